@@ -1,0 +1,26 @@
+#include "base/dtype.h"
+
+#include <algorithm>
+#include <array>
+
+namespace llmperf {
+namespace {
+
+// In the order of the enumeration.
+constexpr std::array<std::string_view, 11> kNames = {"fp64", "fp32", "tf32", "fp16",  "bf16", "fp8",
+                                                     "int8", "fp4",  "int4", "int32", "bool"};
+static_assert(static_cast<std::size_t>(Dtype::boolean) + 1 == kNames.size());
+
+}  // namespace
+
+std::string_view name(Dtype dtype) { return kNames[static_cast<std::size_t>(dtype)]; }
+
+std::optional<Dtype> parse_dtype(std::string_view text) {
+  const auto found = std::find(kNames.begin(), kNames.end(), text);
+  if (found == kNames.end()) return std::nullopt;
+  return static_cast<Dtype>(found - kNames.begin());
+}
+
+std::span<const std::string_view> dtype_names() { return kNames; }
+
+}  // namespace llmperf

@@ -1,0 +1,15 @@
+// Decoding UTF-8 one character at a time, strictly (RFC 3629: no overlong forms, no surrogates, nothing beyond
+// U+10FFFF).
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+namespace llmperf {
+
+// The character that starts at `offset` (< text.size()); moves `offset` behind it. Nothing when the bytes there are not
+// UTF-8; `offset` then moves by one byte.
+std::optional<char32_t> decode_utf8(std::string_view text, std::size_t& offset);
+
+}  // namespace llmperf

@@ -1,0 +1,10 @@
+// Compiled once: the test framework's main is the slowest file of a test program.
+#if __has_include(<catch2/catch.hpp>)
+#define CATCH_CONFIG_MAIN
+#include <catch2/catch.hpp>
+#else
+#include <catch2/catch_session.hpp>
+int main(int argc, char* argv[]) {
+  return Catch::Session().run(argc, argv);
+}
+#endif
