@@ -1,0 +1,37 @@
+// Built-in data, embedded in the binary, and the search path that overrides it.
+//
+// A name given to --model or --hw is looked up in this order: a path (it contains '/' or ends in .yaml, .yml, .json or
+// .gguf); then <dir>/models/<name>.yaml or <dir>/hardware/devices/<name>.yaml for each <dir> of LLMPERF_PATH
+// (colon-separated); then the embedded files.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "descriptor/node.h"
+
+namespace llmperf::descriptor {
+
+enum class Kind { model, device };
+
+struct EmbeddedFile {
+  Kind kind;
+  std::string_view name;  // "qwen-7b"
+  std::string_view path;  // "models/qwen-7b.yaml", as shown in diagnostics
+  std::string_view text;
+};
+
+// All embedded files, sorted by kind and name. Generated at build time from models/ and hardware/devices/.
+std::span<const EmbeddedFile> embedded_files();
+
+// True when `name` means a file rather than a built-in.
+bool is_path(std::string_view name);
+// Names known for `kind` (search path and embedded), sorted, unique.
+std::vector<std::string> names(Kind kind);
+// The document a name or path means. Throws Error(bad_input): unknown name with the nearest ones, or what parse_file
+// throws.
+Document load(Kind kind, const std::string& name_or_path);
+
+}  // namespace llmperf::descriptor

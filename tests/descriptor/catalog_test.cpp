@@ -1,0 +1,104 @@
+#include "descriptor/catalog.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+
+#include "bad_input.h"
+#include "catch.h"
+#include "temporary_folder.h"
+
+using namespace llmperf;
+using namespace llmperf::descriptor;
+using Catch::Matchers::Contains;
+
+namespace {
+
+// LLMPERF_PATH for the length of a test.
+class SearchPath {
+ public:
+  explicit SearchPath(const std::string& value) { ::setenv("LLMPERF_PATH", value.c_str(), 1); }
+  ~SearchPath() { ::unsetenv("LLMPERF_PATH"); }
+  SearchPath(const SearchPath&) = delete;
+  SearchPath& operator=(const SearchPath&) = delete;
+};
+
+bool knows(Kind kind, const std::string& name) {
+  const std::vector<std::string> known = names(kind);
+  return std::find(known.begin(), known.end(), name) != known.end();
+}
+
+}  // namespace
+
+TEST_CASE("every embedded file is valid YAML under its own name") {
+  CHECK_FALSE(embedded_files().empty());
+  for (const EmbeddedFile& file : embedded_files()) {
+    INFO(file.path);
+    const Document document = load(file.kind, std::string(file.name));
+    CHECK(document.file == file.path);
+    CHECK(document.root.kind == Node::Kind::mapping);
+    CHECK(knows(file.kind, std::string(file.name)));
+  }
+}
+
+TEST_CASE("embedded files are sorted by kind and name, and names() is sorted") {
+  const auto less = [](const EmbeddedFile& a, const EmbeddedFile& b) {
+    return a.kind != b.kind ? a.kind < b.kind : a.name < b.name;
+  };
+  CHECK(std::is_sorted(embedded_files().begin(), embedded_files().end(), less));
+  const std::vector<std::string> models = names(Kind::model);
+  CHECK(std::is_sorted(models.begin(), models.end()));
+}
+
+TEST_CASE("a slash or a known extension makes a name a path") {
+  for (const char* path : {"./qwen-7b", "a/b", "/x", "m.yaml", "m.yml", "config.json", "m.gguf"}) CHECK(is_path(path));
+  for (const char* name : {"qwen-7b", "qwen1.5-7b", "yaml", ""}) CHECK_FALSE(is_path(name));
+}
+
+TEST_CASE("an unknown name suggests the nearest ones") {
+  CHECK_THAT(bad_input([] { load(Kind::model, "qwen7b"); }),
+             Contains("unknown model 'qwen7b'\n  hint: did you mean 'qwen-7b'"));
+  CHECK_THAT(bad_input([] { load(Kind::device, "rtx490"); }),
+             Contains("unknown hardware 'rtx490'\n  hint: did you mean 'rtx4090'"));
+  CHECK_THAT(bad_input([] { load(Kind::device, ""); }), Contains("unknown hardware ''"));
+  CHECK_THAT(bad_input([] { load(Kind::model, std::string(100'000, 'q')); }), Contains("unknown model"));
+}
+
+TEST_CASE("models and hardware do not mix") {
+  CHECK_THAT(bad_input([] { load(Kind::device, "qwen-7b"); }), Contains("unknown hardware 'qwen-7b'"));
+}
+
+TEST_CASE("a path is read from there, whatever the catalog holds") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("qwen-7b.yaml", "mine: 1\n");
+  CHECK(load(Kind::model, path).root.entries[0].key == "mine");
+  CHECK_THAT(bad_input([&] { load(Kind::model, folder.path("no.yaml")); }), Contains("cannot open"));
+}
+
+TEST_CASE("LLMPERF_PATH adds names and overrides embedded ones, first directory first") {
+  const TemporaryFolder folder;
+  folder.write("one/models/qwen-7b.yaml", "from: one\n");
+  folder.write("two/models/qwen-7b.yaml", "from: two\n");
+  folder.write("two/models/extra.yaml", "from: two\n");
+  folder.write("two/models/notes.txt", "");
+  folder.write("two/hardware/devices/box.yaml", "from: two\n");
+  const SearchPath path(folder.path("missing") + "::" + folder.path("one") + ":" + folder.path("two"));
+  const Document overridden = load(Kind::model, "qwen-7b");
+  CHECK(overridden.root.entries[0].value.scalar == "one");
+  CHECK(overridden.file == folder.path("one/models/qwen-7b.yaml"));
+  CHECK(load(Kind::model, "extra").root.entries[0].value.scalar == "two");
+  CHECK(load(Kind::device, "box").root.entries[0].value.scalar == "two");
+  CHECK(knows(Kind::model, "extra"));
+  CHECK(knows(Kind::device, "box"));
+  CHECK_FALSE(knows(Kind::model, "box"));
+  CHECK_FALSE(knows(Kind::model, "notes"));
+  const std::vector<std::string> models = names(Kind::model);
+  CHECK(std::count(models.begin(), models.end(), "qwen-7b") == 1);
+}
+
+TEST_CASE("a broken file on the search path is an error, not a reason to look further") {
+  const TemporaryFolder folder;
+  folder.write("models/qwen-7b.yaml", "a: 1\na: 2\n");
+  const SearchPath path(folder.path(""));
+  CHECK_THAT(bad_input([] { load(Kind::model, "qwen-7b"); }), Contains("duplicate key 'a'"));
+}
