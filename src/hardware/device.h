@@ -1,0 +1,111 @@
+// What a datasheet says about a device, each figure with its provenance. No efficiencies here: those belong to a
+// runtime profile.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/units.h"
+
+namespace llmperf::descriptor {
+struct Document;
+}
+
+namespace llmperf::hardware {
+
+enum class Provenance : unsigned char { datasheet, derived, measured, fitted, assumed };
+enum class Engine : unsigned char { matrix, vector };
+enum class DeviceKind : unsigned char { gpu, npu, asic, cpu, soc, tile_array };
+
+// Dense peak rate of one engine for one operand type, of one device.
+struct Peak {
+  Engine engine = Engine::matrix;
+  Dtype dtype = Dtype::fp16;
+  std::optional<Dtype> accumulate;  // given where the rate depends on it
+  FlopsPerSecond rate;
+  Provenance provenance = Provenance::datasheet;
+};
+
+// From near to far; the last level holds the weights.
+struct MemoryLevel {
+  std::string name;  // "L2", "HBM", "SRAM per tile"
+  std::optional<Bytes> capacity;
+  std::optional<BytesPerSecond> bandwidth;
+  bool per_tile = false;                                    // tile arrays: capacity and bandwidth are of one tile
+  Provenance provenance = Provenance::datasheet;            // of the capacity
+  Provenance bandwidth_provenance = Provenance::datasheet;  // of the bandwidth
+};
+
+enum class Topology : unsigned char { none, full_mesh, fully_switched, ring, torus_2d, torus_3d, pcie_tree, tile_mesh };
+
+struct Interconnect {
+  std::string name;  // "NVLink4", "HCCS"
+  Topology topology = Topology::none;
+  std::optional<BytesPerSecond> per_direction;  // of one device, all its links together, one direction
+  std::optional<BytesPerSecond> per_link;       // one link, one direction, where published
+  std::optional<std::int64_t> links;
+  Provenance provenance = Provenance::datasheet;
+};
+
+struct HostLink {
+  std::string name;  // "PCIe4 x16"
+  BytesPerSecond per_direction;
+  Provenance provenance = Provenance::datasheet;
+};
+
+// A mesh of tiles that share the device's DRAM (kind tile_array).
+struct TileArray {
+  std::int64_t tiles = 0;
+  std::int64_t mesh_x = 0;
+  std::int64_t mesh_y = 0;  // mesh_x * mesh_y == tiles
+  BytesPerSecond noc_link;  // one tile-to-tile link, one direction
+  Seconds hop_latency;
+  Seconds dram_latency;
+  Provenance provenance = Provenance::datasheet;
+};
+
+struct Device {
+  std::string name;
+  std::string title;  // "NVIDIA GeForce RTX 4090"
+  std::string vendor;
+  std::string family;  // class whose runtime defaults apply: "nvidia-ada", "ascend-910b"
+  DeviceKind kind = DeviceKind::gpu;
+  std::string source;
+  std::string notes;
+  std::vector<Peak> peaks;          // a vector fp32 peak at least; unique by engine, dtype and accumulate
+  std::vector<MemoryLevel> memory;  // last: device memory with capacity and bandwidth
+  std::optional<Interconnect> interconnect;
+  std::optional<HostLink> host_link;
+  std::optional<TileArray> tile_array;
+  std::int64_t devices_per_node = 1;  // a server (atlas-800i-a2) is described by one of its devices and their number
+  std::optional<std::int64_t> cores;  // SMs, AI cores
+  std::optional<double> clock_hz;
+  std::optional<double> power_w;    // TDP of one device
+  std::optional<double> price_usd;  // list price of one device
+  std::string cloud_price;          // as quoted, with its source; may be empty
+
+  const MemoryLevel& dram() const { return memory.back(); }
+  // The on-chip cache that all cores share, if given: the level before the last; null when that is memory of one tile.
+  const MemoryLevel* last_level_cache() const;
+  // The rate at which `engine` works on `dtype` operands; among several figures of one type the one with fp32
+  // accumulation. Matrix: null when the file has no figure for that very type; whether another type or the vector
+  // engine stands in is the caller's decision. Vector: the vector fp32 figure stands in for a type without one, so it
+  // is never null.
+  const Peak* find_peak(Engine engine, Dtype dtype) const;
+};
+
+// The device a document describes. Throws Error(bad_input) with every problem found, each with its position.
+Device parse_device(const descriptor::Document& document);
+// A built-in name or a YAML path, read by parse_device.
+Device load_device(const std::string& name_or_path);
+
+std::string_view name(Provenance provenance);
+std::string_view name(DeviceKind kind);
+std::string_view name(Topology topology);
+std::string_view name(Engine engine);
+
+}  // namespace llmperf::hardware

@@ -1,0 +1,23 @@
+// Names of the enumerations as device files write them, in the order of the enumeration.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "hardware/device.h"
+
+namespace llmperf::hardware {
+
+inline constexpr std::array<std::string_view, 5> kProvenanceNames = {"datasheet", "derived", "measured", "fitted",
+                                                                     "assumed"};
+inline constexpr std::array<std::string_view, 2> kEngineNames = {"matrix", "vector"};
+inline constexpr std::array<std::string_view, 6> kDeviceKindNames = {"gpu", "npu", "asic", "cpu", "soc", "tile_array"};
+inline constexpr std::array<std::string_view, 8> kTopologyNames = {
+    "none", "full_mesh", "fully_switched", "ring", "torus_2d", "torus_3d", "pcie_tree", "tile_mesh"};
+
+static_assert(static_cast<std::size_t>(Provenance::assumed) + 1 == kProvenanceNames.size());
+static_assert(static_cast<std::size_t>(Engine::vector) + 1 == kEngineNames.size());
+static_assert(static_cast<std::size_t>(DeviceKind::tile_array) + 1 == kDeviceKindNames.size());
+static_assert(static_cast<std::size_t>(Topology::tile_mesh) + 1 == kTopologyNames.size());
+
+}  // namespace llmperf::hardware

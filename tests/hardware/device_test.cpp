@@ -1,0 +1,181 @@
+// Figures of the built-in devices that a reader can look up or work out by hand.
+#include "hardware/device.h"
+
+#include <algorithm>
+
+#include "catch.h"
+#include "descriptor/catalog.h"
+
+namespace llmperf::hardware {
+namespace {
+
+double tera(const Device& device, Engine engine, Dtype dtype) {
+  const Peak* peak = device.find_peak(engine, dtype);
+  REQUIRE(peak != nullptr);
+  return peak->rate.value / 1e12;
+}
+
+std::vector<Device> all_devices() {
+  std::vector<Device> devices;
+  for (const descriptor::EmbeddedFile& file : descriptor::embedded_files()) {
+    if (file.kind == descriptor::Kind::device) devices.push_back(load_device(std::string(file.name)));
+  }
+  return devices;
+}
+
+TEST_CASE("every built-in device loads under its own name and says where its figures come from") {
+  std::size_t count = 0;
+  for (const descriptor::EmbeddedFile& file : descriptor::embedded_files()) {
+    if (file.kind != descriptor::Kind::device) continue;
+    CAPTURE(file.path);
+    const Device device = parse_device(descriptor::parse_yaml(file.text, std::string(file.path)));
+    CHECK(device.name == file.name);
+    CHECK(device.title != device.name);
+    CHECK_FALSE(device.source.empty());
+    ++count;
+  }
+  CHECK(count >= 49);
+}
+
+TEST_CASE("every built-in device can run vector operations of any type and hold weights") {
+  for (const Device& device : all_devices()) {
+    CAPTURE(device.name);
+    for (const Dtype dtype : {Dtype::fp32, Dtype::fp16, Dtype::bf16}) {
+      CHECK(device.find_peak(Engine::vector, dtype) != nullptr);
+    }
+    CHECK(device.dram().capacity.has_value());
+    CHECK(device.dram().bandwidth.has_value());
+  }
+}
+
+TEST_CASE("a narrower type is never slower than a wider one on the same matrix engine") {
+  const std::pair<Dtype, Dtype> ladder[] = {
+      {Dtype::fp32, Dtype::tf32}, {Dtype::tf32, Dtype::fp16}, {Dtype::tf32, Dtype::bf16}, {Dtype::fp16, Dtype::fp8},
+      {Dtype::fp16, Dtype::int8}, {Dtype::int8, Dtype::int4}, {Dtype::fp8, Dtype::fp4}};
+  for (const Device& device : all_devices()) {
+    for (const auto& [wide, narrow] : ladder) {
+      const Peak* slow = device.find_peak(Engine::matrix, wide);
+      const Peak* fast = device.find_peak(Engine::matrix, narrow);
+      if (slow == nullptr || fast == nullptr) continue;
+      CAPTURE(device.name, name(wide), name(narrow));
+      CHECK(fast->rate >= slow->rate);
+    }
+  }
+}
+
+TEST_CASE("RTX 4090: three fp16 rates, and the one with fp32 accumulation is used") {
+  const Device device = load_device("rtx4090");
+  CHECK(device.title == "NVIDIA GeForce RTX 4090");
+  CHECK(device.family == "nvidia-ada");
+  CHECK(device.kind == DeviceKind::gpu);
+  CHECK(tera(device, Engine::matrix, Dtype::fp16) == Approx(165.2));
+  CHECK(tera(device, Engine::matrix, Dtype::bf16) == Approx(165.2));
+  CHECK(tera(device, Engine::matrix, Dtype::fp8) == Approx(330.3));
+  CHECK(tera(device, Engine::matrix, Dtype::int8) == Approx(660.6));
+  CHECK(tera(device, Engine::matrix, Dtype::int4) == Approx(1321.2));
+  CHECK(tera(device, Engine::vector, Dtype::fp16) == Approx(82.58));
+  CHECK(device.dram().name == "GDDR6X");
+  CHECK(device.dram().capacity->value == 24576 * kMiB);
+  CHECK(device.dram().bandwidth->value == 1008e9);
+  REQUIRE(device.last_level_cache() != nullptr);
+  CHECK(device.last_level_cache()->capacity->value == 72 * kMiB);
+  CHECK(device.host_link->per_direction.value == 32e9);
+  CHECK(device.cores == 128);
+  CHECK(*device.clock_hz == Approx(2520e6));
+  CHECK(*device.power_w == Approx(450));
+  CHECK(*device.price_usd == Approx(1599));
+  CHECK(device.devices_per_node == 1);
+
+  const auto fp16_accumulation = std::find_if(device.peaks.begin(), device.peaks.end(), [](const Peak& peak) {
+    return peak.dtype == Dtype::fp16 && peak.accumulate == Dtype::fp16;
+  });
+  REQUIRE(fp16_accumulation != device.peaks.end());
+  CHECK(fp16_accumulation->rate.value == Approx(330.3e12));
+}
+
+TEST_CASE("H100 SXM: dense rates, half of what the datasheet prints, and no int4") {
+  const Device device = load_device("h100-sxm");
+  CHECK(tera(device, Engine::matrix, Dtype::fp16) == Approx(989.4));
+  CHECK(tera(device, Engine::matrix, Dtype::fp8) == Approx(1978.9));
+  CHECK(tera(device, Engine::matrix, Dtype::tf32) == Approx(494.7));
+  CHECK(device.find_peak(Engine::matrix, Dtype::int4) == nullptr);
+  CHECK(tera(device, Engine::vector, Dtype::fp32) == Approx(66.9));
+  CHECK(tera(device, Engine::vector, Dtype::fp16) == Approx(133.8));
+  CHECK(device.dram().capacity->value == 80e9);
+  CHECK(device.interconnect->topology == Topology::fully_switched);
+  CHECK(device.interconnect->per_direction->value == 450e9);
+  CHECK(device.interconnect->links == 18);
+  CHECK(device.interconnect->per_link->value == 450e9 / 18);
+}
+
+TEST_CASE("A100 SXM 80 GB: vector fp16 at four times fp32") {
+  const Device device = load_device("a100-sxm-80gb");
+  CHECK(tera(device, Engine::matrix, Dtype::fp16) == Approx(312));
+  CHECK(tera(device, Engine::matrix, Dtype::int8) == Approx(624));
+  CHECK(tera(device, Engine::vector, Dtype::fp32) == Approx(19.5));
+  CHECK(tera(device, Engine::vector, Dtype::fp16) == Approx(4 * 19.5));
+  CHECK(device.dram().bandwidth->value == 2039e9);
+  CHECK(device.dram().capacity->value == 80e9);
+  CHECK(device.interconnect->per_direction->value == 300e9);
+}
+
+TEST_CASE("Atlas 800I A2: one 910B4 of eight, its peak worked out from cores and clock") {
+  const Device device = load_device("atlas-800i-a2");
+  CHECK(device.kind == DeviceKind::npu);
+  CHECK(device.devices_per_node == 8);
+  const double matrix_fp16 = static_cast<double>(*device.cores) * *device.clock_hz * 8192;  // 20 x 1.5 GHz
+  CHECK(matrix_fp16 == Approx(245.76e12));
+  CHECK(tera(device, Engine::matrix, Dtype::fp16) == Approx(matrix_fp16 / 1e12));
+  CHECK(device.find_peak(Engine::matrix, Dtype::fp16)->provenance == Provenance::derived);
+  CHECK(tera(device, Engine::matrix, Dtype::int8) == Approx(2 * matrix_fp16 / 1e12));
+  CHECK(device.dram().capacity->value == 32 * kGiB);
+  CHECK(device.dram().bandwidth->value == 800e9);
+  CHECK(device.interconnect->topology == Topology::full_mesh);
+  CHECK(device.interconnect->per_direction->value == 7 * 28e9);
+
+  const Device large = load_device("atlas-800i-a2-64gb");
+  CHECK(large.dram().capacity->value == 64 * kGiB);
+  CHECK(large.dram().bandwidth->value == 1600e9);
+  CHECK(tera(large, Engine::matrix, Dtype::fp16) == Approx(245.76));
+}
+
+TEST_CASE("tx8: 16 tiles of 8 TFLOP/s share 100 GB/s of DRAM") {
+  const Device device = load_device("tx8");
+  REQUIRE(device.kind == DeviceKind::tile_array);
+  REQUIRE(device.tile_array.has_value());
+  const TileArray& array = *device.tile_array;
+  CHECK(array.tiles == 16);
+  CHECK(array.mesh_x == 4);
+  CHECK(array.mesh_y == 4);
+  CHECK(array.noc_link.value == 128e9);
+  CHECK(array.hop_latency.value == Approx(0.01e-6));
+  CHECK(array.dram_latency.value == Approx(0.1e-6));
+  CHECK(tera(device, Engine::matrix, Dtype::fp16) == Approx(16 * 8));
+  CHECK(tera(device, Engine::vector, Dtype::fp16) == Approx(16 * 0.0625));
+  REQUIRE(device.memory.size() == 2);
+  CHECK(device.memory[0].per_tile);
+  CHECK(device.memory[0].capacity->value == 3 * kMiB);
+  CHECK(device.last_level_cache() == nullptr);  // no tile sees another one's SRAM as its cache
+  CHECK(device.dram().bandwidth->value == 100e9);
+  CHECK(device.dram().provenance == Provenance::assumed);
+  CHECK(device.dram().bandwidth_provenance == Provenance::datasheet);
+}
+
+TEST_CASE("hardware before bf16 has no bf16 matrix rate and says so instead of standing in fp16") {
+  for (const char* old : {"t4", "v100-sxm2-32gb", "ascend-910a", "ascend-310p"}) {
+    CAPTURE(old);
+    const Device device = load_device(old);
+    CHECK(device.find_peak(Engine::matrix, Dtype::fp16) != nullptr);
+    CHECK(device.find_peak(Engine::matrix, Dtype::bf16) == nullptr);
+    CHECK(device.find_peak(Engine::vector, Dtype::bf16) == device.find_peak(Engine::vector, Dtype::fp32));
+  }
+}
+
+TEST_CASE("a CPU has vector rates only") {
+  const Device device = load_device("epyc-9654");
+  CHECK(device.find_peak(Engine::matrix, Dtype::fp32) == nullptr);
+  CHECK(tera(device, Engine::vector, Dtype::fp16) == Approx(96 * 2.4e9 * 32 / 1e12).epsilon(0.001));
+}
+
+}  // namespace
+}  // namespace llmperf::hardware
