@@ -1,0 +1,63 @@
+// Exact parameter counts of a decoder, by part. Everything is an integer; sums equal totals exactly.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+#include "model/decoder.h"
+#include "model/quantization.h"
+
+namespace llmperf::model {
+
+// Which StoredFormat of a WeightScheme holds a tensor.
+enum class TensorClass : unsigned char { linear, expert, embedding, other, vector };
+
+// What a tensor belongs to. attention_norm: over heads or latents, inside attention; norm: over the hidden vector.
+enum class Part : unsigned char { attention, attention_norm, feed_forward, norm, embedding, lm_head };
+
+// One weight tensor [n, k] of a layer (k = 1 for vectors), repeated `count` times (experts).
+struct Tensor {
+  std::string_view name;  // Hugging Face spelling without the layer prefix: "self_attn.q_proj.weight"
+  std::int64_t n = 0;     // outputs (rows)
+  std::int64_t k = 1;     // inputs (columns)
+  std::int64_t count = 1;
+  TensorClass type = TensorClass::linear;
+  Part part = Part::attention;
+  std::int64_t elements() const { return n * k * count; }
+};
+
+// All tensors of one layer, as the unfused checkpoint would hold them.
+std::vector<Tensor> layer_tensors(const Decoder& model, const Layer& layer);
+// Tensors outside the layers: embedding, final norm, lm_head (absent when tied), positions.
+std::vector<Tensor> outer_tensors(const Decoder& model);
+
+struct ParameterCounts {
+  std::int64_t embedding = 0;     // token embedding [vocab, hidden], and learned positions
+  std::int64_t lm_head = 0;       // the output matrix and its bias, also when it shares the embedding's storage
+  std::int64_t layers = 0;        // all decoder layers, norms and biases included
+  std::int64_t attention = 0;     // of `layers`: projections, their biases, q/k norms, sinks
+  std::int64_t feed_forward = 0;  // of `layers`: MLP, experts, router
+  std::int64_t norms = 0;         // of `layers`: norms over the hidden vector
+  std::int64_t final_norm = 0;
+  std::int64_t total = 0;       // embedding + layers + final_norm + lm_head, tied weights once
+  std::int64_t activated = 0;   // total less the routed experts one token does not use
+  std::int64_t checkpoint = 0;  // what the published files hold (tied lm_head twice where they do)
+  // Closed form of formulas.md section A: matrices and biases of the layers, norms left out, and what one token uses of
+  // them.
+  std::int64_t layer_matrices = 0;
+  std::int64_t layer_matrices_activated = 0;
+};
+ParameterCounts count_parameters(const Decoder& model);
+
+// Stored bytes of all weights on the device (tied weights once), scales and zeros included.
+Bytes weight_bytes(const Decoder& model, const WeightScheme& scheme);
+
+// Values (elements) one token adds to the KV cache of a layer of this kind: 2 kv_heads head_dim, or the latent and
+// rotary key.
+std::int64_t kv_values_per_token(const Attention& attention);
+// … and of the whole model, sliding windows not yet full.
+std::int64_t kv_values_per_token(const Decoder& model);
+
+}  // namespace llmperf::model

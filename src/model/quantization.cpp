@@ -1,0 +1,136 @@
+// Weight schemes. A scheme says how matrices of each class are stored; the sizes of GPTQ, AWQ, block fp8 and MXFP4
+// follow from their published layouts: 4 bits per element plus an fp16 scale and a 4-bit zero point per group along the
+// inputs (GPTQ's qweight, scales, qzeros); 8 bits plus one fp32 scale per 128 x 128 tile (DeepSeek-V3, arXiv 2412.19437
+// section 3.3.2); 4 bits plus an 8-bit exponent per 32 elements (OCP Microscaling formats, v1.0).
+#include "model/quantization.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+
+#include "base/error.h"
+#include "base/number.h"
+#include "base/text.h"
+
+namespace llmperf::model {
+namespace {
+
+constexpr int kDefaultGroup = 128;
+constexpr int kLargestGroup = 1 << 20;
+constexpr std::array<std::string_view, 3> kKvNames = {"int4", "int8", "fp8"};  // beside the activation types
+constexpr std::array<std::string_view, 3> kActivationTypes = {"fp32", "bf16", "fp16"};
+
+StoredFormat plain(Dtype dtype) { return {.bits = bits(dtype), .compute = dtype}; }
+
+StoredFormat grouped_int4(int group, Dtype wide) {
+  return {.bits = 4, .group = group, .bits_per_group = 16 + 4, .compute = wide, .dequant_flops = 2};
+}
+
+WeightScheme uniform(std::string name, StoredFormat format, double vector_bits) {
+  return {.name = std::move(name),
+          .linear = format,
+          .expert = format,
+          .embedding = format,
+          .other = format,
+          .vector_bits = vector_bits};
+}
+
+// Quantised matrices of the layers; embedding, lm_head, routers and vectors stay wide.
+WeightScheme layers_only(std::string name, StoredFormat format, Dtype wide) {
+  WeightScheme scheme = uniform(std::move(name), plain(wide), bits(wide));
+  scheme.linear = format;
+  scheme.expert = format;
+  return scheme;
+}
+
+// "w4a16-g64", "gptq", "awq-g32": the group size, or nothing when the text is no such scheme.
+std::optional<int> int4_group(std::string_view text) {
+  for (const std::string_view prefix : {"w4a16", "gptq", "awq"}) {
+    if (!text.starts_with(prefix)) continue;
+    const std::string_view rest = text.substr(prefix.size());
+    if (rest.empty()) return kDefaultGroup;
+    if (!rest.starts_with("-g")) continue;
+    const std::optional<std::int64_t> group = parse_int(rest.substr(2));
+    if (group && *group > 0 && *group <= kLargestGroup) return static_cast<int>(*group);
+  }
+  return std::nullopt;
+}
+
+// Every tensor at that many bits, vectors included, so that bytes = parameters * bits / 8. Below 16 bits the weights
+// have to be unpacked and scaled before they are multiplied.
+WeightScheme bits_per_weight(double bits_each, Dtype wide) {
+  const StoredFormat format = {.bits = bits_each, .compute = wide, .dequant_flops = bits_each < 16 ? 2.0 : 0.0};
+  return uniform(fmt::format("{}", bits_each), format, bits_each);
+}
+
+[[noreturn]] void throw_unknown(std::string_view what, std::string_view text, const std::vector<std::string>& names,
+                                std::string_view more = {}) {
+  std::string hint = name_hint(text, names);
+  if (!more.empty()) hint += fmt::format(" {}", more);
+  throw Error::bad_input(fmt::format("unknown {} {}", what, quote(text)), std::move(hint));
+}
+
+std::optional<Dtype> one_of(std::string_view text, std::span<const std::string_view> names) {
+  for (const std::string_view name : names) {
+    if (name == text) return parse_dtype(text);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Bytes StoredFormat::bytes(std::int64_t n, std::int64_t k) const {
+  const auto up = [](std::int64_t value, std::int64_t unit) { return static_cast<double>((value + unit - 1) / unit); };
+  const auto rows = static_cast<double>(n);
+  double total_bits = rows * static_cast<double>(k) * bits + rows * bits_per_row;
+  if (group > 0) total_bits += rows * up(k, group) * bits_per_group;
+  if (block > 0) total_bits += up(n, block) * up(k, block) * bits_per_block;
+  return Bytes{total_bits / 8};
+}
+
+WeightScheme parse_weight_scheme(std::string_view text, Dtype wide) {
+  if (const auto dtype = one_of(text, kActivationTypes)) return uniform(std::string(text), plain(*dtype), bits(*dtype));
+  if (text == "fp8") return layers_only("fp8", plain(Dtype::fp8), wide);
+  if (text == "fp8-block128") {
+    return layers_only("fp8-block128", {.bits = 8, .bits_per_block = 32, .block = 128, .compute = Dtype::fp8}, wide);
+  }
+  if (text == "int8") {
+    return layers_only("int8", {.bits = 8, .bits_per_row = 16, .compute = wide, .dequant_flops = 2}, wide);
+  }
+  if (text == "w8a8") return layers_only("w8a8", {.bits = 8, .bits_per_row = 16, .compute = Dtype::int8}, wide);
+  if (text == "mxfp4") {
+    WeightScheme scheme = uniform("mxfp4", plain(wide), bits(wide));
+    scheme.expert = {.bits = 4, .group = 32, .bits_per_group = 8, .compute = wide, .dequant_flops = 1};
+    return scheme;
+  }
+  if (const auto group = int4_group(text)) {
+    return layers_only(fmt::format("w4a16-g{}", *group), grouped_int4(*group, wide), wide);
+  }
+  const std::optional<double> number = parse_double(text);
+  if (number && *number > 0 && *number <= 64) return bits_per_weight(*number, wide);
+  if (number) {
+    throw Error::bad_input(fmt::format("bits per weight must be above 0 and at most 64, not {}", quote(text)));
+  }
+  throw_unknown("weight scheme", text, weight_scheme_names(), "A number of bits per weight works too.");
+}
+
+std::vector<std::string> weight_scheme_names() {
+  return {"fp32",  "fp16",      "bf16",      "fp8",        "fp8-block128", "int8", "w8a8",
+          "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq",         "awq",  "mxfp4"};
+}
+
+Dtype parse_kv_scheme(std::string_view text) {
+  if (const auto dtype = one_of(text, kActivationTypes)) return *dtype;
+  if (const auto dtype = one_of(text, kKvNames)) return *dtype;
+  throw_unknown("KV cache type", text, kv_scheme_names());
+}
+
+std::vector<std::string> kv_scheme_names() { return {"fp32", "bf16", "fp16", "fp8", "int8", "int4"}; }
+
+Dtype parse_activation_dtype(std::string_view text) {
+  if (const auto dtype = one_of(text, kActivationTypes)) return *dtype;
+  throw_unknown("activation type", text, {kActivationTypes.begin(), kActivationTypes.end()});
+}
+
+}  // namespace llmperf::model

@@ -1,0 +1,54 @@
+// How weights, KV cache and activations are stored, and at which type a matrix product with such weights is computed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/units.h"
+
+namespace llmperf::model {
+
+// Storage of one class of matrices [n, k] (n outputs, k inputs).
+struct StoredFormat {
+  double bits = 16;           // payload per element
+  int group = 0;              // elements along k that share scale and zero point; 0: none per group
+  double bits_per_group = 0;  // scale + zero point of a group
+  double bits_per_row = 0;    // scale (and zero point) per output row
+  double bits_per_block = 0;  // scale per two-dimensional block x block tile (DeepSeek fp8); 0: none
+  int block = 0;
+  Dtype compute = Dtype::bf16;  // operand type of the matrix product
+  double dequant_flops = 0;     // vector operations per element to bring it to `compute`; 0: used as stored
+
+  // Stored bytes of an [n, k] matrix, scales and zeros included; groups and blocks are rounded up.
+  Bytes bytes(std::int64_t n, std::int64_t k) const;
+};
+
+// A whole-model weight scheme: which matrices are stored how. Norm weights and biases take `vector_bits`.
+struct WeightScheme {
+  std::string name;         // canonical: "bf16", "w4a16-g128", "4.5"
+  StoredFormat linear;      // attention, MLP and shared-expert matrices of the decoder layers
+  StoredFormat expert;      // routed experts
+  StoredFormat embedding;   // token embedding and lm_head
+  StoredFormat other;       // routers and other small matrices that quantisers leave alone
+  double vector_bits = 16;  // per element of norm weights and biases
+};
+
+// Schemes: fp32, fp16, bf16, fp8 (per-tensor scale), fp8-block128 (DeepSeek), int8 (= w8a16: per-row scale, weights
+// only), w8a8 (int8 products), w4a16[-gN] (aliases gptq[-gN], awq[-gN]; N = 32, 64, 128, 256 or any positive; default
+// 128; fp16 scale and 4-bit zero per group), mxfp4 (routed experts in blocks of 32 with an 8-bit scale, the rest bf16),
+// or a number of bits per weight in (0, 64] that then holds for every tensor. `wide` is the 16-bit type that
+// unquantised parts use. Throws Error(bad_input) with the nearest scheme names.
+WeightScheme parse_weight_scheme(std::string_view text, Dtype wide = Dtype::bf16);
+std::vector<std::string> weight_scheme_names();
+
+// KV cache element type: fp32, bf16, fp16, fp8, int8, int4 (scales are static per channel and not stored with the
+// cache).
+Dtype parse_kv_scheme(std::string_view text);
+std::vector<std::string> kv_scheme_names();
+// Activation type: fp32, bf16, fp16. Throws like parse_weight_scheme.
+Dtype parse_activation_dtype(std::string_view text);
+
+}  // namespace llmperf::model

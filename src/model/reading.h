@@ -1,0 +1,42 @@
+// Internal to src/model: limits and cross-checks that the descriptor reader and the Hugging Face reader share.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "descriptor/reader.h"
+#include "model/decoder.h"
+
+namespace llmperf::model {
+
+// Far beyond any model, and small enough that no product of two of them leaves 64 bits; check_size bounds the rest.
+inline constexpr descriptor::IntRange kHiddenRange = {1, 1'000'000};
+inline constexpr descriptor::IntRange kLayerRange = {1, 2'000};
+inline constexpr descriptor::IntRange kVocabRange = {1, 100'000'000};
+inline constexpr descriptor::IntRange kHeadRange = {1, 100'000};
+inline constexpr descriptor::IntRange kHeadDimRange = {1, 100'000};
+inline constexpr descriptor::IntRange kWidthRange = {1, 10'000'000};
+inline constexpr descriptor::IntRange kExpertRange = {1, 100'000};
+inline constexpr descriptor::IntRange kPositionRange = {1, 1'000'000'000};
+
+// Whether the key holds an integer within the range, so that a check between two keys makes sense; a value that does
+// not was reported when it was read.
+bool is_sound(descriptor::Reader& reader, std::string_view key, descriptor::IntRange range);
+
+// Reports, at `key`, that `value` is not a multiple of `divisor_key`'s value. False if so; true also when either is
+// unsound.
+bool check_divisible(descriptor::Reader& reader, std::string_view key, std::int64_t value, std::string_view divisor_key,
+                     std::int64_t divisor, std::string_view remedy = {});
+
+// Width of a head when it is not given: hidden / heads, if that is a whole number.
+std::int64_t derive_head_dim(descriptor::Reader& reader, std::string_view hidden_key, std::int64_t hidden,
+                             std::string_view heads_key, std::int64_t heads, std::string_view head_dim_key);
+
+// Reports experts per token beyond the number of experts, at `key`.
+void check_experts(descriptor::Reader& reader, std::string_view key, const Experts& experts);
+
+// Reports a model beyond 10^15 parameters: nothing that size exists, and counts below it are exact everywhere.
+void check_size(const Decoder& model, descriptor::Reader& reader);
+
+}  // namespace llmperf::model
