@@ -1,0 +1,183 @@
+#include "cost/work.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace llmperf::cost {
+namespace {
+
+using graph::VectorKind;
+
+double d(std::int64_t x) { return static_cast<double>(x); }
+
+Work work(const graph::Gemm& g, const Cache& cache) {
+  Work w;
+  const double outputs = d(g.m) * d(g.n) * d(g.batch);
+  w.matrix = Flops{2 * outputs * d(g.k)};
+  w.matrix_dtype = g.weights ? g.weights->compute : g.activation;
+  const double element = bytes_per_element(g.activation);
+  // Rows per distinct weight matrix: a grouped GEMM (experts) multiplies each matrix with its own share of the rows.
+  const double matrices = g.weights ? g.weight_matrices : d(g.batch);
+  const double rows = g.weights && g.batch == 1 ? d(g.m) / std::max(1.0, matrices) : d(g.m);
+  const double first = rows * d(g.k) * element;
+  const double second = g.weights ? g.weights->bytes(g.n, g.k).value
+                                  : d(g.n) * d(g.k) * bytes_per_element(g.cached_operand ? g.cached : g.activation);
+  const OperandReads reads = gemm_reads(rows, d(g.n), first, second, element, cache);
+  w.activations_read = Bytes{reads.first * d(g.m) * d(g.k) * d(g.batch) * element};
+  w.activations_written = Bytes{outputs * element};
+  const Bytes operand{reads.second * second * matrices};
+  if (g.weights) {
+    w.weights = operand;
+    w.vector = Flops{g.weights->dequant_flops * d(g.n) * d(g.k) * matrices};
+  } else if (g.cached_operand) {
+    w.kv_read = operand;
+  } else {
+    w.activations_read += operand;
+  }
+  if (g.bias) {
+    w.vector += Flops{outputs};
+    w.weights += Bytes{d(g.n) * matrices * element};
+  }
+  return w;
+}
+
+Work work(const graph::Attention& a, const Cache&) {
+  Work w;
+  const double pairs = visible_pairs(a) * d(a.heads) * d(a.sequences);
+  const double element = bytes_per_element(a.activation);
+  w.matrix = Flops{2 * pairs * d(a.qk_dim + a.v_dim)};
+  w.matrix_dtype = a.activation;
+  w.vector = Flops{pairs * (kSoftmaxFlops + (a.softcap ? 1 : 0))};
+  const double rows = d(a.sequences) * d(a.q_tokens) * d(a.heads);
+  w.activations_read = Bytes{rows * d(a.qk_dim) * element};
+  w.activations_written = Bytes{rows * d(a.v_dim) * element};
+  const double values = d(a.kv_heads) * d(a.shared_kv ? a.qk_dim : a.qk_dim + a.v_dim);
+  w.kv_read = Bytes{d(a.sequences) * keys_read(a) * values * bytes_per_element(a.cached)};
+  return w;
+}
+
+Work work(const graph::Vector& v, const Cache&) {
+  Work w;
+  const double elements = d(v.rows) * d(v.width);
+  const double element = bytes_per_element(v.activation);
+  w.vector = Flops{elements * vector_flops_per_element(v.kind)};
+  w.matrix_dtype = v.activation;
+  w.activations_read = Bytes{v.reads * elements * element};
+  w.activations_written = Bytes{v.writes * elements * element};
+  w.weights = v.parameters;
+  return w;
+}
+
+Work work(const graph::Gather& g, const Cache&) {
+  Work w;
+  w.matrix_dtype = g.activation;
+  w.weights = Bytes{g.table->bytes(1, g.width).value * d(g.rows)};
+  w.activations_written = Bytes{d(g.rows) * d(g.width) * bytes_per_element(g.activation)};
+  w.vector = Flops{g.table->dequant_flops * d(g.rows) * d(g.width)};
+  return w;
+}
+
+Work work(const graph::Copy& c, const Cache&) {
+  Work w;
+  w.matrix_dtype = c.from;
+  (c.from_cache ? w.kv_read : w.activations_read) = Bytes{c.read_elements * bytes_per_element(c.from)};
+  (c.to_cache ? w.kv_written : w.activations_written) = Bytes{c.write_elements * bytes_per_element(c.to)};
+  // A narrower type is reached by scaling and rounding.
+  if (bits(c.from) != bits(c.to)) w.vector = Flops{2 * c.write_elements};
+  return w;
+}
+
+}  // namespace
+
+Work& Work::operator+=(const Work& other) {
+  matrix += other.matrix;
+  vector += other.vector;
+  weights += other.weights;
+  activations_read += other.activations_read;
+  activations_written += other.activations_written;
+  kv_read += other.kv_read;
+  kv_written += other.kv_written;
+  return *this;
+}
+
+Work Work::operator*(double factor) const {
+  Work w = *this;
+  w.matrix = matrix * factor;
+  w.vector = vector * factor;
+  w.weights = weights * factor;
+  w.activations_read = activations_read * factor;
+  w.activations_written = activations_written * factor;
+  w.kv_read = kv_read * factor;
+  w.kv_written = kv_written * factor;
+  return w;
+}
+
+Work work_of(const graph::Op& op, const Cache& cache) {
+  return std::visit([&](const auto& body) { return work(body, cache); }, op.body);
+}
+
+double visible_pairs(const graph::Attention& a) {
+  const double q = d(a.q_tokens);
+  const double context = d(a.context);
+  if (!a.window) return q * context + q * (q + 1) / 2;
+  // Queries before the window is full see context + i keys, the rest see the window.
+  const double window = d(*a.window);
+  const double growing = std::clamp(window - context, 0.0, q);
+  return growing * context + growing * (growing + 1) / 2 + (q - growing) * window;
+}
+
+double keys_read(const graph::Attention& a) {
+  const std::int64_t tile = a.query_tile > 0 ? std::min(a.query_tile, a.q_tokens) : a.q_tokens;
+  // A tile of rows first..last sees from the oldest key of its first row to the newest of its last row.
+  auto keys = [&](std::int64_t first, std::int64_t last) {
+    const std::int64_t newest = a.context + last;
+    const std::int64_t oldest = a.window ? std::max<std::int64_t>(0, a.context + first - *a.window) : 0;
+    return d(newest - oldest);
+  };
+  if (tile == a.q_tokens) return keys(1, a.q_tokens);
+  double sum = 0;
+  for (std::int64_t first = 1; first <= a.q_tokens; first += tile) {
+    sum += keys(first, std::min(first + tile - 1, a.q_tokens));
+  }
+  return sum;
+}
+
+OperandReads gemm_reads(double m, double n, double first_bytes, double second_bytes, double element_bytes,
+                        const Cache& cache) {
+  if (!cache || std::min(first_bytes, second_bytes) <= cache->value) return {};
+  const auto times = [](double size, double slab) { return std::ceil(size / std::max(1.0, slab)); };
+  const double size = cache->value;
+  const double side = std::floor(std::sqrt(size / element_bytes));
+  const OperandReads schedules[] = {
+      {times(n, side), times(m, side)},
+      {1, times(first_bytes, size)},
+      {times(second_bytes, size), 1},
+  };
+  return *std::min_element(
+      std::begin(schedules), std::end(schedules), [&](const OperandReads& a, const OperandReads& b) {
+        return a.first * first_bytes + a.second * second_bytes < b.first * first_bytes + b.second * second_bytes;
+      });
+}
+
+double vector_flops_per_element(VectorKind kind) {
+  switch (kind) {
+    case VectorKind::rms_norm: return 4;    // square, accumulate, scale, weight
+    case VectorKind::layer_norm: return 7;  // mean, subtract, square, accumulate, scale, weight, bias
+    case VectorKind::add: return 1;
+    case VectorKind::add_rms_norm: return 5;
+    case VectorKind::add_layer_norm: return 8;
+    case VectorKind::rope: return 3;              // two multiplies and an add per element of a rotated pair
+    case VectorKind::activation: return 4;        // exponential, add, divide, multiply
+    case VectorKind::gated_activation: return 5;  // and the product with up
+    case VectorKind::multiply: return 1;
+    case VectorKind::mask: return 2;  // scale and add
+    case VectorKind::softmax:
+    case VectorKind::router:  // softmax over the experts and the choice of the largest
+    case VectorKind::sampling: return kSoftmaxFlops;
+    case VectorKind::combine: return 2;  // weight and accumulate
+    case VectorKind::sigmoid_gate: return 1;
+  }
+  return 0;
+}
+
+}  // namespace llmperf::cost

@@ -1,0 +1,59 @@
+// What one execution of an op asks of a device: operations by engine and bytes by what they are. Everything downstream
+// (the roofline, the reports, the explanations) is computed from this.
+#pragma once
+
+#include <optional>
+
+#include "base/dtype.h"
+#include "base/units.h"
+#include "graph/op.h"
+
+namespace llmperf::cost {
+
+struct Work {
+  Flops matrix;                      // multiply and add count as two
+  Flops vector;                      // element-wise operations, dequantisation included
+  Dtype matrix_dtype = Dtype::bf16;  // operand type of the matrix engine
+  Bytes weights;                     // stored weights read
+  Bytes activations_read;
+  Bytes activations_written;
+  Bytes kv_read;
+  Bytes kv_written;
+
+  Bytes bytes() const { return weights + activations_read + activations_written + kv_read + kv_written; }
+  Work& operator+=(const Work& other);
+  Work operator*(double factor) const;
+};
+
+// The on-chip cache that decides whether a GEMM's operands are read from memory more than once; no value: large enough.
+using Cache = std::optional<Bytes>;
+
+// Exact work of one execution of `op`.
+//  * GEMM: 2 m n k; operands and result once each, or more often when neither operand fits in `cache` (gemm_reads).
+//  * Attention: 2 (qk_dim + v_dim) FLOPs per visible (query, key) pair, masked pairs are skipped; K and V of the
+//  visible keys
+//    once per query tile and KV head.
+//  * Vector: operations per element by kind (vector_flops_per_element).
+Work work_of(const graph::Op& op, const Cache& cache = std::nullopt);
+
+// Visible (query, key) pairs of one sequence: sum over i = 1..q_tokens of min(context + i, window).
+double visible_pairs(const graph::Attention& attention);
+// Keys that at least one query of the tile sees, summed over query tiles: what one KV head is read for.
+double keys_read(const graph::Attention& attention);
+
+// How often each operand of a GEMM crosses the memory bus under the best of three schedules: a square output tile as
+// large as the cache, a slab of rows of the first operand kept, or a slab of columns of the second. 1 and 1 when either
+// operand fits.
+struct OperandReads {
+  double first = 1;   // of [m, k]
+  double second = 1;  // of [k, n]
+};
+OperandReads gemm_reads(double m, double n, double first_bytes, double second_bytes, double element_bytes,
+                        const Cache& cache);
+
+// Operations per element of a vector op. One operation is an add, multiply, compare, exponential or division; e.g. an
+// RMSNorm squares, accumulates, scales by the row's factor and by the weight: 4.
+double vector_flops_per_element(graph::VectorKind kind);
+inline constexpr double kSoftmaxFlops = 5;  // maximum, subtract, exponential, sum, divide
+
+}  // namespace llmperf::cost

@@ -1,0 +1,46 @@
+// The roofline mapper (Williams, Waterman, Patterson, CACM 52(4), 2009): an op takes as long as the slowest of the
+// matrix engine, the vector engine and device memory needs for its work, all three overlapping perfectly, with no
+// launch cost. That is the speed of light: no implementation is faster, so it is an upper bound on performance and not
+// a prediction.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "cost/work.h"
+#include "hardware/device.h"
+
+namespace llmperf::mapper {
+
+enum class Bound : unsigned char { matrix, vector, memory, network, launch };
+std::string_view name(Bound bound);
+
+struct OpTime {
+  Seconds total;
+  Seconds matrix;  // what each resource alone would need
+  Seconds vector;
+  Seconds memory;
+  Bound bound = Bound::memory;
+  Seconds roof;  // the bound this time is held against; equal to total for the speed of light
+};
+
+class Roofline {
+ public:
+  explicit Roofline(const hardware::Device& device);
+
+  OpTime time(const cost::Work& work) const;
+  // Peak rate of matrix products on operands of `dtype`. A type the device has no matrix peak for runs on the vector
+  // engine.
+  FlopsPerSecond matrix_rate(Dtype dtype) const { return matrix_[static_cast<std::size_t>(dtype)]; }
+  FlopsPerSecond vector_rate() const { return vector_; }
+  BytesPerSecond bandwidth() const { return bandwidth_; }
+  const cost::Cache& cache() const { return cache_; }
+
+ private:
+  std::array<FlopsPerSecond, 13> matrix_;
+  FlopsPerSecond vector_;  // fp32: norms, softmax and activations accumulate in it
+  BytesPerSecond bandwidth_;
+  cost::Cache cache_;
+};
+
+}  // namespace llmperf::mapper
