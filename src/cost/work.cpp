@@ -31,6 +31,7 @@ Work work(const graph::Gemm& g, const Cache& cache) {
     w.vector = Flops{g.weights->dequant_flops * d(g.n) * d(g.k) * matrices};
   } else if (g.cached_operand) {
     w.kv_read = operand;
+    w.vector = Flops{cache_dequant_flops(g.cached, g.activation) * d(g.n) * d(g.k) * matrices};
   } else {
     w.activations_read += operand;
   }
@@ -52,7 +53,9 @@ Work work(const graph::Attention& a, const Cache&) {
   w.activations_read = Bytes{rows * d(a.qk_dim) * element};
   w.activations_written = Bytes{rows * d(a.v_dim) * element};
   const double values = d(a.kv_heads) * d(a.shared_kv ? a.qk_dim : a.qk_dim + a.v_dim);
-  w.kv_read = Bytes{d(a.sequences) * keys_read(a) * values * bytes_per_element(a.cached)};
+  const double values_read = d(a.sequences) * keys_read(a) * values;
+  w.kv_read = Bytes{values_read * bytes_per_element(a.cached)};
+  w.vector += Flops{values_read * cache_dequant_flops(a.cached, a.activation)};
   return w;
 }
 
@@ -158,6 +161,8 @@ OperandReads gemm_reads(double m, double n, double first_bytes, double second_by
         return a.first * first_bytes + a.second * second_bytes < b.first * first_bytes + b.second * second_bytes;
       });
 }
+
+double cache_dequant_flops(Dtype cached, Dtype activation) { return bits(cached) < bits(activation) ? 2 : 0; }
 
 double vector_flops_per_element(VectorKind kind) {
   switch (kind) {

@@ -54,6 +54,9 @@ OperandReads gemm_reads(double m, double n, double first_bytes, double second_by
 // Operations per element of a vector op. One operation is an add, multiply, compare, exponential or division; e.g. an
 // RMSNorm squares, accumulates, scales by the row's factor and by the weight: 4.
 double vector_flops_per_element(graph::VectorKind kind);
+// Operations per cached value that bring a narrower cache type to the activation type: subtract the zero point, scale.
+// None when the cache is as wide as the activations.
+double cache_dequant_flops(Dtype cached, Dtype activation);
 inline constexpr double kSoftmaxFlops = 5;  // maximum, subtract, exponential, sum, divide
 
 }  // namespace llmperf::cost

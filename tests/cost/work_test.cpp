@@ -260,6 +260,19 @@ TEST_CASE("a copy moves elements at both types and converts them when the sizes 
   CHECK(narrow.vector.value == 200);
 }
 
+TEST_CASE("a narrower cache is unpacked with two operations per value read") {
+  graph::Attention a = attention(3, 1, 9, 4, 2, 8, 8);
+  const double softmax = 3 * 10 * 4 * cost::kSoftmaxFlops;
+  CHECK(work(a).vector.value == softmax);
+  a.cached = Dtype::int8;
+  CHECK(work(a).kv_read.value == 3 * 10 * 2 * 16);
+  CHECK(work(a).vector.value == softmax + 2 * (3 * 10 * 2 * 16));
+  Gemm scores{.m = 1, .n = 10, .k = 8, .batch = 6, .cached_operand = true, .cached = Dtype::int4};
+  CHECK(work(scores).vector.value == 2 * 10 * 8 * 6);
+  scores.cached = Dtype::fp16;
+  CHECK(work(scores).vector.value == 0);
+}
+
 TEST_CASE("works add up and scale number by number") {
   const model::StoredFormat int8 = {.bits = 8, .dequant_flops = 1};
   Work w = work(Gemm{.m = 3, .n = 5, .k = 7, .weights = &int8, .bias = true});

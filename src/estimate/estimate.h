@@ -1,0 +1,126 @@
+// From a scenario to an estimate: memory, prefill, decode over the growing context, and the limits that follow. The
+// result is a plain tree; every output is written from it and nothing else.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cost/memory.h"
+#include "cost/work.h"
+#include "graph/decoder_graph.h"
+#include "hardware/device.h"
+#include "mapper/roofline/roofline.h"
+
+namespace llmperf::estimate {
+
+// `batch` requests of `prompt` tokens each are prefilled together; the first token comes out of the prefill, the other
+// generate - 1 out of one decode step each, at contexts prompt, prompt + 1, …, prompt + generate - 2 cached tokens.
+struct Scenario {
+  std::int64_t batch = 1;
+  std::int64_t prompt = 512;
+  std::int64_t generate = 128;
+};
+
+inline constexpr std::int64_t kMaxBatch = 1'000'000;
+inline constexpr std::int64_t kMaxTokens = 100'000'000;
+
+// What does not change between scenarios. Model and device must outlive everything made from it.
+struct Setup {
+  graph::Execution execution;
+  const hardware::Device* device = nullptr;
+  Bytes reserve{0.5 * kGiB};       // runtime context and workspaces; an assumption until a runtime profile says better
+  std::vector<std::string> notes;  // substitutions worth telling: "fp8 products run in bf16: …"
+};
+
+// Names as on the command line; nothing where the caller leaves the choice to llmperf:
+//  * weights: the checkpoint's own scheme, else the 16-bit type of the activations;
+//  * activations: the type of unquantised weights, else bf16 where the device multiplies it, else fp16, else fp32;
+//  * kv: the activation type.
+struct Choices {
+  std::optional<std::string> weights;
+  std::optional<std::string> kv;
+  std::optional<std::string> activations;
+  hardware::RuntimeOptions runtime;
+  std::optional<Bytes> reserve;
+};
+// Throws Error(bad_input) for unknown schemes.
+Setup make_setup(const model::Decoder& model, const hardware::Device& device, const Choices& choices);
+
+struct OpEstimate {
+  graph::Op op;         // decode: as at the first generated token
+  cost::Work work;      // of one execution; decode: mean over the generation
+  mapper::OpTime time;  // likewise
+  Seconds step_time() const { return time.total * static_cast<double>(op.count); }
+};
+
+// The sums over ops count every execution; they are of one step (decode: the mean step).
+struct Phase {
+  std::string_view name;  // "prefill", "decode"
+  std::int64_t steps = 1;
+  graph::SequenceGroup first;  // of the first step
+  graph::SequenceGroup last;
+  std::vector<OpEstimate> ops;
+  cost::Work work;
+  Seconds time;  // of one step
+  Seconds roof;
+  Seconds bound_time[5];  // share of `time` in ops bound by each mapper::Bound
+  mapper::Bound bound = mapper::Bound::memory;
+  FlopsPerByte intensity() const { return (work.matrix + work.vector) / work.bytes(); }
+};
+
+struct Estimate {
+  Scenario scenario;
+  cost::Memory memory;
+  Bytes capacity;
+  bool fits = false;
+  std::int64_t largest_batch = 0;    // of this prompt and generation that fits; 0: none
+  std::int64_t longest_context = 0;  // prompt + generate tokens per sequence that fit at this batch; 0: none
+
+  // Only when it fits.
+  std::vector<Phase> phases;  // prefill, then decode when more than one token is generated
+  Seconds ttft;
+  std::optional<Seconds> tpot_first;  // of the second token of a request, the first decode step
+  std::optional<Seconds> tpot;        // mean
+  std::optional<Seconds> tpot_last;
+  Seconds total;                 // ttft and all decode steps
+  double tokens_per_second = 0;  // generated tokens of all requests over `total`
+  double tokens_per_second_per_request = 0;
+  double prefill_tokens_per_second = 0;  // prompt tokens over ttft
+  double decode_tokens_per_second = 0;   // batch / tpot; 0 without decode
+};
+
+// Keeps its workspace between runs, so that a run allocates nothing once warm. One per thread.
+class Estimator {
+ public:
+  explicit Estimator(Setup setup);
+
+  // Throws std::logic_error if a result broke an invariant (faster than its roof): a bug, never a user's mistake.
+  void run(const Scenario& scenario, Estimate& result);
+  Estimate run(const Scenario& scenario);
+
+  // Time of one step over `step`, without the per-op results.
+  Seconds step_time(std::span<const graph::SequenceGroup> step);
+  cost::Memory memory(const Scenario& scenario) const;
+  bool fits(const Scenario& scenario) const { return memory(scenario).total() <= capacity(); }
+  Bytes capacity() const { return *setup_.device->dram().capacity; }
+
+  const Setup& setup() const { return setup_; }
+  const mapper::Roofline& roofline() const { return roofline_; }
+
+ private:
+  void phase(std::string_view name, std::span<const graph::SequenceGroup> step, Phase& result);
+  void decode(const Scenario& scenario, Estimate& result);
+  void limits(const Scenario& scenario, Estimate& result) const;
+
+  Setup setup_;
+  mapper::Roofline roofline_;
+  Bytes weights_;
+  graph::Graph graph_;
+  std::vector<double> samples_;  // scratch of sum_over_context
+  std::vector<double> sums_;
+};
+
+}  // namespace llmperf::estimate

@@ -1,0 +1,211 @@
+// One op of a phase. Its FLOPs and bytes are sums of what explain_work derives from the shape, its time is the
+// roofline's. An op that grows with the context has no single shape over a generation: its number is a mean, taken
+// piece by piece where the cost is linear in the context (a sliding window fills up, another resource becomes the
+// slowest).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "estimate/explain_parts.h"
+
+namespace llmperf::estimate {
+namespace {
+
+constexpr std::size_t kMaxPieces = 4;
+constexpr double kOnLine = 1e-10;
+
+double d(std::int64_t x) { return static_cast<double>(x); }
+
+class OpExplainer {
+ public:
+  OpExplainer(const Estimator& estimator, const Phase& phase, std::size_t index, std::string path,
+              const graph::SequenceGroup* step)
+      : estimator_(estimator), phase_(phase), estimate_(phase.ops[index]), path_(std::move(path)), group_(phase.first) {
+    mean_ = phase.steps > 1 && estimate_.op.grows_with_context && !step;
+    if (estimate_.op.grows_with_context) {
+      const auto is_growing = [](const OpEstimate& op) { return op.op.grows_with_context; };
+      const auto first = phase.ops.begin();
+      growing_index_ =
+          static_cast<std::size_t>(std::count_if(first, first + static_cast<std::ptrdiff_t>(index), is_growing));
+    }
+    if (step) group_ = *step;
+    op_ = step && estimate_.op.grows_with_context ? at(step->context) : estimate_.op;
+  }
+
+  Explanation explain(Metric metric) const {
+    switch (metric) {
+      case Metric::flops: return sum(metric, {Metric::matrix_flops, Metric::vector_flops});
+      case Metric::bytes:
+        return sum(metric, {Metric::weight_bytes, Metric::activation_read_bytes, Metric::activation_written_bytes,
+                            Metric::kv_read_bytes, Metric::kv_written_bytes});
+      case Metric::time_s: return mean_ ? mean(metric) : time(metric);
+      case Metric::roof_s: return time(metric);
+      default: return mean_ ? mean(metric) : leaf(metric, op_, group_, path_of(metric));
+    }
+  }
+
+ private:
+  std::string path_of(Metric metric) const { return fmt::format("{}.{}", path_, name(metric)); }
+  Explanation start(Metric metric) const { return {.path = path_of(metric), .unit = std::string(unit(metric))}; }
+  double count() const { return d(estimate_.op.count); }
+
+  graph::Op at(std::int64_t context) const {
+    graph::SequenceGroup group = phase_.first;
+    group.context = context;
+    graph::Graph graph;
+    graph::build_step(estimator_.setup().execution, {&group, 1}, graph::Part::context_dependent, graph);
+    return graph[growing_index_];
+  }
+  double of(const graph::Op& op, Metric metric) const {
+    const cost::Work work = cost::work_of(op, estimator_.roofline().cache());
+    return value(metric, work, estimator_.roofline().time(work), d(op.count));
+  }
+  // What the explanation is of: one step's number, or the mean over the phase.
+  double number(Metric metric) const {
+    return mean_ ? value(metric, estimate_.work, estimate_.time, count()) : of(op_, metric);
+  }
+
+  Explanation leaf(Metric metric, const graph::Op& op, const graph::SequenceGroup& group, std::string path) const {
+    Explanation x{.path = std::move(path), .unit = std::string(unit(metric))};
+    explain_work(estimator_, op, group, metric, x);
+    return checked(std::move(x), of(op, metric));
+  }
+
+  Explanation sum(Metric metric, std::initializer_list<Metric> terms) const {
+    Explanation x = start(metric);
+    for (const Metric term : terms) {
+      if (number(term) == 0) continue;
+      if (!x.formula.empty()) x.formula += " + ";
+      x.formula += let(x, name(term), number(term), executions(term, estimate_.op.count));
+      x.parts.push_back(explain(term));
+    }
+    if (x.formula.empty()) x.formula = "0";
+    return checked(std::move(x), number(metric));
+  }
+
+  // The roofline: the slowest of the three resources, none waiting for another.
+  Explanation time(Metric metric) const {
+    const mapper::Roofline& roofline = estimator_.roofline();
+    const Dtype dtype = estimate_.work.matrix_dtype;
+    Explanation x = start(metric);
+    let(x, "count", count(), "executions in a step");
+    const auto each = [&](std::string_view name, Metric term) {
+      let(x, name, number(term) / count(), fmt::format("{} of one execution", unit(term)));
+    };
+    each("matrix_flops_each", Metric::matrix_flops);
+    let(x, "matrix_rate", roofline.matrix_rate(dtype).value,
+        fmt::format("FLOP/s, peak of matrix products in {}", llmperf::name(dtype)));
+    each("vector_flops_each", Metric::vector_flops);
+    let(x, "vector_rate", roofline.vector_rate().value, "FLOP/s, peak of the vector engine");
+    each("bytes_each", Metric::bytes);
+    let(x, "bandwidth", roofline.bandwidth().value, "B/s, peak of the device memory");
+    x.formula = "count * max(matrix_flops_each / matrix_rate, vector_flops_each / vector_rate, bytes_each / bandwidth)";
+
+    const double matrix = evaluate("matrix_flops_each / matrix_rate", x.variables);
+    const double vector = evaluate("vector_flops_each / vector_rate", x.variables);
+    const double memory = evaluate("bytes_each / bandwidth", x.variables);
+    const double longest = std::max({matrix, vector, memory});
+    const bool by_memory = memory == longest;
+    const bool by_matrix = !by_memory && matrix == longest;
+    x.notes.push_back(by_memory   ? "memory is the slowest of the three"
+                      : by_matrix ? "the matrix engine is the slowest of the three"
+                                  : "the vector engine is the slowest of the three");
+    x.parts.push_back(explain(by_memory ? Metric::bytes : by_matrix ? Metric::matrix_flops : Metric::vector_flops));
+    return checked(std::move(x), number(metric));
+  }
+
+  struct Piece {
+    std::int64_t first, last;  // contexts
+    double at_first, at_last;
+  };
+  // The generation cut where the number stops being linear in the context; empty when that takes more than kMaxPieces.
+  std::vector<Piece> linear_pieces(Metric metric) const {
+    const auto f = [&](std::int64_t context) { return of(at(context), metric); };
+    std::vector<Piece> pieces;
+    double sum = 0;
+    const std::int64_t end = phase_.last.context;
+    for (std::int64_t begin = phase_.first.context; begin <= end; begin = pieces.back().last + 1) {
+      if (pieces.size() == kMaxPieces) return {};
+      const double start = f(begin);
+      const auto linear_to = [&](std::int64_t last) {
+        const std::int64_t middle = begin + (last - begin) / 2;
+        const double chord = start + (f(last) - start) * d(middle - begin) / d(last - begin);
+        return std::abs(f(middle) - chord) <= kOnLine * std::abs(chord);
+      };
+      // The longest linear piece from here: with a kink inside, every longer one has it inside, too.
+      std::int64_t good = std::min(begin + 1, end);
+      std::int64_t bad = end + 1;
+      if (good < end && linear_to(end)) good = end;
+      while (bad - good > 1) {
+        const std::int64_t middle = good + (bad - good) / 2;
+        (linear_to(middle) ? good : bad) = middle;
+      }
+      pieces.push_back({begin, good, start, f(good)});
+      sum += d(good - begin + 1) * (start + f(good)) / 2;
+    }
+    // Kinks that happen to cancel in the middle of a piece: not pieces of lines after all.
+    const double mean = sum / d(phase_.steps);
+    if (std::abs(mean - number(metric)) > kOnLine * std::abs(mean)) pieces.clear();
+    return pieces;
+  }
+
+  Explanation mean(Metric metric) const {
+    Explanation x = start(metric);
+    const std::vector<Piece> pieces = linear_pieces(metric);
+    const std::int64_t first = phase_.first.context;
+    x.notes.push_back(fmt::format("a mean over the generation: {} steps, at {} to {} cached tokens", phase_.steps,
+                                  first, phase_.last.context));
+    const auto at_context = [&](std::int64_t context) {
+      return fmt::format("{} at {} cached tokens", unit(metric), context);
+    };
+    if (pieces.size() == 1) {
+      x.formula = "(first + last) / 2";
+      let(x, "first", pieces[0].at_first, at_context(first));
+      let(x, "last", pieces[0].at_last, at_context(phase_.last.context));
+    } else {
+      let(x, "steps", phase_.steps, "decode steps");
+      x.formula = pieces.empty() ? let(x, "sum", number(metric) * d(phase_.steps),
+                                       fmt::format("{} of all steps together", unit(metric)))
+                                 : "";
+      for (std::size_t i = 0; i < pieces.size(); ++i) {
+        const Piece& p = pieces[i];
+        const auto named = [&](std::string_view stem) { return fmt::format("{}_{}", stem, i + 1); };
+        const std::string steps = let(x, named("steps"), p.last - p.first + 1, "steps of this linear piece");
+        const std::string low = let(x, named("first"), p.at_first, at_context(p.first));
+        const std::string high = let(x, named("last"), p.at_last, at_context(p.last));
+        x.formula += fmt::format("{}{} * ({} + {}) / 2", i == 0 ? "" : " + ", steps, low, high);
+      }
+      x.formula = fmt::format("({}) / steps", x.formula);
+      x.notes.push_back(
+          pieces.empty()
+              ? "not linear in the context, not even in a few pieces: the sum over the steps is taken as computed"
+              : "linear in the context piece by piece: a window fills up or another limit takes over");
+    }
+    graph::SequenceGroup group = phase_.first;
+    const OpExplainer one_step(estimator_, phase_, static_cast<std::size_t>(&estimate_ - phase_.ops.data()), path_,
+                               &group);
+    Explanation part = one_step.explain(metric);
+    part.path = pieces.size() == 1 || pieces.empty() ? "first" : "first_1";
+    x.parts.push_back(std::move(part));
+    return checked(std::move(x), number(metric));
+  }
+
+  const Estimator& estimator_;
+  const Phase& phase_;
+  const OpEstimate& estimate_;
+  std::string path_;
+  graph::SequenceGroup group_;
+  graph::Op op_;
+  std::size_t growing_index_ = 0;
+  bool mean_ = false;
+};
+
+}  // namespace
+
+Explanation explain_op(const Estimator& estimator, const Phase& phase, std::size_t index, Metric metric,
+                       std::string path, const graph::SequenceGroup* step) {
+  return OpExplainer(estimator, phase, index, std::move(path), step).explain(metric);
+}
+
+}  // namespace llmperf::estimate

@@ -1,0 +1,374 @@
+// The formulas of cost/work.cpp as text: one function per kind of op, one case per number. Factors that an op does not
+// have (a second matrix, a window, a bias) are left out of its formula.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "estimate/explain_parts.h"
+
+namespace llmperf::estimate {
+namespace {
+
+double d(std::int64_t x) { return static_cast<double>(x); }
+
+struct Context {
+  const Estimator& estimator;
+  const graph::Op& op;
+  const graph::SequenceGroup& group;
+
+  const graph::Execution& execution() const { return estimator.setup().execution; }
+  const model::Layer* layer() const {
+    return op.layer_kind < 0 ? nullptr : &execution().model->kinds[static_cast<std::size_t>(op.layer_kind)];
+  }
+};
+
+std::string element_bytes(Explanation& x, Dtype dtype) {
+  return let(x, "element_bytes", bytes_per_element(dtype), fmt::format("bytes of an activation ({})", name(dtype)));
+}
+std::string cached_bytes(Explanation& x, Dtype dtype) {
+  return let(x, "kv_element_bytes", bytes_per_element(dtype), fmt::format("bytes of a cached value ({})", name(dtype)));
+}
+std::string dequant(Explanation& x, const model::StoredFormat& format) {
+  return let(x, "dequant_flops", format.dequant_flops,
+             fmt::format("operations that turn a stored weight into {}", name(format.compute)));
+}
+
+// ---- GEMM
+
+void shape(Explanation& x, const graph::Gemm& g) {
+  let(x, "m", g.m, "rows of the input");
+  let(x, "n", g.n, "columns of the result");
+  let(x, "k", g.k, "length of the inner product");
+}
+std::string batch(Explanation& x, const graph::Gemm& g) { return let(x, "batch", g.batch, "independent products"); }
+
+// "weight_matrices * " when more than one matrix, or an expected fraction of one, is read.
+std::string matrices(Explanation& x, const graph::Gemm& g, const Context& c) {
+  if (g.weight_matrices == 1) return "";
+  std::string meaning = "different weight matrices, one per head";
+  if (g.batch == 1) {
+    meaning = "different experts the tokens reach";
+    if (const model::Layer* layer = c.layer(); layer && layer->feed_forward.experts) {
+      const model::Experts& e = *layer->feed_forward.experts;
+      meaning += fmt::format(", expected: {0} * (1 - (1 - {1} / {0})^{2})", e.count, e.per_token, g.m / e.per_token);
+    }
+  }
+  return let(x, "weight_matrices", g.weight_matrices, meaning) + " * ";
+}
+
+std::string second_operand(Explanation& x, const graph::Gemm& g) {
+  if (g.weights) return stored_bytes(x, *g.weights, "n", "k");
+  return "n * k * " + (g.cached_operand ? cached_bytes(x, g.cached) : element_bytes(x, g.activation));
+}
+
+// "ceil(…) * ", how often an operand crosses the memory bus because neither fits in the cache; empty for once.
+std::string reads(Explanation& x, const graph::Gemm& g, const Context& c, bool second) {
+  const cost::Cache& cache = c.estimator.roofline().cache();
+  if (!cache) return "";
+  const bool grouped = g.weights && g.batch == 1 && g.weight_matrices > 1;
+  const std::string rows = grouped ? "m / weight_matrices" : "m";
+  const double row_count = grouped ? d(g.m) / g.weight_matrices : d(g.m);
+  shape(x, g);
+  matrices(x, g, c);
+  element_bytes(x, g.activation);
+  let(x, "cache_bytes", cache->value, "capacity of the on-chip cache");
+  const std::string first = rows + " * k * element_bytes";
+  const std::string other = second_operand(x, g);
+  const auto bytes = [&](const std::string& text) { return evaluate(text, x.variables); };
+  const cost::OperandReads actual =
+      cost::gemm_reads(row_count, d(g.n), bytes(first), bytes(other), bytes_per_element(g.activation), cache);
+  if ((second ? actual.second : actual.first) == 1) return "";
+
+  const std::string side =
+      cache->value < bytes_per_element(g.activation) ? "1" : "floor(sqrt(cache_bytes / element_bytes))";
+  const std::string size = cache->value < 1 ? "1" : "cache_bytes";
+  struct Schedule {
+    std::string first, second, note;
+  };
+  const Schedule schedules[] = {
+      {fmt::format("ceil(n / {})", side), fmt::format("ceil({} / {})", rows, side),
+       "neither operand fits in the cache: the result is computed in square tiles as large as the cache"},
+      {"1", fmt::format("ceil({} / {})", first, size),
+       "neither operand fits in the cache: the second is read once per slab of rows of the first"},
+      {fmt::format("ceil({} / {})", other, size), "1",
+       "neither operand fits in the cache: the first is read once per slab of columns of the second"},
+  };
+  for (const Schedule& s : schedules) {
+    if (bytes(s.first) != actual.first || bytes(s.second) != actual.second) continue;
+    x.notes.push_back(s.note);
+    return (second ? s.second : s.first) + " * ";
+  }
+  return "";
+}
+
+std::string formula(const graph::Gemm& g, Metric metric, const Context& c, Explanation& x) {
+  shape(x, g);
+  switch (metric) {
+    case Metric::matrix_flops: return "2 * m * n * k * " + batch(x, g);
+    case Metric::vector_flops: {
+      std::string text;
+      if (g.weights && g.weights->dequant_flops > 0)
+        text = dequant(x, *g.weights) + " * " + matrices(x, g, c) + "n * k";
+      if (const double each = cost::cache_dequant_flops(g.cached, g.activation); g.cached_operand && each > 0)
+        text = let(x, "cache_dequant_flops", each, "operations that bring a cached value to the activation type") +
+               " * n * k * " + batch(x, g);
+      if (g.bias) text += (text.empty() ? "m * n * " : " + m * n * ") + batch(x, g);
+      return text;
+    }
+    case Metric::weight_bytes: {
+      if (!g.weights) return "";
+      const std::string many = matrices(x, g, c);
+      std::string text = reads(x, g, c, true) + many + second_operand(x, g);
+      if (g.bias) text += " + " + many + "n * " + element_bytes(x, g.activation);
+      return text;
+    }
+    case Metric::activation_read_bytes: {
+      std::string text = reads(x, g, c, false) + "m * k * " + batch(x, g) + " * " + element_bytes(x, g.activation);
+      if (!g.weights && !g.cached_operand) text += " + " + reads(x, g, c, true) + second_operand(x, g) + " * batch";
+      return text;
+    }
+    case Metric::activation_written_bytes: return "m * n * " + batch(x, g) + " * " + element_bytes(x, g.activation);
+    case Metric::kv_read_bytes:
+      if (g.weights || !g.cached_operand) return "";
+      return reads(x, g, c, true) + second_operand(x, g) + " * " + batch(x, g);
+    default: return "";
+  }
+}
+
+// ---- Attention
+
+Explanation visible_pairs(const graph::Attention& a) {
+  Explanation x{.path = "pairs"};
+  let(x, "q", a.q_tokens, "new tokens of a sequence");
+  let(x, "context", a.context, "tokens cached before them");
+  if (!a.window) {
+    x.formula = "q * context + q * (q + 1) / 2";
+    x.notes.push_back("query i sees the cached tokens and the new ones up to itself; masked pairs are skipped");
+    return solved(x);
+  }
+  Explanation growing{.path = "growing"};
+  let(growing, "q", a.q_tokens, "new tokens of a sequence");
+  let(growing, "window", *a.window, "keys a query may see, itself included");
+  let(growing, "context", a.context, "tokens cached before them");
+  growing.formula = "min(q, max(0, window - context))";
+  let(x, "window", *a.window, "keys a query may see, itself included");
+  let(x, solved(growing), "queries that come before the window is full");
+  x.formula = "growing * context + growing * (growing + 1) / 2 + (q - growing) * window";
+  return solved(x);
+}
+
+Explanation keys_read(const graph::Attention& a) {
+  Explanation x{.path = "keys"};
+  const std::int64_t tile = a.query_tile > 0 ? std::min(a.query_tile, a.q_tokens) : a.q_tokens;
+  let(x, "context", a.context, "tokens cached before the new ones");
+  let(x, "q", a.q_tokens, "new tokens of a sequence");
+  if (tile == a.q_tokens) {
+    x.formula = "context + q";
+    if (a.window) {
+      let(x, "window", *a.window, "keys a query may see, itself included");
+      x.formula += " - max(0, context + 1 - window)";
+    }
+    x.notes.push_back("keys and values are read once for all queries that share them");
+    return solved(x);
+  }
+  let(x, "tile", tile, "queries that share one pass over keys and values");
+  let(x, "tiles", (a.q_tokens + tile - 1) / tile, "passes: q / tile, rounded up");
+  if (!a.window) {
+    x.formula = "tiles * context + tile * tiles * (tiles - 1) / 2 + q";
+    return solved(x);
+  }
+  x.variables.clear();
+  x.formula = let(x, "keys_read", cost::keys_read(a), "keys that a tile of queries sees, summed over the tiles");
+  x.notes.push_back(fmt::format("{} queries in tiles of {}, a window of {}", a.q_tokens, tile, *a.window));
+  return solved(x);
+}
+
+std::string formula(const graph::Attention& a, Metric metric, const Context&, Explanation& x) {
+  const auto heads = [&] { return let(x, "heads", a.heads, "query heads"); };
+  const auto sequences = [&] { return let(x, "sequences", a.sequences, "sequences of the step"); };
+  const auto qk_dim = [&] { return let(x, "qk_dim", a.qk_dim, "width of a query and a key head"); };
+  const auto v_dim = [&] { return let(x, "v_dim", a.v_dim, "width of a value head"); };
+  const auto queries = [&] {
+    return sequences() + " * " + let(x, "q", a.q_tokens, "new tokens of a sequence") + " * " + heads();
+  };
+  const auto pairs = [&] {
+    return let(x, visible_pairs(a), "(query, key) pairs of one sequence and head that are not masked");
+  };
+  switch (metric) {
+    case Metric::matrix_flops:
+      x.notes.push_back("scores and weighted sum: a multiply and an add per element of a key and of a value");
+      pairs(), qk_dim(), v_dim(), heads(), sequences();
+      return "2 * pairs * (qk_dim + v_dim) * heads * sequences";
+    case Metric::vector_flops: {
+      pairs(), heads(), sequences();
+      let(x, "softmax_flops", cost::kSoftmaxFlops, "maximum, subtract, exponential, sum, divide");
+      std::string text = a.softcap ? "pairs * heads * sequences * (softmax_flops + " +
+                                         let(x, "softcap_flops", 1.0, "tanh on each score") + ")"
+                                   : "pairs * heads * sequences * softmax_flops";
+      if (const double dequant = cost::cache_dequant_flops(a.cached, a.activation); dequant > 0) {
+        let(x, keys_read(a), "keys read per sequence and KV head");
+        let(x, "kv_heads", a.kv_heads, "key and value heads");
+        qk_dim();
+        if (!a.shared_kv) v_dim();
+        let(x, "cache_dequant_flops", dequant, "operations that bring a cached value to the activation type");
+        text += fmt::format(" + sequences * keys * kv_heads * {} * cache_dequant_flops",
+                            a.shared_kv ? "qk_dim" : "(qk_dim + v_dim)");
+      }
+      return text;
+    }
+    case Metric::activation_read_bytes: return queries() + " * " + qk_dim() + " * " + element_bytes(x, a.activation);
+    case Metric::activation_written_bytes: return queries() + " * " + v_dim() + " * " + element_bytes(x, a.activation);
+    case Metric::kv_read_bytes: {
+      sequences();
+      let(x, keys_read(a), "keys read per sequence and KV head");
+      let(x, "kv_heads", a.kv_heads, "key and value heads");
+      qk_dim();
+      if (!a.shared_kv) v_dim();
+      if (a.shared_kv) x.notes.push_back("the values are part of the keys: both are the cached latent");
+      return fmt::format("sequences * keys * kv_heads * {} * {}", a.shared_kv ? "qk_dim" : "(qk_dim + v_dim)",
+                         cached_bytes(x, a.cached));
+    }
+    default: return "";
+  }
+}
+
+// ---- Element-wise ops, gathers and copies
+
+std::string formula(const graph::Vector& v, Metric metric, const Context& c, Explanation& x) {
+  let(x, "rows", v.rows, "rows of the tensor");
+  let(x, "width", v.width, "elements of a row");
+  switch (metric) {
+    case Metric::vector_flops:
+      let(x, "flops_per_element", cost::vector_flops_per_element(v.kind), "operations on an element");
+      return "rows * width * flops_per_element";
+    case Metric::activation_read_bytes:
+      let(x, "reads", v.reads, "tensors of this shape read");
+      return "reads * rows * width * " + element_bytes(x, v.activation);
+    case Metric::activation_written_bytes:
+      let(x, "writes", v.writes, "tensors of this shape written");
+      return "writes * rows * width * " + element_bytes(x, v.activation);
+    case Metric::weight_bytes: {
+      if (v.parameters.value == 0) return "";
+      const double bits = c.execution().weights.vector_bits;
+      let(x, "parameters", v.parameters.value * 8 / bits, "weights and biases of the op");
+      return "parameters * " + let(x, "bits", bits, "bits stored per weight") + " / 8";
+    }
+    default: return "";
+  }
+}
+
+std::string formula(const graph::Gather& g, Metric metric, const Context&, Explanation& x) {
+  let(x, "rows", g.rows, "rows picked from the table");
+  let(x, "width", g.width, "elements of a row");
+  switch (metric) {
+    case Metric::vector_flops: return g.table->dequant_flops > 0 ? "rows * width * " + dequant(x, *g.table) : "";
+    case Metric::weight_bytes: return "rows * " + stored_bytes(x, *g.table, "1", "width");
+    case Metric::activation_written_bytes: return "rows * width * " + element_bytes(x, g.activation);
+    default: return "";
+  }
+}
+
+// What a copy moves as a product of named factors; falls back to the count.
+std::string elements(const Context& c, double count, bool written, Explanation& x) {
+  const model::Layer* layer = c.layer();
+  const graph::SequenceGroup& g = c.group;
+  std::string text;
+  if (layer && c.op.name == "dispatch" && layer->feed_forward.experts) {
+    let(x, "tokens", g.count * g.new_tokens, "tokens of the step");
+    let(x, "experts_per_token", layer->feed_forward.experts->per_token, "experts a token is sent to");
+    let(x, "hidden", c.execution().model->hidden, "width of the residual stream");
+    text = "tokens * experts_per_token * hidden";
+  } else if (layer) {
+    const model::Attention& a = layer->attention;
+    const std::int64_t total = g.context + g.new_tokens;
+    const auto per_token = [&] {
+      return let(x, "values_per_token",
+                 a.latent ? a.latent->kv_lora_rank + a.latent->rope_dim : a.kv_heads * (a.head_dim + a.v_head_dim),
+                 "values a token keeps in the cache of a layer");
+    };
+    const auto sequences = [&] { return let(x, "sequences", g.count, "sequences of the step"); };
+    if (c.op.name == "kv_write") {
+      text = let(x, "tokens", g.count * g.new_tokens, "tokens of the step") + " * " + per_token();
+    } else if (c.op.name == "kv_concat") {
+      const std::int64_t old = std::min(g.context, a.window.value_or(g.context));
+      text =
+          sequences() + " * " + let(x, "cached_tokens", old, "tokens in the cache of a sequence") + " * " + per_token();
+    } else if (c.op.name == "repeat_kv") {
+      const std::int64_t keys = a.window ? std::min(total, *a.window - 1 + g.new_tokens) : total;
+      text =
+          sequences() + " * " + let(x, "keys", keys, "keys the new tokens of a sequence may see") + " * " +
+          (written ? let(x, "heads", a.heads, "query heads") : let(x, "kv_heads", a.kv_heads, "key and value heads")) +
+          " * (" + let(x, "qk_dim", a.head_dim, "width of a key head") + " + " +
+          let(x, "v_dim", a.v_head_dim, "width of a value head") + ")";
+    }
+  }
+  if (!text.empty() && evaluate(text, x.variables) == count) return text;
+  return written ? let(x, "write_elements", count, "elements written")
+                 : let(x, "read_elements", count, "elements read");
+}
+
+std::string formula(const graph::Copy& copy, Metric metric, const Context& c, Explanation& x) {
+  const auto read = [&] {
+    return elements(c, copy.read_elements, false, x) + " * " +
+           (copy.from_cache ? cached_bytes(x, copy.from) : element_bytes(x, copy.from));
+  };
+  const auto write = [&] {
+    return elements(c, copy.write_elements, true, x) + " * " +
+           (copy.to_cache ? cached_bytes(x, copy.to) : element_bytes(x, copy.to));
+  };
+  switch (metric) {
+    case Metric::vector_flops:
+      if (bits(copy.from) == bits(copy.to)) return "";
+      x.notes.push_back(
+          fmt::format("converting {} to {}: an element is scaled and rounded", name(copy.from), name(copy.to)));
+      return "2 * " + elements(c, copy.write_elements, true, x);
+    case Metric::activation_read_bytes: return copy.from_cache ? "" : read();
+    case Metric::kv_read_bytes: return copy.from_cache ? read() : "";
+    case Metric::activation_written_bytes: return copy.to_cache ? "" : write();
+    case Metric::kv_written_bytes: return copy.to_cache ? write() : "";
+    default: return "";
+  }
+}
+
+// A sum needs parentheses before it is multiplied.
+bool is_sum(std::string_view text) {
+  int depth = 0;
+  for (const char c : text) {
+    depth += (c == '(') - (c == ')');
+    if (c == '+' && depth == 0) return true;
+  }
+  return false;
+}
+
+std::string_view nothing(Metric metric) {
+  switch (metric) {
+    case Metric::matrix_flops: return "this op multiplies no matrices";
+    case Metric::vector_flops: return "this op has no element-wise work";
+    case Metric::weight_bytes: return "this op reads no weights";
+    case Metric::activation_read_bytes: return "this op reads no activations";
+    case Metric::activation_written_bytes: return "this op writes no activations";
+    case Metric::kv_read_bytes: return "this op does not read the KV cache";
+    case Metric::kv_written_bytes: return "this op does not write the KV cache";
+    default: return "";
+  }
+}
+
+}  // namespace
+
+void explain_work(const Estimator& estimator, const graph::Op& op, const graph::SequenceGroup& group, Metric metric,
+                  Explanation& x) {
+  const Context context{estimator, op, group};
+  const std::string text = std::visit([&](const auto& body) { return formula(body, metric, context, x); }, op.body);
+  if (text.empty()) {
+    x.variables.clear();
+    x.formula = "0";
+    x.notes.emplace_back(nothing(metric));
+    return;
+  }
+  const std::string count =
+      let(x, "count", op.count, op.layer_kind < 0 ? "executions in a step" : "layers of this kind");
+  x.formula = is_sum(text) ? "(" + text + ") * " + count : text + " * " + count;
+}
+
+}  // namespace llmperf::estimate

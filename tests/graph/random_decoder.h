@@ -1,0 +1,114 @@
+// Random small decoders for property tests, the same ones on every run: every kind of attention and feed-forward that
+// the graph builder tells apart.
+#pragma once
+
+#include <cstdint>
+#include <random>
+
+#include "graph/decoder_graph.h"
+
+namespace llmperf::test {
+
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : engine_(seed) {}
+  std::int64_t in(std::int64_t first, std::int64_t last) {
+    return first + static_cast<std::int64_t>(engine_() % static_cast<std::uint64_t>(last - first + 1));
+  }
+  bool chance() { return in(0, 1) == 1; }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+inline model::Attention random_attention(Random& random) {
+  model::Attention a;
+  a.kv_heads = random.in(1, 4);
+  a.heads = a.kv_heads * random.in(1, 4);
+  a.head_dim = 16 * random.in(1, 8);
+  a.v_head_dim = a.head_dim;
+  a.rotary_dim = random.chance() ? a.head_dim : 0;
+  if (random.chance()) a.window = random.in(1, 300);
+  a.qkv_bias = random.chance();
+  a.o_bias = random.chance();
+  a.qk_norm = random.chance();
+  a.softcap = random.chance();
+  a.fused_qkv = random.chance();
+  if (random.in(0, 3) == 0) {
+    a.kv_heads = a.heads;
+    a.window.reset();
+    a.v_head_dim = 16 * random.in(1, 8);
+    a.latent = model::LatentAttention{.q_lora_rank = std::nullopt,
+                                      .kv_lora_rank = 16 * random.in(1, 32),
+                                      .rope_dim = 16,
+                                      .nope_dim = 16 * random.in(1, 8)};
+    if (random.chance()) a.latent->q_lora_rank = 16 * random.in(1, 8);
+    a.head_dim = a.latent->rope_dim + a.latent->nope_dim;
+  }
+  return a;
+}
+
+inline model::FeedForward random_feed_forward(Random& random) {
+  model::FeedForward f;
+  f.intermediate = 32 * random.in(1, 40);
+  f.gated = random.chance();
+  f.bias = random.chance();
+  f.fused_gate_up = f.gated && random.chance();
+  if (random.chance()) return f;
+  model::Experts e;
+  e.count = random.in(2, 40);
+  e.per_token = random.in(1, e.count);
+  e.intermediate = 32 * random.in(1, 10);
+  e.shared_intermediate = random.chance() ? 64 : 0;
+  e.shared_gate = random.chance();
+  e.router_bias = random.chance();
+  f.experts = e;
+  return f;
+}
+
+inline model::Decoder random_decoder(Random& random) {
+  model::Decoder m;
+  m.name = "random";
+  m.hidden = 32 * random.in(1, 24);
+  m.vocab = random.in(100, 5000);
+  m.norm = random.chance() ? model::Norm::rms : model::Norm::layer;
+  m.tied_embeddings = random.chance();
+  m.lm_head_bias = random.chance();
+  m.position_embeddings = random.chance() ? 1024 : 0;
+  const std::int64_t kinds = random.in(1, 3);
+  for (std::int64_t kind = 0; kind < kinds; ++kind) {
+    model::Layer layer{.attention = random_attention(random), .feed_forward = random_feed_forward(random)};
+    layer.parallel_blocks = random.in(0, 3) == 0;
+    layer.norms = layer.parallel_blocks ? 1 : random.chance() ? 2 : 4;
+    for (std::int64_t i = random.in(1, 6); i > 0; --i) m.add_layer(layer);
+  }
+  return m;
+}
+
+inline hardware::RuntimeOptions random_options(Random& random) {
+  hardware::RuntimeOptions o;
+  o.flash_attention = random.chance();
+  o.fused_qkv = random.chance();
+  o.fused_gate_up = random.chance();
+  o.fused_add_norm = random.chance();
+  o.fused_rope = random.chance();
+  o.fused_activation = random.chance();
+  o.static_kv = random.chance();
+  o.last_token_logits = random.chance();
+  o.attention_query_tile = random.chance() ? random.in(1, 64) : 0;
+  return o;
+}
+
+// How `m` may be executed; `m` must outlive it.
+inline graph::Execution random_execution(Random& random, const model::Decoder& m) {
+  static const char* const kSchemes[] = {"bf16", "fp8", "int8", "w8a8", "w4a16-g32", "mxfp4", "4.5"};
+  static constexpr Dtype kCaches[] = {Dtype::bf16, Dtype::fp8, Dtype::int4};
+  graph::Execution e;
+  e.model = &m;
+  e.weights = model::parse_weight_scheme(kSchemes[random.in(0, 6)]);
+  e.kv = kCaches[random.in(0, 2)];
+  e.runtime = random_options(random);
+  return e;
+}
+
+}  // namespace llmperf::test
