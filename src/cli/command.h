@@ -1,0 +1,68 @@
+// What every subcommand shares: how it registers itself, and where its output goes.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/document.h"
+
+namespace CLI {
+class App;
+}
+
+namespace llmperf::cli {
+
+inline constexpr int kExitDone = 0;
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitInfeasible = 3;
+
+// A subcommand adds itself to the root command and, when chosen, leaves its work in `action`, which returns the exit
+// status.
+using Action = std::function<int()>;
+void add_estimate(CLI::App& root, Action& action);
+void add_explain(CLI::App& root, Action& action);
+void add_limits(CLI::App& root, Action& action);
+void add_list(CLI::App& root, Action& action);
+void add_show(CLI::App& root, Action& action);
+
+// --format, --json and --export, the same on every command that prints results.
+struct OutputFlags {
+  std::string format = "table";
+  bool json = false;
+  std::vector<std::string> exports;
+};
+void add_output_flags(CLI::App& command, OutputFlags& flags);
+
+// Opens everything before the work starts, so that an unwritable path costs no work. A file appears under its name only
+// when it is complete; one that was not committed is removed.
+class Output {
+ public:
+  // Throws Error: bad_input for a format, failed for a path that cannot be written.
+  explicit Output(const OutputFlags& flags);
+  ~Output();
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+  // Writes the report to stdout in the format asked for and to every export. Throws Error(failed) on a write error.
+  void write(const report::Report& report);
+
+ private:
+  struct File;
+  report::Format format_;
+  std::vector<std::unique_ptr<File>> files_;
+};
+
+// Throws Error(failed) on a write error, which a full disk or a closed pipe is.
+void write_stdout(const std::string& text);
+
+// A warning or note for people: stderr, "llmperf: note: …".
+void print_note(std::string_view text);
+
+// Parses the command line, runs the subcommand and maps errors to messages and exit status.
+int run(int argc, const char* const* argv);
+
+}  // namespace llmperf::cli

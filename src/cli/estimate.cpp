@@ -1,0 +1,84 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/request.h"
+#include "model/parameters.h"
+#include "report/estimate_report.h"
+
+namespace llmperf::cli {
+namespace {
+
+struct Flags {
+  RequestFlags request;
+  std::string detail = "summary";
+  OutputFlags output;
+};
+
+report::Detail detail_value(const std::string& text) {
+  if (text == "summary") return report::Detail::summary;
+  if (text == "ops") return report::Detail::ops;
+  const std::vector<std::string> names = {"summary", "ops"};
+  throw Error::bad_input(fmt::format("--detail: unknown level {}", quote(text)), name_hint(text, names));
+}
+
+// What would make the same request fit on the same device: the built-in schemes that do, else the bits per weight that
+// would.
+std::string fitting_hint(const Request& request, const RequestFlags& flags, const estimate::Estimate& e) {
+  std::vector<std::string> fitting;
+  for (const char* scheme : {"fp8", "int8", "w4a16"}) {
+    estimate::Choices choices = choices_of(flags);
+    choices.weights = scheme;
+    const estimate::Estimator other(estimate::make_setup(request.model, request.device, choices));
+    if (other.fits(request.scenario)) {
+      const Bytes total = other.memory(request.scenario).total();
+      fitting.push_back(fmt::format("--weights {} (needs {})", scheme, format_bytes_binary(total)));
+    }
+  }
+  if (!fitting.empty()) return "it fits with " + join(fitting, " or ");
+  const Bytes room = e.capacity - (e.memory.total() - e.memory.weights);
+  const double parameters = static_cast<double>(model::count_parameters(request.model).total);
+  const double bits = std::floor(room.value * 8 / parameters * 10) / 10;
+  if (bits < 1) return "no weight scheme fits: use a larger device, a smaller batch or a shorter context";
+  return fmt::format("fp8, int8 and w4a16 do not fit either; it fits with --weights {:.1f} (bits per weight)", bits);
+}
+
+[[noreturn]] void throw_infeasible(const Request& request, const RequestFlags& flags, const estimate::Estimate& e) {
+  Diagnostic d;
+  d.message = fmt::format(
+      "{} at batch {} does not fit on {}: needs {} ({} of it weights), has {}; largest batch that fits is {}",
+      request.model.name, e.scenario.batch, request.device.name, format_bytes_binary(e.memory.total()),
+      format_bytes_binary(e.memory.weights), format_bytes_binary(e.capacity), e.largest_batch);
+  d.hint = fitting_hint(request, flags, e);
+  throw Error(ErrorKind::infeasible, {d});
+}
+
+int estimate_action(const Flags& flags) {
+  const report::Detail detail = detail_value(flags.detail);
+  const auto request = load_request(flags.request);
+  Output output(flags.output);
+  const estimate::Estimate e = request->estimator->run(request->scenario);
+  output.write(report::estimate_report(*request->estimator, e, detail));
+  if (!e.fits) throw_infeasible(*request, flags.request, e);
+  return kExitDone;
+}
+
+}  // namespace
+
+void add_estimate(CLI::App& root, Action& action) {
+  CLI::App* command = root.add_subcommand("estimate", "latency, throughput and memory of one model on one device");
+  auto flags = std::make_shared<Flags>();
+  add_request_flags(*command, flags->request);
+  command->add_option("--detail", flags->detail, "summary or ops (every op of each phase)")
+      ->type_name("LEVEL")
+      ->capture_default_str();
+  add_output_flags(*command, flags->output);
+  command->callback([flags, &action] { action = [flags] { return estimate_action(*flags); }; });
+}
+
+}  // namespace llmperf::cli

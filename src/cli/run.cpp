@@ -1,0 +1,158 @@
+// The command line as a whole. CLI11 hides an unknown subcommand behind "a subcommand is required", names no neighbours
+// of a misspelt flag and takes an empty value for none, so the words are looked at before it parses.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cctype>
+#include <csignal>
+#include <exception>
+#include <set>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "report/single_line.h"
+
+namespace llmperf::cli {
+namespace {
+
+std::vector<std::string> subcommand_names(const CLI::App& root) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : root.get_subcommands({})) names.push_back(sub->get_name());
+  return names;
+}
+
+const CLI::App* find_subcommand(const CLI::App& root, const std::string& name) {
+  for (const CLI::App* sub : root.get_subcommands({})) {
+    if (sub->get_name() == name) return sub;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> flag_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+bool is_flag(const std::string& word) {
+  return word.size() > 1 && word[0] == '-' &&
+         (word[1] == '-' || std::isalpha(static_cast<unsigned char>(word[1])) != 0);
+}
+
+// "--batch" of "--batch=4", "-m" of "-mqwen-7b".
+std::string flag_of(const std::string& word) {
+  return word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
+}
+
+// Throws when the flag at argv[i] has no value; moves i to its last word.
+void check_value(const CLI::App& command, const CLI::Option& option, const std::string& flag, int argc,
+                 const char* const* argv, int& i) {
+  const std::string word = argv[i];
+  const bool attached = word.size() > flag.size();
+  std::string value;
+  if (attached) {
+    value = word.substr(flag.size() + (word[flag.size()] == '=' ? 1 : 0));
+  } else if (i + 1 < argc) {
+    value = argv[++i];
+  }
+  const bool next_flag = !attached && is_flag(value) && command.get_option_no_throw(flag_of(value)) != nullptr;
+  if (value.empty() || next_flag) {
+    throw Error::bad_input(fmt::format("{} needs a value: {} {}", flag, flag, option.get_type_name()));
+  }
+}
+
+// Throws for a subcommand or flag that does not exist, a flag without its value or given twice, and an empty word (an
+// unset variable of a script, mostly).
+void check_words(const CLI::App& root, int argc, const char* const* argv) {
+  const CLI::App* command = &root;
+  std::set<const CLI::Option*> seen;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--") return;
+    if (word.empty()) throw Error::bad_input("an argument is empty");
+    if (!is_flag(word)) {
+      if (command != &root) continue;
+      command = find_subcommand(root, word);
+      if (command == nullptr) {
+        throw Error::bad_input("unknown subcommand " + quote(word), name_hint(word, subcommand_names(root)));
+      }
+      continue;
+    }
+    const std::string flag = flag_of(word);
+    const CLI::Option* option = command->get_option_no_throw(flag);
+    if (option == nullptr) throw Error::bad_input("unknown flag " + quote(flag), name_hint(flag, flag_names(*command)));
+    if (option->get_items_expected_min() == 0) continue;
+    check_value(*command, *option, flag, argc, argv, i);
+    if (!seen.insert(option).second && option->get_multi_option_policy() != CLI::MultiOptionPolicy::TakeAll) {
+      throw Error::bad_input(flag + " is given more than once");
+    }
+  }
+}
+
+int report_error(const Error& error) {
+  for (Diagnostic d : error.diagnostics()) {
+    d.where.file = report::single_line(d.where.file);
+    d.message = report::single_line(d.message);
+    d.hint = report::single_line(d.hint);
+    fmt::print(stderr, "llmperf: error: {}\n", format_diagnostic(d));
+  }
+  switch (error.kind()) {
+    case ErrorKind::failed: return kExitFailed;
+    case ErrorKind::bad_input: return kExitUsage;
+    case ErrorKind::infeasible: return kExitInfeasible;
+  }
+  return kExitFailed;
+}
+
+int parse_and_run(CLI::App& root, Action& action, int argc, const char* const* argv) {
+  check_words(root, argc, argv);
+  try {
+    root.parse(argc, argv);
+  } catch (const CLI::Success& e) {  // --help, --version
+    std::ostringstream text;
+    root.exit(e, text, text);
+    write_stdout(text.str());
+    return kExitDone;
+  } catch (const CLI::ExtrasError&) {
+    throw Error::bad_input("unexpected argument " + quote(root.remaining(true).front()));
+  } catch (const CLI::ParseError& e) {
+    const std::vector<CLI::App*> chosen = root.get_subcommands();
+    const std::string command = chosen.empty() ? "llmperf" : "llmperf " + chosen.front()->get_name();
+    throw Error::bad_input(e.what(), command + " --help says what it takes");
+  }
+  return action ? action() : kExitUsage;
+}
+
+}  // namespace
+
+int run(int argc, const char* const* argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a write error with its own message, not a silent death
+  try {
+    CLI::App root{"Performance model of language models on accelerators: how fast, what binds it, does it fit."};
+    root.name("llmperf");
+    root.set_version_flag("--version", "llmperf " LLMPERF_VERSION);
+    root.require_subcommand(1);
+    Action action;
+    add_estimate(root, action);
+    add_explain(root, action);
+    add_limits(root, action);
+    add_list(root, action);
+    add_show(root, action);
+    if (argc <= 1) {
+      fmt::print(stderr, "{}", root.help());
+      return kExitUsage;
+    }
+    return parse_and_run(root, action, argc, argv);
+  } catch (const Error& error) {
+    return report_error(error);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "llmperf: error: {}\n", error.what());
+    return kExitFailed;
+  }
+}
+
+}  // namespace llmperf::cli

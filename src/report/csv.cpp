@@ -1,0 +1,34 @@
+#include "base/number.h"
+#include "report/document.h"
+
+namespace llmperf::report {
+namespace {
+
+std::string cell(const std::string& text) {
+  std::string value = text;
+  if (!value.empty() && std::string_view("=+-@\t\r").find(value[0]) != std::string_view::npos && !parse_double(value)) {
+    value.insert(value.begin(), '\'');
+  }
+  if (value.find_first_of(",\"\r\n") == std::string::npos) return value;
+  std::string quoted = "\"";
+  for (const char c : value) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+}  // namespace
+
+std::string render_csv(const Table& table) {
+  std::string out;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) out += (i ? "," : "") + cell(table.columns[i].header);
+  out += "\n";
+  for (const auto& row : table.rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) out += (i ? "," : "") + cell(row[i]);
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace llmperf::report

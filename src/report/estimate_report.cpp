@@ -1,0 +1,304 @@
+#include "report/estimate_report.h"
+
+#include <fmt/format.h>
+
+#include "base/number.h"
+#include "report/estimate_json.h"
+#include "report/json.h"
+
+namespace llmperf::report {
+namespace {
+
+using estimate::Estimate;
+using estimate::Estimator;
+using estimate::OpEstimate;
+using estimate::Phase;
+
+std::string tokens_rate(double rate) { return format_significant(rate) + " tokens/s"; }
+
+// "matrix-bound 97 %, memory-bound 3 %" of a phase's time.
+std::string bound_shares(const Phase& p) {
+  std::string text;
+  for (std::size_t i = 0; i < std::size(p.bound_time); ++i) {
+    const double share = p.bound_time[i] / p.time;
+    if (share < 0.0005) continue;  // would print as 0.0 %
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} {}", mapper::name(static_cast<mapper::Bound>(i)), format_share(share));
+  }
+  return text;
+}
+
+Heading heading(const Estimator& estimator) {
+  return {estimator.setup().execution.model->name + " on " + estimator.setup().device->title, kUncalibrated};
+}
+
+std::string assumptions_line(const Estimator& estimator, const Estimate& e) {
+  const graph::Execution& x = estimator.setup().execution;
+  return fmt::format("batch {}, prompt {}, generate {}; weights {}, KV cache {}, activations {}; options {}",
+                     e.scenario.batch, e.scenario.prompt, e.scenario.generate, x.weights.name, name(x.kv),
+                     name(x.activations), hardware::format_runtime_options(x.runtime));
+}
+
+std::string fit_text(const Estimate& e) {
+  return fmt::format("needs {} of {}", format_bytes_binary(e.memory.total()), format_bytes_binary(e.capacity));
+}
+
+std::string context_text(const Estimator& estimator, const Estimate& e) {
+  const auto trained = estimator.setup().execution.model->max_position;
+  if (e.longest_context == 0) return fmt::format("none at batch {}", e.scenario.batch);
+  std::string text =
+      fmt::format("{} tokens at batch {}", format_count(static_cast<double>(e.longest_context)), e.scenario.batch);
+  if (trained && e.longest_context > *trained) {
+    text += fmt::format(" (the model is made for {})", format_count(static_cast<double>(*trained)));
+  }
+  return text;
+}
+
+Fields headline(const Estimator& estimator, const Estimate& e) {
+  Fields f;
+  f.rows.emplace_back("TTFT", fmt::format("{} ({}; bound by {})", format_seconds(e.ttft),
+                                          tokens_rate(e.prefill_tokens_per_second), bound_shares(e.phases[0])));
+  if (e.tpot) {
+    f.rows.emplace_back(
+        "TPOT", fmt::format("{} mean, {} first, {} last (bound by {})", format_seconds(*e.tpot),
+                            format_seconds(*e.tpot_first), format_seconds(*e.tpot_last), bound_shares(e.phases[1])));
+    f.rows.emplace_back("decode", fmt::format("{} in total, {} per request", tokens_rate(e.decode_tokens_per_second),
+                                              tokens_rate(1 / e.tpot->value)));
+  }
+  f.rows.emplace_back(
+      "generation",
+      fmt::format("{} for {} tokens per request: {} in total, {} per request", format_seconds(e.total),
+                  e.scenario.generate, tokens_rate(e.tokens_per_second), tokens_rate(e.tokens_per_second_per_request)));
+  f.rows.emplace_back("error band", "none: speed of light (efficiency 1, no launch cost); real software is slower");
+  f.rows.emplace_back("memory", "fits: " + fit_text(e));
+  f.rows.emplace_back("largest batch", fmt::format("{} requests of {} + {} tokens", e.largest_batch, e.scenario.prompt,
+                                                   e.scenario.generate));
+  f.rows.emplace_back("longest context", context_text(estimator, e));
+  return f;
+}
+
+Table phase_table(const Estimator& estimator, const Estimate& e) {
+  Table t{"Phases (one step)",
+          {{"phase", true},
+           {"steps"},
+           {"time"},
+           {"FLOPs"},
+           {"bytes"},
+           {"FLOP/byte"},
+           {"ridge"},
+           {"bound", true},
+           {"of roof"}},
+          {}};
+  const auto& roofline = estimator.roofline();
+  const double ridge =
+      (roofline.matrix_rate(estimator.setup().execution.weights.linear.compute) / roofline.bandwidth()).value;
+  for (const Phase& p : e.phases) {
+    t.rows.push_back({std::string(p.name), std::to_string(p.steps), format_seconds(p.time),
+                      format_flops(p.work.matrix + p.work.vector), format_bytes(p.work.bytes()),
+                      format_significant(p.intensity().value, 3), format_significant(ridge, 3),
+                      std::string(mapper::name(p.bound)), format_share(p.roof / p.time)});
+  }
+  return t;
+}
+
+Table memory_table(const Estimate& e) {
+  Table t{"Memory", {{"what", true}, {"size"}, {"of capacity"}}, {}};
+  const auto row = [&](const char* what, Bytes bytes) {
+    t.rows.push_back({what, format_bytes_binary(bytes), format_share(bytes / e.capacity)});
+  };
+  row("weights", e.memory.weights);
+  row("KV cache", e.memory.kv_cache);
+  row("activations (peak)", e.memory.activation);
+  row("runtime reserve", e.memory.reserve);
+  row("total", e.memory.total());
+  row("capacity", e.capacity);
+  return t;
+}
+
+// "889.1 G": the column's header says of what.
+std::string flops_cell(Flops flops) {
+  std::string text = format_flops(flops);
+  text.resize(text.size() - std::string_view("FLOP").size());
+  return text.substr(0, text.find_last_not_of(' ') + 1);
+}
+
+Table op_table(const Phase& p) {
+  Table t{fmt::format("Ops of {}{}", p.name, p.steps > 1 ? ": mean step; shapes as in the first" : ""),
+          {{"op", true},
+           {"shape", true},
+           {"count"},
+           {"FLOPs"},
+           {"bytes"},
+           {"time"},
+           {"share"},
+           {"bound", true},
+           {"of roof"}},
+          {}};
+  for (const OpEstimate& o : p.ops) {
+    const double count = static_cast<double>(o.op.count);
+    t.rows.push_back({std::string(o.op.name), shape_text(o.op), std::to_string(o.op.count),
+                      flops_cell((o.work.matrix + o.work.vector) * count), format_bytes(o.work.bytes() * count),
+                      format_seconds(o.step_time()), format_share(o.step_time() / p.time),
+                      std::string(mapper::name(o.time.bound)), format_share(o.time.roof / o.time.total)});
+  }
+  return t;
+}
+
+Fields basis(const Estimator& estimator) {
+  Fields f{"Rests on", {}};
+  for (const Figure& figure : figures_used(estimator.setup())) {
+    f.rows.emplace_back(figure.label, fmt::format("{} ({})", figure.text, hardware::name(figure.provenance)));
+  }
+  if (const std::int64_t n = estimator.setup().device->devices_per_node; n > 1) {
+    f.rows.emplace_back("devices", fmt::format("1 of the {} in a node", n));
+  }
+  for (const std::string& note : estimator.setup().notes) f.rows.emplace_back("note", note);
+  return f;
+}
+
+Document document(const Estimator& estimator, const Estimate& e, Detail detail) {
+  Document doc{heading(estimator), Paragraph{assumptions_line(estimator, e)}};
+  if (!e.fits) {
+    doc.push_back(
+        Fields{"",
+               {{"does not fit", fit_text(e)},
+                {"largest batch", e.largest_batch > 0 ? std::to_string(e.largest_batch) + " requests of this length"
+                                                      : "none: not even one request of this length fits"},
+                {"longest context", context_text(estimator, e)}}});
+    doc.push_back(memory_table(e));
+    return doc;
+  }
+  doc.push_back(headline(estimator, e));
+  doc.push_back(phase_table(estimator, e));
+  doc.push_back(memory_table(e));
+  if (detail == Detail::ops) {
+    for (const Phase& p : e.phases) doc.push_back(op_table(p));
+  }
+  doc.push_back(basis(estimator));
+  return doc;
+}
+
+Table summary_csv(const Estimator& estimator, const Estimate& e) {
+  Table t;
+  t.rows.resize(1);
+  const auto text = [&](const char* header, std::string value) {
+    t.columns.push_back({header});
+    t.rows[0].push_back(std::move(value));
+  };
+  const auto value = [&](const char* header, double v) { text(header, plain(v)); };
+  const auto timed = [&](const char* header, double v) { text(header, e.fits ? plain(v) : ""); };
+  const graph::Execution& x = estimator.setup().execution;
+  text("model", x.model->name);
+  text("hardware", estimator.setup().device->name);
+  value("batch", static_cast<double>(e.scenario.batch));
+  value("prompt_tokens", static_cast<double>(e.scenario.prompt));
+  value("generate_tokens", static_cast<double>(e.scenario.generate));
+  text("weights", x.weights.name);
+  text("kv", std::string(name(x.kv)));
+  text("activations", std::string(name(x.activations)));
+  text("options", hardware::format_runtime_options(x.runtime));
+  text("label", kUncalibrated);
+  text("fits", e.fits ? "true" : "false");
+  timed("ttft_s", e.ttft.value);
+  text("tpot_s", e.fits && e.tpot ? plain(e.tpot->value) : "");
+  text("tpot_first_s", e.fits && e.tpot ? plain(e.tpot_first->value) : "");
+  text("tpot_last_s", e.fits && e.tpot ? plain(e.tpot_last->value) : "");
+  timed("total_s", e.total.value);
+  timed("tokens_per_second", e.tokens_per_second);
+  timed("tokens_per_second_per_request", e.tokens_per_second_per_request);
+  value("weight_bytes", e.memory.weights.value);
+  value("kv_cache_bytes", e.memory.kv_cache.value);
+  value("activation_bytes", e.memory.activation.value);
+  value("reserve_bytes", e.memory.reserve.value);
+  value("total_bytes", e.memory.total().value);
+  value("capacity_bytes", e.capacity.value);
+  value("largest_batch", static_cast<double>(e.largest_batch));
+  value("longest_context_tokens", static_cast<double>(e.longest_context));
+  return t;
+}
+
+Table ops_csv(const Estimate& e) {
+  Table t{"",
+          {{"phase"},
+           {"name"},
+           {"kind"},
+           {"shape"},
+           {"count"},
+           {"flops"},
+           {"bytes"},
+           {"time_s"},
+           {"share"},
+           {"bound"},
+           {"roof_s"}},
+          {}};
+  for (const Phase& p : e.phases) {
+    for (const OpEstimate& o : p.ops) {
+      const double count = static_cast<double>(o.op.count);
+      t.rows.push_back({std::string(p.name), std::string(o.op.name), std::string(kind_text(o.op)), shape_text(o.op),
+                        std::to_string(o.op.count), plain(((o.work.matrix + o.work.vector) * count).value),
+                        plain((o.work.bytes() * count).value), plain(o.step_time().value),
+                        plain(o.step_time() / p.time), std::string(mapper::name(o.time.bound)),
+                        plain((o.time.roof * count).value)});
+    }
+  }
+  return t;
+}
+
+}  // namespace
+
+std::string_view kind_text(const graph::Op& op) {
+  constexpr std::string_view names[] = {"gemm", "attention", "vector", "gather", "copy"};
+  static_assert(std::size(names) == std::variant_size_v<graph::OpBody>, "an alternative of OpBody has no name");
+  return names[op.body.index()];
+}
+
+std::string shape_text(const graph::Op& op) {
+  struct Text {
+    std::string operator()(const graph::Gemm& g) const {
+      const std::string one = fmt::format("{}x{}x{}", g.m, g.k, g.n);
+      return g.batch > 1 ? fmt::format("{} * {}", g.batch, one) : one;
+    }
+    std::string operator()(const graph::Attention& a) const {
+      return fmt::format("{} * {}q {}kv h{}/{} d{}", a.sequences, a.q_tokens, a.context + a.q_tokens, a.heads,
+                         a.kv_heads,
+                         a.qk_dim == a.v_dim ? std::to_string(a.qk_dim) : fmt::format("{}/{}", a.qk_dim, a.v_dim));
+    }
+    std::string operator()(const graph::Vector& v) const { return fmt::format("{}x{}", v.rows, v.width); }
+    std::string operator()(const graph::Gather& g) const { return fmt::format("{}x{}", g.rows, g.width); }
+    std::string operator()(const graph::Copy& c) const { return format_count(c.write_elements); }
+  };
+  return std::visit(Text{}, op.body);
+}
+
+std::vector<Figure> figures_used(const estimate::Setup& setup) {
+  using hardware::Engine;
+  const hardware::Device& device = *setup.device;
+  std::vector<Figure> figures;
+  const auto peak = [&](const char* key, const char* label, Engine engine, Dtype dtype) {
+    if (const hardware::Peak* p = device.find_peak(engine, dtype)) {
+      figures.push_back(
+          {key, label, fmt::format("{} {}", format_flops_rate(p->rate), name(p->dtype)), p->rate.value, p->provenance});
+    }
+  };
+  const model::StoredFormat& linear = setup.execution.weights.linear;
+  peak("matrix_flops_per_s", "matrix peak", Engine::matrix, linear.compute);
+  if (linear.compute != setup.execution.activations) {
+    peak("attention_matrix_flops_per_s", "matrix peak (attention)", Engine::matrix, setup.execution.activations);
+  }
+  peak("vector_flops_per_s", "vector peak", Engine::vector, Dtype::fp32);
+  const hardware::MemoryLevel& dram = device.dram();
+  figures.push_back({"memory_bandwidth_bytes_per_s", "memory bandwidth", format_bandwidth(*dram.bandwidth),
+                     dram.bandwidth->value, dram.bandwidth_provenance});
+  figures.push_back({"memory_capacity_bytes", "memory capacity", format_bytes_binary(*dram.capacity),
+                     dram.capacity->value, dram.provenance});
+  figures.push_back({"reserve_bytes", "runtime reserve", format_bytes_binary(setup.reserve), setup.reserve.value,
+                     hardware::Provenance::assumed});
+  return figures;
+}
+
+Report estimate_report(const Estimator& estimator, const Estimate& e, Detail detail) {
+  return {document(estimator, e, detail), detail == Detail::ops ? ops_csv(e) : summary_csv(estimator, e),
+          estimate_json(estimator, e)};
+}
+
+}  // namespace llmperf::report

@@ -1,0 +1,68 @@
+#include "report/document.h"
+#include "report/single_line.h"
+
+namespace llmperf::report {
+namespace {
+
+// Pipes would end a cell, angle brackets and ampersands start HTML, the rest emphasis, code and links.
+std::string cell(const std::string& text) {
+  constexpr std::string_view kMarkup = "|\\`*_[]~";
+  std::string out;
+  for (const char c : single_line(text)) {
+    if (kMarkup.find(c) != std::string_view::npos) out += '\\';
+    if (c == '<') {
+      out += "&lt;";
+    } else if (c == '&') {
+      out += "&amp;";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string title(const std::string& text) { return text.empty() ? "" : "### " + cell(text) + "\n\n"; }
+
+std::string table(const Table& t) {
+  std::string out = title(t.title) + "|";
+  std::string rule = "|";
+  for (const Column& c : t.columns) {
+    out += " " + cell(c.header) + " |";
+    rule += c.left ? " --- |" : " ---: |";
+  }
+  out += "\n" + rule + "\n";
+  for (const auto& row : t.rows) {
+    out += "|";
+    for (std::size_t i = 0; i < t.columns.size(); ++i)
+      out += " " + (i < row.size() ? cell(row[i]) : std::string()) + " |";
+    out += "\n";
+  }
+  return out;
+}
+
+std::string fields(const Fields& f) {
+  std::string out = title(f.title);
+  for (const auto& [name, value] : f.rows) out += "* **" + cell(name) + "**: " + cell(value) + "\n";
+  return out;
+}
+
+}  // namespace
+
+std::string render_markdown(const Document& document) {
+  std::string out;
+  for (const Block& block : document) {
+    if (!out.empty()) out += "\n";
+    if (const auto* h = std::get_if<Heading>(&block)) {
+      out += "## " + cell(h->text) + (h->aside.empty() ? "" : " (" + cell(h->aside) + ")") + "\n";
+    } else if (const auto* p = std::get_if<Paragraph>(&block)) {
+      out += cell(p->text) + "\n";
+    } else if (const auto* f = std::get_if<Fields>(&block)) {
+      out += fields(*f);
+    } else if (const auto* t = std::get_if<Table>(&block)) {
+      out += table(*t);
+    }
+  }
+  return out;
+}
+
+}  // namespace llmperf::report

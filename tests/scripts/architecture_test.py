@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""Dependencies point strictly down the list of src/ folders (docs/architecture.md): reads every include line."""
+import os
+import re
+import sys
+
+ROOT = os.environ.get("LLMPERF_SOURCE_DIR", os.path.join(os.path.dirname(__file__), "..", ".."))
+# A folder may include itself and everything before it; the exceptions say who else may be seen.
+ORDER = ["base", "descriptor", "model", "hardware", "graph", "cost", "mapper", "estimate", "report", "cli"]
+HEAVY = {"yaml-cpp/": {"descriptor"}, "CLI/": {"cli"}}
+
+
+def problems():
+    for folder, _, files in os.walk(os.path.join(ROOT, "src")):
+        for name in files:
+            if not name.endswith((".cpp", ".h")):
+                continue
+            path = os.path.join(folder, name)
+            here = os.path.relpath(path, os.path.join(ROOT, "src")).split(os.sep)[0]
+            if here not in ORDER:
+                yield f"{path}: folder '{here}' is not in the list"
+                continue
+            for number, line in enumerate(open(path, encoding="utf-8"), 1):
+                quoted = re.match(r'#include "([^/"]+)/', line)
+                if quoted and ORDER.index(quoted.group(1)) > ORDER.index(here):
+                    yield f"{path}:{number}: {here} includes {quoted.group(1)}, which stands above it"
+                angled = re.match(r"#include <([^>]+)>", line)
+                for prefix, allowed in HEAVY.items():
+                    if angled and angled.group(1).startswith(prefix) and here not in allowed:
+                        yield f"{path}:{number}: only {', '.join(allowed)} may include <{angled.group(1)}>"
+                    if angled and angled.group(1).startswith(prefix) and name.endswith(".h"):
+                        yield f"{path}:{number}: heavy header <{angled.group(1)}> in a header"
+
+
+found = list(problems())
+print("\n".join(found) if found else "every include points down")
+sys.exit(1 if found else 0)

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""The command line as a whole: help, names and their suggestions, flags and exit statuses."""
+import os
+import unittest
+
+from program import DONE, FAILED, INFEASIBLE, USAGE, ProgramTest
+
+SUBCOMMANDS = ["estimate", "explain", "limits", "list", "show"]
+ESTIMATE = ["estimate", "-m", "qwen-7b", "--hw", "rtx4090"]
+
+
+class Help(ProgramTest):
+    def test_without_a_word_it_prints_its_help_as_an_error(self):
+        done = self.run_program()
+        self.assertEqual((done.returncode, done.stdout), (USAGE, ""))
+        for name in SUBCOMMANDS:
+            self.assertRegex(done.stderr, rf"(?m)^  {name} ")
+
+    def test_help_and_version_go_to_stdout(self):
+        self.assertIn("Usage: llmperf", self.output("--help"))
+        self.assertRegex(self.output("--version"), r"^llmperf \d+\.\d+\.\d+\n$")
+
+    def test_every_subcommand_has_help(self):
+        for name in SUBCOMMANDS:
+            self.assertIn(f"Usage: llmperf {name}", self.output(name, "--help"))
+            self.assertEqual(self.output(name, "-h"), self.output(name, "--help"))
+
+    def test_help_needs_no_other_flag_and_a_typo_beats_it(self):
+        self.output("estimate", "--help", "-m", "no-such-model")
+        self.assert_bad_input(["estimate", "--help", "--bacth", "4"], "unknown flag '--bacth'")
+
+
+class Names(ProgramTest):
+    def test_unknown_names_are_answered_with_the_nearest(self):
+        cases = [
+            (["estimat"], "unknown subcommand 'estimat'", "did you mean 'estimate'?"),
+            (["hlep"], "unknown subcommand 'hlep'", "known names: estimate, explain, limits, list, show"),
+            (["--versoin"], "unknown flag '--versoin'", "'--version'"),
+            (["-b"], "unknown flag '-b'", "known names"),
+            ([*ESTIMATE, "--bacth", "4"], "unknown flag '--bacth'", "'--batch'"),
+            ([*ESTIMATE, "--bacth=4"], "unknown flag '--bacth'", "'--batch'"),
+            ([*ESTIMATE, "-b", "4"], "unknown flag '-b'", "'--batch'"),
+            (["limits", "-m", "qwen-7b", "--hw", "rtx4090", "--unit", "si"], "unknown flag '--unit'", "'--units'"),
+            (["estimate", "-m", "qwen7b", "--hw", "rtx4090"], "unknown model 'qwen7b'", "'qwen-7b'"),
+            (["estimate", "-m", "qwen-7b", "--hw", "rtx409"], "unknown hardware 'rtx409'", "'rtx4090'"),
+            ([*ESTIMATE, "--weights", "w4a17"], "unknown weight scheme 'w4a17'", "'w4a16'"),
+            ([*ESTIMATE, "--kv", "fp9"], "unknown KV cache type 'fp9'", "'fp8'"),
+            ([*ESTIMATE, "--activations", "fp8"], "unknown activation type 'fp8'", "fp16"),
+            ([*ESTIMATE, "--format", "jsn"], "--format: unknown format 'jsn'", "'json'"),
+            ([*ESTIMATE, "--detail", "op"], "--detail: unknown level 'op'", "'ops'"),
+            ([*ESTIMATE, "--options", "flash"], "--options: unknown runtime option 'flash'", "'flash_attention'"),
+            ([*ESTIMATE, "--options", "all,no_fused_kqv"], "unknown runtime option 'no_fused_kqv'", "'fused_qkv'"),
+            ([*ESTIMATE, "--export", "result.txt"], "--export: no format goes with the name 'result.txt'", ".json"),
+            (["limits", "-m", "qwen-7b", "--hw", "rtx4090", "--units", "articel"], "--units: unknown", "'article'"),
+            (["limits", "-m", "qwen-7b,qwen7b", "--hw", "rtx4090"], "unknown model 'qwen7b'", "'qwen-7b'"),
+            (["explain", "ttft", "-m", "qwen-7b", "--hw", "rtx4090"], "'ttft'", "'ttft_s'"),
+            (["list", "modles"], "'modles'", "'models'"),
+            (["show", "hardwear", "rtx4090"], "'hardwear'", "'hardware'"),
+            (["show", "model", "llama-3-70"], "unknown model 'llama-3-70'", "'llama-3-70b'"),
+            (["show", "hardware", "tx9"], "unknown hardware 'tx9'", "'tx8'"),
+        ]
+        for words, *fragments in cases:
+            with self.subTest(words=words):
+                self.assert_bad_input(words, *fragments, "\n  hint: ")
+
+
+class Flags(ProgramTest):
+    def test_missing_flags_and_arguments_are_named(self):
+        self.assert_bad_input(["estimate"], "--model is required", "estimate --help")
+        self.assert_bad_input(["estimate", "-m", "qwen-7b"], "--hw is required")
+        self.assert_bad_input(["limits", "--hw", "rtx4090"], "--model is required")
+        self.assert_bad_input(["list"], "KIND is required")
+        self.assert_bad_input(["show", "model"], "NAME is required")
+
+    def test_a_flag_without_its_value_is_an_error_never_a_default(self):
+        for flag in ["--batch", "--prompt", "--gen", "--weights", "--kv", "--activations", "--options", "--reserve", "--detail",
+                     "--format", "--export"]:
+            with self.subTest(flag=flag):
+                for words in ([flag], [flag, ""], [flag + "="], [flag, "--json"]):
+                    self.assert_bad_input(ESTIMATE + words, f"{flag} needs a value: {flag} ")
+        self.assert_bad_input(["estimate", "-m"], "-m needs a value: -m MODEL")
+        self.assert_bad_input(["estimate", "-m", "", "--hw", "rtx4090"], "-m needs a value")
+        self.assert_bad_input(["estimate", "-m", "qwen-7b", "--hw", "--batch", "4"], "--hw needs a value: --hw DEVICE")
+        self.assert_bad_input(["explain", "", "-m", "qwen-7b", "--hw", "rtx4090"], "an argument is empty")
+
+    def test_a_flag_given_twice_is_an_error_never_the_last(self):
+        self.assert_bad_input([*ESTIMATE, "--batch", "2", "--batch", "4"], "--batch is given more than once")
+        self.assert_bad_input([*ESTIMATE, "--model", "qwen-14b"], "--model is given more than once")
+        self.assert_bad_input([*ESTIMATE, "--json", "--format", "csv"], "--json", "--format")
+
+    def test_words_too_many_are_errors(self):
+        self.assert_bad_input([*ESTIMATE, "4", "5"], "unexpected argument '4'")
+        self.assert_bad_input(["list", "models", "qwen"], "unexpected argument 'qwen'")
+        self.assert_bad_input([*ESTIMATE, "--export", "a.json", "b.json"], "unexpected argument 'b.json'")
+
+    def test_flags_are_taken_in_every_usual_spelling(self):
+        expected = self.output(*ESTIMATE)
+        self.assertEqual(self.output("estimate", "--hw=rtx4090", "--model=qwen-7b"), expected)
+        self.assertEqual(self.output("estimate", "-mqwen-7b", "--hw", "rtx4090"), expected)
+        self.assertEqual(self.output(*ESTIMATE, "--batch", "1", "--options", "all", "--detail", "summary"), expected)
+
+    def test_flags_that_would_have_no_effect_are_errors(self):
+        limits = ["limits", "-m", "qwen-7b", "--hw", "rtx4090"]
+        for words in (["--batch", "8"], ["--context", "100"], ["--accept", "0.8"], ["--draft", "qwen-1.8b"]):
+            self.assert_bad_input(limits + words, "go together")
+        self.assert_bad_input(["limits", "-m", "qwen-7b,qwen-14b", "--hw", "rtx4090", "--draft", "qwen-1.8b", "--accept", "0.8"],
+                              "--draft takes a single --model")
+        self.assert_bad_input(["show", "hardware", "rtx4090", "--weights", "fp8"], "are for models")
+
+
+class ExitStatus(ProgramTest):
+    def test_done_failed_usage_and_infeasible_differ(self):
+        self.assertEqual(self.run_program(*ESTIMATE).returncode, DONE)
+        self.assertEqual(self.run_program(*ESTIMATE, "--export", "no/such/folder/a.json").returncode, FAILED)
+        self.assertEqual(self.run_program(*ESTIMATE, "--batch", "x").returncode, USAGE)
+        self.assertEqual(self.run_program("estimate", "-m", "llama-3-70b", "--hw", "rtx4090").returncode, INFEASIBLE)
+
+    def test_what_does_not_fit_says_what_it_needs_what_there_is_and_what_would_fit(self):
+        words = ["estimate", "-m", "llama-3-70b", "--hw", "rtx4090"]
+        done = self.run_program(*words)
+        # 70.55e9 parameters of 2 bytes are 131.4 GiB.
+        self.assert_error(done, INFEASIBLE, "does not fit on rtx4090", "needs 132.2 GiB", "131.4 GiB of it weights", "has 24 GiB",
+                          "fp8, int8 and w4a16 do not fit either; it fits with --weights 2.8")
+        self.assertIn("does not fit", done.stdout)
+        self.assertNotIn("TTFT", done.stdout)
+        document = self.json(*words, status=INFEASIBLE)
+        self.assertIs(document["fits"], False)
+        for key in ["ttft_s", "tpot_s", "tpot_first_s", "tpot_last_s", "total_s", "tokens_per_second",
+                    "tokens_per_second_per_request", "prefill_tokens_per_second", "decode_tokens_per_second"]:
+            self.assertIsNone(document[key], key)
+        self.assertEqual(document["phases"], [])
+        self.assertGreater(document["memory"]["total_bytes"], document["memory"]["capacity_bytes"])
+        self.assertEqual(document["largest_batch"], 0)
+
+    def test_the_scheme_it_proposes_fits_and_a_wider_one_does_not(self):
+        for model, hardware, scheme in [("llama-3-70b", "rtx4090", "2.8"), ("llama-2-13b", "rtx4090", "fp8"),
+                                        ("llama-2-70b", "a100-sxm-80gb", "w4a16")]:
+            words = ["estimate", "-m", model, "--hw", hardware]
+            self.assert_error(self.run_program(*words), INFEASIBLE, f"--weights {scheme}")
+            self.output(*words, "--weights", scheme)
+        self.assertEqual(self.run_program("estimate", "-m", "llama-3-70b", "--hw", "rtx4090", "--weights", "2.9").returncode,
+                         INFEASIBLE)
+
+    def test_the_largest_batch_fits_and_one_more_does_not(self):
+        largest = self.json(*ESTIMATE)["largest_batch"]
+        self.output(*ESTIMATE, "--batch", str(largest))
+        done = self.run_program(*ESTIMATE, "--batch", str(largest + 1))
+        self.assert_error(done, INFEASIBLE, f"largest batch that fits is {largest}")
+
+
+class Terminal(ProgramTest):
+    def test_no_colour_when_stdout_is_no_terminal(self):
+        self.assertNotIn("\x1b", self.output(*ESTIMATE))
+
+    def test_headings_are_bold_on_a_terminal_unless_NO_COLOR_is_set(self):
+        for variables, coloured in (({"NO_COLOR": ""}, True), ({"NO_COLOR": "1"}, False)):
+            ours, theirs = os.openpty()
+            try:
+                self.run_program(*ESTIMATE, stdout=theirs, **variables)
+                text = os.read(ours, 1 << 16).decode()
+            finally:
+                os.close(ours)
+                os.close(theirs)
+            self.assertEqual("\x1b[1m" in text, coloured, variables)
+
+
+if __name__ == "__main__":
+    unittest.main()

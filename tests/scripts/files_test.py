@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Files in and out: exports that are whole or not there, full disks and closed pipes, and models and devices of one's own."""
+import json
+import os
+import subprocess
+import unittest
+
+from program import FAILED, PROGRAM, ROOT, ProgramTest, USAGE
+
+ESTIMATE = ["estimate", "-m", "qwen-7b", "--hw", "rtx4090"]
+
+
+def source(*parts):
+    with open(os.path.join(ROOT, *parts), encoding="utf-8") as file:
+        return file.read()
+
+
+class Exports(ProgramTest):
+    def read(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            return file.read()
+
+    def test_each_export_equals_what_stdout_would_print(self):
+        words = [word for name in ["a.json", "a.csv", "a.md"] for word in ("--export", name)]
+        table = self.output(*ESTIMATE, *words)
+        self.assertEqual(table, self.output(*ESTIMATE))
+        for name, form in [("a.json", "json"), ("a.csv", "csv"), ("a.md", "md")]:
+            self.assertEqual(self.read(name), self.output(*ESTIMATE, "--format", form))
+        self.assertEqual(sorted(os.listdir(self.folder)), ["a.csv", "a.json", "a.md"])
+
+    def test_an_export_replaces_what_was_there(self):
+        self.write("a.json", "old " * 100_000)
+        self.output(*ESTIMATE, "--export", "a.json")
+        self.assertEqual(json.loads(self.read("a.json"))["schema"], "llmperf.estimate")
+
+    def test_a_dash_is_stdout(self):
+        self.assertEqual(self.output(*ESTIMATE, "--export", "-", "--json"), self.output(*ESTIMATE, "--json"))
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_an_export_that_cannot_be_written_fails_before_the_work_and_leaves_nothing(self):
+        os.mkdir(self.path("folder.json"))
+        for bad in ["no/such/folder/a.json", "folder.json", "x" * 300 + ".json", "/proc/a.json"]:
+            done = self.run_program(*ESTIMATE, "--export", "good.json", "--export", bad)
+            self.assert_error(done, FAILED, f"cannot write {bad}: ")
+            self.assertEqual(os.listdir(self.folder), ["folder.json"])
+
+    def test_a_bad_request_leaves_no_export(self):
+        for words in (["--batch", "0"], ["--export", "b.txt"], ["--export", "./a.json"], ["--options", "x"]):
+            self.assert_bad_input([*ESTIMATE, "--export", "a.json", *words])
+        self.assert_bad_input(["limits", "-m", "qwen-7b,nosuch", "--hw", "rtx4090", "--export", "a.json"], "unknown model")
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_what_does_not_fit_is_exported_too(self):
+        done = self.run_program("estimate", "-m", "llama-3-70b", "--hw", "rtx4090", "--export", "a.json")
+        self.assertEqual(done.returncode, 3)
+        self.assertIs(json.loads(self.read("a.json"))["fits"], False)
+
+
+class BrokenOutputs(ProgramTest):
+    def test_a_full_disk_is_an_error(self):
+        for words in (ESTIMATE, [*ESTIMATE, "--json"], ["--help"], ["--version"], ["list", "models"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                self.assert_error(self.run_program(*words, stdout=full), FAILED, "cannot write stdout: No space left on device")
+
+    def test_a_closed_pipe_is_an_error_and_no_silent_death(self):
+        ours, theirs = os.pipe()
+        os.close(ours)
+        try:
+            self.assert_error(self.run_program(*ESTIMATE, stdout=theirs), FAILED, "cannot write stdout: Broken pipe")
+        finally:
+            os.close(theirs)
+
+    def test_a_closed_stdout_does_not_spoil_an_export(self):
+        command = f'exec "{PROGRAM}" {" ".join(ESTIMATE)} --export a.json >&-'
+        done = subprocess.run(["sh", "-c", command], cwd=self.folder, stderr=subprocess.PIPE, encoding="utf-8", check=False)
+        self.assertEqual(done.returncode, FAILED, done.stderr)
+        self.assertIn("cannot write stdout", done.stderr)
+        self.assertIn(os.listdir(self.folder), ([], ["a.json"]))
+        if os.path.exists(self.path("a.json")):
+            with open(self.path("a.json"), encoding="utf-8") as file:
+                self.assertEqual(json.load(file)["schema"], "llmperf.estimate")
+
+
+class OwnFiles(ProgramTest):
+    def test_a_model_and_a_device_by_path(self):
+        model = self.write("my.yaml", source("models", "qwen-7b.yaml").replace("name: qwen-7b", "name: mine"))
+        device = self.write("card.yaml", source("hardware", "devices", "rtx4090.yaml").replace("1008 GB/s", "2016 GB/s"))
+        mine = self.json("estimate", "-m", model, "--hw", device)
+        self.assertEqual(mine["inputs"]["model"]["name"], "mine")
+        # Decoding is bound by memory: twice the bandwidth, half the time.
+        self.assertAlmostEqual(mine["tpot_s"] * 2, self.json(*ESTIMATE)["tpot_s"], delta=1e-12)
+
+    def test_a_folder_on_the_search_path_overrides_and_adds_names(self):
+        text = source("models", "qwen-7b.yaml")
+        self.write("first/models/qwen-7b.yaml", text.replace("num_layers: 32", "num_layers: 16"))
+        self.write("second/models/qwen-7b.yaml", text.replace("num_layers: 32", "num_layers: 8"))
+        self.write("second/models/own.yaml", text.replace("num_layers: 32", "num_layers: 4"))
+        self.write("second/hardware/devices/card.yaml", source("hardware", "devices", "rtx4090.yaml"))
+        search_path = f"{self.path('first')}:/no/such/folder::{self.path('second')}"
+        self.assertEqual(self.json("show", "model", "qwen-7b", search_path=search_path)["num_layers"], 16)
+        self.assertEqual(self.json("show", "model", "own", search_path=search_path)["num_layers"], 4)
+        self.json("estimate", "-m", "own", "--hw", "card", search_path=search_path)
+        self.assertEqual(self.json("show", "model", "qwen-7b")["num_layers"], 32)
+        self.assert_bad_input(["show", "model", "owm"], "hint: did you mean 'own'?", search_path=search_path)
+
+    def test_a_name_does_not_leave_the_search_path(self):
+        self.write("secret.yaml", source("models", "qwen-7b.yaml"))
+        os.mkdir(self.path("models"))
+        self.assert_bad_input(["show", "model", ".."], "unknown model", search_path=self.folder)
+
+    def test_a_bad_file_on_the_search_path_is_named(self):
+        self.write("models/qwen-7b.yaml", "name: 3\nhidden: 4\n")
+        path = os.path.join(self.folder, "models", "qwen-7b.yaml")
+        self.assert_bad_input(["show", "model", "qwen-7b"], f"error: {path}:2:1: unknown key 'hidden'", search_path=self.folder)
+
+    def test_a_hugging_face_config_gives_the_parameters_of_the_built_in_model(self):
+        for name in ["llama-3.2-1b", "qwen-7b", "deepseek-v2-lite", "gemma-2-9b", "gpt-oss-20b"]:
+            config = self.json("show", "model", os.path.join(ROOT, "tests", "model", "configs", name + ".json"))
+            self.assertEqual(config["parameters"], self.json("show", "model", name)["parameters"], name)
+
+    def test_an_architecture_it_does_not_know_is_an_error(self):
+        file = self.write("config.json", '{"model_type": "bert", "hidden_size": 768}')
+        done = self.run_program("show", "model", file)
+        self.assert_error(done, USAGE, f"{file}:1:16: ", "'bert'", "hint: ")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Outputs that are checked in under tests/golden and compared exactly; in JSON, numbers may differ in the last bits (compilers
+may fuse a multiply and an add). A difference is a bug or a decision:
+
+    LLMPERF=build/release/llmperf tests/scripts/golden_test.py --update
+
+writes the files anew; read what changed and, for json_keys.txt, docs/json.md on schema_version before committing it.
+"""
+import json
+import math
+import os
+import sys
+import unittest
+
+from program import ROOT, ProgramTest
+
+GOLDEN = os.path.join(ROOT, "tests", "golden")
+UPDATE = "--update" in sys.argv
+
+ESTIMATE = ["estimate", "-m", "qwen-7b", "--hw", "rtx4090"]
+MOE = ["estimate", "-m", "deepseek-v2-lite", "--hw", "atlas-800i-a2-64gb", "--batch", "8", "--prompt", "2048"]
+FAMILY = ["limits", "-m", "qwen1.5-0.5b,qwen1.5-7b,qwen1.5-110b", "--hw", "rtx4090", "--units", "article"]
+SPECULATE = ["limits", "-m", "qwen-7b", "--hw", "rtx4090", "--draft", "qwen-1.8b", "--accept", "0.8"]
+OUTPUTS = {
+    "estimate_qwen-7b_rtx4090.json": [*ESTIMATE, "--json"],
+    "estimate_qwen-7b_rtx4090.txt": [*ESTIMATE, "--detail", "ops"],
+    "estimate_qwen-7b_rtx4090.md": [*ESTIMATE, "--format", "md"],
+    "estimate_qwen-7b_rtx4090.csv": [*ESTIMATE, "--format", "csv"],
+    "estimate_deepseek-v2-lite_atlas.txt": [*MOE, "--detail", "ops"],
+    "explain_ttft_qwen-7b_rtx4090.txt": ["explain", "ttft_s", *ESTIMATE[1:]],
+    "limits_qwen1.5_rtx4090_article.txt": FAMILY,
+    "limits_qwen-7b_rtx4090_speculative.txt": SPECULATE,
+    "show_model_mixtral-8x7b.txt": ["show", "model", "mixtral-8x7b"],
+    "show_hardware_tx8.txt": ["show", "hardware", "tx8"],
+}
+# Commands whose documents together have every key there is.
+DOCUMENTS = [ESTIMATE, [*ESTIMATE, "--gen", "1"], ["estimate", "-m", "llama-3-70b", "--hw", "rtx4090"],
+             [*ESTIMATE, "--weights", "w8a8"], ["estimate", "-m", "qwen-7b", "--hw", "a100-sxm-80gb", "--weights", "fp8"],
+             ["limits", "-m", "mixtral-8x7b", "--hw", "rtx4090"], FAMILY, SPECULATE, ["show", "model", "mixtral-8x7b"], ["show", "model", "gemma-2-2b"],
+             ["show", "model", "llama-7b"], ["show", "hardware", "tx8"], ["show", "hardware", "atlas-800i-a2"],
+             ["show", "hardware", "rtx4090"], ["list", "models"], ["list", "hardware"], ["explain", *ESTIMATE[1:]],
+             ["explain", "ttft_s", *ESTIMATE[1:]], ["explain", "memory.total_bytes", *ESTIMATE[1:]]]
+
+
+def key_types(value, path, found):
+    """Adds path -> type names for every value below: phases[].ops[].time_s -> number."""
+    names = {dict: "object", list: "list", str: "text", bool: "true or false", int: "number", float: "number", type(None): "null"}
+    found.setdefault(path, set()).add(names[type(value)])
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            key_types(inner, f"{path}.{key}", found)
+    elif isinstance(value, list):
+        for inner in value:
+            # Explanations hold explanations of the same form.
+            key_types(inner, (path + "[]").replace("parts[].parts[]", "parts[]"), found)
+
+
+def same(expected, actual):
+    """Equal, key order included, but for the last bits of a fraction."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return list(expected) == list(actual) and all(same(expected[key], actual[key]) for key in expected)
+    if isinstance(expected, list) and isinstance(actual, list):
+        return len(expected) == len(actual) and all(map(same, expected, actual))
+    if isinstance(expected, float) and isinstance(actual, float):
+        return math.isclose(expected, actual, rel_tol=1e-12)
+    return type(expected) is type(actual) and expected == actual
+
+
+class Golden(ProgramTest):
+    def check(self, name, actual):
+        path = os.path.join(GOLDEN, name)
+        if UPDATE:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(actual)
+            return
+        with open(path, encoding="utf-8") as file:
+            expected = file.read()
+        if not (name.endswith(".json") and same(json.loads(expected), json.loads(actual))):
+            self.assertEqual(expected, actual, f"{name} differs; see the head of this test")
+
+    def test_outputs(self):
+        for name, words in OUTPUTS.items():
+            with self.subTest(file=name):
+                self.check(name, self.output(*words))
+
+    @unittest.skipIf(UPDATE, "the files are being written")
+    def test_every_golden_file_is_compared(self):
+        self.assertEqual(sorted(os.listdir(GOLDEN)), sorted([*OUTPUTS, "json_keys.txt"]))
+
+    def test_the_keys_of_every_json_document(self):
+        found = {}
+        for words in DOCUMENTS:
+            done = self.run_program(*words, "--json")
+            document = json.loads(done.stdout)
+            for key, value in document.items():
+                key_types(value, f"{document['schema']} {document['schema_version']}: {key}", found)
+        lines = [f"{path} ({', '.join(sorted(types))})\n" for path, types in found.items()]
+        self.check("json_keys.txt", "".join(sorted(lines)))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[word for word in sys.argv if word != "--update"])
