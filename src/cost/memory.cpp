@@ -14,7 +14,7 @@ double attention_elements(const graph::Execution& e, const model::Attention& a, 
   const double keys = d(g.count) * d(g.context + g.new_tokens);
   double elements =
       tokens * d(a.heads * a.head_dim + a.kv_heads * (a.head_dim + a.v_head_dim) + a.heads * a.v_head_dim);
-  if (a.latent && g.new_tokens >= graph::latent_absorb_limit(a)) {
+  if (a.latent && !graph::latent_absorbed(a, g)) {
     elements += keys * d(a.heads * (a.latent->nope_dim + a.v_head_dim));
   }
   if (!e.runtime.flash_attention) {

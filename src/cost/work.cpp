@@ -180,6 +180,7 @@ double vector_flops_per_element(VectorKind kind) {
     case VectorKind::router:  // softmax over the experts and the choice of the largest
     case VectorKind::sampling: return kSoftmaxFlops;
     case VectorKind::combine: return 2;  // weight and accumulate
+    case VectorKind::softcap:            // tanh
     case VectorKind::sigmoid_gate: return 1;
   }
   return 0;

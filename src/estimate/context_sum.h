@@ -12,7 +12,9 @@
 namespace llmperf::estimate {
 
 // Adds to sum[0..width) the values of evaluate(context, out[0..width)) over context = first..last, both included.
-// `pool` is scratch that grows once and is reused. Exact for piecewise linear functions up to rounding; a curved
+// `pool` is scratch that grows once and is reused. Exact up to rounding for piecewise linear functions that are convex
+// or concave, as costs are between the ends of windows: a range with a kink has its middle off the chord. (A GEMM that
+// re-reads its operands in steps is neither; in decode that takes a cache smaller than a row of scores.) A curved
 // function is resolved until the middle of each piece lies within `tolerance` of its chord.
 template <class Evaluate>
 void sum_over_context(std::int64_t first, std::int64_t last, std::size_t width, std::vector<double>& pool, double* sum,

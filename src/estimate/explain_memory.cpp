@@ -117,7 +117,7 @@ std::string attention_elements(const graph::Execution& e, const model::Attention
   let(x, "qk_dim", a.head_dim, "width of a query and a key head");
   let(x, "v_dim", a.v_head_dim, "width of a value head");
   std::string text = "tokens * (heads * qk_dim + kv_heads * (qk_dim + v_dim) + heads * v_dim)";
-  const bool expanded = a.latent && g.new_tokens >= graph::latent_absorb_limit(a);
+  const bool expanded = a.latent && !graph::latent_absorbed(a, g);
   const bool repeated = !e.runtime.flash_attention && a.heads != a.kv_heads;
   if (expanded || !e.runtime.flash_attention) let(x, "keys", g.context + g.new_tokens, "tokens a sequence attends to");
   if (expanded || repeated) let(x, "sequences", g.count, "sequences of the step");

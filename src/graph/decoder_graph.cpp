@@ -162,7 +162,7 @@ class Builder {
   void attention_core(const model::Attention& a) {
     for (const SequenceGroup& g : step_) {
       if (!o_.static_kv && g.context > 0) concatenate(a, g);
-      if (a.latent && g.new_tokens < latent_absorb_limit(a)) {
+      if (a.latent && latent_absorbed(a, g)) {
         absorbed(a, *a.latent, g);
         continue;
       }
@@ -283,14 +283,13 @@ class Builder {
               .cached_operand = cached,
               .cached = operand},
          1, true);
-    Op mask{
-        "mask", count_, kind_, true,
-        Vector{.kind = VectorKind::mask, .rows = products * g.new_tokens, .width = keys, .activation = e_.activations}};
-    graph_.push_back(mask);
-    Op softmax = mask;
-    softmax.name = "softmax";
-    std::get<Vector>(softmax.body).kind = VectorKind::softmax;
-    graph_.push_back(softmax);
+    const auto on_scores = [&](std::string_view name, VectorKind kind) {
+      push(name, Vector{.kind = kind, .rows = products * g.new_tokens, .width = keys, .activation = e_.activations}, 1,
+           true);
+    };
+    if (a.softcap) on_scores("softcap", VectorKind::softcap);
+    on_scores("mask", VectorKind::mask);
+    on_scores("softmax", VectorKind::softmax);
     push("weighted_sum",
          Gemm{.m = g.new_tokens,
               .n = a.v_head_dim,
@@ -399,13 +398,13 @@ double experts_reached(std::int64_t experts, std::int64_t per_token, std::int64_
   return e * (1 - std::pow(1 - static_cast<double>(per_token) / e, static_cast<double>(tokens)));
 }
 
-std::int64_t latent_absorb_limit(const model::Attention& a) {
+bool latent_absorbed(const model::Attention& a, const SequenceGroup& group) {
   // Per head and cached token, expanding costs kv_lora (nope + v) multiply-adds once; per new token on top, scores and
   // values cost 2 kv_lora + rope absorbed against nope + rope + v expanded.
   const std::int64_t r = a.latent->kv_lora_rank;
-  const std::int64_t expand = r * (a.latent->nope_dim + a.v_head_dim);
-  const std::int64_t saved = 2 * r - a.latent->nope_dim - a.v_head_dim;
-  return saved > 0 ? expand / saved + 1 : INT64_MAX;
+  const std::int64_t dearer = 2 * r - a.latent->nope_dim - a.v_head_dim;
+  if (dearer <= 0) return true;
+  return group.context > 0 && group.new_tokens * dearer <= r * (a.latent->nope_dim + a.v_head_dim);
 }
 
 }  // namespace llmperf::graph

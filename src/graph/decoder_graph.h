@@ -40,8 +40,9 @@ void build_step(const Execution& execution, std::span<const SequenceGroup> step,
 // E (1 - (1 - k/E)^tokens). Exactly per_token for one token.
 double experts_reached(std::int64_t experts, std::int64_t per_token, std::int64_t tokens);
 
-// Latent attention in its absorbed form (scores against the cached latent itself) costs fewer FLOPs than expanding keys
-// and values once a sequence adds fewer tokens than this; it does not depend on the context.
-std::int64_t latent_absorb_limit(const model::Attention& attention);
+// Whether latent attention runs in its absorbed form (scores against the cached latents themselves) rather than expand
+// keys and values from them: when that takes fewer FLOPs per cached token, and never for a prompt without a cache,
+// whose own latents are expanded once anyway. All decode steps decide alike, whatever their context.
+bool latent_absorbed(const model::Attention& attention, const SequenceGroup& group);
 
 }  // namespace llmperf::graph

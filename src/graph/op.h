@@ -61,7 +61,8 @@ enum class VectorKind : unsigned char {
   router,
   combine,
   sigmoid_gate,
-  sampling
+  sampling,
+  softcap
 };
 
 // Element-wise or row-wise work on [rows, width].

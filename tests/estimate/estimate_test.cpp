@@ -135,7 +135,7 @@ TEST_CASE("the time per token is the mean over every step of the generation, win
 
 TEST_CASE("times, FLOPs and bytes of random models are those of all steps one by one") {
   test::Random random(11);
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < 120; ++i) {
     INFO("model " << i);
     const model::Decoder model = test::random_decoder(random);
     const double caches[] = {20e3, 300e3, 50e6};

@@ -36,14 +36,15 @@ std::vector<std::string> names(const Graph& graph) {
   return result;
 }
 
-const Op& find(const Graph& graph, std::string_view name) {
+Op find(const Graph& graph, std::string_view name) {
   const auto found = std::find_if(graph.begin(), graph.end(), [&](const Op& op) { return op.name == name; });
   INFO(name);
   REQUIRE(found != graph.end());
   return *found;
 }
+// By value: the graph is often a temporary.
 template <class Body>
-const Body& body(const Graph& graph, std::string_view name) {
+Body body(const Graph& graph, std::string_view name) {
   return std::get<Body>(find(graph, name).body);
 }
 
@@ -111,7 +112,7 @@ TEST_CASE("layers are counted, not repeated, and projections have the model's sh
   const model::Decoder m = model::load_decoder("llama-3-8b");  // 32 layers, hidden 4096, 32 and 8 heads of 128
   const Graph graph = step(execution(m), {{2, 100, 0}});
   CHECK(find(graph, "qkv_proj").count == 32);
-  const Gemm& qkv = body<Gemm>(graph, "qkv_proj");
+  const Gemm qkv = body<Gemm>(graph, "qkv_proj");
   CHECK(qkv.m == 200);
   CHECK(qkv.n == 4096 + 2 * 1024);
   CHECK(qkv.k == 4096);
@@ -152,11 +153,20 @@ TEST_CASE("parallel blocks have one norm and one add of three tensors per layer"
 
 TEST_CASE("naive attention repeats K and V to the query heads, only when they are fewer") {
   const model::Decoder gqa = model::load_decoder("llama-3-8b");
-  const auto& copy = body<graph::Copy>(step(execution(gqa, "none"), {{1, 1, 99}}), "repeat_kv");
+  const auto copy = body<graph::Copy>(step(execution(gqa, "none"), {{1, 1, 99}}), "repeat_kv");
   CHECK(copy.read_elements == 100.0 * 8 * 256);
   CHECK(copy.write_elements == 100.0 * 32 * 256);
   const model::Decoder mha = model::load_decoder("qwen-7b");
   CHECK(executions(step(execution(mha, "none"), {{1, 1, 99}}), {"repeat_kv"}) == 0);
+}
+
+TEST_CASE("soft-capped scores are an op of their own in naive attention") {
+  const model::Decoder m = model::load_decoder("gemma-2-2b");  // 26 layers, 8 heads
+  const Graph graph = step(execution(m, "none"), {{1, 10, 0}});
+  CHECK(executions(graph, {"softcap"}) == 26);
+  CHECK(body<graph::Vector>(graph, "softcap").rows == 80);
+  CHECK(body<graph::Vector>(graph, "softcap").width == 10);
+  CHECK(executions(step(execution(m), {{1, 10, 0}}), {"softcap"}) == 0);
 }
 
 TEST_CASE("naive attention over a window computes the keys that the new tokens may see") {
@@ -190,7 +200,9 @@ TEST_CASE("latent attention is absorbed as long as that takes fewer FLOPs per ca
   const auto& a = m.kinds[0].attention;
   // Per head and cached token: q (512 + 64 + 512) absorbed, 512 (128 + 128) + q (192 + 128) expanded: equal at q =
   // 170.67.
-  CHECK(graph::latent_absorb_limit(a) == 171);
+  CHECK(graph::latent_absorbed(a, {1, 170, 1000}));
+  CHECK_FALSE(graph::latent_absorbed(a, {1, 171, 1000}));
+  CHECK_FALSE(graph::latent_absorbed(a, {1, 1, 0}));  // a prompt expands its own latents
   CHECK(executions(step(execution(m), {{1, 170, 1000}}), {"q_absorb"}) == 27);
   CHECK(executions(step(execution(m), {{1, 170, 1000}}), {"kv_b_proj"}) == 0);
   CHECK(executions(step(execution(m), {{1, 171, 1000}}), {"q_absorb"}) == 0);

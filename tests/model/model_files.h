@@ -8,9 +8,7 @@
 
 namespace llmperf::model {
 
-inline std::string fixture(const std::string& path) {
-  return std::string(LLMPERF_SOURCE_DIR) + "/tests/model/" + path;
-}
+inline std::string fixture(const std::string& path) { return std::string(LLMPERF_SOURCE_DIR) + "/tests/model/" + path; }
 
 // Rows of a CSV file without quotes; comment lines and the heading left out.
 inline std::vector<std::vector<std::string>> read_rows(const std::string& path) {

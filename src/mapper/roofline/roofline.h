@@ -1,7 +1,7 @@
 // The roofline mapper (Williams, Waterman, Patterson, CACM 52(4), 2009): an op takes as long as the slowest of the
 // matrix engine, the vector engine and device memory needs for its work, all three overlapping perfectly, with no
-// launch cost. That is the speed of light: no implementation is faster, so it is an upper bound on performance and not
-// a prediction.
+// launch cost. That is the speed of light of the op list as it stands: an upper bound on its performance and not a
+// prediction. (A stack that keeps activations in its cache or fuses further runs a different op list.)
 #pragma once
 
 #include <array>
