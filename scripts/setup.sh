@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that building and testing need, only those that are missing (sudo when not root).
+# Usage: scripts/setup.sh [build|test|check] …
+set -euo pipefail
+
+build="g++ cmake ninja-build libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libfmt-dev"
+test="catch2 libbenchmark-dev python3"
+check="clang clang-format clang-tidy libclang-rt-14-dev"
+
+wanted=""
+for group in "${@:-build}"; do
+  case "$group" in
+    build) wanted+=" $build" ;;
+    test) wanted+=" $test" ;;
+    check) wanted+=" $check" ;;
+    *) echo "setup.sh: unknown group '$group' (build, test, check)" >&2; exit 2 ;;
+  esac
+done
+
+missing=""
+for package in $wanted; do
+  dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=" $package"
+done
+if [ -n "$missing" ]; then
+  root=""
+  [ "$(id -u)" -eq 0 ] || root="sudo"
+  echo "installing:$missing"
+  $root apt-get update -qq
+  # shellcheck disable=SC2086
+  $root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing
+fi
