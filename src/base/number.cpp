@@ -41,18 +41,26 @@ std::optional<double> parse_leading_double(std::string_view text, std::string_vi
   return value;
 }
 
+// `digits` times a unit's scale, correctly rounded: 66.9 T is 66.9e12, which 66.9 * 1e12 is not in doubles.
+std::optional<double> scaled(std::string_view digits, double number, const Unit& unit) {
+  const bool binary = unit.name.find('i') != std::string_view::npos;  // a power of two: the product is exact
+  if (binary || digits.find_first_of("eE") != std::string_view::npos) return number * unit.scale;
+  return parse_double(fmt::format("{}e{:.0f}", digits, std::log10(unit.scale)));
+}
+
 // A number followed by one of `units` and `suffix`, in SI.
 std::optional<double> parse_with_unit(std::string_view text, std::span<const Unit> units, std::string_view suffix) {
   std::string_view rest;
   const std::optional<double> number = parse_leading_double(text, rest);
   if (!number || std::signbit(*number)) return std::nullopt;
+  const std::string_view digits = text.substr(0, text.size() - rest.size());
   if (rest.starts_with(' ')) rest.remove_prefix(1);
   if (!rest.ends_with(suffix)) return std::nullopt;
   rest.remove_suffix(suffix.size());
   for (const Unit& unit : units) {
     if (rest != unit.name) continue;
-    const double value = *number * unit.scale;
-    return std::isfinite(value) ? std::optional(value) : std::nullopt;
+    const std::optional<double> value = scaled(digits, *number, unit);
+    return value && std::isfinite(*value) ? value : std::nullopt;
   }
   return std::nullopt;
 }

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/request.h"
@@ -98,6 +99,16 @@ int limits_action(const Flags& flags) {
     if (scenario) study = speculative_study(flags, *scenario, decoder, device, precisions.front());
   }
   output.write(report::limits_report(models, device, study));
+  if (study && !study->speculation.fits) {
+    const estimate::Speculation& s = study->speculation;
+    Diagnostic d;
+    d.message =
+        fmt::format("{} and {} do not fit on {} together: they need {}, it has {}; the times assume that they do",
+                    models.front().model, study->draft, device.name, format_bytes_binary(s.memory),
+                    format_bytes_binary(s.capacity));
+    d.hint = "choose narrower --weights or a larger device";
+    throw Error(ErrorKind::infeasible, {d});
+  }
   return kExitDone;
 }
 

@@ -37,7 +37,8 @@ struct Output::File {
   report::Format format;
   std::FILE* stream = nullptr;
 
-  explicit File(const std::string& p) : path(p), temporary(p + ".partial"), format(export_format(p)) {
+  explicit File(const std::string& p)
+      : path(p), temporary(fmt::format("{}.{}.partial", p, getpid())), format(export_format(p)) {
     std::error_code ignored;
     if (std::filesystem::is_directory(path, ignored)) {
       throw Error::failed(fmt::format("cannot write {}: {}", path, std::strerror(EISDIR)));

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/number.h"
@@ -68,6 +69,8 @@ std::string read_text_file(const std::string& path, std::size_t max_bytes) {
 Document parse_file(const std::string& path) {
   const bool json = path.ends_with(".json");
   if (!json && !path.ends_with(".yaml") && !path.ends_with(".yml")) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored)) fail(path, "is a directory, not a file");
     fail(path, "unknown kind of file", "accepted extensions: .yaml, .yml, .json");
   }
   const std::string text = read_text_file(path);

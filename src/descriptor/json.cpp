@@ -138,7 +138,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
 
 }  // namespace
 
-Document parse_json(std::string_view text, std::string file) {
+Document parse_json(std::string_view text, std::string file) {  // NOLINT(performance-unnecessary-value-param)
   text = check_source_text(text, file);
   TreeBuilder tree(file);
   Handler handler(text, file, tree);

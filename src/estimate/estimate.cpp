@@ -82,7 +82,7 @@ std::int64_t largest(std::int64_t limit, Room&& room) {
     (r >= 0 ? low : high) = x;
     (r >= 0 ? low_room : high_room) = r;
   };
-  while (high - low > 1) {
+  while (high - low > 1) {  // NOLINT(bugprone-infinite-loop): probe moves both ends
     const double chord = std::floor(d(low) + low_room / (low_room - high_room) * d(high - low));
     const std::int64_t guess = std::clamp(static_cast<std::int64_t>(chord), low + 1, high - 1);
     probe(guess);

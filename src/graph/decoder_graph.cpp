@@ -46,8 +46,8 @@ class Builder {
   }
 
  private:
-  void push(std::string_view name, OpBody body, std::int64_t times = 1, bool grows = false) {
-    graph_.push_back(Op{name, count_ * times, kind_, grows, std::move(body)});
+  void push(std::string_view name, const OpBody& body, std::int64_t times = 1, bool grows = false) {
+    graph_.push_back(Op{name, count_ * times, kind_, grows, body});
   }
   void linear(std::string_view name, std::int64_t rows, std::int64_t n, std::int64_t k, bool bias,
               const model::StoredFormat& format, double matrices = 1) {
@@ -403,7 +403,7 @@ bool latent_absorbed(const model::Attention& a, const SequenceGroup& group) {
   // values cost 2 kv_lora + rope absorbed against nope + rope + v expanded.
   const std::int64_t r = a.latent->kv_lora_rank;
   const std::int64_t dearer = 2 * r - a.latent->nope_dim - a.v_head_dim;
-  if (dearer <= 0) return true;
+  if (dearer <= 0) return true;  // wide heads: absorbed is never dearer
   return group.context > 0 && group.new_tokens * dearer <= r * (a.latent->nope_dim + a.v_head_dim);
 }
 

@@ -41,8 +41,8 @@ void build_step(const Execution& execution, std::span<const SequenceGroup> step,
 double experts_reached(std::int64_t experts, std::int64_t per_token, std::int64_t tokens);
 
 // Whether latent attention runs in its absorbed form (scores against the cached latents themselves) rather than expand
-// keys and values from them: when that takes fewer FLOPs per cached token, and never for a prompt without a cache,
-// whose own latents are expanded once anyway. All decode steps decide alike, whatever their context.
+// keys and values from them: when that takes fewer FLOPs per cached token. A prompt without a cache has none to save
+// and expands its own latents. All decode steps decide alike, whatever their context.
 bool latent_absorbed(const model::Attention& attention, const SequenceGroup& group);
 
 }  // namespace llmperf::graph

@@ -13,7 +13,6 @@
 namespace llmperf::model {
 namespace {
 
-using descriptor::IntRange;
 using descriptor::Reader;
 
 constexpr std::array<std::string_view, 2> kNormNames = {"rms", "layer"};

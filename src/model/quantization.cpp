@@ -81,7 +81,10 @@ std::optional<Dtype> one_of(std::string_view text, std::span<const std::string_v
 }  // namespace
 
 Bytes StoredFormat::bytes(std::int64_t n, std::int64_t k) const {
-  const auto up = [](std::int64_t value, std::int64_t unit) { return static_cast<double>((value + unit - 1) / unit); };
+  const auto up = [](std::int64_t value, std::int64_t unit) {
+    const std::int64_t units = (value + unit - 1) / unit;
+    return static_cast<double>(units);
+  };
   const auto rows = static_cast<double>(n);
   double total_bits = rows * static_cast<double>(k) * bits + rows * bits_per_row;
   if (group > 0) total_bits += rows * up(k, group) * bits_per_group;

@@ -127,3 +127,11 @@ TEST_CASE("what is not finite prints as n/a, never as nan") {
   CHECK(format_share(-inf) == "n/a");
   CHECK(format_seconds(Seconds{nan}) == "n/a");
 }
+
+TEST_CASE("a number with a decimal prefix is the nearest double to the decimal written") {
+  CHECK(parse_flops_per_second("66.9 TFLOP/s")->value == 66.9e12);  // 66.9 * 1e12 is 66900000000000.01
+  CHECK(parse_bytes("0.3 KB")->value == 300);
+  CHECK(parse_bytes_per_second("1.5e1 GB/s")->value == 15e9);
+  CHECK(parse_bytes("1.5 GiB")->value == 1.5 * kGiB);
+  CHECK(parse_seconds("0.7 us")->value == 0.7e-6);
+}

@@ -5,7 +5,7 @@ import io
 import os
 import unittest
 
-from program import ROOT, ProgramTest
+from program import INFEASIBLE, ROOT, ProgramTest
 
 # What the study prints and what its own formulas give: (table, model, column) -> value. Listed in docs/errata.md.
 ERRATA = {
@@ -140,13 +140,16 @@ class SpeculativeDecoding(ProgramTest):
         self.assertGreater(gains[-1], gains[0])
 
     def test_batch_and_context_are_those_asked_for(self):
-        study = self.json(*self.WORDS, "--accept", "0.5", "--batch", "4", "--context", "2000")["speculation"]
-        self.assertEqual((study["batch"], study["context_tokens"], study["draft"]), (4, 2000, "qwen-1.8b"))
+        study = self.json(*self.WORDS, "--accept", "0.5", "--batch", "2", "--context", "2000")["speculation"]
+        self.assertEqual((study["batch"], study["context_tokens"], study["draft"]), (2, 2000, "qwen-1.8b"))
 
     def test_a_pair_that_does_not_fit_says_so(self):
         words = ["limits", "-m", "llama-2-13b", "--hw", "rtx4090", "--draft", "llama-2-7b", "--accept", "0.7"]
-        self.assertIs(self.json(*words)["speculation"]["fits"], False)
-        self.assertIn("does NOT fit", self.output(*words))
+        self.assertIs(self.json(*words, status=INFEASIBLE)["speculation"]["fits"], False)
+        done = self.run_program(*words)
+        self.assertEqual(done.returncode, INFEASIBLE)
+        self.assertIn("does NOT fit", done.stdout)
+        self.assertIn("do not fit on rtx4090 together", done.stderr)
 
 
 if __name__ == "__main__":
