@@ -59,9 +59,6 @@ class Output {
 // Throws Error(failed) on a write error, which a full disk or a closed pipe is.
 void write_stdout(const std::string& text);
 
-// A warning or note for people: stderr, "llmperf: note: …".
-void print_note(std::string_view text);
-
 // Parses the command line, runs the subcommand and maps errors to messages and exit status.
 int run(int argc, const char* const* argv);
 

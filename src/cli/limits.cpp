@@ -33,15 +33,9 @@ cost::UnitConvention units_value(const std::string& text) {
   throw Error::bad_input(fmt::format("--units: unknown convention {}", quote(text)), name_hint(text, names));
 }
 
-// The weight scheme an estimate takes for a limit precision: w16kv16 and its kin are widths, not schemes.
-std::string scheme_of(const cost::LimitPrecision& p) {
-  if (p.label.find("kv") == std::string::npos) return p.label;
-  return p.weight_bits == 16 ? "bf16" : fmt::format("{}", p.stored_weight_bits);
-}
-
 // The KV cache type an estimate takes for the width a precision names; nothing but the common widths has one.
 std::string kv_of(const cost::LimitPrecision& p, const std::string& fallback) {
-  if (p.label.find("kv") == std::string::npos) return fallback;
+  if (!p.names_kv) return fallback;
   if (p.kv_bits == 32) return "fp32";
   if (p.kv_bits == 16) return "fp16";
   if (p.kv_bits == 8) return "int8";
@@ -69,7 +63,7 @@ report::SpeculativeStudy speculative_study(const Flags& flags, const estimate::S
                                            const cost::LimitPrecision& precision) {
   const model::Decoder draft = model::load_decoder(flags.draft);
   estimate::Choices choices;
-  choices.weights = scheme_of(precision);
+  choices.weights = precision.scheme;
   choices.kv = kv_of(precision, flags.kv);
   const estimate::Setup target_setup = estimate::make_setup(target, device, choices);
   const estimate::Setup draft_setup = estimate::make_setup(draft, device, choices);

@@ -98,6 +98,4 @@ void Output::write(const report::Report& report) {
 
 void write_stdout(const std::string& text) { write_all(stdout, text, "stdout"); }
 
-void print_note(std::string_view text) { fmt::print(stderr, "llmperf: note: {}\n", text); }
-
 }  // namespace llmperf::cli

@@ -142,11 +142,13 @@ LimitPrecision parse_limit_precision(std::string_view text, double kv_bits) {
   std::string_view weights = text;
   if (const std::size_t kv = text.rfind("kv"); kv != std::string_view::npos) {
     precision.kv_bits = width(text.substr(kv + 2), "KV width");
+    precision.names_kv = true;
     weights = text.substr(0, kv);
   }
   // "w4" is a width, "w4a16" a scheme.
   if (weights.starts_with('w') && weights.find('a') == std::string_view::npos) {
     precision.weight_bits = precision.stored_weight_bits = width(weights.substr(1), "weight width");
+    if (precision.weight_bits != 16) precision.scheme = fmt::format("{}", precision.weight_bits);
     return precision;
   }
   const model::WeightScheme scheme = model::parse_weight_scheme(weights);
@@ -158,6 +160,7 @@ LimitPrecision parse_limit_precision(std::string_view text, double kv_bits) {
                     quote(weights)),
         "give the width as wBITS, for example w4kv16, or use estimate, which counts every tensor");
   }
+  precision.scheme = scheme.name;
   precision.weight_bits = precision.stored_weight_bits = format.bits;
   if (format.group > 0) precision.stored_weight_bits += format.bits_per_group / format.group;
   if (format.block > 0) precision.stored_weight_bits += format.bits_per_block / (d(format.block) * d(format.block));

@@ -30,6 +30,8 @@ struct LimitPrecision {
   double weight_bits = 16;         // payload per weight
   double stored_weight_bits = 16;  // with the scales of groups and blocks; equal to weight_bits for "wNkvM"
   double kv_bits = 16;             // per KV value
+  bool names_kv = false;           // the text said kvBITS
+  std::string scheme = "bf16";     // what an estimate takes for it: the scheme named, or the width as bits per weight
 };
 // WEIGHTS[kvBITS]: WEIGHTS is wBITS ("w16kv16", "w4kv8", "w6") or a weight scheme (bf16, fp8, w8a8, w4a16-g64, 4.5);
 // without kvBITS the cache takes `kv_bits`. Throws Error(bad_input), also for schemes whose layer matrices have no one

@@ -217,16 +217,18 @@ class Builder {
   // Latent attention, absorbed: queries are taken into the latent space, one shared key/value head is read, and the
   // weighted latents are brought back. The two products use the two halves of kv_b_proj.
   void absorbed(const model::Attention& a, const model::LatentAttention& l, const SequenceGroup& g) {
-    const std::int64_t rows = g.count * g.new_tokens;
-    push("q_absorb",
-         Gemm{.m = rows,
-              .n = l.kv_lora_rank,
-              .k = l.nope_dim,
-              .batch = a.heads,
-              .activation = e_.activations,
-              .weights = &e_.weights.linear,
-              .weight_matrices = static_cast<double>(a.heads)},
-         1, true);
+    const auto per_head = [&](std::string_view name, std::int64_t n, std::int64_t k) {
+      push(name,
+           Gemm{.m = g.count * g.new_tokens,
+                .n = n,
+                .k = k,
+                .batch = a.heads,
+                .activation = e_.activations,
+                .weights = &e_.weights.linear,
+                .weight_matrices = static_cast<double>(a.heads)},
+           1, true);
+    };
+    per_head("q_absorb", l.kv_lora_rank, l.nope_dim);
     push("attention",
          Attention{.sequences = g.count,
                    .q_tokens = g.new_tokens,
@@ -242,15 +244,7 @@ class Builder {
                    .activation = e_.activations,
                    .cached = e_.kv},
          1, true);
-    push("v_absorb",
-         Gemm{.m = rows,
-              .n = a.v_head_dim,
-              .k = l.kv_lora_rank,
-              .batch = a.heads,
-              .activation = e_.activations,
-              .weights = &e_.weights.linear,
-              .weight_matrices = static_cast<double>(a.heads)},
-         1, true);
+    per_head("v_absorb", a.v_head_dim, l.kv_lora_rank);
   }
 
   void naive(const model::Attention& a, const SequenceGroup& g) {

@@ -143,6 +143,15 @@ class SpeculativeDecoding(ProgramTest):
         study = self.json(*self.WORDS, "--accept", "0.5", "--batch", "2", "--context", "2000")["speculation"]
         self.assertEqual((study["batch"], study["context_tokens"], study["draft"]), (2, 2000, "qwen-1.8b"))
 
+    def test_a_precision_means_its_own_scheme_and_cache(self):
+        for precision, scheme in [("w16kv16", "bf16"), ("w4", "4"), ("fp8kv8", "fp8"), ("w4a16kv16", "w4a16-g128")]:
+            study = self.json(*self.WORDS, "--accept", "0.8", "--weights", precision)["speculation"]
+            self.assertEqual((study["target_weights"], study["draft_weights"]), (scheme, scheme), precision)
+        steps = [self.json(*self.WORDS, "--accept", "0.8", "--context", "1000", "--weights", p)["speculation"]["target_step_s"]
+                 for p in ["w8kv16", "w8kv8", "w8kv4"]]
+        self.assertGreater(steps[0], steps[1])
+        self.assertGreater(steps[1], steps[2])
+
     def test_a_pair_that_does_not_fit_says_so(self):
         words = ["limits", "-m", "llama-2-13b", "--hw", "rtx4090", "--draft", "llama-2-7b", "--accept", "0.7"]
         self.assertIs(self.json(*words, status=INFEASIBLE)["speculation"]["fits"], False)
