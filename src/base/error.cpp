@@ -27,6 +27,10 @@ std::string format_diagnostic(const Diagnostic& diagnostic) {
     text += std::to_string(where.line);
     if (where.column > 0) text += ':' + std::to_string(where.column);
   }
+  if (where.byte) {
+    if (!text.empty()) text += ": ";
+    text += "byte " + std::to_string(*where.byte);
+  }
   if (!text.empty()) text += ": ";
   text += diagnostic.message;
   if (!diagnostic.hint.empty()) text += "\n  hint: " + diagnostic.hint;

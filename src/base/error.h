@@ -2,17 +2,21 @@
 // once and the exit status they lead to.
 #pragma once
 
+#include <cstdint>
 #include <exception>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace llmperf {
 
-// Where in an input something was found. line and column are 1-based; 0 means "not known" and is not printed.
+// Where in an input something was found. line and column are 1-based; 0 means "not known" and is not printed. In a
+// binary file the place is an offset in bytes instead.
 struct SourcePosition {
   std::string file;  // path, built-in name or "--flag"
   int line = 0;
   int column = 0;
+  std::optional<std::int64_t> byte = {};
 };
 
 struct Diagnostic {
@@ -44,7 +48,8 @@ class Error : public std::exception {
   std::string text_;
 };
 
-// "file:3:7: message" plus the hint on a line of its own; parts that are not known are left out.
+// "file:3:7: message" (binary: "file: byte 42: message") plus the hint on a line of its own; parts that are not known
+// are left out.
 std::string format_diagnostic(const Diagnostic& diagnostic);
 
 }  // namespace llmperf

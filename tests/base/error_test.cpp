@@ -16,6 +16,12 @@ TEST_CASE("parts of a position that are not known are left out") {
   CHECK(format_diagnostic({{"--batch", 0, 0}, "bad", ""}) == "--batch: bad");
 }
 
+TEST_CASE("a place in a binary file is an offset in bytes, counted from 0") {
+  CHECK(format_diagnostic({{"model.gguf", 0, 0, 1234}, "bad", ""}) == "model.gguf: byte 1234: bad");
+  CHECK(format_diagnostic({{"model.gguf", 0, 0, 0}, "bad", "why"}) == "model.gguf: byte 0: bad\n  hint: why");
+  CHECK(format_diagnostic({{"", 0, 0, 7}, "bad", ""}) == "byte 7: bad");
+}
+
 TEST_CASE("an error's text holds all of its diagnostics") {
   const Error error(ErrorKind::bad_input, {{{"a", 1, 2}, "one", ""}, {{"a", 3, 4}, "two", "try three"}});
   CHECK(std::string(error.what()) == "a:1:2: one\na:3:4: two\n  hint: try three");
