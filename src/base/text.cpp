@@ -140,7 +140,7 @@ std::string quote(std::string_view text) {
     }
     const std::size_t start = offset;
     const std::optional<char32_t> character = decode_utf8(text, offset);
-    if (character && !is_control(*character)) {
+    if (character && !is_unsafe(*character)) {
       quoted += text.substr(start, offset - start);
     } else {
       for (std::size_t i = start; i < offset; ++i) {

@@ -12,4 +12,8 @@ namespace llmperf {
 // UTF-8; `offset` then moves by one byte.
 std::optional<char32_t> decode_utf8(std::string_view text, std::size_t& offset);
 
+// Whether a terminal acts on the character, or it reorders or hides the text around it: control characters, the line
+// separators and format characters without a glyph (Unicode 15: Cc, Zl, Zp and most of Cf; joiners are fine).
+bool is_unsafe(char32_t character);
+
 }  // namespace llmperf

@@ -8,8 +8,9 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/gguf_flags.h"
 #include "hardware/device.h"
-#include "model/decoder.h"
+#include "model/model_file.h"
 #include "report/catalog_report.h"
 
 namespace llmperf::cli {
@@ -20,6 +21,8 @@ struct Flags {
   std::string name;
   std::string weights;
   std::string kv;
+  GgufFlags gguf;
+  std::string detail = "summary";
   OutputFlags output;
 };
 
@@ -46,22 +49,58 @@ int list_action(const Flags& flags) {
   return kExitDone;
 }
 
+bool lists_tensors(const std::string& detail) {
+  if (detail == "summary" || detail == "tensors") return detail == "tensors";
+  const std::vector<std::string> names = {"summary", "tensors"};
+  throw Error::bad_input(fmt::format("--detail: unknown level {}", quote(detail)), name_hint(detail, names));
+}
+
+int show_model(const Flags& flags) {
+  const bool list_tensors = lists_tensors(flags.detail);
+  const model::ModelFile file = model::load_model(flags.name);
+  const model::Decoder& decoder = file.decoder;
+  const model::GgufEra era = era_value(flags.gguf);
+
+  model::WeightLayout layout;
+  std::vector<model::GgufTensor> tensors;
+  const bool stored = file.stored && flags.weights.empty();
+  if (stored) {
+    layout = file.stored->layout;
+  } else {
+    const std::string own = decoder.default_weights.empty() ? "bf16" : decoder.default_weights;
+    layout = model::make_layout(decoder, flags.weights.empty() ? own : flags.weights, Dtype::bf16, era);
+    if (layout.gguf) tensors = model::quantised_tensors(decoder, *model::find_gguf_file_type(layout.name), era);
+  }
+  if (!flags.gguf.era.empty() && (stored || !layout.gguf)) {
+    throw Error::bad_input("--gguf-era is for a GGUF type as --weights", "--weights q4_k_m");
+  }
+  const model::ElementFormat kv = flags.kv.empty() ? model::element_format(layout.gguf ? Dtype::fp16 : Dtype::bf16)
+                                                   : model::parse_kv_scheme(flags.kv);
+  report::ModelView view{.model = decoder,
+                         .layout = layout,
+                         .kv = cache_value(flags.gguf, kv),
+                         .tensors = stored        ? &file.stored->tensors
+                                    : layout.gguf ? &tensors
+                                                  : nullptr,
+                         .file = stored ? &file.stored->file : nullptr,
+                         .list_tensors = list_tensors};
+  Output output(flags.output);
+  output.write(report::model_report(view));
+  return kExitDone;
+}
+
 int show_action(const Flags& flags) {
   const descriptor::Kind kind = kind_value(flags.what, {"model", "models"}, {"hardware", "device", "devices"});
   if (kind == descriptor::Kind::device) {
-    if (!flags.weights.empty() || !flags.kv.empty()) throw Error::bad_input("--weights and --kv are for models");
+    if (!flags.weights.empty() || !flags.kv.empty() || any_given(flags.gguf) || flags.detail != "summary") {
+      throw Error::bad_input("--weights, --kv, --detail and the options of GGUF files are for models");
+    }
     const hardware::Device device = hardware::load_device(flags.name);
     Output output(flags.output);
     output.write(report::hardware_report(device));
     return kExitDone;
   }
-  const model::Decoder decoder = model::load_decoder(flags.name);
-  const std::string own = decoder.default_weights.empty() ? "bf16" : decoder.default_weights;
-  const model::WeightScheme scheme = model::parse_weight_scheme(flags.weights.empty() ? own : flags.weights);
-  const Dtype kv = flags.kv.empty() ? Dtype::bf16 : model::parse_kv_scheme(flags.kv);
-  Output output(flags.output);
-  output.write(report::model_report(decoder, scheme, kv));
-  return kExitDone;
+  return show_model(flags);
 }
 
 }  // namespace
@@ -82,6 +121,10 @@ void add_show(CLI::App& root, Action& action) {
   command->add_option("NAME", flags->name, "built-in name or file")->required();
   command->add_option("--weights", flags->weights, "model: weight scheme to size it with")->type_name("SCHEME");
   command->add_option("--kv", flags->kv, "model: KV cache type to size it with")->type_name("SCHEME");
+  add_gguf_flags(*command, flags->gguf);
+  command->add_option("--detail", flags->detail, "model: summary, or tensors (every tensor, its type and its bytes)")
+      ->type_name("LEVEL")
+      ->capture_default_str();
   add_output_flags(*command, flags->output);
   command->callback([flags, &action] { action = [flags] { return show_action(*flags); }; });
 }

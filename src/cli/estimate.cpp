@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/request.h"
+#include "estimate/gguf_study.h"
 #include "model/parameters.h"
 #include "report/estimate_report.h"
 
@@ -30,11 +31,17 @@ report::Detail detail_value(const std::string& text) {
 // What would make the same request fit on the same device: the built-in schemes that do, else the bits per weight that
 // would.
 std::string fitting_hint(const Request& request, const RequestFlags& flags, const estimate::Estimate& e) {
+  if (request.estimator->setup().host) {
+    const auto layers =
+        estimate::most_layers(request.model(), request.device, choices_of(flags, request), request.scenario);
+    return layers ? fmt::format("it fits with --gpu-layers {}, the rest on {}", *layers, request.host.name)
+                  : "no split with the host fits: use a narrower type, a larger host or a shorter context";
+  }
   std::vector<std::string> fitting;
   for (const char* scheme : {"fp8", "int8", "w4a16"}) {
-    estimate::Choices choices = choices_of(flags);
+    estimate::Choices choices = choices_of(flags, request);
     choices.weights = scheme;
-    const estimate::Estimator other(estimate::make_setup(request.model, request.device, choices));
+    const estimate::Estimator other(estimate::make_setup(request.model(), request.device, choices));
     if (other.fits(request.scenario)) {
       const Bytes total = other.memory(request.scenario).total();
       fitting.push_back(fmt::format("--weights {} (needs {})", scheme, format_bytes_binary(total)));
@@ -42,7 +49,7 @@ std::string fitting_hint(const Request& request, const RequestFlags& flags, cons
   }
   if (!fitting.empty()) return "it fits with " + join(fitting, " or ");
   const Bytes room = e.capacity - (e.memory.total() - e.memory.weights);
-  const double parameters = static_cast<double>(model::count_parameters(request.model).total);
+  const double parameters = static_cast<double>(model::count_parameters(request.model()).total);
   const double bits = std::floor(room.value * 8 / parameters * 10) / 10;
   if (bits < 1) return "no weight scheme fits: use a larger device, a smaller batch or a shorter context";
   return fmt::format("fp8, int8 and w4a16 do not fit either; it fits with --weights {:.1f} (bits per weight)", bits);
@@ -50,10 +57,14 @@ std::string fitting_hint(const Request& request, const RequestFlags& flags, cons
 
 [[noreturn]] void throw_infeasible(const Request& request, const RequestFlags& flags, const estimate::Estimate& e) {
   Diagnostic d;
-  d.message = fmt::format(
-      "{} at batch {} does not fit on {}: needs {} ({} of it weights), has {}; largest batch that fits is {}",
-      request.model.name, e.scenario.batch, request.device.name, format_bytes_binary(e.memory.total()),
-      format_bytes_binary(e.memory.weights), format_bytes_binary(e.capacity), e.largest_batch);
+  const auto message = [&](const std::string& place, const cost::Memory& needed, Bytes capacity) {
+    return fmt::format(
+        "{} at batch {} does not fit on {}: needs {} ({} of it weights), has {}; largest batch that fits is {}",
+        request.model().name, e.scenario.batch, place, format_bytes_binary(needed.total()),
+        format_bytes_binary(needed.weights), format_bytes_binary(capacity), e.largest_batch);
+  };
+  d.message = e.memory.total() > e.capacity ? message(request.device.name, e.memory, e.capacity)
+                                            : message("the host, " + request.host.name, e.host_memory, e.host_capacity);
   d.hint = fitting_hint(request, flags, e);
   throw Error(ErrorKind::infeasible, {d});
 }

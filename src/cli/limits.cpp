@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "base/error.h"
 #include "base/number.h"
@@ -9,21 +10,26 @@
 #include "cli/request.h"
 #include "cli/values.h"
 #include "estimate/speculative.h"
+#include "report/gguf_report.h"
 #include "report/limits_report.h"
 
 namespace llmperf::cli {
 namespace {
 
+constexpr const char* kDefaultWeights = "w16kv16,w8kv16,w4kv16";
+
 struct Flags {
   std::string models;
   std::string hardware;
-  std::string weights = "w16kv16,w8kv16,w4kv16";
+  std::string weights = kDefaultWeights;
   std::string kv = "fp16";
   std::string units = "si";
   std::string draft;
   std::string accept;
   std::string batch;
   std::string context;
+  std::string host;
+  GgufFlags gguf;
   OutputFlags output;
 };
 
@@ -49,7 +55,7 @@ std::optional<estimate::SpeculativeScenario> speculative_scenario(const Flags& f
   if (flags.draft.empty() && given.empty()) return std::nullopt;
   if (flags.draft.empty() || flags.accept.empty()) {
     throw Error::bad_input("--draft and --accept go together, --batch and --context with them",
-                           "--draft MODEL --accept 0.8");
+                           "--draft MODEL --accept 0.8; --context also goes with GGUF types: --weights all-gguf");
   }
   estimate::SpeculativeScenario scenario;
   scenario.acceptance = double_value("--accept", flags.accept, 0, 1);
@@ -71,35 +77,137 @@ report::SpeculativeStudy speculative_study(const Flags& flags, const estimate::S
           estimate::speculate(target_setup, draft_setup, scenario)};
 }
 
+constexpr std::string_view kAllGguf = "all-gguf";
+constexpr std::int64_t kGgufContext = 4096;
+
+bool is_gguf_name(const std::string& name) { return name == kAllGguf || model::find_gguf_file_type(name) != nullptr; }
+// Names that are both ("bf16") mean a GGUF type only beside others that do.
+bool asks_for_gguf(const std::vector<std::string>& names) {
+  const std::vector<std::string> schemes = model::weight_scheme_names();
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    return is_gguf_name(name) && std::find(schemes.begin(), schemes.end(), name) == schemes.end();
+  });
+}
+
+// Each once, in the order asked for.
+std::vector<const model::GgufFileType*> gguf_types(const std::vector<std::string>& names, model::GgufEra era) {
+  std::vector<const model::GgufFileType*> types;
+  const auto add = [&](const model::GgufFileType* type) {
+    if (std::find(types.begin(), types.end(), type) == types.end()) types.push_back(type);
+  };
+  for (const std::string& name : names) {
+    if (name == kAllGguf) {
+      for (const model::GgufFileType& type : model::gguf_file_types()) {
+        if (type.since <= era) add(&type);
+      }
+    } else if (is_gguf_name(name)) {
+      add(model::find_gguf_file_type(name));
+    } else {
+      throw Error::bad_input(fmt::format("--weights: {} is no GGUF type, and the list has some", quote(name)),
+                             "ask for the precisions of the closed form apart");
+    }
+  }
+  return types;
+}
+
+// The file as it is first, then the types; MXFP4 is for experts, and with none the same as Q8_0.
+std::vector<estimate::GgufCandidate> candidates(const model::ModelFile& file,
+                                                const std::vector<const model::GgufFileType*>& types,
+                                                model::GgufEra era) {
+  std::vector<estimate::GgufCandidate> list;
+  if (file.stored) {
+    list.push_back({.name = "as stored",
+                    .layout = file.stored->layout,
+                    .file = Bytes{static_cast<double>(file.stored->file.file_bytes)}});
+  }
+  const bool experts = std::any_of(file.decoder.kinds.begin(), file.decoder.kinds.end(),
+                                   [](const model::Layer& layer) { return layer.feed_forward.experts.has_value(); });
+  for (const model::GgufFileType* type : types) {
+    if (experts || types.size() == 1 || type->type != model::GgmlType::mxfp4) {
+      list.push_back(estimate::gguf_candidate(file.decoder, *type, era));
+    }
+  }
+  return list;
+}
+
+int gguf_action(const Flags& flags, const std::vector<model::ModelFile>& models,
+                const std::vector<const model::GgufFileType*>& types) {
+  if (!(flags.draft + flags.accept + flags.batch).empty() || flags.units != "si") {
+    throw Error::bad_input("--draft, --accept, --batch and --units are not for GGUF types",
+                           "they belong to the closed form");
+  }
+  const hardware::Device device = hardware::load_device(flags.hardware);
+  const hardware::Device host = load_host(flags.host);
+  estimate::Choices choices;
+  choices.gguf_era = era_value(flags.gguf);
+  choices.kv = flags.kv;
+  if (!flags.gguf.cache_k.empty()) choices.cache_k = flags.gguf.cache_k;
+  if (!flags.gguf.cache_v.empty()) choices.cache_v = flags.gguf.cache_v;
+  choices.host = &host;
+  const std::int64_t context =
+      flags.context.empty() ? kGgufContext : int_value("--context", flags.context, 1, estimate::kMaxTokens);
+  Output output(flags.output);
+  std::vector<report::GgufStudy> studies;
+  std::optional<estimate::Setup> setup;
+  for (const model::ModelFile& file : models) {
+    const auto list = candidates(file, types, choices.gguf_era);
+    if (!setup) {
+      choices.stored = &list.front().layout;
+      setup = estimate::make_setup(file.decoder, device, choices);
+      check_host_given(flags.host, *setup);
+    }
+    studies.push_back({&file.decoder, estimate::study_gguf(file.decoder, device, list, context, choices)});
+  }
+  output.write(report::gguf_report(studies, {.device = &device,
+                                             .host = setup->host,
+                                             .context = context,
+                                             .kv = setup->execution.kv,
+                                             .era = choices.gguf_era,
+                                             .notes = setup->notes}));
+  return kExitDone;
+}
+
 int limits_action(const Flags& flags) {
+  std::vector<model::ModelFile> models;
+  for (const std::string& name : list_value("--model", flags.models)) models.push_back(model::load_model(name));
+  const std::vector<std::string> weights = list_value("--weights", flags.weights);
+  const bool as_stored = flags.weights == kDefaultWeights && models.front().stored && models.size() == 1;
+  if (as_stored) return gguf_action(flags, models, {});
+  for (const std::string& name : weights) {
+    if (name == kAllGguf || nearest_names(name, std::vector{std::string(kAllGguf)}).empty()) continue;
+    throw Error::bad_input(fmt::format("--weights: unknown precision {}", quote(name)), "did you mean 'all-gguf'?");
+  }
+  if (asks_for_gguf(weights)) return gguf_action(flags, models, gguf_types(weights, era_value(flags.gguf)));
+  if (any_given(flags.gguf) || !flags.host.empty()) {
+    throw Error::bad_input("--gguf-era, --cache-type-k, --cache-type-v and --host are for GGUF types",
+                           "--weights all-gguf");
+  }
   const cost::UnitConvention units = units_value(flags.units);
-  const double kv_bits = bits(model::parse_kv_scheme(flags.kv));
+  const double kv_bits = model::parse_kv_scheme(flags.kv).bits;
   std::vector<cost::LimitPrecision> precisions;
-  for (const std::string& text : list_value("--weights", flags.weights)) {
+  for (const std::string& text : weights) {
     precisions.push_back(cost::parse_limit_precision(text, kv_bits));
   }
-  const std::vector<std::string> names = list_value("--model", flags.models);
   const std::optional<estimate::SpeculativeScenario> scenario = speculative_scenario(flags);
-  if (scenario && names.size() > 1) throw Error::bad_input("--draft takes a single --model");
+  if (scenario && models.size() > 1) throw Error::bad_input("--draft takes a single --model");
   const hardware::Device device = hardware::load_device(flags.hardware);
   Output output(flags.output);
-  std::vector<report::ModelLimits> models;
+  std::vector<report::ModelLimits> rows;
   std::optional<report::SpeculativeStudy> study;
-  for (const std::string& name : names) {
-    const model::Decoder decoder = model::load_decoder(name);
+  for (const model::ModelFile& file : models) {
+    const model::Decoder& decoder = file.decoder;
     report::ModelLimits row{decoder.name, {}};
     for (const cost::LimitPrecision& p : precisions) row.limits.push_back(compute_limits(decoder, device, p, units));
-    models.push_back(std::move(row));
+    rows.push_back(std::move(row));
     if (scenario) study = speculative_study(flags, *scenario, decoder, device, precisions.front());
   }
-  output.write(report::limits_report(models, device, study));
+  output.write(report::limits_report(rows, device, study));
   if (study && !study->speculation.fits) {
     const estimate::Speculation& s = study->speculation;
     Diagnostic d;
-    d.message =
-        fmt::format("{} and {} do not fit on {} together: they need {}, it has {}; the times assume that they do",
-                    models.front().model, study->draft, device.name, format_bytes_binary(s.memory),
-                    format_bytes_binary(s.capacity));
+    d.message = fmt::format(
+        "{} and {} do not fit on {} together: they need {}, it has {}; the times assume that they do",
+        rows.front().model, study->draft, device.name, format_bytes_binary(s.memory), format_bytes_binary(s.capacity));
     d.hint = "choose narrower --weights or a larger device";
     throw Error(ErrorKind::infeasible, {d});
   }
@@ -115,8 +223,10 @@ void add_limits(CLI::App& root, Action& action) {
   add_model_flag(*command, flags->models, "one model or a comma-separated family");
   add_hardware_flag(*command, flags->hardware);
   command
-      ->add_option("--weights", flags->weights,
-                   "comma-separated precisions: w16kv16, w4kv16, bf16, fp8, w4a16-g128, 4.5 …")
+      ->add_option(
+          "--weights", flags->weights,
+          "comma-separated precisions: w16kv16, w4kv16, bf16, fp8, w4a16-g128, 4.5 …; or GGUF types: q4_k_m …, "
+          "all-gguf")
       ->type_name("LIST")
       ->capture_default_str();
   command->add_option("--kv", flags->kv, "KV cache type where a precision names none")
@@ -129,7 +239,13 @@ void add_limits(CLI::App& root, Action& action) {
   command->add_option("--accept", flags->accept, "speculative decoding: chance that a draft token is accepted")
       ->type_name("P");
   command->add_option("--batch", flags->batch, "speculative decoding: sequences in lockstep [1]")->type_name("N");
-  command->add_option("--context", flags->context, "speculative decoding: cached tokens [512]")->type_name("N");
+  command
+      ->add_option("--context", flags->context,
+                   "speculative decoding: cached tokens [512]; GGUF: tokens of the sequence [4096]")
+      ->type_name("N");
+  command->add_option("--host", flags->host, std::string("GGUF: the CPU beside the device [") + kDefaultHost + "]")
+      ->type_name("DEVICE");
+  add_gguf_flags(*command, flags->gguf);
   add_output_flags(*command, flags->output);
   command->callback([flags, &action] { action = [flags] { return limits_action(*flags); }; });
 }

@@ -1,7 +1,11 @@
 #include "cli/request.h"
 
-#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+#include <utility>
+
+#include "base/error.h"
 #include "cli/values.h"
 
 namespace llmperf::cli {
@@ -9,7 +13,7 @@ namespace llmperf::cli {
 void add_model_flag(CLI::App& command, std::string& model, const char* description) {
   command
       .add_option("-m,--model", model,
-                  description ? description : "built-in name, YAML file or Hugging Face config.json")
+                  description ? description : "built-in name, YAML file, Hugging Face config.json or GGUF file")
       ->type_name("MODEL")
       ->required();
 }
@@ -25,19 +29,33 @@ void add_request_flags(CLI::App& command, RequestFlags& f) {
   command.add_option("--prompt", f.prompt, "prompt tokens of a request")->type_name("N")->capture_default_str();
   command.add_option("--gen", f.generate, "tokens to generate for a request")->type_name("N")->capture_default_str();
   command
-      .add_option("--weights", f.weights,
-                  "bf16, fp16, fp32, fp8, int8, w8a8, w4a16[-gN] (gptq, awq), mxfp4 or bits per weight")
+      .add_option(
+          "--weights", f.weights,
+          "bf16, fp16, fp32, fp8, int8, w8a8, w4a16[-gN] (gptq, awq), mxfp4, a GGUF type (q4_k_m …) or bits per "
+          "weight")
       ->type_name("SCHEME");
-  command.add_option("--kv", f.kv, "KV cache type: bf16, fp16, fp32, fp8, int8, int4")->type_name("SCHEME");
+  command
+      .add_option("--kv", f.kv,
+                  "KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl")
+      ->type_name("SCHEME");
   command.add_option("--activations", f.activations, "activation type: bf16, fp16, fp32")->type_name("DTYPE");
   command
       .add_option("--options", f.options, "what the runtime fuses: all, none, or a list of names; no_NAME switches off")
       ->type_name("LIST")
       ->capture_default_str();
   command.add_option("--reserve", f.reserve, "memory the runtime keeps for itself [512MiB]")->type_name("BYTES");
+  add_gguf_flags(command, f.gguf);
+  command
+      .add_option("--gpu-layers", f.gpu_layers,
+                  "GGUF: layers on the device, the head counted first, the rest on the host [all]")
+      ->type_name("N");
+  command.add_option("--host", f.host, std::string("GGUF: the CPU beside the device [") + kDefaultHost + "]")
+      ->type_name("DEVICE");
+  command.add_option("--ubatch", f.micro_batch, "GGUF: tokens computed at once at most: longer prompts are cut [512]")
+      ->type_name("N");
 }
 
-estimate::Choices choices_of(const RequestFlags& f) {
+estimate::Choices choices_of(const RequestFlags& f, const Request& request) {
   const auto given = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
   estimate::Choices choices;
   choices.weights = given(f.weights);
@@ -45,19 +63,67 @@ estimate::Choices choices_of(const RequestFlags& f) {
   choices.activations = given(f.activations);
   choices.runtime = hardware::parse_runtime_options(f.options);
   if (!f.reserve.empty()) choices.reserve = bytes_value("--reserve", f.reserve);
+  choices.cache_k = given(f.gguf.cache_k);
+  choices.cache_v = given(f.gguf.cache_v);
+  choices.gguf_era = era_value(f.gguf);
+  if (!f.gpu_layers.empty() && f.gpu_layers != "all") {
+    choices.gpu_layers = int_value("--gpu-layers", f.gpu_layers, 0, estimate::kMaxTokens);
+  }
+  if (!f.micro_batch.empty()) choices.micro_batch = int_value("--ubatch", f.micro_batch, 1, estimate::kMaxTokens);
+  if (request.file.stored) choices.stored = &request.file.stored->layout;
+  choices.host = &request.host;
   return choices;
 }
+
+hardware::Device load_host(const std::string& name) {
+  hardware::Device host = hardware::load_device(name.empty() ? kDefaultHost : name);
+  if (host.kind != hardware::DeviceKind::cpu && host.kind != hardware::DeviceKind::soc) {
+    throw Error::bad_input(fmt::format("--host: {} is a {}, not a CPU", host.name, hardware::name(host.kind)),
+                           fmt::format("{}, epyc-9654 or a device file of kind cpu", kDefaultHost));
+  }
+  return host;
+}
+
+void check_host_given(const std::string& name, const estimate::Setup& setup) {
+  if (!name.empty() && setup.host == nullptr) {
+    throw Error::bad_input(fmt::format("--host: {} has no host apart from it", setup.device->name), "leave it out");
+  }
+}
+
+namespace {
+
+// Flags that only GGUF formats have a use for.
+void check_gguf_flags(const RequestFlags& f, const Request& request) {
+  const estimate::Setup& setup = request.estimator->setup();
+  if (setup.execution.weights.gguf) {
+    check_host_given(f.host, setup);
+    if (request.file.stored && f.weights.empty() && !f.gguf.era.empty()) {
+      throw Error::bad_input("--gguf-era: the file says which types its tensors have", "give --weights as well");
+    }
+    return;
+  }
+  for (const auto& [flag, value] :
+       {std::pair{"--host", &f.host}, std::pair{"--ubatch", &f.micro_batch}, std::pair{"--gguf-era", &f.gguf.era}}) {
+    if (value->empty()) continue;
+    throw Error::bad_input(fmt::format("{} is for GGUF formats, not for {}", flag, setup.execution.weights.name),
+                           "--weights q4_k_m, or a GGUF file as model");
+  }
+}
+
+}  // namespace
 
 std::unique_ptr<Request> load_request(const RequestFlags& f) {
   auto request = std::make_unique<Request>();
   request->scenario.batch = int_value("--batch", f.batch, 1, estimate::kMaxBatch);
   request->scenario.prompt = int_value("--prompt", f.prompt, 1, estimate::kMaxTokens);
   request->scenario.generate = int_value("--gen", f.generate, 1, estimate::kMaxTokens);
-  const estimate::Choices choices = choices_of(f);
-  request->model = model::load_decoder(f.model);
+  request->file = model::load_model(f.model);
   request->device = hardware::load_device(f.hardware);
+  request->host = load_host(f.host);
+  const estimate::Choices choices = choices_of(f, *request);
   request->estimator =
-      std::make_unique<estimate::Estimator>(estimate::make_setup(request->model, request->device, choices));
+      std::make_unique<estimate::Estimator>(estimate::make_setup(request->model(), request->device, choices));
+  check_gguf_flags(f, *request);
   return request;
 }
 

@@ -4,9 +4,10 @@
 #include <memory>
 #include <string>
 
+#include "cli/gguf_flags.h"
 #include "estimate/estimate.h"
 #include "hardware/device.h"
-#include "model/decoder.h"
+#include "model/model_file.h"
 
 namespace CLI {
 class App;
@@ -25,21 +26,35 @@ struct RequestFlags {
   std::string activations;
   std::string options = "all";
   std::string reserve;
+  GgufFlags gguf;
+  std::string gpu_layers;
+  std::string host;
+  std::string micro_batch;
 };
+
+// The CPU beside a device for GGUF formats when --host names none: a desktop's.
+inline constexpr const char* kDefaultHost = "ryzen-7950x";
 
 void add_model_flag(CLI::App& command, std::string& model, const char* description = nullptr);
 void add_hardware_flag(CLI::App& command, std::string& hardware);
 void add_request_flags(CLI::App& command, RequestFlags& flags);
 
+// The CPU of that name or file, kDefaultHost when `name` is empty. Throws Error(bad_input) for what is no CPU.
+hardware::Device load_host(const std::string& name);
+// Throws Error(bad_input) when a host was named and the setup has no use for one.
+void check_host_given(const std::string& name, const estimate::Setup& setup);
+
 // A loaded request; the estimator points into the model and the device beside it.
 struct Request {
-  model::Decoder model;
+  model::ModelFile file;
   hardware::Device device;
+  hardware::Device host;
   estimate::Scenario scenario;
   std::unique_ptr<estimate::Estimator> estimator;
+  const model::Decoder& model() const { return file.decoder; }
 };
 // Throws Error(bad_input).
 std::unique_ptr<Request> load_request(const RequestFlags& flags);
-estimate::Choices choices_of(const RequestFlags& flags);
+estimate::Choices choices_of(const RequestFlags& flags, const Request& request);
 
 }  // namespace llmperf::cli

@@ -34,14 +34,20 @@ double feed_forward_elements(const model::Decoder& m, const model::FeedForward& 
 
 }  // namespace
 
-Bytes kv_cache_bytes(const graph::Execution& e, std::int64_t tokens) {
-  double values = 0;
-  for (std::size_t kind = 0; kind < e.model->kinds.size(); ++kind) {
-    const model::Attention& a = e.model->kinds[kind].attention;
-    const std::int64_t kept = a.window ? std::min(tokens, *a.window) : tokens;
-    values += d(e.model->count_of_kind(kind)) * d(model::kv_values_per_token(a)) * d(kept);
+Bytes layer_kv_bytes(const model::CacheScheme& kv, const model::Attention& a, std::int64_t tokens) {
+  const double kept = d(tokens);
+  if (a.latent) return Bytes{kept * d(model::kv_values_per_token(a)) * bytes_per_element(kv.keys)};
+  return Bytes{kept * d(a.kv_heads) *
+               (d(a.head_dim) * bytes_per_element(kv.keys) + d(a.v_head_dim) * bytes_per_element(kv.values))};
+}
+
+model::PlacedBytes kv_cache_bytes(const graph::Execution& e, std::int64_t tokens) {
+  model::PlacedBytes bytes;
+  for (const model::LayerGroup& group : e.weights.groups) {
+    const model::Attention& a = e.model->kinds[group.kind].attention;
+    bytes.at(group.on_host) += layer_kv_bytes(e.kv, a, e.cached_tokens(a, tokens)) * d(group.count());
   }
-  return Bytes{values * bytes_per_element(e.kv)};
+  return bytes;
 }
 
 Bytes activation_peak(const graph::Execution& e, const graph::SequenceGroup& g) {
@@ -56,6 +62,75 @@ Bytes activation_peak(const graph::Execution& e, const graph::SequenceGroup& g) 
   const double rows = e.runtime.last_token_logits ? d(g.count) : tokens;
   const double logits = rows * d(m.vocab) * (element + bytes_per_element(Dtype::fp32));
   return Bytes{tokens * d(m.hidden) * element + std::max(largest * element, logits)};
+}
+
+namespace {
+
+// Tokens of a micro-batch, and whether one is large enough for the device to compute what the host keeps.
+std::int64_t batch_tokens(const graph::Execution& e, std::int64_t cells) { return std::min(e.micro_batch, cells); }
+bool is_sent(const graph::Execution& e, std::int64_t cells) { return batch_tokens(e, cells) >= graph::kStreamedRows; }
+
+}  // namespace
+
+ComputeTerms compute_terms(const graph::Execution& e, std::int64_t cells, bool on_host) {
+  const bool sent = is_sent(e, cells);
+  const auto runs_here = [&](bool kept_on_host) { return on_host == (kept_on_host && !sent); };
+  const double hidden = d(e.model->hidden);
+  ComputeTerms result;
+  const auto add = [&](ComputeTerm::What what, double elements) {
+    for (std::size_t i = 0; i < result.count; ++i) {
+      ComputeTerm& term = result.terms[i];
+      if (term.what != what) continue;
+      term.elements = std::max(term.elements, elements);
+      return;
+    }
+    result.terms[result.count++] = {what, elements};
+  };
+  if (runs_here(e.weights.head_on_host)) add(ComputeTerm::head, d(e.model->vocab) + hidden);
+  for (const model::LayerGroup& group : e.weights.groups) {
+    if (!runs_here(group.on_host)) continue;
+    const model::Layer& layer = e.model->kinds[group.kind];
+    const double scores = e.runtime.flash_attention ? 0 : d(layer.attention.heads) * d(cells);
+    add(ComputeTerm::attention, scores + d(cells) + 4 * hidden);
+    const model::FeedForward& f = layer.feed_forward;
+    const double copies = f.experts ? d(f.experts->per_token) : 1;
+    const double width = d(f.experts ? f.experts->intermediate : f.intermediate);
+    add(ComputeTerm::mlp, copies * std::max(2 * width, width + hidden) + d(cells) + 2 * hidden);
+  }
+  return result;
+}
+
+Bytes largest_sent(const graph::Execution& e, std::int64_t cells) {
+  if (!is_sent(e, cells)) return {};
+  Bytes matrix;
+  Bytes cache;
+  if (e.weights.head_on_host) matrix = e.weights.lm_head.bytes(e.model->vocab, e.model->hidden);
+  for (const model::LayerGroup& group : e.weights.groups) {
+    if (!group.on_host) continue;
+    const model::Layer& layer = e.model->kinds[group.kind];
+    for (const model::Tensor& tensor : model::layer_tensors(*e.model, layer)) {
+      matrix = std::max(matrix, model::tensor_bytes(e.weights, group[tensor.role], tensor));
+    }
+    cache = std::max(cache, layer_kv_bytes(e.kv, layer.attention, e.cached_tokens(layer.attention, cells)));
+  }
+  return matrix + cache;
+}
+
+model::PlacedBytes compute_buffers(const graph::Execution& e, std::int64_t sequences, std::int64_t cells) {
+  const double bytes = 4 * d(batch_tokens(e, cells));
+  const auto largest = [&](bool on_host) {
+    double elements = 0;
+    const ComputeTerms terms = compute_terms(e, cells, on_host);
+    for (std::size_t i = 0; i < terms.count; ++i) elements = std::max(elements, terms.terms[i].elements);
+    return elements;
+  };
+  model::PlacedBytes buffers;
+  buffers.device = Bytes{bytes * largest(false)} + largest_sent(e, cells);
+  if (e.weights.uses_host()) {
+    buffers.host =
+        Bytes{bytes * (d(e.model->hidden) + d(cells) + largest(true)) + 4 * d(sequences) * d(e.model->vocab)};
+  }
+  return buffers;
 }
 
 }  // namespace llmperf::cost

@@ -21,7 +21,7 @@ Work work(const graph::Gemm& g, const Cache& cache) {
   const double rows = g.weights && g.batch == 1 ? d(g.m) / std::max(1.0, matrices) : d(g.m);
   const double first = rows * d(g.k) * element;
   const double second = g.weights ? g.weights->bytes(g.n, g.k).value
-                                  : d(g.n) * d(g.k) * bytes_per_element(g.cached_operand ? g.cached : g.activation);
+                                  : d(g.n) * d(g.k) * (g.cached_operand ? bytes_per_element(g.cached) : element);
   const OperandReads reads = gemm_reads(rows, d(g.n), first, second, element, cache);
   w.activations_read = Bytes{reads.first * d(g.m) * d(g.k) * d(g.batch) * element};
   w.activations_written = Bytes{outputs * element};
@@ -52,10 +52,12 @@ Work work(const graph::Attention& a, const Cache&) {
   const double rows = d(a.sequences) * d(a.q_tokens) * d(a.heads);
   w.activations_read = Bytes{rows * d(a.qk_dim) * element};
   w.activations_written = Bytes{rows * d(a.v_dim) * element};
-  const double values = d(a.kv_heads) * d(a.shared_kv ? a.qk_dim : a.qk_dim + a.v_dim);
-  const double values_read = d(a.sequences) * keys_read(a) * values;
-  w.kv_read = Bytes{values_read * bytes_per_element(a.cached)};
-  w.vector += Flops{values_read * cache_dequant_flops(a.cached, a.activation)};
+  const double reads = d(a.sequences) * graph::keys_read(a) * d(a.kv_heads);
+  const double keys = reads * d(a.qk_dim);
+  const double values = a.shared_kv ? 0 : reads * d(a.v_dim);
+  w.kv_read = Bytes{keys * bytes_per_element(a.cached.keys) + values * bytes_per_element(a.cached.values)};
+  w.vector += Flops{keys * cache_dequant_flops(a.cached.keys, a.activation) +
+                    values * cache_dequant_flops(a.cached.values, a.activation)};
   return w;
 }
 
@@ -82,11 +84,17 @@ Work work(const graph::Gather& g, const Cache&) {
 
 Work work(const graph::Copy& c, const Cache&) {
   Work w;
-  w.matrix_dtype = c.from;
   (c.from_cache ? w.kv_read : w.activations_read) = Bytes{c.read_elements * bytes_per_element(c.from)};
   (c.to_cache ? w.kv_written : w.activations_written) = Bytes{c.write_elements * bytes_per_element(c.to)};
   // A narrower type is reached by scaling and rounding.
-  if (bits(c.from) != bits(c.to)) w.vector = Flops{2 * c.write_elements};
+  if (c.from.bits != c.to.bits) w.vector = Flops{2 * c.write_elements};
+  return w;
+}
+
+Work work(const graph::Transfer& t, const Cache&) {
+  Work w;
+  w.network = t.weights ? t.weight_matrices * t.weights->bytes(t.rows, t.width)
+                        : Bytes{d(t.rows) * d(t.width) * bytes_per_element(t.element)};
   return w;
 }
 
@@ -100,6 +108,7 @@ Work& Work::operator+=(const Work& other) {
   activations_written += other.activations_written;
   kv_read += other.kv_read;
   kv_written += other.kv_written;
+  network += other.network;
   return *this;
 }
 
@@ -112,6 +121,7 @@ Work Work::operator*(double factor) const {
   w.activations_written = activations_written * factor;
   w.kv_read = kv_read * factor;
   w.kv_written = kv_written * factor;
+  w.network = network * factor;
   return w;
 }
 
@@ -127,22 +137,6 @@ double visible_pairs(const graph::Attention& a) {
   const double window = d(*a.window);
   const double growing = std::clamp(window - context, 0.0, q);
   return growing * context + growing * (growing + 1) / 2 + (q - growing) * window;
-}
-
-double keys_read(const graph::Attention& a) {
-  const std::int64_t tile = a.query_tile > 0 ? std::min(a.query_tile, a.q_tokens) : a.q_tokens;
-  // A tile of rows first..last sees from the oldest key of its first row to the newest of its last row.
-  auto keys = [&](std::int64_t first, std::int64_t last) {
-    const std::int64_t newest = a.context + last;
-    const std::int64_t oldest = a.window ? std::max<std::int64_t>(0, a.context + first - *a.window) : 0;
-    return d(newest - oldest);
-  };
-  if (tile == a.q_tokens) return keys(1, a.q_tokens);
-  double sum = 0;
-  for (std::int64_t first = 1; first <= a.q_tokens; first += tile) {
-    sum += keys(first, std::min(first + tile - 1, a.q_tokens));
-  }
-  return sum;
 }
 
 OperandReads gemm_reads(double m, double n, double first_bytes, double second_bytes, double element_bytes,
@@ -162,7 +156,9 @@ OperandReads gemm_reads(double m, double n, double first_bytes, double second_by
       });
 }
 
-double cache_dequant_flops(Dtype cached, Dtype activation) { return bits(cached) < bits(activation) ? 2 : 0; }
+double cache_dequant_flops(const model::ElementFormat& cached, Dtype activation) {
+  return cached.bits < bits(activation) ? 2 : 0;
+}
 
 double vector_flops_per_element(VectorKind kind) {
   switch (kind) {

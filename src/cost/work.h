@@ -19,6 +19,7 @@ struct Work {
   Bytes activations_written;
   Bytes kv_read;
   Bytes kv_written;
+  Bytes network;  // sent over a link between devices or to the host; not part of bytes(), which is memory traffic
 
   Bytes bytes() const { return weights + activations_read + activations_written + kv_read + kv_written; }
   Work& operator+=(const Work& other);
@@ -34,12 +35,12 @@ using Cache = std::optional<Bytes>;
 //  visible keys
 //    once per query tile and KV head.
 //  * Vector: operations per element by kind (vector_flops_per_element).
+//  * Transfer: bytes over the link alone; what reads and writes them in memory at either end is the ops before and
+//    after.
 Work work_of(const graph::Op& op, const Cache& cache = std::nullopt);
 
 // Visible (query, key) pairs of one sequence: sum over i = 1..q_tokens of min(context + i, window).
 double visible_pairs(const graph::Attention& attention);
-// Keys that at least one query of the tile sees, summed over query tiles: what one KV head is read for.
-double keys_read(const graph::Attention& attention);
 
 // How often each operand of a GEMM crosses the memory bus under the best of three schedules: a square output tile as
 // large as the cache, a slab of rows of the first operand kept, or a slab of columns of the second. 1 and 1 when either
@@ -56,7 +57,7 @@ OperandReads gemm_reads(double m, double n, double first_bytes, double second_by
 double vector_flops_per_element(graph::VectorKind kind);
 // Operations per cached value that bring a narrower cache type to the activation type: subtract the zero point, scale.
 // None when the cache is as wide as the activations.
-double cache_dequant_flops(Dtype cached, Dtype activation);
+double cache_dequant_flops(const model::ElementFormat& cached, Dtype activation);
 inline constexpr double kSoftmaxFlops = 5;  // maximum, subtract, exponential, sum, divide
 
 }  // namespace llmperf::cost

@@ -70,8 +70,10 @@ Document parse_file(const std::string& path) {
   const bool json = path.ends_with(".json");
   if (!json && !path.ends_with(".yaml") && !path.ends_with(".yml")) {
     std::error_code ignored;
-    if (std::filesystem::is_directory(path, ignored)) fail(path, "is a directory, not a file");
-    fail(path, "unknown kind of file", "accepted extensions: .yaml, .yml, .json");
+    const std::filesystem::file_status status = std::filesystem::status(path, ignored);
+    if (std::filesystem::is_directory(status)) fail(path, "is a directory, not a file");
+    if (std::filesystem::is_other(status)) fail(path, "is not a regular file");
+    fail(path, "unknown kind of file", "accepted extensions: .yaml, .yml, .json; for models also .gguf");
   }
   const std::string text = read_text_file(path);
   return json ? parse_json(text, path) : parse_yaml(text, path);

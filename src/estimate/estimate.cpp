@@ -97,7 +97,14 @@ std::int64_t largest(std::int64_t limit, Room&& room) {
 Estimator::Estimator(Setup setup)
     : setup_(std::move(setup)),
       roofline_(*setup_.device),
-      weights_(model::weight_bytes(*setup_.execution.model, setup_.execution.weights)) {}
+      weights_(model::placed_weight_bytes(*setup_.execution.model, setup_.execution.weights)) {
+  if (setup_.host) host_.emplace(*setup_.host);
+}
+
+mapper::OpTime Estimator::time(const graph::Op& op, const cost::Work& work) const {
+  return op.place == graph::Place::link ? mapper::time_over_link(work, setup_.link.per_direction)
+                                        : roofline(op.place).time(work);
+}
 
 Estimate Estimator::run(const Scenario& scenario) {
   Estimate result;
@@ -107,9 +114,12 @@ Estimate Estimator::run(const Scenario& scenario) {
 
 void Estimator::run(const Scenario& scenario, Estimate& result) {
   result.scenario = scenario;
-  result.memory = memory(scenario);
+  const PlacedMemory placed = placed_memory(scenario);
+  result.memory = placed.device;
   result.capacity = capacity();
-  result.fits = result.memory.total() <= result.capacity;
+  result.host_memory = placed.host;
+  result.host_capacity = host_capacity();
+  result.fits = fits(scenario);
   limits(scenario, result);
   if (!result.fits) {
     result.phases.clear();
@@ -139,8 +149,8 @@ void Estimator::phase(std::string_view name, std::span<const SequenceGroup> step
   for (std::size_t i = 0; i < graph_.size(); ++i) {
     OpEstimate& op = result.ops[i];
     op.op = graph_[i];
-    op.work = cost::work_of(op.op, roofline_.cache());
-    op.time = roofline_.time(op.work);
+    op.work = work(op.op);
+    op.time = time(op.op, op.work);
   }
   sum_up(result);
 }
@@ -172,8 +182,8 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
     const SequenceGroup group = decode_at(scenario, context);
     graph::build_step(setup_.execution, {&group, 1}, graph::Part::context_dependent, graph_);
     for (std::size_t i = 0; i < growing; ++i) {
-      const cost::Work work = cost::work_of(graph_[i], roofline_.cache());
-      to_row(work, roofline_.time(work), out + i * kRow);
+      const cost::Work each = work(graph_[i]);
+      to_row(each, time(graph_[i], each), out + i * kRow);
     }
   };
   // Ranges end where a window fills up.
@@ -182,7 +192,8 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
   while (begin <= last) {
     std::int64_t end = last;
     for (const model::Layer& layer : setup_.execution.model->kinds) {
-      const std::int64_t full = layer.attention.window.value_or(0) - 1;  // from this context on the window is full
+      const std::int64_t full =
+          setup_.execution.window(layer.attention).value_or(0) - 1;  // from this context on the window is full
       if (full > begin && full < end) end = full;
     }
     sum_over_context(begin, end, width, samples_, sums_.data(), evaluate);
@@ -207,24 +218,38 @@ Seconds Estimator::step_time(std::span<const SequenceGroup> step) {
   graph::build_step(setup_.execution, step, graph::Part::all, graph_);
   Seconds sum;
   for (const graph::Op& op : graph_) {
-    sum += roofline_.time(cost::work_of(op, roofline_.cache())).total * d(op.count);
+    sum += time(op, work(op)).total * d(op.count);
   }
   return sum;
 }
 
-cost::Memory Estimator::memory(const Scenario& s) const {
+Estimator::PlacedMemory Estimator::placed_memory(const Scenario& s) const {
   const graph::Execution& e = setup_.execution;
-  cost::Memory m;
-  m.weights = weights_;
-  m.kv_cache = cost::kv_cache_bytes(e, s.prompt + s.generate) * d(s.batch);
-  m.activation = std::max(cost::activation_peak(e, prefill_of(s)),
-                          cost::activation_peak(e, decode_at(s, s.prompt + s.generate - 1)));
-  m.reserve = setup_.reserve;
+  const model::PlacedBytes kv = cost::kv_cache_bytes(e, s.prompt + s.generate);
+  PlacedMemory m;
+  m.device = {
+      .weights = weights_.device, .kv_cache = kv.device * d(s.batch), .activation = {}, .reserve = setup_.reserve};
+  if (e.weights.gguf) {
+    const model::PlacedBytes buffers = cost::compute_buffers(e, s.batch, s.batch * (s.prompt + s.generate));
+    m.device.activation = buffers.device;
+    m.host.activation = buffers.host;
+  } else {
+    m.device.activation = std::max(cost::activation_peak(e, prefill_of(s)),
+                                   cost::activation_peak(e, decode_at(s, s.prompt + s.generate - 1)));
+  }
+  m.host.weights = weights_.host;
+  m.host.kv_cache = kv.host * d(s.batch);
   return m;
 }
 
+Bytes Estimator::room(const Scenario& scenario) const {
+  const PlacedMemory m = placed_memory(scenario);
+  const Bytes device = capacity() - m.device.total();
+  return setup_.host ? std::min(device, host_capacity() - m.host.total()) : device;
+}
+
 void Estimator::limits(const Scenario& scenario, Estimate& result) const {
-  const auto room = [&](const Scenario& s) { return (capacity() - memory(s).total()).value; };
+  const auto room = [&](const Scenario& s) { return this->room(s).value; };
   result.largest_batch = largest(kMaxBatch, [&](std::int64_t batch) {
     return room({batch, scenario.prompt, scenario.generate});
   });

@@ -27,10 +27,12 @@ struct Scenario {
 inline constexpr std::int64_t kMaxBatch = 1'000'000;
 inline constexpr std::int64_t kMaxTokens = 100'000'000;
 
-// What does not change between scenarios. Model and device must outlive everything made from it.
+// What does not change between scenarios. Model, device and host must outlive everything made from it.
 struct Setup {
   graph::Execution execution;
   const hardware::Device* device = nullptr;
+  const hardware::Device* host = nullptr;  // null: everything is on the device
+  hardware::HostLink link;                 // between the two, where there is a host
   Bytes reserve{0.5 * kGiB};       // runtime context and workspaces; an assumption until a runtime profile says better
   std::vector<std::string> notes;  // substitutions worth telling: "fp8 products run in bf16: …"
 };
@@ -38,15 +40,25 @@ struct Setup {
 // Names as on the command line; nothing where the caller leaves the choice to llmperf:
 //  * weights: the checkpoint's own scheme, else the 16-bit type of the activations;
 //  * activations: the type of unquantised weights, else bf16 where the device multiplies it, else fp16, else fp32;
-//  * kv: the activation type.
+//  * kv: the activation type; cache_k and cache_v override it for one half of the cache;
+//  * gpu_layers: all layers and the head on the device.
+// Weights in a GGUF format (by name, or `stored`) are run as llama.cpp does: computed in fp16, cached in fp16, the
+// token embedding and sampling on the host, q, k, v and gate, up multiplied apart as the file keeps them.
 struct Choices {
   std::optional<std::string> weights;
   std::optional<std::string> kv;
+  std::optional<std::string> cache_k;
+  std::optional<std::string> cache_v;
   std::optional<std::string> activations;
+  const model::WeightLayout* stored = nullptr;  // of the model's own file, taken when `weights` names nothing
+  model::GgufEra gguf_era = model::GgufEra::v2026;
+  std::optional<std::int64_t> gpu_layers;
+  std::optional<std::int64_t> micro_batch;
+  const hardware::Device* host = nullptr;  // used by GGUF formats on a device with memory of its own
   hardware::RuntimeOptions runtime;
   std::optional<Bytes> reserve;
 };
-// Throws Error(bad_input) for unknown schemes.
+// Throws Error(bad_input) for unknown schemes, and for a cache type whose blocks do not divide the rows of the cache.
 Setup make_setup(const model::Decoder& model, const hardware::Device& device, const Choices& choices);
 
 struct OpEstimate {
@@ -73,9 +85,11 @@ struct Phase {
 
 struct Estimate {
   Scenario scenario;
-  cost::Memory memory;
+  cost::Memory memory;  // of the device
   Bytes capacity;
-  bool fits = false;
+  cost::Memory host_memory;  // all zero without a host
+  Bytes host_capacity;
+  bool fits = false;                 // both
   std::int64_t largest_batch = 0;    // of this prompt and generation that fits; 0: none
   std::int64_t longest_context = 0;  // prompt + generate tokens per sequence that fit at this batch; 0: none
 
@@ -103,21 +117,37 @@ class Estimator {
 
   // Time of one step over `step`, without the per-op results.
   Seconds step_time(std::span<const graph::SequenceGroup> step);
-  cost::Memory memory(const Scenario& scenario) const;
-  bool fits(const Scenario& scenario) const { return memory(scenario).total() <= capacity(); }
+  cost::Memory memory(const Scenario& scenario) const { return placed_memory(scenario).device; }
+  cost::Memory host_memory(const Scenario& scenario) const { return placed_memory(scenario).host; }
+  // Bytes left where they are scarcer; negative: it does not fit.
+  Bytes room(const Scenario& scenario) const;
+  bool fits(const Scenario& scenario) const { return room(scenario).value >= 0; }
   Bytes capacity() const { return *setup_.device->dram().capacity; }
+  Bytes host_capacity() const { return setup_.host ? *setup_.host->dram().capacity : Bytes{}; }
 
   const Setup& setup() const { return setup_; }
-  const mapper::Roofline& roofline() const { return roofline_; }
+  // Of the device or of the host.
+  const mapper::Roofline& roofline(graph::Place place = graph::Place::device) const {
+    return place == graph::Place::host && host_ ? *host_ : roofline_;
+  }
+  // Work and time of one execution where the op runs.
+  cost::Work work(const graph::Op& op) const { return cost::work_of(op, roofline(op.place).cache()); }
+  mapper::OpTime time(const graph::Op& op, const cost::Work& work) const;
 
  private:
   void phase(std::string_view name, std::span<const graph::SequenceGroup> step, Phase& result);
   void decode(const Scenario& scenario, Estimate& result);
   void limits(const Scenario& scenario, Estimate& result) const;
+  struct PlacedMemory {
+    cost::Memory device;
+    cost::Memory host;
+  };
+  PlacedMemory placed_memory(const Scenario& scenario) const;
 
   Setup setup_;
   mapper::Roofline roofline_;
-  Bytes weights_;
+  std::optional<mapper::Roofline> host_;
+  model::PlacedBytes weights_;
   graph::Graph graph_;
   std::vector<double> samples_;  // scratch of sum_over_context
   std::vector<double> sums_;

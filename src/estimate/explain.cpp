@@ -199,12 +199,21 @@ std::optional<Explanation> explain_times(const Estimator& estimator, const Estim
   throw Error::bad_input(fmt::format("the estimate has no number {}", quote(path)), std::move(hint));
 }
 
+// Those of the host only where there is one.
+std::vector<std::string_view> paths_of_memory(const Estimate& estimate) {
+  std::vector<std::string_view> paths;
+  for (const std::string_view path : memory_paths()) {
+    if (estimate.host_capacity.value > 0 || !path.starts_with("host_")) paths.push_back(path);
+  }
+  return paths;
+}
+
 }  // namespace
 
 std::vector<std::string> explainable_paths(const Estimate& estimate) {
   std::vector<std::string> paths;
   const auto add = [&](std::string path) { paths.push_back(std::move(path)); };
-  for (const std::string_view path : memory_paths()) add(std::string(path));
+  for (const std::string_view path : paths_of_memory(estimate)) add(std::string(path));
   if (estimate.phases.empty()) return paths;
   for (const std::string_view path : kPrefillNumbers) add(std::string(path));
   if (estimate.tpot) {
@@ -222,7 +231,7 @@ std::vector<std::string> explainable_paths(const Estimate& estimate) {
 }
 
 Explanation explain(const Estimator& estimator, const Estimate& estimate, std::string_view path) {
-  const auto memory = memory_paths();
+  const auto memory = paths_of_memory(estimate);
   if (std::find(memory.begin(), memory.end(), path) != memory.end()) return explain_memory(estimator, estimate, path);
   if (auto found = explain_times(estimator, estimate, path)) return *std::move(found);
   for (const Phase& phase : estimate.phases) {

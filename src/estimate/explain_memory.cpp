@@ -12,9 +12,20 @@
 namespace llmperf::estimate {
 namespace {
 
-constexpr std::array<std::string_view, 8> kPaths = {
-    "memory.weight_bytes", "memory.kv_cache_bytes", "memory.activation_bytes", "memory.reserve_bytes",
-    "memory.total_bytes",  "memory.capacity_bytes", "largest_batch",           "longest_context_tokens"};
+constexpr std::array<std::string_view, 14> kPaths = {"memory.weight_bytes",
+                                                     "memory.kv_cache_bytes",
+                                                     "memory.activation_bytes",
+                                                     "memory.reserve_bytes",
+                                                     "memory.total_bytes",
+                                                     "memory.capacity_bytes",
+                                                     "largest_batch",
+                                                     "longest_context_tokens",
+                                                     "host_memory.weight_bytes",
+                                                     "host_memory.kv_cache_bytes",
+                                                     "host_memory.activation_bytes",
+                                                     "host_memory.reserve_bytes",
+                                                     "host_memory.total_bytes",
+                                                     "host_memory.capacity_bytes"};
 
 struct Context {
   const Estimator& estimator;
@@ -31,73 +42,113 @@ std::string identifier(std::string_view tensor) {
   return text;
 }
 
-const model::StoredFormat* format_of(const model::WeightScheme& scheme, model::TensorClass type) {
-  switch (type) {
-    case model::TensorClass::linear: return &scheme.linear;
-    case model::TensorClass::expert: return &scheme.expert;
-    case model::TensorClass::embedding: return &scheme.embedding;
-    case model::TensorClass::other: return &scheme.other;
-    case model::TensorClass::vector: return nullptr;
-  }
-  return nullptr;
-}
-
-Explanation explain_tensor(const model::WeightScheme& scheme, const model::Tensor& tensor, std::string path,
-                           std::int64_t layers) {
+Explanation explain_tensor(const model::WeightLayout& layout, const model::StoredFormat& format,
+                           const model::Tensor& tensor, std::string path, std::int64_t layers) {
   Explanation x{.path = std::move(path), .unit = "B"};
   let(x, "layers", layers, "layers that have it");
   let(x, "tensors", tensor.count, "tensors of this shape in a layer (experts)");
   let(x, "n", tensor.n, "outputs");
   let(x, "k", tensor.k, "inputs");
-  if (const model::StoredFormat* format = format_of(scheme, tensor.type)) {
-    x.formula = "layers * tensors * " + stored_bytes(x, *format, "n", "k");
+  if (tensor.role != model::Role::vector) {
+    x.formula = "layers * tensors * " + stored_bytes(x, format, "n", "k");
   } else {
     x.formula = "layers * tensors * n * k * " +
-                let(x, "bits", scheme.vector_bits, "bits stored per element of a vector") + " / 8";
+                let(x, "bits", layout.vector_bits, "bits stored per element of a vector") + " / 8";
   }
   return solved(std::move(x));
 }
 
-void weights(const Context& c, Explanation& x) {
-  const auto add = [&](const model::Tensor& tensor, std::size_t kind, std::int64_t layers) {
-    std::string path = identifier(tensor.name);
-    if (kind > 0) path += fmt::format("_{}", kind + 1);
-    Explanation part = explain_tensor(c.execution().weights, tensor, path, layers);
-    if (!x.formula.empty()) x.formula += " + ";
-    x.formula += let(x, std::move(part), "B, all tensors of that name together");
-  };
-  for (const model::Tensor& tensor : model::outer_tensors(c.model())) add(tensor, 0, 1);
-  for (std::size_t kind = 0; kind < c.model().kinds.size(); ++kind) {
-    for (const model::Tensor& tensor : model::layer_tensors(c.model(), c.model().kinds[kind])) {
-      add(tensor, kind, c.model().count_of_kind(kind));
-    }
+// "0-3, 6, 9": ascending numbers.
+std::string ranges(const std::vector<std::int64_t>& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const std::size_t first = i;
+    while (i + 1 < numbers.size() && numbers[i + 1] == numbers[i] + 1) ++i;
+    if (!text.empty()) text += ", ";
+    text += i == first ? std::to_string(numbers[i]) : fmt::format("{}-{}", numbers[first], numbers[i]);
   }
-  x.notes.push_back(fmt::format("weights stored as {}", c.execution().weights.name));
-  if (c.model().kinds.size() > 1) x.notes.emplace_back("names that end in a number belong to that kind of layer");
-  if (c.model().tied_embeddings) x.notes.emplace_back("lm_head shares the storage of the embedding");
+  return text;
 }
 
-// Scales with the batch; `batch` names a variable or is "1".
-std::string kv_cache(const Context& c, Explanation& x) {
-  std::string text;
+// Those on the device, or those on the host.
+void weights(const Context& c, bool on_host, Explanation& x) {
+  const model::WeightLayout& layout = c.execution().weights;
+  const auto add = [&](const model::Tensor& tensor, const model::StoredFormat& format, std::string path,
+                       std::int64_t layers, std::string_view meaning = "B, all tensors of that name together") {
+    if (!x.formula.empty()) x.formula += " + ";
+    x.formula += let(x, explain_tensor(layout, format, tensor, std::move(path), layers), meaning);
+  };
+  for (const model::Tensor& tensor : model::outer_tensors(c.model())) {
+    const bool held_on_host = tensor.part == model::Part::embedding ? layout.embedding_on_host : layout.head_on_host;
+    if (held_on_host == on_host) add(tensor, layout.outer(tensor.role), identifier(tensor.name), 1);
+  }
+  const bool copied =
+      c.model().tied_embeddings && (layout.lm_head_copy || layout.embedding_on_host != layout.head_on_host);
+  if (copied && layout.head_on_host == on_host) {
+    const model::Tensor head{
+        .name = "lm_head.weight", .n = c.model().vocab, .k = c.model().hidden, .role = model::Role::lm_head};
+    add(head, layout.lm_head, identifier(head.name), 1);
+    if (!layout.lm_head_copy) x.notes.emplace_back("lm_head is a copy of the embedding, which the host keeps");
+  }
+  for (std::size_t i = 0; i < layout.groups.size(); ++i) {
+    const model::LayerGroup& group = layout.groups[i];
+    if (group.on_host != on_host) continue;
+    for (const model::Tensor& tensor : model::layer_tensors(c.model(), c.model().kinds[group.kind])) {
+      const std::string suffix = i > 0 ? fmt::format("_{}", i + 1) : "";
+      const std::string meaning = layout.groups.size() > 1 ? "B, of layers " + ranges(group.layers)
+                                                           : std::string("B, all tensors of that name together");
+      add(tensor, group[tensor.role], identifier(tensor.name) + suffix, group.count(), meaning);
+    }
+  }
+  if (!on_host && layout.extra.value != 0) {
+    if (!x.formula.empty()) x.formula += " + ";
+    x.formula += let(x, "other_tensors", layout.extra.value, "B of other tensors of the file");
+  }
+  if (x.formula.empty()) x.formula = "0";
+  x.notes.push_back(fmt::format("weights stored as {}", layout.name));
+  if (layout.groups.size() > 1) {
+    x.notes.emplace_back("names that end in a number belong to layers of another kind, format or place");
+  }
+  if (c.model().tied_embeddings && !copied) x.notes.emplace_back("lm_head shares the storage of the embedding");
+}
+
+// Scales with the batch.
+std::string kv_cache(const Context& c, bool on_host, Explanation& x) {
+  const model::WeightLayout& layout = c.execution().weights;
+  const model::CacheScheme& kv = c.execution().kv;
   const bool several = c.model().kinds.size() > 1;
+  std::string text;
   let(x, "tokens", c.scenario().prompt + c.scenario().generate, "prompt and generated tokens of a sequence");
   for (std::size_t kind = 0; kind < c.model().kinds.size(); ++kind) {
+    std::int64_t layers = 0;
+    for (const model::LayerGroup& group : layout.groups) {
+      if (group.kind == kind && group.on_host == on_host) layers += group.count();
+    }
+    if (layers == 0) continue;
     const model::Attention& a = c.model().kinds[kind].attention;
     const auto named = [&](std::string_view stem) {
       return several ? fmt::format("{}_{}", stem, kind + 1) : std::string(stem);
     };
-    if (kind > 0) text += " + ";
-    text += let(x, named("layers"), c.model().count_of_kind(kind), "layers of this kind");
-    text += " * " + let(x, named("values_per_token"), model::kv_values_per_token(a),
-                        a.latent ? "latent and rotary key of a token" : "keys and values of a token, all KV heads");
-    text += a.window
-                ? " * min(tokens, " + let(x, named("window"), *a.window, "tokens a layer with a window keeps") + ")"
+    if (!text.empty()) text += " + ";
+    text += let(x, named("layers"), layers, "layers of this kind");
+    const std::int64_t most = c.execution().cached_tokens(a, 2 * kMaxTokens);
+    text += c.execution().window(a)
+                ? " * min(tokens, " + let(x, named("window"), most, "tokens a layer with a window keeps") + ")"
                 : std::string(" * tokens");
+    if (a.latent || kv.keys == kv.values) {
+      text += " * " + let(x, named("values_per_token"), model::kv_values_per_token(a),
+                          a.latent ? "latent and rotary key of a token" : "keys and values of a token, all KV heads");
+      text += " * " + let(x, "kv_element_bytes", bytes_per_element(kv.keys),
+                          fmt::format("bytes of a cached value ({})", kv.keys.name));
+    } else {
+      let(x, named("keys"), a.kv_heads * a.head_dim, "key elements of a token, all KV heads");
+      let(x, named("values"), a.kv_heads * a.v_head_dim, "value elements of a token, all KV heads");
+      let(x, "key_bytes", bytes_per_element(kv.keys), fmt::format("bytes of a cached key ({})", kv.keys.name));
+      let(x, "value_bytes", bytes_per_element(kv.values), fmt::format("bytes of a cached value ({})", kv.values.name));
+      text += fmt::format(" * ({} * key_bytes + {} * value_bytes)", named("keys"), named("values"));
+    }
   }
-  return fmt::format("({}) * {}", text,
-                     let(x, "kv_element_bytes", bytes_per_element(c.execution().kv),
-                         fmt::format("bytes of a cached value ({})", name(c.execution().kv))));
+  return text.empty() ? "0" : "(" + text + ")";
 }
 
 // ---- Activation peak
@@ -204,17 +255,71 @@ void activation(const Context& c, Explanation& x) {
   }
 }
 
+// llama.cpp's buffers: one size for a whole context.
+void compute_buffers(const Context& c, bool on_host, Explanation& x) {
+  const graph::Execution& e = c.execution();
+  const Scenario& s = c.scenario();
+  const std::int64_t cells = s.batch * (s.prompt + s.generate);
+  const cost::ComputeTerms terms = cost::compute_terms(e, cells, on_host);
+  let(x, "tokens", std::min(e.micro_batch, cells), "tokens of a micro-batch");
+  let(x, "cells", cells, "tokens the cache holds, all sequences together");
+  let(x, "hidden", e.model->hidden, "width of the residual stream");
+  let(x, "vocab", e.model->vocab, "entries of the vocabulary");
+  std::string largest;
+  for (std::size_t i = 0; i < terms.count; ++i) {
+    const cost::ComputeTerm& term = terms.terms[i];
+    largest += largest.empty() ? "max(" : ", ";
+    switch (term.what) {
+      case cost::ComputeTerm::head: largest += "vocab + hidden"; break;
+      case cost::ComputeTerm::attention:
+        largest += let(x, "attention", term.elements,
+                       e.runtime.flash_attention ? "cells + 4 * hidden: mask, queries and residual stream of a layer"
+                                                 : "heads * cells + cells + 4 * hidden: scores, mask, queries and "
+                                                   "residual stream of a layer");
+        break;
+      case cost::ComputeTerm::mlp:
+        largest += let(x, "mlp", term.elements, "gate and up of a layer, mask and residual stream");
+        break;
+    }
+  }
+  if (!largest.empty()) largest += ")";
+  x.notes.emplace_back("elements of 4 bytes per token of a micro-batch, as llama.cpp sizes its compute buffers");
+  if (on_host) {
+    let(x, "sequences", s.batch, "sequences whose logits are kept");
+    x.formula = e.weights.uses_host() ? fmt::format("4 * tokens * (hidden + cells{}{}) + 4 * sequences * vocab",
+                                                    largest.empty() ? "" : " + ", largest)
+                                      : "0";
+    return;
+  }
+  x.formula = largest.empty() ? "0" : "4 * tokens * " + largest;
+  if (const Bytes sent = cost::largest_sent(e, cells); sent.value > 0) {
+    x.formula +=
+        " + " + let(x, "sent", sent.value, "B of the largest matrix and cache the host sends for a layer it keeps");
+  }
+}
+
 // ---- Limits
 
 std::string fits_note(const Context& c, std::string_view what, std::int64_t value, const Scenario& s) {
   const Bytes total = c.estimator.memory(s).total();
   return fmt::format("{} {} needs {} of {}: {}", what, value, format_bytes(total), format_bytes(c.estimate.capacity),
-                     total <= c.estimate.capacity ? "fits" : "does not fit");
+                     c.estimator.fits(s) ? "fits" : "does not fit");
 }
 
-// KV cache and activations are proportional to the batch, so the largest one is a quotient.
+// KV cache and activations are proportional to the batch, so the largest one is a quotient; llama.cpp's buffers are
+// not.
 void largest_batch(const Context& c, Explanation& x) {
   const Scenario& s = c.scenario();
+  const auto add_notes = [&] {
+    const std::int64_t batch = c.estimate.largest_batch;
+    if (batch > 0) x.notes.push_back(fits_note(c, "batch", batch, {batch, s.prompt, s.generate}));
+    if (batch < kMaxBatch) x.notes.push_back(fits_note(c, "batch", batch + 1, {batch + 1, s.prompt, s.generate}));
+  };
+  if (c.execution().weights.gguf) {
+    x.formula = let(x, "batch", c.estimate.largest_batch, "largest batch whose memory fits, found by bisection");
+    add_notes();
+    return;
+  }
   const cost::Memory one = c.estimator.memory({1, s.prompt, s.generate});
   let(x, "capacity", c.estimate.capacity.value, "B of device memory");
   let(x, "weight_bytes", one.weights.value, "B of weights");
@@ -225,9 +330,7 @@ void largest_batch(const Context& c, Explanation& x) {
   x.formula =
       "max(0, min(limit, floor((capacity - weight_bytes - reserve_bytes) / (kv_cache_bytes_each + "
       "activation_bytes_each))))";
-  const std::int64_t batch = c.estimate.largest_batch;
-  if (batch > 0) x.notes.push_back(fits_note(c, "batch", batch, {batch, s.prompt, s.generate}));
-  if (batch < kMaxBatch) x.notes.push_back(fits_note(c, "batch", batch + 1, {batch + 1, s.prompt, s.generate}));
+  add_notes();
 }
 
 void longest_context(const Context& c, Explanation& x) {
@@ -250,11 +353,11 @@ void longest_context(const Context& c, Explanation& x) {
   }
 }
 
-void total(const Context& c, Explanation& x) {
+void total(const Context& c, std::string_view memory, Explanation& x) {
   x.formula = "weight_bytes + kv_cache_bytes + activation_bytes + reserve_bytes";
-  for (const std::string_view path : std::span(kPaths).first(4)) {
-    Explanation part = explain_memory(c.estimator, c.estimate, path);
-    let(x, path.substr(path.find('.') + 1), part.value, "B");
+  for (const std::string_view what : {"weight_bytes", "kv_cache_bytes", "activation_bytes", "reserve_bytes"}) {
+    Explanation part = explain_memory(c.estimator, c.estimate, fmt::format("{}.{}", memory, what));
+    let(x, what, part.value, "B");
     x.parts.push_back(std::move(part));
   }
 }
@@ -269,33 +372,42 @@ Explanation explain_memory(const Estimator& estimator, const Estimate& estimate,
                 .unit = path.ends_with("_bytes")  ? "B"
                         : path == "largest_batch" ? "requests"
                                                   : "tokens"};
-  const cost::Memory& memory = estimate.memory;
-  if (path == "memory.weight_bytes") {
-    weights(c, x);
+  const bool on_host = path.starts_with("host_");
+  const cost::Memory& memory = on_host ? estimate.host_memory : estimate.memory;
+  const std::string_view what = path.substr(path.find('.') + 1);
+  if (what == "weight_bytes") {
+    weights(c, on_host, x);
     return checked(std::move(x), memory.weights.value);
   }
-  if (path == "memory.kv_cache_bytes") {
-    x.formula = let(x, "batch", estimate.scenario.batch, "requests") + " * " + kv_cache(c, x);
+  if (what == "kv_cache_bytes") {
+    x.formula = let(x, "batch", estimate.scenario.batch, "requests") + " * " + kv_cache(c, on_host, x);
     return checked(std::move(x), memory.kv_cache.value);
   }
-  if (path == "memory.activation_bytes") {
-    activation(c, x);
+  if (what == "activation_bytes") {
+    if (on_host || c.execution().weights.gguf) {
+      compute_buffers(c, on_host, x);
+    } else {
+      activation(c, x);
+    }
     return checked(std::move(x), memory.activation.value);
   }
-  if (path == "memory.reserve_bytes") {
+  if (what == "reserve_bytes") {
     x.formula = let(x, "reserve_bytes", memory.reserve.value, "B for the runtime's context and workspaces");
     x.notes.emplace_back("a setting, not a measurement");
     return checked(std::move(x), memory.reserve.value);
   }
-  if (path == "memory.total_bytes") {
-    total(c, x);
+  if (what == "total_bytes") {
+    total(c, on_host ? "host_memory" : "memory", x);
     return checked(std::move(x), memory.total().value);
   }
-  if (path == "memory.capacity_bytes") {
-    const hardware::Device& device = *estimator.setup().device;
-    x.formula = let(x, "capacity", estimate.capacity.value,
-                    fmt::format("B of {} of {} ({})", device.dram().name, device.name, name(device.dram().provenance)));
-    return checked(std::move(x), estimate.capacity.value);
+  if (what == "capacity_bytes") {
+    const hardware::Device* device = on_host ? estimator.setup().host : estimator.setup().device;
+    const Bytes capacity = on_host ? estimate.host_capacity : estimate.capacity;
+    x.formula = let(
+        x, "capacity", capacity.value,
+        device ? fmt::format("B of {} of {} ({})", device->dram().name, device->name, name(device->dram().provenance))
+               : "B: there is no host");
+    return checked(std::move(x), capacity.value);
   }
   if (path == "largest_batch") {
     largest_batch(c, x);

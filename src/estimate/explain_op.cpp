@@ -58,8 +58,8 @@ class OpExplainer {
     return graph[growing_index_];
   }
   double of(const graph::Op& op, Metric metric) const {
-    const cost::Work work = cost::work_of(op, estimator_.roofline().cache());
-    return value(metric, work, estimator_.roofline().time(work), d(op.count));
+    const cost::Work work = estimator_.work(op);
+    return value(metric, work, estimator_.time(op, work), d(op.count));
   }
   // What the explanation is of: one step's number, or the mean over the phase.
   double number(Metric metric) const {
@@ -84,9 +84,21 @@ class OpExplainer {
     return checked(std::move(x), number(metric));
   }
 
+  Explanation time_over_link(Metric metric) const {
+    const hardware::HostLink& link = estimator_.setup().link;
+    Explanation x = start(metric);
+    let(x, "network_bytes", number(Metric::network_bytes), executions(Metric::network_bytes, estimate_.op.count));
+    let(x, "link_rate", link.per_direction.value,
+        fmt::format("B/s, {} between host and device, one way ({})", link.name, name(link.provenance)));
+    x.formula = "network_bytes / link_rate";
+    x.parts.push_back(explain(Metric::network_bytes));
+    return checked(std::move(x), number(metric));
+  }
+
   // The roofline: the slowest of the three resources, none waiting for another.
   Explanation time(Metric metric) const {
-    const mapper::Roofline& roofline = estimator_.roofline();
+    if (estimate_.op.place == graph::Place::link) return time_over_link(metric);
+    const mapper::Roofline& roofline = estimator_.roofline(estimate_.op.place);
     const Dtype dtype = estimate_.work.matrix_dtype;
     Explanation x = start(metric);
     let(x, "count", count(), "executions in a step");
@@ -100,6 +112,7 @@ class OpExplainer {
     let(x, "vector_rate", roofline.vector_rate().value, "FLOP/s, peak of the vector engine");
     each("bytes_each", Metric::bytes);
     let(x, "bandwidth", roofline.bandwidth().value, "B/s, peak of the device memory");
+    if (estimate_.op.place == graph::Place::host) x.notes.push_back("this op runs on the host");
     x.formula = "count * max(matrix_flops_each / matrix_rate, vector_flops_each / vector_rate, bytes_each / bandwidth)";
 
     const double matrix = evaluate("matrix_flops_each / matrix_rate", x.variables);

@@ -35,6 +35,7 @@ std::string_view name(Metric metric) {
     case Metric::activation_written_bytes: return "activation_written_bytes";
     case Metric::kv_read_bytes: return "kv_read_bytes";
     case Metric::kv_written_bytes: return "kv_written_bytes";
+    case Metric::network_bytes: return "network_bytes";
     case Metric::time_s: return "time_s";
     case Metric::roof_s: return "roof_s";
   }
@@ -57,6 +58,7 @@ double value(Metric metric, const cost::Work& work, const mapper::OpTime& time, 
     case Metric::activation_written_bytes: return work.activations_written.value * count;
     case Metric::kv_read_bytes: return work.kv_read.value * count;
     case Metric::kv_written_bytes: return work.kv_written.value * count;
+    case Metric::network_bytes: return work.network.value * count;
     case Metric::time_s: return time.total.value * count;
     case Metric::roof_s: return time.roof.value * count;
   }
@@ -102,7 +104,12 @@ Explanation checked(Explanation x, double value) {
 }
 
 std::string stored_bytes(Explanation& x, const model::StoredFormat& format, std::string_view n, std::string_view k) {
-  std::string text = fmt::format("{} * {} * {}", n, k, let(x, "bits", format.bits, "bits stored per weight"));
+  std::string text = fmt::format("{} * {} * {}", n, k,
+                                 let(x, "bits", format.bits,
+                                     format.name.empty() ? std::string("bits stored per weight")
+                                                         : fmt::format("bits stored per weight in {}, scales "
+                                                                       "included",
+                                                                       format.name)));
   if (format.bits_per_row > 0) {
     text += fmt::format(" + {} * {}", n, let(x, "row_bits", format.bits_per_row, "bits of the scale of each row"));
   }

@@ -24,10 +24,11 @@ enum class Metric : unsigned char {
   activation_written_bytes,
   kv_read_bytes,
   kv_written_bytes,
+  network_bytes,
   time_s,
   roof_s
 };
-inline constexpr std::array<Metric, 11> kMetrics = {Metric::flops,
+inline constexpr std::array<Metric, 12> kMetrics = {Metric::flops,
                                                     Metric::matrix_flops,
                                                     Metric::vector_flops,
                                                     Metric::bytes,
@@ -36,6 +37,7 @@ inline constexpr std::array<Metric, 11> kMetrics = {Metric::flops,
                                                     Metric::activation_written_bytes,
                                                     Metric::kv_read_bytes,
                                                     Metric::kv_written_bytes,
+                                                    Metric::network_bytes,
                                                     Metric::time_s,
                                                     Metric::roof_s};
 std::string_view name(Metric metric);  // "weight_bytes"

@@ -26,8 +26,9 @@ struct Context {
 std::string element_bytes(Explanation& x, Dtype dtype) {
   return let(x, "element_bytes", bytes_per_element(dtype), fmt::format("bytes of an activation ({})", name(dtype)));
 }
-std::string cached_bytes(Explanation& x, Dtype dtype) {
-  return let(x, "kv_element_bytes", bytes_per_element(dtype), fmt::format("bytes of a cached value ({})", name(dtype)));
+std::string cached_bytes(Explanation& x, const model::ElementFormat& format,
+                         std::string_view variable = "kv_element_bytes") {
+  return let(x, variable, bytes_per_element(format), fmt::format("bytes of a cached value ({})", format.name));
 }
 std::string dequant(Explanation& x, const model::StoredFormat& format) {
   return let(x, "dequant_flops", format.dequant_flops,
@@ -64,7 +65,7 @@ std::string second_operand(Explanation& x, const graph::Gemm& g) {
 
 // "ceil(…) * ", how often an operand crosses the memory bus because neither fits in the cache; empty for once.
 std::string reads(Explanation& x, const graph::Gemm& g, const Context& c, bool second) {
-  const cost::Cache& cache = c.estimator.roofline().cache();
+  const cost::Cache& cache = c.estimator.roofline(c.op.place).cache();
   if (!cache) return "";
   const bool grouped = g.weights && g.batch == 1 && g.weight_matrices > 1;
   const std::string rows = grouped ? "m / weight_matrices" : "m";
@@ -158,7 +159,7 @@ Explanation visible_pairs(const graph::Attention& a) {
   return solved(x);
 }
 
-Explanation keys_read(const graph::Attention& a) {
+Explanation keys_of(const graph::Attention& a) {
   Explanation x{.path = "keys"};
   const std::int64_t tile = a.query_tile > 0 ? std::min(a.query_tile, a.q_tokens) : a.q_tokens;
   let(x, "context", a.context, "tokens cached before the new ones");
@@ -179,7 +180,7 @@ Explanation keys_read(const graph::Attention& a) {
     return solved(x);
   }
   x.variables.clear();
-  x.formula = let(x, "keys_read", cost::keys_read(a), "keys that a tile of queries sees, summed over the tiles");
+  x.formula = let(x, "keys_read", graph::keys_read(a), "keys that a tile of queries sees, summed over the tiles");
   x.notes.push_back(fmt::format("{} queries in tiles of {}, a window of {}", a.q_tokens, tile, *a.window));
   return solved(x);
 }
@@ -206,14 +207,18 @@ std::string formula(const graph::Attention& a, Metric metric, const Context&, Ex
       std::string text = a.softcap ? "pairs * heads * sequences * (softmax_flops + " +
                                          let(x, "softcap_flops", 1.0, "tanh on each score") + ")"
                                    : "pairs * heads * sequences * softmax_flops";
-      if (const double dequant = cost::cache_dequant_flops(a.cached, a.activation); dequant > 0) {
-        let(x, keys_read(a), "keys read per sequence and KV head");
+      const double of_keys = cost::cache_dequant_flops(a.cached.keys, a.activation);
+      const double of_values = a.shared_kv ? of_keys : cost::cache_dequant_flops(a.cached.values, a.activation);
+      if (of_keys + of_values > 0) {
+        let(x, keys_of(a), "keys read per sequence and KV head");
         let(x, "kv_heads", a.kv_heads, "key and value heads");
         qk_dim();
         if (!a.shared_kv) v_dim();
-        let(x, "cache_dequant_flops", dequant, "operations that bring a cached value to the activation type");
-        text += fmt::format(" + sequences * keys * kv_heads * {} * cache_dequant_flops",
-                            a.shared_kv ? "qk_dim" : "(qk_dim + v_dim)");
+        let(x, "cache_dequant_flops", 2.0, "operations that bring a cached value to the activation type");
+        const std::string_view widths = a.shared_kv || of_values == 0 ? "qk_dim"
+                                        : of_keys == 0                ? "v_dim"
+                                                                      : "(qk_dim + v_dim)";
+        text += fmt::format(" + sequences * keys * kv_heads * {} * cache_dequant_flops", widths);
       }
       return text;
     }
@@ -221,13 +226,18 @@ std::string formula(const graph::Attention& a, Metric metric, const Context&, Ex
     case Metric::activation_written_bytes: return queries() + " * " + v_dim() + " * " + element_bytes(x, a.activation);
     case Metric::kv_read_bytes: {
       sequences();
-      let(x, keys_read(a), "keys read per sequence and KV head");
+      let(x, keys_of(a), "keys read per sequence and KV head");
       let(x, "kv_heads", a.kv_heads, "key and value heads");
       qk_dim();
       if (!a.shared_kv) v_dim();
       if (a.shared_kv) x.notes.push_back("the values are part of the keys: both are the cached latent");
+      if (!a.shared_kv && a.cached.keys != a.cached.values) {
+        return fmt::format("sequences * keys * kv_heads * (qk_dim * {} + v_dim * {})",
+                           cached_bytes(x, a.cached.keys, "key_element_bytes"),
+                           cached_bytes(x, a.cached.values, "value_element_bytes"));
+      }
       return fmt::format("sequences * keys * kv_heads * {} * {}", a.shared_kv ? "qk_dim" : "(qk_dim + v_dim)",
-                         cached_bytes(x, a.cached));
+                         cached_bytes(x, a.cached.keys));
     }
     default: return "";
   }
@@ -291,11 +301,12 @@ std::string elements(const Context& c, double count, bool written, Explanation& 
     if (c.op.name == "kv_write") {
       text = let(x, "tokens", g.count * g.new_tokens, "tokens of the step") + " * " + per_token();
     } else if (c.op.name == "kv_concat") {
-      const std::int64_t old = std::min(g.context, a.window.value_or(g.context));
+      const std::int64_t old = std::min(g.context, c.execution().window(a).value_or(g.context));
       text =
           sequences() + " * " + let(x, "cached_tokens", old, "tokens in the cache of a sequence") + " * " + per_token();
     } else if (c.op.name == "repeat_kv") {
-      const std::int64_t keys = a.window ? std::min(total, *a.window - 1 + g.new_tokens) : total;
+      const std::optional<std::int64_t> window = c.execution().window(a);
+      const std::int64_t keys = window ? std::min(total, *window - 1 + g.new_tokens) : total;
       text =
           sequences() + " * " + let(x, "keys", keys, "keys the new tokens of a sequence may see") + " * " +
           (written ? let(x, "heads", a.heads, "query heads") : let(x, "kv_heads", a.kv_heads, "key and value heads")) +
@@ -309,19 +320,22 @@ std::string elements(const Context& c, double count, bool written, Explanation& 
 }
 
 std::string formula(const graph::Copy& copy, Metric metric, const Context& c, Explanation& x) {
+  const auto bytes_of = [&](const model::ElementFormat& format, bool cached) {
+    return cached ? cached_bytes(x, format)
+                  : let(x, "element_bytes", bytes_per_element(format),
+                        fmt::format("bytes of an activation ({})", format.name));
+  };
   const auto read = [&] {
-    return elements(c, copy.read_elements, false, x) + " * " +
-           (copy.from_cache ? cached_bytes(x, copy.from) : element_bytes(x, copy.from));
+    return elements(c, copy.read_elements, false, x) + " * " + bytes_of(copy.from, copy.from_cache);
   };
   const auto write = [&] {
-    return elements(c, copy.write_elements, true, x) + " * " +
-           (copy.to_cache ? cached_bytes(x, copy.to) : element_bytes(x, copy.to));
+    return elements(c, copy.write_elements, true, x) + " * " + bytes_of(copy.to, copy.to_cache);
   };
   switch (metric) {
     case Metric::vector_flops:
-      if (bits(copy.from) == bits(copy.to)) return "";
+      if (copy.from.bits == copy.to.bits) return "";
       x.notes.push_back(
-          fmt::format("converting {} to {}: an element is scaled and rounded", name(copy.from), name(copy.to)));
+          fmt::format("converting {} to {}: an element is scaled and rounded", copy.from.name, copy.to.name));
       return "2 * " + elements(c, copy.write_elements, true, x);
     case Metric::activation_read_bytes: return copy.from_cache ? "" : read();
     case Metric::kv_read_bytes: return copy.from_cache ? read() : "";
@@ -329,6 +343,20 @@ std::string formula(const graph::Copy& copy, Metric metric, const Context& c, Ex
     case Metric::kv_written_bytes: return copy.to_cache ? write() : "";
     default: return "";
   }
+}
+
+std::string formula(const graph::Transfer& t, Metric metric, const Context&, Explanation& x) {
+  if (metric != Metric::network_bytes) return "";
+  if (t.weights) {
+    let(x, "n", t.rows, "outputs of a matrix that is kept on the host");
+    let(x, "k", t.width, "inputs");
+    let(x, "weight_matrices", t.weight_matrices, "different matrices (experts the tokens reach)");
+    return "weight_matrices * " + stored_bytes(x, *t.weights, "n", "k");
+  }
+  let(x, "rows", t.rows, "rows sent");
+  let(x, "width", t.width, "elements of a row");
+  return "rows * width * " +
+         let(x, "element_bytes", bytes_per_element(t.element), fmt::format("bytes of an element ({})", t.element.name));
 }
 
 // A sum needs parentheses before it is multiplied.
@@ -350,6 +378,7 @@ std::string_view nothing(Metric metric) {
     case Metric::activation_written_bytes: return "this op writes no activations";
     case Metric::kv_read_bytes: return "this op does not read the KV cache";
     case Metric::kv_written_bytes: return "this op does not write the KV cache";
+    case Metric::network_bytes: return "this op sends nothing over a link";
     default: return "";
   }
 }
@@ -367,7 +396,8 @@ void explain_work(const Estimator& estimator, const graph::Op& op, const graph::
     return;
   }
   const std::string count =
-      let(x, "count", op.count, op.layer_kind < 0 ? "executions in a step" : "layers of this kind");
+      let(x, "count", op.count,
+          op.layer_kind < 0 || context.execution().weights.gguf ? "executions in a step" : "layers of this kind");
   x.formula = is_sum(text) ? "(" + text + ") * " + count : text + " * " + count;
 }
 

@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
+#include "base/error.h"
 #include "estimate/estimate.h"
 
 namespace llmperf::estimate {
@@ -36,6 +39,49 @@ void substitute(model::StoredFormat& format, const hardware::Device& device, Dty
   format.dequant_flops += 1;
 }
 
+// Whether llama.cpp would keep a part of the model outside the device's memory: not on a CPU or a chip that shares its
+// memory with one.
+bool has_own_memory(const hardware::Device& device) {
+  return device.kind != hardware::DeviceKind::cpu && device.kind != hardware::DeviceKind::soc;
+}
+
+// Which part of a GGUF model is where, and over what the two parts talk.
+void place(const hardware::Device& device, const Choices& choices, Setup& setup) {
+  model::WeightLayout& layout = setup.execution.weights;
+  if (!layout.gguf || !has_own_memory(device) || choices.host == nullptr) {
+    if (choices.gpu_layers) {
+      throw Error::bad_input(layout.gguf
+                                 ? fmt::format("{} has no memory apart from the host's", device.name)
+                                 : fmt::format("layers stay on the host in GGUF formats only, not in {}", layout.name),
+                             "leave out --gpu-layers");
+    }
+    layout.embedding_on_host = false;
+    return;
+  }
+  setup.host = choices.host;
+  keep_on_host(*setup.execution.model, choices.gpu_layers.value_or(setup.execution.model->num_layers() + 1), layout);
+  setup.link = device.host_link.value_or(hardware::HostLink{
+      .name = "PCIe4 x16", .per_direction = BytesPerSecond{32e9}, .provenance = hardware::Provenance::assumed});
+}
+
+// llama.cpp runs Gemma 2 and gpt-oss with their sliding windows, Mistral and Phi-3 without.
+bool keeps_windows(const model::Decoder& model) {
+  return model.architecture == "gemma2" || model.architecture == "gpt_oss";
+}
+
+// A row of one token's keys (or values) is cut into blocks.
+void check_cache(const model::Decoder& model, const model::CacheScheme& kv) {
+  for (const model::Layer& layer : model.kinds) {
+    const model::Attention& a = layer.attention;
+    const std::int64_t keys = a.latent ? a.latent->kv_lora_rank + a.latent->rope_dim : a.kv_heads * a.head_dim;
+    for (const auto& [format, row] : {std::pair{kv.keys, keys}, std::pair{kv.values, a.kv_heads * a.v_head_dim}}) {
+      if (row % format.block == 0) continue;
+      throw Error::bad_input(fmt::format("a KV cache of {} needs rows that are multiples of {}; {} has {}", format.name,
+                                         format.block, model.name, row));
+    }
+  }
+}
+
 }  // namespace
 
 Setup make_setup(const model::Decoder& model, const hardware::Device& device, const Choices& choices) {
@@ -44,18 +90,38 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
   graph::Execution& e = setup.execution;
   e.model = &model;
   e.runtime = choices.runtime;
-  const std::string own = choices.weights.value_or(model.default_weights);
+  const bool stored = !choices.weights && choices.stored != nullptr;
+  const std::string own = stored ? std::string() : choices.weights.value_or(model.default_weights);
   if (choices.activations) {
     e.activations = model::parse_activation_dtype(*choices.activations);
   } else {
     e.activations = plain_dtype(own).value_or(device_dtype(device));
   }
-  e.weights = model::parse_weight_scheme(own.empty() ? name(e.activations) : std::string_view(own), e.activations);
-  e.kv = choices.kv ? model::parse_kv_scheme(*choices.kv) : e.activations;
-  std::string note;
-  for (model::StoredFormat* format : {&e.weights.linear, &e.weights.expert, &e.weights.embedding, &e.weights.other}) {
-    substitute(*format, device, e.activations, note);
+  e.weights = stored ? *choices.stored
+                     : model::make_layout(model, own.empty() ? name(e.activations) : std::string_view(own),
+                                          e.activations, choices.gguf_era);
+  if (e.weights.gguf) {
+    if (!choices.activations) e.activations = Dtype::fp16;
+    // The file keeps them apart, and so does llama.cpp.
+    e.runtime.fused_qkv = e.runtime.fused_gate_up = false;
+    e.windows = keeps_windows(model);
   }
+  if (choices.micro_batch) e.micro_batch = *choices.micro_batch;
+  place(device, choices, setup);
+
+  const auto half = [&](const std::optional<std::string>& text) {
+    const std::optional<std::string>& given = text ? text : choices.kv;
+    return given ? model::parse_kv_scheme(*given) : model::element_format(e.weights.gguf ? Dtype::fp16 : e.activations);
+  };
+  e.kv = {half(choices.cache_k), half(choices.cache_v)};
+  check_cache(model, e.kv);
+
+  std::string note;
+  const auto fit = [&](model::StoredFormat& format) { substitute(format, device, e.activations, note); };
+  for (model::StoredFormat* format : {&e.weights.token_embedding, &e.weights.position_embedding, &e.weights.lm_head}) {
+    fit(*format);
+  }
+  for (model::LayerGroup& group : e.weights.groups) std::for_each(group.formats.begin(), group.formats.end(), fit);
   if (!note.empty()) setup.notes.push_back(note);
   if (!multiplies(device, e.activations)) {
     setup.notes.push_back(fmt::format("{} has no {} matrix rate: matrix products are held against its vector rate",

@@ -1,12 +1,15 @@
 // From a decoder and a step to the ops of that step on one device.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 
 #include "graph/op.h"
 #include "hardware/runtime.h"
 #include "model/decoder.h"
 #include "model/quantization.h"
+#include "model/weight_layout.h"
 
 namespace llmperf::graph {
 
@@ -23,10 +26,16 @@ struct SequenceGroup {
 // formats).
 struct Execution {
   const model::Decoder* model = nullptr;
-  model::WeightScheme weights;
-  Dtype kv = Dtype::bf16;
+  model::WeightLayout weights;
+  model::CacheScheme kv;
   Dtype activations = Dtype::bf16;
   hardware::RuntimeOptions runtime;
+  std::int64_t micro_batch = 512;  // GGUF: tokens that are computed at once at most; longer steps are cut
+  bool windows = true;             // sliding windows are honoured
+
+  std::optional<std::int64_t> window(const model::Attention& a) const { return windows ? a.window : std::nullopt; }
+  // Of the `tokens` of a sequence, those that a layer keeps in its cache.
+  std::int64_t cached_tokens(const model::Attention& a, std::int64_t tokens) const;
 };
 
 enum class Part : unsigned char { all, context_dependent };
@@ -35,6 +44,10 @@ enum class Part : unsigned char { all, context_dependent };
 // Part::context_dependent only those ops that change when contexts grow are built, the same ones in the same order as
 // the ops flagged grows_with_context in the whole graph.
 void build_step(const Execution& execution, std::span<const SequenceGroup> step, Part part, Graph& graph);
+
+// Rows from which a product with weights left on the host is worth sending them to the device, weights and all: the
+// threshold of ggml's schedulers.
+inline constexpr std::int64_t kStreamedRows = 32;
 
 // Expected number of distinct experts that `tokens` tokens reach when each picks `per_token` of `experts` uniformly:
 // E (1 - (1 - k/E)^tokens). Exactly per_token for one token.

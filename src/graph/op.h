@@ -24,8 +24,8 @@ struct Gemm {
   const model::StoredFormat* weights = nullptr;  // storage of [n, k]; null: the operand is an activation too
   double weight_matrices = 1;                    // distinct weight matrices read (experts that tokens are routed to)
   bool bias = false;
-  bool cached_operand = false;  // weights == null: the [k, n] operand is the KV cache, of type `cached`
-  Dtype cached = Dtype::bf16;
+  bool cached_operand = false;  // weights == null: the [k, n] operand is the KV cache, stored as `cached`
+  model::ElementFormat cached = {};
 };
 
 // softmax(Q K^T) V over a cache in one kernel. Every sequence adds q_tokens to `context` cached ones; query i (from 1)
@@ -43,8 +43,11 @@ struct Attention {
   bool softcap = false;
   bool shared_kv = false;  // values are the first v_dim elements of the keys (latent attention, absorbed form)
   Dtype activation = Dtype::bf16;
-  Dtype cached = Dtype::bf16;
+  model::CacheScheme cached = {};
 };
+
+// Keys that at least one query of the tile sees, summed over query tiles: what one KV head of a sequence is read for.
+double keys_read(const Attention& attention);
 
 enum class VectorKind : unsigned char {
   rms_norm,
@@ -88,18 +91,33 @@ struct Gather {
 struct Copy {
   double read_elements = 0;
   double write_elements = 0;
-  Dtype from = Dtype::bf16;
-  Dtype to = Dtype::bf16;
+  model::ElementFormat from = {};
+  model::ElementFormat to = {};
   bool from_cache = false;
   bool to_cache = false;
 };
 
-using OpBody = std::variant<Gemm, Attention, Vector, Gather, Copy>;
+// Sent over the link between host and device: activations or cached values [rows, width], or the weights [rows, width]
+// of `weight_matrices` matrices that a device multiplies with without keeping them.
+struct Transfer {
+  std::int64_t rows = 0;
+  std::int64_t width = 0;
+  model::ElementFormat element = {};
+  const model::StoredFormat* weights = nullptr;  // null: `element`
+  double weight_matrices = 1;
+};
+
+using OpBody = std::variant<Gemm, Attention, Vector, Gather, Copy, Transfer>;
+
+// What runs an op: the device, the CPU that holds the layers left on the host, or the link between the two.
+enum class Place : unsigned char { device, host, link };
+std::string_view name(Place place);
 
 struct Op {
   std::string_view name;   // of static storage: "qkv_proj"
   std::int64_t count = 1;  // executions per step
   int layer_kind = -1;     // index into Decoder::kinds; -1: outside the layers
+  Place place = Place::device;
   bool grows_with_context = false;
   OpBody body;
 };

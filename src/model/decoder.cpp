@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "descriptor/catalog.h"
 #include "descriptor/reader.h"
 #include "model/decoder_yaml.h"
 #include "model/hf_config.h"
@@ -22,10 +21,6 @@ void Decoder::add_layer(const Layer& layer) {
 Decoder parse_decoder(const descriptor::Document& document) {
   descriptor::Problems problems(document.file);
   return is_hf_config(document) ? parse_hf_config(document, problems) : parse_model_descriptor(document, problems);
-}
-
-Decoder load_decoder(const std::string& name_or_path) {
-  return parse_decoder(descriptor::load(descriptor::Kind::model, name_or_path));
 }
 
 }  // namespace llmperf::model

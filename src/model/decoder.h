@@ -101,7 +101,7 @@ struct Decoder {
   void add_layer(const Layer& layer);
 };
 
-// A built-in name, a YAML path, or a Hugging Face config.json. Throws Error(bad_input) with every problem found.
+// The decoder of load_model (model_file.h).
 Decoder load_decoder(const std::string& name_or_path);
 
 // The decoder a document describes: a Hugging Face config (a .json file, or one with a model_type or architectures key)

@@ -14,12 +14,11 @@ class TensorList {
  public:
   explicit TensorList(std::vector<Tensor>& tensors) : tensors_(tensors) {}
 
-  void matrix(std::string_view name, std::int64_t n, std::int64_t k, TensorClass type, Part part,
-              std::int64_t count = 1) {
-    tensors_.push_back({.name = name, .n = n, .k = k, .count = count, .type = type, .part = part});
+  void matrix(std::string_view name, std::int64_t n, std::int64_t k, Role role, Part part, std::int64_t count = 1) {
+    tensors_.push_back({.name = name, .n = n, .k = k, .count = count, .role = role, .part = part});
   }
   void vector(std::string_view name, std::int64_t n, Part part, std::int64_t count = 1) {
-    matrix(name, n, 1, TensorClass::vector, part, count);
+    matrix(name, n, 1, Role::vector, part, count);
   }
 
  private:
@@ -27,23 +26,21 @@ class TensorList {
 };
 
 void add_latent_projections(TensorList& list, const Attention& a, const LatentAttention& latent, std::int64_t hidden) {
-  const auto linear = TensorClass::linear;
   const auto part = Part::attention;
   if (latent.q_lora_rank) {
-    list.matrix("self_attn.q_a_proj.weight", *latent.q_lora_rank, hidden, linear, part);
+    list.matrix("self_attn.q_a_proj.weight", *latent.q_lora_rank, hidden, Role::q_a, part);
     list.vector("self_attn.q_a_layernorm.weight", *latent.q_lora_rank, Part::attention_norm);
-    list.matrix("self_attn.q_b_proj.weight", a.heads * a.head_dim, *latent.q_lora_rank, linear, part);
+    list.matrix("self_attn.q_b_proj.weight", a.heads * a.head_dim, *latent.q_lora_rank, Role::q_b, part);
   } else {
-    list.matrix("self_attn.q_proj.weight", a.heads * a.head_dim, hidden, linear, part);
+    list.matrix("self_attn.q_proj.weight", a.heads * a.head_dim, hidden, Role::q, part);
   }
-  list.matrix("self_attn.kv_a_proj_with_mqa.weight", latent.kv_lora_rank + latent.rope_dim, hidden, linear, part);
+  list.matrix("self_attn.kv_a_proj_with_mqa.weight", latent.kv_lora_rank + latent.rope_dim, hidden, Role::kv_a, part);
   list.vector("self_attn.kv_a_layernorm.weight", latent.kv_lora_rank, Part::attention_norm);
-  list.matrix("self_attn.kv_b_proj.weight", a.heads * (latent.nope_dim + a.v_head_dim), latent.kv_lora_rank, linear,
+  list.matrix("self_attn.kv_b_proj.weight", a.heads * (latent.nope_dim + a.v_head_dim), latent.kv_lora_rank, Role::kv_b,
               part);
 }
 
 void add_attention(TensorList& list, const Attention& a, std::int64_t hidden) {
-  const auto linear = TensorClass::linear;
   const auto part = Part::attention;
   if (a.latent) {
     add_latent_projections(list, a, *a.latent, hidden);
@@ -51,14 +48,14 @@ void add_attention(TensorList& list, const Attention& a, std::int64_t hidden) {
     const std::int64_t q = a.heads * a.head_dim;
     const std::int64_t k = a.kv_heads * a.head_dim;
     const std::int64_t v = a.kv_heads * a.v_head_dim;
-    list.matrix("self_attn.q_proj.weight", q, hidden, linear, part);
+    list.matrix("self_attn.q_proj.weight", q, hidden, Role::q, part);
     if (a.qkv_bias) list.vector("self_attn.q_proj.bias", q, part);
-    list.matrix("self_attn.k_proj.weight", k, hidden, linear, part);
+    list.matrix("self_attn.k_proj.weight", k, hidden, Role::k, part);
     if (a.qkv_bias) list.vector("self_attn.k_proj.bias", k, part);
-    list.matrix("self_attn.v_proj.weight", v, hidden, linear, part);
+    list.matrix("self_attn.v_proj.weight", v, hidden, Role::v, part);
     if (a.qkv_bias) list.vector("self_attn.v_proj.bias", v, part);
   }
-  list.matrix("self_attn.o_proj.weight", hidden, a.heads * a.v_head_dim, linear, part);
+  list.matrix("self_attn.o_proj.weight", hidden, a.heads * a.v_head_dim, Role::o, part);
   if (a.o_bias) list.vector("self_attn.o_proj.bias", hidden, part);
   if (a.qk_norm) {
     list.vector("self_attn.q_norm.weight", a.head_dim, Part::attention_norm);
@@ -69,44 +66,64 @@ void add_attention(TensorList& list, const Attention& a, std::int64_t hidden) {
 
 struct MlpNames {
   std::string_view gate, gate_bias, up, up_bias, down, down_bias;
+  Role gate_role, up_role, down_role;
 };
-constexpr MlpNames kDenseNames = {"mlp.gate_proj.weight", "mlp.gate_proj.bias",   "mlp.up_proj.weight",
-                                  "mlp.up_proj.bias",     "mlp.down_proj.weight", "mlp.down_proj.bias"};
-constexpr MlpNames kExpertNames = {"mlp.experts.gate_proj.weight", "mlp.experts.gate_proj.bias",
-                                   "mlp.experts.up_proj.weight",   "mlp.experts.up_proj.bias",
-                                   "mlp.experts.down_proj.weight", "mlp.experts.down_proj.bias"};
-constexpr MlpNames kSharedNames = {"mlp.shared_experts.gate_proj.weight", "mlp.shared_experts.gate_proj.bias",
-                                   "mlp.shared_experts.up_proj.weight",   "mlp.shared_experts.up_proj.bias",
-                                   "mlp.shared_experts.down_proj.weight", "mlp.shared_experts.down_proj.bias"};
+constexpr MlpNames kDenseNames = {"mlp.gate_proj.weight",
+                                  "mlp.gate_proj.bias",
+                                  "mlp.up_proj.weight",
+                                  "mlp.up_proj.bias",
+                                  "mlp.down_proj.weight",
+                                  "mlp.down_proj.bias",
+                                  Role::gate,
+                                  Role::up,
+                                  Role::down};
+constexpr MlpNames kExpertNames = {"mlp.experts.gate_proj.weight",
+                                   "mlp.experts.gate_proj.bias",
+                                   "mlp.experts.up_proj.weight",
+                                   "mlp.experts.up_proj.bias",
+                                   "mlp.experts.down_proj.weight",
+                                   "mlp.experts.down_proj.bias",
+                                   Role::expert_gate,
+                                   Role::expert_up,
+                                   Role::expert_down};
+constexpr MlpNames kSharedNames = {"mlp.shared_experts.gate_proj.weight",
+                                   "mlp.shared_experts.gate_proj.bias",
+                                   "mlp.shared_experts.up_proj.weight",
+                                   "mlp.shared_experts.up_proj.bias",
+                                   "mlp.shared_experts.down_proj.weight",
+                                   "mlp.shared_experts.down_proj.bias",
+                                   Role::shared_gate,
+                                   Role::shared_up,
+                                   Role::shared_down};
 
 // `count` MLPs of width `width`: gate and up [width, hidden], down [hidden, width].
 void add_mlp(TensorList& list, const MlpNames& names, const FeedForward& ff, std::int64_t hidden, std::int64_t width,
-             TensorClass type, std::int64_t count = 1) {
+             std::int64_t count = 1) {
   const auto part = Part::feed_forward;
   if (ff.gated) {
-    list.matrix(names.gate, width, hidden, type, part, count);
+    list.matrix(names.gate, width, hidden, names.gate_role, part, count);
     if (ff.bias) list.vector(names.gate_bias, width, part, count);
   }
-  list.matrix(names.up, width, hidden, type, part, count);
+  list.matrix(names.up, width, hidden, names.up_role, part, count);
   if (ff.bias) list.vector(names.up_bias, width, part, count);
-  list.matrix(names.down, hidden, width, type, part, count);
+  list.matrix(names.down, hidden, width, names.down_role, part, count);
   if (ff.bias) list.vector(names.down_bias, hidden, part, count);
 }
 
 void add_feed_forward(TensorList& list, const FeedForward& ff, std::int64_t hidden) {
   if (!ff.experts) {
-    add_mlp(list, kDenseNames, ff, hidden, ff.intermediate, TensorClass::linear);
+    add_mlp(list, kDenseNames, ff, hidden, ff.intermediate);
     return;
   }
   const Experts& e = *ff.experts;
   const auto part = Part::feed_forward;
-  list.matrix("mlp.gate.weight", e.count, hidden, TensorClass::other, part);
+  list.matrix("mlp.gate.weight", e.count, hidden, Role::router, part);
   if (e.router_bias) list.vector("mlp.gate.bias", e.count, part);
   if (e.score_correction) list.vector("mlp.gate.e_score_correction_bias", e.count, part);
-  add_mlp(list, kExpertNames, ff, hidden, e.intermediate, TensorClass::expert, e.count);
+  add_mlp(list, kExpertNames, ff, hidden, e.intermediate, e.count);
   if (e.shared_intermediate > 0) {
-    add_mlp(list, kSharedNames, ff, hidden, e.shared_intermediate, TensorClass::linear);
-    if (e.shared_gate) list.matrix("mlp.shared_expert_gate.weight", 1, hidden, TensorClass::other, part);
+    add_mlp(list, kSharedNames, ff, hidden, e.shared_intermediate);
+    if (e.shared_gate) list.matrix("mlp.shared_expert_gate.weight", 1, hidden, Role::shared_router, part);
   }
 }
 
@@ -144,14 +161,14 @@ std::vector<Tensor> layer_tensors(const Decoder& model, const Layer& layer) {
 std::vector<Tensor> outer_tensors(const Decoder& model) {
   std::vector<Tensor> tensors;
   TensorList list(tensors);
-  list.matrix("model.embed_tokens.weight", model.vocab, model.hidden, TensorClass::embedding, Part::embedding);
+  list.matrix("model.embed_tokens.weight", model.vocab, model.hidden, Role::token_embedding, Part::embedding);
   if (model.position_embeddings > 0) {
-    list.matrix("model.embed_positions.weight", model.position_embeddings, model.hidden, TensorClass::embedding,
+    list.matrix("model.embed_positions.weight", model.position_embeddings, model.hidden, Role::position_embedding,
                 Part::embedding);
   }
   add_norm(list, model.norm, "model.norm.weight", "model.norm.bias", model.hidden);
   if (!model.tied_embeddings) {
-    list.matrix("lm_head.weight", model.vocab, model.hidden, TensorClass::embedding, Part::lm_head);
+    list.matrix("lm_head.weight", model.vocab, model.hidden, Role::lm_head, Part::lm_head);
   }
   if (model.lm_head_bias) list.vector("lm_head.bias", model.vocab, Part::lm_head);
   return tensors;
@@ -193,28 +210,6 @@ ParameterCounts count_parameters(const Decoder& model) {
   counts.checkpoint = counts.total + (model.checkpoint_repeats_lm_head ? output_matrix : 0);
   counts.layer_matrices_activated = counts.layer_matrices - idle;
   return counts;
-}
-
-Bytes weight_bytes(const Decoder& model, const WeightScheme& scheme) {
-  const auto stored = [&](const std::vector<Tensor>& tensors) {
-    Bytes sum;
-    for (const Tensor& tensor : tensors) {
-      const auto count = static_cast<double>(tensor.count);
-      switch (tensor.type) {
-        case TensorClass::linear: sum += count * scheme.linear.bytes(tensor.n, tensor.k); break;
-        case TensorClass::expert: sum += count * scheme.expert.bytes(tensor.n, tensor.k); break;
-        case TensorClass::embedding: sum += count * scheme.embedding.bytes(tensor.n, tensor.k); break;
-        case TensorClass::other: sum += count * scheme.other.bytes(tensor.n, tensor.k); break;
-        case TensorClass::vector: sum += Bytes{static_cast<double>(tensor.elements()) * scheme.vector_bits / 8}; break;
-      }
-    }
-    return sum;
-  };
-  Bytes total = stored(outer_tensors(model));
-  for (std::size_t kind = 0; kind < model.kinds.size(); ++kind) {
-    total += static_cast<double>(model.count_of_kind(kind)) * stored(layer_tensors(model, model.kinds[kind]));
-  }
-  return total;
 }
 
 std::int64_t kv_values_per_token(const Attention& attention) {

@@ -11,8 +11,38 @@
 
 namespace llmperf::model {
 
-// Which StoredFormat of a WeightScheme holds a tensor.
-enum class TensorClass : unsigned char { linear, expert, embedding, other, vector };
+// What a tensor is for. `vector` covers norm weights, biases and other one-dimensional parameters; qkv and gate_up
+// stand for the matrices of a checkpoint that fuses them, and occur in lists of stored tensors only.
+enum class Role : unsigned char {
+  vector,
+  q,
+  k,
+  v,
+  qkv,
+  o,
+  q_a,  // latent attention
+  q_b,
+  kv_a,
+  kv_b,
+  gate,
+  up,
+  gate_up,
+  down,
+  router,
+  expert_gate,
+  expert_up,
+  expert_gate_up,
+  expert_down,
+  shared_gate,
+  shared_up,
+  shared_gate_up,
+  shared_down,
+  shared_router,  // the sigmoid gate on the shared expert
+  token_embedding,
+  position_embedding,
+  lm_head
+};
+inline constexpr std::size_t kRoles = static_cast<std::size_t>(Role::lm_head) + 1;
 
 // What a tensor belongs to. attention_norm: over heads or latents, inside attention; norm: over the hidden vector.
 enum class Part : unsigned char { attention, attention_norm, feed_forward, norm, embedding, lm_head };
@@ -23,7 +53,7 @@ struct Tensor {
   std::int64_t n = 0;     // outputs (rows)
   std::int64_t k = 1;     // inputs (columns)
   std::int64_t count = 1;
-  TensorClass type = TensorClass::linear;
+  Role role = Role::vector;
   Part part = Part::attention;
   std::int64_t elements() const { return n * k * count; }
 };
@@ -50,9 +80,6 @@ struct ParameterCounts {
   std::int64_t layer_matrices_activated = 0;
 };
 ParameterCounts count_parameters(const Decoder& model);
-
-// Stored bytes of all weights on the device (tied weights once), scales and zeros included.
-Bytes weight_bytes(const Decoder& model, const WeightScheme& scheme);
 
 // Values (elements) one token adds to the KV cache of a layer of this kind: 2 kv_heads head_dim, or the latent and
 // rotary key.

@@ -12,13 +12,26 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "model/gguf_mix.h"
 
 namespace llmperf::model {
 namespace {
 
 constexpr int kDefaultGroup = 128;
 constexpr int kLargestGroup = 1 << 20;
-constexpr std::array<std::string_view, 3> kKvNames = {"int4", "int8", "fp8"};  // beside the activation types
+// What a KV cache may hold; the block types are ggml's, 32 elements with an fp16 scale (and minimum).
+constexpr std::array<ElementFormat, 12> kCacheFormats = {{{"fp32", 32},
+                                                          {"bf16", 16},
+                                                          {"fp16", 16},
+                                                          {"fp8", 8},
+                                                          {"int8", 8},
+                                                          {"int4", 4},
+                                                          {"q8_0", 8.5, 32},
+                                                          {"q5_1", 6, 32},
+                                                          {"q5_0", 5.5, 32},
+                                                          {"q4_1", 5, 32},
+                                                          {"q4_0", 4.5, 32},
+                                                          {"iq4_nl", 4.5, 32}}};
 constexpr std::array<std::string_view, 3> kActivationTypes = {"fp32", "bf16", "fp16"};
 
 StoredFormat plain(Dtype dtype) { return {.bits = bits(dtype), .compute = dtype}; }
@@ -115,7 +128,11 @@ WeightScheme parse_weight_scheme(std::string_view text, Dtype wide) {
   if (number) {
     throw Error::bad_input(fmt::format("bits per weight must be above 0 and at most 64, not {}", quote(text)));
   }
-  throw_unknown("weight scheme", text, weight_scheme_names(), "A number of bits per weight works too.");
+  std::vector<std::string> names = weight_scheme_names();
+  for (const GgufFileType& type : gguf_file_types()) names.emplace_back(type.name);
+  if (text == "all-gguf")
+    throw Error::bad_input("all-gguf compares formats, it is none itself", "llmperf limits takes it");
+  throw_unknown("weight scheme", text, names, "A number of bits per weight works too.");
 }
 
 std::vector<std::string> weight_scheme_names() {
@@ -123,13 +140,25 @@ std::vector<std::string> weight_scheme_names() {
           "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq",         "awq",  "mxfp4"};
 }
 
-Dtype parse_kv_scheme(std::string_view text) {
-  if (const auto dtype = one_of(text, kActivationTypes)) return *dtype;
-  if (const auto dtype = one_of(text, kKvNames)) return *dtype;
+ElementFormat element_format(Dtype dtype) { return {.name = name(dtype), .bits = bits(dtype)}; }
+
+std::string CacheScheme::name() const {
+  return keys == values ? std::string(keys.name) : fmt::format("{}/{}", keys.name, values.name);
+}
+
+ElementFormat parse_kv_scheme(std::string_view text) {
+  const std::string_view canonical = text == "f32" ? "fp32" : text == "f16" ? "fp16" : text;
+  for (const ElementFormat& format : kCacheFormats) {
+    if (format.name == canonical) return format;
+  }
   throw_unknown("KV cache type", text, kv_scheme_names());
 }
 
-std::vector<std::string> kv_scheme_names() { return {"fp32", "bf16", "fp16", "fp8", "int8", "int4"}; }
+std::vector<std::string> kv_scheme_names() {
+  std::vector<std::string> names;
+  for (const ElementFormat& format : kCacheFormats) names.emplace_back(format.name);
+  return names;
+}
 
 Dtype parse_activation_dtype(std::string_view text) {
   if (const auto dtype = one_of(text, kActivationTypes)) return *dtype;

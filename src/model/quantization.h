@@ -13,17 +13,19 @@ namespace llmperf::model {
 
 // Storage of one class of matrices [n, k] (n outputs, k inputs).
 struct StoredFormat {
-  double bits = 16;           // payload per element
-  int group = 0;              // elements along k that share scale and zero point; 0: none per group
-  double bits_per_group = 0;  // scale + zero point of a group
-  double bits_per_row = 0;    // scale (and zero point) per output row
-  double bits_per_block = 0;  // scale per two-dimensional block x block tile (DeepSeek fp8); 0: none
+  std::string_view name = {};  // of a ggml type ("Q4_K"), of static storage; empty: the scheme's name says it all
+  double bits = 16;            // payload per element
+  int group = 0;               // elements along k that share scale and zero point; 0: none per group
+  double bits_per_group = 0;   // scale + zero point of a group
+  double bits_per_row = 0;     // scale (and zero point) per output row
+  double bits_per_block = 0;   // scale per two-dimensional block x block tile (DeepSeek fp8); 0: none
   int block = 0;
   Dtype compute = Dtype::bf16;  // operand type of the matrix product
   double dequant_flops = 0;     // vector operations per element to bring it to `compute`; 0: used as stored
 
   // Stored bytes of an [n, k] matrix, scales and zeros included; groups and blocks are rounded up.
   Bytes bytes(std::int64_t n, std::int64_t k) const;
+  bool operator==(const StoredFormat&) const = default;
 };
 
 // A whole-model weight scheme: which matrices are stored how. Norm weights and biases take `vector_bits`.
@@ -44,9 +46,26 @@ struct WeightScheme {
 WeightScheme parse_weight_scheme(std::string_view text, Dtype wide = Dtype::bf16);
 std::vector<std::string> weight_scheme_names();
 
-// KV cache element type: fp32, bf16, fp16, fp8, int8, int4 (scales are static per channel and not stored with the
-// cache).
-Dtype parse_kv_scheme(std::string_view text);
+// How one element of the KV cache is stored; block scales are part of `bits`.
+struct ElementFormat {
+  std::string_view name = "bf16";  // of static storage
+  double bits = 16;
+  int block = 1;  // elements of a row that share a scale: a token's row must be a multiple of it
+  bool operator==(const ElementFormat&) const = default;
+};
+constexpr double bytes_per_element(const ElementFormat& format) { return format.bits / 8; }
+ElementFormat element_format(Dtype dtype);
+
+struct CacheScheme {
+  ElementFormat keys = {};
+  ElementFormat values = {};
+  std::string name() const;  // "fp16", or "q8_0/q4_0" where keys and values differ
+  bool operator==(const CacheScheme&) const = default;
+};
+
+// KV cache element type: fp32 (f32), bf16, fp16 (f16), fp8, int8, int4, whose scales are static per channel and not
+// stored with the cache; or a ggml block type with its scales: q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl.
+ElementFormat parse_kv_scheme(std::string_view text);
 std::vector<std::string> kv_scheme_names();
 // Activation type: fp32, bf16, fp16. Throws like parse_weight_scheme.
 Dtype parse_activation_dtype(std::string_view text);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/number.h"
 #include "model/parameters.h"
 
@@ -50,15 +52,19 @@ void check_experts(descriptor::Reader& reader, std::string_view key, const Exper
                  fmt::format("{} ({}) is more than the number of experts ({})", key, experts.per_token, experts.count));
 }
 
-void check_size(const Decoder& model, descriptor::Reader& reader) {
+std::string size_problem(const Decoder& model) {
   constexpr double kMostParameters = 1e15;
   double total = elements(outer_tensors(model));
   for (std::size_t kind = 0; kind < model.kinds.size(); ++kind) {
     total += static_cast<double>(model.count_of_kind(kind)) * elements(layer_tensors(model, model.kinds[kind]));
   }
-  if (total <= kMostParameters) return;
-  reader.problems().add(reader.node(), fmt::format("the model has {:.1e} parameters, more than the {:.0e} supported",
-                                                   total, kMostParameters));
+  if (total <= kMostParameters) return {};
+  return fmt::format("the model has {:.1e} parameters, more than the {:.0e} supported", total, kMostParameters);
+}
+
+void check_size(const Decoder& model, descriptor::Reader& reader) {
+  std::string problem = size_problem(model);
+  if (!problem.empty()) reader.problems().add(reader.node(), std::move(problem));
 }
 
 }  // namespace llmperf::model

@@ -1,8 +1,9 @@
-// Internal to src/model: limits and cross-checks that the descriptor reader and the Hugging Face reader share.
+// Internal to src/model: limits and cross-checks that the readers of model files share.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "descriptor/reader.h"
@@ -36,7 +37,9 @@ std::int64_t derive_head_dim(descriptor::Reader& reader, std::string_view hidden
 // Reports experts per token beyond the number of experts, at `key`.
 void check_experts(descriptor::Reader& reader, std::string_view key, const Experts& experts);
 
-// Reports a model beyond 10^15 parameters: nothing that size exists, and counts below it are exact everywhere.
+// What is wrong with a model beyond 10^15 parameters, else empty: nothing that size exists, and counts below it are
+// exact everywhere.
+std::string size_problem(const Decoder& model);
 void check_size(const Decoder& model, descriptor::Reader& reader);
 
 }  // namespace llmperf::model

@@ -1,15 +1,19 @@
 #include "base/number.h"
 #include "report/document.h"
+#include "report/single_line.h"
 
 namespace llmperf::report {
 namespace {
 
 std::string cell(const std::string& text) {
-  std::string value = text;
-  if (!value.empty() && std::string_view("=+-@\t\r").find(value[0]) != std::string_view::npos && !parse_double(value)) {
+  std::string value = single_line(text);  // CSV is printed to terminals too
+  // A spreadsheet may drop the blanks in front of a formula.
+  const std::size_t first = value.find_first_not_of(' ');
+  if (first != std::string::npos && std::string_view("=+-@").find(value[first]) != std::string_view::npos &&
+      !parse_double(value)) {
     value.insert(value.begin(), '\'');
   }
-  if (value.find_first_of(",\"\r\n") == std::string::npos) return value;
+  if (value.find_first_of(",\"") == std::string::npos) return value;
   std::string quoted = "\"";
   for (const char c : value) {
     if (c == '"') quoted += '"';

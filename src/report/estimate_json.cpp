@@ -1,5 +1,7 @@
 #include "report/estimate_json.h"
 
+#include <algorithm>
+
 #include "report/estimate_report.h"
 #include "report/json.h"
 
@@ -9,6 +11,23 @@ namespace {
 using estimate::Estimate;
 using estimate::OpEstimate;
 using estimate::Phase;
+
+// Which layers run where; null when everything is on the device.
+Json offload(const estimate::Setup& setup) {
+  if (!setup.host) return nullptr;
+  const model::WeightLayout& w = setup.execution.weights;
+  Json on_host = Json::array();
+  for (const model::LayerGroup& group : w.groups) {
+    if (!group.on_host) continue;
+    for (const std::int64_t layer : group.layers) on_host.push_back(layer);
+  }
+  std::sort(on_host.begin(), on_host.end());
+  return {{"host", setup.host->name},
+          {"host_source", setup.host->source},
+          {"layers_on_host", on_host},
+          {"head_on_host", w.head_on_host},
+          {"token_embedding_on_host", w.embedding_on_host}};
+}
 
 Json inputs(const estimate::Setup& setup, const estimate::Scenario& s) {
   const model::Decoder& m = *setup.execution.model;
@@ -23,17 +42,18 @@ Json inputs(const estimate::Setup& setup, const estimate::Scenario& s) {
       {"prompt_tokens", s.prompt},
       {"generate_tokens", s.generate},
       {"weights", setup.execution.weights.name},
-      {"kv", std::string(name(setup.execution.kv))},
+      {"kv", setup.execution.kv.name()},
       {"activations", std::string(name(setup.execution.activations))},
       {"options", hardware::format_runtime_options(setup.execution.runtime)},
       {"devices", 1},
+      {"offload", offload(setup)},
   };
 }
 
-Json memory(const Estimate& e) {
-  return {{"weight_bytes", number(e.memory.weights)},        {"kv_cache_bytes", number(e.memory.kv_cache)},
-          {"activation_bytes", number(e.memory.activation)}, {"reserve_bytes", number(e.memory.reserve)},
-          {"total_bytes", number(e.memory.total())},         {"capacity_bytes", number(e.capacity)}};
+Json memory(const cost::Memory& m, Bytes capacity) {
+  return {{"weight_bytes", number(m.weights)},        {"kv_cache_bytes", number(m.kv_cache)},
+          {"activation_bytes", number(m.activation)}, {"reserve_bytes", number(m.reserve)},
+          {"total_bytes", number(m.total())},         {"capacity_bytes", number(capacity)}};
 }
 
 Json work_json(const cost::Work& w, double count) {
@@ -45,7 +65,8 @@ Json work_json(const cost::Work& w, double count) {
           {"activation_read_bytes", number(w.activations_read * count)},
           {"activation_written_bytes", number(w.activations_written * count)},
           {"kv_read_bytes", number(w.kv_read * count)},
-          {"kv_written_bytes", number(w.kv_written * count)}};
+          {"kv_written_bytes", number(w.kv_written * count)},
+          {"network_bytes", number(w.network * count)}};
 }
 
 Json op(const OpEstimate& o) {
@@ -55,6 +76,9 @@ Json op(const OpEstimate& o) {
                {"shape", shape_text(o.op)},
                {"count", o.op.count}};
   json.update(work_json(o.work, count));
+  const model::StoredFormat* format = weight_format(o.op);
+  json["weights"] = format && !format->name.empty() ? Json(std::string(format->name)) : Json(nullptr);
+  json["place"] = std::string(graph::name(o.op.place));
   json["matrix_dtype"] = std::string(name(o.work.matrix_dtype));
   json["time_s"] = number(o.step_time());
   json["roof_s"] = number(o.time.roof * count);
@@ -96,7 +120,8 @@ std::string estimate_json(const estimate::Estimator& estimator, const Estimate& 
   json["tokens_per_second_per_request"] = timed(e.tokens_per_second_per_request);
   json["prefill_tokens_per_second"] = timed(e.prefill_tokens_per_second);
   json["decode_tokens_per_second"] = e.fits && e.tpot ? number(e.decode_tokens_per_second) : Json(nullptr);
-  json["memory"] = memory(e);
+  json["memory"] = memory(e.memory, e.capacity);
+  json["host_memory"] = estimator.setup().host ? memory(e.host_memory, e.host_capacity) : Json(nullptr);
   json["largest_batch"] = e.largest_batch;
   json["longest_context_tokens"] = e.longest_context;
   json["phases"] = Json::array();

@@ -35,12 +35,27 @@ Heading heading(const Estimator& estimator) {
 std::string assumptions_line(const Estimator& estimator, const Estimate& e) {
   const graph::Execution& x = estimator.setup().execution;
   return fmt::format("batch {}, prompt {}, generate {}; weights {}, KV cache {}, activations {}; options {}",
-                     e.scenario.batch, e.scenario.prompt, e.scenario.generate, x.weights.name, name(x.kv),
+                     e.scenario.batch, e.scenario.prompt, e.scenario.generate, x.weights.name, x.kv.name(),
                      name(x.activations), hardware::format_runtime_options(x.runtime));
 }
 
 std::string fit_text(const Estimate& e) {
-  return fmt::format("needs {} of {}", format_bytes_binary(e.memory.total()), format_bytes_binary(e.capacity));
+  std::string text =
+      fmt::format("needs {} of {}", format_bytes_binary(e.memory.total()), format_bytes_binary(e.capacity));
+  if (e.host_capacity.value > 0) {
+    text += fmt::format("; {} of the host's {}", format_bytes_binary(e.host_memory.total()),
+                        format_bytes_binary(e.host_capacity));
+  }
+  return text;
+}
+
+// "32 of 33 layers on the device" as llama.cpp counts them, the head being one.
+std::string offload_text(const estimate::Setup& setup) {
+  const model::WeightLayout& w = setup.execution.weights;
+  std::int64_t layers = w.head_on_host ? 0 : 1;
+  for (const model::LayerGroup& group : w.groups) layers += group.on_host ? 0 : group.count();
+  return fmt::format("{} of {} layers on the device (the head counts as one); the token embedding and sampling on {}",
+                     layers, setup.execution.model->num_layers() + 1, setup.host->title);
 }
 
 std::string context_text(const Estimator& estimator, const Estimate& e) {
@@ -71,6 +86,7 @@ Fields headline(const Estimator& estimator, const Estimate& e) {
                   e.scenario.generate, tokens_rate(e.tokens_per_second), tokens_rate(e.tokens_per_second_per_request)));
   f.rows.emplace_back("error band", "none: speed of light (efficiency 1, no launch cost); real software is slower");
   f.rows.emplace_back("memory", "fits: " + fit_text(e));
+  if (estimator.setup().host) f.rows.emplace_back("offload", offload_text(estimator.setup()));
   f.rows.emplace_back("largest batch", fmt::format("{} requests of {} + {} tokens", e.largest_batch, e.scenario.prompt,
                                                    e.scenario.generate));
   f.rows.emplace_back("longest context", context_text(estimator, e));
@@ -91,7 +107,9 @@ Table phase_table(const Estimator& estimator, const Estimate& e) {
           {}};
   const auto& roofline = estimator.roofline();
   const double ridge =
-      (roofline.matrix_rate(estimator.setup().execution.weights.linear.compute) / roofline.bandwidth()).value;
+      (roofline.matrix_rate(estimator.setup().execution.weights.groups.front()[model::Role::o].compute) /
+       roofline.bandwidth())
+          .value;
   for (const Phase& p : e.phases) {
     t.rows.push_back({std::string(p.name), std::to_string(p.steps), format_seconds(p.time),
                       format_flops(p.work.matrix + p.work.vector), format_bytes(p.work.bytes()),
@@ -101,18 +119,24 @@ Table phase_table(const Estimator& estimator, const Estimate& e) {
   return t;
 }
 
-Table memory_table(const Estimate& e) {
-  Table t{"Memory", {{"what", true}, {"size"}, {"of capacity"}}, {}};
+Table memory_table(std::string title, const cost::Memory& memory, Bytes capacity) {
+  Table t{std::move(title), {{"what", true}, {"size"}, {"of capacity"}}, {}};
   const auto row = [&](const char* what, Bytes bytes) {
-    t.rows.push_back({what, format_bytes_binary(bytes), format_share(bytes / e.capacity)});
+    t.rows.push_back({what, format_bytes_binary(bytes), format_share(bytes / capacity)});
   };
-  row("weights", e.memory.weights);
-  row("KV cache", e.memory.kv_cache);
-  row("activations (peak)", e.memory.activation);
-  row("runtime reserve", e.memory.reserve);
-  row("total", e.memory.total());
-  row("capacity", e.capacity);
+  row("weights", memory.weights);
+  row("KV cache", memory.kv_cache);
+  row("activations (peak)", memory.activation);
+  row("runtime reserve", memory.reserve);
+  row("total", memory.total());
+  row("capacity", capacity);
   return t;
+}
+
+void add_memory(const Estimator& estimator, const Estimate& e, Document& doc) {
+  const hardware::Device* host = estimator.setup().host;
+  doc.push_back(memory_table("Memory", e.memory, e.capacity));
+  if (host) doc.push_back(memory_table("Memory of the host (" + host->title + ")", e.host_memory, e.host_capacity));
 }
 
 // "889.1 G": the column's header says of what.
@@ -136,10 +160,15 @@ Table op_table(const Phase& p) {
           {}};
   for (const OpEstimate& o : p.ops) {
     const double count = static_cast<double>(o.op.count);
-    t.rows.push_back({std::string(o.op.name), shape_text(o.op), std::to_string(o.op.count),
-                      flops_cell((o.work.matrix + o.work.vector) * count), format_bytes(o.work.bytes() * count),
-                      format_seconds(o.step_time()), format_share(o.step_time() / p.time),
-                      std::string(mapper::name(o.time.bound)), format_share(o.time.roof / o.time.total)});
+    std::string name(o.op.name);
+    if (o.op.place == graph::Place::host) name += " (host)";
+    const model::StoredFormat* format = weight_format(o.op);
+    const std::string shape =
+        shape_text(o.op) + (format && !format->name.empty() ? fmt::format(" {}", format->name) : "");
+    t.rows.push_back({name, shape, std::to_string(o.op.count), flops_cell((o.work.matrix + o.work.vector) * count),
+                      format_bytes((o.work.bytes() + o.work.network) * count), format_seconds(o.step_time()),
+                      format_share(o.step_time() / p.time), std::string(mapper::name(o.time.bound)),
+                      format_share(o.time.roof / o.time.total)});
   }
   return t;
 }
@@ -165,12 +194,12 @@ Document document(const Estimator& estimator, const Estimate& e, Detail detail) 
                 {"largest batch", e.largest_batch > 0 ? std::to_string(e.largest_batch) + " requests of this length"
                                                       : "none: not even one request of this length fits"},
                 {"longest context", context_text(estimator, e)}}});
-    doc.push_back(memory_table(e));
+    add_memory(estimator, e, doc);
     return doc;
   }
   doc.push_back(headline(estimator, e));
   doc.push_back(phase_table(estimator, e));
-  doc.push_back(memory_table(e));
+  add_memory(estimator, e, doc);
   if (detail == Detail::ops) {
     for (const Phase& p : e.phases) doc.push_back(op_table(p));
   }
@@ -194,7 +223,7 @@ Table summary_csv(const Estimator& estimator, const Estimate& e) {
   value("prompt_tokens", static_cast<double>(e.scenario.prompt));
   value("generate_tokens", static_cast<double>(e.scenario.generate));
   text("weights", x.weights.name);
-  text("kv", std::string(name(x.kv)));
+  text("kv", x.kv.name());
   text("activations", std::string(name(x.activations)));
   text("options", hardware::format_runtime_options(x.runtime));
   text("label", kUncalibrated);
@@ -212,6 +241,8 @@ Table summary_csv(const Estimator& estimator, const Estimate& e) {
   value("reserve_bytes", e.memory.reserve.value);
   value("total_bytes", e.memory.total().value);
   value("capacity_bytes", e.capacity.value);
+  value("host_total_bytes", e.host_memory.total().value);
+  value("host_capacity_bytes", e.host_capacity.value);
   value("largest_batch", static_cast<double>(e.largest_batch));
   value("longest_context_tokens", static_cast<double>(e.longest_context));
   return t;
@@ -229,16 +260,21 @@ Table ops_csv(const Estimate& e) {
            {"time_s"},
            {"share"},
            {"bound"},
-           {"roof_s"}},
+           {"roof_s"},
+           {"place"},
+           {"weights"},
+           {"network_bytes"}},
           {}};
   for (const Phase& p : e.phases) {
     for (const OpEstimate& o : p.ops) {
       const double count = static_cast<double>(o.op.count);
+      const model::StoredFormat* format = weight_format(o.op);
       t.rows.push_back({std::string(p.name), std::string(o.op.name), std::string(kind_text(o.op)), shape_text(o.op),
                         std::to_string(o.op.count), plain(((o.work.matrix + o.work.vector) * count).value),
                         plain((o.work.bytes() * count).value), plain(o.step_time().value),
                         plain(o.step_time() / p.time), std::string(mapper::name(o.time.bound)),
-                        plain((o.time.roof * count).value)});
+                        plain((o.time.roof * count).value), std::string(graph::name(o.op.place)),
+                        format ? std::string(format->name) : "", plain((o.work.network * count).value)});
     }
   }
   return t;
@@ -247,7 +283,7 @@ Table ops_csv(const Estimate& e) {
 }  // namespace
 
 std::string_view kind_text(const graph::Op& op) {
-  constexpr std::string_view names[] = {"gemm", "attention", "vector", "gather", "copy"};
+  constexpr std::string_view names[] = {"gemm", "attention", "vector", "gather", "copy", "transfer"};
   static_assert(std::size(names) == std::variant_size_v<graph::OpBody>, "an alternative of OpBody has no name");
   return names[op.body.index()];
 }
@@ -265,9 +301,17 @@ std::string shape_text(const graph::Op& op) {
     }
     std::string operator()(const graph::Vector& v) const { return fmt::format("{}x{}", v.rows, v.width); }
     std::string operator()(const graph::Gather& g) const { return fmt::format("{}x{}", g.rows, g.width); }
+    std::string operator()(const graph::Transfer& t) const { return fmt::format("{}x{}", t.rows, t.width); }
     std::string operator()(const graph::Copy& c) const { return format_count(c.write_elements); }
   };
   return std::visit(Text{}, op.body);
+}
+
+const model::StoredFormat* weight_format(const graph::Op& op) {
+  if (const auto* gemm = std::get_if<graph::Gemm>(&op.body)) return gemm->weights;
+  if (const auto* gather = std::get_if<graph::Gather>(&op.body)) return gather->table;
+  if (const auto* transfer = std::get_if<graph::Transfer>(&op.body)) return transfer->weights;
+  return nullptr;
 }
 
 std::vector<Figure> figures_used(const estimate::Setup& setup) {
@@ -280,9 +324,9 @@ std::vector<Figure> figures_used(const estimate::Setup& setup) {
           {key, label, fmt::format("{} {}", format_flops_rate(p->rate), name(p->dtype)), p->rate.value, p->provenance});
     }
   };
-  const model::StoredFormat& linear = setup.execution.weights.linear;
-  peak("matrix_flops_per_s", "matrix peak", Engine::matrix, linear.compute);
-  if (linear.compute != setup.execution.activations) {
+  const Dtype compute = setup.execution.weights.groups.front()[model::Role::o].compute;
+  peak("matrix_flops_per_s", "matrix peak", Engine::matrix, compute);
+  if (compute != setup.execution.activations) {
     peak("attention_matrix_flops_per_s", "matrix peak (attention)", Engine::matrix, setup.execution.activations);
   }
   peak("vector_flops_per_s", "vector peak", Engine::vector, Dtype::fp32);
@@ -291,6 +335,21 @@ std::vector<Figure> figures_used(const estimate::Setup& setup) {
                      dram.bandwidth->value, dram.bandwidth_provenance});
   figures.push_back({"memory_capacity_bytes", "memory capacity", format_bytes_binary(*dram.capacity),
                      dram.capacity->value, dram.provenance});
+  if (setup.host) {
+    const hardware::Device& host = *setup.host;
+    const hardware::Peak& rate = *host.find_peak(Engine::vector, Dtype::fp32);
+    const hardware::MemoryLevel& memory = host.dram();
+    figures.push_back({"host_vector_flops_per_s", "vector peak (host)",
+                       fmt::format("{} {}", format_flops_rate(rate.rate), name(rate.dtype)), rate.rate.value,
+                       rate.provenance});
+    figures.push_back({"host_memory_bandwidth_bytes_per_s", "memory bandwidth (host)",
+                       format_bandwidth(*memory.bandwidth), memory.bandwidth->value, memory.bandwidth_provenance});
+    figures.push_back({"host_memory_capacity_bytes", "memory capacity (host)", format_bytes_binary(*memory.capacity),
+                       memory.capacity->value, memory.provenance});
+    figures.push_back({"host_link_bytes_per_s", "host link",
+                       fmt::format("{} {}", setup.link.name, format_bandwidth(setup.link.per_direction)),
+                       setup.link.per_direction.value, setup.link.provenance});
+  }
   figures.push_back({"reserve_bytes", "runtime reserve", format_bytes_binary(setup.reserve), setup.reserve.value,
                      hardware::Provenance::assumed});
   return figures;

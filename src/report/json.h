@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/units.h"
+#include "report/document.h"
 
 namespace llmperf::report {
 
@@ -31,6 +32,8 @@ Json number(const std::optional<T>& value) {
 // Every document says what it is: {"schema": "llmperf.estimate", "schema_version": 1, "tool": …}.
 Json json_header(const char* schema);
 std::string dump(const Json& json);
+// The CSV of rows that have the same keys: a column for each, null an empty cell. At least one row.
+Table csv_of(const Json& rows);
 // Plain decimal text of a number for CSV cells: shortest that reads back the same.
 std::string plain(double value);
 

@@ -141,19 +141,6 @@ Json row_json(const std::string& model, const Limits& l) {
   return json;
 }
 
-Table csv_of(const Json& rows) {
-  Table t;
-  for (const auto& [key, value] : rows.front().items()) t.columns.push_back({key});
-  for (const Json& row : rows) {
-    std::vector<std::string> cells;
-    for (const auto& [key, value] : row.items()) {
-      cells.push_back(value.is_null() ? "" : value.is_string() ? value.get<std::string>() : value.dump());
-    }
-    t.rows.push_back(std::move(cells));
-  }
-  return t;
-}
-
 void add_speculation(const SpeculativeStudy& study, const std::string& target, Document& doc, Json& json) {
   const estimate::Speculation& s = study.speculation;
   Fields f{fmt::format("Speculative decoding: {} ({}) drafts for {} ({})", study.draft, study.draft_weights, target,

@@ -1,9 +1,12 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/number.h"
+#include "cost/memory.h"
 #include "model/parameters.h"
 #include "report/catalog_report.h"
 #include "report/json.h"
+#include "report/tensor_list.h"
 
 namespace llmperf::report {
 namespace {
@@ -102,8 +105,40 @@ Json parameters_json(const ParameterCounts& p) {
       {"norms", p.norms},   {"final_norm", p.final_norm}};
 }
 
-std::string json_text(const Decoder& m, const ParameterCounts& p, const model::WeightScheme& scheme, Dtype kv,
-                      Bytes bytes) {
+// Of one token, all layers.
+double kv_bytes(const ModelView& v) {
+  double bytes = 0;
+  for (std::size_t kind = 0; kind < v.model.kinds.size(); ++kind) {
+    bytes += static_cast<double>(v.model.count_of_kind(kind)) *
+             cost::layer_kv_bytes(v.kv, v.model.kinds[kind].attention, 1).value;
+  }
+  return bytes;
+}
+
+// Bytes of the file: read, or what the tensors and the vocabulary would take.
+double file_bytes(const ModelView& v) {
+  return v.file ? static_cast<double>(v.file->file_bytes)
+                : model::file_bytes(*v.tensors, model::estimated_metadata_bytes(v.model)).value;
+}
+
+Json gguf_json(const ModelView& v, const std::vector<TypeShare>& shares) {
+  Json types = Json::array();
+  for (const TypeShare& s : shares) {
+    types.push_back({{"type", s.type}, {"tensors", s.tensors}, {"elements", s.elements}, {"bytes", number(s.bytes)}});
+  }
+  Json json = {{"file_bytes", number(file_bytes(v))}, {"predicted", v.file == nullptr}, {"types", types}};
+  if (v.file) {
+    json["path"] = v.file->path;
+    json["version"] = v.file->version;
+    json["byte_order"] = v.file->big_endian ? "big" : "little";
+    json["shards"] = v.file->shards.size();
+  }
+  return json;
+}
+
+std::string json_text(const ModelView& v, const ParameterCounts& p, Bytes bytes, double bits_per_weight,
+                      const std::vector<TensorRow>& rows) {
+  const Decoder& m = v.model;
   Json json = json_header("llmperf.model");
   json["name"] = m.name;
   json["hf_id"] = m.hf_id;
@@ -119,32 +154,90 @@ std::string json_text(const Decoder& m, const ParameterCounts& p, const model::W
   for (std::size_t k = 0; k < m.kinds.size(); ++k)
     json["layer_kinds"].push_back(layer_json(m.kinds[k], m.count_of_kind(k)));
   json["parameters"] = parameters_json(p);
-  json["weights"] = scheme.name;
+  json["weights"] = v.layout.name;
   json["weight_bytes"] = number(bytes);
-  json["bits_per_weight"] = number(bytes.value * 8 / static_cast<double>(p.total));
-  json["kv"] = std::string(name(kv));
-  json["kv_bytes_per_token"] = number(static_cast<double>(model::kv_values_per_token(m)) * bytes_per_element(kv));
+  json["bits_per_weight"] = number(bits_per_weight);
+  json["kv"] = v.kv.name();
+  json["kv_bytes_per_token"] = number(kv_bytes(v));
+  json["gguf"] = v.tensors ? gguf_json(v, type_shares(rows)) : Json(nullptr);
+  if (v.list_tensors) {
+    json["tensors"] = Json::array();
+    for (const TensorRow& row : rows) {
+      json["tensors"].push_back({{"name", row.name},
+                                 {"type", row.type},
+                                 {"shape", row.shape},
+                                 {"elements", row.elements},
+                                 {"bytes", number(row.bytes)}});
+    }
+  }
   return dump(json);
+}
+
+Fields storage(const ModelView& v, Bytes bytes, double bits_per_weight) {
+  const double kv = kv_bytes(v);
+  Fields f{"Storage",
+           {{"weights in " + v.layout.name, fmt::format("{} ({}), {:.2f} bits per weight", format_bytes(bytes),
+                                                        format_bytes_binary(bytes), bits_per_weight)}}};
+  if (v.tensors) {
+    f.rows.emplace_back("GGUF file", fmt::format("{}{}", format_bytes(Bytes{file_bytes(v)}),
+                                                 v.file ? fmt::format(" in {} file{}", v.file->shards.size(),
+                                                                      v.file->shards.size() == 1 ? "" : "s")
+                                                        : ", metadata and vocabulary estimated"));
+    const model::PlacedBytes placed = model::placed_weight_bytes(v.model, v.layout);
+    f.rows.emplace_back("all layers offloaded",
+                        fmt::format("{} on the device, {} (token embedding) on the host",
+                                    format_bytes_binary(placed.device), format_bytes_binary(placed.host)));
+  }
+  f.rows.emplace_back(
+      "KV cache in " + v.kv.name(),
+      fmt::format("{} per token, {} per 1024 tokens", format_bytes(Bytes{kv}), format_bytes(Bytes{1024 * kv})));
+  return f;
+}
+
+Table types_table(const std::vector<TypeShare>& shares, Bytes bytes) {
+  Table t{"Types", {{"type", true}, {"tensors"}, {"weights"}, {"bytes"}, {"of bytes"}}, {}};
+  for (const TypeShare& s : shares) {
+    t.rows.push_back(
+        {s.type, count(s.tensors), count(s.elements), format_bytes(s.bytes), format_share(s.bytes / bytes)});
+  }
+  return t;
+}
+
+std::string shape_of(const TensorRow& row) { return fmt::format("{}", fmt::join(row.shape, " x ")); }
+
+Table tensors_table(const std::vector<TensorRow>& rows) {
+  Table t{"Tensors", {{"tensor", true}, {"type", true}, {"shape"}, {"bytes"}}, {}};
+  for (const TensorRow& row : rows) {
+    t.rows.push_back({row.name, row.type, shape_of(row), fmt::format("{:.0f}", row.bytes.value)});
+  }
+  return t;
+}
+
+Table tensors_csv(const ModelView& v, const std::vector<TensorRow>& rows) {
+  Table t{"", {{"model"}, {"weights"}, {"tensor"}, {"type"}, {"shape"}, {"elements"}, {"bytes"}}, {}};
+  for (const TensorRow& row : rows) {
+    t.rows.push_back({v.model.name, v.layout.name, row.name, row.type, shape_of(row), std::to_string(row.elements),
+                      fmt::format("{:.0f}", row.bytes.value)});
+  }
+  return t;
 }
 
 }  // namespace
 
-Report model_report(const Decoder& m, const model::WeightScheme& scheme, Dtype kv) {
+Report model_report(const ModelView& v) {
+  const Decoder& m = v.model;
   const ParameterCounts p = model::count_parameters(m);
-  const Bytes bytes = model::weight_bytes(m, scheme);
-  const double values = static_cast<double>(model::kv_values_per_token(m));
-  const double bpw = bytes.value * 8 / static_cast<double>(p.total);
-  const Fields storage{
-      "Storage",
-      {{"weights in " + scheme.name,
-        fmt::format("{} ({}), {:.2f} bits per weight", format_bytes(bytes), format_bytes_binary(bytes), bpw)},
-       {"KV cache in " + std::string(name(kv)),
-        fmt::format("{} per token, {} per 1024 tokens", format_bytes(Bytes{values * bytes_per_element(kv)}),
-                    format_bytes(Bytes{1024 * values * bytes_per_element(kv)}))}}};
+  const Bytes bytes = model::weight_bytes(m, v.layout);
+  const double bits_per_weight = bytes.value * 8 / static_cast<double>(model::stored_weights(m, v.layout));
+  const std::vector<TensorRow> rows = tensor_rows(v);
+  Document document{Heading{m.name, {}}, shape(m), parts(m, p), storage(v, bytes, bits_per_weight)};
+  if (v.tensors) document.push_back(types_table(type_shares(rows), bytes));
+  if (v.list_tensors) document.push_back(tensors_table(rows));
   Table csv{"", {{"model"}, {"part"}, {"parameters"}}, {}};
   const Json counts = parameters_json(p);
   for (const auto& [part, value] : counts.items()) csv.rows.push_back({m.name, part, value.dump()});
-  return {{Heading{m.name, {}}, shape(m), parts(m, p), storage}, csv, json_text(m, p, scheme, kv, bytes)};
+  if (v.list_tensors) csv = tensors_csv(v, rows);
+  return {std::move(document), std::move(csv), json_text(v, p, bytes, bits_per_weight, rows)};
 }
 
 Report model_list_report(const std::vector<Decoder>& models) {

@@ -15,7 +15,7 @@ std::string single_line(std::string_view text) {
       out += "\uFFFD";
     } else if (*character == '\n' || *character == '\r' || *character == '\t') {
       out += ' ';
-    } else if (*character < 0x20 || (*character >= 0x7F && *character < 0xA0)) {
+    } else if (is_unsafe(*character)) {
       out += '?';
     } else {
       out += text.substr(start, offset - start);

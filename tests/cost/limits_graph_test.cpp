@@ -34,7 +34,7 @@ struct Dimensions {
 Work step_work(const model::Decoder& m, const graph::SequenceGroup& group) {
   graph::Execution execution;
   execution.model = &m;
-  execution.weights = model::parse_weight_scheme("bf16");
+  execution.weights = model::uniform_layout(m, model::parse_weight_scheme("bf16"));
   execution.runtime.attention_query_tile = 1;  // K and V once per (query, key) pair, as the closed form reads them
   graph::Graph ops;
   graph::build_step(execution, {&group, 1}, graph::Part::all, ops);

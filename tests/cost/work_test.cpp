@@ -84,7 +84,8 @@ TEST_CASE("experts read the weights of each that is reached, whatever the number
 }
 
 TEST_CASE("a product with the cache reads the cache, at its own type") {
-  const Work w = work(Gemm{.m = 1, .n = 100, .k = 64, .batch = 8, .cached_operand = true, .cached = Dtype::fp8});
+  const Work w = work(
+      Gemm{.m = 1, .n = 100, .k = 64, .batch = 8, .cached_operand = true, .cached = model::element_format(Dtype::fp8)});
   CHECK(w.matrix.value == 2 * 100 * 64 * 8);
   CHECK(w.kv_read.value == 100 * 64 * 8 * 1);
   CHECK(w.activations_read.value == 64 * 8 * 2);
@@ -161,7 +162,7 @@ TEST_CASE("soft-capped scores take one more operation each") {
 TEST_CASE("keys that are also the values are read once") {
   Attention a = attention(1, 1, 9, 4, 1, 24, 16);
   a.shared_kv = true;
-  a.cached = Dtype::fp8;
+  a.cached = {model::element_format(Dtype::fp8), model::element_format(Dtype::fp8)};
   CHECK(work(a).kv_read.value == 10 * 24);
 }
 
@@ -186,7 +187,7 @@ TEST_CASE("pairs and keys of any window, context and tile are those of a count o
       keys += std::count(seen.begin(), seen.end(), true);
     }
     CHECK(cost::visible_pairs(a) == static_cast<double>(pairs));
-    CHECK(cost::keys_read(a) == static_cast<double>(keys));
+    CHECK(graph::keys_read(a) == static_cast<double>(keys));
   }
 }
 
@@ -254,7 +255,8 @@ TEST_CASE("a copy moves elements at both types and converts them when the sizes 
   CHECK(same.kv_read.value == 200);
   CHECK(same.kv_written.value == 200);
   CHECK(same.vector.value == 0);
-  const Work narrow = work(Copy{.read_elements = 100, .write_elements = 100, .to = Dtype::int4, .to_cache = true});
+  const Work narrow = work(
+      Copy{.read_elements = 100, .write_elements = 100, .to = model::element_format(Dtype::int4), .to_cache = true});
   CHECK(narrow.activations_read.value == 200);
   CHECK(narrow.kv_written.value == 50);
   CHECK(narrow.vector.value == 200);
@@ -264,12 +266,13 @@ TEST_CASE("a narrower cache is unpacked with two operations per value read") {
   graph::Attention a = attention(3, 1, 9, 4, 2, 8, 8);
   const double softmax = 3 * 10 * 4 * cost::kSoftmaxFlops;
   CHECK(work(a).vector.value == softmax);
-  a.cached = Dtype::int8;
+  a.cached = {model::element_format(Dtype::int8), model::element_format(Dtype::int8)};
   CHECK(work(a).kv_read.value == 3 * 10 * 2 * 16);
   CHECK(work(a).vector.value == softmax + 2 * (3 * 10 * 2 * 16));
-  Gemm scores{.m = 1, .n = 10, .k = 8, .batch = 6, .cached_operand = true, .cached = Dtype::int4};
+  Gemm scores{
+      .m = 1, .n = 10, .k = 8, .batch = 6, .cached_operand = true, .cached = model::element_format(Dtype::int4)};
   CHECK(work(scores).vector.value == 2 * 10 * 8 * 6);
-  scores.cached = Dtype::fp16;
+  scores.cached = model::element_format(Dtype::fp16);
   CHECK(work(scores).vector.value == 0);
 }
 

@@ -29,7 +29,8 @@ TEST_CASE("the extension says how a file is parsed") {
   CHECK(parse_file(folder.write("a.json", "{\"c\": 1}")).root.entries[0].key == "c");
   CHECK(parse_file(folder.write("a.yaml", "a: 1\n")).file == folder.path("a.yaml"));
   const std::string path = folder.write("a.txt", "a: 1\n");
-  CHECK(problem(path) == path + ": unknown kind of file\n  hint: accepted extensions: .yaml, .yml, .json");
+  CHECK(problem(path) ==
+        path + ": unknown kind of file\n  hint: accepted extensions: .yaml, .yml, .json; for models also .gguf");
 }
 
 TEST_CASE("a missing file, a directory and a FIFO are errors that name the path") {
@@ -42,6 +43,12 @@ TEST_CASE("a missing file, a directory and a FIFO are errors that name the path"
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
   CHECK(problem(fifo) == fifo + ": is not a regular file");
   CHECK_THAT(bad_input([] { read_text_file("/dev/zero"); }), Contains("not a regular file"));
+  // Whatever they are called: a name says nothing about what is no file.
+  CHECK(problem("/dev/zero") == "/dev/zero: is not a regular file");
+  CHECK(problem("/dev") == "/dev: is a directory, not a file");
+  const std::string bare = folder.path("fifo");
+  REQUIRE(::mkfifo(bare.c_str(), 0600) == 0);
+  CHECK(problem(bare) == bare + ": is not a regular file");
 }
 
 TEST_CASE("a file that must not be read is an error") {

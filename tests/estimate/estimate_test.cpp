@@ -259,7 +259,8 @@ TEST_CASE("GQA shrinks the KV cache and what decode reads of it by kv_heads / he
     graph::Execution f = e;
     f.model = &mha;
     const double ratio = static_cast<double>(a.kv_heads) / static_cast<double>(a.heads);
-    CHECK(cost::kv_cache_bytes(e, 999).value == Approx(cost::kv_cache_bytes(f, 999).value * ratio).epsilon(1e-14));
+    CHECK(cost::kv_cache_bytes(e, 999).device.value ==
+          Approx(cost::kv_cache_bytes(f, 999).device.value * ratio).epsilon(1e-14));
     const hardware::Device hardware = device();
     const Estimate small = Estimator(setup_of(e, hardware)).run({2, 100, 1});
     const Estimate large = Estimator(setup_of(f, hardware)).run({2, 100, 1});

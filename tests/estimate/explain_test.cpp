@@ -117,6 +117,27 @@ TEST_CASE("formulas hold while windows fill up, over long generations, for one t
   }
 }
 
+TEST_CASE("formulas hold for mixtures of GGUF types, split between device and host, and for two cache types") {
+  constexpr const char* kWeights[] = {"q4_k_m", "iq3_xs", "f16"};
+  std::size_t turn = 0;
+  for (const char* model : {"qwen1.5-4b", "gemma-2-2b", "mixtral-8x7b", "deepseek-v2-lite", "qwen2-0.5b"}) {
+    for (const std::int64_t layers : {0, 1, 7, 999}) {
+      Choices choices;
+      choices.weights = kWeights[turn % 3];
+      choices.gpu_layers = layers;
+      choices.host = &device("epyc-9654");
+      choices.cache_v = "q8_0";
+      choices.micro_batch = turn % 4 < 2 ? 70 : 16;  // below 32 the host computes what it keeps
+      choices.runtime = hardware::parse_runtime_options(turn % 2 == 0 ? "all" : "none");
+      INFO(model << " " << *choices.weights << " " << layers << " " << turn % 2);
+      Estimator e = estimator(model, "b200-sxm", choices);
+      CHECK(check_everything(e, {2, 50, 20}) >= 14);
+      CHECK(check_everything(e, {1, 8, 1}) >= 14);
+      ++turn;
+    }
+  }
+}
+
 TEST_CASE("formulas hold for random models on caches of any size") {
   test::Random random(21);
   for (int i = 0; i < 15; ++i) {
@@ -255,7 +276,7 @@ TEST_CASE("the KV cache is explained by layers, values per token and tokens") {
   Estimator e = estimator("llama-3-8b", "h100-sxm");
   const Estimate result = e.run({2, 1000, 24});
   const Explanation x = explain(e, result, "memory.kv_cache_bytes");
-  CHECK(x.formula == "batch * (layers * values_per_token * tokens) * kv_element_bytes");
+  CHECK(x.formula == "batch * (layers * tokens * values_per_token * kv_element_bytes)");
   CHECK(x.value == 2.0 * 32 * 2048 * 1024 * 2);
 }
 

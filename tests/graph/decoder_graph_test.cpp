@@ -19,7 +19,7 @@ namespace {
 Execution execution(const model::Decoder& m, const char* options = "all") {
   Execution e;
   e.model = &m;
-  e.weights = model::parse_weight_scheme("bf16");
+  e.weights = model::uniform_layout(m, model::parse_weight_scheme("bf16"));
   e.runtime = hardware::parse_runtime_options(options);
   return e;
 }

@@ -2,10 +2,12 @@
 // the graph builder tells apart.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 
 #include "graph/decoder_graph.h"
+#include "model/ggml_type.h"
 
 namespace llmperf::test {
 
@@ -99,14 +101,42 @@ inline hardware::RuntimeOptions random_options(Random& random) {
   return o;
 }
 
+// Layers stored in one of a few mixtures of ggml types, as a GGUF file may hold them; nothing on the host.
+inline model::WeightLayout random_mixture(Random& random, const model::Decoder& m) {
+  static constexpr model::GgmlType kTypes[] = {model::GgmlType::f16, model::GgmlType::q8_0, model::GgmlType::q6_k,
+                                               model::GgmlType::q4_k, model::GgmlType::iq2_xxs};
+  const auto format = [&] { return model::stored_format(kTypes[random.in(0, 4)]); };
+  std::vector<model::RoleFormats> mixtures(3);
+  for (model::RoleFormats& mixture : mixtures) {
+    for (model::StoredFormat& each : mixture) each = format();
+  }
+  model::WeightLayout layout{.name = "mixture", .vector_bits = 32, .gguf = true};
+  layout.token_embedding = format();
+  layout.position_embedding = format();
+  layout.lm_head = m.tied_embeddings ? layout.token_embedding : format();
+  for (std::size_t i = 0; i < m.layer_kinds.size(); ++i) {
+    const model::RoleFormats& mixture = mixtures[static_cast<std::size_t>(random.in(0, 2))];
+    const auto same = std::find_if(layout.groups.begin(), layout.groups.end(), [&](const model::LayerGroup& group) {
+      return group.kind == m.layer_kinds[i] && group.formats == mixture;
+    });
+    model::LayerGroup& group = same != layout.groups.end() ? *same : layout.groups.emplace_back();
+    group.kind = m.layer_kinds[i];
+    group.formats = mixture;
+    group.layers.push_back(static_cast<std::int64_t>(i));
+  }
+  return layout;
+}
+
 // How `m` may be executed; `m` must outlive it.
 inline graph::Execution random_execution(Random& random, const model::Decoder& m) {
   static const char* const kSchemes[] = {"bf16", "fp8", "int8", "w8a8", "w4a16-g32", "mxfp4", "4.5"};
-  static constexpr Dtype kCaches[] = {Dtype::bf16, Dtype::fp8, Dtype::int4};
+  static const char* const kCaches[] = {"bf16", "fp8", "int4", "q8_0"};
   graph::Execution e;
   e.model = &m;
-  e.weights = model::parse_weight_scheme(kSchemes[random.in(0, 6)]);
-  e.kv = kCaches[random.in(0, 2)];
+  e.weights = random.in(0, 2) == 0 ? random_mixture(random, m)
+                                   : model::uniform_layout(m, model::parse_weight_scheme(kSchemes[random.in(0, 6)]));
+  e.kv.keys = model::parse_kv_scheme(kCaches[random.in(0, 3)]);
+  e.kv.values = random.chance() ? e.kv.keys : model::parse_kv_scheme(kCaches[random.in(0, 3)]);
   e.runtime = random_options(random);
   return e;
 }

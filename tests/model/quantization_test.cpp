@@ -4,6 +4,7 @@
 #include "catch.h"
 #include "descriptor/catalog.h"
 #include "model/parameters.h"
+#include "model/weight_layout.h"
 
 using namespace llmperf;
 using namespace llmperf::model;
@@ -106,6 +107,6 @@ TEST_CASE("unknown schemes are errors that name the nearest ones") {
   }
   CHECK_THROWS_AS(parse_kv_scheme("fp4"), Error);
   CHECK_THROWS_AS(parse_activation_dtype("int8"), Error);
-  CHECK(parse_kv_scheme("int4") == Dtype::int4);
+  CHECK(parse_kv_scheme("int4") == element_format(Dtype::int4));
   CHECK(parse_activation_dtype("fp16") == Dtype::fp16);
 }

@@ -22,14 +22,21 @@ TEST_CASE("a line for the columns, then one per row", "[csv]") {
   CHECK(render_csv({"title is not written", {{"a", true}, {"b"}}, {{"x", "1"}, {"", ""}}}) == "a,b\nx,1\n,\n");
 }
 
-TEST_CASE("commas, quotes and line breaks are quoted, quotes doubled", "[csv]") {
+TEST_CASE("commas and quotes are quoted, quotes doubled", "[csv]") {
   CHECK(cell("plain text") == "plain text");
   CHECK(cell("1,5") == "\"1,5\"");
   CHECK(cell("say \"hi\"") == "\"say \"\"hi\"\"\"");
-  CHECK(cell("two\nlines") == "\"two\nlines\"");
-  CHECK(cell("two\r\nlines") == "\"two\r\nlines\"");
   CHECK(cell("\"") == "\"\"\"\"");
   CHECK(cell("模型") == "模型");
+}
+
+TEST_CASE("a row is one line, without anything that a terminal would act on", "[csv]") {
+  CHECK(cell("two\nlines") == "two lines");
+  CHECK(cell("two\r\nlines,\tone row") == "\"two  lines, one row\"");
+  CHECK(cell("\x1b[31mred\x07") == "?[31mred?");
+  CHECK(cell("\u009b31m") == "?31m");
+  CHECK(cell("\xff") == "\ufffd");
+  CHECK(render_csv({"", {{"\x1b[31m"}}, {}}) == "?[31m\n");
 }
 
 TEST_CASE("text that starts like a formula gets an apostrophe, numbers do not", "[csv]") {
@@ -38,7 +45,9 @@ TEST_CASE("text that starts like a formula gets an apostrophe, numbers do not", 
   CHECK(cell("+1+1") == "'+1+1");
   CHECK(cell("-1+1") == "'-1+1");
   CHECK(cell("-") == "'-");
-  CHECK(cell("\t=1") == "'\t=1");
+  CHECK(cell("\t=1") == "' =1");
+  CHECK(cell("\r\n@A1") == "'  @A1");
+  CHECK(cell("  ") == "  ");
   CHECK(cell("=HYPERLINK(\"x\",\"y\")") == "\"'=HYPERLINK(\"\"x\"\",\"\"y\"\")\"");
   CHECK(cell("-1.5e-6") == "-1.5e-6");
   CHECK(cell("a=b") == "a=b");

@@ -21,6 +21,9 @@ ESTIMATE = ["estimate", "-m", "qwen-7b", "--hw", "rtx4090"]
 MOE = ["estimate", "-m", "deepseek-v2-lite", "--hw", "atlas-800i-a2-64gb", "--batch", "8", "--prompt", "2048"]
 FAMILY = ["limits", "-m", "qwen1.5-0.5b,qwen1.5-7b,qwen1.5-110b", "--hw", "rtx4090", "--units", "article"]
 SPECULATE = ["limits", "-m", "qwen-7b", "--hw", "rtx4090", "--draft", "qwen-1.8b", "--accept", "0.8"]
+TENSORS = ["show", "model", "qwen1.5-7b", "--weights", "q4_k_m", "--gguf-era", "2024-02"]
+SPLIT = ["estimate", "-m", "qwen1.5-14b", "--hw", "rtx4090", "--weights", "q8_0", "--gpu-layers", "20"]
+ALL_GGUF = ["limits", "-m", "qwen1.5-14b", "--hw", "rtx4090", "--weights", "all-gguf"]
 OUTPUTS = {
     "estimate_qwen-7b_rtx4090.json": [*ESTIMATE, "--json"],
     "estimate_qwen-7b_rtx4090.txt": [*ESTIMATE, "--detail", "ops"],
@@ -31,6 +34,9 @@ OUTPUTS = {
     "limits_qwen1.5_rtx4090_article.txt": FAMILY,
     "limits_qwen-7b_rtx4090_speculative.txt": SPECULATE,
     "show_model_mixtral-8x7b.txt": ["show", "model", "mixtral-8x7b"],
+    "show_model_qwen1.5-7b_q4_k_m.txt": [*TENSORS, "--detail", "tensors"],
+    "estimate_qwen1.5-14b_q8_0_split.txt": [*SPLIT, "--detail", "ops"],
+    "limits_qwen1.5-14b_all-gguf.txt": ALL_GGUF,
     "show_hardware_tx8.txt": ["show", "hardware", "tx8"],
 }
 # Commands whose documents together have every key there is.
@@ -39,7 +45,8 @@ DOCUMENTS = [ESTIMATE, [*ESTIMATE, "--gen", "1"], ["estimate", "-m", "llama-3-70
              ["limits", "-m", "mixtral-8x7b", "--hw", "rtx4090"], FAMILY, SPECULATE, ["show", "model", "mixtral-8x7b"], ["show", "model", "gemma-2-2b"],
              ["show", "model", "llama-7b"], ["show", "hardware", "tx8"], ["show", "hardware", "atlas-800i-a2"],
              ["show", "hardware", "rtx4090"], ["list", "models"], ["list", "hardware"], ["explain", *ESTIMATE[1:]],
-             ["explain", "ttft_s", *ESTIMATE[1:]], ["explain", "memory.total_bytes", *ESTIMATE[1:]]]
+             ["explain", "ttft_s", *ESTIMATE[1:]], ["explain", "memory.total_bytes", *ESTIMATE[1:]], SPLIT, ALL_GGUF,
+             [*TENSORS, "--detail", "tensors"], ["show", "model", "deepseek-r1", "--weights", "q4_k_m", "--detail", "tensors"]]
 
 
 def key_types(value, path, found):

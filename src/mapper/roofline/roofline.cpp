@@ -38,4 +38,11 @@ OpTime Roofline::time(const cost::Work& work) const {
   return t;
 }
 
+OpTime time_over_link(const cost::Work& work, BytesPerSecond rate) {
+  OpTime t;
+  t.network = t.total = t.roof = work.network / rate;
+  t.bound = Bound::network;
+  return t;
+}
+
 }  // namespace llmperf::mapper

@@ -20,6 +20,7 @@ struct OpTime {
   Seconds matrix;  // what each resource alone would need
   Seconds vector;
   Seconds memory;
+  Seconds network;
   Bound bound = Bound::memory;
   Seconds roof;  // the bound this time is held against; equal to total for the speed of light
 };
@@ -42,5 +43,8 @@ class Roofline {
   BytesPerSecond bandwidth_;
   cost::Cache cache_;
 };
+
+// Bytes sent one way over a link, at its peak rate and without its latency.
+OpTime time_over_link(const cost::Work& work, BytesPerSecond rate);
 
 }  // namespace llmperf::mapper

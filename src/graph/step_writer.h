@@ -1,0 +1,143 @@
+// What a builder of steps writes ops with: where they run, how often, and in which micro-batches. Internal to
+// src/graph.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "graph/decoder_graph.h"
+
+namespace llmperf::graph {
+
+class StepWriter {
+ public:
+  StepWriter(const Execution& execution, std::span<const SequenceGroup> step, Graph& graph)
+      : e_(execution), m_(*execution.model), o_(execution.runtime), step_(step), graph_(graph) {
+    std::int64_t tokens = 0;
+    for (const SequenceGroup& g : step) {
+      tokens += g.count * g.new_tokens;
+      sequences_ += g.count;
+    }
+    const std::int64_t limit = e_.weights.gguf ? e_.micro_batch : tokens;
+    if (tokens >= limit) batches_[batch_count_++] = {.tokens = limit, .times = tokens / limit};
+    if (tokens % limit > 0) batches_[batch_count_++] = {.tokens = tokens % limit, .times = 1};
+  }
+
+ protected:
+  void push(std::string_view name, const OpBody& body, std::int64_t times = 1, bool grows = false) {
+    graph_.push_back(Op{.name = name,
+                        .count = count_ * times_ * times,
+                        .layer_kind = kind_,
+                        .place = place_,
+                        .grows_with_context = grows,
+                        .body = body});
+  }
+  void send(std::string_view name, const Transfer& transfer, bool grows = false) {
+    const Place here = std::exchange(place_, Place::link);
+    push(name, transfer, 1, grows);
+    place_ = here;
+  }
+  const model::StoredFormat& format(model::Role role) const { return (*group_)[role]; }
+  bool same_format(model::Role a, model::Role b) const { return format(a) == format(b); }
+
+  // Where `rows` rows meet weights that are kept on the host or not.
+  static Place place_for(bool on_host, std::int64_t rows) {
+    return on_host && rows < kStreamedRows ? Place::host : Place::device;
+  }
+  // The residual stream follows: from here on ops run at `place`.
+  void move_to(Place place, std::int64_t rows) {
+    if (place != residual_) {
+      send(place == Place::host ? "to_host" : "to_device",
+           Transfer{.rows = rows, .width = m_.hidden, .element = model::element_format(e_.activations)});
+    }
+    place_ = residual_ = place;
+  }
+
+  // Micro-batches of one size, which run the same ops one after the other. Attention is not split: the passes over the
+  // cache that micro-batches take are its query tiles.
+  struct MicroBatches {
+    std::int64_t tokens = 0;  // of one
+    std::int64_t times = 1;
+    Place residual = Place::device;
+  };
+  void load(const MicroBatches& batches) {
+    tokens_ = batches.tokens;
+    times_ = batches.times;
+    place_ = residual_ = batches.residual;
+    streamed_ = group_ && group_->on_host && residual_ == Place::device;
+  }
+  template <class Build>
+  void each_batch(Build&& build) {
+    for (std::size_t i = 0; i < batch_count_; ++i) {
+      load(batches_[i]);
+      build();
+      batches_[i].residual = residual_;
+    }
+    times_ = 1;
+    streamed_ = false;
+  }
+
+  void linear(std::string_view name, std::int64_t rows, std::int64_t n, std::int64_t k, bool bias,
+              const model::StoredFormat& format, double matrices = 1) {
+    if (streamed_)
+      send("send_weights", Transfer{.rows = n, .width = k, .weights = &format, .weight_matrices = matrices});
+    push(name, Gemm{.m = rows,
+                    .n = n,
+                    .k = k,
+                    .activation = e_.activations,
+                    .weights = &format,
+                    .weight_matrices = matrices,
+                    .bias = bias});
+  }
+  void vector(std::string_view name, VectorKind kind, std::int64_t rows, std::int64_t width, double reads,
+              double writes, std::int64_t parameters = 0, std::int64_t times = 1) {
+    push(name,
+         Vector{.kind = kind,
+                .rows = rows,
+                .width = width,
+                .reads = reads,
+                .writes = writes,
+                .parameters = Bytes{static_cast<double>(parameters) * e_.weights.vector_bits / 8},
+                .activation = e_.activations},
+         times);
+  }
+  void norm(std::string_view name, std::int64_t times = 1) {
+    const bool rms = m_.norm == model::Norm::rms;
+    vector(name, rms ? VectorKind::rms_norm : VectorKind::layer_norm, tokens_, m_.hidden, 1, 1,
+           (rms ? 1 : 2) * m_.hidden, times);
+  }
+  // The residual add after a block and the norm that reads its result. `inputs` tensors are added (2, or 3 in parallel
+  // blocks).
+  void add_and_norm(std::string_view add_name, std::string_view norm_name, std::string_view fused_name, double inputs) {
+    if (o_.fused_add_norm) {
+      const bool rms = m_.norm == model::Norm::rms;
+      vector(fused_name, rms ? VectorKind::add_rms_norm : VectorKind::add_layer_norm, tokens_, m_.hidden, inputs, 2,
+             (rms ? 1 : 2) * m_.hidden);
+    } else {
+      vector(add_name, VectorKind::add, tokens_, m_.hidden, inputs, 1);
+      norm(norm_name);
+    }
+  }
+
+  const Execution& e_;
+  const model::Decoder& m_;
+  const hardware::RuntimeOptions& o_;
+  std::span<const SequenceGroup> step_;
+  Graph& graph_;
+  std::int64_t sequences_ = 0;
+  std::array<MicroBatches, 2> batches_;  // full ones, and the rest
+  std::size_t batch_count_ = 0;
+  std::int64_t tokens_ = 0;  // of the micro-batch being built
+  std::int64_t times_ = 1;   // micro-batches that are like it
+  std::int64_t count_ = 1;
+  int kind_ = -1;
+  const model::LayerGroup* group_ = nullptr;  // that is being built
+  Place place_ = Place::device;               // of the ops being built
+  Place residual_ = Place::device;            // of the residual stream
+  bool streamed_ = false;                     // the group's weights are on the host and its products on the device
+};
+
+}  // namespace llmperf::graph

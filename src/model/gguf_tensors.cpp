@@ -1,0 +1,232 @@
+// Names of llama.cpp's tensors for those of Hugging Face checkpoints. Sources: the tensor names and name map of
+// gguf-py, and the rewriting that convert_hf_to_gguf.py does per architecture.
+#include "model/gguf_tensors.h"
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <stdexcept>
+#include <utility>
+
+namespace llmperf::model {
+namespace {
+
+constexpr std::int64_t kAlignment = 32;  // GGUF's default
+
+using NamePair = std::pair<std::string_view, std::string_view>;
+
+// clang-format off
+constexpr NamePair kNames[] = {
+    {"model.embed_tokens.weight", "token_embd.weight"},
+    {"model.embed_positions.weight", "position_embd.weight"},
+    {"model.norm.weight", "output_norm.weight"},
+    {"model.norm.bias", "output_norm.bias"},
+    {"lm_head.weight", "output.weight"},
+    {"lm_head.bias", "output.bias"},
+    {"input_layernorm.weight", "attn_norm.weight"},
+    {"input_layernorm.bias", "attn_norm.bias"},
+    {"self_attn.q_proj.weight", "attn_q.weight"},
+    {"self_attn.q_proj.bias", "attn_q.bias"},
+    {"self_attn.k_proj.weight", "attn_k.weight"},
+    {"self_attn.k_proj.bias", "attn_k.bias"},
+    {"self_attn.v_proj.weight", "attn_v.weight"},
+    {"self_attn.v_proj.bias", "attn_v.bias"},
+    {"self_attn.o_proj.weight", "attn_output.weight"},
+    {"self_attn.o_proj.bias", "attn_output.bias"},
+    {"self_attn.q_norm.weight", "attn_q_norm.weight"},
+    {"self_attn.k_norm.weight", "attn_k_norm.weight"},
+    {"self_attn.sinks", "attn_sinks.weight"},
+    {"self_attn.q_a_proj.weight", "attn_q_a.weight"},
+    {"self_attn.q_a_layernorm.weight", "attn_q_a_norm.weight"},
+    {"self_attn.q_b_proj.weight", "attn_q_b.weight"},
+    {"self_attn.kv_a_proj_with_mqa.weight", "attn_kv_a_mqa.weight"},
+    {"self_attn.kv_a_layernorm.weight", "attn_kv_a_norm.weight"},
+    {"self_attn.kv_b_proj.weight", "attn_kv_b.weight"},
+    {"post_attention_layernorm.weight", "ffn_norm.weight"},
+    {"post_attention_layernorm.bias", "ffn_norm.bias"},
+    {"pre_feedforward_layernorm.weight", "ffn_norm.weight"},
+    {"pre_feedforward_layernorm.bias", "ffn_norm.bias"},
+    {"post_feedforward_layernorm.weight", "post_ffw_norm.weight"},
+    {"post_feedforward_layernorm.bias", "post_ffw_norm.bias"},
+    {"mlp.gate_proj.weight", "ffn_gate.weight"},
+    {"mlp.gate_proj.bias", "ffn_gate.bias"},
+    {"mlp.up_proj.weight", "ffn_up.weight"},
+    {"mlp.up_proj.bias", "ffn_up.bias"},
+    {"mlp.down_proj.weight", "ffn_down.weight"},
+    {"mlp.down_proj.bias", "ffn_down.bias"},
+    {"mlp.gate.weight", "ffn_gate_inp.weight"},
+    {"mlp.gate.bias", "ffn_gate_inp.bias"},
+    {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
+    {"mlp.experts.gate_proj.weight", "ffn_gate_exps.weight"},
+    {"mlp.experts.gate_proj.bias", "ffn_gate_exps.bias"},
+    {"mlp.experts.up_proj.weight", "ffn_up_exps.weight"},
+    {"mlp.experts.up_proj.bias", "ffn_up_exps.bias"},
+    {"mlp.experts.down_proj.weight", "ffn_down_exps.weight"},
+    {"mlp.experts.down_proj.bias", "ffn_down_exps.bias"},
+    {"mlp.shared_experts.gate_proj.weight", "ffn_gate_shexp.weight"},
+    {"mlp.shared_experts.gate_proj.bias", "ffn_gate_shexp.bias"},
+    {"mlp.shared_experts.up_proj.weight", "ffn_up_shexp.weight"},
+    {"mlp.shared_experts.up_proj.bias", "ffn_up_shexp.bias"},
+    {"mlp.shared_experts.down_proj.weight", "ffn_down_shexp.weight"},
+    {"mlp.shared_experts.down_proj.bias", "ffn_down_shexp.bias"},
+    {"mlp.shared_expert_gate.weight", "ffn_gate_inp_shexp.weight"},
+};
+// The norm after attention: usually the one before the feed-forward part, but a norm of attention's output where there
+// are four (Gemma 2, GLM-4-0414), and by that name also in gpt-oss.
+constexpr NamePair kPostAttentionNames[] = {
+    {"post_attention_layernorm.weight", "post_attention_norm.weight"},
+    {"post_attention_layernorm.bias", "post_attention_norm.bias"},
+};
+// clang-format on
+
+template <std::size_t N>
+const NamePair* find_name(const NamePair (&names)[N], std::string_view name) {
+  const auto* found = std::find_if(names, names + N, [name](const NamePair& pair) { return pair.first == name; });
+  return found == names + N ? nullptr : found;
+}
+
+std::string_view gguf_stem(std::string_view name, bool norm_follows_attention) {
+  if (norm_follows_attention) {
+    if (const NamePair* pair = find_name(kPostAttentionNames, name)) return pair->second;
+  }
+  const NamePair* pair = find_name(kNames, name);
+  if (pair == nullptr) throw std::logic_error("internal error: a tensor without a GGUF name: " + std::string(name));
+  return pair->second;
+}
+
+bool stays_f32(Role role) {
+  return role == Role::vector || role == Role::router || role == Role::shared_router ||
+         role == Role::position_embedding;
+}
+
+GgufTensor to_gguf(const Tensor& tensor, std::string_view stem) {
+  return {.stem = stem,
+          .role = tensor.role,
+          .n = tensor.n,
+          .k = tensor.k,
+          .count = tensor.count,
+          .type = stays_f32(tensor.role) ? GgmlType::f32 : GgmlType::f16};
+}
+
+// Replaces the tensors named `parts` by one that holds their rows, in the place of the first.
+void fuse(std::vector<GgufTensor>& layer, std::initializer_list<std::string_view> parts, std::string_view fused,
+          Role role) {
+  const auto is_part = [&](const GgufTensor& tensor) {
+    return std::find(parts.begin(), parts.end(), tensor.stem) != parts.end();
+  };
+  std::int64_t rows = 0;
+  for (const GgufTensor& tensor : layer) rows += is_part(tensor) ? tensor.n : 0;
+  const auto first = std::find_if(layer.begin(), layer.end(), is_part);
+  if (first == layer.end()) return;
+  first->n = rows;
+  first->stem = fused;
+  first->role = role;
+  layer.erase(std::remove_if(first + 1, layer.end(), is_part), layer.end());
+}
+
+// Per head, [nope_dim + v_head_dim, latent] becomes [latent, nope_dim] and [v_head_dim, latent]: keys are multiplied
+// the other way round, so that a query can be brought to the latent space.
+void split_kv_b(std::vector<GgufTensor>& layer, const Attention& attention) {
+  const auto found = std::find_if(layer.begin(), layer.end(), [](const GgufTensor& t) { return t.role == Role::kv_b; });
+  if (found == layer.end()) return;
+  GgufTensor k_b = *found;
+  k_b.stem = "attn_k_b.weight";
+  k_b.n = attention.latent->kv_lora_rank;
+  k_b.k = attention.latent->nope_dim;
+  k_b.count = attention.heads;
+  found->stem = "attn_v_b.weight";
+  found->n = attention.v_head_dim;
+  found->count = attention.heads;
+  layer.insert(found, k_b);
+}
+
+std::vector<GgufTensor> gguf_layer(const Decoder& model, const Layer& layer, GgufTensorOptions options) {
+  const bool norm_follows_attention = layer.norms == 4 || model.architecture == "gpt_oss";
+  std::vector<GgufTensor> tensors;
+  for (const Tensor& tensor : layer_tensors(model, layer)) {
+    tensors.push_back(to_gguf(tensor, gguf_stem(tensor.name, norm_follows_attention)));
+  }
+  if (layer.attention.fused_qkv) {
+    fuse(tensors, {"attn_q.weight", "attn_k.weight", "attn_v.weight"}, "attn_qkv.weight", Role::qkv);
+    fuse(tensors, {"attn_q.bias", "attn_k.bias", "attn_v.bias"}, "attn_qkv.bias", Role::vector);
+  }
+  // Experts are never fused: the converter takes those of gpt-oss apart.
+  if (layer.feed_forward.fused_gate_up) {
+    fuse(tensors, {"ffn_gate.weight", "ffn_up.weight"}, "ffn_up.weight", Role::gate_up);
+    fuse(tensors, {"ffn_gate.bias", "ffn_up.bias"}, "ffn_up.bias", Role::vector);
+  }
+  if (options.split_kv_b && layer.attention.latent) split_kv_b(tensors, layer.attention);
+  return tensors;
+}
+
+std::int64_t padded(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// Length of the name, name, number of dimensions, dimensions, type, offset of the data.
+std::int64_t description_bytes(const GgufTensor& tensor) {
+  const std::int64_t dimensions = (tensor.is_vector() ? 1 : 2) + (tensor.count > 1 ? 1 : 0);
+  return 8 + static_cast<std::int64_t>(tensor.name().size()) + 4 + 8 * dimensions + 4 + 8;
+}
+
+}  // namespace
+
+Bytes GgufTensor::bytes() const { return ggml_bytes(type, n * count, k); }
+
+std::string GgufTensor::name() const {
+  return layer < 0 ? std::string(stem) : "blk." + std::to_string(layer) + "." + std::string(stem);
+}
+
+std::vector<GgufTensor> gguf_tensors(const Decoder& model, GgufTensorOptions options) {
+  std::vector<GgufTensor> tensors;
+  std::vector<GgufTensor> last;  // output_norm, output
+  for (const Tensor& tensor : outer_tensors(model)) {
+    (tensor.part == Part::embedding ? tensors : last).push_back(to_gguf(tensor, gguf_stem(tensor.name, false)));
+  }
+  if (model.tied_embeddings && model.checkpoint_repeats_lm_head) {
+    last.push_back(
+        {.stem = "output.weight", .role = Role::lm_head, .n = model.vocab, .k = model.hidden, .type = GgmlType::f16});
+  }
+  std::vector<std::vector<GgufTensor>> kinds;
+  for (const Layer& kind : model.kinds) kinds.push_back(gguf_layer(model, kind, options));
+  for (std::size_t i = 0; i < model.layer_kinds.size(); ++i) {
+    for (GgufTensor tensor : kinds[model.layer_kinds[i]]) {
+      tensor.layer = static_cast<int>(i);
+      tensors.push_back(tensor);
+    }
+  }
+  tensors.insert(tensors.end(), last.begin(), last.end());
+  return tensors;
+}
+
+Bytes tensor_bytes(std::span<const GgufTensor> tensors) {
+  Bytes sum;
+  for (const GgufTensor& tensor : tensors) sum += tensor.bytes();
+  return sum;
+}
+
+Bytes file_bytes(std::span<const GgufTensor> tensors, std::int64_t metadata_bytes) {
+  std::int64_t header = 4 + 4 + 8 + 8 + metadata_bytes;  // magic, version, number of tensors, number of pairs
+  std::int64_t data = 0;
+  for (const GgufTensor& tensor : tensors) {
+    header += description_bytes(tensor);
+    data += padded(static_cast<std::int64_t>(tensor.bytes().value));
+  }
+  return Bytes{static_cast<double>(padded(header) + data)};
+}
+
+// A token is stored as a string (8 bytes of length and its text) and a type (4 bytes). Byte-pair vocabularies (Qwen,
+// Llama 3, DeepSeek, …) add about one merge per token, again a string; the text is about 8.4 bytes a token and 10 a
+// merge, from the sizes of Qwen's vocab.json and merges.txt (151 643 tokens, 151 387 merges, 2.8 and 1.7 MB).
+// SentencePiece vocabularies (Llama 2, Mistral, Gemma, Yi, …) add a score instead (4 bytes), and Llama's pieces are
+// 6.5 bytes long.
+std::int64_t estimated_metadata_bytes(const Decoder& model) {
+  constexpr double kBytePair = 8 + 8.4 + 4 + 8 + 10;
+  constexpr double kSentencePiece = 8 + 6.5 + 4 + 4;
+  constexpr std::int64_t kOther = 4096;                   // dimensions, names, the chat template
+  constexpr std::int64_t kLargestSentencePiece = 65'536;  // but for Gemma; phi-2 has the vocabulary of GPT-2
+  const bool gemma = model.architecture == "gemma" || model.architecture == "gemma2";
+  const bool sentence_piece = gemma || (model.vocab <= kLargestSentencePiece && model.architecture != "phi");
+  return kOther +
+         static_cast<std::int64_t>((sentence_piece ? kSentencePiece : kBytePair) * static_cast<double>(model.vocab));
+}
+
+}  // namespace llmperf::model

@@ -1,0 +1,30 @@
+// A model as a user names it, with what its file knows beyond the dimensions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/decoder.h"
+#include "model/gguf_file.h"
+#include "model/gguf_tensors.h"
+#include "model/weight_layout.h"
+
+namespace llmperf::model {
+
+struct StoredModel {
+  GgufFile file;
+  std::vector<GgufTensor> tensors;
+  WeightLayout layout;
+};
+
+struct ModelFile {
+  Decoder decoder;
+  std::optional<StoredModel> stored;  // of a GGUF file
+};
+
+// A built-in name, or the path of a YAML file, a Hugging Face config.json or a GGUF file (known by its first bytes).
+// Throws Error(bad_input) with every problem found.
+ModelFile load_model(const std::string& name_or_path);
+
+}  // namespace llmperf::model

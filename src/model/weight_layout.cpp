@@ -1,0 +1,209 @@
+#include "model/weight_layout.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace llmperf::model {
+namespace {
+
+const StoredFormat& scheme_format(const WeightScheme& scheme, Role role) {
+  switch (role) {
+    case Role::expert_gate:
+    case Role::expert_up:
+    case Role::expert_gate_up:
+    case Role::expert_down: return scheme.expert;
+    case Role::router:
+    case Role::shared_router: return scheme.other;
+    case Role::token_embedding:
+    case Role::position_embedding:
+    case Role::lm_head: return scheme.embedding;
+    default: return scheme.linear;
+  }
+}
+
+// A fused tensor gives its format to each of the matrices it holds.
+void assign(LayerGroup& group, Role role, const StoredFormat& format) {
+  const auto all = [&](std::initializer_list<Role> roles) {
+    for (const Role each : roles) group[each] = format;
+  };
+  switch (role) {
+    case Role::qkv: return all({Role::q, Role::k, Role::v});
+    case Role::gate_up: return all({Role::gate, Role::up});
+    case Role::expert_gate_up: return all({Role::expert_gate, Role::expert_up});
+    case Role::shared_gate_up: return all({Role::shared_gate, Role::shared_up});
+    default: group[role] = format;
+  }
+}
+
+// Two tensors that are one matrix to the cost model (the halves of kv_b): the format that gives their bytes together.
+StoredFormat joined(const StoredFormat& a, double a_elements, const StoredFormat& b, double b_elements) {
+  if (a_elements == 0 || a == b) return b;
+  StoredFormat both = b;
+  both.name = "mixed";
+  both.bits = (a.bits * a_elements + b.bits * b_elements) / (a_elements + b_elements);
+  both.dequant_flops = std::max(a.dequant_flops, b.dequant_flops);
+  return both;
+}
+
+// Puts layer `index` into the group of those that are stored like it.
+void add_layer(WeightLayout& layout, LayerGroup layer, std::int64_t index) {
+  const auto same = std::find_if(layout.groups.begin(), layout.groups.end(), [&](const LayerGroup& group) {
+    return group.kind == layer.kind && group.on_host == layer.on_host && group.formats == layer.formats;
+  });
+  if (same != layout.groups.end()) {
+    same->layers.push_back(index);
+  } else {
+    layer.layers = {index};
+    layout.groups.push_back(std::move(layer));
+  }
+}
+
+void sort_groups(WeightLayout& layout) {
+  std::stable_sort(layout.groups.begin(), layout.groups.end(), [](const LayerGroup& a, const LayerGroup& b) {
+    return a.on_host != b.on_host ? a.on_host : a.kind < b.kind;
+  });
+}
+
+}  // namespace
+
+bool WeightLayout::uses_host() const {
+  return embedding_on_host || head_on_host ||
+         std::any_of(groups.begin(), groups.end(), [](const LayerGroup& group) { return group.on_host; });
+}
+
+const StoredFormat& WeightLayout::outer(Role role) const {
+  return role == Role::lm_head ? lm_head : role == Role::position_embedding ? position_embedding : token_embedding;
+}
+
+WeightLayout uniform_layout(const Decoder& model, const WeightScheme& scheme) {
+  WeightLayout layout{.name = scheme.name,
+                      .token_embedding = scheme.embedding,
+                      .position_embedding = scheme.embedding,
+                      .lm_head = scheme.embedding,
+                      .vector_bits = scheme.vector_bits};
+  layout.groups.resize(model.kinds.size());
+  for (std::size_t kind = 0; kind < model.kinds.size(); ++kind) {
+    LayerGroup& group = layout.groups[kind];
+    group.kind = kind;
+    for (std::size_t role = 0; role < kRoles; ++role) {
+      group.formats[role] = scheme_format(scheme, static_cast<Role>(role));
+    }
+  }
+  for (std::size_t i = 0; i < model.layer_kinds.size(); ++i) {
+    layout.groups[model.layer_kinds[i]].layers.push_back(static_cast<std::int64_t>(i));
+  }
+  return layout;
+}
+
+WeightLayout gguf_layout(const Decoder& model, std::span<const GgufTensor> tensors, std::string name) {
+  WeightLayout layout{.name = std::move(name), .vector_bits = 32, .gguf = true, .embedding_on_host = true};
+  std::vector<LayerGroup> layers(model.layer_kinds.size());
+  std::vector<double> kv_b_elements(layers.size(), 0.0);
+  bool has_head = false;
+  Bytes total;
+  for (const GgufTensor& tensor : tensors) {
+    const StoredFormat format = stored_format(tensor.type);
+    const auto layer = static_cast<std::size_t>(tensor.layer);
+    total += tensor.bytes();
+    if (tensor.is_vector()) continue;
+    if (tensor.role == Role::token_embedding) {
+      layout.token_embedding = format;
+    } else if (tensor.role == Role::position_embedding) {
+      layout.position_embedding = format;
+    } else if (tensor.role == Role::lm_head) {
+      layout.lm_head = format;
+      has_head = true;
+    } else if (layer < layers.size() && tensor.role == Role::kv_b) {
+      StoredFormat& kv_b = layers[layer][Role::kv_b];
+      const auto elements = static_cast<double>(tensor.elements());
+      kv_b = joined(kv_b, kv_b_elements[layer], format, elements);
+      kv_b_elements[layer] += elements;
+    } else if (layer < layers.size()) {
+      assign(layers[layer], tensor.role, format);
+    }
+  }
+  if (!has_head) layout.lm_head = layout.token_embedding;
+  layout.lm_head_copy = model.tied_embeddings && has_head;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    layers[i].kind = model.layer_kinds[i];
+    add_layer(layout, std::move(layers[i]), static_cast<std::int64_t>(i));
+  }
+  sort_groups(layout);
+  // What the decoder's own tensors, vectors in F32, do not account for.
+  layout.extra = Bytes{std::round((total - weight_bytes(model, layout)).value)};
+  return layout;
+}
+
+WeightLayout make_layout(const Decoder& model, std::string_view weights, Dtype wide, GgufEra era) {
+  // A name that is both ("bf16") means the scheme: the same types for the same tensors, whatever runs them.
+  const std::vector<std::string> schemes = weight_scheme_names();
+  const bool is_scheme = std::find(schemes.begin(), schemes.end(), weights) != schemes.end();
+  const GgufFileType* type = is_scheme ? nullptr : find_gguf_file_type(weights);
+  if (type == nullptr) return uniform_layout(model, parse_weight_scheme(weights, wide));
+  return gguf_layout(model, quantised_tensors(model, *type, era), std::string(type->name));
+}
+
+void keep_on_host(const Decoder& model, std::int64_t offloaded, WeightLayout& layout) {
+  layout.head_on_host = offloaded < 1;
+  const std::int64_t first = std::max<std::int64_t>(0, model.num_layers() + 1 - offloaded);
+  if (first == 0) return;
+  const std::vector<LayerGroup> groups = std::move(layout.groups);
+  layout.groups.clear();
+  for (const LayerGroup& group : groups) {
+    for (const std::int64_t index : group.layers) {
+      LayerGroup layer{.kind = group.kind, .layers = {}, .on_host = index < first, .formats = group.formats};
+      add_layer(layout, std::move(layer), index);
+    }
+  }
+  sort_groups(layout);
+}
+
+Bytes tensor_bytes(const WeightLayout& layout, const StoredFormat& format, const Tensor& tensor) {
+  if (tensor.role == Role::vector) return Bytes{static_cast<double>(tensor.elements()) * layout.vector_bits / 8};
+  return static_cast<double>(tensor.count) * format.bytes(tensor.n, tensor.k);
+}
+
+Bytes layer_bytes(const Decoder& model, const WeightLayout& layout, const LayerGroup& group) {
+  Bytes sum;
+  for (const Tensor& tensor : layer_tensors(model, model.kinds[group.kind])) {
+    sum += tensor_bytes(layout, group[tensor.role], tensor);
+  }
+  return sum;
+}
+
+PlacedBytes placed_weight_bytes(const Decoder& model, const WeightLayout& layout) {
+  PlacedBytes placed;
+  placed.device = layout.extra;
+  Bytes embedding;
+  Bytes head;
+  for (const Tensor& tensor : outer_tensors(model)) {
+    (tensor.part == Part::embedding ? embedding : head) += tensor_bytes(layout, layout.outer(tensor.role), tensor);
+  }
+  const bool copied = model.tied_embeddings && (layout.lm_head_copy || layout.embedding_on_host != layout.head_on_host);
+  if (copied) head += layout.lm_head.bytes(model.vocab, model.hidden);
+  placed.at(layout.embedding_on_host) += embedding;
+  placed.at(layout.head_on_host) += head;
+  for (const LayerGroup& group : layout.groups) {
+    placed.at(group.on_host) += static_cast<double>(group.count()) * layer_bytes(model, layout, group);
+  }
+  return placed;
+}
+
+Bytes weight_bytes(const Decoder& model, const WeightLayout& layout) {
+  const PlacedBytes placed = placed_weight_bytes(model, layout);
+  Bytes sum = placed.device + placed.host;
+  if (model.tied_embeddings && !layout.lm_head_copy && layout.embedding_on_host != layout.head_on_host) {
+    sum = sum - layout.lm_head.bytes(model.vocab, model.hidden);  // held twice, stored once
+  }
+  return sum;
+}
+
+Bytes weight_bytes(const Decoder& model, const WeightScheme& scheme) {
+  return weight_bytes(model, uniform_layout(model, scheme));
+}
+
+std::int64_t stored_weights(const Decoder& model, const WeightLayout& layout) {
+  return count_parameters(model).total + (layout.lm_head_copy ? model.vocab * model.hidden : 0);
+}
+
+}  // namespace llmperf::model

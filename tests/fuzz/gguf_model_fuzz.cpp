@@ -1,0 +1,160 @@
+// GGUF headers as models: metadata and tensors put together from the input. Whatever is accepted has parameters, a
+// layout, and the bytes of its tensors; whatever is refused is explained.
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "base/error.h"
+#include "model/gguf_decoder.h"
+#include "model/weight_layout.h"
+
+namespace {
+
+using namespace llmperf;
+using model::GgufValue;
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+class Input {
+ public:
+  Input(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
+  bool empty() const { return at_ == size_; }
+  std::uint8_t byte() { return empty() ? 0 : data_[at_++]; }
+  template <class T, std::size_t n>
+  const T& pick(const std::array<T, n>& values) {
+    return values[byte() % n];
+  }
+
+ private:
+  const std::uint8_t* data_;
+  std::size_t size_;
+  std::size_t at_ = 0;
+};
+
+constexpr std::array<const char*, 14> kArchitectures = {"llama",    "qwen",  "qwen2",   "qwen2moe", "qwen3",
+                                                        "qwen3moe", "gemma", "gemma2",  "phi2",     "phi3",
+                                                        "chatglm",  "glm4",  "gpt-oss", "deepseek2"};
+// Most models need the first six.
+constexpr std::array<const char*, 24> kKeys = {"block_count",
+                                               "embedding_length",
+                                               "feed_forward_length",
+                                               "attention.head_count",
+                                               "attention.layer_norm_rms_epsilon",
+                                               "context_length",
+                                               "attention.head_count_kv",
+                                               "attention.key_length",
+                                               "attention.value_length",
+                                               "attention.layer_norm_epsilon",
+                                               "attention.sliding_window",
+                                               "rope.dimension_count",
+                                               "expert_count",
+                                               "expert_used_count",
+                                               "expert_feed_forward_length",
+                                               "expert_shared_count",
+                                               "expert_shared_feed_forward_length",
+                                               "leading_dense_block_count",
+                                               "attention.q_lora_rank",
+                                               "attention.kv_lora_rank",
+                                               "attention.key_length_mla",
+                                               "attention.value_length_mla",
+                                               "vocab_size",
+                                               "nextn_predict_layers"};
+constexpr std::array<std::int64_t, 16> kNumbers = {1,   2,   4, 8,  16, 32,     64,        128,
+                                                   256, 512, 0, -1, 3,  70'000, 1LL << 40, INT64_MAX};
+constexpr std::array<const char*, 16> kStems = {"token_embd.weight",          "output.weight",
+                                                "blk.0.attn_q.bias",          "blk.0.attn_qkv.weight",
+                                                "blk.0.attn_q_norm.weight",   "blk.0.ffn_gate_inp.weight",
+                                                "blk.1.ffn_gate_exps.weight", "blk.0.attn_sinks.weight",
+                                                "blk.0.ffn_gate.weight",      "blk.0.exp_probs_b.bias",
+                                                "blk.0.attn_kv_b.weight",     "blk.0.attn_k_b.weight",
+                                                "blk.0.ffn_up_shexp.weight",  "blk.0.ffn_gate_inp_shexp.weight",
+                                                "blk.0.attn_output.bias",     "rope_freqs.weight"};
+
+GgufValue value(Input& in) {
+  switch (in.byte() % 8) {
+    case 0: return 1e-5;
+    case 1: return std::string("text");
+    case 2: {
+      model::GgufArray array;
+      array.length = in.byte() % 5;
+      for (std::int64_t i = 0; i < array.length; ++i) array.numbers.push_back(static_cast<double>(in.pick(kNumbers)));
+      return array;
+    }
+    default: return in.pick(kNumbers);
+  }
+}
+
+model::GgufFile file_from(Input& in) {
+  model::GgufFile file;
+  file.path = "fuzz.gguf";
+  file.shards = {file.path};
+  const std::string arch = in.pick(kArchitectures);
+  const auto add = [&](std::string key, GgufValue v) {
+    const auto offset = static_cast<std::int64_t>(file.metadata.size()) * 8 + 24;
+    file.metadata.push_back({.key = std::move(key), .value = std::move(v), .offset = offset});
+  };
+  add("general.architecture", arch);
+  add("tokenizer.ggml.tokens", model::GgufArray{.length = 100, .numbers = {}});
+  for (std::size_t i = 0; i < kKeys.size(); ++i) {
+    const bool usual = i < 6;
+    if ((in.byte() % 8 != 0) == usual) add(arch + "." + kKeys[i], value(in));
+  }
+  for (const char* stem : kStems) {
+    if (in.byte() % 2 == 0) continue;
+    file.tensors.push_back({.name = stem, .shape = {64, in.pick(kNumbers), 1, 1}, .dimensions = 2});
+    if (file.tensors.back().shape[1] < 1) file.tensors.back().shape[1] = 1;
+  }
+  return file;
+}
+
+// The tensors a converter would write for the model, a few of them changed.
+void add_tensors(Input& in, const model::Decoder& decoder, model::GgufFile& file) {
+  constexpr std::array<model::GgmlType, 5> kTypes = {model::GgmlType::f32, model::GgmlType::f16, model::GgmlType::q8_0,
+                                                     model::GgmlType::q4_k, model::GgmlType::q6_k};
+  file.tensors.clear();
+  for (const model::GgufTensor& t : model::gguf_tensors(decoder, {.split_kv_b = in.byte() % 2 == 0})) {
+    model::GgufTensorInfo info{.name = t.name(), .shape = {t.k, t.n, t.count, 1}, .dimensions = 3, .type = t.type};
+    if (t.is_vector()) info.shape = {t.n, t.count, 1, 1};
+    if (!in.empty()) {
+      const std::uint8_t change = in.byte();
+      const auto row = static_cast<std::int64_t>(info.shape[0]);
+      if (change % 4 == 1 && !t.is_vector()) {
+        const model::GgmlType type = in.pick(kTypes);
+        if (row % model::info(type).block == 0) info.type = type;
+      }
+      if (change == 8) info.shape[1] += 1;
+      if (change == 16) continue;
+    }
+    file.tensors.push_back(std::move(info));
+  }
+}
+
+void check_refusal(const Error& error) {
+  require(error.kind() == ErrorKind::bad_input && !error.diagnostics().empty() && error.diagnostics().size() <= 21);
+  for (const Diagnostic& d : error.diagnostics()) require(!d.message.empty() && !d.where.file.empty());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Input in(data, size);
+  model::GgufFile file = file_from(in);
+  try {
+    const model::Decoder decoder = model::parse_gguf_decoder(file);
+    require(model::count_parameters(decoder).total > 0);
+    if (decoder.num_layers() > 300) return 0;  // slow to list, and no different
+    add_tensors(in, decoder, file);
+    const std::vector<model::GgufTensor> tensors = model::match_tensors(decoder, file);
+    const model::WeightLayout layout = model::gguf_layout(decoder, tensors, "fuzz");
+    const double bytes = model::weight_bytes(decoder, layout).value;
+    require(bytes > 0 && std::abs(bytes - model::tensor_bytes(tensors).value) <= 1e-9 * bytes + 1);
+  } catch (const Error& error) {
+    check_refusal(error);
+  }
+  return 0;
+}
