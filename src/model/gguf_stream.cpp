@@ -1,13 +1,8 @@
 #include "model/gguf_stream.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "base/error.h"
@@ -21,54 +16,24 @@ constexpr std::int64_t kBuffer = std::int64_t{64} << 10;
 // a sparse file of 100 GB could be an array of empty strings.
 constexpr std::int64_t kMaxHeader = std::int64_t{64} << 20;
 
-[[noreturn]] void fail_file(const std::string& name, std::string message, std::string hint = {}) {
-  throw Error(ErrorKind::bad_input, {{{name, 0, 0}, std::move(message), std::move(hint)}});
-}
-
-[[noreturn]] void fail_system(const std::string& name, std::string_view what) {
-  fail_file(name, fmt::format("{}: {}", what, std::strerror(errno)));
-}
-
-// Opened without waiting: a FIFO nobody writes to is refused below.
-int open_regular(const std::string& path, std::int64_t& size) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (file < 0) fail_system(path, "cannot open");
-  struct stat status {};
-  const bool known = ::fstat(file, &status) == 0;
-  const int error = errno;
-  if (known && S_ISREG(status.st_mode) && status.st_size <= kMaxFile) {
-    size = status.st_size;
-    return file;
-  }
-  ::close(file);
-  errno = error;
-  if (!known) fail_system(path, "cannot read");
-  if (S_ISDIR(status.st_mode)) fail_file(path, "is a directory, not a file");
-  if (!S_ISREG(status.st_mode)) fail_file(path, "is not a regular file");
-  fail_file(path, "too large: more than 1024 TiB");
-}
-
 }  // namespace
 
-ByteSource::ByteSource(const std::string& path) : name_(path) { file_ = open_regular(path, size_); }
+ByteSource::ByteSource(const std::string& path) : name_(path) {
+  file_.emplace(path, kMaxFile);
+  size_ = file_->size();
+}
 
 ByteSource::ByteSource(std::string_view bytes, std::string name)
     : name_(std::move(name)), memory_(bytes), size_(static_cast<std::int64_t>(bytes.size())) {}
 
-ByteSource::~ByteSource() {
-  if (file_ >= 0) ::close(file_);
-}
-
 void ByteSource::read(std::int64_t offset, std::span<char> into) const {
-  if (file_ < 0) {
+  if (!file_) {
     memory_.copy(into.data(), into.size(), static_cast<std::size_t>(offset));
     return;
   }
   while (!into.empty()) {
-    const ssize_t got = ::pread(file_, into.data(), into.size(), offset);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail_system(name_, "cannot read");
-    if (got == 0) fail_file(name_, "became shorter while it was read");
+    const std::int64_t got = file_->read_some(offset, into);
+    if (got == 0) file_->fail("became shorter while it was read");
     offset += got;
     into = into.subspan(static_cast<std::size_t>(got));
   }

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/file.h"
 
 namespace llmperf::model {
 
@@ -17,9 +20,6 @@ class ByteSource {
   explicit ByteSource(const std::string& path);
   // `bytes` must outlive the source.
   ByteSource(std::string_view bytes, std::string name);
-  ~ByteSource();
-  ByteSource(const ByteSource&) = delete;
-  ByteSource& operator=(const ByteSource&) = delete;
 
   const std::string& name() const { return name_; }
   std::int64_t size() const { return size_; }  // at most 1 PiB: sums of offsets in one file fit 64 bits
@@ -28,7 +28,7 @@ class ByteSource {
 
  private:
   std::string name_;
-  int file_ = -1;
+  std::optional<RegularFile> file_;  // none: memory_
   std::string_view memory_;
   std::int64_t size_ = 0;
 };
