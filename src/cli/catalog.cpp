@@ -68,8 +68,13 @@ int show_model(const Flags& flags) {
     layout = file.stored->layout;
   } else {
     const std::string own = decoder.default_weights.empty() ? "bf16" : decoder.default_weights;
-    layout = model::make_layout(decoder, flags.weights.empty() ? own : flags.weights, Dtype::bf16, era);
-    if (layout.gguf) tensors = model::quantised_tensors(decoder, *model::find_gguf_file_type(layout.name), era);
+    const std::string weights = flags.weights.empty() ? own : flags.weights;
+    if (const model::GgufFileType* type = model::gguf_weights(weights)) {
+      tensors = model::quantised_tensors(decoder, *type, era);
+      layout = model::gguf_layout(decoder, tensors, std::string(type->name));
+    } else {
+      layout = model::make_layout(decoder, weights, Dtype::bf16, era);
+    }
   }
   if (!flags.gguf.era.empty() && (stored || !layout.gguf)) {
     throw Error::bad_input("--gguf-era is for a GGUF type as --weights", "--weights q4_k_m");

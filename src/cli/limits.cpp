@@ -83,10 +83,8 @@ constexpr std::int64_t kGgufContext = 4096;
 bool is_gguf_name(const std::string& name) { return name == kAllGguf || model::find_gguf_file_type(name) != nullptr; }
 // Names that are both ("bf16") mean a GGUF type only beside others that do.
 bool asks_for_gguf(const std::vector<std::string>& names) {
-  const std::vector<std::string> schemes = model::weight_scheme_names();
-  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-    return is_gguf_name(name) && std::find(schemes.begin(), schemes.end(), name) == schemes.end();
-  });
+  return std::any_of(names.begin(), names.end(),
+                     [](const std::string& name) { return name == kAllGguf || model::gguf_weights(name) != nullptr; });
 }
 
 // Each once, in the order asked for.

@@ -35,10 +35,8 @@ double feed_forward_elements(const model::Decoder& m, const model::FeedForward& 
 }  // namespace
 
 Bytes layer_kv_bytes(const model::CacheScheme& kv, const model::Attention& a, std::int64_t tokens) {
-  const double kept = d(tokens);
-  if (a.latent) return Bytes{kept * d(model::kv_values_per_token(a)) * bytes_per_element(kv.keys)};
-  return Bytes{kept * d(a.kv_heads) *
-               (d(a.head_dim) * bytes_per_element(kv.keys) + d(a.v_head_dim) * bytes_per_element(kv.values))};
+  const model::CacheRow row = model::cache_row(a);
+  return Bytes{d(tokens) * (d(row.keys) * bytes_per_element(kv.keys) + d(row.values) * bytes_per_element(kv.values))};
 }
 
 model::PlacedBytes kv_cache_bytes(const graph::Execution& e, std::int64_t tokens) {
@@ -76,28 +74,19 @@ ComputeTerms compute_terms(const graph::Execution& e, std::int64_t cells, bool o
   const bool sent = is_sent(e, cells);
   const auto runs_here = [&](bool kept_on_host) { return on_host == (kept_on_host && !sent); };
   const double hidden = d(e.model->hidden);
-  ComputeTerms result;
-  const auto add = [&](ComputeTerm::What what, double elements) {
-    for (std::size_t i = 0; i < result.count; ++i) {
-      ComputeTerm& term = result.terms[i];
-      if (term.what != what) continue;
-      term.elements = std::max(term.elements, elements);
-      return;
-    }
-    result.terms[result.count++] = {what, elements};
-  };
-  if (runs_here(e.weights.head_on_host)) add(ComputeTerm::head, d(e.model->vocab) + hidden);
+  ComputeTerms terms;
+  if (runs_here(e.weights.head_on_host)) terms.head = d(e.model->vocab) + hidden;
   for (const model::LayerGroup& group : e.weights.groups) {
     if (!runs_here(group.on_host)) continue;
     const model::Layer& layer = e.model->kinds[group.kind];
     const double scores = e.runtime.flash_attention ? 0 : d(layer.attention.heads) * d(cells);
-    add(ComputeTerm::attention, scores + d(cells) + 4 * hidden);
+    terms.attention = std::max(terms.attention, scores + d(cells) + 4 * hidden);
     const model::FeedForward& f = layer.feed_forward;
     const double copies = f.experts ? d(f.experts->per_token) : 1;
     const double width = d(f.experts ? f.experts->intermediate : f.intermediate);
-    add(ComputeTerm::mlp, copies * std::max(2 * width, width + hidden) + d(cells) + 2 * hidden);
+    terms.mlp = std::max(terms.mlp, copies * std::max(2 * width, width + hidden) + d(cells) + 2 * hidden);
   }
-  return result;
+  return terms;
 }
 
 Bytes largest_sent(const graph::Execution& e, std::int64_t cells) {
@@ -118,17 +107,11 @@ Bytes largest_sent(const graph::Execution& e, std::int64_t cells) {
 
 model::PlacedBytes compute_buffers(const graph::Execution& e, std::int64_t sequences, std::int64_t cells) {
   const double bytes = 4 * d(batch_tokens(e, cells));
-  const auto largest = [&](bool on_host) {
-    double elements = 0;
-    const ComputeTerms terms = compute_terms(e, cells, on_host);
-    for (std::size_t i = 0; i < terms.count; ++i) elements = std::max(elements, terms.terms[i].elements);
-    return elements;
-  };
   model::PlacedBytes buffers;
-  buffers.device = Bytes{bytes * largest(false)} + largest_sent(e, cells);
+  buffers.device = Bytes{bytes * compute_terms(e, cells, false).largest()} + largest_sent(e, cells);
   if (e.weights.uses_host()) {
-    buffers.host =
-        Bytes{bytes * (d(e.model->hidden) + d(cells) + largest(true)) + 4 * d(sequences) * d(e.model->vocab)};
+    buffers.host = Bytes{bytes * (d(e.model->hidden) + d(cells) + compute_terms(e, cells, true).largest()) +
+                         4 * d(sequences) * d(e.model->vocab)};
   }
   return buffers;
 }

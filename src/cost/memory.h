@@ -1,7 +1,7 @@
 // Memory of an execution: weights, KV cache, the activation peak and what the runtime keeps for itself.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 
 #include "base/units.h"
@@ -31,14 +31,12 @@ Bytes activation_peak(const graph::Execution& execution, const graph::SequenceGr
 
 // llama.cpp sizes its buffers once, for a micro-batch of tokens that attend to all `cells` cells of the cache, in fp32.
 // compute_terms gives the candidates among which the largest counts, in elements per token, of what runs on the host or
-// on the device.
-struct ComputeTerm {
-  enum What : unsigned char { head, attention, mlp } what = head;
-  double elements = 0;
-};
+// on the device; 0 for what does not run there.
 struct ComputeTerms {
-  std::array<ComputeTerm, 3> terms;
-  std::size_t count = 0;
+  double head = 0;
+  double attention = 0;
+  double mlp = 0;
+  double largest() const { return std::max({head, attention, mlp}); }
 };
 ComputeTerms compute_terms(const graph::Execution& execution, std::int64_t cells, bool on_host);
 

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "estimate/explain_parts.h"
 #include "model/parameters.h"
 
@@ -82,8 +83,7 @@ void weights(const Context& c, bool on_host, Explanation& x) {
     const bool held_on_host = tensor.part == model::Part::embedding ? layout.embedding_on_host : layout.head_on_host;
     if (held_on_host == on_host) add(tensor, layout.outer(tensor.role), identifier(tensor.name), 1);
   }
-  const bool copied =
-      c.model().tied_embeddings && (layout.lm_head_copy || layout.embedding_on_host != layout.head_on_host);
+  const bool copied = model::holds_tied_head(c.model(), layout);
   if (copied && layout.head_on_host == on_host) {
     const model::Tensor head{
         .name = "lm_head.weight", .n = c.model().vocab, .k = c.model().hidden, .role = model::Role::lm_head};
@@ -265,24 +265,19 @@ void compute_buffers(const Context& c, bool on_host, Explanation& x) {
   let(x, "cells", cells, "tokens the cache holds, all sequences together");
   let(x, "hidden", e.model->hidden, "width of the residual stream");
   let(x, "vocab", e.model->vocab, "entries of the vocabulary");
-  std::string largest;
-  for (std::size_t i = 0; i < terms.count; ++i) {
-    const cost::ComputeTerm& term = terms.terms[i];
-    largest += largest.empty() ? "max(" : ", ";
-    switch (term.what) {
-      case cost::ComputeTerm::head: largest += "vocab + hidden"; break;
-      case cost::ComputeTerm::attention:
-        largest += let(x, "attention", term.elements,
-                       e.runtime.flash_attention ? "cells + 4 * hidden: mask, queries and residual stream of a layer"
-                                                 : "heads * cells + cells + 4 * hidden: scores, mask, queries and "
-                                                   "residual stream of a layer");
-        break;
-      case cost::ComputeTerm::mlp:
-        largest += let(x, "mlp", term.elements, "gate and up of a layer, mask and residual stream");
-        break;
-    }
+  std::vector<std::string> candidates;
+  if (terms.head > 0) candidates.emplace_back("vocab + hidden");
+  if (terms.attention > 0) {
+    candidates.push_back(let(x, "attention", terms.attention,
+                             e.runtime.flash_attention
+                                 ? "cells + 4 * hidden: mask, queries and residual stream of a layer"
+                                 : "heads * cells + cells + 4 * hidden: scores, mask, queries and residual stream of a "
+                                   "layer"));
   }
-  if (!largest.empty()) largest += ")";
+  if (terms.mlp > 0) {
+    candidates.push_back(let(x, "mlp", terms.mlp, "gate and up of a layer, mask and residual stream"));
+  }
+  const std::string largest = candidates.empty() ? "" : "max(" + join(candidates, ", ") + ")";
   x.notes.emplace_back("elements of 4 bytes per token of a micro-batch, as llama.cpp sizes its compute buffers");
   if (on_host) {
     let(x, "sequences", s.batch, "sequences whose logits are kept");

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "estimate/estimate.h"
+#include "model/parameters.h"
 
 namespace llmperf::estimate {
 namespace {
@@ -73,7 +74,7 @@ bool keeps_windows(const model::Decoder& model) {
 void check_cache(const model::Decoder& model, const model::CacheScheme& kv) {
   for (const model::Layer& layer : model.kinds) {
     const model::Attention& a = layer.attention;
-    const std::int64_t keys = a.latent ? a.latent->kv_lora_rank + a.latent->rope_dim : a.kv_heads * a.head_dim;
+    const std::int64_t keys = model::cache_row(a).keys;
     for (const auto& [format, row] : {std::pair{kv.keys, keys}, std::pair{kv.values, a.kv_heads * a.v_head_dim}}) {
       if (row % format.block == 0) continue;
       throw Error::bad_input(fmt::format("a KV cache of {} needs rows that are multiples of {}; {} has {}", format.name,

@@ -27,7 +27,7 @@ class AttentionWriter : public StepWriter {
       if (sent) send_cache(a, g, core);
       if (sent && a.latent && part == Part::all) send_kv_b(a);
       if (a.latent && latent_absorbed(a, g)) {
-        absorbed(a, *a.latent, g);
+        absorbed(a, *a.latent, g, core);
         continue;
       }
       if (a.latent) expand(a, *a.latent, g);
@@ -57,15 +57,10 @@ class AttentionWriter : public StepWriter {
   }
   void send_cache(const model::Attention& a, const SequenceGroup& g, const Attention& core) {
     const auto rows = g.count * static_cast<std::int64_t>(keys_read(core));
-    const auto of_cache = [&](std::string_view name, std::int64_t width, const model::ElementFormat& element) {
-      send(name, Transfer{.rows = rows, .width = width, .element = element}, true);
-    };
-    if (a.latent || e_.kv.keys == e_.kv.values) {
-      of_cache("kv_to_device", per_token(a), e_.kv.keys);
-    } else {
-      of_cache("k_to_device", a.kv_heads * a.head_dim, e_.kv.keys);
-      of_cache("v_to_device", a.kv_heads * a.v_head_dim, e_.kv.values);
-    }
+    each_cache(a, {"kv_to_device", "k_to_device", "v_to_device"},
+               [&](std::string_view name, std::int64_t width, const model::ElementFormat& element) {
+                 send(name, Transfer{.rows = rows, .width = width, .element = element}, true);
+               });
   }
   // The matrix that takes latents apart, for each micro-batch.
   void send_kv_b(const model::Attention& a) {
@@ -83,31 +78,22 @@ class AttentionWriter : public StepWriter {
   }
   void concatenate(const model::Attention& a, const SequenceGroup& g) {
     const double tokens = static_cast<double>(g.count * std::min(g.context, e_.window(a).value_or(g.context)));
-    const auto copy = [&](std::string_view name, std::int64_t width, const model::ElementFormat& format) {
-      const double elements = tokens * static_cast<double>(width);
-      push(name,
-           Copy{.read_elements = elements,
-                .write_elements = elements,
-                .from = format,
-                .to = format,
-                .from_cache = true,
-                .to_cache = true},
-           1, true);
-    };
-    if (a.latent || e_.kv.keys == e_.kv.values) {
-      copy("kv_concat", per_token(a), e_.kv.keys);
-    } else {
-      copy("k_concat", a.kv_heads * a.head_dim, e_.kv.keys);
-      copy("v_concat", a.kv_heads * a.v_head_dim, e_.kv.values);
-    }
+    each_cache(a, {"kv_concat", "k_concat", "v_concat"},
+               [&](std::string_view name, std::int64_t width, const model::ElementFormat& format) {
+                 const double elements = tokens * static_cast<double>(width);
+                 push(name,
+                      Copy{.read_elements = elements,
+                           .write_elements = elements,
+                           .from = format,
+                           .to = format,
+                           .from_cache = true,
+                           .to_cache = true},
+                      1, true);
+               });
   }
   model::CacheScheme activations_as_cache() const {
     return {model::element_format(e_.activations), model::element_format(e_.activations)};
   }
-  static std::int64_t per_token(const model::Attention& a) {
-    return a.latent ? a.latent->kv_lora_rank + a.latent->rope_dim : a.kv_heads * (a.head_dim + a.v_head_dim);
-  }
-
   // Latent attention, expanded: keys and values of all tokens in the cache are computed again from their latents.
   void expand(const model::Attention& a, const model::LatentAttention& l, const SequenceGroup& g) {
     push("kv_b_proj",
@@ -120,7 +106,7 @@ class AttentionWriter : public StepWriter {
   }
   // Latent attention, absorbed: queries are taken into the latent space, one shared key/value head is read, and the
   // weighted latents are brought back. The two products use the two halves of kv_b_proj.
-  void absorbed(const model::Attention& a, const model::LatentAttention& l, const SequenceGroup& g) {
+  void absorbed(const model::Attention& a, const model::LatentAttention& l, const SequenceGroup& g, Attention core) {
     const auto per_head = [&](std::string_view name, std::int64_t n, std::int64_t k) {
       push(name,
            Gemm{.m = g.count * g.new_tokens,
@@ -133,21 +119,12 @@ class AttentionWriter : public StepWriter {
            1, true);
     };
     per_head("q_absorb", l.kv_lora_rank, l.nope_dim);
-    push("attention",
-         Attention{.sequences = g.count,
-                   .q_tokens = g.new_tokens,
-                   .context = g.context,
-                   .heads = a.heads,
-                   .kv_heads = 1,
-                   .qk_dim = l.kv_lora_rank + l.rope_dim,
-                   .v_dim = l.kv_lora_rank,
-                   .window = e_.window(a),
-                   .query_tile = query_tile(g),
-                   .softcap = a.softcap,
-                   .shared_kv = true,
-                   .activation = e_.activations,
-                   .cached = e_.kv},
-         1, true);
+    core.kv_heads = 1;
+    core.qk_dim = l.kv_lora_rank + l.rope_dim;
+    core.v_dim = l.kv_lora_rank;
+    core.shared_kv = true;
+    core.cached = e_.kv;
+    push("attention", core, 1, true);
     per_head("v_absorb", a.v_head_dim, l.kv_lora_rank);
   }
 
@@ -160,21 +137,20 @@ class AttentionWriter : public StepWriter {
     const std::int64_t products = g.count * a.heads;
     const bool repeat = a.heads != a.kv_heads;
     const model::CacheScheme operand = a.latent || repeat ? activations_as_cache() : e_.kv;
-    const auto repeat_heads = [&](std::string_view name, std::int64_t width, const model::ElementFormat& from) {
-      const double elements = static_cast<double>(g.count * keys * width);
-      push(name,
-           Copy{.read_elements = elements * static_cast<double>(a.kv_heads),
-                .write_elements = elements * static_cast<double>(a.heads),
-                .from = from,
-                .to = model::element_format(e_.activations),
-                .from_cache = true},
-           1, true);
-    };
-    if (repeat && e_.kv.keys == e_.kv.values) {
-      repeat_heads("repeat_kv", a.head_dim + a.v_head_dim, e_.kv.keys);
-    } else if (repeat) {
-      repeat_heads("repeat_k", a.head_dim, e_.kv.keys);
-      repeat_heads("repeat_v", a.v_head_dim, e_.kv.values);
+    if (repeat) {
+      const double per_width = static_cast<double>(g.count * keys);
+      const double heads = static_cast<double>(a.heads) / static_cast<double>(a.kv_heads);
+      each_cache(a, {"repeat_kv", "repeat_k", "repeat_v"},
+                 [&](std::string_view name, std::int64_t width, const model::ElementFormat& from) {
+                   const double elements = per_width * static_cast<double>(width);
+                   push(name,
+                        Copy{.read_elements = elements,
+                             .write_elements = elements * heads,
+                             .from = from,
+                             .to = model::element_format(e_.activations),
+                             .from_cache = true},
+                        1, true);
+                 });
     }
     const bool cached = !a.latent;
     push("scores",

@@ -95,26 +95,23 @@ class Builder : private AttentionWriter {
       vector("k_norm", VectorKind::rms_norm, tokens_ * a.kv_heads, a.head_dim, 1, 1, a.head_dim);
     }
     rope(a.heads, a.kv_heads, a.rotary_dim);
-    if (streamed_) send("kv_to_host", activation_rows(k + v));
-    if (e_.kv.keys == e_.kv.values) {
-      write_cache("kv_write", k + v, e_.kv.keys);
-    } else {
-      write_cache("k_write", k, e_.kv.keys);
-      write_cache("v_write", v, e_.kv.values);
+    write_cache(a);
+  }
+  // The new tokens' rows, where the cache is.
+  void write_cache(const model::Attention& a) {
+    const model::ElementFormat element = model::element_format(e_.activations);
+    if (streamed_) {
+      send("kv_to_host", Transfer{.rows = tokens_, .width = model::kv_values_per_token(a), .element = element});
     }
-  }
-  Transfer activation_rows(std::int64_t width) const {
-    return {.rows = tokens_, .width = width, .element = model::element_format(e_.activations)};
-  }
-  // The new tokens' `width` values each, where the cache is.
-  void write_cache(std::string_view name, std::int64_t width, const model::ElementFormat& to) {
     const Place here = std::exchange(place_, group_->on_host ? Place::host : Place::device);
-    const double elements = static_cast<double>(tokens_ * width);
-    push(name, Copy{.read_elements = elements,
-                    .write_elements = elements,
-                    .from = model::element_format(e_.activations),
-                    .to = to,
-                    .to_cache = true});
+    each_cache(
+        a, {"kv_write", "k_write", "v_write"},
+        [&](std::string_view name, std::int64_t width, const model::ElementFormat& to) {
+          const double elements = static_cast<double>(tokens_ * width);
+          push(
+              name,
+              Copy{.read_elements = elements, .write_elements = elements, .from = element, .to = to, .to_cache = true});
+        });
     place_ = here;
   }
 
@@ -131,8 +128,7 @@ class Builder : private AttentionWriter {
     linear("kv_a_proj", tokens_, l.kv_lora_rank + l.rope_dim, m_.hidden, a.qkv_bias, format(Role::kv_a));
     vector("kv_a_norm", VectorKind::rms_norm, tokens_, l.kv_lora_rank, 1, 1, l.kv_lora_rank);
     rope(a.heads, 1, l.rope_dim);
-    if (streamed_) send("kv_to_host", activation_rows(l.kv_lora_rank + l.rope_dim));
-    write_cache("kv_write", l.kv_lora_rank + l.rope_dim, e_.kv.keys);
+    write_cache(a);
   }
 
   void rope(std::int64_t heads, std::int64_t kv_heads, std::int64_t rotary_dim) {

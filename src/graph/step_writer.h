@@ -80,6 +80,22 @@ class StepWriter {
     streamed_ = false;
   }
 
+  // Calls `write` with a name, the width of a token's row and its format: for keys and values together where they are
+  // stored alike or are one latent, else for each.
+  struct CacheNames {
+    std::string_view both, keys, values;
+  };
+  template <class Write>
+  void each_cache(const model::Attention& a, const CacheNames& names, Write&& write) {
+    const model::CacheRow row = model::cache_row(a);
+    if (a.latent || e_.kv.keys == e_.kv.values) {
+      write(names.both, row.keys + row.values, e_.kv.keys);
+    } else {
+      write(names.keys, row.keys, e_.kv.keys);
+      write(names.values, row.values, e_.kv.values);
+    }
+  }
+
   void linear(std::string_view name, std::int64_t rows, std::int64_t n, std::int64_t k, bool bias,
               const model::StoredFormat& format, double matrices = 1) {
     if (streamed_)

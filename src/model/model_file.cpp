@@ -1,13 +1,12 @@
 #include "model/model_file.h"
 
-#include "base/text.h"
 #include "descriptor/catalog.h"
 #include "model/gguf_decoder.h"
 
 namespace llmperf::model {
 namespace {
 
-// "q4_k_m" of the file's own general.file_type means less than its name, which people choose.
+// What a layout is called: general.file_type says less than the name people choose.
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace

@@ -212,9 +212,14 @@ ParameterCounts count_parameters(const Decoder& model) {
   return counts;
 }
 
+CacheRow cache_row(const Attention& a) {
+  if (a.latent) return {.keys = a.latent->kv_lora_rank + a.latent->rope_dim, .values = 0};
+  return {.keys = a.kv_heads * a.head_dim, .values = a.kv_heads * a.v_head_dim};
+}
+
 std::int64_t kv_values_per_token(const Attention& attention) {
-  if (attention.latent) return attention.latent->kv_lora_rank + attention.latent->rope_dim;
-  return attention.kv_heads * (attention.head_dim + attention.v_head_dim);
+  const CacheRow row = cache_row(attention);
+  return row.keys + row.values;
 }
 
 std::int64_t kv_values_per_token(const Decoder& model) {

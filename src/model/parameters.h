@@ -81,6 +81,13 @@ struct ParameterCounts {
 };
 ParameterCounts count_parameters(const Decoder& model);
 
+// Elements of one token's row of the KV cache, all KV heads. Latent attention caches the latent and the rotary key as
+// keys, which the values are part of.
+struct CacheRow {
+  std::int64_t keys = 0;
+  std::int64_t values = 0;
+};
+CacheRow cache_row(const Attention& attention);
 // Values (elements) one token adds to the KV cache of a layer of this kind: 2 kv_heads head_dim, or the latent and
 // rotary key.
 std::int64_t kv_values_per_token(const Attention& attention);

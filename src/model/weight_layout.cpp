@@ -134,11 +134,14 @@ WeightLayout gguf_layout(const Decoder& model, std::span<const GgufTensor> tenso
   return layout;
 }
 
-WeightLayout make_layout(const Decoder& model, std::string_view weights, Dtype wide, GgufEra era) {
-  // A name that is both ("bf16") means the scheme: the same types for the same tensors, whatever runs them.
+const GgufFileType* gguf_weights(std::string_view weights) {
   const std::vector<std::string> schemes = weight_scheme_names();
   const bool is_scheme = std::find(schemes.begin(), schemes.end(), weights) != schemes.end();
-  const GgufFileType* type = is_scheme ? nullptr : find_gguf_file_type(weights);
+  return is_scheme ? nullptr : find_gguf_file_type(weights);
+}
+
+WeightLayout make_layout(const Decoder& model, std::string_view weights, Dtype wide, GgufEra era) {
+  const GgufFileType* type = gguf_weights(weights);
   if (type == nullptr) return uniform_layout(model, parse_weight_scheme(weights, wide));
   return gguf_layout(model, quantised_tensors(model, *type, era), std::string(type->name));
 }
@@ -171,6 +174,10 @@ Bytes layer_bytes(const Decoder& model, const WeightLayout& layout, const LayerG
   return sum;
 }
 
+bool holds_tied_head(const Decoder& model, const WeightLayout& layout) {
+  return model.tied_embeddings && (layout.lm_head_copy || layout.embedding_on_host != layout.head_on_host);
+}
+
 PlacedBytes placed_weight_bytes(const Decoder& model, const WeightLayout& layout) {
   PlacedBytes placed;
   placed.device = layout.extra;
@@ -179,8 +186,7 @@ PlacedBytes placed_weight_bytes(const Decoder& model, const WeightLayout& layout
   for (const Tensor& tensor : outer_tensors(model)) {
     (tensor.part == Part::embedding ? embedding : head) += tensor_bytes(layout, layout.outer(tensor.role), tensor);
   }
-  const bool copied = model.tied_embeddings && (layout.lm_head_copy || layout.embedding_on_host != layout.head_on_host);
-  if (copied) head += layout.lm_head.bytes(model.vocab, model.hidden);
+  if (holds_tied_head(model, layout)) head += layout.lm_head.bytes(model.vocab, model.hidden);
   placed.at(layout.embedding_on_host) += embedding;
   placed.at(layout.head_on_host) += head;
   for (const LayerGroup& group : layout.groups) {
@@ -192,7 +198,7 @@ PlacedBytes placed_weight_bytes(const Decoder& model, const WeightLayout& layout
 Bytes weight_bytes(const Decoder& model, const WeightLayout& layout) {
   const PlacedBytes placed = placed_weight_bytes(model, layout);
   Bytes sum = placed.device + placed.host;
-  if (model.tied_embeddings && !layout.lm_head_copy && layout.embedding_on_host != layout.head_on_host) {
+  if (holds_tied_head(model, layout) && !layout.lm_head_copy) {
     sum = sum - layout.lm_head.bytes(model.vocab, model.hidden);  // held twice, stored once
   }
   return sum;

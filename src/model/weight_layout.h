@@ -60,6 +60,9 @@ WeightLayout uniform_layout(const Decoder& model, const WeightScheme& scheme);
 // From the tensors of a GGUF file, read or predicted. The token embedding is on the host, where llama.cpp keeps it.
 WeightLayout gguf_layout(const Decoder& model, std::span<const GgufTensor> tensors, std::string name);
 
+// The GGUF file type that `weights` means, or null: a name that is both ("bf16") means the scheme, which stores the
+// same types, whatever runs them.
+const GgufFileType* gguf_weights(std::string_view weights);
 // What `weights` names: a scheme (parse_weight_scheme, whose 16-bit parts take `wide`), or a GGUF file type ("q4_k_m")
 // by the rules of `era`. Throws Error(bad_input) with the nearest names of both.
 WeightLayout make_layout(const Decoder& model, std::string_view weights, Dtype wide, GgufEra era);
@@ -77,6 +80,8 @@ Bytes weight_bytes(const Decoder& model, const WeightScheme& scheme);
 // Weights that weight_bytes counts, one by one: what bits per weight are an average over.
 std::int64_t stored_weights(const Decoder& model, const WeightLayout& layout);
 
+// Whether a tied lm_head is held beside the embedding: stored a second time, or the two are needed in different places.
+bool holds_tied_head(const Decoder& model, const WeightLayout& layout);
 // The same bytes where they are held. A tied embedding that the host looks tokens up in and the device multiplies with
 // exists twice.
 PlacedBytes placed_weight_bytes(const Decoder& model, const WeightLayout& layout);
