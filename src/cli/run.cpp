@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cctype>
 #include <csignal>
+#include <cstdio>
 #include <exception>
 #include <set>
 #include <sstream>
@@ -93,12 +94,16 @@ void check_words(const CLI::App& root, int argc, const char* const* argv) {
   }
 }
 
+// Where a message cannot be written (the reader of a pipe is gone) there is no one to tell; the exit status still says
+// it.
+void write_stderr(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
 int report_error(const Error& error) {
   for (Diagnostic d : error.diagnostics()) {
     d.where.file = report::single_line(d.where.file);
     d.message = report::single_line(d.message);
     d.hint = report::single_line(d.hint);
-    fmt::print(stderr, "llmperf: error: {}\n", format_diagnostic(d));
+    write_stderr(fmt::format("llmperf: error: {}\n", format_diagnostic(d)));
   }
   switch (error.kind()) {
     case ErrorKind::failed: return kExitFailed;
@@ -143,14 +148,14 @@ int run(int argc, const char* const* argv) {
     add_list(root, action);
     add_show(root, action);
     if (argc <= 1) {
-      fmt::print(stderr, "{}", root.help());
+      write_stderr(root.help());
       return kExitUsage;
     }
     return parse_and_run(root, action, argc, argv);
   } catch (const Error& error) {
     return report_error(error);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "llmperf: error: {}\n", error.what());
+    write_stderr(fmt::format("llmperf: error: {}\n", error.what()));
     return kExitFailed;
   }
 }

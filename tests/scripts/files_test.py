@@ -5,7 +5,7 @@ import os
 import subprocess
 import unittest
 
-from program import FAILED, PROGRAM, ROOT, ProgramTest, USAGE
+from program import FAILED, INFEASIBLE, PROGRAM, ROOT, ProgramTest, USAGE
 
 ESTIMATE = ["estimate", "-m", "qwen-7b", "--hw", "rtx4090"]
 
@@ -69,6 +69,17 @@ class BrokenOutputs(ProgramTest):
             self.assert_error(self.run_program(*ESTIMATE, stdout=theirs), FAILED, "cannot write stdout: Broken pipe")
         finally:
             os.close(theirs)
+
+    def test_a_message_nobody_can_read_leaves_the_exit_status(self):
+        too_large = ["estimate", "-m", "llama-3-70b", "--hw", "rtx4090"]
+        for words, status in (([], USAGE), (["estimat"], USAGE), (too_large, INFEASIBLE)):
+            ours, theirs = os.pipe()
+            os.close(ours)
+            try:
+                done = subprocess.run([PROGRAM, *words], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=theirs, check=False)
+            finally:
+                os.close(theirs)
+            self.assertEqual(done.returncode, status, words)
 
     def test_a_closed_stdout_does_not_spoil_an_export(self):
         command = f'exec "{PROGRAM}" {" ".join(ESTIMATE)} --export a.json >&-'
