@@ -26,6 +26,9 @@ struct Gemm {
   bool bias = false;
   bool cached_operand = false;  // weights == null: the [k, n] operand is the KV cache, stored as `cached`
   model::ElementFormat cached = {};
+  // > 0: the result is added to elements of that width in memory (gradients). Of a grouped product without `weights`
+  // there are weight_matrices results, among which the k rows of both operands are dealt.
+  double accumulated_bits = 0;
 };
 
 // softmax(Q K^T) V over a cache in one kernel. Every sequence adds q_tokens to `context` cached ones; query i (from 1)
@@ -42,6 +45,11 @@ struct Attention {
   std::int64_t query_tile = 0;  // rows of Q per pass over K and V; 0: all
   bool softcap = false;
   bool shared_kv = false;  // values are the first v_dim elements of the keys (latent attention, absorbed form)
+  // Devices that share the sequence. Either each has 1 / query_ranks of the queries, dealt so that all have as many
+  // visible pairs, and sees every key; or each has all queries and 1 / key_ranks of the keys.
+  std::int64_t query_ranks = 1;
+  std::int64_t key_ranks = 1;
+  bool backward = false;  // gradients of Q, K and V, with the scores computed again
   Dtype activation = Dtype::bf16;
   model::CacheScheme cached = {};
 };
@@ -65,7 +73,11 @@ enum class VectorKind : unsigned char {
   combine,
   sigmoid_gate,
   sampling,
-  softcap
+  softcap,
+  dropout,
+  cross_entropy,
+  merge,  // partial results of attention over parts of the keys
+  adam
 };
 
 // Element-wise or row-wise work on [rows, width].
@@ -107,10 +119,36 @@ struct Transfer {
   double weight_matrices = 1;
 };
 
-using OpBody = std::variant<Gemm, Attention, Vector, Gather, Copy, Transfer>;
+enum class CollectiveKind : unsigned char { all_reduce, all_gather, reduce_scatter, all_to_all, send, ring_pass };
+std::string_view name(CollectiveKind kind);
 
-// What runs an op: the device, the CPU that holds the layers left on the host, or the link between the two.
-enum class Place : unsigned char { device, host, link };
+// Which devices of a plan talk to each other (plan.h).
+enum class Axis : unsigned char { tensor, tensor_rows, tensor_columns, ulysses, ring, expert, data, pipeline };
+std::string_view name(Axis axis);
+
+// An exchange between `ranks` devices whose numbers are `stride` apart. [rows, width] elements are
+//  * all-reduce: the tensor of which every rank holds a summand and gets the sum;
+//  * all-gather: the result, of which every rank contributes 1 / ranks;
+//  * reduce-scatter: the tensor of which every rank holds a summand and gets 1 / ranks of the sum;
+//  * all-to-all: what a rank holds; it keeps 1 / ranks and gives every other rank as much;
+//  * send: what goes to the next device;
+//  * ring pass: the block of one rank, which visits all others (ranks - 1 passes).
+struct Collective {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  Axis axis = Axis::tensor;
+  std::int64_t ranks = 1;
+  std::int64_t stride = 1;
+  double rows = 0;
+  double width = 0;
+  model::ElementFormat element = {};
+  Bytes bytes() const { return Bytes{rows * width * bytes_per_element(element)}; }
+};
+
+using OpBody = std::variant<Gemm, Attention, Vector, Gather, Copy, Transfer, Collective>;
+
+// What runs an op: the device, the CPU that holds the layers left on the host, the link between the two, or the links
+// between devices.
+enum class Place : unsigned char { device, host, link, network };
 std::string_view name(Place place);
 
 struct Op {
@@ -119,6 +157,8 @@ struct Op {
   int layer_kind = -1;     // index into Decoder::kinds; -1: outside the layers
   Place place = Place::device;
   bool grows_with_context = false;
+  bool overlaps = false;  // a collective that can run while the op before it does
+  Bytes saved{};          // training: kept by one execution for the backward pass, that no earlier op keeps
   OpBody body;
 };
 

@@ -48,7 +48,18 @@ struct Interconnect {
   std::optional<BytesPerSecond> per_direction;  // of one device, all its links together, one direction
   std::optional<BytesPerSecond> per_link;       // one link, one direction, where published
   std::optional<std::int64_t> links;
+  std::optional<Seconds> latency;  // of a small message to a neighbour
   Provenance provenance = Provenance::datasheet;
+  Provenance latency_provenance = Provenance::datasheet;  // given with the latency
+};
+
+// What joins nodes of devices_per_node devices: a switched network, where every device has a share of its own.
+struct Network {
+  std::string name;              // "InfiniBand NDR"
+  BytesPerSecond per_direction;  // of one device, one direction
+  std::optional<Seconds> latency;
+  Provenance provenance = Provenance::datasheet;
+  Provenance latency_provenance = Provenance::datasheet;
 };
 
 struct HostLink {
@@ -79,6 +90,7 @@ struct Device {
   std::vector<Peak> peaks;          // a vector fp32 peak at least; unique by engine, dtype and accumulate
   std::vector<MemoryLevel> memory;  // last: device memory with capacity and bandwidth
   std::optional<Interconnect> interconnect;
+  std::optional<Network> network;
   std::optional<HostLink> host_link;
   std::optional<TileArray> tile_array;
   std::int64_t devices_per_node = 1;  // a server (atlas-800i-a2) is described by one of its devices and their number

@@ -68,6 +68,19 @@ Enum read_enum(Reader& reader, std::string_view key, std::span<const std::string
 
 Provenance read_provenance(Reader& reader) { return read_enum<Provenance>(reader, "provenance", kProvenanceNames); }
 
+// `latency` with a provenance of its own: links are sold by their bandwidth, so the two rarely have one source.
+template <class Links>
+void read_link_latency(Reader& reader, Links& links) {
+  const bool given = reader.find("latency") != nullptr;
+  if (given) links.latency = read_latency(reader, "latency");
+  if (given || reader.find("latency_provenance") != nullptr) {
+    links.latency_provenance = read_enum<Provenance>(reader, "latency_provenance", kProvenanceNames);
+  }
+  if (!given && reader.has("latency_provenance")) {
+    reader.problem("latency_provenance", "'latency_provenance' without 'latency'");
+  }
+}
+
 struct Unit {
   std::string_view name;
   double factor;
@@ -212,6 +225,7 @@ std::optional<Interconnect> read_interconnect(Reader& device) {
   net.per_link = read_bandwidth(*reader, "per_link");
   net.links = reader->optional_int("links", IntRange{1, 1'000'000});
   net.provenance = read_provenance(*reader);
+  read_link_latency(*reader, net);
   if (net.topology != Topology::none) required(*reader, "per_direction", net.per_direction);
   if (net.per_direction && net.per_link && net.links && device.problems().empty()) {
     const BytesPerSecond together = *net.per_link * static_cast<double>(*net.links);
@@ -222,6 +236,18 @@ std::optional<Interconnect> read_interconnect(Reader& device) {
                                   format_bandwidth(together), format_bandwidth(*net.per_direction)));
     }
   }
+  reader->finish();
+  return net;
+}
+
+std::optional<Network> read_network(Reader& device) {
+  std::optional<Reader> reader = device.optional_mapping("network");
+  if (!reader) return std::nullopt;
+  Network net;
+  net.name = reader->require_string("name");
+  net.per_direction = required(*reader, "per_direction", read_bandwidth(*reader, "per_direction"));
+  net.provenance = read_provenance(*reader);
+  read_link_latency(*reader, net);
   reader->finish();
   return net;
 }
@@ -293,6 +319,7 @@ Device parse_device(const descriptor::Document& document) {
   device.peaks = read_peaks(reader);
   device.memory = read_memory(reader, kind);
   device.interconnect = read_interconnect(reader);
+  device.network = read_network(reader);
   device.host_link = read_host_link(reader);
   device.tile_array = read_tile_array(reader, kind);
   device.devices_per_node = reader.int_or("devices_per_node", 1, IntRange{1, 1024});

@@ -46,6 +46,17 @@ std::vector<Row> rows(const Device& d) {
           {label + " per direction", format_bandwidth(*i.per_direction), i.per_direction->value, "B/s", i.provenance});
     if (i.per_link)
       out.push_back({label + " per link", format_bandwidth(*i.per_link), i.per_link->value, "B/s", i.provenance});
+    if (i.latency) {
+      out.push_back({label + " latency", format_seconds(*i.latency), i.latency->value, "s", i.latency_provenance});
+    }
+  }
+  if (d.network) {
+    const hardware::Network& n = *d.network;
+    out.push_back({n.name + " between nodes, per direction", format_bandwidth(n.per_direction), n.per_direction.value,
+                   "B/s", n.provenance});
+    if (n.latency) {
+      out.push_back({n.name + " latency", format_seconds(*n.latency), n.latency->value, "s", n.latency_provenance});
+    }
   }
   if (d.host_link) {
     out.push_back({d.host_link->name + " to host, per direction", format_bandwidth(d.host_link->per_direction),
@@ -73,6 +84,14 @@ Fields general(const Device& d) {
   f.rows.emplace_back("source", d.source);
   if (!d.notes.empty()) f.rows.emplace_back("notes", d.notes);
   return f;
+}
+
+// Latency and its provenance at the end of `json`; null where the file gives none.
+template <class Links>
+void add_latency(Json& json, const Links& links) {
+  json["latency_s"] = number(links.latency);
+  json["latency_provenance"] =
+      links.latency ? Json(std::string(hardware::name(links.latency_provenance))) : Json(nullptr);
 }
 
 Json optional_number(const std::optional<double>& v) { return v ? number(*v) : Json(nullptr); }
@@ -117,6 +136,13 @@ std::string json_text(const Device& d) {
                             {"per_link_bytes_per_s", number(i.per_link)},
                             {"links", i.links ? Json(*i.links) : Json(nullptr)},
                             {"provenance", std::string(hardware::name(i.provenance))}};
+    add_latency(json["interconnect"], i);
+  }
+  if (d.network) {
+    json["network"] = {{"name", d.network->name},
+                       {"per_direction_bytes_per_s", number(d.network->per_direction)},
+                       {"provenance", std::string(hardware::name(d.network->provenance))}};
+    add_latency(json["network"], *d.network);
   }
   if (d.tile_array) {
     const hardware::TileArray& t = *d.tile_array;

@@ -30,7 +30,8 @@ const std::string kGood =
     "provenance: assumed}\n"                                                                            //
     "clock: 1.5 GHz\n"                                                                                  // 14
     "power: 30 W\n"                                                                                     // 15
-    "price: 99.5 USD\n";                                                                                // 16
+    "price: 99.5 USD\n"                                                                                 // 16
+    "network: {name: Wire, per_direction: 9 GB/s, provenance: datasheet}\n";                            // 17
 
 Device parse(const std::string& text) { return parse_device(descriptor::parse_yaml(text, "toy.yaml")); }
 
@@ -80,6 +81,10 @@ TEST_CASE("a device file gives every figure with its provenance") {
   CHECK(device.memory[0].bandwidth_provenance == Provenance::datasheet);  // that of the capacity
   CHECK(device.interconnect->provenance == Provenance::derived);
   CHECK(device.interconnect->links == 2);
+  CHECK_FALSE(device.interconnect->latency.has_value());
+  CHECK(device.network->name == "Wire");
+  CHECK(device.network->per_direction.value == 9e9);
+  CHECK_FALSE(device.network->latency.has_value());
   CHECK(device.tile_array->mesh_x == 3);
   CHECK(device.tile_array->mesh_y == 2);
   CHECK(*device.clock_hz == Approx(1.5e9));
@@ -178,6 +183,31 @@ TEST_CASE("a mesh has as many tiles as the array") {
 
 TEST_CASE("links add up to the interconnect's bandwidth") {
   check_problem("links: 2", "links: 4", 11, "4 links of 25 GB/s are 100 GB/s, not 50 GB/s");
+}
+
+TEST_CASE("the latency of links comes with a provenance of its own, or not at all") {
+  const Device device = parse(edit(edit(kGood, "links: 2,", "links: 2, latency: 1.5 us, latency_provenance: measured,"),
+                                   "9 GB/s,", "9 GB/s, latency: 5 us, latency_provenance: assumed,"));
+  CHECK(device.interconnect->latency->value == Approx(1.5e-6));
+  CHECK(device.interconnect->latency_provenance == Provenance::measured);
+  CHECK(device.interconnect->provenance == Provenance::derived);
+  CHECK(device.network->latency->value == Approx(5e-6));
+  CHECK(device.network->latency_provenance == Provenance::assumed);
+  check_problem("links: 2,", "links: 2, latency: 1 us,", 11, "missing key 'latency_provenance'");
+  check_problem("links: 2,", "links: 2, latency_provenance: measured,", 11, "'latency_provenance' without 'latency'");
+  check_problem("links: 2,", "links: 2, latency: 2 s, latency_provenance: measured,", 11, "more than 1 s");
+  check_problem("links: 2,", "links: 2, latency: 2, latency_provenance: measured,", 11, "'latency' must be");
+  check_problem("9 GB/s,", "9 GB/s, latency: 1 us, latency_provenance: guess,", 17, "'latency_provenance' must be");
+}
+
+TEST_CASE("a network is a name, a rate and where that is from") {
+  check_problem("name: Wire, ", "", 17, "missing key 'name' in 'network'");
+  check_problem("per_direction: 9 GB/s, ", "", 17, "missing key 'per_direction' in 'network'");
+  check_problem("9 GB/s, provenance: datasheet}", "9 GB/s}", 17, "missing key 'provenance'");
+  check_problem("9 GB/s,", "9 Gbit/s,", 17, "'per_direction' must be");
+  check_problem("9 GB/s,", "9000 TB/s,", 17, "'per_direction' is more than 1e15 B/s");
+  check_problem("9 GB/s,", "9 GB/s, topology: ring,", 17, "unknown key 'topology'");
+  check_problem("9 GB/s,", "9 GB/s, links: 2,", 17, "unknown key 'links'");
 }
 
 TEST_CASE("all problems of a file are reported at once, in file order") {

@@ -171,6 +171,32 @@ TEST_CASE("hardware before bf16 has no bf16 matrix rate and says so instead of s
   }
 }
 
+TEST_CASE("parts of servers say how many are in one and what joins the servers") {
+  const std::pair<const char*, double> eight[] = {
+      {"a100-sxm-80gb", 25e9}, {"h100-sxm", 50e9}, {"h200-sxm", 50e9},      {"b200-sxm", 50e9},     {"mi300x", 50e9},
+      {"gaudi2", 37.5e9},      {"gaudi3", 75e9},   {"atlas-800i-a2", 25e9}, {"ascend-910b2", 25e9}, {"h20", 50e9}};
+  for (const auto& [name, rate] : eight) {
+    CAPTURE(name);
+    const Device device = load_device(name);
+    CHECK(device.devices_per_node == 8);
+    REQUIRE(device.network.has_value());
+    CHECK(device.network->per_direction.value == rate);
+  }
+  CHECK(load_device("gb200").devices_per_node == 72);  // a rack
+  CHECK(load_device("mi250x").devices_per_node == 4);  // cards of two dies
+  CHECK(load_device("tpu-v4").devices_per_node == 1);  // a torus has no nodes
+  CHECK_FALSE(load_device("rtx4090").network.has_value());
+}
+
+TEST_CASE("in a full mesh every device has a link for each of the others") {
+  for (const Device& device : all_devices()) {
+    if (!device.interconnect || device.interconnect->topology != Topology::full_mesh) continue;
+    if (!device.interconnect->links || device.devices_per_node == 1) continue;
+    CAPTURE(device.name);
+    CHECK(*device.interconnect->links >= device.devices_per_node - 1);
+  }
+}
+
 TEST_CASE("a CPU has vector rates only") {
   const Device device = load_device("epyc-9654");
   CHECK(device.find_peak(Engine::matrix, Dtype::fp32) == nullptr);

@@ -1,0 +1,100 @@
+// Time of a collective on a set of links: alpha-beta, steps * latency + bytes / bandwidth, for every algorithm that the
+// topology allows; the fastest is taken. The derivations are in collective_algorithms.cpp (one level) and
+// collective.cpp (nodes).
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+#include "graph/op.h"
+#include "hardware/device.h"
+
+namespace llmperf::cost {
+
+// The links between equal neighbours: the devices of a node, or the nodes.
+struct Links {
+  std::string_view name;  // "HCCS", "PCIe4 x16"; of the device's storage
+  hardware::Topology topology = hardware::Topology::fully_switched;
+  BytesPerSecond per_device;  // all links of one device together, one direction
+  BytesPerSecond per_link;    // to one neighbour, one direction; a switch: per_device
+  Seconds latency;            // of one step: a message to a neighbour
+  // Messages of one device to different others leave one after the other, each with its latency, as from a network
+  // card; inside a node they are under way together.
+  bool serial = false;
+  hardware::Provenance provenance = hardware::Provenance::datasheet;        // of the rates
+  hardware::Provenance latency_provenance = hardware::Provenance::assumed;  // of the latency
+};
+
+// Links without nodes: those of a torus, a ring or a mesh join as many devices as there are.
+inline constexpr std::int64_t kAnyDevices = std::numeric_limits<std::int64_t>::max();
+
+// Devices in nodes. The device must outlive it.
+struct Cluster {
+  Links inside;
+  Links between;
+  std::int64_t devices_per_node = 1;                                     // kAnyDevices: one node
+  hardware::Provenance node_provenance = hardware::Provenance::assumed;  // of the file's devices_per_node
+};
+
+// From the device's file. Where it names no interconnect the devices of a node talk over their host links (a PCIe
+// tree, assumed); where it names no network a node has what class defaults say (assumed); where it says nothing of
+// nodes, links between neighbours join all devices, a full mesh as many as it has links for, and anything else eight
+// (assumed). `devices_per_node` overrides the file. Throws Error(bad_input) when a full mesh has too few links for it.
+Cluster make_cluster(const hardware::Device& device, std::optional<std::int64_t> devices_per_node = std::nullopt);
+
+// How a collective lies in a cluster: `inside` ranks in each of `nodes` nodes.
+struct Placement {
+  std::int64_t inside = 1;
+  std::int64_t nodes = 1;
+};
+Placement place(const Cluster& cluster, const graph::Collective& collective);
+
+enum class Algorithm : unsigned char {
+  none,              // a single device
+  ring,              // neighbours only
+  one_shot,          // everyone to everyone, once
+  two_shot,          // reduce-scatter and all-gather, each everyone to everyone
+  halving_doubling,  // reduce-scatter and all-gather in log2(ranks) rounds each
+  tree,              // double binary tree
+  bruck,             // all-to-all in log2(ranks) rounds
+  dimensions,        // tori and meshes: one dimension after the other
+  hierarchical,      // inside nodes, between them, inside again
+  direct             // one message
+};
+std::string_view name(Algorithm algorithm);
+
+struct CollectiveCost {
+  Algorithm algorithm = Algorithm::none;
+  double steps = 0;      // messages that follow one another
+  Bytes sent;            // by one device, all its links together
+  Bytes busiest_link;    // over the link that limits the exchange, one direction
+  bool between = false;  // that link joins nodes
+  Seconds latency;       // of the steps
+  Seconds transfer;      // busiest_link at that link's rate; hierarchical: of all stages
+  Seconds time() const { return latency + transfer; }
+};
+
+// The fastest algorithm, or the one asked for. Allocates nothing. Throws Error(bad_input) when `algorithm` does not
+// exist for this collective on these links (names those that do).
+CollectiveCost collective_cost(const Cluster& cluster, const graph::Collective& collective,
+                               std::optional<Algorithm> algorithm = std::nullopt);
+// Every algorithm that exists for it, fastest first.
+std::vector<CollectiveCost> collective_costs(const Cluster& cluster, const graph::Collective& collective);
+
+// Sizes from `from` on, up to the next range, for which `algorithm` is the fastest.
+struct SizeRange {
+  Bytes from;
+  Algorithm algorithm = Algorithm::none;
+};
+// Of this collective at any size between 1 B and 1 TiB.
+std::vector<SizeRange> fastest_by_size(const Cluster& cluster, const graph::Collective& collective);
+
+// The bytes that one device cannot avoid sending (docs/formulas.md, Collectives), as every bandwidth-optimal algorithm:
+// all-reduce 2 (n-1)/n S, all-gather and reduce-scatter (n-1)/n S, all-to-all (n-1)/n S, send S, ring pass (n-1) S.
+Bytes sent_bytes(const graph::Collective& collective);
+
+}  // namespace llmperf::cost

@@ -1,0 +1,42 @@
+// Collectives between devices that one kind of link joins. Used by collective.cpp.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "cost/collective.h"
+
+namespace llmperf::cost {
+
+// `ranks` devices, `stride` apart, and the bytes of graph::Collective.
+struct Exchange {
+  graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
+  std::int64_t ranks = 1;
+  std::int64_t stride = 1;
+  double bytes = 0;
+
+  double block() const { return bytes / static_cast<double>(ranks); }  // M of docs/formulas.md
+  // All-reduce is a reduce-scatter and an all-gather, which are each other's mirror image.
+  double phases() const { return kind == graph::CollectiveKind::all_reduce ? 2 : 1; }
+  double others() const { return static_cast<double>(ranks - 1); }
+};
+
+// The algorithms of one collective; no more than this exist for any.
+class Candidates {
+ public:
+  void add(const CollectiveCost& cost) { list_[count_++] = cost; }
+  const CollectiveCost* begin() const { return list_.data(); }
+  const CollectiveCost* end() const { return list_.data() + count_; }
+  // The first of the fastest; `none` where there are none.
+  CollectiveCost fastest() const;
+
+ private:
+  std::array<CollectiveCost, 5> list_;
+  std::size_t count_ = 0;
+};
+
+// At least one algorithm for more than one rank; none for one.
+Candidates one_level(const Links& links, const Exchange& exchange);
+
+}  // namespace llmperf::cost
