@@ -8,8 +8,8 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/request.h"
+#include "cli/training.h"
 #include "estimate/gguf_study.h"
-#include "model/parameters.h"
 #include "report/estimate_report.h"
 
 namespace llmperf::cli {
@@ -17,6 +17,7 @@ namespace {
 
 struct Flags {
   RequestFlags request;
+  TrainingFlags training;
   std::string detail = "summary";
   OutputFlags output;
 };
@@ -26,6 +27,20 @@ report::Detail detail_value(const std::string& text) {
   if (text == "ops") return report::Detail::ops;
   const std::vector<std::string> names = {"summary", "ops"};
   throw Error::bad_input(fmt::format("--detail: unknown level {}", quote(text)), name_hint(text, names));
+}
+
+// The smallest tensor axis over which the same request fits; empty when none does.
+std::string tensor_hint(const Request& request, const RequestFlags& flags) {
+  for (const std::int64_t factor : {2, 4, 8}) {
+    estimate::Choices choices = choices_of(flags, request);
+    choices.plan.tensor *= factor;
+    if (!graph::legal(request.model(), choices.plan)) continue;
+    const estimate::Estimator other(estimate::make_setup(request.model(), request.device, choices));
+    if (!other.fits(request.scenario)) continue;
+    return fmt::format("; on {} devices with --tp {} (needs {} on each)", choices.plan.devices(), choices.plan.tensor,
+                       format_bytes_binary(other.memory(request.scenario).total()));
+  }
+  return {};
 }
 
 // What would make the same request fit on the same device: the built-in schemes that do, else the bits per weight that
@@ -49,7 +64,10 @@ std::string fitting_hint(const Request& request, const RequestFlags& flags, cons
   }
   if (!fitting.empty()) return "it fits with " + join(fitting, " or ");
   const Bytes room = e.capacity - (e.memory.total() - e.memory.weights);
-  const double parameters = static_cast<double>(model::count_parameters(request.model()).total);
+  estimate::Choices plain = choices_of(flags, request);
+  plain.weights = "bf16";
+  const estimate::Estimator unquantised(estimate::make_setup(request.model(), request.device, plain));
+  const double parameters = unquantised.memory(request.scenario).weights.value / 2;  // of the fullest device
   const double bits = std::floor(room.value * 8 / parameters * 10) / 10;
   if (bits < 1) return "no weight scheme fits: use a larger device, a smaller batch or a shorter context";
   return fmt::format("fp8, int8 and w4a16 do not fit either; it fits with --weights {:.1f} (bits per weight)", bits);
@@ -66,11 +84,19 @@ std::string fitting_hint(const Request& request, const RequestFlags& flags, cons
   d.message = e.memory.total() > e.capacity ? message(request.device.name, e.memory, e.capacity)
                                             : message("the host, " + request.host.name, e.host_memory, e.host_capacity);
   d.hint = fitting_hint(request, flags, e);
+  if (!request.estimator->setup().execution.weights.gguf) d.hint += tensor_hint(request, flags);
+  if (e.largest_batch > e.scenario.batch) {  // of a batch that fills the pipeline
+    const graph::Plan& plan = request.estimator->setup().execution.plan;
+    d.hint =
+        fmt::format("this batch goes through {} stages in {} parts; multiples of {} in smaller ones; {}", plan.pipeline,
+                    request.estimator->micro_batches(e.scenario), plan.pipeline * plan.data, d.hint);
+  }
   throw Error(ErrorKind::infeasible, {d});
 }
 
 int estimate_action(const Flags& flags) {
   const report::Detail detail = detail_value(flags.detail);
+  if (flags.training.training) return training_action(flags.request, flags.training, detail, flags.output);
   const auto request = load_request(flags.request);
   Output output(flags.output);
   const estimate::Estimate e = request->estimator->run(request->scenario);
@@ -82,9 +108,11 @@ int estimate_action(const Flags& flags) {
 }  // namespace
 
 void add_estimate(CLI::App& root, Action& action) {
-  CLI::App* command = root.add_subcommand("estimate", "latency, throughput and memory of one model on one device");
+  CLI::App* command =
+      root.add_subcommand("estimate", "latency, throughput and memory of a model; with --training, of a training step");
   auto flags = std::make_shared<Flags>();
   add_request_flags(*command, flags->request);
+  add_training_flags(*command, flags->training);
   command->add_option("--detail", flags->detail, "summary or ops (every op of each phase)")
       ->type_name("LEVEL")
       ->capture_default_str();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -22,12 +23,7 @@ void add_hardware_flag(CLI::App& command, std::string& hardware) {
   command.add_option("--hw", hardware, "built-in name or YAML file")->type_name("DEVICE")->required();
 }
 
-void add_request_flags(CLI::App& command, RequestFlags& f) {
-  add_model_flag(command, f.model);
-  add_hardware_flag(command, f.hardware);
-  command.add_option("--batch", f.batch, "requests processed together")->type_name("N")->capture_default_str();
-  command.add_option("--prompt", f.prompt, "prompt tokens of a request")->type_name("N")->capture_default_str();
-  command.add_option("--gen", f.generate, "tokens to generate for a request")->type_name("N")->capture_default_str();
+void add_scheme_flags(CLI::App& command, RequestFlags& f) {
   command
       .add_option(
           "--weights", f.weights,
@@ -44,6 +40,15 @@ void add_request_flags(CLI::App& command, RequestFlags& f) {
       ->type_name("LIST")
       ->capture_default_str();
   command.add_option("--reserve", f.reserve, "memory the runtime keeps for itself [512MiB]")->type_name("BYTES");
+}
+
+void add_request_flags(CLI::App& command, RequestFlags& f) {
+  add_model_flag(command, f.model);
+  add_hardware_flag(command, f.hardware);
+  command.add_option("--batch", f.batch, "requests processed together")->type_name("N")->capture_default_str();
+  command.add_option("--prompt", f.prompt, "prompt tokens of a request")->type_name("N")->capture_default_str();
+  command.add_option("--gen", f.generate, "tokens to generate for a request")->type_name("N")->capture_default_str();
+  add_scheme_flags(command, f);
   add_gguf_flags(command, f.gguf);
   command
       .add_option("--gpu-layers", f.gpu_layers,
@@ -51,11 +56,16 @@ void add_request_flags(CLI::App& command, RequestFlags& f) {
       ->type_name("N");
   command.add_option("--host", f.host, std::string("GGUF: the CPU beside the device [") + kDefaultHost + "]")
       ->type_name("DEVICE");
+  add_plan_flags(command, f.plan);
+  command
+      .add_option("--pipeline-batches", f.pipeline_batches,
+                  "micro-batches that a batch goes through the pipeline in [as many as divide it, up to --pp]")
+      ->type_name("N");
   command.add_option("--ubatch", f.micro_batch, "GGUF: tokens computed at once at most: longer prompts are cut [512]")
       ->type_name("N");
 }
 
-estimate::Choices choices_of(const RequestFlags& f, const Request& request) {
+estimate::Choices scheme_choices(const RequestFlags& f) {
   const auto given = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
   estimate::Choices choices;
   choices.weights = given(f.weights);
@@ -63,6 +73,13 @@ estimate::Choices choices_of(const RequestFlags& f, const Request& request) {
   choices.activations = given(f.activations);
   choices.runtime = hardware::parse_runtime_options(f.options);
   if (!f.reserve.empty()) choices.reserve = bytes_value("--reserve", f.reserve);
+  choices.devices_per_node = devices_per_node_of(f.plan);
+  return choices;
+}
+
+estimate::Choices choices_of(const RequestFlags& f, const Request& request) {
+  const auto given = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
+  estimate::Choices choices = scheme_choices(f);
   choices.cache_k = given(f.gguf.cache_k);
   choices.cache_v = given(f.gguf.cache_v);
   choices.gguf_era = era_value(f.gguf);
@@ -72,6 +89,10 @@ estimate::Choices choices_of(const RequestFlags& f, const Request& request) {
   if (!f.micro_batch.empty()) choices.micro_batch = int_value("--ubatch", f.micro_batch, 1, estimate::kMaxTokens);
   if (request.file.stored) choices.stored = &request.file.stored->layout;
   choices.host = &request.host;
+  choices.plan = plan_of(f.plan, request.model());
+  if (!f.pipeline_batches.empty()) {
+    choices.pipeline_batches = int_value("--pipeline-batches", f.pipeline_batches, 1, estimate::kMaxBatch);
+  }
   return choices;
 }
 
@@ -110,6 +131,29 @@ void check_gguf_flags(const RequestFlags& f, const Request& request) {
   }
 }
 
+// What the plan divides of a request: the batch over replicas and micro-batches, the prompt over the sequence axes.
+void check_scenario(const estimate::Scenario& s, const estimate::Choices& choices) {
+  std::vector<Diagnostic> broken;
+  const auto divide = [&](const char* flag, std::int64_t total, std::int64_t parts, const char* what) {
+    if (total % parts == 0) return;
+    broken.push_back(
+        {.where = {},
+         .message = fmt::format("{}: {} do not divide into {} {}", flag, total, parts, what),
+         .hint = total < parts ? fmt::format("{} {}", flag, parts)
+                               : fmt::format("{} {} or {}", flag, total / parts * parts, (total / parts + 1) * parts)});
+  };
+  const graph::Plan& plan = choices.plan;
+  divide("--batch", s.batch, plan.data, "replicas (--dp)");
+  if (choices.pipeline_batches > 0) {
+    divide("--batch", s.batch, plan.data * choices.pipeline_batches, "micro-batches of all replicas");
+  }
+  divide("--prompt", s.prompt, graph::sequence_pieces(plan), "pieces of equal work (--sp)");
+  if (plan.sequence_parallel && plan.data > 0) {
+    divide("--prompt", s.prompt, plan.sequence() * plan.tensor, "shares of a prompt (--megatron-sp)");
+  }
+  if (!broken.empty()) throw Error(ErrorKind::bad_input, std::move(broken));
+}
+
 }  // namespace
 
 std::unique_ptr<Request> load_request(const RequestFlags& f) {
@@ -121,6 +165,7 @@ std::unique_ptr<Request> load_request(const RequestFlags& f) {
   request->device = hardware::load_device(f.hardware);
   request->host = load_host(f.host);
   const estimate::Choices choices = choices_of(f, *request);
+  check_scenario(request->scenario, choices);
   request->estimator =
       std::make_unique<estimate::Estimator>(estimate::make_setup(request->model(), request->device, choices));
   check_gguf_flags(f, *request);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/gguf_flags.h"
+#include "cli/plan_flags.h"
 #include "estimate/estimate.h"
 #include "hardware/device.h"
 #include "model/model_file.h"
@@ -30,6 +31,8 @@ struct RequestFlags {
   std::string gpu_layers;
   std::string host;
   std::string micro_batch;
+  PlanFlags plan;
+  std::string pipeline_batches;
 };
 
 // The CPU beside a device for GGUF formats when --host names none: a desktop's.
@@ -37,6 +40,9 @@ inline constexpr const char* kDefaultHost = "ryzen-7950x";
 
 void add_model_flag(CLI::App& command, std::string& model, const char* description = nullptr);
 void add_hardware_flag(CLI::App& command, std::string& hardware);
+// --weights, --kv, --activations, --options and --reserve, and what they choose.
+void add_scheme_flags(CLI::App& command, RequestFlags& flags);
+estimate::Choices scheme_choices(const RequestFlags& flags);
 void add_request_flags(CLI::App& command, RequestFlags& flags);
 
 // The CPU of that name or file, kDefaultHost when `name` is empty. Throws Error(bad_input) for what is no CPU.

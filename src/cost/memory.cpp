@@ -9,27 +9,36 @@ namespace {
 
 double d(std::int64_t x) { return static_cast<double>(x); }
 
-double attention_elements(const graph::Execution& e, const model::Attention& a, const graph::SequenceGroup& g) {
-  const double tokens = d(g.count) * d(g.new_tokens);
+// A device's share of a layer: the layer itself where a plan divides none of it, which spares the copy in the search
+// for the largest batch.
+const model::Layer& local(const model::Layer& layer, const graph::Plan& plan, model::Layer& share) {
+  if (plan.tensor == 1 && plan.expert == 1) return layer;
+  share = graph::shard(layer, plan);
+  return share;
+}
+
+double attention_elements(const graph::Execution& e, const model::Attention& a, const graph::SequenceGroup& g,
+                          const StepShare& share) {
   const double keys = d(g.count) * d(g.context + g.new_tokens);
   double elements =
-      tokens * d(a.heads * a.head_dim + a.kv_heads * (a.head_dim + a.v_head_dim) + a.heads * a.v_head_dim);
+      share.tokens * d(a.heads * a.head_dim + a.kv_heads * (a.head_dim + a.v_head_dim) + a.heads * a.v_head_dim);
   if (a.latent && !graph::latent_absorbed(a, g)) {
     elements += keys * d(a.heads * (a.latent->nope_dim + a.v_head_dim));
   }
   if (!e.runtime.flash_attention) {
-    elements += 2 * tokens * d(a.heads) * d(g.context + g.new_tokens);
-    if (a.heads != a.kv_heads) elements += keys * d(a.heads * (a.head_dim + a.v_head_dim));
+    elements += 2 * share.tokens * d(a.heads) * d(g.context + g.new_tokens) / share.score_ranks;
+    if (a.heads != a.kv_heads) elements += keys * d(a.heads * (a.head_dim + a.v_head_dim)) / share.repeat_ranks;
   }
   return elements;
 }
 
-double feed_forward_elements(const model::Decoder& m, const model::FeedForward& f, double tokens) {
+double feed_forward_elements(const model::Decoder& m, const model::FeedForward& f, const StepShare& share) {
   const double matrices = f.gated ? 3 : 2;  // gate, up and their product; or up and its activation
-  if (!f.experts) return tokens * (d(m.hidden) + matrices * d(f.intermediate));
+  if (!f.experts) return share.tokens * (d(m.hidden) + matrices * d(f.intermediate));
   const model::Experts& x = *f.experts;
-  return tokens * (d(m.hidden) + d(x.per_token) * (d(m.hidden) + matrices * d(x.intermediate)) +
-                   (x.shared_intermediate > 0 ? d(m.hidden) : 0));
+  return share.tokens * d(m.hidden) +
+         share.expert_copies * d(x.per_token) * (d(m.hidden) + matrices * d(x.intermediate)) +
+         (x.shared_intermediate > 0 ? share.tokens * d(m.hidden) : 0);
 }
 
 }  // namespace
@@ -48,18 +57,81 @@ model::PlacedBytes kv_cache_bytes(const graph::Execution& e, std::int64_t tokens
   return bytes;
 }
 
+std::vector<model::Tensor> stage_outer_tensors(const graph::Execution& e, std::int64_t stage) {
+  const bool first = stage == 0;
+  const bool last = stage == e.plan.pipeline - 1;
+  std::vector<model::Tensor> held;
+  const auto add = [&](model::Tensor tensor) {
+    // Two-dimensional plans divide the tables by columns as well: the same number of elements.
+    if (tensor.role == model::Role::token_embedding || tensor.role == model::Role::lm_head) {
+      tensor.n = graph::shard_vocab(*e.model, e.plan);
+    }
+    held.push_back(tensor);
+  };
+  for (const model::Tensor& tensor : model::outer_tensors(*e.model)) {
+    if (tensor.part == model::Part::embedding ? first : last) add(tensor);
+  }
+  if (e.model->tied_embeddings && last && !first) {
+    add({.name = "lm_head.weight",
+         .n = e.model->vocab,
+         .k = e.model->hidden,
+         .role = model::Role::lm_head,
+         .part = model::Part::lm_head});
+  }
+  return held;
+}
+
+Bytes stage_weight_bytes(const graph::Execution& e, std::int64_t stage) {
+  if (e.plan.devices() == 1) return model::placed_weight_bytes(*e.model, e.weights).device;
+  Bytes sum;
+  for (const model::Tensor& tensor : stage_outer_tensors(e, stage)) {
+    sum += model::tensor_bytes(e.weights, e.weights.outer(tensor.role), tensor);
+  }
+  const std::vector<std::int64_t> layers = graph::stage_layers(*e.model, e.plan, stage);
+  for (const model::LayerGroup& group : e.weights.groups) {
+    const model::Layer local = graph::shard(e.model->kinds[group.kind], e.plan);
+    sum += model::layer_bytes(*e.model, e.weights, group, local) * d(layers[group.kind]);
+  }
+  return sum;
+}
+
+Bytes stage_kv_bytes(const graph::Execution& e, std::span<const std::int64_t> layers, std::int64_t tokens) {
+  Bytes bytes;
+  model::Layer share;
+  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
+    const model::Attention& a = local(e.model->kinds[kind], e.plan, share).attention;
+    bytes += layer_kv_bytes(e.kv, a, e.cached_tokens(a, tokens)) * (d(layers[kind]) / d(e.plan.sequence()));
+  }
+  return bytes;
+}
+
+StepShare step_share(const graph::Execution& e, const graph::SequenceGroup& g) {
+  const graph::Plan& plan = e.plan;
+  const bool split = graph::splits_sequence(plan, {&g, 1});
+  StepShare share;
+  share.tokens = d(g.count) * d(g.new_tokens) / (split ? d(plan.sequence()) : 1);
+  const bool divided = plan.tensor_rows > 0 || graph::splits_residual(plan, {&g, 1});
+  share.residual_elements = share.tokens * d(e.model->hidden) / (divided ? d(plan.tensor) : 1);
+  share.score_ranks = split ? 1 : d(plan.sequence());
+  share.repeat_ranks = d(split ? plan.ulysses : plan.sequence());  // part of the queries sees every key
+  share.expert_copies = share.tokens / d(std::min(plan.expert, plan.tensor));
+  return share;
+}
+
 Bytes activation_peak(const graph::Execution& e, const graph::SequenceGroup& g) {
   const model::Decoder& m = *e.model;
-  const double tokens = d(g.count) * d(g.new_tokens);
+  const StepShare share = step_share(e, g);
   const double element = bytes_per_element(e.activations);
   double largest = 0;
-  for (const model::Layer& layer : m.kinds) {
-    largest = std::max(
-        {largest, attention_elements(e, layer.attention, g), feed_forward_elements(m, layer.feed_forward, tokens)});
+  model::Layer scratch;
+  for (const model::Layer& kind : m.kinds) {
+    const model::Layer& layer = local(kind, e.plan, scratch);
+    largest = std::max({largest, attention_elements(e, layer.attention, g, share),
+                        feed_forward_elements(m, layer.feed_forward, share)});
   }
-  const double rows = e.runtime.last_token_logits ? d(g.count) : tokens;
+  const double rows = e.runtime.last_token_logits ? d(g.count) : share.tokens;
   const double logits = rows * d(m.vocab) * (element + bytes_per_element(Dtype::fp32));
-  return Bytes{tokens * d(m.hidden) * element + std::max(largest * element, logits)};
+  return Bytes{share.residual_elements * element + std::max(largest * element, logits)};
 }
 
 namespace {

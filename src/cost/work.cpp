@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cost/collective.h"
+
 namespace llmperf::cost {
 namespace {
 
@@ -25,6 +27,10 @@ Work work(const graph::Gemm& g, const Cache& cache) {
   const OperandReads reads = gemm_reads(rows, d(g.n), first, second, element, cache);
   w.activations_read = Bytes{reads.first * d(g.m) * d(g.k) * d(g.batch) * element};
   w.activations_written = Bytes{outputs * element};
+  if (g.accumulated_bits > 0) {
+    w.activations_written = Bytes{outputs * (g.weights ? 1 : g.weight_matrices) * g.accumulated_bits / 8};
+    w.activations_read += w.activations_written;
+  }
   const Bytes operand{reads.second * second * matrices};
   if (g.weights) {
     w.weights = operand;
@@ -44,20 +50,25 @@ Work work(const graph::Gemm& g, const Cache& cache) {
 
 Work work(const graph::Attention& a, const Cache&) {
   Work w;
-  const double pairs = visible_pairs(a) * d(a.heads) * d(a.sequences);
+  const double query_share = 1 / d(a.query_ranks);
+  const double key_share = 1 / d(a.key_ranks);
+  const double pairs = visible_pairs(a) * d(a.heads) * d(a.sequences) * query_share * key_share;
   const double element = bytes_per_element(a.activation);
-  w.matrix = Flops{2 * pairs * d(a.qk_dim + a.v_dim)};
+  // Forward: scores and weighted sum. Backward: the scores again, and the gradients of scores, Q, K and V.
+  w.matrix = Flops{(a.backward ? 2 * pairs * d(3 * a.qk_dim + 2 * a.v_dim) : 2 * pairs * d(a.qk_dim + a.v_dim))};
   w.matrix_dtype = a.activation;
-  w.vector = Flops{pairs * (kSoftmaxFlops + (a.softcap ? 1 : 0))};
-  const double rows = d(a.sequences) * d(a.q_tokens) * d(a.heads);
-  w.activations_read = Bytes{rows * d(a.qk_dim) * element};
-  w.activations_written = Bytes{rows * d(a.v_dim) * element};
-  const double reads = d(a.sequences) * graph::keys_read(a) * d(a.kv_heads);
+  w.vector = Flops{pairs * (kSoftmaxFlops + (a.softcap ? 1 : 0)) * (a.backward ? 2 : 1)};
+  const double rows = d(a.sequences) * d(a.q_tokens) * d(a.heads) * query_share;
+  const double reads = d(a.sequences) * graph::keys_read(a) * d(a.kv_heads) * key_share;
   const double keys = reads * d(a.qk_dim);
   const double values = a.shared_kv ? 0 : reads * d(a.v_dim);
   w.kv_read = Bytes{keys * bytes_per_element(a.cached.keys) + values * bytes_per_element(a.cached.values)};
   w.vector += Flops{keys * cache_dequant_flops(a.cached.keys, a.activation) +
                     values * cache_dequant_flops(a.cached.values, a.activation)};
+  const double queries = rows * d(a.qk_dim) * element;
+  const double results = rows * d(a.v_dim) * element;
+  w.activations_read = Bytes{a.backward ? queries + 2 * results : queries};  // backward: the result and its gradient
+  w.activations_written = Bytes{a.backward ? queries + (keys + values) * element : results};
   return w;
 }
 
@@ -95,6 +106,12 @@ Work work(const graph::Transfer& t, const Cache&) {
   Work w;
   w.network = t.weights ? t.weight_matrices * t.weights->bytes(t.rows, t.width)
                         : Bytes{d(t.rows) * d(t.width) * bytes_per_element(t.element)};
+  return w;
+}
+
+Work work(const graph::Collective& c, const Cache&) {
+  Work w;
+  w.network = sent_bytes(c);
   return w;
 }
 
@@ -176,7 +193,11 @@ double vector_flops_per_element(VectorKind kind) {
     case VectorKind::router:  // softmax over the experts and the choice of the largest
     case VectorKind::sampling: return kSoftmaxFlops;
     case VectorKind::combine: return 2;  // weight and accumulate
-    case VectorKind::softcap:            // tanh
+    case VectorKind::dropout: return 2;  // compare with the random bits, scale
+    case VectorKind::cross_entropy: return kSoftmaxFlops;
+    case VectorKind::merge: return 2;  // rescale and add
+    case VectorKind::adam: return 12;  // two moments, their corrections, root, quotient, decay
+    case VectorKind::softcap:          // tanh
     case VectorKind::sigmoid_gate: return 1;
   }
   return 0;

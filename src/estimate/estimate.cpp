@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 
 #include "estimate/context_sum.h"
+#include "estimate/schedule.h"
 #include "model/parameters.h"
 
 namespace llmperf::estimate {
@@ -15,17 +17,14 @@ using graph::SequenceGroup;
 
 double d(std::int64_t x) { return static_cast<double>(x); }
 
-SequenceGroup prefill_of(const Scenario& s) { return {s.batch, s.prompt, 0}; }
-SequenceGroup decode_at(const Scenario& s, std::int64_t context) { return {s.batch, 1, context}; }
-
 // Work and time of an op as a row of numbers, so that they can be summed over contexts.
-constexpr std::size_t kRow = 11;
+constexpr std::size_t kRow = 13;
 constexpr std::size_t kTotal = 7;  // position of the op's time
 void to_row(const cost::Work& w, const mapper::OpTime& t, double* row) {
   const double values[kRow] = {
       w.matrix.value,  w.vector.value,     w.weights.value, w.activations_read.value, w.activations_written.value,
       w.kv_read.value, w.kv_written.value, t.total.value,   t.matrix.value,           t.vector.value,
-      t.memory.value};
+      t.memory.value,  w.network.value,    t.network.value};
   std::copy_n(values, kRow, row);
 }
 void from_row(const double* row, double scale, cost::Work& w, mapper::OpTime& t) {
@@ -40,6 +39,12 @@ void from_row(const double* row, double scale, cost::Work& w, mapper::OpTime& t)
   t.matrix = Seconds{row[8] * scale};
   t.vector = Seconds{row[9] * scale};
   t.memory = Seconds{row[10] * scale};
+  w.network = Bytes{row[11] * scale};
+  t.network = Seconds{row[12] * scale};
+  if (t.bound == mapper::Bound::network) {
+    t.roof = t.network;
+    return;
+  }
   t.roof = std::max({t.matrix, t.vector, t.memory});
   t.bound = t.roof == t.memory   ? mapper::Bound::memory
             : t.roof == t.matrix ? mapper::Bound::matrix
@@ -50,20 +55,43 @@ void check(bool holds, std::string_view rule) {
   if (!holds) throw std::logic_error("internal error: " + std::string(rule));
 }
 
-void sum_up(Phase& phase) {
+// Work and times of a phase from its ops.
+void sum_up(Phase& phase, std::span<const Stage> stages, std::vector<double>& seconds) {
   phase.work = {};
-  phase.time = phase.roof = Seconds{};
   for (Seconds& s : phase.bound_time) s = Seconds{};
+  Schedule times;
+  Seconds roof;
+  bool concurrent = stages.size() > 1;
   for (const OpEstimate& op : phase.ops) {
     const double count = d(op.op.count);
     phase.work += op.work * count;
-    phase.time += op.step_time();
-    phase.roof += op.time.roof * count;
+    times.ops += op.step_time();
+    roof += op.time.roof * count;
+    concurrent |= op.op.overlaps;
     phase.bound_time[static_cast<std::size_t>(op.time.bound)] += op.step_time();
     check(op.time.total.value >= op.time.roof.value * (1 - 1e-9), "an op is faster than its roof");
   }
   const auto longest = std::max_element(std::begin(phase.bound_time), std::end(phase.bound_time));
   phase.bound = static_cast<mapper::Bound>(longest - std::begin(phase.bound_time));
+
+  times.time = times.ops;
+  if (concurrent) {
+    const auto schedule = [&](Seconds mapper::OpTime::*part) {
+      seconds.resize(phase.ops.size());
+      for (std::size_t i = 0; i < phase.ops.size(); ++i) {
+        seconds[i] = (phase.ops[i].time.*part).value * d(phase.ops[i].op.count);
+      }
+      return schedule_step(phase.ops, seconds, stages, phase.micro_batches, phase.steady);
+    };
+    roof = schedule(&mapper::OpTime::roof).time;
+    times = schedule(&mapper::OpTime::total);
+  }
+  phase.roof = roof;
+  phase.time = times.time;
+  phase.ops_time = times.ops;
+  phase.overlapped = times.overlapped;
+  phase.pipelined = times.pipelined;
+  phase.bubble = times.bubble;
 }
 
 // The largest x in 1..limit with room(x) >= 0, for a function that never grows; 0 if there is none. Memory is close to
@@ -96,14 +124,52 @@ std::int64_t largest(std::int64_t limit, Room&& room) {
 
 Estimator::Estimator(Setup setup)
     : setup_(std::move(setup)),
-      roofline_(*setup_.device),
-      weights_(model::placed_weight_bytes(*setup_.execution.model, setup_.execution.weights)) {
-  if (setup_.host) host_.emplace(*setup_.host);
+      machine_(*setup_.device, setup_.cluster, setup_.host, setup_.link.per_direction),
+      host_weights_(model::placed_weight_bytes(*setup_.execution.model, setup_.execution.weights).host) {
+  set_plan(setup_.execution.plan);
 }
 
-mapper::OpTime Estimator::time(const graph::Op& op, const cost::Work& work) const {
-  return op.place == graph::Place::link ? mapper::time_over_link(work, setup_.link.per_direction)
-                                        : roofline(op.place).time(work);
+void Estimator::set_plan(const graph::Plan& plan) {
+  graph::Execution& e = setup_.execution;
+  e.plan = plan;
+  stages_.clear();
+  for (std::int64_t i = 0; i < plan.pipeline; ++i) {
+    stages_.push_back({graph::stage_layers(*e.model, plan, i), cost::stage_weight_bytes(e, i)});
+  }
+}
+
+std::int64_t Estimator::replica_batch(const Scenario& s) const {
+  const std::int64_t replicas = setup_.execution.plan.data;
+  return (s.batch + replicas - 1) / replicas;
+}
+
+std::int64_t Estimator::micro_batches(const Scenario& s) const {
+  const std::int64_t stages = setup_.execution.plan.pipeline;
+  const std::int64_t batch = replica_batch(s);
+  if (setup_.pipeline_batches > 0) return std::min(setup_.pipeline_batches, batch);
+  std::int64_t parts = std::min(stages, batch);
+  while (batch % parts != 0) --parts;
+  return parts;
+}
+
+std::int64_t Estimator::batch_unit() const {
+  return setup_.execution.plan.data * std::max<std::int64_t>(1, setup_.pipeline_batches);
+}
+
+std::int64_t Estimator::prompt_unit() const {
+  const graph::Plan& plan = setup_.execution.plan;
+  return std::lcm(graph::sequence_pieces(plan), plan.sequence_parallel ? plan.sequence() * plan.tensor : 1);
+}
+
+SequenceGroup Estimator::prefill_of(const Scenario& s) const {
+  const std::int64_t parts = micro_batches(s);
+  return {(replica_batch(s) + parts - 1) / parts, s.prompt, 0};
+}
+SequenceGroup Estimator::decode_at(const Scenario& s, std::int64_t context) const {
+  SequenceGroup group = prefill_of(s);
+  group.new_tokens = 1;
+  group.context = context;
+  return group;
 }
 
 Estimate Estimator::run(const Scenario& scenario) {
@@ -126,8 +192,7 @@ void Estimator::run(const Scenario& scenario, Estimate& result) {
     return;
   }
   result.phases.resize(scenario.generate > 1 ? 2 : 1);
-  const SequenceGroup prefill = prefill_of(scenario);
-  phase("prefill", {&prefill, 1}, result.phases[0]);
+  prefill(scenario, result.phases[0]);
   result.ttft = result.phases[0].time;
   result.total = result.ttft;
   decode(scenario, result);
@@ -140,19 +205,22 @@ void Estimator::run(const Scenario& scenario, Estimate& result) {
 }
 
 // One step: graph, work, time, sums.
-void Estimator::phase(std::string_view name, std::span<const SequenceGroup> step, Phase& result) {
-  graph::build_step(setup_.execution, step, graph::Part::all, graph_);
+void Estimator::phase(std::string_view name, const SequenceGroup& group, std::int64_t micro_batches, Phase& result) {
+  graph::build_step(setup_.execution, {&group, 1}, graph::Part::all, graph_);
   result.name = name;
   result.steps = 1;
-  result.first = result.last = step.front();
+  result.first = result.last = group;
+  result.micro_batches = micro_batches;
+  result.steady = group.new_tokens == 1 && group.context > 0 ? Steady::yes : Steady::no;
   result.ops.resize(graph_.size());
   for (std::size_t i = 0; i < graph_.size(); ++i) {
     OpEstimate& op = result.ops[i];
     op.op = graph_[i];
+    op.op.count *= micro_batches;
     op.work = work(op.op);
     op.time = time(op.op, op.work);
   }
-  sum_up(result);
+  sum_up(result, stages_, seconds_);
 }
 
 // The first step in full; then only the ops that grow with the context, summed over the generation.
@@ -163,20 +231,13 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
   Phase& decode = result.phases[1];
   const SequenceGroup first = decode_at(scenario, scenario.prompt);
   const std::int64_t last = scenario.prompt + steps - 1;
-  phase("decode", {&first, 1}, decode);
+  phase("decode", first, micro_batches(scenario), decode);
   decode.steps = steps;
   decode.last = decode_at(scenario, last);
   result.tpot_first = decode.time;
 
   std::size_t growing = 0;
-  Seconds constant;
-  for (const OpEstimate& op : decode.ops) {
-    if (op.op.grows_with_context) {
-      ++growing;
-    } else {
-      constant += op.step_time();
-    }
-  }
+  for (const OpEstimate& op : decode.ops) growing += op.op.grows_with_context ? 1 : 0;
   const std::size_t width = growing * kRow;
   const auto evaluate = [&](std::int64_t context, double* out) {
     const SequenceGroup group = decode_at(scenario, context);
@@ -201,15 +262,18 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
   }
   evaluate(last, samples_.data());
 
-  result.tpot_last = constant;
   std::size_t i = 0;
-  for (OpEstimate& op : decode.ops) {
+  seconds_.resize(decode.ops.size());
+  for (std::size_t k = 0; k < decode.ops.size(); ++k) {
+    OpEstimate& op = decode.ops[k];
+    seconds_[k] = op.step_time().value;
     if (!op.op.grows_with_context) continue;
-    *result.tpot_last += Seconds{samples_[i * kRow + kTotal] * d(op.op.count)};
+    seconds_[k] = samples_[i * kRow + kTotal] * d(op.op.count);
     from_row(sums_.data() + i * kRow, 1 / d(steps), op.work, op.time);
     ++i;
   }
-  sum_up(decode);
+  result.tpot_last = schedule_step(decode.ops, seconds_, stages_, decode.micro_batches, decode.steady).time;
+  sum_up(decode, stages_, seconds_);
   result.tpot = decode.time;
   result.total += decode.time * d(steps);
 }
@@ -225,21 +289,37 @@ Seconds Estimator::step_time(std::span<const SequenceGroup> step) {
 
 Estimator::PlacedMemory Estimator::placed_memory(const Scenario& s) const {
   const graph::Execution& e = setup_.execution;
-  const model::PlacedBytes kv = cost::kv_cache_bytes(e, s.prompt + s.generate);
   PlacedMemory m;
-  m.device = {
-      .weights = weights_.device, .kv_cache = kv.device * d(s.batch), .activation = {}, .reserve = setup_.reserve};
+  m.device.reserve = setup_.reserve;
+  m.host.weights = host_weights_;
+  const double batch = d(replica_batch(s));
   if (e.weights.gguf) {
+    const model::PlacedBytes kv = cost::kv_cache_bytes(e, s.prompt + s.generate);
     const model::PlacedBytes buffers = cost::compute_buffers(e, s.batch, s.batch * (s.prompt + s.generate));
+    m.device.weights = stages_.front().weights;
+    m.device.kv_cache = kv.device * batch;
     m.device.activation = buffers.device;
+    m.host.kv_cache = kv.host * batch;
     m.host.activation = buffers.host;
-  } else {
-    m.device.activation = std::max(cost::activation_peak(e, prefill_of(s)),
-                                   cost::activation_peak(e, decode_at(s, s.prompt + s.generate - 1)));
+    return m;
   }
-  m.host.weights = weights_.host;
-  m.host.kv_cache = kv.host * d(s.batch);
+  m.device.activation = std::max(cost::activation_peak(e, prefill_of(s)),
+                                 cost::activation_peak(e, decode_at(s, s.prompt + s.generate - 1)));
+  const Stage& stage = stages_[fullest_stage(s)];
+  m.device.weights = stage.weights;
+  m.device.kv_cache = cost::stage_kv_bytes(e, stage.layers, s.prompt + s.generate) * batch;
   return m;
+}
+
+std::size_t Estimator::fullest_stage(const Scenario& s) const {
+  if (stages_.size() == 1) return 0;
+  const double batch = d(replica_batch(s));
+  const auto needs = [&](const Stage& stage) {
+    return stage.weights + cost::stage_kv_bytes(setup_.execution, stage.layers, s.prompt + s.generate) * batch;
+  };
+  const auto fullest = std::max_element(stages_.begin(), stages_.end(),
+                                        [&](const Stage& a, const Stage& b) { return needs(a) < needs(b); });
+  return static_cast<std::size_t>(fullest - stages_.begin());
 }
 
 Bytes Estimator::room(const Scenario& scenario) const {
@@ -250,12 +330,20 @@ Bytes Estimator::room(const Scenario& scenario) const {
 
 void Estimator::limits(const Scenario& scenario, Estimate& result) const {
   const auto room = [&](const Scenario& s) { return this->room(s).value; };
-  result.largest_batch = largest(kMaxBatch, [&](std::int64_t batch) {
-    return room({batch, scenario.prompt, scenario.generate});
-  });
-  const std::int64_t prompt = largest(kMaxTokens, [&](std::int64_t tokens) {
-    return room({scenario.batch, tokens, scenario.generate});
-  });
+  const auto batch_room = [&](std::int64_t batch) { return room({batch, scenario.prompt, scenario.generate}); };
+  // Batches that fill the pipeline are computed in smaller parts: among those alone the room never grows.
+  const std::int64_t unit = batch_unit();
+  const std::int64_t stages = setup_.pipeline_batches > 0 ? 1 : setup_.execution.plan.pipeline;
+  const std::int64_t full = unit * stages;
+  const std::int64_t filled = full * largest(kMaxBatch / full, [&](std::int64_t n) { return batch_room(full * n); });
+  result.largest_batch = filled;
+  for (std::int64_t batch = filled + unit; batch < std::min(filled + full, kMaxBatch + 1); batch += unit) {
+    if (batch_room(batch) >= 0) result.largest_batch = batch;
+  }
+  const std::int64_t piece = prompt_unit();
+  const std::int64_t prompt = piece * largest(kMaxTokens / piece, [&](std::int64_t pieces) {
+                                return room({scenario.batch, piece * pieces, scenario.generate});
+                              });
   result.longest_context = prompt > 0 ? prompt + scenario.generate : 0;
 }
 

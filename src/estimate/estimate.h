@@ -12,12 +12,13 @@
 #include "cost/work.h"
 #include "graph/decoder_graph.h"
 #include "hardware/device.h"
-#include "mapper/roofline/roofline.h"
+#include "mapper/roofline/machine.h"
 
 namespace llmperf::estimate {
 
-// `batch` requests of `prompt` tokens each are prefilled together; the first token comes out of the prefill, the other
-// generate - 1 out of one decode step each, at contexts prompt, prompt + 1, …, prompt + generate - 2 cached tokens.
+// `batch` requests (of all replicas of the model together) of `prompt` tokens each are prefilled together; the first
+// token comes out of the prefill, the other generate - 1 out of one decode step each, at contexts prompt, prompt + 1,
+// …, prompt + generate - 2 cached tokens.
 struct Scenario {
   std::int64_t batch = 1;
   std::int64_t prompt = 512;
@@ -29,7 +30,9 @@ inline constexpr std::int64_t kMaxTokens = 100'000'000;
 
 // What does not change between scenarios. Model, device and host must outlive everything made from it.
 struct Setup {
-  graph::Execution execution;
+  graph::Execution execution;  // its plan is legal for the model
+  cost::Cluster cluster;
+  std::int64_t pipeline_batches = 0;  // see Choices
   const hardware::Device* device = nullptr;
   const hardware::Device* host = nullptr;  // null: everything is on the device
   hardware::HostLink link;                 // between the two, where there is a host
@@ -57,6 +60,11 @@ struct Choices {
   const hardware::Device* host = nullptr;  // used by GGUF formats on a device with memory of its own
   hardware::RuntimeOptions runtime;
   std::optional<Bytes> reserve;
+  graph::Plan plan;  // must be legal (graph::problems)
+  std::optional<std::int64_t> devices_per_node;
+  // Micro-batches that a batch goes through the pipeline in; 0: the largest divisor of a replica's batch that is at
+  // most the number of stages.
+  std::int64_t pipeline_batches = 0;
 };
 // Throws Error(bad_input) for unknown schemes, and for a cache type whose blocks do not divide the rows of the cache.
 Setup make_setup(const model::Decoder& model, const hardware::Device& device, const Choices& choices);
@@ -68,7 +76,15 @@ struct OpEstimate {
   Seconds step_time() const { return time.total * static_cast<double>(op.count); }
 };
 
-// The sums over ops count every execution; they are of one step (decode: the mean step).
+// The sums over ops count every execution; they are of one step (decode: the mean step) and of one device of every
+// pipeline stage, for all micro-batches of the step. The times of the ops add up to
+//
+//   time + overlapped + pipelined
+//
+// where `overlapped` is what collectives take beside the op before them, and `pipelined` what stages do at the same
+// time. With M micro-batches and stages that are busy for b_i (all micro-batches together) a prefill takes
+// sum(b_i) / M + (M - 1) / M max(b_i); decode steps follow one another in a full pipeline: max(sum(b_i) / M, max(b_i)).
+enum class Steady : bool { no, yes };  // whether steps follow one another without draining the pipeline
 struct Phase {
   std::string_view name;  // "prefill", "decode"
   std::int64_t steps = 1;
@@ -78,14 +94,26 @@ struct Phase {
   cost::Work work;
   Seconds time;  // of one step
   Seconds roof;
-  Seconds bound_time[5];  // share of `time` in ops bound by each mapper::Bound
+  Seconds ops_time;
+  Seconds overlapped;
+  Seconds pipelined;
+  Seconds bubble;  // of the busiest stage: time in which it has nothing to do
+  std::int64_t micro_batches = 1;
+  Steady steady = Steady::no;
+  Seconds bound_time[5];  // part of `ops_time` in ops bound by each mapper::Bound
   mapper::Bound bound = mapper::Bound::memory;
   FlopsPerByte intensity() const { return (work.matrix + work.vector) / work.bytes(); }
 };
 
+// What one device of a pipeline stage holds.
+struct Stage {
+  std::vector<std::int64_t> layers;  // of each kind
+  Bytes weights;
+};
+
 struct Estimate {
   Scenario scenario;
-  cost::Memory memory;  // of the device
+  cost::Memory memory;  // of the device; with a pipeline of one of the fullest stage
   Bytes capacity;
   cost::Memory host_memory;  // all zero without a host
   Bytes host_capacity;
@@ -115,7 +143,11 @@ class Estimator {
   void run(const Scenario& scenario, Estimate& result);
   Estimate run(const Scenario& scenario);
 
-  // Time of one step over `step`, without the per-op results.
+  // The prefill alone, whether it fits or not.
+  void prefill(const Scenario& scenario, Phase& result) {
+    phase("prefill", prefill_of(scenario), micro_batches(scenario), result);
+  }
+  // Time of one step over `step` (of one replica), without the per-op results.
   Seconds step_time(std::span<const graph::SequenceGroup> step);
   cost::Memory memory(const Scenario& scenario) const { return placed_memory(scenario).device; }
   cost::Memory host_memory(const Scenario& scenario) const { return placed_memory(scenario).host; }
@@ -126,16 +158,29 @@ class Estimator {
   Bytes host_capacity() const { return setup_.host ? *setup_.host->dram().capacity : Bytes{}; }
 
   const Setup& setup() const { return setup_; }
+  // Takes another legal plan; the setup's notes stay those of the first.
+  void set_plan(const graph::Plan& plan);
+  const std::vector<Stage>& stages() const { return stages_; }
+  // The pipeline stage whose device needs most.
+  std::size_t fullest_stage(const Scenario& scenario) const;
+  const mapper::Machine& machine() const { return machine_; }
   // Of the device or of the host.
-  const mapper::Roofline& roofline(graph::Place place = graph::Place::device) const {
-    return place == graph::Place::host && host_ ? *host_ : roofline_;
-  }
+  const mapper::Roofline& roofline(graph::Place place = graph::Place::device) const { return machine_.roofline(place); }
   // Work and time of one execution where the op runs.
-  cost::Work work(const graph::Op& op) const { return cost::work_of(op, roofline(op.place).cache()); }
-  mapper::OpTime time(const graph::Op& op, const cost::Work& work) const;
+  cost::Work work(const graph::Op& op) const { return machine_.work(op); }
+  mapper::OpTime time(const graph::Op& op, const cost::Work& work) const { return machine_.time(op, work); }
+
+  // Requests of one replica, the micro-batches they go through the pipeline in, and the steps of one of these.
+  std::int64_t replica_batch(const Scenario& scenario) const;
+  std::int64_t micro_batches(const Scenario& scenario) const;
+  graph::SequenceGroup prefill_of(const Scenario& scenario) const;
+  graph::SequenceGroup decode_at(const Scenario& scenario, std::int64_t context) const;
+  // What a legal batch and a legal prompt are multiples of.
+  std::int64_t batch_unit() const;
+  std::int64_t prompt_unit() const;
 
  private:
-  void phase(std::string_view name, std::span<const graph::SequenceGroup> step, Phase& result);
+  void phase(std::string_view name, const graph::SequenceGroup& group, std::int64_t micro_batches, Phase& result);
   void decode(const Scenario& scenario, Estimate& result);
   void limits(const Scenario& scenario, Estimate& result) const;
   struct PlacedMemory {
@@ -145,11 +190,12 @@ class Estimator {
   PlacedMemory placed_memory(const Scenario& scenario) const;
 
   Setup setup_;
-  mapper::Roofline roofline_;
-  std::optional<mapper::Roofline> host_;
-  model::PlacedBytes weights_;
+  mapper::Machine machine_;
+  Bytes host_weights_;
+  std::vector<Stage> stages_;  // at least one
   graph::Graph graph_;
   std::vector<double> samples_;  // scratch of sum_over_context
+  std::vector<double> seconds_;  // scratch: the times of the ops of a step
   std::vector<double> sums_;
 };
 

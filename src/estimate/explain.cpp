@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "estimate/explain_parts.h"
+#include "estimate/schedule.h"
 
 namespace llmperf::estimate {
 namespace {
@@ -45,6 +46,19 @@ std::string op_path(const Phase& phase, std::string_view key) {
   return fmt::format("phases.{}.ops.{}", phase.name, key);
 }
 
+// What is done at the same time as something else does not take time of its own.
+void concurrent(const Estimator& estimator, const Phase& phase, const std::vector<double>& seconds, Explanation& x) {
+  const Schedule s = schedule_step(phase.ops, seconds, estimator.stages(), phase.micro_batches, phase.steady);
+  if (s.overlapped.value > 0) {
+    x.formula += " - " + let(x, "overlapped", s.overlapped.value, "s of collectives beside the op before them");
+  }
+  if (s.pipelined.value > 0) {
+    x.formula += " - " + let(x, "pipelined", s.pipelined.value,
+                             fmt::format("s that the {} stages work at the same time, on {} micro-batches",
+                                         estimator.stages().size(), phase.micro_batches));
+  }
+}
+
 // A sum over the ops of a phase, `step`: at that step instead of the mean one. The largest terms are explained.
 Explanation sum_of_ops(const Estimator& estimator, const Phase& phase, Metric metric, std::string path, double number,
                        const graph::SequenceGroup* step = nullptr) {
@@ -63,6 +77,8 @@ Explanation sum_of_ops(const Estimator& estimator, const Phase& phase, Metric me
     if (at_step) term.path = variable;  // not the number that path names: that is the mean
     terms.push_back(std::move(term));
   }
+  std::vector<double> terms_seconds(terms.size());
+  std::transform(terms.begin(), terms.end(), terms_seconds.begin(), [](const Explanation& t) { return t.value; });
   std::vector<std::size_t> order(terms.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(),
@@ -73,6 +89,7 @@ Explanation sum_of_ops(const Estimator& estimator, const Phase& phase, Metric me
     x.parts.push_back(terms[i].formula.empty() ? explain_op(estimator, phase, i, metric, op_path(phase, keys[i]))
                                                : std::move(terms[i]));
   }
+  if (metric == Metric::time_s || metric == Metric::roof_s) concurrent(estimator, phase, terms_seconds, x);
   if (step)
     x.notes.push_back(fmt::format("the decode step at {} cached tokens", step->context));
   else if (phase.steps > 1)

@@ -1,12 +1,10 @@
-// Memory: weights tensor by tensor, the KV cache by kind of layer, the activation peak by the term that wins, and the
-// limits that follow from what is left.
+// Memory: weights tensor by tensor, the KV cache by kind of layer, and the limits that follow from what is left.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
 #include "base/number.h"
-#include "base/text.h"
 #include "estimate/explain_parts.h"
 #include "model/parameters.h"
 
@@ -33,6 +31,8 @@ struct Context {
   const Estimate& estimate;
   const graph::Execution& execution() const { return estimator.setup().execution; }
   const model::Decoder& model() const { return *execution().model; }
+  const graph::Plan& plan() const { return execution().plan; }
+  const Stage& stage() const { return estimator.stages()[estimator.fullest_stage(estimate.scenario)]; }
   const Scenario& scenario() const { return estimate.scenario; }
 };
 
@@ -71,6 +71,28 @@ std::string ranges(const std::vector<std::int64_t>& numbers) {
   return text;
 }
 
+// What one device of the fullest pipeline stage holds.
+template <class Add>
+void shares(const Context& c, Explanation& x, Add&& add) {
+  const auto stage = static_cast<std::int64_t>(c.estimator.fullest_stage(c.scenario()));
+  const model::WeightLayout& layout = c.execution().weights;
+  for (const model::Tensor& tensor : cost::stage_outer_tensors(c.execution(), stage)) {
+    add(tensor, layout.outer(tensor.role), identifier(tensor.name), 1);
+  }
+  for (const model::LayerGroup& group : layout.groups) {
+    const std::int64_t layers = c.stage().layers[group.kind];
+    if (layers == 0) continue;
+    const std::string suffix = group.kind > 0 ? fmt::format("_{}", group.kind + 1) : "";
+    for (const model::Tensor& tensor :
+         model::layer_tensors(c.model(), graph::shard(c.model().kinds[group.kind], c.plan()))) {
+      add(tensor, group[tensor.role], identifier(tensor.name) + suffix, layers);
+    }
+  }
+  x.notes.push_back(
+      fmt::format("of one device of the plan {}; weights stored as {}", graph::to_text(c.plan()), layout.name));
+  if (c.plan().pipeline > 1) x.notes.push_back(fmt::format("stage {} of {}", stage + 1, c.plan().pipeline));
+}
+
 // Those on the device, or those on the host.
 void weights(const Context& c, bool on_host, Explanation& x) {
   const model::WeightLayout& layout = c.execution().weights;
@@ -79,6 +101,10 @@ void weights(const Context& c, bool on_host, Explanation& x) {
     if (!x.formula.empty()) x.formula += " + ";
     x.formula += let(x, explain_tensor(layout, format, tensor, std::move(path), layers), meaning);
   };
+  if (c.plan().devices() > 1) {
+    shares(c, x, add);
+    return;
+  }
   for (const model::Tensor& tensor : model::outer_tensors(c.model())) {
     const bool held_on_host = tensor.part == model::Part::embedding ? layout.embedding_on_host : layout.head_on_host;
     if (held_on_host == on_host) add(tensor, layout.outer(tensor.role), identifier(tensor.name), 1);
@@ -124,8 +150,9 @@ std::string kv_cache(const Context& c, bool on_host, Explanation& x) {
     for (const model::LayerGroup& group : layout.groups) {
       if (group.kind == kind && group.on_host == on_host) layers += group.count();
     }
+    if (c.plan().devices() > 1) layers = on_host ? 0 : c.stage().layers[kind];
     if (layers == 0) continue;
-    const model::Attention& a = c.model().kinds[kind].attention;
+    const model::Attention a = graph::shard(c.model().kinds[kind], c.plan()).attention;
     const auto named = [&](std::string_view stem) {
       return several ? fmt::format("{}_{}", stem, kind + 1) : std::string(stem);
     };
@@ -148,149 +175,11 @@ std::string kv_cache(const Context& c, bool on_host, Explanation& x) {
       text += fmt::format(" * ({} * key_bytes + {} * value_bytes)", named("keys"), named("values"));
     }
   }
-  return text.empty() ? "0" : "(" + text + ")";
-}
-
-// ---- Activation peak
-
-struct Term {
-  std::string what;
-  std::string formula;  // bytes, beside the residual stream
-  Explanation scope;    // its variables
-  double bytes = 0;
-};
-
-// Tensors of the attention of one kind of layer, in elements.
-std::string attention_elements(const graph::Execution& e, const model::Attention& a, const graph::SequenceGroup& g,
-                               Explanation& x) {
-  let(x, "heads", a.heads, "query heads");
-  let(x, "kv_heads", a.kv_heads, "key and value heads");
-  let(x, "qk_dim", a.head_dim, "width of a query and a key head");
-  let(x, "v_dim", a.v_head_dim, "width of a value head");
-  std::string text = "tokens * (heads * qk_dim + kv_heads * (qk_dim + v_dim) + heads * v_dim)";
-  const bool expanded = a.latent && !graph::latent_absorbed(a, g);
-  const bool repeated = !e.runtime.flash_attention && a.heads != a.kv_heads;
-  if (expanded || !e.runtime.flash_attention) let(x, "keys", g.context + g.new_tokens, "tokens a sequence attends to");
-  if (expanded || repeated) let(x, "sequences", g.count, "sequences of the step");
-  if (expanded) {
-    text += " + sequences * keys * heads * (" +
-            let(x, "nope_dim", a.latent->nope_dim, "part of a key head without position") + " + v_dim)";
-    x.notes.emplace_back("keys and values are expanded from the latents");
-  }
-  if (!e.runtime.flash_attention) {
-    text += " + 2 * tokens * heads * keys";
-    x.notes.emplace_back("without flash attention the scores and their softmax exist in memory");
-  }
-  if (repeated) text += " + sequences * keys * heads * (qk_dim + v_dim)";
+  if (text.empty()) return "0";
+  text = "(" + text + ")";
+  if (c.plan().sequence() > 1)
+    text += " / " + let(x, "sequence_ranks", c.plan().sequence(), "devices that share a sequence");
   return text;
-}
-
-std::string feed_forward_elements(const model::FeedForward& f, Explanation& x) {
-  let(x, "matrices", f.gated ? 3.0 : 2.0, f.gated ? "gate, up and their product" : "up and its activation");
-  let(x, "intermediate", f.experts ? f.experts->intermediate : f.intermediate, "width of the MLP");
-  if (!f.experts) return "tokens * (hidden + matrices * intermediate)";
-  let(x, "experts_per_token", f.experts->per_token, "experts a token is sent to");
-  return fmt::format("tokens * (hidden + experts_per_token * (hidden + matrices * intermediate){})",
-                     f.experts->shared_intermediate > 0 ? " + hidden" : "");
-}
-
-// What may be alive beside the residual stream in one step; the first of the largest counts.
-std::vector<Term> activation_terms(const graph::Execution& e, const graph::SequenceGroup& g, std::string_view step) {
-  Explanation common;
-  let(common, "tokens", g.count * g.new_tokens, fmt::format("tokens of the {}", step));
-  let(common, "hidden", e.model->hidden, "width of the residual stream");
-  let(common, "element_bytes", bytes_per_element(e.activations),
-      fmt::format("bytes of an activation ({})", name(e.activations)));
-  std::vector<Term> terms;
-  const auto add = [&](std::string_view what, auto&& write) {
-    Term term{.what = fmt::format("{} of the {}", what, step), .formula = {}, .scope = common};
-    term.formula = write(term.scope);
-    term.bytes = evaluate(term.formula, term.scope.variables);
-    terms.push_back(std::move(term));
-  };
-  for (const model::Layer& layer : e.model->kinds) {
-    add("attention", [&](Explanation& x) {
-      return fmt::format("({}) * element_bytes", attention_elements(e, layer.attention, g, x));
-    });
-    add("MLP", [&](Explanation& x) {
-      return fmt::format("({}) * element_bytes", feed_forward_elements(layer.feed_forward, x));
-    });
-  }
-  add("head", [&](Explanation& x) {
-    const bool last = e.runtime.last_token_logits;
-    let(x, "rows", last ? g.count : g.count * g.new_tokens,
-        last ? "logits of the last token of each sequence" : "logits of every token");
-    let(x, "vocab", e.model->vocab, "entries of the vocabulary");
-    x.notes.emplace_back("logits and their fp32 softmax");
-    return std::string("rows * vocab * (element_bytes + 4)");
-  });
-  return terms;
-}
-
-void activation(const Context& c, Explanation& x) {
-  const Scenario& s = c.scenario();
-  struct Candidate {
-    Term term;
-    double residual;
-  };
-  std::vector<Candidate> all;
-  const graph::SequenceGroup prefill{s.batch, s.prompt, 0};
-  const graph::SequenceGroup decode{s.batch, 1, s.prompt + s.generate - 1};
-  for (const auto& [group, step] : {std::pair{prefill, "prefill"}, std::pair{decode, "last decode step"}}) {
-    for (Term& term : activation_terms(c.execution(), group, step)) {
-      const double residual = evaluate("tokens * hidden * element_bytes", term.scope.variables);
-      all.push_back({std::move(term), residual});
-    }
-  }
-  const auto winner = std::max_element(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) {
-    return a.residual + a.term.bytes < b.residual + b.term.bytes;
-  });
-  x.formula = "tokens * hidden * element_bytes + " + winner->term.formula;
-  x.variables = winner->term.scope.variables;
-  x.notes = winner->term.scope.notes;
-  x.notes.insert(x.notes.begin(), fmt::format("the residual stream and the {}, the largest of:", winner->term.what));
-  for (const Candidate& candidate : all) {
-    x.notes.push_back(
-        fmt::format("{}: {}", candidate.term.what, format_bytes(Bytes{candidate.residual + candidate.term.bytes})));
-  }
-}
-
-// llama.cpp's buffers: one size for a whole context.
-void compute_buffers(const Context& c, bool on_host, Explanation& x) {
-  const graph::Execution& e = c.execution();
-  const Scenario& s = c.scenario();
-  const std::int64_t cells = s.batch * (s.prompt + s.generate);
-  const cost::ComputeTerms terms = cost::compute_terms(e, cells, on_host);
-  let(x, "tokens", std::min(e.micro_batch, cells), "tokens of a micro-batch");
-  let(x, "cells", cells, "tokens the cache holds, all sequences together");
-  let(x, "hidden", e.model->hidden, "width of the residual stream");
-  let(x, "vocab", e.model->vocab, "entries of the vocabulary");
-  std::vector<std::string> candidates;
-  if (terms.head > 0) candidates.emplace_back("vocab + hidden");
-  if (terms.attention > 0) {
-    candidates.push_back(let(x, "attention", terms.attention,
-                             e.runtime.flash_attention
-                                 ? "cells + 4 * hidden: mask, queries and residual stream of a layer"
-                                 : "heads * cells + cells + 4 * hidden: scores, mask, queries and residual stream of a "
-                                   "layer"));
-  }
-  if (terms.mlp > 0) {
-    candidates.push_back(let(x, "mlp", terms.mlp, "gate and up of a layer, mask and residual stream"));
-  }
-  const std::string largest = candidates.empty() ? "" : "max(" + join(candidates, ", ") + ")";
-  x.notes.emplace_back("elements of 4 bytes per token of a micro-batch, as llama.cpp sizes its compute buffers");
-  if (on_host) {
-    let(x, "sequences", s.batch, "sequences whose logits are kept");
-    x.formula = e.weights.uses_host() ? fmt::format("4 * tokens * (hidden + cells{}{}) + 4 * sequences * vocab",
-                                                    largest.empty() ? "" : " + ", largest)
-                                      : "0";
-    return;
-  }
-  x.formula = largest.empty() ? "0" : "4 * tokens * " + largest;
-  if (const Bytes sent = cost::largest_sent(e, cells); sent.value > 0) {
-    x.formula +=
-        " + " + let(x, "sent", sent.value, "B of the largest matrix and cache the host sends for a layer it keeps");
-  }
 }
 
 // ---- Limits
@@ -308,9 +197,11 @@ void largest_batch(const Context& c, Explanation& x) {
   const auto add_notes = [&] {
     const std::int64_t batch = c.estimate.largest_batch;
     if (batch > 0) x.notes.push_back(fits_note(c, "batch", batch, {batch, s.prompt, s.generate}));
-    if (batch < kMaxBatch) x.notes.push_back(fits_note(c, "batch", batch + 1, {batch + 1, s.prompt, s.generate}));
+    const std::int64_t next = batch + c.estimator.batch_unit();
+    if (next <= kMaxBatch) x.notes.push_back(fits_note(c, "batch", next, {next, s.prompt, s.generate}));
   };
-  if (c.execution().weights.gguf) {
+  const bool in_parts = c.plan().data > 1 || c.plan().pipeline > 1 || c.estimator.setup().pipeline_batches > 0;
+  if (c.execution().weights.gguf || in_parts) {
     x.formula = let(x, "batch", c.estimate.largest_batch, "largest batch whose memory fits, found by bisection");
     add_notes();
     return;
@@ -333,7 +224,8 @@ void longest_context(const Context& c, Explanation& x) {
   const std::int64_t context = c.estimate.longest_context;
   if (context == 0) {
     x.formula = "0";
-    x.notes.push_back(fits_note(c, "context", 1 + s.generate, {s.batch, 1, s.generate}));
+    const std::int64_t shortest = c.estimator.prompt_unit();
+    x.notes.push_back(fits_note(c, "context", shortest + s.generate, {s.batch, shortest, s.generate}));
     return;
   }
   const std::int64_t prompt = context - s.generate;
@@ -341,8 +233,8 @@ void longest_context(const Context& c, Explanation& x) {
   let(x, "generate", s.generate, "generated tokens");
   x.formula = "prompt + generate";
   x.notes.push_back(fits_note(c, "context", context, {s.batch, prompt, s.generate}));
-  if (prompt < kMaxTokens) {
-    x.notes.push_back(fits_note(c, "context", context + 1, {s.batch, prompt + 1, s.generate}));
+  if (const std::int64_t next = prompt + c.estimator.prompt_unit(); next <= kMaxTokens) {
+    x.notes.push_back(fits_note(c, "context", next + s.generate, {s.batch, next, s.generate}));
   } else {
     x.notes.emplace_back("the longest prompt tried");
   }
@@ -375,14 +267,16 @@ Explanation explain_memory(const Estimator& estimator, const Estimate& estimate,
     return checked(std::move(x), memory.weights.value);
   }
   if (what == "kv_cache_bytes") {
-    x.formula = let(x, "batch", estimate.scenario.batch, "requests") + " * " + kv_cache(c, on_host, x);
+    x.formula = let(x, "batch", estimator.replica_batch(estimate.scenario),
+                    c.plan().data > 1 ? "requests of one replica" : "requests") +
+                " * " + kv_cache(c, on_host, x);
     return checked(std::move(x), memory.kv_cache.value);
   }
   if (what == "activation_bytes") {
     if (on_host || c.execution().weights.gguf) {
-      compute_buffers(c, on_host, x);
+      explain_compute_buffers(c.estimator, c.estimate.scenario, on_host, x);
     } else {
-      activation(c, x);
+      explain_activation(c.estimator, c.estimate.scenario, x);
     }
     return checked(std::move(x), memory.activation.value);
   }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/number.h"
 #include "estimate/explain_parts.h"
 
 namespace llmperf::estimate {
@@ -55,6 +56,7 @@ class OpExplainer {
     group.context = context;
     graph::Graph graph;
     graph::build_step(estimator_.setup().execution, {&group, 1}, graph::Part::context_dependent, graph);
+    graph[growing_index_].count *= phase_.micro_batches;
     return graph[growing_index_];
   }
   double of(const graph::Op& op, Metric metric) const {
@@ -95,9 +97,32 @@ class OpExplainer {
     return checked(std::move(x), number(metric));
   }
 
+  // Steps that follow one another, and the bytes on the link that limits the exchange.
+  Explanation time_of_collective(Metric metric) const {
+    const auto& collective = std::get<graph::Collective>(op_.body);
+    const cost::CollectiveCost cost = cost::collective_cost(estimator_.machine().cluster(), collective);
+    Explanation x = start(metric);
+    let(x, "count", count(), "executions in a step");
+    let(x, "transfer_s", cost.transfer.value,
+        cost.algorithm == cost::Algorithm::hierarchical
+            ? fmt::format("s inside nodes and between them, one after the other; {} on the busiest link, {}",
+                          format_bytes(cost.busiest_link), cost.between ? "between nodes" : "inside")
+            : fmt::format("s: {} on the busiest link", format_bytes(cost.busiest_link)));
+    x.formula = "count * transfer_s";
+    if (metric == Metric::time_s) {
+      let(x, "latency_s", cost.latency.value, fmt::format("s: {} steps", cost.steps));
+      x.formula = "count * (latency_s + transfer_s)";
+    }
+    x.notes.push_back(fmt::format("{} among {} devices by the {} algorithm, the fastest on these links",
+                                  name(collective.kind), collective.ranks, cost::name(cost.algorithm)));
+    x.parts.push_back(explain(Metric::network_bytes));
+    return checked(std::move(x), number(metric));
+  }
+
   // The roofline: the slowest of the three resources, none waiting for another.
   Explanation time(Metric metric) const {
     if (estimate_.op.place == graph::Place::link) return time_over_link(metric);
+    if (estimate_.op.place == graph::Place::network) return time_of_collective(metric);
     const mapper::Roofline& roofline = estimator_.roofline(estimate_.op.place);
     const Dtype dtype = estimate_.work.matrix_dtype;
     Explanation x = start(metric);

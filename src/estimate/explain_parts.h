@@ -68,6 +68,10 @@ void explain_work(const Estimator& estimator, const graph::Op& op, const graph::
 Explanation explain_op(const Estimator& estimator, const Phase& phase, std::size_t index, Metric metric,
                        std::string path, const graph::SequenceGroup* step = nullptr);
 
+// Formula, variables and notes of memory.activation_bytes: of a step's live tensors, or of llama.cpp's buffers.
+void explain_activation(const Estimator& estimator, const Scenario& scenario, Explanation& x);
+void explain_compute_buffers(const Estimator& estimator, const Scenario& scenario, bool on_host, Explanation& x);
+
 // Paths that start with "memory.", "largest_batch" and "longest_context_tokens".
 std::span<const std::string_view> memory_paths();
 Explanation explain_memory(const Estimator& estimator, const Estimate& estimate, std::string_view path);

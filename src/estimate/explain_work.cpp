@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "estimate/explain_parts.h"
 
@@ -18,8 +19,10 @@ struct Context {
   const graph::SequenceGroup& group;
 
   const graph::Execution& execution() const { return estimator.setup().execution; }
-  const model::Layer* layer() const {
-    return op.layer_kind < 0 ? nullptr : &execution().model->kinds[static_cast<std::size_t>(op.layer_kind)];
+  // What a device holds of the op's layer.
+  std::optional<model::Layer> layer() const {
+    if (op.layer_kind < 0) return std::nullopt;
+    return graph::shard(execution().model->kinds[static_cast<std::size_t>(op.layer_kind)], execution().plan);
   }
 };
 
@@ -50,9 +53,12 @@ std::string matrices(Explanation& x, const graph::Gemm& g, const Context& c) {
   std::string meaning = "different weight matrices, one per head";
   if (g.batch == 1) {
     meaning = "different experts the tokens reach";
-    if (const model::Layer* layer = c.layer(); layer && layer->feed_forward.experts) {
+    if (const auto layer = c.layer(); layer && layer->feed_forward.experts) {
       const model::Experts& e = *layer->feed_forward.experts;
-      meaning += fmt::format(", expected: {0} * (1 - (1 - {1} / {0})^{2})", e.count, e.per_token, g.m / e.per_token);
+      const graph::Plan& plan = c.execution().plan;
+      const std::string share = plan.expert > 1 ? fmt::format(" / {}", plan.expert) : "";
+      meaning += fmt::format(", expected: {0} * (1 - (1 - {1} / {0})^{2}){3}", e.count, e.per_token,
+                             g.m * plan.expert / e.per_token, share);
     }
   }
   return let(x, "weight_matrices", g.weight_matrices, meaning) + " * ";
@@ -196,17 +202,24 @@ std::string formula(const graph::Attention& a, Metric metric, const Context&, Ex
   const auto pairs = [&] {
     return let(x, visible_pairs(a), "(query, key) pairs of one sequence and head that are not masked");
   };
+  // " / query_ranks", " / key_ranks" where devices share the sequence.
+  const auto shared = [&](std::string_view name, std::int64_t ranks, std::string_view meaning) {
+    return ranks > 1 ? " / " + let(x, name, ranks, meaning) : std::string();
+  };
+  const auto query_share = [&] { return shared("query_ranks", a.query_ranks, "devices that share the queries"); };
+  const auto key_share = [&] { return shared("key_ranks", a.key_ranks, "devices that share the keys"); };
   switch (metric) {
     case Metric::matrix_flops:
       x.notes.push_back("scores and weighted sum: a multiply and an add per element of a key and of a value");
       pairs(), qk_dim(), v_dim(), heads(), sequences();
-      return "2 * pairs * (qk_dim + v_dim) * heads * sequences";
+      return "2 * pairs * (qk_dim + v_dim) * heads * sequences" + query_share() + key_share();
     case Metric::vector_flops: {
       pairs(), heads(), sequences();
       let(x, "softmax_flops", cost::kSoftmaxFlops, "maximum, subtract, exponential, sum, divide");
       std::string text = a.softcap ? "pairs * heads * sequences * (softmax_flops + " +
                                          let(x, "softcap_flops", 1.0, "tanh on each score") + ")"
                                    : "pairs * heads * sequences * softmax_flops";
+      text += query_share() + key_share();
       const double of_keys = cost::cache_dequant_flops(a.cached.keys, a.activation);
       const double of_values = a.shared_kv ? of_keys : cost::cache_dequant_flops(a.cached.values, a.activation);
       if (of_keys + of_values > 0) {
@@ -218,12 +231,14 @@ std::string formula(const graph::Attention& a, Metric metric, const Context&, Ex
         const std::string_view widths = a.shared_kv || of_values == 0 ? "qk_dim"
                                         : of_keys == 0                ? "v_dim"
                                                                       : "(qk_dim + v_dim)";
-        text += fmt::format(" + sequences * keys * kv_heads * {} * cache_dequant_flops", widths);
+        text += fmt::format(" + sequences * keys * kv_heads * {} * cache_dequant_flops{}", widths, key_share());
       }
       return text;
     }
-    case Metric::activation_read_bytes: return queries() + " * " + qk_dim() + " * " + element_bytes(x, a.activation);
-    case Metric::activation_written_bytes: return queries() + " * " + v_dim() + " * " + element_bytes(x, a.activation);
+    case Metric::activation_read_bytes:
+      return queries() + " * " + qk_dim() + " * " + element_bytes(x, a.activation) + query_share();
+    case Metric::activation_written_bytes:
+      return queries() + " * " + v_dim() + " * " + element_bytes(x, a.activation) + query_share();
     case Metric::kv_read_bytes: {
       sequences();
       let(x, keys_of(a), "keys read per sequence and KV head");
@@ -234,10 +249,12 @@ std::string formula(const graph::Attention& a, Metric metric, const Context&, Ex
       if (!a.shared_kv && a.cached.keys != a.cached.values) {
         return fmt::format("sequences * keys * kv_heads * (qk_dim * {} + v_dim * {})",
                            cached_bytes(x, a.cached.keys, "key_element_bytes"),
-                           cached_bytes(x, a.cached.values, "value_element_bytes"));
+                           cached_bytes(x, a.cached.values, "value_element_bytes")) +
+               key_share();
       }
       return fmt::format("sequences * keys * kv_heads * {} * {}", a.shared_kv ? "qk_dim" : "(qk_dim + v_dim)",
-                         cached_bytes(x, a.cached.keys));
+                         cached_bytes(x, a.cached.keys)) +
+             key_share();
     }
     default: return "";
   }
@@ -281,7 +298,7 @@ std::string formula(const graph::Gather& g, Metric metric, const Context&, Expla
 
 // What a copy moves as a product of named factors; falls back to the count.
 std::string elements(const Context& c, double count, bool written, Explanation& x) {
-  const model::Layer* layer = c.layer();
+  const std::optional<model::Layer> layer = c.layer();
   const graph::SequenceGroup& g = c.group;
   std::string text;
   if (layer && c.op.name == "dispatch" && layer->feed_forward.experts) {
@@ -359,6 +376,23 @@ std::string formula(const graph::Transfer& t, Metric metric, const Context&, Exp
          let(x, "element_bytes", bytes_per_element(t.element), fmt::format("bytes of an element ({})", t.element.name));
 }
 
+std::string formula(const graph::Collective& e, Metric metric, const Context&, Explanation& x) {
+  if (metric != Metric::network_bytes) return "";
+  let(x, "rows", e.rows, "rows of the tensor");
+  let(x, "width", e.width, "elements of a row");
+  let(x, "element_bytes", bytes_per_element(e.element), fmt::format("bytes of an element ({})", e.element.name));
+  if (e.kind != graph::CollectiveKind::send) {
+    let(x, "ranks", e.ranks, fmt::format("devices of the {} axis", name(e.axis)));
+  }
+  x.notes.push_back(fmt::format("what one device sends in a bandwidth-optimal {}", name(e.kind)));
+  switch (e.kind) {
+    case graph::CollectiveKind::all_reduce: return "2 * (ranks - 1) / ranks * rows * width * element_bytes";
+    case graph::CollectiveKind::send: return "rows * width * element_bytes";
+    case graph::CollectiveKind::ring_pass: return "(ranks - 1) * rows * width * element_bytes";
+    default: return "(ranks - 1) / ranks * rows * width * element_bytes";
+  }
+}
+
 // A sum needs parentheses before it is multiplied.
 bool is_sum(std::string_view text) {
   int depth = 0;
@@ -395,9 +429,10 @@ void explain_work(const Estimator& estimator, const graph::Op& op, const graph::
     x.notes.emplace_back(nothing(metric));
     return;
   }
-  const std::string count =
-      let(x, "count", op.count,
-          op.layer_kind < 0 || context.execution().weights.gguf ? "executions in a step" : "layers of this kind");
+  const std::string count = let(x, "count", op.count,
+                                op.layer_kind < 0 || context.execution().weights.gguf ? "executions in a step"
+                                : estimator.stages().size() > 1 ? "layers of this kind, for every micro-batch"
+                                                                : "layers of this kind");
   x.formula = is_sum(text) ? "(" + text + ") * " + count : text + " * " + count;
 }
 

@@ -65,6 +65,39 @@ void place(const hardware::Device& device, const Choices& choices, Setup& setup)
       .name = "PCIe4 x16", .per_direction = BytesPerSecond{32e9}, .provenance = hardware::Provenance::assumed});
 }
 
+// Over the devices of the plan.
+void spread(const model::Decoder& model, const hardware::Device& device, const Choices& choices, Setup& setup) {
+  const graph::Plan& plan = choices.plan;
+  setup.cluster = cost::make_cluster(device, choices.devices_per_node);
+  setup.pipeline_batches = choices.pipeline_batches;
+  setup.execution.plan = plan;
+  if (plan.devices() == 1) return;
+  if (setup.execution.weights.gguf) {
+    throw Error::bad_input(fmt::format("a plan over {} devices does not go with GGUF formats ({})", plan.devices(),
+                                       setup.execution.weights.name),
+                           "--weights bf16, fp8, int8, w8a8 or w4a16");
+  }
+  for (const model::Layer& layer : model.kinds) {
+    const model::Attention& a = layer.attention;
+    if (a.latent || a.kv_heads >= plan.tensor) continue;
+    setup.notes.push_back(fmt::format("{} KV heads on {} devices: each is held by {}", a.kv_heads, plan.tensor,
+                                      plan.tensor / a.kv_heads));
+    break;
+  }
+  if (plan.shard_embedding && model.vocab % plan.tensor != 0) {
+    setup.notes.push_back(fmt::format("the vocabulary of {} is padded to {} x {}", model.vocab, plan.tensor,
+                                      graph::shard_vocab(model, plan)));
+  }
+  const std::int64_t stage = plan.stage();
+  if (stage > 1 && setup.cluster.devices_per_node % plan.tensor != 0 &&
+      plan.tensor % setup.cluster.devices_per_node != 0) {
+    setup.notes.push_back(
+        fmt::format("nodes of {} cut groups of {} devices: their collectives are taken to be on as few "
+                    "nodes as can hold them",
+                    setup.cluster.devices_per_node, plan.tensor));
+  }
+}
+
 // llama.cpp runs Gemma 2 and gpt-oss with their sliding windows, Mistral and Phi-3 without.
 bool keeps_windows(const model::Decoder& model) {
   return model.architecture == "gemma2" || model.architecture == "gpt_oss";
@@ -109,6 +142,7 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
   }
   if (choices.micro_batch) e.micro_batch = *choices.micro_batch;
   place(device, choices, setup);
+  spread(model, device, choices, setup);
 
   const auto half = [&](const std::optional<std::string>& text) {
     const std::optional<std::string>& given = text ? text : choices.kv;

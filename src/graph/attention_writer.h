@@ -21,7 +21,7 @@ class AttentionWriter : public StepWriter {
     const bool sent = group_->on_host && place_for(true, batches_[0].tokens) == Place::device;
     for (const SequenceGroup& g : step_) {
       place_ = group_->on_host ? Place::host : Place::device;
-      if (!o_.static_kv && g.context > 0) concatenate(a, g);
+      if (!o_.static_kv && g.context > 0 && !e_.training) concatenate(a, g);
       if (sent) place_ = Place::device;
       const Attention core = kernel(a, g);
       if (sent) send_cache(a, g, core);
@@ -33,11 +33,25 @@ class AttentionWriter : public StepWriter {
       if (a.latent) expand(a, *a.latent, g);
       if (o_.flash_attention) {
         push("attention", core, 1, true);
+        keep_flash(a, g);
       } else {
         naive(a, g);
       }
+      if (split_) {
+        pass_keys(a, g);
+      } else if (part == Part::all) {
+        merge_shares(a, g);
+      }
     }
   }
+
+  // Heads and KV heads of one device inside attention.
+  std::int64_t core_heads(const model::Attention& a) const { return a.heads / p_.ulysses; }
+  std::int64_t core_kv_heads(const model::Attention& a) const {
+    return a.latent ? core_heads(a) : a.kv_heads / p_.ulysses;
+  }
+  std::int64_t query_ranks() const { return split_ ? p_.ring : 1; }
+  std::int64_t key_ranks() const { return split_ ? 1 : p_.ring; }
 
  private:
   // Attention over keys and values with all their heads, in one kernel.
@@ -45,15 +59,39 @@ class AttentionWriter : public StepWriter {
     return {.sequences = g.count,
             .q_tokens = g.new_tokens,
             .context = g.context,
-            .heads = a.heads,
-            .kv_heads = a.kv_heads,
+            .heads = core_heads(a),
+            .kv_heads = core_kv_heads(a),
             .qk_dim = a.head_dim,
             .v_dim = a.v_head_dim,
             .window = e_.window(a),
             .query_tile = query_tile(g),
             .softcap = a.softcap,
+            .query_ranks = query_ranks(),
+            .key_ranks = key_ranks(),
             .activation = e_.activations,
-            .cached = a.latent ? activations_as_cache() : e_.kv};
+            .cached = a.latent || e_.training ? activations_as_cache() : e_.kv};
+  }
+  // Queries, keys and values, and the logarithm of the sum of each row of scores.
+  void keep_flash(const model::Attention& a, const SequenceGroup& g) {
+    const double rows = static_cast<double>(g.count * g.new_tokens) / static_cast<double>(query_ranks());
+    keeps(rows * static_cast<double>(core_heads(a) * a.head_dim + core_kv_heads(a) * (a.head_dim + a.v_head_dim)),
+          4 * rows * static_cast<double>(core_heads(a)));
+  }
+  // Ring attention: the keys and values of one rank visit all others while those before them are multiplied.
+  void pass_keys(const model::Attention& a, const SequenceGroup& g) {
+    exchange("kv_ring", CollectiveKind::ring_pass, Axis::ring, p_.ring,
+             static_cast<double>(g.count * (g.context + g.new_tokens)) / static_cast<double>(p_.ring),
+             static_cast<double>(core_kv_heads(a) * (a.head_dim + a.v_head_dim)), true, true);
+  }
+  // A step that every device of the sequence axes runs whole, each with its share of the cache: the heads of all are
+  // put together, and so are the sums over parts of the keys, with the maximum and the sum of each row.
+  void merge_shares(const model::Attention& a, const SequenceGroup& g) {
+    const auto rows = static_cast<double>(g.count * g.new_tokens);
+    const std::int64_t width = core_heads(a) * a.v_head_dim;
+    exchange("merge_reduce", CollectiveKind::all_reduce, Axis::ring, p_.ring, rows,
+             static_cast<double>(width + 2 * core_heads(a)));
+    exchange("heads_gather", CollectiveKind::all_gather, Axis::ulysses, p_.ulysses, rows,
+             static_cast<double>(width * p_.ulysses));
   }
   void send_cache(const model::Attention& a, const SequenceGroup& g, const Attention& core) {
     const auto rows = g.count * static_cast<std::int64_t>(keys_read(core));
@@ -77,7 +115,8 @@ class AttentionWriter : public StepWriter {
     return tile > 0 ? std::min(tile, e_.micro_batch) : e_.micro_batch;
   }
   void concatenate(const model::Attention& a, const SequenceGroup& g) {
-    const double tokens = static_cast<double>(g.count * std::min(g.context, e_.window(a).value_or(g.context)));
+    const double tokens = static_cast<double>(g.count * std::min(g.context, e_.window(a).value_or(g.context))) /
+                          static_cast<double>(p_.sequence());
     each_cache(a, {"kv_concat", "k_concat", "v_concat"},
                [&](std::string_view name, std::int64_t width, const model::ElementFormat& format) {
                  const double elements = tokens * static_cast<double>(width);
@@ -103,6 +142,7 @@ class AttentionWriter : public StepWriter {
               .activation = e_.activations,
               .weights = &format(model::Role::kv_b)},
          1, true);
+    keeps(static_cast<double>(g.count * (g.context + g.new_tokens) * l.kv_lora_rank));
   }
   // Latent attention, absorbed: queries are taken into the latent space, one shared key/value head is read, and the
   // weighted latents are brought back. The two products use the two halves of kv_b_proj.
@@ -134,11 +174,14 @@ class AttentionWriter : public StepWriter {
     // themselves.
     const std::optional<std::int64_t> window = e_.window(a);
     const std::int64_t keys = window ? std::min(total, *window - 1 + g.new_tokens) : total;
-    const std::int64_t products = g.count * a.heads;
+    const std::int64_t products = g.count * core_heads(a);
+    const std::int64_t rows = g.new_tokens / query_ranks();
+    const std::int64_t columns = (keys + key_ranks() - 1) / key_ranks();
     const bool repeat = a.heads != a.kv_heads;
-    const model::CacheScheme operand = a.latent || repeat ? activations_as_cache() : e_.kv;
+    const bool plain = a.latent || e_.training;
+    const model::CacheScheme operand = plain || repeat ? activations_as_cache() : e_.kv;
     if (repeat) {
-      const double per_width = static_cast<double>(g.count * keys);
+      const double per_width = static_cast<double>(g.count * columns) / static_cast<double>(p_.ulysses);
       const double heads = static_cast<double>(a.heads) / static_cast<double>(a.kv_heads);
       each_cache(a, {"repeat_kv", "repeat_k", "repeat_v"},
                  [&](std::string_view name, std::int64_t width, const model::ElementFormat& from) {
@@ -146,38 +189,49 @@ class AttentionWriter : public StepWriter {
                    push(name,
                         Copy{.read_elements = elements,
                              .write_elements = elements * heads,
-                             .from = from,
+                             .from = e_.training ? operand.keys : from,
                              .to = model::element_format(e_.activations),
-                             .from_cache = true},
+                             .from_cache = !e_.training},
                         1, true);
                  });
     }
-    const bool cached = !a.latent;
+    const bool cached = !plain;
     push("scores",
-         Gemm{.m = g.new_tokens,
-              .n = keys,
+         Gemm{.m = rows,
+              .n = columns,
               .k = a.head_dim,
               .batch = products,
               .activation = e_.activations,
               .cached_operand = cached,
               .cached = operand.keys},
          1, true);
+    // Queries and keys; the values are the weighted sum's.
+    const auto local = static_cast<double>(g.count * rows);
+    keeps(local * static_cast<double>((core_heads(a) + core_kv_heads(a)) * a.head_dim));
+    const double scores = static_cast<double>(products * rows) * static_cast<double>(columns);
     const auto on_scores = [&](std::string_view name, VectorKind kind) {
-      push(name, Vector{.kind = kind, .rows = products * g.new_tokens, .width = keys, .activation = e_.activations}, 1,
+      push(name, Vector{.kind = kind, .rows = products * rows, .width = columns, .activation = e_.activations}, 1,
            true);
     };
     if (a.softcap) on_scores("softcap", VectorKind::softcap);
     on_scores("mask", VectorKind::mask);
     on_scores("softmax", VectorKind::softmax);
+    keeps(scores);
+    const bool drops = e_.training && m_.dropout;
+    if (drops) {
+      dropout("scores_dropout", products * rows, columns);
+      keeps(scores, scores);  // its result for the weighted sum, and the mask
+    }
     push("weighted_sum",
-         Gemm{.m = g.new_tokens,
+         Gemm{.m = rows,
               .n = a.v_head_dim,
-              .k = keys,
+              .k = columns,
               .batch = products,
               .activation = e_.activations,
               .cached_operand = cached,
               .cached = operand.values},
          1, true);
+    keeps(local * static_cast<double>(core_kv_heads(a) * a.v_head_dim));
   }
 };
 

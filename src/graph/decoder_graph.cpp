@@ -11,6 +11,15 @@
 // Layers left on the host run there, but for a step of many tokens, which the device computes with the layer's weights
 // and cache sent over the link for the occasion; new keys and values go back to it. The residual stream moves when the
 // place changes. A GGUF model takes a long step in micro-batches.
+//
+// A plan (plan.h) divides the shapes, which are then those of one device, and adds what the devices exchange:
+//
+//   tensor axis        after o_proj, after down_proj and after the embedding an all-reduce of [tokens, hidden]; with
+//                      sequence parallelism an all-gather before qkv and gate_up and a reduce-scatter in its place
+//   ulysses            all-to-all of q, k, v before attention and of its result after
+//   ring               the keys and values of every other rank, passed round beside attention
+//   experts            beyond the tensor axis an all-to-all of the routed copies, there and back
+//   pipeline           the residual stream from stage to stage
 #include "graph/decoder_graph.h"
 
 #include <algorithm>
@@ -35,7 +44,7 @@ class Builder : private AttentionWriter {
     const bool all = part_ == Part::all;
     if (all) each_batch([&] { embed(); });
     for (const model::LayerGroup& group : e_.weights.groups) {
-      const Layer& layer = m_.kinds[group.kind];
+      const Layer layer = shard(m_.kinds[group.kind], p_);
       if (all) each_batch([&] { move_to(place_for(group.on_host, tokens_), tokens_); });
       group_ = &group;
       kind_ = static_cast<int>(group.kind);
@@ -48,28 +57,43 @@ class Builder : private AttentionWriter {
       count_ = 1;
     }
     if (!all) return;
-    if (o_.last_token_logits) {
+    if (p_.pipeline > 1) send_stages();
+    if (o_.last_token_logits && !e_.training) {
       load(batches_[batch_count_ - 1]);
       times_ = 1;
       head();
     } else {
       each_batch([&] { head(); });
     }
-    sample();
+    if (e_.training) {
+      loss();
+    } else {
+      sample();
+    }
   }
 
  private:
+  // Every device of a stage sends its share of the residual stream to its neighbour in the next one.
+  void send_stages() {
+    load(batches_[0]);
+    exchange("stage_send", CollectiveKind::send, Axis::pipeline, p_.pipeline, static_cast<double>(residual_tokens()),
+             static_cast<double>(residual_width()), false, false, p_.pipeline - 1);
+  }
   void embed() {
     place_ = residual_ = e_.weights.embedding_on_host ? Place::host : Place::device;
-    push("embed",
-         Gather{
-             .rows = tokens_, .width = m_.hidden, .table = &e_.weights.token_embedding, .activation = e_.activations});
-    if (m_.position_embeddings > 0) vector("add_positions", VectorKind::add, tokens_, m_.hidden, 2, 1);
+    push("embed", Gather{.rows = tokens_,
+                         .width = residual_width(),
+                         .table = &e_.weights.token_embedding,
+                         .activation = e_.activations});
+    if (p_.shard_embedding) reduce_tokens("embed_reduce", "embed_scatter", tokens_);
+    if (m_.position_embeddings > 0) vector("add_positions", VectorKind::add, residual_tokens(), residual_width(), 2, 1);
+    dropout("embed_dropout", residual_tokens(), residual_width());
     move_to(place_for(e_.weights.groups.front().on_host, tokens_), tokens_);
     norm("input_norm");  // of the first layer; the others' follow the previous layer's add
   }
 
   void before_attention(const Layer& layer) {
+    gather_tokens("attention_gather", tokens_);
     if (layer.attention.latent) {
       latent_projections(layer.attention, *layer.attention.latent);
     } else {
@@ -84,18 +108,30 @@ class Builder : private AttentionWriter {
     // One product reads one format: what a quantiser stores differently is multiplied apart.
     const bool alike = same_format(Role::q, Role::k) && same_format(Role::q, Role::v);
     if ((o_.fused_qkv || a.fused_qkv) && alike) {
-      linear("qkv_proj", tokens_, q + k + v, m_.hidden, a.qkv_bias, format(Role::q));
+      linear("qkv_proj", Split::outputs, tokens_, q + k + v, m_.hidden, a.qkv_bias, format(Role::q), 1,
+             Input::gathered);
     } else {
-      linear("q_proj", tokens_, q, m_.hidden, a.qkv_bias, format(Role::q));
-      linear("k_proj", tokens_, k, m_.hidden, a.qkv_bias, format(Role::k));
-      linear("v_proj", tokens_, v, m_.hidden, a.qkv_bias, format(Role::v));
+      linear("q_proj", Split::outputs, tokens_, q, m_.hidden, a.qkv_bias, format(Role::q), 1, Input::gathered);
+      linear("k_proj", Split::outputs, tokens_, k, m_.hidden, a.qkv_bias, format(Role::k), 1, Input::shared);
+      linear("v_proj", Split::outputs, tokens_, v, m_.hidden, a.qkv_bias, format(Role::v), 1, Input::shared);
     }
     if (a.qk_norm) {
       vector("q_norm", VectorKind::rms_norm, tokens_ * a.heads, a.head_dim, 1, 1, a.head_dim);
+      keeps(static_cast<double>(tokens_ * q));
       vector("k_norm", VectorKind::rms_norm, tokens_ * a.kv_heads, a.head_dim, 1, 1, a.head_dim);
+      keeps(static_cast<double>(tokens_ * k));
     }
     rope(a.heads, a.kv_heads, a.rotary_dim);
-    write_cache(a);
+    exchange_heads("q_all_to_all", q);
+    exchange_heads("k_all_to_all", k);
+    exchange_heads("v_all_to_all", v);
+    if (!e_.training) write_cache(a);
+  }
+  // Ulysses: from all heads of some tokens to some heads of all tokens, or back.
+  void exchange_heads(std::string_view name, std::int64_t width) {
+    if (!split_) return;
+    exchange(name, CollectiveKind::all_to_all, Axis::ulysses, p_.ulysses, static_cast<double>(tokens_),
+             static_cast<double>(width));
   }
   // The new tokens' rows, where the cache is.
   void write_cache(const model::Attention& a) {
@@ -107,7 +143,8 @@ class Builder : private AttentionWriter {
     each_cache(
         a, {"kv_write", "k_write", "v_write"},
         [&](std::string_view name, std::int64_t width, const model::ElementFormat& to) {
-          const double elements = static_cast<double>(tokens_ * width);
+          const double owners = split_ ? 1 : static_cast<double>(p_.sequence());  // of the new tokens' rows
+          const double elements = static_cast<double>(tokens_ * width) / owners;
           push(
               name,
               Copy{.read_elements = elements, .write_elements = elements, .from = element, .to = to, .to_cache = true});
@@ -119,16 +156,20 @@ class Builder : private AttentionWriter {
   void latent_projections(const model::Attention& a, const model::LatentAttention& l) {
     const std::int64_t q = a.heads * a.head_dim;
     if (l.q_lora_rank) {
-      linear("q_a_proj", tokens_, *l.q_lora_rank, m_.hidden, a.qkv_bias, format(Role::q_a));
+      linear("q_a_proj", Split::none, tokens_, *l.q_lora_rank, m_.hidden, a.qkv_bias, format(Role::q_a), 1,
+             Input::gathered);
       vector("q_a_norm", VectorKind::rms_norm, tokens_, *l.q_lora_rank, 1, 1, *l.q_lora_rank);
-      linear("q_b_proj", tokens_, q, *l.q_lora_rank, false, format(Role::q_b));
+      keeps(static_cast<double>(tokens_ * *l.q_lora_rank));
+      linear("q_b_proj", Split::none, tokens_, q, *l.q_lora_rank, false, format(Role::q_b));
     } else {
-      linear("q_proj", tokens_, q, m_.hidden, a.qkv_bias, format(Role::q));
+      linear("q_proj", Split::outputs, tokens_, q, m_.hidden, a.qkv_bias, format(Role::q), 1, Input::gathered);
     }
-    linear("kv_a_proj", tokens_, l.kv_lora_rank + l.rope_dim, m_.hidden, a.qkv_bias, format(Role::kv_a));
+    linear("kv_a_proj", Split::none, tokens_, l.kv_lora_rank + l.rope_dim, m_.hidden, a.qkv_bias, format(Role::kv_a), 1,
+           Input::shared);
     vector("kv_a_norm", VectorKind::rms_norm, tokens_, l.kv_lora_rank, 1, 1, l.kv_lora_rank);
+    keeps(static_cast<double>(tokens_ * l.kv_lora_rank));
     rope(a.heads, 1, l.rope_dim);
-    write_cache(a);
+    if (!e_.training) write_cache(a);
   }
 
   void rope(std::int64_t heads, std::int64_t kv_heads, std::int64_t rotary_dim) {
@@ -143,15 +184,27 @@ class Builder : private AttentionWriter {
 
   void after_attention(const Layer& layer) {
     const model::Attention& a = layer.attention;
-    linear("o_proj", tokens_, m_.hidden, a.heads * a.v_head_dim, a.o_bias, format(Role::o));
+    exchange_heads("o_all_to_all", a.heads * a.v_head_dim);
+    linear("o_proj", Split::inputs, tokens_, m_.hidden, a.heads * a.v_head_dim, a.o_bias, format(Role::o));
+    // Blocks side by side add up before they are summed over the ranks, unless the experts' results are whole.
+    if (!layer.parallel_blocks || spreads_experts(layer)) {
+      reduce_tokens("attention_reduce", "attention_scatter", tokens_);
+    }
     if (layer.norms == 4) norm("post_attention_norm");
-    if (!layer.parallel_blocks) add_and_norm("attention_add", "mlp_norm", "attention_add_norm", 2);
+    dropout("attention_dropout", residual_tokens(), residual_width());
+    if (!layer.parallel_blocks) {
+      add_and_norm("attention_add", "mlp_norm", "attention_add_norm", 2);
+      if (!spreads_experts(layer)) gather_tokens("mlp_gather", tokens_);
+    }
     if (layer.feed_forward.experts) {
       experts(layer.feed_forward, *layer.feed_forward.experts);
     } else {
-      mlp(layer.feed_forward, layer.feed_forward.intermediate, {Role::gate, Role::up, Role::down});
+      mlp(layer.feed_forward, layer.feed_forward.intermediate, {Role::gate, Role::up, Role::down},
+          layer.parallel_blocks ? Input::shared : Input::gathered);
+      reduce_tokens("mlp_reduce", "mlp_scatter", tokens_);
     }
     if (layer.norms == 4) norm("post_mlp_norm");
+    dropout("mlp_dropout", residual_tokens(), residual_width());
     // The norm that follows is the next layer's input norm, or the final norm.
     add_and_norm("mlp_add", "next_norm", "mlp_add_norm", layer.parallel_blocks ? 3 : 2);
   }
@@ -159,64 +212,121 @@ class Builder : private AttentionWriter {
   void activate(std::string_view name, std::int64_t rows, std::int64_t width, bool gated) {
     if (!gated || o_.fused_activation) {
       vector(name, gated ? VectorKind::gated_activation : VectorKind::activation, rows, width, gated ? 2 : 1, 1);
+      keeps(static_cast<double>(rows * width * (gated ? 2 : 1)));
     } else {
       vector(name, VectorKind::activation, rows, width, 1, 1);
+      keeps(static_cast<double>(rows * width));
       vector("multiply_gate", VectorKind::multiply, rows, width, 2, 1);
+      keeps(static_cast<double>(2 * rows * width));
     }
   }
 
   struct MlpRoles {
     Role gate, up, down;
   };
-  void mlp(const model::FeedForward& f, std::int64_t width, const MlpRoles& roles) {
+  void mlp(const model::FeedForward& f, std::int64_t width, const MlpRoles& roles, Input input) {
     if (!f.gated) {
-      linear("up_proj", tokens_, width, m_.hidden, f.bias, format(roles.up));
+      linear("up_proj", Split::outputs, tokens_, width, m_.hidden, f.bias, format(roles.up), 1, input);
     } else if ((o_.fused_gate_up || f.fused_gate_up) && same_format(roles.gate, roles.up)) {
-      linear("gate_up_proj", tokens_, 2 * width, m_.hidden, f.bias, format(roles.up));
+      linear("gate_up_proj", Split::outputs, tokens_, 2 * width, m_.hidden, f.bias, format(roles.up), 1, input);
     } else {
-      linear("gate_proj", tokens_, width, m_.hidden, f.bias, format(roles.gate));
-      linear("up_proj", tokens_, width, m_.hidden, f.bias, format(roles.up));
+      linear("gate_proj", Split::outputs, tokens_, width, m_.hidden, f.bias, format(roles.gate), 1, input);
+      linear("up_proj", Split::outputs, tokens_, width, m_.hidden, f.bias, format(roles.up), 1, Input::shared);
     }
     activate("activation", tokens_, width, f.gated);
-    linear("down_proj", tokens_, m_.hidden, width, f.bias, format(roles.down));
+    linear("down_proj", Split::inputs, tokens_, m_.hidden, width, f.bias, format(roles.down));
   }
 
+  // Whether the experts of a layer lie on devices beyond the tensor axis, which hold other tokens.
+  bool spreads_experts(const Layer& layer) const { return layer.feed_forward.experts && p_.expert > p_.tensor; }
+
   // Routed experts: every token is copied to its experts, the experts run as grouped GEMMs over all copies (weights of
-  // the experts reached are read once), and the weighted results are summed.
+  // the experts reached are read once), and the weighted results are summed. Tokens are taken to be routed evenly.
+  //
+  // Within the tensor axis every device has all tokens and serves those that its experts were picked for; the sum over
+  // the axis is the one that ends a divided block. Beyond it every device routes its own share of the tokens, and the
+  // copies travel.
   void experts(const model::FeedForward& f, const model::Experts& x) {
-    const std::int64_t rows = tokens_ * x.per_token;
-    const double reached = experts_reached(x.count, x.per_token, tokens_);
-    const double copies = static_cast<double>(rows * m_.hidden);
-    linear("router", tokens_, x.count, m_.hidden, x.router_bias, format(Role::router));
-    vector("routing", VectorKind::router, tokens_, x.count, 1, 1);
+    const bool spread = p_.expert > p_.tensor;
+    const std::int64_t own = spread ? (tokens_ + p_.tensor - 1) / p_.tensor : tokens_;  // tokens routed here
+    const std::int64_t copies_out = own * x.per_token;
+    const std::int64_t rows = spread ? copies_out : (copies_out + p_.expert - 1) / p_.expert;
+    const double reached =
+        experts_reached(x.count, x.per_token, spread ? own * p_.expert : own) / static_cast<double>(p_.expert);
+    const double copied = static_cast<double>(rows * m_.hidden);
+    linear("router", Split::none, own, x.count, m_.hidden, x.router_bias, format(Role::router), 1,
+           spread ? Input::own : Input::gathered);
+    vector("routing", VectorKind::router, own, x.count, 1, 1);
+    keeps(static_cast<double>(own * x.count));
     const model::ElementFormat element = model::element_format(e_.activations);
-    push("dispatch", Copy{.read_elements = copies, .write_elements = copies, .from = element, .to = element});
+    push("dispatch", Copy{.read_elements = copied, .write_elements = copied, .from = element, .to = element});
+    if (spread) exchange_experts("experts_dispatch", rows);
     if (f.gated && (o_.fused_gate_up || f.fused_gate_up) && same_format(Role::expert_gate, Role::expert_up)) {
-      linear("experts_gate_up", rows, 2 * x.intermediate, m_.hidden, f.bias, format(Role::expert_up), reached);
+      linear("experts_gate_up", Split::none, rows, 2 * x.intermediate, m_.hidden, f.bias, format(Role::expert_up),
+             reached);
     } else {
       if (f.gated) {
-        linear("experts_gate", rows, x.intermediate, m_.hidden, f.bias, format(Role::expert_gate), reached);
+        linear("experts_gate", Split::none, rows, x.intermediate, m_.hidden, f.bias, format(Role::expert_gate),
+               reached);
       }
-      linear("experts_up", rows, x.intermediate, m_.hidden, f.bias, format(Role::expert_up), reached);
+      linear("experts_up", Split::none, rows, x.intermediate, m_.hidden, f.bias, format(Role::expert_up), reached,
+             f.gated ? Input::shared : Input::own);
     }
     activate("experts_activation", rows, x.intermediate, f.gated);
-    linear("experts_down", rows, m_.hidden, x.intermediate, f.bias, format(Role::expert_down), reached);
-    vector("combine", VectorKind::combine, rows, m_.hidden, 1, 1.0 / static_cast<double>(x.per_token));
-    if (x.shared_intermediate > 0) {
-      mlp(f, x.shared_intermediate, {Role::shared_gate, Role::shared_up, Role::shared_down});
-      if (x.shared_gate) {
-        linear("shared_gate", tokens_, 1, m_.hidden, false, format(Role::shared_router));
-        vector("apply_shared_gate", VectorKind::sigmoid_gate, tokens_, m_.hidden, 1, 1);
-      }
-      vector("add_shared", VectorKind::add, tokens_, m_.hidden, 2, 1);
+    linear("experts_down", Split::none, rows, m_.hidden, x.intermediate, f.bias, format(Role::expert_down), reached);
+    if (spread) exchange_experts("experts_return", rows);
+    vector("combine", VectorKind::combine, rows, m_.hidden, 1, static_cast<double>(own) / static_cast<double>(rows));
+    keeps(copied);
+    if (spread && residual_ranks_ == 1) {
+      exchange("experts_gather", CollectiveKind::all_gather, Axis::tensor, p_.tensor, static_cast<double>(tokens_),
+               static_cast<double>(m_.hidden));
     }
+    if (x.shared_intermediate > 0) {
+      if (spread) gather_tokens("mlp_gather", tokens_);
+      mlp(f, x.shared_intermediate, {Role::shared_gate, Role::shared_up, Role::shared_down}, Input::shared);
+      if (spread) reduce_tokens("mlp_reduce", "mlp_scatter", tokens_);
+      const std::int64_t sum = spread ? residual_tokens() : tokens_;
+      if (x.shared_gate) {
+        linear("shared_gate", Split::none, sum, 1, m_.hidden, false, format(Role::shared_router), 1, Input::shared);
+        vector("apply_shared_gate", VectorKind::sigmoid_gate, sum, m_.hidden, 1, 1);
+        keeps(static_cast<double>(sum * m_.hidden));
+      }
+      vector("add_shared", VectorKind::add, sum, m_.hidden, 2, 1);
+    }
+    if (!spread) reduce_tokens("mlp_reduce", "mlp_scatter", tokens_);
+  }
+  void exchange_experts(std::string_view name, std::int64_t rows) {
+    exchange(name, CollectiveKind::all_to_all, Axis::expert, p_.expert, static_cast<double>(rows),
+             static_cast<double>(m_.hidden));
   }
 
   void head() {
-    const std::int64_t rows = o_.last_token_logits ? sequences_ : tokens_;
+    const std::int64_t rows = o_.last_token_logits && !e_.training ? sequences_ : tokens_;
     move_to(place_for(e_.weights.head_on_host, rows), rows);
     streamed_ = e_.weights.head_on_host && residual_ == Place::device;
-    linear("lm_head", rows, m_.vocab, m_.hidden, m_.lm_head_bias, e_.weights.lm_head);
+    gather_tokens("head_gather", rows);
+    if (two_dimensional() && !p_.shard_embedding) {
+      exchange("head_gather", CollectiveKind::all_gather, Axis::tensor, p_.tensor, static_cast<double>(rows),
+               static_cast<double>(m_.hidden));
+    }
+    linear("lm_head", p_.shard_embedding ? Split::outputs : Split::none, rows, vocab(), m_.hidden, m_.lm_head_bias,
+           e_.weights.lm_head, 1, Input::gathered);
+    if (!e_.training && p_.shard_embedding) {
+      exchange("logits_gather", CollectiveKind::all_gather, Axis::tensor, p_.tensor, static_cast<double>(rows),
+               static_cast<double>(m_.vocab));
+    }
+  }
+  std::int64_t vocab() const { return shard_vocab(m_, p_); }
+
+  // Cross entropy over logits widened to fp32; over a divided vocabulary the maximum, the sum and the logit of the
+  // target are reduced.
+  void loss() {
+    vector("cross_entropy", VectorKind::cross_entropy, tokens_, vocab(), 1, 32.0 / bits(e_.activations));
+    keeps(0, 4 * static_cast<double>(tokens_ * vocab()));
+    if (p_.shard_embedding) {
+      exchange("loss_reduce", CollectiveKind::all_reduce, Axis::tensor, p_.tensor, static_cast<double>(tokens_),
+               3 * 32.0 / bits(e_.activations));
+    }
   }
 
   void sample() {
@@ -260,8 +370,19 @@ std::int64_t Execution::cached_tokens(const model::Attention& a, std::int64_t to
 }
 
 std::string_view name(Place place) {
-  constexpr std::string_view names[] = {"device", "host", "link"};
+  constexpr std::string_view names[] = {"device", "host", "link", "network"};
   return names[static_cast<std::size_t>(place)];
+}
+
+bool splits_sequence(const Plan& plan, std::span<const SequenceGroup> step) {
+  return plan.sequence() > 1 && std::all_of(step.begin(), step.end(), [&](const SequenceGroup& g) {
+           return g.new_tokens % sequence_pieces(plan) == 0;
+         });
+}
+
+bool splits_residual(const Plan& plan, std::span<const SequenceGroup> step) {
+  return plan.sequence_parallel &&
+         std::any_of(step.begin(), step.end(), [](const SequenceGroup& g) { return g.new_tokens > 1; });
 }
 
 void build_step(const Execution& execution, std::span<const SequenceGroup> step, Part part, Graph& graph) {

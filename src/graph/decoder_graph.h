@@ -6,6 +6,7 @@
 #include <span>
 
 #include "graph/op.h"
+#include "graph/plan.h"
 #include "hardware/runtime.h"
 #include "model/decoder.h"
 #include "model/quantization.h"
@@ -32,6 +33,8 @@ struct Execution {
   hardware::RuntimeOptions runtime;
   std::int64_t micro_batch = 512;  // GGUF: tokens that are computed at once at most; longer steps are cut
   bool windows = true;             // sliding windows are honoured
+  Plan plan;                       // how the step is spread over devices; the ops are those of one of them
+  bool training = false;           // a forward pass to be differentiated: no cache, dropout, the loss over all tokens
 
   std::optional<std::int64_t> window(const model::Attention& a) const { return windows ? a.window : std::nullopt; }
   // Of the `tokens` of a sequence, those that a layer keeps in its cache.
@@ -40,7 +43,14 @@ struct Execution {
 
 enum class Part : unsigned char { all, context_dependent };
 
-// Replaces the contents of `graph` (whose capacity is reused) with the ops of one step, in execution order. With
+// Whether a step's tokens are divided over the sequence axes: those of prompts are. A single new token is not; its step
+// runs whole on every device of these axes, each with its share of the cache.
+bool splits_sequence(const Plan& plan, std::span<const SequenceGroup> step);
+// Whether the residual stream is divided over the tensor axis: with sequence parallelism, in steps of prompts.
+bool splits_residual(const Plan& plan, std::span<const SequenceGroup> step);
+
+// Replaces the contents of `graph` (whose capacity is reused) with the ops of one step, in execution order: those of
+// one device of every pipeline stage, one stage after the other. `step` is the share of one replica (Plan::data). With
 // Part::context_dependent only those ops that change when contexts grow are built, the same ones in the same order as
 // the ops flagged grows_with_context in the whole graph.
 void build_step(const Execution& execution, std::span<const SequenceGroup> step, Part part, Graph& graph);

@@ -15,12 +15,20 @@ namespace llmperf::graph {
 class StepWriter {
  public:
   StepWriter(const Execution& execution, std::span<const SequenceGroup> step, Graph& graph)
-      : e_(execution), m_(*execution.model), o_(execution.runtime), step_(step), graph_(graph) {
+      : e_(execution),
+        m_(*execution.model),
+        o_(execution.runtime),
+        p_(execution.plan),
+        step_(step),
+        graph_(graph),
+        split_(splits_sequence(execution.plan, step)),
+        residual_ranks_(splits_residual(execution.plan, step) ? execution.plan.tensor : 1) {
     std::int64_t tokens = 0;
     for (const SequenceGroup& g : step) {
       tokens += g.count * g.new_tokens;
       sequences_ += g.count;
     }
+    if (split_) tokens /= p_.sequence();
     const std::int64_t limit = e_.weights.gguf ? e_.micro_batch : tokens;
     if (tokens >= limit) batches_[batch_count_++] = {.tokens = limit, .times = tokens / limit};
     if (tokens % limit > 0) batches_[batch_count_++] = {.tokens = tokens % limit, .times = 1};
@@ -34,6 +42,47 @@ class StepWriter {
                         .place = place_,
                         .grows_with_context = grows,
                         .body = body});
+  }
+  // What the op just written keeps for the backward pass, in elements of the activations and in bytes.
+  void keeps(double elements, double bytes = 0) {
+    if (!e_.training) return;
+    graph_.back().saved = Bytes{elements * bits(e_.activations) / 8 + bytes};
+  }
+
+  // ---- Between devices. A collective among one device is none.
+  void exchange(std::string_view name, CollectiveKind kind, Axis axis, std::int64_t ranks, double rows, double width,
+                bool overlaps = false, bool grows = false, std::int64_t times = 1) {
+    if (ranks == 1) return;
+    const Place here = std::exchange(place_, Place::network);
+    push(name,
+         Collective{.kind = kind,
+                    .axis = axis,
+                    .ranks = ranks,
+                    .stride = p_.stride(axis),
+                    .rows = rows,
+                    .width = width,
+                    .element = model::element_format(e_.activations)},
+         times, grows);
+    graph_.back().overlaps = overlaps;
+    place_ = here;
+  }
+  bool two_dimensional() const { return p_.tensor_rows > 0; }
+  std::int64_t residual_tokens() const { return (tokens_ + residual_ranks_ - 1) / residual_ranks_; }
+  // Width of the residual stream on one device.
+  std::int64_t residual_width() const { return two_dimensional() ? m_.hidden / p_.tensor : m_.hidden; }
+  // Sequence parallelism: the tokens of all ranks, before matrices divided by columns.
+  void gather_tokens(std::string_view name, std::int64_t rows) {
+    if (residual_ranks_ > 1) {
+      exchange(name, CollectiveKind::all_gather, Axis::tensor, p_.tensor, static_cast<double>(rows),
+               static_cast<double>(m_.hidden));
+    }
+  }
+  // The summands of all ranks, after matrices divided by rows.
+  void reduce_tokens(std::string_view all_reduce, std::string_view scatter, std::int64_t rows) {
+    if (two_dimensional()) return;
+    const bool scatters = residual_ranks_ > 1;
+    exchange(scatters ? scatter : all_reduce, scatters ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
+             Axis::tensor, p_.tensor, static_cast<double>(rows), static_cast<double>(m_.hidden));
   }
   void send(std::string_view name, const Transfer& transfer, bool grows = false) {
     const Place here = std::exchange(place_, Place::link);
@@ -96,8 +145,19 @@ class StepWriter {
     }
   }
 
-  void linear(std::string_view name, std::int64_t rows, std::int64_t n, std::int64_t k, bool bias,
-              const model::StoredFormat& format, double matrices = 1) {
+  // How a matrix is divided over the tensor axis: not at all, its outputs n, or its inputs k. `n` and `k` are those of
+  // one device.
+  enum class Split : unsigned char { none, outputs, inputs };
+  // What of an input is kept for the backward pass: all, the share that was there before the ranks' shares were
+  // gathered (the backward pass gathers them again), or nothing because an earlier op keeps it.
+  enum class Input : unsigned char { own, gathered, shared };
+
+  void linear(std::string_view name, Split split, std::int64_t rows, std::int64_t n, std::int64_t k, bool bias,
+              const model::StoredFormat& format, double matrices = 1, Input input = Input::own) {
+    if (two_dimensional() && split != Split::none) {
+      two_dimensional_linear(name, split, rows, n, k, bias, format, input);
+      return;
+    }
     if (streamed_)
       send("send_weights", Transfer{.rows = n, .width = k, .weights = &format, .weight_matrices = matrices});
     push(name, Gemm{.m = rows,
@@ -107,7 +167,29 @@ class StepWriter {
                     .weights = &format,
                     .weight_matrices = matrices,
                     .bias = bias});
+    if (input == Input::own) keeps(static_cast<double>(rows * k));
+    if (input == Input::gathered) keeps(static_cast<double>(rows * k) / static_cast<double>(residual_ranks_));
   }
+
+  // Weights over rows x columns of devices (docs/formulas.md, Plans): the input [rows, K / (rows columns)] of each is gathered
+  // along the columns, the partial products [rows, N / columns] are reduce-scattered along the rows.
+  void two_dimensional_linear(std::string_view name, Split split, std::int64_t rows, std::int64_t n, std::int64_t k,
+                              bool bias, const model::StoredFormat& format, Input input) {
+    const std::int64_t columns = p_.tensor_columns();
+    const std::int64_t part_n = split == Split::outputs ? n * p_.tensor_rows : n / columns;
+    const std::int64_t part_k = split == Split::outputs ? k / p_.tensor_rows : k * columns;
+    const auto tokens = static_cast<double>(rows);
+    if (input != Input::shared) {
+      exchange("gather_columns", CollectiveKind::all_gather, Axis::tensor_columns, columns, tokens,
+               static_cast<double>(part_k));
+    }
+    push(name,
+         Gemm{.m = rows, .n = part_n, .k = part_k, .activation = e_.activations, .weights = &format, .bias = bias});
+    if (input != Input::shared) keeps(static_cast<double>(rows * part_k) / static_cast<double>(columns));
+    exchange("reduce_rows", CollectiveKind::reduce_scatter, Axis::tensor_rows, p_.tensor_rows, tokens,
+             static_cast<double>(part_n));
+  }
+
   void vector(std::string_view name, VectorKind kind, std::int64_t rows, std::int64_t width, double reads,
               double writes, std::int64_t parameters = 0, std::int64_t times = 1) {
     push(name,
@@ -122,18 +204,34 @@ class StepWriter {
   }
   void norm(std::string_view name, std::int64_t times = 1) {
     const bool rms = m_.norm == model::Norm::rms;
-    vector(name, rms ? VectorKind::rms_norm : VectorKind::layer_norm, tokens_, m_.hidden, 1, 1,
-           (rms ? 1 : 2) * m_.hidden, times);
+    vector(name, rms ? VectorKind::rms_norm : VectorKind::layer_norm, residual_tokens(), residual_width(), 1, 1,
+           (rms ? 1 : 2) * residual_width(), times);
+    keep_norm_input(rms);
+  }
+  // A norm over a row that lies on several devices sums its statistics.
+  void keep_norm_input(bool rms) {
+    keeps(static_cast<double>(residual_tokens() * residual_width()));
+    if (two_dimensional()) {
+      exchange("norm_statistics", CollectiveKind::all_reduce, Axis::tensor, p_.tensor,
+               static_cast<double>(residual_tokens()), rms ? 1 : 2);
+    }
+  }
+  // Dropout on the output of a block, in training: the mask takes a byte per element.
+  void dropout(std::string_view name, std::int64_t rows, std::int64_t width) {
+    if (!e_.training || !m_.dropout) return;
+    vector(name, VectorKind::dropout, rows, width, 1, 1 + 8.0 / bits(e_.activations));
+    keeps(0, static_cast<double>(rows * width));
   }
   // The residual add after a block and the norm that reads its result. `inputs` tensors are added (2, or 3 in parallel
   // blocks).
   void add_and_norm(std::string_view add_name, std::string_view norm_name, std::string_view fused_name, double inputs) {
     if (o_.fused_add_norm) {
       const bool rms = m_.norm == model::Norm::rms;
-      vector(fused_name, rms ? VectorKind::add_rms_norm : VectorKind::add_layer_norm, tokens_, m_.hidden, inputs, 2,
-             (rms ? 1 : 2) * m_.hidden);
+      vector(fused_name, rms ? VectorKind::add_rms_norm : VectorKind::add_layer_norm, residual_tokens(),
+             residual_width(), inputs, 2, (rms ? 1 : 2) * residual_width());
+      keep_norm_input(rms);
     } else {
-      vector(add_name, VectorKind::add, tokens_, m_.hidden, inputs, 1);
+      vector(add_name, VectorKind::add, residual_tokens(), residual_width(), inputs, 1);
       norm(norm_name);
     }
   }
@@ -141,8 +239,11 @@ class StepWriter {
   const Execution& e_;
   const model::Decoder& m_;
   const hardware::RuntimeOptions& o_;
+  const Plan& p_;
   std::span<const SequenceGroup> step_;
   Graph& graph_;
+  bool split_;                   // the step's tokens are divided over the sequence axes
+  std::int64_t residual_ranks_;  // devices of the tensor axis that the residual stream is divided over
   std::int64_t sequences_ = 0;
   std::array<MicroBatches, 2> batches_;  // full ones, and the rest
   std::size_t batch_count_ = 0;

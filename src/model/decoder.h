@@ -50,6 +50,7 @@ struct Experts {
   bool shared_gate = false;              // sigmoid gate [hidden -> 1] on the shared expert
   bool router_bias = false;              // bias of the router matrix
   bool score_correction = false;         // per-expert routing bias (DeepSeek-V3), one value per expert
+  std::int64_t held = 0;                 // experts whose weights are here, in one device's share of a layer; 0: all
   bool operator==(const Experts&) const = default;
 };
 
@@ -89,6 +90,7 @@ struct Decoder {
   bool checkpoint_repeats_lm_head = false;  // tied, and yet the published files store it twice
   bool lm_head_bias = false;
   std::int64_t position_embeddings = 0;  // learned absolute positions; 0: none
+  bool dropout = false;                  // trained with dropout on scores and on the outputs of both blocks
 
   std::vector<Layer> kinds;                // distinct layers, at least one
   std::vector<unsigned char> layer_kinds;  // index into kinds for each layer, in order

@@ -168,6 +168,7 @@ void read_model(Reader& reader, Decoder& decoder) {
   }
   decoder.lm_head_bias = reader.bool_or("lm_head_bias", false);
   decoder.position_embeddings = reader.int_or("position_embeddings", 0, {0, kPositionRange.max});
+  decoder.dropout = reader.bool_or("dropout", false);
 }
 
 void read_norms(Reader& reader, Layer& layer) {

@@ -120,7 +120,7 @@ void add_feed_forward(TensorList& list, const FeedForward& ff, std::int64_t hidd
   list.matrix("mlp.gate.weight", e.count, hidden, Role::router, part);
   if (e.router_bias) list.vector("mlp.gate.bias", e.count, part);
   if (e.score_correction) list.vector("mlp.gate.e_score_correction_bias", e.count, part);
-  add_mlp(list, kExpertNames, ff, hidden, e.intermediate, e.count);
+  add_mlp(list, kExpertNames, ff, hidden, e.intermediate, e.held > 0 ? e.held : e.count);
   if (e.shared_intermediate > 0) {
     add_mlp(list, kSharedNames, ff, hidden, e.shared_intermediate);
     if (e.shared_gate) list.matrix("mlp.shared_expert_gate.weight", 1, hidden, Role::shared_router, part);

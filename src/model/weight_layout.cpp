@@ -167,8 +167,12 @@ Bytes tensor_bytes(const WeightLayout& layout, const StoredFormat& format, const
 }
 
 Bytes layer_bytes(const Decoder& model, const WeightLayout& layout, const LayerGroup& group) {
+  return layer_bytes(model, layout, group, model.kinds[group.kind]);
+}
+
+Bytes layer_bytes(const Decoder& model, const WeightLayout& layout, const LayerGroup& group, const Layer& layer) {
   Bytes sum;
-  for (const Tensor& tensor : layer_tensors(model, model.kinds[group.kind])) {
+  for (const Tensor& tensor : layer_tensors(model, layer)) {
     sum += tensor_bytes(layout, group[tensor.role], tensor);
   }
   return sum;

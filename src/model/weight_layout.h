@@ -74,6 +74,8 @@ void keep_on_host(const Decoder& model, std::int64_t offloaded, WeightLayout& la
 // Bytes as stored, scales and zeros included.
 Bytes tensor_bytes(const WeightLayout& layout, const StoredFormat& format, const Tensor& tensor);
 Bytes layer_bytes(const Decoder& model, const WeightLayout& layout, const LayerGroup& group);  // of one layer
+// … of a layer of the group's formats and other dimensions: one device's share.
+Bytes layer_bytes(const Decoder& model, const WeightLayout& layout, const LayerGroup& group, const Layer& layer);
 // Of the whole model as stored: tied weights once, unless the layout holds lm_head a second time.
 Bytes weight_bytes(const Decoder& model, const WeightLayout& layout);
 Bytes weight_bytes(const Decoder& model, const WeightScheme& scheme);

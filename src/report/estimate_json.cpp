@@ -4,12 +4,14 @@
 
 #include "report/estimate_report.h"
 #include "report/json.h"
+#include "report/op_json.h"
+#include "report/plan_json.h"
+#include "report/plan_report.h"
 
 namespace llmperf::report {
 namespace {
 
 using estimate::Estimate;
-using estimate::OpEstimate;
 using estimate::Phase;
 
 // Which layers run where; null when everything is on the device.
@@ -29,6 +31,18 @@ Json offload(const estimate::Setup& setup) {
           {"token_embedding_on_host", w.embedding_on_host}};
 }
 
+Json stages(const estimate::Estimator& estimator, const estimate::Scenario& s) {
+  Json json = Json::array();
+  for (const estimate::Stage& stage : estimator.stages()) {
+    std::int64_t layers = 0;
+    for (const std::int64_t n : stage.layers) layers += n;
+    json.push_back({{"layers", layers},
+                    {"weight_bytes", number(stage.weights)},
+                    {"kv_cache_bytes", number(stage_kv_cache(estimator, s, stage))}});
+  }
+  return json;
+}
+
 Json inputs(const estimate::Setup& setup, const estimate::Scenario& s) {
   const model::Decoder& m = *setup.execution.model;
   Json figures = Json::object();
@@ -45,7 +59,9 @@ Json inputs(const estimate::Setup& setup, const estimate::Scenario& s) {
       {"kv", setup.execution.kv.name()},
       {"activations", std::string(name(setup.execution.activations))},
       {"options", hardware::format_runtime_options(setup.execution.runtime)},
-      {"devices", 1},
+      {"devices", setup.execution.plan.devices()},
+      {"plan", plan_json(setup.execution.plan)},
+      {"devices_per_node", setup.cluster.devices_per_node},
       {"offload", offload(setup)},
   };
 }
@@ -56,42 +72,17 @@ Json memory(const cost::Memory& m, Bytes capacity) {
           {"total_bytes", number(m.total())},         {"capacity_bytes", number(capacity)}};
 }
 
-Json work_json(const cost::Work& w, double count) {
-  return {{"flops", number((w.matrix + w.vector) * count)},
-          {"matrix_flops", number(w.matrix * count)},
-          {"vector_flops", number(w.vector * count)},
-          {"bytes", number(w.bytes() * count)},
-          {"weight_bytes", number(w.weights * count)},
-          {"activation_read_bytes", number(w.activations_read * count)},
-          {"activation_written_bytes", number(w.activations_written * count)},
-          {"kv_read_bytes", number(w.kv_read * count)},
-          {"kv_written_bytes", number(w.kv_written * count)},
-          {"network_bytes", number(w.network * count)}};
-}
-
-Json op(const OpEstimate& o) {
-  const double count = static_cast<double>(o.op.count);
-  Json json = {{"name", std::string(o.op.name)},
-               {"kind", std::string(kind_text(o.op))},
-               {"shape", shape_text(o.op)},
-               {"count", o.op.count}};
-  json.update(work_json(o.work, count));
-  const model::StoredFormat* format = weight_format(o.op);
-  json["weights"] = format && !format->name.empty() ? Json(std::string(format->name)) : Json(nullptr);
-  json["place"] = std::string(graph::name(o.op.place));
-  json["matrix_dtype"] = std::string(name(o.work.matrix_dtype));
-  json["time_s"] = number(o.step_time());
-  json["roof_s"] = number(o.time.roof * count);
-  json["bound"] = std::string(mapper::name(o.time.bound));
-  return json;
-}
-
-Json phase(const Phase& p) {
+Json phase(const Phase& p, const cost::Cluster& cluster) {
   Json json = {{"name", std::string(p.name)},
                {"steps", p.steps},
                {"time_s", number(p.time)},
                {"total_s", number(p.time * static_cast<double>(p.steps))},
-               {"roof_s", number(p.roof)}};
+               {"roof_s", number(p.roof)},
+               {"ops_time_s", number(p.ops_time)},
+               {"overlapped_s", number(p.overlapped)},
+               {"pipelined_s", number(p.pipelined)},
+               {"bubble_s", number(p.bubble)},
+               {"micro_batches", p.micro_batches}};
   json.update(work_json(p.work, 1));
   json["intensity_flop_per_byte"] = number(p.intensity());
   json["bound"] = std::string(mapper::name(p.bound));
@@ -99,7 +90,7 @@ Json phase(const Phase& p) {
   json["first_context"] = p.first.context;
   json["last_context"] = p.last.context;
   json["ops"] = Json::array();
-  for (const OpEstimate& o : p.ops) json["ops"].push_back(op(o));
+  for (const estimate::OpEstimate& o : p.ops) json["ops"].push_back(op_json(o, cluster));
   return json;
 }
 
@@ -122,10 +113,11 @@ std::string estimate_json(const estimate::Estimator& estimator, const Estimate& 
   json["decode_tokens_per_second"] = e.fits && e.tpot ? number(e.decode_tokens_per_second) : Json(nullptr);
   json["memory"] = memory(e.memory, e.capacity);
   json["host_memory"] = estimator.setup().host ? memory(e.host_memory, e.host_capacity) : Json(nullptr);
+  json["stages"] = stages(estimator, e.scenario);
   json["largest_batch"] = e.largest_batch;
   json["longest_context_tokens"] = e.longest_context;
   json["phases"] = Json::array();
-  for (const Phase& p : e.phases) json["phases"].push_back(phase(p));
+  for (const Phase& p : e.phases) json["phases"].push_back(phase(p, estimator.machine().cluster()));
   json["notes"] = estimator.setup().notes;
   return dump(json);
 }

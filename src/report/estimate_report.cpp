@@ -5,6 +5,8 @@
 #include "base/number.h"
 #include "report/estimate_json.h"
 #include "report/json.h"
+#include "report/op_text.h"
+#include "report/plan_report.h"
 
 namespace llmperf::report {
 namespace {
@@ -20,7 +22,7 @@ std::string tokens_rate(double rate) { return format_significant(rate) + " token
 std::string bound_shares(const Phase& p) {
   std::string text;
   for (std::size_t i = 0; i < std::size(p.bound_time); ++i) {
-    const double share = p.bound_time[i] / p.time;
+    const double share = p.bound_time[i] / p.ops_time;
     if (share < 0.0005) continue;  // would print as 0.0 %
     if (!text.empty()) text += ", ";
     text += fmt::format("{} {}", mapper::name(static_cast<mapper::Bound>(i)), format_share(share));
@@ -34,9 +36,12 @@ Heading heading(const Estimator& estimator) {
 
 std::string assumptions_line(const Estimator& estimator, const Estimate& e) {
   const graph::Execution& x = estimator.setup().execution;
-  return fmt::format("batch {}, prompt {}, generate {}; weights {}, KV cache {}, activations {}; options {}",
-                     e.scenario.batch, e.scenario.prompt, e.scenario.generate, x.weights.name, x.kv.name(),
-                     name(x.activations), hardware::format_runtime_options(x.runtime));
+  std::string text =
+      fmt::format("batch {}, prompt {}, generate {}; weights {}, KV cache {}, activations {}; options {}",
+                  e.scenario.batch, e.scenario.prompt, e.scenario.generate, x.weights.name, x.kv.name(),
+                  name(x.activations), hardware::format_runtime_options(x.runtime));
+  if (x.plan.devices() > 1) text += "; " + plan_text(estimator.setup());
+  return text;
 }
 
 std::string fit_text(const Estimate& e) {
@@ -85,6 +90,11 @@ Fields headline(const Estimator& estimator, const Estimate& e) {
       fmt::format("{} for {} tokens per request: {} in total, {} per request", format_seconds(e.total),
                   e.scenario.generate, tokens_rate(e.tokens_per_second), tokens_rate(e.tokens_per_second_per_request)));
   f.rows.emplace_back("error band", "none: speed of light (efficiency 1, no launch cost); real software is slower");
+  if (estimator.setup().execution.plan.devices() > 1) {
+    for (const Phase& p : e.phases) {
+      f.rows.emplace_back("network in " + std::string(p.name), network_text(p));
+    }
+  }
   f.rows.emplace_back("memory", "fits: " + fit_text(e));
   if (estimator.setup().host) f.rows.emplace_back("offload", offload_text(estimator.setup()));
   f.rows.emplace_back("largest batch", fmt::format("{} requests of {} + {} tokens", e.largest_batch, e.scenario.prompt,
@@ -178,7 +188,8 @@ Fields basis(const Estimator& estimator) {
   for (const Figure& figure : figures_used(estimator.setup())) {
     f.rows.emplace_back(figure.label, fmt::format("{} ({})", figure.text, hardware::name(figure.provenance)));
   }
-  if (const std::int64_t n = estimator.setup().device->devices_per_node; n > 1) {
+  const std::int64_t devices = estimator.setup().execution.plan.devices();
+  if (const std::int64_t n = estimator.setup().device->devices_per_node; n > 1 && devices == 1) {
     f.rows.emplace_back("devices", fmt::format("1 of the {} in a node", n));
   }
   for (const std::string& note : estimator.setup().notes) f.rows.emplace_back("note", note);
@@ -200,6 +211,10 @@ Document document(const Estimator& estimator, const Estimate& e, Detail detail) 
   doc.push_back(headline(estimator, e));
   doc.push_back(phase_table(estimator, e));
   add_memory(estimator, e, doc);
+  if (estimator.stages().size() > 1) doc.push_back(stage_table(estimator, e));
+  if (estimator.setup().execution.plan.devices() > 1) {
+    for (const Phase& p : e.phases) doc.push_back(communication_table(estimator, p));
+  }
   if (detail == Detail::ops) {
     for (const Phase& p : e.phases) doc.push_back(op_table(p));
   }
@@ -226,6 +241,8 @@ Table summary_csv(const Estimator& estimator, const Estimate& e) {
   text("kv", x.kv.name());
   text("activations", std::string(name(x.activations)));
   text("options", hardware::format_runtime_options(x.runtime));
+  text("devices", std::to_string(x.plan.devices()));
+  text("plan", graph::to_text(x.plan));
   text("label", kUncalibrated);
   text("fits", e.fits ? "true" : "false");
   timed("ttft_s", e.ttft.value);
@@ -263,56 +280,29 @@ Table ops_csv(const Estimate& e) {
            {"roof_s"},
            {"place"},
            {"weights"},
-           {"network_bytes"}},
+           {"network_bytes"},
+           {"axis"},
+           {"ranks"}},
           {}};
   for (const Phase& p : e.phases) {
     for (const OpEstimate& o : p.ops) {
       const double count = static_cast<double>(o.op.count);
       const model::StoredFormat* format = weight_format(o.op);
+      const auto* collective = std::get_if<graph::Collective>(&o.op.body);
       t.rows.push_back({std::string(p.name), std::string(o.op.name), std::string(kind_text(o.op)), shape_text(o.op),
                         std::to_string(o.op.count), plain(((o.work.matrix + o.work.vector) * count).value),
                         plain((o.work.bytes() * count).value), plain(o.step_time().value),
                         plain(o.step_time() / p.time), std::string(mapper::name(o.time.bound)),
                         plain((o.time.roof * count).value), std::string(graph::name(o.op.place)),
-                        format ? std::string(format->name) : "", plain((o.work.network * count).value)});
+                        format ? std::string(format->name) : "", plain((o.work.network * count).value),
+                        collective ? std::string(name(collective->axis)) : "",
+                        collective ? std::to_string(collective->ranks) : ""});
     }
   }
   return t;
 }
 
 }  // namespace
-
-std::string_view kind_text(const graph::Op& op) {
-  constexpr std::string_view names[] = {"gemm", "attention", "vector", "gather", "copy", "transfer"};
-  static_assert(std::size(names) == std::variant_size_v<graph::OpBody>, "an alternative of OpBody has no name");
-  return names[op.body.index()];
-}
-
-std::string shape_text(const graph::Op& op) {
-  struct Text {
-    std::string operator()(const graph::Gemm& g) const {
-      const std::string one = fmt::format("{}x{}x{}", g.m, g.k, g.n);
-      return g.batch > 1 ? fmt::format("{} * {}", g.batch, one) : one;
-    }
-    std::string operator()(const graph::Attention& a) const {
-      return fmt::format("{} * {}q {}kv h{}/{} d{}", a.sequences, a.q_tokens, a.context + a.q_tokens, a.heads,
-                         a.kv_heads,
-                         a.qk_dim == a.v_dim ? std::to_string(a.qk_dim) : fmt::format("{}/{}", a.qk_dim, a.v_dim));
-    }
-    std::string operator()(const graph::Vector& v) const { return fmt::format("{}x{}", v.rows, v.width); }
-    std::string operator()(const graph::Gather& g) const { return fmt::format("{}x{}", g.rows, g.width); }
-    std::string operator()(const graph::Transfer& t) const { return fmt::format("{}x{}", t.rows, t.width); }
-    std::string operator()(const graph::Copy& c) const { return format_count(c.write_elements); }
-  };
-  return std::visit(Text{}, op.body);
-}
-
-const model::StoredFormat* weight_format(const graph::Op& op) {
-  if (const auto* gemm = std::get_if<graph::Gemm>(&op.body)) return gemm->weights;
-  if (const auto* gather = std::get_if<graph::Gather>(&op.body)) return gather->table;
-  if (const auto* transfer = std::get_if<graph::Transfer>(&op.body)) return transfer->weights;
-  return nullptr;
-}
 
 std::vector<Figure> figures_used(const estimate::Setup& setup) {
   using hardware::Engine;
@@ -349,6 +339,23 @@ std::vector<Figure> figures_used(const estimate::Setup& setup) {
     figures.push_back({"host_link_bytes_per_s", "host link",
                        fmt::format("{} {}", setup.link.name, format_bandwidth(setup.link.per_direction)),
                        setup.link.per_direction.value, setup.link.provenance});
+  }
+  if (setup.execution.plan.devices() > 1) {
+    const auto links = [&](const char* rate, const char* latency, const char* what, const cost::Links& l) {
+      figures.push_back(
+          {rate, what,
+           fmt::format("{} ({}), {} per device", l.name, hardware::name(l.topology), format_bandwidth(l.per_device)),
+           l.per_device.value, l.provenance});
+      figures.push_back(
+          {latency, "latency of a step", format_seconds(l.latency), l.latency.value, l.latency_provenance});
+    };
+    const cost::Cluster& c = setup.cluster;
+    if (c.devices_per_node > 1) {
+      links("interconnect_bytes_per_s", "interconnect_latency_s", "links in a node", c.inside);
+    }
+    if (setup.execution.plan.devices() > c.devices_per_node) {
+      links("network_bytes_per_s", "network_latency_s", "links between nodes", c.between);
+    }
   }
   figures.push_back({"reserve_bytes", "runtime reserve", format_bytes_binary(setup.reserve), setup.reserve.value,
                      hardware::Provenance::assumed});

@@ -20,12 +20,6 @@ struct Figure {
 };
 std::vector<Figure> figures_used(const estimate::Setup& setup);
 
-// "512 x 12288 x 4096" and the like.
-std::string shape_text(const graph::Op& op);
-std::string_view kind_text(const graph::Op& op);
-// Of the weights it reads or sends; null when it has none.
-const model::StoredFormat* weight_format(const graph::Op& op);
-
 // The label every speed-of-light result carries.
 inline constexpr const char* kUncalibrated = "upper bound, uncalibrated";
 

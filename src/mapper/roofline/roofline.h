@@ -7,6 +7,7 @@
 #include <array>
 #include <string_view>
 
+#include "cost/collective.h"
 #include "cost/work.h"
 #include "hardware/device.h"
 
@@ -46,5 +47,7 @@ class Roofline {
 
 // Bytes sent one way over a link, at its peak rate and without its latency.
 OpTime time_over_link(const cost::Work& work, BytesPerSecond rate);
+// A collective; its roof is the transfer at the link's rate without the latency of its steps.
+OpTime time_of(const cost::CollectiveCost& cost);
 
 }  // namespace llmperf::mapper

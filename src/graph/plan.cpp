@@ -1,0 +1,233 @@
+// What every axis divides, and what that takes.
+//
+//   tensor            heads, KV heads (or replicates them), the widths of dense MLPs and shared experts, the vocabulary
+//   ulysses           heads and KV heads that the tensor axis left, and the sequence
+//   ring              the sequence
+//   expert            routed experts; within the tensor axis first, the rest of that axis then divides each expert
+//   pipeline          layers, in equal runs
+//
+// A vocabulary is padded to a multiple rather than refused, as engines do.
+#include "graph/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+
+namespace llmperf::graph {
+namespace {
+
+using model::Layer;
+
+bool has_experts(const model::Decoder& m) {
+  return std::any_of(m.kinds.begin(), m.kinds.end(), [](const Layer& l) { return l.feed_forward.experts.has_value(); });
+}
+
+constexpr std::string_view kStageDevices = "devices of a stage";
+
+// Calls `visit(split)` for everything the plan divides, until one visit returns false. Returns whether none did.
+template <class Visit>
+bool each_split(const model::Decoder& m, const Plan& p, Visit&& visit) {
+  if (p.pipeline > 1 && !visit(Split{"--pp", "layers", p.pipeline, m.num_layers()})) return false;
+  if (p.tensor_rows > 0) {
+    if (!visit(Split{"--tp", "hidden columns", p.tensor, m.hidden})) return false;
+  }
+  if (p.expert > 1 && has_experts(m)) {
+    const bool inside = p.expert <= p.tensor;
+    if (!visit(inside ? Split{"--ep", "devices of the tensor axis", p.expert, p.tensor}
+                      : Split{"--tp", "degree of the experts", p.tensor, p.expert}))
+      return false;
+    if (!inside && !visit(Split{"--ep", kStageDevices, p.expert, p.stage()})) return false;
+  }
+  for (const Layer& layer : m.kinds) {
+    const model::Attention& a = layer.attention;
+    const std::int64_t heads = p.tensor * p.ulysses;
+    if (heads > 1 && !visit(Split{p.ulysses > 1 ? "--tp times ulysses" : "--tp", "heads", heads, a.heads}))
+      return false;
+    if (!a.latent) {
+      if (p.tensor > 1 && !visit(Split{"--tp", "KV heads", p.tensor, a.kv_heads, true})) return false;
+      const std::int64_t local = std::max<std::int64_t>(1, a.kv_heads / p.tensor);
+      if (p.ulysses > 1 && !visit(Split{"--sp ulysses", "KV heads of a device", p.ulysses, local})) return false;
+    }
+    const model::FeedForward& f = layer.feed_forward;
+    if (!f.experts) {
+      if (p.tensor > 1 && !visit(Split{"--tp", "MLP columns", p.tensor, f.intermediate})) return false;
+      continue;
+    }
+    const model::Experts& x = *f.experts;
+    if (p.expert > 1 && !visit(Split{"--ep", "experts", p.expert, x.count})) return false;
+    if (p.expert_tensor() > 1 && !visit(Split{"--tp", "columns of an expert", p.expert_tensor(), x.intermediate}))
+      return false;
+    if (p.tensor > 1 && x.shared_intermediate > 0 &&
+        !visit(Split{"--tp", "columns of the shared expert", p.tensor, x.shared_intermediate}))
+      return false;
+  }
+  return true;
+}
+
+bool has_latent(const model::Decoder& m) {
+  return std::any_of(m.kinds.begin(), m.kinds.end(), [](const Layer& l) { return l.attention.latent.has_value(); });
+}
+
+// Rules that are no divisions. Null where the plan keeps them.
+struct Rule {
+  bool broken;
+  const char* message;
+  const char* hint;
+};
+std::array<Rule, 6> rules(const model::Decoder& m, const Plan& p) {
+  return {{
+      {p.sequence_parallel && p.tensor == 1,
+       "--megatron-sp divides the residual stream over the tensor axis: it needs --tp", "--tp 2 --megatron-sp"},
+      {p.expert > 1 && !has_experts(m), "--ep divides routed experts, and the model has none", "leave it out"},
+      {p.sequence() > 1 && has_latent(m), "--sp divides KV heads, and latent attention caches one latent for all heads",
+       "use --tp or --pp"},
+      {p.tensor_rows > 0 && p.sequence_parallel, "--tp ROWSxCOLUMNS already divides the residual stream",
+       "leave out --megatron-sp"},
+      {p.tensor_rows > 0 && (has_experts(m) || has_latent(m)),
+       "--tp ROWSxCOLUMNS is for dense models with plain attention", "--tp with one degree"},
+      {p.tensor_rows > 0 && p.tensor % p.tensor_rows != 0, "--tp ROWSxCOLUMNS: the axis is no multiple of its rows",
+       ""},
+  }};
+}
+
+// The axis that `flag` sets, and the one to change when several do.
+std::int64_t& degree_of(std::string_view flag, Plan& plan) {
+  if (flag == "--pp") return plan.pipeline;
+  if (flag == "--ep") return plan.expert;
+  return flag.find("ulysses") != std::string_view::npos ? plan.ulysses : plan.tensor;
+}
+
+// The degrees nearest to the one that breaks `broken` which keep every rule about its flag.
+std::string nearest_legal(const model::Decoder& model, const Plan& plan, const Split& broken) {
+  const std::string_view flag = broken.flag;
+  Plan other = plan;
+  other.tensor_rows = 0;
+  std::int64_t& degree = degree_of(flag, other);
+  const std::int64_t given = degree;
+  const std::int64_t most = std::max(broken.total, 2 * given);
+  const auto keeps = [&](std::int64_t x) {
+    degree = x;
+    return each_split(model, other, [&](const Split& s) { return s.flag != flag || divides(s); });
+  };
+  std::int64_t below = std::min(given, most);
+  while (below > 1 && !keeps(below)) --below;
+  std::int64_t above = given + 1;
+  while (above <= most && !keeps(above)) ++above;
+  return above <= most ? fmt::format("{} or {}", below, above) : fmt::format("{}", below);
+}
+
+}  // namespace
+
+std::int64_t Plan::stride(Axis axis) const {
+  switch (axis) {
+    case Axis::tensor:
+    case Axis::tensor_columns: return 1;
+    case Axis::tensor_rows: return tensor_columns();
+    case Axis::ulysses: return tensor;
+    case Axis::ring: return tensor * ulysses;
+    case Axis::expert: return expert_tensor();
+    case Axis::data: return tensor;  // replicas of dense weights: the sequence and data axes together
+    case Axis::pipeline: return stage();
+  }
+  return 1;
+}
+
+std::string to_text(const Plan& p) {
+  std::vector<std::string> parts;
+  const auto add = [&](const char* what, std::int64_t degree) {
+    if (degree > 1) parts.push_back(fmt::format("{} {}", what, degree));
+  };
+  if (p.tensor_rows > 0) {
+    parts.push_back(fmt::format("tp {}x{}", p.tensor_rows, p.tensor_columns()));
+  } else {
+    add("tp", p.tensor);
+  }
+  if (p.sequence_parallel) parts.emplace_back("megatron-sp");
+  add("ulysses", p.ulysses);
+  add("ring", p.ring);
+  add("ep", p.expert);
+  add("dp", p.data);
+  add("pp", p.pipeline);
+  return parts.empty() ? "1 device" : join(parts, ", ");
+}
+
+Layer shard(const Layer& layer, const Plan& plan) {
+  Layer local = layer;
+  model::Attention& a = local.attention;
+  a.heads /= plan.tensor;
+  a.kv_heads = a.latent ? a.heads : std::max<std::int64_t>(1, a.kv_heads / plan.tensor);
+  model::FeedForward& f = local.feed_forward;
+  f.intermediate /= plan.tensor;
+  if (f.experts) {
+    f.experts->held = f.experts->count / plan.expert;
+    f.experts->intermediate /= plan.expert_tensor();
+    f.experts->shared_intermediate /= plan.tensor;
+  }
+  return local;
+}
+
+std::int64_t shard_vocab(const model::Decoder& model, const Plan& plan) {
+  return plan.shard_embedding ? (model.vocab + plan.tensor - 1) / plan.tensor : model.vocab;
+}
+
+std::vector<std::int64_t> stage_layers(const model::Decoder& model, const Plan& plan, std::int64_t stage,
+                                       std::int64_t chunks) {
+  std::vector<std::int64_t> counts(model.kinds.size(), 0);
+  const std::int64_t run = model.num_layers() / (plan.pipeline * chunks);
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+    const std::int64_t first = (chunk * plan.pipeline + stage) * run;
+    for (std::int64_t i = first; i < first + run; ++i) ++counts[model.layer_kinds[static_cast<std::size_t>(i)]];
+  }
+  return counts;
+}
+
+bool legal(const model::Decoder& model, const Plan& plan) {
+  for (const Rule& rule : rules(model, plan)) {
+    if (rule.broken) return false;
+  }
+  return each_split(model, plan, divides);
+}
+
+std::vector<Problem> problems(const model::Decoder& model, const Plan& plan) {
+  std::vector<Problem> found;
+  for (const Rule& rule : rules(model, plan)) {
+    if (rule.broken) found.push_back({rule.message, rule.hint});
+  }
+  each_split(model, plan, [&](const Split& s) {
+    if (divides(s)) return true;
+    std::string message =
+        fmt::format("{}: {} {} of {} do not divide by {}", s.flag, s.total, s.what, model.name, s.degree);
+    if (std::none_of(found.begin(), found.end(), [&](const Problem& p) { return p.message == message; })) {
+      std::string hint = "nearest legal: " + nearest_legal(model, plan, s);
+      if (s.what == kStageDevices) hint += "; experts lie on the devices of --tp, --sp and --dp: raise one of these";
+      found.push_back({std::move(message), std::move(hint)});
+    }
+    return true;
+  });
+  return found;
+}
+
+std::string nearest_divisors(std::int64_t degree, std::int64_t total) {
+  std::int64_t below = 1;
+  std::int64_t above = 0;
+  for (std::int64_t x = std::min(degree, total); x >= 1; --x) {
+    if (total % x == 0) {
+      below = x;
+      break;
+    }
+  }
+  for (std::int64_t x = degree; x <= total; ++x) {
+    if (total % x == 0) {
+      above = x;
+      break;
+    }
+  }
+  return above > 0 && above != below ? fmt::format("{} or {}", below, above) : fmt::format("{}", below);
+}
+
+std::int64_t sequence_pieces(const Plan& plan) { return plan.ulysses * (plan.ring > 1 ? 2 * plan.ring : 1); }
+
+}  // namespace llmperf::graph

@@ -1,0 +1,82 @@
+// How one model is spread over many devices. A plan changes the ops of a step: it divides their shapes and inserts the
+// collectives that the division costs. Volumes and memory follow from the ops; nothing else knows about strategies.
+//
+// Devices are numbered with the tensor axis fastest, then ulysses, ring, data, and the pipeline slowest, so that the
+// axes that talk most have neighbours (usually a node) to themselves. Experts are spread over the tensor axis first and
+// over the axes beyond it after that.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/op.h"
+#include "model/decoder.h"
+#include "model/weight_layout.h"
+
+namespace llmperf::graph {
+
+struct Plan {
+  std::int64_t tensor = 1;         // heads and the widths of the MLP (Megatron, arXiv 1909.08053)
+  std::int64_t tensor_rows = 0;    // > 0: two-dimensional: weights over tensor_rows x (tensor / tensor_rows)
+  bool sequence_parallel = false;  // norms and residual stream over the tensor axis too (arXiv 2205.05198)
+  std::int64_t ulysses = 1;        // the sequence, heads inside attention (arXiv 2309.14509)
+  std::int64_t ring = 1;           // the sequence, K and V passed round (arXiv 2310.01889)
+  std::int64_t expert = 1;         // routed experts
+  std::int64_t data = 1;           // whole replicas, each with its share of the batch
+  std::int64_t pipeline = 1;       // layers
+  bool shard_embedding = true;     // embedding and lm_head by vocabulary over the tensor axis; off: replicated
+
+  std::int64_t sequence() const { return ulysses * ring; }
+  std::int64_t replicas() const { return sequence() * data; }  // devices that hold the same dense weights
+  std::int64_t stage() const { return tensor * replicas(); }   // devices of one pipeline stage
+  std::int64_t devices() const { return stage() * pipeline; }
+  std::int64_t tensor_columns() const { return tensor_rows > 0 ? tensor / tensor_rows : tensor; }
+  // Devices over which the matrices of one expert are divided; experts themselves are over `expert` devices.
+  std::int64_t expert_tensor() const { return expert < tensor ? tensor / expert : 1; }
+  // Devices that hold the same expert weights.
+  std::int64_t expert_replicas() const { return stage() / (expert * expert_tensor()); }
+  std::int64_t stride(Axis axis) const;
+  bool operator==(const Plan&) const = default;
+};
+
+// "tp 8, pp 2, ulysses 4 x ring 2, sp"; "1 device" for the plan that divides nothing.
+std::string to_text(const Plan& plan);
+
+// What one device holds of a layer: heads, KV heads (at least one: fewer than the tensor axis are replicated), MLP
+// width, experts and their width divided. Norms, routers and the latents of latent attention are whole on every device.
+model::Layer shard(const model::Layer& layer, const Plan& plan);
+// Rows of the vocabulary that one device holds.
+std::int64_t shard_vocab(const model::Decoder& model, const Plan& plan);
+
+// Layers of each kind in stage `stage` of `plan.pipeline * chunks` equal runs of layers; chunk c of stage s is run
+// c * pipeline + s.
+std::vector<std::int64_t> stage_layers(const model::Decoder& model, const Plan& plan, std::int64_t stage,
+                                       std::int64_t chunks = 1);
+
+// One thing that a plan divides: `total` must be a multiple of `degree`.
+struct Split {
+  std::string_view flag;  // "--tp"
+  std::string_view what;  // "heads"
+  std::int64_t degree = 1;
+  std::int64_t total = 0;
+  bool replicates = false;  // degree may also be a multiple of total (KV heads)
+};
+inline bool divides(const Split& s) { return s.total % s.degree == 0 || (s.replicates && s.degree % s.total == 0); }
+
+// Whether the plan's axes fit one another and the model (not yet the batch and the sequence). Allocates nothing.
+bool legal(const model::Decoder& model, const Plan& plan);
+// The same with reasons: one message per broken rule, each with a hint that names the nearest legal degrees.
+struct Problem {
+  std::string message;
+  std::string hint;
+};
+std::vector<Problem> problems(const model::Decoder& model, const Plan& plan);
+// "4 or 8": the degrees nearest to `degree` that divide `total`.
+std::string nearest_divisors(std::int64_t degree, std::int64_t total);
+// Tokens of a prompt must be a multiple of this: 2 * ring pieces for an equal causal load, and whole tokens per device.
+std::int64_t sequence_pieces(const Plan& plan);
+
+}  // namespace llmperf::graph

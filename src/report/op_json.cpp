@@ -1,0 +1,56 @@
+#include "report/op_json.h"
+
+#include "report/op_text.h"
+
+namespace llmperf::report {
+
+Json work_json(const cost::Work& w, double count) {
+  return {{"flops", number((w.matrix + w.vector) * count)},
+          {"matrix_flops", number(w.matrix * count)},
+          {"vector_flops", number(w.vector * count)},
+          {"bytes", number(w.bytes() * count)},
+          {"weight_bytes", number(w.weights * count)},
+          {"activation_read_bytes", number(w.activations_read * count)},
+          {"activation_written_bytes", number(w.activations_written * count)},
+          {"kv_read_bytes", number(w.kv_read * count)},
+          {"kv_written_bytes", number(w.kv_written * count)},
+          {"network_bytes", number(w.network * count)}};
+}
+
+Json collective_json(const estimate::OpEstimate& o, const cost::Cluster& cluster) {
+  const auto* c = std::get_if<graph::Collective>(&o.op.body);
+  if (c == nullptr) return nullptr;
+  const cost::CollectiveCost cost = cost::collective_cost(cluster, *c);
+  return {{"kind", std::string(name(c->kind))},
+          {"axis", std::string(name(c->axis))},
+          {"ranks", c->ranks},
+          {"stride", c->stride},
+          {"payload_bytes", number(c->bytes())},
+          {"sent_bytes", number(o.work.network * static_cast<double>(o.op.count))},
+          {"algorithm", std::string(cost::name(cost.algorithm))},
+          {"steps", number(cost.steps)},
+          {"busiest_link_bytes", number(cost.busiest_link)},
+          {"latency_s", number(cost.latency)},
+          {"transfer_s", number(cost.transfer)},
+          {"overlaps", o.op.overlaps}};
+}
+
+Json op_json(const estimate::OpEstimate& o, const cost::Cluster& cluster) {
+  const double count = static_cast<double>(o.op.count);
+  Json json = {{"name", std::string(o.op.name)},
+               {"kind", std::string(kind_text(o.op))},
+               {"shape", shape_text(o.op)},
+               {"count", o.op.count}};
+  json.update(work_json(o.work, count));
+  const model::StoredFormat* format = weight_format(o.op);
+  json["weights"] = format && !format->name.empty() ? Json(std::string(format->name)) : Json(nullptr);
+  json["place"] = std::string(graph::name(o.op.place));
+  json["matrix_dtype"] = std::string(name(o.work.matrix_dtype));
+  json["time_s"] = number(o.step_time());
+  json["roof_s"] = number(o.time.roof * count);
+  json["bound"] = std::string(mapper::name(o.time.bound));
+  json["collective"] = collective_json(o, cluster);
+  return json;
+}
+
+}  // namespace llmperf::report

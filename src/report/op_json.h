@@ -1,0 +1,17 @@
+// One op of a phase in the JSON outputs. Included by .cpp files only.
+#pragma once
+
+#include "cost/collective.h"
+#include "estimate/estimate.h"
+#include "report/json.h"
+
+namespace llmperf::report {
+
+// FLOPs and bytes by what they are, of `count` executions.
+Json work_json(const cost::Work& work, double count);
+// How an exchange between devices runs; null for other ops.
+Json collective_json(const estimate::OpEstimate& op, const cost::Cluster& cluster);
+// Numbers are of all executions.
+Json op_json(const estimate::OpEstimate& op, const cost::Cluster& cluster);
+
+}  // namespace llmperf::report

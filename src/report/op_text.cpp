@@ -1,0 +1,45 @@
+#include "report/op_text.h"
+
+#include <fmt/format.h>
+
+#include "base/number.h"
+#include "report/json.h"
+
+namespace llmperf::report {
+
+std::string_view kind_text(const graph::Op& op) {
+  constexpr std::string_view names[] = {"gemm", "attention", "vector", "gather", "copy", "transfer", "collective"};
+  static_assert(std::size(names) == std::variant_size_v<graph::OpBody>, "an alternative of OpBody has no name");
+  return names[op.body.index()];
+}
+
+std::string shape_text(const graph::Op& op) {
+  struct Text {
+    std::string operator()(const graph::Gemm& g) const {
+      const std::string one = fmt::format("{}x{}x{}", g.m, g.k, g.n);
+      return g.batch > 1 ? fmt::format("{} * {}", g.batch, one) : one;
+    }
+    std::string operator()(const graph::Attention& a) const {
+      return fmt::format("{} * {}q {}kv h{}/{} d{}", a.sequences, a.q_tokens, a.context + a.q_tokens, a.heads,
+                         a.kv_heads,
+                         a.qk_dim == a.v_dim ? std::to_string(a.qk_dim) : fmt::format("{}/{}", a.qk_dim, a.v_dim));
+    }
+    std::string operator()(const graph::Vector& v) const { return fmt::format("{}x{}", v.rows, v.width); }
+    std::string operator()(const graph::Gather& g) const { return fmt::format("{}x{}", g.rows, g.width); }
+    std::string operator()(const graph::Transfer& t) const { return fmt::format("{}x{}", t.rows, t.width); }
+    std::string operator()(const graph::Collective& c) const {
+      return fmt::format("{} * {}x{}", c.ranks, plain(c.rows), plain(c.width));
+    }
+    std::string operator()(const graph::Copy& c) const { return format_count(c.write_elements); }
+  };
+  return std::visit(Text{}, op.body);
+}
+
+const model::StoredFormat* weight_format(const graph::Op& op) {
+  if (const auto* gemm = std::get_if<graph::Gemm>(&op.body)) return gemm->weights;
+  if (const auto* gather = std::get_if<graph::Gather>(&op.body)) return gather->table;
+  if (const auto* transfer = std::get_if<graph::Transfer>(&op.body)) return transfer->weights;
+  return nullptr;
+}
+
+}  // namespace llmperf::report

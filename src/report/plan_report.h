@@ -1,0 +1,25 @@
+// What the outputs of an estimate say about a plan: the devices, what they send each other, the pipeline.
+#pragma once
+
+#include <string>
+
+#include "estimate/estimate.h"
+#include "report/document.h"
+
+namespace llmperf::report {
+
+// "16 devices on 2 nodes: tp 8, pp 2; embedding sharded".
+std::string plan_text(const estimate::Setup& setup);
+// What a device sends in a step and what that costs; what stages and collectives do side by side.
+std::string network_text(const estimate::Phase& phase);
+
+// One row for each exchange of a step, with the sum of what a device sends and of its time.
+Table communication_table(const estimate::Estimator& estimator, const estimate::Phase& phase);
+Table stage_table(const estimate::Estimator& estimator, const estimate::Estimate& estimate);
+
+// How a collective of a phase runs, and the KV cache that a device of a stage holds.
+cost::CollectiveCost collective_of(const estimate::Estimator& estimator, const estimate::OpEstimate& op);
+Bytes stage_kv_cache(const estimate::Estimator& estimator, const estimate::Scenario& scenario,
+                     const estimate::Stage& stage);
+
+}  // namespace llmperf::report

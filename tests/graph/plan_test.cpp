@@ -1,0 +1,604 @@
+#include "graph/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string>
+
+#include "catch.h"
+#include "graph/random_decoder.h"
+#include "model/parameters.h"
+
+using namespace llmperf;
+using graph::Axis;
+using graph::Collective;
+using graph::CollectiveKind;
+using graph::Execution;
+using graph::Gemm;
+using graph::Graph;
+using graph::Op;
+using graph::Part;
+using graph::Plan;
+using graph::SequenceGroup;
+
+namespace {
+
+Execution execution(const model::Decoder& m, const Plan& plan = {}, const hardware::RuntimeOptions& options = {}) {
+  Execution e;
+  e.model = &m;
+  e.weights = model::uniform_layout(m, model::parse_weight_scheme("bf16"));
+  e.runtime = options;
+  e.plan = plan;
+  return e;
+}
+
+Graph step(const Execution& e, const SequenceGroup& group, Part part = Part::all) {
+  Graph graph;
+  graph::build_step(e, {&group, 1}, part, graph);
+  return graph;
+}
+
+// Everything of an op but the addresses of its formats.
+struct Described {
+  std::string operator()(const Gemm& g) const {
+    return fmt::format("gemm {} {} {} {} {} {} {} {}", g.m, g.n, g.k, g.batch, g.weights != nullptr, g.weight_matrices,
+                       g.bias, g.cached_operand);
+  }
+  std::string operator()(const graph::Attention& a) const {
+    return fmt::format("attention {} {} {} {} {} {} {} {} {} {} {} {}", a.sequences, a.q_tokens, a.context, a.heads,
+                       a.kv_heads, a.qk_dim, a.v_dim, a.window.value_or(-1), a.query_tile, a.shared_kv, a.query_ranks,
+                       a.key_ranks);
+  }
+  std::string operator()(const graph::Vector& v) const {
+    return fmt::format("vector {} {} {} {} {} {}", static_cast<int>(v.kind), v.rows, v.width, v.reads, v.writes,
+                       v.parameters.value);
+  }
+  std::string operator()(const graph::Gather& g) const { return fmt::format("gather {} {}", g.rows, g.width); }
+  std::string operator()(const graph::Copy& c) const {
+    return fmt::format("copy {} {} {} {}", c.read_elements, c.write_elements, c.from_cache, c.to_cache);
+  }
+  std::string operator()(const graph::Transfer& t) const { return fmt::format("transfer {} {}", t.rows, t.width); }
+  std::string operator()(const Collective& c) const {
+    return fmt::format("{} {} {} {} {} {}", name(c.kind), name(c.axis), c.ranks, c.stride, c.rows, c.width);
+  }
+};
+std::vector<std::string> described(const Graph& graph) {
+  std::vector<std::string> lines;
+  for (const Op& op : graph) {
+    lines.push_back(fmt::format("{} x {} kind {} at {} {} {}: {}", op.name, op.count, op.layer_kind, name(op.place),
+                                op.grows_with_context, op.overlaps, std::visit(Described{}, op.body)));
+  }
+  return lines;
+}
+
+const Collective* collective(const Op& op) { return std::get_if<Collective>(&op.body); }
+
+Graph without_collectives(Graph graph) {
+  std::erase_if(graph, [](const Op& op) { return collective(op) != nullptr; });
+  return graph;
+}
+
+// FLOPs of an op's matrix products, all executions.
+double matrix_flops(const Op& op) {
+  const auto d = [](std::int64_t x) { return static_cast<double>(x); };
+  if (const auto* g = std::get_if<Gemm>(&op.body)) return 2 * d(g->m) * d(g->n) * d(g->k) * d(g->batch) * d(op.count);
+  if (const auto* a = std::get_if<graph::Attention>(&op.body)) {
+    double pairs = 0;
+    for (std::int64_t i = 1; i <= a->q_tokens; ++i) pairs += d(std::min(a->context + i, a->window.value_or(INT64_MAX)));
+    return 2 * pairs * d(a->qk_dim + a->v_dim) * d(a->heads) * d(a->sequences) * d(op.count) /
+           d(a->query_ranks * a->key_ranks);
+  }
+  return 0;
+}
+using FlopsByOp = std::map<std::pair<int, std::string>, double>;  // by kind of layer and name
+FlopsByOp matrix_flops(const Graph& graph) {
+  FlopsByOp flops;
+  for (const Op& op : graph) {
+    if (const double f = matrix_flops(op); f > 0) flops[{op.layer_kind, std::string(op.name)}] += f;
+  }
+  return flops;
+}
+
+// How often the devices that share one replica of the model (tensor and sequence axes) together do what one device
+// without a plan does once. 1 for what is divided; the rest is work that every device repeats.
+double repeated(const model::Decoder& m, const Plan& plan, bool split, bool last_token_logits, int kind,
+                const std::string& name) {
+  const auto tensor = static_cast<double>(plan.tensor);
+  const double idle = split ? 1 : static_cast<double>(plan.sequence());  // sequence ranks that do the same
+  if (name == "lm_head") {
+    const double rows = last_token_logits ? static_cast<double>(plan.sequence()) : idle;
+    const double padded = static_cast<double>(graph::shard_vocab(m, plan)) * tensor / static_cast<double>(m.vocab);
+    return rows * padded;
+  }
+  const model::Layer& layer = m.kinds[static_cast<std::size_t>(kind)];
+  const model::Attention& a = layer.attention;
+  const double copies = a.latent ? 1 : std::max(1.0, tensor / static_cast<double>(a.kv_heads));  // of KV heads
+  if (name == "k_proj" || name == "v_proj") return copies * idle;
+  if (name == "qkv_proj") {
+    const auto q = static_cast<double>(a.heads * a.head_dim);
+    const auto kv = static_cast<double>(a.kv_heads * (a.head_dim + a.v_head_dim));
+    return (q + copies * kv) / (q + kv) * idle;
+  }
+  if (name == "q_a_proj" || name == "kv_a_proj") return tensor;
+  const bool spread = plan.expert > plan.tensor;
+  if (name == "router") return (spread ? 1 : tensor) * idle;
+  if (name == "shared_gate") return (spread && plan.sequence_parallel && split ? 1 : tensor) * idle;
+  static const std::set<std::string> kAttention = {"attention", "scores", "weighted_sum"};
+  if (kAttention.count(name) > 0) return 1;
+  return idle;
+}
+
+std::int64_t tensor_axis_copies(const model::Layer& layer, const Plan& plan, const model::Tensor& tensor) {
+  using model::Role;
+  const std::string_view name = tensor.name;
+  const std::int64_t dense = plan.replicas();
+  const std::int64_t kv =
+      layer.attention.latent ? 1 : std::max<std::int64_t>(1, plan.tensor / layer.attention.kv_heads);
+  switch (tensor.role) {
+    case Role::k:
+    case Role::v: return dense * kv;
+    case Role::q_a:
+    case Role::kv_a:
+    case Role::router:
+    case Role::shared_router: return dense * plan.tensor;
+    case Role::expert_gate:
+    case Role::expert_up:
+    case Role::expert_down: return plan.expert_replicas();
+    case Role::vector: break;
+    default: return dense;
+  }
+  if (name == "self_attn.k_proj.bias" || name == "self_attn.v_proj.bias") return dense * kv;
+  if (name == "mlp.experts.down_proj.bias") return plan.expert_replicas() * plan.expert_tensor();
+  if (name.starts_with("mlp.experts.")) return plan.expert_replicas();
+  static const std::set<std::string_view> kDivided = {"self_attn.q_proj.bias",
+                                                      "self_attn.sinks",
+                                                      "mlp.gate_proj.bias",
+                                                      "mlp.up_proj.bias",
+                                                      "mlp.shared_experts.gate_proj.bias",
+                                                      "mlp.shared_experts.up_proj.bias"};
+  return kDivided.count(name) > 0 ? dense : dense * plan.tensor;
+}
+
+template <class Check>
+void each_random_plan(std::uint64_t seed, int count, Check&& check) {
+  test::Random random(seed);
+  for (int i = 0; i < count; ++i) {
+    const model::Decoder m = test::random_decoder(random);
+    const Plan plan = test::random_plan(random, m);
+    INFO("model " << i << ", " << graph::to_text(plan));
+    check(random, m, plan);
+  }
+}
+
+double close_to(double x) { return std::abs(x) * 1e-12; }
+
+}  // namespace
+
+TEST_CASE("random plans reach every axis, alone and together") {
+  int tensor = 0, rows = 0, residual = 0, ulysses = 0, ring = 0, usp = 0, inside = 0, beyond = 0, stages = 0,
+      copied = 0;
+  each_random_plan(1, 1000, [&](test::Random&, const model::Decoder& m, const Plan& p) {
+    CHECK(graph::legal(m, p));
+    tensor += p.tensor > 1;
+    rows += p.tensor_rows > 1;
+    residual += p.sequence_parallel;
+    ulysses += p.ulysses > 1;
+    ring += p.ring > 1;
+    usp += p.ulysses > 1 && p.ring > 1;
+    inside += p.expert > 1 && p.expert <= p.tensor;
+    beyond += p.expert > p.tensor;
+    stages += p.pipeline > 1;
+    copied += std::any_of(m.kinds.begin(), m.kinds.end(),
+                          [&](const auto& l) { return !l.attention.latent && l.attention.kv_heads < p.tensor; });
+  });
+  INFO(fmt::format("{} {} {} {} {} {} {} {} {} {}", tensor, rows, residual, ulysses, ring, usp, inside, beyond, stages,
+                   copied));
+  for (const int times : {tensor, rows, residual, ulysses, ring, usp, inside, beyond, stages, copied}) {
+    CHECK(times >= 10);
+  }
+}
+
+TEST_CASE("weights of all devices, copies counted, are the weights of the model") {
+  each_random_plan(2, 400, [&](test::Random&, const model::Decoder& m, const Plan& plan) {
+    std::vector<std::int64_t> layers(m.kinds.size(), 0);
+    for (std::int64_t stage = 0; stage < plan.pipeline; ++stage) {
+      const auto own = graph::stage_layers(m, plan, stage);
+      CHECK(std::accumulate(own.begin(), own.end(), std::int64_t{0}) == m.num_layers() / plan.pipeline);
+      for (std::size_t kind = 0; kind < own.size(); ++kind) layers[kind] += own[kind];
+    }
+    CHECK(layers == m.kind_counts);
+    for (const model::Layer& layer : m.kinds) {
+      const auto whole = model::layer_tensors(m, layer);
+      const auto local = model::layer_tensors(m, graph::shard(layer, plan));
+      REQUIRE(local.size() == whole.size());
+      for (std::size_t i = 0; i < whole.size(); ++i) {
+        INFO(whole[i].name);
+        REQUIRE(local[i].name == whole[i].name);
+        CHECK(local[i].elements() * plan.stage() == whole[i].elements() * tensor_axis_copies(layer, plan, whole[i]));
+      }
+    }
+    const std::int64_t vocab = graph::shard_vocab(m, plan) * (plan.shard_embedding ? plan.tensor : 1);
+    CHECK(vocab >= m.vocab);
+    CHECK(vocab < m.vocab + plan.tensor);
+  });
+}
+
+TEST_CASE("matrix FLOPs of all devices in a prompt, repeated ones counted, are those without a plan") {
+  each_random_plan(3, 400, [&](test::Random& random, const model::Decoder& m, const Plan& plan) {
+    const hardware::RuntimeOptions options = test::random_options(random);
+    const SequenceGroup group{test::smallest_batch(plan), test::smallest_prompt(plan) * random.in(1, 3), 0};
+    if (group.new_tokens == 1 && plan.sequence() > 1) return;
+    const FlopsByOp whole = matrix_flops(step(execution(m, {}, options), group));
+    const FlopsByOp local = matrix_flops(step(execution(m, plan, options), group));
+    REQUIRE(local.size() == whole.size());
+    for (const auto& [op, flops] : whole) {
+      INFO(op.second);
+      const double expected = flops * repeated(m, plan, true, options.last_token_logits, op.first, op.second);
+      REQUIRE(local.count(op) == 1);
+      CHECK(local.at(op) * static_cast<double>(plan.tensor * plan.sequence()) ==
+            Approx(expected).margin(close_to(expected)).epsilon(0));
+    }
+  });
+}
+
+TEST_CASE("in a decode step the sequence axes share the attention and repeat the rest") {
+  each_random_plan(4, 400, [&](test::Random& random, const model::Decoder& m, const Plan& plan) {
+    const hardware::RuntimeOptions options = test::random_options(random);
+    // Full windows and whole caches divide by the ring.
+    const SequenceGroup group{test::smallest_batch(plan) * plan.tensor, 1, plan.ring * 400 - 1};
+    model::Decoder wide = m;
+    for (model::Layer& layer : wide.kinds) {
+      if (layer.attention.window) layer.attention.window = plan.ring * *layer.attention.window;
+    }
+    const FlopsByOp whole = matrix_flops(step(execution(wide, {}, options), group));
+    const FlopsByOp local = matrix_flops(step(execution(wide, plan, options), group));
+    REQUIRE(local.size() == whole.size());
+    for (const auto& [op, flops] : whole) {
+      INFO(op.second);
+      const double expected = flops * repeated(wide, plan, false, options.last_token_logits, op.first, op.second);
+      CHECK(local.at(op) * static_cast<double>(plan.tensor * plan.sequence()) ==
+            Approx(expected).margin(close_to(expected)).epsilon(0));
+    }
+  });
+}
+
+TEST_CASE("cache rows written by all devices are the new tokens', once per copy of a KV head") {
+  each_random_plan(5, 300, [&](test::Random& random, const model::Decoder& m, const Plan& plan) {
+    for (const SequenceGroup& group :
+         {SequenceGroup{plan.data, test::smallest_prompt(plan), 0}, SequenceGroup{3, 1, random.in(1, 900)}}) {
+      const auto written = [&](const Plan& p) {
+        std::map<int, double> elements;  // by kind of layer
+        for (const Op& op : step(execution(m, p), group)) {
+          if (op.name == "kv_write")
+            elements[op.layer_kind] += std::get<graph::Copy>(op.body).write_elements * static_cast<double>(op.count);
+        }
+        return elements;
+      };
+      const auto whole = written({});
+      for (const auto& [kind, elements] : written(plan)) {
+        const model::Attention& a = m.kinds[static_cast<std::size_t>(kind)].attention;
+        const double copies = a.latent
+                                  ? static_cast<double>(plan.tensor)
+                                  : std::max(1.0, static_cast<double>(plan.tensor) / static_cast<double>(a.kv_heads));
+        CHECK(elements * static_cast<double>(plan.tensor * plan.sequence()) == Approx(whole.at(kind) * copies));
+      }
+    }
+  });
+}
+
+TEST_CASE("the ops that grow with the context are the same in the whole graph and in the part") {
+  each_random_plan(6, 400, [&](test::Random& random, const model::Decoder& m, const Plan& plan) {
+    const Execution e = execution(m, plan, test::random_options(random));
+    for (const SequenceGroup& group :
+         {SequenceGroup{2, test::smallest_prompt(plan), 0}, SequenceGroup{3, 1, random.in(1, 900)}}) {
+      Graph growing = step(e, group);
+      std::erase_if(growing, [](const Op& op) { return !op.grows_with_context; });
+      CHECK(described(step(e, group, Part::context_dependent)) == described(growing));
+    }
+  });
+}
+
+TEST_CASE("on one device there is no collective, whatever the plan's switches say") {
+  test::Random random(7);
+  for (int i = 0; i < 100; ++i) {
+    const model::Decoder m = test::random_decoder(random);
+    const hardware::RuntimeOptions options = test::random_options(random);
+    for (const SequenceGroup& group : {SequenceGroup{2, 24, 0}, SequenceGroup{3, 1, 70}}) {
+      const Graph alone = step(execution(m, {}, options), group);
+      for (const Op& op : alone) CHECK_FALSE(op.place == graph::Place::network);
+      Plan plan;
+      plan.shard_embedding = false;
+      CHECK(described(step(execution(m, plan, options), group)) == described(alone));
+      plan.tensor_rows = 1;
+      if (graph::legal(m, plan)) CHECK(described(step(execution(m, plan, options), group)) == described(alone));
+    }
+  }
+}
+
+TEST_CASE("replicas and stages leave the ops as they are: stages only add their sends") {
+  test::Random random(8);
+  for (int i = 0; i < 100; ++i) {
+    const model::Decoder m = test::random_decoder(random);
+    const SequenceGroup group{2, random.in(1, 40), 0};
+    const auto alone = described(step(execution(m), group));
+    Plan plan;
+    plan.data = 3;
+    CHECK(described(step(execution(m, plan), group)) == alone);
+    plan.pipeline = m.num_layers();
+    const Graph staged = step(execution(m, plan), group);
+    CHECK(described(without_collectives(staged)) == alone);
+    if (plan.pipeline == 1) continue;
+    const auto send = std::find_if(staged.begin(), staged.end(), collective);
+    REQUIRE(send != staged.end());
+    CHECK(send->count == plan.pipeline - 1);
+    CHECK(collective(*send)->kind == CollectiveKind::send);
+    CHECK(collective(*send)->rows == static_cast<double>(2 * group.new_tokens));
+    CHECK(collective(*send)->width == static_cast<double>(m.hidden));
+  }
+}
+
+TEST_CASE("every collective is among the devices of an axis that the plan divides") {
+  each_random_plan(9, 300, [&](test::Random& random, const model::Decoder& m, const Plan& plan) {
+    const Execution e = execution(m, plan, test::random_options(random));
+    for (const SequenceGroup& group : {SequenceGroup{1, test::smallest_prompt(plan), 0}, SequenceGroup{3, 1, 70}}) {
+      for (const Op& op : step(e, group)) {
+        CHECK((op.place == graph::Place::network) == (collective(op) != nullptr));
+        const Collective* c = collective(op);
+        if (c == nullptr) continue;
+        INFO(op.name);
+        const std::map<Axis, std::int64_t> degrees = {{Axis::tensor, plan.tensor},
+                                                      {Axis::tensor_rows, plan.tensor_rows},
+                                                      {Axis::tensor_columns, plan.tensor_columns()},
+                                                      {Axis::ulysses, plan.ulysses},
+                                                      {Axis::ring, plan.ring},
+                                                      {Axis::expert, plan.expert},
+                                                      {Axis::pipeline, plan.pipeline}};
+        REQUIRE(degrees.count(c->axis) == 1);
+        CHECK(c->ranks == degrees.at(c->axis));
+        CHECK(c->ranks > 1);
+        CHECK(c->rows * c->width > 0);
+      }
+    }
+  });
+}
+
+TEST_CASE("devices of an axis are numbered so that all axes together number every device once") {
+  each_random_plan(10, 200, [&](test::Random&, const model::Decoder&, const Plan& plan) {
+    std::set<std::int64_t> numbers;
+    for (std::int64_t t = 0; t < plan.tensor; ++t) {
+      for (std::int64_t u = 0; u < plan.ulysses; ++u) {
+        for (std::int64_t r = 0; r < plan.ring; ++r) {
+          for (std::int64_t p = 0; p < plan.pipeline; ++p) {
+            numbers.insert(t * plan.stride(Axis::tensor) + u * plan.stride(Axis::ulysses) +
+                           r * plan.stride(Axis::ring) + p * plan.stride(Axis::pipeline));
+          }
+        }
+      }
+    }
+    CHECK(static_cast<std::int64_t>(numbers.size()) == plan.tensor * plan.sequence() * plan.pipeline);
+    CHECK(*numbers.rbegin() < plan.devices());
+    CHECK(plan.stage() * plan.pipeline == plan.devices());
+    CHECK(plan.expert * plan.expert_tensor() * plan.expert_replicas() == plan.stage());
+  });
+}
+
+TEST_CASE("within the tensor axis experts exchange nothing of their own") {
+  const model::Decoder m = model::load_decoder("mixtral-8x7b");
+  for (const std::int64_t expert : {1, 2, 4, 8}) {
+    Plan plan;
+    plan.tensor = 8;
+    plan.expert = expert;
+    REQUIRE(graph::legal(m, plan));
+    for (const Op& op : step(execution(m, plan), {4, 512, 0})) {
+      if (const Collective* c = collective(op)) CHECK(c->kind != CollectiveKind::all_to_all);
+      // 2048 tokens to two experts each: a device serves 1 / expert of the copies, with 1 / (8 / expert) of the widths.
+      if (op.name == "experts_down") {
+        CHECK(std::get<Gemm>(op.body).m == 4096 / expert);
+        CHECK(std::get<Gemm>(op.body).k == 14336 * expert / 8);
+      }
+    }
+  }
+}
+
+TEST_CASE("beyond the tensor axis the routed copies of a device's own tokens travel there and back") {
+  const model::Decoder m = model::load_decoder("mixtral-8x7b");
+  for (const std::int64_t tensor : {1, 2, 4}) {
+    Plan plan;
+    plan.tensor = tensor;
+    plan.expert = 8;
+    plan.data = 8;
+    REQUIRE(graph::legal(m, plan));
+    int exchanges = 0;
+    for (const Op& op : step(execution(m, plan), {4, 512, 0})) {
+      const Collective* c = collective(op);
+      if (c && c->kind == CollectiveKind::all_to_all) {
+        ++exchanges;
+        CHECK(op.count == 32);
+        CHECK(c->axis == Axis::expert);
+        CHECK(c->ranks == 8);
+        CHECK(c->rows == static_cast<double>(4 * 512 / tensor * 2));
+        CHECK(c->width == 4096);
+      }
+      if (op.name == "experts_down") CHECK(std::get<Gemm>(op.body).k == 14336);
+    }
+    CHECK(exchanges == 2);
+  }
+}
+
+TEST_CASE("parallel blocks are summed over the tensor axis once, also where the experts are beyond it") {
+  model::Decoder m = model::load_decoder("phi-2");
+  Plan plan;
+  plan.tensor = 2;
+  const auto reduces = [&](const model::Decoder& decoder, const Plan& p) {
+    std::int64_t sum = 0;
+    for (const Op& op : step(execution(decoder, p), {1, 64, 0})) {
+      if (op.layer_kind >= 0 && collective(op) && collective(op)->kind == CollectiveKind::all_reduce) sum += op.count;
+    }
+    return sum;
+  };
+  CHECK(reduces(m, plan) == m.num_layers());
+  // Experts beyond the tensor axis give whole results; the attention's summands still need their sum.
+  model::Decoder routed = m;
+  for (model::Layer& layer : routed.kinds) {
+    layer.feed_forward.experts = model::Experts{.count = 8, .per_token = 2, .intermediate = 128};
+  }
+  plan.expert = 8;
+  plan.data = 4;
+  REQUIRE(graph::legal(routed, plan));
+  CHECK(reduces(routed, plan) == m.num_layers());
+}
+
+TEST_CASE("replicated, the embedding and lm_head exchange nothing; sharded, a sum and the logits") {
+  const model::Decoder m = model::load_decoder("llama-3-8b");
+  Plan plan;
+  plan.tensor = 8;
+  const auto outside = [&] {
+    std::vector<std::string> names;
+    for (const Op& op : step(execution(m, plan), {2, 512, 0})) {
+      if (op.layer_kind < 0 && collective(op)) names.emplace_back(op.name);
+    }
+    return names;
+  };
+  CHECK(outside() == std::vector<std::string>{"embed_reduce", "logits_gather"});
+  plan.shard_embedding = false;
+  CHECK(outside().empty());
+}
+
+TEST_CASE("a replicated lm_head after two-dimensional products first gets the whole hidden vector") {
+  const model::Decoder m = model::load_decoder("llama-3-8b");
+  Plan plan;
+  plan.tensor = 8;
+  plan.tensor_rows = 2;
+  plan.shard_embedding = false;
+  REQUIRE(graph::legal(m, plan));
+  const Graph graph = step(execution(m, plan), {2, 512, 0});
+  const auto head = std::find_if(graph.begin(), graph.end(), [](const Op& op) { return op.name == "lm_head"; });
+  REQUIRE(head != graph.end());
+  CHECK(std::get<Gemm>(head->body).k == 4096);
+  const Collective* before = collective(*(head - 1));
+  REQUIRE(before != nullptr);
+  CHECK(before->kind == CollectiveKind::all_gather);
+  CHECK(before->ranks == 8);
+  CHECK(before->width == 4096);
+}
+
+TEST_CASE("dealing 2 r pieces 0, 1, .., r-1, r-1, .., 1, 0 gives r ranks equal numbers of causal pairs") {
+  for (std::int64_t ring = 1; ring <= 9; ++ring) {
+    for (const std::int64_t piece : {1, 2, 7}) {
+      for (const std::int64_t context : {0, 1, 50}) {
+        const std::int64_t tokens = 2 * ring * piece;
+        std::vector<std::int64_t> pairs(static_cast<std::size_t>(ring), 0);
+        for (std::int64_t i = 0; i < tokens; ++i) {
+          const std::int64_t dealt = i / piece;
+          const std::int64_t rank = dealt < ring ? dealt : 2 * ring - 1 - dealt;
+          pairs[static_cast<std::size_t>(rank)] += context + i + 1;
+        }
+        const std::int64_t all = tokens * context + tokens * (tokens + 1) / 2;
+        for (const std::int64_t each : pairs) CHECK(each * ring == all);
+        if (ring == 1) continue;
+        // What the graph charges one device: [pairs / ring] of every head.
+        Plan plan;
+        plan.ring = ring;
+        CHECK(graph::sequence_pieces(plan) == 2 * ring);
+        model::Decoder m = model::load_decoder("gpt-block");
+        for (const Op& op : step(execution(m, plan), {1, tokens, context})) {
+          // 96 heads of 128 + 128 elements, in 96 layers
+          if (op.name == "attention") CHECK(matrix_flops(op) == 2.0 * static_cast<double>(pairs[0]) * 256 * 96 * 96);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("legal and problems agree, and both agree with the rules written out") {
+  test::Random random(11);
+  int legal = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const model::Decoder m = test::random_decoder(random);
+    Plan p;
+    const auto degree = [&] { return random.in(0, 2) == 0 ? random.in(1, 9) : 1; };
+    p.tensor = degree();
+    p.ulysses = degree();
+    p.ring = degree();
+    p.expert = degree();
+    p.data = degree();
+    p.pipeline = degree();
+    p.sequence_parallel = random.in(0, 3) == 0;
+    if (random.in(0, 5) == 0) p.tensor_rows = random.in(1, 4);
+    bool ok = m.num_layers() % p.pipeline == 0 && !(p.sequence_parallel && p.tensor == 1);
+    bool experts = false;
+    for (const model::Layer& layer : m.kinds) {
+      const model::Attention& a = layer.attention;
+      ok &= a.heads % (p.tensor * p.ulysses) == 0;
+      if (a.latent) {
+        ok &= p.ulysses * p.ring == 1;
+      } else {
+        const bool kv = a.kv_heads % p.tensor == 0 || p.tensor % a.kv_heads == 0;
+        ok &= kv && std::max<std::int64_t>(1, a.kv_heads / p.tensor) % p.ulysses == 0;
+      }
+      if (const auto& x = layer.feed_forward.experts) {
+        experts = true;
+        ok &= x->count % p.expert == 0 && x->shared_intermediate % p.tensor == 0;
+        ok &= p.expert >= p.tensor || x->intermediate % (p.tensor / p.expert) == 0;
+      } else {
+        ok &= layer.feed_forward.intermediate % p.tensor == 0;
+      }
+      if (p.tensor_rows > 0) ok &= !a.latent && !layer.feed_forward.experts;
+    }
+    if (p.expert > 1) {
+      ok &= experts;
+      ok &= p.expert <= p.tensor ? p.tensor % p.expert == 0 : p.expert % p.tensor == 0 && p.stage() % p.expert == 0;
+    }
+    if (p.tensor_rows > 0) ok &= !p.sequence_parallel && p.tensor % p.tensor_rows == 0 && m.hidden % p.tensor == 0;
+    INFO(graph::to_text(p));
+    CHECK(graph::legal(m, p) == ok);
+    const auto problems = graph::problems(m, p);
+    CHECK(problems.empty() == ok);
+    std::set<std::string> messages;
+    for (const graph::Problem& problem : problems) {
+      CHECK_FALSE(problem.message.empty());
+      CHECK(messages.insert(problem.message).second);
+    }
+    legal += ok;
+  }
+  CHECK(legal > 2000);
+}
+
+namespace {
+
+std::vector<std::string> messages(const char* model, const Plan& plan) {
+  std::vector<std::string> lines;
+  for (const graph::Problem& p : graph::problems(model::load_decoder(model), plan)) {
+    lines.push_back(p.message + " | " + p.hint);
+  }
+  return lines;
+}
+using Lines = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("every illegal degree is named with the nearest legal ones") {
+  CHECK(messages("llama-2-70b", {.tensor = 7}) ==  // 64 heads, 8 KV heads; 28672 = 7 * 4096
+        Lines{"--tp: 64 heads of llama-2-70b do not divide by 7 | nearest legal: 4 or 8",
+              "--tp: 8 KV heads of llama-2-70b do not divide by 7 | nearest legal: 4 or 8"});
+  CHECK(messages("llama-2-70b", {.pipeline = 7}) ==
+        Lines{"--pp: 80 layers of llama-2-70b do not divide by 7 | nearest legal: 5 or 8"});
+  CHECK(messages("llama-2-70b", {.tensor = 2, .ulysses = 8}) ==  // 4 KV heads are left on a device
+        Lines{"--sp ulysses: 4 KV heads of a device of llama-2-70b do not divide by 8 | nearest legal: 4"});
+  CHECK(messages("mixtral-8x7b", {.expert = 3, .data = 12}) ==
+        Lines{"--ep: 8 experts of mixtral-8x7b do not divide by 3 | nearest legal: 2 or 4"});
+  CHECK(messages("mixtral-8x7b", {.expert = 8}).size() == 1);  // eight devices of experts on one device
+  CHECK(messages("llama-2-70b", {.expert = 8}).size() == 1);   // no experts at all: nothing else to say
+  CHECK(messages("deepseek-v3", {.pipeline = 8}) ==
+        Lines{"--pp: 61 layers of deepseek-v3 do not divide by 8 | nearest legal: 1 or 61"});
+  CHECK(messages("deepseek-v2-lite", {.ring = 2}).size() == 1);
+  CHECK(messages("llama-2-70b", {.sequence_parallel = true}).size() == 1);
+  CHECK(messages("mixtral-8x7b", {.tensor = 4, .tensor_rows = 2}).size() == 1);
+  CHECK(graph::nearest_divisors(100, 80) == "80");
+  CHECK(graph::nearest_divisors(3, 64) == "2 or 4");
+  CHECK(graph::nearest_divisors(4, 61) == "1 or 61");
+}

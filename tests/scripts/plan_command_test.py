@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+"""A model over many devices: the flags of a plan, its errors, and the sums of what `estimate` prints."""
+import csv
+import io
+import math
+import re
+import unittest
+
+from program import INFEASIBLE, ProgramTest
+
+LLAMA = ["estimate", "-m", "llama-2-70b", "--hw", "atlas-800i-a2", "--batch", "4", "--prompt", "1024", "--gen", "1024"]
+QUANTIZED = LLAMA + ["--weights", "w4a16", "--tp", "2"]
+PLANS = [
+    LLAMA + ["--tp", "8"],
+    LLAMA + ["--tp", "8", "--embedding", "replicated"],
+    LLAMA + ["--tp", "2x4"],
+    LLAMA + ["--tp", "4", "--pp", "2", "--megatron-sp"],
+    QUANTIZED + ["--sp", "ulysses:4xring:2", "--megatron-sp"],
+    QUANTIZED + ["--sp", "ring:8", "--options", "none"],
+    LLAMA + ["--tp", "8", "--pp", "4", "--dp", "2", "--pipeline-batches", "2"],
+    ["estimate", "-m", "mixtral-8x7b", "--hw", "atlas-800i-a2", "--ep", "8", "--dp", "8", "--batch", "16"],
+    ["estimate", "-m", "mixtral-8x7b", "--hw", "h100-sxm", "--tp", "4", "--ep", "2", "--sp", "ring:2"],
+    ["estimate", "-m", "deepseek-v3", "--hw", "b200-sxm", "--tp", "8", "--ep", "32", "--dp", "4", "--batch", "8"],
+    ["estimate", "-m", "gemma-2-9b", "--hw", "h100-sxm", "--tp", "2", "--sp", "ulysses:2xring:2"],
+]
+
+
+def with_value(words, flag, value):
+    """The words with another value of a flag."""
+    if flag not in words:
+        return words + [flag, str(value)]
+    at = words.index(flag) + 1
+    return words[:at] + [str(value)] + words[at + 1:]
+
+
+class Sums(ProgramTest):
+    def close(self, a, b):
+        self.assertTrue(math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-18), (a, b))
+
+    def test_network_bytes_and_times_of_ops_add_up_to_those_of_their_phase(self):
+        for words in PLANS:
+            with self.subTest(words=words):
+                document = self.json(*words)
+                self.assertGreater(document["inputs"]["devices"], 1)
+                for phase in document["phases"]:
+                    self.close(sum(op["network_bytes"] for op in phase["ops"]), phase["network_bytes"])
+                    self.close(sum(op["collective"]["sent_bytes"] for op in phase["ops"] if op["collective"]),
+                               phase["network_bytes"])
+                    self.assertGreater(phase["network_bytes"], 0)
+                    self.close(sum(op["time_s"] for op in phase["ops"]), phase["ops_time_s"])
+                    self.close(phase["ops_time_s"] - phase["overlapped_s"] - phase["pipelined_s"], phase["time_s"])
+                    self.assertEqual([op["place"] == "network" for op in phase["ops"]],
+                                     [op["collective"] is not None for op in phase["ops"]])
+
+    def test_the_csv_of_ops_holds_the_numbers_of_the_json(self):
+        for words in PLANS:
+            with self.subTest(words=words):
+                rows = list(csv.DictReader(io.StringIO(self.output(*words, "--detail", "ops", "--format", "csv"))))
+                ops = [(phase, op) for phase in self.json(*words)["phases"] for op in phase["ops"]]
+                self.assertEqual(len(rows), len(ops))
+                for row, (phase, op) in zip(rows, ops):
+                    self.assertEqual((row["phase"], row["name"]), (phase["name"], op["name"]))
+                    for key in ("network_bytes", "bytes", "flops", "time_s", "roof_s"):
+                        self.close(float(row[key]), op[key])
+                    self.assertEqual(row["axis"], op["collective"]["axis"] if op["collective"] else "")
+
+    def test_the_time_per_token_grows_with_the_context_under_every_plan(self):
+        for words in PLANS:
+            with self.subTest(words=words):
+                document = self.json(*words)
+                self.assertLessEqual(document["tpot_first_s"], document["tpot_s"] * (1 + 1e-9))
+                self.assertLessEqual(document["tpot_s"], document["tpot_last_s"] * (1 + 1e-9))
+                self.close(document["total_s"], document["ttft_s"] + document["phases"][1]["total_s"])
+
+    def test_stages_hold_all_layers_and_the_memory_shown_is_the_fullest_one_s(self):
+        document = self.json(*LLAMA, "--tp", "4", "--pp", "4")
+        stages = document["stages"]
+        self.assertEqual([stage["layers"] for stage in stages], [20, 20, 20, 20])
+        self.assertEqual(max(stage["weight_bytes"] for stage in stages), document["memory"]["weight_bytes"])
+
+    def test_one_device_sends_nothing(self):
+        document = self.json("estimate", "-m", "qwen-7b", "--hw", "h100-sxm")
+        for phase in document["phases"]:
+            self.assertEqual(phase["network_bytes"], 0)
+            self.assertEqual(phase["time_s"], phase["ops_time_s"])
+
+
+class Same(ProgramTest):
+    """Plans written differently that are the same plan."""
+
+    def numbers(self, *words):
+        document = self.json(*words)
+        return {key: document[key] for key in ("phases", "memory", "stages", "largest_batch", "longest_context_tokens")}
+
+    def test_degrees_of_one_are_no_plan(self):
+        words = ["estimate", "-m", "mixtral-8x7b", "--hw", "b200-sxm"]
+        ones = ["--tp", "1", "--pp", "1", "--dp", "1", "--ep", "1", "--sp", "ulysses:1xring:1", "--devices", "1"]
+        self.assertEqual(self.output(*words), self.output(*words, *ones))
+        self.assertEqual(self.numbers(*words), self.numbers(*words, *ones, "--embedding", "replicated"))
+
+    def test_one_half_of_a_sequence_mesh_is_the_other_half_alone(self):
+        self.assertEqual(self.output(*QUANTIZED, "--sp", "ulysses:4xring:1"),
+                         self.output(*QUANTIZED, "--sp", "ulysses:4"))
+        self.assertEqual(self.output(*QUANTIZED, "--sp", "ulysses:1xring:4"),
+                         self.output(*QUANTIZED, "--sp", "ring:4"))
+        self.assertEqual(self.output(*QUANTIZED, "--sp", "ring:2xulysses:4"),
+                         self.output(*QUANTIZED, "--sp", "ulysses:4xring:2"))
+
+    def test_devices_that_the_degrees_leave_become_replicas(self):
+        self.assertEqual(self.output(*LLAMA, "--tp", "8", "--devices", "32"), self.output(*LLAMA, "--tp", "8", "--dp", "4"))
+        self.assertEqual(self.output(*LLAMA, "--tp", "8", "--devices", "8"), self.output(*LLAMA, "--tp", "8"))
+
+
+class Errors(ProgramTest):
+    def test_a_degree_that_does_not_divide_is_named_with_its_neighbours(self):
+        self.assert_bad_input(LLAMA + ["--tp", "7"], "--tp: 64 heads of llama-2-70b do not divide by 7",
+                              "--tp: 8 KV heads of llama-2-70b do not divide by 7", "nearest legal: 4 or 8")
+        self.assert_bad_input(LLAMA + ["--tp", "8", "--pp", "3"], "--pp: 80 layers of llama-2-70b do not divide by 3",
+                              "nearest legal: 2 or 4")
+        self.assert_bad_input(LLAMA + ["--tp", "8", "--sp", "ulysses:2"], "--sp ulysses: 1 KV heads of a device")
+        self.assert_bad_input(["estimate", "-m", "mixtral-8x7b", "--hw", "h100-sxm", "--ep", "3", "--dp", "12", "--batch", "12"],
+                              "--ep: 8 experts of mixtral-8x7b do not divide by 3", "nearest legal: 2 or 4")
+        self.assert_bad_input(["estimate", "-m", "deepseek-v3", "--hw", "b200-sxm", "--tp", "8", "--pp", "4"],
+                              "--pp: 61 layers of deepseek-v3 do not divide by 4", "nearest legal: 1 or 61")
+
+    def test_axes_that_do_not_fit_the_model_or_one_another(self):
+        for flags, *fragments in [
+                (["--ep", "8"], "--ep divides routed experts, and the model has none"),
+                (["--megatron-sp"], "--megatron-sp", "needs --tp"),
+                (["--tp", "2x4", "--megatron-sp"], "--tp ROWSxCOLUMNS"),
+        ]:
+            with self.subTest(flags=flags):
+                self.assert_bad_input(LLAMA + flags, *fragments)
+        self.assert_bad_input(["estimate", "-m", "deepseek-v2-lite", "--hw", "h100-sxm", "--sp", "ring:2"], "--sp", "latent")
+        self.assert_bad_input(["estimate", "-m", "mixtral-8x7b", "--hw", "h100-sxm", "--tp", "2x2"], "dense models")
+        self.assert_bad_input(["estimate", "-m", "mixtral-8x7b", "--hw", "h100-sxm", "--ep", "8"], "--ep")
+
+    def test_flags_that_cannot_be_read(self):
+        for flags, *fragments in [
+                (["--sp", "nonsense"], "--sp: cannot read", "ulysses:4"),
+                (["--sp", "ulysses"], "--sp: cannot read"),
+                (["--sp", "ulysses:"], "--sp"),
+                (["--sp", "ulysses:four"], "--sp"),
+                (["--sp", "ulysses:0"], "--sp"),
+                (["--sp", "ulysses:2x"], "--sp: cannot read"),
+                (["--sp", "ring:2xring:2"], "--sp: ring is given twice"),
+                (["--sp", "ring:1xring:2"], "--sp: ring is given twice"),
+                (["--tp", "0"], "--tp"),
+                (["--tp", "-2"], "--tp"),
+                (["--tp", "eight"], "--tp"),
+                (["--tp", "2x"], "--tp"),
+                (["--tp", "x4"], "--tp"),
+                (["--tp", "2x2x2"], "--tp"),
+                (["--pp", "1.5"], "--pp"),
+                (["--dp", "99999999999999999999"], "--dp"),
+                (["--tp", "1000000", "--dp", "1000000", "--pp", "1000000"], "devices"),
+                (["--tp", "1048576x1048576"], "devices"),
+                (["--embedding", "shared"], "--embedding", "sharded"),
+                (["--devices", "0"], "--devices"),
+                (["--devices-per-node", "0"], "--devices-per-node"),
+                (["--pipeline-batches", "0"], "--pipeline-batches"),
+        ]:
+            with self.subTest(flags=flags):
+                self.assert_bad_input(LLAMA + flags, *fragments)
+
+    def test_devices_that_do_not_match_the_plan(self):
+        self.assert_bad_input(LLAMA + ["--tp", "8", "--devices", "12"], "--devices: 12", "a multiple of 8")
+        self.assert_bad_input(LLAMA + ["--tp", "8", "--dp", "2", "--devices", "8"], "--devices: 8", "--devices 16")
+
+    def test_batches_and_prompts_that_do_not_divide(self):
+        self.assert_bad_input(LLAMA + ["--tp", "8", "--dp", "3"], "--batch: 4 do not divide into 3", "--batch 3 or 6")
+        self.assert_bad_input(LLAMA + ["--dp", "8"], "--batch: 4 do not divide into 8", "hint: --batch 8\n")
+        self.assert_bad_input(LLAMA + ["--tp", "8", "--pp", "2", "--pipeline-batches", "3"], "--batch: 4", "--batch 3 or 6")
+        self.assert_bad_input(LLAMA + ["--sp", "ring:3"], "--prompt: 1024 do not divide into 6", "--prompt 1020 or 1026")
+        self.assert_bad_input(with_value(LLAMA, "--prompt", 1001) + ["--tp", "8", "--megatron-sp"], "--prompt: 1001", "--prompt 1000 or 1008")
+
+    def test_flags_of_training_without_it_and_formulas_for_one_device(self):
+        parallel = ["parallel", "-m", "llama-2-7b", "--hw", "h100-sxm", "--devices"]
+        self.assert_bad_input([*parallel, "4", "--micro-batch", "2"], "--micro-batch requires --training")
+        self.assert_bad_input([*parallel, "4", "--recompute", "full"], "--recompute requires --training")
+        self.assert_bad_input([*parallel, "1", "--symbolic"], "several devices", "--devices 8")
+
+    def test_a_gguf_format_takes_no_plan(self):
+        self.assert_bad_input(["estimate", "-m", "llama-2-7b", "--hw", "rtx4090", "--weights", "q4_k_m", "--tp", "2"],
+                              "GGUF", "--weights")
+
+    def test_every_command_that_takes_the_flags_checks_them(self):
+        for command in ("estimate", "explain"):
+            with self.subTest(command=command):
+                self.assert_bad_input([command, *LLAMA[1:], "--tp", "7"], "nearest legal")
+
+
+class Limits(ProgramTest):
+    def test_the_largest_batch_and_the_longest_context_are_what_the_plan_takes_and_what_fits(self):
+        for words in PLANS:
+            with self.subTest(words=words):
+                document = self.json(*words)
+                batch, context = document["largest_batch"], document["longest_context_tokens"]
+                generated = document["inputs"]["generate_tokens"]
+                self.assertTrue(self.json(*with_value(words, "--batch", batch))["fits"])
+                if context < 10_000_000:
+                    self.assertTrue(self.json(*with_value(words, "--prompt", context - generated))["fits"])
+
+    def test_too_little_memory_is_said_with_what_would_fit(self):
+        done = self.run_program("estimate", "-m", "llama-2-70b", "--hw", "atlas-800i-a2", "--tp", "2")
+        self.assert_error(done, INFEASIBLE, "does not fit", "it fits with --weights w4a16")
+
+    def test_the_bits_per_weight_that_would_fit_are_those_of_one_device(self):
+        words = ["estimate", "-m", "deepseek-v3", "--hw", "rtx4090", "--tp", "8"]
+        done = self.run_program(*words)
+        self.assert_error(done, INFEASIBLE, "bits per weight")
+        bits = re.search(r"--weights ([0-9.]+)", done.stderr).group(1)
+        self.assertTrue(self.json(*words, "--weights", bits)["fits"])
+        self.json(*words, "--weights", str(float(bits) + 0.2), status=INFEASIBLE)
+
+    def test_kv_heads_fewer_than_the_devices_that_share_them_are_said_to_be_replicated(self):
+        notes = self.json(*LLAMA, "--tp", "16")["notes"]
+        self.assertIn("8 KV heads on 16 devices: each is held by 2", notes)
+        self.assertNotIn("KV heads", " ".join(self.json(*LLAMA, "--tp", "8")["notes"]))
+
+
+if __name__ == "__main__":
+    unittest.main()
