@@ -1,0 +1,30 @@
+// `llmperf estimate --training`: one training step instead of a generation.
+#pragma once
+
+#include <string>
+
+#include "cli/command.h"
+#include "cli/request.h"
+#include "report/estimate_report.h"
+
+namespace llmperf::cli {
+
+struct TrainingFlags {
+  bool training = false;
+  std::string global_batch;  // empty: a micro-batch for every replica and pipeline stage
+  std::string micro_batch = "1";
+  std::string sequence = "2048";
+  std::string recompute = "none";
+  std::string zero = "0";
+  std::string interleave = "1";
+  std::string gradients;       // empty: the type of the weights
+  std::string optimizer_bits;  // empty: Adam's two moments, and a copy of 16-bit weights
+};
+
+// After the request's flags: those that mean nothing to training exclude --training.
+void add_training_flags(CLI::App& command, TrainingFlags& flags);
+// Prints the estimate and returns the exit status. Throws Error: infeasible when it does not fit.
+int training_action(const RequestFlags& request, const TrainingFlags& flags, report::Detail detail,
+                    const OutputFlags& output);
+
+}  // namespace llmperf::cli

@@ -1,0 +1,101 @@
+// One training step on many devices: micro-batches through the pipeline, gradients over the replicas, the optimiser.
+// docs/training.md explains the model.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "estimate/estimate.h"
+#include "graph/plan.h"
+#include "graph/training_graph.h"
+
+namespace llmperf::estimate {
+
+// `global_batch` sequences of `sequence` tokens; every replica (Plan::data) takes its share in micro-batches.
+struct TrainingScenario {
+  std::int64_t global_batch = 1;
+  std::int64_t micro_batch = 1;
+  std::int64_t sequence = 2048;
+  std::int64_t micro_batches(const graph::Plan& plan) const { return global_batch / (plan.data * micro_batch); }
+  bool operator==(const TrainingScenario&) const = default;
+};
+
+// Whether batch, sequence and chunks of layers go into the plan, which is legal itself. Allocates nothing.
+bool legal(const model::Decoder& model, const TrainingScenario& scenario, const graph::Plan& plan,
+           const graph::TrainingOptions& options);
+// The same with reasons: one message per broken rule, with the nearest legal values.
+std::vector<graph::Problem> problems(const model::Decoder& model, const TrainingScenario& scenario,
+                                     const graph::Plan& plan, const graph::TrainingOptions& options);
+
+// Of the device that needs most (of the first pipeline stage as a rule).
+struct TrainingMemory {
+  Bytes weights;
+  Bytes gradients;
+  Bytes optimizer;
+  Bytes activations;        // kept between the passes, of all micro-batches in flight
+  Bytes layer_activations;  // of them, of one micro-batch in one layer (of the kind that keeps most)
+  Bytes workspace;  // what one layer needs beside them: recomputed tensors, gradients on their way, gathered weights
+  Bytes reserve;
+  std::int64_t stage = 0;  // of that device
+  Bytes total() const { return weights + gradients + optimizer + activations + workspace + reserve; }
+};
+
+// Ops of one device of the busiest stage. Times of the ops add up to ops_time = time + overlapped.
+struct TrainingPhase : Phase {
+  std::vector<Seconds> hidden;  // of each op, all executions: the part that runs beside others
+};
+
+// Everything below is of one step; times of one device.
+struct TrainingEstimate {
+  TrainingScenario scenario;
+  graph::Plan plan;
+  graph::TrainingOptions options;
+  TrainingMemory memory;
+  Bytes capacity;
+  bool fits = false;
+  std::int64_t micro_batches = 0;  // of one replica
+
+  // time = compute + bubble + gradient_exposed + optimizer
+  Seconds compute;           // both passes of all micro-batches on the busiest stage, collectives that show included
+  Seconds bubble;            // that stage's idle time while the pipeline fills and drains
+  Seconds gradient_exposed;  // gradient and parameter collectives that nothing hides
+  Seconds optimizer;         // the update itself
+  Seconds time;
+  Seconds overlapped;  // what collectives take beside ops
+  std::int64_t busiest_stage = 0;
+  Flops model_flops;     // of matrix products, all devices, without recomputation: 3 forward passes
+  Flops hardware_flops;  // of all matrix products that devices compute
+  double mfu = 0;        // model_flops over what the matrix peaks of all devices could do in `time`
+  double hfu = 0;
+  double tokens_per_second = 0;
+
+  std::vector<TrainingPhase>
+      phases;  // of run(): forward and backward of one micro-batch (steps: micro-batches), update
+};
+
+// Keeps its workspace between runs, so that a run allocates nothing once warm. One per thread. `setup` gives model,
+// formats, runtime options, device and cluster; its plan is replaced by those of the runs.
+class TrainingEstimator {
+ public:
+  // Throws Error(bad_input) for weights that cannot be trained: quantised ones.
+  explicit TrainingEstimator(Setup setup);
+  ~TrainingEstimator();
+
+  // Plan, scenario and options must be legal. Memory alone, what a search over plans checks first; everything but the
+  // phases; everything. Ops of a result point to formats that live as long as the estimator.
+  TrainingMemory memory(const TrainingScenario& scenario, const graph::Plan& plan,
+                        const graph::TrainingOptions& options);
+  void summary(const TrainingScenario& scenario, const graph::Plan& plan, const graph::TrainingOptions& options,
+               TrainingEstimate& result);
+  void run(const TrainingScenario& scenario, const graph::Plan& plan, const graph::TrainingOptions& options,
+           TrainingEstimate& result);
+  const Setup& setup() const;
+  const mapper::Machine& machine() const;
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace llmperf::estimate

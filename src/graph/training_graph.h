@@ -1,0 +1,37 @@
+// The backward pass and the parameter update, from the ops of a forward pass.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/units.h"
+#include "graph/decoder_graph.h"
+
+namespace llmperf::graph {
+
+// What is computed again in the backward pass instead of being kept: nothing; attention's scores and what follows from
+// them (arXiv 2205.05198 section 5); or every layer, of which only the input is kept.
+enum class Recompute : unsigned char { none, selective, full };
+std::string_view name(Recompute recompute);
+
+// What is divided over the devices that hold the same weights (arXiv 1910.02054): 1 the optimiser's state, 2 the
+// gradients too, 3 the weights too.
+struct TrainingOptions {
+  Recompute recompute = Recompute::none;
+  int zero = 0;
+  std::int64_t chunks = 1;  // runs of layers on one pipeline stage (interleaved 1F1B, arXiv 2104.04473); 1: plain 1F1B
+  double gradient_bits = 16;   // of an accumulated gradient
+  double optimizer_bits = 96;  // per parameter: fp32 copy of the weights and Adam's two moments
+  bool operator==(const TrainingOptions&) const = default;
+};
+
+// Replaces the contents of `backward` with the ops that differentiate `forward` (of an execution with `training` set),
+// in reverse order, recomputation included: per matrix product two, per collective its dual. Without recomputation the
+// FLOPs of matrix products are twice those of the forward pass; of flash attention, which computes its scores again,
+// two and a half times.
+void build_backward(const Graph& forward, const TrainingOptions& options, Graph& backward);
+
+// Whether what `op` keeps is given up and computed again.
+bool recomputed(const Op& op, Recompute recompute);
+
+}  // namespace llmperf::graph

@@ -1,0 +1,104 @@
+#include "report/op_json.h"
+#include "report/plan_json.h"
+#include "report/training_report.h"
+
+namespace llmperf::report {
+namespace {
+
+using estimate::TrainingEstimate;
+using estimate::TrainingEstimator;
+
+Json inputs(const estimate::Setup& setup, const TrainingEstimate& e) {
+  const model::Decoder& m = *setup.execution.model;
+  Json figures = Json::object();
+  for (const Figure& f : figures_used(setup)) {
+    figures[f.key] = {{"value", number(f.value)}, {"provenance", std::string(hardware::name(f.provenance))}};
+  }
+  return {
+      {"model", {{"name", m.name}, {"source", m.source}}},
+      {"hardware", {{"name", setup.device->name}, {"source", setup.device->source}, {"figures", figures}}},
+      {"global_batch", e.scenario.global_batch},
+      {"micro_batch", e.scenario.micro_batch},
+      {"sequence_tokens", e.scenario.sequence},
+      {"weights", setup.execution.weights.name},
+      {"activations", std::string(name(setup.execution.activations))},
+      {"gradient_bits", number(e.options.gradient_bits)},
+      {"optimizer_bits", number(e.options.optimizer_bits)},
+      {"recompute", std::string(graph::name(e.options.recompute))},
+      {"zero", e.options.zero},
+      {"interleave", e.options.chunks},
+      {"options", hardware::format_runtime_options(setup.execution.runtime)},
+      {"devices", e.plan.devices()},
+      {"plan", plan_json(e.plan)},
+      {"devices_per_node", setup.cluster.devices_per_node},
+  };
+}
+
+Json memory(const TrainingEstimate& e) {
+  const estimate::TrainingMemory& m = e.memory;
+  return {{"stage", m.stage + 1},
+          {"weight_bytes", number(m.weights)},
+          {"gradient_bytes", number(m.gradients)},
+          {"optimizer_bytes", number(m.optimizer)},
+          {"activation_bytes", number(m.activations)},
+          {"layer_activation_bytes", number(m.layer_activations)},
+          {"workspace_bytes", number(m.workspace)},
+          {"reserve_bytes", number(m.reserve)},
+          {"total_bytes", number(m.total())},
+          {"capacity_bytes", number(e.capacity)}};
+}
+
+Json phase(const estimate::TrainingPhase& p, const cost::Cluster& cluster) {
+  Json json = {{"name", std::string(p.name)},
+               {"steps", p.steps},
+               {"time_s", number(p.time)},
+               {"total_s", number(p.time * static_cast<double>(p.steps))},
+               {"roof_s", number(p.roof)},
+               {"ops_time_s", number(p.ops_time)},
+               {"overlapped_s", number(p.overlapped)}};
+  json.update(work_json(p.work, 1));
+  json["intensity_flop_per_byte"] = number(p.intensity());
+  json["bound"] = std::string(mapper::name(p.bound));
+  json["ops"] = Json::array();
+  for (std::size_t i = 0; i < p.ops.size(); ++i) {
+    Json op = op_json(p.ops[i], cluster);
+    op["hidden_s"] = number(p.hidden[i]);
+    json["ops"].push_back(std::move(op));
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string training_json(const TrainingEstimator& estimator, const TrainingEstimate& e) {
+  Json json = json_header("llmperf.training");
+  json["label"] = kUncalibrated;
+  json["inputs"] = inputs(estimator.setup(), e);
+  json["fits"] = e.fits;
+  const auto timed = [&](auto value) { return e.fits ? number(value) : Json(nullptr); };
+  json["step_s"] = timed(e.time);
+  json["compute_s"] = timed(e.compute);
+  json["bubble_s"] = timed(e.bubble);
+  json["gradient_exposed_s"] = timed(e.gradient_exposed);
+  json["optimizer_s"] = timed(e.optimizer);
+  json["overlapped_s"] = timed(e.overlapped);
+  json["tokens_per_second"] = timed(e.tokens_per_second);
+  json["tokens_per_second_per_device"] = timed(e.tokens_per_second / static_cast<double>(e.plan.devices()));
+  json["mfu"] = timed(e.mfu);
+  json["hfu"] = timed(e.hfu);
+  json["model_flops"] = number(e.model_flops);
+  json["hardware_flops"] = number(e.hardware_flops);
+  json["micro_batches"] = e.micro_batches;
+  json["busiest_stage"] = e.busiest_stage + 1;
+  json["memory"] = memory(e);
+  json["phases"] = Json::array();
+  if (e.fits) {
+    for (const estimate::TrainingPhase& p : e.phases) {
+      json["phases"].push_back(phase(p, estimator.machine().cluster()));
+    }
+  }
+  json["notes"] = estimator.setup().notes;
+  return dump(json);
+}
+
+}  // namespace llmperf::report

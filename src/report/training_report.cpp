@@ -1,0 +1,284 @@
+#include "report/training_report.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <type_traits>
+
+#include "base/number.h"
+#include "report/json.h"
+#include "report/op_text.h"
+#include "report/plan_report.h"
+
+namespace llmperf::report {
+namespace {
+
+using estimate::OpEstimate;
+using estimate::TrainingEstimate;
+using estimate::TrainingEstimator;
+using estimate::TrainingPhase;
+
+double d(std::int64_t x) { return static_cast<double>(x); }
+bool is_exchange(const OpEstimate& o) { return o.op.place == graph::Place::network; }
+
+std::string assumptions(const TrainingEstimator& estimator, const TrainingEstimate& e) {
+  const graph::Execution& x = estimator.setup().execution;
+  const graph::TrainingOptions& o = e.options;
+  return fmt::format(
+      "global batch {}, micro-batch {}, {} tokens; weights {}, activations {}, gradients {} bits, optimiser {} bits "
+      "per parameter; recompute {}, ZeRO {}{}; options {}; {}",
+      e.scenario.global_batch, e.scenario.micro_batch, e.scenario.sequence, x.weights.name, name(x.activations),
+      plain(o.gradient_bits), plain(o.optimizer_bits), graph::name(o.recompute), o.zero,
+      o.chunks > 1 ? fmt::format(", interleave {}", o.chunks) : "", hardware::format_runtime_options(x.runtime),
+      plan_text(estimator.setup()));
+}
+
+std::string fit_text(const TrainingEstimate& e) {
+  return fmt::format("needs {} of {}{}", format_bytes_binary(e.memory.total()), format_bytes_binary(e.capacity),
+                     e.plan.pipeline > 1 ? fmt::format(" (stage {} of {})", e.memory.stage + 1, e.plan.pipeline) : "");
+}
+
+std::string activation_text(const TrainingEstimate& e) {
+  return fmt::format("{} kept per layer and micro-batch", format_bytes_binary(e.memory.layer_activations));
+}
+
+// What the step's time goes into: ops by what binds them, and waiting.
+std::string bound_shares(const TrainingEstimate& e) {
+  std::array<Seconds, std::extent_v<decltype(estimate::Phase::bound_time)>> bound;
+  for (const TrainingPhase& p : e.phases) {
+    for (std::size_t i = 0; i < bound.size(); ++i) bound[i] += p.bound_time[i] * d(p.steps);
+  }
+  std::string text;
+  const auto add = [&](std::string_view what, Seconds time) {
+    const double share = time / e.time;
+    if (share < 0.0005) return;  // would print as 0.0 %
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", what, format_share(share));
+  };
+  for (std::size_t i = 0; i < bound.size(); ++i) add(mapper::name(static_cast<mapper::Bound>(i)), bound[i]);
+  add("pipeline bubble", e.bubble);
+  return text;
+}
+
+Fields headline(const TrainingEstimate& e) {
+  Fields f;
+  f.rows.emplace_back("step", fmt::format("{}: {} tokens/s, {} per device", format_seconds(e.time),
+                                          format_significant(e.tokens_per_second),
+                                          format_significant(e.tokens_per_second / d(e.plan.devices()))));
+  f.rows.emplace_back("utilisation",
+                      fmt::format("MFU {}, HFU {}; {} of the model, {} computed", format_share(e.mfu),
+                                  format_share(e.hfu), format_flops(e.model_flops), format_flops(e.hardware_flops)));
+  f.rows.emplace_back("bound by", bound_shares(e));
+  f.rows.emplace_back("error band", "none: speed of light (efficiency 1, no launch cost); real software is slower");
+  f.rows.emplace_back("memory", "fits: " + fit_text(e));
+  f.rows.emplace_back("activations", activation_text(e));
+  return f;
+}
+
+// Rows up to the total add up to it.
+Table time_table(const TrainingEstimate& e) {
+  Table t{fmt::format("Time of a step (one device{})",
+                      e.plan.pipeline > 1 ? fmt::format(" of stage {}", e.busiest_stage + 1) : ""),
+          {{"what", true}, {"time"}, {"of the step"}},
+          {}};
+  const auto row = [&](std::string what, Seconds time) {
+    t.rows.push_back({std::move(what), format_seconds(time), format_share(time / e.time)});
+  };
+  const std::string batches = fmt::format("{} micro-batch{}", e.micro_batches, e.micro_batches == 1 ? "" : "es");
+  for (const std::size_t pass : {0U, 1U}) {
+    const TrainingPhase& p = e.phases[pass];
+    Seconds shown;
+    for (std::size_t i = 0; i < p.ops.size(); ++i) {
+      if (is_exchange(p.ops[i])) shown += p.ops[i].step_time() - p.hidden[i];
+    }
+    row(fmt::format("{}, {}", p.name, batches), (p.time - shown) * d(p.steps));
+    row(fmt::format("{}: exchanges that show", p.name), shown * d(p.steps));
+  }
+  row("pipeline bubble", e.bubble);
+  row("gradient and weight exchanges that show", e.gradient_exposed);
+  row("optimiser", e.optimizer);
+  row("total", e.time);
+  row("exchanges beside the above", e.overlapped);
+  return t;
+}
+
+Table memory_table(const TrainingEstimate& e) {
+  Table t{fmt::format("Memory of a device{}",
+                      e.plan.pipeline > 1 ? fmt::format(" of stage {}, the fullest", e.memory.stage + 1) : ""),
+          {{"what", true}, {"size"}, {"of capacity"}},
+          {}};
+  const auto row = [&](const char* what, Bytes bytes) {
+    t.rows.push_back({what, format_bytes_binary(bytes), format_share(bytes / e.capacity)});
+  };
+  row("weights", e.memory.weights);
+  row("gradients", e.memory.gradients);
+  row("optimiser state", e.memory.optimizer);
+  row("activations kept", e.memory.activations);
+  row("workspace", e.memory.workspace);
+  row("runtime reserve", e.memory.reserve);
+  row("total", e.memory.total());
+  row("capacity", e.capacity);
+  return t;
+}
+
+// All exchanges of a step.
+Table communication_table(const TrainingEstimate& e) {
+  Table t{"Communication of a step (one device)",
+          {{"op", true}, {"exchange", true}, {"count"}, {"payload"}, {"sent"}, {"time"}, {"shows"}},
+          {}};
+  Bytes sent;
+  Seconds time;
+  Seconds shown;
+  for (const TrainingPhase& p : e.phases) {
+    const double steps = d(p.steps);
+    for (std::size_t i = 0; i < p.ops.size(); ++i) {
+      const OpEstimate& o = p.ops[i];
+      const auto* c = std::get_if<graph::Collective>(&o.op.body);
+      if (c == nullptr) continue;
+      const Bytes bytes = o.work.network * (d(o.op.count) * steps);
+      const Seconds took = o.step_time() * steps;
+      const Seconds seen = took - p.hidden[i] * steps;
+      t.rows.push_back({std::string(o.op.name), fmt::format("{}, {} {}", name(c->kind), name(c->axis), c->ranks),
+                        std::to_string(o.op.count * p.steps), format_bytes(c->bytes()), format_bytes(bytes),
+                        format_seconds(took), format_seconds(seen)});
+      sent += bytes;
+      time += took;
+      shown += seen;
+    }
+  }
+  t.rows.push_back({"total", "", "", "", format_bytes(sent), format_seconds(time), format_seconds(shown)});
+  return t;
+}
+
+Table op_table(const TrainingPhase& p) {
+  Table t{fmt::format("Ops of {}{}", p.name, p.name == "update" ? " (one step)" : " (one micro-batch)"),
+          {{"op", true}, {"shape", true}, {"count"}, {"FLOPs"}, {"bytes"}, {"time"}, {"hidden"}, {"bound", true}},
+          {}};
+  for (std::size_t i = 0; i < p.ops.size(); ++i) {
+    const OpEstimate& o = p.ops[i];
+    const double count = d(o.op.count);
+    t.rows.push_back({std::string(o.op.name), shape_text(o.op), std::to_string(o.op.count),
+                      format_flops((o.work.matrix + o.work.vector) * count),
+                      format_bytes((o.work.bytes() + o.work.network) * count), format_seconds(o.step_time()),
+                      p.hidden[i].value > 0 ? format_seconds(p.hidden[i]) : "",
+                      std::string(mapper::name(o.time.bound))});
+  }
+  return t;
+}
+
+Fields basis(const TrainingEstimator& estimator) {
+  Fields f{"Rests on", {}};
+  for (const Figure& figure : figures_used(estimator.setup())) {
+    f.rows.emplace_back(figure.label, fmt::format("{} ({})", figure.text, hardware::name(figure.provenance)));
+  }
+  for (const std::string& note : estimator.setup().notes) f.rows.emplace_back("note", note);
+  return f;
+}
+
+Document document(const TrainingEstimator& estimator, const TrainingEstimate& e, Detail detail) {
+  const estimate::Setup& setup = estimator.setup();
+  Document doc{
+      Heading{fmt::format("Training {} on {}", setup.execution.model->name, setup.device->title), kUncalibrated},
+      Paragraph{assumptions(estimator, e)}};
+  if (!e.fits) {
+    doc.push_back(Fields{"", {{"does not fit", fit_text(e)}, {"activations", activation_text(e)}}});
+    doc.push_back(memory_table(e));
+    return doc;
+  }
+  doc.push_back(headline(e));
+  doc.push_back(time_table(e));
+  doc.push_back(memory_table(e));
+  if (e.plan.devices() > 1) doc.push_back(communication_table(e));
+  if (detail == Detail::ops) {
+    for (const TrainingPhase& p : e.phases) doc.push_back(op_table(p));
+  }
+  doc.push_back(basis(estimator));
+  return doc;
+}
+
+Table summary_csv(const TrainingEstimator& estimator, const TrainingEstimate& e) {
+  Table t;
+  t.rows.resize(1);
+  const auto text = [&](const char* header, std::string value) {
+    t.columns.push_back({header});
+    t.rows[0].push_back(std::move(value));
+  };
+  const auto value = [&](const char* header, double v) { text(header, plain(v)); };
+  const auto timed = [&](const char* header, double v) { text(header, e.fits ? plain(v) : ""); };
+  const graph::Execution& x = estimator.setup().execution;
+  text("model", x.model->name);
+  text("hardware", estimator.setup().device->name);
+  text("plan", graph::to_text(e.plan));
+  value("devices", d(e.plan.devices()));
+  value("global_batch", d(e.scenario.global_batch));
+  value("micro_batch", d(e.scenario.micro_batch));
+  value("sequence_tokens", d(e.scenario.sequence));
+  text("weights", x.weights.name);
+  text("activations", std::string(name(x.activations)));
+  value("gradient_bits", e.options.gradient_bits);
+  value("optimizer_bits", e.options.optimizer_bits);
+  text("recompute", std::string(graph::name(e.options.recompute)));
+  value("zero", e.options.zero);
+  value("interleave", d(e.options.chunks));
+  text("options", hardware::format_runtime_options(x.runtime));
+  text("label", kUncalibrated);
+  text("fits", e.fits ? "true" : "false");
+  timed("step_s", e.time.value);
+  timed("compute_s", e.compute.value);
+  timed("bubble_s", e.bubble.value);
+  timed("gradient_exposed_s", e.gradient_exposed.value);
+  timed("optimizer_s", e.optimizer.value);
+  timed("overlapped_s", e.overlapped.value);
+  timed("tokens_per_second", e.tokens_per_second);
+  timed("mfu", e.mfu);
+  timed("hfu", e.hfu);
+  value("weight_bytes", e.memory.weights.value);
+  value("gradient_bytes", e.memory.gradients.value);
+  value("optimizer_bytes", e.memory.optimizer.value);
+  value("activation_bytes", e.memory.activations.value);
+  value("layer_activation_bytes", e.memory.layer_activations.value);
+  value("workspace_bytes", e.memory.workspace.value);
+  value("reserve_bytes", e.memory.reserve.value);
+  value("total_bytes", e.memory.total().value);
+  value("capacity_bytes", e.capacity.value);
+  return t;
+}
+
+Table ops_csv(const TrainingEstimate& e) {
+  Table t{"",
+          {{"phase"},
+           {"steps"},
+           {"name"},
+           {"kind"},
+           {"shape"},
+           {"count"},
+           {"flops"},
+           {"bytes"},
+           {"network_bytes"},
+           {"time_s"},
+           {"hidden_s"},
+           {"bound"},
+           {"roof_s"}},
+          {}};
+  if (!e.fits) return t;
+  for (const TrainingPhase& p : e.phases) {
+    for (std::size_t i = 0; i < p.ops.size(); ++i) {
+      const OpEstimate& o = p.ops[i];
+      const double count = d(o.op.count);
+      t.rows.push_back({std::string(p.name), std::to_string(p.steps), std::string(o.op.name),
+                        std::string(kind_text(o.op)), shape_text(o.op), std::to_string(o.op.count),
+                        plain(((o.work.matrix + o.work.vector) * count).value), plain((o.work.bytes() * count).value),
+                        plain((o.work.network * count).value), plain(o.step_time().value), plain(p.hidden[i].value),
+                        std::string(mapper::name(o.time.bound)), plain((o.time.roof * count).value)});
+    }
+  }
+  return t;
+}
+
+}  // namespace
+
+Report training_report(const TrainingEstimator& estimator, const TrainingEstimate& e, Detail detail) {
+  return {document(estimator, e, detail), detail == Detail::ops ? ops_csv(e) : summary_csv(estimator, e),
+          training_json(estimator, e)};
+}
+
+}  // namespace llmperf::report
