@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 
 #include "estimate/estimate.h"
+#include "estimate/plan_search.h"
 #include "hardware/device.h"
 #include "model/decoder.h"
 
@@ -30,6 +31,41 @@ BENCHMARK_CAPTURE(full_estimate, dense_80_layers, "llama-3-70b", "h200-sxm", "fp
 BENCHMARK_CAPTURE(full_estimate, dense_80_layers_mha, "qwen1.5-72b", "h200-sxm", "fp8");
 BENCHMARK_CAPTURE(full_estimate, sliding_windows, "gemma-2-27b", "h200-sxm", "bf16");
 BENCHMARK_CAPTURE(full_estimate, experts_and_latent_attention, "deepseek-v2-lite", "h200-sxm", "bf16");
+
+// The figure to hold: 10,000 legal plans enumerated, checked for legality and memory, costed and ranked in at most 0.2
+// s.
+void rank_plans(benchmark::State& state, const char* model_name, const char* device_name, bool training) {
+  const model::Decoder model = model::load_decoder(model_name);
+  const hardware::Device device = hardware::load_device(device_name);
+  const estimate::Setup setup = estimate::make_setup(model, device, {});
+  std::vector<graph::TrainingOptions> options;
+  for (const auto recompute : {graph::Recompute::none, graph::Recompute::selective, graph::Recompute::full}) {
+    for (int zero = 0; zero <= 3; ++zero) options.push_back({.recompute = recompute, .zero = zero});
+  }
+  // Clusters of growing size until there are enough plans.
+  std::size_t plans = 0;
+  std::size_t fitting = 0;
+  for (auto _ : state) {
+    plans = fitting = 0;
+    for (std::int64_t devices = 8; plans < 10'000 && devices <= 65'536; devices *= 2) {
+      const estimate::SearchSpace space{.devices = devices,
+                                        .batch = 4096,
+                                        .sequence = 8192,
+                                        .training = training,
+                                        .options = training ? options : std::vector<graph::TrainingOptions>(1)};
+      std::vector<estimate::Candidate> legal = estimate::enumerate_plans(model, space).legal;
+      if (legal.size() > 10'000 - plans) legal.resize(10'000 - plans);
+      plans += legal.size();
+      estimate::PlanSearch search(setup, space);
+      for (const estimate::PlanCost& cost : search.rank(legal)) fitting += cost.fits ? 1 : 0;
+    }
+  }
+  state.counters["plans"] = static_cast<double>(plans);
+  state.counters["fitting"] = static_cast<double>(fitting);
+}
+BENCHMARK_CAPTURE(rank_plans, training, "llama-2-70b", "a100-sxm-80gb", true)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(rank_plans, training_gpt, "megatron-175b", "a100-sxm-80gb", true)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(rank_plans, prefill_experts, "mixtral-8x22b", "h200-sxm", false)->Unit(benchmark::kMillisecond);
 
 void load_model(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(model::load_decoder("llama-3-70b"));

@@ -1,0 +1,224 @@
+#include "estimate/plan_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <span>
+
+#include "estimate/schedule.h"
+
+namespace llmperf::estimate {
+namespace {
+
+std::vector<std::int64_t> divisors(std::int64_t n) {
+  std::vector<std::int64_t> found;
+  for (std::int64_t i = 1; i <= n; ++i) {
+    if (n % i == 0) found.push_back(i);
+  }
+  return found;
+}
+
+// Calls `visit` with every plan of exactly `devices` devices: all ways to write that number as a product of the five
+// axes, with the variants of the tensor axis, and the degrees of the expert axis that the model's experts allow.
+template <class Visit>
+void each_plan(const model::Decoder& model, const SearchSpace& space, Visit&& visit) {
+  std::vector<std::int64_t> experts = {1};
+  for (const model::Layer& layer : model.kinds) {
+    if (layer.feed_forward.experts) experts = divisors(layer.feed_forward.experts->count);
+  }
+  const auto with_experts = [&](graph::Plan plan) {
+    for (const std::int64_t degree : experts) {
+      if (degree > plan.stage() || plan.stage() % degree != 0) continue;
+      plan.expert = degree;
+      visit(plan);
+    }
+  };
+  const auto with_tensor_variants = [&](graph::Plan plan) {
+    with_experts(plan);
+    if (plan.tensor == 1) return;
+    plan.sequence_parallel = true;
+    with_experts(plan);
+    plan.sequence_parallel = false;
+    for (const std::int64_t rows : divisors(plan.tensor)) {
+      if (!space.two_dimensional || rows == 1) continue;
+      plan.tensor_rows = rows;
+      visit(plan);
+    }
+  };
+  for (const std::int64_t tensor : divisors(space.devices)) {
+    for (const std::int64_t pipeline : divisors(space.devices / tensor)) {
+      for (const std::int64_t ulysses : divisors(space.devices / tensor / pipeline)) {
+        for (const std::int64_t ring : divisors(space.devices / tensor / pipeline / ulysses)) {
+          with_tensor_variants({.tensor = tensor,
+                                .ulysses = ulysses,
+                                .ring = ring,
+                                .data = space.devices / tensor / pipeline / ulysses / ring,
+                                .pipeline = pipeline,
+                                .shard_embedding = space.shard_embedding});
+        }
+      }
+    }
+  }
+}
+
+bool divides_scenario(const graph::Plan& plan, const SearchSpace& space) {
+  const std::int64_t shares = plan.sequence() * (plan.sequence_parallel ? plan.tensor : 1);
+  return space.batch % plan.data == 0 && space.sequence % graph::sequence_pieces(plan) == 0 &&
+         space.sequence % shares == 0;
+}
+
+bool worth_trying(const graph::Plan& plan, const graph::TrainingOptions& options) {
+  return (options.zero == 0 || plan.replicas() > 1) && (options.chunks == 1 || plan.pipeline > 1);
+}
+
+}  // namespace
+
+Enumeration enumerate_plans(const model::Decoder& model, const SearchSpace& space) {
+  Enumeration found;
+  const TrainingScenario scenario{space.batch, space.micro_batch, space.sequence};
+  each_plan(model, space, [&](const graph::Plan& plan) {
+    const bool fits_model = graph::legal(model, plan) && divides_scenario(plan, space);
+    if (!space.training) {
+      ++found.tried;
+      if (fits_model) found.legal.push_back({.plan = plan, .options = {}});
+      return;
+    }
+    for (const graph::TrainingOptions& options : space.options) {
+      if (!worth_trying(plan, options)) continue;
+      ++found.tried;
+      if (fits_model && legal(model, scenario, plan, options)) found.legal.push_back({plan, options});
+    }
+  });
+  return found;
+}
+
+Bytes Communication::sent_bytes() const { return std::accumulate(sent.begin(), sent.end(), Bytes{}); }
+
+struct PlanSearch::State {
+  SearchSpace space;
+  std::optional<Estimator> inference;
+  std::optional<TrainingEstimator> training;
+  Phase prefill;
+  TrainingEstimate step;
+
+  Scenario scenario() const { return {.batch = space.batch, .prompt = space.sequence, .generate = 0}; }
+  TrainingScenario training_scenario() const { return {space.batch, space.micro_batch, space.sequence}; }
+};
+
+PlanSearch::PlanSearch(const Setup& setup, const SearchSpace& space) : state_(std::make_unique<State>()) {
+  state_->space = space;
+  if (space.training) {
+    state_->training.emplace(setup);
+  } else {
+    state_->inference.emplace(setup);
+  }
+}
+PlanSearch::~PlanSearch() = default;
+
+PlanCost PlanSearch::cost(const Candidate& candidate) {
+  PlanCost cost;
+  cost.candidate = candidate;
+  if (!state_->space.training) {
+    Estimator& estimator = *state_->inference;
+    estimator.set_plan(candidate.plan);
+    const cost::Memory memory = estimator.memory(state_->scenario());
+    cost.weights = memory.weights;
+    cost.kv_cache = memory.kv_cache;
+    cost.activations = memory.activation;
+    cost.total = memory.total();
+    cost.fits = cost.total <= estimator.capacity();
+    if (!cost.fits) return cost;
+    estimator.prefill(state_->scenario(), state_->prefill);
+    cost.time = state_->prefill.time;
+    return cost;
+  }
+  TrainingEstimator& estimator = *state_->training;
+  TrainingEstimate& step = state_->step;
+  const TrainingMemory memory = estimator.memory(state_->training_scenario(), candidate.plan, candidate.options);
+  cost.weights = memory.weights;
+  cost.gradients = memory.gradients;
+  cost.optimizer = memory.optimizer;
+  cost.activations = memory.activations + memory.workspace;
+  cost.total = memory.total();
+  cost.fits = cost.total <= *estimator.setup().device->dram().capacity;
+  if (!cost.fits) return cost;
+  estimator.summary(state_->training_scenario(), candidate.plan, candidate.options, step);
+  cost.time = step.time;
+  cost.mfu = step.mfu;
+  return cost;
+}
+
+namespace {
+
+// Adds what ops exchange in a step; `share`: of each op's executions, those of one device.
+template <class Share>
+void add_exchanges(const Phase& phase, Communication& sum, Share&& share) {
+  const auto steps = static_cast<double>(phase.steps);
+  for (const OpEstimate& op : phase.ops) {
+    const auto* c = std::get_if<graph::Collective>(&op.op.body);
+    if (c == nullptr) continue;
+    const auto kind = static_cast<std::size_t>(c->kind);
+    const double count = share(op.op) * static_cast<double>(op.op.count) * steps;
+    sum.sent[kind] += op.work.network * count;
+    sum.count[kind] += static_cast<std::int64_t>(std::llround(count));
+    sum.time += op.time.total * count;
+  }
+}
+
+// Of a prefill's ops, which are those of all stages one after the other, the part of one stage.
+Communication of_stage(const Phase& prefill, std::span<const Stage> stages, std::size_t index) {
+  Communication sum;
+  bool layers_seen = false;
+  const auto others = static_cast<double>(stages.size()) - 1;
+  add_exchanges(prefill, sum, [&](const graph::Op& op) -> double {
+    if (op.layer_kind >= 0) {
+      layers_seen = true;
+      const auto kind = static_cast<std::size_t>(op.layer_kind);
+      std::int64_t all = 0;
+      for (const Stage& stage : stages) all += stage.layers[kind];
+      return static_cast<double>(stages[index].layers[kind]) / static_cast<double>(all);
+    }
+    if (is_stage_send(op)) return index + 1 < stages.size() ? 1 / others : 0;
+    return index == (layers_seen ? stages.size() - 1 : 0) ? 1 : 0;
+  });
+  sum.overlapped =
+      prefill.overlapped * (sum.time / prefill.bound_time[static_cast<std::size_t>(mapper::Bound::network)]);
+  return sum;
+}
+
+}  // namespace
+
+Communication PlanSearch::communication(const Candidate& candidate) {
+  if (state_->space.training) {
+    Communication sum;
+    state_->training->run(state_->training_scenario(), candidate.plan, candidate.options, state_->step);
+    for (const TrainingPhase& phase : state_->step.phases) {
+      add_exchanges(phase, sum, [](const graph::Op&) { return 1.0; });
+      sum.overlapped += phase.overlapped * static_cast<double>(phase.steps);
+    }
+    return sum;
+  }
+  Estimator& estimator = *state_->inference;
+  estimator.set_plan(candidate.plan);
+  estimator.prefill(state_->scenario(), state_->prefill);
+  Communication most;
+  if (state_->prefill.work.network.value == 0) return most;
+  for (std::size_t i = 0; i < estimator.stages().size(); ++i) {
+    const Communication stage = of_stage(state_->prefill, estimator.stages(), i);
+    if (stage.sent_bytes() > most.sent_bytes()) most = stage;
+  }
+  return most;
+}
+
+std::vector<PlanCost> PlanSearch::rank(const std::vector<Candidate>& candidates) {
+  std::vector<PlanCost> costs;
+  costs.reserve(candidates.size());
+  for (const Candidate& candidate : candidates) costs.push_back(cost(candidate));
+  std::stable_sort(costs.begin(), costs.end(), [](const PlanCost& a, const PlanCost& b) {
+    if (a.fits != b.fits) return a.fits;
+    return a.fits && a.time != b.time ? a.time < b.time : a.total < b.total;
+  });
+  return costs;
+}
+
+}  // namespace llmperf::estimate

@@ -1,0 +1,85 @@
+// Every way to spread a model over a number of devices: enumerated, checked, costed and ranked.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "estimate/estimate.h"
+#include "estimate/training.h"
+#include "graph/plan.h"
+
+namespace llmperf::estimate {
+
+// What is to be done on `devices` devices, by all of them: one forward pass over `batch` sequences of `sequence` tokens
+// and the cache they leave (prefill), or a training step over them in micro-batches of `micro_batch`.
+struct SearchSpace {
+  std::int64_t devices = 1;
+  std::int64_t batch = 1;
+  std::int64_t sequence = 2048;
+  bool training = false;
+  std::int64_t micro_batch = 1;
+  std::vector<graph::TrainingOptions> options = {{}};  // training: each plan is tried with each of them
+  bool two_dimensional = true;                         // matrices over rows x columns, too
+  bool shard_embedding = true;                         // of all plans
+};
+
+struct Candidate {
+  graph::Plan plan;
+  graph::TrainingOptions options;
+};
+
+struct Enumeration {
+  std::vector<Candidate> legal;
+  std::int64_t tried = 0;  // combinations of degrees whose product is the number of devices
+};
+
+// All plans whose axes multiply to `space.devices`, divide the model, the batch and the sequence, and, in training,
+// go with the options (ZeRO needs replicas, interleaving stages).
+Enumeration enumerate_plans(const model::Decoder& model, const SearchSpace& space);
+
+inline constexpr std::size_t kCollectiveKinds = 6;
+
+// Of one device (memory: of the fullest pipeline stage) and one step.
+struct PlanCost {
+  Candidate candidate;
+  Bytes weights;
+  Bytes gradients;  // training
+  Bytes optimizer;  // training
+  Bytes kv_cache;   // inference
+  Bytes activations;
+  Bytes total;  // with what the runtime reserves
+  bool fits = false;
+  Seconds time;    // of the step; 0 when it does not fit
+  double mfu = 0;  // training
+};
+
+// What a device exchanges in one step, by graph::CollectiveKind: a device of the pipeline stage that sends most
+// (prefill) or is busiest (training).
+struct Communication {
+  std::array<Bytes, kCollectiveKinds> sent{};
+  std::array<std::int64_t, kCollectiveKinds> count{};
+  Seconds time;
+  Seconds overlapped;  // of it
+  Bytes sent_bytes() const;
+};
+
+// Costs candidates one after the other. Keeps its workspace, so that a candidate costs no allocation worth telling.
+class PlanSearch {
+ public:
+  // `setup` gives everything but the plan. Throws as TrainingEstimator does.
+  PlanSearch(const Setup& setup, const SearchSpace& space);
+  ~PlanSearch();
+
+  PlanCost cost(const Candidate& candidate);
+  Communication communication(const Candidate& candidate);
+  // Those that fit first, the fastest first, then the smallest.
+  std::vector<PlanCost> rank(const std::vector<Candidate>& candidates);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace llmperf::estimate

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""llmperf parallel as a user sees it: the table, the CSV and the JSON say the same, and so do the estimates of single plans."""
+import csv
+import io
+import json
+import unittest
+
+from program import INFEASIBLE, ProgramTest
+
+LLAMA = ["parallel", "-m", "llama-2-70b", "--hw", "atlas-800i-a2", "--devices", "8", "--batch", "8", "--seq", "1024"]
+GPT = ["parallel", "-m", "megatron-22b", "--hw", "a100-sxm-80gb", "--devices", "8", "--batch", "8", "--training"]
+
+
+class Parallel(ProgramTest):
+    def document(self, words):
+        return json.loads(self.output(*words, "--json"))
+
+    def test_plans_are_ranked_by_fit_and_time(self):
+        for words in (LLAMA, GPT):
+            with self.subTest(words=words):
+                study = self.document(words)
+                plans = study["plans"]
+                self.assertEqual(study["legal"], len(plans))
+                self.assertEqual(study["fitting"], sum(plan["fits"] for plan in plans))
+                self.assertEqual([plan["rank"] for plan in plans], list(range(1, len(plans) + 1)))
+                times = [plan["step_s"] for plan in plans if plan["fits"]]
+                self.assertEqual(times, sorted(times))
+                self.assertEqual([plan["fits"] for plan in plans], sorted((plan["fits"] for plan in plans), reverse=True))
+                for plan in plans:
+                    self.assertEqual(plan["plan"]["devices"], 8)
+                    self.assertEqual(plan["fits"], plan["memory"]["total_bytes"] <= study["capacity_bytes"])
+
+    def test_volumes_add_up_in_json_and_csv(self):
+        for words in (LLAMA, GPT):
+            with self.subTest(words=words):
+                plans = self.document(words)["plans"]
+                rows = list(csv.DictReader(io.StringIO(self.output(*words, "--format", "csv"))))
+                self.assertEqual(len(plans), len(rows))
+                kinds = ["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "send", "ring pass"]
+                for plan, row in zip(plans, rows):
+                    sent = {c["kind"]: c["sent_bytes"] for c in plan["collectives"]}
+                    self.assertAlmostEqual(plan["sent_bytes"], sum(sent.values()), delta=1e-9 * plan["sent_bytes"])
+                    for kind in kinds:
+                        self.assertEqual(float(row[kind.replace("-", "_").replace(" ", "_") + "_bytes"]), sent.get(kind, 0))
+                    self.assertEqual(float(row["total_bytes"]), plan["memory"]["total_bytes"])
+
+    def test_a_plan_costs_what_its_own_estimate_says(self):
+        best = self.document(LLAMA)["plans"][1]
+        self.assertEqual(best["plan"]["text"], "tp 8")
+        words = ["estimate", *LLAMA[1:5], "--tp", "8", "--batch", "8", "--prompt", "1024", "--gen", "1", "--json"]
+        alone = json.loads(self.output(*words))
+        self.assertEqual(best["step_s"], alone["ttft_s"])
+        self.assertEqual(best["memory"]["weight_bytes"], alone["memory"]["weight_bytes"])
+        self.assertEqual(best["sent_bytes"], alone["phases"][0]["network_bytes"])
+
+    def test_training_plans_cost_what_their_own_estimates_say(self):
+        plans = self.document(GPT)["plans"]
+        wanted = next(plan for plan in plans if plan["plan"]["text"] == "tp 8, megatron-sp")
+        words = ["estimate", *GPT[1:5], "--training", "--tp", "8", "--megatron-sp", "--global-batch", "8", "--json"]
+        alone = json.loads(self.output(*words))
+        self.assertEqual(wanted["step_s"], alone["step_s"])
+        self.assertEqual(wanted["mfu"], alone["mfu"])
+        self.assertEqual(wanted["memory"]["total_bytes"], alone["memory"]["total_bytes"])
+
+    def test_top_shows_the_best_only(self):
+        self.assertEqual(self.document([*LLAMA, "--top", "3"])["plans"], self.document(LLAMA)["plans"][:3])
+
+    def test_symbolic_formulas_give_their_values(self):
+        words = ["parallel", "-m", "gpt-block", "--hw", "a100-sxm-80gb", "--devices", "8", "--batch", "8", "--symbolic", "--options", "none"]
+        table = json.loads(self.output(*words, "--json"))
+        values = {name: variable["value"] for name, variable in table["variables"].items()}
+        for strategy in table["strategies"]:
+            if strategy["illegal"]:
+                continue
+            degrees = {"u": strategy["plan"]["ulysses"], "r": strategy["plan"]["ring"]}
+            for key in ("activation_communication_elements", "activation_bytes", "weight_elements"):
+                formula = strategy[key]
+                value = eval(formula["formula"], {"__builtins__": {}}, {**values, **degrees})  # pylint: disable=eval-used
+                self.assertAlmostEqual(value, formula["value"], delta=1e-9 * max(1, value), msg=(strategy["method"], key))
+
+    def test_wrong_requests(self):
+        self.assert_bad_input([*LLAMA[:6], "7", *LLAMA[7:]], "no plan over 7 devices")
+        self.assert_bad_input([*LLAMA, "--weights", "q4_k_m"], "plans do not go with GGUF formats")
+        self.assert_bad_input([*GPT, "--recompute", "fully"], "--recompute: there is no 'fully'", "full")
+        self.assert_bad_input(["parallel", "-m", "mixtral-8x7b", *LLAMA[3:], "--symbolic"], "formulas are for dense models")
+        alone = ["parallel", "-m", "llama-2-70b", "--hw", "h100-sxm", "--devices", "1", "--seq", "128"]
+        self.assert_error(self.run_program(*alone), INFEASIBLE, "none of the 1 plans fits", "129 GiB")
+
+
+if __name__ == "__main__":
+    unittest.main()
