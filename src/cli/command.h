@@ -27,6 +27,8 @@ void add_estimate(CLI::App& root, Action& action);
 void add_explain(CLI::App& root, Action& action);
 void add_limits(CLI::App& root, Action& action);
 void add_list(CLI::App& root, Action& action);
+void add_map_collective(CLI::App& root, Action& action);
+void add_parallel(CLI::App& root, Action& action);
 void add_show(CLI::App& root, Action& action);
 
 // --format, --json and --export, the same on every command that prints results.

@@ -145,6 +145,8 @@ int run(int argc, const char* const* argv) {
     add_estimate(root, action);
     add_explain(root, action);
     add_limits(root, action);
+    add_map_collective(root, action);
+    add_parallel(root, action);
     add_list(root, action);
     add_show(root, action);
     if (argc <= 1) {

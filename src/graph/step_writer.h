@@ -171,8 +171,8 @@ class StepWriter {
     if (input == Input::gathered) keeps(static_cast<double>(rows * k) / static_cast<double>(residual_ranks_));
   }
 
-  // Weights over rows x columns of devices (docs/formulas.md, Plans): the input [rows, K / (rows columns)] of each is gathered
-  // along the columns, the partial products [rows, N / columns] are reduce-scattered along the rows.
+  // Weights over rows x columns of devices (docs/formulas.md, Plans): the input [rows, K / (rows columns)] of each is
+  // gathered along the columns, the partial products [rows, N / columns] are reduce-scattered along the rows.
   void two_dimensional_linear(std::string_view name, Split split, std::int64_t rows, std::int64_t n, std::int64_t k,
                               bool bias, const model::StoredFormat& format, Input input) {
     const std::int64_t columns = p_.tensor_columns();

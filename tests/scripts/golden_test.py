@@ -23,7 +23,13 @@ FAMILY = ["limits", "-m", "qwen1.5-0.5b,qwen1.5-7b,qwen1.5-110b", "--hw", "rtx40
 SPECULATE = ["limits", "-m", "qwen-7b", "--hw", "rtx4090", "--draft", "qwen-1.8b", "--accept", "0.8"]
 TENSORS = ["show", "model", "qwen1.5-7b", "--weights", "q4_k_m", "--gguf-era", "2024-02"]
 SPLIT = ["estimate", "-m", "qwen1.5-14b", "--hw", "rtx4090", "--weights", "q8_0", "--gpu-layers", "20"]
+TRAINING = ["estimate", "-m", "llama-3-8b", "--hw", "a100-sxm-80gb", "--training", "--tp", "4", "--megatron-sp"]
 ALL_GGUF = ["limits", "-m", "qwen1.5-14b", "--hw", "rtx4090", "--weights", "all-gguf"]
+COLLECTIVE = ["map-collective", "--hw", "atlas-800i-a2", "--op", "all-reduce", "--size", "64MiB", "--ranks", "16"]
+PARALLEL = ["parallel", "-m", "llama-2-70b", "--hw", "atlas-800i-a2", "--devices", "8", "--batch", "8"]
+TP8 = ["estimate", "-m", "llama-2-70b", "--hw", "atlas-800i-a2", "--tp", "8", "--embedding", "replicated", "--batch", "4", "--prompt", "1024",
+       "--gen", "1024"]
+SYMBOLIC = ["parallel", "-m", "gpt-block", "--hw", "a100-sxm-80gb", "--devices", "8", "--batch", "8", "--symbolic", "--options", "none"]
 OUTPUTS = {
     "estimate_qwen-7b_rtx4090.json": [*ESTIMATE, "--json"],
     "estimate_qwen-7b_rtx4090.txt": [*ESTIMATE, "--detail", "ops"],
@@ -37,15 +43,22 @@ OUTPUTS = {
     "show_model_qwen1.5-7b_q4_k_m.txt": [*TENSORS, "--detail", "tensors"],
     "estimate_qwen1.5-14b_q8_0_split.txt": [*SPLIT, "--detail", "ops"],
     "limits_qwen1.5-14b_all-gguf.txt": ALL_GGUF,
+    "estimate_llama-2-70b_atlas_tp8.txt": [*TP8, "--detail", "ops"],
+    "parallel_llama-2-70b_atlas.txt": [*PARALLEL, "--top", "20"],
+    "parallel_gpt-block_symbolic.txt": SYMBOLIC,
     "show_hardware_tx8.txt": ["show", "hardware", "tx8"],
 }
 # Commands whose documents together have every key there is.
-DOCUMENTS = [ESTIMATE, [*ESTIMATE, "--gen", "1"], ["estimate", "-m", "llama-3-70b", "--hw", "rtx4090"],
+DOCUMENTS = [[*TP8, "--pp", "2"], PARALLEL, [*PARALLEL[:5], "--devices", "64", "--batch", "8", "--training", "--recompute", "full", "--top", "9"], SYMBOLIC,
+             TRAINING, [*TRAINING[:-3], "--tp", "2x2"], ["estimate", "-m", "llama-3-70b", "--hw", "a100-sxm-80gb", "--training"],
+             ESTIMATE, [*ESTIMATE, "--gen", "1"], ["estimate", "-m", "llama-3-70b", "--hw", "rtx4090"],
              [*ESTIMATE, "--weights", "w8a8"], ["estimate", "-m", "qwen-7b", "--hw", "a100-sxm-80gb", "--weights", "fp8"],
              ["limits", "-m", "mixtral-8x7b", "--hw", "rtx4090"], FAMILY, SPECULATE, ["show", "model", "mixtral-8x7b"], ["show", "model", "gemma-2-2b"],
              ["show", "model", "llama-7b"], ["show", "hardware", "tx8"], ["show", "hardware", "atlas-800i-a2"],
-             ["show", "hardware", "rtx4090"], ["list", "models"], ["list", "hardware"], ["explain", *ESTIMATE[1:]],
-             ["explain", "ttft_s", *ESTIMATE[1:]], ["explain", "memory.total_bytes", *ESTIMATE[1:]], SPLIT, ALL_GGUF,
+             ["show", "hardware", "rtx4090"], ["show", "hardware", "rtx3090"],
+             COLLECTIVE, [*COLLECTIVE[:-1], "1"], ["map-collective", "--hw", "tpu-v4", *COLLECTIVE[3:]], ["list", "models"],
+             ["list", "hardware"], ["explain", *ESTIMATE[1:]], ["explain", "ttft_s", *ESTIMATE[1:]],
+             ["explain", "memory.total_bytes", *ESTIMATE[1:]], SPLIT, ALL_GGUF,
              [*TENSORS, "--detail", "tensors"], ["show", "model", "deepseek-r1", "--weights", "q4_k_m", "--detail", "tensors"]]
 
 
