@@ -31,11 +31,9 @@ struct Flags {
 };
 
 std::vector<graph::Recompute> recompute_values(const std::string& text) {
-  const std::vector<graph::Recompute> all = {graph::Recompute::none, graph::Recompute::selective,
-                                             graph::Recompute::full};
-  if (text == "all") return all;
+  if (text == "all") return {graph::kRecomputes.begin(), graph::kRecomputes.end()};
   std::vector<std::string> names = {"all"};
-  for (const graph::Recompute r : all) {
+  for (const graph::Recompute r : graph::kRecomputes) {
     names.emplace_back(graph::name(r));
     if (names.back() == text) return {r};
   }

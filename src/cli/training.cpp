@@ -22,11 +22,9 @@ using estimate::TrainingScenario;
 using graph::Recompute;
 using graph::TrainingOptions;
 
-constexpr std::array kRecomputes = {Recompute::none, Recompute::selective, Recompute::full};
-
 Recompute recompute_value(const std::string& text) {
   std::vector<std::string> names;
-  for (const Recompute r : kRecomputes) {
+  for (const Recompute r : graph::kRecomputes) {
     if (text == graph::name(r)) return r;
     names.emplace_back(graph::name(r));
   }
@@ -71,7 +69,7 @@ std::string fitting_hint(TrainingEstimator& estimator, const TrainingEstimate& e
   };
   const bool replicated = e.plan.replicas() > 1;
   std::vector<std::string> fitting;
-  for (const Recompute r : kRecomputes) {
+  for (const Recompute r : graph::kRecomputes) {
     TrainingOptions o = e.options;
     o.recompute = r;
     if (r <= e.options.recompute || !fits(e.scenario, o)) continue;
@@ -95,7 +93,7 @@ std::string fitting_hint(TrainingEstimator& estimator, const TrainingEstimate& e
   if (!fitting.empty()) return "it fits with " + join(fitting, " or ");
   TrainingScenario smallest = e.scenario;
   smallest.micro_batch = 1;
-  for (const Recompute r : kRecomputes) {
+  for (const Recompute r : graph::kRecomputes) {
     for (int zero = e.options.zero; r >= e.options.recompute && zero <= (replicated ? 3 : e.options.zero); ++zero) {
       TrainingOptions o = e.options;
       o.recompute = r;

@@ -195,7 +195,6 @@ double vector_flops_per_element(VectorKind kind) {
     case VectorKind::combine: return 2;  // weight and accumulate
     case VectorKind::dropout: return 2;  // compare with the random bits, scale
     case VectorKind::cross_entropy: return kSoftmaxFlops;
-    case VectorKind::merge: return 2;  // rescale and add
     case VectorKind::adam: return 12;  // two moments, their corrections, root, quotient, decay
     case VectorKind::softcap:          // tanh
     case VectorKind::sigmoid_gate: return 1;

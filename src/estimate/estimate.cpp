@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -156,10 +155,7 @@ std::int64_t Estimator::batch_unit() const {
   return setup_.execution.plan.data * std::max<std::int64_t>(1, setup_.pipeline_batches);
 }
 
-std::int64_t Estimator::prompt_unit() const {
-  const graph::Plan& plan = setup_.execution.plan;
-  return std::lcm(graph::sequence_pieces(plan), plan.sequence_parallel ? plan.sequence() * plan.tensor : 1);
-}
+std::int64_t Estimator::prompt_unit() const { return graph::sequence_multiple(setup_.execution.plan); }
 
 SequenceGroup Estimator::prefill_of(const Scenario& s) const {
   const std::int64_t parts = micro_batches(s);

@@ -40,7 +40,7 @@ void each_plan(const model::Decoder& model, const SearchSpace& space, Visit&& vi
     with_experts(plan);
     plan.sequence_parallel = false;
     for (const std::int64_t rows : divisors(plan.tensor)) {
-      if (!space.two_dimensional || rows == 1) continue;
+      if (rows == 1) continue;
       plan.tensor_rows = rows;
       visit(plan);
     }
@@ -61,10 +61,8 @@ void each_plan(const model::Decoder& model, const SearchSpace& space, Visit&& vi
   }
 }
 
-bool divides_scenario(const graph::Plan& plan, const SearchSpace& space) {
-  const std::int64_t shares = plan.sequence() * (plan.sequence_parallel ? plan.tensor : 1);
-  return space.batch % plan.data == 0 && space.sequence % graph::sequence_pieces(plan) == 0 &&
-         space.sequence % shares == 0;
+bool divides_prefill(const graph::Plan& plan, const SearchSpace& space) {
+  return space.batch % plan.data == 0 && space.sequence % graph::sequence_multiple(plan) == 0;
 }
 
 bool worth_trying(const graph::Plan& plan, const graph::TrainingOptions& options) {
@@ -77,10 +75,10 @@ Enumeration enumerate_plans(const model::Decoder& model, const SearchSpace& spac
   Enumeration found;
   const TrainingScenario scenario{space.batch, space.micro_batch, space.sequence};
   each_plan(model, space, [&](const graph::Plan& plan) {
-    const bool fits_model = graph::legal(model, plan) && divides_scenario(plan, space);
+    const bool fits_model = graph::legal(model, plan);
     if (!space.training) {
       ++found.tried;
-      if (fits_model) found.legal.push_back({.plan = plan, .options = {}});
+      if (fits_model && divides_prefill(plan, space)) found.legal.push_back({.plan = plan, .options = {}});
       return;
     }
     for (const graph::TrainingOptions& options : space.options) {
@@ -155,10 +153,11 @@ template <class Share>
 void add_exchanges(const Phase& phase, Communication& sum, Share&& share) {
   const auto steps = static_cast<double>(phase.steps);
   for (const OpEstimate& op : phase.ops) {
+    const double part = share(op.op);
     const auto* c = std::get_if<graph::Collective>(&op.op.body);
     if (c == nullptr) continue;
     const auto kind = static_cast<std::size_t>(c->kind);
-    const double count = share(op.op) * static_cast<double>(op.op.count) * steps;
+    const double count = part * static_cast<double>(op.op.count) * steps;
     sum.sent[kind] += op.work.network * count;
     sum.count[kind] += static_cast<std::int64_t>(std::llround(count));
     sum.time += op.time.total * count;
@@ -168,19 +167,8 @@ void add_exchanges(const Phase& phase, Communication& sum, Share&& share) {
 // Of a prefill's ops, which are those of all stages one after the other, the part of one stage.
 Communication of_stage(const Phase& prefill, std::span<const Stage> stages, std::size_t index) {
   Communication sum;
-  bool layers_seen = false;
-  const auto others = static_cast<double>(stages.size()) - 1;
-  add_exchanges(prefill, sum, [&](const graph::Op& op) -> double {
-    if (op.layer_kind >= 0) {
-      layers_seen = true;
-      const auto kind = static_cast<std::size_t>(op.layer_kind);
-      std::int64_t all = 0;
-      for (const Stage& stage : stages) all += stage.layers[kind];
-      return static_cast<double>(stages[index].layers[kind]) / static_cast<double>(all);
-    }
-    if (is_stage_send(op)) return index + 1 < stages.size() ? 1 / others : 0;
-    return index == (layers_seen ? stages.size() - 1 : 0) ? 1 : 0;
-  });
+  StageShare share(stages, index);
+  add_exchanges(prefill, sum, [&](const graph::Op& op) { return share.of(op); });
   sum.overlapped =
       prefill.overlapped * (sum.time / prefill.bound_time[static_cast<std::size_t>(mapper::Bound::network)]);
   return sum;

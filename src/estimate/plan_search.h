@@ -21,7 +21,6 @@ struct SearchSpace {
   bool training = false;
   std::int64_t micro_batch = 1;
   std::vector<graph::TrainingOptions> options = {{}};  // training: each plan is tried with each of them
-  bool two_dimensional = true;                         // matrices over rows x columns, too
   bool shard_embedding = true;                         // of all plans
 };
 

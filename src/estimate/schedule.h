@@ -18,15 +18,26 @@ struct Schedule {
   Seconds bubble;  // of the busiest stage
 };
 
-// `seconds`: what each op takes in the step, all executions of all micro-batches. Ops before the layers belong to the
-// first stage and those after them to the last; a stage has its share of the layers of each kind and sends once less
-// than there are stages.
+// `seconds`: what each op takes in the step, all executions of all micro-batches.
 Schedule schedule_step(std::span<const OpEstimate> ops, std::span<const double> seconds, std::span<const Stage> stages,
                        std::int64_t micro_batches, Steady steady);
 
 // What of op `i` is hidden: a collective that can run while the op before it does, as long as that takes.
 double hidden_seconds(std::span<const OpEstimate> ops, std::span<const double> seconds, std::size_t i);
-// The residual stream on its way to the next pipeline stage.
-bool is_stage_send(const graph::Op& op);
+
+// Of an op's executions in a step, those on pipeline stage `index`: ops before the layers belong to the first stage and
+// those after them to the last; a stage has its share of the layers of each kind, and all but the last send.
+class StageShare {
+ public:
+  StageShare(std::span<const Stage> stages, std::size_t index) : stages_(stages), index_(index) {}
+  double of(const graph::Op& op);  // all ops of the step, in order
+
+ private:
+  std::span<const Stage> stages_;
+  std::size_t index_;
+  bool layers_seen_ = false;
+  int kind_ = -1;  // that `layers_` is the share of
+  double layers_ = 0;
+};
 
 }  // namespace llmperf::estimate

@@ -319,7 +319,7 @@ class Table {
     const std::vector<graph::Problem> broken = graph::problems(model_, plan);
     if (!broken.empty()) return broken.front().message;
     if (b_ % plan.data != 0) return fmt::format("{} sequences do not divide by {}", b_, plan.data);
-    const std::int64_t pieces = std::max(graph::sequence_pieces(plan), plan.sequence_parallel ? plan.tensor : 1);
+    const std::int64_t pieces = graph::sequence_multiple(plan);
     if (s_ % pieces != 0) return fmt::format("{} tokens do not divide by {}", s_, pieces);
     return std::nullopt;
   }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include "estimate/training.h"
 
@@ -28,8 +27,7 @@ Multiple batch(const TrainingScenario& s, const graph::Plan& plan) {
 // Every device of the sequence axes has as many tokens, and of these every device of the tensor axis under sequence
 // parallelism.
 Multiple sequence(const TrainingScenario& s, const graph::Plan& plan) {
-  return {s.sequence,
-          std::lcm(graph::sequence_pieces(plan), plan.sequence() * (plan.sequence_parallel ? plan.tensor : 1))};
+  return {s.sequence, graph::sequence_multiple(plan)};
 }
 std::int64_t stage_layers(const model::Decoder& model, const graph::Plan& plan) {
   return model.num_layers() / plan.pipeline;

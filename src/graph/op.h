@@ -76,7 +76,6 @@ enum class VectorKind : unsigned char {
   softcap,
   dropout,
   cross_entropy,
-  merge,  // partial results of attention over parts of the keys
   adam
 };
 

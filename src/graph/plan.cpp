@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "base/text.h"
 
@@ -71,7 +72,7 @@ bool has_latent(const model::Decoder& m) {
   return std::any_of(m.kinds.begin(), m.kinds.end(), [](const Layer& l) { return l.attention.latent.has_value(); });
 }
 
-// Rules that are no divisions. Null where the plan keeps them.
+// Rules that are no divisions.
 struct Rule {
   bool broken;
   const char* message;
@@ -100,6 +101,17 @@ std::int64_t& degree_of(std::string_view flag, Plan& plan) {
   return flag.find("ulysses") != std::string_view::npos ? plan.ulysses : plan.tensor;
 }
 
+// "4 or 8": the degrees from 1 to `most` nearest to `given`, which is not one of them, that `keeps` accepts. It
+// accepts 1.
+template <class Keeps>
+std::string nearest(std::int64_t given, std::int64_t most, Keeps&& keeps) {
+  std::int64_t below = std::min(given, most);
+  while (below > 1 && !keeps(below)) --below;
+  std::int64_t above = given + 1;
+  while (above <= most && !keeps(above)) ++above;
+  return above <= most ? fmt::format("{} or {}", below, above) : fmt::format("{}", below);
+}
+
 // The degrees nearest to the one that breaks `broken` which keep every rule about its flag.
 std::string nearest_legal(const model::Decoder& model, const Plan& plan, const Split& broken) {
   const std::string_view flag = broken.flag;
@@ -112,11 +124,7 @@ std::string nearest_legal(const model::Decoder& model, const Plan& plan, const S
     degree = x;
     return each_split(model, other, [&](const Split& s) { return s.flag != flag || divides(s); });
   };
-  std::int64_t below = std::min(given, most);
-  while (below > 1 && !keeps(below)) --below;
-  std::int64_t above = given + 1;
-  while (above <= most && !keeps(above)) ++above;
-  return above <= most ? fmt::format("{} or {}", below, above) : fmt::format("{}", below);
+  return nearest(given, most, keeps);
 }
 
 }  // namespace
@@ -211,23 +219,12 @@ std::vector<Problem> problems(const model::Decoder& model, const Plan& plan) {
 }
 
 std::string nearest_divisors(std::int64_t degree, std::int64_t total) {
-  std::int64_t below = 1;
-  std::int64_t above = 0;
-  for (std::int64_t x = std::min(degree, total); x >= 1; --x) {
-    if (total % x == 0) {
-      below = x;
-      break;
-    }
-  }
-  for (std::int64_t x = degree; x <= total; ++x) {
-    if (total % x == 0) {
-      above = x;
-      break;
-    }
-  }
-  return above > 0 && above != below ? fmt::format("{} or {}", below, above) : fmt::format("{}", below);
+  return nearest(degree, total, [&](std::int64_t x) { return total % x == 0; });
 }
 
 std::int64_t sequence_pieces(const Plan& plan) { return plan.ulysses * (plan.ring > 1 ? 2 * plan.ring : 1); }
+std::int64_t sequence_multiple(const Plan& plan) {
+  return std::lcm(sequence_pieces(plan), plan.sequence_parallel ? plan.sequence() * plan.tensor : 1);
+}
 
 }  // namespace llmperf::graph

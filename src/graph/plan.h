@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -74,9 +73,12 @@ struct Problem {
   std::string hint;
 };
 std::vector<Problem> problems(const model::Decoder& model, const Plan& plan);
-// "4 or 8": the degrees nearest to `degree` that divide `total`.
+// "4 or 8": the degrees nearest to `degree`, which does not, that divide `total`.
 std::string nearest_divisors(std::int64_t degree, std::int64_t total);
-// Tokens of a prompt must be a multiple of this: 2 * ring pieces for an equal causal load, and whole tokens per device.
+// Pieces that a sequence is cut into: 2 * ring for an equal causal load, in whole tokens per device.
 std::int64_t sequence_pieces(const Plan& plan);
+// Tokens of a prompt must be a multiple of this: the pieces, and under sequence parallelism as many tokens for every
+// device of the tensor axis.
+std::int64_t sequence_multiple(const Plan& plan);
 
 }  // namespace llmperf::graph

@@ -110,7 +110,6 @@ std::optional<Vector> derivative(const Vector& v, bool adds_residual) {
     case VectorKind::dropout: return moves(1 + 8 / bits(v.activation), 1);     // the mask takes a byte
     case VectorKind::cross_entropy: return moves(32 / bits(v.activation), 1);  // from fp32 probabilities
     case VectorKind::sampling:
-    case VectorKind::merge:
     case VectorKind::adam: throw std::logic_error("internal error: not an op of a training pass");
   }
   return moves(adds_residual ? 3 : 2, 1);  // norms: the gradient, the input

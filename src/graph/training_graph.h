@@ -1,6 +1,7 @@
 // The backward pass and the parameter update, from the ops of a forward pass.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -12,6 +13,7 @@ namespace llmperf::graph {
 // What is computed again in the backward pass instead of being kept: nothing; attention's scores and what follows from
 // them (arXiv 2205.05198 section 5); or every layer, of which only the input is kept.
 enum class Recompute : unsigned char { none, selective, full };
+inline constexpr std::array kRecomputes = {Recompute::none, Recompute::selective, Recompute::full};
 std::string_view name(Recompute recompute);
 
 // What is divided over the devices that hold the same weights (arXiv 1910.02054): 1 the optimiser's state, 2 the

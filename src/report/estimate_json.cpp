@@ -45,13 +45,9 @@ Json stages(const estimate::Estimator& estimator, const estimate::Scenario& s) {
 
 Json inputs(const estimate::Setup& setup, const estimate::Scenario& s) {
   const model::Decoder& m = *setup.execution.model;
-  Json figures = Json::object();
-  for (const Figure& f : figures_used(setup)) {
-    figures[f.key] = {{"value", number(f.value)}, {"provenance", std::string(hardware::name(f.provenance))}};
-  }
   return {
       {"model", {{"name", m.name}, {"source", m.source}}},
-      {"hardware", {{"name", setup.device->name}, {"source", setup.device->source}, {"figures", figures}}},
+      {"hardware", hardware_json(setup)},
       {"batch", s.batch},
       {"prompt_tokens", s.prompt},
       {"generate_tokens", s.generate},

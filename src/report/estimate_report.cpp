@@ -184,10 +184,7 @@ Table op_table(const Phase& p) {
 }
 
 Fields basis(const Estimator& estimator) {
-  Fields f{"Rests on", {}};
-  for (const Figure& figure : figures_used(estimator.setup())) {
-    f.rows.emplace_back(figure.label, fmt::format("{} ({})", figure.text, hardware::name(figure.provenance)));
-  }
+  Fields f = rests_on(estimator.setup());
   const std::int64_t devices = estimator.setup().execution.plan.devices();
   if (const std::int64_t n = estimator.setup().device->devices_per_node; n > 1 && devices == 1) {
     f.rows.emplace_back("devices", fmt::format("1 of the {} in a node", n));
@@ -360,6 +357,14 @@ std::vector<Figure> figures_used(const estimate::Setup& setup) {
   figures.push_back({"reserve_bytes", "runtime reserve", format_bytes_binary(setup.reserve), setup.reserve.value,
                      hardware::Provenance::assumed});
   return figures;
+}
+
+Fields rests_on(const estimate::Setup& setup) {
+  Fields f{"Rests on", {}};
+  for (const Figure& figure : figures_used(setup)) {
+    f.rows.emplace_back(figure.label, fmt::format("{} ({})", figure.text, hardware::name(figure.provenance)));
+  }
+  return f;
 }
 
 Report estimate_report(const Estimator& estimator, const Estimate& e, Detail detail) {

@@ -19,6 +19,8 @@ struct Figure {
   hardware::Provenance provenance = hardware::Provenance::assumed;
 };
 std::vector<Figure> figures_used(const estimate::Setup& setup);
+// The same as a block, each with its provenance.
+Fields rests_on(const estimate::Setup& setup);
 
 // The label every speed-of-light result carries.
 inline constexpr const char* kUncalibrated = "upper bound, uncalibrated";

@@ -1,8 +1,17 @@
 #include "report/op_json.h"
 
+#include "report/estimate_report.h"
 #include "report/op_text.h"
 
 namespace llmperf::report {
+
+Json hardware_json(const estimate::Setup& setup) {
+  Json figures = Json::object();
+  for (const Figure& f : figures_used(setup)) {
+    figures[f.key] = {{"value", number(f.value)}, {"provenance", std::string(hardware::name(f.provenance))}};
+  }
+  return {{"name", setup.device->name}, {"source", setup.device->source}, {"figures", figures}};
+}
 
 Json work_json(const cost::Work& w, double count) {
   return {{"flops", number((w.matrix + w.vector) * count)},

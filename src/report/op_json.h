@@ -1,4 +1,4 @@
-// One op of a phase in the JSON outputs. Included by .cpp files only.
+// An op and what its numbers rest on, in the JSON outputs. Included by .cpp files only.
 #pragma once
 
 #include "cost/collective.h"
@@ -7,6 +7,8 @@
 
 namespace llmperf::report {
 
+// {"name", "source", "figures"} of the device; the figures used with their provenance.
+Json hardware_json(const estimate::Setup& setup);
 // FLOPs and bytes by what they are, of `count` executions.
 Json work_json(const cost::Work& work, double count);
 // How an exchange between devices runs; null for other ops.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/number.h"
 #include "estimate/schedule.h"
 
@@ -33,33 +35,44 @@ std::string network_text(const Phase& p) {
   return text;
 }
 
-Table communication_table(const Estimator& estimator, const Phase& p) {
-  const bool pipeline = estimator.stages().size() > 1;
+Table exchange_table(std::string title, const std::vector<Exchange>& exchanges, const cost::Cluster* cluster) {
   Table t{
-      fmt::format("Communication of {} (one step, one device{})", p.name, pipeline ? " of every stage" : ""),
-      {{"op", true}, {"exchange", true}, {"count"}, {"payload"}, {"sent"}, {"time"}, {"shows"}, {"algorithm", true}},
-      {}};
-  std::vector<double> seconds;
-  for (const OpEstimate& o : p.ops) seconds.push_back(o.step_time().value);
+      std::move(title), {{"op", true}, {"exchange", true}, {"count"}, {"payload"}, {"sent"}, {"time"}, {"shows"}}, {}};
+  if (cluster) t.columns.push_back({"algorithm", true});
   Bytes sent;
   Seconds time;
   Seconds shows;
-  for (std::size_t i = 0; i < p.ops.size(); ++i) {
-    const OpEstimate& o = p.ops[i];
-    const auto* c = std::get_if<graph::Collective>(&o.op.body);
-    if (c == nullptr) continue;
-    const Bytes volume = o.work.network * static_cast<double>(o.op.count);
-    const Seconds exposed = o.step_time() - Seconds{estimate::hidden_seconds(p.ops, seconds, i)};
-    t.rows.push_back({std::string(o.op.name), fmt::format("{}, {} {}", name(c->kind), name(c->axis), c->ranks),
-                      std::to_string(o.op.count), format_bytes(c->bytes()), format_bytes(volume),
-                      format_seconds(o.step_time()), format_seconds(exposed),
-                      std::string(cost::name(collective_of(estimator, o).algorithm))});
+  for (const Exchange& e : exchanges) {
+    const auto& c = std::get<graph::Collective>(e.op->op.body);
+    const auto steps = static_cast<double>(e.steps);
+    const Bytes volume = e.op->work.network * (static_cast<double>(e.op->op.count) * steps);
+    const Seconds took = e.op->step_time() * steps;
+    const Seconds exposed = took - e.hidden * steps;
+    t.rows.push_back({std::string(e.op->op.name), fmt::format("{}, {} {}", name(c.kind), name(c.axis), c.ranks),
+                      std::to_string(e.op->op.count * e.steps), format_bytes(c.bytes()), format_bytes(volume),
+                      format_seconds(took), format_seconds(exposed)});
+    if (cluster) t.rows.back().emplace_back(cost::name(cost::collective_cost(*cluster, c).algorithm));
     sent += volume;
-    time += o.step_time();
+    time += took;
     shows += exposed;
   }
-  t.rows.push_back({"total", "", "", "", format_bytes(sent), format_seconds(time), format_seconds(shows), ""});
+  t.rows.push_back({"total", "", "", "", format_bytes(sent), format_seconds(time), format_seconds(shows)});
+  if (cluster) t.rows.back().emplace_back("");
   return t;
+}
+
+Table communication_table(const Estimator& estimator, const Phase& p) {
+  std::vector<double> seconds;
+  for (const OpEstimate& o : p.ops) seconds.push_back(o.step_time().value);
+  std::vector<Exchange> exchanges;
+  for (std::size_t i = 0; i < p.ops.size(); ++i) {
+    if (p.ops[i].op.place != graph::Place::network) continue;
+    exchanges.push_back({&p.ops[i], 1, Seconds{estimate::hidden_seconds(p.ops, seconds, i)}});
+  }
+  const bool pipeline = estimator.stages().size() > 1;
+  return exchange_table(
+      fmt::format("Communication of {} (one step, one device{})", p.name, pipeline ? " of every stage" : ""), exchanges,
+      &estimator.machine().cluster());
 }
 
 Table stage_table(const Estimator& estimator, const Estimate& e) {
@@ -72,10 +85,6 @@ Table stage_table(const Estimator& estimator, const Estimate& e) {
                       format_bytes_binary(stage_kv_cache(estimator, e.scenario, stages[i]))});
   }
   return t;
-}
-
-cost::CollectiveCost collective_of(const Estimator& estimator, const OpEstimate& op) {
-  return cost::collective_cost(estimator.machine().cluster(), std::get<graph::Collective>(op.op.body));
 }
 
 Bytes stage_kv_cache(const Estimator& estimator, const estimate::Scenario& s, const estimate::Stage& stage) {

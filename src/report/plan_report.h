@@ -1,7 +1,9 @@
 // What the outputs of an estimate say about a plan: the devices, what they send each other, the pipeline.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "estimate/estimate.h"
 #include "report/document.h"
@@ -17,8 +19,16 @@ std::string network_text(const estimate::Phase& phase);
 Table communication_table(const estimate::Estimator& estimator, const estimate::Phase& phase);
 Table stage_table(const estimate::Estimator& estimator, const estimate::Estimate& estimate);
 
-// How a collective of a phase runs, and the KV cache that a device of a stage holds.
-cost::CollectiveCost collective_of(const estimate::Estimator& estimator, const estimate::OpEstimate& op);
+// An op that is an exchange, in `steps` steps; `hidden`: of one, what runs beside other ops.
+struct Exchange {
+  const estimate::OpEstimate* op = nullptr;
+  std::int64_t steps = 1;
+  Seconds hidden;
+};
+// With the algorithm that each takes on `cluster`, or without when it is null.
+Table exchange_table(std::string title, const std::vector<Exchange>& exchanges, const cost::Cluster* cluster);
+
+// The KV cache that a device of a stage holds.
 Bytes stage_kv_cache(const estimate::Estimator& estimator, const estimate::Scenario& scenario,
                      const estimate::Stage& stage);
 

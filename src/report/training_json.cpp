@@ -10,13 +10,9 @@ using estimate::TrainingEstimator;
 
 Json inputs(const estimate::Setup& setup, const TrainingEstimate& e) {
   const model::Decoder& m = *setup.execution.model;
-  Json figures = Json::object();
-  for (const Figure& f : figures_used(setup)) {
-    figures[f.key] = {{"value", number(f.value)}, {"provenance", std::string(hardware::name(f.provenance))}};
-  }
   return {
       {"model", {{"name", m.name}, {"source", m.source}}},
-      {"hardware", {{"name", setup.device->name}, {"source", setup.device->source}, {"figures", figures}}},
+      {"hardware", hardware_json(setup)},
       {"global_batch", e.scenario.global_batch},
       {"micro_batch", e.scenario.micro_batch},
       {"sequence_tokens", e.scenario.sequence},

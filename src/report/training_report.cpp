@@ -122,31 +122,13 @@ Table memory_table(const TrainingEstimate& e) {
 
 // All exchanges of a step.
 Table communication_table(const TrainingEstimate& e) {
-  Table t{"Communication of a step (one device)",
-          {{"op", true}, {"exchange", true}, {"count"}, {"payload"}, {"sent"}, {"time"}, {"shows"}},
-          {}};
-  Bytes sent;
-  Seconds time;
-  Seconds shown;
+  std::vector<Exchange> exchanges;
   for (const TrainingPhase& p : e.phases) {
-    const double steps = d(p.steps);
     for (std::size_t i = 0; i < p.ops.size(); ++i) {
-      const OpEstimate& o = p.ops[i];
-      const auto* c = std::get_if<graph::Collective>(&o.op.body);
-      if (c == nullptr) continue;
-      const Bytes bytes = o.work.network * (d(o.op.count) * steps);
-      const Seconds took = o.step_time() * steps;
-      const Seconds seen = took - p.hidden[i] * steps;
-      t.rows.push_back({std::string(o.op.name), fmt::format("{}, {} {}", name(c->kind), name(c->axis), c->ranks),
-                        std::to_string(o.op.count * p.steps), format_bytes(c->bytes()), format_bytes(bytes),
-                        format_seconds(took), format_seconds(seen)});
-      sent += bytes;
-      time += took;
-      shown += seen;
+      if (is_exchange(p.ops[i])) exchanges.push_back({&p.ops[i], p.steps, p.hidden[i]});
     }
   }
-  t.rows.push_back({"total", "", "", "", format_bytes(sent), format_seconds(time), format_seconds(shown)});
-  return t;
+  return exchange_table("Communication of a step (one device)", exchanges, nullptr);
 }
 
 Table op_table(const TrainingPhase& p) {
@@ -163,15 +145,6 @@ Table op_table(const TrainingPhase& p) {
                       std::string(mapper::name(o.time.bound))});
   }
   return t;
-}
-
-Fields basis(const TrainingEstimator& estimator) {
-  Fields f{"Rests on", {}};
-  for (const Figure& figure : figures_used(estimator.setup())) {
-    f.rows.emplace_back(figure.label, fmt::format("{} ({})", figure.text, hardware::name(figure.provenance)));
-  }
-  for (const std::string& note : estimator.setup().notes) f.rows.emplace_back("note", note);
-  return f;
 }
 
 Document document(const TrainingEstimator& estimator, const TrainingEstimate& e, Detail detail) {
@@ -191,7 +164,9 @@ Document document(const TrainingEstimator& estimator, const TrainingEstimate& e,
   if (detail == Detail::ops) {
     for (const TrainingPhase& p : e.phases) doc.push_back(op_table(p));
   }
-  doc.push_back(basis(estimator));
+  Fields basis = rests_on(setup);
+  for (const std::string& note : setup.notes) basis.rows.emplace_back("note", note);
+  doc.push_back(std::move(basis));
   return doc;
 }
 
