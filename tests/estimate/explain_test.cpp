@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "base/error.h"
 #include "catch.h"
+#include "estimate/builtin.h"
 #include "graph/random_decoder.h"
 
 using namespace llmperf;
@@ -14,20 +14,10 @@ using estimate::Estimate;
 using estimate::Estimator;
 using estimate::Explanation;
 using estimate::Scenario;
+using test::decoder;
+using test::device;
 
 namespace {
-
-const model::Decoder& decoder(const std::string& name) {
-  static std::map<std::string, model::Decoder> loaded;
-  const auto found = loaded.find(name);
-  return found != loaded.end() ? found->second : loaded.emplace(name, model::load_decoder(name)).first->second;
-}
-
-const hardware::Device& device(const std::string& name) {
-  static std::map<std::string, hardware::Device> loaded;
-  const auto found = loaded.find(name);
-  return found != loaded.end() ? found->second : loaded.emplace(name, hardware::load_device(name)).first->second;
-}
 
 Estimator estimator(const std::string& model, const std::string& hardware, const Choices& choices = {}) {
   return Estimator(estimate::make_setup(decoder(model), device(hardware), choices));
