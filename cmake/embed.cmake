@@ -1,19 +1,21 @@
 # Writes OUTPUT: a C++ file that defines embedded_files() with the text of every data file, sorted by kind and name.
 cmake_minimum_required(VERSION 3.25)
 set(rows "")
-foreach(pair "model|models" "device|hardware/devices")
+foreach(pair "model|models|yaml" "device|hardware/devices|yaml" "runtime|hardware/runtimes|yaml"
+             "measurements|hardware/measurements|csv")
   string(REPLACE "|" ";" pair ${pair})
   list(GET pair 0 kind)
   list(GET pair 1 folder)
-  file(GLOB names RELATIVE ${ROOT}/${folder} ${ROOT}/${folder}/*.yaml)
-  list(TRANSFORM names REPLACE "\\.yaml$" "")
+  list(GET pair 2 extension)
+  file(GLOB names RELATIVE ${ROOT}/${folder} ${ROOT}/${folder}/*.${extension})
+  list(TRANSFORM names REPLACE "\\.${extension}$" "")
   list(SORT names COMPARE STRING)
   foreach(name ${names})
-    file(READ ${ROOT}/${folder}/${name}.yaml text)
-    string(APPEND rows "    {Kind::${kind}, \"${name}\", \"${folder}/${name}.yaml\", R\"embedded(${text})embedded\"},\n")
+    file(READ ${ROOT}/${folder}/${name}.${extension} text)
+    string(APPEND rows "    {Kind::${kind}, \"${name}\", \"${folder}/${name}.${extension}\", R\"embedded(${text})embedded\"},\n")
   endforeach()
 endforeach()
-file(WRITE ${OUTPUT} "// Generated from models/ and hardware/devices/.
+file(WRITE ${OUTPUT} "// Generated from models/ and hardware/.
 #include \"descriptor/catalog.h\"
 
 namespace llmperf::descriptor {

@@ -1,8 +1,8 @@
 // Built-in data, embedded in the binary, and the search path that overrides it.
 //
-// A name given to --model or --hw is looked up in this order: a path (it contains '/' or ends in .yaml, .yml, .json or
-// .gguf); then <dir>/models/<name>.yaml or <dir>/hardware/devices/<name>.yaml for each <dir> of LLMPERF_PATH
-// (colon-separated); then the embedded files.
+// A name given to --model or --hw is looked up in this order: a path (it contains '/' or ends in .yaml, .yml, .json,
+// .csv or .gguf); then <dir>/models/<name>.yaml, <dir>/hardware/devices/<name>.yaml and so on for each <dir> of
+// LLMPERF_PATH (colon-separated); then the embedded files.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@
 
 namespace llmperf::descriptor {
 
-enum class Kind { model, device };
+enum class Kind { model, device, runtime, measurements };  // measurements are CSV, the rest YAML
 
 struct EmbeddedFile {
   Kind kind;
@@ -23,7 +23,7 @@ struct EmbeddedFile {
   std::string_view text;
 };
 
-// All embedded files, sorted by kind and name. Generated at build time from models/ and hardware/devices/.
+// All embedded files, sorted by kind and name. Generated at build time from models/ and hardware/.
 std::span<const EmbeddedFile> embedded_files();
 
 // True when `name` means a file rather than a built-in.
@@ -33,5 +33,11 @@ std::vector<std::string> names(Kind kind);
 // The document a name or path means. Throws Error(bad_input): unknown name with the nearest ones, or what parse_file
 // throws.
 Document load(Kind kind, const std::string& name_or_path);
+// The text that a name or path means, and the path to show in messages.
+struct Text {
+  std::string path;
+  std::string text;
+};
+Text load_text(Kind kind, const std::string& name_or_path);
 
 }  // namespace llmperf::descriptor

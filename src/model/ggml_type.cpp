@@ -67,12 +67,37 @@ Bytes ggml_bytes(GgmlType type, std::int64_t n, std::int64_t k) {
   return Bytes{static_cast<double>(n) * static_cast<double>(row)};
 }
 
+namespace {
+
+FormatKernel kernel_of(GgmlType type) {
+  switch (type) {
+    case GgmlType::q2_k: return FormatKernel::q2_k;
+    case GgmlType::q3_k: return FormatKernel::q3_k;
+    case GgmlType::q4_k: return FormatKernel::q4_k;
+    case GgmlType::q5_k: return FormatKernel::q5_k;
+    case GgmlType::q6_k: return FormatKernel::q6_k;
+    case GgmlType::q4_0: return FormatKernel::q4_0;
+    case GgmlType::q4_1: return FormatKernel::q4_1;
+    case GgmlType::q5_0: return FormatKernel::q5_0;
+    case GgmlType::q5_1: return FormatKernel::q5_1;
+    case GgmlType::q8_0:
+    case GgmlType::q8_1:
+    case GgmlType::q8_k: return FormatKernel::q8_0;
+    case GgmlType::mxfp4:
+    case GgmlType::nvfp4: return FormatKernel::mxfp4;
+    default: return FormatKernel::iq;
+  }
+}
+
+}  // namespace
+
 StoredFormat stored_format(GgmlType type) {
   const GgmlTypeInfo& t = info(type);
   StoredFormat format{.name = t.name, .bits = t.bits(), .compute = Dtype::fp16, .dequant_flops = 2};
   if (type == GgmlType::f32) format.compute = Dtype::fp32;
   if (type == GgmlType::bf16) format.compute = Dtype::bf16;
   if (t.block == 1) format.dequant_flops = 0;
+  if (t.block > 1) format.kernel = kernel_of(type);
   return format;
 }
 

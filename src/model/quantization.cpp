@@ -36,8 +36,8 @@ constexpr std::array<std::string_view, 3> kActivationTypes = {"fp32", "bf16", "f
 
 StoredFormat plain(Dtype dtype) { return {.bits = bits(dtype), .compute = dtype}; }
 
-StoredFormat grouped_int4(int group, Dtype wide) {
-  return {.bits = 4, .group = group, .bits_per_group = 16 + 4, .compute = wide, .dequant_flops = 2};
+StoredFormat grouped_int4(int group, FormatKernel kernel, Dtype wide) {
+  return {.bits = 4, .group = group, .bits_per_group = 16 + 4, .compute = wide, .dequant_flops = 2, .kernel = kernel};
 }
 
 WeightScheme uniform(std::string name, StoredFormat format, double vector_bits) {
@@ -57,15 +57,20 @@ WeightScheme layers_only(std::string name, StoredFormat format, Dtype wide) {
   return scheme;
 }
 
-// "w4a16-g64", "gptq", "awq-g32": the group size, or nothing when the text is no such scheme.
-std::optional<int> int4_group(std::string_view text) {
-  for (const std::string_view prefix : {"w4a16", "gptq", "awq"}) {
+// "w4a16-g64", "gptq", "awq-int4-g32": group size and kernel, or nothing when the text is no such scheme.
+struct Int4 {
+  int group;
+  FormatKernel kernel;
+};
+std::optional<Int4> parse_int4(std::string_view text) {
+  for (const std::string_view prefix : {"w4a16", "gptq-int4", "gptq", "awq-int4", "awq"}) {
     if (!text.starts_with(prefix)) continue;
+    const FormatKernel kernel = prefix.starts_with("awq") ? FormatKernel::awq : FormatKernel::gptq;
     const std::string_view rest = text.substr(prefix.size());
-    if (rest.empty()) return kDefaultGroup;
+    if (rest.empty()) return Int4{kDefaultGroup, kernel};
     if (!rest.starts_with("-g")) continue;
     const std::optional<std::int64_t> group = parse_int(rest.substr(2));
-    if (group && *group > 0 && *group <= kLargestGroup) return static_cast<int>(*group);
+    if (group && *group > 0 && *group <= kLargestGroup) return Int4{static_cast<int>(*group), kernel};
   }
   return std::nullopt;
 }
@@ -73,7 +78,8 @@ std::optional<int> int4_group(std::string_view text) {
 // Every tensor at that many bits, vectors included, so that bytes = parameters * bits / 8. Below 16 bits the weights
 // have to be unpacked and scaled before they are multiplied.
 WeightScheme bits_per_weight(double bits_each, Dtype wide) {
-  const StoredFormat format = {.bits = bits_each, .compute = wide, .dequant_flops = bits_each < 16 ? 2.0 : 0.0};
+  StoredFormat format = {.bits = bits_each, .compute = wide, .dequant_flops = bits_each < 16 ? 2.0 : 0.0};
+  if (bits_each < 16) format.kernel = bits_each > 6 ? FormatKernel::int8 : FormatKernel::gptq;
   return uniform(fmt::format("{}", bits_each), format, bits_each);
 }
 
@@ -107,21 +113,34 @@ Bytes StoredFormat::bytes(std::int64_t n, std::int64_t k) const {
 
 WeightScheme parse_weight_scheme(std::string_view text, Dtype wide) {
   if (const auto dtype = one_of(text, kActivationTypes)) return uniform(std::string(text), plain(*dtype), bits(*dtype));
-  if (text == "fp8") return layers_only("fp8", plain(Dtype::fp8), wide);
+  if (text == "fp8") {
+    return layers_only("fp8", {.bits = 8, .compute = Dtype::fp8, .kernel = FormatKernel::fp8}, wide);
+  }
   if (text == "fp8-block128") {
-    return layers_only("fp8-block128", {.bits = 8, .bits_per_block = 32, .block = 128, .compute = Dtype::fp8}, wide);
+    return layers_only(
+        "fp8-block128",
+        {.bits = 8, .bits_per_block = 32, .block = 128, .compute = Dtype::fp8, .kernel = FormatKernel::fp8}, wide);
   }
   if (text == "int8") {
-    return layers_only("int8", {.bits = 8, .bits_per_row = 16, .compute = wide, .dequant_flops = 2}, wide);
+    return layers_only(
+        "int8", {.bits = 8, .bits_per_row = 16, .compute = wide, .dequant_flops = 2, .kernel = FormatKernel::int8},
+        wide);
   }
-  if (text == "w8a8") return layers_only("w8a8", {.bits = 8, .bits_per_row = 16, .compute = Dtype::int8}, wide);
+  if (text == "w8a8")
+    return layers_only("w8a8", {.bits = 8, .bits_per_row = 16, .compute = Dtype::int8, .kernel = FormatKernel::w8a8},
+                       wide);
   if (text == "mxfp4") {
     WeightScheme scheme = uniform("mxfp4", plain(wide), bits(wide));
-    scheme.expert = {.bits = 4, .group = 32, .bits_per_group = 8, .compute = wide, .dequant_flops = 1};
+    scheme.expert = {.bits = 4,
+                     .group = 32,
+                     .bits_per_group = 8,
+                     .compute = wide,
+                     .dequant_flops = 1,
+                     .kernel = FormatKernel::mxfp4};
     return scheme;
   }
-  if (const auto group = int4_group(text)) {
-    return layers_only(fmt::format("w4a16-g{}", *group), grouped_int4(*group, wide), wide);
+  if (const auto int4 = parse_int4(text)) {
+    return layers_only(fmt::format("w4a16-g{}", int4->group), grouped_int4(int4->group, int4->kernel, wide), wide);
   }
   const std::optional<double> number = parse_double(text);
   if (number && *number > 0 && *number <= 64) return bits_per_weight(*number, wide);

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/format_kernel.h"
 #include "base/units.h"
 
 namespace llmperf::model {
@@ -20,8 +22,9 @@ struct StoredFormat {
   double bits_per_row = 0;     // scale (and zero point) per output row
   double bits_per_block = 0;   // scale per two-dimensional block x block tile (DeepSeek fp8); 0: none
   int block = 0;
-  Dtype compute = Dtype::bf16;  // operand type of the matrix product
-  double dequant_flops = 0;     // vector operations per element to bring it to `compute`; 0: used as stored
+  Dtype compute = Dtype::bf16;              // operand type of the matrix product
+  double dequant_flops = 0;                 // vector operations per element to bring it to `compute`; 0: used as stored
+  std::optional<FormatKernel> kernel = {};  // that multiplies with it; none: a dense product
 
   // Stored bytes of an [n, k] matrix, scales and zeros included; groups and blocks are rounded up.
   Bytes bytes(std::int64_t n, std::int64_t k) const;
@@ -39,10 +42,11 @@ struct WeightScheme {
 };
 
 // Schemes: fp32, fp16, bf16, fp8 (per-tensor scale), fp8-block128 (DeepSeek), int8 (= w8a16: per-row scale, weights
-// only), w8a8 (int8 products), w4a16[-gN] (aliases gptq[-gN], awq[-gN]; N = 32, 64, 128, 256 or any positive; default
-// 128; fp16 scale and 4-bit zero per group), mxfp4 (routed experts in blocks of 32 with an 8-bit scale, the rest bf16),
-// or a number of bits per weight in (0, 64] that then holds for every tensor. `wide` is the 16-bit type that
-// unquantised parts use. Throws Error(bad_input) with the nearest scheme names.
+// only), w8a8 (int8 products), w4a16[-gN] (aliases gptq[-int4][-gN]; awq[-int4][-gN] is stored alike, its kernels
+// differ; N = 32, 64, 128, 256 or any positive; default 128; fp16 scale and 4-bit zero per group), mxfp4 (routed
+// experts in blocks of 32 with an 8-bit scale, the rest bf16), or a number of bits per weight in (0, 64] that then
+// holds for every tensor. `wide` is the 16-bit type that unquantised parts use. Throws Error(bad_input) with the
+// nearest scheme names.
 WeightScheme parse_weight_scheme(std::string_view text, Dtype wide = Dtype::bf16);
 std::vector<std::string> weight_scheme_names();
 

@@ -1,0 +1,33 @@
+// Families of kernels that multiply with weights stored in fewer than 16 bits: what a runtime's speed on them hangs on.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace llmperf {
+
+// ggml's types have kernels of their own; iq: its codebook types.
+enum class FormatKernel : unsigned char {
+  fp8,
+  int8,
+  w8a8,
+  gptq,
+  awq,
+  mxfp4,
+  q2_k,
+  q3_k,
+  q4_k,
+  q5_k,
+  q6_k,
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q8_0,
+  iq,
+  count
+};
+inline constexpr std::size_t kFormatKernels = static_cast<std::size_t>(FormatKernel::count);
+std::string_view name(FormatKernel kernel);
+
+}  // namespace llmperf
