@@ -1,6 +1,8 @@
 #include "cost/memory.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "model/parameters.h"
 
@@ -81,9 +83,47 @@ std::vector<model::Tensor> stage_outer_tensors(const graph::Execution& e, std::i
   return held;
 }
 
+Bytes stage_allocation_bytes(const graph::Execution& e, std::int64_t stage) {
+  const double padding = d(e.allocation.padding);
+  const double granule = d(e.allocation.granule);
+  if (e.allocation.padding == 0 && e.allocation.granule == 1) return {};
+  const auto added = [&](Bytes tensor) {
+    return Bytes{std::ceil((tensor.value + padding) / granule) * granule - tensor.value};
+  };
+  Bytes sum;
+  for (const model::Tensor& tensor : stage_outer_tensors(e, stage)) {
+    sum += added(model::tensor_bytes(e.weights, e.weights.outer(tensor.role), tensor));
+  }
+  const std::vector<std::int64_t> layers = graph::stage_layers(*e.model, e.plan, stage);
+  for (const model::LayerGroup& group : e.weights.groups) {
+    const model::Layer local = graph::shard(e.model->kinds[group.kind], e.plan);
+    const bool qkv = e.runtime.fused_qkv || local.attention.fused_qkv;
+    const bool gate_up = e.runtime.fused_gate_up || local.feed_forward.fused_gate_up;
+    Bytes layer;
+    Bytes fused_qkv;
+    Bytes fused_gate_up;
+    for (model::Tensor tensor : model::layer_tensors(*e.model, local)) {
+      const model::Role role = tensor.role;
+      const double count = d(std::exchange(tensor.count, 1));
+      const Bytes one = model::tensor_bytes(e.weights, group[role], tensor);
+      if (qkv && (role == model::Role::q || role == model::Role::k || role == model::Role::v)) {
+        fused_qkv += one;
+      } else if (gate_up && (role == model::Role::gate || role == model::Role::up)) {
+        fused_gate_up += one;
+      } else {
+        layer += added(one) * count;
+      }
+    }
+    if (fused_qkv.value > 0) layer += added(fused_qkv);
+    if (fused_gate_up.value > 0) layer += added(fused_gate_up);
+    sum += layer * d(layers[group.kind]);
+  }
+  return sum;
+}
+
 Bytes stage_weight_bytes(const graph::Execution& e, std::int64_t stage) {
   if (e.plan.devices() == 1) return model::placed_weight_bytes(*e.model, e.weights).device;
-  Bytes sum;
+  Bytes sum = stage_allocation_bytes(e, stage);
   for (const model::Tensor& tensor : stage_outer_tensors(e, stage)) {
     sum += model::tensor_bytes(e.weights, e.weights.outer(tensor.role), tensor);
   }

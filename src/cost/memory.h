@@ -32,6 +32,9 @@ model::PlacedBytes kv_cache_bytes(const graph::Execution& execution, std::int64_
 // the last the final norm and lm_head (a tied one a second time when the two stages differ). Without a plan the weights
 // that are on the device (model::placed_weight_bytes).
 Bytes stage_weight_bytes(const graph::Execution& execution, std::int64_t stage);
+// What of it the allocator adds to the tensors themselves (Execution::allocation). Matrices that the runtime multiplies
+// as one are one tensor.
+Bytes stage_allocation_bytes(const graph::Execution& execution, std::int64_t stage);
 // Bytes of KV cache that a device holds of one sequence of `tokens` tokens; `layers`: of each kind, on its stage.
 Bytes stage_kv_bytes(const graph::Execution& execution, std::span<const std::int64_t> layers, std::int64_t tokens);
 // Matrices outside the layers as the device of a stage holds them.

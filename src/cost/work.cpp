@@ -115,6 +115,8 @@ Work work(const graph::Collective& c, const Cache&) {
   return w;
 }
 
+Work work(const graph::Overhead&, const Cache&) { return {}; }
+
 }  // namespace
 
 Work& Work::operator+=(const Work& other) {

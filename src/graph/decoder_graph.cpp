@@ -12,6 +12,11 @@
 // and cache sent over the link for the occasion; new keys and values go back to it. The residual stream moves when the
 // place changes. A GGUF model takes a long step in micro-batches.
 //
+// Where chains of element-wise operations are kernels of their own (hardware::Chains) a vector op stands for those of a
+// chain, and the step has what such stacks run besides: mask_prepare before the layers, rope_tables, split_qkv (of a
+// fused product), mask (of a fused attention over an allocated cache) or merge_heads, copies of the weights whose
+// products run beside their sum, and logits_to_fp32. A cache that grows is written by kv_concat alone.
+//
 // A plan (plan.h) divides the shapes, which are then those of one device, and adds what the devices exchange:
 //
 //   tensor axis        after o_proj, after down_proj and after the embedding an all-reduce of [tokens, hidden]; with
@@ -26,23 +31,23 @@
 #include <cmath>
 #include <utility>
 
-#include "graph/attention_writer.h"
+#include "graph/projection_writer.h"
 
 namespace llmperf::graph {
 namespace {
 
 using model::Layer;
-using model::Role;
 
-class Builder : private AttentionWriter {
+class Builder : private ProjectionWriter {
  public:
   Builder(const Execution& execution, std::span<const SequenceGroup> step, Part part, Graph& graph)
-      : AttentionWriter(execution, step, graph), part_(part) {}
+      : ProjectionWriter(execution, step, graph), part_(part) {}
 
   void build() {
     graph_.clear();
     const bool all = part_ == Part::all;
     if (all) each_batch([&] { embed(); });
+    prepare_masks();
     for (const model::LayerGroup& group : e_.weights.groups) {
       const Layer layer = shard(m_.kinds[group.kind], p_);
       if (all) each_batch([&] { move_to(place_for(group.on_host, tokens_), tokens_); });
@@ -92,99 +97,12 @@ class Builder : private AttentionWriter {
     norm("input_norm");  // of the first layer; the others' follow the previous layer's add
   }
 
-  void before_attention(const Layer& layer) {
-    gather_tokens("attention_gather", tokens_);
-    if (layer.attention.latent) {
-      latent_projections(layer.attention, *layer.attention.latent);
-    } else {
-      projections(layer.attention);
-    }
-  }
-
-  void projections(const model::Attention& a) {
-    const std::int64_t q = a.heads * a.head_dim;
-    const std::int64_t k = a.kv_heads * a.head_dim;
-    const std::int64_t v = a.kv_heads * a.v_head_dim;
-    // One product reads one format: what a quantiser stores differently is multiplied apart.
-    const bool alike = same_format(Role::q, Role::k) && same_format(Role::q, Role::v);
-    if ((o_.fused_qkv || a.fused_qkv) && alike) {
-      linear("qkv_proj", Split::outputs, tokens_, q + k + v, m_.hidden, a.qkv_bias, format(Role::q), 1,
-             Input::gathered);
-    } else {
-      linear("q_proj", Split::outputs, tokens_, q, m_.hidden, a.qkv_bias, format(Role::q), 1, Input::gathered);
-      linear("k_proj", Split::outputs, tokens_, k, m_.hidden, a.qkv_bias, format(Role::k), 1, Input::shared);
-      linear("v_proj", Split::outputs, tokens_, v, m_.hidden, a.qkv_bias, format(Role::v), 1, Input::shared);
-    }
-    if (a.qk_norm) {
-      vector("q_norm", VectorKind::rms_norm, tokens_ * a.heads, a.head_dim, 1, 1, a.head_dim);
-      keeps(static_cast<double>(tokens_ * q));
-      vector("k_norm", VectorKind::rms_norm, tokens_ * a.kv_heads, a.head_dim, 1, 1, a.head_dim);
-      keeps(static_cast<double>(tokens_ * k));
-    }
-    rope(a.heads, a.kv_heads, a.rotary_dim);
-    exchange_heads("q_all_to_all", q);
-    exchange_heads("k_all_to_all", k);
-    exchange_heads("v_all_to_all", v);
-    if (!e_.training) write_cache(a);
-  }
-  // Ulysses: from all heads of some tokens to some heads of all tokens, or back.
-  void exchange_heads(std::string_view name, std::int64_t width) {
-    if (!split_) return;
-    exchange(name, CollectiveKind::all_to_all, Axis::ulysses, p_.ulysses, static_cast<double>(tokens_),
-             static_cast<double>(width));
-  }
-  // The new tokens' rows, where the cache is.
-  void write_cache(const model::Attention& a) {
-    const model::ElementFormat element = model::element_format(e_.activations);
-    if (streamed_) {
-      send("kv_to_host", Transfer{.rows = tokens_, .width = model::kv_values_per_token(a), .element = element});
-    }
-    const Place here = std::exchange(place_, group_->on_host ? Place::host : Place::device);
-    each_cache(
-        a, {"kv_write", "k_write", "v_write"},
-        [&](std::string_view name, std::int64_t width, const model::ElementFormat& to) {
-          const double owners = split_ ? 1 : static_cast<double>(p_.sequence());  // of the new tokens' rows
-          const double elements = static_cast<double>(tokens_ * width) / owners;
-          push(
-              name,
-              Copy{.read_elements = elements, .write_elements = elements, .from = element, .to = to, .to_cache = true});
-        });
-    place_ = here;
-  }
-
-  // formulas of arXiv 2405.04434 section 2.1: q through its own low rank (or one matrix), k and v through one latent.
-  void latent_projections(const model::Attention& a, const model::LatentAttention& l) {
-    const std::int64_t q = a.heads * a.head_dim;
-    if (l.q_lora_rank) {
-      linear("q_a_proj", Split::none, tokens_, *l.q_lora_rank, m_.hidden, a.qkv_bias, format(Role::q_a), 1,
-             Input::gathered);
-      vector("q_a_norm", VectorKind::rms_norm, tokens_, *l.q_lora_rank, 1, 1, *l.q_lora_rank);
-      keeps(static_cast<double>(tokens_ * *l.q_lora_rank));
-      linear("q_b_proj", Split::none, tokens_, q, *l.q_lora_rank, false, format(Role::q_b));
-    } else {
-      linear("q_proj", Split::outputs, tokens_, q, m_.hidden, a.qkv_bias, format(Role::q), 1, Input::gathered);
-    }
-    linear("kv_a_proj", Split::none, tokens_, l.kv_lora_rank + l.rope_dim, m_.hidden, a.qkv_bias, format(Role::kv_a), 1,
-           Input::shared);
-    vector("kv_a_norm", VectorKind::rms_norm, tokens_, l.kv_lora_rank, 1, 1, l.kv_lora_rank);
-    keeps(static_cast<double>(tokens_ * l.kv_lora_rank));
-    rope(a.heads, 1, l.rope_dim);
-    if (!e_.training) write_cache(a);
-  }
-
-  void rope(std::int64_t heads, std::int64_t kv_heads, std::int64_t rotary_dim) {
-    if (rotary_dim == 0) return;
-    if (o_.fused_rope) {
-      vector("rope", VectorKind::rope, tokens_ * (heads + kv_heads), rotary_dim, 1, 1);
-    } else {
-      vector("rope_q", VectorKind::rope, tokens_ * heads, rotary_dim, 1, 1);
-      vector("rope_k", VectorKind::rope, tokens_ * kv_heads, rotary_dim, 1, 1);
-    }
-  }
-
   void after_attention(const Layer& layer) {
     const model::Attention& a = layer.attention;
     exchange_heads("o_all_to_all", a.heads * a.v_head_dim);
+    if (!layer.parallel_blocks) {
+      transpose_for_overlap("o_proj_transpose", m_.hidden, a.heads * a.v_head_dim, format(Role::o));
+    }
     linear("o_proj", Split::inputs, tokens_, m_.hidden, a.heads * a.v_head_dim, a.o_bias, format(Role::o));
     // Blocks side by side add up before they are summed over the ranks, unless the experts' results are whole.
     if (!layer.parallel_blocks || spreads_experts(layer)) {
@@ -210,7 +128,7 @@ class Builder : private AttentionWriter {
   }
 
   void activate(std::string_view name, std::int64_t rows, std::int64_t width, bool gated) {
-    if (!gated || o_.fused_activation) {
+    if (!gated || o_.fused_activation || chains_ == hardware::Chains::compiled) {
       vector(name, gated ? VectorKind::gated_activation : VectorKind::activation, rows, width, gated ? 2 : 1, 1);
       keeps(static_cast<double>(rows * width * (gated ? 2 : 1)));
     } else {
@@ -234,6 +152,7 @@ class Builder : private AttentionWriter {
       linear("up_proj", Split::outputs, tokens_, width, m_.hidden, f.bias, format(roles.up), 1, Input::shared);
     }
     activate("activation", tokens_, width, f.gated);
+    if (!f.experts) transpose_for_overlap("down_proj_transpose", m_.hidden, width, format(roles.down));
     linear("down_proj", Split::inputs, tokens_, m_.hidden, width, f.bias, format(roles.down));
   }
 
@@ -315,6 +234,12 @@ class Builder : private AttentionWriter {
       exchange("logits_gather", CollectiveKind::all_gather, Axis::tensor, p_.tensor, static_cast<double>(rows),
                static_cast<double>(m_.vocab));
     }
+    if (chained()) widen_logits(rows);
+  }
+  void widen_logits(std::int64_t rows) {
+    Copy copy = copy_of(static_cast<double>(rows * m_.vocab));
+    copy.to = model::element_format(Dtype::fp32);
+    push("logits_to_fp32", copy);
   }
   std::int64_t vocab() const { return shard_vocab(m_, p_); }
 

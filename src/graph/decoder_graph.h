@@ -23,6 +23,12 @@ struct SequenceGroup {
   std::int64_t context = 0;
 };
 
+// What a stack's allocator makes of a tensor of weights: `padding` bytes more, rounded up to whole granules.
+struct Allocation {
+  std::int64_t padding = 0;
+  std::int64_t granule = 1;
+};
+
 // How a model is executed: everything but the step itself. Must outlive the graphs built from it (ops point to its
 // formats).
 struct Execution {
@@ -33,6 +39,7 @@ struct Execution {
   hardware::RuntimeOptions runtime;
   std::int64_t micro_batch = 512;  // GGUF: tokens that are computed at once at most; longer steps are cut
   bool windows = true;             // sliding windows are honoured
+  Allocation allocation;           // of weights on the devices of a plan
   Plan plan;                       // how the step is spread over devices; the ops are those of one of them
   bool training = false;           // a forward pass to be differentiated: no cache, dropout, the loss over all tokens
 

@@ -106,6 +106,7 @@ struct Copy {
   model::ElementFormat to = {};
   bool from_cache = false;
   bool to_cache = false;
+  double rows = 0;  // to_cache: tokens whose keys and values are written
 };
 
 // Sent over the link between host and device: activations or cached values [rows, width], or the weights [rows, width]
@@ -143,7 +144,11 @@ struct Collective {
   Bytes bytes() const { return Bytes{rows * width * bytes_per_element(element)}; }
 };
 
-using OpBody = std::variant<Gemm, Attention, Vector, Gather, Copy, Transfer, Collective>;
+// What the runtime takes beside the kernels of a step: scheduling, sampling, and launches that the device waits for. It
+// asks nothing of the device; its time comes from the runtime profile.
+struct Overhead {};
+
+using OpBody = std::variant<Gemm, Attention, Vector, Gather, Copy, Transfer, Collective, Overhead>;
 
 // What runs an op: the device, the CPU that holds the layers left on the host, the link between the two, or the links
 // between devices.
@@ -157,7 +162,13 @@ struct Op {
   Place place = Place::device;
   bool grows_with_context = false;
   bool overlaps = false;  // a collective that can run while the op before it does
-  Bytes saved{};          // training: kept by one execution for the backward pass, that no earlier op keeps
+  double hidden = 1;      // of the shorter of the two, the share that then takes no time of its own
+  // What the host does for one execution (runtime profiles): kernels launched (the op's work is spread over them), of
+  // these such that have a new shape in every step, and tensor views, which launch nothing.
+  std::int32_t launches = 1;
+  std::int32_t reshaped = 0;
+  std::int32_t views = 0;
+  Bytes saved{};  // training: kept by one execution for the backward pass, that no earlier op keeps
   OpBody body;
 };
 

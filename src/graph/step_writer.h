@@ -7,7 +7,9 @@
 #include <span>
 #include <string_view>
 #include <utility>
+#include <variant>
 
+#include "graph/chains.h"
 #include "graph/decoder_graph.h"
 
 namespace llmperf::graph {
@@ -21,12 +23,15 @@ class StepWriter {
         p_(execution.plan),
         step_(step),
         graph_(graph),
+        chains_(execution.training ? hardware::Chains::one_kernel : execution.runtime.chains),
         split_(splits_sequence(execution.plan, step)),
         residual_ranks_(splits_residual(execution.plan, step) ? execution.plan.tensor : 1) {
     std::int64_t tokens = 0;
     for (const SequenceGroup& g : step) {
       tokens += g.count * g.new_tokens;
       sequences_ += g.count;
+      prompts_ |= g.new_tokens > 1;
+      concatenates_ |= concatenates(g);
     }
     if (split_) tokens /= p_.sequence();
     const std::int64_t limit = e_.weights.gguf ? e_.micro_batch : tokens;
@@ -48,6 +53,17 @@ class StepWriter {
     if (!e_.training) return;
     graph_.back().saved = Bytes{elements * bits(e_.activations) / 8 + bytes};
   }
+
+  // ---- What the host does for the op just written.
+  bool chained() const { return chains_ != hardware::Chains::one_kernel; }
+  void launches(std::int32_t kernels, std::int32_t reshaped = 0, std::int32_t views = 0) {
+    Op& op = graph_.back();
+    op.launches = kernels;
+    op.reshaped = reshaped;
+    op.views = views;
+  }
+  // A cache that grows gives what depends on its length a new shape in every step.
+  bool concatenates(const SequenceGroup& g) const { return !o_.static_kv && g.context > 0 && !e_.training; }
 
   // ---- Between devices. A collective among one device is none.
   void exchange(std::string_view name, CollectiveKind kind, Axis axis, std::int64_t ranks, double rows, double width,
@@ -81,8 +97,19 @@ class StepWriter {
   void reduce_tokens(std::string_view all_reduce, std::string_view scatter, std::int64_t rows) {
     if (two_dimensional()) return;
     const bool scatters = residual_ranks_ > 1;
+    const bool overlaps = overlaps_sums() && std::holds_alternative<Gemm>(graph_.back().body);
     exchange(scatters ? scatter : all_reduce, scatters ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
-             Axis::tensor, p_.tensor, static_cast<double>(rows), static_cast<double>(m_.hidden));
+             Axis::tensor, p_.tensor, static_cast<double>(rows), static_cast<double>(m_.hidden), overlaps);
+  }
+  // Matrices divided by rows run beside the sum of their results.
+  bool overlaps_sums() const {
+    return o_.overlap_collectives && prompts_ && p_.tensor > 1 && !two_dimensional() && !e_.training;
+  }
+  // The kernel that does both takes the matrix the other way round. A compiler keeps it so; an eager framework copies
+  // it in every step.
+  void transpose_for_overlap(std::string_view name, std::int64_t n, std::int64_t k, const model::StoredFormat& stored) {
+    if (!overlaps_sums() || chains_ != hardware::Chains::framework) return;
+    push(name, copy_of(stored.bytes(n, k).value / bytes_per_element(e_.activations)));
   }
   void send(std::string_view name, const Transfer& transfer, bool grows = false) {
     const Place here = std::exchange(place_, Place::link);
@@ -190,22 +217,43 @@ class StepWriter {
              static_cast<double>(part_n));
   }
 
-  void vector(std::string_view name, VectorKind kind, std::int64_t rows, std::int64_t width, double reads,
-              double writes, std::int64_t parameters = 0, std::int64_t times = 1) {
-    push(name,
-         Vector{.kind = kind,
-                .rows = rows,
-                .width = width,
-                .reads = reads,
-                .writes = writes,
-                .parameters = Bytes{static_cast<double>(parameters) * e_.weights.vector_bits / 8},
-                .activation = e_.activations},
-         times);
+  // Activations from one place to another.
+  Copy copy_of(double elements) const {
+    const model::ElementFormat element = model::element_format(e_.activations);
+    return {.read_elements = elements, .write_elements = elements, .from = element, .to = element};
   }
-  void norm(std::string_view name, std::int64_t times = 1) {
+  void vector(std::string_view name, VectorKind kind, std::int64_t rows, std::int64_t width, double reads,
+              double writes, std::int64_t parameters = 0) {
+    push(name, Vector{.kind = kind,
+                      .rows = rows,
+                      .width = width,
+                      .reads = reads,
+                      .writes = writes,
+                      .parameters = Bytes{static_cast<double>(parameters) * e_.weights.vector_bits / 8},
+                      .activation = e_.activations});
+  }
+  // One vector op that stands for the kernels of a chain.
+  void chain(std::string_view name, VectorKind kind, const Chained& kernels, std::int64_t rows, std::int64_t width,
+             std::int64_t parameters = 0) {
+    const Chain& c = kernels.of(chains_);
+    vector(name, kind, rows, width, c.reads(e_.activations), c.writes(e_.activations), parameters);
+    launches(c.launches, 0, c.views);
+  }
+  void rms_norm(std::string_view name, std::int64_t rows, std::int64_t width) {
+    if (chained() && !o_.fused_norm) {
+      chain(name, VectorKind::rms_norm, kNormChain, rows, width, width);
+    } else {
+      vector(name, VectorKind::rms_norm, rows, width, 1, 1, width);
+    }
+  }
+  // (Frameworks have a kernel for LayerNorm.)
+  void norm(std::string_view name) {
     const bool rms = m_.norm == model::Norm::rms;
-    vector(name, rms ? VectorKind::rms_norm : VectorKind::layer_norm, residual_tokens(), residual_width(), 1, 1,
-           (rms ? 1 : 2) * residual_width(), times);
+    if (rms) {
+      rms_norm(name, residual_tokens(), residual_width());
+    } else {
+      vector(name, VectorKind::layer_norm, residual_tokens(), residual_width(), 1, 1, 2 * residual_width());
+    }
     keep_norm_input(rms);
   }
   // A norm over a row that lies on several devices sums its statistics.
@@ -242,9 +290,12 @@ class StepWriter {
   const Plan& p_;
   std::span<const SequenceGroup> step_;
   Graph& graph_;
+  hardware::Chains chains_;
   bool split_;                   // the step's tokens are divided over the sequence axes
   std::int64_t residual_ranks_;  // devices of the tensor axis that the residual stream is divided over
   std::int64_t sequences_ = 0;
+  bool prompts_ = false;                 // the step has some
+  bool concatenates_ = false;            // some cache of the step
   std::array<MicroBatches, 2> batches_;  // full ones, and the rest
   std::size_t batch_count_ = 0;
   std::int64_t tokens_ = 0;  // of the micro-batch being built

@@ -19,20 +19,23 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iterator>
 #include <optional>
 #include <stdexcept>
 #include <string>
+
+#include "graph/training_kernels.h"
 
 namespace llmperf::graph {
 namespace {
 
 // Names are of static storage, so every op of a forward pass has those of its derivatives here.
 struct Names {
-  std::string_view forward, backward, dgrad, wgrad, again;
+  std::string_view forward, backward, dgrad, wgrad, sum, again;
 };
 #define NAMES(name) \
-  Names { name, name " backward", name " dgrad", name " wgrad", name " again" }
+  Names { name, name " backward", name " dgrad", name " wgrad", name " wgrad sum", name " again" }
 constexpr auto kNames = [] {
   std::array names = {
       // outside the layers
@@ -60,7 +63,9 @@ constexpr auto kNames = [] {
       NAMES("experts_return"), NAMES("combine"), NAMES("experts_gather"), NAMES("shared_gate"),
       NAMES("apply_shared_gate"), NAMES("add_shared"),
       // two-dimensional tensor parallelism
-      NAMES("gather_columns"), NAMES("reduce_rows"), NAMES("norm_statistics")};
+      NAMES("gather_columns"), NAMES("reduce_rows"), NAMES("norm_statistics"),
+      // kernels of a framework
+      NAMES("qkv_bias"), NAMES("merge_heads")};
   std::sort(names.begin(), names.end(), [](const Names& a, const Names& b) { return a.forward < b.forward; });
   return names;
 }();
@@ -117,8 +122,8 @@ std::optional<Vector> derivative(const Vector& v, bool adds_residual) {
 
 class Differentiator {
  public:
-  Differentiator(const Graph& forward, const TrainingOptions& options, Graph& backward)
-      : f_(forward), options_(options), b_(backward) {}
+  Differentiator(const Graph& forward, const TrainingOptions& options, Kernels kernels, Graph& backward)
+      : f_(forward), options_(options), kernels_(kernels), b_(backward) {}
 
   void build() {
     b_.clear();
@@ -131,7 +136,7 @@ class Differentiator {
         if (kind >= 0 && options_.recompute == Recompute::full) again(first_of_kind(i), i);
       }
       if (begins_block(op.name)) sum_input_gradients();
-      if (op.name == "weighted_sum" && options_.recompute == Recompute::selective) again(find_before(i, "scores"), i);
+      if (ends_scores(i) && options_.recompute == Recompute::selective) again(find_before(i, "scores"), i);
       const Op* ring = ring_;
       std::visit([&](const auto& body) { differentiate(i, body); }, op.body);
       if (ring) pass_round(*ring);
@@ -145,6 +150,7 @@ class Differentiator {
     Op& op = b_.back();
     op.name = name;
     op.overlaps = false;
+    op.launches = 1;
     op.saved = Bytes{};
     op.body = body;
     return op;
@@ -154,6 +160,11 @@ class Differentiator {
     while (first > 0 && f_[first - 1].layer_kind == f_[last].layer_kind) --first;
     return first;
   }
+  // The last op that selective recomputation runs again.
+  bool ends_scores(std::size_t i) const {
+    if (f_[i].name == "merge_heads") return true;
+    return f_[i].name == "weighted_sum" && (i + 1 == f_.size() || f_[i + 1].name != "merge_heads");
+  }
   std::size_t find_before(std::size_t i, std::string_view name) const {
     while (f_[i].name != name) --i;
     return i;
@@ -161,14 +172,15 @@ class Differentiator {
   // The forward ops first..last once more.
   void again(std::size_t first, std::size_t last) {
     for (std::size_t i = first; i <= last; ++i) {
-      const bool overlaps = f_[i].overlaps;
-      push(f_[i], names_of(f_[i].name).again, f_[i].body).overlaps = overlaps;
+      Op& op = push(f_[i], names_of(f_[i].name).again, f_[i].body);
+      op.overlaps = f_[i].overlaps;
+      op.launches = f_[i].launches;
     }
   }
   // The sum that the block's all-reduce stands for in this direction.
   void sum_input_gradients() {
     if (!pending_) return;
-    push(*pending_, names_of(pending_->name).backward, pending_->body).overlaps = true;
+    push(*pending_, names_of(pending_->name).backward, pending_->body).overlaps = options_.overlapped_sums;
     pending_ = nullptr;
   }
 
@@ -194,7 +206,10 @@ class Differentiator {
     // Matrices that read the same input add their gradients up.
     if (op.saved.value == 0) input.accumulated_bits = bits(g.activation);
     push(op, names_of(op.name).dgrad, input);
-    if (gather) push(*gather, names_of(gather->name).wgrad, gather->body).overlaps = true;
+    if (gather) push(*gather, names_of(gather->name).wgrad, gather->body).overlaps = options_.overlapped_sums;
+    const bool adds = options_.fused_gradients && kernels_ == Kernels::ideal;
+    // Grouped products have as many results as matrices only where they add to them.
+    const double apart = g.batch == 1 && g.weight_matrices > 1 ? bits(g.activation) : 0;
     push(op, names_of(op.name).wgrad,
          Gemm{.m = g.n,
               .n = g.k,
@@ -202,8 +217,24 @@ class Differentiator {
               .batch = g.batch,
               .activation = g.activation,
               .weight_matrices = g.batch == 1 ? g.weight_matrices : 1,
-              .accumulated_bits = options_.gradient_bits});
+              .accumulated_bits = adds ? options_.gradient_bits : apart});
+    if (!adds) add_gradients(op, g);
     if (op.name == "lm_head") sum_head_gradients();
+  }
+  // Adds what a product wrote in the activations' type to the gradients in memory. A kernel that does both reads and
+  // writes these at its end, when it multiplies nothing: that is no launch, and one pass over its result less each way.
+  void add_gradients(const Op& op, const Gemm& g) {
+    const double matrices = g.batch == 1 ? g.weight_matrices : static_cast<double>(g.batch);
+    const double sum = options_.gradient_bits / bits(g.activation);
+    const double apart = options_.fused_gradients ? 0 : 1;
+    push(op, names_of(op.name).sum,
+         Vector{.kind = VectorKind::add,
+                .rows = static_cast<std::int64_t>(std::llround(static_cast<double>(g.n) * matrices)),
+                .width = g.k,
+                .reads = sum + apart,
+                .writes = sum + apart - 1,
+                .activation = g.activation})
+        .launches = options_.fused_gradients ? 0 : 1;
   }
   // What gathered the input of a matrix divided by outputs.
   static const Op* gathered(const Op& op) {
@@ -215,7 +246,9 @@ class Differentiator {
   // An lm_head divided by vocabulary begins a block that the all-reduce of a divided embedding belongs to.
   void sum_head_gradients() {
     for (const Op& op : f_) {
-      if (op.name == "embed_reduce") push(op, names_of(op.name).backward, op.body).overlaps = true;
+      if (op.name == "embed_reduce") {
+        push(op, names_of(op.name).backward, op.body).overlaps = options_.overlapped_sums;
+      }
       if (op.layer_kind >= 0) return;
     }
   }
@@ -239,8 +272,15 @@ class Differentiator {
     const Op& op = f_[i];
     if (op.name == "add_positions") {
       add_rows(op, v.rows, v.width, v.activation);
-    } else if (const std::optional<Vector> d = derivative(v, begins_block(op.name))) {
-      push(op, names_of(op.name).backward, *d);
+      return;
+    }
+    const bool adds_residual = begins_block(op.name);
+    const std::optional<Vector> ideal = derivative(v, adds_residual);
+    if (kernels_ == Kernels::framework) {
+      const std::optional<KernelChain> d = framework_derivative(f_, i, ideal, adds_residual);
+      if (d) push(op, names_of(op.name).backward, d->body).launches = d->launches;
+    } else if (ideal) {
+      push(op, names_of(op.name).backward, *ideal);
     }
   }
   void differentiate(std::size_t i, const Gather& g) { add_rows(f_[i], g.rows, g.width, g.activation); }
@@ -265,6 +305,7 @@ class Differentiator {
   void differentiate(std::size_t, const Transfer&) {
     throw std::logic_error("internal error: training keeps everything on the device");
   }
+  void differentiate(std::size_t, const Overhead&) {}  // of a step, not of its passes
   void differentiate(std::size_t i, const Collective& c) {
     const Op& op = f_[i];
     const std::string_view name = names_of(op.name).backward;
@@ -278,7 +319,7 @@ class Differentiator {
           return;
         }
         d.kind = CollectiveKind::reduce_scatter;
-        push(op, name, d).overlaps = true;  // beside the wgrad before it
+        push(op, name, d).overlaps = options_.overlapped_sums;  // beside the wgrad before it
         return;
       case CollectiveKind::reduce_scatter:
         d.kind = CollectiveKind::all_gather;
@@ -299,6 +340,7 @@ class Differentiator {
 
   const Graph& f_;
   const TrainingOptions& options_;
+  Kernels kernels_;
   Graph& b_;
   const Op* pending_ = nullptr;  // the all-reduce whose block is being differentiated
   const Op* ring_ = nullptr;     // the ring pass whose attention is
@@ -311,8 +353,8 @@ std::string_view name(Recompute recompute) {
   return names[static_cast<std::size_t>(recompute)];
 }
 
-void build_backward(const Graph& forward, const TrainingOptions& options, Graph& backward) {
-  Differentiator(forward, options, backward).build();
+void build_backward(const Graph& forward, const TrainingOptions& options, Graph& backward, Kernels kernels) {
+  Differentiator(forward, options, kernels, backward).build();
 }
 
 bool recomputed(const Op& op, Recompute recompute) {

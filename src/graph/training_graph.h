@@ -22,16 +22,22 @@ struct TrainingOptions {
   Recompute recompute = Recompute::none;
   int zero = 0;
   std::int64_t chunks = 1;  // runs of layers on one pipeline stage (interleaved 1F1B, arXiv 2104.04473); 1: plain 1F1B
-  double gradient_bits = 16;   // of an accumulated gradient
-  double optimizer_bits = 96;  // per parameter: fp32 copy of the weights and Adam's two moments
+  double gradient_bits = 16;    // of an accumulated gradient
+  double optimizer_bits = 96;   // per parameter: fp32 copy of the weights and Adam's two moments
+  bool fused_gradients = true;  // a product adds to the gradients kept in memory; off: another kernel adds its result
+  bool overlapped_sums = true;  // exchanges of the tensor axis run beside products of the backward pass where they can
   bool operator==(const TrainingOptions&) const = default;
 };
+
+// How vector ops move data: each tensor once, or as the kernels of a framework do (training_kernels.h).
+enum class Kernels : bool { ideal, framework };
 
 // Replaces the contents of `backward` with the ops that differentiate `forward` (of an execution with `training` set),
 // in reverse order, recomputation included: per matrix product two, per collective its dual. Without recomputation the
 // FLOPs of matrix products are twice those of the forward pass; of flash attention, which computes its scores again,
 // two and a half times.
-void build_backward(const Graph& forward, const TrainingOptions& options, Graph& backward);
+void build_backward(const Graph& forward, const TrainingOptions& options, Graph& backward,
+                    Kernels kernels = Kernels::ideal);
 
 // Whether what `op` keeps is given up and computed again.
 bool recomputed(const Op& op, Recompute recompute);

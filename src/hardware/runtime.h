@@ -9,16 +9,28 @@
 
 namespace llmperf::hardware {
 
+// How a chain of element-wise operations runs where no kernel does all of it: as one kernel nonetheless (an ideal), as
+// the kernels of an eager framework, or as those that a graph compiler leaves (graph/chains.h).
+enum class Chains : unsigned char { one_kernel, framework, compiled };
+
 struct RuntimeOptions {
   bool flash_attention = true;   // one kernel, scores stay on chip, masked blocks are skipped; off: scores, mask,
                                  // softmax, weighted sum over the full rectangle, K and V repeated to the query heads
   bool fused_qkv = true;         // one GEMM for q, k and v
   bool fused_gate_up = true;     // one GEMM for gate and up
+  bool fused_norm = true;        // a norm is one kernel; off: a chain
   bool fused_add_norm = true;    // residual add and the norm that follows in one kernel
   bool fused_rope = true;        // q and k rotated by one kernel
   bool fused_activation = true;  // act(gate) * up in one kernel
   bool static_kv = true;  // cache written in place; off: the cache is concatenated, read and written whole each step
   bool last_token_logits = true;  // lm_head on the last token of a sequence only; off: on every token
+  // In steps of prompts o_proj and down_proj run beside the all-reduce of their result (matmul and collective in one
+  // kernel: MC2). Not part of "all": few stacks do it.
+  bool overlap_collectives = false;
+  Chains chains = Chains::one_kernel;
+  // Tokens per sequence that a cache written in place has room for, where attention over cached tokens reads them all
+  // whatever the sequence's length; 0: it reads those present.
+  std::int64_t allocated_kv = 0;
   // Rows of Q that share one pass over K and V in flash attention; 0: all rows (K and V are read once). 1 is the
   // published closed form, which charges a read for every (query, key) pair.
   std::int64_t attention_query_tile = 0;
@@ -28,10 +40,17 @@ struct RuntimeOptions {
 
 // Names of the switches, as --options takes them.
 const std::vector<std::string>& runtime_option_names();
-// "all", "none", or a comma-separated list: names switch on from none; after "all" (or alone) "no_NAME" switches off.
-// "all,no_fused_qkv" is everything but fused QKV. Throws Error(bad_input) with the nearest names.
+// Whether `name` is a switch or one of the names that tuning guides use for one or two of them: fused_add_rmsnorm
+// (fused_norm and fused_add_norm), last_token_head (last_token_logits), mc2 (overlap_collectives).
+bool is_option(std::string_view name);
+// Switches what `name` stands for. Throws Error(bad_input) with the nearest names.
+void set_option(RuntimeOptions& options, std::string_view name, bool on);
+// "all", "none" (or "baseline"), or a list separated by commas or plus signs: names switch on from none; after "all"
+// (or alone) "no_NAME" switches off. "all,no_fused_qkv" is everything but fused QKV. Throws Error(bad_input) with the
+// nearest names.
 RuntimeOptions parse_runtime_options(std::string_view list);
-// The list that parse_runtime_options reads back: "all", "none", "all,no_x" or "x,y", whichever is shortest.
+// The list that parse_runtime_options reads back: "all", "none", "all,no_x" or "x,y", whichever is shortest. Switches
+// only: not chains, allocated_kv and attention_query_tile.
 std::string format_runtime_options(const RuntimeOptions& options);
 
 }  // namespace llmperf::hardware

@@ -3,17 +3,30 @@
 namespace llmperf::mapper {
 
 Machine::Machine(const hardware::Device& device, const cost::Cluster& cluster, const hardware::Device* host,
-                 BytesPerSecond link)
+                 BytesPerSecond link, const hardware::RuntimeProfile* profile)
     : device_(device), link_(link), cluster_(cluster) {
   if (host) host_.emplace(*host);
+  if (profile) efficiency_.emplace(device, *profile, device_);
 }
 
 OpTime Machine::time(const graph::Op& op, const cost::Work& work) const {
   switch (op.place) {
     case graph::Place::link: return time_over_link(work, link_);
-    case graph::Place::network: return time_of(cost::collective_cost(cluster_, std::get<graph::Collective>(op.body)));
-    default: return roofline(op.place).time(work);
+    case graph::Place::network:
+      return efficiency_ ? efficiency_->collective(op, cluster_)
+                         : time_of(cost::collective_cost(cluster_, std::get<graph::Collective>(op.body)));
+    case graph::Place::host: return roofline(op.place).time(work);
+    default: return efficiency_ ? efficiency_->time(op, work) : device_.time(work);
   }
+}
+
+double Machine::hidden_share(const graph::Op& op) const {
+  const auto* c = std::get_if<graph::Collective>(&op.body);
+  if (!efficiency_ || c == nullptr || c->kind != graph::CollectiveKind::all_reduce) return op.hidden;
+  const hardware::RuntimeProfile& profile = efficiency_->profile();
+  const auto limit = static_cast<double>(profile.choices.overlap_bytes);
+  if (limit > 0 && c->bytes().value > limit) return 0;
+  return get(profile.values, hardware::Parameter::collective_hidden);
 }
 
 }  // namespace llmperf::mapper

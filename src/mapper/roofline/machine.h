@@ -8,15 +8,17 @@
 #include "cost/work.h"
 #include "graph/op.h"
 #include "hardware/device.h"
+#include "hardware/runtime_profile.h"
+#include "mapper/roofline/efficiency.h"
 #include "mapper/roofline/roofline.h"
 
 namespace llmperf::mapper {
 
 class Machine {
  public:
-  // The device, and the host if there is one, must outlive it.
+  // The device, and host and profile if there are any, must outlive it. Without a profile times are the speed of light.
   Machine(const hardware::Device& device, const cost::Cluster& cluster, const hardware::Device* host = nullptr,
-          BytesPerSecond link = {});
+          BytesPerSecond link = {}, const hardware::RuntimeProfile* profile = nullptr);
 
   // Of the device or of the host.
   const Roofline& roofline(graph::Place place = graph::Place::device) const {
@@ -27,12 +29,17 @@ class Machine {
   // Work and time of one execution where the op runs.
   cost::Work work(const graph::Op& op) const { return cost::work_of(op, roofline(op.place).cache()); }
   OpTime time(const graph::Op& op, const cost::Work& work) const;
+  // Of the shorter of a collective that overlaps and the op before it, the share that takes no time of its own.
+  double hidden_share(const graph::Op& op) const;
+  // Null for the speed of light.
+  const Efficiency* efficiency() const { return efficiency_ ? &*efficiency_ : nullptr; }
 
  private:
   Roofline device_;
   std::optional<Roofline> host_;
   BytesPerSecond link_;
   cost::Cluster cluster_;
+  std::optional<Efficiency> efficiency_;
 };
 
 }  // namespace llmperf::mapper

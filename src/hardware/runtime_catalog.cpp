@@ -1,0 +1,145 @@
+// Which profile belongs to a device and a runtime's name.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "descriptor/catalog.h"
+#include "hardware/runtime_profile.h"
+
+namespace llmperf::hardware {
+namespace {
+
+// The default of families that have none of their own.
+constexpr std::string_view kAnyFamily = "any";
+
+bool covers(const RuntimeProfile& profile, std::string_view family) {
+  return std::find(profile.families.begin(), profile.families.end(), family) != profile.families.end();
+}
+
+// Those whose line `key` mentions `word`: few, so that a lookup does not parse every file there is. All without a key.
+std::vector<RuntimeProfile> profiles(std::string_view key = "", std::string_view word = "") {
+  std::vector<RuntimeProfile> found;
+  for (const std::string& file : descriptor::names(descriptor::Kind::runtime)) {
+    if (!key.empty()) {
+      const descriptor::Text text = descriptor::load_text(descriptor::Kind::runtime, file);
+      const auto lines = split(text.text, '\n');
+      const bool mentioned = std::any_of(lines.begin(), lines.end(), [&](std::string_view line) {
+        return line.starts_with(key) && line.find(word) != std::string_view::npos;
+      });
+      if (!mentioned) continue;
+    }
+    found.push_back(parse_runtime_profile(descriptor::load(descriptor::Kind::runtime, file)));
+  }
+  return found;
+}
+
+// "torchair-2024b", then "torchair".
+std::vector<std::string> prefixes(const std::string& name) {
+  std::vector<std::string> result;
+  for (std::string text = name; !text.empty();) {
+    result.push_back(text);
+    const std::size_t dash = text.rfind('-');
+    text = dash == std::string::npos ? "" : text.substr(0, dash);
+  }
+  return result;
+}
+
+// The best of those that `fits` says may be taken: by name, longest prefix first; the preferred one without a name.
+template <class Fits>
+const RuntimeProfile* choose(const std::vector<RuntimeProfile>& all, const std::string& name, Fits&& fits) {
+  for (const std::string& prefix : prefixes(name)) {
+    for (const RuntimeProfile& p : all) {
+      if (p.name == prefix && fits(p)) return &p;
+    }
+  }
+  if (!name.empty()) return nullptr;
+  const RuntimeProfile* first = nullptr;
+  for (const RuntimeProfile& p : all) {
+    if (!fits(p)) continue;
+    if (p.preferred) return &p;
+    if (first == nullptr) first = &p;
+  }
+  return first;
+}
+
+// "7.72 B" of a number of parameters.
+std::string billions(double parameters) { return fmt::format("{:.3g} B", parameters / 1e9); }
+
+}  // namespace
+
+std::string RuntimeProfile::title_for(const Device& device) const {
+  return measured_on(device) ? fmt::format("{} on {}", name, device.name)
+                             : fmt::format("{} ({})", name, hardware.empty() ? title : "of " + hardware);
+}
+
+std::vector<std::string> RuntimeProfile::beyond_range(const StepSize& step) const {
+  constexpr double kALittle = 1.1;
+  std::vector<std::string> beyond;
+  if (range.max_tokens == 0) return beyond;
+  const auto above = [&](const char* what, std::int64_t value, std::int64_t limit) {
+    if (static_cast<double>(value) > kALittle * static_cast<double>(limit))
+      beyond.push_back(fmt::format("{} {} (fitted up to {})", what, value, limit));
+  };
+  above("batch", step.batch, range.max_batch);
+  above("new tokens", step.tokens, range.max_tokens);
+  above("context", step.context, range.max_context);
+  // Sizes between models and a little beyond are what the formulas are for.
+  constexpr double kMargin = 2;
+  if (step.parameters > kMargin * range.max_parameters || step.parameters < range.min_parameters / kMargin) {
+    beyond.push_back(fmt::format("{} parameters (fitted {} to {})", billions(step.parameters),
+                                 billions(range.min_parameters), billions(range.max_parameters)));
+  }
+  if (std::find(range.weights.begin(), range.weights.end(), step.weights) == range.weights.end()) {
+    beyond.push_back(fmt::format("weights {} (fitted {})", step.weights, join(range.weights, ", ")));
+  }
+  return beyond;
+}
+
+const FittedError* RuntimeProfile::error_of(std::string_view group) const {
+  const auto it = std::find_if(errors.begin(), errors.end(), [&](const FittedError& e) { return e.group == group; });
+  return it == errors.end() ? nullptr : &*it;
+}
+
+std::vector<std::string> runtimes_of(const Device& device) {
+  std::vector<std::string> result;
+  for (const RuntimeProfile& p : profiles("hardware:", device.name)) {
+    if (p.hardware == device.name) result.push_back(p.name);
+  }
+  return result;
+}
+
+std::vector<RuntimeProfile> all_runtime_profiles() { return profiles(); }
+
+RuntimeProfile load_runtime_profile(const Device& device, const std::string& name, UnknownRuntime unknown) {
+  if (descriptor::is_path(name)) return parse_runtime_profile(descriptor::parse_file(name));
+  const std::vector<RuntimeProfile> own = profiles("hardware:", device.name);
+  const auto is_own = [&](const RuntimeProfile& p) { return p.hardware == device.name; };
+  if (const RuntimeProfile* p = choose(own, name, is_own)) return *p;
+  const std::vector<RuntimeProfile> classes = profiles("families:");
+  const auto family = [&](const RuntimeProfile& p) { return covers(p, device.family); };
+  const auto any = [&](const RuntimeProfile& p) { return covers(p, kAnyFamily); };
+  if (const RuntimeProfile* p = choose(classes, name, family)) return *p;
+  if (const RuntimeProfile* p = choose(classes, name, any)) return *p;
+  // The name is no runtime of this device's family: say so, or take the family's default.
+  if (unknown == UnknownRuntime::error) {
+    std::vector<std::string> known;
+    for (const RuntimeProfile& p : own) {
+      if (is_own(p)) known.push_back(p.name);
+    }
+    for (const RuntimeProfile& p : classes) {
+      if (family(p) || any(p)) known.push_back(p.name);
+    }
+    std::sort(known.begin(), known.end());
+    known.erase(std::unique(known.begin(), known.end()), known.end());
+    known.emplace_back("none");
+    throw Error::bad_input(fmt::format("unknown runtime {} for {}", quote(name), device.name),
+                           name_hint(name, known) + " 'none' is the speed of light.");
+  }
+  if (const RuntimeProfile* p = choose(classes, "", family)) return *p;
+  if (const RuntimeProfile* p = choose(classes, "", any)) return *p;
+  throw Error::bad_input(fmt::format("no runtime profile for {}", device.name));
+}
+
+}  // namespace llmperf::hardware

@@ -1,0 +1,171 @@
+// The table of everything a profile can say in numbers. Defaults are what GPU libraries of the last years reach on the
+// chips that were measured, rounded; spreads say how far another chip or library is expected to be from that.
+#include <array>
+#include <limits>
+
+#include "base/text.h"
+#include "hardware/runtime_profile.h"
+
+namespace llmperf::hardware {
+namespace {
+
+struct Entry {
+  Parameter parameter;
+  std::string_view name;
+  std::string_view unit;
+  double initial;
+  double spread;
+  double min;
+  double max;
+  std::string_view meaning;
+};
+using enum Parameter;
+
+constexpr Entry kEntries[] = {
+    {gemm_launch, "gemm.launch", "s", 3e-06, 0.7, 1e-07, 4e-05, "every kernel of a matrix product"},
+    {gemm_share, "gemm.share", "", 0.85, 0.3, 0.1, 1, "of the matrix peak, where the library's tiles are not modelled"},
+    {gemm_memory_share, "gemm.memory_share", "", 0.85, 0.3, 0.2, 1, "of the memory bandwidth"},
+    {gemm_overlap, "gemm.overlap", "", 3, 0.7, 1, 12,
+     "exponent of the norm that joins compute and memory: 1 adds them, infinity hides the shorter"},
+    {gemm_share_16, "gemm.share_16", "", 0.15, 0.7, 0.02, 1, "of the matrix peak, tiles of at most 2,048 results"},
+    {gemm_share_64, "gemm.share_64", "", 0.65, 0.5, 0.1, 1, "tiles of at most 8,192 results"},
+    {gemm_share_128, "gemm.share_128", "", 0.82, 0.4, 0.2, 1, "tiles of at most 16,384 results"},
+    {gemm_share_256, "gemm.share_256", "", 0.97, 0.2, 0.3, 1, "larger tiles"},
+    {gemm_cache_rate, "gemm.cache_rate", "B/s", 4.5e+10, 0.7, 1e+09, 1e+12,
+     "operands that one core gets from the cache"},
+    {gemm_store_rate, "gemm.store_rate", "B/s", 2e+10, 1.5, 1e+09, 1e+12,
+     "of one core writing results, beside which it computes nothing"},
+    {gemm_split_launch, "gemm.split_launch", "s", 2.6e-06, 0.7, 1e-07, 4e-05, "adding up the parts of a divided k"},
+    {gemm_split_share, "gemm.split_share", "", 4, 1.5, 0.2, 50,
+     "of the memory bandwidth, of the traffic of these parts (above 1: they stay in the cache)"},
+    {format_overlap, "format.overlap", "", 3, 0.5, 1, 12, "exponent, of kernels that unpack weights on the way"},
+    {format_small_overlap, "format.small_overlap", "", 1.5, 0.5, 1, 12,
+     "exponent, of the matrix kernel beside one for few rows"},
+    {dequantise_share, "format.dequantise_share", "", 0.8, 0.4, 0.1, 4.0,
+     "of the memory bandwidth, of the kernel that unpacks weights to 16 bits"},
+    {dequantise_cached, "format.dequantise_cached", "", 0.5, 0.7, 0.01, 1.0,
+     "of a 16-bit copy that the cache can hold, the part that crosses the memory bus"},
+    {prefill_launch, "prefill.launch", "s", 6e-06, 0.7, 1e-07, 4e-05, "attention over a prompt"},
+    {prefill_share, "prefill.share", "", 0.6, 0.4, 0.05, 1, "of the matrix peak"},
+    {prefill_block, "prefill.block", "s", 1.5e-06, 0.7, 1e-07, 4e-05, "of a core's time, per block of query rows"},
+    {prefill_memory_share, "prefill.memory_share", "", 0.7, 0.3, 0.1, 1, "of the memory bandwidth"},
+    {prefill_overlap, "prefill.overlap", "", 2, 0.5, 1, 12, "exponent"},
+    {prefill_tail, "prefill.tail", "", 1.15, 0.3, 0.01, 2, "of the longest block, by which the last wave ends late"},
+    {append_share, "append.share", "", 0.95, 0.3, 0.1, 4, "of the memory bandwidth, appending K and V to the cache"},
+    {append_token, "append.token", "s", 1e-06, 0.7, 1e-08, 0.0001,
+     "of a core's time, per token and 512 elements of keys"},
+    {decode_launch, "decode.launch", "s", 9e-06, 0.5, 1e-07, 4e-05, "attention of one new token per sequence"},
+    {decode_memory_share, "decode.memory_share", "", 0.85, 0.3, 0.1, 1, "of the memory bandwidth"},
+    {decode_block, "decode.block", "s", 3.8e-06, 0.7, 1e-08, 4e-05, "of a core's time, per block"},
+    {decode_block_rate, "decode.block_rate", "B/s", 2.2e+10, 0.5, 1e+09, 1e+12, "K and V that one block can stream"},
+    {decode_overlap, "decode.overlap", "", 4, 0.5, 1, 12, "exponent"},
+    {decode_pack, "decode.pack", "s", 2e-06, 0.7, 1e-09, 4e-05, "packing the query heads of a group"},
+    {decode_copy, "decode.copy", "s", 5e-06, 0.7, 1e-09, 4e-05, "a copy that grouped heads of several sequences need"},
+    {decode_copy_share, "decode.copy_share", "", 0.43, 0.7, 0.05, 4, "of the memory bandwidth, of that copy's traffic"},
+    {decode_split, "decode.split", "s", 3e-06, 0.7, 1e-09, 4e-05, "joining parts of the keys"},
+    {decode_split_each, "decode.split_each", "s", 2e-07, 0.7, 1e-10, 1e-05, "joining: each part"},
+    {vector_launch, "vector.launch", "s", 2.5e-6, 0.7, 1e-7, 4e-5,
+     "every kernel that is no matrix product or attention"},
+    {vector_memory_share, "vector.memory_share", "", 0.8, 0.3, 0.05, 1, "of the memory bandwidth"},
+    {vector_cached_share, "vector.cached_share", "", 3.0, 0.5, 1.0, 20.0,
+     "of the memory bandwidth, of traffic that stays in the cache"},
+    {collective_launch, "collective.launch", "s", 9e-06, 0.5, 1e-07, 0.0002, "every collective"},
+    {collective_step, "collective.step", "s", 9e-07, 0.5, 1e-08, 5e-05, "every step of the ring"},
+    {collective_share, "collective.share", "", 0.82, 0.3, 0.1, 1, "of the rate of a device's links"},
+    {collective_copy_share, "collective.copy_share", "", 2.7, 0.7, 0.1, 50, "of that rate, copying a rank's own share"},
+    {collective_fill, "collective.fill", "s", 6.5e-06, 0.7, 1e-09, 0.0001,
+     "latency of a chunk in the pipeline of chunks"},
+    {network_share, "network.share", "", 0.9, 0.1, 0.1, 1.0, "of the rate between nodes"},
+    {network_step, "network.step", "s", 20e-6, 0.5, 1e-7, 2e-4, "every message between nodes"},
+    {collective_hidden, "collective.hidden", "", 0.5, 0.6, 0.01, 1.0,
+     "of the shorter of a product and the collective beside it, what takes no time of its own"},
+    {launch_gap, "launch.gap", "s", 1.5e-6, 0.7, 1e-8, 1e-4, "between two kernels of a step"},
+    {step_prefill, "step.prefill", "s", 1e-3, 1.0, 1e-6, 5e-2, "every step that processes prompts"},
+    {step_decode, "step.decode", "s", 4e-4, 1.0, 1e-6, 5e-2, "every step of one new token per sequence"},
+    {step_sequence, "step.sequence", "s", 4e-5, 1.0, 1e-7, 5e-3, "every sequence: sampling and bookkeeping"},
+    {host_layer, "host.layer", "s", 8.5e-5, 0.7, 1e-6, 5e-3,
+     "of the host, per layer of a step it launches kernel by kernel"},
+    {host_launch, "host.launch", "s", 5e-6, 0.4, 1e-7, 5e-4, "of the host, per kernel"},
+    {host_view, "host.view", "s", 1.5e-6, 0.5, 1e-8, 5e-4, "of the host, per tensor view"},
+    {host_reshape, "host.reshape", "s", 2e-6, 1.0, 1e-8, 5e-4,
+     "of the host, per kernel with a new shape in every step"},
+    {host_dispatch, "host.dispatch", "s", 3e-5, 0.7, 1e-7, 5e-4,
+     "of the host, per kernel of a graph dispatched from it"},
+    {memory_utilisation, "memory.utilisation", "", 0.9, 0.1, 0.3, 1.0,
+     "of the device's memory, for weights and KV cache"},
+};
+static_assert(std::size(kEntries) == kParameters);
+
+struct Format {
+  FormatKernel kernel;
+  double share;
+  double small_share;
+  double memory_share;
+};
+using F = FormatKernel;
+// Defaults: what unpacking kernels reach on an RTX 4090, of the 16-bit peak.
+constexpr Format kFormats[] = {
+    {F::fp8, 1.7, 1.7, 0.75},    {F::int8, 0.8, 0.8, 0.8},    {F::w8a8, 1.6, 1.6, 0.75},   {F::gptq, 0.9, 0.9, 0.9},
+    {F::awq, 0.5, 0.5, 0.8},     {F::mxfp4, 0.7, 0.7, 0.8},   {F::q2_k, 0.10, 0.1, 0.94},  {F::q3_k, 0.08, 0.1, 0.94},
+    {F::q4_k, 0.11, 0.1, 0.94},  {F::q5_k, 0.09, 0.1, 0.94},  {F::q6_k, 0.09, 0.1, 0.94},  {F::q4_0, 0.17, 0.13, 0.94},
+    {F::q4_1, 0.17, 0.13, 0.94}, {F::q5_0, 0.10, 0.12, 0.94}, {F::q5_1, 0.10, 0.12, 0.94}, {F::q8_0, 0.11, 0.1, 0.94},
+    {F::iq, 0.09, 0.09, 0.9},
+};
+static_assert(std::size(kFormats) == kFormatKernels);
+
+constexpr std::string_view kFormatMeaning[] = {
+    "of the 16-bit matrix peak, unpacking weights on the way",
+    "the same of the kernel for few rows",
+    "of the memory bandwidth, on packed weights",
+    "of the host, on top of every product it launches",
+};
+
+const std::array<ParameterInfo, kAllParameters>& table() {
+  static const std::array<ParameterInfo, kAllParameters> infos = [] {
+    std::array<ParameterInfo, kAllParameters> all;
+    for (const Entry& e : kEntries) {
+      all[index(e.parameter)] = {std::string(e.name), e.unit, e.initial, e.spread, e.min, e.max, e.meaning};
+    }
+    for (const Format& f : kFormats) {
+      const std::string prefix = "format." + std::string(name(f.kernel));
+      const auto set = [&](FormatParameter p, std::string_view suffix, double initial, double spread, double min,
+                           double max) {
+        all[index(f.kernel, p)] = {prefix + std::string(suffix),
+                                   p == FormatParameter::host ? "s" : "",
+                                   initial,
+                                   spread,
+                                   min,
+                                   max,
+                                   kFormatMeaning[static_cast<std::size_t>(p)]};
+      };
+      set(FormatParameter::share, ".share", f.share, 0.5, 0.01, 4);
+      set(FormatParameter::small_share, ".small_share", f.small_share, 0.5, 0.01, 4);
+      set(FormatParameter::memory_share, ".memory_share", f.memory_share, 0.2, 0.1, 1);
+      // Types that activations are brought to first take two or three kernels more.
+      const bool both = f.kernel == F::fp8 || f.kernel == F::w8a8;
+      set(FormatParameter::host, ".host", both ? 1.6e-5 : 3e-6, 1.0, 1e-8, 1e-3);
+    }
+    return all;
+  }();
+  return infos;
+}
+
+}  // namespace
+
+const ParameterInfo& parameter_info(std::size_t index) { return table().at(index); }
+
+std::optional<std::size_t> find_parameter(std::string_view name) {
+  for (std::size_t i = 0; i < kAllParameters; ++i) {
+    if (table()[i].name == name) return i;
+  }
+  return std::nullopt;
+}
+
+double get(const ParameterValues& values, Parameter p) { return values[index(p)]; }
+
+std::string_view name(Dispatch dispatch) {
+  constexpr std::string_view names[] = {"graph", "eager", "dynamic_graph"};
+  return names[static_cast<std::size_t>(dispatch)];
+}
+
+}  // namespace llmperf::hardware

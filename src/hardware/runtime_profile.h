@@ -1,0 +1,247 @@
+// A runtime profile: what a software stack does with a device. Which ops it runs (options), how far its kernels get
+// from the device's peaks, and what the host adds. Few numbers, each with a physical meaning; none belongs to one
+// model. The kernel formulas that read them are in src/mapper/roofline (gemm_kernel.h and its neighbours);
+// docs/runtimes.md explains them.
+//
+// All numbers lie in one flat array, so that reading, writing, fitting and printing a profile are loops over one table
+// (parameter_info). Numbers are in SI units; shares are of the device's datasheet peak.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/format_kernel.h"
+#include "hardware/device.h"
+#include "hardware/runtime.h"
+
+namespace llmperf::descriptor {
+struct Document;
+}
+
+namespace llmperf::hardware {
+
+enum class Parameter : unsigned char {
+  // Dense matrix products (gemm_kernel.h).
+  gemm_launch,        // s, of every kernel
+  gemm_share,         // of the matrix peak; without a tile menu
+  gemm_memory_share,  // of the memory bandwidth
+  gemm_overlap,       // exponent p of the norm that joins compute and memory: 1 adds them, infinity hides the smaller
+  gemm_share_16,      // of the matrix peak in the main loop of tiles of up to 2048, 8192, 16384 and more results
+  gemm_share_64,
+  gemm_share_128,
+  gemm_share_256,
+  gemm_cache_rate,    // B/s of operands that one core gets from the cache
+  gemm_store_rate,    // B/s of one core writing results, beside which nothing else runs
+  gemm_split_launch,  // s, of the kernel that adds up the parts of a divided k
+  gemm_split_share,   // of the memory bandwidth, of its traffic
+  // Products with quantised weights (weight_kernel.h); what depends on the format is in FormatParameter.
+  format_overlap,        // exponent, of kernels that unpack weights on the way
+  format_small_overlap,  // exponent, of those for few rows
+  dequantise_share,      // of the memory bandwidth, of the kernel that writes the weights in 16 bits
+  dequantise_cached,     // share of a 16-bit copy smaller than the cache that still crosses the memory bus
+  // Attention over a prompt (attention_kernel.h).
+  prefill_launch,  // s
+  prefill_share,   // of the matrix peak
+  prefill_block,   // s of a core's time to schedule one block of query rows
+  prefill_memory_share,
+  prefill_overlap,  // exponent
+  prefill_tail,     // how much of the longest block the last wave ends late by
+  append_share,     // of the memory bandwidth, of the kernel that appends K and V
+  append_token,     // s of a core's time per token and four KV heads
+  // Attention of one new token per sequence.
+  decode_launch,  // s
+  decode_memory_share,
+  decode_block,       // s of a core's time to schedule one block
+  decode_block_rate,  // B/s of K and V that one block can stream
+  decode_overlap,     // exponent
+  decode_pack,        // s, of the kernel that packs the query heads of a group
+  decode_copy,        // s, of a copy that grouped heads and several sequences need
+  decode_copy_share,  // of the memory bandwidth, of its traffic
+  decode_split,       // s, of the kernel that joins parts of the keys
+  decode_split_each,  // s, of each part
+  // Everything else that reads and writes memory: norms, activations, rope, copies, gathers.
+  vector_launch,  // s
+  vector_memory_share,
+  vector_cached_share,  // of the memory bandwidth, of traffic that stays in the cache
+  // Collectives (collective_kernel.h).
+  collective_launch,      // s
+  collective_step,        // s, of every step of the ring
+  collective_share,       // of the rate of a device's links
+  collective_copy_share,  // of that rate, copying a rank's own share
+  collective_fill,        // s of latency of a chunk in the pipeline
+  network_share,          // of the rate between nodes
+  network_step,           // s, of every message between nodes
+  collective_hidden,      // share of the shorter of a product and a collective that runs beside it
+  // The host and what a step costs beside its kernels (step_overhead.h).
+  launch_gap,          // s between two kernels of a step, which measurements of single kernels leave out
+  step_prefill,        // s, of every step that processes prompts
+  step_decode,         // s, of every step of one new token per sequence
+  step_sequence,       // s, of every sequence: sampling and bookkeeping
+  host_layer,          // s of the host per layer, of what launches kernels one by one
+  host_launch,         // s of the host per kernel
+  host_view,           // s of the host per tensor view, which launches nothing
+  host_reshape,        // s on top per launch whose shape is new in every step
+  host_dispatch,       // s of the host per kernel of a graph that is dispatched from the host
+  memory_utilisation,  // share of the device's memory that weights and KV cache may take
+  count
+};
+inline constexpr std::size_t kParameters = static_cast<std::size_t>(Parameter::count);
+
+using llmperf::FormatKernel;
+using llmperf::kFormatKernels;
+enum class FormatParameter : unsigned char {
+  share,         // of the 16-bit matrix peak, unpacking weights on the way
+  small_share,   // the same of the kernel for few rows
+  memory_share,  // of the memory bandwidth, on packed weights
+  host,          // s of the host on top of every product it launches: wrappers, scales
+  count
+};
+inline constexpr std::size_t kFormatParameters = static_cast<std::size_t>(FormatParameter::count);
+inline constexpr std::size_t kAllParameters = kParameters + kFormatKernels * kFormatParameters;
+
+constexpr std::size_t index(Parameter p) { return static_cast<std::size_t>(p); }
+constexpr std::size_t index(FormatKernel kernel, FormatParameter p) {
+  return kParameters + static_cast<std::size_t>(kernel) * kFormatParameters + static_cast<std::size_t>(p);
+}
+
+// What all profiles know of a parameter.
+struct ParameterInfo {
+  std::string name;       // "gemm.launch", "format.awq.share": section and key in the file
+  std::string_view unit;  // "s", "B/s", "" for shares, exponents and counts
+  double initial = 0;     // default where no class default says better
+  double spread = 0.5;    // prior standard deviation of the logarithm
+  double min = 0;         // bounds of a fit
+  double max = 0;
+  std::string_view meaning;
+};
+const ParameterInfo& parameter_info(std::size_t index);
+std::optional<std::size_t> find_parameter(std::string_view name);
+
+using ParameterValues = std::array<double, kAllParameters>;
+double get(const ParameterValues& values, Parameter p);
+
+enum class Dispatch : unsigned char {
+  graph,          // captured once, replayed by the device: the host shows in fixed costs only
+  eager,          // every kernel launched by the host, which may be the slower of the two
+  dynamic_graph,  // a graph whose ops are dispatched from the host
+};
+std::string_view name(Dispatch dispatch);
+
+// Kernel choices: thresholds and structure that are read from the software, not fitted.
+struct KernelChoices {
+  bool tile_menu = false;          // GEMM libraries with tiles of several sizes and split k, else one share for all
+  std::int64_t row_granule = 1;    // dense products above 64 rows compute a multiple of it
+  std::int64_t small_granule = 1;  // products of any number of rows do
+  std::int64_t query_rows = 64;    // rows of Q per block of attention
+  bool split_ungrouped = false;    // decode divides the keys of heads that share no KV head, too
+  std::int64_t small_rows = 0;     // quantised: rows up to which the kernel for few rows runs; 0: there is none
+  std::array<std::int64_t, kFormatKernels> dequantise_rows = {};  // from here on weights are unpacked first; 0: never
+  // Formats whose kernel loads weights and multiplies one after the other (exponent 1).
+  std::array<bool, kFormatKernels> serial = {};
+  std::int64_t format_granule = 1;  // rows of kernels that unpack on the way
+  double clock = 1;                 // what the device was seen to run at, over the clock of its datasheet's peaks
+  bool fp16_accumulate = false;     // dense products after unpacking accumulate in 16 bits
+  std::int64_t allocated_kv = 0;    // tokens per sequence whose cache decode reads whatever its length; 0: the present
+  std::int64_t overlap_bytes = 0;   // collectives up to this size overlap products; 0: of any size
+  bool attention_appends = false;   // measured prompt attention includes appending K and V to the cache
+  std::int64_t tensor_padding = 0;  // B that the allocator adds to every tensor, before it rounds up to the granule
+  std::int64_t tensor_granule = 1;  // B
+  double activation_factor = 1;     // memory the runtime plans for activations, over the peak of those alive at once
+  bool replicates_embedding = false;  // under tensor parallelism every device holds embedding and lm_head whole
+  bool caps_batch = false;            // sequences beyond the memory wait, so that a step runs fewer than asked
+  bool operator==(const KernelChoices&) const = default;
+};
+
+// A step whose time is predicted.
+struct StepSize {
+  std::int64_t batch = 1;
+  std::int64_t tokens = 1;   // new ones of all sequences
+  std::int64_t context = 0;  // cached ones per sequence
+  double parameters = 0;     // of the model
+  std::string weights;       // scheme
+};
+// What a profile was fitted on. Outside of it an estimate is extrapolated.
+struct FittedRange {
+  std::int64_t rows = 0;  // measurements; 0: nothing is known
+  std::vector<std::string> models;
+  std::vector<std::string> weights;
+  std::int64_t max_batch = 0;
+  std::int64_t max_tokens = 0;  // of a prefill, all sequences
+  std::int64_t max_context = 0;
+  double min_parameters = 0;  // of the models
+  double max_parameters = 0;
+};
+// Cross-validated error of predictions like one: no row was predicted by parameters it had a part in.
+struct FittedError {
+  std::string group;  // "prefill", "decode", "gemm"
+  double mean = 0;    // absolute relative error
+  double p90 = 0;
+  double bias = 0;
+  std::int64_t rows = 0;
+};
+
+struct RuntimeProfile {
+  std::string name;      // "vllm": what --runtime takes
+  std::string hardware;  // device whose measurements it rests on; empty: a class default
+  std::string title;
+  std::string source;  // of measurements and choices
+  std::string notes;
+  // Not empty: the default of devices of these families, for lack of a profile of their own.
+  std::vector<std::string> families;
+  bool preferred = false;  // among several profiles of a device (or family) the one that is taken without --runtime
+  Dispatch dispatch = Dispatch::graph;          // of decode steps
+  Dispatch prefill_dispatch = Dispatch::graph;  // of steps that process prompts
+  RuntimeOptions options;                       // of --options all: everything the stack can do
+  RuntimeOptions base = {};                     // of --options none: what it does in any case
+  // Options that a graph needs before it can be sunk to the device whole; without them it is dispatched from the host.
+  std::vector<std::string> static_graph_needs;
+  // Names of --options in the order of the stack's own tuning guide, each with the switches it sets.
+  struct NamedOption {
+    std::string name;
+    std::vector<std::string> switches;
+  };
+  std::vector<NamedOption> ladder;
+  std::string gguf_era;  // of the files that were measured; empty: the present rules
+  KernelChoices choices;
+  ParameterValues values = {};
+  // Where the fit of a fitted number began, and what it was held to; 0: the general default.
+  std::array<double, kAllParameters> prior = {};
+  std::array<Provenance, kAllParameters> provenance = {};
+  std::array<double, kAllParameters> uncertainty = {};  // relative standard error; 0: not fitted
+  FittedRange range;
+  std::vector<FittedError> errors;
+
+  // In which ways a step lies outside of what was fitted: "batch 256 (fitted up to 128)". Empty inside, and where the
+  // profile was fitted on no steps.
+  std::vector<std::string> beyond_range(const StepSize& step) const;
+  // The cross-validated error of a group, or null.
+  const FittedError* error_of(std::string_view group) const;
+  // Name and device, for messages: "vllm on rtx4090", or "vllm (defaults of nvidia-hopper)".
+  std::string title_for(const Device& device) const;
+  bool measured_on(const Device& device) const { return hardware == device.name; }
+};
+
+// The profile a document describes; what it leaves out is that of its `based_on` profile, else the default. Throws
+// Error(bad_input) with every problem.
+RuntimeProfile parse_runtime_profile(const descriptor::Document& document);
+// The file that parse_runtime_profile reads back to the same profile.
+std::string format_runtime_profile(const RuntimeProfile& profile);
+
+// The profile of that name for the device: one fitted on it, else that of the longest dash-separated prefix of the name
+// (torchair for torchair-2024b), else, likewise, a default of its family, else the default of its family whatever the
+// name, else that of all devices. An empty name means the preferred one. A path is read as a file. Throws
+// Error(bad_input) for names no profile has (strict), with the nearest.
+enum class UnknownRuntime : bool { error, use_default };
+RuntimeProfile load_runtime_profile(const Device& device, const std::string& name_or_path,
+                                    UnknownRuntime unknown = UnknownRuntime::error);
+// Names of the profiles that were fitted on the device.
+std::vector<std::string> runtimes_of(const Device& device);
+// Every profile there is, by file.
+std::vector<RuntimeProfile> all_runtime_profiles();
+
+}  // namespace llmperf::hardware

@@ -1,0 +1,43 @@
+// Time of fused attention kernels (FlashAttention); derivations in prefill_kernel.cpp and decode_kernel.cpp.
+#pragma once
+
+#include "hardware/runtime_profile.h"
+#include "mapper/roofline/kernel_device.h"
+
+namespace llmperf::mapper {
+
+struct AttentionCall {
+  double sequences = 1;
+  double queries = 1;  // per sequence, after `context` cached tokens
+  double context = 0;
+  double window = 0;  // keys that a query sees at most; 0: all
+  double heads = 1;
+  double kv_heads = 1;
+  double qk_dim = 128;
+  double v_dim = 128;
+  bool shared_kv = false;      // values are the first v_dim elements of the keys
+  double element_bytes = 2;    // of queries and results
+  double key_value_bytes = 2;  // of cached elements
+
+  double keys() const { return context + queries; }
+  double key_bytes() const { return (qk_dim + (shared_kv ? 0 : v_dim)) * key_value_bytes; }  // with its value, per head
+};
+
+// Seconds of causal attention over new tokens of prompts, and of one new token per sequence.
+double prefill_seconds(const KernelDevice& device, const hardware::ParameterValues& values,
+                       const hardware::KernelChoices& choices, const AttentionCall& call);
+double decode_seconds(const KernelDevice& device, const hardware::ParameterValues& values,
+                      const hardware::KernelChoices& choices, const AttentionCall& call);
+// Writing the keys and values of `tokens` tokens to the cache, `width` elements of each, without a launch; bytes: read
+// and written together.
+double append_seconds(const KernelDevice& device, const hardware::ParameterValues& values, double tokens, double width,
+                      double bytes);
+
+// For both kinds: keys (with their values) that a block works on at a time, as many as the shared memory of a core
+// holds at that head size.
+double keys_per_step(const AttentionCall& call);
+// The copies of queries and results, by which the heads of a group become the rows of one block, where they move
+// anything: grouped heads of several KV heads and several sequences.
+double regroup_seconds(const KernelDevice& device, const hardware::ParameterValues& values, const AttentionCall& call);
+
+}  // namespace llmperf::mapper

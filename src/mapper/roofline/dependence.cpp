@@ -1,0 +1,85 @@
+#include "mapper/roofline/dependence.h"
+
+#include <array>
+#include <string>
+#include <utility>
+
+namespace llmperf::mapper {
+namespace {
+
+// Of every parameter, the sections it belongs to.
+const std::array<unsigned, hardware::kAllParameters>& table() {
+  constexpr std::pair<std::string_view, unsigned> kSections[] = {
+      {"gemm", kGemm | kFormat}, {"format", kFormat},         {"prefill", kPrefill},    {"decode", kDecode},
+      {"vector", kVector},       {"collective", kCollective}, {"network", kCollective}, {"append", kAppend},
+      {"step", kStep},           {"launch", kStep},           {"host", kStep}};
+  static const auto result = [&] {
+    std::array<unsigned, hardware::kAllParameters> sections{};
+    for (std::size_t i = 0; i < sections.size(); ++i) {
+      const std::string& name = hardware::parameter_info(i).name;
+      const std::string_view section = std::string_view(name).substr(0, name.find('.'));
+      for (const auto& [known, of] : kSections) {
+        if (known == section) sections[i] = of;
+      }
+      if (name.starts_with("format.") && name.ends_with(".host")) sections[i] = kStep;  // a cost of the host
+    }
+    return sections;
+  }();
+  return result;
+}
+
+}  // namespace
+
+unsigned sections_of(const graph::Op& op) {
+  if (op.place == graph::Place::host || op.place == graph::Place::link) return 0;
+  unsigned result = op.launches > 1 ? kVector : 0U;
+  if (const auto* gemm = std::get_if<graph::Gemm>(&op.body)) {
+    result |= gemm->weights && gemm->weights->kernel ? kFormat : kGemm;
+  } else if (const auto* attention = std::get_if<graph::Attention>(&op.body)) {
+    result |= attention->q_tokens == 1 && attention->context > 0 ? kDecode : kPrefill;
+  } else if (std::holds_alternative<graph::Collective>(op.body)) {
+    result |= kCollective;
+  } else if (const auto* copy = std::get_if<graph::Copy>(&op.body); copy && copy->to_cache) {
+    result |= kAppend | kVector;
+  } else if (!std::holds_alternative<graph::Overhead>(op.body)) {
+    result |= kVector;
+  }
+  return result;
+}
+
+bool depends(const graph::Op& op, unsigned sections, std::size_t parameter) {
+  if ((table()[parameter] & sections) == 0) return false;
+  if (parameter < hardware::kParameters) return true;
+  const auto* gemm = std::get_if<graph::Gemm>(&op.body);
+  return gemm && gemm->weights && gemm->weights->kernel &&
+         (parameter - hardware::kParameters) / hardware::kFormatParameters ==
+             static_cast<std::size_t>(*gemm->weights->kernel);
+}
+
+bool depends(const graph::Op& op, unsigned sections, std::size_t parameter, const hardware::KernelChoices& choices) {
+  using hardware::Parameter;
+  if (!depends(op, sections, parameter)) return false;
+  const auto* gemm = std::get_if<graph::Gemm>(&op.body);
+  if (gemm == nullptr || parameter == index(Parameter::gemm_launch)) return true;
+  const bool of_dense = parameter < index(Parameter::format_overlap);
+  if (of_dense && gemm->weights && gemm->weights->kernel) {
+    const std::int64_t rows = choices.dequantise_rows[static_cast<std::size_t>(*gemm->weights->kernel)];
+    if (rows == 0 || gemm->m < rows) return false;
+  }
+  const bool of_tiles = parameter >= index(Parameter::gemm_share_16) && parameter < index(Parameter::format_overlap);
+  if (of_tiles) return choices.tile_menu;
+  return parameter != index(Parameter::gemm_share) || !choices.tile_menu;
+}
+
+bool is_of_step(std::size_t parameter) { return (table()[parameter] & kStep) != 0; }
+
+std::vector<std::size_t> parameters_of(const graph::Op& op, const hardware::KernelChoices& choices) {
+  const unsigned sections = sections_of(op);
+  std::vector<std::size_t> result;
+  for (std::size_t p = 0; p < hardware::kAllParameters; ++p) {
+    if (depends(op, sections, p, choices)) result.push_back(p);
+  }
+  return result;
+}
+
+}  // namespace llmperf::mapper

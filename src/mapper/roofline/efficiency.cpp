@@ -1,0 +1,179 @@
+#include "mapper/roofline/efficiency.h"
+
+#include <algorithm>
+
+#include "mapper/roofline/attention_kernel.h"
+#include "mapper/roofline/collective_kernel.h"
+#include "mapper/roofline/gemm_kernel.h"
+#include "mapper/roofline/weight_kernel.h"
+
+namespace llmperf::mapper {
+namespace {
+
+using hardware::Parameter;
+
+double d(std::int64_t x) { return static_cast<double>(x); }
+
+// The rate with 16-bit accumulation, or 0.
+double narrow_rate(const hardware::Device& device) {
+  double rate = 0;
+  for (const hardware::Peak& peak : device.peaks) {
+    if (peak.engine == hardware::Engine::matrix && peak.dtype == Dtype::fp16 && peak.accumulate == Dtype::fp16) {
+      rate = std::max(rate, peak.rate.value);
+    }
+  }
+  return rate;
+}
+
+GemmCall call_of(const graph::Gemm& g, const cost::Work& work) {
+  // Experts: each distinct matrix meets its share of the rows.
+  const bool grouped = g.weights && g.weight_matrices > 1;
+  const double matrices = grouped ? g.weight_matrices : d(g.batch);
+  const double element = bytes_per_element(g.activation);
+  GemmCall call;
+  call.m = grouped ? d(g.m) / matrices : d(g.m);
+  call.n = d(g.n);
+  call.k = d(g.k);
+  call.batch = matrices;
+  call.first_bytes = d(g.m) * d(g.k) * d(g.batch) * element;
+  call.result_bytes = work.activations_written.value;
+  call.second_bytes = std::max(0.0, work.bytes().value - call.first_bytes - call.result_bytes);
+  return call;
+}
+
+AttentionCall call_of(const graph::Attention& a) {
+  AttentionCall call;
+  call.sequences = d(a.sequences);
+  call.queries = d(a.q_tokens) / d(a.query_ranks);
+  call.context = d(a.context + a.q_tokens) / d(a.key_ranks) - call.queries;
+  call.window = a.window ? d(*a.window) : 0;
+  call.heads = d(a.heads);
+  call.kv_heads = d(a.kv_heads);
+  call.qk_dim = d(a.qk_dim);
+  call.v_dim = d(a.v_dim);
+  call.shared_kv = a.shared_kv;
+  call.element_bytes = bytes_per_element(a.activation);
+  call.key_value_bytes = bytes_per_element(a.cached.keys);
+  return call;
+}
+
+}  // namespace
+
+Efficiency::Efficiency(const hardware::Device& device, const hardware::RuntimeProfile& profile,
+                       const Roofline& roofline)
+    : profile_(profile), roofline_(roofline), fp16_rate_(narrow_rate(device)) {
+  device_.bandwidth = roofline.bandwidth().value;
+  const hardware::MemoryLevel* cache = device.last_level_cache();
+  if (cache && !cache->per_tile && cache->capacity) device_.cache = cache->capacity->value;
+  device_.cores = device.tile_array ? d(device.tile_array->tiles) : d(device.cores.value_or(1));
+}
+
+KernelDevice Efficiency::on(Dtype dtype) const {
+  KernelDevice result = device_;
+  result.matrix = roofline_.matrix_rate(dtype).value * profile_.choices.clock;
+  return result;
+}
+
+// Whether a product adds up in 16 bits.
+bool Efficiency::narrow(const graph::Gemm& gemm) const {
+  const bool packed = gemm.weights && gemm.weights->kernel;
+  return profile_.choices.fp16_accumulate && fp16_rate_ > 0 && (packed || gemm.activation == Dtype::fp16);
+}
+
+double Efficiency::kernel(const graph::Gemm& gemm, const cost::Work& work) const {
+  const GemmCall call = call_of(gemm, work);
+  const bool packed = gemm.weights && gemm.weights->kernel;
+  KernelDevice device = on(packed ? gemm.activation : work.matrix_dtype);
+  if (narrow(gemm)) device.matrix = fp16_rate_ * profile_.choices.clock;
+  return packed ? weight_seconds(device, profile_.values, profile_.choices, *gemm.weights->kernel, call)
+                : gemm_seconds(device, profile_.values, profile_.choices, call);
+}
+
+double Efficiency::kernel(const graph::Attention& attention) const {
+  const AttentionCall call = call_of(attention);
+  const KernelDevice device = on(attention.activation);
+  const bool decode = attention.q_tokens == 1 && attention.context > 0;
+  const double seconds = decode ? decode_seconds(device, profile_.values, profile_.choices, call)
+                                : prefill_seconds(device, profile_.values, profile_.choices, call);
+  // Backward: five products in place of two, over the same blocks.
+  return attention.backward ? 2.5 * seconds : seconds;
+}
+
+// Traffic of `launches` kernels that the cache holds from the one before or for the one after: all of it while it fills
+// less than half of the cache, none where it is larger. Weights are read from memory in any case.
+double Efficiency::cached_bytes(const cost::Work& work, double launches) const {
+  if (device_.cache <= 0) return 0;
+  const double passing = (work.activations_read + work.activations_written).value;
+  return passing * std::clamp(2 - 2 * passing / launches / device_.cache, 0.0, 1.0);
+}
+
+double Efficiency::stream(const cost::Work& work, double launches) const {
+  const hardware::ParameterValues& v = profile_.values;
+  const double cached = cached_bytes(work, launches);
+  return launches * get(v, Parameter::vector_launch) +
+         (work.bytes().value - cached) / (device_.bandwidth * get(v, Parameter::vector_memory_share)) +
+         cached / (device_.bandwidth * get(v, Parameter::vector_cached_share));
+}
+
+OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
+  OpTime t = roofline_.time(work);
+  const double more = (op.launches - 1) * get(profile_.values, Parameter::vector_launch);
+  double seconds = 0;
+  double launch = 0;
+  if (const auto* gemm = std::get_if<graph::Gemm>(&op.body)) {
+    seconds = kernel(*gemm, work) + more;
+    launch = get(profile_.values, Parameter::gemm_launch) + more;
+    // Kernels on packed weights may multiply in a narrower type than the roof of 16-bit products allows for.
+    if (gemm->weights && gemm->weights->kernel && !gemm->weights->name.empty()) {
+      t.matrix = work.matrix / std::max(roofline_.matrix_rate(Dtype::int8), roofline_.matrix_rate(Dtype::fp16));
+      t.vector = Seconds{};  // unpacked by integer instructions beside the products
+    } else if (narrow(*gemm)) {
+      t.matrix = work.matrix / FlopsPerSecond{fp16_rate_};
+    }
+  } else if (const auto* attention = std::get_if<graph::Attention>(&op.body)) {
+    seconds = kernel(*attention) + more;
+    launch = more;
+  } else if (std::holds_alternative<graph::Overhead>(op.body)) {
+    return t;
+  } else if (const auto* copy = std::get_if<graph::Copy>(&op.body); copy && copy->to_cache && copy->rows > 0) {
+    launch = op.launches * get(profile_.values, Parameter::vector_launch);
+    seconds = launch + append_seconds(device_, profile_.values, copy->rows, copy->write_elements / copy->rows / 2,
+                                      work.bytes().value);
+  } else {
+    launch = op.launches * get(profile_.values, Parameter::vector_launch);
+    seconds = stream(work, op.launches);
+    t.memory = Seconds{(work.bytes().value - cached_bytes(work, op.launches)) / device_.bandwidth};
+  }
+  t.matrix = t.matrix / profile_.choices.clock;
+  t.vector = t.vector / profile_.choices.clock;
+  t.roof = std::max({t.matrix, t.vector, t.memory});
+  t.total = std::max(Seconds{seconds}, t.roof);
+  t.bound = launch > 0.5 * t.total.value ? Bound::launch
+            : t.roof == t.memory         ? Bound::memory
+            : t.roof == t.matrix         ? Bound::matrix
+                                         : Bound::vector;
+  return t;
+}
+
+OpTime Efficiency::collective(const graph::Op& op, const cost::Cluster& cluster) const {
+  const auto& c = std::get<graph::Collective>(op.body);
+  OpTime t = time_of(cost::collective_cost(cluster, c));
+  const cost::Placement placement = cost::place(cluster, c);
+  double seconds = 0;
+  if (placement.nodes > 1 || c.kind == graph::CollectiveKind::send) {
+    const cost::CollectiveCost cost = cost::collective_cost(cluster, c);
+    const bool between = placement.nodes > 1;
+    const double share = get(profile_.values, between ? Parameter::network_share : Parameter::collective_share);
+    const double step = get(profile_.values, between ? Parameter::network_step : Parameter::collective_step);
+    seconds = cost.transfer.value / share + cost.steps * step;
+  } else {
+    KernelDevice device = device_;
+    device.link = cluster.inside.per_device.value;
+    seconds = collective_seconds(device, profile_.values, c.kind, d(c.ranks), c.bytes().value);
+  }
+  t.total = std::max(Seconds{seconds}, t.roof);
+  t.network = t.roof;
+  return t;
+}
+
+}  // namespace llmperf::mapper

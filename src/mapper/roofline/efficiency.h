@@ -1,0 +1,41 @@
+// How long an op takes on a device under a runtime profile: the kernel formulas (gemm_kernel.h and its neighbours) with
+// the profile's numbers, held against the roof of the op's work. Values are read at every call, so that a fit can
+// change them in place.
+#pragma once
+
+#include "cost/collective.h"
+#include "cost/work.h"
+#include "graph/op.h"
+#include "hardware/device.h"
+#include "hardware/runtime_profile.h"
+#include "mapper/roofline/kernel_device.h"
+#include "mapper/roofline/roofline.h"
+
+namespace llmperf::mapper {
+
+class Efficiency {
+ public:
+  // Device and profile must outlive it.
+  Efficiency(const hardware::Device& device, const hardware::RuntimeProfile& profile, const Roofline& roofline);
+
+  // Of an op of the device. Never less than its roof.
+  OpTime time(const graph::Op& op, const cost::Work& work) const;
+  // Of a collective; those between nodes are alpha-beta with the profile's share and latency.
+  OpTime collective(const graph::Op& op, const cost::Cluster& cluster) const;
+  const hardware::RuntimeProfile& profile() const { return profile_; }
+
+ private:
+  bool narrow(const graph::Gemm& gemm) const;
+  double kernel(const graph::Gemm& gemm, const cost::Work& work) const;
+  double kernel(const graph::Attention& attention) const;
+  double cached_bytes(const cost::Work& work, double launches) const;
+  double stream(const cost::Work& work, double launches) const;
+  KernelDevice on(Dtype dtype) const;
+
+  const hardware::RuntimeProfile& profile_;
+  Roofline roofline_;
+  KernelDevice device_;
+  double fp16_rate_ = 0;  // with 16-bit accumulation, where the device has such a rate
+};
+
+}  // namespace llmperf::mapper

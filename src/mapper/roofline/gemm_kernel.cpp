@@ -1,0 +1,146 @@
+// A library computes [m, n] in tiles of a x b results, each by one thread block on one core, and has tiles of several
+// sizes to choose from (CUTLASS; NVIDIA, "Matrix Multiplication Background User's Guide": tile and wave quantisation).
+// A core that gets w tiles, one after the other, is busy for
+//
+//   w (K 2 a b / (share F / cores) + a b e / store),     w = ceil(tiles / cores)
+//
+// with F the matrix peak, e the bytes of a result and K the depth, rounded up to the 32 that one iteration handles.
+// Small tiles reach a smaller share of the peak in this main loop; while a core writes results it computes nothing.
+// Meanwhile every operand and result crosses the memory bus once, and on the way from the cache to the cores the first
+// operand passes once per column of tiles and the second once per row of tiles:
+//
+//   max(bytes / (share B), tiles k (a + b) e / (cores rate))
+//
+// The two overlap as a p-norm. Where tiles are fewer than cores, k can be divided by s: then s tiles work on one
+// result, in 32-bit floating point, and another kernel reads and writes these parts (8 bytes each) once. The library
+// takes what is fastest. A batch of products is that many times the tiles.
+//
+// Without a menu of tiles (NPUs, other vendors' libraries) compute is FLOPs / (share F), rows rounded up to what the
+// library computes in any case.
+#include "mapper/roofline/gemm_kernel.h"
+
+#include <array>
+#include <limits>
+
+#include "mapper/roofline/kernel_norm.h"
+
+namespace llmperf::mapper {
+
+using hardware::Parameter;
+
+namespace {
+
+struct Tile {
+  double rows;
+  double columns;
+  Parameter share;
+};
+using enum Parameter;
+constexpr std::array<Tile, 10> kTiles = {{{256, 128, gemm_share_256},
+                                          {128, 256, gemm_share_256},
+                                          {128, 128, gemm_share_128},
+                                          {256, 64, gemm_share_128},
+                                          {64, 256, gemm_share_128},
+                                          {128, 64, gemm_share_64},
+                                          {64, 128, gemm_share_64},
+                                          {64, 64, gemm_share_64},
+                                          {32, 64, gemm_share_16},
+                                          {16, 64, gemm_share_16}}};
+constexpr std::array<double, 8> kSplits = {1, 2, 3, 4, 6, 8, 16, 32};
+constexpr double kDepth = 32;     // of one iteration of the main loop
+constexpr double kPartBytes = 8;  // a partial sum, written and read
+constexpr double kSmallRows = 64;
+
+using PerTile = std::array<double, kTiles.size()>;
+
+// A tile size and a number of parts.
+struct Choice {
+  double joining;
+  double compute;
+  double memory;
+  double bound;  // it takes no less than this
+};
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+double flat_seconds(const KernelDevice& d, const hardware::ParameterValues& v, const hardware::KernelChoices& c,
+                    const GemmCall& g, double memory) {
+  double rows = round_up(g.m, static_cast<double>(c.small_granule));
+  if (rows > kSmallRows) rows = round_up(rows, static_cast<double>(c.row_granule));
+  const double compute = 2 * rows * g.n * g.k * g.batch / (d.matrix * v[index(gemm_share)]);
+  return Norm(v[index(gemm_overlap)])(compute, memory);
+}
+
+double tiled_seconds(const KernelDevice& d, const hardware::ParameterValues& v, const GemmCall& g, double memory) {
+  const Norm norm(v[index(gemm_overlap)]);
+  const double results = g.m * g.n * g.batch;
+  const double element = g.first_bytes / (g.m * g.k * g.batch);
+  const double store = g.result_bytes / results / v[index(gemm_store_rate)];
+  const double cached = element / (v[index(gemm_cache_rate)] * d.cores);
+  const double steps = 2 * d.cores / d.matrix;
+  PerTile tiles;          // per core
+  PerTile step;           // s of a core per unit of depth
+  PerTile stored;         // s of a core
+  PerTile waiting;        // s for memory or cache
+  double ideal = kNever;  // s of computing, were every round of tiles full
+  for (std::size_t i = 0; i < kTiles.size(); ++i) {
+    const Tile& t = kTiles[i];
+    const double count = rounded_up(g.m / t.rows) * rounded_up(g.n / t.columns) * g.batch;
+    tiles[i] = count / d.cores;
+    step[i] = steps * t.rows * t.columns / v[index(t.share)];
+    stored[i] = std::min(g.m, t.rows) * std::min(g.n, t.columns) * store;
+    waiting[i] = std::max(memory, count * g.k * (t.rows + t.columns) * cached);
+    ideal = std::min(ideal, tiles[i] * (g.k * step[i] + stored[i]));
+  }
+
+  // Norms cost powers, so that only choices are kept which may be the fastest, and the most likely one is tried first.
+  std::array<Choice, kTiles.size() * kSplits.size()> choices;
+  std::size_t kept = 0;
+  std::size_t likely = 0;
+  double limit = kNever;  // the best is faster than this: no norm exceeds the sum
+  const auto keep = [&](double joining, double computing, double wait) {
+    const double bound = joining + norm.at_least(computing, wait);
+    if (bound > limit) return;
+    limit = std::min(limit, joining + computing + wait);
+    choices[kept] = {joining, computing, wait, bound};
+    if (bound < choices[likely].bound) likely = kept;
+    ++kept;
+  };
+  const double part = results * kPartBytes / (d.bandwidth * v[index(gemm_split_share)]);
+  for (const double parts : kSplits) {
+    const double joining = parts > 1 ? v[index(gemm_split_launch)] + parts * part : 0;
+    if (parts > 1 && (g.k < kDepth * parts || joining + norm.at_least(ideal, memory) > limit)) break;
+    const double depth = round_up(g.k / parts, kDepth);
+    PerTile compute;
+    for (std::size_t i = 0; i < kTiles.size(); ++i) {
+      compute[i] = rounded_up(tiles[i] * parts) * (depth * step[i] + stored[i]);
+    }
+    // Of all tiles that wait for memory the same time, the fastest to compute is the fastest.
+    double least = kNever;
+    for (std::size_t i = 0; i < kTiles.size(); ++i) {
+      least = std::min(least, waiting[i] > memory ? kNever : compute[i]);
+    }
+    if (least < kNever) keep(joining, least, memory);
+    for (std::size_t i = 0; i < kTiles.size(); ++i) {
+      if (waiting[i] > memory && compute[i] < least) keep(joining, compute[i], waiting[i]);
+    }
+  }
+  if (kept == 0) return kNever;  // no matrix engine
+  const auto seconds = [&](const Choice& c) { return c.joining + norm(c.compute, c.memory); };
+  double best = seconds(choices[likely]);
+  for (std::size_t i = 0; i < kept; ++i) {
+    if (i != likely && choices[i].bound < best) best = std::min(best, seconds(choices[i]));
+  }
+  return best;
+}
+
+}  // namespace
+
+double gemm_seconds(const KernelDevice& d, const hardware::ParameterValues& v, const hardware::KernelChoices& c,
+                    const GemmCall& g) {
+  const double launch = v[index(gemm_launch)];
+  if (!(g.m > 0 && g.n > 0 && g.k > 0 && g.batch > 0)) return launch;
+  const double memory = (g.first_bytes + g.second_bytes + g.result_bytes) / (d.bandwidth * v[index(gemm_memory_share)]);
+  return launch + (c.tile_menu ? tiled_seconds(d, v, g, memory) : flat_seconds(d, v, c, g, memory));
+}
+
+}  // namespace llmperf::mapper

@@ -1,0 +1,14 @@
+// What kernel formulas know of a device, in SI units.
+#pragma once
+
+namespace llmperf::mapper {
+
+struct KernelDevice {
+  double matrix = 0;     // FLOP/s, of the op's type
+  double bandwidth = 0;  // B/s, of device memory
+  double cache = 0;      // B, shared by all cores; 0: none known
+  double cores = 1;
+  double link = 0;  // B/s, one direction, of all links of a device together
+};
+
+}  // namespace llmperf::mapper

@@ -1,0 +1,93 @@
+// Attention over prompts as FlashAttention-2 computes it (arXiv:2307.08691): a thread block takes R rows of Q of one
+// head and walks over the keys that they see, `n` at a time, each step costing
+//
+//   tau = 2 R n (qk + v) / (share F / cores)
+//
+// whether all rows and keys are there or not. Block i of a sequence with c cached tokens sees ceil((c + i R) / n)
+// steps, so that blocks grow with i (causal mask), and are started in that order: the longest ones last. With w =
+// ceil(blocks / cores) rounds, a mean of b and a longest of l seconds per block, and s to start one,
+//
+//   max(l + s, w (b + s) + tail (l - b)).
+//
+// A chunk of a prompt with a long past has blocks of nearly one length, and whole rounds. All this overlaps, as a
+// p-norm, with reading Q, K and V and writing the result.
+#include <cstdint>
+#include <numeric>
+
+#include "mapper/roofline/attention_kernel.h"
+#include "mapper/roofline/kernel_norm.h"
+
+namespace llmperf::mapper {
+
+using hardware::Parameter;
+using enum Parameter;
+
+namespace {
+
+// Sum over i = 1 … blocks of ceil((context + i rows) / width). The residues of i rows repeat after `period` blocks, so
+// this is that many arithmetic series.
+double steps_until(double context, std::int64_t rows, std::int64_t width, double blocks) {
+  const std::int64_t common = std::gcd(rows, width);
+  const auto period = static_cast<double>(width / common);
+  const auto growth = static_cast<double>(rows / common);  // steps that a period adds
+  double sum = 0;
+  for (double first = 1; first <= std::min(period, blocks); ++first) {
+    const double terms = std::floor((blocks - first) / period) + 1;
+    const double steps = rounded_up((context + first * static_cast<double>(rows)) / static_cast<double>(width));
+    sum += terms * steps + growth * terms * (terms - 1) / 2;
+  }
+  return sum;
+}
+
+}  // namespace
+
+double keys_per_step(const AttentionCall& a) {
+  const double elements = a.qk_dim + a.v_dim;
+  return elements <= 128 ? 256 : elements <= 256 ? 128 : 64;
+}
+
+double prefill_seconds(const KernelDevice& d, const hardware::ParameterValues& v, const hardware::KernelChoices& c,
+                       const AttentionCall& a) {
+  const bool regrouped = a.queries == 1 && a.heads > a.kv_heads;  // the heads of a group are the rows of a block
+  const auto rows = static_cast<double>(c.query_rows);
+  const double width = keys_per_step(a);
+  const double context = std::max(0.0, a.context);
+  const double group = a.heads / a.kv_heads;
+  const double blocks = rounded_up((regrouped ? group : a.queries) / rows);
+  const double all_blocks = blocks * (regrouped ? a.kv_heads : a.heads) * a.sequences;
+
+  // Of a window, a block sees what its first and its last row see together.
+  const double seen = a.window > 0 ? a.window + std::min(rows, a.queries) - 1 : context + a.queries;
+  const double longest = rounded_up(std::min(context + a.queries, seen) / width);
+  double mean = longest;
+  if (!regrouped && blocks > 1) {
+    const double growing = std::clamp(std::floor((seen - context) / rows), 0.0, blocks - 1);
+    const double steps =
+        steps_until(context, c.query_rows, static_cast<std::int64_t>(width), growing) + (blocks - growing) * longest;
+    mean = steps / blocks;
+  }
+
+  const double step = 2 * rows * width * (a.qk_dim + a.v_dim) * d.cores / (d.matrix * v[index(prefill_share)]);
+  const double start = v[index(prefill_block)];
+  const double rounds = rounded_up(all_blocks / d.cores);
+  const double compute = std::max(longest * step + start,
+                                  rounds * (mean * step + start) + v[index(prefill_tail)] * (longest - mean) * step);
+
+  const double keys = std::min(context + a.queries, a.window > 0 ? a.window + a.queries - 1 : context + a.queries);
+  const double bytes =
+      a.sequences * (a.heads * a.queries * (a.qk_dim + a.v_dim) * a.element_bytes + a.kv_heads * keys * a.key_bytes());
+  const double memory = bytes / (d.bandwidth * v[index(prefill_memory_share)]);
+  return v[index(prefill_launch)] + overlapped(compute, memory, v[index(prefill_overlap)]) +
+         (regrouped ? regroup_seconds(d, v, a) : 0);
+}
+
+// A thread block per token handles up to 512 elements of a row at a time; more heads hide behind each other.
+double append_seconds(const KernelDevice& d, const hardware::ParameterValues& v, double tokens, double width,
+                      double bytes) {
+  constexpr double kBlockElements = 512;  // four KV heads of 128
+  constexpr double kOverlap = 4;
+  const double start = v[index(append_token)] * tokens * std::min(width, kBlockElements) / kBlockElements / d.cores;
+  return overlapped(start, bytes / (d.bandwidth * v[index(append_share)]), kOverlap);
+}
+
+}  // namespace llmperf::mapper

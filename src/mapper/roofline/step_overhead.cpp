@@ -1,0 +1,45 @@
+#include "mapper/roofline/step_overhead.h"
+
+#include <algorithm>
+
+namespace llmperf::mapper {
+
+using hardware::Dispatch;
+using hardware::FormatParameter;
+using hardware::Parameter;
+
+void StepOverhead::add(const graph::Op& op, double count) {
+  if (op.place == graph::Place::host || op.place == graph::Place::link) return;
+  kernels_ += count * op.launches;
+  if (dispatch_ == Dispatch::graph) return;
+  const hardware::ParameterValues& v = *values_;
+  const auto launches = static_cast<double>(op.launches);
+  if (dispatch_ == Dispatch::dynamic_graph) {
+    host_ += count * (launches * get(v, Parameter::host_dispatch) + op.reshaped * get(v, Parameter::host_reshape));
+    return;
+  }
+  // A collective is several calls of its library.
+  constexpr double kCollectiveCalls = 5;
+  const bool network = op.place == graph::Place::network && !op.overlaps;
+  double each = (network ? kCollectiveCalls : launches) * get(v, Parameter::host_launch) +
+                op.views * get(v, Parameter::host_view) + op.reshaped * get(v, Parameter::host_reshape);
+  if (const auto* gemm = std::get_if<graph::Gemm>(&op.body); gemm && gemm->weights && gemm->weights->kernel) {
+    each += v[index(*gemm->weights->kernel, FormatParameter::host)];
+  }
+  host_ += count * each;
+}
+
+Seconds StepOverhead::host(double layers) const {
+  if (dispatch_ != Dispatch::eager) return Seconds{host_};
+  return Seconds{host_ + layers * get(*values_, Parameter::host_layer)};
+}
+
+Seconds StepOverhead::time(Seconds device, double layers, double sequences) const {
+  const hardware::ParameterValues& v = *values_;
+  const double fixed = get(v, prompts_ ? Parameter::step_prefill : Parameter::step_decode);
+  const double gaps = kernels_ * get(v, Parameter::launch_gap);
+  const double waiting = std::max(0.0, host(layers).value - device.value - gaps);
+  return Seconds{fixed + sequences * get(v, Parameter::step_sequence) + gaps + waiting};
+}
+
+}  // namespace llmperf::mapper

@@ -1,0 +1,38 @@
+// What a step costs beside its kernels: fixed work of the runtime, sampling, and the part of the host's launching that
+// the device waits for.
+//
+//   gaps = kernels x launch_gap
+//   host = sum over kernels launched one by one of (host_launch + what views, new shapes and wrappers add) + layers x
+//   host_layer overhead = step + sequences x step_sequence + gaps + max(0, host - device - gaps)
+//
+// Launching runs ahead of the device, so that the slower of the two decides. A captured graph is launched as a whole.
+#pragma once
+
+#include "graph/op.h"
+#include "hardware/runtime_profile.h"
+
+namespace llmperf::mapper {
+
+// Collects what the host does in one step.
+class StepOverhead {
+ public:
+  // `prompts`: whether the step processes prompts.
+  StepOverhead(const hardware::ParameterValues& values, hardware::Dispatch dispatch, bool prompts)
+      : values_(&values), dispatch_(dispatch), prompts_(prompts) {}
+
+  void add(const graph::Op& op) { add(op, static_cast<double>(op.count)); }
+  void add(const graph::Op& op, double count);
+  // `device`: what the kernels of the step take; `layers`: of the model.
+  Seconds time(Seconds device, double layers, double sequences) const;
+  // Of the host, whether the device waits for it or not.
+  Seconds host(double layers) const;
+
+ private:
+  const hardware::ParameterValues* values_;
+  hardware::Dispatch dispatch_;
+  bool prompts_;
+  double host_ = 0;
+  double kernels_ = 0;
+};
+
+}  // namespace llmperf::mapper

@@ -1,0 +1,15 @@
+// Time of products with quantised weights; the derivation is in weight_kernel.cpp.
+#pragma once
+
+#include "hardware/runtime_profile.h"
+#include "mapper/roofline/gemm_kernel.h"
+#include "mapper/roofline/kernel_device.h"
+
+namespace llmperf::mapper {
+
+// Seconds of a product whose second operand is stored in a format of its own; call.second_bytes: as stored.
+// `device.matrix` is the rate that dense products of the 16-bit activations have.
+double weight_seconds(const KernelDevice& device, const hardware::ParameterValues& values,
+                      const hardware::KernelChoices& choices, FormatKernel format, const GemmCall& call);
+
+}  // namespace llmperf::mapper
