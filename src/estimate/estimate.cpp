@@ -16,6 +16,11 @@ using graph::SequenceGroup;
 
 double d(std::int64_t x) { return static_cast<double>(x); }
 
+// How exactly decode steps are summed over the context: work and roofs are piecewise straight, times of kernels that
+// deal the keys out in blocks are not.
+constexpr double kStraight = 1e-9;
+constexpr double kCurved = 2e-3;
+
 // Work and time of an op as a row of numbers, so that they can be summed over contexts.
 constexpr std::size_t kRow = 13;
 constexpr std::size_t kTotal = 7;  // position of the op's time
@@ -45,6 +50,7 @@ void from_row(const double* row, double scale, cost::Work& w, mapper::OpTime& t)
     return;
   }
   t.roof = std::max({t.matrix, t.vector, t.memory});
+  if (t.bound == mapper::Bound::launch) return;
   t.bound = t.roof == t.memory   ? mapper::Bound::memory
             : t.roof == t.matrix ? mapper::Bound::matrix
                                  : mapper::Bound::vector;
@@ -123,7 +129,7 @@ std::int64_t largest(std::int64_t limit, Room&& room) {
 
 Estimator::Estimator(Setup setup)
     : setup_(std::move(setup)),
-      machine_(*setup_.device, setup_.cluster, setup_.host, setup_.link.per_direction),
+      machine_(*setup_.device, setup_.cluster, setup_.host, setup_.link.per_direction, setup_.profile),
       host_weights_(model::placed_weight_bytes(*setup_.execution.model, setup_.execution.weights).host) {
   set_plan(setup_.execution.plan);
 }
@@ -213,10 +219,37 @@ void Estimator::phase(std::string_view name, const SequenceGroup& group, std::in
     OpEstimate& op = result.ops[i];
     op.op = graph_[i];
     op.op.count *= micro_batches;
+    if (op.op.overlaps) op.op.hidden = machine_.hidden_share(op.op);
     op.work = work(op.op);
     op.time = time(op.op, op.work);
   }
+  if (setup_.profile) {
+    seconds_.clear();
+    for (const OpEstimate& op : result.ops) seconds_.push_back(op.step_time().value);
+    OpEstimate& last = result.ops.emplace_back();
+    last.op = {.name = "runtime_overhead", .count = micro_batches, .body = graph::Overhead{}};
+    last.work = {};
+    last.time = {};
+    last.time.bound = mapper::Bound::launch;
+    last.time.total = overhead(std::span(result.ops).first(graph_.size()), seconds_, group, micro_batches);
+  }
   sum_up(result, stages_, seconds_);
+}
+
+Seconds Estimator::overhead(std::span<const OpEstimate> ops, std::span<const double> seconds,
+                            const SequenceGroup& group, std::int64_t micro_batches) const {
+  const bool prompts = group.new_tokens > 1 || group.context == 0;
+  mapper::StepOverhead step(setup_.profile->values, prompts ? setup_.prefill_dispatch : setup_.decode_dispatch,
+                            prompts);
+  double device = 0;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    step.add(ops[i].op);
+    device += seconds[i] - hidden_seconds(ops, seconds, i);
+  }
+  const auto layers = d(setup_.execution.model->num_layers()) * d(micro_batches);
+  // Of one micro-batch; the host's share of a stage runs beside those of the others.
+  const Seconds all = step.time(Seconds{device}, layers, d(micro_batches * group.count));
+  return all / d(micro_batches);
 }
 
 // The first step in full; then only the ops that grow with the context, summed over the generation.
@@ -253,7 +286,7 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
           setup_.execution.window(layer.attention).value_or(0) - 1;  // from this context on the window is full
       if (full > begin && full < end) end = full;
     }
-    sum_over_context(begin, end, width, samples_, sums_.data(), evaluate);
+    sum_over_context(begin, end, width, samples_, sums_.data(), evaluate, setup_.profile ? kCurved : kStraight);
     begin = end + 1;
   }
   evaluate(last, samples_.data());
@@ -268,7 +301,16 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
     from_row(sums_.data() + i * kRow, 1 / d(steps), op.work, op.time);
     ++i;
   }
-  result.tpot_last = schedule_step(decode.ops, seconds_, stages_, decode.micro_batches, decode.steady).time;
+  if (setup_.profile) {
+    const std::span<const OpEstimate> kernels = std::span(decode.ops).first(decode.ops.size() - 1);
+    OpEstimate& runtime = decode.ops.back();
+    seconds_.back() = overhead(kernels, seconds_, decode.last, decode.micro_batches).value * d(runtime.op.count);
+    result.tpot_last = schedule_step(decode.ops, seconds_, stages_, decode.micro_batches, decode.steady).time;
+    for (std::size_t k = 0; k < kernels.size(); ++k) seconds_[k] = kernels[k].step_time().value;
+    runtime.time.total = overhead(kernels, seconds_, decode.first, decode.micro_batches);
+  } else {
+    result.tpot_last = schedule_step(decode.ops, seconds_, stages_, decode.micro_batches, decode.steady).time;
+  }
   sum_up(decode, stages_, seconds_);
   result.tpot = decode.time;
   result.total += decode.time * d(steps);
@@ -277,10 +319,19 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
 Seconds Estimator::step_time(std::span<const SequenceGroup> step) {
   graph::build_step(setup_.execution, step, graph::Part::all, graph_);
   Seconds sum;
+  const bool prompts = std::any_of(step.begin(), step.end(), [](const SequenceGroup& g) { return g.new_tokens > 1; });
+  std::optional<mapper::StepOverhead> host;
+  if (setup_.profile) {
+    host.emplace(setup_.profile->values, prompts ? setup_.prefill_dispatch : setup_.decode_dispatch, prompts);
+  }
   for (const graph::Op& op : graph_) {
     sum += time(op, work(op)).total * d(op.count);
+    if (host) host->add(op);
   }
-  return sum;
+  if (!host) return sum;
+  std::int64_t sequences = 0;
+  for (const SequenceGroup& g : step) sequences += g.count;
+  return sum + host->time(sum, d(setup_.execution.model->num_layers()), d(sequences));
 }
 
 Estimator::PlacedMemory Estimator::placed_memory(const Scenario& s) const {
@@ -301,6 +352,7 @@ Estimator::PlacedMemory Estimator::placed_memory(const Scenario& s) const {
   }
   m.device.activation = std::max(cost::activation_peak(e, prefill_of(s)),
                                  cost::activation_peak(e, decode_at(s, s.prompt + s.generate - 1)));
+  m.device.activation = m.device.activation * setup_.activation_factor;
   const Stage& stage = stages_[fullest_stage(s)];
   m.device.weights = stage.weights;
   m.device.kv_cache = cost::stage_kv_bytes(e, stage.layers, s.prompt + s.generate) * batch;

@@ -12,7 +12,9 @@
 #include "cost/work.h"
 #include "graph/decoder_graph.h"
 #include "hardware/device.h"
+#include "hardware/runtime_profile.h"
 #include "mapper/roofline/machine.h"
+#include "mapper/roofline/step_overhead.h"
 
 namespace llmperf::estimate {
 
@@ -34,9 +36,13 @@ struct Setup {
   cost::Cluster cluster;
   std::int64_t pipeline_batches = 0;  // see Choices
   const hardware::Device* device = nullptr;
-  const hardware::Device* host = nullptr;  // null: everything is on the device
-  hardware::HostLink link;                 // between the two, where there is a host
-  Bytes reserve{0.5 * kGiB};       // runtime context and workspaces; an assumption until a runtime profile says better
+  const hardware::Device* host = nullptr;                           // null: everything is on the device
+  hardware::HostLink link;                                          // between the two, where there is a host
+  const hardware::RuntimeProfile* profile = nullptr;                // null: the speed of light
+  hardware::Dispatch prefill_dispatch = hardware::Dispatch::graph;  // with a profile
+  hardware::Dispatch decode_dispatch = hardware::Dispatch::graph;
+  double activation_factor = 1;    // memory that a runtime plans for activations, over the peak of those alive at once
+  Bytes reserve{0.5 * kGiB};       // runtime context and workspaces; an assumption
   std::vector<std::string> notes;  // substitutions worth telling: "fp8 products run in bf16: …"
 };
 
@@ -59,6 +65,9 @@ struct Choices {
   std::optional<std::int64_t> micro_batch;
   const hardware::Device* host = nullptr;  // used by GGUF formats on a device with memory of its own
   hardware::RuntimeOptions runtime;
+  const hardware::RuntimeProfile* profile = nullptr;  // must outlive the setup; null: the speed of light
+  hardware::Dispatch prefill_dispatch = hardware::Dispatch::graph;
+  hardware::Dispatch decode_dispatch = hardware::Dispatch::graph;
   std::optional<Bytes> reserve;
   graph::Plan plan;  // must be legal (graph::problems)
   std::optional<std::int64_t> devices_per_node;
@@ -182,6 +191,9 @@ class Estimator {
  private:
   void phase(std::string_view name, const graph::SequenceGroup& group, std::int64_t micro_batches, Phase& result);
   void decode(const Scenario& scenario, Estimate& result);
+  // What the runtime takes beside the ops before it, when these take `seconds` in the step.
+  Seconds overhead(std::span<const OpEstimate> ops, std::span<const double> seconds, const graph::SequenceGroup& group,
+                   std::int64_t micro_batches) const;
   void limits(const Scenario& scenario, Estimate& result) const;
   struct PlacedMemory {
     cost::Memory device;

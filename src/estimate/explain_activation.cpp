@@ -123,6 +123,10 @@ void explain_activation(const Estimator& estimator, const Scenario& s, Explanati
   const bool divided = estimator.setup().execution.plan.devices() > 1;
   x.formula = (divided ? "residual * element_bytes + " : "tokens * hidden * element_bytes + ") + winner->term.formula;
   x.variables = winner->term.scope.variables;
+  if (const double factor = estimator.setup().activation_factor; factor != 1) {
+    x.formula =
+        "(" + x.formula + ") * " + let(x, "factor", factor, "memory the runtime plans, over what is alive at once");
+  }
   x.notes = winner->term.scope.notes;
   x.notes.insert(x.notes.begin(), fmt::format("the residual stream and the {}, the largest of:", winner->term.what));
   for (const Candidate& candidate : all) {

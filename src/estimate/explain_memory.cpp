@@ -103,6 +103,13 @@ void weights(const Context& c, bool on_host, Explanation& x) {
   };
   if (c.plan().devices() > 1) {
     shares(c, x, add);
+    const auto stage = static_cast<std::int64_t>(c.estimator.fullest_stage(c.scenario()));
+    if (const Bytes added = cost::stage_allocation_bytes(c.execution(), stage); added.value > 0) {
+      const graph::Allocation& rule = c.execution().allocation;
+      x.formula +=
+          " + " + let(x, "allocation_bytes", added.value,
+                      fmt::format("B that the allocator adds: {} per tensor, in whole {}", rule.padding, rule.granule));
+    }
     return;
   }
   for (const model::Tensor& tensor : model::outer_tensors(c.model())) {

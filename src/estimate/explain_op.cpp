@@ -9,6 +9,7 @@
 
 #include "base/number.h"
 #include "estimate/explain_parts.h"
+#include "mapper/roofline/dependence.h"
 
 namespace llmperf::estimate {
 namespace {
@@ -65,7 +66,8 @@ class OpExplainer {
   }
   // What the explanation is of: one step's number, or the mean over the phase.
   double number(Metric metric) const {
-    return mean_ ? value(metric, estimate_.work, estimate_.time, count()) : of(op_, metric);
+    const bool own = mean_ || std::holds_alternative<graph::Overhead>(op_.body);  // an overhead follows from the others
+    return own ? value(metric, estimate_.work, estimate_.time, count()) : of(op_, metric);
   }
 
   Explanation leaf(Metric metric, const graph::Op& op, const graph::SequenceGroup& group, std::string path) const {
@@ -119,9 +121,56 @@ class OpExplainer {
     return checked(std::move(x), number(metric));
   }
 
+  // Under a runtime profile: the kernel's time, held against the resources at their peaks.
+  Explanation predicted(Metric metric) const {
+    const bool own = mean_ || std::holds_alternative<graph::Overhead>(op_.body) || !estimate_.op.grows_with_context;
+    const mapper::OpTime t = own ? estimate_.time : estimator_.time(op_, estimator_.work(op_));
+    const hardware::RuntimeProfile& profile = *estimator_.setup().profile;
+    Explanation x = start(metric);
+    let(x, "count", count(), "executions in a step");
+    if (metric == Metric::roof_s) {
+      let(x, "matrix_s", t.matrix.value, "s at the peak of the matrix engine");
+      let(x, "vector_s", t.vector.value, "s at the peak of the vector engine");
+      let(x, "memory_s", t.memory.value, "s at the peak of the device memory");
+      let(x, "network_s", t.network.value, "s at the peak of the links");
+      x.formula = "count * max(matrix_s, vector_s, memory_s, network_s)";
+      const bool mean = mean_ && metric == Metric::roof_s;
+      return mean ? solved(std::move(x)) : checked(std::move(x), number(metric));
+    }
+    if (std::holds_alternative<graph::Overhead>(op_.body)) {
+      let(x, "overhead_s", t.total.value,
+          "s of one step: fixed and per sequence, gaps between kernels, waiting for the host");
+      x.formula = "count * overhead_s";
+      for (const auto parameter : {hardware::Parameter::step_prefill, hardware::Parameter::step_decode,
+                                   hardware::Parameter::step_sequence, hardware::Parameter::launch_gap}) {
+        const auto& info = hardware::parameter_info(index(parameter));
+        x.notes.push_back(fmt::format("{} = {:.3g} {} ({}): {}", info.name, get(profile.values, parameter), info.unit,
+                                      hardware::name(profile.provenance[index(parameter)]), info.meaning));
+      }
+      return checked(std::move(x), number(metric));
+    }
+    let(x, "kernel_s", t.total.value, "s of one execution, by the kernel formulas of docs/runtimes.md");
+    x.formula = "count * kernel_s";
+    x.notes.push_back(fmt::format("{} of the roof of {}, under {}", format_share(t.roof / t.total),
+                                  format_seconds(t.roof), profile.title_for(*estimator_.setup().device)));
+    for (const std::size_t p : mapper::parameters_of(op_, profile.choices)) {
+      const auto& info = hardware::parameter_info(p);
+      x.notes.push_back(fmt::format("{} = {:.3g} {}({}): {}", info.name, profile.values[p],
+                                    info.unit.empty() ? "" : std::string(info.unit) + " ",
+                                    hardware::name(profile.provenance[p]), info.meaning));
+    }
+    const Metric work = t.roof == t.network  ? Metric::network_bytes
+                        : t.roof == t.memory ? Metric::bytes
+                        : t.roof == t.matrix ? Metric::matrix_flops
+                                             : Metric::vector_flops;
+    if (t.roof.value > 0 && number(work) > 0) x.parts.push_back(explain(work));
+    return checked(std::move(x), number(metric));
+  }
+
   // The roofline: the slowest of the three resources, none waiting for another.
   Explanation time(Metric metric) const {
     if (estimate_.op.place == graph::Place::link) return time_over_link(metric);
+    if (estimator_.setup().profile && estimate_.op.place != graph::Place::host) return predicted(metric);
     if (estimate_.op.place == graph::Place::network) return time_of_collective(metric);
     const mapper::Roofline& roofline = estimator_.roofline(estimate_.op.place);
     const Dtype dtype = estimate_.work.matrix_dtype;

@@ -393,6 +393,8 @@ std::string formula(const graph::Collective& e, Metric metric, const Context&, E
   }
 }
 
+std::string formula(const graph::Overhead&, Metric, const Context&, Explanation&) { return ""; }
+
 // A sum needs parentheses before it is multiplied.
 bool is_sum(std::string_view text) {
   int depth = 0;

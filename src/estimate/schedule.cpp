@@ -29,7 +29,7 @@ double busiest(std::span<const OpEstimate> ops, std::span<const double> seconds,
 }  // namespace
 
 double hidden_seconds(std::span<const OpEstimate> ops, std::span<const double> seconds, std::size_t i) {
-  return ops[i].op.overlaps && i > 0 ? std::min(seconds[i], seconds[i - 1]) : 0;
+  return ops[i].op.overlaps && i > 0 ? ops[i].op.hidden * std::min(seconds[i], seconds[i - 1]) : 0;
 }
 
 double StageShare::of(const graph::Op& op) {

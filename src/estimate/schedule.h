@@ -22,7 +22,8 @@ struct Schedule {
 Schedule schedule_step(std::span<const OpEstimate> ops, std::span<const double> seconds, std::span<const Stage> stages,
                        std::int64_t micro_batches, Steady steady);
 
-// What of op `i` is hidden: a collective that can run while the op before it does, as long as that takes.
+// What of op `i` is hidden: of a collective that can run while the op before it does, its share (Op::hidden) of the
+// shorter of the two.
 double hidden_seconds(std::span<const OpEstimate> ops, std::span<const double> seconds, std::size_t i);
 
 // Of an op's executions in a step, those on pipeline stage `index`: ops before the layers belong to the first stage and

@@ -124,6 +124,14 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
   graph::Execution& e = setup.execution;
   e.model = &model;
   e.runtime = choices.runtime;
+  setup.profile = choices.profile;
+  setup.prefill_dispatch = choices.prefill_dispatch;
+  setup.decode_dispatch = choices.decode_dispatch;
+  if (choices.profile) {
+    const hardware::KernelChoices& c = choices.profile->choices;
+    e.allocation = {.padding = c.tensor_padding, .granule = c.tensor_granule};
+    setup.activation_factor = c.activation_factor;
+  }
   const bool stored = !choices.weights && choices.stored != nullptr;
   const std::string own = stored ? std::string() : choices.weights.value_or(model.default_weights);
   if (choices.activations) {

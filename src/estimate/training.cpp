@@ -5,6 +5,8 @@
 //   bubble  = (p - 1) (t_f + t_b) / m           so (p - 1) / (m M) of it
 //   update  = what shows of the gradients' collectives, and the optimiser
 //
+// That is the speed of light. Under a runtime profile t_f + t_b of the bubble is of the layers and messages alone.
+//
 // Activations in flight on stage i, in micro-batches of the whole stage (arXiv 2205.05198 section 4.2.3):
 //
 //   m = 1   min(M, p - i)                       the first stage: p runs of L / p layers, L in all
@@ -77,7 +79,7 @@ class TrainingEstimator::State {
  public:
   explicit State(Setup given)
       : setup(std::move(given)),
-        machine(*setup.device, setup.cluster),
+        machine(*setup.device, setup.cluster, nullptr, {}, setup.profile),
         parameters(*setup.execution.model),
         passes(setup, machine) {
     weight_bits_ = setup.execution.weights.groups.front()[model::Role::o].bits;
@@ -105,8 +107,8 @@ class TrainingEstimator::State {
     e.fits = e.memory.total() <= e.capacity;
     e.micro_batches = s.micro_batches(plan);
     passes.prepare_times(o);
-    forward_send_ = passes.stage_send(plan, "stage_send");
-    backward_send_ = passes.stage_send(plan, "stage_send backward");
+    forward_exchange_ = passes.stage_exchange(plan, TrainingPasses::Direction::forward);
+    backward_exchange_ = passes.stage_exchange(plan, TrainingPasses::Direction::backward);
 
     StageTimes busiest;
     double heaviest = -1;
@@ -134,7 +136,7 @@ class TrainingEstimator::State {
       update_hidden += update_.hidden[i];
     }
     e.compute = busiest.time() * m;
-    e.bubble = busiest.time() * (d(plan.pipeline - 1) / d(o.chunks));
+    e.bubble = round(plan, o, e.busiest_stage, busiest) * (d(plan.pipeline - 1) / d(o.chunks));
     e.time = e.compute + e.bubble + e.gradient_exposed + e.optimizer;
     e.overlapped = (busiest.forward.hidden + busiest.backward.hidden) * m + update_hidden;
     rates(e);
@@ -143,8 +145,8 @@ class TrainingEstimator::State {
   void run(const TrainingScenario& s, const graph::Plan& plan, const graph::TrainingOptions& o, TrainingEstimate& e) {
     summary(s, plan, o, e);
     e.phases.resize(3);
-    fill(passes.forward(), "forward", e, forward_send_, e.phases[0]);
-    fill(passes.backward(), "backward", e, backward_send_, e.phases[1]);
+    fill(passes.forward(), "forward", e, forward_exchange_, e.phases[0]);
+    fill(passes.backward(), "backward", e, backward_exchange_, e.phases[1]);
     e.phases[2] = update_;
     e.phases[2].name = "update";
     e.phases[2].steps = 1;
@@ -213,28 +215,43 @@ class TrainingEstimator::State {
     return m;
   }
 
-  // How often a stage sends in one pass of a micro-batch.
-  static std::int64_t sends(const graph::Plan& plan, std::int64_t chunks, bool ends_here) {
-    return plan.pipeline == 1 ? 0 : chunks - (ends_here ? 1 : 0);
+  // How often a stage sends in one pass of a micro-batch. Under a profile a stage waits for what it gets, too, which
+  // comes at the same time: the last stage as often as the others.
+  std::int64_t sends(const graph::Plan& plan, std::int64_t chunks, bool ends_here) const {
+    if (plan.pipeline == 1) return 0;
+    return chunks - (ends_here && setup.profile == nullptr ? 1 : 0);
+  }
+  static void add(const PassSum& part, double times, PassSum& sum) {
+    sum.ops += part.ops * times;
+    sum.hidden += part.hidden * times;
+  }
+  PassSum layer_sum(const Pass& pass, const graph::Plan& plan, const graph::TrainingOptions& o,
+                    std::int64_t stage) const {
+    PassSum sum;
+    for (std::size_t kind = 0; kind < pass.layers.size(); ++kind) {
+      add(pass.layers[kind], d(parameters.layers(plan, stage, o.chunks, kind)), sum);
+    }
+    return sum;
   }
   PassSum stage_sum(const Pass& pass, const graph::Plan& plan, const graph::TrainingOptions& o, std::int64_t stage,
-                    bool ends_here, const OpEstimate& send) const {
-    PassSum sum;
-    const auto add = [&](const PassSum& part, double times) {
-      sum.ops += part.ops * times;
-      sum.hidden += part.hidden * times;
-    };
-    for (std::size_t kind = 0; kind < pass.layers.size(); ++kind) {
-      add(pass.layers[kind], d(parameters.layers(plan, stage, o.chunks, kind)));
-    }
-    if (stage == 0) add(pass.first, 1);
-    if (stage == plan.pipeline - 1) add(pass.last, 1);
-    sum.ops += send.time.total * d(sends(plan, o.chunks, ends_here));
+                    bool ends_here, const TrainingPasses::StageExchange& exchange) const {
+    PassSum sum = layer_sum(pass, plan, o, stage);
+    if (stage == 0) add(pass.first, 1, sum);
+    if (stage == plan.pipeline - 1) add(pass.last, 1, sum);
+    sum.ops += exchange.time() * d(sends(plan, o.chunks, ends_here));
     return sum;
   }
   StageTimes stage_times(const graph::Plan& plan, const graph::TrainingOptions& o, std::int64_t stage) const {
-    return {stage_sum(passes.forward(), plan, o, stage, stage == plan.pipeline - 1, forward_send_),
-            stage_sum(passes.backward(), plan, o, stage, stage == 0, backward_send_)};
+    return {stage_sum(passes.forward(), plan, o, stage, stage == plan.pipeline - 1, forward_exchange_),
+            stage_sum(passes.backward(), plan, o, stage, stage == 0, backward_exchange_)};
+  }
+  // What every other stage adds to filling and draining the pipeline. Under a profile without what the ends of the
+  // model have beside layers: they are on one stage each.
+  Seconds round(const graph::Plan& plan, const graph::TrainingOptions& o, std::int64_t stage,
+                const StageTimes& busiest) const {
+    if (setup.profile == nullptr) return busiest.time();
+    return layer_sum(passes.forward(), plan, o, stage).time() + layer_sum(passes.backward(), plan, o, stage).time() +
+           (forward_exchange_.time() + backward_exchange_.time()) * d(o.chunks);
   }
 
   void rates(TrainingEstimate& e) {
@@ -256,8 +273,8 @@ class TrainingEstimator::State {
   }
 
   // The ops of a pass on the busiest stage.
-  void fill(const Pass& pass, std::string_view name, const TrainingEstimate& e, const OpEstimate& send,
-            TrainingPhase& phase) const {
+  void fill(const Pass& pass, std::string_view name, const TrainingEstimate& e,
+            const TrainingPasses::StageExchange& exchange, TrainingPhase& phase) const {
     phase.name = name;
     phase.steps = e.micro_batches;
     phase.ops.clear();
@@ -280,15 +297,19 @@ class TrainingEstimator::State {
     }
     const bool ends_here = stage == (&pass == &passes.forward() ? last : 0);
     if (const std::int64_t times = sends(e.plan, e.options.chunks, ends_here); times > 0) {
-      phase.ops.push_back(send);
-      phase.ops.back().op.count = times;
-      phase.hidden.push_back(Seconds{});
+      const auto append = [&](const OpEstimate& op) {
+        phase.ops.push_back(op);
+        phase.ops.back().op.count = times;
+        phase.hidden.push_back(Seconds{});
+      };
+      append(exchange.send);
+      if (exchange.gather) append(*exchange.gather);
     }
   }
 
   double weight_bits_ = 16;
-  OpEstimate forward_send_;
-  OpEstimate backward_send_;
+  TrainingPasses::StageExchange forward_exchange_;
+  TrainingPasses::StageExchange backward_exchange_;
   TrainingPhase update_;
 };
 

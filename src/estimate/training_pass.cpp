@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/training_kernels.h"
+
 namespace llmperf::estimate {
 namespace {
 
@@ -17,8 +19,18 @@ Region region_of(const graph::Op& op, bool layers_seen, bool backward) {
 
 }  // namespace
 
+double hideable_share(const Setup& setup) {
+  constexpr double kExchangeBlocks = 24;
+  const double cores = d(setup.device->cores.value_or(0));
+  if (setup.profile == nullptr || cores == 0) return 1;
+  return std::max(0.0, 1 - kExchangeBlocks / cores);
+}
+
 TrainingPasses::TrainingPasses(const Setup& setup, const mapper::Machine& machine)
-    : execution_(setup.execution), machine_(machine) {
+    : execution_(setup.execution),
+      machine_(machine),
+      kernels_(setup.profile ? graph::Kernels::framework : graph::Kernels::ideal),
+      hideable_(hideable_share(setup)) {
   execution_.training = true;
   const std::size_t kinds = execution_.model->kinds.size();
   for (std::vector<Bytes>* list : {&kept_.layers, &kept_.recomputed, &kept_.largest}) list->resize(kinds);
@@ -32,7 +44,9 @@ void TrainingPasses::prepare(const TrainingScenario& s, const graph::Plan& plan,
   if (group_.count != s.micro_batch || group_.new_tokens != s.sequence || local != execution_.plan) {
     execution_.plan = local;
     group_ = {.count = s.micro_batch, .new_tokens = s.sequence, .context = 0};
-    graph::build_step(execution_, {&group_, 1}, graph::Part::all, forward_graph_);
+    const bool framework = kernels_ == graph::Kernels::framework;
+    graph::build_step(execution_, {&group_, 1}, graph::Part::all, framework ? ideal_graph_ : forward_graph_);
+    if (framework) graph::use_framework_kernels(ideal_graph_, forward_graph_);
     for (graph::Op& op : forward_graph_) {
       if (op.layer_kind >= 0) op.count /= execution_.model->count_of_kind(static_cast<std::size_t>(op.layer_kind));
     }
@@ -73,9 +87,11 @@ void TrainingPasses::prepare_times(const graph::TrainingOptions& o) {
   if (!forward_timed_) time(forward_graph_, forward_);
   forward_timed_ = true;
   const bool same = backward_options_ && backward_options_->recompute == o.recompute &&
-                    backward_options_->gradient_bits == o.gradient_bits;
+                    backward_options_->gradient_bits == o.gradient_bits &&
+                    backward_options_->fused_gradients == o.fused_gradients &&
+                    backward_options_->overlapped_sums == o.overlapped_sums;
   if (same) return;
-  graph::build_backward(forward_graph_, o, backward_graph_);
+  graph::build_backward(forward_graph_, o, backward_graph_, kernels_);
   time(backward_graph_, backward_);
   backward_options_ = o;
 }
@@ -96,8 +112,9 @@ void TrainingPasses::time(const graph::Graph& graph, Pass& pass) const {
     o.time = machine_.time(o.op, o.work);
     layers_seen = layers_seen || o.op.layer_kind >= 0;
     pass.regions[i] = region_of(o.op, layers_seen, backward);
-    pass.hidden[i] = o.op.overlaps ? std::min(beside, o.time.total) : Seconds{};
-    beside = o.op.overlaps ? beside - pass.hidden[i] : o.time.total;
+    pass.hidden[i] = o.op.overlaps ? std::min(beside, o.time.total * hideable_) : Seconds{};
+    const Seconds left = o.op.overlaps || o.op.name.ends_with(" wgrad sum") ? beside : Seconds{};
+    beside = o.op.overlaps ? left - pass.hidden[i] : left + o.time.total;  // beside both kernels of a gradient
     PassSum& sum = pass.regions[i] == Region::layer         ? pass.layers[static_cast<std::size_t>(o.op.layer_kind)]
                    : pass.regions[i] == Region::first_stage ? pass.first
                                                             : pass.last;
@@ -108,21 +125,41 @@ void TrainingPasses::time(const graph::Graph& graph, Pass& pass) const {
   }
 }
 
-OpEstimate TrainingPasses::stage_send(const graph::Plan& plan, std::string_view name) const {
-  const double element = bytes_per_element(execution_.activations);
+OpEstimate TrainingPasses::exchange(std::string_view name, const graph::Collective& collective) const {
   OpEstimate o;
   o.op.name = name;
   o.op.place = graph::Place::network;
-  o.op.body = graph::Collective{.kind = graph::CollectiveKind::send,
-                                .axis = graph::Axis::pipeline,
-                                .ranks = plan.pipeline,
-                                .stride = plan.stride(graph::Axis::pipeline),
-                                .rows = 1,
-                                .width = kept_.residual.value / element,
-                                .element = model::element_format(execution_.activations)};
+  o.op.body = collective;
   o.work = machine_.work(o.op);
   o.time = machine_.time(o.op, o.work);
   return o;
+}
+
+TrainingPasses::StageExchange TrainingPasses::stage_exchange(const graph::Plan& plan, Direction direction) const {
+  const bool forward = direction == Direction::forward;
+  const model::ElementFormat element = model::element_format(execution_.activations);
+  const double elements = kept_.residual.value / bytes_per_element(execution_.activations);
+  const bool shared =
+      kernels_ == graph::Kernels::framework && plan.tensor > 1 && plan.tensor_rows == 0 && !plan.sequence_parallel;
+  StageExchange e{.send = exchange(forward ? "stage_send" : "stage_send backward",
+                                   {.kind = graph::CollectiveKind::send,
+                                    .axis = graph::Axis::pipeline,
+                                    .ranks = plan.pipeline,
+                                    .stride = plan.stride(graph::Axis::pipeline),
+                                    .rows = 1,
+                                    .width = elements / (shared ? d(plan.tensor) : 1),
+                                    .element = element}),
+                  .gather = {}};
+  if (shared) {
+    e.gather = exchange(forward ? "stage_gather" : "stage_gather backward", {.kind = graph::CollectiveKind::all_gather,
+                                                                             .axis = graph::Axis::tensor,
+                                                                             .ranks = plan.tensor,
+                                                                             .stride = plan.stride(graph::Axis::tensor),
+                                                                             .rows = 1,
+                                                                             .width = elements,
+                                                                             .element = element});
+  }
+  return e;
 }
 
 Flops TrainingPasses::model_flops(std::int64_t sequence) {

@@ -29,6 +29,11 @@ struct Pass {
   PassSum last;
 };
 
+// Share of an exchange's time that it can run beside an op at no cost to it. NCCL copies and sums in thread blocks that
+// hold a core each, 24 of them on an A100: beside an exchange of C seconds an op of W seconds ends after
+// max(C, W + C 24 / cores). 1 without a profile.
+double hideable_share(const Setup& setup);
+
 // What one device keeps between the passes for one micro-batch, by region.
 struct KeptBytes {
   std::vector<Bytes> layers;      // by kind, of one layer
@@ -54,17 +59,28 @@ class TrainingPasses {
   const KeptBytes& kept() const { return kept_; }
   const Pass& forward() const { return forward_; }
   const Pass& backward() const { return backward_; }
-  // To the next stage, from one device: its share of the residual stream.
-  OpEstimate stage_send(const graph::Plan& plan, std::string_view name) const;
+  // What takes the residual stream from one stage to the next, on one device. Without sequence parallelism all devices
+  // of a stage hold the same: under a profile each sends its share, which the receivers gather.
+  struct StageExchange {
+    OpEstimate send;
+    std::optional<OpEstimate> gather;
+    Seconds time() const { return gather ? send.time.total + gather->time.total : send.time.total; }
+  };
+  enum class Direction : bool { forward, backward };
+  StageExchange stage_exchange(const graph::Plan& plan, Direction direction) const;
   // FLOPs of matrix products of a forward pass over one sequence, on whatever number of devices.
   Flops model_flops(std::int64_t sequence);
 
  private:
   void keep(graph::Recompute recompute);
   void time(const graph::Graph& graph, Pass& pass) const;
+  OpEstimate exchange(std::string_view name, const graph::Collective& collective) const;
 
   graph::Execution execution_;
   const mapper::Machine& machine_;
+  graph::Kernels kernels_;
+  double hideable_;  // share of an exchange that can run beside an op without costing it anything
+  graph::Graph ideal_graph_;
   graph::Graph forward_graph_;
   graph::Graph backward_graph_;
   std::vector<Region> forward_regions_;

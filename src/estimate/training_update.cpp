@@ -6,7 +6,10 @@
 //   adam            read g + o, write o + w (weights of 32 bits have no copy in o and are read too)
 //
 // 16-bit weights and gradients with o = 12 move 2 + 2 + (2 + 12 + 12 + 2) = 32 bytes, in three kernels that waste
-// nothing; published implementations move up to 58.
+// nothing. Under a runtime profile an update is what Megatron runs (arXiv 2205.05198; its mixed-precision optimiser),
+// 58 bytes with gradients of 32 bits:
+//
+//   zero_gradients 4, unscale_gradients 8, gradient_norm 4, clip_gradients 8, adam 28, copy_weights 6 (not of fp32)
 //
 // Between devices, with G bytes of gradients and W of weights on a device:
 //
@@ -15,11 +18,15 @@
 //   ZeRO 2  reduce-scatter of G after every backward pass, all-gather of W after the update
 //   ZeRO 3  all-gather of W before every forward and backward pass, reduce-scatter of G after every backward pass
 //
-// What belongs to a pass runs beside it, as far as that lasts; the all-gather after the update shows.
+// What belongs to a pass runs beside it, as far as that lasts; the all-gather after the update shows. Under a profile
+// the stages of a pipeline reduce their gradients after the last pass, not beside it (the DDP of arXiv 2104.04473), and
+// what runs beside a pass costs it cores (training_pass.h).
 #include "estimate/training_update.h"
 
 #include <algorithm>
 #include <cmath>
+
+#include "estimate/training_pass.h"
 
 namespace llmperf::estimate {
 namespace {
@@ -42,7 +49,9 @@ class UpdateWriter {
         phase_(phase),
         weight_bits_(e_.weights.groups.front()[model::Role::o].bits),
         gradient_{.name = options.gradient_bits == 32 ? "fp32" : "16 bit", .bits = options.gradient_bits},
-        weight_{.name = weight_bits_ == 32 ? "fp32" : "16 bit", .bits = weight_bits_} {}
+        weight_{.name = weight_bits_ == 32 ? "fp32" : "16 bit", .bits = weight_bits_},
+        framework_(setup.profile != nullptr),
+        hideable_(hideable_share(setup)) {}
 
   void build(const ParameterShare& share, double tied) {
     phase_.ops.clear();
@@ -72,7 +81,7 @@ class UpdateWriter {
     o.work = machine_.work(o.op);
     o.time = machine_.time(o.op, o.work);
     phase_.ops.push_back(o);
-    phase_.hidden.push_back(std::min(beside, o.step_time()));
+    phase_.hidden.push_back(std::min(beside, o.step_time() * hideable_));
   }
   void exchange(std::string_view name, CollectiveKind kind, graph::Axis axis, std::int64_t ranks, std::int64_t stride,
                 double elements, const model::ElementFormat& element, std::int64_t times = 1,
@@ -101,10 +110,11 @@ class UpdateWriter {
       return phase_.ops.size() > before ? phase_.hidden.back() : Seconds{};
     };
     const double m = d(micro_batches_);
+    const Seconds last = framework_ && plan_.pipeline > 1 ? Seconds{} : passes_.backward - used_;
     if (options_.zero == 0) {
-      used_ += over(reduce, CollectiveKind::all_reduce, gradient_, 1, passes_.backward - used_);
+      used_ += over(reduce, CollectiveKind::all_reduce, gradient_, 1, last);
     } else if (options_.zero == 1) {
-      used_ += over(scatter, CollectiveKind::reduce_scatter, gradient_, 1, passes_.backward - used_);
+      used_ += over(scatter, CollectiveKind::reduce_scatter, gradient_, 1, last);
       over(gather, CollectiveKind::all_gather, weight_, 1, Seconds{});
     } else if (options_.zero == 2) {
       used_ += over(scatter, CollectiveKind::reduce_scatter, gradient_, micro_batches_, passes_.backward * m - used_);
@@ -128,10 +138,15 @@ class UpdateWriter {
                                   .writes = written_bits / activation_bits,
                                   .activation = e_.activations}});
     };
-    vector("gradient_norm", graph::VectorKind::add, options_.gradient_bits, 0);
-    vector("adam", graph::VectorKind::adam,
-           options_.gradient_bits + options_.optimizer_bits + (weight_bits_ == 32 ? weight_bits_ : 0),
-           options_.optimizer_bits + weight_bits_);
+    const double gradient = options_.gradient_bits;
+    const double state = options_.optimizer_bits;
+    const bool copies = framework_ && weight_bits_ != 32;
+    if (framework_) vector("unscale_gradients", graph::VectorKind::multiply, gradient, gradient);
+    vector("gradient_norm", graph::VectorKind::add, gradient, 0);
+    if (framework_) vector("clip_gradients", graph::VectorKind::multiply, gradient, gradient);
+    vector("adam", graph::VectorKind::adam, gradient + state + (weight_bits_ == 32 ? weight_bits_ : 0),
+           state + (copies ? 0 : weight_bits_));
+    if (copies) vector("copy_weights", graph::VectorKind::add, 32, weight_bits_);
   }
 
   const graph::Execution& e_;
@@ -144,6 +159,8 @@ class UpdateWriter {
   double weight_bits_;
   model::ElementFormat gradient_;
   model::ElementFormat weight_;
+  bool framework_;
+  double hideable_;
   Seconds used_;  // of the passes, by collectives beside them
 };
 

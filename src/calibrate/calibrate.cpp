@@ -1,0 +1,208 @@
+#include "calibrate/calibrate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+#include "calibrate/cross_validation.h"
+#include "calibrate/data_checks.h"
+#include "calibrate/predictor.h"
+#include "calibrate/validate.h"
+
+namespace llmperf::calibrate {
+namespace {
+
+using hardware::RuntimeProfile;
+
+// Whether a step row's runtime means this profile: its name, or one that starts with it and a dash and has no profile
+// of its own.
+class Runtimes {
+ public:
+  explicit Runtimes(const hardware::Device& device) : names_(hardware::runtimes_of(device)) {}
+  bool runs_under(const std::string& runtime, const std::string& profile) const {
+    const auto prefix = [&](const std::string& name) { return runtime == name || runtime.starts_with(name + "-"); };
+    return prefix(profile) && std::none_of(names_.begin(), names_.end(), [&](const std::string& name) {
+             return name.size() > profile.size() && prefix(name);
+           });
+  }
+
+ private:
+  std::vector<std::string> names_;
+};
+
+std::vector<std::size_t> usable_rows(const Measurements& measurements, const hardware::Device& device,
+                                     const RuntimeProfile& profile, std::vector<std::string>& warnings) {
+  std::vector<std::size_t> rows;
+  const Runtimes runtimes(device);
+  std::size_t foreign = 0;
+  std::size_t doubtful = 0;
+  for (std::size_t i = 0; i < measurements.rows.size(); ++i) {
+    const Row& row = measurements.rows[i];
+    const auto* step = std::get_if<StepRow>(&row.of);
+    if (row.hardware != device.name || (step && !runtimes.runs_under(step->runtime, profile.name))) {
+      ++foreign;
+    } else if (!untrusted(measurements, row).empty()) {
+      ++doubtful;
+    } else {
+      rows.push_back(i);
+    }
+  }
+  if (foreign > 0) {
+    warnings.push_back(fmt::format("{} rows are of another device or runtime than {} under {}: left out", foreign,
+                                   device.name, profile.name));
+  }
+  if (doubtful > 0) warnings.push_back(fmt::format("{} rows are marked untrusted: left out", doubtful));
+  return rows;
+}
+
+// What is left out together: the model of a step, or where all steps are of one model, its batch and options; the
+// (n, k) site, head layout or (collective, ranks) of an op.
+std::vector<std::string> labels_of(const Measurements& measurements, std::span<const std::size_t> rows) {
+  std::set<std::string> models;
+  std::map<std::string, std::set<std::string>> layouts;  // of each kind of attention
+  for (const std::size_t i : rows) {
+    const Row& row = measurements.rows[i];
+    if (const auto* step = std::get_if<StepRow>(&row.of)) {
+      models.insert(step->model);
+    } else {
+      layouts[std::get<OpRow>(row.of).op].insert(group_name(row, "layout"));
+    }
+  }
+  std::vector<std::string> labels;
+  for (const std::size_t i : rows) {
+    const Row& row = measurements.rows[i];
+    if (const auto* step = std::get_if<StepRow>(&row.of)) {
+      labels.push_back(models.size() > 1 ? step->model
+                                         : fmt::format("{}|{}|{}", step->execution, step->options, step->batch));
+      continue;
+    }
+    std::string label = std::get<OpRow>(row.of).op;
+    for (const char* by : {"site", "layout", "collective"}) label += '|' + group_name(row, by);
+    const auto& op = std::get<OpRow>(row.of);
+    if (const auto* shape = std::get_if<AttentionShape>(&op.shape); shape && layouts[op.op].size() == 1) {
+      label += fmt::format("|{}|{}", shape->batch, shape->q_len);  // of one layout, its sizes are left out in turn
+    }
+    labels.push_back(std::move(label));
+  }
+  return labels;
+}
+
+Measurements subset(const Measurements& all, std::span<const std::size_t> rows) {
+  Measurements some;
+  some.files = all.files;
+  some.extra_columns = all.extra_columns;
+  for (const std::size_t i : rows) some.rows.push_back(all.rows[i]);
+  return some;
+}
+
+// Parameters that are never fitted: a limit, not a time.
+bool held(std::size_t parameter) { return parameter == index(hardware::Parameter::memory_utilisation); }
+
+void note_range(const Measurements& rows, const Predictor& predictor, hardware::FittedRange& range) {
+  range = {};
+  range.rows = static_cast<std::int64_t>(rows.rows.size());
+  std::set<std::string> models;
+  std::set<std::string> weights;
+  for (std::size_t i = 0; i < rows.rows.size(); ++i) {
+    const auto* step = std::get_if<StepRow>(&rows.rows[i].of);
+    if (step == nullptr) continue;
+    models.insert(step->model);
+    weights.insert(step->weights);
+    range.max_batch = std::max(range.max_batch, step->batch);
+    range.max_tokens = std::max(range.max_tokens, step->batch * step->new_tokens);
+    range.max_context = std::max(range.max_context, step->context + step->new_tokens);
+    const double parameters = predictor.model_parameters(i);
+    range.min_parameters = range.min_parameters == 0 ? parameters : std::min(range.min_parameters, parameters);
+    range.max_parameters = std::max(range.max_parameters, parameters);
+  }
+  range.models.assign(models.begin(), models.end());
+  range.weights.assign(weights.begin(), weights.end());
+}
+
+// Kinds of groups that a profile stores the error of.
+constexpr std::string_view kStoredKinds[] = {"phase", "op"};
+
+}  // namespace
+
+CalibrateResult calibrate(const Measurements& measurements, const hardware::Device& device,
+                          const RuntimeProfile& start) {
+  CalibrateResult result{.calibration = {}, .profile = start};
+  Calibration& c = result.calibration;
+  RuntimeProfile& profile = result.profile;
+  c.hardware = device.name;
+  c.runtime = start.name;
+  for (const Measurements::File& file : measurements.files) c.files.push_back(file.path);
+  const std::vector<std::size_t> chosen = usable_rows(measurements, device, start, c.warnings);
+  const Measurements used = subset(measurements, chosen);
+  std::vector<std::size_t> rows(used.rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = i;
+  if (rows.empty()) throw Error::bad_input("no rows to calibrate with", c.warnings.empty() ? "" : c.warnings.front());
+
+  for (std::size_t i = 0; i < hardware::kAllParameters; ++i) {
+    if (profile.provenance[i] == hardware::Provenance::fitted) {
+      profile.values[i] = profile.prior[i] > 0 ? profile.prior[i] : hardware::parameter_info(i).initial;
+      profile.provenance[i] = hardware::Provenance::assumed;
+    }
+    profile.uncertainty[i] = 0;
+  }
+  Predictor predictor(used, rows, device, profile);
+  FitProblem problem;
+  for (const Row& row : used.rows) problem.measured.push_back(row.latency.value);
+  problem.predict = [&](std::span<const double> values, std::optional<std::size_t> changed, std::span<double> out) {
+    predictor.predict(values, changed, out);
+  };
+  problem.values.assign(profile.values.begin(), profile.values.end());
+  for (const std::size_t p : predictor.parameters()) {
+    if (held(p)) continue;
+    const hardware::ParameterInfo& info = hardware::parameter_info(p);
+    problem.free.push_back({p, std::clamp(profile.values[p], info.min, info.max), info.spread, info.min, info.max});
+  }
+  DataCheck checked = check_rows(used, rows, problem.free.size());
+  std::vector<RowLimits> limits;
+  for (const std::size_t i : rows) {
+    limits.push_back({i, predictor.roofs()[i].roof.value, predictor.roofs()[i].kernels, baseline_kind(used.rows[i])});
+  }
+  for (std::string& warning : check_roofs(used, limits)) checked.warnings.push_back(std::move(warning));
+  c.warnings.insert(c.warnings.end(), checked.warnings.begin(), checked.warnings.end());
+  problem.weights = std::move(checked.weights);
+  const FitResult fitted = fit(problem);
+  const CrossValidation left = cross_validate(problem, fitted, labels_of(used, rows));
+
+  for (std::size_t i = 0; i < fitted.parameters.size(); ++i) {
+    const FittedParameter& p = fitted.parameters[i];
+    const hardware::ParameterInfo& info = hardware::parameter_info(p.index);
+    const double jackknife = left.spread.empty() ? 0 : left.spread[i];
+    c.parameters.push_back(
+        {info.name, std::string(info.unit), std::string(info.meaning), problem.free[i], p, jackknife});
+    profile.values[p.index] = p.value;
+    profile.prior[p.index] = problem.free[i].prior;
+    if (p.identified != Identified::yes) continue;
+    profile.provenance[p.index] = hardware::Provenance::fitted;
+    profile.uncertainty[p.index] = std::max(p.relative_error, jackknife);
+  }
+  c.correlations = fitted.correlations;
+  c.residuals = errors_by_group(used, rows, fitted.predicted);
+  c.residual_scale = fitted.residual_scale;
+  c.iterations = fitted.iterations;
+  c.converged = fitted.converged;
+  LeftOut& out = c.left_out.emplace_back();
+  out.by = "model (or batch and options), (n, k) site, head layout or (collective, ranks)";
+  out.folds = left.folds;
+  if (left.folds > 0) out.errors = errors_by_group(used, rows, left.predicted);
+
+  profile.hardware = device.name;
+  profile.families.clear();
+  note_range(used, predictor, profile.range);
+  profile.errors.clear();
+  for (const GroupErrors& group : left.folds > 0 ? out.errors : c.residuals) {
+    if (std::find(std::begin(kStoredKinds), std::end(kStoredKinds), group.by) == std::end(kStoredKinds)) continue;
+    profile.errors.push_back(
+        {group.name, group.errors.mape, group.errors.p90_ape, group.errors.bias, group.errors.rows});
+  }
+  return result;
+}
+
+}  // namespace llmperf::calibrate

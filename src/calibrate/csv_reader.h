@@ -1,0 +1,39 @@
+// Comma-separated text with positions (RFC 4180, one record per line): quoted fields, doubled quotes, blank lines and
+// comment lines that start with '#'.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "descriptor/reader.h"
+
+namespace llmperf::calibrate {
+
+struct CsvCell {
+  std::string text;  // without quotes and the blanks around it
+  int column = 0;    // 1-based byte at which it starts
+};
+
+class CsvReader {
+ public:
+  // `text` must outlive the reader.
+  CsvReader(std::string_view text, descriptor::Problems& problems);
+
+  // Reads the next record; false at the end of the text. A record that is not CSV is reported and skipped.
+  bool next();
+  int line() const { return line_; }  // of the record, 1-based
+  const std::vector<CsvCell>& cells() const { return cells_; }
+  const std::vector<std::string>& comments() const { return comments_; }  // all read so far, without '#'
+
+ private:
+  bool read_cells(std::string_view record);
+
+  std::string_view rest_;
+  descriptor::Problems* problems_;
+  int line_ = 0;
+  std::vector<CsvCell> cells_;
+  std::vector<std::string> comments_;
+};
+
+}  // namespace llmperf::calibrate

@@ -1,0 +1,33 @@
+// Measurements a profile must not be fitted to, and those to warn of: too few, copies of each other, the same latency
+// throughout, latencies in another unit than the column's name says.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "calibrate/measurements.h"
+
+namespace llmperf::calibrate {
+
+struct DataCheck {
+  std::vector<std::string> warnings;
+  std::vector<double> weights;  // one per row asked about: n copies of a row count as one together
+};
+// What the chosen rows alone show. `parameters` are to be fitted. Throws Error(bad_input) when there are fewer than
+// three different measurements, or all of one kind have the same latency although they measured different things.
+DataCheck check_rows(const Measurements& measurements, std::span<const std::size_t> rows, std::size_t parameters);
+
+// What the hardware could do for a row.
+struct RowLimits {
+  std::size_t row = 0;    // in Measurements::rows
+  double roof = 0;        // s: no execution is faster, caches aside
+  double kernels = 1;     // launched
+  std::string kind = {};  // rows that are judged together: "gemm", "decode"
+};
+// Compares rows with their roofs; returns warnings. Throws Error(bad_input) when most rows of a kind are more than
+// three times faster than their roof, or most are hundreds of times slower than roof and launches: then the latencies
+// are in another unit or of other hardware.
+std::vector<std::string> check_roofs(const Measurements& measurements, std::span<const RowLimits> limits);
+
+}  // namespace llmperf::calibrate

@@ -1,0 +1,381 @@
+#include "calibrate/fit.h"
+
+#include <fmt/format.h>
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "calibrate/statistics.h"
+
+namespace llmperf::calibrate {
+namespace {
+
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+constexpr double kStep = 1e-4;       // of a logarithm, for derivatives
+constexpr double kConverged = 1e-6;  // squared length of a step in posterior standard deviations
+constexpr double kSettled = 1e-7;    // relative gain of a step
+constexpr double kMaxDamping = 1e8;
+
+Eigen::Index at(std::size_t i) { return static_cast<Eigen::Index>(i); }
+
+// A point of the search with all that was computed there.
+struct Point {
+  VectorXd u;
+  std::vector<double> values;
+  std::vector<double> predicted;
+  VectorXd residuals;  // 0 for rows left out
+  double cost = 0;
+};
+
+// Minimises over a fixed set of free parameters.
+class Minimiser {
+ public:
+  Minimiser(const FitProblem& problem, std::vector<FreeParameter> free, std::vector<double> values)
+      : problem_(&problem), free_(std::move(free)), n_(at(free_.size())), rows_(at(problem.measured.size())) {
+    point_.u.resize(n_);
+    for (Eigen::Index i = 0; i < n_; ++i) {
+      const FreeParameter& p = parameter(i);
+      point_.u[i] = std::log(std::clamp(values[p.index], p.min, p.max));
+    }
+    point_.values = std::move(values);
+    point_.predicted.resize(problem.measured.size());
+    slopes_ = MatrixXd::Zero(rows_, n_);
+    evaluate(point_);
+    for (Eigen::Index row = 0; row < rows_; ++row) {
+      if (weight(row) > 0 && !std::isfinite(point_.residuals[row])) {
+        throw Error::failed(fmt::format("the prediction of measurement {} is not a positive time", row + 1));
+      }
+    }
+  }
+
+  // `known` holds the derivatives at the starting point.
+  void minimise(int max_iterations, const Slopes* known) {
+    double damping = 1e-3;
+    bool fresh = known != nullptr && take_slopes(*known);
+    bool settled = false;
+    for (iterations_ = 0; iterations_ < max_iterations; ++iterations_) {
+      if (!fresh) differentiate();
+      fresh = false;
+      const VectorXd gradient = cost_gradient();
+      const MatrixXd hessian = cost_hessian(problem_->noise);
+      const std::vector<Eigen::Index> moving = not_held(gradient);
+      if (settled || moving.empty() || -gradient.dot(step(hessian, gradient, moving, 0)) < kConverged) {
+        converged_ = true;
+        return;
+      }
+      const double before = point_.cost;
+      if (!improve(hessian, gradient, moving, damping)) {
+        converged_ = true;  // no better point in reach: the predictions have a kink here
+        return;
+      }
+      settled = before - point_.cost < kSettled * (1 + point_.cost);
+    }
+    differentiate();
+  }
+
+  // Of the logarithms, given rows and prior. Where the model does not reach the noise of measurements, its residuals
+  // are taken for noise.
+  MatrixXd covariance() const {
+    const double noise = std::max(problem_->noise, residual_scale());
+    return cost_hessian(noise).llt().solve(MatrixXd::Identity(n_, n_));
+  }
+
+  double residual_scale() const {
+    constexpr double kNormal = 1.4826;
+    std::vector<double> sizes;
+    for (Eigen::Index row = 0; row < rows_; ++row) {
+      if (weight(row) > 0) sizes.push_back(std::abs(point_.residuals[row]));
+    }
+    return sizes.empty() ? 0 : kNormal * quantile(std::move(sizes), 0.5);
+  }
+
+  bool has_effect(Eigen::Index i) const {
+    constexpr double kNone = 1e-9;
+    for (Eigen::Index row = 0; row < rows_; ++row) {
+      if (weight(row) > 0 && std::abs(slopes_(row, i)) > kNone) return true;
+    }
+    return false;
+  }
+  bool at_bound(Eigen::Index i) const { return point_.u[i] <= lower(i) || point_.u[i] >= upper(i); }
+
+  const Point& point() const { return point_; }
+  const std::vector<FreeParameter>& free() const { return free_; }
+  const MatrixXd& slopes() const { return slopes_; }
+  int iterations() const { return iterations_; }
+  int predictions() const { return predictions_; }
+  bool converged() const { return converged_; }
+
+ private:
+  const FreeParameter& parameter(Eigen::Index i) const { return free_[static_cast<std::size_t>(i)]; }
+  double lower(Eigen::Index i) const { return std::log(parameter(i).min); }
+  double upper(Eigen::Index i) const { return std::log(parameter(i).max); }
+  double weight(Eigen::Index row) const {
+    return problem_->weights.empty() ? 1 : problem_->weights[static_cast<std::size_t>(row)];
+  }
+
+  // Fills in all of the point but u.
+  void evaluate(Point& p) {
+    for (Eigen::Index i = 0; i < n_; ++i) p.values[parameter(i).index] = std::exp(p.u[i]);
+    problem_->predict(p.values, std::nullopt, p.predicted);
+    ++predictions_;
+    p.residuals = VectorXd::Zero(rows_);
+    p.cost = 0;
+    const double c = problem_->outlier;
+    const double scale = (c / problem_->noise) * (c / problem_->noise);
+    for (Eigen::Index row = 0; row < rows_; ++row) {
+      if (weight(row) <= 0) continue;
+      const auto i = static_cast<std::size_t>(row);
+      const double r = std::log(p.predicted[i] / problem_->measured[i]);
+      p.residuals[row] = r;
+      p.cost += weight(row) * scale * (std::sqrt(1 + (r / c) * (r / c)) - 1);
+    }
+    for (Eigen::Index i = 0; i < n_; ++i) {
+      const double z = prior_offset(p.u, i);
+      p.cost += z * z / 2;
+    }
+  }
+
+  double prior_offset(const VectorXd& u, Eigen::Index i) const {
+    return (u[i] - std::log(parameter(i).prior)) / parameter(i).spread;
+  }
+
+  bool take_slopes(const Slopes& known) {
+    if (known.values.size() != known.parameters.size() * problem_->measured.size()) return false;
+    for (Eigen::Index i = 0; i < n_; ++i) {
+      const auto found = std::find(known.parameters.begin(), known.parameters.end(), parameter(i).index);
+      if (found == known.parameters.end()) return false;
+      const auto column = static_cast<std::size_t>(found - known.parameters.begin());
+      slopes_.col(i) = Eigen::Map<const VectorXd>(known.values.data() + column * problem_->measured.size(), rows_);
+    }
+    return true;
+  }
+
+  // Forward differences, backward at the upper bound. The last call without a changed parameter was at point_, or at a
+  // trial that failed.
+  void differentiate() {
+    if (!base_is_point_) {
+      problem_->predict(point_.values, std::nullopt, point_.predicted);
+      ++predictions_;
+      base_is_point_ = true;
+    }
+    std::vector<double> values = point_.values;
+    std::vector<double> moved(point_.predicted.size());
+    for (Eigen::Index i = 0; i < n_; ++i) {
+      const std::size_t index = parameter(i).index;
+      const double h = point_.u[i] + kStep > upper(i) ? -kStep : kStep;
+      values[index] = std::exp(point_.u[i] + h);
+      moved = point_.predicted;
+      problem_->predict(values, index, moved);
+      ++predictions_;
+      values[index] = point_.values[index];
+      for (Eigen::Index row = 0; row < rows_; ++row) {
+        const auto r = static_cast<std::size_t>(row);
+        const double slope = moved[r] == point_.predicted[r] ? 0 : std::log(moved[r] / point_.predicted[r]) / h;
+        slopes_(row, i) = std::isfinite(slope) ? slope : 0;
+      }
+    }
+  }
+
+  // Weight of a row in the normal equations: soft L1 takes it from outliers.
+  double row_weight(Eigen::Index row, double noise) const {
+    const double z = point_.residuals[row] / problem_->outlier;
+    return weight(row) / (noise * noise * std::sqrt(1 + z * z));
+  }
+
+  VectorXd cost_gradient() const {
+    VectorXd weighted(rows_);
+    for (Eigen::Index row = 0; row < rows_; ++row) {
+      weighted[row] = row_weight(row, problem_->noise) * point_.residuals[row];
+    }
+    VectorXd gradient = slopes_.transpose() * weighted;
+    for (Eigen::Index i = 0; i < n_; ++i) gradient[i] += prior_offset(point_.u, i) / parameter(i).spread;
+    return gradient;
+  }
+
+  MatrixXd cost_hessian(double noise) const {
+    VectorXd root(rows_);
+    for (Eigen::Index row = 0; row < rows_; ++row) root[row] = std::sqrt(row_weight(row, noise));
+    const MatrixXd scaled = root.asDiagonal() * slopes_;
+    MatrixXd hessian = scaled.transpose() * scaled;
+    for (Eigen::Index i = 0; i < n_; ++i) {
+      hessian(i, i) += 1 / (parameter(i).spread * parameter(i).spread);
+    }
+    return hessian;
+  }
+
+  // Parameters that may move: not those at a bound that the gradient pushes across it.
+  std::vector<Eigen::Index> not_held(const VectorXd& gradient) const {
+    std::vector<Eigen::Index> moving;
+    for (Eigen::Index i = 0; i < n_; ++i) {
+      const bool held = (point_.u[i] <= lower(i) && gradient[i] > 0) || (point_.u[i] >= upper(i) && gradient[i] < 0);
+      if (!held) moving.push_back(i);
+    }
+    return moving;
+  }
+
+  VectorXd step(const MatrixXd& hessian, const VectorXd& gradient, const std::vector<Eigen::Index>& moving,
+                double damping) const {
+    const auto size = static_cast<Eigen::Index>(moving.size());
+    MatrixXd h(size, size);
+    VectorXd g(size);
+    for (Eigen::Index a = 0; a < size; ++a) {
+      const Eigen::Index i = moving[static_cast<std::size_t>(a)];
+      g[a] = gradient[i];
+      for (Eigen::Index b = 0; b < size; ++b) h(a, b) = hessian(i, moving[static_cast<std::size_t>(b)]);
+      h(a, a) *= 1 + damping;
+    }
+    const VectorXd solved = h.ldlt().solve(-g);
+    VectorXd full = VectorXd::Zero(n_);
+    for (Eigen::Index a = 0; a < size; ++a) full[moving[static_cast<std::size_t>(a)]] = solved[a];
+    return full;
+  }
+
+  // Moves to a better point, with more damping until there is one. False when there is none.
+  bool improve(const MatrixXd& hessian, const VectorXd& gradient, const std::vector<Eigen::Index>& moving,
+               double& damping) {
+    constexpr double kLongest = 2;  // of a logarithm: farther away slopes say nothing
+    for (; damping <= kMaxDamping; damping *= 8) {
+      VectorXd move = step(hessian, gradient, moving, damping);
+      const double longest = move.cwiseAbs().maxCoeff();
+      if (longest > kLongest) move *= kLongest / longest;
+      Point trial = point_;
+      for (Eigen::Index i = 0; i < n_; ++i) trial.u[i] = std::clamp(point_.u[i] + move[i], lower(i), upper(i));
+      evaluate(trial);
+      base_is_point_ = false;
+      if (std::isfinite(trial.cost) && trial.cost < point_.cost) {
+        point_ = std::move(trial);
+        base_is_point_ = true;
+        damping = std::max(damping / 16, 1e-9);
+        return true;
+      }
+    }
+    damping = kMaxDamping;
+    return false;
+  }
+
+  const FitProblem* problem_;
+  std::vector<FreeParameter> free_;
+  Eigen::Index n_;
+  Eigen::Index rows_;
+  Point point_;
+  MatrixXd slopes_;  // [rows, free]
+  bool base_is_point_ = true;
+  int iterations_ = 0;
+  int predictions_ = 0;
+  bool converged_ = false;
+};
+
+void check(const FitProblem& problem) {
+  for (const FreeParameter& p : problem.free) {
+    if (!(p.min > 0 && p.min <= p.prior && p.prior <= p.max && p.spread > 0)) {
+      throw Error::failed(fmt::format("parameter {} cannot be fitted: prior {} within {} and {}, spread {}", p.index,
+                                      p.prior, p.min, p.max, p.spread));
+    }
+  }
+}
+
+FittedParameter& of_index(std::vector<FittedParameter>& parameters, std::size_t index) {
+  return *std::find_if(parameters.begin(), parameters.end(),
+                       [&](const FittedParameter& p) { return p.index == index; });
+}
+
+// Which of the minimiser's parameters the rows do not determine. Those without effect, or nearly so, go together; of
+// others only the one that the rows narrow down least, because without it they may say more about the rest. Records
+// what was found about every one.
+std::vector<std::size_t> not_identified(const Minimiser& found, const MatrixXd& covariance, double min_shrinkage,
+                                        std::vector<FittedParameter>& parameters) {
+  std::vector<std::size_t> drop;
+  double least = min_shrinkage;
+  std::optional<std::size_t> weakest;
+  for (Eigen::Index i = 0; i < covariance.rows(); ++i) {
+    const FreeParameter& free = found.free()[static_cast<std::size_t>(i)];
+    FittedParameter& p = of_index(parameters, free.index);
+    p.value = found.point().values[free.index];
+    p.relative_error = std::sqrt(covariance(i, i));
+    p.shrinkage = std::max(0.0, 1 - p.relative_error / free.spread);
+    p.at_bound = found.at_bound(i);
+    if (min_shrinkage <= 0) continue;
+    if (!found.has_effect(i) || p.shrinkage < min_shrinkage / 4) {
+      p.identified = found.has_effect(i) ? Identified::weakly : Identified::no_effect;
+      drop.push_back(free.index);
+    } else if (p.shrinkage < least) {
+      least = p.shrinkage;
+      weakest = free.index;
+    }
+  }
+  if (drop.empty() && weakest) {
+    of_index(parameters, *weakest).identified = Identified::weakly;
+    drop.push_back(*weakest);
+  }
+  return drop;
+}
+
+std::vector<Correlation> strong_correlations(const Minimiser& found, const MatrixXd& covariance, double strong) {
+  std::vector<Correlation> list;
+  for (Eigen::Index i = 0; i < covariance.rows(); ++i) {
+    for (Eigen::Index j = i + 1; j < covariance.rows(); ++j) {
+      const double c = covariance(i, j) / std::sqrt(covariance(i, i) * covariance(j, j));
+      if (std::abs(c) < strong) continue;
+      list.push_back(
+          {found.free()[static_cast<std::size_t>(i)].index, found.free()[static_cast<std::size_t>(j)].index, c});
+    }
+  }
+  std::stable_sort(list.begin(), list.end(), [](const Correlation& a, const Correlation& b) {
+    return std::abs(a.coefficient) > std::abs(b.coefficient);
+  });
+  return list;
+}
+
+Slopes slopes_of(const Minimiser& found) {
+  Slopes slopes;
+  for (const FreeParameter& p : found.free()) slopes.parameters.push_back(p.index);
+  slopes.values.assign(found.slopes().data(), found.slopes().data() + found.slopes().size());
+  return slopes;
+}
+
+}  // namespace
+
+FitResult fit(const FitProblem& problem, const FitOptions& options, const Slopes* slopes) {
+  check(problem);
+  FitResult result;
+  for (const FreeParameter& p : problem.free) result.parameters.push_back({.index = p.index, .value = p.prior});
+  std::vector<FreeParameter> free = problem.free;
+  std::vector<double> values = problem.values;
+  for (;;) {
+    Minimiser minimiser(problem, free, values);
+    minimiser.minimise(options.max_iterations, slopes);
+    slopes = nullptr;
+    result.predictions += minimiser.predictions();
+    const MatrixXd covariance = minimiser.covariance();
+    values = minimiser.point().values;
+    const std::vector<std::size_t> drop =
+        not_identified(minimiser, covariance, options.min_shrinkage, result.parameters);
+    if (drop.empty()) {
+      result.values = std::move(values);
+      result.predicted = minimiser.point().predicted;
+      result.correlations = strong_correlations(minimiser, covariance, options.strong_correlation);
+      result.slopes = slopes_of(minimiser);
+      result.cost = minimiser.point().cost;
+      result.residual_scale = minimiser.residual_scale();
+      result.iterations = minimiser.iterations();
+      result.converged = minimiser.converged();
+      return result;
+    }
+    for (const std::size_t index : drop) {
+      const auto found =
+          std::find_if(free.begin(), free.end(), [&](const FreeParameter& p) { return p.index == index; });
+      FittedParameter& p = of_index(result.parameters, index);
+      p.value = values[index] = found->prior;
+      p.relative_error = found->spread;
+      p.at_bound = false;
+      free.erase(found);
+    }
+  }
+}
+
+}  // namespace llmperf::calibrate

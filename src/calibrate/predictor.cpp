@@ -1,0 +1,233 @@
+#include "calibrate/predictor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "calibrate/row_ops.h"
+#include "hardware/runtime_execution.h"
+#include "mapper/roofline/dependence.h"
+#include "mapper/roofline/step_overhead.h"
+#include "model/model_file.h"
+#include "model/parameters.h"
+
+namespace llmperf::calibrate {
+namespace {
+
+double d(std::int64_t x) { return static_cast<double>(x); }
+
+// A text that two ops share when they take the same time.
+class Key {
+ public:
+  Key& operator<<(double x) {
+    char bytes[sizeof x];
+    std::memcpy(bytes, &x, sizeof x);
+    text_.append(bytes, sizeof x);
+    return *this;
+  }
+  std::string text() && { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+std::string key_of(const graph::Op& op, const cost::Work& work) {
+  Key key;
+  key << d(static_cast<std::int64_t>(op.body.index())) << d(static_cast<int>(op.place)) << op.launches
+      << work.matrix.value << work.vector.value << work.weights.value << work.activations_read.value
+      << work.activations_written.value << work.kv_read.value << work.kv_written.value << work.network.value;
+  if (const auto* g = std::get_if<graph::Gemm>(&op.body)) {
+    key << d(g->m) << d(g->n) << d(g->k) << d(g->batch) << g->weight_matrices << bits(g->activation)
+        << (g->weights && g->weights->kernel ? static_cast<int>(*g->weights->kernel) : -1);
+  } else if (const auto* a = std::get_if<graph::Attention>(&op.body)) {
+    key << d(a->sequences) << d(a->q_tokens) << d(a->context) << d(a->heads) << d(a->kv_heads) << d(a->qk_dim);
+  } else if (const auto* c = std::get_if<graph::Collective>(&op.body)) {
+    key << d(static_cast<int>(c->kind)) << d(c->ranks) << d(c->stride) << c->rows * c->width;
+  } else if (const auto* copy = std::get_if<graph::Copy>(&op.body)) {
+    key << (copy->to_cache ? 1 : 0) << copy->rows;
+  }
+  return std::move(key).text();
+}
+
+}  // namespace
+
+struct Predictor::Case {
+  std::unique_ptr<estimate::Estimator> estimator;
+  double parameters = 0;
+};
+struct Predictor::UniqueOp {
+  graph::Op op;
+  cost::Work work;
+  const mapper::Machine* machine;
+  unsigned sections;
+};
+
+Predictor::Predictor(const Measurements& measurements, std::vector<std::size_t> rows, const hardware::Device& device,
+                     const hardware::RuntimeProfile& profile)
+    : rows_(std::move(rows)), device_(device), profile_(profile) {
+  std::vector<Diagnostic> problems;
+  for (const std::size_t row : rows_) {
+    const Row& r = measurements.rows[row];
+    items_of_.emplace_back().begin = items_.size();
+    roofs_.emplace_back();
+    try {
+      if (const auto* step = std::get_if<StepRow>(&r.of)) {
+        add_step(*step);
+      } else {
+        add_op(std::get<OpRow>(r.of));
+      }
+    } catch (const Error& error) {
+      for (Diagnostic problem : error.diagnostics()) {
+        problem.where = measurements.where(r);
+        problems.push_back(std::move(problem));
+      }
+    }
+    items_of_.back().end = items_.size();
+  }
+  if (!problems.empty()) throw Error(ErrorKind::bad_input, std::move(problems));
+  op_seconds_.resize(ops_.size());
+  trial_.resize(ops_.size());
+}
+
+Predictor::~Predictor() = default;
+
+const Predictor::Case& Predictor::case_of(const StepRow& row) {
+  const std::string key = fmt::format("{}|{}|{}|{}|{}", row.model, row.weights, row.tp, row.execution, row.options);
+  std::unique_ptr<Case>& found = cases_[key];
+  if (found) return *found;
+  std::unique_ptr<model::Decoder>& decoder = models_[row.model];
+  if (!decoder) decoder = std::make_unique<model::Decoder>(model::load_decoder(row.model));
+  const hardware::RuntimeExecution execution =
+      hardware::resolve_execution(profile_, row.options.empty() ? "all" : row.options, row.execution);
+  estimate::Choices choices;
+  choices.weights = row.weights;
+  choices.runtime = execution.options;
+  choices.profile = &profile_;
+  choices.prefill_dispatch = execution.prefill;
+  choices.decode_dispatch = execution.decode;
+  if (!profile_.gguf_era.empty()) choices.gguf_era = model::parse_gguf_era(profile_.gguf_era);
+  choices.plan.tensor = row.tp;
+  choices.plan.shard_embedding = !profile_.choices.replicates_embedding;
+  if (const auto broken = graph::problems(*decoder, choices.plan); !broken.empty()) {
+    throw Error::bad_input(broken.front().message, broken.front().hint);
+  }
+  auto made = std::make_unique<Case>();
+  made->estimator = std::make_unique<estimate::Estimator>(estimate::make_setup(*decoder, device_, choices));
+  made->parameters = d(model::count_parameters(*decoder).total);
+  found = std::move(made);
+  return *found;
+}
+
+void Predictor::add_step(const StepRow& row) {
+  const Case& of = case_of(row);
+  const estimate::Setup& setup = of.estimator->setup();
+  RowItems& items = items_of_.back();
+  items.of = &of;
+  items.prompts = row.phase == Phase::prefill;
+  items.layers = d(setup.execution.model->num_layers());
+  items.parameters = of.parameters;
+  graph::SequenceGroup group{row.batch, row.new_tokens, row.context};
+  if (profile_.choices.caps_batch) group.count = running_batch(*of.estimator, profile_, group);
+  items.sequences = d(group.count);
+  graph::Graph graph;
+  graph::build_step(setup.execution, {&group, 1}, graph::Part::all, graph);
+  RowRoof& roof = roofs_.back();
+  for (const graph::Op& op : graph) add(op, of.estimator->machine(), roof);
+}
+
+void Predictor::add_op(const OpRow& row) {
+  if (!machine_) {
+    machine_ =
+        std::make_unique<mapper::Machine>(device_, cost::make_cluster(device_), nullptr, BytesPerSecond{}, &profile_);
+  }
+  for (const graph::Op& op : ops_of(row, profile_)) add(op, *machine_, roofs_.back());
+}
+
+void Predictor::add(const graph::Op& op, const mapper::Machine& machine, RowRoof& roof) {
+  const cost::Work work = machine.work(op);
+  const double count = d(op.count);
+  // The speed of light of the op, without the profile.
+  const mapper::OpTime light =
+      op.place == graph::Place::network
+          ? mapper::time_of(cost::collective_cost(machine.cluster(), std::get<graph::Collective>(op.body)))
+      : op.place == graph::Place::link ? machine.time(op, work)
+                                       : machine.roofline(op.place).time(work);
+  roof.kernels += count * op.launches;
+  roof.compute += (light.matrix + light.vector) * count;
+  roof.memory += light.memory * count;
+  roof.network += light.network * count;
+  roof.roof += (op.place == graph::Place::network ? light.roof : light.total) * count;
+  const auto [it, added] = index_.try_emplace(key_of(op, work), static_cast<std::uint32_t>(ops_.size()));
+  if (added) ops_.push_back({op, work, &machine, mapper::sections_of(op)});
+  items_.push_back({it->second, count, op.overlaps});
+}
+
+double Predictor::seconds_of(std::size_t op) const {
+  const UniqueOp& unique = ops_[op];
+  return unique.machine->time(unique.op, unique.work).total.value;
+}
+
+double Predictor::row_seconds(const RowItems& row, const std::vector<double>& op_seconds,
+                              const mapper::StepOverhead* overhead) const {
+  double device = 0;
+  double before = 0;
+  for (std::size_t i = row.begin; i < row.end; ++i) {
+    const Item& item = items_[i];
+    const double seconds = op_seconds[item.op] * item.count;
+    device += seconds;
+    if (item.overlaps) device -= ops_[item.op].machine->hidden_share(ops_[item.op].op) * std::min(seconds, before);
+    before = seconds;
+  }
+  return overhead ? device + overhead->time(Seconds{device}, row.layers, row.sequences).value : device;
+}
+
+std::vector<mapper::StepOverhead> Predictor::overheads() const {
+  std::vector<mapper::StepOverhead> result;
+  for (const RowItems& row : items_of_) {
+    if (row.of == nullptr) continue;
+    const estimate::Setup& setup = row.of->estimator->setup();
+    mapper::StepOverhead& overhead =
+        result.emplace_back(profile_.values, row.prompts ? setup.prefill_dispatch : setup.decode_dispatch, row.prompts);
+    for (std::size_t i = row.begin; i < row.end; ++i) overhead.add(ops_[items_[i].op].op, items_[i].count);
+  }
+  return result;
+}
+
+void Predictor::predict(std::span<const double> values, std::optional<std::size_t> changed, std::span<double> seconds) {
+  std::copy(values.begin(), values.end(), profile_.values.begin());
+  std::vector<mapper::StepOverhead> trial_overheads;
+  if (!changed) {
+    for (std::size_t i = 0; i < ops_.size(); ++i) op_seconds_[i] = seconds_of(i);
+    overheads_ = overheads();
+  } else {
+    trial_ = op_seconds_;
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      if (mapper::depends(ops_[i].op, ops_[i].sections, *changed, profile_.choices)) trial_[i] = seconds_of(i);
+    }
+    if (mapper::is_of_step(*changed)) trial_overheads = overheads();
+  }
+  const std::vector<double>& times = changed ? trial_ : op_seconds_;
+  const std::vector<mapper::StepOverhead>& steps = trial_overheads.empty() ? overheads_ : trial_overheads;
+  std::size_t step = 0;
+  for (std::size_t i = 0; i < items_of_.size(); ++i) {
+    seconds[i] = row_seconds(items_of_[i], times, items_of_[i].of ? &steps[step++] : nullptr);
+  }
+}
+
+std::vector<std::size_t> Predictor::parameters() const {
+  std::vector<std::size_t> result;
+  const bool steps = std::any_of(items_of_.begin(), items_of_.end(), [](const RowItems& r) { return r.of != nullptr; });
+  for (std::size_t p = 0; p < hardware::kAllParameters; ++p) {
+    const bool formats = p >= hardware::kParameters;
+    const bool used = std::any_of(ops_.begin(), ops_.end(), [&](const UniqueOp& op) {
+      return mapper::depends(op.op, formats ? op.sections | mapper::kStep : op.sections, p, profile_.choices);
+    });
+    if (used || (steps && !formats && mapper::is_of_step(p))) result.push_back(p);
+  }
+  return result;
+}
+
+}  // namespace llmperf::calibrate

@@ -1,0 +1,98 @@
+// From measured rows to predicted seconds: the ops of every row are built once, then timed as often as a fit wants.
+//
+// A step row becomes the graph of that step, an op row one op. Equal ops of different rows are timed once. An op
+// depends on few parameters (mapper::depends), so that a changed one costs only the ops it has a part in.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "calibrate/measurements.h"
+#include "estimate/estimate.h"
+#include "hardware/device.h"
+#include "hardware/runtime_profile.h"
+#include "mapper/roofline/step_overhead.h"
+#include "model/decoder.h"
+
+namespace llmperf::calibrate {
+
+// What a row needs at the device's peaks: the figures that simpler models are made of.
+struct RowRoof {
+  Seconds compute;  // of the matrix and vector engines
+  Seconds memory;
+  Seconds network;
+  double kernels = 0;  // launched
+  Seconds roof;        // the speed of light: the sum over ops of the longest of these
+};
+
+class Predictor {
+ public:
+  // The rows `rows` of `measurements`, which are of `device` and all run under `profile` (copied). Models are looked up
+  // by name. Throws Error(bad_input) with the lines of rows that name no model, scheme or option.
+  Predictor(const Measurements& measurements, std::vector<std::size_t> rows, const hardware::Device& device,
+            const hardware::RuntimeProfile& profile);
+  ~Predictor();
+  Predictor(const Predictor&) = delete;
+  Predictor& operator=(const Predictor&) = delete;
+
+  const std::vector<std::size_t>& rows() const { return rows_; }
+  const hardware::RuntimeProfile& profile() const { return profile_; }
+  const std::vector<RowRoof>& roofs() const { return roofs_; }
+  // Parameters of a row's model (0 for ops).
+  double model_parameters(std::size_t row) const { return items_of_[row].parameters; }
+
+  // Seconds of every row with these values. `changed`: only that parameter differs from the values of the last call
+  // without it.
+  void predict(std::span<const double> values, std::optional<std::size_t> changed, std::span<double> seconds);
+  // Parameters that at least one row depends on.
+  std::vector<std::size_t> parameters() const;
+
+ private:
+  struct Case;  // what rows of one model, scheme, plan and set of options share
+  struct Item {
+    std::uint32_t op;
+    double count;
+    bool overlaps;
+  };
+  struct RowItems {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+    const Case* of = nullptr;  // null: an op row
+    bool prompts = false;
+    double sequences = 0;
+    double layers = 0;
+    double parameters = 0;
+  };
+
+  void add_step(const StepRow& row);
+  void add_op(const OpRow& row);
+  void add(const graph::Op& op, const mapper::Machine& machine, RowRoof& roof);
+  const Case& case_of(const StepRow& row);
+  double seconds_of(std::size_t op) const;
+  double row_seconds(const RowItems& row, const std::vector<double>& op_seconds,
+                     const mapper::StepOverhead* overhead) const;
+  std::vector<mapper::StepOverhead> overheads() const;  // of step rows, in order; with the values of the moment
+
+  std::vector<std::size_t> rows_;
+  const hardware::Device& device_;
+  hardware::RuntimeProfile profile_;  // its values change with predict()
+  std::map<std::string, std::unique_ptr<Case>> cases_;
+  std::map<std::string, std::unique_ptr<model::Decoder>> models_;
+  std::unique_ptr<mapper::Machine> machine_;  // of op rows
+  std::vector<RowItems> items_of_;
+  std::vector<RowRoof> roofs_;
+  std::vector<Item> items_;
+  struct UniqueOp;
+  std::vector<UniqueOp> ops_;
+  std::map<std::string, std::uint32_t> index_;
+  std::vector<double> op_seconds_;
+  std::vector<double> trial_;
+  std::vector<mapper::StepOverhead> overheads_;  // of the last prediction of everything
+};
+
+}  // namespace llmperf::calibrate

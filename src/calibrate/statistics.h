@@ -1,0 +1,45 @@
+// How far predictions are from measurements. The error of a row is predicted / measured - 1: +0.1 is 10 % too slow.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "calibrate/measurements.h"
+
+namespace llmperf::calibrate {
+
+constexpr double relative_error(double predicted, double measured) { return predicted / measured - 1; }
+
+// Of the absolute errors, except for the bias. All but `rows` are NaN when there are no rows: no error is not an error
+// of 0.
+struct Summary {
+  std::int64_t rows = 0;
+  double mape = 0;        // mean absolute percentage error, as a share: 0.05 is 5 %
+  double median_ape = 0;  // quantiles between two rows are interpolated linearly
+  double p90_ape = 0;
+  double max_ape = 0;
+  double bias = 0;  // mean of the signed errors
+};
+Summary summarise(std::span<const double> errors);
+
+// The value below which `share` of the values lie: rank share * (n - 1), interpolated linearly. NaN of no values.
+double quantile(std::vector<double> values, double share);
+
+// Rows that have something in common.
+struct RowGroup {
+  std::string by;    // "model", "phase", "batch_band", …
+  std::string name;  // "qwen1.5-7b", "decode", "2-8"
+  std::vector<std::size_t> rows;
+};
+// All groups of all kinds that apply, kind after kind; bands ascending, others in order of appearance. Steps are
+// grouped by model, runtime, weights, phase, batch band, execution, options, runtime with phase, runtime with batch
+// band; ops by op, band of m, (n, k) site, head layout, (collective, ranks). `rows` chooses which rows take part.
+std::vector<RowGroup> group_rows(const Measurements& measurements, std::span<const std::size_t> rows);
+
+// One row's name within a kind of groups; empty when the kind does not apply to it. What cross-validation leaves out at
+// once is such a name: "model", "options", "site", "layout", "collective".
+std::string group_name(const Row& row, std::string_view by);
+
+}  // namespace llmperf::calibrate

@@ -1,0 +1,51 @@
+// Predictions beside measurements: the result of `llmperf validate`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "calibrate/statistics.h"
+
+namespace llmperf::calibrate {
+
+struct ValidatedRow {
+  std::size_t row = 0;         // in Measurements::rows
+  double predicted = 0;        // s
+  double roofline = 0;         // s, the baselines of baselines.h
+  double fitted_roofline = 0;  // s
+  std::string profile = {};    // that predicted it
+  bool extrapolated = false;   // outside of what the profile was fitted on
+  bool class_default = false;  // no profile for this device and runtime: its class's
+  bool scored = true;          // false: listed only
+  std::string remark = {};     // why not scored, what was extrapolated
+};
+
+// The same figures of a predictor and its baselines.
+struct GroupErrors {
+  std::string by;  // see group_rows
+  std::string name;
+  Summary errors;
+  double roofline_mape = 0;
+  double fitted_roofline_mape = 0;
+};
+
+struct Validation {
+  Measurements measurements;
+  std::vector<ValidatedRow> rows;
+  GroupErrors summary;              // of all scored rows; by and name empty
+  std::vector<GroupErrors> groups;  // of scored rows
+  std::vector<std::string> warnings;
+
+  double measured(const ValidatedRow& r) const { return measurements.rows[r.row].latency.value; }
+  double error(const ValidatedRow& r) const { return relative_error(r.predicted, measured(r)); }
+};
+
+// Fills in summary and groups from the rows.
+void summarise(Validation& validation);
+
+// Errors of `predicted` (s) for the rows `rows` of the measurements, by group; the first is of all of them. What
+// calibrate shows of fitted and of cross-validated predictions. The baselines' figures are NaN.
+std::vector<GroupErrors> errors_by_group(const Measurements& measurements, std::span<const std::size_t> rows,
+                                         std::span<const double> predicted);
+
+}  // namespace llmperf::calibrate

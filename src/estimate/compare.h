@@ -1,0 +1,78 @@
+// What each runtime option is worth, and where: from one set of options to another, one change after the other, as
+// published tuning ladders do. A gain is the time before less the time after; gains of the steps add up to the
+// difference of the two sets, and so do the gains of the ops of a phase.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "estimate/estimate.h"
+
+namespace llmperf::estimate {
+
+// A named option that is switched on ("static_kv") or off ("no_static_kv").
+struct OptionChange {
+  std::string option;
+  std::vector<std::string> switches;  // of the runtime that it turns, those turned off with "no_" in front
+  hardware::RuntimeOptions options;   // after it
+};
+// What leads from one set of switches to another: whole rungs of the ladder in its order, then single switches.
+std::vector<OptionChange> option_changes(const hardware::RuntimeOptions& from, const hardware::RuntimeOptions& to,
+                                         std::span<const hardware::RuntimeProfile::NamedOption> ladder);
+
+// All executions of the ops of one name in a step.
+struct OpSide {
+  bool present = false;
+  Seconds time;               // what they add to the step: of a collective beside the op before it, what is not hidden
+  Bytes bytes;                // through memory
+  Bytes network;              // sent to other devices or over the link to the host
+  std::int64_t launches = 0;  // kernels on the device
+
+  OpSide& operator+=(const OpSide& other);
+};
+struct OpDifference {
+  std::string_view name;
+  graph::Place place = graph::Place::device;
+  OpSide before;
+  OpSide after;
+  Seconds gain() const { return before.time - after.time; }
+  bool changes() const;
+};
+// Work of pipeline stages at the same time, as an op that takes the negative of what it saves.
+inline constexpr std::string_view kPipelineOverlap = "pipeline_overlap";
+struct PhaseDifference {
+  std::string_view name;
+  OpSide before;
+  OpSide after;
+  std::vector<OpDifference> ops;  // the largest gain first
+};
+PhaseDifference phase_difference(const Phase& before, const Phase& after);
+
+struct CompareStep {
+  std::string option;                                      // empty: the first set
+  std::vector<std::string> switches;                       // see OptionChange
+  std::string options;                                     // all that are on, as --options takes them
+  hardware::Dispatch prefill = hardware::Dispatch::graph;  // with a profile
+  hardware::Dispatch decode = hardware::Dispatch::graph;
+  Bytes memory;
+  bool fits = false;
+  // Only when it fits; gains are against the last step before that does.
+  std::optional<Seconds> ttft;
+  std::optional<Seconds> tpot;  // mean; nothing when one token is generated
+  Seconds ttft_gain;
+  Seconds tpot_gain;
+  std::vector<PhaseDifference> phases;  // against that step; empty for the first
+};
+struct Comparison {
+  std::vector<CompareStep> steps;       // the first set, then one for each change
+  std::vector<PhaseDifference> phases;  // of the whole difference; empty unless both sets fit
+};
+// `first` and `second` differ in what --options and --execution choose. `execution` is what was asked for: how a
+// runtime runs can depend on the options.
+Comparison compare(const model::Decoder& model, const hardware::Device& device, const Choices& first,
+                   const Choices& second, std::string_view execution, const Scenario& scenario);
+
+}  // namespace llmperf::estimate
