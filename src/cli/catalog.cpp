@@ -12,6 +12,7 @@
 #include "hardware/device.h"
 #include "model/model_file.h"
 #include "report/catalog_report.h"
+#include "report/runtime_report.h"
 
 namespace llmperf::cli {
 namespace {
@@ -26,18 +27,56 @@ struct Flags {
   OutputFlags output;
 };
 
-descriptor::Kind kind_value(const std::string& what, std::initializer_list<std::string> models,
-                            std::initializer_list<std::string> devices) {
-  if (std::find(models.begin(), models.end(), what) != models.end()) return descriptor::Kind::model;
-  if (std::find(devices.begin(), devices.end(), what) != devices.end()) return descriptor::Kind::device;
-  const std::vector<std::string> names = {*models.begin(), *devices.begin()};
+// One of several words for a kind of built-in data; the first of a kind is named in messages.
+struct Word {
+  std::string_view word;
+  descriptor::Kind kind;
+};
+descriptor::Kind kind_value(const std::string& what, std::initializer_list<Word> words) {
+  std::vector<std::string> names;
+  std::optional<descriptor::Kind> last;
+  for (const Word& w : words) {
+    if (w.word == what) return w.kind;
+    if (last != w.kind) names.emplace_back(w.word);
+    last = w.kind;
+  }
   throw Error::bad_input(fmt::format("there is no {} to list or show", quote(what)), name_hint(what, names));
 }
 
+// Rows and comment of a built-in set, without reading its columns.
+report::MeasurementSet measurement_set(const std::string& name) {
+  report::MeasurementSet set;
+  set.name = name;
+  const descriptor::Text text = descriptor::load_text(descriptor::Kind::measurements, name);
+  for (const std::string_view line : split(text.text, '\n')) {
+    if (line.starts_with('#')) {
+      set.about += (set.about.empty() ? "" : " ") + std::string(trim(line.substr(1)));
+    } else if (!trim(line).empty()) {
+      ++set.rows;
+    }
+  }
+  --set.rows;  // the header
+  return set;
+}
+
 int list_action(const Flags& flags) {
-  const descriptor::Kind kind = kind_value(flags.what, {"models", "model"}, {"hardware", "devices", "device"});
+  using descriptor::Kind;
+  const Kind kind = kind_value(flags.what, {{"models", Kind::model},
+                                            {"model", Kind::model},
+                                            {"hardware", Kind::device},
+                                            {"devices", Kind::device},
+                                            {"device", Kind::device},
+                                            {"runtimes", Kind::runtime},
+                                            {"runtime", Kind::runtime},
+                                            {"measurements", Kind::measurements}});
   Output output(flags.output);
-  if (kind == descriptor::Kind::model) {
+  if (kind == Kind::runtime) {
+    output.write(report::runtime_list_report(hardware::all_runtime_profiles()));
+  } else if (kind == Kind::measurements) {
+    std::vector<report::MeasurementSet> sets;
+    for (const std::string& name : descriptor::names(kind)) sets.push_back(measurement_set(name));
+    output.write(report::measurement_list_report(sets));
+  } else if (kind == Kind::model) {
     std::vector<model::Decoder> models;
     for (const std::string& name : descriptor::names(kind)) models.push_back(model::load_decoder(name));
     output.write(report::model_list_report(models));
@@ -95,7 +134,20 @@ int show_model(const Flags& flags) {
 }
 
 int show_action(const Flags& flags) {
-  const descriptor::Kind kind = kind_value(flags.what, {"model", "models"}, {"hardware", "device", "devices"});
+  using descriptor::Kind;
+  const Kind kind = kind_value(flags.what, {{"model", Kind::model},
+                                            {"models", Kind::model},
+                                            {"hardware", Kind::device},
+                                            {"device", Kind::device},
+                                            {"devices", Kind::device},
+                                            {"runtime", Kind::runtime},
+                                            {"runtimes", Kind::runtime}});
+  if (kind == Kind::runtime) {
+    Output output(flags.output);
+    output.write(report::runtime_report(
+        hardware::parse_runtime_profile(descriptor::load(descriptor::Kind::runtime, flags.name))));
+    return kExitDone;
+  }
   if (kind == descriptor::Kind::device) {
     if (!flags.weights.empty() || !flags.kv.empty() || any_given(flags.gguf) || flags.detail != "summary") {
       throw Error::bad_input("--weights, --kv, --detail and the options of GGUF files are for models");
@@ -111,18 +163,18 @@ int show_action(const Flags& flags) {
 }  // namespace
 
 void add_list(CLI::App& root, Action& action) {
-  CLI::App* command = root.add_subcommand("list", "built-in models or hardware");
+  CLI::App* command = root.add_subcommand("list", "built-in models, hardware, runtimes or measurements");
   auto flags = std::make_shared<Flags>();
-  command->add_option("KIND", flags->what, "models or hardware")->required();
+  command->add_option("KIND", flags->what, "models, hardware, runtimes or measurements")->required();
   add_output_flags(*command, flags->output);
   command->callback([flags, &action] { action = [flags] { return list_action(*flags); }; });
 }
 
 void add_show(CLI::App& root, Action& action) {
-  CLI::App* command =
-      root.add_subcommand("show", "one model's exact parameter counts, or one device's figures, with sources");
+  CLI::App* command = root.add_subcommand(
+      "show", "one model's exact parameter counts, one device's figures, or a runtime profile, with sources");
   auto flags = std::make_shared<Flags>();
-  command->add_option("KIND", flags->what, "model or hardware")->required();
+  command->add_option("KIND", flags->what, "model, hardware or runtime")->required();
   command->add_option("NAME", flags->name, "built-in name or file")->required();
   command->add_option("--weights", flags->weights, "model: weight scheme to size it with")->type_name("SCHEME");
   command->add_option("--kv", flags->kv, "model: KV cache type to size it with")->type_name("SCHEME");

@@ -19,10 +19,13 @@ inline constexpr int kExitDone = 0;
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitInfeasible = 3;
+inline constexpr int kExitThreshold = 4;
 
 // A subcommand adds itself to the root command and, when chosen, leaves its work in `action`, which returns the exit
 // status.
 using Action = std::function<int()>;
+void add_calibrate(CLI::App& root, Action& action);
+void add_compare(CLI::App& root, Action& action);
 void add_estimate(CLI::App& root, Action& action);
 void add_explain(CLI::App& root, Action& action);
 void add_limits(CLI::App& root, Action& action);
@@ -30,6 +33,7 @@ void add_list(CLI::App& root, Action& action);
 void add_map_collective(CLI::App& root, Action& action);
 void add_parallel(CLI::App& root, Action& action);
 void add_show(CLI::App& root, Action& action);
+void add_validate(CLI::App& root, Action& action);
 
 // --format, --json and --export, the same on every command that prints results.
 struct OutputFlags {

@@ -61,7 +61,9 @@ void add_plan_flags(CLI::App& command, PlanFlags& f) {
   add("--ep", f.expert, "devices that share the routed experts", "N");
   add("--sp", f.sequence, "devices that share a sequence: ulysses:4, ring:2, ulysses:4xring:2", "WHAT");
   command.add_flag("--megatron-sp", f.sequence_parallel, "the residual stream over the devices of --tp too");
-  command.add_option("--embedding", f.embedding, "embedding and lm_head over the devices of --tp: sharded, replicated")
+  command
+      .add_option("--embedding", f.embedding,
+                  "embedding and lm_head over the devices of --tp: sharded, replicated [as the runtime does]")
       ->type_name("HOW")
       ->capture_default_str();
   add("--devices", f.devices, "devices in all: what the degrees leave becomes --dp", "N");
@@ -69,12 +71,12 @@ void add_plan_flags(CLI::App& command, PlanFlags& f) {
 }
 
 bool sharded_embedding(const PlanFlags& f) {
-  if (f.embedding != "sharded" && f.embedding != "replicated") {
+  if (!f.embedding.empty() && f.embedding != "sharded" && f.embedding != "replicated") {
     const std::vector<std::string> names = {"sharded", "replicated"};
     throw Error::bad_input(fmt::format("--embedding: unknown way {}", quote(f.embedding)),
                            name_hint(f.embedding, names));
   }
-  return f.embedding == "sharded";
+  return f.embedding != "replicated";
 }
 
 graph::Plan plan_of(const PlanFlags& f, const model::Decoder& model) {

@@ -20,7 +20,7 @@ struct PlanFlags {
   std::string expert;
   std::string sequence;  // "ulysses:4xring:2"
   bool sequence_parallel = false;
-  std::string embedding = "sharded";
+  std::string embedding;  // empty: sharded, or as the runtime does
   std::string devices;
   std::string devices_per_node;
 };

@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "cli/values.h"
+#include "hardware/runtime_execution.h"
+#include "model/gguf_mix.h"
 
 namespace llmperf::cli {
 
@@ -49,6 +51,7 @@ void add_request_flags(CLI::App& command, RequestFlags& f) {
   command.add_option("--prompt", f.prompt, "prompt tokens of a request")->type_name("N")->capture_default_str();
   command.add_option("--gen", f.generate, "tokens to generate for a request")->type_name("N")->capture_default_str();
   add_scheme_flags(command, f);
+  add_runtime_flags(command, f);
   add_gguf_flags(command, f.gguf);
   command
       .add_option("--gpu-layers", f.gpu_layers,
@@ -71,15 +74,52 @@ estimate::Choices scheme_choices(const RequestFlags& f) {
   choices.weights = given(f.weights);
   choices.kv = given(f.kv);
   choices.activations = given(f.activations);
-  choices.runtime = hardware::parse_runtime_options(f.options);
+  choose_execution(f, nullptr, choices);
   if (!f.reserve.empty()) choices.reserve = bytes_value("--reserve", f.reserve);
   choices.devices_per_node = devices_per_node_of(f.plan);
   return choices;
 }
 
+void add_runtime_flags(CLI::App& command, RequestFlags& f) {
+  command
+      .add_option("--runtime", f.runtime,
+                  "software stack, by name or profile file [the device's own]; none: the speed of light")
+      ->type_name("NAME");
+  command
+      .add_option("--execution", f.execution,
+                  "eager, graph, static-graph or dynamic-graph (dispatched from the host) [the runtime's own]")
+      ->type_name("HOW");
+}
+
+std::optional<hardware::RuntimeProfile> load_profile(const RequestFlags& f, const hardware::Device& device, bool gguf) {
+  if (f.runtime == "none") return std::nullopt;
+  const bool own = f.runtime.empty();
+  return hardware::load_runtime_profile(device, own && gguf ? "llama.cpp" : f.runtime,
+                                        own ? hardware::UnknownRuntime::use_default : hardware::UnknownRuntime::error);
+}
+
+void choose_execution(const RequestFlags& f, const hardware::RuntimeProfile* profile, estimate::Choices& choices) {
+  if (profile == nullptr) {
+    if (!f.execution.empty()) {
+      throw Error::bad_input("--execution says how a runtime runs, and there is none", "leave out --runtime none");
+    }
+    choices.runtime = hardware::parse_runtime_options(f.options);
+    return;
+  }
+  const hardware::RuntimeExecution execution = hardware::resolve_execution(*profile, f.options, f.execution);
+  choices.runtime = execution.options;
+  choices.prefill_dispatch = execution.prefill;
+  choices.decode_dispatch = execution.decode;
+  choices.profile = profile;
+}
+
 estimate::Choices choices_of(const RequestFlags& f, const Request& request) {
   const auto given = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
-  estimate::Choices choices = scheme_choices(f);
+  RequestFlags schemes = f;
+  schemes.options = "all";
+  schemes.execution.clear();
+  estimate::Choices choices = scheme_choices(schemes);
+  choose_execution(f, request.profile ? &*request.profile : nullptr, choices);
   choices.cache_k = given(f.gguf.cache_k);
   choices.cache_v = given(f.gguf.cache_v);
   choices.gguf_era = era_value(f.gguf);
@@ -90,6 +130,9 @@ estimate::Choices choices_of(const RequestFlags& f, const Request& request) {
   if (request.file.stored) choices.stored = &request.file.stored->layout;
   choices.host = &request.host;
   choices.plan = plan_of(f.plan, request.model());
+  if (request.profile && f.plan.embedding.empty() && choices.plan.tensor > 1) {
+    choices.plan.shard_embedding = !request.profile->choices.replicates_embedding;
+  }
   if (!f.pipeline_batches.empty()) {
     choices.pipeline_batches = int_value("--pipeline-batches", f.pipeline_batches, 1, estimate::kMaxBatch);
   }
@@ -164,6 +207,9 @@ std::unique_ptr<Request> load_request(const RequestFlags& f) {
   request->file = model::load_model(f.model);
   request->device = hardware::load_device(f.hardware);
   request->host = load_host(f.host);
+  const bool gguf =
+      f.weights.empty() ? request->file.stored.has_value() : model::find_gguf_file_type(f.weights) != nullptr;
+  request->profile = load_profile(f, request->device, gguf);
   const estimate::Choices choices = choices_of(f, *request);
   check_scenario(request->scenario, choices);
   request->estimator =

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cli/gguf_flags.h"
@@ -26,6 +27,8 @@ struct RequestFlags {
   std::string kv;
   std::string activations;
   std::string options = "all";
+  std::string runtime;  // empty: the preferred one of the device and the weights
+  std::string execution;
   std::string reserve;
   GgufFlags gguf;
   std::string gpu_layers;
@@ -50,11 +53,19 @@ hardware::Device load_host(const std::string& name);
 // Throws Error(bad_input) when a host was named and the setup has no use for one.
 void check_host_given(const std::string& name, const estimate::Setup& setup);
 
+void add_runtime_flags(CLI::App& command, RequestFlags& flags);
+// The profile that --runtime names for the device and the weights; nothing for "none".
+std::optional<hardware::RuntimeProfile> load_profile(const RequestFlags& flags, const hardware::Device& device,
+                                                     bool gguf);
+// --options and --execution under a profile, or --options alone without one.
+void choose_execution(const RequestFlags& flags, const hardware::RuntimeProfile* profile, estimate::Choices& choices);
+
 // A loaded request; the estimator points into the model and the device beside it.
 struct Request {
   model::ModelFile file;
   hardware::Device device;
   hardware::Device host;
+  std::optional<hardware::RuntimeProfile> profile;  // none: the speed of light
   estimate::Scenario scenario;
   std::unique_ptr<estimate::Estimator> estimator;
   const model::Decoder& model() const { return file.decoder; }

@@ -143,10 +143,13 @@ int run(int argc, const char* const* argv) {
     root.require_subcommand(1);
     Action action;
     add_estimate(root, action);
+    add_compare(root, action);
     add_explain(root, action);
     add_limits(root, action);
     add_map_collective(root, action);
     add_parallel(root, action);
+    add_calibrate(root, action);
+    add_validate(root, action);
     add_list(root, action);
     add_show(root, action);
     if (argc <= 1) {

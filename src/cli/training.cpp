@@ -37,7 +37,11 @@ TrainingOptions options_of(const TrainingFlags& f, const estimate::Setup& setup)
   o.zero = static_cast<int>(int_value("--zero", f.zero, 0, 3));
   o.chunks = int_value("--interleave", f.interleave, 1, estimate::kMaxTokens);
   const double weight_bits = setup.execution.weights.groups.front()[model::Role::o].bits;
-  o.gradient_bits = f.gradients.empty() ? weight_bits : bits(model::parse_activation_dtype(f.gradients));
+  // Frameworks add gradients up in fp32.
+  const double kept = setup.profile ? 32 : weight_bits;
+  o.gradient_bits = f.gradients.empty() ? kept : bits(model::parse_activation_dtype(f.gradients));
+  o.fused_gradients = !f.separate_gradients;
+  o.overlapped_sums = !f.exposed_sums;
   const double own = weight_bits == 32 ? 64 : 96;
   o.optimizer_bits = f.optimizer_bits.empty() ? own : double_value("--optimizer-bits", f.optimizer_bits, 0, 1024);
   return o;
@@ -134,9 +138,18 @@ void add_training_flags(CLI::App& command, TrainingFlags& f) {
       "WHAT");
   add("--zero", f.zero, "divided over replicas: 1 optimiser, 2 gradients too, 3 weights too [0]", "0..3");
   add("--interleave", f.interleave, "runs of layers on a pipeline stage [1]", "N");
-  add("--gradients", f.gradients, "type of accumulated gradients: fp32, bf16, fp16 [the weights']", "DTYPE");
+  add("--gradients", f.gradients, "type of accumulated gradients: fp32, bf16, fp16 [the weights'; fp32 with --runtime]",
+      "DTYPE");
   add("--optimizer-bits", f.optimizer_bits, "of state per parameter [96: fp32 copy and two moments]", "N");
-  for (const char* flag : {"--batch", "--prompt", "--gen", "--kv", "--gpu-layers", "--host", "--ubatch",
+  command
+      .add_flag("--separate-gradients", f.separate_gradients,
+                "weight gradients are added up by a kernel of their own instead of the matrix product")
+      ->needs(training);
+  command
+      .add_flag("--exposed-sums", f.exposed_sums,
+                "exchanges of tensor parallelism do not run beside products of the backward pass")
+      ->needs(training);
+  for (const char* flag : {"--execution", "--batch", "--prompt", "--gen", "--kv", "--gpu-layers", "--host", "--ubatch",
                            "--cache-type-k", "--cache-type-v", "--gguf-era", "--pipeline-batches"}) {
     if (CLI::Option* option = command.get_option_no_throw(flag)) option->excludes(training);
   }
@@ -148,6 +161,7 @@ int training_action(const RequestFlags& flags, const TrainingFlags& training, re
   request.file = model::load_model(flags.model);
   request.device = hardware::load_device(flags.hardware);
   request.host = load_host(flags.host);
+  if (!flags.runtime.empty()) request.profile = load_profile(flags, request.device, false);
   const estimate::Choices choices = choices_of(flags, request);
   TrainingEstimator estimator(estimate::make_setup(request.model(), request.device, choices));
   const TrainingOptions options = options_of(training, estimator.setup());

@@ -17,8 +17,10 @@ struct TrainingFlags {
   std::string recompute = "none";
   std::string zero = "0";
   std::string interleave = "1";
-  std::string gradients;       // empty: the type of the weights
+  std::string gradients;       // empty: the weights' type; with a runtime fp32
   std::string optimizer_bits;  // empty: Adam's two moments, and a copy of 16-bit weights
+  bool separate_gradients = false;
+  bool exposed_sums = false;
 };
 
 // After the request's flags: those that mean nothing to training exclude --training.

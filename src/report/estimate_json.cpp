@@ -7,6 +7,7 @@
 #include "report/op_json.h"
 #include "report/plan_json.h"
 #include "report/plan_report.h"
+#include "report/runtime_text.h"
 
 namespace llmperf::report {
 namespace {
@@ -54,7 +55,8 @@ Json inputs(const estimate::Setup& setup, const estimate::Scenario& s) {
       {"weights", setup.execution.weights.name},
       {"kv", setup.execution.kv.name()},
       {"activations", std::string(name(setup.execution.activations))},
-      {"options", hardware::format_runtime_options(setup.execution.runtime)},
+      {"options", options_text(setup)},
+      {"runtime", runtime_json(setup)},
       {"devices", setup.execution.plan.devices()},
       {"plan", plan_json(setup.execution.plan)},
       {"devices_per_node", setup.cluster.devices_per_node},
@@ -94,7 +96,12 @@ Json phase(const Phase& p, const cost::Cluster& cluster) {
 
 std::string estimate_json(const estimate::Estimator& estimator, const Estimate& e) {
   Json json = json_header("llmperf.estimate");
-  json["label"] = kUncalibrated;
+  json["label"] = label(estimator.setup());
+  const std::vector<std::string> beyond = extrapolations(estimator, e.scenario);
+  json["extrapolated"] = !beyond.empty();
+  json["extrapolations"] = beyond;
+  json["error_band"] = {{"prefill", e.fits ? band_json(estimator.setup(), "prefill", e.ttft) : Json(nullptr)},
+                        {"decode", e.fits && e.tpot ? band_json(estimator.setup(), "decode", *e.tpot) : Json(nullptr)}};
   json["inputs"] = inputs(estimator.setup(), e.scenario);
   json["fits"] = e.fits;
   const auto timed = [&](auto value) { return e.fits ? number(value) : Json(nullptr); };

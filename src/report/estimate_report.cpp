@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/number.h"
+#include "base/text.h"
 #include "report/estimate_json.h"
 #include "report/json.h"
 #include "report/op_text.h"
 #include "report/plan_report.h"
+#include "report/runtime_text.h"
 
 namespace llmperf::report {
 namespace {
@@ -31,7 +35,7 @@ std::string bound_shares(const Phase& p) {
 }
 
 Heading heading(const Estimator& estimator) {
-  return {estimator.setup().execution.model->name + " on " + estimator.setup().device->title, kUncalibrated};
+  return {estimator.setup().execution.model->name + " on " + estimator.setup().device->title, label(estimator.setup())};
 }
 
 std::string assumptions_line(const Estimator& estimator, const Estimate& e) {
@@ -39,8 +43,15 @@ std::string assumptions_line(const Estimator& estimator, const Estimate& e) {
   std::string text =
       fmt::format("batch {}, prompt {}, generate {}; weights {}, KV cache {}, activations {}; options {}",
                   e.scenario.batch, e.scenario.prompt, e.scenario.generate, x.weights.name, x.kv.name(),
-                  name(x.activations), hardware::format_runtime_options(x.runtime));
-  if (x.plan.devices() > 1) text += "; " + plan_text(estimator.setup());
+                  name(x.activations), options_text(estimator.setup()));
+  const estimate::Setup& setup = estimator.setup();
+  if (setup.profile) {
+    const std::string prefill(hardware::name(setup.prefill_dispatch));
+    const std::string decode(hardware::name(setup.decode_dispatch));
+    text += fmt::format("; runtime {}, {}", setup.profile->name,
+                        prefill == decode ? decode : fmt::format("prefill {}, decode {}", prefill, decode));
+  }
+  if (x.plan.devices() > 1) text += "; " + plan_text(setup);
   return text;
 }
 
@@ -76,12 +87,13 @@ std::string context_text(const Estimator& estimator, const Estimate& e) {
 
 Fields headline(const Estimator& estimator, const Estimate& e) {
   Fields f;
-  f.rows.emplace_back("TTFT", fmt::format("{} ({}; bound by {})", format_seconds(e.ttft),
+  f.rows.emplace_back("TTFT", fmt::format("{} ({}; bound by {})", with_band(e.ttft, band(estimator.setup(), "prefill")),
                                           tokens_rate(e.prefill_tokens_per_second), bound_shares(e.phases[0])));
   if (e.tpot) {
     f.rows.emplace_back(
-        "TPOT", fmt::format("{} mean, {} first, {} last (bound by {})", format_seconds(*e.tpot),
-                            format_seconds(*e.tpot_first), format_seconds(*e.tpot_last), bound_shares(e.phases[1])));
+        "TPOT",
+        fmt::format("{} mean, {} first, {} last (bound by {})", with_band(*e.tpot, band(estimator.setup(), "decode")),
+                    format_seconds(*e.tpot_first), format_seconds(*e.tpot_last), bound_shares(e.phases[1])));
     f.rows.emplace_back("decode", fmt::format("{} in total, {} per request", tokens_rate(e.decode_tokens_per_second),
                                               tokens_rate(1 / e.tpot->value)));
   }
@@ -89,7 +101,10 @@ Fields headline(const Estimator& estimator, const Estimate& e) {
       "generation",
       fmt::format("{} for {} tokens per request: {} in total, {} per request", format_seconds(e.total),
                   e.scenario.generate, tokens_rate(e.tokens_per_second), tokens_rate(e.tokens_per_second_per_request)));
-  f.rows.emplace_back("error band", "none: speed of light (efficiency 1, no launch cost); real software is slower");
+  f.rows.emplace_back("error band", band_text(estimator.setup()));
+  if (const auto beyond = extrapolations(estimator, e.scenario); !beyond.empty()) {
+    f.rows.emplace_back("extrapolated", join(beyond, "; "));
+  }
   if (estimator.setup().execution.plan.devices() > 1) {
     for (const Phase& p : e.phases) {
       f.rows.emplace_back("network in " + std::string(p.name), network_text(p));
@@ -237,10 +252,12 @@ Table summary_csv(const Estimator& estimator, const Estimate& e) {
   text("weights", x.weights.name);
   text("kv", x.kv.name());
   text("activations", std::string(name(x.activations)));
-  text("options", hardware::format_runtime_options(x.runtime));
+  text("options", options_text(estimator.setup()));
   text("devices", std::to_string(x.plan.devices()));
   text("plan", graph::to_text(x.plan));
-  text("label", kUncalibrated);
+  text("label", label(estimator.setup()));
+  text("runtime", estimator.setup().profile ? estimator.setup().profile->name : "none");
+  text("extrapolated", join(extrapolations(estimator, e.scenario), "; "));
   text("fits", e.fits ? "true" : "false");
   timed("ttft_s", e.ttft.value);
   text("tpot_s", e.fits && e.tpot ? plain(e.tpot->value) : "");
@@ -363,6 +380,15 @@ Fields rests_on(const estimate::Setup& setup) {
   Fields f{"Rests on", {}};
   for (const Figure& figure : figures_used(setup)) {
     f.rows.emplace_back(figure.label, fmt::format("{} ({})", figure.text, hardware::name(figure.provenance)));
+  }
+  if (setup.profile) {
+    const hardware::RuntimeProfile& p = *setup.profile;
+    const auto fitted = std::count(p.provenance.begin(), p.provenance.end(), hardware::Provenance::fitted);
+    f.rows.emplace_back(
+        "runtime profile",
+        p.measured_on(*setup.device)
+            ? fmt::format("{}: {} numbers fitted to {} measurements, the rest assumed", p.title, fitted, p.range.rows)
+            : p.title + " (assumed for this device)");
   }
   return f;
 }

@@ -8,7 +8,8 @@
 namespace llmperf::report {
 
 std::string_view kind_text(const graph::Op& op) {
-  constexpr std::string_view names[] = {"gemm", "attention", "vector", "gather", "copy", "transfer", "collective"};
+  constexpr std::string_view names[] = {"gemm", "attention", "vector",     "gather",
+                                        "copy", "transfer",  "collective", "overhead"};
   static_assert(std::size(names) == std::variant_size_v<graph::OpBody>, "an alternative of OpBody has no name");
   return names[op.body.index()];
 }
@@ -30,6 +31,7 @@ std::string shape_text(const graph::Op& op) {
     std::string operator()(const graph::Collective& c) const {
       return fmt::format("{} * {}x{}", c.ranks, plain(c.rows), plain(c.width));
     }
+    std::string operator()(const graph::Overhead&) const { return ""; }
     std::string operator()(const graph::Copy& c) const { return format_count(c.write_elements); }
   };
   return std::visit(Text{}, op.body);

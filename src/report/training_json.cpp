@@ -10,7 +10,7 @@ using estimate::TrainingEstimator;
 
 Json inputs(const estimate::Setup& setup, const TrainingEstimate& e) {
   const model::Decoder& m = *setup.execution.model;
-  return {
+  Json json = {
       {"model", {{"name", m.name}, {"source", m.source}}},
       {"hardware", hardware_json(setup)},
       {"global_batch", e.scenario.global_batch},
@@ -28,6 +28,10 @@ Json inputs(const estimate::Setup& setup, const TrainingEstimate& e) {
       {"plan", plan_json(e.plan)},
       {"devices_per_node", setup.cluster.devices_per_node},
   };
+  if (setup.profile) json["runtime"] = setup.profile->name;
+  if (!e.options.fused_gradients) json["separate_gradients"] = true;
+  if (!e.options.overlapped_sums) json["exposed_sums"] = true;
+  return json;
 }
 
 Json memory(const TrainingEstimate& e) {
@@ -68,7 +72,7 @@ Json phase(const estimate::TrainingPhase& p, const cost::Cluster& cluster) {
 
 std::string training_json(const TrainingEstimator& estimator, const TrainingEstimate& e) {
   Json json = json_header("llmperf.training");
-  json["label"] = kUncalibrated;
+  json["label"] = training_label(estimator.setup());
   json["inputs"] = inputs(estimator.setup(), e);
   json["fits"] = e.fits;
   const auto timed = [&](auto value) { return e.fits ? number(value) : Json(nullptr); };

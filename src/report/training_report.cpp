@@ -26,10 +26,11 @@ std::string assumptions(const TrainingEstimator& estimator, const TrainingEstima
   const graph::TrainingOptions& o = e.options;
   return fmt::format(
       "global batch {}, micro-batch {}, {} tokens; weights {}, activations {}, gradients {} bits, optimiser {} bits "
-      "per parameter; recompute {}, ZeRO {}{}; options {}; {}",
+      "per parameter; recompute {}, ZeRO {}{}{}{}; options {}; {}",
       e.scenario.global_batch, e.scenario.micro_batch, e.scenario.sequence, x.weights.name, name(x.activations),
       plain(o.gradient_bits), plain(o.optimizer_bits), graph::name(o.recompute), o.zero,
-      o.chunks > 1 ? fmt::format(", interleave {}", o.chunks) : "", hardware::format_runtime_options(x.runtime),
+      o.chunks > 1 ? fmt::format(", interleave {}", o.chunks) : "", o.fused_gradients ? "" : ", separate gradients",
+      o.overlapped_sums ? "" : ", exposed sums", hardware::format_runtime_options(x.runtime),
       plan_text(estimator.setup()));
 }
 
@@ -59,7 +60,15 @@ std::string bound_shares(const TrainingEstimate& e) {
   return text;
 }
 
-Fields headline(const TrainingEstimate& e) {
+std::string error_band(const estimate::Setup& setup) {
+  if (setup.profile == nullptr) return "none: speed of light (efficiency 1, no launch cost); real software is slower";
+  const hardware::FittedError* error = setup.profile->error_of("training");
+  if (error == nullptr) return "not known: the profile was not compared with training runs";
+  return fmt::format("{} on average, at most {} in nine of ten ({} published runs, none of them fitted)",
+                     format_share(error->mean), format_share(error->p90), error->rows);
+}
+
+Fields headline(const estimate::Setup& setup, const TrainingEstimate& e) {
   Fields f;
   f.rows.emplace_back("step", fmt::format("{}: {} tokens/s, {} per device", format_seconds(e.time),
                                           format_significant(e.tokens_per_second),
@@ -68,7 +77,7 @@ Fields headline(const TrainingEstimate& e) {
                       fmt::format("MFU {}, HFU {}; {} of the model, {} computed", format_share(e.mfu),
                                   format_share(e.hfu), format_flops(e.model_flops), format_flops(e.hardware_flops)));
   f.rows.emplace_back("bound by", bound_shares(e));
-  f.rows.emplace_back("error band", "none: speed of light (efficiency 1, no launch cost); real software is slower");
+  f.rows.emplace_back("error band", error_band(setup));
   f.rows.emplace_back("memory", "fits: " + fit_text(e));
   f.rows.emplace_back("activations", activation_text(e));
   return f;
@@ -149,15 +158,15 @@ Table op_table(const TrainingPhase& p) {
 
 Document document(const TrainingEstimator& estimator, const TrainingEstimate& e, Detail detail) {
   const estimate::Setup& setup = estimator.setup();
-  Document doc{
-      Heading{fmt::format("Training {} on {}", setup.execution.model->name, setup.device->title), kUncalibrated},
-      Paragraph{assumptions(estimator, e)}};
+  Document doc{Heading{fmt::format("Training {} on {}", setup.execution.model->name, setup.device->title),
+                       training_label(setup)},
+               Paragraph{assumptions(estimator, e)}};
   if (!e.fits) {
     doc.push_back(Fields{"", {{"does not fit", fit_text(e)}, {"activations", activation_text(e)}}});
     doc.push_back(memory_table(e));
     return doc;
   }
-  doc.push_back(headline(e));
+  doc.push_back(headline(setup, e));
   doc.push_back(time_table(e));
   doc.push_back(memory_table(e));
   if (e.plan.devices() > 1) doc.push_back(communication_table(e));
@@ -195,7 +204,7 @@ Table summary_csv(const TrainingEstimator& estimator, const TrainingEstimate& e)
   value("zero", e.options.zero);
   value("interleave", d(e.options.chunks));
   text("options", hardware::format_runtime_options(x.runtime));
-  text("label", kUncalibrated);
+  text("label", training_label(estimator.setup()));
   text("fits", e.fits ? "true" : "false");
   timed("step_s", e.time.value);
   timed("compute_s", e.compute.value);
@@ -250,6 +259,10 @@ Table ops_csv(const TrainingEstimate& e) {
 }
 
 }  // namespace
+
+std::string training_label(const estimate::Setup& setup) {
+  return setup.profile ? setup.profile->title_for(*setup.device) : kUncalibrated;
+}
 
 Report training_report(const TrainingEstimator& estimator, const TrainingEstimate& e, Detail detail) {
   return {document(estimator, e, detail), detail == Detail::ops ? ops_csv(e) : summary_csv(estimator, e),

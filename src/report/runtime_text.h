@@ -1,0 +1,37 @@
+// What the outputs say about the runtime profile behind their times.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "estimate/estimate.h"
+#include "report/document.h"
+#include "report/json.h"
+
+namespace llmperf::report {
+
+// "predicted: vllm on rtx4090", "predicted: vllm (defaults of …), not measured on this device", or kUncalibrated.
+std::string label(const estimate::Setup& setup);
+// The options of --options, in the profile's words where there is one.
+std::string options_text(const estimate::Setup& setup);
+
+// How far predictions of steps like one were off. `known`: by cross-validation; else a class default's assumption.
+struct Band {
+  double mean = 0;  // absolute relative error
+  double p90 = 0;
+  std::int64_t rows = 0;
+};
+// Of "prefill" or "decode"; nothing for the speed of light.
+std::optional<Band> band(const estimate::Setup& setup, std::string_view phase);
+// "12.3 ms ± 0.7 ms"; the time alone without a band.
+std::string with_band(Seconds time, const std::optional<Band>& band);
+// One line on where the bands come from.
+std::string band_text(const estimate::Setup& setup);
+// In which ways an estimate lies outside of what the profile was fitted on; empty inside.
+std::vector<std::string> extrapolations(const estimate::Estimator& estimator, const estimate::Scenario& scenario);
+
+Json runtime_json(const estimate::Setup& setup);
+Json band_json(const estimate::Setup& setup, std::string_view phase, Seconds time);
+
+}  // namespace llmperf::report
