@@ -287,3 +287,10 @@ TEST_CASE("works add up and scale number by number") {
   CHECK(thrice.bytes().value == 3 * w.bytes().value);
   CHECK(w.matrix.value == 2 * 105 + 2 * 3 * 8 * 2);
 }
+
+TEST_CASE("overhead asks nothing of the device") {
+  const Work w = work(OpBody(graph::Overhead{}));
+  CHECK(w.bytes().value == 0);
+  CHECK(w.network.value == 0);
+  CHECK((w.matrix + w.vector).value == 0);
+}

@@ -30,10 +30,14 @@ bool knows(Kind kind, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("every embedded file is valid YAML under its own name") {
+TEST_CASE("every embedded file is valid YAML under its own name, measurements aside") {
   CHECK_FALSE(embedded_files().empty());
   for (const EmbeddedFile& file : embedded_files()) {
     INFO(file.path);
+    if (file.kind == Kind::measurements) {
+      CHECK(load_text(file.kind, std::string(file.name)).text == file.text);
+      continue;
+    }
     const Document document = load(file.kind, std::string(file.name));
     CHECK(document.file == file.path);
     CHECK(document.root.kind == Node::Kind::mapping);

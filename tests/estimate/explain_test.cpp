@@ -107,6 +107,25 @@ TEST_CASE("formulas hold while windows fill up, over long generations, for one t
   }
 }
 
+TEST_CASE("formulas hold for chains of kernels, allocated caches, overlapping sums and what an allocator adds") {
+  for (const hardware::Chains chains : {hardware::Chains::framework, hardware::Chains::compiled}) {
+    for (const char* options : {"none", "static_kv", "static_kv+flash_attention+mc2", "flash_attention", "all"}) {
+      for (const char* model : {"llama-3-8b", "gemma-2-2b", "qwen3-8b"}) {
+        INFO(model << " " << options);
+        Choices choices;
+        choices.runtime = hardware::parse_runtime_options(options);
+        choices.runtime.chains = chains;
+        choices.runtime.allocated_kv = 500;  // outgrown on the way
+        estimate::Setup setup = estimate::make_setup(decoder(model), device("h100-sxm"), choices);
+        setup.execution.plan.tensor = std::string_view(model) == "gemma-2-2b" ? 1 : 2;
+        setup.execution.allocation = {.padding = 32, .granule = 512};
+        Estimator e(std::move(setup));
+        CHECK(check_everything(e, {2, 400, 300}) >= 8);
+      }
+    }
+  }
+}
+
 TEST_CASE("formulas hold for mixtures of GGUF types, split between device and host, and for two cache types") {
   constexpr const char* kWeights[] = {"q4_k_m", "iq3_xs", "f16"};
   std::size_t turn = 0;

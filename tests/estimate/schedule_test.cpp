@@ -150,3 +150,17 @@ TEST_CASE("whatever runs, its time is that of its ops less what is hidden, and n
     }
   }
 }
+
+TEST_CASE("of the shorter of a product and its sum the hidden share takes no time") {
+  std::vector<OpEstimate> ops = {op("o_proj", 0), op("attention_reduce", 0, true), op("norm", 0)};
+  const auto overlapped = [&](double product, double sum, double hidden) {
+    ops[1].op.hidden = hidden;
+    const Schedule s = schedule_step(ops, std::vector<double>{product, sum, 1}, equal_stages(1, 1), 1, Steady::no);
+    CHECK(s.time.value == product + sum + 1 - s.overlapped.value);
+    return s.overlapped.value;
+  };
+  CHECK(overlapped(5, 3, 0.5) == 1.5);
+  CHECK(overlapped(2, 3, 0.5) == 1);
+  CHECK(overlapped(5, 3, 0) == 0);
+  CHECK(overlapped(5, 3, 1) == 3);
+}

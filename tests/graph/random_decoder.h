@@ -101,6 +101,18 @@ inline hardware::RuntimeOptions random_options(Random& random) {
   o.static_kv = random.chance();
   o.last_token_logits = random.chance();
   o.attention_query_tile = random.chance() ? random.in(1, 64) : 0;
+  // What came later is drawn apart, so that the cases of a seed stay what they were.
+  int switches = 0;
+  for (const std::string& name : hardware::runtime_option_names()) {
+    hardware::RuntimeOptions on = o;
+    set_option(on, name, true);
+    switches = 2 * switches + (on == o ? 1 : 0);
+  }
+  Random later(static_cast<std::uint64_t>(1000 * o.attention_query_tile + switches));
+  o.fused_norm = later.chance();
+  o.overlap_collectives = later.chance();
+  o.chains = static_cast<hardware::Chains>(later.in(0, 2));
+  o.allocated_kv = later.chance() ? later.in(1, 2000) : 0;
   return o;
 }
 

@@ -5,7 +5,7 @@ import unittest
 
 from program import DONE, FAILED, INFEASIBLE, USAGE, ProgramTest
 
-SUBCOMMANDS = ["estimate", "explain", "limits", "map-collective", "parallel", "list", "show"]
+SUBCOMMANDS = ["estimate", "explain", "limits", "map-collective", "parallel", "calibrate", "validate", "compare", "list", "show"]
 ESTIMATE = ["estimate", "-m", "qwen-7b", "--hw", "rtx4090"]
 
 
@@ -34,7 +34,7 @@ class Names(ProgramTest):
     def test_unknown_names_are_answered_with_the_nearest(self):
         cases = [
             (["estimat"], "unknown subcommand 'estimat'", "did you mean 'estimate'?"),
-            (["hlep"], "unknown subcommand 'hlep'", "known names: estimate, explain, limits, map-collective, parallel, list, show"),
+            (["hlep"], "unknown subcommand 'hlep'", "known names: estimate, compare, explain, limits, map-collective, parallel"),
             (["--versoin"], "unknown flag '--versoin'", "'--version'"),
             (["-b"], "unknown flag '-b'", "known names"),
             ([*ESTIMATE, "--bacth", "4"], "unknown flag '--bacth'", "'--batch'"),
@@ -49,7 +49,7 @@ class Names(ProgramTest):
             ([*ESTIMATE, "--format", "jsn"], "--format: unknown format 'jsn'", "'json'"),
             ([*ESTIMATE, "--detail", "op"], "--detail: unknown level 'op'", "'ops'"),
             ([*ESTIMATE, "--options", "flash"], "--options: unknown runtime option 'flash'", "'flash_attention'"),
-            ([*ESTIMATE, "--options", "all,no_fused_kqv"], "unknown runtime option 'no_fused_kqv'", "'fused_qkv'"),
+            ([*ESTIMATE, "--options", "all,no_fused_kqv"], "unknown runtime option 'fused_kqv'", "'fused_qkv'"),
             ([*ESTIMATE, "--export", "result.txt"], "--export: no format goes with the name 'result.txt'", ".json"),
             (["limits", "-m", "qwen-7b", "--hw", "rtx4090", "--units", "articel"], "--units: unknown", "'article'"),
             (["limits", "-m", "qwen-7b,qwen7b", "--hw", "rtx4090"], "unknown model 'qwen7b'", "'qwen-7b'"),

@@ -192,7 +192,7 @@ class Types(Gguf):
 
     def test_the_table_agrees_with_an_estimate(self):
         row = self.json("limits", "-m", "qwen1.5-7b", "--hw", "rtx4090", "--weights", "q4_k_m", "--context", "1000")["rows"][0]
-        words = ["estimate", "-m", "qwen1.5-7b", "--hw", "rtx4090", "--weights", "q4_k_m", "--kv", "fp16"]
+        words = ["estimate", "-m", "qwen1.5-7b", "--hw", "rtx4090", "--runtime", "none", "--weights", "q4_k_m", "--kv", "fp16"]
         whole = self.json(*words, "--prompt", "999", "--gen", "1")
         self.assertEqual(row["total_bytes"], whole["memory"]["total_bytes"])
         prefill = self.json(*words, "--prompt", "512", "--gen", "1")

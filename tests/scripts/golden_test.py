@@ -17,21 +17,28 @@ from program import ROOT, ProgramTest
 GOLDEN = os.path.join(ROOT, "tests", "golden")
 UPDATE = "--update" in sys.argv
 
-ESTIMATE = ["estimate", "-m", "qwen-7b", "--hw", "rtx4090"]
-MOE = ["estimate", "-m", "deepseek-v2-lite", "--hw", "atlas-800i-a2-64gb", "--batch", "8", "--prompt", "2048"]
+ROOF = ["--runtime", "none"]
+ESTIMATE = ["estimate", "-m", "qwen-7b", "--hw", "rtx4090", *ROOF]
+PREDICTED = ESTIMATE[:-2]
+MOE = ["estimate", "-m", "deepseek-v2-lite", "--hw", "atlas-800i-a2-64gb", "--batch", "8", "--prompt", "2048", *ROOF]
 FAMILY = ["limits", "-m", "qwen1.5-0.5b,qwen1.5-7b,qwen1.5-110b", "--hw", "rtx4090", "--units", "article"]
 SPECULATE = ["limits", "-m", "qwen-7b", "--hw", "rtx4090", "--draft", "qwen-1.8b", "--accept", "0.8"]
 TENSORS = ["show", "model", "qwen1.5-7b", "--weights", "q4_k_m", "--gguf-era", "2024-02"]
-SPLIT = ["estimate", "-m", "qwen1.5-14b", "--hw", "rtx4090", "--weights", "q8_0", "--gpu-layers", "20"]
+SPLIT = ["estimate", "-m", "qwen1.5-14b", "--hw", "rtx4090", *ROOF, "--weights", "q8_0", "--gpu-layers", "20"]
 TRAINING = ["estimate", "-m", "llama-3-8b", "--hw", "a100-sxm-80gb", "--training", "--tp", "4", "--megatron-sp"]
 ALL_GGUF = ["limits", "-m", "qwen1.5-14b", "--hw", "rtx4090", "--weights", "all-gguf"]
 COLLECTIVE = ["map-collective", "--hw", "atlas-800i-a2", "--op", "all-reduce", "--size", "64MiB", "--ranks", "16"]
 PARALLEL = ["parallel", "-m", "llama-2-70b", "--hw", "atlas-800i-a2", "--devices", "8", "--batch", "8"]
-TP8 = ["estimate", "-m", "llama-2-70b", "--hw", "atlas-800i-a2", "--tp", "8", "--embedding", "replicated", "--batch", "4", "--prompt", "1024",
+TP8 = ["estimate", "-m", "llama-2-70b", "--hw", "atlas-800i-a2", *ROOF, "--tp", "8", "--embedding", "replicated", "--batch", "4", "--prompt", "1024",
        "--gen", "1024"]
+VALIDATE = ["validate", "atlas-800i-a2-llama-2-70b"]
+CALIBRATE = ["calibrate", "atlas-800i-a2-llama-2-70b", "--hw", "atlas-800i-a2"]
 SYMBOLIC = ["parallel", "-m", "gpt-block", "--hw", "a100-sxm-80gb", "--devices", "8", "--batch", "8", "--symbolic", "--options", "none"]
 OUTPUTS = {
     "estimate_qwen-7b_rtx4090.json": [*ESTIMATE, "--json"],
+    "estimate_qwen-7b_rtx4090_vllm.txt": [*PREDICTED, "--detail", "ops"],
+    "estimate_llama-2-70b_atlas_torchair.txt": ["estimate", "-m", "llama-2-70b", "--hw", "atlas-800i-a2", "--tp", "8",
+                                                "--batch", "4", "--prompt", "1024", "--gen", "1024", "--detail", "ops"],
     "estimate_qwen-7b_rtx4090.txt": [*ESTIMATE, "--detail", "ops"],
     "estimate_qwen-7b_rtx4090.md": [*ESTIMATE, "--format", "md"],
     "estimate_qwen-7b_rtx4090.csv": [*ESTIMATE, "--format", "csv"],
@@ -59,7 +66,8 @@ DOCUMENTS = [[*TP8, "--pp", "2"], PARALLEL, [*PARALLEL[:5], "--devices", "64", "
              COLLECTIVE, [*COLLECTIVE[:-1], "1"], ["map-collective", "--hw", "tpu-v4", *COLLECTIVE[3:]], ["list", "models"],
              ["list", "hardware"], ["explain", *ESTIMATE[1:]], ["explain", "ttft_s", *ESTIMATE[1:]],
              ["explain", "memory.total_bytes", *ESTIMATE[1:]], SPLIT, ALL_GGUF,
-             [*TENSORS, "--detail", "tensors"], ["show", "model", "deepseek-r1", "--weights", "q4_k_m", "--detail", "tensors"]]
+             [*TENSORS, "--detail", "tensors"], ["show", "model", "deepseek-r1", "--weights", "q4_k_m", "--detail", "tensors"],
+             VALIDATE, ["validate", "rtx4090-ops"], ["validate", "a100-sxm-80gb-ops"], CALIBRATE]
 
 
 def key_types(value, path, found):

@@ -47,7 +47,7 @@ class Parallel(ProgramTest):
     def test_a_plan_costs_what_its_own_estimate_says(self):
         best = self.document(LLAMA)["plans"][1]
         self.assertEqual(best["plan"]["text"], "tp 8")
-        words = ["estimate", *LLAMA[1:5], "--tp", "8", "--batch", "8", "--prompt", "1024", "--gen", "1", "--json"]
+        words = ["estimate", *LLAMA[1:5], "--runtime", "none", "--tp", "8", "--batch", "8", "--prompt", "1024", "--gen", "1", "--json"]
         alone = json.loads(self.output(*words))
         self.assertEqual(best["step_s"], alone["ttft_s"])
         self.assertEqual(best["memory"]["weight_bytes"], alone["memory"]["weight_bytes"])

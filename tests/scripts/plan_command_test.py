@@ -8,7 +8,7 @@ import unittest
 
 from program import INFEASIBLE, ProgramTest
 
-LLAMA = ["estimate", "-m", "llama-2-70b", "--hw", "atlas-800i-a2", "--batch", "4", "--prompt", "1024", "--gen", "1024"]
+LLAMA = ["estimate", "-m", "llama-2-70b", "--hw", "atlas-800i-a2", "--runtime", "none", "--batch", "4", "--prompt", "1024", "--gen", "1024"]
 QUANTIZED = LLAMA + ["--weights", "w4a16", "--tp", "2"]
 PLANS = [
     LLAMA + ["--tp", "8"],

@@ -10,7 +10,7 @@ import unittest
 
 from program import DONE, INFEASIBLE, ProgramTest
 
-ESTIMATE = ["estimate", "-m", "qwen-7b", "--hw", "rtx4090"]
+ESTIMATE = ["estimate", "-m", "qwen-7b", "--hw", "rtx4090", "--runtime", "none"]
 MODEL = "name: {name}\nnotes: {notes}\n" + """\
 hidden_size: 256
 num_layers: 4

@@ -1,0 +1,192 @@
+// Rows are read as written; every bad one is reported with its place, all at once.
+#include "calibrate/measurements.h"
+
+#include <cstdio>
+#include <fstream>
+
+#include "catch.h"
+
+namespace llmperf::calibrate {
+namespace {
+
+const std::string kSteps =
+    "hardware,tp,runtime,execution,options,model,weights,batch,phase,new_tokens,context,latency_ms\n";
+const std::string kOps =
+    "hardware,op,dtype,ranks,batch,m,n,k,q_len,kv_len,heads,kv_heads,head_dim,causal,bytes,latency_us\n";
+
+std::vector<std::string> problems_of(const std::string& text) {
+  std::vector<std::string> list;
+  try {
+    parse_measurements(text, "t.csv");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::bad_input);
+    for (const Diagnostic& d : error.diagnostics()) list.push_back(format_diagnostic({d.where, d.message, {}}));
+  }
+  return list;
+}
+
+}  // namespace
+
+TEST_CASE("a step row is read field by field, its latency in seconds", "[measurements]") {
+  const Measurements m = parse_measurements(
+      "# from somewhere\n" + kSteps +
+          "atlas-800i-a2,8,torchair-2024a,eager,static_kv+fused_qkv,llama-2-70b,fp16,4,decode,1,1536,211\n",
+      "t.csv");
+  REQUIRE(m.rows.size() == 1);
+  const auto& s = std::get<StepRow>(m.rows[0].of);
+  CHECK(m.rows[0].hardware == "atlas-800i-a2");
+  CHECK(m.rows[0].latency.value == Approx(0.211));
+  CHECK(m.rows[0].line == 3);
+  CHECK(s.tp == 8);
+  CHECK(s.runtime == "torchair-2024a");
+  CHECK(s.execution == "eager");
+  CHECK(s.options == "static_kv+fused_qkv");
+  CHECK(s.batch == 4);
+  CHECK(s.phase == Phase::decode);
+  CHECK(s.new_tokens == 1);
+  CHECK(s.context == 1536);
+  CHECK(m.files[0].notes == std::vector<std::string>{"from somewhere"});
+}
+
+TEST_CASE("op rows take the columns of their op", "[measurements]") {
+  const Measurements m = parse_measurements(kOps +
+                                                "a,gemm,bf16,1,,17,32.0,64,,,,,,,,2.66\n"
+                                                "a,attention_prefill,bf16,1,2,,,,16,128,32,8,128,1,,19\n"
+                                                "a,vector:act_fn,bf16,1,,512,,,,,,,,,,3.264\n"
+                                                "a,alltoall,fp16,8,,,,,,,,,,,536870912,9\n",
+                                            "t.csv");
+  REQUIRE(m.rows.size() == 4);
+  const auto shape = [&](std::size_t row) { return std::get<OpRow>(m.rows[row].of).shape; };
+  CHECK(std::get<GemmShape>(shape(0)) == GemmShape{17, 32, 64});
+  CHECK(m.rows[0].latency.value == Approx(2.66e-6));
+  CHECK(std::get<AttentionShape>(shape(1)) == AttentionShape{Phase::prefill, 2, 16, 128, 32, 8, 128, true});
+  CHECK(std::get<VectorShape>(shape(2)) == VectorShape{"act_fn", 512});
+  CHECK(std::get<CollectiveShape>(shape(3)) == CollectiveShape{graph::CollectiveKind::all_to_all, 8, Bytes{536870912}});
+}
+
+TEST_CASE("columns come in any order and those unknown are kept by name", "[measurements]") {
+  const Measurements m = parse_measurements(
+      "latency_us,driver,k,n,m,op,dtype,hardware,note\n"
+      "5,550.1,64,32,1,gemm,bf16,a,\"a, \"\"b\"\"\"\n",
+      "t.csv");
+  CHECK(std::get<GemmShape>(std::get<OpRow>(m.rows[0].of).shape) == GemmShape{1, 32, 64});
+  CHECK(m.extra_columns == std::vector<std::string>{"driver", "note"});
+  CHECK(m.rows[0].extra == std::vector<std::string>{"550.1", "a, \"b\""});
+}
+
+TEST_CASE("files of both schemas are read together, their unknown columns side by side", "[measurements]") {
+  const std::string steps = "measurements_test_steps.csv";
+  const std::string ops = "measurements_test_ops.csv";
+  std::ofstream(steps) << "runtime,hardware,model,weights,batch,phase,new_tokens,context,latency_ms,who\n"
+                          "vllm,d,m,bf16,1,prefill,8,0,1,me\n";
+  std::ofstream(ops) << "\xEF\xBB\xBFhardware,op,dtype,m,n,k,latency_us,when,who\r\na,gemm,bf16,1,2,3,4,now,you\r\n";
+  const std::string paths[] = {steps, ops};
+  const Measurements m = read_measurements(paths);
+  std::remove(steps.c_str());
+  std::remove(ops.c_str());
+  REQUIRE(m.rows.size() == 2);
+  CHECK(std::get<StepRow>(m.rows[0].of).tp == 1);
+  CHECK(m.extra_columns == std::vector<std::string>{"who", "when"});
+  CHECK(m.rows[0].extra == std::vector<std::string>{"me"});
+  CHECK(m.rows[1].extra == std::vector<std::string>{"you", "now"});
+  CHECK(m.where(m.rows[1]).file == ops);
+  CHECK(m.where(m.rows[1]).line == 2);
+}
+
+TEST_CASE("every bad value of a file is reported with its line and column", "[measurements]") {
+  CHECK(problems_of("# note\n" + kSteps +
+                    "d,1,vllm,graph,,m,bf16,1,decode,1,10,1\n"
+                    "d,1,vllm,graph,,m,bf16,0,decode,1,10,1\n"
+                    "d,1,vllm,graph,,m,bf16,1,decoding,1,10,1\n"
+                    "\n"
+                    "d,1,vllm,graph,,m,bf16,1,decode,1,-3,1.5x\n"
+                    "d,1,vllm,graph,,,bf16,1,decode,1,10,1\n"
+                    "d,1,vllm\n") ==
+        std::vector<std::string>{"t.csv:4:24: 'batch' must be an integer between 1 and 1000000000, not '0'",
+                                 "t.csv:5:26: unknown phase 'decoding'",
+                                 "t.csv:7:35: 'context' must be an integer between 0 and 1000000000, not '-3'",
+                                 "t.csv:7:38: 'latency_ms' must be a positive number, not '1.5x'",
+                                 "t.csv:8:17: 'model' is empty", "t.csv:9:1: 3 fields, and the header has 12"});
+}
+
+TEST_CASE("a latency that is not positive is an error", "[measurements]") {
+  for (const char* latency : {"0", "-1", "nan", "inf", "1e300"}) {
+    CHECK(problems_of(kOps + "a,gemm,bf16,1,,1,32,64,,,,,,,," + latency + "\n") ==
+          std::vector<std::string>{"t.csv:2:31: 'latency_us' must be a positive number, not '" + std::string(latency) +
+                                   "'"});
+  }
+}
+
+TEST_CASE("an unknown op or element type is an error with the nearest names", "[measurements]") {
+  try {
+    parse_measurements(kOps + "a,gem,bf61,1,,1,32,64,,,,,,,,1\na,vector:rope,bf16,1,,1,,,,,,,,,,1\n", "t.csv");
+    FAIL();
+  } catch (const Error& error) {
+    REQUIRE(error.diagnostics().size() == 3);
+    CHECK(error.diagnostics()[0].message == "unknown op 'gem'");
+    CHECK(error.diagnostics()[0].hint == "did you mean 'gemm'?");
+    CHECK(error.diagnostics()[1].message == "unknown element type 'bf61'");
+    CHECK(error.diagnostics()[2].message == "unknown op 'vector:rope'");
+  }
+}
+
+TEST_CASE("a shape an op needs must be given and possible", "[measurements]") {
+  CHECK(problems_of(kOps + "a,gemm,bf16,1,,1,,64,,,,,,,,1\n") == std::vector<std::string>{"t.csv:2:18: 'n' is empty"});
+  CHECK(problems_of("hardware,op,dtype,m,n,latency_us\na,gemm,bf16,1,1,1\n") ==
+        std::vector<std::string>{"t.csv:2:1: such rows need a column 'k'"});
+  CHECK(problems_of(kOps + "a,attention_decode,bf16,1,4,,,,1,128,32,7,128,1,,9\n") ==
+        std::vector<std::string>{"t.csv:2:41: 32 heads do not share 7 KV heads evenly"});
+  CHECK(problems_of(kOps + "a,attention_prefill,bf16,1,4,,,,16,8,32,8,128,1,,9\n") ==
+        std::vector<std::string>{"t.csv:2:36: kv_len 8 counts the 16 new tokens, so it cannot be less"});
+  CHECK(problems_of(kOps + "a,all_reduce,bf16,1,,,,,,,,,,,64,9\n") ==
+        std::vector<std::string>{"t.csv:2:19: 'ranks' must be an integer between 2 and 1000000, not '1'"});
+}
+
+TEST_CASE("a header must name every column its schema needs, once", "[measurements]") {
+  CHECK(problems_of("hardware,runtime,model,batch,phase,new_tokens,context\nd,v,m,1,decode,1,1\n") ==
+        std::vector<std::string>{"t.csv:1:1: no column 'weights', 'latency_ms'"});
+  CHECK(problems_of("op,m,n,k\ngemm,1,1,1\n") ==
+        std::vector<std::string>{"t.csv:1:1: no column 'hardware', 'dtype', 'latency_us'"});
+  CHECK(problems_of("hardware,op,dtype,op,latency_us\na,gemm,bf16,gemm,1\n").front() ==
+        "t.csv:1:19: a second column 'op'");
+  CHECK(problems_of("hardware,op,dtype,latency_us,latency_ms\n") ==
+        std::vector<std::string>{"t.csv:1:1: latency_ms (steps) and latency_us (ops) in one file"});
+}
+
+TEST_CASE("a file without rows, of another kind or with broken quotes is an error", "[measurements]") {
+  CHECK(problems_of("") == std::vector<std::string>{"t.csv: holds no header line and no rows"});
+  CHECK(problems_of("# only a note\n") == std::vector<std::string>{"t.csv: holds no header line and no rows"});
+  CHECK(problems_of(kSteps) == std::vector<std::string>{"t.csv: holds a header line and no rows"});
+  CHECK(problems_of(std::string("a\0b", 3)) == std::vector<std::string>{"t.csv: is not a text file"});
+  CHECK(problems_of(kSteps + "d,\"1,vllm\n") ==
+        std::vector<std::string>{"t.csv:2:3: a quoted field does not end on its line"});
+  CHECK(problems_of(kSteps + "d,\"1\"x,vllm\n") == std::vector<std::string>{"t.csv:2:6: text behind a quoted field"});
+}
+
+TEST_CASE("the problems of all files are reported together", "[measurements]") {
+  const std::string path = "measurements_test_bad.csv";
+  std::ofstream(path) << "hardware\n";
+  const std::string paths[] = {"no/such/file.csv", path};
+  try {
+    read_measurements(paths);
+    FAIL();
+  } catch (const Error& error) {
+    REQUIRE(error.diagnostics().size() == 2);
+    CHECK(error.diagnostics()[0].where.file == "no/such/file.csv");
+    CHECK(error.diagnostics()[1].where.file == path);
+  }
+  std::remove(path.c_str());
+}
+
+TEST_CASE("equal configurations are equal texts", "[measurements]") {
+  const Measurements m = parse_measurements(kSteps +
+                                                "d,8,vllm,graph,mc2,m,bf16,4,decode,1,10,1\n"
+                                                "d,8,vllm,graph,mc2,m,bf16,4,decode,1,10,2\n"
+                                                "d,8,vllm,graph,mc2,m,bf16,4,decode,1,11,2\n",
+                                            "t.csv");
+  CHECK(configuration(m.rows[0]) == "d vllm m bf16 tp 8 graph mc2 batch 4 decode 10+1");
+  CHECK(configuration(m.rows[0]) == configuration(m.rows[1]));
+  CHECK(configuration(m.rows[0]) != configuration(m.rows[2]));
+}
+
+}  // namespace llmperf::calibrate

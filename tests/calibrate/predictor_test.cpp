@@ -1,0 +1,265 @@
+// From rows to seconds: by hand for round numbers, as `estimate` for a whole step, and the same whether one parameter
+// or all of them changed.
+#include "calibrate/predictor.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "calibrate/row_ops.h"
+#include "catch.h"
+#include "model/model_file.h"
+
+namespace llmperf::calibrate {
+namespace {
+
+using enum hardware::Parameter;
+using hardware::Parameter;
+using hardware::ParameterValues;
+using hardware::RuntimeProfile;
+
+const std::string kSteps =
+    "hardware,tp,runtime,execution,options,model,weights,batch,phase,new_tokens,context,latency_ms\n";
+const std::string kOps =
+    "hardware,op,dtype,ranks,batch,m,n,k,q_len,kv_len,heads,kv_heads,head_dim,causal,bytes,latency_us\n";
+
+const hardware::Device& a100() {
+  static const hardware::Device device = hardware::load_device("a100-sxm-80gb");
+  return device;
+}
+
+// No menu of tiles, no launches or host; every rate is that of the datasheet times 1/2; what overlaps overlaps fully.
+RuntimeProfile half_profile() {
+  RuntimeProfile p;
+  p.name = "half";
+  p.hardware = "a100-sxm-80gb";
+  p.choices.split_ungrouped = true;
+  for (std::size_t i = 0; i < p.values.size(); ++i) {
+    const hardware::ParameterInfo& info = hardware::parameter_info(i);
+    const bool exponent = info.name.ends_with("overlap");
+    p.values[i] = info.unit == "s" ? 0 : info.unit == "B/s" ? 1e30 : exponent ? 1e3 : 0.5;
+  }
+  return p;
+}
+
+// The rows of a text under a profile.
+struct Case {
+  Case(const std::string& text, const hardware::Device& device, const RuntimeProfile& p)
+      : measurements(parse_measurements(text, "t.csv")),
+        profile(p),
+        predictor(measurements, all_rows(measurements.rows.size()), device, profile) {}
+
+  static std::vector<std::size_t> all_rows(std::size_t n) {
+    std::vector<std::size_t> rows(n);
+    std::iota(rows.begin(), rows.end(), std::size_t{0});
+    return rows;
+  }
+  std::vector<double> full(const ParameterValues& values) {
+    std::vector<double> seconds(measurements.rows.size());
+    predictor.predict(values, std::nullopt, seconds);
+    return seconds;
+  }
+  std::vector<double> full() { return full(profile.values); }
+
+  Measurements measurements;
+  RuntimeProfile profile;
+  Predictor predictor;
+};
+
+// For every parameter: all rows predicted anew are what a prediction that is told of the change says, and rows change
+// with those parameters only that the predictor names.
+void check_changes(Case&& c) {
+  const std::vector<std::size_t> named = c.predictor.parameters();
+  const std::vector<double> before = c.full();
+  std::size_t moved = 0;
+  for (std::size_t p = 0; p < hardware::kAllParameters; ++p) {
+    CAPTURE(hardware::parameter_info(p).name);
+    ParameterValues values = c.profile.values;
+    values[p] *= 1.3;
+    std::vector<double> told = before;
+    c.predictor.predict(values, p, told);
+    const std::vector<double> anew = c.full(values);
+    CHECK(told == anew);
+    const bool is_named = std::find(named.begin(), named.end(), p) != named.end();
+    if (anew != before) {
+      CHECK(is_named);
+      ++moved;
+    }
+    REQUIRE(c.full() == before);
+  }
+  CHECK(moved > 5);
+}
+
+}  // namespace
+
+TEST_CASE("a product is predicted from its shape", "[predictor]") {
+  RuntimeProfile p = half_profile();
+  p.values[index(gemm_launch)] = 10e-6;
+  p.values[index(gemm_overlap)] = 1;
+  // 2 x 1024^3 FLOP at half of 312 TFLOP/s, 3 x 2 MiB at half of 2039 GB/s, one after the other.
+  const double expected = 10e-6 + 2 * 1073741824.0 / 156e12 + 6291456.0 / 1019.5e9;
+  Case c(kOps + "a100-sxm-80gb,gemm,bf16,1,,1024,1024,1024,,,,,,,,40\n", a100(), p);
+  CHECK(c.full()[0] == Approx(expected));
+  CHECK(expected == Approx(29.94e-6).epsilon(1e-3));
+  CHECK(c.predictor.roofs()[0].compute.value == Approx(2 * 1073741824.0 / 312e12));
+  CHECK(c.predictor.roofs()[0].memory.value == Approx(6291456.0 / 2039e9));
+  CHECK(c.predictor.roofs()[0].kernels == 1);
+}
+
+TEST_CASE("a collective is predicted from its bytes and ranks", "[predictor]") {
+  RuntimeProfile p = half_profile();
+  p.values[index(collective_launch)] = 8e-6;
+  p.values[index(collective_step)] = 1e-6;
+  p.values[index(collective_copy_share)] = 1e30;
+  // Eight ranks of an A100 with 300 GB/s of links each: 14 steps, 14/8 of 80 MB at half of the rate.
+  const double expected = 8e-6 + 14e-6 + 1.75 * 80e6 / 150e9;
+  Case c(kOps + "a100-sxm-80gb,all_reduce,fp16,8,,,,,,,,,,,80000000,1000\n", a100(), p);
+  CHECK(c.full()[0] == Approx(expected));
+}
+
+TEST_CASE("attention that was measured with its append has two ops", "[predictor]") {
+  RuntimeProfile p = half_profile();
+  const OpRow row{"attention_prefill", Dtype::bf16, AttentionShape{Phase::prefill, 2, 16, 128, 32, 8, 128, true}};
+  CHECK(ops_of(row, p).size() == 1);
+  p.choices.attention_appends = true;
+  CHECK(ops_of(row, p).size() == 2);
+  CHECK_THROWS_WITH(ops_of(OpRow{"vector:gelu", Dtype::bf16, VectorShape{"gelu", 4}}, p),
+                    Catch::Contains("unknown layer 'gelu'"));
+}
+
+TEST_CASE("a decode step at half of the bandwidth takes twice its memory time", "[predictor]") {
+  const RuntimeProfile p = half_profile();
+  Case c(kSteps + "a100-sxm-80gb,1,half,,,llama-2-7b,bf16,1,decode,1,100,10\n", a100(), p);
+  // Llama-2-7B has 6,738,415,616 parameters. All but the embedding, of which one row is read, cross the bus in 16 bits;
+  // the cache holds 32 layers x 2 x 4096 elements per token.
+  const double weights = (6738415616.0 - 32000 * 4096 + 4096) * 2;
+  const double cache = 101 * 32 * 2 * 4096 * 2.0;
+  const double by_hand = 2 * (weights + cache) / 2039e9;
+  CHECK(c.full()[0] == Approx(by_hand).epsilon(0.003));  // activations
+  CHECK(c.full()[0] > by_hand);
+  CHECK(c.full()[0] == Approx(2 * c.predictor.roofs()[0].memory.value).epsilon(1e-6));
+  CHECK(c.predictor.model_parameters(0) == 6738415616.0);
+}
+
+TEST_CASE("a step pays for itself, its sequences and its launches", "[predictor]") {
+  RuntimeProfile p = half_profile();
+  Case c(kSteps + "a100-sxm-80gb,1,half,graph,,llama-2-7b,bf16,4,decode,1,100,10\n" +
+             "a100-sxm-80gb,1,half,graph,,llama-2-7b,bf16,4,prefill,100,0,30\n" +
+             "a100-sxm-80gb,1,half,eager,,llama-2-7b,bf16,4,decode,1,100,10\n",
+         a100(), p);
+  const std::vector<double> before = c.full();
+  const auto more = [&](Parameter parameter, double seconds) {
+    ParameterValues values = p.values;
+    values[index(parameter)] = seconds;
+    std::vector<double> after = c.full(values);
+    for (std::size_t i = 0; i < after.size(); ++i) after[i] -= before[i];
+    return after;
+  };
+  CHECK(more(step_decode, 1)[0] == Approx(1));
+  CHECK(more(step_decode, 1)[1] == Approx(0).margin(1e-12));
+  CHECK(more(step_prefill, 1)[0] == Approx(0).margin(1e-12));
+  CHECK(more(step_prefill, 1)[1] == Approx(1));
+  CHECK(more(step_sequence, 1)[0] == Approx(4));
+  CHECK(more(launch_gap, 1e-3)[0] == Approx(1e-3 * c.predictor.roofs()[0].kernels));
+  // A graph is launched whole. In eager mode the host's 32 s (one per layer) hide what the device does meanwhile.
+  CHECK(more(host_layer, 1)[0] == Approx(0).margin(1e-12));
+  CHECK(more(host_layer, 1)[2] == Approx(32 - before[2]));
+}
+
+TEST_CASE("sequences beyond the memory wait where the runtime caps its batch", "[predictor]") {
+  // A cache of 2048 tokens is 1 GiB in Llama-2-7B: the share leaves room for ten and a half.
+  constexpr double kGibibyte = 1024.0 * 1024 * 1024;
+  RuntimeProfile p = half_profile();
+  p.values[index(memory_utilisation)] = (6738415616.0 * 2 + 10.5 * kGibibyte) / 80e9;
+  std::string text = kSteps;
+  for (const char* batch : {"9", "10", "11", "64"}) {
+    text += std::string("a100-sxm-80gb,1,half,,,llama-2-7b,bf16,") + batch + ",decode,1,2047,10\n";
+  }
+  p.choices.caps_batch = true;
+  const std::vector<double> capped = Case(text, a100(), p).full();
+  CHECK(capped[0] < capped[1]);
+  CHECK(capped[2] == capped[1]);
+  CHECK(capped[3] == capped[1]);
+  p.choices.caps_batch = false;
+  const std::vector<double> free = Case(text, a100(), p).full();
+  CHECK(free[1] == capped[1]);
+  CHECK(free[3] > 2 * free[1]);
+}
+
+TEST_CASE("a step row takes the time that estimate gives the step", "[predictor]") {
+  const hardware::Device device = hardware::load_device("rtx4090");
+  const RuntimeProfile profile = hardware::load_runtime_profile(device, "vllm");
+  const model::Decoder decoder = model::load_decoder("qwen1.5-7b");
+  estimate::Choices choices;
+  choices.weights = "bf16";
+  choices.profile = &profile;
+  choices.runtime = profile.options;
+  choices.prefill_dispatch = profile.prefill_dispatch;
+  choices.decode_dispatch = profile.dispatch;
+  estimate::Estimator estimator(estimate::make_setup(decoder, device, choices));
+  const estimate::Estimate e = estimator.run({.batch = 2, .prompt = 300, .generate = 2});
+  Case c(kSteps + "rtx4090,1,vllm,,,qwen1.5-7b,bf16,2,prefill,300,0,30\n" +
+             "rtx4090,1,vllm,,,qwen1.5-7b,bf16,2,decode,1,300,20\n",
+         device, profile);
+  CHECK(c.full()[0] == Approx(e.ttft.value).epsilon(1e-9));
+  CHECK(c.full()[1] == Approx(e.tpot->value).epsilon(1e-9));
+}
+
+TEST_CASE("a prediction that is told of one changed parameter is the full one, for every parameter", "[predictor]") {
+  const hardware::Device device = hardware::load_device("rtx4090");
+  SECTION("vLLM, four weight formats, host and graph") {
+    std::string text = kSteps;
+    for (const char* weights : {"bf16", "fp8", "gptq-int4-g128", "awq-int4-g128"}) {
+      for (const char* phase : {"prefill,300,0,30\n", "decode,1,300,20\n", "prefill,17,0,30\n"}) {
+        text += std::string("rtx4090,1,vllm,,,qwen1.5-1.8b,") + weights + ",2," + phase;
+      }
+    }
+    check_changes(Case(text, device, hardware::load_runtime_profile(device, "vllm")));
+  }
+  SECTION("llama.cpp, kernels for few rows and for many") {
+    std::string text = kSteps;
+    for (const char* phase : {"prefill,1,0,9\n", "prefill,20,0,9\n", "prefill,300,0,30\n", "decode,1,300,9\n"}) {
+      text += std::string("rtx4090,1,llama.cpp,,,qwen1.5-1.8b,q4_k_m,1,") + phase;
+    }
+    check_changes(Case(text, device, hardware::load_runtime_profile(device, "llama.cpp")));
+  }
+  SECTION("torchair on eight devices: collectives, chains, all ways to launch") {
+    std::string text = kSteps;
+    for (const char* how : {"eager,baseline", "graph,baseline", "graph,all"}) {
+      for (const char* phase : {"prefill,1024,0,1000\n", "decode,1,1536,40\n"}) {
+        text += std::string("atlas-800i-a2,8,torchair,") + how + ",llama-2-70b,fp16,4," + phase;
+      }
+    }
+    const hardware::Device atlas = hardware::load_device("atlas-800i-a2");
+    check_changes(Case(text, atlas, hardware::load_runtime_profile(atlas, "torchair")));
+  }
+  SECTION("kernels") {
+    check_changes(Case(kOps + "a100-sxm-80gb,gemm,bf16,1,,17,4096,4096,,,,,,,,40\n"
+                              "a100-sxm-80gb,gemm,bf16,1,,1,512,16384,,,,,,,,40\n"
+                              "a100-sxm-80gb,attention_prefill,bf16,1,2,,,,100,900,32,8,128,1,,40\n"
+                              "a100-sxm-80gb,attention_decode,bf16,1,2,,,,1,9000,32,8,128,1,,40\n"
+                              "a100-sxm-80gb,vector:layernorm,bf16,1,,64,,,,,,,,,,40\n"
+                              "a100-sxm-80gb,all_reduce,fp16,4,,,,,,,,,,,1000000,40\n",
+                       a100(), hardware::load_runtime_profile(a100(), "vllm")));
+  }
+}
+
+TEST_CASE("rows that name no model, scheme or option are errors with their line", "[predictor]") {
+  const auto error_of = [](const std::string& row) {
+    try {
+      Case c(kSteps + row, a100(), hardware::load_runtime_profile(a100(), "vllm"));
+    } catch (const Error& error) {
+      CHECK(error.diagnostics().front().where.file == "t.csv");
+      CHECK(error.diagnostics().front().where.line == 2);
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  CHECK_THAT(error_of("a100-sxm-80gb,1,vllm,,,lama-2-7b,bf16,1,decode,1,1,9\n"), Catch::Contains("'lama-2-7b'"));
+  CHECK_THAT(error_of("a100-sxm-80gb,1,vllm,,,llama-2-7b,bf15,1,decode,1,1,9\n"), Catch::Contains("'bf15'"));
+  CHECK_THAT(error_of("a100-sxm-80gb,1,vllm,,fused_qvk,llama-2-7b,bf16,1,decode,1,1,9\n"),
+             Catch::Contains("'fused_qvk'"));
+  CHECK_THAT(error_of("a100-sxm-80gb,1,vllm,egaer,,llama-2-7b,bf16,1,decode,1,1,9\n"), Catch::Contains("'egaer'"));
+  CHECK_THAT(error_of("a100-sxm-80gb,7,vllm,,,llama-2-7b,bf16,1,decode,1,1,9\n"), Catch::Contains("heads"));
+}
+
+}  // namespace llmperf::calibrate

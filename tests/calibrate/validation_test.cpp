@@ -1,0 +1,57 @@
+#include "calibrate/validation.h"
+
+#include "catch.h"
+
+namespace llmperf::calibrate {
+namespace {
+
+Measurements three_rows() {  // 10, 20 and 40 us
+  return parse_measurements(
+      "hardware,op,dtype,m,n,k,latency_us\n"
+      "a,gemm,bf16,1,2,3,10\na,gemm,bf16,20,2,3,20\na,gemm,bf16,1,3,3,40\n",
+      "t.csv");
+}
+
+const GroupErrors* find(const std::vector<GroupErrors>& groups, std::string_view by, std::string_view name) {
+  for (const GroupErrors& g : groups) {
+    if (g.by == by && g.name == name) return &g;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("summary and groups hold predictor and baselines side by side, of scored rows only", "[validation]") {
+  Validation v;
+  v.measurements = three_rows();
+  v.rows = {{.row = 0, .predicted = 11e-6, .roofline = 5e-6, .fitted_roofline = 12e-6},
+            {.row = 1, .predicted = 18e-6, .roofline = 5e-6, .fitted_roofline = 20e-6},
+            {.row = 2, .predicted = 400e-6, .roofline = 1e-6, .fitted_roofline = 1e-6, .scored = false}};
+  summarise(v);
+  CHECK(v.error(v.rows[0]) == Approx(0.1));
+  CHECK(v.summary.errors.rows == 2);
+  CHECK(v.summary.errors.mape == Approx(0.1));
+  CHECK(v.summary.errors.bias == Approx(0).margin(1e-12));
+  CHECK(v.summary.roofline_mape == Approx(0.625));       // 50 % and 75 %
+  CHECK(v.summary.fitted_roofline_mape == Approx(0.1));  // 20 % and 0
+  const GroupErrors* small = find(v.groups, "m_band", "1");
+  REQUIRE(small != nullptr);
+  CHECK(small->errors.rows == 1);
+  CHECK(small->errors.bias == Approx(0.1));
+  CHECK(find(v.groups, "site", "n 3 k 3") == nullptr);  // of the row that is not scored
+}
+
+TEST_CASE("errors by group start with all rows asked for", "[validation]") {
+  const Measurements m = three_rows();
+  const std::size_t rows[] = {0, 2};
+  const double predicted[] = {12e-6, 30e-6};
+  const std::vector<GroupErrors> list = errors_by_group(m, rows, predicted);
+  CHECK(list.front().by.empty());
+  CHECK(list.front().errors.rows == 2);
+  CHECK(list.front().errors.mape == Approx(0.225));  // 20 % and 25 %
+  REQUIRE(find(list, "site", "n 3 k 3") != nullptr);
+  CHECK(find(list, "site", "n 3 k 3")->errors.bias == Approx(-0.25));
+  CHECK(find(list, "m_band", "17-64") == nullptr);
+}
+
+}  // namespace llmperf::calibrate

@@ -1,0 +1,198 @@
+// Attention kernels by hand.
+#include "mapper/roofline/attention_kernel.h"
+
+#include <cmath>
+
+#include "catch.h"
+#include "kernel_values.h"
+
+namespace llmperf::mapper {
+namespace {
+
+using enum hardware::Parameter;
+using hardware::KernelChoices;
+using hardware::ParameterValues;
+
+// Heads of 128 in 16 bits.
+AttentionCall call(double sequences, double queries, double context, double heads, double kv_heads) {
+  return {.sequences = sequences, .queries = queries, .context = context, .heads = heads, .kv_heads = kv_heads};
+}
+
+// 64 rows against 128 keys: 2 * 64 * 128 * 256 FLOP at half of a core's 10 TFLOP/s.
+constexpr double kStep = 2.0 * 64 * 128 * 256 / 5e12;
+const ParameterValues& prompt_values() {
+  static const ParameterValues v = values_with(
+      {{prefill_launch, 5e-6}, {prefill_share, 0.5}, {prefill_block, 1e-6}, {prefill_tail, 0.8}, {prefill_overlap, 8}});
+  return v;
+}
+double prompt(const AttentionCall& a, const KernelChoices& c = {}) {
+  return prefill_seconds(compute_device(), prompt_values(), c, a) - 5e-6;
+}
+
+TEST_CASE("a prompt of one block of rows per head walks over its keys once") {
+  CHECK(prompt(call(1, 64, 0, 10, 10)) == Approx(kStep + 1e-6));
+  // 1,216 keys are 9.5 steps of 128.
+  CHECK(prompt(call(1, 64, 1152, 10, 10)) == Approx(10 * kStep + 1e-6));
+  // Fewer heads than cores, or fewer rows than a block has, save nothing.
+  CHECK(prompt(call(1, 3, 1152, 1, 1)) == Approx(10 * kStep + 1e-6));
+}
+
+TEST_CASE("blocks take as many rounds as fill the cores") {
+  CHECK(prompt(call(1, 64, 1152, 11, 11)) == Approx(2 * (10 * kStep + 1e-6)));
+  CHECK(prompt(call(3, 64, 1152, 10, 10)) == Approx(3 * (10 * kStep + 1e-6)));
+}
+
+TEST_CASE("a causal prompt is its mean block per round and part of what the longest takes longer") {
+  // Blocks of 1, 1, 2 and 2 steps on 10 heads.
+  CHECK(prompt(call(1, 256, 0, 10, 10)) == Approx(4 * (1.5 * kStep + 1e-6) + 0.8 * 0.5 * kStep));
+}
+
+TEST_CASE("the steps of a long prompt are counted block by block") {
+  for (const std::int64_t rows : {48, 64, 128, 192}) {
+    for (const double context : {0.0, 1.0, 100.0, 5000.0}) {
+      for (const double queries : {200.0, 1000.0, 1024.0, 5001.0}) {
+        const double blocks = std::ceil(queries / static_cast<double>(rows));
+        double steps = 0;
+        for (double i = 1; i <= blocks; ++i) {
+          steps += std::ceil((context + std::min(i * static_cast<double>(rows), queries)) / 128);
+        }
+        const double longest = std::ceil((context + queries) / 128);
+        const double mean = steps / blocks;
+        const double step = kStep * static_cast<double>(rows) / 64;
+        KernelChoices c;
+        c.query_rows = rows;
+        CHECK(prompt(call(1, queries, context, 10, 10), c) ==
+              Approx(blocks * (mean * step + 1e-6) + 0.8 * (longest - mean) * step));
+      }
+    }
+  }
+}
+
+TEST_CASE("a window caps the keys of a block of rows") {
+  AttentionCall a = call(1, 64, 100000, 10, 10);
+  a.window = 65;  // the first and the last of 64 rows see 128 keys together
+  CHECK(prompt(a) == Approx(kStep + 1e-6));
+  a.window = 66;
+  CHECK(prompt(a) == Approx(2 * kStep + 1e-6));
+  // Wider than the prompt it changes nothing.
+  a = call(2, 1000, 500, 10, 10);
+  const double whole = prompt(a);
+  a.window = 4000;
+  CHECK(prompt(a) == Approx(whole));
+  // Once the window is full all blocks have 1,024 + 63 keys, 9 steps of 128; the first 8 and 8 have 1 to 8.
+  a = call(1, 6400, 0, 10, 10);
+  a.window = 1024;
+  const double steps = 2 * (1 + 2 + 3 + 4 + 5 + 6 + 7 + 8) + 84 * 9;
+  CHECK(prompt(a) == Approx(steps * kStep + 100e-6 + 0.8 * (9 - steps / 100) * kStep));
+}
+
+TEST_CASE("a prompt bound by memory reads Q, K and V and writes its result once") {
+  const ParameterValues v = values_with({{prefill_memory_share, 0.5}});
+  KernelDevice d = round_device();
+  d.matrix = 1e30;
+  // 2 sequences, 1,000 rows of 8 heads and 1,500 keys of 2 heads, 128 elements of 2 bytes, each twice.
+  const double bytes = 2 * (8 * 1000.0 + 2 * 1500.0) * 128 * 2 * 2;
+  CHECK(prefill_seconds(d, v, {}, call(2, 1000, 500, 8, 2)) == Approx(bytes / 0.5e12));
+}
+
+TEST_CASE("a single query has the heads of its group for rows") {
+  const ParameterValues v = values_with({{prefill_block, 1e-6}, {prefill_share, 1e12}, {decode_copy, 3e-6}});
+  const auto of = [&](double sequences, double heads, double kv_heads) {
+    return prefill_seconds(compute_device(), v, {}, call(sequences, 1, 0, heads, kv_heads));
+  };
+  CHECK(of(1, 40, 40) == Approx(4e-6));
+  CHECK(of(1, 40, 10) == Approx(1e-6));
+  CHECK(of(2, 40, 10) == Approx(2e-6 + 3e-6));  // and copies of Q and the result
+}
+
+TEST_CASE("the cache is appended to by a block per token") {
+  const ParameterValues v = values_with({{append_token, 1e-6}});
+  CHECK(append_seconds(compute_device(), v, 100, 256, 0) == Approx(5e-6));
+  CHECK(append_seconds(compute_device(), v, 100, 512, 0) == Approx(10e-6));
+  CHECK(append_seconds(compute_device(), v, 100, 4096, 0) == Approx(10e-6));
+  CHECK(append_seconds(round_device(), v, 0, 4096, 2e6) == Approx(2e-6));
+}
+
+const ParameterValues& token_values() {
+  static const ParameterValues v = values_with({{decode_launch, 4e-6},
+                                                {prefill_share, 1e12},  // products take no time
+                                                {decode_block, 3e-6},
+                                                {decode_block_rate, 128 * 512 / 1e-6},  // a step in 1 us
+                                                {decode_pack, 2e-6},
+                                                {decode_copy, 5e-6},
+                                                {decode_split, 7e-6},
+                                                {decode_split_each, 1e-7}});
+  return v;
+}
+double token(const AttentionCall& a, const KernelChoices& c = {}) {
+  return decode_seconds(compute_device(), token_values(), c, a);
+}
+
+TEST_CASE("a block of a new token streams its keys step by step, the first within the launch") {
+  CHECK(token(call(1, 1, 0, 1, 1)) == Approx(4e-6));
+  CHECK(token(call(1, 1, 127, 1, 1)) == Approx(4e-6));
+  CHECK(token(call(1, 1, 1279, 1, 1)) == Approx(4e-6 + 9e-6));
+  AttentionCall a = call(1, 1, 100000, 1, 1);
+  a.window = 1280;
+  CHECK(token(a) == Approx(4e-6 + 9e-6));
+}
+
+TEST_CASE("blocks beyond the cores are started in further rounds") {
+  CHECK(token(call(10, 1, 100, 1, 1)) == Approx(4e-6));
+  CHECK(token(call(11, 1, 100, 1, 1)) == Approx(4e-6 + 3e-6));
+  CHECK(token(call(25, 1, 100, 2, 2)) == Approx(4e-6 + 4 * 3e-6));
+}
+
+TEST_CASE("keys are divided for grouped heads, and for others where the library does so") {
+  // 10 steps of one KV head go to 10 blocks: none has a second one.
+  CHECK(token(call(1, 1, 1279, 4, 1)) == Approx(4e-6 + 2e-6 + 7e-6 + 10 * 1e-7));
+  KernelChoices c;
+  c.split_ungrouped = true;
+  CHECK(token(call(1, 1, 1279, 1, 1), c) == Approx(4e-6 + 7e-6 + 10 * 1e-7));
+  // 16 of 20 slots are enough to leave them whole.
+  CHECK(token(call(16, 1, 1279, 1, 1), c) == Approx(4e-6 + 9e-6 + 3e-6));
+}
+
+TEST_CASE("grouped heads of several KV heads and sequences are copied there and back") {
+  CHECK(token(call(2, 1, 100, 4, 1)) == Approx(4e-6 + 2e-6));
+  CHECK(token(call(1, 1, 100, 4, 2)) == Approx(4e-6 + 2e-6));
+  CHECK(token(call(2, 1, 100, 4, 2)) == Approx(4e-6 + 2e-6 + 5e-6));
+  CHECK(token(call(2, 1, 100, 4, 4)) == Approx(4e-6));
+  // Queries and results, read and written: 4 x 2 x 4 x 128 elements of 2 bytes.
+  const ParameterValues v = values_with({{decode_copy_share, 0.5}});
+  CHECK(regroup_seconds(round_device(), v, call(2, 1, 100, 4, 2)) == Approx(4 * 2 * 4 * 128 * 2 / 0.5e12));
+}
+
+TEST_CASE("decode bound by memory reads the cache once") {
+  ParameterValues v = values_with({{decode_memory_share, 0.8}});
+  KernelDevice d = round_device();
+  d.matrix = 1e30;
+  const double queries = 64 * 32 * 256 * 2.0;
+  CHECK(decode_seconds(d, v, {}, call(64, 1, 999, 32, 32)) == Approx((64 * 32 * 1000 * 512.0 + queries) / 0.8e12));
+  AttentionCall narrow = call(64, 1, 999, 32, 32);
+  narrow.key_value_bytes = 1;
+  CHECK(decode_seconds(d, v, {}, narrow) == Approx((64 * 32 * 1000 * 256.0 + queries) / 0.8e12));
+}
+
+TEST_CASE("latent attention reads its keys once and multiplies with them twice") {
+  AttentionCall a = call(64, 1, 4095, 128, 1);
+  a.qk_dim = 576;
+  a.v_dim = 512;
+  a.shared_kv = true;
+  CHECK(a.key_bytes() == 1152);
+  const ParameterValues v = values_with({{prefill_share, 0.5}});
+  CHECK(decode_seconds(compute_device(), v, {}, a) == Approx(2.0 * 64 * 128 * 4096 * (576 + 512) / 0.5e14));
+}
+
+TEST_CASE("a longer context never makes a token faster by more than a better division of its keys") {
+  const ParameterValues v = values_with({{decode_block_rate, 2e10}, {decode_memory_share, 0.8}, {decode_overlap, 4}});
+  double before = 0;
+  for (double context = 1; context < 1e6; context *= 1.5) {
+    const double now = decode_seconds(round_device(), v, {}, call(4, 1, std::floor(context), 32, 32));
+    CHECK(now >= before);
+    before = now;
+  }
+}
+
+}  // namespace
+}  // namespace llmperf::mapper

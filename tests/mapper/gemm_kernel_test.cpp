@@ -1,0 +1,183 @@
+// Dense products by hand, with and without a menu of tiles.
+#include "mapper/roofline/gemm_kernel.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "catch.h"
+#include "kernel_values.h"
+
+namespace llmperf::mapper {
+namespace {
+
+using enum hardware::Parameter;
+using hardware::KernelChoices;
+using hardware::ParameterValues;
+
+// Of 16-bit elements.
+GemmCall call(double m, double n, double k, double batch = 1) {
+  return {m, n, k, batch, 2 * m * k * batch, 2 * n * k * batch, 2 * m * n * batch};
+}
+KernelChoices menu() {
+  KernelChoices c;
+  c.tile_menu = true;
+  return c;
+}
+// Tiles of 256 x 128 at half the peak and hardly any other; dividing k costs `split` seconds.
+ParameterValues large_tiles(double split) {
+  return values_with({{gemm_launch, 2e-6},
+                      {gemm_share_16, 1e-6},
+                      {gemm_share_64, 1e-6},
+                      {gemm_share_128, 1e-6},
+                      {gemm_share_256, 0.5},
+                      {gemm_split_launch, split}});
+}
+constexpr double kStep = 2.0 * 256 * 128 * 10 / 0.5e14;  // s per unit of k on one of 10 cores: 13.1 ns
+
+TEST_CASE("without a tile menu and with exponent 1 a product takes launch, compute and memory one after the other") {
+  const ParameterValues v =
+      values_with({{gemm_launch, 2e-6}, {gemm_share, 0.5}, {gemm_memory_share, 0.8}, {gemm_overlap, 1}});
+  // 2e8 FLOP at 50 TFLOP/s are 4 us, 2.4 MB at 800 GB/s are 3 us.
+  CHECK(gemm_seconds(round_device(), v, {}, call(100, 1000, 1000)) == Approx(9e-6));
+}
+
+TEST_CASE("with exponent 2 compute and memory join as the sides of a right triangle") {
+  const ParameterValues v = values_with({{gemm_share, 0.5}, {gemm_memory_share, 0.8}, {gemm_overlap, 2}});
+  CHECK(gemm_seconds(round_device(), v, {}, call(100, 1000, 1000)) == Approx(5e-6));
+}
+
+TEST_CASE("rows are rounded up to the granule of their range") {
+  const ParameterValues v = values_with({});
+  KernelChoices c;
+  c.row_granule = 128;
+  const auto of = [&](double m) { return gemm_seconds(compute_device(), v, c, call(m, 1000, 1000)); };
+  CHECK(of(65) == Approx(of(128)));
+  CHECK(of(64) == Approx(of(128) / 2));
+  c.small_granule = 16;
+  CHECK(of(1) == Approx(of(16)));
+}
+
+TEST_CASE("one more tile than cores takes a second round") {
+  const ParameterValues v = large_tiles(1);
+  const auto of = [&](double n) { return gemm_seconds(compute_device(), v, menu(), call(256, n, 3200)) - 2e-6; };
+  CHECK(of(1280) == Approx(3200 * kStep));
+  // All cores busy all the time: FLOPs over half the peak.
+  CHECK(of(1280) == Approx(2.0 * 256 * 1280 * 3200 / 0.5e14));
+  CHECK(of(1281) == Approx(2 * 3200 * kStep));
+  CHECK(of(1) == Approx(3200 * kStep));
+}
+
+TEST_CASE("a batch of products has that many times the tiles") {
+  const ParameterValues v = large_tiles(1);
+  const auto of = [&](double batch) {
+    return gemm_seconds(compute_device(), v, menu(), call(256, 128, 3200, batch)) - 2e-6;
+  };
+  CHECK(of(1) == Approx(of(10)));
+  CHECK(of(11) == Approx(2 * of(10)));
+}
+
+TEST_CASE("a single tile divides k among idle cores and pays for adding up the parts") {
+  // In 8 parts k is 4000 deep; the parts, 8 bytes per result, are 2.1 MB of traffic.
+  const double expected = 2e-6 + 4000 * kStep + 5e-6 + 8 * 256 * 128 * 8 / 1e12;
+  const KernelDevice device = round_device();
+  ParameterValues v = large_tiles(5e-6);
+  v[index(gemm_memory_share)] = 1e18;
+  CHECK(gemm_seconds(device, v, menu(), call(256, 128, 32000)) == Approx(expected));
+  // Not where that costs more than it saves.
+  v[index(gemm_split_launch)] = 1e-3;
+  CHECK(gemm_seconds(device, v, menu(), call(256, 128, 32000)) == Approx(2e-6 + 32000 * kStep));
+}
+
+TEST_CASE("k is computed in units of 32") {
+  const ParameterValues v = large_tiles(1);
+  CHECK(gemm_seconds(compute_device(), v, menu(), call(256, 128, 33)) == Approx(2e-6 + 64 * kStep));
+}
+
+TEST_CASE("results are stored while nothing is computed") {
+  ParameterValues v = large_tiles(1);
+  v[index(gemm_store_rate)] = 65536 / 1e-6;  // a tile of 16-bit results in 1 us
+  const auto of = [&](double n) { return gemm_seconds(compute_device(), v, menu(), call(256, n, 3200)); };
+  CHECK(of(1280) == Approx(2e-6 + 3200 * kStep + 1e-6));
+  CHECK(of(2560) == Approx(2e-6 + 2 * (3200 * kStep + 1e-6)));
+  // Of a tile that is mostly empty only what is there.
+  CHECK(gemm_seconds(compute_device(), v, menu(), call(128, 64, 3200)) == Approx(2e-6 + 3200 * kStep + 0.25e-6));
+}
+
+TEST_CASE("operands wait for the cache where it is slower than memory") {
+  ParameterValues v = large_tiles(1);
+  v[index(gemm_overlap)] = 100;
+  v[index(gemm_cache_rate)] = 1e10;
+  // 10 tiles read (256 + 128) elements of 2 bytes per unit of k at 10 x 10 GB/s: 7.7 times as long as computing.
+  CHECK(gemm_seconds(compute_device(), v, menu(), call(256, 1280, 3200)) ==
+        Approx(2e-6 + 10 * 3200.0 * (256 + 128) * 2 / 1e11));
+}
+
+TEST_CASE("with all shares at 1 no product is faster than its roof") {
+  const ParameterValues v = values_with({{gemm_overlap, 3}});
+  const KernelDevice d = round_device();
+  for (const bool tiles : {false, true}) {
+    KernelChoices c;
+    c.tile_menu = tiles;
+    for (double m = 1; m < 40000; m *= 3.7) {
+      for (double n = 8; n < 70000; n *= 5.3) {
+        for (double k = 8; k < 70000; k *= 4.1) {
+          const GemmCall g = call(std::floor(m), std::floor(n), std::floor(k));
+          const double roof =
+              std::max(2 * g.m * g.n * g.k / d.matrix, (g.first_bytes + g.second_bytes + g.result_bytes) / d.bandwidth);
+          CHECK(gemm_seconds(d, v, c, g) >= roof * (1 - 1e-12));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the menu's choice is the fastest of all tiles and divisions of k") {
+  // The formula of the header written out without any shortcut.
+  const ParameterValues v = values_with({{gemm_overlap, 2.5},
+                                         {gemm_share_16, 0.15},
+                                         {gemm_share_64, 0.65},
+                                         {gemm_share_128, 0.8},
+                                         {gemm_share_256, 0.95},
+                                         {gemm_cache_rate, 4e10},
+                                         {gemm_store_rate, 2e10},
+                                         {gemm_split_launch, 2.5e-6},
+                                         {gemm_split_share, 4}});
+  const KernelDevice d{.matrix = 3e14, .bandwidth = 2e12, .cache = 4e7, .cores = 108, .link = 0};
+  const double tiles[10][2] = {{16, 64},   {32, 64},  {64, 64},  {64, 128},  {128, 64},
+                               {128, 128}, {64, 256}, {256, 64}, {128, 256}, {256, 128}};
+  for (const double m : {1.0, 17.0, 100.0, 384.0, 2049.0, 16384.0}) {
+    for (const double n : {64.0, 1000.0, 4096.0, 51200.0}) {
+      for (const double k : {32.0, 700.0, 4096.0, 65536.0}) {
+        double best = 1e9;
+        for (const auto& t : tiles) {
+          const double a = t[0], b = t[1], area = a * b;
+          const double share = area <= 2048 ? 0.15 : area <= 8192 ? 0.65 : area <= 16384 ? 0.8 : 0.95;
+          const double count = std::ceil(m / a) * std::ceil(n / b);
+          const double memory = std::max(2 * (m * k + n * k + m * n) / 2e12, count * k * (a + b) * 2 / (108 * 4e10));
+          for (const double s : {1., 2., 3., 4., 6., 8., 16., 32.}) {
+            if (s > 1 && k < 32 * s) continue;
+            const double tile = std::ceil(k / s / 32) * 32 * 2 * area * 108 / (3e14 * share) +
+                                std::min(m, a) * std::min(n, b) * 2 / 2e10;
+            const double compute = std::ceil(count * s / 108) * tile;
+            const double norm = std::pow(std::pow(compute, 2.5) + std::pow(memory, 2.5), 0.4);
+            best = std::min(best, norm + (s > 1 ? 2.5e-6 + s * m * n * 8 / (2e12 * 4) : 0));
+          }
+        }
+        CHECK(gemm_seconds(d, v, menu(), call(m, n, k)) == Approx(best));
+      }
+    }
+  }
+}
+
+TEST_CASE("an empty product costs its launch, and a device of one core has finite times") {
+  const ParameterValues v = values_with({{gemm_launch, 2e-6}});
+  CHECK(gemm_seconds(round_device(), v, menu(), call(0, 128, 128)) == Approx(2e-6));
+  KernelDevice d = round_device();
+  d.cores = 1;
+  d.cache = 0;
+  CHECK(std::isfinite(gemm_seconds(d, v, menu(), call(1, 1, 1))));
+  CHECK(std::isfinite(gemm_seconds(d, v, menu(), call(1e6, 1e6, 1e6))));
+}
+
+}  // namespace
+}  // namespace llmperf::mapper

@@ -1,0 +1,31 @@
+// A device of round numbers, and profile values of which a test names those that matter.
+#pragma once
+
+#include <initializer_list>
+#include <utility>
+
+#include "hardware/runtime_profile.h"
+#include "mapper/roofline/kernel_device.h"
+
+namespace llmperf::mapper {
+
+// 100 TFLOP/s, 1 TB/s, 10 MB of cache, 10 cores, links of 100 GB/s.
+inline KernelDevice round_device() {
+  return {.matrix = 1e14, .bandwidth = 1e12, .cache = 1e7, .cores = 10, .link = 1e11};
+}
+// The same with memory that takes no time.
+inline KernelDevice compute_device() {
+  return {.matrix = 1e14, .bandwidth = 1e30, .cache = 1e7, .cores = 10, .link = 1e11};
+}
+
+// Shares of 1, times of 0, rates beyond notice and sums for norms, except for `set`.
+inline hardware::ParameterValues values_with(std::initializer_list<std::pair<hardware::Parameter, double>> set) {
+  using enum hardware::Parameter;
+  hardware::ParameterValues values;
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = hardware::parameter_info(i).unit == "s" ? 0 : 1;
+  for (const hardware::Parameter p : {gemm_cache_rate, gemm_store_rate, decode_block_rate}) values[index(p)] = 1e30;
+  for (const auto& [p, value] : set) values[index(p)] = value;
+  return values;
+}
+
+}  // namespace llmperf::mapper

@@ -1,0 +1,185 @@
+// validate and calibrate print what they computed: headline first, all rows in CSV and JSON, tables that fit the page.
+#include "report/validate_report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "catch.h"
+#include "report/calibrate_report.h"
+
+namespace llmperf::report {
+namespace {
+
+using calibrate::Calibration;
+using calibrate::Validation;
+using nlohmann::json;
+
+// A step of 10 ms predicted as 11, a product of 20 us predicted as 18 (listed only), and `more` products.
+Validation validation(int more = 0) {
+  Validation v;
+  v.measurements = calibrate::parse_measurements(
+      "hardware,runtime,model,weights,batch,phase,new_tokens,context,latency_ms,who,error\n"
+      "d,vllm,m,bf16,1,decode,1,100,10,\"me, myself\",7\n",
+      "steps.csv");
+  std::string text = "hardware,op,dtype,m,n,k,latency_us\nd,gemm,bf16,1,2,3,20\n";
+  for (int i = 0; i < more; ++i) text += "d,gemm,bf16,1," + std::to_string(i + 1) + ",4096,20\n";
+  const calibrate::Measurements ops = calibrate::parse_measurements(text, "ops.csv");
+  v.measurements.files.push_back(ops.files[0]);
+  for (calibrate::Row row : ops.rows) {
+    row.file = 1;
+    v.measurements.rows.push_back(row);
+  }
+  for (std::size_t i = 0; i < v.measurements.rows.size(); ++i) {
+    calibrate::ValidatedRow r;
+    r.row = i;
+    r.predicted = i == 0 ? 0.011 : i == 1 ? 18e-6 : 21e-6;
+    r.roofline = i == 0 ? 0.004 : 2e-6;
+    r.fitted_roofline = i == 0 ? 0.009 : 20e-6;
+    r.profile = "vllm";
+    r.extrapolated = i == 0;
+    r.scored = i != 1;
+    if (!r.scored) r.remark = "not a measurement";
+    v.rows.push_back(r);
+  }
+  summarise(v);
+  return v;
+}
+
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+int widest_line(const std::string& text) {
+  int widest = 0;
+  for (const std::string_view line : split(text, '\n')) widest = std::max(widest, display_width(line));
+  return widest;
+}
+
+Calibration calibration() {
+  Calibration c;
+  c.hardware = "rtx4090";
+  c.runtime = "vllm";
+  c.files = {"a.csv"};
+  c.converged = true;
+  c.parameters.resize(3);
+  c.parameters[0] = {"gemm.launch", "s", "of every kernel", {0, 5e-6, 0.5, 1e-7, 1e-4}, {}, 0.08};
+  c.parameters[0].fitted.value = 3.1e-6;
+  c.parameters[0].fitted.relative_error = 0.05;
+  c.parameters[1] = {"gemm.share", "", "of the matrix peak", {1, 0.7, 0.3, 0.1, 1}, {}, 0};
+  c.parameters[1].fitted.index = 1;
+  c.parameters[1].fitted.value = 1;
+  c.parameters[1].fitted.at_bound = true;
+  c.parameters[2] = {"decode.share", "", "of the bandwidth", {2, 0.7, 0.3, 0.1, 1}, {}, 0};
+  c.parameters[2].fitted.value = 0.7;
+  c.parameters[2].fitted.identified = calibrate::Identified::no_effect;
+  c.correlations = {{0, 1, -0.95}};
+  const Validation v = validation();
+  const std::size_t rows[] = {0, 1};
+  const double predicted[] = {0.011, 18e-6};
+  c.residuals = errors_by_group(v.measurements, rows, predicted);
+  c.left_out = {{"model", 3, c.residuals}, {"site", 0, {}}};
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("validate's JSON holds every row with its measurement, prediction and columns", "[report]") {
+  const json j = json::parse(validate_report(validation()).json);
+  CHECK(j["schema"] == "llmperf.validate");
+  REQUIRE(j["rows"].size() == 2);
+  const json& step = j["rows"][0];
+  CHECK(step["measured_s"] == 0.01);
+  CHECK(step["predicted_s"] == 0.011);
+  CHECK(step["error"].get<double>() == Approx(0.1));
+  CHECK(step["roofline_s"] == 0.004);
+  CHECK(step["fitted_roofline_s"] == 0.009);
+  CHECK(step["profile"] == "vllm");
+  CHECK(step["extrapolated"] == true);
+  CHECK(step["class_default"] == false);
+  CHECK(step["context"] == 100);
+  CHECK(step["who"] == "me, myself");
+  CHECK(step["input_error"] == "7");  // a column of the input that is called like one of the output
+  CHECK_FALSE(step.contains("m"));
+  CHECK(j["rows"][1]["m"] == 1);
+  CHECK(j["rows"][1]["line"] == 2);
+  CHECK(j["rows"][1]["file"] == "ops.csv");
+  CHECK(j["rows"][1]["scored"] == false);
+}
+
+TEST_CASE("validate's summary and groups are of scored rows, beside their baselines", "[report]") {
+  const json j = json::parse(validate_report(validation()).json);
+  CHECK(j["summary"]["rows"] == 1);
+  CHECK(j["summary"]["mape"].get<double>() == Approx(0.1));
+  CHECK(j["summary"]["median_ape"].get<double>() == Approx(0.1));
+  CHECK(j["summary"]["p90_ape"].get<double>() == Approx(0.1));
+  CHECK(j["summary"]["bias"].get<double>() == Approx(0.1));
+  CHECK(j["summary"]["roofline_mape"].get<double>() == Approx(0.6));
+  CHECK(j["groups"][0]["by"] == "runtime");
+  CHECK(j["groups"][0]["name"] == "vllm");
+  CHECK(j["groups"][0]["fitted_roofline_mape"].get<double>() == Approx(0.1));
+}
+
+TEST_CASE("no scored rows have no error in JSON, not an error of 0", "[report]") {
+  Validation v = validation();
+  for (auto& r : v.rows) r.scored = false;
+  summarise(v);
+  const Report r = validate_report(v);
+  CHECK(json::parse(r.json)["summary"]["mape"].is_null());
+  CHECK(contains(render_text(r.document), "n/a"));
+}
+
+TEST_CASE("validate's CSV has a cell for every column of every row", "[report]") {
+  const Report r = validate_report(validation());
+  REQUIRE(r.csv.rows.size() == 2);
+  for (const auto& row : r.csv.rows) CHECK(row.size() == r.csv.columns.size());
+  const std::string text = render_csv(r.csv);
+  CHECK(contains(text, ",\"me, myself\","));
+  CHECK(contains(text, "measured_s,predicted_s,error,roofline_s"));
+}
+
+TEST_CASE("few rows are all listed, of many the worst", "[report]") {
+  const std::string few = render_text(validate_report(validation()).document);
+  CHECK(contains(few, "d vllm m bf16 batch 1 decode 100+1"));
+  CHECK(contains(few, "+10.0 %"));
+  CHECK(contains(few, "not a measurement"));
+  const std::string many = render_text(validate_report(validation(100)).document);
+  CHECK(contains(many, "The 20 worst of 101 scored rows"));
+  CHECK(contains(many, "The 10 worst of 100 groups by weight matrix"));
+  CHECK(contains(many, "d vllm m bf16 batch 1 decode 100+1"));  // 10 % among rows of 5 %
+}
+
+TEST_CASE("tables of validate and calibrate fit the page, the headline comes first", "[report]") {
+  const std::string validated = render_text(validate_report(validation(100)).document);
+  CHECK(widest_line(validated) <= kPageWidth);
+  CHECK(validated.find("mean error") < validated.find("Errors by group"));
+  const std::string calibrated = render_text(calibrate_report(calibration()).document);
+  CHECK(widest_line(calibrated) <= kPageWidth);
+  CHECK(calibrated.find("error, left out") < calibrated.find("gemm.launch"));
+}
+
+TEST_CASE("calibrate says of each parameter what it is, how well it is known and why not", "[report]") {
+  const Report r = calibrate_report(calibration());
+  const json j = json::parse(r.json);
+  CHECK(j["schema"] == "llmperf.calibrate");
+  const json& launch = j["parameters"][0];
+  CHECK(launch["name"] == "gemm.launch");
+  CHECK(launch["unit"] == "s");
+  CHECK(launch["value"] == 3.1e-6);
+  CHECK(launch["default"] == 5e-6);
+  CHECK(launch["relative_error"] == 0.08);  // the larger of 5 % from the fit and 8 % from leaving groups out
+  CHECK(launch["identified"] == true);
+  CHECK(j["parameters"][1]["status"] == "at bound");
+  CHECK(j["parameters"][2]["identified"] == false);
+  CHECK(j["parameters"][2]["relative_error"].is_null());
+  CHECK(j["correlations"][0]["second"] == "gemm.share");
+  CHECK(j["cross_validation"][0]["folds"] == 3);
+  CHECK(j["cross_validation"][0]["summary"]["mape"].get<double>() == Approx(0.1));
+  CHECK(j["cross_validation"][1]["summary"].is_null());
+  const std::string text = render_text(r.document);
+  CHECK(contains(text, "3.1 us"));
+  CHECK(contains(text, "default: no row depends on it"));
+  CHECK(contains(text, "at its upper bound"));
+  CHECK(contains(text, "2 of 3 identified"));
+  CHECK(contains(text, "unknown: the rows are one group by site"));
+  CHECK(r.csv.rows.size() == 3);
+}
+
+}  // namespace llmperf::report
