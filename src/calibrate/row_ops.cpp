@@ -24,7 +24,7 @@ struct Layer {
 constexpr Layer kLayers[] = {
     {"act_fn", VectorKind::gated_activation, 14336, 2, 1},     {"embedding", VectorKind::add, 4096, 1, 1},
     {"final_layernorm", VectorKind::add_rms_norm, 4096, 2, 2}, {"layernorm", VectorKind::add_rms_norm, 4096, 2, 2},
-    {"rotary_emb", VectorKind::rope, 40 * 128, 1, 1},
+    {"rotary_emb", VectorKind::rope, 5120, 1, 1},
 };
 
 graph::Op op_of(const GemmShape& s, Dtype dtype) {
