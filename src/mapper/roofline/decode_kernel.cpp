@@ -15,8 +15,7 @@
 
 namespace llmperf::mapper {
 
-using hardware::Parameter;
-using enum Parameter;
+using enum hardware::Parameter;
 
 namespace {
 

@@ -19,17 +19,16 @@
 
 namespace llmperf::mapper {
 
-using hardware::Parameter;
-using enum Parameter;
+using enum hardware::Parameter;
 
 namespace {
 
 // Sum over i = 1 … blocks of ceil((context + i rows) / width). The residues of i rows repeat after `period` blocks, so
 // this is that many arithmetic series.
 double steps_until(double context, std::int64_t rows, std::int64_t width, double blocks) {
-  const std::int64_t common = std::gcd(rows, width);
-  const auto period = static_cast<double>(width / common);
-  const auto growth = static_cast<double>(rows / common);  // steps that a period adds
+  const auto common = static_cast<double>(std::gcd(rows, width));
+  const double period = static_cast<double>(width) / common;
+  const double growth = static_cast<double>(rows) / common;  // steps that a period adds
   double sum = 0;
   for (double first = 1; first <= std::min(period, blocks); ++first) {
     const double terms = std::floor((blocks - first) / period) + 1;

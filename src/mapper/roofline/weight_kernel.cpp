@@ -16,8 +16,7 @@
 namespace llmperf::mapper {
 
 using hardware::FormatParameter;
-using hardware::Parameter;
-using enum Parameter;
+using enum hardware::Parameter;
 
 namespace {
 
