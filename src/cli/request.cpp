@@ -68,13 +68,13 @@ void add_request_flags(CLI::App& command, RequestFlags& f) {
       ->type_name("N");
 }
 
-estimate::Choices scheme_choices(const RequestFlags& f) {
+estimate::Choices scheme_choices(const RequestFlags& f, const hardware::RuntimeProfile* profile) {
   const auto given = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
   estimate::Choices choices;
   choices.weights = given(f.weights);
   choices.kv = given(f.kv);
   choices.activations = given(f.activations);
-  choose_execution(f, nullptr, choices);
+  choose_execution(f, profile, choices);
   if (!f.reserve.empty()) choices.reserve = bytes_value("--reserve", f.reserve);
   choices.devices_per_node = devices_per_node_of(f.plan);
   return choices;
@@ -115,11 +115,7 @@ void choose_execution(const RequestFlags& f, const hardware::RuntimeProfile* pro
 
 estimate::Choices choices_of(const RequestFlags& f, const Request& request) {
   const auto given = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
-  RequestFlags schemes = f;
-  schemes.options = "all";
-  schemes.execution.clear();
-  estimate::Choices choices = scheme_choices(schemes);
-  choose_execution(f, request.profile ? &*request.profile : nullptr, choices);
+  estimate::Choices choices = scheme_choices(f, request.profile ? &*request.profile : nullptr);
   choices.cache_k = given(f.gguf.cache_k);
   choices.cache_v = given(f.gguf.cache_v);
   choices.gguf_era = era_value(f.gguf);

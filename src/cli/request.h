@@ -45,7 +45,7 @@ void add_model_flag(CLI::App& command, std::string& model, const char* descripti
 void add_hardware_flag(CLI::App& command, std::string& hardware);
 // --weights, --kv, --activations, --options and --reserve, and what they choose.
 void add_scheme_flags(CLI::App& command, RequestFlags& flags);
-estimate::Choices scheme_choices(const RequestFlags& flags);
+estimate::Choices scheme_choices(const RequestFlags& flags, const hardware::RuntimeProfile* profile = nullptr);
 void add_request_flags(CLI::App& command, RequestFlags& flags);
 
 // The CPU of that name or file, kDefaultHost when `name` is empty. Throws Error(bad_input) for what is no CPU.

@@ -1,10 +1,11 @@
-// Names of the enumerations as device files write them, in the order of the enumeration.
+// Names of the enumerations as device files and runtime profiles write them, in the order of the enumeration.
 #pragma once
 
 #include <array>
 #include <string_view>
 
 #include "hardware/device.h"
+#include "hardware/runtime_profile.h"
 
 namespace llmperf::hardware {
 
@@ -15,9 +16,14 @@ inline constexpr std::array<std::string_view, 6> kDeviceKindNames = {"gpu", "npu
 inline constexpr std::array<std::string_view, 8> kTopologyNames = {
     "none", "full_mesh", "fully_switched", "ring", "torus_2d", "torus_3d", "pcie_tree", "tile_mesh"};
 
+inline constexpr std::array<std::string_view, 3> kDispatchNames = {"graph", "eager", "dynamic_graph"};
+inline constexpr std::array<std::string_view, 3> kChainNames = {"one_kernel", "framework", "compiled"};
+
 static_assert(static_cast<std::size_t>(Provenance::assumed) + 1 == kProvenanceNames.size());
 static_assert(static_cast<std::size_t>(Engine::vector) + 1 == kEngineNames.size());
 static_assert(static_cast<std::size_t>(DeviceKind::tile_array) + 1 == kDeviceKindNames.size());
 static_assert(static_cast<std::size_t>(Topology::tile_mesh) + 1 == kTopologyNames.size());
+static_assert(static_cast<std::size_t>(Dispatch::dynamic_graph) + 1 == kDispatchNames.size());
+static_assert(static_cast<std::size_t>(Chains::compiled) + 1 == kChainNames.size());
 
 }  // namespace llmperf::hardware

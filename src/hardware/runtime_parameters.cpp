@@ -3,7 +3,7 @@
 #include <array>
 #include <limits>
 
-#include "base/text.h"
+#include "hardware/names.h"
 #include "hardware/runtime_profile.h"
 
 namespace llmperf::hardware {
@@ -163,9 +163,6 @@ std::optional<std::size_t> find_parameter(std::string_view name) {
 
 double get(const ParameterValues& values, Parameter p) { return values[index(p)]; }
 
-std::string_view name(Dispatch dispatch) {
-  constexpr std::string_view names[] = {"graph", "eager", "dynamic_graph"};
-  return names[static_cast<std::size_t>(dispatch)];
-}
+std::string_view name(Dispatch dispatch) { return kDispatchNames[static_cast<std::size_t>(dispatch)]; }
 
 }  // namespace llmperf::hardware

@@ -18,8 +18,6 @@ using descriptor::Problems;
 using descriptor::Reader;
 
 constexpr IntRange kRows{0, 1'000'000'000};
-constexpr std::string_view kDispatchNames[] = {"graph", "eager", "dynamic_graph"};
-constexpr std::string_view kChainNames[] = {"one_kernel", "framework", "compiled"};
 
 // A list of --options as the file has it; errors get the file's position.
 RuntimeOptions read_options(Reader& reader, std::string_view key, RuntimeOptions fallback) {

@@ -8,8 +8,6 @@
 namespace llmperf::hardware {
 namespace {
 
-constexpr std::string_view kChainNames[] = {"one_kernel", "framework", "compiled"};
-
 // Double-quoted YAML, which every text fits in.
 std::string quoted(std::string_view text) {
   std::string out = "\"";

@@ -157,11 +157,11 @@ OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
 
 OpTime Efficiency::collective(const graph::Op& op, const cost::Cluster& cluster) const {
   const auto& c = std::get<graph::Collective>(op.body);
-  OpTime t = time_of(cost::collective_cost(cluster, c));
+  const cost::CollectiveCost cost = cost::collective_cost(cluster, c);
+  OpTime t = time_of(cost);
   const cost::Placement placement = cost::place(cluster, c);
   double seconds = 0;
   if (placement.nodes > 1 || c.kind == graph::CollectiveKind::send) {
-    const cost::CollectiveCost cost = cost::collective_cost(cluster, c);
     const bool between = placement.nodes > 1;
     const double share = get(profile_.values, between ? Parameter::network_share : Parameter::collective_share);
     const double step = get(profile_.values, between ? Parameter::network_step : Parameter::collective_step);
