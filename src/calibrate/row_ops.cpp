@@ -22,8 +22,10 @@ struct Layer {
   double writes;
 };
 constexpr Layer kLayers[] = {
-    {"act_fn", VectorKind::gated_activation, 14336, 2, 1},     {"embedding", VectorKind::add, 4096, 1, 1},
-    {"final_layernorm", VectorKind::add_rms_norm, 4096, 2, 2}, {"layernorm", VectorKind::add_rms_norm, 4096, 2, 2},
+    {"act_fn", VectorKind::gated_activation, 14336, 2, 1},
+    {"embedding", VectorKind::add, 4096, 1, 1},
+    {"final_layernorm", VectorKind::add_rms_norm, 4096, 2, 2},
+    {"layernorm", VectorKind::add_rms_norm, 4096, 2, 2},
     {"rotary_emb", VectorKind::rope, 5120, 1, 1},
 };
 
