@@ -17,8 +17,8 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 constexpr double kStep = 1e-4;       // of a logarithm, for derivatives
-constexpr double kConverged = 1e-6;  // squared length of a step in posterior standard deviations
-constexpr double kSettled = 1e-7;    // relative gain of a step
+constexpr double kConverged = 1e-4;  // squared length of a step in posterior standard deviations
+constexpr double kSettled = 1e-5;    // relative gain of a step
 constexpr double kMaxDamping = 1e8;
 
 Eigen::Index at(std::size_t i) { return static_cast<Eigen::Index>(i); }

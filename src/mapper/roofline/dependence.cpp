@@ -28,6 +28,34 @@ const std::array<unsigned, hardware::kAllParameters>& table() {
   return result;
 }
 
+// A library without a menu of tiles has one share.
+bool dense_depends(std::size_t parameter, const hardware::KernelChoices& choices) {
+  using enum hardware::Parameter;
+  const bool of_tiles = parameter >= index(gemm_share_16) && parameter < index(format_overlap);
+  if (of_tiles) return choices.tile_menu;
+  return parameter != index(gemm_share) || !choices.tile_menu;
+}
+
+// Of a product of `rows` rows with packed weights: the parameters of the one kernel that runs (weight_kernel.cpp).
+bool packed_depends(FormatKernel format, std::int64_t rows, std::size_t parameter,
+                    const hardware::KernelChoices& choices) {
+  using enum hardware::Parameter;
+  using hardware::FormatParameter;
+  const std::int64_t unpack_rows = choices.dequantise_rows[static_cast<std::size_t>(format)];
+  const bool unpacks = unpack_rows > 0 && rows >= unpack_rows;
+  const bool small = choices.small_rows > 0 && rows <= choices.small_rows;
+  const bool large = choices.small_rows > 0 && !small;
+  if (parameter == index(gemm_launch)) return true;
+  if (parameter == index(dequantise_share) || parameter == index(dequantise_cached)) return unpacks;
+  if (parameter == index(format_overlap)) return !unpacks && !large;
+  if (parameter == index(format_small_overlap)) return !unpacks && large;
+  if (parameter < hardware::kParameters) return unpacks && dense_depends(parameter, choices);
+  if (parameter == index(format, FormatParameter::host)) return true;
+  if (parameter == index(format, FormatParameter::memory_share)) return !unpacks;
+  if (parameter == index(format, FormatParameter::share)) return !unpacks && !small;
+  return parameter == index(format, FormatParameter::small_share) && !unpacks && small;
+}
+
 }  // namespace
 
 unsigned sections_of(const graph::Op& op) {
@@ -47,28 +75,14 @@ unsigned sections_of(const graph::Op& op) {
   return result;
 }
 
-bool depends(const graph::Op& op, unsigned sections, std::size_t parameter) {
-  if ((table()[parameter] & sections) == 0) return false;
-  if (parameter < hardware::kParameters) return true;
-  const auto* gemm = std::get_if<graph::Gemm>(&op.body);
-  return gemm && gemm->weights && gemm->weights->kernel &&
-         (parameter - hardware::kParameters) / hardware::kFormatParameters ==
-             static_cast<std::size_t>(*gemm->weights->kernel);
-}
-
 bool depends(const graph::Op& op, unsigned sections, std::size_t parameter, const hardware::KernelChoices& choices) {
-  using hardware::Parameter;
-  if (!depends(op, sections, parameter)) return false;
+  if ((table()[parameter] & sections) == 0) return false;
   const auto* gemm = std::get_if<graph::Gemm>(&op.body);
-  if (gemm == nullptr || parameter == index(Parameter::gemm_launch)) return true;
-  const bool of_dense = parameter < index(Parameter::format_overlap);
-  if (of_dense && gemm->weights && gemm->weights->kernel) {
-    const std::int64_t rows = choices.dequantise_rows[static_cast<std::size_t>(*gemm->weights->kernel)];
-    if (rows == 0 || gemm->m < rows) return false;
-  }
-  const bool of_tiles = parameter >= index(Parameter::gemm_share_16) && parameter < index(Parameter::format_overlap);
-  if (of_tiles) return choices.tile_menu;
-  return parameter != index(Parameter::gemm_share) || !choices.tile_menu;
+  const bool of_product = (table()[parameter] & (kGemm | kFormat)) != 0;  // else of the kernels beside it
+  const bool packed = gemm && of_product && gemm->weights && gemm->weights->kernel;
+  if (packed) return packed_depends(*gemm->weights->kernel, gemm->m, parameter, choices);
+  if (parameter >= hardware::kParameters) return false;
+  return gemm == nullptr || dense_depends(parameter, choices);
 }
 
 bool is_of_step(std::size_t parameter) { return (table()[parameter] & kStep) != 0; }

@@ -22,10 +22,8 @@ enum Section : unsigned {
 };
 // Sections with a part in the op's time; 0 for ops of the host.
 unsigned sections_of(const graph::Op& op);
-// Whether the op's time can change with the parameter. Of formats, only with those of its own.
-bool depends(const graph::Op& op, unsigned sections, std::size_t parameter);
-// The same under a profile's kernel choices: a library without a menu of tiles has one share, weights that are not
-// unpacked first never meet the dense product.
+// Whether the op's time can change with the parameter under a profile's kernel choices: of a product only the
+// parameters of the kernel that runs.
 bool depends(const graph::Op& op, unsigned sections, std::size_t parameter, const hardware::KernelChoices& choices);
 // Whether the parameter is one of the step as a whole.
 bool is_of_step(std::size_t parameter);

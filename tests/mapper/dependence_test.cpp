@@ -1,0 +1,75 @@
+// What a fit may leave alone: a parameter that an op is said not to depend on does not change its time.
+#include "mapper/roofline/dependence.h"
+
+#include "catch.h"
+#include "hardware/device.h"
+#include "mapper/roofline/machine.h"
+
+namespace llmperf::mapper {
+namespace {
+
+std::vector<graph::Op> products(const model::StoredFormat& packed) {
+  std::vector<graph::Op> ops;
+  for (const std::int64_t rows : {1, 8, 9, 33, 64, 300, 2000}) {
+    for (const model::StoredFormat* weights : {&packed, static_cast<const model::StoredFormat*>(nullptr)}) {
+      for (const std::int32_t launches : {1, 3}) {
+        graph::Op op;
+        op.launches = launches;
+        op.body = graph::Gemm{.m = rows, .n = 4096, .k = 2048, .activation = Dtype::fp16, .weights = weights};
+        ops.push_back(op);
+      }
+    }
+  }
+  return ops;
+}
+
+TEST_CASE("a parameter that a product does not depend on does not change its time") {
+  int told_apart = 0;
+  for (const hardware::RuntimeProfile& shipped : hardware::all_runtime_profiles()) {
+    const hardware::Device device = hardware::load_device(shipped.hardware.empty() ? "rtx4090" : shipped.hardware);
+    hardware::RuntimeProfile profile = shipped;
+    const Machine machine(device, cost::make_cluster(device), nullptr, {}, &profile);
+    for (std::size_t format = 0; format < kFormatKernels; ++format) {
+      const model::StoredFormat packed{.bits = 4.5, .kernel = static_cast<FormatKernel>(format)};
+      for (const graph::Op& op : products(packed)) {
+        const cost::Work work = machine.work(op);
+        const unsigned sections = sections_of(op);
+        const double before = machine.time(op, work).total.value;
+        for (std::size_t p = 0; p < hardware::kAllParameters; ++p) {
+          if (depends(op, sections, p, profile.choices)) continue;
+          profile.values[p] *= 0.7;
+          if (machine.time(op, work).total.value != before) FAIL(hardware::parameter_info(p).name);
+          profile.values[p] = shipped.values[p];
+          ++told_apart;
+        }
+      }
+    }
+  }
+  CHECK(told_apart > 0);
+}
+
+TEST_CASE("a product depends on the parameters of the kernel that runs") {
+  hardware::KernelChoices choices;
+  choices.small_rows = 8;
+  choices.dequantise_rows[static_cast<std::size_t>(FormatKernel::q4_0)] = 64;
+  const model::StoredFormat packed{.bits = 4.5, .kernel = FormatKernel::q4_0};
+  const auto uses = [&](std::int64_t rows, std::size_t parameter) {
+    graph::Op op;
+    op.body = graph::Gemm{.m = rows, .n = 64, .k = 64, .weights = &packed};
+    return depends(op, sections_of(op), parameter, choices);
+  };
+  using hardware::FormatParameter;
+  using hardware::Parameter;
+  const std::size_t small = index(FormatKernel::q4_0, FormatParameter::small_share);
+  const std::size_t share = index(FormatKernel::q4_0, FormatParameter::share);
+  const std::size_t memory = index(FormatKernel::q4_0, FormatParameter::memory_share);
+  CHECK((uses(8, small) && !uses(9, small) && !uses(64, small)));
+  CHECK((!uses(8, share) && uses(9, share) && !uses(64, share)));
+  CHECK((uses(8, memory) && uses(9, memory) && !uses(64, memory)));
+  CHECK((!uses(9, index(Parameter::gemm_share)) && uses(64, index(Parameter::gemm_share))));
+  CHECK((!uses(9, index(Parameter::dequantise_share)) && uses(64, index(Parameter::dequantise_share))));
+  CHECK(!uses(9, index(FormatKernel::q8_0, FormatParameter::share)));
+}
+
+}  // namespace
+}  // namespace llmperf::mapper
