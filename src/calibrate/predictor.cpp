@@ -88,6 +88,12 @@ Predictor::Predictor(const Measurements& measurements, std::vector<std::size_t> 
     items_of_.back().end = items_.size();
   }
   if (!problems.empty()) throw Error(ErrorKind::bad_input, std::move(problems));
+  dependents_.resize(hardware::kAllParameters);
+  for (std::size_t p = 0; p < dependents_.size(); ++p) {
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      if (mapper::depends(ops_[i].op, ops_[i].sections, p, profile_.choices)) dependents_[p].push_back(i);
+    }
+  }
   op_seconds_.resize(ops_.size());
   trial_.resize(ops_.size());
 }
@@ -204,9 +210,7 @@ void Predictor::predict(std::span<const double> values, std::optional<std::size_
     overheads_ = overheads();
   } else {
     trial_ = op_seconds_;
-    for (std::size_t i = 0; i < ops_.size(); ++i) {
-      if (mapper::depends(ops_[i].op, ops_[i].sections, *changed, profile_.choices)) trial_[i] = seconds_of(i);
-    }
+    for (const std::size_t i : dependents_[*changed]) trial_[i] = seconds_of(i);
     if (mapper::is_of_step(*changed)) trial_overheads = overheads();
   }
   const std::vector<double>& times = changed ? trial_ : op_seconds_;

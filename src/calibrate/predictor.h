@@ -90,6 +90,7 @@ class Predictor {
   struct UniqueOp;
   std::vector<UniqueOp> ops_;
   std::map<std::string, std::uint32_t> index_;
+  std::vector<std::vector<std::size_t>> dependents_;  // of every parameter, the ops whose time it can change
   std::vector<double> op_seconds_;
   std::vector<double> trial_;
   std::vector<mapper::StepOverhead> overheads_;  // of the last prediction of everything

@@ -78,11 +78,13 @@ unsigned sections_of(const graph::Op& op) {
 bool depends(const graph::Op& op, unsigned sections, std::size_t parameter, const hardware::KernelChoices& choices) {
   if ((table()[parameter] & sections) == 0) return false;
   const auto* gemm = std::get_if<graph::Gemm>(&op.body);
-  const bool of_product = (table()[parameter] & (kGemm | kFormat)) != 0;  // else of the kernels beside it
-  const bool packed = gemm && of_product && gemm->weights && gemm->weights->kernel;
-  if (packed) return packed_depends(*gemm->weights->kernel, gemm->m, parameter, choices);
-  if (parameter >= hardware::kParameters) return false;
-  return gemm == nullptr || dense_depends(parameter, choices);
+  const bool of_format = parameter >= hardware::kParameters;
+  const bool of_product = of_format || (table()[parameter] & (kGemm | kFormat)) != 0;
+  if (gemm == nullptr || !of_product) return !of_format;  // beside products: the kernels that follow one
+  if (gemm->weights && gemm->weights->kernel) {
+    return packed_depends(*gemm->weights->kernel, gemm->m, parameter, choices);
+  }
+  return !of_format && dense_depends(parameter, choices);
 }
 
 bool is_of_step(std::size_t parameter) { return (table()[parameter] & kStep) != 0; }
