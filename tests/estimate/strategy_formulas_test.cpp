@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "catch.h"
+#include "gpt_block.h"
 #include "hardware/device.h"
 #include "model/decoder.h"
 
@@ -16,17 +17,7 @@ namespace {
 
 // The GPT block with other dimensions.
 model::Decoder gpt(std::int64_t hidden, std::int64_t heads, std::int64_t layers) {
-  model::Decoder m = model::load_decoder("gpt-block");
-  model::Layer layer = m.kinds.front();
-  layer.attention.heads = layer.attention.kv_heads = heads;
-  layer.attention.head_dim = layer.attention.v_head_dim = hidden / heads;
-  layer.feed_forward.intermediate = 4 * hidden;
-  m.hidden = hidden;
-  m.kinds.clear();
-  m.layer_kinds.clear();
-  m.kind_counts.clear();
-  for (std::int64_t i = 0; i < layers; ++i) m.add_layer(layer);
-  return m;
+  return gpt_of("gpt-block", layers, hidden, heads);
 }
 
 StrategyTable table_of(const model::Decoder& model, std::int64_t b, std::int64_t s, std::int64_t n,

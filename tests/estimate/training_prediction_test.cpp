@@ -7,6 +7,7 @@
 
 #include "catch.h"
 #include "estimate/training.h"
+#include "gpt_block.h"
 #include "hardware/runtime_profile.h"
 #include "model/model_file.h"
 
@@ -32,17 +33,7 @@ const hardware::RuntimeProfile& profile() {
 }
 
 model::Decoder gpt(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
-  model::Decoder m = model::load_decoder("megatron-22b");
-  model::Layer layer = m.kinds[0];
-  layer.attention.heads = layer.attention.kv_heads = heads;
-  layer.attention.head_dim = layer.attention.v_head_dim = hidden / heads;
-  layer.feed_forward.intermediate = 4 * hidden;
-  m.hidden = hidden;
-  m.kinds.clear();
-  m.layer_kinds.clear();
-  m.kind_counts.clear();
-  for (std::int64_t i = 0; i < layers; ++i) m.add_layer(layer);
-  return m;
+  return gpt_of("megatron-22b", layers, hidden, heads);
 }
 
 struct Run {

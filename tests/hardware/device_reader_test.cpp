@@ -6,6 +6,7 @@
 #include "catch.h"
 #include "descriptor/node.h"
 #include "hardware/device.h"
+#include "one_problem.h"
 
 namespace llmperf::hardware {
 namespace {
@@ -55,18 +56,7 @@ std::string problems_of(const std::string& text) {
 // Exactly one problem, on that line, whose message contains `message`.
 void check_problem(std::string_view from, std::string_view to, int line, const std::string& message) {
   CAPTURE(from, to);
-  try {
-    parse(edit(kGood, from, to));
-    FAIL("no error");
-  } catch (const Error& error) {
-    CAPTURE(std::string(error.what()));
-    REQUIRE(error.diagnostics().size() == 1);
-    const Diagnostic& found = error.diagnostics().front();
-    CHECK(found.where.file == "toy.yaml");
-    CHECK(found.where.line == line);
-    CHECK(found.where.column >= 1);
-    CHECK_THAT(found.message, Catch::Contains(message));
-  }
+  check_one_problem([&] { parse(edit(kGood, from, to)); }, line, message);
 }
 
 TEST_CASE("a device file gives every figure with its provenance") {

@@ -14,6 +14,7 @@
 #include "descriptor/catalog.h"
 #include "descriptor/node.h"
 #include "hardware/runtime_execution.h"
+#include "one_problem.h"
 
 namespace llmperf::hardware {
 namespace {
@@ -62,19 +63,7 @@ std::string edit(std::string text, std::string_view from, std::string_view to) {
 void check_problem(std::string_view from, std::string_view to, int line, const std::string& message,
                    const std::string& hint = "") {
   CAPTURE(from, to);
-  try {
-    parse(edit(kGood, from, to));
-    FAIL("no error");
-  } catch (const Error& error) {
-    CAPTURE(std::string(error.what()));
-    REQUIRE(error.diagnostics().size() == 1);
-    const Diagnostic& found = error.diagnostics().front();
-    CHECK(found.where.file == "toy.yaml");
-    CHECK(found.where.line == line);
-    CHECK(found.where.column >= 1);
-    CHECK_THAT(found.message, Catch::Contains(message));
-    CHECK_THAT(found.hint, Catch::Contains(hint));
-  }
+  check_one_problem([&] { parse(edit(kGood, from, to)); }, line, message, hint);
 }
 
 bool same_errors(const RuntimeProfile& a, const RuntimeProfile& b) {

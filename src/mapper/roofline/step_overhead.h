@@ -1,9 +1,10 @@
 // What a step costs beside its kernels: fixed work of the runtime, sampling, and the part of the host's launching that
 // the device waits for.
 //
-//   gaps = kernels x launch_gap
-//   host = sum over kernels launched one by one of (host_launch + what views, new shapes and wrappers add) + layers x
-//   host_layer overhead = step + sequences x step_sequence + gaps + max(0, host - device - gaps)
+//   gaps     = kernels x launch_gap
+//   host     = layers x host_layer
+//              + sum over kernels launched one by one of (host_launch + what views, new shapes and wrappers add)
+//   overhead = step + sequences x step_sequence + gaps + max(0, host - device - gaps)
 //
 // Launching runs ahead of the device, so that the slower of the two decides. A captured graph is launched as a whole.
 #pragma once
