@@ -5,6 +5,7 @@
 #include "descriptor/reader.h"
 #include "model/decoder_yaml.h"
 #include "model/hf_config.h"
+#include "model/video_dit.h"
 
 namespace llmperf::model {
 
@@ -19,6 +20,7 @@ void Decoder::add_layer(const Layer& layer) {
 }
 
 Decoder parse_decoder(const descriptor::Document& document) {
+  if (is_video_dit(document)) reject_video_dit(document.file);
   descriptor::Problems problems(document.file);
   return is_hf_config(document) ? parse_hf_config(document, problems) : parse_model_descriptor(document, problems);
 }

@@ -2,6 +2,7 @@
 
 #include "descriptor/catalog.h"
 #include "model/gguf_decoder.h"
+#include "model/video_dit.h"
 
 namespace llmperf::model {
 namespace {
@@ -9,7 +10,16 @@ namespace {
 // What a layout is called: general.file_type says less than the name people choose.
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
+std::vector<std::string> names(bool video) {
+  std::vector<std::string> result = descriptor::names(descriptor::Kind::model);
+  std::erase_if(result, [&](const std::string& name) { return is_video_dit(name) != video; });
+  return result;
+}
+
 }  // namespace
+
+std::vector<std::string> decoder_names() { return names(false); }
+std::vector<std::string> video_names() { return names(true); }
 
 ModelFile load_model(const std::string& name_or_path) {
   const bool gguf = name_or_path.ends_with(".gguf") || (descriptor::is_path(name_or_path) && is_gguf(name_or_path));

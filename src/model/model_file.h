@@ -27,4 +27,8 @@ struct ModelFile {
 // Throws Error(bad_input) with every problem found.
 ModelFile load_model(const std::string& name_or_path);
 
+// Names of the built-in (or search path's) models of one sort, sorted: language models, and video models (video_dit.h).
+std::vector<std::string> decoder_names();
+std::vector<std::string> video_names();
+
 }  // namespace llmperf::model

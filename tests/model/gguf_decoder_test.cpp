@@ -4,9 +4,9 @@
 
 #include "catch.h"
 #include "descriptor/bad_input.h"
-#include "descriptor/catalog.h"
 #include "model/gguf_converted.h"
 #include "model/gguf_writer.h"
+#include "model/model_file.h"
 #include "model/parameters.h"
 
 using namespace llmperf;
@@ -45,7 +45,7 @@ std::string refusal(const ConvertedGguf& converted) {
 
 TEST_CASE("every built-in model comes back from the GGUF file that the converter would write") {
   std::set<std::string> names;
-  for (const std::string& name : descriptor::names(descriptor::Kind::model)) {
+  for (const std::string& name : decoder_names()) {
     CAPTURE(name);
     const Decoder original = load_decoder(name);
     if (original.architecture == "megatron-gpt") continue;  // never published: described by a paper

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "catch.h"
-#include "descriptor/catalog.h"
+#include "model/model_file.h"
 #include "model/parameters.h"
 
 using namespace llmperf;
@@ -126,7 +126,7 @@ TEST_CASE("norms, biases and routers are F32, everything else F16") {
 }
 
 TEST_CASE("for every built-in model the tensors have distinct names and hold what the checkpoint does") {
-  for (const std::string& name : descriptor::names(descriptor::Kind::model)) {
+  for (const std::string& name : decoder_names()) {
     INFO(name);
     const Decoder model = load_decoder(name);
     std::int64_t elements = 0;

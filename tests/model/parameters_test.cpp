@@ -3,7 +3,7 @@
 #include <map>
 
 #include "catch.h"
-#include "descriptor/catalog.h"
+#include "model/model_file.h"
 #include "model_files.h"
 
 using namespace llmperf;
@@ -29,7 +29,7 @@ TEST_CASE("every published parameter count is met exactly") {
 }
 
 TEST_CASE("for every built-in model the parts add up to the total") {
-  for (const std::string& name : descriptor::names(descriptor::Kind::model)) {
+  for (const std::string& name : decoder_names()) {
     INFO(name);
     const Decoder model = load_decoder(name);
     const ParameterCounts counts = count_parameters(model);

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "catch.h"
-#include "descriptor/catalog.h"
+#include "model/model_file.h"
 #include "model/parameters.h"
 #include "model/weight_layout.h"
 
@@ -64,7 +64,7 @@ TEST_CASE("mxfp4 holds the experts in blocks of 32 with a byte of scale and leav
 }
 
 TEST_CASE("a number of bits holds for every tensor") {
-  for (const std::string& name : descriptor::names(descriptor::Kind::model)) {
+  for (const std::string& name : decoder_names()) {
     INFO(name);
     const Decoder model = load_decoder(name);
     const auto total = static_cast<double>(count_parameters(model).total);
