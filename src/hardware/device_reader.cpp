@@ -160,11 +160,17 @@ std::vector<Peak> read_peaks(Reader& device) {
   return peaks;
 }
 
-MemoryLevel read_level(Reader& reader) {
+// `tiles`: of the array, or 0.
+MemoryLevel read_level(Reader& reader, std::int64_t tiles) {
   MemoryLevel level;
   level.name = reader.require_string("name");
   level.capacity = bounded(reader, "capacity", reader.optional_bytes("capacity"), kMaxCapacity);
   level.bandwidth = read_bandwidth(reader, "bandwidth");
+  if (const auto each = read_bandwidth(reader, "bandwidth_per_tile")) {
+    if (tiles == 0) reader.problem("bandwidth_per_tile", "'bandwidth_per_tile' of a device without tiles");
+    if (level.bandwidth) reader.problem("bandwidth_per_tile", "'bandwidth' and 'bandwidth_per_tile' say the same");
+    level.bandwidth = *each * static_cast<double>(std::max<std::int64_t>(1, tiles));
+  }
   level.per_tile = reader.bool_or("per_tile", false);
   level.provenance = read_provenance(reader);
   level.bandwidth_provenance =
@@ -183,7 +189,7 @@ std::optional<DeviceKind> read_kind(Reader& device) {
   return node != nullptr && node->scalar == name(kind) ? std::optional(kind) : std::nullopt;
 }
 
-std::vector<MemoryLevel> read_memory(Reader& device, std::optional<DeviceKind> kind) {
+std::vector<MemoryLevel> read_memory(Reader& device, std::optional<DeviceKind> kind, std::int64_t tiles) {
   std::vector<Reader> items = device.optional_mappings("memory");
   if (!device.has("memory")) device.problem("memory", "missing key 'memory' in device");
   if (items.empty() || items.size() > kMaxLevels) {
@@ -194,14 +200,15 @@ std::vector<MemoryLevel> read_memory(Reader& device, std::optional<DeviceKind> k
   }
   std::vector<MemoryLevel> levels;
   for (Reader& item : items) {
-    levels.push_back(read_level(item));
+    levels.push_back(read_level(item, tiles));
     if (levels.back().per_tile && kind && kind != DeviceKind::tile_array) {
       item.problem("per_tile", "only a device of kind tile_array has memory per tile");
     }
   }
   Reader& last = items.back();
   for (const std::string_view key : {"capacity", "bandwidth"}) {
-    if (!last.has(key)) last.problem(key, fmt::format("the last memory level holds the weights: it needs a {}", key));
+    const bool stated = last.has(key) || (key == "bandwidth" && last.has("bandwidth_per_tile"));
+    if (!stated) last.problem(key, fmt::format("the last memory level holds the weights: it needs a {}", key));
   }
   if (levels.back().per_tile) last.problem("per_tile", "the last memory level is shared by the whole device");
   for (std::size_t i = 0; i + 1 < levels.size(); ++i) {
@@ -317,11 +324,11 @@ Device parse_device(const descriptor::Document& document) {
   device.source = reader.string_or("source", "");
   device.notes = reader.string_or("notes", "");
   device.peaks = read_peaks(reader);
-  device.memory = read_memory(reader, kind);
+  device.tile_array = read_tile_array(reader, kind);
+  device.memory = read_memory(reader, kind, device.tile_array ? device.tile_array->tiles : 0);
   device.interconnect = read_interconnect(reader);
   device.network = read_network(reader);
   device.host_link = read_host_link(reader);
-  device.tile_array = read_tile_array(reader, kind);
   device.devices_per_node = reader.int_or("devices_per_node", 1, IntRange{1, 1024});
   device.cores = reader.optional_int("cores", IntRange{1, 10'000'000});
   device.clock_hz = read_with_unit(reader, "clock", kFrequencyUnits, 1e12, "2520 MHz");

@@ -13,6 +13,10 @@ namespace llmperf::hardware {
 // the kernels of an eager framework, or as those that a graph compiler leaves (graph/chains.h).
 enum class Chains : unsigned char { one_kernel, framework, compiled };
 
+// What a stack is used for. Each has its own switches; those of the other stay as they are.
+enum class Workload : unsigned char { language, video };
+std::string_view name(Workload workload);
+
 struct RuntimeOptions {
   bool flash_attention = true;   // one kernel, scores stay on chip, masked blocks are skipped; off: scores, mask,
                                  // softmax, weighted sum over the full rectangle, K and V repeated to the query heads
@@ -24,9 +28,21 @@ struct RuntimeOptions {
   bool fused_activation = true;  // act(gate) * up in one kernel
   bool static_kv = true;  // cache written in place; off: the cache is concatenated, read and written whole each step
   bool last_token_logits = true;  // lm_head on the last token of a sequence only; off: on every token
+  // Of video diffusion transformers (graph/stdit_graph.h); off: the kernels of eager PyTorch.
+  bool fused_qk_norm = true;     // RMSNorm of query and key heads in one kernel each; off: in fp32, step by step
+  bool fused_modulate = true;    // LayerNorm, scale and shift in one kernel
+  bool fused_gate = true;        // gate and residual in one kernel
+  bool skip_frame_mask = true;   // off: both sides of the mask of conditioned frames are computed, and selected from
+  bool flash_any_length = true;  // off: flash attention only where a sequence is longer than the number of sequences
   // In steps of prompts o_proj and down_proj run beside the all-reduce of their result (matmul and collective in one
   // kernel: MC2). Not part of "all": few stacks do it.
   bool overlap_collectives = false;
+  // Norms, activations, rope, gates and residual adds run inside the products beside them: a norm on the inputs as they
+  // come (its scale is applied to the results), the others on the results before they leave; keys and values go to the
+  // cache at once. Not part of "all": kernels of arrays of tiles do it.
+  bool joined_vectors = false;
+  // On an array of tiles the first weights of a product are loaded while the op before it runs. Not part of "all".
+  bool prefetch_weights = false;
   Chains chains = Chains::one_kernel;
   // Tokens per sequence that a cache written in place has room for, where attention over cached tokens reads them all
   // whatever the sequence's length; 0: it reads those present.
@@ -39,18 +55,18 @@ struct RuntimeOptions {
 };
 
 // Names of the switches, as --options takes them.
-const std::vector<std::string>& runtime_option_names();
+const std::vector<std::string>& runtime_option_names(Workload workload = Workload::language);
 // Whether `name` is a switch or one of the names that tuning guides use for one or two of them: fused_add_rmsnorm
 // (fused_norm and fused_add_norm), last_token_head (last_token_logits), mc2 (overlap_collectives).
-bool is_option(std::string_view name);
+bool is_option(std::string_view name, Workload workload = Workload::language);
 // Switches what `name` stands for. Throws Error(bad_input) with the nearest names.
-void set_option(RuntimeOptions& options, std::string_view name, bool on);
+void set_option(RuntimeOptions& options, std::string_view name, bool on, Workload workload = Workload::language);
 // "all", "none" (or "baseline"), or a list separated by commas or plus signs: names switch on from none; after "all"
 // (or alone) "no_NAME" switches off. "all,no_fused_qkv" is everything but fused QKV. Throws Error(bad_input) with the
 // nearest names.
-RuntimeOptions parse_runtime_options(std::string_view list);
+RuntimeOptions parse_runtime_options(std::string_view list, Workload workload = Workload::language);
 // The list that parse_runtime_options reads back: "all", "none", "all,no_x" or "x,y", whichever is shortest. Switches
 // only: not chains, allocated_kv and attention_query_tile.
-std::string format_runtime_options(const RuntimeOptions& options);
+std::string format_runtime_options(const RuntimeOptions& options, Workload workload = Workload::language);
 
 }  // namespace llmperf::hardware

@@ -112,12 +112,17 @@ std::vector<std::string> runtimes_of(const Device& device) {
 
 std::vector<RuntimeProfile> all_runtime_profiles() { return profiles(); }
 
-RuntimeProfile load_runtime_profile(const Device& device, const std::string& name, UnknownRuntime unknown) {
+RuntimeProfile load_runtime_profile(const Device& device, const std::string& name, UnknownRuntime unknown,
+                                    Workload workload) {
   if (descriptor::is_path(name)) return parse_runtime_profile(descriptor::parse_file(name));
-  const std::vector<RuntimeProfile> own = profiles("hardware:", device.name);
+  const auto of_workload = [&](std::vector<RuntimeProfile> all) {
+    std::erase_if(all, [&](const RuntimeProfile& p) { return p.workload != workload; });
+    return all;
+  };
+  const std::vector<RuntimeProfile> own = of_workload(profiles("hardware:", device.name));
   const auto is_own = [&](const RuntimeProfile& p) { return p.hardware == device.name; };
   if (const RuntimeProfile* p = choose(own, name, is_own)) return *p;
-  const std::vector<RuntimeProfile> classes = profiles("families:");
+  const std::vector<RuntimeProfile> classes = of_workload(profiles("families:"));
   const auto family = [&](const RuntimeProfile& p) { return covers(p, device.family); };
   const auto any = [&](const RuntimeProfile& p) { return covers(p, kAnyFamily); };
   if (const RuntimeProfile* p = choose(classes, name, family)) return *p;

@@ -17,15 +17,15 @@ const RuntimeProfile::NamedOption* find_named(const RuntimeProfile& profile, std
 
 void apply(const RuntimeProfile& profile, std::string_view name, bool on, RuntimeOptions& options) {
   if (const auto* named = find_named(profile, name)) {
-    for (const std::string& word : named->switches) set_option(options, word, on);
+    for (const std::string& word : named->switches) set_option(options, word, on, profile.workload);
     return;
   }
-  if (!is_option(name)) {
-    std::vector<std::string> names = runtime_option_names();
+  if (!is_option(name, profile.workload)) {
+    std::vector<std::string> names = runtime_option_names(profile.workload);
     for (const auto& option : profile.ladder) names.push_back(option.name);
     throw Error::bad_input("--options: unknown runtime option " + quote(name), name_hint(name, names));
   }
-  set_option(options, name, on);
+  set_option(options, name, on, profile.workload);
 }
 
 RuntimeOptions parse_options(const RuntimeProfile& profile, std::string_view list) {
@@ -113,8 +113,8 @@ std::string format_profile_options(const RuntimeProfile& profile, const RuntimeO
     names += (names.empty() ? "" : ",") + name;
   };
   for (const auto& option : profile.ladder) add(option.name);
-  for (const std::string& name : runtime_option_names()) add(name);
-  return same(reached) ? names : format_runtime_options(options);
+  for (const std::string& name : runtime_option_names(profile.workload)) add(name);
+  return same(reached) ? names : format_runtime_options(options, profile.workload);
 }
 
 }  // namespace llmperf::hardware

@@ -69,6 +69,9 @@ constexpr Entry kEntries[] = {
     {vector_memory_share, "vector.memory_share", "", 0.8, 0.3, 0.05, 1, "of the memory bandwidth"},
     {vector_cached_share, "vector.cached_share", "", 3.0, 0.5, 1.0, 20.0,
      "of the memory bandwidth, of traffic that stays in the cache"},
+    {vector_element_rate, "vector.element_rate", "1/s", 2e11, 0.5, 1e9, 1e14,
+     "elements of broadcast, permuted or short-row kernels, which their number bounds as well as their bytes"},
+    {convolution_share, "convolution.share", "", 0.2, 0.5, 0.01, 1, "of the matrix peak"},
     {collective_launch, "collective.launch", "s", 9e-06, 0.5, 1e-07, 0.0002, "every collective"},
     {collective_step, "collective.step", "s", 9e-07, 0.5, 1e-08, 5e-05, "every step of the ring"},
     {collective_share, "collective.share", "", 0.82, 0.3, 0.1, 1, "of the rate of a device's links"},
@@ -93,6 +96,9 @@ constexpr Entry kEntries[] = {
      "of the host, per kernel of a graph dispatched from it"},
     {memory_utilisation, "memory.utilisation", "", 0.9, 0.1, 0.3, 1.0,
      "of the device's memory, for weights and KV cache"},
+    {generation_fixed, "generation.fixed", "s", 0.2, 1.0, 1e-4, 1e2, "every generated image or video"},
+    {generation_video, "generation.video", "s", 1.6, 1.0, 1e-4, 1e2, "every video, on top"},
+    {generation_pixel, "generation.pixel", "s", 1e-8, 0.5, 1e-10, 1e-6, "encoding the file, per pixel of it"},
 };
 static_assert(std::size(kEntries) == kParameters);
 

@@ -68,6 +68,9 @@ enum class Parameter : unsigned char {
   vector_launch,  // s
   vector_memory_share,
   vector_cached_share,  // of the memory bandwidth, of traffic that stays in the cache
+  vector_element_rate,  // elements per second of kernels that walk them in strides (graph::Access)
+  // Convolutions; their launch, memory share and overlap are those of products.
+  convolution_share,  // of the matrix peak
   // Collectives (collective_kernel.h).
   collective_launch,      // s
   collective_step,        // s, of every step of the ring
@@ -88,6 +91,10 @@ enum class Parameter : unsigned char {
   host_reshape,        // s on top per launch whose shape is new in every step
   host_dispatch,       // s of the host per kernel of a graph that is dispatched from the host
   memory_utilisation,  // share of the device's memory that weights and KV cache may take
+  // Around the steps of a generated image or video.
+  generation_fixed,  // s, of every generation
+  generation_video,  // s, of every video on top
+  generation_pixel,  // s per pixel of the file, encoding it
   count
 };
 inline constexpr std::size_t kParameters = static_cast<std::size_t>(Parameter::count);
@@ -193,6 +200,7 @@ struct RuntimeProfile {
   std::string notes;
   // Not empty: the default of devices of these families, for lack of a profile of their own.
   std::vector<std::string> families;
+  Workload workload = Workload::language;
   bool preferred = false;  // among several profiles of a device (or family) the one that is taken without --runtime
   Dispatch dispatch = Dispatch::graph;          // of decode steps
   Dispatch prefill_dispatch = Dispatch::graph;  // of steps that process prompts
@@ -238,7 +246,8 @@ std::string format_runtime_profile(const RuntimeProfile& profile);
 // Error(bad_input) for names no profile has (strict), with the nearest.
 enum class UnknownRuntime : bool { error, use_default };
 RuntimeProfile load_runtime_profile(const Device& device, const std::string& name_or_path,
-                                    UnknownRuntime unknown = UnknownRuntime::error);
+                                    UnknownRuntime unknown = UnknownRuntime::error,
+                                    Workload workload = Workload::language);
 // Names of the profiles that were fitted on the device.
 std::vector<std::string> runtimes_of(const Device& device);
 // Every profile there is, by file.

@@ -20,11 +20,11 @@ using descriptor::Reader;
 constexpr IntRange kRows{0, 1'000'000'000};
 
 // A list of --options as the file has it; errors get the file's position.
-RuntimeOptions read_options(Reader& reader, std::string_view key, RuntimeOptions fallback) {
+RuntimeOptions read_options(Reader& reader, std::string_view key, Workload workload, RuntimeOptions fallback) {
   const std::optional<std::string> list = reader.optional_string(key);
   if (!list) return fallback;
   try {
-    return parse_runtime_options(*list);
+    return parse_runtime_options(*list, workload);
   } catch (const Error& error) {
     for (const Diagnostic& d : error.diagnostics()) reader.problem(key, d.message, d.hint);
     return fallback;
@@ -35,8 +35,9 @@ void read_ladder(Reader& reader, RuntimeProfile& profile) {
   for (Reader& item : reader.optional_mappings("named_options")) {
     RuntimeProfile::NamedOption option{item.require_string("name"), item.optional_strings("switches")};
     for (const std::string& word : option.switches) {
-      if (is_option(word)) continue;
-      item.problem("switches", "unknown runtime option " + quote(word), name_hint(word, runtime_option_names()));
+      if (is_option(word, profile.workload)) continue;
+      item.problem("switches", "unknown runtime option " + quote(word),
+                   name_hint(word, runtime_option_names(profile.workload)));
     }
     item.finish();
     profile.ladder.push_back(std::move(option));
@@ -164,6 +165,8 @@ RuntimeProfile parse_runtime_profile(const descriptor::Document& document) {
     p.prior.fill(0);
   }
   p.families = reader.optional_strings("families");
+  p.workload =
+      static_cast<Workload>(reader.choice("workload", kWorkloadNames, static_cast<std::size_t>(Workload::language)));
   p.preferred = reader.bool_or("preferred", false);
   p.title = reader.require_string("title");
   p.source = reader.require_string("source");
@@ -172,8 +175,8 @@ RuntimeProfile parse_runtime_profile(const descriptor::Document& document) {
   p.prefill_dispatch = static_cast<Dispatch>(
       reader.choice("prefill_dispatch", kDispatchNames,
                     static_cast<std::size_t>(reader.has("dispatch") ? p.dispatch : p.prefill_dispatch)));
-  p.options = read_options(reader, "options", p.options);
-  p.base = read_options(reader, "base_options", p.base);
+  p.options = read_options(reader, "options", p.workload, p.options);
+  p.base = read_options(reader, "base_options", p.workload, p.base);
   const auto chains =
       static_cast<Chains>(reader.choice("chains", kChainNames, static_cast<std::size_t>(p.options.chains)));
   p.options.chains = p.base.chains = chains;

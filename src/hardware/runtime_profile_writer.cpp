@@ -57,13 +57,15 @@ std::string format_runtime_profile(const RuntimeProfile& p) {
   };
   field("hardware", p.hardware);
   if (!p.families.empty()) out += fmt::format("families: {}\n", list(p.families));
+  if (p.workload != Workload::language) out += fmt::format("workload: {}\n", name(p.workload));
   if (p.preferred) out += "preferred: true\n";
   field("title", p.title);
   field("source", p.source);
   field("notes", p.notes);
   out += fmt::format("dispatch: {}\nprefill_dispatch: {}\n", name(p.dispatch), name(p.prefill_dispatch));
-  out += fmt::format("options: \"{}\"\nbase_options: \"{}\"\nchains: {}\n", format_runtime_options(p.options),
-                     format_runtime_options(p.base), kChainNames[static_cast<std::size_t>(p.options.chains)]);
+  out +=
+      fmt::format("options: \"{}\"\nbase_options: \"{}\"\nchains: {}\n", format_runtime_options(p.options, p.workload),
+                  format_runtime_options(p.base, p.workload), kChainNames[static_cast<std::size_t>(p.options.chains)]);
   if (!p.ladder.empty()) {
     out += "named_options:\n";
     for (const auto& option : p.ladder) {

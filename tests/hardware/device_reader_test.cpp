@@ -164,6 +164,13 @@ TEST_CASE("a tile array comes with the kind tile_array and only with it") {
   CHECK_THAT(problems_of(without), Catch::Contains("missing key 'tile_array'"));
 }
 
+TEST_CASE("bandwidth of DRAM is the chip's, or of each tile when it says so") {
+  const std::string each = edit(kGood, "bandwidth: 100 GB/s", "bandwidth_per_tile: 10 GB/s");
+  CHECK(parse(each).dram().bandwidth->value == 6 * 10e9);
+  check_problem("bandwidth: 100 GB/s", "bandwidth: 100 GB/s, bandwidth_per_tile: 10 GB/s", 10, "say the same");
+  check_problem("bandwidth: 100 GB/s", "bandwidth_per_tile: 0 GB/s", 10, "bandwidth_per_tile");
+}
+
 TEST_CASE("a mesh has as many tiles as the array") {
   check_problem("mesh: 3x2", "mesh: 3x3", 13, "a mesh of 3x3 has 9 tiles, not 6");
   for (const char* bad : {"6", "3x", "x2", "3x2x1", "-3x-2", "3 x 2", "0x6", "99999999999x1"}) {

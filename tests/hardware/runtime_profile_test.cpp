@@ -135,7 +135,7 @@ TEST_CASE("parameters have names of their own, defaults within bounds and units 
     CHECK(info.min <= info.initial);
     CHECK(info.initial <= info.max);
     CHECK(info.spread > 0);
-    CHECK((info.unit.empty() || info.unit == "s" || info.unit == "B/s"));
+    CHECK((info.unit.empty() || info.unit == "s" || info.unit == "B/s" || info.unit == "1/s"));
     CHECK_FALSE(info.meaning.empty());
   }
   CHECK_FALSE(find_parameter("gemm.lunch").has_value());

@@ -10,7 +10,8 @@ struct AttentionCall {
   double sequences = 1;
   double queries = 1;  // per sequence, after `context` cached tokens
   double context = 0;
-  double window = 0;  // keys that a query sees at most; 0: all
+  double window = 0;    // keys that a query sees at most; 0: all
+  double all_keys = 0;  // > 0: every query sees that many, and nothing is masked
   double heads = 1;
   double kv_heads = 1;
   double qk_dim = 128;
@@ -19,11 +20,11 @@ struct AttentionCall {
   double element_bytes = 2;    // of queries and results
   double key_value_bytes = 2;  // of cached elements
 
-  double keys() const { return context + queries; }
+  double keys() const { return all_keys > 0 ? all_keys : context + queries; }
   double key_bytes() const { return (qk_dim + (shared_kv ? 0 : v_dim)) * key_value_bytes; }  // with its value, per head
 };
 
-// Seconds of causal attention over new tokens of prompts, and of one new token per sequence.
+// Seconds of attention over new tokens of prompts (causal, or without a mask), and of one new token per sequence.
 double prefill_seconds(const KernelDevice& device, const hardware::ParameterValues& values,
                        const hardware::KernelChoices& choices, const AttentionCall& call);
 double decode_seconds(const KernelDevice& device, const hardware::ParameterValues& values,

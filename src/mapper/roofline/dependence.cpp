@@ -12,7 +12,7 @@ const std::array<unsigned, hardware::kAllParameters>& table() {
   constexpr std::pair<std::string_view, unsigned> kSections[] = {
       {"gemm", kGemm | kFormat}, {"format", kFormat},         {"prefill", kPrefill},    {"decode", kDecode},
       {"vector", kVector},       {"collective", kCollective}, {"network", kCollective}, {"append", kAppend},
-      {"step", kStep},           {"launch", kStep},           {"host", kStep}};
+      {"step", kStep},           {"launch", kStep},           {"host", kStep},          {"convolution", kConvolution}};
   static const auto result = [&] {
     std::array<unsigned, hardware::kAllParameters> sections{};
     for (std::size_t i = 0; i < sections.size(); ++i) {
@@ -56,6 +56,18 @@ bool packed_depends(FormatKernel format, std::int64_t rows, std::size_t paramete
   return parameter == index(format, FormatParameter::small_share) && !unpacks && small;
 }
 
+// What convolutions share with products (convolution_seconds in gemm_kernel.cpp).
+bool of_convolution(std::size_t parameter) {
+  using enum hardware::Parameter;
+  return parameter == index(gemm_launch) || parameter == index(gemm_memory_share) || parameter == index(gemm_overlap);
+}
+
+bool is_strided(const graph::Op& op) {
+  if (const auto* v = std::get_if<graph::Vector>(&op.body)) return v->access == graph::Access::strided;
+  const auto* copy = std::get_if<graph::Copy>(&op.body);
+  return copy && copy->access == graph::Access::strided;
+}
+
 }  // namespace
 
 unsigned sections_of(const graph::Op& op) {
@@ -65,6 +77,8 @@ unsigned sections_of(const graph::Op& op) {
     result |= gemm->weights && gemm->weights->kernel ? kFormat : kGemm;
   } else if (const auto* attention = std::get_if<graph::Attention>(&op.body)) {
     result |= attention->q_tokens == 1 && attention->context > 0 ? kDecode : kPrefill;
+  } else if (std::holds_alternative<graph::Convolution>(op.body)) {
+    result |= kConvolution | kGemm;
   } else if (std::holds_alternative<graph::Collective>(op.body)) {
     result |= kCollective;
   } else if (const auto* copy = std::get_if<graph::Copy>(&op.body); copy && copy->to_cache) {
@@ -80,6 +94,8 @@ bool depends(const graph::Op& op, unsigned sections, std::size_t parameter, cons
   const auto* gemm = std::get_if<graph::Gemm>(&op.body);
   const bool of_format = parameter >= hardware::kParameters;
   const bool of_product = of_format || (table()[parameter] & (kGemm | kFormat)) != 0;
+  if (parameter == index(hardware::Parameter::vector_element_rate) && !is_strided(op)) return false;
+  if (std::holds_alternative<graph::Convolution>(op.body) && of_product) return of_convolution(parameter);
   if (gemm == nullptr || !of_product) return !of_format;  // beside products: the kernels that follow one
   if (gemm->weights && gemm->weights->kernel) {
     return packed_depends(*gemm->weights->kernel, gemm->m, parameter, choices);

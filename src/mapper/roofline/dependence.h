@@ -19,6 +19,7 @@ enum Section : unsigned {
   kCollective = 32,
   kStep = 64,  // of the step as a whole, not of one op
   kAppend = 128,
+  kConvolution = 256,
 };
 // Sections with a part in the op's time; 0 for ops of the host.
 unsigned sections_of(const graph::Op& op);

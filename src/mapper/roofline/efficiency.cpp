@@ -47,14 +47,27 @@ AttentionCall call_of(const graph::Attention& a) {
   call.queries = d(a.q_tokens) / d(a.query_ranks);
   call.context = d(a.context + a.q_tokens) / d(a.key_ranks) - call.queries;
   call.window = a.window ? d(*a.window) : 0;
+  if (a.keys > 0) {
+    call.all_keys = d(a.keys) / d(a.key_ranks);
+    call.context = 0;
+  }
   call.heads = d(a.heads);
   call.kv_heads = d(a.kv_heads);
   call.qk_dim = d(a.qk_dim);
   call.v_dim = d(a.v_dim);
   call.shared_kv = a.shared_kv;
   call.element_bytes = bytes_per_element(a.activation);
-  call.key_value_bytes = bytes_per_element(a.cached.keys);
+  call.key_value_bytes = a.keys > 0 ? call.element_bytes : bytes_per_element(a.cached.keys);
   return call;
+}
+
+// Elements that a kernel walks in strides; 0 for all others.
+double strided_elements(const graph::Op& op) {
+  if (const auto* v = std::get_if<graph::Vector>(&op.body)) {
+    return v->access == graph::Access::strided ? d(v->rows) * d(v->width) : 0;
+  }
+  const auto* copy = std::get_if<graph::Copy>(&op.body);
+  return copy && copy->access == graph::Access::strided ? copy->write_elements : 0;
 }
 
 }  // namespace
@@ -107,12 +120,13 @@ double Efficiency::cached_bytes(const cost::Work& work, double launches) const {
   return passing * std::clamp(2 - 2 * passing / launches / device_.cache, 0.0, 1.0);
 }
 
-double Efficiency::stream(const cost::Work& work, double launches) const {
+double Efficiency::stream(const graph::Op& op, const cost::Work& work) const {
   const hardware::ParameterValues& v = profile_.values;
-  const double cached = cached_bytes(work, launches);
-  return launches * get(v, Parameter::vector_launch) +
-         (work.bytes().value - cached) / (device_.bandwidth * get(v, Parameter::vector_memory_share)) +
-         cached / (device_.bandwidth * get(v, Parameter::vector_cached_share));
+  const double cached = cached_bytes(work, op.launches);
+  const double bytes = (work.bytes().value - cached) / (device_.bandwidth * get(v, Parameter::vector_memory_share)) +
+                       cached / (device_.bandwidth * get(v, Parameter::vector_cached_share));
+  return op.launches * get(v, Parameter::vector_launch) +
+         std::max(bytes, strided_elements(op) / get(v, Parameter::vector_element_rate));
 }
 
 OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
@@ -133,6 +147,9 @@ OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
   } else if (const auto* attention = std::get_if<graph::Attention>(&op.body)) {
     seconds = kernel(*attention) + more;
     launch = more;
+  } else if (std::holds_alternative<graph::Convolution>(op.body)) {
+    launch = get(profile_.values, Parameter::gemm_launch) + more;
+    seconds = more + convolution_seconds(on(work.matrix_dtype), profile_.values, work.matrix.value, work.bytes().value);
   } else if (std::holds_alternative<graph::Overhead>(op.body)) {
     return t;
   } else if (const auto* copy = std::get_if<graph::Copy>(&op.body); copy && copy->to_cache && copy->rows > 0) {
@@ -141,7 +158,7 @@ OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
                                       work.bytes().value);
   } else {
     launch = op.launches * get(profile_.values, Parameter::vector_launch);
-    seconds = stream(work, op.launches);
+    seconds = stream(op, work);
     t.memory = Seconds{(work.bytes().value - cached_bytes(work, op.launches)) / device_.bandwidth};
   }
   t.matrix = t.matrix / profile_.choices.clock;

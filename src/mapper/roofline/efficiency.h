@@ -29,7 +29,7 @@ class Efficiency {
   double kernel(const graph::Gemm& gemm, const cost::Work& work) const;
   double kernel(const graph::Attention& attention) const;
   double cached_bytes(const cost::Work& work, double launches) const;
-  double stream(const cost::Work& work, double launches) const;
+  double stream(const graph::Op& op, const cost::Work& work) const;
   KernelDevice on(Dtype dtype) const;
 
   const hardware::RuntimeProfile& profile_;

@@ -143,4 +143,10 @@ double gemm_seconds(const KernelDevice& d, const hardware::ParameterValues& v, c
   return launch + (c.tile_menu ? tiled_seconds(d, v, g, memory) : flat_seconds(d, v, c, g, memory));
 }
 
+double convolution_seconds(const KernelDevice& d, const hardware::ParameterValues& v, double flops, double bytes) {
+  const double memory = bytes / (d.bandwidth * v[index(gemm_memory_share)]);
+  const double compute = flops / (d.matrix * v[index(convolution_share)]);
+  return v[index(gemm_launch)] + overlapped(compute, memory, v[index(gemm_overlap)]);
+}
+
 }  // namespace llmperf::mapper

@@ -21,4 +21,8 @@ struct GemmCall {
 double gemm_seconds(const KernelDevice& device, const hardware::ParameterValues& values,
                     const hardware::KernelChoices& choices, const GemmCall& call);
 
+// Seconds of a convolution of `flops` operations that moves `bytes`: one share of the peak, beside the memory's.
+double convolution_seconds(const KernelDevice& device, const hardware::ParameterValues& values, double flops,
+                           double bytes);
+
 }  // namespace llmperf::mapper

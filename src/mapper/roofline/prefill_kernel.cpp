@@ -9,8 +9,9 @@
 //
 //   max(l + s, w (b + s) + tail (l - b)).
 //
-// A chunk of a prompt with a long past has blocks of nearly one length, and whole rounds. All this overlaps, as a
-// p-norm, with reading Q, K and V and writing the result.
+// A chunk of a prompt with a long past has blocks of nearly one length, and whole rounds; without a mask all blocks are
+// alike. All this overlaps, as a p-norm, with reading Q, K and V and writing the result. Heads are computed as the next
+// width there is a kernel for, a multiple of 32 (FlashAttention: 32, 64, 96, 128 and so on).
 #include <cstdint>
 #include <numeric>
 
@@ -56,23 +57,27 @@ double prefill_seconds(const KernelDevice& d, const hardware::ParameterValues& v
   const double all_blocks = blocks * (regrouped ? a.kv_heads : a.heads) * a.sequences;
 
   // Of a window, a block sees what its first and its last row see together.
-  const double seen = a.window > 0 ? a.window + std::min(rows, a.queries) - 1 : context + a.queries;
-  const double longest = rounded_up(std::min(context + a.queries, seen) / width);
+  const double seen = a.all_keys > 0 ? a.all_keys
+                      : a.window > 0 ? a.window + std::min(rows, a.queries) - 1
+                                     : context + a.queries;
+  const double longest = rounded_up(std::min(a.keys(), seen) / width);
   double mean = longest;
-  if (!regrouped && blocks > 1) {
+  if (!regrouped && blocks > 1 && a.all_keys == 0) {
     const double growing = std::clamp(std::floor((seen - context) / rows), 0.0, blocks - 1);
     const double steps =
         steps_until(context, c.query_rows, static_cast<std::int64_t>(width), growing) + (blocks - growing) * longest;
     mean = steps / blocks;
   }
 
-  const double step = 2 * rows * width * (a.qk_dim + a.v_dim) * d.cores / (d.matrix * v[index(prefill_share)]);
+  constexpr double kHeadGranule = 32;
+  const double head = round_up(a.qk_dim, kHeadGranule) + round_up(a.v_dim, kHeadGranule);
+  const double step = 2 * rows * width * head * d.cores / (d.matrix * v[index(prefill_share)]);
   const double start = v[index(prefill_block)];
   const double rounds = rounded_up(all_blocks / d.cores);
   const double compute = std::max(longest * step + start,
                                   rounds * (mean * step + start) + v[index(prefill_tail)] * (longest - mean) * step);
 
-  const double keys = std::min(context + a.queries, a.window > 0 ? a.window + a.queries - 1 : context + a.queries);
+  const double keys = std::min(a.keys(), a.window > 0 ? a.window + a.queries - 1 : a.keys());
   const double bytes =
       a.sequences * (a.heads * a.queries * (a.qk_dim + a.v_dim) * a.element_bytes + a.kv_heads * keys * a.key_bytes());
   const double memory = bytes / (d.bandwidth * v[index(prefill_memory_share)]);
