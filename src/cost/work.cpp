@@ -26,7 +26,7 @@ Work work(const graph::Gemm& g, const Cache& cache) {
                                   : d(g.n) * d(g.k) * (g.cached_operand ? bytes_per_element(g.cached) : element);
   const OperandReads reads = gemm_reads(rows, d(g.n), first, second, element, cache);
   w.activations_read = Bytes{reads.first * d(g.m) * d(g.k) * d(g.batch) * element};
-  w.activations_written = Bytes{outputs * element};
+  w.activations_written = Bytes{(outputs * g.joined.results - d(g.m) * d(g.joined.cached)) * element};
   if (g.accumulated_bits > 0) {
     w.activations_written = Bytes{outputs * (g.weights ? 1 : g.weight_matrices) * g.accumulated_bits / 8};
     w.activations_read += w.activations_written;
@@ -45,6 +45,14 @@ Work work(const graph::Gemm& g, const Cache& cache) {
     w.vector += Flops{outputs};
     w.weights += Bytes{d(g.n) * matrices * element};
   }
+  if (g.joined.any()) {
+    w.vector += Flops{joined_input_flops(g.joined) * d(g.m) * d(g.k) + joined_output_flops(g.joined) * outputs};
+    w.activations_read += Bytes{g.joined.reads * outputs * element};
+    const double cached = d(g.m) * d(g.joined.cached);
+    w.kv_written = Bytes{cached * bytes_per_element(g.cached)};
+    if (g.joined.cached > 0 && g.cached.bits != bits(g.activation)) w.vector += Flops{2 * cached};
+    w.weights += g.joined.parameters;
+  }
   return w;
 }
 
@@ -62,13 +70,33 @@ Work work(const graph::Attention& a, const Cache&) {
   const double reads = d(a.sequences) * graph::keys_read(a) * d(a.kv_heads) * key_share;
   const double keys = reads * d(a.qk_dim);
   const double values = a.shared_kv ? 0 : reads * d(a.v_dim);
-  w.kv_read = Bytes{keys * bytes_per_element(a.cached.keys) + values * bytes_per_element(a.cached.values)};
-  w.vector += Flops{keys * cache_dequant_flops(a.cached.keys, a.activation) +
-                    values * cache_dequant_flops(a.cached.values, a.activation)};
+  if (a.keys == 0) {
+    w.kv_read = Bytes{keys * bytes_per_element(a.cached.keys) + values * bytes_per_element(a.cached.values)};
+    w.vector += Flops{keys * cache_dequant_flops(a.cached.keys, a.activation) +
+                      values * cache_dequant_flops(a.cached.values, a.activation)};
+  }
   const double queries = rows * d(a.qk_dim) * element;
   const double results = rows * d(a.v_dim) * element;
   w.activations_read = Bytes{a.backward ? queries + 2 * results : queries};  // backward: the result and its gradient
   w.activations_written = Bytes{a.backward ? queries + (keys + values) * element : results};
+  if (a.keys > 0) w.activations_read += Bytes{(keys + values) * element};
+  return w;
+}
+
+Work work(const graph::Convolution& c, const Cache&) {
+  Work w;
+  const double element = bytes_per_element(c.activation);
+  const double results = d(c.positions) * d(c.outputs);
+  w.matrix = Flops{2 * results * d(c.inputs) * d(c.taps)};
+  w.matrix_dtype = c.weights->compute;
+  w.activations_read = Bytes{c.input_positions * d(c.inputs) * element};
+  w.activations_written = Bytes{results * element};
+  w.weights = c.weights->bytes(c.outputs, c.inputs * c.taps);
+  w.vector = Flops{c.weights->dequant_flops * d(c.outputs) * d(c.inputs) * d(c.taps)};
+  if (c.bias) {
+    w.vector += Flops{results};
+    w.weights += Bytes{d(c.outputs) * element};
+  }
   return w;
 }
 
@@ -151,6 +179,7 @@ Work work_of(const graph::Op& op, const Cache& cache) {
 double visible_pairs(const graph::Attention& a) {
   const double q = d(a.q_tokens);
   const double context = d(a.context);
+  if (a.keys > 0) return q * d(a.keys);
   if (!a.window) return q * context + q * (q + 1) / 2;
   // Queries before the window is full see context + i keys, the rest see the window.
   const double window = d(*a.window);
@@ -198,10 +227,22 @@ double vector_flops_per_element(VectorKind kind) {
     case VectorKind::dropout: return 2;  // compare with the random bits, scale
     case VectorKind::cross_entropy: return kSoftmaxFlops;
     case VectorKind::adam: return 12;  // two moments, their corrections, root, quotient, decay
-    case VectorKind::softcap:          // tanh
+    case VectorKind::modulate:
+    case VectorKind::gate_add: return 2;
+    case VectorKind::group_norm: return 7;  // as layer_norm
+    case VectorKind::softcap:               // tanh
+    case VectorKind::select:
+    case VectorKind::reduce:
     case VectorKind::sigmoid_gate: return 1;
   }
   return 0;
+}
+
+double joined_input_flops(const graph::Joined& joined) {
+  return joined.input ? vector_flops_per_element(*joined.input) : 0;
+}
+double joined_output_flops(const graph::Joined& joined) {
+  return joined.output ? vector_flops_per_element(*joined.output) * joined.share : 0;
 }
 
 }  // namespace llmperf::cost

@@ -34,12 +34,14 @@ using Cache = std::optional<Bytes>;
 //  * Attention: 2 (qk_dim + v_dim) FLOPs per visible (query, key) pair, masked pairs are skipped; K and V of the
 //  visible keys
 //    once per query tile and KV head.
+//  * Convolution: 2 positions outputs inputs taps; the maps once each.
 //  * Vector: operations per element by kind (vector_flops_per_element).
 //  * Transfer: bytes over the link alone; what reads and writes them in memory at either end is the ops before and
 //    after.
 Work work_of(const graph::Op& op, const Cache& cache = std::nullopt);
 
-// Visible (query, key) pairs of one sequence: sum over i = 1..q_tokens of min(context + i, window).
+// Visible (query, key) pairs of one sequence: sum over i = 1..q_tokens of min(context + i, window); q_tokens keys
+// without a mask.
 double visible_pairs(const graph::Attention& attention);
 
 // How often each operand of a GEMM crosses the memory bus under the best of three schedules: a square output tile as
@@ -55,6 +57,9 @@ OperandReads gemm_reads(double m, double n, double first_bytes, double second_by
 // Operations per element of a vector op. One operation is an add, multiply, compare, exponential or division; e.g. an
 // RMSNorm squares, accumulates, scales by the row's factor and by the weight: 4.
 double vector_flops_per_element(graph::VectorKind kind);
+// Of what is joined to a product: per element of its first input, and per result.
+double joined_input_flops(const graph::Joined& joined);
+double joined_output_flops(const graph::Joined& joined);
 // Operations per cached value that bring a narrower cache type to the activation type: subtract the zero point, scale.
 // None when the cache is as wide as the activations.
 double cache_dequant_flops(const model::ElementFormat& cached, Dtype activation);

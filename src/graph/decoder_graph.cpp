@@ -25,6 +25,8 @@
 //   ring               the keys and values of every other rank, passed round beside attention
 //   experts            beyond the tensor axis an all-to-all of the routed copies, there and back
 //   pipeline           the residual stream from stage to stage
+//
+// With joined_vectors products take over the vector work beside them: see StepWriter.
 #include "graph/decoder_graph.h"
 
 #include <algorithm>
@@ -128,6 +130,11 @@ class Builder : private ProjectionWriter {
   }
 
   void activate(std::string_view name, std::int64_t rows, std::int64_t width, bool gated) {
+    if (Gemm* product = product_of(rows, gated ? 2 * width : width)) {
+      product->joined.output = gated ? VectorKind::gated_activation : VectorKind::activation;
+      product->joined.share = product->joined.results = gated ? 0.5 : 1;
+      return;
+    }
     if (!gated || o_.fused_activation || chains_ == hardware::Chains::compiled) {
       vector(name, gated ? VectorKind::gated_activation : VectorKind::activation, rows, width, gated ? 2 : 1, 1);
       keeps(static_cast<double>(rows * width * (gated ? 2 : 1)));
@@ -166,6 +173,7 @@ class Builder : private ProjectionWriter {
   // the axis is the one that ends a divided block. Beyond it every device routes its own share of the tokens, and the
   // copies travel.
   void experts(const model::FeedForward& f, const model::Experts& x) {
+    write_pending_norm();  // for the router and for the copies
     const bool spread = p_.expert > p_.tensor;
     const std::int64_t own = spread ? (tokens_ + p_.tensor - 1) / p_.tensor : tokens_;  // tokens routed here
     const std::int64_t copies_out = own * x.per_token;
@@ -272,6 +280,7 @@ class Builder : private ProjectionWriter {
 
 double keys_read(const Attention& a) {
   const std::int64_t tile = a.query_tile > 0 ? std::min(a.query_tile, a.q_tokens) : a.q_tokens;
+  if (a.keys > 0) return static_cast<double>(a.keys * ((a.q_tokens + tile - 1) / tile));
   // A tile of rows first..last sees from the oldest key of its first row to the newest of its last row.
   auto keys = [&](std::int64_t first, std::int64_t last) {
     const std::int64_t newest = a.context + last;

@@ -12,12 +12,20 @@ constexpr std::array<std::string_view, 6> kCollectiveNames = {"all-reduce", "all
 constexpr std::array<std::string_view, 8> kAxisNames = {"tensor", "tensor rows", "tensor columns", "ulysses",
                                                         "ring",   "expert",      "data",           "pipeline"};
 
+constexpr std::array<std::string_view, 24> kVectorNames = {
+    "rms_norm",   "layer_norm",       "add",      "add_rms_norm", "add_layer_norm", "rope",
+    "activation", "gated_activation", "multiply", "mask",         "softmax",        "router",
+    "combine",    "sigmoid_gate",     "sampling", "softcap",      "dropout",        "cross_entropy",
+    "adam",       "modulate",         "gate_add", "select",       "reduce",         "group_norm"};
+
+static_assert(static_cast<std::size_t>(VectorKind::group_norm) + 1 == kVectorNames.size());
 static_assert(static_cast<std::size_t>(CollectiveKind::ring_pass) + 1 == kCollectiveNames.size());
 static_assert(static_cast<std::size_t>(Axis::pipeline) + 1 == kAxisNames.size());
 
 }  // namespace
 
 std::string_view name(CollectiveKind kind) { return kCollectiveNames[static_cast<std::size_t>(kind)]; }
+std::string_view name(VectorKind kind) { return kVectorNames[static_cast<std::size_t>(kind)]; }
 std::string_view name(Axis axis) { return kAxisNames[static_cast<std::size_t>(axis)]; }
 
 }  // namespace llmperf::graph

@@ -14,6 +14,48 @@
 
 namespace llmperf::graph {
 
+enum class VectorKind : unsigned char {
+  rms_norm,
+  layer_norm,
+  add,
+  add_rms_norm,
+  add_layer_norm,
+  rope,
+  activation,
+  gated_activation,
+  multiply,
+  mask,
+  softmax,
+  router,
+  combine,
+  sigmoid_gate,
+  sampling,
+  softcap,
+  dropout,
+  cross_entropy,
+  adam,
+  modulate,  // x (1 + scale) + shift
+  gate_add,  // x + gate y
+  select,    // of two tensors, by a mask
+  reduce,
+  group_norm
+};
+
+std::string_view name(VectorKind kind);
+
+// Vector work that the kernel of a product does besides: on its first input as it comes, and on the results before they
+// leave.
+struct Joined {
+  std::optional<VectorKind> input;   // on all of [m, k]
+  std::optional<VectorKind> output;  // on `share` elements per result of the product
+  double share = 1;
+  double reads = 0;         // elements of other operands per result
+  double results = 1;       // stored per result of the product: 1/2 where gate and up become one
+  std::int64_t cached = 0;  // columns that are stored as keys and values, in the format of Gemm::cached
+  Bytes parameters{};       // weights read once (of a norm)
+  bool any() const { return input || output || cached > 0; }
+};
+
 // [m, k] x [k, n] -> [m, n], `batch` times.
 struct Gemm {
   std::int64_t m = 0;
@@ -29,14 +71,30 @@ struct Gemm {
   // > 0: the result is added to elements of that width in memory (gradients). Of a grouped product without `weights`
   // there are weight_matrices results, among which the k rows of both operands are dealt.
   double accumulated_bits = 0;
+  Joined joined = {};
+};
+
+// Feature maps of `inputs` channels filtered to `outputs` channels, at `positions` (pixels of all images or frames):
+// every result is a product over `taps` neighbours of all inputs. What crosses the memory bus are the maps, not the
+// matrix that a product would unfold them to.
+struct Convolution {
+  std::int64_t positions = 0;
+  std::int64_t outputs = 0;
+  std::int64_t inputs = 0;
+  std::int64_t taps = 1;       // 9 of a 3 x 3 filter
+  double input_positions = 0;  // of the maps read, with their padding where it is stored
+  Dtype activation = Dtype::bf16;
+  const model::StoredFormat* weights = nullptr;  // storage of [outputs, inputs * taps]
+  bool bias = false;
 };
 
 // softmax(Q K^T) V over a cache in one kernel. Every sequence adds q_tokens to `context` cached ones; query i (from 1)
-// sees min(context + i, window) keys.
+// sees min(context + i, window) keys. With `keys` nothing is cached or masked: every query sees that many.
 struct Attention {
   std::int64_t sequences = 0;
   std::int64_t q_tokens = 0;
   std::int64_t context = 0;
+  std::int64_t keys = 0;
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   std::int64_t qk_dim = 0;
@@ -57,27 +115,9 @@ struct Attention {
 // Keys that at least one query of the tile sees, summed over query tiles: what one KV head of a sequence is read for.
 double keys_read(const Attention& attention);
 
-enum class VectorKind : unsigned char {
-  rms_norm,
-  layer_norm,
-  add,
-  add_rms_norm,
-  add_layer_norm,
-  rope,
-  activation,
-  gated_activation,
-  multiply,
-  mask,
-  softmax,
-  router,
-  combine,
-  sigmoid_gate,
-  sampling,
-  softcap,
-  dropout,
-  cross_entropy,
-  adam
-};
+// How a kernel walks its elements. Strided: broadcast, permuted or reduced in short rows, so that the number of
+// elements bounds it as well as their bytes.
+enum class Access : unsigned char { dense, strided };
 
 // Element-wise or row-wise work on [rows, width].
 struct Vector {
@@ -88,6 +128,7 @@ struct Vector {
   double writes = 1;   // tensors of [rows, width] written
   Bytes parameters{};  // weights read once (of a norm)
   Dtype activation = Dtype::bf16;
+  Access access = Access::dense;
 };
 
 // Rows of a table picked by index: [rows] of [table, width] -> [rows, width].
@@ -107,6 +148,7 @@ struct Copy {
   bool from_cache = false;
   bool to_cache = false;
   double rows = 0;  // to_cache: tokens whose keys and values are written
+  Access access = Access::dense;
 };
 
 // Sent over the link between host and device: activations or cached values [rows, width], or the weights [rows, width]
@@ -148,7 +190,7 @@ struct Collective {
 // asks nothing of the device; its time comes from the runtime profile.
 struct Overhead {};
 
-using OpBody = std::variant<Gemm, Attention, Vector, Gather, Copy, Transfer, Collective, Overhead>;
+using OpBody = std::variant<Gemm, Attention, Vector, Gather, Copy, Transfer, Collective, Overhead, Convolution>;
 
 // What runs an op: the device, the CPU that holds the layers left on the host, the link between the two, or the links
 // between devices.
@@ -158,7 +200,7 @@ std::string_view name(Place place);
 struct Op {
   std::string_view name;   // of static storage: "qkv_proj"
   std::int64_t count = 1;  // executions per step
-  int layer_kind = -1;     // index into Decoder::kinds; -1: outside the layers
+  int layer_kind = -1;     // index into Decoder::kinds, or VideoLayer (stdit_graph.h); -1: outside the layers
   Place place = Place::device;
   bool grows_with_context = false;
   bool overlaps = false;  // a collective that can run while the op before it does

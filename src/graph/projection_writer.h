@@ -54,11 +54,28 @@ class ProjectionWriter : public AttentionWriter {
       rms_norm("k_norm", tokens_ * a.kv_heads, a.head_dim);
       keeps(static_cast<double>(tokens_ * k));
     }
-    rope(a.heads, a.kv_heads, a.rotary_dim);
+    if (Gemm* product = product_of(tokens_, q + k + v)) {
+      join_rope_and_cache(*product, a, k + v);
+      if (product->joined.cached > 0) return;
+    } else {
+      rope(a.heads, a.kv_heads, a.rotary_dim);
+    }
     exchange_heads("q_all_to_all", q);
     exchange_heads("k_all_to_all", k);
     exchange_heads("v_all_to_all", v);
     if (!e_.training) write_cache(a);
+  }
+  // New keys and values go to the cache at once where it has a row for each of them on this device.
+  void join_rope_and_cache(Gemm& product, const model::Attention& a, std::int64_t keys_and_values) {
+    if (a.rotary_dim > 0) {
+      product.joined.output = VectorKind::rope;
+      product.joined.share =
+          static_cast<double>((a.heads + a.kv_heads) * a.rotary_dim) / static_cast<double>(product.n);
+    }
+    if (e_.kv.keys == e_.kv.values && p_.sequence() == 1) {
+      product.joined.cached = keys_and_values;
+      product.cached = e_.kv.keys;
+    }
   }
   // The kernels that follow want q, k and v in one piece each.
   void split_qkv(std::int64_t width) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -48,6 +49,34 @@ class StepWriter {
                         .grows_with_context = grows,
                         .body = body});
   }
+  // ---- Vector work that products take over (RuntimeOptions::joined_vectors). A norm waits for the product that reads
+  // its result, or is written when something else does.
+  bool joins() const {
+    return o_.joined_vectors && !chained() && !e_.training && !e_.weights.gguf && !two_dimensional();
+  }
+  void write_pending_norm() {
+    norm_taken_ = std::nullopt;
+    if (!norm_pending_) return;
+    push(norm_name_, *std::exchange(norm_pending_, std::nullopt));
+  }
+  // `again`: the product reads what one before it has read.
+  void take_norm(Gemm& product, bool again) {
+    if (!again && norm_pending_) {
+      if (norm_pending_->width != product.k) return write_pending_norm();
+      norm_taken_ = std::exchange(norm_pending_, std::nullopt);
+      again = true;
+    }
+    if (!again || !norm_taken_) return;
+    product.joined.input = norm_taken_->kind;
+    product.joined.parameters = norm_taken_->parameters;
+  }
+  // The product just written, if these are its results and nothing is joined to them yet.
+  Gemm* product_of(std::int64_t rows, std::int64_t columns) {
+    if (!joins() || graph_.empty() || graph_.back().place != place_) return nullptr;
+    auto* product = std::get_if<Gemm>(&graph_.back().body);
+    return product && product->m == rows && product->n == columns && !product->joined.output ? product : nullptr;
+  }
+
   // What the op just written keeps for the backward pass, in elements of the activations and in bytes.
   void keeps(double elements, double bytes = 0) {
     if (!e_.training) return;
@@ -187,13 +216,15 @@ class StepWriter {
     }
     if (streamed_)
       send("send_weights", Transfer{.rows = n, .width = k, .weights = &format, .weight_matrices = matrices});
-    push(name, Gemm{.m = rows,
-                    .n = n,
-                    .k = k,
-                    .activation = e_.activations,
-                    .weights = &format,
-                    .weight_matrices = matrices,
-                    .bias = bias});
+    Gemm product{.m = rows,
+                 .n = n,
+                 .k = k,
+                 .activation = e_.activations,
+                 .weights = &format,
+                 .weight_matrices = matrices,
+                 .bias = bias};
+    take_norm(product, input == Input::shared);
+    push(name, product);
     if (input == Input::own) keeps(static_cast<double>(rows * k));
     if (input == Input::gathered) keeps(static_cast<double>(rows * k) / static_cast<double>(residual_ranks_));
   }
@@ -229,8 +260,11 @@ class StepWriter {
                       .width = width,
                       .reads = reads,
                       .writes = writes,
-                      .parameters = Bytes{static_cast<double>(parameters) * e_.weights.vector_bits / 8},
+                      .parameters = vector_bytes(parameters),
                       .activation = e_.activations});
+  }
+  Bytes vector_bytes(std::int64_t parameters) const {
+    return Bytes{static_cast<double>(parameters) * e_.weights.vector_bits / 8};
   }
   // One vector op that stands for the kernels of a chain.
   void chain(std::string_view name, VectorKind kind, const Chained& kernels, std::int64_t rows, std::int64_t width,
@@ -249,6 +283,16 @@ class StepWriter {
   // (Frameworks have a kernel for LayerNorm.)
   void norm(std::string_view name) {
     const bool rms = m_.norm == model::Norm::rms;
+    if (joins()) {
+      write_pending_norm();
+      norm_name_ = name;
+      norm_pending_ = Vector{.kind = rms ? VectorKind::rms_norm : VectorKind::layer_norm,
+                             .rows = residual_tokens(),
+                             .width = residual_width(),
+                             .parameters = vector_bytes((rms ? 1 : 2) * residual_width()),
+                             .activation = e_.activations};
+      return;
+    }
     if (rms) {
       rms_norm(name, residual_tokens(), residual_width());
     } else {
@@ -273,7 +317,16 @@ class StepWriter {
   // The residual add after a block and the norm that reads its result. `inputs` tensors are added (2, or 3 in parallel
   // blocks).
   void add_and_norm(std::string_view add_name, std::string_view norm_name, std::string_view fused_name, double inputs) {
-    if (o_.fused_add_norm) {
+    if (joins()) {
+      write_pending_norm();
+      if (Gemm* product = product_of(residual_tokens(), residual_width())) {
+        product->joined.output = VectorKind::add;
+        product->joined.reads = inputs - 1;
+      } else {
+        vector(add_name, VectorKind::add, residual_tokens(), residual_width(), inputs, 1);
+      }
+      norm(norm_name);
+    } else if (o_.fused_add_norm) {
       const bool rms = m_.norm == model::Norm::rms;
       vector(fused_name, rms ? VectorKind::add_rms_norm : VectorKind::add_layer_norm, residual_tokens(),
              residual_width(), inputs, 2, (rms ? 1 : 2) * residual_width());
@@ -305,7 +358,10 @@ class StepWriter {
   const model::LayerGroup* group_ = nullptr;  // that is being built
   Place place_ = Place::device;               // of the ops being built
   Place residual_ = Place::device;            // of the residual stream
-  bool streamed_ = false;                     // the group's weights are on the host and its products on the device
+  std::string_view norm_name_;
+  std::optional<Vector> norm_pending_;  // waits for the product that takes it over
+  std::optional<Vector> norm_taken_;    // by the last product that took one, for others that read the same
+  bool streamed_ = false;               // the group's weights are on the host and its products on the device
 };
 
 }  // namespace llmperf::graph

@@ -115,6 +115,11 @@ std::optional<Vector> derivative(const Vector& v, bool adds_residual) {
     case VectorKind::dropout: return moves(1 + 8 / bits(v.activation), 1);     // the mask takes a byte
     case VectorKind::cross_entropy: return moves(32 / bits(v.activation), 1);  // from fp32 probabilities
     case VectorKind::sampling:
+    case VectorKind::modulate:
+    case VectorKind::gate_add:
+    case VectorKind::select:
+    case VectorKind::reduce:
+    case VectorKind::group_norm:
     case VectorKind::adam: throw std::logic_error("internal error: not an op of a training pass");
   }
   return moves(adds_residual ? 3 : 2, 1);  // norms: the gradient, the input
@@ -304,6 +309,9 @@ class Differentiator {
   }
   void differentiate(std::size_t, const Transfer&) {
     throw std::logic_error("internal error: training keeps everything on the device");
+  }
+  void differentiate(std::size_t, const Convolution&) {
+    throw std::logic_error("internal error: training knows decoders, which have no convolutions");
   }
   void differentiate(std::size_t, const Overhead&) {}  // of a step, not of its passes
   void differentiate(std::size_t i, const Collective& c) {

@@ -65,6 +65,7 @@ struct Described {
   std::string operator()(const Collective& c) const {
     return fmt::format("{} {} {} {} {} {}", name(c.kind), name(c.axis), c.ranks, c.stride, c.rows, c.width);
   }
+  std::string operator()(const graph::Convolution&) const { return "convolution"; }
   std::string operator()(const graph::Overhead&) const { return "overhead"; }
 };
 std::vector<std::string> described(const Graph& graph) {
