@@ -3,7 +3,7 @@
 
 #include "catch.h"
 #include "hardware/device.h"
-#include "mapper/roofline/machine.h"
+#include "mapper/machine.h"
 
 namespace llmperf::mapper {
 namespace {

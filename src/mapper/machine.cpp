@@ -1,0 +1,59 @@
+#include "mapper/machine.h"
+
+#include <array>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "mapper/tile/tile_mapper.h"
+
+namespace llmperf::mapper {
+namespace {
+
+constexpr std::array<std::string_view, 3> kTileModels = {"default", "published", "roofline"};
+
+}  // namespace
+
+std::string_view name(TileModel model) { return kTileModels[static_cast<std::size_t>(model)]; }
+
+TileModel parse_tile_model(std::string_view name) {
+  for (std::size_t i = 0; i < kTileModels.size(); ++i) {
+    if (kTileModels[i] == name) return static_cast<TileModel>(i);
+  }
+  throw Error::bad_input("--tile-model: unknown model " + quote(name), "one of default, published, roofline");
+}
+
+Machine::Machine(const hardware::Device& device, const cost::Cluster& cluster, const hardware::Device* host,
+                 BytesPerSecond link, const hardware::RuntimeProfile* profile, TileModel tiles)
+    : device_(device), link_(link), cluster_(cluster) {
+  if (host) host_.emplace(*host);
+  if (profile) {
+    efficiency_.emplace(device, *profile, device_);
+  } else if (device.tile_array && tiles != TileModel::roofline) {
+    tiles_ = std::make_unique<tile::TileMapper>(device, tiles == TileModel::published);
+  }
+}
+Machine::~Machine() = default;
+
+OpTime Machine::time(const graph::Op& op, const cost::Work& work) const {
+  switch (op.place) {
+    case graph::Place::link: return time_over_link(work, link_);
+    case graph::Place::network:
+      return efficiency_ ? efficiency_->collective(op, cluster_)
+                         : time_of(cost::collective_cost(cluster_, std::get<graph::Collective>(op.body)));
+    case graph::Place::host: return roofline(op.place).time(work);
+    default: break;
+  }
+  if (efficiency_) return efficiency_->time(op, work);
+  return tiles_ ? tiles_->time(op, work, device_.time(work)) : device_.time(work);
+}
+
+double Machine::hidden_share(const graph::Op& op) const {
+  const auto* c = std::get_if<graph::Collective>(&op.body);
+  if (!efficiency_ || c == nullptr || c->kind != graph::CollectiveKind::all_reduce) return op.hidden;
+  const hardware::RuntimeProfile& profile = efficiency_->profile();
+  const auto limit = static_cast<double>(profile.choices.overlap_bytes);
+  if (limit > 0 && c->bytes().value > limit) return 0;
+  return get(profile.values, hardware::Parameter::collective_hidden);
+}
+
+}  // namespace llmperf::mapper

@@ -1,0 +1,66 @@
+// Everything an op can run on: the device, the host beside it, the link between the two, and the links to other
+// devices.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "cost/collective.h"
+#include "cost/work.h"
+#include "graph/op.h"
+#include "hardware/device.h"
+#include "hardware/runtime_profile.h"
+#include "mapper/roofline/efficiency.h"
+#include "mapper/roofline/roofline.h"
+
+namespace llmperf::mapper::tile {
+class TileMapper;
+}
+
+namespace llmperf::mapper {
+
+// How ops are timed on an array of tiles: by the best mapping found, by the formulas of the published mapper
+// (tile/published.h), or by the roofline alone.
+enum class TileModel : unsigned char { mapped, published, roofline };
+std::string_view name(TileModel model);
+// Throws Error(bad_input).
+TileModel parse_tile_model(std::string_view name);
+
+class Machine {
+ public:
+  // The device, and host and profile if there are any, must outlive it. Without a profile times are those of the
+  // tiles where the device has some, else the speed of light.
+  Machine(const hardware::Device& device, const cost::Cluster& cluster, const hardware::Device* host = nullptr,
+          BytesPerSecond link = {}, const hardware::RuntimeProfile* profile = nullptr,
+          TileModel tiles = TileModel::mapped);
+  ~Machine();
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  // Of the device or of the host.
+  const Roofline& roofline(graph::Place place = graph::Place::device) const {
+    return place == graph::Place::host && host_ ? *host_ : device_;
+  }
+  const cost::Cluster& cluster() const { return cluster_; }
+
+  // Work and time of one execution where the op runs. Throws Error(infeasible) when no mapping fits into a tile.
+  cost::Work work(const graph::Op& op) const { return cost::work_of(op, roofline(op.place).cache()); }
+  OpTime time(const graph::Op& op, const cost::Work& work) const;
+  // Of the shorter of a collective that overlaps and the op before it, the share that takes no time of its own.
+  double hidden_share(const graph::Op& op) const;
+  // Null for the speed of light.
+  const Efficiency* efficiency() const { return efficiency_ ? &*efficiency_ : nullptr; }
+  // Null where ops are not timed by mappings.
+  const tile::TileMapper* tiles() const { return tiles_.get(); }
+
+ private:
+  Roofline device_;
+  std::optional<Roofline> host_;
+  BytesPerSecond link_;
+  cost::Cluster cluster_;
+  std::optional<Efficiency> efficiency_;
+  std::unique_ptr<tile::TileMapper> tiles_;
+};
+
+}  // namespace llmperf::mapper

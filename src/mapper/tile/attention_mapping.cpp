@@ -1,0 +1,293 @@
+// Work of a step of `rows` rows and `keys` keys, both rounded up to the matrix unit's granule where it works:
+//   before  2 rows keys qk_dim                  scores
+//   vector  5 rows keys                         softmax of them, as flash attention does it: statistics so far
+//           2 rows v_dim                        O of the steps before made smaller and joined, in all steps but one
+//           3 qk_dim keys / sharing tiles       RoPE of K, when it has been loaded
+//   after   2 rows keys v_dim                   O
+// and per block RoPE of Q, 3 rows qk_dim, which is spread over the steps, and O divided by the sum, rows v_dim. Where
+// the keys of a row are spread over tiles each sends (p - 1) / p of its O, in fp32, to the others, and joins what it
+// gets.
+//
+// Under a causal mask a block has the steps that its last row needs. The rows of one block number on the tiles that
+// share K and V are neighbours, so that all of them need about as many; keys are dealt to tiles a few at a time, so
+// that any number of first keys is spread evenly.
+#include "mapper/tile/attention_mapping.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace llmperf::mapper::tile {
+namespace {
+
+constexpr double kAccumulator = 4;  // bytes of a score, of O while it is summed up and of a statistic
+constexpr double kStatistics = 2;   // per row: the maximum and the sum
+
+double d(std::int64_t x) { return static_cast<double>(x); }
+std::int64_t divide_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / by; }
+double rounded(std::int64_t x, int granule) { return d(divide_up(x, granule) * granule); }
+
+}  // namespace
+
+std::int64_t AttentionProblem::visible(std::int64_t row) const {
+  return causal ? std::clamp<std::int64_t>(keys - queries + row / group + 1, 0, keys) : keys;
+}
+
+double AttentionProblem::scores() const {
+  const std::int64_t all = std::min(queries, keys);  // queries that see a key, under a mask
+  const double seen = causal ? d(all) * d(keys - all) + d(all) * d(all + 1) / 2 : d(queries) * d(keys);
+  return d(pairs()) * d(group) * seen;
+}
+
+double AttentionProblem::flops() const { return 2 * scores() * d(qk_dim + v_dim); }
+
+double AttentionProblem::least_vector_ops() const {
+  const double rotated = d(rows() + keys) * d(qk_dim);
+  return softmax_ops * scores() + d(pairs()) * (rope_ops * rotated + normalise_ops * d(rows()) * d(v_dim));
+}
+
+double AttentionProblem::least_bytes() const {
+  const double rows_bytes = d(rows()) * (d(qk_dim) * q_bytes + d(v_dim) * o_bytes);
+  return d(pairs()) * (rows_bytes + d(keys) * (d(qk_dim) * k_bytes + d(v_dim) * v_bytes));
+}
+
+AttentionExtent extent_of(const AttentionProblem& p, const AttentionMapping& map) {
+  AttentionExtent e{};
+  e.pairs = divide_up(p.pairs(), map.grid->batch);
+  e.rows = divide_up(p.rows(), map.grid->n);
+  e.keys = divide_up(p.keys, map.grid->k);
+  e.blocks_pairs = divide_up(e.pairs, map.hb);
+  e.blocks_rows = divide_up(e.rows, map.tx);
+  e.blocks_keys = divide_up(e.keys, map.ty);
+  return e;
+}
+
+double sram_of(const AttentionProblem& p, const AttentionMapping& map) {
+  const AttentionExtent e = extent_of(p, map);
+  const double pairs = d(map.hb);
+  const double rows = pairs * d(std::min(map.tx, e.rows));
+  const double keys = d(std::min(map.ty, e.keys));
+  const double per_key = pairs * (d(p.qk_dim) * p.k_bytes + d(p.v_dim) * p.v_bytes);
+  // Of a slice that goes round a tile has a part, and room for one that passes through.
+  const double sharers = map.feed == Feed::ring ? map.grid->a.length : 1;
+  const double passing = map.feed == Feed::ring ? 1 : 0;
+  const double kept = map.keys_outside ? keys : map.resident ? d(e.keys) : map.kv_slots * keys;
+  const double kv = per_key * (kept + passing * keys) / sharers;
+  const double partial = kAccumulator * (d(p.v_dim) + kStatistics);
+  const bool fetches = map.keys_outside && e.blocks_keys > 1;
+  const double q = rows * map.q_slots * (d(p.qk_dim) * p.q_bytes + (fetches ? partial : 0));
+  const double scores = rows * keys * kAccumulator * (map.overlapped ? 2 : 1);
+  const double staged = fetches ? partial : d(p.v_dim) * p.o_bytes / map.grid->k;
+  const double o = rows * (map.results == Results::doubled  ? 2 * partial
+                           : map.results == Results::staged ? partial + staged
+                                                            : partial);
+  return kv + q + scores + o;
+}
+
+namespace {
+
+class Lowering {
+ public:
+  Lowering(const Machine& machine, const AttentionProblem& problem, const AttentionMapping& mapping, Schedule& schedule)
+      : m_(machine), p_(problem), map_(mapping), g_(*mapping.grid), s_(schedule), e_(extent_of(problem, mapping)) {
+    pair_share_ = d(p_.pairs()) / (d(e_.pairs) * g_.batch);
+    row_share_ = d(p_.rows()) / (d(e_.rows) * g_.n);
+  }
+
+  void run() {
+    s_.clear();
+    s_.grid = map_.grid;
+    s_.a = {map_.feed, map_.kv_slots, true};
+    s_.b = {Feed::direct, map_.q_slots, map_.keys_outside};
+    s_.panel = map_.keys_outside ? 1 : map_.resident ? e_.blocks_keys : 0;
+    s_.results = map_.results;
+    s_.overlapped = map_.overlapped;
+    s_.start_slots = map_.q_slots;
+    const std::int64_t full = e_.blocks_pairs - 1;
+    const std::int64_t last = e_.pairs - full * map_.hb;
+    if (full == 0 || last == map_.hb) {
+      group(last, 1);
+      s_.repeats = e_.blocks_pairs;
+      return;
+    }
+    group(map_.hb, full);
+    group(last, 1);
+  }
+
+ private:
+  std::int64_t rows_of(std::int64_t block) const {
+    return block > 0 ? map_.tx : e_.rows - (e_.blocks_rows - 1) * map_.tx;
+  }
+
+  // All that is done for some pairs, `count` times.
+  void group(std::int64_t pairs, std::int64_t count) {
+    pairs_ = pairs;
+    if (map_.keys_outside) {
+      keys_outside();
+      return;
+    }
+    Row row{s_.runs.size(), 0};
+    std::int64_t steps_before = 0;
+    for (std::int64_t i = 0; i < e_.blocks_rows;) {
+      const std::int64_t steps = steps_of(i);
+      // Blocks with as many steps are alike, but for the first row block and what comes with the first of them.
+      std::int64_t next = i + 1;
+      if (i > 0 && (!map_.resident || steps == steps_before)) next = last_alike(i, steps) + 1;
+      const double seen = d(seen_by(i) + seen_by(next - 1)) / 2;
+      rows_block(rows_of(i), steps, steps_before, seen);
+      s_.runs.back().count = next - i;
+      steps_before = steps;
+      i = next;
+    }
+    row.end = s_.runs.size();
+    s_.rows.push_back(row);
+    s_.sequence.push_back({s_.rows.size() - 1, count});
+  }
+
+  // Keys that a block of rows sees on any tile, at most.
+  std::int64_t seen_by(std::int64_t block) const {
+    const std::int64_t later = e_.blocks_rows - 1 - block;
+    return std::max<std::int64_t>(1, p_.visible(p_.rows() - 1 - later * g_.n * map_.tx));
+  }
+  std::int64_t steps_of(std::int64_t block) const { return divide_up(divide_up(seen_by(block), g_.k), map_.ty); }
+  // The last block with that many steps; the first is known.
+  std::int64_t last_alike(std::int64_t first, std::int64_t steps) const {
+    std::int64_t low = first;
+    std::int64_t high = e_.blocks_rows - 1;
+    while (low < high) {
+      const std::int64_t middle = (low + high + 1) / 2;
+      if (steps_of(middle) == steps) {
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    return low;
+  }
+
+  // Rows outside: a block that sees `seen` keys. Of its slices `found` have stayed.
+  void rows_block(std::int64_t rows, std::int64_t steps, std::int64_t found, double seen) {
+    Block b;
+    b.steps = steps;
+    if (map_.resident) b.found = found;
+    const double begun = d(steps - 1);
+    const std::int64_t fresh = map_.resident ? steps - found : steps;
+    const double loads = begun > 0 ? d(std::max<std::int64_t>(0, fresh - 1)) / begun : 0;
+    const double used = seen / g_.k - begun * d(map_.ty);  // of the last slice
+    const double left = d(p_.keys) / g_.k - begun * d(map_.ty);
+    const double full = std::min(d(map_.ty), seen / g_.k);
+    const Shares shares{begun / d(steps), 1 / d(steps), loads};
+    b.full = step(rows, full, full, shares);
+    // A slice that stays comes whole.
+    const double loaded = map_.resident ? std::min(left, d(map_.ty)) : used;
+    b.last = step(rows, used, loaded, {shares.joins, shares.rotates, fresh > 0 ? 1.0 : 0.0});
+    b.start = d(rows) * d(pairs_) * d(p_.qk_dim) * p_.q_bytes * share();
+    add(b, rows, true);
+  }
+
+  // A row of blocks per block of keys; every block has one step. Blocks of rows from `first` on meet the keys, those
+  // before `unfinished` for the last time.
+  void keys_outside() {
+    std::int64_t first = 0;
+    for (std::int64_t k = 0; k < e_.blocks_keys; ++k) {
+      const bool last = k + 1 == e_.blocks_keys;
+      if (!p_.causal && k > 1 && !last) {  // as the one before
+        ++s_.sequence.back().count;
+        continue;
+      }
+      std::int64_t unfinished = last ? e_.blocks_rows : first;
+      if (!last && steps_of(first) == k + 1) {
+        unfinished = std::clamp(last_alike(first, k + 1) + 1, first, e_.blocks_rows - kLeastRowBlocks);
+      }
+      Row row{s_.runs.size(), 0};
+      const double before = d(k) * d(map_.ty);
+      const double all = std::min(d(map_.ty), d(p_.keys) / g_.k - before);
+      if (unfinished > first) {
+        const double seen = d(seen_by(first) + seen_by(unfinished - 1)) / 2;
+        met(first, unfinished, k, std::min(std::max(1.0, seen / g_.k - before), all), all, true, true);
+      }
+      met(unfinished, e_.blocks_rows, k, all, all, false, unfinished == first);
+      first = unfinished;
+      row.end = s_.runs.size();
+      s_.rows.push_back(row);
+      s_.sequence.push_back({s_.rows.size() - 1, 1});
+    }
+  }
+
+  // Blocks of rows from `begin` to `end` meet block `k` of the keys, of which they see `keys` of `all`.
+  void met(std::int64_t begin, std::int64_t end, std::int64_t k, double keys, double all, bool ends, bool opens) {
+    for (std::int64_t i = begin; i < end;) {
+      const std::int64_t next = i == begin && opens ? i + 1 : end;
+      Block b;
+      b.full = b.last = step(rows_of(i), keys, all, {k > 0 ? 1.0 : 0.0, 1, i == begin && opens ? 1.0 : 0.0});
+      const double fetched = d(p_.qk_dim) * p_.q_bytes + (k > 0 ? partial() : 0);
+      b.full.b = b.last.b = d(rows_of(i)) * d(pairs_) * share() * fetched;
+      add(b, rows_of(i), ends);
+      s_.runs.back().count = next - i;
+      i = next;
+    }
+  }
+
+  double share() const { return pair_share_ * row_share_; }
+  double partial() const { return kAccumulator * (d(p_.v_dim) + kStatistics); }
+
+  // Of blocks that end their rows' work O is merged over tiles and stored, of others as it is.
+  void add(Block b, std::int64_t rows, bool ends) {
+    const double o_rows = d(rows) * d(pairs_);
+    if (ends) {
+      b.result = o_rows * d(p_.v_dim) * p_.o_bytes * share() / g_.k;
+      b.reduce = o_rows * partial() * (g_.k - 1) / g_.k;
+      b.finish = o_rows * d(p_.v_dim) * (p_.rescale_ops * (g_.k - 1) + p_.normalise_ops) / g_.k / m_.vector;
+    } else {
+      b.result = o_rows * partial() * share();
+    }
+    s_.blocks.push_back(b);
+    s_.runs.push_back({s_.blocks.size() - 1, 1});
+  }
+
+  // Of a block's joining of O with that of earlier keys, of the RoPE of its Q, and of the RoPE of a slice of keys.
+  struct Shares {
+    double joins;
+    double rotates;
+    double loads;
+  };
+  Step step(std::int64_t rows, double keys, double keys_loaded, const Shares& shares) const {
+    Step s;
+    const auto most = static_cast<std::int64_t>(std::ceil(keys - 1e-9));  // of a tile
+    const double products = rounded(rows, m_.granule) * rounded(most, m_.granule) * d(pairs_);
+    s.before = 2 * products * rounded(p_.qk_dim, m_.granule) / m_.matrix;
+    s.after = 2 * products * rounded(p_.v_dim, m_.granule) / m_.matrix;
+    const double sharers = map_.feed == Feed::direct ? 1 : g_.a.length;
+    const double ops = p_.softmax_ops * d(rows) * d(most) + shares.joins * p_.rescale_ops * d(rows) * d(p_.v_dim) +
+                       shares.rotates * p_.rope_ops * d(rows) * d(p_.qk_dim) +
+                       shares.loads * p_.rope_ops * keys_loaded * d(p_.qk_dim) / sharers;
+    s.vector = ops * d(pairs_) / m_.vector;
+    const double per_key = d(pairs_) * pair_share_ * (d(p_.qk_dim) * p_.k_bytes + d(p_.v_dim) * p_.v_bytes);
+    s.a = keys_loaded * per_key;
+    if (map_.feed == Feed::ring) {
+      s.a /= sharers;
+      const double pass = keys * per_key / sharers / m_.link + g_.a.longest * m_.hop_latency;
+      const double units = map_.overlapped ? std::max(s.before + s.after, s.vector) : s.before + s.vector + s.after;
+      s.after += (sharers - 1) * std::max(0.0, pass - units / sharers);  // for the next part
+    }
+    return s;
+  }
+
+  const Machine& m_;
+  const AttentionProblem& p_;
+  const AttentionMapping& map_;
+  const Grid& g_;
+  Schedule& s_;
+  AttentionExtent e_;
+  std::int64_t pairs_ = 1;
+  double pair_share_ = 1;  // of a tile's part, the share that is not past the end, on the mean over tiles
+  double row_share_ = 1;
+};
+
+}  // namespace
+
+void lower(const Machine& machine, const AttentionProblem& problem, const AttentionMapping& mapping,
+           Schedule& schedule) {
+  Lowering(machine, problem, mapping, schedule).run();
+}
+
+}  // namespace llmperf::mapper::tile

@@ -1,0 +1,127 @@
+#include "mapper/tile/op_problem.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace llmperf::mapper::tile {
+namespace {
+
+double d(std::int64_t x) { return static_cast<double>(x); }
+
+GemmProblem product(const graph::Gemm& g, const cost::Work& work) {
+  GemmProblem p;
+  p.m = g.m;
+  p.n = g.n;
+  p.k = g.k;
+  p.batch = g.batch;
+  // Experts, or heads: each distinct matrix meets its share of the rows; its gradient is of that share.
+  if (g.weight_matrices > 1) {
+    p.batch = static_cast<std::int64_t>(std::ceil(g.weight_matrices));
+    std::int64_t& rows = g.weights ? p.m : p.k;
+    rows = (rows * g.batch + p.batch - 1) / p.batch;
+  } else if (g.weights) {  // one matrix for the whole batch
+    p.m *= p.batch;
+    p.batch = 1;
+  }
+  const double second = d(p.batch) * d(p.k) * d(p.n);
+  p.a_bytes = bytes_per_element(g.activation);
+  p.b_bytes = g.weights          ? (work.weights - g.joined.parameters).value / second
+              : g.cached_operand ? work.kv_read.value / second
+                                 : p.a_bytes;
+  const double products = d(p.batch) * d(p.m) * d(p.n);
+  p.results = g.joined.results;
+  p.c_bytes = (work.activations_written + work.kv_written).value / (products * p.results);
+  p.finish_bytes = g.joined.reads * p.a_bytes;
+  if (g.accumulated_bits > 0) p.finish_bytes += p.c_bytes;  // what they are added to
+  p.finish_ops = cost::joined_output_flops(g.joined) + (g.bias ? 1 : 0);
+  p.prepare_ops = cost::joined_input_flops(g.joined);
+  const double dequant = g.weights          ? g.weights->dequant_flops
+                         : g.cached_operand ? cost::cache_dequant_flops(g.cached, g.activation)
+                                            : 0;
+  if (dequant > 0) {
+    // One operand is prepared; what the other needs is charged to the results.
+    p.finish_ops += p.prepare_ops * d(p.k) / d(p.n);
+    p.prepare_ops = dequant;
+    p.prepares_b = true;
+  }
+  return p;
+}
+
+// A convolution is a product with every filter's inputs side by side, of which each comes from memory once and from a
+// neighbour's load for all other taps.
+GemmProblem product(const graph::Convolution& c, const cost::Work& work) {
+  GemmProblem p;
+  p.m = c.positions;
+  p.n = c.outputs;
+  p.k = c.inputs * c.taps;
+  p.a_bytes = work.activations_read.value / (d(p.m) * d(p.k));
+  p.b_bytes = work.weights.value / (d(p.n) * d(p.k));
+  p.c_bytes = work.activations_written.value / (d(p.m) * d(p.n));
+  p.finish_ops = c.bias ? 1 : 0;
+  return p;
+}
+
+AttentionProblem attention(const graph::Attention& a) {
+  AttentionProblem p;
+  p.sequences = a.sequences;
+  p.kv_heads = a.kv_heads;
+  p.group = std::max<std::int64_t>(1, a.heads / a.kv_heads);
+  p.queries = std::max<std::int64_t>(1, a.q_tokens / a.query_ranks);
+  const std::int64_t keys = a.keys > 0 ? a.keys : a.context + a.q_tokens;
+  p.keys = std::max<std::int64_t>(1, keys / a.key_ranks);
+  p.causal = a.keys == 0 && a.query_ranks == 1 && a.key_ranks == 1 && a.q_tokens > 1 && !a.window;
+  if (!p.causal && a.keys == 0) {
+    // A window, or a share of the sequence: as many scores without a mask.
+    const double pairs = cost::visible_pairs(a) / d(a.query_ranks) / d(a.key_ranks);
+    p.keys = std::max<std::int64_t>(1, std::llround(pairs / d(p.queries)));
+  }
+  p.qk_dim = a.qk_dim;
+  p.v_dim = a.v_dim;
+  p.q_bytes = p.o_bytes = bytes_per_element(a.activation);
+  p.k_bytes = bytes_per_element(a.cached.keys);
+  p.v_bytes = a.shared_kv ? 0 : bytes_per_element(a.cached.values);
+  p.softmax_ops = cost::kSoftmaxFlops + (a.softcap ? 1 : 0);
+  return p;
+}
+
+// Anything else is elements that stream past the vector units.
+VectorProblem stream(std::int64_t rows, std::int64_t width, double shared_bytes, bool row_wise,
+                     const cost::Work& work) {
+  VectorProblem p;
+  p.rows = std::max<std::int64_t>(1, rows);
+  p.width = std::max<std::int64_t>(1, width);
+  const double elements = d(p.rows) * d(p.width);
+  p.shared_bytes = shared_bytes / d(p.width);
+  p.in_bytes = std::max(0.0, (work.weights + work.activations_read + work.kv_read).value - shared_bytes) / elements;
+  p.out_bytes = (work.activations_written + work.kv_written).value / elements;
+  p.ops = (work.vector.value + work.matrix.value) / elements;
+  p.row_wise = row_wise;
+  return p;
+}
+
+bool has_statistics(graph::VectorKind kind) {
+  using enum graph::VectorKind;
+  return kind == rms_norm || kind == layer_norm || kind == add_rms_norm || kind == add_layer_norm || kind == softmax;
+}
+
+}  // namespace
+
+std::optional<Problem> problem_of(const graph::Op& op, const cost::Work& work) {
+  if (op.place != graph::Place::device) return std::nullopt;
+  if (const auto* g = std::get_if<graph::Gemm>(&op.body)) return product(*g, work);
+  if (const auto* c = std::get_if<graph::Convolution>(&op.body)) return product(*c, work);
+  if (const auto* a = std::get_if<graph::Attention>(&op.body)) {
+    if (a->backward) return std::nullopt;  // five products, of which no mapping is known
+    return attention(*a);
+  }
+  if (const auto* v = std::get_if<graph::Vector>(&op.body)) {
+    return stream(v->rows, v->width, v->parameters.value, has_statistics(v->kind), work);
+  }
+  if (const auto* g = std::get_if<graph::Gather>(&op.body)) return stream(g->rows, g->width, 0, false, work);
+  if (const auto* c = std::get_if<graph::Copy>(&op.body)) {
+    return stream(1, std::llround(std::max(c->read_elements, c->write_elements)), 0, false, work);
+  }
+  return std::nullopt;
+}
+
+}  // namespace llmperf::mapper::tile

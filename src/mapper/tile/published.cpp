@@ -1,0 +1,190 @@
+#include "mapper/tile/published.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace llmperf::mapper::tile {
+namespace {
+
+constexpr double kElement = 2;  // bytes
+constexpr double kMiB = 1048576;
+constexpr double kMs = 1e-3;
+constexpr int kTiles = 16;  // the formulas know no other number
+
+double d(std::int64_t x) { return static_cast<double>(x); }
+std::int64_t up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
+
+// The machine in the mapper's units.
+struct Units {
+  explicit Units(const Machine& m)
+      : sram(m.sram / kMiB),
+        noc(m.link / 1e9),
+        dram(m.dram / 1e9),
+        latency(m.dram_latency * 1e3),
+        hop(m.hop_latency * 1e3),
+        gemm(m.matrix / 1e12),
+        vector(m.vector / 1e12) {}
+  double load(double mib) const { return latency + kTiles * mib / dram; }
+
+  double sram, noc, dram, latency, hop, gemm, vector;
+};
+
+// Numbers of parts of `extent` that leave multiples of `unit`: divisors up to the root, and their partners where the
+// divisor is a multiple of the unit, too.
+std::vector<std::int64_t> splits(std::int64_t extent, std::int64_t unit) {
+  std::vector<std::int64_t> result;
+  for (std::int64_t p = 1; p * p <= extent; ++p) {
+    if (extent % p != 0 || extent / p % unit != 0) continue;
+    result.push_back(p);
+    if (p % unit == 0 && p != extent / p) result.push_back(extent / p);
+  }
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+double mib(double elements) { return elements * kElement / kMiB; }
+
+// The first of the most utilised wins.
+void keep(PublishedTime& best, const PublishedTime& candidate) {
+  if (!best.feasible() || candidate.utilisation() > best.utilisation()) best = candidate;
+}
+
+void one_order(const Units& u, std::int64_t b, std::int64_t m, std::int64_t n, std::int64_t k, double gflop,
+               double fused, bool transposed, PublishedTime& best) {
+  constexpr std::int64_t kSide = 1024;
+  constexpr std::int64_t kDepth = 64;
+  const double hops = 5;
+  m = up(m, kSide);
+  n = up(n, kSide);
+  k = up(k, kSide);
+  for (const std::int64_t nk : splits(k, kDepth)) {
+    for (const std::int64_t n1 : splits(m, kSide)) {
+      for (const std::int64_t n2 : splits(n, kSide)) {
+        const double nm = kTiles * d(n1);
+        const double nn = kTiles * d(n2);
+        const double i = mib(d(b) * (d(m) / nm) * (d(k) / d(nk)));
+        const double w = mib((d(k) / d(nk)) * (d(n) / nn));
+        const double o = mib(d(b) * (d(m) / nm) * (d(n) / nn));
+        const int copies = nk > 1 && fused == 0 ? 3 : 2;
+        const bool twice = 2 * i + 3 * w + copies * o <= u.sram;
+        if (!twice && i + 3 * w + copies * o > u.sram) continue;
+        const bool doubled = twice || (copies == 2 && nm == kTiles);
+        const double cp = gflop / (nm * nn * d(nk)) / u.gemm;
+        const double cm = w / u.noc + hops * u.hop;
+        const double pipe = kTiles * cp >= (kTiles - 1) * cm ? kTiles * cp : (kTiles - 1) * cm + cp;
+        const double iter_w = std::max(pipe, u.load(w));
+        const double iter_i = doubled ? std::max(pipe, u.load(i)) : u.load(i) + cm;
+        const double partial = kTiles * u.load(o);
+        const double body = (d(n2) - 1) * d(n1) * iter_w + (d(n1) - 1) * iter_i + pipe +
+                            (d(nk) - 1) * ((d(n1) - 1) * std::max(u.load(i) + partial, pipe) +
+                                           (d(n2) - 1) * d(n1) * std::max(u.load(w) + partial, pipe) +
+                                           std::max(u.load(w) + u.load(i), pipe));
+        const double compute = d(n1) * d(n2) * d(nk) * kTiles * cp + fused;
+        PublishedTime t;
+        t.seconds = (u.load(i) + u.load(w) + std::max(body, compute) + u.load(o)) * kMs;
+        t.compute = compute * kMs;
+        t.splits[0] = n1;
+        t.splits[1] = n2;
+        t.splits[2] = nk;
+        t.transposed = transposed;
+        keep(best, t);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+PublishedTime published_gemm(const Machine& machine, std::int64_t b, std::int64_t m, std::int64_t n, std::int64_t k,
+                             double fused_ops) {
+  const Units u(machine);
+  const double gflop = 2 * d(b) * d(m) * d(n) * d(k) / 1e9;
+  const double fused = fused_ops / 1e9 / (kTiles * u.vector);
+  PublishedTime best;
+  one_order(u, b, m, n, k, gflop, fused, false, best);
+  one_order(u, 1, n, b * m, k, gflop, fused, true, best);
+  return best;
+}
+
+PublishedTime published_attention(const Machine& machine, std::int64_t b, std::int64_t s, std::int64_t head_dim,
+                                  std::int64_t heads) {
+  constexpr std::int64_t kPad = 1024;
+  constexpr std::int64_t kSide = 64;
+  const Units u(machine);
+  s = up(s, kPad);
+  PublishedTime best;
+  for (std::int64_t tx = kSide; tx <= s / kTiles; tx += kSide) {
+    if (s % tx != 0) continue;
+    for (std::int64_t ty = kSide; ty <= s / kTiles; ty += kSide) {
+      if (s % ty != 0) continue;
+      const double n1 = std::ceil(d(heads) * (d(s) / d(tx)) / kTiles);
+      const double n2 = std::ceil(d(s) / d(ty) / kTiles);
+      const double x = d(b * tx) * d(head_dim);
+      const double y = d(b * ty) * d(head_dim);
+      const double i = (2 * x + std::floor(2 * d(tx) * d(head_dim) / d(heads))) / kMiB;
+      const double w = (4 * y + std::floor(2 * d(ty) * d(head_dim) / d(heads))) / kMiB;
+      const double o = 2 * x / kMiB;
+      if (i + 3 * w + 2 * o > u.sram) continue;
+      const double rope = (std::floor(x / d(heads)) + std::floor(y / d(heads))) / 1e9 / u.vector;
+      const double scores = d(b) * d(tx) * d(ty);
+      const double products = kTiles * n2 * 4 * scores * d(head_dim) / 1e9 / u.gemm;
+      const double softmax = 5 * scores / 1e9 / u.vector;
+      const double cp = rope + products + softmax;
+      const double in = u.load(i) + u.load(w);
+      const double compute = n1 * cp;
+      const double latency = in + cp - rope + (n1 - 1) * std::max(in, cp) + u.load(o);
+      PublishedTime t;
+      t.seconds = (latency <= compute ? compute + u.load(o) : latency) * kMs;
+      t.compute = compute * kMs;
+      t.splits[0] = tx;
+      t.splits[1] = ty;
+      keep(best, t);
+    }
+  }
+  return best;
+}
+
+PublishedTime published_vector(const Machine& machine, std::int64_t b, std::int64_t rows, std::int64_t columns,
+                               double ops, double second, bool by_rows) {
+  const Units u(machine);
+  const double gflop = ops * d(b) * d(rows) * d(columns) / 1e9;
+  PublishedTime best;
+  for (const std::int64_t s : splits(by_rows ? rows : rows * columns, 1)) {
+    const double i = mib(d(b) * d(rows) * d(columns)) / d(s);
+    const double w = mib(second) / d(s);
+    const bool doubled = s > kTiles && 2 * i + 2 * w <= u.sram;
+    const bool single = s > kTiles ? 2 * i + w <= u.sram : i + w <= u.sram;
+    if (!doubled && !single) continue;
+    const double n1 = std::ceil(d(s) / kTiles);
+    const double cp = gflop / d(s) / u.vector;
+    const double compute = n1 * cp;
+    const double step = doubled ? std::max(u.load(i), cp) : u.load(i);
+    PublishedTime t;
+    t.seconds = (u.load(i) + u.load(w) + std::max((n1 - 1) * step + cp, compute) + u.load(i)) * kMs;
+    t.compute = compute * kMs;
+    t.splits[0] = s;
+    keep(best, t);
+  }
+  return best;
+}
+
+std::vector<PublishedOp> published_layer(const Machine& machine, std::int64_t batch, std::int64_t tokens,
+                                         std::int64_t hidden, std::int64_t ffn, std::int64_t heads) {
+  const double silu = 4 * d(batch) * d(tokens) * d(ffn);
+  // The second operand of a residual is as large as a weight matrix: right only where there are as many tokens as
+  // elements of a row.
+  const double residual = d(hidden) * d(hidden);
+  const PublishedTime norm = published_vector(machine, batch, tokens, hidden, 4, d(hidden), true);
+  const PublishedTime add = published_vector(machine, batch, tokens, hidden, 1, residual, false);
+  return {{"RMSNorm", norm, 2},
+          {"QKV", published_gemm(machine, batch, tokens, 3 * hidden, hidden)},
+          {"flash attention", published_attention(machine, batch, tokens, hidden / heads, heads)},
+          {"output", published_gemm(machine, batch, tokens, hidden, hidden)},
+          {"residual", add, 2},
+          {"up and SiLU", published_gemm(machine, batch, tokens, ffn, hidden, silu)},
+          {"gate", published_gemm(machine, batch, tokens, ffn, hidden)},
+          {"multiply", published_vector(machine, batch, tokens, ffn, 1, d(tokens) * d(ffn), false)},
+          {"down", published_gemm(machine, batch, tokens, hidden, ffn)}};
+}
+
+}  // namespace llmperf::mapper::tile

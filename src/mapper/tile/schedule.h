@@ -1,0 +1,113 @@
+// What every mapping comes down to: rows of blocks of results, each block made in steps, on all tiles alike.
+//
+// A step multiplies, or works on, one slice of up to two operands, A and B. A slice is loaded into one of the stream's
+// slots as soon as the step that used the slot before is over. Of the slices of A `panel` stay, evenly spread over the
+// steps: they are loaded in the first block of a row and used in all of its blocks; each makes room for the slice of
+// the next row when the last block of its row has used it. B is loaded anew in every block. A block may also need an
+// operand at its start (the queries of an attention) or before its results leave (a residual).
+//
+// `pipeline_time` is the closed form of how long that takes, `simulate` executes it. Both read this and nothing else.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "mapper/tile/grid.h"
+#include "mapper/tile/machine.h"
+
+namespace llmperf::mapper::tile {
+
+// How an operand that several tiles share reaches them: each loads all of it from DRAM; one does and hands it on along
+// the group's path; or each loads a part, and the parts go round while all compute.
+enum class Feed : unsigned char { direct, multicast, ring };
+std::string_view name(Feed feed);
+
+// Where results are while they leave the tile: in the one accumulator, which the next block then waits for; in a copy
+// of their own that the last step of a block writes; or in the one of two accumulators that the next block does not
+// use.
+enum class Results : unsigned char { in_place, staged, doubled };
+std::string_view name(Results results);
+
+struct Stream {
+  Feed feed = Feed::direct;
+  int slots = 1;
+  bool used = false;
+};
+
+// Work of one tile. The matrix unit multiplies before and after the vector unit works on what it made.
+struct Step {
+  double before = 0;  // s
+  double vector = 0;
+  double after = 0;
+  double a = 0;  // bytes of one request; multicast: of a group's slice; ring: of a tile's part of it
+  double b = 0;
+};
+
+struct Block {
+  std::int64_t steps = 1;  // all `full` but the last
+  // Of the slices that stay, those that earlier blocks of the row have used; the others come with this block. (The
+  // first block of a row finds none.)
+  std::int64_t found = std::numeric_limits<std::int64_t>::max();
+  Step full;
+  Step last;
+  double start = 0;   // bytes per tile of the operand needed at the first step
+  double end = 0;     // bytes per tile of the operand that results are joined with
+  double result = 0;  // bytes per tile stored
+  double reduce = 0;  // bytes of partial sums that a tile sends on
+  double finish = 0;  // s of the vector unit on finished results, partial sums included
+};
+
+// Whether the slice of a step is one of the `panel` that stay, of a block's `steps`; the last one is, if any.
+constexpr bool stays(std::int64_t step, std::int64_t steps, std::int64_t panel) {
+  return panel >= steps || (step + 1) * panel / steps > step * panel / steps;
+}
+
+struct Run {
+  std::size_t block = 0;  // index into Schedule::blocks
+  std::int64_t count = 0;
+};
+struct Row {
+  std::size_t begin = 0;  // runs
+  std::size_t end = 0;
+};
+struct RowRun {
+  std::size_t row = 0;
+  std::int64_t count = 0;
+};
+
+struct Schedule {
+  const Grid* grid = nullptr;
+  Stream a;
+  Stream b;
+  std::int64_t panel = 0;
+  Results results = Results::staged;
+  bool overlapped = true;  // matrix and vector unit work on different steps at once
+  int start_slots = 2;
+  std::vector<Block> blocks;
+  std::vector<Run> runs;
+  std::vector<Row> rows;
+  std::vector<RowRun> sequence;
+  std::int64_t repeats = 1;  // of the whole sequence
+
+  void clear() {
+    blocks.clear();
+    runs.clear();
+    rows.clear();
+    sequence.clear();
+    repeats = 1;
+  }
+};
+
+// What an operation takes, and of that the DRAM channel.
+struct PipelineTime {
+  double seconds = 0;
+  double fill = 0;     // until the first step begins
+  double drain = 0;    // after the last step
+  double compute = 0;  // of the busiest unit of a tile
+  double dram = 0;     // of the channel
+  double noc = 0;      // of the busiest link
+};
+
+}  // namespace llmperf::mapper::tile

@@ -1,0 +1,64 @@
+// Mappings of ops on an array of tiles: searched by the closed form, the best few simulated, and kept, so that a shape
+// is searched once.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "mapper/roofline/roofline.h"
+#include "mapper/tile/attention_search.h"
+#include "mapper/tile/gemm_search.h"
+#include "mapper/tile/op_problem.h"
+#include "mapper/tile/seam.h"
+#include "mapper/tile/vector_search.h"
+
+namespace llmperf::mapper::tile {
+
+// Of one problem, the fastest simulated first.
+template <typename Choice>
+struct Mapped {
+  struct One {
+    Choice choice;
+    double simulated = 0;  // s
+  };
+  std::vector<One> found;  // empty: no mapping fits into the memory of a tile
+};
+using MappedGemm = Mapped<GemmChoice>;
+using MappedAttention = Mapped<AttentionChoice>;
+using MappedVector = Mapped<VectorChoice>;
+
+// Not for several threads at once: it remembers what it searched.
+class TileMapper {
+ public:
+  // Of a device of kind tile_array, which must outlive it. `published`: ops that the published mapper has formulas for
+  // take the time that these give.
+  explicit TileMapper(const hardware::Device& device, bool published = false);
+  ~TileMapper();
+  TileMapper(TileMapper&&) noexcept;
+  TileMapper& operator=(TileMapper&&) noexcept;
+
+  // References stay valid. Throws Error(bad_input) for a type that the matrix units do not multiply.
+  const MappedGemm& map(const GemmProblem& problem, Dtype dtype) const;
+  const MappedAttention& map(const AttentionProblem& problem, Dtype dtype) const;
+  const MappedVector& map(const VectorProblem& problem, Dtype dtype) const;
+  const Machine& machine(Dtype dtype) const;
+
+  // Time of one execution; `light`: that of the roofline, which a mapping is never below and which stands in where
+  // tiles have no part, or no matrix unit for the type. Throws Error(infeasible) when no mapping fits.
+  OpTime time(const graph::Op& op, const cost::Work& work, const OpTime& light) const;
+  // Of the best mapping; all zero where the tiles have no part in the op.
+  Seam seam(const graph::Op& op, const cost::Work& work) const;
+
+ private:
+  struct Array;                     // of one data type
+  Array* array(Dtype dtype) const;  // null: no matrix unit for the type
+
+  const hardware::Device* device_;
+  bool published_;
+  mutable std::deque<std::unique_ptr<Array>> arrays_;
+};
+
+}  // namespace llmperf::mapper::tile

@@ -1,0 +1,51 @@
+// Vector work on a matrix of rows, element by element or with statistics of a row, and one way to run it.
+#pragma once
+
+#include <cstdint>
+
+#include "mapper/tile/schedule.h"
+
+namespace llmperf::mapper::tile {
+
+struct VectorProblem {
+  std::int64_t rows = 1;
+  std::int64_t width = 1;
+  double in_bytes = 2;      // per element, of all operands with an element for each
+  double shared_bytes = 0;  // per column, of an operand that all rows have in common
+  double out_bytes = 2;
+  double ops = 1;         // per element
+  bool row_wise = false;  // half of the operations make statistics of a row, which the others need
+
+  double total_ops() const;
+  // Every operand and result moved once.
+  double least_bytes() const;
+  // Without a shared operand and statistics a matrix is a row of elements, which can be cut anywhere.
+  VectorProblem flat() const;
+  bool operator==(const VectorProblem&) const = default;
+};
+
+// Tiles of grid.n have rows of their own, and the shared operand in common; those of grid.k columns of their own, and
+// add up their statistics. grid.batch and grid.m are 1. The shared operand's part stays while all rows go past.
+struct VectorMapping {
+  const Grid* grid = nullptr;
+  std::int64_t br = 1;  // rows of a block
+  std::int64_t bc = 1;  // its columns; row-wise: all of a tile's
+  Feed feed = Feed::direct;
+  int slots = 2;
+  Results results = Results::doubled;  // staged is the same: a block is made in one step
+};
+
+// Of the part of a tile.
+struct VectorExtent {
+  std::int64_t rows, columns;
+  std::int64_t blocks_rows, blocks_columns;
+};
+VectorExtent extent_of(const VectorProblem& problem, const VectorMapping& mapping);
+
+// Bytes of a tile's memory.
+double sram_of(const VectorProblem& problem, const VectorMapping& mapping);
+
+// Writes what the tiles do; the schedule's vectors are reused.
+void lower(const Machine& machine, const VectorProblem& problem, const VectorMapping& mapping, Schedule& schedule);
+
+}  // namespace llmperf::mapper::tile

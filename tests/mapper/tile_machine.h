@@ -1,0 +1,48 @@
+// The tx8 array of the tests, and sums over schedules.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <random>
+
+#include "mapper/tile/schedule.h"
+
+namespace llmperf::mapper::tile {
+
+// 16 tiles of 3 MiB; 8 TFLOP/s and 62.5 G operations/s each; 100 GB/s of DRAM for all.
+inline Machine tx8() {
+  Machine m;
+  m.tiles = 16;
+  m.mesh_x = m.mesh_y = 4;
+  m.sram = 3 * 1048576.0;
+  m.dram = 100e9;
+  m.link = 128e9;
+  m.dram_latency = 1e-7;
+  m.hop_latency = 1e-8;
+  m.matrix = 8e12;
+  m.vector = 62.5e9;
+  return m;
+}
+// Four tiles with 128 KiB each: small enough to try every mapping.
+inline Machine small_array() {
+  Machine m = tx8();
+  m.tiles = 4;
+  m.mesh_x = m.mesh_y = 2;
+  m.sram = 131072;
+  return m;
+}
+
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : engine_(seed) {}
+  double uniform(double low, double high) { return std::uniform_real_distribution<double>(low, high)(engine_); }
+  // Every order of magnitude alike.
+  std::int64_t size(double low, double high) { return std::llround(std::exp(uniform(std::log(low), std::log(high)))); }
+  std::size_t below(std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(engine_); }
+  bool chance(double share) { return uniform(0, 1) < share; }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+}  // namespace llmperf::mapper::tile
