@@ -10,32 +10,36 @@ namespace llmperf::estimate {
 namespace {
 
 using hardware::RuntimeOptions;
+using hardware::Workload;
 
 double d(std::int64_t x) { return static_cast<double>(x); }
 
-bool is_on(const RuntimeOptions& options, const std::string& name) {
+bool is_on(const RuntimeOptions& options, const std::string& name, Workload workload) {
   RuntimeOptions with = options;
-  hardware::set_option(with, name, true);
+  hardware::set_option(with, name, true, workload);
   return with == options;
 }
 
 // Switches in which two sets differ, as words that lead from one to the other.
-std::vector<std::string> switches_between(const RuntimeOptions& from, const RuntimeOptions& to) {
+std::vector<std::string> switches_between(const RuntimeOptions& from, const RuntimeOptions& to, Workload workload) {
   std::vector<std::string> words;
-  for (const std::string& name : hardware::runtime_option_names()) {
-    if (is_on(from, name) != is_on(to, name)) words.push_back((is_on(to, name) ? "" : "no_") + name);
+  for (const std::string& name : hardware::runtime_option_names(workload)) {
+    if (is_on(from, name, workload) != is_on(to, name, workload))
+      words.push_back((is_on(to, name, workload) ? "" : "no_") + name);
   }
   return words;
 }
 
 // All switches of a rung; nothing where that would turn none, or one that `to` has otherwise.
 std::optional<RuntimeOptions> whole_rung(const hardware::RuntimeProfile::NamedOption& rung, bool on,
-                                         const RuntimeOptions& from, const RuntimeOptions& to) {
+                                         const RuntimeOptions& from, const RuntimeOptions& to, Workload workload) {
   RuntimeOptions next = from;
-  for (const std::string& name : rung.switches) hardware::set_option(next, name, on);
+  for (const std::string& name : rung.switches) hardware::set_option(next, name, on, workload);
   if (next == from) return std::nullopt;
-  for (const std::string& name : hardware::runtime_option_names()) {
-    if (is_on(next, name) != is_on(from, name) && is_on(next, name) != is_on(to, name)) return std::nullopt;
+  for (const std::string& name : hardware::runtime_option_names(workload)) {
+    if (is_on(next, name, workload) != is_on(from, name, workload) &&
+        is_on(next, name, workload) != is_on(to, name, workload))
+      return std::nullopt;
   }
   return next;
 }
@@ -99,23 +103,24 @@ void take_times(const Estimate& e, const Estimate* before, CompareStep& step) {
 }  // namespace
 
 std::vector<OptionChange> option_changes(const RuntimeOptions& from, const RuntimeOptions& to,
-                                         std::span<const hardware::RuntimeProfile::NamedOption> ladder) {
+                                         std::span<const hardware::RuntimeProfile::NamedOption> ladder,
+                                         Workload workload) {
   std::vector<OptionChange> changes;
   RuntimeOptions reached = from;
   const auto add = [&](std::string option, const RuntimeOptions& next) {
-    changes.push_back({std::move(option), switches_between(reached, next), next});
+    changes.push_back({std::move(option), switches_between(reached, next, workload), next});
     reached = next;
   };
   for (const auto& rung : ladder) {
     for (const bool on : {true, false}) {
-      if (const auto next = whole_rung(rung, on, reached, to)) add((on ? "" : "no_") + rung.name, *next);
+      if (const auto next = whole_rung(rung, on, reached, to, workload)) add((on ? "" : "no_") + rung.name, *next);
     }
   }
-  for (const std::string& name : hardware::runtime_option_names()) {
-    if (is_on(reached, name) == is_on(to, name)) continue;
+  for (const std::string& name : hardware::runtime_option_names(workload)) {
+    if (is_on(reached, name, workload) == is_on(to, name, workload)) continue;
     RuntimeOptions next = reached;
-    hardware::set_option(next, name, is_on(to, name));
-    add((is_on(to, name) ? "" : "no_") + name, next);
+    hardware::set_option(next, name, is_on(to, name, workload), workload);
+    add((is_on(to, name, workload) ? "" : "no_") + name, next);
   }
   return changes;
 }

@@ -21,7 +21,8 @@ struct OptionChange {
 };
 // What leads from one set of switches to another: whole rungs of the ladder in its order, then single switches.
 std::vector<OptionChange> option_changes(const hardware::RuntimeOptions& from, const hardware::RuntimeOptions& to,
-                                         std::span<const hardware::RuntimeProfile::NamedOption> ladder);
+                                         std::span<const hardware::RuntimeProfile::NamedOption> ladder,
+                                         hardware::Workload workload = hardware::Workload::language);
 
 // All executions of the ops of one name in a step.
 struct OpSide {

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
-#include <string>
 
 #include "estimate/context_sum.h"
+#include "estimate/prefetch.h"
 #include "estimate/schedule.h"
 #include "model/parameters.h"
 
@@ -45,7 +44,7 @@ void from_row(const double* row, double scale, cost::Work& w, mapper::OpTime& t)
   t.memory = Seconds{row[10] * scale};
   w.network = Bytes{row[11] * scale};
   t.network = Seconds{row[12] * scale};
-  if (t.bound == mapper::Bound::network) {
+  if (w.network.value > 0) {
     t.roof = t.network;
     return;
   }
@@ -54,49 +53,6 @@ void from_row(const double* row, double scale, cost::Work& w, mapper::OpTime& t)
   t.bound = t.roof == t.memory   ? mapper::Bound::memory
             : t.roof == t.matrix ? mapper::Bound::matrix
                                  : mapper::Bound::vector;
-}
-
-void check(bool holds, std::string_view rule) {
-  if (!holds) throw std::logic_error("internal error: " + std::string(rule));
-}
-
-// Work and times of a phase from its ops.
-void sum_up(Phase& phase, std::span<const Stage> stages, std::vector<double>& seconds) {
-  phase.work = {};
-  for (Seconds& s : phase.bound_time) s = Seconds{};
-  Schedule times;
-  Seconds roof;
-  bool concurrent = stages.size() > 1;
-  for (const OpEstimate& op : phase.ops) {
-    const double count = d(op.op.count);
-    phase.work += op.work * count;
-    times.ops += op.step_time();
-    roof += op.time.roof * count;
-    concurrent |= op.op.overlaps;
-    phase.bound_time[static_cast<std::size_t>(op.time.bound)] += op.step_time();
-    check(op.time.total.value >= op.time.roof.value * (1 - 1e-9), "an op is faster than its roof");
-  }
-  const auto longest = std::max_element(std::begin(phase.bound_time), std::end(phase.bound_time));
-  phase.bound = static_cast<mapper::Bound>(longest - std::begin(phase.bound_time));
-
-  times.time = times.ops;
-  if (concurrent) {
-    const auto schedule = [&](Seconds mapper::OpTime::*part) {
-      seconds.resize(phase.ops.size());
-      for (std::size_t i = 0; i < phase.ops.size(); ++i) {
-        seconds[i] = (phase.ops[i].time.*part).value * d(phase.ops[i].op.count);
-      }
-      return schedule_step(phase.ops, seconds, stages, phase.micro_batches, phase.steady);
-    };
-    roof = schedule(&mapper::OpTime::roof).time;
-    times = schedule(&mapper::OpTime::total);
-  }
-  phase.roof = roof;
-  phase.time = times.time;
-  phase.ops_time = times.ops;
-  phase.overlapped = times.overlapped;
-  phase.pipelined = times.pipelined;
-  phase.bubble = times.bubble;
 }
 
 // The largest x in 1..limit with room(x) >= 0, for a function that never grows; 0 if there is none. Memory is close to
@@ -129,7 +85,7 @@ std::int64_t largest(std::int64_t limit, Room&& room) {
 
 Estimator::Estimator(Setup setup)
     : setup_(std::move(setup)),
-      machine_(*setup_.device, setup_.cluster, setup_.host, setup_.link.per_direction, setup_.profile),
+      machine_(*setup_.device, setup_.cluster, setup_.host, setup_.link.per_direction, setup_.profile, setup_.tiles),
       host_weights_(model::placed_weight_bytes(*setup_.execution.model, setup_.execution.weights).host) {
   set_plan(setup_.execution.plan);
 }
@@ -233,6 +189,7 @@ void Estimator::phase(std::string_view name, const SequenceGroup& group, std::in
     last.time.bound = mapper::Bound::launch;
     last.time.total = overhead(std::span(result.ops).first(graph_.size()), seconds_, group, micro_batches);
   }
+  if (setup_.execution.runtime.prefetch_weights && stages_.size() == 1) prefetch_weights(machine_, result.ops);
   sum_up(result, stages_, seconds_);
 }
 

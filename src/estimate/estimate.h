@@ -13,7 +13,7 @@
 #include "graph/decoder_graph.h"
 #include "hardware/device.h"
 #include "hardware/runtime_profile.h"
-#include "mapper/roofline/machine.h"
+#include "mapper/machine.h"
 #include "mapper/roofline/step_overhead.h"
 
 namespace llmperf::estimate {
@@ -30,20 +30,30 @@ struct Scenario {
 inline constexpr std::int64_t kMaxBatch = 1'000'000;
 inline constexpr std::int64_t kMaxTokens = 100'000'000;
 
-// What does not change between scenarios. Model, device and host must outlive everything made from it.
-struct Setup {
-  graph::Execution execution;  // its plan is legal for the model
+// What an estimate runs on. Device and profile must outlive everything made from it.
+struct Platform {
   cost::Cluster cluster;
-  std::int64_t pipeline_batches = 0;  // see Choices
   const hardware::Device* device = nullptr;
+  const hardware::RuntimeProfile* profile = nullptr;    // null: the speed of light
+  mapper::TileModel tiles = mapper::TileModel::mapped;  // of an array of tiles, without a profile
+  Bytes reserve{0.5 * kGiB};                            // runtime context and workspaces; an assumption
+  std::vector<std::string> notes;                       // substitutions worth telling: "fp8 products run in bf16: …"
+
+  // Roofline where the device has no tiles or a profile times the ops.
+  mapper::TileModel tile_model() const {
+    return device->tile_array && profile == nullptr ? tiles : mapper::TileModel::roofline;
+  }
+};
+
+// What does not change between scenarios. Model and host must outlive everything made from it, too.
+struct Setup : Platform {
+  graph::Execution execution;                                       // its plan is legal for the model
+  std::int64_t pipeline_batches = 0;                                // see Choices
   const hardware::Device* host = nullptr;                           // null: everything is on the device
   hardware::HostLink link;                                          // between the two, where there is a host
-  const hardware::RuntimeProfile* profile = nullptr;                // null: the speed of light
   hardware::Dispatch prefill_dispatch = hardware::Dispatch::graph;  // with a profile
   hardware::Dispatch decode_dispatch = hardware::Dispatch::graph;
-  double activation_factor = 1;    // memory that a runtime plans for activations, over the peak of those alive at once
-  Bytes reserve{0.5 * kGiB};       // runtime context and workspaces; an assumption
-  std::vector<std::string> notes;  // substitutions worth telling: "fp8 products run in bf16: …"
+  double activation_factor = 1;  // memory that a runtime plans for activations, over the peak of those alive at once
 };
 
 // Names as on the command line; nothing where the caller leaves the choice to llmperf:
@@ -65,6 +75,7 @@ struct Choices {
   std::optional<std::int64_t> micro_batch;
   const hardware::Device* host = nullptr;  // used by GGUF formats on a device with memory of its own
   hardware::RuntimeOptions runtime;
+  mapper::TileModel tiles = mapper::TileModel::mapped;
   const hardware::RuntimeProfile* profile = nullptr;  // must outlive the setup; null: the speed of light
   hardware::Dispatch prefill_dispatch = hardware::Dispatch::graph;
   hardware::Dispatch decode_dispatch = hardware::Dispatch::graph;
@@ -75,6 +86,13 @@ struct Choices {
   // most the number of stages.
   std::int64_t pipeline_batches = 0;
 };
+// The type that activations have unless asked otherwise; whether the device has a matrix rate for a type.
+Dtype activation_dtype(const hardware::Device& device);
+bool multiplies(const hardware::Device& device, Dtype dtype);
+// Makes products in a type that the device has no matrix rate for run in the activations' type, after a conversion.
+// Says so in `note`, which is left alone otherwise.
+void substitute(model::StoredFormat& format, const hardware::Device& device, Dtype activations, std::string& note);
+
 // Throws Error(bad_input) for unknown schemes, and for a cache type whose blocks do not divide the rows of the cache.
 Setup make_setup(const model::Decoder& model, const hardware::Device& device, const Choices& choices);
 
@@ -82,6 +100,7 @@ struct OpEstimate {
   graph::Op op;         // decode: as at the first generated token
   cost::Work work;      // of one execution; decode: mean over the generation
   mapper::OpTime time;  // likewise
+  Seconds prefetched;   // of one execution: not waited for weights that the op before had loaded (prefetch.h)
   Seconds step_time() const { return time.total * static_cast<double>(op.count); }
 };
 
@@ -90,9 +109,10 @@ struct OpEstimate {
 //
 //   time + overlapped + pipelined
 //
-// where `overlapped` is what collectives take beside the op before them, and `pipelined` what stages do at the same
-// time. With M micro-batches and stages that are busy for b_i (all micro-batches together) a prefill takes
-// sum(b_i) / M + (M - 1) / M max(b_i); decode steps follow one another in a full pipeline: max(sum(b_i) / M, max(b_i)).
+// where `overlapped` is what collectives take beside the op before them and what weights that come early save, and
+// `pipelined` what stages do at the same time. With M micro-batches and stages that are busy for b_i (all micro-batches
+// together) a prefill takes sum(b_i) / M + (M - 1) / M max(b_i); decode steps follow one another in a full pipeline:
+// max(sum(b_i) / M, max(b_i)).
 enum class Steady : bool { no, yes };  // whether steps follow one another without draining the pipeline
 struct Phase {
   std::string_view name;  // "prefill", "decode"

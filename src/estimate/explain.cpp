@@ -50,7 +50,8 @@ std::string op_path(const Phase& phase, std::string_view key) {
 void concurrent(const Estimator& estimator, const Phase& phase, const std::vector<double>& seconds, Explanation& x) {
   const Schedule s = schedule_step(phase.ops, seconds, estimator.stages(), phase.micro_batches, phase.steady);
   if (s.overlapped.value > 0) {
-    x.formula += " - " + let(x, "overlapped", s.overlapped.value, "s of collectives beside the op before them");
+    x.formula += " - " + let(x, "overlapped", s.overlapped.value,
+                             "s that ops run beside the op before them: collectives, weights that come early");
   }
   if (s.pipelined.value > 0) {
     x.formula += " - " + let(x, "pipelined", s.pipelined.value,

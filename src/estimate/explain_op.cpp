@@ -167,11 +167,28 @@ class OpExplainer {
     return checked(std::move(x), number(metric));
   }
 
+  // On an array of tiles: what executing the mapping takes.
+  Explanation mapped(Metric metric) const {
+    const mapper::OpTime t = mean_ ? estimate_.time : estimator_.time(op_, estimator_.work(op_));
+    Explanation x = start(metric);
+    let(x, "count", count(), "executions in a step");
+    const bool published = estimator_.setup().tile_model() == mapper::TileModel::published;
+    let(x, "execution_s", t.total.value,
+        published ? "s of one execution, by the formulas of the published mapper"
+                  : "s of one execution: the best mapping found on the tiles, simulated (docs/tiles.md, llmperf map)");
+    x.formula = "count * execution_s";
+    x.notes.push_back(fmt::format("{} of the roof of {}", format_share(t.roof / t.total), format_seconds(t.roof)));
+    if (!published) x.parts.push_back(explain(Metric::roof_s));
+    return checked(std::move(x), number(metric));
+  }
+
   // The roofline: the slowest of the three resources, none waiting for another.
   Explanation time(Metric metric) const {
     if (estimate_.op.place == graph::Place::link) return time_over_link(metric);
     if (estimator_.setup().profile && estimate_.op.place != graph::Place::host) return predicted(metric);
     if (estimate_.op.place == graph::Place::network) return time_of_collective(metric);
+    const bool tiles = estimator_.machine().tiles() && estimate_.op.place == graph::Place::device;
+    if (tiles && metric == Metric::time_s) return mapped(metric);
     const mapper::Roofline& roofline = estimator_.roofline(estimate_.op.place);
     const Dtype dtype = estimate_.work.matrix_dtype;
     Explanation x = start(metric);

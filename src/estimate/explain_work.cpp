@@ -1,147 +1,15 @@
-// The formulas of cost/work.cpp as text: one function per kind of op, one case per number. Factors that an op does not
-// have (a second matrix, a window, a bias) are left out of its formula.
+// The formulas of cost/work.cpp as text: one function per kind of op (products: explain_gemm.cpp), one case per number.
+// Factors that an op does not have (a window, a second format) are left out of its formula.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
-#include "estimate/explain_parts.h"
+#include "estimate/explain_formula.h"
 
 namespace llmperf::estimate {
 namespace {
-
-double d(std::int64_t x) { return static_cast<double>(x); }
-
-struct Context {
-  const Estimator& estimator;
-  const graph::Op& op;
-  const graph::SequenceGroup& group;
-
-  const graph::Execution& execution() const { return estimator.setup().execution; }
-  // What a device holds of the op's layer.
-  std::optional<model::Layer> layer() const {
-    if (op.layer_kind < 0) return std::nullopt;
-    return graph::shard(execution().model->kinds[static_cast<std::size_t>(op.layer_kind)], execution().plan);
-  }
-};
-
-std::string element_bytes(Explanation& x, Dtype dtype) {
-  return let(x, "element_bytes", bytes_per_element(dtype), fmt::format("bytes of an activation ({})", name(dtype)));
-}
-std::string cached_bytes(Explanation& x, const model::ElementFormat& format,
-                         std::string_view variable = "kv_element_bytes") {
-  return let(x, variable, bytes_per_element(format), fmt::format("bytes of a cached value ({})", format.name));
-}
-std::string dequant(Explanation& x, const model::StoredFormat& format) {
-  return let(x, "dequant_flops", format.dequant_flops,
-             fmt::format("operations that turn a stored weight into {}", name(format.compute)));
-}
-
-// ---- GEMM
-
-void shape(Explanation& x, const graph::Gemm& g) {
-  let(x, "m", g.m, "rows of the input");
-  let(x, "n", g.n, "columns of the result");
-  let(x, "k", g.k, "length of the inner product");
-}
-std::string batch(Explanation& x, const graph::Gemm& g) { return let(x, "batch", g.batch, "independent products"); }
-
-// "weight_matrices * " when more than one matrix, or an expected fraction of one, is read.
-std::string matrices(Explanation& x, const graph::Gemm& g, const Context& c) {
-  if (g.weight_matrices == 1) return "";
-  std::string meaning = "different weight matrices, one per head";
-  if (g.batch == 1) {
-    meaning = "different experts the tokens reach";
-    if (const auto layer = c.layer(); layer && layer->feed_forward.experts) {
-      const model::Experts& e = *layer->feed_forward.experts;
-      const graph::Plan& plan = c.execution().plan;
-      const std::string share = plan.expert > 1 ? fmt::format(" / {}", plan.expert) : "";
-      meaning += fmt::format(", expected: {0} * (1 - (1 - {1} / {0})^{2}){3}", e.count, e.per_token,
-                             g.m * plan.expert / e.per_token, share);
-    }
-  }
-  return let(x, "weight_matrices", g.weight_matrices, meaning) + " * ";
-}
-
-std::string second_operand(Explanation& x, const graph::Gemm& g) {
-  if (g.weights) return stored_bytes(x, *g.weights, "n", "k");
-  return "n * k * " + (g.cached_operand ? cached_bytes(x, g.cached) : element_bytes(x, g.activation));
-}
-
-// "ceil(…) * ", how often an operand crosses the memory bus because neither fits in the cache; empty for once.
-std::string reads(Explanation& x, const graph::Gemm& g, const Context& c, bool second) {
-  const cost::Cache& cache = c.estimator.roofline(c.op.place).cache();
-  if (!cache) return "";
-  const bool grouped = g.weights && g.batch == 1 && g.weight_matrices > 1;
-  const std::string rows = grouped ? "m / weight_matrices" : "m";
-  const double row_count = grouped ? d(g.m) / g.weight_matrices : d(g.m);
-  shape(x, g);
-  matrices(x, g, c);
-  element_bytes(x, g.activation);
-  let(x, "cache_bytes", cache->value, "capacity of the on-chip cache");
-  const std::string first = rows + " * k * element_bytes";
-  const std::string other = second_operand(x, g);
-  const auto bytes = [&](const std::string& text) { return evaluate(text, x.variables); };
-  const cost::OperandReads actual =
-      cost::gemm_reads(row_count, d(g.n), bytes(first), bytes(other), bytes_per_element(g.activation), cache);
-  if ((second ? actual.second : actual.first) == 1) return "";
-
-  const std::string side =
-      cache->value < bytes_per_element(g.activation) ? "1" : "floor(sqrt(cache_bytes / element_bytes))";
-  const std::string size = cache->value < 1 ? "1" : "cache_bytes";
-  struct Schedule {
-    std::string first, second, note;
-  };
-  const Schedule schedules[] = {
-      {fmt::format("ceil(n / {})", side), fmt::format("ceil({} / {})", rows, side),
-       "neither operand fits in the cache: the result is computed in square tiles as large as the cache"},
-      {"1", fmt::format("ceil({} / {})", first, size),
-       "neither operand fits in the cache: the second is read once per slab of rows of the first"},
-      {fmt::format("ceil({} / {})", other, size), "1",
-       "neither operand fits in the cache: the first is read once per slab of columns of the second"},
-  };
-  for (const Schedule& s : schedules) {
-    if (bytes(s.first) != actual.first || bytes(s.second) != actual.second) continue;
-    x.notes.push_back(s.note);
-    return (second ? s.second : s.first) + " * ";
-  }
-  return "";
-}
-
-std::string formula(const graph::Gemm& g, Metric metric, const Context& c, Explanation& x) {
-  shape(x, g);
-  switch (metric) {
-    case Metric::matrix_flops: return "2 * m * n * k * " + batch(x, g);
-    case Metric::vector_flops: {
-      std::string text;
-      if (g.weights && g.weights->dequant_flops > 0)
-        text = dequant(x, *g.weights) + " * " + matrices(x, g, c) + "n * k";
-      if (const double each = cost::cache_dequant_flops(g.cached, g.activation); g.cached_operand && each > 0)
-        text = let(x, "cache_dequant_flops", each, "operations that bring a cached value to the activation type") +
-               " * n * k * " + batch(x, g);
-      if (g.bias) text += (text.empty() ? "m * n * " : " + m * n * ") + batch(x, g);
-      return text;
-    }
-    case Metric::weight_bytes: {
-      if (!g.weights) return "";
-      const std::string many = matrices(x, g, c);
-      std::string text = reads(x, g, c, true) + many + second_operand(x, g);
-      if (g.bias) text += " + " + many + "n * " + element_bytes(x, g.activation);
-      return text;
-    }
-    case Metric::activation_read_bytes: {
-      std::string text = reads(x, g, c, false) + "m * k * " + batch(x, g) + " * " + element_bytes(x, g.activation);
-      if (!g.weights && !g.cached_operand) text += " + " + reads(x, g, c, true) + second_operand(x, g) + " * batch";
-      return text;
-    }
-    case Metric::activation_written_bytes: return "m * n * " + batch(x, g) + " * " + element_bytes(x, g.activation);
-    case Metric::kv_read_bytes:
-      if (g.weights || !g.cached_operand) return "";
-      return reads(x, g, c, true) + second_operand(x, g) + " * " + batch(x, g);
-    default: return "";
-  }
-}
 
 // ---- Attention
 
@@ -191,7 +59,7 @@ Explanation keys_of(const graph::Attention& a) {
   return solved(x);
 }
 
-std::string formula(const graph::Attention& a, Metric metric, const Context&, Explanation& x) {
+std::string formula(const graph::Attention& a, Metric metric, const FormulaOf&, Explanation& x) {
   const auto heads = [&] { return let(x, "heads", a.heads, "query heads"); };
   const auto sequences = [&] { return let(x, "sequences", a.sequences, "sequences of the step"); };
   const auto qk_dim = [&] { return let(x, "qk_dim", a.qk_dim, "width of a query and a key head"); };
@@ -262,7 +130,24 @@ std::string formula(const graph::Attention& a, Metric metric, const Context&, Ex
 
 // ---- Element-wise ops, gathers and copies
 
-std::string formula(const graph::Vector& v, Metric metric, const Context& c, Explanation& x) {
+std::string formula(const graph::Convolution& c, Metric metric, const FormulaOf&, Explanation& x) {
+  let(x, "positions", c.positions, "pixels of the result, over all images");
+  let(x, "outputs", c.outputs, "channels of the result");
+  let(x, "inputs", c.inputs, "channels of the input");
+  let(x, "taps", c.taps, "elements of a filter");
+  switch (metric) {
+    case Metric::matrix_flops: return "2 * positions * outputs * inputs * taps";
+    case Metric::vector_flops: return c.bias ? "positions * outputs" : "";
+    case Metric::weight_bytes: return stored_bytes(x, *c.weights, "outputs", "inputs * taps");
+    case Metric::activation_read_bytes:
+      let(x, "input_positions", c.input_positions, "pixels of the input, over all images");
+      return "input_positions * inputs * " + element_bytes(x, c.activation);
+    case Metric::activation_written_bytes: return "positions * outputs * " + element_bytes(x, c.activation);
+    default: return "";
+  }
+}
+
+std::string formula(const graph::Vector& v, Metric metric, const FormulaOf& c, Explanation& x) {
   let(x, "rows", v.rows, "rows of the tensor");
   let(x, "width", v.width, "elements of a row");
   switch (metric) {
@@ -285,7 +170,7 @@ std::string formula(const graph::Vector& v, Metric metric, const Context& c, Exp
   }
 }
 
-std::string formula(const graph::Gather& g, Metric metric, const Context&, Explanation& x) {
+std::string formula(const graph::Gather& g, Metric metric, const FormulaOf&, Explanation& x) {
   let(x, "rows", g.rows, "rows picked from the table");
   let(x, "width", g.width, "elements of a row");
   switch (metric) {
@@ -297,7 +182,7 @@ std::string formula(const graph::Gather& g, Metric metric, const Context&, Expla
 }
 
 // What a copy moves as a product of named factors; falls back to the count.
-std::string elements(const Context& c, double count, bool written, Explanation& x) {
+std::string elements(const FormulaOf& c, double count, bool written, Explanation& x) {
   const std::optional<model::Layer> layer = c.layer();
   const graph::SequenceGroup& g = c.group;
   std::string text;
@@ -336,7 +221,7 @@ std::string elements(const Context& c, double count, bool written, Explanation& 
                  : let(x, "read_elements", count, "elements read");
 }
 
-std::string formula(const graph::Copy& copy, Metric metric, const Context& c, Explanation& x) {
+std::string formula(const graph::Copy& copy, Metric metric, const FormulaOf& c, Explanation& x) {
   const auto bytes_of = [&](const model::ElementFormat& format, bool cached) {
     return cached ? cached_bytes(x, format)
                   : let(x, "element_bytes", bytes_per_element(format),
@@ -362,7 +247,7 @@ std::string formula(const graph::Copy& copy, Metric metric, const Context& c, Ex
   }
 }
 
-std::string formula(const graph::Transfer& t, Metric metric, const Context&, Explanation& x) {
+std::string formula(const graph::Transfer& t, Metric metric, const FormulaOf&, Explanation& x) {
   if (metric != Metric::network_bytes) return "";
   if (t.weights) {
     let(x, "n", t.rows, "outputs of a matrix that is kept on the host");
@@ -376,7 +261,7 @@ std::string formula(const graph::Transfer& t, Metric metric, const Context&, Exp
          let(x, "element_bytes", bytes_per_element(t.element), fmt::format("bytes of an element ({})", t.element.name));
 }
 
-std::string formula(const graph::Collective& e, Metric metric, const Context&, Explanation& x) {
+std::string formula(const graph::Collective& e, Metric metric, const FormulaOf&, Explanation& x) {
   if (metric != Metric::network_bytes) return "";
   let(x, "rows", e.rows, "rows of the tensor");
   let(x, "width", e.width, "elements of a row");
@@ -393,7 +278,7 @@ std::string formula(const graph::Collective& e, Metric metric, const Context&, E
   }
 }
 
-std::string formula(const graph::Overhead&, Metric, const Context&, Explanation&) { return ""; }
+std::string formula(const graph::Overhead&, Metric, const FormulaOf&, Explanation&) { return ""; }
 
 // A sum needs parentheses before it is multiplied.
 bool is_sum(std::string_view text) {
@@ -423,7 +308,7 @@ std::string_view nothing(Metric metric) {
 
 void explain_work(const Estimator& estimator, const graph::Op& op, const graph::SequenceGroup& group, Metric metric,
                   Explanation& x) {
-  const Context context{estimator, op, group};
+  const FormulaOf context{estimator, op, group};
   const std::string text = std::visit([&](const auto& body) { return formula(body, metric, context, x); }, op.body);
   if (text.empty()) {
     x.variables.clear();

@@ -24,7 +24,7 @@ GgufStudyRow study_one(const model::Decoder& model, const hardware::Device& devi
   row.bits_per_weight = row.tensors.value * 8 / static_cast<double>(model::stored_weights(model, candidate.layout));
 
   const Scenario whole{1, context, 0};
-  Estimator all = with_layers(model, device, choices, std::nullopt);
+  const Estimator all = with_layers(model, device, choices, std::nullopt);
   row.memory = all.memory(whole);
   row.fits = all.fits(whole);
   if (row.fits) {
@@ -34,7 +34,7 @@ GgufStudyRow study_one(const model::Decoder& model, const hardware::Device& devi
   }
   if (!row.offloaded) return row;
 
-  Estimator split = row.fits ? std::move(all) : with_layers(model, device, choices, row.offloaded);
+  Estimator split = with_layers(model, device, choices, row.fits ? std::nullopt : row.offloaded);
   const std::int64_t prompt = std::min(kStudyPrompt, context);
   const graph::SequenceGroup prefill{1, prompt, 0};
   const graph::SequenceGroup decode{1, 1, context - 1};

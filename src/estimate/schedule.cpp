@@ -1,6 +1,9 @@
 #include "estimate/schedule.h"
 
 #include <algorithm>
+#include <iterator>
+#include <stdexcept>
+#include <string>
 
 namespace llmperf::estimate {
 namespace {
@@ -26,9 +29,14 @@ double busiest(std::span<const OpEstimate> ops, std::span<const double> seconds,
   return longest;
 }
 
+void check(bool holds, std::string_view rule) {
+  if (!holds) throw std::logic_error("internal error: " + std::string(rule));
+}
+
 }  // namespace
 
 double hidden_seconds(std::span<const OpEstimate> ops, std::span<const double> seconds, std::size_t i) {
+  if (ops[i].prefetched.value > 0) return std::min(ops[i].prefetched.value * d(ops[i].op.count), seconds[i]);
   return ops[i].op.overlaps && i > 0 ? ops[i].op.hidden * std::min(seconds[i], seconds[i - 1]) : 0;
 }
 
@@ -54,7 +62,7 @@ Schedule schedule_step(std::span<const OpEstimate> ops, std::span<const double> 
   Schedule s;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     s.ops += Seconds{seconds[i]};
-    if (ops[i].op.overlaps) s.overlapped += Seconds{hidden_seconds(ops, seconds, i)};
+    if (ops[i].op.overlaps || ops[i].prefetched.value > 0) s.overlapped += Seconds{hidden_seconds(ops, seconds, i)};
   }
   const Seconds chain = s.ops - s.overlapped;
   if (stages.size() == 1) {
@@ -67,6 +75,44 @@ Schedule schedule_step(std::span<const OpEstimate> ops, std::span<const double> 
   s.pipelined = chain - s.time;
   s.bubble = s.time - longest;
   return s;
+}
+
+void sum_up(Phase& phase, std::span<const Stage> stages, std::vector<double>& seconds) {
+  phase.work = {};
+  for (Seconds& s : phase.bound_time) s = Seconds{};
+  Schedule times;
+  Seconds roof;
+  bool concurrent = stages.size() > 1;
+  for (const OpEstimate& op : phase.ops) {
+    const double count = d(op.op.count);
+    phase.work += op.work * count;
+    times.ops += op.step_time();
+    roof += op.time.roof * count;
+    concurrent |= op.op.overlaps || op.prefetched.value > 0;
+    phase.bound_time[static_cast<std::size_t>(op.time.bound)] += op.step_time();
+    check(op.time.total.value >= op.time.roof.value * (1 - 1e-9), "an op is faster than its roof");
+  }
+  const auto longest = std::max_element(std::begin(phase.bound_time), std::end(phase.bound_time));
+  phase.bound = static_cast<mapper::Bound>(longest - std::begin(phase.bound_time));
+
+  times.time = times.ops;
+  if (concurrent) {
+    const auto schedule = [&](Seconds mapper::OpTime::*part) {
+      seconds.resize(phase.ops.size());
+      for (std::size_t i = 0; i < phase.ops.size(); ++i) {
+        seconds[i] = (phase.ops[i].time.*part).value * d(phase.ops[i].op.count);
+      }
+      return schedule_step(phase.ops, seconds, stages, phase.micro_batches, phase.steady);
+    };
+    roof = schedule(&mapper::OpTime::roof).time;
+    times = schedule(&mapper::OpTime::total);
+  }
+  phase.roof = roof;
+  phase.time = times.time;
+  phase.ops_time = times.ops;
+  phase.overlapped = times.overlapped;
+  phase.pipelined = times.pipelined;
+  phase.bubble = times.bubble;
 }
 
 }  // namespace llmperf::estimate

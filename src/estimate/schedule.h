@@ -22,8 +22,12 @@ struct Schedule {
 Schedule schedule_step(std::span<const OpEstimate> ops, std::span<const double> seconds, std::span<const Stage> stages,
                        std::int64_t micro_batches, Steady steady);
 
+// Work, times and bounds of a phase from its ops, micro-batches and steadiness. `seconds` is scratch. Throws
+// std::logic_error when an op is faster than its roof.
+void sum_up(Phase& phase, std::span<const Stage> stages, std::vector<double>& seconds);
+
 // What of op `i` is hidden: of a collective that can run while the op before it does, its share (Op::hidden) of the
-// shorter of the two.
+// shorter of the two; of a product what was prefetched.
 double hidden_seconds(std::span<const OpEstimate> ops, std::span<const double> seconds, std::size_t i);
 
 // Of an op's executions in a step, those on pipeline stage `index`: ops before the layers belong to the first stage and

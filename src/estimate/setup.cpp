@@ -11,33 +11,12 @@
 namespace llmperf::estimate {
 namespace {
 
-bool multiplies(const hardware::Device& device, Dtype dtype) {
-  return device.find_peak(hardware::Engine::matrix, dtype) != nullptr;
-}
-
-Dtype device_dtype(const hardware::Device& device) {
-  for (const Dtype dtype : {Dtype::bf16, Dtype::fp16}) {
-    if (multiplies(device, dtype)) return dtype;
-  }
-  return Dtype::fp32;
-}
-
 // The element type of a scheme that stores everything in one floating-point type.
 std::optional<Dtype> plain_dtype(std::string_view scheme) {
   for (const Dtype dtype : {Dtype::fp32, Dtype::fp16, Dtype::bf16}) {
     if (scheme == name(dtype)) return dtype;
   }
   return std::nullopt;
-}
-
-// Products in a type the device has no matrix rate for run in the activation type, after a conversion.
-void substitute(model::StoredFormat& format, const hardware::Device& device, Dtype activations, std::string& note) {
-  const bool wide = format.compute == Dtype::fp32 || format.compute == Dtype::fp16 || format.compute == Dtype::bf16;
-  if (wide || multiplies(device, format.compute)) return;
-  note = fmt::format("{} has no {} matrix rate: those products run in {} after a conversion", device.name,
-                     name(format.compute), name(activations));
-  format.compute = activations;
-  format.dequant_flops += 1;
 }
 
 // Whether llama.cpp would keep a part of the model outside the device's memory: not on a CPU or a chip that shares its
@@ -118,6 +97,26 @@ void check_cache(const model::Decoder& model, const model::CacheScheme& kv) {
 
 }  // namespace
 
+bool multiplies(const hardware::Device& device, Dtype dtype) {
+  return device.find_peak(hardware::Engine::matrix, dtype) != nullptr;
+}
+
+Dtype activation_dtype(const hardware::Device& device) {
+  for (const Dtype dtype : {Dtype::bf16, Dtype::fp16}) {
+    if (multiplies(device, dtype)) return dtype;
+  }
+  return Dtype::fp32;
+}
+
+void substitute(model::StoredFormat& format, const hardware::Device& device, Dtype activations, std::string& note) {
+  const bool wide = format.compute == Dtype::fp32 || format.compute == Dtype::fp16 || format.compute == Dtype::bf16;
+  if (wide || multiplies(device, format.compute)) return;
+  note = fmt::format("{} has no {} matrix rate: those products run in {} after a conversion", device.name,
+                     name(format.compute), name(activations));
+  format.compute = activations;
+  format.dequant_flops += 1;
+}
+
 Setup make_setup(const model::Decoder& model, const hardware::Device& device, const Choices& choices) {
   Setup setup;
   setup.device = &device;
@@ -125,6 +124,7 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
   e.model = &model;
   e.runtime = choices.runtime;
   setup.profile = choices.profile;
+  setup.tiles = choices.tiles;
   setup.prefill_dispatch = choices.prefill_dispatch;
   setup.decode_dispatch = choices.decode_dispatch;
   if (choices.profile) {
@@ -137,7 +137,7 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
   if (choices.activations) {
     e.activations = model::parse_activation_dtype(*choices.activations);
   } else {
-    e.activations = plain_dtype(own).value_or(device_dtype(device));
+    e.activations = plain_dtype(own).value_or(activation_dtype(device));
   }
   e.weights = stored ? *choices.stored
                      : model::make_layout(model, own.empty() ? name(e.activations) : std::string_view(own),

@@ -79,7 +79,7 @@ class TrainingEstimator::State {
  public:
   explicit State(Setup given)
       : setup(std::move(given)),
-        machine(*setup.device, setup.cluster, nullptr, {}, setup.profile),
+        machine(*setup.device, setup.cluster, nullptr, {}, setup.profile, setup.tiles),
         parameters(*setup.execution.model),
         passes(setup, machine) {
     weight_bits_ = setup.execution.weights.groups.front()[model::Role::o].bits;
