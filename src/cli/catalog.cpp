@@ -11,8 +11,10 @@
 #include "cli/gguf_flags.h"
 #include "hardware/device.h"
 #include "model/model_file.h"
+#include "model/video_dit.h"
 #include "report/catalog_report.h"
 #include "report/runtime_report.h"
+#include "report/video_model_report.h"
 
 namespace llmperf::cli {
 namespace {
@@ -78,8 +80,10 @@ int list_action(const Flags& flags) {
     output.write(report::measurement_list_report(sets));
   } else if (kind == Kind::model) {
     std::vector<model::Decoder> models;
-    for (const std::string& name : descriptor::names(kind)) models.push_back(model::load_decoder(name));
-    output.write(report::model_list_report(models));
+    for (const std::string& name : model::decoder_names()) models.push_back(model::load_decoder(name));
+    std::vector<model::VideoDit> videos;
+    for (const std::string& name : model::video_names()) videos.push_back(model::load_video_dit(name));
+    output.write(report::model_list_report(models, videos));
   } else {
     std::vector<hardware::Device> devices;
     for (const std::string& name : descriptor::names(kind)) devices.push_back(hardware::load_device(name));
@@ -94,7 +98,17 @@ bool lists_tensors(const std::string& detail) {
   throw Error::bad_input(fmt::format("--detail: unknown level {}", quote(detail)), name_hint(detail, names));
 }
 
+int show_video_model(const Flags& flags) {
+  if (!flags.weights.empty() || !flags.kv.empty() || any_given(flags.gguf) || flags.detail != "summary") {
+    throw Error::bad_input("--weights, --kv, --detail and the options of GGUF files are for language models");
+  }
+  Output output(flags.output);
+  output.write(report::video_model_report(model::load_video_dit(flags.name)));
+  return kExitDone;
+}
+
 int show_model(const Flags& flags) {
+  if (model::is_video_dit(flags.name)) return show_video_model(flags);
   const bool list_tensors = lists_tensors(flags.detail);
   const model::ModelFile file = model::load_model(flags.name);
   const model::Decoder& decoder = file.decoder;

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/request.h"
 #include "cli/values.h"
+#include "cli/video.h"
 #include "report/compare_report.h"
 
 namespace llmperf::cli {
@@ -24,11 +25,12 @@ struct Flags {
 };
 
 // As if --with were the request's --options; messages name the flag that was given.
-estimate::Choices second_choices(const Flags& flags, const Request& request) {
+template <class Choose>
+auto second_choices(const Flags& flags, Choose&& choose) {
   RequestFlags second = flags.request;
   second.options = flags.with;
   try {
-    return choices_of(second, request);
+    return choose(second);
   } catch (const Error& error) {
     std::vector<Diagnostic> diagnostics = error.diagnostics();
     constexpr std::string_view kFlag = "--options:";
@@ -54,30 +56,57 @@ estimate::Choices second_choices(const Flags& flags, const Request& request) {
 }
 
 // Whether the second set is slower by more than `limit` allows; says so.
+bool too_slow(const char* what, Seconds before, Seconds after, double limit) {
+  if (!(after.value > before.value * (1 + limit))) return false;
+  std::fputs(
+      fmt::format("llmperf: error: {} is {} slower with --with ({}, before {}): more than --max-slowdown {}\n", what,
+                  format_share(after / before - 1), format_seconds(after), format_seconds(before), format_share(limit))
+          .c_str(),
+      stderr);
+  return true;
+}
 bool too_slow(const estimate::Comparison& comparison, double limit) {
-  bool slow = false;
-  const auto check = [&](const char* what, Seconds before, Seconds after) {
-    if (!(after.value > before.value * (1 + limit))) return;
-    slow = true;
-    std::fputs(fmt::format("llmperf: error: {} is {} slower with --with ({}, before {}): more than --max-slowdown {}\n",
-                           what, format_share(after / before - 1), format_seconds(after), format_seconds(before),
-                           format_share(limit))
-                   .c_str(),
-               stderr);
-  };
   const estimate::CompareStep& first = comparison.steps.front();
   const estimate::CompareStep& last = comparison.steps.back();
-  check("TTFT", *first.ttft, *last.ttft);
-  if (first.tpot) check("TPOT", *first.tpot, *last.tpot);
-  return slow;
+  const bool prefill = too_slow("TTFT", *first.ttft, *last.ttft, limit);
+  return (first.tpot && too_slow("TPOT", *first.tpot, *last.tpot, limit)) || prefill;
+}
+
+int compare_videos(const Flags& flags, std::optional<double> limit) {
+  const auto request = load_video_request(flags.request);
+  const estimate::VideoChoices second = second_choices(flags, [&](const RequestFlags& f) {
+    estimate::VideoChoices choices = request->choices;
+    choose_video_execution(f, *request, choices);
+    return choices;
+  });
+  const estimate::VideoSetup setup = make_video_setup(request->model, request->device, request->choices);
+  Output output(flags.output);
+  const estimate::VideoComparison comparison =
+      estimate::compare(request->model, request->device, request->choices, second, flags.request.execution);
+  output.write(report::compare_report(setup, comparison));
+  const auto& steps = comparison.steps;
+  for (const estimate::VideoCompareStep* step : {&steps.front(), &steps.back()}) {
+    if (step->fits) continue;
+    throw Error(
+        ErrorKind::infeasible,
+        {{.where = {},
+          .message = fmt::format("{} does not fit on {} with --options {}: needs {}, has {}", request->model.name,
+                                 request->device.name, step->options, format_bytes_binary(step->memory),
+                                 format_bytes_binary(*request->device.dram().capacity)),
+          .hint = fmt::format("llmperf estimate --options {} says what would make it fit", step->options)}});
+  }
+  return limit && too_slow("generation", *steps.front().generation, *steps.back().generation, *limit) ? kExitThreshold
+                                                                                                      : kExitDone;
 }
 
 int compare_action(const Flags& flags) {
   std::optional<double> limit;
   if (!flags.max_slowdown.empty()) limit = double_value("--max-slowdown", flags.max_slowdown, 0, 1000);
+  if (model::is_video_dit(flags.request.model)) return compare_videos(flags, limit);
   const auto request = load_request(flags.request);
   const estimate::Choices first = choices_of(flags.request, *request);
-  const estimate::Choices second = second_choices(flags, *request);
+  const estimate::Choices second =
+      second_choices(flags, [&](const RequestFlags& f) { return choices_of(f, *request); });
   Output output(flags.output);
   const estimate::Comparison comparison =
       estimate::compare(request->model(), request->device, first, second, flags.request.execution, request->scenario);

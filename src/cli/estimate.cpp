@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/request.h"
 #include "cli/training.h"
+#include "cli/video.h"
 #include "estimate/gguf_study.h"
 #include "report/estimate_report.h"
 
@@ -96,6 +97,7 @@ std::string fitting_hint(const Request& request, const RequestFlags& flags, cons
 
 int estimate_action(const Flags& flags) {
   const report::Detail detail = detail_value(flags.detail);
+  if (model::is_video_dit(flags.request.model)) return video_action(flags.request, detail, flags.output);
   if (flags.training.training) return training_action(flags.request, flags.training, detail, flags.output);
   const auto request = load_request(flags.request);
   Output output(flags.output);

@@ -37,8 +37,8 @@ struct Output::File {
   report::Format format;
   std::FILE* stream = nullptr;
 
-  explicit File(const std::string& p)
-      : path(p), temporary(fmt::format("{}.{}.partial", p, getpid())), format(export_format(p)) {
+  File(const std::string& p, report::Format f)
+      : path(p), temporary(fmt::format("{}.{}.partial", p, getpid())), format(f) {
     std::error_code ignored;
     if (std::filesystem::is_directory(path, ignored)) {
       throw Error::failed(fmt::format("cannot write {}: {}", path, std::strerror(EISDIR)));
@@ -78,21 +78,23 @@ void add_output_flags(CLI::App& command, OutputFlags& flags) {
       ->allow_extra_args(false);  // one FILE each: the next word is not another
 }
 
-Output::Output(const OutputFlags& flags)
+Output::Output(const OutputFlags& flags, const std::string& drawing)
     : format_(flags.json ? report::Format::json : format_value("--format", flags.format)) {
   std::set<std::filesystem::path> seen;
   for (const std::string& path : flags.exports) {
     if (!seen.insert(std::filesystem::path(path).lexically_normal()).second) {
       throw Error::bad_input("--export: " + quote(path) + " is given more than once");
     }
-    if (path != "-") files_.push_back(std::make_unique<File>(path));
+    if (path != "-") files_.push_back(std::make_unique<File>(path, export_format(path)));
   }
+  if (!drawing.empty()) drawing_ = std::make_unique<File>(drawing, report::Format::table);
 }
 
 Output::~Output() = default;
 
-void Output::write(const report::Report& report) {
+void Output::write(const report::Report& report, const std::string& drawing) {
   for (const auto& file : files_) file->commit(report::render(report, file->format));
+  if (drawing_) drawing_->commit(drawing);
   write_stdout(report::render(report, format_, colour_wanted()));
 }
 

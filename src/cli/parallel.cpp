@@ -75,7 +75,8 @@ int parallel_action(const Flags& f) {
   const std::int64_t top = f.top.empty() ? 0 : int_value("--top", f.top, 1, 1'000'000);
   const model::ModelFile file = model::load_model(f.request.model);
   const hardware::Device device = hardware::load_device(f.request.hardware);
-  estimate::Choices choices = scheme_choices(f.request);
+  estimate::Choices choices = scheme_choices(f.request, device);
+  choices.tiles = mapper::TileModel::roofline;  // ranks thousands of plans
   if (file.stored) choices.stored = &file.stored->layout;
   const estimate::Setup setup = estimate::make_setup(file.decoder, device, choices);
   if (setup.execution.weights.gguf) {

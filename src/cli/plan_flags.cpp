@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/values.h"
+#include "graph/stdit_graph.h"
 
 namespace llmperf::cli {
 namespace {
@@ -79,7 +80,10 @@ bool sharded_embedding(const PlanFlags& f) {
   return f.embedding != "replicated";
 }
 
-graph::Plan plan_of(const PlanFlags& f, const model::Decoder& model) {
+namespace {
+
+// Before it is held against a model.
+graph::Plan read_plan(const PlanFlags& f) {
   graph::Plan plan;
   read_tensor(f.tensor, plan);
   plan.pipeline = degree("--pp", f.pipeline);
@@ -104,11 +108,28 @@ graph::Plan plan_of(const PlanFlags& f, const model::Decoder& model) {
     }
     plan.data *= devices / plan.devices();
   }
+  return plan;
+}
+
+void check(const std::vector<graph::Problem>& problems) {
   std::vector<Diagnostic> broken;
-  for (const graph::Problem& problem : graph::problems(model, plan)) {
+  for (const graph::Problem& problem : problems) {
     broken.push_back({.where = {}, .message = problem.message, .hint = problem.hint});
   }
   if (!broken.empty()) throw Error(ErrorKind::bad_input, std::move(broken));
+}
+
+}  // namespace
+
+graph::Plan plan_of(const PlanFlags& f, const model::Decoder& model) {
+  const graph::Plan plan = read_plan(f);
+  check(graph::problems(model, plan));
+  return plan;
+}
+
+graph::Plan plan_of(const PlanFlags& f, const model::VideoDit& model) {
+  const graph::Plan plan = read_plan(f);
+  check(graph::problems(model, plan));
   return plan;
 }
 

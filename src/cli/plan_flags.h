@@ -6,6 +6,7 @@
 #include <string>
 
 #include "graph/plan.h"
+#include "model/video_dit.h"
 
 namespace CLI {
 class App;
@@ -29,6 +30,7 @@ void add_plan_flags(CLI::App& command, PlanFlags& flags);
 // The plan the flags describe. --devices checks the product of the degrees, and gives the data axis what they leave.
 // Throws Error(bad_input), all problems at once, with the nearest legal degrees.
 graph::Plan plan_of(const PlanFlags& flags, const model::Decoder& model);
+graph::Plan plan_of(const PlanFlags& flags, const model::VideoDit& model);
 bool sharded_embedding(const PlanFlags& flags);
 std::optional<std::int64_t> devices_per_node_of(const PlanFlags& flags);
 

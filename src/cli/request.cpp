@@ -4,12 +4,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
 #include "cli/values.h"
 #include "hardware/runtime_execution.h"
 #include "model/gguf_mix.h"
+#include "model/video_dit.h"
 
 namespace llmperf::cli {
 
@@ -38,13 +40,15 @@ void add_scheme_flags(CLI::App& command, RequestFlags& f) {
       ->type_name("SCHEME");
   command.add_option("--activations", f.activations, "activation type: bf16, fp16, fp32")->type_name("DTYPE");
   command
-      .add_option("--options", f.options, "what the runtime fuses: all, none, or a list of names; no_NAME switches off")
-      ->type_name("LIST")
-      ->capture_default_str();
+      .add_option("--options", f.options,
+                  "what the runtime fuses: all, none, or a list of names; no_NAME switches off [all; on an array of "
+                  "tiles all,joined_vectors,prefetch_weights]")
+      ->type_name("LIST");
   command.add_option("--reserve", f.reserve, "memory the runtime keeps for itself [512MiB]")->type_name("BYTES");
 }
 
 void add_request_flags(CLI::App& command, RequestFlags& f) {
+  f.command = &command;
   add_model_flag(command, f.model);
   add_hardware_flag(command, f.hardware);
   command.add_option("--batch", f.batch, "requests processed together")->type_name("N")->capture_default_str();
@@ -52,6 +56,12 @@ void add_request_flags(CLI::App& command, RequestFlags& f) {
   command.add_option("--gen", f.generate, "tokens to generate for a request")->type_name("N")->capture_default_str();
   add_scheme_flags(command, f);
   add_runtime_flags(command, f);
+  command
+      .add_option("--tile-model", f.tile_model,
+                  "arrays of tiles: default (the best mapping found), published (the published mapper's formulas) or "
+                  "roofline")
+      ->type_name("NAME")
+      ->capture_default_str();
   add_gguf_flags(command, f.gguf);
   command
       .add_option("--gpu-layers", f.gpu_layers,
@@ -66,15 +76,38 @@ void add_request_flags(CLI::App& command, RequestFlags& f) {
       ->type_name("N");
   command.add_option("--ubatch", f.micro_batch, "GGUF: tokens computed at once at most: longer prompts are cut [512]")
       ->type_name("N");
+  add_video_flags(command, f.video);
 }
 
-estimate::Choices scheme_choices(const RequestFlags& f, const hardware::RuntimeProfile* profile) {
+void check_workload_flags(const RequestFlags& f, hardware::Workload workload) {
+  constexpr const char* kLanguageOnly[] = {"--prompt",       "--gen",    "--kv",        "--gpu-layers",
+                                           "--host",         "--ubatch", "--gguf-era",  "--cache-type-k",
+                                           "--cache-type-v", "--ep",     "--embedding", "--pipeline-batches",
+                                           "--training"};
+  const bool video = workload == hardware::Workload::video;
+  const std::span<const char* const> foreign =
+      video ? std::span<const char* const>(kLanguageOnly) : std::span<const char* const>(kVideoFlags);
+  std::vector<Diagnostic> broken;
+  for (const char* flag : foreign) {
+    const CLI::Option* option = f.command ? f.command->get_option_no_throw(flag) : nullptr;
+    if (option == nullptr || option->count() == 0) continue;
+    broken.push_back({.where = {},
+                      .message = fmt::format("{} is for {}: {} is not one", flag,
+                                             video ? "language models" : "models that generate video", f.model),
+                      .hint = "leave it out"});
+  }
+  if (!broken.empty()) throw Error(ErrorKind::bad_input, std::move(broken));
+}
+
+estimate::Choices scheme_choices(const RequestFlags& f, const hardware::Device& device,
+                                 const hardware::RuntimeProfile* profile) {
   const auto given = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
   estimate::Choices choices;
   choices.weights = given(f.weights);
   choices.kv = given(f.kv);
   choices.activations = given(f.activations);
-  choose_execution(f, profile, choices);
+  choose_execution(f, device, profile, choices);
+  choices.tiles = tile_model(f, device, profile);
   if (!f.reserve.empty()) choices.reserve = bytes_value("--reserve", f.reserve);
   choices.devices_per_node = devices_per_node_of(f.plan);
   return choices;
@@ -91,22 +124,52 @@ void add_runtime_flags(CLI::App& command, RequestFlags& f) {
       ->type_name("HOW");
 }
 
-std::optional<hardware::RuntimeProfile> load_profile(const RequestFlags& f, const hardware::Device& device, bool gguf) {
+std::optional<hardware::RuntimeProfile> load_profile(const RequestFlags& f, const hardware::Device& device, bool gguf,
+                                                     hardware::Workload workload) {
   if (f.runtime == "none") return std::nullopt;
   const bool own = f.runtime.empty();
-  return hardware::load_runtime_profile(device, own && gguf ? "llama.cpp" : f.runtime,
-                                        own ? hardware::UnknownRuntime::use_default : hardware::UnknownRuntime::error);
+  if (own && device.tile_array) return std::nullopt;  // the tiles' mapper times the ops
+  hardware::RuntimeProfile profile = hardware::load_runtime_profile(
+      device, own && gguf ? "llama.cpp" : f.runtime,
+      own ? hardware::UnknownRuntime::use_default : hardware::UnknownRuntime::error, workload);
+  if (profile.workload != workload) {  // of a file
+    throw Error::bad_input(fmt::format("--runtime: {} is a profile for {} models, and {} is a {} model", f.runtime,
+                                       hardware::name(profile.workload), f.model, hardware::name(workload)));
+  }
+  return profile;
 }
 
-void choose_execution(const RequestFlags& f, const hardware::RuntimeProfile* profile, estimate::Choices& choices) {
+mapper::TileModel tile_model(const RequestFlags& f, const hardware::Device& device,
+                             const hardware::RuntimeProfile* profile) {
+  const mapper::TileModel model = mapper::parse_tile_model(f.tile_model);
+  if (model != mapper::TileModel::mapped && (!device.tile_array || profile)) {
+    throw Error::bad_input(fmt::format("--tile-model: {}", device.tile_array ? "a runtime profile times the operations"
+                                                                             : device.name + " is no array of tiles"),
+                           "leave it out");
+  }
+  if (model == mapper::TileModel::published && device.tile_array->tiles != 16) {
+    throw Error::bad_input("--tile-model: the published mapper is for 16 tiles", "leave it out");
+  }
+  return model;
+}
+
+std::string option_list(const RequestFlags& f, const hardware::Device& device,
+                        const hardware::RuntimeProfile* profile) {
+  if (!f.options.empty()) return f.options;
+  return device.tile_array && profile == nullptr ? "all,joined_vectors,prefetch_weights" : "all";
+}
+
+void choose_execution(const RequestFlags& f, const hardware::Device& device, const hardware::RuntimeProfile* profile,
+                      estimate::Choices& choices) {
   if (profile == nullptr) {
     if (!f.execution.empty()) {
       throw Error::bad_input("--execution says how a runtime runs, and there is none", "leave out --runtime none");
     }
-    choices.runtime = hardware::parse_runtime_options(f.options);
+    choices.runtime = hardware::parse_runtime_options(option_list(f, device, profile));
     return;
   }
-  const hardware::RuntimeExecution execution = hardware::resolve_execution(*profile, f.options, f.execution);
+  const hardware::RuntimeExecution execution =
+      hardware::resolve_execution(*profile, option_list(f, device, profile), f.execution);
   choices.runtime = execution.options;
   choices.prefill_dispatch = execution.prefill;
   choices.decode_dispatch = execution.decode;
@@ -115,7 +178,7 @@ void choose_execution(const RequestFlags& f, const hardware::RuntimeProfile* pro
 
 estimate::Choices choices_of(const RequestFlags& f, const Request& request) {
   const auto given = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
-  estimate::Choices choices = scheme_choices(f, request.profile ? &*request.profile : nullptr);
+  estimate::Choices choices = scheme_choices(f, request.device, request.profile ? &*request.profile : nullptr);
   choices.cache_k = given(f.gguf.cache_k);
   choices.cache_v = given(f.gguf.cache_v);
   choices.gguf_era = era_value(f.gguf);
@@ -196,6 +259,8 @@ void check_scenario(const estimate::Scenario& s, const estimate::Choices& choice
 }  // namespace
 
 std::unique_ptr<Request> load_request(const RequestFlags& f) {
+  if (model::is_video_dit(f.model)) model::reject_video_dit(f.model);
+  check_workload_flags(f, hardware::Workload::language);
   auto request = std::make_unique<Request>();
   request->scenario.batch = int_value("--batch", f.batch, 1, estimate::kMaxBatch);
   request->scenario.prompt = int_value("--prompt", f.prompt, 1, estimate::kMaxTokens);

@@ -7,6 +7,7 @@
 
 #include "cli/gguf_flags.h"
 #include "cli/plan_flags.h"
+#include "cli/video_flags.h"
 #include "estimate/estimate.h"
 #include "hardware/device.h"
 #include "model/model_file.h"
@@ -26,17 +27,22 @@ struct RequestFlags {
   std::string weights;
   std::string kv;
   std::string activations;
-  std::string options = "all";
+  std::string options;  // empty: all; on an array of tiles joined_vectors and prefetch_weights, too
   std::string runtime;  // empty: the preferred one of the device and the weights
   std::string execution;
   std::string reserve;
+  std::string tile_model = "default";
   GgufFlags gguf;
   std::string gpu_layers;
   std::string host;
   std::string micro_batch;
   PlanFlags plan;
   std::string pipeline_batches;
+  VideoFlags video;
+  const CLI::App* command = nullptr;  // that they are flags of: knows which were given
 };
+// Throws Error(bad_input) naming every flag given that a model of this workload has no use for.
+void check_workload_flags(const RequestFlags& flags, hardware::Workload workload);
 
 // The CPU beside a device for GGUF formats when --host names none: a desktop's.
 inline constexpr const char* kDefaultHost = "ryzen-7950x";
@@ -45,7 +51,8 @@ void add_model_flag(CLI::App& command, std::string& model, const char* descripti
 void add_hardware_flag(CLI::App& command, std::string& hardware);
 // --weights, --kv, --activations, --options and --reserve, and what they choose.
 void add_scheme_flags(CLI::App& command, RequestFlags& flags);
-estimate::Choices scheme_choices(const RequestFlags& flags, const hardware::RuntimeProfile* profile = nullptr);
+estimate::Choices scheme_choices(const RequestFlags& flags, const hardware::Device& device,
+                                 const hardware::RuntimeProfile* profile = nullptr);
 void add_request_flags(CLI::App& command, RequestFlags& flags);
 
 // The CPU of that name or file, kDefaultHost when `name` is empty. Throws Error(bad_input) for what is no CPU.
@@ -54,11 +61,20 @@ hardware::Device load_host(const std::string& name);
 void check_host_given(const std::string& name, const estimate::Setup& setup);
 
 void add_runtime_flags(CLI::App& command, RequestFlags& flags);
-// The profile that --runtime names for the device and the weights; nothing for "none".
+// The profile that --runtime names for the device and the weights; nothing for "none". Throws Error(bad_input) for one
+// of the other workload.
 std::optional<hardware::RuntimeProfile> load_profile(const RequestFlags& flags, const hardware::Device& device,
-                                                     bool gguf);
+                                                     bool gguf,
+                                                     hardware::Workload workload = hardware::Workload::language);
+// --options, or the list that stands for it where it was not given.
+std::string option_list(const RequestFlags& flags, const hardware::Device& device,
+                        const hardware::RuntimeProfile* profile);
+// Throws Error(bad_input) for one that the device, or a profile, leaves no use for.
+mapper::TileModel tile_model(const RequestFlags& flags, const hardware::Device& device,
+                             const hardware::RuntimeProfile* profile);
 // --options and --execution under a profile, or --options alone without one.
-void choose_execution(const RequestFlags& flags, const hardware::RuntimeProfile* profile, estimate::Choices& choices);
+void choose_execution(const RequestFlags& flags, const hardware::Device& device,
+                      const hardware::RuntimeProfile* profile, estimate::Choices& choices);
 
 // A loaded request; the estimator points into the model and the device beside it.
 struct Request {

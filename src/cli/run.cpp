@@ -76,11 +76,10 @@ void check_words(const CLI::App& root, int argc, const char* const* argv) {
     if (word == "--") return;
     if (word.empty()) throw Error::bad_input("an argument is empty");
     if (!is_flag(word)) {
-      if (command != &root) continue;
-      command = find_subcommand(root, word);
-      if (command == nullptr) {
-        throw Error::bad_input("unknown subcommand " + quote(word), name_hint(word, subcommand_names(root)));
-      }
+      const std::vector<std::string> names = subcommand_names(*command);
+      if (names.empty()) continue;
+      command = find_subcommand(*command, word);
+      if (command == nullptr) throw Error::bad_input("unknown subcommand " + quote(word), name_hint(word, names));
       continue;
     }
     const std::string flag = flag_of(word);
@@ -125,8 +124,11 @@ int parse_and_run(CLI::App& root, Action& action, int argc, const char* const* a
   } catch (const CLI::ExtrasError&) {
     throw Error::bad_input("unexpected argument " + quote(root.remaining(true).front()));
   } catch (const CLI::ParseError& e) {
-    const std::vector<CLI::App*> chosen = root.get_subcommands();
-    const std::string command = chosen.empty() ? "llmperf" : "llmperf " + chosen.front()->get_name();
+    std::string command = "llmperf";
+    for (const CLI::App* app = &root; !app->get_subcommands().empty();) {
+      app = app->get_subcommands().front();
+      command += " " + app->get_name();
+    }
     throw Error::bad_input(e.what(), command + " --help says what it takes");
   }
   return action ? action() : kExitUsage;
@@ -146,6 +148,7 @@ int run(int argc, const char* const* argv) {
     add_compare(root, action);
     add_explain(root, action);
     add_limits(root, action);
+    add_map(root, action);
     add_map_collective(root, action);
     add_parallel(root, action);
     add_calibrate(root, action);

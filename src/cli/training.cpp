@@ -157,6 +157,7 @@ void add_training_flags(CLI::App& command, TrainingFlags& f) {
 
 int training_action(const RequestFlags& flags, const TrainingFlags& training, report::Detail detail,
                     const OutputFlags& output_flags) {
+  check_workload_flags(flags, hardware::Workload::language);
   Request request;
   request.file = model::load_model(flags.model);
   request.device = hardware::load_device(flags.hardware);

@@ -6,6 +6,7 @@
 #include "hardware/device.h"
 #include "model/decoder.h"
 #include "model/gguf_file.h"
+#include "model/video_dit.h"
 #include "model/weight_layout.h"
 #include "report/document.h"
 
@@ -22,7 +23,7 @@ struct ModelView {
 };
 Report model_report(const ModelView& view);
 Report hardware_report(const hardware::Device& device);
-Report model_list_report(const std::vector<model::Decoder>& models);
+Report model_list_report(const std::vector<model::Decoder>& models, const std::vector<model::VideoDit>& videos);
 Report hardware_list_report(const std::vector<hardware::Device>& devices);
 
 }  // namespace llmperf::report

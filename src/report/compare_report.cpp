@@ -8,8 +8,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "report/estimate_report.h"
-#include "report/json.h"
+#include "report/compare_parts.h"
 #include "report/op_json.h"
 #include "report/plan_json.h"
 #include "report/plan_report.h"
@@ -20,27 +19,8 @@ namespace {
 using estimate::CompareStep;
 using estimate::Comparison;
 using estimate::OpDifference;
-using estimate::OpSide;
 using estimate::PhaseDifference;
 using estimate::Setup;
-
-std::string label(const Setup& setup) {
-  return setup.profile ? setup.profile->title_for(*setup.device) : std::string(kUncalibrated);
-}
-
-// Less than what sums of steps are rounded to counts as nothing.
-bool counts(Seconds gain, Seconds of) { return std::abs(gain.value) > 1e-9 * of.value; }
-
-std::string gain_cell(Seconds gain, Seconds before) { return counts(gain, before) ? format_seconds(gain) : "-"; }
-std::string share_cell(Seconds gain, Seconds before) {
-  return counts(gain, before) ? format_share(gain / before) : "-";
-}
-
-// "+ static_kv", "- fused_qkv"; of the first step the options it starts from.
-std::string option_text(const CompareStep& step) {
-  if (step.option.empty()) return step.options;
-  return step.option.starts_with("no_") ? "- " + step.option.substr(3) : "+ " + step.option;
-}
 
 std::string execution_text(const CompareStep& step) {
   std::string prefill(name(step.prefill));
@@ -48,16 +28,6 @@ std::string execution_text(const CompareStep& step) {
   std::string text = prefill == decode ? decode : prefill + " / " + decode;
   std::replace(text.begin(), text.end(), '_', ' ');
   return text;
-}
-
-std::string change_text(Seconds before, Seconds after) {
-  const Seconds gain = before - after;
-  std::string text = fmt::format("{} to {}", format_seconds(before), format_seconds(after));
-  if (!counts(gain, before)) return text + ": no difference";
-  const bool faster = gain.value > 0;
-  const Seconds difference = faster ? gain : after - before;
-  return text + fmt::format(": {} {} ({}), {} times as fast", format_seconds(difference), faster ? "less" : "more",
-                            format_share(difference / before), format_significant(before / after, 3));
 }
 
 Fields headline(const Setup& setup, const Comparison& c) {
@@ -94,10 +64,10 @@ Table step_table(const Setup& setup, const Comparison& c) {
       return;
     }
     const Seconds before = *time + gain;
-    row.insert(row.end(), {format_seconds(*time), gain_cell(gain, before), share_cell(gain, before)});
+    row.insert(row.end(), {format_seconds(*time), gain_cell(gain, before), gain_share_cell(gain, before)});
   };
   for (const CompareStep& step : c.steps) {
-    std::vector<std::string> row = {option_text(step)};
+    std::vector<std::string> row = {option_cell(step.option, step.options)};
     time_cells(row, step.ttft, step.ttft_gain);
     time_cells(row, step.tpot, step.tpot_gain);
     if (!step.fits) row[1] = fmt::format("does not fit ({})", format_bytes_binary(step.memory));
@@ -107,17 +77,13 @@ Table step_table(const Setup& setup, const Comparison& c) {
   return t;
 }
 
-std::string op_name(const OpDifference& op) {
-  return std::string(op.name) + (op.place == graph::Place::host ? " (host)" : "");
-}
-
 // "q_proj 1.2 ms, k_proj 0.4 ms, qkv_proj -1.3 ms": the ops whose times differ most.
 std::string largest_changes(const PhaseDifference& phase) {
   constexpr std::size_t kMost = 4;
   constexpr double kSmall = 0.05;  // of the largest: not worth a word
   std::vector<const OpDifference*> ops;
   for (const OpDifference& op : phase.ops) {
-    if (counts(op.gain(), phase.before.time)) ops.push_back(&op);
+    if (differs(op.gain(), phase.before.time)) ops.push_back(&op);
   }
   std::stable_sort(ops.begin(), ops.end(), [](const OpDifference* a, const OpDifference* b) {
     return std::abs(a->gain().value) > std::abs(b->gain().value);
@@ -125,7 +91,7 @@ std::string largest_changes(const PhaseDifference& phase) {
   std::string text;
   for (std::size_t i = 0; i < std::min(kMost, ops.size()); ++i) {
     if (std::abs(ops[i]->gain().value) < kSmall * std::abs(ops[0]->gain().value)) break;
-    text += fmt::format("{}{} {}", i > 0 ? ", " : "", op_name(*ops[i]), format_seconds(ops[i]->gain()));
+    text += fmt::format("{}{} {}", i > 0 ? ", " : "", difference_name(*ops[i]), format_seconds(ops[i]->gain()));
   }
   return text.empty() ? "-" : text;
 }
@@ -137,40 +103,10 @@ Table where_table(const Comparison& c) {
     if (t.rows.empty()) {
       for (const PhaseDifference& phase : step.phases) t.columns.push_back({std::string(phase.name), true});
     }
-    std::vector<std::string> row = {option_text(step)};
+    std::vector<std::string> row = {option_cell(step.option, step.options)};
     for (const PhaseDifference& phase : step.phases) row.push_back(largest_changes(phase));
     t.rows.push_back(std::move(row));
   }
-  return t;
-}
-
-void add_op_row(const std::string& name, const OpSide& before, const OpSide& after, Table& t) {
-  const auto cell = [](const OpSide& side, const std::string& text) { return side.present ? text : std::string("-"); };
-  t.rows.push_back({name, cell(before, format_seconds(before.time)), cell(after, format_seconds(after.time)),
-                    gain_cell(before.time - after.time, std::max(before.time, after.time)),
-                    cell(before, format_bytes(before.bytes + before.network)),
-                    cell(after, format_bytes(after.bytes + after.network)),
-                    cell(before, std::to_string(before.launches)), cell(after, std::to_string(after.launches))});
-}
-
-Table op_table(const PhaseDifference& phase) {
-  Table t{fmt::format("Where in {} (one step, all executions; -: the op does not run)", phase.name),
-          {{"op", true}, {"before"}, {"after"}, {"gain"}, {"bytes"}, {"after"}, {"launches"}, {"after"}},
-          {}};
-  OpSide before;
-  OpSide after;
-  std::int64_t same = 0;
-  for (const OpDifference& op : phase.ops) {
-    if (op.changes()) {
-      add_op_row(op_name(op), op.before, op.after, t);
-    } else {
-      before += op.before;
-      after += op.after;
-      ++same;
-    }
-  }
-  if (same > 0) add_op_row(fmt::format("{} that stay as they are", same), before, after, t);
-  add_op_row("the step", phase.before, phase.after, t);
   return t;
 }
 
@@ -180,42 +116,14 @@ Document document(const Setup& setup, const estimate::Scenario& s, const Compari
       "batch {}, prompt {}, generate {}; weights {}, KV cache {}, activations {}; options {} to {}", s.batch, s.prompt,
       s.generate, x.weights.name, x.kv.name(), name(x.activations), c.steps.front().options, c.steps.back().options);
   if (x.plan.devices() > 1) request += "; " + plan_text(setup);
-  Document doc{Heading{fmt::format("Runtime options: {} on {}", x.model->name, setup.device->title), label(setup)},
-               Paragraph{std::move(request)}, headline(setup, c), step_table(setup, c)};
+  Document doc{
+      Heading{fmt::format("Runtime options: {} on {}", x.model->name, setup.device->title), compare_label(setup)},
+      Paragraph{std::move(request)}, headline(setup, c), step_table(setup, c)};
   if (Table where = where_table(c); !where.rows.empty()) doc.emplace_back(std::move(where));
   if (c.steps.size() > 1) {
-    for (const PhaseDifference& phase : c.phases) doc.emplace_back(op_table(phase));
+    for (const PhaseDifference& phase : c.phases) doc.emplace_back(difference_table(phase));
   }
   return doc;
-}
-
-Json phases_json(const std::vector<PhaseDifference>& phases) {
-  Json json = Json::array();
-  for (const PhaseDifference& phase : phases) {
-    Json ops = Json::array();
-    for (const OpDifference& op : phase.ops) {
-      const char* runs = op.before.present && op.after.present ? "both" : op.before.present ? "before" : "after";
-      ops.push_back({{"name", std::string(op.name)},
-                     {"place", std::string(graph::name(op.place))},
-                     {"runs", runs},
-                     {"time_before_s", number(op.before.time)},
-                     {"time_after_s", number(op.after.time)},
-                     {"gain_s", number(op.gain())},
-                     {"bytes_before", number(op.before.bytes)},
-                     {"bytes_after", number(op.after.bytes)},
-                     {"network_bytes_before", number(op.before.network)},
-                     {"network_bytes_after", number(op.after.network)},
-                     {"launches_before", op.before.launches},
-                     {"launches_after", op.after.launches}});
-    }
-    json.push_back({{"name", std::string(phase.name)},
-                    {"time_before_s", number(phase.before.time)},
-                    {"time_after_s", number(phase.after.time)},
-                    {"launches_before", phase.before.launches},
-                    {"launches_after", phase.after.launches},
-                    {"ops", std::move(ops)}});
-  }
-  return json;
 }
 
 Json execution_json(const Setup& setup, const CompareStep& step) {
@@ -227,7 +135,7 @@ std::string compare_json(const Setup& setup, const estimate::Scenario& s, const 
                          const Comparison& c) {
   const graph::Execution& x = setup.execution;
   Json json = json_header("llmperf.compare");
-  json["label"] = label(setup);
+  json["label"] = compare_label(setup);
   json["inputs"] = {{"model", {{"name", x.model->name}, {"source", x.model->source}}},
                     {"hardware", hardware_json(setup)},
                     {"runtime", setup.profile ? Json(setup.profile->name) : Json(nullptr)},

@@ -71,19 +71,7 @@ Json memory(const cost::Memory& m, Bytes capacity) {
 }
 
 Json phase(const Phase& p, const cost::Cluster& cluster) {
-  Json json = {{"name", std::string(p.name)},
-               {"steps", p.steps},
-               {"time_s", number(p.time)},
-               {"total_s", number(p.time * static_cast<double>(p.steps))},
-               {"roof_s", number(p.roof)},
-               {"ops_time_s", number(p.ops_time)},
-               {"overlapped_s", number(p.overlapped)},
-               {"pipelined_s", number(p.pipelined)},
-               {"bubble_s", number(p.bubble)},
-               {"micro_batches", p.micro_batches}};
-  json.update(work_json(p.work, 1));
-  json["intensity_flop_per_byte"] = number(p.intensity());
-  json["bound"] = std::string(mapper::name(p.bound));
+  Json json = phase_json(p);
   json["new_tokens"] = p.first.new_tokens;
   json["first_context"] = p.first.context;
   json["last_context"] = p.last.context;

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "report/estimate_json.h"
 #include "report/json.h"
-#include "report/op_text.h"
+#include "report/phase_report.h"
 #include "report/plan_report.h"
 #include "report/runtime_text.h"
 
@@ -17,22 +17,9 @@ namespace {
 
 using estimate::Estimate;
 using estimate::Estimator;
-using estimate::OpEstimate;
 using estimate::Phase;
 
 std::string tokens_rate(double rate) { return format_significant(rate) + " tokens/s"; }
-
-// "matrix-bound 97 %, memory-bound 3 %" of a phase's time.
-std::string bound_shares(const Phase& p) {
-  std::string text;
-  for (std::size_t i = 0; i < std::size(p.bound_time); ++i) {
-    const double share = p.bound_time[i] / p.ops_time;
-    if (share < 0.0005) continue;  // would print as 0.0 %
-    if (!text.empty()) text += ", ";
-    text += fmt::format("{} {}", mapper::name(static_cast<mapper::Bound>(i)), format_share(share));
-  }
-  return text;
-}
 
 Heading heading(const Estimator& estimator) {
   return {estimator.setup().execution.model->name + " on " + estimator.setup().device->title, label(estimator.setup())};
@@ -164,40 +151,6 @@ void add_memory(const Estimator& estimator, const Estimate& e, Document& doc) {
   if (host) doc.push_back(memory_table("Memory of the host (" + host->title + ")", e.host_memory, e.host_capacity));
 }
 
-// "889.1 G": the column's header says of what.
-std::string flops_cell(Flops flops) {
-  std::string text = format_flops(flops);
-  text.resize(text.size() - std::string_view("FLOP").size());
-  return text.substr(0, text.find_last_not_of(' ') + 1);
-}
-
-Table op_table(const Phase& p) {
-  Table t{fmt::format("Ops of {}{}", p.name, p.steps > 1 ? ": mean step; shapes as in the first" : ""),
-          {{"op", true},
-           {"shape", true},
-           {"count"},
-           {"FLOPs"},
-           {"bytes"},
-           {"time"},
-           {"share"},
-           {"bound", true},
-           {"of roof"}},
-          {}};
-  for (const OpEstimate& o : p.ops) {
-    const double count = static_cast<double>(o.op.count);
-    std::string name(o.op.name);
-    if (o.op.place == graph::Place::host) name += " (host)";
-    const model::StoredFormat* format = weight_format(o.op);
-    const std::string shape =
-        shape_text(o.op) + (format && !format->name.empty() ? fmt::format(" {}", format->name) : "");
-    t.rows.push_back({name, shape, std::to_string(o.op.count), flops_cell((o.work.matrix + o.work.vector) * count),
-                      format_bytes((o.work.bytes() + o.work.network) * count), format_seconds(o.step_time()),
-                      format_share(o.step_time() / p.time), std::string(mapper::name(o.time.bound)),
-                      format_share(o.time.roof / o.time.total)});
-  }
-  return t;
-}
-
 Fields basis(const Estimator& estimator) {
   Fields f = rests_on(estimator.setup());
   const std::int64_t devices = estimator.setup().execution.plan.devices();
@@ -225,7 +178,8 @@ Document document(const Estimator& estimator, const Estimate& e, Detail detail) 
   add_memory(estimator, e, doc);
   if (estimator.stages().size() > 1) doc.push_back(stage_table(estimator, e));
   if (estimator.setup().execution.plan.devices() > 1) {
-    for (const Phase& p : e.phases) doc.push_back(communication_table(estimator, p));
+    for (const Phase& p : e.phases)
+      doc.push_back(communication_table(estimator.machine().cluster(), estimator.stages().size() > 1, p));
   }
   if (detail == Detail::ops) {
     for (const Phase& p : e.phases) doc.push_back(op_table(p));
@@ -279,122 +233,10 @@ Table summary_csv(const Estimator& estimator, const Estimate& e) {
   return t;
 }
 
-Table ops_csv(const Estimate& e) {
-  Table t{"",
-          {{"phase"},
-           {"name"},
-           {"kind"},
-           {"shape"},
-           {"count"},
-           {"flops"},
-           {"bytes"},
-           {"time_s"},
-           {"share"},
-           {"bound"},
-           {"roof_s"},
-           {"place"},
-           {"weights"},
-           {"network_bytes"},
-           {"axis"},
-           {"ranks"}},
-          {}};
-  for (const Phase& p : e.phases) {
-    for (const OpEstimate& o : p.ops) {
-      const double count = static_cast<double>(o.op.count);
-      const model::StoredFormat* format = weight_format(o.op);
-      const auto* collective = std::get_if<graph::Collective>(&o.op.body);
-      t.rows.push_back({std::string(p.name), std::string(o.op.name), std::string(kind_text(o.op)), shape_text(o.op),
-                        std::to_string(o.op.count), plain(((o.work.matrix + o.work.vector) * count).value),
-                        plain((o.work.bytes() * count).value), plain(o.step_time().value),
-                        plain(o.step_time() / p.time), std::string(mapper::name(o.time.bound)),
-                        plain((o.time.roof * count).value), std::string(graph::name(o.op.place)),
-                        format ? std::string(format->name) : "", plain((o.work.network * count).value),
-                        collective ? std::string(name(collective->axis)) : "",
-                        collective ? std::to_string(collective->ranks) : ""});
-    }
-  }
-  return t;
-}
-
 }  // namespace
 
-std::vector<Figure> figures_used(const estimate::Setup& setup) {
-  using hardware::Engine;
-  const hardware::Device& device = *setup.device;
-  std::vector<Figure> figures;
-  const auto peak = [&](const char* key, const char* label, Engine engine, Dtype dtype) {
-    if (const hardware::Peak* p = device.find_peak(engine, dtype)) {
-      figures.push_back(
-          {key, label, fmt::format("{} {}", format_flops_rate(p->rate), name(p->dtype)), p->rate.value, p->provenance});
-    }
-  };
-  const Dtype compute = setup.execution.weights.groups.front()[model::Role::o].compute;
-  peak("matrix_flops_per_s", "matrix peak", Engine::matrix, compute);
-  if (compute != setup.execution.activations) {
-    peak("attention_matrix_flops_per_s", "matrix peak (attention)", Engine::matrix, setup.execution.activations);
-  }
-  peak("vector_flops_per_s", "vector peak", Engine::vector, Dtype::fp32);
-  const hardware::MemoryLevel& dram = device.dram();
-  figures.push_back({"memory_bandwidth_bytes_per_s", "memory bandwidth", format_bandwidth(*dram.bandwidth),
-                     dram.bandwidth->value, dram.bandwidth_provenance});
-  figures.push_back({"memory_capacity_bytes", "memory capacity", format_bytes_binary(*dram.capacity),
-                     dram.capacity->value, dram.provenance});
-  if (setup.host) {
-    const hardware::Device& host = *setup.host;
-    const hardware::Peak& rate = *host.find_peak(Engine::vector, Dtype::fp32);
-    const hardware::MemoryLevel& memory = host.dram();
-    figures.push_back({"host_vector_flops_per_s", "vector peak (host)",
-                       fmt::format("{} {}", format_flops_rate(rate.rate), name(rate.dtype)), rate.rate.value,
-                       rate.provenance});
-    figures.push_back({"host_memory_bandwidth_bytes_per_s", "memory bandwidth (host)",
-                       format_bandwidth(*memory.bandwidth), memory.bandwidth->value, memory.bandwidth_provenance});
-    figures.push_back({"host_memory_capacity_bytes", "memory capacity (host)", format_bytes_binary(*memory.capacity),
-                       memory.capacity->value, memory.provenance});
-    figures.push_back({"host_link_bytes_per_s", "host link",
-                       fmt::format("{} {}", setup.link.name, format_bandwidth(setup.link.per_direction)),
-                       setup.link.per_direction.value, setup.link.provenance});
-  }
-  if (setup.execution.plan.devices() > 1) {
-    const auto links = [&](const char* rate, const char* latency, const char* what, const cost::Links& l) {
-      figures.push_back(
-          {rate, what,
-           fmt::format("{} ({}), {} per device", l.name, hardware::name(l.topology), format_bandwidth(l.per_device)),
-           l.per_device.value, l.provenance});
-      figures.push_back(
-          {latency, "latency of a step", format_seconds(l.latency), l.latency.value, l.latency_provenance});
-    };
-    const cost::Cluster& c = setup.cluster;
-    if (c.devices_per_node > 1) {
-      links("interconnect_bytes_per_s", "interconnect_latency_s", "links in a node", c.inside);
-    }
-    if (setup.execution.plan.devices() > c.devices_per_node) {
-      links("network_bytes_per_s", "network_latency_s", "links between nodes", c.between);
-    }
-  }
-  figures.push_back({"reserve_bytes", "runtime reserve", format_bytes_binary(setup.reserve), setup.reserve.value,
-                     hardware::Provenance::assumed});
-  return figures;
-}
-
-Fields rests_on(const estimate::Setup& setup) {
-  Fields f{"Rests on", {}};
-  for (const Figure& figure : figures_used(setup)) {
-    f.rows.emplace_back(figure.label, fmt::format("{} ({})", figure.text, hardware::name(figure.provenance)));
-  }
-  if (setup.profile) {
-    const hardware::RuntimeProfile& p = *setup.profile;
-    const auto fitted = std::count(p.provenance.begin(), p.provenance.end(), hardware::Provenance::fitted);
-    f.rows.emplace_back(
-        "runtime profile",
-        p.measured_on(*setup.device)
-            ? fmt::format("{}: {} numbers fitted to {} measurements, the rest assumed", p.title, fitted, p.range.rows)
-            : p.title + " (assumed for this device)");
-  }
-  return f;
-}
-
 Report estimate_report(const Estimator& estimator, const Estimate& e, Detail detail) {
-  return {document(estimator, e, detail), detail == Detail::ops ? ops_csv(e) : summary_csv(estimator, e),
+  return {document(estimator, e, detail), detail == Detail::ops ? ops_csv(e.phases) : summary_csv(estimator, e),
           estimate_json(estimator, e)};
 }
 

@@ -4,6 +4,7 @@
 #include "base/number.h"
 #include "cost/memory.h"
 #include "model/parameters.h"
+#include "model/video_parameters.h"
 #include "report/catalog_report.h"
 #include "report/json.h"
 #include "report/tensor_list.h"
@@ -240,7 +241,7 @@ Report model_report(const ModelView& v) {
   return {std::move(document), std::move(csv), json_text(v, p, bytes, bits_per_weight, rows)};
 }
 
-Report model_list_report(const std::vector<Decoder>& models) {
+Report model_list_report(const std::vector<Decoder>& models, const std::vector<model::VideoDit>& videos) {
   Table people{
       "",
       {{"model", true}, {"parameters"}, {"activated"}, {"layers"}, {"hidden"}, {"heads", true}, {"architecture", true}},
@@ -271,6 +272,19 @@ Report model_list_report(const std::vector<Decoder>& models) {
                               {"hf_id", m.hf_id},
                               {"architecture", m.architecture},
                               {"parameters", {{"total", p.total}, {"activated", p.activated}}}});
+  }
+  for (const model::VideoDit& m : videos) {
+    const std::int64_t total = model::count_parameters(m).total;
+    const std::string architecture(name(m.architecture));
+    people.rows.push_back({m.name, count(total), "", std::to_string(m.blocks()), std::to_string(m.hidden),
+                           fmt::format("{}/{}", m.heads, m.heads), architecture + " (video)"});
+    csv.rows.push_back({m.name, std::to_string(total), std::to_string(total), std::to_string(m.blocks()),
+                        std::to_string(m.hidden), std::to_string(m.heads), std::to_string(m.heads), architecture,
+                        m.hf_id});
+    json["models"].push_back({{"name", m.name},
+                              {"hf_id", m.hf_id},
+                              {"architecture", architecture},
+                              {"parameters", {{"total", total}, {"activated", total}}}});
   }
   return {{people}, csv, dump(json)};
 }

@@ -1,17 +1,18 @@
 #include "report/op_json.h"
 
-#include "report/estimate_report.h"
 #include "report/op_text.h"
 
 namespace llmperf::report {
 
-Json hardware_json(const estimate::Setup& setup) {
-  Json figures = Json::object();
-  for (const Figure& f : figures_used(setup)) {
-    figures[f.key] = {{"value", number(f.value)}, {"provenance", std::string(hardware::name(f.provenance))}};
+Json hardware_json(const estimate::Platform& platform, const std::vector<Figure>& figures) {
+  Json json = Json::object();
+  for (const Figure& f : figures) {
+    json[f.key] = {{"value", number(f.value)}, {"provenance", std::string(hardware::name(f.provenance))}};
   }
-  return {{"name", setup.device->name}, {"source", setup.device->source}, {"figures", figures}};
+  return {{"name", platform.device->name}, {"source", platform.device->source}, {"figures", json}};
 }
+
+Json hardware_json(const estimate::Setup& setup) { return hardware_json(setup, figures_used(setup)); }
 
 Json work_json(const cost::Work& w, double count) {
   return {{"flops", number((w.matrix + w.vector) * count)},
@@ -42,6 +43,23 @@ Json collective_json(const estimate::OpEstimate& o, const cost::Cluster& cluster
           {"latency_s", number(cost.latency)},
           {"transfer_s", number(cost.transfer)},
           {"overlaps", o.op.overlaps}};
+}
+
+Json phase_json(const estimate::Phase& p) {
+  Json json = {{"name", std::string(p.name)},
+               {"steps", p.steps},
+               {"time_s", number(p.time)},
+               {"total_s", number(p.time * static_cast<double>(p.steps))},
+               {"roof_s", number(p.roof)},
+               {"ops_time_s", number(p.ops_time)},
+               {"overlapped_s", number(p.overlapped)},
+               {"pipelined_s", number(p.pipelined)},
+               {"bubble_s", number(p.bubble)},
+               {"micro_batches", p.micro_batches}};
+  json.update(work_json(p.work, 1));
+  json["intensity_flop_per_byte"] = number(p.intensity());
+  json["bound"] = std::string(mapper::name(p.bound));
+  return json;
 }
 
 Json op_json(const estimate::OpEstimate& o, const cost::Cluster& cluster) {

@@ -8,8 +8,8 @@
 namespace llmperf::report {
 
 std::string_view kind_text(const graph::Op& op) {
-  constexpr std::string_view names[] = {"gemm", "attention", "vector",     "gather",
-                                        "copy", "transfer",  "collective", "overhead"};
+  constexpr std::string_view names[] = {"gemm",     "attention",  "vector",   "gather",     "copy",
+                                        "transfer", "collective", "overhead", "convolution"};
   static_assert(std::size(names) == std::variant_size_v<graph::OpBody>, "an alternative of OpBody has no name");
   return names[op.body.index()];
 }
@@ -17,13 +17,20 @@ std::string_view kind_text(const graph::Op& op) {
 std::string shape_text(const graph::Op& op) {
   struct Text {
     std::string operator()(const graph::Gemm& g) const {
-      const std::string one = fmt::format("{}x{}x{}", g.m, g.k, g.n);
-      return g.batch > 1 ? fmt::format("{} * {}", g.batch, one) : one;
+      std::string text = fmt::format("{}x{}x{}", g.m, g.k, g.n);
+      if (g.batch > 1) text = fmt::format("{} * {}", g.batch, text);
+      for (const auto& joined : {g.joined.input, g.joined.output}) {
+        if (joined) text += fmt::format(" +{}", graph::name(*joined));
+      }
+      return g.joined.cached > 0 ? text + " +cache" : text;
     }
     std::string operator()(const graph::Attention& a) const {
-      return fmt::format("{} * {}q {}kv h{}/{} d{}", a.sequences, a.q_tokens, a.context + a.q_tokens, a.heads,
-                         a.kv_heads,
+      const std::int64_t keys = a.keys > 0 ? a.keys : a.context + a.q_tokens;
+      return fmt::format("{} * {}q {}kv h{}/{} d{}", a.sequences, a.q_tokens, keys, a.heads, a.kv_heads,
                          a.qk_dim == a.v_dim ? std::to_string(a.qk_dim) : fmt::format("{}/{}", a.qk_dim, a.v_dim));
+    }
+    std::string operator()(const graph::Convolution& c) const {
+      return fmt::format("{} px {}x{} -> {}", c.positions, c.inputs, c.taps, c.outputs);
     }
     std::string operator()(const graph::Vector& v) const { return fmt::format("{}x{}", v.rows, v.width); }
     std::string operator()(const graph::Gather& g) const { return fmt::format("{}x{}", g.rows, g.width); }
@@ -40,6 +47,7 @@ std::string shape_text(const graph::Op& op) {
 const model::StoredFormat* weight_format(const graph::Op& op) {
   if (const auto* gemm = std::get_if<graph::Gemm>(&op.body)) return gemm->weights;
   if (const auto* gather = std::get_if<graph::Gather>(&op.body)) return gather->table;
+  if (const auto* convolution = std::get_if<graph::Convolution>(&op.body)) return convolution->weights;
   if (const auto* transfer = std::get_if<graph::Transfer>(&op.body)) return transfer->weights;
   return nullptr;
 }

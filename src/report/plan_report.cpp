@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/number.h"
@@ -14,11 +15,15 @@ using estimate::Estimator;
 using estimate::OpEstimate;
 using estimate::Phase;
 
+std::string devices_text(const cost::Cluster& cluster, std::int64_t devices) {
+  // A node may be as large as an integer goes.
+  const std::int64_t nodes = 1 + (devices - 1) / cluster.devices_per_node;
+  return fmt::format("{} devices on {} {}", devices, nodes, nodes == 1 ? "node" : "nodes");
+}
+
 std::string plan_text(const estimate::Setup& setup) {
   const graph::Plan& plan = setup.execution.plan;
-  const std::int64_t nodes = (plan.devices() + setup.cluster.devices_per_node - 1) / setup.cluster.devices_per_node;
-  return fmt::format("{} devices on {} {}: {}{}", plan.devices(), nodes, nodes == 1 ? "node" : "nodes",
-                     graph::to_text(plan),
+  return fmt::format("{}: {}{}", devices_text(setup.cluster, plan.devices()), graph::to_text(plan),
                      plan.tensor == 1       ? ""
                      : plan.shard_embedding ? "; embedding sharded"
                                             : "; embedding replicated");
@@ -61,18 +66,35 @@ Table exchange_table(std::string title, const std::vector<Exchange>& exchanges, 
   return t;
 }
 
-Table communication_table(const Estimator& estimator, const Phase& p) {
+namespace {
+
+// Exchanges of one name that differ in nothing: layers of several kinds have them.
+bool same(const Exchange& a, const Exchange& b) {
+  return a.op->op.name == b.op->op.name && a.op->op.count == b.op->op.count &&
+         std::get<graph::Collective>(a.op->op.body).bytes() == std::get<graph::Collective>(b.op->op.body).bytes() &&
+         a.op->time.total == b.op->time.total && a.hidden == b.hidden;
+}
+
+}  // namespace
+
+Table communication_table(const cost::Cluster& cluster, bool pipeline, const Phase& p) {
   std::vector<double> seconds;
   for (const OpEstimate& o : p.ops) seconds.push_back(o.step_time().value);
   std::vector<Exchange> exchanges;
   for (std::size_t i = 0; i < p.ops.size(); ++i) {
     if (p.ops[i].op.place != graph::Place::network) continue;
-    exchanges.push_back({&p.ops[i], 1, Seconds{estimate::hidden_seconds(p.ops, seconds, i)}});
+    const Exchange exchange{&p.ops[i], 1, Seconds{estimate::hidden_seconds(p.ops, seconds, i)}};
+    const auto alike =
+        std::find_if(exchanges.begin(), exchanges.end(), [&](const Exchange& e) { return same(e, exchange); });
+    if (alike == exchanges.end()) {
+      exchanges.push_back(exchange);
+    } else {
+      ++alike->steps;
+    }
   }
-  const bool pipeline = estimator.stages().size() > 1;
   return exchange_table(
       fmt::format("Communication of {} (one step, one device{})", p.name, pipeline ? " of every stage" : ""), exchanges,
-      &estimator.machine().cluster());
+      &cluster);
 }
 
 Table stage_table(const Estimator& estimator, const Estimate& e) {

@@ -10,13 +10,16 @@
 
 namespace llmperf::report {
 
+// "16 devices on 2 nodes".
+std::string devices_text(const cost::Cluster& cluster, std::int64_t devices);
 // "16 devices on 2 nodes: tp 8, pp 2; embedding sharded".
 std::string plan_text(const estimate::Setup& setup);
 // What a device sends in a step and what that costs; what stages and collectives do side by side.
 std::string network_text(const estimate::Phase& phase);
 
 // One row for each exchange of a step, with the sum of what a device sends and of its time.
-Table communication_table(const estimate::Estimator& estimator, const estimate::Phase& phase);
+// `pipeline`: whether the step has stages.
+Table communication_table(const cost::Cluster& cluster, bool pipeline, const estimate::Phase& phase);
 Table stage_table(const estimate::Estimator& estimator, const estimate::Estimate& estimate);
 
 // An op that is an exchange, in `steps` steps; `hidden`: of one, what runs beside other ops.

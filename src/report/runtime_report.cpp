@@ -54,7 +54,7 @@ Report runtime_report(const RuntimeProfile& p) {
   Fields about{"", {{"hardware", covers(p)}, {"source", p.source}}};
   if (!p.notes.empty()) about.rows.emplace_back("notes", p.notes);
   about.rows.emplace_back("runs", fmt::format("prefill {}, decode {}", name(p.prefill_dispatch), name(p.dispatch)));
-  about.rows.emplace_back("options", hardware::format_runtime_options(p.options));
+  about.rows.emplace_back("options", hardware::format_runtime_options(p.options, p.workload));
   Table numbers{
       "Numbers", {{"parameter", true}, {"value"}, {"unit", true}, {"from", true}, {"+-"}, {"what", true}}, {}};
   Json json = json_header("llmperf.runtime");

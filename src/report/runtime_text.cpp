@@ -12,11 +12,25 @@
 
 namespace llmperf::report {
 
-std::string label(const estimate::Setup& setup) {
-  if (setup.profile == nullptr) return kUncalibrated;
-  const bool own = setup.profile->measured_on(*setup.device);
-  return fmt::format("predicted: {}{}", setup.profile->title_for(*setup.device),
+std::string label(const estimate::Platform& platform) {
+  if (platform.tile_model() == mapper::TileModel::mapped) return "best mapping found, uncalibrated";
+  if (platform.tile_model() == mapper::TileModel::published)
+    return "the published mapper's formulas, not held against roofs";
+  if (platform.profile == nullptr) return kUncalibrated;
+  const bool own = platform.profile->measured_on(*platform.device);
+  return fmt::format("predicted: {}{}", platform.profile->title_for(*platform.device),
                      own ? "" : ", not measured on this device");
+}
+
+std::string no_band_text(const estimate::Platform& platform) {
+  switch (platform.tile_model()) {
+    case mapper::TileModel::mapped:
+      return "none: event simulation of the best mapping found, on the datasheet's rates; no array of tiles was "
+             "measured";
+    case mapper::TileModel::published:
+      return "none: for comparison only, docs/errata.md says what these formulas leave out";
+    default: return "none: speed of light (efficiency 1, no launch cost); real software is slower";
+  }
 }
 
 std::string options_text(const estimate::Setup& setup) {
@@ -25,12 +39,13 @@ std::string options_text(const estimate::Setup& setup) {
                        : hardware::format_runtime_options(options);
 }
 
-std::optional<Band> band(const estimate::Setup& setup, std::string_view phase) {
-  if (setup.profile == nullptr) return std::nullopt;
-  const hardware::FittedError* error = setup.profile->error_of(phase);
-  if (error == nullptr) error = setup.profile->error_of("gemm");  // fitted on kernels alone: the largest part of a step
+std::optional<Band> band(const estimate::Platform& platform, std::string_view phase) {
+  if (platform.profile == nullptr) return std::nullopt;
+  const hardware::FittedError* error = platform.profile->error_of(phase);
+  if (error == nullptr)
+    error = platform.profile->error_of("gemm");  // fitted on kernels alone: the largest part of a step
   if (error == nullptr) return std::nullopt;
-  return Band{error->mean, error->p90, setup.profile->measured_on(*setup.device) ? error->rows : 0};
+  return Band{error->mean, error->p90, platform.profile->measured_on(*platform.device) ? error->rows : 0};
 }
 
 std::string with_band(Seconds time, const std::optional<Band>& band) {
@@ -39,7 +54,7 @@ std::string with_band(Seconds time, const std::optional<Band>& band) {
 }
 
 std::string band_text(const estimate::Setup& setup) {
-  if (setup.profile == nullptr) return "none: speed of light (efficiency 1, no launch cost); real software is slower";
+  if (setup.profile == nullptr) return no_band_text(setup);
   if (setup.profile->error_of("prefill") == nullptr && setup.profile->error_of("decode") == nullptr) {
     const std::optional<Band> b = band(setup, "prefill");
     if (!b) return "none: nothing was left out of the fit";
@@ -81,21 +96,26 @@ std::vector<std::string> extrapolations(const estimate::Estimator& estimator, co
                                       .weights = weights});
 }
 
-Json runtime_json(const estimate::Setup& setup) {
-  if (setup.profile == nullptr) return nullptr;
-  const hardware::RuntimeProfile& p = *setup.profile;
-  return {{"name", p.name},
-          {"title", p.title},
-          {"source", p.source},
-          {"measured_on", p.hardware.empty() ? Json(nullptr) : Json(p.hardware)},
-          {"class_default", !p.measured_on(*setup.device)},
-          {"prefill_dispatch", std::string(hardware::name(setup.prefill_dispatch))},
-          {"decode_dispatch", std::string(hardware::name(setup.decode_dispatch))},
-          {"rows", p.range.rows}};
+Json runtime_json(const estimate::Platform& platform, const Json& dispatches) {
+  if (platform.profile == nullptr) return nullptr;
+  const hardware::RuntimeProfile& p = *platform.profile;
+  Json json = {{"name", p.name},
+               {"title", p.title},
+               {"source", p.source},
+               {"measured_on", p.hardware.empty() ? Json(nullptr) : Json(p.hardware)},
+               {"class_default", !p.measured_on(*platform.device)}};
+  json.update(dispatches);
+  json["rows"] = p.range.rows;
+  return json;
 }
 
-Json band_json(const estimate::Setup& setup, std::string_view phase, Seconds time) {
-  const std::optional<Band> b = band(setup, phase);
+Json runtime_json(const estimate::Setup& setup) {
+  return runtime_json(setup, {{"prefill_dispatch", std::string(hardware::name(setup.prefill_dispatch))},
+                              {"decode_dispatch", std::string(hardware::name(setup.decode_dispatch))}});
+}
+
+Json band_json(const estimate::Platform& platform, std::string_view phase, Seconds time) {
+  const std::optional<Band> b = band(platform, phase);
   if (!b) return nullptr;
   return {{"mean_error", number(b->mean)},
           {"p90_error", number(b->p90)},

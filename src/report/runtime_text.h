@@ -11,8 +11,9 @@
 
 namespace llmperf::report {
 
-// "predicted: vllm on rtx4090", "predicted: vllm (defaults of …), not measured on this device", or kUncalibrated.
-std::string label(const estimate::Setup& setup);
+// "predicted: vllm on rtx4090", "predicted: vllm (defaults of …), not measured on this device", or what stands for
+// times without a profile.
+std::string label(const estimate::Platform& platform);
 // The options of --options, in the profile's words where there is one.
 std::string options_text(const estimate::Setup& setup);
 
@@ -22,16 +23,20 @@ struct Band {
   double p90 = 0;
   std::int64_t rows = 0;
 };
-// Of "prefill" or "decode"; nothing for the speed of light.
-std::optional<Band> band(const estimate::Setup& setup, std::string_view phase);
+// Of "prefill", "decode" or "video"; nothing for the speed of light.
+std::optional<Band> band(const estimate::Platform& platform, std::string_view phase);
 // "12.3 ms ± 0.7 ms"; the time alone without a band.
 std::string with_band(Seconds time, const std::optional<Band>& band);
+// Why there is none without a profile.
+std::string no_band_text(const estimate::Platform& platform);
 // One line on where the bands come from.
 std::string band_text(const estimate::Setup& setup);
 // In which ways an estimate lies outside of what the profile was fitted on; empty inside.
 std::vector<std::string> extrapolations(const estimate::Estimator& estimator, const estimate::Scenario& scenario);
 
+// `dispatches`: how steps are launched, by key.
+Json runtime_json(const estimate::Platform& platform, const Json& dispatches);
 Json runtime_json(const estimate::Setup& setup);
-Json band_json(const estimate::Setup& setup, std::string_view phase, Seconds time);
+Json band_json(const estimate::Platform& platform, std::string_view phase, Seconds time);
 
 }  // namespace llmperf::report

@@ -9,6 +9,7 @@
 #include "report/json.h"
 #include "report/op_text.h"
 #include "report/plan_report.h"
+#include "report/runtime_text.h"
 
 namespace llmperf::report {
 namespace {
@@ -61,7 +62,7 @@ std::string bound_shares(const TrainingEstimate& e) {
 }
 
 std::string error_band(const estimate::Setup& setup) {
-  if (setup.profile == nullptr) return "none: speed of light (efficiency 1, no launch cost); real software is slower";
+  if (setup.profile == nullptr) return no_band_text(setup);
   const hardware::FittedError* error = setup.profile->error_of("training");
   if (error == nullptr) return "not known: the profile was not compared with training runs";
   return fmt::format("{} on average, at most {} in nine of ten ({} published runs, none of them fitted)",
@@ -261,7 +262,7 @@ Table ops_csv(const TrainingEstimate& e) {
 }  // namespace
 
 std::string training_label(const estimate::Setup& setup) {
-  return setup.profile ? setup.profile->title_for(*setup.device) : kUncalibrated;
+  return setup.profile ? setup.profile->title_for(*setup.device) : label(setup);
 }
 
 Report training_report(const TrainingEstimator& estimator, const TrainingEstimate& e, Detail detail) {

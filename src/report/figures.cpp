@@ -1,0 +1,124 @@
+#include "report/figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/number.h"
+
+namespace llmperf::report {
+namespace {
+
+using hardware::Engine;
+
+class Figures {
+ public:
+  explicit Figures(const estimate::Platform& platform) : platform_(platform), device_(*platform.device) {}
+
+  void add(Figure figure) { list_.push_back(std::move(figure)); }
+  void peak(const char* key, const char* label, Engine engine, Dtype dtype) {
+    if (const hardware::Peak* p = device_.find_peak(engine, dtype)) {
+      add({key, label, fmt::format("{} {}", format_flops_rate(p->rate), name(p->dtype)), p->rate.value, p->provenance});
+    }
+  }
+  void memory() {
+    const hardware::MemoryLevel& dram = device_.dram();
+    add({"memory_bandwidth_bytes_per_s", "memory bandwidth", format_bandwidth(*dram.bandwidth), dram.bandwidth->value,
+         dram.bandwidth_provenance});
+    add({"memory_capacity_bytes", "memory capacity", format_bytes_binary(*dram.capacity), dram.capacity->value,
+         dram.provenance});
+  }
+  void links(std::int64_t devices) {
+    if (devices == 1) return;
+    const cost::Cluster& c = platform_.cluster;
+    if (c.devices_per_node > 1) {
+      links("interconnect_bytes_per_s", "interconnect_latency_s", "links in a node", c.inside);
+    }
+    if (devices > c.devices_per_node) {
+      links("network_bytes_per_s", "network_latency_s", "links between nodes", c.between);
+    }
+  }
+  std::vector<Figure> done() {
+    add({"reserve_bytes", "runtime reserve", format_bytes_binary(platform_.reserve), platform_.reserve.value,
+         hardware::Provenance::assumed});
+    return std::move(list_);
+  }
+
+ private:
+  void links(const char* rate, const char* latency, const char* what, const cost::Links& l) {
+    add({rate, what,
+         fmt::format("{} ({}), {} per device", l.name, hardware::name(l.topology), format_bandwidth(l.per_device)),
+         l.per_device.value, l.provenance});
+    add({latency, "latency of a step", format_seconds(l.latency), l.latency.value, l.latency_provenance});
+  }
+
+  const estimate::Platform& platform_;
+  const hardware::Device& device_;
+  std::vector<Figure> list_;
+};
+
+}  // namespace
+
+std::vector<Figure> figures_used(const estimate::Setup& setup) {
+  Figures figures(setup);
+  const Dtype compute = setup.execution.weights.groups.front()[model::Role::o].compute;
+  figures.peak("matrix_flops_per_s", "matrix peak", Engine::matrix, compute);
+  if (compute != setup.execution.activations) {
+    figures.peak("attention_matrix_flops_per_s", "matrix peak (attention)", Engine::matrix,
+                 setup.execution.activations);
+  }
+  figures.peak("vector_flops_per_s", "vector peak", Engine::vector, Dtype::fp32);
+  figures.memory();
+  if (setup.host) {
+    const hardware::Device& host = *setup.host;
+    const hardware::Peak& rate = *host.find_peak(Engine::vector, Dtype::fp32);
+    const hardware::MemoryLevel& memory = host.dram();
+    figures.add({"host_vector_flops_per_s", "vector peak (host)",
+                 fmt::format("{} {}", format_flops_rate(rate.rate), name(rate.dtype)), rate.rate.value,
+                 rate.provenance});
+    figures.add({"host_memory_bandwidth_bytes_per_s", "memory bandwidth (host)", format_bandwidth(*memory.bandwidth),
+                 memory.bandwidth->value, memory.bandwidth_provenance});
+    figures.add({"host_memory_capacity_bytes", "memory capacity (host)", format_bytes_binary(*memory.capacity),
+                 memory.capacity->value, memory.provenance});
+    figures.add({"host_link_bytes_per_s", "host link",
+                 fmt::format("{} {}", setup.link.name, format_bandwidth(setup.link.per_direction)),
+                 setup.link.per_direction.value, setup.link.provenance});
+  }
+  figures.links(setup.execution.plan.devices());
+  return figures.done();
+}
+
+std::vector<Figure> figures_used(const estimate::VideoSetup& setup) {
+  Figures figures(setup);
+  const graph::VideoExecution& e = setup.execution;
+  figures.peak("matrix_flops_per_s", "matrix peak", Engine::matrix, e.weights.compute);
+  if (e.weights.compute != e.activations) {
+    figures.peak("attention_matrix_flops_per_s", "matrix peak (attention)", Engine::matrix, e.activations);
+  }
+  if (e.text_activations != e.activations) {
+    figures.peak("text_matrix_flops_per_s", "matrix peak (text)", Engine::matrix, e.text_activations);
+  }
+  figures.peak("vector_flops_per_s", "vector peak", Engine::vector, Dtype::fp32);
+  figures.memory();
+  figures.links(setup.devices());
+  return figures.done();
+}
+
+Fields rests_on(const estimate::Platform& platform, const std::vector<Figure>& figures) {
+  Fields f{"Rests on", {}};
+  for (const Figure& figure : figures) {
+    f.rows.emplace_back(figure.label, fmt::format("{} ({})", figure.text, hardware::name(figure.provenance)));
+  }
+  if (platform.profile) {
+    const hardware::RuntimeProfile& p = *platform.profile;
+    const auto fitted = std::count(p.provenance.begin(), p.provenance.end(), hardware::Provenance::fitted);
+    f.rows.emplace_back(
+        "runtime profile",
+        p.measured_on(*platform.device)
+            ? fmt::format("{}: {} numbers fitted to {} measurements, the rest assumed", p.title, fitted, p.range.rows)
+            : p.title + " (assumed for this device)");
+  }
+  return f;
+}
+
+}  // namespace llmperf::report

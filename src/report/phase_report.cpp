@@ -1,0 +1,96 @@
+#include "report/phase_report.h"
+
+#include <fmt/format.h>
+
+#include "base/number.h"
+#include "report/json.h"
+#include "report/op_text.h"
+
+namespace llmperf::report {
+
+using estimate::OpEstimate;
+using estimate::Phase;
+
+std::string bound_shares(const Phase& p) {
+  std::string text;
+  for (std::size_t i = 0; i < std::size(p.bound_time); ++i) {
+    const double share = p.bound_time[i] / p.ops_time;
+    if (share < 0.0005) continue;  // would print as 0.0 %
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} {}", mapper::name(static_cast<mapper::Bound>(i)), format_share(share));
+  }
+  return text;
+}
+
+std::string flops_cell(Flops flops) {
+  std::string text = format_flops(flops);
+  text.resize(text.size() - std::string_view("FLOP").size());
+  return text.substr(0, text.find_last_not_of(' ') + 1);
+}
+
+Table op_table(const Phase& p) {
+  Table t{
+      fmt::format("Ops of {}{}", p.name, p.last.context > p.first.context ? ": mean step; shapes as in the first" : ""),
+      {{"op", true},
+       {"shape", true},
+       {"count"},
+       {"FLOPs"},
+       {"bytes"},
+       {"time"},
+       {"share"},
+       {"bound", true},
+       {"of roof"}},
+      {}};
+  for (const OpEstimate& o : p.ops) {
+    const double count = static_cast<double>(o.op.count);
+    std::string name(o.op.name);
+    if (o.op.place == graph::Place::host) name += " (host)";
+    const model::StoredFormat* format = weight_format(o.op);
+    const std::string shape =
+        shape_text(o.op) + (format && !format->name.empty() ? fmt::format(" {}", format->name) : "");
+    t.rows.push_back({name, shape, std::to_string(o.op.count), flops_cell((o.work.matrix + o.work.vector) * count),
+                      format_bytes((o.work.bytes() + o.work.network) * count), format_seconds(o.step_time()),
+                      format_share(o.step_time() / p.time), std::string(mapper::name(o.time.bound)),
+                      format_share(o.time.roof / o.time.total)});
+  }
+  return t;
+}
+
+Table ops_csv(std::span<const Phase> phases) {
+  Table t{"",
+          {{"phase"},
+           {"name"},
+           {"kind"},
+           {"shape"},
+           {"count"},
+           {"flops"},
+           {"bytes"},
+           {"time_s"},
+           {"share"},
+           {"bound"},
+           {"roof_s"},
+           {"place"},
+           {"weights"},
+           {"network_bytes"},
+           {"axis"},
+           {"ranks"}},
+          {}};
+  for (const Phase& p : phases) {
+    for (const OpEstimate& o : p.ops) {
+      const double count = static_cast<double>(o.op.count);
+      const model::StoredFormat* format = weight_format(o.op);
+      const auto* collective = std::get_if<graph::Collective>(&o.op.body);
+      t.rows.push_back({std::string(p.name), std::string(o.op.name), std::string(kind_text(o.op)), shape_text(o.op),
+                        std::to_string(o.op.count), plain(((o.work.matrix + o.work.vector) * count).value),
+                        plain((o.work.bytes() * count).value), plain(o.step_time().value),
+                        plain(o.step_time() / p.time), std::string(mapper::name(o.time.bound)),
+                        plain((o.time.roof * count).value), std::string(graph::name(o.op.place)),
+                        format ? std::string(format->name) : "", plain((o.work.network * count).value),
+                        collective ? std::string(name(collective->axis)) : "",
+                        collective ? std::to_string(collective->ranks) : ""});
+    }
+  }
+  return t;
+}
+
+}  // namespace llmperf::report

@@ -1,0 +1,20 @@
+// What the outputs of an estimate say about a phase, whatever the model does.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "estimate/estimate.h"
+#include "report/document.h"
+
+namespace llmperf::report {
+
+// "matrix 97 %, memory 3 %" of a phase's time.
+std::string bound_shares(const estimate::Phase& phase);
+// "889.1 G": the column's header says of what.
+std::string flops_cell(Flops flops);
+// A row for each op of a step.
+Table op_table(const estimate::Phase& phase);
+Table ops_csv(std::span<const estimate::Phase> phases);
+
+}  // namespace llmperf::report

@@ -1,0 +1,253 @@
+#include "report/video_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "report/json.h"
+#include "report/phase_report.h"
+#include "report/plan_report.h"
+#include "report/runtime_text.h"
+
+namespace llmperf::report {
+namespace {
+
+using estimate::Phase;
+using estimate::VideoClass;
+using estimate::VideoEstimate;
+using estimate::VideoEstimator;
+using estimate::VideoSetup;
+using graph::VideoPurpose;
+
+double d(std::int64_t x) { return static_cast<double>(x); }
+
+std::string fit_text(const VideoEstimate& e) {
+  return fmt::format("needs {} of {}", format_bytes_binary(e.memory.total()), format_bytes_binary(e.capacity));
+}
+
+// "denoising 92.0 %, VAE decoding 5.1 %, …".
+std::string phase_shares(const VideoEstimate& e) {
+  std::string text;
+  for (const Phase& p : e.phases) {
+    const bool step = p.name == estimate::kVideoPhases[1];
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", step ? "denoising" : p.name,
+                        format_share(p.time * d(p.steps) / e.generation));
+  }
+  return text;
+}
+
+std::string latent_text(const model::VideoShape& s) {
+  return fmt::format("{} x {} x {} (frames x height x width); {} x {} x {} patches: {} tokens", s.latent_frames,
+                     s.latent_height, s.latent_width, s.patch_frames, s.patch_rows, s.patch_columns,
+                     format_count(d(s.tokens())));
+}
+
+// What of the matrix peak is reached, and why no more.
+std::string utilisation_text(const VideoEstimate& e) {
+  Seconds products;
+  Seconds all;
+  for (const VideoClass& c : e.classes) {
+    all += c.time;
+    const bool multiplies = c.purpose == VideoPurpose::product || c.purpose == VideoPurpose::spatial_attention ||
+                            c.purpose == VideoPurpose::temporal_attention || c.purpose == VideoPurpose::cross_attention;
+    if (multiplies) products += c.time;
+  }
+  return fmt::format("{} of {} in a step, {} over the generation; products and attention take {} of a step",
+                     format_share(e.step_utilisation), format_flops_rate(e.peak),
+                     format_share(e.generation_utilisation), format_share(products / all));
+}
+
+std::string band_line(const VideoSetup& setup) {
+  if (setup.profile == nullptr) return no_band_text(setup);
+  const std::optional<Band> b = band(setup, "video");
+  if (!b) return "none: the profile was compared with no generations";
+  return fmt::format("+- {} (9 of 10 within {}){}", format_share(b->mean), format_share(b->p90),
+                     b->rows > 0 ? fmt::format("; cross-validated on {} rows", b->rows)
+                                 : std::string("; an assumption: nothing was measured on this device"));
+}
+
+Fields headline(const VideoSetup& setup, const VideoEstimate& e) {
+  Fields f;
+  const std::optional<Band> b = band(setup, "video");
+  const auto add = [&](const char* label, std::string text) { f.rows.emplace_back(label, std::move(text)); };
+  add("generation", fmt::format("{} ({})", with_band(e.generation, b), phase_shares(e)));
+  add("denoising step", fmt::format("{} (bound by {})", with_band(e.step, b), bound_shares(e.phases[1])));
+  add("latent", latent_text(setup.execution.shape));
+  add("matrix peak", utilisation_text(e));
+  add("error band", band_line(setup));
+  if (const auto beyond = extrapolations(setup); !beyond.empty()) add("extrapolated", join(beyond, "; "));
+  if (setup.devices() > 1) add("network in a step", network_text(e.phases[1]));
+  add("memory", "fits: " + fit_text(e));
+  return f;
+}
+
+Table phase_table(const VideoEstimate& e) {
+  Table t{"Phases (time, FLOPs and bytes of one step)",
+          {{"phase", true},
+           {"steps"},
+           {"time"},
+           {"all steps"},
+           {"share"},
+           {"FLOPs"},
+           {"bytes"},
+           {"bound", true},
+           {"of roof"}},
+          {}};
+  for (const Phase& p : e.phases) {
+    const Seconds all = p.time * d(p.steps);
+    const bool works = p.roof.value > 0;
+    t.rows.push_back({std::string(p.name), std::to_string(p.steps), format_seconds(p.time), format_seconds(all),
+                      format_share(all / e.generation), works ? format_flops(p.work.matrix + p.work.vector) : "-",
+                      works ? format_bytes(p.work.bytes()) : "-", std::string(mapper::name(p.bound)),
+                      works ? format_share(p.roof / p.time) : "-"});
+  }
+  return t;
+}
+
+// Why a step reaches what it does of the matrix peak: a class adds the products it makes over all of the step's time.
+Table class_table(const VideoEstimate& e) {
+  Table t{
+      "A denoising step by what its kernels are for",
+      {{"class", true}, {"kernels"}, {"time"}, {"share"}, {"FLOPs"}, {"bytes"}, {"of peak"}, {"adds"}, {"bound", true}},
+      {}};
+  const Seconds all = e.phases[1].ops_time;
+  const auto share = [&](Flops flops, Seconds time) {
+    return flops.value > 0 && time.value > 0 ? format_share(flops / e.peak / time) : std::string("-");
+  };
+  std::int64_t launches = 0;
+  cost::Work work;
+  for (const VideoClass& c : e.classes) {
+    const auto* longest = std::max_element(std::begin(c.bound_time), std::end(c.bound_time));
+    const bool network = c.purpose == VideoPurpose::communication;
+    t.rows.push_back({std::string(name(c.purpose)), std::to_string(c.launches), format_seconds(c.time),
+                      format_share(c.time / all), flops_cell(c.work.matrix + c.work.vector),
+                      format_bytes(network ? c.work.network : c.work.bytes()), share(c.work.matrix, c.time),
+                      share(c.work.matrix, all),
+                      std::string(mapper::name(static_cast<mapper::Bound>(longest - std::begin(c.bound_time))))});
+    launches += c.launches;
+    work += c.work;
+  }
+  t.rows.push_back({"all", std::to_string(launches), format_seconds(all), format_share(1),
+                    flops_cell(work.matrix + work.vector), format_bytes(work.bytes()), share(work.matrix, all),
+                    share(work.matrix, all), ""});
+  return t;
+}
+
+Table memory_table(const VideoEstimate& e, bool stages) {
+  Table t{
+      stages ? "Memory of a device of the fullest stage" : "Memory", {{"what", true}, {"size"}, {"of capacity"}}, {}};
+  const auto row = [&](std::string what, Bytes bytes) {
+    t.rows.push_back({std::move(what), format_bytes_binary(bytes), format_share(bytes / e.capacity)});
+  };
+  row("transformer", e.parts.transformer);
+  row("text encoder", e.parts.text_encoder);
+  row("autoencoder", e.parts.autoencoder);
+  if (e.memory.kv_cache.value > 0) row("keys and values kept for patches", e.memory.kv_cache);
+  const std::pair<const char*, Bytes> peaks[] = {{"encoding", e.parts.text_activation},
+                                                 {"a step", e.parts.step_activation},
+                                                 {"decoding", e.parts.decode_activation}};
+  const auto* most = std::max_element(std::begin(peaks), std::end(peaks),
+                                      [](const auto& a, const auto& b) { return a.second < b.second; });
+  row(fmt::format("activations (peak, in {})", most->first), e.memory.activation);
+  row("runtime reserve", e.memory.reserve);
+  row("total", e.memory.total());
+  row("capacity", e.capacity);
+  return t;
+}
+
+Table stage_table(const VideoEstimator& estimator) {
+  Table t{"Pipeline stages (one device of each)", {{"stage"}, {"depth"}, {"devices"}, {"weights"}, {"kept"}}, {}};
+  const auto& stages = estimator.setup().stages;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const cost::VideoMemory m = estimator.stage_memory(i);
+    t.rows.push_back({std::to_string(i + 1), fmt::format("{}-{}", stages[i].first, stages[i].last),
+                      std::to_string(stages[i].plan.stage()), format_bytes_binary(m.weights()),
+                      format_bytes_binary(m.kept)});
+  }
+  return t;
+}
+
+Document document(const VideoEstimator& estimator, const VideoEstimate& e, Detail detail) {
+  const VideoSetup& setup = estimator.setup();
+  Document doc{Heading{setup.execution.model->name + " on " + setup.device->title, label(setup)},
+               Paragraph{request_text(setup)}};
+  const bool stages = setup.stages.size() > 1;
+  if (!e.fits) {
+    doc.push_back(Fields{"", {{"does not fit", fit_text(e)}, {"latent", latent_text(setup.execution.shape)}}});
+    doc.push_back(memory_table(e, stages));
+    return doc;
+  }
+  doc.push_back(headline(setup, e));
+  doc.push_back(phase_table(e));
+  doc.push_back(class_table(e));
+  doc.push_back(memory_table(e, stages));
+  if (stages) doc.push_back(stage_table(estimator));
+  if (setup.devices() > 1) {
+    doc.push_back(communication_table(estimator.machine().cluster(), stages, e.phases[1]));
+  }
+  if (detail == Detail::ops) {
+    for (const Phase& p : e.phases) doc.push_back(op_table(p));
+  }
+  Fields basis = rests_on(setup, figures_used(setup));
+  for (const std::string& note : setup.notes) basis.rows.emplace_back("note", note);
+  doc.push_back(std::move(basis));
+  return doc;
+}
+
+Table summary_csv(const VideoEstimator& estimator, const VideoEstimate& e) {
+  Table t;
+  t.rows.resize(1);
+  const auto text = [&](const char* header, std::string value) {
+    t.columns.push_back({header});
+    t.rows[0].push_back(std::move(value));
+  };
+  const auto value = [&](const char* header, double v) { text(header, plain(v)); };
+  const auto timed = [&](const char* header, double v) { text(header, e.fits ? plain(v) : ""); };
+  const VideoSetup& setup = estimator.setup();
+  const graph::VideoExecution& x = setup.execution;
+  text("model", x.model->name);
+  text("hardware", setup.device->name);
+  value("height", d(x.shape.size.height));
+  value("width", d(x.shape.size.width));
+  value("frames", d(x.shape.frames));
+  value("videos", d(x.videos));
+  value("steps", d(setup.scenario.steps));
+  text("guidance", x.guidance ? "true" : "false");
+  value("text_tokens", d(x.text_tokens));
+  value("tokens", d(x.shape.tokens()));
+  text("weights", setup.weights_name);
+  text("activations", std::string(name(x.activations)));
+  text("options", options_text(setup));
+  value("devices", d(setup.devices()));
+  text("plan", graph::to_text(x.plan));
+  value("patches", d(x.patches));
+  text("label", label(setup));
+  text("runtime", setup.profile ? setup.profile->name : "none");
+  text("extrapolated", join(extrapolations(setup), "; "));
+  text("fits", e.fits ? "true" : "false");
+  timed("generation_s", e.generation.value);
+  timed("step_s", e.step.value);
+  for (std::size_t i = 0; i < std::size(estimate::kVideoPhases); ++i) {
+    constexpr const char* kHeaders[] = {"text_encoding_s", "denoising_s", "vae_decoding_s", "other_s"};
+    timed(kHeaders[i], i < e.phases.size() ? e.phases[i].time.value * d(e.phases[i].steps) : 0);
+  }
+  timed("step_utilisation", e.step_utilisation);
+  value("weight_bytes", e.memory.weights.value);
+  value("kv_cache_bytes", e.memory.kv_cache.value);
+  value("activation_bytes", e.memory.activation.value);
+  value("reserve_bytes", e.memory.reserve.value);
+  value("total_bytes", e.memory.total().value);
+  value("capacity_bytes", e.capacity.value);
+  return t;
+}
+
+}  // namespace
+
+Report video_report(const VideoEstimator& estimator, const VideoEstimate& e, Detail detail) {
+  return {document(estimator, e, detail), detail == Detail::ops ? ops_csv(e.phases) : summary_csv(estimator, e),
+          video_json(estimator, e)};
+}
+
+}  // namespace llmperf::report
