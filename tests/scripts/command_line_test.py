@@ -5,7 +5,7 @@ import unittest
 
 from program import DONE, FAILED, INFEASIBLE, USAGE, ProgramTest
 
-SUBCOMMANDS = ["estimate", "explain", "limits", "map-collective", "parallel", "calibrate", "validate", "compare", "list", "show"]
+SUBCOMMANDS = ["estimate", "explain", "limits", "map", "map-collective", "parallel", "calibrate", "validate", "compare", "list", "show"]
 ESTIMATE = ["estimate", "-m", "qwen-7b", "--hw", "rtx4090"]
 
 
@@ -34,7 +34,7 @@ class Names(ProgramTest):
     def test_unknown_names_are_answered_with_the_nearest(self):
         cases = [
             (["estimat"], "unknown subcommand 'estimat'", "did you mean 'estimate'?"),
-            (["hlep"], "unknown subcommand 'hlep'", "known names: estimate, compare, explain, limits, map-collective, parallel"),
+            (["hlep"], "unknown subcommand 'hlep'", "known names: estimate, compare, explain, limits, map, map-collective, parallel"),
             (["--versoin"], "unknown flag '--versoin'", "'--version'"),
             (["-b"], "unknown flag '-b'", "known names"),
             ([*ESTIMATE, "--bacth", "4"], "unknown flag '--bacth'", "'--batch'"),

@@ -33,6 +33,12 @@ TP8 = ["estimate", "-m", "llama-2-70b", "--hw", "atlas-800i-a2", *ROOF, "--tp", 
        "--gen", "1024"]
 VALIDATE = ["validate", "atlas-800i-a2-llama-2-70b"]
 CALIBRATE = ["calibrate", "atlas-800i-a2-llama-2-70b", "--hw", "atlas-800i-a2"]
+VIDEO = ["estimate", "-m", "stdit3-xl2", "--hw", "h100-sxm", "--resolution", "480p", "--seconds", "4"]
+VIDEO_PLAN = [*VIDEO, "--runtime", "none", "--stages", "0-9@2x2/2d,10-27@2x2", "--patches", "4"]
+VIDEO_COMPARE = ["compare", *VIDEO[1:], "--with", "fused_qk_norm,fused_modulate,fused_gate,fused_rope,skip_frame_mask,flash_any_length"]
+MAP_GEMM = ["map", "gemm", "--hw", "tx8", "--m", "4096", "--n", "12288", "--k", "4096", "--tile-model", "published"]
+MAP_ATTENTION = ["map", "attention", "--hw", "tx8", "--queries", "4096", "--heads", "32", "--causal"]
+MAP_VECTOR = ["map", "vector", "--hw", "tx8", "--kind", "rms_norm", "--rows", "4096", "--width", "4096", "--simulate"]
 SYMBOLIC = ["parallel", "-m", "gpt-block", "--hw", "a100-sxm-80gb", "--devices", "8", "--batch", "8", "--symbolic", "--options", "none"]
 OUTPUTS = {
     "estimate_qwen-7b_rtx4090.json": [*ESTIMATE, "--json"],
@@ -53,7 +59,13 @@ OUTPUTS = {
     "estimate_llama-2-70b_atlas_tp8.txt": [*TP8, "--detail", "ops"],
     "parallel_llama-2-70b_atlas.txt": [*PARALLEL, "--top", "20"],
     "parallel_gpt-block_symbolic.txt": SYMBOLIC,
+    "map_gemm_tx8.txt": MAP_GEMM,
+    "map_attention_tx8.txt": MAP_ATTENTION,
+    "map_rms_norm_tx8.txt": MAP_VECTOR,
     "show_hardware_tx8.txt": ["show", "hardware", "tx8"],
+    "estimate_stdit3-xl2_h100.txt": VIDEO,
+    "estimate_stdit3-xl2_h100_stages.txt": VIDEO_PLAN,
+    "compare_stdit3-xl2_h100.txt": VIDEO_COMPARE,
 }
 # Commands whose documents together have every key there is.
 DOCUMENTS = [[*TP8, "--pp", "2"], PARALLEL, [*PARALLEL[:5], "--devices", "64", "--batch", "8", "--training", "--recompute", "full", "--top", "9"], SYMBOLIC,
@@ -67,6 +79,9 @@ DOCUMENTS = [[*TP8, "--pp", "2"], PARALLEL, [*PARALLEL[:5], "--devices", "64", "
              ["list", "hardware"], ["explain", *ESTIMATE[1:]], ["explain", "ttft_s", *ESTIMATE[1:]],
              ["explain", "memory.total_bytes", *ESTIMATE[1:]], SPLIT, ALL_GGUF,
              [*TENSORS, "--detail", "tensors"], ["show", "model", "deepseek-r1", "--weights", "q4_k_m", "--detail", "tensors"],
+             VIDEO, VIDEO_PLAN, VIDEO_COMPARE, ["estimate", "-m", "stdit3-xl2", "--hw", "rtx4090"], ["show", "model", "stdit3-xl2"],
+             MAP_GEMM, MAP_ATTENTION, [*MAP_VECTOR, "--tile-model", "published"],
+             [*MAP_GEMM, "--then", "add"], [*MAP_GEMM[:4], "--m", "65536", "--n", "65536", "--k", "65536"],
              VALIDATE, ["validate", "rtx4090-ops"], ["validate", "a100-sxm-80gb-ops"], CALIBRATE]
 
 

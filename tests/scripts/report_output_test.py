@@ -163,8 +163,12 @@ class Widths(ProgramTest):
             self.assertEqual(line, line.rstrip(), words)
 
     def test_no_table_of_any_built_in_model_is_wider_than_100_columns(self):
-        models = [model["name"] for model in self.json("list", "models")["models"]]
+        listed = self.json("list", "models")["models"]
+        videos = [model["name"] for model in listed if model["architecture"].startswith("stdit")]
+        models = [model["name"] for model in listed if model["name"] not in videos]
         self.assertGreater(len(models), 70)
+        for model in videos:
+            self.check("show", "model", model)
         for i, model in enumerate(models):
             hardware = ["tx8", "mi300x", "rtx-pro-6000-blackwell-server"][i % 3]
             self.check("estimate", "-m", model, "--hw", hardware, "--detail", "ops", "--weights", "4", "--reserve", "0B")
