@@ -280,7 +280,10 @@ class Builder : private ProjectionWriter {
 
 double keys_read(const Attention& a) {
   const std::int64_t tile = a.query_tile > 0 ? std::min(a.query_tile, a.q_tokens) : a.q_tokens;
-  if (a.keys > 0) return static_cast<double>(a.keys * ((a.q_tokens + tile - 1) / tile));
+  if (a.keys > 0) {
+    const std::int64_t tiles = (a.q_tokens + tile - 1) / tile;
+    return static_cast<double>(a.keys * tiles);
+  }
   // A tile of rows first..last sees from the oldest key of its first row to the newest of its last row.
   auto keys = [&](std::int64_t first, std::int64_t last) {
     const std::int64_t newest = a.context + last;

@@ -11,7 +11,6 @@ using mapper::tile::Description;
 using mapper::tile::Dimension;
 using mapper::tile::Operand;
 using mapper::tile::Phase;
-using mapper::tile::StreamTraffic;
 
 std::string text(std::string_view view) { return std::string(view); }
 

@@ -9,7 +9,6 @@
 namespace llmperf::report {
 
 using mapper::tile::Description;
-using mapper::tile::Feed;
 using mapper::tile::Operand;
 using mapper::tile::Phase;
 using mapper::tile::Results;

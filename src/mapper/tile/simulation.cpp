@@ -190,7 +190,8 @@ class Simulation {
   // nothing is left to do.
   bool serve() {
     const double now = now_;
-    const double earliest = least([&](std::size_t i) { return ready_[i] <= now ? order_[i] : kNever; });
+    const double never = kNever;
+    const double earliest = least([&](std::size_t i) { return ready_[i] <= now ? order_[i] : never; });
     std::size_t index = 0;
     if (earliest != kNever) {
       index = static_cast<std::size_t>(earliest - std::floor(earliest / kMostRequests) * kMostRequests);
