@@ -58,7 +58,7 @@ class DecodeBuilder : private VideoWriter {
   // The convolution and what eager PyTorch adds to it.
   void convolve(std::string_view name, const Box& box, std::int64_t inputs, std::int64_t outputs, std::int64_t taps,
                 bool bias) {
-    const bool pads = names_->pad != std::string_view() && taps > 1 && eager();
+    const bool pads = !names_->pad.empty() && taps > 1 && eager();
     const Box padded = pads ? Box{box.frames + 2, box.rows + 2, box.columns + 2} : box;
     const auto read = static_cast<double>(padded.positions());
     const auto written = static_cast<double>(box.positions());

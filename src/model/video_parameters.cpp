@@ -102,7 +102,7 @@ std::int64_t image_middle(std::int64_t channels) {
 }
 
 std::int64_t image_encoder(const ImageAutoencoder& a) {
-  std::int64_t count = linear(9 * 3, a.channels.front());
+  std::int64_t count = linear(std::int64_t{9} * 3, a.channels.front());
   std::int64_t width = a.channels.front();
   for (std::size_t level = 0; level < a.channels.size(); ++level) {
     for (std::int64_t i = 0; i < a.blocks; ++i) {

@@ -52,7 +52,8 @@ TEST_CASE("a layer with joined vectors is four products and attention") {
 
 TEST_CASE("a joined product moves its inputs, what it is joined with, and its results once") {
   const model::Decoder m = model::load_decoder("llama-2-7b");  // 4096 wide, 32 heads of 128, 11008 in the MLP
-  const Graph graph = step(execution(m, kJoined), {1, 512, 0});
+  const Execution e = execution(m, kJoined);                   // the ops point into it
+  const Graph graph = step(e, {1, 512, 0});
   const auto of = [&](std::string_view name) {
     return cost::work_of({.name = name, .body = product(graph, name)}, {});
   };
