@@ -42,12 +42,17 @@ class StepWriter {
 
  protected:
   void push(std::string_view name, const OpBody& body, std::int64_t times = 1, bool grows = false) {
-    graph_.push_back(Op{.name = name,
-                        .count = count_ * times_ * times,
-                        .layer_kind = kind_,
-                        .place = place_,
-                        .grows_with_context = grows,
-                        .body = body});
+    append(name, times, grows).body = body;
+  }
+  // An op whose body is to be filled in: a product, as long as it is no other.
+  Op& append(std::string_view name, std::int64_t times = 1, bool grows = false) {
+    Op& op = graph_.emplace_back();
+    op.name = name;
+    op.count = count_ * times_ * times;
+    op.layer_kind = kind_;
+    op.place = place_;
+    op.grows_with_context = grows;
+    return op;
   }
   // ---- Vector work that products take over (RuntimeOptions::joined_vectors). A norm waits for the product that reads
   // its result, or is written when something else does.
@@ -62,7 +67,6 @@ class StepWriter {
   // `again`: the product reads what one before it has read.
   void take_norm(Gemm& product, bool again) {
     if (!again && norm_pending_) {
-      if (norm_pending_->width != product.k) return write_pending_norm();
       norm_taken_ = std::exchange(norm_pending_, std::nullopt);
       again = true;
     }
@@ -216,15 +220,16 @@ class StepWriter {
     }
     if (streamed_)
       send("send_weights", Transfer{.rows = n, .width = k, .weights = &format, .weight_matrices = matrices});
-    Gemm product{.m = rows,
-                 .n = n,
-                 .k = k,
-                 .activation = e_.activations,
-                 .weights = &format,
-                 .weight_matrices = matrices,
-                 .bias = bias};
-    take_norm(product, input == Input::shared);
-    push(name, product);
+    if (norm_pending_ && norm_pending_->width != k) write_pending_norm();
+    Gemm& product = std::get<Gemm>(append(name).body);
+    product.m = rows;
+    product.n = n;
+    product.k = k;
+    product.activation = e_.activations;
+    product.weights = &format;
+    product.weight_matrices = matrices;
+    product.bias = bias;
+    if (norm_pending_ || norm_taken_) take_norm(product, input == Input::shared);
     if (input == Input::own) keeps(static_cast<double>(rows * k));
     if (input == Input::gathered) keeps(static_cast<double>(rows * k) / static_cast<double>(residual_ranks_));
   }
