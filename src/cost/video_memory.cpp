@@ -13,6 +13,7 @@
 
 #include <algorithm>
 
+#include "base/integer.h"
 #include "model/video_parameters.h"
 
 namespace llmperf::cost {
@@ -20,15 +21,13 @@ namespace {
 
 double d(std::int64_t x) { return static_cast<double>(x); }
 
-std::int64_t divided(std::int64_t total, std::int64_t ranks) { return (total + ranks - 1) / ranks; }
-
 Bytes step_activation(const graph::VideoExecution& e) {
   const model::VideoDit& m = *e.model;
   const model::VideoShape& s = e.shape;
   const hardware::RuntimeOptions& o = e.runtime;
   const double element = bytes_per_element(e.activations);
   const double fp32 = bytes_per_element(Dtype::fp32) / element;
-  const std::int64_t rows = divided(s.patch_rows, e.plan.ulysses * e.patches) * s.patch_columns;
+  const std::int64_t rows = divide_up(s.patch_rows, e.plan.ulysses * e.patches) * s.patch_columns;
   const double tokens = d(e.batch() * s.patch_frames * rows);
   const double share = 1 / d(e.plan.tensor);
   const bool whole = e.plan.tensor_rows == 0 && !e.plan.sequence_parallel;
@@ -55,7 +54,7 @@ Bytes step_activation(const graph::VideoExecution& e) {
 // Of spatial attention in every unit; the rest of a block sees one piece only.
 Bytes kept_keys(const graph::VideoExecution& e, double units) {
   const model::VideoShape& s = e.shape;
-  const std::int64_t rows = divided(s.patch_rows, e.plan.ulysses * e.patches) * e.patches;  // of a device's heads
+  const std::int64_t rows = divide_up(s.patch_rows, e.plan.ulysses * e.patches) * e.patches;  // of a device's heads
   const double keys = d(e.batch() * s.patch_frames * rows * s.patch_columns);
   return Bytes{2 * keys * d(e.model->hidden) / d(e.plan.tensor) * units * bytes_per_element(e.activations)};
 }

@@ -1,6 +1,7 @@
 #include "estimate/prefetch.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "mapper/tile/tile_mapper.h"
 
@@ -23,11 +24,12 @@ void prefetch_weights(const mapper::Machine& machine, std::span<OpEstimate> ops)
                                                    : mapper::tile::Seam{};
   };
   std::size_t first = 0;  // op of the layer that op i is in
+  mapper::tile::Seam before;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const graph::Op& op = ops[i].op;
     if (i == 0 || op.layer_kind < 0 || op.layer_kind != ops[i - 1].op.layer_kind) first = i;
     const mapper::tile::Seam mine = seam(i);
-    ops[i].prefetched = i > 0 ? saved(seam(i - 1), mine) : Seconds{};
+    ops[i].prefetched = saved(std::exchange(before, mine), mine);
     if (i != first || op.layer_kind < 0) continue;
     // The first op of a layer follows the last one of the layer before, but for the first layer.
     std::size_t last = first;

@@ -1,13 +1,13 @@
 #include "graph/stdit_block.h"
 
+#include "base/integer.h"
+
 namespace llmperf::graph {
 namespace {
 
 using enum VectorKind;
 constexpr Access kDense = Access::dense;
 constexpr Access kStrided = Access::strided;
-
-std::int64_t divided(std::int64_t total, std::int64_t ranks) { return (total + ranks - 1) / ranks; }
 
 // One side of the frame mask: the norm and its two vectors.
 struct Modulation {
@@ -63,7 +63,7 @@ BlockWriter::BlockWriter(const VideoExecution& execution, Graph& graph)
     : VideoWriter(execution, graph),
       batch_(execution.batch()),
       // Rows of patches are dealt out whole: a device's share is padded to the largest.
-      spatial_(divided(execution.shape.patch_rows, execution.plan.ulysses * execution.patches) *
+      spatial_(divide_up(execution.shape.patch_rows, execution.plan.ulysses * execution.patches) *
                execution.shape.patch_columns) {}
 
 void BlockWriter::modulation_vectors(std::int32_t kernels) {

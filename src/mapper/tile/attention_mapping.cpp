@@ -16,6 +16,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/integer.h"
+
 namespace llmperf::mapper::tile {
 namespace {
 
@@ -23,7 +25,6 @@ constexpr double kAccumulator = 4;  // bytes of a score, of O while it is summed
 constexpr double kStatistics = 2;   // per row: the maximum and the sum
 
 double d(std::int64_t x) { return static_cast<double>(x); }
-std::int64_t divide_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / by; }
 double rounded(std::int64_t x, int granule) { return d(divide_up(x, granule) * granule); }
 
 }  // namespace

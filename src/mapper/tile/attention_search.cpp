@@ -13,6 +13,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/integer.h"
 #include "mapper/tile/gemm_search.h"
 
 namespace llmperf::mapper::tile {
@@ -22,7 +23,6 @@ constexpr Growth kGrowth = {10, 4};    // of the number of blocks
 constexpr double kIndifferent = 1e-3;  // mappings that may be faster by this are not looked for
 constexpr double kPartial = 4;         // bytes of an element of O that is not finished
 double d(std::int64_t x) { return static_cast<double>(x); }
-std::int64_t divide_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / by; }
 double rounded(std::int64_t x, int granule) { return d(divide_up(x, granule) * granule); }
 
 // Blocks that see more than one step of keys, those that see more than two, and so on, added up, at least. The last

@@ -88,7 +88,7 @@ Schedule cut(const Schedule& s, const Caps& caps) {
 double requests_of(const Machine& machine, const Schedule& s) {
   const auto pieces = [](double bytes) { return bytes > 0 ? std::max(1.0, std::floor(bytes / kPiece)) : 0; };
   const auto of_stream = [&](const Stream& stream, const Paths& paths, double bytes) {
-    return !stream.used ? 0 : (stream.feed == Feed::multicast ? paths.groups : machine.tiles) * pieces(bytes);
+    return requests_of(machine, stream, paths) * pieces(bytes);
   };
   double total = 0;
   for (const RowRun& rows : s.sequence) {

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/integer.h"
+
 namespace llmperf::mapper::tile {
 namespace {
 
 constexpr double kRounding = 1e-9;  // of sums in another order
 
 double d(std::int64_t x) { return static_cast<double>(x); }
-std::int64_t divide_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / by; }
 double rounded(std::int64_t x, int granule) { return d(divide_up(x, granule) * granule); }
 
 GemmExtent part_of(const Machine& machine, const GemmProblem& problem, const Grid& grid) {

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
+#include "base/integer.h"
+
 namespace llmperf::mapper::tile {
 namespace {
 
 constexpr double kAccumulator = 4;  // bytes of an element while it is summed up
 
 double d(std::int64_t x) { return static_cast<double>(x); }
-std::int64_t divide_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / by; }
 double rounded(std::int64_t x, int granule) { return d(divide_up(x, granule) * granule); }
 
 // Columns of the next piece, of `rest` to come.

@@ -9,10 +9,10 @@
 #include <array>
 #include <limits>
 
+#include "base/integer.h"
+
 namespace llmperf::mapper::tile {
 namespace {
-
-std::int64_t divide_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / by; }
 
 constexpr Growth kSides{12, 8};  // numbers of blocks along m and n
 constexpr Growth kCoarse{1, 1};  // the same for a first look: powers of two

@@ -22,8 +22,8 @@ double passed_on(double bytes, const Stream& stream, const Paths& paths) {
 }  // namespace
 
 CostModel::CostModel(const Machine& machine, const Schedule& schedule) : m_(machine), s_(schedule), g_(*schedule.grid) {
-  a_requests_ = requests(s_.a, g_.a);
-  b_requests_ = requests(s_.b, g_.b);
+  a_requests_ = requests_of(m_, s_.a, g_.a);
+  b_requests_ = requests_of(m_, s_.b, g_.b);
   const int a_sharers = s_.a.used && s_.a.feed != Feed::direct ? g_.a.length : 1;
   const int b_sharers = s_.b.used && s_.b.feed != Feed::direct ? g_.b.length : 1;
   sharing_ = sharing(a_sharers, b_sharers);
@@ -42,10 +42,6 @@ CostModel::Sharing CostModel::sharing(int a, int b) const {
   result.loose = static_cast<double>(m_.tiles) / ((s_.a.slots == 1 ? a : 1) * (s_.b.slots == 1 ? b : 1));
   result.slots = std::min(a > 1 ? s_.a.slots : kManySlots, b > 1 ? s_.b.slots : kManySlots);
   return result;
-}
-
-int CostModel::requests(const Stream& stream, const Paths& paths) const {
-  return !stream.used ? 0 : stream.feed == Feed::multicast ? paths.groups : m_.tiles;
 }
 
 double CostModel::latency(const Stream& stream, const Paths& paths) const {

@@ -65,7 +65,6 @@ class CostModel {
     int slots = kManySlots;  // of operands in common
   };
   Sharing sharing(int a, int b) const;
-  int requests(const Stream& stream, const Paths& paths) const;
   double latency(const Stream& stream, const Paths& paths) const;
   double compute_of(const Step& step) const;
   bool chained(const Step& step) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/integer.h"
 #include "mapper/tile/brief_simulation.h"
 #include "mapper/tile/pipeline_time.h"
 
@@ -12,7 +13,6 @@ constexpr int kTiles = 16;
 constexpr std::int64_t kPad = 1024;
 
 double d(std::int64_t x) { return static_cast<double>(x); }
-std::int64_t divide_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / by; }
 std::int64_t padded(std::int64_t x) { return divide_up(x, kPad) * kPad; }
 
 PublishedTime published(const Machine& machine, const GemmProblem& p) {

@@ -14,4 +14,8 @@ std::string_view name(Results results) {
   return kNames[static_cast<std::size_t>(results)];
 }
 
+int requests_of(const Machine& machine, const Stream& stream, const Paths& paths) {
+  return !stream.used ? 0 : stream.feed == Feed::multicast ? paths.groups : machine.tiles;
+}
+
 }  // namespace llmperf::mapper::tile

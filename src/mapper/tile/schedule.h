@@ -36,6 +36,9 @@ struct Stream {
   bool used = false;
 };
 
+// Requests of the channel for one slice: one per tile, or per group that hands it on.
+int requests_of(const Machine& machine, const Stream& stream, const Paths& paths);
+
 // Work of one tile. The matrix unit multiplies before and after the vector unit works on what it made.
 struct Step {
   double before = 0;  // s

@@ -48,10 +48,6 @@ void add(StreamTraffic& traffic, const Machine& machine, const Stream& stream, c
 
 }  // namespace
 
-int requests_of(const Machine& machine, const Stream& stream, const Paths& paths) {
-  return !stream.used ? 0 : stream.feed == Feed::multicast ? paths.groups : machine.tiles;
-}
-
 double messages_of(const Stream& stream, const Paths& paths) {
   if (!stream.used || stream.feed == Feed::direct) return 0;
   return stream.feed == Feed::ring ? paths.length - 1 : 1;

@@ -30,8 +30,6 @@ struct Traffic {
 };
 Traffic traffic_of(const Machine& machine, const Schedule& schedule);
 
-// Requests of the channel for one slice: one per tile, or per group that hands it on.
-int requests_of(const Machine& machine, const Stream& stream, const Paths& paths);
 // Messages of a slice that each link on a group's path carries; 0: none.
 double messages_of(const Stream& stream, const Paths& paths);
 

@@ -5,13 +5,14 @@
 
 #include <algorithm>
 
+#include "base/integer.h"
+
 namespace llmperf::mapper::tile {
 namespace {
 
 constexpr double kStatistics = 8;  // bytes per row
 
 double d(std::int64_t x) { return static_cast<double>(x); }
-std::int64_t divide_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / by; }
 
 }  // namespace
 
