@@ -65,7 +65,7 @@ int map_collective_action(const Flags& flags) {
   }
   report::CollectiveStudy study;
   study.collective.kind =
-      enum_value("--op", flags.op, graph::CollectiveKind::all_reduce, graph::CollectiveKind::ring_pass);
+      enum_value("--op", flags.op, graph::CollectiveKind::all_reduce, graph::CollectiveKind::broadcast);
   study.collective.ranks = int_value("--ranks", flags.ranks, 1, kMaxRanks);
   study.collective.stride = int_value("--stride", flags.stride, 1, kMaxRanks);
   study.sizes = size_values(flags);
@@ -92,7 +92,9 @@ void add_map_collective(CLI::App& root, Action& action) {
       root.add_subcommand("map-collective", "time of one collective by algorithm, with the fastest and why");
   auto flags = std::make_shared<Flags>();
   add_hardware_flag(*command, flags->hardware);
-  command->add_option("--op", flags->op, "all-reduce, all-gather, reduce-scatter, all-to-all, send or ring-pass")
+  command
+      ->add_option("--op", flags->op,
+                   "all-reduce, all-gather, reduce-scatter, all-to-all, send, ring-pass or broadcast")
       ->type_name("OP")
       ->required();
   command->add_option("--size", flags->sizes, "one size or a comma-separated list: 64MiB")->type_name("BYTES");

@@ -3,8 +3,10 @@
 // n ranks lie r to a node in q nodes. With q = 1 only the links inside count, with r = 1 only the network. With both:
 //  * hierarchical: all-reduce is a reduce-scatter inside, an all-reduce between nodes of the 1/r slice that each device
 //    then holds, and an all-gather inside; all-gather and reduce-scatter have two of these stages, all-to-all exchanges
-//    inside what the peers in the other nodes are to get and sends each of the q - 1 others one message. A stage takes
-//    its own fastest algorithm, and the stages follow one another.
+//    inside what the peers in the other nodes are to get and sends each of the q - 1 others one message. A broadcast
+//    goes to the nodes and from there on, or is cut in slices first, whichever is faster: scatter inside, broadcasts of
+//    the slices between nodes, all-gather inside. A stage takes its own fastest algorithm, and the stages follow one
+//    another.
 //  * ring over all ranks, as NCCL builds them: r rings with 1/r of the tensor each, that enter and leave a node at
 //    different devices, so a network port sends 1/r of the bytes that a device sends to its neighbours. The levels work
 //    at the same time and the slower one sets the rate; of n - 1 steps in a row q are between nodes.
@@ -76,6 +78,15 @@ class TwoLevels {
         found.add(after(reduced, inside(CollectiveKind::all_gather, x_.bytes)));
         break;
       }
+      case CollectiveKind::broadcast: {
+        found.add(ring());
+        const CollectiveCost whole = after(between(x_.kind, x_.bytes), inside(x_.kind, x_.bytes));
+        const CollectiveCost gather =
+            inside(CollectiveKind::all_gather, x_.bytes);  // and the scatter, its mirror image
+        const CollectiveCost sliced = after(after(gather, between(x_.kind, slice())), gather);
+        found.add(sliced.time() < whole.time() ? sliced : whole);
+        break;
+      }
     }
     return found;
   }
@@ -105,16 +116,16 @@ class TwoLevels {
 
   CollectiveCost ring() const {
     const Links& links = cluster_.inside;
-    const Bytes sent{x_.phases() * x_.others() * x_.block()};
+    const Bytes sent{x_.ring_bytes()};
     const bool switched = links.topology == Topology::fully_switched || links.topology == Topology::pcie_tree;
     // Links inside that share what a device passes on: one of each path in a mesh, both ways round of a ring.
     const double share = links.topology == Topology::full_mesh ? number(r_) : switched ? 1 : 2;
     const BytesPerSecond rate = switched ? links.per_device : links.per_link;
     CollectiveCost cost = together(Algorithm::ring, sent / share, sent / share / rate, sent / number(r_));
     const double crossing = number(std::min(q_, x_.ranks - 1));
-    cost.steps = x_.phases() * x_.others();
+    cost.steps = x_.ring_rounds() * x_.others();
     cost.sent = sent;
-    cost.latency = x_.phases() * (crossing * cluster_.between.latency + (x_.others() - crossing) * links.latency);
+    cost.latency = x_.ring_rounds() * (crossing * cluster_.between.latency + (x_.others() - crossing) * links.latency);
     return cost;
   }
 
@@ -235,7 +246,8 @@ Bytes sent_bytes(const graph::Collective& c) {
     case CollectiveKind::all_gather:
     case CollectiveKind::reduce_scatter:
     case CollectiveKind::all_to_all: return others / number(c.ranks) * c.bytes();
-    case CollectiveKind::send: return c.bytes();
+    case CollectiveKind::send:
+    case CollectiveKind::broadcast: return c.bytes();
     case CollectiveKind::ring_pass: return others * c.bytes();
   }
   return Bytes{0};

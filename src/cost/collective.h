@@ -56,10 +56,10 @@ Placement place(const Cluster& cluster, const graph::Collective& collective);
 enum class Algorithm : unsigned char {
   none,              // a single device
   ring,              // neighbours only
-  one_shot,          // everyone to everyone, once
-  two_shot,          // reduce-scatter and all-gather, each everyone to everyone
-  halving_doubling,  // reduce-scatter and all-gather in log2(ranks) rounds each
-  tree,              // double binary tree
+  one_shot,          // everyone (broadcast: the root) to everyone, once
+  two_shot,          // reduce-scatter (broadcast: scatter) and all-gather, each everyone to everyone
+  halving_doubling,  // the same two in log2(ranks) rounds each
+  tree,              // double binary tree; broadcast over neighbours: the shortest ways from the root
   bruck,             // all-to-all in log2(ranks) rounds
   dimensions,        // tori and meshes: one dimension after the other
   hierarchical,      // inside nodes, between them, inside again
@@ -70,7 +70,7 @@ std::string_view name(Algorithm algorithm);
 struct CollectiveCost {
   Algorithm algorithm = Algorithm::none;
   double steps = 0;      // messages that follow one another
-  Bytes sent;            // by one device, all its links together
+  Bytes sent;            // by one device (the one that sends most), all its links together
   Bytes busiest_link;    // over the link that limits the exchange, one direction
   bool between = false;  // that link joins nodes
   Seconds latency;       // of the steps
@@ -94,7 +94,8 @@ struct SizeRange {
 std::vector<SizeRange> fastest_by_size(const Cluster& cluster, const graph::Collective& collective);
 
 // The bytes that one device cannot avoid sending (docs/formulas.md, Collectives), as every bandwidth-optimal algorithm:
-// all-reduce 2 (n-1)/n S, all-gather and reduce-scatter (n-1)/n S, all-to-all (n-1)/n S, send S, ring pass (n-1) S.
+// all-reduce 2 (n-1)/n S, all-gather and reduce-scatter (n-1)/n S, all-to-all (n-1)/n S, send S, ring pass (n-1) S,
+// broadcast S (of the rank that has it).
 Bytes sent_bytes(const graph::Collective& collective);
 
 }  // namespace llmperf::cost

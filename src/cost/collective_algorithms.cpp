@@ -13,6 +13,12 @@
 //  * Bruck's all-to-all: in round k every block whose distance has bit k set goes 2^k ranks on. Over all rounds that is
 //    the number of set bits of 0 … n-1: n log2(n) / 2 blocks for a power of two.
 //
+// A broadcast of S from one rank, pipelined without loss: ring, everyone passes S on, n - 1 steps; one-shot, the root
+// sends it n - 1 times; two-shot and halving-doubling, a scatter and an all-gather, 2 (n-1) M by the root (van de Geijn
+// 1994); tree, half of the tensor down either of two binary trees, S by an inner node in log2(n) steps. Over neighbours
+// the ring goes both ways round where it closes, with half of the tensor each, and the tree of the shortest ways has S
+// on every link; the root is taken to be in a corner.
+//
 // Which link is the busiest:
 //  * full mesh: n - 1 links of a device are in use. Everyone-to-everyone loads all of them alike. The rings are as many
 //    as there are edge-disjoint directed Hamiltonian cycles: n - 1, but n - 2 for 4 and 6 ranks (Tillson 1980), each
@@ -43,9 +49,12 @@ using hardware::Topology;
 
 double number(std::int64_t n) { return static_cast<double>(n); }
 
+// Every rank ends up with the whole tensor, which can be cut on the way: scattered and gathered.
+bool all_get_all(CollectiveKind kind) {
+  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::broadcast;
+}
 bool reduces_or_gathers(CollectiveKind kind) {
-  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::all_gather ||
-         kind == CollectiveKind::reduce_scatter;
+  return all_get_all(kind) || kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
 }
 
 double log2_rounds(std::int64_t ranks) {
@@ -82,7 +91,7 @@ class Writer {
     const double n = number(x_.ranks);
     const double optimal = x_.phases() * x_.others() * x_.block();
     const BytesPerSecond rate = links_.per_link;
-    if (x_.kind == CollectiveKind::all_reduce) {
+    if (all_get_all(x_.kind)) {
       add(Algorithm::one_shot, 1, x_.others() * x_.bytes, x_.bytes, rate);
       add(Algorithm::two_shot, 2, optimal, 2 * x_.block(), rate);
     } else {
@@ -90,7 +99,7 @@ class Writer {
     }
     if (reduces_or_gathers(x_.kind)) {
       const double rings = x_.ranks == 4 || x_.ranks == 6 ? n - 2 : n - 1;
-      add(Algorithm::ring, x_.phases() * x_.others(), optimal, optimal / rings, rate);
+      add(Algorithm::ring, x_.ring_rounds() * x_.others(), x_.ring_bytes(), x_.ring_bytes() / rings, rate);
       add(Algorithm::halving_doubling, x_.phases() * log2_rounds(x_.ranks), optimal, optimal, rate);
     } else {
       bruck(rate);
@@ -101,20 +110,22 @@ class Writer {
     const double optimal = x_.phases() * x_.others() * x_.block();
     const double messages = links_.serial ? x_.others() : 1;
     const BytesPerSecond rate = links_.per_device;
-    if (x_.kind == CollectiveKind::all_reduce) {
+    if (all_get_all(x_.kind)) {
       add(Algorithm::one_shot, messages, x_.others() * x_.bytes, x_.others() * x_.bytes, rate);
       add(Algorithm::two_shot, 2 * messages, optimal, optimal, rate);
     } else {
       add(Algorithm::one_shot, messages, optimal, optimal, rate);
     }
     if (reduces_or_gathers(x_.kind)) {
-      add(Algorithm::ring, x_.phases() * x_.others(), optimal, optimal, rate);
+      add(Algorithm::ring, x_.ring_rounds() * x_.others(), x_.ring_bytes(), x_.ring_bytes(), rate);
       add(Algorithm::halving_doubling, x_.phases() * log2_rounds(x_.ranks), optimal, optimal, rate);
     } else {
       bruck(rate);
     }
     if (x_.kind == CollectiveKind::all_reduce) {
       add(Algorithm::tree, 2 * log2_rounds(x_.ranks), 2 * x_.bytes, 2 * x_.bytes, rate);
+    } else if (x_.broadcast()) {
+      add(Algorithm::tree, log2_rounds(x_.ranks), x_.bytes, x_.bytes, rate);
     }
   }
 
@@ -123,6 +134,15 @@ class Writer {
     const double groups = number(x_.stride);
     const double crossing = number(x_.ranks / 2) * number(x_.ranks - x_.ranks / 2) * groups;  // pairs
     const BytesPerSecond rate = links_.per_device;
+    if (x_.broadcast()) {
+      const double far = number(x_.ranks - x_.ranks / 2) * groups;  // behind the other end of the uplink
+      add(Algorithm::one_shot, 1, x_.others() * x_.bytes, std::max(x_.others(), far) * x_.bytes, rate);
+      add(Algorithm::two_shot, 2, optimal, (std::max(x_.others(), far) + std::max(x_.others(), crossing)) * x_.block(),
+          rate);
+      add(Algorithm::ring, x_.others(), x_.bytes, groups * x_.bytes, rate);
+      add(Algorithm::tree, log2_rounds(x_.ranks), x_.bytes, groups * x_.bytes, rate);
+      return;
+    }
     const auto everyone = [&](Algorithm algorithm, double steps, double sent, double per_pair) {
       add(algorithm, steps, sent, std::max(sent, crossing * per_pair), rate);
     };
@@ -146,6 +166,10 @@ class Writer {
     const double optimal = x_.phases() * x_.others() * x_.block();
     if (!reduces_or_gathers(x_.kind)) {
       all_to_all(sides, groups);
+      return;
+    }
+    if (x_.broadcast()) {
+      broadcast(sides, groups);
       return;
     }
     if (sides.count == 1) {
@@ -238,6 +262,19 @@ class Writer {
     }
     add(sides.count == 1 ? Algorithm::ring : Algorithm::dimensions, sides.all_hops() * groups, sent, groups * busiest,
         links_.per_link);
+  }
+
+  void broadcast(const Sides& sides, double groups) {
+    const bool closed = sides.count == 1 ? sides.ways(0) == 2 : sides.wraps || x_.ranks % 2 == 0;
+    add(Algorithm::ring, x_.others() * groups, x_.bytes, groups * x_.bytes / (closed ? 2 : 1), links_.per_link);
+    if (sides.count > 1) {
+      const double optimal = x_.phases() * x_.others() * x_.block();
+      add(Algorithm::dimensions, x_.phases() * sides.all_hops(), optimal, x_.phases() * sides.busiest_part() * x_.bytes,
+          links_.per_link);
+    }
+    double ways = 0;
+    for (int i = 0; i < sides.count; ++i) ways += sides.ways(i);
+    if (ways > 1) add(Algorithm::tree, sides.all_hops() * groups, ways * x_.bytes, groups * x_.bytes, links_.per_link);
   }
 
   void bruck(BytesPerSecond rate) {

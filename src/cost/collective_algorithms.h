@@ -17,9 +17,14 @@ struct Exchange {
   double bytes = 0;
 
   double block() const { return bytes / static_cast<double>(ranks); }  // M of docs/formulas.md
-  // All-reduce is a reduce-scatter and an all-gather, which are each other's mirror image.
-  double phases() const { return kind == graph::CollectiveKind::all_reduce ? 2 : 1; }
   double others() const { return static_cast<double>(ranks - 1); }
+  bool broadcast() const { return kind == graph::CollectiveKind::broadcast; }
+  // All-reduce is a reduce-scatter and an all-gather, which are each other's mirror image; a broadcast can be a scatter
+  // and an all-gather.
+  double phases() const { return kind == graph::CollectiveKind::all_reduce || broadcast() ? 2 : 1; }
+  // By a ring a broadcast passes on all of the tensor, once round.
+  double ring_rounds() const { return broadcast() ? 1 : phases(); }
+  double ring_bytes() const { return broadcast() ? bytes : phases() * others() * block(); }
 };
 
 // The algorithms of one collective; no more than this exist for any.

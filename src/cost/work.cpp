@@ -104,7 +104,7 @@ Work work(const graph::Vector& v, const Cache&) {
   Work w;
   const double elements = d(v.rows) * d(v.width);
   const double element = bytes_per_element(v.activation);
-  w.vector = Flops{elements * vector_flops_per_element(v.kind)};
+  w.vector = Flops{elements * (v.operations + vector_flops_per_element(v.kind))};
   w.matrix_dtype = v.activation;
   w.activations_read = Bytes{v.reads * elements * element};
   w.activations_written = Bytes{v.writes * elements * element};
@@ -234,6 +234,7 @@ double vector_flops_per_element(VectorKind kind) {
     case VectorKind::select:
     case VectorKind::reduce:
     case VectorKind::sigmoid_gate: return 1;
+    case VectorKind::elementwise: return 0;  // its own, Vector::operations
   }
   return 0;
 }

@@ -266,13 +266,14 @@ std::string formula(const graph::Collective& e, Metric metric, const FormulaOf&,
   let(x, "rows", e.rows, "rows of the tensor");
   let(x, "width", e.width, "elements of a row");
   let(x, "element_bytes", bytes_per_element(e.element), fmt::format("bytes of an element ({})", e.element.name));
-  if (e.kind != graph::CollectiveKind::send) {
+  if (e.kind != graph::CollectiveKind::send && e.kind != graph::CollectiveKind::broadcast) {
     let(x, "ranks", e.ranks, fmt::format("devices of the {} axis", name(e.axis)));
   }
   x.notes.push_back(fmt::format("what one device sends in a bandwidth-optimal {}", name(e.kind)));
   switch (e.kind) {
     case graph::CollectiveKind::all_reduce: return "2 * (ranks - 1) / ranks * rows * width * element_bytes";
-    case graph::CollectiveKind::send: return "rows * width * element_bytes";
+    case graph::CollectiveKind::send:
+    case graph::CollectiveKind::broadcast: return "rows * width * element_bytes";
     case graph::CollectiveKind::ring_pass: return "(ranks - 1) * rows * width * element_bytes";
     default: return "(ranks - 1) / ranks * rows * width * element_bytes";
   }

@@ -38,7 +38,7 @@ struct Enumeration {
 // go with the options (ZeRO needs replicas, interleaving stages).
 Enumeration enumerate_plans(const model::Decoder& model, const SearchSpace& space);
 
-inline constexpr std::size_t kCollectiveKinds = 6;
+inline constexpr std::size_t kCollectiveKinds = 7;
 
 // Of one device (memory: of the fullest pipeline stage) and one step.
 struct PlanCost {

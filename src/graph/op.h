@@ -38,7 +38,8 @@ enum class VectorKind : unsigned char {
   gate_add,  // x + gate y
   select,    // of two tensors, by a mask
   reduce,
-  group_norm
+  group_norm,
+  elementwise  // of a program: as many operations as Vector::operations says
 };
 
 std::string_view name(VectorKind kind);
@@ -129,6 +130,7 @@ struct Vector {
   Bytes parameters{};  // weights read once (of a norm)
   Dtype activation = Dtype::bf16;
   Access access = Access::dense;
+  double operations = 0;  // elementwise: per element
 };
 
 // Rows of a table picked by index: [rows] of [table, width] -> [rows, width].
@@ -161,7 +163,15 @@ struct Transfer {
   double weight_matrices = 1;
 };
 
-enum class CollectiveKind : unsigned char { all_reduce, all_gather, reduce_scatter, all_to_all, send, ring_pass };
+enum class CollectiveKind : unsigned char {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  send,
+  ring_pass,
+  broadcast
+};
 std::string_view name(CollectiveKind kind);
 
 // Which devices of a plan talk to each other (plan.h).
@@ -174,7 +184,8 @@ std::string_view name(Axis axis);
 //  * reduce-scatter: the tensor of which every rank holds a summand and gets 1 / ranks of the sum;
 //  * all-to-all: what a rank holds; it keeps 1 / ranks and gives every other rank as much;
 //  * send: what goes to the next device;
-//  * ring pass: the block of one rank, which visits all others (ranks - 1 passes).
+//  * ring pass: the block of one rank, which visits all others (ranks - 1 passes);
+//  * broadcast: the tensor that one rank has and all get.
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Axis axis = Axis::tensor;

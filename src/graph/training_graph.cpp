@@ -119,6 +119,7 @@ std::optional<Vector> derivative(const Vector& v, bool adds_residual) {
     case VectorKind::gate_add:
     case VectorKind::select:
     case VectorKind::reduce:
+    case VectorKind::elementwise:
     case VectorKind::group_norm:
     case VectorKind::adam: throw std::logic_error("internal error: not an op of a training pass");
   }
@@ -343,6 +344,7 @@ class Differentiator {
       case CollectiveKind::ring_pass: ring_ = &op; return;
       case CollectiveKind::all_to_all:
       case CollectiveKind::send: push(op, name, d); return;
+      case CollectiveKind::broadcast: throw std::logic_error("internal error: no plan broadcasts");
     }
   }
 

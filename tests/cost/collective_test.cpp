@@ -69,7 +69,8 @@ void check(const Cluster& c, const Collective& op, Algorithm algorithm, double s
 }
 
 constexpr std::array kKinds = {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
-                               CollectiveKind::all_to_all, CollectiveKind::send,       CollectiveKind::ring_pass};
+                               CollectiveKind::all_to_all, CollectiveKind::send,       CollectiveKind::ring_pass,
+                               CollectiveKind::broadcast};
 
 struct Named {
   std::string name;
@@ -131,6 +132,7 @@ TEST_CASE("bytes that no algorithm avoids") {
   CHECK(sent_bytes(collective(CollectiveKind::all_to_all, 8, s)).value == Approx(7 * kMega));
   CHECK(sent_bytes(collective(CollectiveKind::send, 8, s)).value == Approx(8 * kMega));
   CHECK(sent_bytes(collective(CollectiveKind::ring_pass, 8, s)).value == Approx(56 * kMega));
+  CHECK(sent_bytes(collective(CollectiveKind::broadcast, 8, s)).value == Approx(8 * kMega));
 }
 
 TEST_CASE("full mesh of 8: one shot loads each of seven links with the tensor, two shots with 2/8 of it") {
@@ -247,6 +249,57 @@ TEST_CASE("tile mesh of 16: lines do not wrap, so a link carries the whole of wh
   check(tiles(), collective(CollectiveKind::all_to_all, 16, 16 * kMega), Algorithm::dimensions, 6, 32 * kMega,
         16 * kMega);
   check(tiles(), collective(CollectiveKind::ring_pass, 5, kMega), Algorithm::ring, 8, 4 * kMega, 4 * kMega);
+}
+
+TEST_CASE("a broadcast is one shot of the root, a scatter and an all-gather, or passed on from rank to rank") {
+  const Collective op = collective(CollectiveKind::broadcast, 8, 8 * kMega);
+  check(mesh8(), op, Algorithm::one_shot, 1, 56 * kMega, 8 * kMega);
+  check(mesh8(), op, Algorithm::two_shot, 2, 14 * kMega, 2 * kMega);
+  check(mesh8(), op, Algorithm::ring, 7, 8 * kMega, 8 * kMega / 7);  // seven chains with a seventh each
+  check(mesh8(), op, Algorithm::halving_doubling, 6, 14 * kMega, 14 * kMega);
+  check(switch8(), op, Algorithm::one_shot, 1, 56 * kMega, 56 * kMega);
+  check(switch8(), op, Algorithm::two_shot, 2, 14 * kMega, 14 * kMega);
+  check(switch8(), op, Algorithm::ring, 7, 8 * kMega, 8 * kMega);
+  check(switch8(), op, Algorithm::tree, 3, 8 * kMega, 8 * kMega);  // half of the tensor to either child
+  // Seven messages leave the root's port; four blocks and then 16 pairs cross the uplink; a chain crosses it once.
+  check(pcie8(), op, Algorithm::one_shot, 1, 56 * kMega, 56 * kMega);
+  check(pcie8(), op, Algorithm::two_shot, 2, 14 * kMega, (7 + 16) * kMega);
+  check(pcie8(), op, Algorithm::ring, 7, 8 * kMega, 8 * kMega);
+  check(pcie8(), op, Algorithm::tree, 3, 8 * kMega, 8 * kMega);
+}
+
+TEST_CASE(
+    "a broadcast over neighbours goes half round either way, by the shortest ways, or as scatter and all-gather") {
+  const Collective op = collective(CollectiveKind::broadcast, 8, 8 * kMega);
+  check(ring(), op, Algorithm::ring, 7, 8 * kMega, 4 * kMega);
+  check(ring(), op, Algorithm::tree, 4, 16 * kMega, 8 * kMega);
+  check(ring(), collective(CollectiveKind::broadcast, 2, kMega), Algorithm::ring, 1, kMega, kMega);
+  check(ring(), collective(CollectiveKind::broadcast, 4, kMega, 2), Algorithm::ring, 6, kMega, kMega);
+  const Collective of_16 = collective(CollectiveKind::broadcast, 16, 16 * kMega);
+  check(torus_2d(), of_16, Algorithm::ring, 15, 16 * kMega, 8 * kMega);
+  check(torus_2d(), of_16, Algorithm::tree, 4, 64 * kMega, 16 * kMega);
+  check(torus_2d(), of_16, Algorithm::dimensions, 8, 30 * kMega, 7.5 * kMega);
+  check(tiles(), of_16, Algorithm::tree, 6, 32 * kMega, 16 * kMega);  // from a corner
+  check(tiles(), collective(CollectiveKind::broadcast, 9, 9 * kMega), Algorithm::ring, 8, 9 * kMega, 9 * kMega);
+  check(tiles(), collective(CollectiveKind::broadcast, 5, kMega), Algorithm::ring, 4, kMega, kMega);  // a line
+}
+
+TEST_CASE("a broadcast over nodes is sliced first when it is large, so that all network ports carry it") {
+  // Small: 5 us to the other node, 1 us inside.
+  const CollectiveCost small = collective_cost(mesh8(), collective(CollectiveKind::broadcast, 16, 8));
+  CHECK(small.algorithm == Algorithm::hierarchical);
+  CHECK(small.steps == 2);
+  CHECK(small.latency.value == Approx(6 * kMicro));
+  // Large: 1/8 over each link inside, an eighth to the other node, 1/8 over each link there.
+  const Collective op = collective(CollectiveKind::broadcast, 16, 8 * kMega);
+  const CollectiveCost large = collective_cost(mesh8(), op, Algorithm::hierarchical);
+  CHECK(large.transfer.value == Approx(2 * kMega / 10e9 + kMega / 1e9));
+  CHECK(large.latency.value == Approx((1 + 5 + 1) * kMicro));
+  CHECK(large.sent.value == Approx(2 * 7 * kMega + kMega));
+  const CollectiveCost flat = collective_cost(mesh8(), op, Algorithm::ring);
+  CHECK(flat.steps == 15);
+  CHECK(flat.sent.value == Approx(8 * kMega));
+  CHECK(flat.busiest_link.value == Approx(kMega));  // an eighth of the tensor over each port
 }
 
 TEST_CASE("ranks lie in as few nodes as their stride allows") {

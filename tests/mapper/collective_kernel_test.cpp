@@ -37,6 +37,10 @@ TEST_CASE("a send is one message, and a ring pass one per other rank") {
   CHECK(of(CollectiveKind::ring_pass, 4, 5e6) == Approx(3 * of(CollectiveKind::send, 2, 5e6)));
 }
 
+TEST_CASE("a broadcast passes all bytes on, a step for each other rank") {
+  CHECK(of(CollectiveKind::broadcast, 4, 5e6) == Approx(9e-6 + 3e-6 + 100e-6));
+}
+
 TEST_CASE("filling the pipeline costs twice the geometric mean of a chunk's latency and the transfer") {
   ParameterValues v = values();
   v[index(collective_fill)] = 4e-6;

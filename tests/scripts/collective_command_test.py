@@ -8,7 +8,7 @@ import unittest
 from program import ProgramTest
 
 A2 = ["map-collective", "--hw", "atlas-800i-a2", "--op", "all-reduce"]
-OPS = ["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "send", "ring-pass"]
+OPS = ["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "send", "ring-pass", "broadcast"]
 
 
 class Collective(ProgramTest):

@@ -37,6 +37,7 @@ Traffic traffic(graph::CollectiveKind kind, double ranks, double bytes) {
     case all_to_all: return {.steps = kPostedSteps, .sent = others * own, .kept = own};
     case send: return {.steps = 1, .sent = bytes};
     case ring_pass: return {.calls = others, .steps = 1, .sent = bytes};  // each pass is awaited by what uses the block
+    case broadcast: return {.steps = others, .sent = bytes};              // passed on from rank to rank
   }
   return {};
 }
