@@ -19,6 +19,7 @@ class RegularFile {
 
   const std::string& path() const { return path_; }
   std::int64_t size() const { return size_; }  // when it was opened: only a forecast
+  int descriptor() const { return descriptor_; }
   // Reads at most into.size() bytes from `offset` on; 0 at the end of the file.
   std::int64_t read_some(std::int64_t offset, std::span<char> into) const;
   [[noreturn]] void fail(std::string message) const;
