@@ -14,7 +14,7 @@
 
 namespace llmperf::descriptor {
 
-enum class Kind { model, device, runtime, measurements };  // measurements are CSV, the rest YAML
+enum class Kind { model, device, runtime, measurements, program };  // measurements are CSV, the rest YAML
 
 struct EmbeddedFile {
   Kind kind;
@@ -23,7 +23,7 @@ struct EmbeddedFile {
   std::string_view text;
 };
 
-// All embedded files, sorted by kind and name. Generated at build time from models/ and hardware/.
+// All embedded files, sorted by kind and name. Generated at build time from models/, hardware/ and programs/.
 std::span<const EmbeddedFile> embedded_files();
 
 // True when `name` means a file rather than a built-in.

@@ -1,0 +1,40 @@
+// A program in text and what it unfolds to.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "graph/hlo/flatten.h"
+
+namespace llmperf::graph::hlo {
+
+struct Flat {
+  explicit Flat(std::string text, const FlattenOptions& options = {})
+      : module(parse_text("t.mlir", std::move(text))), program(flatten(module, options)) {}
+  Flat(const Flat&) = delete;  // the program points to the module
+
+  // Executions of all ops of that name, "tanh".
+  std::int64_t count(std::string_view op) const {
+    std::int64_t sum = 0;
+    for (const Node& node : program.nodes) {
+      if (node.instruction->op() == op) sum += node.count;
+    }
+    return sum;
+  }
+  // The only node of that name.
+  const Node& node(std::string_view op) const {
+    const Node* found = nullptr;
+    for (const Node& node : program.nodes) {
+      if (node.instruction->op() == op) found = &node;
+    }
+    if (found == nullptr) throw Error::failed("no such op in the program");
+    return *found;
+  }
+  const Type& result(std::string_view op) const { return program.type(node(op).results.at(0)); }
+
+  Module module;
+  Program program;
+};
+
+}  // namespace llmperf::graph::hlo

@@ -1,0 +1,377 @@
+#include <algorithm>
+#include <chrono>
+
+#include "catch.h"
+#include "graph/hlo_flat.h"
+#include "graph/hlo_refusal.h"
+
+namespace llmperf::graph::hlo {
+namespace {
+
+std::string refusal(const std::string& text, const FlattenOptions& options = {}) {
+  return refusal_of([&] { Flat(text, options); });
+}
+
+bool notes_contain(const Program& program, std::string_view text) {
+  return std::any_of(program.notes.begin(), program.notes.end(),
+                     [&](const std::string& note) { return note.find(text) != std::string::npos; });
+}
+
+// A function of %x: tensor<4xf32> with `body`.
+std::string function(const std::string& body, const std::string& head = "public @main") {
+  return "func.func " + head + "(%x: tensor<4xf32>, %n: tensor<i32>, %p: tensor<i1>) -> tensor<4xf32> {\n" + body +
+         "\nreturn %x : tensor<4xf32>\n}\n";
+}
+
+struct Counting {
+  int from = 0;
+  std::string direction = "LT";
+  int to = 10;
+  std::string step = "stablehlo.add %i, %step : tensor<i32>";
+  int by = 1;
+  bool limit_first = false;  // compares limit with counter
+  std::string compared = "%i";
+};
+
+// A loop %0 around one tanh.
+std::string loop(const Counting& c) {
+  const std::string operands = c.limit_first ? "%to, " + c.compared : c.compared + ", %to";
+  return function(fmt::format(R"(
+    %from = stablehlo.constant dense<{}> : tensor<i32>
+    %to = stablehlo.constant dense<{}> : tensor<i32>
+    %step = stablehlo.constant dense<{}> : tensor<i32>
+    %0:2 = stablehlo.while(%i = %from, %y = %x) : tensor<i32>, tensor<4xf32>
+    cond {{
+      %next = stablehlo.add %i, %step : tensor<i32>
+      %1 = stablehlo.compare {}, {}, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %1 : tensor<i1>
+    }} do {{
+      %2 = {}
+      %3 = stablehlo.tanh %y : tensor<4xf32>
+      stablehlo.return %2, %3 : tensor<i32>, tensor<4xf32>
+    }})",
+                              c.from, c.to, c.by, c.direction, operands, c.step));
+}
+
+const std::string kSubtract = "stablehlo.subtract %i, %step : tensor<i32>";
+const std::string kUnknownLoop = loop({.compared = "%n"});
+
+}  // namespace
+
+TEST_CASE("Functions that are called are put in line, their results are the tensors they return") {
+  const Flat f(function(R"(
+    %0 = call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = func.call @f(%0) : (tensor<4xf32>) -> tensor<4xf32>
+    %2 = "func.call"(%1) <{callee = @f}> : (tensor<4xf32>) -> tensor<4xf32>
+    %3 = stablehlo.composite "my.op" %2 {decomposition = @f, version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>
+    %4 = stablehlo.custom_call @whatever(%3) {called_computations = [@f]} : (tensor<4xf32>) -> tensor<4xf32>
+    %5 = stablehlo.negate %4 : tensor<4xf32>)") +
+               R"(func.func private @f(%a: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = stablehlo.tanh %a : tensor<4xf32>
+      return %0 : tensor<4xf32>
+    })");
+  CHECK(f.count("tanh") == 5);
+  REQUIRE(f.program.nodes.size() == 6);
+  for (std::size_t n = 1; n < 6; ++n) CHECK(f.program.nodes[n].operands == f.program.nodes[n - 1].results);
+  CHECK(f.program.nodes[0].operands[0] == f.program.arguments[0]);
+  CHECK(f.program.unknown.empty());
+}
+
+TEST_CASE("A loop is counted by its trip count") {
+  struct Case {
+    Counting counting;
+    std::int64_t trips;
+  };
+  const Case cases[] = {
+      {{.from = 0, .direction = "LT", .to = 10, .by = 1}, 10},
+      {{.from = 3, .direction = "LT", .to = 10, .by = 1}, 7},
+      {{.from = 0, .direction = "LT", .to = 10, .by = 3}, 4},
+      {{.from = 0, .direction = "LE", .to = 10, .by = 1}, 11},
+      {{.from = -2, .direction = "LE", .to = 2, .by = 2}, 3},
+      {{.from = 0, .direction = "NE", .to = 12, .by = 4}, 3},
+      {{.from = 10, .direction = "GT", .to = 0, .step = kSubtract, .by = 1}, 10},
+      {{.from = 10, .direction = "GE", .to = 0, .step = kSubtract, .by = 5}, 3},
+      {{.from = 10, .direction = "GT", .to = 0, .by = -2}, 5},
+      {{.from = 10, .direction = "NE", .to = 4, .step = kSubtract, .by = 2}, 3},
+      {{.from = 0, .direction = "GT", .to = 10, .by = 1, .limit_first = true}, 10},
+      {{.from = 0, .direction = "GE", .to = 10, .by = 1, .limit_first = true}, 11},
+      {{.from = 0, .direction = "LT", .to = 10, .by = 1, .compared = "%next"}, 9},
+      {{.from = 0, .direction = "LT", .to = 10, .by = 2, .compared = "%next"}, 4},
+      {{.from = 0, .direction = "LT", .to = 1000000000, .by = 1}, 1000000000},
+  };
+  for (const Case& c : cases) {
+    const Flat f(loop(c.counting));
+    INFO(c.counting.from << " " << c.counting.direction << " " << c.counting.to << " by " << c.counting.by);
+    REQUIRE(f.program.loops.size() == 1);
+    CHECK(f.program.loops[0].known);
+    CHECK(f.program.loops[0].trips == c.trips);
+    CHECK(f.count("tanh") == c.trips);
+    CHECK(f.count("compare") == c.trips + 1);
+    CHECK(f.program.notes.empty());
+  }
+}
+
+TEST_CASE("A loop that never begins asks its condition once and leaves the values as they were") {
+  for (const Counting& c : {Counting{.from = 10, .to = 10}, Counting{.from = 0, .direction = "GT", .to = 10},
+                            Counting{.from = 4, .direction = "NE", .to = 4}}) {
+    const Flat f(loop(c));
+    CHECK(f.program.loops[0].known);
+    CHECK(f.program.loops[0].trips == 0);
+    CHECK(f.count("tanh") == 0);
+    CHECK(f.count("compare") == 1);
+  }
+}
+
+TEST_CASE("A counter that moves away from its limit is no known number of passes") {
+  for (const Counting& c :
+       {Counting{.by = 0}, Counting{.step = kSubtract}, Counting{.direction = "EQ"},
+        Counting{.direction = "NE", .to = 10, .by = 3}, Counting{.step = "stablehlo.multiply %i, %i : tensor<i32>"}}) {
+    const Flat f(loop(c));
+    INFO(c.direction << " " << c.step << " " << c.by);
+    CHECK_FALSE(f.program.loops[0].known);
+    CHECK(f.count("tanh") == 1);
+  }
+}
+
+TEST_CASE("A limit that the loop carries along unchanged is known") {
+  const Flat f(function(R"(
+    %c0 = stablehlo.constant dense<0> : tensor<i64>
+    %c6 = stablehlo.constant dense<6> : tensor<i64>
+    %c1 = stablehlo.constant dense<1> : tensor<i64>
+    %0:3 = stablehlo.while(%i = %c0, %limit = %c6, %y = %x) : tensor<i64>, tensor<i64>, tensor<4xf32>
+    cond {
+      %1 = stablehlo.compare LT, %i, %limit : (tensor<i64>, tensor<i64>) -> tensor<i1>
+      stablehlo.return %1 : tensor<i1>
+    } do {
+      %2 = stablehlo.add %c1, %i : tensor<i64>
+      %3 = stablehlo.tanh %y : tensor<4xf32>
+      stablehlo.return %2, %limit, %3 : tensor<i64>, tensor<i64>, tensor<4xf32>
+    })"));
+  CHECK(f.count("tanh") == 6);
+}
+
+TEST_CASE("A loop in a loop multiplies, in a function too, and knows its parent") {
+  const std::string inner = R"(func.func private @inner(%a: tensor<4xf32>) -> tensor<4xf32> {
+    %c0 = stablehlo.constant dense<0> : tensor<i32>
+    %c5 = stablehlo.constant dense<5> : tensor<i32>
+    %c1 = stablehlo.constant dense<1> : tensor<i32>
+    %0:2 = stablehlo.while(%i = %c0, %y = %a) : tensor<i32>, tensor<4xf32>
+    cond {
+      %1 = stablehlo.compare LT, %i, %c5 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %1 : tensor<i1>
+    } do {
+      %2 = stablehlo.add %i, %c1 : tensor<i32>
+      %3 = stablehlo.sine %y : tensor<4xf32>
+      stablehlo.return %2, %3 : tensor<i32>, tensor<4xf32>
+    }
+    return %0#1 : tensor<4xf32>
+  })";
+  std::string outer = loop({.to = 3});
+  outer.replace(outer.find("stablehlo.tanh %y : tensor<4xf32>"), 33,
+                "call @inner(%y) : (tensor<4xf32>) -> tensor<4xf32>");
+  const Flat f(outer + inner);
+  CHECK(f.count("sine") == 15);
+  REQUIRE(f.program.loops.size() == 2);
+  CHECK(f.program.loops[1].parent == 0);
+  CHECK(f.program.loops[0].parent == -1);
+  CHECK(f.node("sine").loop == 1);
+}
+
+TEST_CASE("A loop of unknown length is counted once and said, unless --trip-count gives it") {
+  const Flat once(kUnknownLoop);
+  CHECK(once.count("tanh") == 1);
+  CHECK_FALSE(once.program.loops[0].known);
+  CHECK(once.program.loops[0].name == "%0");
+  CHECK(notes_contain(once.program, "--trip-count %0=N"));
+  const Flat given(kUnknownLoop, {.trips = {{"0", 7}}});
+  CHECK(given.count("tanh") == 7);
+  CHECK(given.program.notes.empty());
+  CHECK(Flat(kUnknownLoop, {.trips = {{"0", 0}}}).count("tanh") == 0);
+  CHECK(Flat(loop({.to = 3}), {.trips = {{"0", 7}}}).count("tanh") == 7);  // who says it knows better
+  CHECK(refusal(kUnknownLoop, {.trips = {{"1", 7}}}) ==
+        "0:0: --trip-count: there is no loop '%1' (did you mean '%0'?)");
+  CHECK(refusal(function(""), {.trips = {{"1", 7}}}) ==
+        "0:0: --trip-count: there is no loop '%1' (the program has no loops)");
+  CHECK(refusal(loop({.to = 1000000000}), {.trips = {{"0", std::int64_t{1} << 60}}}).find("10^15") !=
+        std::string::npos);
+}
+
+TEST_CASE("What a loop returns is what its body returned, what its body begins with is the initial value") {
+  const Flat f(loop({.to = 3}) + "func.func private @unused() { return }\n");
+  const Loop& l = f.program.loops[0];
+  REQUIRE(l.arguments.size() == 2);
+  CHECK(f.program.tensor(l.arguments[1]).same == f.program.arguments[0]);
+  CHECK(l.yielded[1] == f.node("tanh").results[0]);
+  CHECK(f.node("tanh").operands[0] == l.arguments[1]);
+}
+
+TEST_CASE("Of a conditional the costlier branch is counted and said") {
+  const std::string text = function(R"(
+    %0 = "stablehlo.if"(%p) ({
+      %1 = stablehlo.sine %x : tensor<4xf32>
+      stablehlo.return %1 : tensor<4xf32>
+    }, {
+      %1 = stablehlo.tanh %x : tensor<4xf32>
+      %2 = stablehlo.tanh %1 : tensor<4xf32>
+      stablehlo.return %2 : tensor<4xf32>
+    }) : (tensor<i1>) -> tensor<4xf32>
+    %3 = stablehlo.negate %0 : tensor<4xf32>)");
+  const Flat f(text);
+  CHECK(f.count("sine") == 0);
+  CHECK(f.count("tanh") == 2);
+  CHECK(f.node("negate").operands == f.node("tanh").results);
+  CHECK(notes_contain(f.program, "stablehlo.if in line 3: branch 1 of 2 is counted, the costliest"));
+  const Flat other(text,
+                   {.cost = [](const Program&, const Node& n) { return n.instruction->op() == "sine" ? 9.0 : 1.0; }});
+  CHECK(other.count("sine") == 1);
+  CHECK(other.count("tanh") == 0);
+}
+
+TEST_CASE("A branch that moves much is costlier than one that computes little") {
+  const Flat flat(
+      R"(func.func @main(%p: tensor<i1>, %big: tensor<8192x8192xf32>, %a: tensor<64x64xf32>) -> tensor<f32> {
+  %0 = "stablehlo.if"(%p) ({
+    %t = stablehlo.transpose %big, dims = [1, 0] : (tensor<8192x8192xf32>) -> tensor<8192x8192xf32>
+    %s = stablehlo.slice %t [0:1, 0:1] : (tensor<8192x8192xf32>) -> tensor<1x1xf32>
+    %r = stablehlo.reshape %s : (tensor<1x1xf32>) -> tensor<f32>
+    stablehlo.return %r : tensor<f32>
+  }, {
+    %d = stablehlo.dot %a, %a : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+    %s = stablehlo.slice %d [0:1, 0:1] : (tensor<64x64xf32>) -> tensor<1x1xf32>
+    %r = stablehlo.reshape %s : (tensor<1x1xf32>) -> tensor<f32>
+    stablehlo.return %r : tensor<f32>
+  }) : (tensor<i1>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+)");
+  CHECK(flat.count("transpose") == 1);
+  CHECK(flat.count("dot") == 0);
+}
+
+TEST_CASE("A constant decides a conditional") {
+  const auto text = [](const std::string& predicate, const std::string& op) {
+    return function(fmt::format(R"(
+    {}
+    %0 = "stablehlo.{}"(%c) ({{
+      %1 = stablehlo.sine %x : tensor<4xf32>
+      stablehlo.return %1 : tensor<4xf32>
+    }}, {{
+      %1 = stablehlo.tanh %x : tensor<4xf32>
+      %2 = stablehlo.tanh %1 : tensor<4xf32>
+      stablehlo.return %2 : tensor<4xf32>
+    }}) : (tensor<i32>) -> tensor<4xf32>)",
+                                predicate, op));
+  };
+  const std::string yes = "%c = stablehlo.constant dense<true> : tensor<i1>";
+  const std::string no = "%c = stablehlo.constant dense<false> : tensor<i1>";
+  CHECK(Flat(text(yes, "if")).count("sine") == 1);
+  CHECK(Flat(text(yes, "if")).count("tanh") == 0);
+  CHECK(Flat(text(no, "if")).count("tanh") == 2);
+  CHECK(Flat(text(yes, "if")).program.notes.empty());
+  const auto index = [](int n) { return fmt::format("%c = stablehlo.constant dense<{}> : tensor<i32>", n); };
+  CHECK(Flat(text(index(0), "case")).count("sine") == 1);
+  CHECK(Flat(text(index(1), "case")).count("tanh") == 2);
+  CHECK(Flat(text(index(7), "case")).count("tanh") == 2);   // out of range: the last
+  CHECK(Flat(text(index(-1), "case")).count("tanh") == 2);  // too
+}
+
+TEST_CASE("Tuples, barriers and fusions hand on the values themselves") {
+  const Flat f(function(R"(
+    %0 = stablehlo.tuple %x, %n : tuple<tensor<4xf32>, tensor<i32>>
+    %1 = stablehlo.get_tuple_element %0[0] : (tuple<tensor<4xf32>, tensor<i32>>) -> tensor<4xf32>
+    %2 = stablehlo.optimization_barrier %1 : tensor<4xf32>
+    %3 = "mhlo.fusion"(%2) ({
+    ^bb0(%a: tensor<4xf32>):
+      %4 = mhlo.sine %a : tensor<4xf32>
+      %5 = mhlo.tanh %4 : tensor<4xf32>
+      mhlo.return %5 : tensor<4xf32>
+    }) {fusion_kind = #mhlo<fusion_kind kLoop>} : (tensor<4xf32>) -> tensor<4xf32>
+    %6 = stablehlo.negate %3 : tensor<4xf32>)"));
+  CHECK(f.node("sine").operands[0] == f.program.arguments[0]);
+  CHECK(f.node("negate").operands == f.node("tanh").results);
+  CHECK(f.node("sine").fusion == 0);
+  CHECK(f.node("tanh").fusion == 0);
+  CHECK(f.node("negate").fusion == -1);
+}
+
+TEST_CASE("What is not known is listed with how often it runs, never dropped") {
+  std::string text = loop({.to = 3});
+  text.replace(text.find("%3 = stablehlo.tanh"), 0, R"(
+    %8 = "tf.Foo"(%y) : (tensor<4xf32>) -> tensor<4xf32>
+    %9 = stablehlo.custom_call @mystery(%8) : (tensor<4xf32>) -> tensor<4xf32>
+    %10 = call @elsewhere(%9) : (tensor<4xf32>) -> tensor<4xf32>
+    %11 = stablehlo.custom_call @Sharding(%10) : (tensor<4xf32>) -> tensor<4xf32>
+    %12 = stablehlo.frobnicate %11 : tensor<4xf32>
+)");
+  const Flat f(text + "func.func private @elsewhere(tensor<4xf32>) -> tensor<4xf32>\n");
+  std::vector<std::string> names;
+  for (const Program::Unknown& u : f.program.unknown) {
+    names.push_back(u.name);
+    CHECK(u.count == 3);
+    CHECK(u.line > 0);
+  }
+  CHECK(names == std::vector<std::string>{"custom call 'mystery'", "function @elsewhere without a body",
+                                          "stablehlo.frobnicate", "tf.Foo"});
+}
+
+TEST_CASE("Recursion, wrong arguments and programs that unfold without end are refused at once") {
+  const std::string call = "%0 = call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>\n return %0 : tensor<4xf32>\n}\n";
+  const std::string head = "(%x: tensor<4xf32>) -> tensor<4xf32> {\n";
+  CHECK(refusal("func.func @main" + head + call + "func.func @f" + head + call) == "6:6: @f calls itself");
+  CHECK(refusal("func.func @f" + head + call).starts_with("1:1: every function is called by another"));
+  CHECK(refusal("func.func @main" + head + call + "func.func @f() { return }") ==
+        "2:6: @f takes 0 arguments and gets 1");
+  std::string bomb;
+  std::string chain;
+  for (int n = 0; n < 300; ++n) {
+    const std::string name = n == 0 ? "main" : fmt::format("f{}", n);
+    const std::string next = fmt::format("call @f{}(%x) : (tensor<4xf32>) -> tensor<4xf32>\n", n + 1);
+    chain += "func.func @" + name + head + "%0 = " + next + "return %0 : tensor<4xf32>\n}\n";
+    bomb += "func.func @" + name + head + "%0 = " + next + "%1 = " + next + "return %0 : tensor<4xf32>\n}\n";
+  }
+  const std::string last = "func.func @f300" + head + "return %x : tensor<4xf32>\n}\n";
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK(refusal(bomb + last).find("the program unfolds to") != std::string::npos);
+  CHECK(refusal(chain + last).find("calls are nested more than 200 deep") != std::string::npos);
+  CHECK(refusal(loop({.to = 3}), {.max_nodes = 4}).find("more than 4") != std::string::npos);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
+}
+
+TEST_CASE("The program begins at @main, at what is asked for, or at all that nothing calls") {
+  const std::string used = function("%0 = stablehlo.sine %x : tensor<4xf32>", "private @helper");
+  const std::string a = function("%0 = stablehlo.tanh %x : tensor<4xf32>", "@a");
+  const std::string b =
+      function("%0 = call @helper(%x, %n, %p) : (tensor<4xf32>, tensor<i32>, tensor<i1>) -> tensor<4xf32>", "@b");
+  const std::string main = function("%0 = stablehlo.cosine %x : tensor<4xf32>");
+  const Flat both(a + b + used);
+  CHECK(both.count("tanh") == 1);
+  CHECK(both.count("sine") == 1);
+  CHECK(notes_contain(both.program, "2 functions that nothing calls"));
+  const Flat only_main(a + b + used + main);
+  CHECK(only_main.program.nodes.size() == 1);
+  CHECK(only_main.count("cosine") == 1);
+  const Flat asked(a + b + used + main, {.entry = "b"});
+  CHECK(asked.count("sine") == 1);
+  CHECK(asked.program.nodes.size() == 1);
+  CHECK(refusal(a + main, {.entry = "mein"}) == "0:0: there is no function 'mein' (did you mean 'main'?)");
+  const Flat chunks(main + "// -----\n" + main);
+  CHECK(chunks.count("cosine") == 2);
+  CHECK(refusal("module { }").starts_with("1:1: there are no ops in it"));
+  CHECK(Flat("%0 = stablehlo.iota dim = 0 : tensor<4xi32>\n").count("iota") == 1);
+}
+
+TEST_CASE("Weights stay weights when they are only turned, cut or converted") {
+  const Flat f(function(R"(
+    %0 = stablehlo.convert %x : (tensor<4xf32>) -> tensor<4xbf16>
+    %1 = stablehlo.reshape %0 : (tensor<4xbf16>) -> tensor<2x2xbf16>
+    %2 = stablehlo.transpose %1, dims = [1, 0] : (tensor<2x2xbf16>) -> tensor<2x2xbf16>
+    %3 = stablehlo.slice %2 [0:1, 0:2] : (tensor<2x2xbf16>) -> tensor<1x2xbf16>
+    %4 = stablehlo.negate %3 : tensor<1x2xbf16>)"));
+  for (const char* op : {"convert", "reshape", "transpose", "slice"}) {
+    INFO(op);
+    CHECK(f.program.tensor(f.node(op).results[0]).parameter);
+  }
+  CHECK_FALSE(f.program.tensor(f.node("negate").results[0]).parameter);
+}
+
+}  // namespace llmperf::graph::hlo
