@@ -1,0 +1,75 @@
+// Where a program says how its values lie on devices.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/hlo/program.h"
+#include "graph/hlo/sharding.h"
+
+namespace llmperf::graph::hlo {
+
+// Among the attributes of an argument, a result or an op: sdy.sharding, mhlo.sharding, or xla.sdy.sharding in
+// mhlo.frontend_attributes.
+std::optional<std::string_view> sharding_text(const std::vector<Attribute>& attributes);
+
+// Ops that do nothing but say how their operand is to lie on devices: custom calls @Sharding, sdy.sharding_constraint,
+// sdy.reshard, and sdy's own collectives, which name the sharding they lead to.
+bool is_constraint(const Instruction& i);
+
+// Custom calls between shapes of the whole and shapes of one device, as shard_map leaves them.
+bool leads_into_shards(const Instruction& i);
+bool leads_out_of_shards(const Instruction& i);
+
+// How the results of an op are to lie on devices, one for each; empty when it does not say.
+std::vector<Sharding> annotations(const Module& module, const Instruction& i);
+
+// sdy.manual_computation
+struct ManualComputation {
+  std::vector<Sharding> in;
+  std::vector<Sharding> out;
+  DeviceAxes axes;  // over which shapes inside are local
+};
+ManualComputation manual_computation(const Module& module, const Instruction& i);
+// What is left of a sharding when these axes are divided already.
+Sharding without_axes(const Sharding& sharding, const DeviceAxes& axes);
+
+// All annotations of a program.
+class ProgramAnnotations {
+ public:
+  // Throws Error(bad_input) for one that is not understood or does not fit its tensor.
+  explicit ProgramAnnotations(const Program& program);
+
+  bool any() const { return any_; }
+  // Form::unknown where nothing is said. `results` may be empty.
+  const std::vector<Sharding>& arguments() const { return arguments_; }
+  const std::vector<Sharding>& results() const { return results_; }
+  // By result, empty: nothing is said.
+  const std::vector<Sharding>& of(const Instruction& i) const;
+  const ManualComputation& manual(const Instruction& i) const { return manual_.at(&i); }
+  bool irregular() const { return irregular_; }  // devices in an order that is estimated
+  // Devices that they are about, at least 1, and where the most are named.
+  std::int64_t devices() const { return devices_; }
+  std::string_view place() const { return place_; }
+
+ private:
+  void read_results();
+  void note(const Sharding& sharding, std::string_view place);
+  void check(const Sharding& sharding, const Type& type, std::string_view place);
+
+  const Program& program_;
+  const Module& module_;
+  bool any_ = false;
+  bool irregular_ = false;
+  std::int64_t devices_ = 1;
+  std::string_view place_;
+  std::vector<Sharding> arguments_;
+  std::vector<Sharding> results_;
+  std::unordered_map<const Instruction*, std::vector<Sharding>> nodes_;
+  std::unordered_map<const Instruction*, ManualComputation> manual_;
+};
+
+}  // namespace llmperf::graph::hlo

@@ -1,0 +1,254 @@
+// #sdy.sharding<@mesh, [{"x"}, {"y":(1)2, ?}p1, {}], replicated={"z"}, unreduced={"w"}>. A part "y":(1)2 of an axis of
+// 8 is its second factor when the axis is written as 1 x 2 x 4. XLA writes the same in braces with single quotes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "base/text.h"
+#include "graph/hlo/sharding_text.h"
+
+namespace llmperf::graph::hlo {
+namespace {
+
+constexpr int kMaxMeshAliases = 8;  // that lead from one to the next
+
+// ["x"=2, "y"=4], also [#stablehlo.mesh_axis<name = "x", size = 2>, …]
+Mesh mesh_axes(ShardingText& text) {
+  Mesh mesh;
+  std::vector<std::int64_t> sizes;
+  text.expect("[");
+  while (!text.take("]")) {
+    if (!mesh.axes.empty()) text.expect(",");
+    const bool wordy = text.take("#stablehlo.mesh_axis<") || text.take("#mhlo.mesh_axis<");
+    if (wordy) {
+      text.expect("name");
+      text.expect("=");
+    }
+    const std::string_view axis = text.quoted();
+    if (wordy) {
+      text.expect(",");
+      text.expect("size");
+    }
+    text.expect("=");
+    const std::int64_t size = text.number();
+    if (wordy) text.expect(">");
+    if (size < 1 || size > kMaxDevices / mesh.devices) text.fail("a mesh of no or too many devices");
+    mesh.devices *= size;
+    mesh.axes.emplace_back(axis, DeviceAxes{});
+    sizes.push_back(size);
+  }
+  std::int64_t stride = mesh.devices;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    stride /= sizes[i];
+    if (sizes[i] > 1) mesh.axes[i].second = {{sizes[i], stride}};
+  }
+  if (text.sees(",") && (text.take(", device_ids=") || text.take(",device_ids="))) {
+    if (!text.sees("[")) {
+      text.skip_brackets();
+      mesh.regular = false;
+      return mesh;
+    }
+    const std::vector<std::int64_t> devices = text.numbers("[", "]");
+    if (mesh.axes.empty() && devices.size() == 1) {
+      mesh.device = devices[0];
+    } else if (static_cast<std::int64_t>(devices.size()) != mesh.devices) {
+      text.fail(fmt::format("a mesh of {} devices with the numbers of {}", mesh.devices, devices.size()));
+    } else {
+      ArrayAxes axes = axes_of_array(devices, sizes);
+      for (std::size_t i = 0; i < sizes.size(); ++i) mesh.axes[i].second = std::move(axes.dims[i]);
+      mesh.regular = axes.regular;
+    }
+  }
+  return mesh;
+}
+
+// What `name` stands for at `place`. A file of several programs ("// -----") defines a name several times: the last
+// definition before the place counts.
+std::string_view mesh_definition(const Module& module, std::string_view name, std::string_view place) {
+  constexpr std::size_t kSearched = std::size_t{1} << 20;
+  const std::string pattern = fmt::format("sdy.mesh @{} =", name);
+  const std::string_view head = module.source ? module.source->text().substr(0, kSearched) : std::string_view{};
+  const std::size_t first = head.find(pattern);
+  if (first != std::string_view::npos && head.find(pattern, first + 1) != std::string_view::npos) {
+    const std::less_equal<const char*> before;
+    const bool inside = before(head.data(), place.data()) && before(place.data(), head.data() + head.size());
+    const std::size_t last =
+        inside ? head.rfind(pattern, static_cast<std::size_t>(place.data() - head.data())) : std::string_view::npos;
+    return head.substr((last == std::string_view::npos ? first : last) + pattern.size());
+  }
+  auto found = module.aliases.find(name);
+  if (found == module.aliases.end()) found = module.aliases.find("@" + std::string(name));
+  if (found != module.aliases.end()) return found->second;
+  // Programs that went through HLO: mhlo.frontend_attributes = {xla.sdy.meshes = "{mesh = #sdy.mesh<[…]>}"}
+  for (const Attribute& attribute : module.attributes) {
+    if (attribute.key != "mhlo.frontend_attributes") continue;
+    const std::string key = fmt::format("{} = #sdy.mesh<", name);
+    const std::size_t at = attribute.text.find(key);
+    if (at != std::string_view::npos) return attribute.text.substr(at + name.size() + 3);
+  }
+  return {};
+}
+
+Mesh mesh_of(ShardingText& text, int depth) {
+  if (depth > kMaxMeshAliases) text.fail("a mesh that refers to itself");
+  if (text.take("@")) {
+    const std::string_view rest = text.rest();
+    std::string_view name;
+    if (text.sees("\"") || text.sees("\\22")) {
+      name = text.quoted();
+    } else {
+      const std::size_t end = std::min(rest.find_first_of(", >]})\n"), rest.size());
+      name = rest.substr(0, end);
+      text.expect(name);
+    }
+    const std::string_view found = mesh_definition(text.module(), name, rest);
+    if (found.empty()) {
+      text.fail(fmt::format("there is no mesh {}", quote(name)), fmt::format("sdy.mesh @{} = <[\"x\"=2]>", name));
+    }
+    ShardingText definition(text.module(), found);
+    return mesh_of(definition, depth + 1);
+  }
+  const bool opened = text.take("#sdy.mesh<") || text.take("#stablehlo.mesh<") || text.take("mesh<") || text.take("<");
+  if (!opened && !text.take("mesh")) text.fail_expected("a mesh");
+  if (text.take("axes")) text.expect("=");
+  Mesh mesh = mesh_axes(text);
+  if (opened) text.expect(">");
+  return mesh;
+}
+
+// "x" or "x":(1)2, after whose name `info` stands before the part.
+DeviceAxes axis(ShardingText& text, const Mesh& mesh, std::string_view info) {
+  const std::string_view name = text.quoted();
+  const auto found = std::find_if(mesh.axes.begin(), mesh.axes.end(), [&](const auto& a) { return a.first == name; });
+  if (found == mesh.axes.end()) {
+    std::vector<std::string> names;
+    for (const auto& a : mesh.axes) names.emplace_back(a.first);
+    text.fail(fmt::format("the mesh has no axis {}", quote(name)), "it has: " + join(names, ", "));
+  }
+  DeviceAxes axes = found->second;
+  if (!text.take(info)) return axes;
+  text.expect("(");
+  const std::int64_t before = text.number();
+  text.expect(")");
+  const std::int64_t size = text.number();
+  const auto outer = before > 0 ? take_outer(axes, before) : std::nullopt;
+  const auto part = outer && size > 0 ? take_outer(axes, size) : std::nullopt;
+  if (!part)
+    text.fail(
+        fmt::format("axis {} of {} devices has no part ({}){}", quote(name), size_of(found->second), before, size));
+  return *part;
+}
+
+void append(DeviceAxes& axes, const DeviceAxes& more) { axes.insert(axes.end(), more.begin(), more.end()); }
+
+DeviceAxes axes_in_braces(ShardingText& text, const Mesh& mesh) {
+  DeviceAxes axes;
+  text.expect("{");
+  while (!text.take("}")) {
+    append(axes, axis(text, mesh, ":"));
+    if (!text.sees("}")) text.expect(",");
+  }
+  return axes;
+}
+
+// {"x", "y", ?}p0
+void dimension(ShardingText& text, const Mesh& mesh, Sharding& sharding) {
+  DeviceAxes axes;
+  bool open = false;
+  text.expect("{");
+  while (!text.take("}")) {
+    if (text.take("?")) {
+      open = true;
+    } else {
+      const DeviceAxes more = axis(text, mesh, ":");
+      if (overlap(axes, more)) text.fail("a dimension is divided over the same devices twice");
+      append(axes, more);
+    }
+    if (!text.sees("}")) text.expect(",");
+  }
+  if (text.take("p")) text.number();  // its priority
+  for (const DeviceAxes& other : sharding.dims) {
+    if (overlap(other, axes)) text.fail("two dimensions are divided over the same devices");
+  }
+  sharding.dims.push_back(merged(axes));
+  sharding.open.push_back(open);
+}
+
+// @mesh, [{"x"}, {}], replicated={"y"}
+Sharding body(ShardingText& text) {
+  const Mesh mesh = mesh_of(text, 0);
+  Sharding sharding;
+  sharding.devices = mesh.device ? 0 : mesh.devices;
+  sharding.regular = mesh.regular;
+  if (mesh.device) {
+    sharding.form = Sharding::Form::maximal;
+    sharding.device = *mesh.device;
+  }
+  while (text.take(",")) {
+    if (text.take("[")) {
+      while (!text.take("]")) {
+        dimension(text, mesh, sharding);
+        if (!text.sees("]")) text.expect(",");
+      }
+    } else if (text.take("replicated")) {
+      text.expect("=");
+      append(sharding.replicated, axes_in_braces(text, mesh));
+    } else if (text.take("unreduced")) {
+      text.expect("=");
+      append(sharding.unreduced, axes_in_braces(text, mesh));
+    } else if (text.take("manual")) {
+      text.expect("=");
+      append(sharding.manual, axes_in_braces(text, mesh));
+    } else {
+      text.fail_expected("the dimensions, replicated= or unreduced=");
+    }
+  }
+  for (const DeviceAxes& dim : sharding.dims) {
+    if (overlap(dim, sharding.replicated) || overlap(dim, sharding.unreduced)) {
+      text.fail("a dimension is divided over devices that are said to hold the same or summands");
+    }
+  }
+  return sharding;
+}
+
+}  // namespace
+
+Mesh parse_mesh(const Module& module, std::string_view text) {
+  ShardingText cursor(module, text);
+  return mesh_of(cursor, 0);
+}
+
+DeviceAxes parse_axis_list(const Module& module, const Mesh& mesh, std::string_view text) {
+  DeviceAxes axes;
+  for (std::size_t at = text.find('"'); at != std::string_view::npos; at = text.find('"', at)) {
+    ShardingText cursor(module, text.substr(at));
+    const bool wordy = text.substr(0, at).ends_with("= ") || text.substr(0, at).ends_with("=");
+    append(axes, axis(cursor, mesh, wordy ? ", sub_axis_info =" : ":"));
+    at = text.size() - cursor.rest().size();
+  }
+  return axes;
+}
+
+std::vector<Sharding> parse_shardy(ShardingText& text) {
+  if (text.sees("mesh[")) return {body(text)};
+  const bool per_value = text.take("#sdy.sharding_per_value<");
+  if (per_value || text.sees("[")) {
+    std::vector<Sharding> all;
+    text.expect("[");
+    while (!text.take("]")) {
+      if (!all.empty()) text.expect(",");
+      if (!text.take("#sdy.sharding<")) text.expect("<");
+      all.push_back(body(text));
+      text.expect(">");
+    }
+    if (per_value) text.expect(">");
+    return all;
+  }
+  if (!text.take("#sdy.sharding<")) text.expect("<");
+  Sharding one = body(text);
+  text.expect(">");
+  return {std::move(one)};
+}
+
+}  // namespace llmperf::graph::hlo
