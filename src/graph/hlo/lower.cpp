@@ -1,0 +1,367 @@
+#include "graph/hlo/lower.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "graph/hlo/dot.h"
+#include "graph/hlo/lower_work.h"
+#include "graph/hlo/replica_groups.h"
+
+namespace llmperf::graph::hlo {
+namespace {
+
+double d(std::int64_t x) { return static_cast<double>(x); }
+std::int64_t whole(double x) { return std::llround(x); }
+
+// Products of f32 run in tf32 unless the program asks for more (jax.lax.Precision; DEFAULT where nothing is said).
+bool asks_for_fp32(const Instruction& i) {
+  // stablehlo.dot_algorithm names the type.
+  if (const auto algorithm = i.find("algorithm")) {
+    return field(*algorithm, "lhs_precision_type").value_or(std::string_view{}) == "f32";
+  }
+  for (const std::string_view key : {"precision", "precision_config"}) {
+    if (const auto text = i.find(key)) return text->find("HIGH") != std::string_view::npos;
+  }
+  return false;
+}
+
+class Lowerer {
+ public:
+  Lowerer(const Program& program, const LowerOptions& options)
+      : program_(program), options_(options), uses_(program), kernels_(kernels_of(program, uses_, options.fusion)) {}
+
+  Lowered run() {
+    std::map<int, std::vector<NodeId>> members;
+    for (std::size_t n = 0; n < program_.nodes.size(); ++n) {
+      if (kernels_.of_node[n] != kNone) members[kernels_.of_node[n]].push_back(static_cast<NodeId>(n));
+    }
+    // In the order of the last node of each.
+    std::vector<std::vector<NodeId>> ordered;
+    for (auto& [kernel, nodes] : members) ordered.push_back(std::move(nodes));
+    std::sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) { return a.back() < b.back(); });
+    for (std::size_t n = 0; n < program_.nodes.size(); ++n) fill(static_cast<NodeId>(n));
+    for (std::vector<NodeId>& nodes : ordered) kernel(std::move(nodes));
+    memory();
+    return std::move(result_);
+  }
+
+ private:
+  void kernel(std::vector<NodeId> nodes) {
+    const Node& last = program_.node(nodes.back());
+    const OpClass c = last.traits.op_class;
+    LoweredOp lowered;
+    lowered.op.name = last.instruction->op();
+    lowered.op.count = last.count;
+    lowered.op_class = c;
+    bool made = true;
+    if (last.inserted || c == OpClass::collective) {
+      made = collective(last, lowered);
+    } else if (c == OpClass::product) {
+      made = product(last, lowered.op);
+    } else if (c == OpClass::convolution) {
+      made = convolution(last, lowered.op);
+    } else if (c == OpClass::attention) {
+      const auto attention = library_attention(program_, last);
+      if (!attention) {
+        program_.module->fail(*last.instruction,
+                              "an attention call with operands that are not [batch, sequence, heads, width]");
+      }
+      lowered.op.body = *attention;
+    } else {
+      made = stream(nodes, lowered.op);
+      if (nodes.size() > 1) lowered.op.name = "fusion";
+    }
+    if (!made || last.count == 0) return;
+    lowered.nodes = std::move(nodes);
+    result_.ops.push_back(std::move(lowered));
+  }
+
+  // A constant of one value that is updated in place, carried through a loop or returned is written to memory first.
+  bool filled(NodeId id) const {
+    constexpr Bytes kLeast{4096};  // counters and the like stay in registers
+    const Node& node = program_.node(id);
+    if (node.results.size() != 1 || !is_splat(program_, node.results[0])) return false;
+    const TensorId storage = uses_.storage(node.results[0]);
+    if (program_.type(storage).bytes() < kLeast) return false;
+    const std::vector<NodeId>& readers = uses_.readers(storage);
+    return uses_.kept(storage) || std::any_of(readers.begin(), readers.end(), [&](NodeId reader) {
+             const Node& other = program_.node(reader);
+             return other.traits.op_class == OpClass::update && uses_.storage(other.operands[0]) == storage;
+           });
+  }
+  void fill(NodeId id) {
+    const Node& node = program_.node(id);
+    if (node.instruction->op() != "constant" || !filled(id)) return;
+    const Type& type = program_.type(node.results[0]);
+    LoweredOp& lowered = result_.ops.emplace_back();
+    lowered.op.name = node.instruction->op();
+    lowered.op.count = node.count;
+    lowered.op_class = OpClass::broadcast;
+    lowered.nodes = {id};
+    Vector v;
+    v.kind = VectorKind::elementwise;
+    v.activation = storage_dtype(type.element);
+    v.width = std::max<std::int64_t>(1, type.dims.empty() ? 1 : type.dims.back());
+    v.rows = std::max<std::int64_t>(1, whole(type.elements() / d(v.width)));
+    v.reads = 0;
+    v.writes = type.bytes().value / (type.elements() * bytes_per_element(v.activation));
+    lowered.op.body = v;
+  }
+
+  Dtype compute(Dtype dtype) const { return options_.compute ? options_.compute(dtype) : dtype; }
+
+  bool is_weight(TensorId tensor) const {
+    const Tensor& t = program_.tensor(tensor);
+    return t.parameter || (t.constant && !is_splat(program_, tensor));
+  }
+
+  const model::StoredFormat* format(const Element& stored, const Element& other, const Instruction& i) {
+    model::StoredFormat f;
+    f.bits = stored.bits;
+    const Dtype wider =
+        bits(storage_dtype(other)) > bits(storage_dtype(stored)) ? storage_dtype(other) : storage_dtype(stored);
+    f.compute = compute(wider == Dtype::fp32 && !asks_for_fp32(i) ? Dtype::tf32 : wider);
+    Element precision;
+    const auto algorithm = i.find("algorithm");
+    const auto type = algorithm ? field(*algorithm, "lhs_precision_type") : std::nullopt;
+    if (type && parse_element(*type, precision)) f.compute = compute(precision.compute);
+    result_.formats.push_back(f);
+    return &result_.formats.back();
+  }
+
+  void check_operands(const Node& node) const {
+    if (node.operands.size() >= 2 && !node.results.empty()) return;
+    program_.module->fail(*node.instruction,
+                          fmt::format("{} has two operands and a result, and this one has {} and {}",
+                                      node.instruction->name, node.operands.size(), node.results.size()));
+  }
+
+  // Libraries return a tuple of the result and a workspace.
+  const Type& main_result(const Node& node) const {
+    const Type& type = program_.type(node.results[0]);
+    return type.form == Type::Form::tuple && !type.members.empty() ? type.members[0] : type;
+  }
+
+  bool product(const Node& node, Op& op) {
+    const Instruction& i = *node.instruction;
+    check_operands(node);
+    const Type& lhs = program_.type(node.operands[0]);
+    const Type& rhs = program_.type(node.operands[1]);
+    const Type& out = main_result(node);
+    const DotShape s =
+        i.op() == "custom_call" ? library_product(lhs, rhs, out) : dot_shape(*program_.module, i, lhs, rhs);
+    if (s.batch * s.m * s.n * s.k == 0) return false;
+    // The second operand is the one with the weights.
+    const bool swap = is_weight(node.operands[0]) && !is_weight(node.operands[1]) && s.groups == 1;
+    const Type& first = swap ? rhs : lhs;
+    const Type& second = swap ? lhs : rhs;
+    Gemm g;
+    g.m = whole(swap ? s.n : s.m);
+    g.n = whole(swap ? s.m : s.n);
+    g.k = whole(s.k);
+    g.batch = whole(s.batch);
+    g.activation = storage_dtype(first.element);
+    const bool weights = is_weight(node.operands[swap ? 0 : 1]);
+    const bool single = first.element == second.element && !(g.activation == Dtype::fp32 && !asks_for_fp32(i));
+    if (weights || !single) {
+      g.weights = format(second.element, first.element, i);
+      g.weight_matrices = s.groups > 1 ? s.groups : s.batch;
+    }
+    g.joined.results = out.element.bits / bits(g.activation);
+    op.body = g;
+    return true;
+  }
+
+  bool convolution(const Node& node, Op& op) {
+    check_operands(node);
+    const Type& input = program_.type(node.operands[0]);
+    const Type& kernel = program_.type(node.operands[1]);
+    const Type& out = main_result(node);
+    const ConvolutionShape s = convolution_shape(*program_.module, *node.instruction, input, kernel, out);
+    if (s.positions * s.outputs * s.inputs * s.taps == 0) return false;
+    Convolution c;
+    c.positions = whole(s.positions);
+    c.outputs = whole(s.outputs);
+    c.inputs = whole(s.inputs);
+    // Taps that meet an input; the kernel is read whole.
+    c.taps = std::max<std::int64_t>(1, whole(s.taps));
+    const double stored = kernel.elements() / (s.outputs * s.inputs * d(c.taps));
+    c.input_positions = input.elements() / s.inputs;
+    c.activation = storage_dtype(input.element);
+    Element element = kernel.element;
+    element.bits *= stored;
+    c.weights = format(element, input.element, *node.instruction);
+    op.body = c;
+    return true;
+  }
+
+  bool collective(const Node& node, LoweredOp& lowered) {
+    Collective c;
+    if (node.operands.empty() || node.results.empty()) return false;
+    const Type& operand = program_.type(node.operands[0]);
+    if (node.inserted) {
+      c.kind = *node.inserted->kind;
+      c.ranks = node.inserted->ranks;
+      c.stride = node.inserted->stride;
+      lowered.op.name = graph::name(c.kind);
+      lowered.groups = node.inserted->text;
+    } else {
+      const ReplicaGroups groups = replica_groups(*program_.module, *node.instruction, options_.devices);
+      c.kind = collective_kind(*node.instruction);
+      c.ranks = groups.placed_ranks(options_.devices_per_node);
+      c.stride = groups.placed_stride(options_.devices_per_node);
+      lowered.groups = groups.text;
+      lowered.uneven = groups.uneven;
+    }
+    double bytes = 0;
+    const bool of_operands = c.kind == CollectiveKind::reduce_scatter;
+    for (const TensorId t : of_operands ? node.operands : node.results) bytes += program_.type(t).bytes().value;
+    c.element = element_format(operand.element);
+    c.width = 1;
+    c.rows = bytes / std::max(0.5, bytes_per_element(c.element));
+    lowered.op.place = Place::network;
+    lowered.op.body = c;
+    return bytes > 0;
+  }
+
+  // Element-wise and other vector work of one kernel.
+  bool stream(const std::vector<NodeId>& nodes, Op& op) {
+    double operations = 0;
+    double written = 0;
+    double widest = 0;
+    const Type* space = nullptr;
+    bool strided = false;
+    reads_.clear();
+    for (const NodeId id : nodes) {
+      const Node& node = program_.node(id);
+      operations += vector_operations(program_, node);
+      read(id, node, kernels_.of_node[static_cast<std::size_t>(id)], 0);
+      for (std::size_t n = 0; n < node.results.size(); ++n) {
+        const Type& type = program_.type(node.results[n]);
+        if (leaves(id, node.results[n])) written += written_bytes(program_, node, n).value;
+        consider(type, space, widest);
+      }
+      const bool reduces = node.traits.op_class == OpClass::reduce || node.traits.op_class == OpClass::sort;
+      if (reduces && !node.operands.empty()) consider(program_.type(node.operands[0]), space, widest);
+      strided = strided || node.instruction->op() == "transpose" || node.instruction->op() == "gather";
+    }
+    double read_bytes = 0;
+    for (const auto& [storage, bytes] : reads_) {
+      read_bytes += std::min(bytes, program_.type(storage).bytes().value);
+    }
+    if (space == nullptr || widest == 0 || operations + written + read_bytes == 0) return false;
+    Vector v;
+    v.kind = VectorKind::elementwise;
+    v.activation = storage_dtype(space->element);
+    v.width = std::max<std::int64_t>(1, space->dims.empty() ? 1 : space->dims.back());
+    v.rows = std::max<std::int64_t>(1, whole(widest / d(v.width)));
+    const double element = bytes_per_element(v.activation);
+    v.reads = read_bytes / (widest * element);
+    v.writes = written / (widest * element);
+    v.operations = operations / widest;
+    v.access = strided ? Access::strided : Access::dense;
+    op.body = v;
+    return true;
+  }
+
+  static void consider(const Type& type, const Type*& space, double& widest) {
+    if (!type.tensor() || type.elements() <= widest) return;
+    space = &type;
+    widest = type.elements();
+  }
+
+  // What a kernel reads from memory: values of other kernels, and what the repeated ones are computed from.
+  void read(NodeId id, const Node& node, int kernel, int depth) {
+    constexpr int kMaxChain = 50;
+    for (std::size_t n = 0; n < node.operands.size(); ++n) {
+      const TensorId storage = uses_.storage(node.operands[n]);
+      const NodeId maker = program_.tensor(storage).node;
+      if (maker != kNone && maker != id) {
+        const auto m = static_cast<std::size_t>(maker);
+        if (kernels_.of_node[m] == kernel && kernel != kNone) continue;
+        if (kernels_.repeated[m] && depth < kMaxChain) {
+          read(maker, program_.node(maker), kernel, depth + 1);
+          continue;
+        }
+      }
+      const double bytes = read_bytes(program_, node, n).value;
+      if (bytes > 0) reads_[storage] += bytes;
+    }
+  }
+
+  // Whether someone outside of the kernel needs the value.
+  bool leaves(NodeId id, TensorId tensor) const {
+    const TensorId storage = uses_.storage(tensor);
+    if (uses_.kept(storage) || program_.node(id).traits.op_class == OpClass::update) return true;
+    const int kernel = kernels_.of_node[static_cast<std::size_t>(id)];
+    const std::vector<NodeId>& readers = uses_.readers(storage);
+    if (readers.empty()) return true;
+    return std::any_of(readers.begin(), readers.end(),
+                       [&](NodeId reader) { return kernels_.of_node[static_cast<std::size_t>(reader)] != kernel; });
+  }
+
+  // Arguments and constants for as long as the program runs; else from the node that makes a value to its last reader.
+  void memory() {
+    for (const TensorId t : program_.arguments) result_.arguments += program_.type(t).bytes();
+    std::map<std::size_t, double> change;
+    std::vector<std::size_t> loop_end(program_.loops.size(), 0);
+    for (std::size_t n = 0; n < program_.nodes.size(); ++n) {
+      for (int loop = program_.nodes[n].loop; loop >= 0; loop = program_.loops[static_cast<std::size_t>(loop)].parent) {
+        loop_end[static_cast<std::size_t>(loop)] = n;
+      }
+    }
+    for (std::size_t n = 0; n < program_.nodes.size(); ++n) {
+      const Node& node = program_.nodes[n];
+      for (const TensorId t : node.results) {
+        if (uses_.storage(t) != t || kernels_.repeated[n]) continue;
+        const double bytes = program_.type(t).bytes().value;
+        const bool constant = node.instruction->op() == "constant";
+        if (constant && !filled(static_cast<NodeId>(n))) {
+          if (!is_splat(program_, t)) result_.constants += Bytes{bytes};
+          continue;
+        }
+        if ((!constant && node.traits.op_class == OpClass::free) ||
+            (kernels_.of_node[n] != kNone && !leaves(static_cast<NodeId>(n), t))) {
+          continue;
+        }
+        std::size_t last = n;
+        if (uses_.kept(t)) {
+          last = node.loop >= 0 ? loop_end[static_cast<std::size_t>(node.loop)] : program_.nodes.size() - 1;
+        }
+        for (const NodeId reader : uses_.readers(t)) {
+          // Readers in a loop that the value comes into from outside need it until the loop ends.
+          std::size_t until = static_cast<std::size_t>(reader);
+          for (int loop = program_.node(reader).loop; loop >= 0 && loop != node.loop;
+               loop = program_.loops[static_cast<std::size_t>(loop)].parent) {
+            until = std::max(until, loop_end[static_cast<std::size_t>(loop)]);
+          }
+          last = std::max(last, until);
+        }
+        change[n] += bytes;
+        change[last + 1] -= bytes;
+      }
+    }
+    double alive = 0;
+    for (const auto& [node, bytes] : change) {
+      alive += bytes;
+      result_.intermediate = std::max(result_.intermediate, Bytes{alive});
+    }
+  }
+
+  const Program& program_;
+  const LowerOptions& options_;
+  Uses uses_;
+  Kernels kernels_;
+  Lowered result_;
+  std::map<TensorId, double> reads_;
+};
+
+}  // namespace
+
+Lowered lower(const Program& program, const LowerOptions& options) { return Lowerer(program, options).run(); }
+
+}  // namespace llmperf::graph::hlo

@@ -1,0 +1,247 @@
+#include "graph/hlo/lower_work.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "graph/hlo/uses.h"
+
+namespace llmperf::graph::hlo {
+namespace {
+
+using Axes = std::vector<std::int64_t>;
+
+double d(std::int64_t x) { return static_cast<double>(x); }
+
+Axes list(const Instruction& i, std::string_view key, std::string_view other = {}) {
+  auto text = i.find(key);
+  if (!text && !other.empty()) text = i.find(other);
+  return text ? integers(*text) : Axes{};
+}
+
+double product(const Axes& axes) {
+  double result = 1;
+  for (const std::int64_t extent : axes) result *= d(extent);
+  return result;
+}
+
+// Elements that a window covers.
+double window_elements(const Instruction& i) {
+  const Axes window = list(i, "window_dimensions", "window_dims");
+  return window.empty() ? 1 : product(window);
+}
+
+// Extent of the dimension along which a sort, a top_k or a transform works: the last one, unless it says another.
+double sorted_extent(const Instruction& i, const Type& type) {
+  if (type.dims.empty()) return 1;
+  const Axes dimension = list(i, "dimension");
+  const bool named = !dimension.empty() && dimension[0] >= 0 && dimension[0] < type.rank();
+  return d(named ? type.dims[static_cast<std::size_t>(dimension[0])] : type.dims.back());
+}
+
+// n^3 / 3 of a Cholesky factorisation, n^2 m of a triangular solve, 2/3 n^3 of any other (LU), for a batch of matrices.
+double factorization_operations(const Program& program, const Node& node) {
+  if (node.operands.empty()) return 0;
+  const Type& a = program.type(node.operands[0]);
+  if (a.rank() < 2) return 0;
+  const double n = d(a.dims.back());
+  const double matrices = a.elements() / std::max(1.0, n * n);
+  const std::string_view op = node.instruction->op();
+  if (op == "cholesky") return matrices * n * n * n / 3;
+  if (op == "triangular_solve" && node.operands.size() > 1) {
+    return n * program.type(node.operands[1]).elements();
+  }
+  return matrices * n * n * n * 2 / 3;
+}
+
+double result_elements(const Program& program, const Node& node) {
+  return node.results.empty() ? 0 : program.type(node.results[0]).elements();
+}
+double operand_elements(const Program& program, const Node& node) {
+  return node.operands.empty() ? 0 : program.type(node.operands[0]).elements();
+}
+
+// The operand of an update that holds the new values.
+std::size_t updates_of(const Node& node) {
+  if (node.instruction->op() == "scatter") return node.operands.size() - (node.operands.size() - 1) / 2;
+  return 1;
+}
+
+}  // namespace
+
+double vector_operations(const Program& program, const Node& node) {
+  const double results = result_elements(program, node);
+  const double operands = operand_elements(program, node);
+  const double each = node.traits.operations;
+  const Instruction& i = *node.instruction;
+  switch (node.traits.op_class) {
+    case OpClass::elementwise:
+    case OpClass::random: {
+      double all = 0;
+      for (const TensorId result : node.results) all += program.type(result).elements();
+      return (i.op() == "map" ? results : all) * each;
+    }
+    // Each element but the first of every result is combined with what there is (openxla/xla, hlo_cost_analysis).
+    case OpClass::reduce: return std::max(0.0, operands - results) * each;
+    case OpClass::window:
+      if (i.op() == "select_and_scatter" && node.operands.size() > 1) {
+        return program.type(node.operands[1]).elements() * window_elements(i) * each;
+      }
+      return results * std::max(0.0, window_elements(i) - 1) * each;
+    case OpClass::update: {
+      const std::size_t update = updates_of(node);
+      return update < node.operands.size() ? program.type(node.operands[update]).elements() * each : 0;
+    }
+    case OpClass::sort: {
+      if (node.operands.empty()) return 0;
+      const double n = sorted_extent(i, program.type(node.operands[0]));
+      return operands * std::ceil(std::log2(std::max(2.0, n))) * each;
+    }
+    case OpClass::transform: {
+      if (node.operands.empty()) return 0;
+      const Axes lengths = list(i, "length", "fft_length");
+      const double n = lengths.empty() ? sorted_extent(i, program.type(node.operands[0])) : product(lengths);
+      return 5 * std::max(operands, results) * std::log2(std::max(2.0, n));
+    }
+    case OpClass::factorization: return factorization_operations(program, node);
+    case OpClass::normalization: return operands * each;
+    default: return 0;
+  }
+}
+
+Bytes read_bytes(const Program& program, const Node& node, std::size_t operand) {
+  const TensorId tensor = node.operands[operand];
+  if (is_splat(program, tensor)) return {};
+  const Bytes whole = program.type(tensor).bytes();
+  switch (node.traits.op_class) {
+    case OpClass::slice:
+      if (operand == 0 && !node.results.empty()) return std::min(whole, program.type(node.results[0]).bytes());
+      return whole;
+    case OpClass::update: {
+      const std::size_t update = updates_of(node);
+      if (operand >= update || node.instruction->op() != "scatter") {
+        // What is replaced is not read, unless the new values are combined with it.
+        if (operand == 0) return {};
+        return whole;
+      }
+      const bool combines = node.traits.operations > 0;
+      const std::size_t inputs = (node.operands.size() - 1) / 2;
+      if (operand >= inputs) return whole;
+      return combines && update < node.operands.size() ? program.type(node.operands[update]).bytes() : Bytes{};
+    }
+    default: return whole;
+  }
+}
+
+Bytes written_bytes(const Program& program, const Node& node, std::size_t result) {
+  const Bytes whole = program.type(node.results[result]).bytes();
+  if (node.traits.op_class != OpClass::update) return whole;
+  const std::size_t update = updates_of(node);
+  return update < node.operands.size() ? std::min(whole, program.type(node.operands[update]).bytes()) : whole;
+}
+
+Dtype storage_dtype(const Element& element) {
+  if (bits(element.compute) == element.bits) return element.compute;
+  if (element.bits >= 64) return Dtype::fp64;
+  if (element.bits >= 32) return Dtype::fp32;
+  if (element.bits >= 16) return Dtype::bf16;
+  return element.bits >= 8 ? Dtype::int8 : Dtype::int4;
+}
+
+// [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], as printed by the short form and by #stablehlo.conv<…>; its raw form has an
+// attribute for every role.
+ConvolutionShape convolution_shape(const Module& module, const Instruction& i, const Type& input, const Type& kernel,
+                                   const Type& result) {
+  auto text = i.find("dim_numbers");
+  if (!text) text = i.find("dimension_numbers");
+  std::optional<std::size_t> inputs;
+  std::optional<std::size_t> outputs;
+  if (text && text->find("raw") != std::string_view::npos) {
+    const auto axis = [&](std::string_view key) -> std::optional<std::size_t> {
+      const Axes value = integers(field(*text, key).value_or("0"));
+      return value.empty() ? std::nullopt : std::optional(static_cast<std::size_t>(value[0]));
+    };
+    inputs = axis("kernel_input_feature_dimension");
+    outputs = axis("kernel_output_feature_dimension");
+  } else if (text) {
+    std::size_t open = text->find('[');
+    open = open == std::string_view::npos ? open : text->find('[', open + 1);
+    std::size_t axis = 0;
+    for (std::size_t at = open; at < text->size() && (*text)[at] != ']'; ++at) {
+      const char c = (*text)[at];
+      if (c == ',') ++axis;
+      if (c == 'i') inputs = axis;
+      if (c == 'o') outputs = axis;
+    }
+  }
+  const double kernels = kernel.elements();
+  ConvolutionShape shape;
+  if (!inputs || !outputs) {
+    // Of a library, whose layout is not in the text: the kernel's extent that the result has as well is its outputs.
+    const auto found = std::find_if(kernel.dims.begin(), kernel.dims.end(), [&](std::int64_t extent) {
+      return std::find(result.dims.begin(), result.dims.end(), extent) != result.dims.end();
+    });
+    if (i.op() != "custom_call" || found == kernel.dims.end()) {
+      module.fail(i, fmt::format("the dimensions of the convolution of {} and {} are not given", text_of(input),
+                                 text_of(kernel)));
+    }
+    shape.outputs = d(*found);
+    shape.taps = 1;
+    shape.inputs = kernels / std::max(1.0, shape.outputs);
+  } else {
+    if (*inputs >= kernel.dims.size() || *outputs >= kernel.dims.size() || *inputs == *outputs) {
+      module.fail(i, fmt::format("{} is no kernel of the dimensions {}", text_of(kernel), *text));
+    }
+    shape.outputs = d(kernel.dims[*outputs]);
+    shape.inputs = d(kernel.dims[*inputs]);
+    shape.taps = kernels / std::max(1.0, shape.outputs * shape.inputs);
+  }
+  // Between the elements of a dilated input (of a transposed convolution) are zeros that nothing multiplies.
+  if (const auto window = i.find("window")) {
+    shape.taps /= std::max(1.0, product(integers(field(*window, "lhs_dilate").value_or(std::string_view{}))));
+  } else {
+    shape.taps /= std::max(1.0, product(list(i, "lhs_dilation")));
+  }
+  shape.positions = result.elements() / std::max(1.0, shape.outputs);
+  return shape;
+}
+
+CollectiveKind collective_kind(const Instruction& i) {
+  const std::string_view op = i.op();
+  if (op.starts_with("all_gather")) return CollectiveKind::all_gather;
+  if (op.starts_with("reduce_scatter")) return CollectiveKind::reduce_scatter;
+  if (op.find("all_to_all") != std::string_view::npos) return CollectiveKind::all_to_all;
+  if (op.starts_with("collective_permute")) return CollectiveKind::send;
+  if (op.starts_with("collective_broadcast")) return CollectiveKind::broadcast;
+  return CollectiveKind::all_reduce;
+}
+
+std::optional<Attention> library_attention(const Program& program, const Node& node) {
+  if (node.operands.size() < 3) return std::nullopt;
+  const Type& q = program.type(node.operands[0]);
+  const Type& k = program.type(node.operands[1]);
+  const Type& v = program.type(node.operands[2]);
+  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4) return std::nullopt;
+  // Where the keys are longer, or heads are shared, the dimensions tell themselves apart; else heads are fewer.
+  const bool heads_second = q.dims[2] != k.dims[2]   ? q.dims[1] % std::max<std::int64_t>(1, k.dims[1]) == 0
+                            : q.dims[1] != k.dims[1] ? false
+                                                     : q.dims[1] < q.dims[2];
+  const std::size_t heads = heads_second ? 1 : 2;
+  const std::size_t rows = heads_second ? 2 : 1;
+  Attention a;
+  a.sequences = q.dims[0];
+  a.heads = q.dims[heads];
+  a.kv_heads = k.dims[heads];
+  a.q_tokens = q.dims[rows];
+  a.keys = k.dims[rows];
+  a.qk_dim = q.dims[3];
+  a.v_dim = v.dims[3];
+  if (a.kv_heads <= 0 || a.heads % a.kv_heads != 0 || a.keys <= 0) return std::nullopt;
+  a.backward = target_of(*node.instruction).find("Backward") != std::string_view::npos;
+  a.activation = storage_dtype(q.element);
+  a.cached = {model::element_format(a.activation), model::element_format(a.activation)};
+  return a;
+}
+
+}  // namespace llmperf::graph::hlo
