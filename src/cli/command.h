@@ -28,6 +28,7 @@ void add_calibrate(CLI::App& root, Action& action);
 void add_compare(CLI::App& root, Action& action);
 void add_estimate(CLI::App& root, Action& action);
 void add_explain(CLI::App& root, Action& action);
+void add_graph(CLI::App& root, Action& action);
 void add_limits(CLI::App& root, Action& action);
 void add_list(CLI::App& root, Action& action);
 void add_map(CLI::App& root, Action& action);
@@ -48,22 +49,24 @@ void add_output_flags(CLI::App& command, OutputFlags& flags);
 // when it is complete; one that was not committed is removed.
 class Output {
  public:
-  // `drawing`: of a file for the drawing that goes with the report; may be empty. Throws Error: bad_input for a format,
-  // failed for a path that cannot be written.
-  explicit Output(const OutputFlags& flags, const std::string& drawing = {});
+  // `companion`: of a file for what goes with the report, a drawing or a model; may be empty. Throws Error: bad_input
+  // for a format, failed for a path that cannot be written.
+  explicit Output(const OutputFlags& flags, const std::string& companion = {});
   ~Output();
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
-  // Writes the report to stdout in the format asked for and to every export, and the drawing (SVG) to its file. Throws
+  // Whether the report is written in that format anywhere.
+  bool wants(report::Format format) const;
+  // Writes the report to stdout in the format asked for and to every export, and the companion to its file. Throws
   // Error(failed) on a write error.
-  void write(const report::Report& report, const std::string& drawing = {});
+  void write(const report::Report& report, const std::string& companion = {});
 
  private:
   struct File;
   report::Format format_;
   std::vector<std::unique_ptr<File>> files_;
-  std::unique_ptr<File> drawing_;
+  std::unique_ptr<File> companion_;
 };
 
 // Throws Error(failed) on a write error, which a full disk or a closed pipe is.

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -78,7 +79,7 @@ void add_output_flags(CLI::App& command, OutputFlags& flags) {
       ->allow_extra_args(false);  // one FILE each: the next word is not another
 }
 
-Output::Output(const OutputFlags& flags, const std::string& drawing)
+Output::Output(const OutputFlags& flags, const std::string& companion)
     : format_(flags.json ? report::Format::json : format_value("--format", flags.format)) {
   std::set<std::filesystem::path> seen;
   for (const std::string& path : flags.exports) {
@@ -87,14 +88,19 @@ Output::Output(const OutputFlags& flags, const std::string& drawing)
     }
     if (path != "-") files_.push_back(std::make_unique<File>(path, export_format(path)));
   }
-  if (!drawing.empty()) drawing_ = std::make_unique<File>(drawing, report::Format::table);
+  if (!companion.empty()) companion_ = std::make_unique<File>(companion, report::Format::table);
 }
 
 Output::~Output() = default;
 
-void Output::write(const report::Report& report, const std::string& drawing) {
+bool Output::wants(report::Format format) const {
+  return format_ == format ||
+         std::any_of(files_.begin(), files_.end(), [&](const auto& file) { return file->format == format; });
+}
+
+void Output::write(const report::Report& report, const std::string& companion) {
   for (const auto& file : files_) file->commit(report::render(report, file->format));
-  if (drawing_) drawing_->commit(drawing);
+  if (companion_) companion_->commit(companion);
   write_stdout(report::render(report, format_, colour_wanted()));
 }
 

@@ -147,6 +147,7 @@ int run(int argc, const char* const* argv) {
     add_estimate(root, action);
     add_compare(root, action);
     add_explain(root, action);
+    add_graph(root, action);
     add_limits(root, action);
     add_map(root, action);
     add_map_collective(root, action);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/number.h"
+#include "estimate/program.h"
 
 namespace llmperf::report {
 namespace {
@@ -101,6 +102,15 @@ std::vector<Figure> figures_used(const estimate::VideoSetup& setup) {
   figures.peak("vector_flops_per_s", "vector peak", Engine::vector, Dtype::fp32);
   figures.memory();
   figures.links(setup.devices());
+  return figures.done();
+}
+
+std::vector<Figure> figures_used(const estimate::ProgramSetup& setup, Dtype products) {
+  Figures figures(setup);
+  figures.peak("matrix_flops_per_s", "matrix peak", Engine::matrix, products);
+  figures.peak("vector_flops_per_s", "vector peak", Engine::vector, Dtype::fp32);
+  figures.memory();
+  figures.links(setup.devices);
   return figures.done();
 }
 

@@ -8,6 +8,10 @@
 #include "estimate/video.h"
 #include "report/document.h"
 
+namespace llmperf::estimate {
+struct ProgramSetup;
+}
+
 namespace llmperf::report {
 
 struct Figure {
@@ -19,6 +23,8 @@ struct Figure {
 };
 std::vector<Figure> figures_used(const estimate::Setup& setup);
 std::vector<Figure> figures_used(const estimate::VideoSetup& setup);
+// `products`: the type that most of its products run in.
+std::vector<Figure> figures_used(const estimate::ProgramSetup& setup, Dtype products);
 // The same as a block, each with its provenance.
 Fields rests_on(const estimate::Platform& platform, const std::vector<Figure>& figures);
 inline Fields rests_on(const estimate::Setup& setup) { return rests_on(setup, figures_used(setup)); }

@@ -34,7 +34,7 @@ class Names(ProgramTest):
     def test_unknown_names_are_answered_with_the_nearest(self):
         cases = [
             (["estimat"], "unknown subcommand 'estimat'", "did you mean 'estimate'?"),
-            (["hlep"], "unknown subcommand 'hlep'", "known names: estimate, compare, explain, limits, map, map-collective, parallel"),
+            (["hlep"], "unknown subcommand 'hlep'", "known names: estimate, compare, explain, graph, limits, map, map-collective, parallel"),
             (["--versoin"], "unknown flag '--versoin'", "'--version'"),
             (["-b"], "unknown flag '-b'", "known names"),
             ([*ESTIMATE, "--bacth", "4"], "unknown flag '--bacth'", "'--batch'"),

@@ -40,6 +40,11 @@ MAP_GEMM = ["map", "gemm", "--hw", "tx8", "--m", "4096", "--n", "12288", "--k", 
 MAP_ATTENTION = ["map", "attention", "--hw", "tx8", "--queries", "4096", "--heads", "32", "--causal"]
 MAP_VECTOR = ["map", "vector", "--hw", "tx8", "--kind", "rms_norm", "--rows", "4096", "--width", "4096", "--simulate"]
 SYMBOLIC = ["parallel", "-m", "gpt-block", "--hw", "a100-sxm-80gb", "--devices", "8", "--batch", "8", "--symbolic", "--options", "none"]
+PROGRAMS = os.path.join(ROOT, "tests", "graph", "programs")
+GRAPH_LLAMA = ["graph", os.path.join(PROGRAMS, "llama_decoder_while.mlir"), "--hw", "rtx4090", "--fuse", "elementwise"]
+GRAPH_MLP = ["graph", os.path.join(PROGRAMS, "mlp_gspmd.mlir"), "--hw", "a100-sxm-80gb"]
+GRAPH_STDIT = ["graph", os.path.join(PROGRAMS, "stdit_block.mlir"), "--hw", "h100-sxm"]
+GRAPH_MHLO = ["graph", os.path.join(PROGRAMS, "generic_mhlo.mlir"), "--hw", "rtx4090"]
 OUTPUTS = {
     "estimate_qwen-7b_rtx4090.json": [*ESTIMATE, "--json"],
     "estimate_qwen-7b_rtx4090_vllm.txt": [*PREDICTED, "--detail", "ops"],
@@ -66,6 +71,10 @@ OUTPUTS = {
     "estimate_stdit3-xl2_h100.txt": VIDEO,
     "estimate_stdit3-xl2_h100_stages.txt": VIDEO_PLAN,
     "compare_stdit3-xl2_h100.txt": VIDEO_COMPARE,
+    "graph_llama_decoder_while.txt": [*GRAPH_LLAMA, "--detail", "ops"],
+    "graph_mlp_gspmd.txt": [*GRAPH_MLP, "--detail", "ops"],
+    "graph_stdit_block.txt": GRAPH_STDIT,
+    "graph_generic_mhlo.txt": GRAPH_MHLO,
 }
 # Commands whose documents together have every key there is.
 DOCUMENTS = [[*TP8, "--pp", "2"], PARALLEL, [*PARALLEL[:5], "--devices", "64", "--batch", "8", "--training", "--recompute", "full", "--top", "9"], SYMBOLIC,
@@ -82,6 +91,7 @@ DOCUMENTS = [[*TP8, "--pp", "2"], PARALLEL, [*PARALLEL[:5], "--devices", "64", "
              VIDEO, VIDEO_PLAN, VIDEO_COMPARE, ["estimate", "-m", "stdit3-xl2", "--hw", "rtx4090"], ["show", "model", "stdit3-xl2"],
              MAP_GEMM, MAP_ATTENTION, [*MAP_VECTOR, "--tile-model", "published"],
              [*MAP_GEMM, "--then", "add"], [*MAP_GEMM[:4], "--m", "65536", "--n", "65536", "--k", "65536"],
+             GRAPH_LLAMA, GRAPH_MLP, GRAPH_STDIT, GRAPH_MHLO, [*GRAPH_MHLO, "--runtime", "vllm"],
              VALIDATE, ["validate", "rtx4090-ops"], ["validate", "a100-sxm-80gb-ops"], CALIBRATE]
 
 

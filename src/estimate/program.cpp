@@ -1,0 +1,127 @@
+#include "estimate/program.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "estimate/schedule.h"
+
+namespace llmperf::estimate {
+namespace {
+
+double d(std::int64_t x) { return static_cast<double>(x); }
+
+void add(ProgramGroup& group, const OpEstimate& op) {
+  const double count = d(op.op.count);
+  group.kernels += op.op.count;
+  group.work += op.work * count;
+  group.time += op.step_time();
+  group.roof += op.time.roof * count;
+  group.bound_time[static_cast<std::size_t>(op.time.bound)] += op.step_time();
+}
+
+// Ops by a name, the longest group first.
+std::vector<ProgramGroup> grouped(const ProgramEstimate& e, const std::function<std::string(std::size_t)>& name) {
+  std::map<std::string, ProgramGroup> groups;
+  for (std::size_t n = 0; n < e.lowered.ops.size(); ++n) {
+    const std::string key = name(n);
+    ProgramGroup& group = groups[key];
+    group.name = key;
+    add(group, e.phase.ops[n]);
+  }
+  std::vector<ProgramGroup> sorted;
+  for (auto& [key, group] : groups) sorted.push_back(std::move(group));
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const ProgramGroup& a, const ProgramGroup& b) { return a.time > b.time; });
+  return sorted;
+}
+
+// The op's name is behind the last '/', the rest is where it comes from; JAX of 2022 and before puts parameters in
+// brackets behind the name. Of a place in a file ("model.py:12"), all of it.
+std::string scope_of(const graph::hlo::Program& program, const graph::hlo::LoweredOp& op) {
+  std::string scope = graph::hlo::scope_of(*program.module, *program.node(op.nodes.back()).instruction);
+  scope = scope.substr(0, scope.find('['));
+  const std::size_t colon = scope.rfind(':');
+  const bool place = colon != std::string::npos && colon + 1 < scope.size() &&
+                     scope.find_first_not_of("0123456789", colon + 1) == std::string::npos;
+  const std::size_t slash = scope.rfind('/');
+  return place || slash == std::string::npos ? scope : scope.substr(0, slash);
+}
+
+// The type that most products are in.
+void utilisation(const mapper::Machine& machine, ProgramEstimate& e) {
+  std::map<Dtype, double> products;
+  for (const OpEstimate& op : e.phase.ops) products[op.work.matrix_dtype] += op.work.matrix.value * d(op.op.count);
+  const auto most = std::max_element(products.begin(), products.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most == products.end() || most->second == 0 || e.phase.time.value == 0) return;
+  e.products = most->first;
+  e.peak = machine.roofline().matrix_rate(most->first);
+  Seconds least;
+  for (const auto& [dtype, flops] : products) least += Flops{flops} / machine.roofline().matrix_rate(dtype);
+  e.utilisation = least / e.phase.time;
+}
+
+}  // namespace
+
+mapper::Bound ProgramGroup::bound() const {
+  const auto* longest = std::max_element(std::begin(bound_time), std::end(bound_time));
+  return static_cast<mapper::Bound>(longest - std::begin(bound_time));
+}
+
+std::function<Dtype(Dtype)> compute_types(const hardware::Device& device) {
+  return [&device](Dtype dtype) {
+    if (dtype == Dtype::tf32) {
+      return device.find_peak(hardware::Engine::matrix, Dtype::tf32) ? Dtype::tf32 : Dtype::fp32;
+    }
+    return bits(dtype) < 16 && !multiplies(device, dtype) ? activation_dtype(device) : dtype;
+  };
+}
+
+ProgramEstimate run_program(const graph::hlo::Program& program, const ProgramSetup& setup) {
+  ProgramEstimate e;
+  e.lowered = graph::hlo::lower(program, {.fusion = setup.fusion,
+                                          .devices = setup.devices,
+                                          .devices_per_node = setup.cluster.devices_per_node,
+                                          .compute = compute_types(*setup.device)});
+  const mapper::Machine machine(*setup.device, setup.cluster, nullptr, {}, setup.profile, setup.tiles);
+  Phase& phase = e.phase;
+  phase.name = "program";
+  for (const graph::hlo::LoweredOp& lowered : e.lowered.ops) {
+    OpEstimate& op = phase.ops.emplace_back();
+    op.op = lowered.op;
+    op.work = machine.work(op.op);
+    op.time = machine.time(op.op, op.work);
+    const Seconds least = op.work.matrix / machine.roofline().matrix_rate(op.work.matrix_dtype);
+    e.of_peak.push_back(op.time.total.value > 0 ? least / op.time.total : 0);
+  }
+  if (setup.profile) {
+    mapper::StepOverhead host(setup.profile->values, setup.dispatch, true);
+    Seconds device;
+    for (const OpEstimate& op : phase.ops) {
+      host.add(op.op);
+      device += op.step_time();
+    }
+    OpEstimate& op = phase.ops.emplace_back();
+    op.op = {.name = "runtime_overhead", .launches = 0, .body = graph::Overhead{}};
+    op.time.bound = mapper::Bound::launch;
+    op.time.total = host.time(device, 0, 0);
+  }
+  std::vector<double> scratch;
+  const Stage whole;
+  sum_up(phase, std::span(&whole, 1), scratch);
+
+  e.memory = {.weights = e.lowered.arguments + e.lowered.constants,
+              .kv_cache = {},
+              .activation = e.lowered.intermediate,
+              .reserve = setup.reserve};
+  e.capacity = *setup.device->dram().capacity;
+  e.fits = e.memory.total() <= e.capacity;
+  e.kinds = grouped(e, [&](std::size_t n) { return std::string(e.lowered.ops[n].op.name); });
+  e.scopes = grouped(e, [&](std::size_t n) { return scope_of(program, e.lowered.ops[n]); });
+  if (e.scopes.size() == 1 && e.scopes[0].name.empty()) e.scopes.clear();
+  utilisation(machine, e);
+  return e;
+}
+
+}  // namespace llmperf::estimate

@@ -1,0 +1,59 @@
+// From a program (StableHLO, MHLO) to an estimate: its kernels as ops, what they take on a device, and the memory they
+// need. One execution is one phase.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "estimate/estimate.h"
+#include "graph/hlo/blocks.h"
+#include "graph/hlo/lower.h"
+#include "graph/hlo/program.h"
+
+namespace llmperf::estimate {
+
+struct ProgramSetup : Platform {
+  std::string name;          // of the file
+  std::int64_t devices = 1;  // that run the program together; numbers are of one of them
+  graph::hlo::Fusion fusion = graph::hlo::Fusion::none;
+  hardware::Dispatch dispatch = hardware::Dispatch::graph;  // with a profile
+};
+
+// Ops that have something in common: their kind, or where they come from.
+struct ProgramGroup {
+  std::string name;
+  std::int64_t kernels = 0;
+  cost::Work work;
+  Seconds time;
+  Seconds roof;
+  Seconds bound_time[5];  // by mapper::Bound
+  mapper::Bound bound() const;
+};
+
+struct ProgramEstimate {
+  // Its ops are those of phase.ops, in the same order; the overhead of a runtime, if any, comes behind them.
+  graph::hlo::Lowered lowered;
+  Phase phase;
+  cost::Memory memory;  // weights: the program's arguments and constants; activation: the most alive at once
+  Bytes capacity;
+  bool fits = false;
+  std::vector<double> of_peak;       // by op: of the matrix peak of its type, what its products reach
+  std::vector<ProgramGroup> kinds;   // "dot_general", "fusion" …, the longest first
+  std::vector<ProgramGroup> scopes;  // where the ops' locations say it: "jit(f)/layers_0/attention"
+  Dtype products = Dtype::bf16;      // the type that most products run in
+  FlopsPerSecond peak;               // of products in that type; 0 without products
+  double utilisation = 0;            // of that peak, by all products over the whole time
+  // Seconds that one execution takes, whether it fits or not.
+  Seconds time() const { return phase.time; }
+};
+
+// The type in which a device multiplies operands of a type: tf32 where it has it, else fp32; narrow types that it does
+// not multiply in that of its activations.
+std::function<Dtype(Dtype)> compute_types(const hardware::Device& device);
+
+// Throws Error(bad_input) at an instruction that makes no sense, Error(infeasible) when an op has no mapping.
+ProgramEstimate run_program(const graph::hlo::Program& program, const ProgramSetup& setup);
+
+}  // namespace llmperf::estimate
