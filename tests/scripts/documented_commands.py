@@ -57,7 +57,7 @@ def main():
                     failures += 1
                     if not update:
                         print(f"{os.path.relpath(path, ROOT)}: {command}\n--- documented\n{expected}\n--- printed\n{actual}\n")
-                    elif "…" not in expected:
+                    elif "…" not in [line.strip() for line in expected.split("\n")]:
                         expected = actual
                 out.append(command + "\n" + expected + "\n")
             return "```console\n" + "\n".join(out) + "```"
