@@ -153,7 +153,9 @@ Table role_table(const ProgramStudy& study) {
   const ProgramEstimate& e = *study.estimate;
   std::map<NodeId, std::size_t> op_of;
   for (std::size_t n = 0; n < e.lowered.ops.size(); ++n) {
-    for (const NodeId node : e.lowered.ops[n].nodes) op_of[node] = n;
+    for (const NodeId node : e.lowered.ops[n].nodes) {
+      if (!e.lowered.ops[n].copy) op_of[node] = n;
+    }
   }
   const auto rows = [&](const std::string& block, const std::vector<graph::hlo::RoleNodes>& products) {
     for (const auto& product : products) {

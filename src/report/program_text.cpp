@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/number.h"
 #include "base/text.h"
 
 namespace llmperf::report {
@@ -23,6 +24,7 @@ int line_of(const Program& program, const LoweredOp& op) { return program.node(o
 std::string op_name(const Program& program, const LoweredOp& op) {
   const graph::hlo::Node& last = program.node(op.nodes.back());
   if (last.inserted && last.inserted->kind) return std::string(graph::name(*last.inserted->kind));
+  if (op.copy) return std::string(op.op.name);
   if (op.nodes.size() == 1) {
     const std::string name(last.instruction->name);
     return last.instruction->op() == "custom_call"
@@ -50,7 +52,7 @@ std::string result_text(const Program& program, const LoweredOp& op) {
 
 std::string role_text(const ProgramStudy& study, const LoweredOp& op) {
   const auto node = static_cast<std::size_t>(op.nodes.back());
-  if (node >= study.blocks->roles.size()) return {};
+  if (op.copy || node >= study.blocks->roles.size()) return {};
   const graph::hlo::Role role = study.blocks->roles[node];
   return role == graph::hlo::Role::other ? std::string() : std::string(graph::hlo::name(role));
 }
@@ -72,6 +74,20 @@ std::vector<std::string> all_notes(const ProgramStudy& study) {
   const auto uneven = std::any_of(study.estimate->lowered.ops.begin(), study.estimate->lowered.ops.end(),
                                   [](const LoweredOp& op) { return op.uneven; });
   if (uneven) notes.emplace_back("groups of a collective differ in size: the largest is counted");
+  const std::vector<graph::hlo::TensorId>& copied = study.estimate->lowered.copied_arguments;
+  if (!copied.empty()) {
+    Bytes bytes;
+    std::vector<std::string> names;
+    for (const auto argument : copied) {
+      bytes += study.program->type(argument).bytes();
+      names.push_back(fmt::format("%{}", study.program->tensor(argument).name));
+    }
+    constexpr std::size_t kMost = 8;
+    const bool more = names.size() > kMost;
+    if (more) names.resize(kMost);
+    notes.push_back(fmt::format("changed, not donated and so copied first ({}): {}{}", format_bytes(bytes),
+                                join(names, ", "), more ? " …" : ""));
+  }
   notes.insert(notes.end(), study.blocks->notes.begin(), study.blocks->notes.end());
   notes.insert(notes.end(), study.setup->notes.begin(), study.setup->notes.end());
   return notes;

@@ -66,6 +66,7 @@ Program Flattener::run() {
       program_.arguments.push_back(id);
       program_.argument_attributes.push_back(n < f->argument_attributes.size() ? f->argument_attributes[n]
                                                                                : std::vector<Attribute>{});
+      program_.tensors.back().donated = donated(*f, n);
     }
     const std::vector<TensorId> results = call(*f, arguments, nullptr);
     program_.results.insert(program_.results.end(), results.begin(), results.end());
@@ -78,6 +79,24 @@ Program Flattener::run() {
   }
   collect_unknown();
   return std::move(program_);
+}
+
+bool Flattener::donated(const Function& f, std::size_t argument) const {
+  if (argument < f.argument_attributes.size()) {
+    for (const Attribute& a : f.argument_attributes[argument]) {
+      if (a.key == "tf.aliasing_output" || (a.key == "jax.buffer_donor" && a.text != "false")) return true;
+    }
+  }
+  // [{alias = {kind = "may_alias", parameter_index = array<i64>, parameter_number = 0 : i64}, output_index = …}, …]
+  for (const Attribute& a : module_.attributes) {
+    if (a.key != "mhlo.input_output_alias") continue;
+    constexpr std::string_view kNumber = "parameter_number";
+    for (std::size_t at = a.text.find(kNumber); at != std::string_view::npos; at = a.text.find(kNumber, at + 1)) {
+      const std::vector<std::int64_t> number = integers(a.text.substr(at, a.text.find_first_of(",}", at) - at));
+      if (!number.empty() && number[0] == static_cast<std::int64_t>(argument)) return true;
+    }
+  }
+  return false;
 }
 
 // What the block returns.

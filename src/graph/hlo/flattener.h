@@ -25,6 +25,8 @@ class Flattener {
 
  private:
   // flatten.cpp
+  // Whether an argument of the program is given away: JAX says it at the argument, XLA at the module.
+  bool donated(const Function& f, std::size_t argument) const;
   // What the block returns.
   std::vector<TensorId> block(const Block& block);
   int chunk() const { return stack_.empty() ? 0 : stack_.back()->chunk; }

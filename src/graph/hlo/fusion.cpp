@@ -81,7 +81,9 @@ class Fuser {
     if (uses_.kept(storage)) return false;
     const std::vector<NodeId>& readers = uses_.readers(storage);
     return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
-      return takes_producers(program_.node(reader).traits.op_class) && program_.node(reader).fusion < 0;
+      const Node& other = program_.node(reader);
+      const bool changed = updated_operand(other, 0) != kNone && uses_.storage(other.operands[0]) == storage;
+      return takes_producers(other.traits.op_class) && other.fusion < 0 && !changed;
     });
   }
 

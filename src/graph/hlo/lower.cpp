@@ -44,7 +44,11 @@ class Lowerer {
     for (auto& [kernel, nodes] : members) ordered.push_back(std::move(nodes));
     std::sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) { return a.back() < b.back(); });
     for (std::size_t n = 0; n < program_.nodes.size(); ++n) fill(static_cast<NodeId>(n));
-    for (std::vector<NodeId>& nodes : ordered) kernel(std::move(nodes));
+    auto copy = uses_.copies().begin();
+    for (std::vector<NodeId>& nodes : ordered) {
+      for (; copy != uses_.copies().end() && copy->first <= nodes.back(); ++copy) copied(*copy);
+      kernel(std::move(nodes));
+    }
     memory();
     return std::move(result_);
   }
@@ -80,36 +84,51 @@ class Lowerer {
     result_.ops.push_back(std::move(lowered));
   }
 
-  // A constant of one value that is updated in place, carried through a loop or returned is written to memory first.
+  static constexpr Bytes kLeastStored{4096};  // counters and the like stay in registers
+
+  // A constant of one value that is carried through a loop or returned is written to memory first.
   bool filled(NodeId id) const {
-    constexpr Bytes kLeast{4096};  // counters and the like stay in registers
     const Node& node = program_.node(id);
     if (node.results.size() != 1 || !is_splat(program_, node.results[0])) return false;
     const TensorId storage = uses_.storage(node.results[0]);
-    if (program_.type(storage).bytes() < kLeast) return false;
-    const std::vector<NodeId>& readers = uses_.readers(storage);
-    return uses_.kept(storage) || std::any_of(readers.begin(), readers.end(), [&](NodeId reader) {
-             const Node& other = program_.node(reader);
-             return other.traits.op_class == OpClass::update && uses_.storage(other.operands[0]) == storage;
-           });
+    return program_.type(storage).bytes() >= kLeastStored && uses_.kept(storage);
   }
   void fill(NodeId id) {
     const Node& node = program_.node(id);
     if (node.instruction->op() != "constant" || !filled(id)) return;
-    const Type& type = program_.type(node.results[0]);
     LoweredOp& lowered = result_.ops.emplace_back();
     lowered.op.name = node.instruction->op();
     lowered.op.count = node.count;
     lowered.op_class = OpClass::broadcast;
     lowered.nodes = {id};
+    lowered.op.body = written(program_.type(node.results[0]), Bytes{});
+  }
+  void copied(const Copy& copy) {
+    const Type& type = program_.type(copy.changed);
+    if (type.bytes() < kLeastStored || copy.count == 0) return;
+    LoweredOp& lowered = result_.ops.emplace_back();
+    lowered.op.name = "copy";
+    lowered.op.count = copy.count;
+    lowered.op_class = OpClass::movement;
+    lowered.copy = true;
+    lowered.nodes = {copy.node};
+    lowered.op.body = written(type, is_splat(program_, copy.value) ? Bytes{} : type.bytes());
+    const std::vector<TensorId>& arguments = program_.arguments;
+    if (std::find(arguments.begin(), arguments.end(), copy.value) != arguments.end()) {
+      result_.copied_arguments.push_back(copy.value);
+    }
+  }
+  // A tensor that is written whole.
+  static Vector written(const Type& type, Bytes read) {
     Vector v;
     v.kind = VectorKind::elementwise;
     v.activation = storage_dtype(type.element);
     v.width = std::max<std::int64_t>(1, type.dims.empty() ? 1 : type.dims.back());
     v.rows = std::max<std::int64_t>(1, whole(type.elements() / d(v.width)));
-    v.reads = 0;
-    v.writes = type.bytes().value / (type.elements() * bytes_per_element(v.activation));
-    lowered.op.body = v;
+    const double element = type.elements() * bytes_per_element(v.activation);
+    v.reads = read.value / element;
+    v.writes = type.bytes().value / element;
+    return v;
   }
 
   Dtype compute(Dtype dtype) const { return options_.compute ? options_.compute(dtype) : dtype; }
@@ -314,35 +333,38 @@ class Lowerer {
         loop_end[static_cast<std::size_t>(loop)] = n;
       }
     }
+    // From a node of a loop to the value's last reader.
+    const auto lives = [&](TensorId t, std::size_t from, int home) {
+      std::size_t last = from;
+      if (uses_.kept(t)) last = home >= 0 ? loop_end[static_cast<std::size_t>(home)] : program_.nodes.size() - 1;
+      for (const NodeId reader : uses_.readers(t)) {
+        // Readers in a loop that the value comes into from outside need it until the loop ends.
+        std::size_t until = static_cast<std::size_t>(reader);
+        for (int loop = program_.node(reader).loop; loop >= 0 && loop != home;
+             loop = program_.loops[static_cast<std::size_t>(loop)].parent) {
+          until = std::max(until, loop_end[static_cast<std::size_t>(loop)]);
+        }
+        last = std::max(last, until);
+      }
+      const double bytes = program_.type(t).bytes().value;
+      change[from] += bytes;
+      change[last + 1] -= bytes;
+    };
+    for (const Copy& copy : uses_.copies()) {
+      // The copies of updates are their results.
+      if (copy.first != copy.node) lives(copy.changed, static_cast<std::size_t>(copy.first), copy.loop);
+    }
     for (std::size_t n = 0; n < program_.nodes.size(); ++n) {
       const Node& node = program_.nodes[n];
       for (const TensorId t : node.results) {
         if (uses_.storage(t) != t || kernels_.repeated[n]) continue;
-        const double bytes = program_.type(t).bytes().value;
         const bool constant = node.instruction->op() == "constant";
         if (constant && !filled(static_cast<NodeId>(n))) {
-          if (!is_splat(program_, t)) result_.constants += Bytes{bytes};
+          if (!is_splat(program_, t)) result_.constants += program_.type(t).bytes();
           continue;
         }
-        if ((!constant && node.traits.op_class == OpClass::free) ||
-            (kernels_.of_node[n] != kNone && !leaves(static_cast<NodeId>(n), t))) {
-          continue;
-        }
-        std::size_t last = n;
-        if (uses_.kept(t)) {
-          last = node.loop >= 0 ? loop_end[static_cast<std::size_t>(node.loop)] : program_.nodes.size() - 1;
-        }
-        for (const NodeId reader : uses_.readers(t)) {
-          // Readers in a loop that the value comes into from outside need it until the loop ends.
-          std::size_t until = static_cast<std::size_t>(reader);
-          for (int loop = program_.node(reader).loop; loop >= 0 && loop != node.loop;
-               loop = program_.loops[static_cast<std::size_t>(loop)].parent) {
-            until = std::max(until, loop_end[static_cast<std::size_t>(loop)]);
-          }
-          last = std::max(last, until);
-        }
-        change[n] += bytes;
-        change[last + 1] -= bytes;
+        const bool stays_inside = kernels_.of_node[n] != kNone && !leaves(static_cast<NodeId>(n), t);
+        if ((constant || node.traits.op_class != OpClass::free) && !stays_inside) lives(t, n, node.loop);
       }
     }
     double alive = 0;

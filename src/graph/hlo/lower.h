@@ -29,14 +29,16 @@ struct LoweredOp {
   std::vector<NodeId> nodes;  // ascending
   std::string groups;         // collectives: "{0,1,2,3} x2"
   bool uneven = false;        // collectives: groups of different sizes; the largest is counted
+  bool copy = false;          // of a value that `nodes` change, and that is needed as it was
 };
 
 struct Lowered {
   std::vector<LoweredOp> ops;  // in the order of execution
   std::deque<model::StoredFormat> formats;
-  Bytes arguments;     // of the program: weights and inputs
-  Bytes constants;     // that are stored
-  Bytes intermediate;  // most that is alive at once of all else
+  Bytes arguments;                         // of the program: weights and inputs
+  Bytes constants;                         // that are stored
+  Bytes intermediate;                      // most that is alive at once of all else
+  std::vector<TensorId> copied_arguments;  // arguments that are changed and not donated
 };
 
 // Throws Error(bad_input) at an instruction whose operands do not go together.

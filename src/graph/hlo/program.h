@@ -28,6 +28,7 @@ struct Tensor {
   TensorId same = kNone;  // the value it was before a loop or a call: what a loop's argument is at first
   bool constant = false;  // computed from constants alone
   bool parameter = false;  // an argument of the program, or an argument only reshaped, converted, transposed …: weights
+  bool donated = false;    // an argument that results may take the memory of (donate_argnums of JAX)
   std::string_view name;                    // in the text
   std::vector<std::int64_t> integers = {};  // of small integer constants (shapes, counters): their values
 };

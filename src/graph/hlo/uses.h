@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "graph/hlo/copies.h"
 #include "graph/hlo/program.h"
 
 namespace llmperf::graph::hlo {
@@ -11,20 +12,21 @@ class Uses {
  public:
   explicit Uses(const Program& program);
 
-  // The value that holds the storage: through reshapes, annotations, calls; the first operand of an update in place.
+  // The value that holds the storage: through reshapes, annotations, calls; what an update in place changes.
   TensorId storage(TensorId tensor) const { return storage_[static_cast<std::size_t>(tensor)]; }
   // Nodes that do work and read the storage.
   const std::vector<NodeId>& readers(TensorId storage) const { return readers_[static_cast<std::size_t>(storage)]; }
   // Whether it has to be in memory whoever reads it: results of the program, values that a loop begins or goes on with.
   bool kept(TensorId storage) const { return kept_[static_cast<std::size_t>(storage)]; }
 
+  // Those that come before an update or a loop, which then has a storage of its own.
+  const std::vector<Copy>& copies() const { return copies_; }
+
  private:
+  std::vector<Copy> copies_;
   std::vector<TensorId> storage_;
   std::vector<std::vector<NodeId>> readers_;
   std::vector<bool> kept_;
 };
-
-// A constant of one value, which no kernel reads from memory.
-bool is_splat(const Program& program, TensorId tensor);
 
 }  // namespace llmperf::graph::hlo
