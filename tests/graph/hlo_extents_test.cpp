@@ -57,10 +57,26 @@ TEST_CASE("Extents follow from operands, shapes and limits") {
        "start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 3>}> : (tensor<?x3xf32>, "
        "tensor<5x1xi32>) -> tensor<?x3xf32>",
        {5, 3}},
+      {"stablehlo.bitcast_convert %a : (tensor<?x3xf32>) -> tensor<?x?xi32>", {4, 3}},
+      {"stablehlo.custom_call @stablehlo.dynamic_top_k(%a, %k) : (tensor<?x3xf32>, tensor<i32>) -> tensor<?x?xf32>",
+       {4, 2}},
+      // 12 + 1 + 2 padded, a kernel of 3 spread over 5, every second place: (15 - 5) / 2 + 1.
+      {"\"stablehlo.dynamic_conv\"(%i, %f, %p) {dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, "
+       "window_strides = array<i64: 2>, rhs_dilation = array<i64: 2>, feature_group_count = 1 : i64, batch_group_count "
+       "= 1 : i64} : (tensor<2x12x8xf32>, tensor<3x8x16xf32>, tensor<1x2xi32>) -> tensor<?x?x?xf32>",
+       {2, 6, 16}},
+      // A transposed convolution: 12 spread over 23, padded to 25, a kernel of 3.
+      {"stablehlo.convolution(%i, %f) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [1], pad = [[1, "
+       "1]], lhs_dilate = [2]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<2x12x8xf32>, "
+       "tensor<3x8x16xf32>) -> tensor<2x?x16xf32>",
+       {2, 23, 16}},
   };
   for (const Case& c : cases) {
     INFO(c.statement);
-    const Flat f(fmt::format(R"(func.func @main(%a: tensor<?x3xf32>, %g: tensor<5x1xi32>, %z: tensor<f32>) {{
+    const Flat f(fmt::format(R"(func.func @main(%a: tensor<?x3xf32>, %g: tensor<5x1xi32>, %z: tensor<f32>,
+                       %i: tensor<2x12x8xf32>, %f: tensor<3x8x16xf32>) {{
+      %k = stablehlo.constant dense<2> : tensor<i32>
+      %p = stablehlo.constant dense<[[1, 2]]> : tensor<1x2xi32>
       %d = stablehlo.get_dimension_size %a, dim = 0 : (tensor<?x3xf32>) -> tensor<i32>
       %d1 = stablehlo.reshape %d : (tensor<i32>) -> tensor<1xi32>
       %three = stablehlo.constant dense<3> : tensor<1xi32>

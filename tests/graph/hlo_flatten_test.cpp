@@ -294,6 +294,57 @@ TEST_CASE("Tuples, barriers and fusions hand on the values themselves") {
   CHECK(f.node("negate").fusion == -1);
 }
 
+TEST_CASE("A tuple that an op returns is its members, of tuples in tuples too") {
+  const Flat f(function(R"(
+    %0 = stablehlo.custom_call @cu_threefry2x32(%x) : (tensor<4xf32>) -> tuple<tensor<4xui32>, tuple<tensor<2xui32>>>
+    %1 = stablehlo.get_tuple_element %0[1] : (tuple<tensor<4xui32>, tuple<tensor<2xui32>>>) -> tuple<tensor<2xui32>>
+    %2 = stablehlo.get_tuple_element %1[0] : (tuple<tensor<2xui32>>) -> tensor<2xui32>
+    %3 = stablehlo.not %2 : tensor<2xui32>)"));
+  const std::vector<TensorId>& results = f.node("custom_call").results;
+  REQUIRE(results.size() == 2);
+  CHECK(f.program.type(results[0]).dims == std::vector<std::int64_t>{4});
+  CHECK(f.node("not").operands == std::vector<TensorId>{results[1]});
+  CHECK(f.count("get_tuple_element") == 0);
+}
+
+TEST_CASE("The regions of other dialects' ops are run; an annotated barrier stays") {
+  const Flat f(function(R"(
+    %w = shape.cstr_broadcastable %x, %x : tensor<4xf32>, tensor<4xf32>
+    %0 = shape.assuming %w -> (tensor<4xf32>) {
+      %1 = mhlo.tanh %x : tensor<4xf32>
+      shape.assuming_yield %1 : tensor<4xf32>
+    }
+    %2 = stablehlo.optimization_barrier %0 {mhlo.sharding = "{replicated}"} : tensor<4xf32>
+    %3 = stablehlo.negate %2 : tensor<4xf32>)"));
+  CHECK(f.count("tanh") == 1);
+  CHECK(f.node("optimization_barrier").operands == f.node("tanh").results);
+  CHECK(f.node("negate").operands == f.node("optimization_barrier").results);
+}
+
+TEST_CASE("A condition that is joined with what is always true is the condition") {
+  const auto joined = [](const char* other) {
+    return std::string(R"(func.func @main(%p: tensor<i1>) -> tensor<i32> {
+      %c0 = stablehlo.constant dense<0> : tensor<i32>
+      %0 = stablehlo.while(%i = %c0) : tensor<i32>
+      cond {
+        %c6 = stablehlo.constant dense<6> : tensor<i32>
+        %true = stablehlo.constant dense<true> : tensor<i1>
+        %1 = stablehlo.compare GT, %c6, %i : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        %2 = stablehlo.and %1, )") +
+           other + R"( : tensor<i1>
+        stablehlo.return %2 : tensor<i1>
+      } do {
+        %c1 = stablehlo.constant dense<1> : tensor<i32>
+        %3 = stablehlo.add %i, %c1 : tensor<i32>
+        stablehlo.return %3 : tensor<i32>
+      }
+      return %0 : tensor<i32>
+    })";
+  };
+  CHECK(Flat(joined("%true")).program.loops[0].trips == 6);
+  CHECK_FALSE(Flat(joined("%p")).program.loops[0].known);
+}
+
 TEST_CASE("What is not known is listed with how often it runs, never dropped") {
   std::string text = loop({.to = 3});
   text.replace(text.find("%3 = stablehlo.tanh"), 0, R"(

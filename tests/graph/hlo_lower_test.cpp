@@ -75,6 +75,12 @@ TEST_CASE("einsum, ragged products, vectors and products of libraries have the F
       {"%a: tensor<2x3x5xf16>, %b: tensor<7x5xf16>",
        R"("mhlo.einsum"(%a, %b) {einsum_config = "bij,kj->bik"} : (tensor<2x3x5xf16>, tensor<7x5xf16>) -> tensor<2x3x7xf16>)",
        2 * 2 * 3 * 7 * 5, 7 * 5 * 2},
+      {"%a: tensor<2x3x5xf16>, %b: tensor<7x5xf16>",
+       R"("mhlo.einsum"(%a, %b) {einsum_config = "...ij,kj->...ik"} : (tensor<2x3x5xf16>, tensor<7x5xf16>) -> tensor<2x3x7xf16>)",
+       2 * 2 * 3 * 7 * 5, 7 * 5 * 2},
+      {"%a: tensor<2x3x5xf16>, %b: tensor<2x7x5xf16>",
+       R"("mhlo.einsum"(%a, %b) {einsum_config = "...ij,...kj->...ik"} : (tensor<2x3x5xf16>, tensor<2x7x5xf16>) -> tensor<2x3x7xf16>)",
+       2 * 2 * 3 * 7 * 5, 2 * 7 * 5 * 2},
       // 8 rows are dealt among three matrices: each row is multiplied once, all matrices are read.
       {"%a: tensor<8x4xbf16>, %b: tensor<3x4x5xbf16>, %g: tensor<3xi32>",
        R"("chlo.ragged_dot"(%a, %b, %g) <{ragged_dot_dimension_numbers = #chlo.ragged_dot<lhs_batching_dimensions = [],
@@ -124,6 +130,34 @@ TEST_CASE("A constant of one value is written where it is updated in place, else
 %r = stablehlo.add %x, %z : tensor<4x8xf32>)"));
   CHECK(added.names() == std::vector<std::string>{"add"});
   CHECK(added.sum.activations_read.value == 4 * 8 * 4);
+}
+
+TEST_CASE("Factorizations by what they are called: Cholesky, triangular solves, LU, tridiagonal systems") {
+  struct Case {
+    const char* statement;
+    double operations;
+  };
+  const double n = 64;
+  const Case cases[] = {
+      {"stablehlo.cholesky %a, lower = true : tensor<64x64xf32>", n * n * n / 3},
+      {"stablehlo.custom_call @lapack_spotrf_ffi(%a) : (tensor<64x64xf32>) -> tensor<64x64xf32>", n * n * n / 3},
+      {"stablehlo.custom_call @blas_strsm(%s, %s, %a, %b) : (tensor<i32>, tensor<i32>, tensor<64x64xf32>, "
+       "tensor<64x128xf32>) -> tensor<64x128xf32>",
+       n * n * 128},
+      {"stablehlo.custom_call @TriangularSolve(%a, %b) : (tensor<64x64xf32>, tensor<64x128xf32>) -> tensor<64x128xf32>",
+       n * n * 128},
+      {"stablehlo.custom_call @lapack_sgetrf(%a) : (tensor<64x64xf32>) -> tuple<tensor<64x64xf32>, tensor<64xi32>>",
+       n * n * n * 2 / 3},
+      {"stablehlo.custom_call @lapack_sgtsv_ffi(%v, %v, %v, %b) : (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, "
+       "tensor<64x128xf32>) -> tensor<64x128xf32>",
+       8 * n * 128},
+  };
+  for (const Case& c : cases) {
+    INFO(c.statement);
+    const Run r(
+        single("%a: tensor<64x64xf32>, %b: tensor<64x128xf32>, %v: tensor<64xf32>, %s: tensor<i32>", c.statement));
+    CHECK(r.sum.vector.value == Approx(c.operations));
+  }
 }
 
 TEST_CASE("A convolution: 2 x results x inputs of a group x taps, the maps and the kernel read once") {

@@ -71,9 +71,15 @@ bool leads_out_of_shards(const Instruction& i) {
   return target == "SPMDShardToFullShape" || target.ends_with("sdy.LocalToGlobalShape");
 }
 
+bool hands_on(const Instruction& i) {
+  constexpr std::string_view kOps[] = {"while", "case", "if", "call", "composite"};
+  return std::find(std::begin(kOps), std::end(kOps), i.op()) != std::end(kOps);
+}
+
 bool is_constraint(const Instruction& i) {
   const std::string_view target = custom_target_of(i);
   if (target == "Sharding" || target.ends_with("sdy.FuncResultSharding")) return true;
+  if (i.op() == "optimization_barrier" || hands_on(i)) return true;
   if (i.dialect() != "sdy") return false;
   constexpr std::string_view kOps[] = {"sharding_constraint",  "reshard",
                                        "all_gather",           "all_slice",

@@ -31,15 +31,28 @@ double free_extent(const Type& type, const Axes& batch, const Axes& contracted) 
   return product;
 }
 
+constexpr std::int64_t kMostLabels = 26;
+
+// "...ij": a label for every dimension, those that the dots stand for counted from the last.
+std::string labels(std::string_view text, std::int64_t rank) {
+  std::string all(text);
+  const std::size_t dots = all.find("...");
+  if (dots == std::string::npos) return all;
+  const auto hidden = std::clamp<std::int64_t>(rank - static_cast<std::int64_t>(all.size()) + 3, 0, kMostLabels);
+  std::string names;
+  for (std::int64_t n = hidden; n-- > 0;) names += static_cast<char>(1 + n);  // that no text has
+  return all.replace(dots, 3, names);
+}
+
 // "ij,jk->ik": labels of both operands are batch dimensions when the result has them, else contracted.
-DotDimensions einsum_dimensions(std::string_view config) {
+DotDimensions einsum_dimensions(std::string_view config, const Type& lhs, const Type& rhs) {
   DotDimensions d;
   const std::size_t comma = config.find(',');
   const std::size_t arrow = config.find("->");
   if (comma == std::string_view::npos || arrow == std::string_view::npos || arrow < comma) return d;
-  const std::string_view left = config.substr(0, comma);
-  const std::string_view right = config.substr(comma + 1, arrow - comma - 1);
-  const std::string_view result = config.substr(arrow + 2);
+  const std::string left = labels(config.substr(0, comma), lhs.rank());
+  const std::string right = labels(config.substr(comma + 1, arrow - comma - 1), rhs.rank());
+  const std::string result = labels(config.substr(arrow + 2), 2 * kMostLabels);
   for (std::size_t axis = 0; axis < left.size(); ++axis) {
     const std::size_t other = right.find(left[axis]);
     if (other == std::string_view::npos) continue;
@@ -75,7 +88,7 @@ void check(const Module& module, const Instruction& i, const Type& lhs, const Ax
 DotDimensions dot_dimensions(const Instruction& i, const Type& lhs, const Type& rhs) {
   DotDimensions d;
   if (const auto config = i.find("einsum_config") ? i.find("einsum_config") : i.find("config")) {
-    return einsum_dimensions(unquoted(*config));
+    return einsum_dimensions(unquoted(*config), lhs, rhs);
   }
   auto numbers = i.find("dot_dimension_numbers");
   if (!numbers) numbers = i.find("ragged_dot_dimension_numbers");

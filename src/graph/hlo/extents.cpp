@@ -103,12 +103,47 @@ std::optional<std::size_t> axis_of(std::string_view text, std::size_t bracket, c
   return std::nullopt;
 }
 
-// The batch of the input, and the outputs of the kernel.
+// A row of an attribute of the short form's window, or of the generic form; `otherwise` where it is not given.
+std::int64_t of_window(const Instruction& i, std::string_view key, std::string_view generic, std::size_t at,
+                       std::int64_t otherwise) {
+  const auto window = i.find("window");
+  const auto text = window ? field(*window, key) : i.find(generic);
+  const Extents values = text ? integers(*text) : Extents{};
+  if (values.empty()) return otherwise;
+  return at < values.size() ? values[at] : values.size() == 1 ? values[0] : otherwise;
+}
+
+// A dimension that the kernel moves along.
+std::optional<std::int64_t> of_positions(const Instruction& i, std::string_view numbers, char letter,
+                                         Operands operands) {
+  const auto input_axis = axis_of(numbers, 0, letter, operands[0]->type.dims.size());
+  const auto kernel_axis = axis_of(numbers, 1, letter, operands[1]->type.dims.size());
+  if (letter < '0' || letter > '9' || !input_axis || !kernel_axis) return std::nullopt;
+  const auto input = at(operands[0]->type.dims, static_cast<std::int64_t>(*input_axis));
+  const auto kernel = at(operands[1]->type.dims, static_cast<std::int64_t>(*kernel_axis));
+  const auto n = static_cast<std::size_t>(letter - '0');
+  if (!input || !kernel) return std::nullopt;
+  std::int64_t low = of_window(i, "pad", "padding", 2 * n, 0);
+  std::int64_t high = of_window(i, "pad", "padding", 2 * n + 1, 0);
+  if (operands.size() == 3) {  // dynamic_conv
+    const std::vector<std::int64_t>& padding = operands[2]->integers;
+    if (padding.size() <= 2 * n + 1) return std::nullopt;
+    low = padding[2 * n];
+    high = padding[2 * n + 1];
+  }
+  const auto dilated = [](std::int64_t extent, std::int64_t by) { return extent == 0 ? 0 : (extent - 1) * by + 1; };
+  const std::int64_t padded = dilated(*input, of_window(i, "lhs_dilate", "lhs_dilation", n, 1)) + low + high;
+  const std::int64_t window = dilated(*kernel, of_window(i, "rhs_dilate", "rhs_dilation", n, 1));
+  const std::int64_t stride = std::max<std::int64_t>(1, of_window(i, "stride", "window_strides", n, 1));
+  return padded < window ? 0 : (padded - window) / stride + 1;
+}
+
+// The batch of the input, the outputs of the kernel, and what it moves along.
 std::optional<std::int64_t> of_convolution(const Instruction& i, std::size_t axis, Operands operands) {
   const auto text = i.find("dim_numbers") ? i.find("dim_numbers") : i.find("dimension_numbers");
   if (!text || operands.size() < 2) return std::nullopt;
   const char letter = letter_at(*text, 2, axis);
-  if (letter != 'b' && letter != 'f') return std::nullopt;
+  if (letter != 'b' && letter != 'f') return of_positions(i, *text, letter, operands);
   const std::size_t side = letter == 'b' ? 0 : 1;
   const std::vector<std::int64_t>& dims = operands[side]->type.dims;
   const auto from = axis_of(*text, side, letter == 'b' ? 'b' : 'o', dims.size());
@@ -161,8 +196,13 @@ std::optional<std::int64_t> infer_extent(const Instruction& i, const Traits& tra
     const auto found = std::find(dims.begin(), dims.end(), n);
     return found == dims.end() ? std::nullopt : at(operands[0]->type.dims, found - dims.begin());
   }
+  if (op == "bitcast_convert" && operands[0]->type.rank() == type.rank()) return at(operands[0]->type.dims, n);
   if (op == "reshape" || op == "bitcast_convert") return of_reshape(type, operands);
   if (traits.op_class == OpClass::sort && n == type.rank() - 1) {
+    // stablehlo.dynamic_top_k
+    if (op == "custom_call" && operands.size() == 2 && operands[1]->integers.size() == 1) {
+      return operands[1]->integers[0];
+    }
     auto k = i.find("k");
     const auto attributes = i.find("mhlo.attributes");
     if (!k && attributes) k = field(*attributes, "k");

@@ -14,7 +14,9 @@
 namespace llmperf::graph::hlo {
 namespace {
 
-bool is_return(const Instruction& i) { return i.op() == "return" || i.op() == "return_v1"; }
+bool is_return(const Instruction& i) {
+  return i.op() == "return" || i.op() == "return_v1" || i.op() == "yield" || i.op() == "assuming_yield";
+}
 
 // Operations that a reduction, a map or a comparator does per element: the element-wise ops of its region.
 double region_operations(const Instruction& i) {
@@ -229,6 +231,9 @@ void Flattener::instruction(const Instruction& i) {
     case OpClass::loop: return run_loop(i);
     case OpClass::branch: return run_branch(i);
     case OpClass::region: return run_region(i);
+    case OpClass::free:
+      if (!i.regions.empty()) return run_region(i);  // shape.assuming, mpmd.fragment
+      break;
     default: break;
   }
   if (run_tuple(i)) return;
@@ -271,9 +276,31 @@ void Flattener::plain(Node node) {
     if (n == 0) counters_.note(i, id, node.operands, program_);
     program_.tensors.push_back(std::move(results[n]));
     environment_[i.results[n]] = id;
-    node.results.push_back(id);
+    if (node.traits.op_class == OpClass::free || node.traits.op_class == OpClass::transfer) {
+      node.results.push_back(id);
+    } else {
+      results_of(id, node.results);
+    }
   }
   add_node(std::move(node));
+}
+
+// A tuple that an op returns is its members.
+void Flattener::results_of(TensorId id, std::vector<TensorId>& results) {
+  const Tensor whole = at(id);
+  if (whole.type.form != Type::Form::tuple) {
+    results.push_back(id);
+    return;
+  }
+  std::vector<TensorId> members;
+  for (const Type& type : whole.type.members) {
+    const TensorId member = tensor(type, whole.name);
+    at(member).node = whole.node;
+    at(member).constant = whole.constant;
+    members.push_back(member);
+    results_of(member, results);
+  }
+  tuples_[id] = std::move(members);
 }
 
 // Weights stay weights when they are only turned, cut or converted.
@@ -311,7 +338,8 @@ bool Flattener::run_tuple(const Instruction& i) {
     environment_[i.results[0]] = members->second[static_cast<std::size_t>(index[0])];
     return true;
   }
-  if (op == "optimization_barrier" && i.results.size() == i.operands.size()) {
+  const bool annotated = i.find("sdy.sharding") || i.find("mhlo.sharding");
+  if (op == "optimization_barrier" && i.results.size() == i.operands.size() && !annotated) {
     set_results(i, operands_of(i), "the barrier");
     return true;
   }

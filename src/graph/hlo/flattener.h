@@ -45,6 +45,7 @@ class Flattener {
   void instruction(const Instruction& i);
   void add_node(Node node);
   void plain(Node node);
+  void results_of(TensorId id, std::vector<TensorId>& results);
   // Weights stay weights when they are only turned, cut or converted.
   static bool rearranges_parameter(const Instruction& i, const Traits& traits,
                                    const std::vector<const Tensor*>& operands);

@@ -112,7 +112,7 @@ double Functions::unfolded(const Block& block, int chunk, int depth) {
     const Function* f = callee.empty() ? nullptr : find(callee, chunk);
     if (f != nullptr) size += unfolded(*f, depth + 1);
     const OpClass c = traits_of(i.name).op_class;
-    if (c != OpClass::loop && c != OpClass::branch && c != OpClass::region) continue;
+    if (c != OpClass::loop && c != OpClass::branch && c != OpClass::region && c != OpClass::free) continue;
     for (const Block& inner : i.regions) size += unfolded(inner, chunk, depth);
   }
   return size;

@@ -57,8 +57,7 @@ TensorId Layout::now(TensorId t) const {
   return t;
 }
 
-Sharding Layout::wanted(const Sharding& annotation, TensorId t) {
-  const Sharding& here = of(t);
+Sharding Layout::wanted(const Sharding& annotation, const Sharding& here, TensorId t) const {
   if (annotation.form == Form::unknown || annotation.form == Form::manual) {
     Sharding same = here;
     same.unreduced.clear();

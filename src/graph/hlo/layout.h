@@ -34,7 +34,9 @@ class Layout {
   }
 
   // An annotation of `t`, with what it leaves open as it is.
-  Sharding wanted(const Sharding& annotation, TensorId t);
+  Sharding wanted(const Sharding& annotation, TensorId t) { return wanted(annotation, of(t), t); }
+  // The same where it would lie like `here` if nothing were said.
+  Sharding wanted(const Sharding& annotation, const Sharding& here, TensorId t) const;
   bool fits(TensorId t, const Sharding& target);
 
   // The value in another sharding; the exchanges are written, at the place of `cause`.

@@ -122,6 +122,14 @@ std::optional<std::int64_t> Counters::trips(const Program& program, const Loop& 
   if (tensor.integers.size() == 1 && tensor.integers[0] == 0) return 0;
   if (tensor.node == kNone) return std::nullopt;
   const Node& compare = program.node(tensor.node);
+  if (compare.instruction->op() == "and" && compare.operands.size() == 2) {
+    // With what is always true.
+    for (std::size_t side = 0; side < 2; ++side) {
+      const std::vector<std::int64_t>& integers = program.tensor(compare.operands[side]).integers;
+      if (integers.size() == 1 && integers[0] != 0) return trips(program, loop, inits, compare.operands[1 - side]);
+    }
+    return std::nullopt;
+  }
   if (compare.instruction->op() != "compare" || compare.operands.size() != 2) return std::nullopt;
   const Direction direction = direction_of(*compare.instruction);
   for (int side = 0; side < 2; ++side) {

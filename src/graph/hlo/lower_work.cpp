@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "graph/hlo/uses.h"
+#include "base/text.h"
+#include "graph/hlo/copies.h"
+#include "graph/hlo/custom_calls.h"
 
 namespace llmperf::graph::hlo {
 namespace {
@@ -40,19 +42,26 @@ double sorted_extent(const Instruction& i, const Type& type) {
   return d(named ? type.dims[static_cast<std::size_t>(dimension[0])] : type.dims.back());
 }
 
-// n^3 / 3 of a Cholesky factorisation, n^2 m of a triangular solve, 2/3 n^3 of any other (LU), for a batch of matrices.
+// n^3 / 3 of a Cholesky factorisation, n^2 m of a triangular solve, 2/3 n^3 of any other (LU), for a batch of matrices;
+// 8 for every element that a tridiagonal system is solved for. LAPACK's names say which, after what may be scalars.
 double factorization_operations(const Program& program, const Node& node) {
-  if (node.operands.empty()) return 0;
-  const Type& a = program.type(node.operands[0]);
-  if (a.rank() < 2) return 0;
-  const double n = d(a.dims.back());
-  const double matrices = a.elements() / std::max(1.0, n * n);
-  const std::string_view op = node.instruction->op();
-  if (op == "cholesky") return matrices * n * n * n / 3;
-  if (op == "triangular_solve" && node.operands.size() > 1) {
-    return n * program.type(node.operands[1]).elements();
+  std::vector<const Type*> matrices;
+  for (const TensorId operand : node.operands) {
+    if (program.type(operand).rank() >= 2) matrices.push_back(&program.type(operand));
   }
-  return matrices * n * n * n * 2 / 3;
+  const auto is = [name = to_lower(node.instruction->op() == "custom_call"
+                                       ? target_of(*node.instruction)
+                                       : node.instruction->op())](std::initializer_list<std::string_view> words) {
+    return std::any_of(words.begin(), words.end(),
+                       [&](std::string_view word) { return name.find(word) != std::string::npos; });
+  };
+  if (is({"gtsv"})) return 8 * (node.operands.empty() ? 0 : program.type(node.operands.back()).elements());
+  if (matrices.empty()) return 0;
+  const double n = d(matrices[0]->dims.back());
+  const double count = matrices[0]->elements() / std::max(1.0, n * n);
+  if (is({"cholesky", "potrf"})) return count * n * n * n / 3;
+  if (is({"triangular_solve", "triangularsolve", "trsm"}) && matrices.size() > 1) return n * matrices[1]->elements();
+  return count * n * n * n * 2 / 3;
 }
 
 double result_elements(const Program& program, const Node& node) {

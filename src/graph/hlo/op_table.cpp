@@ -26,6 +26,7 @@ struct Known {
 // Of the dialects stablehlo, mhlo, chlo, vhlo and sdy, without the dialect; sorted.
 constexpr auto kOps = [] {
   std::array ops = std::to_array<Known>({
+      {"_asin_acos_kernel", elementwise},
       {"abs", elementwise},
       {"acos", elementwise},
       {"acosh", elementwise},
@@ -123,6 +124,7 @@ constexpr auto kOps = [] {
       {"mesh", free},
       {"minimum", elementwise},
       {"minimum_broadcast_shapes", free},
+      {"mulhi", elementwise},
       {"multiply", elementwise},
       {"named_computation", region},
       {"negate", elementwise},
@@ -208,6 +210,7 @@ constexpr Known kOthers[] = {
     {"shape.", free},         {"check.", free},
     {"ml_program.", free},    {"builtin.unrealized_conversion_cast", free},
     {"quant.", elementwise},  {"mpmd.", free},
+    {"util.global.", free},
 };
 
 constexpr std::string_view kDialects[] = {"stablehlo", "mhlo", "chlo", "vhlo", "sdy", "xla_hlo"};
