@@ -332,6 +332,8 @@ TEST_CASE("What cannot be read is refused at its line and column") {
       {"func.func @f(%x: tensor<2xf32>) {\n  %0 = \"a.b\"(%x) {v = dense<[1, 2> : i32} : () -> ()\n}",
        "2:41: '}' closes what ']' should"},
       {"%0 = \"a.b\"() {v = \"text} : () -> ()", "1:19: this string is not closed"},
+      {"cf.br ^bb1(%x : tensor<2xf32>)",
+       "1:1: cf.br: control flow between blocks is not read (StableHLO has while, if and case for it)"},
       {"%0 = add %x : tensor<2xf32>", "1:6: 'add' is no op (ops are named with their dialect, as in stablehlo.add)"},
       {"%0, = \"a.b\"() : () -> tensor<i32>", "1:5: expected the name of a result and not '='"},
       {"%0:2 = \"a.b\"() : () -> (tensor<i32>, tensor<i32>, tensor<i32>)\n%1:3 = \"a.b\"() : () -> (tensor<i32>, "

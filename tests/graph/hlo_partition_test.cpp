@@ -384,6 +384,64 @@ TEST_CASE("a loop exchanges in every pass, and carries values as its body leaves
   CHECK(4 * matrix_flops(d->program) == d->whole_flops);
 }
 
+TEST_CASE("a loop carries values as its annotation says: cut before it, gathered after it where less is wanted") {
+  const auto d = program("%x: tensor<64x256xf32>) -> (tensor<64x256xf32> " + on("{\"data\"}, {}") + ")", R"(
+  %c0 = stablehlo.constant dense<0> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %c0, %a = %x) : tensor<i32>, tensor<64x256xf32> attributes {sdy.sharding = #sdy.sharding_per_value<[<@mesh, []>, <@mesh, [{"data"}, {"model"}]>]>}
+   cond {
+    %c10 = stablehlo.constant dense<10> : tensor<i32>
+    %lt = stablehlo.compare LT, %i, %c10 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %lt : tensor<i1>
+  } do {
+    %c1 = stablehlo.constant dense<1> : tensor<i32>
+    %n = stablehlo.add %i, %c1 : tensor<i32>
+    %y = stablehlo.tanh %a : tensor<64x256xf32>
+    stablehlo.return %n, %y : tensor<i32>, tensor<64x256xf32>
+  }
+  %1 = stablehlo.sine %0#1 : tensor<64x256xf32>
+  return %1 : tensor<64x256xf32>
+)");
+  CHECK(d->results("tanh") == Strings{"f32[32,64]"});
+  CHECK(d->results("sine") == Strings{"f32[32,64]"});
+  CHECK(d->exchanges() == Strings{"all-gather 4/1 x2 f32[32,64] -> f32[32,256]"});
+}
+
+TEST_CASE("what a body leaves otherwise than its loop says is exchanged in every pass") {
+  const auto d = program("%x: tensor<64x256xf32> " + on("{\"model\"}, {}") + ") -> tensor<64x256xf32>", R"(
+  %c0 = stablehlo.constant dense<0> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %c0, %a = %x) : tensor<i32>, tensor<64x256xf32> attributes {mhlo.sharding = "{{replicated}, {devices=[1,8]<=[8]}}"}
+   cond {
+    %c10 = stablehlo.constant dense<10> : tensor<i32>
+    %lt = stablehlo.compare LT, %i, %c10 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %lt : tensor<i1>
+  } do {
+    %c1 = stablehlo.constant dense<1> : tensor<i32>
+    %n = stablehlo.add %i, %c1 : tensor<i32>
+    %y = sdy.reshard %a <@mesh, [{}, {"data"}]> : tensor<64x256xf32>
+    stablehlo.return %n, %y : tensor<i32>, tensor<64x256xf32>
+  }
+  return %0#1 : tensor<64x256xf32>
+)");
+  // 4 parts of the rows become 8 of the columns: "data" is cut, "model" is the inner one of the columns.
+  CHECK(d->exchanges() == Strings{"all-to-all 4/1 x2 f32[16,128] -> f32[64,32]",
+                                  "all-gather 4/1 x2 f32[64,32] -> f32[64,128], 10 times"});
+  CHECK(d->result_type() == "f32[64,32]");
+}
+
+TEST_CASE("a barrier lies as its annotation says, each value on its own") {
+  const auto d = program("%x: tensor<64x256xf32>, %y: tensor<64x256xf32> " + on("{\"data\"}, {\"model\"}") +
+                             ") -> (tensor<64x256xf32>, tensor<64x256xf32>)",
+                         R"(
+  %0:2 = stablehlo.optimization_barrier %x, %y {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}, {"model"}]>, <@mesh, [{"data"}, {}]>]>} : tensor<64x256xf32>, tensor<64x256xf32>
+  %1 = stablehlo.tanh %0#0 : tensor<64x256xf32>
+  %2 = stablehlo.sine %0#1 : tensor<64x256xf32>
+  return %1, %2 : tensor<64x256xf32>, tensor<64x256xf32>
+)");
+  CHECK(d->results("tanh") == Strings{"f32[32,64]"});
+  CHECK(d->results("sine") == Strings{"f32[32,256]"});
+  CHECK(d->exchanges() == Strings{"all-gather 4/1 x2 f32[32,64] -> f32[32,256]"});
+}
+
 // ---- regions that are divided by hand ----
 
 TEST_CASE("inside a manual computation shapes are local and its collectives are its own") {

@@ -71,15 +71,11 @@ bool leads_out_of_shards(const Instruction& i) {
   return target == "SPMDShardToFullShape" || target.ends_with("sdy.LocalToGlobalShape");
 }
 
-bool hands_on(const Instruction& i) {
-  constexpr std::string_view kOps[] = {"while", "case", "if", "call", "composite"};
-  return std::find(std::begin(kOps), std::end(kOps), i.op()) != std::end(kOps);
-}
-
 bool is_constraint(const Instruction& i) {
   const std::string_view target = custom_target_of(i);
   if (target == "Sharding" || target.ends_with("sdy.FuncResultSharding")) return true;
-  if (i.op() == "optimization_barrier" || hands_on(i)) return true;
+  constexpr std::string_view kHandOn[] = {"optimization_barrier", "while", "case", "if"};
+  if (std::find(std::begin(kHandOn), std::end(kHandOn), i.op()) != std::end(kHandOn)) return true;
   if (i.dialect() != "sdy") return false;
   constexpr std::string_view kOps[] = {"sharding_constraint",  "reshard",
                                        "all_gather",           "all_slice",
@@ -87,6 +83,14 @@ bool is_constraint(const Instruction& i) {
                                        "all_reduce",           "collective_permute",
                                        "sharded_to_unreduced", "replicated_to_unreduced"};
   return std::find(std::begin(kOps), std::end(kOps), i.op()) != std::end(kOps);
+}
+
+DeviceAxes summed_by(const Module& module, const Instruction& i) {
+  if (i.dialect() != "sdy" || (i.op() != "all_reduce" && i.op() != "reduce_scatter")) return {};
+  const auto sharding = i.find("out_sharding");
+  const auto axes = i.unnamed();
+  if (!sharding || !axes || sharding->size() < 2) return {};
+  return parse_axis_list(module, parse_mesh(module, sharding->substr(1)), *axes);
 }
 
 std::vector<Sharding> annotations(const Module& module, const Instruction& i) {
@@ -144,6 +148,7 @@ ProgramAnnotations::ProgramAnnotations(const Program& program) : program_(progra
   }
   for (const Node& node : program.nodes) {
     const Instruction& i = *node.instruction;
+    trace_sum(node);
     if (nodes_.contains(&i)) continue;
     std::vector<Sharding> found = i.op() == "manual_computation" ? std::vector<Sharding>{} : annotations(module_, i);
     for (std::size_t r = 0; r < std::min(found.size(), node.results.size()); ++r) {
@@ -161,6 +166,14 @@ ProgramAnnotations::ProgramAnnotations(const Program& program) : program_(progra
     any_ = true;
     manual_.emplace(&i, std::move(manual));
   }
+  for (const Loop& loop : program.loops) {
+    std::vector<Sharding> found = annotations(module_, *loop.instruction);
+    if (found.size() != loop.arguments.size()) continue;
+    for (std::size_t n = 0; n < found.size(); ++n) {
+      check(found[n], program.type(loop.arguments[n]), loop.instruction->name);
+    }
+    nodes_.emplace(loop.instruction, std::move(found));
+  }
   read_results();
 }
 
@@ -168,6 +181,28 @@ const std::vector<Sharding>& ProgramAnnotations::of(const Instruction& i) const 
   static const std::vector<Sharding> kNothing;
   const auto found = nodes_.find(&i);
   return found == nodes_.end() ? kNothing : found->second;
+}
+
+const DeviceAxes& ProgramAnnotations::summed(TensorId t) const {
+  static const DeviceAxes kNone;
+  const auto found = summed_.find(t);
+  return found == summed_.end() ? kNone : found->second;
+}
+
+void ProgramAnnotations::trace_sum(const Node& node) {
+  constexpr int kMaxSteps = 16;
+  const DeviceAxes axes = summed_by(module_, *node.instruction);
+  if (axes.empty() || node.operands.empty()) return;
+  TensorId t = node.operands[0];
+  for (int steps = 0; steps < kMaxSteps; ++steps) {
+    summed_[t] = axes;
+    const NodeId maker = program_.tensor(t).node;
+    if (maker == kNone) return;
+    const Node& before = program_.node(maker);
+    const std::string_view op = before.instruction->op();
+    if ((op != "reshape" && op != "transpose") || before.loop != node.loop) return;
+    t = before.operands[0];
+  }
 }
 
 // Those of the function that the program is.

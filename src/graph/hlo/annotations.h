@@ -17,14 +17,19 @@ namespace llmperf::graph::hlo {
 std::optional<std::string_view> sharding_text(const std::vector<Attribute>& attributes);
 
 // Ops that do nothing but say how their operand is to lie on devices: custom calls @Sharding, sdy.sharding_constraint,
-// sdy.reshard, and sdy's own collectives, which name the sharding they lead to.
+// sdy.reshard, and sdy's own collectives, which name the sharding they lead to. Also barriers, and what a flat program
+// keeps of annotated loops and branches.
 bool is_constraint(const Instruction& i);
 
 // Custom calls between shapes of the whole and shapes of one device, as shard_map leaves them.
 bool leads_into_shards(const Instruction& i);
 bool leads_out_of_shards(const Instruction& i);
 
-// How the results of an op are to lie on devices, one for each; empty when it does not say.
+// The devices over which sdy.all_reduce {"x"} and sdy.reduce_scatter [{}, {"x"}] add up.
+DeviceAxes summed_by(const Module& module, const Instruction& i);
+
+// How the results of an op are to lie on devices, one for each; empty when it does not say. Of an outfeed, which has a
+// token only: its operands.
 std::vector<Sharding> annotations(const Module& module, const Instruction& i);
 
 // sdy.manual_computation
@@ -50,6 +55,8 @@ class ProgramAnnotations {
   // By result, empty: nothing is said.
   const std::vector<Sharding>& of(const Instruction& i) const;
   const ManualComputation& manual(const Instruction& i) const { return manual_.at(&i); }
+  // The devices over which a sum of the program's own adds up a value, maybe after it was rearranged.
+  const DeviceAxes& summed(TensorId t) const;
   bool irregular() const { return irregular_; }  // devices in an order that is estimated
   // Devices that they are about, at least 1, and where the most are named.
   std::int64_t devices() const { return devices_; }
@@ -57,6 +64,7 @@ class ProgramAnnotations {
 
  private:
   void read_results();
+  void trace_sum(const Node& node);
   void note(const Sharding& sharding, std::string_view place);
   void check(const Sharding& sharding, const Type& type, std::string_view place);
 
@@ -70,6 +78,7 @@ class ProgramAnnotations {
   std::vector<Sharding> results_;
   std::unordered_map<const Instruction*, std::vector<Sharding>> nodes_;
   std::unordered_map<const Instruction*, ManualComputation> manual_;
+  std::unordered_map<TensorId, DeviceAxes> summed_;
 };
 
 }  // namespace llmperf::graph::hlo

@@ -159,16 +159,20 @@ class Partitioner {
     }
   }
 
-  // A value that a loop carries lies as it did before, or, when every device had all of it, as the body leaves it.
+  // A value that a loop carries lies as the loop says, else as it did before, or, when every device had all of it, as
+  // the body leaves it.
   void enter_loop(int index) {
     at(*loop(index).instruction, loop(index).parent);
-    for (const TensorId t : loop(index).arguments) {
+    const std::vector<Sharding>& found = annotations_.of(*loop(index).instruction);
+    for (std::size_t n = 0; n < loop(index).arguments.size(); ++n) {
+      const TensorId t = loop(index).arguments[n];
       const TensorId before = program_.tensor(t).same;
       if (before == kNone) continue;
       const TensorId init = layout_.now(before);
       const auto follows = follows_.find(t);
       Sharding target = follows != follows_.end() ? follows->second : layout_.of(init);
       target.unreduced.clear();
+      if (n < found.size()) target = layout_.wanted(found[n], target, init);
       const TensorId moved = convert(init, target);
       if (layout_.writing()) program_.tensors[static_cast<std::size_t>(t)].same = moved;
       layout_.set(t, target);
@@ -200,7 +204,8 @@ class Partitioner {
       constant = constant && program_.tensor(t).constant;
     }
     for (const TensorId t : node_.results) layout_.set_local(t, local);
-    if (is_constraint(i)) return constrain(i);
+    const bool called = node_.traits.op_class == OpClass::free && (i.op() == "call" || i.op() == "composite");
+    if (called || is_constraint(i)) return constrain(i);
     if (node_.traits.op_class == OpClass::collective && !local && !constant) own_collective_ = i.name;
     divide(i);
   }
@@ -208,7 +213,7 @@ class Partitioner {
   void constrain(const Instruction& i) {
     const std::vector<Sharding>& found = annotations_.of(i);
     node_.traits.op_class = OpClass::free;  // of sdy's collectives too: what they exchange is put in
-    const DeviceAxes summed = summed_by(i);
+    const DeviceAxes summed = summed_by(*program_.module, i);
     for (std::size_t n = 0; n < std::min(node_.operands.size(), node_.results.size()); ++n) {
       const TensorId t = node_.operands[n];
       if (!summed.empty() && layout_.of(t).unreduced.empty()) {
@@ -220,16 +225,6 @@ class Partitioner {
       node_.operands[n] = convert(t, target);
       layout_.set(node_.results[n], target);
     }
-  }
-
-  // The devices over which sdy.all_reduce {"x"} and sdy.reduce_scatter [{}, {"x"}] add up.
-  DeviceAxes summed_by(const Instruction& i) const {
-    if (i.dialect() != "sdy" || (i.op() != "all_reduce" && i.op() != "reduce_scatter")) return {};
-    const auto sharding = i.find("out_sharding");
-    const auto axes = i.unnamed();
-    if (!sharding || !axes || sharding->size() < 2) return {};
-    const Mesh mesh = parse_mesh(*program_.module, sharding->substr(1));
-    return parse_axis_list(*program_.module, mesh, *axes);
   }
 
   // The node before the region and the one after it (flatten.cpp). Inside, extents are divided over the manual axes;
@@ -324,10 +319,21 @@ class Partitioner {
       layout_.set(t, natural);
       if (r < found.size() && found[r].form != Form::unknown) {
         targets_.emplace_back(t, layout_.wanted(found[r], t));
+        leave_to_user(t, targets_.back().second);
       } else if (!natural.unreduced.empty() && !users_.constrained_next(t, node_.loop)) {
         targets_.emplace_back(t, natural);
         targets_.back().second.unreduced.clear();
       }
+    }
+  }
+
+  // Where the text adds up in an op of its own, an annotation without summands does not add up before it.
+  void leave_to_user(TensorId t, Sharding& target) const {
+    const DeviceAxes& summed = annotations_.summed(t);
+    if (summed.empty() || users_.count(t) != 1 || !target.unreduced.empty()) return;
+    const auto parts = cut_by(layout_.of(t).unreduced, summed);
+    for (const DeviceAxis& axis : parts.value_or(DeviceAxes{})) {
+      if (overlap({axis}, summed)) target.unreduced.push_back(axis);
     }
   }
 

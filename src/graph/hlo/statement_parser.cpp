@@ -97,6 +97,10 @@ Instruction Parser::statement() {
     lexer_.fail(name.offset, fmt::format("{} is no op", quote(name.text)),
                 "ops are named with their dialect, as in stablehlo.add");
   }
+  if (name.text.starts_with("cf.")) {
+    lexer_.fail(name.offset, fmt::format("{}: control flow between blocks is not read", name.text),
+                "StableHLO has while, if and case for it");
+  }
   Instruction& i = s.instruction;
   i.name = name.text;
   i.offset = name.offset;
