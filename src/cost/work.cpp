@@ -90,7 +90,7 @@ Work work(const graph::Convolution& c, const Cache&) {
   w.matrix = Flops{2 * results * d(c.inputs) * d(c.taps)};
   w.matrix_dtype = c.weights->compute;
   w.activations_read = Bytes{c.input_positions * d(c.inputs) * element};
-  w.activations_written = Bytes{results * element};
+  w.activations_written = Bytes{results * c.stored * element};
   w.weights = c.weights->bytes(c.outputs, c.inputs * c.taps);
   w.vector = Flops{c.weights->dequant_flops * d(c.outputs) * d(c.inputs) * d(c.taps)};
   if (c.bias) {

@@ -142,7 +142,14 @@ std::string formula(const graph::Convolution& c, Metric metric, const FormulaOf&
     case Metric::activation_read_bytes:
       let(x, "input_positions", c.input_positions, "pixels of the input, over all images");
       return "input_positions * inputs * " + element_bytes(x, c.activation);
-    case Metric::activation_written_bytes: return "positions * outputs * " + element_bytes(x, c.activation);
+    case Metric::activation_written_bytes: {
+      std::string pixels = "positions * outputs * ";
+      if (c.stored != 1) {
+        let(x, "stored", c.stored, "pixels of the result per position");
+        pixels += "stored * ";
+      }
+      return pixels + element_bytes(x, c.activation);
+    }
     default: return "";
   }
 }

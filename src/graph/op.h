@@ -79,10 +79,11 @@ struct Gemm {
 // every result is a product over `taps` neighbours of all inputs. What crosses the memory bus are the maps, not the
 // matrix that a product would unfold them to.
 struct Convolution {
-  std::int64_t positions = 0;
+  std::int64_t positions = 0;  // that filters are multiplied at
   std::int64_t outputs = 0;
   std::int64_t inputs = 0;
   std::int64_t taps = 1;       // 9 of a 3 x 3 filter
+  double stored = 1;           // pixels of the result per position: 4 of a transposed convolution of stride 2 x 2
   double input_positions = 0;  // of the maps read, with their padding where it is stored
   Dtype activation = Dtype::bf16;
   const model::StoredFormat* weights = nullptr;  // storage of [outputs, inputs * taps]

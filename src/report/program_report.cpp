@@ -272,7 +272,9 @@ Table loop_table(const Program& program) {
   Table t{"Loops", {{"loop", true}, {"line"}, {"passes"}, {"from", true}}, {}};
   for (const auto& loop : program.loops) {
     t.rows.push_back({loop.name, std::to_string(loop.instruction->line), std::to_string(loop.trips),
-                      loop.known ? "the program, or --trip-count" : "not known: counted once"});
+                      loop.known  ? "the program, or --trip-count"
+                      : loop.most ? "the most that it can run"
+                                  : "not known: counted once"});
   }
   return t;
 }

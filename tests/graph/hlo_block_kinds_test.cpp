@@ -219,6 +219,41 @@ TEST_CASE("A loop over tokens with a cache passes over one layer, whose queries 
   CHECK(decoder_of(r).hidden == 64);
 }
 
+TEST_CASE("Layers that run over a prompt and over a token again are the layers of one model") {
+  ProgramText p;
+  struct Layer {
+    Named q, k, v, o, up, down;
+  };
+  const auto weights = [&] {
+    return Layer{p.argument({64, 64}), p.argument({64, 64}),  p.argument({64, 64}),
+                 p.argument({64, 64}), p.argument({64, 256}), p.argument({256, 64})};
+  };
+  const Layer layers[] = {weights(), weights()};
+  const auto run = [&](Named x) {
+    const std::int64_t tokens = x.dims[1];
+    for (const Layer& layer : layers) {
+      const Named h = p.rms_norm(x);
+      const auto heads = [&](const Named& w) { return p.reshape(p.linear(h, w), {1, tokens, 4, 16}); };
+      const Named scores =
+          p.product(heads(layer.q), heads(layer.k), {.batch = {{0, 2}, {0, 2}}, .contracted = {{3}, {3}}});
+      const Named values =
+          p.product(p.softmax(scores), heads(layer.v), {.batch = {{0, 1}, {0, 2}}, .contracted = {{3}, {1}}});
+      const Named joined = p.reshape(p.transpose(values, {0, 2, 1, 3}), {1, tokens, 64});
+      x = p.binary("add", x, p.linear(joined, layer.o));
+      x = p.binary("add", x, p.linear(p.silu(p.linear(p.rms_norm(x), layer.up)), layer.down));
+    }
+    return x;
+  };
+  const Named prompt = run(p.argument({1, 8, 64}));
+  const Named token = run(p.argument({1, 2, 64}));
+  const Recovered r(parse_text("test.mlir", "func.func @main" + p.function({prompt, token})));
+  REQUIRE(r.blocks.blocks.size() == 2);
+  CHECK(r.blocks.blocks[0].layers == 2);
+  CHECK_FALSE(r.blocks.blocks[0].again);
+  CHECK(r.blocks.blocks[1].layers == 2);
+  CHECK(r.blocks.blocks[1].again);
+}
+
 TEST_CASE("An MLP is no block, and no model") {
   ProgramText p;
   const Named up = p.linear(p.argument({8, 16}), 64);

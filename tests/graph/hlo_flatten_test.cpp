@@ -321,18 +321,23 @@ TEST_CASE("The regions of other dialects' ops are run; an annotated barrier stay
   CHECK(f.node("negate").operands == f.node("optimization_barrier").results);
 }
 
-TEST_CASE("A condition that is joined with what is always true is the condition") {
-  const auto joined = [](const char* other) {
-    return std::string(R"(func.func @main(%p: tensor<i1>) -> tensor<i32> {
+TEST_CASE(
+    "Conditions that are joined: the first to fail ends the loop; one that is not known makes the other the most") {
+  const auto joined = [](const std::string& condition) {
+    return R"(func.func @main(%p: tensor<i1>) -> tensor<i32> {
       %c0 = stablehlo.constant dense<0> : tensor<i32>
       %0 = stablehlo.while(%i = %c0) : tensor<i32>
       cond {
         %c6 = stablehlo.constant dense<6> : tensor<i32>
+        %c9 = stablehlo.constant dense<9> : tensor<i32>
         %true = stablehlo.constant dense<true> : tensor<i1>
-        %1 = stablehlo.compare GT, %c6, %i : (tensor<i32>, tensor<i32>) -> tensor<i1>
-        %2 = stablehlo.and %1, )") +
-           other + R"( : tensor<i1>
-        stablehlo.return %2 : tensor<i1>
+        %less = stablehlo.compare GT, %c6, %i : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        %far = stablehlo.compare GE, %i, %c9 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        %at = stablehlo.compare EQ, %i, %c9 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        )" +
+           condition +
+           R"(
+        stablehlo.return %go : tensor<i1>
       } do {
         %c1 = stablehlo.constant dense<1> : tensor<i32>
         %3 = stablehlo.add %i, %c1 : tensor<i32>
@@ -341,8 +346,50 @@ TEST_CASE("A condition that is joined with what is always true is the condition"
       return %0 : tensor<i32>
     })";
   };
-  CHECK(Flat(joined("%true")).program.loops[0].trips == 6);
-  CHECK_FALSE(Flat(joined("%p")).program.loops[0].known);
+  struct Case {
+    const char* condition;
+    std::int64_t trips;
+    bool exact;
+  };
+  const Case cases[] = {
+      {"%go = stablehlo.and %less, %true : tensor<i1>", 6, true},
+      {"%go = stablehlo.not %far : tensor<i1>", 9, true},
+      {"%go = stablehlo.not %at : tensor<i1>", 9, true},
+      {"%n = stablehlo.not %far : tensor<i1>\n%go = stablehlo.and %n, %less : tensor<i1>", 6, true},
+      {"%n = stablehlo.not %p : tensor<i1>\n%go = stablehlo.and %less, %n : tensor<i1>", 6, false},
+      {"%o = stablehlo.or %at, %p : tensor<i1>\n%go = stablehlo.not %o : tensor<i1>", 9, false},
+  };
+  for (const Case& c : cases) {
+    INFO(c.condition);
+    const Flat f(joined(c.condition));
+    CHECK(f.program.loops[0].trips == c.trips);
+    CHECK(f.program.loops[0].known == c.exact);
+    CHECK(f.program.loops[0].most == !c.exact);
+    CHECK(f.program.notes.size() == (c.exact ? 0 : 1));
+  }
+  const Flat open(joined("%go = stablehlo.or %less, %p : tensor<i1>"));
+  CHECK_FALSE(open.program.loops[0].known);
+  CHECK_FALSE(open.program.loops[0].most);
+}
+
+TEST_CASE("A copy that is annotated is an annotation; tensor.dim is a number") {
+  const Flat f(function(R"(
+    %0 = mhlo.copy %x {mhlo.sharding = "{replicated}"} : tensor<4xf32>
+    %1 = mhlo.copy %0 : tensor<4xf32>
+    %c = arith.constant 0 : index
+    %d = tensor.dim %1, %c : tensor<4xf32>
+    %e = arith.index_cast %d : index to i64
+    %s = tensor.from_elements %e : tensor<1xi64>
+    %z = stablehlo.constant dense<0.0> : tensor<f32>
+    %b = stablehlo.dynamic_broadcast_in_dim %z, %s, dims = [] : (tensor<f32>, tensor<1xi64>) -> tensor<?xf32>)"));
+  int annotations = 0;
+  for (const Node& node : f.program.nodes) {
+    if (node.instruction->op() == "copy" && node.traits.op_class == OpClass::free) ++annotations;
+  }
+  CHECK(annotations == 1);
+  CHECK(f.count("copy") == 2);
+  CHECK(f.result("dim").bytes().value == 8);
+  CHECK(f.result("dynamic_broadcast_in_dim").dims == std::vector<std::int64_t>{4});
 }
 
 TEST_CASE("What is not known is listed with how often it runs, never dropped") {

@@ -312,6 +312,87 @@ TEST_CASE("Memory: arguments stay, a value lives from its op to its last reader"
   CHECK(constants.lowered.intermediate.value == 0);
 }
 
+TEST_CASE("A transposed convolution multiplies at the inputs' positions, whatever the filter's size, in its own type") {
+  struct Case {
+    const char* kernel;
+    const char* window;
+    double taps;
+  };
+  const Case cases[] = {
+      {"2x2x64x128", "pad = [[1, 1], [1, 1]], lhs_dilate = [2, 2]", 4},
+      {"3x3x64x128", "pad = [[1, 2], [1, 2]], lhs_dilate = [2, 2]", 9},
+      {"1x1x64x128", "pad = [[0, 1], [0, 1]], lhs_dilate = [2, 2]", 1},
+  };
+  for (const Case& c : cases) {
+    INFO(c.kernel);
+    const Run r(
+        single(fmt::format("%a: tensor<32x28x28x128xbf16>, %k: tensor<{}xbf16>", c.kernel),
+               fmt::format("stablehlo.convolution(%a, %k) dim_numbers = [b,0,1,f]x[0,1,o,i]->[b,0,1,f], window = "
+                           "{{{}}} {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}} : "
+                           "(tensor<32x28x28x128xbf16>, tensor<{}xbf16>) -> tensor<32x56x56x64xbf16>",
+                           c.window, c.kernel)));
+    const cost::Work w = r.work("convolution");
+    CHECK(w.matrix.value == 2.0 * 32 * 28 * 28 * 64 * 128 * c.taps);
+    CHECK(w.matrix_dtype == Dtype::bf16);
+    CHECK(w.weights.value == 64 * 128 * c.taps * 2);
+    CHECK(w.activations_written.value == 32.0 * 56 * 56 * 64 * 2);
+  }
+}
+
+TEST_CASE("Convolutions of libraries in any layout; a gradient of the input counts the gradient's positions") {
+  struct Case {
+    const char* target;
+    const char* input;
+    const char* kernel;
+    const char* result;
+    double flops;
+  };
+  const Case cases[] = {
+      {"__cudnn$convForward", "1x56x56x256", "1x1x256x64", "1x56x56x64", 2.0 * 56 * 56 * 256 * 64},
+      {"__cudnn$convForward", "1x56x56x256", "64x1x1x256", "1x56x56x64", 2.0 * 56 * 56 * 256 * 64},
+      {"__cudnn$convForward", "1x256x56x56", "64x256x3x3", "1x64x56x56", 2.0 * 56 * 56 * 256 * 64 * 9},
+      {"__cudnn$convForward", "8x7x7x512", "7x7x512x1000", "8x7x7x1000", 2.0 * 8 * 49 * 512 * 1000 * 49},
+      {"__cudnn$convForward", "1x64x56x56", "64x1x3x3", "1x64x56x56", 2.0 * 56 * 56 * 64 * 9},  // depthwise
+      {"__cudnn$convBackwardInput", "32x28x28x128", "3x3x64x128", "32x56x56x64", 2.0 * 32 * 28 * 28 * 128 * 64 * 9},
+  };
+  for (const Case& c : cases) {
+    INFO(c.kernel);
+    const Run r(single(fmt::format("%a: tensor<{}xf16>, %k: tensor<{}xf16>", c.input, c.kernel),
+                       fmt::format("stablehlo.custom_call @{}(%a, %k) : (tensor<{}xf16>, tensor<{}xf16>) -> "
+                                   "tuple<tensor<{}xf16>, tensor<0xui8>>",
+                                   c.target, c.input, c.kernel, c.result)));
+    CHECK(r.sum.matrix.value == c.flops);
+  }
+}
+
+TEST_CASE("A ragged product that sums within groups writes a matrix for each; with a batch all matrices are read") {
+  const Run sums(single(
+      "%l: tensor<4096x1024xbf16>, %r: tensor<4096x2048xbf16>, %g: tensor<64xi32>",
+      R"("chlo.ragged_dot"(%l, %r, %g) {ragged_dot_dimension_numbers = #chlo.ragged_dot<lhs_batching_dimensions = [], rhs_batching_dimensions = [], lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [0], lhs_ragged_dimensions = [0], rhs_group_dimensions = []>} : (tensor<4096x1024xbf16>, tensor<4096x2048xbf16>, tensor<64xi32>) -> tensor<64x1024x2048xbf16>)"));
+  CHECK(sums.sum.matrix.value == 2.0 * 4096 * 1024 * 2048);
+  CHECK(sums.sum.activations_written.value == 64.0 * 1024 * 2048 * 2);
+  const Run batch(single(
+      "%l: tensor<2x4096x1024xbf16>, %r: tensor<64x2x1024x2048xbf16>, %g: tensor<64xi32>",
+      R"("chlo.ragged_dot"(%l, %r, %g) {ragged_dot_dimension_numbers = #chlo.ragged_dot<lhs_batching_dimensions = [0], rhs_batching_dimensions = [1], lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [2], lhs_ragged_dimensions = [1], rhs_group_dimensions = [0]>} : (tensor<2x4096x1024xbf16>, tensor<64x2x1024x2048xbf16>, tensor<64xi32>) -> tensor<2x4096x2048xbf16>)"));
+  CHECK(batch.sum.matrix.value == 2.0 * 2 * 4096 * 1024 * 2048);
+  CHECK(batch.sum.weights.value == 64.0 * 2 * 1024 * 2048 * 2);
+}
+
+TEST_CASE("A running sum is a scan: log2 of its length for each element, not the length") {
+  const auto window = [](const char* padding) {
+    return Run(single(
+        "%x: tensor<1024xf32>, %z: tensor<f32>", std::string(R"("stablehlo.reduce_window"(%x, %z) ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %s = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %s : tensor<f32>
+      }) {padding = dense<)") + padding +
+                                                     R"(> : tensor<1x2xi64>, window_dimensions = array<i64: 1024>,
+          window_strides = array<i64: 1>} : (tensor<1024xf32>, tensor<f32>) -> tensor<1024xf32>)"));
+  };
+  CHECK(window("[[1023, 0]]").sum.vector.value == 1024 * 10);
+  CHECK(window("[[0, 1023]]").sum.vector.value == 1024 * 10);
+}
+
 TEST_CASE("Counts of a loop are those of the op, the arguments of its body take no memory of their own") {
   const Run r(R"(func.func @main(%x: tensor<1024xf32> {jax.buffer_donor = true}) -> tensor<1024xf32> {
     %c0 = stablehlo.constant dense<0> : tensor<i32>

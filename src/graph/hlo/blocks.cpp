@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "graph/hlo/blocks_pass.h"
@@ -52,6 +53,27 @@ struct Draft {
   int post_norms = 0;
   bool centred = false;
 };
+
+// The program's argument or constant that a tensor is a form of, or in a loop over layers a slice of; kNone of what is
+// computed.
+TensorId stored_weights(const Program& program, TensorId t) {
+  while (true) {
+    const Tensor& tensor = program.tensor(t);
+    if (tensor.same != kNone) {
+      t = tensor.same;
+    } else if (tensor.node == kNone) {
+      return t;
+    } else {
+      const Node& node = program.node(tensor.node);
+      const std::string_view op = node.instruction->op();
+      if (op == "constant") return t;
+      const bool form = node.traits.op_class == OpClass::free || op == "transpose" || op == "convert" ||
+                        op == "broadcast_in_dim" || (op == "dynamic_slice" && node.loop >= 0);
+      if (!form || node.operands.empty()) return kNone;
+      t = node.operands[0];
+    }
+  }
+}
 
 bool alike(const Draft& a, const Draft& b) {
   const TransformerBlock& x = a.block;
@@ -224,7 +246,23 @@ void BlockRecovery::group() {
       nodes.insert(nodes.end(), draft.block.products[i].nodes.begin(), draft.block.products[i].nodes.end());
     }
   }
+  std::set<TensorId> seen;
   for (Draft& draft : kinds) {
+    // Prefill and decoding of one program: all its weights are those of blocks before.
+    std::set<TensorId> weights;
+    for (const RoleNodes& products : draft.block.products) {
+      const Role r = products.role;
+      if (r == Role::scores || r == Role::values) continue;  // with keys and values, which may look like weights
+      for (const NodeId node : products.nodes) {
+        const auto found = flow_.products.find(node);
+        if (found == flow_.products.end() || found->second.weights < 0) continue;
+        const auto operand = static_cast<std::size_t>(found->second.weights);
+        weights.insert(stored_weights(program_, program_.node(node).operands[operand]));
+      }
+    }
+    draft.block.again = !weights.empty() && std::includes(seen.begin(), seen.end(), weights.begin(), weights.end());
+    weights.erase(kNone);
+    seen.insert(weights.begin(), weights.end());
     draft.block.name = fmt::format("block {}", blocks_.blocks.size() + 1);
     blocks_.blocks.push_back(std::move(draft.block));
   }

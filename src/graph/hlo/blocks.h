@@ -106,6 +106,7 @@ struct TransformerBlock {
   std::string name;         // "block 1"
   std::int64_t layers = 1;  // alike: in the program, or by a loop over stacked weights
   std::int64_t passes = 1;  // of each layer: by a loop that does not change the weights
+  bool again = false;       // these layers are another block's as well: the same weights over other tokens
   std::int64_t hidden = 0;
   std::optional<model::Norm> norm;
   int norms = 0;                 // over the hidden vector

@@ -306,16 +306,32 @@ std::vector<std::int64_t> fold_integers(const Instruction& i, const Type& type, 
     const auto extent = dim.empty() ? std::nullopt : at(first.type.dims, dim[0]);
     return extent ? Extents{*extent} : Extents{};
   }
+  if (op == "shape_of") {
+    return static_cast<std::size_t>(first.type.rank()) == elements && !first.type.dynamic() ? first.type.dims
+                                                                                            : Extents{};
+  }
+  if ((op == "dim" || op == "get_extent") && operands.size() == 2 && operands[1]->integers.size() == 1) {
+    const std::int64_t axis = operands[1]->integers[0];
+    const Extents& of = op == "dim" ? first.type.dims : first.integers;
+    const auto extent = at(of, axis);
+    return extent ? Extents{*extent} : Extents{};
+  }
   for (const Tensor* operand : operands) {
     if (operand->integers.empty()) return {};
   }
   Extents result;
-  if (op == "concatenate") {
+  if (op == "extract" && type.rank() == 0) {
+    const auto picked = operands.size() == 2 && operands[1]->integers.size() == 1
+                            ? at(first.integers, operands[1]->integers[0])
+                            : std::nullopt;
+    if (picked) result = {*picked};
+  } else if (op == "concatenate" || op == "from_elements" || op == "from_extents") {
     if (type.rank() != 1) return {};
     for (const Tensor* operand : operands) {
       result.insert(result.end(), operand->integers.begin(), operand->integers.end());
     }
-  } else if (op == "reshape" || op == "convert" || op == "optimization_barrier" || op == "copy") {
+  } else if (op == "reshape" || op == "convert" || op == "index_cast" || op == "to_extent_tensor" ||
+             op == "optimization_barrier" || op == "copy") {
     result = first.integers;
   } else if (op == "broadcast_in_dim") {
     if (first.integers.size() == 1) result.assign(elements, first.integers[0]);

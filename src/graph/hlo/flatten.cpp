@@ -14,6 +14,8 @@
 namespace llmperf::graph::hlo {
 namespace {
 
+bool annotated(const Instruction& i) { return i.find("sdy.sharding") || i.find("mhlo.sharding"); }
+
 bool is_return(const Instruction& i) {
   return i.op() == "return" || i.op() == "return_v1" || i.op() == "yield" || i.op() == "assuming_yield";
 }
@@ -216,6 +218,9 @@ Traits Flattener::resolve(const Instruction& i) {
     case OpClass::update:
       traits.operations = i.regions.empty() || i.regions[0].body.size() < 2 ? 0 : region_operations(i);
       break;
+    case OpClass::movement:  // torch-xla annotates with copies
+      if (i.op() == "copy" && annotated(i)) traits.op_class = OpClass::free;
+      break;
     case OpClass::elementwise:
       if (i.op() == "map") traits.operations = region_operations(i);
       break;
@@ -338,8 +343,7 @@ bool Flattener::run_tuple(const Instruction& i) {
     environment_[i.results[0]] = members->second[static_cast<std::size_t>(index[0])];
     return true;
   }
-  const bool annotated = i.find("sdy.sharding") || i.find("mhlo.sharding");
-  if (op == "optimization_barrier" && i.results.size() == i.operands.size() && !annotated) {
+  if (op == "optimization_barrier" && i.results.size() == i.operands.size() && !annotated(i)) {
     set_results(i, operands_of(i), "the barrier");
     return true;
   }

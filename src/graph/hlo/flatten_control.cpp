@@ -121,10 +121,18 @@ void Flattener::run_loop(const Instruction& i) {
     module_.fail(i, fmt::format("the loop's body returns {} values for {}", loop.yielded.size(), initial.size()));
   }
   std::optional<std::int64_t> trips = explicit_trips(loop.name, i);
-  if (!trips && condition.size() == 1) trips = counters_.trips(program_, loop, initial, condition[0]);
-  loop.known = trips.has_value();
+  std::optional<Counters::Trips> counted;
+  if (!trips && condition.size() == 1) counted = counters_.trips(program_, loop, initial, condition[0]);
+  if (counted) trips = counted->number;
+  loop.known = trips && (!counted || counted->exact);
+  loop.most = trips && !loop.known;
   loop.trips = trips.value_or(1);
-  if (!loop.known) {
+  if (loop.most) {
+    program_.notes.push_back(
+        fmt::format("the loop {} in line {} is counted {} times, the most that it can run: --trip-count {}=N",
+                    loop.name, i.line, loop.trips, loop.name));
+  }
+  if (!trips) {
     program_.notes.push_back(
         fmt::format("the loop {} in line {} is counted once, its number of passes is not known: "
                     "--trip-count {}=N",

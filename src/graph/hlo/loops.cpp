@@ -5,7 +5,7 @@
 namespace llmperf::graph::hlo {
 namespace {
 
-enum class Direction : unsigned char { lt, le, gt, ge, ne, other };
+using Direction = Counters::Direction;
 
 // LT of `compare LT, …`, #stablehlo<comparison_direction LT> or "LT".
 Direction direction_of(const Instruction& i) {
@@ -20,6 +20,7 @@ Direction direction_of(const Instruction& i) {
   if (has("GT")) return Direction::gt;
   if (has("GE")) return Direction::ge;
   if (has("NE")) return Direction::ne;
+  if (has("EQ")) return Direction::eq;
   return Direction::other;
 }
 
@@ -29,6 +30,18 @@ Direction swapped(Direction d) {
     case Direction::le: return Direction::ge;
     case Direction::gt: return Direction::lt;
     case Direction::ge: return Direction::le;
+    default: return d;
+  }
+}
+
+Direction opposite(Direction d) {
+  switch (d) {
+    case Direction::lt: return Direction::ge;
+    case Direction::le: return Direction::gt;
+    case Direction::gt: return Direction::le;
+    case Direction::ge: return Direction::lt;
+    case Direction::ne: return Direction::eq;
+    case Direction::eq: return Direction::ne;
     default: return d;
   }
 }
@@ -116,22 +129,42 @@ std::optional<std::int64_t> Counters::fixed(const Program& program, const Loop& 
   return *base + m.offset;
 }
 
-std::optional<std::int64_t> Counters::trips(const Program& program, const Loop& loop,
-                                            const std::vector<TensorId>& inits, TensorId condition) const {
+std::optional<Counters::Trips> Counters::trips(const Program& program, const Loop& loop,
+                                               const std::vector<TensorId>& inits, TensorId condition, bool negated,
+                                               int depth) const {
+  constexpr int kMaxDepth = 8;
   const Tensor& tensor = program.tensor(condition);
-  if (tensor.integers.size() == 1 && tensor.integers[0] == 0) return 0;
-  if (tensor.node == kNone) return std::nullopt;
-  const Node& compare = program.node(tensor.node);
-  if (compare.instruction->op() == "and" && compare.operands.size() == 2) {
-    // With what is always true.
-    for (std::size_t side = 0; side < 2; ++side) {
-      const std::vector<std::int64_t>& integers = program.tensor(compare.operands[side]).integers;
-      if (integers.size() == 1 && integers[0] != 0) return trips(program, loop, inits, compare.operands[1 - side]);
-    }
-    return std::nullopt;
+  if (tensor.integers.size() == 1 && (tensor.integers[0] == 0) != negated) return Trips{0, true};
+  if (tensor.node == kNone || depth == kMaxDepth) return std::nullopt;
+  const Node& node = program.node(tensor.node);
+  const std::string_view op = node.instruction->op();
+  if (op == "not" && node.operands.size() == 1) {
+    return trips(program, loop, inits, node.operands[0], !negated, depth + 1);
   }
-  if (compare.instruction->op() != "compare" || compare.operands.size() != 2) return std::nullopt;
-  const Direction direction = direction_of(*compare.instruction);
+  if (node.operands.size() != 2) return std::nullopt;
+  if (op == (negated ? "or" : "and")) {
+    // It ends with the first of two.
+    std::optional<Trips> least;
+    bool both = true;
+    for (const TensorId operand : node.operands) {
+      const std::vector<std::int64_t>& integers = program.tensor(operand).integers;
+      if (integers.size() == 1 && (integers[0] != 0) != negated) continue;  // never ends it
+      const auto one = trips(program, loop, inits, operand, negated, depth + 1);
+      both = both && one && one->exact;
+      if (one && (!least || one->number < least->number)) least = one;
+    }
+    if (least) least->exact = both;
+    return least;
+  }
+  if (op != "compare") return std::nullopt;
+  const Direction found = direction_of(*node.instruction);
+  const auto number = compared(program, loop, inits, node, negated ? opposite(found) : found);
+  return number ? std::optional(Trips{*number, true}) : std::nullopt;
+}
+
+std::optional<std::int64_t> Counters::compared(const Program& program, const Loop& loop,
+                                               const std::vector<TensorId>& inits, const Node& compare,
+                                               Direction direction) const {
   for (int side = 0; side < 2; ++side) {
     const Moved counter = moved(compare.operands[static_cast<std::size_t>(side)]);
     const auto limit = fixed(program, loop, inits, compare.operands[static_cast<std::size_t>(1 - side)]);

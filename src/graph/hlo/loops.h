@@ -16,11 +16,23 @@ class Counters {
   // Takes note of an instruction whose (first) result is `result`, when it moves a counter.
   void note(const Instruction& i, TensorId result, const std::vector<TensorId>& operands, const Program& program);
 
+  struct Trips {
+    std::int64_t number = 0;
+    bool exact = true;  // else the most: something that is not known may end the loop before
+  };
   // Passes of a loop whose values are `inits` at first and whose condition returns `condition`.
-  std::optional<std::int64_t> trips(const Program& program, const Loop& loop, const std::vector<TensorId>& inits,
-                                    TensorId condition) const;
+  std::optional<Trips> trips(const Program& program, const Loop& loop, const std::vector<TensorId>& inits,
+                             TensorId condition) const {
+    return trips(program, loop, inits, condition, false, 0);
+  }
+
+  enum class Direction : unsigned char { lt, le, gt, ge, ne, eq, other };
 
  private:
+  std::optional<Trips> trips(const Program& program, const Loop& loop, const std::vector<TensorId>& inits,
+                             TensorId condition, bool negated, int depth) const;
+  std::optional<std::int64_t> compared(const Program& program, const Loop& loop, const std::vector<TensorId>& inits,
+                                       const Node& compare, Direction direction) const;
   struct Moved {  // base + offset
     TensorId base = kNone;
     std::int64_t offset = 0;

@@ -186,11 +186,12 @@ class Lowerer {
     g.activation = storage_dtype(first.element);
     const bool weights = is_weight(node.operands[swap ? 0 : 1]);
     const bool single = first.element == second.element && !(g.activation == Dtype::fp32 && !asks_for_fp32(i));
-    if (weights || !single) {
+    if (weights || !single || s.groups > 1) {
       g.weights = format(second.element, first.element, i);
-      g.weight_matrices = s.groups > 1 ? s.groups : s.batch;
+      g.weight_matrices = s.groups * s.batch;
     }
-    g.joined.results = out.element.bits / bits(g.activation);
+    // A ragged product that sums within groups has a result for each.
+    g.joined.results = out.elements() / (s.batch * s.m * s.n) * out.element.bits / bits(g.activation);
     op.body = g;
     return true;
   }
@@ -203,17 +204,14 @@ class Lowerer {
     const ConvolutionShape s = convolution_shape(*program_.module, *node.instruction, input, kernel, out);
     if (s.positions * s.outputs * s.inputs * s.taps == 0) return false;
     Convolution c;
-    c.positions = whole(s.positions);
+    c.positions = std::max<std::int64_t>(1, whole(s.positions));
     c.outputs = whole(s.outputs);
     c.inputs = whole(s.inputs);
-    // Taps that meet an input; the kernel is read whole.
     c.taps = std::max<std::int64_t>(1, whole(s.taps));
-    const double stored = kernel.elements() / (s.outputs * s.inputs * d(c.taps));
+    c.stored = out.elements() / (d(c.positions) * s.outputs);
     c.input_positions = input.elements() / s.inputs;
     c.activation = storage_dtype(input.element);
-    Element element = kernel.element;
-    element.bits *= stored;
-    c.weights = format(element, input.element, *node.instruction);
+    c.weights = format(kernel.element, input.element, *node.instruction);
     op.body = c;
     return true;
   }

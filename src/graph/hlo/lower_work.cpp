@@ -34,6 +34,25 @@ double window_elements(const Instruction& i) {
   return window.empty() ? 1 : product(window);
 }
 
+// Running sums (cumsum): a window as long as its dimension that slides in from outside. Compilers make scans of them.
+bool accumulates(const Program& program, const Node& node) {
+  const Instruction& i = *node.instruction;
+  const Axes window = list(i, "window_dimensions", "window_dims");
+  const Axes padding = list(i, "padding");
+  const Axes strides = list(i, "window_strides");
+  if (node.operands.empty() || padding.size() != 2 * window.size()) return false;
+  const Axes& extents = program.type(node.operands[0]).dims;
+  bool along = false;
+  for (std::size_t axis = 0; axis < window.size() && axis < extents.size(); ++axis) {
+    if (window[axis] == 1) continue;
+    const bool slides = padding[2 * axis] + padding[2 * axis + 1] == window[axis] - 1;
+    if (along || window[axis] != extents[axis] || !slides || (axis < strides.size() && strides[axis] != 1))
+      return false;
+    along = true;
+  }
+  return along;
+}
+
 // Extent of the dimension along which a sort, a top_k or a transform works: the last one, unless it says another.
 double sorted_extent(const Instruction& i, const Type& type) {
   if (type.dims.empty()) return 1;
@@ -97,6 +116,7 @@ double vector_operations(const Program& program, const Node& node) {
       if (i.op() == "select_and_scatter" && node.operands.size() > 1) {
         return program.type(node.operands[1]).elements() * window_elements(i) * each;
       }
+      if (accumulates(program, node)) return results * std::ceil(std::log2(std::max(2.0, window_elements(i)))) * each;
       return results * std::max(0.0, window_elements(i) - 1) * each;
     case OpClass::update: {
       const std::size_t update = updates_of(node);
@@ -158,6 +178,58 @@ Dtype storage_dtype(const Element& element) {
   return element.bits >= 8 ? Dtype::int8 : Dtype::int4;
 }
 
+namespace {
+
+// Of a library, whose layouts are not in the text: features are the second or the last dimension of maps; of filters
+// the outputs are the first and the inputs the second or the last, or else both the last ones. The gradient of the
+// input has the filter turned round, and is summed at the positions of the gradient that it is made of.
+ConvolutionShape library_convolution(const Module& module, const Instruction& i, const Type& input, const Type& kernel,
+                                     const Type& result) {
+  const std::int64_t rank = kernel.rank();
+  if (rank < 3 || input.rank() != rank || result.rank() != rank) {
+    module.fail(i, fmt::format("{} and {} are no maps and filters of a convolution", text_of(input), text_of(kernel)));
+  }
+  const auto extent = [](const Type& type, std::int64_t axis) { return type.dims[static_cast<std::size_t>(axis)]; };
+  const bool turned = target_of(i).find("BackwardInput") != std::string_view::npos;
+  const Type& from = turned ? result : input;
+  const Type& to = turned ? input : result;
+  struct Layout {
+    std::int64_t features, outputs, inputs;
+  };
+  const Layout layouts[] = {
+      {1, 0, 1}, {rank - 1, 0, rank - 1}, {rank - 1, rank - 1, rank - 2}, {1, rank - 1, rank - 2}};
+  // Where several fit, filters are small and features many.
+  ConvolutionShape shape;
+  shape.taps = 0;
+  for (const bool grouped : {false, true}) {
+    for (const Layout& l : layouts) {
+      const std::int64_t inputs = extent(kernel, l.inputs);
+      const std::int64_t features = extent(from, l.features);
+      const double outputs = d(extent(kernel, l.outputs));
+      const double taps = kernel.elements() / std::max(1.0, outputs * d(inputs));
+      if (extent(kernel, l.outputs) != extent(to, l.features) || inputs == 0 || features % inputs != 0) continue;
+      if ((!grouped && features != inputs) || (shape.taps > 0 && shape.taps <= taps)) continue;
+      shape = {to.elements() / std::max(1.0, outputs), outputs, d(inputs), taps};
+    }
+    if (shape.taps > 0) return shape;
+  }
+  shape = {};
+  // The gradient of a filter: its pixels times the positions of the gradient.
+  const auto found = std::find_if(kernel.dims.begin(), kernel.dims.end(), [&](std::int64_t one) {
+    return std::find(result.dims.begin(), result.dims.end(), one) != result.dims.end();
+  });
+  if (found == kernel.dims.end()) {
+    module.fail(i, fmt::format("the dimensions of the convolution of {} and {} are not given", text_of(input),
+                               text_of(kernel)));
+  }
+  shape.outputs = d(*found);
+  shape.inputs = kernel.elements() / std::max(1.0, shape.outputs);
+  shape.positions = result.elements() / std::max(1.0, shape.outputs);
+  return shape;
+}
+
+}  // namespace
+
 // [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], as printed by the short form and by #stablehlo.conv<…>; its raw form has an
 // attribute for every role.
 ConvolutionShape convolution_shape(const Module& module, const Instruction& i, const Type& input, const Type& kernel,
@@ -187,17 +259,11 @@ ConvolutionShape convolution_shape(const Module& module, const Instruction& i, c
   const double kernels = kernel.elements();
   ConvolutionShape shape;
   if (!inputs || !outputs) {
-    // Of a library, whose layout is not in the text: the kernel's extent that the result has as well is its outputs.
-    const auto found = std::find_if(kernel.dims.begin(), kernel.dims.end(), [&](std::int64_t extent) {
-      return std::find(result.dims.begin(), result.dims.end(), extent) != result.dims.end();
-    });
-    if (i.op() != "custom_call" || found == kernel.dims.end()) {
+    if (i.op() != "custom_call") {
       module.fail(i, fmt::format("the dimensions of the convolution of {} and {} are not given", text_of(input),
                                  text_of(kernel)));
     }
-    shape.outputs = d(*found);
-    shape.taps = 1;
-    shape.inputs = kernels / std::max(1.0, shape.outputs);
+    return library_convolution(module, i, input, kernel, result);
   } else {
     if (*inputs >= kernel.dims.size() || *outputs >= kernel.dims.size() || *inputs == *outputs) {
       module.fail(i, fmt::format("{} is no kernel of the dimensions {}", text_of(kernel), *text));
@@ -206,13 +272,13 @@ ConvolutionShape convolution_shape(const Module& module, const Instruction& i, c
     shape.inputs = d(kernel.dims[*inputs]);
     shape.taps = kernels / std::max(1.0, shape.outputs * shape.inputs);
   }
-  // Between the elements of a dilated input (of a transposed convolution) are zeros that nothing multiplies.
-  if (const auto window = i.find("window")) {
-    shape.taps /= std::max(1.0, product(integers(field(*window, "lhs_dilate").value_or(std::string_view{}))));
-  } else {
-    shape.taps /= std::max(1.0, product(list(i, "lhs_dilation")));
-  }
   shape.positions = result.elements() / std::max(1.0, shape.outputs);
+  // Between the elements of a dilated input are zeros that nothing multiplies.
+  if (const auto window = i.find("window")) {
+    shape.positions /= std::max(1.0, product(integers(field(*window, "lhs_dilate").value_or(std::string_view{}))));
+  } else {
+    shape.positions /= std::max(1.0, product(list(i, "lhs_dilation")));
+  }
   return shape;
 }
 

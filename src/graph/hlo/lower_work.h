@@ -20,7 +20,8 @@ Bytes written_bytes(const Program& program, const Node& node, std::size_t result
 // The element type of our own with the same width, for byte counts; and the one that products run in.
 Dtype storage_dtype(const Element& element);
 
-// Extents of a convolution [positions, inputs x taps] x [inputs x taps, outputs].
+// Extents of a convolution [positions, inputs x taps] x [inputs x taps, outputs]. Positions are those at which filters
+// meet inputs: of a dilated input (transposed convolution) fewer than the result has pixels.
 struct ConvolutionShape {
   double positions = 1;
   double outputs = 1;

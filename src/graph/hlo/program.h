@@ -60,7 +60,8 @@ struct Loop {
   const Instruction* instruction = nullptr;
   int parent = -1;
   std::int64_t trips = 1;
-  bool known = true;                     // from the program or from --trip-count; else counted once
+  bool known = true;                     // from the program or from --trip-count; else counted once, or
+  bool most = false;                     // as often as it can run, where something else may end it before
   std::string name;                      // "%12" as --trip-count takes it
   std::vector<TensorId> arguments = {};  // of the body
   std::vector<TensorId> yielded = {};    // what the body returns, in the same order

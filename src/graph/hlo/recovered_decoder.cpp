@@ -65,6 +65,7 @@ class DecoderWriter {
     bool seen_main = false;
     for (const TransformerBlock& block : all) {
       seen_main = seen_main || &block == main_;
+      if (block.again) continue;
       layers_ += block.layers;
       const FeedForwardShape& f = *block.feed_forward;
       const bool dense_first = !seen_main && f.experts == 0 && main_->feed_forward->experts > 0;

@@ -21,6 +21,20 @@ bool bare_op(std::string_view word) {
          word == "module" || word == "br" || word == "cond_br";
 }
 
+// tensor.dim and its like print the type of their operand alone.
+std::optional<Type> implied_type(std::string_view op, const std::vector<Type>& types) {
+  if (types.size() != 1) return std::nullopt;
+  Type scalar;
+  scalar.form = Type::Form::tensor;
+  if (op == "tensor.dim" || op == "tensor.rank") {
+    parse_element("index", scalar.element);
+    return scalar;
+  }
+  if (op != "tensor.extract") return std::nullopt;
+  scalar.element = types[0].element;
+  return scalar;
+}
+
 }  // namespace
 
 ValueId Parser::define(std::string_view name, Type type, std::size_t offset) {
@@ -379,6 +393,9 @@ std::vector<ValueId> Parser::block_arguments() {
 
 // The types after ':' are those of the results, or of operands and results: the last ones then.
 void Parser::define_results(Statement& s) {
+  if (const auto implied = implied_type(s.instruction.name, s.types); implied && s.result_types.empty() && !s.arrow) {
+    s.types = {*implied};
+  }
   std::size_t count = 0;
   for (const Result& result : s.results) count += result.count;
   const std::vector<Type>& types = s.arrow || !s.result_types.empty() ? s.result_types : s.types;
