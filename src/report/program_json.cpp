@@ -135,7 +135,7 @@ Json blocks_json(const ProgramStudy& study) {
       products.push_back({{"role", std::string(graph::hlo::name(product.role))}, {"lines", std::move(lines)}});
     }
     json.push_back({{"name", block.name},
-                    {"layers", block.layers},
+                    {"layers", block.layers}, {"again", block.again},
                     {"hidden", block.hidden},
                     {"attentions", std::move(attentions)},
                     {"feed_forward", std::move(feed_forward)},
@@ -185,8 +185,11 @@ std::string program_json(const ProgramStudy& study) {
   json["collectives"] = collectives_json(study);
   Json loops = Json::array();
   for (const auto& loop : study.program->loops) {
-    loops.push_back(
-        {{"name", loop.name}, {"line", loop.instruction->line}, {"trips", loop.trips}, {"known", loop.known}});
+    loops.push_back({{"name", loop.name},
+                     {"line", loop.instruction->line},
+                     {"trips", loop.trips},
+                     {"known", loop.known},
+                     {"most", loop.most}});
   }
   json["loops"] = std::move(loops);
   Json unknown = Json::array();

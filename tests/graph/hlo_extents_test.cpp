@@ -58,6 +58,7 @@ TEST_CASE("Extents follow from operands, shapes and limits") {
        "tensor<5x1xi32>) -> tensor<?x3xf32>",
        {5, 3}},
       {"stablehlo.bitcast_convert %a : (tensor<?x3xf32>) -> tensor<?x?xi32>", {4, 3}},
+      {"stablehlo.bitcast_convert %a : (tensor<?x3xf32>) -> tensor<?x?x?xi8>", {4, 3, 4}},
       {"stablehlo.custom_call @stablehlo.dynamic_top_k(%a, %k) : (tensor<?x3xf32>, tensor<i32>) -> tensor<?x?xf32>",
        {4, 2}},
       // 12 + 1 + 2 padded, a kernel of 3 spread over 5, every second place: (15 - 5) / 2 + 1.

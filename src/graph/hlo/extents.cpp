@@ -196,8 +196,12 @@ std::optional<std::int64_t> infer_extent(const Instruction& i, const Traits& tra
     const auto found = std::find(dims.begin(), dims.end(), n);
     return found == dims.end() ? std::nullopt : at(operands[0]->type.dims, found - dims.begin());
   }
-  if (op == "bitcast_convert" && operands[0]->type.rank() == type.rank()) return at(operands[0]->type.dims, n);
-  if (op == "reshape" || op == "bitcast_convert") return of_reshape(type, operands);
+  if (op == "bitcast_convert") {
+    // A dimension more for the parts of an element, or one less.
+    if (n < operands[0]->type.rank()) return at(operands[0]->type.dims, n);
+    return static_cast<std::int64_t>(operands[0]->type.element.bits / type.element.bits);
+  }
+  if (op == "reshape") return of_reshape(type, operands);
   if (traits.op_class == OpClass::sort && n == type.rank() - 1) {
     // stablehlo.dynamic_top_k
     if (op == "custom_call" && operands.size() == 2 && operands[1]->integers.size() == 1) {
@@ -331,9 +335,9 @@ std::vector<std::int64_t> fold_integers(const Instruction& i, const Type& type, 
       result.insert(result.end(), operand->integers.begin(), operand->integers.end());
     }
   } else if (op == "reshape" || op == "convert" || op == "index_cast" || op == "to_extent_tensor" ||
-             op == "optimization_barrier" || op == "copy") {
+             op == "dynamic_reshape" || op == "optimization_barrier" || op == "copy") {
     result = first.integers;
-  } else if (op == "broadcast_in_dim") {
+  } else if (op == "broadcast_in_dim" || op == "dynamic_broadcast_in_dim") {
     if (first.integers.size() == 1) result.assign(elements, first.integers[0]);
   } else if (op == "slice" && type.rank() == 1) {
     const Extents range = integers(i.unnamed().value_or(std::string_view{}));
