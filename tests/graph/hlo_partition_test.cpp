@@ -214,6 +214,12 @@ TEST_CASE("from one sharding to another") {
        {"all-gather 4/1 x2 f32[2,16] -> f32[8,16]", "all-to-all 2/4 x4 f32[8,16] -> f32[16,8]"}},
       // The same parts in another order.
       {"{\"data\", \"model\"}, {}", "{\"model\", \"data\"}, {}", {"send 8/1 x1 f32[2,16] -> f32[2,16]"}},
+      // As many parts of each dimension: every device has its part from one other.
+      {"{\"model\":(1)2}, {\"model\":(2)2}",
+       "{\"model\":(2)2}, {\"model\":(1)2}",
+       {"send 4/1 x2 f32[8,8] -> f32[8,8]"}},
+      {"{\"model\":(1)2}, {}", "{\"data\"}, {}", {"send 4/2 x2 f32[8,16] -> f32[8,16]"}},
+      {"{\"data\"}, {\"model\":(2)2}", "{\"model\":(1)2}, {\"model\":(2)2}", {"send 4/2 x2 f32[8,8] -> f32[8,8]"}},
       // An open dimension keeps what it has.
       {"{\"model\"}, {}", "{?}, {\"data\"}", {}},
       {"{\"model\"}, {}", "{?}, {\"model\"}", {"all-to-all 4/1 x2 f32[4,16] -> f32[16,4]"}},
@@ -268,6 +274,52 @@ TEST_CASE("results of the program lie as its signature says") {
   CHECK(d->exchanges() == Strings{"all-gather 4/1 x2 f32[4,16] -> f32[16,16]"});
   CHECK(d->results("tanh") == Strings{"f32[4,16]"});
   CHECK(d->result_type() == "f32[16,16]");
+}
+
+TEST_CASE("summands that an annotation begins are no exchange; who needs the value adds them up") {
+  const auto d = program("%a: tensor<16x32xf32> " + on("{\"data\"}, {}") + ") -> tensor<16x32xf32>", R"(
+  %0 = stablehlo.add %a, %a {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}, {}], unreduced={"model"}>]>} : tensor<16x32xf32>
+  %1 = stablehlo.multiply %0, %0 : tensor<16x32xf32>
+  return %1 : tensor<16x32xf32>
+)");
+  CHECK(d->exchanges() == Strings{"all-reduce 4/1 x2 f32[8,32] -> f32[8,32]"});
+  CHECK(d->results("multiply") == Strings{"f32[8,32]"});
+}
+
+TEST_CASE("parts become summands without an exchange") {
+  const auto d = program("%a: tensor<16x32xf32> " + on("{\"data\"}, {\"model\"}") + ") -> tensor<16x32xf32>", R"(
+  %0 = sdy.sharding_constraint %a <@mesh, [{"data"}, {}], unreduced={"model"}> : tensor<16x32xf32>
+  %1 = sdy.sharding_constraint %0 <@mesh, [{"data", "model"}, {}]> : tensor<16x32xf32>
+  return %1 : tensor<16x32xf32>
+)");
+  CHECK(d->exchanges() == Strings{"reduce-scatter 4/1 x2 f32[8,32] -> f32[2,32]"});
+}
+
+TEST_CASE("summands go through what is linear in them where the annotations say so, and are scattered at its end") {
+  const auto d = [](const std::string& product, const std::string& op) {
+    return program("%x: tensor<16x64xf32> " + on("{\"data\"}, {\"model\"}") + ", %w: tensor<64x32xf32> " +
+                       on("{\"model\"}, {}") + ", %c: tensor<16x32xf32> " + on("{\"data\"}, {\"model\"}") +
+                       ") -> tensor<16x32xf32>",
+                   "  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] " + product +
+                       " : (tensor<16x64xf32>, tensor<64x32xf32>) -> tensor<16x32xf32>\n  %1 = stablehlo." + op + R"(
+ {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}, {}], unreduced={"model"}>]>} : tensor<16x32xf32>
+  %2 = sdy.reshard %1 <@mesh, [{"data"}, {"model"}]> : tensor<16x32xf32>
+  return %2 : tensor<16x32xf32>
+)");
+  };
+  const std::string summands =
+      "{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{\"data\"}, {}], unreduced={\"model\"}>]>}";
+  for (const std::string& product : {summands, std::string{}}) {
+    for (const std::string op : {"add %0, %c", "subtract %c, %0", "negate %0"}) {
+      CAPTURE(product, op);
+      CHECK(d(product, op)->exchanges() == Strings{"reduce-scatter 4/1 x2 f32[8,32] -> f32[8,8]"});
+    }
+  }
+  // A factor has to be all there, and a product of two sums is no sum of products.
+  CHECK(d(summands, "multiply %0, %c")->exchanges() ==
+        Strings{"all-gather 4/1 x2 f32[8,8] -> f32[8,32]", "reduce-scatter 4/1 x2 f32[8,32] -> f32[8,8]"});
+  CHECK(d(summands, "multiply %0, %0")->exchanges() ==
+        Strings{"all-reduce 4/1 x2 f32[8,32] -> f32[8,32]", "reduce-scatter 4/1 x2 f32[8,32] -> f32[8,8]"});
 }
 
 // ---- ops ----
@@ -328,6 +380,54 @@ TEST_CASE("constants and broadcasts are made in parts, so that nothing is cut or
   CHECK(d->results("broadcast_in_dim") == Strings{"f32[8,8]", "f32[8,8]"});
 }
 
+TEST_CASE("GSPMD's transposed devices are sent their parts") {
+  const auto d = divided(parse_text("test.mlir", R"(
+func.func @main(%x: tensor<16x16xf32> {mhlo.sharding = "{devices=[2,2]<=[2,2]T(1,0)}"}) -> (tensor<16x16xf32> {mhlo.sharding = "{devices=[2,2]<=[4]}"}) {
+  %0 = stablehlo.tanh %x : tensor<16x16xf32>
+  return %0 : tensor<16x16xf32>
+}
+)"));
+  CHECK(d->exchanges() == Strings{"send 4/1 x1 f32[8,8] -> f32[8,8]"});
+  CHECK(d->result_type() == "f32[8,8]");
+}
+
+TEST_CASE("a table divided by rows stays so when rows are written to it: devices pass over those of others") {
+  const auto scatter = [](const std::string& updates) {
+    return program("%t: tensor<4096x64xf32> " + on("{\"model\"}, {}") +
+                       ", %i: tensor<128x1xi32>, %u: tensor<128x64xf32> " + on(updates) + ") -> tensor<4096x64xf32>",
+                   R"(
+  %0 = "stablehlo.scatter"(%t, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+  }) : (tensor<4096x64xf32>, tensor<128x1xi32>, tensor<128x64xf32>) -> tensor<4096x64xf32>
+  return %0 : tensor<4096x64xf32>
+)");
+  };
+  const auto whole = scatter("{}, {}");
+  CHECK(whole->exchanges().empty());
+  CHECK(whole->result_type() == "f32[1024,64]");
+  // Columns go together, rows of updates are needed by all.
+  const auto columns = scatter("{}, {\"data\"}");
+  CHECK(columns->exchanges().empty());
+  CHECK(columns->result_type() == "f32[1024,32]");
+  CHECK(scatter("{\"data\"}, {}")->exchanges() == Strings{"all-gather 2/4 x4 f32[64,64] -> f32[128,64]"});
+}
+
+TEST_CASE("a window of one row is written to a divided table as rows are") {
+  const auto d = program("%t: tensor<8x1024x64xf32> " + on("{}, {\"model\"}, {}") +
+                             ", %i: tensor<1xi32>, %u: tensor<8x1x64xf32>) -> tensor<8x1024x64xf32>",
+                         R"(
+  %0 = "stablehlo.scatter"(%t, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0, 1, 2], scatter_dims_to_operand_dims = [1]>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    stablehlo.return %b : tensor<f32>
+  }) : (tensor<8x1024x64xf32>, tensor<1xi32>, tensor<8x1x64xf32>) -> tensor<8x1024x64xf32>
+  return %0 : tensor<8x1024x64xf32>
+)");
+  CHECK(d->exchanges().empty());
+  CHECK(d->result_type() == "f32[8,256,64]");
+}
+
 TEST_CASE("what has no result gathers nothing") {
   const auto d = program("%x: tensor<16x32xf32> " + on("{\"data\"}, {}") + ") -> tensor<16x32xf32>", R"(
   sdy.sharding_group %x group_id=1 : tensor<16x32xf32>
@@ -353,6 +453,22 @@ TEST_CASE("extents that do not divide are rounded up, and a note says so") {
   CHECK(d->results("tanh") == Strings{"f32[3,32]"});
   REQUIRE(d->program.notes.size() == 1);
   CHECK(d->program.notes[0] == "an extent of 10 over 4 devices is counted as 3 on each");
+}
+
+TEST_CASE("the shardings of an outfeed are those of its data and its token") {
+  const auto d = program("%x: tensor<16x32xf32> " + on("{\"data\"}, {}") + ") -> tensor<16x32xf32>", R"(
+  %t = stablehlo.create_token : !stablehlo.token
+  %0 = "stablehlo.outfeed"(%x, %t) {mhlo.sharding = "{{devices=[2,1,4]<=[8] last_tile_dim_replicate}, {maximal device=0}}"} : (tensor<16x32xf32>, !stablehlo.token) -> !stablehlo.token
+  return %x : tensor<16x32xf32>
+)");
+  CHECK(d->exchanges().empty());
+  CHECK(d->program.notes.empty());
+  const auto whole = program("%x: tensor<16x32xf32> " + on("{\"data\"}, {}") + ") -> tensor<16x32xf32>", R"(
+  %t = stablehlo.create_token : !stablehlo.token
+  %0 = "stablehlo.outfeed"(%x, %t) {mhlo.sharding = "{replicated}"} : (tensor<16x32xf32>, !stablehlo.token) -> !stablehlo.token
+  return %x : tensor<16x32xf32>
+)");
+  CHECK(whole->exchanges() == Strings{"all-gather 2/4 x4 f32[8,32] -> f32[16,32]"});
 }
 
 // ---- loops ----
@@ -442,6 +558,33 @@ TEST_CASE("a barrier lies as its annotation says, each value on its own") {
   CHECK(d->exchanges() == Strings{"all-gather 4/1 x2 f32[32,64] -> f32[32,256]"});
 }
 
+TEST_CASE("what calls, conditionals and composites return lies as their annotation says") {
+  const std::string divided = "{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{\"data\"}, {\"model\"}]>]>}";
+  const auto d = program("%p: tensor<i1>, %x: tensor<64x256xf32>) -> tensor<64x256xf32>",
+                         R"(
+  %0 = func.call @f(%x) )" + divided +
+                             R"( : (tensor<64x256xf32>) -> tensor<64x256xf32>
+  %1 = stablehlo.sine %0 : tensor<64x256xf32>
+  %2 = "stablehlo.if"(%p) ({
+    %3 = stablehlo.cosine %1 : tensor<64x256xf32>
+    stablehlo.return %3 : tensor<64x256xf32>
+  }, {
+    stablehlo.return %1 : tensor<64x256xf32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}, {}]>]>} : (tensor<i1>) -> tensor<64x256xf32>
+  %4 = stablehlo.negate %2 : tensor<64x256xf32>
+  return %4 : tensor<64x256xf32>
+}
+func.func private @f(%a: tensor<64x256xf32>) -> tensor<64x256xf32> {
+  %5 = stablehlo.tanh %a : tensor<64x256xf32>
+  return %5 : tensor<64x256xf32>
+)");
+  CHECK(d->results("tanh") == Strings{"f32[32,64]"});
+  CHECK(d->results("sine") == Strings{"f32[32,64]"});
+  CHECK(d->results("cosine") == Strings{"f32[32,64]"});
+  CHECK(d->exchanges() == Strings{"all-gather 4/1 x2 f32[32,64] -> f32[32,256]"});
+  CHECK(d->results("negate") == Strings{"f32[32,256]"});
+}
+
 // ---- regions that are divided by hand ----
 
 TEST_CASE("inside a manual computation shapes are local and its collectives are its own") {
@@ -463,6 +606,41 @@ TEST_CASE("inside a manual computation shapes are local and its collectives are 
   CHECK(d->results("dot_general") == Strings{"f32[32,64]"});
   CHECK(d->results("all_reduce") == Strings{"f32[32,64]"});
   CHECK(d->results("tanh") == Strings{"f32[32,64]"});
+}
+
+TEST_CASE("what a manual computation leaves open stays divided over the free axes, on its way in and out") {
+  const auto d = [](const std::string& out) {
+    return program("%x: tensor<64x64xf32> " + on("{\"data\"}, {\"model\"}") + ") -> tensor<64x64xf32>",
+                   "  %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{\"data\", ?}, {?}]>] "
+                   "out_shardings=[<@mesh, [" +
+                       out + R"(]>] manual_axes={"data"} (%a: tensor<32x64xf32>) {
+    %1 = stablehlo.tanh %a : tensor<32x64xf32>
+    sdy.return %1 : tensor<32x64xf32>
+  } : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = stablehlo.sine %0 : tensor<64x64xf32>
+  return %2 : tensor<64x64xf32>
+)");
+  };
+  const auto open = d("{\"data\", ?}, {?}");
+  CHECK(open->exchanges().empty());
+  CHECK(open->results("tanh") == Strings{"f32[32,16]"});
+  CHECK(open->results("sine") == Strings{"f32[32,16]"});
+  const auto closed = d("{\"data\", ?}, {}");
+  CHECK(closed->exchanges() == Strings{"all-gather 4/1 x2 f32[32,16] -> f32[32,64]"});
+  CHECK(closed->results("sine") == Strings{"f32[32,64]"});
+}
+
+TEST_CASE("an open dimension of a manual computation has its manual axes outside and the free ones inside") {
+  const auto d = program("%x: tensor<64x64xf32> " + on("{\"data\", \"model\"}, {}") + ") -> tensor<64x64xf32>", R"(
+  %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"data", ?}, {}]>] out_shardings=[<@mesh, [{"data", ?}, {}]>] manual_axes={"data"} (%a: tensor<32x64xf32>) {
+    %1 = stablehlo.tanh %a : tensor<32x64xf32>
+    sdy.return %1 : tensor<32x64xf32>
+  } : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = sdy.sharding_constraint %0 <@mesh, [{"data", "model"}, {}]> : tensor<64x64xf32>
+  return %2 : tensor<64x64xf32>
+)");
+  CHECK(d->exchanges().empty());
+  CHECK(d->results("tanh") == Strings{"f32[8,64]"});
 }
 
 TEST_CASE("the same between GSPMD's custom calls") {
@@ -508,6 +686,38 @@ TEST_CASE("Shardy's own sums exchange what they name, whatever the operand says"
 )");
   CHECK(d->exchanges() ==
         Strings{"reduce-scatter 4/1 x2 f32[8,16] -> f32[8,4]", "all-reduce 2/4 x4 f32[8,4] -> f32[8,4]"});
+}
+
+TEST_CASE("a product whose sum is an op of its own is summed once, by that op") {
+  const auto d = [](const std::string& annotation, const std::string& sum) {
+    return program("%x: tensor<16x64xf32> " + on("{}, {\"model\"}") + ", %w: tensor<64x32xf32> " +
+                       on("{\"model\"}, {}") + ") -> tensor<16x32xf32>",
+                   "  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] " + annotation +
+                       " : (tensor<16x64xf32>, tensor<64x32xf32>) -> tensor<16x32xf32>\n  " + sum +
+                       " : tensor<16x32xf32>\n  return %1 : tensor<16x32xf32>\n");
+  };
+  const std::string whole = "{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>}";
+  const std::string all = R"(%1 = sdy.all_reduce {"model"} %0 out_sharding=<@mesh, [{}, {}]>)";
+  const std::string scatter = R"(%1 = sdy.reduce_scatter [{}, {"model"}] %0 out_sharding=<@mesh, [{}, {"model"}]>)";
+  const std::string by_data = R"(%1 = sdy.all_reduce {"data"} %0 out_sharding=<@mesh, [{}, {}]>)";
+  CHECK(d(whole, all)->exchanges() == Strings{"all-reduce 4/1 x2 f32[16,32] -> f32[16,32]"});
+  CHECK(d("", all)->exchanges() == Strings{"all-reduce 4/1 x2 f32[16,32] -> f32[16,32]"});
+  CHECK(d(whole, scatter)->exchanges() == Strings{"reduce-scatter 4/1 x2 f32[16,32] -> f32[16,8]"});
+  // Another sum than that of the product.
+  CHECK(d(whole, by_data)->exchanges() ==
+        Strings{"all-reduce 4/1 x2 f32[16,32] -> f32[16,32]", "all-reduce 2/4 x4 f32[16,32] -> f32[16,32]"});
+}
+
+TEST_CASE("a product that others read too is summed where it is made, and a sum of its own is another one") {
+  const auto d = program("%x: tensor<16x64xf32> " + on("{}, {\"model\"}") + ", %w: tensor<64x32xf32> " +
+                             on("{\"model\"}, {}") + ") -> (tensor<16x32xf32>, tensor<16x32xf32>)",
+                         R"(
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>} : (tensor<16x64xf32>, tensor<64x32xf32>) -> tensor<16x32xf32>
+  %1 = stablehlo.tanh %0 : tensor<16x32xf32>
+  %2 = sdy.all_reduce {"model"} %0 out_sharding=<@mesh, [{}, {}]> : tensor<16x32xf32>
+  return %1, %2 : tensor<16x32xf32>, tensor<16x32xf32>
+)");
+  CHECK(d->exchanges().size() == 2);
 }
 
 TEST_CASE("Weights stored over the devices of the batch are gathered, the batch stays divided") {

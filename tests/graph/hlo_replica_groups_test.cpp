@@ -169,6 +169,31 @@ TEST_CASE("groups along the axes of a mesh") {
   CHECK(inlined.groups == 4);
 }
 
+TEST_CASE("a mesh may be an attribute of a function that is only declared") {
+  const auto y = [](const std::string& mesh) {
+    const Module module = parse_text("test.mlir", R"(module @m {
+  func.func private @f() attributes {stablehlo.mesh = )" +
+                                                      mesh + R"(}
+  func.func public @main(%x: tensor<16xf32>) -> tensor<64xf32> {
+    %0 = "stablehlo.all_gather"(%x) <{all_gather_dim = 0 : i64, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @f, axes = [#stablehlo.axis_ref<name = "y">]>}> : (tensor<16xf32>) -> tensor<64xf32>
+    return %0 : tensor<64xf32>
+  }
+}
+)");
+    return replica_groups(module, module.functions.at(1).body.body.at(0), 8);
+  };
+  const std::string axes = R"({axes = [{name = "x", size = 2 : i64}, {name = "y", size = 4 : i64}])";
+  CHECK(y(axes + "}").text == "{0,1,2,3} x2");
+  CHECK(
+      y(R"(#stablehlo.mesh<axes = [#stablehlo.mesh_axis<name = "x", size = 2>, #stablehlo.mesh_axis<name = "y", size = 4>]>)")
+          .text == "{0,1,2,3} x2");
+  // Every second device along y.
+  const ReplicaGroups apart = y(axes + ", device_ids = dense<[0, 2, 4, 6, 1, 3, 5, 7]> : tensor<8xi64>}");
+  CHECK(apart.text == "{0,2,4,6} x2");
+  CHECK(apart.stride == 2);
+  CHECK(apart.regular);
+}
+
 TEST_CASE("a permutation: the largest distance on the ring, and whether it is a shift") {
   const ReplicaGroups shift =
       groups("collective_permute",

@@ -78,6 +78,7 @@ TEST_CASE("shardings without an array of devices") {
   CHECK(sharding("\"{manual}\"").form == Form::manual);
   CHECK(sharding("\"{unknown}\"").form == Form::unknown);
   CHECK(sharding("\"{replicated metadata={op_name=\\22a{b}\\22}}\"").form == Form::tiled);
+  CHECK(sharding(R"("{devices=[2]<=[2] metadata={op_type=\"x\" op_name=\"y\"}}")").dims == Axes{{{2, 1}}});
   CHECK(sharding("\"{devices=[2]<=[2] metadata={op_type=\\22x\\22} shard_as 1}\"").dims == Axes{{{2, 1}}});
 }
 
@@ -134,17 +135,19 @@ TEST_CASE("meshes with numbers of their own, of one device, and written in place
   CHECK(sharding(R"("{mesh['a'=2,'b'=4], [{'b'}, {}], replicated={'a'}}")").dims == Axes{{{4, 1}}, {}});
 }
 
-TEST_CASE("Shardy's text inside a string, as HLO carries it") {
-  const Module module = parse_text("test.mlir", R"(
-module @m attributes {mhlo.frontend_attributes = {xla.sdy.meshes = "{m = #sdy.mesh<[\22x\22=4]>}"}} {
-  func.func @main(%arg0: tensor<8xf32> {mhlo.frontend_attributes = {xla.sdy.sharding = "#sdy.sharding<@m, [{\22x\22}]>"}}) -> tensor<8xf32> {
-    return %arg0 : tensor<8xf32>
+TEST_CASE("Shardy's text inside a string, as HLO carries it, however its quotes are escaped") {
+  for (const std::string mark : {R"(\22)", R"(\")", R"(\\\22)"}) {
+    INFO(mark);
+    const std::string x = mark + "x" + mark;
+    const Module module = parse_text(
+        "test.mlir", "module @m attributes {mhlo.frontend_attributes = {xla.sdy.meshes = \"{m = #sdy.mesh<[" + x +
+                         "=4]>}\"}} {\n  func.func @main(%arg0: tensor<8xf32> {mhlo.frontend_attributes = "
+                         "{xla.sdy.sharding = \"#sdy.sharding<@m, [{" +
+                         x + "}]>\"}}) -> tensor<8xf32> {\n    return %arg0 : tensor<8xf32>\n  }\n}\n");
+    const auto text = sharding_text(module.functions.at(0).argument_attributes.at(0));
+    REQUIRE(text);
+    CHECK(parse_sharding(module, *text).dims == Axes{{{4, 1}}});
   }
-}
-)");
-  const auto text = sharding_text(module.functions.at(0).argument_attributes.at(0));
-  REQUIRE(text);
-  CHECK(parse_sharding(module, *text).dims == Axes{{{4, 1}}});
 }
 
 TEST_CASE("a sharding per value") {

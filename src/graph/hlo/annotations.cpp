@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "graph/hlo/op_factors.h"
 #include "graph/hlo/sharding_text.h"
 
 namespace llmperf::graph::hlo {
@@ -94,15 +95,18 @@ DeviceAxes summed_by(const Module& module, const Instruction& i) {
 }
 
 std::vector<Sharding> annotations(const Module& module, const Instruction& i) {
-  if (i.results.empty() || module.type(i.results[0]).form == Type::Form::tuple) return {};
+  const bool feeds = i.op() == "outfeed";
+  const std::vector<ValueId>& of = feeds ? i.operands : i.results;
+  if (of.empty() || module.type(of[0]).form == Type::Form::tuple) return {};
   const bool own = i.dialect() == "sdy" && is_constraint(i);
   auto text = own ? own_sharding(i) : sharding_text(i.attributes);
   if (!text && leads_out_of_shards(i)) text = frontend_sharding(i.attributes, "xla.sdy.out_shardings");
   if (!text) return {};
   std::vector<Sharding> found = parse_shardings(module, *text);
-  if (found.size() == 1 && i.results.size() > 1) found.resize(i.results.size(), found[0]);
-  if (found.size() != i.results.size()) {
-    fail_at(module, *text, fmt::format("{} shardings for {} results", found.size(), i.results.size()));
+  if (found.size() == 1 && of.size() > 1) found.resize(of.size(), found[0]);
+  if (found.size() != of.size()) {
+    fail_at(module, *text,
+            fmt::format("{} shardings for {} {}", found.size(), of.size(), feeds ? "operands" : "results"));
   }
   if (custom_target_of(i) == "Sharding") open_unspecified(i, found);
   return found;
@@ -139,6 +143,16 @@ Sharding without_axes(const Sharding& sharding, const DeviceAxes& axes) {
   return rest;
 }
 
+Sharding with_free_axes(const Sharding& whole, const Sharding& before, const Sharding& after) {
+  Sharding result = whole;
+  for (std::size_t d = 0; d < std::min({whole.dims.size(), before.dims.size(), after.dims.size()}); ++d) {
+    DeviceAxes more = after.dims[d];
+    if (!take_outer(more, size_of(before.dims[d]))) continue;
+    result.dims[d].insert(result.dims[d].end(), more.begin(), more.end());
+  }
+  return result;
+}
+
 ProgramAnnotations::ProgramAnnotations(const Program& program) : program_(program), module_(*program.module) {
   for (std::size_t n = 0; n < program.arguments.size(); ++n) {
     const auto text =
@@ -148,11 +162,11 @@ ProgramAnnotations::ProgramAnnotations(const Program& program) : program_(progra
   }
   for (const Node& node : program.nodes) {
     const Instruction& i = *node.instruction;
-    trace_sum(node);
     if (nodes_.contains(&i)) continue;
     std::vector<Sharding> found = i.op() == "manual_computation" ? std::vector<Sharding>{} : annotations(module_, i);
-    for (std::size_t r = 0; r < std::min(found.size(), node.results.size()); ++r) {
-      check(found[r], program.type(node.results[r]), i.name);
+    const std::vector<TensorId>& values = i.op() == "outfeed" ? node.operands : node.results;
+    for (std::size_t n = 0; n < std::min(found.size(), values.size()); ++n) {
+      check(found[n], program.type(values[n]), i.name);
     }
     nodes_.emplace(&i, std::move(found));
     if (i.op() != "manual_computation") continue;
@@ -166,6 +180,7 @@ ProgramAnnotations::ProgramAnnotations(const Program& program) : program_(progra
     any_ = true;
     manual_.emplace(&i, std::move(manual));
   }
+  for (const Node& node : program.nodes) trace_sums(node);
   for (const Loop& loop : program.loops) {
     std::vector<Sharding> found = annotations(module_, *loop.instruction);
     if (found.size() != loop.arguments.size()) continue;
@@ -184,23 +199,31 @@ const std::vector<Sharding>& ProgramAnnotations::of(const Instruction& i) const 
 }
 
 const DeviceAxes& ProgramAnnotations::summed(TensorId t) const {
-  static const DeviceAxes kNone;
+  static const DeviceAxes kNowhere;
   const auto found = summed_.find(t);
-  return found == summed_.end() ? kNone : found->second;
+  return found == summed_.end() ? kNowhere : found->second;
 }
 
-void ProgramAnnotations::trace_sum(const Node& node) {
+void ProgramAnnotations::trace_sums(const Node& node) {
+  const Instruction& i = *node.instruction;
+  DeviceAxes axes = summed_by(module_, i);
+  const std::vector<Sharding>& found = of(i);
+  for (std::size_t n = 0; n < node.operands.size(); ++n) {
+    const bool goes_on = !found.empty() && linear_in(i, n) != Linear::no;
+    if (goes_on) axes = found[0].unreduced;
+    if (!axes.empty()) trace_sum(node, node.operands[n], axes);
+  }
+}
+
+void ProgramAnnotations::trace_sum(const Node& node, TensorId t, const DeviceAxes& axes) {
   constexpr int kMaxSteps = 16;
-  const DeviceAxes axes = summed_by(module_, *node.instruction);
-  if (axes.empty() || node.operands.empty()) return;
-  TensorId t = node.operands[0];
   for (int steps = 0; steps < kMaxSteps; ++steps) {
     summed_[t] = axes;
     const NodeId maker = program_.tensor(t).node;
     if (maker == kNone) return;
     const Node& before = program_.node(maker);
     const std::string_view op = before.instruction->op();
-    if ((op != "reshape" && op != "transpose") || before.loop != node.loop) return;
+    if ((op != "reshape" && op != "transpose") || before.loop != node.loop || before.operands.empty()) return;
     t = before.operands[0];
   }
 }

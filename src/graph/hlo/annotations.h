@@ -41,6 +41,8 @@ struct ManualComputation {
 ManualComputation manual_computation(const Module& module, const Instruction& i);
 // What is left of a sharding when these axes are divided already.
 Sharding without_axes(const Sharding& sharding, const DeviceAxes& axes);
+// The whole again, when what was left of it (`before`) has become `after` in its open dimensions.
+Sharding with_free_axes(const Sharding& whole, const Sharding& before, const Sharding& after);
 
 // All annotations of a program.
 class ProgramAnnotations {
@@ -55,7 +57,8 @@ class ProgramAnnotations {
   // By result, empty: nothing is said.
   const std::vector<Sharding>& of(const Instruction& i) const;
   const ManualComputation& manual(const Instruction& i) const { return manual_.at(&i); }
-  // The devices over which a sum of the program's own adds up a value, maybe after it was rearranged.
+  // The devices over which a user of the value, maybe after it was rearranged, adds it up itself or is said to have
+  // summands as well.
   const DeviceAxes& summed(TensorId t) const;
   bool irregular() const { return irregular_; }  // devices in an order that is estimated
   // Devices that they are about, at least 1, and where the most are named.
@@ -64,7 +67,8 @@ class ProgramAnnotations {
 
  private:
   void read_results();
-  void trace_sum(const Node& node);
+  void trace_sums(const Node& node);
+  void trace_sum(const Node& node, TensorId t, const DeviceAxes& axes);
   void note(const Sharding& sharding, std::string_view place);
   void check(const Sharding& sharding, const Type& type, std::string_view place);
 

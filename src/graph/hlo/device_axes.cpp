@@ -86,6 +86,12 @@ bool overlap(const DeviceAxes& a, const DeviceAxes& b) {
   });
 }
 
+DeviceAxes common(const DeviceAxes& axes, const DeviceAxes& others) {
+  DeviceAxes parts = cut_by(axes, others).value_or(DeviceAxes{});
+  std::erase_if(parts, [&](const DeviceAxis& axis) { return !overlap({axis}, others); });
+  return parts;
+}
+
 ListedAxes axes_of(std::span<const std::int64_t> devices) {
   DeviceAxes inner_first;
   std::vector<std::int64_t> line(devices.begin(), devices.end());

@@ -30,6 +30,8 @@ std::optional<DeviceAxes> take_outer(DeviceAxes& axes, std::int64_t size);
 // The same axes, cut wherever one of `others` begins or ends, so that an axis of one list is in the other or has
 // nothing in common with any in it. Nothing when there is no such cut.
 std::optional<DeviceAxes> cut_by(const DeviceAxes& axes, const DeviceAxes& others);
+// What of `axes` is also in `others`.
+DeviceAxes common(const DeviceAxes& axes, const DeviceAxes& others);
 bool overlap(const DeviceAxes& a, const DeviceAxes& b);
 
 // Devices in a list, as axes. Irregular lists become one axis that steps by the largest distance all have in common.

@@ -12,6 +12,7 @@ void Division::offer(const std::vector<int>& labels, const Sharding& sharding, c
     const auto factor = static_cast<std::size_t>(labels[d]);
     if (!parts_[factor].empty() || (f_.divides[factor] > 0 && f_.divides[factor] % parts != 0)) continue;
     const bool taken =
+        overlap(reserved_, axes) ||
         std::any_of(parts_.begin(), parts_.end(), [&](const DeviceAxes& other) { return overlap(other, axes); });
     if (!taken) parts_[factor] = axes;
   }

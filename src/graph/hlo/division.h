@@ -18,12 +18,15 @@ class Division {
   // Takes over what `sharding` says of a tensor with these extents and factors, where it contradicts nothing that was
   // taken before.
   void offer(const std::vector<int>& labels, const Sharding& sharding, const std::vector<std::int64_t>& dims);
+  // Devices that operands have summands on, and that nothing is divided over.
+  void reserve(const DeviceAxes& axes) { reserved_ = axes; }
   Sharding of(const std::vector<int>& labels) const;
   // Devices that have summands of the results: those along factors that no result has.
   DeviceAxes summands() const;
 
  private:
   OpFactors f_;
+  DeviceAxes reserved_;
   std::vector<DeviceAxes> parts_;  // by factor
 };
 

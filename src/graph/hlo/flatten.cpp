@@ -134,7 +134,10 @@ void Flattener::set_results(const Instruction& i, const std::vector<TensorId>& v
   if (values.size() < i.results.size()) {
     module_.fail(i, fmt::format("{} results, and {} returns {}", i.results.size(), what, values.size()));
   }
-  for (std::size_t n = 0; n < i.results.size(); ++n) environment_[i.results[n]] = values[n];
+  // What an annotated call or conditional returns lies as the annotation says.
+  const bool tuples = std::any_of(values.begin(), values.end(), [&](TensorId t) { return tuples_.contains(t); });
+  const std::vector<TensorId> handed = annotated(i) && !tuples ? boundary(i, values, i.results) : values;
+  for (std::size_t n = 0; n < i.results.size(); ++n) environment_[i.results[n]] = handed[n];
 }
 
 std::optional<std::int64_t> Flattener::bound_extent(std::string_view value, std::size_t axis) const {

@@ -76,7 +76,8 @@ std::vector<TensorId> Flattener::boundary(const Instruction& i, const std::vecto
   std::vector<TensorId> results = values;
   for (std::size_t n = 0; n < std::min(values.size(), others.size()); ++n) {
     const bool parameter = at(values[n]).parameter;
-    results[n] = tensor(module_.type(others[n]), module_.values[others[n]].name);
+    const Type& written = module_.type(others[n]);
+    results[n] = tensor(written.dynamic() ? at(values[n]).type : written, module_.values[others[n]].name);
     at(results[n]).parameter = parameter;
     at(results[n]).same = values[n];
     at(results[n]).node = static_cast<NodeId>(program_.nodes.size());

@@ -23,14 +23,27 @@ bool is_name(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' || c == '$';
 }
 
+// Behind the mark that closes the string at `at`; marks that a backslash precedes are in it.
+std::size_t behind_string(std::string_view text, std::size_t at) {
+  for (++at; at < text.size(); ++at) {
+    if (text[at] == '\\') {
+      ++at;
+    } else if (text[at] == '"') {
+      return at + 1;
+    }
+  }
+  return text.size();
+}
+
 // Behind the bracket that closes the one at `at`; the end when nothing does.
 std::size_t behind_bracket(std::string_view text, std::size_t at) {
   int depth = 0;
-  bool in_string = false;
-  for (; at < text.size(); ++at) {
+  while (at < text.size()) {
     const char c = text[at];
-    if (c == '"') in_string = !in_string;
-    if (in_string) continue;
+    if (c == '"') {
+      at = behind_string(text, at);
+      continue;
+    }
     if (c == '-' && at + 1 < text.size() && text[at + 1] == '>') {
       ++at;
     } else if (c == '(' || c == '[' || c == '{' || c == '<') {
@@ -38,6 +51,7 @@ std::size_t behind_bracket(std::string_view text, std::size_t at) {
     } else if (c == ')' || c == ']' || c == '}' || c == '>') {
       if (--depth == 0) return at + 1;
     }
+    ++at;
   }
   return text.size();
 }
@@ -223,7 +237,9 @@ std::optional<std::string_view> field(std::string_view text, std::string_view ke
     std::size_t end = value;
     while (end < text.size() && text[end] != ',' && text[end] != '>' && text[end] != '}' && text[end] != ')') {
       const char v = text[end];
-      end = v == '[' || v == '{' || v == '<' || v == '(' ? behind_bracket(text, end) : end + 1;
+      end = v == '"'                                       ? behind_string(text, end)
+            : v == '[' || v == '{' || v == '<' || v == '(' ? behind_bracket(text, end)
+                                                           : end + 1;
     }
     found = trimmed(text.substr(value, end - value));
     found_depth = depth;
@@ -235,8 +251,8 @@ std::string_view unquoted(std::string_view text) {
   text = trimmed(text);
   if (text.starts_with('@')) text.remove_prefix(1);
   if (text.size() < 2 || !text.starts_with('"')) return text;
-  const std::size_t end = text.find('"', 1);
-  return text.substr(1, (end == std::string_view::npos ? text.size() : end) - 1);
+  const std::size_t end = behind_string(text, 0);
+  return text.substr(1, end - (text[end - 1] == '"' && end > 1 ? 2 : 1));
 }
 
 std::string scope_of(const Module& module, const Instruction& i) {

@@ -291,7 +291,8 @@ class Rules {
     return true;
   }
 
-  // Rows of the updates added to rows of the first operand, whose division over rows of updates leaves summands.
+  // Rows of the updates written to rows of the first operand. A device that has some of those rows passes over the
+  // updates of others (GSPMD as above).
   bool scatter() {
     if (f_.operands.size() != 3) return false;
     const std::string_view numbers = i_.find("scatter_dimension_numbers").value_or(std::string_view{});
@@ -300,13 +301,18 @@ class Rules {
     const Dims batching = list_in(numbers, "input_batching_dims");
     std::size_t next = 0;
     for (std::int64_t d = 0; d < static_cast<std::int64_t>(operand(0).size()); ++d) {
-      if (contains(inserted, d) || contains(batching, d)) continue;
+      if (contains(batching, d)) continue;
+      if (contains(inserted, d)) {
+        join(0, d, d);
+        continue;
+      }
       const std::int64_t from = next < windows.size() ? windows[next] : -1;
       ++next;
       if (from < 0 || from >= static_cast<std::int64_t>(operand(2).size())) continue;
-      if (operand(2)[static_cast<std::size_t>(from)] != operand(0)[static_cast<std::size_t>(d)]) continue;
-      join(0, d, d);
-      join(2, from, d);
+      const std::int64_t window = operand(2)[static_cast<std::size_t>(from)];
+      const bool same = window == operand(0)[static_cast<std::size_t>(d)];
+      if (same || window == 1) join(0, d, d);
+      if (same) join(2, from, d);
     }
     return true;
   }
@@ -347,6 +353,13 @@ class Rules {
 };
 
 }  // namespace
+
+Linear linear_in(const Instruction& i, std::size_t operand) {
+  const std::string_view op = i.op();
+  if (op == "multiply" || (op == "divide" && operand == 0)) return Linear::alone;
+  const bool sum = op == "add" || op == "subtract" || op == "negate" || op == "convert";
+  return sum || op == "reshape" || op == "transpose" ? Linear::together : Linear::no;
+}
 
 OpFactors op_factors(const Program& program, const Node& node) { return Rules(program, node).run(); }
 

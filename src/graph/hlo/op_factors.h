@@ -24,4 +24,12 @@ struct OpFactors {
 // Of a node whose tensors have the extents of the whole program.
 OpFactors op_factors(const Program& program, const Node& node);
 
+// Whether an op of summands in this operand has summands of its result.
+enum class Linear : unsigned char {
+  no,
+  alone,    // when the other operands have none: a factor of a product
+  together  // when they all have: a term of a sum
+};
+Linear linear_in(const Instruction& i, std::size_t operand);
+
 }  // namespace llmperf::graph::hlo

@@ -12,6 +12,7 @@
 
 #include "graph/hlo/annotations.h"
 #include "graph/hlo/division.h"
+#include "graph/hlo/functions.h"
 #include "graph/hlo/layout.h"
 #include "graph/hlo/replica_groups.h"
 #include "graph/hlo/sharding_text.h"
@@ -204,10 +205,19 @@ class Partitioner {
       constant = constant && program_.tensor(t).constant;
     }
     for (const TensorId t : node_.results) layout_.set_local(t, local);
-    const bool called = node_.traits.op_class == OpClass::free && (i.op() == "call" || i.op() == "composite");
-    if (called || is_constraint(i)) return constrain(i);
+    const bool in_line = node_.traits.op_class == OpClass::free && (!i.regions.empty() || !callee_of(i).empty());
+    if (in_line || is_constraint(i)) return constrain(i);
     if (node_.traits.op_class == OpClass::collective && !local && !constant) own_collective_ = i.name;
+    if (i.op() == "outfeed" && !annotations_.of(i).empty()) return feed_out(i);
     divide(i);
+  }
+
+  void feed_out(const Instruction& i) {
+    const std::vector<Sharding>& found = annotations_.of(i);
+    for (std::size_t n = 0; n < std::min(node_.operands.size(), found.size()); ++n) {
+      const TensorId t = node_.operands[n];
+      node_.operands[n] = convert(t, layout_.wanted(found[n], t));
+    }
   }
 
   void constrain(const Instruction& i) {
@@ -237,7 +247,12 @@ class Partitioner {
     for (std::size_t n = 0; n < std::min(node_.operands.size(), node_.results.size()); ++n) {
       Sharding given = n < outside.size() ? outside[n] : Sharding{};
       if (enters) given = layout_.wanted(given, node_.operands[n]);
-      const Sharding inside = without_axes(given, manual.axes);
+      Sharding inside = without_axes(given, manual.axes);
+      if (!enters) {
+        const Sharding free = layout_.wanted(inside, node_.operands[n]);
+        given = with_free_axes(given, inside, free);
+        inside = free;
+      }
       node_.operands[n] = convert(node_.operands[n], enters ? given : inside);
       layout_.set(node_.results[n], enters ? inside : given);
       layout_.set_local(node_.results[n], !inside_manual_.empty());
@@ -252,9 +267,28 @@ class Partitioner {
     }
   }
 
+  // Summands that stay summands: of what is only written otherwise, and of what the op is linear in where its result is
+  // said to have them.
+  DeviceAxes kept_summands(const std::vector<Sharding>& found) {
+    if (rearranges(node_) && !node_.operands.empty()) return layout_.of(node_.operands[0]).unreduced;
+    const DeviceAxes wanted = found.empty() ? DeviceAxes{} : found[0].unreduced;
+    DeviceAxes kept;
+    for (std::size_t n = 0; n < node_.operands.size(); ++n) {
+      const DeviceAxes shared = common(layout_.of(node_.operands[n]).unreduced, wanted);
+      if (shared.empty()) continue;
+      const Linear linear = linear_in(*node_.instruction, n);
+      if (linear == Linear::no || (linear == Linear::alone && !kept.empty())) return {};
+      for (const DeviceAxis& axis : shared) {
+        if (!overlap({axis}, kept)) kept.push_back(axis);
+      }
+    }
+    return kept;
+  }
+
   // What costs nothing to choose comes first, then the largest operand.
-  Division choose_division(const std::vector<Sharding>& found) {
+  Division choose_division(const std::vector<Sharding>& found, const DeviceAxes& summands) {
     Division division(op_factors(program_, node_));
+    division.reserve(summands);
     const OpFactors& f = division.factors();
     const OpClass c = node_.traits.op_class;
     const bool flexible =
@@ -294,10 +328,11 @@ class Partitioner {
   void divide(const Instruction& i) {
     if (node_.results.empty()) return;  // looks at what there is: print, sharding_group
     const std::vector<Sharding>& found = annotations_.of(i);
-    const Division division = choose_division(found);
+    const DeviceAxes kept = kept_summands(found);
+    const Division division = choose_division(found, kept);
     const OpFactors& f = division.factors();
     Sharding natural;
-    natural.unreduced = division.summands();
+    natural.unreduced = kept.empty() ? division.summands() : kept;
     if (const auto holder = one_device()) {
       natural.form = Form::maximal;
       natural.device = *holder;
@@ -307,7 +342,8 @@ class Partitioner {
         const TensorId t = node_.operands[n];
         if (!type(t).tensor()) continue;
         Sharding required = division.of(f.operands[n]);
-        if (rearranges(node_)) natural.unreduced = required.unreduced = layout_.of(t).unreduced;
+        const bool alone = linear_in(i, n) == Linear::alone && layout_.of(t).unreduced.empty();
+        if (!alone) required.unreduced = kept;
         gathered = gathered || (!f.known && layout_.of(t).divides());
         node_.operands[n] = convert(t, required);
       }
@@ -323,17 +359,19 @@ class Partitioner {
       } else if (!natural.unreduced.empty() && !users_.constrained_next(t, node_.loop)) {
         targets_.emplace_back(t, natural);
         targets_.back().second.unreduced.clear();
+        leave_to_user(t, targets_.back().second);
       }
     }
   }
 
-  // Where the text adds up in an op of its own, an annotation without summands does not add up before it.
-  void leave_to_user(TensorId t, Sharding& target) const {
+  // Summands that the only user adds up itself, or goes on with, are not added up before it.
+  void leave_to_user(TensorId t, Sharding& target) {
     const DeviceAxes& summed = annotations_.summed(t);
     if (summed.empty() || users_.count(t) != 1 || !target.unreduced.empty()) return;
-    const auto parts = cut_by(layout_.of(t).unreduced, summed);
-    for (const DeviceAxis& axis : parts.value_or(DeviceAxes{})) {
-      if (overlap({axis}, summed)) target.unreduced.push_back(axis);
+    for (const DeviceAxis& axis : common(layout_.of(t).unreduced, summed)) {
+      const bool divides = std::any_of(target.dims.begin(), target.dims.end(),
+                                       [&](const DeviceAxes& dim) { return overlap({axis}, dim); });
+      if (!divides) target.unreduced.push_back(axis);
     }
   }
 

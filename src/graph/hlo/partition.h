@@ -4,9 +4,10 @@
 // Shardings go forward from the arguments and from constraints. An op takes the division of its largest operand and of
 // those that do not contradict it (op_factors.h); the other operands are exchanged or cut to fit. What is divided and
 // summed over leaves summands, which a reduce-scatter ends where a constraint divides the result over the same devices,
-// and an all-reduce elsewhere. What nothing is known of takes its operands whole. Constants, broadcasts and
-// element-wise work on what every device has are divided as those who use them need it, and a loop carries its values
-// as its body leaves them.
+// and an all-reduce elsewhere, or a sum of the program's own; annotations (unreduced) may keep them longer. What
+// nothing is known of takes its operands whole. Constants, broadcasts and element-wise work on what every device has
+// are divided as those who use them need it, and a loop carries its values as it is annotated or as its body leaves
+// them.
 #pragma once
 
 #include <cstdint>

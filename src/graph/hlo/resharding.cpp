@@ -30,20 +30,18 @@ class Path {
     }
     if (!cut_to_common_axes()) {
       whole();
-      now_.dims = to_.dims;
-      if (to_.divides()) add(std::nullopt, {}, -1);
+      take_parts();
       return std::move(steps_);
     }
     // Every round does at least one step, and takes an axis out of its place or to its place.
     constexpr int kMaxRounds = 64;
     for (int round = 0; round < kMaxRounds && !now_.same_parts(to_); ++round) {
-      if (scatter_sums() || cut() || exchange() || send() || gather()) continue;
+      if (scatter_sums() || begin_sums() || permute() || cut() || exchange() || send() || gather()) continue;
       break;
     }
     if (!now_.same_parts(to_)) {
       whole();
-      now_.dims = to_.dims;
-      add(std::nullopt, {}, -1);
+      take_parts();
     }
     return std::move(steps_);
   }
@@ -130,6 +128,45 @@ class Path {
     return true;
   }
 
+  // Of what several have, one keeps it and the others have zeros; a part becomes a summand between zeros.
+  bool begin_sums() {
+    DeviceAxes begun;
+    for (const DeviceAxis& axis : to_.unreduced) {
+      const bool divides =
+          std::any_of(to_.dims.begin(), to_.dims.end(), [&](const DeviceAxes& axes) { return has(axes, axis); });
+      if (divides || has(now_.unreduced, axis)) continue;
+      const auto innermost = std::find_if(now_.dims.begin(), now_.dims.end(),
+                                          [&](const DeviceAxes& axes) { return !axes.empty() && axes.back() == axis; });
+      if (innermost != now_.dims.end()) {
+        innermost->pop_back();
+      } else if (in_use(axis)) {
+        continue;
+      }
+      now_.unreduced.push_back(axis);
+      begun.push_back(axis);
+    }
+    if (!begun.empty()) add(std::nullopt, {}, -1);
+    return !begun.empty();
+  }
+
+  // As many parts of every dimension as before, on other devices.
+  bool permute() {
+    DeviceAxes over;
+    for (std::size_t d = 0; d < rank_; ++d) {
+      if (size_of(now_.dims[d]) != size_of(to_.dims[d])) return false;
+      if (now_.dims[d] == to_.dims[d]) continue;
+      for (const DeviceAxes* axes : {&now_.dims[d], &to_.dims[d]}) {
+        for (const DeviceAxis& axis : *axes) {
+          if (!has(over, axis)) over.push_back(axis);
+        }
+      }
+    }
+    if (over.empty()) return false;
+    now_.dims = to_.dims;
+    add(CollectiveKind::send, over, -1);
+    return true;
+  }
+
   bool cut() {
     std::int64_t dim = -1;
     for (std::size_t d = 0; d < rank_; ++d) {
@@ -190,7 +227,8 @@ class Path {
       if (all_right(d)) continue;
       // Inner axes that are wanted nowhere; those that are may follow as an all-to-all.
       const auto wanted = [&](const DeviceAxis& axis) {
-        return std::any_of(to_.dims.begin(), to_.dims.end(), [&](const DeviceAxes& axes) { return has(axes, axis); });
+        return has(to_.unreduced, axis) ||
+               std::any_of(to_.dims.begin(), to_.dims.end(), [&](const DeviceAxes& axes) { return has(axes, axis); });
       };
       const DeviceAxes& mine = now_.dims[d];
       std::size_t begin = mine.size();
@@ -216,6 +254,13 @@ class Path {
     for (std::size_t d = 0; d < rank_; ++d) {
       if (size_of(now_.dims[d]) > 1) gather_from(d, 0);
     }
+  }
+
+  // Of what every device has.
+  void take_parts() {
+    now_.dims = to_.dims;
+    now_.unreduced = to_.unreduced;
+    if (to_.divides() || !to_.unreduced.empty()) add(std::nullopt, {}, -1);
   }
 
   Sharding now_;

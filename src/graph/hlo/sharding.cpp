@@ -140,6 +140,12 @@ void append_hlo(ShardingText& text, std::vector<Sharding>& found, int depth) {
   found.push_back(std::move(sharding));
 }
 
+// Of summands it does not matter along which axis first.
+DeviceAxes in_order(DeviceAxes axes) {
+  std::sort(axes.begin(), axes.end(), [](const DeviceAxis& a, const DeviceAxis& b) { return a.stride > b.stride; });
+  return merged(axes);
+}
+
 std::string_view without_space(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t\n");
   return text.substr(std::min(begin, text.size()));
@@ -212,7 +218,7 @@ bool Sharding::divides() const {
 bool Sharding::same_parts(const Sharding& other) const {
   if (form != other.form) return false;
   if (form == Form::maximal) return device == other.device;
-  if (merged(unreduced) != merged(other.unreduced)) return false;
+  if (in_order(unreduced) != in_order(other.unreduced)) return false;
   for (std::size_t i = 0; i < std::max(dims.size(), other.dims.size()); ++i) {
     const DeviceAxes mine = i < dims.size() ? merged(dims[i]) : DeviceAxes{};
     const DeviceAxes theirs = i < other.dims.size() ? merged(other.dims[i]) : DeviceAxes{};

@@ -13,14 +13,37 @@ namespace {
 
 constexpr int kMaxMeshAliases = 8;  // that lead from one to the next
 
-// ["x"=2, "y"=4], also [#stablehlo.mesh_axis<name = "x", size = 2>, …]
+// Whether ", device_ids" comes next.
+bool sees_device_ids(ShardingText& text) {
+  if (!text.sees(",")) return false;
+  const std::string_view rest = text.rest().substr(1);
+  return rest.substr(std::min(rest.find_first_not_of(" \n"), rest.size())).starts_with("device_ids");
+}
+
+// [1, 0] or dense<[1, 0]> : tensor<2xi64>
+std::optional<std::vector<std::int64_t>> device_ids(ShardingText& text) {
+  text.expect(",");
+  text.expect("device_ids");
+  text.expect("=");
+  if (text.sees("[")) return text.numbers("[", "]");
+  const std::string_view rest = text.rest();
+  text.skip_brackets();
+  std::vector<std::int64_t> devices = integers(rest.substr(0, rest.size() - text.rest().size()));
+  if (text.take(":")) text.skip_brackets();
+  const bool in_range = std::all_of(devices.begin(), devices.end(),
+                                    [](std::int64_t device) { return device >= 0 && device < kMaxDevices; });
+  return in_range && rest.starts_with("dense<") ? std::optional(devices) : std::nullopt;
+}
+
+// ["x"=2, "y"=4], also [#stablehlo.mesh_axis<name = "x", size = 2>, …] and [{name = "x", size = 2 : i64}, …]
 Mesh mesh_axes(ShardingText& text) {
   Mesh mesh;
   std::vector<std::int64_t> sizes;
   text.expect("[");
   while (!text.take("]")) {
     if (!mesh.axes.empty()) text.expect(",");
-    const bool wordy = text.take("#stablehlo.mesh_axis<") || text.take("#mhlo.mesh_axis<");
+    const bool braced = text.take("{");
+    const bool wordy = braced || text.take("#stablehlo.mesh_axis<") || text.take("#mhlo.mesh_axis<");
     if (wordy) {
       text.expect("name");
       text.expect("=");
@@ -32,7 +55,8 @@ Mesh mesh_axes(ShardingText& text) {
     }
     text.expect("=");
     const std::int64_t size = text.number();
-    if (wordy) text.expect(">");
+    if (braced && text.take(":")) text.expect("i64");
+    if (wordy) text.expect(braced ? "}" : ">");
     if (size < 1 || size > kMaxDevices / mesh.devices) text.fail("a mesh of no or too many devices");
     mesh.devices *= size;
     mesh.axes.emplace_back(axis, DeviceAxes{});
@@ -43,24 +67,40 @@ Mesh mesh_axes(ShardingText& text) {
     stride /= sizes[i];
     if (sizes[i] > 1) mesh.axes[i].second = {{sizes[i], stride}};
   }
-  if (text.sees(",") && (text.take(", device_ids=") || text.take(",device_ids="))) {
-    if (!text.sees("[")) {
-      text.skip_brackets();
-      mesh.regular = false;
-      return mesh;
-    }
-    const std::vector<std::int64_t> devices = text.numbers("[", "]");
-    if (mesh.axes.empty() && devices.size() == 1) {
-      mesh.device = devices[0];
-    } else if (static_cast<std::int64_t>(devices.size()) != mesh.devices) {
-      text.fail(fmt::format("a mesh of {} devices with the numbers of {}", mesh.devices, devices.size()));
-    } else {
-      ArrayAxes axes = axes_of_array(devices, sizes);
-      for (std::size_t i = 0; i < sizes.size(); ++i) mesh.axes[i].second = std::move(axes.dims[i]);
-      mesh.regular = axes.regular;
-    }
+  if (!sees_device_ids(text)) return mesh;
+  const auto devices = device_ids(text);
+  if (!devices) {
+    mesh.regular = false;
+  } else if (mesh.axes.empty() && devices->size() == 1) {
+    mesh.device = devices->front();
+  } else if (static_cast<std::int64_t>(devices->size()) != mesh.devices) {
+    text.fail(fmt::format("a mesh of {} devices with the numbers of {}", mesh.devices, devices->size()));
+  } else {
+    ArrayAxes axes = axes_of_array(*devices, sizes);
+    for (std::size_t i = 0; i < sizes.size(); ++i) mesh.axes[i].second = std::move(axes.dims[i]);
+    mesh.regular = axes.regular;
   }
   return mesh;
+}
+
+// func.func private @name() attributes {stablehlo.mesh = {axes = […]}}, in the program that `place` is in.
+std::string_view function_mesh(const Module& module, std::string_view name, std::string_view place) {
+  const std::string_view all = module.source ? module.source->text() : std::string_view{};
+  const std::less_equal<const char*> before;
+  const bool inside = before(all.data(), place.data()) && before(place.data(), all.data() + all.size());
+  const std::size_t at = inside ? static_cast<std::size_t>(place.data() - all.data()) : 0;
+  int chunk = 0;
+  for (const Function& f : module.functions) {
+    if (f.offset <= at) chunk = f.chunk;
+  }
+  for (const Function& f : module.functions) {
+    if (f.name != name || f.chunk != chunk) continue;
+    constexpr std::string_view kKey = "stablehlo.mesh =";
+    const std::string_view line = all.substr(f.offset, all.find('\n', f.offset) - f.offset);
+    const std::size_t found = line.find(kKey);
+    if (found != std::string_view::npos) return all.substr(f.offset + found + kKey.size());
+  }
+  return {};
 }
 
 // What `name` stands for at `place`. A file of several programs ("// -----") defines a name several times: the last
@@ -87,7 +127,7 @@ std::string_view mesh_definition(const Module& module, std::string_view name, st
     const std::size_t at = attribute.text.find(key);
     if (at != std::string_view::npos) return attribute.text.substr(at + name.size() + 3);
   }
-  return {};
+  return function_mesh(module, name, place);
 }
 
 Mesh mesh_of(ShardingText& text, int depth) {
@@ -109,11 +149,13 @@ Mesh mesh_of(ShardingText& text, int depth) {
     ShardingText definition(text.module(), found);
     return mesh_of(definition, depth + 1);
   }
-  const bool opened = text.take("#sdy.mesh<") || text.take("#stablehlo.mesh<") || text.take("mesh<") || text.take("<");
+  const bool braced = text.take("{");
+  const bool opened =
+      braced || text.take("#sdy.mesh<") || text.take("#stablehlo.mesh<") || text.take("mesh<") || text.take("<");
   if (!opened && !text.take("mesh")) text.fail_expected("a mesh");
   if (text.take("axes")) text.expect("=");
   Mesh mesh = mesh_axes(text);
-  if (opened) text.expect(">");
+  if (opened) text.expect(braced ? "}" : ">");
   return mesh;
 }
 

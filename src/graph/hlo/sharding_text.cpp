@@ -10,8 +10,8 @@
 namespace llmperf::graph::hlo {
 namespace {
 
-// How a quotation mark can begin and end.
-constexpr std::string_view kQuotes[] = {"\"", "'", "\\22", "\\\""};
+// How a quotation mark can begin and end, in a string and in a string in a string.
+constexpr std::string_view kQuotes[] = {"\"", "'", "\\22", "\\\"", "\\\\\\22", "\\\\\\\""};
 constexpr std::size_t kMaxNumbers = std::size_t{1} << 24;
 
 }  // namespace
