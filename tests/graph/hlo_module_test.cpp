@@ -62,7 +62,6 @@ TEST_CASE("Fields and quotes of an attribute") {
   CHECK(unquoted(" @\"f\" ") == "f");
   CHECK(unquoted("@f") == "f");
   CHECK(unquoted(R"("a \"b\" c" d)") == R"(a \"b\" c)");
-  CHECK(unquoted(R"("open \")") == R"(open \")");
   CHECK(field(R"({a = "x, {\"}", b = 2})", "a") == R"("x, {\"}")");
   CHECK(field(R"({a = "x, {\"}", b = 2})", "b") == "2");
   CHECK(unquoted("f") == "f");
