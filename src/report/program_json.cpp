@@ -135,7 +135,8 @@ Json blocks_json(const ProgramStudy& study) {
       products.push_back({{"role", std::string(graph::hlo::name(product.role))}, {"lines", std::move(lines)}});
     }
     json.push_back({{"name", block.name},
-                    {"layers", block.layers}, {"again", block.again},
+                    {"layers", block.layers},
+                    {"again", block.again},
                     {"hidden", block.hidden},
                     {"attentions", std::move(attentions)},
                     {"feed_forward", std::move(feed_forward)},
