@@ -152,7 +152,7 @@ class Graph(ProgramTest):
     def test_loops_of_unknown_length(self):
         once = self.graph(LOOP)
         self.assertTrue(any("counted once" in note and "--trip-count %12=N" in note for note in once["notes"]))
-        self.assertEqual(once["loops"], [{"name": "%12", "line": 2, "trips": 1, "known": False}])
+        self.assertEqual(once["loops"], [{"name": "%12", "line": 2, "trips": 1, "known": False, "most": False}])
         given = self.graph(LOOP, "--trip-count", "%12=10")
         self.assertEqual(given["flops"]["vector"], 64 * 10 + 11)
         self.assertEqual(self.graph(LOOP, "--trip-count", "12=10")["flops"], given["flops"])
