@@ -169,4 +169,94 @@ TEST_CASE("Zeros that are only updated are stored, whoever reads the result") {
   CHECK(run.sum.activations_written.value == kWhole + kRow + kWhole);
 }
 
+namespace {
+
+// A loop over two such tensors, with what a pass makes of %c and %d.
+std::string pair_loop(const std::string& initial, const std::string& body, const std::string& returned,
+                      const std::string& passes = "10") {
+  const std::string types = "tensor<i32>, tensor<64x1024xbf16>, tensor<64x1024xbf16>";
+  return "%zero = stablehlo.constant dense<0> : tensor<i32>\n%l:3 = stablehlo.while(%n = %zero, " + initial +
+         ") : " + types + R"(
+    cond {
+      %most = stablehlo.constant dense<)" +
+         passes + R"(> : tensor<i32>
+      %goes = stablehlo.compare LT, %n, %most : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %goes : tensor<i1>
+    } do {
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %n1 = stablehlo.add %n, %one : tensor<i32>
+      )" +
+         body + "stablehlo.return %n1, " + returned + " : " + types + "\n}\n";
+}
+
+const std::string kDonor = " {jax.buffer_donor = true}";
+const std::string kTwo = "%two = stablehlo.tanh %cache : tensor<64x1024xbf16>\n";
+
+}  // namespace
+
+TEST_CASE("A pass copies what it hands on to another place, or to two") {
+  struct Case {
+    std::string body;
+    const char* returned;
+    double copies;
+  };
+  const Case cases[] = {
+      {"%u = " + update_of("%c"), "%u, %d", 0},
+      {"%u = " + update_of("%c"), "%d, %u", 10},
+      {"%u = " + update_of("%c"), "%u, %u", 10},
+      {"%u = " + update_of("%c"), "%u, %c", 10},
+  };
+  for (const Case& c : cases) {
+    INFO(c.returned);
+    const Run run(main_of(kTwo + pair_loop("%c = %cache, %d = %two", c.body, c.returned), "%l#1", kDonor));
+    CHECK(copies_in(run).count == c.copies);
+  }
+}
+
+TEST_CASE("A loop that never runs copies nothing") {
+  const std::string body = "%u = " + update_of("%c");
+  const Run run(main_of(kTwo + pair_loop("%c = %cache, %d = %two", body, "%u, %u", "0"), "%l#1"));
+  CHECK(copies_in(run).count == 0);
+  CHECK(run.lowered.copied_arguments.empty());
+}
+
+TEST_CASE("Two values that begin as the same zeros are two buffers") {
+  const std::string body = "%u = " + update_of("%c") + "%v = " + update_of("%d");
+  const Run run(main_of(
+      "%z = stablehlo.constant dense<0.0> : tensor<64x1024xbf16>\n" + pair_loop("%c = %z, %d = %z", body, "%u, %v"),
+      "%l#1, %l#2", "", "tensor<64x1024xbf16>, tensor<64x1024xbf16>"));
+  CHECK(copies_in(run).bytes == kWhole);  // written, as the first one is
+  CHECK(run.work("constant").activations_written.value == kWhole);
+  CHECK(run.lowered.intermediate.value >= 2 * kWhole);
+  CHECK(run.lowered.intermediate.value < 3 * kWhole);
+}
+
+TEST_CASE("What a loop copied lives as long as the loop, unless its result is read later") {
+  std::string body;
+  for (const char* name : {"a", "b", "c"}) {
+    std::string loop = loop_of("%cache", "%next = " + update_of("%c"));
+    for (const char* value : {"%l", "%n", "%c", "%zero", "%most", "%goes", "%one", "%next"}) {
+      const std::string plain = value;
+      for (std::size_t at = loop.find(plain); at != std::string::npos; at = loop.find(plain, at + plain.size() + 1)) {
+        const char behind = loop[at + plain.size()];
+        if (!(behind >= 'a' && behind <= 'z')) loop.insert(at + plain.size(), name);
+      }
+    }
+    body += loop;
+  }
+  const Run run(main_of(body, "%lc#1"));
+  CHECK(copies_in(run).count == 3);
+  CHECK(run.lowered.intermediate.value < 2 * kWhole);
+}
+
+TEST_CASE("A member of a tuple that is not donated is copied") {
+  const Run run(
+      "func.func @main(%x: tuple<tensor<64x1024xbf16>>, %row: tensor<1x1024xbf16>, %i: tensor<i32>) -> "
+      "tensor<64x1024xbf16> {\n"
+      "%0 = stablehlo.get_tuple_element %x[0] : (tuple<tensor<64x1024xbf16>>) -> tensor<64x1024xbf16>\n"
+      "%r = " +
+      update_of("%0") + "return %r : tensor<64x1024xbf16>\n}\n");
+  CHECK(copies_in(run).count == 1);
+}
+
 }  // namespace llmperf::graph::hlo

@@ -90,6 +90,12 @@ TEST_CASE("Extents follow from operands, shapes and limits") {
                  {.extents = {{"a", 0, 4}}});
     CHECK(f.program.type(f.program.nodes.back().results.at(0)).dims == c.dims);
   }
+  const std::string negative = R"(func.func @main(%a: tensor<4x3xf32>) {
+    %k = stablehlo.constant dense<-5> : tensor<i32>
+    %0 = stablehlo.custom_call @stablehlo.dynamic_top_k(%a, %k) : (tensor<4x3xf32>, tensor<i32>) -> tensor<4x?xf32>
+    return
+  })";
+  CHECK(refusal(negative).starts_with("3:10: dimension 1 of %0"));
   const std::string open =
       "func.func @main(%s: tensor<1xi32>) {\n  %0 = stablehlo.dynamic_iota %s, dim = 0 : (tensor<1xi32>) "
       "-> tensor<?xi32>\n  return\n}";

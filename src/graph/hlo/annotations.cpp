@@ -103,6 +103,13 @@ std::vector<Sharding> annotations(const Module& module, const Instruction& i) {
   if (!text && leads_out_of_shards(i)) text = frontend_sharding(i.attributes, "xla.sdy.out_shardings");
   if (!text) return {};
   std::vector<Sharding> found = parse_shardings(module, *text);
+  if (feeds) {
+    // One for every tensor, and one for the token or none.
+    const auto tensors = static_cast<std::size_t>(
+        std::count_if(of.begin(), of.end(), [&](ValueId value) { return module.type(value).tensor(); }));
+    if (found.size() == 1) found.resize(tensors, found[0]);
+    if (found.size() == tensors) found.resize(of.size(), {.form = Form::unknown});
+  }
   if (found.size() == 1 && of.size() > 1) found.resize(of.size(), found[0]);
   if (found.size() != of.size()) {
     fail_at(module, *text,

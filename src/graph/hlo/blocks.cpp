@@ -54,8 +54,17 @@ struct Draft {
   bool centred = false;
 };
 
-// The program's argument or constant that a tensor is a form of, or in a loop over layers a slice of; kNone of what is
-// computed.
+// Whether a loop's slices of one value make up the whole of it: one layer of stacked weights in every pass.
+bool takes_layers(const Program& program, const Node& slice) {
+  if (slice.loop < 0 || slice.operands.empty() || slice.results.empty()) return false;
+  const Type& whole = program.type(slice.operands[0]);
+  const Type& part = program.type(slice.results[0]);
+  const double passes = static_cast<double>(program.loops[static_cast<std::size_t>(slice.loop)].trips);
+  return passes * part.elements() == whole.elements();
+}
+
+// The program's argument or constant that a tensor is a form of, or in a loop over layers the slices of; kNone of what
+// is computed.
 TensorId stored_weights(const Program& program, TensorId t) {
   while (true) {
     const Tensor& tensor = program.tensor(t);
@@ -68,7 +77,7 @@ TensorId stored_weights(const Program& program, TensorId t) {
       const std::string_view op = node.instruction->op();
       if (op == "constant") return t;
       const bool form = node.traits.op_class == OpClass::free || op == "transpose" || op == "convert" ||
-                        op == "broadcast_in_dim" || (op == "dynamic_slice" && node.loop >= 0);
+                        op == "broadcast_in_dim" || (op == "dynamic_slice" && takes_layers(program, node));
       if (!form || node.operands.empty()) return kNone;
       t = node.operands[0];
     }

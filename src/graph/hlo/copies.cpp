@@ -1,6 +1,8 @@
 #include "graph/hlo/copies.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 namespace llmperf::graph::hlo {
 namespace {
@@ -13,15 +15,18 @@ class CopyFinder {
       : program_(program), value_(program.tensors.size()), uses_(program.tensors.size()) {
     same_values();
     places();
-    for (std::size_t n = 0; n < program.nodes.size(); ++n) see(static_cast<NodeId>(n));
     for (const TensorId argument : program.arguments) {
       if (!program.tensor(argument).donated) use(argument).fixed = true;
     }
+    for (std::size_t n = 0; n < program.nodes.size(); ++n) see(static_cast<NodeId>(n));
     for (const TensorId result : program.results) use(value(result)).fixed = true;
     for (std::size_t l = 0; l < program.loops.size(); ++l) {
       const Loop& loop = program.loops[l];
       for (std::size_t k = 0; k < carried(loop); ++k) {
-        if (changes(loop, k)) use(value(loop.yielded[k])).yielded_by = static_cast<int>(l);
+        const TensorId yielded = value(loop.yielded[k]);
+        if (changes(loop, k) && !argument_of(yielded, static_cast<int>(l))) {
+          use(yielded).yielded_by = static_cast<int>(l);
+        }
       }
     }
   }
@@ -36,7 +41,7 @@ class CopyFinder {
  private:
   struct Use {
     int loop = -1;            // that the value belongs to
-    bool fixed = false;       // never changed in place: arguments, constants, results
+    bool fixed = false;       // never changed in place: arguments that are not donated, constants, results
     int yielded_by = -1;      // the loop whose next pass begins with it
     NodeId last = kNone;      // the last node that reads it
     NodeId entry = kNone;     // the first node of the last loop that begins with it and changes it
@@ -51,9 +56,11 @@ class CopyFinder {
     return program_.tensor(loop.arguments[k]).same != kNone && value(loop.yielded[k]) != value(loop.arguments[k]);
   }
 
-  TensorId last_of_chain(TensorId t) const {
-    while (value_[index(t)] != t) t = value_[index(t)];
-    return t;
+  TensorId last_of_chain(TensorId t) {
+    TensorId end = t;
+    while (value_[index(end)] != end) end = value_[index(end)];
+    while (t != end) t = std::exchange(value_[index(t)], end);
+    return end;
   }
   // Values that are other forms of others, and those that loops hand on as they are.
   void same_values() {
@@ -101,12 +108,15 @@ class CopyFinder {
     const Node& node = program_.node(id);
     for (const TensorId result : node.results) {
       use(result).loop = node.loop;
-      if (node.instruction->op() == "constant") use(result).fixed = true;
+      const std::string_view op = node.instruction->op();
+      const bool member = op == "get_tuple_element" && node.operands.size() == 1 && use(value(node.operands[0])).fixed;
+      if (op == "constant" || member) use(result).fixed = true;
     }
     if (node.traits.op_class == OpClass::free) return;
     for (const TensorId operand : node.operands) use(value(operand)).last = id;
   }
 
+  bool argument_of(TensorId t, int loop) { return program_.tensor(t).node == kNone && use(t).loop == loop; }
   // Whether `loop` is `outer` or lies in it.
   bool inside(int loop, int outer) const {
     while (loop >= 0 && loop != outer) loop = program_.loops[index(loop)].parent;
@@ -135,15 +145,25 @@ class CopyFinder {
     if (first == kNone) return;
     std::int64_t count = 1;
     for (int at = loop.parent; at >= 0; at = program_.loops[index(at)].parent) count *= program_.loops[index(at)].trips;
+    std::set<TensorId> handed_on;
     for (std::size_t k = 0; k < carried(loop); ++k) {
-      const NodeId maker = program_.tensor(value(loop.yielded[k])).node;
-      if (maker == kNone || !changes(loop, k)) continue;
+      if (!changes(loop, k)) continue;
+      const TensorId yielded = value(loop.yielded[k]);
+      const NodeId maker = program_.tensor(yielded).node == kNone ? first : program_.tensor(yielded).node;
+      if (!handed_on.insert(yielded).second || argument_of(yielded, l)) {
+        // Every pass, to another place than where it is, or to a second one.
+        copies_.push_back({yielded, loop.arguments[k], first, maker, l, count * loop.trips});
+      }
       const TensorId old = value(program_.tensor(loop.arguments[k]).same);
-      if (is_splat(program_, old)) continue;  // written to where the loop has it
       Use& u = use(old);
-      const bool shared = u.entry == first && u.begins > 1;
-      if (!kept(old, loop.parent) && u.last < first && u.entry <= first && !shared) continue;
-      if (shared) --u.begins;  // one of them takes the original
+      const bool last_entry = u.entry == first;
+      if (last_entry && u.begins > 1) {
+        --u.begins;  // one of them takes the original
+      } else if (last_entry && is_splat(program_, old)) {
+        continue;  // written to where the loop has it
+      } else if (!kept(old, loop.parent) && u.last < first && u.entry <= first) {
+        continue;
+      }
       copies_.push_back({old, loop.arguments[k], first, maker, loop.parent, count});
     }
   }

@@ -1,6 +1,7 @@
 #include "graph/hlo/extents.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "graph/hlo/dot.h"
@@ -131,10 +132,17 @@ std::optional<std::int64_t> of_positions(const Instruction& i, std::string_view 
     low = padding[2 * n];
     high = padding[2 * n + 1];
   }
+  const std::int64_t spread = of_window(i, "lhs_dilate", "lhs_dilation", n, 1);
+  const std::int64_t dilation = of_window(i, "rhs_dilate", "rhs_dilation", n, 1);
+  const std::int64_t stride = of_window(i, "stride", "window_strides", n, 1);
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;
+  if (std::max({*input, *kernel, low, high, spread, dilation, stride}) > kMost || std::min(low, high) < -kMost ||
+      std::min({spread, dilation, stride}) < 1) {
+    return std::nullopt;
+  }
   const auto dilated = [](std::int64_t extent, std::int64_t by) { return extent == 0 ? 0 : (extent - 1) * by + 1; };
-  const std::int64_t padded = dilated(*input, of_window(i, "lhs_dilate", "lhs_dilation", n, 1)) + low + high;
-  const std::int64_t window = dilated(*kernel, of_window(i, "rhs_dilate", "rhs_dilation", n, 1));
-  const std::int64_t stride = std::max<std::int64_t>(1, of_window(i, "stride", "window_strides", n, 1));
+  const std::int64_t padded = dilated(*input, spread) + low + high;
+  const std::int64_t window = dilated(*kernel, dilation);
   return padded < window ? 0 : (padded - window) / stride + 1;
 }
 
@@ -199,7 +207,8 @@ std::optional<std::int64_t> infer_extent(const Instruction& i, const Traits& tra
   if (op == "bitcast_convert") {
     // A dimension more for the parts of an element, or one less.
     if (n < operands[0]->type.rank()) return at(operands[0]->type.dims, n);
-    return static_cast<std::int64_t>(operands[0]->type.element.bits / type.element.bits);
+    const double parts = operands[0]->type.element.bits / std::max(1.0, type.element.bits);
+    return n == operands[0]->type.rank() && parts >= 1 ? std::optional(std::llround(parts)) : std::nullopt;
   }
   if (op == "reshape") return of_reshape(type, operands);
   if (traits.op_class == OpClass::sort && n == type.rank() - 1) {

@@ -60,6 +60,7 @@ Program Flattener::run() {
                   fmt::format("the program unfolds to {} ops, more than {}", format_count(size), options_.max_nodes),
                   "--entry NAME takes a part of it"}});
   }
+  read_aliases();
   for (const Function* f : entries) {
     std::vector<TensorId> arguments;
     for (std::size_t n = 0; n < f->body.arguments.size(); ++n) {
@@ -91,16 +92,19 @@ bool Flattener::donated(const Function& f, std::size_t argument) const {
       if (a.key == "tf.aliasing_output" || (a.key == "jax.buffer_donor" && a.text != "false")) return true;
     }
   }
-  // [{alias = {kind = "may_alias", parameter_index = array<i64>, parameter_number = 0 : i64}, output_index = …}, …]
+  return donated_.contains(static_cast<std::int64_t>(argument));
+}
+
+// [{alias = {kind = "may_alias", parameter_index = array<i64>, parameter_number = 0 : i64}, output_index = …}, …]
+void Flattener::read_aliases() {
+  constexpr std::string_view kNumber = "parameter_number";
   for (const Attribute& a : module_.attributes) {
     if (a.key != "mhlo.input_output_alias") continue;
-    constexpr std::string_view kNumber = "parameter_number";
     for (std::size_t at = a.text.find(kNumber); at != std::string_view::npos; at = a.text.find(kNumber, at + 1)) {
       const std::vector<std::int64_t> number = integers(a.text.substr(at, a.text.find_first_of(",}", at) - at));
-      if (!number.empty() && number[0] == static_cast<std::int64_t>(argument)) return true;
+      if (!number.empty()) donated_.insert(number[0]);
     }
   }
-  return false;
 }
 
 // What the block returns.
@@ -193,6 +197,7 @@ Type Flattener::result_type(const Instruction& i, const Traits& traits, ValueId 
     if (type.dims[axis] != kDynamic) continue;
     auto extent = bound_extent(name, axis);
     if (!extent) extent = infer_extent(i, traits, type, axis, operands);
+    if (extent && *extent < 0) extent.reset();
     if (!extent) extent = default_extent();
     if (!extent) fail_extent(module_.position(i), name, type, axis);
     type.dims[axis] = *extent;

@@ -142,10 +142,10 @@ void Flattener::run_loop(const Instruction& i) {
   loop_ = outer;
   program_.loops[index] = loop;
   if (loop.trips == 0) {
-    set_results(i, inits, "the loop");
-    multiply(begin, middle, 1, i);
     // The condition is asked once; nothing of the body runs.
     program_.nodes.resize(middle);
+    program_.loops[index].yielded = loop.arguments;
+    set_results(i, inits, "the loop");
     return;
   }
   multiply(begin, middle, loop.trips + 1, i);

@@ -27,6 +27,7 @@ class Flattener {
   // flatten.cpp
   // Whether an argument of the program is given away: JAX says it at the argument, XLA at the module.
   bool donated(const Function& f, std::size_t argument) const;
+  void read_aliases();
   // What the block returns.
   std::vector<TensorId> block(const Block& block);
   int chunk() const { return stack_.empty() ? 0 : stack_.back()->chunk; }
@@ -86,6 +87,7 @@ class Flattener {
   std::unordered_map<TensorId, std::vector<TensorId>> tuples_;
   std::map<std::string, std::set<int>> used_trips_;  // by name: the lines of the loops
   mutable std::set<std::pair<std::string, std::int64_t>> used_extents_;
+  std::set<std::int64_t> donated_;  // arguments, by the module's attribute
   int loop_ = -1;
   int fusion_ = -1;
   int fusions_ = 0;

@@ -82,7 +82,11 @@ class Fuser {
     const std::vector<NodeId>& readers = uses_.readers(storage);
     return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
       const Node& other = program_.node(reader);
-      const bool changed = updated_operand(other, 0) != kNone && uses_.storage(other.operands[0]) == storage;
+      bool changed = false;
+      for (std::size_t k = 0; k < other.results.size(); ++k) {
+        const TensorId operand = updated_operand(other, k);
+        changed = changed || (operand != kNone && uses_.storage(operand) == storage);
+      }
       return takes_producers(other.traits.op_class) && other.fusion < 0 && !changed;
     });
   }

@@ -153,7 +153,7 @@ std::optional<Counters::Trips> Counters::trips(const Program& program, const Loo
       both = both && one && one->exact;
       if (one && (!least || one->number < least->number)) least = one;
     }
-    if (least) least->exact = both;
+    if (least) least->exact = both || (least->exact && least->number == 0);
     return least;
   }
   if (op != "compare") return std::nullopt;

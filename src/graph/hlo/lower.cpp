@@ -44,6 +44,8 @@ class Lowerer {
     for (auto& [kernel, nodes] : members) ordered.push_back(std::move(nodes));
     std::sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) { return a.back() < b.back(); });
     for (std::size_t n = 0; n < program_.nodes.size(); ++n) fill(static_cast<NodeId>(n));
+    is_argument_.assign(program_.tensors.size(), false);
+    for (const TensorId argument : program_.arguments) is_argument_[static_cast<std::size_t>(argument)] = true;
     auto copy = uses_.copies().begin();
     for (std::vector<NodeId>& nodes : ordered) {
       for (; copy != uses_.copies().end() && copy->first <= nodes.back(); ++copy) copied(*copy);
@@ -105,7 +107,7 @@ class Lowerer {
   }
   void copied(const Copy& copy) {
     const Type& type = program_.type(copy.changed);
-    if (type.bytes() < kLeastStored || copy.count == 0) return;
+    if (!type.tensor() || type.bytes() < kLeastStored || copy.count == 0) return;
     LoweredOp& lowered = result_.ops.emplace_back();
     lowered.op.name = "copy";
     lowered.op.count = copy.count;
@@ -113,9 +115,9 @@ class Lowerer {
     lowered.copy = true;
     lowered.nodes = {copy.node};
     lowered.op.body = written(type, is_splat(program_, copy.value) ? Bytes{} : type.bytes());
-    const std::vector<TensorId>& arguments = program_.arguments;
-    if (std::find(arguments.begin(), arguments.end(), copy.value) != arguments.end()) {
+    if (is_argument_[static_cast<std::size_t>(copy.value)]) {
       result_.copied_arguments.push_back(copy.value);
+      is_argument_[static_cast<std::size_t>(copy.value)] = false;  // listed once
     }
   }
   // A tensor that is written whole.
@@ -334,7 +336,8 @@ class Lowerer {
     // From a node of a loop to the value's last reader.
     const auto lives = [&](TensorId t, std::size_t from, int home) {
       std::size_t last = from;
-      if (uses_.kept(t)) last = home >= 0 ? loop_end[static_cast<std::size_t>(home)] : program_.nodes.size() - 1;
+      if (uses_.kept(t) && home >= 0) last = loop_end[static_cast<std::size_t>(home)];
+      if (uses_.returned(t)) last = program_.nodes.size() - 1;
       for (const NodeId reader : uses_.readers(t)) {
         // Readers in a loop that the value comes into from outside need it until the loop ends.
         std::size_t until = static_cast<std::size_t>(reader);
@@ -378,6 +381,7 @@ class Lowerer {
   Kernels kernels_;
   Lowered result_;
   std::map<TensorId, double> reads_;
+  std::vector<bool> is_argument_;  // by tensor, until it is listed as copied
 };
 
 }  // namespace

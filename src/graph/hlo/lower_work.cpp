@@ -45,7 +45,8 @@ bool accumulates(const Program& program, const Node& node) {
   bool along = false;
   for (std::size_t axis = 0; axis < window.size() && axis < extents.size(); ++axis) {
     if (window[axis] == 1) continue;
-    const bool slides = padding[2 * axis] + padding[2 * axis + 1] == window[axis] - 1;
+    const bool slides = std::min(padding[2 * axis], padding[2 * axis + 1]) == 0 &&
+                        std::max(padding[2 * axis], padding[2 * axis + 1]) == extents[axis] - 1;
     if (along || window[axis] != extents[axis] || !slides || (axis < strides.size() && strides[axis] != 1))
       return false;
     along = true;

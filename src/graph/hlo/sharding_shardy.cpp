@@ -32,7 +32,9 @@ std::optional<std::vector<std::int64_t>> device_ids(ShardingText& text) {
   if (text.take(":")) text.skip_brackets();
   const bool in_range = std::all_of(devices.begin(), devices.end(),
                                     [](std::int64_t device) { return device >= 0 && device < kMaxDevices; });
-  return in_range && rest.starts_with("dense<") ? std::optional(devices) : std::nullopt;
+  // More than a hundred are printed as bytes: "0x…".
+  return in_range && rest.starts_with("dense<") && !rest.starts_with("dense<\"") ? std::optional(devices)
+                                                                                 : std::nullopt;
 }
 
 // ["x"=2, "y"=4], also [#stablehlo.mesh_axis<name = "x", size = 2>, …] and [{name = "x", size = 2 : i64}, …]

@@ -7,6 +7,7 @@ Uses::Uses(const Program& program) : copies_(copies_of(program)) {
   storage_.resize(size);
   readers_.resize(size);
   kept_.assign(size, false);
+  returned_.assign(size, false);
   for (std::size_t t = 0; t < size; ++t) storage_[t] = static_cast<TensorId>(t);
   std::vector<bool> copied(size, false);
   for (const Copy& copy : copies_) copied[static_cast<std::size_t>(copy.changed)] = true;
@@ -43,7 +44,10 @@ Uses::Uses(const Program& program) : copies_(copies_of(program)) {
     }
   }
   const auto keep = [&](TensorId tensor) { kept_[static_cast<std::size_t>(storage(tensor))] = true; };
-  for (const TensorId result : program.results) keep(result);
+  for (const TensorId result : program.results) {
+    keep(result);
+    returned_[static_cast<std::size_t>(storage(result))] = true;
+  }
   for (const Loop& loop : program.loops) {
     for (const TensorId value : loop.yielded) keep(value);
     for (const TensorId value : loop.arguments) keep(value);

@@ -18,6 +18,8 @@ class Uses {
   const std::vector<NodeId>& readers(TensorId storage) const { return readers_[static_cast<std::size_t>(storage)]; }
   // Whether it has to be in memory whoever reads it: results of the program, values that a loop begins or goes on with.
   bool kept(TensorId storage) const { return kept_[static_cast<std::size_t>(storage)]; }
+  // Results of the program.
+  bool returned(TensorId storage) const { return returned_[static_cast<std::size_t>(storage)]; }
 
   // Those that come before an update or a loop, which then has a storage of its own.
   const std::vector<Copy>& copies() const { return copies_; }
@@ -27,6 +29,7 @@ class Uses {
   std::vector<TensorId> storage_;
   std::vector<std::vector<NodeId>> readers_;
   std::vector<bool> kept_;
+  std::vector<bool> returned_;
 };
 
 }  // namespace llmperf::graph::hlo
