@@ -131,22 +131,24 @@ std::string pad(std::string_view utf8, int width, bool left_align) {
 }
 
 std::string quote(std::string_view text) {
-  constexpr std::size_t kLongest = 60;
+  constexpr std::size_t kLongest = 61;  // with the mark that opens
   std::string quoted = "'";
   for (std::size_t offset = 0; offset < text.size();) {
-    if (quoted.size() > kLongest) {
+    const std::size_t start = offset;
+    const std::optional<char32_t> character = decode_utf8(text, offset);
+    std::string piece;
+    if (character && !is_unsafe(*character)) {
+      piece = text.substr(start, offset - start);
+    } else {
+      for (std::size_t i = start; i < offset; ++i) {
+        piece += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i]));
+      }
+    }
+    if (quoted.size() + piece.size() > kLongest) {
       quoted += "…";
       break;
     }
-    const std::size_t start = offset;
-    const std::optional<char32_t> character = decode_utf8(text, offset);
-    if (character && !is_unsafe(*character)) {
-      quoted += text.substr(start, offset - start);
-    } else {
-      for (std::size_t i = start; i < offset; ++i) {
-        quoted += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i]));
-      }
-    }
+    quoted += piece;
   }
   return quoted + "'";
 }

@@ -74,6 +74,8 @@ TEST_CASE("quoted text cannot disturb the terminal or flood it") {
   CHECK(quote("\xFF") == "'\\xff'");
   CHECK(quote(std::string(1000, 'x')) == "'" + std::string(60, 'x') + "…'");
   CHECK(display_width(quote(std::string(1000, '\xFF'))) < 70);
+  // An escaped character of four bytes takes 16 places, of which none is left here.
+  CHECK(quote(std::string(59, 'x') + "\xF3\xA0\x84\x80") == "'" + std::string(59, 'x') + "…'");
 }
 
 TEST_CASE("only well-formed UTF-8 decodes") {
