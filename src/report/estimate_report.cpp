@@ -6,6 +6,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "report/capacity_table.h"
 #include "report/estimate_json.h"
 #include "report/json.h"
 #include "report/phase_report.h"
@@ -132,17 +133,12 @@ Table phase_table(const Estimator& estimator, const Estimate& e) {
 }
 
 Table memory_table(std::string title, const cost::Memory& memory, Bytes capacity) {
-  Table t{std::move(title), {{"what", true}, {"size"}, {"of capacity"}}, {}};
-  const auto row = [&](const char* what, Bytes bytes) {
-    t.rows.push_back({what, format_bytes_binary(bytes), format_share(bytes / capacity)});
-  };
-  row("weights", memory.weights);
-  row("KV cache", memory.kv_cache);
-  row("activations (peak)", memory.activation);
-  row("runtime reserve", memory.reserve);
-  row("total", memory.total());
-  row("capacity", capacity);
-  return t;
+  return capacity_table(std::move(title), capacity,
+                        {{"weights", memory.weights},
+                         {"KV cache", memory.kv_cache},
+                         {"activations (peak)", memory.activation},
+                         {"runtime reserve", memory.reserve},
+                         {"total", memory.total()}});
 }
 
 void add_memory(const Estimator& estimator, const Estimate& e, Document& doc) {

@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "report/capacity_table.h"
 #include "report/op_text.h"
 #include "report/phase_report.h"
 #include "report/plan_report.h"
@@ -213,17 +214,12 @@ Table collective_table(const ProgramStudy& study) {
 }
 
 Table memory_table(const ProgramEstimate& e) {
-  Table t{"Memory", {{"what", true}, {"size"}, {"of capacity"}}, {}};
-  const auto row = [&](const char* what, Bytes bytes) {
-    t.rows.push_back({what, format_bytes_binary(bytes), format_share(bytes / e.capacity)});
-  };
-  row("arguments (weights and inputs)", e.lowered.arguments);
-  row("constants", e.lowered.constants);
-  row("intermediate values (most at once)", e.lowered.intermediate);
-  row("runtime reserve", e.memory.reserve);
-  row("total", e.memory.total());
-  row("capacity", e.capacity);
-  return t;
+  return capacity_table("Memory", e.capacity,
+                        {{"arguments (weights and inputs)", e.lowered.arguments},
+                         {"constants", e.lowered.constants},
+                         {"intermediate values (most at once)", e.lowered.intermediate},
+                         {"runtime reserve", e.memory.reserve},
+                         {"total", e.memory.total()}});
 }
 
 // "add" of "stablehlo.add".

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "base/number.h"
+#include "report/capacity_table.h"
 #include "report/json.h"
 #include "report/op_text.h"
 #include "report/plan_report.h"
@@ -112,22 +113,17 @@ Table time_table(const TrainingEstimate& e) {
 }
 
 Table memory_table(const TrainingEstimate& e) {
-  Table t{fmt::format("Memory of a device{}",
-                      e.plan.pipeline > 1 ? fmt::format(" of stage {}, the fullest", e.memory.stage + 1) : ""),
-          {{"what", true}, {"size"}, {"of capacity"}},
-          {}};
-  const auto row = [&](const char* what, Bytes bytes) {
-    t.rows.push_back({what, format_bytes_binary(bytes), format_share(bytes / e.capacity)});
-  };
-  row("weights", e.memory.weights);
-  row("gradients", e.memory.gradients);
-  row("optimiser state", e.memory.optimizer);
-  row("activations kept", e.memory.activations);
-  row("workspace", e.memory.workspace);
-  row("runtime reserve", e.memory.reserve);
-  row("total", e.memory.total());
-  row("capacity", e.capacity);
-  return t;
+  return capacity_table(
+      fmt::format("Memory of a device{}",
+                  e.plan.pipeline > 1 ? fmt::format(" of stage {}, the fullest", e.memory.stage + 1) : ""),
+      e.capacity,
+      {{"weights", e.memory.weights},
+       {"gradients", e.memory.gradients},
+       {"optimiser state", e.memory.optimizer},
+       {"activations kept", e.memory.activations},
+       {"workspace", e.memory.workspace},
+       {"runtime reserve", e.memory.reserve},
+       {"total", e.memory.total()}});
 }
 
 // All exchanges of a step.

@@ -6,6 +6,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "report/capacity_table.h"
 #include "report/json.h"
 #include "report/phase_report.h"
 #include "report/plan_report.h"
@@ -136,25 +137,19 @@ Table class_table(const VideoEstimate& e) {
 }
 
 Table memory_table(const VideoEstimate& e, bool stages) {
-  Table t{
-      stages ? "Memory of a device of the fullest stage" : "Memory", {{"what", true}, {"size"}, {"of capacity"}}, {}};
-  const auto row = [&](std::string what, Bytes bytes) {
-    t.rows.push_back({std::move(what), format_bytes_binary(bytes), format_share(bytes / e.capacity)});
-  };
-  row("transformer", e.parts.transformer);
-  row("text encoder", e.parts.text_encoder);
-  row("autoencoder", e.parts.autoencoder);
-  if (e.memory.kv_cache.value > 0) row("keys and values kept for patches", e.memory.kv_cache);
+  std::vector<std::pair<std::string, Bytes>> rows = {{"transformer", e.parts.transformer},
+                                                     {"text encoder", e.parts.text_encoder},
+                                                     {"autoencoder", e.parts.autoencoder}};
+  if (e.memory.kv_cache.value > 0) rows.emplace_back("keys and values kept for patches", e.memory.kv_cache);
   const std::pair<const char*, Bytes> peaks[] = {{"encoding", e.parts.text_activation},
                                                  {"a step", e.parts.step_activation},
                                                  {"decoding", e.parts.decode_activation}};
   const auto* most = std::max_element(std::begin(peaks), std::end(peaks),
                                       [](const auto& a, const auto& b) { return a.second < b.second; });
-  row(fmt::format("activations (peak, in {})", most->first), e.memory.activation);
-  row("runtime reserve", e.memory.reserve);
-  row("total", e.memory.total());
-  row("capacity", e.capacity);
-  return t;
+  rows.emplace_back(fmt::format("activations (peak, in {})", most->first), e.memory.activation);
+  rows.emplace_back("runtime reserve", e.memory.reserve);
+  rows.emplace_back("total", e.memory.total());
+  return capacity_table(stages ? "Memory of a device of the fullest stage" : "Memory", e.capacity, std::move(rows));
 }
 
 Table stage_table(const VideoEstimator& estimator) {

@@ -89,7 +89,7 @@ class CopyFinder {
     }
     first_.assign(program_.loops.size(), kNone);
     for (std::size_t n = program_.nodes.size(); n-- > 0;) {
-      for (int l = program_.nodes[n].loop; l >= 0; l = program_.loops[index(l)].parent) {
+      for (int l = program_.nodes[n].loop; l >= 0; l = program_.loop(l).parent) {
         first_[index(l)] = static_cast<NodeId>(n);
       }
     }
@@ -117,15 +117,11 @@ class CopyFinder {
   }
 
   bool argument_of(TensorId t, int loop) { return program_.tensor(t).node == kNone && use(t).loop == loop; }
-  // Whether `loop` is `outer` or lies in it.
-  bool inside(int loop, int outer) const {
-    while (loop >= 0 && loop != outer) loop = program_.loops[index(loop)].parent;
-    return loop == outer;
-  }
   // Whether the value is needed whatever reads it: every pass of a loop begins with what comes from outside of it.
   bool kept(TensorId t, int loop) {
     const Use& u = use(t);
-    return u.fixed || (u.yielded_by >= 0 && inside(loop, u.yielded_by)) || (u.loop != loop && inside(loop, u.loop));
+    return u.fixed || (u.yielded_by >= 0 && program_.within(loop, u.yielded_by)) ||
+           (u.loop != loop && program_.within(loop, u.loop));
   }
 
   void updates(NodeId id) {
@@ -140,11 +136,10 @@ class CopyFinder {
   }
 
   void loop_values(int l) {
-    const Loop& loop = program_.loops[index(l)];
+    const Loop& loop = program_.loop(l);
     const NodeId first = first_[index(l)];
     if (first == kNone) return;
-    std::int64_t count = 1;
-    for (int at = loop.parent; at >= 0; at = program_.loops[index(at)].parent) count *= program_.loops[index(at)].trips;
+    const std::int64_t count = program_.passes(loop.parent);
     std::set<TensorId> handed_on;
     for (std::size_t k = 0; k < carried(loop); ++k) {
       if (!changes(loop, k)) continue;
@@ -152,7 +147,7 @@ class CopyFinder {
       const NodeId maker = program_.tensor(yielded).node == kNone ? first : program_.tensor(yielded).node;
       if (!handed_on.insert(yielded).second || argument_of(yielded, l)) {
         // Every pass, to another place than where it is, or to a second one.
-        copies_.push_back({yielded, loop.arguments[k], first, maker, l, count * loop.trips});
+        copies_.push_back({yielded, loop.arguments[k], first, maker, l, program_.passes(l)});
       }
       const TensorId old = value(program_.tensor(loop.arguments[k]).same);
       Use& u = use(old);

@@ -6,16 +6,7 @@
 #include "graph/hlo/dataflow_pass.h"
 
 namespace llmperf::graph::hlo {
-namespace {
-
-std::vector<std::int64_t> attribute_integers(const Instruction& i, std::initializer_list<std::string_view> keys) {
-  for (const std::string_view key : keys) {
-    if (const auto text = i.find(key)) return integers(*text);
-  }
-  return {};
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::string_view plain_op(const Instruction& instruction) {
   std::string_view op = instruction.op();
@@ -152,7 +143,7 @@ void DataflowPass::structural(const Node& node, std::string_view op) {
   if (node.operands.empty()) return set(to, Flow{FlowKind::constant, fresh_axes(dims(to), AxisKind::other)});
   if (op == "transpose") {
     Flow value = flow(node.operands[0]);
-    const std::vector<std::int64_t> order = attribute_integers(*node.instruction, {"dims", "permutation"});
+    const std::vector<std::int64_t> order = integers(*node.instruction, {"dims", "permutation"});
     Axes axes;
     for (const std::int64_t place : order) {
       if (place < 0 || static_cast<std::size_t>(place) >= value.axes.size()) break;
@@ -221,14 +212,14 @@ void DataflowPass::broadcast(const Node& node) {
   if (node.operands.empty() || op == "dynamic_iota" || op == "constant_like") {
     // An iota: distinct along its dimension, repeated along the others.
     Flow value{FlowKind::constant, fresh_axes(extents, AxisKind::repeated)};
-    const std::vector<std::int64_t> along = attribute_integers(*node.instruction, {"dim", "iota_dimension"});
+    const std::vector<std::int64_t> along = integers(*node.instruction, {"dim", "iota_dimension"});
     if (!along.empty() && along[0] >= 0 && static_cast<std::size_t>(along[0]) < extents.size()) {
       for (Axis& axis : value.axes[static_cast<std::size_t>(along[0])]) axis.kind = AxisKind::other;
     }
     return set(to, std::move(value));
   }
   Flow value = flow(node.operands[0]);
-  std::vector<std::int64_t> places = attribute_integers(*node.instruction, {"dims", "broadcast_dimensions"});
+  std::vector<std::int64_t> places = integers(*node.instruction, {"dims", "broadcast_dimensions"});
   if (places.size() != value.axes.size()) {  // a broadcast puts its dimensions in front
     places.clear();
     const auto rank = static_cast<std::int64_t>(value.axes.size());

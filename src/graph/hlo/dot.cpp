@@ -11,11 +11,6 @@ namespace {
 
 using Axes = std::vector<std::int64_t>;
 
-Axes axes(std::string_view text, std::string_view key) {
-  const auto value = field(text, key);
-  return value ? integers(*value) : Axes{};
-}
-
 // Product of the extents of `of`, or of all that are in neither list.
 double extent(const Type& type, const Axes& of) {
   double product = 1;
@@ -93,10 +88,10 @@ DotDimensions dot_dimensions(const Instruction& i, const Type& lhs, const Type& 
   auto numbers = i.find("dot_dimension_numbers");
   if (!numbers) numbers = i.find("ragged_dot_dimension_numbers");
   if (numbers) {
-    d.lhs_batch = axes(*numbers, "lhs_batching_dimensions");
-    d.rhs_batch = axes(*numbers, "rhs_batching_dimensions");
-    d.lhs_contracted = axes(*numbers, "lhs_contracting_dimensions");
-    d.rhs_contracted = axes(*numbers, "rhs_contracting_dimensions");
+    d.lhs_batch = field_integers(*numbers, "lhs_batching_dimensions");
+    d.rhs_batch = field_integers(*numbers, "rhs_batching_dimensions");
+    d.lhs_contracted = field_integers(*numbers, "lhs_contracting_dimensions");
+    d.rhs_contracted = field_integers(*numbers, "rhs_contracting_dimensions");
     return d;
   }
   const auto contracting = i.find("contracting_dims");
@@ -136,7 +131,7 @@ DotShape dot_shape(const Module& module, const Instruction& i, const Type& lhs, 
                  .n = free_extent(rhs, d.rhs_batch, d.rhs_contracted),
                  .k = extent(lhs, d.lhs_contracted)};
   if (const auto numbers = i.find("ragged_dot_dimension_numbers")) {
-    const Axes groups = axes(*numbers, "rhs_group_dimensions");
+    const Axes groups = field_integers(*numbers, "rhs_group_dimensions");
     for (const std::int64_t axis : groups) {
       if (axis < 0 || axis >= rhs.rank()) module.fail(i, fmt::format("{} has no dimension {}", text_of(rhs), axis));
     }

@@ -20,12 +20,6 @@ std::optional<std::int64_t> at(const Extents& extents, std::int64_t axis) {
   return extent == kDynamic ? std::nullopt : std::optional(extent);
 }
 
-Extents list(const Instruction& i, std::string_view key, std::string_view other = {}) {
-  auto text = i.find(key);
-  if (!text && !other.empty()) text = i.find(other);
-  return text ? integers(*text) : Extents{};
-}
-
 bool contains(const Extents& values, std::int64_t value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
@@ -65,7 +59,7 @@ std::optional<std::int64_t> of_shape_operand(const Tensor& shape, std::size_t ax
 }
 
 std::optional<std::int64_t> of_concatenate(const Instruction& i, std::size_t axis, Operands operands) {
-  const Extents dim = list(i, "dim", "dimension");
+  const Extents dim = integers(i, {"dim", "dimension"});
   if (dim.empty()) return std::nullopt;
   if (dim[0] != static_cast<std::int64_t>(axis)) return at(operands[0]->type.dims, static_cast<std::int64_t>(axis));
   std::int64_t sum = 0;
@@ -79,9 +73,9 @@ std::optional<std::int64_t> of_concatenate(const Instruction& i, std::size_t axi
 
 std::optional<std::int64_t> of_pad(const Instruction& i, std::size_t axis, Operands operands) {
   const auto extent = at(operands[0]->type.dims, static_cast<std::int64_t>(axis));
-  const Extents low = list(i, "low", "edge_padding_low");
-  const Extents high = list(i, "high", "edge_padding_high");
-  const Extents inner = list(i, "interior", "interior_padding");
+  const Extents low = integers(i, {"low", "edge_padding_low"});
+  const Extents high = integers(i, {"high", "edge_padding_high"});
+  const Extents inner = integers(i, {"interior", "interior_padding"});
   if (!extent || axis >= low.size() || axis >= high.size()) return std::nullopt;
   const std::int64_t gaps = axis < inner.size() ? inner[axis] * std::max<std::int64_t>(0, *extent - 1) : 0;
   return *extent + low[axis] + high[axis] + gaps;
@@ -107,9 +101,7 @@ std::optional<std::size_t> axis_of(std::string_view text, std::size_t bracket, c
 // A row of an attribute of the short form's window, or of the generic form; `otherwise` where it is not given.
 std::int64_t of_window(const Instruction& i, std::string_view key, std::string_view generic, std::size_t at,
                        std::int64_t otherwise) {
-  const auto window = i.find("window");
-  const auto text = window ? field(*window, key) : i.find(generic);
-  const Extents values = text ? integers(*text) : Extents{};
+  const Extents values = window_integers(i, key, generic);
   if (values.empty()) return otherwise;
   return at < values.size() ? values[at] : values.size() == 1 ? values[0] : otherwise;
 }
@@ -196,11 +188,11 @@ std::optional<std::int64_t> infer_extent(const Instruction& i, const Traits& tra
     return std::max<std::int64_t>(0, (*to - *from + *step - 1) / *step);
   }
   if (op == "transpose") {
-    const Extents order = list(i, "dims", "permutation");
+    const Extents order = integers(i, {"dims", "permutation"});
     return axis < order.size() ? at(operands[0]->type.dims, order[axis]) : std::nullopt;
   }
   if (op == "broadcast_in_dim") {
-    const Extents dims = list(i, "dims", "broadcast_dimensions");
+    const Extents dims = integers(i, {"dims", "broadcast_dimensions"});
     const auto found = std::find(dims.begin(), dims.end(), n);
     return found == dims.end() ? std::nullopt : at(operands[0]->type.dims, found - dims.begin());
   }
@@ -227,7 +219,7 @@ std::optional<std::int64_t> infer_extent(const Instruction& i, const Traits& tra
   if (traits.op_class == OpClass::product) return of_dot(i, axis, operands);
   if (traits.op_class == OpClass::convolution) return of_convolution(i, axis, operands);
   if (traits.op_class == OpClass::reduce) {
-    const Extents reduced = list(i, "dimensions");
+    const Extents reduced = integers(i, {"dimensions"});
     std::int64_t kept = 0;
     for (std::int64_t k = 0; k < operands[0]->type.rank(); ++k) {
       if (contains(reduced, k)) continue;
@@ -315,7 +307,7 @@ std::vector<std::int64_t> fold_integers(const Instruction& i, const Type& type, 
   if (operands.empty()) return {};
   const Tensor& first = *operands[0];
   if (op == "get_dimension_size") {
-    const Extents dim = list(i, "dim", "dimension");
+    const Extents dim = integers(i, {"dim", "dimension"});
     const auto extent = dim.empty() ? std::nullopt : at(first.type.dims, dim[0]);
     return extent ? Extents{*extent} : Extents{};
   }
@@ -350,7 +342,7 @@ std::vector<std::int64_t> fold_integers(const Instruction& i, const Type& type, 
     if (first.integers.size() == 1) result.assign(elements, first.integers[0]);
   } else if (op == "slice" && type.rank() == 1) {
     const Extents range = integers(i.unnamed().value_or(std::string_view{}));
-    const Extents start = list(i, "start_indices");
+    const Extents start = integers(i, {"start_indices"});
     const std::int64_t from = !range.empty() ? range[0] : !start.empty() ? start[0] : -1;
     if (from < 0 || static_cast<std::size_t>(from) + elements > first.integers.size()) return {};
     result.assign(first.integers.begin() + from, first.integers.begin() + from + static_cast<std::ptrdiff_t>(elements));

@@ -120,13 +120,18 @@ class Lowerer {
       is_argument_[static_cast<std::size_t>(copy.value)] = false;  // listed once
     }
   }
-  // A tensor that is written whole.
-  static Vector written(const Type& type, Bytes read) {
+  // Element-wise work over a tensor.
+  static Vector over(const Type& type) {
     Vector v;
     v.kind = VectorKind::elementwise;
     v.activation = storage_dtype(type.element);
     v.width = std::max<std::int64_t>(1, type.dims.empty() ? 1 : type.dims.back());
     v.rows = std::max<std::int64_t>(1, whole(type.elements() / d(v.width)));
+    return v;
+  }
+  // A tensor that is written whole.
+  static Vector written(const Type& type, Bytes read) {
+    Vector v = over(type);
     const double element = type.elements() * bytes_per_element(v.activation);
     v.reads = read.value / element;
     v.writes = type.bytes().value / element;
@@ -273,11 +278,7 @@ class Lowerer {
       read_bytes += std::min(bytes, program_.type(storage).bytes().value);
     }
     if (space == nullptr || widest == 0 || operations + written + read_bytes == 0) return false;
-    Vector v;
-    v.kind = VectorKind::elementwise;
-    v.activation = storage_dtype(space->element);
-    v.width = std::max<std::int64_t>(1, space->dims.empty() ? 1 : space->dims.back());
-    v.rows = std::max<std::int64_t>(1, whole(widest / d(v.width)));
+    Vector v = over(*space);
     const double element = bytes_per_element(v.activation);
     v.reads = read_bytes / (widest * element);
     v.writes = written / (widest * element);
@@ -329,7 +330,7 @@ class Lowerer {
     std::map<std::size_t, double> change;
     std::vector<std::size_t> loop_end(program_.loops.size(), 0);
     for (std::size_t n = 0; n < program_.nodes.size(); ++n) {
-      for (int loop = program_.nodes[n].loop; loop >= 0; loop = program_.loops[static_cast<std::size_t>(loop)].parent) {
+      for (int loop = program_.nodes[n].loop; loop >= 0; loop = program_.loop(loop).parent) {
         loop_end[static_cast<std::size_t>(loop)] = n;
       }
     }
@@ -341,8 +342,7 @@ class Lowerer {
       for (const NodeId reader : uses_.readers(t)) {
         // Readers in a loop that the value comes into from outside need it until the loop ends.
         std::size_t until = static_cast<std::size_t>(reader);
-        for (int loop = program_.node(reader).loop; loop >= 0 && loop != home;
-             loop = program_.loops[static_cast<std::size_t>(loop)].parent) {
+        for (int loop = program_.node(reader).loop; loop >= 0 && loop != home; loop = program_.loop(loop).parent) {
           until = std::max(until, loop_end[static_cast<std::size_t>(loop)]);
         }
         last = std::max(last, until);

@@ -16,12 +16,6 @@ using Axes = std::vector<std::int64_t>;
 
 double d(std::int64_t x) { return static_cast<double>(x); }
 
-Axes list(const Instruction& i, std::string_view key, std::string_view other = {}) {
-  auto text = i.find(key);
-  if (!text && !other.empty()) text = i.find(other);
-  return text ? integers(*text) : Axes{};
-}
-
 double product(const Axes& axes) {
   double result = 1;
   for (const std::int64_t extent : axes) result *= d(extent);
@@ -30,16 +24,16 @@ double product(const Axes& axes) {
 
 // Elements that a window covers.
 double window_elements(const Instruction& i) {
-  const Axes window = list(i, "window_dimensions", "window_dims");
+  const Axes window = integers(i, {"window_dimensions", "window_dims"});
   return window.empty() ? 1 : product(window);
 }
 
 // Running sums (cumsum): a window as long as its dimension that slides in from outside. Compilers make scans of them.
 bool accumulates(const Program& program, const Node& node) {
   const Instruction& i = *node.instruction;
-  const Axes window = list(i, "window_dimensions", "window_dims");
-  const Axes padding = list(i, "padding");
-  const Axes strides = list(i, "window_strides");
+  const Axes window = integers(i, {"window_dimensions", "window_dims"});
+  const Axes padding = integers(i, {"padding"});
+  const Axes strides = integers(i, {"window_strides"});
   if (node.operands.empty() || padding.size() != 2 * window.size()) return false;
   const Axes& extents = program.type(node.operands[0]).dims;
   bool along = false;
@@ -57,7 +51,7 @@ bool accumulates(const Program& program, const Node& node) {
 // Extent of the dimension along which a sort, a top_k or a transform works: the last one, unless it says another.
 double sorted_extent(const Instruction& i, const Type& type) {
   if (type.dims.empty()) return 1;
-  const Axes dimension = list(i, "dimension");
+  const Axes dimension = integers(i, {"dimension"});
   const bool named = !dimension.empty() && dimension[0] >= 0 && dimension[0] < type.rank();
   return d(named ? type.dims[static_cast<std::size_t>(dimension[0])] : type.dims.back());
 }
@@ -130,7 +124,7 @@ double vector_operations(const Program& program, const Node& node) {
     }
     case OpClass::transform: {
       if (node.operands.empty()) return 0;
-      const Axes lengths = list(i, "length", "fft_length");
+      const Axes lengths = integers(i, {"length", "fft_length"});
       const double n = lengths.empty() ? sorted_extent(i, program.type(node.operands[0])) : product(lengths);
       return 5 * std::max(operands, results) * std::log2(std::max(2.0, n));
     }
@@ -275,11 +269,7 @@ ConvolutionShape convolution_shape(const Module& module, const Instruction& i, c
   }
   shape.positions = result.elements() / std::max(1.0, shape.outputs);
   // Between the elements of a dilated input are zeros that nothing multiplies.
-  if (const auto window = i.find("window")) {
-    shape.positions /= std::max(1.0, product(integers(field(*window, "lhs_dilate").value_or(std::string_view{}))));
-  } else {
-    shape.positions /= std::max(1.0, product(list(i, "lhs_dilation")));
-  }
+  shape.positions /= std::max(1.0, product(window_integers(i, "lhs_dilate", "lhs_dilation")));
   return shape;
 }
 

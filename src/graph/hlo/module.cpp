@@ -247,6 +247,23 @@ std::optional<std::string_view> field(std::string_view text, std::string_view ke
   return found;
 }
 
+std::vector<std::int64_t> integers(const Instruction& i, std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    if (const auto text = i.find(key)) return integers(*text);
+  }
+  return {};
+}
+
+std::vector<std::int64_t> field_integers(std::string_view text, std::string_view key) {
+  const auto value = field(text, key);
+  return value ? integers(*value) : std::vector<std::int64_t>{};
+}
+
+std::vector<std::int64_t> window_integers(const Instruction& i, std::string_view key, std::string_view generic) {
+  const auto window = i.find("window");
+  return window ? field_integers(*window, key) : integers(i, {generic});
+}
+
 std::string_view unquoted(std::string_view text) {
   text = trimmed(text);
   if (text.starts_with('@')) text.remove_prefix(1);

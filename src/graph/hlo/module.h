@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -93,12 +94,18 @@ Module parse_text(std::string name, std::string text);
 
 // Reading attribute texts. All integers in it that are not part of a word, a string or a type after ':'.
 std::vector<std::int64_t> integers(std::string_view text);
+// Those of the first of these attributes that there is.
+std::vector<std::int64_t> integers(const Instruction& i, std::initializer_list<std::string_view> keys);
 // The integers of the n-th bracketed list "[…]" at the outermost level: integer_list("[1] x [0]", 1) is {0}.
 std::vector<std::int64_t> integer_list(std::string_view text, std::size_t n = 0);
 // [[0, 1], [2, 3]] (also dense<…> : tensor<2x2xi64>, also a splat) as rows.
 std::vector<std::vector<std::int64_t>> integer_rows(std::string_view text);
 // The value of `key` in "<a = [1], b = 2>" or "{a = 1}", or nothing.
 std::optional<std::string_view> field(std::string_view text, std::string_view key);
+// Its integers, none without such a key.
+std::vector<std::int64_t> field_integers(std::string_view text, std::string_view key);
+// Of `key` in the short form's window, else of the generic form's own attribute.
+std::vector<std::int64_t> window_integers(const Instruction& i, std::string_view key, std::string_view generic);
 // The contents of a string in quotes, else the text itself.
 std::string_view unquoted(std::string_view text);
 // "jit(main)/layers_0/dot_general" of an instruction: its location with aliases followed; empty when there is none.

@@ -12,19 +12,6 @@ namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-// The integers of the first of these attributes that there is.
-Dims list(const Instruction& i, std::initializer_list<std::string_view> keys) {
-  for (const std::string_view key : keys) {
-    if (const auto text = i.find(key)) return integers(*text);
-  }
-  return {};
-}
-
-Dims list_in(std::string_view text, std::string_view key) {
-  const auto value = field(text, key);
-  return value ? integers(*value) : Dims{};
-}
-
 bool contains(const Dims& dims, std::int64_t dim) { return std::find(dims.begin(), dims.end(), dim) != dims.end(); }
 
 class Rules {
@@ -75,13 +62,14 @@ class Rules {
       case OpClass::product: return product();
       case OpClass::convolution: return convolution();
       case OpClass::elementwise: return alike({});
-      case OpClass::movement: return alike(op == "reverse" ? list(i_, {"dims", "dimensions"}) : Dims{});
+      case OpClass::movement: return alike(op == "reverse" ? integers(i_, {"dims", "dimensions"}) : Dims{});
       case OpClass::broadcast: return true;  // iota: no operands that count
       case OpClass::slice: return slice(op);
       case OpClass::update: return op == "dynamic_update_slice" && alike({});
       case OpClass::sort: return alike({sort_dimension(op)});
       case OpClass::window: return window();
-      case OpClass::transform: return last_whole(static_cast<std::int64_t>(list(i_, {"length", "fft_length"}).size()));
+      case OpClass::transform:
+        return last_whole(static_cast<std::int64_t>(integers(i_, {"length", "fft_length"}).size()));
       case OpClass::factorization: return last_whole(2);
       case OpClass::free: return alike({});
       default: return false;
@@ -134,14 +122,14 @@ class Rules {
   }
 
   std::int64_t sort_dimension(std::string_view op) const {
-    const Dims given = list(i_, {"dimension"});
+    const Dims given = integers(i_, {"dimension"});
     return op == "sort" && !given.empty() && given[0] >= 0 ? given[0] : static_cast<std::int64_t>(result().size()) - 1;
   }
 
   bool broadcast(std::string_view op) {
     if (f_.operands.empty()) return false;
     const auto shift = static_cast<std::int64_t>(result().size()) - static_cast<std::int64_t>(operand(0).size());
-    const Dims places = list(i_, {"dims", "broadcast_dimensions"});
+    const Dims places = integers(i_, {"dims", "broadcast_dimensions"});
     for (std::size_t d = 0; d < result().size(); ++d) f_.results[0][d] = f_.count++;
     for (std::size_t d = 0; d < operand(0).size(); ++d) {
       const std::int64_t to = op == "broadcast"   ? static_cast<std::int64_t>(d) + shift
@@ -155,7 +143,7 @@ class Rules {
 
   bool transpose() {
     if (f_.operands.empty()) return false;
-    const Dims order = list(i_, {"dims", "permutation"});
+    const Dims order = integers(i_, {"dims", "permutation"});
     if (order.size() != result().size()) return false;
     for (std::size_t d = 0; d < order.size(); ++d) join(0, order[d], static_cast<std::int64_t>(d));
     return true;
@@ -220,7 +208,7 @@ class Rules {
   }
 
   bool reduce() {
-    const Dims reduced = list(i_, {"dimensions"});
+    const Dims reduced = integers(i_, {"dimensions"});
     const std::size_t inputs = f_.operands.size() / 2;
     if (inputs == 0) return false;
     std::int64_t at = 0;
@@ -246,7 +234,7 @@ class Rules {
   }
 
   bool window() {
-    const Dims sizes = list(i_, {"window_dimensions"});
+    const Dims sizes = integers(i_, {"window_dimensions"});
     Dims whole;
     for (std::size_t d = 0; d < sizes.size(); ++d) {
       if (sizes[d] != 1) whole.push_back(static_cast<std::int64_t>(d));
@@ -259,13 +247,13 @@ class Rules {
   bool gather() {
     if (f_.operands.size() < 2) return false;
     const std::string_view numbers = i_.find("dimension_numbers").value_or(std::string_view{});
-    const Dims offset = list_in(numbers, "offset_dims");
-    const Dims collapsed = list_in(numbers, "collapsed_slice_dims");
-    const Dims batching = list_in(numbers, "operand_batching_dims");
-    const Dims indices_batching = list_in(numbers, "start_indices_batching_dims");
-    const Dims mapped = list_in(numbers, "start_index_map");
-    const Dims vector = list_in(numbers, "index_vector_dim");
-    const Dims sizes = list(i_, {"slice_sizes"});
+    const Dims offset = field_integers(numbers, "offset_dims");
+    const Dims collapsed = field_integers(numbers, "collapsed_slice_dims");
+    const Dims batching = field_integers(numbers, "operand_batching_dims");
+    const Dims indices_batching = field_integers(numbers, "start_indices_batching_dims");
+    const Dims mapped = field_integers(numbers, "start_index_map");
+    const Dims vector = field_integers(numbers, "index_vector_dim");
+    const Dims sizes = integers(i_, {"slice_sizes"});
     std::size_t next_offset = 0;
     for (std::int64_t d = 0; d < static_cast<std::int64_t>(operand(0).size()); ++d) {
       const bool is_batch = contains(batching, d);
@@ -296,9 +284,9 @@ class Rules {
   bool scatter() {
     if (f_.operands.size() != 3) return false;
     const std::string_view numbers = i_.find("scatter_dimension_numbers").value_or(std::string_view{});
-    const Dims windows = list_in(numbers, "update_window_dims");
-    const Dims inserted = list_in(numbers, "inserted_window_dims");
-    const Dims batching = list_in(numbers, "input_batching_dims");
+    const Dims windows = field_integers(numbers, "update_window_dims");
+    const Dims inserted = field_integers(numbers, "inserted_window_dims");
+    const Dims batching = field_integers(numbers, "input_batching_dims");
     std::size_t next = 0;
     for (std::int64_t d = 0; d < static_cast<std::int64_t>(operand(0).size()); ++d) {
       if (contains(batching, d)) continue;
@@ -325,7 +313,7 @@ class Rules {
     const std::size_t arrow = text->find("->");
     const auto place = [&](std::string_view part, char letter, std::string_view key) {
       if (x == std::string_view::npos || arrow == std::string_view::npos) {
-        const Dims value = list_in(*text, key);
+        const Dims value = field_integers(*text, key);
         return value.empty() ? std::int64_t{-1} : value[0];
       }
       const std::size_t open = part.find('[');
@@ -338,8 +326,8 @@ class Rules {
     const std::string_view kernel = x < arrow ? text->substr(x + 2, arrow - x - 2) : std::string_view{};
     const std::string_view output = arrow < text->size() ? text->substr(arrow) : std::string_view{};
     join(0, place(input, 'b', "input_batch_dimension"), place(output, 'b', "output_batch_dimension"));
-    const Dims groups = list(i_, {"feature_group_count"});
-    const Dims batches = list(i_, {"batch_group_count"});
+    const Dims groups = integers(i_, {"feature_group_count"});
+    const Dims batches = integers(i_, {"batch_group_count"});
     if ((!groups.empty() && groups[0] > 1) || (!batches.empty() && batches[0] > 1)) return true;
     join(1, place(kernel, 'o', "kernel_output_feature_dimension"), place(output, 'f', "output_feature_dimension"));
     sum({{0, place(input, 'f', "input_feature_dimension")}, {1, place(kernel, 'i', "kernel_input_feature_dimension")}});

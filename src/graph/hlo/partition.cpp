@@ -71,7 +71,7 @@ class Partitioner {
     return result_.devices = std::max(count, named);
   }
 
-  const Loop& loop(int index) const { return program_.loops[static_cast<std::size_t>(index)]; }
+  const Loop& loop(int index) const { return program_.loop(index); }
   const Type& type(TensorId t) const { return program_.type(t); }
 
   // What every device has and could as well have in parts from the start will be made as this user wants it.
@@ -138,16 +138,11 @@ class Partitioner {
     node_ = Node{};
     node_.instruction = &i;
     node_.loop = in_loop;
-    for (; in_loop >= 0; in_loop = loop(in_loop).parent) node_.count *= std::max<std::int64_t>(1, loop(in_loop).trips);
-  }
-
-  bool within(int inner, int outer) const {
-    while (inner >= 0 && inner != outer) inner = loop(inner).parent;
-    return inner == outer;
+    node_.count = program_.passes(in_loop);
   }
 
   void enter_loops(int next) {
-    while (!open_loops_.empty() && !within(next, open_loops_.back())) {
+    while (!open_loops_.empty() && !program_.within(next, open_loops_.back())) {
       leave_loop(open_loops_.back());
       open_loops_.pop_back();
     }

@@ -3,6 +3,7 @@
 // flat list in the order of execution.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -87,6 +88,18 @@ struct Program {
   const Type& type(TensorId t) const { return tensors[static_cast<std::size_t>(t)].type; }
   const Tensor& tensor(TensorId t) const { return tensors[static_cast<std::size_t>(t)]; }
   const Node& node(NodeId n) const { return nodes[static_cast<std::size_t>(n)]; }
+  const Loop& loop(int l) const { return loops[static_cast<std::size_t>(l)]; }
+  // Whether `inner` is the loop `outer` or lies in it; -1 is the program outside of all loops.
+  bool within(int inner, int outer) const {
+    while (inner >= 0 && inner != outer) inner = loop(inner).parent;
+    return inner == outer;
+  }
+  // How often a pass of a loop comes; once of what is outside of all.
+  std::int64_t passes(int l) const {
+    std::int64_t count = 1;
+    for (; l >= 0; l = loop(l).parent) count *= std::max<std::int64_t>(1, loop(l).trips);
+    return count;
+  }
 };
 
 }  // namespace llmperf::graph::hlo
