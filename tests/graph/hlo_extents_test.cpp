@@ -1,15 +1,7 @@
 #include "catch.h"
 #include "graph/hlo_flat.h"
-#include "graph/hlo_refusal.h"
 
 namespace llmperf::graph::hlo {
-namespace {
-
-std::string refusal(const std::string& text, const FlattenOptions& options = {}) {
-  return refusal_of([&] { Flat(text, options); });
-}
-
-}  // namespace
 
 TEST_CASE("An open extent is refused at its argument unless --dim gives it") {
   const std::string text = R"(func.func @main(%x: tensor<?x8xf32>, %w: tensor<8x?xf32>) -> tensor<?x?xf32> {

@@ -1,11 +1,13 @@
 // A program in text and what it unfolds to.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "graph/hlo/flatten.h"
+#include "graph/hlo_refusal.h"
 
 namespace llmperf::graph::hlo {
 
@@ -36,5 +38,14 @@ struct Flat {
   Module module;
   Program program;
 };
+
+// What flattening it is refused with.
+inline std::string refusal(const std::string& text, const FlattenOptions& options = {}) {
+  return refusal_of([&] { Flat(text, options); });
+}
+inline bool notes_contain(const Program& program, std::string_view text) {
+  return std::any_of(program.notes.begin(), program.notes.end(),
+                     [&](const std::string& note) { return note.find(text) != std::string::npos; });
+}
 
 }  // namespace llmperf::graph::hlo
