@@ -29,6 +29,8 @@ std::vector<std::pair<std::string_view, std::int64_t>> numbers_of(const Row& row
   const auto& shape = std::get<OpRow>(row.of).shape;
   if (const auto* g = std::get_if<GemmShape>(&shape)) return {{"m", g->m}, {"n", g->n}, {"k", g->k}};
   if (const auto* v = std::get_if<VectorShape>(&shape)) return {{"m", v->tokens}};
+  if (const auto* g = std::get_if<GatherShape>(&shape)) return {{"m", g->rows}};
+  if (const auto* c = std::get_if<CacheShape>(&shape)) return {{"m", c->tokens}};
   if (const auto* c = std::get_if<CollectiveShape>(&shape)) {
     return {{"ranks", c->ranks}, {"bytes", static_cast<std::int64_t>(c->bytes.value)}};
   }

@@ -11,12 +11,12 @@
 #include "base/text.h"
 #include "calibrate/csv_reader.h"
 #include "descriptor/catalog.h"
+#include "model/quantization.h"
 
 namespace llmperf::calibrate {
 namespace {
 
 using descriptor::Problems;
-using graph::CollectiveKind;
 
 enum class Schema : unsigned char { steps, ops, both };
 enum class Needed : unsigned char { always, by_some };  // by_some: rows of some ops, or never
@@ -65,7 +65,7 @@ constexpr std::array<ColumnInfo, kColumns> kColumnInfo = {{
     {"execution", Schema::steps, Needed::by_some},
     {"options", Schema::steps, Needed::by_some},
     {"model", Schema::steps},
-    {"weights", Schema::steps},
+    {"weights", Schema::both, Needed::by_some},
     {"phase", Schema::steps},
     {"new_tokens", Schema::steps},
     {"context", Schema::steps},
@@ -85,22 +85,6 @@ constexpr std::array<ColumnInfo, kColumns> kColumnInfo = {{
     {"bytes", Schema::ops, Needed::by_some},
     {"latency_us", Schema::ops},
 }};
-
-constexpr std::string_view kVectorLayers[] = {"act_fn", "embedding", "final_layernorm", "layernorm", "rotary_emb"};
-constexpr std::pair<std::string_view, CollectiveKind> kCollectives[] = {
-    {"all_reduce", CollectiveKind::all_reduce},
-    {"all_gather", CollectiveKind::all_gather},
-    {"reduce_scatter", CollectiveKind::reduce_scatter},
-    {"alltoall", CollectiveKind::all_to_all},
-    {"all_to_all", CollectiveKind::all_to_all}};
-constexpr std::string_view kVectorPrefix = "vector:";
-
-std::vector<std::string> op_names() {
-  std::vector<std::string> names = {"gemm", "attention_prefill", "attention_decode"};
-  for (const std::string_view layer : kVectorLayers) names.push_back(fmt::format("{}{}", kVectorPrefix, layer));
-  for (const auto& [text, kind] : kCollectives) names.emplace_back(text);
-  return names;
-}
 
 // One file. Problems are collected; a row that has one is dropped.
 class FileParser {
@@ -134,8 +118,9 @@ class FileParser {
     std::vector<std::string> missing;
     for (std::size_t i = 0; i < kColumns; ++i) {
       const ColumnInfo& info = kColumnInfo[i];
-      const bool step_batch = schema_ == Schema::steps && i == static_cast<std::size_t>(Column::batch);
-      const bool wanted = info.needed == Needed::always || step_batch;
+      const bool of_step = schema_ == Schema::steps && (i == static_cast<std::size_t>(Column::batch) ||
+                                                        i == static_cast<std::size_t>(Column::weights));
+      const bool wanted = info.needed == Needed::always || of_step;
       if (wanted && (info.schema == Schema::both || info.schema == schema_) && !at_[i])
         missing.push_back(quote(info.name));
     }
@@ -268,25 +253,56 @@ class FileParser {
               name_hint(dtype, names));
     }
     if (o.op == "gemm") {
-      o.shape = GemmShape{integer(Column::m), integer(Column::n), integer(Column::k)};
+      o.shape = GemmShape{integer(Column::m), integer(Column::n), integer(Column::k), integer_or(Column::batch, 1),
+                          gemm_weights()};
     } else if (o.op == "attention_prefill" || o.op == "attention_decode") {
       o.shape = attention(o.op == "attention_decode" ? Phase::decode : Phase::prefill);
-    } else if (o.op.starts_with(kVectorPrefix) && is_layer(o.op.substr(kVectorPrefix.size()))) {
-      o.shape = VectorShape{o.op.substr(kVectorPrefix.size()), integer(Column::m)};
-    } else if (const auto* known = std::find_if(std::begin(kCollectives), std::end(kCollectives),
-                                                [&](const auto& c) { return c.first == o.op; });
-               known != std::end(kCollectives)) {
-      constexpr std::int64_t kPetabyte = 1'000'000'000'000'000;
-      o.shape = CollectiveShape{known->second, integer(Column::ranks, 2, 1'000'000),
-                                Bytes{static_cast<double>(integer(Column::bytes, 1, kPetabyte))}};
+    } else if (o.op == "gather") {
+      o.shape = GatherShape{integer(Column::m), integer(Column::n), integer_or(Column::k, 0)};
+    } else if (o.op == "kv_write") {
+      o.shape = CacheShape{integer(Column::m), integer(Column::kv_heads), integer(Column::head_dim)};
+    } else if (o.op.starts_with(kVectorPrefix) && known_layer(o.op.substr(kVectorPrefix.size()))) {
+      o.shape = VectorShape{.layer = o.op.substr(kVectorPrefix.size()), .tokens = integer(Column::m)};
+    } else if (o.op.starts_with(kVectorPrefix) && vector_op(o.op.substr(kVectorPrefix.size()))) {
+      o.shape = vector(o.op.substr(kVectorPrefix.size()));
+    } else if (const auto kind = collective_kind(o.op)) {
+      o.shape = CollectiveShape{*kind, integer(Column::ranks, 2, 1'000'000), bytes()};
     } else if (!o.op.empty()) {
       problem(cell(Column::op)->column, fmt::format("unknown op {}", quote(o.op)), name_hint(o.op, op_names()));
     }
     return o;
   }
 
-  static bool is_layer(std::string_view text) {
-    return std::find(std::begin(kVectorLayers), std::end(kVectorLayers), text) != std::end(kVectorLayers);
+  Bytes bytes() {
+    constexpr std::int64_t kPetabyte = 1'000'000'000'000'000;
+    return Bytes{static_cast<double>(integer(Column::bytes, 1, kPetabyte))};
+  }
+
+  // The scheme in its canonical spelling.
+  std::string gemm_weights() {
+    const std::string text = this->text(Column::weights);
+    if (text.empty()) return {};
+    try {
+      return model::parse_weight_scheme(text).name;
+    } catch (const Error& error) {
+      problem(cell(Column::weights)->column, error.diagnostics().front().message, error.diagnostics().front().hint);
+      return {};
+    }
+  }
+
+  VectorShape vector(std::string layer) {
+    VectorShape v;
+    v.layer = std::move(layer);
+    v.tokens = integer(Column::m);
+    v.width = integer(Column::n);
+    v.heads = integer_or(Column::heads, 0);
+    v.kv_heads = integer_or(Column::kv_heads, 0);
+    if (!text(Column::bytes).empty()) v.bytes = bytes();
+    if (good_ && v.heads > 0 && v.tokens % (v.heads + v.kv_heads) != 0) {
+      problem(cell(Column::m)->column,
+              fmt::format("{} rows are not whole tokens of {} + {} heads", v.tokens, v.heads, v.kv_heads));
+    }
+    return v;
   }
 
   AttentionShape attention(Phase phase) {
@@ -338,8 +354,6 @@ void parse_into(Measurements& into, std::string_view text, const std::string& fi
 
 }  // namespace
 
-std::string_view name(Phase phase) { return phase == Phase::prefill ? "prefill" : "decode"; }
-
 std::string configuration(const Row& row) {
   if (const auto* s = std::get_if<StepRow>(&row.of)) {
     std::string text = fmt::format("{} {} {} {}", row.hardware, s->runtime, s->model, s->weights);
@@ -349,16 +363,7 @@ std::string configuration(const Row& row) {
     }
     return text + fmt::format(" batch {} {} {}+{}", s->batch, name(s->phase), s->context, s->new_tokens);
   }
-  const auto& o = std::get<OpRow>(row.of);
-  const std::string text = fmt::format("{} {} {} ", row.hardware, o.op, name(o.dtype));
-  if (const auto* g = std::get_if<GemmShape>(&o.shape)) return text + fmt::format("{} x {} x {}", g->m, g->n, g->k);
-  if (const auto* v = std::get_if<VectorShape>(&o.shape)) return text + fmt::format("{} tokens", v->tokens);
-  if (const auto* c = std::get_if<CollectiveShape>(&o.shape)) {
-    return text + fmt::format("{} ranks {:.0f} B", c->ranks, c->bytes.value);
-  }
-  const auto& a = std::get<AttentionShape>(o.shape);
-  return text + fmt::format("batch {} q {} kv {} heads {}/{} x {}{}", a.batch, a.q_len, a.kv_len, a.heads, a.kv_heads,
-                            a.head_dim, a.causal ? "" : " not causal");
+  return fmt::format("{} {}", row.hardware, describe(std::get<OpRow>(row.of)));
 }
 
 Measurements parse_measurements(std::string_view text, const std::string& file) {

@@ -2,8 +2,8 @@
 //
 //  * steps of whole models: hardware,tp,runtime,execution,options,model,weights,batch,phase,new_tokens,context,
 //    latency_ms. One forward step of `batch` sequences that each process new_tokens and have context cached.
-//  * kernels: hardware,op,dtype,ranks,batch,m,n,k,q_len,kv_len,heads,kv_heads,head_dim,causal,bytes,latency_us; a row
-//    fills in what its op has.
+//  * kernels: hardware,op,dtype,weights,ranks,batch,m,n,k,q_len,kv_len,heads,kv_heads,head_dim,causal,bytes,latency_us;
+//    a row fills in what its op has (op_row.h).
 //
 // Columns come in any order; those not named above are kept as they are. Lines that start with '#' say where the rows
 // are from. What a name means (hardware, runtime, model, weights, options) is for the caller to find out.
@@ -16,15 +16,11 @@
 #include <variant>
 #include <vector>
 
-#include "base/dtype.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "graph/op.h"
+#include "calibrate/op_row.h"
 
 namespace llmperf::calibrate {
-
-enum class Phase : unsigned char { prefill, decode };
-std::string_view name(Phase phase);
 
 struct StepRow {
   std::int64_t tp = 1;  // devices; 1 without the column
@@ -38,44 +34,6 @@ struct StepRow {
   std::int64_t new_tokens = 1;  // per sequence
   std::int64_t context = 0;     // cached tokens per sequence
   bool operator==(const StepRow&) const = default;
-};
-
-struct GemmShape {  // [m, k] x [k, n]
-  std::int64_t m = 0;
-  std::int64_t n = 0;
-  std::int64_t k = 0;
-  bool operator==(const GemmShape&) const = default;
-};
-struct AttentionShape {
-  Phase phase = Phase::prefill;
-  std::int64_t batch = 0;
-  std::int64_t q_len = 0;
-  std::int64_t kv_len = 0;
-  std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;
-  std::int64_t head_dim = 0;
-  bool causal = true;
-  bool operator==(const AttentionShape&) const = default;
-};
-// An element-wise op or a norm, called by the layer it is: "act_fn", "embedding", "final_layernorm", "layernorm",
-// "rotary_emb".
-struct VectorShape {
-  std::string layer;
-  std::int64_t tokens = 0;  // column m
-  bool operator==(const VectorShape&) const = default;
-};
-struct CollectiveShape {
-  graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
-  std::int64_t ranks = 0;
-  Bytes bytes;  // of the full tensor on one rank: input of all-reduce and reduce-scatter, output of all-gather
-  bool operator==(const CollectiveShape&) const = default;
-};
-
-struct OpRow {
-  std::string op;  // as written: "gemm", "vector:act_fn", "alltoall"
-  Dtype dtype = Dtype::fp16;
-  std::variant<GemmShape, AttentionShape, VectorShape, CollectiveShape> shape;
-  bool operator==(const OpRow&) const = default;
 };
 
 struct Row {
@@ -111,5 +69,9 @@ inline constexpr std::size_t kMaxMeasurementBytes = std::size_t{64} << 20;
 Measurements read_measurements(std::span<const std::string> names_or_paths);
 // The same of a text that is called `file` in messages.
 Measurements parse_measurements(std::string_view text, const std::string& file);
+
+// The file that parse_measurements reads back: the files' notes as comments, the columns that some row fills in, then
+// the extra columns. The rows are of one schema.
+std::string format_measurements(const Measurements& measurements);
 
 }  // namespace llmperf::calibrate

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <mutex>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -13,41 +15,68 @@ namespace {
 
 using graph::VectorKind;
 
-// Shapes of the layers that profilers of vLLM time by name, of Llama-3.1-8B: hidden 4096, 32 + 8 heads of 128, 14336.
-struct Layer {
-  std::string_view name;
-  VectorKind kind;
-  std::int64_t width;
-  double reads;
-  double writes;
-};
-constexpr Layer kLayers[] = {
-    {"act_fn", VectorKind::gated_activation, 14336, 2, 1},
-    {"embedding", VectorKind::add, 4096, 1, 1},
-    {"final_layernorm", VectorKind::add_rms_norm, 4096, 2, 2},
-    {"layernorm", VectorKind::add_rms_norm, 4096, 2, 2},
-    {"rotary_emb", VectorKind::rope, 5120, 1, 1},
-};
+// The format of the scheme's linear layers. Ops point to formats, so that those of measured rows live as long as the
+// program.
+const model::StoredFormat& stored_format(const std::string& scheme, Dtype wide) {
+  static std::mutex mutex;
+  static std::map<std::pair<std::string, Dtype>, model::StoredFormat> formats;
+  const std::lock_guard lock(mutex);
+  const auto [found, added] = formats.try_emplace({scheme, wide});
+  if (added) found->second = model::parse_weight_scheme(scheme, wide).linear;
+  return found->second;
+}
 
+// Several products with weights of their own are the experts of one grouped product.
 graph::Op op_of(const GemmShape& s, Dtype dtype) {
-  return {.name = "gemm", .body = graph::Gemm{.m = s.m, .n = s.n, .k = s.k, .activation = dtype}};
+  graph::Gemm g{.m = s.m, .n = s.n, .k = s.k, .batch = s.batch, .activation = dtype};
+  if (!s.weights.empty()) {
+    g.m *= s.batch;
+    g.batch = 1;
+    g.weights = &stored_format(s.weights, dtype);
+    g.weight_matrices = static_cast<double>(s.batch);
+  }
+  return {.name = "gemm", .body = g};
 }
 
 graph::Op op_of(const VectorShape& s, Dtype dtype) {
-  const auto* layer =
-      std::find_if(std::begin(kLayers), std::end(kLayers), [&](const Layer& l) { return l.name == s.layer; });
-  if (layer == std::end(kLayers)) {
-    std::vector<std::string> names;
-    for (const Layer& l : kLayers) names.emplace_back(l.name);
-    throw Error::bad_input("unknown layer " + quote(s.layer), name_hint(s.layer, names));
+  graph::Vector v{.rows = s.tokens, .activation = dtype};
+  if (const VectorOp* op = s.width > 0 ? vector_op(s.layer) : nullptr) {
+    const double tensor = static_cast<double>(s.tokens) * static_cast<double>(s.width) * bytes_per_element(dtype);
+    v.kind = op->kind;
+    v.width = s.width;
+    v.reads = s.bytes.value > 0 ? std::max(0.0, s.bytes.value / tensor - op->writes) : op->reads;
+    v.writes = op->writes;
+    v.parameters = Bytes{op->parameters * static_cast<double>(s.width) * bytes_per_element(dtype)};
+    v.operations = op->kind == VectorKind::elementwise ? 1 : 0;
+    return {.name = graph::name(op->kind), .body = v};
   }
-  return {.name = layer->name,
-          .body = graph::Vector{.kind = layer->kind,
-                                .rows = s.tokens,
-                                .width = layer->width,
-                                .reads = layer->reads,
-                                .writes = layer->writes,
+  const KnownLayer* layer = known_layer(s.layer);
+  if (layer == nullptr) throw Error::bad_input("unknown layer " + quote(s.layer), name_hint(s.layer, op_names()));
+  v.kind = layer->kind;
+  v.width = layer->width;
+  v.reads = layer->reads;
+  v.writes = layer->writes;
+  return {.name = layer->name, .body = v};
+}
+
+graph::Op op_of(const GatherShape& s, Dtype dtype) {
+  return {.name = "gather",
+          .body = graph::Gather{.rows = s.rows,
+                                .width = s.width,
+                                .table = &stored_format(std::string(name(dtype)), dtype),
                                 .activation = dtype}};
+}
+
+graph::Op op_of(const CacheShape& s, Dtype dtype) {
+  const auto values = static_cast<double>(s.tokens) * static_cast<double>(2 * s.kv_heads * s.head_dim);
+  const model::ElementFormat element = model::element_format(dtype);
+  return {.name = "kv_write",
+          .body = graph::Copy{.read_elements = values,
+                              .write_elements = values,
+                              .from = element,
+                              .to = element,
+                              .to_cache = true,
+                              .rows = static_cast<double>(s.tokens)}};
 }
 
 graph::Op op_of(const AttentionShape& s, Dtype dtype) {
@@ -81,16 +110,8 @@ std::vector<graph::Op> ops_of(const OpRow& row, const hardware::RuntimeProfile& 
   std::vector<graph::Op> ops = {std::visit([&](const auto& shape) { return op_of(shape, row.dtype); }, row.shape)};
   const auto* attention = std::get_if<AttentionShape>(&row.shape);
   if (attention && attention->phase == Phase::prefill && profile.choices.attention_appends) {
-    const auto values = static_cast<double>(attention->batch * attention->q_len) *
-                        static_cast<double>(2 * attention->kv_heads * attention->head_dim);
-    const model::ElementFormat element = model::element_format(row.dtype);
-    ops.push_back({.name = "kv_write",
-                   .body = graph::Copy{.read_elements = values,
-                                       .write_elements = values,
-                                       .from = element,
-                                       .to = element,
-                                       .to_cache = true,
-                                       .rows = static_cast<double>(attention->batch * attention->q_len)}});
+    ops.push_back(
+        op_of(CacheShape{attention->batch * attention->q_len, attention->kv_heads, attention->head_dim}, row.dtype));
   }
   return ops;
 }

@@ -5,85 +5,17 @@
 #include <string_view>
 #include <variant>
 
+#include "calibrate/row_columns.h"
 #include "report/json.h"
 
 namespace llmperf::report {
 namespace {
 
-using calibrate::AttentionShape;
-using calibrate::CollectiveShape;
-using calibrate::GemmShape;
-using calibrate::OpRow;
+using calibrate::Cell;
 using calibrate::Row;
-using calibrate::StepRow;
+using calibrate::RowColumn;
 using calibrate::ValidatedRow;
 using calibrate::Validation;
-using calibrate::VectorShape;
-
-// Text refers to the validation.
-using Cell = std::variant<std::monostate, std::int64_t, double, bool, std::string_view>;
-
-const StepRow* step(const Row& row) { return std::get_if<StepRow>(&row.of); }
-const OpRow* op(const Row& row) { return std::get_if<OpRow>(&row.of); }
-template <class Shape>
-const Shape* shape(const Row& row) {
-  const OpRow* o = op(row);
-  return o ? std::get_if<Shape>(&o->shape) : nullptr;
-}
-
-template <auto Member>
-Cell of_step(const Row& row) {
-  const StepRow* s = step(row);
-  return s ? Cell(s->*Member) : Cell();
-}
-template <class Shape, auto Member>
-Cell of_shape(const Row& row) {
-  const Shape* s = shape<Shape>(row);
-  return s ? Cell(s->*Member) : Cell();
-}
-
-// What says which measurement a row is, named as in the input; nothing where the row has no such column.
-struct RowColumn {
-  std::string_view name;
-  Cell (*value)(const Row& row);
-};
-constexpr RowColumn kRowColumns[] = {
-    {"hardware", [](const Row& row) { return Cell(row.hardware); }},
-    {"tp", of_step<&StepRow::tp>},
-    {"runtime", of_step<&StepRow::runtime>},
-    {"execution", of_step<&StepRow::execution>},
-    {"options", of_step<&StepRow::options>},
-    {"model", of_step<&StepRow::model>},
-    {"weights", of_step<&StepRow::weights>},
-    {"op", [](const Row& row) { return op(row) ? Cell(op(row)->op) : Cell(); }},
-    {"dtype", [](const Row& row) { return op(row) ? Cell(name(op(row)->dtype)) : Cell(); }},
-    {"ranks", of_shape<CollectiveShape, &CollectiveShape::ranks>},
-    {"batch",
-     [](const Row& row) {
-       return step(row) ? Cell(step(row)->batch) : of_shape<AttentionShape, &AttentionShape::batch>(row);
-     }},
-    {"phase", [](const Row& row) { return step(row) ? Cell(name(step(row)->phase)) : Cell(); }},
-    {"new_tokens", of_step<&StepRow::new_tokens>},
-    {"context", of_step<&StepRow::context>},
-    {"m",
-     [](const Row& row) {
-       const auto* v = shape<VectorShape>(row);
-       return v ? Cell(v->tokens) : of_shape<GemmShape, &GemmShape::m>(row);
-     }},
-    {"n", of_shape<GemmShape, &GemmShape::n>},
-    {"k", of_shape<GemmShape, &GemmShape::k>},
-    {"q_len", of_shape<AttentionShape, &AttentionShape::q_len>},
-    {"kv_len", of_shape<AttentionShape, &AttentionShape::kv_len>},
-    {"heads", of_shape<AttentionShape, &AttentionShape::heads>},
-    {"kv_heads", of_shape<AttentionShape, &AttentionShape::kv_heads>},
-    {"head_dim", of_shape<AttentionShape, &AttentionShape::head_dim>},
-    {"causal", of_shape<AttentionShape, &AttentionShape::causal>},
-    {"bytes",
-     [](const Row& row) {
-       const auto* c = shape<CollectiveShape>(row);
-       return c ? Cell(c->bytes.value) : Cell();
-     }},
-};
 
 // What was found out about a row.
 struct ResultColumn {
@@ -110,7 +42,7 @@ constexpr ResultColumn kResultColumns[] = {
 // All keys in order. A column of the input that is called like one of the output becomes "input_…".
 std::vector<std::string> keys(const Validation& v) {
   std::vector<std::string> list = {"file", "line"};
-  for (const RowColumn& column : kRowColumns) list.emplace_back(column.name);
+  for (const RowColumn& column : calibrate::row_columns()) list.emplace_back(column.name);
   for (const ResultColumn& column : kResultColumns) list.emplace_back(column.name);
   for (std::string key : v.measurements.extra_columns) {
     while (std::find(list.begin(), list.end(), key) != list.end()) key.insert(0, "input_");
@@ -125,7 +57,7 @@ void fill(const Validation& v, const ValidatedRow& r, std::vector<Cell>& cells) 
   cells.clear();
   cells.emplace_back(v.measurements.files[row.file].path);
   cells.emplace_back(static_cast<std::int64_t>(row.line));
-  for (const RowColumn& column : kRowColumns) cells.push_back(column.value(row));
+  for (const RowColumn& column : calibrate::row_columns()) cells.push_back(column.value(row));
   for (const ResultColumn& column : kResultColumns) cells.push_back(column.value(v, r));
   for (std::size_t i = 0; i < v.measurements.extra_columns.size(); ++i) {
     cells.push_back(i < row.extra.size() ? Cell(row.extra[i]) : Cell());

@@ -1,0 +1,121 @@
+// What one op-level measurement is of: the words of the `op` column and the shapes behind them. The same small values
+// say what a replay is to run, so that a file of measurements can be replayed and a replay is a file of measurements.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/units.h"
+#include "graph/op.h"
+
+namespace llmperf::calibrate {
+
+enum class Phase : unsigned char { prefill, decode };
+std::string_view name(Phase phase);
+
+// op "gemm": `batch` products [m, k] x [k, n]. `weights`: the scheme in which the [k, n] operand is stored (column
+// `weights`: "int8", "w4a16-g128", "w8a8"); empty: as the other one.
+struct GemmShape {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  std::int64_t batch = 1;
+  std::string weights = {};
+  bool operator==(const GemmShape&) const = default;
+};
+
+// op "attention_prefill", "attention_decode". kv_len counts the q_len new tokens.
+struct AttentionShape {
+  Phase phase = Phase::prefill;
+  std::int64_t batch = 0;
+  std::int64_t q_len = 0;
+  std::int64_t kv_len = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  bool causal = true;
+  bool operator==(const AttentionShape&) const = default;
+};
+
+// op "vector:NAME": an element-wise op or a norm. NAME is either a kind of graph::VectorKind (vector_op() below) on m
+// rows of n elements, or, without n, a layer that profilers of vLLM time by name ("act_fn", "embedding",
+// "final_layernorm", "layernorm", "rotary_emb"), whose width is known.
+struct VectorShape {
+  std::string layer;
+  std::int64_t tokens = 0;    // column m: rows
+  std::int64_t width = 0;     // column n; 0: the layer's own
+  std::int64_t heads = 0;     // rope: rows of a token that are queries, and keys (columns heads, kv_heads);
+  std::int64_t kv_heads = 0;  // 0: not known
+  Bytes bytes = {};           // elementwise: read and written together (column bytes)
+  bool operator==(const VectorShape&) const = default;
+};
+
+// op "gather": m rows of n elements, picked from a table of k rows (0: not known).
+struct GatherShape {
+  std::int64_t rows = 0;
+  std::int64_t width = 0;
+  std::int64_t table = 0;
+  bool operator==(const GatherShape&) const = default;
+};
+
+// op "kv_write": keys and values of m tokens go to the cache, kv_heads x head_dim elements of each.
+struct CacheShape {
+  std::int64_t tokens = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  bool operator==(const CacheShape&) const = default;
+};
+
+// op "all_reduce", "all_gather", "reduce_scatter", "all_to_all" (or "alltoall").
+struct CollectiveShape {
+  graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
+  std::int64_t ranks = 0;
+  Bytes bytes;  // of the full tensor on one rank: input of all-reduce and reduce-scatter, output of all-gather
+  bool operator==(const CollectiveShape&) const = default;
+};
+
+using OpShape = std::variant<GemmShape, AttentionShape, VectorShape, GatherShape, CacheShape, CollectiveShape>;
+
+struct OpRow {
+  std::string op;  // as written: "gemm", "vector:rms_norm", "alltoall"
+  Dtype dtype = Dtype::fp16;
+  OpShape shape;
+  bool operator==(const OpRow&) const = default;
+};
+
+inline constexpr std::string_view kVectorPrefix = "vector:";
+
+// Tensors of [rows, width] that a kernel of that kind reads and writes, and the parameters it has per column.
+struct VectorOp {
+  graph::VectorKind kind;
+  double reads;
+  double writes;
+  double parameters;
+};
+// Of a name that `vector:` takes with a width; null for others. elementwise: of shape.bytes instead.
+const VectorOp* vector_op(std::string_view name);
+// Of the layers that `vector:` takes without a width.
+struct KnownLayer {
+  std::string_view name;
+  graph::VectorKind kind;
+  std::int64_t width;
+  double reads;
+  double writes;
+};
+const KnownLayer* known_layer(std::string_view name);
+
+// Every text that the `op` column takes.
+std::vector<std::string> op_names();
+std::optional<graph::CollectiveKind> collective_kind(std::string_view op);
+
+// Sizes alone: "128 x 1024 x 1024", "batch 1 q 1 kv 129 heads 16/16 x 64".
+std::string shape_text(const OpRow& row);
+// The op on one line: "gemm bf16 128 x 1024 x 1024". Equal texts are the same op.
+std::string describe(const OpRow& row);
+
+}  // namespace llmperf::calibrate

@@ -1,0 +1,97 @@
+#include "calibrate/op_row.h"
+
+#include "base/error.h"
+#include "calibrate/measurements.h"
+#include "calibrate/row_ops.h"
+#include "catch.h"
+#include "cost/work.h"
+
+using namespace llmperf;
+using namespace llmperf::calibrate;
+
+namespace {
+
+Measurements rows_of(const std::string& text) { return parse_measurements(text, "t.csv"); }
+
+cost::Work work_of(const Row& row) {
+  cost::Work work;
+  for (const graph::Op& op : ops_of(std::get<OpRow>(row.of), {})) work += cost::work_of(op, {});
+  return work;
+}
+
+constexpr const char* kEveryOp =
+    "# measured by hand\n"
+    "hardware,weights,op,dtype,ranks,batch,m,n,k,q_len,kv_len,heads,kv_heads,head_dim,causal,bytes,latency_us,spread_"
+    "us\n"
+    "x,,gemm,bf16,,,4,32,64,,,,,,,,1.5,0.1\n"
+    "x,w4a16-g128,gemm,bf16,,8,4,256,128,,,,,,,,2,\n"
+    "x,,attention_prefill,fp32,,2,,,,16,32,4,2,64,0,,3,\n"
+    "x,,attention_decode,fp32,,2,,,,1,32,4,2,64,1,,4,\n"
+    "x,,vector:act_fn,bf16,,,3,,,,,,,,,,5,\n"
+    "x,,vector:rms_norm,bf16,,,3,64,,,,,,,,,6,\n"
+    "x,,vector:rope,bf16,,,18,64,,,,4,2,,,,7,\n"
+    "x,,vector:elementwise,bf16,,,3,64,,,,,,,,1536,8,\n"
+    "x,,gather,bf16,,,3,64,1000,,,,,,,,9,\n"
+    "x,,kv_write,bf16,,,3,,,,,,2,64,,,10,\n"
+    "x,,all_reduce,bf16,2,,,,,,,,,,,4096,11,\n";
+
+}  // namespace
+
+TEST_CASE("every op is read, and written so that it reads back the same", "[op_row]") {
+  const Measurements read = rows_of(kEveryOp);
+  REQUIRE(read.rows.size() == 11);
+  const std::string text = format_measurements(read);
+  const Measurements again = rows_of(text);
+  REQUIRE(again.rows.size() == read.rows.size());
+  CHECK(again.files[0].notes == read.files[0].notes);
+  CHECK(again.extra_columns == read.extra_columns);
+  for (std::size_t i = 0; i < read.rows.size(); ++i) {
+    INFO(describe(std::get<OpRow>(read.rows[i].of)));
+    CHECK(std::get<OpRow>(again.rows[i].of) == std::get<OpRow>(read.rows[i].of));
+    CHECK(again.rows[i].latency.value == Approx(read.rows[i].latency.value));
+    CHECK(again.rows[i].extra == read.rows[i].extra);
+  }
+  CHECK(format_measurements(again) == text);
+}
+
+TEST_CASE("steps are written so that they read back the same", "[op_row]") {
+  const Measurements read = rows_of(
+      "hardware,tp,runtime,execution,options,model,weights,batch,phase,new_tokens,context,latency_ms\n"
+      "x,2,vllm,graph,all,\"a,b\",bf16,4,decode,1,128,2.5\n");
+  const Measurements again = rows_of(format_measurements(read));
+  CHECK(std::get<StepRow>(again.rows[0].of) == std::get<StepRow>(read.rows[0].of));
+  CHECK(again.rows[0].latency.value == Approx(2.5e-3));
+}
+
+TEST_CASE("a row asks for the work of its op", "[op_row]") {
+  const Measurements m = rows_of(kEveryOp);
+  SECTION("several products with weights in 4 bits are those of as many experts") {
+    const cost::Work work = work_of(m.rows[1]);
+    CHECK(work.matrix.value == 8 * 2.0 * 4 * 256 * 128);
+    CHECK(work.weights.value == Approx(8 * (256 * 128 * 0.5 + 256 * 2.5)));  // 16-bit scale, 4-bit zero per group
+  }
+  SECTION("a norm reads and writes its rows, and reads its parameters") {
+    CHECK(work_of(m.rows[5]).bytes().value == 2 * (3 * 64 + 3 * 64 + 64));
+  }
+  SECTION("rope reads and writes queries and keys") { CHECK(work_of(m.rows[6]).bytes().value == 2 * 2 * 18 * 64); }
+  SECTION("an element-wise op moves the bytes it says") { CHECK(work_of(m.rows[7]).bytes().value == 1536); }
+  SECTION("a gather reads rows of the table and writes them") {
+    CHECK(work_of(m.rows[8]).bytes().value == 2 * 2 * 3 * 64);
+  }
+  SECTION("keys and values are read and written to the cache") {
+    CHECK(work_of(m.rows[9]).kv_written.value == 2 * 2 * 3 * 2 * 64);
+    CHECK(work_of(m.rows[9]).activations_read.value == 2 * 2 * 3 * 2 * 64);
+  }
+}
+
+TEST_CASE("a rotated tensor is whole tokens", "[op_row]") {
+  CHECK_THROWS_WITH(rows_of("hardware,op,dtype,m,n,heads,kv_heads,latency_us\nx,vector:rope,bf16,17,64,4,2,1\n"),
+                    "t.csv:2:20: 17 rows are not whole tokens of 4 + 2 heads");
+}
+
+TEST_CASE("weights of a product are a scheme", "[op_row]") {
+  CHECK_THROWS_WITH(rows_of("hardware,op,dtype,m,n,k,weights,latency_us\nx,gemm,bf16,1,2,3,int88,1\n"),
+                    Catch::Contains("t.csv:2:19: ") && Catch::Contains("int88"));
+  const Measurements m = rows_of("hardware,op,dtype,m,n,k,weights,latency_us\nx,gemm,bf16,1,2,3,gptq,1\n");
+  CHECK(std::get<GemmShape>(std::get<OpRow>(m.rows[0].of).shape).weights == "w4a16-g128");
+}
