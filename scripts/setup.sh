@@ -3,7 +3,7 @@
 # Usage: scripts/setup.sh [build|test|check] …
 set -euo pipefail
 
-build="g++ cmake ninja-build libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libfmt-dev libeigen3-dev"
+build="g++ cmake ninja-build libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libfmt-dev libeigen3-dev libopenblas-dev libdnnl-dev"
 test="catch2 libbenchmark-dev python3"
 check="clang clang-format clang-tidy libclang-rt-14-dev"
 

@@ -163,7 +163,8 @@ CalibrateResult calibrate(const Measurements& measurements, const hardware::Devi
   DataCheck checked = check_rows(used, rows, problem.free.size());
   std::vector<RowLimits> limits;
   for (const std::size_t i : rows) {
-    limits.push_back({i, predictor.roofs()[i].roof.value, predictor.roofs()[i].kernels, baseline_kind(used.rows[i])});
+    const RowRoof& roof = predictor.roofs()[i];
+    limits.push_back(limits_on(device, i, roof.roof.value, roof.kernels, baseline_kind(used.rows[i])));
   }
   for (std::string& warning : check_roofs(used, limits)) checked.warnings.push_back(std::move(warning));
   c.warnings.insert(c.warnings.end(), checked.warnings.begin(), checked.warnings.end());

@@ -148,11 +148,18 @@ DataCheck check_rows(const Measurements& measurements, std::span<const std::size
   return check;
 }
 
+RowLimits limits_on(const hardware::Device& device, std::size_t row, double roof, double kernels, std::string kind) {
+  RowLimits limits{.row = row, .roof = roof, .kernels = kernels, .kind = std::move(kind)};
+  if (device.kind == hardware::DeviceKind::cpu) {
+    limits.shortest = 3e-8;
+    limits.caches = 30;
+  }
+  return limits;
+}
+
 std::vector<std::string> check_roofs(const Measurements& measurements, std::span<const RowLimits> limits) {
-  constexpr double kTooFast = 1.0 / 3;
   constexpr double kTooSlow = 300;
-  constexpr double kLaunch = 5e-6;    // s: what a kernel takes that does nearly nothing
-  constexpr double kShortest = 3e-7;  // s: what no kernel stays below
+  constexpr double kLaunch = 5e-6;  // s: what a kernel takes that does nearly nothing
   std::vector<std::string> warnings;
   std::vector<Diagnostic> problems;
   std::map<std::string, std::vector<const RowLimits*>, std::less<>> kinds;
@@ -164,7 +171,7 @@ std::vector<std::string> check_roofs(const Measurements& measurements, std::span
     std::size_t slow = 0;
     for (const RowLimits* l : rows) {
       const double measured = measurements.rows[l->row].latency.value;
-      if (measured < std::max(kTooFast * l->roof, kShortest)) fast.push_back(l->row);
+      if (measured < std::max(l->roof / l->caches, l->shortest)) fast.push_back(l->row);
       slow += measured > kTooSlow * (l->roof + kLaunch * l->kernels) ? 1 : 0;
     }
     const Row& first = measurements.rows[rows.front()->row];
@@ -175,7 +182,8 @@ std::vector<std::string> check_roofs(const Measurements& measurements, std::span
                           fmt::format("{} looks like {}", steps ? "latency_ms" : "latency_us", unit)});
     };
     if (2 * fast.size() > rows.size()) {
-      refuse(fast.size(), "more than three times faster than the hardware can be", steps ? "seconds" : "milliseconds");
+      refuse(fast.size(), fmt::format("more than {:.0f} times faster than the hardware can be", rows.front()->caches),
+             steps ? "seconds" : "milliseconds");
     } else if (2 * slow > rows.size()) {
       refuse(slow, fmt::format("more than {} times slower than roof and launches of the hardware", kTooSlow),
              steps ? "microseconds" : "nanoseconds");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "calibrate/measurements.h"
+#include "hardware/device.h"
 
 namespace llmperf::calibrate {
 
@@ -20,13 +21,18 @@ DataCheck check_rows(const Measurements& measurements, std::span<const std::size
 
 // What the hardware could do for a row.
 struct RowLimits {
-  std::size_t row = 0;    // in Measurements::rows
-  double roof = 0;        // s: no execution is faster, caches aside
-  double kernels = 1;     // launched
-  std::string kind = {};  // rows that are judged together: "gemm", "decode"
+  std::size_t row = 0;     // in Measurements::rows
+  double roof = 0;         // s: no execution is faster, caches aside
+  double kernels = 1;      // launched
+  std::string kind = {};   // rows that are judged together: "gemm", "decode"
+  double shortest = 3e-7;  // s: what no kernel stays below
+  double caches = 3;       // how many times faster than its roof, which is memory's, one is at most
 };
-// Compares rows with their roofs; returns warnings. Throws Error(bad_input) when most rows of a kind are more than
-// three times faster than their roof, or most are hundreds of times slower than roof and launches: then the latencies
+// Of a row of the device: a CPU calls functions, and its caches are next to its cores.
+RowLimits limits_on(const hardware::Device& device, std::size_t row, double roof, double kernels, std::string kind);
+
+// Compares rows with their roofs; returns warnings. Throws Error(bad_input) when most rows of a kind are faster than
+// that, or most are hundreds of times slower than roof and launches: then the latencies
 // are in another unit or of other hardware.
 std::vector<std::string> check_roofs(const Measurements& measurements, std::span<const RowLimits> limits);
 

@@ -129,7 +129,7 @@ Validation validate(Measurements measurements, const std::string& runtime) {
         row.extrapolated = !beyond.empty();
         if (row.remark.empty()) row.remark = beyond;
       }
-      limits.push_back({i, roof.roof.value, roof.kernels, baseline_kind(measurements.rows[i])});
+      limits.push_back(limits_on(*batch.device, i, roof.roof.value, roof.kernels, baseline_kind(measurements.rows[i])));
       times[i] = {roof.compute.value, roof.memory.value + roof.network.value, baseline_kind(measurements.rows[i])};
     }
   }

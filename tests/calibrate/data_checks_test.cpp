@@ -79,7 +79,7 @@ TEST_CASE("a column that never changes is warned of", "[data_checks]") {
 TEST_CASE("plausible latencies pass", "[data_checks]") { CHECK(check_factor(1).empty()); }
 
 TEST_CASE("latencies a thousand times too short are refused with the likely unit", "[data_checks]") {
-  CHECK_THROWS_WITH(check_factor(1e-3), Catch::Contains("more than three times faster than the hardware can be") &&
+  CHECK_THROWS_WITH(check_factor(1e-3), Catch::Contains("more than 3 times faster than the hardware can be") &&
                                             Catch::Contains("latency_us looks like milliseconds"));
 }
 

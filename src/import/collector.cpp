@@ -1,0 +1,108 @@
+#include "import/collector.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "calibrate/row_columns.h"
+#include "calibrate/statistics.h"
+
+namespace llmperf::import {
+namespace {
+
+using calibrate::CollectiveShape;
+
+// Whether a file of measurements takes the row: its numbers are bounded.
+bool writable(const calibrate::Row& row) {
+  constexpr std::int64_t kMostOfOne = 1'000'000'000;
+  constexpr double kMostBytes = 1e15;
+  for (const calibrate::RowColumn& column : calibrate::row_columns()) {
+    const calibrate::Cell cell = column.value(row);
+    if (const auto* whole = std::get_if<std::int64_t>(&cell)) {
+      if (*whole < 1 || *whole > kMostOfOne) return false;
+    } else if (const auto* size = std::get_if<double>(&cell)) {
+      if (*size < 1 || *size > kMostBytes) return false;
+    }
+  }
+  const auto* collective = std::get_if<CollectiveShape>(&std::get<calibrate::OpRow>(row.of).shape);
+  return collective == nullptr || (collective->ranks >= 2 && collective->ranks <= 1'000'000);
+}
+
+std::string remark_text(const std::map<std::string, std::int64_t>& remarks) {
+  std::vector<std::pair<std::string, std::int64_t>> list(remarks.begin(), remarks.end());
+  std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::vector<std::string> parts;
+  for (const auto& [remark, count] : list) {
+    parts.push_back(list.size() == 1 ? remark : fmt::format("{} ({})", remark, count));
+  }
+  return join(parts, ", ");
+}
+
+// Names of files and kernels are anybody's text; a comment is one line.
+std::string one_line(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  }
+  return text;
+}
+
+}  // namespace
+
+void Collector::start_file(const std::string& path) {
+  files_.push_back({path, {fmt::format("imported from {} ({})", one_line(path), name(source_))}});
+}
+
+void Collector::add(const Execution& e) {
+  Type& type = types_[{e.of, e.type}];
+  type.summary.type = e.type;
+  type.summary.of = e.of;
+  type.summary.count += e.count;
+  type.summary.total += e.time;
+  std::string remark = e.mapped.remark;
+  constexpr Seconds kLongest{1e6};  // a file of measurements takes no more
+  if (e.mapped.row && !(e.time.value > 0)) remark = "no time";
+  if (e.mapped.row && e.time >= kLongest) remark = "time out of range";
+  if (e.mapped.row && !writable({hardware_, *e.mapped.row, e.time, 0, 0, {}})) remark = "sizes out of range";
+  if (!e.mapped.row || !remark.empty()) {
+    type.remarks[remark] += e.count;
+    return;
+  }
+  type.summary.imported += e.count;
+  const auto [found, added] = known_.try_emplace({e.type, calibrate::describe(*e.mapped.row)}, measured_.size());
+  if (added) measured_.push_back({*e.mapped.row, e.type, files_.size() - 1, e.line, {}});
+  measured_[found->second].times.push_back(e.time.value);
+}
+
+calibrate::Row Collector::row(Measured& m) const {
+  const bool collective = std::holds_alternative<CollectiveShape>(m.op.shape);
+  const double latency =
+      collective ? *std::min_element(m.times.begin(), m.times.end()) : calibrate::quantile(m.times, 0.5);
+  const double spread = calibrate::quantile(m.times, 0.75) - calibrate::quantile(m.times, 0.25);
+  return {.hardware = hardware_,
+          .of = std::move(m.op),
+          .latency = Seconds{latency},
+          .file = m.file,
+          .line = m.line,
+          .extra = {format_significant(spread * 1e6, 4), fmt::format("{}", m.times.size()), one_line(m.type),
+                    std::string(name(source_))}};
+}
+
+Imported Collector::finish() {
+  Imported result{.source = source_, .measurements = {}, .types = {}};
+  result.measurements.files = std::move(files_);
+  for (const char* column : kExtraColumns) result.measurements.extra_columns.emplace_back(column);
+  for (Measured& m : measured_) result.measurements.rows.push_back(row(m));
+  for (auto& [key, type] : types_) {
+    type.summary.remark = remark_text(type.remarks);
+    result.types.push_back(std::move(type.summary));
+  }
+  std::stable_sort(result.types.begin(), result.types.end(), [](const TypeSummary& a, const TypeSummary& b) {
+    return std::tuple(a.of, -a.total.value) < std::tuple(b.of, -b.total.value);
+  });
+  return result;
+}
+
+}  // namespace llmperf::import

@@ -1,0 +1,153 @@
+#include "import/import.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "descriptor/node.h"
+#include "import/collective_files.h"
+#include "import/readers.h"
+
+namespace llmperf::import {
+namespace {
+
+using descriptor::Problems;
+
+constexpr std::string_view kSourceNames[] = {"msprof", "torch-npu", "hccl-test", "nccl-tests", "chrome-trace"};
+
+// Tables are read whole; traces are not, and are larger.
+constexpr std::size_t kMaxTableBytes = std::size_t{512} << 20;
+constexpr std::int64_t kMaxTraceBytes = std::int64_t{16} << 30;
+
+// A file as a stream that holds one piece of it at a time.
+class FileBuffer : public std::streambuf {
+ public:
+  explicit FileBuffer(const RegularFile& file) : file_(&file) {}
+
+ protected:
+  int_type underflow() override {
+    const std::int64_t got = file_->read_some(offset_, data_);
+    offset_ += got;
+    setg(data_.data(), data_.data(), data_.data() + got);
+    return got > 0 ? traits_type::to_int_type(data_[0]) : traits_type::eof();
+  }
+
+ private:
+  const RegularFile* file_;
+  std::int64_t offset_ = 0;
+  std::array<char, 1 << 16> data_;
+};
+
+void check_options(Source source, const Options& options) {
+  const bool collectives = source == Source::hccl_test || source == Source::nccl_tests;
+  if (!collectives && (options.ranks || !options.collective.empty())) {
+    throw Error::bad_input(fmt::format("--ranks and --op are for hccl-test and nccl-tests, not for {}", name(source)));
+  }
+  if (source != Source::hccl_test && options.dtype) {
+    throw Error::bad_input(fmt::format("--dtype is for hccl-test: {} says it itself", name(source)));
+  }
+  if (options.ranks && (*options.ranks < 2 || *options.ranks > 1'000'000)) {
+    throw Error::bad_input(fmt::format("--ranks must be between 2 and 1000000, not {}", *options.ranks));
+  }
+  if (!options.collective.empty() && !calibrate::collective_kind(options.collective)) {
+    const std::vector<std::string> names = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all"};
+    throw Error::bad_input("--op: unknown collective " + quote(options.collective),
+                           name_hint(options.collective, names));
+  }
+}
+
+void read_table(Source source, std::string_view text, const Options& options, Problems& problems, Collector& into) {
+  switch (source) {
+    case Source::msprof:
+    case Source::torch_npu: read_ascend_csv(text, problems, into); break;
+    case Source::hccl_test: read_hccl_test(text, options, problems, into); break;
+    case Source::nccl_tests: read_nccl_tests(text, options, problems, into); break;
+    case Source::chrome_trace: break;
+  }
+}
+
+void refuse_compressed(std::string_view start, const std::string& file) {
+  if (!start.starts_with("\x1f\x8b")) return;
+  throw Error(ErrorKind::bad_input, {{{file}, "is compressed", "gunzip it first"}});
+}
+
+void read_file(Source source, const std::string& path, const Options& options, Problems& problems, Collector& into) {
+  into.start_file(path);
+  if (source != Source::chrome_trace) {
+    const std::string text = descriptor::read_text_file(path, kMaxTableBytes);
+    refuse_compressed(text, path);
+    read_table(source, text, options, problems, into);
+    return;
+  }
+  const RegularFile file(path, kMaxTraceBytes);
+  std::array<char, 2> start = {};
+  if (file.read_some(0, start) == 2) refuse_compressed({start.data(), 2}, path);
+  FileBuffer buffer(file);
+  std::istream stream(&buffer);
+  read_chrome_trace(stream, problems, into);
+}
+
+}  // namespace
+
+const std::vector<std::string>& source_names() {
+  static const std::vector<std::string> kNames(std::begin(kSourceNames), std::end(kSourceNames));
+  return kNames;
+}
+
+Source parse_source(std::string_view text) {
+  for (std::size_t i = 0; i < std::size(kSourceNames); ++i) {
+    if (kSourceNames[i] == text) return static_cast<Source>(i);
+  }
+  throw Error::bad_input("unknown source " + quote(text), name_hint(text, source_names()));
+}
+
+std::string_view name(Source source) { return kSourceNames[static_cast<std::size_t>(source)]; }
+
+std::string_view name(Class of) {
+  switch (of) {
+    case Class::kernel: return "kernel";
+    case Class::communication: return "communication";
+    case Class::host: return "host";
+    case Class::other: return "other";
+  }
+  return "";
+}
+
+Imported import_files(Source source, const std::vector<std::string>& paths, const Options& options) {
+  check_options(source, options);
+  Collector collector(source, options.hardware);
+  std::vector<Diagnostic> all;
+  for (const std::string& path : paths) {
+    try {
+      Problems problems(path);
+      read_file(source, path, options, problems, collector);
+      problems.throw_if_any();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::bad_input) throw;
+      all.insert(all.end(), error.diagnostics().begin(), error.diagnostics().end());
+    }
+  }
+  if (!all.empty()) throw Error(ErrorKind::bad_input, std::move(all));
+  return collector.finish();
+}
+
+Imported import_text(Source source, std::string_view text, const std::string& file, const Options& options) {
+  check_options(source, options);
+  Collector collector(source, options.hardware);
+  Problems problems(file);
+  collector.start_file(file);
+  if (source == Source::chrome_trace) {
+    std::istringstream stream{std::string(text)};
+    read_chrome_trace(stream, problems, collector);
+  } else {
+    read_table(source, text, options, problems, collector);
+  }
+  problems.throw_if_any();
+  return collector.finish();
+}
+
+}  // namespace llmperf::import

@@ -1,0 +1,61 @@
+// Measurements from the files of profilers and test programs, so that whoever has a profile needs no replay.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+#include "calibrate/measurements.h"
+
+namespace llmperf::import {
+
+enum class Source : unsigned char { msprof, torch_npu, hccl_test, nccl_tests, chrome_trace };
+// The names that the command line takes: "msprof", "torch-npu", "hccl-test", "nccl-tests", "chrome-trace".
+const std::vector<std::string>& source_names();
+// Throws Error(bad_input) with the nearest names.
+Source parse_source(std::string_view name);
+std::string_view name(Source source);
+
+struct Options {
+  std::string hardware = "unknown";  // for the column of that name: profiles seldom say
+  // What the output of hccl_test does not say, and that of nccl-tests not always. Of other sources they are errors.
+  std::optional<std::int64_t> ranks = {};
+  std::string collective = {};      // "all_reduce" …; empty: by the name of the file
+  std::optional<Dtype> dtype = {};  // hccl_test: fp32, its own default
+};
+
+// What ran it: kernels of the device; collectives, whose time includes waiting for peers; work on the host or an
+// auxiliary CPU that carries kernels' names (AI_CPU); anything else (copies, engines beside the cores).
+enum class Class : unsigned char { kernel, communication, host, other };
+std::string_view name(Class of);
+
+// Everything of one type and class that the files hold.
+struct TypeSummary {
+  std::string type;  // "MatMulV2", "hcom_allReduce_"
+  Class of = Class::kernel;
+  std::int64_t count = 0;
+  Seconds total;
+  std::int64_t imported = 0;  // executions that became measurements
+  std::string remark;         // why the others did not: "no shapes", "no such op"
+};
+
+// Columns that the measurements have besides: interquartile range of the executions in microseconds, their number, and
+// the type and the source they are of.
+inline constexpr const char* kExtraColumns[] = {"spread_us", "repetitions", "type", "source"};
+
+struct Imported {
+  Source source = Source::msprof;
+  calibrate::Measurements measurements;  // one row per distinct op and type: the median of its executions; of a
+                                         // collective the shortest, which waited least
+  std::vector<TypeSummary> types;        // by class, then by total time
+};
+
+// Throws Error(bad_input) with every problem of all files.
+Imported import_files(Source source, const std::vector<std::string>& paths, const Options& options);
+// The same of a text that is called `file` in messages.
+Imported import_text(Source source, std::string_view text, const std::string& file, const Options& options);
+
+}  // namespace llmperf::import

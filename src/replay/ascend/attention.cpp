@@ -1,0 +1,162 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "replay/ascend/ops.h"
+
+namespace llmperf::replay::ascend {
+namespace {
+
+using calibrate::AttentionShape;
+using cann::DataType;
+
+// Causal masks are given as their first 2048 rows and columns, one where a query does not see a key; query i sees the
+// keys up to kv_len - q_len + i (sparse mode 3).
+constexpr std::int64_t kMaskSize = 2048;
+constexpr std::int64_t kEverything = std::numeric_limits<std::int32_t>::max();
+enum SparseMode : std::int64_t { kNoMask = 0, kCausal = 3 };
+constexpr std::int64_t kHighPrecision = 0;
+
+// The interface has the layout's name as char*.
+char* layout() {
+  static std::array<char, 5> name = {'B', 'S', 'N', 'D', '\0'};
+  return name.data();
+}
+
+struct Arguments {
+  aclTensor* query;
+  aclTensor* mask;
+  aclTensor* out;
+  std::int64_t heads;
+  std::int64_t kv_heads;
+  double scale;
+  std::int64_t next_tokens;
+  std::int64_t sparse_mode;
+};
+
+// One kernel for both phases: it looks at the number of queries itself.
+Step fused(Device& device, const Arguments& a, const aclTensorList* keys, const aclTensorList* values) {
+  const cann::Functions& cann = device.cann();
+  const aclTensor* none = nullptr;
+  const aclIntArray* whole = nullptr;  // every sequence is as long as its tensor
+  if (cann.aclnnFusedInferAttentionScoreV3) {
+    return step(device, cann.aclnnFusedInferAttentionScoreV3, a.query, keys, values, none, a.mask, whole, whole, none,
+                none, none, none, none, none, none, none, none, none, none, none, none, none, none, none, whole, none,
+                none, none, a.heads, a.scale, kEverything, a.next_tokens, layout(), a.kv_heads, a.sparse_mode,
+                kHighPrecision, 0, 0, false, 0, 0, a.out, none);
+  }
+  if (cann.aclnnFusedInferAttentionScoreV2) {
+    return step(device, cann.aclnnFusedInferAttentionScoreV2, a.query, keys, values, none, a.mask, whole, whole, none,
+                none, none, none, none, none, none, none, none, none, none, none, none, none, none, none, whole,
+                a.heads, a.scale, kEverything, a.next_tokens, layout(), a.kv_heads, a.sparse_mode, kHighPrecision, 0, 0,
+                false, 0, 0, a.out, none);
+  }
+  return step(device, cann.aclnnFusedInferAttentionScore, a.query, keys, values, none, a.mask, whole, whole, none, none,
+              none, none, none, none, none, none, none, none, a.heads, a.scale, kEverything, a.next_tokens, layout(),
+              a.kv_heads, a.sparse_mode, kHighPrecision, 0, 0, false, a.out, none);
+}
+
+Step prompt(Device& device, const Arguments& a, const aclTensor* keys, const aclTensor* values) {
+  const cann::Functions& cann = device.cann();
+  const aclTensor* none = nullptr;
+  const aclIntArray* whole = nullptr;
+  if (cann.aclnnPromptFlashAttentionV3) {
+    return step(device, cann.aclnnPromptFlashAttentionV3, a.query, keys, values, none, a.mask, whole, whole, none, none,
+                none, none, none, a.heads, a.scale, kEverything, a.next_tokens, layout(), a.kv_heads, a.sparse_mode,
+                kHighPrecision, a.out);
+  }
+  return step(device, cann.aclnnPromptFlashAttentionV2, a.query, keys, values, none, a.mask, whole, whole, none, none,
+              none, none, none, a.heads, a.scale, kEverything, a.next_tokens, layout(), a.kv_heads, a.sparse_mode,
+              a.out);
+}
+
+Step incremental(Device& device, const Arguments& a, const aclTensorList* keys, const aclTensorList* values) {
+  const cann::Functions& cann = device.cann();
+  const aclTensor* none = nullptr;
+  const aclIntArray* whole = nullptr;
+  if (cann.aclnnIncreFlashAttentionV4) {
+    return step(device, cann.aclnnIncreFlashAttentionV4, a.query, keys, values, none, none, whole, none, none, none,
+                none, none, none, none, none, none, a.heads, a.scale, layout(), a.kv_heads, 0, kHighPrecision, a.out);
+  }
+  return step(device, cann.aclnnIncreFlashAttentionV3, a.query, keys, values, none, none, whole, none, none, none, none,
+              none, none, none, none, a.heads, a.scale, layout(), a.kv_heads, 0, kHighPrecision, a.out);
+}
+
+aclTensor* causal_mask(Operands& operands) {
+  std::vector<float> mask(static_cast<std::size_t>(kMaskSize * kMaskSize), 0.0F);
+  for (std::int64_t row = 0; row < kMaskSize; ++row) {
+    std::fill(mask.begin() + row * kMaskSize + row + 1, mask.begin() + (row + 1) * kMaskSize, 1.0F);
+  }
+  return operands.tensor(operands.store(mask, DataType::boolean), DataType::boolean, {kMaskSize, kMaskSize});
+}
+
+}  // namespace
+
+std::unique_ptr<Part> make_attention(Device& device, const AttentionShape& s, Dtype dtype, Rotation rotation) {
+  const cann::Functions& cann = device.cann();
+  require_positive({s.batch, s.q_len, s.kv_len, s.heads, s.kv_heads, s.head_dim}, "attention");
+  const bool one_query = s.q_len == 1;
+  const bool any_fused = cann.aclnnFusedInferAttentionScoreV3 || cann.aclnnFusedInferAttentionScoreV2 ||
+                         cann.aclnnFusedInferAttentionScore;
+  const bool any_other = one_query ? cann.aclnnIncreFlashAttentionV4 || cann.aclnnIncreFlashAttentionV3
+                                   : cann.aclnnPromptFlashAttentionV3 || cann.aclnnPromptFlashAttentionV2;
+  const std::string other = one_query ? "aclnnIncreFlashAttention" : "aclnnPromptFlashAttention";
+  require(any_fused || any_other,
+          fmt::format("neither aclnnFusedInferAttentionScore nor {}V{} is in the libraries of this CANN", other,
+                      one_query ? "4" : "3"));
+  const std::string name = any_fused ? "aclnnFusedInferAttentionScore" : other;
+  const DataType type = half_type(dtype, name);
+  require(s.head_dim % 16 == 0 && s.head_dim <= 512,
+          fmt::format("{} takes heads of a multiple of 16 elements up to 512, not {}", name, s.head_dim));
+  require(s.heads <= 256, fmt::format("{} takes up to 256 heads, not {}", name, s.heads));
+  require(s.heads % s.kv_heads == 0 && s.heads / s.kv_heads <= 64,
+          fmt::format("{} takes 1 to 64 query heads for each key head, not {} for {}", name, s.heads, s.kv_heads));
+  require(!s.causal || s.kv_len >= s.q_len,
+          fmt::format("{} queries do not follow from {} keys (columns q_len, kv_len)", s.q_len, s.kv_len));
+  require(s.batch <= 65536, fmt::format("{} takes up to 65536 sequences, not {}", name, s.batch));
+
+  auto part = std::make_unique<Part>(device);
+  Operands& operands = part->operands;
+  const auto query_count = element_count({s.batch, s.q_len, s.heads, s.head_dim});
+  const auto cache_count = element_count({s.batch, s.kv_len, s.kv_heads, s.head_dim});
+  void* query = operands.store(filled(0, query_count), type);
+  void* out = operands.allocate(stored_bytes(type, query_count));
+  // The last query sees every key: alone it needs no mask.
+  const bool masked = s.causal && !one_query;
+  const Arguments arguments = {operands.tensor(query, type, {s.batch, s.q_len, s.heads, s.head_dim}),
+                               masked ? causal_mask(operands) : nullptr,
+                               operands.tensor(out, type, {s.batch, s.q_len, s.heads, s.head_dim}),
+                               s.heads,
+                               s.kv_heads,
+                               1 / std::sqrt(static_cast<double>(s.head_dim)),
+                               masked ? 0 : kEverything,
+                               masked ? kCausal : kNoMask};
+  const std::vector<float> keys = filled(1, cache_count);
+  const std::vector<float> values = filled(2, cache_count);
+  const std::int64_t copies = rotation.copies(2 * stored_bytes(type, cache_count));
+  for (std::int64_t i = 0; i < copies; ++i) {
+    void* k = operands.store(keys, type);
+    void* v = operands.store(values, type);
+    const auto list = [&](void* data) {
+      return operands.list(data, type, {s.batch, s.kv_len, s.kv_heads, s.head_dim});
+    };
+    const auto tensor = [&](void* data) {
+      return operands.tensor(data, type, {s.batch, s.kv_len, s.kv_heads, s.head_dim});
+    };
+    std::vector<Step>& steps = part->copies.emplace_back();
+    if (any_fused) {
+      steps.push_back(fused(device, arguments, list(k), list(v)));
+    } else if (one_query) {
+      steps.push_back(incremental(device, arguments, list(k), list(v)));
+    } else {
+      steps.push_back(prompt(device, arguments, tensor(k), tensor(v)));
+    }
+  }
+  part->outputs = {{out, query_count, type}};
+  return part;
+}
+
+}  // namespace llmperf::replay::ascend

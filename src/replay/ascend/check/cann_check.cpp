@@ -1,0 +1,245 @@
+// Compiled where LLMPERF_CANN names an installed CANN: its own headers say whether the declarations in cann_functions.h
+// are its. Nothing of this file runs.
+#ifdef LLMPERF_CANN_CHECK
+#include <acl/acl.h>
+#include <aclnn/acl_meta.h>
+#include <hccl/hccl.h>
+
+#include <cstddef>
+#include <type_traits>
+
+#include "replay/ascend/cann.h"
+
+namespace llmperf::replay::ascend::cann {
+namespace {
+
+// What of a type decides how it is passed: enums are the integer they are stored as, what pointers point to loses const
+// (headers of CANN differ in it), structs that are known are their size.
+template <std::size_t Size>
+struct Blob {};
+template <class T, class = void>
+struct Complete : std::false_type {};
+template <class T>
+struct Complete<T, std::void_t<decltype(sizeof(T))>> : std::true_type {};
+
+template <class T>
+struct Passed {
+  static auto of() {
+    if constexpr (std::is_enum_v<T>) {
+      return std::type_identity<std::make_signed_t<std::underlying_type_t<T>>>{};
+    } else if constexpr (std::is_class_v<T>) {
+      if constexpr (Complete<T>::value) {
+        return std::type_identity<Blob<sizeof(T)>>{};
+      } else {
+        return std::type_identity<T>{};
+      }
+    } else {
+      return std::type_identity<T>{};
+    }
+  }
+  using type = typename decltype(of())::type;
+};
+template <class T>
+struct Passed<T*> {
+  using type = typename Passed<std::remove_cv_t<T>>::type*;
+};
+template <class R, class... A>
+struct Passed<R(A...)> {
+  using type = typename Passed<R>::type(typename Passed<A>::type...);
+};
+template <class Ours, class Theirs>
+inline constexpr bool kSame =
+    std::is_same_v<typename Passed<std::remove_pointer_t<Ours>>::type, typename Passed<Theirs>::type>;
+
+}  // namespace
+
+#define LLMPERF_SAME(name, ...) \
+  static_assert(kSame<decltype(Functions::name), decltype(::name)>, "CANN declares " #name " otherwise");
+LLMPERF_CANN_REQUIRED(LLMPERF_SAME)
+LLMPERF_CANN_COLLECTIVES(LLMPERF_SAME)
+LLMPERF_CANN_OPTIONAL(LLMPERF_SAME)
+
+#define LLMPERF_SAME_OP(name)                                                              \
+  static_assert(kSame<decltype(Functions::name.plan), decltype(::name##GetWorkspaceSize)>, \
+                "CANN declares " #name "GetWorkspaceSize otherwise");                      \
+  static_assert(kSame<decltype(Functions::name.launch), decltype(::name)>, "CANN declares " #name " otherwise");
+
+#define LLMPERF_VALUE(ours, theirs) static_assert(static_cast<long>(ours) == static_cast<long>(theirs), #theirs)
+LLMPERF_VALUE(DataType::fp32, ACL_FLOAT);
+LLMPERF_VALUE(DataType::fp16, ACL_FLOAT16);
+LLMPERF_VALUE(DataType::int8, ACL_INT8);
+LLMPERF_VALUE(DataType::int32, ACL_INT32);
+LLMPERF_VALUE(DataType::uint8, ACL_UINT8);
+LLMPERF_VALUE(DataType::int64, ACL_INT64);
+LLMPERF_VALUE(DataType::boolean, ACL_BOOL);
+LLMPERF_VALUE(DataType::bf16, ACL_BF16);
+LLMPERF_VALUE(DataType::int4, ACL_INT4);
+LLMPERF_VALUE(Format::nd, ACL_FORMAT_ND);
+LLMPERF_VALUE(MallocPolicy::huge_first, ACL_MEM_MALLOC_HUGE_FIRST);
+LLMPERF_VALUE(MemcpyKind::host_to_device, ACL_MEMCPY_HOST_TO_DEVICE);
+LLMPERF_VALUE(MemcpyKind::device_to_host, ACL_MEMCPY_DEVICE_TO_HOST);
+LLMPERF_VALUE(MemcpyKind::device_to_device, ACL_MEMCPY_DEVICE_TO_DEVICE);
+LLMPERF_VALUE(MemAttr::hbm, ACL_HBM_MEM);
+LLMPERF_VALUE(DeviceInfo::ai_cores, ACL_DEVICE_INFO_AI_CORE_NUM);
+LLMPERF_VALUE(DeviceInfo::vector_cores, ACL_DEVICE_INFO_VECTOR_CORE_NUM);
+LLMPERF_VALUE(DeviceInfo::l2_size, ACL_DEVICE_INFO_L2_SIZE);
+LLMPERF_VALUE(CaptureMode::global, ACL_MODEL_RI_CAPTURE_MODE_GLOBAL);
+LLMPERF_VALUE(HcclDataType::int8, HCCL_DATA_TYPE_INT8);
+LLMPERF_VALUE(HcclDataType::int32, HCCL_DATA_TYPE_INT32);
+LLMPERF_VALUE(HcclDataType::fp16, HCCL_DATA_TYPE_FP16);
+LLMPERF_VALUE(HcclDataType::fp32, HCCL_DATA_TYPE_FP32);
+LLMPERF_VALUE(HcclDataType::bf16, HCCL_DATA_TYPE_BFP16);
+LLMPERF_VALUE(HcclReduceOp::sum, HCCL_REDUCE_SUM);
+LLMPERF_VALUE(kEventSync, ACL_EVENT_SYNC);
+LLMPERF_VALUE(kEventTimeLine, ACL_EVENT_TIME_LINE);
+LLMPERF_VALUE(kCommNameLength, COMM_NAME_MAX_LENGTH);
+static_assert(sizeof(HcclRootInfo) == sizeof(::HcclRootInfo));
+
+}  // namespace llmperf::replay::ascend::cann
+
+// Ops that this CANN has: older ones lack some, newer ones may drop some.
+#if __has_include("aclnnop/aclnn_matmul.h")
+#include <aclnnop/aclnn_matmul.h>
+namespace llmperf::replay::ascend::cann {
+LLMPERF_SAME_OP(aclnnMatmul)
+}  // namespace llmperf::replay::ascend::cann
+#endif
+#if __has_include("aclnnop/aclnn_batch_matmul.h")
+#include <aclnnop/aclnn_batch_matmul.h>
+namespace llmperf::replay::ascend::cann {
+LLMPERF_SAME_OP(aclnnBatchMatMul)
+}  // namespace llmperf::replay::ascend::cann
+#endif
+#if __has_include("aclnnop/aclnn_weight_quant_batch_matmul_v2.h")
+#include <aclnnop/aclnn_weight_quant_batch_matmul_v2.h>
+namespace llmperf::replay::ascend::cann {
+LLMPERF_SAME_OP(aclnnWeightQuantBatchMatmulV2)
+}  // namespace llmperf::replay::ascend::cann
+#endif
+#if __has_include("aclnnop/aclnn_quant_matmul_v3.h")
+#include <aclnnop/aclnn_quant_matmul_v3.h>
+namespace llmperf::replay::ascend::cann {
+LLMPERF_SAME_OP(aclnnQuantMatmulV3)
+}  // namespace llmperf::replay::ascend::cann
+#endif
+#if __has_include("aclnnop/aclnn_quant_matmul_v4.h")
+#include <aclnnop/aclnn_quant_matmul_v4.h>
+namespace llmperf::replay::ascend::cann {
+LLMPERF_SAME_OP(aclnnQuantMatmulV4)
+}  // namespace llmperf::replay::ascend::cann
+#endif
+#if __has_include("aclnnop/aclnn_quant_matmul_v5.h")
+#include <aclnnop/aclnn_quant_matmul_v5.h>
+namespace llmperf::replay::ascend::cann {
+LLMPERF_SAME_OP(aclnnQuantMatmulV5)
+}  // namespace llmperf::replay::ascend::cann
+#endif
+#if __has_include("aclnnop/aclnn_fused_infer_attention_score.h")
+#include <aclnnop/aclnn_fused_infer_attention_score.h>
+namespace llmperf::replay::ascend::cann {
+LLMPERF_SAME_OP(aclnnFusedInferAttentionScore)
+}  // namespace llmperf::replay::ascend::cann
+#endif
+#if __has_include("aclnnop/aclnn_fused_infer_attention_score_v2.h")
+#include <aclnnop/aclnn_fused_infer_attention_score_v2.h>
+namespace llmperf::replay::ascend::cann {
+LLMPERF_SAME_OP(aclnnFusedInferAttentionScoreV2)
+}  // namespace llmperf::replay::ascend::cann
+#endif
+#if __has_include("aclnnop/aclnn_fused_infer_attention_score_v3.h")
+#include <aclnnop/aclnn_fused_infer_attention_score_v3.h>
+namespace llmperf::replay::ascend::cann {
+LLMPERF_SAME_OP(aclnnFusedInferAttentionScoreV3)
+}  // namespace llmperf::replay::ascend::cann
+#endif
+#if __has_include("aclnnop/aclnn_prompt_flash_attention_v2.h")
+#include <aclnnop/aclnn_prompt_flash_attention_v2.h>
+namespace llmperf::replay::ascend::cann {
+LLMPERF_SAME_OP(aclnnPromptFlashAttentionV2)
+}  // namespace llmperf::replay::ascend::cann
+#endif
+#if __has_include("aclnnop/aclnn_prompt_flash_attention_v3.h")
+#include <aclnnop/aclnn_prompt_flash_attention_v3.h>
+namespace llmperf::replay::ascend::cann {
+LLMPERF_SAME_OP(aclnnPromptFlashAttentionV3)
+}  // namespace llmperf::replay::ascend::cann
+#endif
+#if __has_include("aclnnop/aclnn_incre_flash_attention_v3.h")
+#include <aclnnop/aclnn_incre_flash_attention_v3.h>
+namespace llmperf::replay::ascend::cann {
+LLMPERF_SAME_OP(aclnnIncreFlashAttentionV3)
+}  // namespace llmperf::replay::ascend::cann
+#endif
+#if __has_include("aclnnop/aclnn_incre_flash_attention_v4.h")
+#include <aclnnop/aclnn_incre_flash_attention_v4.h>
+namespace llmperf::replay::ascend::cann {
+LLMPERF_SAME_OP(aclnnIncreFlashAttentionV4)
+}  // namespace llmperf::replay::ascend::cann
+#endif
+#if __has_include("aclnnop/aclnn_rms_norm.h")
+#include <aclnnop/aclnn_rms_norm.h>
+namespace llmperf::replay::ascend::cann {
+LLMPERF_SAME_OP(aclnnRmsNorm)
+}  // namespace llmperf::replay::ascend::cann
+#endif
+#if __has_include("aclnnop/aclnn_add_rms_norm.h")
+#include <aclnnop/aclnn_add_rms_norm.h>
+namespace llmperf::replay::ascend::cann {
+LLMPERF_SAME_OP(aclnnAddRmsNorm)
+}  // namespace llmperf::replay::ascend::cann
+#endif
+#if __has_include("aclnnop/aclnn_apply_rotary_pos_emb.h")
+#include <aclnnop/aclnn_apply_rotary_pos_emb.h>
+namespace llmperf::replay::ascend::cann {
+LLMPERF_SAME_OP(aclnnApplyRotaryPosEmb)
+}  // namespace llmperf::replay::ascend::cann
+#endif
+#if __has_include("aclnnop/aclnn_apply_rotary_pos_emb_v2.h")
+#include <aclnnop/aclnn_apply_rotary_pos_emb_v2.h>
+namespace llmperf::replay::ascend::cann {
+LLMPERF_SAME_OP(aclnnApplyRotaryPosEmbV2)
+}  // namespace llmperf::replay::ascend::cann
+#endif
+#if __has_include("aclnnop/aclnn_scatter_update.h")
+#include <aclnnop/aclnn_scatter_update.h>
+namespace llmperf::replay::ascend::cann {
+LLMPERF_SAME_OP(aclnnInplaceScatterUpdate)
+}  // namespace llmperf::replay::ascend::cann
+#endif
+#if __has_include("aclnnop/aclnn_swi_glu.h")
+#include <aclnnop/aclnn_swi_glu.h>
+namespace llmperf::replay::ascend::cann {
+LLMPERF_SAME_OP(aclnnSwiGlu)
+}  // namespace llmperf::replay::ascend::cann
+#endif
+#if __has_include("aclnnop/aclnn_silu.h")
+#include <aclnnop/aclnn_silu.h>
+namespace llmperf::replay::ascend::cann {
+LLMPERF_SAME_OP(aclnnSilu)
+}  // namespace llmperf::replay::ascend::cann
+#endif
+#if __has_include("aclnnop/aclnn_add.h")
+#include <aclnnop/aclnn_add.h>
+namespace llmperf::replay::ascend::cann {
+LLMPERF_SAME_OP(aclnnAdd)
+}  // namespace llmperf::replay::ascend::cann
+#endif
+#if __has_include("aclnnop/aclnn_mul.h")
+#include <aclnnop/aclnn_mul.h>
+namespace llmperf::replay::ascend::cann {
+LLMPERF_SAME_OP(aclnnMul)
+}  // namespace llmperf::replay::ascend::cann
+#endif
+#if __has_include("aclnnop/aclnn_embedding.h")
+#include <aclnnop/aclnn_embedding.h>
+namespace llmperf::replay::ascend::cann {
+LLMPERF_SAME_OP(aclnnEmbedding)
+}  // namespace llmperf::replay::ascend::cann
+#endif
+#if __has_include("aclnnop/aclnn_matmul_all_reduce.h")
+#include <aclnnop/aclnn_matmul_all_reduce.h>
+namespace llmperf::replay::ascend::cann {
+LLMPERF_SAME_OP(aclnnMatmulAllReduce)
+}  // namespace llmperf::replay::ascend::cann
+#endif
+#endif  // LLMPERF_CANN_CHECK

@@ -1,0 +1,130 @@
+// A prepared op: on every device it runs on, its operands and its launches.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "replay/ascend/device.h"
+#include "replay/ascend/refusal.h"
+#include "replay/backend.h"
+
+namespace llmperf::replay::ascend {
+
+// Memory and tensors of an op on one device, released together.
+class Operands {
+ public:
+  explicit Operands(Device& device) : device_(device) {}
+
+  void* allocate(std::size_t bytes);
+  void* store(std::span<const float> values, cann::DataType type);
+  // Row-major without gaps.
+  aclTensor* tensor(void* data, cann::DataType type, std::span<const std::int64_t> shape);
+  aclTensor* tensor(void* data, cann::DataType type, std::initializer_list<std::int64_t> shape) {
+    return tensor(data, type, std::span(shape.begin(), shape.size()));
+  }
+  // [..., rows, columns] in memory, seen as [..., columns, rows].
+  aclTensor* transposed(void* data, cann::DataType type, std::initializer_list<std::int64_t> stored);
+  aclTensorList* list(void* data, cann::DataType type, std::initializer_list<std::int64_t> shape);  // of one tensor
+  aclScalar* scalar(float value);
+
+ private:
+  Tensor make(void* data, cann::DataType type, std::span<const std::int64_t> view,
+              std::span<const std::int64_t> strides, std::span<const std::int64_t> stored);
+
+  Device& device_;
+  std::vector<Memory> memory_;
+  std::vector<Tensor> tensors_;
+  std::vector<TensorList> lists_;
+  std::vector<Scalar> scalars_;
+};
+
+// The two phases of one op on fixed operands. The executor that the first phase makes is used again for every launch
+// where CANN can do that; else there is one for each launch, made before the clock runs.
+class Step {
+ public:
+  using Plan = std::function<cann::Status(std::uint64_t* workspace_bytes, aclOpExecutor** executor)>;
+  // Runs the first phase: throws Refusal when the op does not take the operands.
+  Step(Device& device, const char* name, cann::Launch* launch, Plan plan);
+  Step(Step&&) = default;
+  Step& operator=(Step&&) = default;
+  Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
+  void stock(std::size_t launches);
+  void enqueue(cann::Stream stream);
+
+ private:
+  Executor planned();
+
+  Device* device_;
+  const char* name_;
+  cann::Launch* launch_;
+  Plan plan_;
+  std::uint64_t workspace_bytes_ = 0;
+  bool repeatable_ = false;
+  std::deque<Executor> executors_;
+};
+
+// Throws Refusal where this CANN does not have the op.
+template <class... Parameters>
+const cann::Op<Parameters...>& needed(const cann::Op<Parameters...>& op) {
+  require(static_cast<bool>(op), std::string(op.name) + " is not in the libraries of this CANN");
+  return op;
+}
+
+template <class... Parameters, class... Arguments>
+Step step(Device& device, const cann::Op<Parameters...>& op, Arguments... arguments) {
+  auto* plan = needed(op).plan;
+  return {device, op.name, op.launch, [=](std::uint64_t* workspace_bytes, aclOpExecutor** executor) {
+            return plan(arguments..., workspace_bytes, executor);
+          }};
+}
+
+// What an op leaves in memory: read back as result().
+struct Output {
+  const void* data;
+  std::size_t count;
+  cann::DataType type;
+};
+// What an op overwrites and result() fills again.
+struct Overwritten {
+  void* data;
+  std::vector<std::byte> filled;
+};
+
+// An op on one device.
+struct Part {
+  explicit Part(Device& on) : device(on), operands(on) {}
+
+  Device& device;
+  Operands operands;
+  std::vector<std::vector<Step>> copies;   // the launches of an execution, for each copy of what is rotated
+  std::function<void(cann::Stream)> call;  // of collectives, instead
+  std::vector<Output> outputs;
+  std::vector<Overwritten> overwritten;
+  std::size_t turn = 0;
+
+  std::size_t launches() const { return copies.empty() ? 1 : copies.front().size(); }
+  void stock(std::size_t executions);
+  void enqueue();
+  void fill_again() const;
+  std::vector<float> read() const;
+};
+
+class RankGroup;
+
+class Op : public Prepared {
+ public:
+  explicit Op(std::unique_ptr<Part> part) { parts.push_back(std::move(part)); }
+  // One part for each rank, made and destroyed on the rank's thread.
+  Op(RankGroup& ranks, const std::function<std::unique_ptr<Part>(int rank, Device& device)>& make);
+  ~Op() override;
+
+  RankGroup* group = nullptr;
+  std::vector<std::unique_ptr<Part>> parts;
+};
+
+}  // namespace llmperf::replay::ascend

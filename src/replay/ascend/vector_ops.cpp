@@ -1,0 +1,242 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+#include "base/integer.h"
+#include "replay/ascend/ops.h"
+#include "replay/operands.h"
+
+namespace llmperf::replay::ascend {
+namespace {
+
+using calibrate::VectorShape;
+using cann::DataType;
+using graph::VectorKind;
+
+// The shape of a layer known by name, as the kind of kernel that it is.
+VectorShape resolved(VectorShape shape, VectorKind& kind) {
+  if (const calibrate::VectorOp* op = calibrate::vector_op(shape.layer)) {
+    kind = op->kind;
+    return shape;
+  }
+  const calibrate::KnownLayer* layer = calibrate::known_layer(shape.layer);
+  require(layer != nullptr, fmt::format("no op 'vector:{}' is known", shape.layer));
+  require(layer->kind != VectorKind::add,
+          fmt::format("'{}' is a lookup in a table of unknown size; write it as gather", shape.layer));
+  kind = layer->kind;
+  shape.width = layer->width;
+  if (kind == VectorKind::rope) {
+    // 32 heads of queries and 8 of keys (op_row.cpp), all of 128 elements.
+    shape.heads = 32;
+    shape.kv_heads = 8;
+    shape.width = layer->width / (shape.heads + shape.kv_heads);
+    shape.tokens *= shape.heads + shape.kv_heads;
+  }
+  return shape;
+}
+
+struct Rows {
+  Device& device;
+  std::int64_t rows;
+  std::int64_t width;
+  DataType type;
+  std::unique_ptr<Part> part;
+
+  std::size_t count() const { return element_count({rows, width}); }
+  aclTensor* input(std::uint32_t operand) { return stored(filled(operand, count())); }
+  aclTensor* stored(const std::vector<float>& values) {
+    return part->operands.tensor(part->operands.store(values, type), type, {rows, width});
+  }
+  aclTensor* gamma(std::uint32_t operand) {
+    const std::vector<float> values = filled(operand, static_cast<std::size_t>(width), 1.0 / 8, 1);
+    return part->operands.tensor(part->operands.store(values, type), type, {width});
+  }
+  aclTensor* output() {
+    void* data = part->operands.allocate(stored_bytes(type, count()));
+    part->outputs.push_back({data, count(), type});
+    return part->operands.tensor(data, type, {rows, width});
+  }
+  // What norms leave besides.
+  aclTensor* inverse_deviation() {
+    void* data = part->operands.allocate(stored_bytes(DataType::fp32, static_cast<std::size_t>(rows)));
+    return part->operands.tensor(data, DataType::fp32, {rows, 1});
+  }
+  template <class... A>
+  void run(A... arguments) {
+    part->copies.emplace_back().push_back(step(device, arguments...));
+  }
+};
+
+std::unique_ptr<Part> make_rope(Device& device, const VectorShape& s, Dtype dtype) {
+  const cann::Functions& cann = device.cann();
+  const std::int64_t width = s.width;
+  constexpr std::int64_t kFirstVersionWidth = 128;
+  const bool first = width == kFirstVersionWidth && cann.aclnnApplyRotaryPosEmb;
+  const bool second = !first && cann.aclnnApplyRotaryPosEmbV2;
+  const DataType type = float_type(dtype, "aclnnApplyRotaryPosEmb");
+  require(s.heads > 0 && s.kv_heads > 0,
+          "aclnnApplyRotaryPosEmb rotates queries and keys at once: columns heads and kv_heads are needed");
+  require(width % 2 == 0, fmt::format("heads of {} elements have no halves", width));
+  require(s.tokens % (s.heads + s.kv_heads) == 0,
+          fmt::format("{} rows are no whole tokens of {} + {} heads", s.tokens, s.heads, s.kv_heads));
+  if (!first && !second) {
+    needed(cann.aclnnApplyRotaryPosEmb);
+    throw Refusal{fmt::format("aclnnApplyRotaryPosEmb takes heads of {} elements, not {}", kFirstVersionWidth, width)};
+  }
+
+  auto part = std::make_unique<Part>(device);
+  Operands& operands = part->operands;
+  const std::int64_t tokens = s.tokens / (s.heads + s.kv_heads);
+  const auto rotated = [&](std::uint32_t operand, std::int64_t heads) {
+    const auto count = element_count({tokens, heads, width});
+    const std::vector<float> values = filled(operand, count);
+    void* data = operands.store(values, type);
+    part->outputs.push_back({data, count, type});
+    part->overwritten.push_back({data, encode(values, type)});  // in place
+    return operands.tensor(data, type, {1, tokens, heads, width});
+  };
+  aclTensor* queries = rotated(0, s.heads);
+  aclTensor* keys = rotated(1, s.kv_heads);
+  std::vector<float> cosines(static_cast<std::size_t>(tokens * width));
+  std::vector<float> sines(cosines.size());
+  for (std::int64_t token = 0; token < tokens; ++token) {
+    for (std::int64_t i = 0; i < width; ++i) {
+      const double half = static_cast<double>(i % (width / 2));
+      const double angle = static_cast<double>(token) * std::pow(kRopeBase, -2 * half / static_cast<double>(width));
+      cosines[static_cast<std::size_t>(token * width + i)] = static_cast<float>(std::cos(angle));
+      sines[static_cast<std::size_t>(token * width + i)] = static_cast<float>(std::sin(angle));
+    }
+  }
+  aclTensor* cosine = operands.tensor(operands.store(cosines, type), type, {1, tokens, 1, width});
+  aclTensor* sine = operands.tensor(operands.store(sines, type), type, {1, tokens, 1, width});
+  constexpr std::int64_t kBsnd = 1;
+  std::vector<Step>& steps = part->copies.emplace_back();
+  if (first) {
+    steps.push_back(step(device, cann.aclnnApplyRotaryPosEmb, queries, keys, cosine, sine, kBsnd));
+  } else {
+    static std::array<char, 5> mode = {'h', 'a', 'l', 'f', '\0'};
+    steps.push_back(step(device, cann.aclnnApplyRotaryPosEmbV2, queries, keys, cosine, sine, kBsnd, mode.data()));
+  }
+  return part;
+}
+
+}  // namespace
+
+std::unique_ptr<Part> make_vector(Device& device, const VectorShape& shape, Dtype dtype) {
+  const cann::Functions& cann = device.cann();
+  VectorKind kind{};
+  const VectorShape s = resolved(shape, kind);
+  require_positive({s.tokens, s.width}, "vector");
+  if (kind == VectorKind::rope) return make_rope(device, s, dtype);
+  Rows rows = {device, s.tokens, s.width, float_type(dtype, fmt::format("vector:{}", s.layer)),
+               std::make_unique<Part>(device)};
+  switch (kind) {
+    case VectorKind::rms_norm: {
+      needed(cann.aclnnRmsNorm);
+      aclTensor* x = rows.input(0);
+      aclTensor* gamma = rows.gamma(1);
+      aclTensor* y = rows.output();
+      rows.run(cann.aclnnRmsNorm, x, gamma, kEpsilon, y, rows.inverse_deviation());
+      break;
+    }
+    case VectorKind::add_rms_norm: {
+      needed(cann.aclnnAddRmsNorm);
+      aclTensor* x = rows.input(0);
+      aclTensor* residual = rows.input(1);
+      aclTensor* gamma = rows.gamma(2);
+      aclTensor* y = rows.output();
+      aclTensor* sum = rows.output();
+      rows.run(cann.aclnnAddRmsNorm, x, residual, gamma, kEpsilon, y, rows.inverse_deviation(), sum);
+      break;
+    }
+    case VectorKind::add: {
+      needed(cann.aclnnAdd);
+      aclTensor* x = rows.input(0);
+      aclTensor* y = rows.input(1);
+      aclScalar* factor = rows.part->operands.scalar(1);
+      rows.run(cann.aclnnAdd, x, y, factor, rows.output());
+      break;
+    }
+    case VectorKind::multiply: {
+      needed(cann.aclnnMul);
+      aclTensor* x = rows.input(0);
+      aclTensor* y = rows.input(1);
+      rows.run(cann.aclnnMul, x, y, rows.output());
+      break;
+    }
+    case VectorKind::activation: {
+      needed(cann.aclnnSilu);
+      aclTensor* x = rows.input(0);
+      rows.run(cann.aclnnSilu, x, rows.output());
+      break;
+    }
+    case VectorKind::gated_activation: {
+      needed(cann.aclnnSwiGlu);
+      constexpr std::int64_t kLast = -1;
+      const std::vector<float> values = filled(0, element_count({rows.rows, 2, rows.width}));
+      aclTensor* x = rows.part->operands.tensor(rows.part->operands.store(values, rows.type), rows.type,
+                                                {rows.rows, 2 * rows.width});
+      rows.run(cann.aclnnSwiGlu, x, kLast, rows.output());
+      break;
+    }
+    default: throw Refusal{fmt::format("the ascend backend has no kernel for vector:{}", s.layer)};
+  }
+  return std::move(rows.part);
+}
+
+std::unique_ptr<Part> make_gather(Device& device, const calibrate::GatherShape& s, Dtype dtype, Rotation rotation) {
+  require_positive({s.rows, s.width}, "gather");
+  require(s.table > 0, "gather: the rows of the table are not given (column k)");
+  const auto& op = needed(device.cann().aclnnEmbedding);
+  const DataType type = float_type(dtype, "aclnnEmbedding");
+  auto part = std::make_unique<Part>(device);
+  Operands& operands = part->operands;
+  std::vector<float> numbers(element_count({s.rows}));
+  // fp32 holds the number of every row of a table of 2^24 rows.
+  constexpr std::int64_t kMostRows = std::int64_t{1} << 24U;
+  require(s.table <= kMostRows, fmt::format("gather is replayed on tables of up to {} rows", kMostRows));
+  for (std::int64_t row = 0; row < s.rows; ++row) {
+    numbers[static_cast<std::size_t>(row)] = static_cast<float>(gathered_row(row, s.table));
+  }
+  aclTensor* indices = operands.tensor(operands.store(numbers, DataType::int64), DataType::int64, {s.rows});
+  const auto count = element_count({s.rows, s.width});
+  void* out = operands.allocate(stored_bytes(type, count));
+  aclTensor* output = operands.tensor(out, type, {s.rows, s.width});
+  const std::vector<float> table = filled(0, element_count({s.table, s.width}));
+  const std::int64_t copies = rotation.copies(stored_bytes(type, table.size()));
+  for (std::int64_t i = 0; i < copies; ++i) {
+    aclTensor* rows = operands.tensor(operands.store(table, type), type, {s.table, s.width});
+    part->copies.emplace_back().push_back(step(device, op, rows, indices, output));
+  }
+  part->outputs = {{out, count, type}};
+  return part;
+}
+
+std::unique_ptr<Part> make_cache_write(Device& device, const calibrate::CacheShape& s, Dtype dtype) {
+  require_positive({s.tokens, s.kv_heads, s.head_dim}, "kv_write");
+  const auto& op = needed(device.cann().aclnnInplaceScatterUpdate);
+  const DataType type = dtype == Dtype::int8 ? DataType::int8 : float_type(dtype, "aclnnInplaceScatterUpdate");
+  constexpr std::int64_t kBlock = 128;  // caches are allocated in blocks of tokens
+  const std::int64_t places = divide_up(s.tokens, kBlock) * kBlock;
+  const auto count = element_count({s.tokens, s.kv_heads, s.head_dim});
+  auto part = std::make_unique<Part>(device);
+  Operands& operands = part->operands;
+  const std::vector<float> first_place = {0};
+  aclTensor* indices = operands.tensor(operands.store(first_place, DataType::int64), DataType::int64, {1});
+  std::vector<Step>& steps = part->copies.emplace_back();
+  for (const std::uint32_t operand : {0U, 1U}) {
+    const double scale = type == DataType::int8 ? 127 : 1;
+    const std::vector<float> zeros(element_count({places, s.kv_heads, s.head_dim}), 0.0F);
+    void* cache = operands.store(zeros, type);
+    void* update = operands.store(filled(operand, count, scale), type);
+    aclTensor* cached = operands.tensor(cache, type, {1, places, s.kv_heads, s.head_dim});
+    aclTensor* updates = operands.tensor(update, type, {1, s.tokens, s.kv_heads, s.head_dim});
+    constexpr std::int64_t kTokens = 1;  // axis of [sequence, token, head, element]
+    steps.push_back(step(device, op, cached, indices, updates, kTokens));
+    part->outputs.push_back({cache, count, type});
+  }
+  return part;
+}
+
+}  // namespace llmperf::replay::ascend

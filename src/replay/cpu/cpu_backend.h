@@ -1,0 +1,27 @@
+// This machine's processor as a device: the ops run in this process, on pinned threads.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "replay/backend.h"
+
+namespace llmperf::replay::cpu {
+
+// Who multiplies matrices. Eigen is always there; the others where their libraries are installed.
+enum class Gemm : unsigned char { best, eigen, openblas, onednn };
+
+struct CpuOptions {
+  int threads = 0;         // 0: one per processor that this process may run on
+  Gemm gemm = Gemm::best;  // best: for bf16 and int8 oneDNN, for fp32 the fastest of all on a product of 128 rows
+};
+
+// Throws Error(bad_input) for more threads than processors, Error(failed) for a library that was asked for and is not
+// there.
+std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options = {});
+
+// The libraries that multiply here, for people: "Eigen 3.4 (AVX-512)", "OpenBLAS 0.3.21 (libopenblas.so.0)".
+std::vector<std::string> gemm_libraries();
+
+}  // namespace llmperf::replay::cpu

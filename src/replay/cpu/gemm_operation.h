@@ -1,0 +1,55 @@
+// A product [m, k] x [n, k]^T as one library or another computes it. What all have in common: the operands, who
+// computes which part, and reading the result.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "replay/cpu/gemm_division.h"
+#include "replay/cpu/operation.h"
+
+namespace llmperf::replay::cpu {
+
+struct GemmPlan {
+  calibrate::GemmShape shape;
+  Element input = Element::f32;   // of x and w
+  Element output = Element::f32;  // of y
+  float scale = 1;                // of the result: of quantised operands, the product of their scales
+  std::int64_t copies = 1;
+};
+
+class GemmOperation : public Operation {
+ public:
+  // filled_copies: of the plan's copies, how many are filled; the others are for repack() to make.
+  GemmOperation(const Workshop& shop, const GemmPlan& plan, std::int64_t filled_copies);
+  std::vector<float> read() const override;
+  const Buffer* rotated() const override { return &w_; }
+
+ protected:
+  const GemmPlan& plan() const { return plan_; }
+  const GemmDivision& division() const { return division_; }
+  // Weights of copy turn % copies: [batch, n, k].
+  const std::byte* w(std::int64_t turn) const { return w_.data() + turn % copies() * w_stride_; }
+  const Buffer& x() const { return x_; }
+  const Buffer& y() const { return y_; }
+  // Replaces the weights: by as many copies in a form of the library's own, `stride` bytes apart.
+  void repack(Buffer w, std::int64_t stride) {
+    w_ = std::move(w);
+    w_stride_ = stride;
+  }
+
+ private:
+  GemmPlan plan_;
+  GemmDivision division_;
+  Buffer x_;
+  Buffer w_;
+  std::int64_t w_stride_;
+  Buffer y_;
+};
+
+// By this project's kernels: streamed for few rows, blocked by Eigen for many.
+std::unique_ptr<Operation> make_own_gemm(const Workshop& shop, const GemmPlan& plan);
+
+}  // namespace llmperf::replay::cpu

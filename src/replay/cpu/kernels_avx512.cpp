@@ -1,0 +1,5 @@
+// AVX-512 F, BW, DQ and VL (flags: src/CMakeLists.txt).
+#define LLMPERF_LANES 16
+#define LLMPERF_TABLE kAvx512Kernels
+#define Eigen Eigen_avx512
+#include "replay/cpu/kernels/kernels.inc"

@@ -1,0 +1,121 @@
+// Each thread of the pool multiplies its own piece and OpenBLAS is told to use one thread: its own threads would meet
+// ours on the same processors, and would be woken for every product.
+#include "replay/cpu/openblas_gemm.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+
+#include "base/text.h"
+#include "replay/library.h"
+
+#ifdef LLMPERF_HAVE_OPENBLAS
+#include <cblas.h>
+#endif
+
+namespace llmperf::replay::cpu {
+#ifdef LLMPERF_HAVE_OPENBLAS
+namespace {
+
+template <class Pointer>
+using Pointee = std::remove_pointer_t<Pointer>;
+
+struct OpenBlas {
+  Library library;
+  decltype(&cblas_sgemm) sgemm = nullptr;
+  decltype(&openblas_set_num_threads) set_threads = nullptr;
+  decltype(&openblas_get_config) get_config = nullptr;
+  decltype(&openblas_get_corename) get_core = nullptr;
+};
+
+struct Loaded {
+  std::optional<OpenBlas> library;
+  std::string why_not;
+};
+
+Loaded load() {
+  const std::array<std::string, 2> names = {"libopenblas.so.0", "libopenblas.so"};
+  std::vector<std::string> problems;
+  auto library = Library::open(names, {}, problems);
+  if (!library) return {.library = std::nullopt, .why_not = join(problems, "; ")};
+  OpenBlas blas{.library = std::move(*library)};
+  blas.sgemm = blas.library.find<Pointee<decltype(blas.sgemm)>>("cblas_sgemm");
+  blas.set_threads = blas.library.find<Pointee<decltype(blas.set_threads)>>("openblas_set_num_threads");
+  blas.get_config = blas.library.find<Pointee<decltype(blas.get_config)>>("openblas_get_config");
+  blas.get_core = blas.library.find<Pointee<decltype(blas.get_core)>>("openblas_get_corename");
+  if (blas.sgemm == nullptr || blas.set_threads == nullptr) {
+    return {.library = std::nullopt, .why_not = blas.library.path() + " lacks cblas_sgemm or openblas_set_num_threads"};
+  }
+  return {.library = std::move(blas), .why_not = {}};
+}
+
+// Never unloaded: its threads live until the process ends.
+const Loaded& loaded() {
+  static const auto* const library = new Loaded(load());
+  return *library;
+}
+
+class OpenBlasGemm final : public GemmOperation {
+ public:
+  OpenBlasGemm(const Workshop& shop, const GemmPlan& plan, const OpenBlas& blas)
+      : GemmOperation(shop, plan, plan.copies), blas_(blas) {}
+
+  void execute(const Team& team, std::int64_t turn) override {
+    const calibrate::GemmShape& s = plan().shape;
+    const GemmPiece piece = division().piece(team.thread);
+    if (piece.m.size() == 0 || piece.n.size() == 0) return;
+    const float* weights = reinterpret_cast<const float*>(w(turn));
+    for (std::int64_t b = piece.batch.first; b < piece.batch.last; ++b) {
+      blas_.sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, static_cast<blasint>(piece.m.size()),
+                  static_cast<blasint>(piece.n.size()), static_cast<blasint>(s.k), 1,
+                  x().as<float>() + (b * s.m + piece.m.first) * s.k, static_cast<blasint>(s.k),
+                  weights + (b * s.n + piece.n.first) * s.k, static_cast<blasint>(s.k), 0,
+                  y().as<float>() + (b * s.m + piece.m.first) * s.n + piece.n.first, static_cast<blasint>(s.n));
+    }
+  }
+
+ private:
+  const OpenBlas& blas_;
+};
+
+}  // namespace
+
+std::string openblas_name(std::string& why_not) {
+  const auto& [library, reason] = loaded();
+  why_not = reason;
+  if (!library) return {};
+  // "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH … Haswell MAX_THREADS=64"
+  const std::string config = library->get_config != nullptr ? library->get_config() : "OpenBLAS";
+  const auto words = split(config, ' ');
+  const std::string version = words.size() > 1 ? fmt::format("{} {}", words[0], words[1]) : config;
+  const std::string core = library->get_core != nullptr ? fmt::format(", {} kernels", library->get_core()) : "";
+  return fmt::format("{} ({}{})", version, library->library.path(), core);
+}
+
+std::unique_ptr<Operation> make_openblas_gemm(const Workshop& shop, const GemmPlan& plan, std::string& why_not) {
+  if (plan.input != Element::f32) {
+    why_not = "OpenBLAS multiplies fp32 only";
+    return nullptr;
+  }
+  const auto& [library, reason] = loaded();
+  why_not = reason;
+  if (!library) return nullptr;
+  library->set_threads(1);
+  return std::make_unique<OpenBlasGemm>(shop, plan, *library);
+}
+
+#else
+
+std::string openblas_name(std::string& why_not) {
+  why_not = "this program was built without OpenBLAS's header";
+  return {};
+}
+
+std::unique_ptr<Operation> make_openblas_gemm(const Workshop&, const GemmPlan&, std::string& why_not) {
+  openblas_name(why_not);
+  return nullptr;
+}
+
+#endif
+}  // namespace llmperf::replay::cpu

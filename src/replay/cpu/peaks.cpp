@@ -1,0 +1,138 @@
+#include "replay/cpu/peaks.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+
+#include "replay/cpu/fill.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace llmperf::replay::cpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Many short tries: between what else the machine does there are quiet moments on all processors at once.
+constexpr double kTryTime = 0.003;  // seconds, at least
+constexpr double kTotalTime = 0.4;  // of all tries, at least
+constexpr int kTries = 5;           // at least
+
+// The shortest of some tries of work(team, amount), with an amount that takes about kTryTime; per unit of the amount.
+double seconds_per_unit(ThreadPool& pool, std::int64_t amount,
+                        const std::function<void(const Team&, std::int64_t)>& work) {
+  const auto timed = [&] {
+    double seconds = 0;
+    pool.run([&](const Team& team) {
+      team.wait();
+      const auto start = Clock::now();
+      work(team, amount);
+      team.wait();
+      if (team.thread == 0) seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    });
+    return seconds;
+  };
+  double seconds = timed();
+  while (seconds < kTryTime) {
+    amount *= 2;
+    seconds = timed();
+  }
+  double total = 0;
+  for (int i = 0; i < kTries || total < kTotalTime; ++i) {
+    const double next = timed();
+    total += next;
+    seconds = std::min(seconds, next);
+  }
+  return seconds / static_cast<double>(amount);
+}
+
+constexpr std::int64_t kRounds = 1 << 12;
+
+// Where results go that nobody wants, so that they are computed.
+void use(double value) { asm volatile("" : : "m"(value)); }
+
+#if defined(__x86_64__)
+
+// In assembly, because g++ 12 moves the sums of these instructions from register to register around each of them.
+//
+// Chains enough for a latency of 5 cycles at two instructions a cycle, and a few for good measure.
+constexpr int kChains = 20;
+
+__attribute__((target("avx512f,avx512bf16"))) void multiply_bf16(std::int64_t rounds) {
+  __m512 chains[kChains];
+  for (auto& chain : chains) chain = _mm512_setzero_ps();
+  const __m512i ones = _mm512_set1_epi32(0x3f803f80);
+  for (std::int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 32
+    for (auto& chain : chains) asm volatile("vdpbf16ps %1, %1, %0" : "+v"(chain) : "v"(ones));
+  }
+}
+
+__attribute__((target("avx512f,avx512vnni"))) void multiply_int8(std::int64_t rounds) {
+  __m512i chains[kChains];
+  for (auto& chain : chains) chain = _mm512_setzero_si512();
+  const __m512i ones = _mm512_set1_epi8(1);
+  for (std::int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 32
+    for (auto& chain : chains) asm volatile("vpdpbusd %1, %1, %0" : "+v"(chain) : "v"(ones));
+  }
+}
+
+MeasuredPeak peak_of(ThreadPool& pool, Dtype dtype, double flops_per_round, const char* how,
+                     void (*multiply)(std::int64_t)) {
+  const double seconds = seconds_per_unit(pool, kRounds, [&](const Team&, std::int64_t rounds) { multiply(rounds); });
+  return {dtype, FlopsPerSecond{flops_per_round * pool.threads() / seconds}, how};
+}
+
+#endif
+
+}  // namespace
+
+MeasuredPeak vector_peak(ThreadPool& pool, const Kernels& kernels) {
+  const double seconds = seconds_per_unit(
+      pool, kRounds, [&](const Team&, std::int64_t rounds) { use(static_cast<double>(kernels.fma(rounds))); });
+  return {Dtype::fp32, FlopsPerSecond{static_cast<double>(kernels.flops_per_round) * pool.threads() / seconds},
+          "multiply-adds in registers"};
+}
+
+std::vector<MeasuredPeak> matrix_peaks(ThreadPool& pool) {
+  std::vector<MeasuredPeak> peaks;
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512bf16")) {  // 16 sums of 2 products
+    peaks.push_back(peak_of(pool, Dtype::bf16, 16 * 2 * 2 * kChains, "vdpbf16ps in registers", multiply_bf16));
+  }
+  if (__builtin_cpu_supports("avx512vnni")) {  // 16 sums of 4 products
+    peaks.push_back(peak_of(pool, Dtype::int8, 16 * 4 * 2 * kChains, "vpdpbusd in registers", multiply_int8));
+  }
+#else
+  (void)pool;
+#endif
+  return peaks;
+}
+
+MeasuredBandwidth memory_bandwidth(ThreadPool& pool, const Kernels& kernels, std::int64_t bytes) {
+  const std::int64_t each = bytes / 3 / 64 * 16;  // floats
+  // Not of zeros, which a machine may hold for less than they are.
+  const Buffer buffer = filled(pool, Element::f32, 3 * each, 1, {.operand = 0});
+  float* a = buffer.as<float>();
+  float* b = a + each;
+  float* c = b + each;
+  const auto rate = [&](double tensors, const std::function<void(Range)>& walk) {
+    const double seconds = seconds_per_unit(pool, 1, [&](const Team& team, std::int64_t times) {
+      const Range part = part_of(each, 1024, team.thread, team.threads);
+      for (std::int64_t i = 0; i < times; ++i) walk(part);
+    });
+    return BytesPerSecond{tensors * static_cast<double>(each) * 4 / seconds};
+  };
+  MeasuredBandwidth found;
+  found.read = rate(3, [&](Range r) {
+    for (const float* from : {a, b, c}) use(static_cast<double>(kernels.sum(from + r.first, r.size())));
+  });
+  found.copy = rate(2, [&](Range r) { kernels.copy(a + r.first, b + r.first, r.size()); });
+  found.triad = rate(3, [&](Range r) { kernels.triad(a + r.first, b + r.first, c + r.first, r.size()); });
+  return found;
+}
+
+}  // namespace llmperf::replay::cpu

@@ -1,0 +1,190 @@
+#include "replay/graph_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "model/quantization.h"
+
+namespace llmperf::replay {
+namespace {
+
+using calibrate::OpRow;
+using Row = std::variant<OpRow, std::string>;
+
+std::optional<Dtype> dtype_of(const model::ElementFormat& element) {
+  const std::optional<Dtype> dtype = parse_dtype(element.name);
+  return dtype && element.block == 1 ? dtype : std::nullopt;
+}
+
+// The scheme whose linear layers are stored like that, empty where it is the type of the activations; nothing when no
+// name gives it.
+std::optional<std::string> scheme_of(const model::StoredFormat& format, Dtype activation) {
+  const auto is = [&](const std::string& name) {
+    const model::StoredFormat linear = model::parse_weight_scheme(name, activation).linear;
+    return linear.bits == format.bits && linear.group == format.group && linear.kernel == format.kernel &&
+           linear.block == format.block && linear.bits_per_group == format.bits_per_group;
+  };
+  if (is(std::string(name(activation)))) return std::string();
+  std::vector<std::string> names = {"fp32", "bf16", "fp16", "fp8", "fp8-block128", "int8", "w8a8", "mxfp4"};
+  if (format.group > 0) {
+    for (const char* family : {"w4a16", "awq"}) names.push_back(fmt::format("{}-g{}", family, format.group));
+  }
+  const auto found = std::find_if(names.begin(), names.end(), is);
+  return found == names.end() ? std::nullopt : std::optional(*found);
+}
+
+// What is around an op.
+struct Place {
+  const graph::Op& op;
+  const graph::Graph& graph;
+  std::int64_t vocabulary;
+};
+
+const graph::Attention* attention_of(const Place& at) {
+  for (const graph::Op& other : at.graph) {
+    const auto* attention = std::get_if<graph::Attention>(&other.body);
+    if (attention && other.layer_kind == at.op.layer_kind) return attention;
+  }
+  return nullptr;
+}
+
+Row row(const graph::Gemm& g, const Place&) {
+  if (g.joined.any()) return "has element-wise work joined to it";
+  if (g.accumulated_bits > 0) return "adds up gradients";
+  if (g.cached_operand && dtype_of(g.cached) != g.activation) {
+    return fmt::format("multiplies a cache stored as {}", g.cached.name);
+  }
+  calibrate::GemmShape shape{g.m, g.n, g.k, g.batch, {}};
+  if (g.weights) {
+    const std::optional<std::string> scheme = scheme_of(*g.weights, g.activation);
+    if (!scheme) return "has weights in a format that measurements have no name for";
+    shape.weights = *scheme;
+    if (g.weight_matrices > 1 && g.batch == 1) {
+      shape.batch = std::max<std::int64_t>(1, std::llround(g.weight_matrices));
+      shape.m = std::max<std::int64_t>(1, std::llround(static_cast<double>(g.m) / g.weight_matrices));
+    }
+  }
+  return OpRow{"gemm", g.activation, std::move(shape)};
+}
+
+Row row(const graph::Attention& a, const Place&) {
+  if (a.backward) return "is a backward pass";
+  if (a.qk_dim != a.v_dim || a.shared_kv) return "is latent attention";
+  if (a.softcap) return "caps its scores";
+  if (a.query_ranks > 1 || a.key_ranks > 1) return "is divided over the sequence";
+  const std::int64_t keys = a.keys > 0 ? a.keys : a.context + a.q_tokens;
+  if (a.window && *a.window < keys) return "has a sliding window";
+  const model::ElementFormat own = model::element_format(a.activation);
+  if (a.keys == 0 && (a.cached.keys != own || a.cached.values != own)) {
+    return fmt::format("reads a cache stored as {}", a.cached.name());
+  }
+  const bool decode = a.keys == 0 && a.q_tokens == 1;
+  return OpRow{decode ? "attention_decode" : "attention_prefill", a.activation,
+               calibrate::AttentionShape{.phase = decode ? calibrate::Phase::decode : calibrate::Phase::prefill,
+                                         .batch = a.sequences,
+                                         .q_len = a.q_tokens,
+                                         .kv_len = keys,
+                                         .heads = a.heads,
+                                         .kv_heads = a.kv_heads,
+                                         .head_dim = a.qk_dim,
+                                         .causal = a.keys == 0}};
+}
+
+Row row(const graph::Vector& v, const Place& at) {
+  const calibrate::VectorOp* known = calibrate::vector_op(graph::name(v.kind));
+  if (known == nullptr) return fmt::format("no replay of {}", graph::name(v.kind));
+  if (at.op.launches != 1 || v.reads != known->reads || v.writes != known->writes) {
+    return fmt::format("stands for the {} kernels of a chain", at.op.launches);
+  }
+  calibrate::VectorShape shape{.layer = std::string(graph::name(v.kind)), .tokens = v.rows, .width = v.width};
+  const graph::Attention* attention = v.kind == graph::VectorKind::rope ? attention_of(at) : nullptr;
+  if (attention && v.rows % (attention->heads + attention->kv_heads) == 0) {
+    shape.heads = attention->heads;
+    shape.kv_heads = attention->kv_heads;
+  }
+  return OpRow{fmt::format("{}{}", calibrate::kVectorPrefix, shape.layer), v.activation, std::move(shape)};
+}
+
+Row row(const graph::Gather& g, const Place& at) {
+  if (scheme_of(*g.table, g.activation) != std::string()) return "looks up a table of another type";
+  return OpRow{"gather", g.activation, calibrate::GatherShape{g.rows, g.width, at.vocabulary}};
+}
+
+Row row(const graph::Copy& c, const Place& at) {
+  const std::optional<Dtype> dtype = dtype_of(c.from);
+  const graph::Attention* attention = attention_of(at);
+  if (!c.to_cache || !attention || !dtype || c.from != c.to || c.read_elements != c.write_elements) {
+    return "no replay of such copies";
+  }
+  const auto tokens = static_cast<std::int64_t>(c.rows);
+  const double each = c.write_elements / c.rows / 2 / static_cast<double>(attention->kv_heads);
+  if (each != std::floor(each)) return "no replay of such caches";
+  return OpRow{"kv_write", *dtype, calibrate::CacheShape{tokens, attention->kv_heads, static_cast<std::int64_t>(each)}};
+}
+
+Row row(const graph::Collective& c, const Place&) {
+  const std::optional<Dtype> dtype = dtype_of(c.element);
+  std::string op(graph::name(c.kind));
+  std::replace(op.begin(), op.end(), '-', '_');
+  if (!dtype || !calibrate::collective_kind(op)) return fmt::format("no replay of {}", graph::name(c.kind));
+  return OpRow{op, *dtype, calibrate::CollectiveShape{c.kind, c.ranks, c.bytes()}};
+}
+
+Row row(const graph::Transfer&, const Place&) { return "crosses the link to the host"; }
+Row row(const graph::Convolution&, const Place&) { return "no replay of convolutions"; }
+Row row(const graph::Overhead&, const Place&) { return "is no op"; }
+
+// Finds or adds the op in `step`.
+std::size_t place(Step& step, std::map<std::string, std::size_t>& known, const std::string& name, std::int64_t count,
+                  Row what) {
+  const auto* row = std::get_if<OpRow>(&what);
+  const std::string key = row ? calibrate::describe(*row) : name + '\n' + std::get<std::string>(what);
+  const auto [found, added] = known.try_emplace(key, step.ops.size());
+  if (added) step.ops.push_back({{}, 0, std::move(what)});
+  DistinctOp& op = step.ops[found->second];
+  if (std::find(op.names.begin(), op.names.end(), name) == op.names.end()) op.names.push_back(name);
+  op.count += count;
+  return found->second;
+}
+
+}  // namespace
+
+Row row_of(const graph::Op& op, const graph::Graph& graph, std::int64_t vocabulary) {
+  if (op.place == graph::Place::host || op.place == graph::Place::link) return "runs on the host";
+  return std::visit([&](const auto& body) { return row(body, Place{op, graph, vocabulary}); }, op.body);
+}
+
+Step step_of(const graph::Graph& graph, std::int64_t vocabulary) {
+  Step step;
+  std::map<std::string, std::size_t> known;
+  for (std::size_t i = 0; i < graph.size();) {
+    // Ops of one kind of layer stand together, each with all its executions; their common divisor is the number of
+    // layers.
+    std::size_t end = i + 1;
+    while (end < graph.size() && graph[i].layer_kind >= 0 && graph[end].layer_kind == graph[i].layer_kind) ++end;
+    StepBlock block{{}, graph[i].layer_kind >= 0 ? graph[i].count : 1};
+    for (std::size_t k = i; k < end; ++k) block.times = std::gcd(block.times, graph[k].count);
+    for (; i < end; ++i) {
+      const graph::Op& op = graph[i];
+      if (std::holds_alternative<graph::Overhead>(op.body)) continue;
+      const std::size_t at = place(step, known, std::string(op.name), op.count, row_of(op, graph, vocabulary));
+      block.places.push_back({at, op.count / block.times});
+    }
+    if (!block.places.empty()) step.blocks.push_back(std::move(block));
+  }
+  return step;
+}
+
+Step list_of(const std::vector<OpRow>& rows) {
+  Step step;
+  std::map<std::string, std::size_t> known;
+  for (const OpRow& row : rows) place(step, known, row.op, 0, row);
+  return step;
+}
+
+}  // namespace llmperf::replay

@@ -1,0 +1,97 @@
+#include "replay/replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/text.h"
+
+namespace llmperf::replay {
+namespace {
+
+using calibrate::OpRow;
+
+const OpRow* row_of(const DistinctOp& op) { return std::get_if<OpRow>(&op.what); }
+
+// What a user sees of an op while it runs.
+std::string label(const DistinctOp& op) { return row_of(op) ? calibrate::describe(*row_of(op)) : join(op.names, ", "); }
+
+}  // namespace
+
+Seconds TimedOp::time() const {
+  if (!timing) return {};
+  const OpRow* row = row_of(op);
+  return row && std::holds_alternative<calibrate::CollectiveShape>(row->shape) ? timing->minimum : timing->median;
+}
+
+Replayer::Replayer(Backend& backend, ReplayOptions options) : backend_(backend), options_(std::move(options)) {}
+
+const Replayer::Outcome& Replayer::time_op(const OpRow& row) {
+  const auto [found, added] = known_.try_emplace(calibrate::describe(row));
+  if (!added) return found->second;
+  auto prepared = backend_.prepare(row, 0);
+  if (auto* unavailable = std::get_if<Unavailable>(&prepared)) {
+    found->second.unavailable = std::move(unavailable->reason);
+  } else {
+    Prepared* const op = std::get<std::unique_ptr<Prepared>>(prepared).get();
+    found->second.timing = time_passes(
+        [&](std::int64_t passes) {
+          return backend_.run({&op, 1}, passes);
+        },
+        options_.timing);
+  }
+  return found->second;
+}
+
+StepTime Replayer::time_step(const Step& step, const std::vector<TimedOp>& timed) {
+  StepTime result;
+  std::vector<std::unique_ptr<Prepared>> prepared(step.ops.size());
+  for (std::size_t i = 0; i < step.ops.size(); ++i) {
+    if (timed[i].timing) {
+      auto made = backend_.prepare(*row_of(step.ops[i]), std::max<std::int64_t>(1, step.ops[i].count));
+      if (auto* op = std::get_if<std::unique_ptr<Prepared>>(&made)) prepared[i] = std::move(*op);
+    }
+    if (prepared[i]) {
+      result.ops += timed[i].time() * static_cast<double>(step.ops[i].count);
+    } else {
+      result.left_out.push_back(join(step.ops[i].names, ", "));
+    }
+  }
+  std::vector<Prepared*> sequence;
+  for (const StepBlock& block : step.blocks) {
+    for (std::int64_t layer = 0; layer < block.times; ++layer) {
+      for (const StepPlace& place : block.places) {
+        if (!prepared[place.op]) continue;
+        sequence.insert(sequence.end(), static_cast<std::size_t>(place.repeat), prepared[place.op].get());
+      }
+    }
+  }
+  if (!sequence.empty()) {
+    result.timing = time_passes([&](std::int64_t passes) { return backend_.run(sequence, passes); }, options_.timing);
+  }
+  return result;
+}
+
+Replay Replayer::run(const Step& step) {
+  Replay result;
+  result.device = backend_.describe();
+  for (const DistinctOp& op : step.ops) {
+    if (options_.progress && !options_.progress(result.ops.size(), step.ops.size(), label(op))) {
+      result.complete = false;
+      return result;
+    }
+    TimedOp& timed = result.ops.emplace_back(TimedOp{op, {}, {}});
+    if (const OpRow* row = row_of(op)) {
+      const Outcome& outcome = time_op(*row);
+      timed.timing = outcome.timing;
+      timed.unavailable = outcome.unavailable;
+    } else {
+      timed.unavailable = std::get<std::string>(op.what);
+    }
+  }
+  if (options_.whole_step) result.whole = time_step(step, result.ops);
+  return result;
+}
+
+}  // namespace llmperf::replay

@@ -1,0 +1,226 @@
+// Which op a kernel of an NPU is, from its type and tensors.
+#include "import/ascend_ops.h"
+
+#include "catch.h"
+
+namespace llmperf::import {
+namespace {
+
+using calibrate::AttentionShape;
+using calibrate::CacheShape;
+using calibrate::GatherShape;
+using calibrate::GemmShape;
+using calibrate::Phase;
+using calibrate::VectorShape;
+
+Tensor tensor(const std::string& type, Shape shape, const std::string& format = "ND") {
+  Tensor t;
+  t.shape = std::move(shape);
+  t.element = element_type(type);
+  make_logical(t, format);
+  return t;
+}
+Tensor bf16(Shape shape) { return tensor("DT_BF16", std::move(shape)); }
+Tensor absent() { return bf16({}); }
+
+template <class Of>
+Of shape_of(const Mapped& mapped) {
+  INFO(mapped.remark);
+  REQUIRE(mapped.row);
+  return std::get<Of>(mapped.row->shape);
+}
+std::string op_of(const Mapped& mapped) { return mapped.row ? mapped.row->op : mapped.remark; }
+
+}  // namespace
+
+TEST_CASE("the storage shape of FRACTAL_NZ is undone", "[import][tensor]") {
+  // int8 [K = 3072, N = 12288]: blocks of 16 x 32.
+  CHECK(tensor("INT8", {384, 192, 16, 32}, "FRACTAL_NZ").shape == Shape{3072, 12288});
+  // 16-bit types have blocks of 16 x 16.
+  CHECK(tensor("FLOAT16", {768, 192, 16, 16}, "FRACTAL_NZ").shape == Shape{3072, 12288});
+  CHECK(tensor("FLOAT16", {5, 768, 192, 16, 16}, "FRACTAL_NZ").shape == Shape{5, 3072, 12288});
+  CHECK(tensor("FLOAT16", {3072, 12288}, "FRACTAL_NZ").shape == Shape{3072, 12288});
+  CHECK(tensor("FLOAT16", {384, 192, 16, 16}, "ND").shape == Shape{384, 192, 16, 16});
+}
+
+TEST_CASE("transpositions of a product are found from its shapes", "[import][ascend]") {
+  const auto product = [](Shape a, Shape b, Shape out) {
+    return ascend_row({"MatMulV3", {bf16(std::move(a)), bf16(std::move(b))}, {bf16(std::move(out))}});
+  };
+  const GemmShape expected{.m = 64, .n = 512, .k = 4096};
+  CHECK(shape_of<GemmShape>(product({64, 4096}, {4096, 512}, {64, 512})) == expected);
+  CHECK(shape_of<GemmShape>(product({64, 4096}, {512, 4096}, {64, 512})) == expected);
+  CHECK(shape_of<GemmShape>(product({4096, 64}, {4096, 512}, {64, 512})) == expected);
+  CHECK(shape_of<GemmShape>(product({4096, 64}, {512, 4096}, {64, 512})) == expected);
+  CHECK(shape_of<GemmShape>(product({64, 64}, {64, 64}, {64, 64})) == GemmShape{.m = 64, .n = 64, .k = 64});
+  CHECK(shape_of<GemmShape>(product({2, 32, 4096}, {4096, 512}, {2, 32, 512})) == expected);  // rows of two sequences
+  CHECK(op_of(product({64, 4096}, {4095, 512}, {64, 512})) == "shapes do not multiply");
+  CHECK(op_of(product({64, 4096}, {4096, 512}, {64, 511})) == "shapes do not multiply");
+  CHECK(op_of(product({64, 4096}, {4096, 512}, {})) == "no shapes");
+  CHECK(op_of(ascend_row({"MatMul", {}, {}})) == "no shapes");
+  CHECK(op_of(ascend_row({"MatMul", {bf16({4, 4}), tensor("FLOAT", {4, 4})}, {bf16({4, 4})}})) ==
+        "operands of different types");
+}
+
+TEST_CASE("a batch of products is one op", "[import][ascend]") {
+  const auto product = [](Shape a, Shape b, Shape out) {
+    return ascend_row({"BatchMatMulV2", {bf16(std::move(a)), bf16(std::move(b))}, {bf16(std::move(out))}});
+  };
+  const GemmShape expected{.m = 16, .n = 24, .k = 128, .batch = 6};
+  CHECK(shape_of<GemmShape>(product({2, 3, 16, 128}, {2, 3, 24, 128}, {2, 3, 16, 24})) == expected);
+  CHECK(shape_of<GemmShape>(product({6, 128, 16}, {6, 128, 24}, {6, 16, 24})) == expected);
+  CHECK(op_of(product({6, 16, 128}, {5, 128, 24}, {6, 16, 24})) == "shapes do not multiply");
+  // One matrix for all: more rows of one product.
+  CHECK(shape_of<GemmShape>(product({6, 16, 128}, {1, 128, 24}, {6, 16, 24})) == GemmShape{.m = 96, .n = 24, .k = 128});
+}
+
+TEST_CASE("quantised products name the scheme of their weights", "[import][ascend]") {
+  const Tensor x = tensor("INT8", {100, 3072});
+  const Tensor nz = tensor("INT8", {384, 192, 16, 32}, "FRACTAL_NZ");
+  const Mapped w8a8 = ascend_row({"QuantBatchMatmulV3", {x, nz, tensor("UINT64", {12288})}, {bf16({100, 12288})}});
+  CHECK(shape_of<GemmShape>(w8a8) == GemmShape{.m = 100, .n = 12288, .k = 3072, .weights = "w8a8"});
+  CHECK(w8a8.row->dtype == Dtype::bf16);
+  // Blocks are padded: 12280 columns are stored in as many.
+  CHECK(shape_of<GemmShape>(ascend_row({"QuantBatchMatmulV3", {x, nz}, {bf16({100, 12280})}})).n == 12280);
+  CHECK(op_of(ascend_row({"QuantBatchMatmulV3", {x, nz}, {bf16({100, 12000})}})) == "shapes do not multiply");
+  CHECK(op_of(ascend_row({"QuantBatchMatmulV3", {x, nz}, {tensor("INT32", {100, 12288})}})) == "result is not scaled");
+
+  const Tensor a = bf16({4, 256});
+  const Mapped int8 =
+      ascend_row({"WeightQuantBatchMatmulV2", {a, tensor("INT8", {256, 512}), bf16({1, 512})}, {bf16({4, 512})}});
+  CHECK(shape_of<GemmShape>(int8) == GemmShape{.m = 4, .n = 512, .k = 256, .weights = "int8"});
+  const Mapped int4 =
+      ascend_row({"WeightQuantBatchMatmulV2", {a, tensor("INT4", {256, 512}), bf16({2, 512})}, {bf16({4, 512})}});
+  CHECK(shape_of<GemmShape>(int4).weights == "w4a16-g128");
+  // Eight weights of 4 bits in an int32.
+  const Mapped packed =
+      ascend_row({"WeightQuantBatchMatmulV2", {a, tensor("INT32", {256, 64}), bf16({4, 512})}, {bf16({4, 512})}});
+  CHECK(shape_of<GemmShape>(packed).weights == "w4a16-g64");
+  CHECK(op_of(ascend_row({"WeightQuantBatchMatmulV2", {a, tensor("INT4", {256, 512})}, {bf16({4, 512})}})) ==
+        "group of the weights unknown");
+}
+
+TEST_CASE("training attention says its heads in the statistics of the softmax", "[import][ascend]") {
+  const auto attention = [](Shape q, const Shape& k, Shape statistics, const Tensor& mask) {
+    const Tensor s = tensor("FLOAT", std::move(statistics));
+    return ascend_row({"FlashAttentionScore",
+                       {bf16(std::move(q)), bf16(k), bf16(k), absent(), absent(), absent(), mask},
+                       {s, s, absent(), absent()}});
+  };
+  const Tensor mask = tensor("BOOL", {4096, 4096});
+  const AttentionShape expected{.phase = Phase::prefill,
+                                .batch = 2,
+                                .q_len = 4096,
+                                .kv_len = 4096,
+                                .heads = 4,
+                                .kv_heads = 4,
+                                .head_dim = 128,
+                                .causal = true};
+  CHECK(shape_of<AttentionShape>(attention({4096, 2, 512}, {4096, 2, 512}, {2, 4, 4096, 8}, mask)) == expected);  // SBH
+  CHECK(shape_of<AttentionShape>(attention({2, 4096, 512}, {2, 4096, 512}, {2, 4, 4096, 8}, mask)) == expected);  // BSH
+  CHECK(shape_of<AttentionShape>(attention({2, 4, 4096, 128}, {2, 4, 4096, 128}, {2, 4, 4096, 8}, mask)) == expected);
+  CHECK(shape_of<AttentionShape>(attention({2, 4096, 4, 128}, {2, 4096, 4, 128}, {2, 4, 4096, 8}, mask)) == expected);
+  AttentionShape grouped = expected;
+  grouped.kv_heads = 2;
+  grouped.causal = false;
+  CHECK(shape_of<AttentionShape>(attention({4096, 2, 512}, {4096, 2, 256}, {2, 4, 4096, 8}, absent())) == grouped);
+  // 511 is not three heads; sequences behind each other ([T, N, D]) do not say their lengths.
+  CHECK(op_of(attention({4096, 2, 511}, {4096, 2, 512}, {2, 3, 4096, 8}, mask)) == "heads are not in the shapes");
+  CHECK(op_of(attention({8192, 4, 128}, {8192, 4, 128}, {8192, 4, 8}, mask)) == "lengths are not in the shapes");
+  CHECK(op_of(ascend_row({"FlashAttentionScoreGrad", {bf16({4096, 2, 512})}, {bf16({4096, 2, 512})}})) == "no such op");
+}
+
+TEST_CASE("inference attention is taken when only one reading of its shapes makes sense", "[import][ascend]") {
+  const auto attention = [](const char* type, const Shape& q, const Shape& k, const Tensor& mask) {
+    return ascend_row({type, {bf16(q), bf16(k), bf16(k), absent(), mask}, {bf16(q)}});
+  };
+  // One query of 32 heads on 8; read as 32 queries of one head there would be 2048 KV heads.
+  const Mapped decode = attention("IncreFlashAttention", {3, 32, 1, 128}, {3, 8, 2048, 128}, absent());
+  CHECK(op_of(decode) == "attention_decode");
+  CHECK(shape_of<AttentionShape>(decode) == AttentionShape{.phase = Phase::decode,
+                                                           .batch = 3,
+                                                           .q_len = 1,
+                                                           .kv_len = 2048,
+                                                           .heads = 32,
+                                                           .kv_heads = 8,
+                                                           .head_dim = 128,
+                                                           .causal = true});
+  const Tensor mask = tensor("BOOL", {1, 1, 512, 512});
+  const Mapped prefill = attention("PromptFlashAttention", {1, 512, 32, 128}, {1, 512, 8, 128}, mask);
+  CHECK(op_of(prefill) == "attention_prefill");
+  CHECK(shape_of<AttentionShape>(prefill).heads == 32);
+  CHECK(shape_of<AttentionShape>(prefill).causal);
+  CHECK(op_of(attention("PromptFlashAttention", {1, 512, 32, 128}, {1, 512, 32, 128}, absent())) ==
+        "layout is not in the shapes");
+  CHECK(op_of(attention("PromptFlashAttention", {1, 512, 4096}, {1, 512, 1024}, mask)) ==
+        "heads are not in the shapes");
+
+  std::vector<Tensor> paged(15);
+  paged[0] = bf16({8, 32, 1, 128});
+  paged[1] = paged[2] = bf16({1000, 8, 128, 128});
+  paged[14] = tensor("INT32", {8, 16});
+  CHECK(op_of(ascend_row({"FusedInferAttentionScore", paged, {bf16({8, 32, 1, 128})}})) == "keys are in pages");
+}
+
+TEST_CASE("norms, activations and element-wise kernels are rows of their last dimension", "[import][ascend]") {
+  const VectorShape rows{.layer = "rms_norm", .tokens = 32, .width = 4096};
+  CHECK(shape_of<VectorShape>(ascend_row({"RmsNorm", {bf16({2, 16, 4096}), bf16({4096})}, {bf16({2, 16, 4096})}})) ==
+        rows);
+  CHECK(op_of(ascend_row({"AddRmsNorm", {bf16({2, 8}), bf16({2, 8}), bf16({8})}, {bf16({2, 8})}})) ==
+        "vector:add_rms_norm");
+  CHECK(op_of(ascend_row({"LayerNormV3", {bf16({2, 8}), bf16({8}), bf16({8})}, {bf16({2, 8})}})) ==
+        "vector:layer_norm");
+  CHECK(shape_of<VectorShape>(ascend_row({"SwiGlu", {bf16({7, 2048})}, {bf16({7, 1024})}})) ==
+        VectorShape{.layer = "gated_activation", .tokens = 7, .width = 1024});
+  CHECK(op_of(ascend_row({"Swish", {bf16({7, 8})}, {bf16({7, 8})}})) == "vector:activation");
+  CHECK(op_of(ascend_row({"SoftmaxV2", {bf16({7, 8})}, {bf16({7, 8})}})) == "vector:softmax");
+  CHECK(op_of(ascend_row({"Mul", {bf16({7, 8}), bf16({7, 8})}, {bf16({7, 8})}})) == "vector:multiply");
+  CHECK(op_of(ascend_row({"Add", {bf16({7, 8}), bf16({7, 8})}, {bf16({7, 8})}})) == "vector:add");
+  // Broadcast: fewer bytes than two full tensors.
+  const Mapped bias = ascend_row({"Add", {bf16({7, 8}), bf16({8})}, {bf16({7, 8})}});
+  CHECK(op_of(bias) == "vector:elementwise");
+  CHECK(shape_of<VectorShape>(bias).bytes.value == 2 * (56 + 8 + 56));
+  CHECK(op_of(ascend_row({"GroupedMatmul", {bf16({7, 8})}, {bf16({7, 8})}})) == "no such op");
+  CHECK(op_of(ascend_row({"SomethingNew", {bf16({7, 8})}, {bf16({7, 8})}})) == "no such op");
+  CHECK(op_of(ascend_row({"Cast", {tensor("INT64", {4})}, {tensor("INT64", {4})}})) == "element type");
+}
+
+TEST_CASE("rope counts the rows of queries and keys", "[import][ascend]") {
+  const Mapped both = ascend_row({"ApplyRotaryPosEmb",
+                                  {bf16({1, 10, 32, 128}), bf16({1, 10, 8, 128}), bf16({1, 10, 1, 128})},
+                                  {bf16({1, 10, 32, 128})}});
+  CHECK(shape_of<VectorShape>(both) ==
+        VectorShape{.layer = "rope", .tokens = 400, .width = 128, .heads = 32, .kv_heads = 8});
+  CHECK(shape_of<VectorShape>(ascend_row({"RotaryMul", {bf16({1, 10, 32, 128})}, {bf16({1, 10, 32, 128})}})).tokens ==
+        320);
+}
+
+TEST_CASE("gathers pick rows of a table, caches are written by heads", "[import][ascend]") {
+  const Mapped rows = ascend_row(
+      {"GatherV2", {bf16({32000, 4096}), tensor("INT64", {2, 5}), tensor("INT64", {1})}, {bf16({2, 5, 4096})}});
+  CHECK(shape_of<GatherShape>(rows) == GatherShape{.rows = 10, .width = 4096, .table = 32000});
+  CHECK(op_of(ascend_row({"GatherV3", {bf16({3, 4096}), tensor("INT64", {2})}, {bf16({3, 2})}})) ==
+        "not rows of a table");
+  CHECK(shape_of<CacheShape>(ascend_row({"ReshapeAndCache", {bf16({9, 8, 128}), bf16({9, 8, 128})}, {bf16({4})}})) ==
+        CacheShape{.tokens = 9, .kv_heads = 8, .head_dim = 128});
+  // Of one tensor of the cache: the updates are read and written.
+  const Mapped update = ascend_row({"ScatterUpdate",
+                                    {bf16({4, 2048, 8, 128}), tensor("INT64", {4}), bf16({4, 1, 8, 128})},
+                                    {bf16({4, 2048, 8, 128})}});
+  CHECK(op_of(update) == "vector:elementwise");
+  CHECK(shape_of<VectorShape>(update).bytes.value == 2 * 2 * 4 * 8 * 128);
+}
+
+TEST_CASE("who ran a kernel is told by its core, collectives by their type, too", "[import][ascend]") {
+  CHECK(ascend_class("AI_CORE", "MatMulV2") == Class::kernel);
+  CHECK(ascend_class("AI_VECTOR_CORE", "Add") == Class::kernel);
+  CHECK(ascend_class("MIX_AIC", "FlashAttentionScore") == Class::kernel);
+  CHECK(ascend_class("", "Add") == Class::kernel);
+  CHECK(ascend_class("AI_CPU", "Add") == Class::host);
+  CHECK(ascend_class("HCCL", "hcom_allReduce_") == Class::communication);
+  CHECK(ascend_class("N/A", "HcomAllReduce") == Class::communication);
+  CHECK(ascend_class("MIX_AIC", "MatmulAllReduce") == Class::communication);
+  CHECK(ascend_class("SDMA_SQE", "MemcpyAsync") == Class::other);
+}
+
+}  // namespace llmperf::import

@@ -1,0 +1,182 @@
+#include <array>
+
+#include "base/error.h"
+#include "catch.h"
+#include "support.h"
+
+namespace llmperf::replay::ascend {
+namespace {
+
+const std::vector<calibrate::OpRow>& every_op() {
+  static const std::vector<calibrate::OpRow> rows = {
+      gemm(3, 5, 16, Dtype::fp16),
+      gemm(4, 8, 32, Dtype::bf16),
+      gemm(2, 7, 9, Dtype::fp32),
+      gemm(2, 4, 8, Dtype::fp16, "", 3),
+      gemm(3, 6, 64, Dtype::fp16, "int8"),
+      gemm(3, 6, 64, Dtype::bf16, "w8a16"),
+      gemm(2, 5, 32, Dtype::fp16, "w4a16"),
+      gemm(2, 6, 96, Dtype::bf16, "w4a16-g32"),
+      gemm(3, 5, 32, Dtype::bf16, "w8a8"),
+      gemm(3, 5, 32, Dtype::int8),
+      attention(2, 5, 5, 4, 2, 16, Dtype::fp16),
+      attention(1, 3, 7, 4, 1, 32, Dtype::bf16),
+      attention(1, 3, 7, 2, 2, 16, Dtype::bf16, false),
+      attention(3, 1, 9, 4, 2, 16, Dtype::fp16),
+      vector("rms_norm", 3, 24, Dtype::fp16),
+      vector("rms_norm", 2, 16, Dtype::fp32),
+      vector("add_rms_norm", 3, 24, Dtype::bf16),
+      vector("rope", 15, 128, Dtype::fp16, 4, 1),
+      vector("rope", 12, 64, Dtype::bf16, 2, 2),
+      vector("gated_activation", 3, 10, Dtype::bf16),
+      vector("activation", 3, 10, Dtype::fp16),
+      vector("add", 3, 10, Dtype::fp32),
+      vector("multiply", 3, 10, Dtype::fp16),
+      gather(5, 12, 40, Dtype::bf16),
+      cache_write(6, 2, 16, Dtype::fp16),
+      collective("all_reduce", 4, 64, Dtype::fp16),
+      collective("all_gather", 2, 64, Dtype::bf16),
+      collective("reduce_scatter", 4, 128, Dtype::fp32),
+      collective("all_to_all", 2, 64, Dtype::fp16),
+      collective("all_reduce", 1, 64, Dtype::fp16),
+  };
+  return rows;
+}
+
+void check_result(NpuBackend& on, const calibrate::OpRow& row) {
+  INFO(calibrate::describe(row));
+  const auto op = prepared(on, row, 2);
+  CHECK(relative_error(on.result(*op), expected(row)) < tolerance(row.dtype));
+}
+
+}  // namespace
+
+TEST_CASE("every op computes what operands.h says") {
+  standin().standin_reset();
+  {
+    const auto npu = backend();
+    for (const calibrate::OpRow& row : every_op()) check_result(*npu, row);
+  }
+  check_clean();
+}
+
+TEST_CASE("the result is the same after the op was run, also where it works in place") {
+  standin().standin_reset();
+  {
+    const auto npu = backend();
+    for (const calibrate::OpRow& row : every_op()) {
+      INFO(calibrate::describe(row));
+      const auto op = prepared(*npu, row, 2);
+      Prepared* const sequence[] = {op.get()};
+      CHECK(npu->run(sequence, 3).value >= 0);
+      CHECK(relative_error(npu->result(*op), expected(row)) < tolerance(row.dtype));
+    }
+  }
+  check_clean();
+}
+
+TEST_CASE("executors that cannot be used again are made anew for every launch") {
+  standin().standin_reset();
+  standin().standin_set_repeatable(0);
+  {
+    const auto npu = backend();
+    for (const calibrate::OpRow& row : every_op()) {
+      const auto op = prepared(*npu, row, 2);
+      Prepared* const sequence[] = {op.get(), op.get()};
+      npu->run(sequence, 3);
+      check_result(*npu, row);
+    }
+  }
+  check_clean();
+}
+
+TEST_CASE("a CANN without repeatable executors, graphs, abort and timeouts does") {
+  auto old = functions();
+  old->aclSetAclOpExecutorRepeatable = nullptr;
+  old->aclDestroyAclOpExecutor = nullptr;
+  old->aclmdlRICaptureBegin = nullptr;
+  old->aclrtStreamAbort = nullptr;
+  old->aclrtSynchronizeStreamWithTimeout = nullptr;
+  old->aclGetRecentErrMsg = nullptr;
+  old->aclGetDeviceCapability = nullptr;
+  old->aclrtGetMemInfo = nullptr;
+  old->aclrtGetVersion = nullptr;
+  standin().standin_reset();
+  {
+    const auto npu = backend(old);
+    const auto first = prepared(*npu, gemm(3, 5, 16, Dtype::fp16), 2);
+    const auto second = prepared(*npu, vector("add", 3, 10, Dtype::fp16));
+    Prepared* const sequence[] = {first.get(), second.get()};
+    npu->run(sequence, 2);
+    CHECK_FALSE(npu->ran_as_graph());
+    check_result(*npu, collective("all_reduce", 2, 64, Dtype::fp16));
+  }
+  CHECK(violations().find("still there at aclFinalize: executor") != std::string::npos);
+  // Those that were planned and not launched: there is no function that takes them back.
+  CHECK(standin().standin_live_objects() == standin().standin_violations());
+  standin().standin_forget_objects();
+}
+
+TEST_CASE("older attention and quantised products are taken where newer ones are missing") {
+  const auto without = [](auto... missing) {
+    auto cann = functions();
+    ((((*cann).*missing).launch = nullptr), ...);
+    return cann;
+  };
+  using F = cann::Functions;
+  const calibrate::OpRow prefill = attention(1, 3, 7, 4, 1, 32, Dtype::bf16);
+  const calibrate::OpRow decode = attention(3, 1, 9, 4, 2, 16, Dtype::fp16);
+  const calibrate::OpRow w8a8 = gemm(3, 5, 32, Dtype::bf16, "w8a8");
+  const auto check = [&](std::shared_ptr<cann::Functions> cann, const calibrate::OpRow& row, const char* function) {
+    standin().standin_reset();
+    {
+      const auto npu = backend(std::move(cann));
+      check_result(*npu, row);
+    }
+    CHECK(standin().standin_count(function) > 0);
+    check_clean();
+  };
+  constexpr auto kFia = &F::aclnnFusedInferAttentionScore;
+  constexpr auto kFia2 = &F::aclnnFusedInferAttentionScoreV2;
+  constexpr auto kFia3 = &F::aclnnFusedInferAttentionScoreV3;
+  check(functions(), prefill, "aclnnFusedInferAttentionScoreV3");
+  check(functions(), decode, "aclnnFusedInferAttentionScoreV3");
+  check(without(kFia3), prefill, "aclnnFusedInferAttentionScoreV2");
+  check(without(kFia3, kFia2), decode, "aclnnFusedInferAttentionScore");
+  check(without(kFia3, kFia2, kFia), prefill, "aclnnPromptFlashAttentionV3");
+  check(without(kFia3, kFia2, kFia), decode, "aclnnIncreFlashAttentionV4");
+  check(without(kFia3, kFia2, kFia, &F::aclnnPromptFlashAttentionV3), prefill, "aclnnPromptFlashAttentionV2");
+  check(without(kFia3, kFia2, kFia, &F::aclnnIncreFlashAttentionV4), decode, "aclnnIncreFlashAttentionV3");
+  check(functions(), w8a8, "aclnnQuantMatmulV4");
+  check(without(&F::aclnnQuantMatmulV4), w8a8, "aclnnQuantMatmulV5");
+  check(without(&F::aclnnQuantMatmulV4, &F::aclnnQuantMatmulV5), w8a8, "aclnnQuantMatmulV3");
+}
+
+TEST_CASE("a product that is summed over ranks") {
+  standin().standin_reset();
+  {
+    const auto npu = backend();
+    for (const std::int64_t ranks : {1, 2, 4}) {
+      auto made = npu->prepare_matmul_all_reduce({3, 4, 16, ranks}, Dtype::fp16);
+      auto& op = *std::get<std::unique_ptr<Prepared>>(made);
+      Prepared* const sequence[] = {&op};
+      npu->run(sequence, 3);
+      std::vector<double> sum(12, 0.0);
+      for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+        const std::vector<float> x = filled(2 * rank, 48);
+        const std::vector<float> w = filled(2 * rank + 1, 64, 0.25);
+        for (std::size_t i = 0; i < 12; ++i) {
+          for (std::size_t l = 0; l < 16; ++l) {
+            sum[i] += static_cast<double>(x[i / 4 * 16 + l]) * static_cast<double>(w[i % 4 * 16 + l]);
+          }
+        }
+      }
+      CHECK(relative_error(npu->result(op), sum) < 2e-3);
+    }
+    const auto refused = npu->prepare_matmul_all_reduce({3, 4, 16, 3}, Dtype::fp16);
+    CHECK(std::get<Unavailable>(refused).reason == "aclnnMatmulAllReduce takes 1, 2, 4 or 8 ranks, not 3");
+  }
+  check_clean();
+}
+
+}  // namespace llmperf::replay::ascend

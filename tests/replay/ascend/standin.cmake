@@ -1,0 +1,66 @@
+# Stand-ins for CANN's shared libraries: compiled against stand-in headers, never installed. Three installations of them
+# are put under <build>/tests/replay/ascend: `standin` (all), `split` (ops in several libraries, without collectives) and
+# `reduced` (a CANN that lacks some ops), and `broken` (a runtime library without functions).
+set(standin ${CMAKE_CURRENT_SOURCE_DIR}/replay/ascend/standin)
+set(standin_home ${CMAKE_CURRENT_BINARY_DIR}/replay/ascend)
+
+function(standin_library target name home)
+  add_library(${target} SHARED ${ARGN})
+  target_include_directories(${target} PRIVATE ${standin} SYSTEM ${standin}/include)
+  # CANN's enums are other types than ours, of the same size: what the function check of UBSan calls another function.
+  target_compile_options(${target} PRIVATE -Wall -Wextra $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>)
+  target_link_libraries(${target} PRIVATE Threads::Threads)
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} LIBRARY_OUTPUT_DIRECTORY ${standin_home}/${home}/lib64)
+endfunction()
+
+standin_library(standin_ascendcl ascendcl standin ${standin}/core.cpp ${standin}/ascendcl.cpp ${standin}/graphs.cpp)
+standin_library(standin_nnopbase nnopbase standin ${standin}/nnopbase.cpp)
+standin_library(standin_hccl hccl standin ${standin}/hccl.cpp ${standin}/kernel.cpp)
+standin_library(standin_opapi opapi standin ${standin}/opapi_matmul.cpp ${standin}/opapi_attention.cpp
+  ${standin}/opapi_vector.cpp)
+standin_library(standin_opapi_nn opapi_nn split ${standin}/opapi_matmul.cpp)
+standin_library(standin_opapi_math opapi_math split ${standin}/opapi_vector.cpp)
+standin_library(standin_opapi_transformer opapi_transformer split ${standin}/opapi_attention.cpp)
+standin_library(standin_opapi_reduced opapi reduced ${standin}/opapi_matmul.cpp)
+standin_library(standin_broken ascendcl broken ${standin}/broken.cpp)
+target_link_libraries(standin_nnopbase PRIVATE standin_ascendcl)
+target_link_libraries(standin_hccl PRIVATE standin_nnopbase standin_ascendcl)
+foreach(ops standin_opapi standin_opapi_nn standin_opapi_math standin_opapi_transformer standin_opapi_reduced)
+  target_link_libraries(${ops} PRIVATE standin_hccl standin_nnopbase standin_ascendcl)
+endforeach()
+
+file(WRITE ${standin_home}/standin/ascend_toolkit_install.info "package_name=Ascend-cann-toolkit\nversion=8.1.RC1\n")
+
+# One runtime for all of them: the same files, so that they are loaded once.
+add_custom_target(standin_homes ALL
+  COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE:standin_ascendcl> ${standin_home}/split/lib64/libascendcl.so
+  COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE:standin_nnopbase> ${standin_home}/split/lib64/libnnopbase.so
+  COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE:standin_ascendcl> ${standin_home}/reduced/lib64/libascendcl.so
+  COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE:standin_nnopbase> ${standin_home}/reduced/lib64/libnnopbase.so
+  COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE:standin_nnopbase> ${standin_home}/broken/lib64/libnnopbase.so
+  COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE:standin_opapi> ${standin_home}/broken/lib64/libopapi.so
+  DEPENDS standin_opapi standin_opapi_nn standin_opapi_math standin_opapi_transformer standin_opapi_reduced
+    standin_hccl standin_broken)
+
+if(TARGET test_replay_ascend)
+  add_dependencies(test_replay_ascend standin_homes)
+  target_include_directories(test_replay_ascend PRIVATE ${standin})
+  target_compile_definitions(test_replay_ascend PRIVATE LLMPERF_STANDIN_HOME="${standin_home}")
+  target_link_libraries(test_replay_ascend PRIVATE ${CMAKE_DL_LIBS})
+  # What is loaded once is found again: without CANN is another process.
+  add_test(NAME replay_ascend_without_cann COMMAND test_replay_ascend "[.without_cann]")
+  add_test(NAME replay_ascend_reduced_cann COMMAND test_replay_ascend "[.reduced_cann]")
+  add_test(NAME replay_ascend_broken_cann COMMAND test_replay_ascend "[.broken_cann]")
+endif()
+
+# The comparison of our declarations with CANN's headers (option LLMPERF_CANN): it accepts the stand-in's, and refuses
+# headers with one other argument.
+set(cann_check ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -DLLMPERF_CANN_CHECK -I${PROJECT_SOURCE_DIR}/src)
+set(cann_check_file ${PROJECT_SOURCE_DIR}/src/replay/ascend/check/cann_check.cpp)
+add_test(NAME cann_declarations COMMAND ${cann_check} -I${standin}/include ${cann_check_file})
+foreach(wrong aclrt aclnn value hccl)
+  add_test(NAME cann_declarations_refuse_${wrong}
+    COMMAND ${cann_check} -I${standin}/wrong/${wrong} -I${standin}/include ${cann_check_file})
+  set_tests_properties(cann_declarations_refuse_${wrong} PROPERTIES
+    PASS_REGULAR_EXPRESSION "CANN declares|static assertion|static_assert")
+endforeach()

@@ -1,0 +1,14 @@
+// Stand-in for a header of CANN (a few of its declarations, C interface): what the backend is tested against.
+#pragma once
+
+#include "aclnn/aclnn_base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+aclnnStatus aclnnEmbeddingGetWorkspaceSize(const aclTensor* weight, const aclTensor* indices, const aclTensor* out,
+                                           uint64_t* workspaceSize, aclOpExecutor** executor);
+aclnnStatus aclnnEmbedding(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream stream);
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,75 @@
+// Products by the libraries that are installed, and what is said where one is not or cannot.
+#include "base/error.h"
+#include "catch.h"
+#include "check.h"
+#include "replay/cpu/cpu_backend.h"
+#include "replay/cpu/onednn_gemm.h"
+#include "replay/cpu/openblas_gemm.h"
+
+namespace llmperf::replay::cpu {
+namespace {
+
+using calibrate::GemmShape;
+
+bool has(Gemm gemm) {
+  std::string why_not;
+  return !(gemm == Gemm::openblas ? openblas_name(why_not) : onednn_name(why_not)).empty();
+}
+
+void check_products(Backend& backend, Dtype dtype) {
+  for (const std::int64_t m : {1, 3, 17, 70}) {
+    check_op(backend, {"gemm", dtype, GemmShape{.m = m, .n = 101, .k = 67}});
+  }
+  check_op(backend, {"gemm", dtype, GemmShape{.m = 300, .n = 3, .k = 8}});
+  check_op(backend, {"gemm", dtype, GemmShape{.m = 19, .n = 40, .k = 24, .batch = 3}});
+  check_op(backend, {"gemm", dtype, GemmShape{.m = 9, .n = 130, .k = 64, .batch = 1}});
+}
+
+}  // namespace
+
+TEST_CASE("OpenBLAS multiplies fp32, on one thread and on all") {
+  if (!has(Gemm::openblas)) {
+    CHECK_THROWS_AS(make_cpu_backend({.threads = 1, .gemm = Gemm::openblas}), Error);
+    return;
+  }
+  for (const int threads : {0, 1}) {
+    const auto backend = make_cpu_backend({.threads = threads, .gemm = Gemm::openblas});
+    check_products(*backend, Dtype::fp32);
+    check_unavailable(*backend, {"gemm", Dtype::bf16, GemmShape{.m = 64, .n = 64, .k = 64}},
+                      "OpenBLAS multiplies fp32 only");
+  }
+}
+
+TEST_CASE("oneDNN multiplies fp32, and bf16 and int8 where it can on this processor") {
+  if (!has(Gemm::onednn)) {
+    CHECK_THROWS_AS(make_cpu_backend({.threads = 1, .gemm = Gemm::onednn}), Error);
+    return;
+  }
+  for (const int threads : {0, 1}) {
+    const auto backend = make_cpu_backend({.threads = threads, .gemm = Gemm::onednn});
+    check_products(*backend, Dtype::fp32);
+    for (const Dtype dtype : {Dtype::bf16, Dtype::int8}) {
+      const auto made = backend->prepare({"gemm", dtype, GemmShape{.m = 16, .n = 16, .k = 16}}, 1);
+      if (const auto* reason = std::get_if<Unavailable>(&made)) {
+        CHECK_THAT(reason->reason, Catch::Contains("not implemented for this processor"));
+      } else {
+        check_products(*backend, dtype);
+      }
+    }
+  }
+}
+
+TEST_CASE("the best library for each type multiplies right") {
+  const auto backend = make_cpu_backend();
+  for (const Dtype dtype : {Dtype::fp32, Dtype::bf16, Dtype::int8}) check_products(*backend, dtype);
+}
+
+TEST_CASE("libraries are listed by name and version, or with the reason why they are not here") {
+  const std::vector<std::string> names = gemm_libraries();
+  REQUIRE(names.size() == 3);
+  CHECK_THAT(names[0], Catch::StartsWith("Eigen 3.") && Catch::EndsWith(")"));
+  CHECK_THAT(names[1], Catch::StartsWith(has(Gemm::openblas) ? "OpenBLAS 0." : "OpenBLAS: not here, "));
+  CHECK_THAT(names[2], Catch::StartsWith(has(Gemm::onednn) ? "oneDNN 2." : "oneDNN: not here, "));
+}
+
+}  // namespace llmperf::replay::cpu

@@ -1,0 +1,141 @@
+#include "replay/graph_rows.h"
+
+#include "calibrate/row_ops.h"
+#include "catch.h"
+#include "cost/work.h"
+#include "estimate/estimate.h"
+#include "hardware/device.h"
+#include "model/model_file.h"
+
+using namespace llmperf;
+using calibrate::OpRow;
+
+namespace {
+
+// The step's graph, of which the ops point into the setup.
+struct Built {
+  model::Decoder model;
+  hardware::Device device = hardware::load_device("epyc-9654");
+  estimate::Setup setup;
+  graph::Graph graph;
+
+  Built(const std::string& name, const graph::SequenceGroup& group, estimate::Choices choices = {})
+      : model(model::load_decoder(name)) {
+    if (!choices.weights) choices.weights = "bf16";
+    choices.activations = "bf16";
+    setup = estimate::make_setup(model, device, choices);
+    graph::build_step(setup.execution, {&group, 1}, graph::Part::all, graph);
+  }
+  replay::Step step() const { return replay::step_of(graph, model.vocab); }
+};
+
+const replay::DistinctOp& op_named(const replay::Step& step, const std::string& name) {
+  for (const replay::DistinctOp& op : step.ops) {
+    if (std::find(op.names.begin(), op.names.end(), name) != op.names.end()) return op;
+  }
+  throw std::runtime_error("no op " + name);
+}
+std::string text(const replay::DistinctOp& op) {
+  const auto* row = std::get_if<OpRow>(&op.what);
+  return row ? calibrate::describe(*row) : "-: " + std::get<std::string>(op.what);
+}
+
+}  // namespace
+
+TEST_CASE("the ops of a step are named by their shapes", "[graph_rows]") {
+  // 24 layers, hidden 1024, 16 heads of 64, intermediate 2816, vocabulary 151936.
+  const Built built("qwen1.5-0.5b", {2, 1, 128});
+  const replay::Step step = built.step();
+  CHECK(text(op_named(step, "embed")) == "gather bf16 2 x 1024 of 151936");
+  CHECK(text(op_named(step, "qkv_proj")) == "gemm bf16 2 x 3072 x 1024");
+  CHECK(text(op_named(step, "rope")) == "vector:rope bf16 64 x 64 heads 16/16");
+  CHECK(text(op_named(step, "kv_write")) == "kv_write bf16 2 tokens 16 x 64");
+  CHECK(text(op_named(step, "attention")) == "attention_decode bf16 batch 2 q 1 kv 129 heads 16/16 x 64");
+  CHECK(text(op_named(step, "activation")) == "vector:gated_activation bf16 2 x 2816");
+  CHECK(text(op_named(step, "lm_head")) == "gemm bf16 2 x 151936 x 1024");
+  CHECK(op_named(step, "qkv_proj").count == 24);
+}
+
+TEST_CASE("a row asks for the work of the op it is of", "[graph_rows]") {
+  for (const char* name : {"qwen1.5-0.5b", "qwen2-0.5b", "llama-3.2-1b", "mistral-7b-v0.3", "phi-2"}) {
+    for (const graph::SequenceGroup& group : {graph::SequenceGroup{1, 128, 0}, graph::SequenceGroup{3, 1, 500}}) {
+      const Built built(name, group);
+      for (const graph::Op& op : built.graph) {
+        const auto row = replay::row_of(op, built.graph, built.model.vocab);
+        if (!std::holds_alternative<OpRow>(row)) continue;
+        INFO(name << " " << op.name << " " << calibrate::describe(std::get<OpRow>(row)));
+        const graph::Op again = calibrate::ops_of(std::get<OpRow>(row), {}).front();
+        const cost::Work a = cost::work_of(op, {});
+        const cost::Work b = cost::work_of(again, {});
+        CHECK(b.matrix.value == a.matrix.value);
+        const auto* gemm = std::get_if<graph::Gemm>(&op.body);
+        const double bias = gemm && gemm->bias ? 2.0 * static_cast<double>(gemm->n) : 0;  // a row has none
+        CHECK(b.bytes().value == Approx(a.bytes().value - bias));
+      }
+    }
+  }
+}
+
+TEST_CASE("layers follow each other, each with all its ops", "[graph_rows]") {
+  const Built built("qwen1.5-0.5b", {1, 16, 0});
+  const replay::Step step = built.step();
+  REQUIRE(step.blocks.size() >= 3);
+  std::int64_t layers = 0;
+  std::vector<std::int64_t> executions(step.ops.size(), 0);
+  for (const replay::StepBlock& block : step.blocks) {
+    layers = std::max(layers, block.times);
+    for (const replay::StepPlace& place : block.places) executions[place.op] += block.times * place.repeat;
+  }
+  CHECK(layers == 24);
+  for (std::size_t i = 0; i < step.ops.size(); ++i) CHECK(executions[i] == step.ops[i].count);
+}
+
+TEST_CASE("experts are as many products with their share of the rows", "[graph_rows]") {
+  // Mixtral: 8 experts, 2 per token. One token reaches 2 of them.
+  const Built built("mixtral-8x7b", {1, 1, 16});
+  const replay::Step step = built.step();
+  CHECK(text(op_named(step, "experts_down")) == "gemm bf16 2 * 1 x 4096 x 14336");
+}
+
+TEST_CASE("quantised weights are named by their scheme", "[graph_rows]") {
+  estimate::Choices choices;
+  for (const char* scheme : {"w4a16-g128", "int8", "w8a8", "fp8"}) {
+    choices.weights = scheme;
+    const Built built("qwen1.5-0.5b", {1, 1, 16}, choices);
+    CHECK(text(op_named(built.step(), "o_proj")) == std::string("gemm bf16 1 x 1024 x 1024 ") + scheme);
+  }
+}
+
+TEST_CASE("an op that a row cannot name says why", "[graph_rows]") {
+  estimate::Choices choices;
+  SECTION("a chain of an eager framework") {
+    choices.runtime = hardware::parse_runtime_options("none");
+    choices.runtime.chains = hardware::Chains::framework;
+    const Built built("qwen1.5-0.5b", {1, 16, 0}, choices);
+    CHECK(text(op_named(built.step(), "input_norm")) == "-: stands for the 8 kernels of a chain");
+  }
+  SECTION("latent attention") {
+    const Built built("deepseek-v2-lite", {1, 1, 16});
+    CHECK(text(op_named(built.step(), "attention")) == "-: is latent attention");
+  }
+}
+
+TEST_CASE("ranks of a plan exchange by collectives", "[graph_rows]") {
+  estimate::Choices choices;
+  choices.plan.tensor = 2;
+  const Built built("qwen1.5-0.5b", {1, 4, 0}, choices);
+  const replay::Step step = built.step();
+  std::vector<std::string> collectives;
+  for (const replay::DistinctOp& op : step.ops) {
+    const auto* row = std::get_if<OpRow>(&op.what);
+    if (row && std::holds_alternative<calibrate::CollectiveShape>(row->shape)) collectives.push_back(text(op));
+  }
+  REQUIRE(!collectives.empty());
+  CHECK(collectives.front() == "all_reduce bf16 2 ranks 8192 B");  // 4 tokens x 1024 x 2 B
+}
+
+TEST_CASE("a list has every op once", "[graph_rows]") {
+  const OpRow a{"gemm", Dtype::bf16, calibrate::GemmShape{1, 2, 3, 1, {}}};
+  const OpRow b{"gemm", Dtype::bf16, calibrate::GemmShape{1, 2, 4, 1, {}}};
+  CHECK(replay::list_of({a, b, a}).ops.size() == 2);
+}
