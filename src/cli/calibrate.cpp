@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
-#include <fstream>
+#include <optional>
 
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/request.h"
+#include "cli/written_file.h"
 #include "report/calibrate_report.h"
 
 namespace llmperf::cli {
@@ -22,29 +22,16 @@ struct Flags {
   OutputFlags output;
 };
 
-void write_profile(const std::string& path, const hardware::RuntimeProfile& profile) {
-  // Complete or not at all: the file appears under its name when it is written.
-  const std::string draft = path + ".part";
-  std::ofstream file(draft);
-  file << hardware::format_runtime_profile(profile);
-  file.close();
-  std::error_code error;
-  if (file) std::filesystem::rename(draft, path, error);
-  if (!file || error) {
-    std::error_code ignored;
-    std::filesystem::remove(draft, ignored);
-    throw Error::failed(fmt::format("cannot write {}", path));
-  }
-}
-
 int calibrate_action(const Flags& flags) {
   const hardware::Device device = hardware::load_device(flags.hardware);
   const hardware::RuntimeProfile start =
       hardware::load_runtime_profile(device, flags.runtime, hardware::UnknownRuntime::error);
   Output output(flags.output);
+  std::optional<WrittenFile> out;
+  if (!flags.out.empty()) out.emplace(flags.out);
   const calibrate::CalibrateResult result =
       calibrate::calibrate(calibrate::read_measurements(flags.files), device, start);
-  if (!flags.out.empty()) write_profile(flags.out, result.profile);
+  if (out) out->commit(hardware::format_runtime_profile(result.profile));
   output.write(report::calibrate_report(result.calibration));
   return kExitDone;
 }

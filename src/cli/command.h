@@ -20,6 +20,7 @@ inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitInfeasible = 3;
 inline constexpr int kExitThreshold = 4;
+inline constexpr int kExitInterrupted = 130;
 
 // A subcommand adds itself to the root command and, when chosen, leaves its work in `action`, which returns the exit
 // status.
@@ -29,11 +30,13 @@ void add_compare(CLI::App& root, Action& action);
 void add_estimate(CLI::App& root, Action& action);
 void add_explain(CLI::App& root, Action& action);
 void add_graph(CLI::App& root, Action& action);
+void add_import(CLI::App& root, Action& action);
 void add_limits(CLI::App& root, Action& action);
 void add_list(CLI::App& root, Action& action);
 void add_map(CLI::App& root, Action& action);
 void add_map_collective(CLI::App& root, Action& action);
 void add_parallel(CLI::App& root, Action& action);
+void add_replay(CLI::App& root, Action& action);
 void add_show(CLI::App& root, Action& action);
 void add_validate(CLI::App& root, Action& action);
 

@@ -14,15 +14,10 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/values.h"
+#include "cli/written_file.h"
 
 namespace llmperf::cli {
 namespace {
-
-void write_all(std::FILE* file, const std::string& text, std::string_view path) {
-  if (std::fwrite(text.data(), 1, text.size(), file) != text.size() || std::fflush(file) != 0) {
-    throw Error::failed(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
-  }
-}
 
 bool colour_wanted() {
   const char* no_colour = std::getenv("NO_COLOR");
@@ -31,40 +26,10 @@ bool colour_wanted() {
 
 }  // namespace
 
-// An export under a temporary name next to its own, renamed when it is complete.
-struct Output::File {
-  std::string path;
-  std::string temporary;
+// An export.
+struct Output::File : WrittenFile {
   report::Format format;
-  std::FILE* stream = nullptr;
-
-  File(const std::string& p, report::Format f)
-      : path(p), temporary(fmt::format("{}.{}.partial", p, getpid())), format(f) {
-    std::error_code ignored;
-    if (std::filesystem::is_directory(path, ignored)) {
-      throw Error::failed(fmt::format("cannot write {}: {}", path, std::strerror(EISDIR)));
-    }
-    stream = std::fopen(temporary.c_str(), "wb");
-    if (stream == nullptr) throw Error::failed(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
-  }
-  ~File() {
-    if (stream == nullptr) return;
-    std::fclose(stream);
-    std::remove(temporary.c_str());
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-
-  void commit(const std::string& text) {
-    write_all(stream, text, path);
-    const bool closed = std::fclose(stream) == 0;
-    stream = nullptr;
-    if (!closed || std::rename(temporary.c_str(), path.c_str()) != 0) {
-      const std::string reason = std::strerror(errno);
-      std::remove(temporary.c_str());
-      throw Error::failed(fmt::format("cannot write {}: {}", path, reason));
-    }
-  }
+  File(const std::string& path, report::Format f) : WrittenFile(path), format(f) {}
 };
 
 void add_output_flags(CLI::App& command, OutputFlags& flags) {
@@ -104,6 +69,10 @@ void Output::write(const report::Report& report, const std::string& companion) {
   write_stdout(report::render(report, format_, colour_wanted()));
 }
 
-void write_stdout(const std::string& text) { write_all(stdout, text, "stdout"); }
+void write_stdout(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    throw Error::failed(fmt::format("cannot write stdout: {}", std::strerror(errno)));
+  }
+}
 
 }  // namespace llmperf::cli

@@ -48,12 +48,21 @@ void add_scheme_flags(CLI::App& command, RequestFlags& f) {
 }
 
 void add_request_flags(CLI::App& command, RequestFlags& f) {
-  f.command = &command;
   add_model_flag(command, f.model);
   add_hardware_flag(command, f.hardware);
+  add_batch_flags(command, f);
+  command.add_option("--gen", f.generate, "tokens to generate for a request")->type_name("N")->capture_default_str();
+  add_execution_flags(command, f);
+  add_video_flags(command, f.video);
+}
+
+void add_batch_flags(CLI::App& command, RequestFlags& f) {
   command.add_option("--batch", f.batch, "requests processed together")->type_name("N")->capture_default_str();
   command.add_option("--prompt", f.prompt, "prompt tokens of a request")->type_name("N")->capture_default_str();
-  command.add_option("--gen", f.generate, "tokens to generate for a request")->type_name("N")->capture_default_str();
+}
+
+void add_execution_flags(CLI::App& command, RequestFlags& f) {
+  f.command = &command;
   add_scheme_flags(command, f);
   add_runtime_flags(command, f);
   command
@@ -76,7 +85,6 @@ void add_request_flags(CLI::App& command, RequestFlags& f) {
       ->type_name("N");
   command.add_option("--ubatch", f.micro_batch, "GGUF: tokens computed at once at most: longer prompts are cut [512]")
       ->type_name("N");
-  add_video_flags(command, f.video);
 }
 
 void check_workload_flags(const RequestFlags& f, hardware::Workload workload) {
@@ -259,6 +267,10 @@ void check_scenario(const estimate::Scenario& s, const estimate::Choices& choice
 }  // namespace
 
 std::unique_ptr<Request> load_request(const RequestFlags& f) {
+  return load_request(f, hardware::load_device(f.hardware));
+}
+
+std::unique_ptr<Request> load_request(const RequestFlags& f, hardware::Device device) {
   if (model::is_video_dit(f.model)) model::reject_video_dit(f.model);
   check_workload_flags(f, hardware::Workload::language);
   auto request = std::make_unique<Request>();
@@ -266,7 +278,7 @@ std::unique_ptr<Request> load_request(const RequestFlags& f) {
   request->scenario.prompt = int_value("--prompt", f.prompt, 1, estimate::kMaxTokens);
   request->scenario.generate = int_value("--gen", f.generate, 1, estimate::kMaxTokens);
   request->file = model::load_model(f.model);
-  request->device = hardware::load_device(f.hardware);
+  request->device = std::move(device);
   request->host = load_host(f.host);
   const bool gguf =
       f.weights.empty() ? request->file.stored.has_value() : model::find_gguf_file_type(f.weights) != nullptr;

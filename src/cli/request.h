@@ -53,7 +53,11 @@ void add_hardware_flag(CLI::App& command, std::string& hardware);
 void add_scheme_flags(CLI::App& command, RequestFlags& flags);
 estimate::Choices scheme_choices(const RequestFlags& flags, const hardware::Device& device,
                                  const hardware::RuntimeProfile* profile = nullptr);
+// All of them; and in two parts, without the model, the hardware and what only whole generations have: batch and
+// prompt, and how the model is run.
 void add_request_flags(CLI::App& command, RequestFlags& flags);
+void add_batch_flags(CLI::App& command, RequestFlags& flags);
+void add_execution_flags(CLI::App& command, RequestFlags& flags);
 
 // The CPU of that name or file, kDefaultHost when `name` is empty. Throws Error(bad_input) for what is no CPU.
 hardware::Device load_host(const std::string& name);
@@ -88,6 +92,8 @@ struct Request {
 };
 // Throws Error(bad_input).
 std::unique_ptr<Request> load_request(const RequestFlags& flags);
+// … for a device that is loaded already.
+std::unique_ptr<Request> load_request(const RequestFlags& flags, hardware::Device device);
 estimate::Choices choices_of(const RequestFlags& flags, const Request& request);
 
 }  // namespace llmperf::cli

@@ -154,6 +154,8 @@ int run(int argc, const char* const* argv) {
     add_parallel(root, action);
     add_calibrate(root, action);
     add_validate(root, action);
+    add_replay(root, action);
+    add_import(root, action);
     add_list(root, action);
     add_show(root, action);
     if (argc <= 1) {

@@ -92,6 +92,9 @@ DOCUMENTS = [[*TP8, "--pp", "2"], PARALLEL, [*PARALLEL[:5], "--devices", "64", "
              MAP_GEMM, MAP_ATTENTION, [*MAP_VECTOR, "--tile-model", "published"],
              [*MAP_GEMM, "--then", "add"], [*MAP_GEMM[:4], "--m", "65536", "--n", "65536", "--k", "65536"],
              GRAPH_LLAMA, GRAPH_MLP, GRAPH_STDIT, GRAPH_MHLO, [*GRAPH_MHLO, "--runtime", "vllm"],
+             ["import", "torch-npu", os.path.join(ROOT, "tests", "import", "kernel_details.csv")],
+             ["replay", "-m", os.path.join(ROOT, "tests", "replay", "tiny.yaml"), "--hw", "epyc-9654", "--weights", "fp32", "--activations",
+              "fp32", "--prompt", "8", "--whole-step"], ["replay", "--self-test"],
              VALIDATE, ["validate", "rtx4090-ops"], ["validate", "a100-sxm-80gb-ops"], CALIBRATE]
 
 
@@ -120,6 +123,9 @@ def same(expected, actual):
 
 
 class Golden(ProgramTest):
+    seconds = 120
+    memory = None  # replays load libraries that multiply
+
     def check(self, name, actual):
         path = os.path.join(GOLDEN, name)
         if UPDATE:

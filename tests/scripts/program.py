@@ -26,13 +26,10 @@ SECONDS = 60 if SANITIZED else 5  # nothing a user can type takes longer
 MEMORY = 1 << 30
 
 
-def limit_memory():
-    if not SANITIZED:
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-
-
 class ProgramTest(unittest.TestCase):
     maxDiff = None
+    seconds = SECONDS
+    memory = MEMORY
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -51,8 +48,12 @@ class ProgramTest(unittest.TestCase):
 
     def run_program(self, *words, search_path="", stdout=subprocess.PIPE, **variables):
         """The finished process, whatever its status; never one that crashed, hung or spoke out of turn."""
+        def limit_memory():
+            if self.memory and not SANITIZED:
+                resource.setrlimit(resource.RLIMIT_AS, (self.memory, self.memory))
+
         env = dict(os.environ, LLMPERF_PATH=search_path, **variables)
-        done = subprocess.run([PROGRAM, *words], cwd=self.folder, env=env, timeout=SECONDS, stdin=subprocess.DEVNULL,
+        done = subprocess.run([PROGRAM, *words], cwd=self.folder, env=env, timeout=self.seconds, stdin=subprocess.DEVNULL,
                               stdout=stdout, stderr=subprocess.PIPE, encoding="utf-8", preexec_fn=limit_memory, check=False)
         self.assertIn(done.returncode, (DONE, FAILED, USAGE, INFEASIBLE), f"{words}: {done.stderr}")
         if done.returncode == DONE:

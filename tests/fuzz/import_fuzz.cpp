@@ -1,0 +1,54 @@
+// Files of profilers: what is imported must be a file of measurements that reads back as the same rows, and what is
+// refused is refused as bad input. The first byte chooses the source.
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "base/error.h"
+#include "import/import.h"
+
+using namespace llmperf;
+
+namespace {
+
+void check(const import::Imported& imported) {
+  std::int64_t executions = 0;
+  for (const import::TypeSummary& type : imported.types) {
+    if (type.imported < 0 || type.imported > type.count || !std::isfinite(type.total.value)) std::abort();
+    if (type.imported < type.count && type.remark.empty()) std::abort();
+    executions += type.imported;
+  }
+  const calibrate::Measurements& written = imported.measurements;
+  if (static_cast<std::int64_t>(written.rows.size()) > executions) std::abort();
+  if (written.rows.empty()) return;
+  const calibrate::Measurements read = calibrate::parse_measurements(calibrate::format_measurements(written), "w.csv");
+  if (read.rows.size() != written.rows.size()) std::abort();
+  for (std::size_t i = 0; i < read.rows.size(); ++i) {
+    if (read.rows[i].of != written.rows[i].of) std::abort();
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::size_t sources = import::source_names().size();
+  const auto source = static_cast<import::Source>(data[0] % sources);
+  const std::string text(reinterpret_cast<const char*>(data + 1), size - 1);
+  import::Options options;
+  if (source == import::Source::hccl_test || source == import::Source::nccl_tests) {
+    options.ranks = 8;
+    options.collective = "all_reduce";
+  }
+  import::Imported imported;
+  try {
+    imported = import::import_text(source, text, "fuzz.csv", options);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::bad_input || error.diagnostics().empty()) std::abort();
+    return 0;
+  }
+  check(imported);  // outside of the try: what was imported must not be refused
+  return 0;
+}

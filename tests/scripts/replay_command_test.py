@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""llmperf replay as a user sees it, on this machine's CPU. Nothing here says how long an op may take."""
+import csv
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from program import FAILED, INFEASIBLE, PROGRAM, ROOT, SANITIZED, ProgramTest
+
+MODEL = os.path.join(ROOT, "tests", "replay", "tiny.yaml")
+OPS = """hardware,op,dtype,batch,m,n,k,q_len,kv_len,heads,kv_heads,head_dim,ranks,bytes,latency_us
+x,gemm,fp32,,4,32,64,,,,,,,,1
+x,gemm,fp32,,4,32,64,,,,,,,,1
+x,attention_decode,fp32,1,,,,1,16,4,2,32,,,1
+x,vector:rms_norm,fp32,,3,64,,,,,,,,,1
+x,gemm,fp8,,4,32,64,,,,,,,,1
+"""
+FP32 = ["--weights", "fp32", "--activations", "fp32"]
+
+
+class Replay(ProgramTest):
+    seconds = 600 if SANITIZED else 100
+    memory = None  # of a library that multiplies, and of operands that no cache holds
+
+    def rows(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+    def replay(self, *words):
+        return self.json("replay", "--hw", "epyc-9654", *words)
+
+
+class Lists(Replay):
+    def test_every_shape_of_a_file_is_measured_once(self):
+        file = self.write("ops.csv", OPS)
+        document = self.replay("--ops", file, "-o", "./timings.csv")
+        self.assertEqual(document["schema"], "llmperf.replay")
+        ops = document["phases"][0]["ops"]
+        self.assertEqual([op["available"] for op in ops], [True, True, True, False])
+        self.assertIn("fp8", ops[3]["reason"])
+        for op in ops[:3]:
+            self.assertGreater(op["time_s"], 0)
+            self.assertGreaterEqual(op["repetitions"], op["samples"])
+        rows = self.rows("timings.csv")
+        self.assertEqual([row["op"] for row in rows], ["gemm", "attention_decode", "vector:rms_norm"])
+        self.assertEqual({row["hardware"] for row in rows}, {"epyc-9654"})
+        for row, op in zip(rows, ops):
+            self.assertAlmostEqual(float(row["latency_us"]) * 1e-6, op["time_s"], delta=op["time_s"] * 1e-4)
+            self.assertGreater(int(row["repetitions"]), 0)
+
+    def test_the_file_says_what_the_device_said_of_itself(self):
+        self.replay("--ops", self.write("ops.csv", OPS), "-o", "./timings.csv", "--threads", "1")
+        with open(self.path("timings.csv"), encoding="utf-8") as file:
+            comments = [line for line in file if line.startswith("# ")]
+        self.assertIn("cpu backend", comments[0])
+        self.assertTrue(any(line.startswith("# threads: 1") for line in comments), comments)
+
+    def test_what_it_writes_is_what_validate_and_replay_read(self):
+        self.replay("--ops", self.write("ops.csv", OPS), "-o", "./timings.csv")
+        self.assertEqual(len(self.json("validate", "./timings.csv")["rows"]), 3)
+        self.assertEqual(len(self.replay("--ops", "./timings.csv")["phases"][0]["ops"]), 3)
+
+    def test_predictions_are_the_profiles(self):
+        document = self.replay("--ops", self.write("ops.csv", OPS), "-o", "./timings.csv")
+        predicted = [row["predicted_s"] for row in self.json("validate", "./timings.csv", "--runtime", "replay")["rows"]]
+        self.assertEqual([op["predicted_s"] for op in document["phases"][0]["ops"] if op["available"]], predicted)
+
+    def test_a_file_of_which_nothing_runs_is_a_failure_that_says_why(self):
+        file = self.write("ops.csv", "hardware,op,dtype,m,n,k,latency_us\nx,gemm,fp8,4,32,64,1\n")
+        done = self.run_program("replay", "--hw", "epyc-9654", "--ops", file)
+        self.assertEqual(done.returncode, FAILED)
+        self.assertIn("no op could be replayed", done.stderr)
+        self.assertIn("fp8", done.stdout)
+
+
+class Models(Replay):
+    def test_a_step_is_replayed_op_by_op_and_as_a_whole(self):
+        document = self.replay("-m", MODEL, *FP32, "--prompt", "16", "--whole-step", "-o", "./t.csv")
+        self.assertEqual([phase["name"] for phase in document["phases"]], ["prefill", "decode"])
+        for phase in document["phases"]:
+            counts = {name: op["count"] for op in phase["ops"] for name in op["names"]}
+            self.assertEqual(counts["qkv_proj"], 2)
+            self.assertEqual(phase["whole_step"]["left_out"], [])
+            self.assertGreater(phase["whole_step"]["time_s"], 0)
+            self.assertGreater(phase["predicted_step_s"], 0)
+            total = sum(op["time_s"] * op["count"] for op in phase["ops"])
+            self.assertAlmostEqual(phase["ops_time_s"], total, delta=total * 1e-9)
+        steps = self.rows("t.steps.csv")
+        self.assertEqual([(row["phase"], row["new_tokens"], row["context"]) for row in steps],
+                         [("prefill", "16", "0"), ("decode", "1", "16")])
+
+    def test_it_replays_the_ops_that_estimate_predicts(self):
+        words = ["-m", MODEL, *FP32, "--batch", "2", "--prompt", "16"]
+        phases = self.json("estimate", "--hw", "epyc-9654", "--runtime", "replay", "--gen", "2", *words)["phases"]
+        replayed = self.replay(*words, "--phase", "decode")["phases"][0]
+        estimated = {op["name"]: (op["count"], op["matrix_flops"]) for op in phases[1]["ops"] if op["kind"] != "overhead"}
+        self.assertEqual({name for op in replayed["ops"] for name in op["names"]}, set(estimated))
+        for op in replayed["ops"]:
+            if op.get("op") == "gemm":
+                self.assertEqual(op["flops"] * op["count"], sum(estimated[name][1] for name in op["names"]))
+
+    def test_devices_of_a_plan_are_threads_that_exchange(self):
+        ops = self.replay("-m", MODEL, *FP32, "--tp", "2", "--prompt", "16", "--phase", "prefill")["phases"][0]["ops"]
+        exchanged = [op for op in ops if op.get("op") == "all_reduce"]
+        self.assertEqual(exchanged[0]["shape"], "2 ranks 8192 B")  # 16 tokens x 128 x 4 B
+        self.assertTrue(exchanged[0]["available"] or "thread" in exchanged[0]["reason"] or
+                        "rank" in exchanged[0]["reason"])
+
+    def test_a_profile_is_fitted_and_predicts(self):
+        document = self.replay("-m", MODEL, *FP32, "--prompt", "64", "--calibrate", "./fitted.yaml")
+        self.assertIn("replay", document["profile"])
+        for op in document["phases"][0]["ops"]:
+            self.assertGreater(op["predicted_s"], 0)
+        estimate = self.json("estimate", "-m", MODEL, *FP32, "--hw", "epyc-9654", "--prompt", "64", "--runtime",
+                             "./fitted.yaml")
+        self.assertAlmostEqual(estimate["ttft_s"], document["phases"][0]["predicted_step_s"], delta=1e-5)
+
+    def test_a_step_that_does_not_fit_is_no_step(self):
+        done = self.run_program("replay", "-m", "llama-3.1-405b", "--hw", "ryzen-7950x", "--whole-step")
+        self.assertEqual(done.returncode, INFEASIBLE)
+        self.assertIn("a whole step of llama-3.1-405b does not fit on ryzen-7950x", done.stderr)
+
+
+class Device(Replay):
+    def test_the_machine_describes_itself_as_a_hardware_file(self):
+        text = self.output("replay", "--describe-device", "--threads", "1")
+        self.write("mine.yaml", text)
+        device = self.json("show", "hardware", "./mine.yaml")
+        self.assertEqual(device["kind"], "cpu")
+        rates = [peak for peak in device["peaks"] if (peak["engine"], peak["dtype"]) == ("vector", "fp32")]
+        self.assertEqual(rates[0]["provenance"], "measured")
+        self.assertEqual(device["memory"][-1]["bandwidth_provenance"], "measured")
+        estimate = self.json("estimate", "-m", "qwen1.5-0.5b", "--hw", "./mine.yaml", "--runtime", "replay", *FP32)
+        self.assertGreater(estimate["tpot_s"], 0)
+
+    def test_the_cpu_computes_what_it_should(self):
+        document = self.json("replay", "--self-test", "--gemm", "eigen")
+        self.assertTrue(document["passed"])
+        self.assertGreater(len([op for op in document["ops"] if op["outcome"] == "passed"]), 10)
+
+
+class Wrong(Replay):
+    def test_what_to_replay_is_said_once(self):
+        file = self.write("ops.csv", OPS)
+        for words in ([], ["-m", "qwen1.5-0.5b", "--ops", file], ["--ops", file, "--sweep", "gemm"]):
+            self.assert_bad_input(["replay", "--hw", "epyc-9654", *words], "give one of --model, --ops and --sweep")
+
+    def test_wrong_names_are_answered_with_the_nearest(self):
+        model = ["replay", "--hw", "epyc-9654", "-m", "qwen1.5-0.5b"]
+        self.assert_bad_input([*model, "--backend", "ascent"], "--backend: there is no 'ascent'", "'ascend'")
+        self.assert_bad_input([*model, "--phase", "prefil"], "--phase: there is no 'prefil'", "'prefill'")
+        self.assert_bad_input([*model, "--gemm", "eigan"], "--gemm: there is no 'eigan'", "'eigen'")
+        self.assert_bad_input(["replay", "--hw", "epyc-9654", "--sweep", "gem"], "there is no 'gem'", "'gemm'")
+        self.assert_bad_input([*model, "--threads", "0"], "--threads")
+        self.assert_bad_input([*model, "--device", "1"], "--device")
+        self.assert_bad_input(["replay", "-m", "qwen1.5-0.5b", "--hw", "epic"], "unknown hardware 'epic'")
+
+    def test_steps_of_models_are_no_ops(self):
+        steps = "hardware,runtime,model,weights,batch,phase,new_tokens,context,latency_ms\nx,y,z,bf16,1,decode,1,1,1\n"
+        self.assert_bad_input(["replay", "--hw", "epyc-9654", "--ops", self.write("steps.csv", steps)], "not ops")
+        self.assert_bad_input(["replay", "--hw", "epyc-9654", "--ops", "./steps.csv", "--whole-step"], "--whole-step")
+
+    def test_a_path_that_cannot_be_written_costs_no_replay(self):
+        done = self.run_program("replay", "--hw", "epyc-9654", "--sweep", "gemm", "-o", "./no/folder.csv")
+        self.assertEqual(done.returncode, FAILED)
+        self.assertIn("cannot write", done.stderr)
+
+    def test_without_cann_it_says_which_library_and_where_it_looked(self):
+        for extra in ([], ["--self-test"]):
+            words = ["replay", "--backend", "ascend", "-m", "qwen1.5-0.5b", *extra]
+            done = self.run_program(*words, ASCEND_HOME_PATH="/nowhere/cann")
+            self.assertEqual(done.returncode, FAILED)
+            self.assertIn("libascendcl.so", done.stderr)
+            self.assertIn("/nowhere/cann/lib64", done.stderr)
+
+    @unittest.skipIf(SANITIZED, "times nothing, but needs an op to be done within a second")
+    def test_what_is_done_is_kept_when_it_is_interrupted(self):
+        process = subprocess.Popen([PROGRAM, "replay", "--hw", "epyc-9654", "--sweep", "gemm", "--dtype", "fp32", "-o",
+                                    "./part.csv"], cwd=self.folder, env=dict(os.environ, LLMPERF_PATH=""),
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=self.seconds)
+        self.assertEqual(process.returncode, 130)
+        self.assertGreater(len(self.rows("part.csv")), 0)
+        self.assertLess(len(self.rows("part.csv")), 77)
+
+
+if __name__ == "__main__":
+    unittest.main()
