@@ -46,7 +46,8 @@ std::vector<std::string> prefixes(const std::string& name) {
   return result;
 }
 
-// The best of those that `fits` says may be taken: by name, longest prefix first; the preferred one without a name.
+// The best of those that `fits` says may be taken: by name, longest prefix first; without a name the preferred one, else
+// the first that is the device's own.
 template <class Fits>
 const RuntimeProfile* choose(const std::vector<RuntimeProfile>& all, const std::string& name, Fits&& fits) {
   for (const std::string& prefix : prefixes(name)) {
@@ -59,7 +60,7 @@ const RuntimeProfile* choose(const std::vector<RuntimeProfile>& all, const std::
   for (const RuntimeProfile& p : all) {
     if (!fits(p)) continue;
     if (p.preferred) return &p;
-    if (first == nullptr) first = &p;
+    if (first == nullptr && p.families.empty()) first = &p;
   }
   return first;
 }
