@@ -255,6 +255,11 @@ class FileParser {
     if (o.op == "gemm") {
       o.shape = GemmShape{integer(Column::m), integer(Column::n), integer(Column::k), integer_or(Column::batch, 1),
                           gemm_weights()};
+    } else if (o.op == "matmul_all_reduce") {
+      o.shape = GemmShape{.m = integer(Column::m),
+                          .n = integer(Column::n),
+                          .k = integer(Column::k),
+                          .ranks = integer(Column::ranks, 2, 1'000'000)};
     } else if (o.op == "attention_prefill" || o.op == "attention_decode") {
       o.shape = attention(o.op == "attention_decode" ? Phase::decode : Phase::prefill);
     } else if (o.op == "gather") {

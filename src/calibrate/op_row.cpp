@@ -36,6 +36,7 @@ struct ShapeText {
   std::string operator()(const GemmShape& g) const {
     std::string text = fmt::format("{} x {} x {}", g.m, g.n, g.k);
     if (g.batch > 1) text = fmt::format("{} * {}", g.batch, text);
+    if (g.ranks > 1) text += fmt::format(" over {} ranks", g.ranks);
     return g.weights.empty() ? text : text + " " + g.weights;
   }
   std::string operator()(const AttentionShape& a) const {
@@ -74,7 +75,8 @@ const KnownLayer* known_layer(std::string_view name) {
 }
 
 std::vector<std::string> op_names() {
-  std::vector<std::string> names = {"gemm", "attention_prefill", "attention_decode", "gather", "kv_write"};
+  std::vector<std::string> names = {"gemm",   "matmul_all_reduce", "attention_prefill", "attention_decode",
+                                    "gather", "kv_write"};
   for (const VectorOp& op : kVectorOps) names.push_back(fmt::format("{}{}", kVectorPrefix, graph::name(op.kind)));
   for (const KnownLayer& layer : kLayers) names.push_back(fmt::format("{}{}", kVectorPrefix, layer.name));
   for (const auto& [text, kind] : kCollectives) names.emplace_back(text);

@@ -26,6 +26,7 @@ struct GemmShape {
   std::int64_t k = 0;
   std::int64_t batch = 1;
   std::string weights = {};
+  std::int64_t ranks = 1;  // op "matmul_all_reduce" (column ranks): devices whose products one kernel adds up
   bool operator==(const GemmShape&) const = default;
 };
 

@@ -19,6 +19,7 @@ Cell given(Bytes value) { return value.value > 0 ? Cell(value.value) : Cell(); }
 // What a shape has under the name of a column; a shape without an overload has nothing.
 struct Ranks {
   Cell operator()(const CollectiveShape& s) const { return s.ranks; }
+  Cell operator()(const GemmShape& s) const { return s.ranks > 1 ? Cell(s.ranks) : Cell(); }
   Cell operator()(const auto&) const { return {}; }
 };
 struct Batch {

@@ -108,6 +108,11 @@ graph::Op op_of(const CollectiveShape& s, Dtype dtype) {
 
 std::vector<graph::Op> ops_of(const OpRow& row, const hardware::RuntimeProfile& profile) {
   std::vector<graph::Op> ops = {std::visit([&](const auto& shape) { return op_of(shape, row.dtype); }, row.shape)};
+  if (const auto* gemm = std::get_if<GemmShape>(&row.shape); gemm && gemm->ranks > 1) {
+    const double bytes = static_cast<double>(gemm->m * gemm->n) * bytes_per_element(row.dtype);
+    ops.push_back(op_of(CollectiveShape{graph::CollectiveKind::all_reduce, gemm->ranks, Bytes{bytes}}, row.dtype));
+    ops.back().overlaps = true;
+  }
   const auto* attention = std::get_if<AttentionShape>(&row.shape);
   if (attention && attention->phase == Phase::prefill && profile.choices.attention_appends) {
     ops.push_back(

@@ -12,7 +12,8 @@
 
 namespace llmperf::calibrate {
 
-// One op, or two where what was measured runs two kernels (attention that appends to the cache). Throws
+// One op, or two where what was measured does two things (attention that appends to the cache, a product that is summed
+// over ranks). Throws
 // Error(bad_input) for layers whose shape is not known.
 std::vector<graph::Op> ops_of(const OpRow& row, const hardware::RuntimeProfile& profile);
 

@@ -139,6 +139,22 @@ Row row(const graph::Transfer&, const Place&) { return "crosses the link to the 
 Row row(const graph::Convolution&, const Place&) { return "no replay of convolutions"; }
 Row row(const graph::Overhead&, const Place&) { return "is no op"; }
 
+// Of a product and the sum over ranks that runs beside it: one kernel does both.
+std::optional<OpRow> joint_row(const graph::Op& product, const graph::Op& sum, const graph::Graph& graph) {
+  const auto* collective = std::get_if<graph::Collective>(&sum.body);
+  if (!collective || !sum.overlaps || collective->kind != graph::CollectiveKind::all_reduce) return std::nullopt;
+  const auto* gemm = std::get_if<graph::Gemm>(&product.body);
+  if (!gemm || product.count != sum.count) return std::nullopt;
+  const Row row = row_of(product, graph, 0);
+  if (!std::holds_alternative<OpRow>(row)) return std::nullopt;
+  OpRow joint = std::get<OpRow>(row);
+  auto& shape = std::get<calibrate::GemmShape>(joint.shape);
+  if (shape.batch > 1 || !shape.weights.empty()) return std::nullopt;
+  joint.op = "matmul_all_reduce";
+  shape.ranks = collective->ranks;
+  return joint;
+}
+
 // Finds or adds the op in `step`.
 std::size_t place(Step& step, std::map<std::string, std::size_t>& known, const std::string& name, std::int64_t count,
                   Row what) {
@@ -172,6 +188,12 @@ Step step_of(const graph::Graph& graph, std::int64_t vocabulary) {
     for (; i < end; ++i) {
       const graph::Op& op = graph[i];
       if (std::holds_alternative<graph::Overhead>(op.body)) continue;
+      if (const auto joint = i + 1 < end ? joint_row(op, graph[i + 1], graph) : std::nullopt) {
+        const std::string name = fmt::format("{}+{}", op.name, graph[i + 1].name);
+        block.places.push_back({place(step, known, name, op.count, *joint), op.count / block.times});
+        ++i;
+        continue;
+      }
       const std::size_t at = place(step, known, std::string(op.name), op.count, row_of(op, graph, vocabulary));
       block.places.push_back({at, op.count / block.times});
     }

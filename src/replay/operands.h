@@ -9,6 +9,7 @@
 //    weights int8, w4a16    x in the op's type; w of 8- or 4-bit integers with a scale   [m, n]
 //                           of 1 / (127 sqrt(k)) or 1 / (7 sqrt(k)), the same for all
 //                           groups: rounded(127 or 7 fill_value)
+//  matmul_all_reduce        2 r: x [m, k] and 2 r + 1: w [n, k], 1 / sqrt(k), of rank r  [m, n]: the sum over ranks
 //  attention_*              0: Q [batch, q_len, heads, head_dim]; 1, 2: K and V          as Q
 //                           [batch, kv_len, kv_heads, head_dim]; scores over
 //                           sqrt(head_dim); causal: query i sees kv_len - q_len + i + 1

@@ -22,7 +22,10 @@ std::string label(const DistinctOp& op) { return row_of(op) ? calibrate::describ
 Seconds TimedOp::time() const {
   if (!timing) return {};
   const OpRow* row = row_of(op);
-  return row && std::holds_alternative<calibrate::CollectiveShape>(row->shape) ? timing->minimum : timing->median;
+  if (row == nullptr) return timing->median;
+  const auto* gemm = std::get_if<calibrate::GemmShape>(&row->shape);
+  const bool waits = std::holds_alternative<calibrate::CollectiveShape>(row->shape) || (gemm && gemm->ranks > 1);
+  return waits ? timing->minimum : timing->median;
 }
 
 Replayer::Replayer(Backend& backend, ReplayOptions options) : backend_(backend), options_(std::move(options)) {}

@@ -33,13 +33,14 @@ constexpr const char* kEveryOp =
     "x,,vector:elementwise,bf16,,,3,64,,,,,,,,1536,8,\n"
     "x,,gather,bf16,,,3,64,1000,,,,,,,,9,\n"
     "x,,kv_write,bf16,,,3,,,,,,2,64,,,10,\n"
-    "x,,all_reduce,bf16,2,,,,,,,,,,,4096,11,\n";
+    "x,,all_reduce,bf16,2,,,,,,,,,,,4096,11,\n"
+    "x,,matmul_all_reduce,bf16,2,,4,32,64,,,,,,,,12,\n";
 
 }  // namespace
 
 TEST_CASE("every op is read, and written so that it reads back the same", "[op_row]") {
   const Measurements read = rows_of(kEveryOp);
-  REQUIRE(read.rows.size() == 11);
+  REQUIRE(read.rows.size() == 12);
   const std::string text = format_measurements(read);
   const Measurements again = rows_of(text);
   REQUIRE(again.rows.size() == read.rows.size());
@@ -77,6 +78,10 @@ TEST_CASE("a row asks for the work of its op", "[op_row]") {
   SECTION("an element-wise op moves the bytes it says") { CHECK(work_of(m.rows[7]).bytes().value == 1536); }
   SECTION("a gather reads rows of the table and writes them") {
     CHECK(work_of(m.rows[8]).bytes().value == 2 * 2 * 3 * 64);
+  }
+  SECTION("a product that is summed over ranks is the product and the exchange") {
+    CHECK(work_of(m.rows[11]).matrix.value == 2.0 * 4 * 32 * 64);
+    CHECK(work_of(m.rows[11]).network.value == 2.0 * 1 / 2 * 4 * 32 * 2);  // 2 (r - 1) / r of the tensor
   }
   SECTION("keys and values are read and written to the cache") {
     CHECK(work_of(m.rows[9]).kv_written.value == 2 * 2 * 3 * 2 * 64);

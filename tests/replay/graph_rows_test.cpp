@@ -134,6 +134,19 @@ TEST_CASE("ranks of a plan exchange by collectives", "[graph_rows]") {
   CHECK(collectives.front() == "all_reduce bf16 2 ranks 8192 B");  // 4 tokens x 1024 x 2 B
 }
 
+TEST_CASE("a product and the sum beside it are one kernel", "[graph_rows]") {
+  estimate::Choices choices;
+  choices.plan.tensor = 2;
+  choices.runtime = hardware::parse_runtime_options("all");
+  choices.runtime.overlap_collectives = true;
+  const Built built("qwen1.5-0.5b", {1, 4, 0}, choices);
+  std::vector<std::string> joint;
+  for (const replay::DistinctOp& op : built.step().ops) {
+    if (op.names.front().starts_with("o_proj")) joint.push_back(text(op));
+  }
+  CHECK(joint == std::vector<std::string>{"matmul_all_reduce bf16 4 x 1024 x 512 over 2 ranks"});
+}
+
 TEST_CASE("a list has every op once", "[graph_rows]") {
   const OpRow a{"gemm", Dtype::bf16, calibrate::GemmShape{1, 2, 3, 1, {}}};
   const OpRow b{"gemm", Dtype::bf16, calibrate::GemmShape{1, 2, 4, 1, {}}};

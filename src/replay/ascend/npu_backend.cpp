@@ -34,6 +34,11 @@ std::unique_ptr<Op> NpuBackend::make(const calibrate::OpRow& row, std::int64_t c
     return make_collective(group(s->ranks), *s, row.dtype);
   }
   std::unique_ptr<Part> part;
+  if (const auto* s = std::get_if<calibrate::GemmShape>(&row.shape); s && s->ranks > 1) {
+    const MatmulAllReduceShape shape{s->m, s->n, s->k, s->ranks};
+    require_matmul_all_reduce(*cann_, shape, row.dtype);
+    return make_matmul_all_reduce(group(shape.ranks), shape, row.dtype);
+  }
   if (const auto* s = std::get_if<calibrate::GemmShape>(&row.shape)) {
     part = make_gemm(device_, *s, row.dtype, rotation);
   } else if (const auto* a = std::get_if<calibrate::AttentionShape>(&row.shape)) {
@@ -53,16 +58,6 @@ std::variant<std::unique_ptr<Prepared>, Unavailable> NpuBackend::prepare(const c
                                                                          std::int64_t copies) {
   try {
     return make(op, copies);
-  } catch (Refusal& refusal) {
-    return Unavailable{std::move(refusal.reason)};
-  }
-}
-
-std::variant<std::unique_ptr<Prepared>, Unavailable> NpuBackend::prepare_matmul_all_reduce(
-    const MatmulAllReduceShape& shape, Dtype dtype) {
-  try {
-    require_matmul_all_reduce(*cann_, shape, dtype);
-    return make_matmul_all_reduce(group(shape.ranks), shape, dtype);
   } catch (Refusal& refusal) {
     return Unavailable{std::move(refusal.reason)};
   }

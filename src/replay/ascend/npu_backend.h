@@ -26,9 +26,6 @@ class NpuBackend : public Backend {
   Seconds run(std::span<Prepared* const> sequence, std::int64_t passes) override;
   std::vector<float> result(Prepared& op) override;
 
-  // No op of a file of measurements yet: a product that is summed over ranks while it is computed.
-  std::variant<std::unique_ptr<Prepared>, Unavailable> prepare_matmul_all_reduce(const MatmulAllReduceShape& shape,
-                                                                                 Dtype dtype);
   // Whether the last run was one of a graph.
   bool ran_as_graph() const { return ran_as_graph_; }
 

@@ -57,6 +57,7 @@ std::vector<float> GemmOperation::read() const {
 }
 
 Operated make_gemm(const Workshop& shop, Dtype dtype, const calibrate::GemmShape& shape, std::int64_t asked) {
+  if (shape.ranks > 1) return Unavailable{"no kernel here is a product and a collective in one"};
   auto planned = plan_of(dtype, shape);
   if (auto* reason = std::get_if<Unavailable>(&planned)) return std::move(*reason);
   auto& plan = std::get<GemmPlan>(planned);

@@ -128,14 +128,9 @@ TEST_CASE("any call that fails: collectives that cannot be aborted") {
 }
 
 TEST_CASE("any call that fails: a product summed over ranks") {
-  fail_each_call(
-      functions(),
-      [](NpuBackend& npu) {
-        const auto op = made(npu.prepare_matmul_all_reduce({2, 3, 8, 2}, Dtype::fp16));
-        Prepared* const sequence[] = {op.get()};
-        npu.run(sequence, 2);
-      },
-      true);
+  const calibrate::OpRow row{"matmul_all_reduce", Dtype::fp16,
+                             calibrate::GemmShape{.m = 2, .n = 3, .k = 8, .ranks = 2}};
+  fail_each_call(functions(), running({row}), true);
 }
 
 TEST_CASE("a refusal of the first phase leaves the op out and the device usable") {
