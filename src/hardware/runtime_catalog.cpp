@@ -46,8 +46,8 @@ std::vector<std::string> prefixes(const std::string& name) {
   return result;
 }
 
-// The best of those that `fits` says may be taken: by name, longest prefix first; without a name the preferred one, else
-// the first that is the device's own.
+// The best of those that `fits` says may be taken: by name, longest prefix first; without a name the preferred one,
+// else the first that is the device's own.
 template <class Fits>
 const RuntimeProfile* choose(const std::vector<RuntimeProfile>& all, const std::string& name, Fits&& fits) {
   for (const std::string& prefix : prefixes(name)) {
