@@ -254,7 +254,7 @@ class FileParser {
     }
     if (o.op == "gemm") {
       o.shape = GemmShape{integer(Column::m), integer(Column::n), integer(Column::k), integer_or(Column::batch, 1),
-                          gemm_weights()};
+                          gemm_weights(o.dtype)};
     } else if (o.op == "matmul_all_reduce") {
       o.shape = GemmShape{.m = integer(Column::m),
                           .n = integer(Column::n),
@@ -283,12 +283,13 @@ class FileParser {
     return Bytes{static_cast<double>(integer(Column::bytes, 1, kPetabyte))};
   }
 
-  // The scheme in its canonical spelling.
-  std::string gemm_weights() {
+  // The scheme in its canonical spelling; empty for the type of the other operand.
+  std::string gemm_weights(Dtype dtype) {
     const std::string text = this->text(Column::weights);
     if (text.empty()) return {};
     try {
-      return model::parse_weight_scheme(text).name;
+      std::string scheme = model::parse_weight_scheme(text).name;
+      return scheme == name(dtype) ? std::string() : scheme;
     } catch (const Error& error) {
       problem(cell(Column::weights)->column, error.diagnostics().front().message, error.diagnostics().front().hint);
       return {};

@@ -26,6 +26,9 @@ struct Batch {
 // Devices by name, read once; a name that no file has is reported with every line that uses it first.
 class Devices {
  public:
+  explicit Devices(const hardware::Device* known) {
+    if (known != nullptr) devices_[known->name] = std::make_unique<hardware::Device>(*known);
+  }
   const hardware::Device& get(const std::string& name) {
     std::unique_ptr<hardware::Device>& device = devices_[name];
     if (!device) device = std::make_unique<hardware::Device>(hardware::load_device(name));
@@ -95,9 +98,9 @@ std::string untrusted(const Measurements& measurements, const Row& row) {
   return it != columns.end() && column < row.extra.size() ? row.extra[column] : "";
 }
 
-Validation validate(Measurements measurements, const std::string& runtime) {
+Validation validate(Measurements measurements, const std::string& runtime, const hardware::Device* device) {
   Validation result;
-  Devices devices;
+  Devices devices(device);
   const std::size_t count = measurements.rows.size();
   result.rows.resize(count);
   std::vector<RooflineTimes> times(count);

@@ -1,19 +1,20 @@
 // `llmperf replay`: the ops of a step executed on a real device, and what they took.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
-#include <csignal>
+#include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "calibrate/calibrate.h"
+#include "calibrate/validate.h"
 #include "cli/backends.h"
 #include "cli/command.h"
+#include "cli/progress.h"
 #include "cli/request.h"
 #include "cli/values.h"
 #include "cli/written_file.h"
@@ -43,46 +44,22 @@ struct Flags {
   OutputFlags output;
 };
 
-// ---- Interrupts: the op that runs is finished, what was measured is kept.
-volatile std::sig_atomic_t interrupted = 0;
-
-class InterruptGuard {
- public:
-  InterruptGuard() : before_(std::signal(SIGINT, [](int) { interrupted = 1; })) {}
-  ~InterruptGuard() { std::signal(SIGINT, before_); }
-  InterruptGuard(const InterruptGuard&) = delete;
-  InterruptGuard& operator=(const InterruptGuard&) = delete;
-
- private:
-  void (*before_)(int);
-};
-
-// A line on a terminal's stderr: how far, and how long it will still take at this pace.
-class Progress {
- public:
-  bool operator()(std::size_t done, std::size_t all, const std::string& what) {
-    if (done == 0) start_ = std::chrono::steady_clock::now();
-    if (isatty(STDERR_FILENO) == 1) {
-      const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-      const double left = done > 0 ? spent / static_cast<double>(done) * static_cast<double>(all - done) : 0;
-      fmt::print(stderr, "\r\x1b[K{}/{} {}{}", done + 1, all, what,
-                 done > 0 ? fmt::format(", {} left", format_seconds(Seconds{left})) : std::string());
-      if (done + 1 == all) fmt::print(stderr, "\r\x1b[K");
-      std::fflush(stderr);
-    }
-    return interrupted == 0;
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_;
-};
-
 // ---- What to replay.
 
 // The device that graphs are built for and predictions are made of: --hw, else the one that runs the ops.
 hardware::Device device_of(const Flags& f, const replay::Backend& backend) {
-  if (!f.request.hardware.empty()) return hardware::load_device(f.request.hardware);
-  if (f.backend.backend == "cpu") {
+  const bool cpu = f.backend.backend == "cpu";
+  if (!f.request.hardware.empty()) {
+    hardware::Device device = hardware::load_device(f.request.hardware);
+    const bool is_cpu = device.kind == hardware::DeviceKind::cpu || device.kind == hardware::DeviceKind::soc;
+    if (is_cpu != cpu) {
+      throw Error::bad_input(fmt::format("--hw: {} is a {}, which the {} backend does not measure", device.name,
+                                         hardware::name(device.kind), f.backend.backend),
+                             "leave it out, or name what the ops run on");
+    }
+    return device;
+  }
+  if (cpu) {
     fmt::print(stderr, "llmperf: note: no --hw, so this machine is measured first (--describe-device writes a file)\n");
     return hardware::parse_device(descriptor::parse_yaml(describe_device(f.backend), "this machine"));
   }
@@ -101,10 +78,6 @@ struct Job {
 };
 
 std::vector<Job> jobs_of_model(const Flags& f, Request& request) {
-  const std::vector<std::string> phases = {"all", "prefill", "decode"};
-  if (std::find(phases.begin(), phases.end(), f.phase) == phases.end()) {
-    throw Error::bad_input("--phase: there is no " + quote(f.phase), name_hint(f.phase, phases));
-  }
   const estimate::Estimator& estimator = *request.estimator;
   const estimate::Scenario& s = request.scenario;
   std::vector<Job> jobs;
@@ -112,7 +85,8 @@ std::vector<Job> jobs_of_model(const Flags& f, Request& request) {
     if (f.phase != "all" && f.phase != phase) return;
     graph::Graph graph;
     graph::build_step(estimator.setup().execution, {&group, 1}, graph::Part::all, graph);
-    jobs.push_back({phase, replay::step_of(graph, request.model().vocab), group});
+    const auto sums = f.backend.backend == "cpu" ? replay::Sums::apart : replay::Sums::joint;
+    jobs.push_back({phase, replay::step_of(graph, request.model().vocab, sums), group});
   };
   add("prefill", estimator.prefill_of(s));
   add("decode", estimator.decode_at(s, s.prompt));
@@ -154,14 +128,26 @@ void check_fits(const Request& request) {
 
 // ---- What is made of it.
 
+// Why a measured step is not the one that its row in a file names; empty: it is.
+std::string untrusted(const Request& request, const replay::StepTime& whole) {
+  if (!whole.left_out.empty()) return "without " + join(whole.left_out, ", ");
+  const estimate::Setup& setup = request.estimator->setup();
+  if (setup.execution.plan.devices() != setup.execution.plan.tensor) return "a plan that has no column";
+  estimate::Choices named;  // by the columns alone
+  named.weights = setup.execution.weights.name;
+  const estimate::Setup other = estimate::make_setup(request.model(), request.device, named);
+  if (other.execution.activations != setup.execution.activations) return "activations of another type";
+  return other.execution.kv == setup.execution.kv ? "" : "a KV cache of another type";
+}
+
 // The measured steps as measurements of whole models.
-std::string step_measurements(const replay::Study& study, const Flags& f, const Request& request,
-                              const std::vector<Job>& jobs) {
+calibrate::Measurements step_measurements(const replay::Study& study, const Flags& f, const Request& request,
+                                          const std::vector<Job>& jobs) {
   calibrate::Measurements m;
   const calibrate::Measurements ops = replay::measurements_of(study);
   m.files = ops.files;
   m.files.front().notes.erase(m.files.front().notes.begin() + 1);
-  m.extra_columns = {"spread_ms", "repetitions", "left_out"};
+  m.extra_columns = {"spread_ms", "repetitions", std::string(calibrate::kUntrustedColumn)};
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const auto& whole = study.phases[i].replay.whole;
     if (!whole) continue;
@@ -181,9 +167,9 @@ std::string step_measurements(const replay::Study& study, const Flags& f, const 
                            .context = group.context};
     row.latency = whole->timing.median;
     row.extra = {fmt::format("{:.3g}", whole->timing.spread.value * 1e3), fmt::format("{}", whole->timing.passes),
-                 join(whole->left_out, "+")};
+                 untrusted(request, *whole)};
   }
-  return calibrate::format_measurements(m);
+  return m;
 }
 
 // "timings.csv" -> "timings.steps.csv".
@@ -203,7 +189,21 @@ void predict_steps(const Flags& f, const Request& request, const hardware::Runti
   }
 }
 
+// Throws Error(bad_input) for flags given beside `mode` that are not among `allowed` or those of every command's
+// output.
+void refuse_flags_beside(const std::string& mode, const Flags& f, std::vector<std::string> allowed) {
+  allowed.insert(allowed.end(), {mode, "--format", "--json", "--export"});
+  for (const CLI::Option* option : f.request.command->get_options()) {
+    if (option->count() == 0 || option->get_lnames().empty()) continue;
+    const std::string name = "--" + option->get_lnames().front();
+    if (std::find(allowed.begin(), allowed.end(), name) == allowed.end()) {
+      throw Error::bad_input(fmt::format("{} has no use beside {}", name, mode), "leave it out");
+    }
+  }
+}
+
 int self_test_action(const Flags& f) {
+  refuse_flags_beside("--self-test", f, {"--backend", "--device", "--threads", "--gemm"});
   const auto tested = open_backend(f.backend);
   const auto reference = open_backend({});
   const std::vector<replay::SelfTestResult> results = replay::self_test(*tested, *reference);
@@ -213,9 +213,12 @@ int self_test_action(const Flags& f) {
 }
 
 int describe_action(const Flags& f) {
+  refuse_flags_beside("--describe-device", f, {"--backend", "--threads", "--out"});
+  const InterruptGuard guard;
   std::optional<WrittenFile> out;
   if (!f.out.empty()) out.emplace(f.out);
   const std::string text = describe_device(f.backend);
+  if (interrupted()) return kExitInterrupted;
   if (out) {
     out->commit(text);
   } else {
@@ -235,6 +238,37 @@ void check_flags(const Flags& f) {
     throw Error::bad_input("--whole-step: a list of ops is no step", "give --model");
   }
   if (!f.dtype.empty() && f.sweep.empty()) throw Error::bad_input("--dtype is for --sweep", "leave it out");
+  const std::vector<std::string> phases = {"all", "prefill", "decode"};
+  if (std::find(phases.begin(), phases.end(), f.phase) == phases.end()) {
+    throw Error::bad_input("--phase: there is no " + quote(f.phase), name_hint(f.phase, phases));
+  }
+  if (!f.sweep.empty()) replay::sweep(f.sweep, Dtype::fp32);
+  if (f.request.model.empty()) {
+    refuse_flags_beside(
+        f.ops.empty() ? "--sweep" : "--ops", f,
+        {"--backend", "--device", "--threads", "--gemm", "--hw", "--runtime", "--dtype", "--out", "--calibrate"});
+  }
+  std::set<std::filesystem::path> paths;
+  for (const std::string& path :
+       {f.out, f.out.empty() || !f.whole_step ? std::string() : steps_path(f.out), f.profile}) {
+    if (!path.empty() && !paths.insert(std::filesystem::path(path).lexically_normal()).second) {
+      throw Error::bad_input("two results are to be written to " + quote(path), "give each a file of its own");
+    }
+  }
+}
+
+// A fit that the measurements do not allow is no fault of the command's.
+std::optional<Error> fit(const calibrate::Measurements& measured, const hardware::Device& device, WrittenFile& out,
+                         replay::Study& study, hardware::RuntimeProfile& profile) {
+  try {
+    calibrate::CalibrateResult fitted = calibrate::calibrate(measured, device, profile);
+    out.commit(hardware::format_runtime_profile(fitted.profile));
+    study.calibration = std::move(fitted.calibration);
+    profile = std::move(fitted.profile);
+    return std::nullopt;
+  } catch (const Error& error) {
+    return Error(ErrorKind::failed, error.diagnostics());
+  }
 }
 
 int replay_action(const Flags& flags) {
@@ -242,6 +276,7 @@ int replay_action(const Flags& flags) {
   if (flags.self_test) return self_test_action(flags);
   Flags f = flags;
   check_flags(f);
+  const InterruptGuard guard;
   Output output(f.output);
   std::optional<WrittenFile> out;
   std::optional<WrittenFile> steps_out;
@@ -253,8 +288,8 @@ int replay_action(const Flags& flags) {
   const std::unique_ptr<replay::Backend> backend = open_backend(f.backend);
   const hardware::Device device = device_of(f, *backend);
   if (f.request.runtime.empty()) f.request.runtime = kReplayRuntime;
-  const std::optional<hardware::RuntimeProfile> start = load_profile(f.request, device, false);
-  if (!f.profile.empty() && !start) {
+  std::optional<hardware::RuntimeProfile> profile = load_profile(f.request, device, false);
+  if (!f.profile.empty() && !profile) {
     throw Error::bad_input("--calibrate starts from a runtime profile", "leave out --runtime none");
   }
   std::unique_ptr<Request> request;
@@ -272,35 +307,36 @@ int replay_action(const Flags& flags) {
                              request->scenario.prompt);
   }
 
-  const InterruptGuard guard;
-  replay::Replayer replayer(*backend, {.whole_step = f.whole_step, .timing = {}, .progress = Progress()});
+  replay::TimingOptions timing;
+  timing.go_on = [] { return !interrupted(); };
+  replay::Replayer replayer(*backend, {.whole_step = f.whole_step, .timing = timing, .progress = Progress()});
   study.device = backend->describe();
+  std::optional<Error> failure;
   for (const Job& job : jobs) {
     study.phases.push_back({job.phase, replayer.run(job.step), {}, {}});
+    failure = study.phases.back().replay.failure;
     if (!study.phases.back().replay.complete) break;
   }
   jobs.resize(study.phases.size());
 
+  // What was measured is kept, whatever comes now.
   const calibrate::Measurements measured = replay::measurements_of(study);
-  if (out) out->commit(calibrate::format_measurements(measured));
-  if (steps_out) steps_out->commit(step_measurements(study, f, *request, jobs));
-  if (measured.rows.empty() && interrupted == 0) {
-    output.write(report::replay_report(study));
-    throw Error::failed("no op could be replayed", "the table says why, op by op");
+  if (out && !measured.rows.empty()) out->commit(calibrate::format_measurements(measured));
+  if (steps_out) {
+    const calibrate::Measurements steps = step_measurements(study, f, *request, jobs);
+    if (!steps.rows.empty()) steps_out->commit(calibrate::format_measurements(steps));
   }
-  std::optional<hardware::RuntimeProfile> profile = start;
-  if (profile_out && interrupted == 0) {
-    calibrate::CalibrateResult fitted = calibrate::calibrate(measured, device, *start);
-    profile_out->commit(hardware::format_runtime_profile(fitted.profile));
-    study.calibration = std::move(fitted.calibration);
-    profile = std::move(fitted.profile);
-  }
-  if (profile && interrupted == 0) {
+  const bool whole = !failure && !interrupted() && !measured.rows.empty();
+  if (whole && profile_out) failure = fit(measured, device, *profile_out, study, *profile);
+  if (whole && profile && !failure) {
     replay::predict_ops(study, device, *profile);
     if (request) predict_steps(f, *request, *profile, jobs, study);
   }
   output.write(report::replay_report(study));
-  return interrupted != 0 ? kExitInterrupted : kExitDone;
+  if (failure) throw Error(*failure);
+  if (interrupted()) return kExitInterrupted;
+  if (measured.rows.empty()) throw Error::failed("no op could be replayed", "the table says why, op by op");
+  return kExitDone;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <optional>
 
 #include "base/error.h"
 #include "base/number.h"
@@ -16,6 +17,7 @@ namespace {
 
 struct Flags {
   std::vector<std::string> files;
+  std::string hardware;
   std::string runtime;
   std::string max_mape;
   OutputFlags output;
@@ -24,9 +26,11 @@ struct Flags {
 int validate_action(const Flags& flags) {
   std::optional<double> limit;
   if (!flags.max_mape.empty()) limit = double_value("--max-mape", flags.max_mape, 0, 1000);
+  std::optional<hardware::Device> device;
+  if (!flags.hardware.empty()) device = hardware::load_device(flags.hardware);
   Output output(flags.output);
   const calibrate::Validation validation =
-      calibrate::validate(calibrate::read_measurements(flags.files), flags.runtime);
+      calibrate::validate(calibrate::read_measurements(flags.files), flags.runtime, device ? &*device : nullptr);
   output.write(report::validate_report(validation));
   const double mape = validation.summary.errors.mape;
   if (limit && !(mape <= *limit)) {
@@ -48,6 +52,8 @@ void add_validate(CLI::App& root, Action& action) {
   command->add_option("measurements", flags->files, "CSV files, or built-in names (llmperf list measurements)")
       ->type_name("CSV")
       ->required();
+  command->add_option("--hw", flags->hardware, "a hardware file of your own, which rows name by its name")
+      ->type_name("DEVICE");
   command
       ->add_option("--runtime", flags->runtime,
                    "profile for all rows, by name or file [that of each row's runtime]; none: the speed of light")

@@ -77,8 +77,8 @@ Mapped training_attention(const AscendKernel& k) {
 }
 
 Mapped inference_attention(const AscendKernel& k) {
-  constexpr std::size_t kBlockTable = 14;  // FusedInferAttentionScore: keys are in pages of a pool
-  const Tensor& table = slot(k.inputs, kBlockTable);
+  // Where there is a block table keys are in pages of a pool.
+  const Tensor& table = slot(k.inputs, without_version(k.type) == "IncreFlashAttention" ? 13 : 14);
   if (table.shape.size() == 2 && table.element.dtype == Dtype::int32) return "keys are in pages";
   const Tensor& statistics = slot(k.outputs, 1);
   return attention_row({.query = slot(k.inputs, 0),

@@ -122,6 +122,7 @@ Row row(const graph::Copy& c, const Place& at) {
     return "no replay of such copies";
   }
   const auto tokens = static_cast<std::int64_t>(c.rows);
+  if (static_cast<double>(tokens) != c.rows || tokens < 1) return "holds a fraction of a token";
   const double each = c.write_elements / c.rows / 2 / static_cast<double>(attention->kv_heads);
   if (each != std::floor(each)) return "no replay of such caches";
   return OpRow{"kv_write", *dtype, calibrate::CacheShape{tokens, attention->kv_heads, static_cast<std::int64_t>(each)}};
@@ -175,7 +176,7 @@ Row row_of(const graph::Op& op, const graph::Graph& graph, std::int64_t vocabula
   return std::visit([&](const auto& body) { return row(body, Place{op, graph, vocabulary}); }, op.body);
 }
 
-Step step_of(const graph::Graph& graph, std::int64_t vocabulary) {
+Step step_of(const graph::Graph& graph, std::int64_t vocabulary, Sums sums) {
   Step step;
   std::map<std::string, std::size_t> known;
   for (std::size_t i = 0; i < graph.size();) {
@@ -188,7 +189,7 @@ Step step_of(const graph::Graph& graph, std::int64_t vocabulary) {
     for (; i < end; ++i) {
       const graph::Op& op = graph[i];
       if (std::holds_alternative<graph::Overhead>(op.body)) continue;
-      if (const auto joint = i + 1 < end ? joint_row(op, graph[i + 1], graph) : std::nullopt) {
+      if (const auto joint = sums == Sums::joint && i + 1 < end ? joint_row(op, graph[i + 1], graph) : std::nullopt) {
         const std::string name = fmt::format("{}+{}", op.name, graph[i + 1].name);
         block.places.push_back({place(step, known, name, op.count, *joint), op.count / block.times});
         ++i;

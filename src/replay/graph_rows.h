@@ -41,8 +41,10 @@ struct Step {
 std::variant<calibrate::OpRow, std::string> row_of(const graph::Op& op, const graph::Graph& graph,
                                                    std::int64_t vocabulary);
 
-// Runtime overhead is no op and is left out.
-Step step_of(const graph::Graph& graph, std::int64_t vocabulary);
+// Runtime overhead is no op and is left out. Sums::joint: a product and the sum over ranks that runs beside it are one
+// row, for backends that have a kernel of both.
+enum class Sums : bool { apart, joint };
+Step step_of(const graph::Graph& graph, std::int64_t vocabulary, Sums sums = Sums::apart);
 // Every row once, in order of first appearance.
 Step list_of(const std::vector<calibrate::OpRow>& rows);
 

@@ -47,7 +47,7 @@ const Replayer::Outcome& Replayer::time_op(const OpRow& row) {
   return found->second;
 }
 
-StepTime Replayer::time_step(const Step& step, const std::vector<TimedOp>& timed) {
+std::optional<StepTime> Replayer::time_step(const Step& step, const std::vector<TimedOp>& timed) {
   StepTime result;
   std::vector<std::unique_ptr<Prepared>> prepared(step.ops.size());
   for (std::size_t i = 0; i < step.ops.size(); ++i) {
@@ -70,21 +70,19 @@ StepTime Replayer::time_step(const Step& step, const std::vector<TimedOp>& timed
       }
     }
   }
-  if (!sequence.empty()) {
-    result.timing = time_passes([&](std::int64_t passes) { return backend_.run(sequence, passes); }, options_.timing);
-  }
+  if (sequence.empty()) return std::nullopt;
+  result.timing = time_passes([&](std::int64_t passes) { return backend_.run(sequence, passes); }, options_.timing);
   return result;
 }
 
-Replay Replayer::run(const Step& step) {
-  Replay result;
-  result.device = backend_.describe();
+void Replayer::run_into(const Step& step, Replay& result) {
+  const auto go_on = [&](const std::string& what) {
+    result.complete = !options_.progress || options_.progress(result.ops.size(), step.ops.size(), what);
+    return result.complete;
+  };
   for (const DistinctOp& op : step.ops) {
-    if (options_.progress && !options_.progress(result.ops.size(), step.ops.size(), label(op))) {
-      result.complete = false;
-      return result;
-    }
-    TimedOp& timed = result.ops.emplace_back(TimedOp{op, {}, {}});
+    if (!go_on(label(op))) return;
+    TimedOp timed{op, {}, {}};
     if (const OpRow* row = row_of(op)) {
       const Outcome& outcome = time_op(*row);
       timed.timing = outcome.timing;
@@ -92,8 +90,20 @@ Replay Replayer::run(const Step& step) {
     } else {
       timed.unavailable = std::get<std::string>(op.what);
     }
+    result.ops.push_back(std::move(timed));
   }
-  if (options_.whole_step) result.whole = time_step(step, result.ops);
+  if (options_.whole_step && go_on("the whole step")) result.whole = time_step(step, result.ops);
+}
+
+Replay Replayer::run(const Step& step) {
+  Replay result;
+  result.device = backend_.describe();
+  try {
+    run_into(step, result);
+  } catch (const Error& error) {
+    result.failure = error;
+    result.complete = false;
+  }
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "replay/backend.h"
 #include "replay/graph_rows.h"
 #include "replay/timing.h"
@@ -32,7 +33,8 @@ struct Replay {
   Description device;
   std::vector<TimedOp> ops;
   std::optional<StepTime> whole;
-  bool complete = true;  // false: ended early
+  bool complete = true;               // false: ended early, by the caller's wish or by `failure`
+  std::optional<Error> failure = {};  // of the device, in what comes after what is there
 };
 
 struct ReplayOptions {
@@ -51,7 +53,7 @@ class Replayer {
 
   // Times every distinct op by itself, and with whole_step also all of them in the order of the step, as often as it
   // executes them, where every layer has weights of its own. A step of which an op cannot run is timed without it.
-  // Throws Error(failed) for what goes wrong on the device.
+  // After a failure of the device nothing more can be run.
   Replay run(const Step& step);
 
  private:
@@ -59,8 +61,9 @@ class Replayer {
     std::optional<Timing> timing;
     std::string unavailable;
   };
+  void run_into(const Step& step, Replay& result);
   const Outcome& time_op(const calibrate::OpRow& row);
-  StepTime time_step(const Step& step, const std::vector<TimedOp>& timed);
+  std::optional<StepTime> time_step(const Step& step, const std::vector<TimedOp>& timed);
 
   Backend& backend_;
   ReplayOptions options_;

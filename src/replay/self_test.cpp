@@ -159,7 +159,21 @@ std::string_view name(SelfTestResult::Outcome outcome) {
 
 std::vector<SelfTestResult> self_test(Backend& tested, Backend& reference) {
   std::vector<SelfTestResult> results;
-  for (const OpRow& row : small_ops()) results.push_back(test(row, tested, reference));
+  bool works = true;
+  for (const OpRow& row : small_ops()) {
+    if (!works) {
+      results.push_back({.op = calibrate::describe(row), .reason = "not run after the failure above"});
+      continue;
+    }
+    try {
+      results.push_back(test(row, tested, reference));
+    } catch (const Error& error) {
+      works = false;
+      results.push_back({.op = calibrate::describe(row),
+                         .outcome = SelfTestResult::Outcome::failed,
+                         .reason = error.diagnostics().front().message});
+    }
+  }
   return results;
 }
 

@@ -24,7 +24,7 @@ struct SelfTestResult {
 std::string_view name(SelfTestResult::Outcome outcome);
 
 // A fixed list of small ops of every kind that operands.h lists. Types that the reference does not have it computes in
-// fp32. Throws Error(failed) for what goes wrong on either device.
+// fp32. What goes wrong on a device fails the op, and those after it are not run.
 std::vector<SelfTestResult> self_test(Backend& tested, Backend& reference);
 
 // Whether any op failed.

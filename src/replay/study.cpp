@@ -14,16 +14,24 @@ namespace {
 
 using calibrate::OpRow;
 
+// A row that is written already, and what the graphs call it.
+struct Known {
+  std::size_t row;
+  std::vector<std::string> names;
+};
+
 void add_rows(const Replay& replay, const std::string& hardware, calibrate::Measurements& m,
-              std::map<std::string, std::size_t>& known) {
+              std::map<std::string, Known>& known) {
   for (const TimedOp& timed : replay.ops) {
     if (!timed.timing) continue;
     const auto& row = std::get<OpRow>(timed.op.what);
-    const std::string names = join(timed.op.names, "+");
-    const auto [found, added] = known.try_emplace(calibrate::describe(row), m.rows.size());
+    const auto [found, added] = known.try_emplace(calibrate::describe(row), Known{m.rows.size(), {}});
+    std::vector<std::string>& names = found->second.names;
+    for (const std::string& name : timed.op.names) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
     if (!added) {  // of another phase, too
-      std::string& all = m.rows[found->second].extra.back();
-      if (all != names) all += '+' + names;
+      m.rows[found->second.row].extra.back() = join(names, "+");
       continue;
     }
     calibrate::Row& measured = m.rows.emplace_back();
@@ -31,7 +39,7 @@ void add_rows(const Replay& replay, const std::string& hardware, calibrate::Meas
     measured.of = row;
     measured.latency = timed.time();
     measured.extra = {fmt::format("{:.3g}", timed.timing->spread.value * 1e6), fmt::format("{}", timed.timing->passes),
-                      names};
+                      join(names, "+")};
   }
 }
 
@@ -48,7 +56,7 @@ calibrate::Measurements measurements_of(const Study& study) {
       "between the quartiles of the samples.");
   for (const auto& [name, value] : study.device.facts) file.notes.push_back(fmt::format("{}: {}", name, value));
   m.extra_columns = {"spread_us", "repetitions", "name"};
-  std::map<std::string, std::size_t> known;
+  std::map<std::string, Known> known;
   for (const PhaseStudy& phase : study.phases) add_rows(phase.replay, study.hardware, m, known);
   return m;
 }

@@ -9,21 +9,26 @@ namespace llmperf::replay {
 
 Timing time_passes(const std::function<Seconds(std::int64_t)>& run, const TimingOptions& options) {
   constexpr std::int64_t kMostPasses = 1'000'000;
-  // A first look with one pass, a second with as many as that suggests: a single short pass is mostly overhead.
-  double pass = std::max(run(1).value, 1e-9);
-  const auto passes_for = [&](double seconds) {
-    return static_cast<std::int64_t>(std::clamp(std::ceil(seconds / pass), 1.0, static_cast<double>(kMostPasses)));
-  };
-  if (pass < options.sample.value) {
-    const std::int64_t probe = passes_for(options.sample.value / 4);
-    pass = std::max(run(probe).value / static_cast<double>(probe), 1e-9);
+  // Looks until a sample is long enough: of four times as many passes each, but no more than the last suggests. A look
+  // that something disturbed is followed by another, because it takes two in a row to end the search.
+  std::int64_t passes = 1;
+  for (int enough = 0; enough < 2 && passes < kMostPasses;) {
+    const double seconds = std::max(run(passes).value, 1e-9);
+    if (seconds >= options.sample.value) {
+      enough += seconds >= 20 * options.sample.value ? 2 : 1;  // what is that long is not disturbed so much
+      continue;
+    }
+    enough = 0;
+    const double wanted = std::ceil(options.sample.value / seconds * static_cast<double>(passes));
+    passes = static_cast<std::int64_t>(
+        std::clamp(wanted, static_cast<double>(passes) + 1, std::min(4.0 * static_cast<double>(passes), 1e6)));
   }
-  const std::int64_t passes = passes_for(options.sample.value);
 
   std::vector<double> samples;
   double spent = 0;
   while (static_cast<std::int64_t>(samples.size()) < options.most &&
          (static_cast<std::int64_t>(samples.size()) < options.fewest || spent < options.budget.value)) {
+    if (options.go_on && !samples.empty() && !options.go_on()) break;
     const double seconds = run(passes).value;
     spent += seconds;
     samples.push_back(seconds / static_cast<double>(passes));

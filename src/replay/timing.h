@@ -14,6 +14,7 @@ struct TimingOptions {
   Seconds budget{0.4};   // no more samples after that, once there are `fewest`
   std::int64_t fewest = 5;
   std::int64_t most = 31;
+  std::function<bool()> go_on = {};  // asked between samples; false: one is enough
 };
 
 // Of one pass.

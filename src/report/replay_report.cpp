@@ -30,7 +30,7 @@ cost::Work work_of(const OpRow& row) {
 // What was reached of the resource that the op is about.
 std::string rate_text(const OpRow& row, Seconds time) {
   const cost::Work work = work_of(row);
-  if (work.network.value > 0) return format_bandwidth(work.network / time);
+  if (work.network.value > 0 && work.matrix.value == 0) return format_bandwidth(work.network / time);
   const double intensity = work.matrix.value / std::max(1.0, work.bytes().value);
   return intensity > 4 ? format_flops_rate(work.matrix / time) : format_bandwidth(work.bytes() / time);
 }
@@ -70,7 +70,11 @@ Table unavailable_table(const PhaseStudy& phase) {
 
 Fields step_fields(const PhaseStudy& phase) {
   Fields f{fmt::format("One {} step", phase.name), {}};
-  f.rows.emplace_back("ops, one by one", format_seconds(ops_time(phase)));
+  const auto missing = std::count_if(phase.replay.ops.begin(), phase.replay.ops.end(),
+                                     [](const TimedOp& op) { return !op.timing.has_value(); });
+  f.rows.emplace_back(
+      "ops, one by one",
+      format_seconds(ops_time(phase)) + (missing > 0 ? fmt::format(", without the {} not available", missing) : ""));
   if (const auto& whole = phase.replay.whole) {
     const Seconds time = whole->timing.median;
     f.rows.emplace_back("as a whole", fmt::format("{} (spread {}, {} passes)", format_seconds(time),
@@ -81,11 +85,11 @@ Fields step_fields(const PhaseStudy& phase) {
   }
   if (phase.predicted_step) {
     std::string text = format_seconds(*phase.predicted_step);
-    if (phase.replay.whole) {
+    if (phase.replay.whole && phase.replay.whole->left_out.empty()) {
       text += fmt::format(", {} of what the whole took",
                           signed_error_text(*phase.predicted_step / phase.replay.whole->timing.median - 1));
     }
-    f.rows.emplace_back("predicted", text);
+    f.rows.emplace_back("predicted", text + (missing > 0 ? ", with all ops" : ""));
   }
   return f;
 }

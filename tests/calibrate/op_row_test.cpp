@@ -83,6 +83,9 @@ TEST_CASE("a row asks for the work of its op", "[op_row]") {
     CHECK(work_of(m.rows[11]).matrix.value == 2.0 * 4 * 32 * 64);
     CHECK(work_of(m.rows[11]).network.value == 2.0 * 1 / 2 * 4 * 32 * 2);  // 2 (r - 1) / r of the tensor
   }
+  SECTION("attention without a mask pairs every query with every key") {
+    CHECK(work_of(m.rows[2]).matrix.value == 2.0 * 2 * 16 * 32 * 2 * 64 * 4);  // 2 sequences, 16 x 32 pairs, 4 heads
+  }
   SECTION("keys and values are read and written to the cache") {
     CHECK(work_of(m.rows[9]).kv_written.value == 2 * 2 * 3 * 2 * 64);
     CHECK(work_of(m.rows[9]).activations_read.value == 2 * 2 * 3 * 2 * 64);
@@ -92,6 +95,11 @@ TEST_CASE("a row asks for the work of its op", "[op_row]") {
 TEST_CASE("a rotated tensor is whole tokens", "[op_row]") {
   CHECK_THROWS_WITH(rows_of("hardware,op,dtype,m,n,heads,kv_heads,latency_us\nx,vector:rope,bf16,17,64,4,2,1\n"),
                     "t.csv:2:20: 17 rows are not whole tokens of 4 + 2 heads");
+}
+
+TEST_CASE("weights in the type of the other operand are no scheme", "[op_row]") {
+  const Measurements m = rows_of("hardware,op,dtype,m,n,k,weights,latency_us\nx,gemm,bf16,1,2,3,bf16,1\n");
+  CHECK(std::get<GemmShape>(std::get<OpRow>(m.rows[0].of).shape).weights.empty());
 }
 
 TEST_CASE("weights of a product are a scheme", "[op_row]") {

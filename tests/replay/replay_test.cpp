@@ -67,6 +67,13 @@ TEST_CASE("a pass is timed by samples of many passes", "[timing]") {
   CHECK(t.passes == 8 * 1024);
 }
 
+TEST_CASE("one disturbed look does not make the samples short", "[timing]") {
+  int calls = 0;
+  const Timing t = time_passes(
+      [&](std::int64_t passes) { return Seconds{++calls == 1 ? 6e-3 : 2e-6 * static_cast<double>(passes)}; });
+  CHECK(t.passes >= 2000 * t.samples);
+}
+
 TEST_CASE("a long pass is sampled the fewest times", "[timing]") {
   int calls = 0;
   const Timing t = time_passes([&](std::int64_t passes) { return ++calls, Seconds{0.5 * static_cast<double>(passes)}; },
@@ -123,6 +130,28 @@ TEST_CASE("a replay that is interrupted keeps what is done", "[replay]") {
   CHECK_FALSE(r.complete);
   CHECK(r.ops.size() == 1);
   CHECK_FALSE(r.whole);
+}
+
+TEST_CASE("a step of which nothing runs is no step", "[replay]") {
+  FakeBackend backend;
+  Replayer replayer(backend, {.whole_step = true, .timing = {}, .progress = {}});
+  CHECK_FALSE(replayer.run({{distinct("seven", 1, 7)}, {{{{0, 1}}, 1}}}).whole);
+}
+
+TEST_CASE("a failure of the device ends the replay, and what was measured is kept", "[replay]") {
+  struct Failing : FakeBackend {
+    Seconds run(std::span<Prepared* const> sequence, std::int64_t passes) override {
+      if (static_cast<FakeOp*>(sequence.front())->seconds > 4e-6) throw Error::failed("aclrtSynchronizeStream: 507015");
+      return FakeBackend::run(sequence, passes);
+    }
+  } backend;
+  Replayer replayer(backend);
+  const Replay r = replayer.run({{distinct("a", 1, 3), distinct("b", 1, 5), distinct("c", 1, 1)}, {}});
+  CHECK(r.ops.size() == 1);
+  CHECK_FALSE(r.complete);
+  REQUIRE(r.failure);
+  CHECK(r.failure->diagnostics().front().message == "aclrtSynchronizeStream: 507015");
+  CHECK(backend.alive == 0);
 }
 
 TEST_CASE("measurements of a study have every op once, with all its names", "[replay]") {

@@ -60,6 +60,11 @@ class Lists(Replay):
     def test_what_it_writes_is_what_validate_and_replay_read(self):
         self.replay("--ops", self.write("ops.csv", OPS), "-o", "./timings.csv")
         self.assertEqual(len(self.json("validate", "./timings.csv")["rows"]), 3)
+        with open(self.path("timings.csv"), encoding="utf-8") as file:
+            self.write("own.csv", file.read().replace("epyc-9654", "mine"))
+        with open(os.path.join(ROOT, "hardware", "devices", "epyc-9654.yaml"), encoding="utf-8") as file:
+            self.write("mine.yaml", file.read().replace("name: epyc-9654", "name: mine"))
+        self.assertEqual(len(self.json("validate", "./own.csv", "--hw", "./mine.yaml")["rows"]), 3)
         self.assertEqual(len(self.replay("--ops", "./timings.csv")["phases"][0]["ops"]), 3)
 
     def test_predictions_are_the_profiles(self):
@@ -88,6 +93,7 @@ class Models(Replay):
             total = sum(op["time_s"] * op["count"] for op in phase["ops"])
             self.assertAlmostEqual(phase["ops_time_s"], total, delta=total * 1e-9)
         steps = self.rows("t.steps.csv")
+        self.assertEqual([row["untrusted"] for row in steps], ["", ""])
         self.assertEqual([(row["phase"], row["new_tokens"], row["context"]) for row in steps],
                          [("prefill", "16", "0"), ("decode", "1", "16")])
 
@@ -162,14 +168,30 @@ class Wrong(Replay):
         self.assert_bad_input(["replay", "--hw", "epyc-9654", "--ops", self.write("steps.csv", steps)], "not ops")
         self.assert_bad_input(["replay", "--hw", "epyc-9654", "--ops", "./steps.csv", "--whole-step"], "--whole-step")
 
+    def test_flags_that_a_mode_has_no_use_for_are_refused(self):
+        file = self.write("ops.csv", OPS)
+        self.assert_bad_input(["replay", "--describe-device", "-m", "qwen1.5-0.5b"], "--model has no use beside --describe-device")
+        self.assert_bad_input(["replay", "--self-test", "--phase", "decode"], "--phase has no use beside --self-test")
+        self.assert_bad_input(["replay", "--hw", "epyc-9654", "--ops", file, "--tp", "3"], "--tp has no use beside --ops")
+        self.assert_bad_input(["replay", "--hw", "h100-sxm", "--ops", file], "h100-sxm is a gpu")
+        same = ["-o", "./a.csv", "--calibrate", "a.csv"]
+        self.assert_bad_input(["replay", "--hw", "epyc-9654", "--ops", file, *same], "two results are to be written to 'a.csv'")
+
+    def test_a_file_is_replaced_only_by_measurements(self):
+        self.write("keep.csv", OPS)
+        file = self.write("ops.csv", "hardware,op,dtype,m,n,k,latency_us\nx,gemm,fp8,4,32,64,1\n")
+        self.run_program("replay", "--hw", "epyc-9654", "--ops", file, "-o", "./keep.csv")
+        with open(self.path("keep.csv"), encoding="utf-8") as kept:
+            self.assertEqual(kept.read(), OPS)
+
     def test_a_path_that_cannot_be_written_costs_no_replay(self):
         done = self.run_program("replay", "--hw", "epyc-9654", "--sweep", "gemm", "-o", "./no/folder.csv")
         self.assertEqual(done.returncode, FAILED)
         self.assertIn("cannot write", done.stderr)
 
     def test_without_cann_it_says_which_library_and_where_it_looked(self):
-        for extra in ([], ["--self-test"]):
-            words = ["replay", "--backend", "ascend", "-m", "qwen1.5-0.5b", *extra]
+        for what in (["-m", "qwen1.5-0.5b"], ["--self-test"]):
+            words = ["replay", "--backend", "ascend", *what]
             done = self.run_program(*words, ASCEND_HOME_PATH="/nowhere/cann")
             self.assertEqual(done.returncode, FAILED)
             self.assertIn("libascendcl.so", done.stderr)

@@ -34,7 +34,7 @@ Weights parse_weights(const std::string& scheme, Dtype dtype) {
     }
   }
   if (const auto type = parse_dtype(scheme); type && *type == dtype) return {};
-  throw Refusal{fmt::format("weights '{}' are not replayed: int8, w8a16, w8a8, w4a16 and w4a16-gN are", scheme)};
+  throw Refusal{fmt::format("weights '{}' are not replayed: int8, w8a8 and w4a16-gN are", scheme)};
 }
 
 double column_scale(std::int64_t k) { return 1 / std::sqrt(static_cast<double>(k)); }

@@ -116,7 +116,7 @@ struct VectorPlan {
   std::int64_t kv_heads = 0;
 };
 
-std::variant<VectorPlan, Unavailable> plan_of(const calibrate::VectorShape& shape) {
+std::variant<VectorPlan, Unavailable> plan_of(const calibrate::VectorShape& shape, Element element) {
   VectorPlan plan{.kind = VectorKind::elementwise,
                   .rows = shape.tokens,
                   .width = shape.width,
@@ -129,6 +129,11 @@ std::variant<VectorPlan, Unavailable> plan_of(const calibrate::VectorShape& shap
   } else if (const calibrate::VectorOp* op = calibrate::vector_op(shape.layer); op != nullptr) {
     plan.kind = op->kind;
     plan.copy = op->kind == VectorKind::elementwise;
+    const double copied = 2 * static_cast<double>(shape.tokens) * static_cast<double>(shape.width) *
+                          static_cast<double>(bytes_of(element));
+    if (plan.copy && shape.bytes.value > 0 && shape.bytes.value != copied) {
+      return Unavailable{"only a copy stands for element-wise work, and this one moves other bytes"};
+    }
   } else {
     return Unavailable{fmt::format("no kernel for vector:{}", shape.layer)};
   }
@@ -205,7 +210,7 @@ Operated make_vector(const Workshop& shop, Dtype dtype, const calibrate::VectorS
   const auto element = element_of(dtype, "vector:" + shape.layer);
   if (const auto* reason = std::get_if<Unavailable>(&element)) return *reason;
   const Element type = std::get<Element>(element);
-  const auto planned = plan_of(shape);
+  const auto planned = plan_of(shape, type);
   if (const auto* reason = std::get_if<Unavailable>(&planned)) return *reason;
   const auto& plan = std::get<VectorPlan>(planned);
   const auto bytes = bytes_of_tensor({5, plan.rows, plan.width}, Element::f32);
