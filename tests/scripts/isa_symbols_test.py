@@ -8,7 +8,7 @@ import sys
 
 library, nm = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "nm"
 VARIANTS = ("baseline", "avx2", "avx512")
-HELPERS = r"DW\.ref\.|__clang_call_terminate|__(asan|odr_asan|sancov|start|stop|emutls)|\."
+HELPERS = r"typeinfo (name )?for |DW\.ref\.|__clang_call_terminate|__(asan|odr_asan|sancov|start|stop|emutls)|\."
 
 text = subprocess.run([nm, "-C", "--defined-only", library], check=True, capture_output=True, text=True).stdout
 problems = []
@@ -25,7 +25,8 @@ for line in text.splitlines():
     if variant is None or not symbol or symbol.group(1) in "trdbna":
         continue  # of another file, or local
     kind, name = symbol.groups()
-    # Tables are what the files are for. The compiler's own helpers and a sanitiser's notes carry none of our code.
+    # Tables are what the files are for. The compiler's own helpers and a sanitiser's notes and types carry none of our
+    # code.
     own = f"Eigen_{variant}::" in name or name == f"llmperf::replay::cpu::k{variant.capitalize()}Kernels"
     if not own and not re.match(HELPERS, name):
         problems.append(f"kernels_{variant}: {kind} {name}")
