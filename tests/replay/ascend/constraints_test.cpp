@@ -13,8 +13,7 @@ TEST_CASE("what an op's constraints forbid is not available, with the constraint
     const std::pair<calibrate::OpRow, std::string> cases[] = {
         {gemm(0, 4, 4, Dtype::fp16), "gemm: a size is not given"},
         {gemm(4, 4, 4, Dtype::fp8), "aclnnMatmul takes fp16, bf16 and fp32, not fp8"},
-        {gemm(4, 4, 4, Dtype::fp16, "mxfp4"),
-         "weights 'mxfp4' are not replayed: int8, w8a8 and w4a16-gN are"},
+        {gemm(4, 4, 4, Dtype::fp16, "mxfp4"), "weights 'mxfp4' are not replayed: int8, w8a8 and w4a16-gN are"},
         {gemm(4, 4, 4, Dtype::fp32, "int8"), "aclnnWeightQuantBatchMatmulV2 takes fp16 and bf16, not fp32"},
         {gemm(4, 4, 5, Dtype::fp16, "w4a16"), "aclnnWeightQuantBatchMatmulV2 packs two int4 to a byte: k must be even"},
         {gemm(4, 5, 64, Dtype::fp16, "w4a16-g32"),
