@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/request.h"
 #include "cli/training.h"
+#include "cli/values.h"
 #include "cli/video.h"
 #include "estimate/gguf_study.h"
 #include "report/estimate_report.h"
@@ -22,13 +23,6 @@ struct Flags {
   std::string detail = "summary";
   OutputFlags output;
 };
-
-report::Detail detail_value(const std::string& text) {
-  if (text == "summary") return report::Detail::summary;
-  if (text == "ops") return report::Detail::ops;
-  const std::vector<std::string> names = {"summary", "ops"};
-  throw Error::bad_input(fmt::format("--detail: unknown level {}", quote(text)), name_hint(text, names));
-}
 
 // The smallest tensor axis over which the same request fits; empty when none does.
 std::string tensor_hint(const Request& request, const RequestFlags& flags) {

@@ -79,13 +79,6 @@ hlo::Fusion fusion_value(const std::string& text) {
   throw Error::bad_input(fmt::format("--fuse: there is no {}", quote(text)), name_hint(text, names));
 }
 
-report::Detail detail_value(const std::string& text) {
-  if (text == "summary") return report::Detail::summary;
-  if (text == "ops") return report::Detail::ops;
-  const std::vector<std::string> names = {"summary", "ops"};
-  throw Error::bad_input(fmt::format("--detail: unknown level {}", quote(text)), name_hint(text, names));
-}
-
 hlo::FlattenOptions flatten_options(const Flags& f, const hlo::CustomCalls& calls) {
   hlo::FlattenOptions options;
   options.entry = f.entry.starts_with('@') ? f.entry.substr(1) : f.entry;

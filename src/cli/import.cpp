@@ -26,13 +26,6 @@ struct Flags {
   OutputFlags output;
 };
 
-std::optional<Dtype> dtype_value(const std::string& text) {
-  if (text.empty()) return std::nullopt;
-  if (const std::optional<Dtype> dtype = parse_dtype(text)) return dtype;
-  const std::vector<std::string> names(dtype_names().begin(), dtype_names().end());
-  throw Error::bad_input("--dtype: unknown element type " + quote(text), name_hint(text, names));
-}
-
 std::optional<std::int64_t> ranks_value(const std::string& text) {
   constexpr std::int64_t kMost = 1'000'000;
   return text.empty() ? std::nullopt : std::optional(int_value("--ranks", text, 2, kMost));
@@ -51,10 +44,11 @@ std::string measurement_text(const import::Imported& imported) {
 
 int import_action(const Flags& flags) {
   const import::Source source = import::parse_source(flags.source);
-  const import::Options options{.hardware = flags.hardware,
-                                .ranks = ranks_value(flags.ranks),
-                                .collective = flags.collective,
-                                .dtype = dtype_value(flags.dtype)};
+  const import::Options options{
+      .hardware = flags.hardware,
+      .ranks = ranks_value(flags.ranks),
+      .collective = flags.collective,
+      .dtype = flags.dtype.empty() ? std::nullopt : std::optional(dtype_value("--dtype", flags.dtype))};
   // Two tables behind each other on one stream would be of no use to a reader of either.
   if (flags.out == "-") {
     if (flags.output.json || flags.output.format != "table" || !flags.output.exports.empty()) {

@@ -99,13 +99,6 @@ const auto& named(std::string_view flag, const std::string& text, const Entries&
 
 std::int64_t extent(std::string_view flag, const std::string& text) { return int_value(flag, text, 1, kMostExtent); }
 
-Dtype dtype_value(const std::string& text) {
-  if (const std::optional<Dtype> dtype = parse_dtype(text)) return *dtype;
-  const auto known = dtype_names();
-  const std::vector<std::string> names(known.begin(), known.end());
-  throw Error::bad_input(fmt::format("--dtype: unknown type {}", quote(text)), name_hint(text, names));
-}
-
 // Work on an op's operands as `estimate` would pose it.
 int map_op(const Flags& flags, const graph::Op& op, std::string_view name, Dtype dtype) {
   const mapper::TileModel model = mapper::parse_tile_model(flags.tile_model);
@@ -148,7 +141,7 @@ int map_op(const Flags& flags, const graph::Op& op, std::string_view name, Dtype
 }
 
 int map_gemm(const GemmFlags& f) {
-  const Dtype dtype = dtype_value(f.dtype);
+  const Dtype dtype = dtype_value("--dtype", f.dtype);
   graph::Gemm g;
   g.m = extent("--m", f.m);
   g.n = extent("--n", f.n);
@@ -167,7 +160,7 @@ int map_gemm(const GemmFlags& f) {
 
 int map_attention(const AttentionFlags& f) {
   constexpr std::int64_t kMostHeads = 1 << 20;
-  const Dtype dtype = dtype_value(f.dtype);
+  const Dtype dtype = dtype_value("--dtype", f.dtype);
   graph::Attention a;
   a.sequences = extent("--batch", f.batch);
   a.q_tokens = extent("--queries", f.queries);
@@ -189,7 +182,7 @@ int map_attention(const AttentionFlags& f) {
 }
 
 int map_vector(const VectorFlags& f) {
-  const Dtype dtype = dtype_value(f.dtype);
+  const Dtype dtype = dtype_value("--dtype", f.dtype);
   const VectorShape& shape = named("--kind", f.kind, kVectors);
   graph::Vector v;
   v.kind = shape.kind;

@@ -96,14 +96,8 @@ std::vector<Job> jobs_of_model(const Flags& f, Request& request) {
 Job job_of_list(const Flags& f, const hardware::Device& device) {
   std::vector<calibrate::OpRow> rows;
   if (!f.sweep.empty()) {
-    Dtype dtype = estimate::activation_dtype(device);
-    if (!f.dtype.empty()) {
-      const std::optional<Dtype> known = parse_dtype(f.dtype);
-      const std::vector<std::string> names(dtype_names().begin(), dtype_names().end());
-      if (!known) throw Error::bad_input("--dtype: unknown type " + quote(f.dtype), name_hint(f.dtype, names));
-      dtype = *known;
-    }
-    rows = replay::sweep(f.sweep, dtype);
+    rows =
+        replay::sweep(f.sweep, f.dtype.empty() ? estimate::activation_dtype(device) : dtype_value("--dtype", f.dtype));
   } else {
     const std::vector<std::string> files = {f.ops};
     for (const calibrate::Row& row : calibrate::read_measurements(files).rows) {
@@ -140,13 +134,12 @@ std::string untrusted(const Request& request, const replay::StepTime& whole) {
   return other.execution.kv == setup.execution.kv ? "" : "a KV cache of another type";
 }
 
-// The measured steps as measurements of whole models.
-calibrate::Measurements step_measurements(const replay::Study& study, const Flags& f, const Request& request,
-                                          const std::vector<Job>& jobs) {
+// The measured steps as measurements of whole models. `ops`: those of the same study.
+calibrate::Measurements step_measurements(const replay::Study& study, const calibrate::Measurements& ops,
+                                          const Flags& f, const Request& request, const std::vector<Job>& jobs) {
   calibrate::Measurements m;
-  const calibrate::Measurements ops = replay::measurements_of(study);
   m.files = ops.files;
-  m.files.front().notes.erase(m.files.front().notes.begin() + 1);
+  m.files.front().notes.erase(m.files.front().notes.begin() + 1);  // what the columns of ops mean
   m.extra_columns = {"spread_ms", "repetitions", std::string(calibrate::kUntrustedColumn)};
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const auto& whole = study.phases[i].replay.whole;
@@ -323,13 +316,13 @@ int replay_action(const Flags& flags) {
   const calibrate::Measurements measured = replay::measurements_of(study);
   if (out && !measured.rows.empty()) out->commit(calibrate::format_measurements(measured));
   if (steps_out) {
-    const calibrate::Measurements steps = step_measurements(study, f, *request, jobs);
+    const calibrate::Measurements steps = step_measurements(study, measured, f, *request, jobs);
     if (!steps.rows.empty()) steps_out->commit(calibrate::format_measurements(steps));
   }
   const bool whole = !failure && !interrupted() && !measured.rows.empty();
   if (whole && profile_out) failure = fit(measured, device, *profile_out, study, *profile);
   if (whole && profile && !failure) {
-    replay::predict_ops(study, device, *profile);
+    replay::predict_ops(study, measured, device, *profile);
     if (request) predict_steps(f, *request, *profile, jobs, study);
   }
   output.write(report::replay_report(study));

@@ -47,6 +47,19 @@ Bytes bytes_value(std::string_view flag, std::string_view text) {
   return *value;
 }
 
+Dtype dtype_value(std::string_view flag, std::string_view text) {
+  if (const std::optional<Dtype> dtype = parse_dtype(text)) return *dtype;
+  const std::vector<std::string> names(dtype_names().begin(), dtype_names().end());
+  throw Error::bad_input(fmt::format("{}: unknown type {}", flag, quote(text)), name_hint(text, names));
+}
+
+report::Detail detail_value(const std::string& text) {
+  if (text == "summary") return report::Detail::summary;
+  if (text == "ops") return report::Detail::ops;
+  const std::vector<std::string> names = {"summary", "ops"};
+  throw Error::bad_input(fmt::format("--detail: unknown level {}", quote(text)), name_hint(text, names));
+}
+
 report::Format format_value(std::string_view flag, std::string_view text) {
   std::vector<std::string> names;
   for (const NamedFormat& f : kFormats) {

@@ -6,8 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/dtype.h"
 #include "base/units.h"
 #include "report/document.h"
+#include "report/estimate_report.h"
 
 namespace llmperf::cli {
 
@@ -17,6 +19,10 @@ std::int64_t int_value(std::string_view flag, std::string_view text, std::int64_
 double double_value(std::string_view flag, std::string_view text, double min, double max);
 // "512MiB", "2 GB": the unit is required; zero is allowed.
 Bytes bytes_value(std::string_view flag, std::string_view text);
+// An element type by its name.
+Dtype dtype_value(std::string_view flag, std::string_view text);
+// --detail: summary or ops.
+report::Detail detail_value(const std::string& text);
 report::Format format_value(std::string_view flag, std::string_view text);
 // The format an export's extension asks for: .json .csv .md.
 report::Format export_format(std::string_view path);

@@ -61,16 +61,16 @@ calibrate::Measurements measurements_of(const Study& study) {
   return m;
 }
 
-void predict_ops(Study& study, const hardware::Device& device, const hardware::RuntimeProfile& profile) {
-  const calibrate::Measurements m = measurements_of(study);
-  std::vector<std::size_t> rows(m.rows.size());
+void predict_ops(Study& study, const calibrate::Measurements& measured, const hardware::Device& device,
+                 const hardware::RuntimeProfile& profile) {
+  std::vector<std::size_t> rows(measured.rows.size());
   std::iota(rows.begin(), rows.end(), std::size_t{0});
-  calibrate::Predictor predictor(m, rows, device, profile);
+  calibrate::Predictor predictor(measured, rows, device, profile);
   std::vector<double> seconds(rows.size());
   predictor.predict(profile.values, std::nullopt, seconds);
   std::map<std::string, double> of;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    of[calibrate::describe(std::get<OpRow>(m.rows[i].of))] = seconds[i];
+    of[calibrate::describe(std::get<OpRow>(measured.rows[i].of))] = seconds[i];
   }
   study.profile = profile.title_for(device);
   for (PhaseStudy& phase : study.phases) {

@@ -33,7 +33,8 @@ struct Study {
 // The ops of all phases, each once, as measurements of `hardware`.
 calibrate::Measurements measurements_of(const Study& study);
 
-// Fills in `predicted` of every phase.
-void predict_ops(Study& study, const hardware::Device& device, const hardware::RuntimeProfile& profile);
+// Fills in `predicted` of every phase. `measured`: measurements_of(study).
+void predict_ops(Study& study, const calibrate::Measurements& measured, const hardware::Device& device,
+                 const hardware::RuntimeProfile& profile);
 
 }  // namespace llmperf::replay
