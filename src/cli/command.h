@@ -40,13 +40,29 @@ void add_replay(CLI::App& root, Action& action);
 void add_show(CLI::App& root, Action& action);
 void add_validate(CLI::App& root, Action& action);
 
-// --format, --json and --export, the same on every command that prints results.
+// --format, --json, --export and --lang, the same on every command that prints results.
+enum class Traced : bool { no, yes };  // whether its result has steps to trace
 struct OutputFlags {
   std::string format = "table";
   bool json = false;
   std::vector<std::string> exports;
+  std::string language = "en";
+  Traced traced = Traced::no;
 };
-void add_output_flags(CLI::App& command, OutputFlags& flags);
+void add_output_flags(CLI::App& command, OutputFlags& flags, Traced traced = Traced::no);
+
+// While one lives, reports are kept in it instead of printed: those of a study's sections. Exports are written as ever.
+class CapturedReports {
+ public:
+  CapturedReports();
+  ~CapturedReports();
+  CapturedReports(const CapturedReports&) = delete;
+  CapturedReports& operator=(const CapturedReports&) = delete;
+  std::vector<report::Report> reports;
+
+ private:
+  CapturedReports* outer_;
+};
 
 // Opens everything before the work starts, so that an unwritable path costs no work. A file appears under its name only
 // when it is complete; one that was not committed is removed.
@@ -59,7 +75,7 @@ class Output {
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
-  // Whether the report is written in that format anywhere.
+  // Whether the report is written in that format anywhere; HTML is made from the JSON.
   bool wants(report::Format format) const;
   // Writes the report to stdout in the format asked for and to every export, and the companion to its file. Throws
   // Error(failed) on a write error.
@@ -68,6 +84,7 @@ class Output {
  private:
   struct File;
   report::Format format_;
+  report::Rendering rendering_;
   std::vector<std::unique_ptr<File>> files_;
   std::unique_ptr<File> companion_;
 };

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/values.h"
 #include "cli/written_file.h"
 
@@ -26,32 +26,54 @@ bool colour_wanted() {
 
 }  // namespace
 
+namespace {
+CapturedReports* captured = nullptr;
+}
+
+CapturedReports::CapturedReports() : outer_(captured) { captured = this; }
+CapturedReports::~CapturedReports() { captured = outer_; }
+
 // An export.
 struct Output::File : WrittenFile {
   report::Format format;
   File(const std::string& path, report::Format f) : WrittenFile(path), format(f) {}
 };
 
-void add_output_flags(CLI::App& command, OutputFlags& flags) {
-  CLI::Option* format = command.add_option("--format", flags.format, "table, csv, json or md");
+void add_output_flags(CLI::App& command, OutputFlags& flags, Traced traced) {
+  flags.traced = traced;
+  CLI::Option* format = command.add_option("--format", flags.format, "table, csv, json, md or html");
   format->type_name("FORMAT")->capture_default_str();
   command.add_flag("--json", flags.json, "short for --format json")->excludes(format);
   command
       .add_option("--export", flags.exports,
-                  "also write FILE; .json, .csv or .md says the format; - is stdout (repeatable)")
+                  traced == Traced::yes
+                      ? "also write FILE; .json, .csv, .md, .html or .trace.json (for Perfetto) says the format; - is "
+                        "stdout (repeatable)"
+                      : "also write FILE; .json, .csv, .md or .html says the format; - is stdout (repeatable)")
       ->type_name("FILE")
       ->take_all()
       ->allow_extra_args(false);  // one FILE each: the next word is not another
+  command.add_option("--lang", flags.language, "language of HTML reports: en or zh")
+      ->type_name("LANG")
+      ->capture_default_str();
 }
 
 Output::Output(const OutputFlags& flags, const std::string& companion)
-    : format_(flags.json ? report::Format::json : format_value("--format", flags.format)) {
+    : format_(flags.json ? report::Format::json : format_value("--format", flags.format)),
+      rendering_{.colour = colour_wanted(), .language = language_value(flags.language), .command = running_command()} {
+  const auto check_trace = [&](report::Format format, std::string_view what) {
+    if (format != report::Format::trace || flags.traced == Traced::yes) return;
+    throw Error::bad_input(fmt::format("{}: this command has no step to trace", what), "llmperf estimate has");
+  };
+  check_trace(format_, "--format");
   std::set<std::filesystem::path> seen;
   for (const std::string& path : flags.exports) {
     if (!seen.insert(std::filesystem::path(path).lexically_normal()).second) {
       throw Error::bad_input("--export: " + quote(path) + " is given more than once");
     }
-    if (path != "-") files_.push_back(std::make_unique<File>(path, export_format(path)));
+    if (path == "-") continue;
+    check_trace(export_format(path), "--export");
+    files_.push_back(std::make_unique<File>(path, export_format(path)));
   }
   if (!companion.empty()) companion_ = std::make_unique<File>(companion, report::Format::table);
 }
@@ -59,14 +81,24 @@ Output::Output(const OutputFlags& flags, const std::string& companion)
 Output::~Output() = default;
 
 bool Output::wants(report::Format format) const {
-  return format_ == format ||
-         std::any_of(files_.begin(), files_.end(), [&](const auto& file) { return file->format == format; });
+  const auto needs = [&](report::Format written) {
+    return written == format || (written == report::Format::html && format == report::Format::json);
+  };
+  return needs(format_) || std::any_of(files_.begin(), files_.end(), [&](const auto& f) { return needs(f->format); });
 }
 
 void Output::write(const report::Report& report, const std::string& companion) {
-  for (const auto& file : files_) file->commit(report::render(report, file->format));
+  for (const auto& file : files_) {
+    report::Rendering rendering = rendering_;
+    rendering.colour = false;
+    file->commit(report::render(report, file->format, rendering));
+  }
   if (companion_) companion_->commit(companion);
-  write_stdout(report::render(report, format_, colour_wanted()));
+  if (captured != nullptr) {
+    captured->reports.push_back(report);
+    return;
+  }
+  write_stdout(report::render(report, format_, rendering_));
 }
 
 void write_stdout(const std::string& text) {

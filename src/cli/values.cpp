@@ -15,10 +15,9 @@ struct NamedFormat {
   const char* name;
   report::Format format;
 };
-constexpr NamedFormat kFormats[] = {{"table", report::Format::table},
-                                    {"csv", report::Format::csv},
-                                    {"json", report::Format::json},
-                                    {"md", report::Format::md}};
+constexpr NamedFormat kFormats[] = {{"table", report::Format::table}, {"csv", report::Format::csv},
+                                    {"json", report::Format::json},   {"md", report::Format::md},
+                                    {"html", report::Format::html},   {"trace.json", report::Format::trace}};
 
 }  // namespace
 
@@ -69,12 +68,22 @@ report::Format format_value(std::string_view flag, std::string_view text) {
   throw Error::bad_input(fmt::format("{}: unknown format {}", flag, quote(text)), name_hint(text, names));
 }
 
+report::Language language_value(std::string_view text) {
+  if (text == "en") return report::Language::english;
+  if (text == "zh") return report::Language::chinese;
+  const std::vector<std::string> names = {"en", "zh"};
+  throw Error::bad_input(fmt::format("--lang: unknown language {}", quote(text)), name_hint(std::string(text), names));
+}
+
 report::Format export_format(std::string_view path) {
+  const NamedFormat* longest = nullptr;  // x.trace.json is no .json
   for (const NamedFormat& f : kFormats) {
-    if (f.format != report::Format::table && path.ends_with(std::string(".") + f.name)) return f.format;
+    if (f.format == report::Format::table || !path.ends_with("." + std::string(f.name))) continue;
+    if (longest == nullptr || std::string_view(longest->name).size() < std::string_view(f.name).size()) longest = &f;
   }
+  if (longest != nullptr) return longest->format;
   throw Error::bad_input(fmt::format("--export: no format goes with the name {}", quote(path)),
-                         "end it in .json, .csv or .md");
+                         "end it in .json, .csv, .md, .html or .trace.json");
 }
 
 std::vector<std::string> list_value(std::string_view flag, std::string_view text) {

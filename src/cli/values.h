@@ -24,7 +24,9 @@ Dtype dtype_value(std::string_view flag, std::string_view text);
 // --detail: summary or ops.
 report::Detail detail_value(const std::string& text);
 report::Format format_value(std::string_view flag, std::string_view text);
-// The format an export's extension asks for: .json .csv .md.
+// --lang: en or zh.
+report::Language language_value(std::string_view text);
+// The format an export's extension asks for: .json .csv .md .html .trace.json.
 report::Format export_format(std::string_view path);
 // A comma-separated list without empty items.
 std::vector<std::string> list_value(std::string_view flag, std::string_view text);

@@ -1,6 +1,7 @@
 // What a command prints, before a format is chosen: a document for people, a table for spreadsheets, JSON for scripts.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -8,7 +9,7 @@
 
 namespace llmperf::report {
 
-enum class Format { table, csv, json, md };
+enum class Format { table, csv, json, md, html, trace };
 
 struct Column {
   std::string header;
@@ -42,16 +43,27 @@ using Document = std::vector<Block>;
 struct Report {
   Document document;  // --format table and md
   Table csv;          // plain numbers in SI units, the unit in the column name
-  std::string json;   // one value, ends in a newline
+  std::string json;   // one object, ends in a newline
+  // Chrome/Perfetto trace events of the steps; empty where a report has no step.
+  std::function<std::string()> trace = {};
+};
+
+enum class Language { english, chinese };
+struct Rendering {
+  bool colour = false;  // headings bold, as on a terminal
+  Language language = Language::english;
+  std::string command = {};  // that made the report, as a shell reads it; may be empty
 };
 
 inline constexpr int kPageWidth = 100;
 
-// `colour`: headings bold, as on a terminal.
 std::string render_text(const Document& document, bool colour = false);
 std::string render_markdown(const Document& document);
 // RFC 4180; text that a spreadsheet would take for a formula is defused with an apostrophe.
 std::string render_csv(const Table& table);
-std::string render(const Report& report, Format format, bool colour = false);
+// The JSON with the command that made it as the last key, `command`; unchanged when that is empty.
+std::string with_command(std::string json, const std::string& command);
+// Throws std::logic_error for the trace of a report without one.
+std::string render(const Report& report, Format format, const Rendering& rendering = {});
 
 }  // namespace llmperf::report

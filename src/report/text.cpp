@@ -179,14 +179,4 @@ std::string render_text(const Document& document, bool colour) {
   return out;
 }
 
-std::string render(const Report& report, Format format, bool colour) {
-  switch (format) {
-    case Format::table: return render_text(report.document, colour);
-    case Format::md: return render_markdown(report.document);
-    case Format::csv: return render_csv(report.csv);
-    case Format::json: return report.json;
-  }
-  return {};
-}
-
 }  // namespace llmperf::report

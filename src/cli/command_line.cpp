@@ -1,14 +1,18 @@
 // The command line as a whole. CLI11 hides an unknown subcommand behind "a subcommand is required", names no neighbours
 // of a misspelt flag and takes an empty value for none, so the words are looked at before it parses.
+#include "cli/command_line.h"
+
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cctype>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -49,16 +53,16 @@ std::string flag_of(const std::string& word) {
   return word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
 }
 
-// Throws when the flag at argv[i] has no value; moves i to its last word.
-void check_value(const CLI::App& command, const CLI::Option& option, const std::string& flag, int argc,
-                 const char* const* argv, int& i) {
-  const std::string word = argv[i];
+// Throws when the flag words[i] has no value; moves i to its last word.
+void check_value(const CLI::App& command, const CLI::Option& option, const std::string& flag,
+                 const std::vector<std::string>& words, std::size_t& i) {
+  const std::string& word = words[i];
   const bool attached = word.size() > flag.size();
   std::string value;
   if (attached) {
     value = word.substr(flag.size() + (word[flag.size()] == '=' ? 1 : 0));
-  } else if (i + 1 < argc) {
-    value = argv[++i];
+  } else if (i + 1 < words.size()) {
+    value = words[++i];
   }
   const bool next_flag = !attached && is_flag(value) && command.get_option_no_throw(flag_of(value)) != nullptr;
   if (value.empty() || next_flag) {
@@ -68,11 +72,11 @@ void check_value(const CLI::App& command, const CLI::Option& option, const std::
 
 // Throws for a subcommand or flag that does not exist, a flag without its value or given twice, and an empty word (an
 // unset variable of a script, mostly).
-void check_words(const CLI::App& root, int argc, const char* const* argv) {
+void check_words(const CLI::App& root, const std::vector<std::string>& words) {
   const CLI::App* command = &root;
   std::set<const CLI::Option*> seen;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
     if (word == "--") return;
     if (word.empty()) throw Error::bad_input("an argument is empty");
     if (!is_flag(word)) {
@@ -86,7 +90,7 @@ void check_words(const CLI::App& root, int argc, const char* const* argv) {
     const CLI::Option* option = command->get_option_no_throw(flag);
     if (option == nullptr) throw Error::bad_input("unknown flag " + quote(flag), name_hint(flag, flag_names(*command)));
     if (option->get_items_expected_min() == 0) continue;
-    check_value(*command, *option, flag, argc, argv, i);
+    check_value(*command, *option, flag, words, i);
     if (!seen.insert(option).second && option->get_multi_option_policy() != CLI::MultiOptionPolicy::TakeAll) {
       throw Error::bad_input(flag + " is given more than once");
     }
@@ -112,10 +116,52 @@ int report_error(const Error& error) {
   return kExitFailed;
 }
 
-int parse_and_run(CLI::App& root, Action& action, int argc, const char* const* argv) {
-  check_words(root, argc, argv);
+// As a shell reads it.
+std::string shell_word(const std::string& word) {
+  constexpr std::string_view kPlain = "%+,-./:=@_";
+  const bool plain = std::all_of(word.begin(), word.end(), [&](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || kPlain.find(c) != std::string_view::npos;
+  });
+  if (plain && !word.empty()) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string command_of(const std::vector<std::string>& words) {
+  constexpr std::string_view kOutput[] = {"--format", "--export", "--json", "--lang"};
+  std::string text = "llmperf";
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string flag = flag_of(words[i]);
+    if (std::find(std::begin(kOutput), std::end(kOutput), flag) == std::end(kOutput)) {
+      text += " " + shell_word(words[i]);
+    } else if (flag != "--json" && flag.size() == words[i].size()) {
+      ++i;  // its value
+    }
+  }
+  return text;
+}
+
+std::string running;  // see running_command()
+
+// Sets it for as long as the command runs.
+class RunningCommand {
+ public:
+  explicit RunningCommand(std::string text) : before_(std::exchange(running, std::move(text))) {}
+  ~RunningCommand() { running = before_; }
+  RunningCommand(const RunningCommand&) = delete;
+  RunningCommand& operator=(const RunningCommand&) = delete;
+
+ private:
+  std::string before_;
+};
+
+int parse_and_run(CLI::App& root, Action& action, std::vector<std::string> words) {
+  check_words(root, words);
+  const RunningCommand scope(command_of(words));
   try {
-    root.parse(argc, argv);
+    std::reverse(words.begin(), words.end());  // as CLI11 takes them
+    root.parse(words);
   } catch (const CLI::Success& e) {  // --help, --version
     std::ostringstream text;
     root.exit(e, text, text);
@@ -136,33 +182,43 @@ int parse_and_run(CLI::App& root, Action& action, int argc, const char* const* a
 
 }  // namespace
 
+std::string running_command() { return running; }
+
+void add_commands(CLI::App& root, Action& action) {
+  root.name("llmperf");
+  root.set_version_flag("--version", "llmperf " LLMPERF_VERSION);
+  root.require_subcommand(1);
+  add_estimate(root, action);
+  add_compare(root, action);
+  add_explain(root, action);
+  add_graph(root, action);
+  add_limits(root, action);
+  add_map(root, action);
+  add_map_collective(root, action);
+  add_parallel(root, action);
+  add_calibrate(root, action);
+  add_validate(root, action);
+  add_replay(root, action);
+  add_import(root, action);
+  add_list(root, action);
+  add_show(root, action);
+}
+
+int execute(const std::vector<std::string>& words) {
+  CLI::App root{kProgramDescription};
+  Action action;
+  add_commands(root, action);
+  if (words.empty()) {
+    write_stderr(root.help());
+    return kExitUsage;
+  }
+  return parse_and_run(root, action, words);
+}
+
 int run(int argc, const char* const* argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a write error with its own message, not a silent death
   try {
-    CLI::App root{"Performance model of language models on accelerators: how fast, what binds it, does it fit."};
-    root.name("llmperf");
-    root.set_version_flag("--version", "llmperf " LLMPERF_VERSION);
-    root.require_subcommand(1);
-    Action action;
-    add_estimate(root, action);
-    add_compare(root, action);
-    add_explain(root, action);
-    add_graph(root, action);
-    add_limits(root, action);
-    add_map(root, action);
-    add_map_collective(root, action);
-    add_parallel(root, action);
-    add_calibrate(root, action);
-    add_validate(root, action);
-    add_replay(root, action);
-    add_import(root, action);
-    add_list(root, action);
-    add_show(root, action);
-    if (argc <= 1) {
-      write_stderr(root.help());
-      return kExitUsage;
-    }
-    return parse_and_run(root, action, argc, argv);
+    return execute({argv + std::min(argc, 1), argv + argc});
   } catch (const Error& error) {
     return report_error(error);
   } catch (const std::exception& error) {
