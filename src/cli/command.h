@@ -38,6 +38,7 @@ void add_map_collective(CLI::App& root, Action& action);
 void add_parallel(CLI::App& root, Action& action);
 void add_replay(CLI::App& root, Action& action);
 void add_show(CLI::App& root, Action& action);
+void add_sweep(CLI::App& root, Action& action);
 void add_validate(CLI::App& root, Action& action);
 
 // --format, --json, --export and --lang, the same on every command that prints results.
@@ -80,6 +81,8 @@ class Output {
   // Writes the report to stdout in the format asked for and to every export, and the companion to its file. Throws
   // Error(failed) on a write error.
   void write(const report::Report& report, const std::string& companion = {});
+  // … to the exports alone.
+  void write_files(const report::Report& report);
 
  private:
   struct File;

@@ -196,6 +196,7 @@ void add_commands(CLI::App& root, Action& action) {
   add_map(root, action);
   add_map_collective(root, action);
   add_parallel(root, action);
+  add_sweep(root, action);
   add_calibrate(root, action);
   add_validate(root, action);
   add_replay(root, action);

@@ -87,12 +87,16 @@ bool Output::wants(report::Format format) const {
   return needs(format_) || std::any_of(files_.begin(), files_.end(), [&](const auto& f) { return needs(f->format); });
 }
 
-void Output::write(const report::Report& report, const std::string& companion) {
+void Output::write_files(const report::Report& report) {
   for (const auto& file : files_) {
     report::Rendering rendering = rendering_;
     rendering.colour = false;
     file->commit(report::render(report, file->format, rendering));
   }
+}
+
+void Output::write(const report::Report& report, const std::string& companion) {
+  write_files(report);
   if (companion_) companion_->commit(companion);
   if (captured != nullptr) {
     captured->reports.push_back(report);

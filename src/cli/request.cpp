@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "cli/values.h"
 #include "hardware/runtime_execution.h"
-#include "model/gguf_mix.h"
 #include "model/video_dit.h"
+#include "model/weight_layout.h"
 
 namespace llmperf::cli {
 
@@ -133,13 +133,14 @@ void add_runtime_flags(CLI::App& command, RequestFlags& f) {
 }
 
 std::optional<hardware::RuntimeProfile> load_profile(const RequestFlags& f, const hardware::Device& device, bool gguf,
-                                                     hardware::Workload workload) {
+                                                     hardware::Workload workload, Sources* sources) {
   if (f.runtime == "none") return std::nullopt;
   const bool own = f.runtime.empty();
   if (own && device.tile_array) return std::nullopt;  // the tiles' mapper times the ops
-  hardware::RuntimeProfile profile = hardware::load_runtime_profile(
-      device, own && gguf ? "llama.cpp" : f.runtime,
-      own ? hardware::UnknownRuntime::use_default : hardware::UnknownRuntime::error, workload);
+  const std::string name = own && gguf ? "llama.cpp" : f.runtime;
+  const auto unknown = own ? hardware::UnknownRuntime::use_default : hardware::UnknownRuntime::error;
+  hardware::RuntimeProfile profile = sources ? sources->profile(f.hardware, device, name, unknown, workload)
+                                             : hardware::load_runtime_profile(device, name, unknown, workload);
   if (profile.workload != workload) {  // of a file
     throw Error::bad_input(fmt::format("--runtime: {} is a profile for {} models, and {} is a {} model", f.runtime,
                                        hardware::name(profile.workload), f.model, hardware::name(workload)));
@@ -241,6 +242,8 @@ void check_gguf_flags(const RequestFlags& f, const Request& request) {
   }
 }
 
+}  // namespace
+
 // What the plan divides of a request: the batch over replicas and micro-batches, the prompt over the sequence axes.
 void check_scenario(const estimate::Scenario& s, const estimate::Choices& choices) {
   std::vector<Diagnostic> broken;
@@ -264,27 +267,37 @@ void check_scenario(const estimate::Scenario& s, const estimate::Choices& choice
   if (!broken.empty()) throw Error(ErrorKind::bad_input, std::move(broken));
 }
 
-}  // namespace
-
 std::unique_ptr<Request> load_request(const RequestFlags& f) {
   return load_request(f, hardware::load_device(f.hardware));
 }
 
 std::unique_ptr<Request> load_request(const RequestFlags& f, hardware::Device device) {
-  if (model::is_video_dit(f.model)) model::reject_video_dit(f.model);
+  Sources sources;
+  sources.put(f.hardware, std::move(device));
+  const estimate::Scenario scenario = scenario_of(f);
+  estimate::Choices choices;
+  auto request = load_setup(f, sources, choices);
+  check_scenario(scenario, choices);
+  request->scenario = scenario;
+  return request;
+}
+
+estimate::Scenario scenario_of(const RequestFlags& f) {
+  return {.batch = int_value("--batch", f.batch, 1, estimate::kMaxBatch),
+          .prompt = int_value("--prompt", f.prompt, 1, estimate::kMaxTokens),
+          .generate = int_value("--gen", f.generate, 1, estimate::kMaxTokens)};
+}
+
+std::unique_ptr<Request> load_setup(const RequestFlags& f, Sources& sources, estimate::Choices& choices) {
+  if (sources.is_video(f.model)) model::reject_video_dit(f.model);
   check_workload_flags(f, hardware::Workload::language);
   auto request = std::make_unique<Request>();
-  request->scenario.batch = int_value("--batch", f.batch, 1, estimate::kMaxBatch);
-  request->scenario.prompt = int_value("--prompt", f.prompt, 1, estimate::kMaxTokens);
-  request->scenario.generate = int_value("--gen", f.generate, 1, estimate::kMaxTokens);
-  request->file = model::load_model(f.model);
-  request->device = std::move(device);
-  request->host = load_host(f.host);
-  const bool gguf =
-      f.weights.empty() ? request->file.stored.has_value() : model::find_gguf_file_type(f.weights) != nullptr;
-  request->profile = load_profile(f, request->device, gguf);
-  const estimate::Choices choices = choices_of(f, *request);
-  check_scenario(request->scenario, choices);
+  request->file = sources.model(f.model);
+  request->device = sources.device(f.hardware);
+  request->host = sources.host(f.host);
+  const bool gguf = f.weights.empty() ? request->file.stored.has_value() : model::gguf_weights(f.weights) != nullptr;
+  request->profile = load_profile(f, request->device, gguf, hardware::Workload::language, &sources);
+  choices = choices_of(f, *request);
   request->estimator =
       std::make_unique<estimate::Estimator>(estimate::make_setup(request->model(), request->device, choices));
   check_gguf_flags(f, *request);

@@ -7,6 +7,7 @@
 
 #include "cli/gguf_flags.h"
 #include "cli/plan_flags.h"
+#include "cli/sources.h"
 #include "cli/video_flags.h"
 #include "estimate/estimate.h"
 #include "hardware/device.h"
@@ -69,7 +70,8 @@ void add_runtime_flags(CLI::App& command, RequestFlags& flags);
 // of the other workload.
 std::optional<hardware::RuntimeProfile> load_profile(const RequestFlags& flags, const hardware::Device& device,
                                                      bool gguf,
-                                                     hardware::Workload workload = hardware::Workload::language);
+                                                     hardware::Workload workload = hardware::Workload::language,
+                                                     Sources* sources = nullptr);
 // --options, or the list that stands for it where it was not given.
 std::string option_list(const RequestFlags& flags, const hardware::Device& device,
                         const hardware::RuntimeProfile* profile);
@@ -94,6 +96,12 @@ struct Request {
 std::unique_ptr<Request> load_request(const RequestFlags& flags);
 // … for a device that is loaded already.
 std::unique_ptr<Request> load_request(const RequestFlags& flags, hardware::Device device);
+// … all but --batch, --prompt and --gen, of parts that are loaded once.
+std::unique_ptr<Request> load_setup(const RequestFlags& flags, Sources& sources, estimate::Choices& choices);
+// --batch, --prompt and --gen. Throws Error(bad_input).
+estimate::Scenario scenario_of(const RequestFlags& flags);
+// Throws Error(bad_input) for what the plan of the choices does not divide.
+void check_scenario(const estimate::Scenario& scenario, const estimate::Choices& choices);
 estimate::Choices choices_of(const RequestFlags& flags, const Request& request);
 
 }  // namespace llmperf::cli

@@ -155,24 +155,35 @@ void add_training_flags(CLI::App& command, TrainingFlags& f) {
   }
 }
 
+std::unique_ptr<TrainingRequest> load_training_request(const RequestFlags& flags, const TrainingFlags& training,
+                                                       Sources& sources) {
+  check_workload_flags(flags, hardware::Workload::language);
+  auto loaded = std::make_unique<TrainingRequest>();
+  Request& request = loaded->request;
+  request.file = sources.model(flags.model);
+  request.device = sources.device(flags.hardware);
+  request.host = sources.host(flags.host);
+  if (!flags.runtime.empty()) {
+    request.profile = load_profile(flags, request.device, false, hardware::Workload::language, &sources);
+  }
+  loaded->choices = choices_of(flags, request);
+  loaded->estimator =
+      std::make_unique<TrainingEstimator>(estimate::make_setup(request.model(), request.device, loaded->choices));
+  loaded->options = options_of(training, loaded->estimator->setup());
+  loaded->scenario = scenario_of(training, loaded->choices.plan);
+  check(request.model(), loaded->scenario, loaded->choices.plan, loaded->options);
+  return loaded;
+}
+
 int training_action(const RequestFlags& flags, const TrainingFlags& training, report::Detail detail,
                     const OutputFlags& output_flags) {
-  check_workload_flags(flags, hardware::Workload::language);
-  Request request;
-  request.file = model::load_model(flags.model);
-  request.device = hardware::load_device(flags.hardware);
-  request.host = load_host(flags.host);
-  if (!flags.runtime.empty()) request.profile = load_profile(flags, request.device, false);
-  const estimate::Choices choices = choices_of(flags, request);
-  TrainingEstimator estimator(estimate::make_setup(request.model(), request.device, choices));
-  const TrainingOptions options = options_of(training, estimator.setup());
-  const TrainingScenario scenario = scenario_of(training, choices.plan);
-  check(request.model(), scenario, choices.plan, options);
+  Sources sources;
+  const auto request = load_training_request(flags, training, sources);
   Output output(output_flags);
   TrainingEstimate e;
-  estimator.run(scenario, choices.plan, options, e);
-  output.write(report::training_report(estimator, e, detail));
-  if (!e.fits) throw_infeasible(estimator, e);
+  request->run(e);
+  output.write(report::training_report(*request->estimator, e, detail));
+  if (!e.fits) throw_infeasible(*request->estimator, e);
   return kExitDone;
 }
 

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "cli/values.h"
 #include "hardware/runtime_execution.h"
-#include "model/gguf_mix.h"
+#include "model/weight_layout.h"
 #include "report/video_report.h"
 
 namespace llmperf::cli {
@@ -180,13 +180,18 @@ void choose_video_execution(const RequestFlags& f, const VideoRequest& request, 
 }
 
 std::unique_ptr<VideoRequest> load_video_request(const RequestFlags& f) {
+  Sources sources;
+  return load_video_request(f, sources);
+}
+
+std::unique_ptr<VideoRequest> load_video_request(const RequestFlags& f, Sources& sources) {
   check_workload_flags(f, hardware::Workload::video);
   auto request = std::make_unique<VideoRequest>();
-  request->model = model::load_video_dit(f.model);
-  request->device = hardware::load_device(f.hardware);
-  request->profile = load_profile(f, request->device, false, hardware::Workload::video);
+  request->model = sources.video(f.model);
+  request->device = sources.device(f.hardware);
+  request->profile = load_profile(f, request->device, false, hardware::Workload::video, &sources);
   const auto given = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
-  if (model::find_gguf_file_type(f.weights) != nullptr) {
+  if (model::gguf_weights(f.weights) != nullptr) {
     throw Error::bad_input(fmt::format("--weights: GGUF formats ({}) hold language models", f.weights),
                            "bf16, fp8, int8 or w8a8");
   }

@@ -21,6 +21,7 @@ struct VideoRequest {
 };
 // Throws Error(bad_input).
 std::unique_ptr<VideoRequest> load_video_request(const RequestFlags& flags);
+std::unique_ptr<VideoRequest> load_video_request(const RequestFlags& flags, Sources& sources);
 // --options and --execution under the request's profile.
 void choose_video_execution(const RequestFlags& flags, const VideoRequest& request, estimate::VideoChoices& choices);
 

@@ -1,3 +1,7 @@
+#include "report/csv.h"
+
+#include <algorithm>
+
 #include "base/number.h"
 #include "report/document.h"
 #include "report/single_line.h"
@@ -5,7 +9,22 @@
 namespace llmperf::report {
 namespace {
 
-std::string cell(const std::string& text) {
+// Whether the text can stand as it is: a letter or digit first, nothing that needs a look.
+bool is_plain(std::string_view text) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+           c == '.' || c == ' ' || c == ':' || c == '/';
+  };
+  return text.empty() || (text.front() != '-' && text.front() != ' ' && std::all_of(text.begin(), text.end(), plain));
+}
+
+}  // namespace
+
+void append_csv_cell(std::string& out, std::string_view text) {
+  if (is_plain(text)) {
+    out += text;
+    return;
+  }
   std::string value = single_line(text);  // CSV is printed to terminals too
   // A spreadsheet may drop the blanks in front of a formula.
   const std::size_t first = value.find_first_not_of(' ');
@@ -13,23 +32,30 @@ std::string cell(const std::string& text) {
       !parse_double(value)) {
     value.insert(value.begin(), '\'');
   }
-  if (value.find_first_of(",\"") == std::string::npos) return value;
-  std::string quoted = "\"";
-  for (const char c : value) {
-    if (c == '"') quoted += '"';
-    quoted += c;
+  if (value.find_first_of(",\"") == std::string::npos) {
+    out += value;
+    return;
   }
-  return quoted + "\"";
+  out += '"';
+  for (const char c : value) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  out += '"';
 }
-
-}  // namespace
 
 std::string render_csv(const Table& table) {
   std::string out;
-  for (std::size_t i = 0; i < table.columns.size(); ++i) out += (i ? "," : "") + cell(table.columns[i].header);
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    if (i > 0) out += ',';
+    append_csv_cell(out, table.columns[i].header);
+  }
   out += "\n";
   for (const auto& row : table.rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) out += (i ? "," : "") + cell(row[i]);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (i > 0) out += ',';
+      append_csv_cell(out, row[i]);
+    }
     out += "\n";
   }
   return out;

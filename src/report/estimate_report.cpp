@@ -11,6 +11,7 @@
 #include "report/json.h"
 #include "report/phase_report.h"
 #include "report/plan_report.h"
+#include "report/result_row.h"
 #include "report/runtime_text.h"
 
 namespace llmperf::report {
@@ -182,51 +183,6 @@ Document document(const Estimator& estimator, const Estimate& e, Detail detail) 
   }
   doc.push_back(basis(estimator));
   return doc;
-}
-
-Table summary_csv(const Estimator& estimator, const Estimate& e) {
-  Table t;
-  t.rows.resize(1);
-  const auto text = [&](const char* header, std::string value) {
-    t.columns.push_back({header});
-    t.rows[0].push_back(std::move(value));
-  };
-  const auto value = [&](const char* header, double v) { text(header, plain(v)); };
-  const auto timed = [&](const char* header, double v) { text(header, e.fits ? plain(v) : ""); };
-  const graph::Execution& x = estimator.setup().execution;
-  text("model", x.model->name);
-  text("hardware", estimator.setup().device->name);
-  value("batch", static_cast<double>(e.scenario.batch));
-  value("prompt_tokens", static_cast<double>(e.scenario.prompt));
-  value("generate_tokens", static_cast<double>(e.scenario.generate));
-  text("weights", x.weights.name);
-  text("kv", x.kv.name());
-  text("activations", std::string(name(x.activations)));
-  text("options", options_text(estimator.setup()));
-  text("devices", std::to_string(x.plan.devices()));
-  text("plan", graph::to_text(x.plan));
-  text("label", label(estimator.setup()));
-  text("runtime", estimator.setup().profile ? estimator.setup().profile->name : "none");
-  text("extrapolated", join(extrapolations(estimator, e.scenario), "; "));
-  text("fits", e.fits ? "true" : "false");
-  timed("ttft_s", e.ttft.value);
-  text("tpot_s", e.fits && e.tpot ? plain(e.tpot->value) : "");
-  text("tpot_first_s", e.fits && e.tpot ? plain(e.tpot_first->value) : "");
-  text("tpot_last_s", e.fits && e.tpot ? plain(e.tpot_last->value) : "");
-  timed("total_s", e.total.value);
-  timed("tokens_per_second", e.tokens_per_second);
-  timed("tokens_per_second_per_request", e.tokens_per_second_per_request);
-  value("weight_bytes", e.memory.weights.value);
-  value("kv_cache_bytes", e.memory.kv_cache.value);
-  value("activation_bytes", e.memory.activation.value);
-  value("reserve_bytes", e.memory.reserve.value);
-  value("total_bytes", e.memory.total().value);
-  value("capacity_bytes", e.capacity.value);
-  value("host_total_bytes", e.host_memory.total().value);
-  value("host_capacity_bytes", e.host_capacity.value);
-  value("largest_batch", static_cast<double>(e.largest_batch));
-  value("longest_context_tokens", static_cast<double>(e.longest_context));
-  return t;
 }
 
 }  // namespace

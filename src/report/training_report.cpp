@@ -10,6 +10,7 @@
 #include "report/json.h"
 #include "report/op_text.h"
 #include "report/plan_report.h"
+#include "report/result_row.h"
 #include "report/runtime_text.h"
 
 namespace llmperf::report {
@@ -174,54 +175,6 @@ Document document(const TrainingEstimator& estimator, const TrainingEstimate& e,
   for (const std::string& note : setup.notes) basis.rows.emplace_back("note", note);
   doc.push_back(std::move(basis));
   return doc;
-}
-
-Table summary_csv(const TrainingEstimator& estimator, const TrainingEstimate& e) {
-  Table t;
-  t.rows.resize(1);
-  const auto text = [&](const char* header, std::string value) {
-    t.columns.push_back({header});
-    t.rows[0].push_back(std::move(value));
-  };
-  const auto value = [&](const char* header, double v) { text(header, plain(v)); };
-  const auto timed = [&](const char* header, double v) { text(header, e.fits ? plain(v) : ""); };
-  const graph::Execution& x = estimator.setup().execution;
-  text("model", x.model->name);
-  text("hardware", estimator.setup().device->name);
-  text("plan", graph::to_text(e.plan));
-  value("devices", d(e.plan.devices()));
-  value("global_batch", d(e.scenario.global_batch));
-  value("micro_batch", d(e.scenario.micro_batch));
-  value("sequence_tokens", d(e.scenario.sequence));
-  text("weights", x.weights.name);
-  text("activations", std::string(name(x.activations)));
-  value("gradient_bits", e.options.gradient_bits);
-  value("optimizer_bits", e.options.optimizer_bits);
-  text("recompute", std::string(graph::name(e.options.recompute)));
-  value("zero", e.options.zero);
-  value("interleave", d(e.options.chunks));
-  text("options", hardware::format_runtime_options(x.runtime));
-  text("label", training_label(estimator.setup()));
-  text("fits", e.fits ? "true" : "false");
-  timed("step_s", e.time.value);
-  timed("compute_s", e.compute.value);
-  timed("bubble_s", e.bubble.value);
-  timed("gradient_exposed_s", e.gradient_exposed.value);
-  timed("optimizer_s", e.optimizer.value);
-  timed("overlapped_s", e.overlapped.value);
-  timed("tokens_per_second", e.tokens_per_second);
-  timed("mfu", e.mfu);
-  timed("hfu", e.hfu);
-  value("weight_bytes", e.memory.weights.value);
-  value("gradient_bytes", e.memory.gradients.value);
-  value("optimizer_bytes", e.memory.optimizer.value);
-  value("activation_bytes", e.memory.activations.value);
-  value("layer_activation_bytes", e.memory.layer_activations.value);
-  value("workspace_bytes", e.memory.workspace.value);
-  value("reserve_bytes", e.memory.reserve.value);
-  value("total_bytes", e.memory.total().value);
-  value("capacity_bytes", e.capacity.value);
-  return t;
 }
 
 Table ops_csv(const TrainingEstimate& e) {

@@ -10,6 +10,7 @@
 #include "report/json.h"
 #include "report/phase_report.h"
 #include "report/plan_report.h"
+#include "report/result_row.h"
 #include "report/runtime_text.h"
 
 namespace llmperf::report {
@@ -189,53 +190,6 @@ Document document(const VideoEstimator& estimator, const VideoEstimate& e, Detai
   for (const std::string& note : setup.notes) basis.rows.emplace_back("note", note);
   doc.push_back(std::move(basis));
   return doc;
-}
-
-Table summary_csv(const VideoEstimator& estimator, const VideoEstimate& e) {
-  Table t;
-  t.rows.resize(1);
-  const auto text = [&](const char* header, std::string value) {
-    t.columns.push_back({header});
-    t.rows[0].push_back(std::move(value));
-  };
-  const auto value = [&](const char* header, double v) { text(header, plain(v)); };
-  const auto timed = [&](const char* header, double v) { text(header, e.fits ? plain(v) : ""); };
-  const VideoSetup& setup = estimator.setup();
-  const graph::VideoExecution& x = setup.execution;
-  text("model", x.model->name);
-  text("hardware", setup.device->name);
-  value("height", d(x.shape.size.height));
-  value("width", d(x.shape.size.width));
-  value("frames", d(x.shape.frames));
-  value("videos", d(x.videos));
-  value("steps", d(setup.scenario.steps));
-  text("guidance", x.guidance ? "true" : "false");
-  value("text_tokens", d(x.text_tokens));
-  value("tokens", d(x.shape.tokens()));
-  text("weights", setup.weights_name);
-  text("activations", std::string(name(x.activations)));
-  text("options", options_text(setup));
-  value("devices", d(setup.devices()));
-  text("plan", graph::to_text(x.plan));
-  value("patches", d(x.patches));
-  text("label", label(setup));
-  text("runtime", setup.profile ? setup.profile->name : "none");
-  text("extrapolated", join(extrapolations(setup), "; "));
-  text("fits", e.fits ? "true" : "false");
-  timed("generation_s", e.generation.value);
-  timed("step_s", e.step.value);
-  for (std::size_t i = 0; i < std::size(estimate::kVideoPhases); ++i) {
-    constexpr const char* kHeaders[] = {"text_encoding_s", "denoising_s", "vae_decoding_s", "other_s"};
-    timed(kHeaders[i], i < e.phases.size() ? e.phases[i].time.value * d(e.phases[i].steps) : 0);
-  }
-  timed("step_utilisation", e.step_utilisation);
-  value("weight_bytes", e.memory.weights.value);
-  value("kv_cache_bytes", e.memory.kv_cache.value);
-  value("activation_bytes", e.memory.activation.value);
-  value("reserve_bytes", e.memory.reserve.value);
-  value("total_bytes", e.memory.total().value);
-  value("capacity_bytes", e.capacity.value);
-  return t;
 }
 
 }  // namespace

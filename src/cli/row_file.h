@@ -1,0 +1,48 @@
+// A file of rows that grows while a sweep runs. It has its name only when it is complete; until then the rows are in
+// NAME.partial, where an interrupted sweep leaves them and --resume finds them.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <string>
+
+#include "report/row_lines.h"
+
+namespace llmperf::cli {
+
+class RowFile {
+ public:
+  // What a former run left.
+  struct Left {
+    bool complete = false;   // the file itself is there, and nothing partial
+    std::string last_line;   // the last whole one, with its end; empty: none
+    std::int64_t bytes = 0;  // up to its end
+  };
+  // Throws Error(failed) where it cannot be read; Error(bad_input) for a header that is not `header`.
+  static Left left(const std::string& path, const std::string& header);
+
+  // Starts anew, or behind what was left. Throws Error(failed) for what cannot be written, Error(bad_input) when
+  // there are rows of an interrupted sweep that would be lost.
+  RowFile(std::string path, const std::string& header, const std::optional<Left>& left);
+  ~RowFile();  // keeps what was written
+  RowFile(const RowFile&) = delete;
+  RowFile& operator=(const RowFile&) = delete;
+
+  // Throw Error(failed).
+  void write(const std::string& lines);
+  void flush();
+  void commit();
+
+  const std::string& path() const { return path_; }
+  const std::string& partial() const { return partial_; }
+
+ private:
+  [[noreturn]] void fail() const;
+
+  std::string path_;
+  std::string partial_;
+  std::FILE* stream_ = nullptr;
+};
+
+}  // namespace llmperf::cli

@@ -1,0 +1,114 @@
+#include "cli/row_output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace llmperf::cli {
+namespace {
+
+using report::LineFormat;
+
+std::optional<LineFormat> line_format(const std::string& name) {
+  if (name == "csv") return LineFormat::csv;
+  if (name == "jsonl") return LineFormat::jsonl;
+  return std::nullopt;
+}
+
+// What a path ends in, when that is a format of lines.
+std::optional<LineFormat> path_format(const std::string& path) {
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string::npos ? std::nullopt : line_format(path.substr(dot + 1));
+}
+
+std::vector<std::size_t> all_of(std::size_t count) {
+  std::vector<std::size_t> all(count);
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return all;
+}
+
+}  // namespace
+
+RowOutput::RowOutput(const OutputFlags& flags, const std::vector<std::string>& columns, std::vector<std::size_t> shown,
+                     Resume resume)
+    : csv_(LineFormat::csv, columns, shown.empty() ? all_of(columns.size()) : shown),
+      jsonl_(LineFormat::jsonl, columns, shown.empty() ? all_of(columns.size()) : shown) {
+  OutputFlags rest = flags;
+  rest.exports.clear();
+  for (const std::string& path : flags.exports) {
+    const std::optional<LineFormat> format = path_format(path);
+    if (!format) {
+      rest.exports.push_back(path);
+      continue;
+    }
+    std::optional<RowFile::Left> left;
+    if (resume == Resume::yes) {
+      left_ = RowFile::left(path, lines(*format).header());
+      left = left_;
+    }
+    streams_.push_back(
+        {*format, left_.complete ? nullptr : std::make_unique<RowFile>(path, lines(*format).header(), left)});
+  }
+  if (resume == Resume::yes && (streams_.size() != 1 || !rest.exports.empty() || flags.json || !flags.format.empty())) {
+    throw Error::bad_input("--resume goes with one output of rows", "--export rows.csv or --export rows.jsonl alone");
+  }
+  const bool quiet = !flags.json && flags.format.empty() && !flags.exports.empty();
+  const std::optional<LineFormat> format = flags.json ? std::nullopt : line_format(flags.format);
+  gathered_to_stdout_ = !quiet && !format;
+  if (rest.format.empty() || format) rest.format = "table";
+  if (gathered_to_stdout_ || !rest.exports.empty()) gathered_.emplace(rest);
+  if (format) {
+    streams_.push_back({*format, nullptr});
+    write_stdout(lines(*format).header());
+  }
+}
+
+RowOutput::~RowOutput() = default;
+
+bool RowOutput::streams(LineFormat format) const {
+  return std::any_of(streams_.begin(), streams_.end(), [&](const Stream& s) { return s.format == format; });
+}
+
+void RowOutput::write(const std::string& csv, const std::string& jsonl) {
+  for (const Stream& stream : streams_) {
+    const std::string& text = stream.format == LineFormat::csv ? csv : jsonl;
+    if (stream.file) {
+      stream.file->write(text);
+    } else if (!text.empty()) {
+      write_stdout(text);
+    }
+  }
+}
+
+std::vector<std::string> RowOutput::partial_files() const {
+  std::vector<std::string> files;
+  for (const Stream& stream : streams_) {
+    if (stream.file) files.push_back(stream.file->partial());
+  }
+  return files;
+}
+
+void RowOutput::flush() {
+  for (const Stream& stream : streams_) {
+    if (stream.file) stream.file->flush();
+  }
+}
+
+void RowOutput::finish(const report::SweepResult& result) {
+  for (const Stream& stream : streams_) {
+    if (stream.file) stream.file->commit();
+  }
+  if (!gathered_) return;
+  const report::Report report = report::sweep_report(result);
+  if (gathered_to_stdout_) {
+    gathered_->write(report);
+  } else {
+    gathered_->write_files(report);
+  }
+}
+
+}  // namespace llmperf::cli

@@ -1,0 +1,39 @@
+// Models, devices and runtime profiles by the names that flags give them, each read once. Threads may share one.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+
+#include "hardware/device.h"
+#include "hardware/runtime_profile.h"
+#include "model/model_file.h"
+#include "model/video_dit.h"
+
+namespace llmperf::cli {
+
+class Sources {
+ public:
+  // Throw Error(bad_input) for what there is none of or cannot be read, again at every call.
+  model::ModelFile model(const std::string& name);
+  model::VideoDit video(const std::string& name);
+  bool is_video(const std::string& name);
+  hardware::Device device(const std::string& name);
+  hardware::Device host(const std::string& name);
+  hardware::RuntimeProfile profile(const std::string& device_name, const hardware::Device& device,
+                                   const std::string& name, hardware::UnknownRuntime unknown,
+                                   hardware::Workload workload);
+  void put(const std::string& name, hardware::Device device) { devices_.insert_or_assign(name, std::move(device)); }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, model::ModelFile> models_;
+  std::map<std::string, model::VideoDit> video_models_;
+  std::map<std::string, bool> is_video_;
+  std::map<std::string, hardware::Device> devices_;
+  std::map<std::string, hardware::Device> hosts_;
+  std::map<std::tuple<std::string, std::string, hardware::Workload>, hardware::RuntimeProfile> profiles_;
+};
+
+}  // namespace llmperf::cli

@@ -1,0 +1,87 @@
+// One point's results as named cells. Numbers are in SI units, the unit in the column's name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace llmperf::sweep {
+
+struct Cell {
+  enum class Kind : std::uint8_t { none, number, truth, text };
+  Kind kind = Kind::none;
+  double number = 0;  // 0 or 1 for a truth
+  std::string text;   // keeps its memory from point to point
+
+  bool is_number() const { return kind == Kind::number; }
+};
+
+class Row {
+ public:
+  // Cells are refilled in order; a row that is cleared and filled again allocates nothing.
+  void clear() { size_ = 0; }
+  void add(std::string_view name, double value) { next(name, Cell::Kind::number).number = value; }
+  void add(std::string_view name, bool value) { next(name, Cell::Kind::truth).number = value ? 1 : 0; }
+  void add(std::string_view name, std::string_view value) { next(name, Cell::Kind::text).text.assign(value); }
+  void add(std::string_view name, const char* value) { add(name, std::string_view(value)); }
+  void add(std::string_view name, const std::string& value) { add(name, std::string_view(value)); }
+  void add_none(std::string_view name) { next(name, Cell::Kind::none); }
+
+  void truncate(std::size_t size) { size_ = size; }
+
+  std::size_t size() const { return size_; }
+  std::string_view name(std::size_t i) const { return names_[i]; }
+  const Cell& operator[](std::size_t i) const { return cells_[i]; }
+  Cell& operator[](std::size_t i) { return cells_[i]; }
+
+ private:
+  Cell& next(std::string_view name, Cell::Kind kind) {
+    if (size_ == cells_.size()) {
+      cells_.emplace_back();
+      names_.emplace_back();
+    }
+    names_[size_] = name;  // a literal, or one that outlives the row
+    Cell& cell = cells_[size_++];
+    cell.kind = kind;
+    return cell;
+  }
+
+  std::vector<Cell> cells_;
+  std::vector<std::string_view> names_;
+  std::size_t size_ = 0;
+};
+
+// Adds cells by name. Without values (`names_only`) the cells stay empty: the columns of results there are none of yet.
+class RowFiller {
+ public:
+  explicit RowFiller(Row& row, bool names_only = false) : row_(&row), names_only_(names_only) {}
+  // `value`: gives a double, bool or text; called only when values are wanted.
+  template <class Value>
+  void operator()(const char* name, Value&& value) const {
+    if (names_only_) {
+      row_->add_none(name);
+    } else {
+      row_->add(name, value());
+    }
+  }
+  // … empty where `there` gives false.
+  template <class There, class Value>
+  void operator()(const char* name, There&& there, Value&& value) const {
+    if (names_only_ || !there()) {
+      row_->add_none(name);
+    } else {
+      row_->add(name, value());
+    }
+  }
+
+ private:
+  Row* row_;
+  bool names_only_;
+};
+
+// Which way a column is better; nothing said of inputs and texts.
+enum class Better : std::uint8_t { unsaid, lower, higher };
+Better better(std::string_view column);
+
+}  // namespace llmperf::sweep

@@ -1,0 +1,66 @@
+#include "sweep/selection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace llmperf::sweep {
+
+Key parse_key(std::string_view flag, std::string_view text, std::span<const std::string> columns) {
+  const std::size_t colon = text.find(':');
+  const std::string name(trim(text.substr(0, colon)));
+  const auto found = std::find(columns.begin(), columns.end(), name);
+  if (found == columns.end()) {
+    throw Error::bad_input(fmt::format("{}: unknown column {}", flag, quote(name)), name_hint(name, columns));
+  }
+  Key key{static_cast<std::size_t>(found - columns.begin()), better(name)};
+  if (colon != std::string_view::npos) {
+    const std::string_view way = trim(text.substr(colon + 1));
+    if (way != "low" && way != "high") {
+      throw Error::bad_input(fmt::format("{}: cannot read {}", flag, quote(text)), name + ":low or " + name + ":high");
+    }
+    key.better = way == "low" ? Better::lower : Better::higher;
+  }
+  if (key.better == Better::unsaid) {
+    throw Error::bad_input(fmt::format("{}: which way is {} better?", flag, name), name + ":low or " + name + ":high");
+  }
+  return key;
+}
+
+bool Selection::dominates(const Row& a, const Row& b) const {
+  bool better_somewhere = false;
+  for (const Key& key : keys_) {
+    if (cost(a, key) > cost(b, key)) return false;
+    better_somewhere = better_somewhere || cost(a, key) < cost(b, key);
+  }
+  return better_somewhere;
+}
+
+void Selection::offer(Row row) {
+  if (kind_ == Kind::all) {
+    rows_.push_back(std::move(row));
+    return;
+  }
+  for (const Key& key : keys_) {
+    if (row[key.column].kind != Cell::Kind::number && row[key.column].kind != Cell::Kind::truth) return;
+  }
+  const auto place = [&] {
+    return std::upper_bound(rows_.begin(), rows_.end(), row, [&](const Row& a, const Row& b) { return before(a, b); });
+  };
+  if (kind_ == Kind::top) {
+    if (rows_.size() == count_ && (count_ == 0 || !before(row, rows_.back()))) return;
+    rows_.insert(place(), std::move(row));
+    if (rows_.size() > count_) rows_.pop_back();
+    return;
+  }
+  for (const Row& kept : rows_) {
+    if (dominates(kept, row)) return;
+  }
+  std::erase_if(rows_, [&](const Row& kept) { return dominates(row, kept); });
+  rows_.insert(place(), std::move(row));
+}
+
+}  // namespace llmperf::sweep

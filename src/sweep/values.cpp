@@ -1,0 +1,80 @@
+#include "sweep/values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "base/number.h"
+#include "base/text.h"
+
+namespace llmperf::sweep {
+namespace {
+
+struct Range {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  char sign = '+';
+  std::int64_t by = 1;
+};
+
+bool is_digits(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Nothing for what does not look like a range.
+std::optional<Range> parse_range(std::string_view flag, std::string_view item) {
+  const std::size_t dash = item.find('-');
+  const std::size_t sign = item.find_first_of("+*", dash == std::string_view::npos ? 0 : dash);
+  if (dash == std::string_view::npos || sign == std::string_view::npos) return std::nullopt;
+  const std::string_view parts[] = {item.substr(0, dash), item.substr(dash + 1, sign - dash - 1),
+                                    item.substr(sign + 1)};
+  if (!std::all_of(std::begin(parts), std::end(parts), is_digits)) return std::nullopt;
+  const auto first = parse_int(parts[0]);
+  const auto last = parse_int(parts[1]);
+  const auto by = parse_int(parts[2]);
+  if (!first || !last || !by) {
+    throw Error::bad_input(fmt::format("{}: cannot read the numbers of the range {}", flag, quote(item)));
+  }
+  const Range range{*first, *last, item[sign], *by};
+  if (range.last < range.first || (range.sign == '+' ? range.by < 1 : range.by < 2 || range.first < 1)) {
+    throw Error::bad_input(fmt::format("{}: the range {} does not go up", flag, quote(item)),
+                           "first-last+step or first-last*factor: 128-1024+128, 1-64*2");
+  }
+  return range;
+}
+
+}  // namespace
+
+std::vector<std::string> expand_values(std::string_view flag, std::string_view text, char separator) {
+  std::vector<std::string> values;
+  std::unordered_set<std::string> seen;
+  const auto add = [&](std::string value) {
+    if (!seen.insert(value).second) {
+      throw Error::bad_input(fmt::format("{}: {} is in the list more than once", flag, quote(value)));
+    }
+    if (values.size() == kMaxValues) throw Error::bad_input(fmt::format("{}: more than {} values", flag, kMaxValues));
+    values.push_back(std::move(value));
+  };
+  for (const std::string_view part : split(text, separator)) {
+    const std::string_view item = trim(part);
+    if (item.empty()) throw Error::bad_input(fmt::format("{}: {} has an empty item", flag, quote(text)));
+    const std::optional<Range> range = parse_range(flag, item);
+    if (!range) {
+      add(std::string(item));
+      continue;
+    }
+    for (std::int64_t value = range->first;;) {
+      add(std::to_string(value));
+      // Without overflow: value op by <= last.
+      if (range->sign == '+' ? range->last - value < range->by : value > range->last / range->by) break;
+      value = range->sign == '+' ? value + range->by : value * range->by;
+    }
+  }
+  return values;
+}
+
+}  // namespace llmperf::sweep
