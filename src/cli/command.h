@@ -35,6 +35,7 @@ void add_limits(CLI::App& root, Action& action);
 void add_list(CLI::App& root, Action& action);
 void add_map(CLI::App& root, Action& action);
 void add_map_collective(CLI::App& root, Action& action);
+void add_merge(CLI::App& root, Action& action);
 void add_parallel(CLI::App& root, Action& action);
 void add_replay(CLI::App& root, Action& action);
 void add_show(CLI::App& root, Action& action);

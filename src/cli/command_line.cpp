@@ -197,6 +197,7 @@ void add_commands(CLI::App& root, Action& action) {
   add_map_collective(root, action);
   add_parallel(root, action);
   add_sweep(root, action);
+  add_merge(root, action);
   add_calibrate(root, action);
   add_validate(root, action);
   add_replay(root, action);

@@ -69,7 +69,9 @@ RowFile::RowFile(std::string path, const std::string& header, const std::optiona
 }
 
 RowFile::~RowFile() {
-  if (stream_ != nullptr) std::fclose(stream_);
+  if (stream_ == nullptr) return;
+  std::fclose(stream_);
+  if (!keep_) std::remove(partial_.c_str());
 }
 
 void RowFile::fail() const { throw Error::failed(fmt::format("cannot write {}: {}", path_, std::strerror(errno))); }

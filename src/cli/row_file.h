@@ -25,7 +25,7 @@ class RowFile {
   // Starts anew, or behind what was left. Throws Error(failed) for what cannot be written, Error(bad_input) when
   // there are rows of an interrupted sweep that would be lost.
   RowFile(std::string path, const std::string& header, const std::optional<Left>& left);
-  ~RowFile();  // keeps what was written
+  ~RowFile();  // removes what was not committed, unless it is kept
   RowFile(const RowFile&) = delete;
   RowFile& operator=(const RowFile&) = delete;
 
@@ -33,6 +33,7 @@ class RowFile {
   void write(const std::string& lines);
   void flush();
   void commit();
+  void keep() { keep_ = true; }
 
   const std::string& path() const { return path_; }
   const std::string& partial() const { return partial_; }
@@ -43,6 +44,7 @@ class RowFile {
   std::string path_;
   std::string partial_;
   std::FILE* stream_ = nullptr;
+  bool keep_ = false;
 };
 
 }  // namespace llmperf::cli

@@ -92,6 +92,12 @@ std::vector<std::string> RowOutput::partial_files() const {
   return files;
 }
 
+void RowOutput::keep_unfinished() {
+  for (const Stream& stream : streams_) {
+    if (stream.file) stream.file->keep();
+  }
+}
+
 void RowOutput::flush() {
   for (const Stream& stream : streams_) {
     if (stream.file) stream.file->flush();

@@ -37,6 +37,8 @@ class RowOutput {
   // Lines of rows in order; each stream takes what is in its format.
   void write(const std::string& csv, const std::string& jsonl);
   void flush();
+  // From here on, files that are not finished stay for --resume.
+  void keep_unfinished();
   // Completes the files, and writes the report of what was gathered.
   void finish(const report::SweepResult& result);
 

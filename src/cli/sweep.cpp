@@ -161,6 +161,7 @@ int sweep_action(const Flags& flags, const CLI::App& command) {
   std::int64_t all = 0;
   for (const sweep::Chunk& chunk : chunks) all += chunk.end - chunk.begin;
 
+  output.keep_unfinished();
   const InterruptGuard guard;
   Progress progress;
   report::SweepResult result{.axes = points.swept(),

@@ -18,6 +18,26 @@ using sweep::Cell;
 constexpr const char* kTelling[] = {"fits",   "ttft_s", "tpot_s",      "tokens_per_second", "generation_s",
                                     "step_s", "mfu",    "total_bytes", "largest_batch"};
 
+std::string heading(std::string_view column) {
+  constexpr std::pair<std::string_view, std::string_view> kShort[] = {
+      {"ttft_s", "TTFT"},
+      {"tpot_s", "TPOT"},
+      {"tokens_per_second", "tokens/s"},
+      {"total_bytes", "memory"},
+      {"prompt_tokens", "prompt"},
+      {"generate_tokens", "generate"},
+      {"step_s", "step"},
+      {"generation_s", "generation"},
+      {"mfu", "MFU"},
+  };
+  for (const auto& [name, text] : kShort) {
+    if (column == name) return std::string(text);
+  }
+  std::string text(column);
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
 std::vector<std::size_t> table_columns(const SweepResult& result) {
   if (!result.shown.empty()) return result.shown;
   std::vector<std::size_t> shown;
@@ -26,9 +46,14 @@ std::vector<std::size_t> table_columns(const SweepResult& result) {
     if (at != result.columns.end()) shown.push_back(static_cast<std::size_t>(at - result.columns.begin()));
   };
   for (const SweptFlag& axis : result.axes) add(axis.column);
+  if (result.axes.empty()) {  // of merged rows nobody knows
+    for (const char* name : {"point", "model", "hardware", "batch", "weights"}) add(name);
+  }
   for (const char* name : kTelling) add(name);
-  const std::size_t error = result.columns.size() - 1;
-  const bool failed = std::any_of(result.rows.begin(), result.rows.end(),
+  const auto at = std::find(result.columns.begin(), result.columns.end(), "error");
+  const auto error = static_cast<std::size_t>(at - result.columns.begin());
+  const bool failed = at != result.columns.end() &&
+                      std::any_of(result.rows.begin(), result.rows.end(),
                                   [&](const sweep::Row& row) { return row[error].kind != Cell::Kind::none; });
   if (failed) shown.push_back(error);
   return shown;
@@ -40,7 +65,7 @@ Table table(const SweepResult& result) {
   for (const std::size_t column : shown) {
     const bool text = std::any_of(result.rows.begin(), result.rows.end(),
                                   [&](const sweep::Row& row) { return row[column].kind == Cell::Kind::text; });
-    t.columns.push_back({result.columns[column], text});
+    t.columns.push_back({heading(result.columns[column]), text});
   }
   for (const sweep::Row& row : result.rows) {
     std::vector<std::string> cells;

@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+"""llmperf sweep and llmperf merge: what is computed, in which order, what is kept, and that it goes on."""
+import csv
+import io
+import itertools
+import json
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from program import FAILED, PROGRAM, SANITIZED, ProgramTest
+
+SWEEP = ["sweep", "-m", "qwen-7b,qwen-14b", "--hw", "rtx4090,a10"]
+SMALL = [*SWEEP, "--batch", "1-4*2", "--prompt", "128,1024"]
+LARGE = [*SWEEP, "--batch", "1-512*2", "--prompt", "64-6400+640" if SANITIZED else "64-6400+64", "--weights", "bf16,int8,w4a16", "--tp", "1,2,4"]
+
+
+def rows_of(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+class SweepTest(ProgramTest):
+    def rows(self, *words, **options):
+        return rows_of(self.output(*words, "--format", "csv", **options))
+
+    def test_points_are_the_cross_product_in_the_order_of_the_help_batch_fastest(self):
+        rows = self.rows("sweep", "--batch", "1-4*2", "--weights", "bf16,w4a16", "--hw", "rtx4090,a10", "-m", "qwen-7b", "--prompt", "256,128")
+        expected = list(itertools.product(["rtx4090", "a10"], ["bf16", "w4a16-g128"], ["256", "128"], ["1", "2", "4"]))
+        self.assertEqual([(r["hardware"], r["weights"], r["prompt_tokens"], r["batch"]) for r in rows], expected)
+        self.assertEqual([int(r["point"]) for r in rows], list(range(len(expected))))
+
+    def test_a_point_is_the_estimate_of_the_same_flags(self):
+        for flags in (["--batch", "4", "--prompt", "1024", "--weights", "w4a16", "--gen", "64"], ["--tp", "2", "--runtime", "none"],
+                      ["--batch", "3000"], ["--weights", "q4_k_m", "--gpu-layers", "20"], ["--options", "all,no_flash_attention"]):
+            for model, device in itertools.product(("qwen-7b", "qwen-14b"), ("rtx4090", "a10")):
+                words = ["-m", model, "--hw", device, *flags]
+                done = self.run_program("estimate", *words, "--format", "csv")
+                estimate = rows_of(done.stdout)[0]
+                sweep = [r for r in self.rows("sweep", "-m", "qwen-7b,qwen-14b", "--hw", "rtx4090,a10", *flags)
+                         if (r["model"], r["hardware"]) == (model, device)]
+                self.assertEqual(len(sweep), 1)
+                self.assertEqual({k: sweep[0][k] for k in estimate}, estimate, words)
+
+    def test_a_point_of_a_video_or_a_training_sweep_is_its_estimate(self):
+        for words, flag, values in ((["-m", "stdit3-xl2", "--hw", "h100-sxm", "--seconds", "2"], "--resolution", ["144p", "360p"]),
+                                    (["-m", "llama-3-8b", "--hw", "a100-sxm-80gb", "--training", "--dp", "2"], "--zero", ["0", "1", "3"])):
+            rows = self.rows("sweep", *words, flag, ",".join(values))
+            for row, value in zip(rows, values):
+                estimate = rows_of(self.run_program("estimate", *words, flag, value, "--format", "csv").stdout)[0]
+                self.assertEqual({k: row[k] for k in estimate}, estimate)
+                self.assertEqual(row["error"], "")
+
+    def test_every_number_of_threads_writes_the_same_bytes(self):
+        outputs = {self.output(*LARGE[:-2], "--tp", "1,2", "--threads", n, "--format", "csv") for n in ("1", "2", "5")}
+        self.assertEqual(len(outputs), 1)
+
+    def test_csv_and_json_lines_hold_the_same(self):
+        table = self.rows(*SMALL)
+        lines = [json.loads(line) for line in self.output(*SMALL, "--format", "jsonl").splitlines()]
+        self.assertEqual([list(line) for line in lines], [list(row) for row in table])
+        for line, row in zip(lines, table):
+            for key, value in line.items():
+                text = "" if value is None else str(value).lower() if isinstance(value, bool) else value
+                self.assertEqual(float(row[key]) if isinstance(text, float) else row[key], text if isinstance(text, float) else str(text))
+
+    def test_merged_shards_are_the_bytes_of_the_whole(self):
+        for ending in ("csv", "jsonl"):
+            whole = self.output(*SMALL, "--format", ending)
+            for count in (3, 20):
+                names = []
+                for i in range(1, count + 1):
+                    names.append(f"part-{count}-{i}.{ending}")
+                    self.output(*SMALL, "--shard", f"{i}/{count}", "--export", names[-1])
+                self.assertEqual(self.output("merge", *reversed(names), "--format", ending), whole)
+
+    def test_a_selection_of_merged_selections_is_that_of_the_whole(self):
+        for keep in (["--top", "5", "--by", "tokens_per_second"], ["--pareto", "ttft_s,tokens_per_second_per_device"],
+                     ["--top", "4", "--by", "ttft_s", "--where", "fits and batch > 1"]):
+            whole = self.output(*SMALL, *keep, "--format", "csv")
+            for i in (1, 2, 3):
+                self.output(*SMALL, *keep, "--shard", f"{i}/3", "--export", f"part{i}.csv")
+            self.assertEqual(self.output("merge", "part1.csv", "part2.csv", "part3.csv", *keep, "--format", "csv"), whole)
+            for i in (1, 2, 3):
+                os.remove(self.path(f"part{i}.csv"))
+
+    def test_where_keeps_what_holds(self):
+        everything = self.rows(*SMALL)
+        kept = self.rows(*SMALL, "--where", "ttft_s < 100ms and fits and model == 'qwen-7b'")
+        self.assertEqual(kept, [r for r in everything if r["fits"] == "true" and float(r["ttft_s"]) < 0.1 and r["model"] == "qwen-7b"])
+        self.assertTrue(0 < len(kept) < len(everything))
+
+    def test_the_best_and_the_front(self):
+        everything = [r for r in self.rows(*SMALL) if r["ttft_s"]]
+        best = self.rows(*SMALL, "--top", "3", "--by", "tokens_per_second")
+        self.assertEqual(best, sorted(everything, key=lambda r: -float(r["tokens_per_second"]))[:3])
+        front = self.rows(*SMALL, "--pareto", "ttft_s,tokens_per_second")
+
+        def beats(a, b):
+            x, y = ((float(r["ttft_s"]), -float(r["tokens_per_second"])) for r in (a, b))
+            return x != y and x[0] <= y[0] and x[1] <= y[1]
+        self.assertEqual({r["point"] for r in front}, {r["point"] for r in everything if not any(beats(o, r) for o in everything)})
+
+    def test_points_that_fail_are_rows_with_a_reason(self):
+        done = self.run_program("sweep", "-m", "qwen-7b", "--hw", "rtx4090", "--tp", "1,3", "--batch", "1,2", "--dp", "2", "--format", "csv")
+        self.assertEqual(done.returncode, FAILED)
+        rows = rows_of(done.stdout)
+        self.assertEqual([(r["tp"], r["batch"], r["fits"]) for r in rows], [("1", "1", ""), ("1", "2", "true"), ("3", "1", ""), ("3", "2", "")])
+        self.assertIn("1 do not divide into 2 replicas", rows[0]["error"])
+        self.assertEqual(rows[1]["error"], "")
+        self.assertIn("32 heads of qwen-7b do not divide by 3", rows[2]["error"])
+        self.assertIn("3 of 4 points failed", done.stderr)
+
+    def test_what_does_not_fit_is_an_answer_and_no_failure(self):
+        rows = self.rows("sweep", "-m", "qwen-72b", "--hw", "rtx4090", "--batch", "1")
+        self.assertEqual((rows[0]["fits"], rows[0]["ttft_s"], rows[0]["error"]), ("false", "", ""))
+
+    def test_points_of_a_file_go_together(self):
+        self.write("points.csv", "model,hw,batch\nqwen-7b,rtx4090,1\nqwen-14b,a100-sxm-80gb,8\n")
+        rows = self.rows("sweep", "--points", "points.csv", "--prompt", "128,256")
+        self.assertEqual([(r["model"], r["hardware"], r["batch"], r["prompt_tokens"]) for r in rows],
+                         [("qwen-7b", "rtx4090", "1", "128"), ("qwen-7b", "rtx4090", "1", "256"),
+                          ("qwen-14b", "a100-sxm-80gb", "8", "128"), ("qwen-14b", "a100-sxm-80gb", "8", "256")])
+        self.write("bad.csv", "model,hv\nqwen-7b,rtx4090\n")
+        self.assert_bad_input(["sweep", "--points", "bad.csv"], "bad.csv:1:7: unknown flag 'hv'", "--hw")
+        self.write("short.csv", "model,hw\nqwen-7b\n")
+        self.assert_bad_input(["sweep", "--points", "short.csv"], "short.csv:2: 1 cells, and the header has 2")
+        self.assert_bad_input(["sweep", "--points", "points.csv", "--batch", "2"], "--batch is in the file of points, too")
+
+    def test_bad_input_is_said_before_the_work(self):
+        sweep = ["sweep", "-m", "qwen-7b", "--hw", "rtx4090"]
+        self.assert_bad_input(["sweep", "-m", "qwen-7b,qwen-7c", "--hw", "rtx4090,rtx4091"], "qwen-7c", "rtx4091")
+        self.assert_bad_input(["sweep", "-m", "qwen-7b"], "--hw is required")
+        self.assert_bad_input([*sweep, "--batch", "1,x"], "--batch: 'x'")
+        self.assert_bad_input([*sweep, "--batch", "4-1*2"], "does not go up")
+        self.assert_bad_input([*sweep, "--where", "ttft < 1"], "unknown column", "ttft_s")
+        self.assert_bad_input([*sweep, "--top", "3"], "--by")
+        self.assert_bad_input([*sweep, "--top", "3", "--by", "speed"], "unknown column 'speed'")
+        self.assert_bad_input([*sweep, "--pareto", "ttft_s"], "two columns or more")
+        self.assert_bad_input([*sweep, "--columns", "point,ttft"], "unknown column 'ttft'")
+        self.assert_bad_input([*sweep, "--shard", "4/3"], "--shard")
+        self.assert_bad_input([*sweep, "--shard", "3"], "--shard 3/16")
+        self.assert_bad_input([*sweep, "--threads", "0"], "--threads")
+        self.assert_bad_input([*sweep, "--resume"], "--resume goes with one output of rows")
+        self.assert_bad_input(["sweep", "-m", "qwen-7b,stdit3-xl2", "--hw", "rtx4090"], "different results")
+        self.assert_bad_input([*LARGE, "--gen", "2-100+1"], "too many for a table")
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_a_table_fits_the_page_and_json_says_what_the_axes_are(self):
+        for line in self.output(*SMALL).splitlines():
+            self.assertLessEqual(len(line), 100)
+        document = self.json(*SMALL)
+        self.assertEqual(document["schema"], "llmperf.sweep")
+        self.assertEqual([(a["flag"], a["column"], len(a["values"])) for a in document["axes"]],
+                         [("--model", "model", 2), ("--hw", "hardware", 2), ("--prompt", "prompt_tokens", 2), ("--batch", "batch", 3)])
+        self.assertEqual((document["points"], document["failed"], len(document["rows"])), (24, 0, 24))
+
+    def test_columns_choose_and_order(self):
+        rows = self.output(*SMALL, "--columns", "ttft_s,model", "--top", "1", "--by", "ttft_s", "--format", "csv").splitlines()
+        self.assertEqual(rows[0], "ttft_s,model")
+        self.assertEqual(len(rows), 2)
+
+    def start(self, *words):
+        return subprocess.Popen([PROGRAM, *words], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
+                                stdin=subprocess.DEVNULL)
+
+    def interrupt(self, words, name, sig):
+        """Stops a sweep in the middle; returns its status and message."""
+        process = self.start(*words)
+        partial = self.path(name + ".partial")
+        deadline = time.monotonic() + self.seconds
+        while not (os.path.exists(partial) and os.path.getsize(partial) > 20000) and time.monotonic() < deadline:
+            if process.poll() is not None:
+                break
+            time.sleep(0.01)
+        process.send_signal(sig)
+        _, stderr = process.communicate(timeout=self.seconds)
+        self.assertFalse(os.path.exists(self.path(name)), "a file under its final name is complete")
+        self.assertTrue(os.path.exists(partial))
+        return process.returncode, stderr
+
+    def test_an_interrupted_sweep_keeps_its_rows_and_goes_on(self):
+        words = [*LARGE, "--gen", "2-200+1"]  # some minutes
+        expected = LARGE + ["--gen", "2"]
+        whole = self.output(*expected, "--format", "csv")
+        for sig, status in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
+            code, stderr = self.interrupt([*words, "--export", "rows.csv"], "rows.csv", sig)
+            self.assertEqual(code, status)
+            if sig == signal.SIGINT:
+                self.assertIn("--resume goes on", stderr)
+            self.assert_bad_input([*words, "--export", "rows.csv"], "has rows of an interrupted sweep", "--resume")
+            os.remove(self.path("rows.csv.partial"))
+        # What any interruption leaves: a beginning of the rows, the last one perhaps not whole.
+        for kept in (0, 100, len(whole) // 2, len(whole) - 1, len(whole)):
+            self.write("rows.csv.partial", whole[:kept])
+            self.output(*expected, "--export", "rows.csv", "--resume")
+            with open(self.path("rows.csv"), encoding="utf-8") as file:
+                self.assertTrue(file.read() == whole, f"{kept} bytes were kept")
+            self.assertFalse(os.path.exists(self.path("rows.csv.partial")))
+            os.remove(self.path("rows.csv"))
+
+    def test_resuming_what_is_complete_does_nothing_and_of_another_sweep_is_refused(self):
+        self.output(*SMALL, "--export", "rows.jsonl")
+        before = os.stat(self.path("rows.jsonl")).st_mtime_ns
+        self.output(*SMALL, "--export", "rows.jsonl", "--resume")
+        self.assertEqual(os.stat(self.path("rows.jsonl")).st_mtime_ns, before)
+        other = self.output(*SWEEP, "--batch", "2-16*2", "--prompt", "128,1024", "--format", "csv")
+        self.write("rows.csv.partial", "".join(other.splitlines(True)[:5]))
+        self.assert_bad_input([*SMALL, "--export", "rows.csv", "--resume"], "not of this sweep")
+        self.write("rows.csv.partial", "a,b\n1,2\n")
+        self.assert_bad_input([*SMALL, "--export", "rows.csv", "--resume"], "other columns")
+
+    def test_a_full_disk_ends_with_a_message_and_no_file(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = self.run_program(*LARGE, "--format", "csv", stdout=full)
+        self.assert_error(done, FAILED, "cannot write stdout")
+        self.assert_error(self.run_program(*SMALL, "--export", "missing/rows.csv"), FAILED, "cannot write missing/rows.csv")
+
+    def test_merge_refuses_what_is_no_part_of_one_sweep(self):
+        self.output(*SMALL, "--shard", "1/2", "--export", "a.csv")
+        self.output(*SMALL, "--shard", "2/2", "--export", "b.csv")
+        self.assert_bad_input(["merge", "a.csv", "a.csv"], "point 0 is in 'a.csv' and in 'a.csv'")
+        self.output(*SMALL, "--columns", "point,ttft_s", "--export", "c.csv")
+        self.assert_bad_input(["merge", "a.csv", "c.csv"], "different columns")
+        self.write("d.csv", "x,y\n1,2\n")
+        self.assert_bad_input(["merge", "d.csv"], "no column 'point'")
+        with open(self.path("a.csv"), encoding="utf-8") as file:
+            self.write("e.csv", file.read()[:-5])
+        self.assert_bad_input(["merge", "e.csv", "b.csv"], "not complete")
+        self.assert_bad_input(["merge", "a.csv", "b.txt"], "cannot tell the format")
+        self.assert_bad_input(["merge", "missing.csv"], "cannot read")
+        self.assert_error(self.run_program("merge", "b.csv", "--export", "all.csv"), FAILED, "are in none of the files", "--gaps")
+        self.assertFalse(os.path.exists(self.path("all.csv")) or os.path.exists(self.path("all.csv.partial")))
+        self.output("merge", "b.csv", "--gaps", "--export", "all.csv")
+
+
+if __name__ == "__main__":
+    unittest.main()

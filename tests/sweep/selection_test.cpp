@@ -1,0 +1,91 @@
+#include "sweep/selection.h"
+
+#include <random>
+
+#include "base/error.h"
+#include "catch.h"
+
+namespace sweep = llmperf::sweep;
+using sweep::Better;
+using sweep::Key;
+
+namespace {
+
+const std::vector<std::string> kColumns = {"point", "ttft_s", "tokens_per_second", "batch"};
+
+sweep::Row row(int point, double ttft, double rate) {
+  sweep::Row r;
+  r.add("point", static_cast<double>(point));
+  r.add("ttft_s", ttft);
+  r.add("tokens_per_second", rate);
+  r.add("batch", 1.0);
+  return r;
+}
+
+std::vector<int> points(const sweep::Selection& selection) {
+  std::vector<int> result;
+  for (const sweep::Row& r : selection.rows()) result.push_back(static_cast<int>(r[0].number));
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("the best come first, equals in the order offered") {
+  sweep::Selection best = sweep::Selection::top({1, Better::lower}, 3);
+  best.offer(row(0, 3, 0));
+  best.offer(row(1, 1, 0));
+  best.offer(row(2, 2, 0));
+  best.offer(row(3, 1, 0));
+  best.offer(row(4, 2, 0));
+  CHECK(points(best) == std::vector<int>{1, 3, 2});
+}
+
+TEST_CASE("a row with an empty cell is never among the best") {
+  sweep::Selection best = sweep::Selection::top({1, Better::lower}, 3);
+  sweep::Row empty;
+  for (const std::string& name : kColumns) empty.add_none(name);
+  best.offer(empty);
+  best.offer(row(1, 1, 0));
+  CHECK(points(best) == std::vector<int>{1});
+}
+
+TEST_CASE("the front has what nothing beats in all columns") {
+  sweep::Selection front = sweep::Selection::pareto({{1, Better::lower}, {2, Better::higher}});
+  front.offer(row(0, 1.0, 10));
+  front.offer(row(1, 2.0, 5));  // beaten by 0
+  front.offer(row(2, 2.0, 30));
+  front.offer(row(3, 1.5, 30));  // beats 2
+  front.offer(row(4, 0.5, 1));
+  front.offer(row(5, 1.0, 10));  // equal to 0: neither beats the other
+  CHECK(points(front) == std::vector<int>{4, 0, 5, 3});
+}
+
+TEST_CASE("a selection of selections is that of the whole, however the rows were divided") {
+  std::mt19937 random(7);
+  std::uniform_int_distribution<int> value(0, 30);  // with equals
+  std::vector<sweep::Row> rows;
+  for (int i = 0; i < 500; ++i) rows.push_back(row(i, value(random), value(random)));
+  const std::vector<sweep::Selection> kinds = {sweep::Selection::all(), sweep::Selection::top({2, Better::higher}, 17),
+                                               sweep::Selection::pareto({{1, Better::lower}, {2, Better::higher}})};
+  for (const sweep::Selection& kind : kinds) {
+    sweep::Selection whole = kind;
+    for (const sweep::Row& r : rows) whole.offer(r);
+    sweep::Selection joined = kind;
+    for (std::size_t begin = 0; begin < rows.size(); begin += 60) {
+      sweep::Selection part = kind;
+      for (std::size_t i = begin; i < std::min(begin + 60, rows.size()); ++i) part.offer(rows[i]);
+      for (const sweep::Row& r : part.rows()) joined.offer(r);
+    }
+    CHECK(points(joined) == points(whole));
+  }
+}
+
+TEST_CASE("keys know which way is better, or are told") {
+  CHECK(sweep::parse_key("--by", "ttft_s", kColumns).better == Better::lower);
+  CHECK(sweep::parse_key("--by", "tokens_per_second", kColumns).better == Better::higher);
+  CHECK(sweep::parse_key("--by", "ttft_s:high", kColumns).better == Better::higher);
+  CHECK(sweep::parse_key("--by", "batch:low", kColumns).column == 3);
+  CHECK_THROWS_AS(sweep::parse_key("--by", "batch", kColumns), llmperf::Error);
+  CHECK_THROWS_AS(sweep::parse_key("--by", "batch:up", kColumns), llmperf::Error);
+  CHECK_THROWS_AS(sweep::parse_key("--by", "ttft", kColumns), llmperf::Error);
+}
