@@ -19,8 +19,8 @@ ctest --preset asan-ubsan
 
 echo "== clang, thread sanitizer: what runs threads"
 cmake --preset tsan
-cmake --build --preset tsan --target test_replay test_replay_cpu test_replay_ascend
-ctest --preset tsan -R '^replay(_cpu|_ascend.*)?$'
+cmake --build --preset tsan --target test_replay test_replay_cpu test_replay_ascend test_sweep
+ctest --preset tsan -R '^(replay(_cpu|_ascend.*)?|sweep)$'
 
 echo "== clang-tidy"
 git ls-files 'src/*.cpp' | xargs -P "$(nproc)" -n 4 clang-tidy -p build/asan-ubsan --quiet

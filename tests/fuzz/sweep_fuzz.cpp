@@ -1,0 +1,68 @@
+// Texts of a sweep: conditions, lists and ranges, lines of rows. Whatever they are, they are read or refused; a list
+// that is read has no value twice, and a line that is read is written so that it reads back the same.
+#include <cstdint>
+#include <cstdlib>
+#include <set>
+#include <string>
+
+#include "base/error.h"
+#include "report/row_lines.h"
+#include "sweep/condition.h"
+#include "sweep/values.h"
+
+using namespace llmperf;
+
+namespace {
+
+const std::vector<std::string> kColumns = {"model", "batch", "ttft_s", "fits"};
+
+sweep::Row sample() {
+  sweep::Row row;
+  row.add("model", "qwen-7b");
+  row.add("batch", 8.0);
+  row.add_none("ttft_s");
+  row.add("fits", true);
+  return row;
+}
+
+void check_line(report::LineFormat format, const std::string& text) {
+  const std::vector<std::string> columns = report::parse_header(format, text, "fuzz");
+  if (std::set<std::string>(columns.begin(), columns.end()).size() != columns.size()) return;
+  sweep::Row row;
+  report::parse_line(format, columns, text, "fuzz", 1, row);
+  std::vector<std::size_t> all;
+  for (std::size_t i = 0; i < columns.size(); ++i) all.push_back(i);
+  const report::RowLines lines(format, columns, all);
+  std::string once;
+  lines.append(once, row);
+  sweep::Row again;
+  report::parse_line(format, columns, once, "fuzz", 1, again);
+  std::string twice;
+  lines.append(twice, again);
+  if (once != twice) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string text(reinterpret_cast<const char*>(data + 1), size - 1);
+  try {
+    switch (data[0] % 4) {
+      case 0: {
+        const sweep::Condition condition(text, kColumns);
+        if (condition(sample()) != condition(sample())) std::abort();
+        break;
+      }
+      case 1: {
+        const std::vector<std::string> values = sweep::expand_values("--x", text);
+        if (std::set<std::string>(values.begin(), values.end()).size() != values.size()) std::abort();
+        break;
+      }
+      case 2: check_line(report::LineFormat::csv, text); break;
+      default: check_line(report::LineFormat::jsonl, text);
+    }
+  } catch (const Error&) {
+  }
+  return 0;
+}
