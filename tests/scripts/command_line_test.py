@@ -5,7 +5,7 @@ import unittest
 
 from program import DONE, FAILED, INFEASIBLE, USAGE, ProgramTest
 
-SUBCOMMANDS = ["estimate", "explain", "limits", "map", "map-collective", "parallel", "calibrate", "validate", "compare", "replay", "import",
+SUBCOMMANDS = ["estimate", "explain", "limits", "map", "map-collective", "parallel", "sweep", "merge", "calibrate", "validate", "compare", "replay", "import",
                "list", "show"]
 ESTIMATE = ["estimate", "-m", "qwen-7b", "--hw", "rtx4090"]
 

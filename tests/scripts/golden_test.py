@@ -95,6 +95,7 @@ DOCUMENTS = [[*TP8, "--pp", "2"], PARALLEL, [*PARALLEL[:5], "--devices", "64", "
              ["import", "torch-npu", os.path.join(ROOT, "tests", "import", "kernel_details.csv")],
              ["replay", "-m", os.path.join(ROOT, "tests", "replay", "tiny.yaml"), "--hw", "epyc-9654", "--weights", "fp32", "--activations",
               "fp32", "--prompt", "8", "--whole-step"], ["replay", "--self-test"],
+             ["sweep", "-m", "qwen-7b", "--hw", "rtx4090", "--batch", "1,4096", "--tp", "1,2"], ["sweep", "-m", "qwen-7b", "--hw", "rtx4090", "--where", "fits"],
              VALIDATE, ["validate", "rtx4090-ops"], ["validate", "a100-sxm-80gb-ops"], CALIBRATE]
 
 
