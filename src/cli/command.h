@@ -27,6 +27,7 @@ inline constexpr int kExitInterrupted = 130;
 using Action = std::function<int()>;
 void add_calibrate(CLI::App& root, Action& action);
 void add_compare(CLI::App& root, Action& action);
+void add_completion(CLI::App& root, Action& action);
 void add_estimate(CLI::App& root, Action& action);
 void add_explain(CLI::App& root, Action& action);
 void add_graph(CLI::App& root, Action& action);
@@ -35,6 +36,7 @@ void add_limits(CLI::App& root, Action& action);
 void add_list(CLI::App& root, Action& action);
 void add_map(CLI::App& root, Action& action);
 void add_map_collective(CLI::App& root, Action& action);
+void add_man(CLI::App& root, Action& action);
 void add_merge(CLI::App& root, Action& action);
 void add_parallel(CLI::App& root, Action& action);
 void add_replay(CLI::App& root, Action& action);
@@ -93,6 +95,8 @@ class Output {
   std::unique_ptr<File> companion_;
 };
 
+// Throws Error(failed) where nothing can be written: stdout is closed, or nobody reads its pipe.
+void check_stdout();
 // Throws Error(failed) on a write error, which a full disk or a closed pipe is.
 void write_stdout(const std::string& text);
 

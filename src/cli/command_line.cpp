@@ -2,7 +2,9 @@
 // of a misspelt flag and takes an empty value for none, so the words are looked at before it parses.
 #include "cli/command_line.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -17,6 +19,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/words.h"
 #include "report/single_line.h"
 
 namespace llmperf::cli {
@@ -28,29 +31,12 @@ std::vector<std::string> subcommand_names(const CLI::App& root) {
   return names;
 }
 
-const CLI::App* find_subcommand(const CLI::App& root, const std::string& name) {
-  for (const CLI::App* sub : root.get_subcommands({})) {
-    if (sub->get_name() == name) return sub;
-  }
-  return nullptr;
-}
-
 std::vector<std::string> flag_names(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options()) {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
   return names;
-}
-
-bool is_flag(const std::string& word) {
-  return word.size() > 1 && word[0] == '-' &&
-         (word[1] == '-' || std::isalpha(static_cast<unsigned char>(word[1])) != 0);
-}
-
-// "--batch" of "--batch=4", "-m" of "-mqwen-7b".
-std::string flag_of(const std::string& word) {
-  return word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
 }
 
 // Throws when the flag words[i] has no value; moves i to its last word.
@@ -204,6 +190,8 @@ void add_commands(CLI::App& root, Action& action) {
   add_import(root, action);
   add_list(root, action);
   add_show(root, action);
+  add_completion(root, action);
+  add_man(root, action);
 }
 
 int execute(const std::vector<std::string>& words) {
@@ -217,8 +205,23 @@ int execute(const std::vector<std::string>& words) {
   return parse_and_run(root, action, words);
 }
 
+namespace {
+
+// What would end the program without a word is a write error with its message: a pipe that nobody reads, a file larger
+// than the limit. And a standard stream that is closed stays unwritable: else the next file opened would take its
+// number, and get what is meant for the stream.
+void prepare_streams() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) < 0) open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
+}  // namespace
+
 int run(int argc, const char* const* argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a write error with its own message, not a silent death
+  prepare_streams();
   try {
     return execute({argv + std::min(argc, 1), argv + argc});
   } catch (const Error& error) {

@@ -1,4 +1,6 @@
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -66,6 +68,7 @@ Output::Output(const OutputFlags& flags, const std::string& companion)
     throw Error::bad_input(fmt::format("{}: this command has no step to trace", what), "llmperf estimate has");
   };
   check_trace(format_, "--format");
+  if (captured == nullptr) check_stdout();
   std::set<std::filesystem::path> seen;
   for (const std::string& path : flags.exports) {
     if (!seen.insert(std::filesystem::path(path).lexically_normal()).second) {
@@ -103,6 +106,17 @@ void Output::write(const report::Report& report, const std::string& companion) {
     return;
   }
   write_stdout(report::render(report, format_, rendering_));
+}
+
+void check_stdout() {
+  pollfd out{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  const int flags = fcntl(STDOUT_FILENO, F_GETFL);
+  if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) {
+    throw Error::failed(fmt::format("cannot write stdout: {}", std::strerror(EBADF)));
+  }
+  if (poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0) {
+    throw Error::failed(fmt::format("cannot write stdout: {}", std::strerror(EPIPE)));
+  }
 }
 
 void write_stdout(const std::string& text) {

@@ -210,6 +210,7 @@ int describe_action(const Flags& f) {
   const InterruptGuard guard;
   std::optional<WrittenFile> out;
   if (!f.out.empty()) out.emplace(f.out);
+  if (!out) check_stdout();
   const std::string text = describe_device(f.backend);
   if (interrupted()) return kExitInterrupted;
   if (out) {
