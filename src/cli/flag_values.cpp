@@ -168,7 +168,6 @@ constexpr Rule kRules[] = {
     {"list", "KIND", Sort::words, nullptr, "models hardware runtimes measurements"},
     {"show", "KIND", Sort::words, nullptr, "model hardware runtime"},
     {"", "measurements", Sort::paths, measurements},
-    {"", "--format", Sort::words, nullptr, "table csv json md html"},
     {"", "--lang", Sort::words, nullptr, "en zh"},
 };
 
@@ -185,6 +184,14 @@ Names shown_names(std::span<const std::string> arguments) {
   return arguments[0].starts_with("runtime") ? runtime_files() : devices();
 }
 
+// A step can be traced where an export may be a trace.
+Names formats(const CLI::App& command) {
+  Names names = words("table csv json md html");
+  const CLI::Option* exports = command.get_option_no_throw("--export");
+  if (exports && exports->get_description().find(".trace.json") != std::string::npos) names.emplace_back("trace.json");
+  return names;
+}
+
 FlagValues by_type(const std::string& type) {
   constexpr std::string_view kFiles[] = {"FILE", "CSV", "YAML", "JSON", "HTML", "PATH"};
   constexpr std::string_view kFolders[] = {"DIR", "FOLDER"};
@@ -197,6 +204,7 @@ FlagValues by_type(const std::string& type) {
 
 FlagValues flag_values(const CLI::App& command, const CLI::Option& option, std::span<const std::string> arguments) {
   if (command.get_name() == "show" && names_option(option, "NAME")) return {Sort::paths, shown_names(arguments)};
+  if (names_option(option, "--format")) return {Sort::words, formats(command)};
   for (const Rule& rule : kRules) {
     if (!rule.command.empty() && rule.command != command.get_name()) continue;
     if (!names_option(option, rule.option)) continue;

@@ -91,8 +91,9 @@ std::string names_of(const std::set<CLI::Option*>& options) {
 }
 
 std::string meaning(const CLI::Option& option) {
-  std::string text = escaped(option.get_description());
-  if (!text.empty() && text.back() != '.') text += ".";
+  const std::string about = option.get_description();
+  std::string text = escaped(about);
+  if (!about.empty() && !about.ends_with('.') && !about.ends_with("…")) text += ".";
   if (!option.get_default_str().empty()) text += " Default: " + escaped(option.get_default_str()) + ".";
   if (option.get_required() && !option.get_positional()) text += " Required.";
   if (!option.get_needs().empty()) text += " Only with " + names_of(option.get_needs()) + ".";

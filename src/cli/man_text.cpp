@@ -24,7 +24,7 @@ constexpr ManExample kExamples[] = {
     {"calibrate", "A profile fitted to measurements of one's own:",
      "llmperf calibrate measurements.csv --hw rtx4090 -o profile.yaml"},
     {"validate",
-     "Predictions beside the measurements that are built in:", "llmperf validate qwen1.5-rtx4090 --max-mape 0.1"},
+     "Predictions beside the measurements that are built in:", "llmperf validate rtx4090-qwen1.5 --max-mape 0.1"},
     {"replay", "The products of a small model, timed on this machine:",
      "llmperf replay --sweep gemm --dtype fp32 --hw ryzen-7950x -o timings.csv"},
     {"import", "Measurements of a test program's output:",

@@ -1,6 +1,7 @@
 #include "report/csv.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/number.h"
 #include "report/document.h"
@@ -18,6 +19,16 @@ bool is_plain(std::string_view text) {
   return text.empty() || (text.front() != '-' && text.front() != ' ' && std::all_of(text.begin(), text.end(), plain));
 }
 
+// Whether a spreadsheet may take it for a formula: blanks in front may be dropped, and where one writes in full-width
+// characters those of the signs count as well.
+bool like_a_formula(std::string_view text) {
+  constexpr std::string_view kSigns[] = {"=", "+", "-", "@", "＝", "＋", "－", "＠"};
+  const std::size_t first = text.find_first_not_of(' ');
+  if (first == std::string_view::npos || parse_double(text)) return false;
+  return std::any_of(std::begin(kSigns), std::end(kSigns),
+                     [&](auto sign) { return text.substr(first).starts_with(sign); });
+}
+
 }  // namespace
 
 void append_csv_cell(std::string& out, std::string_view text) {
@@ -26,12 +37,7 @@ void append_csv_cell(std::string& out, std::string_view text) {
     return;
   }
   std::string value = single_line(text);  // CSV is printed to terminals too
-  // A spreadsheet may drop the blanks in front of a formula.
-  const std::size_t first = value.find_first_not_of(' ');
-  if (first != std::string::npos && std::string_view("=+-@").find(value[first]) != std::string_view::npos &&
-      !parse_double(value)) {
-    value.insert(value.begin(), '\'');
-  }
+  if (like_a_formula(value)) value.insert(value.begin(), '\'');
   if (value.find_first_of(",\"") == std::string::npos) {
     out += value;
     return;

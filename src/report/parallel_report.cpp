@@ -209,6 +209,7 @@ Table parallel_csv(const ParallelStudy& study) {
            {"all_to_all_bytes"},
            {"send_bytes"},
            {"ring_pass_bytes"},
+           {"broadcast_bytes"},
            {"communication_s"},
            {"overlapped_s"},
            {"divided"},
