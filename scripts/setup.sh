@@ -4,7 +4,7 @@
 set -euo pipefail
 
 build="g++ cmake ninja-build libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libfmt-dev libeigen3-dev libopenblas-dev libdnnl-dev"
-test="catch2 libbenchmark-dev python3"
+test="catch2 libbenchmark-dev python3 zsh fish groff-base mandoc"
 check="clang clang-format clang-tidy libclang-rt-14-dev"
 
 wanted=""

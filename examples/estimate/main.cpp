@@ -1,10 +1,9 @@
-// TTFT and TPOT of a model on a device, over a range of batches: what `llmperf estimate` prints, from a program of one's
-// own. Usage: estimate MODEL DEVICE; both by built-in name or file.
-#include "estimate/estimate.h"
-
+// TTFT and TPOT of a model on a device, over a range of batches: what `llmperf estimate` prints, from a program of
+// one's own. Usage: estimate MODEL DEVICE; both by built-in name or file.
 #include <cstdio>
 
 #include "base/error.h"
+#include "estimate/estimate.h"
 #include "hardware/runtime_execution.h"
 #include "model/model_file.h"
 

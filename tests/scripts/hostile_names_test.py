@@ -65,8 +65,7 @@ class HostileNames(ProgramTest):
             if name not in self.CACHE:
                 self.CACHE[name] = [(what, words, self.report(words)) for what, words in self.commands(name)]
             for what, words, report in self.CACHE[name]:
-                with self.subTest(name=name, words=words):
-                    yield name, what, words, report
+                yield name, what, words, report
 
     def report(self, words):
         endings = ["csv", "json", "md", "html"]
@@ -77,35 +76,38 @@ class HostileNames(ProgramTest):
         return report
 
     def test_csv_is_rfc_4180_and_holds_no_formula(self):
-        for name, what, _, report in self.reports():
-            rows = list(csv.reader(io.StringIO(report["csv"], newline=""), strict=True))
-            self.assertEqual({len(row) for row in rows}, {len(rows[0])})
-            for cell in (cell for row in rows for cell in row):
-                self.assertFalse(FORMULA.match(cell) and not NUMBER.fullmatch(cell), cell)
-            if what in rows[0]:
-                cell = rows[1][rows[0].index(what)]
-                self.assertEqual(cell, ("'" if FORMULA.match(name) else "") + shown(name))
+        for name, what, words, report in self.reports():
+            with self.subTest(name=name, words=words):
+                rows = list(csv.reader(io.StringIO(report["csv"], newline=""), strict=True))
+                self.assertEqual({len(row) for row in rows}, {len(rows[0])})
+                for cell in (cell for row in rows for cell in row):
+                    self.assertFalse(FORMULA.match(cell) and not NUMBER.fullmatch(cell), cell)
+                if what in rows[0]:
+                    cell = rows[1][rows[0].index(what)]
+                    self.assertEqual(cell, ("'" if FORMULA.match(name) else "") + shown(name))
 
     def test_json_reads_back_the_same(self):
         found = 0
         for name, what, words, report in self.reports():
-            document = json.loads(report["json"])
-            entry = document if words[0] == "show" else document.get("inputs", {}).get(what)
-            if isinstance(entry, str):
-                entry = {"name": entry}
-            if entry and "name" in entry:
-                found += 1
-                self.assertEqual(entry["name"], name)
+            with self.subTest(name=name, words=words):
+                document = json.loads(report["json"])
+                entry = document if words[0] == "show" else document.get("inputs", {}).get(what)
+                if isinstance(entry, str):
+                    entry = {"name": entry}
+                if entry and "name" in entry:
+                    found += 1
+                    self.assertEqual(entry["name"], name)
         self.assertGreaterEqual(found, 8 * len(NAMES))
 
     def test_markdown_holds_no_markup_of_a_name(self):
-        for _, _, _, report in self.reports():
-            text = report["md"]
-            self.assertNotRegex(text, r"<script|</script|&lt;b&gt;|(?<!\\)\]\(javascript")
-            for block in (block.splitlines() for block in text.split("\n\n") if block.startswith("|")):
-                # A pipe of a name would be one column more.
-                columns = [len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in block]
-                self.assertEqual(len(set(columns)), 1, block)
+        for name, _, words, report in self.reports():
+            with self.subTest(name=name, words=words):
+                text = report["md"]
+                self.assertNotRegex(text, r"<script|</script|&lt;b&gt;|(?<!\\)\]\(javascript")
+                for block in (block.splitlines() for block in text.split("\n\n") if block.startswith("|")):
+                    # A pipe of a name would be one column more.
+                    columns = [len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in block]
+                    self.assertEqual(len(set(columns)), 1, block)
 
     def test_html_holds_no_markup_of_a_name(self):
         def scripts(report):
@@ -113,15 +115,17 @@ class HostileNames(ProgramTest):
 
         # As many script elements as with a plain name: none comes from it.
         plain = [scripts(report) for _, _, _, report in self.reports(["plain"])]
-        for i, (_, _, _, report) in enumerate(self.reports()):
-            if "<html" not in report["html"]:
-                continue
-            self.assertEqual(scripts(report), plain[i % len(plain)])
+        for i, (name, _, words, report) in enumerate(self.reports()):
+            with self.subTest(name=name, words=words):
+                if "<html" not in report["html"]:
+                    continue
+                self.assertEqual(scripts(report), plain[i % len(plain)])
 
     def test_tables_keep_control_characters_from_the_terminal(self):
-        for _, _, _, report in self.reports([*NAMES, "a\x1b[2Jb", "\x9b2J", "a\x7f"]):
-            for ending in ("table", "csv", "md"):
-                self.assertNotRegex(report[ending], "[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]")
+        for name, _, words, report in self.reports([*NAMES, "a\x1b[2Jb", "\x9b2J", "a\x7f"]):
+            with self.subTest(name=name, words=words):
+                for ending in ("table", "csv", "md"):
+                    self.assertNotRegex(report[ending], "[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]")
 
     def test_a_hostile_file_name_is_text_too(self):
         file = self.write("=1+1,'<script>.yaml", MODEL.format(name="plain"))
