@@ -63,7 +63,8 @@ Candidates values(const Place& place, const CLI::Option& option, const std::stri
     if (name.starts_with("no_") && !off) continue;  // as many again
     add(out, before + typed, before + list + name);
   }
-  if (out.words.empty() && values.sort == FlagValues::Sort::paths) out.sort = Candidates::Sort::files;
+  const bool path = values.sort == FlagValues::Sort::paths || (list.empty() && typed.find('/') != std::string::npos);
+  if (out.words.empty() && path) out.sort = Candidates::Sort::files;
   return out;
 }
 

@@ -168,6 +168,9 @@ constexpr Rule kRules[] = {
     {"list", "KIND", Sort::words, nullptr, "models hardware runtimes measurements"},
     {"show", "KIND", Sort::words, nullptr, "model hardware runtime"},
     {"", "measurements", Sort::paths, measurements},
+    {"report", "RESULT", Sort::files},
+    {"merge", "FILE", Sort::files},
+    {"run", "SCENARIO", Sort::files},
     {"", "--lang", Sort::words, nullptr, "en zh"},
 };
 
@@ -189,6 +192,7 @@ Names formats(const CLI::App& command) {
   Names names = words("table csv json md html");
   const CLI::Option* exports = command.get_option_no_throw("--export");
   if (exports && exports->get_description().find(".trace.json") != std::string::npos) names.emplace_back("trace.json");
+  if (command.get_name() == "sweep" || command.get_name() == "merge") names.emplace_back("jsonl");
   return names;
 }
 
@@ -200,9 +204,8 @@ FlagValues by_type(const std::string& type) {
   return {};
 }
 
-}  // namespace
-
-FlagValues flag_values(const CLI::App& command, const CLI::Option& option, std::span<const std::string> arguments) {
+// Of one value.
+FlagValues single_values(const CLI::App& command, const CLI::Option& option, std::span<const std::string> arguments) {
   if (command.get_name() == "show" && names_option(option, "NAME")) return {Sort::paths, shown_names(arguments)};
   if (names_option(option, "--format")) return {Sort::words, formats(command)};
   for (const Rule& rule : kRules) {
@@ -211,6 +214,18 @@ FlagValues flag_values(const CLI::App& command, const CLI::Option& option, std::
     return {rule.sort, rule.names ? rule.names() : rule.list.empty() ? Names{} : words(rule.list)};
   }
   return by_type(option.get_type_name());
+}
+
+}  // namespace
+
+FlagValues flag_values(const CLI::App& command, const CLI::Option& option, std::span<const std::string> arguments) {
+  FlagValues values = single_values(command, option, arguments);
+  constexpr std::string_view kSingle[] = {"--format", "--lang"};
+  const bool single = std::any_of(std::begin(kSingle), std::end(kSingle),
+                                  [&](std::string_view name) { return names_option(option, name); });
+  const bool named = values.sort == Sort::words || values.sort == Sort::paths;
+  if (command.get_name() == "sweep" && named && !single) values.sort = Sort::items;  // every flag takes a list
+  return values;
 }
 
 }  // namespace llmperf::cli

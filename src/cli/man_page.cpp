@@ -129,10 +129,13 @@ void write_options(Page& page, const CLI::App& command) {
   for (const CLI::Option* option : options_of(command, false)) page.entry(term(*option), meaning(*option));
 }
 
-void write_examples(Page& page, std::string_view command) {
+// Of one subcommand, or of all.
+void write_examples(Page& page, std::span<const CLI::App* const> commands) {
   bool any = false;
   for (const ManExample& example : man_examples()) {
-    if (!command.empty() && example.command != command) continue;
+    const bool wanted = std::any_of(commands.begin(), commands.end(),
+                                    [&](const CLI::App* command) { return command->get_name() == example.command; });
+    if (!wanted) continue;
     if (!any) page.section("EXAMPLES");
     page.line((any ? ".PP\n" : "") + escaped(example.about));
     any = true;
@@ -140,12 +143,12 @@ void write_examples(Page& page, std::string_view command) {
   }
 }
 
-// Exit status, environment and examples, in the usual order. `command`: empty for the program.
-void write_end(Page& page, std::string_view command) {
+// Exit status, environment and examples, in the usual order.
+void write_end(Page& page, std::span<const CLI::App* const> commands) {
   page.entries("EXIT STATUS", man_exit_statuses());
   page.entries("ENVIRONMENT", man_environment());
   page.entries("FILES", man_files());
-  write_examples(page, command);
+  write_examples(page, commands);
 }
 
 ManPage program_page(const CLI::App& root) {
@@ -163,7 +166,7 @@ ManPage program_page(const CLI::App& root) {
   }
   page.section("OPTIONS");
   write_options(page, root);
-  write_end(page, {});
+  write_end(page, commands);
   page.section("SEE ALSO");
   std::vector<std::string> others;
   for (const CLI::App* command : commands) others.push_back(bold(page_name(root, *command)) + "(1)");
@@ -194,7 +197,8 @@ ManPage command_page(const CLI::App& root, const CLI::App& command) {
     page.line(escaped(sub->get_description()) + ".");
     write_options(page, *sub);
   }
-  write_end(page, command.get_name());
+  const CLI::App* self = &command;
+  write_end(page, {&self, 1});
   page.section("SEE ALSO");
   page.line(bold(root.get_name()) + "(1)");
   return {name, page.text()};

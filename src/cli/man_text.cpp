@@ -21,6 +21,13 @@ constexpr ManExample kExamples[] = {
      "llmperf map-collective --hw a100-sxm-80gb --op all-reduce --ranks 8 --sweep"},
     {"parallel", "The five fastest plans over eight devices:",
      "llmperf parallel -m llama-3-70b --hw a100-sxm-80gb --devices 8 --top 5"},
+    {"sweep", "Every combination of models, batches and weights that fits, as CSV:",
+     "llmperf sweep -m qwen-7b,qwen-14b --hw rtx4090 --batch 1-64*2 --weights bf16,w4a16 --where fits --export "
+     "rows.csv"},
+    {"merge", "The parts of a sweep that ran as --shard 1/2 and --shard 2/2:",
+     "llmperf merge part1.csv part2.csv --export rows.csv"},
+    {"run", "A study that is built in, into a folder:", "llmperf run qwen1.5-rtx4090 -o study"},
+    {"report", "An HTML report of a result that was saved:", "llmperf report result.json -o report.html"},
     {"calibrate", "A profile fitted to measurements of one's own:",
      "llmperf calibrate measurements.csv --hw rtx4090 -o profile.yaml"},
     {"validate",

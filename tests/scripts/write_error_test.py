@@ -48,6 +48,8 @@ REPORTS = [
 TEXTS = [["--help"], ["--version"], ["completion", "bash"], ["man"], ["completion", "candidates", "--", ""]]
 # (command, flag of the file, name it may have)
 FILES = [(words, "--export", name) for words in REPORTS for name in ("a.json", "a.csv", "a.html")] + [
+    (["sweep", "-m", "qwen-7b", "--hw", "rtx4090", "--batch", "1-8*2"], "--export", "a.csv"),
+    (["sweep", "-m", "qwen-7b", "--hw", "rtx4090", "--batch", "1-8*2"], "--export", "a.json"),
     (MAP, "--svg", "a.svg"),
     (["graph", "program.mlir", "--hw", "rtx4090"], "--emit-model", "a.yaml"),
     (["calibrate", "rtx4090-ops", "--hw", "rtx4090"], "-o", "a.yaml"),
