@@ -2,7 +2,7 @@
 cmake_minimum_required(VERSION 3.25)
 set(rows "")
 foreach(pair "model|models|yaml" "device|hardware/devices|yaml" "runtime|hardware/runtimes|yaml"
-             "measurements|hardware/measurements|csv" "program|programs|yaml")
+             "measurements|hardware/measurements|csv" "program|programs|yaml" "scenario|scenarios|yaml")
   string(REPLACE "|" ";" pair ${pair})
   list(GET pair 0 kind)
   list(GET pair 1 folder)
@@ -15,7 +15,7 @@ foreach(pair "model|models|yaml" "device|hardware/devices|yaml" "runtime|hardwar
     string(APPEND rows "    {Kind::${kind}, \"${name}\", \"${folder}/${name}.${extension}\", R\"embedded(${text})embedded\"},\n")
   endforeach()
 endforeach()
-file(WRITE ${OUTPUT} "// Generated from models/, hardware/ and programs/.
+file(WRITE ${OUTPUT} "// Generated from models/, hardware/, programs/ and scenarios/.
 #include \"descriptor/catalog.h\"
 
 namespace llmperf::descriptor {

@@ -14,6 +14,7 @@
 #include "model/video_dit.h"
 #include "report/catalog_report.h"
 #include "report/runtime_report.h"
+#include "report/study_report.h"
 #include "report/video_model_report.h"
 
 namespace llmperf::cli {
@@ -70,7 +71,9 @@ int list_action(const Flags& flags) {
                                             {"device", Kind::device},
                                             {"runtimes", Kind::runtime},
                                             {"runtime", Kind::runtime},
-                                            {"measurements", Kind::measurements}});
+                                            {"measurements", Kind::measurements},
+                                            {"scenarios", Kind::scenario},
+                                            {"scenario", Kind::scenario}});
   Output output(flags.output);
   if (kind == Kind::runtime) {
     output.write(report::runtime_list_report(hardware::all_runtime_profiles()));
@@ -78,6 +81,10 @@ int list_action(const Flags& flags) {
     std::vector<report::MeasurementSet> sets;
     for (const std::string& name : descriptor::names(kind)) sets.push_back(measurement_set(name));
     output.write(report::measurement_list_report(sets));
+  } else if (kind == Kind::scenario) {
+    std::vector<report::NamedStudy> studies;
+    for (const std::string& name : descriptor::names(kind)) studies.push_back({name, study::load_study(name)});
+    output.write(report::study_list_report(studies));
   } else if (kind == Kind::model) {
     std::vector<model::Decoder> models;
     for (const std::string& name : model::decoder_names()) models.push_back(model::load_decoder(name));
@@ -147,6 +154,11 @@ int show_model(const Flags& flags) {
   return kExitDone;
 }
 
+void check_no_model_flags(const Flags& flags) {
+  if (flags.weights.empty() && flags.kv.empty() && !any_given(flags.gguf) && flags.detail == "summary") return;
+  throw Error::bad_input("--weights, --kv, --detail and the options of GGUF files are for models");
+}
+
 int show_action(const Flags& flags) {
   using descriptor::Kind;
   const Kind kind = kind_value(flags.what, {{"model", Kind::model},
@@ -155,7 +167,16 @@ int show_action(const Flags& flags) {
                                             {"device", Kind::device},
                                             {"devices", Kind::device},
                                             {"runtime", Kind::runtime},
-                                            {"runtimes", Kind::runtime}});
+                                            {"runtimes", Kind::runtime},
+                                            {"scenario", Kind::scenario},
+                                            {"scenarios", Kind::scenario}});
+  if (kind == Kind::scenario) {
+    check_no_model_flags(flags);
+    const study::Study study = study::load_study(flags.name);
+    Output output(flags.output);
+    output.write(report::study_summary_report(flags.name, study));
+    return kExitDone;
+  }
   if (kind == Kind::runtime) {
     Output output(flags.output);
     output.write(report::runtime_report(
@@ -163,9 +184,7 @@ int show_action(const Flags& flags) {
     return kExitDone;
   }
   if (kind == descriptor::Kind::device) {
-    if (!flags.weights.empty() || !flags.kv.empty() || any_given(flags.gguf) || flags.detail != "summary") {
-      throw Error::bad_input("--weights, --kv, --detail and the options of GGUF files are for models");
-    }
+    check_no_model_flags(flags);
     const hardware::Device device = hardware::load_device(flags.name);
     Output output(flags.output);
     output.write(report::hardware_report(device));
@@ -177,18 +196,19 @@ int show_action(const Flags& flags) {
 }  // namespace
 
 void add_list(CLI::App& root, Action& action) {
-  CLI::App* command = root.add_subcommand("list", "built-in models, hardware, runtimes or measurements");
+  CLI::App* command = root.add_subcommand("list", "built-in models, hardware, runtimes, measurements or scenarios");
   auto flags = std::make_shared<Flags>();
-  command->add_option("KIND", flags->what, "models, hardware, runtimes or measurements")->required();
+  command->add_option("KIND", flags->what, "models, hardware, runtimes, measurements or scenarios")->required();
   add_output_flags(*command, flags->output);
   command->callback([flags, &action] { action = [flags] { return list_action(*flags); }; });
 }
 
 void add_show(CLI::App& root, Action& action) {
   CLI::App* command = root.add_subcommand(
-      "show", "one model's exact parameter counts, one device's figures, or a runtime profile, with sources");
+      "show",
+      "one model's exact parameter counts, one device's figures, a runtime profile or a scenario, with sources");
   auto flags = std::make_shared<Flags>();
-  command->add_option("KIND", flags->what, "model, hardware or runtime")->required();
+  command->add_option("KIND", flags->what, "model, hardware, runtime or scenario")->required();
   command->add_option("NAME", flags->name, "built-in name or file")->required();
   command->add_option("--weights", flags->weights, "model: weight scheme to size it with")->type_name("SCHEME");
   command->add_option("--kv", flags->kv, "model: KV cache type to size it with")->type_name("SCHEME");

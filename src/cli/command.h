@@ -40,6 +40,7 @@ void add_man(CLI::App& root, Action& action);
 void add_merge(CLI::App& root, Action& action);
 void add_parallel(CLI::App& root, Action& action);
 void add_replay(CLI::App& root, Action& action);
+void add_run(CLI::App& root, Action& action);
 void add_show(CLI::App& root, Action& action);
 void add_sweep(CLI::App& root, Action& action);
 void add_validate(CLI::App& root, Action& action);

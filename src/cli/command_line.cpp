@@ -114,7 +114,9 @@ std::string shell_word(const std::string& word) {
   return quoted + "'";
 }
 
-std::string command_of(const std::vector<std::string>& words) {
+}  // namespace
+
+std::string command_text(const std::vector<std::string>& words) {
   constexpr std::string_view kOutput[] = {"--format", "--export", "--json", "--lang"};
   std::string text = "llmperf";
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -127,6 +129,8 @@ std::string command_of(const std::vector<std::string>& words) {
   }
   return text;
 }
+
+namespace {
 
 std::string running;  // see running_command()
 
@@ -142,17 +146,14 @@ class RunningCommand {
   std::string before_;
 };
 
-int parse_and_run(CLI::App& root, Action& action, std::vector<std::string> words) {
+// CLI::Success (--help, --version) passes through.
+void parse(CLI::App& root, std::vector<std::string> words) {
   check_words(root, words);
-  const RunningCommand scope(command_of(words));
   try {
     std::reverse(words.begin(), words.end());  // as CLI11 takes them
     root.parse(words);
-  } catch (const CLI::Success& e) {  // --help, --version
-    std::ostringstream text;
-    root.exit(e, text, text);
-    write_stdout(text.str());
-    return kExitDone;
+  } catch (const CLI::Success&) {
+    throw;
   } catch (const CLI::ExtrasError&) {
     throw Error::bad_input("unexpected argument " + quote(root.remaining(true).front()));
   } catch (const CLI::ParseError& e) {
@@ -163,7 +164,6 @@ int parse_and_run(CLI::App& root, Action& action, std::vector<std::string> words
     }
     throw Error::bad_input(e.what(), command + " --help says what it takes");
   }
-  return action ? action() : kExitUsage;
 }
 
 }  // namespace
@@ -187,6 +187,7 @@ void add_commands(CLI::App& root, Action& action) {
   add_calibrate(root, action);
   add_validate(root, action);
   add_replay(root, action);
+  add_run(root, action);
   add_import(root, action);
   add_list(root, action);
   add_show(root, action);
@@ -202,7 +203,27 @@ int execute(const std::vector<std::string>& words) {
     write_stderr(root.help());
     return kExitUsage;
   }
-  return parse_and_run(root, action, words);
+  const RunningCommand scope(command_text(words));
+  try {
+    parse(root, words);
+  } catch (const CLI::Success& e) {
+    std::ostringstream text;
+    root.exit(e, text, text);
+    write_stdout(text.str());
+    return kExitDone;
+  }
+  return action ? action() : kExitUsage;
+}
+
+void check_command(const std::vector<std::string>& words) {
+  CLI::App root{kProgramDescription};
+  Action action;
+  add_commands(root, action);
+  try {
+    parse(root, words);
+  } catch (const CLI::Success&) {
+    throw Error::bad_input("--help and --version are no work to do");
+  }
 }
 
 namespace {

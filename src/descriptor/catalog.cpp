@@ -22,7 +22,8 @@ constexpr Folder kFolders[] = {{"models", ".yaml", "model"},
                                {"hardware/devices", ".yaml", "hardware"},
                                {"hardware/runtimes", ".yaml", "runtime profile"},
                                {"hardware/measurements", ".csv", "measurements"},
-                               {"programs", ".yaml", "table for programs"}};
+                               {"programs", ".yaml", "table for programs"},
+                               {"scenarios", ".yaml", "scenario"}};
 const Folder& folder(Kind kind) { return kFolders[static_cast<std::size_t>(kind)]; }
 
 // The folders of LLMPERF_PATH that hold files of this kind.

@@ -14,7 +14,7 @@
 
 namespace llmperf::descriptor {
 
-enum class Kind { model, device, runtime, measurements, program };  // measurements are CSV, the rest YAML
+enum class Kind { model, device, runtime, measurements, program, scenario };  // measurements are CSV, the rest YAML
 
 struct EmbeddedFile {
   Kind kind;
@@ -23,7 +23,8 @@ struct EmbeddedFile {
   std::string_view text;
 };
 
-// All embedded files, sorted by kind and name. Generated at build time from models/, hardware/ and programs/.
+// All embedded files, sorted by kind and name. Generated at build time from models/, hardware/, programs/
+// and scenarios/.
 std::span<const EmbeddedFile> embedded_files();
 
 // True when `name` means a file rather than a built-in.

@@ -31,13 +31,19 @@ struct Fields {
 struct Heading {
   std::string text;
   std::string aside;  // set against the right margin: "upper bound, uncalibrated"
+  int level = 2;      // in Markdown; 1 is a page's title
 };
 
 struct Paragraph {
   std::string text;  // wrapped to the page width
 };
 
-using Block = std::variant<Heading, Paragraph, Fields, Table>;
+// Commands, one a line, to be run as they stand.
+struct Commands {
+  std::vector<std::string> lines;
+};
+
+using Block = std::variant<Heading, Paragraph, Fields, Table, Commands>;
 using Document = std::vector<Block>;
 
 struct Report {

@@ -40,6 +40,12 @@ std::string table(const Table& t) {
   return out;
 }
 
+std::string commands(const Commands& c) {
+  std::string out = "```sh\n";
+  for (const std::string& line : c.lines) out += single_line(line) + "\n";
+  return out + "```\n";
+}
+
 std::string fields(const Fields& f) {
   std::string out = title(f.title);
   for (const auto& [name, value] : f.rows) out += "* **" + cell(name) + "**: " + cell(value) + "\n";
@@ -53,13 +59,16 @@ std::string render_markdown(const Document& document) {
   for (const Block& block : document) {
     if (!out.empty()) out += "\n";
     if (const auto* h = std::get_if<Heading>(&block)) {
-      out += "## " + cell(h->text) + (h->aside.empty() ? "" : " (" + cell(h->aside) + ")") + "\n";
+      out += std::string(static_cast<std::size_t>(h->level), '#') + " " + cell(h->text) +
+             (h->aside.empty() ? "" : " (" + cell(h->aside) + ")") + "\n";
     } else if (const auto* p = std::get_if<Paragraph>(&block)) {
       out += cell(p->text) + "\n";
     } else if (const auto* f = std::get_if<Fields>(&block)) {
       out += fields(*f);
     } else if (const auto* t = std::get_if<Table>(&block)) {
       out += table(*t);
+    } else if (const auto* c = std::get_if<Commands>(&block)) {
+      out += commands(*c);
     }
   }
   return out;

@@ -86,6 +86,15 @@ std::string fields(const Fields& f) {
   return out;
 }
 
+// Never wrapped: a line is to be copied. One that starts with # is a remark.
+std::string commands(const Commands& c) {
+  std::string out;
+  for (const std::string& line : c.lines) {
+    out += (line.starts_with('#') ? "  " : "  $ ") + single_line(line) + "\n";
+  }
+  return out;
+}
+
 constexpr int kMargin = 2;  // before the first column and between two
 
 int longest_word(std::string_view text) {
@@ -174,6 +183,8 @@ std::string render_text(const Document& document, bool colour) {
       out += fields(*f);
     } else if (const auto* t = std::get_if<Table>(&block)) {
       out += table(*t);
+    } else if (const auto* c = std::get_if<Commands>(&block)) {
+      out += commands(*c);
     }
   }
   return out;
