@@ -19,19 +19,24 @@ const std::vector<std::string>& section_commands() {
   return kNames;
 }
 
-bool takes(const CLI::App& root, const std::string& command, const study::Flag& flag) {
-  for (const CLI::App* sub : root.get_subcommands([&](const CLI::App* app) { return app->get_name() == command; })) {
-    const std::string& name = flag.name.text;
-    if (sub->get_option_no_throw((name.size() == 1 ? "-" : "--") + name) != nullptr) return true;
-  }
-  return false;
+const CLI::App* find_command(const CLI::App& above, const std::string& name) {
+  const auto found = above.get_subcommands([&](const CLI::App* app) { return app->get_name() == name; });
+  return found.empty() ? nullptr : found.front();
+}
+
+// Of `map gemm` the flags are those of gemm.
+bool takes(const CLI::App& root, const study::Section& section, const study::Flag& flag) {
+  const CLI::App* command = find_command(root, section.command.text);
+  if (command == nullptr) return false;
+  const CLI::App* inner = section.arguments.empty() ? nullptr : find_command(*command, section.arguments.front());
+  return (inner == nullptr ? command : inner)->get_option_no_throw("--" + flag.name.text) != nullptr;
 }
 
 // The study's flags that the command has.
-std::vector<study::Flag> defaults(const CLI::App& root, const study::Study& study, const std::string& command) {
+std::vector<study::Flag> defaults(const CLI::App& root, const study::Study& study, const study::Section& section) {
   std::vector<study::Flag> flags;
   for (const study::Flag& flag : study.flags) {
-    if (takes(root, command, flag)) flags.push_back(flag);
+    if (takes(root, section, flag)) flags.push_back(flag);
   }
   return flags;
 }
@@ -45,7 +50,7 @@ StudyRun run_of(const study::Section& section, std::vector<study::Flag> flags) {
 
 SectionPlan plan_section(const CLI::App& root, const study::Study& study, const study::Section& section) {
   SectionPlan plan{&section, {}};
-  const auto flags = study::merged(defaults(root, study, section.command.text), section.flags);
+  const auto flags = study::merged(defaults(root, study, section), section.flags);
   for (const auto& row : section.rows) plan.runs.push_back(run_of(section, study::merged(flags, row)));
   if (section.rows.empty()) plan.runs.push_back(run_of(section, flags));
   return plan;
@@ -54,9 +59,8 @@ SectionPlan plan_section(const CLI::App& root, const study::Study& study, const 
 // A flag of the study that no section's command has was misspelt, most likely.
 void check_defaults(const CLI::App& root, const study::Study& study, std::vector<Diagnostic>& problems) {
   for (const study::Flag& flag : study.flags) {
-    const bool taken = std::any_of(study.sections.begin(), study.sections.end(), [&](const study::Section& section) {
-      return takes(root, section.command.text, flag);
-    });
+    const bool taken = std::any_of(study.sections.begin(), study.sections.end(),
+                                   [&](const study::Section& section) { return takes(root, section, flag); });
     if (taken) continue;
     problems.push_back({.where = {study.file, flag.name.line, flag.name.column},
                         .message = fmt::format("no section's command has a flag {}", quote(flag.name.text)),
@@ -85,7 +89,7 @@ void check_section(const study::Study& study, const SectionPlan& plan, std::vect
 }
 
 bool mentions(const std::string& message, const study::Flag& flag) {
-  const std::string name = (flag.name.text.size() == 1 ? "-" : "--") + flag.name.text;
+  const std::string name = "--" + flag.name.text;
   const std::size_t at = message.find(name);
   if (at == std::string::npos) return false;
   const std::size_t end = at + name.size();

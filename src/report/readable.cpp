@@ -41,6 +41,7 @@ std::string readable(const std::string& column, const std::string& value) {
   const std::optional<double> parsed = parse_double(value);
   if (!parsed) return value;
   if (is_share(column)) return format_share(*parsed);
+  if (column.ends_with("_s") && *parsed == 0) return "0 s";
   if (column.ends_with("_s")) return with_sign(*parsed, [](double v) { return format_seconds(Seconds{v}); });
   if (is_bytes(column)) return with_sign(*parsed, [](double v) { return format_bytes_binary(Bytes{v}); });
   if (column.find("flops_per_s") != std::string::npos) return format_flops_rate(FlopsPerSecond{*parsed});

@@ -21,7 +21,7 @@ struct Word {
 // `batch: 8`, `model: [a, b]` (joined by commas), `symbolic: true` (a switch), `symbolic: false` (left out).
 struct Flag {
   enum class Kind { value, on, off };
-  Word name;  // "batch", "m"
+  Word name;  // "batch": the long name, without dashes
   Kind kind = Kind::value;
   std::string value;
 };

@@ -23,10 +23,10 @@ std::vector<std::string> words_of(const std::vector<Flag>& flags) {
   std::vector<std::string> words;
   for (const Flag& flag : flags) {
     if (flag.kind == Flag::Kind::off) continue;
-    const std::string name = (flag.name.text.size() == 1 ? "-" : "--") + flag.name.text;
+    const std::string name = "--" + flag.name.text;
     if (flag.kind == Flag::Kind::on) {
       words.push_back(name);
-    } else if (flag.value.starts_with('-') && flag.name.text.size() > 1) {
+    } else if (flag.value.starts_with('-')) {
       words.push_back(name + "=" + flag.value);  // apart it would be read as a flag
     } else {
       words.insert(words.end(), {name, flag.value});
