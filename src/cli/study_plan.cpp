@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
+#include <set>
 
 #include "base/text.h"
 #include "cli/command_line.h"
@@ -24,12 +26,29 @@ const CLI::App* find_command(const CLI::App& above, const std::string& name) {
   return found.empty() ? nullptr : found.front();
 }
 
-// Of `map gemm` the flags are those of gemm.
-bool takes(const CLI::App& root, const study::Section& section, const study::Flag& flag) {
+// The command of a section; of `map gemm` it is gemm. Null for one that does not exist.
+const CLI::App* command_of(const CLI::App& root, const study::Section& section) {
   const CLI::App* command = find_command(root, section.command.text);
-  if (command == nullptr) return false;
-  const CLI::App* inner = section.arguments.empty() ? nullptr : find_command(*command, section.arguments.front());
-  return (inner == nullptr ? command : inner)->get_option_no_throw("--" + flag.name.text) != nullptr;
+  if (command == nullptr || section.arguments.empty()) return command;
+  const CLI::App* inner = find_command(*command, section.arguments.front());
+  return inner == nullptr ? command : inner;
+}
+
+bool takes(const CLI::App& root, const study::Section& section, const study::Flag& flag) {
+  const CLI::App* command = command_of(root, section);
+  return command != nullptr && command->get_option_no_throw("--" + flag.name.text) != nullptr;
+}
+
+std::vector<std::string> flags_of_all(const CLI::App& root, const study::Study& study) {
+  std::set<std::string> names;
+  for (const study::Section& section : study.sections) {
+    const CLI::App* command = command_of(root, section);
+    if (command == nullptr) continue;
+    for (const CLI::Option* option : command->get_options()) {
+      names.insert(option->get_lnames().begin(), option->get_lnames().end());
+    }
+  }
+  return {names.begin(), names.end()};
 }
 
 // The study's flags that the command has.
@@ -64,7 +83,7 @@ void check_defaults(const CLI::App& root, const study::Study& study, std::vector
     if (taken) continue;
     problems.push_back({.where = {study.file, flag.name.line, flag.name.column},
                         .message = fmt::format("no section's command has a flag {}", quote(flag.name.text)),
-                        .hint = {}});
+                        .hint = name_hint(flag.name.text, flags_of_all(root, study))});
   }
 }
 

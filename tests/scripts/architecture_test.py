@@ -6,8 +6,8 @@ import sys
 
 ROOT = os.environ.get("LLMPERF_SOURCE_DIR", os.path.join(os.path.dirname(__file__), "..", ".."))
 # A folder may include itself and everything before it; the exceptions say who else may be seen.
-ORDER = ["base", "descriptor", "model", "hardware", "graph", "cost", "mapper", "estimate", "calibrate", "import", "replay", "sweep", "report",
-         "cli"]
+ORDER = ["base", "descriptor", "model", "hardware", "graph", "cost", "mapper", "estimate", "calibrate", "import", "replay", "sweep", "study",
+         "report", "cli"]
 HEAVY = {"yaml-cpp/": {"descriptor"}, "CLI/": {"cli"}, "Eigen/": {"calibrate", "replay"}}
 
 

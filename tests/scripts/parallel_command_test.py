@@ -30,6 +30,12 @@ class Parallel(ProgramTest):
                     self.assertEqual(plan["plan"]["devices"], 8)
                     self.assertEqual(plan["fits"], plan["memory"]["total_bytes"] <= study["capacity_bytes"])
 
+    def test_every_csv_cell_stands_under_its_name(self):
+        plans = self.document(LLAMA)["plans"]
+        for plan, row in zip(plans, csv.DictReader(io.StringIO(self.output(*LLAMA, "--format", "csv")))):
+            self.assertNotIn(None, row)  # a row longer than the header
+            self.assertEqual(float(row["communication_s"]), plan["communication_s"])
+
     def test_volumes_add_up_in_json_and_csv(self):
         for words in (LLAMA, GPT):
             with self.subTest(words=words):
