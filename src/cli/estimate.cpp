@@ -11,6 +11,7 @@
 #include "cli/training.h"
 #include "cli/values.h"
 #include "cli/video.h"
+#include "estimate/context_curve.h"
 #include "estimate/gguf_study.h"
 #include "report/estimate_report.h"
 
@@ -96,7 +97,9 @@ int estimate_action(const Flags& flags) {
   const auto request = load_request(flags.request);
   Output output(flags.output);
   const estimate::Estimate e = request->estimator->run(request->scenario);
-  output.write(report::estimate_report(*request->estimator, e, detail));
+  std::vector<estimate::ContextPoint> curve;
+  if (output.wants(report::Format::json)) curve = estimate::context_curve(*request->estimator, e);
+  output.write(report::estimate_report(*request->estimator, e, detail, curve));
   if (!e.fits) throw_infeasible(*request, flags.request, e);
   return kExitDone;
 }

@@ -87,6 +87,7 @@ bool Output::wants(report::Format format) const {
   const auto needs = [&](report::Format written) {
     return written == format || (written == report::Format::html && format == report::Format::json);
   };
+  if (captured != nullptr) return true;  // what becomes of it is not known yet
   return needs(format_) || std::any_of(files_.begin(), files_.end(), [&](const auto& f) { return needs(f->format); });
 }
 

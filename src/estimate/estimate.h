@@ -176,6 +176,10 @@ class Estimator {
   void prefill(const Scenario& scenario, Phase& result) {
     phase("prefill", prefill_of(scenario), micro_batches(scenario), result);
   }
+  // The decode step with `context` cached tokens, whether it fits or not.
+  void decode_step(const Scenario& scenario, std::int64_t context, Phase& result) {
+    phase("decode", decode_at(scenario, context), micro_batches(scenario), result);
+  }
   // Time of one step over `step` (of one replica), without the per-op results.
   Seconds step_time(std::span<const graph::SequenceGroup> step);
   cost::Memory memory(const Scenario& scenario) const { return placed_memory(scenario).device; }

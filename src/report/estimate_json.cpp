@@ -80,9 +80,21 @@ Json phase(const Phase& p, const cost::Cluster& cluster) {
   return json;
 }
 
+Json context_curve(std::span<const estimate::ContextPoint> curve) {
+  Json json = Json::array();
+  for (const estimate::ContextPoint& p : curve) {
+    json.push_back({{"context_tokens", p.context},
+                    {"kv_cache_bytes", number(p.kv_cache)},
+                    {"decode_step_s", number(p.decode_step)},
+                    {"fits", p.fits}});
+  }
+  return json;
+}
+
 }  // namespace
 
-std::string estimate_json(const estimate::Estimator& estimator, const Estimate& e) {
+std::string estimate_json(const estimate::Estimator& estimator, const Estimate& e,
+                          std::span<const estimate::ContextPoint> curve) {
   Json json = json_header("llmperf.estimate");
   json["label"] = label(estimator.setup());
   const std::vector<std::string> beyond = extrapolations(estimator, e.scenario);
@@ -107,6 +119,8 @@ std::string estimate_json(const estimate::Estimator& estimator, const Estimate& 
   json["stages"] = stages(estimator, e.scenario);
   json["largest_batch"] = e.largest_batch;
   json["longest_context_tokens"] = e.longest_context;
+  json["context_curve"] = context_curve(curve);
+  json["roofs"] = roofs_json(*estimator.setup().device);
   json["phases"] = Json::array();
   for (const Phase& p : e.phases) json["phases"].push_back(phase(p, estimator.machine().cluster()));
   json["notes"] = estimator.setup().notes;

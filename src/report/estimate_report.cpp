@@ -187,9 +187,10 @@ Document document(const Estimator& estimator, const Estimate& e, Detail detail) 
 
 }  // namespace
 
-Report estimate_report(const Estimator& estimator, const Estimate& e, Detail detail) {
+Report estimate_report(const Estimator& estimator, const Estimate& e, Detail detail,
+                       std::span<const estimate::ContextPoint> curve) {
   return {document(estimator, e, detail), detail == Detail::ops ? ops_csv(e.phases) : summary_csv(estimator, e),
-          estimate_json(estimator, e)};
+          estimate_json(estimator, e, curve)};
 }
 
 }  // namespace llmperf::report

@@ -221,7 +221,10 @@ MappingReport mapping_report(const MappingStudy& study) {
   doc.emplace_back(ranking(study));
   if (study.published) doc.emplace_back(published(study));
   doc.emplace_back(basis(study));
-  return {{doc, csv_of(rows), dump(mapping_json(study, rows, drawing))}, drawing_svg(drawing, title)};
+  const std::string svg = drawing_svg(drawing, title);
+  Json json = mapping_json(study, rows, drawing);
+  json["drawing_svg"] = svg;
+  return {{doc, csv_of(rows), dump(json)}, svg};
 }
 
 }  // namespace llmperf::report

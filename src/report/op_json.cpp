@@ -14,6 +14,26 @@ Json hardware_json(const estimate::Platform& platform, const std::vector<Figure>
 
 Json hardware_json(const estimate::Setup& setup) { return hardware_json(setup, figures_used(setup)); }
 
+Json roofs_json(const hardware::Device& device) {
+  Json memory = Json::array();
+  for (const hardware::MemoryLevel& level : device.memory) {
+    if (!level.bandwidth) continue;
+    const double parts = level.per_tile && device.tile_array ? static_cast<double>(device.tile_array->tiles) : 1;
+    memory.push_back({{"name", level.name},
+                      {"bytes_per_s", number(*level.bandwidth * parts)},
+                      {"provenance", std::string(hardware::name(level.bandwidth_provenance))}});
+  }
+  Json compute = Json::array();
+  for (const hardware::Peak& p : device.peaks) {
+    if (device.find_peak(p.engine, p.dtype) != &p) continue;  // another accumulation of the same type
+    compute.push_back({{"dtype", std::string(name(p.dtype))},
+                       {"unit", std::string(hardware::name(p.engine))},
+                       {"flops_per_s", number(p.rate)},
+                       {"provenance", std::string(hardware::name(p.provenance))}});
+  }
+  return {{"memory", memory}, {"compute", compute}};
+}
+
 Json work_json(const cost::Work& w, double count) {
   return {{"flops", number((w.matrix + w.vector) * count)},
           {"matrix_flops", number(w.matrix * count)},

@@ -11,6 +11,8 @@ namespace llmperf::report {
 // {"name", "source", "figures"} of the device; the figures used with their provenance.
 Json hardware_json(const estimate::Platform& platform, const std::vector<Figure>& figures);
 Json hardware_json(const estimate::Setup& setup);
+// What the device could do at best: the bandwidth of its memory levels, near to far, and the peak of every type.
+Json roofs_json(const hardware::Device& device);
 // FLOPs and bytes by what they are, of `count` executions.
 Json work_json(const cost::Work& work, double count);
 // How an exchange between devices runs; null for other ops.

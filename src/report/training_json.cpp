@@ -91,6 +91,7 @@ std::string training_json(const TrainingEstimator& estimator, const TrainingEsti
   json["micro_batches"] = e.micro_batches;
   json["busiest_stage"] = e.busiest_stage + 1;
   json["memory"] = memory(e);
+  json["roofs"] = roofs_json(*estimator.setup().device);
   json["phases"] = Json::array();
   if (e.fits) {
     for (const estimate::TrainingPhase& p : e.phases) {

@@ -103,6 +103,7 @@ std::string video_json(const VideoEstimator& estimator, const VideoEstimate& e) 
   json["memory"] = memory(e);
   json["stages"] = stages_json(estimator);
   json["classes"] = classes_json(e);
+  json["roofs"] = roofs_json(*setup.device);
   json["phases"] = Json::array();
   for (const estimate::Phase& p : e.phases) {
     Json phase = phase_json(p);
