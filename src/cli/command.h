@@ -41,6 +41,7 @@ void add_merge(CLI::App& root, Action& action);
 void add_parallel(CLI::App& root, Action& action);
 void add_replay(CLI::App& root, Action& action);
 void add_run(CLI::App& root, Action& action);
+void add_report(CLI::App& root, Action& action);
 void add_show(CLI::App& root, Action& action);
 void add_sweep(CLI::App& root, Action& action);
 void add_validate(CLI::App& root, Action& action);

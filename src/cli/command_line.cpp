@@ -189,6 +189,7 @@ void add_commands(CLI::App& root, Action& action) {
   add_replay(root, action);
   add_run(root, action);
   add_import(root, action);
+  add_report(root, action);
   add_list(root, action);
   add_show(root, action);
   add_completion(root, action);

@@ -1,7 +1,222 @@
+// The page is its data: it is made from a result's JSON alone, whether the command runs now or a saved file is read.
+// That file may come from anyone. Nothing in it is trusted: every text is escaped for its place (html_writer.cpp), a
+// drawing is shown as an image, and no value is taken to be of the type that it should be.
 #include "report/html.h"
 
-namespace llmperf::report {
+#include <fmt/format.h>
 
-std::string render_html(const std::string& json, Language) { return json; }
+#include <array>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "report/html_assets.h"
+#include "report/html_cards.h"
+#include "report/html_generic.h"
+#include "report/html_phases.h"
+
+namespace llmperf::report {
+namespace {
+
+constexpr int kMostDepth = 64;  // of objects in objects; what is drawn by recursion has to end
+constexpr const char* kHint = "a report is made of what a command writes with --json or --export FILE.json";
+
+[[noreturn]] void refuse(std::string message, SourcePosition where = {}) {
+  throw Error(ErrorKind::bad_input, {{std::move(where), std::move(message), kHint}});
+}
+
+SourcePosition position(const std::string& text, std::size_t byte) {
+  SourcePosition where{{}, 1, 1, {}};
+  for (std::size_t i = 0; i + 1 < byte && i < text.size(); ++i) {
+    where.column = text[i] == '\n' ? 1 : where.column + 1;
+    where.line += text[i] == '\n' ? 1 : 0;
+  }
+  return where;
+}
+
+Json parsed(const std::string& text) {
+  if (trim(text).empty()) refuse("empty, not a result");
+  try {
+    return Json::parse(text, [](int depth, Json::parse_event_t, Json&) {
+      if (depth > kMostDepth) refuse(fmt::format("objects lie in each other deeper than {}", kMostDepth));
+      return true;
+    });
+  } catch (const Json::parse_error& e) {
+    refuse("not JSON from here on", position(text, e.byte));
+  } catch (const Json::exception&) {
+    refuse("not JSON: a number is out of range");
+  }
+}
+
+Json result_of(const std::string& text) {
+  Json json = parsed(text);
+  const std::string schema = find_text(json, "schema");
+  if (!schema.starts_with("llmperf.")) {
+    refuse(schema.empty() ? "not a result of llmperf: it has no 'schema'"
+                          : "not a result of llmperf: its schema is " + quote(schema));
+  }
+  const auto version = find_number(json, "schema_version");
+  if (!version || *version != 1) {
+    refuse(fmt::format("this llmperf reads version 1 of {}, and the result is {}", quote(schema),
+                       version ? "of version " + plain(*version) : "without a version"));
+  }
+  return json;
+}
+
+std::string first_text(const Json& json, std::initializer_list<std::string_view> paths) {
+  for (const std::string_view path : paths) {
+    std::string text = find_text(json, path);
+    if (!text.empty()) return text;
+  }
+  return {};
+}
+
+// "Estimate: qwen-7b on rtx4090"
+std::string title_of(const Json& json, const Labels& labels) {
+  const std::string schema = find_text(json, "schema");
+  const std::string kind = labels.value("schema", schema.substr(schema.find('.') + 1));
+  const std::string model = first_text(json, {"inputs.model.name", "inputs.model", "model"});
+  const std::string hardware = first_text(json, {"inputs.hardware.name", "inputs.hardware", "hardware"});
+  if (!model.empty() && !hardware.empty())
+    return labels.text("one_phase", {kind, labels.text("on", {model, hardware})});
+  const std::string name = first_text(json, {"inputs.model.name", "inputs.model", "model", "inputs.hardware.name",
+                                             "hardware", "name", "path", "program", "what"});
+  return name.empty() ? kind : labels.text("one_phase", {kind, name});
+}
+
+// "predicted: vllm on rtx4090 · batch 1 · prompt 512 · …"
+std::string subtitle_of(const Json& json, const Labels& labels) {
+  std::vector<std::string> parts;
+  if (const std::string label = find_text(json, "label"); !label.empty()) parts.push_back(label);
+  for (const char* key : {"batch", "prompt_tokens", "generate_tokens", "global_batch", "micro_batch", "sequence_tokens",
+                          "videos", "steps", "weights", "kv", "devices"}) {
+    const Json* value = find(json, std::string("inputs.") + key);
+    if (value == nullptr || value->is_null() || !is_scalar(*value)) continue;
+    parts.push_back(labels.key(key) + " " + shown(*value, key, {}, labels).text);
+  }
+  return join(parts, " · ");
+}
+
+// The figures of documents that have no sections of their own: which chart, and the key whose data it draws.
+struct Chart {
+  std::string_view schema;
+  std::string_view key;
+  const char* chart;
+  const char* title;
+};
+constexpr std::array<Chart, 4> kCharts = {{{"llmperf.sweep", "rows", "sweep-heatmap", "heatmap"},
+                                           {"llmperf.sweep", "rows", "sweep-pareto", "pareto"},
+                                           {"llmperf.validate", "rows", "validation", "predicted_measured"},
+                                           {"llmperf.difference", "phases", "compare", "differences"}}};
+
+void write_charts(HtmlWriter& page, const Json& json, const Labels& labels) {
+  const std::string schema = find_text(json, "schema");
+  bool open = false;
+  for (const Chart& c : kCharts) {
+    const Json* data = find(json, c.key);
+    if (c.schema != schema || data == nullptr || !is_list_of_objects(*data)) continue;
+    if (!std::exchange(open, true)) page.open_section("charts", labels.text("charts"), 2);
+    if (std::string_view(c.chart) != "compare") {
+      page.figure(c.chart, {}, labels.text(c.title));
+      continue;
+    }
+    for (const Json& phase : *data) {
+      const std::string name = find_text(phase, "name");
+      page.figure(c.chart, name, labels.text("one_phase", {labels.text(c.title), labels.value("name", name)}));
+    }
+  }
+  if (open) page.close_section();
+}
+
+void write_drawing(HtmlWriter& page, const Json& json, const Labels& labels) {
+  const std::string svg = find_text(json, "drawing_svg");
+  if (svg.empty()) return;
+  page.open_section("drawing", labels.text("drawing"), 2);
+  page.svg_image(svg, labels.text("drawing"));
+  page.close_section();
+}
+
+void write_main(HtmlWriter& page, const Json& json, const Labels& labels) {
+  const HtmlAssets& assets = html_assets();
+  if (assets.script.empty()) {
+    page.paragraph(labels.text("charts_missing", {std::string(assets.missing)}), "no-charts");
+  }
+  page.cards(headline_cards(json, labels));
+  std::set<std::string> done = {"schema", "schema_version", "tool", "command", "drawing_svg"};
+  write_charts(page, json, labels);
+  write_drawing(page, json, labels);
+  const std::string schema = find_text(json, "schema");
+  if (schema == "llmperf.estimate" || schema == "llmperf.training") {
+    done.merge(write_phase_sections(page, json, labels));
+  }
+  page.open_section("details", labels.text("details"), 2);
+  write_object(page, json, {}, 3, labels, done);
+  page.close_section();
+  if (const std::string command = find_text(json, "command"); !command.empty()) {
+    page.open_section("reproduce", labels.text("reproduce"), 2);
+    page.command(command);
+    page.close_section();
+  }
+}
+
+// JSON in a script element: nothing in it may end the element, and no line separator that JavaScript knows.
+std::string in_script(const Json& json) {
+  std::string out;
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view rest = std::string_view(text).substr(i, 3);
+    if (text[i] == '<' || text[i] == '>' || text[i] == '&') {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(text[i]));
+    } else if (rest == "\u2028" || rest == "\u2029") {
+      out += rest == "\u2028" ? "\\u2028" : "\\u2029";
+      i += 2;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+void collect_keys(const Json& json, Json& labels, const Labels& words) {
+  for (const auto& [key, value] : json.items()) {
+    if (json.is_object()) labels[key] = words.key(key);
+    if (!is_scalar(value)) collect_keys(value, labels, words);
+  }
+}
+
+std::string scripts(const Json& json, const Labels& labels) {
+  Json keys = Json::object();
+  collect_keys(json, keys, labels);
+  const Json words = {{"lang", labels.language() == Language::chinese ? "zh" : "en"}, {"labels", keys}};
+  std::string out = "<script type=\"application/json\" id=\"result\">" + in_script(json) + "</script>\n";
+  out += "<script type=\"application/json\" id=\"labels\">" + in_script(words) + "</script>\n";
+  const HtmlAssets& assets = html_assets();
+  if (!assets.script.empty()) out += "<script>" + std::string(assets.script) + "</script>\n";
+  return out;
+}
+
+std::string head(const std::string& title, const Labels& labels) {
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"{}\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+      "script-src 'unsafe-inline'; img-src data:\">\n<title>{}</title>\n<style>{}</style>\n</head>\n",
+      labels.language() == Language::chinese ? "zh-CN" : "en", html_escaped(title), html_assets().style);
+}
+
+}  // namespace
+
+std::string render_html(const std::string& text, Language language) {
+  const Json json = result_of(text);
+  const Labels labels(language);
+  const std::string title = title_of(json, labels);
+  HtmlWriter page;
+  write_main(page, json, labels);
+  const std::string tool = labels.text(
+      "made_by", {first_text(json, {"tool.name"}), first_text(json, {"tool.version"}), find_text(json, "schema"), "1"});
+  return head(title, labels) + "<body>\n<header class=\"page-head\"><h1>" + html_escaped(title) +
+         "</h1><p class=\"subtitle\">" + html_escaped(subtitle_of(json, labels)) + "</p></header>\n<main>\n" +
+         page.html() + "</main>\n<footer>" + html_escaped(tool) + "</footer>\n" + scripts(json, labels) +
+         "</body>\n</html>\n";
+}
 
 }  // namespace llmperf::report

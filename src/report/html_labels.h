@@ -1,0 +1,33 @@
+// What a report page calls the keys of a document, and its own texts, in a language: the rows of reports/labels.csv.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/document.h"
+
+namespace llmperf::report {
+
+// reports/labels.csv, embedded: "key,en,zh" per line, no quotes. An empty `en` is made from the key. Three kinds of
+// keys: a JSON key ("ttft_s"), a text of the page ("@overview"), a value of a JSON key ("bound=memory").
+std::string_view labels_csv();
+
+class Labels {
+ public:
+  explicit Labels(Language language) : language_(language) {}
+  Language language() const { return language_; }
+  // Of a JSON key; one without a row is spelt out: "peak_x_bytes" is "peak x".
+  std::string key(std::string_view key) const;
+  // The same as a heading: with a capital letter.
+  std::string title(std::string_view key) const;
+  // Of a text of the page, its places {} filled in. Throws std::logic_error for an unknown one.
+  std::string text(std::string_view id, const std::vector<std::string>& places = {}) const;
+  // Of a value; the value itself when it has no row.
+  std::string value(std::string_view key, const std::string& value) const;
+
+ private:
+  Language language_;
+};
+
+}  // namespace llmperf::report

@@ -1,0 +1,15 @@
+// The sections of an estimate: what it rests on, where the time goes, its ops, memory, context. Included by .cpp files
+// only.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "report/html_values.h"
+
+namespace llmperf::report {
+
+// Writes what there is of it (a document that came from a file may lack anything) and returns the keys that are done.
+std::set<std::string> write_phase_sections(HtmlWriter& page, const Json& document, const Labels& labels);
+
+}  // namespace llmperf::report

@@ -1,0 +1,150 @@
+#include "report/html_writer.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+
+#include "report/single_line.h"
+
+namespace llmperf::report {
+namespace {
+
+constexpr const char* kTones[] = {"plain", "good", "warn", "bad"};
+
+std::string attribute(std::string_view name, std::string_view value) {
+  return " " + std::string(name) + "=\"" + html_escaped(value) + "\"";
+}
+
+std::string element(std::string_view tag, std::string_view css, std::string_view text) {
+  std::string out = "<" + std::string(tag);
+  if (!css.empty()) out += attribute("class", css);
+  return out + ">" + html_escaped(text) + "</" + std::string(tag) + ">";
+}
+
+// The kinds of provenance that the style knows; any other text is shown as it stands.
+bool known_provenance(const std::string& kind) {
+  constexpr std::string_view kKinds[] = {"datasheet", "derived", "measured", "fitted", "assumed"};
+  return std::find(std::begin(kKinds), std::end(kKinds), kind) != std::end(kKinds);
+}
+
+std::string content(const HtmlCell& cell) {
+  if (!cell.provenance || !known_provenance(cell.value)) return html_escaped(cell.text);
+  return "<span class=\"provenance\"" + attribute("data-kind", cell.value) + ">" + html_escaped(cell.text) + "</span>";
+}
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t group = 0;
+    const std::size_t length = std::min<std::size_t>(3, bytes.size() - i);
+    for (std::size_t k = 0; k < 3; ++k) {
+      group = (group << 8U) | (k < length ? static_cast<unsigned char>(bytes[i + k]) : 0U);
+    }
+    for (std::size_t k = 0; k < 4; ++k) {
+      out += k <= length ? kDigits[(group >> (18U - 6U * static_cast<std::uint32_t>(k))) & 63U] : '=';
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string html_escaped(std::string_view text) {
+  std::string out;
+  for (const char c : single_line(text)) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      case '\'': out += "&#39;"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+void HtmlWriter::open_section(std::string_view id, std::string_view title, int level) {
+  heading_ = title;
+  const std::string heading = "h" + std::to_string(std::clamp(level, 2, 6));
+  out_ += "<section" + (id.empty() ? std::string() : attribute("id", id)) + ">\n" + element(heading, {}, title) + "\n";
+}
+
+void HtmlWriter::paragraph(std::string_view text, std::string_view css) { out_ += element("p", css, text) + "\n"; }
+
+void HtmlWriter::list(const std::vector<std::string>& items) {
+  out_ += "<ul>\n";
+  for (const std::string& item : items) out_ += element("li", {}, item) + "\n";
+  out_ += "</ul>\n";
+}
+
+void HtmlWriter::fields(const std::vector<HtmlField>& fields) {
+  if (fields.empty()) return;
+  out_ += "<dl class=\"fields\">\n";
+  for (const HtmlField& f : fields) {
+    const bool exact = !f.cell.value.empty() && !f.cell.provenance;
+    out_ += "<div>" + element("dt", {}, f.label) + "<dd" +
+            (exact ? attribute("data-value", f.cell.value) : std::string()) + ">" + content(f.cell) + "</dd></div>\n";
+  }
+  out_ += "</dl>\n";
+}
+
+void HtmlWriter::cards(const std::vector<HtmlCard>& cards) {
+  if (cards.empty()) return;
+  out_ += "<div class=\"cards\">\n";
+  for (const HtmlCard& c : cards) {
+    out_ += "<div class=\"card\"" + attribute("data-tone", kTones[static_cast<std::size_t>(c.tone)]) + ">";
+    out_ += element("div", "card-label", c.label) + element("div", "card-value", c.value);
+    if (!c.note.empty()) out_ += element("div", "card-note", c.note);
+    out_ += "</div>\n";
+  }
+  out_ += "</div>\n";
+}
+
+void HtmlWriter::table(const HtmlTable& table) {
+  if (table.columns.empty() || table.rows.empty()) return;
+  out_ += "<div class=\"table-frame\"><table class=\"data\"" + attribute("data-name", table.name);
+  const bool said = table.caption == heading_;  // right above it
+  out_ += said ? attribute("aria-label", table.caption) + ">" : ">" + element("caption", {}, table.caption);
+  out_ += "\n<thead><tr>";
+  for (const HtmlColumn& c : table.columns) {
+    out_ += "<th scope=\"col\"" + attribute("data-key", c.key) + attribute("data-type", c.number ? "number" : "text") +
+            (c.number ? " class=\"number\">" : ">") + html_escaped(c.label) + "</th>";
+  }
+  out_ += "</tr></thead>\n<tbody>\n";
+  for (const auto& row : table.rows) {
+    out_ += "<tr>";
+    for (std::size_t i = 0; i < table.columns.size(); ++i) {
+      static const HtmlCell kEmpty;
+      const HtmlCell& cell = i < row.size() ? row[i] : kEmpty;
+      out_ += "<td";
+      if (!cell.value.empty() && !cell.provenance) out_ += attribute("data-value", cell.value);
+      if (table.columns[i].number) out_ += " class=\"number\"";
+      out_ += ">" + content(cell) + "</td>";
+    }
+    out_ += "</tr>\n";
+  }
+  out_ += "</tbody></table></div>\n";
+}
+
+void HtmlWriter::figure(std::string_view chart, std::string_view phase, std::string_view title) {
+  out_ += "<figure class=\"chart\"" + attribute("data-chart", chart) +
+          (phase.empty() ? std::string() : attribute("data-phase", phase)) + " hidden>" +
+          element("figcaption", {}, title) + "<div class=\"canvas\" role=\"img\"" + attribute("aria-label", title) +
+          "></div></figure>\n";
+}
+
+void HtmlWriter::details(std::string_view summary, std::string_view text) {
+  out_ += "<details>" + element("summary", {}, summary) + element("p", {}, text) + "</details>\n";
+}
+
+void HtmlWriter::command(std::string_view text) { out_ += element("pre", "command", text) + "\n"; }
+
+void HtmlWriter::svg_image(std::string_view svg, std::string_view title) {
+  // The drawing has dark text and no ground of its own.
+  out_ += "<img class=\"drawing\" style=\"background:#fff;max-width:100%\" src=\"data:image/svg+xml;base64," +
+          base64(svg) + "\"" + attribute("alt", title) + ">\n";
+}
+
+}  // namespace llmperf::report

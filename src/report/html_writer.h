@@ -1,0 +1,66 @@
+// The elements of a report page, as the front end in reports/web expects them. Every text is escaped here.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace llmperf::report {
+
+// Text made safe between tags and in quoted attributes.
+std::string html_escaped(std::string_view text);
+
+struct HtmlCell {
+  std::string text;   // for people
+  std::string value;  // exact, of a number; else empty
+  bool provenance = false;
+};
+struct HtmlField {
+  std::string label;
+  HtmlCell cell;
+};
+struct HtmlColumn {
+  std::string key;
+  std::string label;
+  bool number = false;
+};
+struct HtmlTable {
+  std::string name;
+  std::string caption;
+  std::vector<HtmlColumn> columns;
+  std::vector<std::vector<HtmlCell>> rows;
+};
+enum class Tone { plain, good, warn, bad };
+struct HtmlCard {
+  std::string label;
+  std::string value;
+  std::string note;  // may be empty
+  Tone tone = Tone::plain;
+};
+
+class HtmlWriter {
+ public:
+  // A heading and what belongs to it: the page's own sections are of level 2, those in them deeper.
+  void open_section(std::string_view id, std::string_view title, int level);
+  void close_section() { out_ += "</section>\n"; }
+  void paragraph(std::string_view text, std::string_view css = {});
+  void list(const std::vector<std::string>& items);
+  void fields(const std::vector<HtmlField>& fields);
+  void cards(const std::vector<HtmlCard>& cards);
+  void table(const HtmlTable& table);
+  // Hidden until the script has drawn it. `phase` may be empty.
+  void figure(std::string_view chart, std::string_view phase, std::string_view title);
+  // Text behind a summary that opens it.
+  void details(std::string_view summary, std::string_view text);
+  void command(std::string_view text);
+  // A drawing from the document: an image, so that nothing in it runs.
+  void svg_image(std::string_view svg, std::string_view title);
+
+  const std::string& html() const { return out_; }
+
+ private:
+  std::string out_;
+  std::string heading_;  // the last one
+};
+
+}  // namespace llmperf::report

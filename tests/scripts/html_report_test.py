@@ -1,0 +1,302 @@
+#!/usr/bin/env python3
+"""HTML reports as files: complete without JavaScript, the same from saved JSON, in two languages, safe whatever a document
+holds. What a browser makes of them is tested in tests/web."""
+import html
+import json
+import os
+import re
+import unittest
+from html.parser import HTMLParser
+
+from golden_test import CALIBRATE, COLLECTIVE, ESTIMATE, GRAPH_LLAMA, MAP_GEMM, PARALLEL, SYMBOLIC, TRAINING, VALIDATE, VIDEO
+from program import DONE, FAILED, INFEASIBLE, ROOT, USAGE, ProgramTest
+
+LABELS = os.path.join(ROOT, "reports", "labels.csv")
+VOID = {"meta", "img", "br"}
+# A command for every kind of document.
+KINDS = [ESTIMATE, ["estimate", "-m", "llama-3-70b", "--hw", "rtx4090"], VIDEO, TRAINING, PARALLEL, SYMBOLIC, MAP_GEMM, COLLECTIVE,
+         GRAPH_LLAMA, VALIDATE, CALIBRATE, ["limits", "-m", "qwen-7b", "--hw", "rtx4090"], ["explain", "ttft_s", *ESTIMATE[1:]],
+         ["explain", *ESTIMATE[1:]], ["show", "model", "mixtral-8x7b"], ["show", "hardware", "tx8"], ["show", "runtime", "rtx4090-vllm"],
+         ["list", "models"], ["list", "hardware"], ["list", "runtimes"], ["list", "measurements"],
+         ["compare", *VIDEO[1:], "--with", "fused_qk_norm"], ["limits", "-m", "qwen1.5-14b", "--hw", "rtx4090", "--weights", "all-gguf"],
+         ["import", "torch-npu", os.path.join(ROOT, "tests", "import", "kernel_details.csv")], ["show", "model", "stdit3-xl2"]]
+
+
+def labels():
+    with open(LABELS, encoding="utf-8") as file:
+        rows = [line.rstrip("\n").split(",") for line in file]
+    assert rows[0] == ["key", "en", "zh"]
+    return rows[1:]
+
+
+class Page(HTMLParser):
+    """Elements that open and close as they must, the text people see, and what stands in attributes."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.text, self.tags, self.tables, self.scripts, self.headings = [], "", [], {}, {}, []
+        self.row = self.table = None
+        self.feed(text)
+        self.close()
+        assert not self.open, f"still open: {self.open}"
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.tags.append((tag, given))
+        if tag not in VOID:
+            self.open.append((tag, given))
+        if tag == "table":
+            self.table = self.tables.setdefault(given["data-name"], [])
+        elif tag == "tr":
+            self.row = []
+            self.table.append(self.row)
+        elif tag in ("td", "th"):
+            self.row.append(["", given])
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open[-1][0] == tag, f"</{tag}> where {self.open[-1:]} is open"
+        self.open.pop()
+
+    def handle_data(self, data):
+        tag, given = self.open[-1] if self.open else ("", {})
+        if tag in ("script", "style"):
+            self.scripts[given.get("id", tag)] = data
+            return
+        self.text += data
+        if tag in ("h1", "h2", "h3"):
+            self.headings.append(data)
+        if self.row and any(name in ("td", "th") for name, _ in self.open):
+            self.row[-1][0] += data
+
+    def values(self):
+        return {given["data-value"] for _, given in self.tags if given.get("data-value")}
+
+    def column(self, table, key):
+        rows = self.tables[table]
+        index = [given.get("data-key") for _, given in rows[0]].index(key)
+        return [row[index] for row in rows[1:] if row[0][1].get("data-key") is None]
+
+
+class HtmlTest(ProgramTest):
+    seconds = 120
+    memory = None
+
+    def page(self, *words, language="en", status=DONE):
+        done = self.run_program(*words, "--format", "html", "--lang", language)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stdout
+
+    def saved(self, text, *words, name="r.json"):
+        return self.run_program("report", self.write(name, text if isinstance(text, str) else json.dumps(text)), "-o", "-", *words)
+
+    def saved_page(self, document, *words):
+        done = self.saved(document, *words)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        return Page(done.stdout)
+
+
+class Everything(HtmlTest):
+    def test_every_kind_of_document_is_a_well_formed_page_that_saved_json_makes_again(self):
+        for words in KINDS:
+            with self.subTest(words=words):
+                done = self.run_program(*words, "--json", "--export", "r.html")
+                self.assertIn(done.returncode, (DONE, INFEASIBLE), done.stderr)
+                with open(self.path("r.html"), encoding="utf-8") as file:
+                    text = file.read()
+                again = self.saved(done.stdout)
+                self.assertEqual(again.returncode, DONE, again.stderr)
+                self.assertEqual(again.stdout, text)
+                page = Page(text)
+                self.assertEqual(json.loads(page.scripts["result"]), json.loads(done.stdout))
+                self.assertIn("Reproduce", page.headings)
+                self.assertNotRegex(text, r"https?://[^\s\"<]*\.(js|css)")
+                self.assertNotRegex(page.text, r"\bnan\b|\binf\b|\{\}")
+
+    def test_every_number_of_a_small_document_is_on_the_page(self):
+        def numbers(value):
+            if isinstance(value, dict):
+                return [n for inner in value.values() for n in numbers(inner)]
+            if isinstance(value, list):
+                return [n for inner in value for n in numbers(inner)] if value and isinstance(value[0], dict) else []
+            return [value] if isinstance(value, (int, float)) and not isinstance(value, bool) else []
+
+        for words in (COLLECTIVE, VALIDATE, ["show", "hardware", "tx8"], ["limits", "-m", "qwen-7b", "--hw", "rtx4090"], PARALLEL[:-2] + ["--batch", "8"]):
+            document = self.json(*words)
+            shown = {float(value) for value in self.saved_page(document).values()}
+            hidden = {key: document.pop(key) for key in ("schema_version",)}
+            self.assertEqual(hidden, {"schema_version": 1})
+            for plan in document.get("plans", []):  # a plan says itself in words, its exchanges by name
+                del plan["plan"], plan["collectives"]
+            self.assertEqual([n for n in numbers(document) if float(n) not in shown], [], words)
+
+    def test_without_charts_the_page_says_why(self):
+        text = self.page(*ESTIMATE)
+        page = Page(text)
+        if "script" not in page.scripts:
+            self.assertIn('class="no-charts"', text)
+        for _, given in (tag for tag in page.tags if tag[0] == "figure"):
+            self.assertIn("hidden", given)  # until they are drawn
+
+
+class Estimates(HtmlTest):
+    def test_the_headline_is_that_of_the_document(self):
+        document = self.json("estimate", "-m", "qwen-7b", "--hw", "rtx4090")
+        document["ttft_s"], document["tpot_s"] = 0.25, 0.0125
+        document["error_band"]["prefill"].update(mean_error=0.05, p90_error=0.1, rows=7)
+        document["memory"].update(total_bytes=12 * 2**30, capacity_bytes=24 * 2**30)
+        text = self.saved_page(document).text
+        for part in ("250 ms", "12.5 ms", "± 5.0 % (9 of 10 within 10.0 %); 7 rows", "needs 12 GiB of 24 GiB"):
+            self.assertIn(part, text)
+
+    def test_the_charts_have_their_numbers_in_tables(self):
+        document = self.json(*ESTIMATE)
+        page = Page(self.page(*ESTIMATE))
+        charts = [(given["data-chart"], given.get("data-phase")) for tag, given in page.tags if tag == "figure"]
+        both = [(chart, phase) for chart in ("roofline", "time-by-op", "time-by-bound") for phase in ("prefill", "decode")]
+        self.assertEqual(sorted(charts, key=str), sorted([*both, ("memory", None), ("context", None)], key=str))
+        ops = [op for phase in document["phases"] for op in phase["ops"]]
+        for key in ("time_s", "flops", "bytes", "roof_s"):
+            self.assertEqual([float(given["data-value"]) for _, given in page.column("ops", key)], [op[key] for op in ops])
+        self.assertEqual([float(given["data-value"]) for _, given in page.column("context_curve", "kv_cache_bytes")],
+                         [point["kv_cache_bytes"] for point in document["context_curve"]])
+        times = sum(float(given["data-value"]) for _, given in page.column("time-by-bound", "time_s"))
+        self.assertAlmostEqual(times, sum(op["time_s"] for op in ops), delta=1e-9)
+
+    def test_assumptions_have_their_provenance(self):
+        page = Page(self.page(*ESTIMATE))
+        kinds = [given["data-kind"] for _, given in page.tags if given.get("class") == "provenance"]
+        self.assertLessEqual({"datasheet", "assumed"}, set(kinds))
+
+    def test_what_does_not_fit_says_so(self):
+        text = self.page("estimate", "-m", "llama-3-70b", "--hw", "rtx4090", status=INFEASIBLE)
+        self.assertIn("does not fit", Page(text).text)
+        self.assertIn('data-tone="bad"', text)
+
+
+class Languages(HtmlTest):
+    def test_chinese_pages_have_chinese_headings_and_labels(self):
+        text = self.page(*ESTIMATE, language="zh")
+        page = Page(text)
+        self.assertIn('<html lang="zh-CN">', text)
+        for part in ("首字延迟 TTFT", "每词延迟 TPOT", "KV 缓存", "算术强度", "显存", "屋顶线"):
+            self.assertIn(part, page.text)
+        for heading in page.headings:
+            self.assertRegex(heading, "[\u4e00-\u9fff]")
+        self.assertEqual(json.loads(page.scripts["labels"])["lang"], "zh")
+        self.assertIn('<html lang="en">', self.page(*ESTIMATE))
+
+    def test_every_key_of_every_document_has_a_chinese_label(self):
+        known = {row[0] for row in labels()}
+        missing = set()
+        with open(os.path.join(ROOT, "tests", "golden", "json_keys.txt"), encoding="utf-8") as file:
+            for line in file:
+                path = line.split(": ", 1)[1].rsplit(" (", 1)[0].replace("[]", "")
+                missing |= {key for key in path.split(".") if key not in known and len(key) > 1}  # a, h, u: symbols
+        self.assertEqual(missing, set(), "reports/labels.csv lacks them")
+
+    def test_the_dictionary_is_one_row_per_key_with_both_languages(self):
+        rows = labels()
+        self.assertEqual([row for row in rows if len(row) != 3 or not row[0] or not row[2]], [])
+        keys = [row[0] for row in rows]
+        self.assertEqual(len(keys), len(set(keys)))
+        self.assertEqual([row for row in rows if row[1].count("{}") != row[2].count("{}") and row[1]], [])
+
+
+HOSTILE = ["<script>alert(1)</script>", "\"><img src=x onerror=alert(1)>", "</script><script>alert(1)//", "' onclick='alert(1)", "&lt;b>",
+           "<!--", "\u2028\u2029", "{}", "a\x00b"]
+
+
+class Hostile(HtmlTest):
+    def everywhere(self, value, text):
+        """The document with every text but its schema replaced, and every key that is not one of ours doubled."""
+        if isinstance(value, dict):
+            return {key: inner if key in ("schema", "bound") else self.everywhere(inner, text) for key, inner in value.items()} | {text: text}
+        if isinstance(value, list):
+            return [self.everywhere(inner, text) for inner in value]
+        return text if isinstance(value, str) else value
+
+    def test_no_text_of_a_document_becomes_markup(self):
+        for words in (ESTIMATE, MAP_GEMM, VALIDATE):
+            document = self.json(*words)
+            plain = self.saved_page(self.everywhere(document, "plain"))
+            for text in HOSTILE:
+                with self.subTest(words=words, text=text):
+                    done = self.saved(self.everywhere(document, text))
+                    self.assertEqual(done.returncode, DONE, done.stderr)
+                    page = Page(done.stdout)
+                    self.assertEqual([tag for tag, _ in page.tags], [tag for tag, _ in plain.tags])
+                    self.assertEqual({name for _, given in page.tags for name in given}, {name for _, given in plain.tags for name in given})
+                    self.assertEqual(json.loads(page.scripts["result"]), self.everywhere(document, text))
+                    for script in ("result", "labels"):
+                        self.assertNotRegex(page.scripts[script], "[<>&\u2028\u2029]")
+
+    def test_a_drawing_is_an_image(self):
+        document = self.json(*MAP_GEMM)
+        document["drawing_svg"] = "<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'><script>alert(1)</script></svg>"
+        page = self.saved_page(document)
+        self.assertNotIn("svg", [tag for tag, _ in page.tags])
+        image, = (given for tag, given in page.tags if tag == "img")
+        self.assertTrue(image["src"].startswith("data:image/svg+xml;base64,"))
+
+    def test_keys_of_other_types_than_they_should_be_are_no_crash(self):
+        document = self.json(*ESTIMATE)
+        for key in list(document):
+            for wrong in (None, 1, -1.5e300, "text", True, [], {}, [1, "a", None], [[]], [{}], {"a": {"b": [[{"c": 1}]]}}, [{"ops": [{}]}], [{"ops": 3}, 4]):
+                if key in ("schema", "schema_version"):
+                    continue
+                done = self.saved(dict(document, **{key: wrong}))
+                self.assertEqual(done.returncode, DONE, f"{key} {wrong}: {done.stderr}")
+                Page(done.stdout)
+
+
+class Command(HtmlTest):
+    def test_wrong_results_are_answered_with_place_and_reason(self):
+        cases = [("", "r.json: empty, not a result"), ("{\n \"a\": 1,\n}", "r.json:3:1: not JSON from here on"), ("[1]", "no 'schema'"),
+                 ("{}", "no 'schema'"), ("{\"schema\": \"other\"}", "its schema is 'other'"), ("{\"a\": NaN}", "r.json:1:"),
+                 ("{\"schema\": \"llmperf.estimate\", \"schema_version\": 2}", "reads version 1"),
+                 ("{\"schema\": \"llmperf.estimate\"}", "without a version"), ("{\"a\": 1e999}", "out of range"), ("\x00", "r.json:1:1"),
+                 ("[" * 100000, "deeper than"), ("{\"a\":" * 1000 + "1" + "}" * 1000, "deeper than")]
+        for text, message in cases:
+            with self.subTest(text=text[:40]):
+                done = self.saved(text)
+                self.assert_error(done, USAGE, message)
+
+    def test_it_takes_one_result_and_one_page(self):
+        file = self.write("r.json", self.output(*ESTIMATE, "--json"))
+        self.assert_bad_input(["report", file, file, "-o", "a.html"], "a report is of one result", "llmperf compare")
+        self.assert_bad_input(["report", file], "--output is required")
+        self.assert_bad_input(["report", "-o", "a.html"], "RESULT is required")
+        self.assert_bad_input(["report", "no.json", "-o", "a.html"], "no.json")
+        self.assert_bad_input(["report", file, "-o", "a.pdf"], "a report is HTML", "end the name in .html")
+        self.assert_bad_input(["report", file, "-o", "a.html", "--lang", "fr"], "unknown language 'fr'")
+        self.assertEqual([name for name in os.listdir(self.folder) if "html" in name or "pdf" in name], [])
+
+    def test_an_unwritable_page_is_known_before_the_result_is_read(self):
+        self.assert_error(self.run_program("report", "no-such-result.json", "-o", "no/such/folder/a.html"), FAILED, "cannot write no/such/folder/a.html")
+
+    def test_the_page_goes_to_the_file_or_to_stdout(self):
+        file = self.write("r.json", self.output(*ESTIMATE, "--json"))
+        self.assertEqual(self.output("report", file, "-o", "a.html"), "")
+        with open(self.path("a.html"), encoding="utf-8") as written:
+            self.assertEqual(written.read(), self.output("report", file, "-o", "-"))
+
+    def test_the_page_says_how_to_make_it_again(self):
+        words = ["estimate", "-m", "qwen-7b", "--hw", "rtx4090", "--options", "all,no_fused_qkv", "--batch", "2"]
+        text = self.output(*words, "--lang", "zh", "--export", "a.html", "--export", "b.json", "--format", "html")
+        self.assertIn('<pre class="command">' + html.escape("llmperf " + " ".join(words)) + "</pre>", text)
+        with open(self.path("a.html"), encoding="utf-8") as written:
+            self.assertEqual(written.read(), text)
+
+
+class Formats(HtmlTest):
+    def test_every_command_prints_every_format(self):
+        for words in KINDS:
+            for form, start in (("table", ""), ("csv", ""), ("json", "{\n"), ("md", "## "), ("html", "<!DOCTYPE html>\n")):
+                done = self.run_program(*words, "--format", form)
+                self.assertIn(done.returncode, (DONE, INFEASIBLE), done.stderr)
+                self.assertTrue(done.stdout.startswith(start), f"{words} {form}: {done.stdout[:60]}")
+                self.assertGreater(len(done.stdout.splitlines()), 1, f"{words} {form}")
+
+
+if __name__ == "__main__":
+    unittest.main()
