@@ -202,6 +202,7 @@ void write_value(HtmlWriter& page, const Json& value, const std::string& key, in
 
 void write_object(HtmlWriter& page, const Json& object, const std::string& key, int level, const Labels& labels,
                   const std::set<std::string>& skip) {
+  if (!object.is_object()) return write_value(page, object, key, level, labels);
   std::vector<HtmlField> fields;
   std::vector<std::string> parts;  // what needs a section
   for (const auto& [name, value] : object.items()) {

@@ -6,7 +6,7 @@ import unittest
 from program import DONE, FAILED, INFEASIBLE, USAGE, ProgramTest
 
 SUBCOMMANDS = ["estimate", "explain", "limits", "map", "map-collective", "parallel", "sweep", "merge", "run", "calibrate", "validate", "compare",
-               "replay", "import", "list", "show", "completion", "man"]
+               "replay", "import", "report", "list", "show", "completion", "man"]
 ESTIMATE = ["estimate", "-m", "qwen-7b", "--hw", "rtx4090"]
 
 
