@@ -139,12 +139,15 @@ void write_main(HtmlWriter& page, const Json& json, const Labels& labels) {
   const HtmlAssets& assets = html_assets();
   if (assets.script.empty()) {
     page.paragraph(labels.text("charts_missing", {std::string(assets.missing)}), "no-charts");
+  } else {
+    page.without_script(labels.text("charts_need_script"));
   }
   page.cards(headline_cards(json, labels));
   std::set<std::string> done = {"schema", "schema_version", "tool", "command", "drawing_svg"};
   write_charts(page, json, labels);
   write_drawing(page, json, labels);
   const std::string schema = find_text(json, "schema");
+  if (schema == "llmperf.sweep") done.insert("columns");  // of the rows, for the charts
   if (schema == "llmperf.estimate" || schema == "llmperf.training") {
     done.merge(write_phase_sections(page, json, labels));
   }

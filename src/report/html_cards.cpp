@@ -197,9 +197,12 @@ void difference_cards(Cards& c) {
     const auto text = [&](double v) { return shown(number(v), key, {}, c.labels_).text; };
     const double change = *before != 0 ? *after / *before - 1 : 0;
     Tone tone = Tone::plain;
-    if (key.ends_with("_s") && change != 0) tone = change < 0 ? Tone::good : Tone::warn;
-    c.add({c.labels_.title(key), text(*before) + " → " + text(*after), (change > 0 ? "+" : "") + format_share(change),
-           tone});
+    const Json* inside = find(row, "inside_error_band");
+    const bool noise = inside != nullptr && inside->is_boolean() && inside->get<bool>();
+    if (key.ends_with("_s") && change != 0 && !noise) tone = change < 0 ? Tone::good : Tone::warn;
+    std::string note = (change > 0 ? "+" : "") + format_share(change);
+    if (noise) note += "; " + c.labels_.key("inside_error_band");
+    c.add({c.labels_.title(key), text(*before) + " → " + text(*after), std::move(note), tone});
   }
 }
 

@@ -73,6 +73,10 @@ void HtmlWriter::open_section(std::string_view id, std::string_view title, int l
 
 void HtmlWriter::paragraph(std::string_view text, std::string_view css) { out_ += element("p", css, text) + "\n"; }
 
+void HtmlWriter::without_script(std::string_view text) {
+  out_ += "<noscript>" + element("p", "no-charts", text) + "</noscript>\n";
+}
+
 void HtmlWriter::list(const std::vector<std::string>& items) {
   out_ += "<ul>\n";
   for (const std::string& item : items) out_ += element("li", {}, item) + "\n";

@@ -44,6 +44,8 @@ class HtmlWriter {
   void open_section(std::string_view id, std::string_view title, int level);
   void close_section() { out_ += "</section>\n"; }
   void paragraph(std::string_view text, std::string_view css = {});
+  // Seen only where scripts do not run.
+  void without_script(std::string_view text);
   void list(const std::vector<std::string>& items);
   void fields(const std::vector<HtmlField>& fields);
   void cards(const std::vector<HtmlCard>& cards);
