@@ -1,4 +1,4 @@
-// What an HTML report carries besides its data: built from reports/web.
+// What an HTML report carries besides its data: built from reports/web by cmake/web.cmake.
 #pragma once
 
 #include <string_view>

@@ -1,0 +1,27 @@
+# The front end of the HTML reports (reports/web): bundled by esbuild from npm's packages in the build folder, so that
+# nothing built stands in the source tree, and embedded in the binary. Without npm, or when it cannot fetch, the build
+# succeeds all the same: reports then have their tables and say why there are no charts.
+option(LLMPERF_CHARTS "Charts in HTML reports (needs npm)" ON)
+if(LLMPERF_CHARTS)
+  find_program(LLMPERF_NPM npm DOC "npm, which fetches the packages of reports/web")
+endif()
+set(LLMPERF_WEB_FOLDER ${PROJECT_BINARY_DIR}/web)  # npm's packages and the bundle
+# What failed is tried again by the next configuration, not by every build.
+if(EXISTS ${LLMPERF_WEB_FOLDER}/failed)
+  file(REMOVE ${LLMPERF_WEB_FOLDER}/failed ${LLMPERF_WEB_FOLDER}/html_assets.cpp)
+endif()
+
+# Adds the assets to `target`.
+function(llmperf_embed_web target)
+  set(root ${PROJECT_SOURCE_DIR}/reports/web)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${root}/src/*.js)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/embed_web.cmake)
+  set(output ${LLMPERF_WEB_FOLDER}/html_assets.cpp)
+  set(npm "$<$<BOOL:${LLMPERF_CHARTS}>:${LLMPERF_NPM}>")
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -DROOT=${root} -DFOLDER=${LLMPERF_WEB_FOLDER} -DOUTPUT=${output} "-DNPM=${npm}"
+      -DCHARTS=${LLMPERF_CHARTS} -DTESTS=${LLMPERF_TESTS} -P ${script}
+    DEPENDS ${sources} ${root}/report.css ${root}/package.json ${root}/package-lock.json ${script}
+    COMMENT "Bundling the front end of HTML reports" VERBATIM)
+  target_sources(${target} PRIVATE ${output})
+endfunction()

@@ -1,0 +1,84 @@
+// The points of a sweep on two of its measures, and the front of those that no other point beats on both.
+import {select, tip} from '../dom.js';
+import {byKey} from '../format.js';
+import {label, valueLabel} from '../page.js';
+import {columnLabel, finished, measures, movingAxes} from '../sweep.js';
+
+const kColours = 8;
+const kLogAbove = 30;
+
+// Sorted by x from its best end; a point is on the front when its y is better than that of all before it.
+export function frontOf(points, [x, y]) {
+  const sign = column => column.better === 'higher' ? -1 : 1;
+  const [sx, sy] = [sign(x), sign(y)];
+  const sorted = [...points].sort((a, b) => sx * (a.at[0] - b.at[0]) || sy * (a.at[1] - b.at[1]));
+  let best = Infinity;
+  return sorted.filter(point => {
+    const better = sy * point.at[1] < best;
+    if (better) best = sy * point.at[1];
+    return better;
+  });
+}
+
+function axisOf(column, values, gap) {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const log = low > 0 && high / low > kLogAbove;
+  const better = ` (${valueLabel('sweep', column.better)})`;
+  return {type: log ? 'log' : 'value', scale: true, name: columnLabel(column.name) + better, nameGap: gap,
+    axisLabel: {formatter: value => byKey(column.name, value, 3), hideOverlap: true}};
+}
+
+function optionOf({x, y, colour}, moving, colours) {
+  const points = finished().map(row => ({row, at: [row[x.name], row[y.name]]}))
+    .filter(({at}) => at.every(Number.isFinite));
+  const front = frontOf(points, [x, y]);
+  const groups = colour ? colour.values.slice(0, kColours) : [null];
+  const inGroup = (point, group) => group === null || String(point.row[colour.column] ?? '–') === group;
+  const plain = point => ({value: point.at, row: point.row});
+  const frontName = label('sweep.front');
+  return {
+    grid: {left: 20, right: 24, top: 16, bottom: 84},
+    legend: {data: [...groups.filter(Boolean), frontName], type: 'scroll', pageTextStyle: {color: colours.colour('text')}},
+    tooltip: {formatter: ({data: {row, value}}) => tip(`${byKey(x.name, value[0])}, ${byKey(y.name, value[1])}`,
+      [...moving.map(axis => [columnLabel(axis.column), String(row[axis.column] ?? '–')]),
+        [columnLabel(x.name), byKey(x.name, value[0])], [columnLabel(y.name), byKey(y.name, value[1])]])},
+    xAxis: axisOf(x, points.map(point => point.at[0]), 28),
+    yAxis: axisOf(y, points.map(point => point.at[1]), 62),
+    series: [
+      ...groups.map((group, index) => ({
+        type: 'scatter', name: group ?? label('sweep.points'), symbolSize: points.length > 2000 ? 4 : 7, large: points.length > 5000,
+        itemStyle: {color: colours.series(index), opacity: 0.7},
+        data: points.filter(point => inGroup(point, group)).map(plain),
+      })),
+      {type: 'line', name: frontName, data: front.map(plain), symbol: 'circle', symbolSize: 9, z: 5,
+        lineStyle: {color: colours.colour('text'), width: 2},
+        itemStyle: {color: colours.colour('surface'), borderColor: colours.colour('text'), borderWidth: 2}},
+    ],
+  };
+}
+
+export function pareto({redraw}) {
+  const columns = measures().filter(column => column.better);
+  if (columns.length < 2) return null;
+  const moving = movingAxes();
+  const colourable = moving.filter(axis => axis.values.length <= kColours);
+  const first = columns[0];
+  // Two measures of the same kind (TTFT and TPOT) rarely pull apart: a cost against a gain shows a choice.
+  const second = columns.find(column => column.better !== first.better) ?? columns[1];
+  const [x, y] = first.better === 'lower' ? [first, second] : [second, first];
+  const state = {x, y, colour: colourable.at(-1)};
+  const choice = (key, text) => select(text, columns.map(column => [column.name, columnLabel(column.name)]), state[key].name,
+    name => {
+      state[key] = columns.find(column => column.name === name);
+      redraw();
+    });
+  const controls = [choice('x', label('sweep.x')), choice('y', label('sweep.y'))];
+  if (colourable.length) {
+    controls.push(select(label('sweep.colour'), [['', label('sweep.none')],
+      ...colourable.map(axis => [axis.column, columnLabel(axis.column)])], state.colour.column, name => {
+      state.colour = colourable.find(axis => axis.column === name);
+      redraw();
+    }));
+  }
+  return {height: 420, controls, option: colours => optionOf(state, moving, colours)};
+}

@@ -1,0 +1,136 @@
+// The roofline of a phase: what the device can do at an arithmetic intensity, and where each op stands. Both axes are
+// logarithmic; a memory level is a slope, a compute rate a ceiling, and the area of a dot the time of its op.
+import {tip} from '../dom.js';
+import {bandwidth, bytes, flops, flopsRate, number, seconds, share} from '../format.js';
+import {label, result, valueLabel} from '../page.js';
+import {boundsOf, phaseNamed} from '../phases.js';
+
+const kLargest = 44;   // pixels across
+const kSmallest = 5;
+const kNamed = 6;      // the largest dots carry their names
+
+const magnitude = (value, round) => 10 ** round(Math.log10(value));
+
+// Roofs of results that carry none: the device's figures.
+function roofsOfFigures() {
+  const figures = result.inputs?.hardware?.figures ?? {};
+  const figure = key => figures[key]?.value;
+  const memory = figure('memory_bandwidth_bytes_per_s');
+  const compute = [['matrix', figure('matrix_flops_per_s')], ['vector', figure('vector_flops_per_s')]];
+  return {
+    memory: memory ? [{name: valueLabel('bound', 'memory'), bytes_per_s: memory}] : [],
+    compute: compute.filter(([, rate]) => rate).map(([unit, rate]) => ({dtype: '', unit, flops_per_s: rate})),
+  };
+}
+
+// One line for all types that run at the same rate; those that no op of the phase uses are drawn thin.
+function ceilings(compute, ops) {
+  const types = new Set(ops.map(op => op.matrix_dtype));
+  const byRate = new Map();
+  for (const {dtype, unit, flops_per_s: rate} of compute) {
+    if (!(rate > 0)) continue;
+    const one = byRate.get(rate) ?? {rate, names: [], used: false};
+    one.names.push(`${dtype} ${valueLabel('unit', unit)}`.trim());
+    one.used ||= unit === 'vector' || types.has(dtype) || !dtype;
+    byRate.set(rate, one);
+  }
+  return [...byRate.values()];
+}
+
+function ranges(dots, slopes, tops) {
+  const highest = Math.max(...tops.map(top => top.rate), ...dots.map(dot => dot.rate));
+  const steepest = Math.max(...slopes.map(slope => slope.bytes_per_s));
+  const ridges = slopes.map(slope => highest / slope.bytes_per_s);
+  const left = Math.min(...dots.map(dot => dot.intensity), ...ridges.map(ridge => ridge / 10));
+  const right = Math.max(...dots.map(dot => dot.intensity), ...ridges) * 2;
+  const lowest = Math.min(...dots.map(dot => dot.rate), highest / 100);
+  return {
+    x: [magnitude(left / 1.5, Math.floor), magnitude(right, Math.ceil)],
+    y: [magnitude(lowest / 1.5, Math.floor), magnitude(highest * 1.2, Math.ceil)],
+    highest, steepest,
+  };
+}
+
+// Roofs are mark lines, because their labels turn with the line.
+function roofLines(slopes, tops, {x, y, highest, steepest}, colours) {
+  const line = (from, to, text, strong, position) => [
+    {coord: from, name: text, lineStyle: {width: strong ? 2 : 1, opacity: strong ? 1 : 0.55},
+      label: {formatter: text, position, opacity: strong ? 1 : 0.7}},
+    {coord: to},
+  ];
+  const start = slope => Math.max(x[0], y[0] / slope.bytes_per_s);
+  return {
+    symbol: 'none', silent: true, animation: false,
+    lineStyle: {type: 'solid', color: colours.colour('roof')},
+    label: {color: colours.colour('text'), fontSize: 11, distance: 4},
+    data: [
+      ...slopes.map(slope => line([start(slope), start(slope) * slope.bytes_per_s],
+        [highest / slope.bytes_per_s, highest], `${slope.name} ${bandwidth(slope.bytes_per_s)}`,
+        slopes.length === 1 || slope === slopes[0], 'insideMiddleTop')),
+      ...tops.map(top => line([Math.max(x[0], top.rate / steepest), top.rate], [x[1], top.rate],
+        `${top.names.join(', ')} ${flopsRate(top.rate)}`, top.used, 'insideEndTop')),
+    ],
+  };
+}
+
+function tooltipOf({op, intensity, rate}, total) {
+  const rows = [
+    [label('shape'), op.shape || '–'], [label('count'), op.count], [label('flops'), flops(op.flops)],
+    [label('bytes'), bytes(op.bytes)], [label('intensity.short'), `${number(intensity)} FLOP/B`],
+    [label('performance.short'), flopsRate(rate)], [label('time'), `${seconds(op.time_s)} (${share(op.time_s / total)})`],
+    [label('bound'), valueLabel('bound', op.bound)],
+  ];
+  if (op.roof_s > 0) rows.push([label('roof'), `${seconds(op.roof_s)} (${share(op.roof_s / op.time_s)})`]);
+  return tip(op.name, rows.map(([name, value]) => [name, String(value)]));
+}
+
+function noteOf(ops, dots) {
+  const total = ops.reduce((sum, op) => sum + op.time_s, 0);
+  const drawn = dots.reduce((sum, dot) => sum + dot.op.time_s, 0);
+  const without = ops.length - dots.length;
+  const values = {count: without, time: seconds(total - drawn), total: seconds(total)};
+  return label('roofline.area') + (without ? ` ${label('roofline.without', values)}` : '');
+}
+
+export function roofline({phase: name}) {
+  const ops = phaseNamed(name)?.ops ?? [];
+  const given = result.roofs ?? roofsOfFigures();
+  const slopes = (given.memory ?? []).filter(slope => slope.bytes_per_s > 0).sort((a, b) => a.bytes_per_s - b.bytes_per_s);
+  const tops = ceilings(given.compute ?? [], ops);
+  const dots = ops.filter(op => op.flops > 0 && op.bytes > 0 && op.time_s > 0)
+    .map(op => ({op, intensity: op.flops / op.bytes, rate: op.flops / op.time_s}))
+    .sort((a, b) => b.op.time_s - a.op.time_s);  // small dots are drawn last, on top of large ones
+  if (!dots.length || !slopes.length || !tops.length) return null;
+
+  const longest = dots[0].op.time_s;
+  const total = ops.reduce((sum, op) => sum + op.time_s, 0);
+  const area = ranges(dots, slopes, tops);
+  const named = new Set(dots.slice(0, kNamed));
+  const axis = (text, [min, max], unit, gap) => ({type: 'log', name: text, nameGap: gap, min, max,
+    axisLabel: {formatter: value => unit(value, 3), hideOverlap: true}, minorTick: {show: false}});
+
+  return {
+    height: 460,
+    note: noteOf(ops, dots),
+    option: colours => ({
+      grid: {left: 12, right: 24, top: 16, bottom: 58},
+      legend: {},
+      tooltip: {formatter: ({data}) => data.dot && tooltipOf(data.dot, total)},
+      xAxis: axis(label('intensity'), area.x, number, 28),
+      yAxis: axis(label('performance'), area.y, value => number(value), 48),
+      series: [
+        {type: 'scatter', data: [], tooltip: {show: false}, markLine: roofLines(slopes, tops, area, colours)},
+        ...boundsOf(ops).map(bound => ({
+          type: 'scatter', name: valueLabel('bound', bound),
+          itemStyle: {color: colours.bound(bound), opacity: 0.8, borderColor: colours.colour('surface'), borderWidth: 1},
+          label: {show: true, position: 'right', color: colours.colour('text'), fontSize: 11,
+            textBorderColor: colours.colour('surface'), textBorderWidth: 2,
+            formatter: ({data}) => named.has(data.dot) ? data.dot.op.name : ''},
+          labelLayout: {hideOverlap: true},
+          symbolSize: (value, {data}) => Math.max(kSmallest, kLargest * Math.sqrt(data.dot.op.time_s / longest)),
+          data: dots.filter(dot => dot.op.bound === bound).map(dot => ({value: [dot.intensity, dot.rate], dot})),
+        })),
+      ],
+    }),
+  };
+}

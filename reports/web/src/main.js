@@ -1,0 +1,27 @@
+// The script of a report: everything it shows is in the page without it too, as text and tables.
+import {compare} from './charts/compare.js';
+import {contextCurve} from './charts/context.js';
+import {memory} from './charts/memory.js';
+import {pareto} from './charts/pareto.js';
+import {roofline} from './charts/roofline.js';
+import {heatmap} from './charts/heatmap.js';
+import {timeByBound, timeByOp} from './charts/time.js';
+import {validation} from './charts/validation.js';
+import {drawCharts} from './draw.js';
+import {enhanceTables} from './tables.js';
+import {addThemeButton} from './theme.js';
+
+addThemeButton();
+enhanceTables();
+drawCharts({
+  'roofline': roofline,
+  'time-by-op': timeByOp,
+  'time-by-bound': timeByBound,
+  'memory': memory,
+  'context': contextCurve,
+  'sweep-heatmap': heatmap,
+  'sweep-pareto': pareto,
+  'validation': validation,
+  'compare': compare,
+});
+performance.mark('report-ready');

@@ -1,0 +1,20 @@
+// Reading the phases of a result.
+import {result} from './page.js';
+
+export const phases = () => (result.phases ?? []).filter(phase => phase.ops?.length);
+// The phase a figure is about; the first where it names none.
+export const phaseNamed = name => name === undefined ? phases()[0] : phases().find(phase => phase.name === name);
+
+const kBounds = ['matrix', 'vector', 'memory', 'network', 'launch'];
+// The bounds that ops have, in the order in which every chart shows them.
+export function boundsOf(ops) {
+  const found = new Set(ops.map(op => op.bound));
+  return [...kBounds.filter(bound => found.delete(bound)), ...found];
+}
+
+// Sums of `value` by `key`, largest first.
+export function sums(items, key, value) {
+  const total = new Map();
+  for (const item of items) total.set(key(item), (total.get(key(item)) ?? 0) + value(item));
+  return [...total].sort((a, b) => b[1] - a[1]);
+}

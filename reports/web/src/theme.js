@@ -1,0 +1,51 @@
+// Dark or light: the system's wish unless the reader has pressed the button. Colours are the style sheet's variables.
+import {element} from './dom.js';
+import {label} from './page.js';
+
+const root = document.documentElement;
+const system = matchMedia('(prefers-color-scheme: dark)');
+const listeners = [];
+
+export const isDark = () => (root.dataset.theme ?? (system.matches ? 'dark' : 'light')) === 'dark';
+export const onThemeChange = listener => listeners.push(listener);
+const changed = () => listeners.forEach(listener => listener());
+
+export function palette() {
+  const style = getComputedStyle(root);
+  const colour = name => style.getPropertyValue(`--${name}`).trim();
+  return {
+    colour,
+    font: getComputedStyle(document.body).fontFamily,
+    bound: name => colour(`bound-${name}`) || colour('series-8'),
+    series: index => colour(`series-${index % 8 + 1}`),
+    ramp: [1, 2, 3, 4].map(step => colour(`ramp-${step}`)),
+  };
+}
+
+export function addThemeButton() {
+  const button = element('button', {type: 'button', className: 'theme'});
+  const name = () => { button.textContent = label(isDark() ? 'theme.light' : 'theme.dark'); };
+  button.addEventListener('click', () => {
+    root.dataset.theme = isDark() ? 'light' : 'dark';
+    changed();
+  });
+  system.addEventListener('change', changed);
+  onThemeChange(name);
+  name();
+  document.querySelector('.page-head')?.append(button);
+}
+
+// Paper is light. Calls `draw` once it is, and again when the screen is back.
+export function onPrint(draw) {
+  let before;
+  addEventListener('beforeprint', () => {
+    before = root.dataset.theme;
+    root.dataset.theme = 'light';
+    draw(true);
+  });
+  addEventListener('afterprint', () => {
+    if (before) root.dataset.theme = before;
+    else delete root.dataset.theme;
+    draw(false);
+  });
+}
