@@ -1,35 +1,59 @@
 // Which figures are drawn, when, and how large. A builder takes {phase, redraw} and returns nothing where the result
 // lacks its data, or {height, option(palette, width), controls?, note?}. Charts are made when they come near the window:
-// a report of many phases must be readable before its last chart is.
+// a report of many phases must be readable before its last chart is. ECharts copies what it is given, so data items refer
+// to ops and rows by index.
 import {element} from './dom.js';
 import {init} from './echarts.js';
 import {onPrint, onThemeChange, palette} from './theme.js';
 
 const kNear = '400px';
+const kFontSize = 12;
+const kLegendGap = 14;
+const kLegendIcon = 14;
+const kLegendRow = 22;
 const kPrintScale = 3;  // pixels of a canvas for one of the page: paper is finer than screens
 const kPrintWidth = 680;
 
+// How many rows the legend takes beyond its first: the chart grows by them.
+const ruler = element('canvas').getContext('2d');
+function extraLegendRows({legend, series}, colours, width) {
+  if (!legend || legend.type === 'scroll') return 0;
+  ruler.font = `${kFontSize}px ${colours.font}`;
+  const names = legend.data ?? [...new Set(series.map(one => one.name).filter(Boolean))];
+  let [rows, used] = [0, 0];
+  for (const name of names) {
+    const needs = ruler.measureText(name).width + kLegendIcon + kLegendGap + 5;
+    if (used && used + needs > width) {
+      ++rows;
+      used = 0;
+    }
+    used += needs;
+  }
+  return rows;
+}
+
 // What all charts have in common; `option` overrides it key by key.
-function styled(option, colours) {
-  const text = {color: colours.colour('text'), fontFamily: colours.font, fontSize: 12};
+function styled(option, colours, extra) {
+  const text = {color: colours.colour('text'), fontFamily: colours.font, fontSize: kFontSize};
   const axis = one => ({
-    axisLabel: {color: colours.colour('muted')},
-    axisLine: {lineStyle: {color: colours.colour('axis')}},
-    axisTick: {lineStyle: {color: colours.colour('axis')}},
-    splitLine: {lineStyle: {color: colours.colour('line')}},
     nameTextStyle: {color: colours.colour('muted')},
     nameLocation: 'middle',
     ...one,
+    axisLabel: {color: colours.colour('muted'), ...one.axisLabel},
+    axisLine: {lineStyle: {color: colours.colour('axis')}, ...one.axisLine},
+    axisTick: {lineStyle: {color: colours.colour('axis')}, ...one.axisTick},
+    splitLine: {lineStyle: {color: colours.colour('line')}, ...one.splitLine},
   });
   const axes = given => [given].flat().map(axis);
   return {
     animation: false,
     textStyle: text,
     ...option,
-    legend: option.legend && {bottom: 0, type: 'plain', itemGap: 14, itemWidth: 14, itemHeight: 10,
+    legend: option.legend && {bottom: 0, type: 'plain', itemGap: kLegendGap, itemWidth: kLegendIcon, itemHeight: 10,
       textStyle: text, inactiveColor: colours.colour('axis'), ...option.legend},
     tooltip: {confine: true, transitionDuration: 0, backgroundColor: colours.colour('surface'),
       borderColor: colours.colour('axis'), padding: [6, 10], textStyle: text, ...option.tooltip},
+    grid: {...option.grid, bottom: option.grid.bottom + extra},
     xAxis: axes(option.xAxis),
     yAxis: axes(option.yAxis),
   };
@@ -47,25 +71,28 @@ class Chart {
 
   // `printing`: in the width of a sheet, which the window does not have yet.
   draw(printing = false) {
-    const size = printing ? {width: kPrintWidth, height: this.plan.height} : {};
-    const width = size.width ?? this.canvas.clientWidth;
+    const width = printing ? kPrintWidth : this.canvas.clientWidth;
     if (!width) return;  // hidden: the observer calls again
     this.drawing?.dispose();
-    this.drawing = init(this.canvas, null, {...size, devicePixelRatio: printing ? kPrintScale : undefined});
+    this.drawing = init(this.canvas, null, {width, height: this.plan.height, devicePixelRatio: printing ? kPrintScale : undefined});
     this.width = width;
     this.paint();
   }
 
   paint() {
+    if (!this.drawing) return;
     const colours = palette();
-    this.drawing?.setOption(styled(this.plan.option(colours, this.width), colours), true);
+    const option = this.plan.option(colours, this.width);
+    const extra = kLegendRow * extraLegendRows(option, colours, this.width);
+    this.canvas.style.height = `${this.plan.height + extra}px`;
+    this.drawing.resize({width: this.width, height: this.plan.height + extra});
+    this.drawing.setOption(styled(option, colours, extra), true);
   }
 
   resize() {
     const width = this.canvas.clientWidth;
     if (!this.drawing || !width || width === this.width) return;
     this.width = width;
-    this.drawing.resize();
     this.paint();
   }
 }

@@ -45,5 +45,5 @@ export function byKey(key, value, digits = 4) {
   if (/_bytes$/.test(key)) return capacity(value, digits);
   if (/flops$/.test(key)) return flops(value, digits);
   if (/(share|utilisation|mfu|hfu|_ape|mape|error)$/.test(key)) return share(value);
-  return Number.isInteger(value) && Math.abs(value) < 1e6 ? String(value) : number(value, digits);
+  return Number.isInteger(value) && Math.abs(value) < 1e4 ? String(value) : number(value, digits);
 }

@@ -24,7 +24,7 @@ export function compare({phase: name}) {
       }},
       xAxis: {type: 'value', name: `← ${label('compare.faster')} · ${label('compare.slower')} →`, nameGap: 24,
         axisLabel: {formatter: value => value ? signedSeconds(value) : '0', hideOverlap: true}},
-      yAxis: {type: 'category', inverse: true, data: ops.map(op => op.name), axisTick: {show: false}, axisLine: {onZero: false},
+      yAxis: {type: 'category', inverse: true, data: ops.map(op => op.name), axisTick: {show: false}, axisLine: {show: false, onZero: false},
         axisLabel: {color: colours.colour('text'), width: 150, overflow: 'truncate', interval: 0}},
       series: [{type: 'bar', barCategoryGap: '25%',
         data: ops.map(op => ({value: op.change, itemStyle: {color: colours.colour(op.change > 0 ? 'bad' : 'good')},

@@ -29,21 +29,24 @@ export function memory() {
   const names = [...kParts, 'other', 'free'].filter(part => rows.some(row => row.parts.has(part)));
   const fill = (part, index, colours) => part === 'free' ? 'transparent' : colours.series(index);
   const end = Math.max(...rows.map(row => Math.max(row.size ?? 0, row.total))) * 1.04 / kGiB;
-  const mark = (row, index, colours) => {
-    const over = row.total > row.size;
-    const text = `${label(over ? 'memory.over' : 'memory.capacity')} ${capacity(row.size)}`;
-    return [{coord: [row.size / kGiB, index], label: {formatter: text, color: colours.colour(over ? 'bad' : 'text')},
-      symbolSize: 0, value: text}];
+  // The capacity: a stroke across the bar, its text on the side that has room.
+  const mark = ({size, total}, row, colours) => {
+    const colour = colours.colour(total > size ? 'bad' : 'text');
+    const text = `${label(total > size ? 'memory.over' : 'memory.capacity')} ${capacity(size)}`;
+    const inside = size / kGiB > end * 0.6;
+    return {value: [size / kGiB, row], row, bytes: total, symbol: 'rect', symbolSize: [2, 46], itemStyle: {color: colour},
+      label: {show: true, formatter: text, color: colour, fontSize: 11, position: inside ? [2, -16] : 'top',
+        align: inside ? 'right' : 'center'}};
   };
   return {
     height: 130 + 56 * rows.length,
     option: (colours, width) => ({
-      grid: {left: 8, right: 16, top: 30, bottom: width < 600 ? 92 : 68},
+      grid: {left: 8, right: 16, top: 30, bottom: 68},
       legend: {data: names.map(part => valueLabel('memory', part))},
-      tooltip: {formatter: ({seriesName, data}) => tip(`${data.row.name}: ${seriesName}`, [
+      tooltip: {formatter: ({seriesName, data}) => tip(`${rows[data.row].name}: ${seriesName}`, [
         [label('bytes'), capacity(data.bytes)],
-        ...(data.row.size ? [[label('memory.capacity'), `${capacity(data.row.size)} (${share(data.bytes / data.row.size)})`]] : [])])},
-      xAxis: {type: 'value', name: 'GiB', nameGap: 26, max: end, axisLabel: {showMaxLabel: false}},
+        ...(rows[data.row].size ? [[label('memory.capacity'), `${capacity(rows[data.row].size)} (${share(data.bytes / rows[data.row].size)})`]] : [])])},
+      xAxis: {type: 'value', name: 'GiB', nameGap: 26, max: end, axisLabel: {showMaxLabel: false}, splitLine: {showMaxLine: false}},
       yAxis: {type: 'category', inverse: true, data: rows.map(row => row.name), axisTick: {show: false},
         axisLabel: {color: colours.colour('text')}},
       series: [
@@ -53,14 +56,10 @@ export function memory() {
             borderType: part === 'free' ? 'dashed' : 'solid', borderWidth: 1},
           label: {show: true, fontSize: 11, color: colours.colour(part === 'free' ? 'muted' : 'on-fill'),
             formatter: ({data}) => data.value * width / end > 70 ? capacity(data.bytes, 3) : ''},
-          data: rows.map(row => ({value: (row.parts.get(part) ?? 0) / kGiB, bytes: row.parts.get(part) ?? 0, row})),
+          data: rows.map(({parts}, row) => ({value: (parts.get(part) ?? 0) / kGiB, bytes: parts.get(part) ?? 0, row})),
         })),
-        {type: 'scatter', data: rows.flatMap((row, index) => row.size ? mark(row, index, colours).map(({coord, label: text}) => ({
-          value: coord, row, bytes: row.size, symbol: 'rect', symbolSize: [2, 46],
-          itemStyle: {color: colours.colour(row.total > row.size ? 'bad' : 'text')},
-          label: {show: true, position: coord[0] > end * 0.6 ? [2, -16] : 'top', fontSize: 11,
-            align: coord[0] > end * 0.6 ? 'right' : 'center', ...text}})) : []),
-        name: label('memory.capacity'), z: 5},
+        {type: 'scatter', name: label('memory.capacity'), z: 5,
+          data: rows.flatMap((row, index) => row.size ? [mark(row, index, colours)] : [])},
       ],
     }),
   };

@@ -1,24 +1,12 @@
 // The points of a sweep on two of its measures, and the front of those that no other point beats on both.
 import {select, tip} from '../dom.js';
 import {byKey} from '../format.js';
+import {frontOf} from '../front.js';
 import {label, valueLabel} from '../page.js';
 import {columnLabel, finished, measures, movingAxes} from '../sweep.js';
 
 const kColours = 8;
 const kLogAbove = 30;
-
-// Sorted by x from its best end; a point is on the front when its y is better than that of all before it.
-export function frontOf(points, [x, y]) {
-  const sign = column => column.better === 'higher' ? -1 : 1;
-  const [sx, sy] = [sign(x), sign(y)];
-  const sorted = [...points].sort((a, b) => sx * (a.at[0] - b.at[0]) || sy * (a.at[1] - b.at[1]));
-  let best = Infinity;
-  return sorted.filter(point => {
-    const better = sy * point.at[1] < best;
-    if (better) best = sy * point.at[1];
-    return better;
-  });
-}
 
 function axisOf(column, values, gap) {
   const [low, high] = [Math.min(...values), Math.max(...values)];
@@ -29,18 +17,19 @@ function axisOf(column, values, gap) {
 }
 
 function optionOf({x, y, colour}, moving, colours) {
-  const points = finished().map(row => ({row, at: [row[x.name], row[y.name]]}))
+  const rows = finished();
+  const points = rows.map((row, index) => ({row, index, at: [row[x.name], row[y.name]]}))
     .filter(({at}) => at.every(Number.isFinite));
-  const front = frontOf(points, [x, y]);
+  const front = frontOf(points, [x.better, y.better]);
   const groups = colour ? colour.values.slice(0, kColours) : [null];
   const inGroup = (point, group) => group === null || String(point.row[colour.column] ?? '–') === group;
-  const plain = point => ({value: point.at, row: point.row});
+  const plain = point => ({value: point.at, index: point.index});
   const frontName = label('sweep.front');
   return {
-    grid: {left: 20, right: 24, top: 16, bottom: 84},
+    grid: {left: 20, right: 24, top: 16, bottom: 74},
     legend: {data: [...groups.filter(Boolean), frontName], type: 'scroll', pageTextStyle: {color: colours.colour('text')}},
-    tooltip: {formatter: ({data: {row, value}}) => tip(`${byKey(x.name, value[0])}, ${byKey(y.name, value[1])}`,
-      [...moving.map(axis => [columnLabel(axis.column), String(row[axis.column] ?? '–')]),
+    tooltip: {formatter: ({data: {index, value}}) => tip(`${byKey(x.name, value[0])}, ${byKey(y.name, value[1])}`,
+      [...moving.map(axis => [columnLabel(axis.column), String(rows[index][axis.column] ?? '–')]),
         [columnLabel(x.name), byKey(x.name, value[0])], [columnLabel(y.name), byKey(y.name, value[1])]])},
     xAxis: axisOf(x, points.map(point => point.at[0]), 28),
     yAxis: axisOf(y, points.map(point => point.at[1]), 62),

@@ -7,6 +7,8 @@ import {boundsOf, phaseNamed} from '../phases.js';
 
 const kLargest = 44;   // pixels across
 const kSmallest = 5;
+const kRoom = 6;      // to the right of everything, for the names of the ceilings
+const kNarrow = 500;  // pixels: below, names would cover the dots
 const kNamed = 6;      // the largest dots carry their names
 
 const magnitude = (value, round) => 10 ** round(Math.log10(value));
@@ -42,7 +44,7 @@ function ranges(dots, slopes, tops) {
   const steepest = Math.max(...slopes.map(slope => slope.bytes_per_s));
   const ridges = slopes.map(slope => highest / slope.bytes_per_s);
   const left = Math.min(...dots.map(dot => dot.intensity), ...ridges.map(ridge => ridge / 10));
-  const right = Math.max(...dots.map(dot => dot.intensity), ...ridges) * 2;
+  const right = Math.max(...dots.map(dot => dot.intensity), ...ridges) * kRoom;
   const lowest = Math.min(...dots.map(dot => dot.rate), highest / 100);
   return {
     x: [magnitude(left / 1.5, Math.floor), magnitude(right, Math.ceil)],
@@ -62,7 +64,7 @@ function roofLines(slopes, tops, {x, y, highest, steepest}, colours) {
   return {
     symbol: 'none', silent: true, animation: false,
     lineStyle: {type: 'solid', color: colours.colour('roof')},
-    label: {color: colours.colour('text'), fontSize: 11, distance: 4},
+    label: {color: colours.colour('text'), fontSize: 11, distance: 4, textBorderColor: colours.colour('surface'), textBorderWidth: 2},
     data: [
       ...slopes.map(slope => line([start(slope), start(slope) * slope.bytes_per_s],
         [highest / slope.bytes_per_s, highest], `${slope.name} ${bandwidth(slope.bytes_per_s)}`,
@@ -105,17 +107,16 @@ export function roofline({phase: name}) {
   const longest = dots[0].op.time_s;
   const total = ops.reduce((sum, op) => sum + op.time_s, 0);
   const area = ranges(dots, slopes, tops);
-  const named = new Set(dots.slice(0, kNamed));
   const axis = (text, [min, max], unit, gap) => ({type: 'log', name: text, nameGap: gap, min, max,
     axisLabel: {formatter: value => unit(value, 3), hideOverlap: true}, minorTick: {show: false}});
 
   return {
     height: 460,
     note: noteOf(ops, dots),
-    option: colours => ({
-      grid: {left: 12, right: 24, top: 16, bottom: 58},
+    option: (colours, width) => ({
+      grid: {left: 12, right: 24, top: 16, bottom: 66},
       legend: {},
-      tooltip: {formatter: ({data}) => data.dot && tooltipOf(data.dot, total)},
+      tooltip: {formatter: ({data}) => tooltipOf(dots[data.dot], total)},
       xAxis: axis(label('intensity'), area.x, number, 28),
       yAxis: axis(label('performance'), area.y, value => number(value), 48),
       series: [
@@ -123,12 +124,12 @@ export function roofline({phase: name}) {
         ...boundsOf(ops).map(bound => ({
           type: 'scatter', name: valueLabel('bound', bound),
           itemStyle: {color: colours.bound(bound), opacity: 0.8, borderColor: colours.colour('surface'), borderWidth: 1},
-          label: {show: true, position: 'right', color: colours.colour('text'), fontSize: 11,
+          label: {show: true, position: 'bottom', opacity: 1, color: colours.colour('text'), fontSize: 11,
             textBorderColor: colours.colour('surface'), textBorderWidth: 2,
-            formatter: ({data}) => named.has(data.dot) ? data.dot.op.name : ''},
+            formatter: ({data}) => width > kNarrow && data.dot < kNamed ? dots[data.dot].op.name : ''},
           labelLayout: {hideOverlap: true},
-          symbolSize: (value, {data}) => Math.max(kSmallest, kLargest * Math.sqrt(data.dot.op.time_s / longest)),
-          data: dots.filter(dot => dot.op.bound === bound).map(dot => ({value: [dot.intensity, dot.rate], dot})),
+          symbolSize: (value, {data}) => Math.max(kSmallest, kLargest * Math.sqrt(dots[data.dot].op.time_s / longest)),
+          data: dots.flatMap(({op, intensity, rate}, dot) => op.bound === bound ? [{value: [intensity, rate], dot}] : []),
         })),
       ],
     }),

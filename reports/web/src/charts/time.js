@@ -11,18 +11,19 @@ const kBarHeight = 22;
 
 const phaseLabel = name => valueLabel('phase', name);
 const timeOf = op => op.time_s;
+const timed = () => phases().filter(phase => phase.ops.some(op => op.time_s > 0));
 const totalOf = ops => ops.reduce((sum, op) => sum + op.time_s, 0);
 const shareAxis = {type: 'value', max: 1, axisLabel: {formatter: value => `${Math.round(value * 100)} %`}};
-const segmentLabel = (value, width) => value * width > 420 * 0.09 * 1 && value > 0.05;
+const kLabelWidth = 46;  // pixels that a share needs
 
 // parts: [{name, colour(palette), of(phase) -> seconds}]
 function stackedShares(parts) {
-  const shown = phases();
+  const shown = timed();
   const totals = shown.map(phase => totalOf(phase.ops));
   return {
-    height: 70 + 44 * shown.length + 24 * Math.ceil(parts.length / 4),
+    height: 70 + 48 * shown.length,
     option: (colours, width) => ({
-      grid: {left: 8, right: 24, top: 8, bottom: 24 + 24 * Math.ceil(parts.length * 120 / width)},
+      grid: {left: 8, right: 24, top: 8, bottom: 52},
       legend: {data: parts.map(part => part.name)},
       tooltip: {formatter: ({seriesName, data}) => tip(seriesName, [
         [phaseLabel(data.phase), `${seconds(data.time)} (${share(data.value)})`]])},
@@ -33,7 +34,7 @@ function stackedShares(parts) {
         type: 'bar', stack: 'all', name: part.name, barMaxWidth: 30,
         itemStyle: {color: part.colour(colours, index), borderColor: colours.colour('surface'), borderWidth: 1},
         label: {show: true, color: colours.colour('on-fill'), fontSize: 11,
-          formatter: ({data}) => segmentLabel(data.value, width) ? share(data.value) : ''},
+          formatter: ({data}) => data.value * width > kLabelWidth ? share(data.value) : ''},
         data: shown.map((phase, i) => {
           const time = part.of(phase);
           return {value: totals[i] ? time / totals[i] : 0, time, phase: phase.name};
@@ -44,7 +45,7 @@ function stackedShares(parts) {
 }
 
 export function timeByBound() {
-  const bounds = boundsOf(phases().flatMap(phase => phase.ops));
+  const bounds = boundsOf(timed().flatMap(phase => phase.ops));
   if (!bounds.length) return null;
   return stackedShares(bounds.map(bound => ({
     name: valueLabel('bound', bound),
@@ -54,12 +55,10 @@ export function timeByBound() {
 }
 
 function opShares() {
-  // The share of an op counts, not its seconds: the ops of the longest phase would take every colour.
-  const weighted = phases().flatMap(phase => {
-    const total = totalOf(phase.ops) || 1;
-    return phase.ops.map(op => ({name: op.name, weight: op.time_s / total}));
-  });
-  const names = sums(weighted, op => op.name, op => op.weight).map(([name]) => name);
+  // Phases take turns to name their longest op: those of the longest phase alone would take every colour.
+  const lists = timed().map(phase => sums(phase.ops, op => op.name, timeOf).map(([name]) => name));
+  const names = [...new Set(Array.from({length: Math.max(...lists.map(list => list.length))},
+    (unused, rank) => lists.map(list => list[rank]).filter(Boolean)).flat())];
   const own = names.slice(0, kNamedOps);
   const parts = own.map((name, index) => ({
     name, colour: colours => colours.series(index),
@@ -85,9 +84,9 @@ function opBars(phase) {
   const bounds = boundsOf(phase.ops);
   const timeBound = (row, bound) => totalOf(row.ops.filter(op => op.bound === bound));
   return {
-    height: 90 + kBarHeight * rows.length,
+    height: 96 + kBarHeight * rows.length,
     option: colours => ({
-      grid: {left: 8, right: 64, top: 8, bottom: 56},
+      grid: {left: 8, right: 64, top: 8, bottom: 62},
       legend: {data: bounds.map(bound => valueLabel('bound', bound))},
       tooltip: {trigger: 'axis', axisPointer: {type: 'shadow'}, formatter: ([{dataIndex}]) => {
         const row = rows[dataIndex];
@@ -109,8 +108,7 @@ function opBars(phase) {
 }
 
 export function timeByOp({phase: name}) {
-  if (!phases().length) return null;
-  if (name === undefined) return opShares();
+  if (name === undefined) return timed().length ? opShares() : null;
   const phase = phaseNamed(name);
-  return phase ? opBars(phase) : null;
+  return timed().includes(phase) ? opBars(phase) : null;
 }

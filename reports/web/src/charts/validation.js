@@ -6,7 +6,12 @@ import {label, result} from '../page.js';
 const kGroupings = ['runtime', 'hardware', 'model', 'phase', 'weights', 'tp'];
 const kGroups = 8;
 
-const power = (value, round) => 10 ** round(Math.log10(value));
+// The next of 1, 2, 5 times a power of ten below (or above) a value.
+function rounded(value, up) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  const steps = [1, 2, 5, 10].map(step => step * power);
+  return up ? steps.find(step => step >= value) : steps.filter(step => step <= value).at(-1);
+}
 
 function linesOf([low, high], colours) {
   const band = result.summary?.p90_ape;
@@ -19,6 +24,15 @@ function linesOf([low, high], colours) {
     ...(band > 0 && band < 1 ? [line(1 + band, name, dashed), line(1 - band, name, dashed)] : [])];
 }
 
+function tooltipOf(row) {
+  const facts = [...kGroupings, 'batch', 'new_tokens', 'context'].filter(key => row[key] !== undefined && row[key] !== '');
+  return tip(`${row.model ?? ''} ${row.phase ?? ''}`, [
+    ...facts.map(key => [label(key), String(row[key])]),
+    [label('validation.measured'), seconds(row.measured_s)],
+    [label('validation.predicted'), seconds(row.predicted_s)],
+    [label('validation.error'), signedShare(row.predicted_s / row.measured_s - 1)]]);
+}
+
 export function validation({redraw}) {
   const rows = (result.rows ?? []).filter(row => row.measured_s > 0 && row.predicted_s > 0 && row.scored !== false);
   if (!rows.length) return null;
@@ -27,7 +41,7 @@ export function validation({redraw}) {
   const times = rows.flatMap(row => [row.measured_s, row.predicted_s]);
   const low = times.reduce((a, b) => Math.min(a, b));
   const high = times.reduce((a, b) => Math.max(a, b));
-  const range = [power(low, Math.floor), power(high, Math.ceil)];
+  const range = [rounded(low, false), rounded(high, true)];
   const state = {by: groupings[0]};
   const axis = (name, gap) => ({type: 'log', name, nameGap: gap, min: range[0], max: range[1],
     axisLabel: {formatter: value => seconds(value, 3), hideOverlap: true}});
@@ -42,14 +56,9 @@ export function validation({redraw}) {
       const groups = state.by ? valuesOf(state.by) : [label('validation.measured')];
       const lines = linesOf(range, colours);
       return {
-        grid: {left: 20, right: 24, top: 16, bottom: 84},
+        grid: {left: 20, right: 24, top: 16, bottom: 74},
         legend: {data: [...groups, ...new Set(lines.map(line => line.name))]},
-        tooltip: {formatter: ({data}) => data.row && tip(`${data.row.model ?? ''} ${data.row.phase ?? ''}`, [
-          ...kGroupings.filter(key => data.row[key] !== undefined && data.row[key] !== '').map(key => [label(key), String(data.row[key])]),
-          ['batch', String(data.row.batch ?? '–')],
-          [label('validation.measured'), seconds(data.row.measured_s)],
-          [label('validation.predicted'), seconds(data.row.predicted_s)],
-          [label('validation.error'), signedShare(data.row.predicted_s / data.row.measured_s - 1)]])},
+        tooltip: {formatter: ({data}) => tooltipOf(rows[data.row])},
         xAxis: axis(label('validation.measured'), 28),
         yAxis: axis(label('validation.predicted'), 52),
         series: [
@@ -57,8 +66,8 @@ export function validation({redraw}) {
           ...groups.map((group, index) => ({
             type: 'scatter', name: group, symbolSize: rows.length > 2000 ? 3 : 6,
             itemStyle: {color: colours.series(index), opacity: 0.6},
-            data: rows.filter(row => !state.by || String(row[state.by] ?? '–') === group)
-              .map(row => ({value: [row.measured_s, row.predicted_s], row})),
+            data: rows.flatMap((row, index) => !state.by || String(row[state.by] ?? '–') === group ?
+              [{value: [row.measured_s, row.predicted_s], row: index}] : []),
           })),
         ],
       };
