@@ -85,6 +85,8 @@ else()
   file(READ ${FOLDER}/banner.js banner)
   file(READ ${FOLDER}/bundle.js code)
   string(PREPEND code "${banner}")
+  file(READ ${ROOT}/scripted.css scripted)
+  string(APPEND style "${scripted}")
   # Inside a script element either would end or escape it; esbuild writes <\/script.
   string(FIND "${code}" "</script" closing)
   string(FIND "${code}" "<!--" comment)

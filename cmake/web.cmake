@@ -21,7 +21,7 @@ function(llmperf_embed_web target)
   add_custom_command(OUTPUT ${output}
     COMMAND ${CMAKE_COMMAND} -DROOT=${root} -DFOLDER=${LLMPERF_WEB_FOLDER} -DOUTPUT=${output} "-DNPM=${npm}"
       -DCHARTS=${LLMPERF_CHARTS} -DTESTS=${LLMPERF_TESTS} -P ${script}
-    DEPENDS ${sources} ${root}/report.css ${root}/package.json ${root}/package-lock.json ${script}
+    DEPENDS ${sources} ${root}/report.css ${root}/scripted.css ${root}/package.json ${root}/package-lock.json ${script}
     COMMENT "Bundling the front end of HTML reports" VERBATIM)
   target_sources(${target} PRIVATE ${output})
 endfunction()

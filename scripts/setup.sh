@@ -5,6 +5,8 @@ set -euo pipefail
 
 build="g++ cmake ninja-build libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libfmt-dev libeigen3-dev libopenblas-dev libdnnl-dev"
 test="catch2 libbenchmark-dev python3 zsh fish groff-base mandoc"
+build="g++ cmake ninja-build libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libfmt-dev libeigen3-dev libopenblas-dev libdnnl-dev nodejs npm"
+test="catch2 libbenchmark-dev python3 chromium fonts-droid-fallback"
 check="clang clang-format clang-tidy libclang-rt-14-dev"
 
 wanted=""
@@ -16,6 +18,12 @@ for group in "${@:-build}"; do
     *) echo "setup.sh: unknown group '$group' (build, test, check)" >&2; exit 2 ;;
   esac
 done
+
+# Node from elsewhere brings its own npm, and Debian's package npm does not install beside it.
+if command -v npm >/dev/null && command -v node >/dev/null; then
+  # shellcheck disable=SC2086
+  wanted=$(printf '%s\n' $wanted | grep -vxE 'nodejs|npm' | tr '\n' ' ')
+fi
 
 missing=""
 for package in $wanted; do

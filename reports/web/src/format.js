@@ -5,7 +5,7 @@ function prefixed(value, unit, prefixes, base, digits) {
   if (!Number.isFinite(value)) return '–';
   let step = 0;
   let scaled = value;
-  while (Math.abs(scaled) >= base && step + 1 < prefixes.length) {
+  while (Math.abs(Number(scaled.toPrecision(digits))) >= base && step + 1 < prefixes.length) {
     scaled /= base;
     ++step;
   }
@@ -27,8 +27,8 @@ export const share = value => Number.isFinite(value) ? `${(value * 100).toFixed(
 export const signedShare = value => Number.isFinite(value) ? `${value > 0 ? '+' : ''}${share(value)}` : '–';
 
 export function seconds(value, digits = 4) {
-  const size = Math.abs(value);
   if (!Number.isFinite(value)) return '–';
+  const size = Math.abs(Number(value.toPrecision(digits)));  // 0.9999996 s is not 1000 ms
   if (size >= 1 || size === 0) return `${significant(value, digits)} s`;
   if (size >= 1e-3) return `${significant(value * 1e3, digits)} ms`;
   if (size >= 1e-6) return `${significant(value * 1e6, digits)} us`;

@@ -1,37 +1,57 @@
-// Tables that sort by a column and show only the rows that hold what was typed. Rows move in one piece, detached from
-// the page, and a row's text is gathered when first asked for: tables of thousands of rows must answer at once.
+// Tables that sort by a column and show only the rows that hold what was typed.
 import {element} from './dom.js';
 import {label} from './page.js';
+import {sorted} from './sort.js';
 
 const kFilterAbove = 8;  // rows
+const kChunk = 200;      // rows laid out at once (scripted.css names it too): a browser needs a second for thousands
+const kAhead = 800;      // pixels left to scroll when the next chunk comes
 
-function cellValue(row, column, numeric) {
-  const cell = row.cells[column];
-  const text = cell?.dataset.value ?? cell?.textContent.trim() ?? '';
-  if (!numeric) return text;
-  const value = text === '' ? NaN : Number(text);
-  return Number.isNaN(value) ? null : value;
-}
+// The rows of a table, all of which stay known while only the first of those wanted are in the page.
+class Rows {
+  constructor(table, frame) {
+    this.body = table.tBodies[0];
+    this.all = [...this.body.rows];
+    this.order = this.all;
+    this.texts = new Map();
+    this.words = [];
+    this.show();
+    frame.addEventListener('scroll', () => {
+      if (frame.scrollTop + frame.clientHeight > frame.scrollHeight - kAhead) this.more(kChunk);
+    }, {passive: true});
+    addEventListener('beforeprint', () => this.more(this.all.length));
+  }
 
-const compareText = new Intl.Collator(undefined, {numeric: true}).compare;
+  // A row's words are gathered when first asked for.
+  textOf(row) {
+    if (!this.texts.has(row)) this.texts.set(row, [...row.cells].map(cell => cell.textContent).join(' ').toLowerCase());
+    return this.texts.get(row);
+  }
 
-// The rows in the order wanted; those without a value stay last, equal ones keep the order of the document.
-function ordered(rows, column, numeric, direction) {
-  if (direction === 'none') return rows;
-  const sign = direction === 'ascending' ? 1 : -1;
-  const empty = numeric ? null : '';
-  const keyed = rows.map((row, index) => ({row, index, value: cellValue(row, column, numeric)}));
-  keyed.sort((a, b) => {
-    if (a.value === empty || b.value === empty) return (a.value === empty) - (b.value === empty) || a.index - b.index;
-    const order = numeric ? a.value - b.value : compareText(a.value, b.value);
-    return sign * order || a.index - b.index;
-  });
-  return keyed.map(({row}) => row);
+  show() {
+    const {words} = this;
+    this.wanted = words.length ? this.order.filter(row => words.every(word => this.textOf(row).includes(word))) : this.order;
+    this.body.replaceChildren(...this.wanted.slice(0, kChunk));
+  }
+
+  more(count) {
+    const have = this.body.rows.length;
+    this.body.append(...this.wanted.slice(have, have + count));
+  }
+
+  sort(column, numeric, direction) {
+    this.order = direction === 'none' ? this.all : sorted(this.all, column, numeric, direction);
+    this.show();
+  }
+
+  filter(text) {
+    this.words = text.toLowerCase().split(/\s+/).filter(Boolean);
+    this.show();
+  }
 }
 
 function makeSortable(table, rows) {
   const heads = [...table.tHead.rows[0].cells];
-  const body = table.tBodies[0];
   heads.forEach((head, column) => {
     const numeric = head.dataset.type === 'number';
     // First the largest number, or the first letter; then the other way round; then as it was.
@@ -44,47 +64,40 @@ function makeSortable(table, rows) {
       const direction = turns[(turns.indexOf(head.getAttribute('aria-sort')) + 1) % turns.length];
       heads.forEach(other => other.setAttribute('aria-sort', 'none'));
       head.setAttribute('aria-sort', direction);
-      body.replaceChildren(...ordered(rows, column, numeric, direction));
+      rows.sort(column, numeric, direction);
     });
   });
 }
 
-function makeFilterable(frame, table, rows) {
-  const texts = new Map();
-  const textOf = row => {
-    if (!texts.has(row)) texts.set(row, [...row.cells].map(cell => cell.textContent).join(' ').toLowerCase());
-    return texts.get(row);
-  };
+function makeFilterable(table, frame, rows) {
   const count = element('output', {className: 'count'});
   count.setAttribute('aria-live', 'polite');
-  const show = shown => { count.textContent = label('table.shown', {shown, total: rows.length}); };
+  const show = () => { count.textContent = label('table.shown', {shown: rows.wanted.length, total: rows.all.length}); };
   const filter = element('input', {type: 'search', className: 'filter', placeholder: label('table.filter')});
   filter.setAttribute('aria-label', `${label('table.filter')}: ${table.caption?.textContent ?? ''}`);
   filter.addEventListener('input', () => {
-    const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    let shown = 0;
-    for (const row of rows) {
-      const hit = words.every(word => textOf(row).includes(word));
-      if (row.hidden === hit) row.hidden = !hit;
-      shown += hit;
-    }
-    show(shown);
+    rows.filter(filter.value);
+    show();
   });
-  show(rows.length);
+  show();
   frame.before(element('div', {className: 'table-tools'}, filter, count));
+}
+
+// A frame that scrolls must be reachable without a mouse, and say what it holds.
+function nameFrame(frame, table) {
+  frame.tabIndex = 0;
+  frame.setAttribute('role', 'region');
+  frame.setAttribute('aria-label', table.caption?.textContent ?? table.dataset.name ?? '');
 }
 
 export function enhanceTables() {
   for (const table of document.querySelectorAll('table.data')) {
-    const rows = [...table.tBodies[0]?.rows ?? []];
-    if (rows.length > 1 && table.tHead) makeSortable(table, rows);
     const frame = table.closest('.table-frame') ?? table;
-    if (rows.length > kFilterAbove) makeFilterable(frame, table, rows);
-    // A frame that scrolls must be reachable without a mouse.
-    if (frame !== table) {
-      frame.tabIndex = 0;
-      frame.setAttribute('role', 'region');
-      frame.setAttribute('aria-label', table.caption?.textContent ?? table.dataset.name ?? '');
-    }
+    if (frame !== table) nameFrame(frame, table);
+    if (!table.tHead || !(table.tBodies[0]?.rows.length > 1)) continue;
+    const rows = new Rows(table, frame);
+    makeSortable(table, rows);
+    if (rows.all.length > kFilterAbove) makeFilterable(table, frame, rows);
   }
+  document.documentElement.dataset.live = '';
 }

@@ -124,12 +124,13 @@ export function roofline({phase: name}) {
         ...boundsOf(ops).map(bound => ({
           type: 'scatter', name: valueLabel('bound', bound),
           itemStyle: {color: colours.bound(bound), opacity: 0.8, borderColor: colours.colour('surface'), borderWidth: 1},
-          label: {show: true, position: 'bottom', opacity: 1, color: colours.colour('text'), fontSize: 11,
+          label: {show: false, position: 'bottom', opacity: 1, color: colours.colour('text'), fontSize: 11,
             textBorderColor: colours.colour('surface'), textBorderWidth: 2,
-            formatter: ({data}) => width > kNarrow && data.dot < kNamed ? dots[data.dot].op.name : ''},
+            formatter: ({data}) => dots[data.dot].op.name},
           labelLayout: {hideOverlap: true},
           symbolSize: (value, {data}) => Math.max(kSmallest, kLargest * Math.sqrt(dots[data.dot].op.time_s / longest)),
-          data: dots.flatMap(({op, intensity, rate}, dot) => op.bound === bound ? [{value: [intensity, rate], dot}] : []),
+          data: dots.flatMap(({op, intensity, rate}, dot) => op.bound !== bound ? [] :
+            [{value: [intensity, rate], dot, label: {show: width > kNarrow && dot < kNamed}}]),
         })),
       ],
     }),

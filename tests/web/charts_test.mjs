@@ -1,0 +1,144 @@
+// Charts are drawn, in both themes and languages, and show what the numbers say.
+import assert from 'node:assert/strict';
+import {after, before, test} from 'node:test';
+import {chart, close, colour, launch, pixels, settled, shoot, visit} from './browser.js';
+
+before(launch);
+after(close);
+
+const kPages = {
+  'estimate.html': [['roofline', 'prefill'], ['roofline', 'decode'], ['time-by-op'], ['time-by-bound'], ['memory'], ['context']],
+  'video.html': [['roofline', 'denoising step'], ['time-by-op'], ['time-by-bound'], ['memory']],
+  'training.html': [['roofline', 'forward'], ['time-by-bound'], ['memory']],
+  'validate.html': [['validation']],
+  'sweep.html': [['sweep-heatmap'], ['sweep-pareto']],
+  'compare.html': [['compare', 'decode']],
+};
+
+for (const [name, charts] of Object.entries(kPages)) {
+  for (const scheme of ['light', 'dark']) {
+    test(`${name}: every chart has pixels of its own colours on the page's background, ${scheme}`, () =>
+      visit(name, {scheme}, async page => {
+        const surface = await colour(page, 'surface');
+        for (const [what, phase] of charts) {
+          const figure = await chart(page, what, phase);
+          assert.ok(await figure.isVisible(), `${what} ${phase ?? ''} is visible`);
+          const {colours, width, height} = await pixels(page, figure.locator('.canvas canvas').first());
+          const [background, most] = colours[0];
+          const drawn = width * height - most;
+          if (what !== 'sweep-heatmap') assert.equal(background, surface, `${what}: background`);
+          assert.ok(drawn > 0.01 * width * height, `${what} ${phase ?? ''}: ${drawn} pixels of ${width}x${height} drawn`);
+          assert.ok(colours.length > 20, `${what} ${phase ?? ''}: ${colours.length} colours`);
+        }
+        await shoot(page, `${name.replace('.html', '')}-${scheme}`);
+      }));
+  }
+}
+
+test('the bar of the weights is as long, against the capacity, as the weights are large', () =>
+  visit('estimate.html', {}, async page => {
+    const {weight_bytes: weights, capacity_bytes: capacity} =
+      await page.evaluate(() => JSON.parse(document.getElementById('result').textContent).memory);
+    const figure = await chart(page, 'memory');
+    const fill = await colour(page, 'series-1');
+    const {line} = await pixels(page, figure.locator('.canvas canvas').first(), fill);
+    const start = line.indexOf(fill);
+    const green = one => parseInt(one.slice(3, 5), 16);
+    const end = line.map(green).lastIndexOf(Math.min(...line.slice(line.lastIndexOf(fill) + 1).map(green)));  // the capacity's stroke, dark on light
+    const drawn = (line.lastIndexOf(fill) + 1 - start) / (end - start);
+    assert.ok(Math.abs(drawn - weights / capacity) < 0.01, `${drawn} for ${weights / capacity}`);
+  }));
+
+test('time by bound shows the shares that the ops add up to', () =>
+  visit('estimate.html', {}, async page => {
+    await chart(page, 'time-by-bound');
+    const {texts, share} = await page.evaluate(() => {
+      const {ops} = JSON.parse(document.getElementById('result').textContent).phases.find(phase => phase.name === 'prefill');
+      const sum = list => list.reduce((total, op) => total + op.time_s, 0);
+      return {texts: window.drawnTexts, share: sum(ops.filter(op => op.bound === 'matrix')) / sum(ops)};
+    });
+    assert.ok(share > 0.5, 'a prefill of thousands of tokens is bound by its products');
+    assert.ok(texts.includes(`${(share * 100).toFixed(1)} %`), `${share} in ${texts}`);
+  }));
+
+test('the roofline names its roofs with their rates', () =>
+  visit('estimate.html', {}, async page => {
+    await chart(page, 'roofline', 'prefill');
+    const texts = (await page.evaluate(() => window.drawnTexts)).join('\n');
+    assert.match(texts, /1\.008 TB\/s/);   // the datasheet's bandwidth of an RTX 4090
+    assert.match(texts, /165\.2 TFLOP\/s/);  // and its dense bf16 peak
+  }));
+
+test('a Chinese report is Chinese in its headings and in its charts', () =>
+  visit('estimate-zh.html', {}, async page => {
+    assert.equal(await page.getAttribute('html', 'lang'), 'zh-CN');
+    const headings = await page.locator('h2').allTextContents();
+    for (const heading of headings) assert.match(heading, /\p{Script=Han}/u);
+    for (const name of ['memory', 'time-by-bound', 'context']) await chart(page, name);
+    const texts = await page.evaluate(() => window.drawnTexts);
+    for (const word of ['矩阵计算', '访存', '权重', 'KV 缓存', '预填充', '解码']) {
+      assert.ok(texts.some(text => text.includes(word)), `${word} in ${texts}`);
+    }
+    for (const word of ['matrix', 'memory', 'weights', 'prefill']) assert.ok(!texts.includes(word), word);
+    await shoot(page, 'estimate-zh-light');
+  }));
+
+test('the theme follows the system, and the button overrules it: page and charts', () =>
+  visit('estimate.html', {scheme: 'dark'}, async page => {
+    const look = async () => {
+      const {colours} = await pixels(page, (await chart(page, 'memory')).locator('.canvas canvas').first());
+      return [await page.evaluate(() => getComputedStyle(document.body).backgroundColor), colours[0][0]];
+    };
+    const dark = await look();
+    await page.emulateMedia({colorScheme: 'light'});
+    const light = await look();
+    assert.notEqual(light[0], dark[0]);
+    assert.notEqual(light[1], dark[1]);
+    await page.locator('.page-head button').click();
+    await settled(page);
+    assert.deepEqual(await look(), dark);
+  }));
+
+test('a chart is as wide as the window lets it be', () =>
+  visit('estimate.html', {width: 1200}, async page => {
+    const width = async () => (await (await chart(page, 'memory')).locator('canvas').first().boundingBox()).width;
+    const wide = await width();
+    await page.setViewportSize({width: 500, height: 900});
+    await page.waitForFunction(old => document.querySelector('[data-chart="memory"] canvas').clientWidth < old / 2, wide);
+  }));
+
+test('the map of a sweep shows the best and the median of the points behind a cell', () =>
+  visit('sweep.html', {}, async page => {
+    const drawn = async () => {
+      await settled(page);
+      return page.evaluate(() => window.drawnTexts.splice(0));
+    };
+    const figure = await chart(page, 'sweep-heatmap');
+    const selects = figure.locator('.controls select');
+    assert.equal(await selects.count(), 4);
+    await drawn();
+    await selects.nth(2).selectOption('ttft_s');
+    const best = await drawn();
+    await selects.nth(3).selectOption('median');
+    const median = await drawn();
+    // pages.py: TTFT is batch * tp seconds over three degrees 1, 2, 4, plus a second on the second device.
+    assert.ok(best.includes('16 s'), `${best}`);       // batch 16 on tp 1, first device
+    assert.ok(median.includes('16.5 s'), `${median}`);  // of 16 and 17
+  }));
+
+test('on paper a report is light, has all its charts and no buttons', () =>
+  visit('estimate.html', {scheme: 'dark'}, async page => {
+    await page.emulateMedia({media: 'print', colorScheme: 'dark'});
+    await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
+    const shown = await page.evaluate(() => ({
+      undrawn: [...document.querySelectorAll('figure.chart:not([hidden])')].filter(figure => !figure.querySelector('canvas')).length,
+      background: getComputedStyle(document.body).backgroundColor,
+      buttons: [...document.querySelectorAll('.theme, .table-tools, .controls')].filter(one => one.offsetHeight > 0).length,
+    }));
+    assert.deepEqual(shown, {undrawn: 0, background: 'rgb(255, 255, 255)', buttons: 0});
+    assert.equal((await pixels(page, page.locator('[data-chart="memory"] canvas').first())).colours[0][0], '#ffffff');
+    await page.evaluate(() => dispatchEvent(new Event('afterprint')));
+    await page.emulateMedia({media: 'screen', colorScheme: 'dark'});
+    assert.equal((await pixels(page, page.locator('[data-chart="memory"] canvas').first())).colours[0][0], await colour(page, 'surface'));
+    assert.ok((await page.pdf({format: 'A4'})).length > 10000);
+  }));

@@ -1,0 +1,34 @@
+// The modules that need no browser: numbers as the command line writes them, and the Pareto front.
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import {test} from 'node:test';
+import {pathToFileURL} from 'node:url';
+
+const source = name => import(pathToFileURL(path.join(process.env.SOURCE, 'reports/web/src', name)).href);
+
+test('numbers have at most four significant digits and the prefix that keeps them in 1 to 1000', async () => {
+  const format = await source('format.js');
+  assert.equal(format.seconds(0.015321), '15.32 ms');
+  assert.equal(format.seconds(0), '0 s');
+  assert.equal(format.seconds(2.5e-6), '2.5 us');
+  assert.equal(format.flopsRate(165.2e12), '165.2 TFLOP/s');
+  assert.equal(format.bytes(15.442649e9), '15.44 GB');
+  assert.equal(format.capacity(24 * 2 ** 30), '24 GiB');
+  assert.equal(format.seconds(0.9999996), '1 s');
+  assert.equal(format.number(999999), '1 M');
+  assert.equal(format.share(0.9342), '93.4 %');
+  assert.equal(format.seconds(null), '–');
+  assert.equal(format.byKey('ttft_s', 0.5), '500 ms');
+  assert.equal(format.byKey('kv_cache_bytes', 2 ** 30), '1 GiB');
+  assert.equal(format.byKey('tp', 8), '8');
+  assert.equal(format.byKey('error', null), '–');
+});
+
+test('a point is on the Pareto front when no other is at least as good on both axes', async () => {
+  const {frontOf} = await source('front.js');
+  const points = [[1, 10], [2, 30], [2, 20], [3, 25], [4, 40], [5, 40]].map(at => ({at}));
+  const front = frontOf(points, ['lower', 'higher']).map(point => point.at);
+  assert.deepEqual(front, [[1, 10], [2, 30], [4, 40]]);
+  assert.deepEqual(frontOf(points, ['lower', 'lower']).map(point => point.at), [[1, 10]]);
+  assert.deepEqual(frontOf(points, ['higher', 'higher']).map(point => point.at), [[5, 40]]);
+});
