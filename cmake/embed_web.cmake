@@ -46,8 +46,8 @@ endfunction()
 function(write_banner)
   file(READ ${FOLDER}/node_modules/echarts/NOTICE echarts)
   file(READ ${FOLDER}/node_modules/zrender/LICENSE zrender)
-  file(WRITE ${FOLDER}/banner.js "/*!\n${echarts}\nLicensed under the Apache License, Version 2.0: www.apache.org/licenses/LICENSE-2.0"
-    "\n\nzrender:\n${zrender}*/\n")
+  file(WRITE ${FOLDER}/banner.js "/*!\n${echarts}\nLicensed under the Apache License, "
+    "Version 2.0: www.apache.org/licenses/LICENSE-2.0\n\nzrender:\n${zrender}*/\n")
 endfunction()
 
 # The reason why there is no bundle in `error`, empty when there is one.

@@ -9,7 +9,9 @@ const {PAGES, WEB, CHROMIUM, SHOTS} = process.env;
 const {chromium} = createRequire(path.join(WEB, 'package.json'))('playwright-core');
 
 let browser;
-export const launch = async () => { browser = await chromium.launch({executablePath: CHROMIUM, args: ['--no-sandbox']}); };
+export const launch = async () => {
+  browser = await chromium.launch({executablePath: CHROMIUM, args: ['--no-sandbox']});
+};
 export const close = () => browser.close();
 
 // Remembers every text that a canvas is asked to draw: pixels cannot be read as words.
@@ -25,15 +27,22 @@ const spy = () => {
 // Opens a page, gives it to `look` and checks that it neither complained nor asked a network for anything.
 export async function visit(name, options, look) {
   const {width = 1280, height = 900, scheme = 'light', javaScript = true} = options;
-  const context = await browser.newContext({viewport: {width, height}, colorScheme: scheme, offline: true,
-    javaScriptEnabled: javaScript});
+  const context = await browser.newContext({
+    viewport: {width, height},
+    colorScheme: scheme,
+    offline: true,
+    javaScriptEnabled: javaScript,
+  });
   try {
     const page = await context.newPage();
     const url = pathToFileURL(path.join(PAGES, name)).href;
     const complaints = [];
     page.on('console', message => complaints.push(`${message.type()}: ${message.text()}`));
     page.on('pageerror', error => complaints.push(String(error.stack)));
-    page.on('dialog', dialog => { complaints.push(`dialog: ${dialog.message()}`); return dialog.dismiss(); });
+    page.on('dialog', dialog => {
+      complaints.push(`dialog: ${dialog.message()}`);
+      return dialog.dismiss();
+    });
     page.on('request', request => {
       if (request.url() !== url && !request.url().startsWith('data:')) complaints.push(`request: ${request.url()}`);
     });
@@ -47,7 +56,8 @@ export async function visit(name, options, look) {
   }
 }
 
-export const settled = page => page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))));
+export const settled = page =>
+  page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))));
 
 // A chart is drawn when it comes near the window.
 export async function chart(page, name, phase) {
@@ -62,28 +72,37 @@ export async function chart(page, name, phase) {
 // most frequent first}; with `line`, also the colours of the line of pixels that has most of that colour.
 export async function pixels(page, locator, line = null) {
   const image = (await locator.screenshot()).toString('base64');
-  return page.evaluate(async ([encoded, wanted]) => {
-    const bitmap = await createImageBitmap(new Blob([Uint8Array.from(atob(encoded), c => c.charCodeAt(0))], {type: 'image/png'}));
-    const {width, height} = bitmap;
-    const context = new OffscreenCanvas(width, height).getContext('2d');
-    context.drawImage(bitmap, 0, 0);
-    const {data} = context.getImageData(0, 0, width, height);
-    const at = i => (data[i] << 16) + (data[i + 1] << 8) + data[i + 2];
-    const name = value => `#${value.toString(16).padStart(6, '0')}`;
-    const counts = new Map();
-    for (let i = 0; i < data.length; i += 4) counts.set(at(i), (counts.get(at(i)) ?? 0) + 1);
-    const row = y => Array.from({length: width}, (unused, x) => name(at(4 * (y * width + x))));
-    const have = y => row(y).filter(one => one === wanted).length;
-    const ys = Array.from({length: wanted ? height : 0}, (unused, y) => y);
-    const best = ys.map(have).reduce((most, count, y, all) => count > all[most] ? y : most, 0);
-    return {width, height, line: wanted && row(best),
-      colours: [...counts].sort((a, b) => b[1] - a[1]).map(([value, count]) => [name(value), count])};
-  }, [image, line]);
+  return page.evaluate(
+    async ([encoded, wanted]) => {
+      const bitmap = await createImageBitmap(
+        new Blob([Uint8Array.from(atob(encoded), c => c.charCodeAt(0))], {type: 'image/png'}),
+      );
+      const {width, height} = bitmap;
+      const context = new OffscreenCanvas(width, height).getContext('2d');
+      context.drawImage(bitmap, 0, 0);
+      const {data} = context.getImageData(0, 0, width, height);
+      const at = i => (data[i] << 16) + (data[i + 1] << 8) + data[i + 2];
+      const name = value => `#${value.toString(16).padStart(6, '0')}`;
+      const counts = new Map();
+      for (let i = 0; i < data.length; i += 4) counts.set(at(i), (counts.get(at(i)) ?? 0) + 1);
+      const row = y => Array.from({length: width}, (unused, x) => name(at(4 * (y * width + x))));
+      const have = y => row(y).filter(one => one === wanted).length;
+      const ys = Array.from({length: wanted ? height : 0}, (unused, y) => y);
+      const best = ys.map(have).reduce((most, count, y, all) => (count > all[most] ? y : most), 0);
+      return {
+        width,
+        height,
+        line: wanted && row(best),
+        colours: [...counts].sort((a, b) => b[1] - a[1]).map(([value, count]) => [name(value), count]),
+      };
+    },
+    [image, line],
+  );
 }
 
 // The value of a colour of the style sheet, as #rrggbb.
-export const colour = (page, name) => page.evaluate(key =>
-  getComputedStyle(document.documentElement).getPropertyValue(`--${key}`).trim(), name);
+export const colour = (page, name) =>
+  page.evaluate(key => getComputedStyle(document.documentElement).getPropertyValue(`--${key}`).trim(), name);
 
 // For people to look at, where SHOTS names a folder: the whole page as one picture.
 export async function shoot(page, name) {

@@ -7,7 +7,14 @@ before(launch);
 after(close);
 
 const kPages = {
-  'estimate.html': [['roofline', 'prefill'], ['roofline', 'decode'], ['time-by-op'], ['time-by-bound'], ['memory'], ['context']],
+  'estimate.html': [
+    ['roofline', 'prefill'],
+    ['roofline', 'decode'],
+    ['time-by-op'],
+    ['time-by-bound'],
+    ['memory'],
+    ['context'],
+  ],
   'video.html': [['roofline', 'denoising step'], ['time-by-op'], ['time-by-bound'], ['memory']],
   'training.html': [['roofline', 'forward'], ['time-by-bound'], ['memory']],
   'validate.html': [['validation']],
@@ -27,7 +34,10 @@ for (const [name, charts] of Object.entries(kPages)) {
           const [background, most] = colours[0];
           const drawn = width * height - most;
           if (what !== 'sweep-heatmap') assert.equal(background, surface, `${what}: background`);
-          assert.ok(drawn > 0.01 * width * height, `${what} ${phase ?? ''}: ${drawn} pixels of ${width}x${height} drawn`);
+          assert.ok(
+            drawn > 0.01 * width * height,
+            `${what} ${phase ?? ''}: ${drawn} pixels of ${width}x${height} drawn`,
+          );
           assert.ok(colours.length > 20, `${what} ${phase ?? ''}: ${colours.length} colours`);
         }
         await shoot(page, `${name.replace('.html', '')}-${scheme}`);
@@ -37,15 +47,18 @@ for (const [name, charts] of Object.entries(kPages)) {
 
 test('the bar of the weights is as long, against the capacity, as the weights are large', () =>
   visit('estimate.html', {}, async page => {
-    const {weight_bytes: weights, capacity_bytes: capacity} =
-      await page.evaluate(() => JSON.parse(document.getElementById('result').textContent).memory);
+    const {weight_bytes: weights, capacity_bytes: capacity} = await page.evaluate(
+      () => JSON.parse(document.getElementById('result').textContent).memory,
+    );
     const figure = await chart(page, 'memory');
     const fill = await colour(page, 'series-1');
     const {line} = await pixels(page, figure.locator('.canvas canvas').first(), fill);
     const start = line.indexOf(fill);
     const green = one => parseInt(one.slice(3, 5), 16);
-    const end = line.map(green).lastIndexOf(Math.min(...line.slice(line.lastIndexOf(fill) + 1).map(green)));  // the capacity's stroke, dark on light
-    const drawn = (line.lastIndexOf(fill) + 1 - start) / (end - start);
+    const stop = line.lastIndexOf(fill) + 1;
+    const rest = line.slice(stop).map(green);
+    const end = stop + rest.lastIndexOf(Math.min(...rest)); // the capacity's stroke, the darkest after the bar's parts
+    const drawn = (stop - start) / (end - start);
     assert.ok(Math.abs(drawn - weights / capacity) < 0.01, `${drawn} for ${weights / capacity}`);
   }));
 
@@ -53,7 +66,9 @@ test('time by bound shows the shares that the ops add up to', () =>
   visit('estimate.html', {}, async page => {
     await chart(page, 'time-by-bound');
     const {texts, share} = await page.evaluate(() => {
-      const {ops} = JSON.parse(document.getElementById('result').textContent).phases.find(phase => phase.name === 'prefill');
+      const {ops} = JSON.parse(document.getElementById('result').textContent).phases.find(
+        phase => phase.name === 'prefill',
+      );
       const sum = list => list.reduce((total, op) => total + op.time_s, 0);
       return {texts: window.drawnTexts, share: sum(ops.filter(op => op.bound === 'matrix')) / sum(ops)};
     });
@@ -65,8 +80,8 @@ test('the roofline names its roofs with their rates', () =>
   visit('estimate.html', {}, async page => {
     await chart(page, 'roofline', 'prefill');
     const texts = (await page.evaluate(() => window.drawnTexts)).join('\n');
-    assert.match(texts, /1\.008 TB\/s/);   // the datasheet's bandwidth of an RTX 4090
-    assert.match(texts, /165\.2 TFLOP\/s/);  // and its dense bf16 peak
+    assert.match(texts, /1\.008 TB\/s/); // the datasheet's bandwidth of an RTX 4090
+    assert.match(texts, /165\.2 TFLOP\/s/); // and its dense bf16 peak
   }));
 
 test('a Chinese report is Chinese in its headings and in its charts', () =>
@@ -77,7 +92,10 @@ test('a Chinese report is Chinese in its headings and in its charts', () =>
     for (const name of ['memory', 'time-by-bound', 'context']) await chart(page, name);
     const texts = await page.evaluate(() => window.drawnTexts);
     for (const word of ['矩阵计算', '访存', '权重', 'KV 缓存', '预填充', '解码']) {
-      assert.ok(texts.some(text => text.includes(word)), `${word} in ${texts}`);
+      assert.ok(
+        texts.some(text => text.includes(word)),
+        `${word} in ${texts}`,
+      );
     }
     for (const word of ['matrix', 'memory', 'weights', 'prefill']) assert.ok(!texts.includes(word), word);
     await shoot(page, 'estimate-zh-light');
@@ -104,7 +122,10 @@ test('a chart is as wide as the window lets it be', () =>
     const width = async () => (await (await chart(page, 'memory')).locator('canvas').first().boundingBox()).width;
     const wide = await width();
     await page.setViewportSize({width: 500, height: 900});
-    await page.waitForFunction(old => document.querySelector('[data-chart="memory"] canvas').clientWidth < old / 2, wide);
+    await page.waitForFunction(
+      old => document.querySelector('[data-chart="memory"] canvas').clientWidth < old / 2,
+      wide,
+    );
   }));
 
 test('the map of a sweep shows the best and the median of the points behind a cell', () =>
@@ -122,8 +143,8 @@ test('the map of a sweep shows the best and the median of the points behind a ce
     await selects.nth(3).selectOption('median');
     const median = await drawn();
     // pages.py: TTFT is batch * tp seconds over three degrees 1, 2, 4, plus a second on the second device.
-    assert.ok(best.includes('16 s'), `${best}`);       // batch 16 on tp 1, first device
-    assert.ok(median.includes('16.5 s'), `${median}`);  // of 16 and 17
+    assert.ok(best.includes('16 s'), `${best}`); // batch 16 on tp 1, first device
+    assert.ok(median.includes('16.5 s'), `${median}`); // of 16 and 17
   }));
 
 test('on paper a report is light, has all its charts and no buttons', () =>
@@ -131,14 +152,20 @@ test('on paper a report is light, has all its charts and no buttons', () =>
     await page.emulateMedia({media: 'print', colorScheme: 'dark'});
     await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
     const shown = await page.evaluate(() => ({
-      undrawn: [...document.querySelectorAll('figure.chart:not([hidden])')].filter(figure => !figure.querySelector('canvas')).length,
+      undrawn: [...document.querySelectorAll('figure.chart:not([hidden])')].filter(
+        figure => !figure.querySelector('canvas'),
+      ).length,
       background: getComputedStyle(document.body).backgroundColor,
-      buttons: [...document.querySelectorAll('.theme, .table-tools, .controls')].filter(one => one.offsetHeight > 0).length,
+      buttons: [...document.querySelectorAll('.theme, .table-tools, .controls')].filter(one => one.offsetHeight > 0)
+        .length,
     }));
     assert.deepEqual(shown, {undrawn: 0, background: 'rgb(255, 255, 255)', buttons: 0});
     assert.equal((await pixels(page, page.locator('[data-chart="memory"] canvas').first())).colours[0][0], '#ffffff');
     await page.evaluate(() => dispatchEvent(new Event('afterprint')));
     await page.emulateMedia({media: 'screen', colorScheme: 'dark'});
-    assert.equal((await pixels(page, page.locator('[data-chart="memory"] canvas').first())).colours[0][0], await colour(page, 'surface'));
+    assert.equal(
+      (await pixels(page, page.locator('[data-chart="memory"] canvas').first())).colours[0][0],
+      await colour(page, 'surface'),
+    );
     assert.ok((await page.pdf({format: 'A4'})).length > 10000);
   }));

@@ -26,9 +26,26 @@ test('numbers have at most four significant digits and the prefix that keeps the
 
 test('a point is on the Pareto front when no other is at least as good on both axes', async () => {
   const {frontOf} = await source('front.js');
-  const points = [[1, 10], [2, 30], [2, 20], [3, 25], [4, 40], [5, 40]].map(at => ({at}));
+  const points = [
+    [1, 10],
+    [2, 30],
+    [2, 20],
+    [3, 25],
+    [4, 40],
+    [5, 40],
+  ].map(at => ({at}));
   const front = frontOf(points, ['lower', 'higher']).map(point => point.at);
-  assert.deepEqual(front, [[1, 10], [2, 30], [4, 40]]);
-  assert.deepEqual(frontOf(points, ['lower', 'lower']).map(point => point.at), [[1, 10]]);
-  assert.deepEqual(frontOf(points, ['higher', 'higher']).map(point => point.at), [[5, 40]]);
+  assert.deepEqual(front, [
+    [1, 10],
+    [2, 30],
+    [4, 40],
+  ]);
+  assert.deepEqual(
+    frontOf(points, ['lower', 'lower']).map(point => point.at),
+    [[1, 10]],
+  );
+  assert.deepEqual(
+    frontOf(points, ['higher', 'higher']).map(point => point.at),
+    [[5, 40]],
+  );
 });

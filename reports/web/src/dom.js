@@ -11,11 +11,23 @@ export function element(tag, properties = {}, ...children) {
 
 // A labelled select; calls `changed` with the chosen value. options: [value, text].
 export function select(text, options, chosen, changed) {
-  const box = element('select', {onchange: () => changed(box.value)},
-    ...options.map(([value, name]) => element('option', {value, selected: value === chosen}, name)));
+  const box = element(
+    'select',
+    {onchange: () => changed(box.value)},
+    ...options.map(([value, name]) => element('option', {value, selected: value === chosen}, name)),
+  );
   return element('label', {}, `${text} `, box);
 }
 
 // What a chart shows where the pointer is: a title and [label, value] lines.
-export const tip = (title, rows) => element('div', {className: 'tip'}, element('strong', {}, title),
-  element('dl', {}, ...rows.map(([name, value]) => element('div', {}, element('dt', {}, name), element('dd', {}, value)))));
+export const tip = (title, rows) =>
+  element(
+    'div',
+    {className: 'tip'},
+    element('strong', {}, title),
+    element(
+      'dl',
+      {},
+      ...rows.map(([name, value]) => element('div', {}, element('dt', {}, name), element('dd', {}, value))),
+    ),
+  );

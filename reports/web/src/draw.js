@@ -1,7 +1,7 @@
 // Which figures are drawn, when, and how large. A builder takes {phase, redraw} and returns nothing where the result
-// lacks its data, or {height, option(palette, width), controls?, note?}. Charts are made when they come near the window:
-// a report of many phases must be readable before its last chart is. ECharts copies what it is given, so data items refer
-// to ops and rows by index.
+// lacks its data, or {height, option(palette, width), controls?, note?}. Charts are made when they come near the
+// window: a report of many phases must be readable before its last chart is. ECharts copies what it is given, so data
+// items refer to ops and rows by index.
 import {element} from './dom.js';
 import {init} from './echarts.js';
 import {onPrint, onThemeChange, palette} from './theme.js';
@@ -11,7 +11,7 @@ const kFontSize = 12;
 const kLegendGap = 14;
 const kLegendIcon = 14;
 const kLegendRow = 22;
-const kPrintScale = 3;  // pixels of a canvas for one of the page: paper is finer than screens
+const kPrintScale = 3; // pixels of a canvas for one of the page: paper is finer than screens
 const kPrintWidth = 680;
 
 // How many rows the legend takes beyond its first: the chart grows by them.
@@ -49,10 +49,25 @@ function styled(option, colours, extra) {
     animation: false,
     textStyle: text,
     ...option,
-    legend: option.legend && {bottom: 0, type: 'plain', itemGap: kLegendGap, itemWidth: kLegendIcon, itemHeight: 10,
-      textStyle: text, inactiveColor: colours.colour('axis'), ...option.legend},
-    tooltip: {confine: true, transitionDuration: 0, backgroundColor: colours.colour('surface'),
-      borderColor: colours.colour('axis'), padding: [6, 10], textStyle: text, ...option.tooltip},
+    legend: option.legend && {
+      bottom: 0,
+      type: 'plain',
+      itemGap: kLegendGap,
+      itemWidth: kLegendIcon,
+      itemHeight: 10,
+      textStyle: text,
+      inactiveColor: colours.colour('axis'),
+      ...option.legend,
+    },
+    tooltip: {
+      confine: true,
+      transitionDuration: 0,
+      backgroundColor: colours.colour('surface'),
+      borderColor: colours.colour('axis'),
+      padding: [6, 10],
+      textStyle: text,
+      ...option.tooltip,
+    },
     grid: {...option.grid, bottom: option.grid.bottom + extra},
     xAxis: axes(option.xAxis),
     yAxis: axes(option.yAxis),
@@ -72,9 +87,13 @@ class Chart {
   // `printing`: in the width of a sheet, which the window does not have yet.
   draw(printing = false) {
     const width = printing ? kPrintWidth : this.canvas.clientWidth;
-    if (!width) return;  // hidden: the observer calls again
+    if (!width) return; // hidden: the observer calls again
     this.drawing?.dispose();
-    this.drawing = init(this.canvas, null, {width, height: this.plan.height, devicePixelRatio: printing ? kPrintScale : undefined});
+    this.drawing = init(this.canvas, null, {
+      width,
+      height: this.plan.height,
+      devicePixelRatio: printing ? kPrintScale : undefined,
+    });
     this.width = width;
     this.paint();
   }
@@ -102,20 +121,25 @@ export function drawCharts(builders) {
   for (const figure of document.querySelectorAll('figure.chart')) {
     let chart;
     const plan = builders[figure.dataset.chart]?.({phase: figure.dataset.phase, redraw: () => chart?.paint()});
-    if (plan) charts.set(figure, chart = new Chart(figure, plan));
+    if (plan) charts.set(figure, (chart = new Chart(figure, plan)));
   }
 
-  const near = new IntersectionObserver(entries => {
-    for (const {target, isIntersecting} of entries) {
-      if (!isIntersecting) continue;
-      near.unobserve(target);
-      charts.get(target).draw();
-      sizes.observe(charts.get(target).canvas);
-    }
-  }, {rootMargin: kNear});
-  const sizes = new ResizeObserver(entries => requestAnimationFrame(() => {
-    for (const {target} of entries) charts.get(target.closest('figure'))?.resize();
-  }));
+  const near = new IntersectionObserver(
+    entries => {
+      for (const {target, isIntersecting} of entries) {
+        if (!isIntersecting) continue;
+        near.unobserve(target);
+        charts.get(target).draw();
+        sizes.observe(charts.get(target).canvas);
+      }
+    },
+    {rootMargin: kNear},
+  );
+  const sizes = new ResizeObserver(entries =>
+    requestAnimationFrame(() => {
+      for (const {target} of entries) charts.get(target.closest('figure'))?.resize();
+    }),
+  );
   charts.forEach((chart, figure) => near.observe(figure));
 
   onThemeChange(() => charts.forEach(chart => chart.paint()));

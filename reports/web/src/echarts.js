@@ -1,13 +1,31 @@
 // The parts of Apache ECharts that the charts use, and nothing else of it. Canvas rather than SVG: thousands of ops or
 // sweep points are one element each way, and the page stays as light as its tables.
 import {BarChart, HeatmapChart, LineChart, ScatterChart} from 'echarts/charts';
-import {GridComponent, LegendComponent, MarkAreaComponent, MarkLineComponent, TooltipComponent,
-  VisualMapContinuousComponent} from 'echarts/components';
+import {
+  GridComponent,
+  LegendComponent,
+  MarkAreaComponent,
+  MarkLineComponent,
+  TooltipComponent,
+  VisualMapContinuousComponent,
+} from 'echarts/components';
 import {init, use} from 'echarts/core';
 import {LabelLayout} from 'echarts/features';
 import {CanvasRenderer} from 'echarts/renderers';
 
-use([BarChart, HeatmapChart, LineChart, ScatterChart, GridComponent, LegendComponent, MarkAreaComponent,
-  MarkLineComponent, TooltipComponent, VisualMapContinuousComponent, LabelLayout, CanvasRenderer]);
+use([
+  BarChart,
+  HeatmapChart,
+  LineChart,
+  ScatterChart,
+  GridComponent,
+  LegendComponent,
+  MarkAreaComponent,
+  MarkLineComponent,
+  TooltipComponent,
+  VisualMapContinuousComponent,
+  LabelLayout,
+  CanvasRenderer,
+]);
 
 export {init};

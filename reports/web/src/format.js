@@ -23,12 +23,12 @@ export const bytes = (value, digits = 4) => prefixed(value, 'B', kSi, 1000, digi
 export const bandwidth = (value, digits = 4) => prefixed(value, 'B/s', kSi, 1000, digits);
 export const capacity = (value, digits = 4) => prefixed(value, 'B', kBinary, 1024, digits);
 export const number = (value, digits = 4) => prefixed(value, '', kSi, 1000, digits);
-export const share = value => Number.isFinite(value) ? `${(value * 100).toFixed(1)} %` : '–';
-export const signedShare = value => Number.isFinite(value) ? `${value > 0 ? '+' : ''}${share(value)}` : '–';
+export const share = value => (Number.isFinite(value) ? `${(value * 100).toFixed(1)} %` : '–');
+export const signedShare = value => (Number.isFinite(value) ? `${value > 0 ? '+' : ''}${share(value)}` : '–');
 
 export function seconds(value, digits = 4) {
   if (!Number.isFinite(value)) return '–';
-  const size = Math.abs(Number(value.toPrecision(digits)));  // 0.9999996 s is not 1000 ms
+  const size = Math.abs(Number(value.toPrecision(digits))); // 0.9999996 s is not 1000 ms
   if (size >= 1 || size === 0) return `${significant(value, digits)} s`;
   if (size >= 1e-3) return `${significant(value * 1e3, digits)} ms`;
   if (size >= 1e-6) return `${significant(value * 1e6, digits)} us`;

@@ -14,14 +14,14 @@ import {addThemeButton} from './theme.js';
 addThemeButton();
 enhanceTables();
 drawCharts({
-  'roofline': roofline,
+  roofline: roofline,
   'time-by-op': timeByOp,
   'time-by-bound': timeByBound,
-  'memory': memory,
-  'context': contextCurve,
+  memory: memory,
+  context: contextCurve,
   'sweep-heatmap': heatmap,
   'sweep-pareto': pareto,
-  'validation': validation,
-  'compare': compare,
+  validation: validation,
+  compare: compare,
 });
 performance.mark('report-ready');

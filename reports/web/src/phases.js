@@ -3,7 +3,7 @@ import {result} from './page.js';
 
 export const phases = () => (result.phases ?? []).filter(phase => phase.ops?.length);
 // The phase a figure is about; the first where it names none.
-export const phaseNamed = name => name === undefined ? phases()[0] : phases().find(phase => phase.name === name);
+export const phaseNamed = name => (name === undefined ? phases()[0] : phases().find(phase => phase.name === name));
 
 const kBounds = ['matrix', 'vector', 'memory', 'network', 'launch'];
 // The bounds that ops have, in the order in which every chart shows them.

@@ -8,8 +8,9 @@ export const finished = () => (result.rows ?? []).filter(row => !row.error && ro
 export function measures() {
   const rows = finished();
   const set = new Set(axes().map(axis => axis.column));
-  const numeric = (result.columns ?? []).filter(({name}) => !set.has(name) && name !== 'point' &&
-    rows.some(row => Number.isFinite(row[name])));
+  const numeric = (result.columns ?? []).filter(
+    ({name}) => !set.has(name) && name !== 'point' && rows.some(row => Number.isFinite(row[name])),
+  );
   return [...numeric.filter(column => column.better), ...numeric.filter(column => !column.better)];
 }
 
@@ -29,5 +30,8 @@ export function valuesOf(axis) {
 }
 
 // The axes that take more than one value, the longest first.
-export const movingAxes = () => axes().map(axis => ({...axis, values: valuesOf(axis)}))
-  .filter(axis => axis.values.length > 1).sort((a, b) => b.values.length - a.values.length);
+export const movingAxes = () =>
+  axes()
+    .map(axis => ({...axis, values: valuesOf(axis)}))
+    .filter(axis => axis.values.length > 1)
+    .sort((a, b) => b.values.length - a.values.length);

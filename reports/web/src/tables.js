@@ -3,9 +3,9 @@ import {element} from './dom.js';
 import {label} from './page.js';
 import {sorted} from './sort.js';
 
-const kFilterAbove = 8;  // rows
-const kChunk = 200;      // rows laid out at once (scripted.css names it too): a browser needs a second for thousands
-const kAhead = 800;      // pixels left to scroll when the next chunk comes
+const kFilterAbove = 8; // rows
+const kChunk = 200; // rows laid out at once (scripted.css names it too): a browser needs a second for thousands
+const kAhead = 800; // pixels left to scroll when the next chunk comes
 
 // The rows of a table, all of which stay known while only the first of those wanted are in the page.
 class Rows {
@@ -16,21 +16,34 @@ class Rows {
     this.texts = new Map();
     this.words = [];
     this.show();
-    frame.addEventListener('scroll', () => {
-      if (frame.scrollTop + frame.clientHeight > frame.scrollHeight - kAhead) this.more(kChunk);
-    }, {passive: true});
+    frame.addEventListener(
+      'scroll',
+      () => {
+        if (frame.scrollTop + frame.clientHeight > frame.scrollHeight - kAhead) this.more(kChunk);
+      },
+      {passive: true},
+    );
     addEventListener('beforeprint', () => this.more(this.all.length));
   }
 
   // A row's words are gathered when first asked for.
   textOf(row) {
-    if (!this.texts.has(row)) this.texts.set(row, [...row.cells].map(cell => cell.textContent).join(' ').toLowerCase());
+    if (!this.texts.has(row))
+      this.texts.set(
+        row,
+        [...row.cells]
+          .map(cell => cell.textContent)
+          .join(' ')
+          .toLowerCase(),
+      );
     return this.texts.get(row);
   }
 
   show() {
     const {words} = this;
-    this.wanted = words.length ? this.order.filter(row => words.every(word => this.textOf(row).includes(word))) : this.order;
+    this.wanted = words.length
+      ? this.order.filter(row => words.every(word => this.textOf(row).includes(word)))
+      : this.order;
     this.body.replaceChildren(...this.wanted.slice(0, kChunk));
   }
 
@@ -49,6 +62,8 @@ class Rows {
     this.show();
   }
 }
+
+const titleOf = table => table.caption?.textContent ?? table.ariaLabel ?? table.dataset.name ?? '';
 
 function makeSortable(table, rows) {
   const heads = [...table.tHead.rows[0].cells];
@@ -72,9 +87,11 @@ function makeSortable(table, rows) {
 function makeFilterable(table, frame, rows) {
   const count = element('output', {className: 'count'});
   count.setAttribute('aria-live', 'polite');
-  const show = () => { count.textContent = label('table.shown', {shown: rows.wanted.length, total: rows.all.length}); };
+  const show = () => {
+    count.textContent = label('table.shown', {shown: rows.wanted.length, total: rows.all.length});
+  };
   const filter = element('input', {type: 'search', className: 'filter', placeholder: label('table.filter')});
-  filter.setAttribute('aria-label', `${label('table.filter')}: ${table.caption?.textContent ?? ''}`);
+  filter.setAttribute('aria-label', `${label('table.filter')}: ${titleOf(table)}`);
   filter.addEventListener('input', () => {
     rows.filter(filter.value);
     show();
@@ -87,7 +104,7 @@ function makeFilterable(table, frame, rows) {
 function nameFrame(frame, table) {
   frame.tabIndex = 0;
   frame.setAttribute('role', 'region');
-  frame.setAttribute('aria-label', table.caption?.textContent ?? table.dataset.name ?? '');
+  frame.setAttribute('aria-label', titleOf(table));
 }
 
 export function enhanceTables() {

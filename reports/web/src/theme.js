@@ -17,14 +17,16 @@ export function palette() {
     colour,
     font: getComputedStyle(document.body).fontFamily,
     bound: name => colour(`bound-${name}`) || colour('series-8'),
-    series: index => colour(`series-${index % 8 + 1}`),
+    series: index => colour(`series-${(index % 8) + 1}`),
     ramp: [1, 2, 3, 4].map(step => colour(`ramp-${step}`)),
   };
 }
 
 export function addThemeButton() {
   const button = element('button', {type: 'button', className: 'theme'});
-  const name = () => { button.textContent = label(isDark() ? 'theme.light' : 'theme.dark'); };
+  const name = () => {
+    button.textContent = label(isDark() ? 'theme.light' : 'theme.dark');
+  };
   button.addEventListener('click', () => {
     root.dataset.theme = isDark() ? 'light' : 'dark';
     changed();

@@ -3,7 +3,7 @@ import {tip} from '../dom.js';
 import {capacity, kGiB, number, seconds} from '../format.js';
 import {label, result} from '../page.js';
 
-const tokens = value => value >= 1024 && value % 1024 === 0 ? `${value / 1024}K` : String(value);
+const tokens = value => (value >= 1024 && value % 1024 === 0 ? `${value / 1024}K` : String(value));
 
 export function contextCurve() {
   const points = (result.context_curve ?? []).filter(point => point.context_tokens > 0);
@@ -11,7 +11,9 @@ export function contextCurve() {
   const timed = points.filter(point => point.decode_step_s > 0);
   const unfit = points.find(point => point.fits === false);
   const last = points.at(-1).context_tokens;
-  const powers = Array.from({length: 32}, (unused, i) => 2 ** i).filter(value => value >= points[0].context_tokens && value <= last);
+  const powers = Array.from({length: 32}, (unused, i) => 2 ** i).filter(
+    value => value >= points[0].context_tokens && value <= last,
+  );
   const kvName = label('context.kv');
   const latencyName = label('context.latency');
   return {
@@ -19,30 +21,76 @@ export function contextCurve() {
     option: colours => ({
       grid: {left: 16, right: 16, top: 16, bottom: 62},
       legend: {data: timed.length ? [kvName, latencyName] : [kvName]},
-      tooltip: {trigger: 'axis', formatter: ([{data: {at}}]) => {
-        const point = points[at];
-        const rows = [[kvName, capacity(point.kv_cache_bytes)]];
-        if (point.decode_step_s > 0) rows.push([latencyName, seconds(point.decode_step_s)]);
-        if (point.fits === false) rows.push([label('context.unfit'), '✗']);
-        return tip(`${point.context_tokens.toLocaleString('en')} tokens`, rows);
-      }},
-      xAxis: {type: 'log', logBase: 2, name: label('context'), nameGap: 26, min: points[0].context_tokens, max: last,
-        axisTick: {customValues: powers}, axisLabel: {formatter: tokens, hideOverlap: true, customValues: powers}, splitLine: {show: false}},
+      tooltip: {
+        trigger: 'axis',
+        formatter: ([
+          {
+            data: {at},
+          },
+        ]) => {
+          const point = points[at];
+          const rows = [[kvName, capacity(point.kv_cache_bytes)]];
+          if (point.decode_step_s > 0) rows.push([latencyName, seconds(point.decode_step_s)]);
+          if (point.fits === false) rows.push([label('context.unfit'), '✗']);
+          return tip(`${point.context_tokens.toLocaleString('en')} tokens`, rows);
+        },
+      },
+      xAxis: {
+        type: 'log',
+        logBase: 2,
+        name: label('context.axis'),
+        nameGap: 26,
+        min: points[0].context_tokens,
+        max: last,
+        axisTick: {customValues: powers},
+        axisLabel: {formatter: tokens, hideOverlap: true, customValues: powers},
+        splitLine: {show: false},
+      },
       yAxis: [
         {type: 'value', name: label('context.kv.axis'), nameGap: 40, axisLabel: {formatter: value => number(value)}},
-        {type: 'value', name: label('context.latency.axis'), nameGap: 40, nameRotate: 90, show: timed.length > 0, min: 0,
-          splitLine: {show: false}, axisLabel: {formatter: value => number(value)}},
+        {
+          type: 'value',
+          name: label('context.latency.axis'),
+          nameGap: 40,
+          nameRotate: 90,
+          show: timed.length > 0,
+          min: 0,
+          splitLine: {show: false},
+          axisLabel: {formatter: value => number(value)},
+        },
       ],
       series: [
-        {type: 'line', name: kvName, symbolSize: 6, color: colours.series(0), areaStyle: {opacity: 0.12},
-          data: points.map((point, at) => ({value: [point.context_tokens, point.kv_cache_bytes / kGiB], at,
-            symbol: point.fits === false ? 'emptyCircle' : 'circle'})),
-          markArea: unfit && {silent: true, itemStyle: {color: colours.colour('bad'), opacity: 0.08},
+        {
+          type: 'line',
+          name: kvName,
+          symbolSize: 6,
+          color: colours.series(0),
+          areaStyle: {opacity: 0.12},
+          data: points.map((point, at) => ({
+            value: [point.context_tokens, point.kv_cache_bytes / kGiB],
+            at,
+            symbol: point.fits === false ? 'emptyCircle' : 'circle',
+          })),
+          markArea: unfit && {
+            silent: true,
+            itemStyle: {color: colours.colour('bad'), opacity: 0.08},
             label: {color: colours.colour('bad'), position: 'insideTop'},
-            data: [[{xAxis: unfit.context_tokens, name: label('context.unfit')}, {xAxis: last}]]}},
-        {type: 'line', name: latencyName, yAxisIndex: 1, symbol: 'rect', symbolSize: 6, color: colours.series(1),
+            data: [[{xAxis: unfit.context_tokens, name: label('context.unfit')}, {xAxis: last}]],
+          },
+        },
+        {
+          type: 'line',
+          name: latencyName,
+          yAxisIndex: 1,
+          symbol: 'rect',
+          symbolSize: 6,
+          color: colours.series(1),
           lineStyle: {type: 'dashed'},
-          data: timed.map(point => ({value: [point.context_tokens, point.decode_step_s * 1e3], at: points.indexOf(point)}))},
+          data: timed.map(point => ({
+            value: [point.context_tokens, point.decode_step_s * 1e3],
+            at: points.indexOf(point),
+          })),
+        },
       ],
     }),
   };

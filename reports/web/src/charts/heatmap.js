@@ -5,14 +5,14 @@ import {byKey} from '../format.js';
 import {label, valueLabel} from '../page.js';
 import {columnLabel, finished, measures, movingAxes} from '../sweep.js';
 
-const kLogAbove = 30;     // ratio of largest to smallest from which colours go by the logarithm
+const kLogAbove = 30; // ratio of largest to smallest from which colours go by the logarithm
 const kLabelledCells = 150;
 const kRowHeight = 30;
 
 const median = sorted => (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
 const summaries = {
   median: sorted => median(sorted),
-  best: (sorted, better) => better === 'lower' ? sorted[0] : sorted.at(-1),
+  best: (sorted, better) => (better === 'lower' ? sorted[0] : sorted.at(-1)),
   min: sorted => sorted[0],
   max: sorted => sorted.at(-1),
 };
@@ -45,23 +45,62 @@ function optionOf({x, y, column, how}, colours, width) {
   const [from, to] = [scaled(low), scaled(high)];
   const dark = value => to > from && (scaled(value) - from) / (to - from) > 0.55;
   const many = cells.length > kLabelledCells || width / x.values.length < 54;
-  const category = (axis, extra) => ({type: 'category', data: axis?.values ?? [''], splitArea: {show: false},
-    name: axis ? columnLabel(axis.column) : '', axisTick: {show: false}, ...extra});
+  const category = (axis, extra) => ({
+    type: 'category',
+    data: axis?.values ?? [''],
+    splitArea: {show: false},
+    name: axis ? columnLabel(axis.column) : '',
+    axisTick: {show: false},
+    ...extra,
+  });
   return {
     grid: {left: 20, right: 16, top: 12, bottom: 96},
-    tooltip: {formatter: ({data: {value: [i, j, , points], raw}}) => tip(byKey(column.name, raw), [
-      [columnLabel(x.column), x.values[i]], ...(y ? [[columnLabel(y.column), y.values[j]]] : []),
-      [label('sweep.points'), `${points} (${label(`sweep.${how}`)})`]])},
+    tooltip: {
+      formatter: ({
+        data: {
+          value: [i, j, , points],
+          raw,
+        },
+      }) =>
+        tip(byKey(column.name, raw), [
+          [columnLabel(x.column), x.values[i]],
+          ...(y ? [[columnLabel(y.column), y.values[j]]] : []),
+          [label('sweep.points'), `${points} (${label(`sweep.${how}`)})`],
+        ]),
+    },
     xAxis: category(x, {nameGap: 26}),
     yAxis: category(y, {inverse: true, nameGap: 60, axisLabel: {width: 130, overflow: 'truncate'}}),
-    visualMap: {type: 'continuous', min: from, max: to > from ? to : from + 1, dimension: 2, calculable: false,
-      orient: 'horizontal', left: 'center', bottom: 4, itemWidth: 12, itemHeight: Math.min(260, width / 2),
-      text: [byKey(column.name, high), byKey(column.name, low)], textStyle: {color: colours.colour('text')},
-      inRange: {color: colours.ramp}, formatter: value => byKey(column.name, back(value))},
-    series: [{type: 'heatmap', itemStyle: {borderColor: colours.colour('surface'), borderWidth: 1},
-      label: {show: !many, fontSize: 11},
-      data: cells.map(([i, j, raw, points]) => ({value: [i, j, scaled(raw), points], raw,
-        label: {formatter: byKey(column.name, raw, 3), color: colours.colour(dark(raw) ? 'ramp-text-high' : 'ramp-text-low')}}))}],
+    visualMap: {
+      type: 'continuous',
+      min: from,
+      max: to > from ? to : from + 1,
+      dimension: 2,
+      calculable: false,
+      orient: 'horizontal',
+      left: 'center',
+      bottom: 4,
+      itemWidth: 12,
+      itemHeight: Math.min(260, width / 2),
+      text: [byKey(column.name, high), byKey(column.name, low)],
+      textStyle: {color: colours.colour('text')},
+      inRange: {color: colours.ramp},
+      formatter: value => byKey(column.name, back(value)),
+    },
+    series: [
+      {
+        type: 'heatmap',
+        itemStyle: {borderColor: colours.colour('surface'), borderWidth: 1},
+        label: {show: !many, fontSize: 11},
+        data: cells.map(([i, j, raw, points]) => ({
+          value: [i, j, scaled(raw), points],
+          raw,
+          label: {
+            formatter: byKey(column.name, raw, 3),
+            color: colours.colour(dark(raw) ? 'ramp-text-high' : 'ramp-text-low'),
+          },
+        })),
+      },
+    ],
   };
 }
 
@@ -76,27 +115,42 @@ export function heatmap({redraw}) {
     redraw();
   };
   const axisChoice = axis => [axis.column, columnLabel(axis.column)];
-  const betterOf = ({better}) => better ? ` (${valueLabel('sweep', better)})` : '';
+  const betterOf = ({better}) => (better ? ` (${valueLabel('sweep', better)})` : '');
   const controls = [];
   if (moving.length > 1) {
     const options = moving.map(axisChoice);
     const pick = (key, other) => name => {
       const before = state[key];
       const wanted = by(moving, 'column', name);
-      if (state[other] === wanted) {  // the two change places
+      if (state[other] === wanted) {
+        // the two change places
         state[other] = before;
         controls[key === 'x' ? 1 : 0].querySelector('select').value = before.column;
       }
       choose(key, wanted);
     };
-    controls.push(select(label('sweep.x'), options, state.x.column, pick('x', 'y')),
-      select(label('sweep.y'), options, state.y.column, pick('y', 'x')));
+    controls.push(
+      select(label('sweep.x'), options, state.x.column, pick('x', 'y')),
+      select(label('sweep.y'), options, state.y.column, pick('y', 'x')),
+    );
   }
-  controls.push(select(label('sweep.value'), columns.map(column => [column.name, columnLabel(column.name) + betterOf(column)]),
-    state.column.name, name => choose('column', by(columns, 'name', name))));
+  controls.push(
+    select(
+      label('sweep.value'),
+      columns.map(column => [column.name, columnLabel(column.name) + betterOf(column)]),
+      state.column.name,
+      name => choose('column', by(columns, 'name', name)),
+    ),
+  );
   if (moving.length > 2) {
-    controls.push(select(label('sweep.of'), Object.keys(summaries).map(name => [name, label(`sweep.${name}`)]), state.how,
-      how => choose('how', how)));
+    controls.push(
+      select(
+        label('sweep.of'),
+        Object.keys(summaries).map(name => [name, label(`sweep.${name}`)]),
+        state.how,
+        how => choose('how', how),
+      ),
+    );
   }
   return {
     height: 150 + kRowHeight * Math.min(Math.max(...moving.slice(0, 3).map(axis => axis.values.length), 4), 24),

@@ -12,13 +12,19 @@ function axisOf(column, values, gap) {
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const log = low > 0 && high / low > kLogAbove;
   const better = ` (${valueLabel('sweep', column.better)})`;
-  return {type: log ? 'log' : 'value', scale: true, name: columnLabel(column.name) + better, nameGap: gap,
-    axisLabel: {formatter: value => byKey(column.name, value, 3), hideOverlap: true}};
+  return {
+    type: log ? 'log' : 'value',
+    scale: true,
+    name: columnLabel(column.name) + better,
+    nameGap: gap,
+    axisLabel: {formatter: value => byKey(column.name, value, 3), hideOverlap: true},
+  };
 }
 
 function optionOf({x, y, colour}, moving, colours) {
   const rows = finished();
-  const points = rows.map((row, index) => ({row, index, at: [row[x.name], row[y.name]]}))
+  const points = rows
+    .map((row, index) => ({row, index, at: [row[x.name], row[y.name]]}))
     .filter(({at}) => at.every(Number.isFinite));
   const front = frontOf(points, [x.better, y.better]);
   const groups = colour ? colour.values.slice(0, kColours) : [null];
@@ -27,21 +33,48 @@ function optionOf({x, y, colour}, moving, colours) {
   const frontName = label('sweep.front');
   return {
     grid: {left: 20, right: 24, top: 16, bottom: 74},
-    legend: {data: [...groups.filter(Boolean), frontName], type: 'scroll', pageTextStyle: {color: colours.colour('text')}},
-    tooltip: {formatter: ({data: {index, value}}) => tip(`${byKey(x.name, value[0])}, ${byKey(y.name, value[1])}`,
-      [...moving.map(axis => [columnLabel(axis.column), String(rows[index][axis.column] ?? '–')]),
-        [columnLabel(x.name), byKey(x.name, value[0])], [columnLabel(y.name), byKey(y.name, value[1])]])},
-    xAxis: axisOf(x, points.map(point => point.at[0]), 28),
-    yAxis: axisOf(y, points.map(point => point.at[1]), 62),
+    legend: {
+      data: [...groups.filter(Boolean), frontName],
+      type: 'scroll',
+      pageTextStyle: {color: colours.colour('text')},
+    },
+    tooltip: {
+      formatter: ({data: {index, value}}) =>
+        tip(`${byKey(x.name, value[0])}, ${byKey(y.name, value[1])}`, [
+          ...moving.map(axis => [columnLabel(axis.column), String(rows[index][axis.column] ?? '–')]),
+          [columnLabel(x.name), byKey(x.name, value[0])],
+          [columnLabel(y.name), byKey(y.name, value[1])],
+        ]),
+    },
+    xAxis: axisOf(
+      x,
+      points.map(point => point.at[0]),
+      28,
+    ),
+    yAxis: axisOf(
+      y,
+      points.map(point => point.at[1]),
+      62,
+    ),
     series: [
       ...groups.map((group, index) => ({
-        type: 'scatter', name: group ?? label('sweep.points'), symbolSize: points.length > 2000 ? 4 : 7, large: points.length > 5000,
+        type: 'scatter',
+        name: group ?? label('sweep.points'),
+        symbolSize: points.length > 2000 ? 4 : 7,
+        large: points.length > 5000,
         itemStyle: {color: colours.series(index), opacity: 0.7},
         data: points.filter(point => inGroup(point, group)).map(plain),
       })),
-      {type: 'line', name: frontName, data: front.map(plain), symbol: 'circle', symbolSize: 9, z: 5,
+      {
+        type: 'line',
+        name: frontName,
+        data: front.map(plain),
+        symbol: 'circle',
+        symbolSize: 9,
+        z: 5,
         lineStyle: {color: colours.colour('text'), width: 2},
-        itemStyle: {color: colours.colour('surface'), borderColor: colours.colour('text'), borderWidth: 2}},
+        itemStyle: {color: colours.colour('surface'), borderColor: colours.colour('text'), borderWidth: 2},
+      },
     ],
   };
 }
@@ -56,18 +89,29 @@ export function pareto({redraw}) {
   const second = columns.find(column => column.better !== first.better) ?? columns[1];
   const [x, y] = first.better === 'lower' ? [first, second] : [second, first];
   const state = {x, y, colour: colourable.at(-1)};
-  const choice = (key, text) => select(text, columns.map(column => [column.name, columnLabel(column.name)]), state[key].name,
-    name => {
-      state[key] = columns.find(column => column.name === name);
-      redraw();
-    });
+  const choice = (key, text) =>
+    select(
+      text,
+      columns.map(column => [column.name, columnLabel(column.name)]),
+      state[key].name,
+      name => {
+        state[key] = columns.find(column => column.name === name);
+        redraw();
+      },
+    );
   const controls = [choice('x', label('sweep.x')), choice('y', label('sweep.y'))];
   if (colourable.length) {
-    controls.push(select(label('sweep.colour'), [['', label('sweep.none')],
-      ...colourable.map(axis => [axis.column, columnLabel(axis.column)])], state.colour.column, name => {
-      state.colour = colourable.find(axis => axis.column === name);
-      redraw();
-    }));
+    controls.push(
+      select(
+        label('sweep.colour'),
+        [['', label('sweep.none')], ...colourable.map(axis => [axis.column, columnLabel(axis.column)])],
+        state.colour.column,
+        name => {
+          state.colour = colourable.find(axis => axis.column === name);
+          redraw();
+        },
+      ),
+    );
   }
   return {height: 420, controls, option: colours => optionOf(state, moving, colours)};
 }

@@ -5,11 +5,11 @@ import {bandwidth, bytes, flops, flopsRate, number, seconds, share} from '../for
 import {label, result, valueLabel} from '../page.js';
 import {boundsOf, phaseNamed} from '../phases.js';
 
-const kLargest = 44;   // pixels across
+const kLargest = 44; // pixels across
 const kSmallest = 5;
-const kRoom = 6;      // to the right of everything, for the names of the ceilings
-const kNarrow = 500;  // pixels: below, names would cover the dots
-const kNamed = 6;      // the largest dots carry their names
+const kRoom = 6; // to the right of everything, for the names of the ceilings
+const kNarrow = 500; // pixels: below, names would cover the dots
+const kNamed = 6; // the largest dots carry their names
 
 const magnitude = (value, round) => 10 ** round(Math.log10(value));
 
@@ -18,7 +18,10 @@ function roofsOfFigures() {
   const figures = result.inputs?.hardware?.figures ?? {};
   const figure = key => figures[key]?.value;
   const memory = figure('memory_bandwidth_bytes_per_s');
-  const compute = [['matrix', figure('matrix_flops_per_s')], ['vector', figure('vector_flops_per_s')]];
+  const compute = [
+    ['matrix', figure('matrix_flops_per_s')],
+    ['vector', figure('vector_flops_per_s')],
+  ];
   return {
     memory: memory ? [{name: valueLabel('bound', 'memory'), bytes_per_s: memory}] : [],
     compute: compute.filter(([, rate]) => rate).map(([unit, rate]) => ({dtype: '', unit, flops_per_s: rate})),
@@ -49,41 +52,74 @@ function ranges(dots, slopes, tops) {
   return {
     x: [magnitude(left / 1.5, Math.floor), magnitude(right, Math.ceil)],
     y: [magnitude(lowest / 1.5, Math.floor), magnitude(highest * 1.2, Math.ceil)],
-    highest, steepest,
+    highest,
+    steepest,
   };
 }
 
 // Roofs are mark lines, because their labels turn with the line.
 function roofLines(slopes, tops, {x, y, highest, steepest}, colours) {
   const line = (from, to, text, strong, position) => [
-    {coord: from, name: text, lineStyle: {width: strong ? 2 : 1, opacity: strong ? 1 : 0.55},
-      label: {formatter: text, position, opacity: strong ? 1 : 0.7}},
+    {
+      coord: from,
+      name: text,
+      lineStyle: {width: strong ? 2 : 1, opacity: strong ? 1 : 0.55},
+      label: {formatter: text, position, opacity: strong ? 1 : 0.7},
+    },
     {coord: to},
   ];
   const start = slope => Math.max(x[0], y[0] / slope.bytes_per_s);
   return {
-    symbol: 'none', silent: true, animation: false,
+    symbol: 'none',
+    silent: true,
+    animation: false,
     lineStyle: {type: 'solid', color: colours.colour('roof')},
-    label: {color: colours.colour('text'), fontSize: 11, distance: 4, textBorderColor: colours.colour('surface'), textBorderWidth: 2},
+    label: {
+      color: colours.colour('text'),
+      fontSize: 11,
+      distance: 4,
+      textBorderColor: colours.colour('surface'),
+      textBorderWidth: 2,
+    },
     data: [
-      ...slopes.map(slope => line([start(slope), start(slope) * slope.bytes_per_s],
-        [highest / slope.bytes_per_s, highest], `${slope.name} ${bandwidth(slope.bytes_per_s)}`,
-        slopes.length === 1 || slope === slopes[0], 'insideMiddleTop')),
-      ...tops.map(top => line([Math.max(x[0], top.rate / steepest), top.rate], [x[1], top.rate],
-        `${top.names.join(', ')} ${flopsRate(top.rate)}`, top.used, 'insideEndTop')),
+      ...slopes.map(slope =>
+        line(
+          [start(slope), start(slope) * slope.bytes_per_s],
+          [highest / slope.bytes_per_s, highest],
+          `${slope.name} ${bandwidth(slope.bytes_per_s)}`,
+          slopes.length === 1 || slope === slopes[0],
+          'insideMiddleTop',
+        ),
+      ),
+      ...tops.map(top =>
+        line(
+          [Math.max(x[0], top.rate / steepest), top.rate],
+          [x[1], top.rate],
+          `${top.names.join(', ')} ${flopsRate(top.rate)}`,
+          top.used,
+          'insideEndTop',
+        ),
+      ),
     ],
   };
 }
 
 function tooltipOf({op, intensity, rate}, total) {
   const rows = [
-    [label('shape'), op.shape || '–'], [label('count'), op.count], [label('flops'), flops(op.flops)],
-    [label('bytes'), bytes(op.bytes)], [label('intensity.short'), `${number(intensity)} FLOP/B`],
-    [label('performance.short'), flopsRate(rate)], [label('time'), `${seconds(op.time_s)} (${share(op.time_s / total)})`],
+    [label('shape'), op.shape || '–'],
+    [label('count'), op.count],
+    [label('flops'), flops(op.flops)],
+    [label('bytes'), bytes(op.bytes)],
+    [label('intensity'), `${number(intensity)} FLOP/B`],
+    [label('performance'), flopsRate(rate)],
+    [label('time'), `${seconds(op.time_s)} (${share(op.time_s / total)})`],
     [label('bound'), valueLabel('bound', op.bound)],
   ];
-  if (op.roof_s > 0) rows.push([label('roof'), `${seconds(op.roof_s)} (${share(op.roof_s / op.time_s)})`]);
-  return tip(op.name, rows.map(([name, value]) => [name, String(value)]));
+  if (op.roof_s > 0) rows.push([label('roof.time'), `${seconds(op.roof_s)} (${share(op.roof_s / op.time_s)})`]);
+  return tip(
+    op.name,
+    rows.map(([name, value]) => [name, String(value)]),
+  );
 }
 
 function noteOf(ops, dots) {
@@ -97,18 +133,28 @@ function noteOf(ops, dots) {
 export function roofline({phase: name}) {
   const ops = phaseNamed(name)?.ops ?? [];
   const given = result.roofs ?? roofsOfFigures();
-  const slopes = (given.memory ?? []).filter(slope => slope.bytes_per_s > 0).sort((a, b) => a.bytes_per_s - b.bytes_per_s);
+  const slopes = (given.memory ?? [])
+    .filter(slope => slope.bytes_per_s > 0)
+    .sort((a, b) => a.bytes_per_s - b.bytes_per_s);
   const tops = ceilings(given.compute ?? [], ops);
-  const dots = ops.filter(op => op.flops > 0 && op.bytes > 0 && op.time_s > 0)
+  const dots = ops
+    .filter(op => op.flops > 0 && op.bytes > 0 && op.time_s > 0)
     .map(op => ({op, intensity: op.flops / op.bytes, rate: op.flops / op.time_s}))
-    .sort((a, b) => b.op.time_s - a.op.time_s);  // small dots are drawn last, on top of large ones
+    .sort((a, b) => b.op.time_s - a.op.time_s); // small dots are drawn last, on top of large ones
   if (!dots.length || !slopes.length || !tops.length) return null;
 
   const longest = dots[0].op.time_s;
   const total = ops.reduce((sum, op) => sum + op.time_s, 0);
   const area = ranges(dots, slopes, tops);
-  const axis = (text, [min, max], unit, gap) => ({type: 'log', name: text, nameGap: gap, min, max,
-    axisLabel: {formatter: value => unit(value, 3), hideOverlap: true}, minorTick: {show: false}});
+  const axis = (text, [min, max], unit, gap) => ({
+    type: 'log',
+    name: text,
+    nameGap: gap,
+    min,
+    max,
+    axisLabel: {formatter: value => unit(value, 3), hideOverlap: true},
+    minorTick: {show: false},
+  });
 
   return {
     height: 460,
@@ -117,20 +163,34 @@ export function roofline({phase: name}) {
       grid: {left: 12, right: 24, top: 16, bottom: 66},
       legend: {},
       tooltip: {formatter: ({data}) => tooltipOf(dots[data.dot], total)},
-      xAxis: axis(label('intensity'), area.x, number, 28),
-      yAxis: axis(label('performance'), area.y, value => number(value), 48),
+      xAxis: axis(label('intensity.axis'), area.x, number, 28),
+      yAxis: axis(label('performance.axis'), area.y, value => number(value), 48),
       series: [
         {type: 'scatter', data: [], tooltip: {show: false}, markLine: roofLines(slopes, tops, area, colours)},
         ...boundsOf(ops).map(bound => ({
-          type: 'scatter', name: valueLabel('bound', bound),
-          itemStyle: {color: colours.bound(bound), opacity: 0.8, borderColor: colours.colour('surface'), borderWidth: 1},
-          label: {show: false, position: 'bottom', opacity: 1, color: colours.colour('text'), fontSize: 11,
-            textBorderColor: colours.colour('surface'), textBorderWidth: 2,
-            formatter: ({data}) => dots[data.dot].op.name},
+          type: 'scatter',
+          name: valueLabel('bound', bound),
+          itemStyle: {
+            color: colours.bound(bound),
+            opacity: 0.8,
+            borderColor: colours.colour('surface'),
+            borderWidth: 1,
+          },
+          label: {
+            show: false,
+            position: 'bottom',
+            opacity: 1,
+            color: colours.colour('text'),
+            fontSize: 11,
+            textBorderColor: colours.colour('surface'),
+            textBorderWidth: 2,
+            formatter: ({data}) => dots[data.dot].op.name,
+          },
           labelLayout: {hideOverlap: true},
           symbolSize: (value, {data}) => Math.max(kSmallest, kLargest * Math.sqrt(dots[data.dot].op.time_s / longest)),
-          data: dots.flatMap(({op, intensity, rate}, dot) => op.bound !== bound ? [] :
-            [{value: [intensity, rate], dot, label: {show: width > kNarrow && dot < kNamed}}]),
+          data: dots.flatMap(({op, intensity, rate}, dot) =>
+            op.bound !== bound ? [] : [{value: [intensity, rate], dot, label: {show: width > kNarrow && dot < kNamed}}],
+          ),
         })),
       ],
     }),

@@ -15,22 +15,38 @@ function rounded(value, up) {
 
 function linesOf([low, high], colours) {
   const band = result.summary?.p90_ape;
-  const line = (factor, name, style) => ({type: 'line', name, symbol: 'none', silent: true, z: 1, tooltip: {show: false},
-    lineStyle: {width: 1.5, ...style}, itemStyle: {color: style.color},
-    data: [[low, low * factor], [high, high * factor]]});
+  const line = (factor, name, style) => ({
+    type: 'line',
+    name,
+    symbol: 'none',
+    silent: true,
+    z: 1,
+    tooltip: {show: false},
+    lineStyle: {width: 1.5, ...style},
+    itemStyle: {color: style.color},
+    data: [
+      [low, low * factor],
+      [high, high * factor],
+    ],
+  });
   const name = label('validation.band', {share: share(band)});
   const dashed = {type: 'dashed', color: colours.colour('muted')};
-  return [line(1, label('validation.exact'), {color: colours.colour('text')}),
-    ...(band > 0 && band < 1 ? [line(1 + band, name, dashed), line(1 - band, name, dashed)] : [])];
+  return [
+    line(1, label('validation.exact'), {color: colours.colour('text')}),
+    ...(band > 0 && band < 1 ? [line(1 + band, name, dashed), line(1 - band, name, dashed)] : []),
+  ];
 }
 
 function tooltipOf(row) {
-  const facts = [...kGroupings, 'batch', 'new_tokens', 'context'].filter(key => row[key] !== undefined && row[key] !== '');
+  const facts = [...kGroupings, 'batch', 'new_tokens', 'context'].filter(
+    key => row[key] !== undefined && row[key] !== '',
+  );
   return tip(`${row.model ?? ''} ${row.phase ?? ''}`, [
     ...facts.map(key => [label(key), String(row[key])]),
     [label('validation.measured'), seconds(row.measured_s)],
     [label('validation.predicted'), seconds(row.predicted_s)],
-    [label('validation.error'), signedShare(row.predicted_s / row.measured_s - 1)]]);
+    [label('validation.error'), signedShare(row.predicted_s / row.measured_s - 1)],
+  ]);
 }
 
 export function validation({redraw}) {
@@ -43,12 +59,28 @@ export function validation({redraw}) {
   const high = times.reduce((a, b) => Math.max(a, b));
   const range = [rounded(low, false), rounded(high, true)];
   const state = {by: groupings[0]};
-  const axis = (name, gap) => ({type: 'log', name, nameGap: gap, min: range[0], max: range[1],
-    axisLabel: {formatter: value => seconds(value, 3), hideOverlap: true}});
-  const controls = groupings.length > 1 ? [select(label('sweep.colour'), groupings.map(key => [key, label(key)]), state.by, by => {
-    state.by = by;
-    redraw();
-  })] : undefined;
+  const axis = (name, gap) => ({
+    type: 'log',
+    name,
+    nameGap: gap,
+    min: range[0],
+    max: range[1],
+    axisLabel: {formatter: value => seconds(value, 3), hideOverlap: true},
+  });
+  const controls =
+    groupings.length > 1
+      ? [
+          select(
+            label('sweep.colour'),
+            groupings.map(key => [key, label(key)]),
+            state.by,
+            by => {
+              state.by = by;
+              redraw();
+            },
+          ),
+        ]
+      : undefined;
   return {
     height: 460,
     controls,
@@ -64,10 +96,15 @@ export function validation({redraw}) {
         series: [
           ...lines,
           ...groups.map((group, index) => ({
-            type: 'scatter', name: group, symbolSize: rows.length > 2000 ? 3 : 6,
+            type: 'scatter',
+            name: group,
+            symbolSize: rows.length > 2000 ? 3 : 6,
             itemStyle: {color: colours.series(index), opacity: 0.6},
-            data: rows.flatMap((row, index) => !state.by || String(row[state.by] ?? '–') === group ?
-              [{value: [row.measured_s, row.predicted_s], row: index}] : []),
+            data: rows.flatMap((row, index) =>
+              !state.by || String(row[state.by] ?? '–') === group
+                ? [{value: [row.measured_s, row.predicted_s], row: index}]
+                : [],
+            ),
           })),
         ],
       };
