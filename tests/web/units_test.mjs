@@ -1,6 +1,7 @@
 // The modules that need no browser: numbers as the command line writes them, and the Pareto front.
 import assert from 'node:assert/strict';
 import path from 'node:path';
+import {readdir, readFile} from 'node:fs/promises';
 import {test} from 'node:test';
 import {pathToFileURL} from 'node:url';
 
@@ -48,4 +49,18 @@ test('a point is on the Pareto front when no other is at least as good on both a
     frontOf(points, ['higher', 'higher']).map(point => point.at),
     [[5, 40]],
   );
+});
+
+test('every word that the script asks for by name stands in words.js, in English and Chinese', async () => {
+  const {words} = await source('words.js');
+  for (const [key, [english, chinese, ...more]] of Object.entries(words)) {
+    assert.ok(english && chinese && more.length === 0, key);
+  }
+  const root = path.join(process.env.SOURCE, 'reports/web/src');
+  const files = (await readdir(root, {recursive: true})).filter(name => name.endsWith('.js'));
+  assert.ok(files.length > 10);
+  for (const file of files) {
+    const text = await readFile(path.join(root, file), 'utf8');
+    for (const [, key] of text.matchAll(/\blabel\(\s*'([\w.]+)'/g)) assert.ok(key in words, `${file}: ${key}`);
+  }
 });

@@ -9,6 +9,7 @@ const kLargest = 44; // pixels across
 const kSmallest = 5;
 const kRoom = 6; // to the right of everything, for the names of the ceilings
 const kNarrow = 500; // pixels: below, names would cover the dots
+const kSame = 0.02;
 const kNamed = 6; // the largest dots carry their names
 
 const magnitude = (value, round) => 10 ** round(Math.log10(value));
@@ -28,18 +29,19 @@ function roofsOfFigures() {
   };
 }
 
-// One line for all types that run at the same rate; those that no op of the phase uses are drawn thin.
+// One line for all types that run at the same rate, give or take what its width hides; those that no op of the phase uses
+// are drawn thin.
 function ceilings(compute, ops) {
   const types = new Set(ops.map(op => op.matrix_dtype));
-  const byRate = new Map();
+  const lines = [];
   for (const {dtype, unit, flops_per_s: rate} of compute) {
     if (!(rate > 0)) continue;
-    const one = byRate.get(rate) ?? {rate, names: [], used: false};
-    one.names.push(`${dtype} ${valueLabel('unit', unit)}`.trim());
-    one.used ||= unit === 'vector' || types.has(dtype) || !dtype;
-    byRate.set(rate, one);
+    let line = lines.find(one => Math.abs(one.rate / rate - 1) < kSame);
+    if (!line) lines.push((line = {rate, names: [], used: false}));
+    line.names.push(`${dtype} ${valueLabel('unit', unit)}`.trim());
+    line.used ||= unit === 'vector' || types.has(dtype) || !dtype;
   }
-  return [...byRate.values()];
+  return lines;
 }
 
 function ranges(dots, slopes, tops) {
