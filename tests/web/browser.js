@@ -110,6 +110,7 @@ export async function shoot(page, name) {
   const size = page.viewportSize();
   const height = await page.evaluate(() => document.documentElement.scrollHeight);
   await page.setViewportSize({width: size.width, height: Math.min(height + 100, 9000)});
+  await page.evaluate(() => scrollTo(0, 0));
   await page.waitForTimeout(200);
   await page.screenshot({path: path.join(SHOTS, `${name}.png`)});
   await page.setViewportSize(size);

@@ -9,6 +9,7 @@ const kLargest = 44; // pixels across
 const kSmallest = 5;
 const kRoom = 6; // to the right of everything, for the names of the ceilings
 const kNarrow = 500; // pixels: below, names would cover the dots
+const kNameWidth = 150;
 const kSame = 0.02;
 const kNamed = 6; // the largest dots carry their names
 
@@ -169,7 +170,7 @@ export function roofline({phase: name}) {
       yAxis: axis(label('performance.axis'), area.y, value => number(value), 48),
       series: [
         {type: 'scatter', data: [], tooltip: {show: false}, markLine: roofLines(slopes, tops, area, colours)},
-        ...boundsOf(ops).map(bound => ({
+        ...boundsOf(dots.map(dot => dot.op)).map(bound => ({
           type: 'scatter',
           name: valueLabel('bound', bound),
           itemStyle: {
@@ -181,6 +182,8 @@ export function roofline({phase: name}) {
           label: {
             show: false,
             position: 'bottom',
+            width: kNameWidth,
+            overflow: 'truncate',
             opacity: 1,
             color: colours.colour('text'),
             fontSize: 11,
