@@ -3,10 +3,8 @@
 # Usage: scripts/setup.sh [build|test|check] …
 set -euo pipefail
 
-build="g++ cmake ninja-build libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libfmt-dev libeigen3-dev libopenblas-dev libdnnl-dev"
-test="catch2 libbenchmark-dev python3 zsh fish groff-base mandoc"
 build="g++ cmake ninja-build libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libfmt-dev libeigen3-dev libopenblas-dev libdnnl-dev nodejs npm"
-test="catch2 libbenchmark-dev python3 chromium fonts-droid-fallback"
+test="catch2 libbenchmark-dev python3 chromium fonts-droid-fallback zsh fish groff-base mandoc"
 check="clang clang-format clang-tidy libclang-rt-14-dev"
 
 wanted=""
