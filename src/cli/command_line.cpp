@@ -50,7 +50,9 @@ void check_value(const CLI::App& command, const CLI::Option& option, const std::
   } else if (i + 1 < words.size()) {
     value = words[++i];
   }
-  const bool next_flag = !attached && is_flag(value) && command.get_option_no_throw(flag_of(value)) != nullptr;
+  const bool holds_flags = option.get_type_name() == "FLAGS";  // its value starts like one
+  const bool next_flag =
+      !attached && !holds_flags && is_flag(value) && command.get_option_no_throw(flag_of(value)) != nullptr;
   if (value.empty() || next_flag) {
     throw Error::bad_input(fmt::format("{} needs a value: {} {}", flag, flag, option.get_type_name()));
   }

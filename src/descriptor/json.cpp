@@ -138,8 +138,9 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
 
 }  // namespace
 
-Document parse_json(std::string_view text, std::string file) {  // NOLINT(performance-unnecessary-value-param)
-  text = check_source_text(text, file);
+Document parse_json(std::string_view text, std::string file,  // NOLINT(performance-unnecessary-value-param)
+                    std::size_t max_bytes) {
+  text = check_source_text(text, file, max_bytes);
   TreeBuilder tree(file);
   Handler handler(text, file, tree);
   nlohmann::json::sax_parse(text.begin(), text.end(), &handler);

@@ -40,9 +40,10 @@ inline constexpr std::size_t kMaxDescriptorBytes = std::size_t{1} << 20;
 inline constexpr int kMaxDescriptorDepth = 64;
 
 // Both throw Error (bad_input, with positions) on syntax errors, duplicate keys, nesting beyond kMaxDescriptorDepth,
-// text beyond kMaxDescriptorBytes, invalid UTF-8, and (YAML) anchors, aliases, tags and more than one document.
+// text beyond kMaxDescriptorBytes (or `max_bytes`), invalid UTF-8, and (YAML) anchors, aliases, tags and more than one
+// document.
 Document parse_yaml(std::string_view text, std::string file);
-Document parse_json(std::string_view text, std::string file);
+Document parse_json(std::string_view text, std::string file, std::size_t max_bytes = kMaxDescriptorBytes);
 
 // Reads a regular file of at most kMaxDescriptorBytes (else Error bad_input: missing, a directory, unreadable, too
 // large) and parses it by its extension (.json: JSON; .yaml, .yml: YAML).

@@ -10,12 +10,12 @@
 
 namespace llmperf::descriptor {
 
-std::string_view check_source_text(std::string_view text, const std::string& file) {
+std::string_view check_source_text(std::string_view text, const std::string& file, std::size_t max_bytes) {
   const auto fail = [&](std::size_t offset, std::string message) {
     throw Error(ErrorKind::bad_input, {{position_of(text, offset, file), std::move(message), {}}});
   };
-  if (text.size() > kMaxDescriptorBytes) {
-    const std::string limit = format_bytes_binary(Bytes{static_cast<double>(kMaxDescriptorBytes)});
+  if (text.size() > max_bytes) {
+    const std::string limit = format_bytes_binary(Bytes{static_cast<double>(max_bytes)});
     throw Error(ErrorKind::bad_input, {{{file, 0, 0}, fmt::format("too large: more than {}", limit), {}}});
   }
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
