@@ -116,7 +116,8 @@ void check_no_request(const Flags& flags) {
 
 // Throws unless there is a request, and one thing to compare it with.
 void check_request(const Flags& flags) {
-  for (const auto& [flag, value] : {std::pair{"--model", &flags.request.model}, {"--hw", &flags.request.hardware}}) {
+  for (const auto& [flag, value] :
+       {std::pair{"--model", &flags.request.model}, std::pair{"--hw", &flags.request.hardware}}) {
     if (value->empty()) {
       throw Error::bad_input(fmt::format("{} is required", flag),
                              "or two saved results: llmperf compare before.json after.json");

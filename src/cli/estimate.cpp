@@ -115,7 +115,7 @@ void add_estimate(CLI::App& root, Action& action) {
   command->add_option("--detail", flags->detail, "summary or ops (every op of each phase)")
       ->type_name("LEVEL")
       ->capture_default_str();
-  add_output_flags(*command, flags->output);
+  add_output_flags(*command, flags->output, Traced::yes);
   command->callback([flags, &action] { action = [flags] { return estimate_action(*flags); }; });
 }
 

@@ -16,6 +16,7 @@
 #include "graph/hlo/recovered_model.h"
 #include "hardware/runtime_execution.h"
 #include "report/program_report.h"
+#include "report/step_trace.h"
 
 namespace llmperf::cli {
 namespace {
@@ -156,7 +157,9 @@ int graph_action(const Flags& f) {
   const estimate::ProgramEstimate e = estimate::run_program(program, setup);
   const hlo::Blocks blocks = shown_blocks(whole, program);
   const report::ProgramStudy study{&program, &setup, &e, &blocks};
-  output.write(report::program_report(study, detail, output.wants(report::Format::json)), model);
+  report::Report report = report::program_report(study, detail, output.wants(report::Format::json));
+  if (output.wants(report::Format::trace)) report.trace = report::step_trace(setup, e);
+  output.write(report, model);
   if (!e.fits) throw_infeasible(f, device, e);
   return kExitDone;
 }
@@ -212,7 +215,7 @@ void add_graph(CLI::App& root, Action& action) {
       ->capture_default_str();
   command->add_option("--reserve", f->request.reserve, "memory the runtime keeps for itself [512MiB]")
       ->type_name("BYTES");
-  add_output_flags(*command, f->output);
+  add_output_flags(*command, f->output, Traced::yes);
   command->callback([f, &action] { action = [f] { return graph_action(*f); }; });
 }
 

@@ -110,7 +110,7 @@ Table phase_table(const PhaseChange& p) {
     ++same;
   }
   before.present = after.present = true;
-  if (same > 0) add_op_row(fmt::format("{} that stay as they are", same), before, after, whole, "", t);
+  if (same > 0) add_op_row(fmt::format("{} unchanged", same), before, after, whole, "", t);
   OpState first;
   OpState last;
   first.present = p.before.present;

@@ -41,7 +41,8 @@ std::string change_cell(double before, double after) {
 
 std::string relative_cell(double before, double after) {
   if (!differs(before, after) || before == 0) return "-";
-  return fmt::format("{:+.1f} %", (after / before - 1) * 100);
+  const double percent = (after / before - 1) * 100;
+  return std::abs(percent) < 0.05 ? "0.0 %" : fmt::format("{:+.1f} %", percent);
 }
 
 bool is_share(const std::string& key) { return key.ends_with("utilisation") || key == "mfu"; }
@@ -56,6 +57,7 @@ std::string value_text(const std::string& key, const SavedValue& value) {
 }
 
 std::string reason(const OpChange& op) {
+  if (!op.changes()) return "";
   if (op.name == kOverlapped || op.name == kPipelined) {
     return op.name == kOverlapped ? "what runs beside other ops" : "what stages do at the same time";
   }
@@ -76,7 +78,6 @@ std::string reason(const OpChange& op) {
     parts.push_back(fmt::format("bound {} -> {}", op.before.bound, op.after.bound));
   }
   if (!parts.empty()) return join(parts, ", ");
-  if (!differs(op.before.time, op.after.time)) return "";
   return op.before.flops + op.before.bytes + op.before.network > 0 ? "same work, other speed" : "host and runtime";
 }
 

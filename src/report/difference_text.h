@@ -17,7 +17,8 @@ std::string share_cell(double share);
 bool is_share(const std::string& key);
 // A value of an input or a headline figure, with the unit that the key ends in.
 std::string value_text(const std::string& key, const SavedValue& value);
-// Why an op's time changes: "weights bf16 -> w4a16-g128, bytes x 0.266, bound memory -> matrix".
+// Why an op's time changes; empty where nothing does: "weights bf16 -> w4a16-g128, bytes x 0.266, bound memory ->
+// matrix".
 std::string reason(const OpChange& op);
 
 }  // namespace llmperf::report

@@ -50,8 +50,9 @@ struct Report {
   Document document;  // --format table and md
   Table csv;          // plain numbers in SI units, the unit in the column name
   std::string json;   // one object, ends in a newline
-  // Chrome/Perfetto trace events of the steps; empty where a report has no step.
-  std::function<std::string()> trace = {};
+  // Chrome/Perfetto trace events of the steps (trace.h), given the command that made them; empty where a report has no
+  // step. Outlives what the report was made from.
+  std::function<std::string(const std::string& command)> trace = {};
 };
 
 enum class Language { english, chinese };

@@ -13,6 +13,7 @@
 #include "report/plan_report.h"
 #include "report/result_row.h"
 #include "report/runtime_text.h"
+#include "report/step_trace.h"
 
 namespace llmperf::report {
 namespace {
@@ -190,7 +191,7 @@ Document document(const Estimator& estimator, const Estimate& e, Detail detail) 
 Report estimate_report(const Estimator& estimator, const Estimate& e, Detail detail,
                        std::span<const estimate::ContextPoint> curve) {
   return {document(estimator, e, detail), detail == Detail::ops ? ops_csv(e.phases) : summary_csv(estimator, e),
-          estimate_json(estimator, e, curve)};
+          estimate_json(estimator, e, curve), step_trace(estimator, e)};
 }
 
 }  // namespace llmperf::report

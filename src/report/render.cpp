@@ -23,7 +23,7 @@ std::string render(const Report& report, Format format, const Rendering& renderi
     case Format::html: return render_html(with_command(report.json, rendering.command), rendering.language);
     case Format::trace:
       if (!report.trace) throw std::logic_error("a report without a step has no trace");
-      return report.trace();
+      return report.trace(rendering.command);
   }
   return {};
 }

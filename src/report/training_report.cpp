@@ -12,6 +12,7 @@
 #include "report/plan_report.h"
 #include "report/result_row.h"
 #include "report/runtime_text.h"
+#include "report/step_trace.h"
 
 namespace llmperf::report {
 namespace {
@@ -216,7 +217,7 @@ std::string training_label(const estimate::Setup& setup) {
 
 Report training_report(const TrainingEstimator& estimator, const TrainingEstimate& e, Detail detail) {
   return {document(estimator, e, detail), detail == Detail::ops ? ops_csv(e) : summary_csv(estimator, e),
-          training_json(estimator, e)};
+          training_json(estimator, e), step_trace(estimator, e)};
 }
 
 }  // namespace llmperf::report

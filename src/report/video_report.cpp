@@ -12,6 +12,7 @@
 #include "report/plan_report.h"
 #include "report/result_row.h"
 #include "report/runtime_text.h"
+#include "report/step_trace.h"
 
 namespace llmperf::report {
 namespace {
@@ -196,7 +197,7 @@ Document document(const VideoEstimator& estimator, const VideoEstimate& e, Detai
 
 Report video_report(const VideoEstimator& estimator, const VideoEstimate& e, Detail detail) {
   return {document(estimator, e, detail), detail == Detail::ops ? ops_csv(e.phases) : summary_csv(estimator, e),
-          video_json(estimator, e)};
+          video_json(estimator, e), step_trace(estimator, e)};
 }
 
 }  // namespace llmperf::report

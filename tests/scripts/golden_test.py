@@ -96,6 +96,8 @@ DOCUMENTS = [[*TP8, "--pp", "2"], PARALLEL, [*PARALLEL[:5], "--devices", "64", "
              ["replay", "-m", os.path.join(ROOT, "tests", "replay", "tiny.yaml"), "--hw", "epyc-9654", "--weights", "fp32", "--activations",
               "fp32", "--prompt", "8", "--whole-step"], ["replay", "--self-test"],
              ["sweep", "-m", "qwen-7b", "--hw", "rtx4090", "--batch", "1,4096", "--tp", "1,2"], ["sweep", "-m", "qwen-7b", "--hw", "rtx4090", "--where", "fits"],
+             ["compare", *TP8[1:], "--pp", "2", "--against", "--weights w4a16 --gen 1 --options all,no_fused_qkv"],
+             ["compare", *PREDICTED[1:], "--against", "--runtime none"],
              VALIDATE, ["validate", "rtx4090-ops"], ["validate", "a100-sxm-80gb-ops"], CALIBRATE]
 
 

@@ -8,15 +8,12 @@ using hardware::Dispatch;
 using hardware::FormatParameter;
 using hardware::Parameter;
 
-void StepOverhead::add(const graph::Op& op, double count) {
-  if (op.place == graph::Place::host || op.place == graph::Place::link) return;
-  kernels_ += count * op.launches;
-  if (dispatch_ == Dispatch::graph) return;
+Seconds StepOverhead::each(const graph::Op& op) const {
+  if (op.place == graph::Place::host || op.place == graph::Place::link || dispatch_ == Dispatch::graph) return {};
   const hardware::ParameterValues& v = *values_;
   const auto launches = static_cast<double>(op.launches);
   if (dispatch_ == Dispatch::dynamic_graph) {
-    host_ += count * (launches * get(v, Parameter::host_dispatch) + op.reshaped * get(v, Parameter::host_reshape));
-    return;
+    return Seconds{launches * get(v, Parameter::host_dispatch) + op.reshaped * get(v, Parameter::host_reshape)};
   }
   // A collective is several calls of its library.
   constexpr double kCollectiveCalls = 5;
@@ -26,7 +23,14 @@ void StepOverhead::add(const graph::Op& op, double count) {
   if (const auto* gemm = std::get_if<graph::Gemm>(&op.body); gemm && gemm->weights && gemm->weights->kernel) {
     each += v[index(*gemm->weights->kernel, FormatParameter::host)];
   }
-  host_ += count * each;
+  return Seconds{each};
+}
+
+void StepOverhead::add(const graph::Op& op, double count) {
+  if (op.place == graph::Place::host || op.place == graph::Place::link) return;
+  kernels_ += count * op.launches;
+  if (dispatch_ == Dispatch::graph) return;
+  host_ += count * each(op).value;
 }
 
 Seconds StepOverhead::host(double layers) const {

@@ -23,6 +23,8 @@ class StepOverhead {
 
   void add(const graph::Op& op) { add(op, static_cast<double>(op.count)); }
   void add(const graph::Op& op, double count);
+  // Of the host, to launch one execution.
+  Seconds each(const graph::Op& op) const;
   // `device`: what the kernels of the step take; `layers`: of the model.
   Seconds time(Seconds device, double layers, double sequences) const;
   // Of the host, whether the device waits for it or not.

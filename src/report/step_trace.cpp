@@ -1,0 +1,325 @@
+#include "report/step_trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "base/number.h"
+#include "estimate/timeline_step.h"
+#include "report/estimate_report.h"
+#include "report/op_text.h"
+#include "report/runtime_text.h"
+#include "report/trace.h"
+#include "report/training_report.h"
+
+namespace llmperf::report {
+namespace {
+
+using estimate::Span;
+using estimate::SpanKind;
+using estimate::Timeline;
+using estimate::TimelineOp;
+using estimate::TimelineStep;
+
+// More slices than this take viewers long to load: later micro-batches are drawn in one piece.
+constexpr std::size_t kMaxSpans = 60'000;
+
+// What a slice says of an op, ready to be written.
+struct OpText {
+  std::string name;
+  std::string args;
+  double bandwidth = 0;  // B/s through memory while it runs
+};
+struct TracedPhase {
+  TimelineStep step;
+  std::vector<OpText> ops;
+};
+struct TracedSteps {
+  std::vector<TracedPhase> phases;
+  Json data;  // of the file
+  std::vector<std::string> notes;
+};
+
+// ---- What is drawn, copied from the estimate.
+
+OpText op_text(const estimate::OpEstimate& o, const TimelineOp& timed) {
+  Json args = {{"kind", std::string(kind_text(o.op))}, {"shape", shape_text(o.op)}};
+  const model::StoredFormat* format = weight_format(o.op);
+  if (format && !format->name.empty()) args["weights"] = std::string(format->name);
+  args["flops"] = number(o.work.matrix + o.work.vector);
+  args["bytes"] = number(o.work.bytes());
+  if (o.work.network.value > 0) args["network_bytes"] = number(o.work.network);
+  args["bound"] = std::string(mapper::name(o.time.bound));
+  args["time_us"] = number(o.time.total.value * 1e6);
+  args["roof_us"] = number(o.time.roof.value * 1e6);
+  if (timed.hidden > 0) args["hidden_us"] = number(timed.hidden * 1e6);
+  if (o.op.launches != 1) args["kernels"] = o.op.launches;
+  std::string text = args.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const double seconds = timed.seconds - (timed.prefetched ? timed.hidden : 0);
+  return {std::string(o.op.name), text.substr(1, text.size() - 2), seconds > 0 ? o.work.bytes().value / seconds : 0};
+}
+
+template <class Phases>
+TracedSteps traced(std::vector<TimelineStep> steps, const Phases& phases, const std::string& model,
+                   const estimate::Platform& platform, const std::string& label) {
+  TracedSteps result;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    TracedPhase& phase = result.phases.emplace_back();
+    phase.step = std::move(steps[i]);
+    for (std::size_t k = 0; k < phase.step.ops.size(); ++k) {
+      phase.ops.push_back(op_text(phases[i].ops[k], phase.step.ops[k]));
+    }
+  }
+  result.data = {{"schema", "llmperf.trace"},
+                 {"schema_version", 1},
+                 {"tool", {{"name", "llmperf"}, {"version", LLMPERF_VERSION}}},
+                 {"model", model},
+                 {"hardware", platform.device->name},
+                 {"label", label}};
+  result.notes.emplace_back("a model's prediction, not a measurement; times are rounded to nanoseconds");
+  return result;
+}
+
+// ---- Drawing it.
+
+constexpr int kStepProcess = 1;
+constexpr int kHostProcess = 2;
+constexpr int kFirstStage = 10;
+constexpr int kTracksPerProcess = 100;
+// Threads of a process.
+enum Row : int { kPhases = 1, kRuntime, kLaunches, kHostOps, kLayers, kKernels, kPrefetch, kLink, kNetwork };
+
+TraceTrack track_of(int process, int row) { return {process, process * kTracksPerProcess + row}; }
+
+class Drawing {
+ public:
+  explicit Drawing(const TracedSteps& steps) : steps_(steps) { trace_.process(kStepProcess, "steps"); }
+
+  std::string draw(const std::string& command) {
+    Json phases = Json::array();
+    double clock = 0;
+    for (const TracedPhase& phase : steps_.phases) {
+      const Timeline timeline = estimate::lay_out(phase.step, kMaxSpans);
+      clock += timeline.lead;
+      const double end = clock + timeline.end;
+      const std::string name =
+          phase.step.steps > 1 ? fmt::format("{} (one of {})", phase.step.name, phase.step.steps) : phase.step.name;
+      trace_.slice(named(kStepProcess, kPhases, "phases"), name, "phase", clock, end,
+                   fmt::format("\"steps\":{},\"time_us\":{}", phase.step.steps, number(phase.step.time * 1e6).dump()));
+      draw_phase(phase, timeline, clock);
+      phases.push_back({{"name", phase.step.name},
+                        {"steps", phase.step.steps},
+                        {"start_s", number(clock)},
+                        {"end_s", number(end)},
+                        {"time_s", number(phase.step.time)},
+                        {"micro_batches", phase.step.micro_batches},
+                        {"micro_batches_drawn", timeline.drawn}});
+      note_phase(phase.step, timeline);
+      clock = end;
+    }
+    Json data = steps_.data;
+    if (!command.empty()) data["command"] = command;
+    data["phases"] = std::move(phases);
+    std::vector<std::string> notes = steps_.notes;
+    notes.insert(notes.end(), notes_.begin(), notes_.end());
+    data["notes"] = notes;
+    return trace_.finish(data);
+  }
+
+ private:
+  void note_phase(const TimelineStep& step, const Timeline& timeline) {
+    if (timeline.lead > 0) {
+      notes_.push_back(step.name + ": the host launches ahead of the step, while the device works on the one before");
+    }
+    if (timeline.drawn < step.micro_batches) {
+      notes_.push_back(fmt::format("{}: the ops of {} of {} micro-batches are drawn, the others in one piece",
+                                   step.name, timeline.drawn, step.micro_batches));
+    }
+    if (step.steady == estimate::Steady::yes && step.stage_layers.size() > 1 && step.micro_batches > 1) {
+      notes_.push_back(
+          fmt::format("{}: steps follow one another in a full pipeline, one every {}; the one drawn has the "
+                      "pipeline to itself",
+                      step.name, format_seconds(Seconds{step.time})));
+    }
+  }
+
+  // The track, introduced when it is first used.
+  TraceTrack named(int process, int row, const std::string& name) {
+    const TraceTrack track = track_of(process, row);
+    if (std::find(known_.begin(), known_.end(), track) == known_.end()) {
+      known_.push_back(track);
+      trace_.track(track, name);
+    }
+    return track;
+  }
+  int host() {
+    introduce(kHostProcess, "host");
+    return kHostProcess;
+  }
+  int stage(const TimelineStep& step, std::int32_t index) {
+    const int process = kFirstStage + index;
+    introduce(process, step.stage_layers.size() > 1 ? fmt::format("device of stage {}", index + 1) : "device");
+    return process;
+  }
+  void introduce(int process, const std::string& name) {
+    if (std::find(processes_.begin(), processes_.end(), process) != processes_.end()) return;
+    processes_.push_back(process);
+    trace_.process(process, name);
+  }
+
+  // Slices of the network may run at the same time: each takes the first row that is free.
+  TraceTrack network(int process, double start, double end) {
+    for (int lane = 0;; ++lane) {
+      const TraceTrack track =
+          named(process, kNetwork + lane, lane == 0 ? "network" : fmt::format("network {}", lane + 1));
+      std::int64_t& busy = busy_.try_emplace(track, 0).first->second;
+      if (nanoseconds(start) < busy && lane + 1 < kTracksPerProcess - kNetwork) continue;
+      busy = nanoseconds(end);
+      return track;
+    }
+  }
+
+  TraceTrack op_track(const TimelineStep& step, const Span& span, double at) {
+    const TimelineOp& op = step.ops[static_cast<std::size_t>(span.op)];
+    switch (op.place) {
+      case graph::Place::host: return named(host(), kHostOps, "ops");
+      case graph::Place::link: return named(stage(step, span.stage), kLink, "link to the host");
+      case graph::Place::network: return network(stage(step, span.stage), at + span.start, at + span.end);
+      case graph::Place::device: break;
+    }
+    return named(stage(step, span.stage), kKernels, "kernels");
+  }
+
+  std::string args_of(const TracedPhase& phase, const Span& span) const {
+    std::string args = phase.ops[static_cast<std::size_t>(span.op)].args;
+    if (span.layer >= 0) args += fmt::format(",\"layer\":{}", span.layer);
+    if (phase.step.micro_batches > 1) args += fmt::format(",\"micro_batch\":{}", span.micro_batch);
+    return args;
+  }
+
+  struct Start {
+    TraceTrack track;
+    double time = 0;
+    double length = 0;
+  };
+
+  void draw_phase(const TracedPhase& phase, const Timeline& timeline, double at) {
+    std::vector<Start> launches;
+    std::vector<Start> kernels;
+    std::vector<const Span*> spans;
+    for (const Span& span : timeline.spans) spans.push_back(&span);
+    std::stable_sort(spans.begin(), spans.end(), [](const Span* a, const Span* b) { return a->start < b->start; });
+    for (const Span* span : spans) draw_span(phase, *span, at, launches, kernels);
+    const auto arrow = [&](const Start& from, const Start& to) {
+      if (nanoseconds(from.length) > 0 && nanoseconds(to.length) > 0) {
+        trace_.arrow(from.track, from.time, to.track, to.time);
+      }
+    };
+    // One by one, or one for all.
+    for (std::size_t i = 0; i < std::min(launches.size(), kernels.size()); ++i) arrow(launches[i], kernels[i]);
+    for (const auto& [process, value] : bandwidth_) {
+      trace_.counter(process, "memory bandwidth", "GB/s", at + timeline.end, 0);
+    }
+    bandwidth_.clear();
+  }
+
+  void draw_span(const TracedPhase& phase, const Span& span, double at, std::vector<Start>& launches,
+                 std::vector<Start>& kernels) {
+    const double start = at + span.start;
+    const double end = at + span.end;
+    const auto name = [&] { return phase.ops[static_cast<std::size_t>(span.op)].name; };
+    const auto draw = [&](const TraceTrack& track, const std::string& text, const char* category,
+                          const std::string& args) {
+      trace_.slice(track, text, category, start, end, args);
+      return Start{track, start, span.end - span.start};
+    };
+    switch (span.kind) {
+      case SpanKind::op: {
+        const Start drawn = draw(op_track(phase.step, span, at), name(), "op", args_of(phase, span));
+        const graph::Place place = phase.step.ops[static_cast<std::size_t>(span.op)].place;
+        if (place == graph::Place::device || place == graph::Place::network) kernels.push_back(drawn);
+        if (place == graph::Place::device) count_bandwidth(phase, span, start);
+        break;
+      }
+      case SpanKind::launch:
+        launches.push_back(draw(named(host(), kLaunches, "launches"), name(), "launch",
+                                span.layer >= 0 ? fmt::format("\"layer\":{}", span.layer) : ""));
+        break;
+      case SpanKind::layer_host:
+        draw(named(host(), kLaunches, "launches"), fmt::format("layer {}", span.layer), "host", "");
+        break;
+      case SpanKind::graph_launch:
+        launches.push_back(draw(named(host(), kLaunches, "launches"), "graph launch", "launch", ""));
+        break;
+      case SpanKind::runtime: draw(named(host(), kRuntime, "runtime"), name(), "runtime", args_of(phase, span)); break;
+      case SpanKind::prefetch:
+        draw(named(stage(phase.step, span.stage), kPrefetch, "weights ahead"), name(), "prefetch", "");
+        break;
+      case SpanKind::layer:
+        draw(named(stage(phase.step, span.stage), kLayers, "layers"), fmt::format("layer {}", span.layer), "layer", "");
+        break;
+      case SpanKind::micro_batch:
+        draw(named(stage(phase.step, span.stage), kKernels, "kernels"), fmt::format("micro-batch {}", span.micro_batch),
+             "micro_batch", "");
+        break;
+    }
+  }
+
+  void count_bandwidth(const TracedPhase& phase, const Span& span, double start) {
+    const int process = kFirstStage + span.stage;
+    const double value = phase.ops[static_cast<std::size_t>(span.op)].bandwidth;
+    const auto [entry, added] = bandwidth_.try_emplace(process, -1);
+    if (entry->second == value) return;
+    entry->second = value;
+    trace_.counter(process, "memory bandwidth", "GB/s", start, value / 1e9);
+  }
+
+  const TracedSteps& steps_;
+  TraceWriter trace_;
+  std::vector<TraceTrack> known_;
+  std::vector<int> processes_;
+  std::map<TraceTrack, std::int64_t> busy_;  // ns until which a row of the network is
+  std::map<int, double> bandwidth_;          // B/s that the counter of a process shows
+  std::vector<std::string> notes_;
+};
+
+Trace trace_of(TracedSteps steps) {
+  const auto shared = std::make_shared<const TracedSteps>(std::move(steps));
+  return [shared](const std::string& command) { return Drawing(*shared).draw(command); };
+}
+
+}  // namespace
+
+Trace step_trace(const estimate::Estimator& estimator, const estimate::Estimate& e) {
+  const estimate::Setup& setup = estimator.setup();
+  TracedSteps steps = traced(timeline_steps(estimator, e), e.phases, setup.execution.model->name, setup, label(setup));
+  if (e.phases.size() > 1) {
+    steps.notes.emplace_back("decode: the mean step of the generation; shapes are those of the first");
+  }
+  return trace_of(std::move(steps));
+}
+
+Trace step_trace(const estimate::VideoEstimator& estimator, const estimate::VideoEstimate& e) {
+  const estimate::VideoSetup& setup = estimator.setup();
+  return trace_of(traced(timeline_steps(estimator, e), e.phases, setup.execution.model->name, setup, label(setup)));
+}
+
+Trace step_trace(const estimate::TrainingEstimator& estimator, const estimate::TrainingEstimate& e) {
+  const estimate::Setup& setup = estimator.setup();
+  TracedSteps steps = traced(e.fits ? timeline_steps(e) : std::vector<TimelineStep>(), e.phases,
+                             setup.execution.model->name, setup, training_label(setup));
+  steps.notes.push_back(
+      fmt::format("one device of the busiest stage (stage {} of {}); forward and backward are those of "
+                  "one of {} micro-batches, without the pipeline's bubble",
+                  e.busiest_stage + 1, e.plan.pipeline, e.micro_batches));
+  return trace_of(std::move(steps));
+}
+
+Trace step_trace(const estimate::ProgramSetup& setup, const estimate::ProgramEstimate& e) {
+  const std::span<const estimate::Phase> phases(&e.phase, 1);
+  return trace_of(traced(timeline_steps(setup, e), phases, setup.name, setup, label(setup)));
+}
+
+}  // namespace llmperf::report

@@ -1,0 +1,35 @@
+// Saved results: any text is a result that can be compared with itself, or a bad-input Error that names the file.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "base/error.h"
+#include "report/difference_report.h"
+
+namespace {
+
+using namespace llmperf;
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  try {
+    const report::SavedResult result = report::read_result(text, "fuzz.json");
+    const report::Difference d = report::difference(result, result);
+    require(d.inputs.empty());
+    for (const report::PhaseChange& phase : d.phases) require(!phase.changes());
+    const report::Report report = report::difference_report(d);
+    require(!report::render(report, report::Format::table).empty());
+    require(report.json.ends_with("}\n"));
+  } catch (const Error& error) {
+    require(error.kind() == ErrorKind::bad_input && !error.diagnostics().empty());
+    require(error.diagnostics().front().where.file == "fuzz.json");
+  }
+  return 0;
+}
