@@ -85,6 +85,7 @@ DOCUMENTS = [[*TP8, "--pp", "2"], PARALLEL, [*PARALLEL[:5], "--devices", "64", "
              ["show", "model", "llama-7b"], ["show", "hardware", "tx8"], ["show", "hardware", "atlas-800i-a2"],
              ["show", "hardware", "rtx4090"], ["show", "hardware", "rtx3090"],
              COLLECTIVE, [*COLLECTIVE[:-1], "1"], ["map-collective", "--hw", "tpu-v4", *COLLECTIVE[3:]], ["list", "models"],
+             ["run", os.path.join(ROOT, "docs", "examples", "two-cards.yaml")], ["list", "scenarios"], ["show", "scenario", "which-card"],
              ["list", "hardware"], ["explain", *ESTIMATE[1:]], ["explain", "ttft_s", *ESTIMATE[1:]],
              ["explain", "memory.total_bytes", *ESTIMATE[1:]], SPLIT, ALL_GGUF,
              [*TENSORS, "--detail", "tensors"], ["show", "model", "deepseek-r1", "--weights", "q4_k_m", "--detail", "tensors"],
