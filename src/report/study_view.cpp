@@ -74,7 +74,8 @@ std::string shown_heading(const ShownColumn& column) {
 Table plain_table(const View& view, const Table& rows) {
   Table table;
   for (std::size_t i = 0; i < rows.columns.size(); ++i) {
-    table.columns.push_back({view.columns.empty() ? heading_of(rows.columns[i].header) : shown_heading(view.columns[i])});
+    table.columns.push_back(
+        {view.columns.empty() ? heading_of(rows.columns[i].header) : shown_heading(view.columns[i])});
   }
   for (const auto& row : rows.rows) {
     std::vector<std::string> cells;

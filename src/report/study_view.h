@@ -19,8 +19,8 @@ Table chosen_rows(const study::View& view, const Table& rows, const std::string&
 // The same for people: one table, or one for each cell of a pivot. `rows` is what chosen_rows() returned.
 Document shown_rows(const study::View& view, const Table& rows, const std::string& file);
 
-// The parts of a page whose titles start with one of `parts`, each with what follows it without a title; all of the page
-// when there are none.
+// The parts of a page whose titles start with one of `parts`, each with what follows it without a title; all of the
+// page when there are none.
 Document chosen_parts(const std::vector<study::Word>& parts, const Document& page, const std::string& file);
 
 // A CSV value for people, by the unit in its column's name: "ttft_s" 0.0486 -> "48.6 ms".
