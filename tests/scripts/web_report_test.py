@@ -83,7 +83,9 @@ def make(pages):
                  "--global-batch", "8")
     pages.export("validate.html", "validate", "rtx4090-qwen1.5")
     estimate = json.loads(run(*ESTIMATE, "--json"))
-    pages.report("sweep.html", sweep())
+    pages.export("sweep.html", "sweep", "-m", "qwen1.5-7b,qwen1.5-14b", "--hw", "rtx4090,h100-sxm", "--batch", "1-64*2",
+                 "--weights", "bf16,w4a16")
+    pages.report("map.html", sweep())
     pages.report("compare.html", difference(estimate))
 
     large = json.loads(json.dumps(estimate))
@@ -105,7 +107,7 @@ def make(pages):
 
 
 def main():
-    web, npm = sys.argv[1], sys.argv[2]
+    web, npm = os.path.abspath(sys.argv[1]), sys.argv[2]
     if not npm:
         print("skipped: this build had no npm, so its reports have no charts")
         return SKIP

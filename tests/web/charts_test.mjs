@@ -129,7 +129,7 @@ test('a chart is as wide as the window lets it be', () =>
   }));
 
 test('the map of a sweep shows the best and the median of the points behind a cell', () =>
-  visit('sweep.html', {}, async page => {
+  visit('map.html', {}, async page => {
     const drawn = async () => {
       await settled(page);
       return page.evaluate(() => window.drawnTexts.splice(0));
@@ -142,9 +142,21 @@ test('the map of a sweep shows the best and the median of the points behind a ce
     const best = await drawn();
     await selects.nth(3).selectOption('median');
     const median = await drawn();
-    // pages.py: TTFT is batch * tp seconds over three degrees 1, 2, 4, plus a second on the second device.
+    // web_report_test.py: TTFT is batch * tp seconds over three degrees 1, 2, 4, plus a second on the second device.
     assert.ok(best.includes('16 s'), `${best}`); // batch 16 on tp 1, first device
     assert.ok(median.includes('16.5 s'), `${median}`); // of 16 and 17
+  }));
+
+test('a sweep shows first what tells its points apart, and what its user asked for: time and rate', () =>
+  visit('sweep.html', {}, async page => {
+    const chosen = async (name, at) => (await chart(page, name)).locator('.controls select').nth(at).inputValue();
+    assert.equal(await chosen('sweep-heatmap', 2), 'ttft_s');
+    assert.deepEqual(
+      [await chosen('sweep-pareto', 0), await chosen('sweep-pareto', 1)],
+      ['ttft_s', 'tokens_per_second'],
+    );
+    // One kind of plan: the number of devices, the same in all rows, is not worth a map.
+    assert.equal(await page.locator('option[value="devices"]').count(), 0);
   }));
 
 test('on paper a report is light, has all its charts and no buttons', () =>

@@ -16,7 +16,7 @@ export function select(text, options, chosen, changed) {
     {onchange: () => changed(box.value)},
     ...options.map(([value, name]) => element('option', {value, selected: value === chosen}, name)),
   );
-  return element('label', {}, `${text} `, box);
+  return element('label', {}, text, box);
 }
 
 // What a chart shows where the pointer is: a title and [label, value] lines.

@@ -4,14 +4,16 @@ import {label, result} from './page.js';
 export const axes = () => result.axes ?? [];
 export const finished = () => (result.rows ?? []).filter(row => !row.error && row.fits !== false);
 
-// Columns that hold a number in some row and that no axis sets; those with a better end first.
+// Columns of numbers that no axis sets and that tell points apart: times and rates first, then what else has a better
+// end.
 export function measures() {
   const rows = finished();
   const set = new Set(axes().map(axis => axis.column));
-  const numeric = (result.columns ?? []).filter(
-    ({name}) => !set.has(name) && name !== 'point' && rows.some(row => Number.isFinite(row[name])),
-  );
-  return [...numeric.filter(column => column.better), ...numeric.filter(column => !column.better)];
+  const distinct = ({name}) => new Set(rows.map(row => row[name]).filter(Number.isFinite)).size;
+  const numeric = (result.columns ?? []).filter(({name}) => !set.has(name) && name !== 'point' && distinct({name}) > 0);
+  const telling = numeric.filter(column => distinct(column) > 1);
+  const rank = ({name, better}) => (better ? 0 : 2) + (/_s$|per_second/.test(name) ? 0 : 1);
+  return (telling.length ? telling : numeric).sort((a, b) => rank(a) - rank(b));
 }
 
 export const columnLabel = name => label(name);
