@@ -23,6 +23,7 @@ test('numbers have at most four significant digits and the prefix that keeps the
   assert.equal(format.byKey('kv_cache_bytes', 2 ** 30), '1 GiB');
   assert.equal(format.byKey('tp', 8), '8');
   assert.equal(format.byKey('error', null), '–');
+  assert.deepEqual(format.extent(Array.from({length: 1e6}, (unused, i) => i)), [0, 999999]);
 });
 
 test('a point is on the Pareto front when no other is at least as good on both axes', async () => {

@@ -47,3 +47,7 @@ export function byKey(key, value, digits = 4) {
   if (/(share|utilisation|mfu|hfu|_ape|mape|error)$/.test(key)) return share(value);
   return Number.isInteger(value) && Math.abs(value) < 1e4 ? String(value) : number(value, digits);
 }
+
+// The smallest and the largest of values, of which there may be more than a call takes arguments.
+export const extent = values =>
+  values.reduce(([low, high], value) => [Math.min(low, value), Math.max(high, value)], [Infinity, -Infinity]);

@@ -1,7 +1,7 @@
 // A sweep as a map of two of its axes; the other axes are summed up by a median or the best value, which the reader
 // chooses and the chart says.
 import {select, tip} from '../dom.js';
-import {byKey} from '../format.js';
+import {byKey, extent} from '../format.js';
 import {label, valueLabel} from '../page.js';
 import {columnLabel, finished, measures, movingAxes} from '../sweep.js';
 
@@ -39,7 +39,7 @@ function cellsOf(x, y, column, how) {
 function optionOf({x, y, column, how}, colours, width) {
   const cells = cellsOf(x, y, column, how);
   const values = cells.map(cell => cell[2]);
-  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const [low, high] = extent(values);
   const scaled = low > 0 && high / low > kLogAbove ? Math.log10 : value => value;
   const back = scaled === Math.log10 ? value => 10 ** value : value => value;
   const [from, to] = [scaled(low), scaled(high)];

@@ -1,6 +1,6 @@
 // The points of a sweep on two of its measures, and the front of those that no other point beats on both.
 import {select, tip} from '../dom.js';
-import {byKey} from '../format.js';
+import {byKey, extent} from '../format.js';
 import {frontOf} from '../front.js';
 import {label, valueLabel} from '../page.js';
 import {columnLabel, finished, measures, movingAxes} from '../sweep.js';
@@ -9,7 +9,7 @@ const kColours = 8;
 const kLogAbove = 30;
 
 function axisOf(column, values, gap) {
-  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const [low, high] = extent(values);
   const log = low > 0 && high / low > kLogAbove;
   const better = ` (${valueLabel('sweep', column.better)})`;
   return {

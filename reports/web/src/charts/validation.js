@@ -1,6 +1,6 @@
 // Predicted against measured: on the line a prediction is exact, between the dashed lines nine rows of ten stand.
 import {select, tip} from '../dom.js';
-import {seconds, share, signedShare} from '../format.js';
+import {extent, seconds, share, signedShare} from '../format.js';
 import {label, result} from '../page.js';
 
 const kGroupings = ['runtime', 'hardware', 'model', 'phase', 'weights', 'tp'];
@@ -55,8 +55,7 @@ export function validation({redraw}) {
   const valuesOf = key => [...new Set(rows.map(row => String(row[key] ?? '–')))];
   const groupings = kGroupings.filter(key => valuesOf(key).length > 1 && valuesOf(key).length <= kGroups);
   const times = rows.flatMap(row => [row.measured_s, row.predicted_s]);
-  const low = times.reduce((a, b) => Math.min(a, b));
-  const high = times.reduce((a, b) => Math.max(a, b));
+  const [low, high] = extent(times);
   const range = [rounded(low, false), rounded(high, true)];
   const state = {by: groupings[0]};
   const axis = (name, gap) => ({
