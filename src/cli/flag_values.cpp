@@ -47,6 +47,7 @@ Names lines_of(descriptor::Kind kind, const std::string& file, std::string_view 
 Names models() { return descriptor::names(descriptor::Kind::model); }
 Names devices() { return descriptor::names(descriptor::Kind::device); }
 Names runtime_files() { return descriptor::names(descriptor::Kind::runtime); }
+Names scenarios() { return descriptor::names(descriptor::Kind::scenario); }
 Names measurements() { return descriptor::names(descriptor::Kind::measurements); }
 
 Names runtimes() {
@@ -165,12 +166,12 @@ constexpr Rule kRules[] = {
     {"replay", "--backend", Sort::words, backends},
     {"replay", "--gemm", Sort::words, nullptr, "best eigen openblas onednn"},
     {"replay", "--sweep", Sort::words, sweeps},
-    {"list", "KIND", Sort::words, nullptr, "models hardware runtimes measurements"},
+    {"list", "KIND", Sort::words, nullptr, "models hardware runtimes measurements scenarios"},
     {"show", "KIND", Sort::words, nullptr, "model hardware runtime"},
     {"", "measurements", Sort::paths, measurements},
     {"report", "RESULT", Sort::files},
     {"merge", "FILE", Sort::files},
-    {"run", "SCENARIO", Sort::files},
+    {"run", "SCENARIO", Sort::paths, scenarios},
     {"", "--lang", Sort::words, nullptr, "en zh"},
 };
 

@@ -112,6 +112,11 @@ class ManPages(ProgramTest):
                 self.assertEqual(words[:2], ["llmperf", name])
                 if name == "replay":
                     continue  # it measures for minutes
+                if name == "report":
+                    self.output("estimate", "-m", "qwen-7b", "--hw", "rtx4090", "--export", "result.json")
+                for part in ("1", "2") if name == "merge" else ():
+                    self.output("sweep", "-m", "qwen-7b", "--hw", "rtx4090", "--batch", "1-8*2", "--shard", part + "/2",
+                                "--export", f"part{part}.csv")
                 if name == "calibrate":
                     with open(self.path("measurements.csv"), "w", encoding="utf-8") as file:
                         file.write(self.measurements())
