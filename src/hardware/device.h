@@ -94,7 +94,7 @@ struct Device {
   std::optional<HostLink> host_link;
   std::optional<TileArray> tile_array;
   std::int64_t devices_per_node = 1;  // a server (atlas-800i-a2) is described by one of its devices and their number
-  std::optional<std::int64_t> cores;  // SMs, AI cores
+  std::optional<std::int64_t> cores;  // SMs, compute units, AI cores
   std::optional<double> clock_hz;
   std::optional<double> power_w;    // TDP of one device
   std::optional<double> price_usd;  // list price of one device

@@ -78,7 +78,9 @@ Efficiency::Efficiency(const hardware::Device& device, const hardware::RuntimePr
   device_.bandwidth = roofline.bandwidth().value;
   const hardware::MemoryLevel* cache = device.last_level_cache();
   if (cache && !cache->per_tile && cache->capacity) device_.cache = cache->capacity->value;
-  device_.cores = device.tile_array ? d(device.tile_array->tiles) : d(device.cores.value_or(1));
+  // Kernels that fill no core, and waves of blocks, hang on it. Of a device whose file does not say, the usual order.
+  constexpr std::int64_t kUsualCores = 100;
+  device_.cores = d(device.tile_array ? device.tile_array->tiles : device.cores.value_or(kUsualCores));
 }
 
 KernelDevice Efficiency::on(Dtype dtype) const {
