@@ -167,7 +167,7 @@ constexpr Rule kRules[] = {
     {"replay", "--gemm", Sort::words, nullptr, "best eigen openblas onednn"},
     {"replay", "--sweep", Sort::words, sweeps},
     {"list", "KIND", Sort::words, nullptr, "models hardware runtimes measurements scenarios"},
-    {"show", "KIND", Sort::words, nullptr, "model hardware runtime"},
+    {"show", "KIND", Sort::words, nullptr, "model hardware runtime scenario"},
     {"", "measurements", Sort::paths, measurements},
     {"report", "RESULT", Sort::files},
     {"merge", "FILE", Sort::files},
@@ -185,6 +185,7 @@ bool names_option(const CLI::Option& option, std::string_view name) {
 Names shown_names(std::span<const std::string> arguments) {
   if (arguments.empty()) return {};
   if (arguments[0].starts_with("model")) return models();
+  if (arguments[0].starts_with("scenario")) return scenarios();
   return arguments[0].starts_with("runtime") ? runtime_files() : devices();
 }
 
