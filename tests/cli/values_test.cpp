@@ -73,9 +73,11 @@ TEST_CASE("formats by name and by extension", "[values]") {
   CHECK(export_format("a.json") == report::Format::json);
   CHECK(export_format("some/folder/a.b.csv") == report::Format::csv);
   CHECK(export_format("a.md") == report::Format::md);
+  CHECK(export_format("a.html") == report::Format::html);
+  CHECK(export_format("a.trace.json") == report::Format::trace);
   for (const char* path : {"", "a", "json", "a.txt", "a.table", "a.json/", "a.JSON", "a.json.gz"}) {
     INFO(path);
-    CHECK(error_of([&] { export_format(path); }).find(".json, .csv or .md") != std::string::npos);
+    CHECK(error_of([&] { export_format(path); }).find(".json, .csv, .md, .html or .trace.json") != std::string::npos);
   }
 }
 
