@@ -24,8 +24,8 @@ SetupFacts::SetupFacts(const estimate::Estimator& estimator)
       parameters(d(model::count_parameters(*estimator.setup().execution.model).total)) {
   const model::Decoder& m = *estimator.setup().execution.model;
   for (std::size_t kind = 0; kind < m.kinds.size(); ++kind) {
-    kv_bytes_per_token += cost::layer_kv_bytes(estimator.setup().execution.kv, m.kinds[kind].attention, 1).value *
-                          d(m.kind_counts[kind]);
+    kv_bytes_per_token +=
+        cost::layer_kv_bytes(estimator.setup().execution.kv, m.kinds[kind].attention, 1).value * d(m.kind_counts[kind]);
   }
 }
 
