@@ -12,7 +12,7 @@ foreach(pair "model|models|yaml" "device|hardware/devices|yaml" "runtime|hardwar
   list(SORT names COMPARE STRING)
   foreach(name ${names})
     file(READ ${ROOT}/${folder}/${name}.${extension} text)
-    string(APPEND rows "    {Kind::${kind}, \"${name}\", \"${folder}/${name}.${extension}\", R\"embedded(${text})embedded\"},\n")
+    string(APPEND rows "    {Kind::${kind}, \"${name}\", \"${folder}/${name}.${extension}\", R\"embedded(${text})embedded\"sv},\n")
   endforeach()
 endforeach()
 file(WRITE ${OUTPUT} "// Generated from models/, hardware/, programs/ and scenarios/.
@@ -20,6 +20,7 @@ file(WRITE ${OUTPUT} "// Generated from models/, hardware/, programs/ and scenar
 
 namespace llmperf::descriptor {
 namespace {
+using namespace std::literals;  // sv: lengths without counting, which clang does only so far in a constant
 constexpr EmbeddedFile kFiles[] = {
 ${rows}};
 }  // namespace
