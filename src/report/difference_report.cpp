@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "report/difference_text.h"
 #include "report/json.h"
+#include "report/quantity.h"
 
 namespace llmperf::report {
 namespace {

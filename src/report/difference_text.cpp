@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "report/json.h"
+#include "report/quantity.h"
 
 namespace llmperf::report {
 namespace {
@@ -23,15 +24,6 @@ void add_ratio(const char* what, double before, double after, std::vector<std::s
   if (std::abs(ratio - 1) > kSmallRatio) parts.push_back(fmt::format("{} x {}", what, format_significant(ratio, 3)));
 }
 
-std::string number_text(const std::string& key, double value) {
-  if (key.ends_with("_bytes_per_s")) return format_bandwidth(BytesPerSecond{value});
-  if (key.ends_with("_flops_per_s")) return format_flops_rate(FlopsPerSecond{value});
-  if (key.ends_with("_bytes")) return format_bytes_binary(Bytes{value});
-  if (key.ends_with("_s")) return format_seconds(Seconds{value});
-  if (is_share(key)) return format_share(value);
-  return value == std::floor(value) && std::abs(value) < 1e15 ? format_count(value) : format_significant(value);
-}
-
 }  // namespace
 
 std::string change_cell(double before, double after) {
@@ -45,14 +37,12 @@ std::string relative_cell(double before, double after) {
   return std::abs(percent) < 0.05 ? "0.0 %" : fmt::format("{:+.1f} %", percent);
 }
 
-bool is_share(const std::string& key) { return key.ends_with("utilisation") || key == "mfu"; }
-
 std::string share_cell(double share) { return format_share(std::abs(share) < 5e-4 ? 0 : share); }
 
 std::string value_text(const std::string& key, const SavedValue& value) {
   if (std::holds_alternative<std::monostate>(value)) return "-";
   if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "yes" : "no";
-  if (const auto* number = std::get_if<double>(&value)) return number_text(key, *number);
+  if (const auto* number = std::get_if<double>(&value)) return quantity_text(key, *number);
   return std::get<std::string>(value);
 }
 

@@ -13,8 +13,6 @@ std::string change_cell(double before, double after);
 std::string relative_cell(double before, double after);
 // Without "-0.0 %".
 std::string share_cell(double share);
-// Whether the number of a key is a share of something.
-bool is_share(const std::string& key);
 // A value of an input or a headline figure, with the unit that the key ends in.
 std::string value_text(const std::string& key, const SavedValue& value);
 // Why an op's time changes; empty where nothing does: "weights bf16 -> w4a16-g128, bytes x 0.266, bound memory ->

@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "report/json.h"
 #include "report/result_row.h"
+#include "report/study_view.h"
 
 namespace llmperf::report {
 namespace {
@@ -17,26 +18,6 @@ using sweep::Cell;
 // Shown after the axes when nobody chose, those that the sweep has.
 constexpr const char* kTelling[] = {"fits",   "ttft_s", "tpot_s",      "tokens_per_second", "generation_s",
                                     "step_s", "mfu",    "total_bytes", "largest_batch"};
-
-std::string heading(std::string_view column) {
-  constexpr std::pair<std::string_view, std::string_view> kShort[] = {
-      {"ttft_s", "TTFT"},
-      {"tpot_s", "TPOT"},
-      {"tokens_per_second", "tokens/s"},
-      {"total_bytes", "memory"},
-      {"prompt_tokens", "prompt"},
-      {"generate_tokens", "generate"},
-      {"step_s", "step"},
-      {"generation_s", "generation"},
-      {"mfu", "MFU"},
-  };
-  for (const auto& [name, text] : kShort) {
-    if (column == name) return std::string(text);
-  }
-  std::string text(column);
-  std::replace(text.begin(), text.end(), '_', ' ');
-  return text;
-}
 
 std::vector<std::size_t> table_columns(const SweepResult& result) {
   if (!result.shown.empty()) return result.shown;
@@ -65,11 +46,11 @@ Table table(const SweepResult& result) {
   for (const std::size_t column : shown) {
     const bool text = std::any_of(result.rows.begin(), result.rows.end(),
                                   [&](const sweep::Row& row) { return row[column].kind == Cell::Kind::text; });
-    t.columns.push_back({heading(result.columns[column]), text});
+    t.columns.push_back({heading_of(result.columns[column]), text});
   }
   for (const sweep::Row& row : result.rows) {
     std::vector<std::string> cells;
-    for (const std::size_t column : shown) cells.push_back(shown_text(result.columns[column], row[column]));
+    for (const std::size_t column : shown) cells.push_back(readable(result.columns[column], cell_text(row[column])));
     t.rows.push_back(std::move(cells));
   }
   return t;
@@ -132,16 +113,6 @@ Json json(const SweepResult& result) {
 }
 
 }  // namespace
-
-std::string shown_text(std::string_view column, const Cell& cell) {
-  if (cell.kind == Cell::Kind::truth) return cell.number != 0 ? "yes" : "no";
-  if (cell.kind != Cell::Kind::number) return cell.text.empty() || cell.kind == Cell::Kind::none ? "" : cell.text;
-  if (column.ends_with("_s")) return format_seconds(Seconds{cell.number});
-  if (column.ends_with("_bytes")) return format_bytes_binary(Bytes{cell.number});
-  if (column == "mfu" || column == "hfu" || column.ends_with("_utilisation")) return format_share(cell.number);
-  if (column.find("_per_second") != std::string_view::npos) return format_significant(cell.number);
-  return plain(cell.number);
-}
 
 Report sweep_report(const SweepResult& result) {
   Document document{Heading{fmt::format("Sweep of {} points", format_count(static_cast<double>(result.points))), ""}};

@@ -28,7 +28,4 @@ struct SweepResult {
 };
 Report sweep_report(const SweepResult& result);
 
-// For people, by the unit that the column's name ends in.
-std::string shown_text(std::string_view column, const sweep::Cell& cell);
-
 }  // namespace llmperf::report

@@ -36,7 +36,9 @@ TEST_CASE("CSV values are printed by the unit in their column's name") {
 TEST_CASE("headings are the names of columns without their units") {
   CHECK(report::heading_of("ttft_s") == "TTFT");
   CHECK(report::heading_of("kv_cache_bytes") == "KV cache");
-  CHECK(report::heading_of("tokens_per_second") == "tokens per second");
+  CHECK(report::heading_of("tokens_per_second") == "tokens/s");
+  CHECK(report::heading_of("tokens_per_second_per_device") == "tokens/s per device");
+  CHECK(report::heading_of("total_bytes") == "memory");
   CHECK(report::heading_of("tokens") == "tokens");
   CHECK(report::heading_of("bytes_per_s") == "bytes per s");
 }

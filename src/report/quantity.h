@@ -1,0 +1,15 @@
+// Numbers for people by the key or column they stand under, whose end says the unit (docs/json.md).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace llmperf::report {
+
+// Whether the number is a share of something: printed in percent.
+bool is_share(std::string_view key);
+// `parent`: the key of what it is a part of: "weight_bytes" of "memory" or of a row of results is written in powers of
+// 1024 as memory is, that of an op in powers of 1000 as traffic is. Negative numbers are differences.
+std::string quantity_text(std::string_view key, double value, std::string_view parent = "memory");
+
+}  // namespace llmperf::report
