@@ -5,8 +5,12 @@ include(CMakePackageConfigHelpers)
 install(TARGETS llmperf COMPONENT program)
 if(NOT CMAKE_CROSSCOMPILING)
   set(written ${PROJECT_BINARY_DIR}/written)
-  install(CODE "execute_process(COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:llmperf> -DOUT=${written}
-    -P ${PROJECT_SOURCE_DIR}/cmake/write_pages.cmake COMMAND_ERROR_IS_FATAL ANY)" COMPONENT program)
+  # Written by the build, so that installing writes nothing there.
+  add_custom_command(OUTPUT ${written}.stamp
+    COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:llmperf> -DOUT=${written} -P ${PROJECT_SOURCE_DIR}/cmake/write_pages.cmake
+    COMMAND ${CMAKE_COMMAND} -E touch ${written}.stamp
+    DEPENDS llmperf ${PROJECT_SOURCE_DIR}/cmake/write_pages.cmake COMMENT "Writing manual pages and completions" VERBATIM)
+  add_custom_target(llmperf_pages ALL DEPENDS ${written}.stamp)
   install(DIRECTORY ${written}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT program)
   set(data ${CMAKE_INSTALL_DATADIR})
   install(FILES ${written}/llmperf.bash DESTINATION ${data}/bash-completion/completions RENAME llmperf COMPONENT program)

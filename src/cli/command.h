@@ -86,8 +86,9 @@ class Output {
   // Writes the report to stdout in the format asked for and to every export, and the companion to its file. Throws
   // Error(failed) on a write error.
   void write(const report::Report& report, const std::string& companion = {});
-  // … to the exports alone.
+  // … to the exports alone, to stdout alone.
   void write_files(const report::Report& report);
+  void print(const report::Report& report);
 
  private:
   struct File;

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -86,7 +87,8 @@ class Part {
     if (line_.empty()) return;
     report::parse_line(format_, columns_, line_, path_, number_, row_);
     const sweep::Cell& cell = row_[point_column_];
-    if (!cell.is_number() || cell.number < 0 || cell.number > 1e15) fail("the cell 'point' is no whole number");
+    if (!cell.is_number() || cell.number < 0 || cell.number > 1e15 || cell.number != std::floor(cell.number))
+      fail("the cell 'point' is no whole number");
     point_ = static_cast<std::int64_t>(cell.number);
   }
 
@@ -162,8 +164,8 @@ class Merged {
   std::int64_t point_ = -1;
 };
 
-// Of rows that were selected: sorted by point again, so that equals keep their order.
-void offer_sorted(std::vector<std::unique_ptr<Part>>& parts, const RowChoice& choice, sweep::Selection& kept) {
+// Of rows that were selected: sorted by point again, so that equals keep their order. Returns how many there are.
+std::int64_t offer_sorted(std::vector<std::unique_ptr<Part>>& parts, const RowChoice& choice, sweep::Selection& kept) {
   struct Numbered {
     std::int64_t point = 0;
     sweep::Row row;
@@ -177,17 +179,31 @@ void offer_sorted(std::vector<std::unique_ptr<Part>>& parts, const RowChoice& ch
     }
   }
   std::sort(rows.begin(), rows.end(), [](const Numbered& a, const Numbered& b) { return a.point < b.point; });
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    if (rows[i].point != rows[i - 1].point) continue;
+    throw Error::bad_input(fmt::format("point {} is there twice", rows[i].point), "name each part once");
+  }
   for (Numbered& numbered : rows) {
     if (!choice.where || (*choice.where)(numbered.row)) kept.offer(std::move(numbered.row));
   }
+  return static_cast<std::int64_t>(rows.size());
+}
+
+void count_failure(const sweep::Row& row, const std::vector<std::string>& columns, report::SweepResult& result) {
+  const auto at = std::find(columns.begin(), columns.end(), "error");
+  if (at == columns.end()) return;
+  const sweep::Cell& cell = row[static_cast<std::size_t>(at - columns.begin())];
+  if (cell.kind == sweep::Cell::Kind::none) return;
+  if (result.failed++ == 0) result.first_error = cell.text;
 }
 
 int merge_action(const Flags& flags) {
   std::vector<std::unique_ptr<Part>> parts = open_parts(flags.files);
   const auto with_rows =
       std::find_if(parts.begin(), parts.end(), [](const auto& part) { return !part->columns().empty(); });
-  if (with_rows == parts.end()) throw Error::bad_input("there are no rows in these files");
-  const std::vector<std::string>& columns = (*with_rows)->columns();
+  // JSON lines of shards without rows name no columns.
+  const std::vector<std::string> columns =
+      with_rows == parts.end() ? std::vector<std::string>{"point"} : (*with_rows)->columns();
   const LineFormat format = parts.front()->format();
   const RowChoice choice = row_choice(flags.selection, columns);
   RowOutput output(flags.output, columns, choice.shown, Resume::no);
@@ -209,6 +225,7 @@ int merge_action(const Flags& flags) {
     Merged merged(parts);
     while (Part* part = merged.next()) {
       ++result.points;
+      count_failure(part->row(), columns, result);
       after_last = part->point() + 1;
       if (choice.where && !(*choice.where)(part->row())) continue;
       append(LineFormat::csv, csv, part->row(), part->line());
@@ -221,8 +238,7 @@ int merge_action(const Flags& flags) {
       }
     }
   } else {
-    offer_sorted(parts, choice, kept);
-    result.points = static_cast<std::int64_t>(kept.rows().size());
+    result.points = offer_sorted(parts, choice, kept);
     for (const sweep::Row& row : kept.rows()) {
       append(LineFormat::csv, csv, row, row[columns.size()].text);
       append(LineFormat::jsonl, jsonl, row, row[columns.size()].text);
@@ -250,7 +266,7 @@ void add_merge(CLI::App& root, Action& action) {
   command->add_flag("--gaps", flags->gaps, "points may be missing: --where left them out");
   add_selection_flags(*command, flags->selection);
   add_output_flags(*command, flags->output);
-  flags->output.format.clear();
+  describe_row_outputs(*command, flags->output);
   command->callback([flags, &action] { action = [flags] { return merge_action(*flags); }; });
 }
 

@@ -102,6 +102,10 @@ void Output::write_files(const report::Report& report) {
 void Output::write(const report::Report& report, const std::string& companion) {
   write_files(report);
   if (companion_) companion_->commit(companion);
+  print(report);
+}
+
+void Output::print(const report::Report& report) {
   if (captured != nullptr) {
     captured->reports.push_back(report);
     return;

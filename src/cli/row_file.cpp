@@ -1,6 +1,5 @@
 #include "cli/row_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -12,53 +11,65 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/written_file.h"
 
 namespace llmperf::cli {
 namespace {
 
-std::string partial_of(const std::string& path) { return path + ".partial"; }
+std::string partial_of(const std::string& path) { return followed_link(path) + ".partial"; }
+
+// By the end of a line: `error` is the last column, and empty where a point has a result.
+bool is_failure(const std::string& line, const std::string& header) {
+  if (header.empty()) return line.find("\"error\":") != std::string::npos && !line.ends_with("\"error\":null}\n");
+  return header.ends_with(",error\n") && !line.ends_with(",\n");
+}
 
 }  // namespace
 
 RowFile::Left RowFile::left(const std::string& path, const std::string& header) {
   std::error_code ignored;
-  if (!std::filesystem::exists(partial_of(path), ignored)) {
-    return {.complete = std::filesystem::exists(path, ignored), .last_line = {}, .bytes = 0};
-  }
-  std::ifstream file(partial_of(path), std::ios::binary);
   Left left;
+  std::string found = partial_of(path);
+  if (!std::filesystem::exists(found, ignored)) {
+    found = path;
+    if (!std::filesystem::exists(found, ignored)) return left;
+    left.complete = true;
+  }
+  std::ifstream file(found, std::ios::binary);
   std::string line;
   bool first = true;
   while (std::getline(file, line)) {
     if (file.eof()) break;  // half a line: the run was killed in the middle of it
     line += '\n';
-    if (first && !header.empty()) {
-      if (line != header) {
-        throw Error::bad_input(fmt::format("{} has other columns than this sweep", quote(partial_of(path))),
-                               "remove it to start anew");
-      }
-    } else {
-      left.last_line = line;
-    }
     left.bytes += static_cast<std::int64_t>(line.size());
-    first = false;
+    if (first && !header.empty()) {
+      first = false;
+      if (line == header) continue;
+      throw Error::bad_input(fmt::format("{} has other columns than this sweep", quote(found)),
+                             "remove it to start anew");
+    }
+    ++left.rows;
+    left.failed += is_failure(line, header) ? 1 : 0;
+    left.last_line = line;
   }
-  if (file.bad()) throw Error::failed(fmt::format("cannot read {}: {}", partial_of(path), std::strerror(errno)));
+  if (file.bad()) throw Error::failed(fmt::format("cannot read {}: {}", found, std::strerror(errno)));
   return left;
 }
 
 RowFile::RowFile(std::string path, const std::string& header, const std::optional<Left>& left)
-    : path_(std::move(path)), partial_(partial_of(path_)) {
+    : path_(std::move(path)), target_(followed_link(path_)), partial_(partial_of(path_)) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(path_, ignored)) {
+  if (std::filesystem::is_directory(target_, ignored)) {
     throw Error::failed(fmt::format("cannot write {}: {}", path_, std::strerror(EISDIR)));
   }
+  if (std::filesystem::exists(target_, ignored) && access(target_.c_str(), W_OK) != 0) fail();
   const bool exists = std::filesystem::exists(partial_, ignored);
   if (exists && !left && std::filesystem::file_size(partial_, ignored) > header.size()) {
     throw Error::bad_input(fmt::format("{} has rows of an interrupted sweep", quote(partial_)),
                            "--resume goes on with it; remove it to start anew");
   }
   const bool goes_on = exists && left && left->bytes > 0;
+  keep_ = goes_on;
   stream_ = std::fopen(partial_.c_str(), goes_on ? "r+b" : "wb");
   if (stream_ == nullptr) fail();
   if (goes_on) {
@@ -86,7 +97,7 @@ void RowFile::flush() {
 
 void RowFile::commit() {
   flush();
-  if (std::fclose(std::exchange(stream_, nullptr)) != 0 || std::rename(partial_.c_str(), path_.c_str()) != 0) fail();
+  if (std::fclose(std::exchange(stream_, nullptr)) != 0 || std::rename(partial_.c_str(), target_.c_str()) != 0) fail();
 }
 
 }  // namespace llmperf::cli

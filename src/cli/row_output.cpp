@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/written_file.h"
 
 namespace llmperf::cli {
 namespace {
@@ -33,28 +36,44 @@ std::vector<std::size_t> all_of(std::size_t count) {
 
 }  // namespace
 
+void describe_row_outputs(CLI::App& command, OutputFlags& flags) {
+  flags.format.clear();
+  command.get_option("--format")->description("table, csv, jsonl, md, json or html [table; nothing beside --export]");
+  command.get_option("--export")
+      ->description("also write FILE; .csv and .jsonl grow row by row; .json, .md or .html (repeatable)");
+}
+
 RowOutput::RowOutput(const OutputFlags& flags, const std::vector<std::string>& columns, std::vector<std::size_t> shown,
                      Resume resume)
     : csv_(LineFormat::csv, columns, shown.empty() ? all_of(columns.size()) : shown),
       jsonl_(LineFormat::jsonl, columns, shown.empty() ? all_of(columns.size()) : shown) {
   OutputFlags rest = flags;
   rest.exports.clear();
+  std::vector<std::pair<std::string, LineFormat>> streamed;
+  std::set<std::string> seen;
   for (const std::string& path : flags.exports) {
-    const std::optional<LineFormat> format = path_format(path);
-    if (!format) {
+    if (!seen.insert(followed_link(path)).second) {
+      throw Error::bad_input("--export: " + quote(path) + " is given more than once");
+    }
+    if (const std::optional<LineFormat> format = path_format(path)) {
+      streamed.emplace_back(path, *format);
+    } else {
       rest.exports.push_back(path);
-      continue;
     }
-    std::optional<RowFile::Left> left;
-    if (resume == Resume::yes) {
-      left_ = RowFile::left(path, lines(*format).header());
-      left = left_;
-    }
-    streams_.push_back(
-        {*format, left_.complete ? nullptr : std::make_unique<RowFile>(path, lines(*format).header(), left)});
   }
-  if (resume == Resume::yes && (streams_.size() != 1 || !rest.exports.empty() || flags.json || !flags.format.empty())) {
-    throw Error::bad_input("--resume goes with one output of rows", "--export rows.csv or --export rows.jsonl alone");
+  const bool one_file = streamed.size() == 1 && flags.exports.size() == 1 && !flags.json && flags.format.empty();
+  const auto is_point = [&](std::size_t i) { return columns[i] == "point"; };
+  resumable_ = one_file && (shown.empty() || std::any_of(shown.begin(), shown.end(), is_point));
+  if (resume == Resume::yes && !resumable_) {
+    throw Error::bad_input("--resume goes with one output of rows that has the column point",
+                           "--export rows.csv or --export rows.jsonl alone");
+  }
+  for (const auto& [path, format] : streamed) {
+    const std::string& header = lines(format).header();
+    std::optional<RowFile::Left> left;
+    if (resume == Resume::yes) left = left_ = RowFile::left(path, header);
+    path_ = path;
+    streams_.push_back({format, left_.complete ? nullptr : std::make_unique<RowFile>(path, header, left)});
   }
   const bool quiet = !flags.json && flags.format.empty() && !flags.exports.empty();
   const std::optional<LineFormat> format = flags.json ? std::nullopt : line_format(flags.format);
@@ -102,6 +121,10 @@ void RowOutput::flush() {
   for (const Stream& stream : streams_) {
     if (stream.file) stream.file->flush();
   }
+}
+
+void RowOutput::interrupted(const report::SweepResult& result) {
+  if (gathered_to_stdout_) gathered_->print(report::sweep_report(result));
 }
 
 void RowOutput::finish(const report::SweepResult& result) {

@@ -15,6 +15,9 @@
 
 namespace llmperf::cli {
 
+// After add_output_flags: JSON lines are a format too, and stdout is for a table where nothing is exported.
+void describe_row_outputs(CLI::App& command, OutputFlags& flags);
+
 enum class Resume : bool { no, yes };
 
 class RowOutput {
@@ -42,7 +45,13 @@ class RowOutput {
   // Completes the files, and writes the report of what was gathered.
   void finish(const report::SweepResult& result);
 
+  // What was gathered before an interruption, to stdout where that is where it goes; files stay unwritten.
+  void interrupted(const report::SweepResult& result);
+
+  // Whether --resume could go on where a run with these outputs stopped: the rows go to one file and are numbered.
+  bool resumable() const { return resumable_; }
   // With Resume::yes the one file of rows, and what a former run left of it.
+  const std::string& path() const { return path_; }
   const RowFile::Left& left() const { return left_; }
   report::LineFormat left_format() const { return streams_.front().format; }
   // The unfinished files of an interrupted run.
@@ -60,6 +69,8 @@ class RowOutput {
   RowFile::Left left_;
   std::optional<Output> gathered_;
   bool gathered_to_stdout_ = false;
+  bool resumable_ = false;
+  std::string path_;
 };
 
 }  // namespace llmperf::cli

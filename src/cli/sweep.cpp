@@ -104,20 +104,22 @@ void check_gathered(std::int64_t rows) {
                          "--format csv or jsonl writes them as they come; --top, --pareto and --where keep fewer");
 }
 
-// The first point that a former run has not written.
+// The first point that a former run has not written; its last row is held against what this sweep makes of the point.
 std::int64_t next_point(const PointStudy& points, const RowOutput& output, sweep::Shard shard) {
   const std::string& line = output.left().last_line;
   if (line.empty()) return 0;
   const LineFormat format = output.left_format();
   const auto other = [&] {
-    return Error::bad_input("--resume: the rows that are there are not of this sweep", "remove them to start anew");
+    return Error::bad_input(
+        fmt::format("--resume: the rows for {} that are there are not of this sweep", quote(output.path())),
+        "remove them to start anew");
   };
   const std::string header = format == LineFormat::csv ? output.lines(format).header() : line;
   sweep::Row row;
-  const std::vector<std::string> names = report::parse_header(format, header, output.partial_files().front());
-  report::parse_line(format, names, line, output.partial_files().front(), 0, row);
+  const std::vector<std::string> names = report::parse_header(format, header, output.path());
+  report::parse_line(format, names, line, output.path(), 0, row);
   const auto at = std::find(names.begin(), names.end(), "point");
-  if (at == names.end()) throw Error::bad_input("--resume needs the column point", "--columns point,…");
+  if (at == names.end()) throw other();
   const double value = row[static_cast<std::size_t>(at - names.begin())].number;
   if (!(value >= 0 && value < static_cast<double>(points.study().points()))) throw other();
   const auto point = static_cast<std::int64_t>(value);
@@ -133,14 +135,28 @@ std::int64_t next_point(const PointStudy& points, const RowOutput& output, sweep
   return point + 1;
 }
 
-int interrupted_status(const RowOutput& output, std::int64_t done, std::int64_t all) {
-  const std::vector<std::string> files = output.partial_files();
-  std::string where;
-  for (const std::string& file : files) where += (where.empty() ? "" : ", ") + file;
-  fmt::print(stderr, "llmperf: interrupted after {} of {} points{}\n", format_count(static_cast<double>(done)),
-             format_count(static_cast<double>(all)),
-             files.empty() ? "" : "; the rows are in " + where + ", and --resume goes on");
+// Says how far it came, and what of it is kept.
+int interrupted_status(RowOutput& output, report::SweepResult& result, sweep::Selection& kept, std::int64_t all) {
+  const std::string done =
+      fmt::format("interrupted after {} of {} points", format_count(static_cast<double>(result.points)),
+                  format_count(static_cast<double>(all)));
+  std::string files;
+  if (kept.keeps_all()) {
+    for (const std::string& file : output.partial_files()) files += (files.empty() ? "; rows are in " : ", ") + file;
+    if (!files.empty() && output.resumable()) files += "; --resume goes on";
+  }
+  result.rows = kept.take();
+  result.selection += (result.selection.empty() ? "" : "; ") + done;
+  output.interrupted(result);
+  fmt::print(stderr, "llmperf: {}{}\n", done, files);
   return kExitInterrupted;
+}
+
+int failed_status(std::int64_t failed, std::int64_t points, const std::string& first) {
+  if (failed == 0) return kExitDone;
+  fmt::print(stderr, "llmperf: error: {} of {} points failed{}\n", format_count(static_cast<double>(failed)),
+             format_count(static_cast<double>(points)), first.empty() ? "" : "; the first: " + first);
+  return kExitFailed;
 }
 
 int sweep_action(const Flags& flags, const CLI::App& command) {
@@ -154,14 +170,14 @@ int sweep_action(const Flags& flags, const CLI::App& command) {
   const bool streams_only = choice.selection.keeps_all() && !choice.where;
   RowOutput output(flags.output, points.columns(), choice.shown, flags.resume ? Resume::yes : Resume::no);
   if (output.gathers() && streams_only) check_gathered(points.study().points() / shard.count);
-  if (output.left().complete) return kExitDone;
+  const std::int64_t from = flags.resume ? next_point(points, output, shard) : 0;
+  if (output.left().complete) return failed_status(output.left().failed, output.left().rows, "");
 
-  const std::vector<sweep::Chunk> chunks =
-      points.study().chunks(shard, flags.resume ? next_point(points, output, shard) : 0);
+  const std::vector<sweep::Chunk> chunks = points.study().chunks(shard, from);
   std::int64_t all = 0;
   for (const sweep::Chunk& chunk : chunks) all += chunk.end - chunk.begin;
 
-  output.keep_unfinished();
+  if (choice.selection.keeps_all()) output.keep_unfinished();
   const InterruptGuard guard;
   Progress progress;
   report::SweepResult result{.axes = points.swept(),
@@ -196,7 +212,7 @@ int sweep_action(const Flags& flags, const CLI::App& command) {
         return !interrupted();
       });
   output.flush();
-  if (interrupted() && result.points < all) return interrupted_status(output, result.points, all);
+  if (interrupted() && result.points < all) return interrupted_status(output, result, kept, all);
 
   result.rows = kept.take();
   if (!choice.selection.keeps_all()) {
@@ -209,11 +225,7 @@ int sweep_action(const Flags& flags, const CLI::App& command) {
     output.write(csv, jsonl);
   }
   output.finish(result);
-  if (result.failed == 0) return kExitDone;
-  fmt::print(stderr, "llmperf: error: {} of {} points failed; the first: {}\n",
-             format_count(static_cast<double>(result.failed)), format_count(static_cast<double>(result.points)),
-             result.first_error);
-  return kExitFailed;
+  return failed_status(result.failed + output.left().failed, result.points + output.left().rows, result.first_error);
 }
 
 }  // namespace
@@ -230,7 +242,7 @@ void add_sweep(CLI::App& root, Action& action) {
   command->add_option("--threads", flags->threads, "threads [as many as the machine has]")->type_name("N");
   command->add_flag("--resume", flags->resume, "go on with the rows that an interrupted sweep left");
   add_output_flags(*command, flags->output);
-  flags->output.format.clear();  // a table where nothing is exported
+  describe_row_outputs(*command, flags->output);
   command->callback(
       [flags, command, &action] { action = [flags, command] { return sweep_action(*flags, *command); }; });
 }

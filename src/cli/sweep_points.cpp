@@ -24,8 +24,9 @@ namespace {
 // Slowest first. Of a language model these change the scenario and not the setup.
 constexpr const char* kScenarioFlags[] = {"--gen", "--prompt", "--batch"};
 // Their values have commas themselves: lists of them are separated by semicolons.
-constexpr std::size_t kMaxPointsFileBytes = 256 << 20;
 constexpr const char* kCommaFlags[] = {"--options", "--stages"};
+
+constexpr std::size_t kMaxPointsFileBytes = 256 << 20;
 
 template <class Names>
 bool is_one_of(const std::string& name, const Names& names) {
@@ -75,10 +76,12 @@ std::vector<std::string> result_columns(PointKind kind) {
   return columns;
 }
 
-std::vector<std::string> point_flag_names() {
+enum class Switches : bool { without, with };
+std::vector<std::string> point_flag_names(Switches switches) {
   const PointCommand point;
   std::vector<std::string> names;
   for (const CLI::Option* option : point.command.get_options()) {
+    if (switches == Switches::without && option->get_items_expected_max() == 0) continue;
     if (option->get_lnames().front() != "help") names.push_back("--" + option->get_lnames().front());
   }
   return names;
@@ -90,7 +93,7 @@ sweep::Axis read_points(const std::string& path) {
   descriptor::Problems problems(path);
   calibrate::CsvReader reader(text, problems);
   sweep::Axis axis;
-  std::vector<std::string> known = point_flag_names();
+  std::vector<std::string> known = point_flag_names(Switches::without);
   while (reader.next()) {
     std::vector<std::string> values;
     for (const calibrate::CsvCell& cell : reader.cells()) values.push_back(cell.text);
@@ -166,7 +169,7 @@ PointStudy::PointStudy(const CLI::App& command, const std::string& points_file) 
 // Flags with one value are the same for all points; scenario flags become the last axes whatever they have.
 void PointStudy::read_flags(const CLI::App& command, std::vector<sweep::Axis>& axes) {
   std::array<std::optional<sweep::Axis>, std::size(kScenarioFlags)> scenario;
-  for (const std::string& flag : point_flag_names()) {
+  for (const std::string& flag : point_flag_names(Switches::with)) {
     const CLI::Option* option = command.get_option_no_throw(flag);
     if (option == nullptr || option->count() == 0) continue;
     if (!axes.empty() && is_one_of(flag, axes.front().flags)) {

@@ -19,8 +19,9 @@ namespace {
 
 constexpr unsigned kPermissions = 07777;
 
-// Where a link ends, though nothing be there yet; one spelling for one file.
-std::string followed(const std::string& path) {
+}  // namespace
+
+std::string followed_link(const std::string& path) {
   std::filesystem::path at = path;
   std::error_code error;
   for (int links = 0; links < 40 && std::filesystem::is_symlink(at, error); ++links) {
@@ -32,9 +33,7 @@ std::string followed(const std::string& path) {
   return error || !at.has_filename() ? at.string() : (folder / at.filename()).string();
 }
 
-}  // namespace
-
-WrittenFile::WrittenFile(std::string path) : path_(std::move(path)), target_(followed(path_)) {
+WrittenFile::WrittenFile(std::string path) : path_(std::move(path)), target_(followed_link(path_)) {
   struct stat there = {};
   const bool exists = stat(target_.c_str(), &there) == 0;
   if (!exists && errno != ENOENT) fail(errno);

@@ -9,6 +9,9 @@
 
 namespace llmperf::cli {
 
+// Where a link ends, though nothing be there yet; one spelling for one file.
+std::string followed_link(const std::string& path);
+
 // Opens a temporary file next to `path`, so that an unwritable path costs no work; it is renamed when it is complete,
 // and removed when it never is, whatever ends the program. A link is followed, and a file that is replaced leaves its
 // permissions. What is no regular file (a device, a pipe) is written in place.

@@ -173,6 +173,7 @@ void Estimator::phase(std::string_view name, const SequenceGroup& group, std::in
   result.ops.resize(graph_.size());
   for (std::size_t i = 0; i < graph_.size(); ++i) {
     OpEstimate& op = result.ops[i];
+    op.prefetched = {};  // of a run before
     op.op = graph_[i];
     op.op.count *= micro_batches;
     if (op.op.overlaps) op.op.hidden = machine_.hidden_share(op.op);

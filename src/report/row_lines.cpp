@@ -94,6 +94,14 @@ std::vector<std::string> csv_cells(const std::string& text, const std::string& f
   return cells;
 }
 
+// Without the apostrophe that keeps spreadsheets from taking the text for a formula.
+std::string_view unguarded(std::string_view text) {
+  const std::string_view rest = text.substr(text.starts_with('\'') ? 1 : 0);
+  std::string again;
+  append_csv_cell(again, rest);
+  return again == text ? rest : text;
+}
+
 void add_text(sweep::Row& row, std::string_view name, const std::string& text) {
   if (text.empty()) {
     row.add_none(name);
@@ -102,7 +110,7 @@ void add_text(sweep::Row& row, std::string_view name, const std::string& text) {
   } else if (const auto number = parse_double(text)) {
     row.add(name, *number);
   } else {
-    row.add(name, text);
+    row.add(name, unguarded(text));
   }
 }
 

@@ -219,9 +219,7 @@ class Drawing {
     };
     // One by one, or one for all.
     for (std::size_t i = 0; i < std::min(launches.size(), kernels.size()); ++i) arrow(launches[i], kernels[i]);
-    for (const auto& [process, value] : bandwidth_) {
-      trace_.counter(process, "memory bandwidth", "GB/s", at + timeline.end, 0);
-    }
+    for (const auto& [process, shown] : bandwidth_) count(process, shown.until, 0);
     bandwidth_.clear();
   }
 
@@ -240,7 +238,7 @@ class Drawing {
         const Start drawn = draw(op_track(phase.step, span, at), name(), "op", args_of(phase, span));
         const graph::Place place = phase.step.ops[static_cast<std::size_t>(span.op)].place;
         if (place == graph::Place::device || place == graph::Place::network) kernels.push_back(drawn);
-        if (place == graph::Place::device) count_bandwidth(phase, span, start);
+        if (place == graph::Place::device) count_bandwidth(phase, span, start, end);
         break;
       }
       case SpanKind::launch:
@@ -267,23 +265,38 @@ class Drawing {
     }
   }
 
-  void count_bandwidth(const TracedPhase& phase, const Span& span, double start) {
-    const int process = kFirstStage + span.stage;
-    const double value = phase.ops[static_cast<std::size_t>(span.op)].bandwidth;
-    const auto [entry, added] = bandwidth_.try_emplace(process, -1);
-    if (entry->second == value) return;
-    entry->second = value;
-    trace_.counter(process, "memory bandwidth", "GB/s", start, value / 1e9);
+  void count(int process, double time, double bandwidth) {
+    trace_.counter(process, "memory bandwidth", "GB/s", time, bandwidth / 1e9);
   }
 
+  // Nothing moves between ops: the area below the counter is the bytes of the phase.
+  void count_bandwidth(const TracedPhase& phase, const Span& span, double start, double end) {
+    const int process = kFirstStage + span.stage;
+    const double value = phase.ops[static_cast<std::size_t>(span.op)].bandwidth;
+    const auto [entry, added] = bandwidth_.try_emplace(process, Shown{-1, start});
+    Shown& shown = entry->second;
+    if (nanoseconds(start) > nanoseconds(shown.until)) {
+      count(process, shown.until, 0);
+      shown.value = 0;
+    }
+    if (shown.value != value) count(process, start, value);
+    shown = {value, end};
+  }
+
+  struct Shown {
+    double value = 0;  // B/s
+    double until = 0;
+  };
   const TracedSteps& steps_;
   TraceWriter trace_;
   std::vector<TraceTrack> known_;
   std::vector<int> processes_;
   std::map<TraceTrack, std::int64_t> busy_;  // ns until which a row of the network is
-  std::map<int, double> bandwidth_;          // B/s that the counter of a process shows
+  std::map<int, Shown> bandwidth_;           // that the counter of a process shows
   std::vector<std::string> notes_;
 };
+
+constexpr const char* kNothing = "it does not fit: there is no step to draw";
 
 Trace trace_of(TracedSteps steps) {
   const auto shared = std::make_shared<const TracedSteps>(std::move(steps));
@@ -295,6 +308,7 @@ Trace trace_of(TracedSteps steps) {
 Trace step_trace(const estimate::Estimator& estimator, const estimate::Estimate& e) {
   const estimate::Setup& setup = estimator.setup();
   TracedSteps steps = traced(timeline_steps(estimator, e), e.phases, setup.execution.model->name, setup, label(setup));
+  if (!e.fits) steps.notes.emplace_back(kNothing);
   if (e.phases.size() > 1) {
     steps.notes.emplace_back("decode: the mean step of the generation; shapes are those of the first");
   }
@@ -303,13 +317,19 @@ Trace step_trace(const estimate::Estimator& estimator, const estimate::Estimate&
 
 Trace step_trace(const estimate::VideoEstimator& estimator, const estimate::VideoEstimate& e) {
   const estimate::VideoSetup& setup = estimator.setup();
-  return trace_of(traced(timeline_steps(estimator, e), e.phases, setup.execution.model->name, setup, label(setup)));
+  TracedSteps steps = traced(timeline_steps(estimator, e), e.phases, setup.execution.model->name, setup, label(setup));
+  if (!e.fits) steps.notes.emplace_back(kNothing);
+  return trace_of(std::move(steps));
 }
 
 Trace step_trace(const estimate::TrainingEstimator& estimator, const estimate::TrainingEstimate& e) {
   const estimate::Setup& setup = estimator.setup();
   TracedSteps steps = traced(e.fits ? timeline_steps(e) : std::vector<TimelineStep>(), e.phases,
                              setup.execution.model->name, setup, training_label(setup));
+  if (!e.fits) {
+    steps.notes.emplace_back(kNothing);
+    return trace_of(std::move(steps));
+  }
   steps.notes.push_back(
       fmt::format("one device of the busiest stage (stage {} of {}); forward and backward are those of "
                   "one of {} micro-batches, without the pipeline's bubble",

@@ -23,7 +23,10 @@ class Row {
   void clear() { size_ = 0; }
   void add(std::string_view name, double value) { next(name, Cell::Kind::number).number = value; }
   void add(std::string_view name, bool value) { next(name, Cell::Kind::truth).number = value ? 1 : 0; }
-  void add(std::string_view name, std::string_view value) { next(name, Cell::Kind::text).text.assign(value); }
+  // No text is an empty cell.
+  void add(std::string_view name, std::string_view value) {
+    next(name, value.empty() ? Cell::Kind::none : Cell::Kind::text).text.assign(value);
+  }
   void add(std::string_view name, const char* value) { add(name, std::string_view(value)); }
   void add(std::string_view name, const std::string& value) { add(name, std::string_view(value)); }
   void add_none(std::string_view name) { next(name, Cell::Kind::none); }

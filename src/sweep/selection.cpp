@@ -56,9 +56,17 @@ void Selection::offer(Row row) {
     if (rows_.size() > count_) rows_.pop_back();
     return;
   }
-  for (const Row& kept : rows_) {
-    if (dominates(kept, row)) return;
+  // What equals a row of the front is on it: sweeps have columns with few values.
+  const auto [first, last] =
+      std::equal_range(rows_.begin(), rows_.end(), row, [&](const Row& a, const Row& b) { return before(a, b); });
+  const bool on_front = std::any_of(first, last, [&](const Row& kept) {
+    return std::all_of(keys_.begin(), keys_.end(), [&](const Key& key) { return cost(kept, key) == cost(row, key); });
+  });
+  if (on_front) {
+    rows_.insert(last, std::move(row));
+    return;
   }
+  if (std::any_of(rows_.begin(), rows_.end(), [&](const Row& kept) { return dominates(kept, row); })) return;
   std::erase_if(rows_, [&](const Row& kept) { return dominates(row, kept); });
   rows_.insert(place(), std::move(row));
 }

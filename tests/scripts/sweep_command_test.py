@@ -56,6 +56,17 @@ class SweepTest(ProgramTest):
         outputs = {self.output(*LARGE[:-2], "--tp", "1,2", "--threads", n, "--format", "csv") for n in ("1", "2", "5")}
         self.assertEqual(len(outputs), 1)
 
+    def test_a_point_does_not_hang_on_the_point_before_it(self):
+        # Arrays of tiles prefetch weights, GPUs do not; options change it from one setup to the next.
+        words = ["sweep", "-m", "qwen-7b", "--hw", "tx8,rtx4090,tx81", "--options", "all,joined_vectors,prefetch_weights;all", "--runtime", "none",
+                 "--prompt", "512,64", "--batch", "1"]
+        one = self.output(*words, "--threads", "1", "--format", "csv")
+        self.assertEqual(self.output(*words, "--threads", "3", "--format", "csv"), one)
+        for row in rows_of(one):
+            alone = self.rows("sweep", "-m", "qwen-7b", "--hw", row["hardware"], "--options", row["options"], "--runtime", "none", "--prompt",
+                              row["prompt_tokens"], "--batch", "1")[0]
+            self.assertEqual((row["ttft_s"], row["tpot_s"]), (alone["ttft_s"], alone["tpot_s"]), row["point"])
+
     def test_csv_and_json_lines_hold_the_same(self):
         table = self.rows(*SMALL)
         lines = [json.loads(line) for line in self.output(*SMALL, "--format", "jsonl").splitlines()]
@@ -126,6 +137,8 @@ class SweepTest(ProgramTest):
         self.assert_bad_input(["sweep", "--points", "bad.csv"], "bad.csv:1:7: unknown flag 'hv'", "--hw")
         self.write("short.csv", "model,hw\nqwen-7b\n")
         self.assert_bad_input(["sweep", "--points", "short.csv"], "short.csv:2: 1 cells, and the header has 2")
+        self.write("switch.csv", "model,hw,training\nqwen-7b,rtx4090,true\n")
+        self.assert_bad_input(["sweep", "--points", "switch.csv"], "unknown flag 'training'")
         self.assert_bad_input(["sweep", "--points", "points.csv", "--batch", "2"], "--batch is in the file of points, too")
 
     def test_bad_input_is_said_before_the_work(self):
@@ -200,16 +213,39 @@ class SweepTest(ProgramTest):
             self.assertFalse(os.path.exists(self.path("rows.csv.partial")))
             os.remove(self.path("rows.csv"))
 
-    def test_resuming_what_is_complete_does_nothing_and_of_another_sweep_is_refused(self):
+    def test_resuming_what_is_complete_does_nothing_and_keeps_its_status(self):
         self.output(*SMALL, "--export", "rows.jsonl")
         before = os.stat(self.path("rows.jsonl")).st_mtime_ns
         self.output(*SMALL, "--export", "rows.jsonl", "--resume")
         self.assertEqual(os.stat(self.path("rows.jsonl")).st_mtime_ns, before)
+        self.assert_bad_input([*SMALL[:-1], "128", "--export", "rows.jsonl", "--resume"], "not of this sweep")
+        for name in ("failing.csv", "failing.jsonl"):
+            failing = ["sweep", "-m", "qwen-7b", "--hw", "rtx4090", "--tp", "3,1,5", "--export", name]
+            for more in ([], ["--resume"]):
+                done = self.run_program(*failing, *more)
+                self.assert_error(done, FAILED, "2 of 3 points failed")
+
+    def test_rows_that_resume_refuses_stay(self):
         other = self.output(*SWEEP, "--batch", "2-16*2", "--prompt", "128,1024", "--format", "csv")
-        self.write("rows.csv.partial", "".join(other.splitlines(True)[:5]))
-        self.assert_bad_input([*SMALL, "--export", "rows.csv", "--resume"], "not of this sweep")
+        rows = "".join(other.splitlines(True)[:5])
+        for words, fragment in ((["--export", "rows.csv", "--resume"], "not of this sweep"),
+                                (["--export", "rows.csv", "--resume", "--shard", "2/2"], "not of this sweep"),
+                                (["--export", "rows.csv", "--export", "rows.jsonl", "--resume"], "one output of rows"),
+                                (["--export", "rows.csv", "--format", "csv", "--resume"], "one output of rows"),
+                                (["--export", "rows.csv", "--columns", "batch", "--resume"], "one output of rows"),
+                                (["--export", "rows.csv"], "has rows of an interrupted sweep")):
+            self.write("rows.csv.partial", rows)
+            self.assert_bad_input([*SMALL, *words], fragment)
+            with open(self.path("rows.csv.partial"), encoding="utf-8") as file:
+                self.assertEqual(file.read(), rows, words)
         self.write("rows.csv.partial", "a,b\n1,2\n")
         self.assert_bad_input([*SMALL, "--export", "rows.csv", "--resume"], "other columns")
+
+    def test_one_file_is_written_once_and_a_link_leads_to_it(self):
+        self.assert_bad_input([*SMALL, "--export", "a.csv", "--export", "./a.csv"], "given more than once")
+        os.symlink("real.csv", self.path("link.csv"))
+        self.output(*SMALL, "--export", "link.csv")
+        self.assertTrue(os.path.islink(self.path("link.csv")) and os.path.getsize(self.path("real.csv")) > 1000)
 
     def test_a_full_disk_ends_with_a_message_and_no_file(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
@@ -233,6 +269,20 @@ class SweepTest(ProgramTest):
         self.assert_error(self.run_program("merge", "b.csv", "--export", "all.csv"), FAILED, "are in none of the files", "--gaps")
         self.assertFalse(os.path.exists(self.path("all.csv")) or os.path.exists(self.path("all.csv.partial")))
         self.output("merge", "b.csv", "--gaps", "--export", "all.csv")
+        self.assert_bad_input(["merge", "a.csv", "a.csv", "--top", "2", "--by", "ttft_s"], "is there twice")
+
+    def test_merge_counts_failures_and_undoes_what_guards_spreadsheets(self):
+        words = ["sweep", "-m", "qwen-7b", "--hw", "rtx4090", "--tp", "1,3"]
+        whole = self.run_program(*words, "--format", "jsonl").stdout
+        self.run_program(*words, "--export", "rows.csv")
+        self.assertEqual(self.output("merge", "rows.csv", "--format", "jsonl"), whole)
+        document = self.json("merge", "rows.csv")
+        self.assertEqual((document["points"], document["failed"]), (2, 1))
+
+    def test_shards_without_rows_merge_to_nothing(self):
+        for i in ("1", "2"):
+            self.output(*SMALL, "--where", "batch > 100", "--shard", i + "/2", "--export", f"none{i}.jsonl")
+        self.assertEqual(self.output("merge", "none1.jsonl", "none2.jsonl", "--format", "jsonl"), "")
 
 
 if __name__ == "__main__":

@@ -139,6 +139,18 @@ class Trace(ProgramTest):
             both += sum(max(0, min(end, k[1]) - max(start, k[0])) for k in kernels)
         self.assertAlmostEqual(seconds(both), document["phases"][0]["overlapped_s"], delta=160 * NANOSECONDS * 1e-9)
 
+    def test_the_area_below_the_memory_bandwidth_is_what_the_phases_move(self):
+        for words in (QWEN, ["-m", "llama-2-70b", "--hw", "h100-sxm", "--tp", "2", "--pp", "4", "--batch", "16"]):
+            trace, document = self.traced(*words, "--runtime", "none", "--gen", "1")
+            moved = 0
+            for process in {e["pid"] for e in trace["traceEvents"] if e["ph"] == "C"}:
+                counts = [(e["ts"] * 1e-6, *e["args"].values()) for e in trace["traceEvents"] if e["ph"] == "C" and e["pid"] == process]
+                self.assertEqual(counts, sorted(counts, key=lambda c: c[0]))
+                self.assertEqual(counts[-1][1], 0)
+                moved += sum((b[0] - a[0]) * a[1] * 1e9 for a, b in zip(counts, counts[1:]))
+            expected = sum(op["bytes"] for phase in document["phases"] for op in phase["ops"] if op["place"] == "device")
+            self.assertAlmostEqual(moved, expected, delta=1e-3 * expected)
+
     def test_stages_of_a_pipeline_work_on_different_micro_batches(self):
         trace, document = self.traced("-m", "llama-2-70b", "--hw", "atlas-800i-a2", "--tp", "4", "--pp", "2", "--batch", "4",
                                       "--prompt", "1024", "--gen", "2", "--runtime", "none", "--pipeline-batches", "4")
