@@ -60,9 +60,18 @@ function(bundle error)
     return()
   endif()
   install_packages(failed)
+  set(esbuild ${FOLDER}/node_modules/.bin/esbuild)
+  if(NOT failed)
+    # Its program is an optional package: npm succeeds without it.
+    run(failed ${esbuild} --version)
+    if(failed)
+      file(REMOVE ${FOLDER}/installed)
+      set(failed "npm could not fetch esbuild's program for this machine when llmperf was built")
+    endif()
+  endif()
   if(NOT failed)
     write_banner()
-    run(failed ${CMAKE_COMMAND} -E env NODE_PATH=${FOLDER}/node_modules ${FOLDER}/node_modules/.bin/esbuild
+    run(failed ${CMAKE_COMMAND} -E env NODE_PATH=${FOLDER}/node_modules ${esbuild}
       ${ROOT}/src/main.js --bundle --minify --format=iife --target=es2020 --charset=ascii --legal-comments=none
       "--define:process.env.NODE_ENV=\"production\"" --log-level=warning --outfile=${FOLDER}/bundle.js)
     if(failed)

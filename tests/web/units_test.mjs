@@ -1,9 +1,13 @@
-// The modules that need no browser: numbers as the command line writes them, and the Pareto front.
+// What needs no browser: numbers as the command line writes them, the Pareto front, a build without esbuild.
 import assert from 'node:assert/strict';
+import {execFile} from 'node:child_process';
+import {createHash} from 'node:crypto';
+import {access, mkdtemp, readdir, readFile, rm, writeFile} from 'node:fs/promises';
+import {tmpdir} from 'node:os';
 import path from 'node:path';
-import {readdir, readFile} from 'node:fs/promises';
 import {test} from 'node:test';
 import {pathToFileURL} from 'node:url';
+import {promisify} from 'node:util';
 
 const source = name => import(pathToFileURL(path.join(process.env.SOURCE, 'reports/web/src', name)).href);
 
@@ -63,5 +67,24 @@ test('every word that the script asks for by name stands in words.js, in English
   for (const file of files) {
     const text = await readFile(path.join(root, file), 'utf8');
     for (const [, key] of text.matchAll(/\blabel\(\s*'([\w.]+)'/g)) assert.ok(key in words, `${file}: ${key}`);
+  }
+});
+
+test('a build whose npm left out the program of esbuild has no charts, and tries again', async () => {
+  const root = path.join(process.env.SOURCE, 'reports/web');
+  const folder = await mkdtemp(path.join(tmpdir(), 'llmperf-web-'));
+  try {
+    const at = name => path.join(folder, name);
+    const lock = createHash('sha256').update(await readFile(path.join(root, 'package-lock.json')));
+    await writeFile(at('installed'), `${lock.digest('hex')} tests=OFF`);
+    const values = {ROOT: root, FOLDER: folder, OUTPUT: at('assets.cpp'), NPM: 'npm', CHARTS: 'ON', TESTS: 'OFF'};
+    const script = path.join(process.env.SOURCE, 'cmake/embed_web.cmake');
+    const defined = Object.entries(values).map(([key, value]) => `-D${key}=${value}`);
+    await promisify(execFile)('cmake', [...defined, '-P', script]);
+    assert.match(await readFile(at('assets.cpp'), 'utf8'), /npm could not fetch esbuild/);
+    await access(at('failed'));
+    await assert.rejects(access(at('installed')));
+  } finally {
+    await rm(folder, {recursive: true});
   }
 });
