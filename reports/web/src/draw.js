@@ -74,8 +74,20 @@ function styled(option, colours, extra) {
   };
 }
 
+// A figure whose part of the result is malformed stays hidden; the others are drawn.
+function attempt(figure, act) {
+  try {
+    return act();
+  } catch (error) {
+    figure.hidden = true;
+    console.warn(`no chart ${figure.dataset.chart} ${figure.dataset.phase ?? ''}: ${error}`);
+    return null;
+  }
+}
+
 class Chart {
   constructor(figure, plan) {
+    this.figure = figure;
     this.canvas = figure.querySelector('.canvas');
     this.plan = plan;
     figure.hidden = false;
@@ -99,7 +111,10 @@ class Chart {
   }
 
   paint() {
-    if (!this.drawing) return;
+    if (this.drawing) attempt(this.figure, () => this.show());
+  }
+
+  show() {
     const colours = palette();
     const option = this.plan.option(colours, this.width);
     const extra = kLegendRow * extraLegendRows(option, colours, this.width);
@@ -120,7 +135,8 @@ export function drawCharts(builders) {
   const charts = new Map();
   for (const figure of document.querySelectorAll('figure.chart')) {
     let chart;
-    const plan = builders[figure.dataset.chart]?.({phase: figure.dataset.phase, redraw: () => chart?.paint()});
+    const {chart: name, phase} = figure.dataset;
+    const plan = attempt(figure, () => builders[name]?.({phase, redraw: () => chart?.paint()}));
     if (plan) charts.set(figure, (chart = new Chart(figure, plan)));
   }
 
