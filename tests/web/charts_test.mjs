@@ -1,7 +1,7 @@
 // Charts are drawn, in both themes and languages, and show what the numbers say.
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
-import {chart, close, colour, launch, pixels, settled, shoot, visit} from './browser.js';
+import {chart, close, colour, launch, pixels, settled, shoot, variant, visit} from './browser.js';
 
 before(launch);
 after(close);
@@ -83,6 +83,96 @@ test('the roofline names its roofs with their rates', () =>
     assert.match(texts, /1\.008 TB\/s/); // the datasheet's bandwidth of an RTX 4090
     assert.match(texts, /165\.2 TFLOP\/s/); // and its dense bf16 peak
   }));
+
+const noteOf = async (page, ...which) => (await chart(page, ...which)).locator('.chart-note').textContent();
+
+test('ops that overlap add up to more than their step, and the charts of time say by how much', async () => {
+  await variant('overlap.html', 'estimate.html', ({phases: [prefill]}) => {
+    const sum = prefill.ops.reduce((total, op) => total + op.time_s, 0);
+    prefill.ops[0].time_s += 3 - sum;
+    Object.assign(prefill, {overlapped_s: 0.5, pipelined_s: 1, time_s: 1.5});
+  });
+  await visit('overlap.html', {}, async page => {
+    for (const name of ['time-by-op', 'time-by-bound']) {
+      assert.equal(
+        await noteOf(page, name, 'prefill'),
+        'prefill: sum of ops 3 s − overlapped 500 ms − pipelined 1 s = step 1.5 s.',
+      );
+      assert.equal(await (await chart(page, name, 'decode')).locator('.chart-note').count(), 0);
+    }
+    assert.ok((await page.evaluate(() => window.drawnTexts)).includes('ops 3 s'));
+  });
+});
+
+test('the roofline draws the ops of the device that matter, and says which it leaves out', async () => {
+  const plain = await visit('estimate.html', {}, page => noteOf(page, 'roofline', 'prefill'));
+  assert.doesNotMatch(plain, /outside the device|small ops/);
+  await variant('roofs.html', 'estimate.html', ({phases: [prefill], roofs}) => {
+    const [cached, host, small] = prefill.ops.filter(op => op.flops > 0 && op.place === 'device');
+    Object.assign(cached, {bytes: cached.flops, time_s: cached.flops / 1e13}); // the memory's roof is at 1e12
+    Object.assign(host, {place: 'host', time_s: 1e-3});
+    Object.assign(small, {flops: 1, bytes: 1, time_s: 1e-6});
+    const {flops_per_s: rate} = roofs.compute.find(one => one.dtype === 'bf16');
+    roofs.compute.push({dtype: 'close', unit: 'matrix', flops_per_s: rate * 1.05});
+  });
+  await visit('roofs.html', {}, async page => {
+    const note = await noteOf(page, 'roofline', 'prefill');
+    assert.match(note, /above the memory roof are served partly from a cache/);
+    assert.match(note, /1 ops outside the device .* are not drawn: 1 ms of /);
+    assert.match(note, /1 small ops lie below what is drawn: 1 us of /);
+    const texts = await page.evaluate(() => window.drawnTexts);
+    assert.ok(texts.some(text => /bf16 matrix.* 165\.2 TFLOP/.test(text)));
+    assert.ok(!texts.some(text => text.includes('close')), 'an unused roof leaves the label of a used one alone');
+    assert.ok(!texts.includes('1 M'), 'a small op does not stretch the axis');
+    await shoot(page, 'roofs-light');
+  });
+});
+
+test('contexts beyond the longest that fits are shaded, and a cache spread over devices says so', async () => {
+  await variant('reach.html', 'estimate.html', result => {
+    const point = (tokens, fits) => ({context_tokens: tokens, kv_cache_bytes: tokens * 2e6, decode_step_s: 0.01, fits});
+    result.context_curve = [point(512, true), point(1024, true), point(1500, true), point(4096, false)];
+    result.longest_context_tokens = 1500;
+    result.inputs.plan.devices = 2;
+  });
+  await visit('reach.html', {}, async page => {
+    const figure = await chart(page, 'context');
+    const {width, height, colours} = await pixels(page, figure.locator('.canvas canvas').first());
+    const channels = name => [1, 3, 5].map(at => parseInt(name.slice(at, at + 2), 16));
+    const [bad, surface] = [channels(await colour(page, 'bad')), channels(await colour(page, 'surface'))];
+    const shade = bad.map((value, i) => surface[i] + 0.08 * (value - surface[i]));
+    const shaded = colours.filter(([name]) => channels(name).every((value, i) => Math.abs(value - shade[i]) < 2));
+    const area = shaded.reduce((sum, [, count]) => sum + count, 0) / (width * height);
+    assert.ok(area > 0.1, `${area} of the chart is shaded`); // half of the axis, less what lies under the curve
+    assert.ok((await page.evaluate(() => window.drawnTexts)).includes('KV cache per device'));
+  });
+});
+
+test('a memory that is too small says by how much', async () => {
+  await variant('over.html', 'estimate.html', ({memory}) => {
+    memory.weight_bytes += 30 * 2 ** 30 - memory.total_bytes;
+    memory.total_bytes = 30 * 2 ** 30;
+  });
+  await visit('over.html', {}, async page => {
+    await chart(page, 'memory');
+    assert.ok((await page.evaluate(() => window.drawnTexts)).includes('capacity 24 GiB, over by 6 GiB'));
+  });
+});
+
+test('a malformed part of a result costs its own charts, not the others', async () => {
+  await variant('malformed.html', 'estimate.html', result => {
+    result.roofs = {memory: 5};
+    result.context_curve = [{context_tokens: 1}, null];
+  });
+  await visit('malformed.html', {expected: /^warning: no chart (roofline|context) /}, async page => {
+    const visible = name => page.locator(`figure[data-chart="${name}"]:visible`).count();
+    for (const name of ['memory', 'time-by-op', 'time-by-bound']) {
+      await chart(page, name);
+      assert.ok(await visible(name), name);
+    }
+    for (const name of ['roofline', 'context']) assert.equal(await visible(name), 0, name);
+  });
+});
 
 test('a Chinese report is Chinese in its headings and in its charts', () =>
   visit('estimate-zh.html', {}, async page => {

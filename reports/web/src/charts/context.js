@@ -5,16 +5,25 @@ import {label, result} from '../page.js';
 
 const tokens = value => (value >= 1024 && value % 1024 === 0 ? `${value / 1024}K` : String(value));
 
+// The longest context that fits, where the result names one below the point.
+const longestOf = ({context_tokens: above}) =>
+  result.longest_context_tokens < above ? result.longest_context_tokens : 0;
+// Weights and cache may be spread over devices, or partly stand in the host's memory.
+const isShare = () => result.inputs?.plan?.devices > 1 || Boolean(result.inputs?.offload);
+
 export function contextCurve() {
   const points = (result.context_curve ?? []).filter(point => point.context_tokens > 0);
   if (points.length < 2) return null;
   const timed = points.filter(point => point.decode_step_s > 0);
-  const unfit = points.find(point => point.fits === false);
+  const unfit = points.findIndex(point => point.fits === false);
   const last = points.at(-1).context_tokens;
+  // All between the longest context that fits and the first point that does not is out of reach too.
+  const fitting = points[Math.max(0, unfit - 1)].context_tokens;
+  const reach = unfit > 0 ? Math.max(fitting, longestOf(points[unfit])) : fitting;
   const powers = Array.from({length: 32}, (unused, i) => 2 ** i).filter(
     value => value >= points[0].context_tokens && value <= last,
   );
-  const kvName = label('context.kv');
+  const kvName = label(isShare() ? 'context.kv.device' : 'context.kv');
   const latencyName = label('context.latency');
   return {
     height: 340,
@@ -47,7 +56,7 @@ export function contextCurve() {
         splitLine: {show: false},
       },
       yAxis: [
-        {type: 'value', name: label('context.kv.axis'), nameGap: 40, axisLabel: {formatter: value => number(value)}},
+        {type: 'value', name: `${kvName} (GiB)`, nameGap: 40, axisLabel: {formatter: value => number(value)}},
         {
           type: 'value',
           name: label('context.latency.axis'),
@@ -71,11 +80,11 @@ export function contextCurve() {
             at,
             symbol: point.fits === false ? 'emptyCircle' : 'circle',
           })),
-          markArea: unfit && {
+          markArea: unfit < 0 ? undefined : {
             silent: true,
             itemStyle: {color: colours.colour('bad'), opacity: 0.08},
-            label: {color: colours.colour('bad'), position: 'insideTop'},
-            data: [[{xAxis: unfit.context_tokens, name: label('context.unfit')}, {xAxis: last}]],
+            label: {color: colours.colour('bad'), position: 'insideTopRight'},
+            data: [[{xAxis: reach, name: label('context.unfit')}, {xAxis: last}]],
           },
         },
         {

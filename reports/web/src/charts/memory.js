@@ -32,8 +32,10 @@ export function memory() {
   // The capacity: a stroke across the bar, its text on the side that has room.
   const mark = ({size, total}, row, colours) => {
     const colour = colours.colour(total > size ? 'bad' : 'text');
-    const text = `${label(total > size ? 'memory.over' : 'memory.capacity')} ${capacity(size)}`;
-    const inside = size / kGiB > end * 0.6;
+    const values = {capacity: capacity(size), over: capacity(total - size)};
+    const text = total > size ? label('memory.over', values) : `${label('memory.capacity')} ${capacity(size)}`;
+    const at = size / kGiB / end;
+    const [position, align] = at > 0.6 ? [[2, -16], 'right'] : at < 0.2 ? [[0, -16], 'left'] : ['top', 'center'];
     return {
       value: [size / kGiB, row],
       row,
@@ -46,8 +48,8 @@ export function memory() {
         formatter: text,
         color: colour,
         fontSize: 11,
-        position: inside ? [2, -16] : 'top',
-        align: inside ? 'right' : 'center',
+        position,
+        align,
       },
     };
   };

@@ -12,6 +12,12 @@ const kNarrow = 500; // pixels: below, names would cover the dots
 const kNameWidth = 150;
 const kSame = 0.02;
 const kNamed = 6; // the largest dots carry their names
+const kHeight = 460;
+const kEdges = {top: 16, bottom: 66}; // pixels around the area of the dots
+const kLine = 14; // pixels that the label of a roof takes
+const kMatters = 0.99; // of the time: the ops that have it, largest first, are always drawn
+const kBelow = 100; // how far below the lowest of those a dot may lie: small ops would flatten all others
+const kCached = 1.02; // above a roof by more than a rounding
 
 const magnitude = (value, round) => 10 ** round(Math.log10(value));
 
@@ -30,8 +36,8 @@ function roofsOfFigures() {
   };
 }
 
-// One line for all types that run at the same rate, give or take what its width hides; those that no op of the phase uses
-// are drawn thin.
+// One line for all types that run at the same rate, give or take what its width hides; those that no op of the phase
+// uses are drawn thin.
 function ceilings(compute, ops) {
   const types = new Set(ops.map(op => op.matrix_dtype));
   const lines = [];
@@ -43,6 +49,29 @@ function ceilings(compute, ops) {
     line.used ||= unit === 'vector' || types.has(dtype) || !dtype;
   }
   return lines;
+}
+
+// Without the dots so far down that they would take the picture from those that matter. `dots`: largest first.
+function inSight(dots, total) {
+  let time = 0;
+  let lowest = Infinity;
+  for (const {op, rate} of dots) {
+    if (time >= kMatters * total) break;
+    time += op.time_s;
+    lowest = Math.min(lowest, rate);
+  }
+  return dots.filter(({rate}) => rate >= lowest / kBelow);
+}
+
+// The ceilings that have room for their label: those that are used first, then the others, from the top.
+function labelled(tops, {y: [bottom, top]}) {
+  const decade = (kHeight - kEdges.top - kEdges.bottom) / Math.log10(top / bottom);
+  const taken = [];
+  for (const line of [...tops].sort((a, b) => b.used - a.used || b.rate - a.rate)) {
+    if (line.used || taken.every(other => decade * Math.abs(Math.log10(other.rate / line.rate)) >= kLine))
+      taken.push(line);
+  }
+  return new Set(taken);
 }
 
 function ranges(dots, slopes, tops) {
@@ -61,7 +90,9 @@ function ranges(dots, slopes, tops) {
 }
 
 // Roofs are mark lines, because their labels turn with the line.
-function roofLines(slopes, tops, {x, y, highest, steepest}, colours) {
+function roofLines(slopes, tops, area, colours) {
+  const {x, y, highest, steepest} = area;
+  const named = labelled(tops, area);
   const line = (from, to, text, strong, position) => [
     {
       coord: from,
@@ -98,7 +129,7 @@ function roofLines(slopes, tops, {x, y, highest, steepest}, colours) {
         line(
           [Math.max(x[0], top.rate / steepest), top.rate],
           [x[1], top.rate],
-          `${top.names.join(', ')} ${flopsRate(top.rate)}`,
+          named.has(top) ? `${top.names.join(', ')} ${flopsRate(top.rate)}` : '',
           top.used,
           'insideEndTop',
         ),
@@ -125,12 +156,32 @@ function tooltipOf({op, intensity, rate}, total) {
   );
 }
 
-function noteOf(ops, dots) {
-  const total = ops.reduce((sum, op) => sum + op.time_s, 0);
-  const drawn = dots.reduce((sum, dot) => sum + dot.op.time_s, 0);
-  const without = ops.length - dots.length;
-  const values = {count: without, time: seconds(total - drawn), total: seconds(total)};
-  return label('roofline.area') + (without ? ` ${label('roofline.without', values)}` : '');
+const timeOf = ops => ops.reduce((sum, op) => sum + op.time_s, 0);
+const onDevice = op => (op.place ?? 'device') === 'device'; // the roofs are the device's
+const hasWork = op => op.flops > 0 && op.bytes > 0 && op.time_s > 0;
+
+// What a dot means, and which ops have none.
+function noteOf(ops, all, dots, steepest) {
+  const total = seconds(timeOf(ops));
+  const left = (key, gone) =>
+    gone.length ? [label(key, {count: gone.length, time: seconds(timeOf(gone)), total})] : [];
+  const shown = new Set(dots);
+  return [
+    label('roofline.area'),
+    ...(dots.some(({rate, intensity}) => rate > intensity * steepest * kCached) ? [label('roofline.cached')] : []),
+    ...left(
+      'roofline.without',
+      ops.filter(op => onDevice(op) && !hasWork(op)),
+    ),
+    ...left(
+      'roofline.elsewhere',
+      ops.filter(op => !onDevice(op)),
+    ),
+    ...left(
+      'roofline.below',
+      all.filter(dot => !shown.has(dot)).map(dot => dot.op),
+    ),
+  ].join(' ');
 }
 
 export function roofline({phase: name}) {
@@ -140,14 +191,15 @@ export function roofline({phase: name}) {
     .filter(slope => slope.bytes_per_s > 0)
     .sort((a, b) => a.bytes_per_s - b.bytes_per_s);
   const tops = ceilings(given.compute ?? [], ops);
-  const dots = ops
-    .filter(op => op.flops > 0 && op.bytes > 0 && op.time_s > 0)
+  const all = ops
+    .filter(op => onDevice(op) && hasWork(op))
     .map(op => ({op, intensity: op.flops / op.bytes, rate: op.flops / op.time_s}))
     .sort((a, b) => b.op.time_s - a.op.time_s); // small dots are drawn last, on top of large ones
-  if (!dots.length || !slopes.length || !tops.length) return null;
+  if (!all.length || !slopes.length || !tops.length) return null;
 
-  const longest = dots[0].op.time_s;
-  const total = ops.reduce((sum, op) => sum + op.time_s, 0);
+  const longest = all[0].op.time_s;
+  const total = timeOf(ops);
+  const dots = inSight(all, timeOf(all.map(dot => dot.op)));
   const area = ranges(dots, slopes, tops);
   const axis = (text, [min, max], unit, gap) => ({
     type: 'log',
@@ -160,10 +212,10 @@ export function roofline({phase: name}) {
   });
 
   return {
-    height: 460,
-    note: noteOf(ops, dots),
+    height: kHeight,
+    note: noteOf(ops, all, dots, area.steepest),
     option: (colours, width) => ({
-      grid: {left: 12, right: 24, top: 16, bottom: 66},
+      grid: {left: 12, right: 24, ...kEdges},
       legend: {},
       tooltip: {formatter: ({data}) => tooltipOf(dots[data.dot], total)},
       xAxis: axis(label('intensity.axis'), area.x, number, 28),

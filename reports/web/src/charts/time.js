@@ -15,12 +15,37 @@ const timed = () => phases().filter(phase => phase.ops.some(op => op.time_s > 0)
 const totalOf = ops => ops.reduce((sum, op) => sum + op.time_s, 0);
 const shareAxis = {type: 'value', max: 1, axisLabel: {formatter: value => `${Math.round(value * 100)} %`}};
 const kLabelWidth = 46; // pixels that a share needs
+const kSame = 1e-3; // two times that print alike
+
+const addsUp = (phase, sum) => !(phase.time_s > 0) || Math.abs(sum - phase.time_s) <= kSame * sum;
+
+// Ops that run beside each other add up to more than their step takes: says by how much.
+function sumNote(shown) {
+  return shown
+    .map(phase => ({phase, sum: totalOf(phase.ops)}))
+    .filter(({phase, sum}) => !addsUp(phase, sum))
+    .map(({phase, sum}) => {
+      const less = ['overlapped', 'pipelined']
+        .filter(key => phase[`${key}_s`] > 0)
+        .map(key => ` − ${label(`time.${key}`)} ${seconds(phase[`${key}_s`])}`);
+      return label(less.length ? 'time.adds' : 'time.differs', {
+        phase: phaseLabel(phase.name),
+        sum: seconds(sum),
+        less: less.join(''),
+        step: seconds(phase.time_s),
+      });
+    })
+    .join(' ');
+}
+
+const sumLabel = (phase, sum) => (addsUp(phase, sum) ? seconds(sum) : label('time.sum', {sum: seconds(sum)}));
 
 // parts: [{name, colour(palette), of(phase) -> seconds}]
 function stackedShares(parts, shown = timed()) {
   const totals = shown.map(phase => totalOf(phase.ops));
   return {
     height: 70 + 48 * shown.length,
+    note: sumNote(shown),
     option: (colours, width) => ({
       grid: {left: 8, right: 24, top: 8, bottom: 52},
       legend: {data: parts.map(part => part.name)},
@@ -32,7 +57,7 @@ function stackedShares(parts, shown = timed()) {
       yAxis: {
         type: 'category',
         inverse: true,
-        data: shown.map((phase, i) => `${phaseLabel(phase.name)}\n${seconds(totals[i])}`),
+        data: shown.map((phase, i) => `${phaseLabel(phase.name)}\n${sumLabel(phase, totals[i])}`),
         axisLabel: {color: colours.colour('text'), lineHeight: 16},
         axisTick: {show: false},
       },
@@ -112,6 +137,7 @@ function opBars(phase) {
   const timeBound = (row, bound) => totalOf(row.ops.filter(op => op.bound === bound));
   return {
     height: 96 + kBarHeight * rows.length,
+    note: sumNote([phase]),
     option: colours => ({
       grid: {left: 8, right: 64, top: 8, bottom: 62},
       legend: {data: bounds.map(bound => valueLabel('bound', bound))},
