@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/error.h"
@@ -13,6 +14,7 @@
 #include "report/html_cards.h"
 #include "report/html_generic.h"
 #include "report/html_phases.h"
+#include "report/html_study.h"
 
 namespace llmperf::report {
 namespace {
@@ -74,6 +76,7 @@ std::string first_text(const Json& json, std::initializer_list<std::string_view>
 std::string title_of(const Json& json, const Labels& labels) {
   const std::string schema = find_text(json, "schema");
   const std::string kind = labels.value("schema", schema.substr(schema.find('.') + 1));
+  if (const std::string title = find_text(json, "title"); schema == "llmperf.study" && !title.empty()) return title;
   const std::string model = first_text(json, {"inputs.model.name", "inputs.model", "model"});
   const std::string hardware = first_text(json, {"inputs.hardware.name", "inputs.hardware", "hardware"});
   if (!model.empty() && !hardware.empty())
@@ -151,9 +154,12 @@ void write_main(HtmlWriter& page, const Json& json, const Labels& labels) {
   if (schema == "llmperf.estimate" || schema == "llmperf.training") {
     done.merge(write_phase_sections(page, json, labels));
   }
-  page.open_section("details", labels.text("details"), 2);
-  write_object(page, json, {}, 3, labels, done);
-  page.close_section();
+  if (schema == "llmperf.study") done.merge(write_study_sections(page, json, labels));
+  if (std::any_of(json.items().begin(), json.items().end(), [&](const auto& m) { return !done.contains(m.key()); })) {
+    page.open_section("details", labels.text("details"), 2);
+    write_object(page, json, {}, 3, labels, done);
+    page.close_section();
+  }
   if (const std::string command = find_text(json, "command"); !command.empty()) {
     page.open_section("reproduce", labels.text("reproduce"), 2);
     page.command(command);

@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from golden_test import CALIBRATE, COLLECTIVE, ESTIMATE, GRAPH_LLAMA, MAP_GEMM, PARALLEL, SYMBOLIC, TRAINING, VALIDATE, VIDEO
 from program import DONE, FAILED, INFEASIBLE, ROOT, USAGE, ProgramTest
 
+STUDY = ["run", os.path.join(ROOT, "docs", "examples", "two-cards.yaml")]
 LABELS = os.path.join(ROOT, "reports", "labels.csv")
 VOID = {"meta", "img", "br"}
 # A command for every kind of document.
@@ -20,7 +21,7 @@ KINDS = [ESTIMATE, ["estimate", "-m", "llama-3-70b", "--hw", "rtx4090"], VIDEO, 
          ["list", "models"], ["list", "hardware"], ["list", "runtimes"], ["list", "measurements"],
          ["compare", *VIDEO[1:], "--with", "fused_qk_norm"], ["limits", "-m", "qwen1.5-14b", "--hw", "rtx4090", "--weights", "all-gguf"],
          ["import", "torch-npu", os.path.join(ROOT, "tests", "import", "kernel_details.csv")], ["show", "model", "stdit3-xl2"],
-         ["sweep", "-m", "qwen-7b", "--hw", "rtx4090", "--batch", "1-4*2"]]
+         ["sweep", "-m", "qwen-7b", "--hw", "rtx4090", "--batch", "1-4*2"], [*STUDY, "--sections", "one-request"], ["list", "scenarios"], ["show", "scenario", "which-card"]]
 
 
 def labels():
@@ -172,6 +173,31 @@ class Estimates(HtmlTest):
         text = self.page("estimate", "-m", "llama-3-70b", "--hw", "rtx4090", status=INFEASIBLE)
         self.assertIn("does not fit", Page(text).text)
         self.assertIn('data-tone="bad"', text)
+
+
+class Studies(HtmlTest):
+    def test_a_study_is_its_words_its_commands_and_a_table_per_section(self):
+        document = self.json(*STUDY)
+        page = self.saved_page(document)
+        self.assertEqual(page.headings, [document["title"], *(section["title"] for section in document["sections"]), "Reproduce"])
+        commands = [given for tag, given in page.tags if given.get("class") == "command"]
+        self.assertEqual(len(commands), 1 + sum(len(section["commands"]) for section in document["sections"]))
+        for section in document["sections"]:
+            for text in section["text"] + section["notes"]:
+                self.assertIn(text, page.text)
+            for index, column in enumerate(section["columns"]):
+                cells = page.column(section["name"], column)
+                self.assertEqual(len(cells), len(section["rows"]))
+                numbers = [row[index] for row in section["rows"] if isinstance(row[index], float)]
+                self.assertEqual([float(given["data-value"]) for _, given in cells][:len(numbers)] if numbers else [], numbers)
+
+    def test_a_study_may_hold_anything(self):
+        document = self.json(*STUDY)
+        for key in document["sections"][0]:
+            for wrong in (None, 3, "text", [], [3], [[3]], [[[3]]], [{"a": 1}], {"a": [1]}):
+                section = document["sections"][0] | {key: wrong}
+                self.saved_page(document | {"sections": [section]})
+                self.saved_page(document | {"sections": wrong, "description": wrong, "title": wrong})
 
 
 class Languages(HtmlTest):
