@@ -30,7 +30,8 @@ void write_commands(HtmlWriter& page, const Json& section, const Labels& labels,
   const std::size_t shown = std::min(commands->size(), kMostCommands);
   for (std::size_t i = 0; i < shown; ++i) page.command((*commands)[i].get<std::string>());
   if (shown < commands->size()) {
-    page.paragraph(labels.text("first_rows", {std::to_string(shown), std::to_string(commands->size())}));
+    const std::string count = labels.text("first_rows", {std::to_string(shown), std::to_string(commands->size())});
+    page.paragraph(labels.text("one_phase", {labels.title("commands"), count}));
   }
 }
 
@@ -58,7 +59,7 @@ void write_rows(HtmlWriter& page, const Json& section, const std::string& title,
       const Json& row = (*rows)[i];
       const bool filled = column < row.size() && !row[column].is_null();
       // What a row of results counts in bytes lies in memory.
-      table.rows[i].push_back(filled ? shown(row[column], key, "memory", labels) : HtmlCell{});
+      table.rows[i].push_back(filled ? shown(row[column], key, "memory", labels) : HtmlCell{"-", {}});
     }
   }
   if (rows->size() > kMostRows) {
