@@ -17,6 +17,9 @@ std::string scalar_text(const Json& value, const std::string& key, const Labels&
   return is_scalar(value) ? shown(value, key, {}, labels).text : value.dump();
 }
 
+// Keys of text in lines: a sentence may go on in the next one.
+bool is_prose(std::string_view key) { return key == "notes" || key == "description" || key == "text"; }
+
 // A list in one line: values, or of objects what they are called.
 std::string line_of(const Json& list, const std::string& key, const Labels& labels) {
   std::vector<std::string> parts;
@@ -28,7 +31,7 @@ std::string line_of(const Json& list, const std::string& key, const Labels& labe
     const Json* called = item.is_object() && !item.empty() ? &*item.begin() : &item;
     parts.push_back(scalar_text(*called, key, labels));
   }
-  return join(parts, ", ");
+  return join(parts, is_prose(key) ? " " : ", ");
 }
 
 bool has_lists_of_objects(const Json& row) {
@@ -69,10 +72,11 @@ HtmlCell cell_of(const Json& row, const std::string& path, const Json& value, co
   if (!is_scalar(value)) return {value.is_array() ? line_of(value, last, labels) : std::string(), {}};
   if (value.is_null()) return {};
   // Of a headline the unit is that of the number the row names.
-  const std::string named = last_of(find_text(row, "name"));
+  const std::string name = find_text(row, "name");
+  const std::string named = last_of(name);
   if (key == "headline" && path == "name") return {labels.key(named), {}};
   if (key == "headline" && value.is_number() && (path == "before" || path == "after" || path == "change")) {
-    return shown(value, named, {}, labels);
+    return shown(value, named, parent_of(name, {}), labels);
   }
   const std::string unit = find_text(row, "unit");
   if (value.is_number() && !unit.empty() && (path == "value" || path == "default" || path == "min" || path == "max")) {
@@ -153,7 +157,7 @@ void write_rows(HtmlWriter& page, const Json& rows, const std::string& key, int 
 }  // namespace
 
 HtmlTable table_of(const Json& rows, const std::string& key, const Labels& labels, const std::set<std::string>& skip) {
-  HtmlTable table{key, labels.title(key), {}, {}};
+  HtmlTable table{key, labels.list_title(key), {}, {}};
   std::map<std::string, std::size_t> columns;
   std::vector<Flat> flat(std::min(rows.size(), kMostRows));
   for (std::size_t i = 0; i < flat.size(); ++i) {
@@ -223,7 +227,7 @@ void write_object(HtmlWriter& page, const Json& object, const std::string& key, 
   }
   page.fields(fields);
   for (const std::string& name : parts) {
-    page.open_section({}, labels.title(name), level);
+    page.open_section({}, object.at(name).is_array() ? labels.list_title(name) : labels.title(name), level);
     write_value(page, object.at(name), name, level + 1, labels);
     page.close_section();
   }

@@ -59,6 +59,11 @@ std::string Labels::title(std::string_view key) const {
   return text;
 }
 
+std::string Labels::list_title(std::string_view key) const {
+  const std::string list = std::string(key) + "[]";
+  return title(find(list) == nullptr ? key : std::string_view(list));
+}
+
 std::string Labels::text(std::string_view id, const std::vector<std::string>& places) const {
   const Row* row = find("@" + std::string(id));
   if (row == nullptr) throw std::logic_error("reports/labels.csv has no @" + std::string(id));

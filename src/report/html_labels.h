@@ -9,8 +9,9 @@
 
 namespace llmperf::report {
 
-// reports/labels.csv, embedded: "key,en,zh" per line, no quotes. An empty `en` is made from the key. Three kinds of
-// keys: a JSON key ("ttft_s"), a text of the page ("@overview"), a value of a JSON key ("bound=memory").
+// reports/labels.csv, embedded: "key,en,zh" per line, no quotes. An empty `en` is made from the key. Four kinds of
+// keys: a JSON key ("ttft_s"), one that is a list where elsewhere it is a count ("rows[]"), a text of the page
+// ("@overview"), a value of a JSON key ("bound=memory").
 std::string_view labels_csv();
 
 class Labels {
@@ -21,6 +22,8 @@ class Labels {
   std::string key(std::string_view key) const;
   // The same as a heading: with a capital letter.
   std::string title(std::string_view key) const;
+  // As a heading of a list, where its own row ("rows[]") or else that of the key says it.
+  std::string list_title(std::string_view key) const;
   // Of a text of the page, its places {} filled in. Throws std::logic_error for an unknown one.
   std::string text(std::string_view id, const std::vector<std::string>& places = {}) const;
   // Of a value; the value itself when it has no row.

@@ -17,10 +17,12 @@ bool one_of(std::string_view key, std::initializer_list<std::string_view> keys) 
 // What lies in memory, where it is not what moves.
 bool is_capacity(std::string_view key, std::string_view parent) {
   return one_of(parent, {"memory", "host_memory", "stages"}) ||
-         one_of(key, {"capacity_bytes", "total_bytes", "reserve_bytes", "memory_capacity_bytes", "memory_bytes",
-                      "sram_bytes", "sram_capacity_bytes", "size_bytes", "from_bytes", "kv_cache_bytes", "file_bytes",
-                      "host_memory_capacity_bytes", "host_total_bytes", "host_capacity_bytes", "compute_buffer_bytes",
-                      "device_weight_bytes", "gradient_bytes", "optimizer_bytes", "workspace_bytes"});
+         (one_of(key, {"weight_bytes", "activation_bytes"}) && one_of(parent, {"", "rows"})) ||  // of a model, a result
+         one_of(key, {"capacity_bytes",   "total_bytes",         "reserve_bytes",        "memory_capacity_bytes",
+                      "memory_bytes",     "sram_bytes",          "sram_capacity_bytes",  "size_bytes",
+                      "from_bytes",       "kv_cache_bytes",      "file_bytes",           "host_memory_capacity_bytes",
+                      "host_total_bytes", "host_capacity_bytes", "compute_buffer_bytes", "device_weight_bytes",
+                      "tensor_bytes",     "gradient_bytes",      "optimizer_bytes",      "workspace_bytes"});
 }
 
 bool is_bytes(std::string_view key) {

@@ -50,6 +50,9 @@ TEST_CASE("memory is in powers of 1024, traffic in powers of 1000", "[html]") {
   CHECK(shown_text("1073741824", "weight_bytes", "memory") == "1 GiB");
   CHECK(shown_text("1073741824", "weight_bytes", "ops") == "1.074 GB");
   CHECK(shown_text("25769803776", "capacity_bytes") == "24 GiB");
+  CHECK(shown_text("1073741824", "tensor_bytes", "rows") == "1 GiB");
+  CHECK(shown_text("1073741824", "weight_bytes", "rows") == "1 GiB");
+  CHECK(shown_text("1073741824", "weight_bytes") == "1 GiB");  // of a model, at the top of its document
 }
 
 TEST_CASE("an exact number stands beside the text, nothing beside what is none", "[html]") {
@@ -87,6 +90,8 @@ TEST_CASE("a key without a label is spelt out without its unit", "[html]") {
   CHECK(Labels(Language::english).key("some_new_bytes_per_s") == "some new");
   CHECK(Labels(Language::chinese).key("some_new_s") == "some new");
   CHECK(Labels(Language::chinese).key("ttft_s") == "首字延迟 TTFT");
+  CHECK(Labels(Language::chinese).list_title("steps") == "步骤");
+  CHECK(Labels(Language::chinese).list_title("ttft_s") == "首字延迟 TTFT");
   CHECK(Labels(Language::english).text("needs", {"{}", "2"}) == "needs {} of 2");
 }
 

@@ -205,7 +205,7 @@ class Languages(HtmlTest):
         text = self.page(*ESTIMATE, language="zh")
         page = Page(text)
         self.assertIn('<html lang="zh-CN">', text)
-        for part in ("首字延迟 TTFT", "每词延迟 TPOT", "KV 缓存", "算术强度", "显存", "屋顶线"):
+        for part in ("首字延迟 TTFT", "每 token 延迟 TPOT", "KV 缓存", "算术强度", "显存", "屋顶线"):
             self.assertIn(part, page.text)
         for heading in page.headings:
             self.assertRegex(heading, "[\u4e00-\u9fff]")
