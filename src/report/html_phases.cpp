@@ -60,7 +60,7 @@ void write_roofline(const Section& s, const Json& phases) {
   s.page.close_section();
 }
 
-// Times of a phase's ops added up by what binds them.
+// Times of a phase's ops added up by what binds them, less what runs at the same time: they add up to the phase.
 HtmlTable by_bound(const Section& s, const Json& phases) {
   HtmlTable table{"time-by-bound",
                   s.labels.text("time_by_bound"),
@@ -84,6 +84,14 @@ HtmlTable by_bound(const Section& s, const Json& phases) {
                             {s.labels.value("bound", bound), {}},
                             {format_seconds(Seconds{time}), plain(time)},
                             share_cell(all > 0 ? time / all : 0)});
+    }
+    for (const char* key : {"overlapped_s", "pipelined_s"}) {
+      const double saved = find_number(phase, key).value_or(0);
+      if (saved == 0) continue;
+      table.rows.push_back({{s.phase_name(phase), {}},
+                            {s.labels.key(key), {}},
+                            shown(number(-saved), "time_s", {}, s.labels),
+                            share_cell(all > 0 ? -saved / all : 0)});
     }
   }
   return table;
