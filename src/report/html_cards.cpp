@@ -61,17 +61,35 @@ std::string last_key(std::string_view path) {
   return std::string(path.substr(path.rfind('.') + 1));
 }
 
+constexpr double kMostWhole = 1e8;  // a count with more digits is too wide for a card: "46.7 B"
+std::string short_count(double count) {
+  if (count >= 1e12) return format_significant(count / 1e12) + " T";
+  return count >= 1e9 ? format_significant(count / 1e9) + " B" : format_significant(count / 1e6) + " M";
+}
+
+// Of what the value at the path is a part: "memory" of "memory.weight_bytes".
+std::string_view parent_key(std::string_view path) {
+  const std::size_t dot = path.rfind('.');
+  path = dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
+  return path.substr(path.rfind('.') + 1);
+}
+
 class Cards {
  public:
   Cards(const Json& document, const Labels& labels) : document_(document), labels_(labels) {}
 
   std::string shown_at(std::string_view path) const {
     const Json* value = find(document_, path);
-    return value == nullptr || !is_scalar(*value) ? std::string() : shown(*value, last_key(path), {}, labels_).text;
+    return value == nullptr || !is_scalar(*value) ? std::string()
+                                                  : shown(*value, last_key(path), parent_key(path), labels_).text;
   }
   bool has(std::string_view path) const {
     const Json* value = find(document_, path);
     return value != nullptr && is_scalar(*value) && !value->is_null();
+  }
+  // Two notes as one.
+  std::string joined(const std::string& first, const std::string& second) const {
+    return first.empty() || second.empty() ? first + second : labels_.text("two_notes", {first, second});
   }
   void add(HtmlCard card) { cards_.push_back(std::move(card)); }
   void scalar(std::string_view path, std::string note = {}) {
@@ -80,7 +98,12 @@ class Cards {
     Tone tone = Tone::plain;
     if (value.is_boolean()) tone = value.get<bool>() ? Tone::good : Tone::bad;
     if (path == "failed" && find_number(document_, path).value_or(0) > 0) tone = Tone::warn;
-    add({labels_.title(last_key(path)), shown_at(path), std::move(note), tone});
+    std::string text = shown_at(path);
+    if (value.is_number() && value.get<double>() >= kMostWhole && text == format_count(value.get<double>())) {
+      note = joined(text, note);
+      text = short_count(value.get<double>());
+    }
+    add({labels_.title(last_key(path)), std::move(text), std::move(note), tone});
   }
   // A predicted time with what such predictions were wrong by.
   void timed(std::string_view path, const std::string& band) {
@@ -118,7 +141,7 @@ PhaseNote of_phases(const Cards& c, Text&& text) {
     if (time > most) note.longest = said;
     most = std::max(most, time);
     const std::string name = c.labels_.value("name", find_text(phase, "name"));
-    note.all += (note.all.empty() ? "" : "; ") + c.labels_.text("one_phase", {name, said});
+    note.all = c.joined(note.all, c.labels_.text("one_phase", {name, said}));
   }
   return note;
 }
@@ -154,14 +177,14 @@ void add_basis(Cards& c) {
                     std::all_of(band->begin(), band->end(), [](const Json& part) { return part.is_null(); });
   const Json* times = find(c.document_, "phases");
   const bool timed = times != nullptr && !times->empty();
-  if (none && timed && find_text(c.document_, "schema") == "llmperf.estimate") {
+  if (none && timed) {
     c.add({c.labels_.text("error_band"), c.labels_.text("none"), c.labels_.text("band_none"), Tone::warn});
   }
   const Json* extrapolated = find(c.document_, "extrapolated");
   if (extrapolated != nullptr && extrapolated->is_boolean() && extrapolated->get<bool>()) {
     std::string why;
     if (const Json* ways = find(c.document_, "extrapolations"); ways != nullptr && ways->is_array()) {
-      for (const Json& way : *ways) why += (why.empty() ? "" : "; ") + (way.is_string() ? way.get<std::string>() : "");
+      for (const Json& way : *ways) why = c.joined(why, way.is_string() ? way.get<std::string>() : std::string());
     }
     c.add({c.labels_.text("extrapolated"), c.labels_.text("yes"), why, Tone::warn});
   }
@@ -190,18 +213,19 @@ void difference_cards(Cards& c) {
   const Json* rows = find(c.document_, "headline");
   if (rows == nullptr || !is_list_of_objects(*rows)) return;
   for (const Json& row : *rows) {
-    const std::string key = last_key(find_text(row, "name"));
+    const std::string path = find_text(row, "name");
+    const std::string key = last_key(path);
     const auto before = find_number(row, "before");
     const auto after = find_number(row, "after");
     if (key.empty() || !before || !after) continue;
-    const auto text = [&](double v) { return shown(number(v), key, {}, c.labels_).text; };
+    const auto text = [&](double v) { return shown(number(v), key, parent_key(path), c.labels_).text; };
     const double change = *before != 0 ? *after / *before - 1 : 0;
     Tone tone = Tone::plain;
     const Json* inside = find(row, "inside_error_band");
     const bool noise = inside != nullptr && inside->is_boolean() && inside->get<bool>();
     if (key.ends_with("_s") && change != 0 && !noise) tone = change < 0 ? Tone::good : Tone::warn;
     std::string note = (change > 0 ? "+" : "") + format_share(change);
-    if (noise) note += "; " + c.labels_.key("inside_error_band");
+    if (noise) note = c.joined(note, c.labels_.key("inside_error_band"));
     c.add({c.labels_.title(key), text(*before) + " → " + text(*after), std::move(note), tone});
   }
 }
