@@ -72,6 +72,31 @@ std::string first_text(const Json& json, std::initializer_list<std::string_view>
   return {};
 }
 
+// The axes of a sweep: "batch × prompt".
+std::string axes_text(const Json& json, const Labels& labels) {
+  std::string text;
+  const Json* axes = find(json, "axes");
+  if (axes == nullptr || !axes->is_array()) return text;
+  for (const Json& axis : *axes) {
+    const std::string name = labels.key(find_text(axis, "column"));
+    if (!name.empty()) text = text.empty() ? name : labels.text("two_axes", {text, name});
+  }
+  return text;
+}
+
+// The sides of a comparison: "a.json → b.json", with their folders where these tell them apart.
+std::string sides_text(const Json& json, const Labels& labels) {
+  std::string before = find_text(json, "before.source");
+  std::string after = find_text(json, "after.source");
+  if (before.empty() || after.empty()) return {};
+  const std::string names[] = {before.substr(before.rfind('/') + 1), after.substr(after.rfind('/') + 1)};
+  if (names[0] != names[1]) {
+    before = names[0];
+    after = names[1];
+  }
+  return labels.text("two_sides", {before, after});
+}
+
 // "Estimate: qwen-7b on rtx4090"
 std::string title_of(const Json& json, const Labels& labels) {
   const std::string schema = find_text(json, "schema");
@@ -81,8 +106,13 @@ std::string title_of(const Json& json, const Labels& labels) {
   const std::string hardware = first_text(json, {"inputs.hardware.name", "inputs.hardware", "hardware"});
   if (!model.empty() && !hardware.empty())
     return labels.text("one_phase", {kind, labels.text("on", {model, hardware})});
-  const std::string name = first_text(json, {"inputs.model.name", "inputs.model", "model", "inputs.hardware.name",
-                                             "hardware", "name", "path", "program", "what"});
+  std::string name;
+  if (schema == "llmperf.sweep") name = axes_text(json, labels);
+  if (schema == "llmperf.difference") name = sides_text(json, labels);
+  if (name.empty()) {
+    name = first_text(json, {"inputs.model.name", "inputs.model", "model", "inputs.hardware.name", "hardware", "name",
+                             "path", "program", "what"});
+  }
   return name.empty() ? kind : labels.text("one_phase", {kind, name});
 }
 

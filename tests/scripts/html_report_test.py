@@ -164,6 +164,37 @@ class Estimates(HtmlTest):
         times = sum(float(given["data-value"]) for _, given in page.column("time-by-bound", "time_s"))
         self.assertAlmostEqual(times, sum(op["time_s"] for op in ops), delta=1e-9)
 
+    def test_bounds_less_what_runs_at_the_same_time_are_the_phase(self):
+        for words in (["estimate", "-m", "llama-2-70b", "--hw", "h100-sxm", "--tp", "2", "--pp", "4", "--batch", "16"],
+                      [*TRAINING, "--dp", "2"], ["estimate", "-m", "llama-2-70b", "--hw", "atlas-800i-a2", "--tp", "8"]):
+            document = self.json(*words)
+            page = self.saved_page(document)
+            rows = list(zip(page.column("time-by-bound", "phase"), page.column("time-by-bound", "time_s")))
+            self.assertTrue(any(float(given["data-value"]) < 0 for _, (_, given) in rows), words)
+            for phase in document["phases"]:
+                times = [float(given["data-value"]) for (name, _), (_, given) in rows if name == phase["name"]]
+                self.assertAlmostEqual(sum(times), phase["time_s"], delta=1e-9)
+
+    def test_memory_is_in_powers_of_1024_wherever_it_stands(self):
+        before, after = (self.write(f"{batch}.json", self.output(*ESTIMATE, "--batch", batch, "--json")) for batch in "12")
+        for words in (["compare", before, after], ["sweep", *ESTIMATE[1:], "--batch", "1,2"], ["show", "model", "qwen-7b"]):
+            text = Page(self.page(*words)).text
+            self.assertIn("14.38 GiB", text, words)
+            self.assertNotIn("15.44 GB", text, words)
+
+    def test_a_long_count_is_short_on_its_card(self):
+        text = self.page("show", "model", "mixtral-8x7b")
+        self.assertIn('<div class="card-value">46.7 B</div><div class="card-note">46,702,792,704</div>', text)
+
+    def test_a_training_step_without_an_error_band_says_so(self):
+        for words in (TRAINING, ESTIMATE):
+            self.assertIn('data-tone="warn"><div class="card-label">Error band</div>', self.page(*words), words)
+
+    def test_lines_of_a_note_are_one_text(self):
+        document = self.json(*VALIDATE)
+        document["files"][0]["notes"] = ["A sentence that goes", "on. Another."]
+        self.assertIn("A sentence that goes on. Another.", self.saved_page(document).text)
+
     def test_assumptions_have_their_provenance(self):
         page = Page(self.page(*ESTIMATE))
         kinds = [given["data-kind"] for _, given in page.tags if given.get("class") == "provenance"]
@@ -188,8 +219,11 @@ class Studies(HtmlTest):
             for index, column in enumerate(section["columns"]):
                 cells = page.column(section["name"], column)
                 self.assertEqual(len(cells), len(section["rows"]))
-                numbers = [row[index] for row in section["rows"] if isinstance(row[index], float)]
-                self.assertEqual([float(given["data-value"]) for _, given in cells][:len(numbers)] if numbers else [], numbers)
+                for (text, given), row in zip(cells, section["rows"]):
+                    if isinstance(row[index], float):
+                        self.assertEqual(float(given["data-value"]), row[index])
+                    elif row[index] is None:
+                        self.assertEqual(text, "-")
 
     def test_a_study_may_hold_anything(self):
         document = self.json(*STUDY)
@@ -211,6 +245,33 @@ class Languages(HtmlTest):
             self.assertRegex(heading, "[\u4e00-\u9fff]")
         self.assertEqual(json.loads(page.scripts["labels"])["lang"], "zh")
         self.assertIn('<html lang="en">', self.page(*ESTIMATE))
+
+    def test_notes_in_a_row_have_chinese_separators(self):
+        text = Page(self.page(*ESTIMATE, language="zh")).text
+        self.assertRegex(text, "预填充：[^;；]*；解码：")
+
+    def test_a_count_and_a_list_of_the_same_key_have_their_own_words(self):
+        page = Page(self.page("compare", *VIDEO[1:], "--with", "fused_qk_norm", language="zh"))
+        self.assertIn("步骤", page.headings)
+        self.assertIn("步数", page.text)
+        self.assertIn("数据行", Page(self.page(*VALIDATE, language="zh")).headings)
+
+    def test_every_schema_has_a_title(self):
+        known, written = {row[0] for row in labels()}, set()
+        folder = os.path.join(ROOT, "src", "report")
+        for name in os.listdir(folder):
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                written |= set(re.findall(r'json_header\("llmperf\.(\w+)"', file.read()))
+        self.assertGreater(len(written), 20)
+        self.assertEqual({schema for schema in written if f"schema={schema}" not in known}, set())
+        self.assertEqual([key for key in known if key.startswith("schema=") and key[7:] not in written], [])
+
+    def test_titles_say_what_is_compared_or_swept(self):
+        before, after = (self.write(f"{batch}.json", self.output(*ESTIMATE, "--batch", batch, "--json")) for batch in "12")
+        sweep = ["sweep", *ESTIMATE[1:], "--batch", "1,2", "--prompt", "256,512"]
+        for words, language, title in ((["compare", before, after], "en", "Comparison: 1.json → 2.json"), (sweep, "en", "Sweep: prompt × batch"),
+                                       (sweep, "zh", "扫描：提示长度 × 批大小"), (["list", "runtimes"], "zh", "运行时画像列表")):
+            self.assertEqual(Page(self.page(*words, language=language)).headings[0], title)
 
     def test_every_key_of_every_document_has_a_chinese_label(self):
         known = {row[0] for row in labels()}
