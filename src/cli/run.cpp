@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <optional>
 
@@ -29,32 +30,13 @@ struct Flags {
   OutputFlags output;
 };
 
-// What is said at the end of all the errors of a study: the kind that matters most, and each in its place.
-class Errors {
- public:
-  void add(const Error& error, const study::Study& study, const study::Section& section, const StudyRun& run) {
-    for (const Diagnostic& d : error.diagnostics()) diagnostics_.push_back(placed(d, study, section, run));
-    raise(error.kind());
-  }
-  // An error that is in its place.
-  void add(const Error& error) {
-    diagnostics_.insert(diagnostics_.end(), error.diagnostics().begin(), error.diagnostics().end());
-    raise(error.kind());
-  }
-  bool bad_input() const { return kind_ == ErrorKind::bad_input; }
-  void throw_if_any() const {
-    if (kind_) throw Error(*kind_, diagnostics_);
-  }
+// The exit statuses of a study, the one that matters most first.
+constexpr std::array kStatuses = {kExitInterrupted, kExitUsage, kExitFailed, kExitInfeasible, kExitThreshold};
 
- private:
-  static int rank(ErrorKind kind) { return kind == ErrorKind::bad_input ? 2 : kind == ErrorKind::failed ? 1 : 0; }
-  void raise(ErrorKind kind) {
-    if (!kind_ || rank(kind) > rank(*kind_)) kind_ = kind;
-  }
-
-  std::optional<ErrorKind> kind_;
-  std::vector<Diagnostic> diagnostics_;
-};
+int worse(int a, int b) {
+  const auto* found = std::find_if(kStatuses.begin(), kStatuses.end(), [&](int s) { return s == a || s == b; });
+  return found == kStatuses.end() ? kExitDone : *found;
+}
 
 int status_of(ErrorKind kind) {
   return kind == ErrorKind::bad_input ? kExitUsage : kind == ErrorKind::failed ? kExitFailed : kExitInfeasible;
@@ -66,23 +48,30 @@ struct Done {
   std::vector<report::Report> reports;
 };
 
+// What the page of a section says of an error.
+void note(Done& done, const Error& error) {
+  const bool of_rows = !done.result.section->rows.empty();
+  for (const Diagnostic& d : error.diagnostics()) {
+    const std::string row = of_rows ? fmt::format("Row {}: ", done.result.commands.size()) : "";
+    done.result.notes.push_back(row + d.message + ".");
+  }
+}
+
 // Runs one command of a section. What does not fit is an answer where the section says so, and in a table, where a
-// column says it of every row; its report is there all the same.
-void run_command(const StudyRun& run, const study::Study& study, Done& done, Errors& errors) {
+// column says it of every row; its report is there all the same. Any other error is the section's: the rest goes on.
+void run_command(const StudyRun& run, const study::Study& study, Done& done, std::vector<Diagnostic>& errors) {
   const study::Section& section = *done.result.section;
   done.result.commands.push_back(command_text(run.words));
   CapturedReports captured;
   try {
-    const int status = execute(run.words);
-    if (done.result.status == kExitDone || status == kExitInterrupted) done.result.status = status;
+    done.result.status = worse(done.result.status, execute(run.words));
   } catch (const Error& error) {
-    const bool expected = (section.may_not_fit || !section.rows.empty()) && !captured.reports.empty();
-    if (section.rows.empty() || !expected) {
-      for (const Diagnostic& d : error.diagnostics()) done.result.notes.push_back(d.message + ".");
-    }
-    if (error.kind() != ErrorKind::infeasible || !expected) {
-      errors.add(error, study, section, run);
-      done.result.status = std::max(done.result.status, status_of(error.kind()));
+    const bool answered = error.kind() == ErrorKind::infeasible && !captured.reports.empty();
+    const bool expected = answered && (section.may_not_fit || !section.rows.empty());
+    if (section.rows.empty() || !expected) note(done, error);
+    if (!expected) {
+      for (const Diagnostic& d : error.diagnostics()) errors.push_back(placed(d, study, section, run));
+      done.result.status = worse(done.result.status, status_of(error.kind()));
     }
   }
   for (report::Report& report : captured.reports) done.reports.push_back(std::move(report));
@@ -117,6 +106,10 @@ class Sink {
     output_.write(report);
     folder_->write_readme(report);
   }
+  // … of the sections that were done when the user had enough. In a folder their files say it.
+  void part(const report::Report& report) {
+    if (!folder_) output_.write(report);
+  }
   ~Sink() = default;
   Sink(const Sink&) = delete;
   Sink& operator=(const Sink&) = delete;
@@ -131,9 +124,22 @@ class Sink {
 
 struct Results {
   std::vector<report::SectionResult> sections;
-  Errors errors;
-  int status = kExitDone;  // of commands that ended without an error: a threshold, an interruption
+  std::vector<Diagnostic> errors;  // in their places
+  int status = kExitDone;          // the worst of them all
 };
+
+// What a section asks of its results may not be there; that is its failure, as a wrong value is.
+void arrange_section(Done& done, const std::string& file, std::vector<Diagnostic>& errors) {
+  try {
+    arrange(done, file);
+  } catch (const Error& error) {
+    for (const Diagnostic& d : error.diagnostics()) {
+      errors.push_back(d);
+      done.result.notes.push_back(d.message + ".");
+    }
+    done.result.status = worse(done.result.status, status_of(error.kind()));
+  }
+}
 
 void run_sections(const study::Study& study, const std::vector<SectionPlan>& plans, Sink& sink, Results& results) {
   std::size_t all = 0, count = 0;
@@ -147,19 +153,32 @@ void run_sections(const study::Study& study, const std::vector<SectionPlan>& pla
       if (results.status == kExitInterrupted) return;
       run_command(run, study, done, results.errors);
     }
-    try {
-      arrange(done, study.file);
-    } catch (const Error& error) {
-      results.errors.add(error);
-    }
-    if (done.result.status == kExitInterrupted || interrupted()) {
-      results.status = kExitInterrupted;
-      return;
-    }
-    results.status = std::max(results.status, done.result.status);
-    if (!results.errors.bad_input()) sink.section(done);
+    arrange_section(done, study.file, results.errors);
+    if (interrupted()) done.result.status = kExitInterrupted;
+    results.status = worse(results.status, done.result.status);
+    if (results.status == kExitInterrupted) return;
+    sink.section(done);
     results.sections.push_back(std::move(done.result));
   }
+}
+
+// The errors of a study's sections are told together, under the status that matters most.
+int finish(const Results& results) {
+  if (results.errors.empty()) return results.status;
+  const auto kind = results.status == kExitUsage    ? ErrorKind::bad_input
+                    : results.status == kExitFailed ? ErrorKind::failed
+                                                    : ErrorKind::infeasible;
+  throw Error(kind, results.errors);
+}
+
+// Ctrl-C: what is done is kept.
+int finish_interrupted(study::Study study, const Results& results, std::size_t planned, Sink& sink) {
+  const std::string done = fmt::format("interrupted: {} of {} sections were done", results.sections.size(), planned);
+  study.title += fmt::format(" ({})", done);
+  if (!results.sections.empty()) sink.part(report::study_report(study, results.sections));
+  sink.list_files();
+  std::fputs(fmt::format("llmperf: {}\n", done).c_str(), stderr);
+  return kExitInterrupted;
 }
 
 void print_commands(const std::vector<SectionPlan>& plans) {
@@ -184,18 +203,10 @@ int run_action(const Flags& flags) {
   Sink sink(flags, plans);
   Results results;
   run_sections(study, plans, sink, results);
-  if (results.errors.bad_input()) results.errors.throw_if_any();
-  if (results.status == kExitInterrupted) {
-    sink.list_files();
-    std::fputs(fmt::format("llmperf: interrupted: {} of {} sections were done\n", results.sections.size(), plans.size())
-                   .c_str(),
-               stderr);
-    return kExitInterrupted;
-  }
+  if (results.status == kExitInterrupted) return finish_interrupted(study, results, plans.size(), sink);
   sink.whole(report::study_report(study, results.sections));
   sink.list_files();
-  results.errors.throw_if_any();
-  return results.status;
+  return finish(results);
 }
 
 }  // namespace

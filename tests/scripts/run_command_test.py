@@ -55,6 +55,14 @@ class RunTest(ProgramTest):
     def rows(self, name):
         return list(csv.DictReader(io.StringIO(self.read(name))))
 
+    def assert_section_error(self, words, *fragments, status=USAGE):
+        """What goes wrong while sections run: it is told, and the page, which is returned, is there all the same."""
+        done = self.run_program(*words)
+        self.assertNotEqual(done.stdout, "", words)
+        page, done.stdout = done.stdout, None
+        self.assert_error(done, status, *fragments)
+        return page
+
 
 class Sections(RunTest):
     def test_a_section_is_the_command_that_one_would_type(self):
@@ -130,19 +138,19 @@ class Views(RunTest):
 
     def test_a_pivot_never_chooses_between_two_values(self):
         path = self.study(section(**self.LIMITS, pivot={"rows": "model", "columns": "units", "cells": "decode_B_s"}))
-        self.assert_bad_input(["run", path], "study.yaml:3:", "'pivot' finds two values for qwen1.5-7b and units si", "narrow them with 'only'")
+        self.assert_section_error(["run", path], "study.yaml:3:", "'pivot' finds two values for qwen1.5-7b and units si", "narrow them with 'only'")
 
     def test_parts_cut_the_commands_own_page(self):
         flags = {"model": "qwen-7b", "hw": "rtx4090"}
         page = self.output("run", self.study(section(flags=flags, parts=["Memory"])))
         self.assertIn("Memory\n  what", page)
         self.assertNotIn("Phases", page)
-        self.assert_bad_input(["run", self.study(section(flags=flags, parts=["Memroy"]))], "no part of the result starts with 'Memroy'", "'Memory'")
+        self.assert_section_error(["run", self.study(section(flags=flags, parts=["Memroy"]))], "no part of the result starts with 'Memroy'", "'Memory'")
 
     def test_names_that_the_result_does_not_have_are_errors_at_their_place(self):
         for keys in ({"columns": ["modle"]}, {"only": {"modle": "x"}}, {"pivot": {"rows": "modle", "columns": "precision", "cells": "decode_B_s"}}):
-            self.assert_bad_input(["run", self.study(section(**dict(self.LIMITS, **keys)))], "study.yaml:3:", "no column 'modle'", "'model'")
-        self.assert_bad_input(["run", self.study(section(**self.LIMITS, only={"model": "qwen-7b"}))], "no row is left by 'only'")
+            self.assert_section_error(["run", self.study(section(**dict(self.LIMITS, **keys)))], "study.yaml:3:", "no column 'modle'", "'model'")
+        self.assert_section_error(["run", self.study(section(**self.LIMITS, only={"model": "qwen-7b"}))], "no row is left by 'only'")
 
 
 class WhatDoesNotFit(RunTest):
@@ -169,6 +177,38 @@ class WhatDoesNotFit(RunTest):
         self.assertEqual(done.returncode, INFEASIBLE)
         self.assertIn("does not fit", self.read("out/README.md"))
         self.assertEqual(sorted(os.listdir(self.path("out"))), ["README.md", "big.csv", "one-estimate.csv", "rows.csv"])
+
+
+    def test_a_wrong_value_in_one_section_leaves_the_others(self):
+        text = (STUDY + "  - {title: Three, command: estimate, flags: {model: qwen-7b, tp: 3}}\n"
+                "  - {title: Mixed, command: estimate, rows: [{model: qwen-7b}, {model: qwen-7b, tp: 3}], columns: [model, fits]}\n"
+                "  - {title: Columns, command: limits, flags: {model: qwen-7b}, columns: [modle]}\n"
+                "  - {title: Last, command: limits, flags: {model: qwen-7b}}\n")
+        errors = ("section 'Three': --tp: 32 heads of qwen-7b do not divide by 3", "section 'Mixed': --tp:", "no column 'modle'")
+        page = self.assert_section_error(["run", self.study(text)], *errors)
+        for line in ("Three\n\n--tp: 32 heads of qwen-7b do not divide by 3.\n", "  qwen-7b  yes\n\nRow 2: --tp: 32 heads of",
+                     "Columns\n\nthe result has no column 'modle'.\n", "\nLast\n"):
+            self.assertIn(line, page)
+        listed = self.assert_section_error(["run", "./study.yaml", "-o", "out"], *errors).splitlines()
+        names = ["one-estimate.csv", "rows.csv", "mixed.csv", "last.csv", "README.md"]
+        self.assertEqual(listed, ["out/" + name for name in names])
+        self.assertEqual(sorted(os.listdir(self.path("out"))), sorted(names))
+        self.assertIn("do not divide by 3.", self.read("out/README.md"))
+        statuses = [s["status"] for s in json.loads(self.run_program("run", "./study.yaml", "--json").stdout)["sections"]]
+        self.assertEqual(statuses, [DONE, DONE, USAGE, USAGE, USAGE, DONE])
+
+    def test_of_several_exit_statuses_the_first_of_2_1_3_4_is_the_studys(self):
+        sections = {
+            USAGE: {"command": "estimate", "flags": {"model": "qwen-7b", "tp": 3}},
+            FAILED: {"command": "sweep", "flags": {"model": "qwen-7b", "weights": "bf16,nonsense"}},
+            INFEASIBLE: {"command": "estimate", "flags": {"model": "llama-3-70b"}},
+            4: {"command": "validate", "arguments": "rtx4090-ops", "flags": {"hw": False, "max-mape": "0.0001"}}}
+        for statuses in ([4, INFEASIBLE], [INFEASIBLE, 4], [INFEASIBLE, FAILED, 4], [4, FAILED, INFEASIBLE], [FAILED, USAGE], [4, FAILED]):
+            text = "title: T\nflags: {hw: rtx4090}\nsections:\n"
+            text += "".join("  - " + json.dumps(dict(sections[s], title=f"S{s}")) + "\n" for s in statuses)
+            done = subprocess.run([PROGRAM, "run", self.study(text)], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  encoding="utf-8", check=False, timeout=60)
+            self.assertEqual(done.returncode, min(statuses, key=[USAGE, FAILED, INFEASIBLE, 4].index), statuses)
 
 
 class Folder(RunTest):
@@ -208,26 +248,47 @@ class Folder(RunTest):
             self.assert_bad_input(["run", self.study(), "-o", "out", *words], "--output")
         self.assertEqual(os.listdir(self.folder), ["study.yaml"])
 
-    def test_ctrl_c_keeps_what_is_done_and_ends_with_130(self):
+    def interrupted(self, *words):
+        """stdout and stderr of a study whose third section is long, after Ctrl-C in that."""
         rows = json.dumps([{"model": "stdit3-xl2", "hw": "tx8", "resolution": f"{h}x{w}"} for h in range(160, 1000, 16) for w in range(160, 1000, 16)])
         text = STUDY + f"  - {{title: Long, command: estimate, flags: {{runtime: false}}, rows: {rows}}}\n"
-        process = subprocess.Popen([PROGRAM, "run", self.study(text), "-o", "out"], cwd=self.folder, stdout=subprocess.PIPE,
+        process = subprocess.Popen([PROGRAM, "run", self.study(text), *words], cwd=self.folder, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, encoding="utf-8")
+        def reached():
+            if "-o" in words:
+                return os.path.exists(self.path("out/rows.csv"))
+            with open(f"/proc/{process.pid}/status", encoding="utf-8") as status:  # has a handler: sections run
+                caught = next(int(line.split()[1], 16) for line in status if line.startswith("SigCgt"))
+            return caught >> (signal.SIGINT - 1) & 1
         for _ in range(600):
-            if os.path.exists(self.path("out/rows.csv")) or process.poll() is not None:
+            if process.poll() is not None or reached():
                 break
             time.sleep(0.05)
+        if "-o" not in words:
+            time.sleep(1)  # the two short sections
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, stderr)
         self.assertIn("interrupted: 2 of 3 sections", stderr)
-        self.assertEqual(stdout.splitlines(), ["out/one-estimate.csv", "out/rows.csv"])
+        return stdout
+
+    def test_ctrl_c_keeps_what_is_done_and_ends_with_130(self):
+        self.assertEqual(self.interrupted("-o", "out").splitlines(), ["out/one-estimate.csv", "out/rows.csv"])
         self.assertEqual(sorted(os.listdir(self.path("out"))), ["one-estimate.csv", "rows.csv"])
+
+    def test_ctrl_c_prints_what_is_done(self):
+        page = self.interrupted()
+        self.assertTrue(page.startswith("Two models (interrupted: 2 of 3 sections were done)\n"), page[:100])
+        self.assertIn("model     batch  prompt  fits", page)
+        self.assertNotIn("Long", page)
 
 
 class WrongFiles(RunTest):
     def refused(self, text, *fragments):
         self.assert_bad_input(["run", self.study(text)], *fragments)
+
+    def told(self, text, *fragments):
+        return self.assert_section_error(["run", self.study(text)], *fragments)
 
     def test_all_problems_of_a_file_are_told_at_once_with_their_places(self):
         done = self.run_program("run", self.study(STUDY.replace("description", "descripton").replace("columns", "colums")
@@ -241,15 +302,15 @@ class WrongFiles(RunTest):
                           "study.yaml:15:13: section 'Rows': unknown flag '--promt'")
 
     def test_a_wrong_value_is_told_at_its_flag(self):
-        self.refused(STUDY.replace("qwen-14b", "qwen14b"), "study.yaml:18:10: section 'Rows': unknown model 'qwen14b'", "'qwen-14b'")
-        self.refused(STUDY.replace("batch: 2", "batch: two"), "study.yaml:12:29: section 'One estimate': --batch")
+        self.told(STUDY.replace("qwen-14b", "qwen14b"), "study.yaml:18:10: section 'Rows': unknown model 'qwen14b'", "'qwen-14b'")
+        self.told(STUDY.replace("batch: 2", "batch: two"), "study.yaml:12:29: section 'One estimate': --batch")
         self.refused(section(flags={"hw": "rtx4090"}), "study.yaml:3:31: section 'S': --model is required")
 
     def test_commands_that_are_no_sections(self):
         self.refused(section(command="run", arguments="study.yaml"), "study.yaml:3:31: a study does not run another")
         self.refused(section(command="estimat"), "a section has no command 'estimat'", "'estimate'")
         self.refused(section(command="completion"), "a section has no command 'completion'")
-        self.refused(section(command="list", arguments="modles"), "section 'S': there is no 'modles' to list", "'models'")
+        self.told(section(command="list", arguments="modles"), "section 'S': there is no 'modles' to list", "'models'")
         self.refused(section(flags={"help": True}), "--help and --version are no work")
 
     def test_flags_that_say_where_a_result_goes_belong_to_the_study(self):
