@@ -16,6 +16,7 @@
 #include "cli/study_folder.h"
 #include "cli/study_plan.h"
 #include "cli/values.h"
+#include "report/single_line.h"
 #include "report/study_report.h"
 #include "report/study_view.h"
 
@@ -177,6 +178,10 @@ int finish_interrupted(study::Study study, const Results& results, std::size_t p
   study.title += fmt::format(" ({})", done);
   if (!results.sections.empty()) sink.part(report::study_report(study, results.sections));
   sink.list_files();
+  for (const Diagnostic& d : results.errors) {
+    const std::string text = report::single_line(format_diagnostic({d.where, d.message, {}}));
+    std::fputs(fmt::format("llmperf: error: {}\n", text).c_str(), stderr);
+  }
   std::fputs(fmt::format("llmperf: {}\n", done).c_str(), stderr);
   return kExitInterrupted;
 }
