@@ -21,7 +21,7 @@ sweep::Worker<std::size_t> square_slowly() {
 }  // namespace
 
 TEST_CASE("results are handed on in order, whatever the number of threads") {
-  const std::size_t threads = GENERATE(1, 2, 5);
+  const std::size_t threads = GENERATE(std::size_t{1}, std::size_t{2}, std::size_t{5});
   std::size_t next = 0;
   sweep::run_in_order<std::size_t>(200, threads, square_slowly, [&](std::size_t piece, std::size_t& result) {
     CHECK(piece == next++);
