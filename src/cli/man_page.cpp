@@ -91,7 +91,7 @@ std::string names_of(const std::set<CLI::Option*>& options) {
 }
 
 std::string meaning(const CLI::Option& option) {
-  const std::string about = option.get_description();
+  const std::string& about = option.get_description();
   std::string text = escaped(about);
   if (!about.empty() && !about.ends_with('.') && !about.ends_with("…")) text += ".";
   if (!option.get_default_str().empty()) text += " Default: " + escaped(option.get_default_str()) + ".";
