@@ -10,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from program import DONE, FAILED, INFEASIBLE, PROGRAM, ROOT, USAGE, ProgramTest
+from program import DONE, FAILED, INFEASIBLE, PROGRAM, ROOT, SANITIZED, USAGE, ProgramTest
 
 STUDY = """\
 title: Two models
@@ -250,7 +250,7 @@ class Folder(RunTest):
 
     def interrupted(self, *words):
         """stdout and stderr of a study whose third section is long, after Ctrl-C in that."""
-        rows = json.dumps([{"model": "stdit3-xl2", "hw": "tx8", "resolution": f"{h}x{w}"} for h in range(160, 1000, 16) for w in range(160, 1000, 16)])
+        rows = json.dumps([{"model": "stdit3-xl2", "hw": "tx8", "resolution": f"{h}x{w}"} for h in range(160, 1000, 48) for w in range(160, 1000, 48)])
         text = STUDY + f"  - {{title: Long, command: estimate, flags: {{runtime: false}}, rows: {rows}}}\n"
         process = subprocess.Popen([PROGRAM, "run", self.study(text), *words], cwd=self.folder, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, encoding="utf-8")
@@ -265,7 +265,7 @@ class Folder(RunTest):
                 break
             time.sleep(0.05)
         if "-o" not in words:
-            time.sleep(1)  # the two short sections
+            time.sleep(10 if SANITIZED else 1)  # the two short sections
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, stderr)
