@@ -15,7 +15,7 @@ cmake --build --preset dev
 echo "== clang, address and undefined-behaviour sanitizers, fuzzers"
 cmake --preset asan-ubsan
 cmake --build --preset asan-ubsan
-ctest --preset asan-ubsan
+ctest --preset asan-ubsan -j "$(nproc)"
 
 echo "== clang, thread sanitizer: what runs threads"
 cmake --preset tsan

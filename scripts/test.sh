@@ -6,4 +6,4 @@ cd "$(dirname "$0")/.."
 scripts/setup.sh build test
 cmake --preset release -DLLMPERF_TESTS=ON -DLLMPERF_BENCHMARKS=ON
 cmake --build --preset release
-ctest --preset release "$@"
+ctest --preset release -j "$(nproc)" "$@"
