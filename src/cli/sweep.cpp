@@ -167,9 +167,9 @@ int sweep_action(const Flags& flags, const CLI::App& command) {
   if (flags.resume && !choice.selection.keeps_all()) {
     throw Error::bad_input("--resume: what --top and --pareto keep is known at the end only", "leave one of them out");
   }
-  const bool streams_only = choice.selection.keeps_all() && !choice.where;
+  const bool keeps_every_row = choice.selection.keeps_all() && !choice.where;
   RowOutput output(flags.output, points.columns(), choice.shown, flags.resume ? Resume::yes : Resume::no);
-  if (output.gathers() && streams_only) check_gathered(points.study().points() / shard.count);
+  if (output.gathers() && keeps_every_row) check_gathered(points.study().points() / shard.count);
   const std::int64_t from = flags.resume ? next_point(points, output, shard) : 0;
   if (output.left().complete) return failed_status(output.left().failed, output.left().rows, "");
 

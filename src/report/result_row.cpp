@@ -13,6 +13,17 @@ namespace {
 
 double d(std::int64_t x) { return static_cast<double>(x); }
 
+// Of a generation of text or of video.
+template <class Estimate>
+void fill_memory(const sweep::RowFiller& fill, const Estimate* e) {
+  fill("weight_bytes", [&] { return e->memory.weights.value; });
+  fill("kv_cache_bytes", [&] { return e->memory.kv_cache.value; });
+  fill("activation_bytes", [&] { return e->memory.activation.value; });
+  fill("reserve_bytes", [&] { return e->memory.reserve.value; });
+  fill("total_bytes", [&] { return e->memory.total().value; });
+  fill("capacity_bytes", [&] { return e->capacity.value; });
+}
+
 }  // namespace
 
 SetupFacts::SetupFacts(const estimate::Estimator& estimator)
@@ -57,12 +68,7 @@ void fill_row(const sweep::RowFiller& fill, const SetupFacts* facts, const estim
   fill("tokens_per_second", fits, [&] { return e->tokens_per_second; });
   fill("tokens_per_second_per_request", fits, [&] { return e->tokens_per_second_per_request; });
   fill("tokens_per_second_per_device", fits, [&] { return e->tokens_per_second / d(execution().plan.devices()); });
-  fill("weight_bytes", [&] { return e->memory.weights.value; });
-  fill("kv_cache_bytes", [&] { return e->memory.kv_cache.value; });
-  fill("activation_bytes", [&] { return e->memory.activation.value; });
-  fill("reserve_bytes", [&] { return e->memory.reserve.value; });
-  fill("total_bytes", [&] { return e->memory.total().value; });
-  fill("capacity_bytes", [&] { return e->capacity.value; });
+  fill_memory(fill, e);
   fill("host_total_bytes", [&] { return e->host_memory.total().value; });
   fill("host_capacity_bytes", [&] { return e->host_capacity.value; });
   fill("largest_batch", [&] { return d(e->largest_batch); });
@@ -105,12 +111,7 @@ void fill_row(const sweep::RowFiller& fill, const estimate::VideoEstimator* esti
          [&] { return i < e->phases.size() ? e->phases[i].time.value * d(e->phases[i].steps) : 0.0; });
   }
   fill("step_utilisation", fits, [&] { return e->step_utilisation; });
-  fill("weight_bytes", [&] { return e->memory.weights.value; });
-  fill("kv_cache_bytes", [&] { return e->memory.kv_cache.value; });
-  fill("activation_bytes", [&] { return e->memory.activation.value; });
-  fill("reserve_bytes", [&] { return e->memory.reserve.value; });
-  fill("total_bytes", [&] { return e->memory.total().value; });
-  fill("capacity_bytes", [&] { return e->capacity.value; });
+  fill_memory(fill, e);
 }
 
 void fill_row(const sweep::RowFiller& fill, const estimate::TrainingEstimator* estimator,
