@@ -3,9 +3,9 @@
 # Usage: scripts/setup.sh [build|test|check] …
 set -euo pipefail
 
-build="g++ cmake ninja-build libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libfmt-dev libeigen3-dev libopenblas-dev libdnnl-dev nodejs npm"
-test="catch2 libbenchmark-dev python3 chromium fonts-droid-fallback zsh fish groff-base mandoc"
-check="clang clang-format clang-tidy libclang-rt-14-dev"
+build="g++ cmake ninja-build libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libfmt-dev libeigen3-dev libopenblas-dev libdnnl-dev nodejs npm ca-certificates"
+test="catch2 libbenchmark-dev python3 chromium fonts-droid-fallback zsh fish groff-base mandoc dpkg-dev file"
+check="git clang clang-format clang-tidy libclang-rt-14-dev"
 
 wanted=""
 for group in "${@:-build}"; do

@@ -5,6 +5,9 @@ import html
 import json
 import os
 import re
+import subprocess
+import sys
+import tempfile
 import unittest
 from html.parser import HTMLParser
 
@@ -374,6 +377,16 @@ class Formats(HtmlTest):
                 self.assertIn(done.returncode, (DONE, INFEASIBLE), done.stderr)
                 self.assertTrue(done.stdout.startswith(start), f"{words} {form}: {done.stdout[:60]}")
                 self.assertGreater(len(done.stdout.splitlines()), 1, f"{words} {form}")
+
+
+class Browser(unittest.TestCase):
+    def test_a_build_that_npm_could_not_fetch_for_skips_the_browser_and_says_why(self):
+        with tempfile.TemporaryDirectory() as web:
+            with open(os.path.join(web, "failed"), "w", encoding="utf-8") as file:
+                file.write("npm could not fetch")
+            done = subprocess.run([sys.executable, os.path.join(ROOT, "tests", "scripts", "web_report_test.py"), web, "/usr/bin/npm"],
+                                  stdout=subprocess.PIPE, encoding="utf-8", check=False)
+        self.assertEqual((done.returncode, done.stdout), (77, "skipped: npm could not fetch\n"))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 """HTML reports in a browser: makes the pages with the program and hands them to tests/web (node's own test runner,
-playwright-core, Debian's Chromium). Exit status 77, a skip, only where the build had no npm.
+playwright-core, Debian's Chromium). Exit status 77, a skip, only where the build had no npm or npm could not fetch.
 
 LLMPERF_SHOTS=FOLDER keeps the screenshots, for people to look at.
 """
@@ -111,12 +111,16 @@ def main():
     if not npm:
         print("skipped: this build had no npm, so its reports have no charts")
         return SKIP
+    if os.path.exists(web + "/failed"):
+        with open(web + "/failed", encoding="utf-8") as reason:
+            print(f"skipped: {reason.read()}")
+        return SKIP
     node = shutil.which("node")
     chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
     driver = os.path.join(web, "node_modules", "playwright-core")
     for name, there in (("node", node), ("chromium (scripts/setup.sh test)", chromium), (driver, os.path.isdir(driver))):
         if not there:
-            print(f"failed: {name} is missing" + (f": {open(web + '/failed').read()}" if os.path.exists(web + "/failed") else ""))
+            print(f"failed: {name} is missing")
             return 1
     with tempfile.TemporaryDirectory() as folder:
         make(Pages(folder))
