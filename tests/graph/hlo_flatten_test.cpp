@@ -182,6 +182,52 @@ TEST_CASE("What is not known is listed with how often it runs, never dropped") {
                                           "stablehlo.frobnicate", "tf.Foo"});
 }
 
+TEST_CASE("A program of which nothing is understood is refused at its first op of another dialect") {
+  const std::string hint =
+      " (StableHLO, MHLO and CHLO programs are read, and what stands beside their ops: sdy, func, arith, math, tensor, "
+      "shape)";
+  CHECK(refusal(R"(func.func @main(%a: tensor<2x3xf32>, %b: tensor<3x?xf32>) -> tensor<2x?xf32> {
+    %c = arith.constant 0.0 : f32
+    %e = tensor.empty() : tensor<2x?xf32>
+    %f = linalg.fill ins(%c : f32) outs(%e : tensor<2x?xf32>) -> tensor<2x?xf32>
+    %0 = linalg.matmul ins(%a, %b : tensor<2x3xf32>, tensor<3x?xf32>) outs(%f : tensor<2x?xf32>) -> tensor<2x?xf32>
+    return %0 : tensor<2x?xf32>
+  }
+)") == "4:10: linalg.fill: programs of the dialect 'linalg' are not read" + hint);
+  CHECK(refusal(R"(func.func @main(%a: tensor<4x4xf32>) -> tensor<4x4xf32> {
+    %0 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%a : tensor<4x4xf32>) outs(%a : tensor<4x4xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %1 = arith.addf %in, %out : f32
+      linalg.yield %1 : f32
+    } -> tensor<4x4xf32>
+    return %0 : tensor<4x4xf32>
+  }
+)") == "2:10: linalg.generic: programs of the dialect 'linalg' are not read" + hint);
+  CHECK(refusal(R"(func.func @main(%a: tensor<1x2x3xf32>, %b: tensor<1x3x4xf32>) -> tensor<1x2x4xf32> {
+    %0 = "tosa.const"() <{values = dense<0.0> : tensor<1xf32>}> : () -> tensor<1xf32>
+    %1 = tosa.matmul %a, %b, %0, %0 : (tensor<1x2x3xf32>, tensor<1x3x4xf32>, tensor<1xf32>, tensor<1xf32>) -> tensor<1x2x4xf32>
+    return %1 : tensor<1x2x4xf32>
+  }
+)") == "2:10: tosa.const: programs of the dialect 'tosa' are not read" + hint);
+  const std::string torch = "func.func @main(%a: !torch.vtensor<[2,3],f32>) -> !torch.vtensor<[2,2],f32> {\n";
+  const std::string mm =
+      "%0 = torch.aten.mm %a, %a : !torch.vtensor<[2,3],f32>, !torch.vtensor<[2,3],f32> -> !torch.vtensor<[2,2],f32>\n"
+      "return %0 : !torch.vtensor<[2,2],f32>\n}\n";
+  CHECK(refusal(torch + mm) == "2:6: torch.aten.mm: programs of the dialect 'torch' are not read" + hint);
+  // Constants of torch have no type.
+  CHECK(refusal(torch + "%int1 = torch.constant.int 1\n" + mm) ==
+        "2:9: torch.constant.int: programs of the dialect 'torch' are not read" + hint);
+  // With an op that is read beside it, it is one of the unknown.
+  const Flat mixed(R"(func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = tosa.tanh %a : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = stablehlo.negate %0 : tensor<4xf32>
+    return %1 : tensor<4xf32>
+  }
+)");
+  REQUIRE(mixed.program.unknown.size() == 1);
+  CHECK(mixed.program.unknown[0].name == "tosa.tanh");
+}
+
 TEST_CASE("Recursion, wrong arguments and programs that unfold without end are refused at once") {
   const std::string call = "%0 = call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>\n return %0 : tensor<4xf32>\n}\n";
   const std::string head = "(%x: tensor<4xf32>) -> tensor<4xf32> {\n";

@@ -275,7 +275,9 @@ TEST_CASE("Attributes of modules, functions, arguments and results are kept") {
   CHECK(m.attributes[0].key == "mhlo.num_partitions");
   CHECK(integers(m.attributes[0].text) == Integers{4});
   CHECK(m.attributes[1].key == "mhlo.num_replicas");
-  CHECK(m.aliases.at("mesh") == R"(<["x"=2, "y"=2]>)");
+  REQUIRE(m.meshes.size() == 1);
+  CHECK(m.meshes[0].name == "mesh");
+  CHECK(m.meshes[0].text == R"(<["x"=2, "y"=2]>)");
   const Function& f = m.functions.at(0);
   CHECK_FALSE(f.is_private);
   REQUIRE(f.argument_attributes.size() == 2);

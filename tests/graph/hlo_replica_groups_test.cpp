@@ -138,6 +138,11 @@ TEST_CASE("in nodes: as many ranks as a group has in one, and pairs that cross o
   CHECK(pairs("[[7, 7]]> : tensor<1x2xi64").placed_ranks(8) == 1);
 }
 
+TEST_CASE("the type of a list of groups may be written with a blank") {
+  CHECK(integer_rows("dense<3> : tensor <1x2xi64>") == std::vector<std::vector<std::int64_t>>{{3, 3}});
+  CHECK(integers("dense<[4, 5]> : tensor <2xi64>") == std::vector<std::int64_t>{4, 5});
+}
+
 TEST_CASE("groups along the axes of a mesh") {
   const ReplicaGroups y = groups("all_reduce",
                                  kGlobal +
@@ -192,6 +197,50 @@ TEST_CASE("a mesh may be an attribute of a function that is only declared") {
   CHECK(apart.text == "{0,2,4,6} x2");
   CHECK(apart.stride == 2);
   CHECK(apart.regular);
+}
+
+TEST_CASE("a mesh may have the generic form, and be an attribute where Shardy's dialect is not registered") {
+  const auto y = [](const std::string& mesh) {
+    const Module module = parse_text("test.mlir", "\"builtin.module\"() ({\n" + mesh + R"( : () -> ()
+  func.func public @main(%x: tensor<16xf32>) -> tensor<64xf32> {
+    %0 = "stablehlo.all_gather"(%x) <{all_gather_dim = 0 : i64, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @m, axes = [#stablehlo.axis_ref<name = "y">]>}> : (tensor<16xf32>) -> tensor<64xf32>
+    return %0 : tensor<64xf32>
+  }
+}) : () -> ()
+)");
+    return replica_groups(module, module.functions.back().body.body.at(0), 8).text;
+  };
+  const std::string axes = R"(axes = [{name = "x", size = 2 : i64}, {name = "y", size = 4 : i64}])";
+  CHECK(y(R"("sdy.mesh"() <{mesh = #sdy.mesh<["x"=2, "y"=4]>, sym_name = "m"}>)") == "{0,1,2,3} x2");
+  CHECK(y(R"("sdy.mesh"() {sym_name = "m", stablehlo.mesh = {)" + axes + "}}") == "{0,1,2,3} x2");
+  // Every second device along y.
+  CHECK(y(R"("sdy.mesh"() {sym_name = "m", stablehlo.mesh = {)" + axes +
+          ", device_ids = dense<[0, 2, 4, 6, 1, 3, 5, 7]> : tensor<8xi64>}}") == "{0,2,4,6} x2");
+  CHECK(y(R"("func.func"() <{function_type = () -> (), sym_name = "m"}> ({}) {stablehlo.mesh = {)" + axes + "}}") ==
+        "{0,1,2,3} x2");
+  // Dense numbers with a type that is written with a blank.
+  CHECK(y(R"("sdy.mesh"() {sym_name = "m", stablehlo.mesh = {)" + axes +
+          ", device_ids = dense<[0, 2, 4, 6, 1, 3, 5, 7]> : tensor <8xi64>}}") == "{0,2,4,6} x2");
+}
+
+TEST_CASE("each program of a file has meshes of its own, whatever their form and place") {
+  const auto program = [](const std::string& mesh) {
+    return "module {\n" + mesh + R"(
+  func.func public @main(%x: tensor<16xf32>) -> tensor<64xf32> {
+    %0 = "stablehlo.all_gather"(%x) <{all_gather_dim = 0 : i64, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @m, axes = [#stablehlo.axis_ref<name = "y">]>}> : (tensor<16xf32>) -> tensor<64xf32>
+    return %0 : tensor<64xf32>
+  }
+}
+)";
+  };
+  const Module module = parse_text(
+      "test.mlir", program(R"("sdy.mesh"() <{mesh = #sdy.mesh<["x"=2, "y"=4]>, sym_name = "m"}> : () -> ())") +
+                       "// -----\n" + program(R"(sdy.mesh @m = <["y"=4, "x"=2]>)"));
+  const auto text = [&](std::size_t n) {
+    return replica_groups(module, module.functions.at(n).body.body.at(0), 8).text;
+  };
+  CHECK(text(0) == "{0,1,2,3} x2");
+  CHECK(text(1) == "{0,2,4,6} x2");
 }
 
 TEST_CASE("a permutation: the largest distance on the ring, and whether it is a shift") {

@@ -85,6 +85,9 @@ TEST_CASE("Scalars, empty tensors, tuples and tokens have the size of their elem
   CHECK(type_of("tensor<f32>").elements() == 1);
   CHECK(type_of("tensor<0x7xf32>").bytes().value == 0);
   CHECK(type_of("tensor< 2 x 3 x f32 >").dims == std::vector<std::int64_t>{2, 3});
+  CHECK(type_of("tensor <2x3xf32>").bytes().value == 24);
+  CHECK(type_of("vector  <4xbf16>").bytes().value == 8);
+  CHECK(type_of("tuple <tensor\n<4xbf16>>").members.size() == 1);
   const Type tuple = type_of("tuple<tensor<4xbf16>, tuple<tensor<2xf32>, !stablehlo.token>>");
   CHECK(tuple.form == Type::Form::tuple);
   CHECK(tuple.bytes().value == 16);

@@ -32,6 +32,28 @@ double region_operations(const Instruction& i) {
   return std::max(1.0, operations);
 }
 
+// Whether an op of HLO is in it, where it would run. `foreign`: the first op of another dialect up to there.
+bool has_hlo(const Block& block, const Instruction*& foreign) {
+  for (const Instruction& i : block.body) {
+    if (is_hlo(i.name)) return true;
+    if (is_foreign(i.name)) {
+      if (foreign == nullptr) foreign = &i;
+    } else if (std::any_of(i.regions.begin(), i.regions.end(), [&](const Block& b) { return has_hlo(b, foreign); })) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// A program of which nothing is understood is no program without work.
+void refuse_foreign(const Module& module) {
+  const Instruction* foreign = nullptr;
+  for (const Function& f : module.functions) {
+    if (has_hlo(f.body, foreign)) return;
+  }
+  if (foreign != nullptr) module.fail(*foreign, foreign_message(foreign->name), kReadDialects);
+}
+
 }  // namespace
 
 Flattener::Flattener(const Module& module, const FlattenOptions& options)
@@ -47,6 +69,7 @@ Flattener::Flattener(const Module& module, const FlattenOptions& options)
 }
 
 Program Flattener::run() {
+  refuse_foreign(module_);
   const std::vector<const Function*> entries = functions_.entries(options_.entry);
   if (entries.size() > 1) {
     program_.notes.push_back(fmt::format(

@@ -142,7 +142,8 @@ std::vector<std::int64_t> integers(std::string_view text) {
       at = next;
       if (!is_digit(text[at]) && text[at] != '-' && text[at] != '[') {
         while (at < text.size() && is_name(text[at])) ++at;
-        if (at < text.size() && text[at] == '<') at = behind_bracket(text, at);
+        const std::size_t bracket = std::min(text.find_first_not_of(' ', at), text.size());
+        if (bracket < text.size() && text[bracket] == '<') at = behind_bracket(text, bracket);
       }
     } else if (is_digit(c) || (c == '-' && at + 1 < text.size() && is_digit(text[at + 1]))) {
       std::int64_t value = 0;
@@ -184,10 +185,11 @@ std::vector<std::vector<std::int64_t>> integer_rows(std::string_view text) {
     if (begin == std::string_view::npos) return rows;
     const std::vector<std::int64_t> value = integers(text.substr(begin, behind_bracket(text, begin) - begin));
     if (value.empty()) return rows;
-    const std::size_t type = text.find("tensor<");
+    const std::size_t word = text.find("tensor");
+    const std::size_t type = word == std::string_view::npos ? word : text.find('<', word);
     std::int64_t extents[2] = {1, 1};
     if (type != std::string_view::npos) {
-      std::size_t at = type + 7;
+      std::size_t at = type + 1;
       for (std::int64_t& extent : extents) {
         const auto read = std::from_chars(text.data() + at, text.data() + text.size(), extent);
         if (read.ec != std::errc{}) return rows;

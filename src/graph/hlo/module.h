@@ -72,13 +72,20 @@ struct Function {
   std::vector<std::vector<Attribute>> result_attributes = {};
 };
 
+// sdy.mesh @name = <["x"=2]>, or a function that has nothing but the attribute stablehlo.mesh.
+struct NamedMesh {
+  std::string_view name;
+  int chunk = 0;
+  std::string_view text;
+};
+
 struct Module {
   std::unique_ptr<Source> source;
   std::vector<Value> values;
   std::vector<Function> functions;
-  std::vector<Attribute> attributes;  // of the module: mhlo.num_partitions …
-  // #name = text and the symbols of ops outside functions (sdy.mesh @mesh), the latter with their @.
-  std::unordered_map<std::string_view, std::string_view> aliases;
+  std::vector<Attribute> attributes;                               // of the module: mhlo.num_partitions …
+  std::unordered_map<std::string_view, std::string_view> aliases;  // #name = text, !name = text
+  std::vector<NamedMesh> meshes;
   std::int64_t instructions = 0;
   std::int64_t skipped_constant_bytes = 0;
 

@@ -2,9 +2,12 @@
 // element-wise result is one operation, the transcendental ones too.
 #include "graph/hlo/op_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
-#include <string>
+
+#include "base/text.h"
 
 namespace llmperf::graph::hlo {
 namespace {
@@ -226,11 +229,14 @@ std::optional<OpClass> parse_op_class(std::string_view text) {
   return std::nullopt;
 }
 
+bool is_hlo(std::string_view op) {
+  return std::find(std::begin(kDialects), std::end(kDialects), op.substr(0, op.find('.'))) != std::end(kDialects);
+}
+
 Traits traits_of(std::string_view op) {
-  const std::size_t dot = op.find('.');
-  const std::string_view dialect = op.substr(0, dot == std::string_view::npos ? 0 : dot);
-  if (std::find(std::begin(kDialects), std::end(kDialects), dialect) != std::end(kDialects)) {
-    std::string_view word = op.substr(dot + 1);
+  if (is_hlo(op)) {
+    const std::string_view dialect = op.substr(0, op.find('.'));
+    std::string_view word = op.substr(op.find('.') + 1);
     // vhlo.add_v1; chlo.broadcast_add, which is an add behind implicit broadcasts.
     if (dialect == "vhlo") word = word.substr(0, word.rfind("_v"));
     if (dialect == "chlo" && word.starts_with("broadcast_")) word.remove_prefix(10);
@@ -245,6 +251,12 @@ Traits traits_of(std::string_view op) {
     }
   }
   return {};
+}
+
+bool is_foreign(std::string_view op) { return !is_hlo(op) && traits_of(op).op_class == unknown; }
+
+std::string foreign_message(std::string_view op) {
+  return fmt::format("{}: programs of the dialect {} are not read", op, quote(op.substr(0, op.find('.'))));
 }
 
 }  // namespace llmperf::graph::hlo

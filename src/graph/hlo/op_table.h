@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace llmperf::graph::hlo {
@@ -43,5 +44,15 @@ struct Traits {
 
 // Of "stablehlo.add", "mhlo.fusion" …
 Traits traits_of(std::string_view op);
+
+// Of the dialects of HLO.
+bool is_hlo(std::string_view op);
+// Of another dialect, and not one of the few ops of others that are read: "torch.aten.mm".
+bool is_foreign(std::string_view op);
+// What is told of one in a program that has nothing else, and where such programs come from.
+std::string foreign_message(std::string_view op);
+inline constexpr const char* kReadDialects =
+    "StableHLO, MHLO and CHLO programs are read, and what stands beside their ops: sdy, func, arith, math, tensor, "
+    "shape";
 
 }  // namespace llmperf::graph::hlo

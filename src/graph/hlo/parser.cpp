@@ -10,6 +10,7 @@ namespace llmperf::graph::hlo {
 namespace {
 
 constexpr std::string_view kLoose = "";  // the function of statements outside functions
+constexpr std::string_view kMesh = "stablehlo.mesh";
 
 bool is_function(const Token& token) { return token.is_word("func.func") || token.is_word("func"); }
 bool is_module(const Token& token) { return token.is_word("module") || token.is_word("builtin.module"); }
@@ -105,9 +106,10 @@ void Parser::function() {
   function_results(f);
   if (lexer_.token().is_word("attributes")) {
     lexer_.advance();
-    std::vector<Attribute> ignored;
+    Instruction attributes;
     if (!lexer_.token().is('{')) lexer_.fail_expected("'{' after 'attributes'");
-    dictionary(ignored);
+    dictionary(attributes.attributes);
+    if (const auto mesh = attributes.find(kMesh)) module_.meshes.push_back({f.name, chunk_, *mesh});
   }
   if (lexer_.token().is('{')) {
     Statement s;
@@ -201,10 +203,15 @@ void Parser::adopt(Instruction&& i) {
     lexer_.fail(i.offset, "this is VHLO, the form in which StableHLO is stored",
                 "stablehlo-opt --vhlo-to-version=target=current --vhlo-legalize-to-stablehlo converts it");
   } else if (const auto symbol = i.find("sym_name"); symbol || (!i.symbol.empty() && i.results.empty())) {
-    // sdy.mesh @mesh = <[…]>, "sdy.mesh"() <{mesh = #sdy.mesh<[…]>, sym_name = "mesh"}>
+    // sdy.mesh @mesh = <[…]>, "sdy.mesh"() <{mesh = #sdy.mesh<[…]>, sym_name = "mesh"}>, and where Shardy's dialect is
+    // not registered "sdy.mesh"() {stablehlo.mesh = {axes = […]}, sym_name = "mesh"}
     const std::string_view name = symbol ? unquoted(*symbol) : i.symbol;
-    const auto text = i.find("mesh") ? i.find("mesh") : i.find(name);
-    module_.aliases[name] = text.value_or(std::string_view{});
+    for (const std::string_view key : {std::string_view("mesh"), name, kMesh}) {
+      const auto text = i.find(key);
+      if (!text) continue;
+      module_.meshes.push_back({name, chunk_, *text});
+      break;
+    }
   } else {
     loose_statements().body.body.push_back(std::move(i));
   }
@@ -226,6 +233,7 @@ void Parser::adopt_function(Instruction&& i) {
   f.offset = i.offset;
   f.chunk = chunk_;
   f.name = unquoted(i.find("sym_name").value_or(std::string_view{}));
+  if (const auto mesh = i.find(kMesh)) module_.meshes.push_back({f.name, chunk_, *mesh});
   f.is_private = unquoted(i.find("sym_visibility").value_or(std::string_view{})) == "private";
   f.declared = i.regions.empty() || i.regions.front().body.empty();
   if (!f.declared) f.body = std::move(i.regions.front());

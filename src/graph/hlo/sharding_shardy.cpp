@@ -85,8 +85,8 @@ Mesh mesh_axes(ShardingText& text) {
   return mesh;
 }
 
-// func.func private @name() attributes {stablehlo.mesh = {axes = […]}}, in the program that `place` is in.
-std::string_view function_mesh(const Module& module, std::string_view name, std::string_view place) {
+// What `name` stands for at `place`; nothing: there is no such mesh. Each program of a file has meshes of its own.
+std::string_view mesh_definition(const Module& module, std::string_view name, std::string_view place) {
   const std::string_view all = module.source ? module.source->text() : std::string_view{};
   const std::less_equal<const char*> before;
   const bool inside = before(all.data(), place.data()) && before(place.data(), all.data() + all.size());
@@ -95,41 +95,19 @@ std::string_view function_mesh(const Module& module, std::string_view name, std:
   for (const Function& f : module.functions) {
     if (f.offset <= at) chunk = f.chunk;
   }
-  for (const Function& f : module.functions) {
-    if (f.name != name || f.chunk != chunk) continue;
-    constexpr std::string_view kKey = "stablehlo.mesh =";
-    const std::string_view line = all.substr(f.offset, all.find('\n', f.offset) - f.offset);
-    const std::size_t found = line.find(kKey);
-    if (found != std::string_view::npos) return all.substr(f.offset + found + kKey.size());
+  std::string_view found;
+  for (const NamedMesh& mesh : module.meshes) {
+    if (mesh.name == name && (mesh.chunk == chunk || found.empty())) found = mesh.text;
   }
-  return {};
-}
-
-// What `name` stands for at `place`. A file of several programs ("// -----") defines a name several times: the last
-// definition before the place counts.
-std::string_view mesh_definition(const Module& module, std::string_view name, std::string_view place) {
-  constexpr std::size_t kSearched = std::size_t{1} << 20;
-  const std::string pattern = fmt::format("sdy.mesh @{} =", name);
-  const std::string_view head = module.source ? module.source->text().substr(0, kSearched) : std::string_view{};
-  const std::size_t first = head.find(pattern);
-  if (first != std::string_view::npos && head.find(pattern, first + 1) != std::string_view::npos) {
-    const std::less_equal<const char*> before;
-    const bool inside = before(head.data(), place.data()) && before(place.data(), head.data() + head.size());
-    const std::size_t last =
-        inside ? head.rfind(pattern, static_cast<std::size_t>(place.data() - head.data())) : std::string_view::npos;
-    return head.substr((last == std::string_view::npos ? first : last) + pattern.size());
-  }
-  auto found = module.aliases.find(name);
-  if (found == module.aliases.end()) found = module.aliases.find("@" + std::string(name));
-  if (found != module.aliases.end()) return found->second;
+  if (!found.empty()) return found;
   // Programs that went through HLO: mhlo.frontend_attributes = {xla.sdy.meshes = "{mesh = #sdy.mesh<[…]>}"}
   for (const Attribute& attribute : module.attributes) {
     if (attribute.key != "mhlo.frontend_attributes") continue;
     const std::string key = fmt::format("{} = #sdy.mesh<", name);
-    const std::size_t at = attribute.text.find(key);
-    if (at != std::string_view::npos) return attribute.text.substr(at + name.size() + 3);
+    const std::size_t found_at = attribute.text.find(key);
+    if (found_at != std::string_view::npos) return attribute.text.substr(found_at + name.size() + 3);
   }
-  return function_mesh(module, name, place);
+  return {};
 }
 
 Mesh mesh_of(ShardingText& text, int depth) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "graph/hlo/op_table.h"
 #include "graph/hlo/parser.h"
 
 namespace llmperf::graph::hlo {
@@ -400,6 +401,9 @@ void Parser::define_results(Statement& s) {
   for (const Result& result : s.results) count += result.count;
   const std::vector<Type>& types = s.arrow || !s.result_types.empty() ? s.result_types : s.types;
   if (count > 0 && types.size() < count && (types.size() != 1 || count > kMaxAlike)) {
+    if (types.empty() && is_foreign(s.instruction.name)) {
+      lexer_.fail(s.instruction.offset, foreign_message(s.instruction.name), kReadDialects);
+    }
     lexer_.fail(s.instruction.offset, fmt::format("{} results and {} types for them", count, types.size()));
   }
   const std::size_t skipped = types.size() > count ? types.size() - count : 0;

@@ -45,12 +45,9 @@ class TypeParser {
   // tensor<4x?xf32, encoding>
   Type shaped() {
     const Token token = lexer_.token();
-    std::size_t offset = token.end;
-    if (at(offset) != '<') {
-      lexer_.advance();
-      lexer_.fail_expected(fmt::format("'<' after '{}'", token.text));
-    }
-    ++offset;
+    lexer_.advance();
+    if (!lexer_.token().is('<')) lexer_.fail_expected(fmt::format("'<' after '{}'", token.text));
+    std::size_t offset = lexer_.token().end;
     Type type;
     type.form = Type::Form::tensor;
     for (;;) {
