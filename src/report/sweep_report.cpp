@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "base/number.h"
 #include "report/json.h"
@@ -85,7 +86,14 @@ Json cell_json(const Cell& cell) {
   return nullptr;
 }
 
-Json json(const SweepResult& result) {
+Json row_json(const SweepResult& result, std::span<const std::size_t> shown, const sweep::Row& row) {
+  Json object = Json::object();
+  for (const std::size_t column : shown) object[result.columns[column]] = cell_json(row[column]);
+  return object;
+}
+
+// Rows become text one by one: as one tree, many take several times the memory of the text.
+std::string json(const SweepResult& result) {
   Json document = json_header("llmperf.sweep");
   document["points"] = result.points;
   document["failed"] = result.failed;
@@ -104,12 +112,19 @@ Json json(const SweepResult& result) {
                                                                              : Json(nullptr)}});
   }
   document["rows"] = Json::array();
+  std::string text = dump(document);
+  if (result.rows.empty()) return text;
+  constexpr std::string_view kEnd = "]\n}\n";
+  text.resize(text.size() - kEnd.size());
   for (const sweep::Row& row : result.rows) {
-    Json object = Json::object();
-    for (const std::size_t column : shown) object[result.columns[column]] = cell_json(row[column]);
-    document["rows"].push_back(std::move(object));
+    text += text.back() == '[' ? "\n    " : ",\n    ";
+    const std::string lines = dump(row_json(result, shown, row));
+    for (const char c : std::string_view(lines).substr(0, lines.size() - 1)) {
+      text += c;
+      if (c == '\n') text += "    ";
+    }
   }
-  return document;
+  return text + "\n  " + std::string(kEnd);
 }
 
 }  // namespace
@@ -124,7 +139,7 @@ Report sweep_report(const SweepResult& result) {
   }
   document.push_back(Paragraph{text});
   document.push_back(table(result));
-  return {std::move(document), csv(result), dump(json(result))};
+  return {std::move(document), csv(result), json(result)};
 }
 
 }  // namespace llmperf::report

@@ -1,10 +1,15 @@
 #include "sweep/runner.h"
 
+#include <fmt/format.h>
+
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
+
+#include "base/error.h"
 
 namespace llmperf::sweep::detail {
 namespace {
@@ -19,6 +24,15 @@ struct State {
   std::exception_ptr error;
   bool stop = false;
 };
+
+// As many as there can be: fewer take longer for the same.
+void start(std::vector<std::jthread>& pool, std::size_t threads, const std::function<void(std::size_t)>& work) {
+  try {
+    for (std::size_t i = 0; i < threads; ++i) pool.emplace_back(work, i);
+  } catch (const std::system_error& error) {
+    if (pool.empty()) throw Error::failed(fmt::format("cannot start a thread: {}", error.code().message()));
+  }
+}
 
 }  // namespace
 
@@ -55,8 +69,8 @@ void run_in_order(std::size_t pieces, std::size_t threads,
     }
   };
   std::vector<std::jthread> pool;
-  for (std::size_t i = 0; i < threads; ++i) pool.emplace_back(work, i);
   try {
+    start(pool, threads, work);
     for (std::size_t piece = 0; piece < pieces; ++piece) {
       {
         std::unique_lock lock(state.mutex);

@@ -20,7 +20,8 @@ void run_in_order(std::size_t pieces, std::size_t threads,
 }  // namespace detail
 
 // `make_worker` is called once for each thread, on the caller's; hand_on(piece, result) returns whether to go on. What
-// a worker or hand_on throws is thrown here when all threads have stopped. Holds at most a few results a thread.
+// a worker or hand_on throws is thrown here when all threads have stopped. Holds at most a few results a thread. Throws
+// Error(failed) where not even one thread can be started.
 template <class Result>
 void run_in_order(std::size_t pieces, std::size_t threads, const std::function<Worker<Result>()>& make_worker,
                   const std::function<bool(std::size_t piece, Result& result)>& hand_on) {

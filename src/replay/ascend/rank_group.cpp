@@ -1,7 +1,12 @@
 #include "replay/ascend/rank_group.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
+#include <system_error>
 #include <utility>
+
+#include "base/error.h"
 
 namespace llmperf::replay::ascend {
 
@@ -16,7 +21,12 @@ RankGroup::RankGroup(Device& first, int ranks) {
   members_.front()->device = &first;
   for (int rank = 1; rank < ranks; ++rank) {
     Member& member = *members_[static_cast<std::size_t>(rank)];
-    member.thread = std::thread([this, &member] { work(member); });
+    try {
+      member.thread = std::thread([this, &member] { work(member); });
+    } catch (const std::system_error& error) {
+      stop();
+      throw Error::failed(fmt::format("cannot start a thread for each of {} ranks: {}", ranks, error.code().message()));
+    }
   }
 }
 
@@ -29,6 +39,10 @@ RankGroup::~RankGroup() {
     });
   } catch (...) {  // nothing of it throws
   }
+  stop();
+}
+
+void RankGroup::stop() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;

@@ -19,7 +19,8 @@ namespace llmperf::replay::ascend {
 class RankGroup {
  public:
   // Devices first.id() to first.id() + ranks - 1, connected. Throws what the first rank to fail threw; the others have
-  // given up by then (HCCL waits for missing ranks for its own connection timeout).
+  // given up by then (HCCL waits for missing ranks for its own connection timeout). Throws Error(failed) where there
+  // cannot be a thread for each.
   static std::unique_ptr<RankGroup> make(Device& first, int ranks);
   RankGroup(const RankGroup&) = delete;
   RankGroup& operator=(const RankGroup&) = delete;
@@ -48,6 +49,7 @@ class RankGroup {
   RankGroup(Device& first, int ranks);
   void connect(Device& first);
   void work(Member& member);
+  void stop();
   void run(const std::function<void(int rank)>& job);
 
   std::mutex mutex_;

@@ -1,10 +1,14 @@
 #include "replay/cpu/thread_pool.h"
 
+#include <fmt/format.h>
 #include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
+
+#include "base/error.h"
 
 namespace llmperf::replay::cpu {
 namespace {
@@ -75,10 +79,17 @@ void Barrier::wait() {
 ThreadPool::ThreadPool(std::span<const int> processors)
     : processors_(processors.begin(), processors.end()), barrier_(static_cast<int>(processors.size())) {
   workers_.reserve(processors_.size() - 1);
-  for (int thread = 1; thread < threads(); ++thread) workers_.emplace_back([this, thread] { serve(thread); });
+  try {
+    for (int thread = 1; thread < threads(); ++thread) workers_.emplace_back([this, thread] { serve(thread); });
+  } catch (const std::system_error& error) {
+    stop();
+    throw Error::failed(fmt::format("cannot start {} threads: {}", threads(), error.code().message()));
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
   stopping_.store(true, std::memory_order_relaxed);
   started_.fetch_add(1, std::memory_order_release);
   started_.notify_all();

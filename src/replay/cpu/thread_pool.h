@@ -35,7 +35,7 @@ struct Team {
 
 class ThreadPool {
  public:
-  // A thread for each of `processors`; the first is the caller of run().
+  // A thread for each of `processors`; the first is the caller of run(). Throws Error(failed) where they are too many.
   explicit ThreadPool(std::span<const int> processors);
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -48,6 +48,7 @@ class ThreadPool {
 
  private:
   void serve(int thread);
+  void stop();
 
   std::vector<int> processors_;
   Barrier barrier_;  // of the threads inside work
