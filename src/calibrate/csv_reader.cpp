@@ -4,7 +4,8 @@
 
 namespace llmperf::calibrate {
 
-CsvReader::CsvReader(std::string_view text, descriptor::Problems& problems) : rest_(text), problems_(&problems) {
+CsvReader::CsvReader(std::string_view text, descriptor::Problems& problems, int first_line)
+    : rest_(text), problems_(&problems), line_(first_line - 1) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (rest_.starts_with(kByteOrderMark)) rest_.remove_prefix(kByteOrderMark.size());
 }

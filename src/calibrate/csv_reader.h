@@ -17,8 +17,8 @@ struct CsvCell {
 
 class CsvReader {
  public:
-  // `text` must outlive the reader.
-  CsvReader(std::string_view text, descriptor::Problems& problems);
+  // `text`, which begins at line `first_line` of its file, must outlive the reader.
+  CsvReader(std::string_view text, descriptor::Problems& problems, int first_line = 1);
 
   // Reads the next record; false at the end of the text. A record that is not CSV is reported and skipped.
   bool next();
@@ -31,7 +31,7 @@ class CsvReader {
 
   std::string_view rest_;
   descriptor::Problems* problems_;
-  int line_ = 0;
+  int line_;
   std::vector<CsvCell> cells_;
   std::vector<std::string> comments_;
 };

@@ -83,9 +83,9 @@ Json parse_object(const std::string& text, const std::string& file, int line) {
   throw Error(ErrorKind::bad_input, {{.where = {file, line, 0}, .message = "no JSON object", .hint = ""}});
 }
 
-std::vector<std::string> csv_cells(const std::string& text, const std::string& file) {
+std::vector<std::string> csv_cells(const std::string& text, const std::string& file, int line) {
   descriptor::Problems problems(file);
-  calibrate::CsvReader reader(text, problems);
+  calibrate::CsvReader reader(text, problems, line);
   std::vector<std::string> cells;
   if (reader.next()) {
     for (const calibrate::CsvCell& cell : reader.cells()) cells.push_back(cell.text);
@@ -117,7 +117,7 @@ void add_text(sweep::Row& row, std::string_view name, const std::string& text) {
 }  // namespace
 
 std::vector<std::string> parse_header(LineFormat format, const std::string& text, const std::string& file) {
-  if (format == LineFormat::csv) return csv_cells(text, file);
+  if (format == LineFormat::csv) return csv_cells(text, file, 1);
   std::vector<std::string> names;
   const Json object = parse_object(text, file, 1);
   for (const auto& [key, value] : object.items()) names.push_back(key);
@@ -134,7 +134,7 @@ void parse_line(LineFormat format, std::span<const std::string> columns, const s
                    .hint = ""}});
   };
   if (format == LineFormat::csv) {
-    const std::vector<std::string> cells = csv_cells(text, file);
+    const std::vector<std::string> cells = csv_cells(text, file, line);
     if (cells.size() != columns.size()) throw wrong(cells.size());
     for (std::size_t i = 0; i < cells.size(); ++i) add_text(row, columns[i], cells[i]);
     return;
