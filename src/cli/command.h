@@ -20,7 +20,7 @@ inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitInfeasible = 3;
 inline constexpr int kExitThreshold = 4;
-inline constexpr int kExitInterrupted = 130;
+inline constexpr int kExitInterrupted = 130;  // of an action; the program's is 128 and the signal's number
 
 // A subcommand adds itself to the root command and, when chosen, leaves its work in `action`, which returns the exit
 // status.
@@ -98,9 +98,13 @@ class Output {
   std::unique_ptr<File> companion_;
 };
 
-// Throws Error(failed) where nothing can be written: stdout is closed, or nobody reads its pipe.
+// Thrown where nobody reads the pipe any more that stdout is, which is no error: run() ends the program as SIGPIPE ends
+// others, without a word.
+struct ClosedPipe {};
+
+// Throws where nothing can be written: ClosedPipe, or Error(failed) when stdout is closed.
 void check_stdout();
-// Throws Error(failed) on a write error, which a full disk or a closed pipe is.
+// Throws ClosedPipe, or Error(failed) on a write error such as that of a full disk.
 void write_stdout(const std::string& text);
 
 // Parses the command line, runs the subcommand and maps errors to messages and exit status.

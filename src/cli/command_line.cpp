@@ -8,10 +8,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -19,11 +21,14 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/progress.h"
 #include "cli/words.h"
 #include "report/single_line.h"
 
 namespace llmperf::cli {
 namespace {
+
+constexpr int kSignalled = 128;  // a shell shows this and the number of the signal that ended a program
 
 std::vector<std::string> subcommand_names(const CLI::App& root) {
   std::vector<std::string> names;
@@ -231,9 +236,9 @@ void check_command(const std::vector<std::string>& words) {
 
 namespace {
 
-// What would end the program without a word is a write error with its message: a pipe that nobody reads, a file larger
-// than the limit. And a standard stream that is closed stays unwritable: else the next file opened would take its
-// number, and get what is meant for the stream.
+// What would end the program without a word is a write error with its message: an export's pipe that nobody reads, a
+// file larger than the limit. (Of stdout see ClosedPipe.) And a standard stream that is closed stays unwritable: else
+// the next file opened would take its number, and get what is meant for the stream.
 void prepare_streams() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
@@ -242,12 +247,34 @@ void prepare_streams() {
   }
 }
 
+// Not left to std::bad_alloc: a point of a sweep would take it for its own error, and destructors that allocate (those
+// of JSON) would end the program while it is thrown.
+[[noreturn]] void end_without_memory() {
+  static std::atomic_flag ending = ATOMIC_FLAG_INIT;
+  while (ending.test_and_set()) pause();  // another thread is at it
+  remove_unfinished_files();
+  constexpr std::string_view kMessage = "llmperf: error: out of memory\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  _exit(kExitFailed);
+}
+
+// As if SIGPIPE had ended it, which its exit status says.
+int end_of_closed_pipe() {
+  std::signal(SIGPIPE, SIG_DFL);
+  raise(SIGPIPE);
+  return kSignalled + SIGPIPE;  // where it is blocked
+}
+
 }  // namespace
 
 int run(int argc, const char* const* argv) {
   prepare_streams();
+  std::set_new_handler(end_without_memory);
   try {
-    return execute({argv + std::min(argc, 1), argv + argc});
+    const int status = execute({argv + std::min(argc, 1), argv + argc});
+    return status == kExitInterrupted ? kSignalled + interrupting_signal() : status;
+  } catch (const ClosedPipe&) {
+    return end_of_closed_pipe();
   } catch (const Error& error) {
     return report_error(error);
   } catch (const std::exception& error) {

@@ -48,7 +48,8 @@ constexpr ManEntry kExitStatuses[] = {
     {"2", "the command line or an input is wrong"},
     {"3", "it cannot be done: the model does not fit"},
     {"4", "a threshold that was stated is exceeded"},
-    {"130", "interrupted; what was finished is kept"},
+    {"130, 143, 129", "interrupted by Ctrl-C, SIGTERM, SIGHUP; what was finished is kept"},
+    {"141", "nobody reads its output any more"},
 };
 
 constexpr ManEntry kEnvironment[] = {

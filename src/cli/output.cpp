@@ -119,13 +119,12 @@ void check_stdout() {
   if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) {
     throw Error::failed(fmt::format("cannot write stdout: {}", std::strerror(EBADF)));
   }
-  if (poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0) {
-    throw Error::failed(fmt::format("cannot write stdout: {}", std::strerror(EPIPE)));
-  }
+  if (poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0) throw ClosedPipe();
 }
 
 void write_stdout(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    if (errno == EPIPE) throw ClosedPipe();
     throw Error::failed(fmt::format("cannot write stdout: {}", std::strerror(errno)));
   }
 }

@@ -15,10 +15,19 @@ volatile std::sig_atomic_t signalled = 0;
 
 }  // namespace
 
-InterruptGuard::InterruptGuard() : before_(std::signal(SIGINT, [](int) { signalled = 1; })) {}
-InterruptGuard::~InterruptGuard() { std::signal(SIGINT, before_); }
+// A shell starts jobs in the background with SIGINT ignored, and people end them with it all the same.
+InterruptGuard::InterruptGuard() {
+  for (std::size_t i = 0; i < before_.size(); ++i) {
+    const int signal = kEndingSignals[i];
+    before_[i] = std::signal(signal, [](int number) { signalled = number; });
+    if (before_[i] == SIG_IGN && signal != SIGINT) std::signal(signal, SIG_IGN);
+  }
+}
+InterruptGuard::~InterruptGuard() {
+  for (std::size_t i = 0; i < before_.size(); ++i) std::signal(kEndingSignals[i], before_[i]);
+}
 
-bool interrupted() { return signalled != 0; }
+int interrupting_signal() { return signalled; }
 
 Progress::~Progress() {
   if (!shown_) return;

@@ -1,13 +1,17 @@
 // Long work: how far it is, and that it ends early when the user wants it to.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <string>
 
+#include "cli/unfinished_files.h"
+
 namespace llmperf::cli {
 
-// While one lives, Ctrl-C does not end the program but is remembered, so that what was done can be kept.
+// While one lives, a signal that ends programs (Ctrl-C, SIGTERM, SIGHUP) does not end this one but is remembered, so
+// that what was done can be kept. nohup's SIGHUP stays ignored.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -16,9 +20,12 @@ class InterruptGuard {
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
  private:
-  void (*before_)(int);
+  using Handler = void (*)(int);
+  std::array<Handler, kEndingSignals.size()> before_;
 };
-bool interrupted();
+// The last of these signals; 0: there was none.
+int interrupting_signal();
+inline bool interrupted() { return interrupting_signal() != 0; }
 
 // A line on the terminal, where stderr is one: what is done next, and how long all will still take at this pace.
 // Returns whether to go on.

@@ -1,22 +1,19 @@
 #include "cli/row_file.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/written_file.h"
 
 namespace llmperf::cli {
 namespace {
 
-std::string partial_of(const std::string& path) { return followed_link(path) + ".partial"; }
+constexpr const char* kPartial = ".partial";
 
 // By the end of a line: `error` is the last column, and empty where a point has a result.
 bool is_failure(const std::string& line, const std::string& header) {
@@ -24,18 +21,10 @@ bool is_failure(const std::string& line, const std::string& header) {
   return header.ends_with(",error\n") && !line.ends_with(",\n");
 }
 
-}  // namespace
-
-RowFile::Left RowFile::left(const std::string& path, const std::string& header) {
-  std::error_code ignored;
-  Left left;
-  std::string found = partial_of(path);
-  if (!std::filesystem::exists(found, ignored)) {
-    found = path;
-    if (!std::filesystem::exists(found, ignored)) return left;
-    left.complete = true;
-  }
-  std::ifstream file(found, std::ios::binary);
+RowFile::Left rows_left_in(const std::string& path, const std::string& header) {
+  RowFile::Left left;
+  left.file = path;
+  std::ifstream file(path, std::ios::binary);
   std::string line;
   bool first = true;
   while (std::getline(file, line)) {
@@ -45,59 +34,40 @@ RowFile::Left RowFile::left(const std::string& path, const std::string& header) 
     if (first && !header.empty()) {
       first = false;
       if (line == header) continue;
-      throw Error::bad_input(fmt::format("{} has other columns than this sweep", quote(found)),
+      throw Error::bad_input(fmt::format("{} has other columns than this sweep", quote(path)),
                              "remove it to start anew");
     }
     ++left.rows;
     left.failed += is_failure(line, header) ? 1 : 0;
     left.last_line = line;
   }
-  if (file.bad()) throw Error::failed(fmt::format("cannot read {}: {}", found, std::strerror(errno)));
+  if (file.bad()) throw Error::failed(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
   return left;
 }
 
-RowFile::RowFile(std::string path, const std::string& header, const std::optional<Left>& left)
-    : path_(std::move(path)), target_(followed_link(path_)), partial_(partial_of(path_)) {
+}  // namespace
+
+RowFile::RowFile(const std::string& path, const std::string& header, Resume resume) {
+  // The unfinished file is looked for before the finished one, which it may become in between.
+  const std::string target = followed_link(path);
   std::error_code ignored;
-  if (std::filesystem::is_directory(target_, ignored)) {
-    throw Error::failed(fmt::format("cannot write {}: {}", path_, std::strerror(EISDIR)));
+  if (resume == Resume::yes && !std::filesystem::exists(target + kPartial, ignored) &&
+      std::filesystem::is_regular_file(target, ignored)) {
+    left_ = rows_left_in(target, header);
+    left_.complete = true;
+    return;
   }
-  if (std::filesystem::exists(target_, ignored) && access(target_.c_str(), W_OK) != 0) fail();
-  const bool exists = std::filesystem::exists(partial_, ignored);
-  if (exists && !left && std::filesystem::file_size(partial_, ignored) > header.size()) {
-    throw Error::bad_input(fmt::format("{} has rows of an interrupted sweep", quote(partial_)),
+  file_.emplace(path, kPartial, PartialFile::Left::kept);
+  if (resume == Resume::yes && !partial().empty()) {
+    left_ = rows_left_in(partial(), header);
+  } else if (file_->left_bytes() > static_cast<std::int64_t>(header.size())) {
+    throw Error::bad_input(fmt::format("{} has rows of an interrupted sweep", quote(partial())),
                            "--resume goes on with it; remove it to start anew");
   }
-  const bool goes_on = exists && left && left->bytes > 0;
-  keep_ = goes_on;
-  stream_ = std::fopen(partial_.c_str(), goes_on ? "r+b" : "wb");
-  if (stream_ == nullptr) fail();
-  if (goes_on) {
-    if (ftruncate(fileno(stream_), left->bytes) != 0 || std::fseek(stream_, 0, SEEK_END) != 0) fail();
-  } else {
-    write(header);
-  }
-}
-
-RowFile::~RowFile() {
-  if (stream_ == nullptr) return;
-  std::fclose(stream_);
-  if (!keep_) std::remove(partial_.c_str());
-}
-
-void RowFile::fail() const { throw Error::failed(fmt::format("cannot write {}: {}", path_, std::strerror(errno))); }
-
-void RowFile::write(const std::string& lines) {
-  if (std::fwrite(lines.data(), 1, lines.size(), stream_) != lines.size()) fail();
-}
-
-void RowFile::flush() {
-  if (std::fflush(stream_) != 0) fail();
-}
-
-void RowFile::commit() {
-  flush();
-  if (std::fclose(std::exchange(stream_, nullptr)) != 0 || std::rename(partial_.c_str(), target_.c_str()) != 0) fail();
+  file_->go_on_behind(left_.bytes);
+  if (left_.bytes > 0) return;
+  file_->keep(false);
+  write(header);
 }
 
 }  // namespace llmperf::cli

@@ -3,51 +3,46 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <optional>
 #include <string>
 
-#include "report/row_lines.h"
+#include "cli/partial_file.h"
 
 namespace llmperf::cli {
+
+enum class Resume : bool { no, yes };
 
 class RowFile {
  public:
   // What a former run left: the finished file, or the rows of an unfinished one.
   struct Left {
     bool complete = false;
+    std::string file;        // that they are in
     std::string last_line;   // the last whole one, with its end; empty: none
     std::int64_t bytes = 0;  // up to its end
     std::int64_t rows = 0;
     std::int64_t failed = 0;  // of these, with a reason in their last column, `error`
   };
-  // Throws Error(failed) where it cannot be read; Error(bad_input) for a header that is not `header`.
-  static Left left(const std::string& path, const std::string& header);
 
-  // Starts anew, or behind what was left. Throws Error(failed) for what cannot be written, Error(bad_input) when
-  // there are rows of an interrupted sweep that would be lost.
-  RowFile(std::string path, const std::string& header, const std::optional<Left>& left);
-  ~RowFile();  // removes what was not committed, unless it is kept or was there before
-  RowFile(const RowFile&) = delete;
-  RowFile& operator=(const RowFile&) = delete;
+  // Starts anew, or with Resume::yes behind what was left. Throws Error(failed) for what cannot be written or read,
+  // Error(bad_input) where another process is writing it, for left rows that would be lost, and for a header of theirs
+  // that is not `header`.
+  RowFile(const std::string& path, const std::string& header, Resume resume);
 
+  // With Resume::yes. Of a file that is complete nothing more can be written.
+  const Left& left() const { return left_; }
   // Throw Error(failed).
-  void write(const std::string& lines);
-  void flush();
-  void commit();
-  void keep() { keep_ = true; }
+  void write(const std::string& lines) { file_->write(lines); }
+  void flush() { file_->flush(); }
+  void commit() { file_->commit(); }
+  // Whether the rows stay when they are not committed. Those that were left do unless this says otherwise.
+  void keep(bool kept) { file_->keep(kept); }
 
-  const std::string& path() const { return path_; }
-  const std::string& partial() const { return partial_; }
+  const std::string& partial() const { return file_->partial(); }
 
  private:
-  [[noreturn]] void fail() const;
-
-  std::string path_;
-  std::string target_;  // what path_ is a link to, mostly itself
-  std::string partial_;
-  std::FILE* stream_ = nullptr;
-  bool keep_ = false;
+  Left left_;
+  std::optional<PartialFile> file_;  // nothing: it is complete
 };
 
 }  // namespace llmperf::cli

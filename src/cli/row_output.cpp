@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/written_file.h"
+#include "cli/partial_file.h"
 
 namespace llmperf::cli {
 namespace {
@@ -69,11 +69,8 @@ RowOutput::RowOutput(const OutputFlags& flags, const std::vector<std::string>& c
                            "--export rows.csv or --export rows.jsonl alone");
   }
   for (const auto& [path, format] : streamed) {
-    const std::string& header = lines(format).header();
-    std::optional<RowFile::Left> left;
-    if (resume == Resume::yes) left = left_ = RowFile::left(path, header);
-    path_ = path;
-    streams_.push_back({format, left_.complete ? nullptr : std::make_unique<RowFile>(path, header, left)});
+    streams_.push_back({format, std::make_unique<RowFile>(path, lines(format).header(), resume)});
+    left_ = streams_.back().file->left();
   }
   const bool quiet = !flags.json && flags.format.empty() && !flags.exports.empty();
   const std::optional<LineFormat> format = flags.json ? std::nullopt : line_format(flags.format);
@@ -98,7 +95,12 @@ void RowOutput::write(const std::string& csv, const std::string& jsonl) {
     if (stream.file) {
       stream.file->write(text);
     } else if (!text.empty()) {
-      write_stdout(text);
+      try {
+        write_stdout(text);
+      } catch (const ClosedPipe&) {
+        keep_unfinished(false);
+        throw;
+      }
     }
   }
 }
@@ -106,14 +108,14 @@ void RowOutput::write(const std::string& csv, const std::string& jsonl) {
 std::vector<std::string> RowOutput::partial_files() const {
   std::vector<std::string> files;
   for (const Stream& stream : streams_) {
-    if (stream.file) files.push_back(stream.file->partial());
+    if (stream.file && !stream.file->partial().empty()) files.push_back(stream.file->partial());
   }
   return files;
 }
 
-void RowOutput::keep_unfinished() {
+void RowOutput::keep_unfinished(bool kept) {
   for (const Stream& stream : streams_) {
-    if (stream.file) stream.file->keep();
+    if (stream.file) stream.file->keep(kept);
   }
 }
 

@@ -18,8 +18,6 @@ namespace llmperf::cli {
 // After add_output_flags: JSON lines are a format too, and stdout is for a table where nothing is exported.
 void describe_row_outputs(CLI::App& command, OutputFlags& flags);
 
-enum class Resume : bool { no, yes };
-
 class RowOutput {
  public:
   // Opens everything before the work starts. A flags.format that is empty means a table where there is no export, else
@@ -37,11 +35,12 @@ class RowOutput {
     return format == report::LineFormat::csv ? csv_ : jsonl_;
   }
 
-  // Lines of rows in order; each stream takes what is in its format.
+  // Lines of rows in order; each stream takes what is in its format. Where nobody reads stdout any more, files that
+  // are not finished do not stay: nobody is told of them.
   void write(const std::string& csv, const std::string& jsonl);
   void flush();
-  // From here on, files that are not finished stay for --resume.
-  void keep_unfinished();
+  // Whether files that are not finished stay, for --resume or as far as they came.
+  void keep_unfinished(bool kept);
   // Completes the files, and writes the report of what was gathered.
   void finish(const report::SweepResult& result);
 
@@ -50,8 +49,7 @@ class RowOutput {
 
   // Whether --resume could go on where a run with these outputs stopped: the rows go to one file and are numbered.
   bool resumable() const { return resumable_; }
-  // With Resume::yes the one file of rows, and what a former run left of it.
-  const std::string& path() const { return path_; }
+  // With Resume::yes, what a former run left of the one file of rows.
   const RowFile::Left& left() const { return left_; }
   report::LineFormat left_format() const { return streams_.front().format; }
   // The unfinished files of an interrupted run.
@@ -70,7 +68,6 @@ class RowOutput {
   std::optional<Output> gathered_;
   bool gathered_to_stdout_ = false;
   bool resumable_ = false;
-  std::string path_;
 };
 
 }  // namespace llmperf::cli

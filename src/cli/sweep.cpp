@@ -109,15 +109,16 @@ std::int64_t next_point(const PointStudy& points, const RowOutput& output, sweep
   const std::string& line = output.left().last_line;
   if (line.empty()) return 0;
   const LineFormat format = output.left_format();
+  const std::string& file = output.left().file;
   const auto other = [&] {
-    return Error::bad_input(
-        fmt::format("--resume: the rows for {} that are there are not of this sweep", quote(output.path())),
-        "remove them to start anew");
+    return Error::bad_input(fmt::format("--resume: the rows in {} are not of this sweep", quote(file)),
+                            "remove it to start anew");
   };
   const std::string header = format == LineFormat::csv ? output.lines(format).header() : line;
   sweep::Row row;
-  const std::vector<std::string> names = report::parse_header(format, header, output.path());
-  report::parse_line(format, names, line, output.path(), 0, row);
+  const std::vector<std::string> names = report::parse_header(format, header, file);
+  const std::int64_t number = output.left().rows + (format == LineFormat::csv ? 1 : 0);
+  report::parse_line(format, names, line, file, static_cast<int>(number), row);
   const auto at = std::find(names.begin(), names.end(), "point");
   if (at == names.end()) throw other();
   const double value = row[static_cast<std::size_t>(at - names.begin())].number;
@@ -177,7 +178,7 @@ int sweep_action(const Flags& flags, const CLI::App& command) {
   std::int64_t all = 0;
   for (const sweep::Chunk& chunk : chunks) all += chunk.end - chunk.begin;
 
-  if (choice.selection.keeps_all()) output.keep_unfinished();
+  if (choice.selection.keeps_all()) output.keep_unfinished(true);
   const InterruptGuard guard;
   Progress progress;
   report::SweepResult result{.axes = points.swept(),

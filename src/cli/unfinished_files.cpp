@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <csignal>
 
 namespace llmperf::cli {
 
@@ -34,15 +33,13 @@ Entry* free_entry() {
 }
 
 extern "C" void remove_and_end(int signal) {
-  for (const Entry* entry = entries.load(); entry != nullptr; entry = entry->next) {
-    if (entry->armed.load()) unlink(entry->path.c_str());
-  }
+  remove_unfinished_files();
   std::signal(signal, SIG_DFL);
   raise(signal);  // delivered when the handler returns: whoever waits sees which signal it was
 }
 
 void handle_signals() {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int signal : kEndingSignals) {
     struct sigaction now = {};
     if (sigaction(signal, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) continue;
     now.sa_handler = remove_and_end;
@@ -57,6 +54,12 @@ bool is_being_written(const std::string& path) {
     if (entry->armed.load() && entry->path == path) return true;
   }
   return false;
+}
+
+void remove_unfinished_files() {
+  for (const Entry* entry = entries.load(); entry != nullptr; entry = entry->next) {
+    if (entry->armed.load()) unlink(entry->path.c_str());
+  }
 }
 
 UnfinishedFile::UnfinishedFile(const std::string& path) : entry_(free_entry()) {

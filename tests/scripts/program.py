@@ -2,6 +2,7 @@
 import json
 import os
 import resource
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -59,6 +60,17 @@ class ProgramTest(unittest.TestCase):
         if done.returncode == DONE:
             self.assertEqual(done.stderr, "", words)
         return done
+
+    def assert_closed_pipe_is_silent(self, *words):
+        """Ends as SIGPIPE ends other programs, when nobody reads the pipe that stdout is: a shell shows 141."""
+        ours, theirs = os.pipe()
+        os.close(ours)
+        try:
+            done = subprocess.run([PROGRAM, *words], cwd=self.folder, timeout=self.seconds, stdin=subprocess.DEVNULL,
+                                  stdout=theirs, stderr=subprocess.PIPE, encoding="utf-8", check=False)
+        finally:
+            os.close(theirs)
+        self.assertEqual((done.returncode, done.stderr), (-signal.SIGPIPE, ""), words)
 
     def output(self, *words, **options):
         """What a command that succeeds prints."""

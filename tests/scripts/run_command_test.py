@@ -5,6 +5,7 @@ import io
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import time
@@ -248,8 +249,8 @@ class Folder(RunTest):
             self.assert_bad_input(["run", self.study(), "-o", "out", *words], "--output")
         self.assertEqual(os.listdir(self.folder), ["study.yaml"])
 
-    def interrupted(self, *words):
-        """stdout and stderr of a study whose third section is long, after Ctrl-C in that."""
+    def interrupted(self, *words, number=signal.SIGINT):
+        """stdout of a study whose third section is long, after a signal in that."""
         rows = json.dumps([{"model": "stdit3-xl2", "hw": "tx8", "resolution": f"{h}x{w}"} for h in range(160, 1000, 48) for w in range(160, 1000, 48)])
         text = STUDY + f"  - {{title: Long, command: estimate, flags: {{runtime: false}}, rows: {rows}}}\n"
         process = subprocess.Popen([PROGRAM, "run", self.study(text), *words], cwd=self.folder, stdout=subprocess.PIPE,
@@ -266,15 +267,17 @@ class Folder(RunTest):
             time.sleep(0.05)
         if "-o" not in words:
             time.sleep(10 if SANITIZED else 1)  # the two short sections
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         stdout, stderr = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 130, stderr)
+        self.assertEqual(process.returncode, 128 + number, stderr)
         self.assertIn("interrupted: 2 of 3 sections", stderr)
         return stdout
 
-    def test_ctrl_c_keeps_what_is_done_and_ends_with_130(self):
-        self.assertEqual(self.interrupted("-o", "out").splitlines(), ["out/one-estimate.csv", "out/rows.csv"])
-        self.assertEqual(sorted(os.listdir(self.path("out"))), ["one-estimate.csv", "rows.csv"])
+    def test_a_signal_keeps_what_is_done_and_is_the_exit_status(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            self.assertEqual(self.interrupted("-o", "out", number=number).splitlines(), ["out/one-estimate.csv", "out/rows.csv"])
+            self.assertEqual(sorted(os.listdir(self.path("out"))), ["one-estimate.csv", "rows.csv"])
+            shutil.rmtree(self.path("out"))
 
     def test_ctrl_c_prints_what_is_done(self):
         page = self.interrupted()

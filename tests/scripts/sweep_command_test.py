@@ -5,12 +5,14 @@ import io
 import itertools
 import json
 import os
+import resource
 import signal
+import stat
 import subprocess
 import time
 import unittest
 
-from program import FAILED, PROGRAM, SANITIZED, ProgramTest
+from program import FAILED, PROGRAM, SANITIZED, USAGE, ProgramTest
 
 SWEEP = ["sweep", "-m", "qwen-7b,qwen-14b", "--hw", "rtx4090,a10"]
 SMALL = [*SWEEP, "--batch", "1-4*2", "--prompt", "128,1024"]
@@ -175,8 +177,21 @@ class SweepTest(ProgramTest):
         self.assertEqual(len(rows), 2)
 
     def start(self, *words):
-        return subprocess.Popen([PROGRAM, *words], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
-                                stdin=subprocess.DEVNULL)
+        process = subprocess.Popen([PROGRAM, *words], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
+                                   stdin=subprocess.DEVNULL)
+        self.addCleanup(process.kill)
+        return process
+
+    def wait_until(self, condition):
+        deadline = time.monotonic() + 60
+        while not condition():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.002)
+
+    def first_to_end(self, pair):
+        """It, and the other."""
+        self.wait_until(lambda: any(process.poll() is not None for process in pair))
+        return pair if pair[0].poll() is not None else pair[::-1]
 
     def interrupt(self, words, name, sig):
         """Stops a sweep in the middle; returns its status and message."""
@@ -197,11 +212,11 @@ class SweepTest(ProgramTest):
         words = [*LARGE, "--gen", "2-200+1"]  # some minutes
         expected = LARGE + ["--gen", "2"]
         whole = self.output(*expected, "--format", "csv")
-        for sig, status in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
+        for sig, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -signal.SIGKILL)):
             code, stderr = self.interrupt([*words, "--export", "rows.csv"], "rows.csv", sig)
             self.assertEqual(code, status)
-            if sig == signal.SIGINT:
-                self.assertIn("--resume goes on", stderr)
+            if sig != signal.SIGKILL:
+                self.assertRegex(stderr, r"^llmperf: interrupted after \d\S* of \d\S* points; rows are in \S*rows.csv.partial; --resume goes on\n$")
             self.assert_bad_input([*words, "--export", "rows.csv"], "has rows of an interrupted sweep", "--resume")
             os.remove(self.path("rows.csv.partial"))
         # What any interruption leaves: a beginning of the rows, the last one perhaps not whole.
@@ -212,6 +227,111 @@ class SweepTest(ProgramTest):
                 self.assertTrue(file.read() == whole, f"{kept} bytes were kept")
             self.assertFalse(os.path.exists(self.path("rows.csv.partial")))
             os.remove(self.path("rows.csv"))
+
+    def test_a_signal_ends_a_sweep_that_keeps_the_best_without_a_file(self):
+        words = [*LARGE, "--gen", "2-200+1", "--top", "3", "--by", "ttft_s", "--threads", "4", "--export", "rows.csv"]
+        for sig, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
+            process = self.start(*words)
+            self.wait_until(lambda: self.threads(process.pid) >= 5)  # by then it has opened its files and is at work
+            process.send_signal(sig)
+            _, stderr = process.communicate(timeout=self.seconds)
+            self.assertEqual(process.returncode, status)
+            self.assertRegex(stderr, r"^llmperf: interrupted after \d\S* of \d\S* points\n$")
+            self.assertEqual(os.listdir(self.folder), [])
+
+    @staticmethod
+    def threads(pid):
+        with open(f"/proc/{pid}/status", encoding="utf-8") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith("Threads"))
+
+    def test_of_two_sweeps_into_one_file_one_writes_it_and_the_other_says_so(self):
+        words = [*SWEEP, "--batch", "1-64*2", "--prompt", "128-1280+128"]  # more than a pipe holds
+        expected = self.output(*words, "--format", "csv")
+        self.assertGreater(len(expected), 1 << 16)
+        for _ in range(5 if SANITIZED else 25):
+            # Rows go to stdout, too, which nobody reads for now: whoever has the file is not done before the other comes.
+            pair = [self.start(*words, "--export", "rows.csv", "--format", "csv") for _ in range(2)]
+            loser, winner = self.first_to_end(pair)
+            _, stderr = loser.communicate(timeout=self.seconds)
+            self.assertEqual(loser.returncode, USAGE)
+            self.assertIn("llmperf: error: another process is writing 'rows.csv'", stderr)
+            self.assertEqual(winner.communicate(timeout=self.seconds), (expected, ""))
+            self.assertEqual(winner.returncode, 0)
+            self.assertEqual(os.listdir(self.folder), ["rows.csv"])
+            with open(self.path("rows.csv"), encoding="utf-8") as file:
+                self.assertTrue(file.read() == expected)
+            os.remove(self.path("rows.csv"))
+
+    def test_only_one_of_two_goes_on_with_an_interrupted_sweep(self):
+        words = [*LARGE, "--gen", "2-200+1", "--export", "rows.csv"]  # some minutes
+        self.interrupt(words, "rows.csv", signal.SIGTERM)
+        left = os.path.getsize(self.path("rows.csv.partial"))
+        pair = [self.start(*words, "--resume") for _ in range(2)]
+        loser, winner = self.first_to_end(pair)
+        _, stderr = loser.communicate(timeout=self.seconds)
+        self.assertEqual(loser.returncode, USAGE)
+        self.assertIn("another process is writing 'rows.csv'", stderr)
+        self.assert_bad_input(words, "another process is writing 'rows.csv'")  # one that would start anew, too
+        self.wait_until(lambda: os.path.getsize(self.path("rows.csv.partial")) > left + 20000)
+        winner.send_signal(signal.SIGTERM)
+        _, stderr = winner.communicate(timeout=self.seconds)
+        self.assertEqual(winner.returncode, 143, stderr)
+        with open(self.path("rows.csv.partial"), encoding="utf-8") as file:
+            points = [int(row["point"]) for row in csv.DictReader(file)]
+        self.assertEqual(points, list(range(len(points))))
+
+    def test_a_reader_that_has_enough_ends_a_sweep_silently(self):
+        for more in ([], ["--export", "rows.csv"]):
+            words = " ".join(f"'{word}'" for word in [*LARGE, "--gen", "2-200+1", "--format", "csv", *more])
+            done = subprocess.run(["bash", "-c", f"'{PROGRAM}' {words} | head -n 1; echo ${{PIPESTATUS[0]}}"], cwd=self.folder,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", check=False, timeout=self.seconds)
+            self.assertEqual((done.stdout.splitlines()[1:], done.stderr), (["141"], ""))
+            self.assertEqual(os.listdir(self.folder), [])
+
+    def test_a_device_is_written_in_place_and_stays_one(self):
+        os.symlink("/dev/null", self.path("rows.csv"))
+        self.output(*SMALL, "--export", "rows.csv")
+        self.output(*SMALL, "--export", "rows.csv", "--resume")
+        self.assertTrue(stat.S_ISCHR(os.stat("/dev/null").st_mode))
+        os.symlink("/dev/full", self.path("full.csv"))
+        self.assert_error(self.run_program(*SMALL, "--export", "full.csv"), FAILED, "cannot write full.csv: No space left on device")
+        self.assertEqual(sorted(os.listdir(self.folder)), ["full.csv", "rows.csv"])
+
+    def run_limited(self, limits, *words):
+        def limit():
+            for what, most in limits:
+                resource.setrlimit(what, (most, most))
+        return subprocess.run([PROGRAM, *words], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              encoding="utf-8", preexec_fn=limit, check=False, timeout=60)
+
+    @unittest.skipIf(SANITIZED, "a sanitizer reserves terabytes of address space")
+    def test_running_out_of_memory_is_an_error_on_every_thread(self):
+        words = ["sweep", "-m", "llama-3.2-1b", "--hw", "rtx4090", "--batch", "1-19000+1", "--format", "json", "--export", "rows.csv"]
+        failed = 0
+        for megabytes, threads in itertools.product(range(32, 240, 8), ("1", "2")):
+            done = self.run_limited([(resource.RLIMIT_AS, megabytes << 20), (resource.RLIMIT_STACK, 1 << 20)], *words, "--threads", threads)
+            if done.returncode == 0:
+                self.assertEqual(len(json.loads(done.stdout)["rows"]), 19000)
+                os.remove(self.path("rows.csv"))
+                continue
+            self.assert_error(done, FAILED)
+            self.assertIn(done.stderr, ("llmperf: error: out of memory\n", "llmperf: error: cannot start a thread: Resource temporarily unavailable\n"))
+            failed += "memory" in done.stderr
+            for name in os.listdir(self.folder):
+                self.assertIn(name, ("rows.csv.partial", "rows.csv"))  # JSON comes behind the complete file
+                os.remove(self.path(name))
+        self.assertGreater(failed, 0)
+
+    @unittest.skipIf(SANITIZED, "a sanitizer reserves terabytes of address space")
+    def test_as_many_threads_as_can_be_started_do_the_work(self):
+        words = [*LARGE[:-2], "--format", "csv", "--threads", "100"]
+        expected = self.output(*words)
+        # Of every thread's stack: a few fit, none does.
+        done = self.run_limited([(resource.RLIMIT_AS, 1 << 30), (resource.RLIMIT_STACK, 200 << 20)], *words)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertTrue(done.stdout == expected)
+        done = self.run_limited([(resource.RLIMIT_AS, 1 << 30), (resource.RLIMIT_STACK, 2 << 30)], *LARGE, "--export", "a.csv")
+        self.assert_error(done, FAILED, "cannot start a thread: Resource temporarily unavailable")
 
     def test_resuming_what_is_complete_does_nothing_and_keeps_its_status(self):
         self.output(*SMALL, "--export", "rows.jsonl")
@@ -240,6 +360,17 @@ class SweepTest(ProgramTest):
                 self.assertEqual(file.read(), rows, words)
         self.write("rows.csv.partial", "a,b\n1,2\n")
         self.assert_bad_input([*SMALL, "--export", "rows.csv", "--resume"], "other columns")
+
+    def test_rows_that_cannot_be_read_are_reported_under_the_name_of_the_file_they_are_in(self):
+        whole = self.output(*SMALL, "--format", "csv").splitlines(True)
+        lines = self.output(*SMALL, "--format", "jsonl").splitlines(True)
+        for name, text, place in (("rows.csv", "".join(whole[:3]) + "1,2\n", 4), ("rows.csv", "".join(whole[:2]) + '"a\n', 3),
+                                  ("rows.jsonl", "".join(lines[:2]) + '{"point": 3}\n', 3), ("rows.jsonl", lines[0] + "x\n", 2)):
+            self.write(name + ".partial", text)
+            done = self.run_program(*SMALL, "--export", name, "--resume")
+            self.assert_error(done, USAGE, f"/{name}.partial:{place}: ")
+            with open(self.path(name + ".partial"), encoding="utf-8") as file:
+                self.assertEqual(file.read(), text)
 
     def test_one_file_is_written_once_and_a_link_leads_to_it(self):
         self.assert_bad_input([*SMALL, "--export", "a.csv", "--export", "./a.csv"], "given more than once")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A write error is reported before the work where it can be known, ends with exit status 1, and never leaves a half-written file
 under the final name, nor a temporary one: for every command that writes, and for every way in which writing goes wrong."""
+import itertools
 import os
 import resource
 import signal
@@ -81,19 +82,21 @@ class WriteErrors(ProgramTest):
         self.assert_error(self.run_program(*ESTIMATE, "--export", "folder.json"), FAILED, "cannot write folder.json: Is a directory")
         self.assert_nothing_left("folder.json")
 
-    def test_a_stdout_that_nobody_reads_is_told_before_the_work(self):
+    def test_a_stdout_that_nobody_reads_ends_the_program_silently_and_before_the_work(self):
         for words in [*REPORTS, *TEXTS]:
             with self.subTest(words=words):
-                ours, theirs = os.pipe()
-                os.close(ours)
-                try:
-                    # Exports come before stdout, so none there: it stopped earlier.
-                    export = ["--export", "a.json"] if words in REPORTS else []
-                    done = self.run_program(*words, *export, stdout=theirs)
-                finally:
-                    os.close(theirs)
-                self.assert_error(done, FAILED, "cannot write stdout: Broken pipe")
+                # Exports come before stdout, so none there: it stopped earlier.
+                self.assert_closed_pipe_is_silent(*words, *(["--export", "a.json"] if words in REPORTS else []))
                 self.assert_nothing_left()
+
+    def test_an_export_into_a_pipe_that_nobody_reads_any_more_is_an_error(self):
+        os.mkfifo(self.path("pipe.html"))
+        process = subprocess.Popen([PROGRAM, *ESTIMATE, "--export", "pipe.html"], cwd=self.folder, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, encoding="utf-8")
+        with open(self.path("pipe.html"), "rb") as pipe:  # larger than what a pipe holds
+            pipe.read(1)
+        _, stderr = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, stderr), (FAILED, "llmperf: error: cannot write pipe.html: Broken pipe\n"))
 
     def test_a_stdout_on_a_full_disk_ends_with_exit_1(self):
         for words in [*REPORTS, *TEXTS]:
@@ -171,16 +174,25 @@ class WriteErrors(ProgramTest):
             self.assert_error(done, USAGE, "two results are to be written to")
         self.assert_nothing_left()
 
+    def start_waiting(self, *words, **options):
+        """An export into a pipe waits for its reader: by then the other file is open."""
+        process = subprocess.Popen([PROGRAM, *words, "--export", "pipe.json"], cwd=self.folder,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)
+        self.addCleanup(process.kill)
+        while not any(name.endswith(".partial") for name in os.listdir(self.folder)):
+            self.assertIsNone(process.poll(), "it ended before it opened its file")
+            time.sleep(0.01)
+        return process
+
     def test_a_signal_leaves_no_file_behind(self):
-        # An export into a pipe waits for its reader: by then the other file is open, and the signal comes surely in between.
         os.mkfifo(self.path("pipe.json"))
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            with self.subTest(signal=number):
-                process = subprocess.Popen([PROGRAM, *ESTIMATE, "--export", "a.json", "--export", "pipe.json"], cwd=self.folder,
-                                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                while not any(name.endswith(".partial") for name in os.listdir(self.folder)):
-                    self.assertIsNone(process.poll(), "it ended before it opened its file")
-                    time.sleep(0.01)
+        self.output("sweep", "-m", "qwen-7b", "--hw", "rtx4090", "--export", "rows.csv")
+        self.inputs.append("rows.csv")
+        writers = ([*ESTIMATE, "--export", "a.json"], ["merge", "rows.csv", "--export", "all.csv"],
+                   ["sweep", "-m", "qwen-7b", "--hw", "rtx4090", "--export", "a.csv"])
+        for words, number in itertools.product(writers, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)):
+            with self.subTest(words=words, signal=number):
+                process = self.start_waiting(*words)
                 process.send_signal(number)
                 # As any program that such a signal ends: a shell shows 130 for Ctrl-C, and a script stops.
                 self.assertEqual(process.wait(timeout=60), -number)
@@ -188,16 +200,48 @@ class WriteErrors(ProgramTest):
 
     def test_a_signal_that_is_ignored_stays_so(self):
         os.mkfifo(self.path("pipe.json"))
-        process = subprocess.Popen([PROGRAM, *ESTIMATE, "--export", "a.json", "--export", "pipe.json"], cwd=self.folder,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                   preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))  # nohup
-        while not any(name.endswith(".partial") for name in os.listdir(self.folder)):
-            time.sleep(0.01)
+        process = self.start_waiting(*ESTIMATE, "--export", "a.json",
+                                     preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))  # nohup
         process.send_signal(signal.SIGHUP)
         with open(self.path("pipe.json"), encoding="utf-8") as pipe:
             self.assertIn("llmperf.estimate", pipe.read())
         self.assertEqual(process.wait(timeout=60), DONE)
         self.assert_nothing_left("pipe.json", "a.json")
+
+    def test_two_processes_do_not_write_one_file(self):
+        os.mkfifo(self.path("pipe.json"))
+        sweep = ["sweep", "-m", "qwen-7b", "--hw", "rtx4090"]
+        for words, name in ((ESTIMATE, "a.json"), (sweep, "a.csv"), (sweep, "a.md")):
+            with self.subTest(words=words, name=name):
+                process = self.start_waiting(*words, "--export", name)
+                self.assert_bad_input([*words, "--export", name], f"another process is writing '{name}'", "hint: wait until it is done")
+                self.assert_nothing_left("pipe.json", f"{name}.partial" if name == "a.csv" else f"{name}.new.partial")
+                with open(self.path("pipe.json"), encoding="utf-8") as pipe:
+                    self.assertIn("llmperf", pipe.read())
+                self.assertEqual(process.wait(timeout=60), DONE)
+                with open(self.path(name), encoding="utf-8") as file:
+                    self.assertIn("qwen-7b", file.read())
+                os.remove(self.path(name))
+
+    def test_what_a_killed_process_left_is_in_nobodys_way(self):
+        os.mkfifo(self.path("pipe.json"))
+        process = self.start_waiting(*ESTIMATE, "--export", "a.json")
+        process.kill()
+        process.wait(timeout=60)
+        self.assert_nothing_left("pipe.json", "a.json.new.partial")
+        self.output(*ESTIMATE, "--export", "a.json")
+        self.assert_nothing_left("pipe.json", "a.json")
+
+    def test_a_loop_of_links_is_called_one(self):
+        for name in ("a.csv", "a.json"):
+            os.symlink(name, self.path("b" + name[1:]))
+            os.symlink("b" + name[1:], self.path(name))
+        for words in ([*ESTIMATE, "--export", "a.json"], ["sweep", "-m", "qwen-7b", "--hw", "rtx4090", "--export", "a.csv"],
+                      ["sweep", "-m", "qwen-7b", "--hw", "rtx4090", "--export", "a.csv", "--resume"]):
+            self.assert_error(self.run_program(*words), FAILED, f"cannot write a{words[words.index('--export') + 1][1:]}: Too many levels")
+            self.assert_nothing_left("a.csv", "a.json", "b.csv", "b.json")
+        for words in (["merge", "a.csv"], ["validate", "a.csv"], ["report", "a.json", "-o", "x.html"], ["graph", "a.json", "--hw", "rtx4090"]):
+            self.assert_bad_input(words, "Too many levels of symbolic links")
 
     def test_manual_pages_are_written_like_any_file(self):
         self.assert_error(self.run_program("man", "-o", "program.mlir"), FAILED, "cannot write program.mlir")
