@@ -116,9 +116,10 @@ std::int64_t next_point(const PointStudy& points, const RowOutput& output, sweep
   };
   const std::string header = format == LineFormat::csv ? output.lines(format).header() : line;
   sweep::Row row;
-  const std::vector<std::string> names = report::parse_header(format, header, file);
-  const std::int64_t number = output.left().rows + (format == LineFormat::csv ? 1 : 0);
-  report::parse_line(format, names, line, file, static_cast<int>(number), row);
+  const auto number = static_cast<int>(output.left().rows);
+  const bool csv = format == LineFormat::csv;
+  const std::vector<std::string> names = report::parse_header(format, header, file, csv ? 1 : number);
+  report::parse_line(format, names, line, file, number + (csv ? 1 : 0), row);
   const auto at = std::find(names.begin(), names.end(), "point");
   if (at == names.end()) throw other();
   const double value = row[static_cast<std::size_t>(at - names.begin())].number;

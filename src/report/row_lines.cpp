@@ -116,10 +116,10 @@ void add_text(sweep::Row& row, std::string_view name, const std::string& text) {
 
 }  // namespace
 
-std::vector<std::string> parse_header(LineFormat format, const std::string& text, const std::string& file) {
-  if (format == LineFormat::csv) return csv_cells(text, file, 1);
+std::vector<std::string> parse_header(LineFormat format, const std::string& text, const std::string& file, int line) {
+  if (format == LineFormat::csv) return csv_cells(text, file, line);
   std::vector<std::string> names;
-  const Json object = parse_object(text, file, 1);
+  const Json object = parse_object(text, file, line);
   for (const auto& [key, value] : object.items()) names.push_back(key);
   return names;
 }

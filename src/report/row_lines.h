@@ -30,7 +30,8 @@ class RowLines {
 // `file` and `line` say where it stands.
 void parse_line(LineFormat format, std::span<const std::string> columns, const std::string& text,
                 const std::string& file, int line, sweep::Row& row);
-// The names in a header of CSV, or the keys of the first line of JSON.
-std::vector<std::string> parse_header(LineFormat format, const std::string& text, const std::string& file);
+// The names in a header of CSV, or the keys of a line of JSON.
+std::vector<std::string> parse_header(LineFormat format, const std::string& text, const std::string& file,
+                                      int line = 1);
 
 }  // namespace llmperf::report

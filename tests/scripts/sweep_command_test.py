@@ -308,7 +308,7 @@ class SweepTest(ProgramTest):
     def test_running_out_of_memory_is_an_error_on_every_thread(self):
         words = ["sweep", "-m", "llama-3.2-1b", "--hw", "rtx4090", "--batch", "1-19000+1", "--format", "json", "--export", "rows.csv"]
         failed = 0
-        for megabytes, threads in itertools.product(range(32, 240, 8), ("1", "2")):
+        for megabytes, threads in itertools.product(range(32, 240, 24), ("1", "2")):
             done = self.run_limited([(resource.RLIMIT_AS, megabytes << 20), (resource.RLIMIT_STACK, 1 << 20)], *words, "--threads", threads)
             if done.returncode == 0:
                 self.assertEqual(len(json.loads(done.stdout)["rows"]), 19000)
@@ -326,8 +326,8 @@ class SweepTest(ProgramTest):
     def test_as_many_threads_as_can_be_started_do_the_work(self):
         words = [*LARGE[:-2], "--format", "csv", "--threads", "100"]
         expected = self.output(*words)
-        # Of every thread's stack: a few fit, none does.
-        done = self.run_limited([(resource.RLIMIT_AS, 1 << 30), (resource.RLIMIT_STACK, 200 << 20)], *words)
+        # Of every thread's stack two fit, or none.
+        done = self.run_limited([(resource.RLIMIT_AS, 3 << 30), (resource.RLIMIT_STACK, 1 << 30)], *words)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertTrue(done.stdout == expected)
         done = self.run_limited([(resource.RLIMIT_AS, 1 << 30), (resource.RLIMIT_STACK, 2 << 30)], *LARGE, "--export", "a.csv")
@@ -364,11 +364,13 @@ class SweepTest(ProgramTest):
     def test_rows_that_cannot_be_read_are_reported_under_the_name_of_the_file_they_are_in(self):
         whole = self.output(*SMALL, "--format", "csv").splitlines(True)
         lines = self.output(*SMALL, "--format", "jsonl").splitlines(True)
-        for name, text, place in (("rows.csv", "".join(whole[:3]) + "1,2\n", 4), ("rows.csv", "".join(whole[:2]) + '"a\n', 3),
-                                  ("rows.jsonl", "".join(lines[:2]) + '{"point": 3}\n', 3), ("rows.jsonl", lines[0] + "x\n", 2)):
+        for name, text, what in (("rows.csv", "".join(whole[:3]) + "1,2\n", ":4: 2 cells"),
+                                 ("rows.csv", "".join(whole[:2]) + '"a\n', ":3:1: a quoted field"),
+                                 ("rows.jsonl", "".join(lines[:2]) + '{"point": 3}\n', "' are not of this sweep"),
+                                 ("rows.jsonl", lines[0] + "x\n", ":2: no JSON object")):
             self.write(name + ".partial", text)
             done = self.run_program(*SMALL, "--export", name, "--resume")
-            self.assert_error(done, USAGE, f"/{name}.partial:{place}: ")
+            self.assert_error(done, USAGE, f"/{name}.partial{what}")
             with open(self.path(name + ".partial"), encoding="utf-8") as file:
                 self.assertEqual(file.read(), text)
 
