@@ -113,6 +113,9 @@ std::string stored_bytes(Explanation& x, const model::StoredFormat& format, std:
   if (format.bits_per_row > 0) {
     text += fmt::format(" + {} * {}", n, let(x, "row_bits", format.bits_per_row, "bits of the scale of each row"));
   }
+  if (format.bits_per_tensor > 0) {
+    text += " + " + let(x, "tensor_bits", format.bits_per_tensor, "bits of the scale of the whole matrix");
+  }
   if (format.group > 0) {
     let(x, "group", std::int64_t{format.group}, "weights that share a scale and a zero point");
     text += fmt::format(" + {} * ceil({} / group) * {}", n, k,

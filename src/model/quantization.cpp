@@ -1,7 +1,10 @@
 // Weight schemes. A scheme says how matrices of each class are stored; the sizes of GPTQ, AWQ, block fp8 and MXFP4
 // follow from their published layouts: 4 bits per element plus an fp16 scale and a 4-bit zero point per group along the
 // inputs (GPTQ's qweight, scales, qzeros); 8 bits plus one fp32 scale per 128 x 128 tile (DeepSeek-V3, arXiv 2412.19437
-// section 3.3.2); 4 bits plus an 8-bit exponent per 32 elements (OCP Microscaling formats, v1.0).
+// section 3.3.2); 4 bits plus an 8-bit exponent per 32 elements (OCP Microscaling formats, v1.0); 4 bits plus an fp8
+// scale per 16 elements and an fp32 scale per tensor (NVFP4 of NVIDIA's Model Optimizer); 4 bits plus an fp32 scale per
+// 64 elements, or, quantised twice, an 8-bit one and an fp32 scale per 256 of those (QLoRA, arXiv 2305.14314 section
+// 3).
 #include "model/quantization.h"
 
 #include <fmt/format.h>
@@ -36,8 +39,14 @@ constexpr std::array<std::string_view, 3> kActivationTypes = {"fp32", "bf16", "f
 
 StoredFormat plain(Dtype dtype) { return {.bits = bits(dtype), .compute = dtype}; }
 
-StoredFormat grouped_int4(int group, FormatKernel kernel, Dtype wide) {
-  return {.bits = 4, .group = group, .bits_per_group = 16 + 4, .compute = wide, .dequant_flops = 2, .kernel = kernel};
+// Four bits per element with `scale` bits for each group along the inputs, multiplied in `wide`.
+StoredFormat grouped(int group, double scale, double dequant_flops, FormatKernel kernel, Dtype wide) {
+  return {.bits = 4,
+          .group = group,
+          .bits_per_group = scale,
+          .compute = wide,
+          .dequant_flops = dequant_flops,
+          .kernel = kernel};
 }
 
 WeightScheme uniform(std::string name, StoredFormat format, double vector_bits) {
@@ -57,20 +66,25 @@ WeightScheme layers_only(std::string name, StoredFormat format, Dtype wide) {
   return scheme;
 }
 
-// "w4a16-g64", "gptq", "awq-int4-g32": group size and kernel, or nothing when the text is no such scheme.
+// "w4a16-g64", "gptq", "awq-int4-g32-sym": group size, whether groups have no zero point, and kernel, or nothing when
+// the text is no such scheme.
 struct Int4 {
   int group;
+  bool symmetric;
   FormatKernel kernel;
+  std::string name() const { return fmt::format("w4a16-g{}{}", group, symmetric ? "-sym" : ""); }
 };
 std::optional<Int4> parse_int4(std::string_view text) {
   for (const std::string_view prefix : {"w4a16", "gptq-int4", "gptq", "awq-int4", "awq"}) {
     if (!text.starts_with(prefix)) continue;
     const FormatKernel kernel = prefix.starts_with("awq") ? FormatKernel::awq : FormatKernel::gptq;
-    const std::string_view rest = text.substr(prefix.size());
-    if (rest.empty()) return Int4{kDefaultGroup, kernel};
+    std::string_view rest = text.substr(prefix.size());
+    const bool symmetric = rest.ends_with("-sym");
+    if (symmetric) rest.remove_suffix(4);
+    if (rest.empty()) return Int4{kDefaultGroup, symmetric, kernel};
     if (!rest.starts_with("-g")) continue;
     const std::optional<std::int64_t> group = parse_int(rest.substr(2));
-    if (group && *group > 0 && *group <= kLargestGroup) return Int4{static_cast<int>(*group), kernel};
+    if (group && *group > 0 && *group <= kLargestGroup) return Int4{static_cast<int>(*group), symmetric, kernel};
   }
   return std::nullopt;
 }
@@ -105,7 +119,7 @@ Bytes StoredFormat::bytes(std::int64_t n, std::int64_t k) const {
     return static_cast<double>(units);
   };
   const auto rows = static_cast<double>(n);
-  double total_bits = rows * static_cast<double>(k) * bits + rows * bits_per_row;
+  double total_bits = rows * static_cast<double>(k) * bits + rows * bits_per_row + bits_per_tensor;
   if (group > 0) total_bits += rows * up(k, group) * bits_per_group;
   if (block > 0) total_bits += up(n, block) * up(k, block) * bits_per_block;
   return Bytes{total_bits / 8};
@@ -115,6 +129,10 @@ WeightScheme parse_weight_scheme(std::string_view text, Dtype wide) {
   if (const auto dtype = one_of(text, kActivationTypes)) return uniform(std::string(text), plain(*dtype), bits(*dtype));
   if (text == "fp8") {
     return layers_only("fp8", {.bits = 8, .compute = Dtype::fp8, .kernel = FormatKernel::fp8}, wide);
+  }
+  if (text == "fp8-channel") {
+    return layers_only("fp8-channel",
+                       {.bits = 8, .bits_per_row = 32, .compute = Dtype::fp8, .kernel = FormatKernel::fp8}, wide);
   }
   if (text == "fp8-block128") {
     return layers_only(
@@ -131,16 +149,21 @@ WeightScheme parse_weight_scheme(std::string_view text, Dtype wide) {
                        wide);
   if (text == "mxfp4") {
     WeightScheme scheme = uniform("mxfp4", plain(wide), bits(wide));
-    scheme.expert = {.bits = 4,
-                     .group = 32,
-                     .bits_per_group = 8,
-                     .compute = wide,
-                     .dequant_flops = 1,
-                     .kernel = FormatKernel::mxfp4};
+    scheme.expert = grouped(32, 8, 1, FormatKernel::mxfp4, wide);
     return scheme;
   }
+  if (text == "nvfp4") {
+    StoredFormat format = grouped(16, 8, 1, FormatKernel::mxfp4, wide);  // the kernels of 4-bit floats
+    format.bits_per_tensor = 32;
+    return layers_only("nvfp4", format, wide);
+  }
+  if (text == "nf4" || text == "nf4-double") {
+    const double scale = text == "nf4" ? 32 : 8 + 32.0 / 256;
+    return layers_only(std::string(text), grouped(64, scale, 2, FormatKernel::gptq, wide), wide);
+  }
   if (const auto int4 = parse_int4(text)) {
-    return layers_only(fmt::format("w4a16-g{}", int4->group), grouped_int4(int4->group, int4->kernel, wide), wide);
+    const double scale = int4->symmetric ? 16 : 16 + 4;
+    return layers_only(int4->name(), grouped(int4->group, scale, 2, int4->kernel, wide), wide);
   }
   const std::optional<double> number = parse_double(text);
   if (number && *number > 0 && *number <= 64) return bits_per_weight(*number, wide);
@@ -155,8 +178,8 @@ WeightScheme parse_weight_scheme(std::string_view text, Dtype wide) {
 }
 
 std::vector<std::string> weight_scheme_names() {
-  return {"fp32",  "fp16",      "bf16",      "fp8",        "fp8-block128", "int8", "w8a8",
-          "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq",         "awq",  "mxfp4"};
+  return {"fp32",      "fp16",      "bf16",       "fp8",  "fp8-channel", "fp8-block128", "int8",  "w8a8", "w4a16",
+          "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq",         "nvfp4",        "mxfp4", "nf4",  "nf4-double"};
 }
 
 ElementFormat element_format(Dtype dtype) { return {.name = name(dtype), .bits = bits(dtype)}; }

@@ -20,6 +20,7 @@ struct StoredFormat {
   int group = 0;               // elements along k that share scale and zero point; 0: none per group
   double bits_per_group = 0;   // scale + zero point of a group
   double bits_per_row = 0;     // scale (and zero point) per output row
+  double bits_per_tensor = 0;  // one scale for the whole matrix
   double bits_per_block = 0;   // scale per two-dimensional block x block tile (DeepSeek fp8); 0: none
   int block = 0;
   Dtype compute = Dtype::bf16;              // operand type of the matrix product
@@ -41,12 +42,14 @@ struct WeightScheme {
   double vector_bits = 16;  // per element of norm weights and biases
 };
 
-// Schemes: fp32, fp16, bf16, fp8 (per-tensor scale), fp8-block128 (DeepSeek), int8 (= w8a16: per-row scale, weights
-// only), w8a8 (int8 products), w4a16[-gN] (aliases gptq[-int4][-gN]; awq[-int4][-gN] is stored alike, its kernels
-// differ; N = 32, 64, 128, 256 or any positive; default 128; fp16 scale and 4-bit zero per group), mxfp4 (routed
-// experts in blocks of 32 with an 8-bit scale, the rest bf16), or a number of bits per weight in (0, 64] that then
-// holds for every tensor. `wide` is the 16-bit type that unquantised parts use. Throws Error(bad_input) with the
-// nearest scheme names.
+// Schemes: fp32, fp16, bf16, fp8 (per-tensor scale), fp8-channel (fp32 scale per row), fp8-block128 (DeepSeek), int8
+// (= w8a16: per-row scale, weights only), w8a8 (int8 products), w4a16[-gN][-sym] (aliases gptq[-int4][-gN][-sym];
+// awq[-int4][-gN][-sym] is stored alike, its kernels differ; N = 32, 64, 128, 256 or any positive; default 128; fp16
+// scale and 4-bit zero per group, -sym: no zero), nf4 (bitsandbytes: blocks of 64 with an fp32 scale), nf4-double (with
+// an 8-bit scale that 256 blocks share an fp32 scale for), nvfp4 (blocks of 16 with an fp8 scale, and an fp32 scale per
+// matrix), mxfp4 (routed experts in blocks of 32 with an 8-bit scale, the rest bf16), or a number of bits per weight in
+// (0, 64] that then holds for every tensor. `wide` is the 16-bit type that unquantised parts use. Throws
+// Error(bad_input) with the nearest scheme names.
 WeightScheme parse_weight_scheme(std::string_view text, Dtype wide = Dtype::bf16);
 std::vector<std::string> weight_scheme_names();
 

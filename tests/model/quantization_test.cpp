@@ -63,6 +63,28 @@ TEST_CASE("mxfp4 holds the experts in blocks of 32 with a byte of scale and leav
   CHECK(scheme.expert.dequant_flops == 1);
 }
 
+TEST_CASE("nvfp4 stores 4 bits, a byte of scale per 16 weights and 4 bytes per matrix") {
+  const WeightScheme scheme = parse_weight_scheme("nvfp4");
+  CHECK(scheme.linear.bytes(128, 4096).value == 128 * 4096 / 2 + 128 * 256 + 4);
+  CHECK(scheme.expert == scheme.linear);
+  CHECK(scheme.embedding.bits == 16);
+  CHECK(scheme.other.bits == 16);
+  CHECK(scheme.linear.compute == Dtype::bf16);
+  CHECK(scheme.linear.dequant_flops == 1);
+}
+
+TEST_CASE("nf4 stores 4 bits and a scale per 64 weights, in 32 bits or in 8 with one of 32 for 256 scales") {
+  CHECK(parse_weight_scheme("nf4").linear.bytes(64, 4096).value == 64 * 4096 / 2 + 64 * 64 * 4);
+  // 64 * 64 scales of a byte, and an fp32 one for each 256 of them
+  CHECK(parse_weight_scheme("nf4-double").linear.bytes(64, 4096).value == 64 * 4096 / 2 + 64 * 64 + 16 * 4);
+}
+
+TEST_CASE("fp8 by channel has a 32-bit scale per row, symmetric 4-bit groups have no zero point") {
+  CHECK(parse_weight_scheme("fp8-channel").linear.bytes(128, 4096).value == 128 * 4096 + 128 * 4);
+  CHECK(parse_weight_scheme("w4a16-g32-sym").linear.bytes(1, 4096).value == 4096 / 2 + 128 * 2);
+  CHECK(parse_weight_scheme("gptq-sym").name == "w4a16-g128-sym");
+}
+
 TEST_CASE("a number of bits holds for every tensor") {
   for (const std::string& name : decoder_names()) {
     INFO(name);
