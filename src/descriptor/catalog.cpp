@@ -40,7 +40,7 @@ std::vector<std::string> search_folders(Kind kind) {
 
 bool is_path(std::string_view name) {
   constexpr std::array<std::string_view, 5> kExtensions = {".yaml", ".yml", ".json", ".gguf", ".csv"};
-  return name.find('/') != std::string_view::npos ||
+  return name.find('/') != std::string_view::npos || name == "." || name == ".." ||
          std::any_of(kExtensions.begin(), kExtensions.end(), [name](auto end) { return name.ends_with(end); });
 }
 
@@ -86,7 +86,8 @@ Found find(Kind kind, const std::string& name_or_path) {
 
 Document load(Kind kind, const std::string& name_or_path) {
   const Found found = find(kind, name_or_path);
-  return found.embedded ? parse_yaml(found.embedded->text, found.path) : parse_file(found.path);
+  if (found.embedded) return parse_yaml(found.embedded->text, found.path);
+  return parse_file(found.path, kind == Kind::model ? kConfigRules : JsonRules());
 }
 
 Text load_text(Kind kind, const std::string& name_or_path) {

@@ -28,7 +28,7 @@ std::string read_text_file(const std::string& path, std::size_t max_bytes) {
   }
 }
 
-Document parse_file(const std::string& path) {
+Document parse_file(const std::string& path, const JsonRules& rules) {
   const bool json = path.ends_with(".json");
   if (!json && !path.ends_with(".yaml") && !path.ends_with(".yml")) {
     std::error_code ignored;
@@ -37,8 +37,8 @@ Document parse_file(const std::string& path) {
     if (std::filesystem::is_other(status)) fail(path, "is not a regular file");
     fail(path, "unknown kind of file", "accepted extensions: .yaml, .yml, .json; for models also .gguf");
   }
-  const std::string text = read_text_file(path);
-  return json ? parse_json(text, path) : parse_yaml(text, path);
+  if (json) return parse_json(read_text_file(path, rules.max_bytes), path, rules);
+  return parse_yaml(read_text_file(path), path);
 }
 
 }  // namespace llmperf::descriptor

@@ -136,14 +136,40 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   int line_ = 1;
 };
 
+// `text` with numbers of as many characters in place of NaN, Infinity and -Infinity: the parser then accepts them, and
+// the tree takes the words from the text itself.
+std::string with_finite_numbers(std::string_view text) {
+  constexpr std::pair<std::string_view, std::string_view> kWords[] = {{"NaN", "100"}, {"Infinity", "10000000"}};
+  const auto is_apart = [&](std::size_t i) {
+    const char c = i < text.size() ? text[i] : ' ';
+    return !(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && c != '.';
+  };
+  std::string finite(text);
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (quoted && text[i] == '\\') {
+      ++i;  // and what it escapes
+    } else if (text[i] == '"') {
+      quoted = !quoted;
+    } else if (!quoted && (i == 0 || is_apart(i - 1))) {
+      for (const auto& [word, number] : kWords) {
+        if (text.substr(i).starts_with(word) && is_apart(i + word.size())) finite.replace(i, word.size(), number);
+      }
+    }
+  }
+  return finite;
+}
+
 }  // namespace
 
 Document parse_json(std::string_view text, std::string file,  // NOLINT(performance-unnecessary-value-param)
-                    std::size_t max_bytes) {
-  text = check_source_text(text, file, max_bytes);
+                    const JsonRules& rules) {
+  text = check_source_text(text, file, rules.max_bytes);
   TreeBuilder tree(file);
   Handler handler(text, file, tree);
-  nlohmann::json::sax_parse(text.begin(), text.end(), &handler);
+  const std::string finite = rules.python_numbers ? with_finite_numbers(text) : std::string();
+  const std::string_view parsed = rules.python_numbers ? finite : text;
+  nlohmann::json::sax_parse(parsed.begin(), parsed.end(), &handler);
   return tree.finish();
 }
 

@@ -38,16 +38,23 @@ struct Document {
 // hostile text: it queues an unclosed bracket to the end of the file.)
 inline constexpr std::size_t kMaxDescriptorBytes = std::size_t{1} << 20;
 inline constexpr int kMaxDescriptorDepth = 64;
+// JSON as a kind of file has it.
+struct JsonRules {
+  std::size_t max_bytes = kMaxDescriptorBytes;
+  bool python_numbers = false;  // NaN, Infinity and -Infinity, which Python's json writes and JSON does not have
+};
+// config.json of published models: lists of modules that are not quantised alone can take more than a megabyte.
+inline constexpr JsonRules kConfigRules = {std::size_t{8} << 20, true};
 
 // Both throw Error (bad_input, with positions) on syntax errors, duplicate keys, nesting beyond kMaxDescriptorDepth,
-// text beyond kMaxDescriptorBytes (or `max_bytes`), invalid UTF-8, and (YAML) anchors, aliases, tags and more than one
-// document.
+// text beyond kMaxDescriptorBytes (or JsonRules::max_bytes), invalid UTF-8, and (YAML) anchors, aliases, tags and more
+// than one document.
 Document parse_yaml(std::string_view text, std::string file);
-Document parse_json(std::string_view text, std::string file, std::size_t max_bytes = kMaxDescriptorBytes);
+Document parse_json(std::string_view text, std::string file, const JsonRules& rules = {});
 
-// Reads a regular file of at most kMaxDescriptorBytes (else Error bad_input: missing, a directory, unreadable, too
-// large) and parses it by its extension (.json: JSON; .yaml, .yml: YAML).
-Document parse_file(const std::string& path);
+// Reads a regular file of at most kMaxDescriptorBytes, or what `json` allows (else Error bad_input: missing, a
+// directory, unreadable, too large) and parses it by its extension (.json: JSON; .yaml, .yml: YAML).
+Document parse_file(const std::string& path, const JsonRules& json = {});
 std::string read_text_file(const std::string& path, std::size_t max_bytes = kMaxDescriptorBytes);
 
 }  // namespace llmperf::descriptor

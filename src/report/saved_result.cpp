@@ -238,7 +238,7 @@ const SavedBand* SavedResult::band(std::string_view phase) const {
 SavedResult read_result(std::string_view text, const std::string& source) {
   SavedResult result;
   result.source = source;
-  Reader(descriptor::parse_json(text, source, kMaxResultBytes), result);
+  Reader(descriptor::parse_json(text, source, {.max_bytes = kMaxResultBytes}), result);
   return result;
 }
 

@@ -103,3 +103,28 @@ TEST_CASE("JSON that is not UTF-8 or too large is refused; a byte order mark is 
   CHECK_THAT(problem(std::string(kMaxDescriptorBytes + 1, ' ')), Contains("too large"));
   CHECK(parse("\xEF\xBB\xBF{\"a\": 1}").entries[0].column == 2);
 }
+
+TEST_CASE("the numbers that Python's json writes and JSON does not have are read in configs only") {
+  const std::string text = "{\"a\": [0.0, Infinity],\n \"b\": -Infinity, \"c\": NaN, \"Infinity\": \"\\\"NaN\"}";
+  const Node root = parse_json(text, "c.json", kConfigRules).root;
+  CHECK(root.entries[0].value.items[1].scalar == "Infinity");
+  CHECK(root.entries[1].value.scalar == "-Infinity");
+  CHECK(root.entries[1].value.line == 2);
+  CHECK(root.entries[1].value.column == 7);
+  CHECK_FALSE(root.entries[1].value.quoted);
+  CHECK(root.entries[2].value.scalar == "NaN");
+  CHECK(root.entries[3].key == "Infinity");
+  CHECK(root.entries[3].value.scalar == "\"NaN");
+  CHECK_THAT(problem(text), Contains("c.json:1:13: not valid JSON"));
+  for (const char* bad : {"[Infinit]", "[NaNs]", "[1Infinity]", "[--Infinity]", "[InfinityNaN]", "Infinity0"}) {
+    INFO(bad);
+    CHECK_THAT(bad_input([&] { parse_json(bad, "c.json", kConfigRules); }), Contains("not valid JSON"));
+  }
+}
+
+TEST_CASE("a config may have 8 MiB") {
+  const std::string spaces(kConfigRules.max_bytes - 2, ' ');
+  CHECK(parse_json("{}" + spaces, "c.json", kConfigRules).root.entries.empty());
+  CHECK_THAT(bad_input([&] { parse_json("{} " + spaces, "c.json", kConfigRules); }),
+             Contains("too large: more than 8 MiB"));
+}

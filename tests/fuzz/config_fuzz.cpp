@@ -14,7 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
     const bool json = text.starts_with('{');
-    const auto document = json ? descriptor::parse_json(text, "fuzz.json") : descriptor::parse_yaml(text, "fuzz.yaml");
+    const auto document = json ? descriptor::parse_json(text, "fuzz.json", descriptor::kConfigRules)
+                               : descriptor::parse_yaml(text, "fuzz.yaml");
     const model::ParameterCounts counts = model::count_parameters(model::parse_decoder(document));
     if (counts.total <= 0 || counts.activated <= 0 || counts.activated > counts.total) std::abort();
   } catch (const Error&) {
