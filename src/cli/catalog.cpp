@@ -126,21 +126,19 @@ int show_model(const Flags& flags) {
   const bool stored = file.stored && flags.weights.empty();
   if (stored) {
     layout = file.stored->layout;
+  } else if (flags.weights.empty()) {
+    layout = model::checkpoint_layout(decoder, Dtype::bf16);
+  } else if (const model::GgufFileType* type = model::gguf_weights(flags.weights)) {
+    tensors = model::quantised_tensors(decoder, *type, era);
+    layout = model::gguf_layout(decoder, tensors, std::string(type->name));
   } else {
-    const std::string own = decoder.default_weights.empty() ? "bf16" : decoder.default_weights;
-    const std::string weights = flags.weights.empty() ? own : flags.weights;
-    if (const model::GgufFileType* type = model::gguf_weights(weights)) {
-      tensors = model::quantised_tensors(decoder, *type, era);
-      layout = model::gguf_layout(decoder, tensors, std::string(type->name));
-    } else {
-      layout = model::make_layout(decoder, weights, Dtype::bf16, era);
-    }
+    layout = model::make_layout(decoder, flags.weights, Dtype::bf16, era);
   }
   if (!flags.gguf.era.empty() && (stored || !layout.gguf)) {
     throw Error::bad_input("--gguf-era is for a GGUF type as --weights", "--weights q4_k_m");
   }
-  const model::ElementFormat kv = flags.kv.empty() ? model::element_format(layout.gguf ? Dtype::fp16 : Dtype::bf16)
-                                                   : model::parse_kv_scheme(flags.kv);
+  const std::string own_kv = layout.gguf ? "fp16" : decoder.default_kv.empty() ? "bf16" : decoder.default_kv;
+  const model::ElementFormat kv = model::parse_kv_scheme(flags.kv.empty() ? own_kv : flags.kv);
   report::ModelView view{.model = decoder,
                          .layout = layout,
                          .kv = cache_value(flags.gguf, kv),

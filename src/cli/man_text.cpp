@@ -62,7 +62,8 @@ constexpr ManEntry kEnvironment[] = {
 
 constexpr ManEntry kFiles[] = {
     {"NAME.yaml", "a model, a device or a profile of one's own: any argument with a slash or such an ending is a path"},
-    {"config.json", "of Hugging Face, as --model"},
+    {"config.json", "of Hugging Face, as --model, or the folder it is in"},
+    {"hf_quant_config.json", "beside config.json: how NVIDIA's checkpoints are quantised"},
     {"NAME.gguf", "as --model; its header only is read"},
 };
 

@@ -17,8 +17,9 @@ namespace llmperf::cli {
 
 void add_model_flag(CLI::App& command, std::string& model, const char* description) {
   command
-      .add_option("-m,--model", model,
-                  description ? description : "built-in name, YAML file, Hugging Face config.json or GGUF file")
+      .add_option(
+          "-m,--model", model,
+          description ? description : "built-in name, YAML file, Hugging Face config.json or its folder, or GGUF file")
       ->type_name("MODEL")
       ->required();
 }
@@ -31,12 +32,13 @@ void add_scheme_flags(CLI::App& command, RequestFlags& f) {
   command
       .add_option(
           "--weights", f.weights,
-          "bf16, fp16, fp32, fp8, int8, w8a8, w4a16[-gN] (gptq, awq), mxfp4, a GGUF type (q4_k_m …) or bits per "
-          "weight")
+          "bf16, fp16, fp32, fp8, int8, w8a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …) or "
+          "bits per weight [the checkpoint's own, else the activation type]")
       ->type_name("SCHEME");
   command
       .add_option("--kv", f.kv,
-                  "KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl")
+                  "KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the "
+                  "checkpoint's own, else the activation type]")
       ->type_name("SCHEME");
   command.add_option("--activations", f.activations, "activation type: bf16, fp16, fp32")->type_name("DTYPE");
   command

@@ -53,13 +53,14 @@ struct Setup : Platform {
   hardware::HostLink link;                                          // between the two, where there is a host
   hardware::Dispatch prefill_dispatch = hardware::Dispatch::graph;  // with a profile
   hardware::Dispatch decode_dispatch = hardware::Dispatch::graph;
+  bool checkpoint_kv = false;    // the checkpoint says what the KV cache is stored in
   double activation_factor = 1;  // memory that a runtime plans for activations, over the peak of those alive at once
 };
 
 // Names as on the command line; nothing where the caller leaves the choice to llmperf:
-//  * weights: the checkpoint's own scheme, else the 16-bit type of the activations;
+//  * weights: as the checkpoint stores them, else the 16-bit type of the activations;
 //  * activations: the type of unquantised weights, else bf16 where the device multiplies it, else fp16, else fp32;
-//  * kv: the activation type; cache_k and cache_v override it for one half of the cache;
+//  * kv: what the checkpoint asks for, else the activation type; cache_k and cache_v override it for one half of the cache;
 //  * gpu_layers: all layers and the head on the device.
 // Weights in a GGUF format (by name, or `stored`) are run as llama.cpp does: computed in fp16, cached in fp16, the
 // token embedding and sampling on the host, q, k, v and gate, up multiplied apart as the file keeps them.

@@ -139,9 +139,9 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
   } else {
     e.activations = plain_dtype(own).value_or(activation_dtype(device));
   }
-  e.weights = stored ? *choices.stored
-                     : model::make_layout(model, own.empty() ? name(e.activations) : std::string_view(own),
-                                          e.activations, choices.gguf_era);
+  e.weights = stored            ? *choices.stored
+              : choices.weights ? model::make_layout(model, own, e.activations, choices.gguf_era)
+                                : model::checkpoint_layout(model, e.activations);
   if (e.weights.gguf) {
     if (!choices.activations) e.activations = Dtype::fp16;
     // The file keeps them apart, and so does llama.cpp.
@@ -154,7 +154,11 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
 
   const auto half = [&](const std::optional<std::string>& text) {
     const std::optional<std::string>& given = text ? text : choices.kv;
-    return given ? model::parse_kv_scheme(*given) : model::element_format(e.weights.gguf ? Dtype::fp16 : e.activations);
+    if (given) return model::parse_kv_scheme(*given);
+    if (e.weights.gguf) return model::element_format(Dtype::fp16);
+    if (model.default_kv.empty()) return model::element_format(e.activations);
+    setup.checkpoint_kv = true;
+    return model::parse_kv_scheme(model.default_kv);
   };
   e.kv = {half(choices.cache_k), half(choices.cache_v)};
   check_cache(model, e.kv);

@@ -37,7 +37,7 @@ void check_trainable(const Setup& setup) {
   const model::WeightLayout& w = setup.execution.weights;
   bool plain = !w.gguf && trainable(w.token_embedding) && trainable(w.lm_head);
   for (const model::LayerGroup& group : w.groups) {
-    plain = plain && trainable(group[model::Role::o]) && trainable(group[model::Role::expert_up]);
+    plain = plain && std::all_of(group.formats.begin(), group.formats.end(), trainable);
   }
   if (!plain) {
     throw Error::bad_input("--training needs weights that are kept as bf16, fp16 or fp32, not as " + w.name,

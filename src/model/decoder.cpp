@@ -19,10 +19,11 @@ void Decoder::add_layer(const Layer& layer) {
   ++kind_counts[kind];
 }
 
-Decoder parse_decoder(const descriptor::Document& document) {
+Decoder parse_decoder(const descriptor::Document& document, const descriptor::Document* hf_quant_config) {
   if (is_video_dit(document)) reject_video_dit(document.file);
   descriptor::Problems problems(document.file);
-  return is_hf_config(document) ? parse_hf_config(document, problems) : parse_model_descriptor(document, problems);
+  return is_hf_config(document) ? parse_hf_config(document, problems, hf_quant_config)
+                                : parse_model_descriptor(document, problems);
 }
 
 }  // namespace llmperf::model

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -64,6 +65,10 @@ struct FeedForward {
   bool operator==(const FeedForward&) const = default;
 };
 
+enum class Role : unsigned char;  // parameters.h
+// Weight schemes by role of the matrix; roles that are not in it are not quantised.
+using RoleSchemes = std::map<Role, std::string>;
+
 enum class Norm : unsigned char { rms, layer };  // layer: weight and bias, mean subtracted
 
 struct Layer {
@@ -71,6 +76,7 @@ struct Layer {
   FeedForward feed_forward;
   int norms = 2;                 // over the hidden vector: 1 (parallel blocks), 2 (pre), 4 (pre and post)
   bool parallel_blocks = false;  // attention and MLP read the same normalised input (Phi-2)
+  int stored_as = 0;             // index into Decoder::mixture
   bool operator==(const Layer&) const = default;
 };
 
@@ -81,6 +87,10 @@ struct Decoder {
   std::string source;           // where the dimensions come from
   std::string notes;            // traps worth showing
   std::string default_weights;  // scheme of the published checkpoint when it is quantised, else empty
+  std::string default_kv;       // type of the KV cache that the checkpoint asks for; empty: that of the activations
+  // What the checkpoint's matrices are stored as where no one scheme says it, one entry per way of storing a layer
+  // (Layer::stored_as); lm_head is in the first. Empty: default_weights says it.
+  std::vector<RoleSchemes> mixture;
 
   std::int64_t hidden = 0;
   std::int64_t vocab = 0;
@@ -107,7 +117,8 @@ struct Decoder {
 Decoder load_decoder(const std::string& name_or_path);
 
 // The decoder a document describes: a Hugging Face config (a .json file, or one with a model_type or architectures key)
-// or a model descriptor of our own. Throws Error(bad_input) with every problem found.
-Decoder parse_decoder(const descriptor::Document& document);
+// or a model descriptor of our own. `hf_quant_config`: the file of that name beside a config.json, or null. Throws
+// Error(bad_input) with every problem found.
+Decoder parse_decoder(const descriptor::Document& document, const descriptor::Document* hf_quant_config = nullptr);
 
 }  // namespace llmperf::model

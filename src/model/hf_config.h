@@ -11,7 +11,9 @@ namespace llmperf::model {
 // A .json file, or a mapping with a model_type or architectures key.
 bool is_hf_config(const descriptor::Document& document);
 
-// Throws Error(bad_input) with all problems, those already in `problems` included.
-Decoder parse_hf_config(const descriptor::Document& document, descriptor::Problems& problems);
+// `beside`: the hf_quant_config.json of the same folder, or null. Throws Error(bad_input) with all problems, those
+// already in `problems` included.
+Decoder parse_hf_config(const descriptor::Document& document, descriptor::Problems& problems,
+                        const descriptor::Document* beside);
 
 }  // namespace llmperf::model

@@ -22,6 +22,7 @@ constexpr std::string_view kNeutralKeys[] = {
     // identity and files
     "auto_map", "custom_pipelines", "finetuning_task", "name_or_path", "problem_type", "tokenizer_class",
     "transformers_version", "transformers.js_config", "unsloth_fixed", "unsloth_version", "model_name", "model_file",
+    "is_llama_config",
     // how it is run
     "attn_implementation", "chunk_size_feed_forward", "dtype", "experts_implementation", "gradient_checkpointing",
     "is_decoder", "output_attentions", "output_hidden_states", "output_router_logits", "output_scores", "return_dict",
@@ -35,7 +36,7 @@ constexpr std::string_view kNeutralKeys[] = {
     "id2label", "label2id", "num_labels", "task_specific_params",
     // numerics and positions
     "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "layernorm_epsilon", "rope_theta", "rope_scaling",
-    "rope_interleave", "original_max_position_embeddings", "initial_context_length", "use_mrope",
+    "rope_interleave", "rope_interleaved", "original_max_position_embeddings", "initial_context_length", "use_mrope",
     // token ids
     "bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "unk_token_id", "cls_token_id",
     "decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id", "prefix",

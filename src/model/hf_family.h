@@ -57,8 +57,6 @@ void ignore(descriptor::Reader& reader, std::initializer_list<std::string_view> 
 descriptor::Node without_neutral_keys(const descriptor::Node& config);
 // Keys every config may have and that do not change the cost unless they are set to something unusual.
 void check_common_keys(descriptor::Reader& reader);
-// quantization_config as the name of a weight scheme; empty when the checkpoint is not quantised.
-std::string read_quantization(descriptor::Reader& reader);
 
 // Dense models.
 void read_llama(HfModel& model);

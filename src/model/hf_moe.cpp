@@ -133,6 +133,12 @@ void read_qwen3_moe(HfModel& model) {
   read_dimensions(model, false);
   read_heads(model, {.kv_heads = 4, .head_dim = {}});
   read_attention_bias(model, false);
+  // Keys of Qwen3-Coder-480B's own file: other names, or parts that this architecture has never had.
+  if (reader.bool_or("qkv_bias", false)) model.layer.attention.qkv_bias = true;
+  expect(reader, "use_qk_norm", true);
+  if (reader.int_or("shared_expert_intermediate_size", 0, {0, kWidthRange.max}) != 0) {
+    reader.problem("shared_expert_intermediate_size", "shared experts are not supported for this architecture");
+  }
   model.layer.attention.qk_norm = true;
   model.window = read_switched_window(model);  // of all layers
   ignore(reader, {"max_window_layers"});

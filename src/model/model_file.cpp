@@ -1,5 +1,8 @@
 #include "model/model_file.h"
 
+#include <filesystem>
+
+#include "base/error.h"
 #include "descriptor/catalog.h"
 #include "model/gguf_decoder.h"
 #include "model/video_dit.h"
@@ -21,9 +24,38 @@ std::vector<std::string> names(bool video) {
 std::vector<std::string> decoder_names() { return names(false); }
 std::vector<std::string> video_names() { return names(true); }
 
-ModelFile load_model(const std::string& name_or_path) {
+namespace {
+
+namespace fs = std::filesystem;
+
+// config.json of the folder, where a folder is given.
+std::string config_path(const std::string& name_or_path) {
+  std::error_code ignored;
+  if (!descriptor::is_path(name_or_path) || !fs::is_directory(name_or_path, ignored)) return name_or_path;
+  std::string path = name_or_path + (name_or_path.ends_with('/') ? "config.json" : "/config.json");
+  if (fs::exists(path, ignored)) return path;
+  throw Error(ErrorKind::bad_input, {{{name_or_path, 0, 0},
+                                      "the folder holds no config.json",
+                                      "a model's folder has one; of a GGUF model give the file itself"}});
+}
+
+// The decoder of a descriptor or config. NVIDIA's checkpoints say how they are quantised in a file beside config.json.
+Decoder load_described(const std::string& name_or_path) {
+  const descriptor::Document document = descriptor::load(descriptor::Kind::model, name_or_path);
+  const fs::path path(name_or_path);
+  const std::string beside = (path.parent_path() / "hf_quant_config.json").string();
+  std::error_code ignored;
+  if (path.filename() != "config.json" || !fs::exists(beside, ignored)) return parse_decoder(document);
+  const descriptor::Document quantization = descriptor::parse_file(beside, descriptor::kConfigRules);
+  return parse_decoder(document, &quantization);
+}
+
+}  // namespace
+
+ModelFile load_model(const std::string& given) {
+  const std::string name_or_path = config_path(given);
   const bool gguf = name_or_path.ends_with(".gguf") || (descriptor::is_path(name_or_path) && is_gguf(name_or_path));
-  if (!gguf) return {.decoder = parse_decoder(descriptor::load(descriptor::Kind::model, name_or_path)), .stored = {}};
+  if (!gguf) return {.decoder = load_described(name_or_path), .stored = {}};
   GgufFile file = read_gguf(name_or_path);
   Decoder decoder = parse_gguf_decoder(file);
   std::vector<GgufTensor> tensors = match_tensors(decoder, file);

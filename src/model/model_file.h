@@ -23,9 +23,10 @@ struct ModelFile {
   std::optional<StoredModel> stored;  // of a GGUF file
 };
 
-// A built-in name, or the path of a YAML file, a Hugging Face config.json or a GGUF file (known by its first bytes).
-// Throws Error(bad_input) with every problem found.
-ModelFile load_model(const std::string& name_or_path);
+// A built-in name, or the path of a YAML file, a Hugging Face config.json, the folder that holds one (with a
+// hf_quant_config.json beside it, if there is one) or a GGUF file (known by its first bytes). Throws Error(bad_input)
+// with every problem found.
+ModelFile load_model(const std::string& given);
 
 // Names of the built-in (or search path's) models of one sort, sorted: language models, and video models (video_dit.h).
 std::vector<std::string> decoder_names();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace llmperf::model {
 namespace {
@@ -91,6 +92,50 @@ WeightLayout uniform_layout(const Decoder& model, const WeightScheme& scheme) {
   }
   for (std::size_t i = 0; i < model.layer_kinds.size(); ++i) {
     layout.groups[model.layer_kinds[i]].layers.push_back(static_cast<std::int64_t>(i));
+  }
+  return layout;
+}
+
+namespace {
+
+// "nvfp4+fp8+bf16": what the matrices of the layers and lm_head are stored as, the most weights first, `wide` last.
+std::string mixture_name(const Decoder& model, Dtype wide) {
+  std::map<std::string, std::int64_t> weights;
+  const auto add = [&](const RoleSchemes& schemes, const Tensor& tensor, std::int64_t layers) {
+    if (const auto scheme = schemes.find(tensor.role); scheme != schemes.end()) {
+      weights[scheme->second] += layers * tensor.elements();
+    }
+  };
+  for (std::size_t kind = 0; kind < model.kinds.size(); ++kind) {
+    const Layer& layer = model.kinds[kind];
+    for (const Tensor& tensor : layer_tensors(model, layer)) {
+      add(model.mixture[static_cast<std::size_t>(layer.stored_as)], tensor, model.count_of_kind(kind));
+    }
+  }
+  for (const Tensor& tensor : outer_tensors(model)) add(model.mixture.front(), tensor, 1);
+  std::vector<std::pair<std::string, std::int64_t>> sorted(weights.begin(), weights.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  for (const auto& [scheme, count] : sorted) text += scheme + "+";
+  return text + std::string(name(wide));
+}
+
+}  // namespace
+
+WeightLayout checkpoint_layout(const Decoder& model, Dtype wide) {
+  if (model.mixture.empty()) {
+    return uniform_layout(
+        model, parse_weight_scheme(model.default_weights.empty() ? name(wide) : model.default_weights, wide));
+  }
+  WeightLayout layout = uniform_layout(model, parse_weight_scheme(name(wide), wide));
+  layout.name = mixture_name(model, wide);
+  for (LayerGroup& group : layout.groups) {
+    for (const auto& [role, scheme] : model.mixture[static_cast<std::size_t>(model.kinds[group.kind].stored_as)]) {
+      group[role] = parse_weight_scheme(scheme, wide).expert;  // what every scheme quantises
+    }
+  }
+  if (const auto head = model.mixture.front().find(Role::lm_head); head != model.mixture.front().end()) {
+    layout.lm_head = parse_weight_scheme(head->second, wide).expert;
   }
   return layout;
 }

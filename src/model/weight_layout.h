@@ -39,7 +39,7 @@ struct PlacedBytes {
 };
 
 struct WeightLayout {
-  std::string name;                     // "bf16", "q4_k_m", or the file's name
+  std::string name;                     // "bf16", "q4_k_m", "nvfp4+bf16" of a mixture, or the file's name
   std::vector<LayerGroup> groups = {};  // those on the host first, then by kind and first layer
   StoredFormat token_embedding = {};
   StoredFormat position_embedding = {};
@@ -57,6 +57,9 @@ struct WeightLayout {
 
 // All layers of a kind alike.
 WeightLayout uniform_layout(const Decoder& model, const WeightScheme& scheme);
+// As the published checkpoint stores it: Decoder::mixture, else default_weights, else all of it in `wide`, which is
+// also what a checkpoint's unquantised parts take.
+WeightLayout checkpoint_layout(const Decoder& model, Dtype wide);
 // From the tensors of a GGUF file, read or predicted. The token embedding is on the host, where llama.cpp keeps it.
 WeightLayout gguf_layout(const Decoder& model, std::span<const GgufTensor> tensors, std::string name);
 

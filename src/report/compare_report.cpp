@@ -12,6 +12,7 @@
 #include "report/op_json.h"
 #include "report/plan_json.h"
 #include "report/plan_report.h"
+#include "report/runtime_text.h"
 
 namespace llmperf::report {
 namespace {
@@ -114,7 +115,7 @@ Document document(const Setup& setup, const estimate::Scenario& s, const Compari
   const graph::Execution& x = setup.execution;
   std::string request = fmt::format(
       "batch {}, prompt {}, generate {}; weights {}, KV cache {}, activations {}; options {} to {}", s.batch, s.prompt,
-      s.generate, x.weights.name, x.kv.name(), name(x.activations), c.steps.front().options, c.steps.back().options);
+      s.generate, x.weights.name, kv_text(setup), name(x.activations), c.steps.front().options, c.steps.back().options);
   if (x.plan.devices() > 1) request += "; " + plan_text(setup);
   Document doc{
       Heading{fmt::format("Runtime options: {} on {}", x.model->name, setup.device->title), compare_label(setup)},

@@ -32,7 +32,7 @@ std::string assumptions_line(const Estimator& estimator, const Estimate& e) {
   const graph::Execution& x = estimator.setup().execution;
   std::string text =
       fmt::format("batch {}, prompt {}, generate {}; weights {}, KV cache {}, activations {}; options {}",
-                  e.scenario.batch, e.scenario.prompt, e.scenario.generate, x.weights.name, x.kv.name(),
+                  e.scenario.batch, e.scenario.prompt, e.scenario.generate, x.weights.name, kv_text(estimator.setup()),
                   name(x.activations), options_text(estimator.setup()));
   const estimate::Setup& setup = estimator.setup();
   if (setup.profile) {

@@ -12,6 +12,10 @@
 
 namespace llmperf::report {
 
+std::string kv_text(const estimate::Setup& setup) {
+  return setup.execution.kv.name() + (setup.checkpoint_kv ? " (checkpoint)" : "");
+}
+
 std::string label(const estimate::Platform& platform) {
   if (platform.tile_model() == mapper::TileModel::mapped) return "best mapping found, uncalibrated";
   if (platform.tile_model() == mapper::TileModel::published)

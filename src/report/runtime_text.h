@@ -17,6 +17,9 @@ std::string label(const estimate::Platform& platform);
 // The options of --options, in the profile's words where there is one.
 std::string options_text(const estimate::Setup& setup);
 
+// The type of the KV cache, and who chose it where that was the checkpoint.
+std::string kv_text(const estimate::Setup& setup);
+
 // How far predictions of steps like one were off. `known`: by cross-validation; else a class default's assumption.
 struct Band {
   double mean = 0;  // absolute relative error

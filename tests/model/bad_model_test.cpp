@@ -152,12 +152,12 @@ TEST_CASE("variants of an architecture that are not supported say so") {
   refused("\"cross_attention_hidden_size\": 64", "cross attention");
   refused("\"pruned_heads\": {\"0\": [1]}", "pruned heads");
   refused("\"architectures\": [\"LlamaForSequenceClassification\"]", "language model head");
-  refused("\"quantization_config\": {\"quant_method\": \"bitsandbytes\"}", "'bitsandbytes' is not supported");
+  refused("\"quantization_config\": {\"quant_method\": \"hqq\"}", "'hqq' is not supported");
   refused("\"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 3, \"group_size\": 128}", "3 bits");
   refused("\"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": -1}", "without groups");
   refused("\"quantization_config\": {\"quant_method\": \"fp8\", \"weight_block_size\": [64, 64]}", "128 x 128");
-  refused("\"quantization_config\": {\"quant_method\": \"fp8\", \"modules_to_not_convert\": [\"model.layers.0.mlp\"]}",
-          "mixed schemes");
+  refused("\"quantization_config\": {\"quant_method\": \"fp8\", \"modules_to_not_convert\": [\"model.layers.0.ffn\"]}",
+          "names nothing that this model is known to have");
   const std::string phi = R"("hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4, "vocab_size": 10,
                              "intermediate_size": 8})";
   CHECK(mentions(json_problems(R"({"model_type": "phi", "qk_layernorm": true, )" + phi), "qk_layernorm"));
