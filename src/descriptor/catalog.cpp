@@ -40,7 +40,7 @@ std::vector<std::string> search_folders(Kind kind) {
 
 bool is_path(std::string_view name) {
   constexpr std::array<std::string_view, 5> kExtensions = {".yaml", ".yml", ".json", ".gguf", ".csv"};
-  return name.find('/') != std::string_view::npos || name == "." || name == ".." ||
+  return name.find('/') != std::string_view::npos ||
          std::any_of(kExtensions.begin(), kExtensions.end(), [name](auto end) { return name.ends_with(end); });
 }
 

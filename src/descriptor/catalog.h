@@ -1,7 +1,7 @@
 // Built-in data, embedded in the binary, and the search path that overrides it.
 //
-// A name given to --model or --hw is looked up in this order: a path (it contains '/', is . or .., or ends in .yaml,
-// .yml, .json, .csv or .gguf); then <dir>/models/<name>.yaml, <dir>/hardware/devices/<name>.yaml and so on for each <dir> of
+// A name given to --model or --hw is looked up in this order: a path (it contains '/' or ends in .yaml, .yml, .json,
+// .csv or .gguf); then <dir>/models/<name>.yaml, <dir>/hardware/devices/<name>.yaml and so on for each <dir> of
 // LLMPERF_PATH (colon-separated); then the embedded files.
 #pragma once
 

@@ -121,6 +121,20 @@ class OwnFiles(ProgramTest):
             config = self.json("show", "model", os.path.join(ROOT, "tests", "model", "configs", name + ".json"))
             self.assertEqual(config["parameters"], self.json("show", "model", name)["parameters"], name)
 
+    def test_a_checkpoint_counts_as_it_is_stored(self):
+        os.mkdir(self.path("Llama-FP8"))
+        self.write("Llama-FP8/config.json", source("tests", "model", "configs", "llama-3.1-8b.json"))
+        self.write("Llama-FP8/hf_quant_config.json", json.dumps({"quantization": {
+            "quant_algo": "FP8", "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]}}))
+        # 32 layers of 218,103,808 weights in a byte each; embedding and lm_head of 128,256 x 4096 and norms in two
+        size = 32 * 218_103_808 + 2 * (2 * 128_256 * 4096 + 65 * 4096)
+        for name in ["./Llama-FP8", "Llama-FP8/", "Llama-FP8/config.json"]:
+            shown = self.json("show", "model", name)
+            self.assertEqual((shown["name"], shown["weights"], shown["kv"], shown["weight_bytes"]), ("Llama-FP8", "fp8", "fp8", size))
+        estimate = ["estimate", "-m", "./Llama-FP8", "--hw", "h100-sxm"]
+        self.assertIn("weights fp8, KV cache fp8 (checkpoint), activations", self.output(*estimate))
+        self.assertIn("weights bf16, KV cache bf16, activations", self.output(*estimate, "--weights", "bf16", "--kv", "bf16"))
+
     def test_an_architecture_it_does_not_know_is_an_error(self):
         file = self.write("config.json", '{"model_type": "bert", "hidden_size": 768}')
         done = self.run_program("show", "model", file)
