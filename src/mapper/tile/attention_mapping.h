@@ -59,6 +59,7 @@ struct AttentionMapping {
   int q_slots = 2;
   Results results = Results::staged;
   bool overlapped = true;  // the matrix unit multiplies while the vector unit works on the scores of another step
+  bool operator==(const AttentionMapping&) const = default;
 };
 
 // Keys outside: blocks of rows that every block of keys meets, so that an O has left before it is fetched again.

@@ -36,6 +36,11 @@ double blocks_beyond(double most, double step, double hidden, double blocks) {
 
 }  // namespace
 
+bool alike(const AttentionChoice& x, const AttentionChoice& y) {
+  return x.mapping.grid == y.mapping.grid && x.mapping.tx == y.mapping.tx && x.mapping.ty == y.mapping.ty &&
+         x.mapping.hb == y.mapping.hb && x.mapping.keys_outside == y.mapping.keys_outside;
+}
+
 double AttentionSearch::limit() const {
   return !bounds_ || best_.size() < keep_ ? std::numeric_limits<double>::infinity()
                                           : best_.back().time.seconds * (1 - kIndifferent);
@@ -110,12 +115,13 @@ void AttentionSearch::propose(const AttentionProblem& p, AttentionMapping map) {
   if (map.resident && sram_of(p, map) > machine_.sram) map.resident = false;
   if (sram_of(p, map) > machine_.sram) return;
   map.overlapped = true;
-  candidates_.push_back({map, bound(p, map)});
+  candidates_.push_back({map, bound(p, map), order_++});
 }
 
 void AttentionSearch::collect(const AttentionProblem& p, const Grid& grid) {
   AttentionMapping map;
   map.grid = &grid;
+  order_ = place(grid) << 27;
   map.tx = map.ty = machine_.granule;
   const AttentionExtent e = extent_of(p, map);
   const std::vector<std::int64_t> keys = block_sides(e.keys, machine_.granule, kGrowth);
@@ -148,18 +154,16 @@ void AttentionSearch::consider(const AttentionProblem& p, const AttentionMapping
   lower(machine_, p, map, schedule_);
   const PipelineTime time = pipeline_time(machine_, schedule_);
   if (bounds_ && best_.size() == keep_ && time.seconds >= best_.back().time.seconds) return;
-  const auto alike = [&](const AttentionChoice& c) {
-    return c.mapping.grid == map.grid && c.mapping.tx == map.tx && c.mapping.ty == map.ty && c.mapping.hb == map.hb &&
-           c.mapping.keys_outside == map.keys_outside;
-  };
-  const auto same = std::find_if(best_.begin(), best_.end(), alike);
+  const AttentionChoice choice{map, time};
+  const auto same =
+      std::find_if(best_.begin(), best_.end(), [&](const AttentionChoice& c) { return alike(c, choice); });
   if (same != best_.end()) {
     if (same->time.seconds <= time.seconds) return;
     best_.erase(same);
   }
   const auto place = std::upper_bound(best_.begin(), best_.end(), time.seconds,
                                       [](double t, const AttentionChoice& c) { return t < c.time.seconds; });
-  best_.insert(place, {map, time});
+  best_.insert(place, choice);
   if (best_.size() > keep_) best_.pop_back();
 }
 
@@ -207,13 +211,68 @@ std::vector<AttentionChoice> AttentionSearch::best(const AttentionProblem& probl
   for (const Grid& grid : grids_) {
     if (grid.m == 1) collect(problem, grid);
   }
-  std::sort(candidates_.begin(), candidates_.end(),
-            [](const Candidate& x, const Candidate& y) { return x.bound < y.bound; });
+  std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& x, const Candidate& y) {
+    return x.bound < y.bound || (x.bound == y.bound && x.order < y.order);
+  });
   for (const Candidate& candidate : candidates_) {
     if (candidate.bound >= limit()) break;
     expand(problem, candidate);
   }
   return best_;
+}
+
+std::vector<AttentionChoice> AttentionSearch::near(const AttentionProblem& p, const AttentionChoice& choice) const {
+  std::vector<AttentionChoice> found;
+  Schedule schedule;
+  const auto change = [&](const auto& apply) {
+    AttentionMapping map = choice.mapping;
+    apply(map);
+    // What follows from it.
+    const AttentionExtent e = extent_of(p, map);
+    if (map.keys_outside && (e.blocks_rows < kLeastRowBlocks || e.blocks_keys == 1)) return;
+    if (map.keys_outside || e.blocks_rows > 1) map.hb = 1;
+    map.hb = std::min(map.hb, e.pairs);
+    if (map.keys_outside || e.blocks_rows == 1) map.resident = false;
+    if (map.grid->a.length == 1) map.feed = Feed::direct;
+    if (!take_slots(p, map) || map == choice.mapping) return;
+    if (std::any_of(found.begin(), found.end(), [&](const AttentionChoice& c) { return c.mapping == map; })) return;
+    lower(machine_, p, map, schedule);
+    found.push_back({map, pipeline_time(machine_, schedule)});
+  };
+  const AttentionExtent e = extent_of(p, choice.mapping);
+  for (const std::int64_t tx : other_sides(e.rows, e.blocks_rows, machine_.granule)) {
+    change([&](AttentionMapping& map) { map.tx = tx; });
+  }
+  for (const std::int64_t ty : other_sides(e.keys, e.blocks_keys, machine_.granule)) {
+    change([&](AttentionMapping& map) { map.ty = ty; });
+  }
+  change([](AttentionMapping& map) { map.hb *= 2; });
+  change([](AttentionMapping& map) { map.hb = std::max<std::int64_t>(1, map.hb / 2); });
+  for (const Results results : {Results::in_place, Results::staged, Results::doubled}) {
+    change([&](AttentionMapping& map) { map.results = results; });
+  }
+  for (const Feed feed : {Feed::multicast, Feed::direct, Feed::ring}) {
+    change([&](AttentionMapping& map) { map.feed = feed; });
+  }
+  change([](AttentionMapping& map) { map.overlapped = !map.overlapped; });
+  change([](AttentionMapping& map) { map.resident = !map.resident; });
+  change([](AttentionMapping& map) { map.keys_outside = !map.keys_outside; });
+  for (const Grid* grid : neighbours(grids_, *choice.mapping.grid)) {
+    if (grid->m > 1) continue;
+    change([&](AttentionMapping& map) {
+      map.grid = grid;
+      const AttentionExtent part = extent_of(p, map);
+      const auto side = [&](std::int64_t extent, std::int64_t count) {  // for as many blocks as before
+        return divide_up(divide_up(extent, count), machine_.granule) * machine_.granule;
+      };
+      map.tx = side(part.rows, e.blocks_rows);
+      map.ty = side(part.keys, e.blocks_keys);
+      if (map.feed == Feed::direct) map.feed = Feed::multicast;
+    });
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const AttentionChoice& x, const AttentionChoice& y) { return x.time.seconds < y.time.seconds; });
+  return found;
 }
 
 AttentionChoice AttentionSearch::exhaustive(const AttentionProblem& problem) {

@@ -14,6 +14,8 @@ struct AttentionChoice {
   AttentionMapping mapping;
   PipelineTime time;
 };
+// Whether both have the same grid, block and order.
+bool alike(const AttentionChoice& x, const AttentionChoice& y);
 
 class AttentionSearch {
  public:
@@ -23,7 +25,12 @@ class AttentionSearch {
   // The `keep` fastest by the closed form, the fastest first, each of another grid, block or order. Empty: the memory
   // of a tile is too small for any mapping.
   std::vector<AttentionChoice> best(const AttentionProblem& problem, std::size_t keep);
-  // The same without bounds: every mapping of the space is timed. For tests.
+  // The fastest that differ so.
+  std::vector<AttentionChoice> varied(const AttentionProblem& problem) { return best(problem, 16); }
+  // Mappings that differ from one in a single decision and in what follows from it, the fastest by the closed form
+  // first.
+  std::vector<AttentionChoice> near(const AttentionProblem& problem, const AttentionChoice& choice) const;
+  // The same as `best` without bounds: every mapping of the space is timed. For tests.
   AttentionChoice exhaustive(const AttentionProblem& problem);
 
   std::int64_t evaluated() const { return evaluated_; }
@@ -32,6 +39,7 @@ class AttentionSearch {
   struct Candidate {  // the most favourable mapping of a grid, block and order
     AttentionMapping mapping;
     double bound;
+    std::uint64_t order;  // of those alike in `bound`, the same however grids are kept
   };
   void collect(const AttentionProblem& problem, const Grid& grid);
   void propose(const AttentionProblem& problem, AttentionMapping mapping);
@@ -46,6 +54,7 @@ class AttentionSearch {
   std::size_t keep_ = 1;
   bool bounds_ = true;
   std::vector<Candidate> candidates_;
+  std::uint64_t order_ = 0;  // of the next candidate
   std::vector<AttentionChoice> best_;
   Schedule schedule_;
   std::int64_t evaluated_ = 0;

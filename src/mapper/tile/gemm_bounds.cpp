@@ -9,6 +9,7 @@ namespace llmperf::mapper::tile {
 namespace {
 
 constexpr double kRounding = 1e-9;  // of sums in another order
+constexpr double kSpare = 0.02;     // weight of what the tiles have to do in the order of the search
 
 double d(std::int64_t x) { return static_cast<double>(x); }
 double rounded(std::int64_t x, int granule) { return d(divide_up(x, granule) * granule); }
@@ -110,6 +111,9 @@ ResultsBound::ResultsBound(const SidesBound& s, Results kind, std::int64_t produ
   const double after = bb > 1 || p.finish_bytes > 0 ? 0 : g.c_element * s.m.last * s.n.piece;
   seconds = std::max(g.compute + std::max(all_waits, after), channel) + g.latencies;
   likely = bb > 1 ? seconds : std::max(g.compute + all_waits + held * m.tiles / 2, channel) + store / 4;
+
+  // Of many that are bound by the channel alike, those whose tiles have time to spare hide more.
+  likely += kSpare * (g.compute + s.m.part * s.n.part * g.batch * g.finish);
 
   summing = results == Results::doubled ? 0 : s.m.part * s.n.part * g.batch * g.summing;
   behind = std::max(m.dram_latency, bb * elements * g.finish + (g.grid.k - 1) * m.hop_latency);

@@ -71,6 +71,15 @@ GemmMemory::GemmMemory(const GemmProblem& p, const GemmMapping& map, const GemmE
   results = m * n * (result + p.finish_bytes / map.grid->k);
 }
 
+std::int64_t slices_to_stay(const Machine& machine, const GemmMapping& map, const GemmMemory& memory) {
+  const int sharers = map.grid->a.length;
+  const double least = memory.a_slice * slots_of({map.a.feed, 1, true}, sharers) +
+                       memory.b_slice * slots_of(map.b, map.grid->b.length) + memory.results;
+  if (least > machine.sram) return -1;
+  const double kept = map.a.feed == Feed::ring ? memory.a_slice / sharers : memory.a_slice;
+  return static_cast<std::int64_t>((machine.sram - least) / kept);
+}
+
 double sram_of(const GemmProblem& p, const GemmMapping& map) {
   const GemmExtent e = extent_of(p, map);
   const GemmMemory memory(p, map, e);

@@ -45,6 +45,7 @@ struct GemmMapping {
   Results results = Results::staged;
   std::int64_t panel = 0;  // slices of A kept over all blocks along n
   std::int64_t tail = 1;   // pieces of the last block: only the last piece is stored when all else is done
+  bool operator==(const GemmMapping&) const = default;
 };
 
 // Of the part of a tile.
@@ -67,6 +68,8 @@ struct GemmMemory {
   double b_slice;
   double results;  // of a block, and what they are joined with
 };
+// Slices of A that can stay beside one slot of it and the slots of B; negative: not even these fit.
+std::int64_t slices_to_stay(const Machine& machine, const GemmMapping& mapping, const GemmMemory& memory);
 // All of it.
 double sram_of(const GemmProblem& problem, const GemmMapping& mapping);
 

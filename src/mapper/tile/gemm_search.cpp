@@ -2,7 +2,9 @@
 // level by level. What a bound of gemm_bounds.h excludes is not looked at further. Of panels only the largest that fits
 // is tried, and of slots for A only one where all of it stays.
 //
-// A first look at few sides finds a good mapping, so that the bounds exclude most from the start.
+// What is equal by its estimate or time is taken in an order of the mappings themselves, so that the result does not
+// depend on how grids are kept or a library sorts. A first look at few sides finds a good mapping, so that the bounds
+// exclude most from the start.
 #include "mapper/tile/gemm_search.h"
 
 #include <algorithm>
@@ -35,6 +37,22 @@ std::vector<std::int64_t> block_sides(std::int64_t extent, int granule, Growth g
   return sides;
 }
 
+std::vector<std::int64_t> other_sides(std::int64_t extent, std::int64_t blocks, int granule) {
+  std::vector<std::int64_t> sides;
+  const std::int64_t most = divide_up(extent, granule);
+  for (const std::int64_t other : {blocks - 1, blocks + 1, blocks / 2, blocks * 2}) {
+    if (other < 1 || other > most) continue;
+    const std::int64_t side = divide_up(divide_up(extent, other), granule) * granule;
+    if (std::find(sides.begin(), sides.end(), side) == sides.end()) sides.push_back(side);
+  }
+  return sides;
+}
+
+bool alike(const GemmChoice& x, const GemmChoice& y) {
+  return x.transposed == y.transposed && x.mapping.grid == y.mapping.grid && x.mapping.bm == y.mapping.bm &&
+         x.mapping.bn == y.mapping.bn && x.mapping.results == y.mapping.results;
+}
+
 const std::vector<Cut>& GemmSearch::cuts(std::int64_t extent, Growth growth) {
   for (const Cuts& known : cuts_) {
     if (known.extent == extent && known.growth == growth) return known.cuts;
@@ -60,6 +78,7 @@ void GemmSearch::collect(const GemmProblem& problem, bool transposed, Growth gro
 void GemmSearch::collect(const Space& space) {
   const GridBound& grid = space.bound;
   const double element = grid.problem.c_bytes * grid.problem.results;
+  std::uint64_t order = (place(grid.grid) << 1 | (space.transposed ? 1 : 0)) << 27;
   for (const Cut& m : *space.m) {
     if (grid.a + grid.b * m.blocks + grid.c + grid.latencies >= limit_)
       break;  // narrower blocks only need B more often
@@ -72,7 +91,7 @@ void GemmSearch::collect(const Space& space) {
       const auto add = [&](Results results, std::int64_t products) {
         const ResultsBound bound(sides, results, products);
         if (!bound.fits || bound.seconds >= limit_) return;
-        candidates_.push_back({&space, &m, &n, products, results, bound.seconds, bound.likely});
+        candidates_.push_back({&space, &m, &n, products, results, bound.seconds, bound.likely, order++});
       };
       const auto fit = std::min(grid.extent.batch, static_cast<std::int64_t>(machine_.sram / least));
       for (const Results results : {Results::staged, Results::doubled, Results::in_place}) {
@@ -125,18 +144,13 @@ void GemmSearch::expand(const FeedsBound& feeds, const Space& space, GemmMapping
 void GemmSearch::expand(const DepthBound& depth, const Space& space, GemmMapping map) {
   const GemmProblem& problem = space.bound.problem;
   const GemmMemory memory(problem, map, space.bound.extent);
-  const bool ring = map.a.feed == Feed::ring;
   const bool reused = depth.feeds.results.sides.n.blocks > 1;
   const std::int64_t slices = depth.slices;
   for (int b_slots = 2; b_slots >= 1; --b_slots) {
     map.a.slots = 1;
     map.b.slots = b_slots;
-    const double least = memory.a_slice * slots_of(map.a, map.grid->a.length) +
-                         memory.b_slice * slots_of(map.b, map.grid->b.length) + memory.results;
-    if (least > machine_.sram) continue;
-    // Slices of A that fit beside the one slot.
-    const double kept = ring ? memory.a_slice / map.grid->a.length : memory.a_slice;
-    const auto extra = static_cast<std::int64_t>((machine_.sram - least) / kept);
+    const std::int64_t extra = slices_to_stay(machine_, map, memory);
+    if (extra < 0) continue;
     const bool all = reused && extra + 1 >= slices;
     for (int a_slots = all ? 1 : 2; a_slots >= 1; --a_slots) {
       if (!all && a_slots - 1 > extra) continue;
@@ -158,20 +172,26 @@ void GemmSearch::consider(const Space& space, const GemmMapping& map) {
   ++count_.evaluated;
   lower(machine_, space.bound.problem, map, schedule_);
   const PipelineTime time = pipeline_time(machine_, schedule_);
+  const auto grid = static_cast<std::size_t>(map.grid - grids_.data());
+  const std::size_t kind = (2 * grid + (space.transposed ? 1 : 0)) * 3 + static_cast<std::size_t>(map.results);
+  std::size_t& varied = place_in_varied_[kind];
+  if (varied == 0) {
+    varied_.push_back({space.transposed, map, time});
+    varied = varied_.size();
+  } else if (time.seconds < varied_[varied - 1].time.seconds) {
+    varied_[varied - 1] = {space.transposed, map, time};
+  }
   if (best_.size() == keep_ && time.seconds >= best_.back().time.seconds) return;
+  const GemmChoice choice{space.transposed, map, time};
   // Of mappings alike in grid, sides and results only the fastest is of interest.
-  const auto alike = [&](const GemmChoice& c) {
-    return c.transposed == space.transposed && c.mapping.grid == map.grid && c.mapping.bm == map.bm &&
-           c.mapping.bn == map.bn && c.mapping.results == map.results;
-  };
-  const auto same = std::find_if(best_.begin(), best_.end(), alike);
+  const auto same = std::find_if(best_.begin(), best_.end(), [&](const GemmChoice& c) { return alike(c, choice); });
   if (same != best_.end()) {
     if (same->time.seconds <= time.seconds) return;
     best_.erase(same);
   }
   const auto place = std::upper_bound(best_.begin(), best_.end(), time.seconds,
                                       [](double t, const GemmChoice& c) { return t < c.time.seconds; });
-  best_.insert(place, {space.transposed, map, time});
+  best_.insert(place, choice);
   if (best_.size() > keep_) best_.pop_back();
   if (bounds_ && best_.size() == keep_) limit_ = best_.back().time.seconds * (1 - kTolerance) - kIndifferent;
 }
@@ -180,25 +200,45 @@ std::vector<GemmChoice> GemmSearch::best(const GemmProblem& problem, std::size_t
   keep_ = keep;
   limit_ = kUnlimited;
   best_.clear();
+  varied_.clear();
+  place_in_varied_.assign(grids_.size() * 2 * 3, 0);
   cuts_.clear();
   const GemmProblem transposed = problem.transposed();
-  const auto collect_all = [&](Growth growth) {
+  const auto collect_all = [&](Growth growth, std::size_t wanted) {
     spaces_.clear();
     candidates_.clear();
     collect(problem, false, growth);
     collect(transposed, true, growth);
-    std::sort(candidates_.begin(), candidates_.end(),
-              [](const Candidate& x, const Candidate& y) { return x.likely < y.likely; });
+    const auto goes_before = [](const Candidate& x, const Candidate& y) {
+      return x.likely < y.likely || (x.likely == y.likely && x.order < y.order);
+    };
+    if (wanted < candidates_.size()) {
+      const auto last = candidates_.begin() + static_cast<std::ptrdiff_t>(wanted);
+      std::nth_element(candidates_.begin(), last, candidates_.end(), goes_before);
+      candidates_.resize(wanted, candidates_.front());
+    }
+    std::sort(candidates_.begin(), candidates_.end(), goes_before);
   };
   if (bounds_) {
-    collect_all(kCoarse);
-    for (std::size_t i = 0; i < std::min(candidates_.size(), kSeeds); ++i) expand(candidates_[i], Look::coarse);
+    collect_all(kCoarse, kSeeds);
+    for (const Candidate& candidate : candidates_) expand(candidate, Look::coarse);
   }
-  collect_all(kSides);
+  collect_all(kSides, candidates_.max_size());
   for (const Candidate& candidate : candidates_) {
     if (candidate.bound < limit_) expand(candidate, Look::full);
   }
   return best_;
+}
+
+std::vector<GemmChoice> GemmSearch::varied(const GemmProblem& problem) {
+  best(problem, 1);
+  std::sort(varied_.begin(), varied_.end(), [](const GemmChoice& x, const GemmChoice& y) {
+    if (x.time.seconds != y.time.seconds) return x.time.seconds < y.time.seconds;
+    if (x.transposed != y.transposed) return y.transposed;
+    if (x.mapping.grid != y.mapping.grid) return before(*x.mapping.grid, *y.mapping.grid);
+    return x.mapping.results < y.mapping.results;
+  });
+  return varied_;
 }
 
 GemmChoice GemmSearch::exhaustive(const GemmProblem& problem) {

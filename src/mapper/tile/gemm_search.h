@@ -16,6 +16,8 @@ struct GemmChoice {
   GemmMapping mapping;
   PipelineTime time;
 };
+// Whether both have the same grid, sides and kind of results.
+bool alike(const GemmChoice& x, const GemmChoice& y);
 
 struct SearchCount {
   std::int64_t bounded = 0;  // blocks whose bound was computed
@@ -31,6 +33,8 @@ struct Growth {
 // Sides of the blocks that `extent` is cut in, for every such number the least multiple of `granule` that does. From
 // the largest to the smallest.
 std::vector<std::int64_t> block_sides(std::int64_t extent, int granule, Growth growth);
+// Sides for a block less than there are, one more, half and twice as many.
+std::vector<std::int64_t> other_sides(std::int64_t extent, std::int64_t blocks, int granule);
 
 class GemmSearch {
  public:
@@ -40,7 +44,13 @@ class GemmSearch {
   // The `keep` fastest by the closed form, the fastest first, each of another grid, side or kind of buffering. Empty:
   // the memory of a tile is too small for any mapping.
   std::vector<GemmChoice> best(const GemmProblem& problem, std::size_t keep);
-  // The same without bounds: every mapping of the space is timed. For tests.
+  // Of what the search for the fastest times on its way the fastest of every grid and kind of results, the fastest
+  // first.
+  std::vector<GemmChoice> varied(const GemmProblem& problem);
+  // Mappings that differ from one in a single decision and in what follows from it, the fastest by the closed form
+  // first.
+  std::vector<GemmChoice> near(const GemmProblem& problem, const GemmChoice& choice) const;
+  // The same as `best` without bounds: every mapping of the space is timed. For tests.
   GemmChoice exhaustive(const GemmProblem& problem);
 
   const SearchCount& count() const { return count_; }
@@ -61,6 +71,7 @@ class GemmSearch {
     Results results;
     double bound;
     double likely;
+    std::uint64_t order;  // of those alike in `likely`, the same however grids are kept
   };
   struct Cuts {
     std::int64_t extent;
@@ -86,6 +97,8 @@ class GemmSearch {
   std::deque<Space> spaces_;
   std::vector<Candidate> candidates_;
   std::vector<GemmChoice> best_;
+  std::vector<GemmChoice> varied_;
+  std::vector<std::size_t> place_in_varied_;  // of [grid, transposed, results], counted from one; 0: none
   Schedule schedule_;
   SearchCount count_;
 };

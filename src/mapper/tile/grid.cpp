@@ -208,4 +208,23 @@ std::vector<Grid> all_grids(const Machine& machine) {
   return grids;
 }
 
+std::uint64_t place(const Grid& grid) {
+  std::uint64_t result = 0;
+  for (const int factor : {grid.batch, grid.m, grid.n, grid.k}) {
+    result = result << 9 | static_cast<std::uint64_t>(factor);  // of at most 256 tiles
+  }
+  return result;
+}
+
+std::vector<const Grid*> neighbours(std::span<const Grid> grids, const Grid& grid) {
+  std::vector<const Grid*> result;
+  for (const Grid& g : grids) {
+    const int same =
+        (g.batch == grid.batch ? 1 : 0) + (g.m == grid.m ? 1 : 0) + (g.n == grid.n ? 1 : 0) + (g.k == grid.k ? 1 : 0);
+    if (same == 2) result.push_back(&g);
+  }
+  std::sort(result.begin(), result.end(), [](const Grid* x, const Grid* y) { return before(*x, *y); });
+  return result;
+}
+
 }  // namespace llmperf::mapper::tile

@@ -47,5 +47,10 @@ struct Grid {
 
 // Every factorisation of the number of tiles into four, best layout each.
 std::vector<Grid> all_grids(const Machine& machine);
+// An order of grids that is the same however they are kept, by their factors: below 2^36.
+std::uint64_t place(const Grid& grid);
+inline bool before(const Grid& x, const Grid& y) { return place(x) < place(y); }
+// Those of `grids` that differ from `grid` in two factors only, in that order.
+std::vector<const Grid*> neighbours(std::span<const Grid> grids, const Grid& grid);
 
 }  // namespace llmperf::mapper::tile

@@ -34,6 +34,7 @@ struct Stream {
   Feed feed = Feed::direct;
   int slots = 1;
   bool used = false;
+  bool operator==(const Stream&) const = default;
 };
 
 // Requests of the channel for one slice: one per tile, or per group that hands it on.

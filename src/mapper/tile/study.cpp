@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/number.h"
-#include "mapper/tile/brief_simulation.h"
+#include "mapper/tile/selection.h"
 #include "mapper/tile/simulation.h"
 
 namespace llmperf::mapper::tile {
@@ -26,14 +26,14 @@ double matrix_flops(const GemmProblem& p) { return p.flops(); }
 double matrix_flops(const AttentionProblem& p) { return p.flops(); }
 double matrix_flops(const VectorProblem&) { return 0; }
 
-auto best_of(const Machine& machine, const std::vector<Grid>& grids, const GemmProblem& p, std::size_t keep) {
-  return GemmSearch(machine, grids).best(p, keep);
+GemmSearch search_of(const Machine& machine, const std::vector<Grid>& grids, const GemmProblem&) {
+  return {machine, grids};
 }
-auto best_of(const Machine& machine, const std::vector<Grid>& grids, const AttentionProblem& p, std::size_t keep) {
-  return AttentionSearch(machine, grids).best(p, keep);
+AttentionSearch search_of(const Machine& machine, const std::vector<Grid>& grids, const AttentionProblem&) {
+  return {machine, grids};
 }
-auto best_of(const Machine& machine, const std::vector<Grid>& grids, const VectorProblem& p, std::size_t keep) {
-  return VectorSearch(machine, grids).best(p, keep);
+VectorSearch search_of(const Machine& machine, const std::vector<Grid>& grids, const VectorProblem&) {
+  return {machine, grids};
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ double least_sram(const Machine& machine, const std::vector<Grid>& grids, const 
   Machine other = machine;
   const auto fits = [&](double bytes) {
     other.sram = bytes;
-    return std::visit([&](const auto& p) { return !best_of(other, grids, p, 1).empty(); }, problem);
+    return std::visit([&](const auto& p) { return !search_of(other, grids, p).best(p, 1).empty(); }, problem);
   };
   double low = 0;  // too small
   double high = kStep;
@@ -74,14 +74,10 @@ Study::Study(const Machine& machine, const Problem& problem, const StudyOptions&
     : machine_(machine), grids_(all_grids(machine_)), bound_(bound_of(machine_, problem)) {
   std::visit(
       [&](const auto& p) {
-        for (const auto& choice : best_of(machine_, grids_, p, options.keep)) {
-          StudiedMapping& m = mappings_.emplace_back();
-          m.description = describe(machine_, p, choice);
-          m.schedule = schedule_of(machine_, p, choice);
-          const Traffic& traffic = m.description.traffic;
-          // Few of every kind can fall short of what all of them keep a resource busy.
-          m.simulated = std::max({simulated_seconds(machine_, m.schedule), traffic.dram() / machine_.dram,
-                                  traffic.matrix, traffic.vector});
+        auto search = search_of(machine_, grids_, p);
+        for (const auto& one : select(machine_, search, p, options.keep).found) {
+          if (mappings_.size() == options.keep) break;
+          mappings_.push_back({describe(machine_, p, one.choice), schedule_of(machine_, p, one.choice), one.simulated});
         }
       },
       problem);
@@ -92,8 +88,6 @@ Study::Study(const Machine& machine, const Problem& problem, const StudyOptions&
                          format_bytes_binary(Bytes{least_sram(machine_, grids_, problem)}));
     throw Error(ErrorKind::infeasible, {d});
   }
-  std::stable_sort(mappings_.begin(), mappings_.end(),
-                   [](const StudiedMapping& x, const StudiedMapping& y) { return x.simulated < y.simulated; });
   if (!options.whole) return;
   StudiedMapping& best = mappings_.front();
   if (best.description.traffic.requests > kMostRequests) {

@@ -29,7 +29,7 @@ struct StudiedMapping {
 };
 
 struct StudyOptions {
-  std::size_t keep = 3;  // mappings, each simulated
+  std::size_t keep = 3;  // mappings, of those that were simulated
   bool whole = false;    // simulate every step of the best, not few of every kind
 };
 

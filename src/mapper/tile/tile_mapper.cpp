@@ -3,19 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "base/error.h"
 #include "base/number.h"
-#include "mapper/tile/brief_simulation.h"
 #include "mapper/tile/description.h"
 #include "mapper/tile/published_choice.h"
 
 namespace llmperf::mapper::tile {
 namespace {
-
-constexpr std::size_t kSimulated = 3;     // of the best by the closed form, at most
-constexpr std::int64_t kRequests = 1000;  // of a simulation: a model has dozens of shapes
 
 template <typename Problem, typename Choice>
 struct Memory {
@@ -35,16 +30,7 @@ const Mapped<Choice>& find(const Machine& machine, Search& search, Memory<Proble
   if (known != memory.entries.end()) return known->mapped;
   auto& entry = memory.entries.emplace_back();
   entry.problem = problem;
-  double best = std::numeric_limits<double>::infinity();
-  for (const Choice& choice : search.best(problem, kSimulated)) {
-    // Where the simulation of the fastest holds, that of a slower one would have to be off to win.
-    if (choice.time.seconds >= best) continue;
-    const double seconds = simulated_seconds(machine, schedule_of(machine, problem, choice), kRequests);
-    best = std::min(best, seconds);
-    entry.mapped.found.push_back({choice, seconds});
-  }
-  std::stable_sort(entry.mapped.found.begin(), entry.mapped.found.end(),
-                   [](const auto& x, const auto& y) { return x.simulated < y.simulated; });
+  entry.mapped = select(machine, search, problem, 1);
   return entry.mapped;
 }
 

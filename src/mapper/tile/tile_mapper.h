@@ -1,5 +1,4 @@
-// Mappings of ops on an array of tiles: searched by the closed form, the best few simulated, and kept, so that a shape
-// is searched once.
+// Mappings of ops on an array of tiles, selected and kept, so that a shape is searched once.
 #pragma once
 
 #include <array>
@@ -13,19 +12,11 @@
 #include "mapper/tile/gemm_search.h"
 #include "mapper/tile/op_problem.h"
 #include "mapper/tile/seam.h"
+#include "mapper/tile/selection.h"
 #include "mapper/tile/vector_search.h"
 
 namespace llmperf::mapper::tile {
 
-// Of one problem, the fastest simulated first.
-template <typename Choice>
-struct Mapped {
-  struct One {
-    Choice choice;
-    double simulated = 0;  // s
-  };
-  std::vector<One> found;  // empty: no mapping fits into the memory of a tile
-};
 using MappedGemm = Mapped<GemmChoice>;
 using MappedAttention = Mapped<AttentionChoice>;
 using MappedVector = Mapped<VectorChoice>;

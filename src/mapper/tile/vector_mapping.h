@@ -33,6 +33,7 @@ struct VectorMapping {
   Feed feed = Feed::direct;
   int slots = 2;
   Results results = Results::doubled;  // staged is the same: a block is made in one step
+  bool operator==(const VectorMapping&) const = default;
 };
 
 // Of the part of a tile.

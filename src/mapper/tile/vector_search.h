@@ -14,6 +14,8 @@ struct VectorChoice {
   VectorMapping mapping;
   PipelineTime time;
 };
+// Whether both have the same grid and block.
+bool alike(const VectorChoice& x, const VectorChoice& y);
 
 class VectorSearch {
  public:
@@ -23,12 +25,18 @@ class VectorSearch {
   // The `keep` fastest mappings of problem.flat() by the closed form, the fastest first, each of another grid or block.
   // Empty: the memory of a tile is too small for any mapping.
   std::vector<VectorChoice> best(const VectorProblem& problem, std::size_t keep);
-  // The same without bounds: every mapping of the space is timed. For tests.
+  // The fastest that differ so.
+  std::vector<VectorChoice> varied(const VectorProblem& problem) { return best(problem, 16); }
+  // Mappings that differ from one in a single decision and in what follows from it, the fastest by the closed form
+  // first.
+  std::vector<VectorChoice> near(const VectorProblem& problem, const VectorChoice& choice) const;
+  // The same as `best` without bounds: every mapping of the space is timed. For tests.
   VectorChoice exhaustive(const VectorProblem& problem);
 
   std::int64_t evaluated() const { return evaluated_; }
 
  private:
+  bool take_slots(const VectorProblem& problem, VectorMapping& mapping) const;
   void expand(const VectorProblem& problem, const Grid& grid);
   void consider(const VectorProblem& problem, const VectorMapping& mapping);
   double bound(const VectorProblem& problem, const VectorMapping& mapping) const;

@@ -1,0 +1,147 @@
+// The mapping that a problem gets: the fastest in the simulation, of the best by the closed form and of what is near to
+// the fastest of these.
+//
+// By the closed form many mappings are equal, and it is off by up to about a latency and some per cent more: so the
+// best are simulated, each of another kind, as long as the next may be faster; then, from several of them, what differs
+// in one decision, as long as that helps.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "mapper/tile/brief_simulation.h"
+#include "mapper/tile/description.h"
+
+namespace llmperf::mapper::tile {
+
+// Of one problem, the fastest simulated first; of mappings alike only the fastest.
+template <typename Choice>
+struct Mapped {
+  struct One {
+    Choice choice;
+    double simulated = 0;  // s
+  };
+  std::vector<One> found;  // empty: no mapping fits into the memory of a tile
+};
+
+template <typename Search, typename Problem>
+class Selection {
+  using Choice = typename decltype(std::declval<Search&>().varied(std::declval<const Problem&>()))::value_type;
+  using One = typename Mapped<Choice>::One;
+
+ public:
+  Selection(const Machine& machine, Search& search, const Problem& problem)
+      : machine_(machine), search_(search), problem_(problem) {}
+
+  Mapped<Choice> run(std::size_t least) {
+    simulate_varied();
+    if (!all_.empty()) climb();
+    if (count() < least) {
+      for (const Choice& choice : search_.best(problem_, least)) {
+        if (count() >= least) break;
+        simulate(choice);
+      }
+    }
+    return result();
+  }
+
+ private:
+  static constexpr std::int64_t kRequests = 2000;  // of a simulation: within 1 % of a whole one
+  static constexpr std::size_t kVaried = 10;
+  static constexpr int kStarts = 2;
+  static constexpr int kRounds = 6;
+  static constexpr int kNear = 6;            // of a round
+  static constexpr double kShort = 100;      // latencies; the shorter, the further the closed form is off: so many
+  static constexpr double kMore = 6;         // starts, and simulations of a round, more at most
+  static constexpr double kGood = 3e-3;      // so near to what is possible nothing better is looked for
+  static constexpr double kProgress = 1e-3;  // of a round that another one follows
+  static constexpr double kSlow = 0.05;      // of its time, and a latency: that the closed form may be too slow
+  static constexpr double kLatencies = 2;    // that the closed form may be too slow
+
+  // Nothing that is left is much faster.
+  bool good() const { return best_ < all_.size() && all_[best_].simulated <= possible_ * (1 + kGood); }
+  bool hopeless(const Choice& choice) const {
+    const double least = choice.time.seconds * (1 - kSlow) - machine_.dram_latency;
+    return best_ < all_.size() && least >= all_[best_].simulated;
+  }
+
+  // False: it was simulated before.
+  bool simulate(const Choice& choice) {
+    const auto same = [&](const One& one) { return one.choice.mapping == choice.mapping && alike(one.choice, choice); };
+    if (std::any_of(all_.begin(), all_.end(), same)) return false;
+    all_.push_back({choice, simulated_seconds(machine_, schedule_of(machine_, problem_, choice), kRequests)});
+    if (all_.back().simulated < all_[best_].simulated) best_ = all_.size() - 1;
+    return true;
+  }
+
+  void simulate_varied() {
+    const std::vector<Choice> varied = search_.varied(problem_);
+    if (varied.empty()) return;
+    possible_ = std::max(problem_.least_bytes() / machine_.dram + machine_.dram_latency,
+                         varied.front().time.seconds - kLatencies * machine_.dram_latency);
+    for (std::size_t i = 0; i < std::min(varied.size(), kVaried); ++i) {
+      if (good() || hopeless(varied[i])) return;
+      simulate(varied[i]);
+    }
+  }
+
+  // From the fastest, then from the fastest on other grids.
+  void climb() {
+    const int more = static_cast<int>(std::min(kMore, kShort * machine_.dram_latency / all_[best_].simulated));
+    std::vector<const Grid*> begun;
+    for (int start = 0; start < kStarts + more && !good(); ++start) {
+      std::size_t from = all_.size();
+      for (std::size_t i = 0; i < all_.size(); ++i) {
+        if (std::find(begun.begin(), begun.end(), all_[i].choice.mapping.grid) != begun.end()) continue;
+        if (from == all_.size() || all_[i].simulated < all_[from].simulated) from = i;
+      }
+      if (from == all_.size()) return;
+      climb(from, kNear + more, begun);
+    }
+  }
+
+  void climb(std::size_t at, int most, std::vector<const Grid*>& begun) {
+    for (int round = 0; round < kRounds && !good(); ++round) {
+      const double before = all_[at].simulated;
+      begun.push_back(all_[at].choice.mapping.grid);
+      int simulated = 0;
+      for (const Choice& choice : search_.near(problem_, all_[at].choice)) {
+        if (simulated == most || good() || hopeless(choice)) break;
+        if (!simulate(choice)) continue;
+        ++simulated;
+        if (all_.back().simulated < all_[at].simulated) at = all_.size() - 1;
+      }
+      if (all_[at].simulated > before * (1 - kProgress)) return;
+    }
+  }
+
+  std::size_t count() const { return result().found.size(); }
+
+  Mapped<Choice> result() const {
+    std::vector<One> sorted = all_;
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const One& x, const One& y) { return x.simulated < y.simulated; });
+    Mapped<Choice> mapped;
+    for (const One& one : sorted) {
+      const auto same = [&](const One& other) { return alike(other.choice, one.choice); };
+      if (std::none_of(mapped.found.begin(), mapped.found.end(), same)) mapped.found.push_back(one);
+    }
+    return mapped;
+  }
+
+  const Machine& machine_;
+  Search& search_;
+  const Problem& problem_;
+  std::vector<One> all_;
+  std::size_t best_ = 0;  // of these
+  double possible_ = 0;   // s; hardly any mapping takes less
+};
+
+// At least `least` mappings, where there are as many.
+template <typename Search, typename Problem>
+auto select(const Machine& machine, Search& search, const Problem& problem, std::size_t least) {
+  return Selection<Search, Problem>(machine, search, problem).run(least);
+}
+
+}  // namespace llmperf::mapper::tile
