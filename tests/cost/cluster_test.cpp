@@ -52,6 +52,8 @@ TEST_CASE("what a device file leaves out is assumed and says so") {
   CHECK(cards.node_provenance == hardware::Provenance::assumed);
   CHECK(cards.inside.latency.value == 2e-6);
   CHECK(cards.between.provenance == hardware::Provenance::assumed);
+  CHECK(cards.between.per_device.value == 12.5e9);  // 100 Gbit/s
+  CHECK(cards.between.latency.value == 5e-6);
   const hardware::Device bridged = hardware::load_device("rtx3090");
   CHECK(make_cluster(bridged).devices_per_node == 2);  // one link
   const hardware::Device chip = hardware::load_device("tpu-v4");

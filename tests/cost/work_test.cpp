@@ -232,6 +232,38 @@ TEST_CASE("an element-wise op costs by its kind and moves the tensors it names")
   CHECK(w.weights.value == 200);
 }
 
+TEST_CASE("an update by Adam is twelve operations per parameter") {
+  CHECK(work(Vector{.kind = VectorKind::adam, .rows = 1000, .width = 1}).vector.value == 12'000);
+}
+
+TEST_CASE("attention's backward pass multiplies five times in place of two") {
+  // 10 visible pairs of 4 tokens, 8 heads, 3 sequences: scores and the gradients of Q and K over 16 elements, those of
+  // the probabilities and of V over 32.
+  Attention a = attention(3, 4, 0, 8, 8, 16, 32);
+  a.backward = true;
+  const Work w = work(a);
+  CHECK(w.matrix.value == 2 * (3 * 16 + 2 * 32) * 10 * 8 * 3);
+  CHECK(w.vector.value == 2 * cost::kSoftmaxFlops * 10 * 8 * 3);
+  // Of every token and head Q, the result and its gradient; written are the gradients of Q, K and V.
+  CHECK(w.activations_read.value == 3 * 4 * 8 * (16 + 2 * 32) * 2);
+  CHECK(w.activations_written.value == 3 * 4 * 8 * (16 + 16 + 32) * 2);
+}
+
+TEST_CASE("operations per element are those of the kernel's formula") {
+  using cost::vector_flops_per_element;
+  CHECK(cost::kSoftmaxFlops == 5);                               // maximum, subtract, exponential, sum, divide
+  CHECK(vector_flops_per_element(VectorKind::rms_norm) == 4);    // square, sum, times the root, weight
+  CHECK(vector_flops_per_element(VectorKind::layer_norm) == 7);  // mean, subtract; bias
+  CHECK(vector_flops_per_element(VectorKind::group_norm) == 7);  // as layer_norm, over groups
+  CHECK(vector_flops_per_element(VectorKind::rope) == 3);        // x cos + y sin
+  CHECK(vector_flops_per_element(VectorKind::activation) == 4);  // x / (1 + exp(-x)): the sign is free
+  CHECK(vector_flops_per_element(VectorKind::mask) == 2);        // scale, add
+  CHECK(vector_flops_per_element(VectorKind::combine) == 2);     // weight, add
+  CHECK(vector_flops_per_element(VectorKind::dropout) == 2);     // compare, scale
+  CHECK(vector_flops_per_element(VectorKind::modulate) == 2);    // scale, shift
+  CHECK(vector_flops_per_element(VectorKind::gate_add) == 2);    // gate, add
+}
+
 TEST_CASE("fusing an add with the norm behind it keeps the operations") {
   using cost::vector_flops_per_element;
   CHECK(vector_flops_per_element(VectorKind::add_rms_norm) ==

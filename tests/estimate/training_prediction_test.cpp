@@ -193,6 +193,19 @@ TEST_CASE("kernels of a layer move the bytes that Megatron's move") {
   CHECK(summed(predict(r, false, {.fused_gradients = false})) == Approx(10 * 12. * 6144 * 6144 / 8));
 }
 
+TEST_CASE("an update by Megatron moves 58 bytes for each parameter, six of them to copy 32-bit weights to 16") {
+  const TrainingEstimate e = predict(kIterations[0].run, false, {});
+  const double parameters = e.memory.optimizer.value / 12;
+  double all = 0;
+  double copied = 0;
+  for (const estimate::OpEstimate& o : e.phases[2].ops) {
+    all += o.work.bytes().value;
+    if (o.op.name == "copy_weights") copied += o.work.bytes().value;
+  }
+  CHECK(all == Approx(58 * parameters).epsilon(1e-6));  // rows are whole
+  CHECK(copied == Approx(6 * parameters).epsilon(1e-6));
+}
+
 // Table 4 of arXiv 2205.05198: milliseconds of one layer of the 22B model.
 TEST_CASE("passes through a layer of the 22B model take what Korthikanti et al. measured") {
   const struct {

@@ -111,6 +111,8 @@ TEST_CASE("the cache is appended to by a block per token") {
   CHECK(append_seconds(compute_device(), v, 100, 512, 0) == Approx(10e-6));
   CHECK(append_seconds(compute_device(), v, 100, 4096, 0) == Approx(10e-6));
   CHECK(append_seconds(round_device(), v, 0, 4096, 2e6) == Approx(2e-6));
+  // Starting the blocks and moving the bytes, 10 us each, overlap as a norm of exponent 4.
+  CHECK(append_seconds(round_device(), v, 100, 512, 10e6) == Approx(10e-6 * std::sqrt(std::sqrt(2.0))));
 }
 
 const ParameterValues& token_values() {
@@ -151,6 +153,23 @@ TEST_CASE("keys are divided for grouped heads, and for others where the library 
   CHECK(token(call(1, 1, 1279, 1, 1), c) == Approx(4e-6 + 7e-6 + 10 * 1e-7));
   // 16 of 20 slots are enough to leave them whole.
   CHECK(token(call(16, 1, 1279, 1, 1), c) == Approx(4e-6 + 9e-6 + 3e-6));
+}
+
+TEST_CASE("keys are divided in 128 parts at most") {
+  // 256 steps of one block on 400 slots: 128 parts of two steps, of which the first is in the launch.
+  KernelDevice wide = compute_device();
+  wide.cores = 200;
+  CHECK(decode_seconds(wide, token_values(), {}, call(1, 1, 256 * 128 - 1, 4, 1)) ==
+        Approx(4e-6 + 1e-6 + 2e-6 + 7e-6 + 128 * 1e-7));
+}
+
+TEST_CASE("partial results of divided keys are read in 32 bits") {
+  KernelDevice d = round_device();
+  d.matrix = 1e30;
+  const double cache = 1280 * 512.0;        // keys and values of one head
+  const double queries = 4 * 256 * 2.0;     // and results, of four
+  const double parts = 10 * 4 * 128 * 4.0;  // of ten blocks
+  CHECK(decode_seconds(d, values_with({}), {}, call(1, 1, 1279, 4, 1)) == Approx((cache + queries + parts) / 1e12));
 }
 
 TEST_CASE("grouped heads of several KV heads and sequences are copied there and back") {

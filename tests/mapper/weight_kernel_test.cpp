@@ -68,6 +68,11 @@ TEST_CASE("from a number of rows on weights are unpacked and multiplied as dense
   dense.second_bytes = 0.4e6;
   CHECK(weight_seconds(d, v, c, kFormat, call(64, 1000, 1000)) ==
         Approx(2e-6 + (0.5e6 + 0.4e6) / 0.5e12 + gemm_seconds(d, v, c, dense)));
+  // Above two fifths of the cache more of it does, in proportion: half of what is kept at 7 of 10 MB.
+  dense = call(64, 3500, 1000);
+  dense.second_bytes = (0.2 + 0.8 / 2) * 7e6;
+  CHECK(weight_seconds(d, v, c, kFormat, call(64, 3500, 1000)) ==
+        Approx(2e-6 + (1.75e6 + dense.second_bytes) / 0.5e12 + gemm_seconds(d, v, c, dense)));
   // One of 20 MB does whole, as where no cache is known.
   dense = call(64, 10000, 1000);
   dense.second_bytes = 20e6;
@@ -81,6 +86,21 @@ TEST_CASE("from a number of rows on weights are unpacked and multiplied as dense
         Approx(weight_seconds(d, v, {}, kFormat, call(63, 1000, 1000))));
   CHECK(weight_seconds(d, v, c, FormatKernel::gptq, call(64, 1000, 1000)) ==
         Approx(weight_seconds(d, v, {}, FormatKernel::gptq, call(64, 1000, 1000))));
+}
+
+TEST_CASE("AWQ's blocks leave the last of a core's turns half idle, Marlin's stripes none") {
+  ParameterValues v = values();
+  for (const FormatKernel format : {FormatKernel::awq, FormatKernel::gptq}) {
+    v[index(format, FormatParameter::share)] = 0.4;
+    v[index(format, FormatParameter::memory_share)] = 0.8;
+  }
+  const auto of = [&](FormatKernel format) {
+    return weight_seconds(compute_device(), v, {}, format, call(16, 1280, 1000)) - 2e-6;
+  };
+  // One row of ten blocks of 16 x 128 on ten cores: a turn and a half each.
+  const double busy = 2.0 * 16 * 1280 * 1000 / 0.4e14;
+  CHECK(of(FormatKernel::gptq) == Approx(busy));
+  CHECK(of(FormatKernel::awq) == Approx(1.5 * busy));
 }
 
 TEST_CASE("only dense products gain from accumulating in 16 bits") {

@@ -1,0 +1,114 @@
+// What a profile makes of an op on a device, by hand: the constants beside the profile's own numbers.
+#include "mapper/roofline/efficiency.h"
+
+#include "catch.h"
+#include "kernel_values.h"
+#include "mapper/machine.h"
+#include "mapper/roofline/step_overhead.h"
+
+namespace llmperf::mapper {
+namespace {
+
+using enum hardware::Parameter;
+
+// An A100 whose cache holds 40 MB, or as much as a test says.
+hardware::Device device_with_cache(double bytes) {
+  hardware::Device device = hardware::load_device("a100-sxm-80gb");
+  for (hardware::MemoryLevel& level : device.memory) {
+    if (&level == device.last_level_cache()) level.capacity = Bytes{bytes};
+  }
+  return device;
+}
+
+OpTime time_of(const hardware::Device& device, const hardware::ParameterValues& values, const graph::Op& op) {
+  hardware::RuntimeProfile profile;
+  profile.values = values;
+  const Machine machine(device, cost::make_cluster(device), nullptr, {}, &profile);
+  return machine.time(op, machine.work(op));
+}
+
+// A kernel that reads and writes half of `bytes` each, in 16 bits.
+graph::Op stream_of(double bytes) {
+  return {.name = "add",
+          .body = graph::Vector{.kind = graph::VectorKind::add,
+                                .rows = static_cast<std::int64_t>(bytes / 4),
+                                .width = 1,
+                                .reads = 1,
+                                .writes = 1}};
+}
+
+graph::Attention prompt_of(std::int64_t heads, std::int64_t tokens) {
+  graph::Attention a;
+  a.sequences = 1;
+  a.q_tokens = tokens;
+  a.heads = a.kv_heads = heads;
+  a.qk_dim = a.v_dim = 128;
+  return a;
+}
+
+TEST_CASE("attention's backward pass is five products over the blocks of the forward pass's two") {
+  const hardware::Device device = device_with_cache(40e6);
+  const hardware::ParameterValues values = values_with({{prefill_share, 0.5}, {prefill_block, 1e-6}});
+  graph::Attention attention = prompt_of(32, 4096);
+  const double forward = time_of(device, values, {.name = "attention", .body = attention}).total.value;
+  attention.backward = true;
+  CHECK(time_of(device, values, {.name = "attention", .body = attention}).total.value == Approx(5 * forward / 2));
+}
+
+TEST_CASE("a device whose file has no cores is taken to have a hundred") {
+  hardware::Device device = device_with_cache(40e6);
+  device.cores = std::nullopt;
+  // Blocks of attention take a millisecond to schedule: 100 fit in one round, of 101 one is left over.
+  const hardware::ParameterValues values = values_with({{prefill_block, 1e-3}, {prefill_share, 1e12}});
+  const auto rounds = [&](std::int64_t heads) {
+    return time_of(device, values, {.name = "attention", .body = prompt_of(heads, 64)}).total.value / 1e-3;
+  };
+  CHECK(rounds(100) == Approx(1).epsilon(0.02));  // and Q, K, V, which are read meanwhile
+  CHECK(rounds(101) == Approx(2).epsilon(0.02));
+  device.cores = 101;
+  CHECK(rounds(101) == Approx(1).epsilon(0.02));
+}
+
+TEST_CASE("the cache holds the traffic of a kernel whole up to half of its size and none of it from its size on") {
+  const hardware::Device device = device_with_cache(40e6);
+  const double bandwidth = device.dram().bandwidth->value;
+  const hardware::ParameterValues values =
+      values_with({{vector_memory_share, 0.5}, {vector_cached_share, 1}, {vector_element_rate, 1e30}});
+  // What is held passes at the bandwidth, the rest at half of it.
+  const auto times_bandwidth = [&](double bytes) {
+    return time_of(device, values, stream_of(bytes)).total.value * bandwidth / bytes;
+  };
+  CHECK(times_bandwidth(10e6) == Approx(1));
+  CHECK(times_bandwidth(20e6) == Approx(1));
+  CHECK(times_bandwidth(25e6) == Approx(1.25));  // three quarters are held: 2 - 2 * 25/40
+  CHECK(times_bandwidth(30e6) == Approx(1.5));   // half: 2 - 2 * 30/40
+  CHECK(times_bandwidth(40e6) == Approx(2));
+  CHECK(times_bandwidth(80e6) == Approx(2));
+}
+
+TEST_CASE("a kernel is bound by its launch when that is more than half of its time") {
+  const hardware::Device device = device_with_cache(1);
+  const hardware::ParameterValues values = values_with({{vector_launch, 10e-6}, {vector_element_rate, 1e30}});
+  const double bandwidth = device.dram().bandwidth->value;
+  const auto bound = [&](double streaming) { return time_of(device, values, stream_of(streaming * bandwidth)).bound; };
+  CHECK(bound(9.9e-6) == Bound::launch);
+  CHECK(bound(10.1e-6) == Bound::memory);
+}
+
+TEST_CASE("a collective is five calls of the host, a kernel one for each of its launches") {
+  const hardware::ParameterValues values = values_with({{host_launch, 1e-6}});
+  const StepOverhead host(values, hardware::Dispatch::eager, false);
+  graph::Op op{
+      .name = "all_reduce",
+      .place = graph::Place::network,
+      .body = graph::Collective{.kind = graph::CollectiveKind::all_reduce, .ranks = 8, .rows = 1, .width = 64}};
+  CHECK(host.each(op).value == Approx(5e-6));
+  op.overlaps = true;  // launched by the kernel that it runs beside
+  CHECK(host.each(op).value == Approx(1e-6));
+  graph::Op kernel = stream_of(64);
+  kernel.launches = 3;
+  CHECK(host.each(kernel).value == Approx(3e-6));
+}
+
+}  // namespace
+}  // namespace llmperf::mapper
