@@ -25,11 +25,15 @@ enum class Column : unsigned char {
   hardware,
   batch,
   tp,
+  ep,
+  dp,
+  pp,
   runtime,
   execution,
   options,
   model,
   weights,
+  kv,
   phase,
   new_tokens,
   context,
@@ -61,11 +65,15 @@ constexpr std::array<ColumnInfo, kColumns> kColumnInfo = {{
     {"hardware", Schema::both},
     {"batch", Schema::both, Needed::by_some},
     {"tp", Schema::steps, Needed::by_some},
+    {"ep", Schema::steps, Needed::by_some},
+    {"dp", Schema::steps, Needed::by_some},
+    {"pp", Schema::steps, Needed::by_some},
     {"runtime", Schema::steps},
     {"execution", Schema::steps, Needed::by_some},
     {"options", Schema::steps, Needed::by_some},
     {"model", Schema::steps},
     {"weights", Schema::both, Needed::by_some},
+    {"kv", Schema::steps, Needed::by_some},
     {"phase", Schema::steps},
     {"new_tokens", Schema::steps},
     {"context", Schema::steps},
@@ -108,21 +116,20 @@ class FileParser {
   // Where each known column stands, and which schema it is.
   bool read_header() {
     width_ = reader_.cells().size();
-    for (std::size_t i = 0; i < width_; ++i) read_column_name(i, reader_.cells()[i]);
-    const bool ops = has(Column::op) || has(Column::latency_us);
-    if (ops && has(Column::latency_ms)) {
+    const bool ops = named(Column::op) || named(Column::latency_us);
+    if (ops && named(Column::latency_ms)) {
       problem(1, "latency_ms (steps) and latency_us (ops) in one file", "a file holds rows of one of the two schemas");
       return false;
     }
     schema_ = ops ? Schema::ops : Schema::steps;
+    for (std::size_t i = 0; i < width_; ++i) read_column_name(i, reader_.cells()[i]);
     std::vector<std::string> missing;
     for (std::size_t i = 0; i < kColumns; ++i) {
       const ColumnInfo& info = kColumnInfo[i];
       const bool of_step = schema_ == Schema::steps && (i == static_cast<std::size_t>(Column::batch) ||
                                                         i == static_cast<std::size_t>(Column::weights));
       const bool wanted = info.needed == Needed::always || of_step;
-      if (wanted && (info.schema == Schema::both || info.schema == schema_) && !at_[i])
-        missing.push_back(quote(info.name));
+      if (wanted && is_of_schema(info) && !at_[i]) missing.push_back(quote(info.name));
     }
     if (missing.empty()) return true;
     problem(1, fmt::format("no column {}", join(missing, ", ")),
@@ -132,8 +139,9 @@ class FileParser {
   }
 
   void read_column_name(std::size_t i, const CsvCell& cell) {
-    const auto* known = std::find_if(kColumnInfo.begin(), kColumnInfo.end(),
-                                     [&](const ColumnInfo& info) { return info.name == cell.text; });
+    const auto* known = std::find_if(kColumnInfo.begin(), kColumnInfo.end(), [&](const ColumnInfo& info) {
+      return is_of_schema(info) && info.name == cell.text;
+    });
     if (known != kColumnInfo.end()) {
       std::optional<std::size_t>& at = at_[static_cast<std::size_t>(known - kColumnInfo.begin())];
       if (at) problem(cell.column, fmt::format("a second column {}", quote(cell.text)));
@@ -146,7 +154,11 @@ class FileParser {
     }
   }
 
-  bool has(Column c) const { return at_[static_cast<std::size_t>(c)].has_value(); }
+  bool is_of_schema(const ColumnInfo& info) const { return info.schema == Schema::both || info.schema == schema_; }
+  bool named(Column c) const {
+    const std::vector<CsvCell>& cells = reader_.cells();
+    return std::any_of(cells.begin(), cells.end(), [&](const CsvCell& cell) { return cell.text == name_of(c); });
+  }
   static std::string_view name_of(Column c) { return kColumnInfo[static_cast<std::size_t>(c)].name; }
 
   void problem(int column, std::string message, std::string hint = {}) {
@@ -223,11 +235,15 @@ class FileParser {
   StepRow step() {
     StepRow s;
     s.tp = integer_or(Column::tp, 1);
+    s.ep = integer_or(Column::ep, 1);
+    s.dp = integer_or(Column::dp, 1);
+    s.pp = integer_or(Column::pp, 1);
     s.runtime = required(Column::runtime);
     s.execution = text(Column::execution);
     s.options = text(Column::options);
     s.model = required(Column::model);
     s.weights = required(Column::weights);
+    s.kv = text(Column::kv);
     s.batch = integer(Column::batch);
     const std::string phase = required(Column::phase);
     if (phase == name(Phase::decode)) {
@@ -363,13 +379,23 @@ void parse_into(Measurements& into, std::string_view text, const std::string& fi
 std::string configuration(const Row& row) {
   if (const auto* s = std::get_if<StepRow>(&row.of)) {
     std::string text = fmt::format("{} {} {} {}", row.hardware, s->runtime, s->model, s->weights);
-    if (s->tp > 1) text += fmt::format(" tp {}", s->tp);
+    if (!s->kv.empty()) text += fmt::format(" kv {}", s->kv);
+    for (const auto& [axis, degree] :
+         {std::pair{"tp", s->tp}, std::pair{"ep", s->ep}, std::pair{"dp", s->dp}, std::pair{"pp", s->pp}}) {
+      if (degree > 1) text += fmt::format(" {} {}", axis, degree);
+    }
     for (const std::string* part : {&s->execution, &s->options}) {
       if (!part->empty()) text += " " + *part;
     }
     return text + fmt::format(" batch {} {} {}+{}", s->batch, name(s->phase), s->context, s->new_tokens);
   }
   return fmt::format("{} {}", row.hardware, describe(std::get<OpRow>(row.of)));
+}
+
+std::vector<std::string> Measurements::unused_columns() const {
+  std::vector<std::string> names = extra_columns;
+  std::erase(names, kUntrustedColumn);
+  return names;
 }
 
 Measurements parse_measurements(std::string_view text, const std::string& file) {

@@ -1,12 +1,13 @@
 // Measured latencies: rows of CSV files in one of two schemas, told apart by their header.
 //
-//  * steps of whole models: hardware,tp,runtime,execution,options,model,weights,batch,phase,new_tokens,context,
-//    latency_ms. One forward step of `batch` sequences that each process new_tokens and have context cached.
+//  * steps of whole models: hardware,tp,ep,dp,pp,runtime,execution,options,model,weights,kv,batch,phase,new_tokens,
+//    context,latency_ms. One forward step of `batch` sequences that each process new_tokens and have context cached.
 //  * kernels: hardware,op,dtype,weights,ranks,batch,m,n,k,q_len,kv_len,heads,kv_heads,head_dim,causal,bytes,latency_us;
 //    a row fills in what its op has (op_row.h).
 //
-// Columns come in any order; those not named above are kept as they are. Lines that start with '#' say where the rows
-// are from. What a name means (hardware, runtime, model, weights, options) is for the caller to find out.
+// Columns come in any order; those that the schema does not name are kept as they are and change no prediction
+// (unused_columns). Lines that start with '#' say where the rows are from. What a name means (hardware, runtime, model,
+// weights, options) is for the caller to find out.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +23,25 @@
 
 namespace llmperf::calibrate {
 
+// The extra column whose text says why a row is listed and not scored.
+inline constexpr std::string_view kUntrustedColumn = "untrusted";
+
 struct StepRow {
-  std::int64_t tp = 1;  // devices; 1 without the column
+  std::int64_t tp = 1;  // the plan, axis by axis (graph::Plan); 1 without the column
+  std::int64_t ep = 1;
+  std::int64_t dp = 1;
+  std::int64_t pp = 1;
   std::string runtime;
   std::string execution;  // "eager", "graph", …; empty: not said
   std::string options;    // as written: "static_kv+flash_attention"; empty: not said
   std::string model;
   std::string weights;
-  std::int64_t batch = 1;
+  std::string kv;          // of the cache; empty: not said
+  std::int64_t batch = 1;  // of all replicas together
   Phase phase = Phase::prefill;
   std::int64_t new_tokens = 1;  // per sequence
   std::int64_t context = 0;     // cached tokens per sequence
+  std::int64_t replica_batch() const { return (batch + dp - 1) / dp; }
   bool operator==(const StepRow&) const = default;
 };
 
@@ -54,6 +63,8 @@ struct Measurements {
   std::vector<std::string> extra_columns;  // of all files
   std::vector<Row> rows;
 
+  // Extra columns that nothing reads: all but kUntrustedColumn.
+  std::vector<std::string> unused_columns() const;
   SourcePosition where(const Row& row) const { return {files[row.file].path, row.line}; }
 };
 

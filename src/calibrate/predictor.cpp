@@ -101,7 +101,8 @@ Predictor::Predictor(const Measurements& measurements, std::vector<std::size_t> 
 Predictor::~Predictor() = default;
 
 const Predictor::Case& Predictor::case_of(const StepRow& row) {
-  const std::string key = fmt::format("{}|{}|{}|{}|{}", row.model, row.weights, row.tp, row.execution, row.options);
+  const std::string key = fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}", row.model, row.weights, row.kv, row.tp, row.ep,
+                                      row.dp, row.pp, row.execution, row.options);
   std::unique_ptr<Case>& found = cases_[key];
   if (found) return *found;
   std::unique_ptr<model::Decoder>& decoder = models_[row.model];
@@ -110,12 +111,16 @@ const Predictor::Case& Predictor::case_of(const StepRow& row) {
       hardware::resolve_execution(profile_, row.options.empty() ? "all" : row.options, row.execution);
   estimate::Choices choices;
   choices.weights = row.weights;
+  if (!row.kv.empty()) choices.kv = row.kv;
   choices.runtime = execution.options;
   choices.profile = &profile_;
   choices.prefill_dispatch = execution.prefill;
   choices.decode_dispatch = execution.decode;
   if (!profile_.gguf_era.empty()) choices.gguf_era = model::parse_gguf_era(profile_.gguf_era);
   choices.plan.tensor = row.tp;
+  choices.plan.expert = row.ep;
+  choices.plan.data = row.dp;
+  choices.plan.pipeline = row.pp;
   choices.plan.shard_embedding = !profile_.choices.replicates_embedding;
   if (const auto broken = graph::problems(*decoder, choices.plan); !broken.empty()) {
     throw Error::bad_input(broken.front().message, broken.front().hint);
@@ -127,21 +132,37 @@ const Predictor::Case& Predictor::case_of(const StepRow& row) {
   return *found;
 }
 
+const estimate::Setup* Predictor::setup_of(std::size_t row) const {
+  return items_of_[row].of == nullptr ? nullptr : &items_of_[row].of->estimator->setup();
+}
+
 void Predictor::add_step(const StepRow& row) {
   const Case& of = case_of(row);
-  const estimate::Setup& setup = of.estimator->setup();
+  estimate::Estimator& estimator = *of.estimator;
+  const estimate::Setup& setup = estimator.setup();
   RowItems& items = items_of_.back();
   items.of = &of;
   items.prompts = row.phase == Phase::prefill;
   items.layers = d(setup.execution.model->num_layers());
   items.parameters = of.parameters;
-  graph::SequenceGroup group{row.batch, row.new_tokens, row.context};
-  if (profile_.choices.caps_batch) group.count = running_batch(*of.estimator, profile_, group);
+  graph::SequenceGroup& group = items.group;
+  group = {estimator.replica_batch({.batch = row.batch}), row.new_tokens, row.context};
+  if (profile_.choices.caps_batch) group.count = running_batch(estimator, profile_, group);
   items.sequences = d(group.count);
+  if (setup.execution.plan.pipeline > 1) {
+    items.micro_batches = estimator.micro_batches({.batch = group.count * setup.execution.plan.data});
+    group.count = (group.count + items.micro_batches - 1) / items.micro_batches;
+  }
   graph::Graph graph;
   graph::build_step(setup.execution, {&group, 1}, graph::Part::all, graph);
   RowRoof& roof = roofs_.back();
-  for (const graph::Op& op : graph) add(op, of.estimator->machine(), roof);
+  for (const graph::Op& op : graph) add(op, estimator.machine(), roof);
+  if (items.micro_batches > 0) roof.roof = pipelined(items).roof;
+}
+
+const estimate::Phase& Predictor::pipelined(const RowItems& row) {
+  row.of->estimator->step(row.group, row.micro_batches, phase_);
+  return phase_;
 }
 
 void Predictor::add_op(const OpRow& row) {
@@ -217,6 +238,11 @@ void Predictor::predict(std::span<const double> values, std::optional<std::size_
   const std::vector<mapper::StepOverhead>& steps = trial_overheads.empty() ? overheads_ : trial_overheads;
   std::size_t step = 0;
   for (std::size_t i = 0; i < items_of_.size(); ++i) {
+    if (items_of_[i].micro_batches > 0) {
+      seconds[i] = pipelined(items_of_[i]).time.value;
+      ++step;
+      continue;
+    }
     seconds[i] = row_seconds(items_of_[i], times, items_of_[i].of ? &steps[step++] : nullptr);
   }
 }

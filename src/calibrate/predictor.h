@@ -43,6 +43,8 @@ class Predictor {
   const std::vector<std::size_t>& rows() const { return rows_; }
   const hardware::RuntimeProfile& profile() const { return profile_; }
   const std::vector<RowRoof>& roofs() const { return roofs_; }
+  // Of a step row; null for ops.
+  const estimate::Setup* setup_of(std::size_t row) const;
   // Parameters of a row's model (0 for ops).
   double model_parameters(std::size_t row) const { return items_of_[row].parameters; }
 
@@ -64,7 +66,9 @@ class Predictor {
     std::size_t end = 0;
     const Case* of = nullptr;  // null: an op row
     bool prompts = false;
-    double sequences = 0;
+    double sequences = 0;            // of a replica
+    graph::SequenceGroup group;      // of a replica; with a pipeline of a micro-batch
+    std::int64_t micro_batches = 0;  // > 0: a pipeline, whose stages the estimator schedules
     double layers = 0;
     double parameters = 0;
   };
@@ -73,6 +77,7 @@ class Predictor {
   void add_op(const OpRow& row);
   void add(const graph::Op& op, const mapper::Machine& machine, RowRoof& roof);
   const Case& case_of(const StepRow& row);
+  const estimate::Phase& pipelined(const RowItems& row);
   double seconds_of(std::size_t op) const;
   double row_seconds(const RowItems& row, const std::vector<double>& op_seconds,
                      const mapper::StepOverhead* overhead) const;
@@ -93,6 +98,7 @@ class Predictor {
   std::vector<std::vector<std::size_t>> dependents_;  // of every parameter, the ops whose time it can change
   std::vector<double> op_seconds_;
   std::vector<double> trial_;
+  estimate::Phase phase_;                        // scratch of pipelined()
   std::vector<mapper::StepOverhead> overheads_;  // of the last prediction of everything
 };
 

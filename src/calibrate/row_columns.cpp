@@ -12,6 +12,15 @@ Cell of_step(const Row& row) {
   return s ? Cell(s->*Member) : Cell();
 }
 
+// An axis of the plan that divides something.
+template <auto Member>
+Cell axis_of_step(const Row& row) {
+  return step(row) && step(row)->*Member > 1 ? Cell(step(row)->*Member) : Cell();
+}
+Cell kv_of_step(const Row& row) {
+  return step(row) && !step(row)->kv.empty() ? Cell(std::string_view(step(row)->kv)) : Cell();
+}
+
 // A number of which 0 means that the row has none.
 Cell given(std::int64_t value) { return value > 0 ? Cell(value) : Cell(); }
 Cell given(Bytes value) { return value.value > 0 ? Cell(value.value) : Cell(); }
@@ -83,11 +92,15 @@ Cell of_attention(const Row& row) {
 constexpr RowColumn kRowColumns[] = {
     {"hardware", [](const Row& row) { return Cell(std::string_view(row.hardware)); }},
     {"tp", of_step<&StepRow::tp>},
+    {"ep", axis_of_step<&StepRow::ep>},
+    {"dp", axis_of_step<&StepRow::dp>},
+    {"pp", axis_of_step<&StepRow::pp>},
     {"runtime", of_step<&StepRow::runtime>},
     {"execution", of_step<&StepRow::execution>},
     {"options", of_step<&StepRow::options>},
     {"model", of_step<&StepRow::model>},
     {"weights", [](const Row& row) { return step(row) ? Cell(step(row)->weights) : of_op<Weights>(row); }},
+    {"kv", kv_of_step},
     {"op", [](const Row& row) { return op(row) ? Cell(std::string_view(op(row)->op)) : Cell(); }},
     {"dtype", [](const Row& row) { return op(row) ? Cell(name(op(row)->dtype)) : Cell(); }},
     {"ranks", of_op<Ranks>},

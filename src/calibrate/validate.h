@@ -8,9 +8,6 @@
 
 namespace llmperf::calibrate {
 
-// The column whose text says why a row is listed and not scored.
-inline constexpr std::string_view kUntrustedColumn = "untrusted";
-
 // Every row by the profile of its runtime for its device (ops: the device's preferred one), or all by `runtime`: a name
 // or the path of a profile; "none" is the speed of light. Throws Error(bad_input) with the lines of rows that name what
 // does not exist.

@@ -181,6 +181,10 @@ class Estimator {
   void decode_step(const Scenario& scenario, std::int64_t context, Phase& result) {
     phase("decode", decode_at(scenario, context), micro_batches(scenario), result);
   }
+  // A step of `micro_batches` parts, each over `group` (of one replica), whether it fits or not.
+  void step(const graph::SequenceGroup& group, std::int64_t micro_batches, Phase& result) {
+    phase(group.new_tokens == 1 && group.context > 0 ? "decode" : "prefill", group, micro_batches, result);
+  }
   // Time of one step over `step` (of one replica), without the per-op results.
   Seconds step_time(std::span<const graph::SequenceGroup> step);
   cost::Memory memory(const Scenario& scenario) const { return placed_memory(scenario).device; }

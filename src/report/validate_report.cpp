@@ -57,6 +57,9 @@ Fields headline(const Validation& v) {
                                   error_text(v.summary.roofline_mape), error_text(v.summary.fitted_roofline_mape)));
   f.rows.emplace_back("rows", rows_text(v));
   f.rows.emplace_back("profiles", profiles_text(v));
+  if (const auto unused = v.measurements.unused_columns(); !unused.empty()) {
+    f.rows.emplace_back("not used", "columns " + join(unused, ", ") + ": kept as they are, they change no prediction");
+  }
   for (const std::string& warning : v.warnings) f.rows.emplace_back("warning", warning);
   return f;
 }
@@ -134,6 +137,7 @@ std::string document_json(const Validation& v, const std::string& rows) {
   for (const auto& file : v.measurements.files) json["files"].push_back({{"path", file.path}, {"notes", file.notes}});
   json["summary"] = errors_json(v.summary, true);
   json["groups"] = groups_json(v.groups, true);
+  json["unused_columns"] = v.measurements.unused_columns();
   json["warnings"] = v.warnings;
   std::string text = dump(json);
   text.resize(text.rfind("\n}"));

@@ -74,6 +74,32 @@ TEST_CASE("columns come in any order and those unknown are kept by name", "[meas
   CHECK(m.rows[0].extra == std::vector<std::string>{"550.1", "a, \"b\""});
 }
 
+TEST_CASE("a step row has its plan, axis by axis, and the type of its cache", "[measurements]") {
+  const Measurements m = parse_measurements(
+      "hardware,tp,ep,dp,pp,runtime,model,weights,kv,batch,phase,new_tokens,context,latency_ms,concurrency,untrusted\n"
+      "d,8,4,2,3,vllm,m,bf16,fp8,5,decode,1,10,1,7,\n"
+      "d,8,,,,vllm,m,bf16,,4,decode,1,10,1,7,\n",
+      "t.csv");
+  const auto& row = std::get<StepRow>(m.rows[0].of);
+  CHECK(row.tp == 8);
+  CHECK(row.ep == 4);
+  CHECK(row.dp == 2);
+  CHECK(row.pp == 3);
+  CHECK(row.kv == "fp8");
+  CHECK(row.replica_batch() == 3);  // one replica has 3 of the 5 sequences, the other 2
+  CHECK(configuration(m.rows[0]) == "d vllm m bf16 kv fp8 tp 8 ep 4 dp 2 pp 3 batch 5 decode 10+1");
+  CHECK(configuration(m.rows[1]) == "d vllm m bf16 tp 8 batch 4 decode 10+1");
+  CHECK(m.unused_columns() == std::vector<std::string>{"concurrency"});
+  CHECK(parse_measurements(format_measurements(m), "t.csv").rows[0].of == m.rows[0].of);
+}
+
+TEST_CASE("a column of the other schema is one that nothing reads", "[measurements]") {
+  const Measurements m =
+      parse_measurements("hardware,op,dtype,m,n,k,tp,kv,latency_us\na,gemm,bf16,1,2,3,8,fp8,4\n", "t.csv");
+  CHECK(m.unused_columns() == std::vector<std::string>{"tp", "kv"});
+  CHECK(m.rows[0].extra == std::vector<std::string>{"8", "fp8"});
+}
+
 TEST_CASE("files of both schemas are read together, their unknown columns side by side", "[measurements]") {
   const std::string steps = "measurements_test_steps.csv";
   const std::string ops = "measurements_test_ops.csv";

@@ -2,6 +2,8 @@
 // or all of them changed.
 #include "calibrate/predictor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -204,6 +206,40 @@ TEST_CASE("a step row takes the time that estimate gives the step", "[predictor]
   CHECK(c.full()[1] == Approx(e.tpot->value).epsilon(1e-9));
 }
 
+TEST_CASE("a step row of any plan and cache takes the time that estimate gives the step", "[predictor]") {
+  const hardware::Device device = hardware::load_device("h100-sxm");
+  const RuntimeProfile profile = hardware::load_runtime_profile(device, "vllm");
+  const model::Decoder decoder = model::load_decoder("mixtral-8x7b");
+  const std::string columns =
+      "hardware,tp,ep,dp,pp,runtime,model,weights,kv,batch,phase,new_tokens,context,latency_ms\n";
+  const auto check_plan = [&](const graph::Plan& plan, const std::string& kv) {
+    estimate::Choices choices;
+    choices.weights = "bf16";
+    choices.kv = kv;
+    choices.profile = &profile;
+    choices.runtime = profile.options;
+    choices.prefill_dispatch = profile.prefill_dispatch;
+    choices.decode_dispatch = profile.dispatch;
+    choices.plan = plan;
+    choices.plan.shard_embedding = !profile.choices.replicates_embedding;
+    estimate::Estimator estimator(estimate::make_setup(decoder, device, choices));
+    const estimate::Estimate e = estimator.run({.batch = 12, .prompt = 300, .generate = 2});
+    REQUIRE(e.fits);
+    const std::string row = fmt::format("h100-sxm,{},{},{},{},vllm,mixtral-8x7b,bf16,{},12,", plan.tensor, plan.expert,
+                                        plan.data, plan.pipeline, kv);
+    Case c(columns + row + "prefill,300,0,30\n" + row + "decode,1,300,20\n", device, profile);
+    CAPTURE(graph::to_text(plan), kv);
+    CHECK(c.full()[0] == Approx(e.ttft.value).epsilon(1e-9));
+    CHECK(c.full()[1] == Approx(e.tpot->value).epsilon(1e-9));
+    return c.full()[1];
+  };
+  const double tensor = check_plan({.tensor = 4}, "bf16");
+  CHECK(check_plan({.tensor = 4}, "fp8") < tensor);
+  CHECK(check_plan({.tensor = 4, .expert = 4}, "bf16") != tensor);
+  CHECK(check_plan({.tensor = 4, .data = 2}, "bf16") < tensor);  // six of the twelve sequences each
+  CHECK(check_plan({.tensor = 2, .pipeline = 2}, "bf16") != tensor);
+}
+
 TEST_CASE("a prediction that is told of one changed parameter is the full one, for every parameter", "[predictor]") {
   const hardware::Device device = hardware::load_device("rtx4090");
   SECTION("vLLM, four weight formats, host and graph") {
@@ -231,6 +267,14 @@ TEST_CASE("a prediction that is told of one changed parameter is the full one, f
     }
     const hardware::Device atlas = hardware::load_device("atlas-800i-a2");
     check_changes(Case(text, atlas, hardware::load_runtime_profile(atlas, "torchair")));
+  }
+  SECTION("two stages of a pipeline") {
+    const std::string text =
+        "hardware,tp,pp,runtime,model,weights,batch,phase,new_tokens,context,latency_ms\n"
+        "rtx4090,1,2,vllm,qwen1.5-1.8b,bf16,4,prefill,300,0,30\n"
+        "rtx4090,1,2,vllm,qwen1.5-1.8b,bf16,4,decode,1,300,20\n"
+        "rtx4090,1,1,vllm,qwen1.5-1.8b,bf16,4,decode,1,300,20\n";
+    check_changes(Case(text, device, hardware::load_runtime_profile(device, "vllm")));
   }
   SECTION("kernels") {
     check_changes(Case(kOps + "a100-sxm-80gb,gemm,bf16,1,,17,4096,4096,,,,,,,,40\n"
