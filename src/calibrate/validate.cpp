@@ -9,6 +9,7 @@
 #include "calibrate/baselines.h"
 #include "calibrate/data_checks.h"
 #include "calibrate/predictor.h"
+#include "estimate/step_size.h"
 #include "hardware/runtime_profile.h"
 
 namespace llmperf::calibrate {
@@ -73,14 +74,12 @@ std::vector<Batch> batches(const Measurements& measurements, const std::string& 
   return result;
 }
 
-std::string remarks(const RuntimeProfile& profile, const StepRow& row, double parameters) {
-  const bool prefill = row.phase == Phase::prefill;
-  return join(profile.beyond_range({.batch = row.batch,
-                                    .tokens = prefill ? row.batch * row.new_tokens : row.batch,
-                                    .context = row.context,
-                                    .parameters = parameters,
-                                    .weights = row.weights}),
-              "; ");
+std::string remarks(const RuntimeProfile& profile, const StepRow& row, const estimate::Setup& setup) {
+  hardware::StepSize step = estimate::step_size(setup);
+  step.batch = row.replica_batch();
+  step.tokens = row.phase == Phase::prefill ? step.batch * row.new_tokens : step.batch;
+  step.context = row.context;
+  return join(profile.beyond_range(step), "; ");
 }
 
 }  // namespace
@@ -128,7 +127,7 @@ Validation validate(Measurements measurements, const std::string& runtime, const
       row.profile = light ? "none" : batch.profile.title_for(*batch.device);
       row.class_default = !light && !batch.profile.measured_on(*batch.device);
       if (const auto* step = std::get_if<StepRow>(&measurements.rows[i].of); step && !light) {
-        const std::string beyond = remarks(batch.profile, *step, predictor.model_parameters(k));
+        const std::string beyond = remarks(batch.profile, *step, *predictor.setup_of(k));
         row.extrapolated = !beyond.empty();
         if (row.remark.empty()) row.remark = beyond;
       }

@@ -65,6 +65,14 @@ const RuntimeProfile* choose(const std::vector<RuntimeProfile>& all, const std::
   return first;
 }
 
+bool is_wide(std::string_view dtype) { return dtype == "bf16" || dtype == "fp16"; }
+
+// The two 16-bit types take the same time.
+bool names(const std::vector<std::string>& fitted, std::string_view name) {
+  return std::any_of(fitted.begin(), fitted.end(),
+                     [&](const std::string& one) { return one == name || (is_wide(one) && is_wide(name)); });
+}
+
 // "7.72 B" of a number of parameters.
 std::string billions(double parameters) { return fmt::format("{:.3g} B", parameters / 1e9); }
 
@@ -78,7 +86,14 @@ std::string RuntimeProfile::title_for(const Device& device) const {
 std::vector<std::string> RuntimeProfile::beyond_range(const StepSize& step) const {
   constexpr double kALittle = 1.1;
   std::vector<std::string> beyond;
-  if (range.max_tokens == 0) return beyond;
+  if (!step.device.empty() && step.device != hardware) {
+    beyond.push_back(fmt::format("device {} ({})", step.device,
+                                 hardware.empty() ? "nothing was measured on it" : "fitted on " + hardware));
+  }
+  if (range.max_tokens == 0) {
+    if (range.rows > 0) beyond.push_back("whole steps (fitted on single kernels)");
+    return beyond;
+  }
   const auto above = [&](const char* what, std::int64_t value, std::int64_t limit) {
     if (static_cast<double>(value) > kALittle * static_cast<double>(limit))
       beyond.push_back(fmt::format("{} {} (fitted up to {})", what, value, limit));
@@ -92,10 +107,38 @@ std::vector<std::string> RuntimeProfile::beyond_range(const StepSize& step) cons
     beyond.push_back(fmt::format("{} parameters (fitted {} to {})", billions(step.parameters),
                                  billions(range.min_parameters), billions(range.max_parameters)));
   }
-  if (std::find(range.weights.begin(), range.weights.end(), step.weights) == range.weights.end()) {
+  if (!names(range.weights, step.weights)) {
     beyond.push_back(fmt::format("weights {} (fitted {})", step.weights, join(range.weights, ", ")));
   }
+  const auto other = [&](const char* what, const std::string& value, const std::vector<std::string>& fitted) {
+    if (value.empty() || fitted.empty() || names(fitted, value)) return;
+    beyond.push_back(fmt::format("{} {} (fitted {})", what, value, join(fitted, ", ")));
+  };
+  other("KV cache", step.kv, range.kv);
+  other("plan", step.plan, range.plans);
+  other("model with", step.kind, range.kinds);
+  if (step.layers_on_host > 0) {
+    beyond.push_back(fmt::format("{} layers on the host (fitted without)", step.layers_on_host));
+  }
   return beyond;
+}
+
+FittedError FittedError::widened() const {
+  if (rows == 0) return *this;
+  const auto n = static_cast<double>(rows);
+  constexpr double z = 1.6448536269514722;  // 95th percentile of the normal distribution
+  // Exactly for one and two degrees of freedom (tan(0.45 pi), 0.9 sqrt(2 / 0.19)), else by the first terms of Fisher's
+  // expansion in 1 / n (Abramowitz, Stegun 26.7.5), which are good to 0.3 % from three on.
+  constexpr double first = (z * z * z + z) / 4;
+  constexpr double second = (5 * z * z * z * z * z + 16 * z * z * z + 3 * z) / 96;
+  constexpr double third = (3 * z * z * z * z * z * z * z + 19 * z * z * z * z * z + 17 * z * z * z - 15 * z) / 384;
+  const double t = rows == 1   ? 6.313751514675043
+                   : rows == 2 ? 2.919985580355516
+                               : z + (first + (second + third / n) / n) / n;
+  FittedError wider = *this;
+  wider.mean *= t / z;
+  wider.p90 *= t / z;
+  return wider;
 }
 
 const FittedError* RuntimeProfile::error_of(std::string_view group) const {

@@ -106,6 +106,9 @@ void read_range(Reader& reader, FittedRange& r) {
   r.rows = reader.require_int("rows", kRows);
   r.models = reader.optional_strings("models");
   r.weights = reader.optional_strings("weights");
+  r.kv = reader.optional_strings("kv");
+  r.plans = reader.optional_strings("plans");
+  r.kinds = reader.optional_strings("kinds");
   r.max_batch = reader.int_or("max_batch", 0, kRows);
   r.max_tokens = reader.int_or("max_tokens", 0, kRows);
   r.max_context = reader.int_or("max_context", 0, kRows);

@@ -90,10 +90,11 @@ std::string format_runtime_profile(const RuntimeProfile& p) {
   if (p.range.rows > 0) {
     const FittedRange& r = p.range;
     out += fmt::format(
-        "range:\n  rows: {}\n  models: {}\n  weights: {}\n  max_batch: {}\n  max_tokens: {}\n  max_context: {}\n"
+        "range:\n  rows: {}\n  models: {}\n  weights: {}\n  kv: {}\n  plans: {}\n  kinds: {}\n  max_batch: {}\n  "
+        "max_tokens: {}\n  max_context: {}\n"
         "  min_parameters: {:.6g}\n  max_parameters: {:.6g}\n",
-        r.rows, list(r.models), list(r.weights), r.max_batch, r.max_tokens, r.max_context, r.min_parameters,
-        r.max_parameters);
+        r.rows, list(r.models), list(r.weights), list(r.kv), list(r.plans), list(r.kinds), r.max_batch, r.max_tokens,
+        r.max_context, r.min_parameters, r.max_parameters);
   }
   if (!p.errors.empty()) {
     out += "errors:\n";

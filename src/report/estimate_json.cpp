@@ -100,8 +100,11 @@ std::string estimate_json(const estimate::Estimator& estimator, const Estimate& 
   const std::vector<std::string> beyond = extrapolations(estimator, e.scenario);
   json["extrapolated"] = !beyond.empty();
   json["extrapolations"] = beyond;
-  json["error_band"] = {{"prefill", e.fits ? band_json(estimator.setup(), "prefill", e.ttft) : Json(nullptr)},
-                        {"decode", e.fits && e.tpot ? band_json(estimator.setup(), "decode", *e.tpot) : Json(nullptr)}};
+  const auto band_of = [&](const char* phase, Seconds time) {
+    return band_json(band(estimator, e.scenario, phase), time);
+  };
+  json["error_band"] = {{"prefill", e.fits ? band_of("prefill", e.ttft) : Json(nullptr)},
+                        {"decode", e.fits && e.tpot ? band_of("decode", *e.tpot) : Json(nullptr)}};
   json["inputs"] = inputs(estimator.setup(), e.scenario);
   json["fits"] = e.fits;
   const auto timed = [&](auto value) { return e.fits ? number(value) : Json(nullptr); };

@@ -77,13 +77,14 @@ std::string context_text(const Estimator& estimator, const Estimate& e) {
 
 Fields headline(const Estimator& estimator, const Estimate& e) {
   Fields f;
-  f.rows.emplace_back("TTFT", fmt::format("{} ({}; bound by {})", with_band(e.ttft, band(estimator.setup(), "prefill")),
-                                          tokens_rate(e.prefill_tokens_per_second), bound_shares(e.phases[0])));
+  f.rows.emplace_back("TTFT",
+                      fmt::format("{} ({}; bound by {})", with_band(e.ttft, band(estimator, e.scenario, "prefill")),
+                                  tokens_rate(e.prefill_tokens_per_second), bound_shares(e.phases[0])));
   if (e.tpot) {
     f.rows.emplace_back(
-        "TPOT",
-        fmt::format("{} mean, {} first, {} last (bound by {})", with_band(*e.tpot, band(estimator.setup(), "decode")),
-                    format_seconds(*e.tpot_first), format_seconds(*e.tpot_last), bound_shares(e.phases[1])));
+        "TPOT", fmt::format("{} mean, {} first, {} last (bound by {})",
+                            with_band(*e.tpot, band(estimator, e.scenario, "decode")), format_seconds(*e.tpot_first),
+                            format_seconds(*e.tpot_last), bound_shares(e.phases[1])));
     f.rows.emplace_back("decode", fmt::format("{} in total, {} per request", tokens_rate(e.decode_tokens_per_second),
                                               tokens_rate(1 / e.tpot->value)));
   }
@@ -91,7 +92,7 @@ Fields headline(const Estimator& estimator, const Estimate& e) {
       "generation",
       fmt::format("{} for {} tokens per request: {} in total, {} per request", format_seconds(e.total),
                   e.scenario.generate, tokens_rate(e.tokens_per_second), tokens_rate(e.tokens_per_second_per_request)));
-  f.rows.emplace_back("error band", band_text(estimator.setup()));
+  f.rows.emplace_back("error band", band_text(estimator, e.scenario));
   if (const auto beyond = extrapolations(estimator, e.scenario); !beyond.empty()) {
     f.rows.emplace_back("extrapolated", join(beyond, "; "));
   }

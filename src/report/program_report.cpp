@@ -36,8 +36,7 @@ Fields headline(const ProgramStudy& study) {
   const Phase& p = e.phase;
   Fields f;
   const auto add = [&](const char* label, std::string text) { f.rows.emplace_back(label, std::move(text)); };
-  const std::optional<Band> b = band(setup, "prefill");
-  add("time", p.time.value > 0 ? fmt::format("{} (bound by {})", with_band(p.time, b), bound_shares(p)) : "0 s");
+  add("time", p.time.value > 0 ? fmt::format("{} (bound by {})", format_seconds(p.time), bound_shares(p)) : "0 s");
   if (p.time.value > 0) add("of roof", format_share(p.roof / p.time));
   add("matrix FLOPs",
       fmt::format("{}{}", format_flops(p.work.matrix),

@@ -6,8 +6,8 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "estimate/step_size.h"
 #include "hardware/runtime_execution.h"
-#include "model/parameters.h"
 #include "report/estimate_report.h"
 
 namespace llmperf::report {
@@ -43,13 +43,19 @@ std::string options_text(const estimate::Setup& setup) {
                        : hardware::format_runtime_options(options);
 }
 
-std::optional<Band> band(const estimate::Platform& platform, std::string_view phase) {
+std::optional<Band> band(const estimate::Platform& platform, std::string_view phase, bool extrapolated) {
   if (platform.profile == nullptr) return std::nullopt;
-  const hardware::FittedError* error = platform.profile->error_of(phase);
-  if (error == nullptr)
-    error = platform.profile->error_of("gemm");  // fitted on kernels alone: the largest part of a step
-  if (error == nullptr) return std::nullopt;
-  return Band{error->mean, error->p90, platform.profile->measured_on(*platform.device) ? error->rows : 0};
+  const hardware::RuntimeProfile& profile = *platform.profile;
+  const bool assumed = profile.hardware.empty();
+  const hardware::FittedError* error = profile.error_of(phase);
+  if (error == nullptr || (extrapolated && !assumed)) return std::nullopt;
+  const hardware::FittedError wide = error->widened();
+  return Band{wide.mean, wide.p90, assumed ? 0 : error->rows};
+}
+
+std::optional<Band> band(const estimate::Estimator& estimator, const estimate::Scenario& scenario,
+                         std::string_view phase) {
+  return band(estimator.setup(), phase, !extrapolations(estimator, scenario, phase).empty());
 }
 
 std::string with_band(Seconds time, const std::optional<Band>& band) {
@@ -57,47 +63,65 @@ std::string with_band(Seconds time, const std::optional<Band>& band) {
   return fmt::format("{} +- {}", format_seconds(time), format_seconds(time * band->mean));
 }
 
-std::string band_text(const estimate::Setup& setup) {
+std::string rows_text(std::int64_t rows) {
+  constexpr std::int64_t kFew = 20;  // below, the band is widened by more than a twentieth
+  if (rows == 0) return "; an assumption: nothing was measured on this device";
+  return fmt::format("; cross-validated on {} rows{}", rows,
+                     rows < kFew ? ", and widened because they are so few" : "");
+}
+
+std::string band_text(const estimate::Estimator& estimator, const estimate::Scenario& scenario) {
+  const estimate::Setup& setup = estimator.setup();
   if (setup.profile == nullptr) return no_band_text(setup);
   if (setup.profile->error_of("prefill") == nullptr && setup.profile->error_of("decode") == nullptr) {
-    const std::optional<Band> b = band(setup, "prefill");
-    if (!b) return "none: nothing was left out of the fit";
+    const hardware::FittedError* products = setup.profile->error_of("gemm");
+    if (products == nullptr) return "none: nothing was left out of the fit";
     return fmt::format(
-        "+- {} of its matrix products (9 of 10 within {}), cross-validated on {}; no whole steps were "
-        "measured",
-        format_share(b->mean), format_share(b->p90), b->rows);
+        "none: no whole steps were measured; matrix products alone +- {} (9 of 10 within {}), cross-validated on {}",
+        format_share(products->mean), format_share(products->p90), products->rows);
   }
   std::string text;
   std::int64_t rows = 0;
+  bool any = false;
   for (const char* phase : {"prefill", "decode"}) {
-    const std::optional<Band> b = band(setup, phase);
-    if (!b) continue;
-    rows += b->rows;
-    text += fmt::format("{}{} +- {} (9 of 10 within {})", text.empty() ? "" : ", ", phase, format_share(b->mean),
-                        format_share(b->p90));
+    if (setup.profile->error_of(phase) == nullptr) continue;
+    if (!text.empty()) text += ", ";
+    const std::optional<Band> b = band(estimator, scenario, phase);
+    any |= b.has_value();
+    if (b) rows += b->rows;
+    text += b ? fmt::format("{} +- {} (9 of 10 within {})", phase, format_share(b->mean), format_share(b->p90))
+              : fmt::format("{} none (extrapolated)", phase);
   }
-  if (text.empty()) return "none: the profile was fitted on single kernels, no steps";
-  return text + (rows > 0 ? fmt::format("; cross-validated on {} rows", rows)
-                          : "; an assumption: nothing was measured on this device");
+  return any ? text + rows_text(rows) : "none: extrapolated beyond what was fitted, whose errors promise nothing here";
+}
+
+std::vector<std::string> extrapolations(const estimate::Estimator& estimator, const estimate::Scenario& s,
+                                        std::string_view phase) {
+  const estimate::Setup& setup = estimator.setup();
+  if (setup.profile == nullptr) return {};
+  const bool prefill = phase == "prefill";
+  hardware::StepSize step = estimate::step_size(setup);
+  step.batch = estimator.replica_batch(s);
+  step.tokens = prefill ? step.batch * s.prompt : step.batch;
+  step.context = prefill ? s.prompt : s.prompt + s.generate - 1;
+  return setup.profile->beyond_range(step);
 }
 
 std::vector<std::string> extrapolations(const estimate::Estimator& estimator, const estimate::Scenario& s) {
-  const estimate::Setup& setup = estimator.setup();
-  if (setup.profile == nullptr || !setup.profile->measured_on(*setup.device)) return {};
-  const std::int64_t batch = estimator.replica_batch(s);
-  const graph::Execution& e = setup.execution;
-  // Schemes by the kernel they run: w4a16-g128 is GPTQ's.
-  std::string weights = e.weights.name;
-  for (const std::string& fitted : setup.profile->range.weights) {
-    const auto kernel = e.weights.groups.front()[model::Role::o].kernel;
-    if (kernel && fitted.starts_with(llmperf::name(*kernel))) weights = fitted;
-    if (!kernel && (fitted == "bf16" || fitted == "fp16") && (weights == "bf16" || weights == "fp16")) weights = fitted;
+  std::vector<std::string> all = extrapolations(estimator, s, "prefill");
+  if (s.generate == 1) return all;
+  for (std::string& way : extrapolations(estimator, s, "decode")) {
+    // A longer context takes the place of the prompt's.
+    const std::string_view what = std::string_view(way).substr(0, way.find(' '));
+    const auto same =
+        std::find_if(all.begin(), all.end(), [&](const std::string& one) { return one.starts_with(what); });
+    if (same == all.end()) {
+      all.push_back(std::move(way));
+    } else if (what == "context") {
+      *same = std::move(way);
+    }
   }
-  return setup.profile->beyond_range({.batch = batch,
-                                      .tokens = batch * s.prompt,
-                                      .context = s.prompt + s.generate - 1,
-                                      .parameters = static_cast<double>(model::count_parameters(*e.model).total),
-                                      .weights = weights});
+  return all;
 }
 
 Json runtime_json(const estimate::Platform& platform, const Json& dispatches) {
@@ -118,8 +142,7 @@ Json runtime_json(const estimate::Setup& setup) {
                               {"decode_dispatch", std::string(hardware::name(setup.decode_dispatch))}});
 }
 
-Json band_json(const estimate::Platform& platform, std::string_view phase, Seconds time) {
-  const std::optional<Band> b = band(platform, phase);
+Json band_json(const std::optional<Band>& b, Seconds time) {
   if (!b) return nullptr;
   return {{"mean_error", number(b->mean)},
           {"p90_error", number(b->p90)},

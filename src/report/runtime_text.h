@@ -20,26 +20,35 @@ std::string options_text(const estimate::Setup& setup);
 // The type of the KV cache, and who chose it where that was the checkpoint.
 std::string kv_text(const estimate::Setup& setup);
 
-// How far predictions of steps like one were off. `known`: by cross-validation; else a class default's assumption.
+// How far predictions of steps like one were off: by cross-validation, widened where that had few rows
+// (FittedError::widened), or a class default's assumption.
 struct Band {
   double mean = 0;  // absolute relative error
   double p90 = 0;
-  std::int64_t rows = 0;
+  std::int64_t rows = 0;  // 0: an assumption
 };
-// Of "prefill", "decode" or "video"; nothing for the speed of light.
-std::optional<Band> band(const estimate::Platform& platform, std::string_view phase);
+// Of "prefill", "decode" or "video". Nothing for the speed of light, and nothing for an extrapolated phase of a
+// profile that was fitted to measurements: what holds inside of its range promises nothing outside.
+std::optional<Band> band(const estimate::Platform& platform, std::string_view phase, bool extrapolated);
+std::optional<Band> band(const estimate::Estimator& estimator, const estimate::Scenario& scenario,
+                         std::string_view phase);
 // "12.3 ms ± 0.7 ms"; the time alone without a band.
 std::string with_band(Seconds time, const std::optional<Band>& band);
 // Why there is none without a profile.
 std::string no_band_text(const estimate::Platform& platform);
 // One line on where the bands come from.
-std::string band_text(const estimate::Setup& setup);
-// In which ways an estimate lies outside of what the profile was fitted on; empty inside.
+std::string band_text(const estimate::Estimator& estimator, const estimate::Scenario& scenario);
+// "; cross-validated on 386 rows", "; an assumption: …".
+std::string rows_text(std::int64_t rows);
+// In which ways an estimate, or a phase of it ("prefill", "decode"), lies outside of what the profile was fitted on;
+// empty inside.
 std::vector<std::string> extrapolations(const estimate::Estimator& estimator, const estimate::Scenario& scenario);
+std::vector<std::string> extrapolations(const estimate::Estimator& estimator, const estimate::Scenario& scenario,
+                                        std::string_view phase);
 
 // `dispatches`: how steps are launched, by key.
 Json runtime_json(const estimate::Platform& platform, const Json& dispatches);
 Json runtime_json(const estimate::Setup& setup);
-Json band_json(const estimate::Platform& platform, std::string_view phase, Seconds time);
+Json band_json(const std::optional<Band>& band, Seconds time);
 
 }  // namespace llmperf::report

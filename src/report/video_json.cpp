@@ -91,7 +91,7 @@ std::string video_json(const VideoEstimator& estimator, const VideoEstimate& e) 
   const std::vector<std::string> beyond = extrapolations(setup);
   json["extrapolated"] = !beyond.empty();
   json["extrapolations"] = beyond;
-  json["error_band"] = {{"generation", e.fits ? band_json(setup, "video", e.generation) : Json(nullptr)}};
+  json["error_band"] = {{"generation", e.fits ? band_json(band(setup), e.generation) : Json(nullptr)}};
   json["inputs"] = inputs(setup);
   json["fits"] = e.fits;
   const auto timed = [&](auto value) { return e.fits ? number(value) : Json(nullptr); };

@@ -64,16 +64,17 @@ std::string utilisation_text(const VideoEstimate& e) {
 
 std::string band_line(const VideoSetup& setup) {
   if (setup.profile == nullptr) return no_band_text(setup);
-  const std::optional<Band> b = band(setup, "video");
-  if (!b) return "none: the profile was compared with no generations";
-  return fmt::format("+- {} (9 of 10 within {}){}", format_share(b->mean), format_share(b->p90),
-                     b->rows > 0 ? fmt::format("; cross-validated on {} rows", b->rows)
-                                 : std::string("; an assumption: nothing was measured on this device"));
+  const std::optional<Band> b = band(setup);
+  if (b)
+    return fmt::format("+- {} (9 of 10 within {}){}", format_share(b->mean), format_share(b->p90), rows_text(b->rows));
+  return setup.profile->error_of("video") == nullptr
+             ? "none: the profile was compared with no generations"
+             : "none: extrapolated beyond what was fitted, whose errors promise nothing here";
 }
 
 Fields headline(const VideoSetup& setup, const VideoEstimate& e) {
   Fields f;
-  const std::optional<Band> b = band(setup, "video");
+  const std::optional<Band> b = band(setup);
   const auto add = [&](const char* label, std::string text) { f.rows.emplace_back(label, std::move(text)); };
   add("generation", fmt::format("{} ({})", with_band(e.generation, b), phase_shares(e)));
   add("denoising step", fmt::format("{} (bound by {})", with_band(e.step, b), bound_shares(e.phases[1])));

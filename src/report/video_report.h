@@ -6,6 +6,7 @@
 #include "estimate/video.h"
 #include "report/document.h"
 #include "report/estimate_report.h"
+#include "report/runtime_text.h"
 
 namespace llmperf::report {
 
@@ -22,5 +23,7 @@ std::string options_text(const estimate::VideoSetup& setup);
 std::string plan_text(const estimate::VideoSetup& setup);
 // In which ways the request lies outside of what the profile was fitted on; empty inside.
 std::vector<std::string> extrapolations(const estimate::VideoSetup& setup);
+// Of a generation; see runtime_text.h.
+std::optional<Band> band(const estimate::VideoSetup& setup);
 
 }  // namespace llmperf::report

@@ -47,13 +47,19 @@ std::string request_text(const estimate::VideoSetup& setup) {
 }
 
 std::vector<std::string> extrapolations(const estimate::VideoSetup& setup) {
-  if (setup.profile == nullptr || !setup.profile->measured_on(*setup.device)) return {};
+  if (setup.profile == nullptr) return {};
   const graph::VideoExecution& e = setup.execution;
   return setup.profile->beyond_range({.batch = e.batch(),
                                       .tokens = e.batch() * e.shape.tokens(),
                                       .context = 0,
                                       .parameters = static_cast<double>(model::count_parameters(*e.model).total),
-                                      .weights = setup.weights_name == "fp16" ? "bf16" : setup.weights_name});
+                                      .weights = setup.weights_name,
+                                      .plan = graph::to_text(e.plan),
+                                      .device = setup.device->name});
+}
+
+std::optional<Band> band(const estimate::VideoSetup& setup) {
+  return band(setup, "video", !extrapolations(setup).empty());
 }
 
 }  // namespace llmperf::report

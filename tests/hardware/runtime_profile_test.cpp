@@ -310,6 +310,52 @@ TEST_CASE("a step is extrapolated in every respect that no measurement covers", 
   CHECK(p.error_of("prefill") == nullptr);
 }
 
+TEST_CASE("other plans, caches, kinds of models, devices and layers on the host are extrapolated",
+          "[runtime_profile]") {
+  const RuntimeProfile p =
+      parse(edit(kGood, "max_batch", "kv: [bf16], plans: [\"1 device\"], kinds: [dense], max_batch"));
+  const StepSize inside{.batch = 8,
+                        .tokens = 512,
+                        .context = 1000,
+                        .parameters = 8e9,
+                        .weights = "fp16",  // takes the time of bf16
+                        .kv = "fp16",
+                        .plan = "1 device",
+                        .kind = "dense",
+                        .device = "toybox"};
+  CHECK(p.beyond_range(inside).empty());
+  const auto only = [&](auto&& change) {
+    StepSize step = inside;
+    change(step);
+    const std::vector<std::string> beyond = p.beyond_range(step);
+    return beyond.size() == 1 ? beyond.front() : fmt::format("{} ways", beyond.size());
+  };
+  CHECK(only([](StepSize& s) { s.kv = "fp8"; }) == "KV cache fp8 (fitted bf16)");
+  CHECK(only([](StepSize& s) { s.plan = "tp 2"; }) == "plan tp 2 (fitted 1 device)");
+  CHECK(only([](StepSize& s) { s.kind = "experts"; }) == "model with experts (fitted dense)");
+  CHECK(only([](StepSize& s) { s.layers_on_host = 3; }) == "3 layers on the host (fitted without)");
+  CHECK(only([](StepSize& s) { s.device = "other"; }) == "device other (fitted on toybox)");
+  const RuntimeProfile any = profile_of("h100-sxm", "vllm");
+  REQUIRE(any.hardware.empty());
+  CHECK(any.beyond_range({.device = "h100-sxm"}) ==
+        std::vector<std::string>{"device h100-sxm (nothing was measured on it)"});
+  const RuntimeProfile kernels = profile_of("a100-sxm-80gb", "vllm");
+  CHECK(kernels.beyond_range({.device = "a100-sxm-80gb"}) ==
+        std::vector<std::string>{"whole steps (fitted on single kernels)"});
+}
+
+TEST_CASE("errors of few rows are widened as Student's t is wider than the normal distribution", "[runtime_profile]") {
+  // 95th percentiles of t with 1, 2, 5, 20 degrees of freedom over the normal distribution's, from any table.
+  for (const auto& [rows, t] : {std::pair{1, 6.314}, std::pair{2, 2.920}, std::pair{5, 2.015}, std::pair{20, 1.725}}) {
+    const FittedError wide = FittedError{.group = "decode", .mean = 0.1, .p90 = 0.2, .rows = rows}.widened();
+    CHECK(wide.mean == Approx(0.1 * t / 1.645).epsilon(1e-3));
+    CHECK(wide.p90 == Approx(0.2 * t / 1.645).epsilon(1e-3));
+  }
+  CHECK(FittedError{.group = "decode", .mean = 0.1, .rows = 1'000'000}.widened().mean == Approx(0.1));
+  CHECK(FittedError{.group = "decode", .mean = 0.1, .rows = 0}.widened().mean ==
+        0.1);  // an assumption says what it assumes
+}
+
 TEST_CASE("options of a profile are all, none, or names on top of what the stack does in any case",
           "[runtime_profile]") {
   const RuntimeProfile torchair = profile_of("atlas-800i-a2", "torchair");
