@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
 #include "base/text.h"
+#include "calibrate/baselines.h"
 #include "calibrate/cross_validation.h"
 #include "calibrate/data_checks.h"
 #include "calibrate/predictor.h"
 #include "calibrate/validate.h"
+#include "estimate/step_size.h"
 
 namespace llmperf::calibrate {
 namespace {
@@ -55,6 +58,9 @@ std::vector<std::size_t> usable_rows(const Measurements& measurements, const har
                                    device.name, profile.name));
   }
   if (doubtful > 0) warnings.push_back(fmt::format("{} rows are marked untrusted: left out", doubtful));
+  if (const auto unused = measurements.unused_columns(); !unused.empty()) {
+    warnings.push_back("columns that change no prediction: " + join(unused, ", "));
+  }
   return rows;
 }
 
@@ -106,13 +112,20 @@ void note_range(const Measurements& rows, const Predictor& predictor, hardware::
   range.rows = static_cast<std::int64_t>(rows.rows.size());
   std::set<std::string> models;
   std::set<std::string> weights;
+  std::set<std::string> kv;
+  std::set<std::string> plans;
+  std::set<std::string> kinds;
   for (std::size_t i = 0; i < rows.rows.size(); ++i) {
     const auto* step = std::get_if<StepRow>(&rows.rows[i].of);
     if (step == nullptr) continue;
     models.insert(step->model);
     weights.insert(step->weights);
-    range.max_batch = std::max(range.max_batch, step->batch);
-    range.max_tokens = std::max(range.max_tokens, step->batch * step->new_tokens);
+    const graph::Execution& execution = predictor.setup_of(i)->execution;
+    kv.insert(execution.kv.name());
+    plans.insert(graph::to_text(execution.plan));
+    kinds.insert(estimate::model_kind(*execution.model));
+    range.max_batch = std::max(range.max_batch, step->replica_batch());
+    range.max_tokens = std::max(range.max_tokens, step->replica_batch() * step->new_tokens);
     range.max_context = std::max(range.max_context, step->context + step->new_tokens);
     const double parameters = predictor.model_parameters(i);
     range.min_parameters = range.min_parameters == 0 ? parameters : std::min(range.min_parameters, parameters);
@@ -120,6 +133,64 @@ void note_range(const Measurements& rows, const Predictor& predictor, hardware::
   }
   range.models.assign(models.begin(), models.end());
   range.weights.assign(weights.begin(), weights.end());
+  range.kv.assign(kv.begin(), kv.end());
+  range.plans.assign(plans.begin(), plans.end());
+  range.kinds.assign(kinds.begin(), kinds.end());
+}
+
+// Warns of a fit that is worth little: by what the rows determined, by what simpler answers reach, and by the rows and
+// groups that the fit does not meet.
+void judge(const Measurements& rows, const FitResult& fitted, std::span<const double> defaults,
+           std::span<const double> roofline, const std::vector<GroupErrors>& residuals,
+           std::vector<std::string>& warnings) {
+  constexpr std::ptrdiff_t kFew = 5;
+  constexpr double kWorthwhile = 0.9;  // of the error that it takes the place of
+  constexpr double kSimpler = 1.3;
+  constexpr double kFar = 0.3;  // off on the mean, or by a factor of 1.3
+  const Summary& all = residuals.front().errors;
+  const auto identified = std::count_if(fitted.parameters.begin(), fitted.parameters.end(),
+                                        [](const FittedParameter& p) { return p.identified == Identified::yes; });
+  if (identified < kFew) {
+    warnings.push_back(
+        fmt::format("the rows determine only {} of {} numbers: this profile is hardly more than its "
+                    "defaults",
+                    identified, fitted.parameters.size()));
+  }
+  const auto mape = [&](std::span<const double> predicted) {
+    std::vector<double> errors;
+    for (std::size_t i = 0; i < rows.rows.size(); ++i) {
+      errors.push_back(relative_error(predicted[i], rows.rows[i].latency.value));
+    }
+    return summarise(errors).mape;
+  };
+  const auto percent = [](double share) { return fmt::format("{:.1f} %", 100 * share); };
+  if (const double before = mape(defaults); all.mape > kWorthwhile * before) {
+    warnings.push_back(fmt::format("the fit ({} off on the mean) is hardly better than the defaults ({})",
+                                   percent(all.mape), percent(before)));
+  }
+  if (const double simple = mape(roofline); all.mape > kSimpler * simple) {
+    warnings.push_back(fmt::format("a roofline with three constants of these rows comes closer ({}) than the fit ({})",
+                                   percent(simple), percent(all.mape)));
+  }
+  // Of those that are far off, the groups of a kind that has others.
+  for (const GroupErrors& group : std::span(residuals).subspan(1)) {
+    const bool named = group.by == "model" || group.by == "weights" || group.by == "execution" || group.by == "op";
+    if (!named || group.errors.rows == all.rows || std::abs(group.errors.bias) < kFar) continue;
+    warnings.push_back(fmt::format("{} {} speaks against the rest: its {} rows are predicted {} too {} on the mean",
+                                   group.by, group.name, group.errors.rows, percent(std::abs(group.errors.bias)),
+                                   group.errors.bias > 0 ? "slow" : "fast"));
+  }
+  constexpr std::size_t kNamed = 6;
+  std::vector<std::string> lines;
+  std::size_t far = 0;
+  for (std::size_t i = 0; i < rows.rows.size(); ++i) {
+    if (std::abs(std::log(fitted.predicted[i] / rows.rows[i].latency.value)) < std::log(1 + kFar)) continue;
+    if (++far <= kNamed) lines.push_back(fmt::format("{}:{}", rows.where(rows.rows[i]).file, rows.rows[i].line));
+  }
+  if (far > 0) {
+    warnings.push_back(fmt::format("{} of {} rows are off by more than a factor of {}: {}{}", far, rows.rows.size(),
+                                   1 + kFar, join(lines, ", "), far > kNamed ? ", …" : ""));
+  }
 }
 
 // Kinds of groups that a profile stores the error of.
@@ -169,6 +240,8 @@ CalibrateResult calibrate(const Measurements& measurements, const hardware::Devi
   for (std::string& warning : check_roofs(used, limits)) checked.warnings.push_back(std::move(warning));
   c.warnings.insert(c.warnings.end(), checked.warnings.begin(), checked.warnings.end());
   problem.weights = std::move(checked.weights);
+  std::vector<double> defaults(rows.size());
+  predictor.predict(problem.values, std::nullopt, defaults);
   const FitResult fitted = fit(problem);
   const CrossValidation left = cross_validate(problem, fitted, labels_of(used, rows));
 
@@ -186,6 +259,12 @@ CalibrateResult calibrate(const Measurements& measurements, const hardware::Devi
   }
   c.correlations = fitted.correlations;
   c.residuals = errors_by_group(used, rows, fitted.predicted);
+  std::vector<RooflineTimes> times;
+  for (const std::size_t i : rows) {
+    const RowRoof& roof = predictor.roofs()[i];
+    times.push_back({roof.compute.value, roof.memory.value + roof.network.value, baseline_kind(used.rows[i])});
+  }
+  judge(used, fitted, defaults, baselines(problem.measured, times).fitted, c.residuals, c.warnings);
   c.residual_scale = fitted.residual_scale;
   c.iterations = fitted.iterations;
   c.converged = fitted.converged;
@@ -197,8 +276,8 @@ CalibrateResult calibrate(const Measurements& measurements, const hardware::Devi
   profile.hardware = device.name;
   profile.families.clear();
   note_range(used, predictor, profile.range);
-  profile.errors.clear();
-  for (const GroupErrors& group : left.folds > 0 ? out.errors : c.residuals) {
+  profile.errors.clear();  // without anything left out, nothing is known of other rows
+  for (const GroupErrors& group : out.errors) {
     if (std::find(std::begin(kStoredKinds), std::end(kStoredKinds), group.by) == std::end(kStoredKinds)) continue;
     profile.errors.push_back(
         {group.name, group.errors.mape, group.errors.p90_ape, group.errors.bias, group.errors.rows});

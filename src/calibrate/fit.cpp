@@ -284,14 +284,17 @@ FittedParameter& of_index(std::vector<FittedParameter>& parameters, std::size_t 
                        [&](const FittedParameter& p) { return p.index == index; });
 }
 
-// Which of the minimiser's parameters the rows do not determine. Those without effect, or nearly so, go together; of
-// others only the one that the rows narrow down least, because without it they may say more about the rest. Records
-// what was found about every one.
-std::vector<std::size_t> not_identified(const Minimiser& found, const MatrixXd& covariance, double min_shrinkage,
-                                        std::vector<FittedParameter>& parameters) {
-  std::vector<std::size_t> drop;
-  double least = min_shrinkage;
-  std::optional<std::size_t> weakest;
+// A parameter that the rows seem not to determine.
+struct Doubtful {
+  std::size_t index;
+  double shrinkage;
+  bool no_effect;
+};
+// Records what was found about every one of the minimiser's parameters, and returns those that the rows narrow down by
+// less than `min_shrinkage`, the least first.
+std::vector<Doubtful> doubtful(const Minimiser& found, const MatrixXd& covariance, double min_shrinkage,
+                               std::vector<FittedParameter>& parameters) {
+  std::vector<Doubtful> list;
   for (Eigen::Index i = 0; i < covariance.rows(); ++i) {
     const FreeParameter& free = found.free()[static_cast<std::size_t>(i)];
     FittedParameter& p = of_index(parameters, free.index);
@@ -299,20 +302,14 @@ std::vector<std::size_t> not_identified(const Minimiser& found, const MatrixXd& 
     p.relative_error = std::sqrt(covariance(i, i));
     p.shrinkage = std::max(0.0, 1 - p.relative_error / free.spread);
     p.at_bound = found.at_bound(i);
-    if (min_shrinkage <= 0) continue;
-    if (!found.has_effect(i) || p.shrinkage < min_shrinkage / 4) {
-      p.identified = found.has_effect(i) ? Identified::weakly : Identified::no_effect;
-      drop.push_back(free.index);
-    } else if (p.shrinkage < least) {
-      least = p.shrinkage;
-      weakest = free.index;
+    const bool no_effect = !found.has_effect(i);
+    if (min_shrinkage > 0 && (no_effect || p.shrinkage < min_shrinkage)) {
+      list.push_back({free.index, no_effect ? -1 : p.shrinkage, no_effect});
     }
   }
-  if (drop.empty() && weakest) {
-    of_index(parameters, *weakest).identified = Identified::weakly;
-    drop.push_back(*weakest);
-  }
-  return drop;
+  std::stable_sort(list.begin(), list.end(),
+                   [](const Doubtful& a, const Doubtful& b) { return a.shrinkage < b.shrinkage; });
+  return list;
 }
 
 std::vector<Correlation> strong_correlations(const Minimiser& found, const MatrixXd& covariance, double strong) {
@@ -340,42 +337,105 @@ Slopes slopes_of(const Minimiser& found) {
 
 }  // namespace
 
-FitResult fit(const FitProblem& problem, const FitOptions& options, const Slopes* slopes) {
-  check(problem);
-  FitResult result;
-  for (const FreeParameter& p : problem.free) result.parameters.push_back({.index = p.index, .value = p.prior});
-  std::vector<FreeParameter> free = problem.free;
-  std::vector<double> values = problem.values;
-  for (;;) {
-    Minimiser minimiser(problem, free, values);
-    minimiser.minimise(options.max_iterations, slopes);
-    slopes = nullptr;
-    result.predictions += minimiser.predictions();
-    const MatrixXd covariance = minimiser.covariance();
-    values = minimiser.point().values;
-    const std::vector<std::size_t> drop =
-        not_identified(minimiser, covariance, options.min_shrinkage, result.parameters);
-    if (drop.empty()) {
-      result.values = std::move(values);
-      result.predicted = minimiser.point().predicted;
-      result.correlations = strong_correlations(minimiser, covariance, options.strong_correlation);
-      result.slopes = slopes_of(minimiser);
-      result.cost = minimiser.point().cost;
-      result.residual_scale = minimiser.residual_scale();
-      result.iterations = minimiser.iterations();
-      result.converged = minimiser.converged();
-      return result;
-    }
-    for (const std::size_t index : drop) {
-      const auto found =
-          std::find_if(free.begin(), free.end(), [&](const FreeParameter& p) { return p.index == index; });
-      FittedParameter& p = of_index(result.parameters, index);
-      p.value = values[index] = found->prior;
-      p.relative_error = found->spread;
-      p.at_bound = false;
-      free.erase(found);
+namespace {
+
+// Goes back to defaults step by step. What a step costs is judged against the fit before it: parameters that are nearly
+// collinear (launch times, gaps, fixed costs of a step) each look as if the rows said nothing about them, and only
+// together carry the times. So several go at once only while the cost stays, a single one that it rises without is
+// kept, and the noise that the rise is measured in is that of the fit that still has the parameter.
+class Elimination {
+ public:
+  Elimination(const FitProblem& problem, const FitOptions& options, const Slopes* slopes)
+      : problem_(&problem), options_(&options), free_(problem.free) {
+    for (const FreeParameter& p : problem.free) result_.parameters.push_back({.index = p.index, .value = p.prior});
+    found_.emplace(problem, free_, problem.values);
+    minimise(*found_, slopes);
+  }
+
+  FitResult run() {
+    for (;;) {
+      const MatrixXd covariance = found_->covariance();
+      std::vector<Doubtful> list = doubtful(*found_, covariance, options_->min_shrinkage, result_.parameters);
+      std::erase_if(list,
+                    [&](const Doubtful& d) { return std::find(kept_.begin(), kept_.end(), d.index) != kept_.end(); });
+      if (list.empty()) return finish(covariance);
+      drop(list);
     }
   }
+
+ private:
+  void minimise(Minimiser& minimiser, const Slopes* slopes) {
+    minimiser.minimise(options_->max_iterations, slopes);
+    result_.predictions += minimiser.predictions();
+  }
+
+  // The longest start of the list that the cost allows, by halves: first all that are hardly narrowed down at all.
+  void drop(const std::vector<Doubtful>& list) {
+    const auto hardly = std::count_if(list.begin(), list.end(),
+                                      [&](const Doubtful& d) { return d.shrinkage < options_->min_shrinkage / 4; });
+    for (std::size_t n = std::max<std::size_t>(1, static_cast<std::size_t>(hardly)); n > 0; n /= 2) {
+      if (try_without(std::span(list).first(n))) return;
+    }
+    kept_.push_back(list.front().index);
+  }
+
+  bool try_without(std::span<const Doubtful> dropped) {
+    std::vector<FreeParameter> rest = free_;
+    std::vector<double> values = found_->point().values;
+    double with_effect = 0;
+    for (const Doubtful& d : dropped) {
+      const auto at =
+          std::find_if(rest.begin(), rest.end(), [&](const FreeParameter& p) { return p.index == d.index; });
+      values[d.index] = at->prior;
+      rest.erase(at);
+      with_effect += d.no_effect ? 0 : 1;
+    }
+    Minimiser without(*problem_, rest, std::move(values));
+    minimise(without, nullptr);
+    // One per parameter, as Akaike's criterion has it, where residuals are the noise of measurements; in proportion
+    // where the model does not reach that.
+    const double noise = std::max(1.0, found_->residual_scale() / problem_->noise);
+    const double slack = 1e-6 * (1 + found_->point().cost);
+    if (without.point().cost > found_->point().cost + with_effect * noise * noise + slack) return false;
+    for (const Doubtful& d : dropped) {
+      FittedParameter& p = of_index(result_.parameters, d.index);
+      const auto at =
+          std::find_if(free_.begin(), free_.end(), [&](const FreeParameter& f) { return f.index == d.index; });
+      p.identified = d.no_effect ? Identified::no_effect : Identified::weakly;
+      p.value = at->prior;
+      p.relative_error = at->spread;
+      p.at_bound = false;
+    }
+    free_ = std::move(rest);
+    found_.emplace(std::move(without));
+    return true;
+  }
+
+  FitResult finish(const MatrixXd& covariance) {
+    result_.values = found_->point().values;
+    result_.predicted = found_->point().predicted;
+    result_.correlations = strong_correlations(*found_, covariance, options_->strong_correlation);
+    result_.slopes = slopes_of(*found_);
+    result_.cost = found_->point().cost;
+    result_.residual_scale = found_->residual_scale();
+    result_.iterations = found_->iterations();
+    result_.converged = found_->converged();
+    return std::move(result_);
+  }
+
+  const FitProblem* problem_;
+  const FitOptions* options_;
+  std::vector<FreeParameter> free_;
+  std::vector<std::size_t> kept_;  // that the cost does not let go
+  std::optional<Minimiser> found_;
+  FitResult result_;
+};
+
+}  // namespace
+
+FitResult fit(const FitProblem& problem, const FitOptions& options, const Slopes* slopes) {
+  check(problem);
+  return Elimination(problem, options, slopes).run();
 }
 
 }  // namespace llmperf::calibrate

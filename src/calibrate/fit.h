@@ -13,7 +13,9 @@
 //
 // A parameter is identified when the rows say something about it: when its standard deviation, from the Hessian of both
 // terms, is clearly smaller than the prior's. Others go back to their default, the least identified first, and the rest
-// is fitted again: a number that the data could not know is not changed by it.
+// is fitted again: a number that the data could not know is not changed by it. One without which the refitted cost
+// rises by more than one (times the squared ratio of residuals to noise) is identified all the same: together with
+// others it carries the times, whichever of them does.
 #pragma once
 
 #include <cstddef>

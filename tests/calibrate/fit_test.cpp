@@ -81,6 +81,25 @@ TEST_CASE("a parameter the rows barely touch goes back to its default", "[fit]")
   CHECK(result.slopes.parameters.empty());
 }
 
+TEST_CASE("of parameters that only their sum is known of, one is kept", "[fit]") {
+  // Thirty fixed costs of 1 us where 300 us were measured: of each alone the rows say next to nothing, since the others
+  // can take its place, and one of them has to explain what the defaults leave out.
+  constexpr std::size_t kCosts = 30;
+  FitProblem problem;
+  problem.measured.assign(20, 300e-6);
+  problem.values.assign(kCosts, 1e-6);
+  problem.predict = [](std::span<const double> values, std::optional<std::size_t>, std::span<double> predicted) {
+    double sum = 0;
+    for (const double v : values) sum += v;
+    for (double& p : predicted) p = sum;
+  };
+  for (std::size_t i = 0; i < kCosts; ++i) problem.free.push_back({i, 1e-6, 1, 1e-9, 1e-3});
+  const FitResult result = fit(problem);
+  CHECK(result.predicted[0] == Approx(300e-6).epsilon(0.05));
+  CHECK(std::any_of(result.parameters.begin(), result.parameters.end(),
+                    [](const FittedParameter& p) { return p.identified == Identified::yes; }));
+}
+
 TEST_CASE("the rest is fitted again once a parameter is back at its default", "[fit]") {
   // Rows that only compute: of a wrong start of `memory` nothing may remain in `share`.
   std::vector<Kernel> list = kernels(50);
