@@ -111,7 +111,10 @@ const Predictor::Case& Predictor::case_of(const StepRow& row) {
       hardware::resolve_execution(profile_, row.options.empty() ? "all" : row.options, row.execution);
   estimate::Choices choices;
   choices.weights = row.weights;
-  if (!row.kv.empty()) choices.kv = row.kv;
+  if (!row.kv.empty()) {  // "fp8", or "q8_0/q4_0" of keys and values
+    choices.cache_k = split(row.kv, '/').front();
+    choices.cache_v = split(row.kv, '/').back();
+  }
   choices.runtime = execution.options;
   choices.profile = &profile_;
   choices.prefill_dispatch = execution.prefill;

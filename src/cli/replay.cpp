@@ -154,6 +154,7 @@ calibrate::Measurements step_measurements(const replay::Study& study, const cali
                            .options = f.request.options,
                            .model = f.request.model,
                            .weights = request.estimator->setup().execution.weights.name,
+                           .kv = request.estimator->setup().execution.kv.name(),
                            .batch = group.count,
                            .phase = jobs[i].phase == "decode" ? calibrate::Phase::decode : calibrate::Phase::prefill,
                            .new_tokens = group.new_tokens,

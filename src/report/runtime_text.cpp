@@ -63,11 +63,11 @@ std::string with_band(Seconds time, const std::optional<Band>& band) {
   return fmt::format("{} +- {}", format_seconds(time), format_seconds(time * band->mean));
 }
 
-std::string rows_text(std::int64_t rows) {
+std::string rows_text(std::int64_t rows, std::int64_t fewest) {
   constexpr std::int64_t kFew = 20;  // below, the band is widened by more than a twentieth
   if (rows == 0) return "; an assumption: nothing was measured on this device";
   return fmt::format("; cross-validated on {} rows{}", rows,
-                     rows < kFew ? ", and widened because they are so few" : "");
+                     fewest < kFew ? ", and widened because they are so few" : "");
 }
 
 std::string band_text(const estimate::Estimator& estimator, const estimate::Scenario& scenario) {
@@ -82,35 +82,45 @@ std::string band_text(const estimate::Estimator& estimator, const estimate::Scen
   }
   std::string text;
   std::int64_t rows = 0;
-  bool any = false;
+  std::optional<std::int64_t> fewest;
   for (const char* phase : {"prefill", "decode"}) {
     if (setup.profile->error_of(phase) == nullptr) continue;
     if (!text.empty()) text += ", ";
     const std::optional<Band> b = band(estimator, scenario, phase);
-    any |= b.has_value();
     if (b) rows += b->rows;
+    if (b) fewest = std::min(fewest.value_or(b->rows), b->rows);
     text += b ? fmt::format("{} +- {} (9 of 10 within {})", phase, format_share(b->mean), format_share(b->p90))
               : fmt::format("{} none (extrapolated)", phase);
   }
-  return any ? text + rows_text(rows) : "none: extrapolated beyond what was fitted, whose errors promise nothing here";
+  return fewest ? text + rows_text(rows, *fewest)
+                : "none: extrapolated beyond what was fitted, whose errors promise nothing here";
 }
 
-std::vector<std::string> extrapolations(const estimate::Estimator& estimator, const estimate::Scenario& s,
-                                        std::string_view phase) {
-  const estimate::Setup& setup = estimator.setup();
-  if (setup.profile == nullptr) return {};
+namespace {
+
+std::vector<std::string> beyond_range(const estimate::Estimator& estimator, const estimate::Scenario& s,
+                                      std::string_view phase, hardware::StepSize step) {
   const bool prefill = phase == "prefill";
-  hardware::StepSize step = estimate::step_size(setup);
   step.batch = estimator.replica_batch(s);
   step.tokens = prefill ? step.batch * s.prompt : step.batch;
   step.context = prefill ? s.prompt : s.prompt + s.generate - 1;
-  return setup.profile->beyond_range(step);
+  return estimator.setup().profile->beyond_range(step);
+}
+
+}  // namespace
+
+std::vector<std::string> extrapolations(const estimate::Estimator& estimator, const estimate::Scenario& s,
+                                        std::string_view phase) {
+  if (estimator.setup().profile == nullptr) return {};
+  return beyond_range(estimator, s, phase, estimate::step_size(estimator.setup()));
 }
 
 std::vector<std::string> extrapolations(const estimate::Estimator& estimator, const estimate::Scenario& s) {
-  std::vector<std::string> all = extrapolations(estimator, s, "prefill");
+  if (estimator.setup().profile == nullptr) return {};
+  const hardware::StepSize step = estimate::step_size(estimator.setup());
+  std::vector<std::string> all = beyond_range(estimator, s, "prefill", step);
   if (s.generate == 1) return all;
-  for (std::string& way : extrapolations(estimator, s, "decode")) {
+  for (std::string& way : beyond_range(estimator, s, "decode", step)) {
     // A longer context takes the place of the prompt's.
     const std::string_view what = std::string_view(way).substr(0, way.find(' '));
     const auto same =

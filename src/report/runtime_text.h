@@ -38,8 +38,8 @@ std::string with_band(Seconds time, const std::optional<Band>& band);
 std::string no_band_text(const estimate::Platform& platform);
 // One line on where the bands come from.
 std::string band_text(const estimate::Estimator& estimator, const estimate::Scenario& scenario);
-// "; cross-validated on 386 rows", "; an assumption: …".
-std::string rows_text(std::int64_t rows);
+// "; cross-validated on 386 rows", "; an assumption: …". `fewest`: rows of the band that has the fewest.
+std::string rows_text(std::int64_t rows, std::int64_t fewest);
 // In which ways an estimate, or a phase of it ("prefill", "decode"), lies outside of what the profile was fitted on;
 // empty inside.
 std::vector<std::string> extrapolations(const estimate::Estimator& estimator, const estimate::Scenario& scenario);

@@ -66,7 +66,8 @@ std::string band_line(const VideoSetup& setup) {
   if (setup.profile == nullptr) return no_band_text(setup);
   const std::optional<Band> b = band(setup);
   if (b)
-    return fmt::format("+- {} (9 of 10 within {}){}", format_share(b->mean), format_share(b->p90), rows_text(b->rows));
+    return fmt::format("+- {} (9 of 10 within {}){}", format_share(b->mean), format_share(b->p90),
+                       rows_text(b->rows, b->rows));
   return setup.profile->error_of("video") == nullptr
              ? "none: the profile was compared with no generations"
              : "none: extrapolated beyond what was fitted, whose errors promise nothing here";

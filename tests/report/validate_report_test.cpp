@@ -93,6 +93,7 @@ TEST_CASE("validate's JSON holds every row with its measurement, prediction and 
   CHECK(step["fitted_roofline_s"] == 0.009);
   CHECK(step["profile"] == "vllm");
   CHECK(step["extrapolated"] == true);
+  CHECK(j["unused_columns"] == json({"who", "error"}));
   CHECK(step["class_default"] == false);
   CHECK(step["context"] == 100);
   CHECK(step["who"] == "me, myself");
