@@ -39,14 +39,37 @@ std::string tensor_hint(const Request& request, const RequestFlags& flags) {
   return {};
 }
 
+// The fewest devices that hold the layers of the same GGUF model; empty when there is no such number up to 8.
+std::string layer_split_hint(const Request& request, const RequestFlags& flags) {
+  estimate::Choices choices = choices_of(flags, request);
+  if (choices.plan.devices() != choices.plan.pipeline) return {};
+  choices.gpu_layers.reset();
+  choices.tensor_split.clear();
+  for (++choices.plan.pipeline; choices.plan.pipeline <= 8; ++choices.plan.pipeline) {
+    if (!graph::legal(request.model(), choices.plan)) return {};
+    const estimate::Estimator other(estimate::make_setup(request.model(), request.device, choices));
+    if (!other.fits(request.scenario)) continue;
+    return fmt::format("{} devices with --pp {} (needs {} on the fullest)", choices.plan.pipeline,
+                       choices.plan.pipeline, format_bytes_binary(other.memory(request.scenario).total()));
+  }
+  return {};
+}
+
 // What would make the same request fit on the same device: the built-in schemes that do, else the bits per weight that
 // would.
 std::string fitting_hint(const Request& request, const RequestFlags& flags, const estimate::Estimate& e) {
+  if (request.estimator->stages().size() > 1 && request.estimator->setup().execution.weights.gguf) {
+    const std::string devices = layer_split_hint(request, flags);
+    return devices.empty() ? "no split over up to 8 devices fits: use a narrower type or a shorter context"
+                           : "it fits on " + devices;
+  }
   if (request.estimator->setup().host) {
+    const std::string devices = layer_split_hint(request, flags);
     const auto layers =
         estimate::most_layers(request.model(), request.device, choices_of(flags, request), request.scenario);
-    return layers ? fmt::format("it fits with --gpu-layers {}, the rest on {}", *layers, request.host.name)
-                  : "no split with the host fits: use a narrower type, a larger host or a shorter context";
+    return (layers ? fmt::format("it fits with --gpu-layers {}, the rest on {}", *layers, request.host.name)
+                   : "no split with the host fits: use a narrower type, a larger host or a shorter context") +
+           (devices.empty() ? "" : "; or on " + devices);
   }
   std::vector<std::string> fitting;
   for (const char* scheme : {"fp8", "int8", "w4a16"}) {

@@ -80,8 +80,9 @@ int parallel_action(const Flags& f) {
   if (file.stored) choices.stored = &file.stored->layout;
   const estimate::Setup setup = estimate::make_setup(file.decoder, device, choices);
   if (setup.execution.weights.gguf) {
-    throw Error::bad_input(fmt::format("plans do not go with GGUF formats ({})", setup.execution.weights.name),
-                           "--weights bf16, fp8, int8, w8a8 or w4a16");
+    throw Error::bad_input(
+        fmt::format("plans do not go with GGUF formats ({})", setup.execution.weights.name),
+        "--weights bf16, fp8, int8, w8a8 or w4a16; `estimate --pp N` splits the layers of a GGUF model");
   }
   Output output(f.output);
   if (f.symbolic) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/values.h"
 #include "hardware/runtime_execution.h"
 #include "model/video_dit.h"
@@ -78,6 +79,10 @@ void add_execution_flags(CLI::App& command, RequestFlags& f) {
       .add_option("--gpu-layers", f.gpu_layers,
                   "GGUF: layers on the device, the head counted first, the rest on the host [all]")
       ->type_name("N");
+  command
+      .add_option("--tensor-split", f.tensor_split,
+                  "GGUF: shares of the layers on the devices of --pp, such as 3,2 [all alike]")
+      ->type_name("SHARES");
   command.add_option("--host", f.host, std::string("GGUF: the CPU beside the device [") + kDefaultHost + "]")
       ->type_name("DEVICE");
   add_plan_flags(command, f.plan);
@@ -90,10 +95,10 @@ void add_execution_flags(CLI::App& command, RequestFlags& f) {
 }
 
 void check_workload_flags(const RequestFlags& f, hardware::Workload workload) {
-  constexpr const char* kLanguageOnly[] = {"--prompt",       "--gen",    "--kv",        "--gpu-layers",
-                                           "--host",         "--ubatch", "--gguf-era",  "--cache-type-k",
-                                           "--cache-type-v", "--ep",     "--embedding", "--pipeline-batches",
-                                           "--training"};
+  constexpr const char* kLanguageOnly[] = {"--prompt",       "--gen",     "--kv",        "--gpu-layers",
+                                           "--host",         "--ubatch",  "--gguf-era",  "--cache-type-k",
+                                           "--cache-type-v", "--ep",      "--embedding", "--pipeline-batches",
+                                           "--tensor-split", "--training"};
   const bool video = workload == hardware::Workload::video;
   const std::span<const char* const> foreign =
       video ? std::span<const char* const>(kLanguageOnly) : std::span<const char* const>(kVideoFlags);
@@ -187,6 +192,22 @@ void choose_execution(const RequestFlags& f, const hardware::Device& device, con
   choices.profile = profile;
 }
 
+namespace {
+
+// "3,2": at least one of them positive.
+std::vector<double> split_value(const std::string& text) {
+  std::vector<double> shares;
+  if (text.empty()) return shares;
+  for (const std::string_view share : split(text, ','))
+    shares.push_back(double_value("--tensor-split", share, 0, 1e12));
+  if (std::all_of(shares.begin(), shares.end(), [](double share) { return share == 0; })) {
+    throw Error::bad_input("--tensor-split: all shares are 0", "3,2");
+  }
+  return shares;
+}
+
+}  // namespace
+
 estimate::Choices choices_of(const RequestFlags& f, const Request& request) {
   const auto given = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
   estimate::Choices choices = scheme_choices(f, request.device, request.profile ? &*request.profile : nullptr);
@@ -196,6 +217,7 @@ estimate::Choices choices_of(const RequestFlags& f, const Request& request) {
   if (!f.gpu_layers.empty() && f.gpu_layers != "all") {
     choices.gpu_layers = int_value("--gpu-layers", f.gpu_layers, 0, estimate::kMaxTokens);
   }
+  choices.tensor_split = split_value(f.tensor_split);
   if (!f.micro_batch.empty()) choices.micro_batch = int_value("--ubatch", f.micro_batch, 1, estimate::kMaxTokens);
   if (request.file.stored) choices.stored = &request.file.stored->layout;
   choices.host = &request.host;

@@ -35,6 +35,7 @@ struct RequestFlags {
   std::string tile_model = "default";
   GgufFlags gguf;
   std::string gpu_layers;
+  std::string tensor_split;  // "3,2"
   std::string host;
   std::string micro_batch;
   PlanFlags plan;

@@ -24,7 +24,7 @@ namespace {
 // Slowest first. Of a language model these change the scenario and not the setup.
 constexpr const char* kScenarioFlags[] = {"--gen", "--prompt", "--batch"};
 // Their values have commas themselves: lists of them are separated by semicolons.
-constexpr const char* kCommaFlags[] = {"--options", "--stages"};
+constexpr const char* kCommaFlags[] = {"--options", "--stages", "--tensor-split"};
 
 constexpr std::size_t kMaxPointsFileBytes = 256 << 20;
 

@@ -150,7 +150,7 @@ void add_training_flags(CLI::App& command, TrainingFlags& f) {
                 "exchanges of tensor parallelism do not run beside products of the backward pass")
       ->needs(training);
   for (const char* flag : {"--execution", "--batch", "--prompt", "--gen", "--kv", "--gpu-layers", "--host", "--ubatch",
-                           "--cache-type-k", "--cache-type-v", "--gguf-era", "--pipeline-batches"}) {
+                           "--cache-type-k", "--cache-type-v", "--gguf-era", "--tensor-split", "--pipeline-batches"}) {
     if (CLI::Option* option = command.get_option_no_throw(flag)) option->excludes(training);
   }
 }

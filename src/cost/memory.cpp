@@ -71,7 +71,8 @@ std::vector<model::Tensor> stage_outer_tensors(const graph::Execution& e, std::i
     held.push_back(tensor);
   };
   for (const model::Tensor& tensor : model::outer_tensors(*e.model)) {
-    if (tensor.part == model::Part::embedding ? first : last) add(tensor);
+    const bool embedding = tensor.part == model::Part::embedding;
+    if (embedding ? first && !e.weights.embedding_on_host : last) add(tensor);
   }
   if (e.model->tied_embeddings && last && !first) {
     add({.name = "lm_head.weight",
@@ -94,7 +95,6 @@ Bytes stage_allocation_bytes(const graph::Execution& e, std::int64_t stage) {
   for (const model::Tensor& tensor : stage_outer_tensors(e, stage)) {
     sum += added(model::tensor_bytes(e.weights, e.weights.outer(tensor.role), tensor));
   }
-  const std::vector<std::int64_t> layers = graph::stage_layers(*e.model, e.plan, stage);
   for (const model::LayerGroup& group : e.weights.groups) {
     const model::Layer local = graph::shard(e.model->kinds[group.kind], e.plan);
     const bool qkv = e.runtime.fused_qkv || local.attention.fused_qkv;
@@ -116,7 +116,7 @@ Bytes stage_allocation_bytes(const graph::Execution& e, std::int64_t stage) {
     }
     if (fused_qkv.value > 0) layer += added(fused_qkv);
     if (fused_gate_up.value > 0) layer += added(fused_gate_up);
-    sum += layer * d(layers[group.kind]);
+    sum += layer * d(e.stage_layers(group, stage));
   }
   return sum;
 }
@@ -124,13 +124,13 @@ Bytes stage_allocation_bytes(const graph::Execution& e, std::int64_t stage) {
 Bytes stage_weight_bytes(const graph::Execution& e, std::int64_t stage) {
   if (e.plan.devices() == 1) return model::placed_weight_bytes(*e.model, e.weights).device;
   Bytes sum = stage_allocation_bytes(e, stage);
+  if (stage == 0) sum += e.weights.extra;
   for (const model::Tensor& tensor : stage_outer_tensors(e, stage)) {
     sum += model::tensor_bytes(e.weights, e.weights.outer(tensor.role), tensor);
   }
-  const std::vector<std::int64_t> layers = graph::stage_layers(*e.model, e.plan, stage);
   for (const model::LayerGroup& group : e.weights.groups) {
     const model::Layer local = graph::shard(e.model->kinds[group.kind], e.plan);
-    sum += model::layer_bytes(*e.model, e.weights, group, local) * d(layers[group.kind]);
+    sum += model::layer_bytes(*e.model, e.weights, group, local) * d(e.stage_layers(group, stage));
   }
   return sum;
 }
@@ -182,12 +182,12 @@ bool is_sent(const graph::Execution& e, std::int64_t cells) { return batch_token
 
 }  // namespace
 
-ComputeTerms compute_terms(const graph::Execution& e, std::int64_t cells, bool on_host) {
+ComputeTerms compute_terms(const graph::Execution& e, std::int64_t cells, bool on_host, bool with_head) {
   const bool sent = is_sent(e, cells);
   const auto runs_here = [&](bool kept_on_host) { return on_host == (kept_on_host && !sent); };
   const double hidden = d(e.model->hidden);
   ComputeTerms terms;
-  if (runs_here(e.weights.head_on_host)) terms.head = d(e.model->vocab) + hidden;
+  if (with_head && runs_here(e.weights.head_on_host)) terms.head = d(e.model->vocab) + hidden;
   for (const model::LayerGroup& group : e.weights.groups) {
     if (!runs_here(group.on_host)) continue;
     const model::Layer& layer = e.model->kinds[group.kind];
@@ -217,10 +217,11 @@ Bytes largest_sent(const graph::Execution& e, std::int64_t cells) {
   return matrix + cache;
 }
 
-model::PlacedBytes compute_buffers(const graph::Execution& e, std::int64_t sequences, std::int64_t cells) {
+model::PlacedBytes compute_buffers(const graph::Execution& e, std::int64_t sequences, std::int64_t cells,
+                                   bool with_head) {
   const double bytes = 4 * d(batch_tokens(e, cells));
   model::PlacedBytes buffers;
-  buffers.device = Bytes{bytes * compute_terms(e, cells, false).largest()} + largest_sent(e, cells);
+  buffers.device = Bytes{bytes * compute_terms(e, cells, false, with_head).largest()} + largest_sent(e, cells);
   if (e.weights.uses_host()) {
     buffers.host = Bytes{bytes * (d(e.model->hidden) + d(cells) + compute_terms(e, cells, true).largest()) +
                          4 * d(sequences) * d(e.model->vocab)};

@@ -20,6 +20,9 @@ double d(std::int64_t x) { return static_cast<double>(x); }
 constexpr double kStraight = 1e-9;
 constexpr double kCurved = 2e-3;
 
+// Steps that layers are dealt to stages by: of one sequence, and of so many that experts are all read.
+constexpr SequenceGroup kReferenceSteps[] = {{1, 512, 0}, {1, 1, 512}, {64, 1, 512}};
+
 // Work and time of an op as a row of numbers, so that they can be summed over contexts.
 constexpr std::size_t kRow = 13;
 constexpr std::size_t kTotal = 7;  // position of the op's time
@@ -93,10 +96,53 @@ Estimator::Estimator(Setup setup)
 void Estimator::set_plan(const graph::Plan& plan) {
   graph::Execution& e = setup_.execution;
   e.plan = plan;
+  e.split = split_layers();
   stages_.clear();
   for (std::int64_t i = 0; i < plan.pipeline; ++i) {
-    stages_.push_back({graph::stage_layers(*e.model, plan, i), cost::stage_weight_bytes(e, i)});
+    stages_.push_back({e.split.layers_of_kinds(*e.model, i), cost::stage_weight_bytes(e, i)});
   }
+}
+
+graph::StageSplit Estimator::split_layers() {
+  const graph::Execution& e = setup_.execution;
+  const std::int64_t layers = e.model->num_layers();
+  const std::int64_t stages = e.plan.pipeline;
+  if (e.weights.gguf) {
+    const std::vector<double> alike(static_cast<std::size_t>(stages), 1.0);
+    return graph::proportional_split(layers, setup_.tensor_split.empty() ? alike : setup_.tensor_split);
+  }
+  if (layers % stages == 0) return graph::equal_split(layers, stages);
+  std::vector<graph::PassCosts> passes;
+  for (SequenceGroup group : kReferenceSteps) {
+    const std::int64_t multiple = group.new_tokens > 1 ? prompt_unit() : 1;
+    group.new_tokens = (group.new_tokens + multiple - 1) / multiple * multiple;
+    passes.push_back(pass_costs(group));
+  }
+  return graph::balanced_split(passes, stages);
+}
+
+// Ops before the layers are of the first stage, those after them of the last; what stages send all have alike.
+graph::PassCosts Estimator::pass_costs(const SequenceGroup& group) {
+  const model::Decoder& model = *setup_.execution.model;
+  graph::build_step(setup_.execution, {&group, 1}, graph::Part::all, graph_);
+  graph::PassCosts costs;
+  std::vector<double> kinds(model.kinds.size(), 0.0);
+  bool layers_seen = false;
+  double before = 0;
+  for (const graph::Op& op : graph_) {
+    const double seconds = time(op, work(op)).total.value * d(op.count);
+    const double shows = seconds - (op.overlaps ? machine_.hidden_share(op) * std::min(seconds, before) : 0);
+    before = seconds;
+    layers_seen = layers_seen || op.layer_kind >= 0;
+    if (op.layer_kind >= 0) {
+      const auto kind = static_cast<std::size_t>(op.layer_kind);
+      kinds[kind] += shows / d(model.count_of_kind(kind));
+    } else if (op.name != "stage_send") {
+      (layers_seen ? costs.last : costs.first) += shows;
+    }
+  }
+  for (const unsigned char kind : model.layer_kinds) costs.layers.push_back(kinds[kind]);
+  return costs;
 }
 
 std::int64_t Estimator::replica_batch(const Scenario& s) const {
@@ -107,6 +153,7 @@ std::int64_t Estimator::replica_batch(const Scenario& s) const {
 std::int64_t Estimator::micro_batches(const Scenario& s) const {
   const std::int64_t stages = setup_.execution.plan.pipeline;
   const std::int64_t batch = replica_batch(s);
+  if (setup_.execution.weights.gguf) return 1;  // llama.cpp decodes all sequences together
   if (setup_.pipeline_batches > 0) return std::min(setup_.pipeline_batches, batch);
   std::int64_t parts = std::min(stages, batch);
   while (batch % parts != 0) --parts;
@@ -169,7 +216,10 @@ void Estimator::phase(std::string_view name, const SequenceGroup& group, std::in
   result.steps = 1;
   result.first = result.last = group;
   result.micro_batches = micro_batches;
-  result.steady = group.new_tokens == 1 && group.context > 0 ? Steady::yes : Steady::no;
+  const graph::Execution& e = setup_.execution;
+  const std::int64_t tokens = group.count * group.new_tokens;
+  result.token_batches = e.weights.gguf && stages_.size() > 1 ? (tokens + e.micro_batch - 1) / e.micro_batch : 1;
+  result.steady = group.new_tokens == 1 && group.context > 0 && !e.weights.gguf ? Steady::yes : Steady::no;
   result.ops.resize(graph_.size());
   for (std::size_t i = 0; i < graph_.size(); ++i) {
     OpEstimate& op = result.ops[i];
@@ -263,11 +313,11 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
     const std::span<const OpEstimate> kernels = std::span(decode.ops).first(decode.ops.size() - 1);
     OpEstimate& runtime = decode.ops.back();
     seconds_.back() = overhead(kernels, seconds_, decode.last, decode.micro_batches).value * d(runtime.op.count);
-    result.tpot_last = schedule_step(decode.ops, seconds_, stages_, decode.micro_batches, decode.steady).time;
+    result.tpot_last = schedule_step(decode.ops, seconds_, stages_, decode.batches(), decode.steady).time;
     for (std::size_t k = 0; k < kernels.size(); ++k) seconds_[k] = kernels[k].step_time().value;
     runtime.time.total = overhead(kernels, seconds_, decode.first, decode.micro_batches);
   } else {
-    result.tpot_last = schedule_step(decode.ops, seconds_, stages_, decode.micro_batches, decode.steady).time;
+    result.tpot_last = schedule_step(decode.ops, seconds_, stages_, decode.batches(), decode.steady).time;
   }
   sum_up(decode, stages_, seconds_);
   result.tpot = decode.time;
@@ -295,37 +345,53 @@ Seconds Estimator::step_time(std::span<const SequenceGroup> step) {
 Estimator::PlacedMemory Estimator::placed_memory(const Scenario& s) const {
   const graph::Execution& e = setup_.execution;
   PlacedMemory m;
-  m.device.reserve = setup_.reserve;
+  const std::size_t fullest = fullest_stage(s);
+  m.device = stage_memory(s, fullest);
   m.host.weights = host_weights_;
-  const double batch = d(replica_batch(s));
   if (e.weights.gguf) {
-    const model::PlacedBytes kv = cost::kv_cache_bytes(e, s.prompt + s.generate);
-    const model::PlacedBytes buffers = cost::compute_buffers(e, s.batch, s.batch * (s.prompt + s.generate));
-    m.device.weights = stages_.front().weights;
-    m.device.kv_cache = kv.device * batch;
-    m.device.activation = buffers.device;
-    m.host.kv_cache = kv.host * batch;
-    m.host.activation = buffers.host;
-    return m;
+    m.host.kv_cache = cost::kv_cache_bytes(e, s.prompt + s.generate).host * d(replica_batch(s));
+    m.host.activation = compute_buffers(s, fullest).host;
   }
-  m.device.activation = std::max(cost::activation_peak(e, prefill_of(s)),
-                                 cost::activation_peak(e, decode_at(s, s.prompt + s.generate - 1)));
-  m.device.activation = m.device.activation * setup_.activation_factor;
-  const Stage& stage = stages_[fullest_stage(s)];
-  m.device.weights = stage.weights;
-  m.device.kv_cache = cost::stage_kv_bytes(e, stage.layers, s.prompt + s.generate) * batch;
   return m;
+}
+
+cost::Memory Estimator::stage_memory(const Scenario& s, std::size_t stage) const {
+  const graph::Execution& e = setup_.execution;
+  cost::Memory m;
+  m.reserve = setup_.reserve;
+  m.weights = stages_[stage].weights;
+  if (e.weights.gguf) {
+    m.activation = compute_buffers(s, stage).device;
+  } else {
+    m.activation = std::max(cost::activation_peak(e, prefill_of(s)),
+                            cost::activation_peak(e, decode_at(s, s.prompt + s.generate - 1)));
+    m.activation = m.activation * setup_.activation_factor;
+  }
+  const std::int64_t tokens = s.prompt + s.generate;
+  const bool placed = e.weights.gguf && stages_.size() == 1;  // layers on the host cache there
+  const Bytes kv =
+      placed ? cost::kv_cache_bytes(e, tokens).device : cost::stage_kv_bytes(e, stages_[stage].layers, tokens);
+  m.kv_cache = kv * d(replica_batch(s));
+  return m;
+}
+
+model::PlacedBytes Estimator::compute_buffers(const Scenario& s, std::size_t stage) const {
+  return cost::compute_buffers(setup_.execution, s.batch, s.batch * (s.prompt + s.generate),
+                               stage + 1 == stages_.size());
 }
 
 std::size_t Estimator::fullest_stage(const Scenario& s) const {
   if (stages_.size() == 1) return 0;
   const double batch = d(replica_batch(s));
-  const auto needs = [&](const Stage& stage) {
-    return stage.weights + cost::stage_kv_bytes(setup_.execution, stage.layers, s.prompt + s.generate) * batch;
+  const auto needs = [&](std::size_t i) {
+    const Bytes kv = cost::stage_kv_bytes(setup_.execution, stages_[i].layers, s.prompt + s.generate) * batch;
+    return stages_[i].weights + kv + (setup_.execution.weights.gguf ? compute_buffers(s, i).device : Bytes{});
   };
-  const auto fullest = std::max_element(stages_.begin(), stages_.end(),
-                                        [&](const Stage& a, const Stage& b) { return needs(a) < needs(b); });
-  return static_cast<std::size_t>(fullest - stages_.begin());
+  std::size_t fullest = 0;
+  for (std::size_t i = 1; i < stages_.size(); ++i) {
+    if (needs(fullest) < needs(i)) fullest = i;
+  }
+  return fullest;
 }
 
 Bytes Estimator::room(const Scenario& scenario) const {
@@ -339,7 +405,8 @@ void Estimator::limits(const Scenario& scenario, Estimate& result) const {
   const auto batch_room = [&](std::int64_t batch) { return room({batch, scenario.prompt, scenario.generate}); };
   // Batches that fill the pipeline are computed in smaller parts: among those alone the room never grows.
   const std::int64_t unit = batch_unit();
-  const std::int64_t stages = setup_.pipeline_batches > 0 ? 1 : setup_.execution.plan.pipeline;
+  const bool whole = setup_.pipeline_batches > 0 || setup_.execution.weights.gguf;
+  const std::int64_t stages = whole ? 1 : setup_.execution.plan.pipeline;
   const std::int64_t full = unit * stages;
   const std::int64_t filled = full * largest(kMaxBatch / full, [&](std::int64_t n) { return batch_room(full * n); });
   result.largest_batch = filled;

@@ -49,6 +49,7 @@ struct Platform {
 struct Setup : Platform {
   graph::Execution execution;                                       // its plan is legal for the model
   std::int64_t pipeline_batches = 0;                                // see Choices
+  std::vector<double> tensor_split;                                 // see Choices
   const hardware::Device* host = nullptr;                           // null: everything is on the device
   hardware::HostLink link;                                          // between the two, where there is a host
   hardware::Dispatch prefill_dispatch = hardware::Dispatch::graph;  // with a profile
@@ -86,6 +87,9 @@ struct Choices {
   // Micro-batches that a batch goes through the pipeline in; 0: the largest divisor of a replica's batch that is at
   // most the number of stages.
   std::int64_t pipeline_batches = 0;
+  // GGUF: how much of the model each device of the pipeline gets, in any unit; empty: all as much, as llama.cpp deals
+  // it to devices of equal free memory.
+  std::vector<double> tensor_split;
 };
 // The type that activations have unless asked otherwise; whether the device has a matrix rate for a type.
 Dtype activation_dtype(const hardware::Device& device);
@@ -129,10 +133,12 @@ struct Phase {
   Seconds pipelined;
   Seconds bubble;  // of the busiest stage: time in which it has nothing to do
   std::int64_t micro_batches = 1;
+  std::int64_t token_batches = 1;  // GGUF on several stages: micro-batches of tokens, which ops count already
   Steady steady = Steady::no;
   Seconds bound_time[5];  // part of `ops_time` in ops bound by each mapper::Bound
   mapper::Bound bound = mapper::Bound::memory;
   FlopsPerByte intensity() const { return (work.matrix + work.vector) / work.bytes(); }
+  std::int64_t batches() const { return micro_batches * token_batches; }  // that stages can work on at the same time
 };
 
 // What one device of a pipeline stage holds.
@@ -196,11 +202,14 @@ class Estimator {
   Bytes host_capacity() const { return setup_.host ? *setup_.host->dram().capacity : Bytes{}; }
 
   const Setup& setup() const { return setup_; }
-  // Takes another legal plan; the setup's notes stay those of the first.
+  // Takes another legal plan; the setup's notes stay those of the first. Layers that its stages cannot share evenly are
+  // dealt by what they take in a prefill and in decode steps of one and of many sequences (kReferenceSteps), whatever
+  // is run: a model is loaded once.
   void set_plan(const graph::Plan& plan);
   const std::vector<Stage>& stages() const { return stages_; }
-  // The pipeline stage whose device needs most.
+  // The pipeline stage whose device needs most, and what a device of a stage needs.
   std::size_t fullest_stage(const Scenario& scenario) const;
+  cost::Memory stage_memory(const Scenario& scenario, std::size_t stage) const;
   const mapper::Machine& machine() const { return machine_; }
   // Of the device or of the host.
   const mapper::Roofline& roofline(graph::Place place = graph::Place::device) const { return machine_.roofline(place); }
@@ -223,6 +232,10 @@ class Estimator {
   // What the runtime takes beside the ops before it, when these take `seconds` in the step.
   Seconds overhead(std::span<const OpEstimate> ops, std::span<const double> seconds, const graph::SequenceGroup& group,
                    std::int64_t micro_batches) const;
+  graph::StageSplit split_layers();
+  graph::PassCosts pass_costs(const graph::SequenceGroup& group);
+  // llama.cpp's compute buffers beside stage `stage`.
+  model::PlacedBytes compute_buffers(const Scenario& scenario, std::size_t stage) const;
   void limits(const Scenario& scenario, Estimate& result) const;
   struct PlacedMemory {
     cost::Memory device;

@@ -48,7 +48,7 @@ std::string op_path(const Phase& phase, std::string_view key) {
 
 // What is done at the same time as something else does not take time of its own.
 void concurrent(const Estimator& estimator, const Phase& phase, const std::vector<double>& seconds, Explanation& x) {
-  const Schedule s = schedule_step(phase.ops, seconds, estimator.stages(), phase.micro_batches, phase.steady);
+  const Schedule s = schedule_step(phase.ops, seconds, estimator.stages(), phase.batches(), phase.steady);
   if (s.overlapped.value > 0) {
     x.formula += " - " + let(x, "overlapped", s.overlapped.value,
                              "s that ops run beside the op before them: collectives, weights that come early");
@@ -56,7 +56,7 @@ void concurrent(const Estimator& estimator, const Phase& phase, const std::vecto
   if (s.pipelined.value > 0) {
     x.formula += " - " + let(x, "pipelined", s.pipelined.value,
                              fmt::format("s that the {} stages work at the same time, on {} micro-batches",
-                                         estimator.stages().size(), phase.micro_batches));
+                                         estimator.stages().size(), phase.batches()));
   }
 }
 

@@ -79,10 +79,11 @@ void shares(const Context& c, Explanation& x, Add&& add) {
   for (const model::Tensor& tensor : cost::stage_outer_tensors(c.execution(), stage)) {
     add(tensor, layout.outer(tensor.role), identifier(tensor.name), 1);
   }
-  for (const model::LayerGroup& group : layout.groups) {
-    const std::int64_t layers = c.stage().layers[group.kind];
+  for (std::size_t i = 0; i < layout.groups.size(); ++i) {
+    const model::LayerGroup& group = layout.groups[i];
+    const std::int64_t layers = c.execution().stage_layers(group, stage);
     if (layers == 0) continue;
-    const std::string suffix = group.kind > 0 ? fmt::format("_{}", group.kind + 1) : "";
+    const std::string suffix = i > 0 ? fmt::format("_{}", i + 1) : "";
     for (const model::Tensor& tensor :
          model::layer_tensors(c.model(), graph::shard(c.model().kinds[group.kind], c.plan()))) {
       add(tensor, group[tensor.role], identifier(tensor.name) + suffix, layers);
@@ -101,7 +102,7 @@ void weights(const Context& c, bool on_host, Explanation& x) {
     if (!x.formula.empty()) x.formula += " + ";
     x.formula += let(x, explain_tensor(layout, format, tensor, std::move(path), layers), meaning);
   };
-  if (c.plan().devices() > 1) {
+  if (c.plan().devices() > 1 && !on_host) {
     shares(c, x, add);
     const auto stage = static_cast<std::int64_t>(c.estimator.fullest_stage(c.scenario()));
     if (const Bytes added = cost::stage_allocation_bytes(c.execution(), stage); added.value > 0) {
@@ -109,6 +110,9 @@ void weights(const Context& c, bool on_host, Explanation& x) {
       x.formula +=
           " + " + let(x, "allocation_bytes", added.value,
                       fmt::format("B that the allocator adds: {} per tensor, in whole {}", rule.padding, rule.granule));
+    }
+    if (stage == 0 && layout.extra.value != 0) {
+      x.formula += " + " + let(x, "other_tensors", layout.extra.value, "B of other tensors of the file");
     }
     return;
   }

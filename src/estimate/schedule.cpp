@@ -102,7 +102,7 @@ void sum_up(Phase& phase, std::span<const Stage> stages, std::vector<double>& se
       for (std::size_t i = 0; i < phase.ops.size(); ++i) {
         seconds[i] = (phase.ops[i].time.*part).value * d(phase.ops[i].op.count);
       }
-      return schedule_step(phase.ops, seconds, stages, phase.micro_batches, phase.steady);
+      return schedule_step(phase.ops, seconds, stages, phase.batches(), phase.steady);
     };
     roof = schedule(&mapper::OpTime::roof).time;
     times = schedule(&mapper::OpTime::total);

@@ -44,18 +44,66 @@ void place(const hardware::Device& device, const Choices& choices, Setup& setup)
       .name = "PCIe4 x16", .per_direction = BytesPerSecond{32e9}, .provenance = hardware::Provenance::assumed});
 }
 
+void check_tensor_split(const model::Decoder& model, const Choices& choices, const Setup& setup) {
+  const std::vector<double>& shares = choices.tensor_split;
+  if (shares.empty()) return;
+  const auto given = static_cast<std::int64_t>(shares.size());
+  if (!setup.execution.weights.gguf || given != choices.plan.pipeline) {
+    throw Error::bad_input(
+        fmt::format("--tensor-split gives shares of {} devices, and there {}", given,
+                    !setup.execution.weights.gguf ? "is no GGUF format, whose layers llama.cpp deals so"
+                    : choices.plan.pipeline == 1  ? std::string("is one")
+                                                  : fmt::format("are {}", choices.plan.pipeline)),
+        setup.execution.weights.gguf ? fmt::format("--pp {}", given) : "--weights q4_k_m, or a GGUF file as model");
+  }
+  const graph::StageSplit split = graph::proportional_split(model.num_layers(), shares);
+  for (std::int64_t device = 0; device + 1 < given; ++device) {
+    if (split.layers_of_run(device) > 0) continue;
+    throw Error::bad_input(fmt::format("--tensor-split leaves device {} without a layer", device + 1),
+                           "larger shares for it, or fewer devices");
+  }
+  double all = 0;
+  for (const double share : shares) all += share;
+  // As proportional_split deals: the output is the item after the layers.
+  if (shares.back() / all * static_cast<double>(model.num_layers() + 1) <= 1 - 1e-9) {
+    throw Error::bad_input(fmt::format("--tensor-split leaves device {} without even the output layer", given),
+                           "a larger share for it, or fewer devices");
+  }
+}
+
+// llama.cpp deals layers to devices and divides none of them.
+void check_layer_split(const Choices& choices, const Setup& setup) {
+  const graph::Plan& plan = choices.plan;
+  const model::WeightLayout& layout = setup.execution.weights;
+  if (plan.pipeline != plan.devices()) {
+    throw Error::bad_input(fmt::format("a plan over {} devices does not go with GGUF formats ({}), whose layers are "
+                                       "dealt to devices whole",
+                                       plan.devices(), layout.name),
+                           "--pp alone, or --weights bf16, fp8, int8, w8a8 or w4a16");
+  }
+  if (choices.pipeline_batches > 0) {
+    throw Error::bad_input(
+        "--pipeline-batches: llama.cpp takes all sequences of a GGUF model through the devices "
+        "together",
+        "leave it out");
+  }
+  if (layout.head_on_host || layout.groups.front().on_host) {
+    throw Error::bad_input(
+        "--gpu-layers: layers of a GGUF model are on several devices or on one and the host, not both",
+        "leave out --gpu-layers or --pp");
+  }
+}
+
 // Over the devices of the plan.
 void spread(const model::Decoder& model, const hardware::Device& device, const Choices& choices, Setup& setup) {
   const graph::Plan& plan = choices.plan;
   setup.cluster = cost::make_cluster(device, choices.devices_per_node);
   setup.pipeline_batches = choices.pipeline_batches;
+  setup.tensor_split = choices.tensor_split;
   setup.execution.plan = plan;
+  check_tensor_split(model, choices, setup);
   if (plan.devices() == 1) return;
-  if (setup.execution.weights.gguf) {
-    throw Error::bad_input(fmt::format("a plan over {} devices does not go with GGUF formats ({})", plan.devices(),
-                                       setup.execution.weights.name),
-                           "--weights bf16, fp8, int8, w8a8 or w4a16");
-  }
+  if (setup.execution.weights.gguf) check_layer_split(choices, setup);
   for (const model::Layer& layer : model.kinds) {
     const model::Attention& a = layer.attention;
     if (a.latent || a.kv_heads >= plan.tensor) continue;

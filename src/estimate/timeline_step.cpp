@@ -43,12 +43,16 @@ TimelineStep step_of(const Phase& phase, std::span<const Stage> stages, const Ho
   step.name = phase.name;
   step.steps = phase.steps;
   step.time = phase.time.value;
-  step.micro_batches = phase.micro_batches;
+  step.micro_batches = phase.batches();
   step.steady = phase.steady;
   std::vector<double> seconds;
   for (const OpEstimate& e : phase.ops) seconds.push_back(e.step_time().value);
   for (std::size_t i = 0; i < phase.ops.size(); ++i) {
-    step.ops.push_back(timeline_op(phase.ops[i], hidden_seconds(phase.ops, seconds, i)));
+    TimelineOp& op = step.ops.emplace_back(timeline_op(phase.ops[i], hidden_seconds(phase.ops, seconds, i)));
+    // Micro-batches of tokens are drawn alike: each has its part of every execution.
+    op.count *= phase.token_batches;
+    op.seconds /= d(phase.token_batches);
+    op.hidden /= d(phase.token_batches);
   }
   for (const Stage& stage : stages) step.stage_layers.push_back(stage.layers);
   if (host.profile == nullptr || phase.ops.empty() || phase.ops.back().op.name != "runtime_overhead") return step;

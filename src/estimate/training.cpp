@@ -12,6 +12,9 @@
 //   m = 1   min(M, p - i)                       the first stage: p runs of L / p layers, L in all
 //   m > 1   min(m M, 2 (p - i) - 1 + (m - 1) p) / m     the first: L (1 + (p - 1) / (p m))
 //
+// Layers that do not divide into p m runs are dealt by the time of both passes (graph/stage_split.h); in the formulas
+// above every stage then has its own layers, and t_f + t_b are those of the busiest.
+//
 // Outputs that were sent are freed (appendix B there), so only what the graph's ops keep counts.
 #include "estimate/training.h"
 
@@ -87,6 +90,7 @@ class TrainingEstimator::State {
 
   TrainingMemory memory(const TrainingScenario& s, const graph::Plan& plan, const graph::TrainingOptions& o) {
     passes.prepare(s, plan, o);
+    split_layers(plan, o);
     TrainingMemory fullest;
     const std::int64_t micro_batches = s.micro_batches(plan);
     each_stage(plan, [&](std::int64_t stage) {
@@ -103,6 +107,7 @@ class TrainingEstimator::State {
     e.plan = plan;
     e.options = o;
     e.memory = memory(s, plan, o);
+    e.split = split_;
     e.capacity = *setup.device->dram().capacity;
     e.fits = e.memory.total() <= e.capacity;
     e.micro_batches = s.micro_batches(plan);
@@ -119,7 +124,7 @@ class TrainingEstimator::State {
         busiest = t;
         e.busiest_stage = stage;
       }
-      const ParameterShare held = parameters.stage(plan, stage, o.chunks);
+      const ParameterShare held = parameters.stage(plan, split_, stage);
       if (held.total() > heaviest) {
         heaviest = held.total();
         share = held;
@@ -136,7 +141,7 @@ class TrainingEstimator::State {
       update_hidden += update_.hidden[i];
     }
     e.compute = busiest.time() * m;
-    e.bubble = round(plan, o, e.busiest_stage, busiest) * (d(plan.pipeline - 1) / d(o.chunks));
+    e.bubble = round(o, e.busiest_stage, busiest) * (d(plan.pipeline - 1) / d(o.chunks));
     e.time = e.compute + e.bubble + e.gradient_exposed + e.optimizer;
     e.overlapped = (busiest.forward.hidden + busiest.backward.hidden) * m + update_hidden;
     rates(e);
@@ -168,12 +173,29 @@ class TrainingEstimator::State {
     Seconds time() const { return forward.time() + backward.time(); }
   };
 
-  // Stages that may differ in what counts: layers of one kind are dealt evenly, so the middle ones are alike (and hold
-  // less than the first).
+  void split_layers(const graph::Plan& plan, const graph::TrainingOptions& o) {
+    const model::Decoder& model = *setup.execution.model;
+    if (model.num_layers() % (plan.pipeline * o.chunks) == 0) {
+      split_ = graph::equal_split(model.num_layers(), plan.pipeline, o.chunks);
+      return;
+    }
+    passes.prepare_times(o);
+    const auto both = [&](auto&& part) { return (part(passes.forward()) + part(passes.backward())).value; };
+    graph::PassCosts costs;
+    for (const unsigned char kind : model.layer_kinds) {
+      costs.layers.push_back(both([&](const Pass& pass) { return pass.layers[kind].time(); }));
+    }
+    costs.first = both([](const Pass& pass) { return pass.first.time(); });
+    costs.last = both([](const Pass& pass) { return pass.last.time(); });
+    split_ = graph::balanced_split({&costs, 1}, plan.pipeline, o.chunks);
+  }
+
+  // Stages that may differ in what counts: of layers of one kind in equal runs the middle ones are alike (and hold less
+  // than the first).
   template <class Visit>
   void each_stage(const graph::Plan& plan, Visit&& visit) const {
     const std::int64_t last = plan.pipeline - 1;
-    const bool alike = setup.execution.model->kinds.size() == 1;
+    const bool alike = setup.execution.model->kinds.size() == 1 && split_.equal();
     for (std::int64_t stage = 0; stage <= last; ++stage) {
       visit(stage);
       if (alike && stage == 1 && last > 2) stage = last - 1;
@@ -182,7 +204,7 @@ class TrainingEstimator::State {
 
   TrainingMemory stage_memory(const graph::Plan& plan, const graph::TrainingOptions& o, std::int64_t micro_batches,
                               std::int64_t stage) {
-    const ParameterShare p = parameters.stage(plan, stage, o.chunks);
+    const ParameterShare p = parameters.stage(plan, split_, stage);
     const auto held = [&](double bits, int divided_from) {
       const bool divided = o.zero >= divided_from;
       const double elements =
@@ -199,7 +221,7 @@ class TrainingEstimator::State {
     const KeptBytes& kept = passes.kept();
     const double flying = in_flight(plan, stage, o.chunks, micro_batches);
     for (std::size_t kind = 0; kind < kept.layers.size(); ++kind) {
-      const std::int64_t layers = parameters.layers(plan, stage, o.chunks, kind);
+      const std::int64_t layers = parameters.layers(split_, stage, kind);
       if (layers == 0) continue;
       m.activations += kept.layers[kind] * (d(layers) * flying);
       m.layer_activations = std::max(m.layer_activations, kept.layers[kind]);
@@ -225,17 +247,16 @@ class TrainingEstimator::State {
     sum.ops += part.ops * times;
     sum.hidden += part.hidden * times;
   }
-  PassSum layer_sum(const Pass& pass, const graph::Plan& plan, const graph::TrainingOptions& o,
-                    std::int64_t stage) const {
+  PassSum layer_sum(const Pass& pass, std::int64_t stage) const {
     PassSum sum;
     for (std::size_t kind = 0; kind < pass.layers.size(); ++kind) {
-      add(pass.layers[kind], d(parameters.layers(plan, stage, o.chunks, kind)), sum);
+      add(pass.layers[kind], d(parameters.layers(split_, stage, kind)), sum);
     }
     return sum;
   }
   PassSum stage_sum(const Pass& pass, const graph::Plan& plan, const graph::TrainingOptions& o, std::int64_t stage,
                     bool ends_here, const TrainingPasses::StageExchange& exchange) const {
-    PassSum sum = layer_sum(pass, plan, o, stage);
+    PassSum sum = layer_sum(pass, stage);
     if (stage == 0) add(pass.first, 1, sum);
     if (stage == plan.pipeline - 1) add(pass.last, 1, sum);
     sum.ops += exchange.time() * d(sends(plan, o.chunks, ends_here));
@@ -247,10 +268,9 @@ class TrainingEstimator::State {
   }
   // What every other stage adds to filling and draining the pipeline. Under a profile without what the ends of the
   // model have beside layers: they are on one stage each.
-  Seconds round(const graph::Plan& plan, const graph::TrainingOptions& o, std::int64_t stage,
-                const StageTimes& busiest) const {
+  Seconds round(const graph::TrainingOptions& o, std::int64_t stage, const StageTimes& busiest) const {
     if (setup.profile == nullptr) return busiest.time();
-    return layer_sum(passes.forward(), plan, o, stage).time() + layer_sum(passes.backward(), plan, o, stage).time() +
+    return layer_sum(passes.forward(), stage).time() + layer_sum(passes.backward(), stage).time() +
            (forward_exchange_.time() + backward_exchange_.time()) * d(o.chunks);
   }
 
@@ -287,8 +307,7 @@ class TrainingEstimator::State {
       switch (pass.regions[i]) {
         case Region::first_stage: times = stage == 0 ? 1 : 0; break;
         case Region::last_stage: times = stage == last ? 1 : 0; break;
-        case Region::layer:
-          times = parameters.layers(e.plan, stage, e.options.chunks, static_cast<std::size_t>(op.layer_kind));
+        case Region::layer: times = parameters.layers(split_, stage, static_cast<std::size_t>(op.layer_kind));
       }
       if (times == 0) continue;
       phase.ops.push_back(pass.ops[i]);
@@ -308,6 +327,7 @@ class TrainingEstimator::State {
   }
 
   double weight_bits_ = 16;
+  graph::StageSplit split_;
   TrainingPasses::StageExchange forward_exchange_;
   TrainingPasses::StageExchange backward_exchange_;
   TrainingPhase update_;

@@ -8,6 +8,7 @@
 
 #include "estimate/estimate.h"
 #include "graph/plan.h"
+#include "graph/stage_split.h"
 #include "graph/training_graph.h"
 
 namespace llmperf::estimate {
@@ -50,6 +51,7 @@ struct TrainingPhase : Phase {
 struct TrainingEstimate {
   TrainingScenario scenario;
   graph::Plan plan;
+  graph::StageSplit split;  // balanced by the time of both passes where the plan's runs cannot be equal
   graph::TrainingOptions options;
   TrainingMemory memory;
   Bytes capacity;

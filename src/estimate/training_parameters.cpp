@@ -62,13 +62,13 @@ const ParameterShares::Entry& ParameterShares::of(const graph::Plan& plan) {
   return entries_.back();
 }
 
-std::int64_t ParameterShares::layers(const graph::Plan& plan, std::int64_t stage, std::int64_t chunks,
-                                     std::size_t kind) const {
-  const std::int64_t run = model_.num_layers() / (plan.pipeline * chunks);
+std::int64_t ParameterShares::layers(const graph::StageSplit& split, std::int64_t stage, std::size_t kind) const {
   std::int64_t count = 0;
-  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
-    const auto first = static_cast<std::size_t>((chunk * plan.pipeline + stage) * run);
-    count += before_[kind][first + static_cast<std::size_t>(run)] - before_[kind][first];
+  for (std::int64_t run = stage; run < split.runs(); run += split.stages) {
+    const auto before = [&](std::int64_t r) {
+      return before_[kind][static_cast<std::size_t>(split.first[static_cast<std::size_t>(r)])];
+    };
+    count += before(run + 1) - before(run);
   }
   return count;
 }
@@ -77,11 +77,11 @@ double ParameterShares::tied(const graph::Plan& plan) const {
   return model_.tied_embeddings && plan.pipeline > 1 ? d(graph::shard_vocab(model_, plan) * model_.hidden) : 0;
 }
 
-ParameterShare ParameterShares::stage(const graph::Plan& plan, std::int64_t stage, std::int64_t chunks) {
+ParameterShare ParameterShares::stage(const graph::Plan& plan, const graph::StageSplit& split, std::int64_t stage) {
   ParameterShare share;
   const Entry& entry = of(plan);
   for (std::size_t kind = 0; kind < entry.kinds.size(); ++kind) {
-    share.add(entry.kinds[kind], d(layers(plan, stage, chunks, kind)));
+    share.add(entry.kinds[kind], d(layers(split, stage, kind)));
   }
   // What a two-dimensional plan divides beside the vocabulary.
   const double vectors = plan.tensor_rows > 0 ? d(plan.tensor) : 1;

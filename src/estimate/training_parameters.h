@@ -6,6 +6,7 @@
 
 #include "graph/decoder_graph.h"
 #include "graph/plan.h"
+#include "graph/stage_split.h"
 
 namespace llmperf::estimate {
 
@@ -24,12 +25,12 @@ class ParameterShares {
  public:
   explicit ParameterShares(const model::Decoder& model);
 
-  // Of pipeline stage `stage` with `chunks` runs of layers. Allocates nothing for degrees seen before.
-  ParameterShare stage(const graph::Plan& plan, std::int64_t stage, std::int64_t chunks);
+  // Of pipeline stage `stage`. Allocates nothing for degrees seen before.
+  ParameterShare stage(const graph::Plan& plan, const graph::StageSplit& split, std::int64_t stage);
   // Elements of a tied embedding that two stages hold, on one device; 0 when there is one copy.
   double tied(const graph::Plan& plan) const;
   // Layers of one kind on a stage.
-  std::int64_t layers(const graph::Plan& plan, std::int64_t stage, std::int64_t chunks, std::size_t kind) const;
+  std::int64_t layers(const graph::StageSplit& split, std::int64_t stage, std::size_t kind) const;
 
  private:
   struct Entry {

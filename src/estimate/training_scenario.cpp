@@ -29,12 +29,6 @@ Multiple batch(const TrainingScenario& s, const graph::Plan& plan) {
 Multiple sequence(const TrainingScenario& s, const graph::Plan& plan) {
   return {s.sequence, graph::sequence_multiple(plan)};
 }
-std::int64_t stage_layers(const model::Decoder& model, const graph::Plan& plan) {
-  return model.num_layers() / plan.pipeline;
-}
-bool chunks_divide(const model::Decoder& model, const graph::Plan& plan, std::int64_t chunks) {
-  return stage_layers(model, plan) % chunks == 0;
-}
 // Interleaved stages take micro-batches in groups of as many as there are stages (arXiv 2104.04473 section 2.2).
 Multiple groups(const TrainingScenario& s, const graph::Plan& plan) { return {s.micro_batches(plan), plan.pipeline}; }
 
@@ -43,7 +37,8 @@ Multiple groups(const TrainingScenario& s, const graph::Plan& plan) { return {s.
 bool legal(const model::Decoder& model, const TrainingScenario& s, const graph::Plan& plan,
            const graph::TrainingOptions& o) {
   if (!batch(s, plan).holds() || !sequence(s, plan).holds()) return false;
-  return o.chunks == 1 || (plan.pipeline > 1 && chunks_divide(model, plan, o.chunks) && groups(s, plan).holds());
+  return o.chunks == 1 || (plan.pipeline > 1 && graph::enough_layers(model.num_layers(), plan.pipeline, o.chunks) &&
+                           groups(s, plan).holds());
 }
 
 std::vector<graph::Problem> problems(const model::Decoder& model, const TrainingScenario& s, const graph::Plan& plan,
@@ -64,10 +59,11 @@ std::vector<graph::Problem> problems(const model::Decoder& model, const Training
   if (plan.pipeline == 1) {
     found.push_back({"--interleave divides the layers of a pipeline stage, and the plan has no pipeline",
                      "give --pp, or leave it out"});
-  } else if (!chunks_divide(model, plan, o.chunks)) {
-    const std::int64_t layers = stage_layers(model, plan);
-    found.push_back({fmt::format("--interleave: {} layers of a stage do not divide into {} chunks", layers, o.chunks),
-                     "nearest legal: " + graph::nearest_divisors(o.chunks, layers)});
+  } else if (!graph::enough_layers(model.num_layers(), plan.pipeline, o.chunks)) {
+    found.push_back({fmt::format("--interleave: {} layers are too few for {} runs on each of {} stages: all but the "
+                                 "first and the last run need one",
+                                 model.num_layers(), o.chunks, plan.pipeline),
+                     fmt::format("at most {}", (model.num_layers() + 2) / plan.pipeline)});
   } else if (b.holds() && !groups(s, plan).holds()) {
     const std::int64_t replica = plan.data * s.micro_batch;
     found.push_back({fmt::format("--interleave: {} micro-batches are no multiple of the {} pipeline stages",

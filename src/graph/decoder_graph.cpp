@@ -82,9 +82,10 @@ class Builder : private ProjectionWriter {
  private:
   // Every device of a stage sends its share of the residual stream to its neighbour in the next one.
   void send_stages() {
-    load(batches_[0]);
-    exchange("stage_send", CollectiveKind::send, Axis::pipeline, p_.pipeline, static_cast<double>(residual_tokens()),
-             static_cast<double>(residual_width()), false, false, p_.pipeline - 1);
+    each_batch([&] {
+      exchange("stage_send", CollectiveKind::send, Axis::pipeline, p_.pipeline, static_cast<double>(residual_tokens()),
+               static_cast<double>(residual_width()), false, false, p_.pipeline - 1);
+    });
   }
   void embed() {
     place_ = residual_ = e_.weights.embedding_on_host ? Place::host : Place::device;
@@ -296,6 +297,16 @@ double keys_read(const Attention& a) {
     sum += keys(first, std::min(first + tile - 1, a.q_tokens));
   }
   return sum;
+}
+
+std::int64_t Execution::stage_layers(const model::LayerGroup& group, std::int64_t stage) const {
+  if (plan.pipeline == 1) return group.count();
+  const auto i = static_cast<std::size_t>(stage);
+  const std::int64_t run = model->num_layers() / plan.pipeline;
+  const std::int64_t first = split.first.empty() ? stage * run : split.first[i];
+  const std::int64_t end = split.first.empty() ? first + run : split.first[i + 1];
+  const auto at = [&](std::int64_t layer) { return std::lower_bound(group.layers.begin(), group.layers.end(), layer); };
+  return at(end) - at(first);
 }
 
 std::int64_t Execution::cached_tokens(const model::Attention& a, std::int64_t tokens) const {

@@ -7,6 +7,7 @@
 
 #include "graph/op.h"
 #include "graph/plan.h"
+#include "graph/stage_split.h"
 #include "hardware/runtime.h"
 #include "model/decoder.h"
 #include "model/quantization.h"
@@ -41,9 +42,12 @@ struct Execution {
   bool windows = true;             // sliding windows are honoured
   Allocation allocation;           // of weights on the devices of a plan
   Plan plan;                       // how the step is spread over devices; the ops are those of one of them
+  StageSplit split;                // of the layers over the plan's stages; no runs: all of one length
   bool training = false;           // a forward pass to be differentiated: no cache, dropout, the loss over all tokens
 
   std::optional<std::int64_t> window(const model::Attention& a) const { return windows ? a.window : std::nullopt; }
+  // Of the group's layers, those of pipeline stage `stage`.
+  std::int64_t stage_layers(const model::LayerGroup& group, std::int64_t stage) const;
   // Of the `tokens` of a sequence, those that a layer keeps in its cache.
   std::int64_t cached_tokens(const model::Attention& a, std::int64_t tokens) const;
 };

@@ -4,7 +4,7 @@
 //   ulysses           heads and KV heads that the tensor axis left, and the sequence
 //   ring              the sequence
 //   expert            routed experts; within the tensor axis first, the rest of that axis then divides each expert
-//   pipeline          layers, in equal runs
+//   pipeline          layers, at least one for each stage
 //
 // A vocabulary is padded to a multiple rather than refused, as engines do.
 #include "graph/plan.h"
@@ -16,6 +16,7 @@
 #include <numeric>
 
 #include "base/text.h"
+#include "graph/stage_split.h"
 
 namespace llmperf::graph {
 namespace {
@@ -31,7 +32,6 @@ constexpr std::string_view kStageDevices = "devices of a stage";
 // Calls `visit(split)` for everything the plan divides, until one visit returns false. Returns whether none did.
 template <class Visit>
 bool each_split(const model::Decoder& m, const Plan& p, Visit&& visit) {
-  if (p.pipeline > 1 && !visit(Split{"--pp", "layers", p.pipeline, m.num_layers()})) return false;
   if (p.tensor_rows > 0) {
     if (!visit(Split{"--tp", "hidden columns", p.tensor, m.hidden})) return false;
   }
@@ -96,7 +96,6 @@ std::array<Rule, 6> rules(const model::Decoder& m, const Plan& p) {
 
 // The axis that `flag` sets, and the one to change when several do.
 std::int64_t& degree_of(std::string_view flag, Plan& plan) {
-  if (flag == "--pp") return plan.pipeline;
   if (flag == "--ep") return plan.expert;
   return flag.find("ulysses") != std::string_view::npos ? plan.ulysses : plan.tensor;
 }
@@ -181,28 +180,22 @@ std::int64_t shard_vocab(const model::Decoder& model, const Plan& plan) {
   return plan.shard_embedding ? (model.vocab + plan.tensor - 1) / plan.tensor : model.vocab;
 }
 
-std::vector<std::int64_t> stage_layers(const model::Decoder& model, const Plan& plan, std::int64_t stage,
-                                       std::int64_t chunks) {
-  std::vector<std::int64_t> counts(model.kinds.size(), 0);
-  const std::int64_t run = model.num_layers() / (plan.pipeline * chunks);
-  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
-    const std::int64_t first = (chunk * plan.pipeline + stage) * run;
-    for (std::int64_t i = first; i < first + run; ++i) ++counts[model.layer_kinds[static_cast<std::size_t>(i)]];
-  }
-  return counts;
-}
-
 bool legal(const model::Decoder& model, const Plan& plan) {
   for (const Rule& rule : rules(model, plan)) {
     if (rule.broken) return false;
   }
-  return each_split(model, plan, divides);
+  return enough_layers(model.num_layers(), plan.pipeline) && each_split(model, plan, divides);
 }
 
 std::vector<Problem> problems(const model::Decoder& model, const Plan& plan) {
   std::vector<Problem> found;
   for (const Rule& rule : rules(model, plan)) {
     if (rule.broken) found.push_back({rule.message, rule.hint});
+  }
+  if (!enough_layers(model.num_layers(), plan.pipeline)) {
+    found.push_back(
+        {fmt::format("--pp: {} has {} layers, too few for {} stages", model.name, model.num_layers(), plan.pipeline),
+         fmt::format("at most {}", model.num_layers())});
   }
   each_split(model, plan, [&](const Split& s) {
     if (divides(s)) return true;

@@ -25,7 +25,7 @@ struct Plan {
   std::int64_t ring = 1;           // the sequence, K and V passed round (arXiv 2310.01889)
   std::int64_t expert = 1;         // routed experts
   std::int64_t data = 1;           // whole replicas, each with its share of the batch
-  std::int64_t pipeline = 1;       // layers
+  std::int64_t pipeline = 1;       // layers, in runs (stage_split.h)
   bool shard_embedding = true;     // embedding and lm_head by vocabulary over the tensor axis; off: replicated
 
   std::int64_t sequence() const { return ulysses * ring; }
@@ -49,11 +49,6 @@ std::string to_text(const Plan& plan);
 model::Layer shard(const model::Layer& layer, const Plan& plan);
 // Rows of the vocabulary that one device holds.
 std::int64_t shard_vocab(const model::Decoder& model, const Plan& plan);
-
-// Layers of each kind in stage `stage` of `plan.pipeline * chunks` equal runs of layers; chunk c of stage s is run
-// c * pipeline + s.
-std::vector<std::int64_t> stage_layers(const model::Decoder& model, const Plan& plan, std::int64_t stage,
-                                       std::int64_t chunks = 1);
 
 // One thing that a plan divides: `total` must be a multiple of `degree`.
 struct Split {

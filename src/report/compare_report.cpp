@@ -116,7 +116,7 @@ Document document(const Setup& setup, const estimate::Scenario& s, const Compari
   std::string request = fmt::format(
       "batch {}, prompt {}, generate {}; weights {}, KV cache {}, activations {}; options {} to {}", s.batch, s.prompt,
       s.generate, x.weights.name, kv_text(setup), name(x.activations), c.steps.front().options, c.steps.back().options);
-  if (x.plan.devices() > 1) request += "; " + plan_text(setup);
+  if (x.plan.devices() > 1) request += "; " + plan_text(setup, x.split);
   Document doc{
       Heading{fmt::format("Runtime options: {} on {}", x.model->name, setup.device->title), compare_label(setup)},
       Paragraph{std::move(request)}, headline(setup, c), step_table(setup, c)};

@@ -34,12 +34,15 @@ Json offload(const estimate::Setup& setup) {
 
 Json stages(const estimate::Estimator& estimator, const estimate::Scenario& s) {
   Json json = Json::array();
-  for (const estimate::Stage& stage : estimator.stages()) {
-    std::int64_t layers = 0;
-    for (const std::int64_t n : stage.layers) layers += n;
-    json.push_back({{"layers", layers},
-                    {"weight_bytes", number(stage.weights)},
-                    {"kv_cache_bytes", number(stage_kv_cache(estimator, s, stage))}});
+  const graph::StageSplit& split = estimator.setup().execution.split;
+  for (std::size_t i = 0; i < estimator.stages().size(); ++i) {
+    const cost::Memory memory = estimator.stage_memory(s, i);
+    json.push_back({{"first_layer", split.first[i]},
+                    {"layers", split.layers(static_cast<std::int64_t>(i))},
+                    {"weight_bytes", number(memory.weights)},
+                    {"kv_cache_bytes", number(memory.kv_cache)},
+                    {"activation_bytes", number(memory.activation)},
+                    {"total_bytes", number(memory.total())}});
   }
   return json;
 }

@@ -41,7 +41,7 @@ std::string assumptions_line(const Estimator& estimator, const Estimate& e) {
     text += fmt::format("; runtime {}, {}", setup.profile->name,
                         prefill == decode ? decode : fmt::format("prefill {}, decode {}", prefill, decode));
   }
-  if (x.plan.devices() > 1) text += "; " + plan_text(setup);
+  if (x.plan.devices() > 1) text += "; " + plan_text(setup, x.split);
   return text;
 }
 

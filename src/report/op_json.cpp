@@ -75,7 +75,7 @@ Json phase_json(const estimate::Phase& p) {
                {"overlapped_s", number(p.overlapped)},
                {"pipelined_s", number(p.pipelined)},
                {"bubble_s", number(p.bubble)},
-               {"micro_batches", p.micro_batches}};
+               {"micro_batches", p.batches()}};
   json.update(work_json(p.work, 1));
   json["intensity_flop_per_byte"] = number(p.intensity());
   json["bound"] = std::string(mapper::name(p.bound));

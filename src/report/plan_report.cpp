@@ -21,9 +21,10 @@ std::string devices_text(const cost::Cluster& cluster, std::int64_t devices) {
   return fmt::format("{} devices on {} {}", devices, nodes, nodes == 1 ? "node" : "nodes");
 }
 
-std::string plan_text(const estimate::Setup& setup) {
+std::string plan_text(const estimate::Setup& setup, const graph::StageSplit& split) {
   const graph::Plan& plan = setup.execution.plan;
-  return fmt::format("{}: {}{}", devices_text(setup.cluster, plan.devices()), graph::to_text(plan),
+  return fmt::format("{}: {}{}{}", devices_text(setup.cluster, plan.devices()), graph::to_text(plan),
+                     split.equal() ? "" : "; stages " + graph::to_text(split),
                      plan.tensor == 1       ? ""
                      : plan.shard_embedding ? "; embedding sharded"
                                             : "; embedding replicated");
@@ -34,8 +35,8 @@ std::string network_text(const Phase& p) {
   std::string text = fmt::format("{} sent, {} ({} of the ops' time)", format_bytes(p.work.network),
                                  format_seconds(network), format_share(network / p.ops_time));
   if (p.overlapped.value > 0) text += fmt::format("; {} of it beside other work", format_seconds(p.overlapped));
-  if (p.micro_batches > 1 || p.pipelined.value > 0 || p.bubble.value > 0) {
-    text += fmt::format("; {} micro-batches, {} bubble", p.micro_batches, format_share(p.bubble / p.time));
+  if (p.batches() > 1 || p.pipelined.value > 0 || p.bubble.value > 0) {
+    text += fmt::format("; {} micro-batches, {} bubble", p.batches(), format_share(p.bubble / p.time));
   }
   return text;
 }
@@ -99,19 +100,21 @@ Table communication_table(const cost::Cluster& cluster, bool pipeline, const Pha
 
 Table stage_table(const Estimator& estimator, const Estimate& e) {
   Table t{"Pipeline stages (one device of each)", {{"stage"}, {"layers"}, {"weights"}, {"KV cache"}}, {}};
+  // llama.cpp's buffers are those of each device; other activations are the same on all.
+  const bool gguf = estimator.setup().execution.weights.gguf;
+  if (gguf) t.columns.insert(t.columns.end(), {{"compute buffers"}, {"total"}});
   const auto& stages = estimator.stages();
   for (std::size_t i = 0; i < stages.size(); ++i) {
-    std::int64_t layers = 0;
-    for (const std::int64_t n : stages[i].layers) layers += n;
-    t.rows.push_back({std::to_string(i + 1), std::to_string(layers), format_bytes_binary(stages[i].weights),
-                      format_bytes_binary(stage_kv_cache(estimator, e.scenario, stages[i]))});
+    const cost::Memory memory = estimator.stage_memory(e.scenario, i);
+    const std::int64_t layers = estimator.setup().execution.split.layers(static_cast<std::int64_t>(i));
+    t.rows.push_back({std::to_string(i + 1), std::to_string(layers), format_bytes_binary(memory.weights),
+                      format_bytes_binary(memory.kv_cache)});
+    if (gguf) {
+      t.rows.back().push_back(format_bytes_binary(memory.activation));
+      t.rows.back().push_back(format_bytes_binary(memory.total()));
+    }
   }
   return t;
-}
-
-Bytes stage_kv_cache(const Estimator& estimator, const estimate::Scenario& s, const estimate::Stage& stage) {
-  return cost::stage_kv_bytes(estimator.setup().execution, stage.layers, s.prompt + s.generate) *
-         static_cast<double>(estimator.replica_batch(s));
 }
 
 }  // namespace llmperf::report

@@ -12,8 +12,8 @@ namespace llmperf::report {
 
 // "16 devices on 2 nodes".
 std::string devices_text(const cost::Cluster& cluster, std::int64_t devices);
-// "16 devices on 2 nodes: tp 8, pp 2; embedding sharded".
-std::string plan_text(const estimate::Setup& setup);
+// "16 devices on 2 nodes: tp 8, pp 2; embedding sharded"; with the layers of stages that are not alike.
+std::string plan_text(const estimate::Setup& setup, const graph::StageSplit& split);
 // What a device sends in a step and what that costs; what stages and collectives do side by side.
 std::string network_text(const estimate::Phase& phase);
 
@@ -30,9 +30,5 @@ struct Exchange {
 };
 // With the algorithm that each takes on `cluster`, or without when it is null.
 Table exchange_table(std::string title, const std::vector<Exchange>& exchanges, const cost::Cluster* cluster);
-
-// The KV cache that a device of a stage holds.
-Bytes stage_kv_cache(const estimate::Estimator& estimator, const estimate::Scenario& scenario,
-                     const estimate::Stage& stage);
 
 }  // namespace llmperf::report

@@ -34,6 +34,19 @@ Json inputs(const estimate::Setup& setup, const TrainingEstimate& e) {
   return json;
 }
 
+Json stages(const graph::StageSplit& split) {
+  Json json = Json::array();
+  for (std::int64_t stage = 0; stage < split.stages; ++stage) {
+    Json runs = Json::array();
+    for (std::int64_t run = stage; run < split.runs(); run += split.stages) {
+      runs.push_back(
+          {{"first_layer", split.first[static_cast<std::size_t>(run)]}, {"layers", split.layers_of_run(run)}});
+    }
+    json.push_back({{"layers", split.layers(stage)}, {"runs", std::move(runs)}});
+  }
+  return json;
+}
+
 Json memory(const TrainingEstimate& e) {
   const estimate::TrainingMemory& m = e.memory;
   return {{"stage", m.stage + 1},
@@ -90,6 +103,7 @@ std::string training_json(const TrainingEstimator& estimator, const TrainingEsti
   json["hardware_flops"] = number(e.hardware_flops);
   json["micro_batches"] = e.micro_batches;
   json["busiest_stage"] = e.busiest_stage + 1;
+  json["stages"] = stages(e.split);
   json["memory"] = memory(e);
   json["roofs"] = roofs_json(*estimator.setup().device);
   json["phases"] = Json::array();

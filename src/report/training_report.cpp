@@ -35,7 +35,7 @@ std::string assumptions(const TrainingEstimator& estimator, const TrainingEstima
       plain(o.gradient_bits), plain(o.optimizer_bits), graph::name(o.recompute), o.zero,
       o.chunks > 1 ? fmt::format(", interleave {}", o.chunks) : "", o.fused_gradients ? "" : ", separate gradients",
       o.overlapped_sums ? "" : ", exposed sums", hardware::format_runtime_options(x.runtime),
-      plan_text(estimator.setup()));
+      plan_text(estimator.setup(), e.split));
 }
 
 std::string fit_text(const TrainingEstimate& e) {

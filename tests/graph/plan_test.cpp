@@ -207,9 +207,10 @@ TEST_CASE("random plans reach every axis, alone and together") {
 TEST_CASE("weights of all devices, copies counted, are the weights of the model") {
   each_random_plan(2, 400, [&](test::Random&, const model::Decoder& m, const Plan& plan) {
     std::vector<std::int64_t> layers(m.kinds.size(), 0);
+    const graph::StageSplit split = test::even_split(m, plan);
     for (std::int64_t stage = 0; stage < plan.pipeline; ++stage) {
-      const auto own = graph::stage_layers(m, plan, stage);
-      CHECK(std::accumulate(own.begin(), own.end(), std::int64_t{0}) == m.num_layers() / plan.pipeline);
+      const auto own = split.layers_of_kinds(m, stage);
+      CHECK(std::accumulate(own.begin(), own.end(), std::int64_t{0}) == split.layers(stage));
       for (std::size_t kind = 0; kind < own.size(); ++kind) layers[kind] += own[kind];
     }
     CHECK(layers == m.kind_counts);

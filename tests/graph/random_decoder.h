@@ -188,6 +188,13 @@ inline graph::Plan random_plan(Random& random, const model::Decoder& m) {
   return plan;
 }
 
+// Layers dealt to the plan's stages as evenly as their number allows.
+inline graph::StageSplit even_split(const model::Decoder& m, const graph::Plan& plan) {
+  graph::StageSplit split{.stages = plan.pipeline, .first = {}};
+  for (std::int64_t i = 0; i <= plan.pipeline; ++i) split.first.push_back(i * m.num_layers() / plan.pipeline);
+  return split;
+}
+
 // The smallest prompt, and batch of one replica, that every axis of the plan divides.
 inline std::int64_t smallest_prompt(const graph::Plan& plan) { return graph::sequence_pieces(plan) * plan.tensor; }
 inline std::int64_t smallest_batch(const graph::Plan& plan) { return plan.expert * plan.pipeline; }

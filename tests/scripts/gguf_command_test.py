@@ -4,6 +4,7 @@
 The files are written here from the specification alone (ggml's docs/gguf.md), independently of the C++ tests' writer. They are
 sparse: headers are real, tensor data is a hole.
 """
+import math
 import os
 import resource
 import struct
@@ -239,6 +240,82 @@ class Offload(Gguf):
         self.assert_bad_input([*self.WORDS, "--cache-type-k", "q9_0"], "q8_0")
         self.assert_bad_input([*self.WORDS, "--host", "ryzen"], "ryzen-7950x")
         self.assert_bad_input([*self.WORDS, "--ubatch", "0"], "--ubatch")
+
+
+class LayerSplit(Gguf):
+    """Layers dealt to several cards."""
+    WORDS = ["estimate", "-m", "llama-3-70b", "--hw", "rtx3090", "--weights", "q4_k_m"]
+
+    def close(self, a, b):
+        self.assertTrue(math.isclose(a, b, rel_tol=1e-9), (a, b))
+
+    def test_two_cards_hold_what_one_does_not_and_every_card_is_told_its_memory(self):
+        self.assert_error(self.run_program(*self.WORDS), INFEASIBLE, "--gpu-layers", "2 devices with --pp 2")
+        document = self.json(*self.WORDS, "--pp", "2")
+        self.assertTrue(document["fits"])
+        first, last = document["stages"]
+        # Item i of 80 layers and the output is on the first card while i / 81 < 1 / 2.
+        self.assertEqual((first["layers"], last["layers"], last["first_layer"]), (41, 39, 41))
+        # 8 KV heads of 128, keys and values of 640 tokens in fp16.
+        self.assertEqual(first["kv_cache_bytes"], 41 * 2 * 8 * 128 * 640 * 2)
+        whole = self.json(*self.WORDS, "--gpu-layers", "0")["host_memory"]["weight_bytes"]
+        embedding = document["host_memory"]["weight_bytes"]
+        self.close(first["weight_bytes"] + last["weight_bytes"] + embedding, whole)
+        self.assertEqual(document["memory"]["total_bytes"], max(first["total_bytes"], last["total_bytes"]))
+        self.assertGreater(last["activation_bytes"], first["activation_bytes"])  # the head's buffer is the largest
+        self.assertIn("stages 41+39 layers", " ".join(self.output(*self.WORDS, "--pp", "2").split()))
+
+    def test_cards_decode_one_after_another_however_many_sequences(self):
+        small = ["estimate", "-m", "qwen1.5-14b", "--hw", "rtx3090", "--weights", "q4_k_m", "--gen", "2", "--batch", "8"]
+        for runtime in ("none", "llama.cpp"):
+            with self.subTest(runtime=runtime):
+                alone = self.json(*small, "--runtime", runtime)
+                split = self.json(*small, "--runtime", runtime, "--pp", "2")
+                sends = [op for op in split["phases"][1]["ops"] if op["name"] == "stage_send"]
+                self.assertEqual([op["count"] for op in sends], [1])
+                self.assertEqual(split["phases"][1]["pipelined_s"], 0)
+                waited = split["tpot_s"] - alone["tpot_s"]
+                self.assertGreater(waited, 0.9 * sends[0]["time_s"])
+                self.assertLess(waited, 0.02 * alone["tpot_s"] + sends[0]["time_s"])
+
+    def test_of_a_prompt_of_several_micro_batches_each_card_works_on_one(self):
+        words = ["estimate", "-m", "qwen1.5-14b", "--hw", "rtx3090", "--weights", "q4_k_m", "--gen", "1", "--runtime", "none"]
+        short = self.json(*words, "--prompt", "512", "--pp", "2")["phases"][0]
+        self.assertEqual((short["micro_batches"], short["pipelined_s"]), (1, 0))
+        phase = self.json(*words, "--prompt", "4096", "--pp", "2")["phases"][0]
+        self.assertEqual(phase["micro_batches"], 8)
+        self.close(phase["time_s"], phase["ops_time_s"] - phase["overlapped_s"] - phase["pipelined_s"])
+        # Two even halves b take 2 b / 8 + 7 / 8 b instead of 2 b.
+        self.assertAlmostEqual(phase["time_s"] / phase["ops_time_s"], 9 / 16, delta=0.03)
+        self.assertEqual(sum(op["count"] for op in phase["ops"] if op["name"] == "stage_send"), 8)
+
+    def test_shares_are_llama_cpp_s(self):
+        larger = [word.replace("rtx3090", "a6000") for word in self.WORDS]
+        stages = self.json(*larger, "--pp", "2", "--tensor-split", "3,2")["stages"]
+        self.assertEqual([stage["layers"] for stage in stages], [49, 31])  # i / 81 < 3 / 5: 0 .. 48
+        self.assertEqual(self.output(*self.WORDS, "--pp", "2"), self.output(*self.WORDS, "--pp", "2", "--tensor-split", "24,24"))
+        self.assert_error(self.run_program(*self.WORDS, "--pp", "2", "--tensor-split", "4,1"), INFEASIBLE, "--pp 2")
+        for shares, *fragments in (("3", "1 devices", "are 2"), ("3,2,1", "--pp 3"), ("3,x", "--tensor-split"), ("0,0", "all shares are 0"),
+                                   ("-1,2", "--tensor-split"), ("0,1", "device 1 without a layer"),
+                                   ("100,1", "device 2 without even the output")):
+            with self.subTest(shares=shares):
+                self.assert_bad_input([*self.WORDS, "--pp", "2", f"--tensor-split={shares}"], *fragments)
+        self.assert_bad_input([*self.WORDS, "--tensor-split", "3,2"], "there is one", "--pp 2")
+        self.assert_bad_input(["estimate", "-m", "llama-3-70b", "--hw", "h100-sxm", "--pp", "2", "--tensor-split", "3,2"], "GGUF")
+
+    def test_every_number_is_explained_and_the_step_is_drawn(self):
+        for words in ([*self.WORDS, "--pp", "2"], [*self.WORDS, "--pp", "4", "--prompt", "2048", "--tensor-split", "1,2,2,1"]):
+            with self.subTest(words=words):
+                self.assertIn("memory.weight_bytes", self.output("explain", *words[1:]))
+                self.output(*words, "--export", self.path("split.trace.json"))
+                self.assertTrue(os.path.exists(self.path("split.trace.json")))
+
+    def test_what_llama_cpp_does_not_do_is_refused(self):
+        self.assert_bad_input([*self.WORDS, "--tp", "2"], "does not go with GGUF formats", "--pp")
+        self.assert_bad_input([*self.WORDS, "--pp", "2", "--dp", "2"], "does not go with GGUF formats")
+        self.assert_bad_input([*self.WORDS, "--pp", "2", "--gpu-layers", "40"], "--gpu-layers", "not both")
+        self.assert_bad_input([*self.WORDS, "--pp", "2", "--pipeline-batches", "2"], "--pipeline-batches")
+        self.assert_bad_input([*self.WORDS, "--pp", "81"], "too few for 81 stages")
 
 
 if __name__ == "__main__":

@@ -78,6 +78,34 @@ class Sums(ProgramTest):
         self.assertEqual([stage["layers"] for stage in stages], [20, 20, 20, 20])
         self.assertEqual(max(stage["weight_bytes"] for stage in stages), document["memory"]["weight_bytes"])
 
+    def test_layers_that_stages_do_not_divide_are_balanced_and_the_split_is_told(self):
+        llama = ["estimate", "-m", "llama-3.1-405b", "--hw", "h100-sxm", "--tp", "8", "--batch", "16"]
+        for pp, layers in (("4", [31, 32, 32, 31]), ("8", [15] + 6 * [16] + [15]), ("16", [7] + 14 * [8] + [7])):
+            with self.subTest(pp=pp):
+                words = [*llama, "--pp", pp]
+                document = self.json(*words)
+                counts = [stage["layers"] for stage in document["stages"]]
+                self.assertEqual(counts, layers)  # the ends have the embedding and a head that weighs two thirds of a layer
+                self.assertEqual([stage["first_layer"] for stage in document["stages"]],
+                                 [sum(counts[:i]) for i in range(len(counts))])
+                text = " ".join(self.output(*words).split())
+                self.assertIn(f"stages {'+'.join(map(str, counts))} layers", text)
+                self.assertEqual(max(stage["total_bytes"] for stage in document["stages"]), document["memory"]["total_bytes"])
+                self.close(sum(stage["kv_cache_bytes"] for stage in document["stages"]),
+                           16 * 640 * 126 * 2 * 128 * 2)  # one KV head of 128 on each of the eight devices
+                self.assertIn("4 +", self.output("explain", *words[1:], "memory.weight_bytes"))
+
+    def test_stages_that_divide_are_equal_and_not_listed(self):
+        self.assertNotIn("stages ", self.output(*LLAMA, "--tp", "8", "--pp", "4").split("\n\n")[1])
+
+    def test_stages_of_dense_and_expert_layers_hold_their_own(self):
+        # Three dense layers of 583 M parameters, then experts of 11.5 billion: the first stage is the smallest.
+        document = self.json("estimate", "-m", "deepseek-v3", "--hw", "b200-sxm", "--tp", "8", "--pp", "4", "--batch", "8")
+        stages = document["stages"]
+        self.assertEqual(sum(stage["layers"] for stage in stages), 61)
+        self.assertEqual(max(stage["weight_bytes"] for stage in stages), document["memory"]["weight_bytes"])
+        self.assertLess(stages[0]["weight_bytes"], stages[1]["weight_bytes"])
+
     def test_one_device_sends_nothing(self):
         document = self.json("estimate", "-m", "qwen-7b", "--hw", "h100-sxm")
         for phase in document["phases"]:
@@ -115,13 +143,10 @@ class Errors(ProgramTest):
     def test_a_degree_that_does_not_divide_is_named_with_its_neighbours(self):
         self.assert_bad_input(LLAMA + ["--tp", "7"], "--tp: 64 heads of llama-2-70b do not divide by 7",
                               "--tp: 8 KV heads of llama-2-70b do not divide by 7", "nearest legal: 4 or 8")
-        self.assert_bad_input(LLAMA + ["--tp", "8", "--pp", "3"], "--pp: 80 layers of llama-2-70b do not divide by 3",
-                              "nearest legal: 2 or 4")
+        self.assert_bad_input(LLAMA + ["--pp", "81"], "--pp: llama-2-70b has 80 layers, too few for 81 stages", "at most 80")
         self.assert_bad_input(LLAMA + ["--tp", "8", "--sp", "ulysses:2"], "--sp ulysses: 1 KV heads of a device")
         self.assert_bad_input(["estimate", "-m", "mixtral-8x7b", "--hw", "h100-sxm", "--ep", "3", "--dp", "12", "--batch", "12"],
                               "--ep: 8 experts of mixtral-8x7b do not divide by 3", "nearest legal: 2 or 4")
-        self.assert_bad_input(["estimate", "-m", "deepseek-v3", "--hw", "b200-sxm", "--tp", "8", "--pp", "4"],
-                              "--pp: 61 layers of deepseek-v3 do not divide by 4", "nearest legal: 1 or 61")
 
     def test_axes_that_do_not_fit_the_model_or_one_another(self):
         for flags, *fragments in [

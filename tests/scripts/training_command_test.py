@@ -36,6 +36,26 @@ class Training(ProgramTest):
         self.assertIn(done.returncode, (0, INFEASIBLE))
         return json.loads(done.stdout)
 
+    def test_126_layers_are_trained_on_4_8_and_16_stages_interleaved_too(self):
+        published = ["estimate", "-m", "llama-3.1-405b", "--hw", "h100-sxm", "--training", "--tp", "8", "--dp", "64", "--zero", "2",
+                     "--seq", "8192", "--global-batch", "2048"]
+        for pp, runs, most in ((4, 1, 32), (8, 1, 16), (16, 1, 8), (4, 2, 32), (8, 4, 16), (16, 4, 8), (16, 8, 8)):
+            with self.subTest(pp=pp, runs=runs):
+                words = [*published, "--pp", str(pp), "--interleave", str(runs), "--recompute", "full"]
+                document = json.loads(self.run_program(*words, "--json").stdout)
+                layers = [stage["layers"] for stage in document["stages"]]
+                self.assertEqual((len(layers), sum(layers), max(layers)), (pp, 126, most))
+                dealt = sorted((run["first_layer"], run["layers"]) for stage in document["stages"] for run in stage["runs"])
+                self.assertEqual(len(dealt), pp * runs)
+                self.assertEqual(sum(count for _, count in dealt), 126)
+                self.assertEqual(dealt[0][0], 0)
+                for (first, count), (following, _) in zip(dealt, dealt[1:]):
+                    self.assertEqual(first + count, following)
+                if runs == 8:  # as the model was trained: the ends have a layer less
+                    self.assertEqual(layers, [7] + 14 * [8] + [7])
+                text = " ".join(self.run_program(*words).stdout.split())
+                self.assertIn(f"stages {'+'.join(map(str, layers))} layers", text)
+
     def test_parts_add_up_in_the_document(self):
         for words in [SMALL, [*SMALL, "--zero", "3", "--interleave", "2", "--recompute", "full"],
                       ["estimate", "-m", "deepseek-v2-lite", *HW, "--training", "--weights", "bf16", "--ep", "8", "--dp", "8"]]:
@@ -144,7 +164,8 @@ class Training(ProgramTest):
         train = ["estimate", "-m", "megatron-22b", *HW, "--training", "--tp", "8"]
         self.assert_bad_input([*train, "--dp", "4", "--global-batch", "30"], "--global-batch: 30 sequences", "28 or 32")
         self.assert_bad_input([*train, "--megatron-sp", "--seq", "2047"], "--seq: 2047 tokens", "2040 or 2048")
-        self.assert_bad_input([*train, "--pp", "4", "--interleave", "5"], "12 layers of a stage", "4 or 6")
+        self.assert_bad_input([*train, "--pp", "4", "--interleave", "13"], "48 layers are too few for 13 runs on each of 4 stages",
+                              "at most 12")
         self.assert_bad_input([*train, "--interleave", "2"], "no pipeline")
         self.assert_bad_input([*train, "--recompute", "selectiv"], "--recompute", "selective")
         self.assert_bad_input([*train, "--zero", "4"], "--zero: '4'")
