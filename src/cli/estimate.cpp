@@ -44,13 +44,15 @@ std::string layer_split_hint(const Request& request, const RequestFlags& flags) 
   estimate::Choices choices = choices_of(flags, request);
   if (choices.plan.devices() != choices.plan.pipeline) return {};
   choices.gpu_layers.reset();
+  const bool uneven = !choices.tensor_split.empty();
   choices.tensor_split.clear();
-  for (++choices.plan.pipeline; choices.plan.pipeline <= 8; ++choices.plan.pipeline) {
+  for (choices.plan.pipeline += uneven ? 0 : 1; choices.plan.pipeline <= 8; ++choices.plan.pipeline) {
     if (!graph::legal(request.model(), choices.plan)) return {};
     const estimate::Estimator other(estimate::make_setup(request.model(), request.device, choices));
     if (!other.fits(request.scenario)) continue;
-    return fmt::format("{} devices with --pp {} (needs {} on the fullest)", choices.plan.pipeline,
-                       choices.plan.pipeline, format_bytes_binary(other.memory(request.scenario).total()));
+    return fmt::format("{} devices with --pp {}{} (needs {} on the fullest)", choices.plan.pipeline,
+                       choices.plan.pipeline, uneven ? " without --tensor-split" : "",
+                       format_bytes_binary(other.memory(request.scenario).total()));
   }
   return {};
 }

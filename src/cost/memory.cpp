@@ -182,14 +182,14 @@ bool is_sent(const graph::Execution& e, std::int64_t cells) { return batch_token
 
 }  // namespace
 
-ComputeTerms compute_terms(const graph::Execution& e, std::int64_t cells, bool on_host, bool with_head) {
+ComputeTerms compute_terms(const graph::Execution& e, std::int64_t cells, bool on_host, std::int64_t stage) {
   const bool sent = is_sent(e, cells);
   const auto runs_here = [&](bool kept_on_host) { return on_host == (kept_on_host && !sent); };
   const double hidden = d(e.model->hidden);
   ComputeTerms terms;
-  if (with_head && runs_here(e.weights.head_on_host)) terms.head = d(e.model->vocab) + hidden;
+  if (stage == e.plan.pipeline - 1 && runs_here(e.weights.head_on_host)) terms.head = d(e.model->vocab) + hidden;
   for (const model::LayerGroup& group : e.weights.groups) {
-    if (!runs_here(group.on_host)) continue;
+    if (!runs_here(group.on_host) || e.stage_layers(group, stage) == 0) continue;
     const model::Layer& layer = e.model->kinds[group.kind];
     const double scores = e.runtime.flash_attention ? 0 : d(layer.attention.heads) * d(cells);
     terms.attention = std::max(terms.attention, scores + d(cells) + 4 * hidden);
@@ -218,12 +218,12 @@ Bytes largest_sent(const graph::Execution& e, std::int64_t cells) {
 }
 
 model::PlacedBytes compute_buffers(const graph::Execution& e, std::int64_t sequences, std::int64_t cells,
-                                   bool with_head) {
+                                   std::int64_t stage) {
   const double bytes = 4 * d(batch_tokens(e, cells));
   model::PlacedBytes buffers;
-  buffers.device = Bytes{bytes * compute_terms(e, cells, false, with_head).largest()} + largest_sent(e, cells);
+  buffers.device = Bytes{bytes * compute_terms(e, cells, false, stage).largest()} + largest_sent(e, cells);
   if (e.weights.uses_host()) {
-    buffers.host = Bytes{bytes * (d(e.model->hidden) + d(cells) + compute_terms(e, cells, true).largest()) +
+    buffers.host = Bytes{bytes * (d(e.model->hidden) + d(cells) + compute_terms(e, cells, true, stage).largest()) +
                          4 * d(sequences) * d(e.model->vocab)};
   }
   return buffers;

@@ -59,21 +59,20 @@ StepShare step_share(const graph::Execution& execution, const graph::SequenceGro
 
 // llama.cpp sizes its buffers once, for a micro-batch of tokens that attend to all `cells` cells of the cache, in fp32.
 // compute_terms gives the candidates among which the largest counts, in elements per token, of what runs on the host or
-// on the device; 0 for what does not run there. `with_head`: whether the head is on this device, as it is but for a
-// split over several.
+// on the device; 0 for what does not run there. Of a model over several devices, of the one of pipeline stage `stage`.
 struct ComputeTerms {
   double head = 0;
   double attention = 0;
   double mlp = 0;
   double largest() const { return std::max({head, attention, mlp}); }
 };
-ComputeTerms compute_terms(const graph::Execution& execution, std::int64_t cells, bool on_host, bool with_head = true);
+ComputeTerms compute_terms(const graph::Execution& execution, std::int64_t cells, bool on_host, std::int64_t stage = 0);
 
 // What llmperf takes for llama.cpp's compute buffers, its own reading of the sizes llama.cpp prints (docs/formulas.md).
 // The host also holds the embedded tokens, the mask and the logits of `sequences` tokens; a device that is sent weights
 // and caches has room for the largest of each.
 model::PlacedBytes compute_buffers(const graph::Execution& execution, std::int64_t sequences, std::int64_t cells,
-                                   bool with_head = true);
+                                   std::int64_t stage = 0);
 // What a device holds of a layer on the host while it computes it: the largest matrix and the cache. 0 without such a
 // layer, or when micro-batches are so small that the host computes it.
 Bytes largest_sent(const graph::Execution& execution, std::int64_t cells);

@@ -377,7 +377,7 @@ cost::Memory Estimator::stage_memory(const Scenario& s, std::size_t stage) const
 
 model::PlacedBytes Estimator::compute_buffers(const Scenario& s, std::size_t stage) const {
   return cost::compute_buffers(setup_.execution, s.batch, s.batch * (s.prompt + s.generate),
-                               stage + 1 == stages_.size());
+                               static_cast<std::int64_t>(stage));
 }
 
 std::size_t Estimator::fullest_stage(const Scenario& s) const {

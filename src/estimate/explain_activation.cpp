@@ -139,8 +139,8 @@ void explain_activation(const Estimator& estimator, const Scenario& s, Explanati
 void explain_compute_buffers(const Estimator& estimator, const Scenario& s, bool on_host, Explanation& x) {
   const graph::Execution& e = estimator.setup().execution;
   const std::int64_t cells = s.batch * (s.prompt + s.generate);
-  const bool with_head = estimator.fullest_stage(s) + 1 == estimator.stages().size();
-  const cost::ComputeTerms terms = cost::compute_terms(e, cells, on_host, with_head);
+  const auto stage = static_cast<std::int64_t>(estimator.fullest_stage(s));
+  const cost::ComputeTerms terms = cost::compute_terms(e, cells, on_host, stage);
   let(x, "tokens", std::min(e.micro_batch, cells), "tokens of a micro-batch");
   let(x, "cells", cells, "tokens the cache holds, all sequences together");
   let(x, "hidden", e.model->hidden, "width of the residual stream");

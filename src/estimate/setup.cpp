@@ -83,8 +83,7 @@ void check_layer_split(const Choices& choices, const Setup& setup) {
   }
   if (choices.pipeline_batches > 0) {
     throw Error::bad_input(
-        "--pipeline-batches: llama.cpp takes all sequences of a GGUF model through the devices "
-        "together",
+        "--pipeline-batches: llama.cpp takes all sequences of a GGUF model through the devices together",
         "leave it out");
   }
   if (layout.head_on_host || layout.groups.front().on_host) {

@@ -19,6 +19,7 @@
 #include "estimate/training.h"
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 #include <utility>
 
@@ -180,6 +181,15 @@ class TrainingEstimator::State {
       return;
     }
     passes.prepare_times(o);
+    if (passes.version() != splits_version_ || plan.pipeline != splits_stages_) splits_.clear();
+    splits_version_ = passes.version();
+    splits_stages_ = plan.pipeline;
+    const auto [known, added] = splits_.try_emplace(o.chunks);
+    if (added) known->second = balanced_split(plan, o);
+    split_ = known->second;
+  }
+  graph::StageSplit balanced_split(const graph::Plan& plan, const graph::TrainingOptions& o) const {
+    const model::Decoder& model = *setup.execution.model;
     const auto both = [&](auto&& part) { return (part(passes.forward()) + part(passes.backward())).value; };
     graph::PassCosts costs;
     for (const unsigned char kind : model.layer_kinds) {
@@ -187,7 +197,7 @@ class TrainingEstimator::State {
     }
     costs.first = both([](const Pass& pass) { return pass.first.time(); });
     costs.last = both([](const Pass& pass) { return pass.last.time(); });
-    split_ = graph::balanced_split({&costs, 1}, plan.pipeline, o.chunks);
+    return graph::balanced_split({&costs, 1}, plan.pipeline, o.chunks);
   }
 
   // Stages that may differ in what counts: of layers of one kind in equal runs the middle ones are alike (and hold less
@@ -328,6 +338,10 @@ class TrainingEstimator::State {
 
   double weight_bits_ = 16;
   graph::StageSplit split_;
+  // Balanced ones by runs on a stage: what ZeRO divides changes none.
+  std::map<std::int64_t, graph::StageSplit> splits_;
+  std::int64_t splits_version_ = -1;
+  std::int64_t splits_stages_ = 0;
   TrainingPasses::StageExchange forward_exchange_;
   TrainingPasses::StageExchange backward_exchange_;
   TrainingPhase update_;

@@ -84,7 +84,10 @@ void TrainingPasses::keep(graph::Recompute recompute) {
 }
 
 void TrainingPasses::prepare_times(const graph::TrainingOptions& o) {
-  if (!forward_timed_) time(forward_graph_, forward_);
+  if (!forward_timed_) {
+    time(forward_graph_, forward_);
+    ++version_;
+  }
   forward_timed_ = true;
   const bool same = backward_options_ && backward_options_->recompute == o.recompute &&
                     backward_options_->gradient_bits == o.gradient_bits &&
@@ -93,6 +96,7 @@ void TrainingPasses::prepare_times(const graph::TrainingOptions& o) {
   if (same) return;
   graph::build_backward(forward_graph_, o, backward_graph_, kernels_);
   time(backward_graph_, backward_);
+  ++version_;
   backward_options_ = o;
 }
 

@@ -55,6 +55,8 @@ class TrainingPasses {
   void prepare(const TrainingScenario& scenario, const graph::Plan& plan, const graph::TrainingOptions& options);
   // Times too; prepare() comes first.
   void prepare_times(const graph::TrainingOptions& options);
+  // Another number whenever the times are others.
+  std::int64_t version() const { return version_; }
 
   const KeptBytes& kept() const { return kept_; }
   const Pass& forward() const { return forward_; }
@@ -91,6 +93,7 @@ class TrainingPasses {
   graph::SequenceGroup group_{.count = 0};
   std::optional<graph::Recompute> kept_recompute_;
   bool forward_timed_ = false;
+  std::int64_t version_ = 0;
   std::optional<graph::TrainingOptions> backward_options_;
   std::int64_t counted_sequence_ = 0;
   Flops counted_flops_;

@@ -294,7 +294,8 @@ class LayerSplit(Gguf):
         stages = self.json(*larger, "--pp", "2", "--tensor-split", "3,2")["stages"]
         self.assertEqual([stage["layers"] for stage in stages], [49, 31])  # i / 81 < 3 / 5: 0 .. 48
         self.assertEqual(self.output(*self.WORDS, "--pp", "2"), self.output(*self.WORDS, "--pp", "2", "--tensor-split", "24,24"))
-        self.assert_error(self.run_program(*self.WORDS, "--pp", "2", "--tensor-split", "4,1"), INFEASIBLE, "--pp 2")
+        self.assert_error(self.run_program(*self.WORDS, "--pp", "2", "--tensor-split", "4,1"), INFEASIBLE,
+                          "2 devices with --pp 2 without --tensor-split")
         for shares, *fragments in (("3", "1 devices", "are 2"), ("3,2,1", "--pp 3"), ("3,x", "--tensor-split"), ("0,0", "all shares are 0"),
                                    ("-1,2", "--tensor-split"), ("0,1", "device 1 without a layer"),
                                    ("100,1", "device 2 without even the output")):
