@@ -141,6 +141,8 @@ constexpr Rule kRules[] = {
     {"", "--tile-model", Sort::words, nullptr, "default published roofline"},
     {"", "--gguf-era", Sort::words, eras},
     {"", "--gpu-layers", Sort::words, nullptr, "all"},
+    {"", "--ep-dispatch", Sort::words, nullptr, "bf16 fp16 fp8 int8"},
+    {"", "--ep-combine", Sort::words, nullptr, "bf16 fp16 fp8 int8"},
     {"", "--embedding", Sort::words, nullptr, "sharded replicated"},
     {"", "--resolution", Sort::words, resolutions},
     {"", "--aspect", Sort::words, nullptr, "9:16 16:9 1:1 3:4 4:3 9:21 2:3 1:2"},

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "base/number.h"
@@ -18,6 +19,18 @@ constexpr std::int64_t kMaxDegree = 1 << 20;
 
 std::int64_t degree(std::string_view flag, const std::string& text) {
   return text.empty() ? 1 : int_value(flag, text, 1, kMaxDegree);
+}
+
+std::optional<Dtype> exchange_type(std::string_view flag, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  constexpr std::array kTypes = {Dtype::bf16, Dtype::fp16, Dtype::fp8, Dtype::int8};
+  std::vector<std::string> names;
+  for (const Dtype type : kTypes) {
+    if (name(type) == text) return type;
+    names.emplace_back(name(type));
+  }
+  throw Error::bad_input(fmt::format("{}: no type that tokens travel as: {}", flag, quote(text)),
+                         name_hint(text, names));
 }
 
 // "8" or "2x4".
@@ -60,6 +73,10 @@ void add_plan_flags(CLI::App& command, PlanFlags& f) {
   add("--pp", f.pipeline, "pipeline stages", "N");
   add("--dp", f.data, "replicas of the model, each with its share of the batch", "N");
   add("--ep", f.expert, "devices that share the routed experts", "N");
+  add("--ep-dispatch", f.expert_dispatch,
+      "what tokens travel to experts of other devices as: bf16, fp16, fp8, int8 [as the experts' products take them]",
+      "DTYPE");
+  add("--ep-combine", f.expert_combine, "and their results back [the activations' type]", "DTYPE");
   add("--sp", f.sequence, "devices that share a sequence: ulysses:4, ring:2, ulysses:4xring:2", "WHAT");
   command.add_flag("--megatron-sp", f.sequence_parallel, "the residual stream over the devices of --tp too");
   command
@@ -89,6 +106,8 @@ graph::Plan read_plan(const PlanFlags& f) {
   plan.pipeline = degree("--pp", f.pipeline);
   plan.data = degree("--dp", f.data);
   plan.expert = degree("--ep", f.expert);
+  plan.expert_dispatch = exchange_type("--ep-dispatch", f.expert_dispatch);
+  plan.expert_combine = exchange_type("--ep-combine", f.expert_combine);
   read_sequence(f.sequence, plan);
   plan.sequence_parallel = f.sequence_parallel;
   plan.shard_embedding = sharded_embedding(f);

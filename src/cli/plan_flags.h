@@ -19,6 +19,8 @@ struct PlanFlags {
   std::string pipeline;
   std::string data;
   std::string expert;
+  std::string expert_dispatch;
+  std::string expert_combine;
   std::string sequence;  // "ulysses:4xring:2"
   bool sequence_parallel = false;
   std::string embedding;  // empty: sharded, or as the runtime does

@@ -95,10 +95,10 @@ void add_execution_flags(CLI::App& command, RequestFlags& f) {
 }
 
 void check_workload_flags(const RequestFlags& f, hardware::Workload workload) {
-  constexpr const char* kLanguageOnly[] = {"--prompt",       "--gen",     "--kv",        "--gpu-layers",
-                                           "--host",         "--ubatch",  "--gguf-era",  "--cache-type-k",
-                                           "--cache-type-v", "--ep",      "--embedding", "--pipeline-batches",
-                                           "--tensor-split", "--training"};
+  constexpr const char* kLanguageOnly[] = {"--prompt",       "--gen",        "--kv",           "--gpu-layers",
+                                           "--host",         "--ubatch",     "--gguf-era",     "--cache-type-k",
+                                           "--cache-type-v", "--ep",         "--embedding",    "--pipeline-batches",
+                                           "--ep-dispatch",  "--ep-combine", "--tensor-split", "--training"};
   const bool video = workload == hardware::Workload::video;
   const std::span<const char* const> foreign =
       video ? std::span<const char* const>(kLanguageOnly) : std::span<const char* const>(kVideoFlags);

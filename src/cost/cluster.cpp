@@ -68,6 +68,7 @@ Links inside_links(const hardware::Device& device, const hardware::Interconnect&
   links.provenance = net.provenance;
   links.latency = net.latency.value_or(default_latency(net.topology));
   links.latency_provenance = net.latency ? net.latency_provenance : Provenance::assumed;
+  links.latency_stated = net.latency.has_value();
   if (!net.latency && net.topology == Topology::tile_mesh && device.tile_array) {
     links.latency = device.tile_array->hop_latency;  // a mesh of chips goes on where the mesh of tiles ends
   }
@@ -104,6 +105,7 @@ Links network_links(const hardware::Device& device) {
     links.provenance = device.network->provenance;
     links.latency = device.network->latency.value_or(kNetworkLatency);
     links.latency_provenance = device.network->latency ? device.network->latency_provenance : Provenance::assumed;
+    links.latency_stated = device.network->latency.has_value();
   }
   links.per_link = links.per_device;
   return links;

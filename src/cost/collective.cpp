@@ -10,6 +10,12 @@
 //  * ring over all ranks, as NCCL builds them: r rings with 1/r of the tensor each, that enter and leave a node at
 //    different devices, so a network port sends 1/r of the bytes that a device sends to its neighbours. The levels work
 //    at the same time and the slower one sets the rate; of n - 1 steps in a row q are between nodes.
+//  * hierarchical all-to-all of tokens on their way to experts, as DeepEP has it (DeepSeek-V3, arXiv 2412.19437,
+//    section 3.2.2): a token that devices of a node wait for is sent to the node once, to the device there that has the
+//    sender's place, and passed on inside. A rank holds T n p rows for the devices, p being the chance that a token has
+//    experts on one of them (Routing), and T q P for the nodes, P being that chance of a node: P / (r p) of the bytes
+//    are for the network, and (r - 1) / r of the T n p rows go over the links inside, with those of other ranks that it
+//    passes on. Both levels work at the same time. Results come back the same way, summed up where they meet.
 //  * one-shot all-to-all over all ranks: the n - r messages to other nodes leave while those inside are under way.
 //  * send and ring pass: some neighbours are in another node, and all wait for them.
 #include "cost/collective.h"
@@ -48,6 +54,21 @@ CollectiveCost after(const CollectiveCost& first, const CollectiveCost& second) 
   return both;
 }
 
+// The faster of two; `none` is no algorithm.
+CollectiveCost faster(const CollectiveCost& a, const CollectiveCost& b) {
+  return a.algorithm == Algorithm::none || b.time() < a.time() ? b : a;
+}
+
+// Between devices of different nodes.
+Candidates over_network(const Cluster& cluster, const Exchange& x) {
+  Candidates found;
+  for (CollectiveCost cost : one_level(cluster.between, x)) {
+    cost.between = true;
+    found.add(cost);
+  }
+  return found;
+}
+
 // A collective over both levels.
 class TwoLevels {
  public:
@@ -61,7 +82,7 @@ class TwoLevels {
       case CollectiveKind::ring_pass: found.add(neighbour()); break;
       case CollectiveKind::all_to_all:
         found.add(pairwise());
-        found.add(after(inside(CollectiveKind::all_to_all, x_.bytes), between(CollectiveKind::all_to_all, x_.bytes)));
+        found.add(forwarded());
         break;
       case CollectiveKind::all_gather:
         found.add(ring());
@@ -84,7 +105,7 @@ class TwoLevels {
         const CollectiveCost gather =
             inside(CollectiveKind::all_gather, x_.bytes);  // and the scatter, its mirror image
         const CollectiveCost sliced = after(after(gather, between(x_.kind, slice())), gather);
-        found.add(sliced.time() < whole.time() ? sliced : whole);
+        found.add(faster(whole, sliced));
         break;
       }
     }
@@ -94,14 +115,14 @@ class TwoLevels {
  private:
   double slice() const { return x_.bytes / number(r_); }
 
-  CollectiveCost inside(CollectiveKind kind, double bytes) const {
-    return one_level(cluster_.inside, {kind, r_, x_.stride, bytes}).fastest();
+  Candidates all_inside(CollectiveKind kind, double bytes) const {
+    return one_level(cluster_.inside, {kind, r_, x_.stride, bytes});
   }
-  CollectiveCost between(CollectiveKind kind, double bytes) const {
-    CollectiveCost cost = one_level(cluster_.between, {kind, q_, 1, bytes}).fastest();
-    cost.between = true;
-    return cost;
+  Candidates all_between(CollectiveKind kind, double bytes) const {
+    return over_network(cluster_, {kind, q_, 1, bytes});
   }
+  CollectiveCost inside(CollectiveKind kind, double bytes) const { return all_inside(kind, bytes).fastest(); }
+  CollectiveCost between(CollectiveKind kind, double bytes) const { return all_between(kind, bytes).fastest(); }
 
   // The slower of two levels that work at the same time.
   CollectiveCost together(Algorithm algorithm, Bytes inside_link, Seconds inside_time, Bytes network) const {
@@ -125,18 +146,45 @@ class TwoLevels {
     const double crossing = number(std::min(q_, x_.ranks - 1));
     cost.steps = x_.ring_rounds() * x_.others();
     cost.sent = sent;
-    cost.latency = x_.ring_rounds() * (crossing * cluster_.between.latency + (x_.others() - crossing) * links.latency);
+    cost.latency = cluster_.between.launch +
+                   x_.ring_rounds() * (crossing * cluster_.between.latency + (x_.others() - crossing) * links.latency);
+    add_chunks(links, x_.broadcast() ? 0 : x_.block(), 1, cost);
     return cost;
   }
 
+  // Levels that work at the same time do not each take their fastest algorithm, but those that are the fastest
+  // together.
   CollectiveCost pairwise() const {
+    CollectiveCost best;
+    for (const CollectiveCost& in : all_inside(CollectiveKind::all_to_all, x_.block() * number(r_))) {
+      best = faster(best, pairwise(in));
+    }
+    return best;
+  }
+  CollectiveCost pairwise(const CollectiveCost& in) const {
     const double outside = number(x_.ranks - r_);
-    const CollectiveCost in = inside(CollectiveKind::all_to_all, x_.block() * number(r_));
     CollectiveCost cost = together(Algorithm::one_shot, in.busiest_link, in.transfer, Bytes{outside * x_.block()});
     cost.steps = std::max(in.steps, outside);
     cost.sent = Bytes{x_.others() * x_.block()};
-    cost.latency = std::max(in.latency, outside * cluster_.between.latency);
+    cost.latency = std::max(in.latency, cluster_.between.launch + outside * cluster_.between.latency);
     return cost;
+  }
+
+  // By node, and on from the device there that has the sender's place. What is routed goes to a node once, while what
+  // came before is passed on, by one kernel.
+  CollectiveCost forwarded() const {
+    CollectiveCost best;
+    for (const CollectiveCost& in : all_inside(CollectiveKind::all_to_all, x_.bytes)) {
+      for (const CollectiveCost& out : all_between(CollectiveKind::all_to_all, x_.bytes * x_.once)) {
+        CollectiveCost cost = after(in, out);
+        if (x_.routed) {
+          cost.transfer = std::max(in.transfer, out.transfer);
+          cost.latency = cost.latency - cluster_.between.launch;
+        }
+        best = faster(best, cost);
+      }
+    }
+    return best;
   }
 
   CollectiveCost neighbour() const {
@@ -147,7 +195,8 @@ class TwoLevels {
         together(send ? Algorithm::direct : Algorithm::ring, sent, sent / cluster_.inside.per_link, sent);
     cost.steps = passes;
     cost.sent = sent;
-    cost.latency = passes * std::max(cluster_.inside.latency, cluster_.between.latency);
+    cost.latency = passes * (cluster_.between.launch + std::max(cluster_.inside.latency, cluster_.between.latency));
+    add_chunks(cluster_.inside, 0, passes, cost);
     return cost;
   }
 
@@ -158,16 +207,16 @@ class TwoLevels {
 };
 
 Candidates candidates(const Cluster& cluster, const graph::Collective& c) {
-  const Exchange x{c.kind, c.ranks, c.stride, c.bytes().value};
+  Exchange x{c.kind, c.ranks, c.stride, c.bytes().value};
   const Placement at = place(cluster, c);
+  x.routed = c.routing.experts > 0;
+  if (x.routed) {
+    const std::int64_t held = c.routing.experts / c.ranks;
+    x.once = reached(c.routing, at.inside * held) / (number(at.inside) * reached(c.routing, held));
+  }
   if (at.nodes == 1) return one_level(cluster.inside, x);
   if (at.inside > 1) return TwoLevels(cluster, x, at).costs();
-  Candidates found;
-  for (CollectiveCost cost : one_level(cluster.between, {x.kind, x.ranks, 1, x.bytes})) {
-    cost.between = true;
-    found.add(cost);
-  }
-  return found;
+  return over_network(cluster, {x.kind, x.ranks, 1, x.bytes});
 }
 
 Error no_such_algorithm(Algorithm algorithm, const graph::Collective& c, const Candidates& found) {

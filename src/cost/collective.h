@@ -1,6 +1,7 @@
 // Time of a collective on a set of links: alpha-beta, steps * latency + bytes / bandwidth, for every algorithm that the
 // topology allows; the fastest is taken. The derivations are in collective_algorithms.cpp (one level) and
-// collective.cpp (nodes).
+// collective.cpp (nodes). Links that a collective library drives (mapper/roofline/collective_kernel.h) carry what it
+// costs, so that the algorithm is chosen by what is charged.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,16 @@ struct Links {
   bool serial = false;
   hardware::Provenance provenance = hardware::Provenance::datasheet;        // of the rates
   hardware::Provenance latency_provenance = hardware::Provenance::assumed;  // of the latency
+  bool latency_stated = false;  // by the device's file, so that no library is faster than it
+  // What a library adds; nothing at the speed of light.
+  Seconds launch;  // of every call
+  // Rings of chunks, the only algorithm of a library that has them: the rate at which a rank copies its own part, and
+  // the latency of a chunk, by which filling the pipeline takes longer.
+  struct Chunks {
+    BytesPerSecond copy;
+    Seconds fill;
+  };
+  std::optional<Chunks> chunks;
 };
 
 // Links without nodes: those of a torus, a ring or a mesh join as many devices as there are.
@@ -73,7 +84,7 @@ struct CollectiveCost {
   Bytes sent;            // by one device (the one that sends most), all its links together
   Bytes busiest_link;    // over the link that limits the exchange, one direction
   bool between = false;  // that link joins nodes
-  Seconds latency;       // of the steps
+  Seconds latency;       // of the steps, and of launching and filling what a library runs
   Seconds transfer;      // busiest_link at that link's rate; hierarchical: of all stages
   Seconds time() const { return latency + transfer; }
 };

@@ -35,6 +35,17 @@
 //    Hamiltonian cycle of the box. All-to-all takes the shortest way, dimension by dimension: each line of side d
 //    carries n / d blocks for each ordered pair of its places, d^2 / 8 of them over a link of a ring, (d/2)^2 over the
 //    middle of a line. Groups with a stride are taken to have dimensions of their own.
+//
+// A library of rings (Links::chunks), as NCCL runs them over a switch (arXiv:2507.04786), takes
+//
+//   launch + steps alpha + wire + 2 sqrt(fill wire)
+//
+// wire: the bytes as the algorithm that loads these links least sends them, which over a switch is the ring, and the
+// copy of a rank's own part, which goes no further than its memory. A message is cut into chunks that follow each other
+// through the ring; a chunk has a latency, fewer chunks leave the pipeline empty for longer, and with the best number
+// of chunks these two cost as much as each other and together the last term. An all-to-all has no ring: every message
+// is posted at once, which costs the same few steps for any number of ranks. A ring pass is a call for every block,
+// each awaited by what uses the block.
 #include "cost/collective_algorithms.h"
 
 #include <algorithm>
@@ -76,13 +87,13 @@ class Writer {
  public:
   Writer(const Links& links, const Exchange& x, Candidates& found) : links_(links), x_(x), found_(found) {}
 
-  void add(Algorithm algorithm, double steps, double sent, double busiest, BytesPerSecond rate) {
+  void add(Algorithm algorithm, double steps, double sent, double busiest, BytesPerSecond rate, double calls = 1) {
     CollectiveCost cost;
     cost.algorithm = algorithm;
     cost.steps = steps;
     cost.sent = Bytes{sent};
     cost.busiest_link = Bytes{busiest};
-    cost.latency = steps * links_.latency;
+    cost.latency = calls * links_.launch + steps * links_.latency;
     cost.transfer = cost.busiest_link / rate;
     found_.add(cost);
   }
@@ -197,7 +208,7 @@ class Writer {
     }
     const double sent = passes * x_.bytes;
     add(x_.kind == CollectiveKind::send ? Algorithm::direct : Algorithm::ring, passes * hops, sent, groups * sent,
-        links_.per_link);
+        links_.per_link, passes);
   }
 
  private:
@@ -287,18 +298,36 @@ class Writer {
   Candidates& found_;
 };
 
-}  // namespace
-
-CollectiveCost Candidates::fastest() const {
-  const CollectiveCost* best = std::min_element(
-      begin(), end(), [](const CollectiveCost& a, const CollectiveCost& b) { return a.time() < b.time(); });
-  return best == end() ? CollectiveCost{} : *best;
+// Messages that follow one another in a library of rings.
+double ring_steps(const Exchange& x) {
+  constexpr double kPostedSteps = 4;
+  switch (x.kind) {
+    case CollectiveKind::all_to_all: return kPostedSteps;
+    case CollectiveKind::send: return 1;
+    default: return x.ring_rounds() * x.others();
+  }
 }
 
-Candidates one_level(const Links& links, const Exchange& exchange) {
+// What a library of rings makes of an exchange that has the algorithms `found` on these links.
+CollectiveCost by_library(const Links& links, const Exchange& x, const Candidates& found) {
+  CollectiveCost cost =
+      *std::min_element(found.begin(), found.end(),
+                        [](const CollectiveCost& a, const CollectiveCost& b) { return a.transfer < b.transfer; });
+  const bool passes = x.kind == CollectiveKind::ring_pass;
+  const bool whole = passes || x.broadcast() || x.kind == CollectiveKind::send;  // no part of it is a rank's own
+  const double calls = passes ? x.others() : 1;
+  cost.algorithm = x.kind == CollectiveKind::all_to_all ? Algorithm::one_shot
+                   : x.kind == CollectiveKind::send     ? Algorithm::direct
+                                                        : Algorithm::ring;
+  cost.steps = ring_steps(x);
+  cost.latency = calls * links.launch + cost.steps * links.latency;
+  add_chunks(links, whole ? 0 : x.block(), calls, cost);
+  return cost;
+}
+
+Candidates on_topology(const Links& links, const Exchange& exchange) {
   Candidates found;
   Writer writer(links, exchange, found);
-  if (exchange.ranks <= 1) return found;
   if (exchange.kind == CollectiveKind::send || exchange.kind == CollectiveKind::ring_pass) {
     writer.neighbour();
     return found;
@@ -314,6 +343,29 @@ Candidates one_level(const Links& links, const Exchange& exchange) {
     case Topology::fully_switched: writer.fully_switched(); break;
   }
   return found;
+}
+
+}  // namespace
+
+CollectiveCost Candidates::fastest() const {
+  const CollectiveCost* best = std::min_element(
+      begin(), end(), [](const CollectiveCost& a, const CollectiveCost& b) { return a.time() < b.time(); });
+  return best == end() ? CollectiveCost{} : *best;
+}
+
+Candidates one_level(const Links& links, const Exchange& exchange) {
+  if (exchange.ranks <= 1) return {};
+  Candidates found = on_topology(links, exchange);
+  if (!links.chunks) return found;
+  Candidates only;
+  only.add(by_library(links, exchange, found));
+  return only;
+}
+
+void add_chunks(const Links& links, double own, double calls, CollectiveCost& cost) {
+  if (!links.chunks) return;
+  cost.transfer += Bytes{own} / links.chunks->copy;
+  cost.latency += Seconds{2 * std::sqrt(calls * links.chunks->fill.value * cost.transfer.value)};
 }
 
 }  // namespace llmperf::cost

@@ -15,6 +15,8 @@ struct Exchange {
   std::int64_t ranks = 1;
   std::int64_t stride = 1;
   double bytes = 0;
+  bool routed = false;
+  double once = 1;  // routed: bytes that a node is sent once, of those for its devices one by one
 
   double block() const { return bytes / static_cast<double>(ranks); }  // M of docs/formulas.md
   double others() const { return static_cast<double>(ranks - 1); }
@@ -41,7 +43,11 @@ class Candidates {
   std::size_t count_ = 0;
 };
 
-// At least one algorithm for more than one rank; none for one.
+// At least one algorithm for more than one rank; none for one. A library of rings has that one only.
 Candidates one_level(const Links& links, const Exchange& exchange);
+
+// Adds to `cost` what a library of rings takes beside the links: `own` bytes that a rank copies, and filling the
+// pipeline of each of `calls`. Does nothing to links without one.
+void add_chunks(const Links& links, double own, double calls, CollectiveCost& cost);
 
 }  // namespace llmperf::cost

@@ -39,6 +39,8 @@ struct Platform {
   Bytes reserve{0.5 * kGiB};                            // runtime context and workspaces; an assumption
   std::vector<std::string> notes;                       // substitutions worth telling: "fp8 products run in bf16: …"
 
+  // The links as collectives are charged for them: under a profile as its library drives them.
+  cost::Cluster charged_cluster() const;
   // Roofline where the device has no tiles or a profile times the ops.
   mapper::TileModel tile_model() const {
     return device->tile_array && profile == nullptr ? tiles : mapper::TileModel::roofline;

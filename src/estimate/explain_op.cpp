@@ -99,26 +99,48 @@ class OpExplainer {
     return checked(std::move(x), number(metric));
   }
 
-  // Steps that follow one another, and the bytes on the link that limits the exchange.
+  // Steps that follow one another, and the bytes on the link that limits the exchange; under a runtime profile both as
+  // its library takes them.
   Explanation time_of_collective(Metric metric) const {
     const auto& collective = std::get<graph::Collective>(op_.body);
-    const cost::CollectiveCost cost = cost::collective_cost(estimator_.machine().cluster(), collective);
+    cost::CollectiveCost cost = cost::collective_cost(estimator_.machine().cluster(), collective);
+    const bool predicts = estimator_.setup().profile && metric == Metric::time_s;
+    if (predicts) {
+      const cost::CollectiveCost charged = cost::collective_cost(estimator_.setup().charged_cluster(), collective);
+      if (charged.time() > cost.time()) cost = charged;
+    }
     Explanation x = start(metric);
     let(x, "count", count(), "executions in a step");
     let(x, "transfer_s", cost.transfer.value,
         cost.algorithm == cost::Algorithm::hierarchical
-            ? fmt::format("s inside nodes and between them, one after the other; {} on the busiest link, {}",
+            ? fmt::format("s inside nodes and between them, {}; {} on the busiest link, {}",
+                          collective.routing.experts > 0 ? "at the same time" : "one after the other",
                           format_bytes(cost.busiest_link), cost.between ? "between nodes" : "inside")
             : fmt::format("s: {} on the busiest link", format_bytes(cost.busiest_link)));
     x.formula = "count * transfer_s";
     if (metric == Metric::time_s) {
-      let(x, "latency_s", cost.latency.value, fmt::format("s: {} steps", cost.steps));
+      let(x, "latency_s", cost.latency.value,
+          fmt::format("s: {} steps{}", cost.steps, predicts ? ", launching, and filling the pipeline of chunks" : ""));
       x.formula = "count * (latency_s + transfer_s)";
     }
     x.notes.push_back(fmt::format("{} among {} devices by the {} algorithm, the fastest on these links",
                                   name(collective.kind), collective.ranks, cost::name(cost.algorithm)));
+    if (predicts) add_profile(estimator_.time(op_, estimator_.work(op_)), x);
     x.parts.push_back(explain(Metric::network_bytes));
     return checked(std::move(x), number(metric));
+  }
+
+  // The roof of a prediction, and the numbers of the profile that it hangs on.
+  void add_profile(const mapper::OpTime& t, Explanation& x) const {
+    const hardware::RuntimeProfile& profile = *estimator_.setup().profile;
+    x.notes.push_back(fmt::format("{} of the roof of {}, under {}", format_share(t.roof / t.total),
+                                  format_seconds(t.roof), profile.title_for(*estimator_.setup().device)));
+    for (const std::size_t p : mapper::parameters_of(op_, profile.choices)) {
+      const auto& info = hardware::parameter_info(p);
+      x.notes.push_back(fmt::format("{} = {:.3g} {}({}): {}", info.name, profile.values[p],
+                                    info.unit.empty() ? "" : std::string(info.unit) + " ",
+                                    hardware::name(profile.provenance[p]), info.meaning));
+    }
   }
 
   // Under a runtime profile: the kernel's time, held against the resources at their peaks.
@@ -151,16 +173,8 @@ class OpExplainer {
     }
     let(x, "kernel_s", t.total.value, "s of one execution, by the kernel formulas of docs/runtimes.md");
     x.formula = "count * kernel_s";
-    x.notes.push_back(fmt::format("{} of the roof of {}, under {}", format_share(t.roof / t.total),
-                                  format_seconds(t.roof), profile.title_for(*estimator_.setup().device)));
-    for (const std::size_t p : mapper::parameters_of(op_, profile.choices)) {
-      const auto& info = hardware::parameter_info(p);
-      x.notes.push_back(fmt::format("{} = {:.3g} {}({}): {}", info.name, profile.values[p],
-                                    info.unit.empty() ? "" : std::string(info.unit) + " ",
-                                    hardware::name(profile.provenance[p]), info.meaning));
-    }
-    const Metric work = t.roof == t.network  ? Metric::network_bytes
-                        : t.roof == t.memory ? Metric::bytes
+    add_profile(t, x);
+    const Metric work = t.roof == t.memory   ? Metric::bytes
                         : t.roof == t.matrix ? Metric::matrix_flops
                                              : Metric::vector_flops;
     if (t.roof.value > 0 && number(work) > 0) x.parts.push_back(explain(work));
@@ -185,8 +199,9 @@ class OpExplainer {
   // The roofline: the slowest of the three resources, none waiting for another.
   Explanation time(Metric metric) const {
     if (estimate_.op.place == graph::Place::link) return time_over_link(metric);
+    const bool network = estimate_.op.place == graph::Place::network;
+    if (network && (!estimator_.setup().profile || metric == Metric::time_s)) return time_of_collective(metric);
     if (estimator_.setup().profile && estimate_.op.place != graph::Place::host) return predicted(metric);
-    if (estimate_.op.place == graph::Place::network) return time_of_collective(metric);
     const bool tiles = estimator_.machine().tiles() && estimate_.op.place == graph::Place::device;
     if (tiles && metric == Metric::time_s) return mapped(metric);
     const mapper::Roofline& roofline = estimator_.roofline(estimate_.op.place);

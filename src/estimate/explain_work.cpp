@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/number.h"
 #include "estimate/explain_formula.h"
 
 namespace llmperf::estimate {
@@ -275,6 +276,14 @@ std::string formula(const graph::Collective& e, Metric metric, const FormulaOf&,
   let(x, "element_bytes", bytes_per_element(e.element), fmt::format("bytes of an element ({})", e.element.name));
   if (e.kind != graph::CollectiveKind::send && e.kind != graph::CollectiveKind::broadcast) {
     let(x, "ranks", e.ranks, fmt::format("devices of the {} axis", name(e.axis)));
+  }
+  if (e.routing.experts > 0) {
+    const double devices = static_cast<double>(e.ranks) * graph::reached(e.routing, e.routing.experts / e.ranks);
+    x.notes.push_back(fmt::format(
+        "rows: {} tokens, each once for every device that has one of its {} experts of {}{}: {} devices on average",
+        format_significant(e.rows / devices), e.routing.per_token, e.routing.experts,
+        e.routing.groups > 1 ? fmt::format(", in {} of {} groups", e.routing.groups_per_token, e.routing.groups) : "",
+        format_significant(devices)));
   }
   x.notes.push_back(fmt::format("what one device sends in a bandwidth-optimal {}", name(e.kind)));
   switch (e.kind) {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "estimate/estimate.h"
+#include "mapper/roofline/collective_kernel.h"
 #include "model/parameters.h"
 
 namespace llmperf::estimate {
@@ -163,6 +164,8 @@ void substitute(model::StoredFormat& format, const hardware::Device& device, Dty
   format.compute = activations;
   format.dequant_flops += 1;
 }
+
+cost::Cluster Platform::charged_cluster() const { return profile ? mapper::driven(cluster, profile->values) : cluster; }
 
 Setup make_setup(const model::Decoder& model, const hardware::Device& device, const Choices& choices) {
   Setup setup;

@@ -23,7 +23,8 @@
 //                      sequence parallelism an all-gather before qkv and gate_up and a reduce-scatter in its place
 //   ulysses            all-to-all of q, k, v before attention and of its result after
 //   ring               the keys and values of every other rank, passed round beside attention
-//   experts            beyond the tensor axis an all-to-all of the routed copies, there and back
+//   experts            beyond the tensor axis an all-to-all of tokens, each once to every device that has experts of
+//                      it, and of their results back
 //   pipeline           the residual stream from stage to stage
 //
 // With joined_vectors products take over the vector work beside them: see StepWriter.
@@ -188,7 +189,7 @@ class Builder : private ProjectionWriter {
     keeps(static_cast<double>(own * x.count));
     const model::ElementFormat element = model::element_format(e_.activations);
     push("dispatch", Copy{.read_elements = copied, .write_elements = copied, .from = element, .to = element});
-    if (spread) exchange_experts("experts_dispatch", rows);
+    if (spread) exchange_experts("experts_dispatch", own, x, Way::there);
     if (f.gated && (o_.fused_gate_up || f.fused_gate_up) && same_format(Role::expert_gate, Role::expert_up)) {
       linear("experts_gate_up", Split::none, rows, 2 * x.intermediate, m_.hidden, f.bias, format(Role::expert_up),
              reached);
@@ -202,7 +203,7 @@ class Builder : private ProjectionWriter {
     }
     activate("experts_activation", rows, x.intermediate, f.gated);
     linear("experts_down", Split::none, rows, m_.hidden, x.intermediate, f.bias, format(Role::expert_down), reached);
-    if (spread) exchange_experts("experts_return", rows);
+    if (spread) exchange_experts("experts_return", own, x, Way::back);
     vector("combine", VectorKind::combine, rows, m_.hidden, 1, static_cast<double>(own) / static_cast<double>(rows));
     keeps(copied);
     if (spread && residual_ranks_ == 1) {
@@ -223,9 +224,27 @@ class Builder : private ProjectionWriter {
     }
     if (!spread) reduce_tokens("mlp_reduce", "mlp_scatter", tokens_);
   }
-  void exchange_experts(std::string_view name, std::int64_t rows) {
-    exchange(name, CollectiveKind::all_to_all, Axis::expert, p_.expert, static_cast<double>(rows),
+  // A token goes once to every device that has experts of it, which sums up its results before they come back.
+  enum class Way : unsigned char { there, back };
+  void exchange_experts(std::string_view name, std::int64_t tokens, const model::Experts& x, Way way) {
+    const model::StoredFormat& weights = format(Role::expert_up);
+    const bool narrow = bits(weights.compute) < bits(e_.activations);
+    model::ElementFormat there =
+        model::element_format(p_.expert_dispatch.value_or(narrow ? weights.compute : e_.activations));
+    if (weights.block > 0 && there.bits < bits(e_.activations)) there.bits += weights.bits_per_block / weights.block;
+    model::ElementFormat back = model::element_format(p_.expert_combine.value_or(e_.activations));
+    if (way == Way::back) std::swap(there, back);
+    const Routing routing{.experts = x.count,
+                          .per_token = x.per_token,
+                          .groups = x.groups,
+                          .groups_per_token = x.groups_per_token,
+                          .back = back};
+    const double devices = static_cast<double>(p_.expert) * reached(routing, x.count / p_.expert);
+    exchange(name, CollectiveKind::all_to_all, Axis::expert, p_.expert, static_cast<double>(tokens) * devices,
              static_cast<double>(m_.hidden));
+    Collective& c = std::get<Collective>(graph_.back().body);
+    c.element = there;
+    c.routing = routing;
   }
 
   void head() {

@@ -179,11 +179,27 @@ std::string_view name(CollectiveKind kind);
 enum class Axis : unsigned char { tensor, tensor_rows, tensor_columns, ulysses, ring, expert, data, pipeline };
 std::string_view name(Axis axis);
 
+// Tokens on their way to the experts that they chose, and back: each picks `per_token` of `experts`, evenly among those
+// of `groups_per_token` groups, which it picks evenly among `groups` runs of equally many experts (DeepSeek-V3, arXiv
+// 2412.19437, section 2.1.2; one group: no such limit).
+struct Routing {
+  std::int64_t experts = 0;  // 0: nothing is routed
+  std::int64_t per_token = 0;
+  std::int64_t groups = 1;
+  std::int64_t groups_per_token = 1;
+  model::ElementFormat back = {};  // of what goes the other way: of the results, of the results' gradients
+  bool operator==(const Routing&) const = default;
+};
+// The chance that a token has at least one of its experts among `held` consecutive ones, the first of which begins a
+// group if they are as many as a group or more (derived in op.cpp).
+double reached(const Routing& routing, std::int64_t held);
+
 // An exchange between `ranks` devices whose numbers are `stride` apart. [rows, width] elements are
 //  * all-reduce: the tensor of which every rank holds a summand and gets the sum;
 //  * all-gather: the result, of which every rank contributes 1 / ranks;
 //  * reduce-scatter: the tensor of which every rank holds a summand and gets 1 / ranks of the sum;
-//  * all-to-all: what a rank holds; it keeps 1 / ranks and gives every other rank as much;
+//  * all-to-all: what a rank holds; it keeps 1 / ranks and gives every other rank as much. With `routing` a row is a
+//    token for one device that has experts of it, which it goes to once (or what comes back from there);
 //  * send: what goes to the next device;
 //  * ring pass: the block of one rank, which visits all others (ranks - 1 passes);
 //  * broadcast: the tensor that one rank has and all get.
@@ -195,6 +211,7 @@ struct Collective {
   double rows = 0;
   double width = 0;
   model::ElementFormat element = {};
+  Routing routing = {};
   Bytes bytes() const { return Bytes{rows * width * bytes_per_element(element)}; }
 };
 

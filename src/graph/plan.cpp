@@ -78,11 +78,14 @@ struct Rule {
   const char* message;
   const char* hint;
 };
-std::array<Rule, 6> rules(const model::Decoder& m, const Plan& p) {
+std::array<Rule, 7> rules(const model::Decoder& m, const Plan& p) {
   return {{
       {p.sequence_parallel && p.tensor == 1,
        "--megatron-sp divides the residual stream over the tensor axis: it needs --tp", "--tp 2 --megatron-sp"},
       {p.expert > 1 && !has_experts(m), "--ep divides routed experts, and the model has none", "leave it out"},
+      {(p.expert_dispatch || p.expert_combine) && p.expert <= p.tensor,
+       "--ep-dispatch and --ep-combine are of the exchange between experts, which takes an --ep beyond --tp",
+       "leave them out"},
       {p.sequence() > 1 && has_latent(m), "--sp divides KV heads, and latent attention caches one latent for all heads",
        "use --tp or --pp"},
       {p.tensor_rows > 0 && p.sequence_parallel, "--tp ROWSxCOLUMNS already divides the residual stream",
@@ -156,6 +159,8 @@ std::string to_text(const Plan& p) {
   add("ulysses", p.ulysses);
   add("ring", p.ring);
   add("ep", p.expert);
+  if (p.expert_dispatch) parts.push_back(fmt::format("{} dispatch", name(*p.expert_dispatch)));
+  if (p.expert_combine) parts.push_back(fmt::format("{} combine", name(*p.expert_combine)));
   add("dp", p.data);
   add("pp", p.pipeline);
   return parts.empty() ? "1 device" : join(parts, ", ");

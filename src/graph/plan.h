@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,7 +27,11 @@ struct Plan {
   std::int64_t expert = 1;         // routed experts
   std::int64_t data = 1;           // whole replicas, each with its share of the batch
   std::int64_t pipeline = 1;       // layers, in runs (stage_split.h)
-  bool shard_embedding = true;     // embedding and lm_head by vocabulary over the tensor axis; off: replicated
+  // What tokens travel to experts of other devices as, and their results back; none: as the experts' products take them
+  // where that is narrower than activations, and as activations.
+  std::optional<Dtype> expert_dispatch = std::nullopt;
+  std::optional<Dtype> expert_combine = std::nullopt;
+  bool shard_embedding = true;  // embedding and lm_head by vocabulary over the tensor axis; off: replicated
 
   std::int64_t sequence() const { return ulysses * ring; }
   std::int64_t replicas() const { return sequence() * data; }  // devices that hold the same dense weights

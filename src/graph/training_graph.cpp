@@ -342,7 +342,10 @@ class Differentiator {
         }
         return;  // of the embedding: with lm_head; of the loss: none
       case CollectiveKind::ring_pass: ring_ = &op; return;
-      case CollectiveKind::all_to_all:
+      case CollectiveKind::all_to_all:  // gradients of tokens travel as results do, and the reverse
+        if (c.routing.experts > 0) std::swap(d.element, d.routing.back);
+        push(op, name, d);
+        return;
       case CollectiveKind::send: push(op, name, d); return;
       case CollectiveKind::broadcast: throw std::logic_error("internal error: no plan broadcasts");
     }

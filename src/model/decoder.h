@@ -48,10 +48,13 @@ struct Experts {
   std::int64_t per_token = 0;
   std::int64_t intermediate = 0;         // of one routed expert
   std::int64_t shared_intermediate = 0;  // of all shared experts together; 0: none
-  bool shared_gate = false;              // sigmoid gate [hidden -> 1] on the shared expert
-  bool router_bias = false;              // bias of the router matrix
-  bool score_correction = false;         // per-expert routing bias (DeepSeek-V3), one value per expert
-  std::int64_t held = 0;                 // experts whose weights are here, in one device's share of a layer; 0: all
+  // A token's experts are of at most `groups_per_token` of `groups` runs of equally many (node-limited routing).
+  std::int64_t groups = 1;
+  std::int64_t groups_per_token = 1;
+  bool shared_gate = false;       // sigmoid gate [hidden -> 1] on the shared expert
+  bool router_bias = false;       // bias of the router matrix
+  bool score_correction = false;  // per-expert routing bias (DeepSeek-V3), one value per expert
+  std::int64_t held = 0;          // experts whose weights are here, in one device's share of a layer; 0: all
   bool operator==(const Experts&) const = default;
 };
 

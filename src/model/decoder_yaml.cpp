@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <utility>
 
 #include "model/quantization.h"
 #include "model/reading.h"
@@ -102,6 +103,9 @@ Experts read_experts(Reader& reader) {
   experts.count = reader.require_int("count", kExpertRange);
   experts.per_token = reader.require_int("per_token", kExpertRange);
   check_experts(reader, "per_token", experts);
+  experts.groups = reader.int_or("groups", 1, kGroupRange);
+  experts.groups_per_token = reader.int_or("groups_per_token", experts.groups, kGroupRange);
+  if (std::string wrong = groups_problem(experts); !wrong.empty()) reader.problem("groups", std::move(wrong));
   experts.intermediate = reader.require_int("intermediate", kWidthRange);
   experts.shared_intermediate = reader.int_or("shared_intermediate", 0, {0, kWidthRange.max});
   experts.shared_gate = reader.bool_or("shared_gate", false);

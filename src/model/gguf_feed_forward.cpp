@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "model/gguf_model.h"
 #include "model/reading.h"
 
@@ -96,6 +98,11 @@ void read_experts(GgufModel& model) {
   if (experts.per_token > experts.count) {
     keys.contradiction("expert_used_count", fmt::format("expert_used_count ({}) is more than expert_count ({})",
                                                         experts.per_token, experts.count));
+  }
+  experts.groups = keys.int_or("expert_group_count", 1, kGroupRange);
+  experts.groups_per_token = keys.int_or("expert_group_used_count", experts.groups, kGroupRange);
+  if (std::string wrong = groups_problem(experts); !wrong.empty()) {
+    keys.contradiction("expert_group_count", std::move(wrong));
   }
   experts.intermediate = read_expert_width(model, *first, experts.per_token);
   experts.shared_intermediate = read_shared_width(model, *first, experts.intermediate);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "model/hf_family.h"
 #include "model/reading.h"
@@ -71,6 +72,9 @@ void read_deepseek(HfModel& model, std::int64_t first_dense_by_default) {
   FeedForward& ff = model.layer.feed_forward;
   ff.activation = read_activation(reader, "hidden_act", Activation::silu);
   Experts experts = read_routing(model, "n_routed_experts", "num_local_experts");
+  experts.groups = reader.optional_int("n_group", kGroupRange).value_or(1);
+  experts.groups_per_token = reader.optional_int("topk_group", kGroupRange).value_or(experts.groups);
+  if (std::string wrong = groups_problem(experts); !wrong.empty()) reader.problem("n_group", std::move(wrong));
   experts.intermediate = reader.require_int("moe_intermediate_size", kWidthRange);
   const bool no_shared = is_null(reader, "n_shared_experts");
   const std::int64_t shared = reader.optional_int("n_shared_experts", {0, kExpertRange.max}).value_or(0);
@@ -89,8 +93,8 @@ void read_deepseek(HfModel& model, std::int64_t first_dense_by_default) {
     ignore(reader, {"intermediate_size"});
   }
   // The number of key and value heads plays no part in latent attention; the next-token heads are not run.
-  ignore(reader, {"num_key_value_heads", "head_dim", "qk_head_dim", "num_nextn_predict_layers", "n_group", "topk_group",
-                  "routed_scaling_factor", "scoring_func"});
+  ignore(reader, {"num_key_value_heads", "head_dim", "qk_head_dim", "num_nextn_predict_layers", "routed_scaling_factor",
+                  "scoring_func"});
 }
 
 }  // namespace

@@ -52,6 +52,17 @@ void check_experts(descriptor::Reader& reader, std::string_view key, const Exper
                  fmt::format("{} ({}) is more than the number of experts ({})", key, experts.per_token, experts.count));
 }
 
+std::string groups_problem(const Experts& experts) {
+  if (experts.groups < 1 || experts.per_token > experts.count) return {};  // reported as such
+  const std::int64_t size = experts.count / experts.groups;
+  if (experts.count % experts.groups == 0 && experts.groups_per_token <= experts.groups &&
+      experts.per_token <= experts.groups_per_token * size) {
+    return {};
+  }
+  return fmt::format("{} of {} groups of {} experts cannot give a token its {}", experts.groups_per_token,
+                     experts.groups, experts.count, experts.per_token);
+}
+
 std::string size_problem(const Decoder& model) {
   constexpr double kMostParameters = 1e15;
   double total = elements(outer_tensors(model));

@@ -19,6 +19,7 @@ inline constexpr descriptor::IntRange kHeadRange = {1, 100'000};
 inline constexpr descriptor::IntRange kHeadDimRange = {1, 100'000};
 inline constexpr descriptor::IntRange kWidthRange = {1, 10'000'000};
 inline constexpr descriptor::IntRange kExpertRange = {1, 100'000};
+inline constexpr descriptor::IntRange kGroupRange = {1, 512};  // of experts: as many as can be chosen from in a double
 inline constexpr descriptor::IntRange kPositionRange = {1, 1'000'000'000};
 
 // Whether the key holds an integer within the range, so that a check between two keys makes sense; a value that does
@@ -36,6 +37,9 @@ std::int64_t derive_head_dim(descriptor::Reader& reader, std::string_view hidden
 
 // Reports experts per token beyond the number of experts, at `key`.
 void check_experts(descriptor::Reader& reader, std::string_view key, const Experts& experts);
+// What is wrong with groups of experts (Experts::groups) that do not divide them, or of which a token picks too few,
+// else empty.
+std::string groups_problem(const Experts& experts);
 
 // What is wrong with a model beyond 10^15 parameters, else empty: nothing that size exists, and counts below it are
 // exact everywhere.

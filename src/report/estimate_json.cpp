@@ -128,7 +128,7 @@ std::string estimate_json(const estimate::Estimator& estimator, const Estimate& 
   json["context_curve"] = context_curve(curve);
   json["roofs"] = roofs_json(*estimator.setup().device);
   json["phases"] = Json::array();
-  for (const Phase& p : e.phases) json["phases"].push_back(phase(p, estimator.machine().cluster()));
+  for (const Phase& p : e.phases) json["phases"].push_back(phase(p, estimator.setup().charged_cluster()));
   json["notes"] = estimator.setup().notes;
   return dump(json);
 }

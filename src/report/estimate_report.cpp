@@ -178,10 +178,11 @@ Document document(const Estimator& estimator, const Estimate& e, Detail detail) 
   if (estimator.stages().size() > 1) doc.push_back(stage_table(estimator, e));
   if (estimator.setup().execution.plan.devices() > 1) {
     for (const Phase& p : e.phases)
-      doc.push_back(communication_table(estimator.machine().cluster(), estimator.stages().size() > 1, p));
+      doc.push_back(communication_table(estimator.setup().charged_cluster(), estimator.stages().size() > 1, p,
+                                        estimator.setup().execution.model));
   }
   if (detail == Detail::ops) {
-    for (const Phase& p : e.phases) doc.push_back(op_table(p));
+    for (const Phase& p : e.phases) doc.push_back(op_table(p, estimator.setup().execution.model));
   }
   doc.push_back(basis(estimator));
   return doc;

@@ -2,7 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
 #include "base/number.h"
+#include "base/text.h"
 #include "report/json.h"
 
 namespace llmperf::report {
@@ -12,6 +18,21 @@ std::string_view kind_text(const graph::Op& op) {
                                         "transfer", "collective", "overhead", "convolution"};
   static_assert(std::size(names) == std::variant_size_v<graph::OpBody>, "an alternative of OpBody has no name");
   return names[op.body.index()];
+}
+
+std::string layers_text(const model::Decoder& model, int kind) {
+  if (kind < 0 || model.kinds.size() < 2) return "";
+  const model::Layer& layer = model.kinds[static_cast<std::size_t>(kind)];
+  const auto differ = [&](auto&& trait) {
+    return std::any_of(model.kinds.begin(), model.kinds.end(),
+                       [&](const model::Layer& other) { return trait(other) != trait(layer); });
+  };
+  const auto routed = [](const model::Layer& l) { return l.feed_forward.experts.has_value(); };
+  const auto slides = [](const model::Layer& l) { return l.attention.window.has_value(); };
+  std::vector<std::string> traits;
+  if (differ(routed)) traits.emplace_back(routed(layer) ? "expert layers" : "dense layers");
+  if (differ(slides)) traits.emplace_back(slides(layer) ? "sliding window" : "full attention");
+  return traits.empty() ? fmt::format("layers of kind {}", kind + 1) : join(traits, ", ");
 }
 
 std::string shape_text(const graph::Op& op) {
@@ -36,7 +57,8 @@ std::string shape_text(const graph::Op& op) {
     std::string operator()(const graph::Gather& g) const { return fmt::format("{}x{}", g.rows, g.width); }
     std::string operator()(const graph::Transfer& t) const { return fmt::format("{}x{}", t.rows, t.width); }
     std::string operator()(const graph::Collective& c) const {
-      return fmt::format("{} * {}x{}", c.ranks, plain(c.rows), plain(c.width));
+      const bool whole = c.rows == std::floor(c.rows);  // expected rows of routed tokens are none
+      return fmt::format("{} * {}x{}", c.ranks, whole ? plain(c.rows) : fmt::format("{:.6g}", c.rows), plain(c.width));
     }
     std::string operator()(const graph::Overhead&) const { return ""; }
     std::string operator()(const graph::Copy& c) const { return format_count(c.write_elements); }

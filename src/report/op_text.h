@@ -5,9 +5,13 @@
 #include <string_view>
 
 #include "graph/op.h"
+#include "model/decoder.h"
 
 namespace llmperf::report {
 
+// "dense layers", "expert layers, sliding window": what tells the layers of a kind from those of the others; empty for
+// models whose layers are all alike.
+std::string layers_text(const model::Decoder& model, int kind);
 // "512 x 12288 x 4096" and the like.
 std::string shape_text(const graph::Op& op);
 std::string_view kind_text(const graph::Op& op);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/number.h"
 #include "report/json.h"
 #include "report/op_text.h"
@@ -28,7 +30,16 @@ std::string flops_cell(Flops flops) {
   return text.substr(0, text.find_last_not_of(' ') + 1);
 }
 
-Table op_table(const Phase& p) {
+std::string op_name(const Phase& p, const graph::Op& op, const model::Decoder* model) {
+  const std::string name(op.name);
+  const bool shared = std::any_of(p.ops.begin(), p.ops.end(), [&](const OpEstimate& other) {
+    return other.op.name == op.name && other.op.layer_kind != op.layer_kind;
+  });
+  const std::string layers = model && shared ? layers_text(*model, op.layer_kind) : "";
+  return layers.empty() ? name : fmt::format("{} ({})", name, layers);
+}
+
+Table op_table(const Phase& p, const model::Decoder* model) {
   Table t{
       fmt::format("Ops of {}{}", p.name, p.last.context > p.first.context ? ": mean step; shapes as in the first" : ""),
       {{"op", true},
@@ -43,7 +54,7 @@ Table op_table(const Phase& p) {
       {}};
   for (const OpEstimate& o : p.ops) {
     const double count = static_cast<double>(o.op.count);
-    std::string name(o.op.name);
+    std::string name = op_name(p, o.op, model);
     if (o.op.place == graph::Place::host) name += " (host)";
     const model::StoredFormat* format = weight_format(o.op);
     const std::string shape =

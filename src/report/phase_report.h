@@ -13,8 +13,11 @@ namespace llmperf::report {
 std::string bound_shares(const estimate::Phase& phase);
 // "889.1 G": the column's header says of what.
 std::string flops_cell(Flops flops);
+// The op's name, with the layers it is of where ops of that name are of several kinds of layers of `model`, which is
+// null for other models than decoders.
+std::string op_name(const estimate::Phase& phase, const graph::Op& op, const model::Decoder* model);
 // A row for each op of a step.
-Table op_table(const estimate::Phase& phase);
+Table op_table(const estimate::Phase& phase, const model::Decoder* model = nullptr);
 Table ops_csv(std::span<const estimate::Phase> phases);
 
 }  // namespace llmperf::report

@@ -15,6 +15,8 @@ inline Json plan_json(const graph::Plan& plan) {
           {"ulysses", plan.ulysses},
           {"ring", plan.ring},
           {"expert", plan.expert},
+          {"expert_dispatch", plan.expert_dispatch ? Json(std::string(name(*plan.expert_dispatch))) : Json(nullptr)},
+          {"expert_combine", plan.expert_combine ? Json(std::string(name(*plan.expert_combine))) : Json(nullptr)},
           {"data", plan.data},
           {"pipeline", plan.pipeline},
           {"embedding", plan.shard_embedding ? "sharded" : "replicated"}};

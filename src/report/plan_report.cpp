@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "estimate/schedule.h"
+#include "report/phase_report.h"
 
 namespace llmperf::report {
 
@@ -54,7 +55,7 @@ Table exchange_table(std::string title, const std::vector<Exchange>& exchanges, 
     const Bytes volume = e.op->work.network * (static_cast<double>(e.op->op.count) * steps);
     const Seconds took = e.op->step_time() * steps;
     const Seconds exposed = took - e.hidden * steps;
-    t.rows.push_back({std::string(e.op->op.name), fmt::format("{}, {} {}", name(c.kind), name(c.axis), c.ranks),
+    t.rows.push_back({e.name, fmt::format("{}, {} {}", name(c.kind), name(c.axis), c.ranks),
                       std::to_string(e.op->op.count * e.steps), format_bytes(c.bytes()), format_bytes(volume),
                       format_seconds(took), format_seconds(exposed)});
     if (cluster) t.rows.back().emplace_back(cost::name(cost::collective_cost(*cluster, c).algorithm));
@@ -78,19 +79,21 @@ bool same(const Exchange& a, const Exchange& b) {
 
 }  // namespace
 
-Table communication_table(const cost::Cluster& cluster, bool pipeline, const Phase& p) {
+Table communication_table(const cost::Cluster& cluster, bool pipeline, const Phase& p, const model::Decoder* model) {
   std::vector<double> seconds;
   for (const OpEstimate& o : p.ops) seconds.push_back(o.step_time().value);
   std::vector<Exchange> exchanges;
   for (std::size_t i = 0; i < p.ops.size(); ++i) {
     if (p.ops[i].op.place != graph::Place::network) continue;
-    const Exchange exchange{&p.ops[i], 1, Seconds{estimate::hidden_seconds(p.ops, seconds, i)}};
+    const Exchange exchange{&p.ops[i], 1, Seconds{estimate::hidden_seconds(p.ops, seconds, i)},
+                            op_name(p, p.ops[i].op, model)};
     const auto alike =
         std::find_if(exchanges.begin(), exchanges.end(), [&](const Exchange& e) { return same(e, exchange); });
     if (alike == exchanges.end()) {
       exchanges.push_back(exchange);
     } else {
       ++alike->steps;
+      alike->name = p.ops[i].op.name;
     }
   }
   return exchange_table(

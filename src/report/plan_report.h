@@ -18,8 +18,9 @@ std::string plan_text(const estimate::Setup& setup, const graph::StageSplit& spl
 std::string network_text(const estimate::Phase& phase);
 
 // One row for each exchange of a step, with the sum of what a device sends and of its time.
-// `pipeline`: whether the step has stages.
-Table communication_table(const cost::Cluster& cluster, bool pipeline, const estimate::Phase& phase);
+// `pipeline`: whether the step has stages; `model`: null for other models than decoders.
+Table communication_table(const cost::Cluster& cluster, bool pipeline, const estimate::Phase& phase,
+                          const model::Decoder* model = nullptr);
 Table stage_table(const estimate::Estimator& estimator, const estimate::Estimate& estimate);
 
 // An op that is an exchange, in `steps` steps; `hidden`: of one, what runs beside other ops.
@@ -27,6 +28,7 @@ struct Exchange {
   const estimate::OpEstimate* op = nullptr;
   std::int64_t steps = 1;
   Seconds hidden;
+  std::string name = std::string(op->op.name);  // with its layers, where several kinds have one
 };
 // With the algorithm that each takes on `cluster`, or without when it is null.
 Table exchange_table(std::string title, const std::vector<Exchange>& exchanges, const cost::Cluster* cluster);

@@ -91,6 +91,7 @@ Json program_op_json(const ProgramStudy& study, std::size_t n) {
 Json collectives_json(const ProgramStudy& study) {
   Json json = Json::array();
   const ProgramEstimate& e = *study.estimate;
+  const cost::Cluster charged = study.setup->charged_cluster();
   for (std::size_t n = 0; n < e.lowered.ops.size(); ++n) {
     const OpEstimate& op = e.phase.ops[n];
     if (op.op.place != graph::Place::network) continue;
@@ -98,7 +99,7 @@ Json collectives_json(const ProgramStudy& study) {
                 {"line", line_of(*study.program, e.lowered.ops[n])},
                 {"count", op.op.count},
                 {"groups", e.lowered.ops[n].groups}};
-    one.update(collective_json(op, study.setup->cluster));
+    one.update(collective_json(op, charged));
     one.erase("axis");  // of a plan
     one["inserted"] = study.program->node(e.lowered.ops[n].nodes.back()).inserted.has_value();
     one["time_s"] = number(op.step_time());

@@ -194,13 +194,14 @@ Table collective_table(const ProgramStudy& study) {
           {{"op", true}, {"groups", true}, {"runs"}, {"payload"}, {"sent"}, {"algorithm", true}, {"steps"}, {"time"}},
           {}};
   const ProgramEstimate& e = *study.estimate;
+  const cost::Cluster charged = study.setup->charged_cluster();
   Bytes sent;
   Seconds time;
   for (std::size_t n = 0; n < e.lowered.ops.size(); ++n) {
     const OpEstimate& op = e.phase.ops[n];
     const auto* c = std::get_if<graph::Collective>(&op.op.body);
     if (c == nullptr) continue;
-    const cost::CollectiveCost cost = cost::collective_cost(study.setup->cluster, *c);
+    const cost::CollectiveCost cost = cost::collective_cost(charged, *c);
     const Bytes volume = op.work.network * d(op.op.count);
     t.rows.push_back({std::string(name(c->kind)), shortened(e.lowered.ops[n].groups, 28), std::to_string(op.op.count),
                       format_bytes(c->bytes()), format_bytes(volume), std::string(cost::name(cost.algorithm)),

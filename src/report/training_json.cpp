@@ -109,7 +109,7 @@ std::string training_json(const TrainingEstimator& estimator, const TrainingEsti
   json["phases"] = Json::array();
   if (e.fits) {
     for (const estimate::TrainingPhase& p : e.phases) {
-      json["phases"].push_back(phase(p, estimator.machine().cluster()));
+      json["phases"].push_back(phase(p, estimator.setup().charged_cluster()));
     }
   }
   json["notes"] = estimator.setup().notes;

@@ -133,7 +133,7 @@ Table communication_table(const TrainingEstimate& e) {
   std::vector<Exchange> exchanges;
   for (const TrainingPhase& p : e.phases) {
     for (std::size_t i = 0; i < p.ops.size(); ++i) {
-      if (is_exchange(p.ops[i])) exchanges.push_back({&p.ops[i], p.steps, p.hidden[i]});
+      if (is_exchange(p.ops[i])) exchanges.push_back({.op = &p.ops[i], .steps = p.steps, .hidden = p.hidden[i]});
     }
   }
   return exchange_table("Communication of a step (one device)", exchanges, nullptr);

@@ -105,11 +105,12 @@ std::string video_json(const VideoEstimator& estimator, const VideoEstimate& e) 
   json["classes"] = classes_json(e);
   json["roofs"] = roofs_json(*setup.device);
   json["phases"] = Json::array();
+  const cost::Cluster charged = estimator.setup().charged_cluster();
   for (const estimate::Phase& p : e.phases) {
     Json phase = phase_json(p);
     phase["ops"] = Json::array();
     for (const estimate::OpEstimate& o : p.ops) {
-      Json op = op_json(o, estimator.machine().cluster());
+      Json op = op_json(o, charged);
       const bool step = p.name == estimate::kVideoPhases[1];
       op["class"] = step ? Json(std::string(name(graph::purpose_of(o.op)))) : Json(nullptr);
       phase["ops"].push_back(std::move(op));

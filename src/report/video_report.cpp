@@ -184,7 +184,7 @@ Document document(const VideoEstimator& estimator, const VideoEstimate& e, Detai
   doc.push_back(memory_table(e, stages));
   if (stages) doc.push_back(stage_table(estimator));
   if (setup.devices() > 1) {
-    doc.push_back(communication_table(estimator.machine().cluster(), stages, e.phases[1]));
+    doc.push_back(communication_table(estimator.setup().charged_cluster(), stages, e.phases[1]));
   }
   if (detail == Detail::ops) {
     for (const Phase& p : e.phases) doc.push_back(op_table(p));

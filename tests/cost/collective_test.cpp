@@ -342,6 +342,42 @@ TEST_CASE("an all-to-all over nodes sends as much between them whether by pairs 
   CHECK(nodes.steps < pairs.steps);
 }
 
+// `tokens` bytes of tokens, a byte each, from every rank to their experts.
+Collective routed(std::int64_t ranks, double tokens, const graph::Routing& routing) {
+  const double devices = static_cast<double>(ranks) * reached(routing, routing.experts / ranks);
+  Collective c = collective(CollectiveKind::all_to_all, ranks, tokens * devices);
+  c.routing = routing;
+  return c;
+}
+
+TEST_CASE("tokens for experts cross to a node once and are passed on inside, both at the same time") {
+  // Four devices in two nodes, an expert each, two of four per token: a device is reached by 1/2 of the tokens and a
+  // node by 1 - 1/6. A rank's 6 MB make 3 MB for each of four devices; 5 MB go to the other node. Inside half of 12 MB.
+  const Collective op = routed(4, 6 * kMega, {.experts = 4, .per_token = 2});
+  CHECK(op.bytes().value == Approx(12 * kMega));
+  CHECK(sent_bytes(op).value == Approx(9 * kMega));
+  Cluster two = switch8();
+  two.devices_per_node = 2;
+  const CollectiveCost nodes = collective_cost(two, op, Algorithm::hierarchical);
+  CHECK(nodes.sent.value == Approx(11 * kMega));
+  CHECK(nodes.between);
+  CHECK(nodes.transfer.value == Approx(5 * kMega / 1e9));  // 6 MB over 10 GB/s are done before
+  CHECK(nodes.latency.value == Approx((1 + 5) * kMicro));
+  // Device by device 3 MB go to each of two others in the other node.
+  const CollectiveCost pairs = collective_cost(two, op, Algorithm::one_shot);
+  CHECK(pairs.sent.value == Approx(9 * kMega));
+  CHECK(pairs.transfer.value == Approx(6 * kMega / 1e9));
+  CHECK(collective_cost(two, op).algorithm == Algorithm::hierarchical);
+}
+
+TEST_CASE("in one node, and with one device in each, a token goes to each of its devices once") {
+  const Collective op = routed(4, 6 * kMega, {.experts = 4, .per_token = 2});
+  CHECK(collective_cost(switch8(), op, Algorithm::one_shot).sent.value == Approx(9 * kMega));
+  Cluster apart = switch8();
+  apart.devices_per_node = 1;
+  CHECK(collective_cost(apart, op, Algorithm::one_shot).sent.value == Approx(9 * kMega));
+}
+
 TEST_CASE("a pipeline or a ring over nodes waits for its neighbour in the next node") {
   const CollectiveCost send = collective_cost(mesh8(), collective(CollectiveKind::send, 4, kMega, 4));
   CHECK(send.algorithm == Algorithm::direct);

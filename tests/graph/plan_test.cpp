@@ -407,7 +407,7 @@ TEST_CASE("within the tensor axis experts exchange nothing of their own") {
   }
 }
 
-TEST_CASE("beyond the tensor axis the routed copies of a device's own tokens travel there and back") {
+TEST_CASE("beyond the tensor axis a device's own tokens travel to each device with experts of theirs, and back") {
   const model::Decoder m = model::load_decoder("mixtral-8x7b");
   for (const std::int64_t tensor : {1, 2, 4}) {
     Plan plan;
@@ -423,13 +423,46 @@ TEST_CASE("beyond the tensor axis the routed copies of a device's own tokens tra
         CHECK(op.count == 32);
         CHECK(c->axis == Axis::expert);
         CHECK(c->ranks == 8);
-        CHECK(c->rows == static_cast<double>(4 * 512 / tensor * 2));
+        CHECK(c->rows == Approx(static_cast<double>(4 * 512 / tensor * 2)));  // an expert each: as many as copies
         CHECK(c->width == 4096);
       }
       if (op.name == "experts_down") CHECK(std::get<Gemm>(op.body).k == 14336);
     }
     CHECK(exchanges == 2);
   }
+}
+
+TEST_CASE("a token goes once to a device that has two of its experts") {
+  const model::Decoder m = model::load_decoder("mixtral-8x7b");
+  // Two experts each: a device has neither of a token's two with the chance (6 x 5) / (8 x 7), so it is one of 13/7.
+  for (const Op& op : step(execution(m, {.expert = 4, .data = 4}), {4, 512, 0})) {
+    const Collective* c = collective(op);
+    if (c && c->kind == CollectiveKind::all_to_all) CHECK(c->rows == Approx(4 * 512 * 13.0 / 7));
+    if (op.name == "experts_down") CHECK(std::get<Gemm>(op.body).m == 4 * 512 * 2);  // computed for every expert
+  }
+}
+
+TEST_CASE("tokens travel as experts' products take them, with the scales of their blocks, and results as activations") {
+  const model::Decoder m = model::load_decoder("deepseek-v3");
+  const auto bits = [&](const char* weights, Plan plan) {
+    graph::Execution e = execution(m, plan);
+    e.weights = model::uniform_layout(m, model::parse_weight_scheme(weights));
+    std::pair<double, double> found;
+    for (const Op& op : step(e, {1, 64, 0})) {
+      if (op.name == "experts_dispatch") found.first = collective(op)->element.bits;
+      if (op.name == "experts_return") found.second = collective(op)->element.bits;
+    }
+    return found;
+  };
+  const Plan plan = {.expert = 32, .data = 32};
+  CHECK(bits("bf16", plan) == std::pair(16.0, 16.0));
+  CHECK(bits("fp8-block128", plan) == std::pair(8.25, 16.0));  // 32 bits for 128 elements
+  CHECK(bits("fp8", plan) == std::pair(8.0, 16.0));
+  CHECK(bits("w4a16-g128", plan) == std::pair(16.0, 16.0));
+  CHECK(bits("fp8-block128", {.expert = 32, .data = 32, .expert_dispatch = Dtype::bf16}) == std::pair(16.0, 16.0));
+  CHECK(bits("bf16", {.expert = 32, .data = 32, .expert_dispatch = Dtype::fp8, .expert_combine = Dtype::fp8}) ==
+        std::pair(8.0, 8.0));
+  CHECK_FALSE(graph::legal(m, {.tensor = 8, .expert = 8, .expert_dispatch = Dtype::fp8}));
 }
 
 TEST_CASE("parallel blocks are summed over the tensor axis once, also where the experts are beyond it") {

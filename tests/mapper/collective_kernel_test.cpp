@@ -1,4 +1,4 @@
-// Collectives on a switch by hand.
+// Collectives as a library runs them, by hand.
 #include "mapper/roofline/collective_kernel.h"
 
 #include "catch.h"
@@ -8,16 +8,46 @@ namespace llmperf::mapper {
 namespace {
 
 using enum hardware::Parameter;
+using cost::Algorithm;
+using cost::Cluster;
+using cost::CollectiveCost;
 using graph::CollectiveKind;
 using hardware::ParameterValues;
+using hardware::Topology;
 
-// 9 us, 1 us a step, half of 100 GB/s, the own part at 200 GB/s.
+// 9 us, 1 us a step, half of 100 GB/s, the own part at 200 GB/s; between nodes 20 us a step, half of 10 GB/s.
 ParameterValues values() {
-  return values_with(
-      {{collective_launch, 9e-6}, {collective_step, 1e-6}, {collective_share, 0.5}, {collective_copy_share, 2}});
+  return values_with({{collective_launch, 9e-6},
+                      {collective_step, 1e-6},
+                      {collective_share, 0.5},
+                      {collective_copy_share, 2},
+                      {network_step, 20e-6},
+                      {network_share, 0.5}});
 }
-double of(CollectiveKind kind, double ranks, double bytes) {
-  return collective_seconds(round_device(), values(), kind, ranks, bytes);
+
+// Links of 100 GB/s a device and 10 GB/s between nodes of eight; latencies are assumed.
+Cluster nodes(Topology topology = Topology::fully_switched, double per_link = 100e9) {
+  Cluster c;
+  c.inside.topology = topology;
+  c.inside.per_device = BytesPerSecond{100e9};
+  c.inside.per_link = BytesPerSecond{per_link};
+  c.inside.latency = Seconds{2e-6};
+  c.between.per_device = c.between.per_link = BytesPerSecond{10e9};
+  c.between.latency = Seconds{5e-6};
+  c.between.serial = true;
+  c.devices_per_node = 8;
+  return c;
+}
+
+graph::Collective collective(CollectiveKind kind, std::int64_t ranks, double bytes) {
+  return {.kind = kind, .ranks = ranks, .rows = bytes, .width = 1, .element = {"int8", 8, 1}};
+}
+CollectiveCost cost_of(const Cluster& c, const ParameterValues& v, const graph::Collective& op) {
+  return cost::collective_cost(driven(c, v), op);
+}
+double of(CollectiveKind kind, std::int64_t ranks, double bytes, const ParameterValues& v = values(),
+          const Cluster& c = nodes()) {
+  return cost_of(c, v, collective(kind, ranks, bytes)).time().value;
 }
 
 TEST_CASE("a ring sends all parts but the own one, and an all-reduce sends them twice") {
@@ -29,7 +59,7 @@ TEST_CASE("a ring sends all parts but the own one, and an all-reduce sends them 
 
 TEST_CASE("an all-to-all posts all its messages at once") {
   CHECK(of(CollectiveKind::all_to_all, 4, 4e6) == Approx(9e-6 + 4e-6 + 60e-6 + 5e-6));
-  CHECK(of(CollectiveKind::all_to_all, 2, 8) == Approx(of(CollectiveKind::all_to_all, 64, 8)).epsilon(1e-4));
+  CHECK(of(CollectiveKind::all_to_all, 2, 8) == Approx(of(CollectiveKind::all_to_all, 8, 8)).epsilon(1e-4));
 }
 
 TEST_CASE("a send is one message, and a ring pass one per other rank") {
@@ -45,14 +75,55 @@ TEST_CASE("filling the pipeline costs twice the geometric mean of a chunk's late
   ParameterValues v = values();
   v[index(collective_fill)] = 4e-6;
   // The transfer takes 100 us: 2 sqrt(4 us x 100 us) = 40 us.
-  CHECK(collective_seconds(round_device(), v, CollectiveKind::send, 2, 5e6) == Approx(9e-6 + 1e-6 + 100e-6 + 40e-6));
+  CHECK(of(CollectiveKind::send, 2, 5e6, v) == Approx(9e-6 + 1e-6 + 100e-6 + 40e-6));
 }
 
-TEST_CASE("a single rank or nothing to send takes no time") {
+TEST_CASE("a single rank exchanges nothing") {
   for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_to_all, CollectiveKind::send}) {
     CHECK(of(kind, 1, 1e9) == 0);
-    CHECK(of(kind, 8, 0) == 0);
   }
+}
+
+TEST_CASE("two of the eight devices of a full mesh have one link of seven between them") {
+  // An all-reduce of 2 MB sends 2 MB over a link of 14 GB/s, of which half is reached.
+  CHECK(of(CollectiveKind::all_reduce, 2, 2e6, values(), nodes(Topology::full_mesh, 14e9)) ==
+        Approx(9e-6 + 2e-6 + 2e6 / 7e9 + 1e6 / 200e9));
+}
+
+TEST_CASE("a step is as long as a latency that the file states, and as the profile has it where that is longer") {
+  Cluster c = nodes();
+  c.inside.latency = Seconds{100e-6};
+  const double assumed = of(CollectiveKind::all_reduce, 8, 8e6, values(), c);
+  CHECK(assumed == of(CollectiveKind::all_reduce, 8, 8e6));
+  c.inside.latency_stated = true;
+  CHECK(of(CollectiveKind::all_reduce, 8, 8e6, values(), c) == Approx(assumed + 14 * 99e-6));
+  c.inside.latency = Seconds{0.5e-6};
+  CHECK(of(CollectiveKind::all_reduce, 8, 8e6, values(), c) == assumed);
+}
+
+TEST_CASE("two devices in two nodes: a launch, the steps of the network and its share of the rate") {
+  Cluster c = nodes();
+  c.devices_per_node = 1;
+  // One-shot: 5 MB each way at 5 GB/s.
+  CHECK(of(CollectiveKind::all_reduce, 2, 5e6, values(), c) == Approx(9e-6 + 20e-6 + 1e-3));
+  c.between.latency = Seconds{50e-6};
+  c.between.latency_stated = true;
+  CHECK(of(CollectiveKind::all_reduce, 2, 5e6, values(), c) == Approx(9e-6 + 50e-6 + 1e-3));
+}
+
+TEST_CASE("between nodes the algorithm is the one that is the cheapest as charged") {
+  // Two nodes of eight, 4 MB. Stages: two rings inside, 3.5 MB at 50 GB/s and the own 0.5 MB at 200 GB/s after 9 + 7 us
+  // each, and 0.5 MB at 5 GB/s after 9 + 20 us between. One ring: 7.5 MB / 8 at 5 GB/s and the own 0.25 MB at 200 GB/s
+  // after 9 us, 4 steps of 20 us and 26 of 1 us.
+  const double stages = 2 * (16e-6 + 70e-6 + 2.5e-6) + 29e-6 + 100e-6;
+  const double ring = 9e-6 + 80e-6 + 26e-6 + 187.5e-6 + 1.25e-6;
+  const graph::Collective op = collective(CollectiveKind::all_reduce, 16, 4e6);
+  const Cluster charged = driven(nodes(), values());
+  CHECK(cost::collective_cost(charged, op, Algorithm::hierarchical).time().value == Approx(stages));
+  CHECK(cost::collective_cost(charged, op, Algorithm::ring).time().value == Approx(ring));
+  CHECK(cost_of(nodes(), values(), op).algorithm == Algorithm::ring);
+  // At the links' own rates and latencies the stages are the faster: 129 us, and 166 us by one ring.
+  CHECK(cost::collective_cost(nodes(), op).algorithm == Algorithm::hierarchical);
 }
 
 }  // namespace

@@ -142,7 +142,7 @@ TEST_CASE("the menu's choice is the fastest of all tiles and divisions of k") {
                                          {gemm_store_rate, 2e10},
                                          {gemm_split_launch, 2.5e-6},
                                          {gemm_split_share, 4}});
-  const KernelDevice d{.matrix = 3e14, .bandwidth = 2e12, .cache = 4e7, .cores = 108, .link = 0};
+  const KernelDevice d{.matrix = 3e14, .bandwidth = 2e12, .cache = 4e7, .cores = 108};
   const double tiles[10][2] = {{16, 64},   {32, 64},  {64, 64},  {64, 128},  {128, 64},
                                {128, 128}, {64, 256}, {256, 64}, {128, 256}, {256, 128}};
   for (const double m : {1.0, 17.0, 100.0, 384.0, 2049.0, 16384.0}) {

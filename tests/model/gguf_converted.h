@@ -138,6 +138,10 @@ class ConvertedGguf {
     set_arch("feed_forward_length", leading > 0 ? dense : experts->intermediate);
     set_arch("expert_count", experts->count);
     set_arch("expert_used_count", experts->per_token);
+    if (experts->groups > 1) {
+      set_arch("expert_group_count", experts->groups);
+      set_arch("expert_group_used_count", experts->groups_per_token);
+    }
     if (arch_ != "llama") set_arch("expert_feed_forward_length", experts->intermediate);
     if (arch_ == "qwen2moe") set_arch("expert_shared_feed_forward_length", experts->shared_intermediate);
     if (arch_ == "deepseek2") {

@@ -1,14 +1,14 @@
-// Time of a collective library's exchange (NCCL, HCCL); the derivation is in collective_kernel.cpp.
+// What a collective library (NCCL, HCCL) makes of the links between devices, in the numbers of a runtime profile.
 #pragma once
 
-#include "graph/op.h"
+#include "cost/collective.h"
 #include "hardware/runtime_profile.h"
-#include "mapper/roofline/kernel_device.h"
 
 namespace llmperf::mapper {
 
-// Seconds of a collective among devices of one node; `bytes` as graph::Collective::bytes().
-double collective_seconds(const KernelDevice& device, const hardware::ParameterValues& values,
-                          graph::CollectiveKind kind, double ranks, double bytes);
+// The links as a library drives them: its shares of the rates, its launches, and its steps, none of which is shorter
+// than a latency that the device's file states. (One that is assumed gives way to the profile's.) Inside a node rings
+// of chunks; between nodes every algorithm.
+cost::Cluster driven(const cost::Cluster& cluster, const hardware::ParameterValues& values);
 
 }  // namespace llmperf::mapper

@@ -176,21 +176,9 @@ OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
 
 OpTime Efficiency::collective(const graph::Op& op, const cost::Cluster& cluster) const {
   const auto& c = std::get<graph::Collective>(op.body);
-  const cost::CollectiveCost cost = cost::collective_cost(cluster, c);
-  OpTime t = time_of(cost);
-  const cost::Placement placement = cost::place(cluster, c);
-  double seconds = 0;
-  if (placement.nodes > 1 || c.kind == graph::CollectiveKind::send) {
-    const bool between = placement.nodes > 1;
-    const double share = get(profile_.values, between ? Parameter::network_share : Parameter::collective_share);
-    const double step = get(profile_.values, between ? Parameter::network_step : Parameter::collective_step);
-    seconds = cost.transfer.value / share + cost.steps * step;
-  } else {
-    KernelDevice device = device_;
-    device.link = cluster.inside.per_device.value;
-    seconds = collective_seconds(device, profile_.values, c.kind, d(c.ranks), c.bytes().value);
-  }
-  t.total = std::max(Seconds{seconds}, t.roof);
+  const cost::CollectiveCost light = cost::collective_cost(cluster, c);
+  OpTime t = time_of(light);
+  t.total = std::max(cost::collective_cost(driven(cluster, profile_.values), c).time(), light.time());
   t.network = t.roof;
   return t;
 }

@@ -20,7 +20,8 @@ class Efficiency {
 
   // Of an op of the device. Never less than its roof.
   OpTime time(const graph::Op& op, const cost::Work& work) const;
-  // Of a collective; those between nodes are alpha-beta with the profile's share and latency.
+  // Of a collective, by the algorithm that is the fastest as the profile's library runs it. Never less than the speed
+  // of light.
   OpTime collective(const graph::Op& op, const cost::Cluster& cluster) const;
   const hardware::RuntimeProfile& profile() const { return profile_; }
 

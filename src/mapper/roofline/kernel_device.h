@@ -8,7 +8,6 @@ struct KernelDevice {
   double bandwidth = 0;  // B/s, of device memory
   double cache = 0;      // B, shared by all cores; 0: none known
   double cores = 1;
-  double link = 0;  // B/s, one direction, of all links of a device together
 };
 
 }  // namespace llmperf::mapper
