@@ -190,6 +190,7 @@ LimitRates limit_rates(const hardware::Device& device, UnitConvention units) {
     rates.compute = rates.compute * (kGiB * 1024 / 1e12);
     const bool whole_mib = std::fmod(rates.capacity.value, kMiB) == 0;
     if (!whole_mib) rates.capacity = rates.capacity * (kGiB / 1e9);
+    rates.capacity = device.dram().board.value_or(rates.capacity);  // the study leaves ECC and the driver out
   }
   return rates;
 }

@@ -165,6 +165,11 @@ MemoryLevel read_level(Reader& reader, std::int64_t tiles) {
   MemoryLevel level;
   level.name = reader.require_string("name");
   level.capacity = bounded(reader, "capacity", reader.optional_bytes("capacity"), kMaxCapacity);
+  level.board = bounded(reader, "board", reader.optional_bytes("board"), kMaxCapacity);
+  if (level.board && (!level.capacity || *level.capacity > *level.board)) {
+    reader.problem("board", "'board' without a 'capacity' that it has room for");
+  }
+  level.capacity_note = reader.string_or("capacity_note", "");
   level.bandwidth = read_bandwidth(reader, "bandwidth");
   if (const auto each = read_bandwidth(reader, "bandwidth_per_tile")) {
     if (tiles == 0) reader.problem("bandwidth_per_tile", "'bandwidth_per_tile' of a device without tiles");

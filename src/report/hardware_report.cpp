@@ -22,6 +22,7 @@ struct Row {
   double value;
   const char* unit;
   hardware::Provenance provenance;
+  std::string note = {};
 };
 
 std::vector<Row> rows(const Device& d) {
@@ -31,8 +32,12 @@ std::vector<Row> rows(const Device& d) {
   for (const hardware::MemoryLevel& m : d.memory) {
     const std::string per = m.per_tile ? " (per tile)" : "";
     if (m.capacity)
-      out.push_back(
-          {m.name + " capacity" + per, format_bytes_binary(*m.capacity), m.capacity->value, "B", m.provenance});
+      out.push_back({m.name + " capacity" + per, format_bytes_binary(*m.capacity), m.capacity->value, "B",
+                     m.provenance, m.capacity_note});
+    if (m.board) {
+      out.push_back({m.name + " on the board" + per, format_bytes_binary(*m.board), m.board->value, "B",
+                     hardware::Provenance::datasheet});
+    }
     if (m.bandwidth) {
       out.push_back({m.name + " bandwidth" + per, format_bandwidth(*m.bandwidth), m.bandwidth->value, "B/s",
                      m.bandwidth_provenance});
@@ -124,6 +129,8 @@ std::string json_text(const Device& d) {
     json["memory"].push_back({{"name", m.name},
                               {"per_tile", m.per_tile},
                               {"capacity_bytes", number(m.capacity)},
+                              {"board_bytes", number(m.board)},
+                              {"capacity_note", m.capacity_note},
                               {"bandwidth_bytes_per_s", number(m.bandwidth)},
                               {"provenance", std::string(hardware::name(m.provenance))},
                               {"bandwidth_provenance", std::string(hardware::name(m.bandwidth_provenance))}});
@@ -172,11 +179,13 @@ std::string rate_or_blank(const Device& d, Dtype dtype) {
 Report hardware_report(const Device& d) {
   Table people{"Figures", {{"what", true}, {"value"}, {"from", true}}, {}};
   Table csv{"", {{"hardware"}, {"figure"}, {"value"}, {"unit"}, {"provenance"}}, {}};
+  Fields header = general(d);
   for (const Row& r : rows(d)) {
     people.rows.push_back({r.key, r.text, std::string(hardware::name(r.provenance))});
+    if (!r.note.empty()) header.rows.emplace_back(r.key, r.note);
     csv.rows.push_back({d.name, r.key, plain(r.value), r.unit, std::string(hardware::name(r.provenance))});
   }
-  return {{Heading{d.name, d.title}, general(d), people}, csv, json_text(d)};
+  return {{Heading{d.name, d.title}, header, people}, csv, json_text(d)};
 }
 
 Report hardware_list_report(const std::vector<Device>& devices) {

@@ -171,7 +171,7 @@ TEST_CASE("sequences beyond the memory wait where the runtime caps its batch", "
   // A cache of 2048 tokens is 1 GiB in Llama-2-7B: the share leaves room for ten and a half.
   constexpr double kGibibyte = 1024.0 * 1024 * 1024;
   RuntimeProfile p = half_profile();
-  p.values[index(memory_utilisation)] = (6738415616.0 * 2 + 10.5 * kGibibyte) / 80e9;
+  p.values[index(memory_utilisation)] = (6738415616.0 * 2 + 10.5 * kGibibyte) / (79.25 * kGibibyte);
   std::string text = kSteps;
   for (const char* batch : {"9", "10", "11", "64"}) {
     text += std::string("a100-sxm-80gb,1,half,,,llama-2-7b,bf16,") + batch + ",decode,1,2047,10\n";

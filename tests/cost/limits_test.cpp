@@ -56,14 +56,15 @@ TEST_CASE("article units count in powers of 1024 and compute at the plain fp32 r
   const LimitRates article = limit_rates(rtx4090, UnitConvention::article);
   CHECK(article.bandwidth.value == Approx(1008.0 * 1073741824).epsilon(1e-14));
   CHECK(article.compute.value == Approx(82.58 * 1099511627776).epsilon(1e-14));
-  CHECK(article.capacity.value == 24 * kGi);  // given as 24576 MiB: already binary
+  CHECK(article.capacity.value == 24 * kGi);  // of the board
   CHECK(article.peak.engine == hardware::Engine::vector);
   const LimitRates si = limit_rates(rtx4090, UnitConvention::si);
   CHECK(si.bandwidth.value == 1008e9);
   CHECK(si.compute.value == 165.2e12);
-  CHECK(si.capacity.value == 24 * kGi);
+  CHECK(si.capacity.value == Approx(23.52 * kGi));  // of it, what software can use
   CHECK(si.peak.engine == hardware::Engine::matrix);
-  // A decimal capacity is read as binary: 80 GB as 80 GiB.
+  // Without a figure of the board: binary stays, a decimal capacity is read as binary, 80 GB as 80 GiB.
+  CHECK(limit_rates(make_device(24 * kGi, 1, 1), UnitConvention::article).capacity.value == 24 * kGi);
   CHECK(limit_rates(make_device(80e9, 1, 1), UnitConvention::article).capacity.value ==
         Approx(80 * kGi).epsilon(1e-14));
   // No matrix engine: plain fp32.

@@ -130,6 +130,16 @@ TEST_CASE("figures that only a wrong unit explains are refused") {
   check_problem("1.5 GHz", "1500000 GHz", 14, "'clock' must be");
 }
 
+TEST_CASE("a board has room for what software can use of it") {
+  const Device device = parse(edit(kGood, "capacity: 8 GB,", "capacity: 7 GiB, board: 8 GiB, capacity_note: a log,"));
+  CHECK(device.dram().capacity->value == 7 * kGiB);
+  CHECK(device.dram().board->value == 8 * kGiB);
+  CHECK(device.dram().capacity_note == "a log");
+  CHECK_FALSE(device.memory[0].board.has_value());
+  check_problem("capacity: 8 GB,", "capacity: 8 GB, board: 7 GiB,", 10, "'board' without a 'capacity'");
+  check_problem("capacity: 3 MiB,", "board: 3 MiB,", 9, "'board' without a 'capacity'");
+}
+
 TEST_CASE("one figure per engine, type and accumulator") {
   const std::string line = "  - {engine: vector, dtype: fp32, rate: 1 TFLOP/s, provenance: assumed}\n";
   check_problem(line, line + line, 8, "second peak for vector fp32");

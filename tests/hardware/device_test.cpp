@@ -75,7 +75,8 @@ TEST_CASE("RTX 4090: three fp16 rates, and the one with fp32 accumulation is use
   CHECK(tera(device, Engine::matrix, Dtype::int4) == Approx(1321.2));
   CHECK(tera(device, Engine::vector, Dtype::fp16) == Approx(82.58));
   CHECK(device.dram().name == "GDDR6X");
-  CHECK(device.dram().capacity->value == 24576 * kMiB);
+  CHECK(device.dram().capacity->value == Approx(23.52 * kGiB));
+  CHECK(device.dram().board->value == 24 * kGiB);
   CHECK(device.dram().bandwidth->value == 1008e9);
   REQUIRE(device.last_level_cache() != nullptr);
   CHECK(device.last_level_cache()->capacity->value == 72 * kMiB);
@@ -101,7 +102,7 @@ TEST_CASE("H100 SXM: dense rates, half of what the datasheet prints, and no int4
   CHECK(device.find_peak(Engine::matrix, Dtype::int4) == nullptr);
   CHECK(tera(device, Engine::vector, Dtype::fp32) == Approx(66.9));
   CHECK(tera(device, Engine::vector, Dtype::fp16) == Approx(133.8));
-  CHECK(device.dram().capacity->value == 80e9);
+  CHECK(device.dram().capacity->value == 81089 * kMiB);  // 79.19 GiB
   CHECK(device.interconnect->topology == Topology::fully_switched);
   CHECK(device.interconnect->per_direction->value == 450e9);
   CHECK(device.interconnect->links == 18);
@@ -115,7 +116,7 @@ TEST_CASE("A100 SXM 80 GB: vector fp16 at four times fp32") {
   CHECK(tera(device, Engine::vector, Dtype::fp32) == Approx(19.5));
   CHECK(tera(device, Engine::vector, Dtype::fp16) == Approx(4 * 19.5));
   CHECK(device.dram().bandwidth->value == 2039e9);
-  CHECK(device.dram().capacity->value == 80e9);
+  CHECK(device.dram().capacity->value == 79.25 * kGiB);
   CHECK(device.interconnect->per_direction->value == 300e9);
 }
 
@@ -128,13 +129,13 @@ TEST_CASE("Atlas 800I A2: one 910B4 of eight, its peak worked out from cores and
   CHECK(tera(device, Engine::matrix, Dtype::fp16) == Approx(matrix_fp16 / 1e12));
   CHECK(device.find_peak(Engine::matrix, Dtype::fp16)->provenance == Provenance::derived);
   CHECK(tera(device, Engine::matrix, Dtype::int8) == Approx(2 * matrix_fp16 / 1e12));
-  CHECK(device.dram().capacity->value == 32 * kGiB);
+  CHECK(device.dram().capacity->value == 29.5 * kGiB);
   CHECK(device.dram().bandwidth->value == 800e9);
   CHECK(device.interconnect->topology == Topology::full_mesh);
   CHECK(device.interconnect->per_direction->value == 7 * 28e9);
 
   const Device large = load_device("atlas-800i-a2-64gb");
-  CHECK(large.dram().capacity->value == 64 * kGiB);
+  CHECK(large.dram().capacity->value == 62432 * kMiB);
   CHECK(large.dram().bandwidth->value == 1600e9);
   CHECK(tera(large, Engine::matrix, Dtype::fp16) == Approx(245.76));
 }

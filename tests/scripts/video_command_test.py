@@ -86,7 +86,7 @@ class Video(ProgramTest):
         words = [*MODEL, "--hw", "rtx4090"]
         done = self.run_program("estimate", *words)
         self.assert_error(done, INFEASIBLE, "a video of 102 frames of 720x1280 by stdit3-xl2 does not fit on rtx4090: needs ",
-                          "has 24 GiB", "it fits with --text-weights bf16")
+                          "has 23.52 GiB", "it fits with --text-weights bf16")
         self.assertIn("does not fit", done.stdout)
         document = self.estimate(*words, status=INFEASIBLE)
         self.assertEqual((document["fits"], document["phases"], document["step_s"]), (False, [], None))
