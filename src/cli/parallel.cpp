@@ -71,7 +71,7 @@ std::string infeasible_hint(const estimate::SearchSpace& space, const estimate::
 }
 
 int parallel_action(const Flags& f) {
-  const estimate::SearchSpace space = space_of(f);
+  estimate::SearchSpace space = space_of(f);
   const std::int64_t top = f.top.empty() ? 0 : int_value("--top", f.top, 1, 1'000'000);
   const model::ModelFile file = model::load_model(f.request.model);
   const hardware::Device device = hardware::load_device(f.request.hardware);
@@ -83,6 +83,10 @@ int parallel_action(const Flags& f) {
     throw Error::bad_input(
         fmt::format("plans do not go with GGUF formats ({})", setup.execution.weights.name),
         "--weights bf16, fp8, int8, w8a8 or w4a16; `estimate --pp N` splits the layers of a GGUF model");
+  }
+  // Flash attention keeps no scores that could be computed again: selective would list every plan of none twice.
+  if (f.recompute == "all" && setup.execution.runtime.flash_attention) {
+    std::erase_if(space.options, [](const auto& o) { return o.recompute == graph::Recompute::selective; });
   }
   Output output(f.output);
   if (f.symbolic) {

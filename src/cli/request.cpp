@@ -184,6 +184,11 @@ void choose_execution(const RequestFlags& f, const hardware::Device& device, con
     choices.runtime = hardware::parse_runtime_options(option_list(f, device, profile));
     return;
   }
+  if (f.options.starts_with("all") && hardware::format_runtime_options(profile->options) == "none") {
+    throw Error::bad_input(
+        fmt::format("--options {}: the stack of profile {} has none of the options", f.options, profile->name),
+        "leave it out, or name what another stack adds: --options flash_attention");
+  }
   const hardware::RuntimeExecution execution =
       hardware::resolve_execution(*profile, option_list(f, device, profile), f.execution);
   choices.runtime = execution.options;

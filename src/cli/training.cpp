@@ -73,6 +73,12 @@ std::string fitting_hint(TrainingEstimator& estimator, const TrainingEstimate& e
   };
   const bool replicated = e.plan.replicas() > 1;
   std::vector<std::string> fitting;
+  graph::Plan divided = e.plan;
+  divided.sequence_parallel = divided.tensor > 1 && divided.tensor_rows == 0;
+  if (divided != e.plan && graph::legal(model, divided) && estimate::legal(model, e.scenario, divided, e.options) &&
+      estimator.memory(e.scenario, divided, e.options).total() <= e.capacity) {
+    fitting.emplace_back("--megatron-sp");
+  }
   for (const Recompute r : graph::kRecomputes) {
     TrainingOptions o = e.options;
     o.recompute = r;

@@ -16,6 +16,16 @@
 // above every stage then has its own layers, and t_f + t_b are those of the busiest.
 //
 // Outputs that were sent are freed (appendix B there), so only what the graph's ops keep counts.
+//
+// What ZeRO divides is whole while it is used (torch.distributed.fsdp: one unit's weights are gathered while another's
+// are in use, gradients are scattered one unit behind, and the outermost unit, with embedding and lm_head, stays
+// gathered). Without a pipeline that is two layers and those tables. In a pipeline every stage has micro-batches in
+// both directions, so its weights (ZeRO 3) and gradients (2, 3) stay whole until the last one has gone back (torchtitan
+// does not reshard after the forward pass there; arXiv 2407.21783 section 3.3.2).
+//
+// The loss: logits of a whole vocabulary become gradients in place, in the 4 bytes that Korthikanti et al. count for
+// them, beside their 16-bit gradient. Where the tensor axis divides the vocabulary, and under a profile, it runs as
+// Megatron-LM's and PyTorch's loss-parallel functions do, with an exponential and a gradient in fp32 as well.
 #include "estimate/training.h"
 
 #include <algorithm>
@@ -215,8 +225,12 @@ class TrainingEstimator::State {
   TrainingMemory stage_memory(const graph::Plan& plan, const graph::TrainingOptions& o, std::int64_t micro_batches,
                               std::int64_t stage) {
     const ParameterShare p = parameters.stage(plan, split_, stage);
-    const auto held = [&](double bits, int divided_from) {
-      const bool divided = o.zero >= divided_from;
+    const bool pipelined = plan.pipeline > 1;
+    // Of the tensors of which a device holds a part under ZeRO, what is whole at a time.
+    const auto whole = [&](double dense, double expert) {
+      return (plan.replicas() > 1 ? dense : 0) + (plan.expert_replicas() > 1 ? expert : 0);
+    };
+    const auto held = [&](double bits, bool divided) {
       const double elements =
           p.dense / (divided ? d(plan.replicas()) : 1) + p.expert / (divided ? d(plan.expert_replicas()) : 1);
       return Bytes{elements * bits / 8};
@@ -224,26 +238,35 @@ class TrainingEstimator::State {
     TrainingMemory m;
     m.stage = stage;
     m.reserve = setup.reserve;
-    m.optimizer = held(o.optimizer_bits, 1);
-    m.gradients = held(o.gradient_bits, 2);
-    m.weights = held(weight_bits_, 3);
+    m.optimizer = held(o.optimizer_bits, o.zero >= 1);
+    m.gradients = held(o.gradient_bits, o.zero >= 2 && !pipelined);
+    m.weights = held(weight_bits_, o.zero >= 3);
+    if (o.zero >= 3 && pipelined) m.weights += Bytes{whole(p.dense, p.expert) * weight_bits_ / 8};
 
     const KeptBytes& kept = passes.kept();
+    // Sequence parallelism gathers what enters a product, and its gradient leaves it whole.
+    const Bytes whole_residual = kept.residual * (plan.sequence_parallel ? d(plan.tensor) : 1);
     const double flying = in_flight(plan, stage, o.chunks, micro_batches);
     for (std::size_t kind = 0; kind < kept.layers.size(); ++kind) {
       const std::int64_t layers = parameters.layers(split_, stage, kind);
       if (layers == 0) continue;
       m.activations += kept.layers[kind] * (d(layers) * flying);
       m.layer_activations = std::max(m.layer_activations, kept.layers[kind]);
-      m.workspace = std::max(m.workspace, kept.recomputed[kind] + kept.largest[kind] + kept.residual * 2);
+      m.workspace = std::max(m.workspace, kept.recomputed[kind] + kept.largest[kind] + whole_residual * 2);
     }
     if (stage == 0) m.activations += kept.first * d(std::min(micro_batches, plan.pipeline));
     if (stage == plan.pipeline - 1) {
       m.activations += kept.last;
-      m.workspace = std::max(m.workspace, kept.logits + kept.residual);
+      const bool divided_vocabulary = plan.tensor > 1 && plan.shard_embedding;
+      const double fp32_copies = divided_vocabulary || setup.profile ? 2 : 0;
+      const double logits = 1 + fp32_copies * 32 / bits(setup.execution.activations);
+      m.workspace = std::max(m.workspace, kept.logits * logits + whole_residual * (plan.sequence_parallel ? 2 : 1));
     }
-    if (o.zero >= 2) m.workspace += Bytes{p.largest_layer * o.gradient_bits / 8};
-    if (o.zero >= 3) m.workspace += Bytes{2 * p.largest_layer * weight_bits_ / 8};  // one in use, one on its way
+    if (!pipelined) {
+      const double gathered = whole(p.outer + 2 * p.largest_dense, 2 * p.largest_experts);
+      if (o.zero >= 2) m.workspace += Bytes{gathered * o.gradient_bits / 8};
+      if (o.zero >= 3) m.workspace += Bytes{gathered * weight_bits_ / 8};
+    }
     return m;
   }
 

@@ -25,7 +25,8 @@ ParameterShare layer_share(const model::Decoder& model, const model::Layer& laye
       if (vector && local[i].n == whole[i].n) share.summands += elements;
     }
   }
-  share.largest_layer = share.total();
+  share.largest_dense = share.dense;
+  share.largest_experts = share.expert;
   return share;
 }
 
@@ -35,7 +36,10 @@ ParameterShare& ParameterShare::add(const ParameterShare& other, double times) {
   dense += other.dense * times;
   expert += other.expert * times;
   summands += other.summands * times;
-  if (times > 0) largest_layer = std::max(largest_layer, other.largest_layer);
+  if (times > 0) {
+    largest_dense = std::max(largest_dense, other.largest_dense);
+    largest_experts = std::max(largest_experts, other.largest_experts);
+  }
   return *this;
 }
 
@@ -86,6 +90,7 @@ ParameterShare ParameterShares::stage(const graph::Plan& plan, const graph::Stag
   // What a two-dimensional plan divides beside the vocabulary.
   const double vectors = plan.tensor_rows > 0 ? d(plan.tensor) : 1;
   const double table = d(graph::shard_vocab(model_, plan) * model_.hidden);
+  share.outer = -share.dense;
   if (stage == 0) {
     share.dense += table + positions_ / vectors;
     share.summands += positions_ / vectors;
@@ -95,6 +100,7 @@ ParameterShare ParameterShares::stage(const graph::Plan& plan, const graph::Stag
     share.summands += final_norm_ / vectors;
     if (!model_.tied_embeddings || plan.pipeline > 1) share.dense += table;
   }
+  share.outer += share.dense;
   return share;
 }
 

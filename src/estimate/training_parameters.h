@@ -15,7 +15,9 @@ struct ParameterShare {
   double expert = 0;    // routed experts: the same on all Plan::expert_replicas()
   double summands = 0;  // of `dense`: vectors that the tensor axis does not divide; under sequence parallelism every
                         // device of it sees the gradients of its own tokens only
-  double largest_layer = 0;  // elements of the largest layer, dense and expert
+  double outer = 0;     // of `dense`: embedding, lm_head, final norm
+  double largest_dense = 0;    // of the layer that has most
+  double largest_experts = 0;  // likewise
   ParameterShare& add(const ParameterShare& other, double times);
   double total() const { return dense + expert; }
 };

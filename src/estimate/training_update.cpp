@@ -18,6 +18,10 @@
 //   ZeRO 2  reduce-scatter of G after every backward pass, all-gather of W after the update
 //   ZeRO 3  all-gather of W before every forward and backward pass, reduce-scatter of G after every backward pass
 //
+// Micro-batches of a pipeline pass a stage in turns, so that stacks keep its weights and gradients whole
+// (training.cpp): there W is gathered once, before the first forward pass, and G scattered once, after the last
+// backward pass.
+//
 // What belongs to a pass runs beside it, as far as that lasts; the all-gather after the update shows. Under a profile
 // the stages of a pipeline reduce their gradients after the last pass, not beside it (the DDP of arXiv 2104.04473), and
 // what runs beside a pass costs it cores (training_pass.h).
@@ -70,7 +74,7 @@ class UpdateWriter {
     }
     const double owned = share.dense / (options_.zero >= 1 ? d(plan_.replicas()) : 1) +
                          share.expert / (options_.zero >= 1 ? d(plan_.expert_replicas()) : 1);
-    const double kept = options_.zero >= 2 ? owned : share.total();
+    const double kept = options_.zero >= 2 && plan_.pipeline == 1 ? owned : share.total();
     update_memory(owned, kept);
   }
 
@@ -109,20 +113,22 @@ class UpdateWriter {
       exchange(name, kind, graph::Axis::data, ranks, stride, elements, element, times, beside);
       return phase_.ops.size() > before ? phase_.hidden.back() : Seconds{};
     };
-    const double m = d(micro_batches_);
-    const Seconds last = framework_ && plan_.pipeline > 1 ? Seconds{} : passes_.backward - used_;
+    const bool pipelined = plan_.pipeline > 1;
+    const std::int64_t times = pipelined ? 1 : micro_batches_;
+    const double m = d(times);
+    const auto beside = [&](Seconds passes) { return framework_ && pipelined ? Seconds{} : passes - used_; };
     if (options_.zero == 0) {
-      used_ += over(reduce, CollectiveKind::all_reduce, gradient_, 1, last);
+      used_ += over(reduce, CollectiveKind::all_reduce, gradient_, 1, beside(passes_.backward));
     } else if (options_.zero == 1) {
-      used_ += over(scatter, CollectiveKind::reduce_scatter, gradient_, 1, last);
+      used_ += over(scatter, CollectiveKind::reduce_scatter, gradient_, 1, beside(passes_.backward));
       over(gather, CollectiveKind::all_gather, weight_, 1, Seconds{});
     } else if (options_.zero == 2) {
-      used_ += over(scatter, CollectiveKind::reduce_scatter, gradient_, micro_batches_, passes_.backward * m - used_);
+      used_ += over(scatter, CollectiveKind::reduce_scatter, gradient_, times, beside(passes_.backward * m));
       over(gather, CollectiveKind::all_gather, weight_, 1, Seconds{});
     } else {
       const Seconds passes = (passes_.forward + passes_.backward) * m;
-      used_ += over(gather, CollectiveKind::all_gather, weight_, 2 * micro_batches_, passes - used_);
-      used_ += over(scatter, CollectiveKind::reduce_scatter, gradient_, micro_batches_, passes - used_);
+      used_ += over(gather, CollectiveKind::all_gather, weight_, pipelined ? 1 : 2 * times, passes - used_);
+      used_ += over(scatter, CollectiveKind::reduce_scatter, gradient_, times, beside(passes));
     }
   }
   void update_memory(double owned, double kept) {

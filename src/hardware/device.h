@@ -32,7 +32,7 @@ struct Peak {
 
 // From near to far; the last level holds the weights.
 struct MemoryLevel {
-  std::string name;  // "L2", "HBM", "SRAM per tile"
+  std::string name;               // "L2", "HBM", "SRAM per tile"
   std::optional<Bytes> capacity;  // what software can use: less than the board has by what ECC and the driver keep
   std::optional<Bytes> board;     // what is built in, in the binary units that it is sold in
   std::string capacity_note;      // who reports the capacity, or what it is derived from; may be empty

@@ -23,6 +23,7 @@ using estimate::Estimator;
 using estimate::Phase;
 
 std::string tokens_rate(double rate) { return format_significant(rate) + " tokens/s"; }
+std::string requests_text(std::int64_t count) { return fmt::format("{} request{}", count, count == 1 ? "" : "s"); }
 
 Heading heading(const Estimator& estimator) {
   return {estimator.setup().execution.model->name + " on " + estimator.setup().device->title, label(estimator.setup())};
@@ -103,8 +104,8 @@ Fields headline(const Estimator& estimator, const Estimate& e) {
   }
   f.rows.emplace_back("memory", "fits: " + fit_text(e));
   if (estimator.setup().host) f.rows.emplace_back("offload", offload_text(estimator.setup()));
-  f.rows.emplace_back("largest batch", fmt::format("{} requests of {} + {} tokens", e.largest_batch, e.scenario.prompt,
-                                                   e.scenario.generate));
+  f.rows.emplace_back("largest batch", fmt::format("{} of {} + {} tokens", requests_text(e.largest_batch),
+                                                   e.scenario.prompt, e.scenario.generate));
   f.rows.emplace_back("longest context", context_text(estimator, e));
   return f;
 }
@@ -163,12 +164,11 @@ Fields basis(const Estimator& estimator) {
 Document document(const Estimator& estimator, const Estimate& e, Detail detail) {
   Document doc{heading(estimator), Paragraph{assumptions_line(estimator, e)}};
   if (!e.fits) {
-    doc.push_back(
-        Fields{"",
-               {{"does not fit", fit_text(e)},
-                {"largest batch", e.largest_batch > 0 ? std::to_string(e.largest_batch) + " requests of this length"
-                                                      : "none: not even one request of this length fits"},
-                {"longest context", context_text(estimator, e)}}});
+    doc.push_back(Fields{"",
+                         {{"does not fit", fit_text(e)},
+                          {"largest batch", e.largest_batch > 0 ? requests_text(e.largest_batch) + " of this length"
+                                                                : "none: not even one request of this length fits"},
+                          {"longest context", context_text(estimator, e)}}});
     add_memory(estimator, e, doc);
     return doc;
   }

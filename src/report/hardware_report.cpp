@@ -32,8 +32,8 @@ std::vector<Row> rows(const Device& d) {
   for (const hardware::MemoryLevel& m : d.memory) {
     const std::string per = m.per_tile ? " (per tile)" : "";
     if (m.capacity)
-      out.push_back({m.name + " capacity" + per, format_bytes_binary(*m.capacity), m.capacity->value, "B",
-                     m.provenance, m.capacity_note});
+      out.push_back({m.name + " capacity" + per, format_bytes_binary(*m.capacity), m.capacity->value, "B", m.provenance,
+                     m.capacity_note});
     if (m.board) {
       out.push_back({m.name + " on the board" + per, format_bytes_binary(*m.board), m.board->value, "B",
                      hardware::Provenance::datasheet});

@@ -134,6 +134,7 @@ void fill_row(const sweep::RowFiller& fill, const estimate::TrainingEstimator* e
   fill("interleave", [&] { return d(e->options.chunks); });
   fill("options", [&] { return hardware::format_runtime_options(execution().runtime); });
   fill("label", [&] { return training_label(estimator->setup()); });
+  fill("extrapolated", [&] { return join(training_extrapolations(estimator->setup(), *e), "; "); });
   fill("fits", fits);
   fill("step_s", fits, [&] { return e->time.value; });
   fill("compute_s", fits, [&] { return e->compute.value; });

@@ -112,6 +112,9 @@ std::string training_json(const TrainingEstimator& estimator, const TrainingEsti
       json["phases"].push_back(phase(p, estimator.setup().charged_cluster()));
     }
   }
+  const std::vector<std::string> beyond = training_extrapolations(estimator.setup(), e);
+  json["extrapolated"] = !beyond.empty();
+  json["extrapolations"] = beyond;
   json["notes"] = estimator.setup().notes;
   return dump(json);
 }

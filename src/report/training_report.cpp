@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <type_traits>
 
 #include "base/number.h"
+#include "base/text.h"
+#include "model/parameters.h"
 #include "report/capacity_table.h"
 #include "report/json.h"
 #include "report/op_text.h"
@@ -64,10 +67,13 @@ std::string bound_shares(const TrainingEstimate& e) {
   return text;
 }
 
-std::string error_band(const estimate::Setup& setup) {
+std::string error_band(const estimate::Setup& setup, const TrainingEstimate& e) {
   if (setup.profile == nullptr) return no_band_text(setup);
   const hardware::FittedError* error = setup.profile->error_of("training");
   if (error == nullptr) return "not known: the profile was not compared with training runs";
+  if (!training_extrapolations(setup, e).empty()) {
+    return fmt::format("not known: extrapolated beyond the {} published runs that it was compared with", error->rows);
+  }
   return fmt::format("{} on average, at most {} in nine of ten ({} published runs, none of them fitted)",
                      format_share(error->mean), format_share(error->p90), error->rows);
 }
@@ -81,7 +87,10 @@ Fields headline(const estimate::Setup& setup, const TrainingEstimate& e) {
                       fmt::format("MFU {}, HFU {}; {} of the model, {} computed", format_share(e.mfu),
                                   format_share(e.hfu), format_flops(e.model_flops), format_flops(e.hardware_flops)));
   f.rows.emplace_back("bound by", bound_shares(e));
-  f.rows.emplace_back("error band", error_band(setup));
+  f.rows.emplace_back("error band", error_band(setup, e));
+  if (const auto beyond = training_extrapolations(setup, e); !beyond.empty()) {
+    f.rows.emplace_back("extrapolated", join(beyond, "; "));
+  }
   f.rows.emplace_back("memory", "fits: " + fit_text(e));
   f.rows.emplace_back("activations", activation_text(e));
   return f;
@@ -210,6 +219,46 @@ Table ops_csv(const TrainingEstimate& e) {
 }
 
 }  // namespace
+
+std::vector<std::string> training_extrapolations(const estimate::Setup& setup, const TrainingEstimate& e) {
+  if (setup.profile == nullptr || setup.profile->error_of("training") == nullptr) return {};
+  const hardware::FittedRange& measured = setup.profile->range;
+  const model::Decoder& m = *setup.execution.model;
+  std::vector<std::string> beyond;
+  const auto check = [&](bool outside, std::string what) {
+    if (outside) beyond.push_back(std::move(what));
+  };
+  constexpr double kMargin = 2;  // sizes between the measured ones and a little beyond are what the formulas are for
+  const auto tokens = static_cast<double>(e.scenario.sequence);
+  const auto measured_tokens = static_cast<double>(measured.max_context);
+  check(!setup.profile->measured_on(*setup.device), fmt::format("not measured on {}", setup.device->name));
+  check(tokens > kMargin * measured_tokens || tokens < measured_tokens / kMargin,
+        fmt::format("sequences of {} tokens (measured with {})", e.scenario.sequence, measured.max_context));
+  check(e.scenario.micro_batch * e.scenario.sequence > measured.max_tokens,
+        fmt::format("micro-batches of {} tokens (measured up to {})", e.scenario.micro_batch * e.scenario.sequence,
+                    measured.max_tokens));
+  check(e.scenario.global_batch > measured.max_batch,
+        fmt::format("global batch {} (measured up to {})", e.scenario.global_batch, measured.max_batch));
+  const auto parameters = static_cast<double>(model::count_parameters(m).total);
+  check(parameters > kMargin * measured.max_parameters || parameters < measured.min_parameters / kMargin,
+        fmt::format("{} parameters (measured {} to {})", format_significant(parameters),
+                    format_significant(measured.min_parameters), format_significant(measured.max_parameters)));
+  const bool gpt = std::all_of(m.kinds.begin(), m.kinds.end(), [](const model::Layer& layer) {
+    return !layer.feed_forward.gated && !layer.feed_forward.experts &&
+           layer.attention.kv_heads == layer.attention.heads;
+  });
+  check(!gpt, "another block than a GPT's (measured: as many KV heads as heads, an MLP without gate)");
+  const std::string options = hardware::format_runtime_options(setup.execution.runtime);
+  check(options != "none", fmt::format("options {} (measured with none)", options));
+  using graph::Recompute;
+  check(e.options.recompute == Recompute::none || (e.options.recompute == Recompute::full) == e.plan.sequence_parallel,
+        fmt::format("recompute {} with{} --megatron-sp (measured: full without, selective with)",
+                    graph::name(e.options.recompute), e.plan.sequence_parallel ? "" : "out"));
+  check(e.options.zero > 0, fmt::format("ZeRO {} (measured without)", e.options.zero));
+  check(e.plan.sequence() > 1 || e.plan.tensor_rows > 0,
+        "a sequence or matrices divided another way (measured: --tp N, --pp and --dp)");
+  return beyond;
+}
 
 std::string training_label(const estimate::Setup& setup) {
   return setup.profile ? setup.profile->title_for(*setup.device) : label(setup);

@@ -84,6 +84,11 @@ class Parallel(ProgramTest):
                 value = eval(formula["formula"], {"__builtins__": {}}, {**values, **degrees})  # pylint: disable=eval-used
                 self.assertAlmostEqual(value, formula["value"], delta=1e-9 * max(1, value), msg=(strategy["method"], key))
 
+    def test_no_plan_is_listed_twice(self):
+        recomputed = lambda *words: {plan["recompute"] for plan in self.document([*GPT, "--recompute", "all", *words])["plans"]}
+        self.assertEqual(recomputed(), {"none", "full"})  # flash attention keeps no scores to compute again
+        self.assertEqual(recomputed("--options", "no_flash_attention"), {"none", "selective", "full"})
+
     def test_wrong_requests(self):
         self.assert_bad_input([*LLAMA[:6], "7", *LLAMA[7:]], "no plan over 7 devices")
         self.assert_bad_input([*LLAMA, "--weights", "q4_k_m"], "plans do not go with GGUF formats")

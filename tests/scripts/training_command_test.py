@@ -23,7 +23,8 @@ WAYS = {"none": [], "none, SP": ["--megatron-sp"], "selective": ["--recompute", 
         "selective, SP": ["--megatron-sp", "--recompute", "selective"], "full": ["--recompute", "full"]}
 BILLION = 1e9
 # The A100 with memory for everything.
-BIG = open(os.path.join(ROOT, "hardware", "devices", "a100-sxm-80gb.yaml"), encoding="utf-8").read().replace("80 GB,", "800 GB,")
+BIG = open(os.path.join(ROOT, "hardware", "devices", "a100-sxm-80gb.yaml"), encoding="utf-8").read().replace(
+    "capacity: 79.25 GiB\n    board: 80 GiB", "capacity: 800 GiB")
 
 
 def close(a, b):
@@ -159,6 +160,34 @@ class Training(ProgramTest):
         base = ["estimate", "-m", "megatron-22b", *HW, "--training", "--options", "none", "--tp", "8", "--global-batch", "4"]
         self.output(*base, "--micro-batch", "4", "--recompute", "selective")
         self.output(*base, "--micro-batch", "2")
+
+    def test_beyond_the_published_runs_there_is_no_band(self):
+        base = ["estimate", "-m", "megatron-22b", *HW, "--training", "--runtime", "megatron", "--tp", "8"]
+        inside = [*base, "--global-batch", "4", "--recompute", "full"]
+        self.assertEqual(self.json(*inside)["extrapolations"], [])
+        self.assertIn("3.4 % on average", self.output(*inside))
+        ways = {("--recompute", "full", "--seq", "8192"): "sequences of 8192 tokens (measured with 2048)",
+                ("--recompute", "full", "--dp", "2", "--zero", "3"): "ZeRO 3 (measured without)",
+                ("--recompute", "selective"): "recompute selective without --megatron-sp",
+                ("--recompute", "full", "--options", "flash_attention"): "options flash_attention (measured with none)"}
+        for way, reason in ways.items():
+            words = [*base, "--global-batch", "8" if "--dp" in way else "4", *way]
+            d = self.json(*words)
+            self.assertEqual((d["extrapolated"], len(d["extrapolations"])), (True, 1), way)
+            self.assertIn(reason, d["extrapolations"][0])
+            text = self.output(*words)
+            self.assertIn("not known: extrapolated", text)
+            self.assertNotIn("3.4 %", text)
+
+    def test_all_options_of_a_stack_that_has_none_are_refused(self):
+        train = ["estimate", "-m", "megatron-22b", *HW, "--training", "--runtime", "megatron", "--tp", "8", "--recompute", "full"]
+        self.assert_bad_input([*train, "--options", "all"], "--options all", "profile megatron has none", "leave it out")
+        self.assertEqual(self.output(*train, "--options", "none"), self.output(*train))
+
+    def test_sequence_parallelism_is_named_where_it_makes_a_step_fit(self):
+        done = self.run_program("estimate", "-m", "megatron-22b", *HW, "--training", "--options", "none", "--tp", "8",
+                                "--global-batch", "6", "--micro-batch", "6", "--recompute", "selective")
+        self.assert_error(done, INFEASIBLE, "does not fit", "it fits with --megatron-sp or")
 
     def test_bad_input(self):
         train = ["estimate", "-m", "megatron-22b", *HW, "--training", "--tp", "8"]
