@@ -121,7 +121,7 @@ class ExitStatus(ProgramTest):
         done = self.run_program(*words)
         # 70.55e9 parameters of 2 bytes are 131.4 GiB.
         self.assert_error(done, INFEASIBLE, "does not fit on rtx4090", "needs 132.2 GiB", "131.4 GiB of it weights", "has 23.52 GiB",
-                          "fp8, int8 and w4a16 do not fit either; it fits with --weights 2.8")
+                          "fp8, int8 and w4a16 do not fit either; it fits with --weights 2.7")
         self.assertIn("does not fit", done.stdout)
         self.assertNotIn("TTFT", done.stdout)
         document = self.json(*words, status=INFEASIBLE)
@@ -134,12 +134,12 @@ class ExitStatus(ProgramTest):
         self.assertEqual(document["largest_batch"], 0)
 
     def test_the_scheme_it_proposes_fits_and_a_wider_one_does_not(self):
-        for model, hardware, scheme in [("llama-3-70b", "rtx4090", "2.8"), ("llama-2-13b", "rtx4090", "fp8"),
+        for model, hardware, scheme in [("llama-3-70b", "rtx4090", "2.7"), ("llama-2-13b", "rtx4090", "fp8"),
                                         ("llama-2-70b", "a100-sxm-80gb", "w4a16")]:
             words = ["estimate", "-m", model, "--hw", hardware]
             self.assert_error(self.run_program(*words), INFEASIBLE, f"--weights {scheme}")
             self.output(*words, "--weights", scheme)
-        self.assertEqual(self.run_program("estimate", "-m", "llama-3-70b", "--hw", "rtx4090", "--weights", "2.9").returncode,
+        self.assertEqual(self.run_program("estimate", "-m", "llama-3-70b", "--hw", "rtx4090", "--weights", "2.8").returncode,
                          INFEASIBLE)
 
     def test_the_largest_batch_fits_and_one_more_does_not(self):

@@ -118,7 +118,7 @@ class Compare(ProgramTest):
         self.assertEqual([phase["name"] for phase in document["phases"]], ["prefill"])
 
     def test_a_set_that_does_not_fit_is_named(self):
-        words = ["-m", "llama-2-70b", "--hw", "atlas-800i-a2", "--runtime", "none", "--tp", "8", "--batch", "4",
+        words = ["-m", "llama-2-70b", "--hw", "atlas-800i-a2", "--runtime", "none", "--tp", "8", "--batch", "3",
                  "--prompt", "16384", "--gen", "2", "--with", "flash_attention,fused_qkv"]
         done = self.run_program("compare", *words)
         self.assert_error(done, INFEASIBLE, "does not fit", "--options none")
