@@ -17,6 +17,11 @@ Work work(const graph::Gemm& g, const Cache& cache) {
   const double outputs = d(g.m) * d(g.n) * d(g.batch);
   w.matrix = Flops{2 * outputs * d(g.k)};
   w.matrix_dtype = g.weights ? g.weights->compute : g.activation;
+  if (g.weights) {
+    w.sums = sums_of(*g.weights);
+  } else if (g.cached_operand && g.activation == Dtype::fp16) {
+    w.sums = Sums::narrow;
+  }
   const double element = bytes_per_element(g.activation);
   // Rows per distinct weight matrix: a grouped GEMM (experts) multiplies each matrix with its own share of the rows.
   const double matrices = g.weights ? g.weight_matrices : d(g.batch);
@@ -170,6 +175,13 @@ Work Work::operator*(double factor) const {
   w.kv_written = kv_written * factor;
   w.network = network * factor;
   return w;
+}
+
+Sums sums_of(const model::StoredFormat& weights) {
+  if (weights.compute != Dtype::fp16) return Sums::wide;
+  const bool ggml = !weights.name.empty();
+  if (weights.kernel) return ggml ? Sums::integer : Sums::narrow;
+  return ggml ? Sums::narrow : Sums::wide;
 }
 
 Work work_of(const graph::Op& op, const Cache& cache) {

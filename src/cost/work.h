@@ -10,11 +10,22 @@
 
 namespace llmperf::cost {
 
+// How the fastest kernels that a product has multiply and add up (docs/formulas.md, Time of an operation).
+enum class Sums : unsigned char {
+  wide,     // operands as they are, added up in 32 bits
+  narrow,   // fp16 operands may be added up in 16 bits
+  integer,  // or be brought to int8
+};
+// Of a product with weights stored like this: kernels of GPTQ and AWQ that unpack weights to fp16 add up in 16 bits, as
+// llama.cpp does with every fp16 product, those of attention included; its kernels on packed weights multiply in int8.
+Sums sums_of(const model::StoredFormat& weights);
+
 struct Work {
   Flops matrix;                      // multiply and add count as two
   Flops vector;                      // element-wise operations, dequantisation included
   Dtype matrix_dtype = Dtype::bf16;  // operand type of the matrix engine
-  Bytes weights;                     // stored weights read
+  Sums sums = Sums::wide;
+  Bytes weights;  // stored weights read
   Bytes activations_read;
   Bytes activations_written;
   Bytes kv_read;

@@ -33,7 +33,8 @@ void to_row(const cost::Work& w, const mapper::OpTime& t, double* row) {
       t.memory.value,  w.network.value,    t.network.value};
   std::copy_n(values, kRow, row);
 }
-void from_row(const double* row, double scale, cost::Work& w, mapper::OpTime& t) {
+// `predicted`: by a profile, whose kernels are bound by what the first step's are.
+void from_row(const double* row, double scale, bool predicted, cost::Work& w, mapper::OpTime& t) {
   w.matrix = Flops{row[0] * scale};
   w.vector = Flops{row[1] * scale};
   w.weights = Bytes{row[2] * scale};
@@ -52,7 +53,7 @@ void from_row(const double* row, double scale, cost::Work& w, mapper::OpTime& t)
     return;
   }
   t.roof = std::max({t.matrix, t.vector, t.memory});
-  if (t.bound == mapper::Bound::launch) return;
+  if (predicted) return;
   t.bound = t.roof == t.memory   ? mapper::Bound::memory
             : t.roof == t.matrix ? mapper::Bound::matrix
                                  : mapper::Bound::vector;
@@ -239,6 +240,7 @@ void Estimator::phase(std::string_view name, const SequenceGroup& group, std::in
     last.time = {};
     last.time.bound = mapper::Bound::launch;
     last.time.total = overhead(std::span(result.ops).first(graph_.size()), seconds_, group, micro_batches);
+    result.first_overhead = result.last_overhead = last.time.total;
   }
   if (setup_.execution.runtime.prefetch_weights && stages_.size() == 1) prefetch_weights(machine_, result.ops);
   sum_up(result, stages_, seconds_);
@@ -306,13 +308,14 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
     seconds_[k] = op.step_time().value;
     if (!op.op.grows_with_context) continue;
     seconds_[k] = samples_[i * kRow + kTotal] * d(op.op.count);
-    from_row(sums_.data() + i * kRow, 1 / d(steps), op.work, op.time);
+    from_row(sums_.data() + i * kRow, 1 / d(steps), setup_.profile != nullptr, op.work, op.time);
     ++i;
   }
   if (setup_.profile) {
     const std::span<const OpEstimate> kernels = std::span(decode.ops).first(decode.ops.size() - 1);
     OpEstimate& runtime = decode.ops.back();
-    seconds_.back() = overhead(kernels, seconds_, decode.last, decode.micro_batches).value * d(runtime.op.count);
+    decode.last_overhead = overhead(kernels, seconds_, decode.last, decode.micro_batches);
+    seconds_.back() = decode.last_overhead.value * d(runtime.op.count);
     result.tpot_last = schedule_step(decode.ops, seconds_, stages_, decode.batches(), decode.steady).time;
     for (std::size_t k = 0; k < kernels.size(); ++k) seconds_[k] = kernels[k].step_time().value;
     runtime.time.total = overhead(kernels, seconds_, decode.first, decode.micro_batches);

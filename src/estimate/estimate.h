@@ -62,7 +62,8 @@ struct Setup : Platform {
 
 // Names as on the command line; nothing where the caller leaves the choice to llmperf:
 //  * weights: as the checkpoint stores them, else the 16-bit type of the activations;
-//  * activations: the type of unquantised weights, else bf16 where the device multiplies it, else fp16, else fp32;
+//  * activations: the type of unquantised weights; with weights of GPTQ and AWQ fp16; else bf16, else fp16, where the
+//    device multiplies it, else fp32;
 //  * kv: what the checkpoint asks for, else the activation type; cache_k and cache_v override it for one half of the cache;
 //  * gpu_layers: all layers and the head on the device.
 // Weights in a GGUF format (by name, or `stored`) are run as llama.cpp does: computed in fp16, cached in fp16, the
@@ -133,11 +134,14 @@ struct Phase {
   Seconds ops_time;
   Seconds overlapped;
   Seconds pipelined;
+  // What the runtime takes beside the ops at these steps, of one micro-batch; the ops end with that of the mean step.
+  Seconds first_overhead;
+  Seconds last_overhead;
   Seconds bubble;  // of the busiest stage: time in which it has nothing to do
   std::int64_t micro_batches = 1;
   std::int64_t token_batches = 1;  // GGUF on several stages: micro-batches of tokens, which ops count already
   Steady steady = Steady::no;
-  Seconds bound_time[5];  // part of `ops_time` in ops bound by each mapper::Bound
+  Seconds bound_time[mapper::kBounds];  // part of `ops_time` in ops bound by each mapper::Bound
   mapper::Bound bound = mapper::Bound::memory;
   FlopsPerByte intensity() const { return (work.matrix + work.vector) / work.bytes(); }
   std::int64_t batches() const { return micro_batches * token_batches; }  // that stages can work on at the same time

@@ -68,7 +68,7 @@ Explanation sum_of_ops(const Estimator& estimator, const Phase& phase, Metric me
   std::vector<Explanation> terms;
   for (std::size_t i = 0; i < phase.ops.size(); ++i) {
     const OpEstimate& op = phase.ops[i];
-    const bool at_step = step && op.op.grows_with_context;
+    const bool at_step = step && (op.op.grows_with_context || std::holds_alternative<graph::Overhead>(op.op.body));
     Explanation term = at_step ? explain_op(estimator, phase, i, metric, op_path(phase, keys[i]), step) : Explanation{};
     if (!at_step) term.value = value(metric, op.work, op.time, d(op.op.count));
     std::string variable = keys[i];

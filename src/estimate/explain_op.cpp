@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/number.h"
@@ -16,6 +17,8 @@ namespace {
 
 constexpr std::size_t kMaxPieces = 4;
 constexpr double kOnLine = 1e-10;
+constexpr std::array<std::string_view, 3> kSums = {"", ", added up in 16 bits",
+                                                   ", added up in 16 bits or multiplied in int8"};
 
 double d(std::int64_t x) { return static_cast<double>(x); }
 
@@ -32,6 +35,10 @@ class OpExplainer {
           static_cast<std::size_t>(std::count_if(first, first + static_cast<std::ptrdiff_t>(index), is_growing));
     }
     if (step) group_ = *step;
+    own_time_ = estimate_.time;
+    if (step && is_overhead()) {
+      own_time_.total = step->context == phase.first.context ? phase.first_overhead : phase.last_overhead;
+    }
     op_ = step && estimate_.op.grows_with_context ? at(step->context) : estimate_.op;
   }
 
@@ -51,6 +58,7 @@ class OpExplainer {
   std::string path_of(Metric metric) const { return fmt::format("{}.{}", path_, name(metric)); }
   Explanation start(Metric metric) const { return {.path = path_of(metric), .unit = std::string(unit(metric))}; }
   double count() const { return d(estimate_.op.count); }
+  bool is_overhead() const { return std::holds_alternative<graph::Overhead>(estimate_.op.body); }
 
   graph::Op at(std::int64_t context) const {
     graph::SequenceGroup group = phase_.first;
@@ -66,8 +74,8 @@ class OpExplainer {
   }
   // What the explanation is of: one step's number, or the mean over the phase.
   double number(Metric metric) const {
-    const bool own = mean_ || std::holds_alternative<graph::Overhead>(op_.body);  // an overhead follows from the others
-    return own ? value(metric, estimate_.work, estimate_.time, count()) : of(op_, metric);
+    const bool own = mean_ || is_overhead();  // an overhead follows from the others
+    return own ? value(metric, estimate_.work, own_time_, count()) : of(op_, metric);
   }
 
   Explanation leaf(Metric metric, const graph::Op& op, const graph::SequenceGroup& group, std::string path) const {
@@ -145,8 +153,8 @@ class OpExplainer {
 
   // Under a runtime profile: the kernel's time, held against the resources at their peaks.
   Explanation predicted(Metric metric) const {
-    const bool own = mean_ || std::holds_alternative<graph::Overhead>(op_.body) || !estimate_.op.grows_with_context;
-    const mapper::OpTime t = own ? estimate_.time : estimator_.time(op_, estimator_.work(op_));
+    const bool own = mean_ || !estimate_.op.grows_with_context;
+    const mapper::OpTime t = own ? own_time_ : estimator_.time(op_, estimator_.work(op_));
     const hardware::RuntimeProfile& profile = *estimator_.setup().profile;
     Explanation x = start(metric);
     let(x, "count", count(), "executions in a step");
@@ -159,7 +167,7 @@ class OpExplainer {
       const bool mean = mean_ && metric == Metric::roof_s;
       return mean ? solved(std::move(x)) : checked(std::move(x), number(metric));
     }
-    if (std::holds_alternative<graph::Overhead>(op_.body)) {
+    if (is_overhead()) {
       let(x, "overhead_s", t.total.value,
           "s of one step: fixed and per sequence, gaps between kernels, waiting for the host");
       x.formula = "count * overhead_s";
@@ -174,7 +182,11 @@ class OpExplainer {
     let(x, "kernel_s", t.total.value, "s of one execution, by the kernel formulas of docs/runtimes.md");
     x.formula = "count * kernel_s";
     add_profile(t, x);
-    const Metric work = t.roof == t.memory   ? Metric::bytes
+    if (t.bound == mapper::Bound::operand_feed) {
+      x.notes.push_back("bound by operand feed: cores wait for operands from the cache longer than for memory");
+    }
+    const Metric work = t.roof == t.network  ? Metric::network_bytes
+                        : t.roof == t.memory ? Metric::bytes
                         : t.roof == t.matrix ? Metric::matrix_flops
                                              : Metric::vector_flops;
     if (t.roof.value > 0 && number(work) > 0) x.parts.push_back(explain(work));
@@ -212,8 +224,9 @@ class OpExplainer {
       let(x, name, number(term) / count(), fmt::format("{} of one execution", unit(term)));
     };
     each("matrix_flops_each", Metric::matrix_flops);
-    let(x, "matrix_rate", roofline.matrix_rate(dtype).value,
-        fmt::format("FLOP/s, peak of matrix products in {}", llmperf::name(dtype)));
+    let(x, "matrix_rate", roofline.matrix_rate(estimate_.work).value,
+        fmt::format("FLOP/s, peak of matrix products in {}{}", llmperf::name(dtype),
+                    kSums[static_cast<std::size_t>(estimate_.work.sums)]));
     each("vector_flops_each", Metric::vector_flops);
     let(x, "vector_rate", roofline.vector_rate().value, "FLOP/s, peak of the vector engine");
     each("bytes_each", Metric::bytes);
@@ -316,6 +329,7 @@ class OpExplainer {
   std::string path_;
   graph::SequenceGroup group_;
   graph::Op op_;
+  mapper::OpTime own_time_;  // of the phase, or of the step where the op follows from the others
   std::size_t growing_index_ = 0;
   bool mean_ = false;
 };

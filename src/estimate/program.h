@@ -28,7 +28,7 @@ struct ProgramGroup {
   cost::Work work;
   Seconds time;
   Seconds roof;
-  Seconds bound_time[5];  // by mapper::Bound
+  Seconds bound_time[mapper::kBounds];  // by mapper::Bound
   mapper::Bound bound() const;
 };
 

@@ -94,6 +94,12 @@ void check_layer_split(const Choices& choices, const Setup& setup) {
   }
 }
 
+// Weights of GPTQ and AWQ: their checkpoints are in fp16, which is what most of their kernels take.
+bool is_int4(const model::WeightLayout& layout) {
+  const std::optional<FormatKernel> kernel = layout.groups.front()[model::Role::o].kernel;
+  return kernel == FormatKernel::gptq || kernel == FormatKernel::awq;
+}
+
 // Over the devices of the plan.
 void spread(const model::Decoder& model, const hardware::Device& device, const Choices& choices, Setup& setup) {
   const graph::Plan& plan = choices.plan;
@@ -184,14 +190,17 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
   }
   const bool stored = !choices.weights && choices.stored != nullptr;
   const std::string own = stored ? std::string() : choices.weights.value_or(model.default_weights);
-  if (choices.activations) {
-    e.activations = model::parse_activation_dtype(*choices.activations);
-  } else {
-    e.activations = plain_dtype(own).value_or(activation_dtype(device));
+  const auto layout = [&] {
+    return choices.weights ? model::make_layout(model, own, e.activations, choices.gguf_era)
+                           : model::checkpoint_layout(model, e.activations);
+  };
+  e.activations = choices.activations ? model::parse_activation_dtype(*choices.activations)
+                                      : plain_dtype(own).value_or(activation_dtype(device));
+  e.weights = stored ? *choices.stored : layout();
+  if (!choices.activations && !stored && is_int4(e.weights) && multiplies(device, Dtype::fp16)) {
+    e.activations = Dtype::fp16;
+    e.weights = layout();
   }
-  e.weights = stored            ? *choices.stored
-              : choices.weights ? model::make_layout(model, own, e.activations, choices.gguf_era)
-                                : model::checkpoint_layout(model, e.activations);
   if (e.weights.gguf) {
     if (!choices.activations) e.activations = Dtype::fp16;
     // The file keeps them apart, and so does llama.cpp.

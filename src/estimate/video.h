@@ -90,8 +90,8 @@ struct VideoClass {
   graph::VideoPurpose purpose = graph::VideoPurpose::product;
   cost::Work work;
   Seconds time;
-  Seconds bound_time[5];      // by mapper::Bound
-  std::int64_t launches = 0;  // kernels
+  Seconds bound_time[mapper::kBounds];  // by mapper::Bound
+  std::int64_t launches = 0;            // kernels
 };
 
 struct VideoEstimate {

@@ -30,6 +30,15 @@ const Peak* Device::find_peak(Engine engine, Dtype dtype) const {
   return find_exact(peaks, engine, Dtype::fp32);
 }
 
+const Peak* Device::fastest_peak(Dtype dtype) const {
+  const Peak* found = nullptr;
+  for (const Peak& peak : peaks) {
+    if (peak.engine != Engine::matrix || peak.dtype != dtype) continue;
+    if (found == nullptr || peak.rate > found->rate) found = &peak;
+  }
+  return found;
+}
+
 std::string_view name(Provenance provenance) { return kProvenanceNames[static_cast<std::size_t>(provenance)]; }
 std::string_view name(DeviceKind kind) { return kDeviceKindNames[static_cast<std::size_t>(kind)]; }
 std::string_view name(Topology topology) { return kTopologyNames[static_cast<std::size_t>(topology)]; }

@@ -97,10 +97,11 @@ struct Device {
   std::optional<TileArray> tile_array;
   std::int64_t devices_per_node = 1;  // a server (atlas-800i-a2) is described by one of its devices and their number
   std::optional<std::int64_t> cores;  // SMs, compute units, AI cores
-  std::optional<double> clock_hz;
-  std::optional<double> power_w;    // TDP of one device
-  std::optional<double> price_usd;  // list price of one device
-  std::string cloud_price;          // as quoted, with its source; may be empty
+  std::optional<double> clock_hz;     // that the peaks are given at
+  std::optional<double> measured_clock_hz;  // that the device was seen to run products at, where that is another
+  std::optional<double> power_w;            // TDP of one device
+  std::optional<double> price_usd;          // list price of one device
+  std::string cloud_price;                  // as quoted, with its source; may be empty
 
   const MemoryLevel& dram() const { return memory.back(); }
   // The on-chip cache that all cores share, if given: the level before the last; null when that is memory of one tile.
@@ -110,6 +111,10 @@ struct Device {
   // engine stands in is the caller's decision. Vector: the vector fp32 figure stands in for a type without one, so it
   // is never null.
   const Peak* find_peak(Engine engine, Dtype dtype) const;
+  // The fastest matrix figure of that very type, whatever it accumulates in; null without one.
+  const Peak* fastest_peak(Dtype dtype) const;
+  // What the peaks are to be multiplied by: the clock seen over the one they are given at.
+  double clock_ratio() const { return clock_hz && measured_clock_hz ? *measured_clock_hz / *clock_hz : 1; }
 };
 
 // The device a document describes. Throws Error(bad_input) with every problem found, each with its position.

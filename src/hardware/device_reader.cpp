@@ -337,6 +337,10 @@ Device parse_device(const descriptor::Document& document) {
   device.devices_per_node = reader.int_or("devices_per_node", 1, IntRange{1, 1024});
   device.cores = reader.optional_int("cores", IntRange{1, 10'000'000});
   device.clock_hz = read_with_unit(reader, "clock", kFrequencyUnits, 1e12, "2520 MHz");
+  device.measured_clock_hz = read_with_unit(reader, "measured_clock", kFrequencyUnits, 1e12, "2700 MHz");
+  if (device.measured_clock_hz && !device.clock_hz) {
+    reader.problem("measured_clock", "'measured_clock' without 'clock', which the peaks are given at");
+  }
   device.power_w = read_with_unit(reader, "power", kPowerUnits, 1e6, "450 W");
   device.price_usd = read_with_unit(reader, "price", kPriceUnits, 1e9, "1599 USD");
   device.cloud_price = reader.string_or("cloud_price", "");

@@ -151,8 +151,8 @@ struct KernelChoices {
   // Formats whose kernel loads weights and multiplies one after the other (exponent 1).
   std::array<bool, kFormatKernels> serial = {};
   std::int64_t format_granule = 1;  // rows of kernels that unpack on the way
-  double clock = 1;                 // what the device was seen to run at, over the clock of its datasheet's peaks
-  bool fp16_accumulate = false;     // dense products after unpacking accumulate in 16 bits
+  double clock = 1;                 // what the stack leaves of the clock that the device's peaks are at
+  bool fp16_accumulate = false;     // products that may (cost::Sums) accumulate in 16 bits
   std::int64_t allocated_kv = 0;    // tokens per sequence whose cache decode reads whatever its length; 0: the present
   std::int64_t overlap_bytes = 0;   // collectives up to this size overlap products; 0: of any size
   bool attention_appends = false;   // measured prompt attention includes appending K and V to the cache

@@ -52,7 +52,7 @@ void read_choices(Reader& reader, KernelChoices& c) {
   c.split_ungrouped = reader.bool_or("split_ungrouped", c.split_ungrouped);
   c.small_rows = reader.int_or("small_rows", c.small_rows, kRows);
   c.format_granule = reader.int_or("format_granule", c.format_granule, {1, 4096});
-  c.clock = reader.optional_double("clock", 0.2, 2).value_or(c.clock);
+  c.clock = reader.optional_double("clock", 0.2, 1).value_or(c.clock);
   c.fp16_accumulate = reader.bool_or("fp16_accumulate", c.fp16_accumulate);
   c.allocated_kv = reader.int_or("allocated_kv", c.allocated_kv, kRows);
   c.overlap_bytes = reader.int_or("overlap_bytes", c.overlap_bytes, {0, 1'000'000'000'000});
@@ -75,7 +75,7 @@ void read_choices(Reader& reader, KernelChoices& c) {
   }
   if (auto rows = reader.optional_mapping("dequantise_rows")) {
     for (std::size_t i = 0; i < kFormatKernels; ++i) {
-      c.dequantise_rows[i] = rows->int_or(name(static_cast<FormatKernel>(i)), c.dequantise_rows[i], kRows);
+      c.dequantise_rows[i] = rows->int_or(name(static_cast<FormatKernel>(i)), 0, kRows);
     }
     rows->finish();
   }

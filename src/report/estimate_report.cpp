@@ -123,10 +123,9 @@ Table phase_table(const Estimator& estimator, const Estimate& e) {
            {"of roof"}},
           {}};
   const auto& roofline = estimator.roofline();
-  const double ridge =
-      (roofline.matrix_rate(estimator.setup().execution.weights.groups.front()[model::Role::o].compute) /
-       roofline.bandwidth())
-          .value;
+  const model::StoredFormat& weights = estimator.setup().execution.weights.groups.front()[model::Role::o];
+  const cost::Sums sums = estimator.setup().profile ? cost::Sums::wide : cost::sums_of(weights);
+  const double ridge = (roofline.matrix_rate(weights.compute, sums) / roofline.bandwidth()).value;
   for (const Phase& p : e.phases) {
     t.rows.push_back({std::string(p.name), std::to_string(p.steps), format_seconds(p.time),
                       format_flops(p.work.matrix + p.work.vector), format_bytes(p.work.bytes()),

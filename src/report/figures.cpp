@@ -22,7 +22,29 @@ class Figures {
       add({key, label, fmt::format("{} {}", format_flops_rate(p->rate), name(p->dtype)), p->rate.value, p->provenance});
     }
   }
+  // The peak that products with such weights are held against: the fastest way that their kernels have without a
+  // profile; a profile's shares are of the wide one.
+  void products(const model::StoredFormat& weights) {
+    const cost::Sums sums = platform_.profile ? cost::Sums::wide : cost::sums_of(weights);
+    const hardware::Peak* p = device_.find_peak(Engine::matrix, weights.compute);
+    const hardware::Peak* narrow = sums == cost::Sums::wide ? nullptr : device_.fastest_peak(weights.compute);
+    const hardware::Peak* integer = sums == cost::Sums::integer ? device_.fastest_peak(Dtype::int8) : nullptr;
+    for (const hardware::Peak* other : {narrow, integer}) {
+      if (p && other && other->rate > p->rate) p = other;
+    }
+    if (p == nullptr) return;
+    const bool in_16_bits = p->accumulate == Dtype::fp16;
+    add({"matrix_flops_per_s", "matrix peak",
+         fmt::format("{} {}{}", format_flops_rate(p->rate), name(p->dtype), in_16_bits ? ", fp16 accumulate" : ""),
+         p->rate.value, p->provenance});
+  }
   void memory() {
+    if (device_.measured_clock_hz && device_.clock_hz) {
+      add({"measured_clock_hz", "clock",
+           fmt::format("{} MHz, where peaks are at {}", format_significant(*device_.measured_clock_hz / 1e6),
+                       format_significant(*device_.clock_hz / 1e6)),
+           *device_.measured_clock_hz, hardware::Provenance::measured});
+    }
     const hardware::MemoryLevel& dram = device_.dram();
     add({"memory_bandwidth_bytes_per_s", "memory bandwidth", format_bandwidth(*dram.bandwidth), dram.bandwidth->value,
          dram.bandwidth_provenance});
@@ -66,9 +88,9 @@ class Figures {
 
 std::vector<Figure> figures_used(const estimate::Setup& setup) {
   Figures figures(setup);
-  const Dtype compute = setup.execution.weights.groups.front()[model::Role::o].compute;
-  figures.peak("matrix_flops_per_s", "matrix peak", Engine::matrix, compute);
-  if (compute != setup.execution.activations) {
+  const model::StoredFormat& weights = setup.execution.weights.groups.front()[model::Role::o];
+  figures.products(weights);
+  if (weights.compute != setup.execution.activations) {
     figures.peak("attention_matrix_flops_per_s", "matrix peak (attention)", Engine::matrix,
                  setup.execution.activations);
   }

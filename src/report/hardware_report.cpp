@@ -80,6 +80,10 @@ Fields general(const Device& d) {
     f.rows.emplace_back("node", fmt::format("{} devices; figures are of one", d.devices_per_node));
   if (d.cores) f.rows.emplace_back("cores", std::to_string(*d.cores));
   if (d.clock_hz) f.rows.emplace_back("clock", fmt::format("{} MHz", format_significant(*d.clock_hz / 1e6)));
+  if (d.measured_clock_hz) {
+    f.rows.emplace_back("measured clock", fmt::format("{} MHz: peaks are taken at that clock",
+                                                      format_significant(*d.measured_clock_hz / 1e6)));
+  }
   if (d.tile_array)
     f.rows.emplace_back(
         "tiles", fmt::format("{} ({} x {} mesh)", d.tile_array->tiles, d.tile_array->mesh_x, d.tile_array->mesh_y));
@@ -113,6 +117,7 @@ std::string json_text(const Device& d) {
   json["devices_per_node"] = d.devices_per_node;
   json["cores"] = d.cores ? Json(*d.cores) : Json(nullptr);
   json["clock_hz"] = optional_number(d.clock_hz);
+  json["measured_clock_hz"] = optional_number(d.measured_clock_hz);
   json["power_w"] = optional_number(d.power_w);
   json["price_usd"] = optional_number(d.price_usd);
   json["cloud_price"] = d.cloud_price;

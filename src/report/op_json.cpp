@@ -28,7 +28,7 @@ Json roofs_json(const hardware::Device& device) {
     if (device.find_peak(p.engine, p.dtype) != &p) continue;  // another accumulation of the same type
     compute.push_back({{"dtype", std::string(name(p.dtype))},
                        {"unit", std::string(hardware::name(p.engine))},
-                       {"flops_per_s", number(p.rate)},
+                       {"flops_per_s", number(p.rate * device.clock_ratio())},
                        {"provenance", std::string(hardware::name(p.provenance))}});
   }
   return {{"memory", memory}, {"compute", compute}};

@@ -78,6 +78,7 @@ TEST_CASE("a device file gives every figure with its provenance") {
   CHECK(device.tile_array->mesh_x == 3);
   CHECK(device.tile_array->mesh_y == 2);
   CHECK(*device.clock_hz == Approx(1.5e9));
+  CHECK(device.clock_ratio() == 1);
   CHECK(*device.power_w == Approx(30));
   CHECK(*device.price_usd == Approx(99.5));
 }
@@ -128,6 +129,7 @@ TEST_CASE("figures that only a wrong unit explains are refused") {
   check_problem("8 GB,", "2000000 TB,", 10, "'capacity' is more than 1e18 B");
   check_problem("dram_latency: 100 ns", "dram_latency: 100 s", 13, "'dram_latency' is more than 1 s");
   check_problem("1.5 GHz", "1500000 GHz", 14, "'clock' must be");
+  check_problem("clock: 1.5 GHz", "measured_clock: 1.5 GHz", 14, "'measured_clock' without 'clock'");
 }
 
 TEST_CASE("a board has room for what software can use of it") {

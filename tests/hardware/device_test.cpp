@@ -83,6 +83,9 @@ TEST_CASE("RTX 4090: three fp16 rates, and the one with fp32 accumulation is use
   CHECK(device.host_link->per_direction.value == 32e9);
   CHECK(device.cores == 128);
   CHECK(*device.clock_hz == Approx(2520e6));
+  CHECK(device.clock_ratio() == Approx(1.07));
+  CHECK(device.fastest_peak(Dtype::fp16)->rate.value == Approx(330.3e12));  // with 16-bit accumulation
+  CHECK(device.fastest_peak(Dtype::fp4) == nullptr);
   CHECK(*device.power_w == Approx(450));
   CHECK(*device.price_usd == Approx(1599));
   CHECK(device.devices_per_node == 1);

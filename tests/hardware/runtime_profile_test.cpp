@@ -247,11 +247,34 @@ TEST_CASE("a device without a profile of its own gets its family's, else that of
   };
   CHECK(families("rtx3090", "") == "vllm nvidia-ampere");
   CHECK(families("h100-sxm", "") == "vllm nvidia-hopper");
-  CHECK(families("rtx3090", "llama.cpp") == "llama.cpp any");
+  CHECK(families("epyc-9654", "llama.cpp") == "llama.cpp any");
   CHECK(families("a100-sxm-80gb", "transformers") == "transformers any");
   CHECK(families("ascend-910b2", "torchair-2024b") == "torchair ascend-910b");
   CHECK(families("mi300x", "") == "default any");
   CHECK(families("mi300x", "vllm") == "vllm any");
+}
+
+TEST_CASE("kernels for few rows and unpacking before a product are those of llama.cpp's CUDA backend alone",
+          "[runtime_profile]") {
+  const std::array<std::int64_t, kFormatKernels> never = {};
+  for (const char* device : {"epyc-9654", "apple-m2-ultra", "atlas-800i-a2"}) {
+    CAPTURE(device);
+    const KernelChoices c = profile_of(device, "llama.cpp").choices;
+    CHECK(c.small_rows == 0);
+    CHECK(c.dequantise_rows == never);
+    CHECK_FALSE(c.fp16_accumulate);
+  }
+  for (const char* device : {"rtx4090", "rtx3090", "h100-sxm", "mi300x"}) {
+    CAPTURE(device);
+    const KernelChoices c = profile_of(device, "llama.cpp").choices;
+    CHECK(c.small_rows == 8);
+    CHECK(c.dequantise_rows[static_cast<std::size_t>(FormatKernel::q4_k)] == 33);
+  }
+}
+
+TEST_CASE("no profile raises the clock that a device's peaks are at", "[runtime_profile]") {
+  for (const RuntimeProfile& p : shipped()) CHECK(p.choices.clock <= 1);
+  CHECK_THROWS_WITH(parse(edit(kGood, "tile_menu: true", "clock: 1.07")), Catch::Contains("clock"));
 }
 
 TEST_CASE("every device has a profile", "[runtime_profile]") {

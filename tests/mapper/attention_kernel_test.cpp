@@ -182,6 +182,18 @@ TEST_CASE("grouped heads of several KV heads and sequences are copied there and 
   CHECK(regroup_seconds(round_device(), v, call(2, 1, 100, 4, 2)) == Approx(4 * 2 * 4 * 128 * 2 / 0.5e12));
 }
 
+TEST_CASE("decode divides keys by how blocks fill the last round: 8,193 keys in fewer parts than 8,192") {
+  // Eight KV heads on 256 slots. 32 steps of 256 keys: 32 parts fill one round. 33 steps: 32 parts would be no shorter
+  // than 17, which fill half a round, the best that there is. Each part takes 1 us to join.
+  AttentionCall a = call(1, 1, 8191, 32, 8);
+  a.qk_dim = a.v_dim = 64;
+  const KernelDevice d{.matrix = 1e30, .bandwidth = 1e30, .cores = 128};
+  const ParameterValues v = values_with({{decode_split_each, 1e-6}});
+  CHECK(decode_seconds(d, v, {}, a) == Approx(32e-6));
+  ++a.context;
+  CHECK(decode_seconds(d, v, {}, a) == Approx(17e-6));
+}
+
 TEST_CASE("decode bound by memory reads the cache once") {
   ParameterValues v = values_with({{decode_memory_share, 0.8}});
   KernelDevice d = round_device();

@@ -112,6 +112,29 @@ TEST_CASE("operands wait for the cache where it is slower than memory") {
         Approx(2e-6 + 10 * 3200.0 * (256 + 128) * 2 / 1e11));
 }
 
+TEST_CASE("of operands the cores get what is there: an edge tile asks for no rows beyond the last") {
+  ParameterValues v = large_tiles(1);
+  v[index(gemm_overlap)] = 100;
+  v[index(gemm_cache_rate)] = 1e10;
+  // One row of 10 tiles of 256 x 128 over 128 or 129 rows: these pass 10 times, the 1,280 columns once. Reading a
+  // second row of tiles of 128 x 256 instead would double the columns.
+  for (const double m : {128.0, 129.0}) {
+    const double passes = std::min(5 * m + 1280 * std::ceil(m / 128), 10 * m + 1280);
+    const ProductTime t = gemm_time(compute_device(), v, menu(), call(m, 1280, 3200));
+    CHECK(t.feed == Approx(3200 * passes * 2 / 1e11));
+    CHECK(t.feed > t.compute);
+    CHECK(t.feed > t.memory);
+  }
+}
+
+TEST_CASE("a product that waits for memory longer than for the cache is not fed slowly") {
+  ParameterValues v = large_tiles(1);
+  v[index(gemm_cache_rate)] = 1e12;
+  const ProductTime t = gemm_time(round_device(), v, menu(), call(1, 12800, 3200));
+  CHECK(t.feed == 0);
+  CHECK(t.memory == Approx(2 * (3200 + 12800 * 3200.0 + 12800) / 1e12));
+}
+
 TEST_CASE("with all shares at 1 no product is faster than its roof") {
   const ParameterValues v = values_with({{gemm_overlap, 3}});
   const KernelDevice d = round_device();
@@ -152,8 +175,10 @@ TEST_CASE("the menu's choice is the fastest of all tiles and divisions of k") {
         for (const auto& t : tiles) {
           const double a = t[0], b = t[1], area = a * b;
           const double share = area <= 2048 ? 0.15 : area <= 8192 ? 0.65 : area <= 16384 ? 0.8 : 0.95;
-          const double count = std::ceil(m / a) * std::ceil(n / b);
-          const double memory = std::max(2 * (m * k + n * k + m * n) / 2e12, count * k * (a + b) * 2 / (108 * 4e10));
+          const double down = std::ceil(m / a), across = std::ceil(n / b);
+          const double count = down * across;
+          const double memory =
+              std::max(2 * (m * k + n * k + m * n) / 2e12, k * (m * across + n * down) * 2 / (108 * 4e10));
           for (const double s : {1., 2., 3., 4., 6., 8., 16., 32.}) {
             if (s > 1 && k < 32 * s) continue;
             const double tile = std::ceil(k / s / 32) * 32 * 2 * area * 108 / (3e14 * share) +

@@ -10,9 +10,13 @@
 namespace llmperf::mapper {
 
 // 100 TFLOP/s, 1 TB/s, 10 MB of cache, 10 cores.
-inline KernelDevice round_device() { return {.matrix = 1e14, .bandwidth = 1e12, .cache = 1e7, .cores = 10}; }
+inline KernelDevice round_device() {
+  return {.matrix = 1e14, .unpacked = 1e14, .bandwidth = 1e12, .cache = 1e7, .cores = 10};
+}
 // The same with memory that takes no time.
-inline KernelDevice compute_device() { return {.matrix = 1e14, .bandwidth = 1e30, .cache = 1e7, .cores = 10}; }
+inline KernelDevice compute_device() {
+  return {.matrix = 1e14, .unpacked = 1e14, .bandwidth = 1e30, .cache = 1e7, .cores = 10};
+}
 
 // Shares of 1, times of 0, rates beyond notice and sums for norms, except for `set`.
 inline hardware::ParameterValues values_with(std::initializer_list<std::pair<hardware::Parameter, double>> set) {

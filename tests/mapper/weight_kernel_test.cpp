@@ -105,11 +105,14 @@ TEST_CASE("AWQ's blocks leave the last of a core's turns half idle, Marlin's str
 
 TEST_CASE("only dense products gain from accumulating in 16 bits") {
   KernelChoices c;
-  c.fp16_accumulate = true;
-  KernelDevice twice = compute_device();
-  twice.matrix *= 2;
-  CHECK(weight_seconds(twice, values(), c, kFormat, call(100, 1000, 1000)) ==
-        Approx(weight_seconds(compute_device(), values(), {}, kFormat, call(100, 1000, 1000))));
+  KernelDevice narrow = compute_device();
+  narrow.unpacked *= 2;
+  const auto of = [&](const KernelDevice& d) { return weight_seconds(d, values(), c, kFormat, call(100, 1000, 1000)); };
+  CHECK(of(narrow) == Approx(of(compute_device())));
+  // Unpacked: 2e8 FLOP at 100 or 200 TFLOP/s after two launches.
+  c.dequantise_rows[static_cast<std::size_t>(kFormat)] = 64;
+  CHECK(of(compute_device()) == Approx(2 * 2e-6 + 2e-6));
+  CHECK(of(narrow) == Approx(2 * 2e-6 + 1e-6));
 }
 
 }  // namespace

@@ -65,7 +65,9 @@ class Difference(ProgramTest):
         after = self.save("b.json", *QWEN, "--weights", "w4a16", "--batch", "8")
         difference = self.json("compare", "a.json", "b.json")
         self.assertEqual(difference["inputs"], [{"name": "batch", "before": 1, "after": 8},
-                                                {"name": "weights", "before": "bf16", "after": "w4a16-g128"}])
+                                                {"name": "weights", "before": "bf16", "after": "w4a16-g128"},
+                                                {"name": "kv", "before": "bf16", "after": "fp16"},
+                                                {"name": "activations", "before": "bf16", "after": "fp16"}])
         headline = self.headline(difference)
         for key in ("ttft_s", "tpot_s", "tokens_per_second"):
             self.assertEqual((headline[key]["before"], headline[key]["after"]), (before[key], after[key]))

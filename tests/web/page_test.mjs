@@ -148,7 +148,7 @@ test('text can be told from its background: contrast of at least 4.5 to 1', asyn
         [name, 'page'],
       ]);
       for (let i = 1; i <= 8; ++i) pairs.push(['on-fill', `series-${i}`]);
-      for (const bound of ['matrix', 'vector', 'memory', 'network', 'launch'])
+      for (const bound of ['matrix', 'vector', 'memory', 'network', 'launch', 'operand-feed'])
         pairs.push(['on-fill', `bound-${bound}`]);
       for (const [front, back] of pairs) {
         const ratio = contrast(await colour(page, front), await colour(page, back));

@@ -5,7 +5,7 @@ export const phases = () => (result.phases ?? []).filter(phase => phase.ops?.len
 // The phase a figure is about; the first where it names none.
 export const phaseNamed = name => (name === undefined ? phases()[0] : phases().find(phase => phase.name === name));
 
-const kBounds = ['matrix', 'vector', 'memory', 'network', 'launch'];
+const kBounds = ['matrix', 'vector', 'memory', 'network', 'launch', 'operand feed'];
 // The bounds that ops have, in the order in which every chart shows them.
 export function boundsOf(ops) {
   const found = new Set(ops.map(op => op.bound));

@@ -16,7 +16,7 @@ export function palette() {
   return {
     colour,
     font: getComputedStyle(document.body).fontFamily,
-    bound: name => colour(`bound-${name}`) || colour('series-8'),
+    bound: name => colour(`bound-${name.replaceAll(' ', '-')}`) || colour('series-8'),
     series: index => colour(`series-${(index % 8) + 1}`),
     ramp: [1, 2, 3, 4].map(step => colour(`ramp-${step}`)),
   };

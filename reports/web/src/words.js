@@ -11,6 +11,7 @@ export const words = {
   'bound.memory': ['memory', '访存'],
   'bound.network': ['network', '通信'],
   'bound.launch': ['launch', '下发'],
+  'bound.operand feed': ['operand feed', '供数'],
   'phase.prefill': ['prefill', '预填充'],
   'phase.decode': ['decode', '解码'],
   'phase.forward': ['forward', '前向'],

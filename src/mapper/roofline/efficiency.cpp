@@ -1,10 +1,10 @@
 #include "mapper/roofline/efficiency.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "mapper/roofline/attention_kernel.h"
 #include "mapper/roofline/collective_kernel.h"
-#include "mapper/roofline/gemm_kernel.h"
 #include "mapper/roofline/weight_kernel.h"
 
 namespace llmperf::mapper {
@@ -13,17 +13,6 @@ namespace {
 using hardware::Parameter;
 
 double d(std::int64_t x) { return static_cast<double>(x); }
-
-// The rate with 16-bit accumulation, or 0.
-double narrow_rate(const hardware::Device& device) {
-  double rate = 0;
-  for (const hardware::Peak& peak : device.peaks) {
-    if (peak.engine == hardware::Engine::matrix && peak.dtype == Dtype::fp16 && peak.accumulate == Dtype::fp16) {
-      rate = std::max(rate, peak.rate.value);
-    }
-  }
-  return rate;
-}
 
 GemmCall call_of(const graph::Gemm& g, const cost::Work& work) {
   // Experts: each distinct matrix meets its share of the rows.
@@ -61,6 +50,11 @@ AttentionCall call_of(const graph::Attention& a) {
   return call;
 }
 
+Bound bound_of(const ProductTime& t) {
+  if (t.feed > t.compute) return Bound::operand_feed;
+  return t.compute > t.memory ? Bound::matrix : Bound::memory;
+}
+
 // Elements that a kernel walks in strides; 0 for all others.
 double strided_elements(const graph::Op& op) {
   if (const auto* v = std::get_if<graph::Vector>(&op.body)) {
@@ -74,7 +68,7 @@ double strided_elements(const graph::Op& op) {
 
 Efficiency::Efficiency(const hardware::Device& device, const hardware::RuntimeProfile& profile,
                        const Roofline& roofline)
-    : profile_(profile), roofline_(roofline), fp16_rate_(narrow_rate(device)) {
+    : profile_(profile), roofline_(roofline) {
   device_.bandwidth = roofline.bandwidth().value;
   const hardware::MemoryLevel* cache = device.last_level_cache();
   if (cache && !cache->per_tile && cache->capacity) device_.cache = cache->capacity->value;
@@ -83,25 +77,31 @@ Efficiency::Efficiency(const hardware::Device& device, const hardware::RuntimePr
   device_.cores = d(device.tile_array ? device.tile_array->tiles : device.cores.value_or(kUsualCores));
 }
 
-KernelDevice Efficiency::on(Dtype dtype) const {
+KernelDevice Efficiency::on(Dtype dtype, cost::Sums sums) const {
   KernelDevice result = device_;
-  result.matrix = roofline_.matrix_rate(dtype).value * profile_.choices.clock;
+  result.matrix = roofline_.matrix_rate(dtype, sums).value * profile_.choices.clock;
   return result;
 }
 
-// Whether a product adds up in 16 bits.
-bool Efficiency::narrow(const graph::Gemm& gemm) const {
-  const bool packed = gemm.weights && gemm.weights->kernel;
-  return profile_.choices.fp16_accumulate && fp16_rate_ > 0 && (packed || gemm.activation == Dtype::fp16);
+// What the stack makes of it: not all add up in 16 bits where they could.
+cost::Sums Efficiency::sums(const cost::Work& work) const {
+  return work.sums == cost::Sums::narrow && !profile_.choices.fp16_accumulate ? cost::Sums::wide : work.sums;
 }
 
-double Efficiency::kernel(const graph::Gemm& gemm, const cost::Work& work) const {
+ProductTime Efficiency::kernel(const graph::Gemm& gemm, const cost::Work& work) const {
   const GemmCall call = call_of(gemm, work);
-  const bool packed = gemm.weights && gemm.weights->kernel;
-  KernelDevice device = on(packed ? gemm.activation : work.matrix_dtype);
-  if (narrow(gemm)) device.matrix = fp16_rate_ * profile_.choices.clock;
-  return packed ? weight_seconds(device, profile_.values, profile_.choices, *gemm.weights->kernel, call)
-                : gemm_seconds(device, profile_.values, profile_.choices, call);
+  const hardware::KernelChoices& choices = profile_.choices;
+  if (!gemm.weights || !gemm.weights->kernel) {
+    return gemm_time(on(work.matrix_dtype, sums(work)), profile_.values, choices, call);
+  }
+  const FormatKernel format = *gemm.weights->kernel;
+  KernelDevice device = on(gemm.activation);
+  device.unpacked = choices.fp16_accumulate ? on(gemm.activation, cost::Sums::narrow).matrix : device.matrix;
+  // Shares of kernels that multiply in 8 bits are of the 16-bit rate, half of their own. Where a device has no such
+  // rate the products run in 16 bits, and get as far on those.
+  const bool eight = format == FormatKernel::fp8 || format == FormatKernel::w8a8;
+  if (eight && bits(gemm.weights->compute) > 8) device.matrix /= 2;
+  return weight_time(device, profile_.values, choices, format, call);
 }
 
 double Efficiency::kernel(const graph::Attention& attention) const {
@@ -125,10 +125,8 @@ double Efficiency::cached_bytes(const cost::Work& work, double launches) const {
 double Efficiency::stream(const graph::Op& op, const cost::Work& work) const {
   const hardware::ParameterValues& v = profile_.values;
   const double cached = cached_bytes(work, op.launches);
-  const double bytes = (work.bytes().value - cached) / (device_.bandwidth * get(v, Parameter::vector_memory_share)) +
-                       cached / (device_.bandwidth * get(v, Parameter::vector_cached_share));
-  return op.launches * get(v, Parameter::vector_launch) +
-         std::max(bytes, strided_elements(op) / get(v, Parameter::vector_element_rate));
+  return (work.bytes().value - cached) / (device_.bandwidth * get(v, Parameter::vector_memory_share)) +
+         cached / (device_.bandwidth * get(v, Parameter::vector_cached_share));
 }
 
 OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
@@ -136,16 +134,13 @@ OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
   const double more = (op.launches - 1) * get(profile_.values, Parameter::vector_launch);
   double seconds = 0;
   double launch = 0;
+  std::optional<ProductTime> product;
+  bool walks = false;  // bound by the elements that a kernel walks in strides
   if (const auto* gemm = std::get_if<graph::Gemm>(&op.body)) {
-    seconds = kernel(*gemm, work) + more;
+    product = kernel(*gemm, work);
+    seconds = product->seconds + more;
     launch = get(profile_.values, Parameter::gemm_launch) + more;
-    // Kernels on packed weights may multiply in a narrower type than the roof of 16-bit products allows for.
-    if (gemm->weights && gemm->weights->kernel && !gemm->weights->name.empty()) {
-      t.matrix = work.matrix / std::max(roofline_.matrix_rate(Dtype::int8), roofline_.matrix_rate(Dtype::fp16));
-      t.vector = Seconds{};  // unpacked by integer instructions beside the products
-    } else if (narrow(*gemm)) {
-      t.matrix = work.matrix / FlopsPerSecond{fp16_rate_};
-    }
+    t.matrix = work.matrix / roofline_.matrix_rate(work.matrix_dtype, sums(work));
   } else if (const auto* attention = std::get_if<graph::Attention>(&op.body)) {
     seconds = kernel(*attention) + more;
     launch = more;
@@ -160,14 +155,20 @@ OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
                                       work.bytes().value);
   } else {
     launch = op.launches * get(profile_.values, Parameter::vector_launch);
-    seconds = stream(op, work);
-    t.memory = Seconds{(work.bytes().value - cached_bytes(work, op.launches)) / device_.bandwidth};
+    const double bytes = stream(op, work);
+    const double walk = strided_elements(op) / get(profile_.values, Parameter::vector_element_rate);
+    seconds = launch + std::max(bytes, walk);
+    walks = walk > bytes;
   }
   t.matrix = t.matrix / profile_.choices.clock;
   t.vector = t.vector / profile_.choices.clock;
   t.roof = std::max({t.matrix, t.vector, t.memory});
   t.total = std::max(Seconds{seconds}, t.roof);
+  // A product is bound by what its kernel takes longest for, unless that is faster than its roof.
+  const bool own = product && t.roof.value <= seconds && t.vector < t.roof;
   t.bound = launch > 0.5 * t.total.value ? Bound::launch
+            : own                        ? bound_of(*product)
+            : walks                      ? Bound::vector
             : t.roof == t.memory         ? Bound::memory
             : t.roof == t.matrix         ? Bound::matrix
                                          : Bound::vector;

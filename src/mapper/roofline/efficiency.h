@@ -8,6 +8,7 @@
 #include "graph/op.h"
 #include "hardware/device.h"
 #include "hardware/runtime_profile.h"
+#include "mapper/roofline/gemm_kernel.h"
 #include "mapper/roofline/kernel_device.h"
 #include "mapper/roofline/roofline.h"
 
@@ -26,17 +27,16 @@ class Efficiency {
   const hardware::RuntimeProfile& profile() const { return profile_; }
 
  private:
-  bool narrow(const graph::Gemm& gemm) const;
-  double kernel(const graph::Gemm& gemm, const cost::Work& work) const;
+  cost::Sums sums(const cost::Work& work) const;
+  ProductTime kernel(const graph::Gemm& gemm, const cost::Work& work) const;
   double kernel(const graph::Attention& attention) const;
   double cached_bytes(const cost::Work& work, double launches) const;
   double stream(const graph::Op& op, const cost::Work& work) const;
-  KernelDevice on(Dtype dtype) const;
+  KernelDevice on(Dtype dtype, cost::Sums sums = cost::Sums::wide) const;
 
   const hardware::RuntimeProfile& profile_;
   Roofline roofline_;
   KernelDevice device_;
-  double fp16_rate_ = 0;  // with 16-bit accumulation, where the device has such a rate
 };
 
 }  // namespace llmperf::mapper

@@ -7,9 +7,9 @@
 // with F the matrix peak, e the bytes of a result and K the depth, rounded up to the 32 that one iteration handles.
 // Small tiles reach a smaller share of the peak in this main loop; while a core writes results it computes nothing.
 // Meanwhile every operand and result crosses the memory bus once, and on the way from the cache to the cores the first
-// operand passes once per column of tiles and the second once per row of tiles:
+// operand passes once per column of tiles and the second once per row of tiles, as much of it as is there:
 //
-//   max(bytes / (share B), tiles k (a + b) e / (cores rate))
+//   max(bytes / (share B), k (m ceil(n / b) + n ceil(m / a)) e / (cores rate))
 //
 // The two overlap as a p-norm. Where tiles are fewer than cores, k can be divided by s: then s tiles work on one
 // result, in 32-bit floating point, and another kernel reads and writes these parts (8 bytes each) once. The library
@@ -62,15 +62,15 @@ struct Choice {
 };
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-double flat_seconds(const KernelDevice& d, const hardware::ParameterValues& v, const hardware::KernelChoices& c,
-                    const GemmCall& g, double memory) {
+ProductTime flat_time(const KernelDevice& d, const hardware::ParameterValues& v, const hardware::KernelChoices& c,
+                      const GemmCall& g, double memory) {
   double rows = round_up(g.m, static_cast<double>(c.small_granule));
   if (rows > kSmallRows) rows = round_up(rows, static_cast<double>(c.row_granule));
   const double compute = 2 * rows * g.n * g.k * g.batch / (d.matrix * v[index(gemm_share)]);
-  return Norm(v[index(gemm_overlap)])(compute, memory);
+  return {Norm(v[index(gemm_overlap)])(compute, memory), compute, memory, 0};
 }
 
-double tiled_seconds(const KernelDevice& d, const hardware::ParameterValues& v, const GemmCall& g, double memory) {
+ProductTime tiled_time(const KernelDevice& d, const hardware::ParameterValues& v, const GemmCall& g, double memory) {
   const Norm norm(v[index(gemm_overlap)]);
   const double results = g.m * g.n * g.batch;
   const double element = g.first_bytes / (g.m * g.k * g.batch);
@@ -84,11 +84,12 @@ double tiled_seconds(const KernelDevice& d, const hardware::ParameterValues& v, 
   double ideal = kNever;  // s of computing, were every round of tiles full
   for (std::size_t i = 0; i < kTiles.size(); ++i) {
     const Tile& t = kTiles[i];
-    const double count = rounded_up(g.m / t.rows) * rounded_up(g.n / t.columns) * g.batch;
-    tiles[i] = count / d.cores;
+    const double down = rounded_up(g.m / t.rows);
+    const double across = rounded_up(g.n / t.columns);
+    tiles[i] = down * across * g.batch / d.cores;
     step[i] = steps * t.rows * t.columns / v[index(t.share)];
     stored[i] = std::min(g.m, t.rows) * std::min(g.n, t.columns) * store;
-    waiting[i] = std::max(memory, count * g.k * (t.rows + t.columns) * cached);
+    waiting[i] = std::max(memory, (across * g.m + down * g.n) * g.batch * g.k * cached);
     ideal = std::min(ideal, tiles[i] * (g.k * step[i] + stored[i]));
   }
 
@@ -124,23 +125,31 @@ double tiled_seconds(const KernelDevice& d, const hardware::ParameterValues& v, 
       if (waiting[i] > memory && compute[i] < least) keep(joining, compute[i], waiting[i]);
     }
   }
-  if (kept == 0) return kNever;  // no matrix engine
+  if (kept == 0) return {kNever, kNever, memory, 0};  // no matrix engine
   const auto seconds = [&](const Choice& c) { return c.joining + norm(c.compute, c.memory); };
+  std::size_t chosen = likely;
   double best = seconds(choices[likely]);
   for (std::size_t i = 0; i < kept; ++i) {
-    if (i != likely && choices[i].bound < best) best = std::min(best, seconds(choices[i]));
+    if (i == likely || choices[i].bound >= best) continue;
+    const double other = seconds(choices[i]);
+    if (other >= best) continue;
+    best = other;
+    chosen = i;
   }
-  return best;
+  const Choice& c = choices[chosen];
+  return {best, c.compute, memory, c.memory > memory ? c.memory : 0};
 }
 
 }  // namespace
 
-double gemm_seconds(const KernelDevice& d, const hardware::ParameterValues& v, const hardware::KernelChoices& c,
-                    const GemmCall& g) {
+ProductTime gemm_time(const KernelDevice& d, const hardware::ParameterValues& v, const hardware::KernelChoices& c,
+                      const GemmCall& g) {
   const double launch = v[index(gemm_launch)];
-  if (!(g.m > 0 && g.n > 0 && g.k > 0 && g.batch > 0)) return launch;
+  if (!(g.m > 0 && g.n > 0 && g.k > 0 && g.batch > 0)) return {launch, 0, 0, 0};
   const double memory = (g.first_bytes + g.second_bytes + g.result_bytes) / (d.bandwidth * v[index(gemm_memory_share)]);
-  return launch + (c.tile_menu ? tiled_seconds(d, v, g, memory) : flat_seconds(d, v, c, g, memory));
+  ProductTime t = c.tile_menu ? tiled_time(d, v, g, memory) : flat_time(d, v, c, g, memory);
+  t.seconds += launch;
+  return t;
 }
 
 double convolution_seconds(const KernelDevice& d, const hardware::ParameterValues& v, double flops, double bytes) {

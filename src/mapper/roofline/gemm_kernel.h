@@ -17,9 +17,22 @@ struct GemmCall {
   double result_bytes = 0;
 };
 
-// Seconds of a dense product.
-double gemm_seconds(const KernelDevice& device, const hardware::ParameterValues& values,
-                    const hardware::KernelChoices& choices, const GemmCall& call);
+// What a product takes, launch included, and how long the kernel that runs needs of each thing that it does at the same
+// time as the others.
+struct ProductTime {
+  double seconds = 0;
+  double compute = 0;  // s of the cores, with rows, rounds and parts that are not full
+  double memory = 0;   // s of the memory bus
+  double feed = 0;     // s until the cores have got their operands from the cache; 0 where memory is what they wait for
+};
+
+// A dense product.
+ProductTime gemm_time(const KernelDevice& device, const hardware::ParameterValues& values,
+                      const hardware::KernelChoices& choices, const GemmCall& call);
+inline double gemm_seconds(const KernelDevice& device, const hardware::ParameterValues& values,
+                           const hardware::KernelChoices& choices, const GemmCall& call) {
+  return gemm_time(device, values, choices, call).seconds;
+}
 
 // Seconds of a convolution of `flops` operations that moves `bytes`: one share of the peak, beside the memory's.
 double convolution_seconds(const KernelDevice& device, const hardware::ParameterValues& values, double flops,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <string_view>
 
 #include "cost/collective.h"
@@ -13,7 +14,15 @@
 
 namespace llmperf::mapper {
 
-enum class Bound : unsigned char { matrix, vector, memory, network, launch };
+enum class Bound : unsigned char {
+  matrix,
+  vector,
+  memory,
+  network,
+  launch,
+  operand_feed,  // the rate at which cores get operands from the cache
+};
+inline constexpr std::size_t kBounds = 6;
 std::string_view name(Bound bound);
 
 struct OpTime {
@@ -31,15 +40,17 @@ class Roofline {
   explicit Roofline(const hardware::Device& device);
 
   OpTime time(const cost::Work& work) const;
-  // Peak rate of matrix products on operands of `dtype`. A type the device has no matrix peak for runs on the vector
-  // engine.
-  FlopsPerSecond matrix_rate(Dtype dtype) const { return matrix_[static_cast<std::size_t>(dtype)]; }
+  // Peak rate of matrix products on operands of `dtype`, added up in 32 bits unless `sums` allows for less. A type the
+  // device has no matrix peak for runs on the vector engine. Peaks are at the clock the device was seen to run at.
+  FlopsPerSecond matrix_rate(Dtype dtype, cost::Sums sums = cost::Sums::wide) const;
+  FlopsPerSecond matrix_rate(const cost::Work& work) const { return matrix_rate(work.matrix_dtype, work.sums); }
   FlopsPerSecond vector_rate() const { return vector_; }
   BytesPerSecond bandwidth() const { return bandwidth_; }
   const cost::Cache& cache() const { return cache_; }
 
  private:
   std::array<FlopsPerSecond, 13> matrix_;
+  FlopsPerSecond narrow_;  // of fp16 operands, whatever they are added up in
   FlopsPerSecond vector_;  // fp32: norms, softmax and activations accumulate in it
   BytesPerSecond bandwidth_;
   cost::Cache cache_;

@@ -33,14 +33,19 @@ double spilled(const KernelDevice& d, double cached, double bytes) {
   return cached + (1 - cached) * beyond;
 }
 
-double unpacked_seconds(const KernelDevice& d, const hardware::ParameterValues& v, const hardware::KernelChoices& c,
-                        const GemmCall& g) {
+ProductTime unpacked_time(const KernelDevice& d, const hardware::ParameterValues& v, const hardware::KernelChoices& c,
+                          const GemmCall& g) {
   const double matrix = kWideBytes * g.n * g.k;
   const double copy = matrix * g.batch * spilled(d, v[index(dequantise_cached)], matrix);
   GemmCall dense = g;
   dense.second_bytes = copy;
-  return v[index(gemm_launch)] + (g.second_bytes + copy) / (d.bandwidth * v[index(dequantise_share)]) +
-         gemm_seconds(d, v, c, dense);
+  const double unpacking = (g.second_bytes + copy) / (d.bandwidth * v[index(dequantise_share)]);
+  KernelDevice wide = d;
+  wide.matrix = d.unpacked;
+  ProductTime t = gemm_time(wide, v, c, dense);
+  t.seconds += v[index(gemm_launch)] + unpacking;
+  t.memory += unpacking;
+  return t;
 }
 
 // AWQ's kernel deals blocks of 16 x 128 results to the cores, and on the mean the last of a core's turns is half idle.
@@ -54,23 +59,21 @@ double idle_share(const KernelDevice& d, FormatKernel format, double rows, const
 
 }  // namespace
 
-double weight_seconds(const KernelDevice& d, const hardware::ParameterValues& v, const hardware::KernelChoices& c,
-                      FormatKernel format, const GemmCall& g) {
+ProductTime weight_time(const KernelDevice& d, const hardware::ParameterValues& v, const hardware::KernelChoices& c,
+                        FormatKernel format, const GemmCall& g) {
   const auto unpack_rows = static_cast<double>(c.dequantise_rows[static_cast<std::size_t>(format)]);
-  if (unpack_rows > 0 && g.m >= unpack_rows) return unpacked_seconds(d, v, c, g);
+  if (unpack_rows > 0 && g.m >= unpack_rows) return unpacked_time(d, v, c, g);
 
   const bool has_small = c.small_rows > 0;
   const bool small = has_small && g.m <= static_cast<double>(c.small_rows);
   const double rows = g.m <= kVectorRows ? g.m : round_up(g.m, static_cast<double>(c.format_granule));
   const double share = v[index(format, small ? FormatParameter::small_share : FormatParameter::share)];
-  // Only the dense product after unpacking adds up in 16 bits, which doubles the rate.
-  const double rate = c.fp16_accumulate ? d.matrix / 2 : d.matrix;
-  const double compute = 2 * rows * g.n * g.k * g.batch / (rate * share) * (1 + idle_share(d, format, rows, g));
+  const double compute = 2 * rows * g.n * g.k * g.batch / (d.matrix * share) * (1 + idle_share(d, format, rows, g));
   const double bytes = g.second_bytes + g.first_bytes + g.result_bytes;
   const double memory = bytes / (d.bandwidth * v[index(format, FormatParameter::memory_share)]);
   const bool serial = c.serial[static_cast<std::size_t>(format)];
   const double overlap = serial ? 1 : v[index(has_small && !small ? format_small_overlap : format_overlap)];
-  return v[index(gemm_launch)] + overlapped(compute, memory, overlap);
+  return {v[index(gemm_launch)] + overlapped(compute, memory, overlap), compute, memory, 0};
 }
 
 }  // namespace llmperf::mapper

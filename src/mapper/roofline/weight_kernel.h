@@ -7,9 +7,13 @@
 
 namespace llmperf::mapper {
 
-// Seconds of a product whose second operand is stored in a format of its own; call.second_bytes: as stored.
-// `device.matrix` is the rate that dense products of the 16-bit activations have.
-double weight_seconds(const KernelDevice& device, const hardware::ParameterValues& values,
-                      const hardware::KernelChoices& choices, FormatKernel format, const GemmCall& call);
+// A product whose second operand is stored in a format of its own; call.second_bytes: as stored. `device.matrix` is the
+// rate that dense products of the 16-bit activations have.
+ProductTime weight_time(const KernelDevice& device, const hardware::ParameterValues& values,
+                        const hardware::KernelChoices& choices, FormatKernel format, const GemmCall& call);
+inline double weight_seconds(const KernelDevice& device, const hardware::ParameterValues& values,
+                             const hardware::KernelChoices& choices, FormatKernel format, const GemmCall& call) {
+  return weight_time(device, values, choices, format, call).seconds;
+}
 
 }  // namespace llmperf::mapper
