@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -52,6 +53,14 @@ double StageShare::of(const graph::Op& op) {
       layers_ = d(stages_[index_].layers[kind]) / all;
     }
     return layers_;
+  }
+  if (std::holds_alternative<graph::Overhead>(op.body)) {
+    const auto layers = [](const Stage& stage) {
+      return d(std::accumulate(stage.layers.begin(), stage.layers.end(), std::int64_t{0}));
+    };
+    double all = 0;
+    for (const Stage& stage : stages_) all += layers(stage);
+    return layers(stages_[index_]) / all;
   }
   if (is_stage_send(op)) return index_ < end ? 1 / d(static_cast<std::int64_t>(end)) : 0;
   return index_ == (layers_seen_ ? end : 0) ? 1 : 0;

@@ -31,7 +31,8 @@ void sum_up(Phase& phase, std::span<const Stage> stages, std::vector<double>& se
 double hidden_seconds(std::span<const OpEstimate> ops, std::span<const double> seconds, std::size_t i);
 
 // Of an op's executions in a step, those on pipeline stage `index`: ops before the layers belong to the first stage and
-// those after them to the last; a stage has its share of the layers of each kind, and all but the last send.
+// those after them to the last; a stage has its share of the layers of each kind, and all but the last send. The
+// runtime's overhead is divided as the layers are: every stage has a host of its own, which launches its kernels.
 class StageShare {
  public:
   StageShare(std::span<const Stage> stages, std::size_t index) : stages_(stages), index_(index) {}

@@ -221,6 +221,20 @@ TEST_CASE("Patches keep stages busy: a step takes what its busiest stage does") 
   CHECK(one.phases[1].time.value + one.phases[3].time.value == Approx(chain));
 }
 
+TEST_CASE("Every stage waits for a host of its own: a longer video is not faster where hosts are slower than devices") {
+  const auto run = [](std::int64_t frames) {
+    Generation g("h100-sxm", "240p", frames);
+    g.choices.plan.pipeline = 2;
+    g.choices.patches = 4;
+    return g.under_profile().run();
+  };
+  const VideoEstimate shorter = run(16);
+  const VideoEstimate longer = run(32);
+  CHECK(shorter.step < longer.step);
+  // Both halves of the blocks are launched by 9 us a kernel, one beside the other.
+  CHECK(shorter.step.value == Approx(0.5 * shorter.phases[1].ops_time.value).epsilon(0.02));
+}
+
 TEST_CASE("Stages keep keys and values of every patch for spatial attention") {
   Generation g("h100-sxm", "720p", 102);
   g.choices.plan.pipeline = 4;
