@@ -7,6 +7,7 @@ import math
 import re
 import unicodedata
 import unittest
+from random import Random
 
 from program import DONE, INFEASIBLE, ProgramTest
 
@@ -57,7 +58,7 @@ class EstimateDocument(ProgramTest):
                 for part in [phase, *phase["ops"]]:
                     self.assertTrue(math.isclose(part["flops"], part["matrix_flops"] + part["vector_flops"], rel_tol=1e-12))
                     self.assertGreaterEqual(part["time_s"], part["roof_s"] * (1 - 1e-12))
-                    self.assertIn(part["bound"], ["matrix", "vector", "memory", "network", "launch"])
+                    self.assertIn(part["bound"], ["matrix", "vector", "memory", "network", "launch", "operand feed"])
 
     def test_the_headline_follows_from_the_phases(self):
         document = self.json(*ESTIMATE, "--batch", "4")
@@ -129,6 +130,31 @@ class Formats(ProgramTest):
         expected = [op for phase in document["phases"] for op in phase["ops"]]
         self.assertEqual([(op["name"], float(op["time_s"])) for op in ops], [(op["name"], op["time_s"]) for op in expected])
         self.assertAlmostEqual(math.fsum(float(op["share"]) for op in ops), 2, delta=1e-9)  # prefill and decode
+
+    def test_estimate_and_sweep_say_the_same_in_every_format(self):
+        random = Random(19)
+        units = {"s": 1, "ms": 1e-3, "us": 1e-6}
+        for _ in range(16):
+            words = ["-m", random.choice(["llama-3.1-8b", "gemma-2-2b", "qwen2-0.5b", "phi-2"]),
+                     "--hw", random.choice(["rtx4090", "h100-sxm", "mi300x", "epyc-9654"]),
+                     "--weights", random.choice(["bf16", "w4a16", "fp8", "q4_k_m"]),
+                     "--batch", str(random.randint(1, 4)), "--prompt", str(random.randint(1, 3000)),
+                     "--gen", str(random.randint(2, 40)), "--runtime", random.choice(["none", "vllm", "transformers"])]
+            with self.subTest(words=words):
+                document = self.json("estimate", *words)
+                memory = {key: document["memory"][key] for key in ("weight_bytes", "kv_cache_bytes", "total_bytes", "capacity_bytes")}
+                numbers = memory | {key: document[key] for key in
+                                    ("ttft_s", "tpot_s", "tpot_first_s", "tpot_last_s", "total_s", "tokens_per_second",
+                                     "tokens_per_second_per_request", "largest_batch", "longest_context_tokens")}
+                csv_row, = csv.DictReader(io.StringIO(self.output("estimate", *words, "--format", "csv")))
+                sweep_csv, = csv.DictReader(io.StringIO(self.output("sweep", *words, "--format", "csv")))
+                sweep_json, = self.json("sweep", *words)["rows"]
+                for row in (csv_row, sweep_csv, sweep_json):
+                    self.assertEqual({key: float(row[key]) for key in numbers}, numbers)
+                table = self.output("estimate", *words)
+                for label, key in (("TTFT", "ttft_s"), ("TPOT", "tpot_s"), ("generation", "total_s")):
+                    value, unit = re.search(rf"^  {label} +([\d.]+) (s|ms|us)\b", table, re.M).groups()
+                    self.assertAlmostEqual(float(value) * units[unit] / numbers[key], 1, delta=5.1e-4, msg=label)
 
     def test_csv_of_what_does_not_fit_has_empty_times(self):
         done = self.run_program("estimate", "-m", "llama-3-70b", "--hw", "rtx4090", "--format", "csv")
