@@ -78,8 +78,10 @@ class Difference(ProgramTest):
         self.assertEqual((ops["qkv_proj"]["weights_before"], ops["qkv_proj"]["weights_after"]), (None, None))
         self.assertLess(ops["qkv_proj"]["bytes_after"], 0.3 * ops["qkv_proj"]["bytes_before"])
         self.assertIn("bytes x 0.2", ops["qkv_proj"]["why"])
-        prefill = {op["name"]: op for op in difference["phases"][0]["ops"]}
-        self.assertIn("bound vector -> memory", prefill["activation"]["why"])
+        self.save("short.json", *QWEN, "--prompt", "16")
+        longer = self.json("compare", "short.json", "a.json")
+        prefill = {op["name"]: op for op in longer["phases"][0]["ops"]}
+        self.assertIn("bound memory -> matrix", prefill["qkv_proj"]["why"])
 
     def test_flags_make_the_same_difference_as_files(self):
         self.save("a.json", *QWEN)
