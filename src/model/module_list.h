@@ -58,6 +58,7 @@ class ModuleList {
     std::string text;
     Place where;
     NamePattern pattern;
+    bool begins_anywhere = false;
     bool used = false;
     bool in_part = false;
   };
