@@ -157,6 +157,9 @@ class Errors(ProgramTest):
             with self.subTest(flags=flags):
                 self.assert_bad_input(LLAMA + flags, *fragments)
         self.assert_bad_input(["estimate", "-m", "deepseek-v2-lite", "--hw", "h100-sxm", "--sp", "ring:2"], "--sp", "latent")
+        routed = ["estimate", "-m", "deepseek-v2-lite", "--hw", "h100-sxm", "--dp", "8", "--batch", "8"]
+        self.assert_bad_input(routed + ["--ep-combine", "fp8"], "--ep-dispatch and --ep-combine", "an --ep beyond --tp")
+        self.assert_bad_input(routed + ["--ep", "8", "--ep-dispatch", "fp9"], "--ep-dispatch", "'fp8'")
         self.assert_bad_input(["estimate", "-m", "mixtral-8x7b", "--hw", "h100-sxm", "--tp", "2x2"], "dense models")
         self.assert_bad_input(["estimate", "-m", "mixtral-8x7b", "--hw", "h100-sxm", "--ep", "8"], "--ep")
 
