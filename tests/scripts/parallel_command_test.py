@@ -90,7 +90,8 @@ class Parallel(ProgramTest):
         self.assertEqual(recomputed("--options", "no_flash_attention"), {"none", "selective", "full"})
 
     def test_wrong_requests(self):
-        self.assert_bad_input([*LLAMA[:6], "7", *LLAMA[7:]], "no plan over 7 devices")
+        # 83 is prime and more than the 80 layers: no axis takes it.
+        self.assert_bad_input([*LLAMA[:6], "83", *LLAMA[7:]], "no plan over 83 devices")
         self.assert_bad_input([*LLAMA, "--weights", "q4_k_m"], "plans do not go with GGUF formats")
         self.assert_bad_input([*GPT, "--recompute", "fully"], "--recompute: there is no 'fully'", "full")
         self.assert_bad_input(["parallel", "-m", "mixtral-8x7b", *LLAMA[3:], "--symbolic"], "formulas are for dense models")
