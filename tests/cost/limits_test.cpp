@@ -30,7 +30,11 @@ hardware::Device make_device(double capacity, double bandwidth, double compute) 
   plain.dtype = Dtype::fp32;
   plain.rate = FlopsPerSecond{compute / 2};
   device.peaks = {matrix, plain};
-  device.memory = {{.name = "DRAM", .capacity = Bytes{capacity}, .bandwidth = BytesPerSecond{bandwidth}}};
+  device.memory = {{.name = "DRAM",
+                    .capacity = Bytes{capacity},
+                    .board = {},
+                    .capacity_note = {},
+                    .bandwidth = BytesPerSecond{bandwidth}}};
   return device;
 }
 
