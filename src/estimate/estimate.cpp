@@ -15,10 +15,12 @@ using graph::SequenceGroup;
 
 double d(std::int64_t x) { return static_cast<double>(x); }
 
-// How exactly decode steps are summed over the context: work and roofs are piecewise straight, times of kernels that
-// deal the keys out in blocks are not.
+// How exactly decode steps are summed over the context: work and roofs are piecewise straight, times of kernels and of
+// tiles, that deal the keys out in blocks, are not. Those are summed over `kPiece` contexts at a time: what is off at
+// the ends of a piece counts for the piece alone, so that a token more never takes less time in all.
 constexpr double kStraight = 1e-9;
 constexpr double kCurved = 2e-3;
+constexpr std::int64_t kPiece = 256;
 
 // Steps that layers are dealt to stages by: of one sequence, and of so many that experts are all read.
 constexpr SequenceGroup kReferenceSteps[] = {{1, 512, 0}, {1, 1, 512}, {64, 1, 512}};
@@ -286,6 +288,7 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
       to_row(each, time(graph_[i], each), out + i * kRow);
     }
   };
+  const bool tiles = machine().tiles() != nullptr;
   // Ranges end where a window fills up.
   sums_.assign(width, 0.0);
   std::int64_t begin = scenario.prompt;
@@ -296,7 +299,9 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
           setup_.execution.window(layer.attention).value_or(0) - 1;  // from this context on the window is full
       if (full > begin && full < end) end = full;
     }
-    sum_over_context(begin, end, width, samples_, sums_.data(), evaluate, setup_.profile ? kCurved : kStraight);
+    if (tiles) end = std::min(end, begin / kPiece * kPiece + kPiece - 1);
+    sum_over_context(begin, end, width, samples_, sums_.data(), evaluate,
+                     setup_.profile || tiles ? kCurved : kStraight);
     begin = end + 1;
   }
   evaluate(last, samples_.data());

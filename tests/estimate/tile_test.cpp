@@ -49,6 +49,23 @@ TEST_CASE("decoding on tiles takes as long as the weights and the cache take to 
   CHECK(e.tpot_last->value > e.tpot_first->value);
 }
 
+TEST_CASE("a generation on tiles takes as long as its steps, of which few contexts are mapped, and a token adds one") {
+  Estimator estimator(make_setup(test::decoder("llama-2-7b"), test::device("tx8"), {}));
+  const auto decode = [&](std::int64_t prompt, std::int64_t steps) {
+    return estimator.run({1, prompt, steps + 1}).phases[1].time.value * static_cast<double>(steps);
+  };
+  double steps = 0;
+  double before = 0;
+  for (std::int64_t i = 0; i < 24; ++i) {  // across 512, where a sum is parted
+    const double step = decode(500 + i, 1);
+    steps += step;
+    const double together = decode(500, i + 1);
+    CHECK(together == Approx(steps).epsilon(2e-3));
+    CHECK(together - before == Approx(step).epsilon(0.02));
+    before = together;
+  }
+}
+
 TEST_CASE("the published mapper's formulas time a prompt, too, below what its machine can do") {
   Choices choices;
   choices.tiles = mapper::TileModel::published;

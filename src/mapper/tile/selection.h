@@ -54,7 +54,7 @@ class Selection {
   static constexpr int kNear = 6;            // of a round
   static constexpr double kShort = 100;      // latencies; the shorter, the further the closed form is off: so many
   static constexpr double kMore = 6;         // starts, and simulations of a round, more at most
-  static constexpr double kGood = 3e-3;      // so near to what is possible nothing better is looked for
+  static constexpr double kGood = 5e-3;      // so near to what is possible nothing better is looked for
   static constexpr double kProgress = 1e-3;  // of a round that another one follows
   static constexpr double kSlow = 0.05;      // of its time, and a latency: that the closed form may be too slow
   static constexpr double kLatencies = 2;    // that the closed form may be too slow

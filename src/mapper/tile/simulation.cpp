@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <span>
 #include <stdexcept>
 
 #include "mapper/tile/simulation_tiles.h"
@@ -269,16 +270,23 @@ class Simulation {
       q.in_slot[q.slot] = q.next.number;
       q.slot = (q.slot + 1) % q.in_slot.size();
     }
+    const std::int64_t number = q.next.number;
     program_.move(q.next);
     settle(index);
     tiles_.touched().push_back(q.tiles.front());
-    const bool ring = (q.operand == kA ? s_.a : s_.b).feed == Feed::ring;
-    const Paths& paths = q.operand == kA ? g_.a : g_.b;
-    for (const int i : q.tiles) {
-      const int group = paths.group[at(i)];
-      if (!ring) tiles_.advance(i);
-      for (int j = 0; ring && j < paths.length; ++j) tiles_.advance(paths.tiles[at(group * paths.length + j)]);
+    if ((q.operand == kA ? s_.a : s_.b).feed == Feed::ring) {
+      advance_round(q, number);
+    } else {
+      for (const int i : q.tiles) tiles_.advance(i);
     }
+  }
+
+  // Parts go round once the last tile of the path has sent for its own.
+  void advance_round(const Queue& q, std::int64_t step) {
+    const Paths& paths = q.operand == kA ? g_.a : g_.b;
+    const auto path = std::span(paths.tiles).subspan(at(paths.group[at(q.group)]) * at(paths.length), at(paths.length));
+    if (std::any_of(path.begin(), path.end(), [&](int i) { return known(i, q.operand) <= step; })) return;
+    for (const int i : path) tiles_.advance(i);
   }
 
   // The first tile of a group passes a slice on along the path while it comes in.
