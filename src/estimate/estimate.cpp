@@ -124,24 +124,23 @@ graph::StageSplit Estimator::split_layers() {
   return graph::balanced_split(passes, stages);
 }
 
-// Ops before the layers are of the first stage, those after them of the last; what stages send all have alike.
+// Ops before the layers are of the first stage, those after them of the last. What devices send each other counts in
+// none, so that other links deal the layers alike: with faster ones a plan is never slower.
 graph::PassCosts Estimator::pass_costs(const SequenceGroup& group) {
   const model::Decoder& model = *setup_.execution.model;
   graph::build_step(setup_.execution, {&group, 1}, graph::Part::all, graph_);
   graph::PassCosts costs;
   std::vector<double> kinds(model.kinds.size(), 0.0);
   bool layers_seen = false;
-  double before = 0;
   for (const graph::Op& op : graph_) {
-    const double seconds = time(op, work(op)).total.value * d(op.count);
-    const double shows = seconds - (op.overlaps ? machine_.hidden_share(op) * std::min(seconds, before) : 0);
-    before = seconds;
     layers_seen = layers_seen || op.layer_kind >= 0;
+    if (op.place == graph::Place::network) continue;
+    const double seconds = time(op, work(op)).total.value * d(op.count);
     if (op.layer_kind >= 0) {
       const auto kind = static_cast<std::size_t>(op.layer_kind);
-      kinds[kind] += shows / d(model.count_of_kind(kind));
-    } else if (op.name != "stage_send") {
-      (layers_seen ? costs.last : costs.first) += shows;
+      kinds[kind] += seconds / d(model.count_of_kind(kind));
+    } else {
+      (layers_seen ? costs.last : costs.first) += seconds;
     }
   }
   for (const unsigned char kind : model.layer_kinds) costs.layers.push_back(kinds[kind]);

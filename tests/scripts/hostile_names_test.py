@@ -42,7 +42,7 @@ class HostileNames(ProgramTest):
         """Every sort of command that shows the name of a model or of a device."""
         model = self.write("m.yaml", MODEL.format(name=json.dumps(name)))
         with open(os.path.join(ROOT, "hardware", "devices", "rtx4090.yaml"), encoding="utf-8") as file:
-            text = re.sub(r"(?m)^(name|full_name|title|notes): .*$", lambda match: f"{match.group(1)}: {json.dumps(name)}", file.read())
+            text = re.sub(r"(?m)^(name|full_name|title|notes): .*(\n +.*)*$", lambda match: f"{match.group(1)}: {json.dumps(name)}", file.read())
         device = self.write("d.yaml", text)
         on = ["-m", model, "--hw", "rtx4090"]
         yield "model", ["show", "model", model]
