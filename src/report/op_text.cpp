@@ -30,9 +30,9 @@ std::string layers_text(const model::Decoder& model, int kind) {
   const auto routed = [](const model::Layer& l) { return l.feed_forward.experts.has_value(); };
   const auto slides = [](const model::Layer& l) { return l.attention.window.has_value(); };
   std::vector<std::string> traits;
-  if (differ(routed)) traits.emplace_back(routed(layer) ? "expert layers" : "dense layers");
-  if (differ(slides)) traits.emplace_back(slides(layer) ? "sliding window" : "full attention");
-  return traits.empty() ? fmt::format("layers of kind {}", kind + 1) : join(traits, ", ");
+  if (differ(routed)) traits.emplace_back(routed(layer) ? "expert" : "dense");
+  if (differ(slides)) traits.emplace_back(slides(layer) ? "window" : "full");
+  return traits.empty() ? fmt::format("kind {}", kind + 1) : join(traits, ", ");
 }
 
 std::string shape_text(const graph::Op& op) {

@@ -9,7 +9,7 @@
 
 namespace llmperf::report {
 
-// "dense layers", "expert layers, sliding window": what tells the layers of a kind from those of the others; empty for
+// "dense", "expert, window": what tells the layers of a kind from those of the others; empty for
 // models whose layers are all alike.
 std::string layers_text(const model::Decoder& model, int kind);
 // "512 x 12288 x 4096" and the like.

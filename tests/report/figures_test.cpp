@@ -34,10 +34,10 @@ TEST_CASE("a latency of links is listed where it counts: without a profile, or a
 }
 
 TEST_CASE("layers are named by what tells them from the others") {
-  CHECK(layers_text(test::decoder("deepseek-v3"), 0) == "dense layers");
-  CHECK(layers_text(test::decoder("deepseek-v3"), 1) == "expert layers");
-  CHECK(layers_text(test::decoder("gemma-2-9b"), 0) == "sliding window");
-  CHECK(layers_text(test::decoder("gemma-2-9b"), 1) == "full attention");
+  CHECK(layers_text(test::decoder("deepseek-v3"), 0) == "dense");
+  CHECK(layers_text(test::decoder("deepseek-v3"), 1) == "expert");
+  CHECK(layers_text(test::decoder("gemma-2-9b"), 0) == "window");
+  CHECK(layers_text(test::decoder("gemma-2-9b"), 1) == "full");
   CHECK(layers_text(test::decoder("llama-3.1-8b"), 0).empty());
   CHECK(layers_text(test::decoder("deepseek-v3"), -1).empty());
 }
@@ -52,10 +52,9 @@ TEST_CASE("exchanges of one name say which layers they are of, and those of one 
     for (const auto& row : t.rows) ops.push_back(row.front());
     return ops;
   };
-  CHECK(names("deepseek-v2-lite") == std::vector<std::string>{"embed_reduce", "attention_reduce (dense layers)",
-                                                              "mlp_reduce (dense layers)",
-                                                              "attention_reduce (expert layers)",
-                                                              "mlp_reduce (expert layers)", "logits_gather", "total"});
+  CHECK(names("deepseek-v2-lite") == std::vector<std::string>{"embed_reduce", "attention_reduce (dense)",
+                                                              "mlp_reduce (dense)", "attention_reduce (expert)",
+                                                              "mlp_reduce (expert)", "logits_gather", "total"});
   CHECK(names("llama-3.1-8b") ==
         std::vector<std::string>{"embed_reduce", "attention_reduce", "mlp_reduce", "logits_gather", "total"});
 }
