@@ -64,7 +64,7 @@ struct Setup : Platform {
 //  * weights: as the checkpoint stores them, else the 16-bit type of the activations;
 //  * activations: the type of unquantised weights; with weights of GPTQ and AWQ fp16; else bf16, else fp16, where the
 //    device multiplies it, else fp32;
-//  * kv: what the checkpoint asks for, else the activation type; cache_k and cache_v override it for one half of the cache;
+//  * kv: what the checkpoint asks for, else the activation type; cache_k and cache_v override it for one half;
 //  * gpu_layers: all layers and the head on the device.
 // Weights in a GGUF format (by name, or `stored`) are run as llama.cpp does: computed in fp16, cached in fp16, the
 // token embedding and sampling on the host, q, k, v and gate, up multiplied apart as the file keeps them.

@@ -38,7 +38,8 @@ std::string feed_forward_text(const model::FeedForward& f) {
   if (!f.experts) return fmt::format("{} wide{}", f.intermediate, f.gated ? ", gated" : "");
   std::string text =
       fmt::format("{} experts x {}, {} per token", f.experts->count, f.experts->intermediate, f.experts->per_token);
-  if (f.experts->groups > 1) text += fmt::format(" from {} of {} groups", f.experts->groups_per_token, f.experts->groups);
+  if (f.experts->groups > 1)
+    text += fmt::format(" from {} of {} groups", f.experts->groups_per_token, f.experts->groups);
   if (f.experts->shared_intermediate > 0) text += fmt::format(", shared expert {}", f.experts->shared_intermediate);
   return text;
 }
