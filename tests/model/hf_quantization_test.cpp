@@ -48,10 +48,9 @@ double bytes(const Decoder& model) { return weight_bytes(model, checkpoint_layou
 
 constexpr double kAttention = 2 * 64 * 64 + 2 * 32 * 64;  // weights of a layer
 constexpr double kMlp = 3 * 64 * 128;
-constexpr double kOuter = 2 * 100 * 64;                // embedding and lm_head
-constexpr double kVectors = (2 * 2 * 64 + 64) * 2;     // bytes of the norms
-constexpr double kNvfp4 = 4.5 / 8;                     // bytes per weight without the scale of the matrix
-constexpr double kModeloptNvfp4Attention = 2 * 4 * 4;  // bytes of those scales, four matrices in each layer
+constexpr double kOuter = 2 * 100 * 64;             // embedding and lm_head
+constexpr double kVectors = (2 * 2 * 64 + 64) * 2;  // bytes of the norms
+constexpr double kNvfp4 = 4.5 / 8;                  // bytes per weight without the scale of the matrix
 
 }  // namespace
 
