@@ -40,7 +40,7 @@ constexpr std::array<const char*, 14> kArchitectures = {"llama",    "qwen",  "qw
                                                         "qwen3moe", "gemma", "gemma2",  "phi2",     "phi3",
                                                         "chatglm",  "glm4",  "gpt-oss", "deepseek2"};
 // Most models need the first six.
-constexpr std::array<const char*, 24> kKeys = {"block_count",
+constexpr std::array<const char*, 26> kKeys = {"block_count",
                                                "embedding_length",
                                                "feed_forward_length",
                                                "attention.head_count",
