@@ -30,8 +30,8 @@ network_rate :: src/cost/cluster.cpp :: kNetworkRate{12.5e9} :: kNetworkRate{25e
 cards_per_server :: src/cost/cluster.cpp :: kCardsPerServer = 8 :: kCardsPerServer = 4
 pcie_latency :: src/cost/cluster.cpp :: Topology::pcie_tree ? 2e-6 :: Topology::pcie_tree ? 4e-6
 mesh_rings :: src/cost/collective_algorithms.cpp :: x_.ranks == 6 ? n - 2 :: x_.ranks == 6 ? n - 1
-posted_steps :: src/mapper/roofline/collective_kernel.cpp :: kPostedSteps = 4 :: kPostedSteps = 3
-pipeline_fill :: src/mapper/roofline/collective_kernel.cpp :: 2 * std::sqrt( :: 1 * std::sqrt(
+posted_steps :: src/cost/collective_algorithms.cpp :: kPostedSteps = 4 :: kPostedSteps = 3
+pipeline_fill :: src/cost/collective_algorithms.cpp :: 2 * std::sqrt( :: 1 * std::sqrt(
 blocks_per_core :: src/mapper/roofline/decode_kernel.cpp :: kBlocksPerCore = 2 :: kBlocksPerCore = 1
 most_splits :: src/mapper/roofline/decode_kernel.cpp :: kMaxSplits = 128 :: kMaxSplits = 64
 full_enough :: src/mapper/roofline/decode_kernel.cpp :: kFullEnough = 0.8 :: kFullEnough = 0.9
@@ -47,7 +47,7 @@ vector_rows :: src/mapper/roofline/weight_kernel.cpp :: kVectorRows = 8 :: kVect
 cache_kept :: src/mapper/roofline/weight_kernel.cpp :: kCacheKept = 0.4 :: kCacheKept = 0.6
 awq_idle :: src/mapper/roofline/weight_kernel.cpp :: return 0.5 * d.cores :: return 1.0 * d.cores
 exchange_blocks :: src/estimate/training_pass.cpp :: kExchangeBlocks = 24 :: kExchangeBlocks = 12
-gathers_of_zero3 :: src/estimate/training_update.cpp :: weight_, 2 * micro_batches_ :: weight_, 1 * micro_batches_
+gathers_of_zero3 :: src/estimate/training_update.cpp :: pipelined ? 1 : 2 * times :: pipelined ? 1 : 1 * times
 model_flops :: src/estimate/training.cpp :: (3 * d(e.scenario.global_batch)) :: (2 * d(e.scenario.global_batch))
 copied_weights :: src/estimate/training_update.cpp :: VectorKind::add, 32, weight_bits_ :: VectorKind::add, 16, weight_bits_
 LIST

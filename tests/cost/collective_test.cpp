@@ -390,6 +390,43 @@ TEST_CASE("a pipeline or a ring over nodes waits for its neighbour in the next n
 
 // ---- rules ----
 
+// A switch of 8 whose library takes 9 us to launch a call and copies a rank's own part at 20 GB/s.
+Cluster library8(double fill) {
+  Cluster c = switch8();
+  c.inside.launch = Seconds{9 * kMicro};
+  c.inside.chunks = {.copy = BytesPerSecond{20e9}, .fill = Seconds{fill}};
+  return c;
+}
+
+TEST_CASE("a library posts an all-to-all in four steps however many ranks there are, and rings step by step") {
+  const auto check_steps = [](CollectiveKind kind, std::int64_t ranks, double calls, double steps) {
+    const CollectiveCost cost = collective_cost(library8(0), collective(kind, ranks, 8 * kMega));
+    CAPTURE(name(kind), ranks);
+    CHECK(cost.steps == steps);
+    CHECK(cost.latency.value == Approx((calls * 9 + steps) * kMicro));
+  };
+  check_steps(CollectiveKind::all_to_all, 2, 1, 4);
+  check_steps(CollectiveKind::all_to_all, 8, 1, 4);
+  check_steps(CollectiveKind::send, 8, 1, 1);
+  check_steps(CollectiveKind::broadcast, 8, 1, 7);
+  check_steps(CollectiveKind::all_gather, 8, 1, 7);
+  check_steps(CollectiveKind::all_reduce, 8, 1, 14);
+  check_steps(CollectiveKind::ring_pass, 8, 7, 7);
+}
+
+TEST_CASE("filling a library's pipeline takes twice the geometric mean of a chunk's latency and the transfer") {
+  // Of 8 MB 7 go at 10 GB/s, the own 1 at 20 GB/s: 750 us, and 2 sqrt(30 us x 750 us) = 300 us.
+  const CollectiveCost all =
+      collective_cost(library8(30 * kMicro), collective(CollectiveKind::all_to_all, 8, 8 * kMega));
+  CHECK(all.transfer.value == Approx(750 * kMicro));
+  CHECK(all.latency.value == Approx((9 + 4 + 300) * kMicro));
+  // Three passes of 1.2 MB, each 120 us and filled for itself: 2 sqrt(30 us x 120 us) = 120 us.
+  const CollectiveCost passes =
+      collective_cost(library8(30 * kMicro), collective(CollectiveKind::ring_pass, 4, 1.2 * kMega));
+  CHECK(passes.transfer.value == Approx(3 * 120 * kMicro));
+  CHECK(passes.latency.value == Approx(3 * (9 + 1 + 120) * kMicro));
+}
+
 TEST_CASE("a single device has nothing to exchange") {
   for (const Named& c : clusters()) {
     for (const CollectiveKind kind : kKinds) {
