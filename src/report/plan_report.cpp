@@ -37,7 +37,8 @@ std::string network_text(const Phase& p) {
                                  format_seconds(network), format_share(network / p.ops_time));
   if (p.overlapped.value > 0) text += fmt::format("; {} of it beside other work", format_seconds(p.overlapped));
   if (p.batches() > 1 || p.pipelined.value > 0 || p.bubble.value > 0) {
-    text += fmt::format("; {} micro-batches, {} bubble", p.batches(), format_share(p.bubble / p.time));
+    text += fmt::format("; {} micro-batch{}, {} bubble", p.batches(), p.batches() == 1 ? "" : "es",
+                        format_share(p.bubble / p.time));
   }
   return text;
 }

@@ -77,7 +77,8 @@ std::string band_text(const estimate::Estimator& estimator, const estimate::Scen
     const hardware::FittedError* products = setup.profile->error_of("gemm");
     if (products == nullptr) return "none: nothing was left out of the fit";
     return fmt::format(
-        "none: no whole steps were measured; matrix products alone +- {} (9 of 10 within {}), cross-validated on {}",
+        "none: no whole steps were measured; matrix products alone +- {} (9 of 10 within {}), cross-validated on {} "
+        "rows",
         format_share(products->mean), format_share(products->p90), products->rows);
   }
   std::string text;
@@ -103,7 +104,8 @@ std::vector<std::string> beyond_range(const estimate::Estimator& estimator, cons
   const bool prefill = phase == "prefill";
   step.batch = estimator.replica_batch(s);
   step.tokens = prefill ? step.batch * s.prompt : step.batch;
-  step.context = prefill ? s.prompt : s.prompt + s.generate - 1;
+  // Of decode the mean, as in measured rows: errors are of the mean step.
+  step.context = prefill ? s.prompt : s.prompt + s.generate / 2;
   return estimator.setup().profile->beyond_range(step);
 }
 

@@ -59,7 +59,7 @@ TEST_CASE("inside of what was fitted both phases have the errors of the rows lef
 
 TEST_CASE("a prompt and a context beyond the fitted ones have no band") {
   const Said said({.runtime = "llama.cpp", .weights = "q4_0", .scenario = {1, 32768, 128}});
-  CHECK(said.beyond == Ways{"new tokens 32768 (fitted up to 500)", "context 32895 (fitted up to 8001)"});
+  CHECK(said.beyond == Ways{"new tokens 32768 (fitted up to 500)", "context 32832 (fitted up to 8001)"});
   CHECK_FALSE(said.prefill);
   CHECK_FALSE(said.decode);
   CHECK(said.text.starts_with("none: extrapolated"));
