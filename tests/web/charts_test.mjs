@@ -155,7 +155,7 @@ test('a memory that is too small says by how much', async () => {
   });
   await visit('over.html', {}, async page => {
     await chart(page, 'memory');
-    assert.ok((await page.evaluate(() => window.drawnTexts)).includes('capacity 24 GiB, over by 6 GiB'));
+    assert.ok((await page.evaluate(() => window.drawnTexts)).includes('capacity 23.52 GiB, over by 6.48 GiB'));
   });
 });
 
