@@ -64,7 +64,8 @@ class PatternParser {
   static Characters any() { return Characters().set(); }
   static Characters between(char first, char last) {
     Characters range;
-    for (int c = first; c <= last && c >= 0; ++c) range.set(static_cast<std::size_t>(c));
+    const std::size_t end = static_cast<unsigned char>(last);
+    for (std::size_t c = static_cast<unsigned char>(first); c <= end && end < range.size(); ++c) range.set(c);
     return range;
   }
 
