@@ -10,28 +10,28 @@ cd "$(dirname "$0")/.."
 
 # name :: file :: text that is there once :: what takes its place
 mutations=$(grep -v '^$' <<'LIST'
-adam_flops :: src/cost/work.cpp :: VectorKind::adam: return 12 :: VectorKind::adam: return 10
+adam_flops :: src/graph/vector_op.h :: {adam, "adam", 12 :: {adam, "adam", 10
 attention_backward_time :: src/mapper/roofline/efficiency.cpp :: attention.backward ? 2.5 * :: attention.backward ? 2.0 *
 usual_cores :: src/mapper/roofline/efficiency.cpp :: kUsualCores = 100 :: kUsualCores = 64
-attention_backward_products :: src/cost/work.cpp :: d(3 * a.qk_dim + 2 * a.v_dim) :: d(2 * a.qk_dim + 2 * a.v_dim)
+attention_backward_products :: src/cost/work.cpp :: (3 * qk_dim + 2 * v_dim) :: (2 * qk_dim + 2 * v_dim)
 append_overlap :: src/mapper/roofline/prefill_kernel.cpp :: kOverlap = 4 :: kOverlap = 2
 cached_share :: src/mapper/roofline/efficiency.cpp :: std::clamp(2 - 2 * passing :: std::clamp(1 - 1 * passing
 launch_bound :: src/mapper/roofline/efficiency.cpp :: launch > 0.5 * t.total :: launch > 0.3 * t.total
-rms_norm_flops :: src/cost/work.cpp :: VectorKind::rms_norm: return 4 :: VectorKind::rms_norm: return 3
-rope_flops :: src/cost/work.cpp :: VectorKind::rope: return 3 :: VectorKind::rope: return 2
-mask_flops :: src/cost/work.cpp :: VectorKind::mask: return 2 :: VectorKind::mask: return 1
-dropout_flops :: src/cost/work.cpp :: VectorKind::dropout: return 2 :: VectorKind::dropout: return 1
-softmax_flops :: src/cost/work.h :: kSoftmaxFlops = 5 :: kSoftmaxFlops = 4
+rms_norm_flops :: src/graph/vector_op.h :: {rms_norm, "rms_norm", 4 :: {rms_norm, "rms_norm", 3
+rope_flops :: src/graph/vector_op.h :: {rope, "rope", 3 :: {rope, "rope", 2
+mask_flops :: src/graph/vector_op.h :: {mask, "mask", 2 :: {mask, "mask", 1
+dropout_flops :: src/graph/vector_op.h :: {dropout, "dropout", 2 :: {dropout, "dropout", 1
+softmax_flops :: src/graph/vector_op.h :: {softmax, "softmax", 5 :: {softmax, "softmax", 4
 cache_unpacking :: src/cost/work.cpp :: bits(activation) ? 2 : 0 :: bits(activation) ? 1 : 0
-backward_softmax :: src/cost/work.cpp :: (a.backward ? 2 : 1) :: (a.backward ? 3 : 1)
+backward_softmax :: src/cost/work.cpp :: w.vector = 2 * w.vector :: w.vector = 3 * w.vector
 backward_reads :: src/cost/work.cpp :: queries + 2 * results : queries :: queries + 1 * results : queries
 network_latency :: src/cost/cluster.cpp :: kNetworkLatency{5e-6} :: kNetworkLatency{1e-5}
 network_rate :: src/cost/cluster.cpp :: kNetworkRate{12.5e9} :: kNetworkRate{25e9}
 cards_per_server :: src/cost/cluster.cpp :: kCardsPerServer = 8 :: kCardsPerServer = 4
 pcie_latency :: src/cost/cluster.cpp :: Topology::pcie_tree ? 2e-6 :: Topology::pcie_tree ? 4e-6
-mesh_rings :: src/cost/collective_algorithms.cpp :: x_.ranks == 6 ? n - 2 :: x_.ranks == 6 ? n - 1
-posted_steps :: src/cost/collective_algorithms.cpp :: kPostedSteps = 4 :: kPostedSteps = 3
-pipeline_fill :: src/cost/collective_algorithms.cpp :: 2 * std::sqrt( :: 1 * std::sqrt(
+mesh_rings :: src/cost/collective.cpp :: x_.ranks == 6 ? n - 2 :: x_.ranks == 6 ? n - 1
+posted_steps :: src/cost/collective.cpp :: kPostedSteps = 4 :: kPostedSteps = 3
+pipeline_fill :: src/cost/collective.cpp :: 2 * std::sqrt( :: 1 * std::sqrt(
 blocks_per_core :: src/mapper/roofline/decode_kernel.cpp :: kBlocksPerCore = 2 :: kBlocksPerCore = 1
 most_splits :: src/mapper/roofline/decode_kernel.cpp :: kMaxSplits = 128 :: kMaxSplits = 64
 full_enough :: src/mapper/roofline/decode_kernel.cpp :: kFullEnough = 0.8 :: kFullEnough = 0.9
@@ -46,10 +46,10 @@ collective_calls :: src/mapper/roofline/step_overhead.cpp :: kCollectiveCalls = 
 vector_rows :: src/mapper/roofline/weight_kernel.cpp :: kVectorRows = 8 :: kVectorRows = 16
 cache_kept :: src/mapper/roofline/weight_kernel.cpp :: kCacheKept = 0.4 :: kCacheKept = 0.6
 awq_idle :: src/mapper/roofline/weight_kernel.cpp :: return 0.5 * d.cores :: return 1.0 * d.cores
-exchange_blocks :: src/estimate/training_pass.cpp :: kExchangeBlocks = 24 :: kExchangeBlocks = 12
-gathers_of_zero3 :: src/estimate/training_update.cpp :: pipelined ? 1 : 2 * times :: pipelined ? 1 : 1 * times
+exchange_blocks :: src/estimate/training.cpp :: kExchangeBlocks = 24 :: kExchangeBlocks = 12
+gathers_of_zero3 :: src/estimate/training.cpp :: pipelined ? 1 : 2 * times :: pipelined ? 1 : 1 * times
 model_flops :: src/estimate/training.cpp :: (3 * d(e.scenario.global_batch)) :: (2 * d(e.scenario.global_batch))
-copied_weights :: src/estimate/training_update.cpp :: VectorKind::add, 32, weight_bits_ :: VectorKind::add, 16, weight_bits_
+copied_weights :: src/estimate/training.cpp :: VectorKind::add, 32, weight_bits_ :: VectorKind::add, 16, weight_bits_
 LIST
 )
 if [[ ${1-} == --list ]]; then
@@ -84,7 +84,7 @@ passes() {
   (IFS=, && "$dir/build/tests/test_$1" --abort --filenames-as-tags "${tests[*]}" >"$dir/log" 2>&1)
 }
 
-for program in cost mapper estimate; do
+for program in graph cost mapper estimate; do
   build "$program"
   passes "$program" || { tail -n 20 "$dir/log"; echo "test_$program fails without any change"; exit 2; }
 done

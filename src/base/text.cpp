@@ -163,6 +163,12 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
+std::vector<std::string_view> words(std::string_view text) {
+  std::vector<std::string_view> parts = split(text, ' ');
+  std::erase_if(parts, [](std::string_view part) { return part.empty(); });
+  return parts;
+}
+
 std::string_view trim(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
   const std::size_t first = text.find_first_not_of(kSpace);

@@ -27,6 +27,7 @@ std::string pad(std::string_view utf8, int width, bool left_align);
 std::string quote(std::string_view text);
 
 std::vector<std::string_view> split(std::string_view text, char separator);
+std::vector<std::string_view> words(std::string_view text);  // what stands between spaces
 std::string_view trim(std::string_view text);
 std::string to_lower(std::string_view text);
 std::string join(std::span<const std::string> parts, std::string_view separator);

@@ -8,12 +8,12 @@
 #include <set>
 
 #include "base/text.h"
-#include "calibrate/baselines.h"
-#include "calibrate/cross_validation.h"
 #include "calibrate/data_checks.h"
+#include "calibrate/fit.h"
 #include "calibrate/predictor.h"
 #include "calibrate/validate.h"
-#include "estimate/step_size.h"
+#include "calibrate/validation.h"
+#include "estimate/estimate.h"
 
 namespace llmperf::calibrate {
 namespace {

@@ -7,9 +7,10 @@
 #include <cmath>
 #include <optional>
 
+#include "base/match.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "calibrate/csv_reader.h"
+#include "calibrate/row_columns.h"
 #include "descriptor/catalog.h"
 #include "model/quantization.h"
 
@@ -268,26 +269,39 @@ class FileParser {
       problem(cell(Column::dtype)->column, fmt::format("unknown element type {}", quote(dtype)),
               name_hint(dtype, names));
     }
-    if (o.op == "gemm") {
-      o.shape = GemmShape{integer(Column::m), integer(Column::n), integer(Column::k), integer_or(Column::batch, 1),
-                          gemm_weights(o.dtype)};
-    } else if (o.op == "matmul_all_reduce") {
-      o.shape = GemmShape{.m = integer(Column::m),
-                          .n = integer(Column::n),
-                          .k = integer(Column::k),
-                          .ranks = integer(Column::ranks, 2, 1'000'000)};
-    } else if (o.op == "attention_prefill" || o.op == "attention_decode") {
-      o.shape = attention(o.op == "attention_decode" ? Phase::decode : Phase::prefill);
-    } else if (o.op == "gather") {
-      o.shape = GatherShape{integer(Column::m), integer(Column::n), integer_or(Column::k, 0)};
-    } else if (o.op == "kv_write") {
-      o.shape = CacheShape{integer(Column::m), integer(Column::kv_heads), integer(Column::head_dim)};
-    } else if (o.op.starts_with(kVectorPrefix) && known_layer(o.op.substr(kVectorPrefix.size()))) {
-      o.shape = VectorShape{.layer = o.op.substr(kVectorPrefix.size()), .tokens = integer(Column::m)};
-    } else if (o.op.starts_with(kVectorPrefix) && vector_op(o.op.substr(kVectorPrefix.size()))) {
-      o.shape = vector(o.op.substr(kVectorPrefix.size()));
-    } else if (const auto kind = collective_kind(o.op)) {
-      o.shape = CollectiveShape{*kind, integer(Column::ranks, 2, 1'000'000), bytes()};
+    if (std::optional<OpShape> shape = shape_of_word(o.op)) {
+      o.shape = std::move(*shape);
+      match(
+          o.shape,
+          [&](GemmShape& g) {
+            g.m = integer(Column::m);
+            g.n = integer(Column::n);
+            g.k = integer(Column::k);
+            if (g.ranks > 1) {
+              g.ranks = integer(Column::ranks, 2, 1'000'000);
+            } else {
+              g.batch = integer_or(Column::batch, 1);
+              g.weights = gemm_weights(o.dtype);
+            }
+          },
+          [&](AttentionShape& a) { a = attention(a.phase); },
+          [&](VectorShape& v) {
+            if (known_layer(v.layer)) {
+              v.tokens = integer(Column::m);
+            } else {
+              v = vector(v.layer);
+            }
+          },
+          [&](GatherShape& g) {
+            g = {integer(Column::m), integer(Column::n), integer_or(Column::k, 0)};
+          },
+          [&](CacheShape& c) {
+            c = {integer(Column::m), integer(Column::kv_heads), integer(Column::head_dim)};
+          },
+          [&](CollectiveShape& c) {
+            c.ranks = integer(Column::ranks, 2, 1'000'000);
+            c.bytes = bytes();
+          });
     } else if (!o.op.empty()) {
       problem(cell(Column::op)->column, fmt::format("unknown op {}", quote(o.op)), name_hint(o.op, op_names()));
     }

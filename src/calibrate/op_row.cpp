@@ -3,18 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <type_traits>
 
 namespace llmperf::calibrate {
 namespace {
 
 using graph::CollectiveKind;
 using graph::VectorKind;
-
-constexpr VectorOp kVectorOps[] = {
-    {VectorKind::rms_norm, 1, 1, 1},     {VectorKind::layer_norm, 1, 1, 2},       {VectorKind::add, 2, 1, 0},
-    {VectorKind::add_rms_norm, 2, 2, 1}, {VectorKind::add_layer_norm, 2, 2, 2},   {VectorKind::rope, 1, 1, 0},
-    {VectorKind::activation, 1, 1, 0},   {VectorKind::gated_activation, 2, 1, 0}, {VectorKind::multiply, 2, 1, 0},
-    {VectorKind::softmax, 1, 1, 0},      {VectorKind::sampling, 1, 0, 0},         {VectorKind::elementwise, 1, 1, 0}};
+using graph::VectorOp;
 
 // Of Llama-3.1-8B: hidden 4096, 32 + 8 heads of 128, 14336.
 constexpr KnownLayer kLayers[] = {
@@ -25,12 +21,33 @@ constexpr KnownLayer kLayers[] = {
     {"rotary_emb", VectorKind::rope, 5120, 1, 1},
 };
 
-constexpr std::pair<std::string_view, CollectiveKind> kCollectives[] = {
-    {"all_reduce", CollectiveKind::all_reduce},
-    {"all_gather", CollectiveKind::all_gather},
-    {"reduce_scatter", CollectiveKind::reduce_scatter},
-    {"alltoall", CollectiveKind::all_to_all},
-    {"all_to_all", CollectiveKind::all_to_all}};
+// The words of the `op` column, each with what it says of the shape; those of vectors follow a prefix. Of two words for
+// the same the first is written.
+struct Word {
+  std::string_view text;
+  OpShape shape;
+};
+const std::vector<Word>& words() {
+  static const std::vector<Word> result = {{"gemm", GemmShape{}},
+                                           {"matmul_all_reduce", GemmShape{.ranks = 2}},
+                                           {"attention_prefill", AttentionShape{.phase = Phase::prefill}},
+                                           {"attention_decode", AttentionShape{.phase = Phase::decode}},
+                                           {"gather", GatherShape{}},
+                                           {"kv_write", CacheShape{}},
+                                           {"all_reduce", CollectiveShape{.kind = CollectiveKind::all_reduce}},
+                                           {"all_gather", CollectiveShape{.kind = CollectiveKind::all_gather}},
+                                           {"reduce_scatter", CollectiveShape{.kind = CollectiveKind::reduce_scatter}},
+                                           {"all_to_all", CollectiveShape{.kind = CollectiveKind::all_to_all}},
+                                           {"alltoall", CollectiveShape{.kind = CollectiveKind::all_to_all}}};
+  return result;
+}
+
+bool same_word(const GemmShape& a, const GemmShape& b) { return (a.ranks > 1) == (b.ranks > 1); }
+bool same_word(const AttentionShape& a, const AttentionShape& b) { return a.phase == b.phase; }
+bool same_word(const VectorShape&, const VectorShape&) { return false; }  // a layer is its own word
+bool same_word(const GatherShape&, const GatherShape&) { return true; }
+bool same_word(const CacheShape&, const CacheShape&) { return true; }
+bool same_word(const CollectiveShape& a, const CollectiveShape& b) { return a.kind == b.kind; }
 
 struct ShapeText {
   std::string operator()(const GemmShape& g) const {
@@ -63,9 +80,9 @@ struct ShapeText {
 std::string_view name(Phase phase) { return phase == Phase::prefill ? "prefill" : "decode"; }
 
 const VectorOp* vector_op(std::string_view name) {
-  const auto* found = std::find_if(std::begin(kVectorOps), std::end(kVectorOps),
-                                   [&](const VectorOp& op) { return graph::name(op.kind) == name; });
-  return found == std::end(kVectorOps) ? nullptr : found;
+  const auto* found = std::find_if(graph::kVectorOps.begin(), graph::kVectorOps.end(),
+                                   [&](const VectorOp& op) { return op.is(graph::kMeasured) && op.name == name; });
+  return found == graph::kVectorOps.end() ? nullptr : found;
 }
 
 const KnownLayer* known_layer(std::string_view name) {
@@ -75,18 +92,47 @@ const KnownLayer* known_layer(std::string_view name) {
 }
 
 std::vector<std::string> op_names() {
-  std::vector<std::string> names = {"gemm",   "matmul_all_reduce", "attention_prefill", "attention_decode",
-                                    "gather", "kv_write"};
-  for (const VectorOp& op : kVectorOps) names.push_back(fmt::format("{}{}", kVectorPrefix, graph::name(op.kind)));
+  std::vector<std::string> names;
+  for (const Word& word : words()) {
+    if (!std::holds_alternative<CollectiveShape>(word.shape)) names.emplace_back(word.text);
+  }
+  for (const VectorOp& op : graph::kVectorOps) {
+    if (op.is(graph::kMeasured)) names.push_back(fmt::format("{}{}", kVectorPrefix, op.name));
+  }
   for (const KnownLayer& layer : kLayers) names.push_back(fmt::format("{}{}", kVectorPrefix, layer.name));
-  for (const auto& [text, kind] : kCollectives) names.emplace_back(text);
+  for (const Word& word : words()) {
+    if (std::holds_alternative<CollectiveShape>(word.shape)) names.emplace_back(word.text);
+  }
   return names;
 }
 
+std::optional<OpShape> shape_of_word(std::string_view op) {
+  if (op.starts_with(kVectorPrefix)) {
+    const std::string_view layer = op.substr(kVectorPrefix.size());
+    if (!known_layer(layer) && !vector_op(layer)) return std::nullopt;
+    return VectorShape{.layer = std::string(layer)};
+  }
+  for (const Word& word : words()) {
+    if (word.text == op) return word.shape;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> word_of(const OpShape& shape) {
+  if (const auto* v = std::get_if<VectorShape>(&shape)) return fmt::format("{}{}", kVectorPrefix, v->layer);
+  for (const Word& word : words()) {
+    if (word.shape.index() != shape.index()) continue;
+    const bool same = std::visit(
+        [&](const auto& of) { return same_word(of, std::get<std::decay_t<decltype(of)>>(shape)); }, word.shape);
+    if (same) return std::string(word.text);
+  }
+  return std::nullopt;
+}
+
 std::optional<CollectiveKind> collective_kind(std::string_view op) {
-  const auto* found =
-      std::find_if(std::begin(kCollectives), std::end(kCollectives), [&](const auto& c) { return c.first == op; });
-  return found == std::end(kCollectives) ? std::nullopt : std::optional(found->second);
+  const std::optional<OpShape> shape = shape_of_word(op);
+  const auto* collective = shape ? std::get_if<CollectiveShape>(&*shape) : nullptr;
+  return collective ? std::optional(collective->kind) : std::nullopt;
 }
 
 std::string shape_text(const OpRow& row) { return std::visit(ShapeText{}, row.shape); }

@@ -76,7 +76,7 @@ struct CacheShape {
 struct CollectiveShape {
   graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
   std::int64_t ranks = 0;
-  Bytes bytes;  // of the full tensor on one rank: input of all-reduce and reduce-scatter, output of all-gather
+  Bytes bytes = {};  // of the full tensor on one rank: input of all-reduce and reduce-scatter, output of all-gather
   bool operator==(const CollectiveShape&) const = default;
 };
 
@@ -91,14 +91,8 @@ struct OpRow {
 
 inline constexpr std::string_view kVectorPrefix = "vector:";
 
-// Tensors of [rows, width] that a kernel of that kind reads and writes, and the parameters it has per column.
-struct VectorOp {
-  graph::VectorKind kind;
-  double reads;
-  double writes;
-  double parameters;
-};
-// Of a name that `vector:` takes with a width; null for others. elementwise: of shape.bytes instead.
+// Of a name that `vector:` takes with a width (graph::kMeasured); null for others. elementwise: of shape.bytes instead.
+using graph::VectorOp;
 const VectorOp* vector_op(std::string_view name);
 // Of the layers that `vector:` takes without a width.
 struct KnownLayer {
@@ -110,8 +104,12 @@ struct KnownLayer {
 };
 const KnownLayer* known_layer(std::string_view name);
 
-// Every text that the `op` column takes.
+// Every text that the `op` column takes, and what one says of the shape: its alternative, and of that the phase, the
+// layer, the kind of collective, or that there are several ranks. Nothing for other texts.
 std::vector<std::string> op_names();
+std::optional<OpShape> shape_of_word(std::string_view op);
+// The other way round; nothing where no measurements have a word (sends).
+std::optional<std::string> word_of(const OpShape& shape);
 std::optional<graph::CollectiveKind> collective_kind(std::string_view op);
 
 // Sizes alone: "128 x 1024 x 1024", "batch 1 q 1 kv 129 heads 16/16 x 64".

@@ -7,18 +7,17 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/integer.h"
 #include "base/text.h"
 #include "calibrate/row_ops.h"
 #include "hardware/runtime_execution.h"
-#include "mapper/roofline/dependence.h"
+#include "mapper/roofline/efficiency.h"
 #include "mapper/roofline/step_overhead.h"
 #include "model/model_file.h"
 #include "model/parameters.h"
 
 namespace llmperf::calibrate {
 namespace {
-
-double d(std::int64_t x) { return static_cast<double>(x); }
 
 // A text that two ops share when they take the same time.
 class Key {
@@ -39,16 +38,7 @@ std::string key_of(const graph::Op& op, const cost::Work& work) {
   key << d(static_cast<std::int64_t>(op.body.index())) << d(static_cast<int>(op.place)) << op.launches
       << work.matrix.value << work.vector.value << work.weights.value << work.activations_read.value
       << work.activations_written.value << work.kv_read.value << work.kv_written.value << work.network.value;
-  if (const auto* g = std::get_if<graph::Gemm>(&op.body)) {
-    key << d(g->m) << d(g->n) << d(g->k) << d(g->batch) << g->weight_matrices << bits(g->activation)
-        << (g->weights && g->weights->kernel ? static_cast<int>(*g->weights->kernel) : -1);
-  } else if (const auto* a = std::get_if<graph::Attention>(&op.body)) {
-    key << d(a->sequences) << d(a->q_tokens) << d(a->context) << d(a->heads) << d(a->kv_heads) << d(a->qk_dim);
-  } else if (const auto* c = std::get_if<graph::Collective>(&op.body)) {
-    key << d(static_cast<int>(c->kind)) << d(c->ranks) << d(c->stride) << c->rows * c->width;
-  } else if (const auto* copy = std::get_if<graph::Copy>(&op.body)) {
-    key << (copy->to_cache ? 1 : 0) << copy->rows;
-  }
+  mapper::each_extent(op, [&](double number) { key << number; });
   return std::move(key).text();
 }
 

@@ -1,6 +1,76 @@
 #include "calibrate/row_columns.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "calibrate/measurements.h"
+
 namespace llmperf::calibrate {
+
+CsvReader::CsvReader(std::string_view text, descriptor::Problems& problems, int first_line)
+    : rest_(text), problems_(&problems), line_(first_line - 1) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (rest_.starts_with(kByteOrderMark)) rest_.remove_prefix(kByteOrderMark.size());
+}
+
+bool CsvReader::next() {
+  while (!rest_.empty()) {
+    const std::size_t end = std::min(rest_.find('\n'), rest_.size());
+    std::string_view record = rest_.substr(0, end);
+    rest_.remove_prefix(std::min(end + 1, rest_.size()));
+    ++line_;
+    if (record.ends_with('\r')) record.remove_suffix(1);
+    const std::string_view content = trim(record);
+    if (content.empty()) continue;
+    if (content.front() == '#') {
+      comments_.emplace_back(trim(content.substr(1)));
+      continue;
+    }
+    if (read_cells(record)) return true;
+  }
+  return false;
+}
+
+bool CsvReader::read_cells(std::string_view record) {
+  cells_.clear();
+  std::size_t at = 0;
+  for (;;) {
+    while (at < record.size() && (record[at] == ' ' || record[at] == '\t')) ++at;
+    CsvCell cell{{}, static_cast<int>(at) + 1};
+    if (at < record.size() && record[at] == '"') {
+      bool closed = false;
+      for (++at; at < record.size() && !closed; ++at) {
+        if (record[at] != '"') {
+          cell.text += record[at];
+        } else if (at + 1 < record.size() && record[at + 1] == '"') {
+          cell.text += record[at++];
+        } else {
+          closed = true;
+        }
+      }
+      if (!closed) {
+        problems_->add(line_, cell.column, "a quoted field does not end on its line");
+        return false;
+      }
+      const std::size_t comma = std::min(record.find(',', at), record.size());
+      if (!trim(record.substr(at, comma - at)).empty()) {
+        problems_->add(line_, static_cast<int>(at) + 1, "text behind a quoted field", "a quote inside one is doubled");
+        return false;
+      }
+      at = comma;
+    } else {
+      const std::size_t comma = std::min(record.find(',', at), record.size());
+      cell.text = trim(record.substr(at, comma - at));
+      at = comma;
+    }
+    cells_.push_back(std::move(cell));
+    if (at >= record.size()) return true;
+    ++at;  // the comma
+  }
+}
+
 namespace {
 
 const StepRow* step(const Row& row) { return std::get_if<StepRow>(&row.of); }
@@ -123,5 +193,61 @@ constexpr RowColumn kRowColumns[] = {
 }  // namespace
 
 std::span<const RowColumn> row_columns() { return kRowColumns; }
+
+// ---- Measurements as a file: a column is written when some row fills it in.
+
+namespace {
+
+// RFC 4180. A comment sign at the start of a record would make it a comment.
+std::string csv_field(std::string_view text) {
+  if (text.find_first_of("\",\r\n#") == std::string_view::npos) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c == '\n' || c == '\r' ? ' ' : c;  // a record is one line
+  }
+  return quoted + '"';
+}
+
+struct CellText {
+  std::string operator()(std::monostate) const { return {}; }
+  std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
+  std::string operator()(double value) const { return fmt::format("{:.12g}", value); }
+  std::string operator()(bool value) const { return value ? "1" : "0"; }
+  std::string operator()(std::string_view text) const { return csv_field(text); }
+};
+
+std::string line(const std::vector<std::string>& fields) { return fmt::format("{}\n", fmt::join(fields, ",")); }
+
+}  // namespace
+
+std::string format_measurements(const Measurements& measurements) {
+  std::string text;
+  for (const Measurements::File& file : measurements.files) {
+    for (const std::string& note : file.notes) text += fmt::format("# {}\n", note);
+  }
+  std::vector<const RowColumn*> columns;
+  for (const RowColumn& column : row_columns()) {
+    const bool used = std::any_of(measurements.rows.begin(), measurements.rows.end(),
+                                  [&](const Row& row) { return column.value(row).index() != 0; });
+    if (used) columns.push_back(&column);
+  }
+  const bool steps = !measurements.rows.empty() && std::holds_alternative<StepRow>(measurements.rows.front().of);
+  std::vector<std::string> fields;
+  for (const RowColumn* column : columns) fields.emplace_back(column->name);
+  fields.emplace_back(steps ? "latency_ms" : "latency_us");
+  for (const std::string& name : measurements.extra_columns) fields.push_back(csv_field(name));
+  text += line(fields);
+  for (const Row& row : measurements.rows) {
+    fields.clear();
+    for (const RowColumn* column : columns) fields.push_back(std::visit(CellText{}, column->value(row)));
+    fields.push_back(fmt::format("{:.6g}", row.latency.value * (steps ? 1e3 : 1e6)));
+    for (std::size_t i = 0; i < measurements.extra_columns.size(); ++i) {
+      fields.push_back(i < row.extra.size() ? csv_field(row.extra[i]) : std::string());
+    }
+    text += line(fields);
+  }
+  return text;
+}
 
 }  // namespace llmperf::calibrate

@@ -1,14 +1,46 @@
-// The columns that say which measurement a row is, named as in the input: what files and reports are written from.
+// Comma-separated text with positions (RFC 4180, one record per line): quoted fields, doubled quotes, blank lines and
+// comment lines that start with '#'.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "calibrate/measurements.h"
+#include "descriptor/reader.h"
 
 namespace llmperf::calibrate {
+
+struct CsvCell {
+  std::string text;  // without quotes and the blanks around it
+  int column = 0;    // 1-based byte at which it starts
+};
+
+class CsvReader {
+ public:
+  // `text`, which begins at line `first_line` of its file, must outlive the reader.
+  CsvReader(std::string_view text, descriptor::Problems& problems, int first_line = 1);
+
+  // Reads the next record; false at the end of the text. A record that is not CSV is reported and skipped.
+  bool next();
+  int line() const { return line_; }  // of the record, 1-based
+  const std::vector<CsvCell>& cells() const { return cells_; }
+  const std::vector<std::string>& comments() const { return comments_; }  // all read so far, without '#'
+
+ private:
+  bool read_cells(std::string_view record);
+
+  std::string_view rest_;
+  descriptor::Problems* problems_;
+  int line_;
+  std::vector<CsvCell> cells_;
+  std::vector<std::string> comments_;
+};
+
+// ---- The columns that say which measurement a row is, named as in the input: what files and reports are written from.
 
 // Nothing where the row has no such column. Text refers to the row.
 using Cell = std::variant<std::monostate, std::int64_t, double, bool, std::string_view>;

@@ -6,10 +6,10 @@
 #include <map>
 
 #include "base/text.h"
-#include "calibrate/baselines.h"
 #include "calibrate/data_checks.h"
 #include "calibrate/predictor.h"
-#include "estimate/step_size.h"
+#include "calibrate/validation.h"
+#include "estimate/estimate.h"
 #include "hardware/runtime_profile.h"
 
 namespace llmperf::calibrate {

@@ -2,19 +2,19 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <optional>
 
 #include "base/error.h"
-#include "cli/command.h"
-#include "cli/request.h"
+#include "cli/command_line.h"
+#include "cli/output.h"
 #include "cli/written_file.h"
-#include "report/calibrate_report.h"
+#include "report/reports.h"
+#include "request/names.h"
 
 namespace llmperf::cli {
 namespace {
 
-struct Flags {
+struct CalibrateFlags {
   std::vector<std::string> files;
   std::string hardware;
   std::string runtime;
@@ -22,11 +22,11 @@ struct Flags {
   OutputFlags output;
 };
 
-int calibrate_action(const Flags& flags) {
+int calibrate_action(const CalibrateFlags& flags, const Context& context) {
   const hardware::Device device = hardware::load_device(flags.hardware);
   const hardware::RuntimeProfile start =
       hardware::load_runtime_profile(device, flags.runtime, hardware::UnknownRuntime::error);
-  Output output(flags.output);
+  Output output(flags.output, context);
   std::optional<WrittenFile> out;
   if (!flags.out.empty()) out.emplace(flags.out);
   const calibrate::CalibrateResult result =
@@ -38,20 +38,18 @@ int calibrate_action(const Flags& flags) {
 
 }  // namespace
 
-void add_calibrate(CLI::App& root, Action& action) {
-  CLI::App* command = root.add_subcommand("calibrate", "fits a runtime profile to measured latencies");
-  auto flags = std::make_shared<Flags>();
-  command->add_option("measurements", flags->files, "CSV files, or built-in names (llmperf list measurements)")
-      ->type_name("CSV")
-      ->required();
-  add_hardware_flag(*command, flags->hardware);
-  command
-      ->add_option("--runtime", flags->runtime,
-                   "profile to start from, by name or file: its kernel choices and options stay [the device's own]")
-      ->type_name("NAME");
-  command->add_option("-o,--out", flags->out, "file for the fitted profile")->type_name("YAML");
-  add_output_flags(*command, flags->output);
-  command->callback([flags, &action] { action = [flags] { return calibrate_action(*flags); }; });
+void add_calibrate(Command& root) {
+  Command& command = root.add_command("calibrate", "fits a runtime profile to measured latencies");
+  auto flags = std::make_shared<CalibrateFlags>();
+  command.add("measurements", flags->files, "CSV", "CSV files, or built-in names (llmperf list measurements)")
+      .required()
+      .offers(Values::Sort::paths, request::measurement_names);
+  command.add_field("hw", flags->hardware).required();
+  command.add_field("runtime", flags->runtime).about =
+      "profile to start from, by name or file: its kernel choices and options stay [the device's own]";
+  command.add("-o,--out", flags->out, "YAML", "file for the fitted profile");
+  add_output_flags(command, flags->output);
+  command.action = [flags](const Context& context) { return calibrate_action(*flags, context); };
 }
 
 }  // namespace llmperf::cli

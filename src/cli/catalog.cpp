@@ -3,29 +3,24 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/command.h"
-#include "cli/gguf_flags.h"
+#include "cli/command_line.h"
+#include "cli/output.h"
 #include "hardware/device.h"
 #include "model/model_file.h"
 #include "model/video_dit.h"
-#include "report/catalog_report.h"
-#include "report/runtime_report.h"
-#include "report/study_report.h"
-#include "report/video_model_report.h"
+#include "report/reports.h"
+#include "result/catalog.h"
+#include "result/study.h"
 
 namespace llmperf::cli {
 namespace {
 
-struct Flags {
+struct CatalogFlags {
   std::string what;
   std::string name;
-  std::string weights;
-  std::string kv;
-  GgufFlags gguf;
+  request::Request request;  // what a model is sized with
   std::string detail = "summary";
   OutputFlags output;
 };
@@ -62,7 +57,7 @@ report::MeasurementSet measurement_set(const std::string& name) {
   return set;
 }
 
-int list_action(const Flags& flags) {
+int list_action(const CatalogFlags& flags, const Context& context) {
   using descriptor::Kind;
   const Kind kind = kind_value(flags.what, {{"models", Kind::model},
                                             {"model", Kind::model},
@@ -74,27 +69,28 @@ int list_action(const Flags& flags) {
                                             {"measurements", Kind::measurements},
                                             {"scenarios", Kind::scenario},
                                             {"scenario", Kind::scenario}});
-  Output output(flags.output);
+  Output output(flags.output, context);
   if (kind == Kind::runtime) {
-    output.write(report::runtime_list_report(hardware::all_runtime_profiles()));
+    report::RuntimeList list;
+    for (hardware::RuntimeProfile& profile : hardware::all_runtime_profiles()) list.runtimes.push_back({profile});
+    output.write(report::runtime_list_report(list));
   } else if (kind == Kind::measurements) {
-    std::vector<report::MeasurementSet> sets;
-    for (const std::string& name : descriptor::names(kind)) sets.push_back(measurement_set(name));
-    output.write(report::measurement_list_report(sets));
+    report::MeasurementList list;
+    for (const std::string& name : descriptor::names(kind)) list.measurements.push_back(measurement_set(name));
+    output.write(report::measurement_list_report(list));
   } else if (kind == Kind::scenario) {
-    std::vector<report::NamedStudy> studies;
-    for (const std::string& name : descriptor::names(kind)) studies.push_back({name, study::load_study(name)});
-    output.write(report::study_list_report(studies));
+    report::StudyList list;
+    for (const std::string& name : descriptor::names(kind)) list.studies.push_back({name, study::load_study(name)});
+    output.write(report::study_list_report(list));
   } else if (kind == Kind::model) {
-    std::vector<model::Decoder> models;
-    for (const std::string& name : model::decoder_names()) models.push_back(model::load_decoder(name));
-    std::vector<model::VideoDit> videos;
-    for (const std::string& name : model::video_names()) videos.push_back(model::load_video_dit(name));
-    output.write(report::model_list_report(models, videos));
+    report::ModelList list;
+    for (const std::string& name : model::decoder_names()) list.add(model::load_decoder(name));
+    for (const std::string& name : model::video_names()) list.add(model::load_video_dit(name));
+    output.write(report::model_list_report(list));
   } else {
-    std::vector<hardware::Device> devices;
-    for (const std::string& name : descriptor::names(kind)) devices.push_back(hardware::load_device(name));
-    output.write(report::hardware_list_report(devices));
+    report::DeviceList list;
+    for (const std::string& name : descriptor::names(kind)) list.hardware.push_back({hardware::load_device(name)});
+    output.write(report::hardware_list_report(list));
   }
   return kExitDone;
 }
@@ -105,59 +101,64 @@ bool lists_tensors(const std::string& detail) {
   throw Error::bad_input(fmt::format("--detail: unknown level {}", quote(detail)), name_hint(detail, names));
 }
 
-int show_video_model(const Flags& flags) {
-  if (!flags.weights.empty() || !flags.kv.empty() || any_given(flags.gguf) || flags.detail != "summary") {
+bool sizes(const CatalogFlags& flags) { return flags.request != request::Request(); }
+
+int show_video_model(const CatalogFlags& flags, const Context& context) {
+  if (sizes(flags) || flags.detail != "summary") {
     throw Error::bad_input("--weights, --kv, --detail and the options of GGUF files are for language models");
   }
-  Output output(flags.output);
-  output.write(report::video_model_report(model::load_video_dit(flags.name)));
+  Output output(flags.output, context);
+  const model::VideoDit model = model::load_video_dit(flags.name);
+  output.write(report::video_model_report({model}));
   return kExitDone;
 }
 
-int show_model(const Flags& flags) {
-  if (model::is_video_dit(flags.name)) return show_video_model(flags);
+int show_model(const CatalogFlags& flags, const Context& context) {
+  if (model::is_video_dit(flags.name)) return show_video_model(flags, context);
   const bool list_tensors = lists_tensors(flags.detail);
   const model::ModelFile file = model::load_model(flags.name);
   const model::Decoder& decoder = file.decoder;
-  const model::GgufEra era = era_value(flags.gguf);
+  const request::Request& asked = flags.request;
+  const model::GgufEra era = asked.gguf_era ? model::parse_gguf_era(*asked.gguf_era) : model::GgufEra::v2026;
 
   model::WeightLayout layout;
   std::vector<model::GgufTensor> tensors;
-  const bool stored = file.stored && flags.weights.empty();
+  const bool stored = file.stored && !asked.weights;
   if (stored) {
     layout = file.stored->layout;
-  } else if (flags.weights.empty()) {
+  } else if (!asked.weights) {
     layout = model::checkpoint_layout(decoder, Dtype::bf16);
-  } else if (const model::GgufFileType* type = model::gguf_weights(flags.weights)) {
+  } else if (const model::GgufFileType* type = model::gguf_weights(*asked.weights)) {
     tensors = model::quantised_tensors(decoder, *type, era);
     layout = model::gguf_layout(decoder, tensors, std::string(type->name));
   } else {
-    layout = model::make_layout(decoder, flags.weights, Dtype::bf16, era);
+    layout = model::make_layout(decoder, *asked.weights, Dtype::bf16, era);
   }
-  if (!flags.gguf.era.empty() && (stored || !layout.gguf)) {
+  if (asked.gguf_era && (stored || !layout.gguf)) {
     throw Error::bad_input("--gguf-era is for a GGUF type as --weights", "--weights q4_k_m");
   }
   const std::string own_kv = layout.gguf ? "fp16" : decoder.default_kv.empty() ? "bf16" : decoder.default_kv;
-  const model::ElementFormat kv = model::parse_kv_scheme(flags.kv.empty() ? own_kv : flags.kv);
-  report::ModelView view{.model = decoder,
-                         .layout = layout,
-                         .kv = cache_value(flags.gguf, kv),
-                         .tensors = stored        ? &file.stored->tensors
-                                    : layout.gguf ? &tensors
-                                                  : nullptr,
-                         .file = stored ? &file.stored->file : nullptr,
-                         .list_tensors = list_tensors};
-  Output output(flags.output);
+  const model::ElementFormat kv = model::parse_kv_scheme(asked.kv.value_or(own_kv));
+  report::ModelShown view{.model = decoder,
+                          .layout = layout,
+                          .kv = {asked.cache_type_k ? model::parse_kv_scheme(*asked.cache_type_k) : kv,
+                                 asked.cache_type_v ? model::parse_kv_scheme(*asked.cache_type_v) : kv},
+                          .tensors = stored        ? &file.stored->tensors
+                                     : layout.gguf ? &tensors
+                                                   : nullptr,
+                          .file = stored ? &file.stored->file : nullptr,
+                          .list_tensors = list_tensors};
+  Output output(flags.output, context);
   output.write(report::model_report(view));
   return kExitDone;
 }
 
-void check_no_model_flags(const Flags& flags) {
-  if (flags.weights.empty() && flags.kv.empty() && !any_given(flags.gguf) && flags.detail == "summary") return;
+void check_no_model_flags(const CatalogFlags& flags) {
+  if (!sizes(flags) && flags.detail == "summary") return;
   throw Error::bad_input("--weights, --kv, --detail and the options of GGUF files are for models");
 }
 
-int show_action(const Flags& flags) {
+int show_action(const CatalogFlags& flags, const Context& context) {
   using descriptor::Kind;
   const Kind kind = kind_value(flags.what, {{"model", Kind::model},
                                             {"models", Kind::model},
@@ -171,12 +172,12 @@ int show_action(const Flags& flags) {
   if (kind == Kind::scenario) {
     check_no_model_flags(flags);
     const study::Study study = study::load_study(flags.name);
-    Output output(flags.output);
-    output.write(report::study_summary_report(flags.name, study));
+    Output output(flags.output, context);
+    output.write(report::study_summary_report({flags.name, study}));
     return kExitDone;
   }
   if (kind == Kind::runtime) {
-    Output output(flags.output);
+    Output output(flags.output, context);
     output.write(report::runtime_report(
         hardware::parse_runtime_profile(descriptor::load(descriptor::Kind::runtime, flags.name))));
     return kExitDone;
@@ -184,38 +185,41 @@ int show_action(const Flags& flags) {
   if (kind == descriptor::Kind::device) {
     check_no_model_flags(flags);
     const hardware::Device device = hardware::load_device(flags.name);
-    Output output(flags.output);
+    Output output(flags.output, context);
     output.write(report::hardware_report(device));
     return kExitDone;
   }
-  return show_model(flags);
+  return show_model(flags, context);
 }
 
 }  // namespace
 
-void add_list(CLI::App& root, Action& action) {
-  CLI::App* command = root.add_subcommand("list", "built-in models, hardware, runtimes, measurements or scenarios");
-  auto flags = std::make_shared<Flags>();
-  command->add_option("KIND", flags->what, "models, hardware, runtimes, measurements or scenarios")->required();
-  add_output_flags(*command, flags->output);
-  command->callback([flags, &action] { action = [flags] { return list_action(*flags); }; });
+void add_list(Command& root) {
+  Command& command = root.add_command("list", "built-in models, hardware, runtimes, measurements or scenarios");
+  auto flags = std::make_shared<CatalogFlags>();
+  command.add("KIND", flags->what, "", "models, hardware, runtimes, measurements or scenarios")
+      .required()
+      .offers(Values::Sort::words, "models hardware runtimes measurements scenarios");
+  add_output_flags(command, flags->output);
+  command.action = [flags](const Context& context) { return list_action(*flags, context); };
 }
 
-void add_show(CLI::App& root, Action& action) {
-  CLI::App* command = root.add_subcommand(
+void add_show(Command& root) {
+  Command& command = root.add_command(
       "show",
       "one model's exact parameter counts, one device's figures, a runtime profile or a scenario, with sources");
-  auto flags = std::make_shared<Flags>();
-  command->add_option("KIND", flags->what, "model, hardware, runtime or scenario")->required();
-  command->add_option("NAME", flags->name, "built-in name or file")->required();
-  command->add_option("--weights", flags->weights, "model: weight scheme to size it with")->type_name("SCHEME");
-  command->add_option("--kv", flags->kv, "model: KV cache type to size it with")->type_name("SCHEME");
-  add_gguf_flags(*command, flags->gguf);
-  command->add_option("--detail", flags->detail, "model: summary, or tensors (every tensor, its type and its bytes)")
-      ->type_name("LEVEL")
-      ->capture_default_str();
-  add_output_flags(*command, flags->output);
-  command->callback([flags, &action] { action = [flags] { return show_action(*flags); }; });
+  auto flags = std::make_shared<CatalogFlags>();
+  command.add("KIND", flags->what, "", "model, hardware, runtime or scenario")
+      .required()
+      .offers(Values::Sort::words, "model hardware runtime scenario");
+  command.add("NAME", flags->name, "", "built-in name or file").required().offers(Values::Sort::paths);
+  command.add("weights", flags->request).about = "model: weight scheme to size it with";
+  command.add("kv", flags->request).about = "model: KV cache type to size it with";
+  for (const char* field : {"gguf-era", "cache-type-k", "cache-type-v"}) command.add(field, flags->request);
+  command.add("--detail", flags->detail, "LEVEL", "model: summary, or tensors (every tensor, its type and its bytes)")
+      .offers(Values::Sort::words, "summary tensors");
+  add_output_flags(command, flags->output);
+  command.action = [flags](const Context& context) { return show_action(*flags, context); };
 }
 
 }  // namespace llmperf::cli

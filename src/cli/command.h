@@ -1,17 +1,18 @@
-// What every subcommand shares: how it registers itself, and where its output goes.
+// The command line as data: commands with their flags, what parses words into them, and what every action is given.
+// Help, completion, manual pages and studies read the same description.
 #pragma once
 
 #include <functional>
-#include <memory>
+#include <list>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "report/document.h"
-
-namespace CLI {
-class App;
-}
+#include "request/request.h"
 
 namespace llmperf::cli {
 
@@ -22,92 +23,104 @@ inline constexpr int kExitInfeasible = 3;
 inline constexpr int kExitThreshold = 4;
 inline constexpr int kExitInterrupted = 130;  // of an action; the program's is 128 and the signal's number
 
-// A subcommand adds itself to the root command and, when chosen, leaves its work in `action`, which returns the exit
-// status.
-using Action = std::function<int()>;
-void add_calibrate(CLI::App& root, Action& action);
-void add_compare(CLI::App& root, Action& action);
-void add_completion(CLI::App& root, Action& action);
-void add_estimate(CLI::App& root, Action& action);
-void add_explain(CLI::App& root, Action& action);
-void add_graph(CLI::App& root, Action& action);
-void add_import(CLI::App& root, Action& action);
-void add_limits(CLI::App& root, Action& action);
-void add_list(CLI::App& root, Action& action);
-void add_map(CLI::App& root, Action& action);
-void add_map_collective(CLI::App& root, Action& action);
-void add_man(CLI::App& root, Action& action);
-void add_merge(CLI::App& root, Action& action);
-void add_parallel(CLI::App& root, Action& action);
-void add_replay(CLI::App& root, Action& action);
-void add_run(CLI::App& root, Action& action);
-void add_report(CLI::App& root, Action& action);
-void add_show(CLI::App& root, Action& action);
-void add_sweep(CLI::App& root, Action& action);
-void add_validate(CLI::App& root, Action& action);
-
-// --format, --json, --export and --lang, the same on every command that prints results.
-enum class Traced : bool { no, yes };  // whether its result has steps to trace
-struct OutputFlags {
-  std::string format = "table";
-  bool json = false;
-  std::vector<std::string> exports;
-  std::string language = "en";
-  Traced traced = Traced::no;
-};
-void add_output_flags(CLI::App& command, OutputFlags& flags, Traced traced = Traced::no);
-
-// While one lives, reports are kept in it instead of printed: those of a study's sections. Exports are written as ever.
-class CapturedReports {
- public:
-  CapturedReports();
-  ~CapturedReports();
-  CapturedReports(const CapturedReports&) = delete;
-  CapturedReports& operator=(const CapturedReports&) = delete;
-  std::vector<report::Report> reports;
-
- private:
-  CapturedReports* outer_;
+// A flag and its value as they were given; a switch has no value, an argument goes by its name in the help.
+struct Given {
+  std::string flag;
+  std::string value;
 };
 
-// Opens everything before the work starts, so that an unwritable path costs no work. A file appears under its name only
-// when it is complete; one that was not committed is removed.
-class Output {
- public:
-  // `companion`: of a file for what goes with the report, a drawing or a model; may be empty. Throws Error: bad_input
-  // for a format, failed for a path that cannot be written.
-  explicit Output(const OutputFlags& flags, const std::string& companion = {});
-  ~Output();
-  Output(const Output&) = delete;
-  Output& operator=(const Output&) = delete;
+// What an action is run in.
+struct Context {
+  std::string command;                            // as a shell reads it, without what says where output goes
+  std::vector<Given> given = {};                  // in order
+  std::vector<report::Report>* caught = nullptr;  // where reports go instead of stdout: those of a study's sections
+  bool has(std::string_view flag) const;
+};
+using Action = std::function<int(const Context&)>;
 
-  // Whether the report is written in that format anywhere; HTML is made from the JSON.
-  bool wants(report::Format format) const;
-  // Writes the report to stdout in the format asked for and to every export, and the companion to its file. Throws
-  // Error(failed) on a write error.
-  void write(const report::Report& report, const std::string& companion = {});
-  // … to the exports alone, to stdout alone.
-  void write_files(const report::Report& report);
-  void print(const report::Report& report);
+using request::Values;
 
- private:
-  struct File;
-  report::Format format_;
-  report::Rendering rendering_;
-  std::vector<std::unique_ptr<File>> files_;
-  std::unique_ptr<File> companion_;
+// A flag, or an argument: what stands on its own.
+struct Flag {
+  std::string name = {};    // "--batch"; of an argument "KIND"
+  std::string letter = {};  // "-m"; mostly empty
+  std::string type = {};    // of the value, as help shows it; empty: a switch
+  std::string about = {};
+  std::string group = {};      // heading in the help; empty: the command's own
+  std::string otherwise = {};  // the value when it is not given
+  Values values = {};
+  std::vector<std::string> needs = {};      // flags that must be given as well
+  std::vector<std::string> excludes = {};   // … that must not
+  std::vector<std::string> old_names = {};  // still taken, never shown
+  bool must = false;
+  std::string unless = {};  // a flag that a required one is not required beside
+  bool repeats = false;
+  bool hidden = false;
+  std::function<void(const std::string&)> set = {};
+
+  bool is_argument() const { return !name.starts_with('-'); }
+  bool takes_value() const { return !type.empty(); }
+  bool is(std::string_view word) const;
+
+  Flag& required() { return must = true, *this; }
+  Flag& with(const std::string& flag) { return needs.push_back(flag), *this; }
+  Flag& without(const std::string& flag) { return excludes.push_back(flag), *this; }
+  Flag& offers(Values::Sort sort, std::string_view list) { return values = {sort, nullptr, list}, *this; }
+  Flag& offers(Values::Sort sort, std::vector<std::string> (*names)() = nullptr) {
+    return values = {sort, names, {}}, *this;
+  }
 };
 
-// Thrown where nobody reads the pipe any more that stdout is, which is no error: run() ends the program as SIGPIPE ends
-// others, without a word.
-struct ClosedPipe {};
+struct Command {
+  std::string name;
+  std::string about;
+  std::vector<Flag> flags = {};
+  std::list<Command> commands = {};
+  Action action = {};
+  bool hidden = false;
 
-// Throws where nothing can be written: ClosedPipe, or Error(failed) when stdout is closed.
-void check_stdout();
-// Throws ClosedPipe, or Error(failed) on a write error such as that of a full disk.
-void write_stdout(const std::string& text);
+  // `names`: "-m,--model", "--batch", "KIND". What `target` holds is the value when the flag is not given. A target of
+  // several values takes as many as there are: of a flag, each time it is given.
+  Flag& add(const std::string& names, std::string& target, std::string type, std::string about);
+  Flag& add(const std::string& names, std::vector<std::string>& target, std::string type, std::string about);
+  Flag& add(const std::string& names, bool& target, std::string about);
+  // A field of requests: as part of one, or alone where a command has a use for it only. Both say what the table says.
+  Flag& add(std::string_view field, request::Request& target);
+  Flag& add_field(std::string_view field, std::string& target);
+  // All of those that mean something to any of the workloads, named as in the table.
+  void add_fields(request::Request& target, std::string_view workloads);
+  Command& add_command(std::string command, std::string what);
 
-// Parses the command line, runs the subcommand and maps errors to messages and exit status.
-int run(int argc, const char* const* argv);
+  // Null for what does not exist.
+  const Flag* find(std::string_view flag) const;
+  Flag* find(std::string_view flag) { return const_cast<Flag*>(std::as_const(*this).find(flag)); }
+  const Command* find_command(std::string_view command) const;
+};
+
+// "-m", "--batch=4"; "-1" and "-" are values.
+bool is_flag(std::string_view word);
+// "--batch" of "--batch=4", "-m" of "-mqwen-7b".
+std::string flag_of(const std::string& word);
+
+// Words read as flags of one command; `rest`: what stands on its own. Throws Error(bad_input) for flags that do not
+// exist, have no value or are given twice, and for empty words.
+struct Words {
+  const Command* command = nullptr;
+  std::string path;  // "llmperf map gemm"
+  std::vector<Given> given;
+  bool help = false;
+  bool version = false;
+};
+Words read_words(const Command& root, std::span<const std::string> words);
+// Throws Error(bad_input) where something is missing, too much or does not go together.
+void check(const Words& words);
+// Sets what the flags are bound to, checked.
+void apply(const Words& words);
+
+// The message with fields called what they are called on a command line: `batch` becomes --batch.
+std::string worded(const std::string& message);
+Error worded(const Error& error);
+
+std::string help_text(const Command& command, const std::string& path);
 
 }  // namespace llmperf::cli

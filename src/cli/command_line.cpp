@@ -1,12 +1,9 @@
-// The command line as a whole. CLI11 hides an unknown subcommand behind "a subcommand is required", names no neighbours
-// of a misspelt flag and takes an empty value for none, so the words are looked at before it parses.
 #include "cli/command_line.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
 #include <cctype>
@@ -14,88 +11,24 @@
 #include <cstdio>
 #include <exception>
 #include <new>
-#include <set>
-#include <sstream>
-#include <utility>
 
-#include "base/error.h"
 #include "base/text.h"
-#include "cli/command.h"
+#include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/words.h"
-#include "report/single_line.h"
+#include "report/document.h"
 
 namespace llmperf::cli {
 namespace {
 
 constexpr int kSignalled = 128;  // a shell shows this and the number of the signal that ended a program
 
-std::vector<std::string> subcommand_names(const CLI::App& root) {
-  std::vector<std::string> names;
-  for (const CLI::App* sub : root.get_subcommands({})) names.push_back(sub->get_name());
-  return names;
-}
-
-std::vector<std::string> flag_names(const CLI::App& command) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  return names;
-}
-
-// Throws when the flag words[i] has no value; moves i to its last word.
-void check_value(const CLI::App& command, const CLI::Option& option, const std::string& flag,
-                 const std::vector<std::string>& words, std::size_t& i) {
-  const std::string& word = words[i];
-  const bool attached = word.size() > flag.size();
-  std::string value;
-  if (attached) {
-    value = word.substr(flag.size() + (word[flag.size()] == '=' ? 1 : 0));
-  } else if (i + 1 < words.size()) {
-    value = words[++i];
-  }
-  const bool holds_flags = option.get_type_name() == "FLAGS";  // its value starts like one
-  const bool next_flag =
-      !attached && !holds_flags && is_flag(value) && command.get_option_no_throw(flag_of(value)) != nullptr;
-  if (value.empty() || next_flag) {
-    throw Error::bad_input(fmt::format("{} needs a value: {} {}", flag, flag, option.get_type_name()));
-  }
-}
-
-// Throws for a subcommand or flag that does not exist, a flag without its value or given twice, and an empty word (an
-// unset variable of a script, mostly).
-void check_words(const CLI::App& root, const std::vector<std::string>& words) {
-  const CLI::App* command = &root;
-  std::set<const CLI::Option*> seen;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string& word = words[i];
-    if (word == "--") return;
-    if (word.empty()) throw Error::bad_input("an argument is empty");
-    if (!is_flag(word)) {
-      const std::vector<std::string> names = subcommand_names(*command);
-      if (names.empty()) continue;
-      command = find_subcommand(*command, word);
-      if (command == nullptr) throw Error::bad_input("unknown subcommand " + quote(word), name_hint(word, names));
-      continue;
-    }
-    const std::string flag = flag_of(word);
-    const CLI::Option* option = command->get_option_no_throw(flag);
-    if (option == nullptr) throw Error::bad_input("unknown flag " + quote(flag), name_hint(flag, flag_names(*command)));
-    if (option->get_items_expected_min() == 0) continue;
-    check_value(*command, *option, flag, words, i);
-    if (!seen.insert(option).second && option->get_multi_option_policy() != CLI::MultiOptionPolicy::TakeAll) {
-      throw Error::bad_input(flag + " is given more than once");
-    }
-  }
-}
-
 // Where a message cannot be written (the reader of a pipe is gone) there is no one to tell; the exit status still says
 // it.
 void write_stderr(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
 int report_error(const Error& error) {
-  for (Diagnostic d : error.diagnostics()) {
+  const Error shown = worded(error);
+  for (Diagnostic d : shown.diagnostics()) {
     d.where.file = report::single_line(d.where.file);
     d.message = report::single_line(d.message);
     d.hint = report::single_line(d.hint);
@@ -121,120 +54,20 @@ std::string shell_word(const std::string& word) {
   return quoted + "'";
 }
 
-}  // namespace
-
-std::string command_text(const std::vector<std::string>& words) {
-  constexpr std::string_view kOutput[] = {"--format", "--export", "--json", "--lang"};
-  std::string text = "llmperf";
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string flag = flag_of(words[i]);
-    if (std::find(std::begin(kOutput), std::end(kOutput), flag) == std::end(kOutput)) {
-      text += " " + shell_word(words[i]);
-    } else if (flag != "--json" && flag.size() == words[i].size()) {
-      ++i;  // its value
-    }
-  }
-  return text;
-}
-
-namespace {
-
-std::string running;  // see running_command()
-
-// Sets it for as long as the command runs.
-class RunningCommand {
- public:
-  explicit RunningCommand(std::string text) : before_(std::exchange(running, std::move(text))) {}
-  ~RunningCommand() { running = before_; }
-  RunningCommand(const RunningCommand&) = delete;
-  RunningCommand& operator=(const RunningCommand&) = delete;
-
- private:
-  std::string before_;
-};
-
-// CLI::Success (--help, --version) passes through.
-void parse(CLI::App& root, std::vector<std::string> words) {
-  check_words(root, words);
-  try {
-    std::reverse(words.begin(), words.end());  // as CLI11 takes them
-    root.parse(words);
-  } catch (const CLI::Success&) {
-    throw;
-  } catch (const CLI::ExtrasError&) {
-    throw Error::bad_input("unexpected argument " + quote(root.remaining(true).front()));
-  } catch (const CLI::ParseError& e) {
-    std::string command = "llmperf";
-    for (const CLI::App* app = &root; !app->get_subcommands().empty();) {
-      app = app->get_subcommands().front();
-      command += " " + app->get_name();
-    }
-    throw Error::bad_input(e.what(), command + " --help says what it takes");
-  }
-}
-
-}  // namespace
-
-std::string running_command() { return running; }
-
-void add_commands(CLI::App& root, Action& action) {
-  root.name("llmperf");
-  root.set_version_flag("--version", "llmperf " LLMPERF_VERSION);
-  root.require_subcommand(1);
-  add_estimate(root, action);
-  add_compare(root, action);
-  add_explain(root, action);
-  add_graph(root, action);
-  add_limits(root, action);
-  add_map(root, action);
-  add_map_collective(root, action);
-  add_parallel(root, action);
-  add_sweep(root, action);
-  add_merge(root, action);
-  add_calibrate(root, action);
-  add_validate(root, action);
-  add_replay(root, action);
-  add_run(root, action);
-  add_import(root, action);
-  add_report(root, action);
-  add_list(root, action);
-  add_show(root, action);
-  add_completion(root, action);
-  add_man(root, action);
-}
-
 int execute(const std::vector<std::string>& words) {
-  CLI::App root{kProgramDescription};
-  Action action;
-  add_commands(root, action);
+  const Command root = all_commands();
   if (words.empty()) {
-    write_stderr(root.help());
+    write_stderr(help_text(root, root.name));
     return kExitUsage;
   }
-  const RunningCommand scope(command_text(words));
-  try {
-    parse(root, words);
-  } catch (const CLI::Success& e) {
-    std::ostringstream text;
-    root.exit(e, text, text);
-    write_stdout(text.str());
+  const Words read = read_words(root, words);
+  if (read.help || read.version) {
+    write_stdout(read.help ? help_text(*read.command, read.path) : "llmperf " LLMPERF_VERSION "\n");
     return kExitDone;
   }
-  return action ? action() : kExitUsage;
+  apply(read);
+  return read.command->action({.command = command_text(words), .given = read.given});
 }
-
-void check_command(const std::vector<std::string>& words) {
-  CLI::App root{kProgramDescription};
-  Action action;
-  add_commands(root, action);
-  try {
-    parse(root, words);
-  } catch (const CLI::Success&) {
-    throw Error::bad_input("--help and --version are no work to do");
-  }
-}
-
-namespace {
 
 // What would end the program without a word is a write error with its message: an export's pipe that nobody reads, a
 // file larger than the limit. (Of stdout see ClosedPipe.) And a standard stream that is closed stays unwritable: else
@@ -266,6 +99,60 @@ int end_of_closed_pipe() {
 }
 
 }  // namespace
+
+std::string command_text(std::span<const std::string> words) {
+  constexpr std::string_view kOutput[] = {"--format", "--export", "--json", "--lang"};
+  std::string text = "llmperf";
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string flag = flag_of(words[i]);
+    if (std::find(std::begin(kOutput), std::end(kOutput), flag) == std::end(kOutput)) {
+      text += " " + shell_word(words[i]);
+    } else if (flag != "--json" && flag.size() == words[i].size()) {
+      ++i;  // its value
+    }
+  }
+  return text;
+}
+
+Command all_commands() {
+  Command root{.name = "llmperf",
+               .about = "Performance model of language models on accelerators: how fast, what binds it, does it fit."};
+  for (const auto add :
+       {add_estimate, add_compare, add_explain, add_graph,     add_limits,     add_map,    add_map_collective,
+        add_parallel, add_sweep,   add_merge,   add_calibrate, add_validate,   add_replay, add_run,
+        add_import,   add_report,  add_list,    add_show,      add_completion, add_man,    add_help}) {
+    add(root);
+  }
+  return root;
+}
+
+namespace {
+
+struct HelpFlags {
+  std::vector<std::string> words;
+};
+
+}  // namespace
+
+void add_help(Command& root) {
+  Command& command = root.add_command("help", "the help of the program or of a subcommand: llmperf help map gemm");
+  auto flags = std::make_shared<HelpFlags>();
+  command.add("COMMAND", flags->words, "COMMAND", "whose help [the program's]").offers(Values::Sort::words, [] {
+    std::vector<std::string> names;
+    for (const Command& one : all_commands().commands) names.push_back(one.name);
+    return names;
+  });
+  command.action = [flags](const Context&) {
+    const Command all = all_commands();
+    const Words read = read_words(all, flags->words);
+    for (const Given& given : read.given) {
+      throw Error::bad_input("unexpected " + quote(given.flag.empty() ? given.value : given.flag),
+                             "llmperf help map gemm");
+    }
+    write_stdout(help_text(*read.command, read.path));
+    return kExitDone;
+  };
+}
 
 int run(int argc, const char* const* argv) {
   prepare_streams();

@@ -9,24 +9,36 @@
 
 namespace llmperf::cli {
 
-inline constexpr const char* kProgramDescription =
-    "Performance model of language models on accelerators: how fast, what binds it, does it fit.";
+// The root with every subcommand.
+Command all_commands();
 
-// Names the root and adds every subcommand to it.
-void add_commands(CLI::App& root, Action& action);
-
-// Runs the words after the program's name and returns the exit status. Throws Error.
-int execute(const std::vector<std::string>& words);
-
-// Throws the Error that execute() would throw before any work: names that do not exist, flags that are missing or
-// without a value.
-void check_command(const std::vector<std::string>& words);
+// A subcommand adds itself to the root.
+void add_calibrate(Command& root);
+void add_compare(Command& root);
+void add_completion(Command& root);
+void add_estimate(Command& root);
+void add_explain(Command& root);
+void add_graph(Command& root);
+void add_help(Command& root);
+void add_import(Command& root);
+void add_limits(Command& root);
+void add_list(Command& root);
+void add_map(Command& root);
+void add_map_collective(Command& root);
+void add_man(Command& root);
+void add_merge(Command& root);
+void add_parallel(Command& root);
+void add_replay(Command& root);
+void add_run(Command& root);
+void add_report(Command& root);
+void add_show(Command& root);
+void add_sweep(Command& root);
+void add_validate(Command& root);
 
 // The words as a shell reads them, without what says where output goes.
-std::string command_text(const std::vector<std::string>& words);
+std::string command_text(std::span<const std::string> words);
 
-// The command that execute() is running, as a shell reads it, without what says where its output goes; empty when there
-// is none.
-std::string running_command();
+// Parses the command line, runs the subcommand and maps errors to messages and exit status.
+int run(int argc, const char* const* argv);
 
 }  // namespace llmperf::cli

@@ -1,45 +1,235 @@
-// `llmperf compare`: what lies between two results (compare_results.h), or what each runtime option between two sets is
-// worth, and where.
+// `llmperf compare`: what lies between two results, saved ones or those of a request and of the same request with some
+// fields changed; or what each runtime option between two sets is worth, and where.
 #include "estimate/compare.h"
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
-#include "base/error.h"
 #include "base/number.h"
-#include "cli/command.h"
-#include "cli/compare_results.h"
-#include "cli/request.h"
-#include "cli/training.h"
+#include "base/text.h"
+#include "cli/command_line.h"
+#include "cli/estimate.h"
+#include "cli/output.h"
 #include "cli/values.h"
-#include "cli/video.h"
+#include "descriptor/node.h"
 #include "report/compare_report.h"
+#include "report/difference_report.h"
 
 namespace llmperf::cli {
 namespace {
 
-struct Flags {
+using request::Request;
+using request::Resolved;
+
+struct CompareFlags {
   std::vector<std::string> files;
-  RequestFlags request;
-  TrainingFlags training;  // of --against alone
+  Request request;
   std::string with;
   std::string against;
   std::string max_slowdown;
   OutputFlags output;
 };
 
-// As if --with were the request's --options; messages name the flag that was given.
-template <class Choose>
-auto second_choices(const Flags& flags, Choose&& choose) {
-  RequestFlags second = flags.request;
-  second.options = flags.with;
+// Whether `after` is slower than `before` by more than `limit`; says so on stderr. `which`: what is slower, "with
+// --with".
+bool too_slow(std::string_view what, Seconds before, Seconds after, double limit, const std::string& which) {
+  if (!(after.value > before.value * (1 + limit))) return false;
+  std::fputs(fmt::format("llmperf: error: {} is {} slower {} ({}, before {}): more than --max-slowdown {}\n", what,
+                         before.value > 0 ? format_share(after / before - 1) : std::string("infinitely"), which,
+                         format_seconds(after), format_seconds(before), format_share(limit))
+                 .c_str(),
+             stderr);
+  return true;
+}
+
+// ---- Two results.
+
+struct Side {
+  report::SavedResult result;
+  std::optional<Error> infeasible;  // why there are no times
+};
+
+int conclude(Side before, Side after, const std::string& which, std::optional<double> limit, Output& output) {
+  const report::Difference d = report::difference(std::move(before.result), std::move(after.result));
+  output.write(report::difference_report(d));
+  if (before.infeasible) throw Error(*before.infeasible);
+  if (after.infeasible) throw Error(*after.infeasible);
+  bool slower = false;
+  if (limit) {
+    for (const report::JudgedTime& time : report::judged_times(d.before.kind)) {
+      const report::FigureChange* figure = d.figure(time.key);
+      if (figure == nullptr || !figure->before || !figure->after) continue;
+      slower |= too_slow(time.title, Seconds{*figure->before}, Seconds{*figure->after}, *limit, which);
+    }
+  }
+  return slower ? kExitThreshold : kExitDone;
+}
+
+Side load_result(const std::string& path) {
+  Side side;
+  side.result = report::read_result(descriptor::read_text_file(path, report::kMaxResultBytes), path);
+  if (!side.result.fits) {
+    side.infeasible = Error(ErrorKind::infeasible, {{.where = {path, 0, 0, {}},
+                                                     .message = "what it estimates does not fit: it has no times",
+                                                     .hint = "compare two results that fit"}});
+  }
+  return side;
+}
+
+int compare_files(const CompareFlags& flags, const Context& context, std::optional<double> limit) {
+  const std::vector<std::string>& files = flags.files;
+  for (const Given& given : context.given) {
+    constexpr std::string_view kOwn[] = {"results", "--max-slowdown", "--format", "--export", "--json", "--lang"};
+    if (std::find(std::begin(kOwn), std::end(kOwn), given.flag) != std::end(kOwn)) continue;
+    throw Error::bad_input(fmt::format("{} has no meaning beside saved results", given.flag), "leave it out");
+  }
+  if (files.size() != 2) {
+    throw Error::bad_input(fmt::format("compare takes two saved results, not {}", files.size()),
+                           "llmperf compare before.json after.json");
+  }
+  Side before = load_result(files[0]);
+  Side after = load_result(files[1]);
+  Output output(flags.output, context);
+  return conclude(std::move(before), std::move(after), "in " + files[1], limit, output);
+}
+
+Error prefixed(const Error& error, const std::string& prefix) {
+  std::vector<Diagnostic> diagnostics = worded(error).diagnostics();
+  for (Diagnostic& d : diagnostics) {
+    if (d.where.file.empty()) d.message = prefix + d.message;
+  }
+  return Error(error.kind(), std::move(diagnostics));
+}
+
+// `name`: for the report; `prefix`: of messages.
+Side estimated(const Request& request, const std::string& name, const std::string& prefix) {
   try {
-    return choose(second);
+    request::Sources sources;
+    const auto resolved = resolve(request, sources);
+    Answer answered = answer(*resolved, report::Detail::summary, true);
+    Side side{report::read_result(answered.report.json, name), std::nullopt};
+    if (answered.infeasible) side.infeasible = prefixed(*answered.infeasible, prefix);
+    return side;
   } catch (const Error& error) {
-    std::vector<Diagnostic> diagnostics = error.diagnostics();
+    throw prefixed(error, prefix);
+  }
+}
+
+// ---- Words of a line as a POSIX shell splits them, without anything that it would expand.
+
+class Splitter {
+ public:
+  Splitter(std::string_view flag, std::string_view line) : flag_(flag), line_(line) {}
+
+  std::vector<std::string> split() {
+    while (at_ < line_.size()) {
+      const char c = line_[at_++];
+      if (c == ' ' || c == '\t' || c == '\n') {
+        end_word();
+      } else if (c == '\'' || c == '"') {
+        quoted(c);
+      } else if (c == '\\') {
+        escaped();
+      } else {
+        append(c);
+      }
+    }
+    end_word();
+    return std::move(words_);
+  }
+
+ private:
+  [[noreturn]] void fail(const char* what) const {
+    throw Error::bad_input(fmt::format("{}: {} in {}", flag_, what, quote(line_)), "write it as in a shell");
+  }
+  void append(char c) {
+    word_ += c;
+    open_ = true;
+  }
+  void end_word() {
+    if (open_) words_.push_back(std::move(word_));
+    word_.clear();
+    open_ = false;
+  }
+  void escaped() {
+    if (at_ == line_.size()) fail("a backslash ends the line");
+    append(line_[at_++]);
+  }
+  // Between double quotes a backslash escapes only quotes and itself.
+  void quoted(char closing) {
+    open_ = true;
+    for (; at_ < line_.size() && line_[at_] != closing; ++at_) {
+      const bool escapes = closing == '"' && line_[at_] == '\\' && at_ + 1 < line_.size() &&
+                           (line_[at_ + 1] == '"' || line_[at_ + 1] == '\\');
+      if (escapes) ++at_;
+      word_ += line_[at_];
+    }
+    if (at_ == line_.size()) fail("a quote is not closed");
+    ++at_;
+  }
+
+  std::string_view flag_;
+  std::string_view line_;
+  std::size_t at_ = 0;
+  std::string word_;
+  bool open_ = false;  // a word has begun, if only with empty quotes
+  std::vector<std::string> words_;
+};
+
+// Quotes and backslashes are honoured. Throws Error(bad_input), naming `flag`, where one is not closed.
+std::vector<std::string> shell_words(std::string_view flag, std::string_view line) {
+  return Splitter(flag, line).split();
+}
+
+// The request with the flags of a line as well, and instead.
+Request changed(const Request& request, const std::string& line) {
+  const std::vector<std::string> words = shell_words("--against", line);
+  if (words.empty()) throw Error::bad_input("--against: names no flag", "--against '--weights w4a16 --batch 8'");
+  Request second = request;
+  Command fields{.name = "--against", .about = {}};
+  fields.add_fields(second, "tvr");
+  constexpr std::string_view kOwn[] = {"--against", "--with", "--max-slowdown", "--format",
+                                       "--export",  "--json", "--lang"};
+  for (const std::string& word : words) {
+    const std::string flag = flag_of(word);
+    if (std::find(std::begin(kOwn), std::end(kOwn), flag) == std::end(kOwn)) continue;
+    throw Error::bad_input(fmt::format("--against: {} is no flag of a request", flag), "leave it out");
+  }
+  try {
+    const Words read = read_words(fields, words);
+    for (const Given& given : read.given) {
+      if (!given.flag.empty()) continue;
+      throw Error::bad_input("unexpected argument " + quote(given.value), "--against '--weights w4a16 --batch 8'");
+    }
+    apply(read);
+  } catch (const Error& error) {
+    throw prefixed(error, "--against: ");
+  }
+  return second;
+}
+
+int compare_requests(const CompareFlags& flags, const Context& context, std::optional<double> limit) {
+  const Request second = changed(flags.request, flags.against);
+  Output output(flags.output, context);
+  Side before = estimated(flags.request, "the request", "");
+  Side after = estimated(second, "with " + flags.against, "--against: ");
+  return conclude(std::move(before), std::move(after), "with --against", limit, output);
+}
+
+// ---- Runtime options, one by one.
+
+constexpr const char* kSecondSet = "with --with";
+
+// Messages name the flag that was given.
+template <class Choose>
+auto second_choices(Choose&& choose) {
+  try {
+    return choose();
+  } catch (const Error& error) {
+    std::vector<Diagnostic> diagnostics = worded(error).diagnostics();
     constexpr std::string_view kFlag = "--options:";
     for (Diagnostic& d : diagnostics) {
       if (d.message.starts_with(kFlag)) d.message.replace(0, kFlag.size(), "--with:");
@@ -48,153 +238,105 @@ auto second_choices(const Flags& flags, Choose&& choose) {
   }
 }
 
-[[noreturn]] void throw_infeasible(const Request& request, const estimate::CompareStep& step) {
-  const Bytes capacity = *request.device.dram().capacity;
-  const bool on_device = step.memory > capacity;
+[[noreturn]] void throw_infeasible(std::string message, const std::string& options) {
   throw Error(ErrorKind::infeasible,
               {{.where = {},
-                .message = fmt::format("{} at batch {} does not fit on {} with --options {}{}", request.model().name,
-                                       request.scenario.batch,
-                                       on_device ? request.device.name : "the host, " + request.host.name, step.options,
-                                       on_device ? fmt::format(": needs {}, has {}", format_bytes_binary(step.memory),
-                                                               format_bytes_binary(capacity))
-                                                 : ""),
-                .hint = fmt::format("llmperf estimate --options {} says what would make it fit", step.options)}});
+                .message = std::move(message),
+                .hint = fmt::format("llmperf estimate --options {} says what would make it fit", options)}});
 }
 
-constexpr const char* kSecondSet = "with --with";
-
-bool slower_set(const estimate::Comparison& comparison, double limit) {
-  const estimate::CompareStep& first = comparison.steps.front();
-  const estimate::CompareStep& last = comparison.steps.back();
-  const bool prefill = too_slow("TTFT", *first.ttft, *last.ttft, limit, kSecondSet);
-  return (first.tpot && too_slow("TPOT", *first.tpot, *last.tpot, limit, kSecondSet)) || prefill;
-}
-
-int compare_videos(const Flags& flags, std::optional<double> limit) {
-  const auto request = load_video_request(flags.request);
-  const estimate::VideoChoices second = second_choices(flags, [&](const RequestFlags& f) {
-    estimate::VideoChoices choices = request->choices;
-    choose_video_execution(f, *request, choices);
-    return choices;
-  });
-  const estimate::VideoSetup setup = make_video_setup(request->model, request->device, request->choices);
-  Output output(flags.output);
-  const estimate::VideoComparison comparison =
-      estimate::compare(request->model, request->device, request->choices, second, flags.request.execution);
+int compare_videos(const CompareFlags& flags, const Context& context, std::optional<double> limit, const Resolved& r,
+                   const std::string& execution) {
+  const estimate::VideoChoices& first = std::get<request::Video>(r.work).choices;
+  const auto second = second_choices([&] { return video_choices_with_options(r, flags.with); });
+  const estimate::VideoSetup setup = make_video_setup(r.video, r.device, first);
+  Output output(flags.output, context);
+  const estimate::VideoComparison comparison = estimate::compare(r.video, r.device, first, second, execution);
   output.write(report::compare_report(setup, comparison));
   const auto& steps = comparison.steps;
   for (const estimate::VideoCompareStep* step : {&steps.front(), &steps.back()}) {
     if (step->fits) continue;
-    throw Error(
-        ErrorKind::infeasible,
-        {{.where = {},
-          .message = fmt::format("{} does not fit on {} with --options {}: needs {}, has {}", request->model.name,
-                                 request->device.name, step->options, format_bytes_binary(step->memory),
-                                 format_bytes_binary(*request->device.dram().capacity)),
-          .hint = fmt::format("llmperf estimate --options {} says what would make it fit", step->options)}});
+    throw_infeasible(
+        fmt::format("{} does not fit on {} with --options {}: needs {}, has {}", r.video.name, r.device.name,
+                    step->options, format_bytes_binary(step->memory), format_bytes_binary(*r.device.dram().capacity)),
+        step->options);
   }
   return limit && too_slow("generation", *steps.front().generation, *steps.back().generation, *limit, kSecondSet)
              ? kExitThreshold
              : kExitDone;
 }
 
-// Flags that are no part of a request.
-const std::vector<std::string> kOwnFlags = {"--with",   "--against", "--max-slowdown", "--format",
-                                            "--export", "--json",    "--lang"};
-
-// Throws for flags of a request beside saved results: these hold their own.
-void check_no_request(const Flags& flags) {
-  for (const CLI::Option* option : flags.request.command->get_options()) {
-    if (option->count() == 0 || option->get_lnames().empty()) continue;
-    const std::string name = "--" + option->get_lnames().front();
-    const bool own = std::find(kOwnFlags.begin(), kOwnFlags.end(), name) != kOwnFlags.end();
-    if (own && name != "--with" && name != "--against") continue;
-    throw Error::bad_input(fmt::format("{} has no meaning beside saved results", name), "leave it out");
+int compare_options(const CompareFlags& flags, const Context& context, std::optional<double> limit) {
+  Request asked = flags.request;
+  if (!asked.options) asked.options = "none";
+  const std::string execution = asked.execution.value_or("");
+  request::Sources sources;
+  const auto resolved = resolve(asked, sources, request::Unused::taken);
+  const Resolved& r = *resolved;
+  if (std::holds_alternative<request::Video>(r.work)) return compare_videos(flags, context, limit, r, execution);
+  const auto& text = std::get<request::Generation>(r.work);
+  const auto second = second_choices([&] { return choices_with_options(r, flags.with); });
+  Output output(flags.output, context);
+  const estimate::Comparison comparison =
+      estimate::compare(r.model(), r.device, text.choices, second, execution, text.scenario);
+  output.write(report::compare_report(text.estimator->setup(), text.scenario, execution, comparison));
+  const estimate::CompareStep& before = comparison.steps.front();
+  const estimate::CompareStep& after = comparison.steps.back();
+  for (const estimate::CompareStep* step : {&before, &after}) {
+    if (step->fits) continue;
+    const Bytes capacity = *r.device.dram().capacity;
+    const bool on_device = step->memory > capacity;
+    throw_infeasible(
+        fmt::format("{} at batch {} does not fit on {} with --options {}{}", r.model().name, text.scenario.batch,
+                    on_device ? r.device.name : "the host, " + r.host.name, step->options,
+                    on_device ? fmt::format(": needs {}, has {}", format_bytes_binary(step->memory),
+                                            format_bytes_binary(capacity))
+                              : ""),
+        step->options);
   }
+  if (!limit) return kExitDone;
+  const bool prefill = too_slow("TTFT", *before.ttft, *after.ttft, *limit, kSecondSet);
+  const bool decode = before.tpot && too_slow("TPOT", *before.tpot, *after.tpot, *limit, kSecondSet);
+  return prefill || decode ? kExitThreshold : kExitDone;
 }
 
-// Throws unless there is a request, and one thing to compare it with.
-void check_request(const Flags& flags) {
-  for (const auto& [flag, value] :
-       {std::pair{"--model", &flags.request.model}, std::pair{"--hw", &flags.request.hardware}}) {
-    if (value->empty()) {
-      throw Error::bad_input(fmt::format("{} is required", flag),
-                             "or two saved results: llmperf compare before.json after.json");
-    }
-  }
+int compare_action(const CompareFlags& flags, const Context& context) {
+  std::optional<double> limit;
+  if (!flags.max_slowdown.empty()) limit = double_value("--max-slowdown", flags.max_slowdown, 0, 1000);
+  if (!flags.files.empty()) return compare_files(flags, context, limit);
+  check_complete(flags.request, "or two saved results: llmperf compare before.json after.json");
   if (flags.with.empty() == flags.against.empty()) {
     throw Error::bad_input(flags.with.empty() ? "--with or --against is required: what the request is compared with"
                                               : "--with and --against both say what the request is compared with",
                            "--with all for runtime options, --against '--weights w4a16' for any flag");
   }
-  if (flags.training.training && !flags.with.empty()) {
+  if (flags.request.training && !flags.with.empty()) {
     throw Error::bad_input("--with compares steps of inference", "--training --against '--options none'");
   }
-}
-
-int compare_options(const Flags& flags, std::optional<double> limit) {
-  if (model::is_video_dit(flags.request.model)) return compare_videos(flags, limit);
-  const auto request = load_request(flags.request);
-  const estimate::Choices first = choices_of(flags.request, *request);
-  const estimate::Choices second =
-      second_choices(flags, [&](const RequestFlags& f) { return choices_of(f, *request); });
-  Output output(flags.output);
-  const estimate::Comparison comparison =
-      estimate::compare(request->model(), request->device, first, second, flags.request.execution, request->scenario);
-  output.write(
-      report::compare_report(request->estimator->setup(), request->scenario, flags.request.execution, comparison));
-  for (const estimate::CompareStep* step : {&comparison.steps.front(), &comparison.steps.back()}) {
-    if (!step->fits) throw_infeasible(*request, *step);
-  }
-  return limit && slower_set(comparison, *limit) ? kExitThreshold : kExitDone;
-}
-
-int compare_action(const Flags& given) {
-  std::optional<double> limit;
-  if (!given.max_slowdown.empty()) limit = double_value("--max-slowdown", given.max_slowdown, 0, 1000);
-  if (!given.files.empty()) {
-    check_no_request(given);
-    return compare_files(given.files, limit, given.output);
-  }
-  check_request(given);
-  if (!given.against.empty()) {
-    return compare_against(*given.request.command, kOwnFlags, given.against, limit, given.output);
-  }
-  Flags flags = given;
-  if (flags.request.options.empty()) flags.request.options = "none";
-  return compare_options(flags, limit);
+  return flags.with.empty() ? compare_requests(flags, context, limit) : compare_options(flags, context, limit);
 }
 
 }  // namespace
 
-void add_compare(CLI::App& root, Action& action) {
-  CLI::App* command = root.add_subcommand(
+void add_compare(Command& root) {
+  Command& command = root.add_command(
       "compare",
       "two results, saved or of two sets of flags: what changed, where and why; or what runtime options are "
       "worth");
-  auto flags = std::make_shared<Flags>();
-  command->add_option("results", flags->files, "two results that llmperf estimate saved as JSON: before and after")
-      ->type_name("FILE");
-  add_request_flags(*command, flags->request);
-  for (const char* flag : {"--model", "--hw"}) command->get_option(flag)->required(false);
-  add_training_flags(*command, flags->training);
+  auto flags = std::make_shared<CompareFlags>();
+  command.add("results", flags->files, "FILE", "two results that llmperf estimate saved as JSON: before and after");
+  command.add_fields(flags->request, "tvr");
+  command.add("--against", flags->against, "FLAGS",
+              "flags that the second request has as well, or instead: '--weights w4a16 --batch 8'");
   command
-      ->add_option("--against", flags->against,
-                   "flags that the second request has as well, or instead: '--weights w4a16 --batch 8'")
-      ->type_name("FLAGS");
-  command
-      ->add_option("--with", flags->with,
-                   "a second set of runtime options, written like --options, which is the first [none]: what each is "
-                   "worth")
-      ->type_name("LIST");
-  command
-      ->add_option("--max-slowdown", flags->max_slowdown,
-                   "exit status 4 when the second is slower by more, in TTFT or TPOT (video: the generation, training: "
-                   "the step): 0.02 is 2 %")
-      ->type_name("SHARE");
-  add_output_flags(*command, flags->output);
-  command->callback([flags, &action] { action = [flags] { return compare_action(*flags); }; });
+      .add("--with", flags->with, "LIST",
+           "a second set of runtime options, written like --options, which is the first [none]: what each is worth")
+      .values = request::field("options").values;
+  command.add("--max-slowdown", flags->max_slowdown, "SHARE",
+              "exit status 4 when the second is slower by more, in TTFT or TPOT (video: the generation, training: "
+              "the step): 0.02 is 2 %");
+  add_output_flags(command, flags->output);
+  command.action = [flags](const Context& context) { return compare_action(*flags, context); };
 }
 
 }  // namespace llmperf::cli

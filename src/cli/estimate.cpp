@@ -1,147 +1,178 @@
+// `llmperf estimate` and `llmperf explain`.
+#include "cli/estimate.h"
+
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-#include <cmath>
+#include <iostream>
+#include <iterator>
 
-#include "base/error.h"
-#include "base/number.h"
 #include "base/text.h"
-#include "cli/command.h"
-#include "cli/request.h"
-#include "cli/training.h"
+#include "cli/command_line.h"
+#include "cli/output.h"
 #include "cli/values.h"
-#include "cli/video.h"
 #include "estimate/context_curve.h"
-#include "estimate/gguf_study.h"
-#include "report/estimate_report.h"
+#include "report/explain_report.h"
+#include "report/training_report.h"
+#include "report/video_report.h"
+#include "request/hints.h"
 
 namespace llmperf::cli {
 namespace {
 
-struct Flags {
-  RequestFlags request;
-  TrainingFlags training;
+using request::Resolved;
+
+struct EstimateFlags {
+  std::string file;
+  std::string number;  // of explain
+  request::Request request;
   std::string detail = "summary";
   OutputFlags output;
 };
 
-// The smallest tensor axis over which the same request fits; empty when none does.
-std::string tensor_hint(const Request& request, const RequestFlags& flags) {
-  for (const std::int64_t factor : {2, 4, 8}) {
-    estimate::Choices choices = choices_of(flags, request);
-    choices.plan.tensor *= factor;
-    if (!graph::legal(request.model(), choices.plan)) continue;
-    const estimate::Estimator other(estimate::make_setup(request.model(), request.device, choices));
-    if (!other.fits(request.scenario)) continue;
-    return fmt::format("; on {} devices with --tp {} (needs {} on each)", choices.plan.devices(), choices.plan.tensor,
-                       format_bytes_binary(other.memory(request.scenario).total()));
-  }
-  return {};
+// The JSON with the request as its last key.
+std::string with_request(std::string json, const request::Request& request) {
+  json.erase(json.rfind("\n}"));
+  return json + ",\n  \"request\": " + to_json(request) + "\n}\n";
 }
 
-// The fewest devices that hold the layers of the same GGUF model; empty when there is no such number up to 8.
-std::string layer_split_hint(const Request& request, const RequestFlags& flags) {
-  estimate::Choices choices = choices_of(flags, request);
-  if (choices.plan.devices() != choices.plan.pipeline) return {};
-  choices.gpu_layers.reset();
-  const bool uneven = !choices.tensor_split.empty();
-  choices.tensor_split.clear();
-  for (choices.plan.pipeline += uneven ? 0 : 1; choices.plan.pipeline <= 8; ++choices.plan.pipeline) {
-    if (!graph::legal(request.model(), choices.plan)) return {};
-    const estimate::Estimator other(estimate::make_setup(request.model(), request.device, choices));
-    if (!other.fits(request.scenario)) continue;
-    return fmt::format("{} devices with --pp {}{} (needs {} on the fullest)", choices.plan.pipeline,
-                       choices.plan.pipeline, uneven ? " without --tensor-split" : "",
-                       format_bytes_binary(other.memory(request.scenario).total()));
-  }
-  return {};
+Answer answer_of(Resolved& r, request::Generation& text, report::Detail detail, bool curve) {
+  const estimate::Estimate e = text.estimator->run(text.scenario);
+  std::vector<estimate::ContextPoint> points;
+  if (curve) points = estimate::context_curve(*text.estimator, e);
+  Answer answer{report::estimate_report(result::generation(*text.estimator, e, std::move(points)), detail,
+                                        report::step_trace(*text.estimator, e)),
+                std::nullopt};
+  if (!e.fits) answer.infeasible = infeasible(r, e);
+  return answer;
 }
 
-// What would make the same request fit on the same device: the built-in schemes that do, else the bits per weight that
-// would.
-std::string fitting_hint(const Request& request, const RequestFlags& flags, const estimate::Estimate& e) {
-  if (request.estimator->stages().size() > 1 && request.estimator->setup().execution.weights.gguf) {
-    const std::string devices = layer_split_hint(request, flags);
-    return devices.empty() ? "no split over up to 8 devices fits: use a narrower type or a shorter context"
-                           : "it fits on " + devices;
-  }
-  if (request.estimator->setup().host) {
-    const std::string devices = layer_split_hint(request, flags);
-    const auto layers =
-        estimate::most_layers(request.model(), request.device, choices_of(flags, request), request.scenario);
-    return (layers ? fmt::format("it fits with --gpu-layers {}, the rest on {}", *layers, request.host.name)
-                   : "no split with the host fits: use a narrower type, a larger host or a shorter context") +
-           (devices.empty() ? "" : "; or on " + devices);
-  }
-  std::vector<std::string> fitting;
-  for (const char* scheme : {"fp8", "int8", "w4a16"}) {
-    estimate::Choices choices = choices_of(flags, request);
-    choices.weights = scheme;
-    const estimate::Estimator other(estimate::make_setup(request.model(), request.device, choices));
-    if (other.fits(request.scenario)) {
-      const Bytes total = other.memory(request.scenario).total();
-      fitting.push_back(fmt::format("--weights {} (needs {})", scheme, format_bytes_binary(total)));
-    }
-  }
-  if (!fitting.empty()) return "it fits with " + join(fitting, " or ");
-  const Bytes room = e.capacity - (e.memory.total() - e.memory.weights);
-  estimate::Choices plain = choices_of(flags, request);
-  plain.weights = "bf16";
-  const estimate::Estimator unquantised(estimate::make_setup(request.model(), request.device, plain));
-  const double parameters = unquantised.memory(request.scenario).weights.value / 2;  // of the fullest device
-  const double bits = std::floor(room.value * 8 / parameters * 10) / 10;
-  if (bits < 1) return "no weight scheme fits: use a larger device, a smaller batch or a shorter context";
-  return fmt::format("fp8, int8 and w4a16 do not fit either; it fits with --weights {:.1f} (bits per weight)", bits);
+Answer answer_of(Resolved& r, request::Video& video, report::Detail detail, bool) {
+  estimate::VideoEstimator estimator(estimate::make_video_setup(r.video, r.device, video.choices));
+  const estimate::VideoEstimate e = estimator.run();
+  Answer answer{report::video_report(result::video(estimator, e), detail, report::step_trace(estimator, e)),
+                std::nullopt};
+  if (!e.fits) answer.infeasible = infeasible(r, e);
+  return answer;
 }
 
-[[noreturn]] void throw_infeasible(const Request& request, const RequestFlags& flags, const estimate::Estimate& e) {
-  Diagnostic d;
-  const auto message = [&](const std::string& place, const cost::Memory& needed, Bytes capacity) {
-    return fmt::format(
-        "{} at batch {} does not fit on {}: needs {} ({} of it weights), has {}; largest batch that fits is {}",
-        request.model().name, e.scenario.batch, place, format_bytes_binary(needed.total()),
-        format_bytes_binary(needed.weights), format_bytes_binary(capacity), e.largest_batch);
-  };
-  d.message = e.memory.total() > e.capacity ? message(request.device.name, e.memory, e.capacity)
-                                            : message("the host, " + request.host.name, e.host_memory, e.host_capacity);
-  d.hint = fitting_hint(request, flags, e);
-  if (!request.estimator->setup().execution.weights.gguf) d.hint += tensor_hint(request, flags);
-  if (e.largest_batch > e.scenario.batch) {  // of a batch that fills the pipeline
-    const graph::Plan& plan = request.estimator->setup().execution.plan;
-    d.hint =
-        fmt::format("this batch goes through {} stages in {} parts; multiples of {} in smaller ones; {}", plan.pipeline,
-                    request.estimator->micro_batches(e.scenario), plan.pipeline * plan.data, d.hint);
-  }
-  throw Error(ErrorKind::infeasible, {d});
-}
-
-int estimate_action(const Flags& flags) {
-  const report::Detail detail = detail_value(flags.detail);
-  if (model::is_video_dit(flags.request.model)) return video_action(flags.request, detail, flags.output);
-  if (flags.training.training) return training_action(flags.request, flags.training, detail, flags.output);
-  const auto request = load_request(flags.request);
-  Output output(flags.output);
-  const estimate::Estimate e = request->estimator->run(request->scenario);
-  std::vector<estimate::ContextPoint> curve;
-  if (output.wants(report::Format::json)) curve = estimate::context_curve(*request->estimator, e);
-  output.write(report::estimate_report(*request->estimator, e, detail, curve));
-  if (!e.fits) throw_infeasible(*request, flags.request, e);
-  return kExitDone;
+Answer answer_of(Resolved& r, request::Training& training, report::Detail detail, bool) {
+  estimate::TrainingEstimate e;
+  training.estimator->run(training.scenario, training.choices.plan, training.options, e);
+  Answer answer{
+      report::training_report({training.estimator->setup(), e}, detail, report::step_trace(*training.estimator, e)),
+      std::nullopt};
+  if (!e.fits) answer.infeasible = infeasible(r, e);
+  return answer;
 }
 
 }  // namespace
 
-void add_estimate(CLI::App& root, Action& action) {
-  CLI::App* command =
-      root.add_subcommand("estimate", "latency, throughput and memory of a model; with --training, of a training step");
-  auto flags = std::make_shared<Flags>();
-  add_request_flags(*command, flags->request);
-  add_training_flags(*command, flags->training);
-  command->add_option("--detail", flags->detail, "summary or ops (every op of each phase)")
-      ->type_name("LEVEL")
-      ->capture_default_str();
-  add_output_flags(*command, flags->output, Traced::yes);
-  command->callback([flags, &action] { action = [flags] { return estimate_action(*flags); }; });
+Answer answer(Resolved& resolved, report::Detail detail, bool curve) {
+  Answer answer = std::visit([&](auto& work) { return answer_of(resolved, work, detail, curve); }, resolved.work);
+  answer.report.json = with_request(std::move(answer.report.json), resolved.asked);
+  return answer;
+}
+
+request::Request read_request(const std::string& path) {
+  if (path == "-") {
+    const std::string text(std::istreambuf_iterator<char>(std::cin), {});
+    return request::parse_request(descriptor::parse_json(text, "(stdin)"));
+  }
+  return request::parse_request(descriptor::parse_json(descriptor::read_text_file(path), path));
+}
+
+request::Request merged(const request::Request& under, const request::Request& over) {
+  request::Request all = under;
+  for (const request::Field& field : request::fields()) {
+    if (const auto value = get(over, field)) set(all, field, *value);
+  }
+  return all;
+}
+
+void check_complete(const request::Request& request, const std::string& hint) {
+  for (const char* name : {"model", "hw"}) {
+    if (!get(request, request::field(name))) throw Error::bad_input(fmt::format("`{}` is required", name), hint);
+  }
+}
+
+namespace {
+
+request::Request request_of(const EstimateFlags& flags) {
+  return flags.file.empty() ? flags.request : merged(read_request(flags.file), flags.request);
+}
+
+int estimate_action(const EstimateFlags& flags, const Context& context) {
+  const report::Detail detail = detail_value(flags.detail);
+  const request::Request request = request_of(flags);
+  check_complete(request, "llmperf estimate --help says what it takes");
+  request::Sources sources;
+  const auto resolved = resolve(request, sources);
+  Output output(flags.output, context);
+  const Answer answered = answer(*resolved, detail, output.wants(report::Format::json));
+  output.write(answered.report);
+  if (answered.infeasible) throw Error(*answered.infeasible);
+  return kExitDone;
+}
+
+int explain_action(const EstimateFlags& flags, const Context& context) {
+  request::Sources sources;
+  const request::Request request = request_of(flags);
+  check_complete(request, "llmperf explain --help says what it takes");
+  const auto resolved = request::resolve_setup(request, sources);
+  auto& text = std::get<request::Generation>(resolved->work);
+  text.scenario = request::scenario_of(request);
+  request::check_scenario(text.scenario, text.choices);
+  Output output(flags.output, context);
+  const estimate::Estimate e = text.estimator->run(text.scenario);
+  if (!flags.number.empty()) {
+    output.write(report::explain_report(estimate::explain(*text.estimator, e, flags.number)));
+    return kExitDone;
+  }
+  std::vector<report::PathValue> paths;
+  for (const std::string& path : estimate::explainable_paths(e)) {
+    const estimate::Explanation x = estimate::explain(*text.estimator, e, path);
+    paths.push_back({path, x.value, x.unit});
+  }
+  output.write(report::explainable_report(paths));
+  return kExitDone;
+}
+
+void require_unless_read(Command& command) {
+  for (const char* flag : {"--model", "--hw"}) command.find(flag)->required().unless = "--request";
+}
+
+void add_request_file(Command& command, EstimateFlags& flags) {
+  command.add("--request", flags.file, "FILE",
+              "JSON of a request, or a result that was saved with one; - is stdin; flags go over it");
+}
+
+}  // namespace
+
+void add_estimate(Command& root) {
+  Command& command =
+      root.add_command("estimate", "latency, throughput and memory of a model; with --training, of a training step");
+  auto flags = std::make_shared<EstimateFlags>();
+  command.add_fields(flags->request, "tvr");
+  require_unless_read(command);
+  add_request_file(command, *flags);
+  command.add("--detail", flags->detail, "LEVEL", "summary or ops (every op of each phase)")
+      .offers(Values::Sort::words, "summary ops")
+      .group = "Output";
+  add_output_flags(command, flags->output, Traced::yes);
+  command.action = [flags](const Context& context) { return estimate_action(*flags, context); };
+}
+
+void add_explain(Command& root) {
+  Command& command = root.add_command("explain", "the formula of any number of an estimate, with its values");
+  auto flags = std::make_shared<EstimateFlags>();
+  command.add("number", flags->number, "",
+              "path of the number, as in the JSON output (ttft_s, phases.decode.ops.attention.bytes); without it all "
+              "paths are listed");
+  command.add_fields(flags->request, "t");
+  require_unless_read(command);
+  add_request_file(command, *flags);
+  add_output_flags(command, flags->output);
+  command.action = [flags](const Context& context) { return explain_action(*flags, context); };
 }
 
 }  // namespace llmperf::cli

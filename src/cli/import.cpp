@@ -2,20 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/command.h"
+#include "cli/command_line.h"
+#include "cli/output.h"
 #include "cli/values.h"
 #include "cli/written_file.h"
-#include "report/import_report.h"
+#include "report/reports.h"
 
 namespace llmperf::cli {
 namespace {
 
-struct Flags {
+struct ImportFlags {
   std::string source;
   std::vector<std::string> files;
   std::string hardware = "unknown";
@@ -42,7 +42,7 @@ std::string measurement_text(const import::Imported& imported) {
   return calibrate::format_measurements(imported.measurements);
 }
 
-int import_action(const Flags& flags) {
+int import_action(const ImportFlags& flags, const Context& context) {
   const import::Source source = import::parse_source(flags.source);
   const import::Options options{
       .hardware = flags.hardware,
@@ -57,7 +57,7 @@ int import_action(const Flags& flags) {
     write_stdout(measurement_text(import::import_files(source, flags.files, options)));
     return kExitDone;
   }
-  Output output(flags.output);
+  Output output(flags.output, context);
   std::optional<WrittenFile> out;
   if (!flags.out.empty()) out.emplace(flags.out);
   const import::Imported imported = import::import_files(source, flags.files, options);
@@ -68,29 +68,24 @@ int import_action(const Flags& flags) {
 
 }  // namespace
 
-void add_import(CLI::App& root, Action& action) {
-  CLI::App* command = root.add_subcommand("import", "makes measurements of the files of profilers and test programs");
-  auto flags = std::make_shared<Flags>();
-  command->add_option("source", flags->source, "msprof, torch-npu, hccl-test, nccl-tests or chrome-trace")
-      ->type_name("SOURCE")
-      ->required();
-  command->add_option("files", flags->files, "files of that source")->type_name("FILE")->required();
-  command->add_option("--hw", flags->hardware, "device of the measurements, for their column of that name")
-      ->type_name("NAME")
-      ->capture_default_str();
+void add_import(Command& root) {
+  Command& command = root.add_command("import", "makes measurements of the files of profilers and test programs");
+  auto flags = std::make_shared<ImportFlags>();
+  command.add("source", flags->source, "SOURCE", "msprof, torch-npu, hccl-test, nccl-tests or chrome-trace")
+      .required()
+      .offers(Values::Sort::words, [] { return import::source_names(); });
+  command.add("files", flags->files, "FILE", "files of that source").required();
+  command.add_field("hw", flags->hardware).about = "device of the measurements, for their column of that name";
+  command.add("--ranks", flags->ranks, "N",
+              "hccl-test, nccl-tests: devices that took part, where the file does not say");
   command
-      ->add_option("--ranks", flags->ranks,
-                   "hccl-test, nccl-tests: devices that took part, where the file does not say")
-      ->type_name("N");
-  command
-      ->add_option("--op", flags->collective,
-                   "hccl-test, nccl-tests: all_reduce, all_gather, reduce_scatter or all_to_all [by the file's name]")
-      ->type_name("NAME");
-  command->add_option("--dtype", flags->dtype, "hccl-test: element type [fp32]")->type_name("TYPE");
-  command->add_option("-o,--out", flags->out, "file for the measurements; - is stdout, in place of the summary")
-      ->type_name("CSV");
-  add_output_flags(*command, flags->output);
-  command->callback([flags, &action] { action = [flags] { return import_action(*flags); }; });
+      .add("--op", flags->collective, "NAME",
+           "hccl-test, nccl-tests: all_reduce, all_gather, reduce_scatter or all_to_all [by the file's name]")
+      .offers(Values::Sort::words, "all_reduce all_gather reduce_scatter all_to_all");
+  command.add("--dtype", flags->dtype, "TYPE", "hccl-test: element type [fp32]").offers(Values::Sort::words, dtypes);
+  command.add("-o,--out", flags->out, "CSV", "file for the measurements; - is stdout, in place of the summary");
+  add_output_flags(command, flags->output);
+  command.action = [flags](const Context& context) { return import_action(*flags, context); };
 }
 
 }  // namespace llmperf::cli

@@ -1,24 +1,26 @@
+#include "result/limits.h"
+
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "cli/command.h"
-#include "cli/request.h"
+#include "cli/command_line.h"
+#include "cli/output.h"
 #include "cli/values.h"
 #include "estimate/speculative.h"
-#include "report/gguf_report.h"
-#include "report/limits_report.h"
+#include "report/reports.h"
+#include "request/names.h"
+#include "request/resolve.h"
 
 namespace llmperf::cli {
 namespace {
 
 constexpr const char* kDefaultWeights = "w16kv16,w8kv16,w4kv16";
 
-struct Flags {
+struct LimitsFlags {
   std::string models;
   std::string hardware;
   std::string weights = kDefaultWeights;
@@ -28,10 +30,13 @@ struct Flags {
   std::string accept;
   std::string batch;
   std::string context;
-  std::string host;
-  GgufFlags gguf;
+  request::Request gguf;  // era, cache types and host of GGUF types
   OutputFlags output;
 };
+
+model::GgufEra era_of(const LimitsFlags& flags) {
+  return flags.gguf.gguf_era ? model::parse_gguf_era(*flags.gguf.gguf_era) : model::GgufEra::v2026;
+}
 
 cost::UnitConvention units_value(const std::string& text) {
   if (const auto units = cost::parse_unit_convention(text)) return *units;
@@ -50,7 +55,7 @@ std::string kv_of(const cost::LimitPrecision& p, const std::string& fallback) {
 }
 
 // Nothing without --draft.
-std::optional<estimate::SpeculativeScenario> speculative_scenario(const Flags& flags) {
+std::optional<estimate::SpeculativeScenario> speculative_scenario(const LimitsFlags& flags) {
   const std::string given = flags.accept + flags.batch + flags.context;
   if (flags.draft.empty() && given.empty()) return std::nullopt;
   if (flags.draft.empty() || flags.accept.empty()) {
@@ -64,7 +69,7 @@ std::optional<estimate::SpeculativeScenario> speculative_scenario(const Flags& f
   return scenario;
 }
 
-report::SpeculativeStudy speculative_study(const Flags& flags, const estimate::SpeculativeScenario& scenario,
+report::SpeculativeStudy speculative_study(const LimitsFlags& flags, const estimate::SpeculativeScenario& scenario,
                                            const model::Decoder& target, const hardware::Device& device,
                                            const cost::LimitPrecision& precision) {
   const model::Decoder draft = model::load_decoder(flags.draft);
@@ -128,23 +133,23 @@ std::vector<estimate::GgufCandidate> candidates(const model::ModelFile& file,
   return list;
 }
 
-int gguf_action(const Flags& flags, const std::vector<model::ModelFile>& models,
+int gguf_action(const LimitsFlags& flags, const Context& context, const std::vector<model::ModelFile>& models,
                 const std::vector<const model::GgufFileType*>& types) {
   if (!(flags.draft + flags.accept + flags.batch).empty() || flags.units != "si") {
     throw Error::bad_input("--draft, --accept, --batch and --units are not for GGUF types",
                            "they belong to the closed form");
   }
   const hardware::Device device = hardware::load_device(flags.hardware);
-  const hardware::Device host = load_host(flags.host);
+  const hardware::Device host = request::load_host(flags.gguf.host.value_or(""));
   estimate::Choices choices;
-  choices.gguf_era = era_value(flags.gguf);
+  choices.gguf_era = era_of(flags);
   choices.kv = flags.kv;
-  if (!flags.gguf.cache_k.empty()) choices.cache_k = flags.gguf.cache_k;
-  if (!flags.gguf.cache_v.empty()) choices.cache_v = flags.gguf.cache_v;
+  choices.cache_k = flags.gguf.cache_type_k;
+  choices.cache_v = flags.gguf.cache_type_v;
   choices.host = &host;
-  const std::int64_t context =
+  const std::int64_t tokens =
       flags.context.empty() ? kGgufContext : int_value("--context", flags.context, 1, estimate::kMaxTokens);
-  Output output(flags.output);
+  Output output(flags.output, context);
   std::vector<report::GgufStudy> studies;
   std::optional<estimate::Setup> setup;
   for (const model::ModelFile& file : models) {
@@ -152,31 +157,32 @@ int gguf_action(const Flags& flags, const std::vector<model::ModelFile>& models,
     if (!setup) {
       choices.stored = &list.front().layout;
       setup = estimate::make_setup(file.decoder, device, choices);
-      check_host_given(flags.host, *setup);
+      request::check_host(flags.gguf.host.value_or(""), *setup);
     }
-    studies.push_back({&file.decoder, estimate::study_gguf(file.decoder, device, list, context, choices)});
+    studies.push_back({&file.decoder, estimate::study_gguf(file.decoder, device, list, tokens, choices)});
   }
-  output.write(report::gguf_report(studies, {.device = &device,
-                                             .host = setup->host,
-                                             .context = context,
-                                             .kv = setup->execution.kv,
-                                             .era = choices.gguf_era,
-                                             .notes = setup->notes}));
+  output.write(report::gguf_report({.device = &device,
+                                    .host = setup->host,
+                                    .context = tokens,
+                                    .kv = setup->execution.kv,
+                                    .era = choices.gguf_era,
+                                    .notes = setup->notes,
+                                    .studies = std::move(studies)}));
   return kExitDone;
 }
 
-int limits_action(const Flags& flags) {
+int limits_action(const LimitsFlags& flags, const Context& context) {
   std::vector<model::ModelFile> models;
   for (const std::string& name : list_value("--model", flags.models)) models.push_back(model::load_model(name));
   const std::vector<std::string> weights = list_value("--weights", flags.weights);
   const bool as_stored = flags.weights == kDefaultWeights && models.front().stored && models.size() == 1;
-  if (as_stored) return gguf_action(flags, models, {});
+  if (as_stored) return gguf_action(flags, context, models, {});
   for (const std::string& name : weights) {
     if (name == kAllGguf || nearest_names(name, std::vector{std::string(kAllGguf)}).empty()) continue;
     throw Error::bad_input(fmt::format("--weights: unknown precision {}", quote(name)), "did you mean 'all-gguf'?");
   }
-  if (asks_for_gguf(weights)) return gguf_action(flags, models, gguf_types(weights, era_value(flags.gguf)));
-  if (any_given(flags.gguf) || !flags.host.empty()) {
+  if (asks_for_gguf(weights)) return gguf_action(flags, context, models, gguf_types(weights, era_of(flags)));
+  if (flags.gguf != request::Request()) {
     throw Error::bad_input("--gguf-era, --cache-type-k, --cache-type-v and --host are for GGUF types",
                            "--weights all-gguf");
   }
@@ -186,66 +192,72 @@ int limits_action(const Flags& flags) {
   for (const std::string& text : weights) {
     precisions.push_back(cost::parse_limit_precision(text, kv_bits));
   }
+  const bool all_named = std::all_of(precisions.begin(), precisions.end(), [](const auto& p) { return p.names_kv; });
+  if (context.has("--kv") && all_named) {
+    throw Error::bad_input("--kv: every precision of --weights names the type of its cache",
+                           "--weights bf16,w4a16 name none");
+  }
   const std::optional<estimate::SpeculativeScenario> scenario = speculative_scenario(flags);
   if (scenario && models.size() > 1) throw Error::bad_input("--draft takes a single --model");
   const hardware::Device device = hardware::load_device(flags.hardware);
-  Output output(flags.output);
-  std::vector<report::ModelLimits> rows;
-  std::optional<report::SpeculativeStudy> study;
+  Output output(flags.output, context);
+  report::Limits limits{&device, {}};
   for (const model::ModelFile& file : models) {
     const model::Decoder& decoder = file.decoder;
     report::ModelLimits row{decoder.name, {}};
     for (const cost::LimitPrecision& p : precisions) row.limits.push_back(compute_limits(decoder, device, p, units));
-    rows.push_back(std::move(row));
-    if (scenario) study = speculative_study(flags, *scenario, decoder, device, precisions.front());
+    limits.models.push_back(std::move(row));
+    if (scenario) limits.speculation = speculative_study(flags, *scenario, decoder, device, precisions.front());
   }
-  output.write(report::limits_report(rows, device, study));
-  if (study && !study->speculation.fits) {
+  output.write(report::limits_report(limits));
+  if (const auto& study = limits.speculation; study && !study->speculation.fits) {
     const estimate::Speculation& s = study->speculation;
     Diagnostic d;
-    d.message = fmt::format(
-        "{} and {} do not fit on {} together: they need {}, it has {}; the times assume that they do",
-        rows.front().model, study->draft, device.name, format_bytes_binary(s.memory), format_bytes_binary(s.capacity));
+    d.message =
+        fmt::format("{} and {} do not fit on {} together: they need {}, it has {}; the times assume that they do",
+                    limits.models.front().model, study->draft, device.name, format_bytes_binary(s.memory),
+                    format_bytes_binary(s.capacity));
     d.hint = "choose narrower --weights or a larger device";
     throw Error(ErrorKind::infeasible, {d});
   }
   return kExitDone;
 }
 
+std::vector<std::string> precisions() {
+  std::vector<std::string> names = {"w16kv16", "w8kv16", "w4kv16", std::string(kAllGguf)};
+  for (std::string& name : request::weight_names()) names.push_back(std::move(name));
+  return names;
+}
+
 }  // namespace
 
-void add_limits(CLI::App& root, Action& action) {
-  CLI::App* command =
-      root.add_subcommand("limits", "closed-form limits of a single user: KV tokens, inflection points, decode line");
-  auto flags = std::make_shared<Flags>();
-  add_model_flag(*command, flags->models, "one model or a comma-separated family");
-  add_hardware_flag(*command, flags->hardware);
+void add_limits(Command& root) {
+  Command& command =
+      root.add_command("limits", "closed-form limits of a single user: KV tokens, inflection points, decode line");
+  auto flags = std::make_shared<LimitsFlags>();
+  Flag& model = command.add_field("model", flags->models).required();
+  model.about = "one model or a comma-separated family";
+  model.values.sort = Values::Sort::items;
+  command.add_field("hw", flags->hardware).required();
   command
-      ->add_option(
-          "--weights", flags->weights,
-          "comma-separated precisions: w16kv16, w4kv16, bf16, fp8, w4a16-g128, 4.5 …; or GGUF types: q4_k_m …, "
-          "all-gguf")
-      ->type_name("LIST")
-      ->capture_default_str();
-  command->add_option("--kv", flags->kv, "KV cache type where a precision names none")
-      ->type_name("SCHEME")
-      ->capture_default_str();
-  command->add_option("--units", flags->units, "si, or article (K = 1024 throughout, plain vector rate)")
-      ->type_name("UNITS")
-      ->capture_default_str();
-  command->add_option("--draft", flags->draft, "speculative decoding: the draft model")->type_name("MODEL");
-  command->add_option("--accept", flags->accept, "speculative decoding: chance that a draft token is accepted")
-      ->type_name("P");
-  command->add_option("--batch", flags->batch, "speculative decoding: sequences in lockstep [1]")->type_name("N");
+      .add("--weights", flags->weights, "LIST",
+           "comma-separated precisions: w16kv16, w4kv16, bf16, fp8, w4a16-g128, 4.5 …; or GGUF types: q4_k_m …, "
+           "all-gguf")
+      .offers(Values::Sort::items, precisions);
+  command.add_field("kv", flags->kv).about = "KV cache type where a precision names none";
+  command.add("--units", flags->units, "UNITS", "si, or article (K = 1024 throughout, plain vector rate)")
+      .offers(Values::Sort::words, "si article");
+  command.add("--draft", flags->draft, "MODEL", "speculative decoding: the draft model")
+      .offers(Values::Sort::paths, request::model_names);
+  command.add("--accept", flags->accept, "P", "speculative decoding: chance that a draft token is accepted");
+  command.add("--batch", flags->batch, "N", "speculative decoding: sequences in lockstep [1]");
   command
-      ->add_option("--context", flags->context,
-                   "speculative decoding: cached tokens [512]; GGUF: tokens of the sequence [4096]")
-      ->type_name("N");
-  command->add_option("--host", flags->host, std::string("GGUF: the CPU beside the device [") + kDefaultHost + "]")
-      ->type_name("DEVICE");
-  add_gguf_flags(*command, flags->gguf);
-  add_output_flags(*command, flags->output);
-  command->callback([flags, &action] { action = [flags] { return limits_action(*flags); }; });
+      .add("--context", flags->context, "N",
+           "speculative decoding: cached tokens [512]; GGUF: tokens of the sequence [4096]")
+      .old_names = {"--prompt", "--seq"};
+  for (const char* field : {"host", "gguf-era", "cache-type-k", "cache-type-v"}) command.add(field, flags->gguf);
+  add_output_flags(command, flags->output);
+  command.action = [flags](const Context& context) { return limits_action(*flags, context); };
 }
 
 }  // namespace llmperf::cli

@@ -39,6 +39,7 @@ constexpr ManExample kExamples[] = {
     {"list", "Names to give to --model:", "llmperf list models"},
     {"show", "Every figure of a device, with its source:", "llmperf show hardware rtx4090"},
     {"completion", "Completion in this session of bash:", "eval \"$(llmperf completion bash)\""},
+    {"help", "The flags of a subcommand, by what they are about:", "llmperf help sweep"},
     {"man", "This page:", "llmperf man man"},
 };
 

@@ -1,20 +1,20 @@
 // `llmperf map gemm|attention|vector`: how one op runs best on an array of tiles, and why.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "cli/command.h"
-#include "cli/request.h"
+#include "cli/command_line.h"
+#include "cli/output.h"
 #include "cli/values.h"
 #include "mapper/machine.h"
-#include "mapper/tile/published_choice.h"
+#include "mapper/tile/published.h"
 #include "mapper/tile/study.h"
-#include "report/mapping_report.h"
+#include "report/reports.h"
+#include "result/mapping.h"
 
 namespace llmperf::cli {
 namespace {
@@ -22,7 +22,7 @@ namespace {
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 30;
 constexpr std::int64_t kMostMappings = 20;
 
-struct Flags {
+struct MapFlags {
   std::string hardware;
   std::string dtype = "bf16";
   std::string top = "3";
@@ -31,48 +31,37 @@ struct Flags {
   bool simulate = false;
   OutputFlags output;
 };
-struct GemmFlags : Flags {
+struct GemmFlags : MapFlags {
   std::string m, n, k;
   std::string batch = "1";
   std::string then;
 };
-struct AttentionFlags : Flags {
+struct AttentionFlags : MapFlags {
   std::string queries, keys, heads, kv_heads;
   std::string head_dim = "128";
   std::string batch = "1";
   bool causal = false;
 };
-struct VectorFlags : Flags {
+struct VectorFlags : MapFlags {
   std::string kind, rows, width;
 };
 
-// The element-wise ops by the tensors of [rows, width] they read and write, and the elements of a row they have as
-// parameters.
-struct VectorShape {
+// The words of --kind.
+struct VectorWord {
   std::string_view name;
-  graph::VectorKind kind;
-  double reads;
-  double writes;
-  double parameters;
+  const graph::VectorOp* op;
 };
-using enum graph::VectorKind;
-constexpr VectorShape kVectors[] = {
-    {"rms_norm", rms_norm, 1, 1, 1},
-    {"layer_norm", layer_norm, 1, 1, 2},
-    {"add", add, 2, 1, 0},
-    {"add_rms_norm", add_rms_norm, 2, 2, 1},
-    {"add_layer_norm", add_layer_norm, 2, 2, 2},
-    {"rope", rope, 1, 1, 0},
-    {"activation", activation, 1, 1, 0},
-    {"silu", activation, 1, 1, 0},
-    {"gated_activation", gated_activation, 2, 1, 0},
-    {"silu_mul", gated_activation, 2, 1, 0},
-    {"multiply", multiply, 2, 1, 0},
-    {"softmax", softmax, 1, 1, 0},
-    {"modulate", modulate, 1, 1, 2},
-    {"gate_add", gate_add, 2, 1, 1},
-};
+std::vector<VectorWord> vector_words() {
+  std::vector<VectorWord> words;
+  for (const graph::VectorOp& op : graph::kVectorOps) {
+    if (!op.is(graph::kMapped)) continue;
+    words.push_back({op.name, &op});
+    if (!op.alias.empty()) words.push_back({op.alias, &op});
+  }
+  return words;
+}
 
+using enum graph::VectorKind;
 // What a product's kernel does to its results.
 struct Then {
   std::string_view name;
@@ -100,7 +89,7 @@ const auto& named(std::string_view flag, const std::string& text, const Entries&
 std::int64_t extent(std::string_view flag, const std::string& text) { return int_value(flag, text, 1, kMostExtent); }
 
 // Work on an op's operands as `estimate` would pose it.
-int map_op(const Flags& flags, const graph::Op& op, std::string_view name, Dtype dtype) {
+int map_op(const MapFlags& flags, const Context& context, const graph::Op& op, std::string_view name, Dtype dtype) {
   const mapper::TileModel model = mapper::parse_tile_model(flags.tile_model);
   if (model == mapper::TileModel::roofline) throw Error::bad_input("--tile-model: the roofline makes no mapping");
   mapper::tile::StudyOptions options;
@@ -117,7 +106,7 @@ int map_op(const Flags& flags, const graph::Op& op, std::string_view name, Dtype
     throw Error(ErrorKind::infeasible, {d});
   }
   const mapper::tile::Problem problem = *mapper::tile::problem_of(op, work);
-  Output output(flags.output, flags.svg);
+  Output output(flags.output, context, flags.svg);
   const mapper::tile::Study study(machine, problem, options);
   report::MappingStudy result;
   result.device = &device;
@@ -135,12 +124,12 @@ int map_op(const Flags& flags, const graph::Op& op, std::string_view name, Dtype
       result.recost = mapper::tile::recost(machine, study.grids(), problem, *result.published);
     }
   }
-  const report::MappingReport report = report::mapping_report(result);
-  output.write(report.report, report.svg);
+  const report::Report report = report::mapping_report(result);
+  output.write(report, result.svg);
   return kExitDone;
 }
 
-int map_gemm(const GemmFlags& f) {
+int map_gemm(const GemmFlags& f, const Context& context) {
   const Dtype dtype = dtype_value("--dtype", f.dtype);
   graph::Gemm g;
   g.m = extent("--m", f.m);
@@ -155,10 +144,10 @@ int map_gemm(const GemmFlags& f) {
     g.joined.reads = then.reads;
     g.joined.results = then.results;
   }
-  return map_op(f, graph::Op{.name = "gemm", .body = g}, f.then, dtype);
+  return map_op(f, context, graph::Op{.name = "gemm", .body = g}, f.then, dtype);
 }
 
-int map_attention(const AttentionFlags& f) {
+int map_attention(const AttentionFlags& f, const Context& context) {
   constexpr std::int64_t kMostHeads = 1 << 20;
   const Dtype dtype = dtype_value("--dtype", f.dtype);
   graph::Attention a;
@@ -178,21 +167,22 @@ int map_attention(const AttentionFlags& f) {
     a.context = a.keys - a.q_tokens;
     a.keys = 0;
   }
-  return map_op(f, graph::Op{.name = "attention", .body = a}, {}, dtype);
+  return map_op(f, context, graph::Op{.name = "attention", .body = a}, {}, dtype);
 }
 
-int map_vector(const VectorFlags& f) {
+int map_vector(const VectorFlags& f, const Context& context) {
   const Dtype dtype = dtype_value("--dtype", f.dtype);
-  const VectorShape& shape = named("--kind", f.kind, kVectors);
+  const std::vector<VectorWord> words = vector_words();
+  const VectorWord& word = named("--kind", f.kind, words);
   graph::Vector v;
-  v.kind = shape.kind;
+  v.kind = word.op->kind;
   v.rows = extent("--rows", f.rows);
   v.width = extent("--width", f.width);
-  v.reads = shape.reads;
-  v.writes = shape.writes;
-  v.parameters = Bytes{shape.parameters * static_cast<double>(v.width) * bytes_per_element(dtype)};
+  v.reads = word.op->reads;
+  v.writes = word.op->writes;
+  v.parameters = Bytes{word.op->parameters * static_cast<double>(v.width) * bytes_per_element(dtype)};
   v.activation = dtype;
-  return map_op(f, graph::Op{.name = "vector", .body = v}, shape.name, dtype);
+  return map_op(f, context, graph::Op{.name = "vector", .body = v}, word.name, dtype);
 }
 
 template <class Entries>
@@ -202,61 +192,57 @@ std::string names_of(const Entries& entries) {
   return join(names, ", ");
 }
 
-void add_common(CLI::App& command, Flags& f) {
-  add_hardware_flag(command, f.hardware);
-  command.add_option("--dtype", f.dtype, "type of the elements: bf16, fp16, int8, …")
-      ->type_name("DTYPE")
-      ->capture_default_str();
-  command.add_flag("--simulate", f.simulate, "simulate every step of the best mapping, not few of every kind");
-  command.add_option("--top", f.top, "mappings to simulate and show")->type_name("N")->capture_default_str();
-  command.add_option("--tile-model", f.tile_model, "published: also what the published mapper's formulas give")
-      ->type_name("NAME")
-      ->capture_default_str();
-  command.add_option("--svg", f.svg, "also draw the schedule into FILE")->type_name("FILE");
+void add_common(Command& command, MapFlags& f) {
+  command.add_field("hw", f.hardware).required();
+  command.add("--dtype", f.dtype, "DTYPE", "type of the elements: bf16, fp16, int8, …")
+      .offers(Values::Sort::words, dtypes);
+  command.add("--simulate", f.simulate, "simulate every step of the best mapping, not few of every kind");
+  command.add("--top", f.top, "N", "mappings to simulate and show");
+  command.add("--tile-model", f.tile_model, "NAME", "published: also what the published mapper's formulas give")
+      .offers(Values::Sort::words, "default published");
+  command.add("--svg", f.svg, "FILE", "also draw the schedule into FILE");
   add_output_flags(command, f.output);
 }
 
-CLI::Option* required(CLI::App& command, const std::string& flag, std::string& value, const std::string& text) {
-  return command.add_option(flag, value, text)->type_name("N")->required();
+Flag& required(Command& command, const std::string& flag, std::string& value, const std::string& text) {
+  return command.add(flag, value, "N", text).required();
 }
 
 }  // namespace
 
-void add_map(CLI::App& root, Action& action) {
-  CLI::App* command = root.add_subcommand("map", "how one op runs best on an array of tiles, and why");
-  command->require_subcommand(1);
+void add_map(Command& root) {
+  Command& command = root.add_command("map", "how one op runs best on an array of tiles, and why");
 
   auto gemm = std::make_shared<GemmFlags>();
-  CLI::App* product = command->add_subcommand("gemm", "matrix product [m, k] x [k, n]");
-  required(*product, "--m", gemm->m, "rows of the first operand and of the result");
-  required(*product, "--n", gemm->n, "columns of the second operand and of the result");
-  required(*product, "--k", gemm->k, "columns of the first operand, rows of the second");
-  product->add_option("--batch", gemm->batch, "products with operands of their own")
-      ->type_name("N")
-      ->capture_default_str();
-  product->add_option("--then", gemm->then, "joined to the product: " + names_of(kThen))->type_name("OP");
-  add_common(*product, *gemm);
-  product->callback([gemm, &action] { action = [gemm] { return map_gemm(*gemm); }; });
+  Command& product = command.add_command("gemm", "matrix product [m, k] x [k, n]");
+  required(product, "--m", gemm->m, "rows of the first operand and of the result");
+  required(product, "--n", gemm->n, "columns of the second operand and of the result");
+  required(product, "--k", gemm->k, "columns of the first operand, rows of the second");
+  product.add("--batch", gemm->batch, "N", "products with operands of their own");
+  product.add("--then", gemm->then, "OP", "joined to the product: " + names_of(kThen))
+      .offers(Values::Sort::words, "activation gated_activation add");
+  add_common(product, *gemm);
+  product.action = [gemm](const Context& context) { return map_gemm(*gemm, context); };
 
   auto attention = std::make_shared<AttentionFlags>();
-  CLI::App* scores = command->add_subcommand("attention", "softmax(Q K^T) V in one kernel");
-  required(*scores, "--queries", attention->queries, "queries of a sequence");
-  scores->add_option("--keys", attention->keys, "keys of a sequence [as many as queries]")->type_name("N");
-  required(*scores, "--heads", attention->heads, "query heads");
-  scores->add_option("--kv-heads", attention->kv_heads, "key and value heads [as many as heads]")->type_name("N");
-  scores->add_option("--head-dim", attention->head_dim, "elements of a head")->type_name("N")->capture_default_str();
-  scores->add_option("--batch", attention->batch, "sequences")->type_name("N")->capture_default_str();
-  scores->add_flag("--causal", attention->causal, "the last query sees all keys, each one before it one less");
-  add_common(*scores, *attention);
-  scores->callback([attention, &action] { action = [attention] { return map_attention(*attention); }; });
+  Command& scores = command.add_command("attention", "softmax(Q K^T) V in one kernel");
+  required(scores, "--queries", attention->queries, "queries of a sequence");
+  scores.add("--keys", attention->keys, "N", "keys of a sequence [as many as queries]");
+  required(scores, "--heads", attention->heads, "query heads");
+  scores.add("--kv-heads", attention->kv_heads, "N", "key and value heads [as many as heads]");
+  scores.add("--head-dim", attention->head_dim, "N", "elements of a head");
+  scores.add("--batch", attention->batch, "N", "sequences");
+  scores.add("--causal", attention->causal, "the last query sees all keys, each one before it one less");
+  add_common(scores, *attention);
+  scores.action = [attention](const Context& context) { return map_attention(*attention, context); };
 
   auto vector = std::make_shared<VectorFlags>();
-  CLI::App* rows = command->add_subcommand("vector", "element-wise or row-wise work on [rows, width]");
-  rows->add_option("--kind", vector->kind, names_of(kVectors))->type_name("OP")->required();
-  required(*rows, "--rows", vector->rows, "rows, which a norm or softmax is of");
-  required(*rows, "--width", vector->width, "elements of a row");
-  add_common(*rows, *vector);
-  rows->callback([vector, &action] { action = [vector] { return map_vector(*vector); }; });
+  Command& rows = command.add_command("vector", "element-wise or row-wise work on [rows, width]");
+  rows.add("--kind", vector->kind, "OP", names_of(vector_words())).required();
+  required(rows, "--rows", vector->rows, "rows, which a norm or softmax is of");
+  required(rows, "--width", vector->width, "elements of a row");
+  add_common(rows, *vector);
+  rows.action = [vector](const Context& context) { return map_vector(*vector, context); };
 }
 
 }  // namespace llmperf::cli

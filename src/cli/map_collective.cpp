@@ -1,22 +1,22 @@
 // `llmperf map-collective`: how long one collective takes, and by which algorithm.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/command.h"
-#include "cli/request.h"
+#include "cli/command_line.h"
+#include "cli/output.h"
 #include "cli/values.h"
-#include "report/collective_report.h"
+#include "report/reports.h"
+#include "result/collective.h"
 
 namespace llmperf::cli {
 namespace {
 
 constexpr std::int64_t kMaxRanks = 1 << 20;
 
-struct Flags {
+struct MapCollectiveFlags {
   std::string hardware;
   std::string op;
   std::string sizes;
@@ -46,7 +46,7 @@ Enum enum_value(std::string_view flag, const std::string& text, Enum first, Enum
   throw Error::bad_input(fmt::format("{}: there is no {}", flag, quote(text)), name_hint(text, names));
 }
 
-std::vector<Bytes> size_values(const Flags& flags) {
+std::vector<Bytes> size_values(const MapCollectiveFlags& flags) {
   std::vector<Bytes> sizes;
   if (flags.sweep) {
     for (double size = kKiB; size <= kGiB; size *= 4) sizes.emplace_back(size);
@@ -59,7 +59,7 @@ std::vector<Bytes> size_values(const Flags& flags) {
   return sizes;
 }
 
-int map_collective_action(const Flags& flags) {
+int map_collective_action(const MapCollectiveFlags& flags, const Context& context) {
   if (flags.sizes.empty() != flags.sweep) {
     throw Error::bad_input("give either --size or --sweep", "--size 64MiB; --sweep goes from 1 KiB to 1 GiB");
   }
@@ -80,34 +80,39 @@ int map_collective_action(const Flags& flags) {
   const hardware::Device device = hardware::load_device(flags.hardware);
   study.device = &device;
   study.cluster = cost::make_cluster(device, devices_per_node);
-  Output output(flags.output);
+  Output output(flags.output, context);
   output.write(report::collective_report(study));
   return kExitDone;
 }
 
+std::vector<std::string> algorithms() {
+  std::vector<std::string> names;
+  for (int i = static_cast<int>(cost::Algorithm::ring); i <= static_cast<int>(cost::Algorithm::direct); ++i) {
+    names.push_back(flag_name(name(static_cast<cost::Algorithm>(i))));
+  }
+  return names;
+}
+
 }  // namespace
 
-void add_map_collective(CLI::App& root, Action& action) {
-  CLI::App* command =
-      root.add_subcommand("map-collective", "time of one collective by algorithm, with the fastest and why");
-  auto flags = std::make_shared<Flags>();
-  add_hardware_flag(*command, flags->hardware);
+void add_map_collective(Command& root) {
+  Command& command =
+      root.add_command("map-collective", "time of one collective by algorithm, with the fastest and why");
+  auto flags = std::make_shared<MapCollectiveFlags>();
+  command.add_field("hw", flags->hardware).required();
   command
-      ->add_option("--op", flags->op,
-                   "all-reduce, all-gather, reduce-scatter, all-to-all, send, ring-pass or broadcast")
-      ->type_name("OP")
-      ->required();
-  command->add_option("--size", flags->sizes, "one size or a comma-separated list: 64MiB")->type_name("BYTES");
-  command->add_flag("--sweep", flags->sweep, "sizes from 1 KiB to 1 GiB");
-  command->add_option("--ranks", flags->ranks, "devices that take part")->type_name("N")->required();
-  command->add_option("--stride", flags->stride, "distance between their numbers; nodes have consecutive ones")
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_option("--devices-per-node", flags->devices_per_node, "other than the hardware file says")
-      ->type_name("N");
-  command->add_option("--algorithm", flags->algorithm, "take this one instead of the fastest")->type_name("NAME");
-  add_output_flags(*command, flags->output);
-  command->callback([flags, &action] { action = [flags] { return map_collective_action(*flags); }; });
+      .add("--op", flags->op, "OP", "all-reduce, all-gather, reduce-scatter, all-to-all, send, ring-pass or broadcast")
+      .required()
+      .offers(Values::Sort::words, "all-reduce all-gather reduce-scatter all-to-all send ring-pass broadcast");
+  command.add("--size", flags->sizes, "BYTES", "one size or a comma-separated list: 64MiB");
+  command.add("--sweep", flags->sweep, "sizes from 1 KiB to 1 GiB");
+  command.add("--ranks", flags->ranks, "N", "devices that take part").required();
+  command.add("--stride", flags->stride, "N", "distance between their numbers; nodes have consecutive ones");
+  command.add("--devices-per-node", flags->devices_per_node, "N", "other than the hardware file says");
+  command.add("--algorithm", flags->algorithm, "NAME", "take this one instead of the fastest")
+      .offers(Values::Sort::words, algorithms);
+  add_output_flags(command, flags->output);
+  command.action = [flags](const Context& context) { return map_collective_action(*flags, context); };
 }
 
 }  // namespace llmperf::cli

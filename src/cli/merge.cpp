@@ -2,7 +2,6 @@
 // sweep would have written.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -15,7 +14,8 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "cli/command.h"
+#include "cli/command_line.h"
+#include "cli/output.h"
 #include "cli/row_output.h"
 #include "cli/selection_flags.h"
 
@@ -24,7 +24,7 @@ namespace {
 
 using report::LineFormat;
 
-struct Flags {
+struct MergeFlags {
   std::vector<std::string> files;
   SelectionFlags selection;
   bool gaps = false;
@@ -197,7 +197,7 @@ void count_failure(const sweep::Row& row, const std::vector<std::string>& column
   if (result.failed++ == 0) result.first_error = cell.text;
 }
 
-int merge_action(const Flags& flags) {
+int merge_action(const MergeFlags& flags, const Context& context) {
   std::vector<std::unique_ptr<Part>> parts = open_parts(flags.files);
   const auto with_rows =
       std::find_if(parts.begin(), parts.end(), [](const auto& part) { return !part->columns().empty(); });
@@ -206,9 +206,14 @@ int merge_action(const Flags& flags) {
       with_rows == parts.end() ? std::vector<std::string>{"point"} : (*with_rows)->columns();
   const LineFormat format = parts.front()->format();
   const RowChoice choice = row_choice(flags.selection, columns);
-  RowOutput output(flags.output, columns, choice.shown, Resume::no);
-  report::SweepResult result{
-      .axes = {}, .columns = columns, .shown = choice.shown, .selection = choice.text, .first_error = {}, .rows = {}};
+  RowOutput output(flags.output, context, columns, choice.shown, Resume::no);
+  report::SweepResult result{.axes = {},
+                             .columns = columns,
+                             .shown = choice.shown,
+                             .selection = choice.text,
+                             .front = {},
+                             .first_error = {},
+                             .rows = {}};
   // A line goes on as it came where nothing about it changes.
   const auto append = [&](LineFormat to, std::string& text, const sweep::Row& row, const std::string& line) {
     if (to == format && choice.shown.empty()) {
@@ -251,6 +256,7 @@ int merge_action(const Flags& flags) {
                                     format_count(static_cast<double>(after_last)), after_last - 1),
                         "a part is missing; --gaps when --where left them out");
   }
+  result.front = result::front_of(kept, result.columns);
   result.rows = kept.take();
   output.finish(result);
   return kExitDone;
@@ -258,16 +264,17 @@ int merge_action(const Flags& flags) {
 
 }  // namespace
 
-void add_merge(CLI::App& root, Action& action) {
-  CLI::App* command = root.add_subcommand("merge", "joins the rows of a sweep's shards, in the order of their points");
-  auto flags = std::make_shared<Flags>();
-  command->add_option("FILE", flags->files, "rows that llmperf sweep --shard wrote: all .csv or all .jsonl")
-      ->required();
-  command->add_flag("--gaps", flags->gaps, "points may be missing: --where left them out");
-  add_selection_flags(*command, flags->selection);
-  add_output_flags(*command, flags->output);
-  describe_row_outputs(*command, flags->output);
-  command->callback([flags, &action] { action = [flags] { return merge_action(*flags); }; });
+void add_merge(Command& root) {
+  Command& command = root.add_command("merge", "joins the rows of a sweep's shards, in the order of their points");
+  auto flags = std::make_shared<MergeFlags>();
+  command.add("FILE", flags->files, "", "rows that llmperf sweep --shard wrote: all .csv or all .jsonl")
+      .required()
+      .offers(Values::Sort::files);
+  command.add("--gaps", flags->gaps, "points may be missing: --where left them out");
+  add_selection_flags(command, flags->selection);
+  add_output_flags(command, flags->output);
+  describe_row_outputs(command, flags->output);
+  command.action = [flags](const Context& context) { return merge_action(*flags, context); };
 }
 
 }  // namespace llmperf::cli

@@ -1,9 +1,10 @@
+#include "cli/output.h"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -14,7 +15,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/command_line.h"
 #include "cli/values.h"
 #include "cli/written_file.h"
 
@@ -28,47 +28,43 @@ bool colour_wanted() {
 
 }  // namespace
 
-namespace {
-CapturedReports* captured = nullptr;
-}
-
-CapturedReports::CapturedReports() : outer_(captured) { captured = this; }
-CapturedReports::~CapturedReports() { captured = outer_; }
-
 // An export.
 struct Output::File : WrittenFile {
   report::Format format;
   File(const std::string& path, report::Format f) : WrittenFile(path), format(f) {}
 };
 
-void add_output_flags(CLI::App& command, OutputFlags& flags, Traced traced) {
+void add_output_flags(Command& command, OutputFlags& flags, Traced traced) {
   flags.traced = traced;
-  CLI::Option* format = command.add_option("--format", flags.format, "table, csv, json, md or html");
-  format->type_name("FORMAT")->capture_default_str();
-  command.add_flag("--json", flags.json, "short for --format json")->excludes(format);
-  command
-      .add_option("--export", flags.exports,
-                  traced == Traced::yes
-                      ? "also write FILE; .json, .csv, .md, .html or .trace.json (for Perfetto) says the format; - is "
-                        "stdout (repeatable)"
-                      : "also write FILE; .json, .csv, .md or .html says the format; - is stdout (repeatable)")
-      ->type_name("FILE")
-      ->take_all()
-      ->allow_extra_args(false);  // one FILE each: the next word is not another
-  command.add_option("--lang", flags.language, "language of HTML reports: en or zh")
-      ->type_name("LANG")
-      ->capture_default_str();
+  const bool trace = traced == Traced::yes;
+  const std::size_t first = command.flags.size();
+  command.add("--format", flags.format, "FORMAT", "table, csv, json, md or html")
+      .offers(Values::Sort::words, trace ? "table csv json md html trace.json" : "table csv json md html");
+  command.add("--json", flags.json, "short for --format json").without("--format");
+  command.add("--export", flags.exports, "FILE",
+              fmt::format("also write FILE; .json, .csv, .md{} says the format; - is stdout (repeatable)",
+                          trace ? ", .html or .trace.json (for Perfetto)" : " or .html"));
+  command.add("--lang", flags.language, "LANG", "language of HTML reports: en or zh")
+      .offers(Values::Sort::words, "en zh");
+  for (std::size_t i = first; i < command.flags.size(); ++i) command.flags[i].group = "Output";
 }
 
-Output::Output(const OutputFlags& flags, const std::string& companion)
+Output::Output(const OutputFlags& flags, const Context& context, const std::string& companion)
     : format_(flags.json ? report::Format::json : format_value("--format", flags.format)),
-      rendering_{.colour = colour_wanted(), .language = language_value(flags.language), .command = running_command()} {
+      rendering_{.colour = colour_wanted(), .language = language_value(flags.language), .command = context.command},
+      caught_(context.caught) {
   const auto check_trace = [&](report::Format format, std::string_view what) {
     if (format != report::Format::trace || flags.traced == Traced::yes) return;
     throw Error::bad_input(fmt::format("{}: this command has no step to trace", what), "llmperf estimate has");
   };
   check_trace(format_, "--format");
-  if (captured == nullptr) check_stdout();
+  const bool pages =
+      format_ == report::Format::html || std::any_of(flags.exports.begin(), flags.exports.end(),
+                                                     [](const std::string& path) { return path.ends_with(".html"); });
+  if (context.has("--lang") && rendering_.language != report::Language::english && !pages) {
+    throw Error::bad_input("--lang is the language of HTML reports, and none is asked for", "--export FILE.html");
+  }
+  if (caught_ == nullptr) check_stdout();
   std::set<std::filesystem::path> seen;
   for (const std::string& path : flags.exports) {
     if (!seen.insert(std::filesystem::path(path).lexically_normal()).second) {
@@ -87,7 +83,7 @@ bool Output::wants(report::Format format) const {
   const auto needs = [&](report::Format written) {
     return written == format || (written == report::Format::html && format == report::Format::json);
   };
-  if (captured != nullptr) return true;  // what becomes of it is not known yet
+  if (caught_ != nullptr) return true;  // what becomes of it is not known yet
   return needs(format_) || std::any_of(files_.begin(), files_.end(), [&](const auto& f) { return needs(f->format); });
 }
 
@@ -106,8 +102,8 @@ void Output::write(const report::Report& report, const std::string& companion) {
 }
 
 void Output::print(const report::Report& report) {
-  if (captured != nullptr) {
-    captured->reports.push_back(report);
+  if (caught_ != nullptr) {
+    caught_->push_back(report);
     return;
   }
   write_stdout(report::render(report, format_, rendering_));

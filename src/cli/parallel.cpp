@@ -1,31 +1,28 @@
 // `llmperf parallel`: every way to spread a model over a number of devices, side by side.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "cli/command.h"
-#include "cli/request.h"
+#include "cli/command_line.h"
+#include "cli/output.h"
 #include "cli/values.h"
 #include "report/parallel_report.h"
+#include "request/resolve.h"
 
 namespace llmperf::cli {
 namespace {
 
-constexpr std::int64_t kMaxDevices = 65536;
+constexpr std::int64_t kMostDevices = 65536;
 constexpr std::int64_t kMostChunks = 4;  // runs of layers on a stage that are tried
 
-struct Flags {
-  RequestFlags request;  // model, hardware, batch, schemes and options of it
+struct ParallelFlags {
+  request::Request request;  // model, hardware, batch, schemes and options of it
   std::string devices;
-  std::string sequence = "2048";
-  std::string micro_batch = "1";
   std::string recompute = "none";
   std::string top;
-  bool training = false;
   bool symbolic = false;
   OutputFlags output;
 };
@@ -40,14 +37,14 @@ std::vector<graph::Recompute> recompute_values(const std::string& text) {
   throw Error::bad_input(fmt::format("--recompute: there is no {}", quote(text)), name_hint(text, names));
 }
 
-estimate::SearchSpace space_of(const Flags& f) {
+estimate::SearchSpace space_of(const ParallelFlags& f) {
   estimate::SearchSpace space;
-  space.devices = int_value("--devices", f.devices, 1, kMaxDevices);
-  space.batch = int_value("--batch", f.request.batch, 1, estimate::kMaxBatch);
-  space.sequence = int_value("--seq", f.sequence, 1, estimate::kMaxTokens);
-  space.training = f.training;
-  space.micro_batch = int_value("--micro-batch", f.micro_batch, 1, estimate::kMaxBatch);
-  space.shard_embedding = sharded_embedding(f.request.plan);
+  space.devices = int_value("--devices", f.devices, 1, kMostDevices);
+  space.batch = f.request.batch.value_or(1);
+  space.sequence = f.request.seq.value_or(2048);
+  space.training = f.request.training;
+  space.micro_batch = f.request.micro_batch.value_or(1);
+  space.shard_embedding = request::sharded_embedding(f.request);
   space.options.clear();
   for (const graph::Recompute recompute : recompute_values(f.recompute)) {
     for (int zero = 0; zero <= 3; ++zero) {
@@ -70,12 +67,30 @@ std::string infeasible_hint(const estimate::SearchSpace& space, const estimate::
                         : "more devices, a narrower type or a smaller batch";
 }
 
-int parallel_action(const Flags& f) {
+// What says nothing to the formulas of a layer, or on a single device.
+void check_effects(const ParallelFlags& f, const Context& context) {
+  for (const char* flag : {"--kv", "--weights", "--reserve", "--embedding", "--training", "--top"}) {
+    if (f.symbolic && context.has(flag))
+      throw Error::bad_input(fmt::format("{} has no effect beside --symbolic", flag), "leave it out");
+  }
+  for (const char* flag : {"--embedding", "--devices-per-node"}) {
+    if (f.devices == "1" && context.has(flag))
+      throw Error::bad_input(fmt::format("{}: there is one device", flag), "leave it out");
+  }
+  for (const char* option : {"static_kv", "last_token_logits"}) {
+    if (f.request.options.value_or("").find(option) == std::string::npos) continue;
+    throw Error::bad_input(fmt::format("--options: {} is of generating text, and has no effect on a plan", option),
+                           "leave it out");
+  }
+}
+
+int parallel_action(const ParallelFlags& f, const Context& context) {
+  check_effects(f, context);
   estimate::SearchSpace space = space_of(f);
   const std::int64_t top = f.top.empty() ? 0 : int_value("--top", f.top, 1, 1'000'000);
-  const model::ModelFile file = model::load_model(f.request.model);
-  const hardware::Device device = hardware::load_device(f.request.hardware);
-  estimate::Choices choices = scheme_choices(f.request, device);
+  const model::ModelFile file = model::load_model(*f.request.model);
+  const hardware::Device device = hardware::load_device(*f.request.hw);
+  estimate::Choices choices = request::choose_schemes(f.request, device);
   choices.tiles = mapper::TileModel::roofline;  // ranks thousands of plans
   if (file.stored) choices.stored = &file.stored->layout;
   const estimate::Setup setup = estimate::make_setup(file.decoder, device, choices);
@@ -88,14 +103,14 @@ int parallel_action(const Flags& f) {
   if (f.recompute == "all" && setup.execution.runtime.flash_attention) {
     std::erase_if(space.options, [](const auto& o) { return o.recompute == graph::Recompute::selective; });
   }
-  Output output(f.output);
+  Output output(f.output, context);
   if (f.symbolic) {
     output.write(
-        report::strategy_report(setup, space.batch, space.sequence, space.devices,
-                                estimate::strategy_formulas(setup, space.batch, space.sequence, space.devices)));
+        report::strategy_report({&setup, space.batch, space.sequence, space.devices,
+                                 estimate::strategy_formulas(setup, space.batch, space.sequence, space.devices)}));
     return kExitDone;
   }
-  report::ParallelStudy study{.setup = &setup, .space = space, .plans = {}, .communications = {}};
+  result::ParallelStudy study{.setup = &setup, .space = space, .plans = {}, .communications = {}};
   const estimate::Enumeration enumeration = estimate::enumerate_plans(file.decoder, space);
   if (enumeration.legal.empty()) {
     throw Error::bad_input(fmt::format("no plan over {} devices divides {} and a batch of {} x {} tokens",
@@ -125,40 +140,28 @@ int parallel_action(const Flags& f) {
 
 }  // namespace
 
-void add_parallel(CLI::App& root, Action& action) {
-  CLI::App* command =
-      root.add_subcommand("parallel", "every plan over a number of devices: memory, communication, time");
-  auto flags = std::make_shared<Flags>();
-  RequestFlags& r = flags->request;
-  add_model_flag(*command, r.model);
-  add_hardware_flag(*command, r.hardware);
-  command->add_option("--devices", flags->devices, "devices in all")->type_name("N")->required();
-  command->add_option("--batch", r.batch, "sequences of a step, all devices together")
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_option("--seq", flags->sequence, "tokens of a sequence")->type_name("N")->capture_default_str();
-  CLI::Option* training = command->add_flag("--training", flags->training, "a training step rather than a prefill");
-  command->add_option("--micro-batch", flags->micro_batch, "sequences that a replica computes at once")
-      ->type_name("N")
-      ->capture_default_str()
-      ->needs(training);
-  command->add_option("--recompute", flags->recompute, "what is computed again: none, selective, full, or all of these")
-      ->type_name("WHAT")
-      ->capture_default_str()
-      ->needs(training);
-  command->add_flag("--symbolic", flags->symbolic, "formulas of each strategy instead, for one layer of a dense model");
-  command->add_option("--top", flags->top, "plans to show [all]")->type_name("N");
-  add_scheme_flags(*command, r);
-  command
-      ->add_option("--embedding", r.plan.embedding,
-                   "embedding and lm_head over the devices of a tensor axis: sharded, "
-                   "replicated")
-      ->type_name("HOW")
-      ->capture_default_str();
-  command->add_option("--devices-per-node", r.plan.devices_per_node, "devices of one server [the hardware file's]")
-      ->type_name("N");
-  add_output_flags(*command, flags->output);
-  command->callback([flags, &action] { action = [flags] { return parallel_action(*flags); }; });
+void add_parallel(Command& root) {
+  Command& command = root.add_command("parallel", "every plan over a number of devices: memory, communication, time");
+  auto flags = std::make_shared<ParallelFlags>();
+  request::Request& r = flags->request;
+  command.add("model", r).required();
+  command.add("hw", r).required();
+  command.add_field("devices", flags->devices).required().about = "devices in all";
+  command.add("batch", r).about = "sequences of a step, all devices together";
+  command.add("seq", r).old_names.emplace_back("--prompt");
+  command.add("training", r).about = "a training step rather than a prefill";
+  command.add("micro-batch", r).with("--training");
+  command.add_field("recompute", flags->recompute)
+      .with("--training")
+      .offers(Values::Sort::words, "none selective full all")
+      .about = "what is computed again: none, selective, full, or all of these";
+  command.add("--symbolic", flags->symbolic, "formulas of each strategy instead, for one layer of a dense model");
+  command.add("--top", flags->top, "N", "plans to show [all]");
+  for (const char* field : {"weights", "kv", "activations", "options", "reserve", "embedding", "devices-per-node"}) {
+    command.add(field, r);
+  }
+  add_output_flags(command, flags->output);
+  command.action = [flags](const Context& context) { return parallel_action(*flags, context); };
 }
 
 }  // namespace llmperf::cli

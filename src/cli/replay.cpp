@@ -1,36 +1,119 @@
 // `llmperf replay`: the ops of a step executed on a real device, and what they took.
+#include "replay/replay.h"
+
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <set>
+#include <thread>
 
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "calibrate/calibrate.h"
 #include "calibrate/validate.h"
-#include "cli/backends.h"
-#include "cli/command.h"
+#include "cli/command_line.h"
+#include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/request.h"
 #include "cli/values.h"
 #include "cli/written_file.h"
 #include "descriptor/node.h"
+#include "replay/ascend/ascend_backend.h"
+#include "replay/cpu/cpu_backend.h"
+#include "replay/cpu/machine.h"
+#include "replay/replay.h"
 #include "replay/self_test.h"
-#include "replay/study.h"
-#include "replay/sweep.h"
-#include "report/replay_report.h"
+#include "report/reports.h"
+#include "request/resolve.h"
+#include "result/measured.h"
 
 namespace llmperf::cli {
 namespace {
 
+// ---- The devices that ops can be replayed on, by the names that --backend takes.
+
+struct BackendFlags {
+  std::string backend = "cpu";
+  std::string device = "0";   // of several: which
+  std::string threads;        // cpu: empty: one per processor
+  std::string gemm = "best";  // cpu: who multiplies
+};
+
+constexpr std::int64_t kMaxDevice = 1023;
+
+replay::cpu::CpuOptions cpu_options(const BackendFlags& flags) {
+  using replay::cpu::Gemm;
+  constexpr std::pair<const char*, Gemm> kGemms[] = {
+      {"best", Gemm::best}, {"eigen", Gemm::eigen}, {"openblas", Gemm::openblas}, {"onednn", Gemm::onednn}};
+  replay::cpu::CpuOptions options;
+  if (!flags.threads.empty()) options.threads = static_cast<int>(int_value("--threads", flags.threads, 1, 4096));
+  const auto* found =
+      std::find_if(std::begin(kGemms), std::end(kGemms), [&](const auto& g) { return flags.gemm == g.first; });
+  if (found == std::end(kGemms)) {
+    std::vector<std::string> names;
+    for (const auto& [name, gemm] : kGemms) names.emplace_back(name);
+    throw Error::bad_input("--gemm: there is no " + quote(flags.gemm), name_hint(flags.gemm, names));
+  }
+  options.gemm = found->second;
+  return options;
+}
+
+std::unique_ptr<replay::Backend> open_cpu(const BackendFlags& flags) {
+  if (flags.device != "0") throw Error::bad_input("--device: there is one CPU, number 0", "leave it out");
+  return replay::cpu::make_cpu_backend(cpu_options(flags));
+}
+
+std::unique_ptr<replay::Backend> open_ascend(const BackendFlags& flags) {
+  if (!flags.threads.empty() || flags.gemm != "best") {
+    throw Error::bad_input("--threads and --gemm are for --backend cpu", "leave them out");
+  }
+  return replay::ascend::make_ascend_backend(static_cast<int>(int_value("--device", flags.device, 0, kMaxDevice)));
+}
+
+struct Known {
+  const char* name;
+  std::unique_ptr<replay::Backend> (*open)(const BackendFlags& flags);
+};
+constexpr Known kBackends[] = {{"cpu", open_cpu}, {"ascend", open_ascend}};
+
+const std::vector<std::string>& backend_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> list;
+    for (const Known& known : kBackends) list.emplace_back(known.name);
+    return list;
+  }();
+  return names;
+}
+
+const Known& backend_of(const std::string& name) {
+  const auto* found =
+      std::find_if(std::begin(kBackends), std::end(kBackends), [&](const Known& k) { return name == k.name; });
+  if (found == std::end(kBackends)) {
+    throw Error::bad_input("--backend: there is no " + quote(name), name_hint(name, backend_names()));
+  }
+  return *found;
+}
+
+std::unique_ptr<replay::Backend> open_backend(const BackendFlags& flags) {
+  return backend_of(flags.backend).open(flags);
+}
+
+std::string describe_device(const BackendFlags& flags) {
+  if (std::string(backend_of(flags.backend).name) != "cpu") {
+    throw Error::bad_input("--describe-device measures the CPU",
+                           "llmperf list hardware names the NPUs there are files of");
+  }
+  return replay::cpu::describe_device(cpu_options(flags));
+}
+
+// ----
+
 constexpr const char* kReplayRuntime = "replay";
 
-struct Flags {
-  RequestFlags request;
+struct ReplayFlags {
+  request::Request request;
   BackendFlags backend;
   std::string phase = "all";
   std::string ops;
@@ -44,13 +127,17 @@ struct Flags {
   OutputFlags output;
 };
 
+const request::Generation& text_of(const request::Resolved& resolved) {
+  return std::get<request::Generation>(resolved.work);
+}
+
 // ---- What to replay.
 
 // The device that graphs are built for and predictions are made of: --hw, else the one that runs the ops.
-hardware::Device device_of(const Flags& f, const replay::Backend& backend) {
+hardware::Device device_of(const ReplayFlags& f, const replay::Backend& backend) {
   const bool cpu = f.backend.backend == "cpu";
-  if (!f.request.hardware.empty()) {
-    hardware::Device device = hardware::load_device(f.request.hardware);
+  if (f.request.hw) {
+    hardware::Device device = hardware::load_device(*f.request.hw);
     const bool is_cpu = device.kind == hardware::DeviceKind::cpu || device.kind == hardware::DeviceKind::soc;
     if (is_cpu != cpu) {
       throw Error::bad_input(fmt::format("--hw: {} is a {}, which the {} backend does not measure", device.name,
@@ -77,23 +164,23 @@ struct Job {
   graph::SequenceGroup group;  // of a model's step
 };
 
-std::vector<Job> jobs_of_model(const Flags& f, Request& request) {
-  const estimate::Estimator& estimator = *request.estimator;
-  const estimate::Scenario& s = request.scenario;
+std::vector<Job> jobs_of_model(const ReplayFlags& f, request::Resolved& resolved) {
+  const estimate::Estimator& estimator = *text_of(resolved).estimator;
+  const estimate::Scenario& s = text_of(resolved).scenario;
   std::vector<Job> jobs;
   const auto add = [&](const char* phase, const graph::SequenceGroup& group) {
     if (f.phase != "all" && f.phase != phase) return;
     graph::Graph graph;
     graph::build_step(estimator.setup().execution, {&group, 1}, graph::Part::all, graph);
     const auto sums = f.backend.backend == "cpu" ? replay::Sums::apart : replay::Sums::joint;
-    jobs.push_back({phase, replay::step_of(graph, request.model().vocab, sums), group});
+    jobs.push_back({phase, replay::step_of(graph, resolved.model().vocab, sums), group});
   };
   add("prefill", estimator.prefill_of(s));
   add("decode", estimator.decode_at(s, s.prompt));
   return jobs;
 }
 
-Job job_of_list(const Flags& f, const hardware::Device& device) {
+Job job_of_list(const ReplayFlags& f, const hardware::Device& device) {
   std::vector<calibrate::OpRow> rows;
   if (!f.sweep.empty()) {
     rows =
@@ -109,34 +196,36 @@ Job job_of_list(const Flags& f, const hardware::Device& device) {
   return {"ops", replay::list_of(rows), {}};
 }
 
-void check_fits(const Request& request) {
-  const estimate::Estimator& e = *request.estimator;
-  if (e.fits(request.scenario)) return;
-  throw Error(ErrorKind::infeasible,
-              {{.where = {},
-                .message = fmt::format("a whole step of {} does not fit on {}: needs {}, has {}", request.model().name,
-                                       request.device.name, format_bytes_binary(e.memory(request.scenario).total()),
-                                       format_bytes_binary(e.capacity())),
-                .hint = "without --whole-step its ops are replayed one by one"}});
+void check_fits(const request::Resolved& resolved) {
+  const estimate::Estimator& e = *text_of(resolved).estimator;
+  if (e.fits(text_of(resolved).scenario)) return;
+  throw Error(
+      ErrorKind::infeasible,
+      {{.where = {},
+        .message = fmt::format("a whole step of {} does not fit on {}: needs {}, has {}", resolved.model().name,
+                               resolved.device.name, format_bytes_binary(e.memory(text_of(resolved).scenario).total()),
+                               format_bytes_binary(e.capacity())),
+        .hint = "without --whole-step its ops are replayed one by one"}});
 }
 
 // ---- What is made of it.
 
 // Why a measured step is not the one that its row in a file names; empty: it is.
-std::string untrusted(const Request& request, const replay::StepTime& whole) {
+std::string untrusted(const request::Resolved& resolved, const replay::StepTime& whole) {
   if (!whole.left_out.empty()) return "without " + join(whole.left_out, ", ");
-  const estimate::Setup& setup = request.estimator->setup();
+  const estimate::Setup& setup = text_of(resolved).estimator->setup();
   if (setup.execution.plan.devices() != setup.execution.plan.tensor) return "a plan that has no column";
   estimate::Choices named;  // by the columns alone
   named.weights = setup.execution.weights.name;
-  const estimate::Setup other = estimate::make_setup(request.model(), request.device, named);
+  const estimate::Setup other = estimate::make_setup(resolved.model(), resolved.device, named);
   if (other.execution.activations != setup.execution.activations) return "activations of another type";
   return other.execution.kv == setup.execution.kv ? "" : "a KV cache of another type";
 }
 
 // The measured steps as measurements of whole models. `ops`: those of the same study.
 calibrate::Measurements step_measurements(const replay::Study& study, const calibrate::Measurements& ops,
-                                          const Flags& f, const Request& request, const std::vector<Job>& jobs) {
+                                          const ReplayFlags& f, const request::Resolved& resolved,
+                                          const std::vector<Job>& jobs) {
   calibrate::Measurements m;
   m.files = ops.files;
   m.files.front().notes.erase(m.files.front().notes.begin() + 1);  // what the columns of ops mean
@@ -148,20 +237,20 @@ calibrate::Measurements step_measurements(const replay::Study& study, const cali
     calibrate::Row& row = m.rows.emplace_back();
     row.hardware = study.hardware;
     row.of =
-        calibrate::StepRow{.tp = request.estimator->setup().execution.plan.tensor,
-                           .runtime = request.profile ? request.profile->name : kReplayRuntime,
-                           .execution = f.request.execution,
-                           .options = f.request.options,
-                           .model = f.request.model,
-                           .weights = request.estimator->setup().execution.weights.name,
-                           .kv = request.estimator->setup().execution.kv.name(),
+        calibrate::StepRow{.tp = text_of(resolved).estimator->setup().execution.plan.tensor,
+                           .runtime = resolved.profile ? resolved.profile->name : kReplayRuntime,
+                           .execution = f.request.execution.value_or(""),
+                           .options = f.request.options.value_or(""),
+                           .model = f.request.model.value_or(""),
+                           .weights = text_of(resolved).estimator->setup().execution.weights.name,
+                           .kv = text_of(resolved).estimator->setup().execution.kv.name(),
                            .batch = group.count,
                            .phase = jobs[i].phase == "decode" ? calibrate::Phase::decode : calibrate::Phase::prefill,
                            .new_tokens = group.new_tokens,
                            .context = group.context};
     row.latency = whole->timing.median;
     row.extra = {fmt::format("{:.3g}", whole->timing.spread.value * 1e3), fmt::format("{}", whole->timing.passes),
-                 untrusted(request, *whole)};
+                 untrusted(resolved, *whole)};
   }
   return m;
 }
@@ -173,11 +262,11 @@ std::string steps_path(const std::string& path) {
 }
 
 // Times every step under `profile`, with everything else as the request has it.
-void predict_steps(const Flags& f, const Request& request, const hardware::RuntimeProfile& profile,
+void predict_steps(const request::Resolved& resolved, const hardware::RuntimeProfile& profile,
                    const std::vector<Job>& jobs, replay::Study& study) {
-  estimate::Choices choices = choices_of(f.request, request);
+  estimate::Choices choices = choose(resolved);
   choices.profile = &profile;
-  estimate::Estimator estimator(estimate::make_setup(request.model(), request.device, choices));
+  estimate::Estimator estimator(estimate::make_setup(resolved.model(), resolved.device, choices));
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     study.phases[i].predicted_step = estimator.step_time({&jobs[i].group, 1});
   }
@@ -185,29 +274,27 @@ void predict_steps(const Flags& f, const Request& request, const hardware::Runti
 
 // Throws Error(bad_input) for flags given beside `mode` that are not among `allowed` or those of every command's
 // output.
-void refuse_flags_beside(const std::string& mode, const Flags& f, std::vector<std::string> allowed) {
+void refuse_flags_beside(const std::string& mode, const Context& context, std::vector<std::string> allowed) {
   allowed.insert(allowed.end(), {mode, "--format", "--json", "--export"});
-  for (const CLI::Option* option : f.request.command->get_options()) {
-    if (option->count() == 0 || option->get_lnames().empty()) continue;
-    const std::string name = "--" + option->get_lnames().front();
-    if (std::find(allowed.begin(), allowed.end(), name) == allowed.end()) {
-      throw Error::bad_input(fmt::format("{} has no use beside {}", name, mode), "leave it out");
+  for (const Given& given : context.given) {
+    if (std::find(allowed.begin(), allowed.end(), given.flag) == allowed.end()) {
+      throw Error::bad_input(fmt::format("{} has no use beside {}", given.flag, mode), "leave it out");
     }
   }
 }
 
-int self_test_action(const Flags& f) {
-  refuse_flags_beside("--self-test", f, {"--backend", "--device", "--threads", "--gemm"});
+int self_test_action(const ReplayFlags& f, const Context& context) {
+  refuse_flags_beside("--self-test", context, {"--backend", "--device", "--threads", "--gemm"});
   const auto tested = open_backend(f.backend);
   const auto reference = open_backend({});
   const std::vector<replay::SelfTestResult> results = replay::self_test(*tested, *reference);
-  Output output(f.output);
-  output.write(report::self_test_report(tested->describe(), results));
+  Output output(f.output, context);
+  output.write(report::self_test_report({tested->describe(), results}));
   return replay::failed(results) ? kExitFailed : kExitDone;
 }
 
-int describe_action(const Flags& f) {
-  refuse_flags_beside("--describe-device", f, {"--backend", "--threads", "--out"});
+int describe_action(const ReplayFlags& f, const Context& context) {
+  refuse_flags_beside("--describe-device", context, {"--backend", "--threads", "--out"});
   const InterruptGuard guard;
   std::optional<WrittenFile> out;
   if (!f.out.empty()) out.emplace(f.out);
@@ -222,14 +309,14 @@ int describe_action(const Flags& f) {
   return kExitDone;
 }
 
-void check_flags(const Flags& f) {
-  const int sources = (f.request.model.empty() ? 0 : 1) + (f.ops.empty() ? 0 : 1) + (f.sweep.empty() ? 0 : 1);
+void check_flags(const ReplayFlags& f, const Context& context) {
+  const int sources = (f.request.model ? 1 : 0) + (f.ops.empty() ? 0 : 1) + (f.sweep.empty() ? 0 : 1);
   if (sources != 1) {
     throw Error::bad_input(
         "give one of --model, --ops and --sweep",
         "-m qwen1.5-0.5b for the ops of a model; --ops FILE for those of measurements; --sweep gemm");
   }
-  if (f.request.model.empty() && f.whole_step) {
+  if (!f.request.model && f.whole_step) {
     throw Error::bad_input("--whole-step: a list of ops is no step", "give --model");
   }
   if (!f.dtype.empty() && f.sweep.empty()) throw Error::bad_input("--dtype is for --sweep", "leave it out");
@@ -238,9 +325,9 @@ void check_flags(const Flags& f) {
     throw Error::bad_input("--phase: there is no " + quote(f.phase), name_hint(f.phase, phases));
   }
   if (!f.sweep.empty()) replay::sweep(f.sweep, Dtype::fp32);
-  if (f.request.model.empty()) {
+  if (!f.request.model) {
     refuse_flags_beside(
-        f.ops.empty() ? "--sweep" : "--ops", f,
+        f.ops.empty() ? "--sweep" : "--ops", context,
         {"--backend", "--device", "--threads", "--gemm", "--hw", "--runtime", "--dtype", "--out", "--calibrate"});
   }
   std::set<std::filesystem::path> paths;
@@ -266,13 +353,13 @@ std::optional<Error> fit(const calibrate::Measurements& measured, const hardware
   }
 }
 
-int replay_action(const Flags& flags) {
-  if (flags.describe_device) return describe_action(flags);
-  if (flags.self_test) return self_test_action(flags);
-  Flags f = flags;
-  check_flags(f);
+int replay_action(const ReplayFlags& flags, const Context& context) {
+  if (flags.describe_device) return describe_action(flags, context);
+  if (flags.self_test) return self_test_action(flags, context);
+  ReplayFlags f = flags;
+  check_flags(f, context);
   const InterruptGuard guard;
-  Output output(f.output);
+  Output output(f.output, context);
   std::optional<WrittenFile> out;
   std::optional<WrittenFile> steps_out;
   std::optional<WrittenFile> profile_out;
@@ -282,24 +369,28 @@ int replay_action(const Flags& flags) {
 
   const std::unique_ptr<replay::Backend> backend = open_backend(f.backend);
   const hardware::Device device = device_of(f, *backend);
-  if (f.request.runtime.empty()) f.request.runtime = kReplayRuntime;
-  std::optional<hardware::RuntimeProfile> profile = load_profile(f.request, device, false);
+  if (!f.request.runtime) f.request.runtime = kReplayRuntime;
+  request::Sources sources;
+  sources.put(f.request.hw.value_or(""), device);
+  std::optional<hardware::RuntimeProfile> profile =
+      choose_profile(f.request, device, false, hardware::Workload::language, sources);
   if (!f.profile.empty() && !profile) {
     throw Error::bad_input("--calibrate starts from a runtime profile", "leave out --runtime none");
   }
-  std::unique_ptr<Request> request;
+  std::unique_ptr<request::Resolved> resolved;
   std::vector<Job> jobs;
   replay::Study study{.hardware = device.name};
-  if (f.request.model.empty()) {
+  if (!f.request.model) {
     jobs.push_back(job_of_list(f, device));
     study.what = f.ops.empty() ? fmt::format("{} sweep", f.sweep) : f.ops;
   } else {
-    request = load_request(f.request, device);
-    if (f.whole_step) check_fits(*request);
-    jobs = jobs_of_model(f, *request);
-    study.what = fmt::format("{}, {} weights, batch {}, prompt {}", request->model().name,
-                             request->estimator->setup().execution.weights.name, request->scenario.batch,
-                             request->scenario.prompt);
+    f.request.hw = f.request.hw.value_or("");
+    resolved = resolve(f.request, sources, request::Unused::taken);
+    if (f.whole_step) check_fits(*resolved);
+    jobs = jobs_of_model(f, *resolved);
+    study.what = fmt::format("{}, {} weights, batch {}, prompt {}", resolved->model().name,
+                             text_of(*resolved).estimator->setup().execution.weights.name,
+                             text_of(*resolved).scenario.batch, text_of(*resolved).scenario.prompt);
   }
 
   replay::TimingOptions timing;
@@ -318,14 +409,14 @@ int replay_action(const Flags& flags) {
   const calibrate::Measurements measured = replay::measurements_of(study);
   if (out && !measured.rows.empty()) out->commit(calibrate::format_measurements(measured));
   if (steps_out) {
-    const calibrate::Measurements steps = step_measurements(study, measured, f, *request, jobs);
+    const calibrate::Measurements steps = step_measurements(study, measured, f, *resolved, jobs);
     if (!steps.rows.empty()) steps_out->commit(calibrate::format_measurements(steps));
   }
   const bool whole = !failure && !interrupted() && !measured.rows.empty();
   if (whole && profile_out) failure = fit(measured, device, *profile_out, study, *profile);
   if (whole && profile && !failure) {
     replay::predict_ops(study, measured, device, *profile);
-    if (request) predict_steps(f, *request, *profile, jobs, study);
+    if (resolved) predict_steps(*resolved, *profile, jobs, study);
   }
   output.write(report::replay_report(study));
   if (failure) throw Error(*failure);
@@ -336,39 +427,36 @@ int replay_action(const Flags& flags) {
 
 }  // namespace
 
-void add_replay(CLI::App& root, Action& action) {
-  CLI::App* command =
-      root.add_subcommand("replay", "runs the ops of a model on a real device and measures what they take");
-  auto f = std::make_shared<Flags>();
-  add_model_flag(*command, f->request.model);
-  command->get_option("--model")->required(false);
-  command
-      ->add_option("--hw", f->request.hardware,
-                   "built-in name or YAML file that says what the device is [the device itself]")
-      ->type_name("DEVICE");
-  add_batch_flags(*command, f->request);
-  command->add_option("--phase", f->phase, "prefill, decode or all")->type_name("PHASE")->capture_default_str();
-  command->add_option("--backend", f->backend.backend, "what runs the ops: cpu or ascend")
-      ->type_name("NAME")
-      ->capture_default_str();
-  command->add_option("--device", f->backend.device, "of several, which")->type_name("N")->capture_default_str();
-  command->add_option("--threads", f->backend.threads, "cpu: threads [one per processor]")->type_name("N");
-  command->add_option("--gemm", f->backend.gemm, "cpu: who multiplies: best, eigen, openblas or onednn")
-      ->type_name("NAME")
-      ->capture_default_str();
-  command->add_option("--ops", f->ops, "replay the ops of a file of measurements")->type_name("CSV");
-  command->add_option("--sweep", f->sweep, "replay ops that identify a profile's parameters: gemm")->type_name("NAME");
-  command->add_option("--dtype", f->dtype, "--sweep: type of the operands [the device's own]")->type_name("DTYPE");
-  command->add_flag("--whole-step", f->whole_step, "also run the ops in the order of the step, gaps and all");
-  command->add_option("-o,--out", f->out, "write the measurements; those of whole steps to FILE.steps.csv")
-      ->type_name("CSV");
-  command->add_option("--calibrate", f->profile, "fit a runtime profile to the ops, and predict them with it")
-      ->type_name("YAML");
-  command->add_flag("--describe-device", f->describe_device, "measure this machine and write it as a hardware file");
-  command->add_flag("--self-test", f->self_test, "compare results with the cpu backend's, op by op");
-  add_execution_flags(*command, f->request);
-  add_output_flags(*command, f->output);
-  command->callback([f, &action] { action = [f] { return replay_action(*f); }; });
+void add_replay(Command& root) {
+  Command& command = root.add_command("replay", "runs the ops of a model on a real device and measures what they take");
+  auto f = std::make_shared<ReplayFlags>();
+  command.add("model", f->request);
+  command.add("hw", f->request).about = "built-in name or YAML file that says what the device is [the device itself]";
+  for (const char* field : {"batch", "prompt"}) command.add(field, f->request);
+  command.add("--phase", f->phase, "PHASE", "prefill, decode or all").offers(Values::Sort::words, "all prefill decode");
+  command.add("--backend", f->backend.backend, "NAME", "what runs the ops: cpu or ascend")
+      .offers(Values::Sort::words, [] { return backend_names(); });
+  command.add("--device", f->backend.device, "N", "of several, which");
+  command.add("--threads", f->backend.threads, "N", "cpu: threads [one per processor]");
+  command.add("--gemm", f->backend.gemm, "NAME", "cpu: who multiplies: best, eigen, openblas or onednn")
+      .offers(Values::Sort::words, "best eigen openblas onednn");
+  command.add("--ops", f->ops, "CSV", "replay the ops of a file of measurements");
+  command.add("--sweep", f->sweep, "NAME", "replay ops that identify a profile's parameters: gemm")
+      .offers(Values::Sort::words, [] { return std::vector<std::string>(replay::sweep_names()); });
+  command.add("--dtype", f->dtype, "DTYPE", "--sweep: type of the operands [the device's own]")
+      .offers(Values::Sort::words, dtypes);
+  command.add("--whole-step", f->whole_step, "also run the ops in the order of the step, gaps and all");
+  command.add("-o,--out", f->out, "CSV", "write the measurements; those of whole steps to FILE.steps.csv");
+  command.add("--calibrate", f->profile, "YAML", "fit a runtime profile to the ops, and predict them with it");
+  command.add("--describe-device", f->describe_device, "measure this machine and write it as a hardware file");
+  command.add("--self-test", f->self_test, "compare results with the cpu backend's, op by op");
+  for (const request::Field& field : request::fields()) {
+    const bool named = field.name == "model" || field.name == "hw" || field.name == "batch" || field.name == "prompt" ||
+                       field.name == "gen";
+    if (!named && field.applies_to(request::Workload::text)) command.add(field.name, f->request);
+  }
+  add_output_flags(command, f->output);
+  command.action = [f](const Context& context) { return replay_action(*f, context); };
 }
 
 }  // namespace llmperf::cli

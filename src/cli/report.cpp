@@ -1,7 +1,6 @@
 // `llmperf report`: the HTML page of a saved result.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <iterator>
 #include <optional>
@@ -9,7 +8,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/command.h"
+#include "cli/command_line.h"
+#include "cli/output.h"
 #include "cli/values.h"
 #include "cli/written_file.h"
 #include "descriptor/node.h"
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kMaxResultBytes = std::size_t{256} << 20;
 
-struct Flags {
+struct ReportFlags {
   std::vector<std::string> results;
   std::string output;
   std::string language = "en";
@@ -43,7 +43,7 @@ std::string page_of(const std::string& path, report::Language language) {
   }
 }
 
-int report_action(const Flags& flags) {
+int report_action(const ReportFlags& flags, const Context&) {
   if (flags.results.size() > 1) {
     throw Error::bad_input(fmt::format("a report is of one result, and {} are given", flags.results.size()),
                            "llmperf compare A.json B.json says what lies between two; run report once for each");
@@ -62,13 +62,15 @@ int report_action(const Flags& flags) {
 
 }  // namespace
 
-void add_report(CLI::App& root, Action& action) {
-  CLI::App* command = root.add_subcommand("report", "HTML report of a result that a command saved as JSON");
-  auto flags = std::make_shared<Flags>();
-  command->add_option("RESULT", flags->results, "what --json or --export FILE.json wrote; - is stdin")->required();
-  command->add_option("-o,--output", flags->output, "HTML file to write; - is stdout")->type_name("FILE")->required();
-  command->add_option("--lang", flags->language, "en or zh")->type_name("LANG")->capture_default_str();
-  command->callback([flags, &action] { action = [flags] { return report_action(*flags); }; });
+void add_report(Command& root) {
+  Command& command = root.add_command("report", "HTML report of a result that a command saved as JSON");
+  auto flags = std::make_shared<ReportFlags>();
+  command.add("RESULT", flags->results, "", "what --json or --export FILE.json wrote; - is stdin")
+      .required()
+      .offers(Values::Sort::files);
+  command.add("-o,--output", flags->output, "FILE", "HTML file to write; - is stdout").required();
+  command.add("--lang", flags->language, "LANG", "en or zh").offers(Values::Sort::words, "en zh");
+  command.action = [flags](const Context& context) { return report_action(*flags, context); };
 }
 
 }  // namespace llmperf::cli

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -36,15 +35,18 @@ std::vector<std::size_t> all_of(std::size_t count) {
 
 }  // namespace
 
-void describe_row_outputs(CLI::App& command, OutputFlags& flags) {
+void describe_row_outputs(Command& command, OutputFlags& flags) {
   flags.format.clear();
-  command.get_option("--format")->description("table, csv, jsonl, md, json or html [table; nothing beside --export]");
-  command.get_option("--export")
-      ->description("also write FILE; .csv and .jsonl grow row by row; .json, .md or .html (repeatable)");
+  Flag& format = *command.find("--format");
+  format.otherwise.clear();
+  format.about = "table, csv, jsonl, md, json or html [table; nothing beside --export]";
+  format.values.list = "table csv json md html jsonl";
+  command.find("--export")->about =
+      "also write FILE; .csv and .jsonl grow row by row; .json, .md or .html (repeatable)";
 }
 
-RowOutput::RowOutput(const OutputFlags& flags, const std::vector<std::string>& columns, std::vector<std::size_t> shown,
-                     Resume resume)
+RowOutput::RowOutput(const OutputFlags& flags, const Context& context, const std::vector<std::string>& columns,
+                     std::vector<std::size_t> shown, Resume resume)
     : csv_(LineFormat::csv, columns, shown.empty() ? all_of(columns.size()) : shown),
       jsonl_(LineFormat::jsonl, columns, shown.empty() ? all_of(columns.size()) : shown) {
   OutputFlags rest = flags;
@@ -76,7 +78,7 @@ RowOutput::RowOutput(const OutputFlags& flags, const std::vector<std::string>& c
   const std::optional<LineFormat> format = flags.json ? std::nullopt : line_format(flags.format);
   gathered_to_stdout_ = !quiet && !format;
   if (rest.format.empty() || format) rest.format = "table";
-  if (gathered_to_stdout_ || !rest.exports.empty()) gathered_.emplace(rest);
+  if (gathered_to_stdout_ || !rest.exports.empty()) gathered_.emplace(rest, context);
   if (format) {
     streams_.push_back({*format, nullptr});
     write_stdout(lines(*format).header());

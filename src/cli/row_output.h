@@ -8,22 +8,23 @@
 #include <string>
 #include <vector>
 
-#include "cli/command.h"
+#include "cli/output.h"
 #include "cli/row_file.h"
-#include "report/row_lines.h"
-#include "report/sweep_report.h"
+#include "report/format/row_lines.h"
+#include "report/reports.h"
+#include "result/study.h"
 
 namespace llmperf::cli {
 
 // After add_output_flags: JSON lines are a format too, and stdout is for a table where nothing is exported.
-void describe_row_outputs(CLI::App& command, OutputFlags& flags);
+void describe_row_outputs(Command& command, OutputFlags& flags);
 
 class RowOutput {
  public:
   // Opens everything before the work starts. A flags.format that is empty means a table where there is no export, else
   // nothing on stdout. `shown`: indices of the columns to write; empty: all. Throws Error.
-  RowOutput(const OutputFlags& flags, const std::vector<std::string>& columns, std::vector<std::size_t> shown,
-            Resume resume);
+  RowOutput(const OutputFlags& flags, const Context& context, const std::vector<std::string>& columns,
+            std::vector<std::size_t> shown, Resume resume);
   ~RowOutput();
   RowOutput(const RowOutput&) = delete;
   RowOutput& operator=(const RowOutput&) = delete;

@@ -1,29 +1,259 @@
-// `llmperf run`: a study. Every section is a command that execute() runs as if it had been typed, so that there is one
-// way to do each thing; what it would have printed is caught and arranged as the section asks.
+// `llmperf run`: a study. Every section is a command whose flags are set by name and whose action is called, so that
+// there is one way to do each thing; what it would have printed is caught and arranged as the section asks.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdio>
+#include <filesystem>
+#include <map>
 #include <optional>
+#include <set>
 
-#include "base/error.h"
 #include "base/text.h"
-#include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/study_folder.h"
-#include "cli/study_plan.h"
 #include "cli/values.h"
-#include "report/single_line.h"
-#include "report/study_report.h"
+#include "cli/written_file.h"
+#include "descriptor/catalog.h"
+#include "report/document.h"
 #include "report/study_view.h"
 
 namespace llmperf::cli {
 namespace {
 
-struct Flags {
+// ---- From the sections of a study to the commands they are.
+
+struct StudyRun {
+  std::vector<study::Flag> flags;
+  std::string text;  // as a shell reads it
+};
+struct SectionPlan {
+  const study::Section* section = nullptr;
+  std::vector<StudyRun> runs;  // one, or one for each row
+};
+
+// The commands that answer with a table or a page.
+const std::vector<std::string> kSectionCommands = {"estimate", "compare",        "explain",  "graph",    "limits",
+                                                   "map",      "map-collective", "parallel", "validate", "calibrate",
+                                                   "replay",   "sweep",          "list",     "show"};
+
+std::vector<std::string> start_of(const study::Section& section) {
+  std::vector<std::string> words = {section.command.text};
+  words.insert(words.end(), section.arguments.begin(), section.arguments.end());
+  return words;
+}
+
+// The command of a section; of `map gemm` it is gemm. Null for one that does not exist.
+const Command* command_of(const Command& root, const study::Section& section) {
+  const Command* command = root.find_command(section.command.text);
+  if (command == nullptr || section.arguments.empty()) return command;
+  const Command* inner = command->find_command(section.arguments.front());
+  return inner == nullptr ? command : inner;
+}
+
+// A run's flags as given to its command. Throws Error(bad_input) for those that it does not have.
+Words words_of(const Command& root, const study::Section& section, const StudyRun& run) {
+  Words words = read_words(root, start_of(section));
+  for (const study::Flag& flag : run.flags) {
+    if (flag.kind == study::Flag::Kind::off) continue;
+    const std::string name = "--" + flag.name.text;
+    const Flag* found = words.command->find(name);
+    if (found == nullptr) {
+      std::vector<std::string> names;
+      for (const Flag& known : words.command->flags) names.push_back(known.name);
+      throw Error::bad_input("unknown flag " + quote(name), name_hint(name, names));
+    }
+    const bool valued = flag.kind == study::Flag::Kind::value;
+    if (found->takes_value() && !valued) {
+      throw Error::bad_input(fmt::format("{} needs a value: {} {}", name, name, found->type));
+    }
+    if (!found->takes_value() && valued) throw Error::bad_input(name + " takes no value", "true or false");
+    words.given.push_back({found->name, flag.value});
+  }
+  return words;
+}
+
+bool takes(const Command& root, const study::Section& section, const study::Flag& flag) {
+  const Command* command = command_of(root, section);
+  return command != nullptr && command->find("--" + flag.name.text) != nullptr;
+}
+
+SectionPlan plan_section(const Command& root, const study::Study& study, const study::Section& section) {
+  std::vector<study::Flag> defaults;  // those of the study that the command has
+  for (const study::Flag& flag : study.flags) {
+    if (takes(root, section, flag)) defaults.push_back(flag);
+  }
+  SectionPlan plan{&section, {}};
+  const auto add = [&](std::vector<study::Flag> flags) {
+    std::vector<std::string> words = start_of(section);
+    for (std::string& word : study::words_of(flags)) words.push_back(std::move(word));
+    plan.runs.push_back({std::move(flags), command_text(words)});
+  };
+  const auto flags = study::merged(defaults, section.flags);
+  for (const auto& row : section.rows) add(study::merged(flags, row));
+  if (section.rows.empty()) add(flags);
+  return plan;
+}
+
+// A flag of the study that no section's command has was misspelt, most likely.
+void check_defaults(const Command& root, const study::Study& study, std::vector<Diagnostic>& problems) {
+  for (const study::Flag& flag : study.flags) {
+    const bool taken = std::any_of(study.sections.begin(), study.sections.end(),
+                                   [&](const study::Section& section) { return takes(root, section, flag); });
+    if (taken) continue;
+    std::set<std::string> known;
+    for (const study::Section& section : study.sections) {
+      const Command* command = command_of(root, section);
+      for (const Flag& one : command == nullptr ? std::vector<Flag>() : command->flags) {
+        if (!one.is_argument()) known.insert(one.name.substr(2));
+      }
+    }
+    problems.push_back({.where = {study.file, flag.name.line, flag.name.column},
+                        .message = fmt::format("no section's command has a flag {}", quote(flag.name.text)),
+                        .hint = name_hint(flag.name.text, std::vector<std::string>(known.begin(), known.end()))});
+  }
+}
+
+bool mentions(const std::string& message, const study::Flag& flag) {
+  const std::string name = "--" + flag.name.text;
+  const std::size_t at = message.find(name);
+  if (at == std::string::npos) return false;
+  const std::size_t end = at + name.size();
+  return end == message.size() || (std::isalnum(static_cast<unsigned char>(message[end])) == 0 && message[end] != '-');
+}
+
+bool quotes_value(const std::string& message, const study::Flag& flag) {
+  for (const std::string_view item : split(flag.value, ',')) {
+    if (!item.empty() && message.find(quote(item)) != std::string::npos) return true;
+  }
+  return false;
+}
+
+// An error of a run as an error of its file: at the flag that it speaks of, else at the section's command.
+Diagnostic placed(const Diagnostic& error, const study::Study& study, const study::Section& section,
+                  const StudyRun& run) {
+  const study::Word* place = &section.command;
+  const auto find = [&](auto&& speaks_of) {
+    const auto flag = std::find_if(run.flags.begin(), run.flags.end(),
+                                   [&](const study::Flag& f) { return speaks_of(error.message, f); });
+    if (flag != run.flags.end()) place = &flag->name;
+    return flag != run.flags.end();
+  };
+  if (!find(mentions)) find(quotes_value);
+  Diagnostic there = error;
+  there.hint.clear();
+  return {.where = {study.file, place->line, place->column},
+          .message = fmt::format("section {}: {}", quote(section.title), format_diagnostic(there)),
+          .hint = error.hint};
+}
+
+void check_section(const Command& root, const study::Study& study, const SectionPlan& plan,
+                   std::vector<Diagnostic>& problems) {
+  const study::Word& command = plan.section->command;
+  if (std::find(kSectionCommands.begin(), kSectionCommands.end(), command.text) == kSectionCommands.end()) {
+    const std::string message = command.text == "run" ? "a study does not run another"
+                                                      : fmt::format("a section has no command {}", quote(command.text));
+    problems.push_back({.where = {study.file, command.line, command.column},
+                        .message = message,
+                        .hint = name_hint(command.text, kSectionCommands)});
+    return;
+  }
+  for (const StudyRun& run : plan.runs) {
+    try {
+      check(words_of(root, *plan.section, run));
+    } catch (const Error& error) {
+      for (const Diagnostic& d : error.diagnostics()) problems.push_back(placed(d, study, *plan.section, run));
+    }
+  }
+}
+
+// The runs of the named sections, of all where none is named, in the order of the file. Throws Error(bad_input) for
+// sections that do not exist and, all at once, for commands and flags that do not.
+std::vector<SectionPlan> plan_study(const study::Study& study, const std::vector<std::string>& names) {
+  const Command root = all_commands();
+  std::vector<SectionPlan> plans;
+  std::vector<std::string> known;
+  std::vector<Diagnostic> problems;
+  check_defaults(root, study, problems);
+  for (const study::Section& section : study.sections) {
+    known.push_back(section.name);
+    SectionPlan plan = plan_section(root, study, section);
+    check_section(root, study, plan, problems);
+    if (names.empty() || std::find(names.begin(), names.end(), section.name) != names.end()) {
+      plans.push_back(std::move(plan));
+    }
+  }
+  for (const std::string& name : names) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    throw Error::bad_input(fmt::format("--sections: {} has no section {}", study.file, quote(name)),
+                           name_hint(name, known));
+  }
+  if (!problems.empty()) throw Error(ErrorKind::bad_input, problems);
+  return plans;
+}
+
+// ---- The files of a study.
+
+// The folder that a study is written to: the files of every section, and a README.md that joins them.
+class StudyFolder {
+ public:
+  // Makes the folder and opens every file in it. Throws Error(failed) for what cannot be written.
+  StudyFolder(std::string path, const std::vector<SectionPlan>& plans, report::Language language);
+
+  // The files of a section; `single`: the command's own report where the section is one.
+  void write(const report::SectionResult& result, const report::Report* single);
+  void write_readme(const report::Report& study);
+  // The files that are complete, in the order they were written.
+  const std::vector<std::string>& written() const { return written_; }
+
+ private:
+  void commit(const std::string& name, const std::string& text);
+
+  std::string path_;
+  report::Language language_;
+  std::map<std::string, std::unique_ptr<WrittenFile>> open_;  // by name
+  std::vector<std::string> written_;
+};
+
+StudyFolder::StudyFolder(std::string path, const std::vector<SectionPlan>& plans, report::Language language)
+    : path_(std::move(path)), language_(language) {
+  std::error_code problem;
+  std::filesystem::create_directories(path_, problem);
+  if (!problem && !std::filesystem::is_directory(path_)) problem = std::make_error_code(std::errc::not_a_directory);
+  if (problem) throw Error::failed(fmt::format("cannot write {}: {}", path_, problem.message()));
+  const auto open = [&](const std::string& name) { open_[name] = std::make_unique<WrittenFile>(path_ + "/" + name); };
+  for (const SectionPlan& plan : plans) {
+    for (const std::string& form : plan.section->write) open(plan.section->name + "." + form);
+  }
+  open("README.md");
+}
+
+void StudyFolder::commit(const std::string& name, const std::string& text) {
+  WrittenFile& file = *open_.at(name);
+  file.commit(text);
+  written_.push_back(file.path());
+}
+
+void StudyFolder::write(const report::SectionResult& result, const report::Report* single) {
+  for (const std::string& form : result.section->write) {
+    const std::string name = result.section->name + "." + form;
+    const report::Format format = export_format(name);
+    if (format == report::Format::csv) {
+      if (!result.rows.columns.empty()) commit(name, render_csv(result.rows));
+    } else if (format == report::Format::md) {
+      commit(name, render_markdown(section_page(result)));
+    } else if (single != nullptr) {
+      commit(name, render(*single, format, {.language = language_, .command = result.commands.front()}));
+    }
+  }
+}
+
+void StudyFolder::write_readme(const report::Report& study) { commit("README.md", render_markdown(study.document)); }
+
+struct RunFlags {
   std::string scenario;
   std::string folder;
   std::string sections;
@@ -42,6 +272,8 @@ int worse(int a, int b) {
 int status_of(ErrorKind kind) {
   return kind == ErrorKind::bad_input ? kExitUsage : kind == ErrorKind::failed ? kExitFailed : kExitInfeasible;
 }
+
+// ---- Running it.
 
 // A section while it runs.
 struct Done {
@@ -62,12 +294,17 @@ void note(Done& done, const Error& error) {
 // column says it of every row; its report is there all the same. Any other error is the section's: the rest goes on.
 void run_command(const StudyRun& run, const study::Study& study, Done& done, std::vector<Diagnostic>& errors) {
   const study::Section& section = *done.result.section;
-  done.result.commands.push_back(command_text(run.words));
-  CapturedReports captured;
+  done.result.commands.push_back(run.text);
+  std::vector<report::Report> caught;
   try {
-    done.result.status = worse(done.result.status, execute(run.words));
-  } catch (const Error& error) {
-    const bool answered = error.kind() == ErrorKind::infeasible && !captured.reports.empty();
+    const Command root = all_commands();
+    const Words words = words_of(root, section, run);
+    apply(words);
+    const Context context{.command = run.text, .given = words.given, .caught = &caught};
+    done.result.status = worse(done.result.status, words.command->action(context));
+  } catch (const Error& thrown) {
+    const Error error = worded(thrown);
+    const bool answered = error.kind() == ErrorKind::infeasible && !caught.empty();
     const bool expected = answered && (section.may_not_fit || !section.rows.empty());
     if (section.rows.empty() || !expected) note(done, error);
     if (!expected) {
@@ -75,7 +312,7 @@ void run_command(const StudyRun& run, const study::Study& study, Done& done, std
       done.result.status = worse(done.result.status, status_of(error.kind()));
     }
   }
-  for (report::Report& report : captured.reports) done.reports.push_back(std::move(report));
+  for (report::Report& report : caught) done.reports.push_back(std::move(report));
 }
 
 // What the section shows of its results.
@@ -95,7 +332,8 @@ void arrange(Done& done, const std::string& file) {
 // Where the results of a study go, section by section.
 class Sink {
  public:
-  Sink(const Flags& flags, const std::vector<SectionPlan>& plans) : output_(flags.output) {
+  Sink(const RunFlags& flags, const Context& context, const std::vector<SectionPlan>& plans)
+      : output_(flags.output, of_study(flags, context)) {
     if (!flags.folder.empty()) folder_.emplace(flags.folder, plans, language_value(flags.output.language));
   }
   void section(const Done& done) {
@@ -103,8 +341,7 @@ class Sink {
   }
   void whole(const report::Report& report) {
     if (!folder_) return output_.write(report);
-    const CapturedReports quiet;  // the exports are written, stdout lists the files
-    output_.write(report);
+    output_.write_files(report);  // stdout lists the files
     folder_->write_readme(report);
   }
   // … of the sections that were done when the user had enough. In a folder their files say it.
@@ -119,6 +356,10 @@ class Sink {
   }
 
  private:
+  // Sections written to a folder may be pages, whatever is exported.
+  static Context of_study(const RunFlags& flags, const Context& context) {
+    return {.command = context.command, .given = flags.folder.empty() ? context.given : std::vector<Given>()};
+  }
   Output output_;
   std::optional<StudyFolder> folder_;
 };
@@ -188,11 +429,11 @@ int finish_interrupted(study::Study study, const Results& results, std::size_t p
 
 void print_commands(const std::vector<SectionPlan>& plans) {
   for (const SectionPlan& plan : plans) {
-    for (const StudyRun& run : plan.runs) write_stdout(command_text(run.words) + "\n");
+    for (const StudyRun& run : plan.runs) write_stdout(run.text + "\n");
   }
 }
 
-int run_action(const Flags& flags) {
+int run_action(const RunFlags& flags, const Context& context) {
   const study::Study study = study::load_study(flags.scenario);
   const auto names = flags.sections.empty() ? std::vector<std::string>{} : list_value("--sections", flags.sections);
   const std::vector<SectionPlan> plans = plan_study(study, names);
@@ -205,7 +446,7 @@ int run_action(const Flags& flags) {
                            "--sections NAME chooses one, -o DIR writes each to a file");
   }
   const InterruptGuard guard;
-  Sink sink(flags, plans);
+  Sink sink(flags, context, plans);
   Results results;
   run_sections(study, plans, sink, results);
   if (results.status == kExitInterrupted) return finish_interrupted(study, results, plans.size(), sink);
@@ -216,18 +457,21 @@ int run_action(const Flags& flags) {
 
 }  // namespace
 
-void add_run(CLI::App& root, Action& action) {
-  CLI::App* command = root.add_subcommand("run", "a study from a scenario file: its sections as one page, or as files");
-  auto flags = std::make_shared<Flags>();
-  command->add_option("SCENARIO", flags->scenario, "built-in name (llmperf list scenarios) or YAML file")->required();
-  CLI::Option* folder = command->add_option(
-      "-o,--output", flags->folder, "write README.md and the files of every section into DIR instead of printing");
-  folder->type_name("DIR");
-  command->add_option("--sections", flags->sections, "only these, by the names of their files")->type_name("LIST");
-  command->add_flag("--dry-run", flags->dry_run, "print the commands that the sections are")->excludes(folder);
-  add_output_flags(*command, flags->output);
-  folder->excludes(command->get_option("--format"))->excludes(command->get_option("--json"));
-  command->callback([flags, &action] { action = [flags] { return run_action(*flags); }; });
+void add_run(Command& root) {
+  Command& command = root.add_command("run", "a study from a scenario file: its sections as one page, or as files");
+  auto flags = std::make_shared<RunFlags>();
+  command.add("SCENARIO", flags->scenario, "", "built-in name (llmperf list scenarios) or YAML file")
+      .required()
+      .offers(Values::Sort::paths, [] { return descriptor::names(descriptor::Kind::scenario); });
+  command
+      .add("-o,--output", flags->folder, "DIR",
+           "write README.md and the files of every section into DIR instead of printing")
+      .without("--format")
+      .without("--json");
+  command.add("--sections", flags->sections, "LIST", "only these, by the names of their files");
+  command.add("--dry-run", flags->dry_run, "print the commands that the sections are").without("--output");
+  add_output_flags(command, flags->output);
+  command.action = [flags](const Context& context) { return run_action(*flags, context); };
 }
 
 }  // namespace llmperf::cli

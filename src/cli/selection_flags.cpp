@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "base/error.h"
@@ -16,21 +15,17 @@ constexpr std::int64_t kMaxTop = 100'000;
 
 }  // namespace
 
-void add_selection_flags(CLI::App& command, SelectionFlags& f) {
-  command.add_option("--where", f.where, "rows to keep: 'ttft_s < 0.5 and fits', 'total_bytes < 20GiB and batch >= 8'")
-      ->type_name("CONDITION");
-  CLI::Option* top = command.add_option("--top", f.top, "the N best rows alone, by the column of --by")->type_name("N");
-  CLI::Option* by =
-      command.add_option("--by", f.by, "column of --top; batch:low or batch:high where it does not say what is better")
-          ->type_name("COLUMN")
-          ->needs(top);
-  top->needs(by);
+void add_selection_flags(Command& command, SelectionFlags& f) {
+  command.add("--where", f.where, "CONDITION",
+              "rows to keep: 'ttft_s < 0.5 and fits', 'total_bytes < 20GiB and batch >= 8'");
+  command.add("--top", f.top, "N", "the N best rows alone, by the column of --by").with("--by");
+  command.add("--by", f.by, "COLUMN", "column of --top; batch:low or batch:high where it does not say what is better")
+      .with("--top");
   command
-      .add_option("--pareto", f.pareto, "the rows alone that no other beats in all of these: ttft_s,tokens_per_second")
-      ->type_name("COLUMNS")
-      ->excludes(top);
-  command.add_option("--columns", f.columns, "columns to write, in this order [all; of a table the most telling]")
-      ->type_name("COLUMNS");
+      .add("--pareto", f.pareto, "COLUMNS",
+           "the rows alone that no other beats in all of these: ttft_s,tokens_per_second")
+      .without("--top");
+  command.add("--columns", f.columns, "COLUMNS", "columns to write, in this order [all; of a table the most telling]");
 }
 
 RowChoice row_choice(const SelectionFlags& f, const std::vector<std::string>& columns) {

@@ -5,12 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/command.h"
 #include "sweep/condition.h"
 #include "sweep/selection.h"
-
-namespace CLI {
-class App;
-}
 
 namespace llmperf::cli {
 
@@ -21,7 +18,7 @@ struct SelectionFlags {
   std::string pareto;
   std::string columns;
 };
-void add_selection_flags(CLI::App& command, SelectionFlags& flags);
+void add_selection_flags(Command& command, SelectionFlags& flags);
 
 struct RowChoice {
   std::optional<sweep::Condition> where;

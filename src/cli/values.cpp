@@ -52,6 +52,8 @@ Dtype dtype_value(std::string_view flag, std::string_view text) {
   throw Error::bad_input(fmt::format("{}: unknown type {}", flag, quote(text)), name_hint(text, names));
 }
 
+std::vector<std::string> dtypes() { return {dtype_names().begin(), dtype_names().end()}; }
+
 report::Detail detail_value(const std::string& text) {
   if (text == "summary") return report::Detail::summary;
   if (text == "ops") return report::Detail::ops;

@@ -21,6 +21,7 @@ double double_value(std::string_view flag, std::string_view text, double min, do
 Bytes bytes_value(std::string_view flag, std::string_view text);
 // An element type by its name.
 Dtype dtype_value(std::string_view flag, std::string_view text);
+std::vector<std::string> dtypes();
 // --detail: summary or ops.
 report::Detail detail_value(const std::string& text);
 report::Format format_value(std::string_view flag, std::string_view text);

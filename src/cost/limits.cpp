@@ -34,6 +34,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/integer.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "model/parameters.h"
@@ -42,7 +43,6 @@
 namespace llmperf::cost {
 namespace {
 
-double d(std::int64_t x) { return static_cast<double>(x); }
 // Visible pairs of n new tokens after `context` cached ones.
 double pairs(std::int64_t n, std::int64_t context) { return d(n) * d(context) + d(n) * (d(n) + 1) / 2; }
 

@@ -4,12 +4,13 @@
 #include <cmath>
 #include <utility>
 
+#include "base/integer.h"
+#include "cost/formulas.h"
 #include "model/parameters.h"
+#include "model/video_parameters.h"
 
 namespace llmperf::cost {
 namespace {
-
-double d(std::int64_t x) { return static_cast<double>(x); }
 
 // A device's share of a layer: the layer itself where a plan divides none of it, which spares the copy in the search
 // for the largest batch.
@@ -19,35 +20,179 @@ const model::Layer& local(const model::Layer& layer, const graph::Plan& plan, mo
   return share;
 }
 
-double attention_elements(const graph::Execution& e, const model::Attention& a, const graph::SequenceGroup& g,
-                          const StepShare& share) {
-  const double keys = d(g.count) * d(g.context + g.new_tokens);
-  double elements =
-      share.tokens * d(a.heads * a.head_dim + a.kv_heads * (a.head_dim + a.v_head_dim) + a.heads * a.v_head_dim);
+// Tensors of attention, in elements.
+template <class N>
+N attention_elements(const graph::Execution& e, const model::Attention& a, const graph::SequenceGroup& g,
+                     const StepShare& share, const N& tokens) {
+  const Let<N> let;
+  const N heads = let("heads", a.heads, "query heads");
+  const N qk_dim = let("qk_dim", a.head_dim, "width of a query and a key head");
+  const N v_dim = let("v_dim", a.v_head_dim, "width of a value head");
+  const N keys = let("keys", g.context + g.new_tokens, "tokens a sequence attends to");
+  const N sequences = let("sequences", g.count, "sequences of the step");
+  N elements =
+      tokens * (heads * qk_dim + let("kv_heads", a.kv_heads, "key and value heads") * (qk_dim + v_dim) + heads * v_dim);
   if (a.latent && !graph::latent_absorbed(a, g)) {
-    elements += keys * d(a.heads * (a.latent->nope_dim + a.v_head_dim));
+    const N nope_dim = let("nope_dim", a.latent->nope_dim, "part of a key head without position");
+    elements = let.noted(elements + sequences * keys * heads * (nope_dim + v_dim),
+                         "keys and values are expanded from the latents");
   }
-  if (!e.runtime.flash_attention) {
-    elements += 2 * share.tokens * d(a.heads) * d(g.context + g.new_tokens) / share.score_ranks;
-    if (a.heads != a.kv_heads) elements += keys * d(a.heads * (a.head_dim + a.v_head_dim)) / share.repeat_ranks;
-  }
-  return elements;
+  if (e.runtime.flash_attention) return elements;
+  elements = let.noted(elements + 2 * tokens * heads * keys /
+                                      let.factor("score_ranks", share.score_ranks, "devices that share the scores"),
+                       "without flash attention the scores and their softmax exist in memory");
+  if (a.heads == a.kv_heads) return elements;
+  return elements +
+         sequences * keys * heads * (qk_dim + v_dim) /
+             let.factor("repeat_ranks", share.repeat_ranks, "devices that share the repeated keys and values");
 }
 
-double feed_forward_elements(const model::Decoder& m, const model::FeedForward& f, const StepShare& share) {
-  const double matrices = f.gated ? 3 : 2;  // gate, up and their product; or up and its activation
-  if (!f.experts) return share.tokens * (d(m.hidden) + matrices * d(f.intermediate));
-  const model::Experts& x = *f.experts;
-  return share.tokens * d(m.hidden) +
-         share.expert_copies * d(x.per_token) * (d(m.hidden) + matrices * d(x.intermediate)) +
-         (x.shared_intermediate > 0 ? share.tokens * d(m.hidden) : 0);
+template <class N>
+N feed_forward_elements(const model::FeedForward& f, const StepShare& share, const N& tokens, const N& hidden) {
+  const Let<N> let;
+  const N inner = let("matrices", f.gated ? 3 : 2, f.gated ? "gate, up and their product" : "up and its activation") *
+                  let("intermediate", f.experts ? f.experts->intermediate : f.intermediate, "width of the MLP");
+  if (!f.experts) return tokens * (hidden + inner);
+  const N per_token = let("experts_per_token", f.experts->per_token, "experts a token is sent to");
+  const N shared = f.experts->shared_intermediate > 0 ? hidden : N(0);
+  if (share.expert_copies == share.tokens) return tokens * (hidden + per_token * (hidden + inner) + shared);
+  const N routed =
+      let("routed", share.expert_copies, "tokens that the experts of a device serve, per expert of a token");
+  return tokens * (hidden + shared) + routed * per_token * (hidden + inner);
+}
+
+// What may be alive at once in a step, in bytes: the residual stream, and attention, the MLP or the head.
+template <class N, class Visit>
+void visit_alive(const graph::Execution& e, const graph::SequenceGroup& g, std::string_view step, Visit&& visit) {
+  const Let<N> let;
+  const StepShare share = step_share(e, g);
+  const N tokens = let("tokens", share.tokens, "tokens of the {}", step);
+  const N hidden = let("hidden", e.model->hidden, "width of the residual stream");
+  const N element =
+      let("element_bytes", bytes_per_element(e.activations), "bytes of an activation ({})", e.activations);
+  const N residual = e.plan.devices() > 1 ? let("residual", share.residual_elements,
+                                                "elements of the residual stream: tokens * hidden, or a device's share")
+                                          : tokens * hidden;
+  const N stream = residual * element;
+  model::Layer scratch;
+  for (const model::Layer& kind : e.model->kinds) {
+    const model::Layer& layer = local(kind, e.plan, scratch);
+    visit("attention", stream + grouped(attention_elements(e, layer.attention, g, share, tokens)) * element);
+    visit("MLP", stream + grouped(feed_forward_elements(layer.feed_forward, share, tokens, hidden)) * element);
+  }
+  const bool last = e.runtime.last_token_logits;
+  const N rows = let("rows", last ? d(g.count) : share.tokens,
+                     last ? "logits of the last token of each sequence" : "logits of every token");
+  visit("head", let.noted(stream + rows * let("vocab", e.model->vocab, "entries of the vocabulary") *
+                                       (element + bytes_per_element(Dtype::fp32)),
+                          "logits and their fp32 softmax"));
+}
+
+// Keys and values of `tokens` tokens in one layer.
+template <class N>
+N layer_kv(const model::CacheScheme& kv, const model::Attention& a, const N& tokens, std::string_view suffix) {
+  const Let<N> let;
+  const Let<N> of_kind(suffix);
+  const model::CacheRow row = model::cache_row(a);
+  if (a.latent || kv.keys == kv.values) {
+    return tokens *
+           of_kind("values_per_token", row.keys + row.values,
+                   a.latent ? "latent and rotary key of a token" : "keys and values of a token, all KV heads") *
+           let("kv_element_bytes", bytes_per_element(kv.keys), "bytes of a cached value ({})", kv.keys.name);
+  }
+  return tokens *
+         (of_kind("keys", row.keys, "key elements of a token, all KV heads") *
+              let("key_bytes", bytes_per_element(kv.keys), "bytes of a cached key ({})", kv.keys.name) +
+          of_kind("values", row.values, "value elements of a token, all KV heads") *
+              let("value_bytes", bytes_per_element(kv.values), "bytes of a cached value ({})", kv.values.name));
+}
+
+// Tokens of a micro-batch, and whether one is large enough for the device to compute what the host keeps.
+std::int64_t batch_tokens(const graph::Execution& e, std::int64_t cells) { return std::min(e.micro_batch, cells); }
+bool is_sent(const graph::Execution& e, std::int64_t cells) { return batch_tokens(e, cells) >= graph::kStreamedRows; }
+
+// The candidates among which the largest counts, in elements per token, of what runs on the host or on the device; 0
+// for what does not run there.
+struct ComputeTerms {
+  double head = 0;
+  double attention = 0;
+  double mlp = 0;
+};
+ComputeTerms compute_terms(const graph::Execution& e, std::int64_t cells, bool on_host, std::int64_t stage) {
+  const bool sent = is_sent(e, cells);
+  const auto runs_here = [&](bool kept_on_host) { return on_host == (kept_on_host && !sent); };
+  const double hidden = d(e.model->hidden);
+  ComputeTerms terms;
+  if (stage == e.plan.pipeline - 1 && runs_here(e.weights.head_on_host)) terms.head = d(e.model->vocab) + hidden;
+  for (const model::LayerGroup& group : e.weights.groups) {
+    if (!runs_here(group.on_host) || e.stage_layers(group, stage) == 0) continue;
+    const model::Layer& layer = e.model->kinds[group.kind];
+    const double scores = e.runtime.flash_attention ? 0 : d(layer.attention.heads) * d(cells);
+    terms.attention = std::max(terms.attention, scores + d(cells) + 4 * hidden);
+    const model::FeedForward& f = layer.feed_forward;
+    const double copies = f.experts ? d(f.experts->per_token) : 1;
+    const double width = d(f.experts ? f.experts->intermediate : f.intermediate);
+    terms.mlp = std::max(terms.mlp, copies * std::max(2 * width, width + hidden) + d(cells) + 2 * hidden);
+  }
+  return terms;
+}
+
+// What a device holds of a layer on the host while it computes it: the largest matrix and the cache. 0 without such a
+// layer, or when micro-batches are so small that the host computes it.
+Bytes largest_sent(const graph::Execution& e, std::int64_t cells) {
+  if (!is_sent(e, cells)) return {};
+  Bytes matrix;
+  Bytes cache;
+  if (e.weights.head_on_host) matrix = e.weights.lm_head.bytes(e.model->vocab, e.model->hidden);
+  for (const model::LayerGroup& group : e.weights.groups) {
+    if (!group.on_host) continue;
+    const model::Layer& layer = e.model->kinds[group.kind];
+    for (const model::Tensor& tensor : model::layer_tensors(*e.model, layer)) {
+      matrix = std::max(matrix, model::tensor_bytes(e.weights, group[tensor.role], tensor));
+    }
+    cache = std::max(cache, Bytes{layer_kv(e.kv, layer.attention, d(e.cached_tokens(layer.attention, cells)), "")});
+  }
+  return matrix + cache;
+}
+
+// A compute buffer of llama.cpp in bytes: elements of 4 bytes per token of a micro-batch that attends to all cells.
+template <class N>
+N compute_buffer(const graph::Execution& e, std::int64_t sequences, std::int64_t cells, bool on_host,
+                 std::int64_t stage) {
+  if (on_host && !e.weights.uses_host()) return 0;
+  const Let<N> let;
+  const ComputeTerms terms = compute_terms(e, cells, on_host, stage);
+  const N tokens = let("tokens", batch_tokens(e, cells), "tokens of a micro-batch");
+  const N all_cells = let("cells", cells, "tokens the cache holds, all sequences together");
+  const N hidden = let("hidden", e.model->hidden, "width of the residual stream");
+  const N vocab = let("vocab", e.model->vocab, "entries of the vocabulary");
+  const N attention =
+      let("attention", terms.attention,
+          e.runtime.flash_attention
+              ? "cells + 4 * hidden: mask, queries and residual stream of a layer"
+              : "heads * cells + cells + 4 * hidden: scores, mask, queries and residual stream of a layer");
+  const N mlp = let("mlp", terms.mlp, "gate and up of a layer, mask and residual stream");
+  const N largest = largest_of(
+      {terms.head > 0 ? vocab + hidden : N(0), terms.attention > 0 ? attention : N(0), terms.mlp > 0 ? mlp : N(0)});
+  if (on_host) {
+    return 4 * tokens * (hidden + all_cells + largest) +
+           4 * let("sequences", sequences, "sequences whose logits are kept") * vocab;
+  }
+  const Bytes sent = largest_sent(e, cells);
+  const N room = sent.value > 0
+                     ? let("sent", sent.value, "B of the largest matrix and cache the host sends for a layer it keeps")
+                     : N(0);
+  return 4 * tokens * largest + room;
 }
 
 }  // namespace
 
 Bytes layer_kv_bytes(const model::CacheScheme& kv, const model::Attention& a, std::int64_t tokens) {
-  const model::CacheRow row = model::cache_row(a);
-  return Bytes{d(tokens) * (d(row.keys) * bytes_per_element(kv.keys) + d(row.values) * bytes_per_element(kv.values))};
+  return Bytes{layer_kv(kv, a, d(tokens), "")};
+}
+Term explained_layer_kv(const model::CacheScheme& kv, const model::Attention& a, const Term& tokens,
+                        std::string_view suffix) {
+  return layer_kv(kv, a, tokens, suffix);
 }
 
 model::PlacedBytes kv_cache_bytes(const graph::Execution& e, std::int64_t tokens) {
@@ -159,74 +304,147 @@ StepShare step_share(const graph::Execution& e, const graph::SequenceGroup& g) {
 }
 
 Bytes activation_peak(const graph::Execution& e, const graph::SequenceGroup& g) {
-  const model::Decoder& m = *e.model;
-  const StepShare share = step_share(e, g);
-  const double element = bytes_per_element(e.activations);
   double largest = 0;
-  model::Layer scratch;
-  for (const model::Layer& kind : m.kinds) {
-    const model::Layer& layer = local(kind, e.plan, scratch);
-    largest = std::max({largest, attention_elements(e, layer.attention, g, share),
-                        feed_forward_elements(m, layer.feed_forward, share)});
-  }
-  const double rows = e.runtime.last_token_logits ? d(g.count) : share.tokens;
-  const double logits = rows * d(m.vocab) * (element + bytes_per_element(Dtype::fp32));
-  return Bytes{share.residual_elements * element + std::max(largest * element, logits)};
+  visit_alive<double>(e, g, "", [&](std::string_view, double bytes) { largest = std::max(largest, bytes); });
+  return Bytes{largest};
 }
 
-namespace {
-
-// Tokens of a micro-batch, and whether one is large enough for the device to compute what the host keeps.
-std::int64_t batch_tokens(const graph::Execution& e, std::int64_t cells) { return std::min(e.micro_batch, cells); }
-bool is_sent(const graph::Execution& e, std::int64_t cells) { return batch_tokens(e, cells) >= graph::kStreamedRows; }
-
-}  // namespace
-
-ComputeTerms compute_terms(const graph::Execution& e, std::int64_t cells, bool on_host, std::int64_t stage) {
-  const bool sent = is_sent(e, cells);
-  const auto runs_here = [&](bool kept_on_host) { return on_host == (kept_on_host && !sent); };
-  const double hidden = d(e.model->hidden);
-  ComputeTerms terms;
-  if (stage == e.plan.pipeline - 1 && runs_here(e.weights.head_on_host)) terms.head = d(e.model->vocab) + hidden;
-  for (const model::LayerGroup& group : e.weights.groups) {
-    if (!runs_here(group.on_host) || e.stage_layers(group, stage) == 0) continue;
-    const model::Layer& layer = e.model->kinds[group.kind];
-    const double scores = e.runtime.flash_attention ? 0 : d(layer.attention.heads) * d(cells);
-    terms.attention = std::max(terms.attention, scores + d(cells) + 4 * hidden);
-    const model::FeedForward& f = layer.feed_forward;
-    const double copies = f.experts ? d(f.experts->per_token) : 1;
-    const double width = d(f.experts ? f.experts->intermediate : f.intermediate);
-    terms.mlp = std::max(terms.mlp, copies * std::max(2 * width, width + hidden) + d(cells) + 2 * hidden);
-  }
-  return terms;
-}
-
-Bytes largest_sent(const graph::Execution& e, std::int64_t cells) {
-  if (!is_sent(e, cells)) return {};
-  Bytes matrix;
-  Bytes cache;
-  if (e.weights.head_on_host) matrix = e.weights.lm_head.bytes(e.model->vocab, e.model->hidden);
-  for (const model::LayerGroup& group : e.weights.groups) {
-    if (!group.on_host) continue;
-    const model::Layer& layer = e.model->kinds[group.kind];
-    for (const model::Tensor& tensor : model::layer_tensors(*e.model, layer)) {
-      matrix = std::max(matrix, model::tensor_bytes(e.weights, group[tensor.role], tensor));
-    }
-    cache = std::max(cache, layer_kv_bytes(e.kv, layer.attention, e.cached_tokens(layer.attention, cells)));
-  }
-  return matrix + cache;
+std::vector<Alive> explained_activation(const graph::Execution& e, const graph::SequenceGroup& g,
+                                        std::string_view step) {
+  std::vector<Alive> all;
+  visit_alive<Term>(e, g, step, [&](std::string_view what, const Term& bytes) {
+    all.push_back({std::string(what) + " of the " + std::string(step), bytes});
+  });
+  return all;
 }
 
 model::PlacedBytes compute_buffers(const graph::Execution& e, std::int64_t sequences, std::int64_t cells,
                                    std::int64_t stage) {
-  const double bytes = 4 * d(batch_tokens(e, cells));
-  model::PlacedBytes buffers;
-  buffers.device = Bytes{bytes * compute_terms(e, cells, false, stage).largest()} + largest_sent(e, cells);
-  if (e.weights.uses_host()) {
-    buffers.host = Bytes{bytes * (d(e.model->hidden) + d(cells) + compute_terms(e, cells, true, stage).largest()) +
-                         4 * d(sequences) * d(e.model->vocab)};
+  return {.device = Bytes{compute_buffer<double>(e, sequences, cells, false, stage)},
+          .host = Bytes{compute_buffer<double>(e, sequences, cells, true, stage)}};
+}
+Term explained_compute_buffer(const graph::Execution& e, std::int64_t sequences, std::int64_t cells, bool on_host,
+                              std::int64_t stage) {
+  return compute_buffer<Term>(e, sequences, cells, on_host, stage)
+      .noted("elements of 4 bytes per token of a micro-batch, as llama.cpp sizes its compute buffers");
+}
+
+// ---- Video
+//
+// Largest sets of tensors alive at once, with M = tokens x hidden of one device in the activation type:
+//
+//   step     the residual stream and, whichever is largest,
+//            fused:  the normalised input, q k v and attention's result (5 M); the MLP's input, its inner layer and the
+//                    result (2 M and the inner width); without flash attention two score matrices beside
+//            eager:  the query/key norm holds q k v, a normalised tensor and two fp32 tensors beside the input; the
+//                    activation of the MLP reads and writes its inner layer
+//   text     hidden states, scores twice, q k v
+//   kept     displaced patches (estimate/video.h): k and v of spatial attention for the whole latent, in every block
+//   decode   the largest maps of a micro-batch: the last enlargement's input and result at the full resolution, in
+//            fp32 too where it is made so; of a chunk, the norm's, the padded and the filtered map; and all frames
+
+namespace {
+
+Bytes step_activation(const graph::VideoExecution& e) {
+  const model::VideoDit& m = *e.model;
+  const model::VideoShape& s = e.shape;
+  const hardware::RuntimeOptions& o = e.runtime;
+  const double element = bytes_per_element(e.activations);
+  const double fp32 = bytes_per_element(Dtype::fp32) / element;
+  const std::int64_t rows = divide_up(s.patch_rows, e.plan.ulysses * e.patches) * s.patch_columns;
+  const double tokens = d(e.batch() * s.patch_frames * rows);
+  const double share = 1 / d(e.plan.tensor);
+  const bool whole = e.plan.tensor_rows == 0 && !e.plan.sequence_parallel;
+  const double residual = tokens * d(m.hidden) * (whole ? 1 : share);
+  const double heads = tokens * d(m.hidden) * share;
+  const double text = d(e.batch() * m.text_tokens) * d(m.hidden);
+  // Input of the product, q k v, the result; of the norm of one of them in steps, two fp32 tensors and one.
+  double attention =
+      tokens * d(m.hidden) + 3 * heads + (m.qk_norm && !o.fused_qk_norm ? (2 * fp32 + 1) * heads : heads);
+  const double products = d(m.heads) * share / d(e.plan.ulysses);
+  const auto scores = [&](std::int64_t sequences, std::int64_t queries, std::int64_t keys) {
+    const bool flash = o.flash_attention && (o.flash_any_length || keys > sequences);
+    return flash ? 0.0 : 2 * fp32 * d(sequences) * d(queries) * d(keys) * products;
+  };
+  const std::int64_t all_rows = rows * e.plan.ulysses;
+  attention += std::max(scores(e.batch() * s.patch_frames, all_rows, all_rows * e.patches),
+                        scores(e.batch() * rows, s.patch_frames, s.patch_frames) * d(e.plan.ulysses));
+  const double mlp = tokens * d(m.hidden) + 2 * tokens * d(m.intermediate) * share;
+  const bool masked = m.architecture == model::VideoArchitecture::stdit3 && !o.skip_frame_mask;
+  const double norms = (masked ? 4 : 2) * residual;
+  return Bytes{(residual + text + std::max({attention, mlp, norms})) * element};
+}
+
+// Of spatial attention in every unit; the rest of a block sees one piece only.
+Bytes kept_keys(const graph::VideoExecution& e, double units) {
+  const model::VideoShape& s = e.shape;
+  const std::int64_t rows = divide_up(s.patch_rows, e.plan.ulysses * e.patches) * e.patches;  // of a device's heads
+  const double keys = d(e.batch() * s.patch_frames * rows * s.patch_columns);
+  return Bytes{2 * keys * d(e.model->hidden) / d(e.plan.tensor) * units * bytes_per_element(e.activations)};
+}
+
+Bytes text_activation(const graph::VideoExecution& e) {
+  const model::TextEncoder& t = e.model->text_encoder;
+  const double rows = d(e.replica_videos() * e.model->text_tokens);
+  const double attention = 4 * rows * d(t.heads * t.head_dim) + 2 * rows * d(e.model->text_tokens) * d(t.heads);
+  const double mlp = 3 * rows * d(t.intermediate);
+  return Bytes{(2 * rows * d(t.hidden) + std::max(attention, mlp)) * bytes_per_element(e.text_activations)};
+}
+
+Bytes decode_activation(const graph::VideoExecution& e) {
+  const model::VideoDit& m = *e.model;
+  const model::VideoShape& s = e.shape;
+  const bool eager = e.runtime.chains != hardware::Chains::one_kernel;
+  const double element = bytes_per_element(e.activations);
+  const double fp32 = bytes_per_element(Dtype::fp32) / element;
+  const model::ImageAutoencoder& a = m.image_decoder;
+  const double scale = d(a.scale());
+  const double pixels = d(s.latent_height) * d(s.latent_width) * scale * scale;
+  const double frames = d(e.replica_videos() * s.frames);
+  constexpr double kColours = 3;
+  // The widest map at the full resolution is the enlarged one of the level before.
+  const double wide = d(a.channels[std::min<std::size_t>(1, a.channels.size() - 1)]);
+  const double batch = std::min(d(a.micro_batch), frames) * pixels * wide;
+  double largest = batch * (eager ? fp32 + 1 : 1.25);
+  const model::TemporalAutoencoder& t = m.temporal_decoder;
+  if (t.chunk > 0) {
+    const double latents = d((t.chunk + t.scale() - 1) / t.scale());
+    const double positions = std::min(d(s.latent_frames), latents) * d(s.latent_height) * d(s.latent_width);
+    // A map before time is doubled has twice the width behind it.
+    const double map = positions * d(t.scale()) * d(t.channels[std::min<std::size_t>(1, t.channels.size() - 1)]);
+    largest = std::max(largest, (eager ? 4 : 3) * map);
   }
-  return buffers;
+  return Bytes{(largest + frames * pixels * kColours) * element};
+}
+
+// Of the blocks, a device holds its share under the tensor axis (all but tables and head norms are matrices and their
+// biases, which divide) and of the pipeline; the rest is whole.
+Bytes transformer(const graph::VideoExecution& e, const model::VideoParameters& p, double units) {
+  const double bits =
+      e.weights.bytes(e.model->hidden, e.model->hidden).value * 8 / d(e.model->hidden * e.model->hidden);
+  const double blocks = d(p.blocks) / d(e.plan.tensor) * units / d(e.model->depth);
+  return Bytes{(blocks + d(p.total - p.blocks)) * bits / 8};
+}
+
+}  // namespace
+
+Bytes VideoMemory::activation() const { return std::max({text_activation, step_activation, decode_activation}); }
+
+VideoMemory video_memory(const graph::VideoExecution& e) {
+  return video_memory(e, d(e.model->depth) / d(e.plan.pipeline));
+}
+
+VideoMemory video_memory(const graph::VideoExecution& e, double units) {
+  const model::VideoParameters p = model::count_parameters(*e.model);
+  VideoMemory memory;
+  memory.transformer = transformer(e, p, units);
+  memory.text_encoder = Bytes{d(p.text_encoder_total) * e.text_weights.bits / 8};
+  memory.autoencoder = Bytes{d(p.autoencoder_total) * e.decoder_weights.bits / 8};
+  memory.text_activation = text_activation(e);
+  memory.step_activation = step_activation(e);
+  memory.decode_activation = decode_activation(e);
+  if (e.patches > 1) memory.kept = kept_keys(e, units);
+  return memory;
 }
 
 }  // namespace llmperf::cost

@@ -1,13 +1,13 @@
 // Memory of an execution: weights, KV cache, the activation peak and what the runtime keeps for itself.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "base/units.h"
 #include "graph/decoder_graph.h"
+#include "graph/stdit_graph.h"
 #include "model/parameters.h"
 
 namespace llmperf::cost {
@@ -57,24 +57,32 @@ struct StepShare {
 };
 StepShare step_share(const graph::Execution& execution, const graph::SequenceGroup& group);
 
-// llama.cpp sizes its buffers once, for a micro-batch of tokens that attend to all `cells` cells of the cache, in fp32.
-// compute_terms gives the candidates among which the largest counts, in elements per token, of what runs on the host or
-// on the device; 0 for what does not run there. Of a model over several devices, of the one of pipeline stage `stage`.
-struct ComputeTerms {
-  double head = 0;
-  double attention = 0;
-  double mlp = 0;
-  double largest() const { return std::max({head, attention, mlp}); }
-};
-ComputeTerms compute_terms(const graph::Execution& execution, std::int64_t cells, bool on_host, std::int64_t stage = 0);
-
-// What llmperf takes for llama.cpp's compute buffers, its own reading of the sizes llama.cpp prints (docs/formulas.md).
+// What llmperf takes for llama.cpp's compute buffers, its own reading of the sizes llama.cpp prints (docs/formulas.md):
+// they are sized once, for a micro-batch of tokens that attend to all `cells` cells of the cache, in fp32. Of a model
+// over several devices, of the one of pipeline stage `stage`.
 // The host also holds the embedded tokens, the mask and the logits of `sequences` tokens; a device that is sent weights
 // and caches has room for the largest of each.
 model::PlacedBytes compute_buffers(const graph::Execution& execution, std::int64_t sequences, std::int64_t cells,
                                    std::int64_t stage = 0);
-// What a device holds of a layer on the host while it computes it: the largest matrix and the cache. 0 without such a
-// layer, or when micro-batches are so small that the host computes it.
-Bytes largest_sent(const graph::Execution& execution, std::int64_t cells);
+
+// ---- A video generation on one device of a plan. All models stay loaded; activations are those of the phase that
+// needs most.
+
+struct VideoMemory {
+  Bytes transformer;
+  Bytes text_encoder;
+  Bytes autoencoder;
+  Bytes text_activation;  // largest sum of tensors alive at once, by phase
+  Bytes step_activation;
+  Bytes decode_activation;
+  Bytes kept;  // keys and values of all pieces of the latent, from step to step; nothing where it is whole
+  Bytes weights() const { return transformer + text_encoder + autoencoder; }
+  Bytes activation() const;  // of the largest phase
+};
+
+// What a device holds: its share of the blocks' matrices under tensor and pipeline axes, the rest whole.
+VideoMemory video_memory(const graph::VideoExecution& execution);
+// … of a pipeline stage of `units` units of the depth.
+VideoMemory video_memory(const graph::VideoExecution& execution, double units);
 
 }  // namespace llmperf::cost

@@ -2,153 +2,363 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
+#include "base/number.h"
 #include "cost/collective.h"
+#include "cost/formulas.h"
+#include "graph/keys_read.h"
+#include "model/stored_bytes.h"
 
 namespace llmperf::cost {
 namespace {
 
-using graph::VectorKind;
+// ---- What several ops have
 
-double d(std::int64_t x) { return static_cast<double>(x); }
+template <class N>
+N element_bytes(Dtype dtype) {
+  return Let<N>()("element_bytes", bytes_per_element(dtype), "bytes of an activation ({})", dtype);
+}
+template <class N>
+N element_bytes(const model::ElementFormat& format) {
+  return Let<N>()("element_bytes", bytes_per_element(format), "bytes of an activation ({})", format.name);
+}
+template <class N>
+N cached_bytes(const model::ElementFormat& format, std::string_view name = "kv_element_bytes") {
+  return Let<N>()(name, bytes_per_element(format), "bytes of a cached value ({})", format.name);
+}
+template <class N>
+N dequantisation(const model::StoredFormat& format) {
+  if (format.dequant_flops == 0) return 0;
+  return Let<N>()("dequant_flops", format.dequant_flops, "operations that turn a stored weight into {}",
+                  format.compute);
+}
 
-Work work(const graph::Gemm& g, const Cache& cache) {
-  Work w;
-  const double outputs = d(g.m) * d(g.n) * d(g.batch);
-  w.matrix = Flops{2 * outputs * d(g.k)};
+// ---- Products
+
+template <class N>
+struct Reads {
+  N first = 1;   // of [m, k]
+  N second = 1;  // of [k, n]
+};
+
+// The best of three schedules where neither operand fits.
+template <class N>
+Reads<N> reads_of_operands(const N& m, const N& n, const N& first_bytes, const N& second_bytes, const N& element,
+                           const Cache& cache) {
+  if (!cache || std::min(value_of(first_bytes), value_of(second_bytes)) <= cache->value) return {};
+  using std::ceil, std::floor, std::sqrt;
+  const Let<N> let;
+  const N capacity = let("cache_bytes", cache->value, "capacity of the on-chip cache");
+  const N slab = cache->value < 1 ? N(1) : capacity;
+  const N side = cache->value < value_of(element) ? N(1) : N(floor(sqrt(capacity / element)));
+  const Reads<N> schedules[] = {
+      {ceil(n / side), ceil(m / side)}, {N(1), ceil(first_bytes / slab)}, {ceil(second_bytes / slab), N(1)}};
+  constexpr std::string_view kNotes[] = {
+      "neither operand fits in the cache: the result is computed in square tiles as large as the cache",
+      "neither operand fits in the cache: the second is read once per slab of rows of the first",
+      "neither operand fits in the cache: the first is read once per slab of columns of the second"};
+  const auto bytes = [&](const Reads<N>& r) {
+    return value_of(r.first) * value_of(first_bytes) + value_of(r.second) * value_of(second_bytes);
+  };
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < std::size(schedules); ++i) {
+    if (bytes(schedules[i]) < bytes(schedules[best])) best = i;
+  }
+  const auto noted = [&](const N& times) { return value_of(times) == 1 ? N(1) : let.noted(times, kNotes[best]); };
+  return {noted(schedules[best].first), noted(schedules[best].second)};
+}
+
+template <class N>
+Terms<N> work(const graph::Gemm& g, const Cache& cache) {
+  const Let<N> let;
+  Terms<N> w;
   w.matrix_dtype = g.weights ? g.weights->compute : g.activation;
   if (g.weights) {
     w.sums = sums_of(*g.weights);
   } else if (g.cached_operand && g.activation == Dtype::fp16) {
     w.sums = Sums::narrow;
   }
-  const double element = bytes_per_element(g.activation);
+  const N m = let("m", g.m, "rows of the input");
+  const N n = let("n", g.n, "columns of the result");
+  const N k = let("k", g.k, "length of the inner product");
+  const N batch = let("batch", g.batch, "independent products");
+  const N element = element_bytes<N>(g.activation);
+  const N cached_element = cached_bytes<N>(g.cached);
+  const N outputs = m * n * batch;
+  w.matrix = 2 * m * n * k * batch;
+
   // Rows per distinct weight matrix: a grouped GEMM (experts) multiplies each matrix with its own share of the rows.
-  const double matrices = g.weights ? g.weight_matrices : d(g.batch);
-  const double rows = g.weights && g.batch == 1 ? d(g.m) / std::max(1.0, matrices) : d(g.m);
-  const double first = rows * d(g.k) * element;
-  const double second = g.weights ? g.weights->bytes(g.n, g.k).value
-                                  : d(g.n) * d(g.k) * (g.cached_operand ? bytes_per_element(g.cached) : element);
-  const OperandReads reads = gemm_reads(rows, d(g.n), first, second, element, cache);
-  w.activations_read = Bytes{reads.first * d(g.m) * d(g.k) * d(g.batch) * element};
-  w.activations_written = Bytes{(outputs * g.joined.results - d(g.m) * d(g.joined.cached)) * element};
+  const bool experts = g.weights && g.batch == 1;
+  const N matrices = !g.weights ? batch
+                                : let.factor("weight_matrices", g.weight_matrices,
+                                             experts ? "different experts the tokens reach"
+                                                     : "different weight matrices, one per head");
+  const N rows = experts && g.weight_matrices > 1 ? m / matrices : m;
+  const N second =
+      g.weights ? model::stored_bytes(*g.weights, n, k) : n * k * (g.cached_operand ? cached_element : element);
+  const Reads<N> reads = reads_of_operands<N>(rows, n, rows * k * element, second, element, cache);
+  w.activations_read = reads.first * m * k * batch * element;
+  const N columns = g.joined.cached > 0
+                        ? let("cached_columns", g.joined.cached, "columns of the result that are keys and values")
+                        : N(0);
+  w.activations_written =
+      (outputs * let.factor("stored", g.joined.results, "elements stored per result") - m * columns) * element;
   if (g.accumulated_bits > 0) {
-    w.activations_written = Bytes{outputs * (g.weights ? 1 : g.weight_matrices) * g.accumulated_bits / 8};
-    w.activations_read += w.activations_written;
+    const N results = g.weights ? N(1) : let("results", g.weight_matrices, "products whose results are added up");
+    w.activations_written =
+        outputs * results * let("accumulated_bits", g.accumulated_bits, "bits of a sum in memory") / 8;
+    w.activations_read = w.activations_read + w.activations_written;
   }
-  const Bytes operand{reads.second * second * matrices};
   if (g.weights) {
-    w.weights = operand;
-    w.vector = Flops{g.weights->dequant_flops * d(g.n) * d(g.k) * matrices};
+    w.weights = reads.second * (matrices * second);
+    w.vector = dequantisation<N>(*g.weights) * matrices * (n * k);
   } else if (g.cached_operand) {
-    w.kv_read = operand;
-    w.vector = Flops{cache_dequant_flops(g.cached, g.activation) * d(g.n) * d(g.k) * matrices};
+    w.kv_read = reads.second * second * batch;
+    if (const double each = cache_dequant_flops(g.cached, g.activation); each > 0) {
+      w.vector = let("cache_dequant_flops", each, "operations that bring a cached value to the activation type") * n *
+                 k * batch;
+    }
   } else {
-    w.activations_read += operand;
+    w.activations_read = w.activations_read + reads.second * second * batch;
   }
   if (g.bias) {
-    w.vector += Flops{outputs};
-    w.weights += Bytes{d(g.n) * matrices * element};
+    w.vector = w.vector + outputs;
+    w.weights = w.weights + matrices * n * element;
   }
-  if (g.joined.any()) {
-    w.vector += Flops{joined_input_flops(g.joined) * d(g.m) * d(g.k) + joined_output_flops(g.joined) * outputs};
-    w.activations_read += Bytes{g.joined.reads * outputs * element};
-    const double cached = d(g.m) * d(g.joined.cached);
-    w.kv_written = Bytes{cached * bytes_per_element(g.cached)};
-    if (g.joined.cached > 0 && g.cached.bits != bits(g.activation)) w.vector += Flops{2 * cached};
-    w.weights += g.joined.parameters;
+  if (!g.joined.any()) return w;
+  if (g.joined.input) {
+    w.vector = w.vector + let("input_flops", joined_input_flops(g.joined), "operations per element of the input: {}",
+                              [&] { return graph::name(*g.joined.input); }) *
+                              m * k;
+  }
+  if (g.joined.output) {
+    const auto share = [&] { return format_share(g.joined.share); };
+    w.vector =
+        w.vector + let(
+                       "output_flops", joined_output_flops(g.joined), "operations per result: {}, on {} of the results",
+                       [&] { return graph::name(*g.joined.output); }, share) *
+                       outputs;
+  }
+  if (g.joined.cached > 0 && g.cached.bits != bits(g.activation)) w.vector = w.vector + 2 * m * columns;
+  if (g.joined.reads > 0) {
+    w.activations_read =
+        w.activations_read +
+        let("joined_reads", g.joined.reads, "elements that every result is joined with") * outputs * element;
+  }
+  w.kv_written = m * columns * cached_element;
+  if (g.joined.parameters.value > 0) {
+    w.weights =
+        w.weights + let("norm_bytes", g.joined.parameters.value, "bytes of the weights of the norm joined to it");
   }
   return w;
 }
 
-Work work(const graph::Attention& a, const Cache&) {
-  Work w;
-  const double query_share = 1 / d(a.query_ranks);
-  const double key_share = 1 / d(a.key_ranks);
-  const double pairs = visible_pairs(a) * d(a.heads) * d(a.sequences) * query_share * key_share;
-  const double element = bytes_per_element(a.activation);
-  // Forward: scores and weighted sum. Backward: the scores again, and the gradients of scores, Q, K and V.
-  w.matrix = Flops{(a.backward ? 2 * pairs * d(3 * a.qk_dim + 2 * a.v_dim) : 2 * pairs * d(a.qk_dim + a.v_dim))};
+// ---- Attention
+
+// Queries before a window is full see context + i keys, the rest see the window.
+template <class N>
+N pairs_of_sequence(const graph::Attention& a) {
+  using std::max, std::min;
+  const Let<N> let;
+  const N q = let("q", a.q_tokens, "new tokens of a sequence");
+  if (a.keys > 0) return q * let("keys", a.keys, "keys that every query sees");
+  const N context = let("context", a.context, "tokens cached before them");
+  if (!a.window) {
+    return let.noted(q * context + q * (q + 1) / 2,
+                     "query i sees the cached tokens and the new ones up to itself; masked pairs are skipped");
+  }
+  const N window = let("window", *a.window, "keys a query may see, itself included");
+  const N growing =
+      let.part("growing", min(q, max(N(0), window - context)), "queries that come before the window is full");
+  return growing * context + growing * (growing + 1) / 2 + (q - growing) * window;
+}
+
+template <class N>
+Terms<N> work(const graph::Attention& a, const Cache&) {
+  const Let<N> let;
+  Terms<N> w;
   w.matrix_dtype = a.activation;
-  w.vector = Flops{pairs * (kSoftmaxFlops + (a.softcap ? 1 : 0)) * (a.backward ? 2 : 1)};
-  const double rows = d(a.sequences) * d(a.q_tokens) * d(a.heads) * query_share;
-  const double reads = d(a.sequences) * graph::keys_read(a) * d(a.kv_heads) * key_share;
-  const double keys = reads * d(a.qk_dim);
-  const double values = a.shared_kv ? 0 : reads * d(a.v_dim);
+  const N sequences = let("sequences", a.sequences, "sequences of the step");
+  const N heads = let("heads", a.heads, "query heads");
+  const N qk_dim = let("qk_dim", a.qk_dim, "width of a query and a key head");
+  const N v_dim = let("v_dim", a.v_dim, "width of a value head");
+  const N query_ranks = let.factor("query_ranks", a.query_ranks, "devices that share the queries");
+  const N key_ranks = let.factor("key_ranks", a.key_ranks, "devices that share the keys");
+  const N element = element_bytes<N>(a.activation);
+  const N pairs =
+      let.part("pairs", pairs_of_sequence<N>(a), "(query, key) pairs of one sequence and head that are not masked");
+  // Forward: scores and weighted sum. Backward: the scores again, and the gradients of scores, Q, K and V.
+  w.matrix = a.backward ? let.noted(2 * pairs * (3 * qk_dim + 2 * v_dim) * heads * sequences / query_ranks / key_ranks,
+                                    "scores again, and the gradients of scores, queries, keys and values")
+                        : let.noted(2 * pairs * (qk_dim + v_dim) * heads * sequences / query_ranks / key_ranks,
+                                    "scores and weighted sum: a multiply and an add per element of a key and of a "
+                                    "value");
+  N each = let("softmax_flops", kSoftmaxFlops, "maximum, subtract, exponential, sum, divide");
+  if (a.softcap) each = each + let("softcap_flops", 1, "tanh on each score");
+  w.vector = pairs * heads * sequences * each / query_ranks / key_ranks;
+  if (a.backward) w.vector = 2 * w.vector;
+
+  // One KV head of a sequence is read once per tile of queries.
+  const N keys = sequences * let.part("keys", graph::keys_of_tiles<N>(a), "keys read per sequence and KV head") *
+                 let("kv_heads", a.kv_heads, "key and value heads");
+  const N values_width = a.shared_kv ? N(0) : v_dim;
   if (a.keys == 0) {
-    w.kv_read = Bytes{keys * bytes_per_element(a.cached.keys) + values * bytes_per_element(a.cached.values)};
-    w.vector += Flops{keys * cache_dequant_flops(a.cached.keys, a.activation) +
-                      values * cache_dequant_flops(a.cached.values, a.activation)};
+    const bool alike = a.shared_kv || a.cached.keys == a.cached.values;
+    w.kv_read = alike ? keys * (qk_dim + values_width) * cached_bytes<N>(a.cached.keys) / key_ranks
+                      : keys *
+                            (qk_dim * cached_bytes<N>(a.cached.keys, "key_element_bytes") +
+                             values_width * cached_bytes<N>(a.cached.values, "value_element_bytes")) /
+                            key_ranks;
+    if (a.shared_kv) w.kv_read = let.noted(w.kv_read, "the values are part of the keys: both are the cached latent");
+    const double of_keys = cache_dequant_flops(a.cached.keys, a.activation);
+    const double of_values = cache_dequant_flops(a.cached.values, a.activation);
+    if (of_keys + of_values > 0) {
+      const N width = (of_keys > 0 ? qk_dim : N(0)) + (of_values > 0 ? values_width : N(0));
+      w.vector = w.vector + keys * width *
+                                let("cache_dequant_flops", std::max(of_keys, of_values),
+                                    "operations that bring a cached value to the activation type") /
+                                key_ranks;
+    }
   }
-  const double queries = rows * d(a.qk_dim) * element;
-  const double results = rows * d(a.v_dim) * element;
-  w.activations_read = Bytes{a.backward ? queries + 2 * results : queries};  // backward: the result and its gradient
-  w.activations_written = Bytes{a.backward ? queries + (keys + values) * element : results};
-  if (a.keys > 0) w.activations_read += Bytes{(keys + values) * element};
+  const N rows = sequences * let("q", a.q_tokens, "new tokens of a sequence") * heads;
+  const N queries = rows * qk_dim * element / query_ranks;
+  const N results = rows * v_dim * element / query_ranks;
+  const N both = keys * (qk_dim + values_width) * element / key_ranks;
+  w.activations_read = a.backward ? queries + 2 * results : queries;  // backward: the result and its gradient
+  w.activations_written = a.backward ? queries + both : results;
+  if (a.keys > 0) w.activations_read = w.activations_read + both;
   return w;
 }
 
-Work work(const graph::Convolution& c, const Cache&) {
-  Work w;
-  const double element = bytes_per_element(c.activation);
-  const double results = d(c.positions) * d(c.outputs);
-  w.matrix = Flops{2 * results * d(c.inputs) * d(c.taps)};
+// ---- Everything else
+
+template <class N>
+Terms<N> work(const graph::Convolution& c, const Cache&) {
+  const Let<N> let;
+  Terms<N> w;
   w.matrix_dtype = c.weights->compute;
-  w.activations_read = Bytes{c.input_positions * d(c.inputs) * element};
-  w.activations_written = Bytes{results * c.stored * element};
-  w.weights = c.weights->bytes(c.outputs, c.inputs * c.taps);
-  w.vector = Flops{c.weights->dequant_flops * d(c.outputs) * d(c.inputs) * d(c.taps)};
+  const N positions = let("positions", c.positions, "pixels of the result, over all images");
+  const N outputs = let("outputs", c.outputs, "channels of the result");
+  const N inputs = let("inputs", c.inputs, "channels of the input");
+  const N taps = let("taps", c.taps, "elements of a filter");
+  const N element = element_bytes<N>(c.activation);
+  w.matrix = 2 * positions * outputs * inputs * taps;
+  w.activations_read =
+      let("input_positions", c.input_positions, "pixels of the input, over all images") * inputs * element;
+  w.activations_written =
+      positions * outputs * let.factor("stored", c.stored, "pixels of the result per position") * element;
+  w.weights = model::stored_bytes<N>(*c.weights, outputs, inputs * taps);
+  w.vector = dequantisation<N>(*c.weights) * outputs * inputs * taps;
   if (c.bias) {
-    w.vector += Flops{results};
-    w.weights += Bytes{d(c.outputs) * element};
+    w.vector = w.vector + positions * outputs;
+    w.weights = w.weights + outputs * element;
   }
   return w;
 }
 
-Work work(const graph::Vector& v, const Cache&) {
-  Work w;
-  const double elements = d(v.rows) * d(v.width);
-  const double element = bytes_per_element(v.activation);
-  w.vector = Flops{elements * (v.operations + vector_flops_per_element(v.kind))};
+template <class N>
+Terms<N> work(const graph::Vector& v, const Cache&) {
+  const Let<N> let;
+  Terms<N> w;
   w.matrix_dtype = v.activation;
-  w.activations_read = Bytes{v.reads * elements * element};
-  w.activations_written = Bytes{v.writes * elements * element};
-  w.weights = v.parameters;
+  const N elements = let("rows", v.rows, "rows of the tensor") * let("width", v.width, "elements of a row");
+  const N element = element_bytes<N>(v.activation);
+  w.vector =
+      elements * let("flops_per_element", v.operations + vector_flops_per_element(v.kind), "operations on an element");
+  w.activations_read = let("reads", v.reads, "tensors of this shape read") * elements * element;
+  w.activations_written = let("writes", v.writes, "tensors of this shape written") * elements * element;
+  if (v.parameters.value > 0) w.weights = let("parameter_bytes", v.parameters.value, "weights and biases of the op");
   return w;
 }
 
-Work work(const graph::Gather& g, const Cache&) {
-  Work w;
+template <class N>
+Terms<N> work(const graph::Gather& g, const Cache&) {
+  const Let<N> let;
+  Terms<N> w;
   w.matrix_dtype = g.activation;
-  w.weights = Bytes{g.table->bytes(1, g.width).value * d(g.rows)};
-  w.activations_written = Bytes{d(g.rows) * d(g.width) * bytes_per_element(g.activation)};
-  w.vector = Flops{g.table->dequant_flops * d(g.rows) * d(g.width)};
+  const N rows = let("rows", g.rows, "rows picked from the table");
+  const N width = let("width", g.width, "elements of a row");
+  w.weights = rows * model::stored_bytes<N>(*g.table, N(1), width);
+  w.activations_written = rows * width * element_bytes<N>(g.activation);
+  w.vector = rows * width * dequantisation<N>(*g.table);
   return w;
 }
 
-Work work(const graph::Copy& c, const Cache&) {
-  Work w;
-  (c.from_cache ? w.kv_read : w.activations_read) = Bytes{c.read_elements * bytes_per_element(c.from)};
-  (c.to_cache ? w.kv_written : w.activations_written) = Bytes{c.write_elements * bytes_per_element(c.to)};
-  // A narrower type is reached by scaling and rounding.
-  if (c.from.bits != c.to.bits) w.vector = Flops{2 * c.write_elements};
+template <class N>
+Terms<N> moved(const graph::Copy& c, const N& read, const N& written) {
+  const Let<N> let;
+  Terms<N> w;
+  const auto bytes = [](const model::ElementFormat& format, bool cached) {
+    return cached ? cached_bytes<N>(format) : element_bytes<N>(format);
+  };
+  (c.from_cache ? w.kv_read : w.activations_read) = read * bytes(c.from, c.from_cache);
+  (c.to_cache ? w.kv_written : w.activations_written) = written * bytes(c.to, c.to_cache);
+  if (c.from.bits != c.to.bits) {
+    w.vector = let.noted(2 * written, "converting {} to {}: an element is scaled and rounded", c.from.name, c.to.name);
+  }
   return w;
 }
 
-Work work(const graph::Transfer& t, const Cache&) {
-  Work w;
-  w.network = t.weights ? t.weight_matrices * t.weights->bytes(t.rows, t.width)
-                        : Bytes{d(t.rows) * d(t.width) * bytes_per_element(t.element)};
+template <class N>
+Terms<N> work(const graph::Copy& c, const Cache&) {
+  const Let<N> let;
+  return moved<N>(c, let("read_elements", c.read_elements, "elements read"),
+                  let("write_elements", c.write_elements, "elements written"));
+}
+
+template <class N>
+Terms<N> work(const graph::Transfer& t, const Cache&) {
+  const Let<N> let;
+  Terms<N> w;
+  if (t.weights) {
+    const N matrices = let("weight_matrices", t.weight_matrices, "different matrices (experts the tokens reach)");
+    w.network =
+        matrices * model::stored_bytes<N>(*t.weights, let("n", t.rows, "outputs of a matrix that is kept on the host"),
+                                          let("k", t.width, "inputs"));
+  } else {
+    w.network = let("rows", t.rows, "rows sent") * let("width", t.width, "elements of a row") *
+                let("element_bytes", bytes_per_element(t.element), "bytes of an element ({})", t.element.name);
+  }
   return w;
 }
 
-Work work(const graph::Collective& c, const Cache&) {
-  Work w;
-  w.network = sent_bytes(c);
+// The bytes that one device cannot avoid sending.
+template <class N>
+N sent(const graph::Collective& c) {
+  if (c.ranks <= 1) return 0;
+  const Let<N> let;
+  const N ranks = let("ranks", c.ranks, "devices of the {} axis", [&] { return graph::name(c.axis); });
+  const N tensor = let("rows", c.rows, "rows of the tensor") * let("width", c.width, "elements of a row") *
+                   let("element_bytes", bytes_per_element(c.element), "bytes of an element ({})", c.element.name);
+  switch (c.kind) {
+    case graph::CollectiveKind::all_reduce: return 2 * (ranks - 1) / ranks * tensor;
+    case graph::CollectiveKind::all_gather:
+    case graph::CollectiveKind::reduce_scatter:
+    case graph::CollectiveKind::all_to_all: return (ranks - 1) / ranks * tensor;
+    case graph::CollectiveKind::send:
+    case graph::CollectiveKind::broadcast: return tensor;
+    case graph::CollectiveKind::ring_pass: return (ranks - 1) * tensor;
+  }
+  return 0;
+}
+
+template <class N>
+Terms<N> work(const graph::Collective& c, const Cache&) {
+  Terms<N> w;
+  w.network = sent<N>(c);
   return w;
 }
 
-Work work(const graph::Overhead&, const Cache&) { return {}; }
+template <class N>
+Terms<N> work(const graph::Overhead&, const Cache&) {
+  return {};
+}
+
+template <class N>
+Terms<N> terms(const graph::Op& op, const Cache& cache) {
+  return std::visit([&](const auto& body) { return work<N>(body, cache); }, op.body);
+}
 
 }  // namespace
 
@@ -185,70 +395,35 @@ Sums sums_of(const model::StoredFormat& weights) {
 }
 
 Work work_of(const graph::Op& op, const Cache& cache) {
-  return std::visit([&](const auto& body) { return work(body, cache); }, op.body);
+  const Terms<double> t = terms<double>(op, cache);
+  return {.matrix = Flops{t.matrix},
+          .vector = Flops{t.vector},
+          .matrix_dtype = t.matrix_dtype,
+          .sums = t.sums,
+          .weights = Bytes{t.weights},
+          .activations_read = Bytes{t.activations_read},
+          .activations_written = Bytes{t.activations_written},
+          .kv_read = Bytes{t.kv_read},
+          .kv_written = Bytes{t.kv_written},
+          .network = Bytes{t.network}};
+}
+Terms<Term> explained_work(const graph::Op& op, const Cache& cache) { return terms<Term>(op, cache); }
+Terms<Term> explained_copy(const graph::Copy& copy, const Term& read, const Term& written) {
+  return moved(copy, read, written);
 }
 
-double visible_pairs(const graph::Attention& a) {
-  const double q = d(a.q_tokens);
-  const double context = d(a.context);
-  if (a.keys > 0) return q * d(a.keys);
-  if (!a.window) return q * context + q * (q + 1) / 2;
-  // Queries before the window is full see context + i keys, the rest see the window.
-  const double window = d(*a.window);
-  const double growing = std::clamp(window - context, 0.0, q);
-  return growing * context + growing * (growing + 1) / 2 + (q - growing) * window;
-}
+Bytes sent_bytes(const graph::Collective& c) { return Bytes{sent<double>(c)}; }
+
+double visible_pairs(const graph::Attention& a) { return pairs_of_sequence<double>(a); }
 
 OperandReads gemm_reads(double m, double n, double first_bytes, double second_bytes, double element_bytes,
                         const Cache& cache) {
-  if (!cache || std::min(first_bytes, second_bytes) <= cache->value) return {};
-  const auto times = [](double size, double slab) { return std::ceil(size / std::max(1.0, slab)); };
-  const double size = cache->value;
-  const double side = std::floor(std::sqrt(size / element_bytes));
-  const OperandReads schedules[] = {
-      {times(n, side), times(m, side)},
-      {1, times(first_bytes, size)},
-      {times(second_bytes, size), 1},
-  };
-  return *std::min_element(
-      std::begin(schedules), std::end(schedules), [&](const OperandReads& a, const OperandReads& b) {
-        return a.first * first_bytes + a.second * second_bytes < b.first * first_bytes + b.second * second_bytes;
-      });
+  const auto reads = reads_of_operands<double>(m, n, first_bytes, second_bytes, element_bytes, cache);
+  return {reads.first, reads.second};
 }
 
 double cache_dequant_flops(const model::ElementFormat& cached, Dtype activation) {
   return cached.bits < bits(activation) ? 2 : 0;
-}
-
-double vector_flops_per_element(VectorKind kind) {
-  switch (kind) {
-    case VectorKind::rms_norm: return 4;    // square, accumulate, scale, weight
-    case VectorKind::layer_norm: return 7;  // mean, subtract, square, accumulate, scale, weight, bias
-    case VectorKind::add: return 1;
-    case VectorKind::add_rms_norm: return 5;
-    case VectorKind::add_layer_norm: return 8;
-    case VectorKind::rope: return 3;              // two multiplies and an add per element of a rotated pair
-    case VectorKind::activation: return 4;        // exponential, add, divide, multiply
-    case VectorKind::gated_activation: return 5;  // and the product with up
-    case VectorKind::multiply: return 1;
-    case VectorKind::mask: return 2;  // scale and add
-    case VectorKind::softmax:
-    case VectorKind::router:  // softmax over the experts and the choice of the largest
-    case VectorKind::sampling: return kSoftmaxFlops;
-    case VectorKind::combine: return 2;  // weight and accumulate
-    case VectorKind::dropout: return 2;  // compare with the random bits, scale
-    case VectorKind::cross_entropy: return kSoftmaxFlops;
-    case VectorKind::adam: return 12;  // two moments, their corrections, root, quotient, decay
-    case VectorKind::modulate:
-    case VectorKind::gate_add: return 2;
-    case VectorKind::group_norm: return 7;  // as layer_norm
-    case VectorKind::softcap:               // tanh
-    case VectorKind::select:
-    case VectorKind::reduce:
-    case VectorKind::sigmoid_gate: return 1;
-    case VectorKind::elementwise: return 0;  // its own, Vector::operations
-  }
-  return 0;
 }
 
 double joined_input_flops(const graph::Joined& joined) {

@@ -65,15 +65,14 @@ struct OperandReads {
 OperandReads gemm_reads(double m, double n, double first_bytes, double second_bytes, double element_bytes,
                         const Cache& cache);
 
-// Operations per element of a vector op. One operation is an add, multiply, compare, exponential or division; e.g. an
-// RMSNorm squares, accumulates, scales by the row's factor and by the weight: 4.
-double vector_flops_per_element(graph::VectorKind kind);
+// Operations per element of a vector op (graph/vector_op.h).
+inline double vector_flops_per_element(graph::VectorKind kind) { return graph::vector_op(kind).operations; }
 // Of what is joined to a product: per element of its first input, and per result.
 double joined_input_flops(const graph::Joined& joined);
 double joined_output_flops(const graph::Joined& joined);
 // Operations per cached value that bring a narrower cache type to the activation type: subtract the zero point, scale.
 // None when the cache is as wide as the activations.
 double cache_dequant_flops(const model::ElementFormat& cached, Dtype activation);
-inline constexpr double kSoftmaxFlops = 5;  // maximum, subtract, exponential, sum, divide
+inline constexpr double kSoftmaxFlops = graph::vector_op(graph::VectorKind::softmax).operations;
 
 }  // namespace llmperf::cost

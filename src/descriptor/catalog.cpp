@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 
 namespace llmperf::descriptor {
@@ -36,12 +37,111 @@ std::vector<std::string> search_folders(Kind kind) {
   return folders;
 }
 
+// ---- Names that people type, by rule: any case, blanks for dashes; of a model its id at Hugging Face, whatever the
+// organisation, with or without what says how it was tuned; of a device some of its words ("h100", "RTX 4090", "A100
+// 80GB").
+
+std::vector<std::string> words_of(std::string_view text, std::initializer_list<std::string_view> dropped) {
+  std::string lower = to_lower(text);
+  std::replace_if(
+      lower.begin(), lower.end(), [](char c) { return c == ' ' || c == '_'; }, '-');
+  std::vector<std::string> words;
+  for (const std::string_view word : split(lower, '-')) {
+    if (!word.empty() && std::find(dropped.begin(), dropped.end(), word) == dropped.end()) words.emplace_back(word);
+  }
+  return words;
+}
+
+std::vector<std::string> model_words(std::string_view name) {
+  return words_of(name.substr(name.find('/') + 1), {"instruct", "chat", "it", "hf", "base", "meta"});
+}
+
+// The id at Hugging Face that a model's file names.
+std::string_view hf_id(const EmbeddedFile& file) {
+  constexpr std::string_view kKey = "\nhf_id:";
+  const std::size_t at = file.text.find(kKey);
+  if (at == std::string_view::npos) return {};
+  const std::size_t begin = at + kKey.size();
+  return trim(file.text.substr(begin, file.text.find('\n', begin) - begin));
+}
+
+std::vector<std::string_view> models_called(std::string_view name) {
+  const std::vector<std::string> words = model_words(name);
+  std::vector<std::string_view> found;
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (file.kind != Kind::model || words.empty()) continue;
+    const std::string_view id = hf_id(file);
+    if (model_words(file.name) == words || (!id.empty() && model_words(id) == words)) found.push_back(file.name);
+  }
+  return found;
+}
+
+// Devices that have all the words. Of several the one that plugs into a board of its maker (SXM) is meant, which most
+// are.
+std::vector<std::string_view> devices_called(std::string_view name) {
+  const std::vector<std::string> words =
+      words_of(name, {"nvidia", "geforce", "tesla", "rtx", "amd", "instinct", "intel", "google", "gpu"});
+  std::vector<std::string_view> found;
+  std::vector<std::string_view> boards;
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (file.kind != Kind::device || words.empty()) continue;
+    const std::vector<std::string> own = words_of(file.name, {});
+    const auto has = [&](const std::string& word) { return std::find(own.begin(), own.end(), word) != own.end(); };
+    if (!std::all_of(words.begin(), words.end(), [&](const auto& word) { return has(word) || has("rtx" + word); })) {
+      continue;
+    }
+    found.push_back(file.name);
+    if (has("sxm")) boards.push_back(file.name);
+  }
+  return boards.size() == 1 ? boards : found;
+}
+
+std::vector<std::string_view> called(Kind kind, std::string_view name) {
+  if (kind == Kind::model) return models_called(name);
+  return kind == Kind::device ? devices_called(name) : std::vector<std::string_view>();
+}
+
 }  // namespace
+
+std::string read_text_file(const std::string& path, std::size_t max_bytes) {
+  const auto limit = static_cast<std::int64_t>(max_bytes);
+  const RegularFile file(path, limit);
+  // The size is only a forecast: the file may grow meanwhile, and those of /proc say 0.
+  std::string text;
+  char chunk[16 * 1024];
+  for (;;) {
+    const std::int64_t got = file.read_some(static_cast<std::int64_t>(text.size()), chunk);
+    if (got == 0) return text;
+    text.append(chunk, static_cast<std::size_t>(got));
+    if (text.size() > max_bytes) file.fail_too_large(limit);
+  }
+}
+
+Document parse_file(const std::string& path, const JsonRules& rules) {
+  const bool json = path.ends_with(".json");
+  if (!json && !path.ends_with(".yaml") && !path.ends_with(".yml")) {
+    std::error_code ignored;
+    const fs::file_status status = fs::status(path, ignored);
+    const auto fail = [&](const char* message, const char* hint = "") {
+      throw Error(ErrorKind::bad_input, {{{path, 0, 0}, message, hint}});
+    };
+    if (fs::is_directory(status)) fail("is a directory, not a file");
+    if (fs::is_other(status)) fail("is not a regular file");
+    fail("unknown kind of file", "accepted extensions: .yaml, .yml, .json; for models also .gguf");
+  }
+  if (json) return parse_json(read_text_file(path, rules.max_bytes), path, rules);
+  return parse_yaml(read_text_file(path), path);
+}
 
 bool is_path(std::string_view name) {
   constexpr std::array<std::string_view, 5> kExtensions = {".yaml", ".yml", ".json", ".gguf", ".csv"};
-  return name.find('/') != std::string_view::npos ||
-         std::any_of(kExtensions.begin(), kExtensions.end(), [name](auto end) { return name.ends_with(end); });
+  if (std::any_of(kExtensions.begin(), kExtensions.end(), [name](auto end) { return name.ends_with(end); }))
+    return true;
+  if (name.find('/') == std::string_view::npos) return false;
+  // Not the id of a model that is built in, unless there is such a file.
+  std::error_code ignored;
+  const bool id = std::count(name.begin(), name.end(), '/') == 1 && name.front() != '.' && name.front() != '/';
+  return !id || fs::exists(name, ignored) || models_called(name).empty();
 }
 
 std::vector<std::string> names(Kind kind) {
@@ -77,6 +177,14 @@ Found find(Kind kind, const std::string& name_or_path) {
   }
   for (const EmbeddedFile& file : embedded_files()) {
     if (file.kind == kind && file.name == name_or_path) return {std::string(file.path), &file};
+  }
+  const std::vector<std::string_view> meant = called(kind, name_or_path);
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (meant.size() == 1 && file.kind == kind && file.name == meant.front()) return {std::string(file.path), &file};
+  }
+  if (meant.size() > 1) {
+    throw Error::bad_input(quote(name_or_path) + " may be more than one " + std::string(folder(kind).noun),
+                           join(std::vector<std::string>(meant.begin(), meant.end()), ", "));
   }
   throw Error::bad_input("unknown " + std::string(folder(kind).noun) + " " + quote(name_or_path),
                          name_hint(name_or_path, names(kind)));

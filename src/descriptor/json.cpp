@@ -6,7 +6,6 @@
 
 #include "base/text.h"
 #include "descriptor/node.h"
-#include "descriptor/source_text.h"
 #include "descriptor/tree_builder.h"
 
 namespace llmperf::descriptor {

@@ -254,8 +254,14 @@ std::vector<std::int64_t> Reader::optional_ints(std::string_view key, IntRange r
   return values;
 }
 
-void Reader::ignore(std::span<const std::string_view> keys) {
-  for (const std::string_view key : keys) find(key);
+bool Reader::is_null(std::string_view key) const {
+  return std::any_of(node_->entries.begin(), node_->entries.end(), [key](const Node::Entry& entry) {
+    return entry.key == key && entry.value.kind == Node::Kind::null;
+  });
+}
+
+void Reader::ignore(std::string_view keys) {
+  for (const std::string_view key : words(keys)) find(key);
 }
 
 void Reader::finish(std::string_view advice) {

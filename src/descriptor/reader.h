@@ -77,8 +77,10 @@ class Reader {
   std::vector<std::string> optional_strings(std::string_view key);
   std::vector<std::int64_t> optional_ints(std::string_view key, IntRange range = {});
 
-  // Marks keys as known and deliberately unused.
-  void ignore(std::span<const std::string_view> keys);
+  // Whether the key is there with the value null, which for some keys is not the same as absent.
+  bool is_null(std::string_view key) const;
+  // Marks keys, with spaces between them, as known and deliberately unused.
+  void ignore(std::string_view keys);
   // Reports every key that was never asked for. `advice` is appended to the hint.
   void finish(std::string_view advice = {});
 

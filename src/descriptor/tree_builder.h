@@ -1,8 +1,9 @@
-// Builds a Node tree from the events of a YAML or JSON parser and enforces what holds for both: unique keys and bounded
-// depth.
+// What holds for YAML and JSON alike: what a text must be before a parser sees it, and the tree of Nodes that is built
+// from the parser's events, with unique keys and of bounded depth.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -10,6 +11,14 @@
 #include "descriptor/node.h"
 
 namespace llmperf::descriptor {
+
+// `text` without its byte order mark. Throws Error(bad_input) when it is larger than `max_bytes`, not UTF-8, or
+// holds a control character (yaml-cpp takes 0x04 for the end of the file and leading zeros for UTF-16).
+std::string_view check_source_text(std::string_view text, const std::string& file,
+                                   std::size_t max_bytes = kMaxDescriptorBytes);
+
+// 1-based line and column (in bytes) of an offset into `text`.
+SourcePosition position_of(std::string_view text, std::size_t offset, const std::string& file);
 
 class TreeBuilder {
  public:

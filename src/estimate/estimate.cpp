@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/integer.h"
 #include "estimate/context_sum.h"
-#include "estimate/prefetch.h"
 #include "estimate/schedule.h"
 #include "model/parameters.h"
 
@@ -12,8 +12,6 @@ namespace llmperf::estimate {
 namespace {
 
 using graph::SequenceGroup;
-
-double d(std::int64_t x) { return static_cast<double>(x); }
 
 // How exactly decode steps are summed over the context: work and roofs are piecewise straight, times of kernels and of
 // tiles, that deal the keys out in blocks, are not. Those are summed over `kPiece` contexts at a time: what is off at
@@ -222,26 +220,12 @@ void Estimator::phase(std::string_view name, const SequenceGroup& group, std::in
   const std::int64_t tokens = group.count * group.new_tokens;
   result.token_batches = e.weights.gguf && stages_.size() > 1 ? (tokens + e.micro_batch - 1) / e.micro_batch : 1;
   result.steady = group.new_tokens == 1 && group.context > 0 && !e.weights.gguf ? Steady::yes : Steady::no;
-  result.ops.resize(graph_.size());
-  for (std::size_t i = 0; i < graph_.size(); ++i) {
-    OpEstimate& op = result.ops[i];
-    op.prefetched = {};  // of a run before
-    op.op = graph_[i];
-    op.op.count *= micro_batches;
-    if (op.op.overlaps) op.op.hidden = machine_.hidden_share(op.op);
-    op.work = work(op.op);
-    op.time = time(op.op, op.work);
-  }
+  time_ops(machine_, graph_, micro_batches, result.ops);
   if (setup_.profile) {
-    seconds_.clear();
-    for (const OpEstimate& op : result.ops) seconds_.push_back(op.step_time().value);
-    OpEstimate& last = result.ops.emplace_back();
-    last.op = {.name = "runtime_overhead", .count = micro_batches, .body = graph::Overhead{}};
-    last.work = {};
-    last.time = {};
-    last.time.bound = mapper::Bound::launch;
-    last.time.total = overhead(std::span(result.ops).first(graph_.size()), seconds_, group, micro_batches);
-    result.first_overhead = result.last_overhead = last.time.total;
+    step_seconds(result.ops, seconds_);
+    const Seconds runtime = overhead(result.ops, seconds_, group, micro_batches);
+    result.ops.push_back(waiting("runtime_overhead", runtime, micro_batches, 1, graph::Tag::runtime_overhead));
+    result.first_overhead = result.last_overhead = runtime;
   }
   if (setup_.execution.runtime.prefetch_weights && stages_.size() == 1) prefetch_weights(machine_, result.ops);
   sum_up(result, stages_, seconds_);
@@ -250,16 +234,10 @@ void Estimator::phase(std::string_view name, const SequenceGroup& group, std::in
 Seconds Estimator::overhead(std::span<const OpEstimate> ops, std::span<const double> seconds,
                             const SequenceGroup& group, std::int64_t micro_batches) const {
   const bool prompts = group.new_tokens > 1 || group.context == 0;
-  mapper::StepOverhead step(setup_.profile->values, prompts ? setup_.prefill_dispatch : setup_.decode_dispatch,
-                            prompts);
-  double device = 0;
-  for (std::size_t i = 0; i < ops.size(); ++i) {
-    step.add(ops[i].op);
-    device += seconds[i] - hidden_seconds(ops, seconds, i);
-  }
-  const auto layers = d(setup_.execution.model->num_layers()) * d(micro_batches);
   // Of one micro-batch; the host's share of a stage runs beside those of the others.
-  const Seconds all = step.time(Seconds{device}, layers, d(micro_batches * group.count));
+  const Seconds all =
+      runtime_overhead(setup_, prompts ? setup_.prefill_dispatch : setup_.decode_dispatch, prompts, ops, seconds,
+                       d(setup_.execution.model->num_layers()) * d(micro_batches), d(micro_batches * group.count));
   return all / d(micro_batches);
 }
 

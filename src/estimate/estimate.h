@@ -104,11 +104,19 @@ void substitute(model::StoredFormat& format, const hardware::Device& device, Dty
 // Throws Error(bad_input) for unknown schemes, and for a cache type whose blocks do not divide the rows of the cache.
 Setup make_setup(const model::Decoder& model, const hardware::Device& device, const Choices& choices);
 
+// "dense", or what sets the model apart for the kernels it needs: "experts", "latent attention", "experts, latent
+// attention".
+std::string model_kind(const model::Decoder& model);
+
+// A step as the range of a runtime profile sees it: all but batch, tokens and context, which are the step's own.
+// Weights go by the name that the setup's profile was fitted under where the same kernel runs: w4a16-g128 is GPTQ's.
+hardware::StepSize step_size(const Setup& setup);
+
 struct OpEstimate {
   graph::Op op;         // decode: as at the first generated token
   cost::Work work;      // of one execution; decode: mean over the generation
   mapper::OpTime time;  // likewise
-  Seconds prefetched;   // of one execution: not waited for weights that the op before had loaded (prefetch.h)
+  Seconds prefetched;   // of one execution: not waited for weights that the op before had loaded (schedule.h)
   Seconds step_time() const { return time.total * static_cast<double>(op.count); }
 };
 

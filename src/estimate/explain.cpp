@@ -5,10 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
+#include <stdexcept>
 
 #include "base/error.h"
+#include "base/integer.h"
 #include "base/text.h"
 #include "estimate/explain_parts.h"
 #include "estimate/schedule.h"
@@ -17,8 +20,6 @@ namespace llmperf::estimate {
 namespace {
 
 constexpr std::size_t kLargestParts = 3;  // ops of a sum that are explained themselves
-
-double d(std::int64_t x) { return static_cast<double>(x); }
 
 // "norm", "norm#2", …: the ops of a phase as paths name them.
 std::vector<std::string> op_keys(const Phase& phase) {
@@ -47,56 +48,58 @@ std::string op_path(const Phase& phase, std::string_view key) {
 }
 
 // What is done at the same time as something else does not take time of its own.
-void concurrent(const Estimator& estimator, const Phase& phase, const std::vector<double>& seconds, Explanation& x) {
+Term concurrent(const Estimator& estimator, const Phase& phase, const std::vector<double>& seconds, const Term& sum) {
   const Schedule s = schedule_step(phase.ops, seconds, estimator.stages(), phase.batches(), phase.steady);
+  Term rest = sum;
   if (s.overlapped.value > 0) {
-    x.formula += " - " + let(x, "overlapped", s.overlapped.value,
-                             "s that ops run beside the op before them: collectives, weights that come early");
+    rest = rest - named("overlapped", s.overlapped.value,
+                        "s that ops run beside the op before them: collectives, weights that come early");
   }
   if (s.pipelined.value > 0) {
-    x.formula += " - " + let(x, "pipelined", s.pipelined.value,
-                             fmt::format("s that the {} stages work at the same time, on {} micro-batches",
-                                         estimator.stages().size(), phase.batches()));
+    rest = rest - named("pipelined", s.pipelined.value,
+                        fmt::format("s that the {} stages work at the same time, on {} micro-batches",
+                                    estimator.stages().size(), phase.batches()));
   }
+  return rest;
 }
 
 // A sum over the ops of a phase, `step`: at that step instead of the mean one. The largest terms are explained.
 Explanation sum_of_ops(const Estimator& estimator, const Phase& phase, Metric metric, std::string path, double number,
                        const graph::SequenceGroup* step = nullptr) {
-  Explanation x{.path = std::move(path), .unit = std::string(unit(metric))};
   const std::vector<std::string> keys = op_keys(phase);
-  std::vector<Explanation> terms;
+  std::vector<Explanation> parts(phase.ops.size());
+  std::vector<double> values(phase.ops.size());
+  std::vector<std::size_t> order(phase.ops.size());
+  Term sum;
   for (std::size_t i = 0; i < phase.ops.size(); ++i) {
     const OpEstimate& op = phase.ops[i];
-    const bool at_step = step && (op.op.grows_with_context || std::holds_alternative<graph::Overhead>(op.op.body));
-    Explanation term = at_step ? explain_op(estimator, phase, i, metric, op_path(phase, keys[i]), step) : Explanation{};
-    if (!at_step) term.value = value(metric, op.work, op.time, d(op.op.count));
     std::string variable = keys[i];
     std::replace(variable.begin(), variable.end(), '#', '_');
-    if (!x.formula.empty()) x.formula += " + ";
-    x.formula += let(x, variable, term.value, executions(metric, op.op.count));
-    if (at_step) term.path = variable;  // not the number that path names: that is the mean
-    terms.push_back(std::move(term));
+    order[i] = i;
+    values[i] = value(metric, op.work, op.time, d(op.op.count));
+    if (step && (op.op.grows_with_context || std::holds_alternative<graph::Overhead>(op.op.body))) {
+      parts[i] = explain_op(estimator, phase, i, metric, op_path(phase, keys[i]), step);
+      parts[i].path = variable;  // not the number that its path names: that is the mean
+      values[i] = parts[i].value;
+    }
+    sum = sum + named(variable, values[i], executions(metric, op.op.count));
   }
-  std::vector<double> terms_seconds(terms.size());
-  std::transform(terms.begin(), terms.end(), terms_seconds.begin(), [](const Explanation& t) { return t.value; });
-  std::vector<std::size_t> order(terms.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return terms[a].value > terms[b].value; });
+  if (metric == Metric::time_s || metric == Metric::roof_s) sum = concurrent(estimator, phase, values, sum);
+  if (step) {
+    sum = sum.noted(fmt::format("the decode step at {} cached tokens", step->context));
+  } else if (phase.steps > 1) {
+    sum = sum.noted(fmt::format("of the mean step: {} steps, at {} to {} cached tokens", phase.steps,
+                                phase.first.context, phase.last.context));
+  }
+  Explanation x = checked(sum, std::move(path), unit(metric), number);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] > values[b]; });
   order.resize(std::min(order.size(), kLargestParts));
   for (const std::size_t i : order) {
-    if (terms[i].value == 0) continue;
-    x.parts.push_back(terms[i].formula.empty() ? explain_op(estimator, phase, i, metric, op_path(phase, keys[i]))
-                                               : std::move(terms[i]));
+    if (values[i] == 0) continue;
+    const bool known = !parts[i].formula.empty();
+    x.parts.push_back(known ? std::move(parts[i]) : explain_op(estimator, phase, i, metric, op_path(phase, keys[i])));
   }
-  if (metric == Metric::time_s || metric == Metric::roof_s) concurrent(estimator, phase, terms_seconds, x);
-  if (step)
-    x.notes.push_back(fmt::format("the decode step at {} cached tokens", step->context));
-  else if (phase.steps > 1)
-    x.notes.push_back(fmt::format("of the mean step: {} steps, at {} to {} cached tokens", phase.steps,
-                                  phase.first.context, phase.last.context));
-  return checked(std::move(x), number);
+  return x;
 }
 
 double phase_number(const Phase& phase, Metric metric) {
@@ -118,38 +121,39 @@ constexpr std::string_view kIntensity = "intensity_flop_per_byte";
 constexpr std::string_view kPhaseTotal = "total_s";
 
 Explanation intensity(const Estimator& estimator, const Phase& phase) {
-  Explanation x{.path = phase_path(phase, kIntensity), .unit = "FLOP/B", .formula = "flops / bytes"};
-  for (const Metric metric : {Metric::flops, Metric::bytes}) {
-    let(x, name(metric), phase_number(phase, metric), fmt::format("{} of the step", unit(metric)));
-    x.parts.push_back(phase_metric(estimator, phase, metric));
-  }
-  return checked(std::move(x), phase.intensity().value);
+  const auto sum = [&](Metric metric) {
+    const Explanation part = phase_metric(estimator, phase, metric);
+    return named(name(metric), part.value, fmt::format("{} of the step", unit(metric))).with_part(part);
+  };
+  return checked(sum(Metric::flops) / sum(Metric::bytes), phase_path(phase, kIntensity), "FLOP/B",
+                 phase.intensity().value);
 }
 
 Explanation phase_total(const Estimator& estimator, const Phase& phase) {
-  Explanation x{.path = phase_path(phase, kPhaseTotal), .unit = "s", .formula = "steps * time_s"};
-  let(x, "steps", phase.steps, "steps of the phase");
-  let(x, "time_s", phase.time.value, "s of the mean step");
-  x.parts.push_back(phase_metric(estimator, phase, Metric::time_s));
-  return checked(std::move(x), phase.time.value * d(phase.steps));
+  const Term step =
+      named("time_s", phase.time.value, "s of the mean step").with_part(phase_metric(estimator, phase, Metric::time_s));
+  return checked(named("steps", phase.steps, "steps of the phase") * step, phase_path(phase, kPhaseTotal), "s",
+                 phase.time.value * d(phase.steps));
 }
 
 // `path` below "phases.<name>."; nothing when the phase has no such number.
 std::optional<Explanation> explain_phase(const Estimator& estimator, const Phase& phase, std::string_view path) {
   if (path == kIntensity) return intensity(estimator, phase);
   if (path == kPhaseTotal) return phase_total(estimator, phase);
-  for (const Metric metric : kMetrics) {
-    if (path == name(metric)) return phase_metric(estimator, phase, metric);
+  const auto metric_of = [](std::string_view text) {
+    return std::find_if(kMetrics.begin(), kMetrics.end(), [&](const MetricInfo& m) { return m.name == text; });
+  };
+  if (const auto metric = metric_of(path); metric != kMetrics.end()) {
+    return phase_metric(estimator, phase, metric->metric);
   }
   if (!path.starts_with("ops.")) return std::nullopt;
   path.remove_prefix(4);
   const std::size_t dot = path.find('.');
   if (dot == std::string_view::npos) return std::nullopt;
   const std::optional<std::size_t> index = op_index(phase, path.substr(0, dot));
-  const auto metric =
-      std::find_if(kMetrics.begin(), kMetrics.end(), [&](Metric m) { return name(m) == path.substr(dot + 1); });
+  const auto metric = metric_of(path.substr(dot + 1));
   if (!index || metric == kMetrics.end()) return std::nullopt;
-  return explain_op(estimator, phase, *index, *metric, op_path(phase, path.substr(0, dot)));
+  return explain_op(estimator, phase, *index, metric->metric, op_path(phase, path.substr(0, dot)));
 }
 
 // ---- Times and rates of the whole request
@@ -158,56 +162,50 @@ constexpr std::string_view kPrefillNumbers[] = {"ttft_s", "total_s", "tokens_per
                                                 "tokens_per_second_per_request", "prefill_tokens_per_second"};
 constexpr std::string_view kDecodeNumbers[] = {"tpot_s", "tpot_first_s", "tpot_last_s", "decode_tokens_per_second"};
 
-// The variable is itself a number of the estimate.
-void let_number(Explanation& x, const Estimator& estimator, const Estimate& e, std::string_view path,
-                std::string_view meaning) {
-  Explanation part = explain(estimator, e, path);
-  let(x, path, part.value, meaning);
-  x.parts.push_back(std::move(part));
-}
-
-Explanation total_time(const Estimator& estimator, const Estimate& e) {
-  Explanation x{.path = "total_s", .unit = "s", .formula = "ttft_s"};
-  let_number(x, estimator, e, "ttft_s", "s to the first token");
-  if (e.tpot) {
-    let(x, "decode_steps", e.phases[1].steps, "tokens after the first");
-    let_number(x, estimator, e, "tpot_s", "s per token after the first, on average");
-    x.formula = "ttft_s + decode_steps * tpot_s";
+// Variables that are themselves numbers of the estimate, or of the request.
+struct Known {
+  const Estimator& estimator;
+  const Estimate& e;
+  Term operator()(std::string_view path) const {
+    return named(explain(estimator, e, path), path == "ttft_s"    ? "s to the first token"
+                                              : path == "total_s" ? "s from the start to the last token"
+                                                                  : "s per token after the first, on average");
   }
-  return checked(std::move(x), e.total.value);
-}
-
-Explanation rate(const Estimator& estimator, const Estimate& e, std::string_view path, std::string formula,
-                 double number) {
-  Explanation x{.path = std::string(path), .unit = "token/s", .formula = std::move(formula)};
-  const auto uses = [&](std::string_view name) { return x.formula.find(name) != std::string::npos; };
-  if (uses("batch")) let(x, "batch", e.scenario.batch, "requests");
-  if (uses("prompt")) let(x, "prompt", e.scenario.prompt, "prompt tokens of a request");
-  if (uses("generate")) let(x, "generate", e.scenario.generate, "generated tokens of a request");
-  if (uses("total_s")) let_number(x, estimator, e, "total_s", "s from the start to the last token");
-  if (uses("ttft_s")) let_number(x, estimator, e, "ttft_s", "s to the first token");
-  if (uses("tpot_s")) let_number(x, estimator, e, "tpot_s", "s per token after the first, on average");
-  return checked(std::move(x), number);
-}
+  Term batch() const { return named("batch", e.scenario.batch, "requests"); }
+  Term prompt() const { return named("prompt", e.scenario.prompt, "prompt tokens of a request"); }
+  Term generate() const { return named("generate", e.scenario.generate, "generated tokens of a request"); }
+  Term total() const {
+    if (!e.tpot) return (*this)("ttft_s");
+    return (*this)("ttft_s") + named("decode_steps", e.phases[1].steps, "tokens after the first") * (*this)("tpot_s");
+  }
+};
 
 std::optional<Explanation> explain_times(const Estimator& estimator, const Estimate& e, std::string_view path) {
   if (e.phases.empty()) return std::nullopt;
   const auto sum = [&](const Phase& phase, Seconds number, const graph::SequenceGroup* step = nullptr) {
     return sum_of_ops(estimator, phase, Metric::time_s, std::string(path), number.value, step);
   };
+  const Known known{estimator, e};
+  const auto rate = [&](const Term& formula, double number) {
+    return checked(formula, std::string(path), "token/s", number);
+  };
   if (path == "ttft_s") return sum(e.phases[0], e.ttft);
-  if (path == "total_s") return total_time(estimator, e);
-  if (path == "tokens_per_second") return rate(estimator, e, path, "batch * generate / total_s", e.tokens_per_second);
-  if (path == "tokens_per_second_per_request")
-    return rate(estimator, e, path, "generate / total_s", e.tokens_per_second_per_request);
-  if (path == "prefill_tokens_per_second")
-    return rate(estimator, e, path, "batch * prompt / ttft_s", e.prefill_tokens_per_second);
+  if (path == "total_s") return checked(known.total(), std::string(path), "s", e.total.value);
+  if (path == "tokens_per_second") {
+    return rate(known.batch() * known.generate() / known("total_s"), e.tokens_per_second);
+  }
+  if (path == "tokens_per_second_per_request") {
+    return rate(known.generate() / known("total_s"), e.tokens_per_second_per_request);
+  }
+  if (path == "prefill_tokens_per_second") {
+    return rate(known.batch() * known.prompt() / known("ttft_s"), e.prefill_tokens_per_second);
+  }
   if (!e.tpot) return std::nullopt;
   const Phase& decode = e.phases[1];
   if (path == "tpot_s") return sum(decode, *e.tpot);
   if (path == "tpot_first_s") return sum(decode, *e.tpot_first, &decode.first);
   if (path == "tpot_last_s") return sum(decode, *e.tpot_last, &decode.last);
-  if (path == "decode_tokens_per_second") return rate(estimator, e, path, "batch / tpot_s", e.decode_tokens_per_second);
+  if (path == "decode_tokens_per_second") return rate(known.batch() / known("tpot_s"), e.decode_tokens_per_second);
   return std::nullopt;
 }
 
@@ -226,7 +224,46 @@ std::vector<std::string_view> paths_of_memory(const Estimate& estimate) {
   return paths;
 }
 
+constexpr double kTolerance = 1e-9;
+
 }  // namespace
+
+double value(Metric metric, const cost::Work& work, const mapper::OpTime& time, double count) {
+  switch (metric) {
+    case Metric::flops: return (work.matrix + work.vector).value * count;
+    case Metric::matrix_flops: return work.matrix.value * count;
+    case Metric::vector_flops: return work.vector.value * count;
+    case Metric::bytes: return work.bytes().value * count;
+    case Metric::weight_bytes: return work.weights.value * count;
+    case Metric::activation_read_bytes: return work.activations_read.value * count;
+    case Metric::activation_written_bytes: return work.activations_written.value * count;
+    case Metric::kv_read_bytes: return work.kv_read.value * count;
+    case Metric::kv_written_bytes: return work.kv_written.value * count;
+    case Metric::network_bytes: return work.network.value * count;
+    case Metric::time_s: return time.total.value * count;
+    case Metric::roof_s: return time.roof.value * count;
+  }
+  return 0;
+}
+
+Term named(Explanation part, std::string meaning) {
+  Term term(part.path, part.value, std::move(meaning));
+  return term.with_part(std::move(part));
+}
+
+std::string executions(Metric metric, std::int64_t count) {
+  return count == 1 ? std::string(unit(metric)) : fmt::format("{}, all {} executions together", unit(metric), count);
+}
+
+Explanation checked(const Term& formula, std::string path, std::string_view unit, double number) {
+  Explanation x = formula.explained(std::move(path), unit);
+  if (!(std::abs(x.value - number) <= kTolerance * std::max(std::abs(x.value), std::abs(number)))) {
+    throw std::logic_error(
+        fmt::format("internal error: {} is {}, but its formula {} gives {}", x.path, number, x.formula, x.value));
+  }
+  x.value = number;
+  return x;
+}
 
 std::vector<std::string> explainable_paths(const Estimate& estimate) {
   std::vector<std::string> paths;
@@ -238,11 +275,11 @@ std::vector<std::string> explainable_paths(const Estimate& estimate) {
     for (const std::string_view path : kDecodeNumbers) add(std::string(path));
   }
   for (const Phase& phase : estimate.phases) {
-    for (const Metric metric : kMetrics) add(phase_path(phase, name(metric)));
+    for (const MetricInfo& metric : kMetrics) add(phase_path(phase, metric.name));
     add(phase_path(phase, kIntensity));
     add(phase_path(phase, kPhaseTotal));
     for (const std::string& key : op_keys(phase)) {
-      for (const Metric metric : kMetrics) add(fmt::format("{}.{}", op_path(phase, key), name(metric)));
+      for (const MetricInfo& metric : kMetrics) add(fmt::format("{}.{}", op_path(phase, key), metric.name));
     }
   }
   return paths;

@@ -1,27 +1,19 @@
 // Where a number of an estimate comes from. Every number has a path, its place in the JSON output: "ttft_s",
-// "memory.kv_cache_bytes", "phases.prefill.ops.qkv_proj.matrix_flops". Its explanation is a formula over named values
-// that is evaluated and compared with the number: an explanation that does not reproduce it is a bug, not an
-// approximation.
+// "memory.kv_cache_bytes", "phases.prefill.ops.qkv_proj.matrix_flops". Its explanation is the formula that computed it
+// (base/term.h), compared with the number: an explanation that does not reproduce it is a bug, not an approximation.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/term.h"
 #include "estimate/estimate.h"
-#include "estimate/expression.h"
 
 namespace llmperf::estimate {
 
-struct Explanation {
-  std::string path{};  // of the number; in `parts` also the name of a variable that is no number of the estimate
-  std::string unit{};  // "B", "FLOP", "s", "token/s", …; empty: a plain number
-  double value = 0;
-  std::string formula{};
-  std::vector<Variable> variables{};  // in the order in which the formula uses them
-  std::vector<std::string> notes{};
-  std::vector<Explanation> parts{};  // of the variables worth a formula of their own
-};
+using llmperf::Explanation;
+using llmperf::Variable;
 
 // `estimate` must be a result of `estimator`. Throws Error(bad_input) with the nearest paths when the estimate has no
 // number of that path, and std::logic_error when a formula and its number differ by more than 1e-9 of the larger.

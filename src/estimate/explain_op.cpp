@@ -1,16 +1,17 @@
-// One op of a phase. Its FLOPs and bytes are sums of what explain_work derives from the shape, its time is the
-// roofline's. An op that grows with the context has no single shape over a generation: its number is a mean, taken
-// piece by piece where the cost is linear in the context (a sliding window fills up, another resource becomes the
-// slowest).
+// One op of a phase. Its FLOPs and bytes are the formulas of cost/work.cpp, its time is the roofline's. An op that
+// grows with the context has no single shape over a generation: its number is a mean, taken piece by piece where the
+// cost is linear in the context (a sliding window fills up, another resource becomes the slowest).
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "base/integer.h"
 #include "base/number.h"
+#include "cost/formulas.h"
 #include "estimate/explain_parts.h"
-#include "mapper/roofline/dependence.h"
+#include "mapper/roofline/efficiency.h"
 
 namespace llmperf::estimate {
 namespace {
@@ -20,7 +21,105 @@ constexpr double kOnLine = 1e-10;
 constexpr std::array<std::string_view, 3> kSums = {"", ", added up in 16 bits",
                                                    ", added up in 16 bits or multiplied in int8"};
 
-double d(std::int64_t x) { return static_cast<double>(x); }
+// ---- Work of one execution
+
+// What a device holds of the op's layer.
+std::optional<model::Layer> layer_of(const graph::Execution& e, const graph::Op& op) {
+  if (op.layer_kind < 0) return std::nullopt;
+  return graph::shard(e.model->kinds[static_cast<std::size_t>(op.layer_kind)], e.plan);
+}
+
+// What a copy moves as a product of named factors; the count alone where they do not give it.
+Term elements(const graph::Execution& e, const graph::Op& op, const graph::SequenceGroup& g, double count,
+              bool written) {
+  const Term tokens = named("tokens", g.count * g.new_tokens, "tokens of the step");
+  const std::optional<model::Layer> layer = layer_of(e, op);
+  Term text;
+  if (layer && op.tag == graph::Tag::dispatch && layer->feed_forward.experts) {
+    text = tokens * named("experts_per_token", layer->feed_forward.experts->per_token, "experts a token is sent to") *
+           named("hidden", e.model->hidden, "width of the residual stream");
+  } else if (layer) {
+    const model::Attention& a = layer->attention;
+    const std::int64_t total = g.context + g.new_tokens;
+    const std::optional<std::int64_t> window = e.window(a);
+    const Term per_token =
+        named("values_per_token", model::kv_values_per_token(a), "values a token keeps in the cache of a layer");
+    const Term sequences = named("sequences", g.count, "sequences of the step");
+    if (op.tag == graph::Tag::kv_write) {
+      text = tokens * per_token;
+    } else if (op.tag == graph::Tag::kv_concat) {
+      text =
+          sequences *
+          named("cached_tokens", std::min(g.context, window.value_or(g.context)), "tokens in the cache of a sequence") *
+          per_token;
+    } else if (op.tag == graph::Tag::repeat_kv) {
+      text =
+          sequences *
+          named("keys", window ? std::min(total, *window - 1 + g.new_tokens) : total,
+                "keys the new tokens of a sequence may see") *
+          (written ? named("heads", a.heads, "query heads") : named("kv_heads", a.kv_heads, "key and value heads")) *
+          (named("qk_dim", a.head_dim, "width of a key head") + named("v_dim", a.v_head_dim, "width of a value head"));
+    }
+  }
+  if (text.value() == count && !text.is(0)) return text;
+  return written ? named("write_elements", count, "elements written") : named("read_elements", count, "elements read");
+}
+
+// Sent by one device.
+Term sent(const graph::Collective& c, const Term& bytes) {
+  Term x = bytes;
+  if (c.routing.experts > 0) {
+    const double devices = d(c.ranks) * graph::reached(c.routing, c.routing.experts / c.ranks);
+    x = x.noted(fmt::format(
+        "rows: {} tokens, each once for every device that has one of its {} experts of {}{}: {} devices on average",
+        format_significant(c.rows / devices), c.routing.per_token, c.routing.experts,
+        c.routing.groups > 1 ? fmt::format(", in {} of {} groups", c.routing.groups_per_token, c.routing.groups) : "",
+        format_significant(devices)));
+  }
+  return x.noted(fmt::format("what one device sends in a bandwidth-optimal {}", name(c.kind)));
+}
+
+// Says how many experts a product is expected to reach.
+void add_experts(const graph::Execution& e, const graph::Op& op, Term& formula) {
+  const auto* gemm = std::get_if<graph::Gemm>(&op.body);
+  const std::optional<model::Layer> layer = layer_of(e, op);
+  if (!gemm || gemm->batch > 1 || !layer || !layer->feed_forward.experts) return;
+  const model::Experts& x = *layer->feed_forward.experts;
+  formula.extend_meaning("weight_matrices", fmt::format(", expected: {0} * (1 - (1 - {1} / {0})^{2}){3}", x.count,
+                                                        x.per_token, gemm->m * e.plan.expert / x.per_token,
+                                                        e.plan.expert > 1 ? fmt::format(" / {}", e.plan.expert) : ""));
+}
+
+Term work_of(const Estimator& estimator, const graph::Op& op, const graph::SequenceGroup& group, Metric metric) {
+  const graph::Execution& e = estimator.setup().execution;
+  const auto* copy = std::get_if<graph::Copy>(&op.body);
+  const auto* vector = std::get_if<graph::Vector>(&op.body);
+  const auto* collective = std::get_if<graph::Collective>(&op.body);
+  cost::Terms<Term> work = copy ? cost::explained_copy(*copy, elements(e, op, group, copy->read_elements, false),
+                                                       elements(e, op, group, copy->write_elements, true))
+                                : cost::explained_work(op, estimator.roofline(op.place).cache());
+  if (vector && !work.weights.is(0)) {
+    const double bits = e.weights.vector_bits;
+    work.weights = named("parameters", vector->parameters.value * 8 / bits, "weights and biases of the op") *
+                   named("bits", bits, "bits stored per weight") / 8;
+  }
+  add_experts(e, op, work.vector);
+  add_experts(e, op, work.weights);
+  add_experts(e, op, work.activations_read);
+  switch (metric) {
+    case Metric::matrix_flops: return work.matrix;
+    case Metric::vector_flops: return work.vector;
+    case Metric::weight_bytes: return work.weights;
+    case Metric::activation_read_bytes: return work.activations_read;
+    case Metric::activation_written_bytes: return work.activations_written;
+    case Metric::kv_read_bytes: return work.kv_read;
+    case Metric::kv_written_bytes: return work.kv_written;
+    case Metric::network_bytes: return collective ? sent(*collective, work.network) : work.network;
+    default: return 0;
+  }
+}
+
+// ---- All executions
 
 class OpExplainer {
  public:
@@ -50,13 +149,20 @@ class OpExplainer {
                             Metric::kv_read_bytes, Metric::kv_written_bytes});
       case Metric::time_s: return mean_ ? mean(metric) : time(metric);
       case Metric::roof_s: return time(metric);
-      default: return mean_ ? mean(metric) : leaf(metric, op_, group_, path_of(metric));
+      default: return mean_ ? mean(metric) : leaf(metric);
     }
   }
 
  private:
-  std::string path_of(Metric metric) const { return fmt::format("{}.{}", path_, name(metric)); }
-  Explanation start(Metric metric) const { return {.path = path_of(metric), .unit = std::string(unit(metric))}; }
+  Explanation done(Metric metric, const Term& formula, double number) const {
+    return checked(formula, fmt::format("{}.{}", path_, name(metric)), unit(metric), number);
+  }
+  Explanation done(Metric metric, const Term& formula) const { return done(metric, formula, number(metric)); }
+  Term executions_of_step() const { return named("count", count(), "executions in a step"); }
+  // A variable that is itself a number of this op, explained among the parts.
+  Term part(Metric metric) const {
+    return named(name(metric), number(metric), executions(metric, estimate_.op.count)).with_part(explain(metric));
+  }
   double count() const { return d(estimate_.op.count); }
   bool is_overhead() const { return std::holds_alternative<graph::Overhead>(estimate_.op.body); }
 
@@ -78,33 +184,31 @@ class OpExplainer {
     return own ? value(metric, estimate_.work, own_time_, count()) : of(op_, metric);
   }
 
-  Explanation leaf(Metric metric, const graph::Op& op, const graph::SequenceGroup& group, std::string path) const {
-    Explanation x{.path = std::move(path), .unit = std::string(unit(metric))};
-    explain_work(estimator_, op, group, metric, x);
-    return checked(std::move(x), of(op, metric));
+  Explanation leaf(Metric metric) const {
+    const Term each = work_of(estimator_, op_, group_, metric);
+    if (each.is(0)) return done(metric, Term(0).noted(std::string(info(metric).none)), of(op_, metric));
+    const bool of_layers = op_.layer_kind >= 0 && !estimator_.setup().execution.weights.gguf;
+    const Term times = named("count", op_.count,
+                             !of_layers                       ? "executions in a step"
+                             : estimator_.stages().size() > 1 ? "layers of this kind, for every micro-batch"
+                                                              : "layers of this kind");
+    return done(metric, each * times, of(op_, metric));
   }
 
   Explanation sum(Metric metric, std::initializer_list<Metric> terms) const {
-    Explanation x = start(metric);
+    Term all;
     for (const Metric term : terms) {
-      if (number(term) == 0) continue;
-      if (!x.formula.empty()) x.formula += " + ";
-      x.formula += let(x, name(term), number(term), executions(term, estimate_.op.count));
-      x.parts.push_back(explain(term));
+      if (number(term) != 0) all = all + part(term);
     }
-    if (x.formula.empty()) x.formula = "0";
-    return checked(std::move(x), number(metric));
+    return done(metric, all);
   }
 
   Explanation time_over_link(Metric metric) const {
     const hardware::HostLink& link = estimator_.setup().link;
-    Explanation x = start(metric);
-    let(x, "network_bytes", number(Metric::network_bytes), executions(Metric::network_bytes, estimate_.op.count));
-    let(x, "link_rate", link.per_direction.value,
-        fmt::format("B/s, {} between host and device, one way ({})", link.name, name(link.provenance)));
-    x.formula = "network_bytes / link_rate";
-    x.parts.push_back(explain(Metric::network_bytes));
-    return checked(std::move(x), number(metric));
+    const Term rate =
+        named("link_rate", link.per_direction.value,
+              fmt::format("B/s, {} between host and device, one way ({})", link.name, hardware::name(link.provenance)));
+    return done(metric, part(Metric::network_bytes) / rate);
   }
 
   // Steps that follow one another, and the bytes on the link that limits the exchange; under a runtime profile both as
@@ -117,95 +221,89 @@ class OpExplainer {
       const cost::CollectiveCost charged = cost::collective_cost(estimator_.setup().charged_cluster(), collective);
       if (charged.time() > cost.time()) cost = charged;
     }
-    Explanation x = start(metric);
-    let(x, "count", count(), "executions in a step");
-    let(x, "transfer_s", cost.transfer.value,
-        cost.algorithm == cost::Algorithm::hierarchical
-            ? fmt::format("s inside nodes and between them, {}; {} on the busiest link, {}",
-                          collective.routing.experts > 0 ? "at the same time" : "one after the other",
-                          format_bytes(cost.busiest_link), cost.between ? "between nodes" : "inside")
-            : fmt::format("s: {} on the busiest link", format_bytes(cost.busiest_link)));
-    x.formula = "count * transfer_s";
+    const Term transfer =
+        named("transfer_s", cost.transfer.value,
+              cost.algorithm == cost::Algorithm::hierarchical
+                  ? fmt::format("s inside nodes and between them, {}; {} on the busiest link, {}",
+                                collective.routing.experts > 0 ? "at the same time" : "one after the other",
+                                format_bytes(cost.busiest_link), cost.between ? "between nodes" : "inside")
+                  : fmt::format("s: {} on the busiest link", format_bytes(cost.busiest_link)));
+    Term time = executions_of_step() * transfer;
     if (metric == Metric::time_s) {
-      let(x, "latency_s", cost.latency.value,
-          fmt::format("s: {} steps{}", cost.steps, predicts ? ", launching, and filling the pipeline of chunks" : ""));
-      x.formula = "count * (latency_s + transfer_s)";
+      const std::string more = predicts ? ", launching, and filling the pipeline of chunks" : "";
+      time = executions_of_step() *
+             (named("latency_s", cost.latency.value, fmt::format("s: {} steps{}", cost.steps, more)) + transfer);
     }
-    x.notes.push_back(fmt::format("{} among {} devices by the {} algorithm, the fastest on these links",
+    time = time.noted(fmt::format("{} among {} devices by the {} algorithm, the fastest on these links",
                                   name(collective.kind), collective.ranks, cost::name(cost.algorithm)));
-    if (predicts) add_profile(estimator_.time(op_, estimator_.work(op_)), x);
-    x.parts.push_back(explain(Metric::network_bytes));
-    return checked(std::move(x), number(metric));
+    if (predicts) time = under_profile(estimator_.time(op_, estimator_.work(op_)), time);
+    return done(metric, time.with_part(explain(Metric::network_bytes)));
   }
 
   // The roof of a prediction, and the numbers of the profile that it hangs on.
-  void add_profile(const mapper::OpTime& t, Explanation& x) const {
+  Term under_profile(const mapper::OpTime& t, Term x) const {
     const hardware::RuntimeProfile& profile = *estimator_.setup().profile;
-    x.notes.push_back(fmt::format("{} of the roof of {}, under {}", format_share(t.roof / t.total),
-                                  format_seconds(t.roof), profile.title_for(*estimator_.setup().device)));
+    x = x.noted(fmt::format("{} of the roof of {}, under {}", format_share(t.roof / t.total), format_seconds(t.roof),
+                            profile.title_for(*estimator_.setup().device)));
     for (const std::size_t p : mapper::parameters_of(op_, profile.choices)) {
-      const auto& info = hardware::parameter_info(p);
-      x.notes.push_back(fmt::format("{} = {:.3g} {}({}): {}", info.name, profile.values[p],
-                                    info.unit.empty() ? "" : std::string(info.unit) + " ",
-                                    hardware::name(profile.provenance[p]), info.meaning));
+      const std::string_view unit = hardware::parameter_info(p).unit;
+      x = parameter(p, unit.empty() ? "" : std::string(unit) + " ", x);
     }
+    return x;
+  }
+  Term parameter(std::size_t p, const std::string& unit, const Term& x) const {
+    const hardware::RuntimeProfile& profile = *estimator_.setup().profile;
+    const auto& about = hardware::parameter_info(p);
+    return x.noted(fmt::format("{} = {:.3g} {}({}): {}", about.name, profile.values[p], unit,
+                               hardware::name(profile.provenance[p]), about.meaning));
   }
 
   // Under a runtime profile: the kernel's time, held against the resources at their peaks.
   Explanation predicted(Metric metric) const {
     const bool own = mean_ || !estimate_.op.grows_with_context;
     const mapper::OpTime t = own ? own_time_ : estimator_.time(op_, estimator_.work(op_));
-    const hardware::RuntimeProfile& profile = *estimator_.setup().profile;
-    Explanation x = start(metric);
-    let(x, "count", count(), "executions in a step");
     if (metric == Metric::roof_s) {
-      let(x, "matrix_s", t.matrix.value, "s at the peak of the matrix engine");
-      let(x, "vector_s", t.vector.value, "s at the peak of the vector engine");
-      let(x, "memory_s", t.memory.value, "s at the peak of the device memory");
-      let(x, "network_s", t.network.value, "s at the peak of the links");
-      x.formula = "count * max(matrix_s, vector_s, memory_s, network_s)";
-      const bool mean = mean_ && metric == Metric::roof_s;
-      return mean ? solved(std::move(x)) : checked(std::move(x), number(metric));
+      const Term slowest = largest_of({named("matrix_s", t.matrix.value, "s at the peak of the matrix engine"),
+                                       named("vector_s", t.vector.value, "s at the peak of the vector engine"),
+                                       named("memory_s", t.memory.value, "s at the peak of the device memory"),
+                                       named("network_s", t.network.value, "s at the peak of the links")});
+      const Term roof = executions_of_step() * slowest;
+      return done(metric, roof, mean_ ? roof.value() : number(metric));
     }
     if (is_overhead()) {
-      let(x, "overhead_s", t.total.value,
-          "s of one step: fixed and per sequence, gaps between kernels, waiting for the host");
-      x.formula = "count * overhead_s";
-      for (const auto parameter : {hardware::Parameter::step_prefill, hardware::Parameter::step_decode,
-                                   hardware::Parameter::step_sequence, hardware::Parameter::launch_gap}) {
-        const auto& info = hardware::parameter_info(index(parameter));
-        x.notes.push_back(fmt::format("{} = {:.3g} {} ({}): {}", info.name, get(profile.values, parameter), info.unit,
-                                      hardware::name(profile.provenance[index(parameter)]), info.meaning));
+      Term time = executions_of_step() *
+                  named("overhead_s", t.total.value,
+                        "s of one step: fixed and per sequence, gaps between kernels, waiting for the host");
+      for (const auto p : {hardware::Parameter::step_prefill, hardware::Parameter::step_decode,
+                           hardware::Parameter::step_sequence, hardware::Parameter::launch_gap}) {
+        time = parameter(index(p), std::string(hardware::parameter_info(index(p)).unit) + " ", time);
       }
-      return checked(std::move(x), number(metric));
+      return done(metric, time);
     }
-    let(x, "kernel_s", t.total.value, "s of one execution, by the kernel formulas of docs/runtimes.md");
-    x.formula = "count * kernel_s";
-    add_profile(t, x);
+    Term time = executions_of_step() *
+                named("kernel_s", t.total.value, "s of one execution, by the kernel formulas of docs/runtimes.md");
+    time = under_profile(t, time);
     if (t.bound == mapper::Bound::operand_feed) {
-      x.notes.push_back("bound by operand feed: cores wait for operands from the cache longer than for memory");
+      time = time.noted("bound by operand feed: cores wait for operands from the cache longer than for memory");
     }
     const Metric work = t.roof == t.network  ? Metric::network_bytes
                         : t.roof == t.memory ? Metric::bytes
                         : t.roof == t.matrix ? Metric::matrix_flops
                                              : Metric::vector_flops;
-    if (t.roof.value > 0 && number(work) > 0) x.parts.push_back(explain(work));
-    return checked(std::move(x), number(metric));
+    return done(metric, t.roof.value > 0 && number(work) > 0 ? time.with_part(explain(work)) : time);
   }
 
   // On an array of tiles: what executing the mapping takes.
   Explanation mapped(Metric metric) const {
     const mapper::OpTime t = mean_ ? estimate_.time : estimator_.time(op_, estimator_.work(op_));
-    Explanation x = start(metric);
-    let(x, "count", count(), "executions in a step");
     const bool published = estimator_.setup().tile_model() == mapper::TileModel::published;
-    let(x, "execution_s", t.total.value,
-        published ? "s of one execution, by the formulas of the published mapper"
-                  : "s of one execution: the best mapping found on the tiles, simulated (docs/tiles.md, llmperf map)");
-    x.formula = "count * execution_s";
-    x.notes.push_back(fmt::format("{} of the roof of {}", format_share(t.roof / t.total), format_seconds(t.roof)));
-    if (!published) x.parts.push_back(explain(Metric::roof_s));
-    return checked(std::move(x), number(metric));
+    Term time = executions_of_step() *
+                named("execution_s", t.total.value,
+                      published ? "s of one execution, by the formulas of the published mapper"
+                                : "s of one execution: the best mapping found on the tiles, simulated (docs/tiles.md, "
+                                  "llmperf map)");
+    time = time.noted(fmt::format("{} of the roof of {}", format_share(t.roof / t.total), format_seconds(t.roof)));
+    return done(metric, published ? time : time.with_part(explain(Metric::roof_s)));
   }
 
   // The roofline: the slowest of the three resources, none waiting for another.
@@ -217,34 +315,29 @@ class OpExplainer {
     const bool tiles = estimator_.machine().tiles() && estimate_.op.place == graph::Place::device;
     if (tiles && metric == Metric::time_s) return mapped(metric);
     const mapper::Roofline& roofline = estimator_.roofline(estimate_.op.place);
-    const Dtype dtype = estimate_.work.matrix_dtype;
-    Explanation x = start(metric);
-    let(x, "count", count(), "executions in a step");
     const auto each = [&](std::string_view name, Metric term) {
-      let(x, name, number(term) / count(), fmt::format("{} of one execution", unit(term)));
+      return named(name, number(term) / count(), fmt::format("{} of one execution", unit(term)));
     };
-    each("matrix_flops_each", Metric::matrix_flops);
-    let(x, "matrix_rate", roofline.matrix_rate(estimate_.work).value,
-        fmt::format("FLOP/s, peak of matrix products in {}{}", llmperf::name(dtype),
-                    kSums[static_cast<std::size_t>(estimate_.work.sums)]));
-    each("vector_flops_each", Metric::vector_flops);
-    let(x, "vector_rate", roofline.vector_rate().value, "FLOP/s, peak of the vector engine");
-    each("bytes_each", Metric::bytes);
-    let(x, "bandwidth", roofline.bandwidth().value, "B/s, peak of the device memory");
-    if (estimate_.op.place == graph::Place::host) x.notes.push_back("this op runs on the host");
-    x.formula = "count * max(matrix_flops_each / matrix_rate, vector_flops_each / vector_rate, bytes_each / bandwidth)";
-
-    const double matrix = evaluate("matrix_flops_each / matrix_rate", x.variables);
-    const double vector = evaluate("vector_flops_each / vector_rate", x.variables);
-    const double memory = evaluate("bytes_each / bandwidth", x.variables);
-    const double longest = std::max({matrix, vector, memory});
-    const bool by_memory = memory == longest;
-    const bool by_matrix = !by_memory && matrix == longest;
-    x.notes.push_back(by_memory   ? "memory is the slowest of the three"
+    const Term matrix =
+        each("matrix_flops_each", Metric::matrix_flops) /
+        named("matrix_rate", roofline.matrix_rate(estimate_.work).value,
+              fmt::format("FLOP/s, peak of matrix products in {}{}", llmperf::name(estimate_.work.matrix_dtype),
+                          kSums[static_cast<std::size_t>(estimate_.work.sums)]));
+    const Term vector = each("vector_flops_each", Metric::vector_flops) /
+                        named("vector_rate", roofline.vector_rate().value, "FLOP/s, peak of the vector engine");
+    const Term memory = each("bytes_each", Metric::bytes) /
+                        named("bandwidth", roofline.bandwidth().value, "B/s, peak of the device memory");
+    const Term longest = largest_of({matrix, vector, memory});
+    Term time = executions_of_step() * longest;
+    if (estimate_.op.place == graph::Place::host) time = time.noted("this op runs on the host");
+    const bool by_memory = memory.value() == longest.value();
+    const bool by_matrix = !by_memory && matrix.value() == longest.value();
+    time = time.noted(by_memory   ? "memory is the slowest of the three"
                       : by_matrix ? "the matrix engine is the slowest of the three"
                                   : "the vector engine is the slowest of the three");
-    x.parts.push_back(explain(by_memory ? Metric::bytes : by_matrix ? Metric::matrix_flops : Metric::vector_flops));
-    return checked(std::move(x), number(metric));
+    return done(metric, time.with_part(explain(by_memory   ? Metric::bytes
+                                               : by_matrix ? Metric::matrix_flops
+                                                           : Metric::vector_flops)));
   }
 
   struct Piece {
@@ -283,44 +376,42 @@ class OpExplainer {
   }
 
   Explanation mean(Metric metric) const {
-    Explanation x = start(metric);
     const std::vector<Piece> pieces = linear_pieces(metric);
     const std::int64_t first = phase_.first.context;
-    x.notes.push_back(fmt::format("a mean over the generation: {} steps, at {} to {} cached tokens", phase_.steps,
-                                  first, phase_.last.context));
-    const auto at_context = [&](std::int64_t context) {
-      return fmt::format("{} at {} cached tokens", unit(metric), context);
+    const auto at_context = [&](std::string_view variable, double value, std::int64_t context) {
+      return named(variable, value, fmt::format("{} at {} cached tokens", unit(metric), context));
     };
+    std::string_view note;
+    Term x;
     if (pieces.size() == 1) {
-      x.formula = "(first + last) / 2";
-      let(x, "first", pieces[0].at_first, at_context(first));
-      let(x, "last", pieces[0].at_last, at_context(phase_.last.context));
+      x = (at_context("first", pieces[0].at_first, first) +
+           at_context("last", pieces[0].at_last, phase_.last.context)) /
+          2;
+    } else if (pieces.empty()) {
+      x = named("sum", number(metric) * d(phase_.steps), fmt::format("{} of all steps together", unit(metric)))
+              .in_parentheses();
+      note = "not linear in the context, not even in a few pieces: the sum over the steps is taken as computed";
     } else {
-      let(x, "steps", phase_.steps, "decode steps");
-      x.formula = pieces.empty() ? let(x, "sum", number(metric) * d(phase_.steps),
-                                       fmt::format("{} of all steps together", unit(metric)))
-                                 : "";
       for (std::size_t i = 0; i < pieces.size(); ++i) {
         const Piece& p = pieces[i];
-        const auto named = [&](std::string_view stem) { return fmt::format("{}_{}", stem, i + 1); };
-        const std::string steps = let(x, named("steps"), p.last - p.first + 1, "steps of this linear piece");
-        const std::string low = let(x, named("first"), p.at_first, at_context(p.first));
-        const std::string high = let(x, named("last"), p.at_last, at_context(p.last));
-        x.formula += fmt::format("{}{} * ({} + {}) / 2", i == 0 ? "" : " + ", steps, low, high);
+        const auto numbered = [&](std::string_view stem) { return fmt::format("{}_{}", stem, i + 1); };
+        x = x +
+            named(numbered("steps"), p.last - p.first + 1, "steps of this linear piece") *
+                (at_context(numbered("first"), p.at_first, p.first) + at_context(numbered("last"), p.at_last, p.last)) /
+                2;
       }
-      x.formula = fmt::format("({}) / steps", x.formula);
-      x.notes.push_back(
-          pieces.empty()
-              ? "not linear in the context, not even in a few pieces: the sum over the steps is taken as computed"
-              : "linear in the context piece by piece: a window fills up or another limit takes over");
+      note = "linear in the context piece by piece: a window fills up or another limit takes over";
     }
+    if (pieces.size() != 1) x = x / named("steps", phase_.steps, "decode steps");
+    x = x.noted(fmt::format("a mean over the generation: {} steps, at {} to {} cached tokens", phase_.steps, first,
+                            phase_.last.context));
+    if (!note.empty()) x = x.noted(std::string(note));
     graph::SequenceGroup group = phase_.first;
     const OpExplainer one_step(estimator_, phase_, static_cast<std::size_t>(&estimate_ - phase_.ops.data()), path_,
                                &group);
     Explanation part = one_step.explain(metric);
-    part.path = pieces.size() == 1 || pieces.empty() ? "first" : "first_1";
-    x.parts.push_back(std::move(part));
-    return checked(std::move(x), number(metric));
+    part.path = pieces.size() <= 1 ? "first" : "first_1";
+    return done(metric, x.with_part(std::move(part)));
   }
 
   const Estimator& estimator_;

@@ -4,12 +4,11 @@
 #include <map>
 #include <utility>
 
+#include "base/integer.h"
 #include "estimate/schedule.h"
 
 namespace llmperf::estimate {
 namespace {
-
-double d(std::int64_t x) { return static_cast<double>(x); }
 
 void add(ProgramGroup& group, const OpEstimate& op) {
   const double count = d(op.op.count);
@@ -38,8 +37,8 @@ std::vector<ProgramGroup> grouped(const ProgramEstimate& e, const std::function<
 
 // The op's name is behind the last '/', the rest is where it comes from; JAX of 2022 and before puts parameters in
 // brackets behind the name. Of a place in a file ("model.py:12"), all of it.
-std::string scope_of(const graph::hlo::Program& program, const graph::hlo::LoweredOp& op) {
-  std::string scope = graph::hlo::scope_of(*program.module, *program.node(op.nodes.back()).instruction);
+std::string scope_of(const program::Program& program, const program::LoweredOp& op) {
+  std::string scope = program::scope_of(*program.module, *program.node(op.nodes.back()).instruction);
   scope = scope.substr(0, scope.find('['));
   const std::size_t colon = scope.rfind(':');
   const bool place = colon != std::string::npos && colon + 1 < scope.size() &&
@@ -78,36 +77,29 @@ std::function<Dtype(Dtype)> compute_types(const hardware::Device& device) {
   };
 }
 
-ProgramEstimate run_program(const graph::hlo::Program& program, const ProgramSetup& setup) {
+ProgramEstimate run_program(const program::Program& program, const ProgramSetup& setup) {
   ProgramEstimate e;
-  e.lowered = graph::hlo::lower(program, {.fusion = setup.fusion,
-                                          .devices = setup.devices,
-                                          .devices_per_node = setup.cluster.devices_per_node,
-                                          .compute = compute_types(*setup.device)});
+  e.lowered = program::lower(program, {.fusion = setup.fusion,
+                                       .devices = setup.devices,
+                                       .devices_per_node = setup.cluster.devices_per_node,
+                                       .compute = compute_types(*setup.device)});
   const mapper::Machine machine(*setup.device, setup.cluster, nullptr, {}, setup.profile, setup.tiles);
   Phase& phase = e.phase;
   phase.name = "program";
-  for (const graph::hlo::LoweredOp& lowered : e.lowered.ops) {
-    OpEstimate& op = phase.ops.emplace_back();
-    op.op = lowered.op;
-    op.work = machine.work(op.op);
-    op.time = machine.time(op.op, op.work);
+  graph::Graph graph;
+  for (const program::LoweredOp& lowered : e.lowered.ops) graph.push_back(lowered.op);
+  time_ops(machine, graph, 1, phase.ops);
+  for (const OpEstimate& op : phase.ops) {
     const Seconds least = op.work.matrix / machine.roofline().matrix_rate(op.work.matrix_dtype);
     e.of_peak.push_back(op.time.total.value > 0 ? least / op.time.total : 0);
   }
-  if (setup.profile) {
-    mapper::StepOverhead host(setup.profile->values, setup.dispatch, true);
-    Seconds device;
-    for (const OpEstimate& op : phase.ops) {
-      host.add(op.op);
-      device += op.step_time();
-    }
-    OpEstimate& op = phase.ops.emplace_back();
-    op.op = {.name = "runtime_overhead", .launches = 0, .body = graph::Overhead{}};
-    op.time.bound = mapper::Bound::launch;
-    op.time.total = host.time(device, 0, 0);
-  }
   std::vector<double> scratch;
+  if (setup.profile) {
+    step_seconds(phase.ops, scratch);
+    phase.ops.push_back(waiting("runtime_overhead",
+                                runtime_overhead(setup, setup.dispatch, true, phase.ops, scratch, 0, 0), 1, 0,
+                                graph::Tag::runtime_overhead));
+  }
   const Stage whole;
   sum_up(phase, std::span(&whole, 1), scratch);
 

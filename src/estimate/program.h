@@ -8,16 +8,16 @@
 #include <vector>
 
 #include "estimate/estimate.h"
-#include "graph/hlo/blocks.h"
-#include "graph/hlo/lower.h"
-#include "graph/hlo/program.h"
+#include "program/blocks.h"
+#include "program/lower.h"
+#include "program/program.h"
 
 namespace llmperf::estimate {
 
 struct ProgramSetup : Platform {
   std::string name;          // of the file
   std::int64_t devices = 1;  // that run the program together; numbers are of one of them
-  graph::hlo::Fusion fusion = graph::hlo::Fusion::none;
+  program::Fusion fusion = program::Fusion::none;
   hardware::Dispatch dispatch = hardware::Dispatch::graph;  // with a profile
 };
 
@@ -34,7 +34,7 @@ struct ProgramGroup {
 
 struct ProgramEstimate {
   // Its ops are those of phase.ops, in the same order; the overhead of a runtime, if any, comes behind them.
-  graph::hlo::Lowered lowered;
+  program::Lowered lowered;
   Phase phase;
   cost::Memory memory;  // weights: the program's arguments and constants; activation: the most alive at once
   Bytes capacity;
@@ -54,6 +54,6 @@ struct ProgramEstimate {
 std::function<Dtype(Dtype)> compute_types(const hardware::Device& device);
 
 // Throws Error(bad_input) at an instruction that makes no sense, Error(infeasible) when an op has no mapping.
-ProgramEstimate run_program(const graph::hlo::Program& program, const ProgramSetup& setup);
+ProgramEstimate run_program(const program::Program& program, const ProgramSetup& setup);
 
 }  // namespace llmperf::estimate

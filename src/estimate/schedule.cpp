@@ -5,11 +5,13 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <utility>
+
+#include "base/integer.h"
+#include "mapper/tile/tile_mapper.h"
 
 namespace llmperf::estimate {
 namespace {
-
-double d(std::int64_t x) { return static_cast<double>(x); }
 
 bool is_stage_send(const graph::Op& op) {
   const auto* c = std::get_if<graph::Collective>(&op.body);
@@ -34,7 +36,51 @@ void check(bool holds, std::string_view rule) {
   if (!holds) throw std::logic_error("internal error: " + std::string(rule));
 }
 
+Seconds saved(const mapper::tile::Seam& before, const mapper::tile::Seam& op) {
+  if (op.weights <= 0) return {};
+  return Seconds{std::min(op.load * std::min(1.0, before.room / op.weights), before.idle)};
+}
+
 }  // namespace
+
+void time_ops(const mapper::Machine& machine, std::span<const graph::Op> graph, std::int64_t times,
+              std::vector<OpEstimate>& ops) {
+  ops.resize(graph.size());
+  for (std::size_t i = 0; i < graph.size(); ++i) {
+    OpEstimate& e = ops[i];
+    e.prefetched = {};  // of a run before
+    e.op = graph[i];
+    e.op.count *= times;
+    if (e.op.overlaps) e.op.hidden = machine.hidden_share(e.op);
+    e.work = machine.work(e.op);
+    e.time = machine.time(e.op, e.work);
+  }
+}
+
+void step_seconds(std::span<const OpEstimate> ops, std::vector<double>& seconds) {
+  seconds.clear();
+  for (const OpEstimate& op : ops) seconds.push_back(op.step_time().value);
+}
+
+Seconds runtime_overhead(const Platform& platform, hardware::Dispatch dispatch, bool prompts,
+                         std::span<const OpEstimate> ops, std::span<const double> seconds, double layers,
+                         double sequences) {
+  mapper::StepOverhead host(platform.profile->values, dispatch, prompts);
+  double device = 0;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    host.add(ops[i].op);
+    device += seconds[i] - hidden_seconds(ops, seconds, i);
+  }
+  return host.time(Seconds{device}, layers, sequences);
+}
+
+OpEstimate waiting(std::string_view name, Seconds time, std::int64_t count, std::int32_t launches, graph::Tag tag) {
+  OpEstimate e;
+  e.op = {.name = name, .tag = tag, .count = count, .launches = launches, .body = graph::Overhead{}};
+  e.time.bound = mapper::Bound::launch;
+  e.time.total = time;
+  return e;
+}
 
 double hidden_seconds(std::span<const OpEstimate> ops, std::span<const double> seconds, std::size_t i) {
   if (ops[i].prefetched.value > 0) return std::min(ops[i].prefetched.value * d(ops[i].op.count), seconds[i]);
@@ -122,6 +168,28 @@ void sum_up(Phase& phase, std::span<const Stage> stages, std::vector<double>& se
   phase.overlapped = times.overlapped;
   phase.pipelined = times.pipelined;
   phase.bubble = times.bubble;
+}
+
+void prefetch_weights(const mapper::Machine& machine, std::span<OpEstimate> ops) {
+  if (machine.tiles() == nullptr) return;
+  const auto seam = [&](std::size_t i) {
+    return ops[i].op.place == graph::Place::device ? machine.tiles()->seam(ops[i].op, ops[i].work)
+                                                   : mapper::tile::Seam{};
+  };
+  std::size_t first = 0;  // op of the layer that op i is in
+  mapper::tile::Seam before;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const graph::Op& op = ops[i].op;
+    if (i == 0 || op.layer_kind < 0 || op.layer_kind != ops[i - 1].op.layer_kind) first = i;
+    const mapper::tile::Seam mine = seam(i);
+    ops[i].prefetched = saved(std::exchange(before, mine), mine);
+    if (i != first || op.layer_kind < 0) continue;
+    // The first op of a layer follows the last one of the layer before, but for the first layer.
+    std::size_t last = first;
+    while (last + 1 < ops.size() && ops[last + 1].op.layer_kind == op.layer_kind) ++last;
+    const double share = 1 / d(op.count);
+    ops[i].prefetched = ops[i].prefetched * share + saved(seam(last), mine) * (1 - share);
+  }
 }
 
 }  // namespace llmperf::estimate

@@ -1,5 +1,6 @@
-// When the ops of a step run: one after the other, but for collectives beside the op before them and for pipeline
-// stages that work on different micro-batches at the same time.
+// From the ops of a step to its time: each op is timed, they are scheduled, and a phase sums them up. Ops run one after
+// the other, but for collectives beside the op before them and for pipeline stages that work on different micro-batches
+// at the same time.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,20 @@
 #include "estimate/estimate.h"
 
 namespace llmperf::estimate {
+
+// Work and time of every op of a graph, `times` executions for one; what `ops` held before is replaced.
+void time_ops(const mapper::Machine& machine, std::span<const graph::Op> graph, std::int64_t times,
+              std::vector<OpEstimate>& ops);
+// What each op takes in the step.
+void step_seconds(std::span<const OpEstimate> ops, std::vector<double>& seconds);
+// What the runtime takes beside ops that take `seconds`, in a step through `layers` layers of `sequences` sequences.
+// There has to be a profile.
+Seconds runtime_overhead(const Platform& platform, hardware::Dispatch dispatch, bool prompts,
+                         std::span<const OpEstimate> ops, std::span<const double> seconds, double layers,
+                         double sequences);
+// Time that no kernel takes, as an op.
+OpEstimate waiting(std::string_view name, Seconds time, std::int64_t count = 1, std::int32_t launches = 0,
+                   graph::Tag tag = {});
 
 struct Schedule {
   Seconds time;
@@ -45,5 +60,11 @@ class StageShare {
   int kind_ = -1;  // that `layers_` is the share of
   double layers_ = 0;
 };
+
+// Weights that arrive before their product begins: fills in OpEstimate::prefetched of the ops of one step, in order;
+// layers follow one another. While the tiles still work on one op, the DRAM channel can load the first slices of the
+// next op's weights, which depend on nothing: as much as the channel is idle and the tiles' memory has room for. What
+// the product would have waited for them, it does not wait.
+void prefetch_weights(const mapper::Machine& machine, std::span<OpEstimate> ops);
 
 }  // namespace llmperf::estimate

@@ -19,6 +19,7 @@
 #include <stdexcept>
 
 #include "base/error.h"
+#include "base/integer.h"
 #include "base/text.h"
 #include "estimate/training.h"
 #include "model/parameters.h"
@@ -26,49 +27,35 @@
 namespace llmperf::estimate {
 namespace {
 
-double d(std::int64_t x) { return static_cast<double>(x); }
-
 // A sum of products: coefficient by factors ("b * s * h"), in the order in which they were added.
 class Polynomial {
  public:
-  Polynomial& add(double coefficient, const std::string& factors) {
-    const auto same = std::find_if(terms_.begin(), terms_.end(), [&](const Term& t) { return t.factors == factors; });
-    if (same != terms_.end()) {
-      same->coefficient += coefficient;
+  Polynomial& add(double coefficient, const Term& factors) {
+    const auto same = [&](const Summand& x) { return x.factors.text() == factors.text(); };
+    const auto found = std::find_if(summands_.begin(), summands_.end(), same);
+    if (found != summands_.end()) {
+      found->coefficient += coefficient;
     } else {
-      terms_.push_back({coefficient, factors});
+      summands_.push_back({coefficient, factors});
     }
     return *this;
   }
-  Polynomial& add(const Polynomial& other, const std::string& times = "") {
-    for (const Term& t : other.terms_) add(t.coefficient, t.factors + times);
+  Polynomial& add(const Polynomial& other, const Term& over = 1) {
+    for (const Summand& x : other.summands_) add(x.coefficient, x.factors / over);
     return *this;
   }
-  std::string text() const {
-    std::string text;
-    for (const Term& t : terms_) {
-      if (t.coefficient == 0) continue;
-      if (!text.empty()) text += " + ";
-      text += t.coefficient == 1 ? t.factors : fmt::format("{} * {}", t.coefficient, t.factors);
-    }
-    return text.empty() ? "0" : text;
+  Term term() const {
+    Term sum;
+    for (const Summand& x : summands_) sum = sum + x.coefficient * x.factors;
+    return sum;
   }
 
  private:
-  struct Term {
+  struct Summand {
     double coefficient;
-    std::string factors;
+    Term factors;
   };
-  std::vector<Term> terms_;
-};
-
-// The dimensions of a layer as products of symbols: the width of all query heads is h where it equals the hidden size,
-// the MLP's width a multiple of h where it is one.
-struct Symbols {
-  std::string query;      // a * d
-  std::string key;        // k * d
-  double mlp_factor = 1;  // of `mlp`
-  std::string mlp;        // f
+  std::vector<Summand> summands_;
 };
 
 class Table {
@@ -79,163 +66,183 @@ class Table {
         layer_(model_.kinds.front()),
         b_(batch),
         s_(sequence),
-        n_(devices) {
+        n_(devices),
+        b("b", d(batch), "sequences of the step"),
+        s("s", d(sequence), "tokens of a sequence"),
+        h("h", d(model_.hidden), "hidden size"),
+        n("n", d(devices), "devices"),
+        alpha("alpha", d(devices - 1) / d(devices), "(n - 1) / n") {
     const model::Attention& a = layer_.attention;
     const model::FeedForward& f = layer_.feed_forward;
-    symbols_.query = a.heads * a.head_dim == model_.hidden ? "h" : "a * d";
-    symbols_.key = a.kv_heads == a.heads ? symbols_.query : "k * d";
+    const Term width("d", d(a.head_dim), "width of a head");
+    query_ = a.heads * a.head_dim == model_.hidden ? h : heads() * width;
+    const bool all = a.kv_heads == a.heads;
+    key_ = all ? query_ : Term("k", d(a.kv_heads), "KV heads") * width;
+    // Fewer KV heads than devices of a tensor axis: each device holds one, n of them in all.
+    tensor_key_ = !all && devices > a.kv_heads ? n * width : key_;
     const bool multiple = f.intermediate % model_.hidden == 0;
-    symbols_.mlp_factor = multiple ? d(f.intermediate / model_.hidden) : 1;
-    symbols_.mlp = multiple ? "h" : "f";
-    count_parameters();
-    count_activations();
+    mlp_factor_ = multiple ? d(f.intermediate / model_.hidden) : 1;
+    mlp_ = multiple ? h : Term("f", d(f.intermediate), "width of the MLP");
   }
 
   StrategyTable build() {
     StrategyTable table;
-    const std::string P = parameters().text();
-    table.parameters = {P, 0};
-    const std::string sends = "2 * alpha * (" + P + ")";
-    const auto data = [&](const char* name, int zero, const char* collectives, const std::string& sent) {
-      StrategyFormulas f = start(name, {.data = n_}, "b / b");
-      f.zero = zero;
-      f.parameter_collectives = collectives;
-      f.parameter_communication.text = sent;
-      f.activations.text = kept(" / n", " / n").text();
-      share(f, zero);
-      table.strategies.push_back(std::move(f));
+    const Term P = parameters(key_).whole();
+    const Polynomial kept = activations(key_, n, n);
+    const auto share = [&](StrategyFormulas& x, int zero) {
+      x.weights = formula(zero >= 3 ? P / n : P);
+      x.gradients = formula(zero >= 2 ? P / n : P);
+      x.optimizer = formula(6 * (zero >= 1 ? P / n : P));
     };
-    data("DP", 0, "all-reduce of P", sends);
-    data("ZeRO-1", 1, "reduce-scatter, all-gather of P", sends);
-    data("ZeRO-2", 2, "reduce-scatter, all-gather of P", sends);
-    data("ZeRO-3", 3, "2 all-gather, reduce-scatter of P", "3 * alpha * (" + P + ")");
+    const auto add = [&](const char* name, const graph::Plan& plan, const char* split) -> StrategyFormulas& {
+      StrategyFormulas& x = table.strategies.emplace_back();
+      x.name = name;
+      x.plan = plan;
+      x.split = split;
+      x.activation_collectives = x.parameter_collectives = "none";
+      x.activation_communication = x.parameter_communication = formula(0);
+      return x;
+    };
+    const auto data = [&](const char* name, int zero, const char* collectives, double sends) {
+      StrategyFormulas& x = add(name, {.data = n_}, "b / b");
+      x.zero = zero;
+      x.parameter_collectives = collectives;
+      x.parameter_communication = formula(sends * alpha * P);
+      x.activations = formula(kept.term());
+      share(x, zero);
+    };
+    data("DP", 0, "all-reduce of P", 2);
+    data("ZeRO-1", 1, "reduce-scatter, all-gather of P", 2);
+    data("ZeRO-2", 2, "reduce-scatter, all-gather of P", 2);
+    data("ZeRO-3", 3, "2 all-gather, reduce-scatter of P", 3);
 
-    const auto tensor = [&](const char* name, graph::Plan plan, const char* collectives, const std::string& sent,
-                            const std::string& undivided) {
-      StrategyFormulas f = start(name, plan, "a / h");
-      f.parameter_collectives = "none";
-      f.parameter_communication.text = "0";
-      f.activation_collectives = collectives;
-      f.activation_communication.text = replicated_heads(sent);
-      f.weights.text = f.gradients.text = replicated_heads(held().text());
-      f.optimizer.text = "6 * (" + f.weights.text + ")";
-      f.activations.text = replicated_heads(kept(undivided, " / n").text());
-      table.strategies.push_back(std::move(f));
+    const auto tensor = [&](const char* name, const graph::Plan& plan, const char* collectives, const Term& sent,
+                            const Term& stream_over) {
+      StrategyFormulas& x = add(name, plan, "a / h");
+      x.activation_collectives = collectives;
+      x.activation_communication = formula(sent);
+      const Term held = parameters(tensor_key_).share(n);
+      x.weights = x.gradients = formula(held);
+      x.optimizer = formula(6 * held);
+      x.activations = formula(activations(tensor_key_, stream_over, n).term());
     };
     // Blocks side by side (Phi-2) share one exchange.
     const bool together = layer_.parallel_blocks;
-    tensor("TP", {.tensor = n_}, together ? "2 all-reduce" : "4 all-reduce",
-           together ? "4 * alpha * b * s * h" : "8 * alpha * b * s * h", "");
+    tensor("TP", {.tensor = n_}, together ? "2 all-reduce" : "4 all-reduce", (together ? 4 : 8) * alpha * b * s * h, 1);
     tensor("Megatron-SP", {.tensor = n_, .sequence_parallel = true},
            together ? "3 all-gather, 2 reduce-scatter" : "6 all-gather, 4 reduce-scatter",
-           together ? "5 * alpha * b * s * h" : "10 * alpha * b * s * h", " / n");
+           (together ? 5 : 10) * alpha * b * s * h, n);
     if (const std::int64_t rows = middle(); rows > 1) {
-      tensor("2-D TP", {.tensor = n_, .tensor_rows = rows}, "12 all-gather, 8 reduce-scatter", two_dimensional(),
-             " / n");
+      const graph::Plan plan{.tensor = n_, .tensor_rows = rows};
+      tensor("2-D TP", plan, "12 all-gather, 8 reduce-scatter", two_dimensional(plan), n);
     }
 
-    const auto sequence = [&](const char* name, graph::Plan plan, const char* collectives, const std::string& sent,
+    const auto sequence = [&](const char* name, const graph::Plan& plan, const char* collectives, const Term& sent,
                               const char* split) {
-      StrategyFormulas f = start(name, plan, split);
-      f.parameter_collectives = "all-reduce of P";
-      f.parameter_communication.text = sends;
-      f.activation_collectives = collectives;
-      f.activation_communication.text = sent;
-      f.activations.text = kept(" / n", " / n").text();
-      share(f, 0);
-      table.strategies.push_back(std::move(f));
+      StrategyFormulas& x = add(name, plan, split);
+      x.parameter_collectives = "all-reduce of P";
+      x.parameter_communication = formula(2 * alpha * P);
+      x.activation_collectives = collectives;
+      x.activation_communication = formula(sent);
+      x.activations = formula(kept.term());
+      share(x, 0);
     };
-    const std::string heads = Polynomial().add(4, symbols_.query).add(4, symbols_.key).text();
-    const std::string ulysses = "alpha * b * s * (" + heads + ") / n";
-    const std::string ring = "6 * alpha * b * s * " + symbols_.key;
-    sequence("Ulysses", {.ulysses = n_}, "8 all-to-all", ulysses, "a / s");
-    sequence("Ring", {.ring = n_}, "p2p of K, V; back K, V, dK, dV", ring, "s / s");
-    if (const std::int64_t u = middle(); u > 1) {
-      sequence("USP", {.ulysses = u, .ring = n_ / u}, "8 all-to-all, p2p",
-               "(u - 1) / u * b * s * (" + heads + ") / n + 6 * (r - 1) / r * b * s * " + symbols_.key + " / u",
-               "a s / s");
+    const Term heads = Polynomial().add(4, query_).add(4, key_).term().in_parentheses();
+    sequence("Ulysses", {.ulysses = n_}, "8 all-to-all", alpha * b * s * heads / n, "a / s");
+    sequence("Ring", {.ring = n_}, "p2p of K, V; back K, V, dK, dV", 6 * alpha * b * s * key_, "s / s");
+    if (const std::int64_t degree = middle(); degree > 1) {
+      const Term u("u", d(degree), "Ulysses degree");
+      const Term r("r", d(n_ / degree), "ring degree");
+      sequence("USP", {.ulysses = degree, .ring = n_ / degree}, "8 all-to-all, p2p",
+               (u - 1) / u * b * s * heads / n + 6 * (r - 1) / r * b * s * key_ / u, "a s / s");
     }
-    {
-      StrategyFormulas f = start("PP", {.pipeline = n_}, "L");
-      f.parameter_collectives = "none";
-      f.parameter_communication.text = "0";
-      f.activation_collectives = "2 send at each boundary";
-      f.activation_communication.text = "2 * b * s * h";
-      f.activations.text = kept("", "").text();
-      share(f, 0);
-      table.strategies.push_back(std::move(f));
+    StrategyFormulas& x = add("PP", {.pipeline = n_}, "L");
+    x.activation_collectives = "2 send at each boundary";
+    x.activation_communication = formula(2 * b * s * h);
+    x.activations = formula(activations(key_, 1, 1).term());
+    share(x, 0);
+
+    table.parameters = formula(P);
+    std::int64_t elements = 0;
+    for (const model::Tensor& t : model::layer_tensors(model_, layer_)) elements += t.elements();
+    same("P", table.parameters.value, d(elements));
+    for (StrategyFormulas& f : table.strategies) {
+      f.illegal = why_illegal(f.plan);
+      if (!f.illegal) compare_with_graph(f);
+      for (const Formula* each :
+           {&f.activations, &f.activation_communication, &f.parameter_communication, &f.weights}) {
+        for (const Variable& v : each->variables) {
+          const auto known = [&](const Variable& w) { return w.name == v.name; };
+          if (std::none_of(table.variables.begin(), table.variables.end(), known)) table.variables.push_back(v);
+        }
+      }
     }
-    check(table);
-    table.variables = variables(table);
     return table;
   }
 
  private:
+  static Formula formula(const Term& t) { return {t.text(), t.value(), t.variables()}; }
+  Term heads() const { return {"a", d(layer_.attention.heads), "heads"}; }
+
   // Parameters by whether the tensor axis divides them.
-  void count_parameters() {
+  struct Parameters {
+    Polynomial divided, undivided;
+    Term whole() const { return Polynomial(divided).add(undivided).term(); }
+    Term share(const Term& parts) const { return Polynomial().add(divided, parts).add(undivided).term(); }
+  };
+  Parameters parameters(const Term& key) const {
     const model::Attention& a = layer_.attention;
     const model::FeedForward& f = layer_.feed_forward;
-    const std::string h = "h";
-    const auto matrix = [&](double times, const std::string& width, bool in_bias, bool out_bias) {
-      divided_.add(times, width == "h" ? "h * h" : "h * " + width);
-      if (in_bias) divided_.add(times, width);
-      if (out_bias) whole_.add(1, h);
+    Parameters p;
+    const auto matrix = [&](double times, const Term& width, bool in_bias, bool out_bias) {
+      p.divided.add(times, h * width);
+      if (in_bias) p.divided.add(times, width);
+      if (out_bias) p.undivided.add(1, h);
     };
-    matrix(1, symbols_.query, a.qkv_bias, false);
-    matrix(2, symbols_.key, a.qkv_bias, false);
-    matrix(1, symbols_.query, false, a.o_bias);
-    matrix((f.gated ? 2 : 1) * symbols_.mlp_factor, symbols_.mlp, f.bias, false);
-    matrix(symbols_.mlp_factor, symbols_.mlp, false, f.bias);
-    whole_.add(layer_.norms * (model_.norm == model::Norm::rms ? 1 : 2), h);
-    if (a.qk_norm) whole_.add(2, "d");
-    if (a.sinks) divided_.add(1, "a");
+    matrix(1, query_, a.qkv_bias, false);
+    matrix(2, key, a.qkv_bias, false);
+    matrix(1, query_, false, a.o_bias);
+    matrix((f.gated ? 2 : 1) * mlp_factor_, mlp_, f.bias, false);
+    matrix(mlp_factor_, mlp_, false, f.bias);
+    p.undivided.add(layer_.norms * (model_.norm == model::Norm::rms ? 1 : 2), h);
+    if (a.qk_norm) p.undivided.add(2, Term("d", d(a.head_dim), "width of a head"));
+    if (a.sinks) p.divided.add(1, heads());
+    return p;
   }
-  Polynomial parameters() const { return Polynomial(divided_).add(whole_); }
-  Polynomial held() const { return Polynomial().add(divided_, " / n").add(whole_); }
 
-  // Bytes by whether the tensor axis alone divides them.
-  void count_activations() {
+  // Bytes: what the tensor axis alone does not divide over `stream_over` devices, the rest over `own_over`.
+  Polynomial activations(const Term& key, const Term& stream_over, const Term& own_over) const {
     const model::Attention& a = layer_.attention;
     const model::FeedForward& f = layer_.feed_forward;
     const hardware::RuntimeOptions& o = setup_.execution.runtime;
-    const std::string bs = "b * s * ";
-    const auto local = [&](double bytes, const std::string& width) { own_.add(bytes, bs + width); };
-    stream_.add(2 * layer_.norms, bs + "h");                // inputs of the norms
-    stream_.add(layer_.parallel_blocks ? 2 : 4, bs + "h");  // inputs of qkv and of the MLP
-    if (model_.dropout) stream_.add(2, bs + "h");           // a byte per element and mask
-    if (a.qk_norm) local(2, symbols_.query), local(2, symbols_.key);
-    local(2, symbols_.query), local(2, symbols_.key), local(2, symbols_.key);
+    Polynomial stream, own;
+    const auto local = [&](double bytes, const Term& width) { own.add(bytes, b * s * width); };
+    stream.add(2 * layer_.norms, b * s * h);                // inputs of the norms
+    stream.add(layer_.parallel_blocks ? 2 : 4, b * s * h);  // inputs of qkv and of the MLP
+    if (model_.dropout) stream.add(2, b * s * h);           // a byte per element and mask
+    if (a.qk_norm) local(2, query_), local(2, key);
+    local(2, query_), local(2, key), local(2, key);
     if (o.flash_attention) {
-      local(4, "a");  // the logarithm of each row's sum, fp32
+      local(4, heads());  // the logarithm of each row's sum, fp32
     } else {
-      own_.add(model_.dropout ? 5 : 2, "a * b * s * s");  // softmax; its mask and result
+      own.add(model_.dropout ? 5 : 2, heads() * b * s * s);  // softmax; its mask and result
     }
-    local(2, symbols_.query);  // input of o
+    local(2, query_);  // input of o
     const double mlp = f.gated ? (o.fused_activation ? 6 : 8) : 4;
-    local(mlp * symbols_.mlp_factor, symbols_.mlp);
-  }
-  Polynomial kept(const std::string& stream, const std::string& own) const {
-    return Polynomial().add(stream_, stream).add(own_, own);
+    local(mlp * mlp_factor_, mlp_);
+    return Polynomial().add(stream, stream_over).add(own, own_over);
   }
 
   // 3 gathers of each input and 2 scatters of each result, over 4 matrices; one input serves blocks side by side.
-  std::string two_dimensional() const {
+  Term two_dimensional(const graph::Plan& plan) const {
     const model::FeedForward& f = layer_.feed_forward;
     Polynomial in, out;
-    in.add(layer_.parallel_blocks ? 1 : 2, "h").add(1, symbols_.query).add(symbols_.mlp_factor, symbols_.mlp);
-    out.add(1, symbols_.query).add(2, symbols_.key).add(1, "h");
-    out.add((f.gated ? 2 : 1) * symbols_.mlp_factor, symbols_.mlp).add(1, "h");
-    return fmt::format("3 * b * s * ({}) * (c - 1) / n + 2 * b * s * ({}) * (m - 1) / n", in.text(), out.text());
-  }
-
-  // Fewer KV heads than devices of a tensor axis: each device holds one, n of them in all.
-  std::string replicated_heads(std::string formula) const {
-    if (n_ <= layer_.attention.kv_heads) return formula;
-    const std::string_view divided = "k * d", replicated = "n * d";
-    for (std::size_t at = 0; (at = formula.find(divided, at)) != std::string::npos;) {
-      formula.replace(at, divided.size(), replicated);
-    }
-    return formula;
+    in.add(layer_.parallel_blocks ? 1 : 2, h).add(1, query_).add(mlp_factor_, mlp_);
+    out.add(1, query_).add(2, tensor_key_).add(1, h).add((f.gated ? 2 : 1) * mlp_factor_, mlp_).add(1, h);
+    const Term rows("m", d(plan.tensor_rows), "rows of a two-dimensional plan");
+    const Term columns("c", d(plan.tensor_columns()), "columns of a two-dimensional plan");
+    return 3 * b * s * in.term().in_parentheses() * (columns - 1) / n +
+           2 * b * s * out.term().in_parentheses() * (rows - 1) / n;
   }
 
   // A divisor of n in the middle; 1 where there is none.
@@ -244,75 +251,6 @@ class Table {
       if (n_ % x == 0) return x;
     }
     return 1;
-  }
-
-  StrategyFormulas start(const char* name, const graph::Plan& plan, const char* split) {
-    StrategyFormulas f;
-    f.name = name;
-    f.plan = plan;
-    f.split = split;
-    f.activation_collectives = "none";
-    f.activation_communication.text = "0";
-    return f;
-  }
-  void share(StrategyFormulas& f, int zero) const {
-    const std::string P = parameters().text();
-    const std::string part = "(" + P + ") / n";
-    f.weights.text = zero >= 3 ? part : P;
-    f.gradients.text = zero >= 2 ? part : P;
-    f.optimizer.text = zero >= 1 ? "6 * " + part : "6 * (" + P + ")";
-  }
-
-  std::vector<Variable> symbols(const graph::Plan& plan) const {
-    const model::Attention& a = layer_.attention;
-    return {{"b", d(b_), "sequences of the step"},
-            {"s", d(s_), "tokens of a sequence"},
-            {"h", d(model_.hidden), "hidden size"},
-            {"a", d(a.heads), "heads"},
-            {"k", d(a.kv_heads), "KV heads"},
-            {"d", d(a.head_dim), "width of a head"},
-            {"f", d(layer_.feed_forward.intermediate), "width of the MLP"},
-            {"n", d(n_), "devices"},
-            {"alpha", d(n_ - 1) / d(n_), "(n - 1) / n"},
-            {"u", d(plan.ulysses), "Ulysses degree"},
-            {"r", d(plan.ring), "ring degree"},
-            {"m", d(std::max<std::int64_t>(1, plan.tensor_rows)), "rows of a two-dimensional plan"},
-            {"c", d(plan.tensor_columns()), "columns of a two-dimensional plan"}};
-  }
-
-  // Those that some formula uses, u, r, m and c with the value of the plan that does.
-  std::vector<Variable> variables(const StrategyTable& table) const {
-    std::vector<Variable> used;
-    const auto collect = [&](const Formula& formula, const graph::Plan& plan) {
-      const std::vector<Variable> all = symbols(plan);
-      for (const std::string_view name : names_in(formula.text)) {
-        const auto same = [&](const Variable& v) { return v.name == name; };
-        if (std::none_of(used.begin(), used.end(), same)) used.push_back(*std::find_if(all.begin(), all.end(), same));
-      }
-    };
-    for (const StrategyFormulas& f : table.strategies) {
-      for (const Formula* each :
-           {&f.activations, &f.activation_communication, &f.parameter_communication, &f.weights}) {
-        collect(*each, f.plan);
-      }
-    }
-    return used;
-  }
-
-  void check(StrategyTable& table) const {
-    table.parameters.value = evaluate(table.parameters.text, symbols({}));
-    std::int64_t elements = 0;
-    for (const model::Tensor& t : model::layer_tensors(model_, layer_)) elements += t.elements();
-    same("P", table.parameters.value, d(elements));
-    for (StrategyFormulas& f : table.strategies) {
-      const std::vector<Variable> values = symbols(f.plan);
-      for (Formula* each : {&f.parameter_communication, &f.activation_communication, &f.weights, &f.gradients,
-                            &f.optimizer, &f.activations}) {
-        each->value = evaluate(each->text, values);
-      }
-      f.illegal = why_illegal(f.plan);
-      if (!f.illegal) compare_with_graph(f);
-    }
   }
 
   std::optional<std::string> why_illegal(const graph::Plan& plan) const {
@@ -368,9 +306,11 @@ class Table {
   const model::Decoder& model_;
   const model::Layer& layer_;
   std::int64_t b_, s_, n_;
-  Symbols symbols_;
-  Polynomial divided_, whole_;  // parameters
-  Polynomial stream_, own_;     // activations
+  Term b, s, h, n, alpha;  // as the table names them
+  // Widths: of all query heads, h where they are as wide as the hidden size; of all key heads, on a tensor axis too; of
+  // the MLP, a multiple of h where it is one.
+  Term query_, key_, tensor_key_, mlp_;
+  double mlp_factor_ = 1;
 };
 
 }  // namespace

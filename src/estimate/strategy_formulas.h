@@ -7,15 +7,18 @@
 #include <string>
 #include <vector>
 
+#include "base/term.h"
 #include "estimate/estimate.h"
-#include "estimate/expression.h"
 #include "graph/training_graph.h"
 
 namespace llmperf::estimate {
 
+using llmperf::Variable;
+
 struct Formula {
-  std::string text;  // "8 * alpha * b * s * h"; evaluate() reads it
+  std::string text;  // "8 * alpha * b * s * h"
   double value = 0;
+  std::vector<Variable> variables;
 };
 
 // Per layer; communication of one training step (forward and backward pass, no recomputation), in elements that one

@@ -13,7 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "estimate/estimate.h"
+#include "estimate/program.h"
+#include "estimate/training.h"
+#include "estimate/video.h"
 
 namespace llmperf::estimate {
 
@@ -86,5 +88,12 @@ struct Timeline {
 
 // Draws the ops of as many micro-batches as `max_spans` allows, at least those of one.
 Timeline lay_out(const TimelineStep& step, std::size_t max_spans);
+
+// Phases as steps: one for each, in their order; none where there are no phases.
+std::vector<TimelineStep> timeline_steps(const Estimator& estimator, const Estimate& estimate);
+std::vector<TimelineStep> timeline_steps(const VideoEstimator& estimator, const VideoEstimate& estimate);
+// Of the busiest stage: both passes of one micro-batch, and the update.
+std::vector<TimelineStep> timeline_steps(const TrainingEstimate& estimate);
+std::vector<TimelineStep> timeline_steps(const ProgramSetup& setup, const ProgramEstimate& estimate);
 
 }  // namespace llmperf::estimate

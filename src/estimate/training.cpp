@@ -28,20 +28,669 @@
 // Megatron-LM's and PyTorch's loss-parallel functions do, with an exponential and a gradient in fp32 as well.
 #include "estimate/training.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <stdexcept>
 #include <utility>
 
 #include "base/error.h"
-#include "estimate/training_parameters.h"
-#include "estimate/training_pass.h"
-#include "estimate/training_update.h"
+#include "base/integer.h"
+#include "graph/training_graph.h"
+#include "model/parameters.h"
 
 namespace llmperf::estimate {
+
+// ---- Which batches, sequences and chunks of layers go into a plan
+
 namespace {
 
-double d(std::int64_t x) { return static_cast<double>(x); }
+// `value` must be a multiple of `of`.
+struct Multiple {
+  std::int64_t value = 0;
+  std::int64_t of = 1;
+  bool holds() const { return value % of == 0; }
+  // "96 or 112"
+  std::string nearest() const {
+    const std::int64_t below = value / of * of;
+    return below > 0 ? fmt::format("{} or {}", below, below + of) : fmt::format("{}", of);
+  }
+};
+
+Multiple batch(const TrainingScenario& s, const graph::Plan& plan) {
+  return {s.global_batch, plan.data * s.micro_batch};
+}
+// Every device of the sequence axes has as many tokens, and of these every device of the tensor axis under sequence
+// parallelism.
+Multiple sequence(const TrainingScenario& s, const graph::Plan& plan) {
+  return {s.sequence, graph::sequence_multiple(plan)};
+}
+// Interleaved stages take micro-batches in groups of as many as there are stages (arXiv 2104.04473 section 2.2).
+Multiple groups(const TrainingScenario& s, const graph::Plan& plan) { return {s.micro_batches(plan), plan.pipeline}; }
+
+}  // namespace
+
+bool legal(const model::Decoder& model, const TrainingScenario& s, const graph::Plan& plan,
+           const graph::TrainingOptions& o) {
+  if (!batch(s, plan).holds() || !sequence(s, plan).holds()) return false;
+  return o.chunks == 1 || (plan.pipeline > 1 && graph::enough_layers(model.num_layers(), plan.pipeline, o.chunks) &&
+                           groups(s, plan).holds());
+}
+
+std::vector<graph::Problem> problems(const model::Decoder& model, const TrainingScenario& s, const graph::Plan& plan,
+                                     const graph::TrainingOptions& o) {
+  std::vector<graph::Problem> found;
+  const Multiple b = batch(s, plan);
+  if (!b.holds()) {
+    found.push_back({fmt::format("--global-batch: {} sequences do not divide into micro-batches of {} on {} replicas",
+                                 s.global_batch, s.micro_batch, plan.data),
+                     "nearest legal: " + b.nearest()});
+  }
+  const Multiple q = sequence(s, plan);
+  if (!q.holds()) {
+    found.push_back({fmt::format("--seq: {} tokens do not divide into the {} parts of the plan", s.sequence, q.of),
+                     "nearest legal: " + q.nearest()});
+  }
+  if (o.chunks == 1) return found;
+  if (plan.pipeline == 1) {
+    found.push_back({"--interleave divides the layers of a pipeline stage, and the plan has no pipeline",
+                     "give --pp, or leave it out"});
+  } else if (!graph::enough_layers(model.num_layers(), plan.pipeline, o.chunks)) {
+    found.push_back({fmt::format("--interleave: {} layers are too few for {} runs on each of {} stages: all but the "
+                                 "first and the last run need one",
+                                 model.num_layers(), o.chunks, plan.pipeline),
+                     fmt::format("at most {}", (model.num_layers() + 2) / plan.pipeline)});
+  } else if (b.holds() && !groups(s, plan).holds()) {
+    const std::int64_t replica = plan.data * s.micro_batch;
+    found.push_back({fmt::format("--interleave: {} micro-batches are no multiple of the {} pipeline stages",
+                                 s.micro_batches(plan), plan.pipeline),
+                     "nearest legal --global-batch: " + Multiple{s.global_batch, replica * plan.pipeline}.nearest()});
+  }
+  return found;
+}
+
+// ---- Parameters that one device of a plan holds, by what happens to their gradients
+
+struct ParameterShare {
+  double dense = 0;     // the same on all Plan::replicas()
+  double expert = 0;    // routed experts: the same on all Plan::expert_replicas()
+  double summands = 0;  // of `dense`: vectors that the tensor axis does not divide; under sequence parallelism every
+                        // device of it sees the gradients of its own tokens only
+  double outer = 0;     // of `dense`: embedding, lm_head, final norm
+  double largest_dense = 0;    // of the layer that has most
+  double largest_experts = 0;  // likewise
+  ParameterShare& add(const ParameterShare& other, double times);
+  double total() const { return dense + expert; }
+};
+
+// Sums over tensors, kept for every degree seen.
+class ParameterShares {
+ public:
+  explicit ParameterShares(const model::Decoder& model);
+
+  // Of pipeline stage `stage`. Allocates nothing for degrees seen before.
+  ParameterShare stage(const graph::Plan& plan, const graph::StageSplit& split, std::int64_t stage);
+  // Elements of a tied embedding that two stages hold, on one device; 0 when there is one copy.
+  double tied(const graph::Plan& plan) const;
+  // Layers of one kind on a stage.
+  std::int64_t layers(const graph::StageSplit& split, std::int64_t stage, std::size_t kind) const;
+
+ private:
+  struct Entry {
+    std::int64_t tensor, rows, expert;
+    std::vector<ParameterShare> kinds;
+  };
+  const Entry& of(const graph::Plan& plan);
+
+  const model::Decoder& model_;
+  std::vector<Entry> entries_;
+  std::vector<std::vector<std::int64_t>> before_;  // [kind][i]: layers of the kind among the first i
+  double positions_ = 0;
+  double final_norm_ = 0;
+  double head_bias_ = 0;
+};
+
+namespace {
+
+bool is_routed(const model::Tensor& tensor) { return tensor.name.starts_with("mlp.experts."); }
+
+ParameterShare layer_share(const model::Decoder& model, const model::Layer& layer, const graph::Plan& plan) {
+  ParameterShare share;
+  const std::vector<model::Tensor> whole = model::layer_tensors(model, layer);
+  if (plan.tensor_rows > 0) {  // everything is divided by rows and columns, vectors too
+    for (const model::Tensor& tensor : whole) share.dense += d(tensor.elements()) / d(plan.tensor);
+  } else {
+    const std::vector<model::Tensor> local = model::layer_tensors(model, graph::shard(layer, plan));
+    for (std::size_t i = 0; i < local.size(); ++i) {
+      const double elements = d(local[i].elements());
+      (is_routed(local[i]) ? share.expert : share.dense) += elements;
+      const bool vector = local[i].role == model::Role::vector && !is_routed(local[i]);
+      if (vector && local[i].n == whole[i].n) share.summands += elements;
+    }
+  }
+  share.largest_dense = share.dense;
+  share.largest_experts = share.expert;
+  return share;
+}
+
+}  // namespace
+
+ParameterShare& ParameterShare::add(const ParameterShare& other, double times) {
+  dense += other.dense * times;
+  expert += other.expert * times;
+  summands += other.summands * times;
+  if (times > 0) {
+    largest_dense = std::max(largest_dense, other.largest_dense);
+    largest_experts = std::max(largest_experts, other.largest_experts);
+  }
+  return *this;
+}
+
+ParameterShares::ParameterShares(const model::Decoder& model) : model_(model) {
+  before_.resize(model.kinds.size());
+  for (std::size_t kind = 0; kind < model.kinds.size(); ++kind) {
+    before_[kind].push_back(0);
+    for (const unsigned char k : model.layer_kinds) before_[kind].push_back(before_[kind].back() + (k == kind ? 1 : 0));
+  }
+  for (const model::Tensor& tensor : model::outer_tensors(model)) {
+    if (tensor.role == model::Role::position_embedding) positions_ += d(tensor.elements());
+    if (tensor.part == model::Part::norm) final_norm_ += d(tensor.elements());
+  }
+  if (model.lm_head_bias) head_bias_ = 1;
+}
+
+const ParameterShares::Entry& ParameterShares::of(const graph::Plan& plan) {
+  for (const Entry& entry : entries_) {
+    if (entry.tensor == plan.tensor && entry.rows == plan.tensor_rows && entry.expert == plan.expert) return entry;
+  }
+  Entry entry{plan.tensor, plan.tensor_rows, plan.expert, {}};
+  for (const model::Layer& layer : model_.kinds) entry.kinds.push_back(layer_share(model_, layer, plan));
+  entries_.push_back(std::move(entry));
+  return entries_.back();
+}
+
+std::int64_t ParameterShares::layers(const graph::StageSplit& split, std::int64_t stage, std::size_t kind) const {
+  std::int64_t count = 0;
+  for (std::int64_t run = stage; run < split.runs(); run += split.stages) {
+    const auto before = [&](std::int64_t r) {
+      return before_[kind][static_cast<std::size_t>(split.first[static_cast<std::size_t>(r)])];
+    };
+    count += before(run + 1) - before(run);
+  }
+  return count;
+}
+
+double ParameterShares::tied(const graph::Plan& plan) const {
+  return model_.tied_embeddings && plan.pipeline > 1 ? d(graph::shard_vocab(model_, plan) * model_.hidden) : 0;
+}
+
+ParameterShare ParameterShares::stage(const graph::Plan& plan, const graph::StageSplit& split, std::int64_t stage) {
+  ParameterShare share;
+  const Entry& entry = of(plan);
+  for (std::size_t kind = 0; kind < entry.kinds.size(); ++kind) {
+    share.add(entry.kinds[kind], d(layers(split, stage, kind)));
+  }
+  // What a two-dimensional plan divides beside the vocabulary.
+  const double vectors = plan.tensor_rows > 0 ? d(plan.tensor) : 1;
+  const double table = d(graph::shard_vocab(model_, plan) * model_.hidden);
+  share.outer = -share.dense;
+  if (stage == 0) {
+    share.dense += table + positions_ / vectors;
+    share.summands += positions_ / vectors;
+  }
+  if (stage == plan.pipeline - 1) {
+    share.dense += final_norm_ / vectors + head_bias_ * d(graph::shard_vocab(model_, plan));
+    share.summands += final_norm_ / vectors;
+    if (!model_.tied_embeddings || plan.pipeline > 1) share.dense += table;
+  }
+  share.outer += share.dense;
+  return share;
+}
+
+// ---- Both passes of one micro-batch as lists of timed ops, and their sums by part of the pipeline
+
+// Where in the pipeline an op runs.
+enum class Region : unsigned char { layer, first_stage, last_stage };
+
+// Of one pass, all executions of the step's one micro-batch in one region.
+struct PassSum {
+  Seconds ops;
+  Seconds hidden;
+  Flops matrix;
+  Seconds time() const { return ops - hidden; }
+};
+
+struct Pass {
+  std::vector<OpEstimate> ops;  // layer ops: counts of one layer of their kind
+  std::vector<Region> regions;
+  std::vector<Seconds> hidden;  // of one execution
+  std::vector<PassSum> layers;  // by kind, of one layer
+  PassSum first;
+  PassSum last;
+};
+
+// Share of an exchange's time that it can run beside an op at no cost to it. NCCL copies and sums in thread blocks that
+// hold a core each, 24 of them on an A100: beside an exchange of C seconds an op of W seconds ends after
+// max(C, W + C 24 / cores). 1 without a profile.
+double hideable_share(const Setup& setup);
+
+// What one device keeps between the passes for one micro-batch, by region.
+struct KeptBytes {
+  std::vector<Bytes> layers;      // by kind, of one layer
+  std::vector<Bytes> recomputed;  // given up by one layer
+  std::vector<Bytes> largest;     // kept by a single op of the layer
+  Bytes first;
+  Bytes last;
+  Bytes logits;    // the largest tensor of the last stage, as its gradient
+  Bytes residual;  // the residual stream
+};
+
+// Ops depend on the plan's data and pipeline axes in nothing but stage sends, which are made apart: plans that differ
+// in these alone share their passes.
+class TrainingPasses {
+ public:
+  TrainingPasses(const Setup& setup, const mapper::Machine& machine);
+
+  // Makes the passes below those of a micro-batch of this plan. Allocates nothing once warm.
+  void prepare(const TrainingScenario& scenario, const graph::Plan& plan, const graph::TrainingOptions& options);
+  // Times too; prepare() comes first.
+  void prepare_times(const graph::TrainingOptions& options);
+  // Another number whenever the times are others.
+  std::int64_t version() const { return version_; }
+
+  const KeptBytes& kept() const { return kept_; }
+  const Pass& forward() const { return forward_; }
+  const Pass& backward() const { return backward_; }
+  // What takes the residual stream from one stage to the next, on one device. Without sequence parallelism all devices
+  // of a stage hold the same: under a profile each sends its share, which the receivers gather.
+  struct StageExchange {
+    OpEstimate send;
+    std::optional<OpEstimate> gather;
+    Seconds time() const { return gather ? send.time.total + gather->time.total : send.time.total; }
+  };
+  enum class Direction : bool { forward, backward };
+  StageExchange stage_exchange(const graph::Plan& plan, Direction direction) const;
+  // FLOPs of matrix products of a forward pass over one sequence, on whatever number of devices.
+  Flops model_flops(std::int64_t sequence);
+
+ private:
+  void keep(graph::Recompute recompute);
+  void time(const graph::Graph& graph, Pass& pass) const;
+  OpEstimate exchange(std::string_view name, const graph::Collective& collective) const;
+
+  graph::Execution execution_;
+  const mapper::Machine& machine_;
+  graph::Kernels kernels_;
+  double hideable_;  // share of an exchange that can run beside an op without costing it anything
+  graph::Graph ideal_graph_;
+  graph::Graph forward_graph_;
+  graph::Graph backward_graph_;
+  std::vector<Region> forward_regions_;
+  KeptBytes kept_;
+  Pass forward_;
+  Pass backward_;
+  // What the above was made of.
+  graph::SequenceGroup group_{.count = 0};
+  std::optional<graph::Recompute> kept_recompute_;
+  bool forward_timed_ = false;
+  std::int64_t version_ = 0;
+  std::optional<graph::TrainingOptions> backward_options_;
+  std::int64_t counted_sequence_ = 0;
+  Flops counted_flops_;
+};
+
+namespace {
+
+// Ops before the layers are of the stage that the step begins in: the first going forward, the last going back. The
+// norm before the first layer stands for the final one: a layer's own last norm is the next layer's first.
+Region region_of(const graph::Op& op, bool layers_seen, bool backward) {
+  if (op.layer_kind >= 0) return Region::layer;
+  if (op.tag == graph::Tag::input_norm || op.tag == graph::Tag::norm_statistics) return Region::last_stage;
+  return layers_seen == backward ? Region::first_stage : Region::last_stage;
+}
+
+}  // namespace
+
+double hideable_share(const Setup& setup) {
+  constexpr double kExchangeBlocks = 24;
+  const double cores = d(setup.device->cores.value_or(0));
+  if (setup.profile == nullptr || cores == 0) return 1;
+  return std::max(0.0, 1 - kExchangeBlocks / cores);
+}
+
+TrainingPasses::TrainingPasses(const Setup& setup, const mapper::Machine& machine)
+    : execution_(setup.execution),
+      machine_(machine),
+      kernels_(setup.profile ? graph::Kernels::framework : graph::Kernels::ideal),
+      hideable_(hideable_share(setup)) {
+  execution_.training = true;
+  const std::size_t kinds = execution_.model->kinds.size();
+  for (std::vector<Bytes>* list : {&kept_.layers, &kept_.recomputed, &kept_.largest}) list->resize(kinds);
+  forward_.layers.resize(kinds);
+  backward_.layers.resize(kinds);
+}
+
+void TrainingPasses::prepare(const TrainingScenario& s, const graph::Plan& plan, const graph::TrainingOptions& o) {
+  graph::Plan local = plan;
+  local.data = local.pipeline = 1;
+  if (group_.count != s.micro_batch || group_.new_tokens != s.sequence || local != execution_.plan) {
+    execution_.plan = local;
+    group_ = {.count = s.micro_batch, .new_tokens = s.sequence, .context = 0};
+    const bool framework = kernels_ == graph::Kernels::framework;
+    graph::build_step(execution_, {&group_, 1}, graph::Part::all, framework ? ideal_graph_ : forward_graph_);
+    if (framework) graph::use_framework_kernels(ideal_graph_, forward_graph_);
+    for (graph::Op& op : forward_graph_) {
+      if (op.layer_kind >= 0) op.count /= execution_.model->count_of_kind(static_cast<std::size_t>(op.layer_kind));
+    }
+    kept_recompute_.reset();
+    backward_options_.reset();
+    forward_timed_ = false;
+  }
+  if (kept_recompute_ != o.recompute) keep(o.recompute);
+}
+
+void TrainingPasses::keep(graph::Recompute recompute) {
+  for (std::vector<Bytes>* list : {&kept_.layers, &kept_.recomputed, &kept_.largest}) {
+    std::fill(list->begin(), list->end(), Bytes{});
+  }
+  kept_.first = kept_.last = kept_.logits = Bytes{};
+  bool layers_seen = false;
+  for (const graph::Op& op : forward_graph_) {
+    const Bytes saved = op.saved * d(op.count);
+    const Region region = region_of(op, layers_seen, false);
+    if (region == Region::layer) {
+      layers_seen = true;
+      const auto kind = static_cast<std::size_t>(op.layer_kind);
+      (graph::recomputed(op, recompute) ? kept_.recomputed : kept_.layers)[kind] += saved;
+      kept_.largest[kind] = std::max(kept_.largest[kind], op.saved);
+    } else {
+      (region == Region::first_stage ? kept_.first : kept_.last) += saved;
+    }
+    const auto* v = std::get_if<graph::Vector>(&op.body);
+    if (v == nullptr) continue;
+    const Bytes tensor{d(v->rows) * d(v->width) * bytes_per_element(v->activation)};
+    if (op.tag == graph::Tag::input_norm) kept_.residual = tensor;
+    if (v->kind == graph::VectorKind::cross_entropy) kept_.logits = tensor;
+  }
+  kept_recompute_ = recompute;
+}
+
+void TrainingPasses::prepare_times(const graph::TrainingOptions& o) {
+  if (!forward_timed_) {
+    time(forward_graph_, forward_);
+    ++version_;
+  }
+  forward_timed_ = true;
+  const bool same = backward_options_ && backward_options_->recompute == o.recompute &&
+                    backward_options_->gradient_bits == o.gradient_bits &&
+                    backward_options_->fused_gradients == o.fused_gradients &&
+                    backward_options_->overlapped_sums == o.overlapped_sums;
+  if (same) return;
+  graph::build_backward(forward_graph_, o, backward_graph_, kernels_);
+  time(backward_graph_, backward_);
+  ++version_;
+  backward_options_ = o;
+}
+
+void TrainingPasses::time(const graph::Graph& graph, Pass& pass) const {
+  const bool backward = &pass == &backward_;
+  pass.ops.resize(graph.size());
+  pass.regions.resize(graph.size());
+  pass.hidden.resize(graph.size());
+  std::fill(pass.layers.begin(), pass.layers.end(), PassSum{});
+  pass.first = pass.last = PassSum{};
+  bool layers_seen = false;
+  Seconds beside;  // what is left of the op that collectives can run beside
+  for (std::size_t i = 0; i < graph.size(); ++i) {
+    OpEstimate& o = pass.ops[i];
+    o.op = graph[i];
+    o.work = machine_.work(o.op);
+    o.time = machine_.time(o.op, o.work);
+    layers_seen = layers_seen || o.op.layer_kind >= 0;
+    pass.regions[i] = region_of(o.op, layers_seen, backward);
+    pass.hidden[i] = o.op.overlaps ? std::min(beside, o.time.total * hideable_) : Seconds{};
+    const Seconds left = o.op.overlaps || o.op.pass == graph::Pass::wgrad_sum ? beside : Seconds{};
+    beside = o.op.overlaps ? left - pass.hidden[i] : left + o.time.total;  // beside both kernels of a gradient
+    PassSum& sum = pass.regions[i] == Region::layer         ? pass.layers[static_cast<std::size_t>(o.op.layer_kind)]
+                   : pass.regions[i] == Region::first_stage ? pass.first
+                                                            : pass.last;
+    const double count = d(o.op.count);
+    sum.ops += o.time.total * count;
+    sum.hidden += pass.hidden[i] * count;
+    sum.matrix += o.work.matrix * count;
+  }
+}
+
+OpEstimate TrainingPasses::exchange(std::string_view name, const graph::Collective& collective) const {
+  OpEstimate o;
+  o.op.name = name;
+  o.op.place = graph::Place::network;
+  o.op.body = collective;
+  o.work = machine_.work(o.op);
+  o.time = machine_.time(o.op, o.work);
+  return o;
+}
+
+TrainingPasses::StageExchange TrainingPasses::stage_exchange(const graph::Plan& plan, Direction direction) const {
+  const bool forward = direction == Direction::forward;
+  const model::ElementFormat element = model::element_format(execution_.activations);
+  const double elements = kept_.residual.value / bytes_per_element(execution_.activations);
+  const bool shared =
+      kernels_ == graph::Kernels::framework && plan.tensor > 1 && plan.tensor_rows == 0 && !plan.sequence_parallel;
+  StageExchange e{.send = exchange(forward ? "stage_send" : "stage_send backward",
+                                   {.kind = graph::CollectiveKind::send,
+                                    .axis = graph::Axis::pipeline,
+                                    .ranks = plan.pipeline,
+                                    .stride = plan.stride(graph::Axis::pipeline),
+                                    .rows = 1,
+                                    .width = elements / (shared ? d(plan.tensor) : 1),
+                                    .element = element}),
+                  .gather = {}};
+  if (shared) {
+    e.gather = exchange(forward ? "stage_gather" : "stage_gather backward", {.kind = graph::CollectiveKind::all_gather,
+                                                                             .axis = graph::Axis::tensor,
+                                                                             .ranks = plan.tensor,
+                                                                             .stride = plan.stride(graph::Axis::tensor),
+                                                                             .rows = 1,
+                                                                             .width = elements,
+                                                                             .element = element});
+  }
+  return e;
+}
+
+Flops TrainingPasses::model_flops(std::int64_t sequence) {
+  if (counted_sequence_ == sequence) return counted_flops_;
+  graph::Execution whole = execution_;
+  whole.plan = graph::Plan{};
+  const graph::SequenceGroup one{.count = 1, .new_tokens = sequence, .context = 0};
+  graph::Graph graph;
+  graph::build_step(whole, {&one, 1}, graph::Part::all, graph);
+  counted_flops_ = Flops{};
+  for (const graph::Op& op : graph) counted_flops_ += cost::work_of(op).matrix * d(op.count);
+  counted_sequence_ = sequence;
+  return counted_flops_;
+}
+
+// ---- What happens once a step: gradients over the replicas, the optimiser, and what ZeRO moves (arXiv 1910.02054)
+//
+// Bytes of memory that an update moves for each parameter it owns, with g bytes of a gradient, o of optimiser state and
+// w of a weight:
+//
+//   zero_gradients  write g
+//   gradient_norm   read g
+//   adam            read g + o, write o + w (weights of 32 bits have no copy in o and are read too)
+//
+// 16-bit weights and gradients with o = 12 move 2 + 2 + (2 + 12 + 12 + 2) = 32 bytes, in three kernels that waste
+// nothing. Under a runtime profile an update is what Megatron runs (arXiv 2205.05198; its mixed-precision optimiser),
+// 58 bytes with gradients of 32 bits:
+//
+//   zero_gradients 4, unscale_gradients 8, gradient_norm 4, clip_gradients 8, adam 28, copy_weights 6 (not of fp32)
+//
+// Between devices, with G bytes of gradients and W of weights on a device:
+//
+//   ZeRO 0  all-reduce of G after the last backward pass
+//   ZeRO 1  reduce-scatter of G after the last backward pass, all-gather of W after the update
+//   ZeRO 2  reduce-scatter of G after every backward pass, all-gather of W after the update
+//   ZeRO 3  all-gather of W before every forward and backward pass, reduce-scatter of G after every backward pass
+//
+// Micro-batches of a pipeline pass a stage in turns, so that stacks keep its weights and gradients whole
+// (above): there W is gathered once, before the first forward pass, and G scattered once, after the last
+// backward pass.
+//
+// What belongs to a pass runs beside it, as far as that lasts; the all-gather after the update shows. Under a profile
+// the stages of a pipeline reduce their gradients after the last pass, not beside it (the DDP of arXiv 2104.04473), and
+// what runs beside a pass costs it cores (hideable_share).
+
+namespace {
+
+// Time of one micro-batch that parameter collectives can run beside.
+struct PassTimes {
+  Seconds forward;
+  Seconds backward;
+};
+
+using graph::CollectiveKind;
+
+// Writes the ops of an update, of one step: what ZeRO 2 and 3 move for every micro-batch is counted that often.
+class UpdateWriter {
+ public:
+  UpdateWriter(const Setup& setup, const mapper::Machine& machine, const graph::Plan& plan,
+               const graph::TrainingOptions& options, std::int64_t micro_batches, const PassTimes& passes,
+               TrainingPhase& phase)
+      : e_(setup.execution),
+        machine_(machine),
+        plan_(plan),
+        options_(options),
+        micro_batches_(micro_batches),
+        passes_(passes),
+        phase_(phase),
+        weight_bits_(e_.weights.groups.front()[model::Role::o].bits),
+        gradient_{.name = options.gradient_bits == 32 ? "fp32" : "16 bit", .bits = options.gradient_bits},
+        weight_{.name = weight_bits_ == 32 ? "fp32" : "16 bit", .bits = weight_bits_},
+        framework_(setup.profile != nullptr),
+        hideable_(hideable_share(setup)) {}
+
+  // Of a device that holds `share`, and `tied` elements that another stage holds too.
+  void build(const ParameterShare& share, double tied) {
+    phase_.ops.clear();
+    phase_.hidden.clear();
+    reduce_over_replicas("gradient_reduce", "gradient_scatter", "weights_gather", share.dense, plan_.replicas(),
+                         plan_.stride(graph::Axis::data));
+    reduce_over_replicas("expert_gradient_reduce", "expert_gradient_scatter", "expert_weights_gather", share.expert,
+                         plan_.expert_replicas(), plan_.expert * plan_.expert_tensor());
+    if (plan_.sequence_parallel) {
+      exchange("vector_gradient_reduce", CollectiveKind::all_reduce, graph::Axis::tensor, plan_.tensor, 1,
+               share.summands, gradient_);
+    }
+    if (tied > 0) {
+      exchange("tied_embedding_reduce", CollectiveKind::all_reduce, graph::Axis::pipeline, 2,
+               (plan_.pipeline - 1) * plan_.stage(), tied, gradient_);
+    }
+    const double owned = share.dense / (options_.zero >= 1 ? d(plan_.replicas()) : 1) +
+                         share.expert / (options_.zero >= 1 ? d(plan_.expert_replicas()) : 1);
+    const double kept = options_.zero >= 2 && plan_.pipeline == 1 ? owned : share.total();
+    update_memory(owned, kept);
+  }
+
+ private:
+  void push(const graph::Op& op, Seconds beside = Seconds{}) {
+    OpEstimate o;
+    o.op = op;
+    o.work = machine_.work(o.op);
+    o.time = machine_.time(o.op, o.work);
+    phase_.ops.push_back(o);
+    phase_.hidden.push_back(std::min(beside, o.step_time() * hideable_));
+  }
+  void exchange(std::string_view name, CollectiveKind kind, graph::Axis axis, std::int64_t ranks, std::int64_t stride,
+                double elements, const model::ElementFormat& element, std::int64_t times = 1,
+                Seconds beside = Seconds{}) {
+    if (ranks == 1 || elements == 0) return;
+    push({.name = name,
+          .count = times,
+          .place = graph::Place::network,
+          .overlaps = beside.value > 0,
+          .body = graph::Collective{.kind = kind,
+                                    .axis = axis,
+                                    .ranks = ranks,
+                                    .stride = stride,
+                                    .rows = elements,
+                                    .width = 1,
+                                    .element = element}},
+         beside);
+  }
+  // Dense parameters first: what they leave of the passes is for the experts'.
+  void reduce_over_replicas(std::string_view reduce, std::string_view scatter, std::string_view gather, double elements,
+                            std::int64_t ranks, std::int64_t stride) {
+    const auto over = [&](std::string_view name, CollectiveKind kind, const model::ElementFormat& element,
+                          std::int64_t times, Seconds beside) {
+      const std::size_t before = phase_.ops.size();
+      exchange(name, kind, graph::Axis::data, ranks, stride, elements, element, times, beside);
+      return phase_.ops.size() > before ? phase_.hidden.back() : Seconds{};
+    };
+    const bool pipelined = plan_.pipeline > 1;
+    const std::int64_t times = pipelined ? 1 : micro_batches_;
+    const double m = d(times);
+    const auto beside = [&](Seconds passes) { return framework_ && pipelined ? Seconds{} : passes - used_; };
+    if (options_.zero == 0) {
+      used_ += over(reduce, CollectiveKind::all_reduce, gradient_, 1, beside(passes_.backward));
+    } else if (options_.zero == 1) {
+      used_ += over(scatter, CollectiveKind::reduce_scatter, gradient_, 1, beside(passes_.backward));
+      over(gather, CollectiveKind::all_gather, weight_, 1, Seconds{});
+    } else if (options_.zero == 2) {
+      used_ += over(scatter, CollectiveKind::reduce_scatter, gradient_, times, beside(passes_.backward * m));
+      over(gather, CollectiveKind::all_gather, weight_, 1, Seconds{});
+    } else {
+      const Seconds passes = (passes_.forward + passes_.backward) * m;
+      used_ += over(gather, CollectiveKind::all_gather, weight_, pipelined ? 1 : 2 * times, passes - used_);
+      used_ += over(scatter, CollectiveKind::reduce_scatter, gradient_, times, beside(passes));
+    }
+  }
+  void update_memory(double owned, double kept) {
+    const double activation_bits = bits(e_.activations);
+    const auto rows = [](double elements) { return static_cast<std::int64_t>(std::ceil(elements)); };
+    push({.name = "zero_gradients", .body = graph::Copy{.write_elements = kept, .from = gradient_, .to = gradient_}});
+    const auto vector = [&](std::string_view name, graph::VectorKind kind, double read_bits, double written_bits) {
+      push({.name = name,
+            .body = graph::Vector{.kind = kind,
+                                  .rows = rows(owned),
+                                  .width = 1,
+                                  .reads = read_bits / activation_bits,
+                                  .writes = written_bits / activation_bits,
+                                  .activation = e_.activations}});
+    };
+    const double gradient = options_.gradient_bits;
+    const double state = options_.optimizer_bits;
+    const bool copies = framework_ && weight_bits_ != 32;
+    if (framework_) vector("unscale_gradients", graph::VectorKind::multiply, gradient, gradient);
+    vector("gradient_norm", graph::VectorKind::add, gradient, 0);
+    if (framework_) vector("clip_gradients", graph::VectorKind::multiply, gradient, gradient);
+    vector("adam", graph::VectorKind::adam, gradient + state + (weight_bits_ == 32 ? weight_bits_ : 0),
+           state + (copies ? 0 : weight_bits_));
+    if (copies) vector("copy_weights", graph::VectorKind::add, 32, weight_bits_);
+  }
+
+  const graph::Execution& e_;
+  const mapper::Machine& machine_;
+  const graph::Plan& plan_;
+  const graph::TrainingOptions& options_;
+  std::int64_t micro_batches_;
+  const PassTimes& passes_;
+  TrainingPhase& phase_;
+  double weight_bits_;
+  model::ElementFormat gradient_;
+  model::ElementFormat weight_;
+  bool framework_;
+  double hideable_;
+  Seconds used_;  // of the passes, by collectives beside them
+};
+
+}  // namespace
+
+// ---- The step
+
+namespace {
 
 bool trainable(const model::StoredFormat& f) {
   return (f.bits == 16 || f.bits == 32) && f.group == 0 && f.block == 0 && f.bits_per_row == 0 && f.dequant_flops == 0;
@@ -142,8 +791,8 @@ class TrainingEstimator::State {
       }
     });
     const double m = d(e.micro_batches);
-    build_update(setup, machine, share, parameters.tied(plan), plan, o, e.micro_batches,
-                 {busiest.forward.time(), busiest.backward.time()}, update_);
+    const PassTimes times{busiest.forward.time(), busiest.backward.time()};
+    UpdateWriter(setup, machine, plan, o, e.micro_batches, times, update_).build(share, parameters.tied(plan));
     e.optimizer = e.gradient_exposed = Seconds{};
     Seconds update_hidden;
     for (std::size_t i = 0; i < update_.ops.size(); ++i) {

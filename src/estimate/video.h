@@ -27,7 +27,7 @@
 #include <string>
 #include <vector>
 
-#include "cost/video_memory.h"
+#include "cost/memory.h"
 #include "estimate/estimate.h"
 #include "graph/stdit_graph.h"
 

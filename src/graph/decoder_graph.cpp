@@ -27,24 +27,91 @@
 //                      it, and of their results back
 //   pipeline           the residual stream from stage to stage
 //
-// With joined_vectors products take over the vector work beside them: see StepWriter.
+// With joined_vectors products take over the vector work beside them: see joins() below.
 #include "graph/decoder_graph.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <utility>
+#include <variant>
 
-#include "graph/projection_writer.h"
+#include "base/integer.h"
 
 namespace llmperf::graph {
 namespace {
 
 using model::Layer;
+using model::Role;
 
-class Builder : private ProjectionWriter {
+// Chains of element-wise operations that no kernel does in one: the kernels of an eager framework, and those that a
+// graph compiler leaves after merging neighbours (PyTorch's operators as transformers' models and their Ascend ports
+// call them). In tensors of the chain's shape, `narrow` of the activation type and `wide` in fp32; statistics of a row
+// are left out.
+//
+// RMSNorm of x, framework, as reads > writes:
+//   widen x (n > w), square (w > w), mean (w > row), add epsilon, root, scale x (w > w), narrow (w > n), weight (n > n)
+// so 10 tensors of 16 bits are read and 8 written, where one kernel reads and writes one each.
+struct Chain {
+  double narrow_reads = 0;
+  double wide_reads = 0;
+  double narrow_writes = 0;
+  double wide_writes = 0;
+  std::int32_t launches = 1;
+  std::int32_t views = 0;
+
+  double reads(Dtype activation) const { return narrow_reads + wide_reads * 32 / bits(activation); }
+  double writes(Dtype activation) const { return narrow_writes + wide_writes * 32 / bits(activation); }
+};
+
+struct Chained {
+  Chain framework;
+  Chain compiled;
+  const Chain& of(hardware::Chains chains) const { return chains == hardware::Chains::compiled ? compiled : framework; }
+};
+
+// Compiled: widen; square and mean; scale, narrow and weight.
+constexpr Chained kNormChain = {{2, 4, 2, 3, 8}, {1, 2, 1, 1, 3}};
+// x cos + rotated(x) sin, rotated(x) from a negated half and a concatenation. Compiled: these two, and the rest.
+constexpr Chained kRopeChain = {{5.5, 0, 4.5, 0, 5, 2}, {5, 0, 3, 0, 3, 2}};
+// Scores are divided and the mask is added (its own reads are one head's). Compiled: with the cast that softmax needs.
+constexpr Chained kMaskChain = {{2, 0, 2, 0, 2}, {1, 0, 0, 1, 1}};
+// Framework: widen, softmax in fp32, narrow.
+constexpr Chained kSoftmaxChain = {{1, 2, 1, 2, 3}, {0, 2, 1, 1, 2}};
+// Divide, tanh, multiply.
+constexpr Chained kSoftcapChain = {{3, 0, 3, 0, 3}, {1, 0, 1, 0, 1}};
+
+// Kernels that derive a step's mask from the tokens' positions: each reads and writes a mask in bytes.
+constexpr std::int32_t kMaskKernels = 10;
+
+class DecoderBuilder {
  public:
-  Builder(const Execution& execution, std::span<const SequenceGroup> step, Part part, Graph& graph)
-      : ProjectionWriter(execution, step, graph), part_(part) {}
+  DecoderBuilder(const Execution& execution, std::span<const SequenceGroup> step, Part part, Graph& graph)
+      : e_(execution),
+        m_(*execution.model),
+        o_(execution.runtime),
+        p_(execution.plan),
+        step_(step),
+        part_(part),
+        graph_(graph),
+        chains_(execution.training ? hardware::Chains::one_kernel : execution.runtime.chains),
+        split_(splits_sequence(execution.plan, step)),
+        residual_ranks_(splits_residual(execution.plan, step) ? execution.plan.tensor : 1) {
+    std::int64_t tokens = 0;
+    for (const SequenceGroup& g : step) {
+      tokens += g.count * g.new_tokens;
+      sequences_ += g.count;
+      prompts_ |= g.new_tokens > 1;
+      concatenates_ |= concatenates(g);
+    }
+    if (split_) tokens /= p_.sequence();
+    const std::int64_t limit = e_.weights.gguf ? e_.micro_batch : tokens;
+    if (tokens >= limit) batches_[batch_count_++] = {.tokens = limit, .times = tokens / limit};
+    if (tokens % limit > 0) batches_[batch_count_++] = {.tokens = tokens % limit, .times = 1};
+  }
 
   void build() {
     graph_.clear();
@@ -81,70 +148,775 @@ class Builder : private ProjectionWriter {
   }
 
  private:
+  // ---- Ops and where they run
+
+  void push(Tag tag, const OpBody& body, std::int64_t times = 1, bool grows = false) {
+    append(tag, times, grows).body = body;
+  }
+  // An op whose body is to be filled in: a product, as long as it is no other.
+  Op& append(Tag tag, std::int64_t times = 1, bool grows = false) {
+    Op& op = graph_.emplace_back();
+    op.tag = tag;
+    op.name = name(tag);
+    op.count = count_ * times_ * times;
+    op.layer_kind = kind_;
+    op.place = place_;
+    op.grows_with_context = grows;
+    return op;
+  }
+  // ---- Vector work that products take over (RuntimeOptions::joined_vectors). A norm waits for the product that reads
+  // its result, or is written when something else does.
+  bool joins() const {
+    return o_.joined_vectors && !chained() && !e_.training && !e_.weights.gguf && !two_dimensional();
+  }
+  void write_pending_norm() {
+    norm_taken_ = std::nullopt;
+    if (!norm_pending_) return;
+    push(norm_tag_, *std::exchange(norm_pending_, std::nullopt));
+  }
+  // `again`: the product reads what one before it has read.
+  void take_norm(Gemm& product, bool again) {
+    if (!again && norm_pending_) {
+      norm_taken_ = std::exchange(norm_pending_, std::nullopt);
+      again = true;
+    }
+    if (!again || !norm_taken_) return;
+    product.joined.input = norm_taken_->kind;
+    product.joined.parameters = norm_taken_->parameters;
+  }
+  // The product just written, if these are its results and nothing is joined to them yet.
+  Gemm* product_of(std::int64_t rows, std::int64_t columns) {
+    if (!joins() || graph_.empty() || graph_.back().place != place_) return nullptr;
+    auto* product = std::get_if<Gemm>(&graph_.back().body);
+    return product && product->m == rows && product->n == columns && !product->joined.output ? product : nullptr;
+  }
+
+  // What the op just written keeps for the backward pass, in elements of the activations and in bytes.
+  void keeps(double elements, double bytes = 0) {
+    if (!e_.training) return;
+    graph_.back().saved = Bytes{elements * bits(e_.activations) / 8 + bytes};
+  }
+
+  // ---- What the host does for the op just written.
+  bool chained() const { return chains_ != hardware::Chains::one_kernel; }
+  void launches(std::int32_t kernels, std::int32_t reshaped = 0, std::int32_t views = 0) {
+    Op& op = graph_.back();
+    op.launches = kernels;
+    op.reshaped = reshaped;
+    op.views = views;
+  }
+  // A cache that grows gives what depends on its length a new shape in every step.
+  bool concatenates(const SequenceGroup& g) const { return !o_.static_kv && g.context > 0 && !e_.training; }
+
+  // ---- Between devices. A collective among one device is none.
+  void exchange(Tag tag, CollectiveKind kind, Axis axis, std::int64_t ranks, double rows, double width,
+                bool overlaps = false, bool grows = false, std::int64_t times = 1) {
+    if (ranks == 1) return;
+    const Place here = std::exchange(place_, Place::network);
+    push(tag,
+         Collective{.kind = kind,
+                    .axis = axis,
+                    .ranks = ranks,
+                    .stride = p_.stride(axis),
+                    .rows = rows,
+                    .width = width,
+                    .element = model::element_format(e_.activations)},
+         times, grows);
+    graph_.back().overlaps = overlaps;
+    place_ = here;
+  }
+  bool two_dimensional() const { return p_.tensor_rows > 0; }
+  std::int64_t residual_tokens() const { return (tokens_ + residual_ranks_ - 1) / residual_ranks_; }
+  // Width of the residual stream on one device.
+  std::int64_t residual_width() const { return two_dimensional() ? m_.hidden / p_.tensor : m_.hidden; }
+  // Sequence parallelism: the tokens of all ranks, before matrices divided by columns.
+  void gather_tokens(Tag tag, std::int64_t rows) {
+    if (residual_ranks_ > 1) {
+      exchange(tag, CollectiveKind::all_gather, Axis::tensor, p_.tensor, d(rows), d(m_.hidden));
+    }
+  }
+  // The summands of all ranks, after matrices divided by rows.
+  void reduce_tokens(Tag all_reduce, Tag scatter, std::int64_t rows) {
+    if (two_dimensional()) return;
+    const bool scatters = residual_ranks_ > 1;
+    const bool overlaps = overlaps_sums() && std::holds_alternative<Gemm>(graph_.back().body);
+    exchange(scatters ? scatter : all_reduce, scatters ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
+             Axis::tensor, p_.tensor, d(rows), d(m_.hidden), overlaps);
+  }
+  // Matrices divided by rows run beside the sum of their results.
+  bool overlaps_sums() const {
+    return o_.overlap_collectives && prompts_ && p_.tensor > 1 && !two_dimensional() && !e_.training;
+  }
+  // The kernel that does both takes the matrix the other way round. A compiler keeps it so; an eager framework copies
+  // it in every step.
+  void transpose_for_overlap(Tag tag, std::int64_t n, std::int64_t k, const model::StoredFormat& stored) {
+    if (!overlaps_sums() || chains_ != hardware::Chains::framework) return;
+    push(tag, copy_of(stored.bytes(n, k).value / bytes_per_element(e_.activations)));
+  }
+  void send(Tag tag, const Transfer& transfer, bool grows = false) {
+    const Place here = std::exchange(place_, Place::link);
+    push(tag, transfer, 1, grows);
+    place_ = here;
+  }
+  const model::StoredFormat& format(model::Role role) const { return (*group_)[role]; }
+  bool same_format(model::Role a, model::Role b) const { return format(a) == format(b); }
+
+  // Where `rows` rows meet weights that are kept on the host or not.
+  static Place place_for(bool on_host, std::int64_t rows) {
+    return on_host && rows < kStreamedRows ? Place::host : Place::device;
+  }
+  // The residual stream follows: from here on ops run at `place`.
+  void move_to(Place place, std::int64_t rows) {
+    if (place != residual_) {
+      send(place == Place::host ? Tag::to_host : Tag::to_device,
+           Transfer{.rows = rows, .width = m_.hidden, .element = model::element_format(e_.activations)});
+    }
+    place_ = residual_ = place;
+  }
+
+  // Micro-batches of one size, which run the same ops one after the other. Attention is not split: the passes over the
+  // cache that micro-batches take are its query tiles.
+  struct MicroBatches {
+    std::int64_t tokens = 0;  // of one
+    std::int64_t times = 1;
+    Place residual = Place::device;
+  };
+  void load(const MicroBatches& batches) {
+    tokens_ = batches.tokens;
+    times_ = batches.times;
+    place_ = residual_ = batches.residual;
+    streamed_ = group_ && group_->on_host && residual_ == Place::device;
+  }
+  template <class Build>
+  void each_batch(Build&& build) {
+    for (std::size_t i = 0; i < batch_count_; ++i) {
+      load(batches_[i]);
+      build();
+      batches_[i].residual = residual_;
+    }
+    times_ = 1;
+    streamed_ = false;
+  }
+
+  // Calls `write` with a tag, the width of a token's row and its format: for keys and values together where they are
+  // stored alike or are one latent, else for each.
+  struct CacheTags {
+    Tag both, keys, values;
+  };
+  template <class Write>
+  void each_cache(const model::Attention& a, const CacheTags& tags, Write&& write) {
+    const model::CacheRow row = model::cache_row(a);
+    if (a.latent || e_.kv.keys == e_.kv.values) {
+      write(tags.both, row.keys + row.values, e_.kv.keys);
+    } else {
+      write(tags.keys, row.keys, e_.kv.keys);
+      write(tags.values, row.values, e_.kv.values);
+    }
+  }
+
+  // How a matrix is divided over the tensor axis: not at all, its outputs n, or its inputs k. `n` and `k` are those of
+  // one device.
+  enum class Split : unsigned char { none, outputs, inputs };
+  // What of an input is kept for the backward pass: all, the share that was there before the ranks' shares were
+  // gathered (the backward pass gathers them again), or nothing because an earlier op keeps it.
+  enum class Input : unsigned char { own, gathered, shared };
+
+  void linear(Tag tag, Split split, std::int64_t rows, std::int64_t n, std::int64_t k, bool bias,
+              const model::StoredFormat& format, double matrices = 1, Input input = Input::own) {
+    if (two_dimensional() && split != Split::none) {
+      two_dimensional_linear(tag, split, rows, n, k, bias, format, input);
+      return;
+    }
+    if (streamed_)
+      send(Tag::send_weights, Transfer{.rows = n, .width = k, .weights = &format, .weight_matrices = matrices});
+    if (norm_pending_ && norm_pending_->width != k) write_pending_norm();
+    Gemm& product = std::get<Gemm>(append(tag).body);
+    product.m = rows;
+    product.n = n;
+    product.k = k;
+    product.activation = e_.activations;
+    product.weights = &format;
+    product.weight_matrices = matrices;
+    product.bias = bias;
+    if (norm_pending_ || norm_taken_) take_norm(product, input == Input::shared);
+    if (input == Input::own) keeps(d(rows * k));
+    if (input == Input::gathered) keeps(d(rows * k) / d(residual_ranks_));
+  }
+
+  // Weights over rows x columns of devices (docs/formulas.md, Plans): the input [rows, K / (rows columns)] of each is
+  // gathered along the columns, the partial products [rows, N / columns] are reduce-scattered along the rows.
+  void two_dimensional_linear(Tag tag, Split split, std::int64_t rows, std::int64_t n, std::int64_t k, bool bias,
+                              const model::StoredFormat& format, Input input) {
+    const std::int64_t columns = p_.tensor_columns();
+    const std::int64_t part_n = split == Split::outputs ? n * p_.tensor_rows : n / columns;
+    const std::int64_t part_k = split == Split::outputs ? k / p_.tensor_rows : k * columns;
+    const auto tokens = d(rows);
+    if (input != Input::shared) {
+      exchange(Tag::gather_columns, CollectiveKind::all_gather, Axis::tensor_columns, columns, tokens, d(part_k));
+    }
+    push(tag,
+         Gemm{.m = rows, .n = part_n, .k = part_k, .activation = e_.activations, .weights = &format, .bias = bias});
+    if (input != Input::shared) keeps(d(rows * part_k) / d(columns));
+    exchange(Tag::reduce_rows, CollectiveKind::reduce_scatter, Axis::tensor_rows, p_.tensor_rows, tokens, d(part_n));
+  }
+
+  // Activations from one place to another.
+  Copy copy_of(double elements) const {
+    const model::ElementFormat element = model::element_format(e_.activations);
+    return {.read_elements = elements, .write_elements = elements, .from = element, .to = element};
+  }
+  void vector(Tag tag, VectorKind kind, std::int64_t rows, std::int64_t width, double reads, double writes,
+              std::int64_t parameters = 0) {
+    push(tag, Vector{.kind = kind,
+                     .rows = rows,
+                     .width = width,
+                     .reads = reads,
+                     .writes = writes,
+                     .parameters = vector_bytes(parameters),
+                     .activation = e_.activations});
+  }
+  Bytes vector_bytes(std::int64_t parameters) const { return Bytes{d(parameters) * e_.weights.vector_bits / 8}; }
+  // One vector op that stands for the kernels of a chain.
+  void chain(Tag tag, VectorKind kind, const Chained& kernels, std::int64_t rows, std::int64_t width,
+             std::int64_t parameters = 0) {
+    const Chain& c = kernels.of(chains_);
+    vector(tag, kind, rows, width, c.reads(e_.activations), c.writes(e_.activations), parameters);
+    launches(c.launches, 0, c.views);
+  }
+  void rms_norm(Tag tag, std::int64_t rows, std::int64_t width) {
+    if (chained() && !o_.fused_norm) {
+      chain(tag, VectorKind::rms_norm, kNormChain, rows, width, width);
+    } else {
+      vector(tag, VectorKind::rms_norm, rows, width, 1, 1, width);
+    }
+  }
+  // (Frameworks have a kernel for LayerNorm.)
+  void norm(Tag tag) {
+    const bool rms = m_.norm == model::Norm::rms;
+    if (joins()) {
+      write_pending_norm();
+      norm_tag_ = tag;
+      norm_pending_ = Vector{.kind = rms ? VectorKind::rms_norm : VectorKind::layer_norm,
+                             .rows = residual_tokens(),
+                             .width = residual_width(),
+                             .parameters = vector_bytes((rms ? 1 : 2) * residual_width()),
+                             .activation = e_.activations};
+      return;
+    }
+    if (rms) {
+      rms_norm(tag, residual_tokens(), residual_width());
+    } else {
+      vector(tag, VectorKind::layer_norm, residual_tokens(), residual_width(), 1, 1, 2 * residual_width());
+    }
+    keep_norm_input(rms);
+  }
+  // A norm over a row that lies on several devices sums its statistics.
+  void keep_norm_input(bool rms) {
+    keeps(d(residual_tokens() * residual_width()));
+    if (two_dimensional()) {
+      exchange(Tag::norm_statistics, CollectiveKind::all_reduce, Axis::tensor, p_.tensor, d(residual_tokens()),
+               rms ? 1 : 2);
+    }
+  }
+  // Dropout on the output of a block, in training: the mask takes a byte per element.
+  void dropout(Tag tag, std::int64_t rows, std::int64_t width) {
+    if (!e_.training || !m_.dropout) return;
+    vector(tag, VectorKind::dropout, rows, width, 1, 1 + 8.0 / bits(e_.activations));
+    keeps(0, d(rows * width));
+  }
+  // The residual add after a block and the norm that reads its result. `inputs` tensors are added (2, or 3 in parallel
+  // blocks).
+  void add_and_norm(Tag add_tag, Tag norm_tag, Tag fused_tag, double inputs) {
+    if (joins()) {
+      write_pending_norm();
+      if (Gemm* product = product_of(residual_tokens(), residual_width())) {
+        product->joined.output = VectorKind::add;
+        product->joined.reads = inputs - 1;
+      } else {
+        vector(add_tag, VectorKind::add, residual_tokens(), residual_width(), inputs, 1);
+      }
+      norm(norm_tag);
+    } else if (o_.fused_add_norm) {
+      const bool rms = m_.norm == model::Norm::rms;
+      vector(fused_tag, rms ? VectorKind::add_rms_norm : VectorKind::add_layer_norm, residual_tokens(),
+             residual_width(), inputs, 2, (rms ? 1 : 2) * residual_width());
+      keep_norm_input(rms);
+    } else {
+      vector(add_tag, VectorKind::add, residual_tokens(), residual_width(), inputs, 1);
+      norm(norm_tag);
+    }
+  }
+
+  // ---- Before attention: queries, keys and values, rope, the cache
+
+  void before_attention(const model::Layer& layer) {
+    gather_tokens(Tag::attention_gather, tokens_);
+    if (layer.attention.latent) {
+      latent_projections(layer.attention, *layer.attention.latent);
+    } else {
+      projections(layer.attention);
+    }
+  }
+  // Ulysses: from all heads of some tokens to some heads of all tokens, or back.
+  void exchange_heads(Tag tag, std::int64_t width) {
+    if (!split_) return;
+    exchange(tag, CollectiveKind::all_to_all, Axis::ulysses, p_.ulysses, d(tokens_), d(width));
+  }
+
+  void projections(const model::Attention& a) {
+    const std::int64_t q = a.heads * a.head_dim;
+    const std::int64_t k = a.kv_heads * a.head_dim;
+    const std::int64_t v = a.kv_heads * a.v_head_dim;
+    // One product reads one format: what a quantiser stores differently is multiplied apart.
+    const bool alike = same_format(Role::q, Role::k) && same_format(Role::q, Role::v);
+    if ((o_.fused_qkv || a.fused_qkv) && alike) {
+      linear(Tag::qkv_proj, Split::outputs, tokens_, q + k + v, m_.hidden, a.qkv_bias, format(Role::q), 1,
+             Input::gathered);
+      if (chained()) split_qkv(q + k + v);
+    } else {
+      linear(Tag::q_proj, Split::outputs, tokens_, q, m_.hidden, a.qkv_bias, format(Role::q), 1, Input::gathered);
+      linear(Tag::k_proj, Split::outputs, tokens_, k, m_.hidden, a.qkv_bias, format(Role::k), 1, Input::shared);
+      linear(Tag::v_proj, Split::outputs, tokens_, v, m_.hidden, a.qkv_bias, format(Role::v), 1, Input::shared);
+    }
+    if (a.qk_norm) {
+      rms_norm(Tag::q_norm, tokens_ * a.heads, a.head_dim);
+      keeps(d(tokens_ * q));
+      rms_norm(Tag::k_norm, tokens_ * a.kv_heads, a.head_dim);
+      keeps(d(tokens_ * k));
+    }
+    if (Gemm* product = product_of(tokens_, q + k + v)) {
+      join_rope_and_cache(*product, a, k + v);
+      if (product->joined.cached > 0) return;
+    } else {
+      rope(a.heads, a.kv_heads, a.rotary_dim);
+    }
+    exchange_heads(Tag::q_all_to_all, q);
+    exchange_heads(Tag::k_all_to_all, k);
+    exchange_heads(Tag::v_all_to_all, v);
+    if (!e_.training) write_cache(a);
+  }
+  // New keys and values go to the cache at once where it has a row for each of them on this device.
+  void join_rope_and_cache(Gemm& product, const model::Attention& a, std::int64_t keys_and_values) {
+    if (a.rotary_dim > 0) {
+      product.joined.output = VectorKind::rope;
+      product.joined.share = d((a.heads + a.kv_heads) * a.rotary_dim) / d(product.n);
+    }
+    if (e_.kv.keys == e_.kv.values && p_.sequence() == 1) {
+      product.joined.cached = keys_and_values;
+      product.cached = e_.kv.keys;
+    }
+  }
+  // The kernels that follow want q, k and v in one piece each.
+  void split_qkv(std::int64_t width) {
+    push(Tag::split_qkv, copy_of(d(tokens_ * width)));
+    const std::int32_t kernels = chains_ == hardware::Chains::compiled ? 1 : 3;
+    launches(kernels, 0, kernels);
+  }
+  // The new tokens' rows, where the cache is.
+  void write_cache(const model::Attention& a) {
+    if (chained() && !o_.static_kv) return;  // keys and values are the cache, or appended to it
+    const model::ElementFormat element = model::element_format(e_.activations);
+    if (streamed_) {
+      send(Tag::kv_to_host, Transfer{.rows = tokens_, .width = model::kv_values_per_token(a), .element = element});
+    }
+    const Place here = std::exchange(place_, group_->on_host ? Place::host : Place::device);
+    each_cache(a, {Tag::kv_write, Tag::k_write, Tag::v_write},
+               [&](Tag tag, std::int64_t width, const model::ElementFormat& to) {
+                 const double owners = split_ ? 1 : d(p_.sequence());  // of the new tokens' rows
+                 const double elements = d(tokens_ * width) / owners;
+                 push(tag, Copy{.read_elements = elements,
+                                .write_elements = elements,
+                                .from = element,
+                                .to = to,
+                                .to_cache = true,
+                                .rows = d(tokens_) / owners});
+                 launches(cache_kernels(a));
+               });
+    place_ = here;
+  }
+
+  // formulas of arXiv 2405.04434 section 2.1: q through its own low rank (or one matrix), k and v through one latent.
+  void latent_projections(const model::Attention& a, const model::LatentAttention& l) {
+    const std::int64_t q = a.heads * a.head_dim;
+    if (l.q_lora_rank) {
+      linear(Tag::q_a_proj, Split::none, tokens_, *l.q_lora_rank, m_.hidden, a.qkv_bias, format(Role::q_a), 1,
+             Input::gathered);
+      rms_norm(Tag::q_a_norm, tokens_, *l.q_lora_rank);
+      keeps(d(tokens_ * *l.q_lora_rank));
+      linear(Tag::q_b_proj, Split::none, tokens_, q, *l.q_lora_rank, false, format(Role::q_b));
+    } else {
+      linear(Tag::q_proj, Split::outputs, tokens_, q, m_.hidden, a.qkv_bias, format(Role::q), 1, Input::gathered);
+    }
+    linear(Tag::kv_a_proj, Split::none, tokens_, l.kv_lora_rank + l.rope_dim, m_.hidden, a.qkv_bias, format(Role::kv_a),
+           1, Input::shared);
+    rms_norm(Tag::kv_a_norm, tokens_, l.kv_lora_rank);
+    keeps(d(tokens_ * l.kv_lora_rank));
+    rope(a.heads, 1, l.rope_dim);
+    if (!e_.training) write_cache(a);
+  }
+
+  void rope(std::int64_t heads, std::int64_t kv_heads, std::int64_t rotary_dim) {
+    if (rotary_dim == 0) return;
+    if (o_.fused_rope) {
+      vector(Tag::rope, VectorKind::rope, tokens_ * (heads + kv_heads), rotary_dim, 1, 1);
+    } else if (chained()) {
+      // Every layer looks up cosines and sines by position.
+      push(Tag::rope_tables, copy_of(d(2 * tokens_ * rotary_dim)));
+      launches(2, concatenates_ ? 2 : 0, 12);
+      chain(Tag::rope_q, VectorKind::rope, kRopeChain, tokens_ * heads, rotary_dim);
+      chain(Tag::rope_k, VectorKind::rope, kRopeChain, tokens_ * kv_heads, rotary_dim);
+    } else {
+      vector(Tag::rope_q, VectorKind::rope, tokens_ * heads, rotary_dim, 1, 1);
+      vector(Tag::rope_k, VectorKind::rope, tokens_ * kv_heads, rotary_dim, 1, 1);
+    }
+  }
+  // ---- Attention proper: what grows with the context
+
+  // Everything whose size grows with the context, per sequence group. It runs where the products around it do; a cache
+  // that is elsewhere is sent there, once for each pass over it.
+  void attention(const model::Attention& a, Part part) {
+    const bool sent = group_->on_host && place_for(true, batches_[0].tokens) == Place::device;
+    for (const SequenceGroup& g : step_) {
+      place_ = group_->on_host ? Place::host : Place::device;
+      if (concatenates(g)) concatenate(a, g);
+      if (sent) place_ = Place::device;
+      const Attention core = kernel(a, g);
+      if (sent) send_cache(a, g, core);
+      if (sent && a.latent && part == Part::all) send_kv_b(a);
+      if (a.latent && latent_absorbed(a, g)) {
+        absorbed(a, *a.latent, g, core);
+        continue;
+      }
+      if (a.latent) expand(a, *a.latent, g);
+      if (o_.flash_attention) {
+        if (chained() && needs_mask()) convert_mask(g);
+        push(Tag::attention, core, 1, true);
+        keep_flash(a, g);
+      } else {
+        naive(a, g);
+        if (chained() && part == Part::all) merge_heads(a, g);
+      }
+      if (split_) {
+        pass_keys(a, g);
+      } else if (part == Part::all) {
+        merge_shares(a, g);
+      }
+    }
+  }
+
+  // ---- The mask of a step, [sequences, queries, keys]. A fused kernel over a cache without room to spare does
+  // without.
+  bool needs_mask() const { return !o_.flash_attention || o_.static_kv; }
+  // Before the layers.
+  void prepare_masks() {
+    if (!chained() || !needs_mask()) return;
+    const Place here = std::exchange(place_, Place::device);
+    for (const SequenceGroup& g : step_) {
+      mask(Tag::mask_prepare, g, kMaskKernels * in_bytes(), kMaskKernels * in_bytes());
+      launches(kMaskKernels);
+    }
+    place_ = here;
+  }
+
+  // Heads and KV heads of one device inside attention.
+  std::int64_t core_heads(const model::Attention& a) const { return a.heads / p_.ulysses; }
+  std::int64_t core_kv_heads(const model::Attention& a) const {
+    return a.latent ? core_heads(a) : a.kv_heads / p_.ulysses;
+  }
+  // Kernels that treat keys and values of a token, each apart.
+  std::int32_t cache_kernels(const model::Attention& a) const {
+    return chained() && !a.latent && e_.kv.keys == e_.kv.values ? 2 : 1;
+  }
+  std::int64_t query_ranks() const { return split_ ? p_.ring : 1; }
+  std::int64_t key_ranks() const { return split_ ? 1 : p_.ring; }
+
+  // Keys of a sequence that its new tokens' attention walks over.
+  std::int64_t walked_keys(const SequenceGroup& g) const {
+    const std::int64_t present = g.context + g.new_tokens;
+    return g.context > 0 && o_.static_kv ? std::max(present, o_.allocated_kv) : present;
+  }
+  std::int64_t walked_columns(std::int64_t keys) const { return (keys + key_ranks() - 1) / key_ranks(); }
+
+  // A mask of one byte per element, in tensors of the activation type.
+  double in_bytes() const { return 8 / bits(e_.activations); }
+  void mask(Tag tag, const SequenceGroup& g, double reads, double writes) {
+    push(tag,
+         Vector{.kind = VectorKind::mask,
+                .rows = g.count * g.new_tokens / query_ranks(),
+                .width = walked_columns(walked_keys(g)),
+                .reads = reads,
+                .writes = writes,
+                .activation = e_.activations},
+         1, true);
+  }
+  // Fused kernels take the mask in bytes.
+  void convert_mask(const SequenceGroup& g) {
+    mask(Tag::mask, g, 1, in_bytes());
+    launches(1, 0, 4);
+  }
+  // From [heads, tokens] to [tokens, heads].
+  void merge_heads(const model::Attention& a, const SequenceGroup& g) {
+    const std::int64_t rows = g.count * g.new_tokens / query_ranks();
+    push(Tag::merge_heads, copy_of(d(rows * core_heads(a) * a.v_head_dim)));
+    launches(1, 0, 2);
+  }
+  // Attention over keys and values with all their heads, in one kernel.
+  Attention kernel(const model::Attention& a, const SequenceGroup& g) const {
+    return {.sequences = g.count,
+            .q_tokens = g.new_tokens,
+            .context = walked_keys(g) - g.new_tokens,
+            .heads = core_heads(a),
+            .kv_heads = core_kv_heads(a),
+            .qk_dim = a.head_dim,
+            .v_dim = a.v_head_dim,
+            .window = e_.window(a),
+            .query_tile = query_tile(g),
+            .softcap = a.softcap,
+            .query_ranks = query_ranks(),
+            .key_ranks = key_ranks(),
+            .activation = e_.activations,
+            .cached = a.latent || e_.training ? activations_as_cache() : e_.kv};
+  }
+  // Queries, keys and values, and the logarithm of the sum of each row of scores.
+  void keep_flash(const model::Attention& a, const SequenceGroup& g) {
+    const double rows = d(g.count * g.new_tokens) / d(query_ranks());
+    keeps(rows * d(core_heads(a) * a.head_dim + core_kv_heads(a) * (a.head_dim + a.v_head_dim)),
+          4 * rows * d(core_heads(a)));
+  }
+  // Ring attention: the keys and values of one rank visit all others while those before them are multiplied.
+  void pass_keys(const model::Attention& a, const SequenceGroup& g) {
+    exchange(Tag::kv_ring, CollectiveKind::ring_pass, Axis::ring, p_.ring,
+             d(g.count * (g.context + g.new_tokens)) / d(p_.ring), d(core_kv_heads(a) * (a.head_dim + a.v_head_dim)),
+             true, true);
+  }
+  // A step that every device of the sequence axes runs whole, each with its share of the cache: the heads of all are
+  // put together, and so are the sums over parts of the keys, with the maximum and the sum of each row.
+  void merge_shares(const model::Attention& a, const SequenceGroup& g) {
+    const auto rows = d(g.count * g.new_tokens);
+    const std::int64_t width = core_heads(a) * a.v_head_dim;
+    exchange(Tag::merge_reduce, CollectiveKind::all_reduce, Axis::ring, p_.ring, rows, d(width + 2 * core_heads(a)));
+    exchange(Tag::heads_gather, CollectiveKind::all_gather, Axis::ulysses, p_.ulysses, rows, d(width * p_.ulysses));
+  }
+  void send_cache(const model::Attention& a, const SequenceGroup& g, const Attention& core) {
+    const auto rows = g.count * static_cast<std::int64_t>(keys_read(core));
+    each_cache(a, {Tag::kv_to_device, Tag::k_to_device, Tag::v_to_device},
+               [&](Tag tag, std::int64_t width, const model::ElementFormat& element) {
+                 send(tag, Transfer{.rows = rows, .width = width, .element = element}, true);
+               });
+  }
+  // The matrix that takes latents apart, for each micro-batch.
+  void send_kv_b(const model::Attention& a) {
+    const Transfer matrix{.rows = a.heads * (a.latent->nope_dim + a.v_head_dim),
+                          .width = a.latent->kv_lora_rank,
+                          .weights = &format(model::Role::kv_b)};
+    each_batch([&] { send(Tag::send_weights, matrix); });
+    place_ = Place::device;
+  }
+
+  std::int64_t query_tile(const SequenceGroup& g) const {
+    const std::int64_t tile = o_.attention_query_tile;
+    if (!e_.weights.gguf || g.new_tokens <= e_.micro_batch) return tile;
+    return tile > 0 ? std::min(tile, e_.micro_batch) : e_.micro_batch;
+  }
+  void concatenate(const model::Attention& a, const SequenceGroup& g) {
+    // A framework's kernel writes the new tokens, too.
+    const std::int64_t present = chained() ? g.context + g.new_tokens : g.context;
+    const double tokens = d(g.count * std::min(present, e_.window(a).value_or(present))) / d(p_.sequence());
+    each_cache(a, {Tag::kv_concat, Tag::k_concat, Tag::v_concat},
+               [&](Tag tag, std::int64_t width, const model::ElementFormat& format) {
+                 const double elements = tokens * d(width);
+                 push(tag,
+                      Copy{.read_elements = elements,
+                           .write_elements = elements,
+                           .from = format,
+                           .to = format,
+                           .from_cache = true,
+                           .to_cache = true},
+                      1, true);
+                 launches(cache_kernels(a), cache_kernels(a));
+               });
+  }
+  model::CacheScheme activations_as_cache() const {
+    return {model::element_format(e_.activations), model::element_format(e_.activations)};
+  }
+  // Latent attention, expanded: keys and values of all tokens in the cache are computed again from their latents.
+  void expand(const model::Attention& a, const model::LatentAttention& l, const SequenceGroup& g) {
+    push(Tag::kv_b_proj,
+         Gemm{.m = g.count * walked_keys(g),
+              .n = a.heads * (l.nope_dim + a.v_head_dim),
+              .k = l.kv_lora_rank,
+              .activation = e_.activations,
+              .weights = &format(model::Role::kv_b)},
+         1, true);
+    keeps(d(g.count * walked_keys(g) * l.kv_lora_rank));
+  }
+  // Latent attention, absorbed: queries are taken into the latent space, one shared key/value head is read, and the
+  // weighted latents are brought back. The two products use the two halves of kv_b_proj.
+  void absorbed(const model::Attention& a, const model::LatentAttention& l, const SequenceGroup& g, Attention core) {
+    const auto per_head = [&](Tag tag, std::int64_t n, std::int64_t k) {
+      push(tag,
+           Gemm{.m = g.count * g.new_tokens,
+                .n = n,
+                .k = k,
+                .batch = a.heads,
+                .activation = e_.activations,
+                .weights = &format(model::Role::kv_b),
+                .weight_matrices = d(a.heads)},
+           1, true);
+    };
+    per_head(Tag::q_absorb, l.kv_lora_rank, l.nope_dim);
+    core.kv_heads = 1;
+    core.qk_dim = l.kv_lora_rank + l.rope_dim;
+    core.v_dim = l.kv_lora_rank;
+    core.shared_kv = true;
+    core.cached = e_.kv;
+    push(Tag::attention, core, 1, true);
+    per_head(Tag::v_absorb, a.v_head_dim, l.kv_lora_rank);
+  }
+
+  void naive(const model::Attention& a, const SequenceGroup& g) {
+    const std::int64_t total = walked_keys(g);
+    // A cache that keeps only a window holds what the new tokens may see: the window before the first of them, and
+    // themselves.
+    const std::optional<std::int64_t> window = e_.window(a);
+    const std::int64_t keys = window ? std::min(total, *window - 1 + g.new_tokens) : total;
+    const std::int64_t products = g.count * core_heads(a);
+    const std::int64_t rows = g.new_tokens / query_ranks();
+    const std::int64_t columns = walked_columns(keys);
+    const bool repeat = a.heads != a.kv_heads;
+    const bool plain = a.latent || e_.training;
+    // Kernels over a cache that grows have a new shape in every step.
+    const auto kernels = [&](std::int32_t number, std::int32_t views = 0) {
+      launches(number, concatenates(g) ? number : 0, chained() ? views : 0);
+    };
+    const model::CacheScheme operand = plain || repeat ? activations_as_cache() : e_.kv;
+    if (repeat) {
+      const double per_width = d(g.count * columns) / d(p_.ulysses);
+      const double heads = d(a.heads) / d(a.kv_heads);
+      each_cache(a, {Tag::repeat_kv, Tag::repeat_k, Tag::repeat_v},
+                 [&](Tag tag, std::int64_t width, const model::ElementFormat& from) {
+                   const double elements = per_width * d(width);
+                   push(tag,
+                        Copy{.read_elements = elements,
+                             .write_elements = elements * heads,
+                             .from = e_.training ? operand.keys : from,
+                             .to = model::element_format(e_.activations),
+                             .from_cache = !e_.training},
+                        1, true);
+                   kernels(cache_kernels(a), 3 * cache_kernels(a));
+                 });
+    }
+    const bool cached = !plain;
+    push(Tag::scores,
+         Gemm{.m = rows,
+              .n = columns,
+              .k = a.head_dim,
+              .batch = products,
+              .activation = e_.activations,
+              .cached_operand = cached,
+              .cached = operand.keys},
+         1, true);
+    kernels(1, 7);  // q, k and v are taken apart into heads, and the keys transposed
+    // Queries and keys; the values are the weighted sum's.
+    const auto local = d(g.count * rows);
+    keeps(local * d((core_heads(a) + core_kv_heads(a)) * a.head_dim));
+    const double scores = d(products * rows) * d(columns);
+    const auto on_scores = [&](Tag tag, VectorKind kind, const Chained& chain, double operands = 0) {
+      Vector v{.kind = kind, .rows = products * rows, .width = columns, .activation = e_.activations};
+      const Chain one = chained() ? chain.of(chains_) : Chain{1, 0, 1, 0, 1};
+      v.reads = one.reads(e_.activations) + operands;
+      v.writes = one.writes(e_.activations);
+      push(tag, v, 1, true);
+      kernels(one.launches);
+    };
+    if (a.softcap) on_scores(Tag::softcap, VectorKind::softcap, kSoftcapChain);
+    on_scores(Tag::mask, VectorKind::mask, kMaskChain, chained() ? 1 / d(core_heads(a)) : 0);
+    on_scores(Tag::softmax, VectorKind::softmax, kSoftmaxChain);
+    keeps(scores);
+    const bool drops = e_.training && m_.dropout;
+    if (drops) {
+      dropout(Tag::scores_dropout, products * rows, columns);
+      keeps(scores, scores);  // its result for the weighted sum, and the mask
+    }
+    push(Tag::weighted_sum,
+         Gemm{.m = rows,
+              .n = a.v_head_dim,
+              .k = columns,
+              .batch = products,
+              .activation = e_.activations,
+              .cached_operand = cached,
+              .cached = operand.values},
+         1, true);
+    kernels(1);
+    keeps(local * d(core_kv_heads(a) * a.v_head_dim));
+  }
+  // ---- After attention, and what surrounds the layers
+
   // Every device of a stage sends its share of the residual stream to its neighbour in the next one.
   void send_stages() {
     each_batch([&] {
-      exchange("stage_send", CollectiveKind::send, Axis::pipeline, p_.pipeline, static_cast<double>(residual_tokens()),
-               static_cast<double>(residual_width()), false, false, p_.pipeline - 1);
+      exchange(Tag::stage_send, CollectiveKind::send, Axis::pipeline, p_.pipeline, d(residual_tokens()),
+               d(residual_width()), false, false, p_.pipeline - 1);
     });
   }
   void embed() {
     place_ = residual_ = e_.weights.embedding_on_host ? Place::host : Place::device;
-    push("embed", Gather{.rows = tokens_,
-                         .width = residual_width(),
-                         .table = &e_.weights.token_embedding,
-                         .activation = e_.activations});
-    if (p_.shard_embedding) reduce_tokens("embed_reduce", "embed_scatter", tokens_);
-    if (m_.position_embeddings > 0) vector("add_positions", VectorKind::add, residual_tokens(), residual_width(), 2, 1);
-    dropout("embed_dropout", residual_tokens(), residual_width());
+    push(Tag::embed, Gather{.rows = tokens_,
+                            .width = residual_width(),
+                            .table = &e_.weights.token_embedding,
+                            .activation = e_.activations});
+    if (p_.shard_embedding) reduce_tokens(Tag::embed_reduce, Tag::embed_scatter, tokens_);
+    if (m_.position_embeddings > 0)
+      vector(Tag::add_positions, VectorKind::add, residual_tokens(), residual_width(), 2, 1);
+    dropout(Tag::embed_dropout, residual_tokens(), residual_width());
     move_to(place_for(e_.weights.groups.front().on_host, tokens_), tokens_);
-    norm("input_norm");  // of the first layer; the others' follow the previous layer's add
+    norm(Tag::input_norm);  // of the first layer; the others' follow the previous layer's add
   }
 
   void after_attention(const Layer& layer) {
     const model::Attention& a = layer.attention;
-    exchange_heads("o_all_to_all", a.heads * a.v_head_dim);
+    exchange_heads(Tag::o_all_to_all, a.heads * a.v_head_dim);
     if (!layer.parallel_blocks) {
-      transpose_for_overlap("o_proj_transpose", m_.hidden, a.heads * a.v_head_dim, format(Role::o));
+      transpose_for_overlap(Tag::o_proj_transpose, m_.hidden, a.heads * a.v_head_dim, format(Role::o));
     }
-    linear("o_proj", Split::inputs, tokens_, m_.hidden, a.heads * a.v_head_dim, a.o_bias, format(Role::o));
+    linear(Tag::o_proj, Split::inputs, tokens_, m_.hidden, a.heads * a.v_head_dim, a.o_bias, format(Role::o));
     // Blocks side by side add up before they are summed over the ranks, unless the experts' results are whole.
     if (!layer.parallel_blocks || spreads_experts(layer)) {
-      reduce_tokens("attention_reduce", "attention_scatter", tokens_);
+      reduce_tokens(Tag::attention_reduce, Tag::attention_scatter, tokens_);
     }
-    if (layer.norms == 4) norm("post_attention_norm");
-    dropout("attention_dropout", residual_tokens(), residual_width());
+    if (layer.norms == 4) norm(Tag::post_attention_norm);
+    dropout(Tag::attention_dropout, residual_tokens(), residual_width());
     if (!layer.parallel_blocks) {
-      add_and_norm("attention_add", "mlp_norm", "attention_add_norm", 2);
-      if (!spreads_experts(layer)) gather_tokens("mlp_gather", tokens_);
+      add_and_norm(Tag::attention_add, Tag::mlp_norm, Tag::attention_add_norm, 2);
+      if (!spreads_experts(layer)) gather_tokens(Tag::mlp_gather, tokens_);
     }
     if (layer.feed_forward.experts) {
       experts(layer.feed_forward, *layer.feed_forward.experts);
     } else {
       mlp(layer.feed_forward, layer.feed_forward.intermediate, {Role::gate, Role::up, Role::down},
           layer.parallel_blocks ? Input::shared : Input::gathered);
-      reduce_tokens("mlp_reduce", "mlp_scatter", tokens_);
+      reduce_tokens(Tag::mlp_reduce, Tag::mlp_scatter, tokens_);
     }
-    if (layer.norms == 4) norm("post_mlp_norm");
-    dropout("mlp_dropout", residual_tokens(), residual_width());
+    if (layer.norms == 4) norm(Tag::post_mlp_norm);
+    dropout(Tag::mlp_dropout, residual_tokens(), residual_width());
     // The norm that follows is the next layer's input norm, or the final norm.
-    add_and_norm("mlp_add", "next_norm", "mlp_add_norm", layer.parallel_blocks ? 3 : 2);
+    add_and_norm(Tag::mlp_add, Tag::next_norm, Tag::mlp_add_norm, layer.parallel_blocks ? 3 : 2);
   }
 
-  void activate(std::string_view name, std::int64_t rows, std::int64_t width, bool gated) {
+  void activate(Tag tag, std::int64_t rows, std::int64_t width, bool gated) {
     if (Gemm* product = product_of(rows, gated ? 2 * width : width)) {
       product->joined.output = gated ? VectorKind::gated_activation : VectorKind::activation;
       product->joined.share = product->joined.results = gated ? 0.5 : 1;
       return;
     }
     if (!gated || o_.fused_activation || chains_ == hardware::Chains::compiled) {
-      vector(name, gated ? VectorKind::gated_activation : VectorKind::activation, rows, width, gated ? 2 : 1, 1);
-      keeps(static_cast<double>(rows * width * (gated ? 2 : 1)));
+      vector(tag, gated ? VectorKind::gated_activation : VectorKind::activation, rows, width, gated ? 2 : 1, 1);
+      keeps(d(rows * width * (gated ? 2 : 1)));
     } else {
-      vector(name, VectorKind::activation, rows, width, 1, 1);
-      keeps(static_cast<double>(rows * width));
-      vector("multiply_gate", VectorKind::multiply, rows, width, 2, 1);
-      keeps(static_cast<double>(2 * rows * width));
+      vector(tag, VectorKind::activation, rows, width, 1, 1);
+      keeps(d(rows * width));
+      vector(Tag::multiply_gate, VectorKind::multiply, rows, width, 2, 1);
+      keeps(d(2 * rows * width));
     }
   }
 
@@ -153,16 +925,16 @@ class Builder : private ProjectionWriter {
   };
   void mlp(const model::FeedForward& f, std::int64_t width, const MlpRoles& roles, Input input) {
     if (!f.gated) {
-      linear("up_proj", Split::outputs, tokens_, width, m_.hidden, f.bias, format(roles.up), 1, input);
+      linear(Tag::up_proj, Split::outputs, tokens_, width, m_.hidden, f.bias, format(roles.up), 1, input);
     } else if ((o_.fused_gate_up || f.fused_gate_up) && same_format(roles.gate, roles.up)) {
-      linear("gate_up_proj", Split::outputs, tokens_, 2 * width, m_.hidden, f.bias, format(roles.up), 1, input);
+      linear(Tag::gate_up_proj, Split::outputs, tokens_, 2 * width, m_.hidden, f.bias, format(roles.up), 1, input);
     } else {
-      linear("gate_proj", Split::outputs, tokens_, width, m_.hidden, f.bias, format(roles.gate), 1, input);
-      linear("up_proj", Split::outputs, tokens_, width, m_.hidden, f.bias, format(roles.up), 1, Input::shared);
+      linear(Tag::gate_proj, Split::outputs, tokens_, width, m_.hidden, f.bias, format(roles.gate), 1, input);
+      linear(Tag::up_proj, Split::outputs, tokens_, width, m_.hidden, f.bias, format(roles.up), 1, Input::shared);
     }
-    activate("activation", tokens_, width, f.gated);
-    if (!f.experts) transpose_for_overlap("down_proj_transpose", m_.hidden, width, format(roles.down));
-    linear("down_proj", Split::inputs, tokens_, m_.hidden, width, f.bias, format(roles.down));
+    activate(Tag::activation, tokens_, width, f.gated);
+    if (!f.experts) transpose_for_overlap(Tag::down_proj_transpose, m_.hidden, width, format(roles.down));
+    linear(Tag::down_proj, Split::inputs, tokens_, m_.hidden, width, f.bias, format(roles.down));
   }
 
   // Whether the experts of a layer lie on devices beyond the tensor axis, which hold other tokens.
@@ -180,53 +952,51 @@ class Builder : private ProjectionWriter {
     const std::int64_t own = spread ? (tokens_ + p_.tensor - 1) / p_.tensor : tokens_;  // tokens routed here
     const std::int64_t copies_out = own * x.per_token;
     const std::int64_t rows = spread ? copies_out : (copies_out + p_.expert - 1) / p_.expert;
-    const double reached =
-        experts_reached(x.count, x.per_token, spread ? own * p_.expert : own) / static_cast<double>(p_.expert);
-    const double copied = static_cast<double>(rows * m_.hidden);
-    linear("router", Split::none, own, x.count, m_.hidden, x.router_bias, format(Role::router), 1,
+    const double reached = experts_reached(x.count, x.per_token, spread ? own * p_.expert : own) / d(p_.expert);
+    const double copied = d(rows * m_.hidden);
+    linear(Tag::router, Split::none, own, x.count, m_.hidden, x.router_bias, format(Role::router), 1,
            spread ? Input::own : Input::gathered);
-    vector("routing", VectorKind::router, own, x.count, 1, 1);
-    keeps(static_cast<double>(own * x.count));
+    vector(Tag::routing, VectorKind::router, own, x.count, 1, 1);
+    keeps(d(own * x.count));
     const model::ElementFormat element = model::element_format(e_.activations);
-    push("dispatch", Copy{.read_elements = copied, .write_elements = copied, .from = element, .to = element});
-    if (spread) exchange_experts("experts_dispatch", own, x, Way::there);
+    push(Tag::dispatch, Copy{.read_elements = copied, .write_elements = copied, .from = element, .to = element});
+    if (spread) exchange_experts(Tag::experts_dispatch, own, x, Way::there);
     if (f.gated && (o_.fused_gate_up || f.fused_gate_up) && same_format(Role::expert_gate, Role::expert_up)) {
-      linear("experts_gate_up", Split::none, rows, 2 * x.intermediate, m_.hidden, f.bias, format(Role::expert_up),
+      linear(Tag::experts_gate_up, Split::none, rows, 2 * x.intermediate, m_.hidden, f.bias, format(Role::expert_up),
              reached);
     } else {
       if (f.gated) {
-        linear("experts_gate", Split::none, rows, x.intermediate, m_.hidden, f.bias, format(Role::expert_gate),
+        linear(Tag::experts_gate, Split::none, rows, x.intermediate, m_.hidden, f.bias, format(Role::expert_gate),
                reached);
       }
-      linear("experts_up", Split::none, rows, x.intermediate, m_.hidden, f.bias, format(Role::expert_up), reached,
+      linear(Tag::experts_up, Split::none, rows, x.intermediate, m_.hidden, f.bias, format(Role::expert_up), reached,
              f.gated ? Input::shared : Input::own);
     }
-    activate("experts_activation", rows, x.intermediate, f.gated);
-    linear("experts_down", Split::none, rows, m_.hidden, x.intermediate, f.bias, format(Role::expert_down), reached);
-    if (spread) exchange_experts("experts_return", own, x, Way::back);
-    vector("combine", VectorKind::combine, rows, m_.hidden, 1, static_cast<double>(own) / static_cast<double>(rows));
+    activate(Tag::experts_activation, rows, x.intermediate, f.gated);
+    linear(Tag::experts_down, Split::none, rows, m_.hidden, x.intermediate, f.bias, format(Role::expert_down), reached);
+    if (spread) exchange_experts(Tag::experts_return, own, x, Way::back);
+    vector(Tag::combine, VectorKind::combine, rows, m_.hidden, 1, d(own) / d(rows));
     keeps(copied);
     if (spread && residual_ranks_ == 1) {
-      exchange("experts_gather", CollectiveKind::all_gather, Axis::tensor, p_.tensor, static_cast<double>(tokens_),
-               static_cast<double>(m_.hidden));
+      exchange(Tag::experts_gather, CollectiveKind::all_gather, Axis::tensor, p_.tensor, d(tokens_), d(m_.hidden));
     }
     if (x.shared_intermediate > 0) {
-      if (spread) gather_tokens("mlp_gather", tokens_);
+      if (spread) gather_tokens(Tag::mlp_gather, tokens_);
       mlp(f, x.shared_intermediate, {Role::shared_gate, Role::shared_up, Role::shared_down}, Input::shared);
-      if (spread) reduce_tokens("mlp_reduce", "mlp_scatter", tokens_);
+      if (spread) reduce_tokens(Tag::mlp_reduce, Tag::mlp_scatter, tokens_);
       const std::int64_t sum = spread ? residual_tokens() : tokens_;
       if (x.shared_gate) {
-        linear("shared_gate", Split::none, sum, 1, m_.hidden, false, format(Role::shared_router), 1, Input::shared);
-        vector("apply_shared_gate", VectorKind::sigmoid_gate, sum, m_.hidden, 1, 1);
-        keeps(static_cast<double>(sum * m_.hidden));
+        linear(Tag::shared_gate, Split::none, sum, 1, m_.hidden, false, format(Role::shared_router), 1, Input::shared);
+        vector(Tag::apply_shared_gate, VectorKind::sigmoid_gate, sum, m_.hidden, 1, 1);
+        keeps(d(sum * m_.hidden));
       }
-      vector("add_shared", VectorKind::add, sum, m_.hidden, 2, 1);
+      vector(Tag::add_shared, VectorKind::add, sum, m_.hidden, 2, 1);
     }
-    if (!spread) reduce_tokens("mlp_reduce", "mlp_scatter", tokens_);
+    if (!spread) reduce_tokens(Tag::mlp_reduce, Tag::mlp_scatter, tokens_);
   }
   // A token goes once to every device that has experts of it, which sums up its results before they come back.
   enum class Way : unsigned char { there, back };
-  void exchange_experts(std::string_view name, std::int64_t tokens, const model::Experts& x, Way way) {
+  void exchange_experts(Tag tag, std::int64_t tokens, const model::Experts& x, Way way) {
     const model::StoredFormat& weights = format(Role::expert_up);
     const bool narrow = bits(weights.compute) < bits(e_.activations);
     model::ElementFormat there =
@@ -239,9 +1009,8 @@ class Builder : private ProjectionWriter {
                           .groups = x.groups,
                           .groups_per_token = x.groups_per_token,
                           .back = back};
-    const double devices = static_cast<double>(p_.expert) * reached(routing, x.count / p_.expert);
-    exchange(name, CollectiveKind::all_to_all, Axis::expert, p_.expert, static_cast<double>(tokens) * devices,
-             static_cast<double>(m_.hidden));
+    const double devices = d(p_.expert) * reached(routing, x.count / p_.expert);
+    exchange(tag, CollectiveKind::all_to_all, Axis::expert, p_.expert, d(tokens) * devices, d(m_.hidden));
     Collective& c = std::get<Collective>(graph_.back().body);
     c.element = there;
     c.routing = routing;
@@ -251,33 +1020,31 @@ class Builder : private ProjectionWriter {
     const std::int64_t rows = o_.last_token_logits && !e_.training ? sequences_ : tokens_;
     move_to(place_for(e_.weights.head_on_host, rows), rows);
     streamed_ = e_.weights.head_on_host && residual_ == Place::device;
-    gather_tokens("head_gather", rows);
+    gather_tokens(Tag::head_gather, rows);
     if (two_dimensional() && !p_.shard_embedding) {
-      exchange("head_gather", CollectiveKind::all_gather, Axis::tensor, p_.tensor, static_cast<double>(rows),
-               static_cast<double>(m_.hidden));
+      exchange(Tag::head_gather, CollectiveKind::all_gather, Axis::tensor, p_.tensor, d(rows), d(m_.hidden));
     }
-    linear("lm_head", p_.shard_embedding ? Split::outputs : Split::none, rows, vocab(), m_.hidden, m_.lm_head_bias,
+    linear(Tag::lm_head, p_.shard_embedding ? Split::outputs : Split::none, rows, vocab(), m_.hidden, m_.lm_head_bias,
            e_.weights.lm_head, 1, Input::gathered);
     if (!e_.training && p_.shard_embedding) {
-      exchange("logits_gather", CollectiveKind::all_gather, Axis::tensor, p_.tensor, static_cast<double>(rows),
-               static_cast<double>(m_.vocab));
+      exchange(Tag::logits_gather, CollectiveKind::all_gather, Axis::tensor, p_.tensor, d(rows), d(m_.vocab));
     }
     if (chained()) widen_logits(rows);
   }
   void widen_logits(std::int64_t rows) {
-    Copy copy = copy_of(static_cast<double>(rows * m_.vocab));
+    Copy copy = copy_of(d(rows * m_.vocab));
     copy.to = model::element_format(Dtype::fp32);
-    push("logits_to_fp32", copy);
+    push(Tag::logits_to_fp32, copy);
   }
   std::int64_t vocab() const { return shard_vocab(m_, p_); }
 
   // Cross entropy over logits widened to fp32; over a divided vocabulary the maximum, the sum and the logit of the
   // target are reduced.
   void loss() {
-    vector("cross_entropy", VectorKind::cross_entropy, tokens_, vocab(), 1, 32.0 / bits(e_.activations));
-    keeps(0, 4 * static_cast<double>(tokens_ * vocab()));
+    vector(Tag::cross_entropy, VectorKind::cross_entropy, tokens_, vocab(), 1, 32.0 / bits(e_.activations));
+    keeps(0, 4 * d(tokens_ * vocab()));
     if (p_.shard_embedding) {
-      exchange("loss_reduce", CollectiveKind::all_reduce, Axis::tensor, p_.tensor, static_cast<double>(tokens_),
+      exchange(Tag::loss_reduce, CollectiveKind::all_reduce, Axis::tensor, p_.tensor, d(tokens_),
                3 * 32.0 / bits(e_.activations));
     }
   }
@@ -285,38 +1052,43 @@ class Builder : private ProjectionWriter {
   void sample() {
     if (e_.weights.embedding_on_host) {  // llama.cpp samples on the host
       if (place_ == Place::device) {
-        send("logits_to_host",
+        send(Tag::logits_to_host,
              Transfer{.rows = sequences_, .width = m_.vocab, .element = model::element_format(Dtype::fp32)});
       }
       place_ = Place::host;
     }
-    vector("sampling", VectorKind::sampling, sequences_, m_.vocab, 1, 0);
+    vector(Tag::sampling, VectorKind::sampling, sequences_, m_.vocab, 1, 0);
   }
 
+  const Execution& e_;
+  const model::Decoder& m_;
+  const hardware::RuntimeOptions& o_;
+  const Plan& p_;
+  std::span<const SequenceGroup> step_;
   Part part_;
+  Graph& graph_;
+  hardware::Chains chains_;
+  bool split_;                   // the step's tokens are divided over the sequence axes
+  std::int64_t residual_ranks_;  // devices of the tensor axis that the residual stream is divided over
+  std::int64_t sequences_ = 0;
+  bool prompts_ = false;                 // the step has some
+  bool concatenates_ = false;            // some cache of the step
+  std::array<MicroBatches, 2> batches_;  // full ones, and the rest
+  std::size_t batch_count_ = 0;
+  std::int64_t tokens_ = 0;  // of the micro-batch being built
+  std::int64_t times_ = 1;   // micro-batches that are like it
+  std::int64_t count_ = 1;
+  int kind_ = -1;
+  const model::LayerGroup* group_ = nullptr;  // that is being built
+  Place place_ = Place::device;               // of the ops being built
+  Place residual_ = Place::device;            // of the residual stream
+  Tag norm_tag_ = Tag::none;
+  std::optional<Vector> norm_pending_;  // waits for the product that takes it over
+  std::optional<Vector> norm_taken_;    // by the last product that took one, for others that read the same
+  bool streamed_ = false;               // the group's weights are on the host and its products on the device
 };
 
 }  // namespace
-
-double keys_read(const Attention& a) {
-  const std::int64_t tile = a.query_tile > 0 ? std::min(a.query_tile, a.q_tokens) : a.q_tokens;
-  if (a.keys > 0) {
-    const std::int64_t tiles = (a.q_tokens + tile - 1) / tile;
-    return static_cast<double>(a.keys * tiles);
-  }
-  // A tile of rows first..last sees from the oldest key of its first row to the newest of its last row.
-  auto keys = [&](std::int64_t first, std::int64_t last) {
-    const std::int64_t newest = a.context + last;
-    const std::int64_t oldest = a.window ? std::max<std::int64_t>(0, a.context + first - *a.window) : 0;
-    return static_cast<double>(newest - oldest);
-  };
-  if (tile == a.q_tokens) return keys(1, a.q_tokens);
-  double sum = 0;
-  for (std::int64_t first = 1; first <= a.q_tokens; first += tile) {
-    sum += keys(first, std::min(first + tile - 1, a.q_tokens));
-  }
-  return sum;
-}
 
 std::int64_t Execution::stage_layers(const model::LayerGroup& group, std::int64_t stage) const {
   if (plan.pipeline == 1) return group.count();
@@ -336,11 +1108,6 @@ std::int64_t Execution::cached_tokens(const model::Attention& a, std::int64_t to
   return std::min(tokens, cells);
 }
 
-std::string_view name(Place place) {
-  constexpr std::string_view names[] = {"device", "host", "link", "network"};
-  return names[static_cast<std::size_t>(place)];
-}
-
 bool splits_sequence(const Plan& plan, std::span<const SequenceGroup> step) {
   return plan.sequence() > 1 && std::all_of(step.begin(), step.end(), [&](const SequenceGroup& g) {
            return g.new_tokens % sequence_pieces(plan) == 0;
@@ -353,12 +1120,12 @@ bool splits_residual(const Plan& plan, std::span<const SequenceGroup> step) {
 }
 
 void build_step(const Execution& execution, std::span<const SequenceGroup> step, Part part, Graph& graph) {
-  Builder(execution, step, part, graph).build();
+  DecoderBuilder(execution, step, part, graph).build();
 }
 
 double experts_reached(std::int64_t experts, std::int64_t per_token, std::int64_t tokens) {
-  const double e = static_cast<double>(experts);
-  return e * (1 - std::pow(1 - static_cast<double>(per_token) / e, static_cast<double>(tokens)));
+  const double e = d(experts);
+  return e * (1 - std::pow(1 - d(per_token) / e, d(tokens)));
 }
 
 bool latent_absorbed(const model::Attention& a, const SequenceGroup& group) {

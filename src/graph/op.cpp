@@ -17,6 +17,8 @@
 #include <array>
 #include <cstddef>
 
+#include "graph/keys_read.h"
+
 namespace llmperf::graph {
 namespace {
 
@@ -26,13 +28,33 @@ constexpr std::array<std::string_view, 7> kCollectiveNames = {
 constexpr std::array<std::string_view, 8> kAxisNames = {"tensor", "tensor rows", "tensor columns", "ulysses",
                                                         "ring",   "expert",      "data",           "pipeline"};
 
-constexpr std::array<std::string_view, 25> kVectorNames = {
-    "rms_norm",         "layer_norm", "add",        "add_rms_norm",  "add_layer_norm", "rope",     "activation",
-    "gated_activation", "multiply",   "mask",       "softmax",       "router",         "combine",  "sigmoid_gate",
-    "sampling",         "softcap",    "dropout",    "cross_entropy", "adam",           "modulate", "gate_add",
-    "select",           "reduce",     "group_norm", "elementwise"};
+constexpr std::array<std::string_view, 4> kPlaceNames = {"device", "host", "link", "network"};
 
-static_assert(static_cast<std::size_t>(VectorKind::elementwise) + 1 == kVectorNames.size());
+// The name of every tag in every pass, made of the list of tags when this is compiled.
+constexpr std::array<std::string_view, 6> kPassNames = {"", " backward", " dgrad", " wgrad", " wgrad sum", " again"};
+static_assert(static_cast<std::size_t>(Pass::again) + 1 == kPassNames.size());
+struct TagName {
+  std::array<char, 32> letters = {};
+  std::size_t size = 0;
+  constexpr void add(std::string_view text) {
+    for (const char c : text) letters.at(size++) = c;
+  }
+};
+constexpr auto kTagNames = [] {
+  constexpr auto kTags = static_cast<std::size_t>(std::count(kTagWords.begin(), kTagWords.end(), ',') + 1);
+  std::array<std::array<TagName, kPassNames.size()>, kTags> names = {};
+  std::string_view rest = kTagWords.substr(kTagWords.find(' ') + 1);  // none has no name
+  for (std::size_t tag = 1; tag < kTags; ++tag) {
+    const std::string_view word = rest.substr(0, rest.find(','));
+    for (std::size_t pass = 0; pass < kPassNames.size(); ++pass) {
+      names[tag][pass].add(word);
+      names[tag][pass].add(kPassNames[pass]);
+    }
+    rest.remove_prefix(std::min(rest.size(), word.size() + 2));
+  }
+  return names;
+}();
+
 static_assert(static_cast<std::size_t>(CollectiveKind::broadcast) + 1 == kCollectiveNames.size());
 static_assert(static_cast<std::size_t>(Axis::pipeline) + 1 == kAxisNames.size());
 
@@ -54,6 +76,8 @@ double miss(std::int64_t all, std::int64_t held, std::int64_t picks) {
 
 }  // namespace
 
+double keys_read(const Attention& a) { return keys_of_tiles<double>(a); }
+
 double reached(const Routing& r, std::int64_t held) {
   const std::int64_t group = r.experts / r.groups;
   const std::int64_t whole = held / group;
@@ -71,7 +95,11 @@ double reached(const Routing& r, std::int64_t held) {
 }
 
 std::string_view name(CollectiveKind kind) { return kCollectiveNames[static_cast<std::size_t>(kind)]; }
-std::string_view name(VectorKind kind) { return kVectorNames[static_cast<std::size_t>(kind)]; }
 std::string_view name(Axis axis) { return kAxisNames[static_cast<std::size_t>(axis)]; }
+std::string_view name(Place place) { return kPlaceNames[static_cast<std::size_t>(place)]; }
+std::string_view name(Tag tag, Pass pass) {
+  const TagName& name = kTagNames[static_cast<std::size_t>(tag)][static_cast<std::size_t>(pass)];
+  return {name.letters.data(), name.size};
+}
 
 }  // namespace llmperf::graph

@@ -10,39 +10,53 @@
 
 #include "base/dtype.h"
 #include "base/units.h"
+#include "graph/vector_op.h"
 #include "model/quantization.h"
 
 namespace llmperf::graph {
 
-enum class VectorKind : unsigned char {
-  rms_norm,
-  layer_norm,
-  add,
-  add_rms_norm,
-  add_layer_norm,
-  rope,
-  activation,
-  gated_activation,
-  multiply,
-  mask,
-  softmax,
-  router,
-  combine,
-  sigmoid_gate,
-  sampling,
-  softcap,
-  dropout,
-  cross_entropy,
-  adam,
-  modulate,  // x (1 + scale) + shift
-  gate_add,  // x + gate y
-  select,    // of two tensors, by a mask
-  reduce,
-  group_norm,
-  elementwise  // of a program: as many operations as Vector::operations says
-};
+// An enumeration whose words are its names, listed once.
+#define LLMPERF_WORDS(Enum, ...)                   \
+  enum class Enum : unsigned char { __VA_ARGS__ }; \
+  inline constexpr std::string_view k##Enum##Words = #__VA_ARGS__
 
-std::string_view name(VectorKind kind);
+// What an op is in the model. Names are these words: a Tag is what code decides by, a name what people read. Of video
+// models the kernels of one part share a tag.
+LLMPERF_WORDS(Tag, none,
+              // outside the layers
+              embed, embed_reduce, embed_scatter, add_positions, embed_dropout, input_norm, stage_send, stage_gather,
+              head_gather, lm_head, logits_gather, logits_to_fp32, logits_to_host, cross_entropy, loss_reduce, sampling,
+              mask_prepare, to_host, to_device, send_weights, runtime_overhead,
+              // before attention
+              attention_gather, qkv_proj, q_proj, k_proj, v_proj, qkv_bias, split_qkv, q_norm, k_norm, q_a_proj,
+              q_a_norm, q_b_proj, kv_a_proj, kv_a_norm, rope_tables, rope, rope_q, rope_k, q_all_to_all, k_all_to_all,
+              v_all_to_all, kv_to_host, kv_write, k_write, v_write,
+              // attention
+              kv_concat, k_concat, v_concat, kv_to_device, k_to_device, v_to_device, kv_b_proj, q_absorb, v_absorb,
+              attention, repeat_kv, repeat_k, repeat_v, scores, softcap, mask, softmax, scores_dropout, weighted_sum,
+              merge_heads, kv_ring, merge_reduce, heads_gather,
+              // after attention
+              o_all_to_all, o_proj_transpose, o_proj, attention_reduce, attention_scatter, post_attention_norm,
+              attention_dropout, attention_add, mlp_norm, attention_add_norm, mlp_gather, up_proj, gate_up_proj,
+              gate_proj, activation, multiply_gate, down_proj_transpose, down_proj, mlp_reduce, mlp_scatter,
+              post_mlp_norm, mlp_dropout, mlp_add, next_norm, mlp_add_norm,
+              // experts
+              router, routing, dispatch, experts_dispatch, experts_gate_up, experts_gate, experts_up,
+              experts_activation, experts_down, experts_return, combine, experts_gather, shared_gate, apply_shared_gate,
+              add_shared,
+              // two-dimensional tensor parallelism
+              gather_columns, reduce_rows, norm_statistics,
+              // parts of a block of a video model
+              spatial_attention, temporal_attention, cross_attention, qk_norm, rotate, modulate, frame_mask, gate, gelu,
+              rearrange);
+#undef LLMPERF_WORDS
+
+// Of a training step: the forward op, what differentiates it, of a product the gradients of its input and of its
+// weights and the sum of these, and the forward op once more.
+enum class Pass : unsigned char { forward, backward, dgrad, wgrad, wgrad_sum, again };
+
+// "o_proj", "o_proj dgrad"; empty of none.
+std::string_view name(Tag tag, Pass pass = Pass::forward);
 
 // Vector work that the kernel of a product does besides: on its first input as it comes, and on the results before they
 // leave.
@@ -59,6 +73,7 @@ struct Joined {
 
 // [m, k] x [k, n] -> [m, n], `batch` times.
 struct Gemm {
+  static constexpr std::string_view kKind = "gemm";
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
@@ -79,6 +94,7 @@ struct Gemm {
 // every result is a product over `taps` neighbours of all inputs. What crosses the memory bus are the maps, not the
 // matrix that a product would unfold them to.
 struct Convolution {
+  static constexpr std::string_view kKind = "convolution";
   std::int64_t positions = 0;  // that filters are multiplied at
   std::int64_t outputs = 0;
   std::int64_t inputs = 0;
@@ -93,6 +109,7 @@ struct Convolution {
 // softmax(Q K^T) V over a cache in one kernel. Every sequence adds q_tokens to `context` cached ones; query i (from 1)
 // sees min(context + i, window) keys. With `keys` nothing is cached or masked: every query sees that many.
 struct Attention {
+  static constexpr std::string_view kKind = "attention";
   std::int64_t sequences = 0;
   std::int64_t q_tokens = 0;
   std::int64_t context = 0;
@@ -123,6 +140,7 @@ enum class Access : unsigned char { dense, strided };
 
 // Element-wise or row-wise work on [rows, width].
 struct Vector {
+  static constexpr std::string_view kKind = "vector";
   VectorKind kind = VectorKind::add;
   std::int64_t rows = 0;
   std::int64_t width = 0;
@@ -136,6 +154,7 @@ struct Vector {
 
 // Rows of a table picked by index: [rows] of [table, width] -> [rows, width].
 struct Gather {
+  static constexpr std::string_view kKind = "gather";
   std::int64_t rows = 0;
   std::int64_t width = 0;
   const model::StoredFormat* table = nullptr;
@@ -144,6 +163,7 @@ struct Gather {
 
 // Elements moved, converted on the way when the types differ.
 struct Copy {
+  static constexpr std::string_view kKind = "copy";
   double read_elements = 0;
   double write_elements = 0;
   model::ElementFormat from = {};
@@ -157,6 +177,7 @@ struct Copy {
 // Sent over the link between host and device: activations or cached values [rows, width], or the weights [rows, width]
 // of `weight_matrices` matrices that a device multiplies with without keeping them.
 struct Transfer {
+  static constexpr std::string_view kKind = "transfer";
   std::int64_t rows = 0;
   std::int64_t width = 0;
   model::ElementFormat element = {};
@@ -204,6 +225,7 @@ double reached(const Routing& routing, std::int64_t held);
 //  * ring pass: the block of one rank, which visits all others (ranks - 1 passes);
 //  * broadcast: the tensor that one rank has and all get.
 struct Collective {
+  static constexpr std::string_view kKind = "collective";
   CollectiveKind kind = CollectiveKind::all_reduce;
   Axis axis = Axis::tensor;
   std::int64_t ranks = 1;
@@ -217,7 +239,9 @@ struct Collective {
 
 // What the runtime takes beside the kernels of a step: scheduling, sampling, and launches that the device waits for. It
 // asks nothing of the device; its time comes from the runtime profile.
-struct Overhead {};
+struct Overhead {
+  static constexpr std::string_view kKind = "overhead";
+};
 
 using OpBody = std::variant<Gemm, Attention, Vector, Gather, Copy, Transfer, Collective, Overhead, Convolution>;
 
@@ -227,7 +251,9 @@ enum class Place : unsigned char { device, host, link, network };
 std::string_view name(Place place);
 
 struct Op {
-  std::string_view name;   // of static storage: "qkv_proj"
+  std::string_view name;  // for people, of static storage: "qkv_proj"
+  Tag tag = Tag::none;    // of an op that a builder of this folder wrote
+  Pass pass = Pass::forward;
   std::int64_t count = 1;  // executions per step
   int layer_kind = -1;     // index into Decoder::kinds, or VideoLayer (stdit_graph.h); -1: outside the layers
   Place place = Place::device;

@@ -7,12 +7,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/integer.h"
 #include "base/text.h"
 
 namespace llmperf::graph {
 namespace {
-
-double d(std::int64_t x) { return static_cast<double>(x); }
 
 // Loads that differ by less are the same: sums of equal costs in another order.
 constexpr double kSame = 1e-12;

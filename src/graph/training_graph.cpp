@@ -15,115 +15,76 @@
 //
 // Matrices whose gathered input was not kept gather it again for their weight gradient (arXiv 2205.05198
 // section 4.2.2). That runs beside dgrad, and the sum over the input gradients beside wgrad.
+//
+// Vector ops as a framework's kernels run them (Kernels::framework). An ideal pass reads and writes each tensor once
+// and needs no layout but its own; kernels fuse some neighbours, spend passes on layouts, and reduce gradients of
+// biases and norms in kernels of their own. Bytes per element with 16-bit activations, forward and backward, in
+// Megatron (arXiv 2205.05198; fused softmax, bias-dropout-add and bias-GeLU of its code):
+//
+//   softmax          3 / 4    reads the causal half, writes everything
+//   dropout of it    5 / 5    the mask takes a byte
+//   LayerNorm        4 / 10   backward: one kernel for the input, one that reads the same again for gain and bias
+//   bias-dropout-add 7 / 7    backward: one kernel for the input, one for the bias
+//   residual         - / 6    the gradient that goes past a norm is added
+//   bias-GeLU        4 / 8    backward: 6, and 2 for the bias
+//   QKV bias         4 / 2    of 3 h elements
+//   heads            4 / 4    from [heads, tokens] to [tokens, heads]
+//   Q, K, V          - / 20   of h elements: gradients of Q and K are brought to the layout of V's (8), all three are
+//                             put together (12)
+//   cross entropy   38 / 14   fp32: widen 6, maximum 4, subtract 8, exponential 8, sum 4, divide 8; backward scale 8,
+//                             narrow 6
 #include "graph/training_graph.h"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <iterator>
 #include <optional>
 #include <stdexcept>
-#include <string>
-
-#include "graph/training_kernels.h"
 
 namespace llmperf::graph {
 namespace {
 
-// Names are of static storage, so every op of a forward pass has those of its derivatives here.
-struct Names {
-  std::string_view forward, backward, dgrad, wgrad, sum, again;
-};
-#define NAMES(name) \
-  Names { name, name " backward", name " dgrad", name " wgrad", name " wgrad sum", name " again" }
-constexpr auto kNames = [] {
-  std::array names = {
-      // outside the layers
-      NAMES("embed"), NAMES("embed_reduce"), NAMES("embed_scatter"), NAMES("add_positions"), NAMES("embed_dropout"),
-      NAMES("input_norm"), NAMES("stage_send"), NAMES("head_gather"), NAMES("lm_head"), NAMES("cross_entropy"),
-      NAMES("loss_reduce"),
-      // before attention
-      NAMES("attention_gather"), NAMES("qkv_proj"), NAMES("q_proj"), NAMES("k_proj"), NAMES("v_proj"), NAMES("q_norm"),
-      NAMES("k_norm"), NAMES("q_a_proj"), NAMES("q_a_norm"), NAMES("q_b_proj"), NAMES("kv_a_proj"), NAMES("kv_a_norm"),
-      NAMES("rope"), NAMES("rope_q"), NAMES("rope_k"), NAMES("q_all_to_all"), NAMES("k_all_to_all"),
-      NAMES("v_all_to_all"), NAMES("o_all_to_all"),
-      // attention
-      NAMES("kv_b_proj"), NAMES("q_absorb"), NAMES("v_absorb"), NAMES("attention"), NAMES("repeat_kv"),
-      NAMES("repeat_k"), NAMES("repeat_v"), NAMES("scores"), NAMES("softcap"), NAMES("mask"), NAMES("softmax"),
-      NAMES("scores_dropout"), NAMES("weighted_sum"), NAMES("kv_ring"),
-      // after attention
-      NAMES("o_proj"), NAMES("attention_reduce"), NAMES("attention_scatter"), NAMES("post_attention_norm"),
-      NAMES("attention_dropout"), NAMES("attention_add"), NAMES("mlp_norm"), NAMES("attention_add_norm"),
-      NAMES("mlp_gather"), NAMES("up_proj"), NAMES("gate_up_proj"), NAMES("gate_proj"), NAMES("activation"),
-      NAMES("multiply_gate"), NAMES("down_proj"), NAMES("mlp_reduce"), NAMES("mlp_scatter"), NAMES("post_mlp_norm"),
-      NAMES("mlp_dropout"), NAMES("mlp_add"), NAMES("next_norm"), NAMES("mlp_add_norm"),
-      // experts
-      NAMES("router"), NAMES("routing"), NAMES("dispatch"), NAMES("experts_dispatch"), NAMES("experts_gate_up"),
-      NAMES("experts_gate"), NAMES("experts_up"), NAMES("experts_activation"), NAMES("experts_down"),
-      NAMES("experts_return"), NAMES("combine"), NAMES("experts_gather"), NAMES("shared_gate"),
-      NAMES("apply_shared_gate"), NAMES("add_shared"),
-      // two-dimensional tensor parallelism
-      NAMES("gather_columns"), NAMES("reduce_rows"), NAMES("norm_statistics"),
-      // kernels of a framework
-      NAMES("qkv_bias"), NAMES("merge_heads")};
-  std::sort(names.begin(), names.end(), [](const Names& a, const Names& b) { return a.forward < b.forward; });
-  return names;
-}();
-#undef NAMES
-
-const Names& names_of(std::string_view forward) {
-  const auto found = std::lower_bound(kNames.begin(), kNames.end(), forward,
-                                      [](const Names& names, std::string_view name) { return names.forward < name; });
-  if (found == kNames.end() || found->forward != forward) {
-    throw std::logic_error("internal error: no backward pass for op " + std::string(forward));
-  }
-  return *found;
-}
-
-// Norms of the residual stream, where a block of matrices begins.
-bool begins_block(std::string_view name) {
-  constexpr std::string_view names[] = {"input_norm", "mlp_norm", "attention_add_norm", "next_norm", "mlp_add_norm"};
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
-}
 // The norm whose kept input is that of the (next) layer.
-bool keeps_layer_input(std::string_view name) { return name == "next_norm" || name == "mlp_add_norm"; }
+bool keeps_layer_input(Tag tag) { return tag == Tag::next_norm || tag == Tag::mlp_add_norm; }
+// Norms of the residual stream, where a block of matrices begins.
+bool begins_block(Tag tag) {
+  return tag == Tag::input_norm || tag == Tag::mlp_norm || tag == Tag::attention_add_norm || keeps_layer_input(tag);
+}
 
-// What differentiates a vector op, by kind: tensors read and written. Nothing where the gradient passes unchanged.
-std::optional<Vector> derivative(const Vector& v, bool adds_residual) {
-  Vector d = v;
-  const auto moves = [&](double reads, double writes) {
-    d.reads = reads;
-    d.writes = writes;
-    return d;
-  };
-  switch (v.kind) {
-    case VectorKind::add: return std::nullopt;
-    case VectorKind::add_rms_norm: d.kind = VectorKind::rms_norm; break;
-    case VectorKind::add_layer_norm: d.kind = VectorKind::layer_norm; break;
-    case VectorKind::rms_norm:
-    case VectorKind::layer_norm: break;
-    case VectorKind::rope:
-    case VectorKind::mask: return moves(1, 1);
-    case VectorKind::activation:
-    case VectorKind::softmax:
-    case VectorKind::router:
-    case VectorKind::softcap:
-    case VectorKind::sigmoid_gate: return moves(2, 1);  // the gradient, and the input or the result
-    case VectorKind::gated_activation:
-    case VectorKind::multiply: return moves(3, 2);                             // both factors
-    case VectorKind::combine: return moves(v.writes + 1, 1);                   // the weights need the results
-    case VectorKind::dropout: return moves(1 + 8 / bits(v.activation), 1);     // the mask takes a byte
-    case VectorKind::cross_entropy: return moves(32 / bits(v.activation), 1);  // from fp32 probabilities
-    case VectorKind::sampling:
-    case VectorKind::modulate:
-    case VectorKind::gate_add:
-    case VectorKind::select:
-    case VectorKind::reduce:
-    case VectorKind::elementwise:
-    case VectorKind::group_norm:
-    case VectorKind::adam: throw std::logic_error("internal error: not an op of a training pass");
-  }
-  return moves(adds_residual ? 3 : 2, 1);  // norms: the gradient, the input
+const Vector* vector_of(const Op& op) { return std::get_if<Vector>(&op.body); }
+bool drops(const Op& op) {
+  const Vector* v = vector_of(op);
+  return v && v->kind == VectorKind::dropout;
+}
+bool multiplies_to_heads(Tag tag) {
+  return tag == Tag::qkv_proj || tag == Tag::q_proj || tag == Tag::k_proj || tag == Tag::v_proj;
+}
+
+// Whether the bias of the product before op `i` is added by op `i`.
+bool adds_bias(const Graph& forward, std::size_t i) {
+  while (i > 0 && forward[i - 1].place == Place::network) --i;
+  const auto* gemm = i > 0 ? std::get_if<Gemm>(&forward[i - 1].body) : nullptr;
+  return gemm && gemm->bias;
+}
+
+// A kernel that follows `op` and keeps nothing.
+Op after(const Op& op, Tag tag, const OpBody& body) {
+  Op next = op;
+  next.tag = tag;
+  next.name = name(tag);
+  next.saved = Bytes{};
+  next.body = body;
+  return next;
+}
+// The bias of a product whose result goes to the heads, in a kernel of its own.
+Op qkv_bias(const Op& op, const Gemm& g) {
+  return after(op, Tag::qkv_bias,
+               Vector{.kind = VectorKind::add, .rows = g.m, .width = g.n, .activation = g.activation});
+}
+// Results of all heads side by side.
+Op merge_heads(const Op& op, const Gemm& g) {
+  const double elements = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.batch);
+  const model::ElementFormat element = model::element_format(g.activation);
+  return after(op, Tag::merge_heads,
+               Copy{.read_elements = elements, .write_elements = elements, .from = element, .to = element});
 }
 
 class Differentiator {
@@ -141,8 +102,8 @@ class Differentiator {
         kind = op.layer_kind;
         if (kind >= 0 && options_.recompute == Recompute::full) again(first_of_kind(i), i);
       }
-      if (begins_block(op.name)) sum_input_gradients();
-      if (ends_scores(i) && options_.recompute == Recompute::selective) again(find_before(i, "scores"), i);
+      if (begins_block(op.tag)) sum_input_gradients();
+      if (ends_scores(i) && options_.recompute == Recompute::selective) again(find_before(i, Tag::scores), i);
       const Op* ring = ring_;
       std::visit([&](const auto& body) { differentiate(i, body); }, op.body);
       if (ring) pass_round(*ring);
@@ -151,10 +112,11 @@ class Differentiator {
   }
 
  private:
-  Op& push(const Op& forward, std::string_view name, const OpBody& body) {
+  Op& push(const Op& forward, Pass pass, const OpBody& body) {
     b_.push_back(forward);
     Op& op = b_.back();
-    op.name = name;
+    op.pass = pass;
+    op.name = name(op.tag, pass);
     op.overlaps = false;
     op.launches = 1;
     op.saved = Bytes{};
@@ -168,17 +130,17 @@ class Differentiator {
   }
   // The last op that selective recomputation runs again.
   bool ends_scores(std::size_t i) const {
-    if (f_[i].name == "merge_heads") return true;
-    return f_[i].name == "weighted_sum" && (i + 1 == f_.size() || f_[i + 1].name != "merge_heads");
+    if (f_[i].tag == Tag::merge_heads) return true;
+    return f_[i].tag == Tag::weighted_sum && (i + 1 == f_.size() || f_[i + 1].tag != Tag::merge_heads);
   }
-  std::size_t find_before(std::size_t i, std::string_view name) const {
-    while (f_[i].name != name) --i;
+  std::size_t find_before(std::size_t i, Tag tag) const {
+    while (f_[i].tag != tag) --i;
     return i;
   }
   // The forward ops first..last once more.
   void again(std::size_t first, std::size_t last) {
     for (std::size_t i = first; i <= last; ++i) {
-      Op& op = push(f_[i], names_of(f_[i].name).again, f_[i].body);
+      Op& op = push(f_[i], Pass::again, f_[i].body);
       op.overlaps = f_[i].overlaps;
       op.launches = f_[i].launches;
     }
@@ -186,7 +148,7 @@ class Differentiator {
   // The sum that the block's all-reduce stands for in this direction.
   void sum_input_gradients() {
     if (!pending_) return;
-    push(*pending_, names_of(pending_->name).backward, pending_->body).overlaps = options_.overlapped_sums;
+    push(*pending_, Pass::backward, pending_->body).overlaps = options_.overlapped_sums;
     pending_ = nullptr;
   }
 
@@ -194,7 +156,7 @@ class Differentiator {
   void pass_round(const Op& ring) {
     Collective c = std::get<Collective>(ring.body);
     c.width *= 2;
-    push(ring, names_of(ring.name).backward, c).overlaps = true;
+    push(ring, Pass::backward, c).overlaps = true;
     ring_ = nullptr;
   }
 
@@ -211,12 +173,12 @@ class Differentiator {
     input.bias = false;
     // Matrices that read the same input add their gradients up.
     if (op.saved.value == 0) input.accumulated_bits = bits(g.activation);
-    push(op, names_of(op.name).dgrad, input);
-    if (gather) push(*gather, names_of(gather->name).wgrad, gather->body).overlaps = options_.overlapped_sums;
+    push(op, Pass::dgrad, input);
+    if (gather) push(*gather, Pass::wgrad, gather->body).overlaps = options_.overlapped_sums;
     const bool adds = options_.fused_gradients && kernels_ == Kernels::ideal;
     // Grouped products have as many results as matrices only where they add to them.
     const double apart = g.batch == 1 && g.weight_matrices > 1 ? bits(g.activation) : 0;
-    push(op, names_of(op.name).wgrad,
+    push(op, Pass::wgrad,
          Gemm{.m = g.n,
               .n = g.k,
               .k = g.m,
@@ -225,7 +187,7 @@ class Differentiator {
               .weight_matrices = g.batch == 1 ? g.weight_matrices : 1,
               .accumulated_bits = adds ? options_.gradient_bits : apart});
     if (!adds) add_gradients(op, g);
-    if (op.name == "lm_head") sum_head_gradients();
+    if (op.tag == Tag::lm_head) sum_head_gradients();
   }
   // Adds what a product wrote in the activations' type to the gradients in memory. A kernel that does both reads and
   // writes these at its end, when it multiplies nothing: that is no launch, and one pass over its result less each way.
@@ -233,7 +195,7 @@ class Differentiator {
     const double matrices = g.batch == 1 ? g.weight_matrices : static_cast<double>(g.batch);
     const double sum = options_.gradient_bits / bits(g.activation);
     const double apart = options_.fused_gradients ? 0 : 1;
-    push(op, names_of(op.name).sum,
+    push(op, Pass::wgrad_sum,
          Vector{.kind = VectorKind::add,
                 .rows = static_cast<std::int64_t>(std::llround(static_cast<double>(g.n) * matrices)),
                 .width = g.k,
@@ -246,14 +208,14 @@ class Differentiator {
   static const Op* gathered(const Op& op) {
     const auto* c = std::get_if<Collective>(&op.body);
     const bool gathers = c && c->kind == CollectiveKind::all_gather &&
-                         (c->axis == Axis::tensor || c->axis == Axis::tensor_columns) && op.name != "experts_gather";
+                         (c->axis == Axis::tensor || c->axis == Axis::tensor_columns) && op.tag != Tag::experts_gather;
     return gathers ? &op : nullptr;
   }
   // An lm_head divided by vocabulary begins a block that the all-reduce of a divided embedding belongs to.
   void sum_head_gradients() {
     for (const Op& op : f_) {
-      if (op.name == "embed_reduce") {
-        push(op, names_of(op.name).backward, op.body).overlaps = options_.overlapped_sums;
+      if (op.tag == Tag::embed_reduce) {
+        push(op, Pass::backward, op.body).overlaps = options_.overlapped_sums;
       }
       if (op.layer_kind >= 0) return;
     }
@@ -262,38 +224,68 @@ class Differentiator {
     Gemm first = g;  // [m, k] = [m, n] x [n, k]
     first.n = g.k;
     first.k = g.n;
-    push(op, names_of(op.name).dgrad, first);
+    push(op, Pass::dgrad, first);
     Gemm second = g;  // [k, n] = [k, m] x [m, n]
     second.m = g.k;
     second.k = g.m;
-    push(op, names_of(op.name).wgrad, second);
+    push(op, Pass::wgrad, second);
   }
 
   void differentiate(std::size_t i, const Attention& a) {
     Attention d = a;
     d.backward = true;
-    push(f_[i], names_of(f_[i].name).backward, d);
+    push(f_[i], Pass::backward, d);
   }
   void differentiate(std::size_t i, const Vector& v) {
     const Op& op = f_[i];
-    if (op.name == "add_positions") {
+    if (op.tag == Tag::add_positions) {
       add_rows(op, v.rows, v.width, v.activation);
       return;
     }
-    const bool adds_residual = begins_block(op.name);
-    const std::optional<Vector> ideal = derivative(v, adds_residual);
-    if (kernels_ == Kernels::framework) {
-      const std::optional<KernelChain> d = framework_derivative(f_, i, ideal, adds_residual);
-      if (d) push(op, names_of(op.name).backward, d->body).launches = d->launches;
-    } else if (ideal) {
-      push(op, names_of(op.name).backward, *ideal);
+    const VectorGradient& gradient = vector_op(v.kind).backward;
+    switch (gradient.flow) {
+      case VectorGradient::Flow::untrained: throw std::logic_error("internal error: not an op of a training pass");
+      case VectorGradient::Flow::unchanged:
+        if (op.tag == Tag::qkv_bias) bias_gradient(op, v);
+        return;
+      case VectorGradient::Flow::kernel: break;
     }
+    const double residual = begins_block(op.tag) ? 1 : 0;  // the gradient that goes past the norm
+    Vector d = v;
+    d.kind = gradient.kind;
+    const auto& kernels = gradient.framework;
+    if (kernels_ == Kernels::ideal || kernels.front().reads + kernels.front().read_bytes == 0) {
+      d.reads = gradient.moved.read_tensors(v.activation) + (gradient.results ? v.writes : 0) + residual;
+      d.writes = gradient.moved.written_tensors(v.activation);
+      push(op, Pass::backward, d);
+      return;
+    }
+    d.reads = d.writes = 0;
+    std::int32_t launches = 0;
+    const auto kernel = [&](const Traffic& t) {
+      d.reads += t.read_tensors(v.activation);
+      d.writes += t.written_tensors(v.activation);
+      ++launches;
+    };
+    for (const Traffic& t : kernels) {
+      if (t.reads + t.read_bytes > 0) kernel(t);
+    }
+    if (residual > 0) kernel({2, 1});
+    const bool reduces = v.kind == VectorKind::dropout || v.kind == VectorKind::activation;
+    if (reduces && adds_bias(f_, i)) kernel({1, 0});
+    push(op, Pass::backward, d).launches = launches;
+  }
+  // The gradient of the bias, that of its input, and the layout of the product's operand.
+  void bias_gradient(const Op& op, Vector d) {
+    d.reads = 1 + 1 + 2. / 3;
+    d.writes = 0 + 1 + 2. / 3;
+    push(op, Pass::backward, d).launches = 3;
   }
   void differentiate(std::size_t i, const Gather& g) { add_rows(f_[i], g.rows, g.width, g.activation); }
   // Gradients of rows that were looked up, added to those of the table.
   void add_rows(const Op& op, std::int64_t rows, std::int64_t width, Dtype activation) {
     const double sum = options_.gradient_bits / bits(activation);
-    push(op, names_of(op.name).wgrad,
+    push(op, Pass::wgrad,
          Vector{.kind = VectorKind::add,
                 .rows = rows,
                 .width = width,
@@ -306,7 +298,7 @@ class Differentiator {
     Copy d = c;
     std::swap(d.read_elements, d.write_elements);
     std::swap(d.from, d.to);
-    push(f_[i], names_of(f_[i].name).backward, d);
+    push(f_[i], Pass::backward, d);
   }
   void differentiate(std::size_t, const Transfer&) {
     throw std::logic_error("internal error: training keeps everything on the device");
@@ -317,26 +309,25 @@ class Differentiator {
   void differentiate(std::size_t, const Overhead&) {}  // of a step, not of its passes
   void differentiate(std::size_t i, const Collective& c) {
     const Op& op = f_[i];
-    const std::string_view name = names_of(op.name).backward;
     Collective d = c;
     switch (c.kind) {
       case CollectiveKind::all_gather:
         // Experts of a replicated residual stream work on a share of the tokens; what was gathered is cut again, and
         // the gradients of the shares are gathered.
-        if (op.name == "experts_gather") {
-          push(op, name, d);
+        if (op.tag == Tag::experts_gather) {
+          push(op, Pass::backward, d);
           return;
         }
         d.kind = CollectiveKind::reduce_scatter;
-        push(op, name, d).overlaps = options_.overlapped_sums;  // beside the wgrad before it
+        push(op, Pass::backward, d).overlaps = options_.overlapped_sums;  // beside the wgrad before it
         return;
       case CollectiveKind::reduce_scatter:
         d.kind = CollectiveKind::all_gather;
-        push(op, name, d);
+        push(op, Pass::backward, d);
         return;
       case CollectiveKind::all_reduce:
-        if (op.name == "norm_statistics") {
-          push(op, name, d);
+        if (op.tag == Tag::norm_statistics) {
+          push(op, Pass::backward, d);
         } else if (op.layer_kind >= 0) {
           pending_ = &op;
         }
@@ -344,9 +335,9 @@ class Differentiator {
       case CollectiveKind::ring_pass: ring_ = &op; return;
       case CollectiveKind::all_to_all:  // gradients of tokens travel as results do, and the reverse
         if (c.routing.experts > 0) std::swap(d.element, d.routing.back);
-        push(op, name, d);
+        push(op, Pass::backward, d);
         return;
-      case CollectiveKind::send: push(op, name, d); return;
+      case CollectiveKind::send: push(op, Pass::backward, d); return;
       case CollectiveKind::broadcast: throw std::logic_error("internal error: no plan broadcasts");
     }
   }
@@ -370,11 +361,35 @@ void build_backward(const Graph& forward, const TrainingOptions& options, Graph&
   Differentiator(forward, options, kernels, backward).build();
 }
 
+void use_framework_kernels(const Graph& ideal, Graph& forward) {
+  forward.clear();
+  for (const Op& op : ideal) {
+    const Vector* v = vector_of(op);
+    if (v && v->kind == VectorKind::mask) continue;  // softmax does without
+    if (v && v->kind == VectorKind::add && op.layer_kind >= 0 && !forward.empty() && drops(forward.back())) {
+      std::get<Vector>(forward.back().body).reads += v->reads - 1;  // one kernel with the dropout before it
+      continue;
+    }
+    forward.push_back(op);
+    if (const auto* gemm = std::get_if<Gemm>(&op.body)) {
+      if (gemm->bias && multiplies_to_heads(op.tag)) forward.push_back(qkv_bias(op, *gemm));
+      if (op.tag == Tag::weighted_sum) forward.push_back(merge_heads(op, *gemm));
+    } else if (v && v->kind == VectorKind::softmax) {
+      std::get<Vector>(forward.back().body).reads = 0.5;
+    } else if (v && v->kind == VectorKind::cross_entropy) {
+      Vector& loss = std::get<Vector>(forward.back().body);
+      loss.reads = 22 * 8 / bits(loss.activation);
+      loss.writes = 16 * 8 / bits(loss.activation);
+      forward.back().launches = 6;
+    }
+  }
+}
+
 bool recomputed(const Op& op, Recompute recompute) {
   if (op.layer_kind < 0 || recompute == Recompute::none) return false;
-  if (recompute == Recompute::full) return !keeps_layer_input(op.name);
+  if (recompute == Recompute::full) return !keeps_layer_input(op.tag);
   const auto* v = std::get_if<Vector>(&op.body);
-  return v && (v->kind == VectorKind::softmax || op.name == "scores_dropout");
+  return v && (v->kind == VectorKind::softmax || op.tag == Tag::scores_dropout);
 }
 
 }  // namespace llmperf::graph

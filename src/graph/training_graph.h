@@ -29,8 +29,12 @@ struct TrainingOptions {
   bool operator==(const TrainingOptions&) const = default;
 };
 
-// How vector ops move data: each tensor once, or as the kernels of a framework do (training_kernels.h).
+// How vector ops move data: each tensor once, or as the kernels of a framework do (training_graph.cpp).
 enum class Kernels : bool { ideal, framework };
+
+// Replaces the contents of `forward` with the ops of an ideal forward pass (of an execution with `training` set) as the
+// kernels of a framework run them. What ops keep for the backward pass stays what it is.
+void use_framework_kernels(const Graph& ideal, Graph& forward);
 
 // Replaces the contents of `backward` with the ops that differentiate `forward` (of an execution with `training` set),
 // in reverse order, recomputation included: per matrix product two, per collective its dual. Without recomputation the

@@ -1,9 +1,319 @@
+// Devices and the reader of their files. It is strict: unknown keys, figures without provenance and figures that only a
+// slip of a unit explains are errors; all problems of a file are reported at once.
 #include "hardware/device.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "descriptor/catalog.h"
+#include "descriptor/reader.h"
 #include "hardware/names.h"
 
 namespace llmperf::hardware {
 namespace {
+
+using descriptor::IntRange;
+using descriptor::Node;
+using descriptor::Problems;
+using descriptor::Reader;
+
+// No device comes near these.
+constexpr FlopsPerSecond kMaxRate{1e20};
+constexpr BytesPerSecond kMaxBandwidth{1e15};
+constexpr Bytes kMaxCapacity{1e18};
+constexpr Seconds kMaxLatency{1};
+constexpr std::size_t kMaxPeaks = 64;
+constexpr std::size_t kMaxLevels = 16;
+
+std::string_view limit_text(FlopsPerSecond) { return "1e20 OP/s"; }
+std::string_view limit_text(BytesPerSecond) { return "1e15 B/s"; }
+std::string_view limit_text(Bytes) { return "1e18 B"; }
+std::string_view limit_text(Seconds) { return "1 s"; }
+
+// A value read from `key`, reported when it is beyond `max`.
+template <class Value>
+std::optional<Value> bounded(Reader& reader, std::string_view key, std::optional<Value> value, Value max) {
+  if (value > max) {
+    reader.problem(key, fmt::format("{} is more than {}", quote(key), limit_text(max)), "check the unit");
+  }
+  return value;
+}
+
+// The value, or a harmless one after reporting that it is missing.
+template <class Value>
+Value required(Reader& reader, std::string_view key, std::optional<Value> value) {
+  if (!value && reader.node().kind == Node::Kind::mapping) {
+    reader.problem(key, fmt::format("missing key {} in {}", quote(key), reader.what()));
+  }
+  return value.value_or(Value{1});
+}
+
+std::optional<BytesPerSecond> read_bandwidth(Reader& reader, std::string_view key) {
+  return bounded(reader, key, reader.optional_bandwidth(key), kMaxBandwidth);
+}
+
+Seconds read_latency(Reader& reader, std::string_view key) {
+  return required(reader, key, bounded(reader, key, reader.optional_seconds(key), kMaxLatency));
+}
+
+template <class Enum>
+Enum read_enum(Reader& reader, std::string_view key, std::span<const std::string_view> names,
+               std::optional<Enum> fallback = std::nullopt) {
+  const auto index = fallback ? std::optional(static_cast<std::size_t>(*fallback)) : std::nullopt;
+  return static_cast<Enum>(reader.choice(key, names, index));
+}
+
+Provenance read_provenance(Reader& reader) { return read_enum<Provenance>(reader, "provenance", kProvenanceNames); }
+
+// `latency` with a provenance of its own: links are sold by their bandwidth, so the two rarely have one source.
+template <class Links>
+void read_link_latency(Reader& reader, Links& links) {
+  const bool given = reader.find("latency") != nullptr;
+  if (given) links.latency = read_latency(reader, "latency");
+  if (given || reader.find("latency_provenance") != nullptr) {
+    links.latency_provenance = read_enum<Provenance>(reader, "latency_provenance", kProvenanceNames);
+  }
+  if (!given && reader.has("latency_provenance")) {
+    reader.problem("latency_provenance", "'latency_provenance' without 'latency'");
+  }
+}
+
+struct Unit {
+  std::string_view name;
+  double factor;
+};
+constexpr Unit kFrequencyUnits[] = {{"Hz", 1}, {"kHz", 1e3}, {"MHz", 1e6}, {"GHz", 1e9}};
+constexpr Unit kPowerUnits[] = {{"W", 1}, {"kW", 1e3}};
+constexpr Unit kPriceUnits[] = {{"USD", 1}};
+
+// The number in front of one of the units, with at most one space between them.
+std::optional<double> parse_with_unit(std::string_view text, std::span<const Unit> units) {
+  for (const Unit& unit : units) {
+    if (!text.ends_with(unit.name)) continue;
+    std::string_view number = text.substr(0, text.size() - unit.name.size());
+    if (number.ends_with(' ')) number.remove_suffix(1);
+    if (const std::optional<double> value = parse_double(number)) return *value * unit.factor;
+  }
+  return std::nullopt;
+}
+
+std::optional<double> read_with_unit(Reader& reader, std::string_view key, std::span<const Unit> units, double max,
+                                     std::string_view example) {
+  const Node* node = reader.find(key);
+  if (node == nullptr) return std::nullopt;
+  const auto value = node->kind == Node::Kind::scalar ? parse_with_unit(node->scalar, units) : std::nullopt;
+  if (value && *value > 0 && *value <= max) return value;
+  const std::string found = node->kind == Node::Kind::scalar ? ", not " + quote(node->scalar) : "";
+  reader.problem(key, fmt::format("{} must be a positive number with a unit, such as {}{}", quote(key), example, found),
+                 value > max ? "check the unit" : "");
+  return std::nullopt;
+}
+
+std::string describe(const Peak& peak) {
+  return fmt::format("{} {}{}", name(peak.engine), name(peak.dtype),
+                     peak.accumulate ? fmt::format(" with {} accumulation", name(*peak.accumulate)) : "");
+}
+
+Peak read_peak(Reader& reader) {
+  Peak peak;
+  peak.engine = read_enum<Engine>(reader, "engine", kEngineNames);
+  peak.dtype = read_enum<Dtype>(reader, "dtype", dtype_names());
+  if (reader.find("accumulate") != nullptr) peak.accumulate = read_enum<Dtype>(reader, "accumulate", dtype_names());
+  peak.rate = required(reader, "rate", bounded(reader, "rate", reader.optional_flops_rate("rate"), kMaxRate));
+  peak.provenance = read_provenance(reader);
+  reader.finish();
+  return peak;
+}
+
+std::vector<Peak> read_peaks(Reader& device) {
+  std::vector<Reader> items = device.optional_mappings("peaks");
+  if (items.size() > kMaxPeaks) {
+    device.problem("peaks", fmt::format("more than {} peaks", kMaxPeaks));
+    return {};
+  }
+  std::vector<Peak> peaks;
+  for (Reader& item : items) {
+    const bool whole = item.has("engine") && item.has("dtype");
+    const Peak peak = read_peak(item);
+    const auto same = std::find_if(peaks.begin(), peaks.end(), [&peak](const Peak& other) {
+      return other.engine == peak.engine && other.dtype == peak.dtype && other.accumulate == peak.accumulate;
+    });
+    if (whole && same != peaks.end()) {
+      const Node& first = items[static_cast<std::size_t>(same - peaks.begin())].node();
+      item.problems().add(item.node(), fmt::format("second peak for {}", describe(peak)),
+                          fmt::format("the first is on line {}", first.line));
+    }
+    peaks.push_back(peak);
+  }
+  if (!device.has("peaks")) {
+    device.problem("peaks", "missing key 'peaks' in device");
+  } else if (std::none_of(peaks.begin(), peaks.end(), [](const Peak& peak) {
+               return peak.engine == Engine::vector && peak.dtype == Dtype::fp32;
+             })) {
+    device.problem("peaks",
+                   "no peak for vector fp32, the rate of every vector operation whose type has none of its own",
+                   "add {engine: vector, dtype: fp32, rate: …, provenance: …}");
+  }
+  return peaks;
+}
+
+// `tiles`: of the array, or 0.
+MemoryLevel read_level(Reader& reader, std::int64_t tiles) {
+  MemoryLevel level;
+  level.name = reader.require_string("name");
+  level.capacity = bounded(reader, "capacity", reader.optional_bytes("capacity"), kMaxCapacity);
+  level.board = bounded(reader, "board", reader.optional_bytes("board"), kMaxCapacity);
+  if (level.board && (!level.capacity || *level.capacity > *level.board)) {
+    reader.problem("board", "'board' without a 'capacity' that it has room for");
+  }
+  level.capacity_note = reader.string_or("capacity_note", "");
+  level.bandwidth = read_bandwidth(reader, "bandwidth");
+  if (const auto each = read_bandwidth(reader, "bandwidth_per_tile")) {
+    if (tiles == 0) reader.problem("bandwidth_per_tile", "'bandwidth_per_tile' of a device without tiles");
+    if (level.bandwidth) reader.problem("bandwidth_per_tile", "'bandwidth' and 'bandwidth_per_tile' say the same");
+    level.bandwidth = *each * static_cast<double>(std::max<std::int64_t>(1, tiles));
+  }
+  level.per_tile = reader.bool_or("per_tile", false);
+  level.provenance = read_provenance(reader);
+  level.bandwidth_provenance =
+      read_enum<Provenance>(reader, "bandwidth_provenance", kProvenanceNames, level.provenance);
+  if (!level.bandwidth && reader.has("bandwidth_provenance")) {
+    reader.problem("bandwidth_provenance", "'bandwidth_provenance' without 'bandwidth'");
+  }
+  reader.finish();
+  return level;
+}
+
+// The kind, or nothing when it was reported as missing or unknown: what depends on it is not checked then.
+std::optional<DeviceKind> read_kind(Reader& device) {
+  const DeviceKind kind = read_enum<DeviceKind>(device, "kind", kDeviceKindNames);
+  const Node* node = device.find("kind");
+  return node != nullptr && node->scalar == name(kind) ? std::optional(kind) : std::nullopt;
+}
+
+std::vector<MemoryLevel> read_memory(Reader& device, std::optional<DeviceKind> kind, std::int64_t tiles) {
+  std::vector<Reader> items = device.optional_mappings("memory");
+  if (!device.has("memory")) device.problem("memory", "missing key 'memory' in device");
+  if (items.empty() || items.size() > kMaxLevels) {
+    if (device.has("memory")) {
+      device.problem("memory", fmt::format("'memory' must list 1 to {} levels, near to far", kMaxLevels));
+    }
+    return {};
+  }
+  std::vector<MemoryLevel> levels;
+  for (Reader& item : items) {
+    levels.push_back(read_level(item, tiles));
+    if (levels.back().per_tile && kind && kind != DeviceKind::tile_array) {
+      item.problem("per_tile", "only a device of kind tile_array has memory per tile");
+    }
+  }
+  Reader& last = items.back();
+  for (const std::string_view key : {"capacity", "bandwidth"}) {
+    const bool stated = last.has(key) || (key == "bandwidth" && last.has("bandwidth_per_tile"));
+    if (!stated) last.problem(key, fmt::format("the last memory level holds the weights: it needs a {}", key));
+  }
+  if (levels.back().per_tile) last.problem("per_tile", "the last memory level is shared by the whole device");
+  for (std::size_t i = 0; i + 1 < levels.size(); ++i) {
+    if (device.problems().empty() && levels[i].capacity > levels.back().capacity) {
+      items[i].problem(
+          "capacity",
+          fmt::format("{} is larger than {}, the last level", quote(levels[i].name), quote(levels.back().name)),
+          "list the levels near to far");
+    }
+  }
+  return levels;
+}
+
+std::optional<Interconnect> read_interconnect(Reader& device) {
+  std::optional<Reader> reader = device.optional_mapping("interconnect");
+  if (!reader) return std::nullopt;
+  Interconnect net;
+  net.name = reader->require_string("name");
+  net.topology = read_enum<Topology>(*reader, "topology", kTopologyNames);
+  net.per_direction = read_bandwidth(*reader, "per_direction");
+  net.per_link = read_bandwidth(*reader, "per_link");
+  net.links = reader->optional_int("links", IntRange{1, 1'000'000});
+  net.provenance = read_provenance(*reader);
+  read_link_latency(*reader, net);
+  if (net.topology != Topology::none) required(*reader, "per_direction", net.per_direction);
+  if (net.per_direction && net.per_link && net.links && device.problems().empty()) {
+    const BytesPerSecond together = *net.per_link * static_cast<double>(*net.links);
+    const double ratio = together / *net.per_direction;
+    if (ratio < 0.99 || ratio > 1.01) {
+      reader->problem("per_direction",
+                      fmt::format("{} links of {} are {}, not {}", *net.links, format_bandwidth(*net.per_link),
+                                  format_bandwidth(together), format_bandwidth(*net.per_direction)));
+    }
+  }
+  reader->finish();
+  return net;
+}
+
+std::optional<Network> read_network(Reader& device) {
+  std::optional<Reader> reader = device.optional_mapping("network");
+  if (!reader) return std::nullopt;
+  Network net;
+  net.name = reader->require_string("name");
+  net.per_direction = required(*reader, "per_direction", read_bandwidth(*reader, "per_direction"));
+  net.provenance = read_provenance(*reader);
+  read_link_latency(*reader, net);
+  reader->finish();
+  return net;
+}
+
+std::optional<HostLink> read_host_link(Reader& device) {
+  std::optional<Reader> reader = device.optional_mapping("host_link");
+  if (!reader) return std::nullopt;
+  HostLink link;
+  link.name = reader->require_string("name");
+  link.per_direction = required(*reader, "per_direction", read_bandwidth(*reader, "per_direction"));
+  link.provenance = read_provenance(*reader);
+  reader->finish();
+  return link;
+}
+
+// "4x4" into the two sides.
+void read_mesh(Reader& reader, TileArray& array) {
+  constexpr std::int64_t kMaxSide = 10'000;
+  const std::string text = reader.require_string("mesh");
+  if (text.empty()) return;
+  const std::vector<std::string_view> sides = split(text, 'x');
+  const std::optional<std::int64_t> x = parse_int(sides.front());
+  const std::optional<std::int64_t> y = sides.size() == 2 ? parse_int(sides.back()) : std::nullopt;
+  if (!x || !y || *x < 1 || *y < 1 || *x > kMaxSide || *y > kMaxSide) {
+    reader.problem("mesh", fmt::format("'mesh' must be two sides, such as 4x4, not {}", quote(text)));
+    return;
+  }
+  array.mesh_x = *x;
+  array.mesh_y = *y;
+  if (*x * *y != array.tiles && reader.has("tiles")) {
+    reader.problem("mesh", fmt::format("a mesh of {} has {} tiles, not {}", text, *x * *y, array.tiles));
+  }
+}
+
+std::optional<TileArray> read_tile_array(Reader& device, std::optional<DeviceKind> kind) {
+  std::optional<Reader> reader = device.optional_mapping("tile_array");
+  if (kind == DeviceKind::tile_array && !reader) {
+    device.problem("tile_array", "missing key 'tile_array': the device is of kind tile_array");
+  }
+  if (!reader) return std::nullopt;
+  if (kind && kind != DeviceKind::tile_array) {
+    device.problem("tile_array", fmt::format("'tile_array' in a device of kind {}", name(*kind)));
+  }
+  TileArray array;
+  array.tiles = reader->require_int("tiles", IntRange{1, 1'000'000});
+  read_mesh(*reader, array);
+  array.noc_link = required(*reader, "noc_link", read_bandwidth(*reader, "noc_link"));
+  array.hop_latency = read_latency(*reader, "hop_latency");
+  array.dram_latency = read_latency(*reader, "dram_latency");
+  array.provenance = read_provenance(*reader);
+  reader->finish();
+  return array;
+}
 
 // That type's figure; with several, the one that accumulates in fp32, which is what inference kernels use.
 const Peak* find_exact(const std::vector<Peak>& peaks, Engine engine, Dtype dtype) {
@@ -17,6 +327,39 @@ const Peak* find_exact(const std::vector<Peak>& peaks, Engine engine, Dtype dtyp
 }
 
 }  // namespace
+
+Device parse_device(const descriptor::Document& document) {
+  Problems problems(document.file);
+  Reader reader(document.root, problems, "device");
+  Device device;
+  device.name = reader.require_string("name");
+  device.title = reader.string_or("title", device.name);
+  device.vendor = reader.require_string("vendor");
+  device.family = reader.require_string("family");
+  const std::optional<DeviceKind> kind = read_kind(reader);
+  device.kind = kind.value_or(device.kind);
+  device.source = reader.string_or("source", "");
+  device.notes = reader.string_or("notes", "");
+  device.peaks = read_peaks(reader);
+  device.tile_array = read_tile_array(reader, kind);
+  device.memory = read_memory(reader, kind, device.tile_array ? device.tile_array->tiles : 0);
+  device.interconnect = read_interconnect(reader);
+  device.network = read_network(reader);
+  device.host_link = read_host_link(reader);
+  device.devices_per_node = reader.int_or("devices_per_node", 1, IntRange{1, 1024});
+  device.cores = reader.optional_int("cores", IntRange{1, 10'000'000});
+  device.clock_hz = read_with_unit(reader, "clock", kFrequencyUnits, 1e12, "2520 MHz");
+  device.measured_clock_hz = read_with_unit(reader, "measured_clock", kFrequencyUnits, 1e12, "2700 MHz");
+  if (device.measured_clock_hz && !device.clock_hz) {
+    reader.problem("measured_clock", "'measured_clock' without 'clock', which the peaks are given at");
+  }
+  device.power_w = read_with_unit(reader, "power", kPowerUnits, 1e6, "450 W");
+  device.price_usd = read_with_unit(reader, "price", kPriceUnits, 1e9, "1599 USD");
+  device.cloud_price = reader.string_or("cloud_price", "");
+  reader.finish();
+  problems.throw_if_any();
+  return device;
+}
 
 const MemoryLevel* Device::last_level_cache() const {
   if (memory.size() < 2) return nullptr;
@@ -43,5 +386,9 @@ std::string_view name(Provenance provenance) { return kProvenanceNames[static_ca
 std::string_view name(DeviceKind kind) { return kDeviceKindNames[static_cast<std::size_t>(kind)]; }
 std::string_view name(Topology topology) { return kTopologyNames[static_cast<std::size_t>(topology)]; }
 std::string_view name(Engine engine) { return kEngineNames[static_cast<std::size_t>(engine)]; }
+
+Device load_device(const std::string& name_or_path) {
+  return parse_device(descriptor::load(descriptor::Kind::device, name_or_path));
+}
 
 }  // namespace llmperf::hardware

@@ -10,7 +10,7 @@
 namespace llmperf::hardware {
 
 // How a chain of element-wise operations runs where no kernel does all of it: as one kernel nonetheless (an ideal), as
-// the kernels of an eager framework, or as those that a graph compiler leaves (graph/chains.h).
+// the kernels of an eager framework, or as those that a graph compiler leaves (graph/decoder_graph.cpp).
 enum class Chains : unsigned char { one_kernel, framework, compiled };
 
 // What a stack is used for. Each has its own switches; those of the other stay as they are.

@@ -183,8 +183,9 @@ RuntimeProfile load_runtime_profile(const Device& device, const std::string& nam
     std::sort(known.begin(), known.end());
     known.erase(std::unique(known.begin(), known.end()), known.end());
     known.emplace_back("none");
+    const std::string hint = name_hint(name, known);
     throw Error::bad_input(fmt::format("unknown runtime {} for {}", quote(name), device.name),
-                           name_hint(name, known) + " 'none' is the speed of light.");
+                           fmt::format("{}{} 'none' is the speed of light", hint, hint.ends_with('?') ? "" : ";"));
   }
   if (const RuntimeProfile* p = choose(classes, "", family)) return *p;
   if (const RuntimeProfile* p = choose(classes, "", any)) return *p;

@@ -25,78 +25,35 @@ struct Document;
 
 namespace llmperf::hardware {
 
+// What each means, its unit, default and bounds stand in one table (runtime_parameters.cpp).
+// clang-format off
 enum class Parameter : unsigned char {
   // Dense matrix products (gemm_kernel.h).
-  gemm_launch,        // s, of every kernel
-  gemm_share,         // of the matrix peak; without a tile menu
-  gemm_memory_share,  // of the memory bandwidth
-  gemm_overlap,       // exponent p of the norm that joins compute and memory: 1 adds them, infinity hides the smaller
-  gemm_share_16,      // of the matrix peak in the main loop of tiles of up to 2048, 8192, 16384 and more results
-  gemm_share_64,
-  gemm_share_128,
-  gemm_share_256,
-  gemm_cache_rate,    // B/s of operands that one core gets from the cache
-  gemm_store_rate,    // B/s of one core writing results, beside which nothing else runs
-  gemm_split_launch,  // s, of the kernel that adds up the parts of a divided k
-  gemm_split_share,   // of the memory bandwidth, of its traffic
+  gemm_launch, gemm_share, gemm_memory_share, gemm_overlap, gemm_share_16, gemm_share_64, gemm_share_128,
+  gemm_share_256, gemm_cache_rate, gemm_store_rate, gemm_split_launch, gemm_split_share,
   // Products with quantised weights (weight_kernel.h); what depends on the format is in FormatParameter.
-  format_overlap,        // exponent, of kernels that unpack weights on the way
-  format_small_overlap,  // exponent, of those for few rows
-  dequantise_share,      // of the memory bandwidth, of the kernel that writes the weights in 16 bits
-  dequantise_cached,     // share of a 16-bit copy smaller than the cache that still crosses the memory bus
+  format_overlap, format_small_overlap, dequantise_share, dequantise_cached,
   // Attention over a prompt (attention_kernel.h).
-  prefill_launch,  // s
-  prefill_share,   // of the matrix peak
-  prefill_block,   // s of a core's time to schedule one block of query rows
-  prefill_memory_share,
-  prefill_overlap,  // exponent
-  prefill_tail,     // how much of the longest block the last wave ends late by
-  append_share,     // of the memory bandwidth, of the kernel that appends K and V
-  append_token,     // s of a core's time per token and four KV heads
+  prefill_launch, prefill_share, prefill_block, prefill_memory_share, prefill_overlap, prefill_tail, append_share,
+  append_token,
   // Attention of one new token per sequence.
-  decode_launch,  // s
-  decode_memory_share,
-  decode_block,       // s of a core's time to schedule one block
-  decode_block_rate,  // B/s of K and V that one block can stream
-  decode_overlap,     // exponent
-  decode_pack,        // s, of the kernel that packs the query heads of a group
-  decode_copy,        // s, of a copy that grouped heads and several sequences need
-  decode_copy_share,  // of the memory bandwidth, of its traffic
-  decode_split,       // s, of the kernel that joins parts of the keys
-  decode_split_each,  // s, of each part
+  decode_launch, decode_memory_share, decode_block, decode_block_rate, decode_overlap, decode_pack, decode_copy,
+  decode_copy_share, decode_split, decode_split_each,
   // Everything else that reads and writes memory: norms, activations, rope, copies, gathers.
-  vector_launch,  // s
-  vector_memory_share,
-  vector_cached_share,  // of the memory bandwidth, of traffic that stays in the cache
-  vector_element_rate,  // elements per second of kernels that walk them in strides (graph::Access)
+  vector_launch, vector_memory_share, vector_cached_share, vector_element_rate,
   // Convolutions; their launch, memory share and overlap are those of products.
-  convolution_share,  // of the matrix peak
+  convolution_share,
   // Collectives (collective_kernel.h).
-  collective_launch,      // s
-  collective_step,        // s, of every step of the ring
-  collective_share,       // of the rate of a device's links
-  collective_copy_share,  // of that rate, copying a rank's own share
-  collective_fill,        // s of latency of a chunk in the pipeline
-  network_share,          // of the rate between nodes
-  network_step,           // s, of every message between nodes
-  collective_hidden,      // share of the shorter of a product and a collective that runs beside it
+  collective_launch, collective_step, collective_share, collective_copy_share, collective_fill, network_share,
+  network_step, collective_hidden,
   // The host and what a step costs beside its kernels (step_overhead.h).
-  launch_gap,          // s between two kernels of a step, which measurements of single kernels leave out
-  step_prefill,        // s, of every step that processes prompts
-  step_decode,         // s, of every step of one new token per sequence
-  step_sequence,       // s, of every sequence: sampling and bookkeeping
-  host_layer,          // s of the host per layer, of what launches kernels one by one
-  host_launch,         // s of the host per kernel
-  host_view,           // s of the host per tensor view, which launches nothing
-  host_reshape,        // s on top per launch whose shape is new in every step
-  host_dispatch,       // s of the host per kernel of a graph that is dispatched from the host
-  memory_utilisation,  // share of the device's memory that weights and KV cache may take
+  launch_gap, step_prefill, step_decode, step_sequence, host_layer, host_launch, host_view, host_reshape, host_dispatch,
+  memory_utilisation,
   // Around the steps of a generated image or video.
-  generation_fixed,  // s, of every generation
-  generation_video,  // s, of every video on top
-  generation_pixel,  // s per pixel of the file, encoding it
+  generation_fixed, generation_video, generation_pixel,
   count
 };
+// clang-format on
 inline constexpr std::size_t kParameters = static_cast<std::size_t>(Parameter::count);
 
 using llmperf::FormatKernel;

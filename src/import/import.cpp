@@ -9,8 +9,8 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "descriptor/node.h"
-#include "import/collective_files.h"
-#include "import/readers.h"
+#include "import/collectives.h"
+#include "import/collector.h"
 
 namespace llmperf::import {
 namespace {

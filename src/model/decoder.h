@@ -112,7 +112,8 @@ struct Decoder {
   std::int64_t num_layers() const { return static_cast<std::int64_t>(layer_kinds.size()); }
   // Layers of kind `kind`.
   std::int64_t count_of_kind(std::size_t kind) const { return kind_counts[kind]; }
-  // Appends one layer, sharing the kind of an equal one. At most 255 kinds.
+  // Appends one layer, sharing the kind of an equal one.
+  static constexpr std::size_t kMostKinds = 255;
   void add_layer(const Layer& layer);
 };
 

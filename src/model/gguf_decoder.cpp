@@ -1,23 +1,557 @@
+// From the header of a GGUF file to the model it holds: dimensions from the keys of the architecture, traits from its
+// row (families.h) and from which tensors there are, and then which tensor of the file is which of the model's.
 #include "model/gguf_decoder.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/text.h"
 #include "base/utf8.h"
-#include "model/gguf_model.h"
+#include "model/families.h"
 #include "model/reading.h"
 
 namespace llmperf::model {
 namespace {
 
-// Decoder::layer_kinds counts in bytes.
-constexpr std::size_t kMostKinds = 255;
+// Everything that is wrong with one file, each with its place.
+class GgufProblems {
+ public:
+  // A file of the wrong kind has thousands of wrong tensors; nobody reads more than these.
+  static constexpr std::size_t kMaxProblems = 20;
+
+  explicit GgufProblems(const GgufFile& file) : file_(&file) {}
+
+  // Of what the file lacks.
+  void add(std::string message, std::string hint = {}) { append({file_->path}, std::move(message), std::move(hint)); }
+  // At a GgufEntry or a GgufTensorInfo.
+  template <class Place>
+  void add(const Place& where, const std::string& message, const std::string& hint = {}) {
+    const auto shard = static_cast<std::size_t>(where.shard);
+    const std::string& path = shard < file_->shards.size() ? file_->shards[shard] : file_->path;
+    append({path, 0, 0, where.offset}, message, hint);
+  }
+
+  // Throws Error(bad_input) with all of them, if there are any.
+  void throw_if_any() {
+    if (diagnostics_.empty()) return;
+    if (more_ > 0) diagnostics_.push_back({{file_->path}, fmt::format("… and {} more problems", more_), ""});
+    throw Error(ErrorKind::bad_input, std::move(diagnostics_));
+  }
+
+ private:
+  void append(SourcePosition where, std::string message, std::string hint) {
+    if (diagnostics_.size() == kMaxProblems) {
+      ++more_;
+    } else {
+      diagnostics_.push_back({std::move(where), std::move(message), std::move(hint)});
+    }
+  }
+
+  const GgufFile* file_;
+  std::vector<Diagnostic> diagnostics_;
+  std::size_t more_ = 0;
+};
+
+// The tensors of a file, which must outlive it, by name.
+class GgufIndex {
+ public:
+  explicit GgufIndex(const GgufFile& file) {
+    by_name_.reserve(file.tensors.size());
+    for (const GgufTensorInfo& tensor : file.tensors) by_name_.emplace(tensor.name, &tensor);
+  }
+
+  // Null when there is none.
+  const GgufTensorInfo* find(std::string_view name) const {
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? nullptr : found->second;
+  }
+  const GgufTensorInfo* find(std::int64_t layer, std::string_view stem) const {
+    return find("blk." + std::to_string(layer) + "." + std::string(stem));
+  }
+
+ private:
+  std::unordered_map<std::string_view, const GgufTensorInfo*> by_name_;
+};
+
+constexpr std::string_view kRouter = "ffn_gate_inp.weight";
+constexpr std::string_view kScoreCorrection = "exp_probs_b.bias";
+
+// "blk.12.attn_q.weight" as 12 and "attn_q.weight"; the layer is -1 outside the layers.
+struct PlacedName {
+  int layer = -1;
+  std::string_view stem;
+};
+PlacedName parse_name(std::string_view name) {
+  constexpr std::string_view kPrefix = "blk.";
+  constexpr std::size_t kMostDigits = 6;
+  if (!name.starts_with(kPrefix)) return {-1, name};
+  const std::string_view rest = name.substr(kPrefix.size());
+  const std::size_t dot = rest.find('.');
+  if (dot == 0 || dot == std::string_view::npos || dot > kMostDigits) return {-1, name};
+  int layer = 0;
+  for (const char digit : rest.substr(0, dot)) {
+    if (digit < '0' || digit > '9') return {-1, name};
+    layer = 10 * layer + (digit - '0');
+  }
+  return {layer, rest.substr(dot + 1)};
+}
+
+// Typed access to the settings of an architecture ("qwen2.block_count" is "block_count" here). What is missing, of
+// another type or out of range is reported and a harmless value returned: read on, and call
+// GgufProblems::throw_if_any() before the values are used. Keys nobody asks for are left alone: most are about numerics
+// and the tokenizer.
+class GgufKeys {
+ public:
+  GgufKeys(const GgufFile& file, GgufProblems& problems, std::string_view architecture)
+      : file_(&file), problems_(&problems), prefix_(std::string(architecture) + ".") {}
+
+  std::string full(std::string_view key) const { return prefix_ + std::string(key); }
+  const GgufEntry* find(std::string_view key) const { return file_->find(full(key)); }
+  bool has(std::string_view key) const { return find(key) != nullptr; }
+
+  std::optional<std::int64_t> optional(std::string_view key, descriptor::IntRange range) {
+    const GgufEntry* entry = find(key);
+    return entry == nullptr ? std::nullopt : std::optional(read_int(*entry, range));
+  }
+  std::int64_t require(std::string_view key, descriptor::IntRange range) {
+    if (!has(key)) missing(key);
+    return optional(key, range).value_or(range.min);
+  }
+  std::optional<std::int64_t> optional(Fact fact) { return optional(fact_row(fact).gguf, fact_row(fact).range); }
+  std::int64_t require(Fact fact) { return require(fact_row(fact).gguf, fact_row(fact).range); }
+  std::int64_t value_or(Fact fact, std::int64_t absent) { return optional(fact).value_or(absent); }
+  // 0 stands for absent in files.
+  std::optional<std::int64_t> nonzero(std::string_view key, std::int64_t most) {
+    const auto value = optional(key, {0, most});
+    return value && *value > 0 ? value : std::nullopt;
+  }
+  std::optional<std::int64_t> nonzero(Fact fact) { return nonzero(fact_row(fact).gguf, fact_row(fact).range.max); }
+  // One value for all layers or an array with one for each; empty when absent.
+  std::vector<std::int64_t> per_layer(std::string_view key, std::int64_t layers, descriptor::IntRange range);
+  std::optional<double> number(std::string_view key);
+  std::optional<bool> boolean(std::string_view key);
+
+  // Reports at the key if it is there.
+  void problem(std::string_view key, std::string message, std::string hint = {}) {
+    if (const GgufEntry* entry = find(key)) return problems_->add(*entry, std::move(message), std::move(hint));
+    problems_->add(std::move(message), std::move(hint));
+  }
+  void missing(std::string_view key) {
+    unsound_ = true;
+    problems_->add(fmt::format("missing key {}", quote(full(key))));
+  }
+  // Reports values that do not go together; nothing if one was replaced by a harmless one, which says nothing.
+  void contradiction(std::string_view key, std::string message, std::string hint = {}) {
+    if (!unsound_) problem(key, std::move(message), std::move(hint));
+  }
+  GgufProblems& problems() { return *problems_; }
+
+ private:
+  void refuse(const GgufEntry& entry, std::string message) {
+    unsound_ = true;
+    problems_->add(entry, std::move(message));
+  }
+  std::int64_t read_int(const GgufEntry& entry, descriptor::IntRange range);
+
+  const GgufFile* file_;
+  GgufProblems* problems_;
+  std::string prefix_;
+  bool unsound_ = false;  // a value was missing or refused
+};
+
+std::int64_t GgufKeys::read_int(const GgufEntry& entry, descriptor::IntRange range) {
+  const auto* value = std::get_if<std::int64_t>(&entry.value);
+  if (value != nullptr && *value >= range.min && *value <= range.max) return *value;
+  refuse(entry, value == nullptr
+                    ? fmt::format("{} must be an integer", quote(entry.key))
+                    : fmt::format("{} is {}, must be from {} to {}", quote(entry.key), *value, range.min, range.max));
+  return range.min;
+}
+
+std::vector<std::int64_t> GgufKeys::per_layer(std::string_view key, std::int64_t layers, descriptor::IntRange range) {
+  const GgufEntry* entry = find(key);
+  if (entry == nullptr) return {};
+  const auto count = static_cast<std::size_t>(layers);
+  const auto* array = std::get_if<GgufArray>(&entry->value);
+  if (array == nullptr) return std::vector<std::int64_t>(count, read_int(*entry, range));
+  std::vector<std::int64_t> values(count, range.min);
+  if (array->length != layers) {
+    refuse(*entry, fmt::format("{} lists {} layers, the model has {}", quote(entry->key), array->length, layers));
+    return values;
+  }
+  if (array->numbers.size() != count) {
+    refuse(*entry, fmt::format("{} must be an array of integers", quote(entry->key)));
+    return values;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const double number = array->numbers[i];
+    // In this order a not-a-number fails too.
+    if (number >= static_cast<double>(range.min) && number <= static_cast<double>(range.max) &&
+        number == std::floor(number)) {
+      values[i] = static_cast<std::int64_t>(number);
+      continue;
+    }
+    refuse(*entry, fmt::format("{}: layer {} has {}, must be an integer from {} to {}", quote(entry->key), i, number,
+                               range.min, range.max));
+    break;  // one of them says it all
+  }
+  return values;
+}
+
+std::optional<double> GgufKeys::number(std::string_view key) {
+  const GgufEntry* entry = find(key);
+  if (entry == nullptr) return std::nullopt;
+  if (const auto* number = std::get_if<double>(&entry->value)) return *number;
+  if (const auto* integer = std::get_if<std::int64_t>(&entry->value)) return static_cast<double>(*integer);
+  refuse(*entry, fmt::format("{} must be a number", quote(entry->key)));
+  return std::nullopt;
+}
+
+std::optional<bool> GgufKeys::boolean(std::string_view key) {
+  const GgufEntry* entry = find(key);
+  if (entry == nullptr) return std::nullopt;
+  if (const auto* value = std::get_if<bool>(&entry->value)) return *value;
+  refuse(*entry, fmt::format("{} must be true or false", quote(entry->key)));
+  return std::nullopt;
+}
+
+// A file on its way to becoming a Decoder. Vectors have one element per layer.
+class GgufReader {
+ public:
+  GgufReader(const GgufFile& file, GgufProblems& problems, const GgufIndex& tensors, const Family& family)
+      : file_(file), problems_(problems), tensors_(tensors), family_(family), keys_(file, problems, family.gguf) {}
+
+  Decoder read() {
+    layers_ = keys_.require(Fact::layers);
+    problems_.throw_if_any();  // arrays have one value per layer
+    read_dimensions();
+    check_norm();
+    check_variants();
+    read_heads();
+    family_.latent ? read_latent() : read_head_dim();
+    read_window();
+    read_attention_traits();
+    find_expert_layers();
+    read_widths();
+    read_experts();
+    const std::optional<std::int64_t> first = first_layer(false);
+    dense_ = feed_forward(first && tensors_.find(*first, "ffn_down.bias") != nullptr);
+    problems_.throw_if_any();
+
+    // The name Hugging Face has for it, so that a model is the same whichever file it was read from.
+    decoder_.architecture = family_.name;
+    decoder_.tied_embeddings = tensors_.find("output.weight") == nullptr;
+    decoder_.lm_head_bias = family_.lm_head_bias || tensors_.find("output.bias") != nullptr;
+    assemble_layers();
+    problems_.throw_if_any();
+    if (std::string problem = size_problem(decoder_); !problem.empty()) problems_.add(std::move(problem));
+    problems_.throw_if_any();
+    return std::move(decoder_);
+  }
+
+ private:
+  void read_dimensions() {
+    decoder_.hidden = keys_.require(Fact::hidden);
+    decoder_.max_position = keys_.nonzero(Fact::max_position);
+    // As llama.cpp does: the vocabulary's own length before the key, which tools that add tokens leave behind.
+    const GgufEntry* tokens = file_.find("tokenizer.ggml.tokens");
+    const auto* list = tokens == nullptr ? nullptr : std::get_if<GgufArray>(&tokens->value);
+    if (list == nullptr || list->length == 0) {
+      decoder_.vocab = keys_.require(Fact::vocab);
+    } else if (list->length > kVocabRange.max) {
+      problems_.add(*tokens, fmt::format("{} tokens are more than the {} supported", list->length, kVocabRange.max));
+    } else {
+      decoder_.vocab = list->length;
+    }
+  }
+
+  // The file must say which norm the architecture uses, and nothing else.
+  void check_norm() {
+    std::string_view expected = "attention.layer_norm_rms_epsilon";
+    std::string_view other = "attention.layer_norm_epsilon";
+    if (family_.norm == Norm::layer) std::swap(expected, other);
+    decoder_.norm = family_.norm;
+    if (keys_.has(expected)) return;
+    if (!keys_.has(other)) return keys_.missing(expected);
+    keys_.problem(other, fmt::format("{} belongs to another kind of norm: the architecture {} uses {}",
+                                     quote(keys_.full(other)), family_.gguf, keys_.full(expected)));
+  }
+
+  // Variants that would change what the model costs.
+  void check_variants() {
+    if (!keys_.boolean("attention.causal").value_or(true)) {
+      keys_.problem("attention.causal", "attention that is not causal (an embedding model) is not supported");
+    }
+    if (keys_.nonzero("nextn_predict_layers", kLayerRange.max)) {
+      keys_.problem("nextn_predict_layers", "layers for the prediction of further tokens (MTP) are not supported",
+                    "convert the model without them");
+    }
+    for (const std::string_view key : {"attention.max_alibi_bias", "attention.clamp_kqv"}) {
+      if (keys_.number(key).value_or(0) == 0) continue;
+      keys_.problem(key, fmt::format("{} is not supported for this architecture", quote(keys_.full(key))));
+    }
+  }
+
+  // ---- Attention
+
+  void read_heads() {
+    const auto& [heads, heads_hf, heads_key, heads_range] = fact_row(Fact::heads);
+    const std::string_view kv_key = fact_row(Fact::kv_heads).gguf;
+    heads_ = keys_.per_layer(heads_key, layers_, heads_range);
+    if (heads_.empty()) {
+      keys_.missing(heads_key);
+      heads_.assign(static_cast<std::size_t>(layers_), 1);
+    }
+    // Latent attention is stored as one key-value head since 2025, and as many as there are query heads before.
+    if (!family_.latent) kv_heads_ = keys_.per_layer(kv_key, layers_, heads_range);
+    if (kv_heads_.empty()) kv_heads_ = heads_;
+    for (std::size_t i = 0; i < heads_.size(); ++i) {
+      if (heads_[i] % kv_heads_[i] == 0) continue;
+      keys_.contradiction(kv_key, fmt::format("layer {}: {} ({}) is not divisible by {} ({})", i, heads_key, heads_[i],
+                                              kv_key, kv_heads_[i]));
+      break;
+    }
+  }
+
+  void read_head_dim() {
+    const std::string_view hidden_key = fact_row(Fact::hidden).gguf;
+    const std::string_view key_length = fact_row(Fact::head_dim).gguf;
+    const std::string_view value_length = fact_row(Fact::v_head_dim).gguf;
+    const std::string_view rotary_key = fact_row(Fact::rope_dim).gguf;
+    const std::int64_t heads = heads_.front();
+    const std::int64_t by_default = std::max<std::int64_t>(1, decoder_.hidden / heads);
+    attention_.head_dim = keys_.value_or(Fact::head_dim, by_default);
+    attention_.v_head_dim = keys_.value_or(Fact::v_head_dim, by_default);
+    const bool derived = !keys_.has(key_length) || !keys_.has(value_length);
+    if (derived && decoder_.hidden % heads != 0) {
+      keys_.contradiction(hidden_key,
+                          fmt::format("{} ({}) is not divisible by {} ({})", hidden_key, decoder_.hidden,
+                                      fact_row(Fact::heads).gguf, heads),
+                          fmt::format("{} and {} are needed then", key_length, value_length));
+    }
+    attention_.rotary_dim = keys_.optional(rotary_key, {0, kHeadDimRange.max}).value_or(attention_.head_dim);
+    if (attention_.rotary_dim > attention_.head_dim) {
+      keys_.contradiction(rotary_key, fmt::format("{} ({}) is more than the width of a head ({})", rotary_key,
+                                                  attention_.rotary_dim, attention_.head_dim));
+    }
+  }
+
+  // Files since April 2025 give the widths of the compressed heads as key_length and value_length, and those of the
+  // heads proper under names of their own.
+  void read_latent() {
+    LatentAttention latent;
+    latent.q_lora_rank = keys_.nonzero(Fact::q_lora_rank);
+    latent.kv_lora_rank = keys_.require(Fact::kv_lora_rank);
+    latent.rope_dim = keys_.require(Fact::rope_dim);
+    std::string key_length(fact_row(Fact::head_dim).gguf);
+    std::string value_length(fact_row(Fact::v_head_dim).gguf);
+    if (keys_.has(key_length + "_mla")) {
+      key_length += "_mla";
+      value_length += "_mla";
+    }
+    attention_.head_dim = keys_.require(key_length, kHeadDimRange);
+    attention_.v_head_dim = keys_.require(value_length, kHeadDimRange);
+    attention_.rotary_dim = latent.rope_dim;
+    latent.nope_dim = attention_.head_dim - latent.rope_dim;
+    if (latent.nope_dim < 1) {
+      keys_.contradiction(key_length, fmt::format("{} ({}) must be more than {} ({})", key_length, attention_.head_dim,
+                                                  fact_row(Fact::rope_dim).gguf, latent.rope_dim));
+    }
+    attention_.latent = latent;
+  }
+
+  void read_window() {
+    const std::string_view key = fact_row(Fact::window).gguf;
+    const WindowRule rule = gguf_window(family_);
+    window_ = keys_.nonzero(Fact::window);
+    if (!keys_.has(key) && rule.absent > 0) window_ = rule.absent;
+    if (!window_) return;
+    if (rule.layers == WindowLayers::none) {
+      return keys_.problem(key, fmt::format("a sliding window is not supported for the architecture {}", family_.gguf));
+    }
+    // An array says which layers slide, a number n that every n-th does not.
+    const std::string_view pattern = "attention.sliding_window_pattern";
+    const GgufEntry* entry = keys_.find(pattern);
+    std::vector<std::int64_t> values;
+    if (entry != nullptr) values = keys_.per_layer(pattern, layers_, {0, kLayerRange.max});
+    const bool is_period = entry != nullptr && !std::holds_alternative<GgufArray>(entry->value);
+    for (std::int64_t i = 0; i < layers_; ++i) {
+      if (values.empty()) {
+        sliding_.push_back(rule.layers == WindowLayers::all || i % 2 == 0);
+      } else {
+        const std::int64_t value = values[static_cast<std::size_t>(i)];
+        sliding_.push_back(is_period ? value == 0 || i % value < value - 1 : value != 0);
+      }
+    }
+  }
+
+  // What the tensors of the first layer say; match_tensors finds the layers that differ.
+  void read_attention_traits() {
+    const auto has = [this](std::string_view stem) { return tensors_.find(0, stem) != nullptr; };
+    attention_.qkv_bias = family_.qkv_bias.always() || has("attn_qkv.bias") || has("attn_q.bias");
+    attention_.o_bias = family_.o_bias.always() || has("attn_output.bias");
+    attention_.qk_norm = family_.qk_norm || has("attn_q_norm.weight");
+    attention_.sinks = family_.sinks || has("attn_sinks.weight");
+    attention_.fused_qkv = has("attn_qkv.weight");
+    attention_.softcap = family_.softcap && keys_.number("attn_logit_softcapping").value_or(1) != 0;
+  }
+
+  // ---- Feed-forward part
+
+  void find_expert_layers() {
+    for (std::int64_t i = 0; i < layers_; ++i) routed_.push_back(tensors_.find(i, kRouter) != nullptr);
+    const bool any = first_layer(true).has_value();
+    if (!any && keys_.nonzero(Fact::experts)) {
+      keys_.problem(fact_row(Fact::experts).gguf,
+                    fmt::format("the file has experts by this key, but no layer with a router ({})", kRouter));
+    }
+    const auto leading = keys_.optional(Fact::leading_dense);
+    if (!any || !leading) return;
+    const std::string_view key = fact_row(Fact::leading_dense).gguf;
+    for (std::int64_t i = 0; i < layers_; ++i) {
+      const bool routed = routed_[static_cast<std::size_t>(i)];
+      if (routed == (i >= *leading)) continue;
+      return keys_.problem(
+          key, fmt::format("layer {} {} a router ({}), {} is {}", i, routed ? "has" : "lacks", kRouter, key, *leading));
+    }
+  }
+
+  void read_widths() {
+    const std::string_view key = fact_row(Fact::intermediate).gguf;
+    const std::int64_t parts = family_.halved_width ? 2 : 1;
+    widths_ = keys_.per_layer(key, layers_, {0, parts * kWidthRange.max});
+    for (std::int64_t& width : widths_) {
+      if (width % parts != 0) {
+        keys_.problem(key, fmt::format("{} ({}) is not divisible by {}: in this architecture it counts the gate and up "
+                                       "matrices together",
+                                       key, width, parts));
+        break;
+      }
+      width /= parts;
+    }
+    for (std::size_t i = 0; i < routed_.size(); ++i) {
+      if (routed_[i] || (!widths_.empty() && widths_[i] > 0)) continue;
+      if (widths_.empty()) return keys_.missing(key);
+      return keys_.problem(key, fmt::format("layer {} has no feed-forward width", i));
+    }
+  }
+
+  // Of a routed expert; `dense`: the width by feed_forward_length.
+  std::int64_t expert_width(std::int64_t dense, std::int64_t per_token) {
+    if (const auto own = keys_.nonzero(Fact::expert_width)) return *own;
+    std::int64_t width = 0;
+    switch (family_.experts.unsaid_width) {
+      case UnsaidWidth::refused: break;
+      case UnsaidWidth::dense: width = dense; break;
+      case UnsaidWidth::dense_per_used: width = dense / per_token; break;
+    }
+    if (width == 0) keys_.missing(fact_row(Fact::expert_width).gguf);
+    return width;
+  }
+
+  // Of all shared experts together.
+  std::int64_t shared_width(std::int64_t dense, std::int64_t expert_width) {
+    if (const auto own = keys_.nonzero(Fact::shared_width)) return *own;
+    if (family_.experts.shared == SharedExperts::gated) return dense;
+    const std::int64_t count = keys_.nonzero(Fact::shared_experts).value_or(0);
+    if (count * expert_width > kWidthRange.max) {
+      keys_.contradiction(fact_row(Fact::shared_experts).gguf,
+                          fmt::format("{} shared experts of width {} are wider than the {} supported", count,
+                                      expert_width, kWidthRange.max));
+    }
+    return count * expert_width;
+  }
+
+  void read_experts() {
+    const std::optional<std::int64_t> first = first_layer(true);
+    if (!first) return;
+    const auto has = [&](std::string_view stem) { return tensors_.find(*first, stem) != nullptr; };
+    const std::string_view used_key = fact_row(Fact::experts_per_token).gguf;
+    Experts experts;
+    experts.count = keys_.require(Fact::experts);
+    experts.per_token = keys_.require(Fact::experts_per_token);
+    if (experts.per_token > experts.count) {
+      keys_.contradiction(used_key, fmt::format("{} ({}) is more than {} ({})", used_key, experts.per_token,
+                                                fact_row(Fact::experts).gguf, experts.count));
+    }
+    experts.groups = keys_.value_or(Fact::expert_groups, 1);
+    experts.groups_per_token = keys_.value_or(Fact::groups_per_token, experts.groups);
+    if (std::string wrong = groups_problem(experts); !wrong.empty()) {
+      keys_.contradiction(fact_row(Fact::expert_groups).gguf, std::move(wrong));
+    }
+    const std::int64_t dense = widths_.empty() ? 0 : widths_[static_cast<std::size_t>(*first)];
+    experts.intermediate = expert_width(dense, experts.per_token);
+    experts.shared_intermediate = shared_width(dense, experts.intermediate);
+    experts.shared_gate = experts.shared_intermediate > 0 &&
+                          (family_.experts.shared == SharedExperts::gated || has("ffn_gate_inp_shexp.weight"));
+    experts.router_bias = family_.experts.router_bias || has("ffn_gate_inp.bias");
+    experts.score_correction = has(kScoreCorrection);
+    expert_ = feed_forward(has("ffn_down_exps.bias"));
+    expert_.experts = experts;
+  }
+
+  // ---- The whole
+
+  void assemble_layers() {
+    Layer layer{.attention = attention_,
+                .feed_forward = {},
+                .norms = family_.norms,
+                .parallel_blocks = family_.parallel_blocks};
+    for (std::size_t i = 0; i < routed_.size(); ++i) {
+      layer.attention.heads = heads_[i];
+      layer.attention.kv_heads = kv_heads_[i];
+      layer.attention.window.reset();
+      if (window_ && sliding_[i]) layer.attention.window = window_;
+      layer.feed_forward = routed_[i] ? expert_ : dense_;
+      if (!routed_[i]) layer.feed_forward.intermediate = widths_[i];
+      decoder_.add_layer(layer);
+      if (decoder_.kinds.size() <= Decoder::kMostKinds) continue;
+      return keys_.problem(fact_row(Fact::layers).gguf,
+                           fmt::format("more than {} layers differ from each other", Decoder::kMostKinds));
+    }
+  }
+
+  // Index of the first layer with or without experts; none if there is no such layer.
+  std::optional<std::int64_t> first_layer(bool with_experts) const {
+    const auto found = std::find(routed_.begin(), routed_.end(), with_experts);
+    return found == routed_.end() ? std::nullopt : std::optional<std::int64_t>(found - routed_.begin());
+  }
+  FeedForward feed_forward(bool has_bias) const {
+    return {.gated = family_.gated,
+            .activation = family_.activation,
+            .bias = family_.mlp_bias.always() || has_bias,
+            .fused_gate_up = family_.fused_gate_up,
+            .experts = {}};
+  }
+
+  const GgufFile& file_;
+  GgufProblems& problems_;
+  const GgufIndex& tensors_;
+  const Family& family_;
+  GgufKeys keys_;
+  Decoder decoder_ = {};
+  std::int64_t layers_ = 1;
+  std::vector<std::int64_t> heads_ = {};
+  std::vector<std::int64_t> kv_heads_ = {};
+  std::vector<std::int64_t> widths_ = {};  // of feed_forward_length
+  std::vector<bool> routed_ = {};          // which layers have experts
+  Attention attention_ = {};               // of every layer, but for heads and window
+  std::optional<std::int64_t> window_ = {};
+  std::vector<bool> sliding_ = {};  // which layers see the window
+  FeedForward dense_ = {};          // without its width
+  FeedForward expert_ = {};
+};
 
 // The text with '?' for each character that is unsafe and each byte that is not UTF-8.
 std::string printable(std::string_view text) {
@@ -66,7 +600,8 @@ std::string describe_file_type(const GgufFile& file) {
   return name.empty() ? fmt::format(", file type {}", *id) : fmt::format(", file type {}", name);
 }
 
-const GgufFamily* find_family(const GgufFile& file, GgufProblems& problems) {
+// The row of the file's architecture; null when that was reported.
+const Family* family_of_file(const GgufFile& file, GgufProblems& problems) {
   const GgufEntry* type = file.find("general.type");
   if (type != nullptr && text_of(file, "general.type") != "model") {
     problems.add(*type, fmt::format("the file holds {}, not a model", quote(text_of(file, "general.type"))));
@@ -74,12 +609,18 @@ const GgufFamily* find_family(const GgufFile& file, GgufProblems& problems) {
   }
   const GgufEntry* entry = file.find("general.architecture");
   if (entry == nullptr || !std::holds_alternative<std::string>(entry->value)) {
-    const std::string_view message = "missing key 'general.architecture', which must be a string";
-    entry == nullptr ? problems.add(std::string(message)) : problems.add(*entry, std::string(message));
+    const char* message = "missing key 'general.architecture', which must be a string";
+    entry == nullptr ? problems.add(message) : problems.add(*entry, message);
     return nullptr;
   }
+  const auto any_layer = [&](std::string_view stem) {
+    return std::ranges::any_of(file.tensors, [&](const GgufTensorInfo& tensor) {
+      const PlacedName name = parse_name(tensor.name);
+      return name.layer >= 0 && name.stem == stem;
+    });
+  };
   const std::string& name = std::get<std::string>(entry->value);
-  const GgufFamily* family = find_gguf_family(name);
+  const Family* family = find_gguf_family(name, any_layer(kRouter), any_layer(kScoreCorrection));
   if (family != nullptr) return family;
   const std::vector<std::string> known = gguf_family_names();
   std::string hint;
@@ -89,115 +630,160 @@ const GgufFamily* find_family(const GgufFile& file, GgufProblems& problems) {
   return nullptr;
 }
 
-void read_dimensions(GgufModel& model, const GgufFile& file) {
-  GgufKeys& keys = model.keys;
-  model.decoder.hidden = keys.require_int("embedding_length", kHiddenRange);
-  model.decoder.max_position = keys.optional_nonzero("context_length", kPositionRange);
-  // As llama.cpp does: the vocabulary's own length before the key, which tools that add tokens leave behind.
-  const GgufEntry* tokens = file.find("tokenizer.ggml.tokens");
-  const auto* list = tokens == nullptr ? nullptr : std::get_if<GgufArray>(&tokens->value);
-  if (list == nullptr || list->length == 0) {
-    model.decoder.vocab = keys.require_int("vocab_size", kVocabRange);
-  } else if (list->length > kVocabRange.max) {
-    keys.problems().add(*tokens,
-                        fmt::format("{} tokens are more than the {} supported", list->length, kVocabRange.max));
-  } else {
-    model.decoder.vocab = list->length;
-  }
-}
-
-// The file must say which norm the architecture uses, and nothing else.
-void check_norm(GgufModel& model) {
-  constexpr std::string_view kRms = "attention.layer_norm_rms_epsilon";
-  constexpr std::string_view kLayer = "attention.layer_norm_epsilon";
-  const bool rms = model.family.norm == Norm::rms;
-  const std::string_view expected = rms ? kRms : kLayer;
-  const std::string_view other = rms ? kLayer : kRms;
-  if (!model.keys.has(expected) && model.keys.has(other)) {
-    model.keys.problem(other, fmt::format("{} belongs to another kind of norm: the architecture {} uses {}",
-                                          quote(model.keys.full(other)), model.family.name, model.keys.full(expected)));
-  } else if (!model.keys.has(expected)) {
-    model.keys.missing(expected);
-  }
-  model.decoder.norm = model.family.norm;
-}
-
-// Variants that would change what the model costs.
-void check_variants(GgufModel& model) {
-  GgufKeys& keys = model.keys;
-  if (!keys.optional_bool("attention.causal").value_or(true)) {
-    keys.problem("attention.causal", "attention that is not causal (an embedding model) is not supported");
-  }
-  if (keys.optional_nonzero("nextn_predict_layers", kLayerRange)) {
-    keys.problem("nextn_predict_layers", "layers for the prediction of further tokens (MTP) are not supported",
-                 "convert the model without them");
-  }
-  for (const std::string_view key : {"attention.max_alibi_bias", "attention.clamp_kqv"}) {
-    if (keys.optional_number(key).value_or(0) != 0) {
-      keys.problem(key, fmt::format("{} is not supported for this architecture", quote(keys.full(key))));
-    }
-  }
-}
-
-// The name Hugging Face has for it, so that a model is the same whichever file it was read from.
-std::string_view model_type(const GgufModel& model) {
-  const GgufFamily& family = model.family;
-  const std::optional<Experts>& experts = model.expert.experts;
-  if (experts && experts->score_correction && !family.noaux_type.empty()) return family.noaux_type;
-  return experts && !family.moe_type.empty() ? family.moe_type : family.model_type;
-}
-
-void assemble_layers(GgufModel& model) {
-  Layer layer{.attention = model.attention,
-              .feed_forward = {},
-              .norms = model.family.norms,
-              .parallel_blocks = model.family.parallel_blocks};
-  for (std::size_t i = 0; i < model.routed.size(); ++i) {
-    layer.attention.heads = model.heads[i];
-    layer.attention.kv_heads = model.kv_heads[i];
-    layer.attention.window.reset();
-    if (model.window && model.sliding[i]) layer.attention.window = model.window;
-    layer.feed_forward = model.routed[i] ? model.expert : model.dense;
-    if (!model.routed[i]) layer.feed_forward.intermediate = model.widths[i];
-    model.decoder.add_layer(layer);
-    if (model.decoder.kinds.size() > kMostKinds) {
-      model.keys.problem("block_count", fmt::format("more than {} layers differ from each other", kMostKinds));
-      return;
-    }
-  }
-}
-
 }  // namespace
 
 Decoder parse_gguf_decoder(const GgufFile& file) {
   GgufProblems problems(file);
-  const GgufFamily* family = find_family(file, problems);
+  const Family* family = family_of_file(file, problems);
   problems.throw_if_any();  // the keys of an unknown architecture mean nothing
-  GgufKeys keys(file, problems, std::string(family->name));
   const GgufIndex tensors(file);
-
-  GgufModel model{.family = *family, .keys = keys, .tensors = tensors};
-  model.layers = keys.require_int("block_count", kLayerRange);
-  problems.throw_if_any();  // arrays have one value per layer
-  read_dimensions(model, file);
-  check_norm(model);
-  check_variants(model);
-  read_gguf_attention(model);
-  read_gguf_feed_forward(model);
-  problems.throw_if_any();
-
+  Decoder decoder = GgufReader(file, problems, tensors, *family).read();
   const std::string name = text_of(file, "general.name");
-  model.decoder.name = is_good_name(name) ? name : printable(file_stem(file));
-  model.decoder.architecture = model_type(model);
-  model.decoder.source =
-      fmt::format("GGUF file {} (architecture {}{})", printable(file.path), family->name, describe_file_type(file));
-  model.decoder.tied_embeddings = tensors.find("output.weight") == nullptr;
-  model.decoder.lm_head_bias = family->lm_head_bias || tensors.find("output.bias") != nullptr;
-  assemble_layers(model);
-  problems.throw_if_any();
-  if (std::string problem = size_problem(model.decoder); !problem.empty()) problems.add(std::move(problem));
-  problems.throw_if_any();
-  return std::move(model.decoder);
+  decoder.name = is_good_name(name) ? name : printable(file_stem(file));
+  decoder.source =
+      fmt::format("GGUF file {} (architecture {}{})", printable(file.path), family->gguf, describe_file_type(file));
+  return decoder;
 }
+
+// ---- Matching: a file may hold a matrix in other pieces than gguf_tensors expects; every such form that llama.cpp's
+// converter has written is put together here.
+
+namespace {
+
+using Shape = std::array<std::int64_t, 4>;
+
+// Frequencies of scaled rotary embeddings: not weights, and a few hundred bytes.
+constexpr std::string_view kPositionTables[] = {"rope_freqs.weight", "rope_factors_long.weight",
+                                                "rope_factors_short.weight", "attn_rot_embd.weight"};
+// The halves of attn_kv_b, in files that also hold the whole.
+constexpr std::string_view kCopies[] = {"attn_k_b.weight", "attn_v_b.weight"};
+
+Shape shape_of(const GgufTensor& tensor) {
+  if (tensor.is_vector()) return {tensor.n, tensor.count, 1, 1};
+  return {tensor.k, tensor.n, tensor.count, 1};
+}
+
+// Innermost first, as llama.cpp prints it.
+std::string shape_text(const Shape& shape) {
+  std::size_t dimensions = shape.size();
+  while (dimensions > 1 && shape[dimensions - 1] == 1) --dimensions;
+  return fmt::format("[{}]", fmt::join(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(dimensions), ", "));
+}
+
+const std::string_view* find_stem(std::span<const std::string_view> stems, std::string_view stem) {
+  const auto found = std::find(stems.begin(), stems.end(), stem);
+  return found == stems.end() ? nullptr : &*found;
+}
+
+class Matcher {
+ public:
+  explicit Matcher(const GgufFile& file) : file_(file), index_(file), problems_(file) {}
+
+  std::vector<GgufTensor> match(const Decoder& model) {
+    const bool whole = index_.find(0, "attn_kv_b.weight") != nullptr;
+    const bool halves = index_.find(0, "attn_k_b.weight") != nullptr;
+    std::vector<GgufTensor> tensors = gguf_tensors(model, {.split_kv_b = halves && !whole});
+    for (GgufTensor& tensor : tensors) match(tensor);
+    add_others(tensors, whole && halves);
+    problems_.throw_if_any();
+    return tensors;
+  }
+
+ private:
+  void match(GgufTensor& tensor) {
+    const std::string name = tensor.name();
+    if (const GgufTensorInfo* info = index_.find(name)) {
+      take(*info, shape_of(tensor), tensor);
+    } else if (!match_fused_experts(tensor) && !match_single_experts(tensor)) {
+      problems_.add(fmt::format("missing tensor {} {}", name, shape_text(shape_of(tensor))));
+    }
+  }
+
+  // Gives `tensor` the type of `info` if that has the shape.
+  void take(const GgufTensorInfo& info, const Shape& shape, GgufTensor& tensor) {
+    used_.insert(&info);
+    if (info.shape != shape) {
+      problems_.add(info, fmt::format("tensor {} is {}, expected {}", quote(info.name), shape_text(info.shape),
+                                      shape_text(shape)));
+    } else {
+      check_type(info, tensor.is_vector());
+    }
+    tensor.type = info.type;
+  }
+
+  void check_type(const GgufTensorInfo& tensor, bool is_vector) {
+    const GgmlTypeInfo& type = model::info(tensor.type);
+    if (!type.weights) {
+      problems_.add(tensor,
+                    fmt::format("tensor {} is of type {}, which does not hold weights", quote(tensor.name), type.name));
+    } else if (is_vector && type.block > 1) {
+      problems_.add(tensor, fmt::format("tensor {} is of type {}: llama.cpp does not quantise norms, biases and tables",
+                                        quote(tensor.name), type.name));
+    }
+  }
+
+  // Since 2026 the converter can leave the gate and up matrices of experts in one tensor.
+  bool match_fused_experts(GgufTensor& tensor) {
+    if (tensor.role != Role::expert_gate && tensor.role != Role::expert_up) return false;
+    const GgufTensorInfo* info = index_.find(tensor.layer, "ffn_gate_up_exps.weight");
+    if (info == nullptr) return false;
+    // Both halves ask for it: a wrong shape is reported once.
+    if (tensor.role == Role::expert_up && used_.contains(info)) {
+      tensor.type = info->type;
+    } else {
+      take(*info, {tensor.k, 2 * tensor.n, tensor.count, 1}, tensor);
+    }
+    return true;
+  }
+
+  // Until April 2024 Mixtral's experts were tensors of their own: blk.0.ffn_gate.7.weight.
+  bool match_single_experts(GgufTensor& tensor) {
+    constexpr std::string_view kEnding = "_exps.weight";
+    if (!tensor.stem.ends_with(kEnding)) return false;
+    const std::string_view base = tensor.stem.substr(0, tensor.stem.size() - kEnding.size());
+    const auto find = [&](std::int64_t expert) {
+      return index_.find(tensor.layer, fmt::format("{}.{}.weight", base, expert));
+    };
+    const GgufTensorInfo* first = find(0);
+    if (first == nullptr) return false;
+    for (std::int64_t expert = 0; expert < tensor.count; ++expert) {
+      const GgufTensorInfo* info = find(expert);
+      if (info == nullptr) {
+        problems_.add(fmt::format("missing tensor blk.{}.{}.{}.weight", tensor.layer, base, expert));
+        break;
+      }
+      if (info->type != first->type) {
+        problems_.add(*info,
+                      fmt::format("tensor {} is of type {}, the layer's other experts of type {}", quote(info->name),
+                                  model::info(info->type).name, model::info(first->type).name));
+      }
+      take(*info, {tensor.k, tensor.n, 1, 1}, tensor);
+    }
+    return true;
+  }
+
+  // What the file has beyond the model: position tables at the end of `tensors`, copies nowhere, the rest is wrong.
+  void add_others(std::vector<GgufTensor>& tensors, bool has_copies) {
+    for (const GgufTensorInfo& info : file_.tensors) {
+      if (used_.contains(&info)) continue;
+      const PlacedName name = parse_name(info.name);
+      if (const std::string_view* table = find_stem(kPositionTables, name.stem)) {
+        check_type(info, true);
+        tensors.push_back({.stem = *table, .layer = name.layer, .n = info.elements(), .type = info.type});
+      } else if (!has_copies || find_stem(kCopies, name.stem) == nullptr) {
+        problems_.add(info, fmt::format("unexpected tensor {} {}", quote(info.name), shape_text(info.shape)));
+      }
+    }
+  }
+
+  const GgufFile& file_;
+  GgufIndex index_;
+  GgufProblems problems_;
+  std::unordered_set<const GgufTensorInfo*> used_;
+};
+
+}  // namespace
+
+std::vector<GgufTensor> match_tensors(const Decoder& model, const GgufFile& file) { return Matcher(file).match(model); }
 
 }  // namespace llmperf::model

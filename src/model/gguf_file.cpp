@@ -1,19 +1,562 @@
+// A GGUF file from its bytes. Layout (ggml's docs/gguf.md): magic, version (4 bytes each), number of tensors, number of
+// metadata entries (8 each); the entries {key, type, value}; the tensors {name, dimensions, extents, type, offset};
+// padding to the alignment; data. A string is a length of 8 bytes and its bytes, an array a type, a length of 8 bytes
+// and its elements. Version 1 had lengths of 4 bytes.
 #include "model/gguf_file.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <iterator>
+#include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 
+#include "base/file.h"
+#include "base/integer.h"
 #include "base/text.h"
-#include "model/gguf_header.h"
-#include "model/gguf_stream.h"
 
 namespace llmperf::model {
 namespace {
+
+// ---- Bytes, read in order: nothing is taken before it is known to be there
+
+constexpr std::int64_t kMaxFile = std::int64_t{1} << 50;
+constexpr std::int64_t kBuffer = std::int64_t{64} << 10;
+// The largest vocabularies take some 20 MB. Bounding where a header may end bounds the time a hostile one takes: all of
+// a sparse file of 100 GB could be an array of empty strings.
+constexpr std::int64_t kMaxHeader = std::int64_t{64} << 20;
+
+[[noreturn]] void fail_at(const std::string& path, std::int64_t offset, std::string message, std::string hint = {}) {
+  throw Error(ErrorKind::bad_input, {{{path, 0, 0, offset}, std::move(message), std::move(hint)}});
+}
+
+// A file, or memory in its place. Files are read, not mapped: one that shrinks meanwhile must give an error, not a
+// signal.
+class ByteSource {
+ public:
+  // Opens a regular file; Error(bad_input) when that fails.
+  explicit ByteSource(const std::string& path);
+  // `bytes` must outlive the source.
+  ByteSource(std::string_view bytes, std::string name);
+
+  const std::string& name() const { return name_; }
+  std::int64_t size() const { return size_; }  // at most 1 PiB: sums of offsets in one file fit 64 bits
+  // Fills `into` from `offset` on; both lie within size().
+  void read(std::int64_t offset, std::span<char> into) const;
+
+ private:
+  std::string name_;
+  std::optional<RegularFile> file_;  // none: memory_
+  std::string_view memory_;
+  std::int64_t size_ = 0;
+};
+
+// A position in a source that only moves forward. `what` names what is being read, for messages ("the file ends within
+// the key of a metadata entry"); every failure is an Error(bad_input) at a byte offset.
+class GgufStream {
+ public:
+  explicit GgufStream(const ByteSource& source);
+
+  std::int64_t position() const { return position_; }
+  std::int64_t left() const { return source_.size() - position_; }
+  void set_big_endian(bool big_endian) { big_endian_ = big_endian; }
+
+  // An unsigned integer of 1, 2, 4 or 8 bytes.
+  std::uint64_t integer(int bytes, std::string_view what);
+  // The caller bounds `length`.
+  std::string text(std::int64_t length, std::string_view what);
+  void skip(std::int64_t length, std::string_view what);
+
+  // Checks that `count` items of at least `item_bytes` can follow. `offset` is where the count was read.
+  void require(std::uint64_t count, std::int64_t item_bytes, std::string_view items, std::int64_t offset) const;
+
+  [[noreturn]] void fail(std::int64_t offset, std::string message, std::string hint = {}) const;
+
+ private:
+  void check_room(std::int64_t length, std::string_view what) const;
+  std::string_view buffered(std::int64_t most);
+
+  const ByteSource& source_;
+  std::int64_t position_ = 0;
+  bool big_endian_ = false;
+  std::vector<char> buffer_;  // bytes [buffer_begin_, buffer_end_) of the source
+  std::int64_t buffer_begin_ = 0;
+  std::int64_t buffer_end_ = 0;
+};
+
+ByteSource::ByteSource(const std::string& path) : name_(path) {
+  file_.emplace(path, kMaxFile);
+  size_ = file_->size();
+}
+
+ByteSource::ByteSource(std::string_view bytes, std::string name)
+    : name_(std::move(name)), memory_(bytes), size_(static_cast<std::int64_t>(bytes.size())) {}
+
+void ByteSource::read(std::int64_t offset, std::span<char> into) const {
+  if (!file_) {
+    memory_.copy(into.data(), into.size(), static_cast<std::size_t>(offset));
+    return;
+  }
+  while (!into.empty()) {
+    const std::int64_t got = file_->read_some(offset, into);
+    if (got == 0) file_->fail("became shorter while it was read");
+    offset += got;
+    into = into.subspan(static_cast<std::size_t>(got));
+  }
+}
+
+GgufStream::GgufStream(const ByteSource& source) : source_(source) {
+  buffer_.resize(static_cast<std::size_t>(std::min(kBuffer, source.size())));
+}
+
+void GgufStream::fail(std::int64_t offset, std::string message, std::string hint) const {
+  fail_at(source_.name(), offset, std::move(message), std::move(hint));
+}
+
+void GgufStream::check_room(std::int64_t length, std::string_view what) const {
+  if (length > left()) {
+    fail(position_, fmt::format("the file ends within {}: {} bytes are needed, {} are left", what, length, left()),
+         "the file may be incomplete");
+  }
+  if (length > kMaxHeader - position_) {
+    fail(position_, fmt::format("{} would make the header longer than 64 MiB", what));
+  }
+}
+
+// At least one and at most `most` bytes from the position on, without moving it; there must be one.
+std::string_view GgufStream::buffered(std::int64_t most) {
+  if (position_ < buffer_begin_ || position_ >= buffer_end_) {
+    const auto length = std::min(static_cast<std::int64_t>(buffer_.size()), left());
+    source_.read(position_, std::span(buffer_).first(static_cast<std::size_t>(length)));
+    buffer_begin_ = position_;
+    buffer_end_ = position_ + length;
+  }
+  const std::int64_t length = std::min(most, buffer_end_ - position_);
+  return {buffer_.data() + (position_ - buffer_begin_), static_cast<std::size_t>(length)};
+}
+
+std::uint64_t GgufStream::integer(int bytes, std::string_view what) {
+  check_room(bytes, what);
+  std::uint64_t value = 0;
+  for (int done = 0; done < bytes;) {
+    const std::string_view part = buffered(bytes - done);
+    for (const char c : part) {
+      const auto byte = static_cast<std::uint64_t>(static_cast<unsigned char>(c));
+      value = big_endian_ ? value << 8 | byte : value | byte << 8 * done;
+      ++done;
+    }
+    position_ += static_cast<std::int64_t>(part.size());
+  }
+  return value;
+}
+
+std::string GgufStream::text(std::int64_t length, std::string_view what) {
+  check_room(length, what);
+  std::string result;
+  result.reserve(static_cast<std::size_t>(length));
+  for (std::int64_t rest = length; rest > 0;) {
+    const std::string_view part = buffered(rest);
+    result += part;
+    position_ += static_cast<std::int64_t>(part.size());
+    rest -= static_cast<std::int64_t>(part.size());
+  }
+  return result;
+}
+
+void GgufStream::skip(std::int64_t length, std::string_view what) {
+  check_room(length, what);
+  position_ += length;
+}
+
+void GgufStream::require(std::uint64_t count, std::int64_t item_bytes, std::string_view items,
+                         std::int64_t offset) const {
+  if (count <= static_cast<std::uint64_t>(left() / item_bytes)) return;
+  fail(offset,
+       fmt::format("{} {} take at least {} bytes each, but only {} bytes are left", count, items, item_bytes, left()));
+}
+
+// ---- The header of one file, be it a whole model or one of its shards
+
+// What may still be kept of a model, over all its files. The largest models have some 50,000 tensors (every expert on
+// its own) with names of 40 bytes, and about a hundred settings. Entries and descriptions take up to 128 bytes each
+// beside their texts, so that a reader stays below 40 MB even while its vectors grow.
+struct GgufBudget {
+  std::int64_t entries = 32'768;
+  std::int64_t tensors = 65'536;
+  std::int64_t kept_bytes = std::int64_t{8} << 20;  // keys, names, strings and numbers
+};
+
+struct GgufHeader {
+  int version = 3;
+  bool big_endian = false;
+  std::vector<GgufEntry> metadata;
+  std::vector<GgufTensorInfo> tensors;
+};
+
+// Indices of `items` in the order of key(item); equal items keep theirs.
+template <class Item, class Key>
+std::vector<std::size_t> order_by(const std::vector<Item>& items, Key key) {
+  std::vector<std::size_t> order(items.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return key(items[a]) < key(items[b]); });
+  return order;
+}
+
+bool is_gguf_magic(std::string_view first_bytes) { return first_bytes == "GGUF" || first_bytes == "FUGG"; }
+
+constexpr std::size_t kMaxErrors = 20;
+constexpr std::int64_t kMaxKey = 65'535;                     // by the specification
+constexpr std::int64_t kMaxName = 256;                       // 64 by the specification, which llama.cpp keeps to
+constexpr std::int64_t kMaxString = std::int64_t{64} << 10;  // longer ones are skipped
+constexpr std::int64_t kMaxNumbers = 4096;                   // of an array
+constexpr std::int64_t kMinEntry = 8 + 1 + 4 + 1;            // a key of one character and a value of one byte
+constexpr std::int64_t kMinTensor = 8 + 1 + 4 + 4 + 8;
+constexpr std::int64_t kMaxAlignment = std::int64_t{16} << 20;
+
+enum class Kind : unsigned char { natural, integer, real, boolean, string, array };
+struct ValueType {
+  Kind kind;
+  int bytes;  // of a value; of a string or array, the least it takes
+};
+// By id.
+constexpr ValueType kValueTypes[] = {{Kind::natural, 1}, {Kind::integer, 1}, {Kind::natural, 2}, {Kind::integer, 2},
+                                     {Kind::natural, 4}, {Kind::integer, 4}, {Kind::real, 4},    {Kind::boolean, 1},
+                                     {Kind::string, 8},  {Kind::array, 12},  {Kind::natural, 8}, {Kind::integer, 8},
+                                     {Kind::real, 8}};
+
+struct RemovedType {
+  std::uint64_t id;
+  std::string_view name;
+};
+constexpr RemovedType kRemovedTypes[] = {{4, "Q4_2"},      {5, "Q4_3"},        {31, "Q4_0_4_4"},   {32, "Q4_0_4_8"},
+                                         {33, "Q4_0_8_8"}, {36, "IQ4_NL_4_4"}, {37, "IQ4_NL_4_8"}, {38, "IQ4_NL_8_8"}};
+constexpr std::string_view kConvertAgain = "convert or quantise the model again with a current llama.cpp";
+
+std::int64_t signed_value(std::uint64_t raw, int bytes) {
+  const int unused = 64 - 8 * bytes;
+  return static_cast<std::int64_t>(raw << unused) >> unused;
+}
+
+double real_value(std::uint64_t raw, int bytes) {
+  return bytes == 4 ? std::bit_cast<float>(static_cast<std::uint32_t>(raw)) : std::bit_cast<double>(raw);
+}
+
+// Throws Error(bad_input) with all that is wrong, at most twenty places: after a broken length nothing more is found,
+// but one bad tensor does not hide the next. Names of tensors are not compared (they may be in different files).
+class HeaderReader {
+ public:
+  HeaderReader(const ByteSource& source, GgufBudget& budget) : source_(source), stream_(source), budget_(budget) {}
+
+  GgufHeader read() {
+    try {
+      read_magic_and_version();
+      read_counts();
+      read_metadata();
+      read_alignment();
+      read_tensors();
+      place_tensors();
+      if (errors_.empty()) check_overlaps();
+    } catch (const Error& error) {
+      errors_.insert(errors_.end(), error.diagnostics().begin(), error.diagnostics().end());
+    }
+    if (!errors_.empty()) throw Error(ErrorKind::bad_input, std::move(errors_));
+    return std::move(header_);
+  }
+
+ private:
+  // Something wrong that does not keep the rest from being read.
+  void report(std::int64_t offset, std::string message, std::string_view hint = {}) {
+    errors_.push_back({{source_.name(), 0, 0, offset}, std::move(message), std::string(hint)});
+    if (errors_.size() >= kMaxErrors) stream_.fail(offset, "too many errors: the rest of the file is not read");
+  }
+
+  void keep(std::int64_t bytes, std::int64_t offset) {
+    if (bytes > budget_.kept_bytes) stream_.fail(offset, "metadata and names of tensors take more than 8 MiB");
+    budget_.kept_bytes -= bytes;
+  }
+
+  void read_magic_and_version() {
+    const std::string magic = stream_.text(4, "the magic number");
+    if (!is_gguf_magic(magic)) {
+      stream_.fail(0, fmt::format("not a GGUF file: it starts with {} instead of 'GGUF'", quote(magic)),
+                   magic == "vers"
+                       ? "this may be a Git LFS pointer instead of the model: 'git lfs pull' fetches the model"
+                       : "");
+    }
+    const std::uint64_t version = stream_.integer(4, "the version");
+    // Nothing says which byte order a file has. The specification's magic number is the same in both, so readers go by
+    // the version, a small number; gguf-py also knows files with the magic number reversed.
+    header_.big_endian = magic == "FUGG" || (version & 0xffff) == 0;
+    stream_.set_big_endian(header_.big_endian);
+    const auto stored = static_cast<std::uint32_t>(version);
+    header_.version = static_cast<int>(header_.big_endian ? __builtin_bswap32(stored) : stored);
+    if (header_.version == 1) stream_.fail(4, "GGUF version 1 is no longer supported", std::string(kConvertAgain));
+    if (header_.version != 2 && header_.version != 3) {
+      stream_.fail(4, fmt::format("unknown GGUF version {}: llmperf reads 2 and 3",
+                                  static_cast<std::uint32_t>(header_.version)));
+    }
+  }
+
+  void read_counts() {
+    const std::int64_t offset = stream_.position();
+    tensors_ = stream_.integer(8, "the number of tensors");
+    entries_ = stream_.integer(8, "the number of metadata entries");
+    stream_.require(tensors_, kMinTensor, "tensors", offset);
+    stream_.require(entries_, kMinEntry, "metadata entries", offset + 8);
+    if (tensors_ > static_cast<std::uint64_t>(budget_.tensors)) {
+      stream_.fail(offset, fmt::format("{} tensors: too many for one model", tensors_));
+    }
+    if (entries_ > static_cast<std::uint64_t>(budget_.entries)) {
+      stream_.fail(offset + 8, fmt::format("{} metadata entries: too many for one model", entries_));
+    }
+    budget_.tensors -= static_cast<std::int64_t>(tensors_);
+    budget_.entries -= static_cast<std::int64_t>(entries_);
+    header_.tensors.reserve(tensors_);
+    header_.metadata.reserve(entries_);
+  }
+
+  // The length of a string, which must be there.
+  std::int64_t length(std::int64_t most, std::string_view what) {
+    const std::int64_t offset = stream_.position();
+    const std::uint64_t bytes = stream_.integer(8, what);
+    if (bytes > static_cast<std::uint64_t>(stream_.left())) {
+      stream_.fail(offset, fmt::format("{} takes {} bytes, but only {} bytes are left in the file", what, bytes,
+                                       stream_.left()));
+    }
+    if (bytes > static_cast<std::uint64_t>(most)) {
+      stream_.fail(offset, fmt::format("{} takes {} bytes: more than {}", what, bytes, most));
+    }
+    return static_cast<std::int64_t>(bytes);
+  }
+
+  std::string kept_text(std::int64_t most, std::string_view what) {
+    const std::int64_t offset = stream_.position();
+    const std::int64_t bytes = length(most, what);
+    if (bytes == 0) stream_.fail(offset, fmt::format("{} is empty", what));
+    keep(bytes, offset);
+    return stream_.text(bytes, what);
+  }
+
+  const ValueType& value_type(std::string_view what) {
+    const std::int64_t offset = stream_.position();
+    const std::uint64_t id = stream_.integer(4, what);
+    if (id >= std::size(kValueTypes)) stream_.fail(offset, fmt::format("unknown value type {}", id));
+    return kValueTypes[id];
+  }
+
+  void read_metadata() {
+    for (std::uint64_t i = 0; i < entries_; ++i) {
+      GgufEntry entry;
+      entry.offset = stream_.position();
+      entry.key = kept_text(kMaxKey, "the key of a metadata entry");
+      entry.value = value(value_type("the type of a metadata value"));
+      header_.metadata.push_back(std::move(entry));
+    }
+    const auto key = [](const GgufEntry& e) { return std::string_view(e.key); };
+    const std::vector<std::size_t> order = order_by(header_.metadata, key);
+    for (std::size_t i = 1; i < order.size(); ++i) {
+      const GgufEntry& first = header_.metadata[order[i - 1]];
+      const GgufEntry& second = header_.metadata[order[i]];
+      if (first.key != second.key) continue;
+      report(second.offset, fmt::format("duplicate key {}: first at byte {}", quote(second.key), first.offset));
+    }
+  }
+
+  GgufValue value(const ValueType& type) {
+    const std::int64_t offset = stream_.position();
+    switch (type.kind) {
+      case Kind::string: {
+        const std::int64_t bytes = length(source_.size(), "a string");
+        if (bytes <= kMaxString) {
+          keep(bytes, offset);
+          return stream_.text(bytes, "a string");
+        }
+        stream_.skip(bytes, "a string");
+        return std::string();
+      }
+      case Kind::array: return array();
+      case Kind::real: return real_value(number(type), type.bytes);
+      case Kind::boolean: return number(type) != 0;
+      case Kind::integer: return signed_value(number(type), type.bytes);
+      case Kind::natural: break;
+    }
+    const std::uint64_t raw = number(type);
+    if (raw > INT64_MAX) report(offset, fmt::format("{} is larger than 2^63 - 1", raw));
+    return static_cast<std::int64_t>(raw);
+  }
+
+  std::uint64_t number(const ValueType& type) {
+    const std::int64_t offset = stream_.position();
+    const std::uint64_t raw = stream_.integer(type.bytes, "a metadata value");
+    if (type.kind == Kind::boolean && raw > 1) report(offset, fmt::format("a boolean must be 0 or 1, not {}", raw));
+    return raw;
+  }
+
+  GgufArray array() {
+    const std::int64_t type_offset = stream_.position();
+    const ValueType& type = value_type("the type of an array");
+    // The specification allows them, llama.cpp does not load them.
+    if (type.kind == Kind::array) stream_.fail(type_offset, "arrays of arrays are not supported");
+    const std::int64_t offset = stream_.position();
+    const std::uint64_t count = stream_.integer(8, "the length of an array");
+    stream_.require(count, type.bytes, "elements of an array", offset);
+
+    GgufArray result{.length = static_cast<std::int64_t>(count), .numbers = {}};
+    if (type.kind == Kind::string) {
+      for (std::uint64_t i = 0; i < count; ++i) stream_.skip(length(source_.size(), "a string"), "a string");
+      return result;
+    }
+    if (result.length > kMaxNumbers) {
+      stream_.skip(result.length * type.bytes, "an array");
+      return result;
+    }
+    keep(result.length * static_cast<std::int64_t>(sizeof(double)), offset);
+    result.numbers.reserve(count);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::uint64_t raw = number(type);
+      const double natural = static_cast<double>(raw);
+      result.numbers.push_back(type.kind == Kind::real      ? real_value(raw, type.bytes)
+                               : type.kind == Kind::integer ? static_cast<double>(signed_value(raw, type.bytes))
+                                                            : natural);
+    }
+    return result;
+  }
+
+  void read_alignment() {
+    for (const GgufEntry& entry : header_.metadata) {
+      if (entry.key != "general.alignment") continue;
+      const std::int64_t* value = std::get_if<std::int64_t>(&entry.value);
+      if (value != nullptr && *value >= 8 && *value <= kMaxAlignment && std::has_single_bit(std::uint64_t(*value))) {
+        alignment_ = *value;
+      } else {
+        alignment_ = 1;  // no offset of a tensor is blamed for it
+        report(entry.offset, "general.alignment must be a power of two from 8 to 16777216");
+      }
+    }
+  }
+
+  void read_tensors() {
+    for (std::uint64_t i = 0; i < tensors_; ++i) {
+      if (std::optional<GgufTensorInfo> info = tensor()) header_.tensors.push_back(std::move(*info));
+    }
+  }
+
+  const GgmlTypeInfo* tensor_type(const std::string& name) {
+    const std::int64_t offset = stream_.position();
+    const std::uint64_t id = stream_.integer(4, "the type of a tensor");
+    const GgmlTypeInfo* type = find_ggml_type(static_cast<std::uint32_t>(id));
+    if (type != nullptr) return type;
+    const auto removed = std::ranges::find(kRemovedTypes, id, &RemovedType::id);
+    if (removed == std::end(kRemovedTypes)) {
+      report(offset, fmt::format("tensor {} has the unknown type {}", quote(name), id));
+    } else {
+      report(offset, fmt::format("tensor {} has type {} ({}), which ggml has removed", quote(name), id, removed->name),
+             kConvertAgain);
+    }
+    return nullptr;
+  }
+
+  // Nothing when the tensor is unusable, which has been reported.
+  std::optional<GgufTensorInfo> tensor() {
+    const std::size_t errors_before = errors_.size();
+    GgufTensorInfo info;
+    info.offset = stream_.position();
+    info.name = kept_text(kMaxName, "the name of a tensor");
+
+    const std::int64_t dimensions_offset = stream_.position();
+    const std::uint64_t dimensions = stream_.integer(4, "the dimensions of a tensor");
+    if (dimensions > info.shape.size()) {
+      stream_.fail(dimensions_offset,
+                   fmt::format("tensor {} has {} dimensions: more than 4", quote(info.name), dimensions));
+    }
+    info.dimensions = static_cast<int>(dimensions);
+    const std::int64_t shape_offset = stream_.position();
+    std::int64_t elements = 1;
+    bool counted = true;
+    for (std::size_t d = 0; d < dimensions; ++d) {
+      const std::uint64_t extent = stream_.integer(8, "the shape of a tensor");
+      info.shape[d] = static_cast<std::int64_t>(extent);
+      counted = counted && extent > 0 && !__builtin_mul_overflow(elements, extent, &elements);
+    }
+    if (!counted)
+      report(shape_offset, fmt::format("tensor {} has no elements or more than 2^63 - 1", quote(info.name)));
+
+    const GgmlTypeInfo* type = tensor_type(info.name);
+    if (type != nullptr && counted) {
+      info.type = type->type;
+      if (info.shape[0] % type->block != 0) {
+        report(shape_offset, fmt::format("tensor {} has rows of {} elements, but {} needs a multiple of {}",
+                                         quote(info.name), info.shape[0], type->name, type->block));
+      } else if (__builtin_mul_overflow(elements / type->block, type->block_bytes, &info.bytes)) {
+        report(shape_offset, fmt::format("tensor {} has more than 2^63 - 1 bytes", quote(info.name)));
+      }
+    }
+
+    const std::int64_t offset_offset = stream_.position();
+    const std::uint64_t data_offset = stream_.integer(8, "the offset of a tensor");
+    if (data_offset > static_cast<std::uint64_t>(source_.size())) {
+      report(offset_offset,
+             fmt::format("tensor {} starts at offset {}: beyond the end of the file", quote(info.name), data_offset));
+    } else if (data_offset % static_cast<std::uint64_t>(alignment_) != 0) {
+      report(offset_offset, fmt::format("tensor {} starts at offset {}, no multiple of the alignment {}",
+                                        quote(info.name), data_offset, alignment_));
+    }
+    info.data_offset = static_cast<std::int64_t>(data_offset);  // from the start of the data, until place_tensors()
+    if (errors_.size() > errors_before) return std::nullopt;
+    return info;
+  }
+
+  // Makes the offsets those in the file. What is cut off is one error, however many tensors it hits.
+  void place_tensors() {
+    const std::int64_t data = divide_up(stream_.position(), alignment_) * alignment_;
+    const GgufTensorInfo* first_cut = nullptr;
+    std::int64_t cut = 0;
+    std::int64_t end = 0;
+    for (GgufTensorInfo& info : header_.tensors) {
+      info.data_offset += data;
+      const std::int64_t room = source_.size() - info.data_offset;
+      if (info.bytes <= room) continue;
+      if (first_cut == nullptr) first_cut = &info;
+      ++cut;
+      // An end that 64 bits cannot hold is no plausible size to name.
+      std::int64_t tensor_end = 0;
+      if (!__builtin_add_overflow(info.data_offset, info.bytes, &tensor_end)) end = std::max(end, tensor_end);
+    }
+    if (first_cut == nullptr) return;
+    const std::string others = cut == 1 ? "ends" : fmt::format("and {} more end", cut - 1);
+    report(first_cut->offset,
+           fmt::format("the data of tensor {} {} beyond the end of the file, which has {} bytes instead of at least {}",
+                       quote(first_cut->name), others, source_.size(), end),
+           "the file may be incomplete");
+  }
+
+  void check_overlaps() {
+    const auto place = [](const GgufTensorInfo& t) { return t.data_offset; };
+    const std::vector<std::size_t> order = order_by(header_.tensors, place);
+    for (std::size_t i = 1; i < order.size(); ++i) {
+      const GgufTensorInfo& before = header_.tensors[order[i - 1]];
+      const GgufTensorInfo& after = header_.tensors[order[i]];
+      if (after.data_offset >= before.data_offset + before.bytes) continue;
+      report(after.offset, fmt::format("the data of tensors {} and {} overlap", quote(before.name), quote(after.name)));
+    }
+  }
+
+  const ByteSource& source_;
+  GgufStream stream_;
+  GgufBudget& budget_;
+  GgufHeader header_;
+  std::uint64_t entries_ = 0;
+  std::uint64_t tensors_ = 0;
+  std::int64_t alignment_ = 32;  // of the data, unless the metadata says otherwise
+  std::vector<Diagnostic> errors_;
+};
+
+// ---- A model of one file or of several
 
 constexpr std::int64_t kMaxShards = 1024;
 constexpr std::size_t kMaxDuplicates = 20;
@@ -24,10 +567,6 @@ struct Split {
   std::int64_t count = 1;   // split.count; 1: not split
   std::int64_t offset = 0;  // of split.count in the file
 };
-
-[[noreturn]] void fail(const std::string& path, std::int64_t offset, std::string message, std::string hint = {}) {
-  throw Error(ErrorKind::bad_input, {{{path, 0, 0, offset}, std::move(message), std::move(hint)}});
-}
 
 const GgufEntry* find_entry(const std::vector<GgufEntry>& metadata, std::string_view key) {
   const auto found = std::find_if(metadata.begin(), metadata.end(), [&](const GgufEntry& e) { return e.key == key; });
@@ -40,7 +579,7 @@ std::optional<std::int64_t> integer(const std::string& path, const std::vector<G
   if (entry == nullptr) return std::nullopt;
   const std::int64_t* value = std::get_if<std::int64_t>(&entry->value);
   if (value == nullptr || *value < least || *value > most) {
-    fail(path, entry->offset, fmt::format("{} must be an integer from {} to {}", key, least, most));
+    fail_at(path, entry->offset, fmt::format("{} must be an integer from {} to {}", key, least, most));
   }
   return *value;
 }
@@ -52,7 +591,7 @@ Split split_of(const std::string& path, const std::vector<GgufEntry>& metadata) 
   if (split.count == 1) return split;
   split.offset = find_entry(metadata, "split.count")->offset;
   const std::optional<std::int64_t> number = integer(path, metadata, "split.no", 0, split.count - 1);
-  if (!number) fail(path, split.offset, "split.count without split.no");
+  if (!number) fail_at(path, split.offset, "split.count without split.no");
   split.number = *number;
   return split;
 }
@@ -85,10 +624,10 @@ void check_count(const GgufFile& file) {
   const std::optional<std::int64_t> count = integer(first, file.metadata, kKey, 0, INT64_MAX);
   if (!count || *count == static_cast<std::int64_t>(file.tensors.size())) return;
   const bool split = file.shards.size() > 1;
-  fail(first, file.find(kKey)->offset,
-       fmt::format("{} is {}, but the {} {} tensors", kKey, *count, split ? "shards hold" : "file holds",
-                   file.tensors.size()),
-       split ? "" : "a shard whose split.count is lost is not a whole model");
+  fail_at(first, file.find(kKey)->offset,
+          fmt::format("{} is {}, but the {} {} tensors", kKey, *count, split ? "shards hold" : "file holds",
+                      file.tensors.size()),
+          split ? "" : "a shard whose split.count is lost is not a whole model");
 }
 
 void check_names(const GgufFile& file) {
@@ -112,10 +651,10 @@ void check_names(const GgufFile& file) {
 GgufFile read_shards(const std::string& path, const Split& given) {
   const std::string ending = shard_ending(given.number, given.count);
   if (!path.ends_with(ending)) {
-    fail(path, given.offset,
-         fmt::format("this is shard {} of {} of a split model, but its name does not end in {}", given.number + 1,
-                     given.count, ending),
-         "the shards are found by their names");
+    fail_at(path, given.offset,
+            fmt::format("this is shard {} of {} of a split model, but its name does not end in {}", given.number + 1,
+                        given.count, ending),
+            "the shards are found by their names");
   }
   const std::string prefix = path.substr(0, path.size() - ending.size());
 
@@ -126,15 +665,15 @@ GgufFile read_shards(const std::string& path, const Split& given) {
     file.shards.push_back(prefix + shard_ending(number, given.count));
     const std::string& shard = file.shards.back();
     const ByteSource source(shard);
-    GgufHeader header = read_gguf_header(source, budget);
+    GgufHeader header = HeaderReader(source, budget).read();
     const Split split = split_of(shard, header.metadata);
     if (split.count != given.count || split.number != number) {
-      fail(shard, split.offset,
-           fmt::format("is shard {} of {} by its metadata, but {} of {} by its name", split.number + 1, split.count,
-                       number + 1, given.count));
+      fail_at(shard, split.offset,
+              fmt::format("is shard {} of {} by its metadata, but {} of {} by its name", split.number + 1, split.count,
+                          number + 1, given.count));
     }
     if (number > 0 && header.big_endian != file.big_endian) {
-      fail(shard, 4, "its byte order differs from that of " + file.shards.front());
+      fail_at(shard, 4, "its byte order differs from that of " + file.shards.front());
     }
     append(file, std::move(header), source.size());
   }
@@ -168,7 +707,7 @@ bool is_gguf(const std::string& path) {
 GgufFile read_gguf(const std::string& path) {
   const ByteSource source(path);
   GgufBudget budget;
-  GgufHeader header = read_gguf_header(source, budget);
+  GgufHeader header = HeaderReader(source, budget).read();
   const Split split = split_of(path, header.metadata);
   GgufFile file;
   if (split.count == 1) {
@@ -185,7 +724,7 @@ GgufFile read_gguf(const std::string& path) {
 GgufFile parse_gguf(std::string_view bytes, const std::string& name) {
   const ByteSource source(bytes, name);
   GgufBudget budget;
-  GgufFile file = single(source, read_gguf_header(source, budget));
+  GgufFile file = single(source, HeaderReader(source, budget).read());
   check_names(file);
   return file;
 }

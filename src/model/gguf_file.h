@@ -4,7 +4,7 @@
 //
 // A file is not trusted. Every count and length is checked against what is left of the file before anything is
 // allocated for it, strings and arrays that no one asks for are skipped rather than kept, and a reader never holds more
-// than a few tens of MB (the bounds are in gguf_header.h).
+// than a few tens of MB (the bounds are in gguf_file.cpp).
 #pragma once
 
 #include <array>

@@ -1,14 +1,18 @@
+// The quantiser's choice per tensor. Read from llama_tensor_get_type of llama.cpp as of January 2024, April 2024, early
+// 2025 and 2026 (llama.cpp, later src/llama-quant.cpp). Each category of tensors has a table; the first row that names
+// the file type and whose conditions all hold wins, and without one the tensor gets the file's base type. The rules for
+// Falcon are left out, as no such model is known here.
 #include "model/gguf_mix.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <iterator>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "model/gguf_mix_rules.h"
 
 namespace llmperf::model {
 namespace {
@@ -19,42 +23,40 @@ using G = GgmlType;
 constexpr std::array kEras = {GgufEra::v2024_02, GgufEra::v2024, GgufEra::v2025, GgufEra::v2026};
 constexpr std::array<std::string_view, kEras.size()> kEraNames = {"2024-02", "2024", "2025", "2026"};
 
-// In the order of GgufFtype.
-constexpr GgufFileType kFileTypes[] = {
-    {F::f32, "f32", G::f32},
-    {F::f16, "f16", G::f16},
-    {F::bf16, "bf16", G::bf16, false, GgufEra::v2024},
-    {F::q8_0, "q8_0", G::q8_0},
-    {F::q6_k, "q6_k", G::q6_k},
-    {F::q5_1, "q5_1", G::q5_1},
-    {F::q5_k_m, "q5_k_m", G::q5_k},
-    {F::q5_0, "q5_0", G::q5_0},
-    {F::q5_k_s, "q5_k_s", G::q5_k},
-    {F::q4_1, "q4_1", G::q4_1},
-    {F::q4_k_m, "q4_k_m", G::q4_k},
-    {F::iq4_nl, "iq4_nl", G::iq4_nl, false, GgufEra::v2024},
-    {F::q4_k_s, "q4_k_s", G::q4_k},
-    {F::q4_0, "q4_0", G::q4_0},
-    {F::iq4_xs, "iq4_xs", G::iq4_xs, false, GgufEra::v2024},
-    {F::mxfp4_moe, "mxfp4_moe", G::mxfp4, false, GgufEra::v2025},  // experts; everything else is Q8_0
-    {F::q3_k_l, "q3_k_l", G::q3_k},
-    {F::q3_k_m, "q3_k_m", G::q3_k},
-    {F::iq3_m, "iq3_m", G::iq3_s, false, GgufEra::v2024},
-    {F::iq3_s, "iq3_s", G::iq3_s, false, GgufEra::v2024},
-    {F::q3_k_s, "q3_k_s", G::q3_k},
-    {F::iq3_xs, "iq3_xs", G::iq3_s, false, GgufEra::v2024},
-    {F::iq3_xxs, "iq3_xxs", G::iq3_xxs, true, GgufEra::v2024},
-    {F::q2_k, "q2_k", G::q2_k},
-    {F::q2_k_s, "q2_k_s", G::q2_k, true},
-    {F::iq2_m, "iq2_m", G::iq2_s, true, GgufEra::v2024},
-    {F::iq2_s, "iq2_s", G::iq2_xs, true, GgufEra::v2024},
-    {F::iq2_xs, "iq2_xs", G::iq2_xs, true, GgufEra::v2024},
-    {F::tq2_0, "tq2_0", G::tq2_0, false, GgufEra::v2024},
-    {F::iq2_xxs, "iq2_xxs", G::iq2_xxs, true, GgufEra::v2024},
-    {F::tq1_0, "tq1_0", G::tq1_0, false, GgufEra::v2024},
-    {F::iq1_m, "iq1_m", G::iq1_m, true, GgufEra::v2024},
-    {F::iq1_s, "iq1_s", G::iq1_s, true, GgufEra::v2024},
-};
+// In the order of GgufFtype. Of mxfp4_moe only the experts are; everything else is Q8_0.
+constexpr GgufFileType kFileTypes[] = {{F::f32, "f32", G::f32},
+                                       {F::f16, "f16", G::f16},
+                                       {F::bf16, "bf16", G::bf16, false, GgufEra::v2024},
+                                       {F::q8_0, "q8_0", G::q8_0},
+                                       {F::q6_k, "q6_k", G::q6_k},
+                                       {F::q5_1, "q5_1", G::q5_1},
+                                       {F::q5_k_m, "q5_k_m", G::q5_k},
+                                       {F::q5_0, "q5_0", G::q5_0},
+                                       {F::q5_k_s, "q5_k_s", G::q5_k},
+                                       {F::q4_1, "q4_1", G::q4_1},
+                                       {F::q4_k_m, "q4_k_m", G::q4_k},
+                                       {F::iq4_nl, "iq4_nl", G::iq4_nl, false, GgufEra::v2024},
+                                       {F::q4_k_s, "q4_k_s", G::q4_k},
+                                       {F::q4_0, "q4_0", G::q4_0},
+                                       {F::iq4_xs, "iq4_xs", G::iq4_xs, false, GgufEra::v2024},
+                                       {F::mxfp4_moe, "mxfp4_moe", G::mxfp4, false, GgufEra::v2025},
+                                       {F::q3_k_l, "q3_k_l", G::q3_k},
+                                       {F::q3_k_m, "q3_k_m", G::q3_k},
+                                       {F::iq3_m, "iq3_m", G::iq3_s, false, GgufEra::v2024},
+                                       {F::iq3_s, "iq3_s", G::iq3_s, false, GgufEra::v2024},
+                                       {F::q3_k_s, "q3_k_s", G::q3_k},
+                                       {F::iq3_xs, "iq3_xs", G::iq3_s, false, GgufEra::v2024},
+                                       {F::iq3_xxs, "iq3_xxs", G::iq3_xxs, true, GgufEra::v2024},
+                                       {F::q2_k, "q2_k", G::q2_k},
+                                       {F::q2_k_s, "q2_k_s", G::q2_k, true},
+                                       {F::iq2_m, "iq2_m", G::iq2_s, true, GgufEra::v2024},
+                                       {F::iq2_s, "iq2_s", G::iq2_xs, true, GgufEra::v2024},
+                                       {F::iq2_xs, "iq2_xs", G::iq2_xs, true, GgufEra::v2024},
+                                       {F::tq2_0, "tq2_0", G::tq2_0, false, GgufEra::v2024},
+                                       {F::iq2_xxs, "iq2_xxs", G::iq2_xxs, true, GgufEra::v2024},
+                                       {F::tq1_0, "tq1_0", G::tq1_0, false, GgufEra::v2024},
+                                       {F::iq1_m, "iq1_m", G::iq1_m, true, GgufEra::v2024},
+                                       {F::iq1_s, "iq1_s", G::iq1_s, true, GgufEra::v2024}};
 
 void require_era(const GgufFileType& type, GgufEra era) {
   if (era >= type.since) return;
@@ -64,6 +66,222 @@ void require_era(const GgufFileType& type, GgufEra era) {
   }
   throw Error::bad_input(fmt::format("llama.cpp of era {} cannot make {} files", name(era), type.name),
                          fmt::format("eras that can: {}", join(eras, ", ")));
+}
+
+// ---- The rules
+
+// What the rules ask about the file and the model.
+struct Mix {
+  GgufFtype file;
+  GgmlType base;  // what a tensor gets when no rule says otherwise
+  bool imatrix = false;
+  GgufEra era;
+  bool has_output = true;          // output.weight is there; otherwise token_embd.weight serves as it too
+  bool is_70b = false;             // 80 layers of an architecture for which the loader calls that a 70B
+  std::int64_t group = 1;          // query heads per key and value head
+  std::int64_t experts = 0;        // of a mixture layer; 0: dense
+  std::int64_t layers = 1;         // of the model
+  std::int64_t ffn_down_seen = 0;  // down matrices before this tensor
+};
+
+// Conditions; a row's are combined with |. i is the position among the model's tensors of that category, n their
+// number.
+enum : unsigned {
+  kAlways = 0,
+  kFirst2 = 1 << 0,
+  kFirst4 = 1 << 1,
+  kFirst8th = 1 << 2,   // i < n/8
+  kFirst16th = 1 << 3,  // i < n/16
+  kMoreBits = 1 << 4,   // the first and last eighth, and every third layer between
+  kMiddle = 1 << 5,     // neither in the first nor in the last eighth
+  kGroups4 = 1 << 6,    // four query heads or more share a key head
+  kExperts4 = 1 << 7,   // four experts or more
+  kExperts8 = 1 << 8,   // exactly eight experts (Mixtral)
+  kImatrix = 1 << 9,
+  kNoImatrix = 1 << 10,
+};
+
+using Files = std::uint64_t;  // a bit per GgufFtype
+constexpr Files of(std::initializer_list<F> files) {
+  Files bits = 0;
+  for (const F file : files) bits |= Files{1} << static_cast<unsigned>(file);
+  return bits;
+}
+// The 1-bit and 2-bit i-quants have rules of their own for most tensors.
+constexpr Files kLowBit = of({F::iq1_s, F::iq1_m, F::iq2_xxs, F::iq2_xs, F::iq2_s, F::iq2_m});
+bool is_one_of(Files files, F file) { return (files & of({file})) != 0; }
+
+struct Rule {
+  Files files;
+  unsigned conditions;
+  GgmlType type;
+};
+
+bool more_bits(std::int64_t i, std::int64_t n) { return i < n / 8 || i >= 7 * n / 8 || (i - n / 8) % 3 == 2; }
+
+bool holds(unsigned conditions, const Mix& mix, std::int64_t i) {
+  const std::int64_t n = mix.layers;
+  const auto met = [conditions](unsigned condition, bool state) { return (conditions & condition) == 0 || state; };
+  return met(kFirst2, i < 2) && met(kFirst4, i < 4) && met(kFirst8th, i < n / 8) && met(kFirst16th, i < n / 16) &&
+         met(kMoreBits, more_bits(i, n)) && met(kMiddle, i >= n / 8 && i < 7 * n / 8) &&
+         met(kGroups4, mix.group >= 4) && met(kExperts4, mix.experts >= 4) && met(kExperts8, mix.experts == 8) &&
+         met(kImatrix, mix.imatrix) && met(kNoImatrix, !mix.imatrix);
+}
+
+GgmlType apply(std::span<const Rule> rules, const Mix& mix, std::int64_t i) {
+  const auto rule = std::find_if(rules.begin(), rules.end(), [&](const Rule& each) {
+    return is_one_of(each.files, mix.file) && holds(each.conditions, mix, i);
+  });
+  return rule == rules.end() ? mix.base : rule->type;
+}
+
+GgmlType output_type(const Mix& mix, const GgufTensor& tensor) {
+  constexpr Rule kRules[] = {{kLowBit | of({F::iq3_xxs}), kAlways, G::q5_k},
+                             {of({F::q8_0, F::mxfp4_moe}), kAlways, G::q8_0}};
+  if (tensor.k % info(mix.base).block != 0) return G::q8_0;
+  Mix otherwise = mix;
+  otherwise.base = G::q6_k;
+  return apply(kRules, otherwise, 0);
+}
+
+GgmlType token_embedding_type(const Mix& mix) {
+  constexpr Rule kRules[] = {{of({F::iq1_s, F::iq1_m, F::iq2_xxs, F::iq2_xs}), kAlways, G::q2_k},
+                             {of({F::iq2_s, F::iq2_m, F::iq3_xxs}), kAlways, G::iq3_s},
+                             {of({F::tq1_0, F::tq2_0}), kAlways, G::q4_k}};
+  return apply(kRules, mix, 0);
+}
+
+GgmlType attention_v_type(const Mix& mix, std::int64_t i) {
+  constexpr Rule kLowBitRules[] = {{kLowBit, kGroups4, G::q4_k},
+                                   {kLowBit, kExperts4, G::q4_k},
+                                   {of({F::iq2_s, F::iq2_m}), kAlways, G::iq3_s},
+                                   {kLowBit, kAlways, G::q2_k}};
+  constexpr Rule kRules[] = {{of({F::q2_k, F::q2_k_s, F::iq3_xxs, F::iq3_xs, F::iq3_s}), kGroups4, G::q4_k},
+                             {of({F::q2_k}), kAlways, G::q3_k},
+                             {of({F::iq3_xxs}), kNoImatrix, G::iq3_s},
+                             {of({F::q3_k_m}), kFirst2, G::q5_k},
+                             {of({F::q3_k_m, F::iq3_m}), kAlways, G::q4_k},
+                             {of({F::q3_k_l}), kAlways, G::q5_k},
+                             {of({F::iq4_nl, F::iq4_xs}), kGroups4, G::q5_k},
+                             {of({F::q4_k_m, F::q5_k_m}), kMoreBits, G::q6_k},
+                             {of({F::q4_k_s}), kFirst4, G::q5_k}};
+  if (is_one_of(kLowBit, mix.file)) return apply(kLowBitRules, mix, i);
+  if (mix.experts == 8) return G::q8_0;
+  const GgmlType type = apply(kRules, mix, i);
+  return mix.is_70b && (type == G::q3_k || type == G::q4_k) ? G::q5_k : type;
+}
+
+GgmlType attention_q_type(const Mix& mix) {
+  constexpr Rule kRules[] = {{of({F::iq3_xs}), kAlways, G::iq3_xxs}, {of({F::iq3_xxs}), kAlways, G::iq2_s}};
+  return apply(kRules, mix, 0);
+}
+
+GgmlType attention_k_type(const Mix& mix) {
+  if (mix.experts == 8) return is_one_of(kLowBit, mix.file) ? G::q4_k : G::q8_0;
+  return attention_q_type(mix);
+}
+
+GgmlType fused_qkv_type(const Mix& mix, std::int64_t i) {
+  constexpr Rule kRules[] = {{of({F::q3_k_m, F::q3_k_l, F::iq3_m}), kAlways, G::q4_k},
+                             {of({F::q4_k_m}), kAlways, G::q5_k},
+                             {of({F::q5_k_m}), kAlways, G::q6_k}};
+  if (mix.era >= GgufEra::v2026) return attention_v_type(mix, i);
+  return apply(kRules, mix, i);
+}
+
+GgmlType attention_output_type(const Mix& mix) {
+  constexpr Files kWidenedOfEight = kLowBit | of({F::q2_k, F::q3_k_s, F::q3_k_m, F::q4_k_s, F::q4_k_m, F::iq3_xxs,
+                                                  F::iq3_xs, F::iq3_s, F::iq3_m, F::iq4_nl, F::iq4_xs});
+  constexpr Rule kRules[] = {{of({F::iq1_s, F::iq1_m}), kAlways, G::iq2_xxs},
+                             {of({F::iq2_s, F::iq2_m, F::iq3_xxs}), kAlways, G::iq3_s},
+                             {of({F::q2_k}), kAlways, G::q3_k},
+                             {of({F::q3_k_m, F::iq3_m}), kAlways, G::q4_k},
+                             {of({F::q3_k_l}), kAlways, G::q5_k}};
+  if (mix.experts == 8) return is_one_of(kWidenedOfEight, mix.file) ? G::q5_k : mix.base;
+  return apply(kRules, mix, 0);
+}
+
+GgmlType ffn_down_type(const Mix& mix, std::int64_t layer) {
+  constexpr Rule kLowBitRules[] = {{of({F::iq2_s, F::iq2_m}), kFirst8th, G::iq3_s}, {kLowBit, kFirst8th, G::q2_k}};
+  constexpr Rule kRules[] = {{of({F::q2_k}), kAlways, G::q3_k},
+                             {of({F::q2_k_s, F::iq3_m}), kFirst8th, G::q4_k},
+                             {of({F::iq3_xxs}), kNoImatrix | kFirst8th, G::q4_k},
+                             {of({F::iq3_xxs}), kNoImatrix, G::q3_k},
+                             {of({F::q3_k_m}), kFirst16th, G::q5_k},
+                             {of({F::q3_k_m}), kAlways, G::q4_k},
+                             {of({F::iq3_m}), kExperts8 | kMoreBits, G::q4_k},
+                             {of({F::q3_k_l}), kAlways, G::q5_k},
+                             {of({F::q4_k_m, F::q5_k_m}), kMoreBits, G::q6_k},
+                             {of({F::iq4_nl, F::iq4_xs}), kNoImatrix | kFirst8th, G::q5_k},
+                             {of({F::q4_k_s}), kFirst8th, G::q5_k},
+                             {of({F::q4_0}), kImatrix | kFirst8th, G::q4_1},
+                             {of({F::q5_0}), kImatrix | kFirst8th, G::q5_1}};
+  // The low-bit rules count matrices, those of shared experts too; the others go by the layer.
+  return is_one_of(kLowBit, mix.file) ? apply(kLowBitRules, mix, mix.ffn_down_seen) : apply(kRules, mix, layer);
+}
+
+GgmlType ffn_gate_or_up_type(const Mix& mix, std::int64_t layer) {
+  constexpr Rule kRules[] = {{of({F::iq3_xs}), kMiddle, G::iq3_xxs}};
+  return apply(kRules, mix, layer);
+}
+
+struct Replacement {
+  GgmlType wanted;
+  GgmlType v2024_02, v2024_and_2025, v2026;
+};
+// Blocks of 256 are replaced by blocks of 32. What did not exist in v2024_02 repeats the next column.
+constexpr Replacement kReplacements[] = {
+    {G::q2_k, G::q4_0, G::iq4_nl, G::q4_0},        {G::q3_k, G::q4_1, G::iq4_nl, G::q4_0},
+    {G::q4_k, G::q5_0, G::q5_0, G::q5_0},          {G::q5_k, G::q5_1, G::q5_1, G::q5_1},
+    {G::q6_k, G::q8_0, G::q8_0, G::q8_0},          {G::iq1_s, G::iq4_nl, G::iq4_nl, G::iq4_nl},
+    {G::iq1_m, G::iq4_nl, G::iq4_nl, G::iq4_nl},   {G::iq2_xxs, G::iq4_nl, G::iq4_nl, G::iq4_nl},
+    {G::iq2_xs, G::iq4_nl, G::iq4_nl, G::iq4_nl},  {G::iq2_s, G::iq4_nl, G::iq4_nl, G::iq4_nl},
+    {G::iq3_xxs, G::iq4_nl, G::iq4_nl, G::iq4_nl}, {G::iq3_s, G::iq4_nl, G::iq4_nl, G::iq4_nl},
+    {G::iq4_xs, G::iq4_nl, G::iq4_nl, G::iq4_nl},  {G::tq1_0, G::q4_0, G::q4_0, G::q4_0},
+    {G::tq2_0, G::q4_0, G::q4_0, G::q4_0}};
+
+// The type the mix wants for a tensor that may be quantised, whatever its shape.
+GgmlType mixed_type(const Mix& mix, const GgufTensor& tensor) {
+  const bool is_output = tensor.role == Role::lm_head ||
+                         // Until then the embedding of a tied model was quantised like any other.
+                         (tensor.role == Role::token_embedding && !mix.has_output && mix.era != GgufEra::v2024_02);
+  if (is_output) return output_type(mix, tensor);
+  if (mix.file == F::mxfp4_moe) return tensor.count > 1 ? G::mxfp4 : G::q8_0;
+  switch (tensor.role) {
+    case Role::token_embedding: return token_embedding_type(mix);
+    case Role::q: return attention_q_type(mix);
+    case Role::k: return attention_k_type(mix);
+    case Role::v: return attention_v_type(mix, tensor.layer);
+    case Role::qkv: return fused_qkv_type(mix, tensor.layer);
+    case Role::o: return attention_output_type(mix);
+    case Role::down:
+    case Role::expert_down:
+    case Role::shared_down: return ffn_down_type(mix, tensor.layer);
+    case Role::gate:
+    case Role::up:
+    case Role::gate_up:
+    case Role::expert_gate:
+    case Role::expert_up:
+    case Role::shared_gate:
+    case Role::shared_up: return ffn_gate_or_up_type(mix, tensor.layer);
+    default: return mix.base;  // the matrices of latent attention
+  }
+}
+
+// `wanted`, or what replaces it when rows of `columns` elements are no multiple of its block. Throws Error(bad_input)
+// when nothing does.
+GgmlType fitting_type(GgmlType wanted, std::int64_t columns, GgufEra era) {
+  if (columns % info(wanted).block == 0) return wanted;
+  const auto* found = std::find_if(std::begin(kReplacements), std::end(kReplacements),
+                                   [wanted](const Replacement& r) { return r.wanted == wanted; });
+  if (found == std::end(kReplacements)) {
+    throw Error::bad_input(fmt::format("llama.cpp cannot store rows of {} elements as {}: they are no multiple of {}",
+                                       columns, info(wanted).name, info(wanted).block));
+  }
+  const GgmlType type = era == GgufEra::v2024_02 ? found->v2024_02
+                        : era < GgufEra::v2026   ? found->v2024_and_2025
+                                                 : found->v2026;
+  return columns % info(type).block == 0 ? type : G::f16;
 }
 
 // The loader's idea of a 70B: 80 layers, and in the Llama family grouped heads (LLaMA 65B has 80 layers too).

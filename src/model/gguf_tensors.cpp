@@ -1,11 +1,7 @@
-// Names of llama.cpp's tensors for those of Hugging Face checkpoints. Sources: the tensor names and name map of
-// gguf-py, and the rewriting that convert_hf_to_gguf.py does per architecture.
 #include "model/gguf_tensors.h"
 
 #include <algorithm>
-#include <array>
 #include <initializer_list>
-#include <stdexcept>
 #include <utility>
 
 namespace llmperf::model {
@@ -13,94 +9,13 @@ namespace {
 
 constexpr std::int64_t kAlignment = 32;  // GGUF's default
 
-using NamePair = std::pair<std::string_view, std::string_view>;
-
-// clang-format off
-constexpr NamePair kNames[] = {
-    {"model.embed_tokens.weight", "token_embd.weight"},
-    {"model.embed_positions.weight", "position_embd.weight"},
-    {"model.norm.weight", "output_norm.weight"},
-    {"model.norm.bias", "output_norm.bias"},
-    {"lm_head.weight", "output.weight"},
-    {"lm_head.bias", "output.bias"},
-    {"input_layernorm.weight", "attn_norm.weight"},
-    {"input_layernorm.bias", "attn_norm.bias"},
-    {"self_attn.q_proj.weight", "attn_q.weight"},
-    {"self_attn.q_proj.bias", "attn_q.bias"},
-    {"self_attn.k_proj.weight", "attn_k.weight"},
-    {"self_attn.k_proj.bias", "attn_k.bias"},
-    {"self_attn.v_proj.weight", "attn_v.weight"},
-    {"self_attn.v_proj.bias", "attn_v.bias"},
-    {"self_attn.o_proj.weight", "attn_output.weight"},
-    {"self_attn.o_proj.bias", "attn_output.bias"},
-    {"self_attn.q_norm.weight", "attn_q_norm.weight"},
-    {"self_attn.k_norm.weight", "attn_k_norm.weight"},
-    {"self_attn.sinks", "attn_sinks.weight"},
-    {"self_attn.q_a_proj.weight", "attn_q_a.weight"},
-    {"self_attn.q_a_layernorm.weight", "attn_q_a_norm.weight"},
-    {"self_attn.q_b_proj.weight", "attn_q_b.weight"},
-    {"self_attn.kv_a_proj_with_mqa.weight", "attn_kv_a_mqa.weight"},
-    {"self_attn.kv_a_layernorm.weight", "attn_kv_a_norm.weight"},
-    {"self_attn.kv_b_proj.weight", "attn_kv_b.weight"},
-    {"post_attention_layernorm.weight", "ffn_norm.weight"},
-    {"post_attention_layernorm.bias", "ffn_norm.bias"},
-    {"pre_feedforward_layernorm.weight", "ffn_norm.weight"},
-    {"pre_feedforward_layernorm.bias", "ffn_norm.bias"},
-    {"post_feedforward_layernorm.weight", "post_ffw_norm.weight"},
-    {"post_feedforward_layernorm.bias", "post_ffw_norm.bias"},
-    {"mlp.gate_proj.weight", "ffn_gate.weight"},
-    {"mlp.gate_proj.bias", "ffn_gate.bias"},
-    {"mlp.up_proj.weight", "ffn_up.weight"},
-    {"mlp.up_proj.bias", "ffn_up.bias"},
-    {"mlp.down_proj.weight", "ffn_down.weight"},
-    {"mlp.down_proj.bias", "ffn_down.bias"},
-    {"mlp.gate.weight", "ffn_gate_inp.weight"},
-    {"mlp.gate.bias", "ffn_gate_inp.bias"},
-    {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
-    {"mlp.experts.gate_proj.weight", "ffn_gate_exps.weight"},
-    {"mlp.experts.gate_proj.bias", "ffn_gate_exps.bias"},
-    {"mlp.experts.up_proj.weight", "ffn_up_exps.weight"},
-    {"mlp.experts.up_proj.bias", "ffn_up_exps.bias"},
-    {"mlp.experts.down_proj.weight", "ffn_down_exps.weight"},
-    {"mlp.experts.down_proj.bias", "ffn_down_exps.bias"},
-    {"mlp.shared_experts.gate_proj.weight", "ffn_gate_shexp.weight"},
-    {"mlp.shared_experts.gate_proj.bias", "ffn_gate_shexp.bias"},
-    {"mlp.shared_experts.up_proj.weight", "ffn_up_shexp.weight"},
-    {"mlp.shared_experts.up_proj.bias", "ffn_up_shexp.bias"},
-    {"mlp.shared_experts.down_proj.weight", "ffn_down_shexp.weight"},
-    {"mlp.shared_experts.down_proj.bias", "ffn_down_shexp.bias"},
-    {"mlp.shared_expert_gate.weight", "ffn_gate_inp_shexp.weight"},
-};
-// The norm after attention: usually the one before the feed-forward part, but a norm of attention's output where there
-// are four (Gemma 2, GLM-4-0414), and by that name also in gpt-oss.
-constexpr NamePair kPostAttentionNames[] = {
-    {"post_attention_layernorm.weight", "post_attention_norm.weight"},
-    {"post_attention_layernorm.bias", "post_attention_norm.bias"},
-};
-// clang-format on
-
-template <std::size_t N>
-const NamePair* find_name(const NamePair (&names)[N], std::string_view name) {
-  const auto* found = std::find_if(names, names + N, [name](const NamePair& pair) { return pair.first == name; });
-  return found == names + N ? nullptr : found;
-}
-
-std::string_view gguf_stem(std::string_view name, bool norm_follows_attention) {
-  if (norm_follows_attention) {
-    if (const NamePair* pair = find_name(kPostAttentionNames, name)) return pair->second;
-  }
-  const NamePair* pair = find_name(kNames, name);
-  if (pair == nullptr) throw std::logic_error("internal error: a tensor without a GGUF name: " + std::string(name));
-  return pair->second;
-}
-
 bool stays_f32(Role role) {
   return role == Role::vector || role == Role::router || role == Role::shared_router ||
          role == Role::position_embedding;
 }
 
-GgufTensor to_gguf(const Tensor& tensor, std::string_view stem) {
-  return {.stem = stem,
+GgufTensor to_gguf(const Tensor& tensor) {
+  return {.stem = tensor.gguf,
           .role = tensor.role,
           .n = tensor.n,
           .k = tensor.k,
@@ -141,11 +56,8 @@ void split_kv_b(std::vector<GgufTensor>& layer, const Attention& attention) {
 }
 
 std::vector<GgufTensor> gguf_layer(const Decoder& model, const Layer& layer, GgufTensorOptions options) {
-  const bool norm_follows_attention = layer.norms == 4 || model.architecture == "gpt_oss";
   std::vector<GgufTensor> tensors;
-  for (const Tensor& tensor : layer_tensors(model, layer)) {
-    tensors.push_back(to_gguf(tensor, gguf_stem(tensor.name, norm_follows_attention)));
-  }
+  for (const Tensor& tensor : layer_tensors(model, layer)) tensors.push_back(to_gguf(tensor));
   if (layer.attention.fused_qkv) {
     fuse(tensors, {"attn_q.weight", "attn_k.weight", "attn_v.weight"}, "attn_qkv.weight", Role::qkv);
     fuse(tensors, {"attn_q.bias", "attn_k.bias", "attn_v.bias"}, "attn_qkv.bias", Role::vector);
@@ -179,7 +91,7 @@ std::vector<GgufTensor> gguf_tensors(const Decoder& model, GgufTensorOptions opt
   std::vector<GgufTensor> tensors;
   std::vector<GgufTensor> last;  // output_norm, output
   for (const Tensor& tensor : outer_tensors(model)) {
-    (tensor.part == Part::embedding ? tensors : last).push_back(to_gguf(tensor, gguf_stem(tensor.name, false)));
+    (tensor.part == Part::embedding ? tensors : last).push_back(to_gguf(tensor));
   }
   if (model.tied_embeddings && model.checkpoint_repeats_lm_head) {
     last.push_back(

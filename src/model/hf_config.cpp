@@ -1,61 +1,358 @@
-#include "model/hf_config.h"
-
+// Hugging Face configs. A ConfigReader goes through what the row of the architecture (families.h) says there is to
+// read; what a row cannot say are the functions after it. A config says a lot that does not change what a model costs
+// (token ids, dropout, sampling defaults); those keys are listed and skipped. Any other key that nobody reads is an
+// error, because it might change the cost.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <cmath>
+#include <utility>
 
 #include "base/text.h"
-#include "model/hf_family.h"
+#include "model/families.h"
 #include "model/hf_quantization.h"
 #include "model/reading.h"
 
 namespace llmperf::model {
-namespace {
 
-struct Family {
-  std::string_view model_type;
-  void (*read)(HfModel&);
+using descriptor::Node;
+using descriptor::Reader;
+
+class ConfigReader {
+ public:
+  ConfigReader(Reader& of, const Family& family) : reader(of), family_(family) {}
+
+  void read() {
+    read_dimensions();
+    family_.latent ? read_latent() : read_heads();
+    read_window();
+    read_feed_forward();
+    check_keys();
+    reader.ignore(family_.skipped);
+    if (family_.own_keys != nullptr) family_.own_keys(*this);
+    const Attention& a = layer.attention;
+    check_divisible(reader, family_.key(Fact::heads), a.heads, family_.key(Fact::kv_heads), a.kv_heads);
+  }
+  // Every layer in order; all but which is stored how.
+  std::vector<Layer> layers() const {
+    std::vector<Layer> layers(static_cast<std::size_t>(num_layers_), layer);
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      if (sliding_.empty() || sliding_[i]) layers[i].attention.window = window_;
+      if (!dense_layers_.empty() && dense_layers_[i]) layers[i].feed_forward = dense_;
+    }
+    return layers;
+  }
+
+  std::int64_t require(Fact fact) { return reader.require_int(family_.key(fact), fact_row(fact).range); }
+  std::optional<std::int64_t> optional(Fact fact) {
+    return reader.optional_int(family_.key(fact), fact_row(fact).range);
+  }
+  std::int64_t value_or(Fact fact, std::int64_t absent) { return optional(fact).value_or(absent); }
+  bool is_null(Fact fact) const { return reader.is_null(family_.key(fact)); }
+  bool flag(const Trait& trait) {
+    if (trait.key.empty()) return trait.value;
+    const auto known = std::ranges::find(flags_, trait.key, &std::pair<std::string_view, bool>::first);
+    if (known != flags_.end()) return known->second;
+    return flags_.emplace_back(trait.key, reader.bool_or(trait.key, trait.value)).second;
+  }
+
+  Reader& reader;
+  Decoder decoder;
+  Layer layer;  // every layer, but for windows and dense layers
+
+ private:
+  void read_dimensions() {
+    decoder.hidden = require(Fact::hidden);
+    num_layers_ = require(Fact::layers);
+    decoder.vocab = require(Fact::vocab);
+    decoder.max_position = optional(Fact::max_position);
+    decoder.tied_embeddings = reader.bool_or("tie_word_embeddings", family_.tied);
+    if (!family_.other_max_position.empty()) {
+      const auto other = reader.optional_int(family_.other_max_position, fact_row(Fact::max_position).range);
+      if (!decoder.max_position) decoder.max_position = other;
+    }
+    decoder.norm = family_.norm;
+    decoder.lm_head_bias = family_.lm_head_bias;
+    layer.norms = family_.norms;
+    layer.parallel_blocks = family_.parallel_blocks;
+  }
+
+  void read_heads() {
+    Attention& attention = layer.attention;
+    attention.heads = require(Fact::heads);
+    attention.kv_heads = attention.heads;
+    if (!family_.key(Fact::kv_heads).empty()) {
+      const bool as_many = reader.is_null(fact_row(Fact::kv_heads).hf) || !family_.kv_heads;
+      attention.kv_heads = value_or(Fact::kv_heads, as_many ? attention.heads : *family_.kv_heads);
+    }
+    // Under these names null is not the same as absent.
+    const bool derived = reader.is_null(fact_row(Fact::head_dim).hf) || !family_.head_dim;
+    if (const auto given = optional(Fact::head_dim)) {
+      attention.head_dim = *given;
+    } else if (!derived) {
+      attention.head_dim = *family_.head_dim;
+    } else {
+      attention.head_dim = derive_head_dim(reader, family_.key(Fact::hidden), decoder.hidden, family_.key(Fact::heads),
+                                           attention.heads, family_.key(Fact::head_dim));
+    }
+    attention.v_head_dim = attention.head_dim;
+
+    std::optional<double> share;
+    if (!family_.rotary_key.empty()) {
+      share = reader.optional_double(family_.rotary_key, 0, 1);
+      if (!share && reader.has("rope_parameters")) {
+        share = reader.optional_mapping("rope_parameters")->optional_double(family_.rotary_key, 0, 1);
+      }
+    }
+    const double rotated = static_cast<double>(attention.head_dim) * share.value_or(family_.rotary);
+    attention.rotary_dim = static_cast<std::int64_t>(std::floor(rotated));
+    attention.qkv_bias = flag(family_.qkv_bias);
+    attention.o_bias = flag(family_.o_bias);
+    attention.qk_norm = family_.qk_norm;
+    attention.sinks = family_.sinks;
+    attention.fused_qkv = family_.fused_qkv;
+    if (family_.softcap) {
+      reader.optional_double("attn_logit_softcapping", 0, 1e6);
+      attention.softcap = !reader.is_null("attn_logit_softcapping");
+    }
+  }
+
+  void read_latent() {
+    Attention& attention = layer.attention;
+    LatentAttention latent;
+    attention.heads = require(Fact::heads);
+    attention.kv_heads = attention.heads;
+    latent.q_lora_rank = optional(Fact::q_lora_rank);
+    if (!latent.q_lora_rank && !is_null(Fact::q_lora_rank)) latent.q_lora_rank = 1536;
+    latent.kv_lora_rank = value_or(Fact::kv_lora_rank, 512);
+    latent.rope_dim = value_or(Fact::rope_dim, 64);
+    latent.nope_dim = value_or(Fact::nope_dim, 128);
+    attention.head_dim = latent.rope_dim + latent.nope_dim;
+    attention.v_head_dim = value_or(Fact::v_head_dim, 128);
+    attention.rotary_dim = latent.rope_dim;
+    attention.latent = latent;
+  }
+
+  void read_window() {
+    const WindowRule& rule = family_.window;
+    if (rule.layers == WindowLayers::none) return;
+    if (rule.switched && (!reader.bool_or("use_sliding_window", false) || is_null(Fact::window))) {
+      // Some files leave 0 or any other value behind where it is not in use.
+      reader.ignore("sliding_window max_window_layers");
+    } else {
+      window_ = optional(Fact::window);
+      if (!window_ && !is_null(Fact::window) && rule.absent > 0) window_ = rule.absent;
+    }
+    if (rule.layers == WindowLayers::upper && window_) {
+      const std::int64_t first = reader.int_or("max_window_layers", 28, {0, kLayerRange.max});
+      for (std::int64_t i = 0; i < num_layers_; ++i) sliding_.push_back(i >= first);
+    } else if (rule.switched) {
+      reader.ignore("max_window_layers");
+    }
+    if (rule.layers == WindowLayers::even) {
+      for (std::int64_t i = 0; i < num_layers_; ++i) sliding_.push_back(i % 2 == 0);
+    }
+    if (rule.layers == WindowLayers::listed && window_ && !reader.has("layer_types")) {
+      reader.problem("use_sliding_window",
+                     "use_sliding_window needs layer_types: versions of transformers disagree on "
+                     "which layers of this architecture see the window");
+    }
+    if (rule.has_layer_types) read_layer_types();
+  }
+
+  // Which layers use the window, where the file lists them.
+  void read_layer_types() {
+    if (reader.find("layer_types") == nullptr) return;
+    std::vector<bool> sliding;
+    for (const std::string& type : reader.optional_strings("layer_types")) {
+      if (type != "sliding_attention" && type != "full_attention") {
+        reader.problem("layer_types", fmt::format("layer type {} is not supported", quote(type)),
+                       "known types: full_attention, sliding_attention");
+        return;
+      }
+      sliding.push_back(type == "sliding_attention");
+    }
+    if (sliding.size() == static_cast<std::size_t>(num_layers_)) {
+      sliding_ = std::move(sliding);
+    } else if (is_sound(reader, family_.key(Fact::layers), kLayerRange)) {
+      reader.problem("layer_types", fmt::format("layer_types lists {} layers, {} is {}", sliding.size(),
+                                                family_.key(Fact::layers), num_layers_));
+    }
+  }
+
+  void read_feed_forward() {
+    FeedForward& ff = layer.feed_forward;
+    ff.gated = family_.gated;
+    ff.fused_gate_up = family_.fused_gate_up;
+    if (!family_.experts.count.empty()) {
+      ff.activation = read_activation();
+      ff.bias = flag(family_.mlp_bias);
+      return read_experts();
+    }
+    const std::string_view key = family_.key(Fact::intermediate);
+    const std::int64_t parts = family_.halved_width ? 2 : 1;
+    const std::int64_t width = reader.require_int(key, {1, parts * kWidthRange.max});
+    if (width % parts != 0 && is_sound(reader, key, kWidthRange)) {
+      reader.problem(key, fmt::format("{} ({}) is not even: in this architecture it is twice the width of one matrix",
+                                      key, width));
+    }
+    ff.intermediate = std::max<std::int64_t>(width / parts, 1);
+    ff.activation = read_activation();
+    ff.bias = flag(family_.mlp_bias);
+  }
+
+  Activation read_activation() {
+    const std::string_view key = family_.activation_key;
+    const std::string name = key.empty() ? "" : reader.string_or(key, "");
+    if (name.empty()) return family_.activation;
+    const std::optional<Activation> known = find_activation(name);
+    if (!known) {
+      reader.problem(key, fmt::format("{} {} is not supported", key, quote(name)),
+                     "known names: " + join(activation_names(), ", "));
+    }
+    if (family_.activation != Activation::swiglu_clamped) return known.value_or(Activation::silu);
+    if (known && known != Activation::silu) {
+      reader.problem(key, fmt::format("this architecture has a clamped SwiGLU; {} must be silu", key));
+    }
+    return family_.activation;
+  }
+
+  void read_experts() {
+    const ExpertRule& rule = family_.experts;
+    Experts experts;
+    const bool other = !reader.has(rule.count) && reader.has(rule.other_count);
+    reader.ignore(rule.count);
+    reader.ignore(rule.other_count);
+    experts.count = reader.require_int(other ? rule.other_count : rule.count, fact_row(Fact::experts).range);
+    experts.per_token = require(Fact::experts_per_token);
+    check_experts(reader, family_.key(Fact::experts_per_token), experts);
+    reader.ignore("norm_topk_prob");
+    if (!rule.methods.empty()) reader.choice("topk_method", words(rule.methods), 0);
+    if (rule.grouped) {
+      experts.groups = value_or(Fact::expert_groups, 1);
+      experts.groups_per_token = value_or(Fact::groups_per_token, experts.groups);
+      std::string wrong = groups_problem(experts);
+      if (!wrong.empty()) reader.problem(family_.key(Fact::expert_groups), std::move(wrong));
+    }
+    experts.intermediate = require(rule.width);
+    read_shared_experts(experts);
+    experts.router_bias = rule.router_bias;
+    experts.score_correction = rule.score_correction;
+    layer.feed_forward.experts = experts;
+    read_dense_layers();
+  }
+
+  void read_shared_experts(Experts& experts) {
+    switch (family_.experts.shared) {
+      case SharedExperts::none: return;
+      case SharedExperts::gated:
+        experts.shared_intermediate = require(Fact::shared_width);
+        experts.shared_gate = true;
+        return;
+      case SharedExperts::counted: {
+        const std::string_view key = family_.key(Fact::shared_experts);
+        const std::int64_t count = reader.optional_int(key, {0, kExpertRange.max}).value_or(0);
+        if (!reader.has(key) && !reader.is_null(key)) reader.require_int(key);
+        experts.shared_intermediate = count * experts.intermediate;
+        return;
+      }
+    }
+  }
+
+  // The dense layers are of width intermediate_size, which otherwise means nothing.
+  void read_dense_layers() {
+    const auto is_dense = [this](std::int64_t i) { return dense_layers_[static_cast<std::size_t>(i)]; };
+    switch (family_.experts.dense) {
+      case DenseLayers::none: return;
+      case DenseLayers::leading: {
+        const std::int64_t dense = value_or(Fact::leading_dense, family_.experts.leading);
+        for (std::int64_t i = 0; i < num_layers_; ++i) dense_layers_.push_back(i < dense);
+        break;
+      }
+      case DenseLayers::by_step: {
+        // Layer i has experts when i + 1 is a multiple of the step and it is not in the list.
+        const std::int64_t step = reader.int_or("decoder_sparse_step", 1, kLayerRange);
+        for (std::int64_t i = 0; i < num_layers_; ++i) dense_layers_.push_back((i + 1) % step != 0);
+        for (const std::int64_t i : reader.optional_ints("mlp_only_layers", {0, kLayerRange.max})) {
+          if (i < num_layers_) dense_layers_[static_cast<std::size_t>(i)] = true;
+        }
+        break;
+      }
+    }
+    dense_ = layer.feed_forward;
+    dense_.experts.reset();
+    bool any = false;
+    for (std::int64_t i = 0; i < num_layers_; ++i) any = any || is_dense(i);
+    if (any) {
+      dense_.intermediate = require(Fact::intermediate);
+    } else {
+      reader.ignore(family_.key(Fact::intermediate));
+    }
+  }
+
+  // Reports a boolean key that is not `expected`: that variant is not supported.
+  void expect(std::string_view key, bool expected) {
+    if (reader.bool_or(key, expected) == expected) return;
+    reader.problem(key, fmt::format("{}: {} is not supported for this architecture", key, !expected));
+  }
+
+  // Keys of this architecture, and of every one, that must say what they usually say.
+  void check_keys() {
+    for (const std::string_view key : words(family_.must_be_false)) expect(key, false);
+    for (const std::string_view key : words(family_.must_be_true)) expect(key, true);
+    for (const std::string_view key : words(family_.must_be_one)) {
+      if (reader.int_or(key, 1, {1, kPositionRange.max}) == 1) continue;
+      reader.problem(key, fmt::format("{} other than 1 is not supported", key));
+    }
+  }
+
+  const Family& family_;
+  std::int64_t num_layers_ = 1;
+  std::optional<std::int64_t> window_;                    // of the layers with sliding_[i]
+  std::vector<bool> sliding_;                             // empty: all layers
+  FeedForward dense_;                                     // replaces the experts in the layers with dense_layers_[i]
+  std::vector<bool> dense_layers_;                        // empty: none
+  std::vector<std::pair<std::string_view, bool>> flags_;  // read: one key may say several things
 };
 
-constexpr std::array<Family, 22> kFamilies = {{
-    {"llama", read_llama},
-    {"mistral", read_mistral},
-    {"mixtral", read_mixtral},
-    {"qwen", read_qwen},
-    {"qwen2", read_qwen2},
-    {"qwen2_moe", read_qwen2_moe},
-    {"qwen3", read_qwen3},
-    {"qwen3_moe", read_qwen3_moe},
-    {"qwen3_vl_text", read_qwen3},
-    {"qwen3_vl_moe_text", read_qwen3_moe},
-    {"gemma", read_gemma},
-    {"gemma2", read_gemma2},
-    {"phi", read_phi},
-    {"phi3", read_phi3},
-    {"deepseek_v2", read_deepseek_v2},
-    {"deepseek_v3", read_deepseek_v3},
-    {"kimi_k2", read_deepseek_v3},
-    {"chatglm", read_chatglm},
-    {"glm4", read_glm4},
-    {"gpt_oss", read_gpt_oss},
-    {"yi", read_llama},
-    {"Yi", read_llama},  // the spelling of the first Yi files, which otherwise are Llama's
-}};
-
-std::vector<std::string> model_types() {
-  std::vector<std::string> names;
-  for (const Family& family : kFamilies) {
-    if (family.model_type != "Yi") names.emplace_back(family.model_type);
+// The config counts heads times kv_channels, and says whether there is no bias but that of the fused q, k, v matrix.
+void read_qwen_keys(ConfigReader& config) {
+  Reader& reader = config.reader;
+  const Attention& attention = config.layer.attention;
+  if (attention.heads * attention.head_dim != config.decoder.hidden && is_sound(reader, "hidden_size", kHiddenRange) &&
+      is_sound(reader, "num_attention_heads", kHeadRange)) {
+    reader.problem("hidden_size", fmt::format("hidden_size ({}) is not num_attention_heads ({}) times kv_channels ({})",
+                                              config.decoder.hidden, attention.heads, attention.head_dim));
   }
-  return names;
+  const bool biases = !reader.bool_or("no_bias", true);
+  config.layer.attention.o_bias = config.layer.feed_forward.bias = biases;
 }
 
-const Family* find_family(descriptor::Reader& reader, const std::string& model_type) {
-  const auto found = std::find_if(kFamilies.begin(), kFamilies.end(),
-                                  [&](const Family& family) { return family.model_type == model_type; });
-  if (found != kFamilies.end()) return found;
-  const std::vector<std::string> known = model_types();
+// Keys of Qwen3-Coder-480B's own file: other names, or parts that this architecture has never had.
+void read_qwen3_moe_keys(ConfigReader& config) {
+  if (config.reader.bool_or("qkv_bias", false)) config.layer.attention.qkv_bias = true;
+  if (config.reader.int_or("shared_expert_intermediate_size", 0, {0, kWidthRange.max}) != 0) {
+    config.reader.problem("shared_expert_intermediate_size", "shared experts are not supported for this architecture");
+  }
+}
+
+void read_chatglm_keys(ConfigReader& config) {
+  Reader& reader = config.reader;
+  Attention& attention = config.layer.attention;
+  if (!reader.bool_or("multi_query_attention", false)) attention.kv_heads = attention.heads;
+  attention.qkv_bias = attention.qkv_bias || attention.o_bias;
+  config.decoder.norm = reader.bool_or("rmsnorm", true) ? Norm::rms : Norm::layer;
+  if (reader.find("pre_seq_len") != nullptr) reader.problem("pre_seq_len", "prefix tuning is not supported");
+  if (reader.int_or("quantization_bit", 0, {0, 64}) != 0) {
+    reader.problem("quantization_bit", "quantization_bit is not supported", "remove it and choose with --weights");
+  }
+}
+
+namespace {
+
+const Family* family_of(Reader& reader, const std::string& model_type) {
+  if (const Family* family = find_family(model_type)) return family;
+  const std::vector<std::string> known = family_names();
   std::string hint;
   if (!nearest_names(model_type, known).empty()) hint = name_hint(model_type, known) + " ";
   reader.problem("model_type", fmt::format("model_type {} is not supported", quote(model_type)),
@@ -64,7 +361,7 @@ const Family* find_family(descriptor::Reader& reader, const std::string& model_t
 }
 
 // A head other than a language model's would change what the output costs.
-void check_architectures(descriptor::Reader& reader) {
+void check_architectures(Reader& reader) {
   for (const std::string& name : reader.optional_strings("architectures")) {
     const bool language_model = name.ends_with("ForCausalLM") || name.ends_with("LMHeadModel") ||
                                 name == "ChatGLMModel" || name == "ChatGLMForConditionalGeneration";
@@ -72,6 +369,22 @@ void check_architectures(descriptor::Reader& reader) {
       reader.problem("architectures",
                      fmt::format("architecture {} is not a decoder with a language model head", quote(name)));
     }
+  }
+}
+
+// Keys every config may have and that do not change the cost unless they are set to something unusual.
+void check_common_keys(Reader& reader) {
+  reader.ignore("rope_parameters");
+  for (const std::string_view key : {"is_encoder_decoder", "add_cross_attention"}) {
+    if (!reader.bool_or(key, false)) continue;
+    reader.problem(key, fmt::format("{}: true is not supported for this architecture", key));
+  }
+  if (reader.find("cross_attention_hidden_size") != nullptr) {
+    reader.problem("cross_attention_hidden_size", "cross attention is not supported");
+  }
+  const Node* pruned = reader.find("pruned_heads");
+  if (pruned != nullptr && (pruned->kind != Node::Kind::mapping || !pruned->entries.empty())) {
+    reader.problem("pruned_heads", "pruned heads are not supported");
   }
 }
 
@@ -86,47 +399,33 @@ std::string name_from_file(std::string_view file) {
   return std::string(last.empty() || last == "." || last == ".." ? stem : last);
 }
 
-std::vector<Layer> layers_of(const HfModel& model) {
-  std::vector<Layer> layers;
-  for (std::int64_t i = 0; i < model.layers; ++i) {
-    const auto index = static_cast<std::size_t>(i);
-    Layer& layer = layers.emplace_back(model.layer);
-    if (model.sliding.empty() || model.sliding[index]) layer.attention.window = model.window;
-    if (!model.dense_layers.empty() && model.dense_layers[index]) layer.feed_forward = model.dense;
-  }
-  return layers;
-}
-
-void assemble_layers(const std::vector<Layer>& layers, const std::vector<int>& stored_as, Decoder& decoder,
-                     descriptor::Reader& reader) {
-  constexpr std::size_t kMostKinds = 255;
+void add_stored_layers(const std::vector<Layer>& layers, const std::vector<int>& stored_as, Decoder& decoder,
+                       Reader& reader) {
   for (std::size_t i = 0; i < layers.size(); ++i) {
     Layer layer = layers[i];
     layer.stored_as = stored_as[i];
     decoder.add_layer(layer);
-    if (decoder.kinds.size() < kMostKinds) continue;
+    if (decoder.kinds.size() < Decoder::kMostKinds) continue;
     reader.problem("num_hidden_layers", "the layers are stored in more ways than are supported",
                    "remove quantization_config and choose with --weights");
     return;
   }
 }
 
-const descriptor::Node* entry(const descriptor::Node& mapping, std::string_view key) {
-  for (const descriptor::Node::Entry& e : mapping.entries) {
-    if (e.key == key) return &e.value;
-  }
-  return nullptr;
+const Node* entry(const Node& mapping, std::string_view key) {
+  const auto found = std::ranges::find(mapping.entries, key, &Node::Entry::key);
+  return found == mapping.entries.end() ? nullptr : &found->value;
 }
 
 // A model that reads more than text has a config of its own for the language model. What may stand outside of it holds
 // for the language model too; everything else there is about the other parts. Null: the config is all of one model.
-std::optional<descriptor::Node> language_config(const descriptor::Node& root) {
+std::optional<Node> language_config(const Node& root) {
   for (const std::string_view key : {"text_config", "llm_config"}) {
-    const descriptor::Node* nested = entry(root, key);
-    if (nested == nullptr || nested->kind != descriptor::Node::Kind::mapping) continue;
-    descriptor::Node language = *nested;
+    const Node* nested = entry(root, key);
+    if (nested == nullptr || nested->kind != Node::Kind::mapping) continue;
+    Node language = *nested;
     for (const char* shared : {"model_type", "tie_word_embeddings", "quantization_config"}) {
-      const descriptor::Node* outer = entry(root, shared);
+      const Node* outer = entry(root, shared);
       const bool has_own = entry(language, shared) != nullptr;
       if (outer != nullptr && !has_own) language.entries.push_back({shared, outer->line, outer->column, *outer});
     }
@@ -136,12 +435,12 @@ std::optional<descriptor::Node> language_config(const descriptor::Node& root) {
 }
 
 // What the config and the file beside it say, in that order. Problems of the latter are thrown at once.
-Quantization read_quantization(descriptor::Reader& reader, const descriptor::Document* beside,
+Quantization read_quantization(Reader& reader, const descriptor::Document* beside,
                                descriptor::Problems& beside_problems) {
   auto own = reader.optional_mapping("quantization_config");
   Quantization quantization = own ? read_quantization_config(*own) : Quantization();
   if (beside == nullptr) return quantization;
-  descriptor::Reader root(beside->root, beside_problems, "the file");
+  Reader root(beside->root, beside_problems, "the file");
   Quantization other = read_hf_quant_config(root, own.has_value());
   beside_problems.throw_if_any();
   if (!own) return other;
@@ -152,46 +451,46 @@ Quantization read_quantization(descriptor::Reader& reader, const descriptor::Doc
 }  // namespace
 
 bool is_hf_config(const descriptor::Document& document) {
-  const auto& entries = document.root.entries;
-  return document.file.ends_with(".json") || std::any_of(entries.begin(), entries.end(), [](const auto& entry) {
-           return entry.key == "model_type" || entry.key == "architectures";
-         });
+  return document.file.ends_with(".json") || entry(document.root, "model_type") != nullptr ||
+         entry(document.root, "architectures") != nullptr;
 }
 
 Decoder parse_hf_config(const descriptor::Document& document, descriptor::Problems& problems,
                         const descriptor::Document* beside) {
-  const std::optional<descriptor::Node> language = language_config(document.root);
-  const descriptor::Node root = without_neutral_keys(language ? *language : document.root);
-  descriptor::Reader reader(root, problems, "the config");
+  const std::optional<Node> language = language_config(document.root);
+  // Keys that do not change the cost are out of the way, so that neither readers nor hints need to know them.
+  Node root = language ? *language : document.root;
+  std::erase_if(root.entries, [](const Node::Entry& e) { return is_neutral_key(e.key); });
+  Reader reader(root, problems, "the config");
   const std::string model_type = reader.require_string("model_type");
   problems.throw_if_any();
-  const Family* family = find_family(reader, model_type);
+  const Family* family = family_of(reader, model_type);
   problems.throw_if_any();  // the keys of an unknown architecture mean nothing
 
-  HfModel model = {
-      .reader = reader, .decoder = {}, .layer = {}, .window = {}, .sliding = {}, .dense = {}, .dense_layers = {}};
-  model.decoder.name = name_from_file(document.file);
-  model.decoder.architecture = model_type;
-  model.decoder.source = "Hugging Face config " + document.file;
-  if (language) model.decoder.notes = "the language model alone: what reads images, video or sound is not counted";
+  ConfigReader config(reader, *family);
+  Decoder& decoder = config.decoder;
+  decoder.name = name_from_file(document.file);
+  decoder.architecture = model_type;
+  decoder.source = "Hugging Face config " + document.file;
+  if (language) decoder.notes = "the language model alone: what reads images, video or sound is not counted";
   check_architectures(reader);
-  family->read(model);
+  config.read();
   descriptor::Problems beside_problems(beside ? beside->file : std::string());
   Quantization quantization = read_quantization(reader, beside, beside_problems);
   check_common_keys(reader);
-  reader.finish("A key that is not understood may change the cost, so none is skipped.");
+  reader.finish(kEveryKeyCounts);
   problems.throw_if_any();
 
-  const std::vector<Layer> layers = layers_of(model);
+  const std::vector<Layer> layers = config.layers();
   const bool own = reader.has("quantization_config");
   const std::vector<int> stored_as =
-      apply_quantization(quantization, layers, model.decoder, own ? problems : beside_problems);
+      apply_quantization(quantization, layers, decoder, own ? problems : beside_problems);
   beside_problems.throw_if_any();
-  assemble_layers(layers, stored_as, model.decoder, reader);
+  add_stored_layers(layers, stored_as, decoder, reader);
   problems.throw_if_any();  // before its tensors are counted
-  check_size(model.decoder, reader);
+  check_size(decoder, reader);
   problems.throw_if_any();
-  return std::move(model.decoder);
+  return std::move(decoder);
 }
 
 }  // namespace llmperf::model

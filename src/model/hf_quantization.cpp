@@ -1,12 +1,14 @@
+// Two parts: lists of modules and which matrices they name, then the keys of each library that quantises.
 #include "model/hf_quantization.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
+#include "base/number.h"
 #include "base/text.h"
-#include "model/hf_family.h"
 #include "model/reading.h"
 
 namespace llmperf::model {
@@ -15,8 +17,203 @@ namespace {
 using descriptor::Node;
 using descriptor::Reader;
 
+// ---- Lists of modules
+
+constexpr std::string_view kExpertsPart = "experts.";
+constexpr std::string_view kEntryWayOut = "remove the entry, or the quantisation and choose with --weights";
+
+// Other spellings of a module: `usual` in its name is `other` in some checkpoints. @ is the number of an expert.
+struct Spelling {
+  std::string_view usual;
+  std::string_view other;
+};
+// clang-format off
+constexpr Spelling kSpellings[] = {
+    {"self_attn.q_proj", "self_attn.qkv_proj"}, {"self_attn.k_proj", "self_attn.qkv_proj"},
+    {"self_attn.v_proj", "self_attn.qkv_proj"}, {"self_attn.o_proj", "self_attn.dense"},
+    {"mlp.gate_proj", "mlp.gate_up_proj"}, {"mlp.up_proj", "mlp.gate_up_proj"},
+    {"mlp.gate", "mlp.router"}, {"mlp.gate", "block_sparse_moe.gate"},
+    {"mlp.shared_experts.gate_proj", "mlp.shared_expert.gate_proj"},
+    {"mlp.shared_experts.up_proj", "mlp.shared_expert.up_proj"},
+    {"mlp.shared_experts.down_proj", "mlp.shared_expert.down_proj"},
+    {"mlp.experts.@.gate_proj", "mlp.experts.gate_up_proj"}, {"mlp.experts.@.up_proj", "mlp.experts.gate_up_proj"},
+    {"mlp.experts.@.down_proj", "mlp.experts.down_proj"},
+    {"mlp.experts.@.gate_proj", "block_sparse_moe.experts.@.w1"},
+    {"mlp.experts.@.up_proj", "block_sparse_moe.experts.@.w3"},
+    {"mlp.experts.@.down_proj", "block_sparse_moe.experts.@.w2"},
+};
+// clang-format on
+
+// What a language model is wrapped in, by the library and by models that read more than text.
+constexpr std::array<std::string_view, 4> kWrappers = {"model.", "language_model.", "transformer.", "backbone."};
+constexpr std::array<std::string_view, 4> kPrefixes = {"model.", "language_model.model.", "model.language_model.", ""};
+
+// Parts of a name that no matrix of the decoder has: norms, embeddings, other modalities, heads for further tokens.
+constexpr std::array<std::string_view, 15> kElsewhere = {"norm",  "emb",   "bias",    "vis",    "image",
+                                                         "audio", "tower", "patch",   "merger", "projector",
+                                                         "mm_",   "mtp",   "eh_proj", "nextn",  "multi_modal"};
+
+bool is_expert(Role role) { return role == Role::expert_gate || role == Role::expert_up || role == Role::expert_down; }
+
+bool has_part(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+// The number of the layer that an entry names ("model.layers.61*", "re:.*layers\.61\..*"); -1 without one.
+std::int64_t layer_of(std::string_view text) {
+  const std::size_t at = text.find("layers");
+  if (at == std::string_view::npos) return -1;
+  text.remove_prefix(at + 6);
+  text.remove_prefix(std::min(text.size(), text.find_first_not_of("\\.")));
+  return parse_int(text.substr(0, std::min(text.size(), text.find_first_not_of("0123456789")))).value_or(-1);
+}
+
+std::string unwrapped(std::string_view text) {
+  for (bool again = true; again;) {
+    again = false;
+    for (const std::string_view wrapper : kWrappers) {
+      if (!text.starts_with(wrapper)) continue;
+      text.remove_prefix(wrapper.size());
+      again = true;
+    }
+  }
+  return std::string(text);
+}
+
+std::string with_number(std::string_view name, std::int64_t expert) {
+  const std::size_t at = name.find('@');
+  if (at == std::string_view::npos) return std::string(name);
+  return fmt::format("{}{}{}", name.substr(0, at), expert, name.substr(at + 1));
+}
+
+}  // namespace
+
+Module module_of(const Tensor& tensor, std::int64_t layer) {
+  const bool expert = is_expert(tensor.role);
+  std::string usual(tensor.name.substr(0, tensor.name.rfind(".weight")));
+  if (expert) usual.insert(usual.find(kExpertsPart) + kExpertsPart.size(), "@.");
+  std::vector<std::string> spellings = {usual};
+  for (const Spelling& s : kSpellings) {
+    if (s.usual == usual) spellings.emplace_back(s.other);
+  }
+  Module module{.names = {}, .experts = expert ? tensor.count : 0};
+  for (const std::int64_t number : {std::int64_t{0}, module.experts - 1}) {
+    if (number < 0) break;
+    for (const std::string& name : spellings) {
+      module.names.push_back(fmt::format("layers.{}.{}", layer, with_number(name, number)));
+    }
+  }
+  return module;
+}
+
+Module lm_head_module() { return {.names = {"lm_head"}}; }
+
+void ModuleList::read(descriptor::Reader& reader, std::string_view key) {
+  reader.optional_strings(key);  // reports what is not a list of texts
+  const descriptor::Node* list = reader.find(key);
+  if (list == nullptr) return;
+  for (const descriptor::Node& item : list->items) {
+    if (item.kind == descriptor::Node::Kind::scalar) add(item.scalar, item, reader.problems());
+  }
+}
+
+void ModuleList::add(std::string_view text, const descriptor::Node& where, descriptor::Problems& problems) {
+  const Place place{where.line, where.column};
+  const bool regex = text.starts_with("re:");
+  if (regex || text.find_first_of("*?[") != std::string_view::npos) {
+    std::optional<NamePattern> pattern = regex ? NamePattern::regex(text.substr(3)) : NamePattern::glob(text);
+    if (pattern) {
+      const bool anywhere = text.starts_with('*') || text.starts_with("re:.*");
+      patterns_.push_back({std::string(text), place, *std::move(pattern), anywhere});
+    } else {
+      problems.add(where, fmt::format("pattern {} is not supported", quote(text)), std::string(kEntryWayOut));
+    }
+    return;
+  }
+  // Experts that are listed one by one become one entry of the first one's name.
+  std::string name = unwrapped(text);
+  std::int64_t expert = -1;
+  if (const std::size_t at = name.find(kExpertsPart); at != std::string::npos) {
+    const std::size_t first = at + kExpertsPart.size();
+    const std::size_t end = std::min(name.size(), name.find('.', first));
+    if (const auto number = parse_int(std::string_view(name).substr(first, end - first))) {
+      expert = *number;
+      name.replace(first, end - first, "0");
+    }
+  }
+  Name& entry = names_.try_emplace(name, Name{std::string(text), place, {}}).first->second;
+  if (expert >= 0) entry.experts.insert(expert);
+}
+
+bool ModuleList::has_name(const std::string& name, std::int64_t experts) {
+  const auto found = names_.find(name);
+  if (found == names_.end()) return false;
+  Name& entry = found->second;
+  entry.used = true;
+  entry.in_part =
+      entry.in_part || (!entry.experts.empty() && static_cast<std::int64_t>(entry.experts.size()) != experts);
+  return true;
+}
+
+bool ModuleList::names(const Module& module) {
+  bool named = false;
+  for (const std::string& name : module.names) {
+    for (std::size_t first = 0; first < name.size();) {
+      for (std::size_t end = first; end != std::string::npos;) {
+        end = name.find('.', end + 1);
+        named = has_name(name.substr(first, end == std::string::npos ? end : end - first), module.experts) || named;
+      }
+      const std::size_t dot = name.find('.', first);
+      first = dot == std::string::npos ? name.size() : dot + 1;
+    }
+  }
+  // The second half of an expert's names is the last expert's.
+  const std::size_t half = module.experts > 0 ? module.names.size() / 2 : module.names.size();
+  for (Pattern& p : patterns_) {
+    const auto matches = [&](std::size_t first, std::size_t end) {
+      for (std::size_t i = first; i < end; ++i) {
+        for (const std::string_view prefix : kPrefixes) {
+          if (p.pattern.matches(std::string(prefix) + module.names[i])) return true;
+          if (p.begins_anywhere) break;  // the other prefixes make no difference
+        }
+      }
+      return false;
+    };
+    const bool all = matches(0, half);
+    if (module.experts > 0 && matches(half, module.names.size()) != all) p.in_part = p.used = true;
+    p.used = p.used || all;
+    named = named || all;
+  }
+  return named;
+}
+
+bool ModuleList::is_too_long(std::int64_t layers, descriptor::Problems& problems) const {
+  constexpr std::int64_t kMostMatches = 40'000;
+  const auto most = static_cast<std::size_t>(kMostMatches / layers);
+  if (patterns_.size() <= most) return false;
+  problems.add(patterns_[most].where.line, patterns_[most].where.column,
+               fmt::format("more than {} patterns for {} layers", most, layers), std::string(kEntryWayOut));
+  return true;
+}
+
+void ModuleList::check(std::int64_t layers, descriptor::Problems& problems) const {
+  const auto check_entry = [&](const std::string& text, const Place& where, bool used, bool in_part) {
+    const bool elsewhere =
+        layer_of(text) >= layers ||
+        std::any_of(kElsewhere.begin(), kElsewhere.end(), [&](std::string_view part) { return has_part(text, part); });
+    const char* fault = in_part               ? "names some of a layer's experts: they are stored alike here"
+                        : !used && !elsewhere ? "names nothing that this model is known to have"
+                                              : nullptr;
+    if (fault == nullptr) return;
+    problems.add(where.line, where.column, fmt::format("{} {}", quote(text), fault), std::string(kEntryWayOut));
+  };
+  for (const auto& [key, n] : names_) check_entry(n.text, n.where, n.used, n.in_part);
+  for (const Pattern& p : patterns_) check_entry(p.text, p.where, p.used, p.in_part);
+}
+
+// ---- Keys
+
+namespace {
+
 constexpr std::string_view kWayOut = "remove quantization_config and choose with --weights";
-constexpr std::string_view kStrict = "A key that is not understood may change the cost, so none is skipped.";
 
 void refuse(Reader& reader, std::string_view key, std::string message) {
   reader.problem(key, std::move(message), std::string(kWayOut));
@@ -34,40 +231,16 @@ std::string read_int4(Reader& quantization, std::string_view method) {
     refuse(quantization, group_key,
            fmt::format("{} without groups ({} {}) is not supported", method, group_key, group));
   }
-  expect(quantization, "lm_head", false);
-  ignore(quantization, {"desc_act",
-                        "sym",
-                        "damp_percent",
-                        "damp_auto_increment",
-                        "true_sequential",
-                        "static_groups",
-                        "quantizer",
-                        "model_name_or_path",
-                        "model_file_base_name",
-                        "checkpoint_format",
-                        "meta",
-                        "is_marlin_format",
-                        "use_exllama",
-                        "disable_exllama",
-                        "exllama_config",
-                        "max_input_length",
-                        "cache_block_outputs",
-                        "dataset",
-                        "batch_size",
-                        "tokenizer",
-                        "pad_token_id",
-                        "block_name_to_quantize",
-                        "module_name_preceding_first_block",
-                        "model_seqlen",
-                        "use_cuda_fp16",
-                        "pack_dtype",
-                        "version",
-                        "zero_point",
-                        "backend",
-                        "do_fuse",
-                        "fuse_max_seq_len",
-                        "modules_to_fuse",
-                        "rotary_dim"});
+  if (quantization.bool_or("lm_head", false)) {
+    quantization.problem("lm_head", "lm_head: true is not supported for this architecture");
+  }
+  quantization.ignore(
+      "desc_act sym damp_percent damp_auto_increment true_sequential static_groups quantizer "
+      "model_name_or_path model_file_base_name checkpoint_format meta is_marlin_format use_exllama "
+      "disable_exllama exllama_config max_input_length cache_block_outputs dataset batch_size "
+      "tokenizer pad_token_id block_name_to_quantize module_name_preceding_first_block "
+      "model_seqlen use_cuda_fp16 pack_dtype version zero_point backend do_fuse fuse_max_seq_len "
+      "modules_to_fuse rotary_dim");
   return fmt::format("w4a16-g{}", std::max<std::int64_t>(group, 1));
 }
 
@@ -80,13 +253,14 @@ std::string block_fp8(Reader& reader, std::string_view key) {
 }
 
 std::string read_fp8(Reader& quantization) {
-  ignore(quantization, {"activation_scheme", "fmt", "scale_fmt"});
+  quantization.ignore("activation_scheme fmt scale_fmt");
   return quantization.has("weight_block_size") ? block_fp8(quantization, "weight_block_size") : "fp8";
 }
 
 std::string read_bitsandbytes(Reader& quantization) {
-  ignore(quantization, {"_load_in_4bit", "_load_in_8bit", "bnb_4bit_compute_dtype", "bnb_4bit_quant_storage",
-                        "llm_int8_enable_fp32_cpu_offload", "llm_int8_has_fp16_weight", "llm_int8_threshold"});
+  quantization.ignore(
+      "_load_in_4bit _load_in_8bit bnb_4bit_compute_dtype bnb_4bit_quant_storage "
+      "llm_int8_enable_fp32_cpu_offload llm_int8_has_fp16_weight llm_int8_threshold");
   constexpr std::array<std::string_view, 2> kTypes = {"fp4", "nf4"};  // two tables of 16 values, stored alike
   quantization.choice("bnb_4bit_quant_type", kTypes, 0);
   const bool twice = quantization.bool_or("bnb_4bit_use_double_quant", false);
@@ -118,19 +292,18 @@ std::string algorithm_scheme(Reader& reader, std::string_view key) {
     std::string_view name;
     std::string_view scheme;
   };
-  constexpr std::array<Algorithm, 8> kAlgorithms = {{{"FP8", "fp8"},
-                                                     {"FP8_PER_CHANNEL_PER_TOKEN", "fp8-channel"},
-                                                     {"FP8_PB_WO", "fp8-block128"},
-                                                     {"NVFP4", "nvfp4"},
-                                                     {"NVFP4_AWQ", "nvfp4"},
-                                                     {"W4A16_NVFP4", "nvfp4"},
-                                                     {"W4A16_AWQ", "w4a16-g"},
-                                                     {"W8A8_SQ_PER_CHANNEL", "w8a8"}}};
+  constexpr Algorithm kAlgorithms[] = {{"FP8", "fp8"},
+                                       {"FP8_PER_CHANNEL_PER_TOKEN", "fp8-channel"},
+                                       {"FP8_PB_WO", "fp8-block128"},
+                                       {"NVFP4", "nvfp4"},
+                                       {"NVFP4_AWQ", "nvfp4"},
+                                       {"W4A16_NVFP4", "nvfp4"},
+                                       {"W4A16_AWQ", "w4a16-g"},
+                                       {"W8A8_SQ_PER_CHANNEL", "w8a8"}};
   const auto group = reader.optional_int("group_size", kWidthRange);
   const std::string name = reader.require_string(key);
-  const auto found =
-      std::find_if(kAlgorithms.begin(), kAlgorithms.end(), [&](const Algorithm& a) { return a.name == name; });
-  if (found == kAlgorithms.end()) {
+  const auto* found = std::ranges::find(kAlgorithms, name, &Algorithm::name);
+  if (found == std::end(kAlgorithms)) {
     std::vector<std::string> known;
     for (const Algorithm& a : kAlgorithms) known.emplace_back(a.name);
     if (!name.empty()) {
@@ -159,13 +332,13 @@ void read_quantized_layers(Reader& reader, Quantization& result) {
 
 // The keys of Model Optimizer, in either file; `ignored_key` lists what is not quantised.
 void read_modelopt(Reader& reader, std::string_view ignored_key, Quantization& result) {
-  ignore(reader, {"producer", "config_groups", "has_zero_point", "pre_quant_scale", "smoothquant_val"});
+  reader.ignore("producer config_groups has_zero_point pre_quant_scale smoothquant_val");
   result.ignored.read(reader, ignored_key);
   result.with_head = reader.has(ignored_key);
   if (!reader.has("quant_algo")) {
-    ignore(reader, {"quant_algo", "group_size"});
+    reader.ignore("quant_algo group_size");
   } else if (reader.string_or("quant_algo", "") == "MIXED_PRECISION") {
-    ignore(reader, {"group_size"});
+    reader.ignore("group_size");
     read_quantized_layers(reader, result);
   } else {
     result.scheme = algorithm_scheme(reader, "quant_algo");
@@ -174,15 +347,14 @@ void read_modelopt(Reader& reader, std::string_view ignored_key, Quantization& r
 
 // The scheme of a group of compressed-tensors; empty where only activations are quantised.
 std::string group_scheme(Reader& group) {
-  ignore(group, {"format"});
+  group.ignore("format");
   const bool activations = group.optional_mapping("input_activations").has_value();
   if (const Node* out = group.find("output_activations"); out != nullptr) {
     refuse(group, "output_activations", "quantised outputs are not supported");
   }
   auto weights = group.optional_mapping("weights");
   if (!weights) return {};
-  ignore(*weights,
-         {"dynamic", "actorder", "observer", "observer_kwargs", "scale_dtype", "zp_dtype", "quantization_status"});
+  weights->ignore("dynamic actorder observer observer_kwargs scale_dtype zp_dtype quantization_status");
   const std::int64_t bits = weights->require_int("num_bits", {1, 64});
   const std::string type = weights->require_string("type");
   const std::string strategy = weights->string_or("strategy", "tensor");
@@ -203,13 +375,13 @@ std::string group_scheme(Reader& group) {
     refuse(*weights, "num_bits",
            fmt::format("weights of {} {} bits, strategy {}, are not supported", bits, quote(type), quote(strategy)));
   }
-  ignore(*weights, {"block_structure"});
-  weights->finish(kStrict);
+  weights->ignore("block_structure");
+  weights->finish(kEveryKeyCounts);
   return scheme;
 }
 
 void read_compressed_tensors(Reader& quantization, Quantization& result) {
-  ignore(quantization, {"format", "quantization_status", "global_compression_ratio", "transform_config", "version"});
+  quantization.ignore("format quantization_status global_compression_ratio transform_config version");
   if (auto sparsity = quantization.optional_mapping("sparsity_config")) {
     const std::string format = sparsity->string_or("format", "dense");
     if (format != "dense") refuse(*sparsity, "format", fmt::format("sparse weights ({}) are not supported", format));
@@ -233,7 +405,7 @@ void read_compressed_tensors(Reader& quantization, Quantization& result) {
         }
       }
     }
-    group.finish(kStrict);
+    group.finish(kEveryKeyCounts);
     if (!targets.empty()) result.rules.push_back({scheme, std::move(targets)});
     if (!all) continue;
     if (!result.scheme.empty()) refuse(group, "targets", "two groups for every linear layer");
@@ -263,7 +435,7 @@ Quantization read_quantization_config(Reader& quantization) {
     result.ignored.read(quantization, "ignored_layers");
   } else if (method == "fbgemm_fp8") {
     result.scheme = "fp8-channel";
-    ignore(quantization, {"activation_scale_ub"});
+    quantization.ignore("activation_scale_ub");
   } else if (method == "bitsandbytes") {
     result.scheme = read_bitsandbytes(quantization);
     result.ignored.read(quantization, "llm_int8_skip_modules");
@@ -286,8 +458,8 @@ Quantization read_quantization_config(Reader& quantization) {
   result.ignored.read(quantization, "modules_to_not_convert");
   const std::string_view kv_key = quantization.has("kv_cache_quant_algo") ? "kv_cache_quant_algo" : "kv_cache_scheme";
   result.kv = read_kv(quantization, kv_key);
-  ignore(quantization, {"kv_cache_quant_algo", "kv_cache_scheme"});
-  quantization.finish(kStrict);
+  quantization.ignore("kv_cache_quant_algo kv_cache_scheme");
+  quantization.finish(kEveryKeyCounts);
   return result;
 }
 
@@ -301,15 +473,13 @@ Quantization read_hf_quant_config(Reader& root, bool kv_only) {
   result.kv = read_kv(*quantization, "kv_cache_quant_algo");
   if (kv_only) return result;
   read_modelopt(*quantization, "exclude_modules", result);
-  quantization->finish(kStrict);
-  ignore(root, {"producer"});
-  root.finish(kStrict);
+  quantization->finish(kEveryKeyCounts);
+  root.ignore("producer");
+  root.finish(kEveryKeyCounts);
   return result;
 }
 
 namespace {
-
-bool is_expert(Role role) { return role == Role::expert_gate || role == Role::expert_up || role == Role::expert_down; }
 
 // Quantisers leave vectors and routers alone, whether they say so or not.
 bool is_quantisable(Role role) { return role != Role::vector && role != Role::router && role != Role::shared_router; }

@@ -1,14 +1,73 @@
 // Internal to src/model: what the files of a checkpoint say about how its weights and KV cache are stored.
 #pragma once
 
+#include <cstdint>
+#include <set>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "descriptor/reader.h"
 #include "model/decoder.h"
-#include "model/module_list.h"
+#include "model/name_pattern.h"
+#include "model/parameters.h"
 
 namespace llmperf::model {
+
+// One matrix by the names that checkpoints give it, without what a model is wrapped in ("model.", "language_model.").
+struct Module {
+  // "layers.3.self_attn.q_proj"; of routed experts the names of the first expert, and those of the last one after them.
+  std::vector<std::string> names;
+  std::int64_t experts = 0;  // routed experts that it stands for; 0: it is no expert
+};
+Module module_of(const Tensor& tensor, std::int64_t layer);
+Module lm_head_module();
+
+// A list of modules ("model.layers.0.self_attn*", "re:.*mlp.gate$", "lm_head"), which the libraries that wrote them
+// match in ways that differ little.
+class ModuleList {
+ public:
+  // The texts of the list `key`. A name stands for the module and what is inside it; a name of several parts may begin
+  // anywhere ("mlp.gate", "gate"). Reports patterns that cannot be read.
+  void read(descriptor::Reader& reader, std::string_view key);
+  void add(std::string_view text, const descriptor::Node& where, descriptor::Problems& problems);
+  bool empty() const { return names_.empty() && patterns_.empty(); }
+
+  // Whether the list names the module; notes which entries did.
+  bool names(const Module& module);
+  // After every module was asked for: reports entries that name some experts of a layer only, and those that name
+  // nothing of the model and nothing known to lie outside it (vision towers, layers that predict further tokens).
+  void check(std::int64_t layers, descriptor::Problems& problems) const;
+  // Before any module is asked for: reports, and says, that there are more patterns than matching with every layer is
+  // worth. Real lists have a few per layer.
+  bool is_too_long(std::int64_t layers, descriptor::Problems& problems) const;
+
+ private:
+  struct Place {
+    int line = 0;
+    int column = 0;
+  };
+  struct Name {
+    std::string text;
+    Place where;
+    std::set<std::int64_t> experts;  // that were listed one by one
+    bool used = false;
+    bool in_part = false;
+  };
+  struct Pattern {
+    std::string text;
+    Place where;
+    NamePattern pattern;
+    bool begins_anywhere = false;
+    bool used = false;
+    bool in_part = false;
+  };
+  bool has_name(const std::string& name, std::int64_t experts);
+
+  std::unordered_map<std::string, Name> names_;
+  std::vector<Pattern> patterns_;
+};
 
 struct Quantization {
   std::string scheme;         // of matrices that no rule names; empty: they are not quantised

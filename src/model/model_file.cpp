@@ -10,6 +10,8 @@
 namespace llmperf::model {
 namespace {
 
+namespace fs = std::filesystem;
+
 // What a layout is called: general.file_type says less than the name people choose.
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
@@ -18,15 +20,6 @@ std::vector<std::string> names(bool video) {
   std::erase_if(result, [&](const std::string& name) { return is_video_dit(name) != video; });
   return result;
 }
-
-}  // namespace
-
-std::vector<std::string> decoder_names() { return names(false); }
-std::vector<std::string> video_names() { return names(true); }
-
-namespace {
-
-namespace fs = std::filesystem;
 
 // config.json of the folder, where a folder is given.
 std::string config_path(const std::string& name_or_path) {
@@ -51,6 +44,9 @@ Decoder load_described(const std::string& name_or_path) {
 }
 
 }  // namespace
+
+std::vector<std::string> decoder_names() { return names(false); }
+std::vector<std::string> video_names() { return names(true); }
 
 ModelFile load_model(const std::string& given) {
   const std::string name_or_path = config_path(given);

@@ -1,44 +1,28 @@
-// A pattern is a tree, and matching it maps the set of positions where it may begin to the set of those where it may
-// end. Sets cannot blow up the way backtracking does.
+// Matching maps the set of positions of a name where a part of the pattern may begin to the set of those where it
+// may end, while the pattern is read; a part that repeats is read again. Sets cannot blow up the way backtracking
+// does.
 #include "model/name_pattern.h"
 
-#include <utility>
+#include <bitset>
 
 namespace llmperf::model {
+namespace {
 
-class PatternParser {
+class PatternRun {
  public:
-  explicit PatternParser(std::string_view text) : text_(text) {}
+  using Positions = std::bitset<NamePattern::kLongest + 1>;  // in the name, between characters
 
-  std::optional<NamePattern> glob() {
-    Node root;
-    while (!done() && sound_) {
-      const char c = take();
-      Node one{.kind = Kind::characters, .characters = c == '[' ? set('!') : c == '*' || c == '?' ? any() : only(c)};
-      if (c == '*') one = repeat(std::move(one), true, true);
-      root.parts.push_back(std::move(one));
-    }
-    return pattern(std::move(root), true);
-  }
+  PatternRun(std::string_view pattern, std::string_view name) : text_(pattern), name_(name) {}
 
-  std::optional<NamePattern> regex() {
-    Node root = choice(0);
-    return pattern(std::move(root), false);
+  // Where a match that begins with the name may end; nothing when the pattern is not understood.
+  std::optional<Positions> ends(bool is_glob) {
+    const Positions reached = is_glob ? glob() : choice(Positions().set(0), 0);
+    return sound_ && done() ? std::optional(reached) : std::nullopt;
   }
 
  private:
-  using Node = NamePattern::Node;
-  using Kind = Node::Kind;
-  using Characters = NamePattern::Characters;
+  using Characters = std::bitset<128>;
   static constexpr int kDeepest = 4;  // groups in one another
-
-  std::optional<NamePattern> pattern(Node root, bool whole) {
-    if (!done() || !sound_ || text_.size() > NamePattern::kLongest) return std::nullopt;
-    NamePattern result;
-    result.root_ = std::move(root);
-    result.whole_ = whole;
-    return result;
-  }
 
   bool done() const { return at_ == text_.size(); }
   bool next_is(char c) const { return !done() && text_[at_] == c; }
@@ -49,11 +33,81 @@ class PatternParser {
     return found;
   }
 
-  static Node repeat(Node part, bool optional, bool many) {
-    Node node{.kind = Kind::repeat, .optional = optional, .many = many};
-    node.parts.push_back(std::move(part));
-    return node;
+  Positions glob() {
+    Positions reached = Positions().set(0);
+    while (sound_ && !done()) {
+      const char c = take();
+      if (c != '*') {
+        reached = step(reached, c == '[' ? set('!') : c == '?' ? Characters().set() : only(c));
+        continue;
+      }
+      for (std::size_t i = 1; i <= name_.size(); ++i) reached[i] = reached[i] || reached[i - 1];
+    }
+    return reached;
   }
+
+  Positions choice(const Positions& from, int depth) {
+    Positions reached;
+    do {
+      Positions sequence = from;
+      while (sound_ && !done() && !next_is('|') && !next_is(')')) sequence = repeated(sequence, depth);
+      reached |= sequence;
+    } while (sound_ && take_if('|'));
+    return reached;
+  }
+
+  Positions repeated(const Positions& from, int depth) {
+    const std::size_t begin = at_;
+    Positions reached = atom(from, depth);
+    if (!next_is('*') && !next_is('+') && !next_is('?')) return reached;
+    const char how = take();
+    take_if('?');  // as few as possible: which of several matches is found does not matter here
+    const std::size_t end = at_;
+    Positions fresh = how == '?' ? Positions() : reached;
+    if (how != '+') reached |= from;
+    while (sound_ && fresh.any()) {
+      at_ = begin;
+      const Positions next = atom(fresh, depth);
+      fresh = next & ~reached;
+      reached |= next;
+      at_ = end;
+    }
+    return reached;
+  }
+
+  Positions atom(const Positions& from, int depth) {
+    const char c = take();
+    switch (c) {
+      case '(': {
+        // Groups that look ahead or set flags begin with a question mark too.
+        sound_ = depth < kDeepest && (!take_if('?') || take_if(':'));
+        if (!sound_) return {};
+        const Positions reached = choice(from, depth + 1);
+        sound_ = sound_ && take_if(')');
+        return reached;
+      }
+      case '[': return step(from, set('^'));
+      case '\\': return step(from, escaped());
+      case '.': return step(from, Characters().set());
+      case '$': return from & Positions().set(name_.size());
+      case '^': sound_ = sound_ && at_ == 1; return from;
+      case '*':
+      case '+':
+      case '?':
+      case '{': sound_ = false; return {};
+      default: return step(from, only(c));
+    }
+  }
+
+  Positions step(const Positions& from, const Characters& characters) const {
+    Positions reached;
+    for (std::size_t i = 0; i < name_.size() && from.any(); ++i) {
+      const auto code = static_cast<unsigned char>(name_[i]);
+      if (from.test(i) && code < characters.size() && characters.test(code)) reached.set(i + 1);
+    }
+    return reached;
+  }
+
   Characters only(char c) {
     Characters one;
     const auto code = static_cast<unsigned char>(c);
@@ -61,11 +115,10 @@ class PatternParser {
     sound_ = sound_ && code < one.size();
     return one;
   }
-  static Characters any() { return Characters().set(); }
   static Characters between(char first, char last) {
     Characters range;
     const std::size_t end = static_cast<unsigned char>(last);
-    for (std::size_t c = static_cast<unsigned char>(first); c <= end && end < range.size(); ++c) range.set(c);
+    for (std::size_t c = static_cast<unsigned char>(first); c <= end && c < range.size(); ++c) range.set(c);
     return range;
   }
 
@@ -89,10 +142,8 @@ class PatternParser {
     Characters members;
     const bool others = take_if(negation);
     for (bool first = true; first || !next_is(']'); first = false) {
-      if (done() || !sound_) {
-        sound_ = false;
-        return members;
-      }
+      if (done()) sound_ = false;
+      if (!sound_) return members;
       const char c = take();
       if (c == '\\') {
         members |= escaped();
@@ -107,98 +158,23 @@ class PatternParser {
     return others ? ~members : members;
   }
 
-  Node atom(int depth) {
-    const char c = take();
-    Node node{.kind = Kind::characters};
-    if (c == '(') {
-      // Groups that look ahead or set flags begin with a question mark too.
-      if (depth == kDeepest || (take_if('?') && !take_if(':'))) {
-        sound_ = false;
-        return node;
-      }
-      node = choice(depth + 1);
-      sound_ = sound_ && take_if(')');
-    } else if (c == '[') {
-      node.characters = set('^');
-    } else if (c == '\\') {
-      node.characters = escaped();
-    } else if (c == '.') {
-      node.characters = any();
-    } else if (c == '$') {
-      node.kind = Kind::end;
-    } else if (c == '^') {
-      sound_ = sound_ && at_ == 1;
-      node.kind = Kind::sequence;
-    } else {
-      sound_ = sound_ && c != '*' && c != '+' && c != '?' && c != '{';
-      node.characters = only(c);
-    }
-    return node;
-  }
-
-  Node choice(int depth) {
-    Node alternatives{.kind = Kind::choice};
-    do {
-      Node sequence;
-      while (sound_ && !done() && !next_is('|') && !next_is(')')) {
-        Node one = atom(depth);
-        if (next_is('*') || next_is('+') || next_is('?')) {
-          const char how = take();
-          one = repeat(std::move(one), how != '+', how != '?');
-          take_if('?');  // as few as possible: which of several matches is found does not matter here
-        }
-        sequence.parts.push_back(std::move(one));
-      }
-      alternatives.parts.push_back(std::move(sequence));
-    } while (sound_ && take_if('|'));
-    return alternatives;
-  }
-
   std::string_view text_;
+  std::string_view name_;
   std::size_t at_ = 0;
   bool sound_ = true;
 };
 
-std::optional<NamePattern> NamePattern::glob(std::string_view text) { return PatternParser(text).glob(); }
-std::optional<NamePattern> NamePattern::regex(std::string_view text) { return PatternParser(text).regex(); }
+}  // namespace
 
-NamePattern::Positions NamePattern::run(const Node& node, Positions from, std::string_view name) {
-  Positions reached;
-  switch (node.kind) {
-    case Node::Kind::characters:
-      for (std::size_t i = 0; i < name.size(); ++i) {
-        const auto code = static_cast<unsigned char>(name[i]);
-        if (from.test(i) && code < node.characters.size() && node.characters.test(code)) reached.set(i + 1);
-      }
-      return reached;
-    case Node::Kind::end:
-      if (from.test(name.size())) reached.set(name.size());
-      return reached;
-    case Node::Kind::sequence:
-      for (const Node& part : node.parts) {
-        if (from.none()) break;
-        from = run(part, from, name);
-      }
-      return from;
-    case Node::Kind::choice:
-      for (const Node& part : node.parts) reached |= run(part, from, name);
-      return reached;
-    case Node::Kind::repeat: break;
-  }
-  if (node.optional) reached = from;
-  for (;;) {
-    from = run(node.parts.front(), from, name);
-    const Positions fresh = from & ~reached;
-    reached |= from;
-    if (!node.many || fresh.none()) return reached;
-    from = fresh;
-  }
+std::optional<NamePattern> NamePattern::read(std::string_view text, bool is_glob) {
+  if (text.size() > kLongest || !PatternRun(text, "").ends(is_glob)) return std::nullopt;
+  return NamePattern(text, is_glob);
 }
 
 bool NamePattern::matches(std::string_view name) const {
   if (name.size() > kLongest) return false;
-  const Positions ends = run(root_, Positions().set(0), name);
-  if (!whole_) return ends.any();
+  const PatternRun::Positions ends = *PatternRun(text_, name).ends(is_glob_);
+  if (!is_glob_) return ends.any();
   for (std::size_t i = 0; i < name.size(); ++i) {
     if (name[i] == '.' && ends.test(i)) return true;
   }

@@ -13,35 +13,16 @@ namespace llmperf::model {
 
 // What a tensor is for. `vector` covers norm weights, biases and other one-dimensional parameters; qkv and gate_up
 // stand for the matrices of a checkpoint that fuses them, and occur in lists of stored tensors only.
+// clang-format off
 enum class Role : unsigned char {
-  vector,
-  q,
-  k,
-  v,
-  qkv,
-  o,
-  q_a,  // latent attention
-  q_b,
-  kv_a,
-  kv_b,
-  gate,
-  up,
-  gate_up,
-  down,
-  router,
-  expert_gate,
-  expert_up,
-  expert_gate_up,
-  expert_down,
-  shared_gate,
-  shared_up,
-  shared_gate_up,
-  shared_down,
+  vector, q, k, v, qkv, o,
+  q_a, q_b, kv_a, kv_b,  // latent attention
+  gate, up, gate_up, down, router, expert_gate, expert_up, expert_gate_up, expert_down,
+  shared_gate, shared_up, shared_gate_up, shared_down,
   shared_router,  // the sigmoid gate on the shared expert
-  token_embedding,
-  position_embedding,
-  lm_head
+  token_embedding, position_embedding, lm_head
 };
+// clang-format on
 inline constexpr std::size_t kRoles = static_cast<std::size_t>(Role::lm_head) + 1;
 
 // What a tensor belongs to. attention_norm: over heads or latents, inside attention; norm: over the hidden vector.
@@ -49,9 +30,10 @@ enum class Part : unsigned char { attention, attention_norm, feed_forward, norm,
 
 // One weight tensor [n, k] of a layer (k = 1 for vectors), repeated `count` times (experts).
 struct Tensor {
-  std::string_view name;  // Hugging Face spelling without the layer prefix: "self_attn.q_proj.weight"
-  std::int64_t n = 0;     // outputs (rows)
-  std::int64_t k = 1;     // inputs (columns)
+  std::string_view name;       // Hugging Face spelling without the layer prefix: "self_attn.q_proj.weight"
+  std::string_view gguf = {};  // llama.cpp's: "attn_q.weight"
+  std::int64_t n = 0;          // outputs (rows)
+  std::int64_t k = 1;          // inputs (columns)
   std::int64_t count = 1;
   Role role = Role::vector;
   Part part = Part::attention;

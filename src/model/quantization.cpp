@@ -16,6 +16,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "model/gguf_mix.h"
+#include "model/stored_bytes.h"
 
 namespace llmperf::model {
 namespace {
@@ -23,31 +24,38 @@ namespace {
 constexpr int kDefaultGroup = 128;
 constexpr int kLargestGroup = 1 << 20;
 // What a KV cache may hold; the block types are ggml's, 32 elements with an fp16 scale (and minimum).
-constexpr std::array<ElementFormat, 12> kCacheFormats = {{{"fp32", 32},
-                                                          {"bf16", 16},
-                                                          {"fp16", 16},
-                                                          {"fp8", 8},
-                                                          {"int8", 8},
-                                                          {"int4", 4},
-                                                          {"q8_0", 8.5, 32},
-                                                          {"q5_1", 6, 32},
-                                                          {"q5_0", 5.5, 32},
-                                                          {"q4_1", 5, 32},
-                                                          {"q4_0", 4.5, 32},
-                                                          {"iq4_nl", 4.5, 32}}};
+constexpr ElementFormat kCacheFormats[] = {{"fp32", 32},      {"bf16", 16},    {"fp16", 16},      {"fp8", 8},
+                                           {"int8", 8},       {"int4", 4},     {"q8_0", 8.5, 32}, {"q5_1", 6, 32},
+                                           {"q5_0", 5.5, 32}, {"q4_1", 5, 32}, {"q4_0", 4.5, 32}, {"iq4_nl", 4.5, 32}};
 constexpr std::array<std::string_view, 3> kActivationTypes = {"fp32", "bf16", "fp16"};
 
-StoredFormat plain(Dtype dtype) { return {.bits = bits(dtype), .compute = dtype}; }
-
-// Four bits per element with `scale` bits for each group along the inputs, multiplied in `wide`.
-StoredFormat grouped(int group, double scale, double dequant_flops, FormatKernel kernel, Dtype wide) {
-  return {.bits = 4,
-          .group = group,
-          .bits_per_group = scale,
-          .compute = wide,
-          .dequant_flops = dequant_flops,
-          .kernel = kernel};
+// Four bits per element with `scale` bits for each group along the inputs, unpacked before they are multiplied.
+constexpr StoredFormat grouped(int group, double scale, double dequant_flops, FormatKernel kernel) {
+  return {.bits = 4, .group = group, .bits_per_group = scale, .dequant_flops = dequant_flops, .kernel = kernel};
 }
+using K = FormatKernel;
+struct NamedFormat {
+  std::string_view name;
+  StoredFormat format;
+  bool experts_only = false;  // routed experts, else every matrix of the layers
+};
+// clang-format off
+constexpr NamedFormat kFormats[] = {
+    {"fp8", {.bits = 8, .compute = Dtype::fp8, .kernel = K::fp8}},
+    {"fp8-channel", {.bits = 8, .bits_per_row = 32, .compute = Dtype::fp8, .kernel = K::fp8}},
+    {"fp8-block128", {.bits = 8, .bits_per_block = 32, .block = 128, .compute = Dtype::fp8, .kernel = K::fp8}},
+    {"int8", {.bits = 8, .bits_per_row = 16, .dequant_flops = 2, .kernel = K::int8}},
+    {"w8a8", {.bits = 8, .bits_per_row = 16, .compute = Dtype::int8, .kernel = K::w8a8}},
+    // The kernels of 4-bit floats.
+    {"nvfp4", {.bits = 4, .group = 16, .bits_per_group = 8, .bits_per_tensor = 32, .dequant_flops = 1,
+               .kernel = K::mxfp4}},
+    {"mxfp4", grouped(32, 8, 1, K::mxfp4), true},
+    {"nf4", grouped(64, 32, 2, K::gptq)},
+    {"nf4-double", grouped(64, 8 + 32.0 / 256, 2, K::gptq)},
+};
+// clang-format on
+
+StoredFormat plain(Dtype dtype) { return {.bits = bits(dtype), .compute = dtype}; }
 
 WeightScheme uniform(std::string name, StoredFormat format, double vector_bits) {
   return {.name = std::move(name),
@@ -58,11 +66,13 @@ WeightScheme uniform(std::string name, StoredFormat format, double vector_bits) 
           .vector_bits = vector_bits};
 }
 
-// Quantised matrices of the layers; embedding, lm_head, routers and vectors stay wide.
-WeightScheme layers_only(std::string name, StoredFormat format, Dtype wide) {
+// Quantised matrices of the layers, or of routed experts; embedding, lm_head, routers and vectors stay wide, which is
+// also what is multiplied in where weights are unpacked.
+WeightScheme layers_only(std::string name, StoredFormat format, Dtype wide, bool experts_only = false) {
+  if (format.dequant_flops > 0) format.compute = wide;
   WeightScheme scheme = uniform(std::move(name), plain(wide), bits(wide));
-  scheme.linear = format;
   scheme.expert = format;
+  if (!experts_only) scheme.linear = format;
   return scheme;
 }
 
@@ -114,56 +124,17 @@ std::optional<Dtype> one_of(std::string_view text, std::span<const std::string_v
 }  // namespace
 
 Bytes StoredFormat::bytes(std::int64_t n, std::int64_t k) const {
-  const auto up = [](std::int64_t value, std::int64_t unit) {
-    const std::int64_t units = (value + unit - 1) / unit;
-    return static_cast<double>(units);
-  };
-  const auto rows = static_cast<double>(n);
-  double total_bits = rows * static_cast<double>(k) * bits + rows * bits_per_row + bits_per_tensor;
-  if (group > 0) total_bits += rows * up(k, group) * bits_per_group;
-  if (block > 0) total_bits += up(n, block) * up(k, block) * bits_per_block;
-  return Bytes{total_bits / 8};
+  return Bytes{stored_bytes(*this, static_cast<double>(n), static_cast<double>(k))};
 }
 
 WeightScheme parse_weight_scheme(std::string_view text, Dtype wide) {
   if (const auto dtype = one_of(text, kActivationTypes)) return uniform(std::string(text), plain(*dtype), bits(*dtype));
-  if (text == "fp8") {
-    return layers_only("fp8", {.bits = 8, .compute = Dtype::fp8, .kernel = FormatKernel::fp8}, wide);
-  }
-  if (text == "fp8-channel") {
-    return layers_only("fp8-channel",
-                       {.bits = 8, .bits_per_row = 32, .compute = Dtype::fp8, .kernel = FormatKernel::fp8}, wide);
-  }
-  if (text == "fp8-block128") {
-    return layers_only(
-        "fp8-block128",
-        {.bits = 8, .bits_per_block = 32, .block = 128, .compute = Dtype::fp8, .kernel = FormatKernel::fp8}, wide);
-  }
-  if (text == "int8") {
-    return layers_only(
-        "int8", {.bits = 8, .bits_per_row = 16, .compute = wide, .dequant_flops = 2, .kernel = FormatKernel::int8},
-        wide);
-  }
-  if (text == "w8a8")
-    return layers_only("w8a8", {.bits = 8, .bits_per_row = 16, .compute = Dtype::int8, .kernel = FormatKernel::w8a8},
-                       wide);
-  if (text == "mxfp4") {
-    WeightScheme scheme = uniform("mxfp4", plain(wide), bits(wide));
-    scheme.expert = grouped(32, 8, 1, FormatKernel::mxfp4, wide);
-    return scheme;
-  }
-  if (text == "nvfp4") {
-    StoredFormat format = grouped(16, 8, 1, FormatKernel::mxfp4, wide);  // the kernels of 4-bit floats
-    format.bits_per_tensor = 32;
-    return layers_only("nvfp4", format, wide);
-  }
-  if (text == "nf4" || text == "nf4-double") {
-    const double scale = text == "nf4" ? 32 : 8 + 32.0 / 256;
-    return layers_only(std::string(text), grouped(64, scale, 2, FormatKernel::gptq, wide), wide);
+  for (const NamedFormat& known : kFormats) {
+    if (known.name == text) return layers_only(std::string(text), known.format, wide, known.experts_only);
   }
   if (const auto int4 = parse_int4(text)) {
     const double scale = int4->symmetric ? 16 : 16 + 4;
-    return layers_only(int4->name(), grouped(int4->group, scale, 2, int4->kernel, wide), wide);
+    return layers_only(int4->name(), grouped(int4->group, scale, 2, int4->kernel), wide);
   }
   const std::optional<double> number = parse_double(text);
   if (number && *number > 0 && *number <= 64) return bits_per_weight(*number, wide);

@@ -1,4 +1,4 @@
-// Internal to src/model: limits and cross-checks that the readers of model files share.
+// Internal to src/model: the readers of model files, and the limits and cross-checks that they share.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,18 @@
 #include "model/decoder.h"
 
 namespace llmperf::model {
+
+// A .json file, or a mapping with a model_type or architectures key.
+bool is_hf_config(const descriptor::Document& document);
+// `beside`: the hf_quant_config.json of the same folder, or null. Both throw Error(bad_input) with all problems, those
+// already in `problems` included.
+Decoder parse_hf_config(const descriptor::Document& document, descriptor::Problems& problems,
+                        const descriptor::Document* beside);
+Decoder parse_model_descriptor(const descriptor::Document& document, descriptor::Problems& problems);
+
+// Advice on unknown keys of a checkpoint's files.
+inline constexpr std::string_view kEveryKeyCounts =
+    "A key that is not understood may change the cost, so none is skipped.";
 
 // Far beyond any model, and small enough that no product of two of them leaves 64 bits; check_size bounds the rest.
 inline constexpr descriptor::IntRange kHiddenRange = {1, 1'000'000};

@@ -38,6 +38,12 @@ std::optional<std::string> scheme_of(const model::StoredFormat& format, Dtype ac
   return found == names.end() ? std::nullopt : std::optional(*found);
 }
 
+// `shape` has a word.
+Row row_of_shape(Dtype dtype, calibrate::OpShape shape) {
+  std::string word = *calibrate::word_of(shape);
+  return OpRow{std::move(word), dtype, std::move(shape)};
+}
+
 // What is around an op.
 struct Place {
   const graph::Op& op;
@@ -69,7 +75,7 @@ Row row(const graph::Gemm& g, const Place&) {
       shape.m = std::max<std::int64_t>(1, std::llround(static_cast<double>(g.m) / g.weight_matrices));
     }
   }
-  return OpRow{"gemm", g.activation, std::move(shape)};
+  return row_of_shape(g.activation, std::move(shape));
 }
 
 Row row(const graph::Attention& a, const Place&) {
@@ -84,15 +90,15 @@ Row row(const graph::Attention& a, const Place&) {
     return fmt::format("reads a cache stored as {}", a.cached.name());
   }
   const bool decode = a.keys == 0 && a.q_tokens == 1;
-  return OpRow{decode ? "attention_decode" : "attention_prefill", a.activation,
-               calibrate::AttentionShape{.phase = decode ? calibrate::Phase::decode : calibrate::Phase::prefill,
-                                         .batch = a.sequences,
-                                         .q_len = a.q_tokens,
-                                         .kv_len = keys,
-                                         .heads = a.heads,
-                                         .kv_heads = a.kv_heads,
-                                         .head_dim = a.qk_dim,
-                                         .causal = a.keys == 0}};
+  return row_of_shape(a.activation,
+                      calibrate::AttentionShape{.phase = decode ? calibrate::Phase::decode : calibrate::Phase::prefill,
+                                                .batch = a.sequences,
+                                                .q_len = a.q_tokens,
+                                                .kv_len = keys,
+                                                .heads = a.heads,
+                                                .kv_heads = a.kv_heads,
+                                                .head_dim = a.qk_dim,
+                                                .causal = a.keys == 0});
 }
 
 Row row(const graph::Vector& v, const Place& at) {
@@ -107,12 +113,12 @@ Row row(const graph::Vector& v, const Place& at) {
     shape.heads = attention->heads;
     shape.kv_heads = attention->kv_heads;
   }
-  return OpRow{fmt::format("{}{}", calibrate::kVectorPrefix, shape.layer), v.activation, std::move(shape)};
+  return row_of_shape(v.activation, std::move(shape));
 }
 
 Row row(const graph::Gather& g, const Place& at) {
   if (scheme_of(*g.table, g.activation) != std::string()) return "looks up a table of another type";
-  return OpRow{"gather", g.activation, calibrate::GatherShape{g.rows, g.width, at.vocabulary}};
+  return row_of_shape(g.activation, calibrate::GatherShape{g.rows, g.width, at.vocabulary});
 }
 
 Row row(const graph::Copy& c, const Place& at) {
@@ -125,15 +131,14 @@ Row row(const graph::Copy& c, const Place& at) {
   if (static_cast<double>(tokens) != c.rows || tokens < 1) return "holds a fraction of a token";
   const double each = c.write_elements / c.rows / 2 / static_cast<double>(attention->kv_heads);
   if (each != std::floor(each)) return "no replay of such caches";
-  return OpRow{"kv_write", *dtype, calibrate::CacheShape{tokens, attention->kv_heads, static_cast<std::int64_t>(each)}};
+  return row_of_shape(*dtype, calibrate::CacheShape{tokens, attention->kv_heads, static_cast<std::int64_t>(each)});
 }
 
 Row row(const graph::Collective& c, const Place&) {
   const std::optional<Dtype> dtype = dtype_of(c.element);
-  std::string op(graph::name(c.kind));
-  std::replace(op.begin(), op.end(), '-', '_');
-  if (!dtype || !calibrate::collective_kind(op)) return fmt::format("no replay of {}", graph::name(c.kind));
-  return OpRow{op, *dtype, calibrate::CollectiveShape{c.kind, c.ranks, c.bytes()}};
+  const calibrate::CollectiveShape shape{c.kind, c.ranks, c.bytes()};
+  if (!dtype || !calibrate::word_of(shape)) return fmt::format("no replay of {}", graph::name(c.kind));
+  return row_of_shape(*dtype, shape);
 }
 
 Row row(const graph::Transfer&, const Place&) { return "crosses the link to the host"; }
@@ -151,8 +156,8 @@ std::optional<OpRow> joint_row(const graph::Op& product, const graph::Op& sum, c
   OpRow joint = std::get<OpRow>(row);
   auto& shape = std::get<calibrate::GemmShape>(joint.shape);
   if (shape.batch > 1 || !shape.weights.empty()) return std::nullopt;
-  joint.op = "matmul_all_reduce";
   shape.ranks = collective->ranks;
+  joint.op = *calibrate::word_of(joint.shape);
   return joint;
 }
 

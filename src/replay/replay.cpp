@@ -3,11 +3,51 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <numeric>
 
+#include "base/error.h"
 #include "base/text.h"
+#include "calibrate/predictor.h"
+#include "calibrate/statistics.h"
 
 namespace llmperf::replay {
+
+Timing time_passes(const std::function<Seconds(std::int64_t)>& run, const TimingOptions& options) {
+  constexpr std::int64_t kMostPasses = 1'000'000;
+  // Looks until a sample is long enough: of four times as many passes each, but no more than the last suggests. A look
+  // that something disturbed is followed by another, because it takes two in a row to end the search.
+  std::int64_t passes = 1;
+  for (int enough = 0; enough < 2 && passes < kMostPasses;) {
+    const double seconds = std::max(run(passes).value, 1e-9);
+    if (seconds >= options.sample.value) {
+      enough += seconds >= 20 * options.sample.value ? 2 : 1;  // what is that long is not disturbed so much
+      continue;
+    }
+    enough = 0;
+    const double wanted = std::ceil(options.sample.value / seconds * static_cast<double>(passes));
+    passes = static_cast<std::int64_t>(
+        std::clamp(wanted, static_cast<double>(passes) + 1, std::min(4.0 * static_cast<double>(passes), 1e6)));
+  }
+
+  std::vector<double> samples;
+  double spent = 0;
+  while (static_cast<std::int64_t>(samples.size()) < options.most &&
+         (static_cast<std::int64_t>(samples.size()) < options.fewest || spent < options.budget.value)) {
+    if (options.go_on && !samples.empty() && !options.go_on()) break;
+    const double seconds = run(passes).value;
+    spent += seconds;
+    samples.push_back(seconds / static_cast<double>(passes));
+  }
+  const auto count = static_cast<std::int64_t>(samples.size());
+  return {.median = Seconds{calibrate::quantile(samples, 0.5)},
+          .minimum = Seconds{*std::min_element(samples.begin(), samples.end())},
+          .spread = Seconds{calibrate::quantile(samples, 0.75) - calibrate::quantile(samples, 0.25)},
+          .samples = count,
+          .passes = count * passes};
+}
+
 namespace {
 
 using calibrate::OpRow;
@@ -105,6 +145,107 @@ Replay Replayer::run(const Step& step) {
     result.complete = false;
   }
   return result;
+}
+
+// ---- gemm: [m, k] x [k, n] for numbers of rows from one (the weights' bandwidth and the launch) to 1024 (the peak
+// rate), between which lies where the two meet, on matrices that differ in size (launch against work), in the ratio of
+// n to k (tiles against depth) and in whether they divide into large tiles.
+
+namespace {
+
+std::vector<calibrate::OpRow> gemm_sweep(Dtype dtype) {
+  constexpr std::int64_t kRows[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
+  constexpr std::int64_t kMatrices[][2] = {{1024, 1024}, {3072, 1024}, {1024, 4096}, {4096, 4096},
+                                           {8192, 2048}, {896, 4864},  {11008, 2048}};  // n, k
+  std::vector<calibrate::OpRow> ops;
+  for (const auto& [n, k] : kMatrices) {
+    for (const std::int64_t m : kRows) ops.push_back({"gemm", dtype, calibrate::GemmShape{m, n, k, 1, {}}});
+  }
+  return ops;
+}
+
+}  // namespace
+
+const std::vector<std::string>& sweep_names() {
+  static const std::vector<std::string> names = {"gemm"};
+  return names;
+}
+
+std::vector<calibrate::OpRow> sweep(std::string_view name, Dtype dtype) {
+  if (name == "gemm") return gemm_sweep(dtype);
+  throw Error::bad_input("--sweep: there is no " + quote(name), name_hint(name, sweep_names()));
+}
+
+namespace {
+
+using calibrate::OpRow;
+
+// A row that is written already, and what the graphs call it.
+struct Known {
+  std::size_t row;
+  std::vector<std::string> names;
+};
+
+void add_rows(const Replay& replay, const std::string& hardware, calibrate::Measurements& m,
+              std::map<std::string, Known>& known) {
+  for (const TimedOp& timed : replay.ops) {
+    if (!timed.timing) continue;
+    const auto& row = std::get<OpRow>(timed.op.what);
+    const auto [found, added] = known.try_emplace(calibrate::describe(row), Known{m.rows.size(), {}});
+    std::vector<std::string>& names = found->second.names;
+    for (const std::string& name : timed.op.names) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+    if (!added) {  // of another phase, too
+      m.rows[found->second.row].extra.back() = join(names, "+");
+      continue;
+    }
+    calibrate::Row& measured = m.rows.emplace_back();
+    measured.hardware = hardware;
+    measured.of = row;
+    measured.latency = timed.time();
+    measured.extra = {fmt::format("{:.3g}", timed.timing->spread.value * 1e6), fmt::format("{}", timed.timing->passes),
+                      join(names, "+")};
+  }
+}
+
+}  // namespace
+
+calibrate::Measurements measurements_of(const Study& study) {
+  calibrate::Measurements m;
+  calibrate::Measurements::File& file = m.files.emplace_back();
+  file.path = "replay";
+  file.notes.push_back(fmt::format("Ops replayed by llmperf: {}; {} backend on {}.", study.what, study.device.backend,
+                                   study.device.title));
+  file.notes.emplace_back(
+      "latency_us: median over samples of many executions, operands in turn; of collectives the minimum. spread_us: "
+      "between the quartiles of the samples.");
+  for (const auto& [name, value] : study.device.facts) file.notes.push_back(fmt::format("{}: {}", name, value));
+  m.extra_columns = {"spread_us", "repetitions", "name"};
+  std::map<std::string, Known> known;
+  for (const PhaseStudy& phase : study.phases) add_rows(phase.replay, study.hardware, m, known);
+  return m;
+}
+
+void predict_ops(Study& study, const calibrate::Measurements& measured, const hardware::Device& device,
+                 const hardware::RuntimeProfile& profile) {
+  std::vector<std::size_t> rows(measured.rows.size());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  calibrate::Predictor predictor(measured, rows, device, profile);
+  std::vector<double> seconds(rows.size());
+  predictor.predict(profile.values, std::nullopt, seconds);
+  std::map<std::string, double> of;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    of[calibrate::describe(std::get<OpRow>(measured.rows[i].of))] = seconds[i];
+  }
+  study.profile = profile.title_for(device);
+  for (PhaseStudy& phase : study.phases) {
+    phase.predicted.assign(phase.replay.ops.size(), std::nullopt);
+    for (std::size_t i = 0; i < phase.replay.ops.size(); ++i) {
+      const TimedOp& timed = phase.replay.ops[i];
+      if (timed.timing) phase.predicted[i] = Seconds{of.at(calibrate::describe(std::get<OpRow>(timed.op.what)))};
+    }
+  }
 }
 
 }  // namespace llmperf::replay

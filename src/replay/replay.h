@@ -1,18 +1,48 @@
-// Ops of a step, or of a list, executed on a device: what each took, and what the step took as a whole.
+// How long something takes on a device that is also disturbed: samples of many executions each, until they agree.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/dtype.h"
 #include "base/error.h"
+#include "base/units.h"
+#include "calibrate/calibration.h"
+#include "calibrate/measurements.h"
+#include "calibrate/op_row.h"
+#include "hardware/device.h"
+#include "hardware/runtime_profile.h"
 #include "replay/backend.h"
 #include "replay/graph_rows.h"
-#include "replay/timing.h"
 
 namespace llmperf::replay {
+
+struct TimingOptions {
+  Seconds sample{5e-3};  // a sample is as many passes as take that long
+  Seconds budget{0.4};   // no more samples after that, once there are `fewest`
+  std::int64_t fewest = 5;
+  std::int64_t most = 31;
+  std::function<bool()> go_on = {};  // asked between samples; false: one is enough
+};
+
+// Of one pass.
+struct Timing {
+  Seconds median;
+  Seconds minimum;
+  Seconds spread;  // between the quartiles: half of the samples lie in a range that wide
+  std::int64_t samples = 0;
+  std::int64_t passes = 0;  // in all samples together
+};
+
+// `run(passes)` executes so many passes and returns the seconds of all.
+Timing time_passes(const std::function<Seconds(std::int64_t passes)>& run, const TimingOptions& options = {});
+
+// ---- Ops of a step, or of a list, executed on a device: what each took, and what the step took as a whole.
 
 struct TimedOp {
   DistinctOp op;
@@ -69,5 +99,38 @@ class Replayer {
   ReplayOptions options_;
   std::map<std::string, Outcome> known_;  // by describe(row)
 };
+
+// ---- Sets of ops that identify a profile's parameters: shapes spread so that each parameter decides some of the
+// times.
+
+const std::vector<std::string>& sweep_names();
+// The ops of the sweep of that name, products in `dtype`. Throws Error(bad_input) with the nearest names.
+std::vector<calibrate::OpRow> sweep(std::string_view name, Dtype dtype);
+
+// ---- A replay and what a profile predicts of it: the result of `llmperf replay`.
+
+// One step of a model, or a list of ops.
+struct PhaseStudy {
+  std::string name;  // "prefill", "decode"; "ops" for a list
+  Replay replay;
+  std::vector<std::optional<Seconds>> predicted;  // of one execution of each op that was timed
+  std::optional<Seconds> predicted_step;          // of all its ops and the runtime's overhead
+};
+
+struct Study {
+  std::string what = {};  // "qwen1.5-0.5b, batch 1, prompt 128", or a file or sweep
+  Description device = {};
+  std::string hardware = {};  // name of the device that predictions are for
+  std::string profile = {};   // that predicts; empty: none does
+  std::vector<PhaseStudy> phases = {};
+  std::optional<calibrate::Calibration> calibration = {};  // how the profile was fitted to this replay's ops
+};
+
+// The ops of all phases, each once, as measurements of `hardware`.
+calibrate::Measurements measurements_of(const Study& study);
+
+// Fills in `predicted` of every phase. `measured`: measurements_of(study).
+void predict_ops(Study& study, const calibrate::Measurements& measured, const hardware::Device& device,
+                 const hardware::RuntimeProfile& profile);
 
 }  // namespace llmperf::replay

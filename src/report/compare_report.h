@@ -4,7 +4,6 @@
 #include <string>
 
 #include "estimate/compare.h"
-#include "estimate/video_compare.h"
 #include "report/document.h"
 
 namespace llmperf::report {

@@ -7,7 +7,11 @@
 #include <variant>
 #include <vector>
 
+namespace llmperf::result {}
+
 namespace llmperf::report {
+
+using namespace result;  // what is printed
 
 enum class Format { table, csv, json, md, html, trace };
 
@@ -26,6 +30,7 @@ struct Table {
 struct Fields {
   std::string title;  // may be empty
   std::vector<std::pair<std::string, std::string>> rows;
+  void add(std::string label, std::string value) { rows.emplace_back(std::move(label), std::move(value)); }
 };
 
 struct Heading {
@@ -63,6 +68,10 @@ struct Rendering {
 };
 
 inline constexpr int kPageWidth = 100;
+
+// Text of unknown origin (a name from a file, a flag) made safe for a terminal: line breaks and tabs become spaces,
+// other control characters '?', invalid UTF-8 U+FFFD.
+std::string single_line(std::string_view text);
 
 std::string render_text(const Document& document, bool colour = false);
 std::string render_markdown(const Document& document);

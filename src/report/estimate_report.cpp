@@ -7,35 +7,33 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "report/capacity_table.h"
-#include "report/estimate_json.h"
-#include "report/json.h"
 #include "report/phase_report.h"
 #include "report/plan_report.h"
-#include "report/result_row.h"
-#include "report/runtime_text.h"
-#include "report/step_trace.h"
+#include "report/rows.h"
+#include "result/document.h"
 
 namespace llmperf::report {
 namespace {
 
 using estimate::Estimate;
-using estimate::Estimator;
 using estimate::Phase;
 
 std::string tokens_rate(double rate) { return format_significant(rate) + " tokens/s"; }
 std::string requests_text(std::int64_t count) { return fmt::format("{} request{}", count, count == 1 ? "" : "s"); }
 
-Heading heading(const Estimator& estimator) {
-  return {estimator.setup().execution.model->name + " on " + estimator.setup().device->title, label(estimator.setup())};
+Heading heading(const Generation& g) {
+  const std::string devices = title_text(*g.setup->device, g.setup->execution.plan.devices());
+  return {g.setup->execution.model->name + " on " + devices, label(*g.setup)};
 }
 
-std::string assumptions_line(const Estimator& estimator, const Estimate& e) {
-  const graph::Execution& x = estimator.setup().execution;
+std::string assumptions_line(const Generation& g) {
+  const Estimate& e = *g.estimate;
+  const graph::Execution& x = g.setup->execution;
   std::string text =
       fmt::format("batch {}, prompt {}, generate {}; weights {}, KV cache {}, activations {}; options {}",
-                  e.scenario.batch, e.scenario.prompt, e.scenario.generate, x.weights.name, kv_text(estimator.setup()),
-                  name(x.activations), options_text(estimator.setup()));
-  const estimate::Setup& setup = estimator.setup();
+                  e.scenario.batch, e.scenario.prompt, e.scenario.generate, x.weights.name, kv_text(*g.setup),
+                  name(x.activations), options_text(*g.setup));
+  const estimate::Setup& setup = *g.setup;
   if (setup.profile) {
     const std::string prefill(hardware::name(setup.prefill_dispatch));
     const std::string decode(hardware::name(setup.decode_dispatch));
@@ -65,8 +63,9 @@ std::string offload_text(const estimate::Setup& setup) {
                      layers, setup.execution.model->num_layers() + 1, setup.host->title);
 }
 
-std::string context_text(const Estimator& estimator, const Estimate& e) {
-  const auto trained = estimator.setup().execution.model->max_position;
+std::string context_text(const Generation& g) {
+  const Estimate& e = *g.estimate;
+  const auto trained = g.setup->execution.model->max_position;
   if (e.longest_context == 0) return fmt::format("none at batch {}", e.scenario.batch);
   std::string text =
       fmt::format("{} tokens at batch {}", format_count(static_cast<double>(e.longest_context)), e.scenario.batch);
@@ -76,15 +75,16 @@ std::string context_text(const Estimator& estimator, const Estimate& e) {
   return text;
 }
 
-Fields headline(const Estimator& estimator, const Estimate& e) {
+Fields headline(const Generation& g) {
+  const Estimate& e = *g.estimate;
   Fields f;
   f.rows.emplace_back("TTFT",
-                      fmt::format("{} ({}; bound by {})", with_band(e.ttft, band(estimator, e.scenario, "prefill")),
+                      fmt::format("{} ({}; bound by {})", with_band(e.ttft, band(*g.setup, e.scenario, "prefill")),
                                   tokens_rate(e.prefill_tokens_per_second), bound_shares(e.phases[0])));
   if (e.tpot) {
     f.rows.emplace_back(
         "TPOT", fmt::format("{} mean, {} first, {} last (bound by {})",
-                            with_band(*e.tpot, band(estimator, e.scenario, "decode")), format_seconds(*e.tpot_first),
+                            with_band(*e.tpot, band(*g.setup, e.scenario, "decode")), format_seconds(*e.tpot_first),
                             format_seconds(*e.tpot_last), bound_shares(e.phases[1])));
     f.rows.emplace_back("decode", fmt::format("{} in total, {} per request", tokens_rate(e.decode_tokens_per_second),
                                               tokens_rate(1 / e.tpot->value)));
@@ -93,24 +93,25 @@ Fields headline(const Estimator& estimator, const Estimate& e) {
       "generation",
       fmt::format("{} for {} tokens per request: {} in total, {} per request", format_seconds(e.total),
                   e.scenario.generate, tokens_rate(e.tokens_per_second), tokens_rate(e.tokens_per_second_per_request)));
-  f.rows.emplace_back("error band", band_text(estimator, e.scenario));
-  if (const auto beyond = extrapolations(estimator, e.scenario); !beyond.empty()) {
+  f.rows.emplace_back("error band", band_text(*g.setup, e.scenario));
+  if (const auto beyond = extrapolations(*g.setup, e.scenario); !beyond.empty()) {
     f.rows.emplace_back("extrapolated", join(beyond, "; "));
   }
-  if (estimator.setup().execution.plan.devices() > 1) {
+  if (g.setup->execution.plan.devices() > 1) {
     for (const Phase& p : e.phases) {
       f.rows.emplace_back("network in " + std::string(p.name), network_text(p));
     }
   }
   f.rows.emplace_back("memory", "fits: " + fit_text(e));
-  if (estimator.setup().host) f.rows.emplace_back("offload", offload_text(estimator.setup()));
+  if (g.setup->host) f.rows.emplace_back("offload", offload_text(*g.setup));
   f.rows.emplace_back("largest batch", fmt::format("{} of {} + {} tokens", requests_text(e.largest_batch),
                                                    e.scenario.prompt, e.scenario.generate));
-  f.rows.emplace_back("longest context", context_text(estimator, e));
+  f.rows.emplace_back("longest context", context_text(g));
   return f;
 }
 
-Table phase_table(const Estimator& estimator, const Estimate& e) {
+Table phase_table(const Generation& g) {
+  const Estimate& e = *g.estimate;
   Table t{"Phases (one step)",
           {{"phase", true},
            {"steps"},
@@ -122,14 +123,10 @@ Table phase_table(const Estimator& estimator, const Estimate& e) {
            {"bound", true},
            {"of roof"}},
           {}};
-  const auto& roofline = estimator.roofline();
-  const model::StoredFormat& weights = estimator.setup().execution.weights.groups.front()[model::Role::o];
-  const cost::Sums sums = estimator.setup().profile ? cost::Sums::wide : cost::sums_of(weights);
-  const double ridge = (roofline.matrix_rate(weights.compute, sums) / roofline.bandwidth()).value;
   for (const Phase& p : e.phases) {
     t.rows.push_back({std::string(p.name), std::to_string(p.steps), format_seconds(p.time),
                       format_flops(p.work.matrix + p.work.vector), format_bytes(p.work.bytes()),
-                      format_significant(p.intensity().value, 3), format_significant(ridge, 3),
+                      format_significant(p.intensity().value, 3), format_significant(g.ridge.value, 3),
                       std::string(mapper::name(p.bound)), format_share(p.roof / p.time)});
   }
   return t;
@@ -144,55 +141,55 @@ Table memory_table(std::string title, const cost::Memory& memory, Bytes capacity
                          {"total", memory.total()}});
 }
 
-void add_memory(const Estimator& estimator, const Estimate& e, Document& doc) {
-  const hardware::Device* host = estimator.setup().host;
+void add_memory(const Generation& g, Document& doc) {
+  const Estimate& e = *g.estimate;
+  const hardware::Device* host = g.setup->host;
   doc.push_back(memory_table("Memory", e.memory, e.capacity));
   if (host) doc.push_back(memory_table("Memory of the host (" + host->title + ")", e.host_memory, e.host_capacity));
 }
 
-Fields basis(const Estimator& estimator) {
-  Fields f = rests_on(estimator.setup());
-  const std::int64_t devices = estimator.setup().execution.plan.devices();
-  if (const std::int64_t n = estimator.setup().device->devices_per_node; n > 1 && devices == 1) {
+Fields basis(const Generation& g) {
+  Fields f = rests_on(*g.setup, figures_used(*g.setup));
+  const std::int64_t devices = g.setup->execution.plan.devices();
+  if (const std::int64_t n = g.setup->device->devices_per_node; n > 1 && devices == 1) {
     f.rows.emplace_back("devices", fmt::format("1 of the {} in a node", n));
   }
-  for (const std::string& note : estimator.setup().notes) f.rows.emplace_back("note", note);
+  for (const std::string& note : g.setup->notes) f.rows.emplace_back("note", note);
   return f;
 }
 
-Document document(const Estimator& estimator, const Estimate& e, Detail detail) {
-  Document doc{heading(estimator), Paragraph{assumptions_line(estimator, e)}};
+Document document(const Generation& g, Detail detail) {
+  const Estimate& e = *g.estimate;
+  Document doc{heading(g), Paragraph{assumptions_line(g)}};
   if (!e.fits) {
     doc.push_back(Fields{"",
                          {{"does not fit", fit_text(e)},
                           {"largest batch", e.largest_batch > 0 ? requests_text(e.largest_batch) + " of this length"
                                                                 : "none: not even one request of this length fits"},
-                          {"longest context", context_text(estimator, e)}}});
-    add_memory(estimator, e, doc);
+                          {"longest context", context_text(g)}}});
+    add_memory(g, doc);
     return doc;
   }
-  doc.push_back(headline(estimator, e));
-  doc.push_back(phase_table(estimator, e));
-  add_memory(estimator, e, doc);
-  if (estimator.stages().size() > 1) doc.push_back(stage_table(estimator, e));
-  if (estimator.setup().execution.plan.devices() > 1) {
+  doc.push_back(headline(g));
+  doc.push_back(phase_table(g));
+  add_memory(g, doc);
+  if (g.stages.size() > 1) doc.push_back(stage_table(g));
+  if (g.setup->execution.plan.devices() > 1) {
     for (const Phase& p : e.phases)
-      doc.push_back(communication_table(estimator.setup().charged_cluster(), estimator.stages().size() > 1, p,
-                                        estimator.setup().execution.model));
+      doc.push_back(communication_table(g.cluster, g.stages.size() > 1, p, g.setup->execution.model));
   }
   if (detail == Detail::ops) {
-    for (const Phase& p : e.phases) doc.push_back(op_table(p, estimator.setup().execution.model));
+    for (const Phase& p : e.phases) doc.push_back(op_table(p, g.setup->execution.model));
   }
-  doc.push_back(basis(estimator));
+  doc.push_back(basis(g));
   return doc;
 }
 
 }  // namespace
 
-Report estimate_report(const Estimator& estimator, const Estimate& e, Detail detail,
-                       std::span<const estimate::ContextPoint> curve) {
-  return {document(estimator, e, detail), detail == Detail::ops ? ops_csv(e.phases) : summary_csv(estimator, e),
-          estimate_json(estimator, e, curve), step_trace(estimator, e)};
+Report estimate_report(const Generation& g, Detail detail, Trace trace) {
+  return {document(g, detail), detail == Detail::ops ? ops_csv(g.estimate->phases) : csv_of(g),
+          result::document("llmperf.estimate", g), std::move(trace)};
 }
 
 }  // namespace llmperf::report

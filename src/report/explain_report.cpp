@@ -26,7 +26,7 @@ void add(const Explanation& x, Document& doc) {
   const std::string people = readable(x.value, x.unit);
   f.rows.emplace_back("value", exact(x.value, x.unit) + (people.empty() ? "" : " (" + people + ")"));
   f.rows.emplace_back("formula", x.formula);
-  f.rows.emplace_back("with values", estimate::substitute(x.formula, x.variables));
+  f.rows.emplace_back("with values", x.substituted);
   for (const std::string& note : x.notes) f.rows.emplace_back("note", note);
   Table variables{"", {{"where", true}, {"value"}, {"meaning", true}}, {}};
   for (const Variable& v : x.variables) variables.rows.push_back({v.name, plain(v.value), v.meaning});
@@ -41,7 +41,7 @@ Json to_json(const Explanation& x) {
                {"unit", x.unit},
                {"value", number(x.value)},
                {"formula", x.formula},
-               {"substituted", estimate::substitute(x.formula, x.variables)},
+               {"substituted", x.substituted},
                {"variables", Json::array()},
                {"notes", x.notes},
                {"parts", Json::array()}};
@@ -58,7 +58,7 @@ Report explain_report(const Explanation& x) {
   Document doc;
   add(x, doc);
   Table csv{"", {{"path"}, {"value"}, {"unit"}, {"formula"}, {"substituted"}}, {}};
-  csv.rows.push_back({x.path, plain(x.value), x.unit, x.formula, estimate::substitute(x.formula, x.variables)});
+  csv.rows.push_back({x.path, plain(x.value), x.unit, x.formula, x.substituted});
   Json json = json_header("llmperf.explanation");
   json.update(to_json(x));
   return {std::move(doc), csv, dump(json)};

@@ -5,16 +5,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "report/html_assets.h"
-#include "report/html_cards.h"
-#include "report/html_generic.h"
-#include "report/html_phases.h"
-#include "report/html_study.h"
+#include "report/html_pages.h"
 
 namespace llmperf::report {
 namespace {
@@ -103,7 +97,10 @@ std::string title_of(const Json& json, const Labels& labels) {
   const std::string kind = labels.value("schema", schema.substr(schema.find('.') + 1));
   if (const std::string title = find_text(json, "title"); schema == "llmperf.study" && !title.empty()) return title;
   const std::string model = first_text(json, {"inputs.model.name", "inputs.model", "model"});
-  const std::string hardware = first_text(json, {"inputs.hardware.name", "inputs.hardware", "hardware"});
+  std::string hardware = first_text(json, {"inputs.hardware.name", "inputs.hardware", "hardware"});
+  if (const auto devices = find_number(json, "inputs.devices"); devices && *devices > 1 && !hardware.empty()) {
+    hardware = labels.text("two_axes", {plain(*devices), hardware});
+  }
   if (!model.empty() && !hardware.empty())
     return labels.text("one_phase", {kind, labels.text("on", {model, hardware})});
   std::string name;
@@ -119,7 +116,9 @@ std::string title_of(const Json& json, const Labels& labels) {
 // "predicted: vllm on rtx4090 · batch 1 · prompt 512 · …"
 std::string subtitle_of(const Json& json, const Labels& labels) {
   std::vector<std::string> parts;
-  if (const std::string label = find_text(json, "label"); !label.empty()) parts.push_back(label);
+  for (const char* key : {"label", "selection"}) {
+    if (const std::string text = find_text(json, key); !text.empty()) parts.push_back(text);
+  }
   for (const char* key : {"batch", "prompt_tokens", "generate_tokens", "global_batch", "micro_batch", "sequence_tokens",
                           "videos", "steps", "weights", "kv", "devices"}) {
     const Json* value = find(json, std::string("inputs.") + key);
@@ -127,74 +126,6 @@ std::string subtitle_of(const Json& json, const Labels& labels) {
     parts.push_back(labels.key(key) + " " + shown(*value, key, {}, labels).text);
   }
   return join(parts, " · ");
-}
-
-// The figures of documents that have no sections of their own: which chart, and the key whose data it draws.
-struct Chart {
-  std::string_view schema;
-  std::string_view key;
-  const char* chart;
-  const char* title;
-};
-constexpr std::array<Chart, 4> kCharts = {{{"llmperf.sweep", "rows", "sweep-heatmap", "heatmap"},
-                                           {"llmperf.sweep", "rows", "sweep-pareto", "pareto"},
-                                           {"llmperf.validate", "rows", "validation", "predicted_measured"},
-                                           {"llmperf.difference", "phases", "compare", "differences"}}};
-
-void write_charts(HtmlWriter& page, const Json& json, const Labels& labels) {
-  const std::string schema = find_text(json, "schema");
-  bool open = false;
-  for (const Chart& c : kCharts) {
-    const Json* data = find(json, c.key);
-    if (c.schema != schema || data == nullptr || !is_list_of_objects(*data)) continue;
-    if (!std::exchange(open, true)) page.open_section("charts", labels.text("charts"), 2);
-    if (std::string_view(c.chart) != "compare") {
-      page.figure(c.chart, {}, labels.text(c.title));
-      continue;
-    }
-    for (const Json& phase : *data) {
-      const std::string name = find_text(phase, "name");
-      page.figure(c.chart, name, labels.text("one_phase", {labels.text(c.title), labels.value("name", name)}));
-    }
-  }
-  if (open) page.close_section();
-}
-
-void write_drawing(HtmlWriter& page, const Json& json, const Labels& labels) {
-  const std::string svg = find_text(json, "drawing_svg");
-  if (svg.empty()) return;
-  page.open_section("drawing", labels.text("drawing"), 2);
-  page.svg_image(svg, labels.text("drawing"));
-  page.close_section();
-}
-
-void write_main(HtmlWriter& page, const Json& json, const Labels& labels) {
-  const HtmlAssets& assets = html_assets();
-  if (assets.script.empty()) {
-    page.paragraph(labels.text("charts_missing", {std::string(assets.missing)}), "no-charts");
-  } else {
-    page.without_script(labels.text("charts_need_script"));
-  }
-  page.cards(headline_cards(json, labels));
-  std::set<std::string> done = {"schema", "schema_version", "tool", "command", "drawing_svg"};
-  write_charts(page, json, labels);
-  write_drawing(page, json, labels);
-  const std::string schema = find_text(json, "schema");
-  if (schema == "llmperf.sweep") done.insert("columns");  // of the rows, for the charts
-  if (schema == "llmperf.estimate" || schema == "llmperf.training") {
-    done.merge(write_phase_sections(page, json, labels));
-  }
-  if (schema == "llmperf.study") done.merge(write_study_sections(page, json, labels));
-  if (std::any_of(json.items().begin(), json.items().end(), [&](const auto& m) { return !done.contains(m.key()); })) {
-    page.open_section("details", labels.text("details"), 2);
-    write_object(page, json, {}, 3, labels, done);
-    page.close_section();
-  }
-  if (const std::string command = find_text(json, "command"); !command.empty()) {
-    page.open_section("reproduce", labels.text("reproduce"), 2);
-    page.command(command);
-    page.close_section();
-  }
 }
 
 // JSON in a script element: nothing in it may end the element, and no line separator that JavaScript knows.
@@ -219,6 +150,9 @@ void collect_keys(const Json& json, Json& labels, const Labels& words) {
   for (const auto& [key, value] : json.items()) {
     if (json.is_object()) labels[key] = words.key(key);
     if (!is_scalar(value)) collect_keys(value, labels, words);
+    if (key == "columns" && is_list_of_texts(&value)) {  // of a study's tables
+      for (const Json& column : value) labels[column] = words.key(column.get<std::string>());
+    }
   }
 }
 
@@ -249,7 +183,7 @@ std::string render_html(const std::string& text, Language language) {
   const Labels labels(language);
   const std::string title = title_of(json, labels);
   HtmlWriter page;
-  write_main(page, json, labels);
+  write_page(page, json, labels);
   const std::string tool = labels.text(
       "made_by", {first_text(json, {"tool.name"}), first_text(json, {"tool.version"}), find_text(json, "schema"), "1"});
   return head(title, labels) + "<body>\n<header class=\"page-head\"><h1>" + html_escaped(title) +

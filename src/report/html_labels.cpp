@@ -9,14 +9,14 @@
 namespace llmperf::report {
 namespace {
 
-struct Row {
+struct Words {
   std::string_view english;
   std::string_view chinese;
 };
 
-const std::map<std::string_view, Row>& table() {
-  static const std::map<std::string_view, Row> rows = [] {
-    std::map<std::string_view, Row> read;
+const std::map<std::string_view, Words>& table() {
+  static const std::map<std::string_view, Words> rows = [] {
+    std::map<std::string_view, Words> read;
     for (const std::string_view line : split(labels_csv(), '\n')) {
       const std::vector<std::string_view> cells = split(line, ',');
       if (cells.size() == 3) read[cells[0]] = {cells[1], cells[2]};
@@ -26,7 +26,7 @@ const std::map<std::string_view, Row>& table() {
   return rows;
 }
 
-const Row* find(std::string_view key) {
+const Words* row_of(std::string_view key) {
   const auto found = table().find(key);
   return found == table().end() ? nullptr : &found->second;
 }
@@ -47,7 +47,7 @@ std::string spelt_out(std::string_view key) {
 }  // namespace
 
 std::string Labels::key(std::string_view key) const {
-  const Row* row = find(key);
+  const Words* row = row_of(key);
   if (row == nullptr) return spelt_out(key);
   if (language_ == Language::chinese) return std::string(row->chinese);
   return row->english.empty() ? spelt_out(key) : std::string(row->english);
@@ -61,11 +61,11 @@ std::string Labels::title(std::string_view key) const {
 
 std::string Labels::list_title(std::string_view key) const {
   const std::string list = std::string(key) + "[]";
-  return title(find(list) == nullptr ? key : std::string_view(list));
+  return title(row_of(list) == nullptr ? key : std::string_view(list));
 }
 
 std::string Labels::text(std::string_view id, const std::vector<std::string>& places) const {
-  const Row* row = find("@" + std::string(id));
+  const Words* row = row_of("@" + std::string(id));
   if (row == nullptr) throw std::logic_error("reports/labels.csv has no @" + std::string(id));
   std::string text(language_ == Language::chinese ? row->chinese : row->english);
   std::size_t from = 0;
@@ -79,7 +79,7 @@ std::string Labels::text(std::string_view id, const std::vector<std::string>& pl
 }
 
 std::string Labels::value(std::string_view key, const std::string& value) const {
-  const Row* row = find(std::string(key) + "=" + value);
+  const Words* row = row_of(std::string(key) + "=" + value);
   if (row == nullptr) return value;
   return std::string(language_ == Language::chinese ? row->chinese : row->english);
 }

@@ -4,21 +4,39 @@
 #include <cstdint>
 #include <iterator>
 
-#include "report/single_line.h"
+#include "report/document.h"
 
 namespace llmperf::report {
 namespace {
 
+constexpr std::size_t kLong = 24;  // bytes of a cell that wants a wide column
 constexpr const char* kTones[] = {"plain", "good", "warn", "bad"};
 
 std::string attribute(std::string_view name, std::string_view value) {
   return " " + std::string(name) + "=\"" + html_escaped(value) + "\"";
 }
 
+std::string given(std::string_view name, std::string_view value) {
+  return value.empty() ? std::string() : attribute(name, value);
+}
+
+std::string wrapped(std::string_view tag, std::string_view css, const std::string& markup) {
+  return "<" + std::string(tag) + given("class", css) + ">" + markup + "</" + std::string(tag) + ">";
+}
 std::string element(std::string_view tag, std::string_view css, std::string_view text) {
-  std::string out = "<" + std::string(tag);
-  if (!css.empty()) out += attribute("class", css);
-  return out + ">" + html_escaped(text) + "</" + std::string(tag) + ">";
+  return wrapped(tag, css, html_escaped(text));
+}
+
+// Escaped, with code where the text has it between backticks.
+std::string prose(std::string_view text) {
+  std::string out;
+  for (std::size_t open = 0; (open = text.find('`')) != std::string_view::npos;) {
+    const std::size_t close = text.find('`', open + 1);
+    if (close == std::string_view::npos) break;
+    out += html_escaped(text.substr(0, open)) + element("code", {}, text.substr(open + 1, close - open - 1));
+    text.remove_prefix(close + 1);
+  }
+  return out + html_escaped(text);
 }
 
 // The kinds of provenance that the style knows; any other text is shown as it stands.
@@ -68,10 +86,18 @@ std::string html_escaped(std::string_view text) {
 void HtmlWriter::open_section(std::string_view id, std::string_view title, int level) {
   heading_ = title;
   const std::string heading = "h" + std::to_string(std::clamp(level, 2, 6));
-  out_ += "<section" + (id.empty() ? std::string() : attribute("id", id)) + ">\n" + element(heading, {}, title) + "\n";
+  out_ += "<section" + given("id", id) + ">\n" + element(heading, {}, title) + "\n";
 }
 
-void HtmlWriter::paragraph(std::string_view text, std::string_view css) { out_ += element("p", css, text) + "\n"; }
+void HtmlWriter::open_fold(std::string_view css, std::string_view id, std::string_view summary) {
+  if (!id.empty()) heading_ = summary;
+  out_ += "<details" + given("class", css) + given("id", id) + ">" +
+          wrapped("summary", {}, element(id.empty() ? "span" : "h2", {}, summary)) + "\n";
+}
+
+void HtmlWriter::paragraph(std::string_view text, std::string_view css) {
+  out_ += wrapped("p", css, prose(text)) + "\n";
+}
 
 void HtmlWriter::without_script(std::string_view text) {
   out_ += "<noscript>" + element("p", "no-charts", text) + "</noscript>\n";
@@ -79,7 +105,7 @@ void HtmlWriter::without_script(std::string_view text) {
 
 void HtmlWriter::list(const std::vector<std::string>& items) {
   out_ += "<ul>\n";
-  for (const std::string& item : items) out_ += element("li", {}, item) + "\n";
+  for (const std::string& item : items) out_ += wrapped("li", {}, prose(item)) + "\n";
   out_ += "</ul>\n";
 }
 
@@ -125,6 +151,7 @@ void HtmlWriter::table(const HtmlTable& table) {
       out_ += "<td";
       if (!cell.value.empty() && !cell.provenance) out_ += attribute("data-value", cell.value);
       if (table.columns[i].number) out_ += " class=\"number\"";
+      if (!table.columns[i].number && cell.text.size() > kLong) out_ += " class=\"long\"";
       out_ += ">" + content(cell) + "</td>";
     }
     out_ += "</tr>\n";
@@ -132,23 +159,18 @@ void HtmlWriter::table(const HtmlTable& table) {
   out_ += "</tbody></table></div>\n";
 }
 
-void HtmlWriter::figure(std::string_view chart, std::string_view phase, std::string_view title) {
-  out_ += "<figure class=\"chart\"" + attribute("data-chart", chart) +
-          (phase.empty() ? std::string() : attribute("data-phase", phase)) + " hidden>" +
-          element("figcaption", {}, title) + "<div class=\"canvas\" role=\"img\"" + attribute("aria-label", title) +
-          "></div></figure>\n";
-}
-
-void HtmlWriter::details(std::string_view summary, std::string_view text) {
-  out_ += "<details>" + element("summary", {}, summary) + element("p", {}, text) + "</details>\n";
+void HtmlWriter::figure(std::string_view chart, std::string_view phase, std::string_view title, std::string_view rows) {
+  out_ += "<figure class=\"chart\"" + attribute("data-chart", chart) + given("data-phase", phase) +
+          given("data-rows", rows) + " hidden>" + element("figcaption", {}, title) +
+          "<div class=\"canvas\" role=\"img\"" + attribute("aria-label", title) + "></div></figure>\n";
 }
 
 void HtmlWriter::command(std::string_view text) { out_ += element("pre", "command", text) + "\n"; }
 
-void HtmlWriter::svg_image(std::string_view svg, std::string_view title) {
-  // The drawing has dark text and no ground of its own.
-  out_ += "<img class=\"drawing\" style=\"background:#fff;max-width:100%\" src=\"data:image/svg+xml;base64," +
-          base64(svg) + "\"" + attribute("alt", title) + ">\n";
+void HtmlWriter::svg_image(std::string_view svg, std::string_view title, bool unscripted) {
+  const std::string image =
+      "<img class=\"drawing\" src=\"data:image/svg+xml;base64," + base64(svg) + "\"" + attribute("alt", title) + ">";
+  out_ += (unscripted ? "<noscript>" + image + "</noscript>" : image) + "\n";
 }
 
 }  // namespace llmperf::report

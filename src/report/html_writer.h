@@ -43,6 +43,13 @@ class HtmlWriter {
   // A heading and what belongs to it: the page's own sections are of level 2, those in them deeper.
   void open_section(std::string_view id, std::string_view title, int level);
   void close_section() { out_ += "</section>\n"; }
+  // What a reader opens: a section of the page where it has an id, else something small behind one line.
+  void open_fold(std::string_view css, std::string_view id, std::string_view summary);
+  void close_fold() { out_ += "</details>\n"; }
+  // Figures beside each other where there is room.
+  void open_figures() { out_ += "<div class=\"figures\">\n"; }
+  void close_figures() { out_ += "</div>\n"; }
+  // What stands between backticks, here and in lists, is code.
   void paragraph(std::string_view text, std::string_view css = {});
   // Seen only where scripts do not run.
   void without_script(std::string_view text);
@@ -50,13 +57,11 @@ class HtmlWriter {
   void fields(const std::vector<HtmlField>& fields);
   void cards(const std::vector<HtmlCard>& cards);
   void table(const HtmlTable& table);
-  // Hidden until the script has drawn it. `phase` may be empty.
-  void figure(std::string_view chart, std::string_view phase, std::string_view title);
-  // Text behind a summary that opens it.
-  void details(std::string_view summary, std::string_view text);
+  // Hidden until the script has drawn it, of a phase or of what stands at a path of the document; both may be empty.
+  void figure(std::string_view chart, std::string_view phase, std::string_view title, std::string_view rows = {});
   void command(std::string_view text);
-  // A drawing from the document: an image, so that nothing in it runs.
-  void svg_image(std::string_view svg, std::string_view title);
+  // A drawing from the document: an image, so that nothing in it runs. `unscripted`: seen where scripts do not run.
+  void svg_image(std::string_view svg, std::string_view title, bool unscripted = false);
 
   const std::string& html() const { return out_; }
 

@@ -5,13 +5,11 @@
 #include <algorithm>
 
 #include "base/number.h"
-#include "report/single_line.h"
 
 namespace llmperf::report {
 namespace {
 
 using mapper::tile::Bar;
-using mapper::tile::Timeline;
 using LaneKind = mapper::tile::Lane;
 
 constexpr std::size_t kSteps = 6;  // that a window shows
@@ -80,7 +78,7 @@ std::string window_text(const Drawing& drawing, std::size_t i) {
 
 }  // namespace
 
-Drawing drawing_of(const Timeline& timeline, const mapper::tile::Description& description) {
+Drawing drawing_of(const mapper::tile::Timeline& timeline, const mapper::tile::Description& description) {
   Drawing drawing;
   drawing.seconds = timeline.seconds;
   const std::size_t steps = timeline.ends.size();

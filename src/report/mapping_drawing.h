@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "mapper/tile/description.h"
-#include "mapper/tile/timeline.h"
+#include "mapper/tile/simulation.h"
 #include "report/document.h"
 
 namespace llmperf::report {

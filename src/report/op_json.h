@@ -1,25 +1,31 @@
-// An op and what its numbers rest on, in the JSON outputs. Included by .cpp files only.
+// Parts of results as JSON trees. Included by .cpp files only.
 #pragma once
 
-#include "cost/collective.h"
-#include "estimate/estimate.h"
-#include "report/figures.h"
 #include "report/json.h"
+#include "result/parts.h"
 
 namespace llmperf::report {
 
-// {"name", "source", "figures"} of the device; the figures used with their provenance.
-Json hardware_json(const estimate::Platform& platform, const std::vector<Figure>& figures);
-Json hardware_json(const estimate::Setup& setup);
-// What the device could do at best: the bandwidth of its memory levels, near to far, and the peak of every type.
-Json roofs_json(const hardware::Device& device);
-// FLOPs and bytes by what they are, of `count` executions.
-Json work_json(const cost::Work& work, double count);
-// How an exchange between devices runs; null for other ops.
-Json collective_json(const estimate::OpEstimate& op, const cost::Cluster& cluster);
-// What a phase is and takes, of one step, without its ops.
-Json phase_json(const estimate::Phase& phase);
-// Numbers are of all executions.
-Json op_json(const estimate::OpEstimate& op, const cost::Cluster& cluster);
+inline Json hardware_json(const estimate::Platform& platform, const std::vector<Figure>& figures) {
+  return tree(HardwareUsed{platform.device, figures});
+}
+inline Json hardware_json(const estimate::Setup& setup) { return hardware_json(setup, figures_used(setup)); }
+inline Json roofs_json(const hardware::Device& device) { return tree(Roofs{&device}); }
+inline Json work_json(const cost::Work& work, double count) { return tree(CountedWork{&work, count}); }
+inline Json collective_json(const estimate::OpEstimate& op, const cost::Cluster& cluster) {
+  const auto exchange = exchanged({&op, &cluster});
+  return exchange ? tree(*exchange) : Json(nullptr);
+}
+inline Json phase_json(const estimate::Phase& phase) { return tree(phase); }
+inline Json op_json(const estimate::OpEstimate& op, const cost::Cluster& cluster) {
+  return tree(OpResult{&op, &cluster});
+}
+inline Json plan_json(const graph::Plan& plan) { return tree(plan); }
+inline Json runtime_json(const estimate::Platform& platform, hardware::Dispatch dispatch) {
+  return platform.profile ? tree(RuntimeUsed{&platform, dispatch}) : Json(nullptr);
+}
+inline Json band_json(const std::optional<Band>& band, Seconds time) {
+  return band ? tree(BandOf{*band, time}) : Json(nullptr);
+}
 
 }  // namespace llmperf::report

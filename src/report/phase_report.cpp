@@ -5,13 +5,31 @@
 #include <algorithm>
 
 #include "base/number.h"
-#include "report/json.h"
-#include "report/op_text.h"
+#include "report/rows.h"
+#include "result/op_text.h"
+#include "result/parts.h"
 
 namespace llmperf::report {
 
 using estimate::OpEstimate;
 using estimate::Phase;
+
+Fields rests_on(const estimate::Platform& platform, const std::vector<Figure>& figures) {
+  Fields f{"Rests on", {}};
+  for (const Figure& figure : figures) {
+    f.rows.emplace_back(figure.label, fmt::format("{} ({})", figure.text, hardware::name(figure.provenance)));
+  }
+  if (platform.profile) {
+    const hardware::RuntimeProfile& p = *platform.profile;
+    const auto fitted = std::count(p.provenance.begin(), p.provenance.end(), hardware::Provenance::fitted);
+    f.rows.emplace_back(
+        "runtime profile",
+        p.measured_on(*platform.device)
+            ? fmt::format("{}: {} numbers fitted to {} measurements, the rest assumed", p.title, fitted, p.range.rows)
+            : p.title + " (assumed for this device)");
+  }
+  return f;
+}
 
 std::string bound_shares(const Phase& p) {
   std::string text;
@@ -68,40 +86,12 @@ Table op_table(const Phase& p, const model::Decoder* model) {
 }
 
 Table ops_csv(std::span<const Phase> phases) {
-  Table t{"",
-          {{"phase"},
-           {"name"},
-           {"kind"},
-           {"shape"},
-           {"count"},
-           {"flops"},
-           {"bytes"},
-           {"time_s"},
-           {"share"},
-           {"bound"},
-           {"roof_s"},
-           {"place"},
-           {"weights"},
-           {"network_bytes"},
-           {"axis"},
-           {"ranks"}},
-          {}};
+  std::vector<PhaseOp> ops;
   for (const Phase& p : phases) {
-    for (const OpEstimate& o : p.ops) {
-      const double count = static_cast<double>(o.op.count);
-      const model::StoredFormat* format = weight_format(o.op);
-      const auto* collective = std::get_if<graph::Collective>(&o.op.body);
-      t.rows.push_back({std::string(p.name), std::string(o.op.name), std::string(kind_text(o.op)), shape_text(o.op),
-                        std::to_string(o.op.count), plain(((o.work.matrix + o.work.vector) * count).value),
-                        plain((o.work.bytes() * count).value), plain(o.step_time().value),
-                        plain(o.step_time() / p.time), std::string(mapper::name(o.time.bound)),
-                        plain((o.time.roof * count).value), std::string(graph::name(o.op.place)),
-                        format ? std::string(format->name) : "", plain((o.work.network * count).value),
-                        collective ? std::string(name(collective->axis)) : "",
-                        collective ? std::to_string(collective->ranks) : ""});
-    }
+    for (const OpEstimate& o : p.ops) ops.push_back({{&o, nullptr}, &p});
   }
-  return t;
+  return csv_of(ops, {"phase", "name", "kind", "shape", "count", "flops", "bytes", "time_s", "share", "bound", "roof_s",
+                      "place", "weights", "network_bytes", "axis", "ranks"});
 }
 
 }  // namespace llmperf::report

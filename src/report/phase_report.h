@@ -6,9 +6,12 @@
 
 #include "estimate/estimate.h"
 #include "report/document.h"
+#include "result/figures.h"
 
 namespace llmperf::report {
 
+// The figures that the numbers rest on, each with its provenance.
+Fields rests_on(const estimate::Platform& platform, const std::vector<Figure>& figures);
 // "matrix 97 %, memory 3 %" of a phase's time.
 std::string bound_shares(const estimate::Phase& phase);
 // "889.1 G": the column's header says of what.

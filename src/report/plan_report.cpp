@@ -11,10 +11,12 @@
 
 namespace llmperf::report {
 
-using estimate::Estimate;
-using estimate::Estimator;
 using estimate::OpEstimate;
 using estimate::Phase;
+
+std::string title_text(const hardware::Device& device, std::int64_t devices) {
+  return devices > 1 ? fmt::format("{} x {}", devices, device.title) : device.title;
+}
 
 std::string devices_text(const cost::Cluster& cluster, std::int64_t devices) {
   // A node may be as large as an integer goes.
@@ -102,20 +104,17 @@ Table communication_table(const cost::Cluster& cluster, bool pipeline, const Pha
       &cluster);
 }
 
-Table stage_table(const Estimator& estimator, const Estimate& e) {
+Table stage_table(const Generation& g) {
   Table t{"Pipeline stages (one device of each)", {{"stage"}, {"layers"}, {"weights"}, {"KV cache"}}, {}};
   // llama.cpp's buffers are those of each device; other activations are the same on all.
-  const bool gguf = estimator.setup().execution.weights.gguf;
+  const bool gguf = g.setup->execution.weights.gguf;
   if (gguf) t.columns.insert(t.columns.end(), {{"compute buffers"}, {"total"}});
-  const auto& stages = estimator.stages();
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    const cost::Memory memory = estimator.stage_memory(e.scenario, i);
-    const std::int64_t layers = estimator.setup().execution.split.layers(static_cast<std::int64_t>(i));
-    t.rows.push_back({std::to_string(i + 1), std::to_string(layers), format_bytes_binary(memory.weights),
-                      format_bytes_binary(memory.kv_cache)});
+  for (const StageHeld& stage : g.stages) {
+    t.rows.push_back({std::to_string(t.rows.size() + 1), std::to_string(stage.layers),
+                      format_bytes_binary(stage.memory.weights), format_bytes_binary(stage.memory.kv_cache)});
     if (gguf) {
-      t.rows.back().push_back(format_bytes_binary(memory.activation));
-      t.rows.back().push_back(format_bytes_binary(memory.total()));
+      t.rows.back().push_back(format_bytes_binary(stage.memory.activation));
+      t.rows.back().push_back(format_bytes_binary(stage.memory.total()));
     }
   }
   return t;

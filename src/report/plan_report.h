@@ -5,11 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "estimate/estimate.h"
 #include "report/document.h"
+#include "result/generation.h"
 
 namespace llmperf::report {
 
+// "16 x NVIDIA H100 SXM"; of one device its title alone.
+std::string title_text(const hardware::Device& device, std::int64_t devices);
 // "16 devices on 2 nodes".
 std::string devices_text(const cost::Cluster& cluster, std::int64_t devices);
 // "16 devices on 2 nodes: tp 8, pp 2; embedding sharded"; with the layers of stages that are not alike.
@@ -21,7 +23,7 @@ std::string network_text(const estimate::Phase& phase);
 // `pipeline`: whether the step has stages; `model`: null for other models than decoders.
 Table communication_table(const cost::Cluster& cluster, bool pipeline, const estimate::Phase& phase,
                           const model::Decoder* model = nullptr);
-Table stage_table(const estimate::Estimator& estimator, const estimate::Estimate& estimate);
+Table stage_table(const Generation& result);
 
 // An op that is an exchange, in `steps` steps; `hidden`: of one, what runs beside other ops.
 struct Exchange {

@@ -5,14 +5,15 @@
 #include <algorithm>
 #include <map>
 
+#include "base/integer.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "report/capacity_table.h"
-#include "report/op_text.h"
 #include "report/phase_report.h"
 #include "report/plan_report.h"
-#include "report/program_text.h"
-#include "report/runtime_text.h"
+#include "report/rows.h"
+#include "result/document.h"
+#include "result/op_text.h"
 
 namespace llmperf::report {
 namespace {
@@ -22,13 +23,18 @@ using estimate::Phase;
 using estimate::ProgramEstimate;
 using estimate::ProgramGroup;
 using estimate::ProgramSetup;
-using graph::hlo::LoweredOp;
-using graph::hlo::NodeId;
-using graph::hlo::Program;
+using program::LoweredOp;
+using program::NodeId;
+using program::Program;
+
+// At most `width` columns, the middle left out.
+std::string shortened(std::string_view text, std::size_t width) {
+  if (text.size() <= width) return std::string(text);
+  const std::size_t half = (width - 1) / 2;
+  return std::string(text.substr(0, width - 1 - half)) + "…" + std::string(text.substr(text.size() - half));
+}
 
 constexpr std::size_t kMostScopes = 20;  // rows of the table; the JSON has all
-
-double d(std::int64_t x) { return static_cast<double>(x); }
 
 Fields headline(const ProgramStudy& study) {
   const ProgramEstimate& e = *study.estimate;
@@ -55,13 +61,13 @@ Fields headline(const ProgramStudy& study) {
 std::string program_text(const ProgramStudy& study) {
   const Program& program = *study.program;
   std::int64_t idle = 0;
-  for (const auto& node : program.nodes) idle += node.traits.op_class == graph::hlo::OpClass::free ? 1 : 0;
+  for (const auto& node : program.nodes) idle += node.traits.op_class == program::OpClass::free ? 1 : 0;
   const auto nodes = static_cast<std::int64_t>(program.nodes.size());
   std::string text =
       fmt::format("{} instructions unfold to {} ops, {} of them without work; {} kernels{}",
                   format_count(d(program.module->instructions)), format_count(d(nodes)), format_count(d(idle)),
                   format_count(d(static_cast<std::int64_t>(study.estimate->lowered.ops.size()))),
-                  study.setup->fusion == graph::hlo::Fusion::none ? "" : ", element-wise ones fused");
+                  study.setup->fusion == program::Fusion::none ? "" : ", element-wise ones fused");
   if (study.setup->devices > 1) {
     text += fmt::format("; of one of {}", devices_text(study.setup->cluster, study.setup->devices));
   }
@@ -98,7 +104,7 @@ Table group_table(std::string title, const char* what, const std::vector<Program
   return t;
 }
 
-Table block_table(const graph::hlo::Blocks& blocks) {
+Table block_table(const program::Blocks& blocks) {
   Table t{"Transformer blocks",
           {{"block", true},
            {"layers"},
@@ -129,7 +135,7 @@ Table block_table(const graph::hlo::Blocks& blocks) {
       first = false;
     };
     for (const auto& a : block.attentions) {
-      row({std::string(graph::hlo::name(a.kind)), std::to_string(a.batch), std::to_string(a.queries),
+      row({std::string(program::name(a.kind)), std::to_string(a.batch), std::to_string(a.queries),
            std::to_string(a.keys), std::to_string(a.heads), std::to_string(a.kv_heads), std::to_string(a.head_dim)});
     }
     if (block.attentions.empty()) row({"none", "", "", "", "", "", ""});
@@ -157,7 +163,7 @@ Table role_table(const ProgramStudy& study) {
       if (!e.lowered.ops[n].copy) op_of[node] = n;
     }
   }
-  const auto rows = [&](const std::string& block, const std::vector<graph::hlo::RoleNodes>& products) {
+  const auto rows = [&](const std::string& block, const std::vector<program::RoleNodes>& products) {
     for (const auto& product : products) {
       const OpEstimate* one = nullptr;
       std::int64_t runs = 0;
@@ -178,7 +184,7 @@ Table role_table(const ProgramStudy& study) {
         const auto found = op_of.find(node);
         return found == op_of.end() || shape_text(e.phase.ops[found->second].op) == shape_text(one->op);
       });
-      t.rows.push_back({block, std::string(graph::hlo::name(product.role)), alike ? shape_text(one->op) : "various",
+      t.rows.push_back({block, std::string(program::name(product.role)), alike ? shape_text(one->op) : "various",
                         std::to_string(runs), flops_cell(flops), format_seconds(time),
                         e.phase.time.value > 0 ? format_share(time / e.phase.time) : "-", format_share(peak / time),
                         std::string(mapper::name(one->time.bound))});
@@ -245,13 +251,12 @@ Table program_op_table(const ProgramStudy& study) {
   for (std::size_t n = 0; n < e.lowered.ops.size(); ++n) {
     const OpEstimate& op = e.phase.ops[n];
     const double count = d(op.op.count);
-    t.rows.push_back({std::to_string(line_of(*study.program, e.lowered.ops[n])),
-                      shortened(without_dialect(op_name(*study.program, e.lowered.ops[n])), 21),
-                      shortened(result_text(*study.program, e.lowered.ops[n]), 21), std::to_string(op.op.count),
-                      flops_cell(op.work.matrix * count), flops_cell(op.work.vector * count),
-                      format_bytes((op.work.bytes() + op.work.network) * count), format_seconds(op.step_time()),
-                      std::string(mapper::name(op.time.bound)),
-                      op.time.total.value > 0 ? format_share(op.time.roof / op.time.total) : "-"});
+    t.rows.push_back(
+        {std::to_string(Kernel{&study, n}.line()), shortened(without_dialect(Kernel{&study, n}.name()), 21),
+         shortened(Kernel{&study, n}.results(), 21), std::to_string(op.op.count), flops_cell(op.work.matrix * count),
+         flops_cell(op.work.vector * count), format_bytes((op.work.bytes() + op.work.network) * count),
+         format_seconds(op.step_time()), std::string(mapper::name(op.time.bound)),
+         op.time.total.value > 0 ? format_share(op.time.roof / op.time.total) : "-"});
   }
   return t;
 }
@@ -278,7 +283,8 @@ Table loop_table(const Program& program) {
 Document document(const ProgramStudy& study, Detail detail) {
   const ProgramEstimate& e = *study.estimate;
   const ProgramSetup& setup = *study.setup;
-  Document doc{Heading{setup.name + " on " + setup.device->title, label(setup)}, Paragraph{program_text(study)}};
+  Document doc{Heading{setup.name + " on " + title_text(*setup.device, setup.devices), label(setup)},
+               Paragraph{program_text(study)}};
   doc.push_back(headline(study));
   if (!study.program->unknown.empty()) doc.push_back(unknown_table(*study.program));
   doc.push_back(group_table("By kind of op", "op", e.kinds, e.phase.time, e.kinds.size()));
@@ -299,80 +305,35 @@ Document document(const ProgramStudy& study, Detail detail) {
   return doc;
 }
 
-Table summary_csv(const ProgramStudy& study) {
-  const ProgramEstimate& e = *study.estimate;
-  const ProgramSetup& setup = *study.setup;
-  Table t;
-  t.rows.resize(1);
-  const auto text = [&](const char* header, std::string value) {
-    t.columns.push_back({header});
-    t.rows[0].push_back(std::move(value));
-  };
-  const auto value = [&](const char* header, double v) { text(header, plain(v)); };
-  text("program", setup.name);
-  text("hardware", setup.device->name);
-  value("devices", d(setup.devices));
-  text("fuse", setup.fusion == graph::hlo::Fusion::none ? "none" : "elementwise");
-  text("label", label(setup));
-  text("runtime", setup.profile ? setup.profile->name : "none");
-  text("fits", e.fits ? "true" : "false");
-  value("time_s", e.phase.time.value);
-  value("roof_s", e.phase.roof.value);
-  value("matrix_flops", e.phase.work.matrix.value);
-  value("vector_flops", e.phase.work.vector.value);
-  value("bytes", e.phase.work.bytes().value);
-  value("network_bytes", e.phase.work.network.value);
-  value("utilisation", e.utilisation);
-  value("argument_bytes", e.lowered.arguments.value);
-  value("constant_bytes", e.lowered.constants.value);
-  value("activation_bytes", e.memory.activation.value);
-  value("reserve_bytes", e.memory.reserve.value);
-  value("total_bytes", e.memory.total().value);
-  value("capacity_bytes", e.capacity.value);
-  value("unknown", d(static_cast<std::int64_t>(study.program->unknown.size())));
-  return t;
-}
-
-Table program_ops_csv(const ProgramStudy& study) {
-  Table t{"",
-          {{"line"},
-           {"name"},
-           {"class"},
-           {"scope"},
-           {"result"},
-           {"count"},
-           {"matrix_flops"},
-           {"vector_flops"},
-           {"bytes"},
-           {"network_bytes"},
-           {"time_s"},
-           {"roof_s"},
-           {"bound"},
-           {"role"},
-           {"groups"}},
-          {}};
-  const ProgramEstimate& e = *study.estimate;
-  for (std::size_t n = 0; n < e.lowered.ops.size(); ++n) {
-    const LoweredOp& lowered = e.lowered.ops[n];
-    const OpEstimate& op = e.phase.ops[n];
-    const double count = d(op.op.count);
-    t.rows.push_back(
-        {std::to_string(line_of(*study.program, lowered)), op_name(*study.program, lowered),
-         std::string(graph::hlo::name(lowered.op_class)),
-         graph::hlo::scope_of(*study.program->module, *study.program->node(lowered.nodes.back()).instruction),
-         result_text(*study.program, lowered), std::to_string(op.op.count), plain((op.work.matrix * count).value),
-         plain((op.work.vector * count).value), plain((op.work.bytes() * count).value),
-         plain((op.work.network * count).value), plain(op.step_time().value), plain((op.time.roof * count).value),
-         std::string(mapper::name(op.time.bound)), role_text(study, lowered), lowered.groups});
-  }
-  return t;
-}
-
 }  // namespace
 
 Report program_report(const ProgramStudy& study, Detail detail, bool json) {
-  return {document(study, detail), detail == Detail::ops ? program_ops_csv(study) : summary_csv(study),
-          json ? program_json(study) : std::string()};
+  return {document(study, detail),
+          detail == Detail::ops ? csv_of(kernels_of(study), {"line", "name", "class", "scope", "result", "count",
+                                                             "matrix_flops", "vector_flops", "bytes", "network_bytes",
+                                                             "time_s", "roof_s", "bound", "role", "groups"})
+                                : csv_of(std::span(&study, 1), {"program",
+                                                                "hardware",
+                                                                "devices",
+                                                                "fuse",
+                                                                "label",
+                                                                "runtime",
+                                                                "fits",
+                                                                "time_s",
+                                                                "roof_s",
+                                                                "matrix_flops",
+                                                                "vector_flops",
+                                                                "bytes",
+                                                                "network_bytes",
+                                                                "utilisation",
+                                                                "argument_bytes",
+                                                                "constant_bytes",
+                                                                "activation_bytes",
+                                                                "reserve_bytes",
+                                                                "total_bytes",
+                                                                "capacity_bytes",
+                                                                "unknown"}),
+          json ? result::document("llmperf.graph", study) : std::string()};
 }
 
 }  // namespace llmperf::report

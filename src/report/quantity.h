@@ -11,5 +11,11 @@ bool is_share(std::string_view key);
 // `parent`: the key of what it is a part of: "weight_bytes" of "memory" or of a row of results is written in powers of
 // 1024 as memory is, that of an op in powers of 1000 as traffic is. Negative numbers are differences.
 std::string quantity_text(std::string_view key, double value, std::string_view parent = "memory");
+// A CSV value by its column: "ttft_s" 0.0486 -> "48.6 ms".
+std::string readable(const std::string& column, const std::string& value);
+// "ttft_s" -> "TTFT".
+std::string heading_of(const std::string& column);
+// A share with its sign: "+1.3 %".
+std::string signed_share(double share);
 
 }  // namespace llmperf::report

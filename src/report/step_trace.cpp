@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "base/number.h"
-#include "estimate/timeline_step.h"
+#include "estimate/timeline.h"
 #include "report/estimate_report.h"
-#include "report/op_text.h"
-#include "report/runtime_text.h"
 #include "report/trace.h"
 #include "report/training_report.h"
+#include "result/basis.h"
+#include "result/op_text.h"
 
 namespace llmperf::report {
 namespace {
@@ -72,12 +72,9 @@ TracedSteps traced(std::vector<TimelineStep> steps, const Phases& phases, const 
       phase.ops.push_back(op_text(phases[i].ops[k], phase.step.ops[k]));
     }
   }
-  result.data = {{"schema", "llmperf.trace"},
-                 {"schema_version", 1},
-                 {"tool", {{"name", "llmperf"}, {"version", LLMPERF_VERSION}}},
-                 {"model", model},
-                 {"hardware", platform.device->name},
-                 {"label", label}};
+  result.data = {{"schema", "llmperf.trace"},         {"schema_version", 1},
+                 {"tool", header("")["tool"]},        {"model", model},
+                 {"hardware", platform.device->name}, {"label", label}};
   result.notes.emplace_back("a model's prediction, not a measurement; times are rounded to nanoseconds");
   return result;
 }

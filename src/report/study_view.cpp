@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "report/quantity.h"
 
 namespace llmperf::report {
 namespace {

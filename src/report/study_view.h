@@ -1,4 +1,5 @@
-// What a section of a study shows of its results: rows of their CSV, chosen, arranged and printed for people.
+// The outputs of `llmperf run`: the sections of a study one below the other, each with what it shows of its results:
+// rows of their CSV, chosen, arranged and printed for people, or parts of their page.
 #pragma once
 
 #include <string>
@@ -23,9 +24,17 @@ Document shown_rows(const study::View& view, const Table& rows, const std::strin
 // page when there are none.
 Document chosen_parts(const std::vector<study::Word>& parts, const Document& page, const std::string& file);
 
-// A CSV value for people, by the unit in its column's name: "ttft_s" 0.0486 -> "48.6 ms".
-std::string readable(const std::string& column, const std::string& value);
-// "ttft_s" -> "TTFT".
-std::string heading_of(const std::string& column);
+struct SectionResult {
+  const study::Section* section = nullptr;
+  std::vector<std::string> commands;  // as a shell reads them
+  Document page;                      // what is shown
+  Table rows;                         // plain numbers; no column where the command has none
+  std::vector<std::string> notes;     // what did not fit, what failed
+  int status = 0;                     // as the program's exit status
+};
+// The page of one section, with its title and text.
+Document section_page(const SectionResult& result);
+// CSV is that of the section where there is one only, else empty.
+Report study_report(const study::Study& study, const std::vector<SectionResult>& results);
 
 }  // namespace llmperf::report

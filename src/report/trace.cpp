@@ -24,21 +24,17 @@ std::string metadata(const char* what, int process, int thread, const std::strin
 
 }  // namespace
 
-std::string json_text(const std::string& text) {
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 std::int64_t nanoseconds(double seconds) { return static_cast<std::int64_t>(std::floor(seconds * 1e9 + 0.5)); }
 
 void TraceWriter::event(std::string text) { events_.push_back(std::move(text)); }
 
 void TraceWriter::process(int process, const std::string& name) {
-  event(metadata("process_name", process, 0, "\"name\":" + json_text(name)));
+  event(metadata("process_name", process, 0, "\"name\":" + quoted(name)));
   event(metadata("process_sort_index", process, 0, fmt::format("\"sort_index\":{}", process)));
 }
 
 void TraceWriter::track(const TraceTrack& t, const std::string& name) {
-  event(metadata("thread_name", t.process, t.thread, "\"name\":" + json_text(name)));
+  event(metadata("thread_name", t.process, t.thread, "\"name\":" + quoted(name)));
   event(metadata("thread_sort_index", t.process, t.thread, fmt::format("\"sort_index\":{}", t.thread)));
 }
 
@@ -49,8 +45,8 @@ void TraceWriter::slice(const TraceTrack& t, const std::string& name, const char
   if (begin == last - 1) begin = last;
   const std::int64_t duration = std::max<std::int64_t>(0, nanoseconds(end) - begin);
   last = begin + duration;
-  event(fmt::format("{{\"ph\":\"X\",\"name\":{},\"cat\":\"{}\",{},\"ts\":{},\"dur\":{},\"args\":{{{}}}}}",
-                    json_text(name), category, place(t), microseconds(begin), microseconds(duration), args));
+  event(fmt::format("{{\"ph\":\"X\",\"name\":{},\"cat\":\"{}\",{},\"ts\":{},\"dur\":{},\"args\":{{{}}}}}", quoted(name),
+                    category, place(t), microseconds(begin), microseconds(duration), args));
 }
 
 void TraceWriter::arrow(const TraceTrack& from, double at, const TraceTrack& to, double then) {
@@ -64,8 +60,8 @@ void TraceWriter::arrow(const TraceTrack& from, double at, const TraceTrack& to,
 }
 
 void TraceWriter::counter(int process, const std::string& name, const char* unit, double at, double value) {
-  event(fmt::format("{{\"ph\":\"C\",\"name\":{},\"pid\":{},\"tid\":0,\"ts\":{},\"args\":{{\"{}\":{}}}}}",
-                    json_text(name), process, microseconds(nanoseconds(at)), unit, number(value).dump()));
+  event(fmt::format("{{\"ph\":\"C\",\"name\":{},\"pid\":{},\"tid\":0,\"ts\":{},\"args\":{{\"{}\":{}}}}}", quoted(name),
+                    process, microseconds(nanoseconds(at)), unit, number(value).dump()));
 }
 
 std::string TraceWriter::finish(const Json& data) const {

@@ -6,30 +6,28 @@
 #include <array>
 #include <type_traits>
 
+#include "base/integer.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "model/parameters.h"
 #include "report/capacity_table.h"
-#include "report/json.h"
-#include "report/op_text.h"
+#include "report/phase_report.h"
 #include "report/plan_report.h"
-#include "report/result_row.h"
-#include "report/runtime_text.h"
-#include "report/step_trace.h"
+#include "report/rows.h"
+#include "result/document.h"
+#include "result/op_text.h"
 
 namespace llmperf::report {
 namespace {
 
 using estimate::OpEstimate;
 using estimate::TrainingEstimate;
-using estimate::TrainingEstimator;
 using estimate::TrainingPhase;
 
-double d(std::int64_t x) { return static_cast<double>(x); }
 bool is_exchange(const OpEstimate& o) { return o.op.place == graph::Place::network; }
 
-std::string assumptions(const TrainingEstimator& estimator, const TrainingEstimate& e) {
-  const graph::Execution& x = estimator.setup().execution;
+std::string assumptions(const Training& training) {
+  const TrainingEstimate& e = *training.estimate;
+  const graph::Execution& x = training.setup->execution;
   const graph::TrainingOptions& o = e.options;
   return fmt::format(
       "global batch {}, micro-batch {}, {} tokens; weights {}, activations {}, gradients {} bits, optimiser {} bits "
@@ -38,7 +36,7 @@ std::string assumptions(const TrainingEstimator& estimator, const TrainingEstima
       plain(o.gradient_bits), plain(o.optimizer_bits), graph::name(o.recompute), o.zero,
       o.chunks > 1 ? fmt::format(", interleave {}", o.chunks) : "", o.fused_gradients ? "" : ", separate gradients",
       o.overlapped_sums ? "" : ", exposed sums", hardware::format_runtime_options(x.runtime),
-      plan_text(estimator.setup(), e.split));
+      plan_text(*training.setup, e.split));
 }
 
 std::string fit_text(const TrainingEstimate& e) {
@@ -164,11 +162,13 @@ Table op_table(const TrainingPhase& p) {
   return t;
 }
 
-Document document(const TrainingEstimator& estimator, const TrainingEstimate& e, Detail detail) {
-  const estimate::Setup& setup = estimator.setup();
-  Document doc{Heading{fmt::format("Training {} on {}", setup.execution.model->name, setup.device->title),
+Document document(const Training& training, Detail detail) {
+  const estimate::Setup& setup = *training.setup;
+  const TrainingEstimate& e = *training.estimate;
+  Document doc{Heading{fmt::format("Training {} on {}", setup.execution.model->name,
+                                   title_text(*setup.device, e.plan.devices())),
                        training_label(setup)},
-               Paragraph{assumptions(estimator, e)}};
+               Paragraph{assumptions(training)}};
   if (!e.fits) {
     doc.push_back(Fields{"", {{"does not fit", fit_text(e)}, {"activations", activation_text(e)}}});
     doc.push_back(memory_table(e));
@@ -181,92 +181,24 @@ Document document(const TrainingEstimator& estimator, const TrainingEstimate& e,
   if (detail == Detail::ops) {
     for (const TrainingPhase& p : e.phases) doc.push_back(op_table(p));
   }
-  Fields basis = rests_on(setup);
+  Fields basis = rests_on(setup, figures_used(setup));
   for (const std::string& note : setup.notes) basis.rows.emplace_back("note", note);
   doc.push_back(std::move(basis));
   return doc;
 }
 
-Table ops_csv(const TrainingEstimate& e) {
-  Table t{"",
-          {{"phase"},
-           {"steps"},
-           {"name"},
-           {"kind"},
-           {"shape"},
-           {"count"},
-           {"flops"},
-           {"bytes"},
-           {"network_bytes"},
-           {"time_s"},
-           {"hidden_s"},
-           {"bound"},
-           {"roof_s"}},
-          {}};
-  if (!e.fits) return t;
-  for (const TrainingPhase& p : e.phases) {
-    for (std::size_t i = 0; i < p.ops.size(); ++i) {
-      const OpEstimate& o = p.ops[i];
-      const double count = d(o.op.count);
-      t.rows.push_back({std::string(p.name), std::to_string(p.steps), std::string(o.op.name),
-                        std::string(kind_text(o.op)), shape_text(o.op), std::to_string(o.op.count),
-                        plain(((o.work.matrix + o.work.vector) * count).value), plain((o.work.bytes() * count).value),
-                        plain((o.work.network * count).value), plain(o.step_time().value), plain(p.hidden[i].value),
-                        std::string(mapper::name(o.time.bound)), plain((o.time.roof * count).value)});
-    }
-  }
-  return t;
+Table ops_csv(const Training& training) {
+  std::vector<TrainingOp> all;
+  for (const std::vector<TrainingOp>& ops : ops_of(training)) all.insert(all.end(), ops.begin(), ops.end());
+  return csv_of(all, {"phase", "steps", "name", "kind", "shape", "count", "flops", "bytes", "network_bytes", "time_s",
+                      "hidden_s", "bound", "roof_s"});
 }
 
 }  // namespace
 
-std::vector<std::string> training_extrapolations(const estimate::Setup& setup, const TrainingEstimate& e) {
-  if (setup.profile == nullptr || setup.profile->error_of("training") == nullptr) return {};
-  const hardware::FittedRange& measured = setup.profile->range;
-  const model::Decoder& m = *setup.execution.model;
-  std::vector<std::string> beyond;
-  const auto check = [&](bool outside, std::string what) {
-    if (outside) beyond.push_back(std::move(what));
-  };
-  constexpr double kMargin = 2;  // sizes between the measured ones and a little beyond are what the formulas are for
-  const auto tokens = static_cast<double>(e.scenario.sequence);
-  const auto measured_tokens = static_cast<double>(measured.max_context);
-  check(!setup.profile->measured_on(*setup.device), fmt::format("not measured on {}", setup.device->name));
-  check(tokens > kMargin * measured_tokens || tokens < measured_tokens / kMargin,
-        fmt::format("sequences of {} tokens (measured with {})", e.scenario.sequence, measured.max_context));
-  check(e.scenario.micro_batch * e.scenario.sequence > measured.max_tokens,
-        fmt::format("micro-batches of {} tokens (measured up to {})", e.scenario.micro_batch * e.scenario.sequence,
-                    measured.max_tokens));
-  check(e.scenario.global_batch > measured.max_batch,
-        fmt::format("global batch {} (measured up to {})", e.scenario.global_batch, measured.max_batch));
-  const auto parameters = static_cast<double>(model::count_parameters(m).total);
-  check(parameters > kMargin * measured.max_parameters || parameters < measured.min_parameters / kMargin,
-        fmt::format("{} parameters (measured {} to {})", format_significant(parameters),
-                    format_significant(measured.min_parameters), format_significant(measured.max_parameters)));
-  const bool gpt = std::all_of(m.kinds.begin(), m.kinds.end(), [](const model::Layer& layer) {
-    return !layer.feed_forward.gated && !layer.feed_forward.experts &&
-           layer.attention.kv_heads == layer.attention.heads;
-  });
-  check(!gpt, "another block than a GPT's (measured: as many KV heads as heads, an MLP without gate)");
-  const std::string options = hardware::format_runtime_options(setup.execution.runtime);
-  check(options != "none", fmt::format("options {} (measured with none)", options));
-  using graph::Recompute;
-  check(e.options.recompute == Recompute::none || (e.options.recompute == Recompute::full) == e.plan.sequence_parallel,
-        fmt::format("recompute {} with{} --megatron-sp (measured: full without, selective with)",
-                    graph::name(e.options.recompute), e.plan.sequence_parallel ? "" : "out"));
-  check(e.options.zero > 0, fmt::format("ZeRO {} (measured without)", e.options.zero));
-  check(e.plan.sequence() > 1 || e.plan.tensor_rows > 0,
-        "a sequence or matrices divided another way (measured: --tp N, --pp and --dp)");
-  return beyond;
-}
-
-std::string training_label(const estimate::Setup& setup) {
-  return setup.profile ? setup.profile->title_for(*setup.device) : label(setup);
-}
-
-Report training_report(const TrainingEstimator& estimator, const TrainingEstimate& e, Detail detail) {
-  return {document(estimator, e, detail), detail == Detail::ops ? ops_csv(e) : summary_csv(estimator, e),
-          training_json(estimator, e), step_trace(estimator, e)};
+Report training_report(const Training& training, Detail detail, Trace trace) {
+  return {document(training, detail), detail == Detail::ops ? ops_csv(training) : csv_of(training),
+          result::document("llmperf.training", training), std::move(trace)};
 }
 
 }  // namespace llmperf::report

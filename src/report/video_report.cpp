@@ -4,15 +4,14 @@
 
 #include <algorithm>
 
+#include "base/integer.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "report/capacity_table.h"
-#include "report/json.h"
 #include "report/phase_report.h"
 #include "report/plan_report.h"
-#include "report/result_row.h"
-#include "report/runtime_text.h"
-#include "report/step_trace.h"
+#include "report/rows.h"
+#include "result/document.h"
 
 namespace llmperf::report {
 namespace {
@@ -20,11 +19,8 @@ namespace {
 using estimate::Phase;
 using estimate::VideoClass;
 using estimate::VideoEstimate;
-using estimate::VideoEstimator;
 using estimate::VideoSetup;
 using graph::VideoPurpose;
-
-double d(std::int64_t x) { return static_cast<double>(x); }
 
 std::string fit_text(const VideoEstimate& e) {
   return fmt::format("needs {} of {}", format_bytes_binary(e.memory.total()), format_bytes_binary(e.capacity));
@@ -156,21 +152,20 @@ Table memory_table(const VideoEstimate& e, bool stages) {
   return capacity_table(stages ? "Memory of a device of the fullest stage" : "Memory", e.capacity, std::move(rows));
 }
 
-Table stage_table(const VideoEstimator& estimator) {
+Table stage_table(const Video& video) {
   Table t{"Pipeline stages (one device of each)", {{"stage"}, {"depth"}, {"devices"}, {"weights"}, {"kept"}}, {}};
-  const auto& stages = estimator.setup().stages;
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    const cost::VideoMemory m = estimator.stage_memory(i);
-    t.rows.push_back({std::to_string(i + 1), fmt::format("{}-{}", stages[i].first, stages[i].last),
-                      std::to_string(stages[i].plan.stage()), format_bytes_binary(m.weights()),
-                      format_bytes_binary(m.kept)});
+  for (const VideoStageHeld& held : video.stages) {
+    t.rows.push_back({std::to_string(t.rows.size() + 1), fmt::format("{}-{}", held.stage->first, held.stage->last),
+                      std::to_string(held.stage->plan.stage()), format_bytes_binary(held.weights),
+                      format_bytes_binary(held.kept)});
   }
   return t;
 }
 
-Document document(const VideoEstimator& estimator, const VideoEstimate& e, Detail detail) {
-  const VideoSetup& setup = estimator.setup();
-  Document doc{Heading{setup.execution.model->name + " on " + setup.device->title, label(setup)},
+Document document(const Video& video, Detail detail) {
+  const VideoSetup& setup = *video.setup;
+  const VideoEstimate& e = *video.estimate;
+  Document doc{Heading{setup.execution.model->name + " on " + title_text(*setup.device, setup.devices()), label(setup)},
                Paragraph{request_text(setup)}};
   const bool stages = setup.stages.size() > 1;
   if (!e.fits) {
@@ -182,9 +177,9 @@ Document document(const VideoEstimator& estimator, const VideoEstimate& e, Detai
   doc.push_back(phase_table(e));
   doc.push_back(class_table(e));
   doc.push_back(memory_table(e, stages));
-  if (stages) doc.push_back(stage_table(estimator));
+  if (stages) doc.push_back(stage_table(video));
   if (setup.devices() > 1) {
-    doc.push_back(communication_table(estimator.setup().charged_cluster(), stages, e.phases[1]));
+    doc.push_back(communication_table(video.cluster, stages, e.phases[1]));
   }
   if (detail == Detail::ops) {
     for (const Phase& p : e.phases) doc.push_back(op_table(p));
@@ -197,9 +192,9 @@ Document document(const VideoEstimator& estimator, const VideoEstimate& e, Detai
 
 }  // namespace
 
-Report video_report(const VideoEstimator& estimator, const VideoEstimate& e, Detail detail) {
-  return {document(estimator, e, detail), detail == Detail::ops ? ops_csv(e.phases) : summary_csv(estimator, e),
-          video_json(estimator, e), step_trace(estimator, e)};
+Report video_report(const Video& video, Detail detail, Trace trace) {
+  return {document(video, detail), detail == Detail::ops ? ops_csv(video.estimate->phases) : csv_of(video),
+          result::document("llmperf.estimate", video), std::move(trace)};
 }
 
 }  // namespace llmperf::report

@@ -2,18 +2,10 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "hardware/runtime_execution.h"
-#include "model/video_parameters.h"
 #include "report/plan_report.h"
 #include "report/video_report.h"
 
 namespace llmperf::report {
-
-std::string options_text(const estimate::VideoSetup& setup) {
-  const hardware::RuntimeOptions& options = setup.execution.runtime;
-  return setup.profile ? hardware::format_profile_options(*setup.profile, options)
-                       : hardware::format_runtime_options(options, hardware::Workload::video);
-}
 
 std::string plan_text(const estimate::VideoSetup& setup) {
   std::string text = devices_text(setup.cluster, setup.devices()) + ": ";
@@ -44,22 +36,6 @@ std::string request_text(const estimate::VideoSetup& setup) {
   if (setup.profile) text += fmt::format("; runtime {}, {}", setup.profile->name, hardware::name(setup.dispatch));
   if (setup.devices() > 1) text += "; " + plan_text(setup);
   return text;
-}
-
-std::vector<std::string> extrapolations(const estimate::VideoSetup& setup) {
-  if (setup.profile == nullptr) return {};
-  const graph::VideoExecution& e = setup.execution;
-  return setup.profile->beyond_range({.batch = e.batch(),
-                                      .tokens = e.batch() * e.shape.tokens(),
-                                      .context = 0,
-                                      .parameters = static_cast<double>(model::count_parameters(*e.model).total),
-                                      .weights = setup.weights_name,
-                                      .plan = graph::to_text(e.plan),
-                                      .device = setup.device->name});
-}
-
-std::optional<Band> band(const estimate::VideoSetup& setup) {
-  return band(setup, "video", !extrapolations(setup).empty());
 }
 
 }  // namespace llmperf::report

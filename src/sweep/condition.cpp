@@ -27,14 +27,40 @@ constexpr std::pair<std::string_view, double> kUnits[] = {
     {"k", 1e3},   {"M", 1e6},   {"G", 1e9},      {"T", 1e12},
 };
 
+// What a value is, as far as its unit or its column's name says it: comparisons that can never hold are refused.
+enum class Sort : std::uint8_t { any, number, time, bytes, truth, text };
+
+std::string name_of(Sort sort) {
+  constexpr const char* kNames[] = {"value", "number", "time", "number of bytes", "truth", "text"};
+  return kNames[static_cast<std::size_t>(sort)];
+}
+
+bool is_number(Sort sort) { return sort == Sort::number || sort == Sort::time || sort == Sort::bytes; }
+
+Sort sort_of_column(std::string_view name) {
+  constexpr std::string_view kTexts[] = {"model", "hardware", "weights", "kv",        "activations",  "options",
+                                         "plan",  "label",    "runtime", "recompute", "extrapolated", "error"};
+  if (std::find(std::begin(kTexts), std::end(kTexts), name) != std::end(kTexts)) return Sort::text;
+  if (name == "fits" || name == "guidance") return Sort::truth;
+  if (name.ends_with("_bytes")) return Sort::bytes;
+  return name.ends_with("_s") ? Sort::time : Sort::any;
+}
+
+Sort sort_of_unit(std::string_view unit) {
+  if (unit.ends_with('s')) return Sort::time;
+  return unit.ends_with('B') ? Sort::bytes : Sort::number;
+}
+
 class Parser {
  public:
   Parser(std::string_view text, std::span<const std::string> columns) : text_(text), columns_(columns) {}
 
   std::vector<Node> parse() {
-    either(0);
+    const Sort sort = either(0);
     skip_blanks();
     if (at_ < text_.size()) fail("unexpected text");
+    if (sort == Sort::time || sort == Sort::bytes)
+      fail("a condition is missing: a " + name_of(sort) + " alone says nothing");
     return std::move(nodes_);
   }
 
@@ -63,28 +89,37 @@ class Parser {
 
   void emit(Op op) { nodes_.push_back({.op = op}); }
 
-  void either(std::size_t depth) {
-    both(depth);
+  Sort either(std::size_t depth) {
+    Sort sort = both(depth);
     while (take("or") || take("||")) {
       both(depth);
       emit(Op::either);
+      sort = Sort::truth;
     }
+    return sort;
   }
-  void both(std::size_t depth) {
-    inverted(depth);
+  Sort both(std::size_t depth) {
+    Sort sort = inverted(depth);
     while (take("and") || take("&&")) {
       inverted(depth);
       emit(Op::both);
+      sort = Sort::truth;
     }
+    return sort;
   }
-  void inverted(std::size_t depth) {
+  Sort inverted(std::size_t depth) {
     bool inverts = false;
-    while (take("not") || (!text_.substr(at_).starts_with("!=") && take("!"))) inverts = !inverts;
-    comparison(depth);
+    bool any = false;
+    while (take("not") || (!text_.substr(at_).starts_with("!=") && take("!"))) {
+      inverts = !inverts;
+      any = true;
+    }
+    const Sort sort = comparison(depth);
     if (inverts) emit(Op::invert);
+    return any ? Sort::truth : sort;
   }
-  void comparison(std::size_t depth) {
-    sum(depth);
+  Sort comparison(std::size_t depth) {
+    const Sort left = sum(depth);
     // Longer signs first.
     constexpr std::pair<std::string_view, Op> kSigns[] = {
         {"==", Op::equal}, {"!=", Op::unequal}, {"<=", Op::less_equal}, {">=", Op::greater_equal},
@@ -92,53 +127,64 @@ class Parser {
     };
     for (const auto& [sign, op] : kSigns) {
       if (!take(sign)) continue;
-      sum(depth);
+      const Sort right = sum(depth);
+      check_alike(left, right, "compared with");
       emit(op);
-      return;
+      return Sort::truth;
     }
+    return left;
   }
-  void sum(std::size_t depth) {
-    product(depth);
+  Sort sum(std::size_t depth) {
+    Sort left = product(depth);
     for (;;) {
-      if (take("+")) {
-        product(depth);
-        emit(Op::add);
-      } else if (take("-")) {
-        product(depth);
-        emit(Op::subtract);
-      } else {
-        return;
-      }
+      const Op op = take("+") ? Op::add : take("-") ? Op::subtract : Op::either;
+      if (op == Op::either) return left;
+      const Sort right = product(depth);
+      check_numbers(left, right);
+      check_alike(left, right, op == Op::add ? "added to" : "subtracted from");
+      emit(op);
+      if (left == Sort::any || left == Sort::number) left = right;
     }
   }
-  void product(std::size_t depth) {
-    factor(depth);
+  Sort product(std::size_t depth) {
+    Sort left = factor(depth);
     for (;;) {
-      if (take("*")) {
-        factor(depth);
-        emit(Op::multiply);
-      } else if (take("/")) {
-        factor(depth);
-        emit(Op::divide);
-      } else {
-        return;
-      }
+      const Op op = take("*") ? Op::multiply : take("/") ? Op::divide : Op::either;
+      if (op == Op::either) return left;
+      const Sort right = factor(depth);
+      check_numbers(left, right);
+      if (op == Op::divide && nodes_.back().op == Op::number && nodes_.back().number == 0) fail("a division by 0");
+      emit(op);
+      left = Sort::number;  // of any unit
     }
   }
-  void factor(std::size_t depth) {
+  Sort factor(std::size_t depth) {
     if (depth > kDeepest) fail("too deep");
     if (take("-")) {
-      factor(depth + 1);
+      const Sort sort = factor(depth + 1);
+      check_numbers(sort, sort);
       emit(Op::negate);
-    } else if (take("(")) {
-      either(depth + 1);
-      if (!take(")")) fail("a ')' is missing");
-    } else {
-      value();
+      return sort;
+    }
+    if (!take("(")) return value();
+    const Sort sort = either(depth + 1);
+    if (!take(")")) fail("a ')' is missing");
+    return sort;
+  }
+
+  // A number without a unit goes with every other.
+  void check_alike(Sort a, Sort b, const std::string& how) const {
+    const bool plain = is_number(a) && is_number(b) && (a == Sort::number || b == Sort::number);
+    if (a == b || a == Sort::any || b == Sort::any || plain) return;
+    fail(fmt::format("a {} is {} a {}", name_of(a), how, name_of(b)));
+  }
+  void check_numbers(Sort a, Sort b) const {
+    for (const Sort sort : {a, b}) {
+      if (sort == Sort::text || sort == Sort::truth) fail(fmt::format("a {} is no number", name_of(sort)));
     }
   }
 
-  void value() {
+  Sort value() {
     skip_blanks();
     if (at_ == text_.size()) fail("a value is missing");
     const char c = text_[at_];
@@ -147,16 +193,14 @@ class Parser {
       if (end == std::string_view::npos) fail("a quote does not end");
       nodes_.push_back({.op = Op::text, .text = std::string(text_.substr(at_ + 1, end - at_ - 1))});
       at_ = end + 1;
-    } else if (std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '.') {
-      number();
-    } else if (word_character(c)) {
-      name();
-    } else {
-      fail("a value is missing");
+      return Sort::text;
     }
+    if (std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '.') return number();
+    if (word_character(c)) return name();
+    fail("a value is missing");
   }
 
-  void number() {
+  Sort number() {
     const std::size_t begin = at_;
     const auto digits = [&] {
       while (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
@@ -192,15 +236,16 @@ class Parser {
       scale = found->second;
     }
     nodes_.push_back({.op = Op::number, .number = *value * scale});
+    return sort_of_unit(unit);
   }
 
-  void name() {
+  Sort name() {
     const std::size_t begin = at_;
     while (at_ < text_.size() && word_character(text_[at_])) ++at_;
     const std::string word(text_.substr(begin, at_ - begin));
     if (word == "true" || word == "false") {
       nodes_.push_back({.op = Op::truth, .number = word == "true" ? 1.0 : 0.0});
-      return;
+      return Sort::truth;
     }
     const auto found = std::find(columns_.begin(), columns_.end(), word);
     if (found == columns_.end()) {
@@ -208,6 +253,7 @@ class Parser {
       fail("unknown column", name_hint(word, columns_));
     }
     nodes_.push_back({.op = Op::column, .column = static_cast<std::size_t>(found - columns_.begin())});
+    return sort_of_column(word);
   }
 
   std::string_view text_;

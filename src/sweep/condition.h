@@ -7,7 +7,8 @@
 // or, and, not (also ||, &&, !) over comparisons (== != < <= > >=) of numbers, texts in quotes, columns, true and
 // false;
 // + - * / and parentheses. Numbers take units: ns us ms s, KB MB GB TB, KiB MiB GiB TiB, k M G T. A comparison with an
-// empty cell, or of a number with a text, is false.
+// empty cell, or of a number with a text, is false. What can never hold is refused: a time compared with bytes, a text
+// with a number, sums of texts or truths, a division by 0.
 #pragma once
 
 #include <span>

@@ -55,34 +55,6 @@ class Row {
   std::size_t size_ = 0;
 };
 
-// Adds cells by name. Without values (`names_only`) the cells stay empty: the columns of results there are none of yet.
-class RowFiller {
- public:
-  explicit RowFiller(Row& row, bool names_only = false) : row_(&row), names_only_(names_only) {}
-  // `value`: gives a double, bool or text; called only when values are wanted.
-  template <class Value>
-  void operator()(const char* name, Value&& value) const {
-    if (names_only_) {
-      row_->add_none(name);
-    } else {
-      row_->add(name, value());
-    }
-  }
-  // … empty where `there` gives false.
-  template <class There, class Value>
-  void operator()(const char* name, There&& there, Value&& value) const {
-    if (names_only_ || !there()) {
-      row_->add_none(name);
-    } else {
-      row_->add(name, value());
-    }
-  }
-
- private:
-  Row* row_;
-  bool names_only_;
-};
-
 // Which way a column is better; nothing said of inputs and texts.
 enum class Better : std::uint8_t { unsaid, lower, higher };
 Better better(std::string_view column);

@@ -39,6 +39,18 @@ bool Selection::dominates(const Row& a, const Row& b) const {
   return better_somewhere;
 }
 
+void Selection::beat(const Row& row) {
+  if (!beaten_) return;
+  if (beaten_->size() == kMostBeaten) return beaten_.reset();
+  std::vector<double>& values = beaten_->emplace_back();
+  for (const Key& key : keys_) values.push_back(row[key.column].number);
+}
+
+void Selection::add_beaten(const Selection& other) {
+  if (!beaten_ || !other.beaten_ || beaten_->size() + other.beaten_->size() > kMostBeaten) return beaten_.reset();
+  beaten_->insert(beaten_->end(), other.beaten_->begin(), other.beaten_->end());
+}
+
 void Selection::offer(Row row) {
   if (kind_ == Kind::all) {
     rows_.push_back(std::move(row));
@@ -66,8 +78,12 @@ void Selection::offer(Row row) {
     rows_.insert(last, std::move(row));
     return;
   }
-  if (std::any_of(rows_.begin(), rows_.end(), [&](const Row& kept) { return dominates(kept, row); })) return;
-  std::erase_if(rows_, [&](const Row& kept) { return dominates(row, kept); });
+  if (std::any_of(rows_.begin(), rows_.end(), [&](const Row& kept) { return dominates(kept, row); })) return beat(row);
+  std::erase_if(rows_, [&](const Row& kept) {
+    const bool beaten = dominates(row, kept);
+    if (beaten) beat(kept);
+    return beaten;
+  });
   rows_.insert(place(), std::move(row));
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +23,7 @@ Key parse_key(std::string_view flag, std::string_view text, std::span<const std:
 
 class Selection {
  public:
+  static constexpr std::size_t kMostBeaten = 10'000;
   static Selection all() { return Selection(Kind::all, {}, 0); }
   // The best first; of equals the one offered first.
   static Selection top(Key key, std::size_t count) { return Selection(Kind::top, {key}, count); }
@@ -31,6 +33,13 @@ class Selection {
   // Rows in the order of their points. One with an empty cell where a key looks is never among the best.
   void offer(Row row);
   bool keeps_all() const { return kind_ == Kind::all; }
+  // What a Pareto front is of; empty for any other selection.
+  std::span<const Key> front_keys() const { return kind_ == Kind::pareto ? keys_ : std::span<const Key>(); }
+  // The values of the keys of each row that the front beats, in no order; nothing once there are more than kMostBeaten:
+  // a picture of more shows no more.
+  const std::optional<std::vector<std::vector<double>>>& beaten() const { return beaten_; }
+  // Takes over what another selection of the same keys has found to be beaten.
+  void add_beaten(const Selection& other);
   const std::vector<Row>& rows() const { return rows_; }
   std::vector<Row> take() { return std::move(rows_); }
 
@@ -44,11 +53,13 @@ class Selection {
   }
   bool before(const Row& a, const Row& b) const { return cost(a, keys_[0]) < cost(b, keys_[0]); }
   bool dominates(const Row& a, const Row& b) const;
+  void beat(const Row& row);
 
   Kind kind_;
   std::vector<Key> keys_;
   std::size_t count_;
   std::vector<Row> rows_;
+  std::optional<std::vector<std::vector<double>>> beaten_ = std::vector<std::vector<double>>();
 };
 
 }  // namespace llmperf::sweep

@@ -2,6 +2,7 @@
 // "512-4096+512".
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,8 +12,10 @@ namespace llmperf::sweep {
 inline constexpr std::size_t kMaxValues = 100'000;  // of one flag
 
 // The values of `flag` in order. Items that are first-last+step or first-last*factor (whole numbers) are ranges that
-// end at the last value not beyond `last`; all else stands for itself. Throws Error(bad_input) naming the flag for an
-// empty item, a range that does not go up, a value given twice and more than kMaxValues.
-std::vector<std::string> expand_values(std::string_view flag, std::string_view text, char separator = ',');
+// end at the last value not beyond `last`; all else stands for itself. `kilo`: what a suffix k means in a range,
+// 1k-128k*2 (M its square); 0: nothing. Throws Error(bad_input) naming the flag for an empty item, a range that does
+// not go up, a value given twice and more than kMaxValues.
+std::vector<std::string> expand_values(std::string_view flag, std::string_view text, char separator = ',',
+                                       std::int64_t kilo = 0);
 
 }  // namespace llmperf::sweep

@@ -4,13 +4,13 @@
 #include <string>
 
 #include "estimate/program.h"
-#include "graph/hlo/flatten.h"
 #include "hardware/device.h"
+#include "program/flatten.h"
 
 namespace {
 
 using namespace llmperf;
-namespace hlo = graph::hlo;
+namespace hlo = program;
 
 // A constant of `bytes` of text between two ops: what a dump with weights in it is made of.
 std::string program_with_constant(std::size_t bytes, bool numbers) {
@@ -32,7 +32,7 @@ void parse_constant(benchmark::State& state) {
 BENCHMARK(parse_constant)->ArgName("numbers")->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
 
 void estimate_program(benchmark::State& state, const char* file) {
-  const std::string path = std::string(LLMPERF_SOURCE_DIR "/tests/graph/programs/") + file;
+  const std::string path = std::string(LLMPERF_SOURCE_DIR "/tests/program/programs/") + file;
   const hardware::Device device = hardware::load_device("rtx4090");
   estimate::ProgramSetup setup;
   setup.device = &device;

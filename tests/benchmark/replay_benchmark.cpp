@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "replay/cpu/cpu_backend.h"
-#include "replay/cpu/isa.h"
 #include "replay/cpu/machine.h"
 #include "replay/cpu/make_cpu_backend.h"
 #include "replay/cpu/thread_pool.h"

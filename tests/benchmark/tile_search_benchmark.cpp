@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "hardware/device.h"
-#include "mapper/tile/attention_search.h"
-#include "mapper/tile/gemm_search.h"
+#include "mapper/tile/attention.h"
+#include "mapper/tile/gemm.h"
 #include "mapper/tile/selection.h"
 #include "mapper/tile/simulation.h"
-#include "mapper/tile/vector_search.h"
+#include "mapper/tile/vector.h"
 
 namespace {
 

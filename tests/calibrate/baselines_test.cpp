@@ -1,8 +1,7 @@
-#include "calibrate/baselines.h"
-
 #include <cmath>
 
 #include "calibrate/synthetic.h"
+#include "calibrate/validation.h"
 #include "catch.h"
 
 namespace llmperf::calibrate {

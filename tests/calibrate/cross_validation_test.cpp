@@ -1,6 +1,5 @@
 // What is left out has no part in its own prediction.
-#include "calibrate/cross_validation.h"
-
+#include "calibrate/fit.h"
 #include "calibrate/synthetic.h"
 #include "catch.h"
 

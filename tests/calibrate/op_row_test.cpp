@@ -108,3 +108,16 @@ TEST_CASE("weights of a product are a scheme", "[op_row]") {
   const Measurements m = rows_of("hardware,op,dtype,m,n,k,weights,latency_us\nx,gemm,bf16,1,2,3,gptq,1\n");
   CHECK(std::get<GemmShape>(std::get<OpRow>(m.rows[0].of).shape).weights == "w4a16-g128");
 }
+
+TEST_CASE("a word of the op column names one shape, which is written by the first of its words") {
+  for (const std::string& word : op_names()) {
+    INFO(word);
+    const std::optional<OpShape> shape = shape_of_word(word);
+    REQUIRE(shape);
+    CHECK(word_of(*shape) == (word == "alltoall" ? "all_to_all" : word));
+  }
+  CHECK(std::get<AttentionShape>(*shape_of_word("attention_decode")).phase == Phase::decode);
+  CHECK(collective_kind("reduce_scatter") == graph::CollectiveKind::reduce_scatter);
+  CHECK_FALSE(shape_of_word("vector:mask"));  // an op of graphs that nobody measures alone
+  CHECK_FALSE(word_of(CollectiveShape{.kind = graph::CollectiveKind::send, .ranks = 2}));
+}

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "catch.h"
-#include "cost/video_memory.h"
+#include "cost/memory.h"
 #include "cost/work.h"
 #include "graph/video_cases.h"
 

@@ -249,30 +249,7 @@ TEST_CASE("attention's backward pass multiplies five times in place of two") {
   CHECK(w.activations_written.value == 3 * 4 * 8 * (16 + 16 + 32) * 2);
 }
 
-TEST_CASE("operations per element are those of the kernel's formula") {
-  using cost::vector_flops_per_element;
-  CHECK(cost::kSoftmaxFlops == 5);                               // maximum, subtract, exponential, sum, divide
-  CHECK(vector_flops_per_element(VectorKind::rms_norm) == 4);    // square, sum, times the root, weight
-  CHECK(vector_flops_per_element(VectorKind::layer_norm) == 7);  // mean, subtract; bias
-  CHECK(vector_flops_per_element(VectorKind::group_norm) == 7);  // as layer_norm, over groups
-  CHECK(vector_flops_per_element(VectorKind::rope) == 3);        // x cos + y sin
-  CHECK(vector_flops_per_element(VectorKind::activation) == 4);  // x / (1 + exp(-x)): the sign is free
-  CHECK(vector_flops_per_element(VectorKind::mask) == 2);        // scale, add
-  CHECK(vector_flops_per_element(VectorKind::combine) == 2);     // weight, add
-  CHECK(vector_flops_per_element(VectorKind::dropout) == 2);     // compare, scale
-  CHECK(vector_flops_per_element(VectorKind::modulate) == 2);    // scale, shift
-  CHECK(vector_flops_per_element(VectorKind::gate_add) == 2);    // gate, add
-}
-
-TEST_CASE("fusing an add with the norm behind it keeps the operations") {
-  using cost::vector_flops_per_element;
-  CHECK(vector_flops_per_element(VectorKind::add_rms_norm) ==
-        vector_flops_per_element(VectorKind::add) + vector_flops_per_element(VectorKind::rms_norm));
-  CHECK(vector_flops_per_element(VectorKind::add_layer_norm) ==
-        vector_flops_per_element(VectorKind::add) + vector_flops_per_element(VectorKind::layer_norm));
-  CHECK(vector_flops_per_element(VectorKind::gated_activation) ==
-        vector_flops_per_element(VectorKind::activation) + vector_flops_per_element(VectorKind::multiply));
-}
+TEST_CASE("a score takes the operations of a softmax") { CHECK(cost::kSoftmaxFlops == 5); }
 
 TEST_CASE("a gather reads the rows it picks and nothing else of the table") {
   const model::StoredFormat int8 = {.bits = 8, .bits_per_row = 16, .dequant_flops = 2};

@@ -106,3 +106,41 @@ TEST_CASE("a broken file on the search path is an error, not a reason to look fu
   const SearchPath path(folder.path(""));
   CHECK_THAT(bad_input([] { load(Kind::model, "qwen-7b"); }), Contains("duplicate key 'a'"));
 }
+
+TEST_CASE("names that people type mean what is built in, in any case", "[catalog]") {
+  using llmperf::descriptor::Kind;
+  const auto found = [](Kind kind, const char* name) { return llmperf::descriptor::load(kind, name).file; };
+  for (const char* name : {"llama-3.3-70b", "Llama-3.3-70B", "LLAMA 3.3 70b", "meta-llama/Llama-3.3-70B-Instruct",
+                           "someone/Llama-3.3-70B-Instruct-hf"}) {
+    INFO(name);
+    CHECK(found(Kind::model, name) == "models/llama-3.3-70b.yaml");
+  }
+  CHECK(found(Kind::model, "mistralai/Mistral-7B-Instruct-v0.3") == "models/mistral-7b-v0.3.yaml");
+  CHECK(found(Kind::model, "meta-llama/Meta-Llama-3-8B-Instruct") == "models/llama-3-8b.yaml");
+  CHECK(found(Kind::model, "google/gemma-2-9b-it") == "models/gemma-2-9b.yaml");
+  CHECK(found(Kind::model, "microsoft/Phi-3-mini-4k-instruct") == "models/phi-3-mini.yaml");
+  for (const char* name : {"4090", "RTX 4090", "NVIDIA GeForce RTX 4090", "rtx-4090"}) {
+    INFO(name);
+    CHECK(found(Kind::device, name) == "hardware/devices/rtx4090.yaml");
+  }
+  CHECK(found(Kind::device, "h100") == "hardware/devices/h100-sxm.yaml");
+  CHECK(found(Kind::device, "H100 PCIe") == "hardware/devices/h100-pcie.yaml");
+  CHECK(found(Kind::device, "A100 80GB") == "hardware/devices/a100-sxm-80gb.yaml");
+  CHECK(found(Kind::device, "B200") == "hardware/devices/b200-sxm.yaml");
+  const auto refused = [&](Kind kind, const char* name) -> std::string {
+    try {
+      found(kind, name);
+    } catch (const llmperf::Error& error) {
+      return error.what();
+    }
+    return {};
+  };
+  CHECK(refused(Kind::device, "a100").find("'a100' may be more than one hardware") == 0);
+  CHECK(refused(Kind::device, "a100").find("a100-pcie-80gb, a100-sxm-40gb, a100-sxm-80gb") != std::string::npos);
+  CHECK(refused(Kind::device, "rtx409").find("unknown hardware 'rtx409'") == 0);
+  CHECK(refused(Kind::device, "gpu").find("unknown hardware") == 0);
+  CHECK(refused(Kind::model, "qwen7b").find("unknown model 'qwen7b'") == 0);
+  CHECK_FALSE(llmperf::descriptor::is_path("Qwen/Qwen2.5-7B-Instruct"));
+  CHECK(llmperf::descriptor::is_path("Qwen/no-such-model"));
+  CHECK(llmperf::descriptor::is_path("./qwen-7b"));
+}

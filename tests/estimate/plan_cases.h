@@ -4,13 +4,12 @@
 #include <functional>
 #include <string>
 
+#include "base/integer.h"
 #include "catch.h"
 #include "estimate/builtin.h"
 #include "estimate/estimate.h"
 
 namespace llmperf::test {
-
-inline double d(std::int64_t x) { return static_cast<double>(x); }
 
 inline estimate::Estimator estimator(const std::string& model, const std::string& hardware, const graph::Plan& plan,
                                      const std::function<void(estimate::Choices&)>& more = {}) {

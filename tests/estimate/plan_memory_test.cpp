@@ -20,7 +20,6 @@ using graph::CollectiveKind;
 using graph::Execution;
 using graph::Plan;
 using graph::SequenceGroup;
-using test::d;
 using test::decoder;
 using test::device;
 using test::estimator;

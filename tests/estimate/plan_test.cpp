@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/expression.h"
 #include "catch.h"
 #include "estimate/explain.h"
 #include "estimate/plan_cases.h"
@@ -22,7 +23,6 @@ using graph::Graph;
 using graph::Op;
 using graph::Plan;
 using graph::SequenceGroup;
-using test::d;
 using test::device;
 using test::estimator;
 using test::gpt_block;
@@ -62,8 +62,7 @@ bool agrees(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(std:
 
 void check_rules(const Explanation& x) {
   INFO(x.path << " = " << x.formula);
-  const std::string numbers = estimate::substitute(x.formula, x.variables);
-  const double value = estimate::evaluate(numbers, {});
+  const double value = test::evaluate(x.substituted);
   if (!agrees(value, x.value)) CHECK(value == x.value);
   for (const Explanation& part : x.parts) check_rules(part);
 }

@@ -17,7 +17,6 @@ using graph::Graph;
 using graph::Op;
 using graph::Plan;
 using graph::SequenceGroup;
-using test::d;
 using test::decoder;
 using test::execution;
 using test::gpt_block;

@@ -5,13 +5,13 @@
 
 #include "catch.h"
 #include "estimate/builtin.h"
-#include "graph/hlo/flatten.h"
-#include "graph/hlo/partition.h"
+#include "program/flatten.h"
+#include "program/partition.h"
 
 namespace llmperf::estimate {
 namespace {
 
-namespace hlo = graph::hlo;
+namespace hlo = program;
 
 // A module stays where it is: the program points to it.
 struct Study {
@@ -39,7 +39,7 @@ struct Study {
 };
 
 hlo::Module fixture(const std::string& file) {
-  return hlo::parse_file(LLMPERF_SOURCE_DIR "/tests/graph/programs/" + file);
+  return hlo::parse_file(LLMPERF_SOURCE_DIR "/tests/program/programs/" + file);
 }
 hlo::Module text(const std::string& program) { return hlo::parse_text("t.mlir", program); }
 

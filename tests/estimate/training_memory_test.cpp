@@ -2,6 +2,7 @@
 #include <fstream>
 #include <vector>
 
+#include "base/integer.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "catch.h"
@@ -18,7 +19,6 @@ using graph::TrainingOptions;
 
 namespace {
 
-double d(std::int64_t x) { return static_cast<double>(x); }
 double gib(Bytes bytes) { return bytes.value / kGiB; }
 
 TrainingMemory memory_of(const model::Decoder& model, const hardware::Device& device, const TrainingScenario& s,

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/integer.h"
 #include "catch.h"
 #include "estimate/training.h"
 #include "gpt_block.h"
@@ -20,8 +21,6 @@ using graph::Recompute;
 using graph::TrainingOptions;
 
 namespace {
-
-double d(std::int64_t x) { return static_cast<double>(x); }
 
 const hardware::Device& a100() {
   static const hardware::Device device = hardware::load_device("a100-sxm-80gb");

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/integer.h"
 #include "catch.h"
 #include "graph/random_decoder.h"
 
@@ -19,7 +20,6 @@ using graph::TrainingOptions;
 
 namespace {
 
-double d(std::int64_t x) { return static_cast<double>(x); }
 Approx near(double value) { return Approx(value).epsilon(1e-9); }
 
 // Keeps what a setup points to.

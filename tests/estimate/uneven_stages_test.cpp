@@ -19,7 +19,6 @@ using estimate::StageShare;
 using estimate::TrainingEstimate;
 using estimate::TrainingEstimator;
 using graph::Plan;
-using test::d;
 using test::decoder;
 using test::device;
 using test::estimator;

@@ -6,13 +6,12 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/integer.h"
 #include "catch.h"
 #include "hardware/runtime_execution.h"
 
 namespace llmperf::estimate {
 namespace {
-
-double d(std::int64_t x) { return static_cast<double>(x); }
 
 // A generation of stdit3-xl2, with guidance and 300 text tokens. Keeps what an estimator points into.
 class Generation {

@@ -8,13 +8,13 @@
 
 #include "base/error.h"
 #include "cost/work.h"
-#include "graph/hlo/blocks.h"
-#include "graph/hlo/flatten.h"
-#include "graph/hlo/lower.h"
-#include "graph/hlo/partition.h"
+#include "program/blocks.h"
+#include "program/flatten.h"
+#include "program/lower.h"
+#include "program/partition.h"
 
 using namespace llmperf;
-using namespace llmperf::graph;
+namespace hlo = llmperf::program;
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "report/row_lines.h"
+#include "report/format/row_lines.h"
 #include "sweep/condition.h"
 #include "sweep/values.h"
 

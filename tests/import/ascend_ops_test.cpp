@@ -1,7 +1,6 @@
 // Which op a kernel of an NPU is, from its type and tensors.
-#include "import/ascend_ops.h"
-
 #include "catch.h"
+#include "import/ascend.h"
 
 namespace llmperf::import {
 namespace {

@@ -1,9 +1,8 @@
 // What a fit may leave alone: a parameter that an op is said not to depend on does not change its time.
-#include "mapper/roofline/dependence.h"
-
 #include "catch.h"
 #include "hardware/device.h"
 #include "mapper/machine.h"
+#include "mapper/roofline/efficiency.h"
 
 namespace llmperf::mapper {
 namespace {

@@ -1,7 +1,7 @@
 #include <array>
 
 #include "catch.h"
-#include "mapper/tile/attention_mapping.h"
+#include "mapper/tile/attention.h"
 #include "mapper/tile/pipeline_time.h"
 #include "mapper/tile/simulation.h"
 #include "tile_sums.h"
@@ -138,7 +138,7 @@ TEST_CASE("products and vector operations of the tiles sum to the problem's") {
   CHECK(sums.matrix * machine.matrix == Approx(p.flops()));
   // O is joined in 3 of 4 steps on both tiles that share rows, and once between these. Both rotate Q.
   const double joins = kRows * 2 * (3 * 2 + 1);
-  CHECK(sums.vector * machine.vector == Approx(p.least_vector_ops() + joins + 3 * kRows));
+  CHECK(sums.vector * machine.vector == Approx(p.vector_ops() + joins + 3 * kRows));
 }
 
 TEST_CASE("under a mask a block has the steps that its last row needs, and keys that stay come once") {
@@ -209,7 +209,7 @@ TEST_CASE("no mapping of an attention is faster than the units and the channel")
     lower(machine, p, map, schedule);
     const double seconds = pipeline_time(machine, schedule).seconds;
     CHECK(seconds >= p.flops() / (16 * machine.matrix));
-    CHECK(seconds >= p.least_vector_ops() / (16 * machine.vector) * (1 - 1e-9));
+    CHECK(seconds >= p.vector_ops() / (16 * machine.vector) * (1 - 1e-9));
     CHECK(seconds >= p.least_bytes() / machine.dram * (1 - 1e-9));
     CHECK(sums_of(machine, schedule).bytes() >= p.least_bytes() * (1 - 1e-9));
   }

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "mapper/tile/gemm_search.h"
+#include "mapper/tile/gemm.h"
 #include "tile_machine.h"
 
 namespace llmperf::mapper::tile {

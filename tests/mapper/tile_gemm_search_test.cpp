@@ -2,8 +2,7 @@
 #include <string>
 
 #include "catch.h"
-#include "mapper/tile/gemm_bounds.h"
-#include "mapper/tile/gemm_search.h"
+#include "mapper/tile/gemm.h"
 #include "tile_gemm_samples.h"
 
 namespace llmperf::mapper::tile {
@@ -70,7 +69,7 @@ TEST_CASE("the search finds what trying every mapping finds") {
     const std::vector<GemmChoice> best = search.best(p, 1);
     searched += search.count().evaluated - before;
     before = search.count().evaluated;
-    const GemmChoice every = search.exhaustive(p);
+    const GemmChoice every = exhaustive(search, p);
     all += search.count().evaluated - before;
     INFO(shape(p));
     REQUIRE(!best.empty());

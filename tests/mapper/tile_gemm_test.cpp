@@ -2,9 +2,7 @@
 #include <algorithm>
 
 #include "catch.h"
-#include "mapper/tile/brief_simulation.h"
-#include "mapper/tile/gemm_mapping.h"
-#include "mapper/tile/gemm_search.h"
+#include "mapper/tile/gemm.h"
 #include "mapper/tile/pipeline_time.h"
 #include "mapper/tile/simulation.h"
 #include "tile_gemm_samples.h"

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "catch.h"
-#include "mapper/tile/grid.h"
+#include "mapper/tile/machine.h"
 #include "tile_machine.h"
 
 namespace llmperf::mapper::tile {

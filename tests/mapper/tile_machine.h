@@ -45,4 +45,13 @@ class Random {
   std::mt19937_64 engine_;
 };
 
+// The fastest mapping of all that there are, by a search that times every one of them.
+template <typename Search, typename Problem>
+auto exhaustive(Search& search, const Problem& problem) {
+  search.bounds = false;
+  const auto all = search.best(problem, 1);
+  search.bounds = true;
+  return all.empty() ? typename decltype(all)::value_type{} : all.front();
+}
+
 }  // namespace llmperf::mapper::tile

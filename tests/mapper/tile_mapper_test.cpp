@@ -8,7 +8,7 @@
 #include "catch.h"
 #include "hardware/device.h"
 #include "mapper/machine.h"
-#include "mapper/tile/published_choice.h"
+#include "mapper/tile/published.h"
 
 namespace llmperf::mapper {
 namespace {
@@ -55,11 +55,11 @@ struct Sum {
   }
   void add(const AttentionProblem& p) {
     take(mapper.map(p, Dtype::bf16).found.front().simulated,
-         mapper::bound(mapper.machine(Dtype::bf16), p.flops(), p.least_vector_ops(), p.least_bytes()));
+         mapper::bound(mapper.machine(Dtype::bf16), p.flops(), p.vector_ops(), p.least_bytes()));
   }
   void add(const VectorProblem& p) {
     take(mapper.map(p, Dtype::bf16).found.front().simulated,
-         mapper::bound(mapper.machine(Dtype::bf16), 0, p.total_ops(), p.least_bytes()));
+         mapper::bound(mapper.machine(Dtype::bf16), 0, p.vector_ops(), p.least_bytes()));
   }
 };
 

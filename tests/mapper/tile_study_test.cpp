@@ -7,7 +7,6 @@
 #include "catch.h"
 #include "mapper/tile/simulation.h"
 #include "mapper/tile/study.h"
-#include "mapper/tile/timeline.h"
 #include "tile_machine.h"
 
 namespace llmperf::mapper::tile {

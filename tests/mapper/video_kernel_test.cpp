@@ -7,7 +7,7 @@
 #include "kernel_values.h"
 #include "mapper/machine.h"
 #include "mapper/roofline/attention_kernel.h"
-#include "mapper/roofline/dependence.h"
+#include "mapper/roofline/efficiency.h"
 #include "mapper/roofline/gemm_kernel.h"
 
 namespace llmperf::mapper {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "catch.h"
+#include "model/families.h"
 #include "model/gguf_file.h"
 #include "model/gguf_tensors.h"
 
@@ -63,25 +64,8 @@ class ConvertedGguf {
 
  private:
   static std::string architecture_of(const std::string& model_type) {
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kNames = {{{"llama", "llama"},
-                                                                                       {"mistral", "llama"},
-                                                                                       {"mixtral", "llama"},
-                                                                                       {"qwen", "qwen"},
-                                                                                       {"qwen2", "qwen2"},
-                                                                                       {"qwen2_moe", "qwen2moe"},
-                                                                                       {"qwen3", "qwen3"},
-                                                                                       {"qwen3_moe", "qwen3moe"},
-                                                                                       {"gemma", "gemma"},
-                                                                                       {"gemma2", "gemma2"},
-                                                                                       {"phi", "phi2"},
-                                                                                       {"phi3", "phi3"},
-                                                                                       {"chatglm", "chatglm"},
-                                                                                       {"deepseek_v2", "deepseek2"},
-                                                                                       {"deepseek_v3", "deepseek2"},
-                                                                                       {"gpt_oss", "gpt-oss"}}};
-    for (const auto& [ours, theirs] : kNames) {
-      if (ours == model_type) return std::string(theirs);
-    }
+    const llmperf::model::Family* family = llmperf::model::find_family(model_type);
+    if (family != nullptr) return std::string(family->gguf);
     FAIL("no GGUF architecture for " << model_type);
     return {};
   }

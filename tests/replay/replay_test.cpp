@@ -2,9 +2,6 @@
 
 #include "base/error.h"
 #include "catch.h"
-#include "replay/study.h"
-#include "replay/sweep.h"
-#include "replay/timing.h"
 
 using namespace llmperf;
 using namespace llmperf::replay;

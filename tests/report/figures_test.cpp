@@ -1,13 +1,13 @@
 // What a result says that it rests on, and which layers its ops are of.
-#include "report/figures.h"
+#include "result/figures.h"
 
 #include <algorithm>
 #include <string>
 
 #include "catch.h"
 #include "estimate/plan_cases.h"
-#include "report/op_text.h"
 #include "report/plan_report.h"
+#include "result/op_text.h"
 
 namespace llmperf::report {
 namespace {

@@ -73,6 +73,53 @@ TEST_CASE("text is escaped for elements and for quoted attributes", "[html]") {
   CHECK(page.html() == "<section id=\"a&quot;b\">\n<h6>&lt;h&gt;</h6>\n");
 }
 
+TEST_CASE("what stands between backticks is code", "[html]") {
+  HtmlWriter page;
+  page.paragraph("run `a <b>`, not `c");
+  CHECK(page.html() == "<p>run <code>a &lt;b&gt;</code>, not `c</p>\n");
+}
+
+TEST_CASE("columns that say the same in every row of many stand in a line above their table", "[html]") {
+  const Labels labels(Language::english);
+  Json rows = Json::array();
+  for (int i = 0; i < 4; ++i) rows.push_back({{"name", "op"}, {"batch", i}, {"prompt_tokens", 512}});
+  HtmlWriter page;
+  write_table(page, table_of(rows, "rows", labels, {"prompt_tokens", "batch"}), labels);
+  // The first column names the rows and stays, whatever it says.
+  CHECK(page.html().find("data-key=\"prompt_tokens\"") < page.html().find("data-key=\"batch\""));
+  CHECK(page.html().find("The same in all rows: name op") != std::string::npos);
+  CHECK(page.html().find("data-key=\"name\"") == std::string::npos);
+  rows.erase(0);
+  HtmlWriter few;
+  write_table(few, table_of(rows, "rows", labels), labels);
+  CHECK(few.html().find("The same") == std::string::npos);
+}
+
+TEST_CASE("a faster op says what the device can do more, and how much of it is reached", "[html]") {
+  const std::string page = render_html(R"({"schema": "llmperf.difference", "schema_version": 1, "inputs": [
+    {"name": "matrix_flops_per_s", "before": 1e14, "after": 5e14},
+    {"name": "memory_bandwidth_bytes_per_s", "before": 1e12, "after": 2e12}], "phases": [{"name": "decode", "ops": [
+    {"name": "a", "before_s": 4, "after_s": 1, "flops_before": 8, "flops_after": 8, "bound_after": "matrix",
+     "why": "same work, other speed"},
+    {"name": "b", "before_s": 4, "after_s": 1, "bytes_before": 8, "bytes_after": 4, "bound_after": "memory",
+     "why": "bytes x 0.5"}]}]})",
+                                       Language::english);
+  CHECK(page.find("<td>a</td>") != std::string::npos);
+  CHECK(page.find("matrix peak × 5, kernels × 0.8<") != std::string::npos);     // 4 times as fast
+  CHECK(page.find("bytes x 0.5, memory bandwidth × 2<") != std::string::npos);  // 2 times the rate
+}
+
+TEST_CASE("a plan of one device is its name, one of several has its degrees", "[html]") {
+  const auto plan = [](const char* devices) {
+    return render_html(
+        document(std::string(R"("inputs": {"plan": {"text": "a plan", "tensor": 7, "devices": )") + devices + "}}"),
+        Language::english);
+  };
+  CHECK(plan("1").find("<dd>a plan</dd>") != std::string::npos);
+  CHECK(plan("1").find("data-value=\"7\"") == std::string::npos);
+  CHECK(plan("8").find("data-value=\"7\"") != std::string::npos);
+}
+
 TEST_CASE("a drawing is base64, whatever is in it", "[html]") {
   HtmlWriter page;
   page.svg_image("<svg>", "d");  // 3c 73 76 67 3e

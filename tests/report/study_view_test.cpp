@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "catch.h"
+#include "report/quantity.h"
 
 using namespace llmperf;
 using report::Table;

@@ -1,11 +1,11 @@
 // validate and calibrate print what they computed: headline first, all rows in CSV and JSON, tables that fit the page.
-#include "report/validate_report.h"
-
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "calibrate/calibration.h"
+#include "calibrate/validation.h"
 #include "catch.h"
-#include "report/calibrate_report.h"
+#include "report/reports.h"
 
 namespace llmperf::report {
 namespace {

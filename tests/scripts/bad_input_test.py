@@ -30,7 +30,7 @@ memory:
 CONFIG = open(os.path.join(ROOT, "tests", "model", "configs", "llama-3.2-1b.json"), encoding="utf-8").read()
 
 NOT_COUNTS = ["-1", "0", "nan", "NaN", "inf", "-inf", "1e400", "9223372036854775808", "1" * 10000, "1.5", "1e3", "0x10", "010",
-              "+4", " 4", "4 ", "4k", "four", "\x1b[31m", "４"]
+              "+4", " 4", "4 ", "4kB", "4.5k", "99999999999M", "four", "\x1b[31m", "４"]
 
 
 class BadValues(ProgramTest):

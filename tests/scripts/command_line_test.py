@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """The command line as a whole: help, names and their suggestions, flags and exit statuses."""
+import json
 import os
 import unittest
 
 from program import DONE, FAILED, INFEASIBLE, USAGE, ProgramTest
 
 SUBCOMMANDS = ["estimate", "explain", "limits", "map", "map-collective", "parallel", "sweep", "merge", "run", "calibrate", "validate", "compare",
-               "replay", "import", "report", "list", "show", "completion", "man"]
+               "replay", "import", "report", "list", "show", "completion", "man", "help"]
 ESTIMATE = ["estimate", "-m", "qwen-7b", "--hw", "rtx4090"]
 
 
@@ -35,7 +36,8 @@ class Names(ProgramTest):
     def test_unknown_names_are_answered_with_the_nearest(self):
         cases = [
             (["estimat"], "unknown subcommand 'estimat'", "did you mean 'estimate'?"),
-            (["hlep"], "unknown subcommand 'hlep'", "known names: estimate, compare, explain, graph, limits, map, map-collective, parallel"),
+            (["hlep"], "unknown subcommand 'hlep'", "did you mean 'help'?"),
+            (["zzzzzz"], "unknown subcommand 'zzzzzz'", "known names: estimate, compare, explain, graph, limits, map, map-collective, parallel"),
             (["--versoin"], "unknown flag '--versoin'", "'--version'"),
             (["-b"], "unknown flag '-b'", "known names"),
             ([*ESTIMATE, "--bacth", "4"], "unknown flag '--bacth'", "'--batch'"),
@@ -107,6 +109,68 @@ class Flags(ProgramTest):
         self.assert_bad_input(["limits", "-m", "qwen-7b,qwen-14b", "--hw", "rtx4090", "--draft", "qwen-1.8b", "--accept", "0.8"],
                               "--draft takes a single --model")
         self.assert_bad_input(["show", "hardware", "rtx4090", "--weights", "fp8"], "are for models")
+
+
+class Requests(ProgramTest):
+    def again(self, *words):
+        """The answer of a request, and of the request that the answer names: from its file, from stdin's, and with a flag over it."""
+        first = self.json(*words, "--export", "first.json")
+        again = self.json("estimate", "--request", "first.json")
+        for document in (first, again):
+            document.pop("command")
+        self.assertEqual(first, again)
+        self.write("request.json", json.dumps(first["request"]))
+        alone = self.json("estimate", "--request", "request.json")
+        alone.pop("command")
+        self.assertEqual(first, alone)
+        return first["request"]
+
+    def test_a_result_holds_the_request_that_gives_it_again(self):
+        asked = self.again("estimate", "-m", "llama-3-70b", "--hw", "a100-sxm-80gb", "--tp", "4", "--megatron-sp", "--prompt", "2k", "--weights", "w4a16",
+                           "--reserve", "1GiB", "--options", "all,no_fused_qkv", "--batch", "8")
+        self.assertEqual(asked, {"model": "llama-3-70b", "hw": "a100-sxm-80gb", "batch": 8, "prompt": 2048, "weights": "w4a16",
+                                 "options": "all,no_fused_qkv", "reserve_bytes": 1073741824, "tp": "4", "megatron_sp": True})
+        self.again("estimate", "-m", "megatron-22b", "--hw", "a100-sxm-80gb", "--training", "--tp", "8", "--dp", "2", "--zero", "1", "--optimizer-bits", "64")
+        self.again("estimate", "-m", "stdit3-xl2", "--hw", "h100-sxm", "--seconds", "2.5", "--resolution", "480p", "--cfg", "off", "--die-link", "64GB/s",
+                   "--sp", "ulysses:2")
+
+    def test_flags_go_over_the_request_of_a_file(self):
+        self.write("r.json", '{"model": "qwen-7b", "hw": "rtx4090", "batch": 2}')
+        asked = self.json("estimate", "--request", "r.json", "--batch", "4")["request"]
+        self.assertEqual(asked, {"model": "qwen-7b", "hw": "rtx4090", "batch": 4})
+        self.assert_bad_input(["estimate", "--request", self.write("bad.json", '{"batc": 2}')], "bad.json:1:2", "unknown key 'batc'", "'batch'")
+        self.assert_bad_input(["estimate", "--request", self.write("part.json", '{"hw": "rtx4090"}')], "--model is required")
+        self.assert_bad_input(["estimate", "--request", self.write("no.json", '{"model": "qwen-7b", "hw": "rtx4090", "batch": 0}')],
+                              "no.json", "--batch: '0' is not a whole number")
+
+    def test_help_of_a_command_has_its_flags_in_groups(self):
+        text = self.output("help", "estimate")
+        self.assertEqual(text, self.output("estimate", "--help"))
+        for group in ("Model:", "Hardware:", "Workload:", "Plan:", "Runtime:", "GGUF:", "Video:", "Training:", "Output:"):
+            self.assertIn(f"\n{group}\n", text)
+        self.assertIn("Usage: llmperf map gemm", self.output("help", "map", "gemm"))
+        self.assertEqual(self.output("help"), self.output("--help"))
+        self.assert_bad_input(["help", "estimat"], "unknown subcommand 'estimat'", "'estimate'")
+
+    def test_names_and_numbers_as_people_type_them(self):
+        words = ["--prompt", "1024", "--batch", "2"]
+        self.assertEqual(self.output("estimate", "-m", "Qwen/Qwen-7B-Chat", "--hw", "RTX 4090", "--prompt", "1k", "--batch", "2"),
+                         self.output("estimate", "-m", "qwen-7b", "--hw", "rtx4090", *words))
+        self.assert_bad_input(["estimate", "-m", "qwen-7b", "--hw", "a100"], "'a100' may be more than one hardware", "a100-sxm-40gb")
+        sweep = ["sweep", "-m", "qwen-7b", "--hw", "rtx4090"]
+        self.assert_bad_input([*sweep, "--batch", "1-100"], "--batch: the range '1-100' has no step", "1-100+1")
+        self.assertEqual(self.output(*sweep, "--prompt", "1k-4k*2", "--format", "csv"), self.output(*sweep, "--prompt", "1024-4096*2", "--format", "csv"))
+        devices = [row["name"] for row in self.json("list", "hardware")["hardware"]]
+        rows = self.run_program("sweep", "-m", "qwen1.5-0.5b", "--hw", "all", "--prompt", "16", "--gen", "1", "--columns", "hardware,error", "--format", "csv").stdout.splitlines()
+        self.assertEqual([row.split(",")[0] for row in rows[1:]], devices)
+
+    def test_flags_without_effect_are_refused_with_the_reason(self):
+        self.assert_bad_input([*ESTIMATE, "--export", "a.json", "--lang", "zh"], "--lang is the language of HTML reports", "FILE.html")
+        self.assert_bad_input(["limits", "-m", "qwen-7b", "--hw", "rtx4090", "--kv", "fp8"], "--kv: every precision", "name none")
+        parallel = ["parallel", "-m", "gpt-block", "--hw", "h100-sxm", "--devices"]
+        self.assert_bad_input([*parallel, "4", "--symbolic", "--top", "3"], "--top has no effect beside --symbolic")
+        self.assert_bad_input([*parallel, "1", "--devices-per-node", "8"], "--devices-per-node: there is one device")
+        self.assert_bad_input([*ESTIMATE, "--runtime", "vllm", "--options", "none"], "--options none: the stack of profile vllm")
 
 
 class ExitStatus(ProgramTest):

@@ -117,7 +117,7 @@ class Difference(ProgramTest):
         self.assertEqual([phase["name"] for phase in difference["phases"]],
                          ["text encoding", "denoising step", "VAE decoding", "other"])
         self.assert_sums(difference)
-        difference = self.json("compare", *TRAINING, "--against", "--tp 8 --zero 1")
+        difference = self.json("compare", *TRAINING, "--against", "--tp 4 --dp 2 --zero 1")
         self.assertEqual([phase["name"] for phase in difference["phases"]], ["forward", "backward", "update"])
         self.assertIn({"name": "zero", "before": 0, "after": 1}, difference["inputs"])
         self.assert_sums(difference)

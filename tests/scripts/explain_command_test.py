@@ -23,7 +23,7 @@ def lookup(document, path):
 class Explain(ProgramTest):
     def test_without_a_path_it_lists_every_number_with_the_value_that_estimate_prints(self):
         for words in (WORDS, ["-m", "deepseek-v2-lite", "--hw", "h200-sxm", "--batch", "2"],
-                      ["-m", "gemma-2-9b", "--hw", "rtx4090", "--options", "none", "--gen", "1"]):
+                      ["-m", "gemma-2-9b", "--hw", "rtx4090", "--runtime", "none", "--options", "none", "--gen", "1"]):
             document = self.json("estimate", *words)
             listed = {entry["path"]: entry["value"] for entry in self.json("explain", *words)["paths"]}
             self.assertGreater(len(listed), 100)
@@ -54,7 +54,7 @@ class Explain(ProgramTest):
         self.assertEqual((document["value"], document["unit"]), (2 * 32 * 4096 * 2 * 640, "B"))
 
     def test_it_takes_the_flags_of_estimate(self):
-        flags = ["--batch", "3", "--weights", "w4a16", "--kv", "int8", "--options", "none"]
+        flags = ["--batch", "3", "--weights", "w4a16", "--kv", "int8", "--runtime", "none", "--options", "none"]
         expected = self.json("estimate", *WORDS, *flags)
         for path in ["ttft_s", "tpot_s", "memory.total_bytes"]:
             self.assertTrue(math.isclose(self.json("explain", path, *WORDS, *flags)["value"], lookup(expected, path), rel_tol=1e-12))

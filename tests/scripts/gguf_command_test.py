@@ -238,7 +238,7 @@ class Offload(Gguf):
         self.assert_bad_input([*self.WORDS, "--gpu-layers", "many"], "--gpu-layers")
         self.assert_bad_input([*self.WORDS, "--gpu-layers", "-1"], "--gpu-layers")
         self.assert_bad_input([*self.WORDS, "--cache-type-k", "q9_0"], "q8_0")
-        self.assert_bad_input([*self.WORDS, "--host", "ryzen"], "ryzen-7950x")
+        self.assert_bad_input([*self.WORDS, "--host", "ryzen-7950y"], "ryzen-7950x")
         self.assert_bad_input([*self.WORDS, "--ubatch", "0"], "--ubatch")
 
 

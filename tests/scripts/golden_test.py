@@ -40,7 +40,7 @@ MAP_GEMM = ["map", "gemm", "--hw", "tx8", "--m", "4096", "--n", "12288", "--k", 
 MAP_ATTENTION = ["map", "attention", "--hw", "tx8", "--queries", "4096", "--heads", "32", "--causal"]
 MAP_VECTOR = ["map", "vector", "--hw", "tx8", "--kind", "rms_norm", "--rows", "4096", "--width", "4096", "--simulate"]
 SYMBOLIC = ["parallel", "-m", "gpt-block", "--hw", "a100-sxm-80gb", "--devices", "8", "--batch", "8", "--symbolic", "--options", "none"]
-PROGRAMS = os.path.join(ROOT, "tests", "graph", "programs")
+PROGRAMS = os.path.join(ROOT, "tests", "program", "programs")
 GRAPH_LLAMA = ["graph", os.path.join(PROGRAMS, "llama_decoder_while.mlir"), "--hw", "rtx4090", "--fuse", "elementwise"]
 GRAPH_MLP = ["graph", os.path.join(PROGRAMS, "mlp_gspmd.mlir"), "--hw", "a100-sxm-80gb"]
 GRAPH_STDIT = ["graph", os.path.join(PROGRAMS, "stdit_block.mlir"), "--hw", "h100-sxm"]
@@ -97,6 +97,7 @@ DOCUMENTS = [[*TP8, "--pp", "2"], PARALLEL, [*PARALLEL[:5], "--devices", "64", "
              ["replay", "-m", os.path.join(ROOT, "tests", "replay", "tiny.yaml"), "--hw", "epyc-9654", "--weights", "fp32", "--activations",
               "fp32", "--prompt", "8", "--whole-step"], ["replay", "--self-test"],
              ["sweep", "-m", "qwen-7b", "--hw", "rtx4090", "--batch", "1,4096", "--tp", "1,2"], ["sweep", "-m", "qwen-7b", "--hw", "rtx4090", "--where", "fits"],
+             ["sweep", "-m", "qwen-7b", "--hw", "rtx4090", "--batch", "1,2", "--pareto", "ttft_s,largest_batch"],
              ["compare", *TP8[1:], "--pp", "2", "--against", "--weights w4a16 --gen 1 --options all,no_fused_qkv"],
              ["compare", *PREDICTED[1:], "--against", "--runtime none"],
              VALIDATE, ["validate", "rtx4090-ops"], ["validate", "a100-sxm-80gb-ops"], CALIBRATE]

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from program import DONE, INFEASIBLE, PROGRAM, ROOT, SANITIZED, USAGE, ProgramTest
 
-PROGRAMS = os.path.join(ROOT, "tests", "graph", "programs")
+PROGRAMS = os.path.join(ROOT, "tests", "program", "programs")
 FIXTURES = sorted(os.listdir(PROGRAMS))
 HW = ["--hw", "h100-sxm"]
 LLAMA = os.path.join(PROGRAMS, "llama_block.mlir")

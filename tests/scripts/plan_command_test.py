@@ -124,7 +124,7 @@ class Same(ProgramTest):
         words = ["estimate", "-m", "mixtral-8x7b", "--hw", "b200-sxm"]
         ones = ["--tp", "1", "--pp", "1", "--dp", "1", "--ep", "1", "--sp", "ulysses:1xring:1", "--devices", "1"]
         self.assertEqual(self.output(*words), self.output(*words, *ones))
-        self.assertEqual(self.numbers(*words), self.numbers(*words, *ones, "--embedding", "replicated"))
+        self.assert_bad_input([*words, "--embedding", "replicated"], "--embedding: without --tp")
 
     def test_one_half_of_a_sequence_mesh_is_the_other_half_alone(self):
         self.assertEqual(self.output(*QUANTIZED, "--sp", "ulysses:4xring:1"),

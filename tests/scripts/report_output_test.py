@@ -198,7 +198,7 @@ class Widths(ProgramTest):
         for i, model in enumerate(models):
             hardware = ["tx8", "mi300x", "rtx-pro-6000-blackwell-server"][i % 3]
             self.check("estimate", "-m", model, "--hw", hardware, "--detail", "ops", "--weights", "4", "--reserve", "0B")
-            self.check("estimate", "-m", model, "--hw", "b200-sxm", "--detail", "ops", "--options", "none", "--batch", "16",
+            self.check("estimate", "-m", model, "--hw", "b200-sxm", "--detail", "ops", "--runtime", "none", "--options", "none", "--batch", "16",
                        "--prompt", "8192", "--weights", "2", "--kv", "int4")
             self.check("show", "model", model)
         self.check("limits", "-m", ",".join(models), "--hw", "rtx4090")

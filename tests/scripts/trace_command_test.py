@@ -11,7 +11,7 @@ QWEN = ["-m", "qwen-7b", "--hw", "rtx4090"]
 ATLAS = ["-m", "llama-2-70b", "--hw", "atlas-800i-a2", "--tp", "8", "--batch", "4", "--prompt", "1024"]
 TRAINING = ["-m", "llama-3-8b", "--hw", "a100-sxm-80gb", "--training", "--tp", "4"]
 VIDEO = ["-m", "stdit3-xl2", "--hw", "h100-sxm", "--resolution", "480p", "--seconds", "4"]
-PROGRAM = os.path.join(ROOT, "tests", "graph", "programs", "llama_decoder_while.mlir")
+PROGRAM = os.path.join(ROOT, "tests", "program", "programs", "llama_decoder_while.mlir")
 # A nanosecond for each end of a phase.
 NANOSECONDS = 2
 

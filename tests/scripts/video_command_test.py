@@ -56,6 +56,7 @@ class Video(ProgramTest):
         def result(*words):
             document = self.estimate(*H100, *words)
             self.assertIn(" ".join(words), document.pop("command"))
+            document.pop("request")
             return document
         self.assertEqual(result("--seconds", "4"), result("--frames", "102"))
         self.assertEqual(result(), result("--frames", "102", "--resolution", "720x1280", "--steps", "30", "--cfg", "on", "--text-tokens",
@@ -130,7 +131,7 @@ class Video(ProgramTest):
                       ["--training"], ["--gpu-layers", "3"], ["--embedding", "sharded"]):
             with self.subTest(words):
                 self.assert_bad_input(["estimate", *H100, *words], f"{words[0]} is for language models")
-        for command in ("estimate", "explain", "compare"):
+        for command in ("estimate", "compare"):
             more = ["--with", "all"] if command == "compare" else []
             for words in (["--resolution", "480p"], ["--seconds", "4"], ["--cfg", "on"], ["--patches", "1"]):
                 with self.subTest(command, words=words):

@@ -47,6 +47,17 @@ class Pages:
 ESTIMATE = ("estimate", "-m", "qwen1.5-7b", "--hw", "rtx4090", "--batch", "4", "--prompt", "1024")
 
 
+SWEEP = ("sweep", "-m", "qwen1.5-7b,qwen1.5-14b", "--hw", "rtx4090,h100-sxm", "--batch", "1-64*2", "--weights", "bf16,w4a16")
+
+
+def write_devices(pages):
+    """An estimate on every built-in device, for the roofs of each."""
+    names = [device["name"] for device in json.loads(run("list", "hardware", "--json"))["hardware"]]
+    words = ("estimate", "-m", "llama-3.2-1b", "--batch", "4", "--prompt", "512", "--runtime", "none", "--json")
+    with open(pages.path("devices.json"), "w", encoding="utf-8") as file:
+        json.dump([json.loads(run(*words, "--hw", name)) for name in names], file)
+
+
 def sweep():
     """Numbers that charts_test.mjs expects: TTFT is batch * tp seconds, and a second more on the second device."""
     rows = []
@@ -83,9 +94,16 @@ def make(pages):
                  "--global-batch", "8")
     pages.export("validate.html", "validate", "rtx4090-qwen1.5")
     estimate = json.loads(run(*ESTIMATE, "--json"))
-    pages.export("sweep.html", "sweep", "-m", "qwen1.5-7b,qwen1.5-14b", "--hw", "rtx4090,h100-sxm", "--batch", "1-64*2",
-                 "--weights", "bf16,w4a16")
-    pages.report("map.html", sweep())
+    pages.export("sweep.html", *SWEEP)
+    pages.export("pareto.html", *SWEEP, "--pareto", "tpot_s,tokens_per_second")
+    pages.export("map.html", "map", "gemm", "--m", "8192", "--n", "256", "--k", "64", "--hw", "tx8")
+    pages.export("parallel.html", "parallel", "-m", "llama-2-70b", "--hw", "h100-sxm", "--devices", "8")
+    pages.export("graph.html", "graph", os.path.join(ROOT, "tests", "program", "programs", "llama_decoder_while.mlir"), "--hw", "rtx4090")
+    pages.export("calibrate.html", "calibrate", "atlas-800i-a2-llama-2-70b", "--hw", "atlas-800i-a2")
+    pages.export("study.html", "run", os.path.join(ROOT, "docs", "examples", "two-cards.yaml"))
+    pages.export("h100.html", "estimate", "-m", "llama-3.1-8b", "--hw", "h100-sxm", "--batch", "16", "--prompt", "2048")
+    write_devices(pages)
+    pages.report("points.html", sweep())
     pages.report("compare.html", difference(estimate))
 
     large = json.loads(json.dumps(estimate))

@@ -75,10 +75,22 @@ TEST_CASE("a comparison with an empty cell or of unlike kinds is false, whicheve
   CHECK_FALSE(holds("tpot_s > 1"));
   CHECK_FALSE(holds("tpot_s != 1"));
   CHECK(holds("not tpot_s < 1"));
-  CHECK_FALSE(holds("tpot_s"));
-  CHECK_FALSE(holds("model < 5"));
-  CHECK_FALSE(holds("model + 1 == 1"));
-  CHECK_FALSE(holds("1 / 0 > 1"));
+  CHECK_FALSE(holds("1 / (batch - 8) > 1"));
+}
+
+TEST_CASE("what can never hold is refused") {
+  CHECK(message("total_bytes < 10s").find("a number of bytes is compared with a time") != std::string::npos);
+  CHECK(message("ttft_s < 2GiB or fits").find("a time is compared with a number of bytes") != std::string::npos);
+  CHECK(message("model < 3").find("a text is compared with a number") != std::string::npos);
+  CHECK(message("fits == 1").find("a truth is compared with a number") != std::string::npos);
+  CHECK(message("fits + 1").find("a truth is no number") != std::string::npos);
+  CHECK(message("-model < 1").find("a text is no number") != std::string::npos);
+  CHECK(message("ttft_s + 1GiB > 0").find("a time is added to a number of bytes") != std::string::npos);
+  CHECK(message("1/0 < 2").find("a division by 0") != std::string::npos);
+  CHECK(message("ttft_s").find("a time alone says nothing") != std::string::npos);
+  // Plain numbers go with everything, and so do products, whose unit is not followed.
+  CHECK(holds("ttft_s < 1 and total_bytes > 1e9 and batch * ttft_s > 1s and total_bytes / ttft_s > 1GB"));
+  CHECK(holds("fits == true and not (fits == (batch > 100))"));
 }
 
 TEST_CASE("what is wrong is said with its place and the nearest column") {

@@ -1,6 +1,7 @@
 #include "sweep/selection.h"
 
 #include <random>
+#include <set>
 
 #include "base/error.h"
 #include "catch.h"
@@ -58,6 +59,11 @@ TEST_CASE("the front has what nothing beats in all columns") {
   front.offer(row(4, 0.5, 1));
   front.offer(row(5, 1.0, 10));  // equal to 0: neither beats the other
   CHECK(points(front) == std::vector<int>{4, 0, 5, 3});
+  CHECK(front.beaten() == std::vector<std::vector<double>>{{2.0, 5}, {2.0, 30}});
+  for (std::size_t i = 2; i < sweep::Selection::kMostBeaten; ++i) front.offer(row(6, 9.0, 0));
+  CHECK(front.beaten()->size() == sweep::Selection::kMostBeaten);
+  front.offer(row(6, 9.0, 0));
+  CHECK(!front.beaten());  // too many to be of use
 }
 
 TEST_CASE("a selection of selections is that of the whole, however the rows were divided") {
@@ -74,9 +80,13 @@ TEST_CASE("a selection of selections is that of the whole, however the rows were
     for (std::size_t begin = 0; begin < rows.size(); begin += 60) {
       sweep::Selection part = kind;
       for (std::size_t i = begin; i < std::min(begin + 60, rows.size()); ++i) part.offer(rows[i]);
+      joined.add_beaten(part);
       for (const sweep::Row& r : part.rows()) joined.offer(r);
     }
     CHECK(points(joined) == points(whole));
+    CHECK(std::multiset(joined.beaten()->begin(), joined.beaten()->end()) ==
+          std::multiset(whole.beaten()->begin(), whole.beaten()->end()));
+    CHECK((kind.front_keys().empty() || whole.rows().size() + whole.beaten()->size() == rows.size()));
   }
 }
 

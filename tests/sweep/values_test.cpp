@@ -7,6 +7,14 @@ using llmperf::Error;
 using llmperf::sweep::expand_values;
 using Values = std::vector<std::string>;
 
+TEST_CASE("numbers of a range take suffixes where they mean something") {
+  CHECK(llmperf::sweep::expand_values("--prompt", "1k-4k*2", ',', 1024) ==
+        std::vector<std::string>{"1024", "2048", "4096"});
+  CHECK(llmperf::sweep::expand_values("--batch", "1k-2k+500,7", ',', 1000) ==
+        std::vector<std::string>{"1000", "1500", "2000", "7"});
+  CHECK(llmperf::sweep::expand_values("--x", "1k-4k*2") == std::vector<std::string>{"1k-4k*2"});
+}
+
 TEST_CASE("a range with a factor ends at the last value that is not beyond it") {
   CHECK(expand_values("--batch", "1-128*2") == Values{"1", "2", "4", "8", "16", "32", "64", "128"});
   CHECK(expand_values("--batch", "3-50*4") == Values{"3", "12", "48"});

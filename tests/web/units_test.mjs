@@ -56,6 +56,60 @@ test('a point is on the Pareto front when no other is at least as good on both a
   );
 });
 
+test('the roofline of every built-in device has its memory roof, from edge to ceiling', async () => {
+  const {inSight, ranges, slopeEnds} = await source('roofs.js');
+  const devices = JSON.parse(await readFile(path.join(process.env.PAGES, 'devices.json'), 'utf8'));
+  assert.ok(devices.length > 20);
+  for (const {inputs, phases, roofs} of devices) {
+    for (const {name, ops} of phases) {
+      const dots = ops
+        .filter(op => op.flops > 0 && op.bytes > 0 && op.time_s > 0 && op.place === 'device')
+        .map(op => ({op, intensity: op.flops / op.bytes, rate: op.flops / op.time_s}))
+        .sort((a, b) => b.op.time_s - a.op.time_s);
+      const total = dots.reduce((sum, {op}) => sum + op.time_s, 0);
+      const tops = roofs.compute.map(({flops_per_s: rate}) => ({rate}));
+      const area = ranges(inSight(dots, total), roofs.memory, tops);
+      for (const roof of roofs.memory) {
+        for (const [x, y] of slopeEnds(roof, area)) {
+          const where = `${inputs.hardware.name} ${name} ${roof.name} ${x} ${y}`;
+          assert.ok(area.x[0] <= x && x <= area.x[1] && area.y[0] <= y && y <= area.y[1], where);
+          assert.ok(Math.abs(y / x / roof.bytes_per_s - 1) < 1e-12, where);
+        }
+      }
+    }
+  }
+});
+
+test('the timeline of a step ends when its phase does, and layers follow one another', async () => {
+  const {laidOut} = await source('steps.js');
+  for (const {phases} of JSON.parse(await readFile(path.join(process.env.PAGES, 'devices.json'), 'utf8'))) {
+    for (const phase of phases) {
+      const {spans, end, layers} = laidOut(phase);
+      assert.ok(Math.abs(end / phase.time_s - 1) < 1e-9, `${end} for ${phase.time_s}`);
+      assert.equal(layers, 16); // of Llama 3.2 1B
+      assert.ok(spans.every(({from, to}, i) => to >= from && (i === 0 || from >= spans[i - 1].from)));
+    }
+  }
+  const op = (name, count, time_s, more = {}) => ({name, count, time_s, ...more});
+  const {spans, end} = laidOut({
+    ops: [op('a', 1, 1), op('b', 2, 4), op('c', 2, 2, {place: 'network', hidden_s: 1}), op('b', 3, 3)],
+  });
+  assert.deepEqual(
+    spans.map(({op: {name}, from, to, layer}) => [name, from, to, layer]),
+    [
+      ['a', 0, 1, -1],
+      ['b', 1, 3, 0],
+      ['c', 2.5, 3.5, 0], // half a second of it beside b
+      ['b', 3.5, 5.5, 1],
+      ['c', 5, 6, 1],
+      ['b', 6, 7, 2],
+      ['b', 7, 8, 3],
+      ['b', 8, 9, 4],
+    ],
+  );
+  assert.equal(end, 9);
+});
+
 test('every word that the script asks for by name stands in words.js, in English and Chinese', async () => {
   const {words} = await source('words.js');
   for (const [key, [english, chinese, ...more]] of Object.entries(words)) {

@@ -1,5 +1,5 @@
-// Which figures are drawn, when, and how large. A builder takes {phase, redraw} and returns nothing where the result
-// lacks its data, or {height, option(palette, width), controls?, note?}. Charts are made when they come near the
+// Which figures are drawn, when, and how large. A builder takes {phase, rows, redraw} and returns nothing where the
+// result lacks its data, or {height, option(palette, width), controls?, note?}. Charts are made when they come near the
 // window: a report of many phases must be readable before its last chart is. ECharts copies what it is given, so data
 // items refer to ops and rows by index.
 import {element} from './dom.js';
@@ -68,7 +68,7 @@ function styled(option, colours, extra) {
       textStyle: text,
       ...option.tooltip,
     },
-    grid: {...option.grid, bottom: option.grid.bottom + extra},
+    grid: Array.isArray(option.grid) ? option.grid : {...option.grid, bottom: option.grid.bottom + extra},
     xAxis: axes(option.xAxis),
     yAxis: axes(option.yAxis),
   };
@@ -135,8 +135,8 @@ export function drawCharts(builders) {
   const charts = new Map();
   for (const figure of document.querySelectorAll('figure.chart')) {
     let chart;
-    const {chart: name, phase} = figure.dataset;
-    const plan = attempt(figure, () => builders[name]?.({phase, redraw: () => chart?.paint()}));
+    const {chart: name, phase, rows = ''} = figure.dataset;
+    const plan = attempt(figure, () => builders[name]?.({phase, rows, redraw: () => chart?.paint()}));
     if (plan) charts.set(figure, (chart = new Chart(figure, plan)));
   }
 

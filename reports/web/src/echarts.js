@@ -1,6 +1,6 @@
 // The parts of Apache ECharts that the charts use, and nothing else of it. Canvas rather than SVG: thousands of ops or
 // sweep points are one element each way, and the page stays as light as its tables.
-import {BarChart, HeatmapChart, LineChart, ScatterChart} from 'echarts/charts';
+import {BarChart, CustomChart, HeatmapChart, LineChart, ScatterChart} from 'echarts/charts';
 import {
   GridComponent,
   LegendComponent,
@@ -15,6 +15,7 @@ import {CanvasRenderer} from 'echarts/renderers';
 
 use([
   BarChart,
+  CustomChart,
   HeatmapChart,
   LineChart,
   ScatterChart,

@@ -1,6 +1,8 @@
 // The script of a report: everything it shows is in the page without it too, as text and tables.
+import {bars, table} from './charts/bars.js';
 import {compare} from './charts/compare.js';
 import {contextCurve} from './charts/context.js';
+import {schedule, timeline} from './charts/lanes.js';
 import {memory} from './charts/memory.js';
 import {pareto} from './charts/pareto.js';
 import {roofline} from './charts/roofline.js';
@@ -15,6 +17,10 @@ addThemeButton();
 enhanceTables();
 drawCharts({
   roofline: roofline,
+  timeline: timeline,
+  schedule: schedule,
+  bars: bars,
+  table: table,
   'time-by-op': timeByOp,
   'time-by-bound': timeByBound,
   memory: memory,

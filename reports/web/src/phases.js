@@ -1,7 +1,9 @@
 // Reading the phases of a result.
 import {result} from './page.js';
 
-export const phases = () => (result.phases ?? []).filter(phase => phase.ops?.length);
+// The ops of a program are one phase.
+const kPhases = result.phases ?? [{...result, name: 'program'}];
+export const phases = () => kPhases.filter(phase => phase.ops?.length);
 // The phase a figure is about; the first where it names none.
 export const phaseNamed = name => (name === undefined ? phases()[0] : phases().find(phase => phase.name === name));
 

@@ -37,12 +37,13 @@ export function addThemeButton() {
   document.querySelector('.page-head')?.append(button);
 }
 
-// Paper is light. Calls `draw` once it is, and again when the screen is back.
+// Paper is light, and nothing is folded on it. Calls `draw` once it is, and again when the screen is back.
 export function onPrint(draw) {
   let before;
   addEventListener('beforeprint', () => {
     before = root.dataset.theme;
     root.dataset.theme = 'light';
+    for (const fold of document.querySelectorAll('details')) fold.open = true;
     draw(true);
   });
   addEventListener('afterprint', () => {

@@ -1,8 +1,13 @@
 #include "mapper/roofline/efficiency.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <string>
+#include <utility>
 
+#include "base/integer.h"
+#include "base/match.h"
 #include "mapper/roofline/attention_kernel.h"
 #include "mapper/roofline/collective_kernel.h"
 #include "mapper/roofline/weight_kernel.h"
@@ -11,8 +16,6 @@ namespace llmperf::mapper {
 namespace {
 
 using hardware::Parameter;
-
-double d(std::int64_t x) { return static_cast<double>(x); }
 
 GemmCall call_of(const graph::Gemm& g, const cost::Work& work) {
   // Experts: each distinct matrix meets its share of the rows.
@@ -55,13 +58,65 @@ Bound bound_of(const ProductTime& t) {
   return t.compute > t.memory ? Bound::matrix : Bound::memory;
 }
 
-// Elements that a kernel walks in strides; 0 for all others.
-double strided_elements(const graph::Op& op) {
-  if (const auto* v = std::get_if<graph::Vector>(&op.body)) {
-    return v->access == graph::Access::strided ? d(v->rows) * d(v->width) : 0;
-  }
-  const auto* copy = std::get_if<graph::Copy>(&op.body);
-  return copy && copy->access == graph::Access::strided ? copy->write_elements : 0;
+// Elements that a kernel walks in strides; 0 where it does not.
+double strided(const graph::Vector& v) { return v.access == graph::Access::strided ? d(v.rows) * d(v.width) : 0; }
+double strided(const graph::Copy& c) { return c.access == graph::Access::strided ? c.write_elements : 0; }
+
+bool is_decode(const graph::Attention& a) { return a.q_tokens == 1 && a.context > 0; }
+
+// Of every parameter, the sections it belongs to.
+const std::array<unsigned, hardware::kAllParameters>& table() {
+  constexpr std::pair<std::string_view, unsigned> kSections[] = {
+      {"gemm", kGemm | kFormat}, {"format", kFormat},         {"prefill", kPrefill},    {"decode", kDecode},
+      {"vector", kVector},       {"collective", kCollective}, {"network", kCollective}, {"append", kAppend},
+      {"step", kStep},           {"launch", kStep},           {"host", kStep},          {"convolution", kConvolution}};
+  static const auto result = [&] {
+    std::array<unsigned, hardware::kAllParameters> sections{};
+    for (std::size_t i = 0; i < sections.size(); ++i) {
+      const std::string& name = hardware::parameter_info(i).name;
+      const std::string_view section = std::string_view(name).substr(0, name.find('.'));
+      for (const auto& [known, of] : kSections) {
+        if (known == section) sections[i] = of;
+      }
+      if (name.starts_with("format.") && name.ends_with(".host")) sections[i] = kStep;  // a cost of the host
+    }
+    return sections;
+  }();
+  return result;
+}
+
+// A library without a menu of tiles has one share.
+bool dense_depends(std::size_t parameter, const hardware::KernelChoices& choices) {
+  using enum hardware::Parameter;
+  const bool of_tiles = parameter >= index(gemm_share_16) && parameter < index(format_overlap);
+  if (of_tiles) return choices.tile_menu;
+  return parameter != index(gemm_share) || !choices.tile_menu;
+}
+
+// Of a product of `rows` rows with packed weights: the parameters of the one kernel that runs (weight_kernel.cpp).
+bool packed_depends(FormatKernel format, std::int64_t rows, std::size_t parameter,
+                    const hardware::KernelChoices& choices) {
+  using enum hardware::Parameter;
+  using hardware::FormatParameter;
+  const std::int64_t unpack_rows = choices.dequantise_rows[static_cast<std::size_t>(format)];
+  const bool unpacks = unpack_rows > 0 && rows >= unpack_rows;
+  const bool small = choices.small_rows > 0 && rows <= choices.small_rows;
+  const bool large = choices.small_rows > 0 && !small;
+  if (parameter == index(gemm_launch)) return true;
+  if (parameter == index(dequantise_share) || parameter == index(dequantise_cached)) return unpacks;
+  if (parameter == index(format_overlap)) return !unpacks && !large;
+  if (parameter == index(format_small_overlap)) return !unpacks && large;
+  if (parameter < hardware::kParameters) return unpacks && dense_depends(parameter, choices);
+  if (parameter == index(format, FormatParameter::host)) return true;
+  if (parameter == index(format, FormatParameter::memory_share)) return !unpacks;
+  if (parameter == index(format, FormatParameter::share)) return !unpacks && !small;
+  return parameter == index(format, FormatParameter::small_share) && !unpacks && small;
+}
+
+// What convolutions share with products (convolution_seconds in gemm_kernel.cpp).
+bool of_convolution(std::size_t parameter) {
+  using enum hardware::Parameter;
+  return parameter == index(gemm_launch) || parameter == index(gemm_memory_share) || parameter == index(gemm_overlap);
 }
 
 }  // namespace
@@ -107,9 +162,8 @@ ProductTime Efficiency::kernel(const graph::Gemm& gemm, const cost::Work& work) 
 double Efficiency::kernel(const graph::Attention& attention) const {
   const AttentionCall call = call_of(attention);
   const KernelDevice device = on(attention.activation);
-  const bool decode = attention.q_tokens == 1 && attention.context > 0;
-  const double seconds = decode ? decode_seconds(device, profile_.values, profile_.choices, call)
-                                : prefill_seconds(device, profile_.values, profile_.choices, call);
+  const double seconds = is_decode(attention) ? decode_seconds(device, profile_.values, profile_.choices, call)
+                                              : prefill_seconds(device, profile_.values, profile_.choices, call);
   // Backward: five products in place of two, over the same blocks.
   return attention.backward ? 2.5 * seconds : seconds;
 }
@@ -131,35 +185,47 @@ double Efficiency::stream(const graph::Op& op, const cost::Work& work) const {
 
 OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
   OpTime t = roofline_.time(work);
-  const double more = (op.launches - 1) * get(profile_.values, Parameter::vector_launch);
+  const hardware::ParameterValues& v = profile_.values;
+  const double vector_launches = op.launches * get(v, Parameter::vector_launch);
+  const double more = (op.launches - 1) * get(v, Parameter::vector_launch);
   double seconds = 0;
   double launch = 0;
   std::optional<ProductTime> product;
   bool walks = false;  // bound by the elements that a kernel walks in strides
-  if (const auto* gemm = std::get_if<graph::Gemm>(&op.body)) {
-    product = kernel(*gemm, work);
-    seconds = product->seconds + more;
-    launch = get(profile_.values, Parameter::gemm_launch) + more;
-    t.matrix = work.matrix / roofline_.matrix_rate(work.matrix_dtype, sums(work));
-  } else if (const auto* attention = std::get_if<graph::Attention>(&op.body)) {
-    seconds = kernel(*attention) + more;
-    launch = more;
-  } else if (std::holds_alternative<graph::Convolution>(op.body)) {
-    launch = get(profile_.values, Parameter::gemm_launch) + more;
-    seconds = more + convolution_seconds(on(work.matrix_dtype), profile_.values, work.matrix.value, work.bytes().value);
-  } else if (std::holds_alternative<graph::Overhead>(op.body)) {
-    return t;
-  } else if (const auto* copy = std::get_if<graph::Copy>(&op.body); copy && copy->to_cache && copy->rows > 0) {
-    launch = op.launches * get(profile_.values, Parameter::vector_launch);
-    seconds = launch + append_seconds(device_, profile_.values, copy->rows, copy->write_elements / copy->rows / 2,
-                                      work.bytes().value);
-  } else {
-    launch = op.launches * get(profile_.values, Parameter::vector_launch);
+  const auto streams = [&](double elements) {
+    launch = vector_launches;
     const double bytes = stream(op, work);
-    const double walk = strided_elements(op) / get(profile_.values, Parameter::vector_element_rate);
+    const double walk = elements / get(v, Parameter::vector_element_rate);
     seconds = launch + std::max(bytes, walk);
     walks = walk > bytes;
-  }
+  };
+  match(
+      op.body,
+      [&](const graph::Gemm& gemm) {
+        product = kernel(gemm, work);
+        seconds = product->seconds + more;
+        launch = get(v, Parameter::gemm_launch) + more;
+        t.matrix = work.matrix / roofline_.matrix_rate(work.matrix_dtype, sums(work));
+      },
+      [&](const graph::Attention& attention) {
+        seconds = kernel(attention) + more;
+        launch = more;
+      },
+      [&](const graph::Convolution&) {
+        launch = get(v, Parameter::gemm_launch) + more;
+        seconds = more + convolution_seconds(on(work.matrix_dtype), v, work.matrix.value, work.bytes().value);
+      },
+      [&](const graph::Vector& vector) { streams(strided(vector)); }, [&](const graph::Gather&) { streams(0); },
+      [&](const graph::Copy& copy) {
+        if (!copy.to_cache || copy.rows <= 0) return streams(strided(copy));
+        launch = vector_launches;
+        seconds =
+            launch + append_seconds(device_, v, copy.rows, copy.write_elements / copy.rows / 2, work.bytes().value);
+      },
+      [&](const graph::Transfer&) { streams(0); },    // of no op of the device
+      [&](const graph::Collective&) { streams(0); },  // alike: collective() below
+      [&](const graph::Overhead&) {});
+  if (std::holds_alternative<graph::Overhead>(op.body)) return t;
   t.matrix = t.matrix / profile_.choices.clock;
   t.vector = t.vector / profile_.choices.clock;
   t.roof = std::max({t.matrix, t.vector, t.memory});
@@ -182,6 +248,67 @@ OpTime Efficiency::collective(const graph::Op& op, const cost::Cluster& cluster)
   t.total = std::max(cost::collective_cost(driven(cluster, profile_.values), c).time(), light.time());
   t.network = t.roof;
   return t;
+}
+
+// ---- What the time depends on
+
+unsigned sections_of(const graph::Op& op) {
+  if (op.place == graph::Place::host || op.place == graph::Place::link) return 0;
+  const unsigned result = op.launches > 1 ? kVector : 0U;
+  const auto walk = [](double elements) { return elements > 0 ? kStrided : 0U; };
+  return result |
+         match(
+             op.body, [](const graph::Gemm& g) -> unsigned { return g.weights && g.weights->kernel ? kFormat : kGemm; },
+             [](const graph::Attention& a) -> unsigned { return is_decode(a) ? kDecode : kPrefill; },
+             [](const graph::Convolution&) -> unsigned { return kConvolution | kGemm; },
+             [&](const graph::Vector& v) -> unsigned { return kVector | walk(strided(v)); },
+             [](const graph::Gather&) -> unsigned { return kVector; },
+             [&](const graph::Copy& c) -> unsigned { return kVector | walk(strided(c)) | (c.to_cache ? kAppend : 0U); },
+             [](const graph::Transfer&) -> unsigned { return kVector; },
+             [](const graph::Collective&) -> unsigned { return kCollective; },
+             [](const graph::Overhead&) -> unsigned { return 0; });
+}
+
+void each_extent(const graph::Op& op, const std::function<void(double)>& visit) {
+  const auto all = [&](auto... numbers) { (visit(static_cast<double>(numbers)), ...); };
+  match(
+      op.body,
+      [&](const graph::Gemm& g) {
+        all(g.m, g.n, g.k, g.batch, g.weight_matrices, bits(g.activation),
+            g.weights && g.weights->kernel ? static_cast<int>(*g.weights->kernel) : -1);
+      },
+      [&](const graph::Attention& a) { all(a.sequences, a.q_tokens, a.context, a.heads, a.kv_heads, a.qk_dim); },
+      [&](const graph::Collective& c) { all(static_cast<int>(c.kind), c.ranks, c.stride, c.rows * c.width); },
+      [&](const graph::Copy& c) { all(c.to_cache ? 1 : 0, c.rows, strided(c)); },
+      [&](const graph::Vector& v) { all(strided(v)); },
+      // Their work says it all.
+      [](const graph::Convolution&) {}, [](const graph::Gather&) {}, [](const graph::Transfer&) {},
+      [](const graph::Overhead&) {});
+}
+
+bool depends(const graph::Op& op, unsigned sections, std::size_t parameter, const hardware::KernelChoices& choices) {
+  if ((table()[parameter] & sections) == 0) return false;
+  const auto* gemm = std::get_if<graph::Gemm>(&op.body);
+  const bool of_format = parameter >= hardware::kParameters;
+  const bool of_product = of_format || (table()[parameter] & (kGemm | kFormat)) != 0;
+  if (parameter == index(hardware::Parameter::vector_element_rate) && (sections & kStrided) == 0) return false;
+  if (std::holds_alternative<graph::Convolution>(op.body) && of_product) return of_convolution(parameter);
+  if (gemm == nullptr || !of_product) return !of_format;  // beside products: the kernels that follow one
+  if (gemm->weights && gemm->weights->kernel) {
+    return packed_depends(*gemm->weights->kernel, gemm->m, parameter, choices);
+  }
+  return !of_format && dense_depends(parameter, choices);
+}
+
+bool is_of_step(std::size_t parameter) { return (table()[parameter] & kStep) != 0; }
+
+std::vector<std::size_t> parameters_of(const graph::Op& op, const hardware::KernelChoices& choices) {
+  const unsigned sections = sections_of(op);
+  std::vector<std::size_t> result;
+  for (std::size_t p = 0; p < hardware::kAllParameters; ++p) {
+    if (depends(op, sections, p, choices)) result.push_back(p);
+  }
+  return result;
 }
 
 }  // namespace llmperf::mapper

@@ -3,6 +3,10 @@
 // change them in place.
 #pragma once
 
+#include <cstddef>
+#include <functional>
+#include <vector>
+
 #include "cost/collective.h"
 #include "cost/work.h"
 #include "graph/op.h"
@@ -38,5 +42,31 @@ class Efficiency {
   Roofline roofline_;
   KernelDevice device_;
 };
+
+// ---- Which parameters of a runtime profile the time of an op depends on
+
+// Sections of parameters ("gemm", "format", …) as bits.
+enum Section : unsigned {
+  kGemm = 1,
+  kFormat = 2,
+  kPrefill = 4,
+  kDecode = 8,
+  kVector = 16,
+  kCollective = 32,
+  kStep = 64,  // of the step as a whole, not of one op
+  kAppend = 128,
+  kConvolution = 256,
+  kStrided = 512,  // of no parameter: the kernel walks its elements in strides
+};
+// Sections with a part in the op's time; 0 for ops of the host.
+unsigned sections_of(const graph::Op& op);
+// Whether the op's time can change with the parameter under a profile's kernel choices: of a product only the
+// parameters of the kernel that runs.
+bool depends(const graph::Op& op, unsigned sections, std::size_t parameter, const hardware::KernelChoices& choices);
+// Whether the parameter is one of the step as a whole.
+bool is_of_step(std::size_t parameter);
+// The numbers of an op's shape that its time depends on beside its work.
+void each_extent(const graph::Op& op, const std::function<void(double)>& visit);
+std::vector<std::size_t> parameters_of(const graph::Op& op, const hardware::KernelChoices& choices);
 
 }  // namespace llmperf::mapper

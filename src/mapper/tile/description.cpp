@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/integer.h"
+
 namespace llmperf::mapper::tile {
 namespace {
-
-double d(std::int64_t x) { return static_cast<double>(x); }
 
 // What a tile keeps of an operand: what it would save if the operand took no bytes.
 template <typename Problem, typename Mapping, typename... Bytes>
@@ -78,7 +78,7 @@ Operand results_operand(std::string_view name, const Traffic& traffic, const Pat
 
 Description describe(const Machine& machine, const GemmProblem& problem, const GemmChoice& choice) {
   const GemmMapping& map = choice.mapping;
-  const GemmProblem p = choice.transposed ? problem.transposed() : problem;
+  const GemmProblem p = as_mapped(problem, choice);
   const Grid& g = *map.grid;
   const GemmExtent e = extent_of(p, map);
   Description result = common(machine, problem, choice);
@@ -171,7 +171,7 @@ Description describe(const Machine& machine, const AttentionProblem& p, const At
 
 Description describe(const Machine& machine, const VectorProblem& problem, const VectorChoice& choice) {
   const VectorMapping& map = choice.mapping;
-  const VectorProblem p = problem.flat();
+  const VectorProblem p = as_mapped(problem, choice);
   const Grid& g = *map.grid;
   const VectorExtent e = extent_of(p, map);
   Description result = common(machine, problem, choice);
@@ -208,22 +208,6 @@ Description describe(const Machine& machine, const VectorProblem& problem, const
   result.loop = "rows, then width";
   result.stays = {p.shared_bytes > 0 ? "parameters" : "results", p.shared_bytes > 0 ? 1 : 0, 1};
   return result;
-}
-
-Schedule schedule_of(const Machine& machine, const GemmProblem& p, const GemmChoice& choice) {
-  Schedule schedule;
-  lower(machine, choice.transposed ? p.transposed() : p, choice.mapping, schedule);
-  return schedule;
-}
-Schedule schedule_of(const Machine& machine, const AttentionProblem& p, const AttentionChoice& choice) {
-  Schedule schedule;
-  lower(machine, p, choice.mapping, schedule);
-  return schedule;
-}
-Schedule schedule_of(const Machine& machine, const VectorProblem& p, const VectorChoice& choice) {
-  Schedule schedule;
-  lower(machine, p.flat(), choice.mapping, schedule);
-  return schedule;
 }
 
 }  // namespace llmperf::mapper::tile

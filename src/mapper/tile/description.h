@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "mapper/tile/attention_search.h"
-#include "mapper/tile/gemm_search.h"
-#include "mapper/tile/traffic.h"
-#include "mapper/tile/vector_search.h"
+#include "mapper/tile/attention.h"
+#include "mapper/tile/gemm.h"
+#include "mapper/tile/schedule.h"
+#include "mapper/tile/vector.h"
 
 namespace llmperf::mapper::tile {
 
@@ -76,8 +76,11 @@ Description describe(const Machine& machine, const AttentionProblem& problem, co
 Description describe(const Machine& machine, const VectorProblem& problem, const VectorChoice& choice);
 
 // The schedule that a choice stands for.
-Schedule schedule_of(const Machine& machine, const GemmProblem& problem, const GemmChoice& choice);
-Schedule schedule_of(const Machine& machine, const AttentionProblem& problem, const AttentionChoice& choice);
-Schedule schedule_of(const Machine& machine, const VectorProblem& problem, const VectorChoice& choice);
+template <typename Problem, typename Choice>
+Schedule schedule_of(const Machine& machine, const Problem& problem, const Choice& choice) {
+  Schedule schedule;
+  lower(machine, as_mapped(problem, choice), choice.mapping, schedule);
+  return schedule;
+}
 
 }  // namespace llmperf::mapper::tile

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/integer.h"
+#include "base/match.h"
+
 namespace llmperf::mapper::tile {
 namespace {
-
-double d(std::int64_t x) { return static_cast<double>(x); }
 
 GemmProblem product(const graph::Gemm& g, const cost::Work& work) {
   GemmProblem p;
@@ -99,29 +100,28 @@ VectorProblem stream(std::int64_t rows, std::int64_t width, double shared_bytes,
   return p;
 }
 
-bool has_statistics(graph::VectorKind kind) {
-  using enum graph::VectorKind;
-  return kind == rms_norm || kind == layer_norm || kind == add_rms_norm || kind == add_layer_norm || kind == softmax;
-}
-
 }  // namespace
 
 std::optional<Problem> problem_of(const graph::Op& op, const cost::Work& work) {
   if (op.place != graph::Place::device) return std::nullopt;
-  if (const auto* g = std::get_if<graph::Gemm>(&op.body)) return product(*g, work);
-  if (const auto* c = std::get_if<graph::Convolution>(&op.body)) return product(*c, work);
-  if (const auto* a = std::get_if<graph::Attention>(&op.body)) {
-    if (a->backward) return std::nullopt;  // five products, of which no mapping is known
-    return attention(*a);
-  }
-  if (const auto* v = std::get_if<graph::Vector>(&op.body)) {
-    return stream(v->rows, v->width, v->parameters.value, has_statistics(v->kind), work);
-  }
-  if (const auto* g = std::get_if<graph::Gather>(&op.body)) return stream(g->rows, g->width, 0, false, work);
-  if (const auto* c = std::get_if<graph::Copy>(&op.body)) {
-    return stream(1, std::llround(std::max(c->read_elements, c->write_elements)), 0, false, work);
-  }
-  return std::nullopt;
+  using Found = std::optional<Problem>;
+  return match(
+      op.body, [&](const graph::Gemm& g) -> Found { return product(g, work); },
+      [&](const graph::Convolution& c) -> Found { return product(c, work); },
+      [](const graph::Attention& a) -> Found {
+        if (a.backward) return std::nullopt;  // five products, of which no mapping is known
+        return attention(a);
+      },
+      [&](const graph::Vector& v) -> Found {
+        return stream(v.rows, v.width, v.parameters.value, graph::vector_op(v.kind).is(graph::kByRow), work);
+      },
+      [&](const graph::Gather& g) -> Found { return stream(g.rows, g.width, 0, false, work); },
+      [&](const graph::Copy& c) -> Found {
+        return stream(1, std::llround(std::max(c.read_elements, c.write_elements)), 0, false, work);
+      },
+      [](const graph::Transfer&) -> Found { return std::nullopt; },
+      [](const graph::Collective&) -> Found { return std::nullopt; },
+      [](const graph::Overhead&) -> Found { return std::nullopt; });
 }
 
 }  // namespace llmperf::mapper::tile

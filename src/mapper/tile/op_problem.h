@@ -2,17 +2,27 @@
 #pragma once
 
 #include <optional>
+#include <type_traits>
+#include <utility>
 #include <variant>
 
 #include "cost/work.h"
 #include "graph/op.h"
-#include "mapper/tile/attention_mapping.h"
-#include "mapper/tile/gemm_mapping.h"
-#include "mapper/tile/vector_mapping.h"
+#include "mapper/tile/attention.h"
+#include "mapper/tile/gemm.h"
+#include "mapper/tile/vector.h"
 
 namespace llmperf::mapper::tile {
 
 using Problem = std::variant<GemmProblem, AttentionProblem, VectorProblem>;
+
+template <typename Problem>
+using SearchOf =
+    std::conditional_t<std::is_same_v<Problem, GemmProblem>, GemmSearch,
+                       std::conditional_t<std::is_same_v<Problem, AttentionProblem>, AttentionSearch, VectorSearch>>;
+template <typename Problem>
+using ChoiceOf =
+    typename decltype(std::declval<SearchOf<Problem>&>().best(std::declval<const Problem&>(), 1))::value_type;
 
 // `work` is that of one execution of the op. Nothing for ops that the tiles have no part in, and for the backward pass
 // of attention.

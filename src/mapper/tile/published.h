@@ -4,10 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "mapper/tile/machine.h"
+#include "mapper/tile/op_problem.h"
 
 namespace llmperf::mapper::tile {
 
@@ -38,5 +41,28 @@ struct PublishedOp {
 // The op list of a decoder layer with multi-head attention and a gated MLP.
 std::vector<PublishedOp> published_layer(const Machine& machine, std::int64_t batch, std::int64_t tokens,
                                          std::int64_t hidden, std::int64_t ffn, std::int64_t heads);
+
+// What the published mapper chooses for a problem, the time its formulas give, and what the choice takes on the machine
+// of the default model: the same splits as a mapping of this model's space, with its sums, write-backs and channel.
+//
+//   product     16 tiles along m, the other operand round the ring of all tiles; n1 x n2 blocks of a tile's rows and of
+//               all columns; k in nk slices. With nk > 1 the sums of one round of the ring are all under way at once.
+//   attention   16 blocks of `tx` queries, 16 of `ty` keys round the ring
+//   vector      chunks, one per tile
+
+// Infeasible for attention to keys other than the queries' own, which it has no formula for.
+PublishedTime published_time(const Machine& machine, const Problem& problem);
+
+struct Recost {
+  double sram = 0;                    // bytes of a tile
+  std::optional<double> closed_form;  // s; nothing: it does not fit
+  std::optional<double> simulated;
+  // A product whose sums do not fit: a bound on what it takes when they go to DRAM between the slices of k.
+  std::optional<double> spilled;
+};
+
+// `published` must be feasible by its own account. Nothing where the machine's tiles are not 16.
+std::optional<Recost> recost(const Machine& machine, std::span<const Grid> grids, const Problem& problem,
+                             const PublishedTime& published);
 
 }  // namespace llmperf::mapper::tile

@@ -10,8 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "mapper/tile/brief_simulation.h"
 #include "mapper/tile/description.h"
+#include "mapper/tile/op_problem.h"
+#include "mapper/tile/simulation.h"
 
 namespace llmperf::mapper::tile {
 
@@ -25,13 +26,13 @@ struct Mapped {
   std::vector<One> found;  // empty: no mapping fits into the memory of a tile
 };
 
-template <typename Search, typename Problem>
+template <typename Problem>
 class Selection {
-  using Choice = typename decltype(std::declval<Search&>().varied(std::declval<const Problem&>()))::value_type;
+  using Choice = ChoiceOf<Problem>;
   using One = typename Mapped<Choice>::One;
 
  public:
-  Selection(const Machine& machine, Search& search, const Problem& problem)
+  Selection(const Machine& machine, SearchOf<Problem>& search, const Problem& problem)
       : machine_(machine), search_(search), problem_(problem) {}
 
   Mapped<Choice> run(std::size_t least) {
@@ -131,7 +132,7 @@ class Selection {
   }
 
   const Machine& machine_;
-  Search& search_;
+  SearchOf<Problem>& search_;
   const Problem& problem_;
   std::vector<One> all_;
   std::size_t best_ = 0;  // of these
@@ -139,9 +140,10 @@ class Selection {
 };
 
 // At least `least` mappings, where there are as many.
-template <typename Search, typename Problem>
-auto select(const Machine& machine, Search& search, const Problem& problem, std::size_t least) {
-  return Selection<Search, Problem>(machine, search, problem).run(least);
+template <typename Problem>
+Mapped<ChoiceOf<Problem>> select(const Machine& machine, SearchOf<Problem>& search, const Problem& problem,
+                                 std::size_t least) {
+  return Selection<Problem>(machine, search, problem).run(least);
 }
 
 }  // namespace llmperf::mapper::tile

@@ -6,13 +6,16 @@
 // decided at run time, so that events are its decisions, and everything that follows from one is worked out at once.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
 #include "mapper/tile/schedule.h"
 
 namespace llmperf::mapper::tile {
 
 struct Timeline;
-
-constexpr double kPiece = 65536;  // bytes that the channel moves without a pause
 
 struct Simulated {
   double seconds = 0;
@@ -25,5 +28,39 @@ struct Simulated {
 
 // `timeline`, if any, gets what the channel, the first tile's units and the links of its groups do when.
 Simulated simulate(const Machine& machine, const Schedule& schedule, Timeline* timeline = nullptr);
+
+// The simulated time of a long schedule from short ones.
+//
+// A schedule repeats itself: steps within a block, blocks within a row, rows, products; or changes little from one to
+// the next, as under a mask. It is simulated with few of each kind, and again with fewer of one kind at a time. That
+// says how the simulation compares with the closed form in what is added of a kind; what was left out takes the closed
+// form's time for it, corrected by that.
+
+// Simulates in full what needs no more than about `requests` of the DRAM channel.
+double simulated_seconds(const Machine& machine, const Schedule& schedule, std::int64_t requests = 6000);
+
+// A schedule drawn, as the simulation executes it: what the DRAM channel does for all tiles, the units of the first
+// tile, and the first link of the groups that pass something on.
+
+enum class Lane : unsigned char { load_a, load_b, joined, store, noc, matrix, vector };
+inline constexpr std::size_t kLanes = 7;
+
+struct Bar {
+  double begin = 0;  // s
+  double end = 0;
+  std::int64_t step = 0;  // that it is for
+};
+
+struct Timeline {
+  std::array<std::vector<Bar>, kLanes> lanes;  // each in order of time
+  std::vector<double> ends;                    // of the steps
+  double seconds = 0;
+  std::int64_t steps = 0;  // of the whole schedule
+  bool cut = false;  // of a long schedule few steps of every kind are played, so that only the first and the last count
+  // To be called in order of time for each step; what follows on what it was for is one bar.
+  void add(Lane lane, double begin, double end, std::int64_t step);
+  const std::vector<Bar>& of(Lane lane) const { return lanes[static_cast<std::size_t>(lane)]; }
+};
+Timeline timeline_of(const Machine& machine, const Schedule& schedule);
 
 }  // namespace llmperf::mapper::tile

@@ -14,28 +14,6 @@ namespace {
 
 constexpr double kMostRequests = 3e6;  // of a whole simulation: seconds of the user's time
 
-double vector_ops(const GemmProblem& p) {
-  const double batch = static_cast<double>(p.batch) * static_cast<double>(p.k);
-  const double prepared = batch * static_cast<double>(p.prepares_b ? p.n : p.m) * p.prepare_ops;
-  return prepared + p.flops() / 2 / static_cast<double>(p.k) * p.finish_ops;
-}
-double vector_ops(const AttentionProblem& p) { return p.least_vector_ops(); }
-double vector_ops(const VectorProblem& p) { return p.total_ops(); }
-
-double matrix_flops(const GemmProblem& p) { return p.flops(); }
-double matrix_flops(const AttentionProblem& p) { return p.flops(); }
-double matrix_flops(const VectorProblem&) { return 0; }
-
-GemmSearch search_of(const Machine& machine, const std::vector<Grid>& grids, const GemmProblem&) {
-  return {machine, grids};
-}
-AttentionSearch search_of(const Machine& machine, const std::vector<Grid>& grids, const AttentionProblem&) {
-  return {machine, grids};
-}
-VectorSearch search_of(const Machine& machine, const std::vector<Grid>& grids, const VectorProblem&) {
-  return {machine, grids};
-}
-
 }  // namespace
 
 double Bound::seconds() const { return std::max({matrix, vector, dram}); }
@@ -47,8 +25,8 @@ std::string_view Bound::resource() const {
 Bound bound_of(const Machine& machine, const Problem& problem) {
   return std::visit(
       [&](const auto& p) {
-        return Bound{matrix_flops(p) / (machine.tiles * machine.matrix),
-                     vector_ops(p) / (machine.tiles * machine.vector), p.least_bytes() / machine.dram};
+        return Bound{p.flops() / (machine.tiles * machine.matrix), p.vector_ops() / (machine.tiles * machine.vector),
+                     p.least_bytes() / machine.dram};
       },
       problem);
 }
@@ -58,7 +36,8 @@ double least_sram(const Machine& machine, const std::vector<Grid>& grids, const 
   Machine other = machine;
   const auto fits = [&](double bytes) {
     other.sram = bytes;
-    return std::visit([&](const auto& p) { return !search_of(other, grids, p).best(p, 1).empty(); }, problem);
+    return std::visit(
+        [&](const auto& p) { return !SearchOf<std::decay_t<decltype(p)>>(other, grids).best(p, 1).empty(); }, problem);
   };
   double low = 0;  // too small
   double high = kStep;
@@ -74,7 +53,7 @@ Study::Study(const Machine& machine, const Problem& problem, const StudyOptions&
     : machine_(machine), grids_(all_grids(machine_)), bound_(bound_of(machine_, problem)) {
   std::visit(
       [&](const auto& p) {
-        auto search = search_of(machine_, grids_, p);
+        SearchOf<std::decay_t<decltype(p)>> search(machine_, grids_);
         for (const auto& one : select(machine_, search, p, options.keep).found) {
           if (mappings_.size() == options.keep) break;
           mappings_.push_back({describe(machine_, p, one.choice), schedule_of(machine_, p, one.choice), one.simulated});

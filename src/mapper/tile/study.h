@@ -7,7 +7,7 @@
 
 #include "mapper/tile/description.h"
 #include "mapper/tile/op_problem.h"
-#include "mapper/tile/published_choice.h"
+#include "mapper/tile/published.h"
 
 namespace llmperf::mapper::tile {
 

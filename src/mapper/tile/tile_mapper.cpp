@@ -3,56 +3,64 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
+#include <tuple>
 
 #include "base/error.h"
+#include "base/integer.h"
 #include "base/number.h"
 #include "mapper/tile/description.h"
-#include "mapper/tile/published_choice.h"
+#include "mapper/tile/published.h"
 
 namespace llmperf::mapper::tile {
 namespace {
 
-template <typename Problem, typename Choice>
-struct Memory {
-  struct Entry {
-    Problem problem;
-    Mapped<Choice> mapped;
-  };
-  std::deque<Entry> entries;
-};
+// The slices that fill the slots of the second operand's stream.
+void add_weights(const Machine& machine, const GemmProblem& given, const GemmChoice& choice, double seconds,
+                 Seam& seam) {
+  const GemmProblem p = as_mapped(given, choice);
+  const GemmMapping& map = choice.mapping;
+  const GemmExtent e = extent_of(p, map);
+  const std::int64_t side = choice.transposed ? std::min(map.bm, e.m) : std::min(map.bn, e.n);
+  const Stream& stream = choice.transposed ? map.a : map.b;
+  const Paths& paths = choice.transposed ? map.grid->a : map.grid->b;
+  const double slices = d(std::min<std::int64_t>(stream.slots, e.blocks_k));
+  const double bytes = slices * d(side) * d(std::min(map.bk, e.k)) * d(std::min(map.bb, e.batch)) * given.b_bytes;
+  const double sharers = stream.feed == Feed::direct ? 1 : paths.length;
+  seam.weights = stream.feed == Feed::ring ? bytes / sharers : bytes;
+  const double all = d(p.k) * d(given.n) * d(p.batch) * given.b_bytes * paths.length / sharers;
+  // At most what no unit works: a product is not faster than its units.
+  seam.load = std::min(std::min(bytes * machine.tiles / sharers, all) / machine.dram,
+                       std::max(0.0, seconds - choice.time.compute));
+}
 
-// Searches a problem that is not known yet.
-template <typename Search, typename Problem, typename Choice>
-const Mapped<Choice>& find(const Machine& machine, Search& search, Memory<Problem, Choice>& memory,
-                           const Problem& problem) {
-  const auto known = std::find_if(memory.entries.begin(), memory.entries.end(),
-                                  [&](const auto& entry) { return entry.problem == problem; });
-  if (known != memory.entries.end()) return known->mapped;
-  auto& entry = memory.entries.emplace_back();
-  entry.problem = problem;
-  entry.mapped = select(machine, search, problem, 1);
-  return entry.mapped;
+// Its formulas know no roofs, so that a time of theirs can be below one.
+OpTime published_time(const Machine& machine, const Problem& problem, const OpTime& light) {
+  const PublishedTime found = tile::published_time(machine, problem);
+  if (!found.feasible()) return light;
+  OpTime t = light;
+  t.total = Seconds{found.seconds};
+  t.roof = std::min(light.roof, t.total);
+  return t;
 }
 
 }  // namespace
 
 struct TileMapper::Array {
   Array(const hardware::Device& device, Dtype type)
-      : dtype(type),
-        machine(make_machine(device, type)),
-        grids(all_grids(machine)),
-        gemm(machine, grids),
-        attention(machine, grids),
-        vector(machine, grids) {}
+      : dtype(type), machine(make_machine(device, type)), grids(all_grids(machine)) {}
+  // What was searched for, and the search.
+  template <typename Problem>
+  struct Memory {
+    SearchOf<Problem> search;
+    std::deque<std::pair<Problem, Mapped<ChoiceOf<Problem>>>> known = {};
+  };
+
   Dtype dtype;
   Machine machine;
   std::vector<Grid> grids;
-  GemmSearch gemm;
-  AttentionSearch attention;
-  VectorSearch vector;
-  Memory<GemmProblem, GemmChoice> gemms;
-  Memory<AttentionProblem, AttentionChoice> attentions;
-  Memory<VectorProblem, VectorChoice> vectors;
+  std::tuple<Memory<GemmProblem>, Memory<AttentionProblem>, Memory<VectorProblem>> memories{
+      {{machine, grids}}, {{machine, grids}}, {{machine, grids}}};
 };
 
 TileMapper::TileMapper(const hardware::Device& device, bool published) : device_(&device), published_(published) {}
@@ -68,46 +76,25 @@ TileMapper::Array* TileMapper::array(Dtype dtype) const {
   return arrays_.emplace_back(std::make_unique<Array>(*device_, dtype)).get();
 }
 
-namespace {
+TileMapper::Array& TileMapper::required(Dtype dtype) const {
+  if (Array* found = array(dtype)) return *found;
+  throw Error::bad_input(fmt::format("{} has no rate of matrix products on {}", device_->name, name(dtype)));
+}
 
-template <typename Array>
-Array& required(Array* array, const hardware::Device& device, Dtype dtype) {
-  if (array == nullptr) {
-    throw Error::bad_input(fmt::format("{} has no rate of matrix products on {}", device.name, name(dtype)));
+const Machine& TileMapper::machine(Dtype dtype) const { return required(dtype).machine; }
+
+template <typename Problem>
+const Mapped<ChoiceOf<Problem>>& TileMapper::map(const Problem& problem, Dtype dtype) const {
+  Array& a = required(dtype);
+  auto& [search, known] = std::get<Array::Memory<Problem>>(a.memories);
+  for (const auto& [searched, mapped] : known) {
+    if (searched == problem) return mapped;
   }
-  return *array;
+  return known.emplace_back(problem, select(a.machine, search, problem, 1)).second;
 }
-
-}  // namespace
-
-const Machine& TileMapper::machine(Dtype dtype) const { return required(array(dtype), *device_, dtype).machine; }
-
-const MappedGemm& TileMapper::map(const GemmProblem& problem, Dtype dtype) const {
-  Array& a = required(array(dtype), *device_, dtype);
-  return find(a.machine, a.gemm, a.gemms, problem);
-}
-const MappedAttention& TileMapper::map(const AttentionProblem& problem, Dtype dtype) const {
-  Array& a = required(array(dtype), *device_, dtype);
-  return find(a.machine, a.attention, a.attentions, problem);
-}
-const MappedVector& TileMapper::map(const VectorProblem& problem, Dtype dtype) const {
-  Array& a = required(array(dtype), *device_, dtype);
-  return find(a.machine, a.vector, a.vectors, problem);
-}
-
-namespace {
-
-// Its formulas know no roofs, so that a time of theirs can be below one.
-OpTime published_time(const Machine& machine, const Problem& problem, const OpTime& light) {
-  const PublishedTime found = tile::published_time(machine, problem);
-  if (!found.feasible()) return light;
-  OpTime t = light;
-  t.total = Seconds{found.seconds};
-  t.roof = std::min(light.roof, t.total);
-  return t;
-}
-
-}  // namespace
+template const Mapped<GemmChoice>& TileMapper::map(const GemmProblem&, Dtype) const;
+template const Mapped<AttentionChoice>& TileMapper::map(const AttentionProblem&, Dtype) const;
+template const Mapped<VectorChoice>& TileMapper::map(const VectorProblem&, Dtype) const;
 
 Seam TileMapper::seam(const graph::Op& op, const cost::Work& work) const {
   Seam seam;
@@ -118,7 +105,12 @@ Seam TileMapper::seam(const graph::Op& op, const cost::Work& work) const {
         const auto& mapped = map(p, work.matrix_dtype);
         if (mapped.found.empty()) return;
         const auto& best = mapped.found.front();
-        seam = seam_of(machine(work.matrix_dtype), p, best.choice, best.simulated);
+        const Machine& m = machine(work.matrix_dtype);
+        seam.idle = std::max(0.0, best.simulated - best.choice.time.dram);
+        seam.room = m.sram - sram_of(as_mapped(p, best.choice), best.choice.mapping);
+        if constexpr (std::is_same_v<std::decay_t<decltype(p)>, GemmProblem>) {
+          add_weights(m, p, best.choice, best.simulated, seam);
+        }
       },
       *problem);
   const auto* gemm = std::get_if<graph::Gemm>(&op.body);
@@ -145,10 +137,10 @@ OpTime TileMapper::time(const graph::Op& op, const cost::Work& work, const OpTim
         OpTime t = light;
         t.total = std::max(Seconds{best.simulated}, light.roof);
         const double most = std::max({t.matrix.value, t.vector.value, parts.dram, parts.noc});
-        t.bound = most == parts.dram       ? Bound::memory
-                  : most == t.matrix.value ? Bound::matrix
-                  : most == t.vector.value ? Bound::vector
-                                           : Bound::network;
+        t.bound = most == parts.dram       ? mapper::Bound::memory
+                  : most == t.matrix.value ? mapper::Bound::matrix
+                  : most == t.vector.value ? mapper::Bound::vector
+                                           : mapper::Bound::network;
         return t;
       },
       *problem);

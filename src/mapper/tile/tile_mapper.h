@@ -8,18 +8,21 @@
 #include <vector>
 
 #include "mapper/roofline/roofline.h"
-#include "mapper/tile/attention_search.h"
-#include "mapper/tile/gemm_search.h"
+#include "mapper/tile/attention.h"
+#include "mapper/tile/gemm.h"
 #include "mapper/tile/op_problem.h"
-#include "mapper/tile/seam.h"
 #include "mapper/tile/selection.h"
-#include "mapper/tile/vector_search.h"
+#include "mapper/tile/vector.h"
 
 namespace llmperf::mapper::tile {
 
-using MappedGemm = Mapped<GemmChoice>;
-using MappedAttention = Mapped<AttentionChoice>;
-using MappedVector = Mapped<VectorChoice>;
+// What an op leaves to the op after it, and what it could use of the op before it.
+struct Seam {
+  double idle = 0;     // s in which the DRAM channel has nothing to do
+  double room = 0;     // bytes of a tile's memory
+  double weights = 0;  // bytes of a tile: the slices of a product's second operand that its first steps multiply
+  double load = 0;     // s that these take to come to all tiles
+};
 
 // Not for several threads at once: it remembers what it searched.
 class TileMapper {
@@ -32,9 +35,8 @@ class TileMapper {
   TileMapper& operator=(TileMapper&&) noexcept;
 
   // References stay valid. Throws Error(bad_input) for a type that the matrix units do not multiply.
-  const MappedGemm& map(const GemmProblem& problem, Dtype dtype) const;
-  const MappedAttention& map(const AttentionProblem& problem, Dtype dtype) const;
-  const MappedVector& map(const VectorProblem& problem, Dtype dtype) const;
+  template <typename Problem>
+  const Mapped<ChoiceOf<Problem>>& map(const Problem& problem, Dtype dtype) const;
   const Machine& machine(Dtype dtype) const;
 
   // Time of one execution; `light`: that of the roofline, which a mapping is never below and which stands in where
@@ -44,8 +46,9 @@ class TileMapper {
   Seam seam(const graph::Op& op, const cost::Work& work) const;
 
  private:
-  struct Array;                     // of one data type
-  Array* array(Dtype dtype) const;  // null: no matrix unit for the type
+  struct Array;                        // of one data type
+  Array* array(Dtype dtype) const;     // null: no matrix unit for the type
+  Array& required(Dtype dtype) const;  // throws then
 
   const hardware::Device* device_;
   bool published_;

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "replay/ascend/ops.h"
+#include "replay/ascend/op.h"
 
 namespace llmperf::replay::ascend {
 namespace {

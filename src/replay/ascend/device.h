@@ -1,14 +1,107 @@
-// One NPU, current on the thread that made this object: its streams, the memory of workspaces, copies to and from it.
+// Elements of tensors as the device stores them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "replay/ascend/elements.h"
-#include "replay/ascend/handles.h"
+#include "base/dtype.h"
+#include "replay/ascend/cann.h"
+#include "replay/ascend/cann_types.h"
 
 namespace llmperf::replay::ascend {
+
+// Round to nearest, ties to even; what is too large becomes infinite.
+std::uint16_t to_fp16(float value);
+std::uint16_t to_bf16(float value);
+float from_fp16(std::uint16_t bits);
+float from_bf16(std::uint16_t bits);
+
+// Bytes of that many elements; two of int4 share one.
+std::size_t stored_bytes(cann::DataType type, std::size_t count);
+// Integers are rounded to the nearest; of two int4 in a byte the first has the lower half.
+std::vector<std::byte> encode(std::span<const float> values, cann::DataType type);
+std::vector<float> decode(std::span<const std::byte> stored, cann::DataType type);
+
+// fp16, bf16 and fp32, which is all that ops compute in; Refusal of others, naming `op`.
+cann::DataType float_type(Dtype dtype, const std::string& op);
+// Without fp32 too, which kernels of large language models do not take.
+cann::DataType half_type(Dtype dtype, const std::string& op);
+
+// Of a tensor of that shape. Refusal of more than 2^32, which neither the host nor the device is asked for.
+std::size_t element_count(std::initializer_list<std::int64_t> shape);
+
+// fill_value(operand, i) * scale + offset for i < count (operands.h).
+std::vector<float> filled(std::uint32_t operand, std::size_t count, double scale = 1, double offset = 0);
+
+// ---- Everything that CANN makes and wants back, owned. Destroying one never throws: an error of a destroying function
+// can only be another sign of what failed before.
+
+template <auto Function>
+struct Destroy {
+  const cann::Functions* cann = nullptr;
+  template <class T>
+  void operator()(T* object) const noexcept {
+    if (cann->*Function != nullptr) (cann->*Function)(object);
+  }
+};
+template <class T, auto Function>
+using Owned = std::unique_ptr<T, Destroy<Function>>;
+
+using Stream = Owned<void, &cann::Functions::aclrtDestroyStream>;
+using Event = Owned<void, &cann::Functions::aclrtDestroyEvent>;
+using Memory = Owned<void, &cann::Functions::aclrtFree>;
+using Tensor = Owned<aclTensor, &cann::Functions::aclDestroyTensor>;
+using TensorList = Owned<aclTensorList, &cann::Functions::aclDestroyTensorList>;  // and the tensors in it
+using Scalar = Owned<aclScalar, &cann::Functions::aclDestroyScalar>;
+using Executor = Owned<aclOpExecutor, &cann::Functions::aclDestroyAclOpExecutor>;
+using Graph = Owned<void, &cann::Functions::aclmdlRIDestroy>;
+using Communicator = Owned<void, &cann::Functions::HcclCommDestroy>;
+
+template <class Handle>
+Handle own(const cann::Functions& cann, typename Handle::pointer object) {
+  return Handle(object, typename Handle::deleter_type{&cann});
+}
+
+// CANN of this process, from aclInit to aclFinalize; where another part of the process initialised it, that part
+// finalises it.
+class Runtime {
+ public:
+  explicit Runtime(const cann::Functions& cann);
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+  ~Runtime();
+
+ private:
+  const cann::Functions& cann_;
+  bool finalize_ = false;
+};
+
+// A device that is current on the thread that made this, which is also the thread that destroys it.
+class CurrentDevice {
+ public:
+  CurrentDevice(const cann::Functions& cann, int id);
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+  ~CurrentDevice();
+  int id() const { return id_; }
+
+ private:
+  const cann::Functions& cann_;
+  int id_;
+};
+
+Stream make_stream(const cann::Functions& cann);
+Event make_event(const cann::Functions& cann, std::uint32_t flags);
+// Throws Refusal (refusal.h) when it does not fit.
+Memory make_memory(const cann::Functions& cann, std::size_t bytes);
+
+// ---- One NPU, current on the thread that made this object: its streams, the memory of workspaces, copies to and from
+// it.
 
 class Device {
  public:

@@ -6,7 +6,7 @@
 
 #include "base/integer.h"
 #include "base/number.h"
-#include "replay/ascend/ops.h"
+#include "replay/ascend/op.h"
 
 namespace llmperf::replay::ascend {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "replay/ascend/rank_group.h"
+#include "replay/ascend/collectives.h"
 #include "replay/ascend/status.h"
 
 namespace llmperf::replay::ascend {

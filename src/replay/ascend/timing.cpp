@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "replay/ascend/rank_group.h"
+#include "replay/ascend/collectives.h"
 
 namespace llmperf::replay::ascend {
 namespace {

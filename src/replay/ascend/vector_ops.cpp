@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/integer.h"
-#include "replay/ascend/ops.h"
+#include "replay/ascend/op.h"
 #include "replay/operands.h"
 
 namespace llmperf::replay::ascend {

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cmath>
 
-#include "replay/cpu/fill.h"
 #include "replay/cpu/operation.h"
 
 namespace llmperf::replay::cpu {

@@ -5,7 +5,6 @@
 
 #include <cstring>
 
-#include "replay/cpu/fill.h"
 #include "replay/cpu/operation.h"
 
 namespace llmperf::replay::cpu {

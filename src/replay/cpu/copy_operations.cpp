@@ -1,7 +1,6 @@
 // Ops that move rows without computing: rows of a table picked by index, and keys and values written to a cache.
 #include <cstring>
 
-#include "replay/cpu/fill.h"
 #include "replay/cpu/operation.h"
 #include "replay/operands.h"
 

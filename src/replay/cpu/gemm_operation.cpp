@@ -2,13 +2,56 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
-#include "replay/cpu/fill.h"
 #include "replay/cpu/onednn_gemm.h"
 #include "replay/cpu/openblas_gemm.h"
+#include "replay/cpu/operation.h"
 
 namespace llmperf::replay::cpu {
+namespace {
+
+// Edges that kernels like: of vectors of any instruction set and of the blocks that oneDNN packs weights in.
+constexpr std::int64_t kColumnGrain = 64;
+constexpr std::int64_t kRowGrain = 8;
+// Packing one element of an operand takes as long as about that many multiply-adds.
+constexpr double kPacking = 16;
+
+double largest(std::int64_t total, std::int64_t grain, int parts) {
+  return static_cast<double>(part_of(total, grain, 0, parts).size());
+}
+
+}  // namespace
+
+GemmDivision::GemmDivision(const calibrate::GemmShape& shape, int threads) : shape_(shape), threads_(threads) {
+  if (shape.batch >= threads) {
+    by_batch_ = true;
+    return;
+  }
+  double best = std::numeric_limits<double>::infinity();
+  for (int columns = threads; columns >= 1; --columns) {
+    const int rows = threads / columns;
+    const double m = largest(shape.m, kRowGrain, rows);
+    const double n = largest(shape.n, kColumnGrain, columns);
+    const double cost = m * n + kPacking * (m + n);
+    if (cost < best) {
+      best = cost;
+      rows_ = rows;
+      columns_ = columns;
+    }
+  }
+}
+
+GemmPiece GemmDivision::piece(int thread) const {
+  if (by_batch_) return {part_of(shape_.batch, 1, thread, threads_), {0, shape_.m}, {0, shape_.n}};
+  if (thread >= rows_ * columns_) return {};
+  return {{0, shape_.batch},
+          part_of(shape_.m, kRowGrain, thread / columns_, rows_),
+          part_of(shape_.n, kColumnGrain, thread % columns_, columns_)};
+}
+
 namespace {
 
 // Types of a product, or why it cannot be run.
@@ -79,6 +122,162 @@ Operated make_gemm(const Workshop& shop, Dtype dtype, const calibrate::GemmShape
     if (shop.gemm == Gemm::onednn) return Unavailable{why_not};
   }
   return make_own_gemm(shop, plan);
+}
+
+// ---- Products by this project's kernels and Eigen. The weights stay [n, k] as they come. Every thread computes its
+// columns alone, so the result does not depend on who is faster.
+//
+//  * Few rows (decode): bound by reading the weights. Each thread converts x to floats for itself, which is small, and
+//    streams its rows of w.
+//  * Many rows of floats: Eigen's blocked product on the thread's piece.
+//  * Many rows of bf16 or int8: the thread converts a panel of w that fits the second level cache, multiplies it and
+//    converts the result. Integers of 8 bits multiply exactly in floats; their sums are rounded like those of bf16.
+
+namespace {
+
+class StreamedGemm final : public GemmOperation {
+ public:
+  StreamedGemm(const Workshop& shop, const GemmPlan& plan)
+      : GemmOperation(shop, plan, plan.copies), kernels_(shop.kernels) {
+    if (plan.input != Element::f32) {
+      x_stride_ = whole_lines(plan.shape.m * plan.shape.k * 4) / 4;
+      x_floats_ = zeroed(*shop.pool, shop.pool->threads() * x_stride_ * 4);
+    }
+  }
+
+  void execute(const Team& team, std::int64_t turn) override {
+    const calibrate::GemmShape& s = plan().shape;
+    const GemmPiece piece = division().piece(team.thread);
+    const std::int64_t element = bytes_of(plan().input);
+    const std::int64_t output = bytes_of(plan().output);
+    for (std::int64_t b = piece.batch.first; b < piece.batch.last; ++b) {
+      const std::byte* from = x().data() + b * s.m * s.k * element;
+      const float* floats = reinterpret_cast<const float*>(from);
+      if (plan().input != Element::f32) {
+        float* own = x_floats_.as<float>() + team.thread * x_stride_;
+        kernels_->widen(from, plan().input, own, s.m * s.k);
+        floats = own;
+      }
+      kernels_->stream_product({.x = floats + piece.m.first * s.k,
+                                .x_stride = s.k,
+                                .w = w(turn) + (b * s.n + piece.n.first) * s.k * element,
+                                .w_element = plan().input,
+                                .w_stride = s.k,
+                                .y = y().data() + ((b * s.m + piece.m.first) * s.n + piece.n.first) * output,
+                                .y_element = plan().output,
+                                .y_stride = s.n,
+                                .m = piece.m.size(),
+                                .n = piece.n.size(),
+                                .k = s.k,
+                                .scale = plan().scale});
+    }
+  }
+
+ private:
+  const Kernels* kernels_;
+  Buffer x_floats_;  // per thread [m, k]
+  std::int64_t x_stride_ = 0;
+};
+
+class BlockedGemm final : public GemmOperation {
+ public:
+  BlockedGemm(const Workshop& shop, const GemmPlan& plan)
+      : GemmOperation(shop, plan, plan.copies),
+        kernels_(shop.kernels),
+        scratch_(zeroed(*shop.pool, shop.pool->threads() * kProductScratch * 4)) {}
+
+  void execute(const Team& team, std::int64_t turn) override {
+    const calibrate::GemmShape& s = plan().shape;
+    const GemmPiece piece = division().piece(team.thread);
+    if (piece.m.size() == 0 || piece.n.size() == 0) return;
+    const float* weights = reinterpret_cast<const float*>(w(turn));
+    for (std::int64_t b = piece.batch.first; b < piece.batch.last; ++b) {
+      kernels_->blocked_product({.x = x().as<float>() + (b * s.m + piece.m.first) * s.k,
+                                 .x_stride = s.k,
+                                 .w = weights + (b * s.n + piece.n.first) * s.k,
+                                 .w_stride = s.k,
+                                 .y = y().as<float>() + (b * s.m + piece.m.first) * s.n + piece.n.first,
+                                 .y_stride = s.n,
+                                 .m = piece.m.size(),
+                                 .n = piece.n.size(),
+                                 .k = s.k,
+                                 .scale = plan().scale},
+                                scratch_.as<float>() + team.thread * kProductScratch);
+    }
+  }
+
+ private:
+  const Kernels* kernels_;
+  Buffer scratch_;  // per thread
+};
+
+class ConvertedGemm final : public GemmOperation {
+ public:
+  ConvertedGemm(const Workshop& shop, const GemmPlan& plan)
+      : GemmOperation(shop, plan, plan.copies), kernels_(shop.kernels) {
+    const calibrate::GemmShape& s = plan.shape;
+    panel_ = std::clamp<std::int64_t>(kPanelFloats / s.k / kPanelGrain * kPanelGrain, kPanelGrain, kMaxPanel);
+    const std::int64_t products = whole_lines(s.m * panel_ * 4) / 4;
+    scratch_stride_ = kProductScratch + whole_lines(panel_ * s.k * 4) / 4 + products;
+    x_floats_ = zeroed(*shop.pool, s.batch * s.m * s.k * 4);
+    scratch_ = zeroed(*shop.pool, shop.pool->threads() * scratch_stride_ * 4);
+  }
+
+  void execute(const Team& team, std::int64_t turn) override {
+    const calibrate::GemmShape& s = plan().shape;
+    const std::int64_t element = bytes_of(plan().input);
+    const Range share = part_of(s.batch * s.m * s.k, 1024, team.thread, team.threads);
+    kernels_->widen(x().data() + share.first * element, plan().input, x_floats_.as<float>() + share.first,
+                    share.size());
+    team.wait();
+    const GemmPiece piece = division().piece(team.thread);
+    if (piece.m.size() == 0) return;
+    for (std::int64_t b = piece.batch.first; b < piece.batch.last; ++b) {
+      for (std::int64_t n = piece.n.first; n < piece.n.last; n += panel_) {
+        multiply_panel(team.thread, turn, b, piece.m, {n, std::min(n + panel_, piece.n.last)});
+      }
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kPanelFloats = 1 << 18;  // 1 MiB
+  static constexpr std::int64_t kPanelGrain = 48;
+  static constexpr std::int64_t kMaxPanel = 480;
+
+  void multiply_panel(int thread, std::int64_t turn, std::int64_t b, Range m, Range n) {
+    const calibrate::GemmShape& s = plan().shape;
+    float* blocks = scratch_.as<float>() + thread * scratch_stride_;
+    float* weights = blocks + kProductScratch;
+    float* products = weights + whole_lines(panel_ * s.k * 4) / 4;
+    kernels_->widen(w(turn) + (b * s.n + n.first) * s.k * bytes_of(plan().input), plan().input, weights,
+                    n.size() * s.k);
+    kernels_->blocked_product({.x = x_floats_.as<float>() + (b * s.m + m.first) * s.k,
+                               .x_stride = s.k,
+                               .w = weights,
+                               .w_stride = s.k,
+                               .y = products,
+                               .y_stride = n.size(),
+                               .m = m.size(),
+                               .n = n.size(),
+                               .k = s.k},
+                              blocks);
+    kernels_->narrow(products, n.size(), y().data() + ((b * s.m + m.first) * s.n + n.first) * bytes_of(plan().output),
+                     plan().output, s.n, m.size(), n.size(), plan().scale);
+  }
+
+  const Kernels* kernels_;
+  std::int64_t panel_ = 0;  // rows of w converted at once
+  Buffer x_floats_;         // [batch, m, k]
+  Buffer scratch_;          // per thread: Eigen's blocks, the panel [panel, k], its products [m, panel]
+  std::int64_t scratch_stride_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Operation> make_own_gemm(const Workshop& shop, const GemmPlan& plan) {
+  if (plan.shape.m <= kStreamRows) return std::make_unique<StreamedGemm>(shop, plan);
+  if (plan.input == Element::f32 && plan.output == Element::f32) return std::make_unique<BlockedGemm>(shop, plan);
+  return std::make_unique<ConvertedGemm>(shop, plan);
 }
 
 }  // namespace llmperf::replay::cpu

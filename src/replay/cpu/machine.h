@@ -1,4 +1,5 @@
-// What the operating system says of the processor and the memory.
+// Instruction sets that the kernels are compiled for. One binary runs anywhere: which set is used is decided when it
+// runs, by what the processor says it has.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,22 @@
 #include <string_view>
 #include <vector>
 
+#include "replay/cpu/cpu_backend.h"
+#include "replay/cpu/kernels.h"
+
 namespace llmperf::replay::cpu {
+
+enum class Isa : unsigned char { baseline, avx2, avx512 };
+
+// What people call it: "AVX-512"; baseline: what every processor of the architecture has ("SSE2", "NEON").
+std::string_view name(Isa isa);
+
+// Those that this processor has (and this binary was compiled for), the widest last.
+std::vector<Isa> supported_isas();
+
+const Kernels& kernels(Isa isa);
+
+// ---- What the operating system says of the processor and the memory.
 
 struct CacheLevel {
   int level = 0;
@@ -40,5 +56,12 @@ std::int64_t last_level_bytes(const Machine& machine);
 // evicted what was used longest ago; those that do not keep a part of twice their size, and made such reads up to twice
 // as fast.
 inline constexpr std::int64_t kRotatedCaches = 8;
+
+// ---- This machine as a hardware file: what the operating system says of it, and what microbenchmarks measure.
+
+// A YAML file that hardware::parse_device reads: name, cores, caches, memory, measured peak rates per element type
+// (multiply-adds in registers: what no kernel can exceed) and the measured memory bandwidth (the fastest of reading,
+// copying and the stream triad over arrays that no cache holds), each with provenance `measured`. Takes some seconds.
+std::string describe_device(const CpuOptions& options = {});
 
 }  // namespace llmperf::replay::cpu

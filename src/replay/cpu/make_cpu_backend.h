@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "replay/cpu/cpu_backend.h"
-#include "replay/cpu/isa.h"
+#include "replay/cpu/machine.h"
 
 namespace llmperf::replay::cpu {
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "replay/cpu/fill.h"
+#include "replay/cpu/operation.h"
 
 #ifdef LLMPERF_HAVE_ONEDNN
 #include "replay/cpu/onednn_library.h"

@@ -1,23 +1,90 @@
-// An op as this backend runs it: prepared operands and a body that every thread of the pool executes at the same time.
+// Memory for operands: aligned to cache lines, on huge pages where the system gives them (a product that streams
+// gigabytes would otherwise wait for page tables), zero until written, and not touched before, so that each page comes
+// to lie beside the processor that writes it first.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "replay/backend.h"
-#include "replay/cpu/buffer.h"
 #include "replay/cpu/cpu_backend.h"
-#include "replay/cpu/isa.h"
+#include "replay/cpu/kernels.h"
 #include "replay/cpu/machine.h"
 #include "replay/cpu/thread_pool.h"
 
 namespace llmperf::replay::cpu {
+
+class Buffer {
+ public:
+  Buffer() = default;
+  // Throws Error(failed) when the system has no such memory.
+  explicit Buffer(std::int64_t bytes);
+  Buffer(Buffer&& other) noexcept { swap(other); }
+  Buffer& operator=(Buffer&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer();
+
+  std::byte* data() const { return data_; }
+  template <class T>
+  T* as() const {
+    return reinterpret_cast<T*>(data_);
+  }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  void swap(Buffer& other) noexcept {
+    std::swap(mapping_, other.mapping_);
+    std::swap(mapped_, other.mapped_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+  }
+
+  void* mapping_ = nullptr;
+  std::size_t mapped_ = 0;
+  std::byte* data_ = nullptr;
+  std::int64_t bytes_ = 0;
+};
+
+// Rounded up to whole cache lines.
+constexpr std::int64_t whole_lines(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// ---- Filling operands as operands.h says, on all threads, so that pages lie where they are used.
+
+// offset + scale fill_value(operand, i); s8: rounded(127 fill_value).
+struct Fill {
+  std::uint32_t operand = 0;
+  float scale = 1;
+  float offset = 0;
+};
+
+// Elements [first, first + count) of an operand.
+void fill_elements(void* to, Element element, std::int64_t first, std::int64_t count, const Fill& fill);
+
+// Room for `copies` times `count` elements, each copy from a new cache line on, all filled with the same values.
+Buffer filled(ThreadPool& pool, Element element, std::int64_t count, std::int64_t copies, const Fill& fill);
+
+// `copies` - 1 further copies of the `stride` bytes at `data` behind them.
+void replicate(ThreadPool& pool, std::byte* data, std::int64_t stride, std::int64_t copies);
+
+// An untouched buffer, zeroed by the threads that will use its parts.
+Buffer zeroed(ThreadPool& pool, std::int64_t bytes);
+
+void append_floats(std::vector<float>& to, const void* from, Element element, std::int64_t count);
+
+// ---- An op as this backend runs it: prepared operands and a body that every thread of the pool executes at the same
+// time.
 
 class Operation : public Prepared {
  public:

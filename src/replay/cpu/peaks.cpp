@@ -4,7 +4,7 @@
 #include <chrono>
 #include <functional>
 
-#include "replay/cpu/fill.h"
+#include "replay/cpu/operation.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

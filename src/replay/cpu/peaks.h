@@ -7,7 +7,7 @@
 
 #include "base/dtype.h"
 #include "base/units.h"
-#include "replay/cpu/isa.h"
+#include "replay/cpu/machine.h"
 #include "replay/cpu/thread_pool.h"
 
 namespace llmperf::replay::cpu {

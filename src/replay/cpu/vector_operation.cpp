@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "replay/cpu/fill.h"
 #include "replay/cpu/operation.h"
 #include "replay/operands.h"
 

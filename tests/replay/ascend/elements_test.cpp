@@ -1,9 +1,8 @@
-#include "replay/ascend/elements.h"
-
 #include <cmath>
 #include <limits>
 
 #include "catch.h"
+#include "replay/ascend/device.h"
 
 namespace llmperf::replay::ascend {
 

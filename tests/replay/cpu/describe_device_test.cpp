@@ -1,5 +1,3 @@
-#include "replay/cpu/describe_device.h"
-
 #include "catch.h"
 #include "descriptor/node.h"
 #include "hardware/device.h"

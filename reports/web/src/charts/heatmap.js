@@ -1,9 +1,9 @@
-// A sweep as a map of two of its axes; the other axes are summed up by a median or the best value, which the reader
-// chooses and the chart says.
+// A sweep, or a table of a study, as a map of two of its axes; the other axes are summed up by a median or the best
+// value, which the reader chooses and the chart says.
 import {select, tip} from '../dom.js';
 import {byKey, extent} from '../format.js';
 import {label, valueLabel} from '../page.js';
-import {columnLabel, finished, measures, movingAxes} from '../sweep.js';
+import {columnLabel, finished, measures, movingAxes, tableAt, valueOf} from '../sweep.js';
 
 const kLogAbove = 30; // ratio of largest to smallest from which colours go by the logarithm
 const kLabelledCells = 150;
@@ -18,14 +18,14 @@ const summaries = {
 };
 
 // The cells [x index, y index, value, points summed up] of the map.
-function cellsOf(x, y, column, how) {
+function cellsOf(table, x, y, column, how) {
   const index = axis => new Map(axis.values.map((value, i) => [value, i]));
   const [columns, rows] = [index(x), y ? index(y) : null];
   const cells = new Map();
-  for (const row of finished()) {
+  for (const row of finished(table)) {
     const value = row[column.name];
     if (!Number.isFinite(value)) continue;
-    const at = [columns.get(String(row[x.column] ?? '–')), y ? rows.get(String(row[y.column] ?? '–')) : 0];
+    const at = [columns.get(valueOf(row, x.column)), y ? rows.get(valueOf(row, y.column)) : 0];
     const key = at.join(' ');
     if (!cells.has(key)) cells.set(key, {at, values: []});
     cells.get(key).values.push(value);
@@ -36,8 +36,8 @@ function cellsOf(x, y, column, how) {
   });
 }
 
-function optionOf({x, y, column, how}, colours, width) {
-  const cells = cellsOf(x, y, column, how);
+function optionOf(table, {x, y, column, how}, colours, width) {
+  const cells = cellsOf(table, x, y, column, how);
   const values = cells.map(cell => cell[2]);
   const [low, high] = extent(values);
   const scaled = low > 0 && high / low > kLogAbove ? Math.log10 : value => value;
@@ -104,9 +104,10 @@ function optionOf({x, y, column, how}, colours, width) {
   };
 }
 
-export function heatmap({redraw}) {
-  const moving = movingAxes();
-  const columns = measures();
+export function heatmap({rows, redraw}) {
+  const table = tableAt(rows);
+  const moving = movingAxes(table);
+  const columns = measures(table);
   if (!moving.length || !columns.length) return null;
   const by = (list, key, wanted) => list.find(item => item[key] === wanted);
   const state = {x: moving[0], y: moving[1], column: columns[0], how: columns[0].better ? 'best' : 'median'};
@@ -155,6 +156,6 @@ export function heatmap({redraw}) {
   return {
     height: 150 + kRowHeight * Math.min(Math.max(...moving.slice(0, 3).map(axis => axis.values.length), 4), 24),
     controls,
-    option: (colours, width) => optionOf(state, colours, width),
+    option: (colours, width) => optionOf(table, state, colours, width),
   };
 }

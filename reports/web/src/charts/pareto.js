@@ -1,9 +1,10 @@
-// The points of a sweep on two of its measures, and the front of those that no other point beats on both.
+// The points of a sweep on two of its measures, and the front of those that no other point beats on both. Where a front
+// was asked for, it is that one, of those measures, with the points that it beats behind it.
 import {select, tip} from '../dom.js';
 import {byKey, extent} from '../format.js';
 import {frontOf} from '../front.js';
-import {label, valueLabel} from '../page.js';
-import {columnLabel, finished, measures, movingAxes} from '../sweep.js';
+import {label, result, valueLabel} from '../page.js';
+import {columnLabel, finished, measures, movingAxes, tableAt, valueOf} from '../sweep.js';
 
 const kColours = 8;
 const kLogAbove = 30;
@@ -21,42 +22,48 @@ function axisOf(column, values, gap) {
   };
 }
 
-function optionOf({x, y, colour}, moving, colours) {
-  const rows = finished();
+function optionOf(rows, asked, {x, y, colour}, moving, colours) {
   const points = rows
     .map((row, index) => ({row, index, at: [row[x.name], row[y.name]]}))
     .filter(({at}) => at.every(Number.isFinite));
-  const front = frontOf(points, [x.better, y.better]);
+  // Of more than two measures the front is no line.
+  const front = asked?.columns.length > 2 ? [] : frontOf(points, [x.better, y.better]);
+  const at = ({name}) => asked.columns.findIndex(column => column.name === name);
+  const beaten = (asked?.beaten ?? []).map(values => [values[at(x)], values[at(y)]]);
   const groups = colour ? colour.values.slice(0, kColours) : [null];
-  const inGroup = (point, group) => group === null || String(point.row[colour.column] ?? '–') === group;
+  const inGroup = (point, group) => group === null || valueOf(point.row, colour.column) === group;
   const plain = point => ({value: point.at, index: point.index});
   const frontName = label('sweep.front');
+  const beatenName = label('sweep.beaten');
+  const all = [...points.map(point => point.at), ...beaten];
   return {
     grid: {left: 20, right: 24, top: 16, bottom: 74},
     legend: {
-      data: [...groups.filter(Boolean), frontName],
+      data: [...groups.filter(Boolean), ...(front.length ? [frontName] : []), ...(beaten.length ? [beatenName] : [])],
       type: 'scroll',
       pageTextStyle: {color: colours.colour('text')},
     },
     tooltip: {
       formatter: ({data: {index, value}}) =>
-        tip(`${byKey(x.name, value[0])}, ${byKey(y.name, value[1])}`, [
-          ...moving.map(axis => [columnLabel(axis.column), String(rows[index][axis.column] ?? '–')]),
+        index === undefined
+          ? ''
+          : tip(`${byKey(x.name, value[0])}, ${byKey(y.name, value[1])}`, [
+          ...moving.map(axis => [columnLabel(axis.column), valueOf(rows[index], axis.column)]),
           [columnLabel(x.name), byKey(x.name, value[0])],
           [columnLabel(y.name), byKey(y.name, value[1])],
         ]),
     },
-    xAxis: axisOf(
-      x,
-      points.map(point => point.at[0]),
-      28,
-    ),
-    yAxis: axisOf(
-      y,
-      points.map(point => point.at[1]),
-      62,
-    ),
+    xAxis: axisOf(x, all.map(one => one[0]), 28),
+    yAxis: axisOf(y, all.map(one => one[1]), 62),
     series: [
+      {
+        type: 'scatter',
+        name: beatenName,
+        silent: true,
+        symbolSize: 4,
+        itemStyle: {color: colours.colour('axis'), opacity: 0.7},
+        data: beaten,
+      },
       ...groups.map((group, index) => ({
         type: 'scatter',
         name: group ?? label('sweep.points'),
@@ -79,15 +86,17 @@ function optionOf({x, y, colour}, moving, colours) {
   };
 }
 
-export function pareto({redraw}) {
-  const columns = measures().filter(column => column.better);
+export function pareto({rows: path, redraw}) {
+  const asked = path === 'pareto' ? result.pareto : null;
+  const table = tableAt('rows');
+  const columns = asked?.columns ?? measures(table).filter(column => column.better);
   if (columns.length < 2) return null;
-  const moving = movingAxes();
+  const moving = movingAxes(table);
   const colourable = moving.filter(axis => axis.values.length <= kColours);
   const first = columns[0];
   // Two measures of the same kind (TTFT and TPOT) rarely pull apart: a cost against a gain shows a choice.
-  const second = columns.find(column => column.better !== first.better) ?? columns[1];
-  const [x, y] = first.better === 'lower' ? [first, second] : [second, first];
+  const second = asked ? columns[1] : columns.find(column => column.better !== first.better) ?? columns[1];
+  const [x, y] = asked || first.better === 'lower' ? [first, second] : [second, first];
   const state = {x, y, colour: colourable.at(-1)};
   const choice = (key, text) =>
     select(
@@ -99,7 +108,8 @@ export function pareto({redraw}) {
         redraw();
       },
     );
-  const controls = [choice('x', label('sweep.x')), choice('y', label('sweep.y'))];
+  const fixed = asked?.columns.length === 2;
+  const controls = fixed ? [] : [choice('x', label('sweep.x')), choice('y', label('sweep.y'))];
   if (colourable.length) {
     controls.push(
       select(
@@ -113,5 +123,5 @@ export function pareto({redraw}) {
       ),
     );
   }
-  return {height: 420, controls, option: colours => optionOf(state, moving, colours)};
+  return {height: 420, controls, option: colours => optionOf(finished(table), asked, state, moving, colours)};
 }

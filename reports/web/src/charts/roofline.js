@@ -4,10 +4,10 @@ import {tip} from '../dom.js';
 import {bandwidth, bytes, flops, flopsRate, number, seconds, share} from '../format.js';
 import {label, result, valueLabel} from '../page.js';
 import {boundsOf, phaseNamed} from '../phases.js';
+import {inSight, ranges, slopeEnds} from '../roofs.js';
 
 const kLargest = 44; // pixels across
 const kSmallest = 5;
-const kRoom = 6; // to the right of everything, for the names of the ceilings
 const kNarrow = 500; // pixels: below, names would cover the dots
 const kNameWidth = 150;
 const kSame = 0.02;
@@ -15,11 +15,7 @@ const kNamed = 6; // the largest dots carry their names
 const kHeight = 460;
 const kEdges = {top: 16, bottom: 66}; // pixels around the area of the dots
 const kLine = 14; // pixels that the label of a roof takes
-const kMatters = 0.99; // of the time: the ops that have it, largest first, are always drawn
-const kBelow = 100; // how far below the lowest of those a dot may lie: small ops would flatten all others
 const kCached = 1.02; // above a roof by more than a rounding
-
-const magnitude = (value, round) => 10 ** round(Math.log10(value));
 
 // Roofs of results that carry none: the device's figures.
 function roofsOfFigures() {
@@ -51,18 +47,6 @@ function ceilings(compute, ops) {
   return lines;
 }
 
-// Without the dots so far down that they would take the picture from those that matter. `dots`: largest first.
-function inSight(dots, total) {
-  let time = 0;
-  let lowest = Infinity;
-  for (const {op, rate} of dots) {
-    if (time >= kMatters * total) break;
-    time += op.time_s;
-    lowest = Math.min(lowest, rate);
-  }
-  return dots.filter(({rate}) => rate >= lowest / kBelow);
-}
-
 // The ceilings that have room for their label: those that are used first, then the others, from the top.
 function labelled(tops, {y: [bottom, top]}) {
   const decade = (kHeight - kEdges.top - kEdges.bottom) / Math.log10(top / bottom);
@@ -74,24 +58,9 @@ function labelled(tops, {y: [bottom, top]}) {
   return new Set(taken);
 }
 
-function ranges(dots, slopes, tops) {
-  const highest = Math.max(...tops.map(top => top.rate), ...dots.map(dot => dot.rate));
-  const steepest = Math.max(...slopes.map(slope => slope.bytes_per_s));
-  const ridges = slopes.map(slope => highest / slope.bytes_per_s);
-  const left = Math.min(...dots.map(dot => dot.intensity), ...ridges.map(ridge => ridge / 10));
-  const right = Math.max(...dots.map(dot => dot.intensity), ...ridges) * kRoom;
-  const lowest = Math.min(...dots.map(dot => dot.rate), highest / 100);
-  return {
-    x: [magnitude(left / 1.5, Math.floor), magnitude(right, Math.ceil)],
-    y: [magnitude(lowest / 1.5, Math.floor), magnitude(highest * 1.2, Math.ceil)],
-    highest,
-    steepest,
-  };
-}
-
 // Roofs are mark lines, because their labels turn with the line.
 function roofLines(slopes, tops, area, colours) {
-  const {x, y, highest, steepest} = area;
+  const {x, steepest} = area;
   const named = labelled(tops, area);
   const line = (from, to, text, strong, position) => [
     {
@@ -102,7 +71,6 @@ function roofLines(slopes, tops, area, colours) {
     },
     {coord: to},
   ];
-  const start = slope => Math.max(x[0], y[0] / slope.bytes_per_s);
   return {
     symbol: 'none',
     silent: true,
@@ -118,8 +86,7 @@ function roofLines(slopes, tops, area, colours) {
     data: [
       ...slopes.map(slope =>
         line(
-          [start(slope), start(slope) * slope.bytes_per_s],
-          [highest / slope.bytes_per_s, highest],
+          ...slopeEnds(slope, area),
           `${slope.name} ${bandwidth(slope.bytes_per_s)}`,
           slopes.length === 1 || slope === slopes[0],
           'insideMiddleTop',

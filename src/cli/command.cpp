@@ -1,0 +1,353 @@
+#include "cli/command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace llmperf::cli {
+namespace {
+
+constexpr int kHelpWidth = 110;
+constexpr std::size_t kNamesWidth = 28;
+
+template <class Named>
+std::vector<std::string> shown_names(const Named& all) {
+  std::vector<std::string> names;
+  for (const auto& one : all) {
+    if (!one.hidden) names.push_back(one.name);
+  }
+  return names;
+}
+
+std::vector<std::string> flag_names(const Command& command) {
+  std::vector<std::string> names;
+  for (const Flag& flag : command.flags) {
+    if (!flag.is_argument() && !flag.hidden) names.push_back(flag.name);
+  }
+  names.emplace_back("--help");
+  return names;
+}
+
+Flag new_flag(const std::string& names, std::string type, std::string about) {
+  Flag flag{.name = names, .letter = {}, .type = std::move(type), .about = std::move(about)};
+  if (const std::size_t comma = names.find(','); comma != std::string::npos) {
+    flag.letter = names.substr(0, comma);
+    flag.name = names.substr(comma + 1);
+  }
+  if (flag.is_argument() && flag.type.empty()) flag.type = flag.name;
+  constexpr std::string_view kFiles[] = {"FILE", "CSV", "YAML", "JSON", "HTML", "PATH"};
+  if (std::find(std::begin(kFiles), std::end(kFiles), flag.type) != std::end(kFiles)) {
+    flag.values.sort = Values::Sort::files;
+  } else if (flag.type == "DIR") {
+    flag.values.sort = Values::Sort::folders;
+  }
+  return flag;
+}
+
+}  // namespace
+
+bool Context::has(std::string_view flag) const {
+  return std::any_of(given.begin(), given.end(), [&](const Given& g) { return g.flag == flag; });
+}
+
+bool Flag::is(std::string_view word) const {
+  return word == name || (!letter.empty() && word == letter) ||
+         std::find(old_names.begin(), old_names.end(), word) != old_names.end();
+}
+
+Flag& Command::add(const std::string& names, std::string& target, std::string type, std::string what) {
+  Flag flag = new_flag(names, std::move(type), std::move(what));
+  flag.otherwise = target;
+  flag.set = [&target](const std::string& value) { target = value; };
+  return flags.emplace_back(std::move(flag));
+}
+
+Flag& Command::add(const std::string& names, std::vector<std::string>& target, std::string type, std::string what) {
+  Flag flag = new_flag(names, std::move(type), std::move(what));
+  flag.repeats = true;
+  flag.set = [&target](const std::string& value) { target.push_back(value); };
+  return flags.emplace_back(std::move(flag));
+}
+
+Flag& Command::add(const std::string& names, bool& target, std::string what) {
+  Flag flag = new_flag(names, {}, std::move(what));
+  flag.set = [&target](const std::string&) { target = true; };
+  return flags.emplace_back(std::move(flag));
+}
+
+namespace {
+
+Flag flag_of_field(const request::Field& field) {
+  Flag flag{.name = fmt::format("--{}", field.name),
+            .letter = field.name == "model" ? "-m" : "",
+            .type = std::string(field.type),
+            .about = worded(std::string(field.about)),
+            .group = std::string(field.group),
+            .otherwise = std::string(field.otherwise),
+            .values = field.values};
+  if (!field.old_name.empty()) flag.old_names.push_back(fmt::format("--{}", field.old_name));
+  return flag;
+}
+
+}  // namespace
+
+Flag& Command::add(std::string_view of_request, request::Request& target) {
+  const request::Field& field = request::field(of_request);
+  Flag flag = flag_of_field(field);
+  flag.set = [&target, &field](const std::string& value) { set(target, field, field.is_switch() ? "true" : value); };
+  return flags.emplace_back(std::move(flag));
+}
+
+Flag& Command::add_field(std::string_view of_request, std::string& target) {
+  Flag flag = flag_of_field(request::field(of_request));
+  flag.otherwise = target;
+  flag.set = [&target](const std::string& value) { target = value; };
+  return flags.emplace_back(std::move(flag));
+}
+
+void Command::add_fields(request::Request& target, std::string_view workloads) {
+  for (const request::Field& field : request::fields()) {
+    if (field.workloads.find_first_of(workloads) != std::string_view::npos) add(field.name, target);
+  }
+}
+
+std::string worded(const std::string& message) {
+  std::string out;
+  for (std::size_t at = 0; at < message.size();) {
+    const std::size_t open = message.find('`', at);
+    const std::size_t close = open == std::string::npos ? open : message.find('`', open + 1);
+    if (close == std::string::npos) return out + message.substr(at);
+    const std::string name = message.substr(open + 1, close - open - 1);
+    const bool known = request::find_field(name) != nullptr;
+    out += message.substr(at, open - at) + (known ? "--" + name : "`");
+    at = known ? close + 1 : open + 1;
+  }
+  return out;
+}
+
+Error worded(const Error& error) {
+  std::vector<Diagnostic> diagnostics = error.diagnostics();
+  for (Diagnostic& d : diagnostics) {
+    d.message = worded(d.message);
+    d.hint = worded(d.hint);
+  }
+  return Error(error.kind(), std::move(diagnostics));
+}
+
+Command& Command::add_command(std::string command, std::string what) {
+  return commands.emplace_back(Command{.name = std::move(command), .about = std::move(what)});
+}
+
+const Flag* Command::find(std::string_view flag) const {
+  const auto found = std::find_if(flags.begin(), flags.end(), [&](const Flag& f) { return f.is(flag); });
+  return found == flags.end() ? nullptr : &*found;
+}
+
+const Command* Command::find_command(std::string_view command) const {
+  const auto found =
+      std::find_if(commands.begin(), commands.end(), [&](const Command& c) { return c.name == command; });
+  return found == commands.end() ? nullptr : &*found;
+}
+
+bool is_flag(std::string_view word) {
+  return word.size() > 1 && word[0] == '-' &&
+         (word[1] == '-' || std::isalpha(static_cast<unsigned char>(word[1])) != 0);
+}
+
+std::string flag_of(const std::string& word) {
+  return word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
+}
+
+namespace {
+
+// The value of the flag words[i]; moves i to its last word.
+std::string read_value(const Command& command, const Flag& flag, const std::string& name,
+                       std::span<const std::string> words, std::size_t& i) {
+  const std::string& word = words[i];
+  const bool attached = word.size() > name.size();
+  std::string value;
+  if (attached) {
+    value = word.substr(name.size() + (word[name.size()] == '=' ? 1 : 0));
+  } else if (i + 1 < words.size()) {
+    value = words[++i];
+  }
+  const bool holds_flags = flag.type == "FLAGS";  // its value starts like one
+  const bool next_flag = !attached && !holds_flags && is_flag(value) && command.find(flag_of(value)) != nullptr;
+  if (value.empty() || next_flag) {
+    throw Error::bad_input(fmt::format("{} needs a value: {} {}", name, name, flag.type));
+  }
+  return value;
+}
+
+// The argument that comes after `given`; null when there is none left.
+const Flag* next_argument(const Command& command, const std::vector<Given>& given) {
+  for (const Flag& flag : command.flags) {
+    if (!flag.is_argument()) continue;
+    const bool taken = std::any_of(given.begin(), given.end(), [&](const Given& g) { return g.flag == flag.name; });
+    if (flag.repeats || !taken) return &flag;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Words read_words(const Command& root, std::span<const std::string> words) {
+  Words read{.command = &root, .path = root.name, .given = {}};
+  bool only_arguments = false;
+  const auto add_argument = [&](const std::string& word) {
+    const Flag* argument = next_argument(*read.command, read.given);
+    read.given.push_back({argument == nullptr ? std::string() : argument->name, word});
+  };
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (only_arguments) {
+      add_argument(word);
+    } else if (word == "--") {
+      only_arguments = true;
+    } else if (word.empty()) {
+      throw Error::bad_input("an argument is empty");
+    } else if (!is_flag(word)) {
+      if (read.command->commands.empty()) {
+        add_argument(word);
+        continue;
+      }
+      const Command* inner = read.command->find_command(word);
+      if (inner == nullptr) {
+        throw Error::bad_input("unknown subcommand " + quote(word),
+                               name_hint(word, shown_names(read.command->commands)));
+      }
+      read.command = inner;
+      read.path += " " + inner->name;
+    } else if (const std::string name = flag_of(word); name == "--help" || name == "-h") {
+      read.help = true;
+    } else if (name == "--version" && read.command == &root) {
+      read.version = true;
+    } else {
+      const Flag* flag = read.command->find(name);
+      if (flag == nullptr || flag->is_argument()) {
+        std::vector<std::string> names = flag_names(*read.command);
+        if (read.command == &root) names.emplace_back("--version");
+        throw Error::bad_input("unknown flag " + quote(name), name_hint(name, names));
+      }
+      if (!flag->takes_value()) {
+        if (name.size() < word.size()) throw Error::bad_input(name + " takes no value", "leave it out");
+        read.given.push_back({flag->name, {}});
+        continue;
+      }
+      std::string value = read_value(*read.command, *flag, name, words, i);
+      const bool again =
+          std::any_of(read.given.begin(), read.given.end(), [&](const Given& g) { return g.flag == flag->name; });
+      if (again && !flag->repeats) throw Error::bad_input(name + " is given more than once");
+      read.given.push_back({flag->name, std::move(value)});
+    }
+  }
+  return read;
+}
+
+void check(const Words& words) {
+  const Command& command = *words.command;
+  const auto has = [&](const std::string& flag) {
+    return std::any_of(words.given.begin(), words.given.end(), [&](const Given& g) { return g.flag == flag; });
+  };
+  const auto fail = [&](const std::string& what) {
+    throw Error::bad_input(what, words.path + " --help says what it takes");
+  };
+  if (!command.commands.empty()) fail("a subcommand is required");
+  for (const Given& given : words.given) {
+    if (given.flag.empty()) throw Error::bad_input("unexpected argument " + quote(given.value));
+  }
+  for (const Flag& flag : command.flags) {
+    if (!has(flag.name)) {
+      if (flag.must && (flag.unless.empty() || !has(flag.unless))) fail(flag.name + " is required");
+      continue;
+    }
+    for (const std::string& other : flag.needs) {
+      if (!has(other)) fail(fmt::format("{} requires {}", flag.name, other));
+    }
+    for (const std::string& other : flag.excludes) {
+      if (has(other)) fail(fmt::format("{} excludes {}", flag.name, other));
+    }
+  }
+}
+
+void apply(const Words& words) {
+  check(words);
+  for (const Given& given : words.given) words.command->find(given.flag)->set(given.value);
+}
+
+namespace {
+
+std::string entry(const std::string& names, const std::string& text) {
+  std::string line = "  " + names;
+  std::string out;
+  const auto indent = [&] { line.append(line.size() < kNamesWidth ? kNamesWidth - line.size() : 1, ' '); };
+  const auto end_line = [&] {
+    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    line.clear();
+  };
+  if (line.size() + 1 > kNamesWidth) end_line();
+  indent();
+  for (const std::string_view word : split(text, ' ')) {
+    if (display_width(line) + display_width(word) > kHelpWidth && line.size() > kNamesWidth) {
+      end_line();
+      indent();
+    }
+    line += std::string(word) + " ";
+  }
+  end_line();
+  return out;
+}
+
+std::string names_of(const Flag& flag) {
+  return (flag.letter.empty() ? "" : flag.letter + ",") + flag.name +
+         (flag.takes_value() && flag.type != flag.name ? " " + flag.type : "") +
+         (flag.is_argument() && flag.repeats ? " ..." : "");
+}
+
+std::string meaning_of(const Flag& flag) {
+  return flag.about + (flag.otherwise.empty() ? "" : " [" + flag.otherwise + "]") + (flag.must ? " (required)" : "");
+}
+
+}  // namespace
+
+std::string help_text(const Command& command, const std::string& path) {
+  std::string text = command.about + "\nUsage: " + path + " [OPTIONS]";
+  for (const Flag& flag : command.flags) {
+    if (!flag.is_argument()) continue;
+    const std::string name = flag.name + (flag.repeats ? "..." : "");
+    text += flag.must ? " " + name : " [" + name + "]";
+  }
+  if (!command.commands.empty()) text += " SUBCOMMAND";
+  text += "\n";
+  std::vector<std::string> groups;
+  for (const Flag& flag : command.flags) {
+    const std::string group = flag.is_argument() ? "Arguments" : flag.group;
+    if (!flag.hidden && std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
+  }
+  if (std::find(groups.begin(), groups.end(), "") == groups.end()) groups.emplace_back();
+  std::stable_partition(groups.begin(), groups.end(), [](const std::string& group) { return group == "Arguments"; });
+  for (const std::string& group : groups) {
+    text += "\n" + (group.empty() ? "Options" : group) + ":\n";
+    for (const Flag& flag : command.flags) {
+      const bool here = flag.is_argument() ? group == "Arguments" : flag.group == group;
+      if (here && !flag.hidden) text += entry(names_of(flag), meaning_of(flag));
+    }
+    if (group.empty()) {
+      text += entry("-h,--help", "print this help");
+      if (!command.commands.empty() && path == command.name) text += entry("--version", "print the version");
+    }
+  }
+  if (command.commands.empty()) return text;
+  text += "\nSubcommands:\n";
+  for (const Command& inner : command.commands) {
+    if (!inner.hidden) text += entry(inner.name, inner.about);
+  }
+  return text;
+}
+
+}  // namespace llmperf::cli

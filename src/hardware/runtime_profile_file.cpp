@@ -1,0 +1,317 @@
+// Runtime profiles as files. Reading is strict like that of devices: every problem of a file is reported at once.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "base/text.h"
+#include "descriptor/catalog.h"
+#include "descriptor/reader.h"
+#include "hardware/names.h"
+#include "hardware/runtime_profile.h"
+
+namespace llmperf::hardware {
+namespace {
+
+using descriptor::IntRange;
+using descriptor::Problems;
+using descriptor::Reader;
+
+constexpr IntRange kRows{0, 1'000'000'000};
+
+// Every choice but those by format: `visit` gets the key, the value and its bounds. Reading and writing go through the
+// one list.
+template <class Choices, class Visit>
+void each_choice(Choices& c, Visit&& visit) {
+  visit("tile_menu", c.tile_menu, 0, 1);
+  visit("row_granule", c.row_granule, 1, 4096);
+  visit("small_granule", c.small_granule, 1, 4096);
+  visit("query_rows", c.query_rows, 1, 4096);
+  visit("split_ungrouped", c.split_ungrouped, 0, 1);
+  visit("small_rows", c.small_rows, 0, 1e9);
+  visit("format_granule", c.format_granule, 1, 4096);
+  visit("clock", c.clock, 0.2, 1);
+  visit("fp16_accumulate", c.fp16_accumulate, 0, 1);
+  visit("allocated_kv", c.allocated_kv, 0, 1e9);
+  visit("overlap_bytes", c.overlap_bytes, 0, 1e12);
+  visit("attention_appends", c.attention_appends, 0, 1);
+  visit("tensor_padding", c.tensor_padding, 0, 1 << 20);
+  visit("tensor_granule", c.tensor_granule, 1, 1 << 30);
+  visit("activation_factor", c.activation_factor, 1, 100);
+  visit("replicates_embedding", c.replicates_embedding, 0, 1);
+  visit("caps_batch", c.caps_batch, 0, 1);
+}
+
+// ---- Reading
+
+// A list of --options as the file has it; errors get the file's position.
+RuntimeOptions read_options(Reader& reader, std::string_view key, Workload workload, RuntimeOptions fallback) {
+  const std::optional<std::string> list = reader.optional_string(key);
+  if (!list) return fallback;
+  try {
+    return parse_runtime_options(*list, workload);
+  } catch (const Error& error) {
+    for (const Diagnostic& d : error.diagnostics()) reader.problem(key, d.message, d.hint);
+    return fallback;
+  }
+}
+
+void read_ladder(Reader& reader, RuntimeProfile& profile) {
+  for (Reader& item : reader.optional_mappings("named_options")) {
+    RuntimeProfile::NamedOption option{item.require_string("name"), item.optional_strings("switches")};
+    for (const std::string& word : option.switches) {
+      if (is_option(word, profile.workload)) continue;
+      item.problem("switches", "unknown runtime option " + quote(word),
+                   name_hint(word, runtime_option_names(profile.workload)));
+    }
+    item.finish();
+    profile.ladder.push_back(std::move(option));
+  }
+}
+
+void read_choices(Reader& reader, KernelChoices& c) {
+  each_choice(c, [&](const char* key, auto& value, double min, double max) {
+    using Value = std::decay_t<decltype(value)>;
+    if constexpr (std::is_same_v<Value, bool>) {
+      value = reader.bool_or(key, value);
+    } else if constexpr (std::is_same_v<Value, double>) {
+      value = reader.optional_double(key, min, max).value_or(value);
+    } else {
+      value = reader.int_or(key, value, {static_cast<std::int64_t>(min), static_cast<std::int64_t>(max)});
+    }
+  });
+  if (reader.has("serial_formats")) c.serial.fill(false);
+  for (const std::string& format : reader.optional_strings("serial_formats")) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < kFormatKernels; ++i) names.emplace_back(name(static_cast<FormatKernel>(i)));
+    const auto found = std::find(names.begin(), names.end(), format);
+    if (found == names.end()) {
+      reader.problem("serial_formats", "unknown format " + quote(format), name_hint(format, names));
+    } else {
+      c.serial[static_cast<std::size_t>(found - names.begin())] = true;
+    }
+  }
+  if (auto rows = reader.optional_mapping("dequantise_rows")) {
+    for (std::size_t i = 0; i < kFormatKernels; ++i) {
+      c.dequantise_rows[i] = rows->int_or(name(static_cast<FormatKernel>(i)), 0, kRows);
+    }
+    rows->finish();
+  }
+  reader.finish();
+}
+
+void read_parameters(Reader& reader, RuntimeProfile& profile) {
+  for (Reader& item : reader.optional_mappings("parameters")) {
+    const std::string name = item.require_string("name");
+    const std::optional<std::size_t> found = find_parameter(name);
+    if (!found) {
+      std::vector<std::string> names;
+      for (std::size_t i = 0; i < kAllParameters; ++i) names.push_back(parameter_info(i).name);
+      item.problem("name", "unknown parameter " + quote(name), name_hint(name, names));
+      item.ignore("value provenance uncertainty prior");
+      continue;
+    }
+    const ParameterInfo& info = parameter_info(*found);
+    profile.values[*found] = item.require_double("value", info.min, info.max);
+    profile.provenance[*found] = static_cast<Provenance>(item.choice("provenance", kProvenanceNames));
+    profile.prior[*found] = item.optional_double("prior", info.min, info.max).value_or(0);
+    profile.uncertainty[*found] = item.optional_double("uncertainty", 0, 100).value_or(0);
+    item.finish();
+  }
+}
+
+void read_range(Reader& reader, FittedRange& r) {
+  r.rows = reader.require_int("rows", kRows);
+  r.models = reader.optional_strings("models");
+  r.weights = reader.optional_strings("weights");
+  r.kv = reader.optional_strings("kv");
+  r.plans = reader.optional_strings("plans");
+  r.kinds = reader.optional_strings("kinds");
+  r.max_batch = reader.int_or("max_batch", 0, kRows);
+  r.max_tokens = reader.int_or("max_tokens", 0, kRows);
+  r.max_context = reader.int_or("max_context", 0, kRows);
+  r.min_parameters = reader.optional_double("min_parameters", 0, 1e15).value_or(0);
+  r.max_parameters = reader.optional_double("max_parameters", 0, 1e15).value_or(0);
+  reader.finish();
+}
+
+void read_errors(Reader& reader, RuntimeProfile& profile) {
+  profile.errors.clear();
+  for (Reader& item : reader.optional_mappings("errors")) {
+    FittedError error;
+    error.group = item.require_string("group");
+    error.rows = item.require_int("rows", kRows);
+    error.mean = item.require_double("mean", 0, 1e3);
+    error.p90 = item.require_double("p90", 0, 1e3);
+    error.bias = item.optional_double("bias", -1, 1e3).value_or(0);
+    item.finish();
+    profile.errors.push_back(std::move(error));
+  }
+}
+
+// What a profile starts from: parameters and choices of the one it is based on, which are assumptions here.
+RuntimeProfile start(Reader& reader, const std::string& base) {
+  RuntimeProfile profile;
+  if (!base.empty()) {
+    if (reader.problems().file().ends_with(base + ".yaml")) {
+      reader.problem("based_on", "a profile cannot be based on itself");
+    } else {
+      profile = parse_runtime_profile(descriptor::load(descriptor::Kind::runtime, base));
+    }
+    profile.families.clear();
+    profile.preferred = false;
+    profile.hardware.clear();
+    profile.range = {};
+    profile.notes.clear();
+  } else {
+    for (std::size_t i = 0; i < kAllParameters; ++i) profile.values[i] = parameter_info(i).initial;
+    profile.provenance.fill(Provenance::assumed);
+  }
+  profile.provenance.fill(Provenance::assumed);
+  profile.uncertainty.fill(0);
+  return profile;
+}
+
+}  // namespace
+
+RuntimeProfile parse_runtime_profile(const descriptor::Document& document) {
+  Problems problems(document.file);
+  Reader reader(document.root, problems, "runtime profile");
+  RuntimeProfile p = start(reader, reader.string_or("based_on", ""));
+  p.name = reader.require_string("name");
+  const std::string base = std::exchange(p.hardware, reader.string_or("hardware", ""));
+  if (p.hardware != base) {  // what was fitted on one device is an assumption on another
+    p.provenance.fill(Provenance::assumed);
+    p.uncertainty.fill(0);
+    p.prior.fill(0);
+  }
+  p.families = reader.optional_strings("families");
+  p.workload =
+      static_cast<Workload>(reader.choice("workload", kWorkloadNames, static_cast<std::size_t>(Workload::language)));
+  p.preferred = reader.bool_or("preferred", false);
+  p.title = reader.require_string("title");
+  p.source = reader.require_string("source");
+  p.notes = reader.string_or("notes", "");
+  p.dispatch = static_cast<Dispatch>(reader.choice("dispatch", kDispatchNames, static_cast<std::size_t>(p.dispatch)));
+  p.prefill_dispatch = static_cast<Dispatch>(
+      reader.choice("prefill_dispatch", kDispatchNames,
+                    static_cast<std::size_t>(reader.has("dispatch") ? p.dispatch : p.prefill_dispatch)));
+  p.options = read_options(reader, "options", p.workload, p.options);
+  p.base = read_options(reader, "base_options", p.workload, p.base);
+  const auto chains =
+      static_cast<Chains>(reader.choice("chains", kChainNames, static_cast<std::size_t>(p.options.chains)));
+  p.options.chains = p.base.chains = chains;
+  if (reader.has("named_options")) p.ladder.clear();
+  read_ladder(reader, p);
+  p.gguf_era = reader.string_or("gguf_era", p.gguf_era);
+  if (reader.has("static_graph_needs")) p.static_graph_needs = reader.optional_strings("static_graph_needs");
+  if (auto choices = reader.optional_mapping("choices")) read_choices(*choices, p.choices);
+  read_parameters(reader, p);
+  if (auto range = reader.optional_mapping("range")) read_range(*range, p.range);
+  if (reader.has("errors")) read_errors(reader, p);
+  if (p.hardware.empty() == p.families.empty()) {
+    reader.problem("hardware", "a profile names the hardware it was measured on, or the families it is a default of");
+  }
+  reader.finish();
+  problems.throw_if_any();
+  return p;
+}
+
+// ---- Writing: the YAML that the reader takes
+
+namespace {
+
+// Double-quoted YAML, which every text fits in.
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out + '"';
+}
+
+std::string list(const std::vector<std::string>& items) {
+  std::vector<std::string> parts;
+  for (const std::string& item : items) parts.push_back(quoted(item));
+  return "[" + join(parts, ", ") + "]";
+}
+
+std::string choices_text(const KernelChoices& c) {
+  std::string text = "choices:\n";
+  each_choice(
+      c, [&](const char* key, const auto& value, double, double) { text += fmt::format("  {}: {}\n", key, value); });
+  std::vector<std::string> serial;
+  for (std::size_t i = 0; i < kFormatKernels; ++i) {
+    if (c.serial[i]) serial.emplace_back(llmperf::name(static_cast<FormatKernel>(i)));
+  }
+  if (!serial.empty()) text += "  serial_formats: " + list(serial) + "\n";
+  std::vector<std::string> rows;
+  for (std::size_t i = 0; i < kFormatKernels; ++i) {
+    if (c.dequantise_rows[i] == 0) continue;
+    rows.push_back(fmt::format("{}: {}", llmperf::name(static_cast<FormatKernel>(i)), c.dequantise_rows[i]));
+  }
+  if (!rows.empty()) text += "  dequantise_rows: {" + join(rows, ", ") + "}\n";
+  return text;
+}
+
+}  // namespace
+
+std::string format_runtime_profile(const RuntimeProfile& p) {
+  std::string out = fmt::format("name: {}\n", quoted(p.name));
+  const auto field = [&](const char* key, const std::string& value) {
+    if (!value.empty()) out += fmt::format("{}: {}\n", key, quoted(value));
+  };
+  field("hardware", p.hardware);
+  if (!p.families.empty()) out += fmt::format("families: {}\n", list(p.families));
+  if (p.workload != Workload::language) out += fmt::format("workload: {}\n", name(p.workload));
+  if (p.preferred) out += "preferred: true\n";
+  field("title", p.title);
+  field("source", p.source);
+  field("notes", p.notes);
+  out += fmt::format("dispatch: {}\nprefill_dispatch: {}\n", name(p.dispatch), name(p.prefill_dispatch));
+  out +=
+      fmt::format("options: \"{}\"\nbase_options: \"{}\"\nchains: {}\n", format_runtime_options(p.options, p.workload),
+                  format_runtime_options(p.base, p.workload), kChainNames[static_cast<std::size_t>(p.options.chains)]);
+  if (!p.ladder.empty()) {
+    out += "named_options:\n";
+    for (const auto& option : p.ladder) {
+      out += fmt::format("  - {{name: {}, switches: {}}}\n", option.name, list(option.switches));
+    }
+  }
+  if (!p.static_graph_needs.empty()) out += fmt::format("static_graph_needs: {}\n", list(p.static_graph_needs));
+  field("gguf_era", p.gguf_era);
+  out += choices_text(p.choices);
+  // Every number the profile does not leave at its default.
+  std::string parameters;
+  for (std::size_t i = 0; i < kAllParameters; ++i) {
+    const ParameterInfo& info = parameter_info(i);
+    if (p.values[i] == info.initial && p.provenance[i] == Provenance::assumed) continue;
+    parameters +=
+        fmt::format("  - {{name: {}, value: {:.6g}, provenance: {}", info.name, p.values[i], name(p.provenance[i]));
+    if (p.prior[i] > 0 && p.prior[i] != info.initial) parameters += fmt::format(", prior: {:.6g}", p.prior[i]);
+    if (p.uncertainty[i] > 0) parameters += fmt::format(", uncertainty: {:.3g}", p.uncertainty[i]);
+    parameters += "}\n";
+  }
+  if (!parameters.empty()) out += "parameters:\n" + parameters;
+  if (p.range.rows > 0) {
+    const FittedRange& r = p.range;
+    out += fmt::format(
+        "range:\n  rows: {}\n  models: {}\n  weights: {}\n  kv: {}\n  plans: {}\n  kinds: {}\n  max_batch: {}\n  "
+        "max_tokens: {}\n  max_context: {}\n"
+        "  min_parameters: {:.6g}\n  max_parameters: {:.6g}\n",
+        r.rows, list(r.models), list(r.weights), list(r.kv), list(r.plans), list(r.kinds), r.max_batch, r.max_tokens,
+        r.max_context, r.min_parameters, r.max_parameters);
+  }
+  if (!p.errors.empty()) {
+    out += "errors:\n";
+    for (const FittedError& e : p.errors) {
+      out += fmt::format("  - {{group: {}, rows: {}, mean: {:.4g}, p90: {:.4g}, bias: {:.4g}}}\n", quoted(e.group),
+                         e.rows, e.mean, e.p90, e.bias);
+    }
+  }
+  return out;
+}
+
+}  // namespace llmperf::hardware

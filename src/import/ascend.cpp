@@ -1,0 +1,443 @@
+// Slots of inputs and outputs are those of the operators' definitions in CANN.
+#include "import/ascend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <optional>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "calibrate/row_columns.h"
+#include "import/collector.h"
+#include "import/kernels.h"
+
+namespace llmperf::import {
+namespace {
+
+using graph::VectorKind;
+
+// "MatMulV3" is a version of "MatMul".
+std::string_view without_version(std::string_view type) {
+  const std::size_t v = type.rfind('V');
+  const bool version = v != std::string_view::npos && v > 0 && v + 1 < type.size() &&
+                       type.find_first_not_of("0123456789", v + 1) == std::string_view::npos;
+  return version ? type.substr(0, v) : type;
+}
+
+// A slot, or an absent tensor where the list is shorter.
+const Tensor& slot(const std::vector<Tensor>& list, std::size_t i) {
+  static const Tensor kAbsent;
+  return i < list.size() ? list[i] : kAbsent;
+}
+
+Mapped matmul(const AscendKernel& k) {
+  const Tensor& out = slot(k.outputs, 0);
+  const std::optional<Dtype> dtype = slot(k.inputs, 0).element.dtype;
+  if (dtype != slot(k.inputs, 1).element.dtype) return "operands of different types";
+  return gemm_row(slot(k.inputs, 0), slot(k.inputs, 1), out.shape, dtype);
+}
+
+// Both operands in int8, the result scaled to 16 bits on its way out.
+Mapped quantised_matmul(const AscendKernel& k) {
+  const Tensor& out = slot(k.outputs, 0);
+  const bool int8 = slot(k.inputs, 0).element.dtype == Dtype::int8 && slot(k.inputs, 1).element.dtype == Dtype::int8;
+  if (!int8) return "operands are not int8";
+  if (out.element.dtype != Dtype::fp16 && out.element.dtype != Dtype::bf16) return "result is not scaled";
+  return gemm_row(slot(k.inputs, 0), slot(k.inputs, 1), out.shape, out.element.dtype, "w8a8");
+}
+
+// Weights of 8 or 4 bits, unpacked to the type of the activations. The scales, [k / group, n], say the group.
+Mapped weight_quantised_matmul(const AscendKernel& k) {
+  Tensor weights = slot(k.inputs, 1);
+  const Tensor& scales = slot(k.inputs, 2);
+  const Tensor& out = slot(k.outputs, 0);
+  std::string scheme = "int8";
+  if (weights.element.dtype == Dtype::int32 && !weights.shape.empty()) {  // eight of 4 bits in each
+    weights.shape.back() *= 8;
+    weights.element = element_type("int4");
+  }
+  const std::optional<Product> p = find_product(slot(k.inputs, 0), weights, out.shape);
+  if (p && weights.element.dtype == Dtype::int4) {
+    const std::optional<std::int64_t> all = elements(scales);
+    if (!all || *all % p->n != 0 || *all == p->n || p->k % (*all / p->n) != 0) return "group of the weights unknown";
+    scheme = fmt::format("w4a16-g{}", p->k / (*all / p->n));
+  } else if (p && weights.element.dtype != Dtype::int8) {
+    return "weights are not int8 or int4";
+  }
+  return gemm_row(slot(k.inputs, 0), weights, out.shape, slot(k.inputs, 0).element.dtype, scheme);
+}
+
+const Tensor* if_present(const Tensor& tensor) { return tensor.shape.empty() ? nullptr : &tensor; }
+
+Mapped training_attention(const AscendKernel& k) {
+  return attention_row({.query = slot(k.inputs, 0),
+                        .key = slot(k.inputs, 1),
+                        .statistics = if_present(slot(k.outputs, 0)),
+                        .mask = if_present(slot(k.inputs, 6))});
+}
+
+Mapped inference_attention(const AscendKernel& k) {
+  // Where there is a block table keys are in pages of a pool.
+  const Tensor& table = slot(k.inputs, without_version(k.type) == "IncreFlashAttention" ? 13 : 14);
+  if (table.shape.size() == 2 && table.element.dtype == Dtype::int32) return "keys are in pages";
+  const Tensor& statistics = slot(k.outputs, 1);
+  return attention_row({.query = slot(k.inputs, 0),
+                        .key = slot(k.inputs, 1),
+                        .statistics = statistics.shape.size() == 4 ? &statistics : nullptr,
+                        .mask = if_present(slot(k.inputs, 4))});
+}
+
+// One tensor [.., heads, head_dim], or queries and keys that differ in the axis of their heads.
+Mapped rope(const AscendKernel& k) {
+  const Tensor& q = slot(k.inputs, 0);
+  Mapped row = vector_row(VectorKind::rope, q);
+  if (!row.row || without_version(k.type) != "ApplyRotaryPosEmb") return row;
+  const Tensor& keys = slot(k.inputs, 1);
+  const std::optional<std::int64_t> all = elements(keys);
+  if (!all) return kNoShapes;
+  if (q.shape.size() != keys.shape.size() || q.shape.back() != keys.shape.back()) return kOtherShapes;
+  auto& shape = std::get<calibrate::VectorShape>(row.row->shape);
+  shape.tokens += *all / keys.shape.back();
+  for (std::size_t i = 0; i + 1 < q.shape.size(); ++i) {
+    if (q.shape[i] == keys.shape[i]) continue;
+    if (shape.heads > 0) return kOtherShapes;
+    shape.heads = q.shape[i];
+    shape.kv_heads = keys.shape[i];
+  }
+  return row;
+}
+
+Mapped scatter(const AscendKernel& k) {
+  // The cache itself is not read: the updates are, and are written.
+  const Tensor& updates = slot(k.inputs, 2);
+  const std::array<const Tensor*, 2> both = {&updates, &updates};
+  return elementwise_row(both);
+}
+
+// An input without a shape is a scalar or absent: nothing to read either way. A result without one is not known.
+Mapped elementwise(const AscendKernel& k) {
+  std::vector<const Tensor*> all;
+  for (const Tensor& t : k.inputs) {
+    if (!t.shape.empty()) all.push_back(&t);
+  }
+  for (const Tensor& t : k.outputs) all.push_back(&t);
+  return k.outputs.empty() ? Mapped(kNoShapes) : elementwise_row(all);
+}
+
+Mapped binary(VectorKind kind, const AscendKernel& k) {
+  const std::array<const Tensor*, 2> inputs = {&slot(k.inputs, 0), &slot(k.inputs, 1)};
+  return binary_row(kind, inputs, slot(k.outputs, 0));
+}
+Mapped add(const AscendKernel& k) { return binary(VectorKind::add, k); }
+Mapped multiply(const AscendKernel& k) { return binary(VectorKind::multiply, k); }
+Mapped gather(const AscendKernel& k) { return gather_row(slot(k.inputs, 0), slot(k.inputs, 1), slot(k.outputs, 0)); }
+Mapped cache(const AscendKernel& k) { return cache_row(slot(k.inputs, 0)); }
+Mapped no_op(const AscendKernel&) { return kNoSuchOp; }
+Mapped joined(const AscendKernel&) { return "a product and a collective in one"; }
+
+// The first input walked in rows; gated ones, whose input is two halves, by their result.
+template <VectorKind Kind>
+Mapped rows_of_input(const AscendKernel& k) {
+  return vector_row(Kind, slot(k.inputs, 0));
+}
+template <VectorKind Kind>
+Mapped rows_of_output(const AscendKernel& k) {
+  return vector_row(Kind, slot(k.outputs, 0));
+}
+
+struct KernelRule {
+  std::string_view type;  // without a version ("V3") at its end
+  Mapped (*map)(const AscendKernel& kernel);
+};
+constexpr KernelRule kKernelRules[] = {
+    {"MatMul", matmul},
+    {"BatchMatMul", matmul},
+    {"QuantBatchMatmul", quantised_matmul},
+    {"WeightQuantBatchMatmul", weight_quantised_matmul},
+    {"GroupedMatmul", no_op},
+    {"MatmulAllReduce", joined},
+    {"MatmulReduceScatter", joined},
+    {"AllGatherMatmul", joined},
+    {"FlashAttentionScore", training_attention},
+    {"PromptFlashAttention", inference_attention},
+    {"IncreFlashAttention", inference_attention},
+    {"FusedInferAttentionScore", inference_attention},
+    {"RmsNorm", rows_of_input<VectorKind::rms_norm>},
+    {"AddRmsNorm", rows_of_input<VectorKind::add_rms_norm>},
+    {"InplaceAddRmsNorm", rows_of_input<VectorKind::add_rms_norm>},
+    {"LayerNorm", rows_of_input<VectorKind::layer_norm>},
+    {"AddLayerNorm", rows_of_input<VectorKind::add_layer_norm>},
+    {"SwiGlu", rows_of_output<VectorKind::gated_activation>},
+    {"GeGlu", rows_of_output<VectorKind::gated_activation>},
+    {"Silu", rows_of_input<VectorKind::activation>},
+    {"Swish", rows_of_input<VectorKind::activation>},
+    {"Gelu", rows_of_input<VectorKind::activation>},
+    {"FastGelu", rows_of_input<VectorKind::activation>},
+    {"Relu", rows_of_input<VectorKind::activation>},
+    {"Softmax", rows_of_input<VectorKind::softmax>},
+    {"Add", add},
+    {"Mul", multiply},
+    {"RotaryMul", rope},
+    {"RotaryPositionEmbedding", rope},
+    {"ApplyRotaryPosEmb", rope},
+    {"Gather", gather},
+    {"Embedding", gather},
+    {"ScatterUpdate", scatter},
+    {"Scatter", scatter},
+    {"ReshapeAndCache", cache},
+};
+
+// One pass over tensors whose bytes all cross the memory bus.
+constexpr std::string_view kElementwise[] = {
+    "Abs",          "Adds",      "AscendQuant",  "BroadcastTo", "Cast",      "ClipByValue", "ConcatD",    "Concat",
+    "Cos",          "Div",       "DynamicQuant", "Equal",       "Exp",       "Fill",        "Fills",      "Greater",
+    "GreaterEqual", "Identity",  "InplaceAdd",   "Less",        "LessEqual", "LogicalAnd",  "LogicalNot", "LogicalOr",
+    "MaskedFill",   "Maximum",   "Minimum",      "Muls",        "Neg",       "NotEqual",    "Pow",        "RealDiv",
+    "Reciprocal",   "ReduceMax", "ReduceMean",   "ReduceMeanD", "ReduceSum", "ReduceSumD",  "Rsqrt",      "Select",
+    "Sigmoid",      "Sin",       "Sqrt",         "Square",      "Sub",       "Tanh",        "TensorMove", "Tile",
+    "TransData",    "Transpose", "TransposeD",   "ZerosLike"};
+
+}  // namespace
+
+Class ascend_class(std::string_view core, std::string_view type) {
+  const std::string kind = to_lower(type);
+  if (core.find("AI_CPU") != std::string_view::npos || core == "AICPU" || core.starts_with("HOST")) return Class::host;
+  const bool hcom = kind.starts_with("hcom") || kind.starts_with("hccl");
+  if (hcom || core == "HCCL" || core == "COMMUNICATION") return Class::communication;
+  const std::string_view plain = without_version(type);
+  for (const KernelRule& rule : kKernelRules) {
+    // A product joined with a collective waits for its peers, too.
+    if (rule.map == joined && rule.type == plain) return Class::communication;
+  }
+  const bool cores = core.starts_with("AI_CORE") || core.starts_with("AI_VECTOR_CORE") || core.starts_with("AIC") ||
+                     core.starts_with("AIV") || core.starts_with("MIX_AI");
+  return cores || core.empty() ? Class::kernel : Class::other;
+}
+
+Mapped ascend_row(const AscendKernel& kernel) {
+  const bool shapes =
+      std::any_of(kernel.inputs.begin(), kernel.inputs.end(), [](const Tensor& t) { return t.known(); });
+  const std::string_view type = without_version(kernel.type);
+  for (const KernelRule& rule : kKernelRules) {
+    if (rule.type == type) return shapes || rule.map == no_op || rule.map == joined ? rule.map(kernel) : kNoShapes;
+  }
+  const bool known = std::find(std::begin(kElementwise), std::end(kElementwise), type) != std::end(kElementwise);
+  return known ? elementwise(kernel) : kNoSuchOp;
+}
+
+namespace {
+
+using calibrate::CsvCell;
+using calibrate::CsvReader;
+using descriptor::Problems;
+
+enum class Column : unsigned char {
+  type,
+  core,
+  duration,
+  input_shapes,
+  input_types,
+  input_formats,
+  output_shapes,
+  output_types,
+  output_formats,
+  executions,
+  total,
+  number
+};
+constexpr std::size_t kColumns = static_cast<std::size_t>(Column::number);
+
+// msprof's name, torch_npu's, that of op_statistic.csv.
+constexpr std::pair<std::string_view, Column> kNames[] = {
+    {"OP Type", Column::type},
+    {"Type", Column::type},
+    {"Task Type", Column::core},
+    {"Accelerator Core", Column::core},
+    {"Core Type", Column::core},
+    {"Task Duration(us)", Column::duration},
+    {"Duration(us)", Column::duration},
+    {"Input Shapes", Column::input_shapes},
+    {"Input Data Types", Column::input_types},
+    {"Input Formats", Column::input_formats},
+    {"Output Shapes", Column::output_shapes},
+    {"Output Data Types", Column::output_types},
+    {"Output Formats", Column::output_formats},
+    {"Count", Column::executions},
+    {"Total Time(us)", Column::total},
+};
+
+// Profilers quote shapes once more inside the quoted field, and end numbers with a TAB.
+std::string_view bare(std::string_view text) {
+  text = trim(text);
+  if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = trim(text.substr(1, text.size() - 2));
+  return text;
+}
+bool missing(std::string_view text) { return text.empty() || text == "N/A" || text == "n/a" || text == "NULL"; }
+
+class AscendCsv {
+ public:
+  AscendCsv(std::string_view text, Problems& problems, Collector& into)
+      : reader_(text, problems), problems_(&problems), into_(&into) {}
+
+  void read() {
+    if (!reader_.next()) {
+      problems_->add(0, 0, "holds no header line and no rows");
+      return;
+    }
+    if (!read_header()) return;
+    std::int64_t rows = 0;
+    while (reader_.next() && !problems_->full()) {
+      ++rows;
+      if (reader_.cells().size() < width_ || !rest_is_empty()) {
+        problems_->add(reader_.line(), 1,
+                       fmt::format("{} fields, and the header has {}", reader_.cells().size(), width_));
+      } else if (has(Column::duration)) {
+        read_execution();
+      } else {
+        read_total();
+      }
+    }
+    if (rows == 0 && problems_->empty()) problems_->add(0, 0, "holds a header line and no rows");
+  }
+
+ private:
+  bool has(Column c) const { return at_[static_cast<std::size_t>(c)].has_value(); }
+  const CsvCell* cell(Column c) const {
+    const std::optional<std::size_t>& at = at_[static_cast<std::size_t>(c)];
+    return at ? &reader_.cells()[*at] : nullptr;
+  }
+  std::string_view text(Column c) const {
+    const CsvCell* found = cell(c);
+    if (found == nullptr) return {};
+    const std::string_view content = bare(found->text);
+    return missing(content) ? std::string_view() : content;
+  }
+  // Lines may end in a comma.
+  bool rest_is_empty() const {
+    const auto& cells = reader_.cells();
+    return std::all_of(cells.begin() + static_cast<std::ptrdiff_t>(width_), cells.end(),
+                       [](const CsvCell& c) { return c.text.empty(); });
+  }
+
+  bool read_header() {
+    std::size_t column = 0;
+    for (const CsvCell& header : reader_.cells()) {
+      for (const auto& [known, which] : kNames) {
+        std::optional<std::size_t>& at = at_[static_cast<std::size_t>(which)];
+        if (known == bare(header.text) && !at) at = column;
+      }
+      ++column;
+    }
+    width_ = column;
+    if (has(Column::type) && (has(Column::duration) || (has(Column::executions) && has(Column::total)))) return true;
+    problems_->add(
+        reader_.line(), 1,
+        has(Column::type) ? "no column 'Task Duration(us)' or 'Duration(us)'" : "no column 'OP Type' or 'Type'",
+        "read are op_summary_*.csv and op_statistic*.csv of msprof and kernel_details.csv of torch_npu");
+    return false;
+  }
+
+  // A time in microseconds; nothing where the profiler has none.
+  std::optional<Seconds> time(Column c) {
+    const std::string_view content = text(c);
+    if (content.empty()) return Seconds{0};
+    constexpr double kLongest = 1e12;  // us
+    const std::optional<double> value = parse_double(content);
+    if (value && *value >= 0 && *value < kLongest) return Seconds{*value * 1e-6};
+    problems_->add(reader_.line(), cell(c)->column, fmt::format("not a time in microseconds: {}", quote(content)));
+    return std::nullopt;
+  }
+
+  void read_execution() {
+    const std::optional<Seconds> duration = time(Column::duration);
+    if (!duration) return;
+    const std::string type(text(Column::type));
+    Execution e{.type = type.empty() ? "N/A" : type,
+                .of = ascend_class(text(Column::core), type),
+                .time = *duration,
+                .mapped = kNoShapes,
+                .line = reader_.line()};
+    AscendKernel kernel{.type = type,
+                        .inputs = tensors(Column::input_shapes, Column::input_types, Column::input_formats),
+                        .outputs = tensors(Column::output_shapes, Column::output_types, Column::output_formats)};
+    switch (e.of) {
+      case Class::kernel: e.mapped = ascend_row(kernel); break;
+      case Class::communication: {
+        const Mapped mapped = ascend_row(kernel);
+        e.mapped = mapped.remark == kNoSuchOp || mapped.row ? "no sizes" : mapped.remark;
+        break;
+      }
+      case Class::host: e.mapped = "runs on a CPU"; break;
+      case Class::other: e.mapped = "no kernel"; break;
+    }
+    into_->add(e);
+  }
+
+  void read_total() {
+    const std::optional<Seconds> total = time(Column::total);
+    const std::optional<std::int64_t> count = parse_int(text(Column::executions));
+    if (!count || *count < 0 || *count > kMostElements) {
+      problems_->add(reader_.line(), cell(Column::executions)->column,
+                     fmt::format("not a count: {}", quote(text(Column::executions))));
+      return;
+    }
+    if (!total) return;
+    const std::string type(text(Column::type));
+    into_->add({.type = type,
+                .of = ascend_class(text(Column::core), type),
+                .time = *total,
+                .mapped = "totals only, no shapes",
+                .line = reader_.line(),
+                .count = *count});
+  }
+
+  std::vector<Tensor> tensors(Column shapes, Column types, Column formats) {
+    std::vector<Tensor> list;
+    const std::string_view all = text(shapes);
+    if (all.empty()) return list;
+    const std::vector<std::string_view> type = split(text(types), ';');
+    const std::vector<std::string_view> format = split(text(formats), ';');
+    for (const std::string_view slot : split(all, ';')) {
+      Tensor t;
+      t.shape = shape(trim(slot), *cell(shapes));
+      const std::size_t i = list.size();
+      if (i < type.size()) t.element = element_type(trim(type[i]));
+      if (i < format.size()) make_logical(t, trim(format[i]));
+      list.push_back(std::move(t));
+    }
+    return list;
+  }
+
+  // "1,4096"; empty for an absent tensor, N/A and shapes that are not known (-1).
+  Shape shape(std::string_view slot, const CsvCell& where) {
+    Shape result;
+    if (missing(slot)) return result;
+    for (const std::string_view part : split(slot, ',')) {
+      const std::optional<std::int64_t> size = parse_int(trim(part));
+      if (!size) {
+        problems_->add(reader_.line(), where.column, fmt::format("not a shape: {}", quote(slot)));
+        return {};
+      }
+      if (*size < 0) return {};
+      result.push_back(*size);
+    }
+    return result;
+  }
+
+  CsvReader reader_;
+  Problems* problems_;
+  Collector* into_;
+  std::size_t width_ = 0;
+  std::array<std::optional<std::size_t>, kColumns> at_ = {};
+};
+
+}  // namespace
+
+void read_ascend_csv(std::string_view text, Problems& problems, Collector& into) {
+  AscendCsv(text, problems, into).read();
+}
+
+}  // namespace llmperf::import

@@ -1,0 +1,98 @@
+// What the searches for mappings of products, attention and vector work have in common.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "mapper/tile/pipeline_time.h"
+
+namespace llmperf::mapper::tile {
+
+// Numbers of blocks: all up to `exact`, then growing by 1 / `part`.
+struct Growth {
+  std::int64_t exact;
+  std::int64_t part;
+  bool operator==(const Growth&) const = default;
+};
+// The least multiple of `granule` that cuts `extent` in no more than so many blocks.
+std::int64_t block_side(std::int64_t extent, std::int64_t blocks, int granule);
+// Sides of the blocks that `extent` is cut in, for every such number the least multiple of `granule` that does. From
+// the largest to the smallest.
+std::vector<std::int64_t> block_sides(std::int64_t extent, int granule, Growth growth);
+// Sides for a block less than there are, one more, half and twice as many.
+std::vector<std::int64_t> other_sides(std::int64_t extent, std::int64_t blocks, int granule);
+
+inline constexpr double kIndifferent = 1e-3;  // mappings that may be faster by this are not looked for
+
+// A mapping and its time by the closed form. `alike` says of every kind which mappings differ in little only.
+template <typename Mapping>
+struct Choice {
+  Mapping mapping;
+  PipelineTime time;
+};
+
+// The fastest choices of a search, the fastest first; of those alike only the fastest.
+template <typename Choice>
+class Fastest {
+ public:
+  void begin(std::size_t keep) {
+    keep_ = keep;
+    all_.clear();
+  }
+  const std::vector<Choice>& all() const { return all_; }
+  // Of the slowest that is kept; infinite as long as there is room.
+  double slowest() const {
+    return all_.size() < keep_ ? std::numeric_limits<double>::infinity() : all_.back().time.seconds;
+  }
+
+  void add(const Choice& choice) {
+    if (choice.time.seconds >= slowest()) return;
+    const auto same = std::find_if(all_.begin(), all_.end(), [&](const Choice& c) { return alike(c, choice); });
+    if (same != all_.end()) {
+      if (same->time.seconds <= choice.time.seconds) return;
+      all_.erase(same);
+    }
+    const auto place = std::upper_bound(all_.begin(), all_.end(), choice.time.seconds,
+                                        [](double t, const Choice& c) { return t < c.time.seconds; });
+    all_.insert(place, choice);
+    if (all_.size() > keep_) all_.pop_back();
+  }
+
+ private:
+  std::size_t keep_ = 1;
+  std::vector<Choice> all_;
+};
+
+// Mappings near to one, each once, timed.
+template <typename Choice>
+class Nearby {
+ public:
+  Nearby(const Machine& machine, const Choice& from) : machine_(machine), from_(from) {}
+
+  template <typename Problem>
+  void add(const Problem& problem, Choice choice) {
+    const auto same = [&](const Choice& c) { return c.mapping == choice.mapping && alike(c, choice); };
+    if (same(from_) || std::any_of(found_.begin(), found_.end(), same)) return;
+    lower(machine_, problem, choice.mapping, schedule_);
+    choice.time = pipeline_time(machine_, schedule_);
+    found_.push_back(std::move(choice));
+  }
+
+  // The fastest first.
+  std::vector<Choice> sorted() {
+    std::stable_sort(found_.begin(), found_.end(),
+                     [](const Choice& x, const Choice& y) { return x.time.seconds < y.time.seconds; });
+    return std::move(found_);
+  }
+
+ private:
+  const Machine& machine_;
+  const Choice& from_;
+  Schedule schedule_;
+  std::vector<Choice> found_;
+};
+
+}  // namespace llmperf::mapper::tile

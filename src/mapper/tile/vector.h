@@ -1,0 +1,95 @@
+// Vector work on a matrix of rows, element by element or with statistics of a row, and one way to run it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "mapper/tile/schedule.h"
+#include "mapper/tile/search.h"
+
+namespace llmperf::mapper::tile {
+
+struct VectorProblem {
+  std::int64_t rows = 1;
+  std::int64_t width = 1;
+  double in_bytes = 2;      // per element, of all operands with an element for each
+  double shared_bytes = 0;  // per column, of an operand that all rows have in common
+  double out_bytes = 2;
+  double ops = 1;         // per element
+  bool row_wise = false;  // half of the operations make statistics of a row, which the others need
+
+  double flops() const { return 0; }  // of the matrix unit
+  double vector_ops() const;
+  // Every operand and result moved once.
+  double least_bytes() const;
+  // Without a shared operand and statistics a matrix is a row of elements, which can be cut anywhere.
+  VectorProblem flat() const;
+  bool operator==(const VectorProblem&) const = default;
+};
+
+// Tiles of grid.n have rows of their own, and the shared operand in common; those of grid.k columns of their own, and
+// add up their statistics. grid.batch and grid.m are 1. The shared operand's part stays while all rows go past.
+struct VectorMapping {
+  const Grid* grid = nullptr;
+  std::int64_t br = 1;  // rows of a block
+  std::int64_t bc = 1;  // its columns; row-wise: all of a tile's
+  Feed feed = Feed::direct;
+  int slots = 2;
+  Results results = Results::doubled;  // staged is the same: a block is made in one step
+  bool operator==(const VectorMapping&) const = default;
+};
+
+// Of the part of a tile.
+struct VectorExtent {
+  std::int64_t rows, columns;
+  std::int64_t blocks_rows, blocks_columns;
+};
+VectorExtent extent_of(const VectorProblem& problem, const VectorMapping& mapping);
+
+// Bytes of a tile's memory.
+double sram_of(const VectorProblem& problem, const VectorMapping& mapping);
+
+// Writes what the tiles do; the schedule's vectors are reused.
+void lower(const Machine& machine, const VectorProblem& problem, const VectorMapping& mapping, Schedule& schedule);
+
+// The fastest mapping of vector work, over the whole space of VectorMapping.
+
+using VectorChoice = Choice<VectorMapping>;
+// Whether both have the same grid and block.
+bool alike(const VectorChoice& x, const VectorChoice& y);
+
+// The matrix that the mapping is of.
+inline VectorProblem as_mapped(const VectorProblem& problem, const VectorChoice&) { return problem.flat(); }
+
+class VectorSearch {
+ public:
+  // `grids`: of the machine; both must outlive the search.
+  VectorSearch(const Machine& machine, std::span<const Grid> grids) : machine_(machine), grids_(grids) {}
+
+  // The `keep` fastest mappings of problem.flat() by the closed form, the fastest first, each of another grid or block.
+  // Empty: the memory of a tile is too small for any mapping.
+  std::vector<VectorChoice> best(const VectorProblem& problem, std::size_t keep);
+  // The fastest that differ so.
+  std::vector<VectorChoice> varied(const VectorProblem& problem) { return best(problem, 16); }
+  // Mappings that differ from one in a single decision and in what follows from it, the fastest by the closed form
+  // first.
+  std::vector<VectorChoice> near(const VectorProblem& problem, const VectorChoice& choice) const;
+
+  std::int64_t evaluated() const { return evaluated_; }
+  bool bounds = true;  // false: every mapping of the space is timed; for tests
+
+ private:
+  bool take_slots(const VectorProblem& problem, VectorMapping& mapping) const;
+  void expand(const VectorProblem& problem, const Grid& grid);
+  void consider(const VectorProblem& problem, const VectorMapping& mapping);
+  double bound(const VectorProblem& problem, const VectorMapping& mapping) const;
+
+  const Machine& machine_;
+  std::span<const Grid> grids_;
+  Fastest<VectorChoice> best_;
+  Schedule schedule_;
+  std::int64_t evaluated_ = 0;
+};
+
+}  // namespace llmperf::mapper::tile

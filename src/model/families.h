@@ -1,0 +1,159 @@
+// Internal to src/model: what a config.json and a GGUF header call a fact about a model, and what an architecture
+// implies without saying so. One row per fact and one per architecture; the readers of both formats and their messages
+// go by them, so that an architecture of known ingredients is one row more.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "descriptor/reader.h"
+#include "model/decoder.h"
+
+namespace llmperf::model {
+
+// Integers that files state.
+// clang-format off
+enum class Fact : unsigned char {
+  hidden, layers, vocab, max_position,
+  heads, kv_heads, head_dim, v_head_dim, q_lora_rank, kv_lora_rank, rope_dim, nope_dim, window,
+  intermediate, experts, experts_per_token, expert_groups, groups_per_token, expert_width, shared_width, shared_experts,
+  leading_dense
+};
+// clang-format on
+
+struct FactRow {
+  Fact fact;
+  std::string_view hf;    // key of config.json, unless the architecture spells it otherwise
+  std::string_view gguf;  // key behind "ARCHITECTURE." of GGUF's metadata; empty: it follows from others
+  descriptor::IntRange range;
+};
+const FactRow& fact_row(Fact fact);
+
+// A yes or no: what `key` of config.json says, `value` where it is absent. Without a key it is always `value`. A GGUF
+// file tells by its tensors whether it has what may be either way.
+struct Trait {
+  bool value = false;
+  std::string_view key = {};
+  bool always() const { return value && key.empty(); }
+};
+
+// Which layers see the sliding window.
+enum class WindowLayers : unsigned char {
+  none,  // no model of the architecture has one: its keys are errors
+  all,
+  even,   // every second layer, beginning with the first
+  upper,  // from max_window_layers on
+  listed  // only layer_types says so: versions of transformers disagree on what holds without it
+};
+struct WindowRule {
+  WindowLayers layers = WindowLayers::none;
+  std::int64_t absent = 0;      // the window where the key is absent, but not null; 0: none
+  bool switched = false;        // it is in use if use_sliding_window says so; unknown to llama.cpp
+  bool has_layer_types = true;  // a list may say otherwise
+};
+
+// Which layers of a mixture are dense: those that decoder_sparse_step and mlp_only_layers name (Qwen), or the first
+// ones (DeepSeek).
+enum class DenseLayers : unsigned char { none, by_step, leading };
+// Experts that every token takes: one of a width of its own behind a gate (Qwen), or several of a routed one's width.
+enum class SharedExperts : unsigned char { none, gated, counted };
+// Width of an expert in GGUF files without the key, as in those before it was introduced.
+enum class UnsaidWidth : unsigned char {
+  refused,        // there are no such files
+  dense,          // feed_forward_length
+  dense_per_used  // feed_forward_length over the experts per token
+};
+struct ExpertRule {
+  std::string_view count = {};        // key of their number; empty: a dense model
+  std::string_view other_count = {};  // … by the version of transformers that wrote the file
+  Fact width = Fact::expert_width;
+  UnsaidWidth unsaid_width = UnsaidWidth::refused;
+  bool grouped = false;           // n_group, topk_group
+  std::string_view methods = {};  // values of topk_method, the usual first, between spaces; empty: there is no such key
+  SharedExperts shared = SharedExperts::none;
+  DenseLayers dense = DenseLayers::none;
+  std::int64_t leading = 0;  // dense layers where the key is absent
+  bool router_bias = false;
+  bool score_correction = false;
+};
+
+class ConfigReader;  // hf_config.cpp
+
+// Absent keys take the defaults of the architecture's config class in transformers.
+struct Family {
+  std::string_view name;       // model_type of config.json: "qwen2_moe"
+  std::string_view like = {};  // all that the row of that name says; nothing else is said here
+  std::string_view gguf = {};  // general.architecture of GGUF files; several rows may be the same to llama.cpp
+  std::string_view spelt =
+      {};  // keys of facts that go by others, "head_dim=kv_channels", or are not there, "head_dim="
+  std::string_view other_max_position = {};  // key that says it where the first does not
+
+  Norm norm = Norm::rms;
+  int norms = 2;                 // of a layer
+  bool parallel_blocks = false;  // attention and MLP side by side
+  bool tied = false;             // where tie_word_embeddings is absent
+  bool lm_head_bias = false;
+
+  bool latent = false;                        // attention through latents
+  std::optional<std::int64_t> kv_heads = {};  // where absent; none: as many as query heads
+  std::optional<std::int64_t> head_dim = {};  // where absent; none: hidden / heads
+  double rotary = 1;                          // share of a head that is rotated, …
+  std::string_view rotary_key = {};           // … unless this key says another; empty: there is none
+  Trait qkv_bias = {};
+  Trait o_bias = {};
+  bool qk_norm = false;
+  bool sinks = false;
+  bool softcap = false;    // unless attn_logit_softcapping is null or 0
+  bool fused_qkv = false;  // in the checkpoint; a GGUF file has the tensor or not
+  WindowRule window = {};
+
+  bool gated = true;
+  Activation activation = Activation::silu;
+  std::string_view activation_key = "hidden_act";  // empty: there is none
+  bool halved_width = false;                       // the width counts the gate and up matrices together
+  Trait mlp_bias = {};
+  bool fused_gate_up = false;
+  ExpertRule experts = {};
+
+  // Keys of config.json by what they must be, as another value is a variant that costs something else: names between
+  // spaces. Those to skip change nothing beyond kNeutralKeys.
+  std::string_view must_be_true = {};
+  std::string_view must_be_false = {};
+  std::string_view must_be_one = {};
+  std::string_view skipped = {};
+  void (*own_keys)(ConfigReader&) = nullptr;  // reads what no other architecture has
+
+  std::string_view key(Fact fact) const;  // of config.json
+};
+
+// Every row.
+std::span<const Family> families();
+// The row of a model_type, that of another where it is like it; null when there is none.
+const Family* find_family(std::string_view model_type);
+// The row of a GGUF file's architecture: of several the first one that does or does not have experts and their
+// score correction, as the file does, else the first. Null when there is none.
+const Family* find_gguf_family(std::string_view architecture, bool experts, bool score_correction);
+// The window of the models that llama.cpp runs as `family.gguf`, of whatever row.
+WindowRule gguf_window(const Family& family);
+// What is supported, for hints.
+std::vector<std::string> family_names();
+std::vector<std::string> gguf_family_names();
+
+// Keys that do not change the cost, of transformers' PretrainedConfig and of every architecture: ids, training,
+// numerics, defaults of text generation; and the library's own bookkeeping ("_name_or_path").
+bool is_neutral_key(std::string_view key);
+
+// The activation of that name in transformers' table, or none where it has no counterpart here; and all such names.
+std::optional<Activation> find_activation(std::string_view name);
+std::vector<std::string> activation_names();
+
+// Names that no other architecture's config has (hf_config.cpp).
+void read_qwen_keys(ConfigReader& config);
+void read_qwen3_moe_keys(ConfigReader& config);
+void read_chatglm_keys(ConfigReader& config);
+
+}  // namespace llmperf::model

@@ -1,0 +1,59 @@
+// Which dimensions of an op's operands and results go together: divided over the same devices, an op works on its part
+// alone. Dimensions that go together have the same factor, as the indices of an einsum ("bsf,fh->bsh"); a factor that
+// no result has is summed over, so that a division of it leaves summands. The same idea is Shardy's sharding rule.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "program/program.h"
+#include "program/sharding.h"
+
+namespace llmperf::program {
+
+inline constexpr int kWhole = -1;  // a dimension that has to be undivided
+
+struct OpFactors {
+  std::vector<std::vector<int>> operands;  // by operand, by dimension
+  std::vector<std::vector<int>> results;
+  int count = 0;
+  // By factor: the number of parts has to divide it (reshapes). 0: any number.
+  std::vector<std::int64_t> divides = {};
+  bool known = true;  // false: nothing is known of the op, all of it is whole
+};
+
+// Of a node whose tensors have the extents of the whole program.
+OpFactors op_factors(const Program& program, const Node& node);
+
+// Whether an op of summands in this operand has summands of its result.
+enum class Linear : unsigned char {
+  no,
+  alone,    // when the other operands have none: a factor of a product
+  together  // when they all have: a term of a sum
+};
+Linear linear_in(const Instruction& i, std::size_t operand);
+
+// How the factors of one op are divided over devices.
+
+class Division {
+ public:
+  explicit Division(OpFactors factors) : f_(std::move(factors)), parts_(static_cast<std::size_t>(f_.count)) {}
+
+  const OpFactors& factors() const { return f_; }
+  // Takes over what `sharding` says of a tensor with these extents and factors, where it contradicts nothing that was
+  // taken before.
+  void offer(const std::vector<int>& labels, const Sharding& sharding, const std::vector<std::int64_t>& dims);
+  // Devices that operands have summands on, and that nothing is divided over.
+  void reserve(const DeviceAxes& axes) { reserved_ = axes; }
+  Sharding of(const std::vector<int>& labels) const;
+  // Devices that have summands of the results: those along factors that no result has.
+  DeviceAxes summands() const;
+
+ private:
+  OpFactors f_;
+  DeviceAxes reserved_;
+  std::vector<DeviceAxes> parts_;  // by factor
+};
+
+}  // namespace llmperf::program

@@ -1,0 +1,922 @@
+#include "program/partition.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "program/annotations.h"
+#include "program/factors.h"
+#include "program/program.h"
+#include "program/replica_groups.h"
+#include "program/sharding.h"
+
+namespace llmperf::program {
+namespace {
+
+constexpr NodeId kResult = -2;  // "user" of a result whose sharding is given
+
+bool rearranges(const Node& node) {
+  return node.instruction->op() == "reshape" || node.instruction->op() == "transpose";
+}
+
+// Who uses the values of a program.
+class ValueUsers {
+ public:
+  ValueUsers(const Program& program, const ProgramAnnotations& annotations)
+      : program_(program), annotations_(annotations), users_(program.tensors.size()) {
+    const auto use = [&](TensorId t, NodeId by) {
+      ++users_[static_cast<std::size_t>(t)].count;
+      users_[static_cast<std::size_t>(t)].last = by;
+    };
+    for (std::size_t n = 0; n < program.nodes.size(); ++n) {
+      for (const TensorId t : program.nodes[n].operands) use(t, static_cast<NodeId>(n));
+    }
+    for (const Loop& loop : program.loops) {
+      for (const TensorId t : loop.yielded) use(t, kNone);
+    }
+    for (std::size_t n = 0; n < program.results.size(); ++n) {
+      const auto& given = annotations.results();
+      use(program.results[n], n < given.size() && given[n].form == Sharding::Form::tiled ? kResult : kNone);
+    }
+  }
+
+  std::int64_t count(TensorId t) const { return users_[static_cast<std::size_t>(t)].count; }
+  // Whether the only use of a value, in this loop (-1: outside of loops), is a constraint, maybe after it was
+  // rearranged: there its summands are added up.
+  bool constrained_next(TensorId t, int loop) const {
+    constexpr int kMaxSteps = 16;
+    for (int steps = 0; steps < kMaxSteps; ++steps) {
+      const auto& [count, user] = users_[static_cast<std::size_t>(t)];
+      if (count != 1 || user == kNone) return false;
+      if (user == kResult) return loop < 0;
+      const Node& node = program_.node(user);
+      if (node.loop != loop || node.results.size() != 1) return false;
+      if (is_constraint(*node.instruction)) return !annotations_.of(*node.instruction).empty();
+      if (!rearranges(node)) return false;
+      t = node.results[0];
+    }
+    return false;
+  }
+
+ private:
+  struct Users {
+    std::int64_t count = 0;
+    NodeId last = kNone;
+  };
+  const Program& program_;
+  const ProgramAnnotations& annotations_;
+  std::vector<Users> users_;  // by tensor
+};
+
+// The exchanges that take a tensor from one sharding to another.
+struct ReshardingStep {
+  InsertedCollective what;
+  Sharding after;  // of the tensor, once it is done
+};
+
+// In order; empty when nothing has to be done. `from` and `to` are tiled or maximal; `devices` take part in all.
+//  * summands that `to` does not have are summed: reduce-scatter where `to` divides a dimension over them, else
+//  all-reduce;
+//  * summands that only `to` has are what there is, with zeros added, which is no exchange;
+//  * a dimension that is to be divided (further) over devices that hold the same is cut, which is no exchange;
+//  * an axis of devices that goes from one dimension to another is an all-to-all, one that is left out an all-gather;
+//  * as many parts of every dimension, or the same parts, on other devices are sent to them;
+//  * what one device holds is broadcast.
+std::vector<ReshardingStep> resharding(const Sharding& from, const Sharding& to, std::size_t rank,
+                                       std::int64_t devices);
+
+constexpr std::int64_t kListed = 64;  // devices of a group that a text is made of
+
+class Path {
+ public:
+  Path(const Sharding& from, const Sharding& to, std::size_t rank, std::int64_t devices)
+      : now_(from), to_(to), rank_(rank), devices_(devices) {
+    now_.dims.resize(rank);
+    to_.dims.resize(rank);
+    now_.open.clear();
+    now_.replicated.clear();
+    now_.manual.clear();
+  }
+
+  std::vector<ReshardingStep> find() {
+    if (now_.same_parts(to_)) return {};
+    if (now_.form == Sharding::Form::maximal) leave_one_device();
+    if (to_.form == Sharding::Form::maximal) {
+      whole();
+      now_ = to_;
+      add(std::nullopt, {}, -1);
+      return std::move(steps_);
+    }
+    if (!cut_to_common_axes()) {
+      whole();
+      take_parts();
+      return std::move(steps_);
+    }
+    // Every round does at least one step, and takes an axis out of its place or to its place.
+    constexpr int kMaxRounds = 64;
+    for (int round = 0; round < kMaxRounds && !now_.same_parts(to_); ++round) {
+      if (scatter_sums() || begin_sums() || permute() || cut() || exchange() || send() || gather()) continue;
+      break;
+    }
+    if (!now_.same_parts(to_)) {
+      whole();
+      take_parts();
+    }
+    return std::move(steps_);
+  }
+
+ private:
+  void add(std::optional<CollectiveKind> kind, const DeviceAxes& over, std::int64_t dim) {
+    const DeviceGroup group = group_of(over);
+    InsertedCollective c;
+    c.kind = kind;
+    c.dim = dim;
+    if (kind) {
+      c.ranks = group.ranks;
+      c.stride = group.stride;
+      c.regular = group.regular;
+      c.groups = std::max<std::int64_t>(1, devices_ / group.ranks);
+      c.text = group_text(devices_of(over, kListed), c.groups);
+    }
+    steps_.push_back({std::move(c), now_});
+  }
+
+  void leave_one_device() {
+    now_ = {};
+    now_.dims.resize(rank_);
+    if (devices_ > 1) add(CollectiveKind::broadcast, {{devices_, 1}}, -1);
+  }
+
+  bool cut_to_common_axes() {
+    DeviceAxes all = now_.unreduced;
+    const auto append = [&](const DeviceAxes& axes) { all.insert(all.end(), axes.begin(), axes.end()); };
+    append(to_.unreduced);
+    for (std::size_t d = 0; d < rank_; ++d) {
+      append(now_.dims[d]);
+      append(to_.dims[d]);
+    }
+    const auto cut_all = [&](Sharding& sharding) {
+      std::vector<DeviceAxes*> lists = {&sharding.unreduced};
+      for (DeviceAxes& axes : sharding.dims) lists.push_back(&axes);
+      for (DeviceAxes* axes : lists) {
+        auto parts = cut_by(*axes, all);
+        if (!parts) return false;
+        *axes = std::move(*parts);
+      }
+      return true;
+    };
+    return cut_all(now_) && cut_all(to_);
+  }
+
+  static bool has(const DeviceAxes& axes, const DeviceAxis& axis) {
+    return std::find(axes.begin(), axes.end(), axis) != axes.end();
+  }
+  bool in_use(const DeviceAxis& axis) const {
+    return has(now_.unreduced, axis) ||
+           std::any_of(now_.dims.begin(), now_.dims.end(), [&](const DeviceAxes& axes) { return has(axes, axis); });
+  }
+  // How many of the outer axes are right already.
+  std::size_t right(std::size_t d) const {
+    const auto& mine = now_.dims[d];
+    const auto& wanted = to_.dims[d];
+    return static_cast<std::size_t>(std::mismatch(mine.begin(), mine.end(), wanted.begin(), wanted.end()).first -
+                                    mine.begin());
+  }
+  bool all_right(std::size_t d) const { return right(d) == now_.dims[d].size(); }
+
+  bool scatter_sums() {
+    for (std::size_t d = 0; d < rank_; ++d) {
+      if (!all_right(d)) continue;
+      DeviceAxes over;
+      for (std::size_t i = now_.dims[d].size(); i < to_.dims[d].size() && has(now_.unreduced, to_.dims[d][i]); ++i) {
+        over.push_back(to_.dims[d][i]);
+      }
+      if (over.empty()) continue;
+      for (const DeviceAxis& axis : over) std::erase(now_.unreduced, axis);
+      now_.dims[d].insert(now_.dims[d].end(), over.begin(), over.end());
+      add(CollectiveKind::reduce_scatter, over, static_cast<std::int64_t>(d));
+      return true;
+    }
+    DeviceAxes over;
+    for (const DeviceAxis& axis : now_.unreduced) {
+      if (!has(to_.unreduced, axis)) over.push_back(axis);
+    }
+    if (over.empty()) return false;
+    for (const DeviceAxis& axis : over) std::erase(now_.unreduced, axis);
+    add(CollectiveKind::all_reduce, over, -1);
+    return true;
+  }
+
+  // Of what several have, one keeps it and the others have zeros; a part becomes a summand between zeros.
+  bool begin_sums() {
+    DeviceAxes begun;
+    for (const DeviceAxis& axis : to_.unreduced) {
+      const bool divides =
+          std::any_of(to_.dims.begin(), to_.dims.end(), [&](const DeviceAxes& axes) { return has(axes, axis); });
+      if (divides || has(now_.unreduced, axis)) continue;
+      const auto innermost = std::find_if(now_.dims.begin(), now_.dims.end(),
+                                          [&](const DeviceAxes& axes) { return !axes.empty() && axes.back() == axis; });
+      if (innermost != now_.dims.end()) {
+        innermost->pop_back();
+      } else if (in_use(axis)) {
+        continue;
+      }
+      now_.unreduced.push_back(axis);
+      begun.push_back(axis);
+    }
+    if (!begun.empty()) add(std::nullopt, {}, -1);
+    return !begun.empty();
+  }
+
+  // As many parts of every dimension as before, on other devices.
+  bool permute() {
+    DeviceAxes over;
+    for (std::size_t d = 0; d < rank_; ++d) {
+      if (size_of(now_.dims[d]) != size_of(to_.dims[d])) return false;
+      if (now_.dims[d] == to_.dims[d]) continue;
+      for (const DeviceAxes* axes : {&now_.dims[d], &to_.dims[d]}) {
+        for (const DeviceAxis& axis : *axes) {
+          if (!has(over, axis)) over.push_back(axis);
+        }
+      }
+    }
+    if (over.empty()) return false;
+    now_.dims = to_.dims;
+    add(CollectiveKind::send, over, -1);
+    return true;
+  }
+
+  bool cut() {
+    std::int64_t dim = -1;
+    for (std::size_t d = 0; d < rank_; ++d) {
+      while (all_right(d) && now_.dims[d].size() < to_.dims[d].size() && !in_use(to_.dims[d][now_.dims[d].size()])) {
+        now_.dims[d].push_back(to_.dims[d][now_.dims[d].size()]);
+        dim = static_cast<std::int64_t>(d);
+      }
+    }
+    if (dim >= 0) add(std::nullopt, {}, dim);
+    return dim >= 0;
+  }
+
+  // The inner axes of one dimension that another one wants next.
+  bool exchange() {
+    for (std::size_t d = 0; d < rank_; ++d) {
+      for (std::size_t e = 0; e < rank_; ++e) {
+        if (d == e || !all_right(e)) continue;
+        const DeviceAxes& mine = now_.dims[d];
+        const auto wanted = to_.dims[e].begin() + static_cast<std::ptrdiff_t>(now_.dims[e].size());
+        for (std::size_t begin = right(d); begin < mine.size(); ++begin) {
+          const auto first = mine.begin() + static_cast<std::ptrdiff_t>(begin);
+          if (to_.dims[e].end() - wanted < mine.end() - first || !std::equal(first, mine.end(), wanted)) continue;
+          const DeviceAxes over(first, mine.end());
+          now_.dims[d].resize(begin);
+          now_.dims[e].insert(now_.dims[e].end(), over.begin(), over.end());
+          add(CollectiveKind::all_to_all, over, static_cast<std::int64_t>(d));
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  // As many parts as before, on other devices.
+  bool send() {
+    for (std::size_t d = 0; d < rank_; ++d) {
+      const std::size_t same = right(d);
+      const DeviceAxes mine(now_.dims[d].begin() + static_cast<std::ptrdiff_t>(same), now_.dims[d].end());
+      if (mine.empty()) continue;
+      const DeviceAxes wanted(to_.dims[d].begin() + static_cast<std::ptrdiff_t>(same), to_.dims[d].end());
+      if (size_of(mine) != size_of(wanted)) continue;
+      const bool free = std::all_of(wanted.begin(), wanted.end(),
+                                    [&](const DeviceAxis& axis) { return has(mine, axis) || !in_use(axis); });
+      if (!free) continue;
+      DeviceAxes both = mine;
+      for (const DeviceAxis& axis : wanted) {
+        if (!has(both, axis)) both.push_back(axis);
+      }
+      now_.dims[d] = to_.dims[d];
+      add(CollectiveKind::send, both, static_cast<std::int64_t>(d));
+      return true;
+    }
+    return false;
+  }
+
+  bool gather() {
+    for (std::size_t d = 0; d < rank_; ++d) {
+      if (all_right(d)) continue;
+      // Inner axes that are wanted nowhere; those that are may follow as an all-to-all.
+      const auto wanted = [&](const DeviceAxis& axis) {
+        return has(to_.unreduced, axis) ||
+               std::any_of(to_.dims.begin(), to_.dims.end(), [&](const DeviceAxes& axes) { return has(axes, axis); });
+      };
+      const DeviceAxes& mine = now_.dims[d];
+      std::size_t begin = mine.size();
+      while (begin > right(d) && !wanted(mine[begin - 1])) --begin;
+      gather_from(d, begin < mine.size() ? begin : right(d));
+      return true;
+    }
+    return false;
+  }
+
+  void gather_from(std::size_t d, std::size_t begin) {
+    const DeviceAxes over(now_.dims[d].begin() + static_cast<std::ptrdiff_t>(begin), now_.dims[d].end());
+    now_.dims[d].resize(begin);
+    add(CollectiveKind::all_gather, over, static_cast<std::int64_t>(d));
+  }
+
+  // All of it, summed, on every device.
+  void whole() {
+    if (!now_.unreduced.empty()) {
+      const DeviceAxes over = std::exchange(now_.unreduced, {});
+      add(CollectiveKind::all_reduce, over, -1);
+    }
+    for (std::size_t d = 0; d < rank_; ++d) {
+      if (size_of(now_.dims[d]) > 1) gather_from(d, 0);
+    }
+  }
+
+  // Of what every device has.
+  void take_parts() {
+    now_.dims = to_.dims;
+    now_.unreduced = to_.unreduced;
+    if (to_.divides() || !to_.unreduced.empty()) add(std::nullopt, {}, -1);
+  }
+
+  Sharding now_;
+  Sharding to_;
+  std::size_t rank_;
+  std::int64_t devices_;
+  std::vector<ReshardingStep> steps_;
+};
+
+std::vector<ReshardingStep> resharding(const Sharding& from, const Sharding& to, std::size_t rank,
+                                       std::int64_t devices) {
+  return Path(from, to, rank, devices).find();
+}
+
+using Form = Sharding::Form;
+
+constexpr std::size_t kMaxNotes = 8;
+
+// Whether the devices of `outer` are the major ones of `axes`.
+bool starts_with(const DeviceAxes& axes, const DeviceAxes& outer) {
+  const DeviceAxes mine = cut_by(axes, outer).value_or(axes);
+  const DeviceAxes theirs = cut_by(outer, axes).value_or(outer);
+  return theirs.size() <= mine.size() && std::equal(theirs.begin(), theirs.end(), mine.begin());
+}
+
+// How the values of a program lie on devices at a point of a pass over it, and the program that such a pass writes.
+class Layout {
+ public:
+  Layout(Program& program, std::int64_t devices) : program_(program), devices_(devices) {}
+
+  // Starts over. A pass that does not write is a rehearsal: shardings are followed, nothing is exchanged.
+  void begin(bool writing) {
+    writing_ = writing;
+    states_.assign(program_.tensors.size(), {});
+    known_.assign(program_.tensors.size(), false);
+    local_.assign(program_.tensors.size(), false);
+  }
+
+  bool writing() const { return writing_; }
+
+  // Of a value that nothing was said of: that of the value it was before (Tensor::same), else whole on every device.
+  const Sharding& of(TensorId t) {
+    const auto at = static_cast<std::size_t>(t);
+    if (known_[at]) return states_[at];
+    known_[at] = true;
+    const TensorId before = program_.tensor(t).same;
+    if (before != kNone && before != t) {
+      Sharding same = of(before);
+      same.unreduced.clear();
+      states_[at] = std::move(same);
+    }
+    return states_[at];
+  }
+
+  void set(TensorId t, Sharding sharding) {
+    sharding.open.clear();
+    sharding.replicated.clear();
+    sharding.manual.clear();
+    sharding.dims.resize(rank(t));
+    known_[static_cast<std::size_t>(t)] = true;
+    states_[static_cast<std::size_t>(t)] = std::move(sharding);
+  }
+
+  // Its extents in the text are those of one device.
+  bool local(TensorId t) const { return local_[static_cast<std::size_t>(t)]; }
+  void set_local(TensorId t, bool local) { local_[static_cast<std::size_t>(t)] = local; }
+
+  // A value that was exchanged for all who use it from here on.
+  TensorId now(TensorId t) const {
+    for (auto found = moved_.find(t); found != moved_.end(); found = moved_.find(t)) t = found->second;
+    return t;
+  }
+
+  void move(TensorId from, TensorId to) {
+    if (from != to) moved_[from] = to;
+  }
+
+  // An annotation of `t`, with what it leaves open as it is.
+  Sharding wanted(const Sharding& annotation, TensorId t) { return wanted(annotation, of(t), t); }
+  // The same where it would lie like `here` if nothing were said.
+  Sharding wanted(const Sharding& annotation, const Sharding& here, TensorId t) const {
+    if (annotation.form == Form::unknown || annotation.form == Form::manual) {
+      Sharding same = here;
+      same.unreduced.clear();
+      return same;
+    }
+    Sharding target = annotation;
+    target.dims.resize(annotation.form == Form::tiled ? rank(t) : 0);
+    for (std::size_t d = 0; d < target.dims.size() && d < here.dims.size(); ++d) {
+      if (!annotation.is_open(d) || !starts_with(here.dims[d], target.dims[d])) continue;
+      bool taken = overlap(here.dims[d], annotation.replicated) || overlap(here.dims[d], annotation.unreduced);
+      for (std::size_t e = 0; e < target.dims.size(); ++e) {
+        taken = taken || (e != d && overlap(here.dims[d], target.dims[e]));
+      }
+      if (!taken) target.dims[d] = here.dims[d];
+    }
+    return target;
+  }
+
+  bool fits(TensorId t, const Sharding& target) {
+    const Sharding& here = of(t);
+    return here.form == Form::manual || target.form == Form::manual || !program_.type(t).tensor() ||
+           here.same_parts(target);
+  }
+
+  // The value in another sharding; the exchanges are written, at the place of `cause`.
+  TensorId convert(TensorId t, const Sharding& target, const Node& cause) {
+    if (fits(t, target)) return t;
+    for (const auto& [sharding, other] : converted_[t]) {
+      if (sharding.same_parts(target)) return other;
+    }
+    TensorId last = t;
+    for (ReshardingStep& step : resharding(of(t), target, rank(t), devices_)) {
+      Node node;
+      node.instruction = cause.instruction;
+      node.traits = {step.what.kind ? OpClass::collective : OpClass::free, 0};
+      node.count = cause.count;
+      node.loop = cause.loop;
+      node.operands = {last};
+      if (step.what.kind) ++collectives_;
+      node.inserted = std::move(step.what);
+      last = copy_of(last, std::move(step.after));
+      node.results = {last};
+      write(std::move(node));
+    }
+    converted_[t].emplace_back(target, last);
+    return last;
+  }
+
+  void write(Node node) {
+    for (const TensorId t : node.results) {
+      program_.tensors[static_cast<std::size_t>(t)].node = static_cast<NodeId>(written_.size());
+    }
+    written_.push_back(std::move(node));
+  }
+
+  // The program becomes what was written, with the extents of one device. Returns the number of exchanges.
+  std::int64_t finish() {
+    program_.nodes = std::move(written_);
+    for (TensorId& t : program_.results) t = now(t);
+    for (Loop& loop : program_.loops) {
+      for (TensorId& t : loop.yielded) t = now(t);
+    }
+    std::set<std::pair<std::int64_t, std::int64_t>> uneven;
+    for (std::size_t t = 0; t < program_.tensors.size(); ++t) {
+      Type& type = program_.tensors[t].type;
+      const Sharding& sharding = of(static_cast<TensorId>(t));
+      if (!type.tensor() || sharding.form != Form::tiled) continue;
+      for (std::size_t d = 0; d < std::min(type.dims.size(), sharding.dims.size()); ++d) {
+        const std::int64_t parts = size_of(sharding.dims[d]);
+        if (type.dims[d] % parts != 0) uneven.insert({type.dims[d], parts});
+      }
+      type.dims = local_dims(sharding, type.dims);
+    }
+    std::size_t noted = 0;
+    for (const auto& [extent, parts] : uneven) {
+      if (noted++ == kMaxNotes) break;
+      program_.notes.push_back(
+          fmt::format("an extent of {} over {} devices is counted as {} on each", extent, parts, extent / parts + 1));
+    }
+    return collectives_;
+  }
+
+ private:
+  std::size_t rank(TensorId t) const { return program_.type(t).dims.size(); }
+  TensorId copy_of(TensorId t, Sharding sharding) {
+    Tensor copy = program_.tensor(t);
+    copy.same = kNone;
+    const auto id = static_cast<TensorId>(program_.tensors.size());
+    program_.tensors.push_back(std::move(copy));
+    states_.emplace_back();
+    known_.push_back(false);
+    local_.push_back(local(t));
+    set(id, std::move(sharding));
+    return id;
+  }
+
+  Program& program_;
+  std::int64_t devices_;
+  bool writing_ = false;
+  std::vector<Sharding> states_;
+  std::vector<bool> known_;
+  std::vector<bool> local_;
+  std::unordered_map<TensorId, TensorId> moved_;
+  std::unordered_map<TensorId, std::vector<std::pair<Sharding, TensorId>>> converted_;
+  std::vector<Node> written_;
+  std::int64_t collectives_ = 0;
+};
+
+using Form = Sharding::Form;
+
+constexpr int kRehearsals = 3;  // before the pass that writes: values that follow their users are found backwards
+
+class Partitioner {
+ public:
+  Partitioner(Program& program, const PartitionOptions& options)
+      : program_(program),
+        annotations_(program),
+        layout_(program, count_devices(options)),
+        users_(program, annotations_) {
+    result_.annotated = annotations_.any();
+  }
+
+  PartitionResult run() {
+    if (!result_.annotated) return result_;
+    for (int n = 0; n < kRehearsals; ++n) {
+      pass(false);
+      if (own_collective_.empty()) continue;
+      program_.notes.push_back(fmt::format(
+          "{} is an exchange outside of manual regions: the shapes are taken to be those of one device, and the "
+          "annotations to say how the parts make up the whole",
+          own_collective_));
+      return result_;
+    }
+    pass(true);
+    result_.local = false;
+    result_.collectives = layout_.finish();
+    for (const auto& [op, times] : undivided_) {
+      program_.notes.push_back(
+          fmt::format("{} is not divided over devices: what it takes is gathered ({} times)", op, times));
+    }
+    if (annotations_.irregular()) {
+      program_.notes.emplace_back("devices are listed in an order that no mesh has: their distances are estimated");
+    }
+    return result_;
+  }
+
+ private:
+  std::int64_t count_devices(const PartitionOptions& options) {
+    const std::int64_t count = device_count(program_, options.devices);
+    const std::int64_t named = annotations_.devices();
+    if (options.devices && named > count) {
+      program_.module->fail(annotations_.place(),
+                            fmt::format("this sharding is over {} devices, and there are {}", named, count),
+                            fmt::format("--devices {}", named));
+    }
+    return result_.devices = std::max(count, named);
+  }
+
+  const Loop& loop(int index) const { return program_.loop(index); }
+  const Type& type(TensorId t) const { return program_.type(t); }
+
+  // What every device has and could as well have in parts from the start will be made as this user wants it.
+  void follow(TensorId t, const Sharding& target) {
+    const Sharding& here = layout_.of(t);
+    if (here.divides() || here.form != Form::tiled || !target.divides() || !here.unreduced.empty()) return;
+    const Tensor& tensor = program_.tensor(t);
+    if (tensor.node == kNone) return;
+    const Node& maker = program_.node(tensor.node);
+    if (maker.results.size() != 1 || !annotations_.of(*maker.instruction).empty()) return;
+    const bool cheap = maker.operands.empty() || tensor.constant || maker.traits.op_class == OpClass::broadcast;
+    const bool single = users_.count(t) == 1 && (maker.traits.op_class == OpClass::elementwise || rearranges(maker));
+    if (cheap || single) follows_.try_emplace(t, target);
+  }
+
+  // The value in another sharding; what has to be exchanged for it is written before node_.
+  TensorId convert(TensorId t, const Sharding& target) {
+    if (layout_.fits(t, target)) return t;
+    if (layout_.writing()) return layout_.convert(t, target, node_);
+    follow(t, target);
+    return t;
+  }
+
+  // The same for all who use it from here on.
+  void settle(TensorId t, const Sharding& target) {
+    if (layout_.writing()) {
+      layout_.move(t, convert(t, target));
+    } else {
+      layout_.set(t, target);
+    }
+  }
+
+  // --- a pass over the program ---
+
+  void pass(bool writing) {
+    layout_.begin(writing);
+    open_loops_.clear();
+    inside_manual_.clear();
+    for (std::size_t n = 0; n < program_.arguments.size(); ++n) {
+      const Sharding& given = annotations_.arguments()[n];
+      if (given.form == Form::tiled || given.form == Form::maximal) layout_.set(program_.arguments[n], given);
+    }
+    const std::size_t count = program_.nodes.size();
+    for (std::size_t n = 0; n < count; ++n) {
+      enter_loops(program_.nodes[n].loop);
+      node_ = Node(program_.nodes[n]);
+      for (TensorId& t : node_.operands) t = layout_.now(t);
+      targets_.clear();
+      visit();
+      const Node written = node_;
+      if (writing) layout_.write(written);
+      for (const auto& [t, target] : targets_) settle(t, target);
+    }
+    enter_loops(-1);
+    for (std::size_t n = 0; count > 0 && n < annotations_.results().size(); ++n) {
+      at(*program_.nodes[count - 1].instruction, -1);
+      const TensorId t = layout_.now(program_.results[n]);
+      if (writing) settle(t, layout_.wanted(annotations_.results()[n], t));
+    }
+  }
+
+  // What is written next belongs to this instruction.
+  void at(const Instruction& i, int in_loop) {
+    node_ = Node{};
+    node_.instruction = &i;
+    node_.loop = in_loop;
+    node_.count = program_.passes(in_loop);
+  }
+
+  void enter_loops(int next) {
+    while (!open_loops_.empty() && !program_.within(next, open_loops_.back())) {
+      leave_loop(open_loops_.back());
+      open_loops_.pop_back();
+    }
+    std::vector<int> entered;
+    const int open = open_loops_.empty() ? -1 : open_loops_.back();
+    for (int l = next; l >= 0 && l != open; l = loop(l).parent) entered.push_back(l);
+    for (auto l = entered.rbegin(); l != entered.rend(); ++l) {
+      enter_loop(*l);
+      open_loops_.push_back(*l);
+    }
+  }
+
+  // A value that a loop carries lies as the loop says, else as it did before, or, when every device had all of it, as
+  // the body leaves it.
+  void enter_loop(int index) {
+    at(*loop(index).instruction, loop(index).parent);
+    const std::vector<Sharding>& found = annotations_.of(*loop(index).instruction);
+    for (std::size_t n = 0; n < loop(index).arguments.size(); ++n) {
+      const TensorId t = loop(index).arguments[n];
+      const TensorId before = program_.tensor(t).same;
+      if (before == kNone) continue;
+      const TensorId init = layout_.now(before);
+      const auto follows = follows_.find(t);
+      Sharding target = follows != follows_.end() ? follows->second : layout_.of(init);
+      target.unreduced.clear();
+      if (n < found.size()) target = layout_.wanted(found[n], target, init);
+      const TensorId moved = convert(init, target);
+      if (layout_.writing()) program_.tensors[static_cast<std::size_t>(t)].same = moved;
+      layout_.set(t, target);
+      layout_.set_local(t, layout_.local(init));
+    }
+  }
+
+  void leave_loop(int index) {
+    at(*loop(index).instruction, index);
+    for (std::size_t n = 0; n < std::min(loop(index).arguments.size(), loop(index).yielded.size()); ++n) {
+      const TensorId argument = loop(index).arguments[n];
+      const TensorId yielded = layout_.now(loop(index).yielded[n]);
+      const Sharding carried = layout_.of(argument);
+      if (!carried.divides() && layout_.of(yielded).divides()) follows_.try_emplace(argument, layout_.of(yielded));
+      settle(yielded, carried);
+    }
+  }
+
+  // --- ops ---
+
+  void visit() {
+    const Instruction& i = *node_.instruction;
+    if (i.op() == "manual_computation") return cross_manual(i);
+    if (leads_into_shards(i) || leads_out_of_shards(i)) return cross_shards(i, leads_into_shards(i));
+    bool local = !inside_manual_.empty();
+    bool constant = true;
+    for (const TensorId t : node_.operands) {
+      local = local || layout_.local(t);
+      constant = constant && program_.tensor(t).constant;
+    }
+    for (const TensorId t : node_.results) layout_.set_local(t, local);
+    const bool in_line = node_.traits.op_class == OpClass::free && (!i.regions.empty() || !callee_of(i).empty());
+    if (in_line || is_constraint(i)) return constrain(i);
+    if (node_.traits.op_class == OpClass::collective && !local && !constant) own_collective_ = i.name;
+    if (i.op() == "outfeed" && !annotations_.of(i).empty()) return feed_out(i);
+    divide(i);
+  }
+
+  void feed_out(const Instruction& i) {
+    const std::vector<Sharding>& found = annotations_.of(i);
+    for (std::size_t n = 0; n < std::min(node_.operands.size(), found.size()); ++n) {
+      const TensorId t = node_.operands[n];
+      node_.operands[n] = convert(t, layout_.wanted(found[n], t));
+    }
+  }
+
+  void constrain(const Instruction& i) {
+    const std::vector<Sharding>& found = annotations_.of(i);
+    node_.traits.op_class = OpClass::free;  // of sdy's collectives too: what they exchange is put in
+    const DeviceAxes summed = summed_by(*program_.module, i);
+    for (std::size_t n = 0; n < std::min(node_.operands.size(), node_.results.size()); ++n) {
+      const TensorId t = node_.operands[n];
+      if (!summed.empty() && layout_.of(t).unreduced.empty()) {
+        Sharding summands = layout_.of(t);
+        summands.unreduced = summed;
+        layout_.set(t, summands);
+      }
+      const Sharding target = n < found.size() ? layout_.wanted(found[n], t) : layout_.of(t);
+      node_.operands[n] = convert(t, target);
+      layout_.set(node_.results[n], target);
+    }
+  }
+
+  // The node before the region and the one after it (flatten.cpp). Inside, extents are divided over the manual axes;
+  // over the others they may be divided as anywhere.
+  void cross_manual(const Instruction& i) {
+    const ManualComputation& manual = annotations_.manual(i);
+    const bool enters = inside_manual_.insert(&i).second;
+    if (!enters) inside_manual_.erase(&i);
+    const std::vector<Sharding>& outside = enters ? manual.in : manual.out;
+    for (std::size_t n = 0; n < std::min(node_.operands.size(), node_.results.size()); ++n) {
+      Sharding given = n < outside.size() ? outside[n] : Sharding{};
+      if (enters) given = layout_.wanted(given, node_.operands[n]);
+      Sharding inside = without_axes(given, manual.axes);
+      if (!enters) {
+        const Sharding free = layout_.wanted(inside, node_.operands[n]);
+        given = with_free_axes(given, inside, free);
+        inside = free;
+      }
+      node_.operands[n] = convert(node_.operands[n], enters ? given : inside);
+      layout_.set(node_.results[n], enters ? inside : given);
+      layout_.set_local(node_.results[n], !inside_manual_.empty());
+    }
+  }
+
+  void cross_shards(const Instruction& i, bool enters) {
+    const std::vector<Sharding>& found = annotations_.of(i);
+    for (std::size_t n = 0; n < node_.results.size(); ++n) {
+      layout_.set(node_.results[n], n < found.size() && found[n].form == Form::tiled ? found[n] : Sharding{});
+      layout_.set_local(node_.results[n], enters);
+    }
+  }
+
+  // Summands that stay summands: of what is only written otherwise, and of what the op is linear in where its result is
+  // said to have them.
+  DeviceAxes kept_summands(const std::vector<Sharding>& found) {
+    if (rearranges(node_) && !node_.operands.empty()) return layout_.of(node_.operands[0]).unreduced;
+    const DeviceAxes wanted = found.empty() ? DeviceAxes{} : found[0].unreduced;
+    DeviceAxes kept;
+    for (std::size_t n = 0; n < node_.operands.size(); ++n) {
+      const DeviceAxes shared = common(layout_.of(node_.operands[n]).unreduced, wanted);
+      if (shared.empty()) continue;
+      const Linear linear = linear_in(*node_.instruction, n);
+      if (linear == Linear::no || (linear == Linear::alone && !kept.empty())) return {};
+      for (const DeviceAxis& axis : shared) {
+        if (!overlap({axis}, kept)) kept.push_back(axis);
+      }
+    }
+    return kept;
+  }
+
+  // What costs nothing to choose comes first, then the largest operand.
+  Division choose_division(const std::vector<Sharding>& found, const DeviceAxes& summands) {
+    Division division(op_factors(program_, node_));
+    division.reserve(summands);
+    const OpFactors& f = division.factors();
+    const OpClass c = node_.traits.op_class;
+    const bool flexible =
+        c == OpClass::elementwise || c == OpClass::broadcast || node_.operands.empty() || rearranges(node_);
+    for (std::size_t r = 0; flexible && r < node_.results.size(); ++r) {
+      const TensorId t = node_.results[r];
+      if (const auto follows = follows_.find(t); follows != follows_.end()) {
+        division.offer(f.results[r], follows->second, type(t).dims);
+      }
+      if (r < found.size() && found[r].form == Form::tiled) division.offer(f.results[r], found[r], type(t).dims);
+    }
+    std::vector<std::size_t> order(node_.operands.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return type(node_.operands[a]).bytes() > type(node_.operands[b]).bytes();
+    });
+    // Of a product what the result keeps comes first: a batch over the devices that weights are stored over stays, and
+    // the weights are gathered.
+    for (const std::size_t n : order) {
+      if (c != OpClass::product) break;
+      Sharding kept = layout_.of(node_.operands[n]);
+      for (std::size_t dim = 0; dim < std::min(kept.dims.size(), f.operands[n].size()); ++dim) {
+        const int label = f.operands[n][dim];
+        const bool in_result = std::any_of(f.results.begin(), f.results.end(), [&](const std::vector<int>& result) {
+          return std::find(result.begin(), result.end(), label) != result.end();
+        });
+        if (!in_result) kept.dims[dim].clear();
+      }
+      division.offer(f.operands[n], kept, type(node_.operands[n]).dims);
+    }
+    for (const std::size_t n : order) {
+      division.offer(f.operands[n], layout_.of(node_.operands[n]), type(node_.operands[n]).dims);
+    }
+    return division;
+  }
+
+  void divide(const Instruction& i) {
+    if (node_.results.empty()) return;  // looks at what there is: print, sharding_group
+    const std::vector<Sharding>& found = annotations_.of(i);
+    const DeviceAxes kept = kept_summands(found);
+    const Division division = choose_division(found, kept);
+    const OpFactors& f = division.factors();
+    Sharding natural;
+    natural.unreduced = kept.empty() ? division.summands() : kept;
+    if (const auto holder = one_device()) {
+      natural.form = Form::maximal;
+      natural.device = *holder;
+    } else {
+      bool gathered = false;
+      for (std::size_t n = 0; n < node_.operands.size(); ++n) {
+        const TensorId t = node_.operands[n];
+        if (!type(t).tensor()) continue;
+        Sharding required = division.of(f.operands[n]);
+        const bool alone = linear_in(i, n) == Linear::alone && layout_.of(t).unreduced.empty();
+        if (!alone) required.unreduced = kept;
+        gathered = gathered || (!f.known && layout_.of(t).divides());
+        node_.operands[n] = convert(t, required);
+      }
+      if (gathered && layout_.writing()) ++undivided_[std::string(i.name)];
+    }
+    for (std::size_t r = 0; r < node_.results.size(); ++r) {
+      const TensorId t = node_.results[r];
+      natural.dims = division.of(f.results[r]).dims;
+      layout_.set(t, natural);
+      if (r < found.size() && found[r].form != Form::unknown) {
+        targets_.emplace_back(t, layout_.wanted(found[r], t));
+        leave_to_user(t, targets_.back().second);
+      } else if (!natural.unreduced.empty() && !users_.constrained_next(t, node_.loop)) {
+        targets_.emplace_back(t, natural);
+        targets_.back().second.unreduced.clear();
+        leave_to_user(t, targets_.back().second);
+      }
+    }
+  }
+
+  // Summands that the only user adds up itself, or goes on with, are not added up before it.
+  void leave_to_user(TensorId t, Sharding& target) {
+    const DeviceAxes& summed = annotations_.summed(t);
+    if (summed.empty() || users_.count(t) != 1 || !target.unreduced.empty()) return;
+    for (const DeviceAxis& axis : common(layout_.of(t).unreduced, summed)) {
+      const bool divides = std::any_of(target.dims.begin(), target.dims.end(),
+                                       [&](const DeviceAxes& dim) { return overlap({axis}, dim); });
+      if (!divides) target.unreduced.push_back(axis);
+    }
+  }
+
+  // The device that alone has operands of an op none of which is divided.
+  std::optional<std::int64_t> one_device() {
+    std::optional<std::int64_t> device;
+    for (const TensorId t : node_.operands) {
+      const Sharding& here = layout_.of(t);
+      if (here.divides()) return std::nullopt;
+      if (here.form == Form::maximal) device = here.device;
+    }
+    return device;
+  }
+
+  Program& program_;
+  PartitionResult result_;
+  ProgramAnnotations annotations_;
+  Layout layout_;
+  ValueUsers users_;
+  std::unordered_map<TensorId, Sharding> follows_;  // values that are made as their users need them
+  std::string own_collective_;
+  std::map<std::string, std::int64_t> undivided_;
+
+  // Where the pass is.
+  std::vector<int> open_loops_;
+  std::set<const Instruction*> inside_manual_;
+  Node node_;
+  std::vector<std::pair<TensorId, Sharding>> targets_;  // what results become after the node
+};
+
+}  // namespace
+
+PartitionResult partition(Program& program, const PartitionOptions& options) {
+  return Partitioner(program, options).run();
+}
+
+}  // namespace llmperf::program

@@ -1,0 +1,69 @@
+#include "report/format/csv.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/number.h"
+#include "report/document.h"
+
+namespace llmperf::report {
+namespace {
+
+// Whether the text can stand as it is: a letter or digit first, nothing that needs a look.
+bool is_plain(std::string_view text) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+           c == '.' || c == ' ' || c == ':' || c == '/';
+  };
+  return text.empty() || (text.front() != '-' && text.front() != ' ' && std::all_of(text.begin(), text.end(), plain));
+}
+
+// Whether a spreadsheet may take it for a formula: blanks in front may be dropped, and where one writes in full-width
+// characters those of the signs count as well.
+bool like_a_formula(std::string_view text) {
+  constexpr std::string_view kSigns[] = {"=", "+", "-", "@", "＝", "＋", "－", "＠"};
+  const std::size_t first = text.find_first_not_of(' ');
+  if (first == std::string_view::npos || parse_double(text)) return false;
+  return std::any_of(std::begin(kSigns), std::end(kSigns),
+                     [&](auto sign) { return text.substr(first).starts_with(sign); });
+}
+
+}  // namespace
+
+void append_csv_cell(std::string& out, std::string_view text) {
+  if (is_plain(text)) {
+    out += text;
+    return;
+  }
+  std::string value = single_line(text);  // CSV is printed to terminals too
+  if (like_a_formula(value)) value.insert(value.begin(), '\'');
+  if (value.find_first_of(",\"") == std::string::npos) {
+    out += value;
+    return;
+  }
+  out += '"';
+  for (const char c : value) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  out += '"';
+}
+
+std::string render_csv(const Table& table) {
+  std::string out;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    if (i > 0) out += ',';
+    append_csv_cell(out, table.columns[i].header);
+  }
+  out += "\n";
+  for (const auto& row : table.rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (i > 0) out += ',';
+      append_csv_cell(out, row[i]);
+    }
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace llmperf::report

@@ -1,0 +1,103 @@
+#include "report/quantity.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <initializer_list>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "result/row.h"
+
+namespace llmperf::report {
+namespace {
+
+bool one_of(std::string_view key, std::initializer_list<std::string_view> keys) {
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+// What lies in memory, where it is not what moves.
+bool is_capacity(std::string_view key, std::string_view parent) {
+  return one_of(parent, {"memory", "host_memory", "stages"}) ||
+         (one_of(key, {"weight_bytes", "activation_bytes"}) && one_of(parent, {"", "rows"})) ||  // of a model, a result
+         one_of(key, {"capacity_bytes",   "total_bytes",         "reserve_bytes",        "memory_capacity_bytes",
+                      "memory_bytes",     "sram_bytes",          "sram_capacity_bytes",  "size_bytes",
+                      "from_bytes",       "kv_cache_bytes",      "file_bytes",           "host_memory_capacity_bytes",
+                      "host_total_bytes", "host_capacity_bytes", "compute_buffer_bytes", "device_weight_bytes",
+                      "tensor_bytes",     "gradient_bytes",      "optimizer_bytes",      "workspace_bytes"});
+}
+
+bool is_bytes(std::string_view key) {
+  return key == "bytes" || key.ends_with("_bytes") || key.starts_with("bytes_") ||
+         key.find("bytes_per_") != std::string_view::npos;
+}
+
+std::string plain_number(std::string_view key, double v) {
+  if (v == std::floor(v) && v < 1e15)
+    return one_of(key, {"line", "schema_version"}) ? result::plain(v) : format_count(v);
+  return v >= 1000 && v < 1e15 ? format_count(std::round(v)) : format_significant(v);
+}
+
+std::string magnitude(std::string_view key, double v, std::string_view parent) {
+  if (key.ends_with("flops_per_s")) return format_flops_rate(FlopsPerSecond{v});
+  if (key.ends_with("bytes_per_s")) return format_bandwidth(BytesPerSecond{v});
+  if (key.ends_with("_s") && !key.ends_with("_per_s")) return v == 0 ? "0 s" : format_seconds(Seconds{v});
+  if (is_bytes(key)) return is_capacity(key, parent) ? format_bytes_binary(Bytes{v}) : format_bytes(Bytes{v});
+  if (key == "flops" || key.ends_with("_flops")) return format_flops(Flops{v});
+  if (key.ends_with("_hz")) return format_significant(v / 1e9) + " GHz";
+  if (key.ends_with("_w")) return format_significant(v) + " W";
+  if (key.ends_with("_usd")) return "$" + format_count(v);
+  return plain_number(key, v);
+}
+
+}  // namespace
+
+bool is_share(std::string_view key) {
+  return key.ends_with("utilisation") || key.ends_with("_ape") || key.ends_with("mape") || key.ends_with("_error") ||
+         key.ends_with("_share") || key.ends_with("_ratio_change") || key.starts_with("relative") ||
+         one_of(key, {"share", "mfu", "hfu", "of_bound", "of_roof", "bias", "error", "tolerance", "shrinkage",
+                      "acceptance", "change_relative", "share_of_change"});
+}
+
+std::string quantity_text(std::string_view key, double value, std::string_view parent) {
+  if (is_share(key)) return format_share(value);
+  return value < 0 ? "-" + magnitude(key, -value, parent) : magnitude(key, value, parent);
+}
+
+std::string readable(const std::string& column, const std::string& value) {
+  if (value.empty()) return "-";
+  if (value == "true" || value == "false") return value == "true" ? "yes" : "no";
+  const std::optional<double> parsed = parse_double(value);
+  if (!parsed) return value;
+  return quantity_text(column, *parsed);
+}
+
+std::string heading_of(const std::string& column) {
+  constexpr std::array<std::string_view, 8> kAcronyms = {"ttft", "tpot", "kv", "mfu", "hfu", "vae", "tp", "cfg"};
+  if (column == "total_bytes") return "memory";
+  constexpr std::string_view kRate = "tokens_per_second";
+  if (column.starts_with(kRate)) {
+    std::string rest = column.substr(kRate.size());
+    std::replace(rest.begin(), rest.end(), '_', ' ');
+    return "tokens/s" + rest;
+  }
+  std::string text;
+  std::vector<std::string_view> words = split(column, '_');
+  const bool unit = words.back() == "s" || words.back() == "bytes" || words.back() == "tokens";
+  if (words.size() > 1 && unit && words[words.size() - 2] != "per") words.pop_back();
+  for (const std::string_view word : words) {
+    const bool acronym = std::find(kAcronyms.begin(), kAcronyms.end(), word) != kAcronyms.end();
+    if (!text.empty()) text += ' ';
+    for (const char c : word) text += acronym ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+  }
+  return text;
+}
+
+std::string signed_share(double share) {
+  const std::string text = format_share(share);
+  if (text == "0.0 %" || text == "-0.0 %") return "0.0 %";
+  return share > 0 ? "+" + text : text;
+}
+
+}  // namespace llmperf::report

@@ -1,0 +1,171 @@
+// `llmperf show hardware`, `list hardware`, `show runtime`, `list runtimes` and `list measurements`.
+#include <fmt/format.h>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "report/reports.h"
+#include "report/rows.h"
+#include "result/catalog.h"
+#include "result/document.h"
+
+namespace llmperf::report {
+namespace {
+
+using hardware::Device;
+using hardware::Provenance;
+using hardware::RuntimeProfile;
+
+// One row per figure: what, value, provenance. The same rows serve people and CSV.
+struct DeviceFigure {
+  std::string what;
+  std::string text;
+  double value;
+  const char* unit;
+  Provenance provenance;
+  std::string note = {};
+};
+
+std::vector<DeviceFigure> figures_of(const Device& d) {
+  std::vector<DeviceFigure> out;
+  const auto rate = [&](std::string what, BytesPerSecond r, Provenance from) {
+    out.push_back({std::move(what), format_bandwidth(r), r.value, "B/s", from});
+  };
+  const auto size = [&](std::string what, Bytes b, Provenance from, std::string note = {}) {
+    out.push_back({std::move(what), format_bytes_binary(b), b.value, "B", from, std::move(note)});
+  };
+  const auto latency = [&](std::string what, Seconds s, Provenance from) {
+    out.push_back({std::move(what), format_seconds(s), s.value, "s", from});
+  };
+  for (const hardware::Peak& p : d.peaks) {
+    std::string what = fmt::format("{} {}", hardware::name(p.engine), name(p.dtype));
+    if (p.accumulate) what += fmt::format(", {} accumulate", name(*p.accumulate));
+    out.push_back({std::move(what), format_flops_rate(p.rate), p.rate.value, "op/s", p.provenance});
+  }
+  for (const hardware::MemoryLevel& m : d.memory) {
+    const std::string per = m.per_tile ? " (per tile)" : "";
+    if (m.capacity) size(m.name + " capacity" + per, *m.capacity, m.provenance, m.capacity_note);
+    if (m.board) size(m.name + " on the board" + per, *m.board, Provenance::datasheet);
+    if (m.bandwidth) rate(m.name + " bandwidth" + per, *m.bandwidth, m.bandwidth_provenance);
+  }
+  if (d.interconnect) {
+    const hardware::Interconnect& i = *d.interconnect;
+    const std::string label = fmt::format("{} ({})", i.name, hardware::name(i.topology));
+    if (i.per_direction) rate(label + " per direction", *i.per_direction, i.provenance);
+    if (i.per_link) rate(label + " per link", *i.per_link, i.provenance);
+    if (i.latency) latency(label + " latency", *i.latency, i.latency_provenance);
+  }
+  if (d.network) {
+    rate(d.network->name + " between nodes, per direction", d.network->per_direction, d.network->provenance);
+    if (d.network->latency) latency(d.network->name + " latency", *d.network->latency, d.network->latency_provenance);
+  }
+  if (d.host_link) {
+    rate(d.host_link->name + " to host, per direction", d.host_link->per_direction, d.host_link->provenance);
+  }
+  if (d.tile_array) rate("tile-to-tile link", d.tile_array->noc_link, d.tile_array->provenance);
+  return out;
+}
+
+Fields about_device(const Device& d) {
+  const auto mhz = [](double hz) { return format_significant(hz / 1e6) + " MHz"; };
+  Fields f{"", {{"vendor", d.vendor}, {"kind", std::string(hardware::name(d.kind))}, {"family", d.family}}};
+  if (d.devices_per_node > 1) f.add("node", fmt::format("{} devices; figures are of one", d.devices_per_node));
+  if (d.cores) f.add("cores", std::to_string(*d.cores));
+  if (d.clock_hz) f.add("clock", mhz(*d.clock_hz));
+  if (d.measured_clock_hz) f.add("measured clock", mhz(*d.measured_clock_hz) + ": peaks are taken at that clock");
+  if (const auto& t = d.tile_array) f.add("tiles", fmt::format("{} ({} x {} mesh)", t->tiles, t->mesh_x, t->mesh_y));
+  if (d.power_w) f.add("power", format_significant(*d.power_w) + " W");
+  if (d.price_usd) f.add("list price", format_count(*d.price_usd) + " USD");
+  if (!d.cloud_price.empty()) f.add("cloud price", d.cloud_price);
+  f.add("source", d.source);
+  if (!d.notes.empty()) f.add("notes", d.notes);
+  return f;
+}
+
+std::string rate_text(const Device& d, hardware::Engine engine, Dtype dtype) {
+  const hardware::Peak* peak = d.find_peak(engine, dtype);
+  return peak ? format_flops_rate(peak->rate) : "";
+}
+
+std::string covers(const RuntimeProfile& p) {
+  return p.hardware.empty() ? "class " + join(p.families, ", ") : p.hardware;
+}
+
+std::string error_cell(const RuntimeProfile& p, std::string_view group) {
+  const hardware::FittedError* error = p.error_of(group);
+  return error ? format_share(error->mean) : "";
+}
+
+}  // namespace
+
+Report hardware_report(const Device& d) {
+  Table people{"Figures", {{"what", true}, {"value"}, {"from", true}}, {}};
+  Table csv{"", {{"hardware"}, {"figure"}, {"value"}, {"unit"}, {"provenance"}}, {}};
+  Fields about = about_device(d);
+  for (const DeviceFigure& f : figures_of(d)) {
+    const std::string from(hardware::name(f.provenance));
+    people.rows.push_back({f.what, f.text, from});
+    if (!f.note.empty()) about.add(f.what, f.note);
+    csv.rows.push_back({d.name, f.what, plain(f.value), f.unit, from});
+  }
+  return {{Heading{d.name, d.title}, about, people}, csv, result::document("llmperf.hardware", d)};
+}
+
+Report hardware_list_report(const DeviceList& list) {
+  Table people{
+      "", {{"hardware", true}, {"kind", true}, {"fp16 matrix"}, {"fp32 vector"}, {"memory"}, {"bandwidth"}}, {}};
+  for (const auto& [d] : list.hardware) {
+    people.rows.push_back({d.name, std::string(hardware::name(d.kind)),
+                           rate_text(d, hardware::Engine::matrix, Dtype::fp16),
+                           rate_text(d, hardware::Engine::vector, Dtype::fp32), format_bytes_binary(*d.dram().capacity),
+                           format_bandwidth(*d.dram().bandwidth)});
+  }
+  return {{people}, csv_of(list.hardware), result::document("llmperf.hardware_list", list)};
+}
+
+Report runtime_report(const RuntimeProfile& p) {
+  Fields about{"", {{"hardware", covers(p)}, {"source", p.source}}};
+  if (!p.notes.empty()) about.add("notes", p.notes);
+  about.add("runs", fmt::format("prefill {}, decode {}", name(p.prefill_dispatch), name(p.dispatch)));
+  about.add("options", hardware::format_runtime_options(p.options, p.workload));
+  Table numbers{
+      "Numbers", {{"parameter", true}, {"value"}, {"unit", true}, {"from", true}, {"+-"}, {"what", true}}, {}};
+  for (std::size_t i = 0; i < hardware::kAllParameters; ++i) {
+    const hardware::ParameterInfo& info = hardware::parameter_info(i);
+    const bool fitted = p.provenance[i] == Provenance::fitted;
+    // Formats that the profile says nothing of would be pages of defaults.
+    if (i >= hardware::kParameters && !fitted && p.values[i] == info.initial) continue;
+    numbers.rows.push_back({info.name, format_significant(p.values[i]), std::string(info.unit),
+                            std::string(hardware::name(p.provenance[i])), fitted ? format_share(p.uncertainty[i]) : "",
+                            std::string(info.meaning)});
+  }
+  Table errors{"Errors, cross-validated", {{"of", true}, {"rows"}, {"mean"}, {"p90"}, {"bias"}}, {}};
+  for (const hardware::FittedError& e : p.errors) {
+    errors.rows.push_back(
+        {e.group, std::to_string(e.rows), format_share(e.mean), format_share(e.p90), format_share(e.bias)});
+  }
+  return {{Heading{p.title, p.name}, about, numbers, errors},
+          csv_of(parameters_of(p)),
+          result::document("llmperf.runtime", p)};
+}
+
+Report runtime_list_report(const RuntimeList& list) {
+  Table people{
+      "", {{"runtime", true}, {"hardware", true}, {"measurements"}, {"prefill"}, {"decode"}, {"matrix products"}}, {}};
+  for (const auto& [p] : list.runtimes) {
+    people.rows.push_back({p.name, covers(p), p.range.rows > 0 ? std::to_string(p.range.rows) : "none",
+                           error_cell(p, "prefill"), error_cell(p, "decode"), error_cell(p, "gemm")});
+  }
+  return {{people, Paragraph{"Errors are means, cross-validated; those of classes are assumptions."}},
+          csv_of(list.runtimes),
+          result::document("llmperf.runtime_list", list)};
+}
+
+Report measurement_list_report(const MeasurementList& list) {
+  Table people{"", {{"measurements", true}, {"rows"}, {"about", true}}, {}};
+  for (const MeasurementSet& set : list.measurements) {
+    people.rows.push_back({set.name, std::to_string(set.rows), set.about});
+  }
+  return {{people}, csv_of(list.measurements), result::document("llmperf.measurement_list", list)};
+}
+
+}  // namespace llmperf::report

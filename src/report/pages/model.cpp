@@ -1,0 +1,218 @@
+// `llmperf show model` and `llmperf list models`.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/integer.h"
+#include "base/number.h"
+#include "cost/memory.h"
+#include "report/reports.h"
+#include "report/rows.h"
+#include "result/catalog.h"
+#include "result/document.h"
+
+namespace llmperf::report {
+namespace {
+
+using model::VideoDit;
+using model::VideoPart;
+
+std::string count_text(std::int64_t n) { return format_count(d(n)); }
+std::string share_text(std::int64_t n, std::int64_t total) { return format_share(d(n) / d(total)); }
+std::string size_text(Bytes b) { return fmt::format("{} ({})", format_bytes(b), format_bytes_binary(b)); }
+
+std::string attention_text(const model::Attention& a) {
+  std::string text = fmt::format("{} heads x {}", a.heads, a.head_dim);
+  if (a.latent) {
+    text += fmt::format(", values {}; latent {} + rotary {}", a.v_head_dim, a.latent->kv_lora_rank, a.latent->rope_dim);
+    if (a.latent->q_lora_rank) text += fmt::format(", query rank {}", *a.latent->q_lora_rank);
+  } else {
+    text += fmt::format(", {} KV heads{}", a.kv_heads,
+                        a.kv_heads == a.heads ? " (MHA)"
+                        : a.kv_heads == 1     ? " (MQA)"
+                                              : " (GQA)");
+  }
+  if (a.window) text += fmt::format(", sliding window {}", *a.window);
+  if (a.qkv_bias) text += ", QKV bias";
+  if (a.qk_norm) text += ", QK norm";
+  return text;
+}
+
+std::string feed_forward_text(const model::FeedForward& f) {
+  if (!f.experts) return fmt::format("{} wide{}", f.intermediate, f.gated ? ", gated" : "");
+  const model::Experts& e = *f.experts;
+  std::string text = fmt::format("{} experts x {}, {} per token", e.count, e.intermediate, e.per_token);
+  if (e.groups > 1) text += fmt::format(" from {} of {} groups", e.groups_per_token, e.groups);
+  if (e.shared_intermediate > 0) text += fmt::format(", shared expert {}", e.shared_intermediate);
+  return text;
+}
+
+Fields shape_of_model(const model::Decoder& m) {
+  Fields f;
+  if (!m.hf_id.empty()) f.add("published as", m.hf_id);
+  f.add("architecture", m.architecture);
+  f.add("hidden size", std::to_string(m.hidden));
+  f.add("vocabulary", count_text(m.vocab) + (m.tied_embeddings ? ", lm_head tied to the embedding" : ""));
+  if (m.max_position) f.add("trained context", count_text(*m.max_position));
+  for (std::size_t k = 0; k < m.kinds.size(); ++k) {
+    f.add(fmt::format("{} layers", m.count_of_kind(k)),
+          attention_text(m.kinds[k].attention) + "; MLP " + feed_forward_text(m.kinds[k].feed_forward));
+  }
+  f.add("source", m.source);
+  if (!m.notes.empty()) f.add("notes", m.notes);
+  return f;
+}
+
+Table parts_of_model(const model::Decoder& m, const model::ParameterCounts& p) {
+  Table t{"Parameters (exact, computed from the dimensions above)", {{"part", true}, {"parameters"}, {"of total"}}, {}};
+  const auto row = [&](const std::string& name, std::int64_t n) {
+    t.rows.push_back({name, count_text(n), share_text(n, p.total)});
+  };
+  row("embedding", p.embedding);
+  row("layers", p.layers);
+  row("  attention", p.attention);
+  row("  MLP and experts", p.feed_forward);
+  row("  norms", p.norms);
+  row("final norm", p.final_norm);
+  row(m.tied_embeddings ? "lm_head (shares the embedding)" : "lm_head", p.lm_head);
+  row("total", p.total);
+  if (p.activated != p.total) row("activated per token", p.activated);
+  if (p.checkpoint != p.total) row("stored in the published files", p.checkpoint);
+  return t;
+}
+
+Fields storage_of_model(const ModelShown& v) {
+  Fields f{"Storage", {}};
+  f.add("weights in " + v.layout.name,
+        fmt::format("{}, {:.2f} bits per weight", size_text(v.weights), v.bits_per_weight()));
+  if (v.tensors) {
+    const std::string shards =
+        v.file ? fmt::format(" in {} file{}", v.file->shards.size(), v.file->shards.size() == 1 ? "" : "s")
+               : ", metadata and vocabulary estimated";
+    f.add("GGUF file", format_bytes(v.file_size()) + shards);
+    const model::PlacedBytes placed = model::placed_weight_bytes(v.model, v.layout);
+    f.add("all layers offloaded", fmt::format("{} on the device, {} (token embedding) on the host",
+                                              format_bytes_binary(placed.device), format_bytes_binary(placed.host)));
+  }
+  const Bytes kv = v.kv_per_token();
+  f.add("KV cache in " + v.kv.name(),
+        fmt::format("{} per token, {} per 1024 tokens", format_bytes(kv), format_bytes(kv * 1024)));
+  return f;
+}
+
+std::string tensor_shape(const TensorRow& row) { return fmt::format("{}", fmt::join(row.shape, " x ")); }
+std::string whole_bytes(const TensorRow& row) { return fmt::format("{:.0f}", row.bytes.value); }
+
+std::string video_blocks_text(const VideoDit& m) {
+  if (m.architecture == model::VideoArchitecture::stdit3) {
+    return fmt::format("{} spatial and {} temporal, alternating", m.depth, m.depth);
+  }
+  return fmt::format("{}, each with spatial and temporal attention", m.depth);
+}
+
+Fields shape_of_video(const VideoDit& m) {
+  Fields f;
+  if (!m.hf_id.empty()) f.add("published as", m.hf_id);
+  f.add("architecture", fmt::format("{} (video diffusion transformer)", name(m.architecture)));
+  f.add("blocks", video_blocks_text(m));
+  f.add("hidden size", fmt::format("{}, {} heads x {}{}; MLP {} wide", m.hidden, m.heads, m.head_dim(),
+                                   m.qk_norm ? ", QK norm" : "", m.intermediate));
+  f.add("patch", fmt::format("{} of the latent, {} channels in, {} out", fmt::join(m.patch, " x "), m.in_channels,
+                             m.out_channels));
+  f.add("text", fmt::format("{}, {} tokens, in {}", m.text_encoder.name, m.text_tokens, name(m.text_encoder.stored)));
+  std::string decoders = fmt::format("{} (1/{} each way)", m.image_decoder.name, m.image_decoder.scale());
+  if (const auto& t = m.temporal_decoder; t.chunk > 0) {
+    decoders += fmt::format("; {} ({} frames to {})", t.name, t.chunk, (t.chunk + t.scale() - 1) / t.scale());
+  }
+  f.add("autoencoder", decoders);
+  f.add("sampler",
+        fmt::format("{}, {} steps, guidance {:g}", m.sampler.name, m.sampler.steps, m.sampler.guidance_scale));
+  f.add("frames",
+        fmt::format("{:g} for a second asked for, played at {:g} per second", m.frames_per_second, m.frame_rate));
+  f.add("source", m.source);
+  if (!m.notes.empty()) f.add("notes", m.notes);
+  return f;
+}
+
+Table video_parts_table(const char* title, const std::vector<VideoPart>& parts, std::int64_t total) {
+  Table t{title, {{"part", true}, {"count"}, {"each"}, {"parameters"}, {"of total"}}, {}};
+  for (const VideoPart& part : parts) {
+    t.rows.push_back({part.name, count_text(part.count), count_text(part.each), count_text(part.total()),
+                      share_text(part.total(), total)});
+  }
+  t.rows.push_back({"total", "", "", count_text(total), share_text(total, total)});
+  return t;
+}
+
+std::string stored_text(std::int64_t parameters, Dtype type) {
+  return fmt::format("{} in {}", size_text(Bytes{d(parameters) * bytes_per_element(type)}), name(type));
+}
+
+}  // namespace
+
+Report model_report(const ModelShown& v) {
+  Document document{Heading{v.model.name, {}}, shape_of_model(v.model), parts_of_model(v.model, v.parameters),
+                    storage_of_model(v)};
+  if (v.tensors) {
+    Table t{"Types", {{"type", true}, {"tensors"}, {"weights"}, {"bytes"}, {"of bytes"}}, {}};
+    for (const TypeShare& s : v.types()) {
+      t.rows.push_back({s.type, count_text(s.tensors), count_text(s.elements), format_bytes(s.bytes),
+                        format_share(s.bytes / v.weights)});
+    }
+    document.push_back(std::move(t));
+  }
+  Table csv{"", {{"model"}, {"part"}, {"parameters"}}, {}};
+  const Table counts = csv_of(v.parameters);
+  for (std::size_t i = 0; i < counts.columns.size(); ++i) {
+    csv.rows.push_back({v.model.name, counts.columns[i].header, counts.rows[0][i]});
+  }
+  if (v.list_tensors) {
+    Table people{"Tensors", {{"tensor", true}, {"type", true}, {"shape"}, {"bytes"}}, {}};
+    csv = {"", {{"model"}, {"weights"}, {"tensor"}, {"type"}, {"shape"}, {"elements"}, {"bytes"}}, {}};
+    for (const TensorRow& row : v.rows()) {
+      people.rows.push_back({row.name, row.type, tensor_shape(row), whole_bytes(row)});
+      csv.rows.push_back({v.model.name, v.layout.name, row.name, row.type, tensor_shape(row),
+                          std::to_string(row.elements), whole_bytes(row)});
+    }
+    document.push_back(std::move(people));
+  }
+  return {std::move(document), std::move(csv), result::document("llmperf.model", v)};
+}
+
+Report video_model_report(const VideoModelShown& v) {
+  const model::VideoParameters& p = v.parameters;
+  Document document{Heading{v.model.name, {}},
+                    shape_of_video(v.model),
+                    video_parts_table("Transformer (exact, from the dimensions above)", p.transformer, p.total),
+                    video_parts_table("Text encoder", p.text_encoder, p.text_encoder_total),
+                    video_parts_table("Autoencoder", p.autoencoder, p.autoencoder_total),
+                    Fields{"Storage",
+                           {{"transformer", stored_text(p.total, Dtype::bf16)},
+                            {"text encoder", stored_text(p.text_encoder_total, v.model.text_encoder.stored)},
+                            {"autoencoder", stored_text(p.autoencoder_total, Dtype::bf16)}}}};
+  Table csv{"", {{"model"}, {"of"}, {"part"}, {"count"}, {"each"}, {"parameters"}}, {}};
+  const auto rows = [&](const char* of, const std::vector<VideoPart>& parts) {
+    for (const VideoPart& part : parts) {
+      csv.rows.push_back({v.model.name, of, part.name, std::to_string(part.count), std::to_string(part.each),
+                          std::to_string(part.total())});
+    }
+  };
+  rows("transformer", p.transformer);
+  rows("text encoder", p.text_encoder);
+  rows("autoencoder", p.autoencoder);
+  return {std::move(document), std::move(csv), result::document("llmperf.video_model", v)};
+}
+
+Report model_list_report(const ModelList& list) {
+  Table people{
+      "",
+      {{"model", true}, {"parameters"}, {"activated"}, {"layers"}, {"hidden"}, {"heads", true}, {"architecture", true}},
+      {}};
+  for (const ModelListed& m : list.models) {
+    people.rows.push_back({m.name, count_text(m.total), m.activated == m.total ? "" : count_text(m.activated),
+                           std::to_string(m.layers), std::to_string(m.hidden),
+                           fmt::format("{}/{}", m.heads, m.kv_heads), m.architecture + (m.video ? " (video)" : "")});
+  }
+  return {{people}, csv_of(list.models), result::document("llmperf.models", list)};
+}
+
+}  // namespace llmperf::report

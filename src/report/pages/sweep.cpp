@@ -1,0 +1,110 @@
+// `llmperf sweep` and `llmperf merge`: the outputs that need all rows at once.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/integer.h"
+#include "base/number.h"
+#include "report/quantity.h"
+#include "report/reports.h"
+#include "result/document.h"
+#include "result/json.h"
+#include "result/row.h"
+#include "result/study.h"
+
+namespace llmperf::report {
+namespace {
+
+// Shown after the axes when nobody chose, those that the sweep has.
+constexpr const char* kTelling[] = {"fits",   "ttft_s", "tpot_s",      "tokens_per_second", "generation_s",
+                                    "step_s", "mfu",    "total_bytes", "largest_batch"};
+
+bool any_cell(const SweepResult& result, std::size_t column, auto is) {
+  return std::any_of(result.rows.begin(), result.rows.end(),
+                     [&](const sweep::Row& row) { return is(row[column].kind); });
+}
+
+std::vector<std::size_t> table_columns(const SweepResult& result) {
+  if (!result.shown.empty()) return result.shown;
+  std::vector<std::size_t> shown;
+  const auto add = [&](const std::string& name, auto wanted) {
+    const auto at = std::find(result.columns.begin(), result.columns.end(), name);
+    const auto column = static_cast<std::size_t>(at - result.columns.begin());
+    if (at != result.columns.end() && wanted(column)) shown.push_back(column);
+  };
+  const auto always = [](std::size_t) { return true; };
+  for (const SweptFlag& axis : result.axes) add(axis.column, always);
+  if (result.axes.empty()) {  // of merged rows nobody knows
+    for (const char* name : {"point", "model", "hardware", "batch", "weights"}) add(name, always);
+  }
+  for (const char* name : kTelling) add(name, always);
+  add("error", [&](std::size_t column) {
+    return any_cell(result, column, [](sweep::Cell::Kind kind) { return kind != sweep::Cell::Kind::none; });
+  });
+  return shown;
+}
+
+// The columns, as they are called and as they are written for people and for spreadsheets.
+template <class Text>
+Table table_of(const SweepResult& result, const std::vector<std::size_t>& shown, Text text) {
+  Table t;
+  for (const sweep::Row& row : result.rows) {
+    std::vector<std::string>& cells = t.rows.emplace_back();
+    for (const std::size_t column : shown) cells.push_back(text(result.columns[column], cell_text(row[column])));
+  }
+  return t;
+}
+
+Json cell_json(const sweep::Cell& cell) {
+  switch (cell.kind) {
+    case sweep::Cell::Kind::none: return nullptr;
+    case sweep::Cell::Kind::number: return number(cell.number);
+    case sweep::Cell::Kind::truth: return cell.number != 0;
+    case sweep::Cell::Kind::text: return cell.text;
+  }
+  return nullptr;
+}
+
+// Rows become text one by one: as one tree, many take several times the memory of the text.
+std::string sweep_json(const SweepResult& result, const std::vector<std::size_t>& shown) {
+  std::string text = result::document("llmperf.sweep", result);
+  if (result.rows.empty()) return text;
+  constexpr std::string_view kEnd = "]\n}\n";
+  text.resize(text.size() - kEnd.size());
+  for (const sweep::Row& row : result.rows) {
+    text += text.back() == '[' ? "\n    " : ",\n    ";
+    Json object = Json::object();
+    for (const std::size_t column : shown) object[result.columns[column]] = cell_json(row[column]);
+    const std::string lines = dump(object);
+    for (const char c : std::string_view(lines).substr(0, lines.size() - 1)) {
+      text += c;
+      if (c == '\n') text += "    ";
+    }
+  }
+  return text + "\n  " + std::string(kEnd);
+}
+
+}  // namespace
+
+Report sweep_report(const SweepResult& result) {
+  std::string text = format_count(d(static_cast<std::int64_t>(result.rows.size()))) + " rows";
+  if (!result.selection.empty()) text += ": " + result.selection;
+  if (result.failed > 0) {
+    text += fmt::format("; {} points failed, first: {}", format_count(d(result.failed)), result.first_error);
+  }
+  const std::vector<std::size_t> telling = table_columns(result);
+  Table people = table_of(result, telling, readable);
+  for (const std::size_t column : telling) {
+    const bool left = any_cell(result, column, [](sweep::Cell::Kind kind) { return kind == sweep::Cell::Kind::text; });
+    people.columns.push_back({heading_of(result.columns[column]), left});
+  }
+  const std::vector<std::size_t> written = result.written();
+  Table csv = table_of(result, written, [](const std::string&, std::string cell) { return cell; });
+  for (const std::size_t column : written) csv.columns.push_back({result.columns[column]});
+  return {{Heading{fmt::format("Sweep of {} points", format_count(d(result.points))), ""}, Paragraph{text},
+           std::move(people)},
+          std::move(csv),
+          sweep_json(result, written)};
+}
+
+}  // namespace llmperf::report

@@ -1,0 +1,366 @@
+// `llmperf validate` and `llmperf calibrate`: errors of predictions, and the fit that made them small.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/integer.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "calibrate/row_columns.h"
+#include "report/quantity.h"
+#include "report/reports.h"
+#include "report/rows.h"
+#include "result/document.h"
+#include "result/json.h"
+#include "result/measured.h"
+
+namespace llmperf::report {
+namespace {
+
+using calibrate::Calibration;
+using calibrate::Cell;
+using calibrate::GroupErrors;
+using calibrate::Validation;
+
+// ---- Errors by group
+
+// What people call the kinds of group_rows().
+constexpr std::pair<std::string_view, std::string_view> kKindTitles[] = {
+    {"runtime_phase", "runtime, phase"}, {"batch_band", "batch"}, {"runtime_batch_band", "runtime, batch"},
+    {"m_band", "rows of gemm"},          {"layout", "heads"},     {"site", "weight matrix"},
+};
+std::string kind_title(const std::string& by) {
+  for (const auto& [kind, title] : kKindTitles) {
+    if (kind == by) return std::string(title);
+  }
+  return by;
+}
+
+Table error_table(std::string title, bool by, bool baselines) {
+  Table t{std::move(title), {}, {}};
+  if (by) t.columns.push_back({"by", true});
+  t.columns.insert(t.columns.end(), {{"group", true}, {"rows"}, {"mean"}, {"median"}, {"p90"}, {"bias"}});
+  if (baselines) t.columns.insert(t.columns.end(), {{"roofline"}, {"fitted r."}});
+  return t;
+}
+
+void add_errors(Table& t, const GroupErrors& g, bool by, bool baselines) {
+  std::vector<std::string>& row = t.rows.emplace_back();
+  if (by) row.push_back(kind_title(g.by));
+  row.insert(row.end(),
+             {g.name, std::to_string(g.errors.rows), format_share(g.errors.mape), format_share(g.errors.median_ape),
+              format_share(g.errors.p90_ape), signed_share(g.errors.bias)});
+  if (baselines) row.insert(row.end(), {format_share(g.roofline_mape), format_share(g.fitted_roofline_mape)});
+}
+
+// A kind of groups with a single member says nothing that the summary does not; of one with many only the worst are
+// shown, in a table of their own.
+void add_error_tables(Document& doc, const std::string& title, std::span<const GroupErrors> groups, bool baselines) {
+  constexpr std::size_t kMany = 16;
+  constexpr std::size_t kWorst = 10;
+  Table small = error_table(title, true, baselines);
+  std::vector<Table> large;
+  for (std::size_t begin = 0; begin < groups.size();) {
+    std::size_t end = begin;
+    while (end < groups.size() && groups[end].by == groups[begin].by) ++end;
+    std::vector<GroupErrors> kind(groups.begin() + static_cast<std::ptrdiff_t>(begin),
+                                  groups.begin() + static_cast<std::ptrdiff_t>(end));
+    begin = end;
+    if (kind.size() > kMany) {
+      std::stable_sort(kind.begin(), kind.end(),
+                       [](const GroupErrors& a, const GroupErrors& b) { return a.errors.mape > b.errors.mape; });
+      large.push_back(
+          error_table(fmt::format("The {} worst of {} groups by {}", kWorst, kind.size(), kind_title(kind.front().by)),
+                      false, baselines));
+      for (std::size_t i = 0; i < kWorst; ++i) add_errors(large.back(), kind[i], false, baselines);
+    } else if (kind.size() > 1) {
+      for (const GroupErrors& g : kind) add_errors(small, g, true, baselines);
+    }
+  }
+  if (!small.rows.empty()) doc.push_back(std::move(small));
+  for (Table& t : large) doc.push_back(std::move(t));
+}
+
+// ---- The rows of a validation as data, written straight to text: there may be tens of thousands
+
+// A field of a row as a cell; text is that of the row.
+class CellOf final : public result::Visitor {
+ public:
+  CellOf(const result::Field& field, const result::ValidatedRow& row) { field.visit(&row, *this); }
+  Cell cell;
+
+ private:
+  void nothing() override { cell = {}; }
+  void truth(bool value) override { cell = value; }
+  void number(double value) override { cell = value; }
+  void text(std::string_view value) override { cell = value; }
+  void object(const result::Type&, const void*) override {}
+  void begin(bool) override {}
+  void key(std::string_view) override {}
+  void end() override {}
+};
+const std::vector<result::Field>& found_columns() { return result::type_of<result::ValidatedRow>().fields; }
+
+// All keys in order. A column of the input that is called like one of the output becomes "input_…".
+std::vector<std::string> keys_of_rows(const Validation& v) {
+  std::vector<std::string> list = {"file", "line"};
+  for (const calibrate::RowColumn& column : calibrate::row_columns()) list.emplace_back(column.name);
+  for (const result::Field& column : found_columns()) list.emplace_back(column.key);
+  for (std::string key : v.measurements.extra_columns) {
+    while (std::find(list.begin(), list.end(), key) != list.end()) key.insert(0, "input_");
+    list.push_back(std::move(key));
+  }
+  return list;
+}
+
+// One for every key.
+void fill_cells(const Validation& v, const calibrate::ValidatedRow& r, std::vector<Cell>& cells) {
+  const calibrate::Row& row = v.measurements.rows[r.row];
+  cells.clear();
+  cells.emplace_back(v.measurements.files[row.file].path);
+  cells.emplace_back(static_cast<std::int64_t>(row.line));
+  for (const calibrate::RowColumn& column : calibrate::row_columns()) cells.push_back(column.value(row));
+  for (const result::Field& column : found_columns()) cells.push_back(CellOf(column, {&v, &r}).cell);
+  for (std::size_t i = 0; i < v.measurements.extra_columns.size(); ++i) {
+    cells.push_back(i < row.extra.size() ? Cell(row.extra[i]) : Cell());
+  }
+}
+
+std::string csv_text(const Cell& cell) {
+  if (const auto* text = std::get_if<std::string_view>(&cell)) return std::string(*text);
+  if (const auto* whole = std::get_if<std::int64_t>(&cell)) return std::to_string(*whole);
+  if (const auto* value = std::get_if<double>(&cell)) return plain(*value);
+  if (const auto* truth = std::get_if<bool>(&cell)) return *truth ? "true" : "false";
+  return {};
+}
+
+std::string json_string(std::string_view text) {
+  const bool simple =
+      std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
+  if (simple) return '"' + std::string(text) + '"';
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void append_json(std::string& out, const std::string& key, const Cell& cell, const std::string& text) {
+  if (std::holds_alternative<std::monostate>(cell)) return;
+  if (out.back() != '{') out += ", ";
+  out += key + ": ";
+  if (const auto* string = std::get_if<std::string_view>(&cell)) {
+    out += json_string(*string);
+  } else {
+    out += text.empty() ? "null" : text;  // plain() has no text for what JSON has no number for
+  }
+}
+
+struct ValidatedRows {
+  Table csv;         // a column for everything that some row has
+  std::string json;  // an array, one object per line with the keys that the row has, indented by two
+};
+ValidatedRows write_rows(const Validation& v) {
+  const std::vector<std::string> names = keys_of_rows(v);
+  std::vector<std::string> quoted;
+  for (const std::string& key : names) quoted.push_back(json_string(key));
+  std::vector<bool> used(names.size(), false);
+  std::vector<Cell> cells;
+  for (const calibrate::ValidatedRow& r : v.rows) {
+    fill_cells(v, r, cells);
+    for (std::size_t i = 0; i < cells.size(); ++i) used[i] = used[i] || cells[i].index() != 0;
+  }
+
+  ValidatedRows out;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (used[i]) out.csv.columns.push_back({names[i]});
+  }
+  out.csv.rows.reserve(v.rows.size());
+  out.json = "[";
+  for (const calibrate::ValidatedRow& r : v.rows) {
+    fill_cells(v, r, cells);
+    std::vector<std::string>& row = out.csv.rows.emplace_back();
+    row.reserve(out.csv.columns.size());
+    out.json += out.json.size() > 1 ? ",\n    {" : "\n    {";
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (!used[i]) continue;
+      row.push_back(csv_text(cells[i]));
+      append_json(out.json, quoted[i], cells[i], row.back());
+    }
+    out.json += '}';
+  }
+  out.json += v.rows.empty() ? "]" : "\n  ]";
+  return out;
+}
+
+// ---- The page of a validation
+
+std::string counts_text(const Validation& v) {
+  std::string text = fmt::format("{} scored", v.summary.errors.rows);
+  const auto add = [&](std::int64_t n, std::string_view what) {
+    if (n > 0) text += fmt::format(", {} {}", n, what);
+  };
+  const auto marked = [&](bool calibrate::ValidatedRow::*mark) {
+    return std::count_if(v.rows.begin(), v.rows.end(), [&](const calibrate::ValidatedRow& r) { return r.*mark; });
+  };
+  add(static_cast<std::int64_t>(v.rows.size()) - v.summary.errors.rows, "listed, not scored");
+  add(marked(&calibrate::ValidatedRow::extrapolated), "extrapolated");
+  add(marked(&calibrate::ValidatedRow::class_default), "by defaults of the device's class");
+  return text;
+}
+
+Fields validation_headline(const Validation& v) {
+  const calibrate::Summary& s = v.summary.errors;
+  Fields f;
+  f.add("mean error", fmt::format("{}; median {}, 90 % of rows within {}, largest {}", format_share(s.mape),
+                                  format_share(s.median_ape), format_share(s.p90_ape), format_share(s.max_ape)));
+  constexpr double kNoBias = 0.0005;  // prints as 0.0 %
+  f.add("bias", signed_share(s.bias) + (s.bias >= kNoBias    ? " (predictions are too slow)"
+                                        : s.bias <= -kNoBias ? " (predictions are too fast)"
+                                                             : ""));
+  f.add("baselines", fmt::format("roofline {}; roofline with three constants fitted to these rows {}",
+                                 format_share(v.summary.roofline_mape), format_share(v.summary.fitted_roofline_mape)));
+  f.add("rows", counts_text(v));
+  std::vector<std::string> profiles;
+  for (const calibrate::ValidatedRow& r : v.rows) {
+    if (std::find(profiles.begin(), profiles.end(), r.profile) == profiles.end()) profiles.push_back(r.profile);
+  }
+  f.add("profiles", join(profiles, ", "));
+  if (const auto unused = v.measurements.unused_columns(); !unused.empty()) {
+    f.add("not used", "columns " + join(unused, ", ") + ": kept as they are, they change no prediction");
+  }
+  for (const std::string& warning : v.warnings) f.add("warning", warning);
+  return f;
+}
+
+// One letter per mark, explained below the table.
+std::string marks(const calibrate::ValidatedRow& r) {
+  return std::string(r.extrapolated ? "x" : "") + (r.class_default ? "c" : "") + (r.scored ? "" : "-");
+}
+
+// All rows while there are few, else the worst.
+void add_rows(const Validation& v, Document& doc) {
+  constexpr std::size_t kAll = 40;
+  constexpr std::size_t kWorst = 20;
+  const bool files = v.measurements.files.size() > 1;
+  std::vector<const calibrate::ValidatedRow*> rows;
+  for (const calibrate::ValidatedRow& r : v.rows) rows.push_back(&r);
+  Table t{
+      "Rows", {{"line"}, {"measurement", true}, {"measured"}, {"predicted"}, {"error"}, {"roofline"}, {"", true}}, {}};
+  if (rows.size() > kAll) {
+    std::erase_if(rows, [](const calibrate::ValidatedRow* r) { return !r->scored; });
+    std::stable_sort(rows.begin(), rows.end(), [&](const calibrate::ValidatedRow* a, const calibrate::ValidatedRow* b) {
+      return std::abs(v.error(*a)) > std::abs(v.error(*b));
+    });
+    const std::size_t scored = rows.size();
+    rows.resize(std::min(kWorst, scored));
+    t.title = fmt::format("The {} worst of {} scored rows", rows.size(), scored);
+  }
+  for (const calibrate::ValidatedRow* r : rows) {
+    const calibrate::Row& row = v.measurements.rows[r->row];
+    t.rows.push_back({files ? fmt::format("{}:{}", row.file + 1, row.line) : std::to_string(row.line),
+                      configuration(row), format_seconds(row.latency), format_seconds(Seconds{r->predicted}),
+                      signed_share(v.error(*r)), format_seconds(Seconds{r->roofline}), marks(*r)});
+  }
+  doc.emplace_back(std::move(t));
+  if (std::any_of(v.rows.begin(), v.rows.end(), [](const calibrate::ValidatedRow& r) { return !marks(r).empty(); })) {
+    doc.emplace_back(Paragraph{"x extrapolated; c by defaults of the device's class; - listed, not scored"});
+  }
+  if (files) {
+    Fields f{"Files", {}};
+    for (const auto& file : v.measurements.files) f.add(std::to_string(f.rows.size() + 1), file.path);
+    doc.emplace_back(std::move(f));
+  }
+  std::map<std::string, std::int64_t> reasons;
+  for (const calibrate::ValidatedRow& r : v.rows) {
+    if (!r.scored) ++reasons[r.remark];
+  }
+  if (reasons.empty()) return;
+  Fields f{"Listed, not scored", {}};
+  for (const auto& [reason, count] : reasons) f.add(fmt::format("{} row{}", count, count == 1 ? "" : "s"), reason);
+  doc.emplace_back(std::move(f));
+}
+
+// ---- The page of a calibration
+
+std::string value_text(const ParameterFitted& p, double value) {
+  if (p.unit == "s") return format_seconds(Seconds{value});
+  if (p.unit == "B/s") return format_bandwidth(BytesPerSecond{value});
+  return p.unit.empty() ? format_significant(value) : fmt::format("{} {}", format_significant(value), p.unit);
+}
+
+std::string remark_on(const ParameterFitted& p) {
+  switch (p.fitted.identified) {
+    case calibrate::Identified::yes: break;
+    case calibrate::Identified::no_effect: return "default: no row depends on it";
+    case calibrate::Identified::weakly:
+      return fmt::format("default: the rows narrow it down by {} only", format_share(p.fitted.shrinkage));
+  }
+  if (!p.fitted.at_bound) return "";
+  const bool lowest = p.fitted.value < std::sqrt(p.free.min * p.free.max);
+  return lowest ? "at its lower bound" : "at its upper bound";
+}
+
+std::string summary_text(const std::vector<GroupErrors>& errors) {
+  if (errors.empty()) return "n/a";
+  const calibrate::Summary& s = errors.front().errors;
+  return fmt::format("{}; median {}, 90 % of rows within {}, bias {}", format_share(s.mape), format_share(s.median_ape),
+                     format_share(s.p90_ape), signed_share(s.bias));
+}
+
+Fields calibration_headline(const Calibration& c, const std::vector<ParameterFitted>& parameters) {
+  Fields f;
+  for (const calibrate::LeftOut& left : c.left_out) {
+    f.add("error, left out",
+          left.folds > 0 ? fmt::format("{} (by {}, in {} folds)", summary_text(left.errors), left.by, left.folds)
+                         : fmt::format("unknown: the rows are one group by {}", left.by));
+  }
+  f.add("error, fitted", summary_text(c.residuals));
+  f.add("rows", std::to_string(c.residuals.empty() ? 0 : c.residuals.front().errors.rows));
+  f.add("parameters",
+        fmt::format("{} of {} identified by the rows, the others at their defaults",
+                    std::count_if(parameters.begin(), parameters.end(), [](const auto& p) { return p.identified(); }),
+                    parameters.size()));
+  if (!c.converged) f.add("warning", fmt::format("the fit had not converged after {} iterations", c.iterations));
+  for (const std::string& warning : c.warnings) f.add("warning", warning);
+  return f;
+}
+
+}  // namespace
+
+Report validate_report(const Validation& v) {
+  Document doc{Heading{"Predicted against measured", fmt::format("{} rows", v.rows.size())}, validation_headline(v)};
+  add_error_tables(doc, "Errors by group", v.groups, true);
+  add_rows(v, doc);
+  ValidatedRows rows = write_rows(v);
+  // The rows are spliced in as text: building them as a tree takes longer than predicting them.
+  std::string json = result::document("llmperf.validate", v);
+  constexpr std::string_view kEnd = "[]\n}\n";
+  json.replace(json.size() - kEnd.size(), 2, rows.json);
+  return {std::move(doc), std::move(rows.csv), std::move(json)};
+}
+
+Report calibrate_report(const Calibration& c) {
+  const std::vector<ParameterFitted> parameters = parameters_of(c);
+  Table numbers{"Parameters (±: relative standard error, of rows and prior or of leaving groups out)",
+                {{"parameter", true}, {"value"}, {"±"}, {"default"}, {"", true}},
+                {}};
+  for (const ParameterFitted& p : parameters) {
+    numbers.rows.push_back({p.name, value_text(p, p.fitted.value), p.identified() ? format_share(p.uncertainty()) : "-",
+                            value_text(p, p.free.prior), remark_on(p)});
+  }
+  Document doc{Heading{fmt::format("{} on {}", c.runtime, c.hardware), "calibrated"},
+               calibration_headline(c, parameters), std::move(numbers)};
+  if (!c.correlations.empty()) {
+    Table t{"Parameters the rows know only together", {{"first", true}, {"second", true}, {"correlation"}}, {}};
+    for (const Correlated& pair : correlated(c)) {
+      t.rows.push_back({std::string(pair.first), std::string(pair.second), format_significant(pair.coefficient, 3)});
+    }
+    doc.emplace_back(std::move(t));
+  }
+  for (const calibrate::LeftOut& left : c.left_out) {
+    add_error_tables(doc, fmt::format("Errors of groups left out by {}", left.by), groups_of(left.errors), false);
+  }
+  add_error_tables(doc, "Residuals of the fit to all rows", groups_of(c.residuals), false);
+  return {std::move(doc), csv_of(parameters), result::document("llmperf.calibrate", c)};
+}
+
+}  // namespace llmperf::report

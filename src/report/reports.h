@@ -1,0 +1,77 @@
+// What the commands print: a report of each result. Which fields people see, in which order and with which words, is
+// said in the chapter of that name under pages/; CSV and JSON are the fields as src/result declares them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/document.h"
+
+namespace llmperf::calibrate {
+struct Validation;
+struct Calibration;
+}  // namespace llmperf::calibrate
+namespace llmperf::import {
+struct Imported;
+}
+namespace llmperf::replay {
+struct Study;
+}
+namespace llmperf::hardware {
+struct Device;
+struct RuntimeProfile;
+}  // namespace llmperf::hardware
+
+namespace llmperf::result {
+struct ModelShown;
+struct VideoModelShown;
+struct ModelList;
+struct DeviceList;
+struct RuntimeList;
+struct MeasurementList;
+struct Limits;
+struct GgufLimits;
+struct CollectiveStudy;
+struct MappingStudy;
+struct SelfTest;
+struct SweepResult;
+struct StudyList;
+struct StudySummary;
+}  // namespace llmperf::result
+
+namespace llmperf::report {
+
+// `llmperf list` and `llmperf show`.
+Report model_report(const ModelShown& shown);
+Report video_model_report(const VideoModelShown& shown);
+Report model_list_report(const ModelList& list);
+Report hardware_report(const hardware::Device& device);
+Report hardware_list_report(const DeviceList& list);
+// Every number of a profile with its meaning, where it comes from and how sure it is.
+Report runtime_report(const hardware::RuntimeProfile& profile);
+Report runtime_list_report(const RuntimeList& list);
+Report measurement_list_report(const MeasurementList& list);
+
+// `llmperf limits`: the closed form, and models in GGUF file types.
+Report limits_report(const Limits& limits);
+Report gguf_report(const GgufLimits& limits);
+
+// `llmperf map-collective`; throws Error(bad_input) when the algorithm asked for does not exist for the collective.
+Report collective_report(CollectiveStudy study);
+// `llmperf map`; draws the schedule of the best mapping into the study.
+Report mapping_report(MappingStudy& study);
+
+// Of measurements. Tables list every row while there are few, else the worst; CSV and JSON hold all. The CSV of a
+// calibration is its parameters.
+Report validate_report(const calibrate::Validation& validation);
+Report calibrate_report(const calibrate::Calibration& calibration);
+Report import_report(const import::Imported& imported);
+Report replay_report(const replay::Study& study);
+Report self_test_report(const SelfTest& test);
+
+// `llmperf sweep` and `merge`: the outputs that need all rows at once.
+Report sweep_report(const SweepResult& result);
+Report study_list_report(const StudyList& list);
+Report study_summary_report(const StudySummary& summary);
+
+}  // namespace llmperf::report

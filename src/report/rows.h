@@ -1,0 +1,41 @@
+// Results as tables of plain cells: CSV.
+#pragma once
+
+#include <initializer_list>
+#include <ranges>
+#include <string_view>
+
+#include "report/document.h"
+#include "result/row.h"
+
+namespace llmperf::report {
+
+// Rows of results of one type, filled one after the other: of all columns, or of those of `keys` in their order.
+class RowTable {
+ public:
+  explicit RowTable(const Type& type, std::initializer_list<std::string_view> keys = {});
+  void add(const void* object);
+  Table done() { return std::move(table_); }
+
+ private:
+  const Type& type_;
+  sweep::Row row_;
+  std::vector<std::size_t> shown_;
+  Table table_;
+};
+
+template <std::ranges::range Results>
+Table csv_of(const Results& results, std::initializer_list<std::string_view> keys = {}) {
+  RowTable table(type_of<std::ranges::range_value_t<Results>>(), keys);
+  for (const auto& result : results) table.add(&result);
+  return table.done();
+}
+// A single row.
+template <class Result>
+requires(!std::ranges::range<Result>) Table csv_of(const Result& result) {
+  RowTable table(type_of<Result>());
+  table.add(&result);
+  return table.done();
+}
+
+}  // namespace llmperf::report

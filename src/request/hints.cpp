@@ -1,0 +1,234 @@
+#include "request/hints.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "estimate/gguf_study.h"
+#include "graph/stdit_graph.h"
+
+namespace llmperf::request {
+namespace {
+
+// ---- Text.
+
+estimate::Estimator with(const Resolved& r, const estimate::Choices& choices) {
+  return estimate::Estimator(estimate::make_setup(r.model(), r.device, choices));
+}
+
+std::string needs(const estimate::Estimator& estimator, const estimate::Scenario& scenario) {
+  return format_bytes_binary(estimator.memory(scenario).total());
+}
+
+// The smallest tensor axis over which the same request fits; empty when none does.
+std::string tensor_hint(const Resolved& r, const Generation& text) {
+  for (const std::int64_t factor : {2, 4, 8}) {
+    estimate::Choices choices = text.choices;
+    choices.plan.tensor *= factor;
+    if (!graph::legal(r.model(), choices.plan)) continue;
+    const estimate::Estimator other = with(r, choices);
+    if (!other.fits(text.scenario)) continue;
+    return fmt::format("; on {} devices with `tp` {} (needs {} on each)", choices.plan.devices(), choices.plan.tensor,
+                       needs(other, text.scenario));
+  }
+  return {};
+}
+
+// The fewest devices that hold the layers of the same GGUF model; empty when there is no such number up to 8.
+std::string layer_split_hint(const Resolved& r, const Generation& text) {
+  estimate::Choices choices = text.choices;
+  if (choices.plan.devices() != choices.plan.pipeline) return {};
+  choices.gpu_layers.reset();
+  const bool uneven = !choices.tensor_split.empty();
+  choices.tensor_split.clear();
+  for (choices.plan.pipeline += uneven ? 0 : 1; choices.plan.pipeline <= 8; ++choices.plan.pipeline) {
+    if (!graph::legal(r.model(), choices.plan)) return {};
+    const estimate::Estimator other = with(r, choices);
+    if (!other.fits(text.scenario)) continue;
+    return fmt::format("{} devices with `pp` {}{} (needs {} on the fullest)", choices.plan.pipeline,
+                       choices.plan.pipeline, uneven ? " without `tensor-split`" : "", needs(other, text.scenario));
+  }
+  return {};
+}
+
+// What would make the same request fit on the same device: the built-in schemes that do, else the bits per weight that
+// would.
+std::string fitting_hint(const Resolved& r, const Generation& text, const estimate::Estimate& e) {
+  const estimate::Setup& setup = text.estimator->setup();
+  if (text.estimator->stages().size() > 1 && setup.execution.weights.gguf) {
+    const std::string devices = layer_split_hint(r, text);
+    return devices.empty() ? "no split over up to 8 devices fits: use a narrower type or a shorter context"
+                           : "it fits on " + devices;
+  }
+  if (setup.host) {
+    const std::string devices = layer_split_hint(r, text);
+    const auto layers = estimate::most_layers(r.model(), r.device, text.choices, text.scenario);
+    return (layers ? fmt::format("it fits with `gpu-layers` {}, the rest on {}", *layers, r.host.name)
+                   : "no split with the host fits: use a narrower type, a larger host or a shorter context") +
+           (devices.empty() ? "" : "; or on " + devices);
+  }
+  std::vector<std::string> fitting;
+  for (const char* scheme : {"fp8", "int8", "w4a16"}) {
+    estimate::Choices choices = text.choices;
+    choices.weights = scheme;
+    const estimate::Estimator other = with(r, choices);
+    if (other.fits(text.scenario)) {
+      fitting.push_back(fmt::format("`weights` {} (needs {})", scheme, needs(other, text.scenario)));
+    }
+  }
+  if (!fitting.empty()) return "it fits with " + join(fitting, " or ");
+  const Bytes room = e.capacity - (e.memory.total() - e.memory.weights);
+  estimate::Choices plain = text.choices;
+  plain.weights = "bf16";
+  const double parameters = with(r, plain).memory(text.scenario).weights.value / 2;  // of the fullest device
+  const double bits = std::floor(room.value * 8 / parameters * 10) / 10;
+  if (bits < 1) return "no weight scheme fits: use a larger device, a smaller batch or a shorter context";
+  return fmt::format("fp8, int8 and w4a16 do not fit either; it fits with `weights` {:.1f} (bits per weight)", bits);
+}
+
+// ---- Video.
+
+// A narrower text encoder, else a shorter video; fewer tokens on more devices.
+std::string fitting_hint(const Resolved& r, const estimate::VideoChoices& asked) {
+  const auto needed = [&](const estimate::VideoChoices& choices) -> std::optional<Bytes> {
+    const estimate::VideoEstimator other(estimate::make_video_setup(r.video, r.device, choices));
+    return other.fits() ? std::optional(other.memory().total()) : std::nullopt;
+  };
+  std::vector<std::string> fitting;
+  const auto add = [&](const std::string& what, const estimate::VideoChoices& choices) {
+    if (const auto bytes = needed(choices)) {
+      fitting.push_back(fmt::format("{} (needs {})", what, format_bytes_binary(*bytes)));
+    }
+  };
+  estimate::VideoChoices narrow = asked;
+  narrow.text_weights = "bf16";
+  if (!asked.text_weights) add("`text-weights` bf16", narrow);
+  estimate::VideoChoices shorter = asked;
+  for (std::int64_t frames = asked.scenario.shape.frames / 2; fitting.empty() && frames >= 1; frames /= 2) {
+    shorter.scenario.shape = model::video_shape(r.video, asked.scenario.shape.size, frames);
+    add(fmt::format("`frames` {}", frames), shorter);
+  }
+  if (asked.stages.empty()) {
+    for (const std::int64_t ranks : {2, 4, 8}) {
+      estimate::VideoChoices divided = asked;
+      divided.plan.ulysses *= ranks;
+      if (!graph::problems(r.video, divided.plan).empty()) continue;
+      if (const auto bytes = needed(divided)) {
+        fitting.push_back(fmt::format("on {} devices with `sp` ulysses:{} (needs {} on each)", divided.plan.devices(),
+                                      divided.plan.ulysses, format_bytes_binary(*bytes)));
+        break;
+      }
+    }
+  }
+  if (!fitting.empty()) return "it fits with " + join(fitting, ", or ");
+  return "neither a narrower text encoder, a shorter video nor eight devices make it fit: use a larger device or a "
+         "lower `resolution`";
+}
+
+// ---- Training.
+
+// The least of one kind of change, else the least recomputation with all of ZeRO.
+std::string fitting_hint(estimate::TrainingEstimator& estimator, const estimate::TrainingEstimate& e) {
+  using graph::Recompute;
+  using graph::TrainingOptions;
+  const model::Decoder& model = *estimator.setup().execution.model;
+  const auto fits = [&](const estimate::TrainingScenario& s, const TrainingOptions& o) {
+    return estimate::legal(model, s, e.plan, o) && estimator.memory(s, e.plan, o).total() <= e.capacity;
+  };
+  const bool replicated = e.plan.replicas() > 1;
+  std::vector<std::string> fitting;
+  graph::Plan divided = e.plan;
+  divided.sequence_parallel = divided.tensor > 1 && divided.tensor_rows == 0;
+  if (divided != e.plan && graph::legal(model, divided) && estimate::legal(model, e.scenario, divided, e.options) &&
+      estimator.memory(e.scenario, divided, e.options).total() <= e.capacity) {
+    fitting.emplace_back("`megatron-sp`");
+  }
+  for (const Recompute r : graph::kRecomputes) {
+    TrainingOptions o = e.options;
+    o.recompute = r;
+    if (r <= e.options.recompute || !fits(e.scenario, o)) continue;
+    fitting.push_back(fmt::format("`recompute` {}", graph::name(r)));
+    break;
+  }
+  for (int zero = e.options.zero + 1; replicated && zero <= 3; ++zero) {
+    TrainingOptions o = e.options;
+    o.zero = zero;
+    if (!fits(e.scenario, o)) continue;
+    fitting.push_back(fmt::format("`zero` {}", zero));
+    break;
+  }
+  for (std::int64_t b = e.scenario.micro_batch - 1; b >= 1; --b) {
+    estimate::TrainingScenario s = e.scenario;
+    s.micro_batch = b;
+    if (!fits(s, e.options)) continue;
+    fitting.push_back(fmt::format("`micro-batch` {}", b));
+    break;
+  }
+  if (!fitting.empty()) return "it fits with " + join(fitting, " or ");
+  estimate::TrainingScenario smallest = e.scenario;
+  smallest.micro_batch = 1;
+  for (const Recompute r : graph::kRecomputes) {
+    for (int zero = e.options.zero; r >= e.options.recompute && zero <= (replicated ? 3 : e.options.zero); ++zero) {
+      TrainingOptions o = e.options;
+      o.recompute = r;
+      o.zero = zero;
+      if (!fits(smallest, o)) continue;
+      return fmt::format("it fits with `micro-batch` 1 `recompute` {} `zero` {}", graph::name(r), zero);
+    }
+  }
+  return "neither recomputation, ZeRO nor a micro-batch of 1 makes it fit: use more devices (`tp`, `pp`) or larger "
+         "ones";
+}
+
+Error error(std::string message, std::string hint) {
+  return Error(ErrorKind::infeasible, {{.where = {}, .message = std::move(message), .hint = std::move(hint)}});
+}
+
+}  // namespace
+
+Error infeasible(const Resolved& r, const estimate::Estimate& e) {
+  const auto& text = std::get<Generation>(r.work);
+  const auto message = [&](const std::string& place, const cost::Memory& needed, Bytes capacity) {
+    return fmt::format(
+        "{} at batch {} does not fit on {}: needs {} ({} of it weights), has {}; largest batch that fits is {}",
+        r.model().name, e.scenario.batch, place, format_bytes_binary(needed.total()),
+        format_bytes_binary(needed.weights), format_bytes_binary(capacity), e.largest_batch);
+  };
+  std::string hint = fitting_hint(r, text, e);
+  const estimate::Setup& setup = text.estimator->setup();
+  if (!setup.execution.weights.gguf) hint += tensor_hint(r, text);
+  if (e.largest_batch > e.scenario.batch) {  // of a batch that fills the pipeline
+    const graph::Plan& plan = setup.execution.plan;
+    hint = fmt::format("this batch goes through {} stages in {} parts; multiples of {} in smaller ones; {}",
+                       plan.pipeline, text.estimator->micro_batches(e.scenario), plan.pipeline * plan.data, hint);
+  }
+  return error(e.memory.total() > e.capacity ? message(r.device.name, e.memory, e.capacity)
+                                             : message("the host, " + r.host.name, e.host_memory, e.host_capacity),
+               std::move(hint));
+}
+
+Error infeasible(const Resolved& r, const estimate::VideoEstimate& e) {
+  const estimate::VideoChoices& choices = std::get<Video>(r.work).choices;
+  const model::VideoShape& s = choices.scenario.shape;
+  const std::string what = s.is_image() ? "an image" : fmt::format("a video of {} frames", s.frames);
+  return error(
+      fmt::format("{} of {}x{} by {} does not fit on {}: needs {} ({} of it weights), has {}", what, s.size.height,
+                  s.size.width, r.video.name, r.device.name, format_bytes_binary(e.memory.total()),
+                  format_bytes_binary(e.memory.weights), format_bytes_binary(e.capacity)),
+      fitting_hint(r, choices));
+}
+
+Error infeasible(const Resolved& r, const estimate::TrainingEstimate& e) {
+  const estimate::TrainingMemory& m = e.memory;
+  return error(
+      fmt::format("training {} does not fit on {}: a device needs {} ({} of it weights, gradients and optimiser, {} "
+                  "activations), has {}",
+                  r.model().name, r.device.name, format_bytes_binary(m.total()),
+                  format_bytes_binary(m.weights + m.gradients + m.optimizer), format_bytes_binary(m.activations),
+                  format_bytes_binary(e.capacity)),
+      fitting_hint(*std::get<Training>(r.work).estimator, e));
+}
+
+}  // namespace llmperf::request

@@ -1,0 +1,84 @@
+#include "request/names.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "descriptor/catalog.h"
+#include "hardware/runtime.h"
+#include "model/gguf_mix.h"
+#include "model/quantization.h"
+#include "model/video_shape.h"
+
+namespace llmperf::request {
+namespace {
+
+using Names = std::vector<std::string>;
+
+// What stands behind `key` at the start of a line; the text alone, since reading all files takes longer than a user
+// waits for a completion.
+Names lines_of(descriptor::Kind kind, const std::string& file, std::string_view key) {
+  Names found;
+  const descriptor::Text text = descriptor::load_text(kind, file);
+  for (const std::string_view line : split(text.text, '\n')) {
+    if (line.starts_with(key)) found.emplace_back(trim(line.substr(key.size())));
+  }
+  return found;
+}
+
+}  // namespace
+
+Names model_names() { return descriptor::names(descriptor::Kind::model); }
+Names device_names() { return descriptor::names(descriptor::Kind::device); }
+
+Names host_names() {
+  Names names;
+  for (const std::string& file : device_names()) {
+    const Names kinds = lines_of(descriptor::Kind::device, file, "kind:");
+    if (kinds == Names{"cpu"} || kinds == Names{"soc"}) names.push_back(file);
+  }
+  return names;
+}
+
+Names runtime_names() {
+  std::set<std::string> names = {"none"};
+  for (const std::string& file : descriptor::names(descriptor::Kind::runtime)) {
+    for (const std::string& name : lines_of(descriptor::Kind::runtime, file, "name:")) names.insert(name);
+  }
+  return {names.begin(), names.end()};
+}
+
+Names gguf_type_names() {
+  Names names;
+  for (const model::GgufFileType& type : model::gguf_file_types()) names.emplace_back(type.name);
+  return names;
+}
+
+Names weight_names() {
+  Names names = model::weight_scheme_names();
+  for (std::string& name : gguf_type_names()) names.push_back(std::move(name));
+  return names;
+}
+
+Names option_names() {
+  Names names = {"all", "none"};
+  for (const auto workload : {hardware::Workload::language, hardware::Workload::video}) {
+    for (const std::string& name : hardware::runtime_option_names(workload)) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  const Names on(names.begin() + 2, names.end());
+  for (const std::string& name : on) names.push_back("no_" + name);
+  return names;
+}
+
+Names era_names() {
+  Names names;
+  for (const model::GgufEra era : model::gguf_eras()) names.emplace_back(model::name(era));
+  return names;
+}
+
+Names resolution_names() { return model::video_resolutions(); }
+Names measurement_names() { return descriptor::names(descriptor::Kind::measurements); }
+
+}  // namespace llmperf::request

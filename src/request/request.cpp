@@ -1,0 +1,399 @@
+#include "request/request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "descriptor/reader.h"
+#include "estimate/estimate.h"
+#include "estimate/video.h"
+#include "model/quantization.h"
+#include "request/names.h"
+
+namespace llmperf::request {
+
+// ---- The table. What a field is called, holds, means and is worth when it is not asked for stands here alone.
+
+namespace {
+
+using enum Values::Sort;
+
+constexpr double kMostRanks = 1 << 20;
+constexpr double kMaxTokens = static_cast<double>(estimate::kMaxTokens);
+constexpr double kMaxBatch = static_cast<double>(estimate::kMaxBatch);
+constexpr std::string_view kModel = "Model";
+constexpr std::string_view kWork = "Workload";
+constexpr std::string_view kHardware = "Hardware";
+constexpr std::string_view kRuntime = "Runtime";
+constexpr std::string_view kPlan = "Plan";
+constexpr std::string_view kGguf = "GGUF";
+constexpr std::string_view kVideo = "Video";
+constexpr std::string_view kTraining = "Training";
+constexpr Values kTokenTypes = {words, nullptr, "bf16 fp16 fp8 int8"};
+constexpr Values kFloats = {words, nullptr, "bf16 fp16 fp32"};
+
+using R = Request;
+// clang-format off
+const Field kFields[] = {
+    {.name = "model", .member = &R::model, .group = kModel, .type = "MODEL",
+     .about = "built-in name or Hugging Face id, YAML file, Hugging Face config.json or its folder, or GGUF file",
+     .values = {paths, model_names}},
+    {.name = "hw", .member = &R::hw, .group = kHardware, .type = "DEVICE",
+     .about = "built-in name or YAML file",
+     .values = {paths, device_names}},
+    {.name = "batch", .member = &R::batch, .group = kWork, .type = "N",
+     .about = "requests processed together",
+     .workloads = "tv", .otherwise = "1", .most = kMaxBatch, .kilo = Kilo::decimal},
+    {.name = "prompt", .member = &R::prompt, .group = kWork, .type = "TOKENS",
+     .about = "prompt tokens of a request; 128k is 131072",
+     .workloads = "t", .otherwise = "512", .most = kMaxTokens, .kilo = Kilo::binary},
+    {.name = "gen", .member = &R::gen, .group = kWork, .type = "TOKENS",
+     .about = "tokens to generate for a request; 2k is 2048",
+     .workloads = "t", .otherwise = "128", .most = kMaxTokens, .kilo = Kilo::binary},
+    {.name = "weights", .member = &R::weights, .group = kModel, .type = "SCHEME",
+     .about = "bf16, fp16, fp32, fp8, int8, w8a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m "
+              "…) or bits per weight [the checkpoint's own, else the activation type]",
+     .values = {words, weight_names}},
+    {.name = "kv", .member = &R::kv, .group = kModel, .type = "SCHEME",
+     .about = "KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the "
+              "checkpoint's own, else the activation type]",
+     .workloads = "t", .values = {words, model::kv_scheme_names}},
+    {.name = "activations", .member = &R::activations, .group = kModel, .type = "DTYPE",
+     .about = "activation type: bf16, fp16, fp32",
+     .values = kFloats},
+    {.name = "options", .member = &R::options, .group = kRuntime, .type = "LIST",
+     .about = "what the runtime fuses: all, none, or a list of names; no_NAME switches off [all; on an array of "
+              "tiles all,joined_vectors,prefetch_weights]",
+     .values = {items, option_names}, .separator = ';'},
+    {.name = "reserve", .member = &R::reserve, .group = kHardware, .type = "BYTES",
+     .about = "memory the runtime keeps for itself [512MiB]"},
+    {.name = "runtime", .member = &R::runtime, .group = kRuntime, .type = "NAME",
+     .about = "software stack, by name or profile file [the device's own]; none: the speed of light",
+     .values = {paths, runtime_names}},
+    {.name = "execution", .member = &R::execution, .group = kRuntime, .type = "HOW",
+     .about = "eager, graph, static-graph or dynamic-graph (dispatched from the host) [the runtime's own]",
+     .workloads = "tv", .values = {words, nullptr, "eager graph static-graph dynamic-graph"}},
+    {.name = "tile-model", .member = &R::tile_model, .group = kHardware, .type = "NAME",
+     .about = "arrays of tiles: default (the best mapping found), published (the published mapper's formulas) or "
+              "roofline",
+     .otherwise = "default", .values = {words, nullptr, "default published roofline"}},
+    {.name = "gguf-era", .member = &R::gguf_era, .group = kGguf, .type = "ERA",
+     .about = "version of llama.cpp's rules for a GGUF --weights: 2024-02 (before 19 February 2024), 2024, 2025, "
+              "2026 [2026]",
+     .workloads = "t", .values = {words, era_names}},
+    {.name = "cache-type-k", .member = &R::cache_type_k, .group = kGguf, .type = "TYPE",
+     .about = "type of the cached keys, in place of --kv: f16, q8_0, q4_0 …",
+     .workloads = "t", .values = {words, model::kv_scheme_names}},
+    {.name = "cache-type-v", .member = &R::cache_type_v, .group = kGguf, .type = "TYPE",
+     .about = "type of the cached values, in place of --kv",
+     .workloads = "t", .values = {words, model::kv_scheme_names}},
+    {.name = "gpu-layers", .member = &R::gpu_layers, .group = kGguf, .type = "N",
+     .about = "GGUF: layers on the device, the head counted first, the rest on the host [all]",
+     .workloads = "t", .values = {words, nullptr, "all"}},
+    {.name = "tensor-split", .member = &R::tensor_split, .group = kGguf, .type = "SHARES",
+     .about = "GGUF: shares of the layers on the devices of --pp, such as 3,2 [all alike]",
+     .workloads = "t", .separator = ';'},
+    {.name = "host", .member = &R::host, .group = kGguf, .type = "DEVICE",
+     .about = "GGUF: the CPU beside the device [ryzen-7950x]",
+     .workloads = "t", .values = {paths, host_names}},
+    {.name = "tp", .member = &R::tp, .group = kPlan, .type = "N",
+     .about = "devices that share every matrix (tensor parallelism); 2x4: in rows x columns"},
+    {.name = "pp", .member = &R::pp, .group = kPlan, .type = "N",
+     .about = "pipeline stages",
+     .most = kMostRanks},
+    {.name = "dp", .member = &R::dp, .group = kPlan, .type = "N",
+     .about = "replicas of the model, each with its share of the batch",
+     .most = kMostRanks},
+    {.name = "ep", .member = &R::ep, .group = kPlan, .type = "N",
+     .about = "devices that share the routed experts",
+     .workloads = "tr", .most = kMostRanks},
+    {.name = "ep-dispatch", .member = &R::ep_dispatch, .group = kPlan, .type = "DTYPE",
+     .about = "what tokens travel to experts of other devices as: bf16, fp16, fp8, int8 [as the experts' products "
+              "take them]",
+     .workloads = "tr", .values = kTokenTypes},
+    {.name = "ep-combine", .member = &R::ep_combine, .group = kPlan, .type = "DTYPE",
+     .about = "and their results back [the activations' type]",
+     .workloads = "tr", .values = kTokenTypes},
+    {.name = "sp", .member = &R::sp, .group = kPlan, .type = "WHAT",
+     .about = "devices that share a sequence: ulysses:4, ring:2, ulysses:4xring:2"},
+    {.name = "megatron-sp", .member = &R::megatron_sp, .group = kPlan, .type = "",
+     .about = "the residual stream over the devices of --tp too"},
+    {.name = "embedding", .member = &R::embedding, .group = kPlan, .type = "HOW",
+     .about = "embedding and lm_head over the devices of --tp: sharded, replicated [as the runtime does]",
+     .workloads = "tr", .values = {words, nullptr, "sharded replicated"}},
+    {.name = "devices", .member = &R::devices, .group = kPlan, .type = "N",
+     .about = "devices in all: what the degrees leave becomes --dp",
+     .most = kMostRanks},
+    {.name = "devices-per-node", .member = &R::devices_per_node, .group = kPlan, .type = "N",
+     .about = "devices of one server [the hardware file's]",
+     .most = 1024},
+    {.name = "pipeline-batches", .member = &R::pipeline_batches, .group = kPlan, .type = "N",
+     .about = "micro-batches that a batch goes through the pipeline in [as many as divide it, up to --pp]",
+     .workloads = "t", .most = kMaxBatch},
+    {.name = "ubatch", .member = &R::ubatch, .group = kGguf, .type = "TOKENS",
+     .about = "GGUF: tokens computed at once at most: longer prompts are cut [512]",
+     .workloads = "t", .most = kMaxTokens, .kilo = Kilo::binary},
+    {.name = "resolution", .member = &R::resolution, .group = kVideo, .type = "SIZE",
+     .about = "144p to 1080p, or HEIGHTxWIDTH in pixels [720p]",
+     .workloads = "v", .values = {words, resolution_names}},
+    {.name = "aspect", .member = &R::aspect, .group = kVideo, .type = "H:W",
+     .about = "height to width of a named resolution: 9:16, 16:9, 1:1, 3:4 … [9:16]",
+     .workloads = "v", .values = {words, nullptr, "9:16 16:9 1:1 3:4 4:3 9:21 2:3 1:2"}},
+    {.name = "seconds", .member = &R::seconds, .group = kVideo, .type = "S",
+     .about = "length of the video [4]",
+     .workloads = "v", .least = 0, .most = 1e6},
+    {.name = "frames", .member = &R::frames, .group = kVideo, .type = "N",
+     .about = "length in frames; 1: an image",
+     .workloads = "v", .least = 0, .most = kMaxTokens},
+    {.name = "steps", .member = &R::steps, .group = kVideo, .type = "N",
+     .about = "denoising steps [the model's]",
+     .workloads = "v", .most = static_cast<double>(estimate::kMaxVideoSteps)},
+    {.name = "cfg", .member = &R::cfg, .group = kVideo, .type = "WHETHER",
+     .about = "classifier-free guidance, which doubles a step's batch: on, off [on]",
+     .workloads = "v", .values = {words, nullptr, "on off"}},
+    {.name = "text-tokens", .member = &R::text_tokens, .group = kVideo, .type = "TOKENS",
+     .about = "tokens of the prompt [as many as the model takes]",
+     .workloads = "v", .most = kMaxTokens, .kilo = Kilo::binary},
+    {.name = "text-weights", .member = &R::text_weights, .group = kVideo, .type = "DTYPE",
+     .about = "type the text encoder is held in: fp32, bf16, fp16 [the model's]",
+     .workloads = "v", .values = {words, nullptr, "fp32 bf16 fp16"}},
+    {.name = "stages", .member = &R::stages, .group = kVideo, .type = "RANGES",
+     .about = "pipeline stages by their units of the depth: 0-13,14-27; each on a sub-mesh: 0-13@2x2/2d",
+     .workloads = "v", .separator = ';'},
+    {.name = "patches", .member = &R::patches, .group = kVideo, .type = "N",
+     .about = "pieces of the latent that stages work on side by side [1]",
+     .workloads = "v", .most = kMostRanks},
+    {.name = "die-link", .member = &R::die_link, .group = kVideo, .type = "RATE",
+     .about = "a ring of dies: bandwidth between neighbours, one direction [the hardware file's links]",
+     .workloads = "v"},
+    {.name = "training", .member = &R::training, .group = kTraining, .type = "",
+     .about = "one training step instead of a generation",
+     .workloads = "r"},
+    {.name = "global-batch", .member = &R::global_batch, .group = kTraining, .type = "N",
+     .about = "sequences of a step, of all replicas [a micro-batch per replica and stage]",
+     .workloads = "r", .most = kMaxBatch * kMaxBatch, .kilo = Kilo::decimal},
+    {.name = "micro-batch", .member = &R::micro_batch, .group = kTraining, .type = "N",
+     .about = "sequences that a replica computes at once",
+     .workloads = "r", .otherwise = "1", .most = kMaxBatch},
+    {.name = "seq", .member = &R::seq, .group = kTraining, .type = "TOKENS",
+     .about = "tokens of a sequence; 4k is 4096",
+     .workloads = "r", .otherwise = "2048", .most = kMaxTokens, .kilo = Kilo::binary},
+    {.name = "recompute", .member = &R::recompute, .group = kTraining, .type = "WHAT",
+     .about = "activations computed again: none, selective (attention's scores), full",
+     .workloads = "r", .otherwise = "none", .values = {words, nullptr, "none selective full"}},
+    {.name = "zero", .member = &R::zero, .group = kTraining, .type = "0..3",
+     .about = "divided over replicas: 1 optimiser, 2 gradients too, 3 weights too",
+     .workloads = "r", .otherwise = "0", .values = {words, nullptr, "0 1 2 3"}, .least = 0, .most = 3},
+    {.name = "interleave", .member = &R::interleave, .group = kTraining, .type = "N",
+     .about = "runs of layers on a pipeline stage",
+     .workloads = "r", .otherwise = "1", .most = kMaxTokens},
+    {.name = "gradients", .member = &R::gradients, .group = kTraining, .type = "DTYPE",
+     .about = "type of accumulated gradients: fp32, bf16, fp16 [the weights'; fp32 with --runtime]",
+     .workloads = "r", .values = {words, nullptr, "fp32 bf16 fp16"}},
+    {.name = "optimizer-bits", .member = &R::optimizer_bits, .group = kTraining, .type = "N",
+     .about = "of state per parameter [96: fp32 copy and two moments]",
+     .workloads = "r", .least = 0, .most = 1024},
+    {.name = "separate-gradients", .member = &R::separate_gradients, .group = kTraining, .type = "",
+     .about = "weight gradients are added up by a kernel of their own instead of the matrix product",
+     .workloads = "r"},
+    {.name = "exposed-sums", .member = &R::exposed_sums, .group = kTraining, .type = "",
+     .about = "exchanges of tensor parallelism do not run beside products of the backward pass",
+     .workloads = "r"},
+};
+// clang-format on
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;
+
+std::string quoted_name(const Field& field) { return fmt::format("`{}`", field.name); }
+
+// The unit is in the key.
+std::string key_of(const Field& field) {
+  std::string key(field.name);
+  std::replace(key.begin(), key.end(), '-', '_');
+  return std::holds_alternative<Amount Request::*>(field.member) ? key + "_bytes" : key;
+}
+
+}  // namespace
+
+std::span<const Field> fields() { return kFields; }
+
+const Field* find_field(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kFields), std::end(kFields), [&](const Field& f) {
+    return f.name == name || (!f.old_name.empty() && f.old_name == name);
+  });
+  return found == std::end(kFields) ? nullptr : found;
+}
+
+const Field& field(std::string_view name) {
+  if (const Field* found = find_field(name)) return *found;
+  throw std::logic_error(fmt::format("a request has no field {}", name));
+}
+
+// ---- Values.
+
+std::int64_t count_value(std::string_view name, std::string_view text, std::int64_t least, std::int64_t most,
+                         Kilo kilo) {
+  std::string_view digits = text;
+  std::int64_t scale = 1;
+  if (kilo != Kilo::none && text.size() > 1 && (text.back() == 'k' || text.back() == 'K' || text.back() == 'M')) {
+    scale = static_cast<std::int64_t>(kilo);
+    if (text.back() == 'M') scale *= scale;
+    digits.remove_suffix(1);
+  }
+  const std::optional<std::int64_t> value = parse_int(digits);
+  if (!value || (scale > 1 && *value > most / scale) || *value * scale < least || *value * scale > most) {
+    throw Error::bad_input(
+        fmt::format("{}: {} is not a whole number between {} and {}", name, quote(text), least, most));
+  }
+  return *value * scale;
+}
+
+void set(Request& request, const Field& field, const std::string& text) {
+  if (text.empty()) {
+    std::visit([&](auto member) { request.*member = {}; }, field.member);
+    return;
+  }
+  const std::string name = quoted_name(field);
+  const auto number_error = [&] {
+    return Error::bad_input(
+        fmt::format("{}: {} is not a number between {} and {}", name, quote(text), field.least, field.most));
+  };
+  std::visit(Overloaded{
+                 [&](Text Request::*member) { request.*member = text; },
+                 [&](Count Request::*member) {
+                   request.*member = count_value(name, text, static_cast<std::int64_t>(field.least),
+                                                 static_cast<std::int64_t>(field.most), field.kilo);
+                 },
+                 [&](Number Request::*member) {
+                   const std::optional<double> value = parse_double(text);
+                   if (!value || *value < field.least || *value > field.most) throw number_error();
+                   request.*member = value;
+                 },
+                 [&](Amount Request::*member) {
+                   const std::optional<Bytes> value = parse_bytes(text);
+                   if (!value || value->value < 0 || value->value > 1e18) {
+                     throw Error::bad_input(fmt::format("{}: {} is not an amount of memory", name, quote(text)),
+                                            "write the unit: 512MiB (2^20 bytes) or 2GB (10^9 bytes)");
+                   }
+                   request.*member = value;
+                 },
+                 [&](bool Request::*member) {
+                   if (text != "true" && text != "false") {
+                     throw Error::bad_input(fmt::format("{}: {} is neither true nor false", name, quote(text)));
+                   }
+                   request.*member = text == "true";
+                 },
+             },
+             field.member);
+}
+
+std::optional<std::string> get(const Request& request, const Field& field) {
+  const auto shown = [](const auto& value, auto&& text) {
+    return value ? std::optional<std::string>(text(*value)) : std::nullopt;
+  };
+  return std::visit(
+      Overloaded{
+          [&](Text Request::*member) { return request.*member; },
+          [&](Count Request::*member) {
+            return shown(request.*member, [](std::int64_t value) { return std::to_string(value); });
+          },
+          [&](Number Request::*member) {
+            return shown(request.*member, [](double value) { return fmt::format("{}", value); });
+          },
+          [&](Amount Request::*member) {
+            return shown(request.*member, [](Bytes value) { return fmt::format("{}B", value.value); });
+          },
+          [&](bool Request::*member) { return request.*member ? std::optional<std::string>("true") : std::nullopt; },
+      },
+      field.member);
+}
+
+// ---- JSON.
+
+namespace {
+
+std::string json_text(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += {'\\', c};
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      out += fmt::format("\\u{:04x}", static_cast<int>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+std::string json_value(const Request& request, const Field& field) {
+  if (const auto* amount = std::get_if<Amount Request::*>(&field.member)) {
+    return fmt::format("{}", (request.*(*amount))->value);
+  }
+  const std::string text = *get(request, field);
+  return std::holds_alternative<Text Request::*>(field.member) ? json_text(text) : text;
+}
+
+}  // namespace
+
+std::string to_json(const Request& request) {
+  std::string text;
+  for (const Field& field : kFields) {
+    if (!get(request, field)) continue;
+    text += fmt::format("{}\n    \"{}\": {}", text.empty() ? "" : ",", key_of(field), json_value(request, field));
+  }
+  return "{" + text + (text.empty() ? "}" : "\n  }");
+}
+
+Request parse_request(const descriptor::Document& document) {
+  using descriptor::Node;
+  descriptor::Problems problems(document.file);
+  const Node* root = &document.root;
+  const auto is_key = [](std::string_view key) { return [key](const Node::Entry& e) { return e.key == key; }; };
+  const auto& all = root->entries;
+  if (const auto whole = std::find_if(all.begin(), all.end(), is_key("schema")); whole != all.end()) {
+    const auto own = std::find_if(all.begin(), all.end(), is_key("request"));
+    if (own == all.end()) {
+      throw Error::bad_input(quote(document.file) + " is a result without its request",
+                             "an object of a request's fields");
+    }
+    root = &own->value;
+  }
+  const descriptor::Reader mapping(*root, problems, "a request");  // reports what is none
+  std::vector<std::string> keys;
+  for (const Field& field : kFields) keys.push_back(key_of(field));
+  Request request;
+  for (const Node::Entry& entry : root->entries) {
+    const auto at = std::find(keys.begin(), keys.end(), entry.key);
+    if (at == keys.end()) {
+      problems.add(entry.line, entry.column, "unknown key " + quote(entry.key) + " in a request",
+                   name_hint(entry.key, keys));
+      continue;
+    }
+    const Node& value = entry.value;
+    if (value.kind == Node::Kind::null) continue;
+    const Field& field = kFields[at - keys.begin()];
+    const bool amount = std::holds_alternative<Amount Request::*>(field.member);
+    if (value.kind != Node::Kind::scalar || value.scalar.empty()) {
+      problems.add(value, quote(entry.key) + " must be a value, not a list or a mapping");
+      continue;
+    }
+    try {
+      set(request, field, amount && !value.quoted ? value.scalar + "B" : value.scalar);
+    } catch (const Error& error) {
+      for (const Diagnostic& d : error.diagnostics()) problems.add(value, d.message, d.hint);
+    }
+  }
+  problems.throw_if_any();
+  return request;
+}
+
+}  // namespace llmperf::request

@@ -1,0 +1,125 @@
+// What one estimate is asked for, as a value: made from flags, from a section of a study, from a point of a sweep or
+// from JSON, and resolved in one place (resolve.h). One table of fields says what there is; flags, help, completion,
+// manual pages, axes of sweeps, keys of studies and of JSON are made from it.
+//
+// Messages write a field's name between backquotes: `batch`. Whoever shows them to a user of a command line, a library
+// or a page says what the field is called there.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/units.h"
+#include "descriptor/node.h"
+
+namespace llmperf::request {
+
+using Text = std::optional<std::string>;
+using Count = std::optional<std::int64_t>;
+using Number = std::optional<double>;
+using Amount = std::optional<Bytes>;
+
+// Only what was asked: what is empty is chosen by resolve().
+struct Request {
+  Text model, hw;
+  Count batch, prompt, gen;
+  Text weights, kv, activations, options;
+  Amount reserve;
+  Text runtime, execution, tile_model;
+  Text gguf_era, cache_type_k, cache_type_v, gpu_layers, tensor_split, host;
+  Text tp;  // "8", or "2x4": rows x columns
+  Count pp, dp, ep;
+  Text ep_dispatch, ep_combine;
+  Text sp;  // "ulysses:4xring:2"
+  bool megatron_sp = false;
+  Text embedding;
+  Count devices, devices_per_node, pipeline_batches, ubatch;
+  Text resolution, aspect;
+  Number seconds;
+  Count frames, steps;
+  Text cfg;
+  Count text_tokens;
+  Text text_weights, stages;
+  Count patches;
+  Text die_link;
+  bool training = false;
+  Count global_batch, micro_batch, seq;
+  Text recompute;
+  Count zero, interleave;
+  Text gradients;
+  Number optimizer_bits;
+  bool separate_gradients = false;
+  bool exposed_sums = false;
+  bool operator==(const Request&) const = default;
+};
+
+// What a request becomes: a generation of text, a generated video, a training step.
+enum class Workload : std::uint8_t { text, video, training };
+
+// What a value may be, for completion.
+struct Values {
+  enum class Sort {
+    free,   // a number, a formula: nothing to offer
+    words,  // one of the names
+    paths,  // one of them, or a file
+    items,  // a comma-separated list of them
+    files,
+    folders,
+  };
+  Sort sort = Sort::free;
+  std::vector<std::string> (*names)() = nullptr;
+  std::string_view list = {};  // where they are few and fixed, separated by blanks
+};
+
+using Member = std::variant<Text Request::*, Count Request::*, Number Request::*, Amount Request::*, bool Request::*>;
+
+// The multiplier that a suffix of a count means: of tokens 128k is 131072, of all else 128000.
+enum class Kilo : std::int64_t { none = 0, decimal = 1000, binary = 1024 };
+
+struct Field {
+  std::string_view name;  // "gpu-layers": the flag is --gpu-layers, the key of JSON gpu_layers
+  Member member;
+  std::string_view group;  // heading in the help
+  std::string_view type;   // as help shows it: "N"
+  std::string_view about;
+  std::string_view workloads = "tvr";  // that it means something to: text, video, tRaining
+  std::string_view otherwise = {};     // the value when it is not asked for, where there is always the same one
+  Values values = {};
+  double least = 1;  // of counts and numbers
+  double most = 0;
+  Kilo kilo = Kilo::none;
+  char separator = ',';            // of values in a list: those of some have commas themselves
+  std::string_view old_name = {};  // still taken, never shown
+  bool applies_to(Workload workload) const {
+    return workloads.find("tvr"[static_cast<std::size_t>(workload)]) != std::string_view::npos;
+  }
+  bool is_switch() const { return std::holds_alternative<bool Request::*>(member); }
+};
+
+// In the order of the help.
+std::span<const Field> fields();
+// By name or old name; null for what does not exist.
+const Field* find_field(std::string_view name);
+const Field& field(std::string_view name);
+
+// Reads the value as it is typed; of a switch "true". No text asks for nothing. Throws Error(bad_input).
+void set(Request& request, const Field& field, const std::string& text);
+// As it would be typed; nothing when it was not asked for. Of a switch "true".
+std::optional<std::string> get(const Request& request, const Field& field);
+
+// A whole number between least and most, with a suffix k or M where they mean something. Throws Error(bad_input) naming
+// `name`, which is printed as it is.
+std::int64_t count_value(std::string_view name, std::string_view text, std::int64_t least, std::int64_t most,
+                         Kilo kilo = Kilo::none);
+
+// The fields that were asked for, as one object of JSON without a line end; units are in the keys.
+std::string to_json(const Request& request);
+// The same read back; the text of a whole result is that of its key `request`. Throws Error(bad_input) with positions.
+Request parse_request(const descriptor::Document& document);
+
+}  // namespace llmperf::request

@@ -1,0 +1,614 @@
+#include "request/resolve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/error.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "graph/stdit_graph.h"
+#include "hardware/runtime_execution.h"
+#include "model/weight_layout.h"
+
+namespace llmperf::request {
+namespace {
+
+constexpr std::int64_t kMaxDegree = 1 << 20;
+constexpr double kDefaultSeconds = 4;
+constexpr const char* kLeaveOut = "leave it out";
+
+Error unknown(std::string_view field, const char* what, const std::string& text,
+              const std::vector<std::string>& names) {
+  return Error::bad_input(fmt::format("`{}`: {} {}", field, what, quote(text)), name_hint(text, names));
+}
+
+void throw_if_any(std::vector<Diagnostic> broken) {
+  if (!broken.empty()) throw Error(ErrorKind::bad_input, std::move(broken));
+}
+
+void throw_if_any(const std::vector<graph::Problem>& problems) {
+  std::vector<Diagnostic> broken;
+  for (const graph::Problem& problem : problems) {
+    broken.push_back({.where = {}, .message = problem.message, .hint = problem.hint});
+  }
+  throw_if_any(std::move(broken));
+}
+
+// A request that came from JSON may lack what a command line must have.
+const std::string& required(const Text& value, std::string_view field) {
+  if (!value) throw Error::bad_input(fmt::format("`{}` is required", field));
+  return *value;
+}
+
+}  // namespace
+
+// ---- Which fields mean something.
+
+void check_fields(const Request& request, Workload workload) {
+  std::vector<Diagnostic> broken;
+  for (const Field& field : fields()) {
+    if (field.applies_to(workload) || !get(request, field)) continue;
+    Diagnostic d{.where = {}, .message = {}, .hint = kLeaveOut};
+    if (workload == Workload::video) {
+      d.message = fmt::format("`{}` is for language models: {} is not one", field.name, *request.model);
+    } else if (field.workloads == "v") {
+      d.message = fmt::format("`{}` is for models that generate video: {} is not one", field.name, *request.model);
+    } else if (workload == Workload::training) {
+      d.message = fmt::format("`{}` has no effect on a training step: leave out it or `training`", field.name);
+      d.hint = {};
+    } else {
+      d.message = fmt::format("`{}` requires `training`", field.name);
+    }
+    broken.push_back(std::move(d));
+  }
+  throw_if_any(std::move(broken));
+}
+
+namespace {
+
+// ---- Formats, runtime, mapper.
+
+bool is_gguf(const Request& request, const model::ModelFile& file) {
+  return request.weights ? model::gguf_weights(*request.weights) != nullptr : file.stored.has_value();
+}
+
+std::string option_list(const Request& request, const hardware::Device& device,
+                        const hardware::RuntimeProfile* profile) {
+  if (request.options) return *request.options;
+  return device.tile_array && profile == nullptr ? "all,joined_vectors,prefetch_weights" : "all";
+}
+
+// Options and how steps are dispatched, under a profile or without one.
+hardware::RuntimeExecution choose_execution(const Request& request, const hardware::Device& device,
+                                            const hardware::RuntimeProfile* profile, hardware::Workload workload) {
+  const std::string options = option_list(request, device, profile);
+  if (profile == nullptr) {
+    if (request.execution) {
+      throw Error::bad_input("`execution` says how a runtime runs, and there is none", "leave out `runtime` none");
+    }
+    hardware::RuntimeExecution execution;
+    execution.options = hardware::parse_runtime_options(options, workload);
+    execution.prefill = execution.decode = hardware::Dispatch::graph;
+    return execution;
+  }
+  if (workload == hardware::Workload::language && request.options && request.options->starts_with("all") &&
+      hardware::format_runtime_options(profile->options) == "none") {
+    throw Error::bad_input(
+        fmt::format("`options` {}: the stack of profile {} has none of the options", *request.options, profile->name),
+        "leave it out, or name what another stack adds: `options` flash_attention");
+  }
+  return hardware::resolve_execution(*profile, options, request.execution.value_or(""));
+}
+
+}  // namespace
+
+std::optional<hardware::RuntimeProfile> choose_profile(const Request& request, const hardware::Device& device,
+                                                       bool gguf, hardware::Workload workload, Sources& sources) {
+  if (request.runtime == "none") return std::nullopt;
+  const bool own = !request.runtime;
+  if (own && device.tile_array) return std::nullopt;  // the tiles' mapper times the ops
+  const std::string name = own ? (gguf ? "llama.cpp" : "") : *request.runtime;
+  const auto missing = own ? hardware::UnknownRuntime::use_default : hardware::UnknownRuntime::error;
+  hardware::RuntimeProfile profile = sources.profile(request.hw.value_or(""), device, name, missing, workload);
+  if (profile.workload != workload) {  // of a file
+    throw Error::bad_input(fmt::format("`runtime`: {} is a profile for {} models, and {} is a {} model", name,
+                                       hardware::name(profile.workload), request.model.value_or(""),
+                                       hardware::name(workload)));
+  }
+  return profile;
+}
+
+mapper::TileModel choose_tiles(const Request& request, const hardware::Device& device,
+                               const hardware::RuntimeProfile* profile) {
+  const mapper::TileModel model = mapper::parse_tile_model(request.tile_model.value_or("default"));
+  if (model != mapper::TileModel::mapped && (!device.tile_array || profile)) {
+    throw Error::bad_input(fmt::format("`tile-model`: {}", device.tile_array ? "a runtime profile times the operations"
+                                                                             : device.name + " is no array of tiles"),
+                           kLeaveOut);
+  }
+  if (model == mapper::TileModel::published && device.tile_array->tiles != 16) {
+    throw Error::bad_input("`tile-model`: the published mapper is for 16 tiles", kLeaveOut);
+  }
+  return model;
+}
+
+estimate::Choices choose_schemes(const Request& request, const hardware::Device& device,
+                                 const hardware::RuntimeProfile* profile) {
+  estimate::Choices choices;
+  choices.weights = request.weights;
+  choices.kv = request.kv;
+  choices.activations = request.activations;
+  const auto execution = choose_execution(request, device, profile, hardware::Workload::language);
+  choices.runtime = execution.options;
+  choices.prefill_dispatch = execution.prefill;
+  choices.decode_dispatch = execution.decode;
+  choices.profile = profile;
+  choices.tiles = choose_tiles(request, device, profile);
+  choices.reserve = request.reserve;
+  choices.devices_per_node = request.devices_per_node;
+  return choices;
+}
+
+// ---- The plan.
+
+bool sharded_embedding(const Request& request) {
+  const std::string how = request.embedding.value_or("sharded");
+  if (how != "sharded" && how != "replicated")
+    throw unknown("embedding", "unknown way", how, {"sharded", "replicated"});
+  return how == "sharded";
+}
+
+namespace {
+
+std::optional<Dtype> exchange_type(std::string_view field, const Text& text) {
+  if (!text) return std::nullopt;
+  std::vector<std::string> names;
+  for (const Dtype type : {Dtype::bf16, Dtype::fp16, Dtype::fp8, Dtype::int8}) {
+    if (name(type) == *text) return type;
+    names.emplace_back(name(type));
+  }
+  throw Error::bad_input(fmt::format("`{}`: no type that tokens travel as: {}", field, quote(*text)),
+                         name_hint(*text, names));
+}
+
+// "8" or "2x4".
+void read_tensor(const std::string& text, graph::Plan& plan) {
+  const std::vector<std::string_view> sides = split(text, 'x');
+  plan.tensor = count_value("`tp`", sides.size() == 2 ? sides[1] : text, 1, kMaxDegree);
+  if (sides.size() != 2) return;
+  plan.tensor_rows = count_value("`tp`", sides[0], 1, kMaxDegree);
+  plan.tensor *= plan.tensor_rows;
+}
+
+// "ulysses:4", "ring:2" or both joined by x.
+void read_sequence(const std::string& text, graph::Plan& plan) {
+  const std::vector<std::string> names = {"ulysses", "ring"};
+  std::vector<std::string_view> seen;
+  for (const std::string_view part : split(text, 'x')) {
+    const std::size_t colon = part.find(':');
+    const std::string_view name = part.substr(0, colon);
+    if (colon == std::string_view::npos || std::find(names.begin(), names.end(), name) == names.end()) {
+      throw Error::bad_input(fmt::format("`sp`: cannot read {}", quote(part)), "ulysses:4, ring:2 or ulysses:4xring:2");
+    }
+    if (std::find(seen.begin(), seen.end(), name) != seen.end()) {
+      throw Error::bad_input(fmt::format("`sp`: {} is given twice", name));
+    }
+    seen.push_back(name);
+    (name == "ring" ? plan.ring : plan.ulysses) = count_value("`sp`", part.substr(colon + 1), 1, kMaxDegree);
+  }
+}
+
+// Before it is held against a model. `devices` checks the product of the degrees, and gives the data axis what they
+// leave.
+graph::Plan read_plan(const Request& q) {
+  graph::Plan plan;
+  if (q.tp) read_tensor(*q.tp, plan);
+  plan.pipeline = q.pp.value_or(1);
+  plan.data = q.dp.value_or(1);
+  plan.expert = q.ep.value_or(1);
+  plan.expert_dispatch = exchange_type("ep-dispatch", q.ep_dispatch);
+  plan.expert_combine = exchange_type("ep-combine", q.ep_combine);
+  if (q.sp) read_sequence(*q.sp, plan);
+  plan.sequence_parallel = q.megatron_sp;
+  plan.shard_embedding = sharded_embedding(q);
+  const double product = static_cast<double>(plan.tensor) * static_cast<double>(plan.pipeline) *
+                         static_cast<double>(plan.data) * static_cast<double>(plan.ulysses) *
+                         static_cast<double>(plan.ring);
+  if (product > kMaxDegree) throw Error::bad_input(fmt::format("the plan takes more than {} devices", kMaxDegree));
+  if (!q.devices) return plan;
+  if (*q.devices % plan.devices() != 0 || (q.dp && *q.devices != plan.devices())) {
+    throw Error::bad_input(
+        fmt::format("`devices`: {} is not what the plan takes: {} ({})", *q.devices, plan.devices(),
+                    graph::to_text(plan)),
+        q.dp ? fmt::format("`devices` {}", plan.devices()) : fmt::format("a multiple of {}", plan.devices()));
+  }
+  plan.data *= *q.devices / plan.devices();
+  return plan;
+}
+
+template <class Model>
+graph::Plan choose_plan(const Request& request, const Model& model) {
+  const graph::Plan plan = read_plan(request);
+  throw_if_any(graph::problems(model, plan));
+  return plan;
+}
+
+// "3,2": at least one of them positive.
+std::vector<double> split_value(const std::string& text) {
+  std::vector<double> shares;
+  for (const std::string_view share : split(text, ',')) {
+    const std::optional<double> value = parse_double(share);
+    if (!value || *value < 0 || *value > 1e12) {
+      throw Error::bad_input(
+          fmt::format("`tensor-split`: {} is not a number between {} and {}", quote(share), 0.0, 1e12));
+    }
+    shares.push_back(*value);
+  }
+  if (std::all_of(shares.begin(), shares.end(), [](double share) { return share == 0; })) {
+    throw Error::bad_input("`tensor-split`: all shares are 0", "3,2");
+  }
+  return shares;
+}
+
+}  // namespace
+
+estimate::Choices choose(const Resolved& r) {
+  const Request& q = r.asked;
+  estimate::Choices choices = choose_schemes(q, r.device, r.runtime());
+  choices.cache_k = q.cache_type_k;
+  choices.cache_v = q.cache_type_v;
+  if (q.gguf_era) choices.gguf_era = model::parse_gguf_era(*q.gguf_era);
+  if (q.gpu_layers && q.gpu_layers != "all") {
+    choices.gpu_layers = count_value("`gpu-layers`", *q.gpu_layers, 0, estimate::kMaxTokens);
+  }
+  if (q.tensor_split) choices.tensor_split = split_value(*q.tensor_split);
+  choices.micro_batch = q.ubatch;
+  if (r.file.stored) choices.stored = &r.file.stored->layout;
+  choices.host = &r.host;
+  choices.plan = choose_plan(q, r.model());
+  if (r.profile && !q.embedding && choices.plan.tensor > 1) {
+    choices.plan.shard_embedding = !r.profile->choices.replicates_embedding;
+  }
+  choices.pipeline_batches = q.pipeline_batches.value_or(0);
+  return choices;
+}
+
+// ---- What has no effect.
+
+namespace {
+
+// A list of options that comes to what the stack does without it.
+template <class Refuse>
+void check_options(const Resolved& r, const Refuse& refuse) {
+  const Request& q = r.asked;
+  // A list of names that comes to the default restates it; "none" and "all,no_x" say that something is otherwise.
+  if (!q.options || !r.profile || *q.options == "all") return;
+  if (*q.options != "none" && *q.options != "baseline" && !q.options->starts_with("all")) return;
+  Request plain = q;
+  plain.options.reset();
+  const auto workload = r.workload() == Workload::video ? hardware::Workload::video : hardware::Workload::language;
+  const auto given = choose_execution(q, r.device, r.runtime(), workload);
+  const auto own = choose_execution(plain, r.device, r.runtime(), workload);
+  const bool same = given.options == own.options && given.prefill == own.prefill && given.decode == own.decode;
+  refuse(same && *q.options != hardware::format_runtime_options(own.options),
+         fmt::format("`options` {}: the stack of profile {} does the same without it", *q.options, r.profile->name));
+}
+
+// What has no effect beside the rest of a request. A value that restates the default does no harm.
+void check_effects(const Resolved& r, const graph::Plan& plan, std::int64_t devices) {
+  const Request& q = r.asked;
+  std::vector<Diagnostic> broken;
+  const auto refuse = [&](bool useless, std::string message, std::string hint = kLeaveOut) {
+    if (useless) broken.push_back({.where = {}, .message = std::move(message), .hint = std::move(hint)});
+  };
+  refuse(q.embedding == "replicated" && plan.tensor == 1,
+         "`embedding`: without `tp` there is nothing that it could be replicated over");
+  refuse(q.devices_per_node && devices == 1, "`devices-per-node`: there is one device");
+  check_options(r, refuse);
+  if (const auto* training = std::get_if<Training>(&r.work)) {
+    refuse(q.recompute == "selective" && training->estimator->setup().execution.runtime.flash_attention,
+           "`recompute` selective: flash attention keeps no scores that could be computed again",
+           "leave it out, or take `options` all,no_flash_attention");
+    const bool alone = training->choices.plan.replicas() == 1;
+    refuse(training->options.zero > 0 && alone, "`zero`: there is one replica, and nothing to divide over",
+           "give `dp` as well");
+    refuse(q.exposed_sums && plan.tensor == 1, "`exposed-sums`: without `tp` nothing is exchanged",
+           "give `tp` as well");
+    if (q.options) {
+      for (const std::string_view name : {"static_kv", "last_token_logits"}) {
+        const bool named = q.options->find(name) != std::string::npos;
+        refuse(named, fmt::format("`options`: {} is of generating text, and has no effect on a training step", name));
+      }
+    }
+  }
+  if (std::holds_alternative<Video>(r.work)) {
+    refuse(q.die_link && devices == 1, "`die-link`: there is one device");
+  }
+  throw_if_any(std::move(broken));
+}
+
+}  // namespace
+
+// ---- Text.
+
+estimate::Scenario scenario_of(const Request& request) {
+  return {.batch = request.batch.value_or(1),
+          .prompt = request.prompt.value_or(512),
+          .generate = request.gen.value_or(128)};
+}
+
+// What the plan divides of a request: the batch over replicas and micro-batches, the prompt over the sequence axes.
+void check_scenario(const estimate::Scenario& s, const estimate::Choices& choices) {
+  std::vector<Diagnostic> broken;
+  const auto divide = [&](const char* field, std::int64_t total, std::int64_t parts, const char* what) {
+    if (total % parts == 0) return;
+    broken.push_back({.where = {},
+                      .message = fmt::format("{}: {} do not divide into {} {}", field, total, parts, what),
+                      .hint = total < parts ? fmt::format("{} {}", field, parts)
+                                            : fmt::format("{} {} or {}", field, total / parts * parts,
+                                                          (total / parts + 1) * parts)});
+  };
+  const graph::Plan& plan = choices.plan;
+  divide("`batch`", s.batch, plan.data, "replicas (`dp`)");
+  if (choices.pipeline_batches > 0) {
+    divide("`batch`", s.batch, plan.data * choices.pipeline_batches, "micro-batches of all replicas");
+  }
+  divide("`prompt`", s.prompt, graph::sequence_pieces(plan), "pieces of equal work (`sp`)");
+  if (plan.sequence_parallel && plan.data > 0) {
+    divide("`prompt`", s.prompt, plan.sequence() * plan.tensor, "shares of a prompt (`megatron-sp`)");
+  }
+  throw_if_any(std::move(broken));
+}
+
+void check_host(const std::string& name, const estimate::Setup& setup) {
+  if (!name.empty() && setup.host == nullptr) {
+    throw Error::bad_input(fmt::format("`host`: {} has no host apart from it", setup.device->name), kLeaveOut);
+  }
+}
+
+namespace {
+
+// Fields that only GGUF formats have a use for, and those that they have none for.
+void check_gguf(const Resolved& r, const estimate::Setup& setup) {
+  const Request& q = r.asked;
+  if (setup.execution.weights.gguf) {
+    check_host(q.host.value_or(""), setup);
+    if (r.file.stored && !q.weights && q.gguf_era) {
+      throw Error::bad_input("`gguf-era`: the file says which types its tensors have", "give `weights` as well");
+    }
+    return;
+  }
+  for (const auto& [field, given] : {std::pair{"host", q.host.has_value()}, std::pair{"ubatch", q.ubatch.has_value()},
+                                     std::pair{"gguf-era", q.gguf_era.has_value()}}) {
+    if (!given) continue;
+    throw Error::bad_input(fmt::format("`{}` is for GGUF formats, not for {}", field, setup.execution.weights.name),
+                           "`weights` q4_k_m, or a GGUF file as model");
+  }
+}
+
+void make_generation(Resolved& r, Unused unused) {
+  auto& text = r.work.emplace<Generation>();
+  text.choices = choose(r);
+  text.estimator = std::make_unique<estimate::Estimator>(estimate::make_setup(r.model(), r.device, text.choices));
+  check_gguf(r, text.estimator->setup());
+  if (unused == Unused::refused) check_effects(r, text.choices.plan, text.choices.plan.devices());
+}
+
+// ---- Training.
+
+graph::TrainingOptions training_options(const Request& q, const estimate::Setup& setup) {
+  graph::TrainingOptions o;
+  o.recompute = recompute_value(q.recompute.value_or("none"));
+  o.zero = static_cast<int>(q.zero.value_or(0));
+  o.chunks = q.interleave.value_or(1);
+  const double weight_bits = setup.execution.weights.groups.front()[model::Role::o].bits;
+  // Frameworks add gradients up in fp32.
+  const double kept = setup.profile ? 32 : weight_bits;
+  o.gradient_bits = q.gradients ? bits(model::parse_activation_dtype(*q.gradients)) : kept;
+  o.fused_gradients = !q.separate_gradients;
+  o.overlapped_sums = !q.exposed_sums;
+  // Adam's two moments, and a copy of 16-bit weights.
+  o.optimizer_bits = q.optimizer_bits.value_or(weight_bits == 32 ? 64 : 96);
+  return o;
+}
+
+void make_training(Resolved& r, Unused unused) {
+  const Request& q = r.asked;
+  auto& training = r.work.emplace<Training>();
+  training.choices = choose(r);
+  training.estimator =
+      std::make_unique<estimate::TrainingEstimator>(estimate::make_setup(r.model(), r.device, training.choices));
+  training.options = training_options(q, training.estimator->setup());
+  const graph::Plan& plan = training.choices.plan;
+  estimate::TrainingScenario& s = training.scenario;
+  s.micro_batch = q.micro_batch.value_or(1);
+  s.sequence = q.seq.value_or(2048);
+  s.global_batch = q.global_batch.value_or(s.micro_batch * plan.data * plan.pipeline);
+  throw_if_any(estimate::problems(r.model(), s, plan, training.options));
+  if (unused == Unused::refused) check_effects(r, plan, plan.devices());
+}
+
+// ---- Video.
+
+estimate::VideoScenario video_scenario(const Request& q, const model::VideoDit& model) {
+  if (q.frames && q.seconds) {
+    throw Error::bad_input("`frames` and `seconds` both say how long the video is", "give one of them");
+  }
+  const std::string guidance = q.cfg.value_or("on");
+  if (guidance != "on" && guidance != "off") throw unknown("cfg", "unknown value", guidance, {"on", "off"});
+  const std::int64_t frames =
+      q.frames ? *q.frames : model::frames_of_seconds(model, q.seconds.value_or(kDefaultSeconds));
+  estimate::VideoScenario s;
+  s.shape =
+      model::video_shape(model, model::parse_video_size(q.resolution.value_or("720p"), q.aspect.value_or("")), frames);
+  s.videos = q.batch.value_or(1);
+  s.steps = q.steps.value_or(model.sampler.steps);
+  s.guidance = guidance == "on";
+  s.text_tokens = q.text_tokens;
+  return s;
+}
+
+// "2x2/2d" of a stage.
+void read_sub_mesh(std::string_view text, graph::Plan& plan) {
+  const std::size_t slash = text.find('/');
+  const std::string strategy(slash == std::string_view::npos ? "ulysses" : text.substr(slash + 1));
+  const std::vector<std::string_view> sides = split(text.substr(0, slash), 'x');
+  if (sides.size() != 2) {
+    throw Error::bad_input(fmt::format("`stages`: cannot read the sub-mesh {}", quote(text)), "0-13@2x2/ulysses");
+  }
+  const std::int64_t rows = count_value("`stages`", sides[0], 1, kMaxDegree);
+  const std::int64_t columns = count_value("`stages`", sides[1], 1, kMaxDegree);
+  plan.tensor = plan.ulysses = 1;
+  plan.tensor_rows = 0;
+  if (strategy == "ulysses") {
+    plan.ulysses = rows * columns;
+  } else if (strategy == "tensor" || strategy == "2d") {
+    plan.tensor = rows * columns;
+    if (strategy == "2d" && plan.tensor > 1) plan.tensor_rows = rows;
+  } else {
+    throw unknown("stages", "unknown strategy", strategy, {"ulysses", "tensor", "2d"});
+  }
+  if (plan.tensor == 1) plan.sequence_parallel = false;
+}
+
+void choose_video_execution(const Resolved& r, const Request& q, estimate::VideoChoices& choices) {
+  const auto execution = choose_execution(q, r.device, r.runtime(), hardware::Workload::video);
+  choices.runtime = execution.options;
+  choices.dispatch = execution.prefill;
+  choices.profile = r.runtime();
+}
+
+void make_video(Resolved& r, Unused unused) {
+  const Request& q = r.asked;
+  if (q.weights && model::gguf_weights(*q.weights) != nullptr) {
+    throw Error::bad_input(fmt::format("`weights`: GGUF formats ({}) hold language models", *q.weights),
+                           "bf16, fp8, int8 or w8a8");
+  }
+  estimate::VideoChoices& c = r.work.emplace<Video>().choices;
+  c.scenario = video_scenario(q, r.video);
+  c.weights = q.weights;
+  c.activations = q.activations;
+  c.text_weights = q.text_weights;
+  c.tiles = choose_tiles(q, r.device, r.runtime());
+  choose_video_execution(r, q, c);
+  c.reserve = q.reserve;
+  c.plan = choose_plan(q, r.video);
+  if (c.scenario.videos % c.plan.data != 0) {
+    throw Error::bad_input(
+        fmt::format("`batch`: {} do not divide into {} replicas (`dp`)", c.scenario.videos, c.plan.data),
+        fmt::format("`batch` {}", (c.scenario.videos / c.plan.data + 1) * c.plan.data));
+  }
+  if (q.stages) {
+    if (q.pp) throw Error::bad_input("`stages` and `pp` both say which stages there are", "give one of them");
+    c.stages = stages_value(*q.stages, c.plan);
+  }
+  c.patches = q.patches.value_or(1);
+  c.devices_per_node = q.devices_per_node;
+  if (q.die_link) {
+    c.die_link = parse_bytes_per_second(*q.die_link);
+    if (!c.die_link || !(c.die_link->value > 0)) {
+      throw Error::bad_input(fmt::format("`die-link`: cannot read {}", quote(*q.die_link)), "`die-link` 64GB/s");
+    }
+  }
+  const bool alone = c.plan.devices() == 1 && c.stages.size() < 2;
+  if (unused == Unused::refused) check_effects(r, c.plan, alone ? 1 : 2);
+}
+
+}  // namespace
+
+graph::Recompute recompute_value(const std::string& text) {
+  std::vector<std::string> names;
+  for (const graph::Recompute r : graph::kRecomputes) {
+    if (text == graph::name(r)) return r;
+    names.emplace_back(graph::name(r));
+  }
+  throw unknown("recompute", "unknown way", text, names);
+}
+
+std::vector<estimate::VideoStage> stages_value(const std::string& text, const graph::Plan& plan) {
+  std::vector<estimate::VideoStage> stages;
+  for (const std::string_view part : split(text, ',')) {
+    const std::size_t at = part.find('@');
+    const std::vector<std::string_view> ends = split(part.substr(0, at), '-');
+    if (ends.size() != 2) throw Error::bad_input(fmt::format("`stages`: cannot read {}", quote(part)), "0-13,14-27");
+    estimate::VideoStage stage{count_value("`stages`", ends[0], 0, kMaxDegree),
+                               count_value("`stages`", ends[1], 0, kMaxDegree), plan};
+    if (at != std::string_view::npos) read_sub_mesh(part.substr(at + 1), stage.plan);
+    stages.push_back(stage);
+  }
+  return stages;
+}
+
+estimate::Choices choices_with_options(const Resolved& r, const std::string& options) {
+  Request other = r.asked;
+  other.options = options;
+  estimate::Choices choices = std::get<Generation>(r.work).choices;
+  const auto execution = choose_execution(other, r.device, r.runtime(), hardware::Workload::language);
+  choices.runtime = execution.options;
+  choices.prefill_dispatch = execution.prefill;
+  choices.decode_dispatch = execution.decode;
+  return choices;
+}
+
+estimate::VideoChoices video_choices_with_options(const Resolved& r, const std::string& options) {
+  Request other = r.asked;
+  other.options = options;
+  estimate::VideoChoices choices = std::get<Video>(r.work).choices;
+  choose_video_execution(r, other, choices);
+  return choices;
+}
+
+// ---- The passes in their order.
+
+namespace {
+
+std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sources& sources, Unused unused) {
+  check_fields(request, workload);
+  auto r = std::make_unique<Resolved>();
+  r->asked = request;
+  const bool video = workload == Workload::video;
+  if (video) {
+    r->video = sources.video(*request.model);
+  } else {
+    r->file = sources.model(*request.model);
+  }
+  r->device = sources.device(required(request.hw, "hw"));
+  if (!video) r->host = sources.host(request.host.value_or(""));
+  const bool gguf = workload == Workload::text && is_gguf(request, r->file);
+  if (workload != Workload::training || request.runtime) {
+    const auto sort = video ? hardware::Workload::video : hardware::Workload::language;
+    r->profile = choose_profile(request, r->device, gguf, sort, sources);
+  }
+  switch (workload) {
+    case Workload::text: make_generation(*r, unused); break;
+    case Workload::video: make_video(*r, unused); break;
+    case Workload::training: make_training(*r, unused); break;
+  }
+  return r;
+}
+
+}  // namespace
+
+std::unique_ptr<Resolved> resolve_setup(const Request& request, Sources& sources, Unused unused) {
+  const std::string& model = required(request.model, "model");
+  if (sources.is_video(model)) model::reject_video_dit(model);
+  return resolve(request, Workload::text, sources, unused);
+}
+
+std::unique_ptr<Resolved> resolve(const Request& request, Sources& sources, Unused unused) {
+  const std::string& model = required(request.model, "model");
+  const Workload workload = sources.is_video(model) ? Workload::video
+                            : request.training      ? Workload::training
+                                                    : Workload::text;
+  auto r = resolve(request, workload, sources, unused);
+  if (auto* text = std::get_if<Generation>(&r->work)) {
+    text->scenario = scenario_of(request);
+    check_scenario(text->scenario, text->choices);
+  }
+  return r;
+}
+
+}  // namespace llmperf::request

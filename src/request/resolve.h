@@ -1,0 +1,90 @@
+// From what was asked to what is estimated: the only place where a request chooses a model, a device, a profile, a plan
+// and a scenario. resolve() is a list of passes; each reads the request and what the passes before it found.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "estimate/estimate.h"
+#include "estimate/training.h"
+#include "estimate/video.h"
+#include "hardware/device.h"
+#include "model/model_file.h"
+#include "request/request.h"
+#include "request/sources.h"
+
+namespace llmperf::request {
+
+struct Generation {
+  estimate::Choices choices;
+  estimate::Scenario scenario;
+  std::unique_ptr<estimate::Estimator> estimator;
+};
+struct Video {
+  estimate::VideoChoices choices;
+};
+struct Training {
+  estimate::Choices choices;
+  graph::TrainingOptions options;
+  estimate::TrainingScenario scenario;
+  std::unique_ptr<estimate::TrainingEstimator> estimator;
+};
+
+// Stays where it is: choices and estimators point into it.
+struct Resolved {
+  Request asked;
+  model::ModelFile file;  // of text and training
+  model::VideoDit video;
+  hardware::Device device;
+  hardware::Device host;
+  std::optional<hardware::RuntimeProfile> profile;  // none: the speed of light
+  std::variant<Generation, Video, Training> work;   // in the order of Workload
+  Resolved() = default;
+  Resolved(const Resolved&) = delete;
+  Resolved& operator=(const Resolved&) = delete;
+
+  Workload workload() const { return static_cast<Workload>(work.index()); }
+  const model::Decoder& model() const { return file.decoder; }
+  const hardware::RuntimeProfile* runtime() const { return profile ? &*profile : nullptr; }
+};
+
+// What becomes of a field that changes nothing beside the others: in a sweep, where it may at another point, it is
+// taken.
+enum class Unused : bool { refused, taken };
+
+// Throws Error(bad_input).
+std::unique_ptr<Resolved> resolve(const Request& request, Sources& sources, Unused unused = Unused::refused);
+// Of text; the scenario (batch, prompt, gen) is left to the caller, who may have many of them.
+std::unique_ptr<Resolved> resolve_setup(const Request& request, Sources& sources, Unused unused = Unused::refused);
+// Throws Error(bad_input) where a workload has no use for a field that was asked for.
+void check_fields(const Request& request, Workload workload);
+
+// ---- The passes that other commands share.
+
+// The profile that the request names for a device and its weights; nothing for "none".
+std::optional<hardware::RuntimeProfile> choose_profile(const Request& request, const hardware::Device& device,
+                                                       bool gguf, hardware::Workload workload, Sources& sources);
+mapper::TileModel choose_tiles(const Request& request, const hardware::Device& device,
+                               const hardware::RuntimeProfile* profile);
+// Formats, options, execution, reserve and nodes: all that asks neither for the model nor for a plan.
+estimate::Choices choose_schemes(const Request& request, const hardware::Device& device,
+                                 const hardware::RuntimeProfile* profile = nullptr);
+estimate::Choices choose(const Resolved& resolved);
+// The same request with other options, as `compare` holds them against each other; `options`: as the field takes them.
+estimate::Choices choices_with_options(const Resolved& resolved, const std::string& options);
+estimate::VideoChoices video_choices_with_options(const Resolved& resolved, const std::string& options);
+
+estimate::Scenario scenario_of(const Request& request);
+// Throws Error(bad_input) for what the plan of the choices does not divide.
+void check_scenario(const estimate::Scenario& scenario, const estimate::Choices& choices);
+bool sharded_embedding(const Request& request);
+// Throws Error(bad_input) when a host was named and the setup has no use for one.
+void check_host(const std::string& name, const estimate::Setup& setup);
+graph::Recompute recompute_value(const std::string& text);
+// "0-13,14-27", each with how its blocks are divided: "0-9@2x2/2d". Of a sub-mesh of X x Y devices: ulysses (the
+// default), tensor, or 2d (rows x columns). What a stage does not say is as in `plan`. Throws Error(bad_input).
+std::vector<estimate::VideoStage> stages_value(const std::string& text, const graph::Plan& plan);
+
+}  // namespace llmperf::request

@@ -1,0 +1,61 @@
+#include "request/sources.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace llmperf::request {
+namespace {
+
+template <class Map, class Load>
+typename Map::mapped_type found(Map& map, const typename Map::key_type& key, Load&& load) {
+  auto at = map.find(key);
+  if (at == map.end()) at = map.emplace(key, load()).first;
+  return at->second;
+}
+
+}  // namespace
+
+hardware::Device load_host(const std::string& name) {
+  hardware::Device host = hardware::load_device(name.empty() ? kDefaultHost : name);
+  if (host.kind != hardware::DeviceKind::cpu && host.kind != hardware::DeviceKind::soc) {
+    throw Error::bad_input(fmt::format("`host`: {} is a {}, not a CPU", host.name, hardware::name(host.kind)),
+                           fmt::format("{}, epyc-9654 or a device file of kind cpu", kDefaultHost));
+  }
+  return host;
+}
+
+model::ModelFile Sources::model(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  return found(models_, name, [&] { return model::load_model(name); });
+}
+
+model::VideoDit Sources::video(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  return found(video_models_, name, [&] { return model::load_video_dit(name); });
+}
+
+bool Sources::is_video(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  return found(is_video_, name, [&] { return model::is_video_dit(name); });
+}
+
+hardware::Device Sources::device(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  return found(devices_, name, [&] { return hardware::load_device(name); });
+}
+
+hardware::Device Sources::host(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  return found(hosts_, name, [&] { return load_host(name); });
+}
+
+hardware::RuntimeProfile Sources::profile(const std::string& device_name, const hardware::Device& device,
+                                          const std::string& name, hardware::UnknownRuntime unknown,
+                                          hardware::Workload workload) {
+  const std::lock_guard lock(mutex_);
+  return found(profiles_, {device_name, name, workload},
+               [&] { return hardware::load_runtime_profile(device, name, unknown, workload); });
+}
+
+}  // namespace llmperf::request

@@ -1,0 +1,44 @@
+// Models, devices and runtime profiles by the names that requests give them, each read once. Threads may share one.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+
+#include "hardware/device.h"
+#include "hardware/runtime_profile.h"
+#include "model/model_file.h"
+#include "model/video_dit.h"
+
+namespace llmperf::request {
+
+// The CPU beside a device for GGUF formats when a request names none: a desktop's.
+inline constexpr const char* kDefaultHost = "ryzen-7950x";
+// The CPU of that name or file, kDefaultHost when `name` is empty. Throws Error(bad_input) for what is no CPU.
+hardware::Device load_host(const std::string& name);
+
+class Sources {
+ public:
+  // Throw Error(bad_input) for what there is none of or cannot be read, again at every call.
+  model::ModelFile model(const std::string& name);
+  model::VideoDit video(const std::string& name);
+  bool is_video(const std::string& name);
+  hardware::Device device(const std::string& name);
+  hardware::Device host(const std::string& name);
+  hardware::RuntimeProfile profile(const std::string& device_name, const hardware::Device& device,
+                                   const std::string& name, hardware::UnknownRuntime unknown,
+                                   hardware::Workload workload);
+  void put(const std::string& name, hardware::Device device) { devices_.insert_or_assign(name, std::move(device)); }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, model::ModelFile> models_;
+  std::map<std::string, model::VideoDit> video_models_;
+  std::map<std::string, bool> is_video_;
+  std::map<std::string, hardware::Device> devices_;
+  std::map<std::string, hardware::Device> hosts_;
+  std::map<std::tuple<std::string, std::string, hardware::Workload>, hardware::RuntimeProfile> profiles_;
+};
+
+}  // namespace llmperf::request

@@ -1,0 +1,62 @@
+// What the outputs say about the runtime profile behind their times.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "estimate/estimate.h"
+#include "estimate/training.h"
+#include "estimate/video.h"
+
+namespace llmperf::result {
+
+// The label every speed-of-light result carries.
+inline constexpr const char* kUncalibrated = "upper bound, uncalibrated";
+
+// "predicted: vllm on rtx4090", "predicted: vllm (defaults of …), not measured on this device", or what stands for
+// times without a profile.
+std::string label(const estimate::Platform& platform);
+// The options of --options, in the profile's words where there is one.
+std::string options_text(const estimate::Setup& setup);
+
+// The type of the KV cache, and who chose it where that was the checkpoint.
+std::string kv_text(const estimate::Setup& setup);
+
+// How far predictions of steps like one were off: by cross-validation, widened where that had few rows
+// (FittedError::widened), or a class default's assumption.
+struct Band {
+  double mean = 0;  // absolute relative error
+  double p90 = 0;
+  std::int64_t rows = 0;  // 0: an assumption
+};
+// Of "prefill", "decode" or "video". Nothing for the speed of light, and nothing for an extrapolated phase of a
+// profile that was fitted to measurements: what holds inside of its range promises nothing outside.
+std::optional<Band> band(const estimate::Platform& platform, std::string_view phase, bool extrapolated);
+std::optional<Band> band(const estimate::Setup& setup, const estimate::Scenario& scenario, std::string_view phase);
+// "12.3 ms ± 0.7 ms"; the time alone without a band.
+std::string with_band(Seconds time, const std::optional<Band>& band);
+// Why there is none without a profile.
+std::string no_band_text(const estimate::Platform& platform);
+// One line on where the bands come from.
+std::string band_text(const estimate::Setup& setup, const estimate::Scenario& scenario);
+// "; cross-validated on 386 rows", "; an assumption: …". `fewest`: rows of the band that has the fewest.
+std::string rows_text(std::int64_t rows, std::int64_t fewest);
+// In which ways an estimate, or a phase of it ("prefill", "decode"), lies outside of what the profile was fitted on;
+// empty inside.
+std::vector<std::string> extrapolations(const estimate::Setup& setup, const estimate::Scenario& scenario);
+std::vector<std::string> extrapolations(const estimate::Setup& setup, const estimate::Scenario& scenario,
+                                        std::string_view phase);
+
+// ---- Of generated video and of training
+
+std::string options_text(const estimate::VideoSetup& setup);
+std::vector<std::string> extrapolations(const estimate::VideoSetup& setup);
+std::optional<Band> band(const estimate::VideoSetup& setup);
+// What the numbers are: those of a runtime profile, or the upper bound.
+std::string training_label(const estimate::Setup& setup);
+// In which ways the step lies outside of the published runs that the profile was compared with; empty inside, and
+// without such a profile.
+std::vector<std::string> training_extrapolations(const estimate::Setup& setup,
+                                                 const estimate::TrainingEstimate& estimate);
+}  // namespace llmperf::result

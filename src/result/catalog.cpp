@@ -1,0 +1,592 @@
+#include "result/catalog.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/integer.h"
+#include "base/text.h"
+#include "cost/memory.h"
+
+namespace llmperf::result {
+namespace {
+
+// For keys that are left out, or null, where the member has no value.
+template <auto Member>
+constexpr auto has = [](const auto& object) { return (object.*Member).has_value(); };
+
+constexpr const char* kFrom = "\"datasheet\", \"derived\", \"measured\", \"fitted\" or \"assumed\"";
+
+struct LayerKind {
+  const model::Layer* layer;
+  std::int64_t layers;
+  const model::Attention& attention() const { return layer->attention; }
+  bool experts() const { return layer->feed_forward.experts.has_value(); }
+  static Type fields();
+};
+
+struct GgufSizes {
+  const ModelShown* of;
+  bool read() const { return of->file != nullptr; }
+  static Type fields();
+};
+
+}  // namespace
+
+// ---- Models
+
+template <>
+const Type& type_of<model::LatentAttention>() {
+  using L = model::LatentAttention;
+  static const Type type = Fields<L>()
+                               .of<&L::kv_lora_rank>("kv_lora_rank", "of the latent that is cached")
+                               .of<&L::q_lora_rank>("q_lora_rank", "null: queries come from one full matrix")
+                               .of<&L::rope_dim>("rope_dim", "rotary part of a head")
+                               .of<&L::nope_dim>("nope_dim", "the part without position");
+  return type;
+}
+
+template <>
+const Type& type_of<model::Experts>() {
+  using E = model::Experts;
+  static const Type type = Fields<E>()
+                               .of<&E::count>("experts", "routed ones; these six keys only with experts")
+                               .of<&E::per_token>("experts_per_token", "that a token is sent to")
+                               .of<&E::groups>("expert_groups", "that experts lie in")
+                               .of<&E::groups_per_token>("expert_groups_per_token", "that a token's experts are of")
+                               .of<&E::intermediate>("expert_intermediate", "width of one")
+                               .of<&E::shared_intermediate>("shared_intermediate", "of the shared ones; 0: none");
+  return type;
+}
+
+Type LayerKind::fields() {
+  using K = LayerKind;
+  return Fields<K>()
+      .of<&K::layers>("layers", "how many")
+      .of("heads", "of queries", [](const K& k) { return k.attention().heads; })
+      .of("kv_heads", "of keys and values", [](const K& k) { return k.attention().kv_heads; })
+      .of("head_dim", "of queries and keys", [](const K& k) { return k.attention().head_dim; })
+      .of("v_head_dim", "of values", [](const K& k) { return k.attention().v_head_dim; })
+      .of("sliding_window", "null: none", [](const K& k) { return k.attention().window; })
+      .of("latent", "latent attention only", [](const K& k) { return k.attention().latent; })
+      .only_when([](const K& k) { return k.attention().latent.has_value(); })
+      .spread([](const K& k) { return k.layer->feed_forward.experts; })
+      .only_when([](const K& k) { return k.experts(); })
+      .of("intermediate", "width of the MLP", [](const K& k) { return k.layer->feed_forward.intermediate; })
+      .only_when([](const K& k) { return !k.experts(); });
+}
+
+template <>
+const Type& type_of<model::ParameterCounts>() {
+  using P = model::ParameterCounts;
+  static const Type type = Fields<P>()
+                               .of<&P::total>("total", "tied weights once")
+                               .of<&P::activated>("activated", "that one token uses")
+                               .of<&P::embedding>("embedding", "with learned positions")
+                               .of<&P::lm_head>("lm_head", "also when it is tied")
+                               .of<&P::layers>("layers", "all of them")
+                               .of<&P::checkpoint>("checkpoint", "as the published files hold them")
+                               .of<&P::attention>("attention", "of `layers`")
+                               .of<&P::feed_forward>("feed_forward", "of `layers`")
+                               .of<&P::norms>("norms", "of `layers`: the rest")
+                               .of<&P::final_norm>("final_norm", "behind the layers");
+  return type;
+}
+
+Type TensorRow::fields() {
+  using T = TensorRow;
+  return Fields<T>()
+      .of<&T::name>("name", "in the file, or Hugging Face's")
+      .of<&T::type>("type", "ggml's, or the scheme")
+      .of<&T::shape>("shape", "outermost first")
+      .of<&T::elements>("elements", "their product")
+      .of<&T::bytes>("bytes", "as stored");
+}
+Type TypeShare::fields() {
+  using T = TypeShare;
+  return Fields<T>()
+      .of<&T::type>("type", "ggml's")
+      .of<&T::tensors>("tensors", "how many")
+      .of<&T::elements>("elements", "of all of them")
+      .of<&T::bytes>("bytes", "of all of them");
+}
+
+Type GgufSizes::fields() {
+  using G = GgufSizes;
+  constexpr auto read = [](const G& g) { return g.read(); };
+  return Fields<G>()
+      .of("file_bytes", "of all shards", [](const G& g) { return g.of->file_size(); })
+      .of("predicted", "true: from the rules, metadata estimated", [](const G& g) { return !g.read(); })
+      .of("types", "largest first", [](const G& g) { return g.of->types(); })
+      .of("path", "of a file that was read", [](const G& g) { return std::string_view(g.of->file->path); })
+      .only_when(read)
+      .of("version", "likewise", [](const G& g) { return g.of->file->version; })
+      .only_when(read)
+      .of("byte_order", "likewise: \"big\" or \"little\"",
+          [](const G& g) { return g.of->file->big_endian ? "big" : "little"; })
+      .only_when(read)
+      .of("shards", "likewise: how many", [](const G& g) { return g.of->file->shards.size(); })
+      .only_when(read);
+}
+
+Type ModelShown::fields() {
+  using M = ModelShown;
+  return Fields<M>()
+      .of("name", "built-in name", [](const M& m) { return std::string_view(m.model.name); })
+      .of("hf_id", "as published; may be empty", [](const M& m) { return std::string_view(m.model.hf_id); })
+      .of("architecture", "Hugging Face's model type",
+          [](const M& m) { return std::string_view(m.model.architecture); })
+      .of("source", "of the dimensions", [](const M& m) { return std::string_view(m.model.source); })
+      .of("notes", "may be empty", [](const M& m) { return std::string_view(m.model.notes); })
+      .of("hidden_size", "width of a token", [](const M& m) { return m.model.hidden; })
+      .of("num_layers", "of all kinds", [](const M& m) { return m.model.num_layers(); })
+      .of("vocab_size", "tokens", [](const M& m) { return m.model.vocab; })
+      .of("max_position", "trained context; null: not stated", [](const M& m) { return m.model.max_position; })
+      .of("tied_embeddings", "whether lm_head is the embedding", [](const M& m) { return m.model.tied_embeddings; })
+      .of("layer_kinds", "distinct layers",
+          [](const M& m) {
+            std::vector<LayerKind> kinds;
+            for (std::size_t k = 0; k < m.model.kinds.size(); ++k)
+              kinds.push_back({&m.model.kinds[k], m.model.count_of_kind(k)});
+            return kinds;
+          })
+      .of<&M::parameters>("parameters", "exact")
+      .of("weights", "scheme", [](const M& m) { return std::string_view(m.layout.name); })
+      .of<&M::weights>("weight_bytes", "as stored")
+      .of<&M::bits_per_weight>("bits_per_weight",
+                               "over `total`; with GGUF types over the weights the file stores, a repeated lm_head "
+                               "included")
+      .of("kv", "type of the cache", [](const M& m) { return m.kv.name(); })
+      .of<&M::kv_per_token>("kv_bytes_per_token", "while no window is full")
+      .of("gguf", "null but for GGUF files and types", [](const M& m) { return GgufSizes{&m}; })
+      .when([](const M& m) { return m.tensors != nullptr; })
+      .of<&M::rows>("tensors", "with `--detail tensors` only")
+      .only_when([](const M& m) { return m.list_tensors; });
+}
+
+double ModelShown::bits_per_weight() const { return weights.value * 8 / d(model::stored_weights(model, layout)); }
+
+Bytes ModelShown::kv_per_token() const {
+  Bytes bytes;
+  for (std::size_t k = 0; k < model.kinds.size(); ++k) {
+    bytes += cost::layer_kv_bytes(kv, model.kinds[k].attention, 1) * d(model.count_of_kind(k));
+  }
+  return bytes;
+}
+
+Bytes ModelShown::file_size() const {
+  return file ? Bytes{d(file->file_bytes)} : model::file_bytes(*tensors, model::estimated_metadata_bytes(model));
+}
+
+namespace {
+
+std::vector<std::int64_t> shape_of_tensor(std::int64_t count, std::int64_t n, std::int64_t k, bool vector) {
+  std::vector<std::int64_t> shape;
+  if (count > 1) shape.push_back(count);
+  shape.push_back(n);
+  if (!vector) shape.push_back(k);
+  return shape;
+}
+
+std::string format_text(const model::StoredFormat& format) {
+  if (!format.name.empty()) return std::string(format.name);
+  if (format.group > 0) return fmt::format("{} bits, groups of {}", format.bits, format.group);
+  if (format.block > 0) return fmt::format("{} bits, blocks of {}", format.bits, format.block);
+  if (format.bits_per_row > 0) return fmt::format("{} bits, scale per row", format.bits);
+  return fmt::format("{} bits", format.bits);
+}
+
+std::vector<TensorRow> rows_of_scheme(const model::Decoder& model, const model::WeightLayout& layout) {
+  std::vector<TensorRow> rows;
+  const auto add = [&](const std::string& prefix, const model::Tensor& t, const model::StoredFormat& format) {
+    const bool vector = t.role == model::Role::vector;
+    rows.push_back({.name = prefix + std::string(t.name),
+                    .type = vector ? fmt::format("{} bits", layout.vector_bits) : format_text(format),
+                    .shape = shape_of_tensor(t.count, t.n, t.k, vector),
+                    .elements = t.elements(),
+                    .bytes = model::tensor_bytes(layout, format, t)});
+  };
+  const std::vector<model::Tensor> outer = model::outer_tensors(model);
+  const auto add_outer = [&](bool embedding) {
+    for (const model::Tensor& t : outer) {
+      if ((t.part == model::Part::embedding) == embedding) add("", t, layout.outer(t.role));
+    }
+  };
+  add_outer(true);
+  for (std::size_t i = 0; i < model.layer_kinds.size(); ++i) {
+    const auto group = std::find_if(layout.groups.begin(), layout.groups.end(), [&](const model::LayerGroup& g) {
+      return std::binary_search(g.layers.begin(), g.layers.end(), static_cast<std::int64_t>(i));
+    });
+    for (const model::Tensor& t : model::layer_tensors(model, model.kinds[group->kind])) {
+      add(fmt::format("model.layers.{}.", i), t, (*group)[t.role]);
+    }
+  }
+  add_outer(false);
+  return rows;
+}
+
+}  // namespace
+
+std::vector<TensorRow> ModelShown::rows() const {
+  if (tensors == nullptr) return rows_of_scheme(model, layout);
+  std::vector<TensorRow> rows;
+  for (const model::GgufTensor& t : *tensors) {
+    rows.push_back({t.name(), std::string(model::info(t.type).name), shape_of_tensor(t.count, t.n, t.k, t.is_vector()),
+                    t.elements(), t.bytes()});
+  }
+  return rows;
+}
+
+std::vector<TypeShare> ModelShown::types() const {
+  std::vector<TypeShare> shares;
+  for (const TensorRow& row : rows()) {
+    auto share = std::find_if(shares.begin(), shares.end(), [&](const TypeShare& s) { return s.type == row.type; });
+    if (share == shares.end()) share = shares.insert(shares.end(), TypeShare{row.type, 0, 0, {}});
+    ++share->tensors;
+    share->elements += row.elements;
+    share->bytes += row.bytes;
+  }
+  std::stable_sort(shares.begin(), shares.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  return shares;
+}
+
+template <>
+const Type& type_of<model::VideoPart>() {
+  using P = model::VideoPart;
+  static const Type type = Fields<P>()
+                               .of<&P::name>("name", "\"spatial blocks: self-attention\"")
+                               .of<&P::count>("count", "alike")
+                               .of<&P::each>("each", "parameters of one")
+                               .of<&P::total>("parameters", "of all of them");
+  return type;
+}
+
+namespace {
+
+// The same numbers, as totals and part by part.
+struct VideoTotals {
+  const model::VideoParameters* of;
+  static Type fields();
+};
+struct VideoParts {
+  const model::VideoParameters* of;
+  static Type fields();
+};
+
+Type VideoTotals::fields() {
+  using T = VideoTotals;
+  return Fields<T>()
+      .of("total", "of the transformer", [](const T& t) { return t.of->total; })
+      .of("activated", "likewise", [](const T& t) { return t.of->total; })
+      .of("layers", "of its blocks", [](const T& t) { return t.of->blocks; })
+      .of("text_encoder", "beside it", [](const T& t) { return t.of->text_encoder_total; })
+      .of("autoencoder", "both halves", [](const T& t) { return t.of->autoencoder_total; });
+}
+Type VideoParts::fields() {
+  using P = VideoParts;
+  return Fields<P>()
+      .of("transformer", "part by part", [](const P& p) { return p.of->transformer; })
+      .of("text_encoder", "likewise", [](const P& p) { return p.of->text_encoder; })
+      .of("autoencoder", "likewise", [](const P& p) { return p.of->autoencoder; });
+}
+
+}  // namespace
+
+Type VideoModelShown::fields() {
+  using V = VideoModelShown;
+  return Fields<V>()
+      .of("name", "built-in name", [](const V& v) { return std::string_view(v.model.name); })
+      .of("hf_id", "as published; may be empty", [](const V& v) { return std::string_view(v.model.hf_id); })
+      .of("architecture", "of the transformer", [](const V& v) { return v.model.architecture; })
+      .of("source", "of the dimensions", [](const V& v) { return std::string_view(v.model.source); })
+      .of("notes", "may be empty", [](const V& v) { return std::string_view(v.model.notes); })
+      .of("hidden_size", "width of a token", [](const V& v) { return v.model.hidden; })
+      .of("heads", "of attention", [](const V& v) { return v.model.heads; })
+      .of("depth", "as the model counts it", [](const V& v) { return v.model.depth; })
+      .of("blocks", "spatial and temporal ones", [](const V& v) { return v.model.blocks(); })
+      .of("intermediate", "width of the MLP", [](const V& v) { return v.model.intermediate; })
+      .of("patch", "frames, rows and columns of the latent", [](const V& v) { return v.model.patch; })
+      .of("text_tokens", "of a prompt", [](const V& v) { return v.model.text_tokens; })
+      .of("steps", "of the sampler", [](const V& v) { return v.model.sampler.steps; })
+      .of("guidance_scale", "of the sampler", [](const V& v) { return v.model.sampler.guidance_scale; })
+      .of("frames_per_second", "for a second asked for", [](const V& v) { return v.model.frames_per_second; })
+      .of("frame_rate", "that it is played at", [](const V& v) { return v.model.frame_rate; })
+      .of("parameters", "exact", [](const V& v) { return VideoTotals{&v.parameters}; })
+      .of("parts", "that add up to these", [](const V& v) { return VideoParts{&v.parameters}; });
+}
+
+namespace {
+struct ListedParameters {
+  std::int64_t total = 0;
+  std::int64_t activated = 0;
+  static Type fields() {
+    return Fields<ListedParameters>()
+        .of<&ListedParameters::total>("total", "tied weights once")
+        .of<&ListedParameters::activated>("activated", "that one token uses");
+  }
+};
+}  // namespace
+
+Type ModelListed::fields() {
+  using M = ModelListed;
+  return Fields<M>()
+      .of<&M::name>("model", "its name")
+      .row()
+      .of<&M::total>("parameters", "all of them")
+      .row()
+      .of<&M::activated>("activated_parameters", "that one token uses")
+      .row()
+      .of<&M::layers>("layers", "blocks")
+      .row()
+      .of<&M::hidden>("hidden_size", "width of a token")
+      .row()
+      .of<&M::heads>("heads", "of queries")
+      .row()
+      .of<&M::kv_heads>("kv_heads", "of keys and values")
+      .row()
+      .of<&M::architecture>("architecture", "of the model")
+      .row()
+      .of<&M::hf_id>("hf_id", "as published")
+      .row()
+      .of<&M::name>("name", "built-in name")
+      .json()
+      .of<&M::hf_id>("hf_id", "as published; may be empty")
+      .json()
+      .of<&M::architecture>("architecture", "Hugging Face's model type, or that of a video model")
+      .json()
+      .of("parameters", "exact", [](const M& m) {
+        return ListedParameters{m.total, m.activated};
+      });
+}
+Type ModelList::fields() { return Fields<ModelList>().of<&ModelList::models>("models", "built-in ones"); }
+
+void ModelList::add(const model::Decoder& m) {
+  const model::ParameterCounts p = model::count_parameters(m);
+  const model::Attention& a = m.kinds.front().attention;
+  models.push_back(
+      {m.name, m.hf_id, m.architecture, p.total, p.activated, m.num_layers(), m.hidden, a.heads, a.kv_heads, false});
+}
+void ModelList::add(const model::VideoDit& m) {
+  const std::int64_t total = model::count_parameters(m).total;
+  models.push_back(
+      {m.name, m.hf_id, std::string(name(m.architecture)), total, total, m.blocks(), m.hidden, m.heads, m.heads, true});
+}
+
+// ---- Devices
+
+template <>
+const Type& type_of<hardware::Peak>() {
+  using P = hardware::Peak;
+  static const Type type = Fields<P>()
+                               .of<&P::engine>("engine", "\"matrix\" or \"vector\"")
+                               .of<&P::dtype>("dtype", "of the operands")
+                               .of<&P::accumulate>("accumulate", "type of the sums; null: not stated")
+                               .of<&P::rate>("flops_per_s", "dense")
+                               .of<&P::provenance>("provenance", kFrom);
+  return type;
+}
+
+template <>
+const Type& type_of<hardware::MemoryLevel>() {
+  using M = hardware::MemoryLevel;
+  static const Type type = Fields<M>()
+                               .of<&M::name>("name", "\"L2\", \"HBM\"")
+                               .of<&M::per_tile>("per_tile", "whether the figures are of one tile")
+                               .of<&M::capacity>("capacity_bytes", "what software can use; null: not stated")
+                               .of<&M::board>("board_bytes", "what is built in; null: not stated")
+                               .of<&M::capacity_note>("capacity_note", "who reports it; may be empty")
+                               .of<&M::bandwidth>("bandwidth_bytes_per_s", "null: not stated")
+                               .of<&M::provenance>("provenance", "of the capacity")
+                               .of<&M::bandwidth_provenance>("bandwidth_provenance", "of the bandwidth");
+  return type;
+}
+
+template <>
+const Type& type_of<hardware::Interconnect>() {
+  using I = hardware::Interconnect;
+  static const Type type = Fields<I>()
+                               .of<&I::name>("name", "\"NVLink4\"")
+                               .of<&I::topology>("topology", "how devices of a node are joined")
+                               .of<&I::per_direction>("per_direction_bytes_per_s", "of one device, all its links")
+                               .of<&I::per_link>("per_link_bytes_per_s", "of one link; null: not stated")
+                               .of<&I::links>("links", "of one device; null: not stated")
+                               .of<&I::provenance>("provenance", "of the rates")
+                               .of<&I::latency>("latency_s", "of a small message; null: not stated")
+                               .of<&I::latency_provenance>("latency_provenance", "null: not stated")
+                               .when(has<&I::latency>);
+  return type;
+}
+
+template <>
+const Type& type_of<hardware::Network>() {
+  using N = hardware::Network;
+  static const Type type = Fields<N>()
+                               .of<&N::name>("name", "\"InfiniBand NDR\"")
+                               .of<&N::per_direction>("per_direction_bytes_per_s", "of one device")
+                               .of<&N::provenance>("provenance", "of the rate")
+                               .of<&N::latency>("latency_s", "of a small message; null: not stated")
+                               .of<&N::latency_provenance>("latency_provenance", "null: not stated")
+                               .when(has<&N::latency>);
+  return type;
+}
+
+template <>
+const Type& type_of<hardware::TileArray>() {
+  using T = hardware::TileArray;
+  static const Type type = Fields<T>()
+                               .of<&T::tiles>("tiles", "how many")
+                               .of<&T::mesh_x>("mesh_x", "columns")
+                               .of<&T::mesh_y>("mesh_y", "rows")
+                               .of<&T::noc_link>("noc_link_bytes_per_s", "from tile to tile")
+                               .of<&T::hop_latency>("hop_latency_s", "of a link")
+                               .of<&T::dram_latency>("dram_latency_s", "of an access")
+                               .of<&T::provenance>("provenance", "of all of these");
+  return type;
+}
+
+template <>
+const Type& type_of<hardware::HostLink>() {
+  using H = hardware::HostLink;
+  static const Type type = Fields<H>()
+                               .of<&H::name>("name", "\"PCIe4 x16\"")
+                               .of<&H::per_direction>("per_direction_bytes_per_s", "to or from the host")
+                               .of<&H::provenance>("provenance", "of the rate");
+  return type;
+}
+
+template <>
+const Type& type_of<hardware::Device>() {
+  using D = hardware::Device;
+  static const Type type =
+      Fields<D>()
+          .of<&D::name>("name", "built-in name")
+          .of<&D::title>("title", "for people")
+          .of<&D::vendor>("vendor", "who makes it")
+          .of<&D::kind>("kind", "\"gpu\", \"npu\", \"asic\", \"cpu\", \"soc\" or \"tile_array\"")
+          .of<&D::family>("family", "class whose runtime defaults apply")
+          .of<&D::source>("source", "of the figures")
+          .of<&D::notes>("notes", "may be empty")
+          .of<&D::devices_per_node>("devices_per_node", "all figures are of one device")
+          .of<&D::cores>("cores", "null: not stated")
+          .of<&D::clock_hz>("clock_hz", "that the peaks are given at; null: not stated")
+          .of<&D::measured_clock_hz>("measured_clock_hz", "that products were seen to run at; null: no other")
+          .of<&D::power_w>("power_w", "null: not stated")
+          .of<&D::price_usd>("price_usd", "null: not stated")
+          .of<&D::cloud_price>("cloud_price", "as quoted; may be empty")
+          .of<&D::peaks>("peaks", "dense rates")
+          .of<&D::memory>("memory", "near to far")
+          .of<&D::interconnect>("interconnect", "inside a node")
+          .only_when(has<&D::interconnect>)
+          .of<&D::network>("network", "between nodes")
+          .only_when(has<&D::network>)
+          .of<&D::tile_array>("tile_array", "of such a device")
+          .only_when(has<&D::tile_array>)
+          .of<&D::host_link>("host_link", "to the host")
+          .only_when(has<&D::host_link>);
+  return type;
+}
+
+Type DeviceListed::fields() {
+  using L = DeviceListed;
+  constexpr auto fp16 = [](const L& l) -> std::optional<FlopsPerSecond> {
+    const hardware::Peak* peak = l.device.find_peak(hardware::Engine::matrix, Dtype::fp16);
+    return peak ? std::optional(peak->rate) : std::nullopt;
+  };
+  constexpr auto name = [](const L& l) { return std::string_view(l.device.name); };
+  return Fields<L>()
+      .of("hardware", "its name", name)
+      .row()
+      .of("name", "built-in name", name)
+      .json()
+      .of("title", "for people", [](const L& l) { return std::string_view(l.device.title); })
+      .of("vendor", "who makes it", [](const L& l) { return std::string_view(l.device.vendor); })
+      .of("kind", "as `llmperf.hardware` has it", [](const L& l) { return l.device.kind; })
+      .of("fp16_matrix_flops_per_s", "of its matrix engine", fp16)
+      .row()
+      .of("memory_bytes", "what software can use", [](const L& l) { return l.device.dram().capacity; })
+      .of("memory_bandwidth_bytes_per_s", "of that memory", [](const L& l) { return l.device.dram().bandwidth; });
+}
+Type DeviceList::fields() { return Fields<DeviceList>().of<&DeviceList::hardware>("hardware", "built-in ones"); }
+
+// ---- Runtime profiles and measurements
+
+namespace {
+std::optional<double> mean_error(const hardware::RuntimeProfile& profile, std::string_view group) {
+  const hardware::FittedError* found = profile.error_of(group);
+  return found ? std::optional(found->mean) : std::nullopt;
+}
+}  // namespace
+
+Type RuntimeListed::fields() {
+  using R = RuntimeListed;
+  return Fields<R>()
+      .of("name", "of the profile", [](const R& r) { return std::string_view(r.profile.name); })
+      .of("hardware", "a device, or empty", [](const R& r) { return std::string_view(r.profile.hardware); })
+      .of("families", "classes of devices, or empty", [](const R& r) { return join(r.profile.families, " "); })
+      .of("preferred", "whether it is taken where none is named", [](const R& r) { return r.profile.preferred; })
+      .of("title", "for people", [](const R& r) { return std::string_view(r.profile.title); })
+      .of("rows", "measurements that it was fitted to", [](const R& r) { return r.profile.range.rows; })
+      .of("prefill_error", "mean, of what was left out of the fit; null: nothing was",
+          [](const R& r) { return mean_error(r.profile, "prefill"); })
+      .of("decode_error", "likewise", [](const R& r) { return mean_error(r.profile, "decode"); })
+      .of("gemm_error", "likewise, of matrix products", [](const R& r) { return mean_error(r.profile, "gemm"); });
+}
+Type RuntimeList::fields() { return Fields<RuntimeList>().of<&RuntimeList::runtimes>("runtimes", "built-in ones"); }
+
+Type RuntimeParameter::fields() {
+  using P = RuntimeParameter;
+  return Fields<P>()
+      .of("name", "section and key in the file", [](const P& p) { return std::string_view(p.info().name); })
+      .of("value", "in the unit", [](const P& p) { return p.profile->values[p.index]; })
+      .of("unit", "\"s\", \"B/s\"; empty for shares, exponents and counts", [](const P& p) { return p.info().unit; })
+      .of("provenance", "of the value", [](const P& p) { return p.profile->provenance[p.index]; })
+      .of("uncertainty", "relative; null unless fitted", [](const P& p) { return p.profile->uncertainty[p.index]; })
+      .when([](const P& p) { return p.fitted(); })
+      .of("default", "without a profile that says better", [](const P& p) { return p.info().initial; })
+      .of("meaning", "in words", [](const P& p) { return p.info().meaning; });
+}
+
+std::vector<RuntimeParameter> parameters_of(const hardware::RuntimeProfile& profile) {
+  std::vector<RuntimeParameter> list;
+  for (std::size_t i = 0; i < hardware::kAllParameters; ++i) list.push_back({&profile, i});
+  return list;
+}
+
+template <>
+const Type& type_of<hardware::FittedError>() {
+  using E = hardware::FittedError;
+  static const Type type = Fields<E>()
+                               .of<&E::group>("group", "\"prefill\", \"decode\" or a kind of op")
+                               .of<&E::rows>("rows", "that were left out of fits")
+                               .of<&E::mean>("mean", "absolute, relative")
+                               .of<&E::p90>("p90", "nine of ten were within this")
+                               .of<&E::bias>("bias", "mean with its sign");
+  return type;
+}
+
+template <>
+const Type& type_of<hardware::RuntimeProfile>() {
+  using P = hardware::RuntimeProfile;
+  static const Type type = Fields<P>()
+                               .of<&P::name>("name", "of the profile")
+                               .of<&P::title>("title", "for people")
+                               .of<&P::hardware>("hardware", "a device, or empty")
+                               .of<&P::families>("families", "classes of devices")
+                               .of<&P::source>("source", "of its numbers")
+                               .of<&parameters_of>("parameters", "every number")
+                               .of<&P::errors>("errors", "cross-validated");
+  return type;
+}
+
+Type MeasurementSet::fields() {
+  using M = MeasurementSet;
+  return Fields<M>()
+      .of<&M::name>("name", "of the set")
+      .of<&M::rows>("rows", "measurements")
+      .of<&M::about>("about", "its comment lines");
+}
+Type MeasurementList::fields() {
+  return Fields<MeasurementList>().of<&MeasurementList::measurements>("measurements", "built-in sets");
+}
+
+}  // namespace llmperf::result

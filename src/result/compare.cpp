@@ -1,0 +1,243 @@
+#include "result/compare.h"
+
+#include "base/text.h"
+
+namespace llmperf::result {
+namespace {
+
+struct ComparedInputs {
+  const TextComparison* of;
+  const estimate::Setup& setup() const { return *of->setup; }
+  const graph::Execution& execution() const { return of->setup->execution; }
+  const estimate::Scenario& scenario() const { return of->scenario; }
+  const estimate::CompareStep& first() const { return of->comparison->steps.front(); }
+  const estimate::CompareStep& last() const { return of->comparison->steps.back(); }
+};
+struct ComparedVideoInputs {
+  const VideoComparison* of;
+  const estimate::VideoSetup& setup() const { return *of->setup; }
+  const graph::VideoExecution& execution() const { return of->setup->execution; }
+  const estimate::VideoScenario& scenario() const { return of->setup->scenario; }
+  const estimate::VideoCompareStep& first() const { return of->comparison->steps.front(); }
+  const estimate::VideoCompareStep& last() const { return of->comparison->steps.back(); }
+};
+// How steps are launched.
+struct Dispatches {
+  const estimate::CompareStep* step;
+};
+
+template <class Inputs>
+Fields<Inputs> model_device_and_runtime() {
+  return model_and_device<Inputs>().of("runtime", "the profile's name; null: the speed of light", [](const Inputs& i) {
+    return i.setup().profile ? std::optional(i.setup().profile->name) : std::nullopt;
+  });
+}
+
+}  // namespace
+
+template <>
+const Type& type_of<ComparedInputs>() {
+  using I = ComparedInputs;
+  using S = estimate::Scenario;
+  using Step = estimate::CompareStep;
+  static const Type type =
+      model_device_and_runtime<I>()
+          .of<&I::of, &TextComparison::execution>("execution", "as asked for; null: the runtime's own")
+          .when([](const I& i) { return !i.of->execution.empty(); })
+          .of<&I::scenario, &S::batch>("batch", "requests that are prefilled together")
+          .of<&I::scenario, &S::prompt>("prompt_tokens", "of each request")
+          .of<&I::scenario, &S::generate>("generate_tokens", "of each request")
+          .of("weights", "type", [](const I& i) { return std::string_view(i.execution().weights.name); })
+          .of("kv", "type", [](const I& i) { return i.execution().kv.name(); })
+          .of<&I::execution, &graph::Execution::activations>("activations", "type")
+          .of<&I::first, &Step::options>("options", "of the first set")
+          .of<&I::last, &Step::options>("with", "of the last")
+          .of("devices", "of the plan", [](const I& i) { return i.execution().plan.devices(); })
+          .of<&I::execution, &graph::Execution::plan>("plan", "how the model is spread over them")
+          .of("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; });
+  return type;
+}
+
+template <>
+const Type& type_of<ComparedVideoInputs>() {
+  using I = ComparedVideoInputs;
+  using E = graph::VideoExecution;
+  using Step = estimate::VideoCompareStep;
+  static const Type type =
+      model_device_and_runtime<I>()
+          .of("height", "pixels", [](const I& i) { return i.execution().shape.size.height; })
+          .of("width", "pixels", [](const I& i) { return i.execution().shape.size.width; })
+          .of("frames", "of a video", [](const I& i) { return i.execution().shape.frames; })
+          .of<&I::execution, &E::videos>("videos", "generated together")
+          .of<&I::scenario, &estimate::VideoScenario::steps>("steps", "of denoising")
+          .of<&I::execution, &E::guidance>("guidance", "whether classifier-free")
+          .of<&I::execution, &E::text_tokens>("text_tokens", "of the prompt")
+          .of<&I::setup, &estimate::VideoSetup::weights_name>("weights", "of the transformer")
+          .of<&I::execution, &E::activations>("activations", "type")
+          .of<&I::first, &Step::options>("options", "of the first set")
+          .of<&I::last, &Step::options>("with", "of the last")
+          .of<&I::setup, &estimate::VideoSetup::devices>("devices", "of the plan")
+          .of<&I::execution, &E::plan>("plan", "how the model is spread over them")
+          .of("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; });
+  return type;
+}
+
+template <>
+const Type& type_of<Dispatches>() {
+  static const Type type = Fields<Dispatches>()
+                               .of<&Dispatches::step, &estimate::CompareStep::prefill>("prefill", "the prefill")
+                               .of<&Dispatches::step, &estimate::CompareStep::decode>("decode", "a decode step");
+  return type;
+}
+
+template <>
+const Type& type_of<estimate::OpSide>() {
+  using S = estimate::OpSide;
+  static const Type type = Fields<S>()
+                               .of<&S::time>("time_s", "what they add to the step")
+                               .of<&S::bytes>("bytes", "through memory")
+                               .of<&S::network>("network_bytes", "sent")
+                               .of<&S::launches>("launches", "kernels on the device")
+                               .named("side");
+  return type;
+}
+
+template <>
+const Type& type_of<estimate::ClassDifference>() {
+  using C = estimate::ClassDifference;
+  static const Type type = Fields<C>()
+                               .of<&C::purpose>("name", "what kernels are for")
+                               .of<&C::before>("before", "in the first set")
+                               .of<&C::after>("after", "in the last")
+                               .of<&C::gain>("gain_s", "time before less time after")
+                               .named("class difference");
+  return type;
+}
+
+template <>
+const Type& type_of<estimate::OpDifference>() {
+  using O = estimate::OpDifference;
+  using S = estimate::OpSide;
+  static const Type type = Fields<O>()
+                               .of<&O::name>("name", "of the ops, all executions in a step together")
+                               .of<&O::place>("place", "where they run")
+                               .of("runs", "\"both\", or the one set that has them: \"before\" or \"after\"",
+                                   [](const O& o) {
+                                     return !o.after.present ? "before" : o.before.present ? "both" : "after";
+                                   })
+                               .of<&O::before, &S::time>("time_before_s", "what they add to the step")
+                               .of<&O::after, &S::time>("time_after_s", "likewise")
+                               .of<&O::gain>("gain_s", "the difference")
+                               .of<&O::before, &S::bytes>("bytes_before", "through memory")
+                               .of<&O::after, &S::bytes>("bytes_after", "likewise")
+                               .of<&O::before, &S::network>("network_bytes_before", "sent")
+                               .of<&O::after, &S::network>("network_bytes_after", "likewise")
+                               .of<&O::before, &S::launches>("launches_before", "kernels on the device")
+                               .of<&O::after, &S::launches>("launches_after", "likewise");
+  return type;
+}
+
+template <>
+const Type& type_of<estimate::PhaseDifference>() {
+  using P = estimate::PhaseDifference;
+  using S = estimate::OpSide;
+  static const Type type = Fields<P>()
+                               .of<&P::name>("name", "of the phase")
+                               .of<&P::before, &S::time>("time_before_s", "of one step")
+                               .of<&P::after, &S::time>("time_after_s", "likewise")
+                               .of<&P::before, &S::launches>("launches_before", "kernels on the device")
+                               .of<&P::after, &S::launches>("launches_after", "likewise")
+                               .of<&P::ops>("ops", "the largest gain first; gains add up to that of the phase")
+                               .named("phase difference");
+  return type;
+}
+
+template <>
+const Type& type_of<TextCompareStep>() {
+  using T = TextCompareStep;
+  using S = estimate::CompareStep;
+  constexpr auto profile = [](const T& t) { return t.profile; };
+  static const Type type =
+      Fields<T>()
+          .of<&T::step, &S::option>("option", "that is switched on, or off with \"no_\"; null: the first set")
+          .when([](const T& t) { return !t.step->option.empty(); })
+          .of<&T::step, &S::switches>("switches", "of the runtime that it turns")
+          .row("switches", "of the runtime that it turns", [](const T& t) { return join(t.step->switches, "+"); })
+          .of<&T::step, &S::options>("options", "all that are on")
+          .of("execution", "how steps are launched; null without a profile",
+              [](const T& t) { return t.profile ? std::optional(Dispatches{t.step}) : std::nullopt; })
+          .row<&T::step, &S::prefill>("prefill_execution", "how it is launched")
+          .when(profile)
+          .row<&T::step, &S::decode>("decode_execution", "how it is launched")
+          .when(profile)
+          .of<&T::step, &S::fits>("fits", "when false, times are null")
+          .of<&T::step, &S::memory>("memory_bytes", "needed")
+          .of<&T::step, &S::ttft>("ttft_s", "the prefill")
+          .of<&T::step, &S::tpot>("tpot_s", "the mean decode step; null with one generated token")
+          .of<&T::step, &S::ttft_gain>("ttft_gain_s", "against the last step before that fits")
+          .of<&T::step, &S::tpot_gain>("tpot_gain_s", "likewise")
+          .of<&T::step, &S::phases>("phases", "against that step");
+  return type;
+}
+
+template <>
+const Type& type_of<estimate::VideoCompareStep>() {
+  using S = estimate::VideoCompareStep;
+  static const Type type =
+      Fields<S>()
+          .of<&S::option>("option", "that is switched on, or off with \"no_\"; null: the first set")
+          .when([](const S& s) { return !s.option.empty(); })
+          .of<&S::switches>("switches", "of the runtime that it turns")
+          .row("switches", "of the runtime that it turns", [](const S& s) { return join(s.switches, "+"); })
+          .of<&S::options>("options", "all that are on")
+          .of<&S::fits>("fits", "when false, times are null")
+          .of<&S::memory>("memory_bytes", "needed")
+          .of<&S::step>("step_s", "a denoising step")
+          .of<&S::generation>("generation_s", "the generation")
+          .of<&S::step_gain>("step_gain_s", "against the last step before that fits")
+          .of<&S::generation_gain>("generation_gain_s", "likewise")
+          .of<&S::step_utilisation>("step_utilisation", "of the matrix peak")
+          .when([](const S& s) { return s.fits; })
+          .of<&S::classes>("classes", "of a step, against that step, the largest gain first");
+  return type;
+}
+
+template <>
+const Type& type_of<TextComparison>() {
+  using C = TextComparison;
+  static const Type type =
+      Fields<C>()
+          .of("label", "the profile both sets run under", [](const C& c) { return compare_label(*c.setup); })
+          .of("inputs", "the request", [](const C& c) { return ComparedInputs{&c}; })
+          .of<&steps_of>("steps", "the first set, then one option after the other")
+          .of<&C::comparison, &estimate::Comparison::phases>("phases", "of the whole difference; none unless both fit")
+          .of<&C::setup, &estimate::Setup::notes>("notes", "substitutions, as text");
+  return type;
+}
+
+template <>
+const Type& type_of<VideoComparison>() {
+  using C = VideoComparison;
+  using V = estimate::VideoComparison;
+  static const Type type =
+      Fields<C>()
+          .of("label", "the profile both sets run under", [](const C& c) { return compare_label(*c.setup); })
+          .of("inputs", "the request", [](const C& c) { return ComparedVideoInputs{&c}; })
+          .of<&C::comparison, &V::steps>("steps", "the first set, then one option after the other")
+          .of<&C::comparison, &V::classes>("classes", "of the whole difference; none unless both fit")
+          .of<&C::comparison, &V::phases>("phases", "likewise")
+          .of<&C::setup, &estimate::VideoSetup::notes>("notes", "substitutions, as text");
+  return type;
+}
+
+std::string compare_label(const estimate::Platform& platform) {
+  return platform.profile ? platform.profile->title_for(*platform.device) : label(platform);
+}
+
+std::vector<TextCompareStep> steps_of(const TextComparison& c) {
+  std::vector<TextCompareStep> steps;
+  for (const estimate::CompareStep& step : c.comparison->steps) steps.push_back({&step, c.setup->profile != nullptr});
+  return steps;
+}
+
+}  // namespace llmperf::result

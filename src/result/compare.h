@@ -1,0 +1,40 @@
+// What `llmperf compare` answers of two sets of options. Setup, of the first set, and comparison must outlive it.
+#pragma once
+
+#include <string>
+
+#include "estimate/compare.h"
+#include "result/parts.h"
+
+namespace llmperf::result {
+
+struct TextComparison {
+  const estimate::Setup* setup;
+  estimate::Scenario scenario;
+  std::string execution;  // as asked for, empty for the runtime's own
+  const estimate::Comparison* comparison;
+};
+struct VideoComparison {
+  const estimate::VideoSetup* setup;
+  const estimate::VideoComparison* comparison;
+};
+// The profile both sets run under, or that there is none.
+std::string compare_label(const estimate::Platform& platform);
+
+// A step of one; its columns are those of the CSV.
+struct TextCompareStep {
+  const estimate::CompareStep* step;
+  bool profile = false;
+};
+std::vector<TextCompareStep> steps_of(const TextComparison& c);
+
+template <>
+const Type& type_of<TextCompareStep>();
+template <>
+const Type& type_of<estimate::VideoCompareStep>();
+template <>
+const Type& type_of<TextComparison>();
+template <>
+const Type& type_of<VideoComparison>();
+
+}  // namespace llmperf::result

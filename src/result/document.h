@@ -1,0 +1,40 @@
+// A result as a JSON document, its keys as a page, and the catalogue of both.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "result/field.h"
+
+namespace llmperf::result {
+
+// One object, ends in a newline.
+std::string document(const char* schema, const Type& type, const void* object);
+template <class T>
+std::string document(const char* schema, const T& object) {
+  return document(schema, type_of<T>(), &object);
+}
+
+// What a document is documented by.
+struct Documented {
+  std::string_view title;    // "llmperf.estimate"
+  std::string_view command;  // that prints it: "llmperf estimate --json"
+  const Type& (*type)();
+};
+// All that are declared, in the order of docs/json.md.
+std::span<const Documented> documents();
+// The section of docs/json.md: the keys of the document and of the objects in it; and of those that have a name of
+// their own, because several documents have them.
+std::string documentation(const Documented& documented);
+std::string documentation_of_parts();
+
+// What the rows of a result have, in order.
+struct Column {
+  std::string_view name;
+  std::string_view doc;
+};
+std::vector<Column> columns(const Type& type);
+
+}  // namespace llmperf::result

@@ -1,0 +1,247 @@
+#include "result/generation.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "model/parameters.h"
+
+namespace llmperf::result {
+namespace {
+
+using estimate::Estimate;
+
+// Which layers run where.
+struct HostShare {
+  const estimate::Setup* setup;
+  const model::WeightLayout& weights() const { return setup->execution.weights; }
+};
+struct GenerationBands {
+  const Generation* of;
+  std::optional<BandOf> band(const char* phase, Seconds time) const {
+    return of->estimate->fits ? band_of(result::band(*of->setup, of->estimate->scenario, phase), time) : std::nullopt;
+  }
+};
+struct GenerationInputs {
+  const Generation* of;
+  const estimate::Setup& setup() const { return *of->setup; }
+  const graph::Execution& execution() const { return of->setup->execution; }
+  const estimate::Scenario& scenario() const { return of->estimate->scenario; }
+};
+struct TextPhase : PhaseResult {};
+
+}  // namespace
+
+template <>
+const Type& type_of<HostShare>() {
+  using O = HostShare;
+  static const Type type =
+      Fields<O>()
+          .of<&O::setup, &estimate::Setup::host, &hardware::Device::name>("host", "its name")
+          .of<&O::setup, &estimate::Setup::host, &hardware::Device::source>("host_source",
+                                                                            "where its description is from")
+          .of("layers_on_host", "indices",
+              [](const O& o) {
+                std::vector<std::int64_t> layers;
+                for (const model::LayerGroup& group : o.weights().groups) {
+                  if (group.on_host) layers.insert(layers.end(), group.layers.begin(), group.layers.end());
+                }
+                std::sort(layers.begin(), layers.end());
+                return layers;
+              })
+          .of<&O::weights, &model::WeightLayout::head_on_host>("head_on_host", "whether the head runs there")
+          .of<&O::weights, &model::WeightLayout::embedding_on_host>("token_embedding_on_host",
+                                                                    "whether tokens are looked up there");
+  return type;
+}
+
+template <>
+const Type& type_of<GenerationBands>() {
+  using B = GenerationBands;
+  static const Type type =
+      Fields<B>()
+          .of("prefill", "of `ttft_s`", [](const B& b) { return b.band("prefill", b.of->estimate->ttft); })
+          .of("decode", "of `tpot_s`", [](const B& b) {
+            const std::optional<Seconds>& tpot = b.of->estimate->tpot;
+            return tpot ? b.band("decode", *tpot) : std::nullopt;
+          });
+  return type;
+}
+
+template <>
+const Type& type_of<GenerationInputs>() {
+  using I = GenerationInputs;
+  static const Type type =
+      named_model_and_device<I>()
+          .of<&I::scenario, &estimate::Scenario::batch>("batch", "requests that are prefilled together")
+          .of<&I::scenario, &estimate::Scenario::prompt>("prompt_tokens", "of each request")
+          .of<&I::scenario, &estimate::Scenario::generate>("generate_tokens", "of each request")
+          .of("weights", "what was used, also where it was left to llmperf",
+              [](const I& i) { return std::string_view(i.execution().weights.name); })
+          .of<&I::of, &Generation::kv>("kv", "likewise")
+          .of("activations", "likewise", [](const I& i) { return i.execution().activations; })
+          .of<&I::of, &Generation::options>("options", "likewise")
+          .of("runtime", "the runtime profile; null for the speed of light",
+              [](const I& i) { return runtime_used(i.setup()); })
+          .of("devices", "of the plan", [](const I& i) { return i.execution().plan.devices(); })
+          .of("plan", "how the model is spread over them", [](const I& i) { return i.execution().plan; })
+          .row<&I::of, &Generation::plan>("plan", "as text")
+          .json("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; })
+          .of("offload", "which layers run on a host; null when everything is on the device",
+              [](const I& i) { return HostShare{i.of->setup}; })
+          .when([](const I& i) { return i.setup().host != nullptr; });
+  return type;
+}
+
+template <>
+const Type& type_of<StageHeld>() {
+  using S = StageHeld;
+  static const Type type = Fields<S>()
+                               .of<&S::first_layer>("first_layer", "from 0")
+                               .of<&S::layers>("layers", "how many")
+                               .of<&S::memory, &cost::Memory::weights>("weight_bytes", "of one of its devices")
+                               .of<&S::memory, &cost::Memory::kv_cache>("kv_cache_bytes", "likewise")
+                               .of<&S::memory, &cost::Memory::activation>("activation_bytes", "likewise")
+                               .of("total_bytes", "with the reserve", [](const S& s) { return s.memory.total(); });
+  return type;
+}
+
+template <>
+const Type& type_of<estimate::ContextPoint>() {
+  using P = estimate::ContextPoint;
+  static const Type type =
+      Fields<P>()
+          .of<&P::context>("context_tokens", "of every sequence")
+          .of<&P::kv_cache>("kv_cache_bytes", "of a device")
+          .of<&P::decode_step>("decode_step_s", "with that many tokens in the cache; null where it does not fit")
+          .of<&P::fits>("fits", "whether a request of that many tokens does");
+  return type;
+}
+
+template <>
+const Type& type_of<TextPhase>() {
+  using P = TextPhase;
+  static const Type type =
+      Fields<P>()
+          .spread<&P::phase>()
+          .of<&P::phase, &estimate::Phase::first, &graph::SequenceGroup::new_tokens>("new_tokens", "per sequence")
+          .of<&P::phase, &estimate::Phase::first, &graph::SequenceGroup::context>("first_context",
+                                                                                  "cached tokens in the first step")
+          .of<&P::phase, &estimate::Phase::last, &graph::SequenceGroup::context>("last_context",
+                                                                                 "cached tokens in the last step")
+          .of("ops", "of the step", [](const P& p) { return ops_of(p); });
+  return type;
+}
+
+template <>
+const Type& type_of<Generation>() {
+  using G = Generation;
+  using E = Estimate;
+  constexpr auto fits = [](const G& g) { return g.estimate->fits; };
+  constexpr auto decodes = [](const G& g) { return g.estimate->fits && g.estimate->tpot.has_value(); };
+  constexpr auto beyond = [](const G& g) { return extrapolations(*g.setup, g.estimate->scenario); };
+  static const Type type =
+      Fields<G>()
+          .json<&G::label>("label",
+                           "\"predicted: vllm on rtx4090\", with \", not measured on this device\" for class defaults; "
+                           "with `--runtime none` \"upper bound, uncalibrated\"")
+          .json("extrapolated", "whether the request lies outside of what the profile was fitted on",
+                [](const G& g) { return !extrapolations(*g.setup, g.estimate->scenario).empty(); })
+          .of("extrapolations", "in which ways", beyond)
+          .of("error_band",
+              "how far like predictions were off; each null without a profile and where the phase is extrapolated "
+              "beyond what was fitted",
+              [](const G& g) { return GenerationBands{&g}; })
+          .flat("inputs", "the request, with what was left to llmperf", [](const G& g) { return GenerationInputs{&g}; })
+          .row<&G::label>("label", "what the numbers are")
+          .row<&G::runtime>("runtime", "the runtime profile, or \"none\"")
+          .row("extrapolated", "in which ways",
+               [](const G& g) { return join(extrapolations(*g.setup, g.estimate->scenario), "; "); })
+          .of("fits", "true or false. When false, every time and rate below is null and `phases` is empty", fits)
+          .where(fits)
+          .of<&G::estimate, &E::ttft>("ttft_s", "time to first token: the prefill step")
+          .of<&G::estimate, &E::tpot>("tpot_s",
+                                      "time per output token: mean over the generation; null with one generated token")
+          .of<&G::estimate, &E::tpot_first>("tpot_first_s", "… of the first decode step")
+          .of<&G::estimate, &E::tpot_last>("tpot_last_s", "… of the last")
+          .of<&G::estimate, &E::total>("total_s", "prefill and all decode steps")
+          .of<&G::estimate, &E::tokens_per_second>("tokens_per_second",
+                                                   "generated tokens of all requests over `total_s`")
+          .of<&G::estimate, &E::tokens_per_second_per_request>("tokens_per_second_per_request", "… of one")
+          .row("tokens_per_second_per_device", "… of all, over the devices",
+               [](const G& g) { return g.estimate->tokens_per_second / d(g.setup->execution.plan.devices()); })
+          .json<&G::estimate, &E::prefill_tokens_per_second>("prefill_tokens_per_second",
+                                                             "prompt tokens of all requests over `ttft_s`")
+          .always()
+          .json<&G::estimate, &E::decode_tokens_per_second>("decode_tokens_per_second",
+                                                            "batch over `tpot_s`; null with one generated token")
+          .when(decodes)
+          .flat("memory", "of one device, with a pipeline of the fullest stage",
+                [](const G& g) {
+                  return MemoryUsed{&g.estimate->memory, g.estimate->capacity};
+                })
+          .of("host_memory", "the same of the host; null without one",
+              [](const G& g) {
+                return MemoryUsed{&g.estimate->host_memory, g.estimate->host_capacity};
+              })
+          .when([](const G& g) { return g.setup->host != nullptr; })
+          .row("host_total_bytes", "what the host holds", [](const G& g) { return g.estimate->host_memory.total(); })
+          .row<&G::estimate, &E::host_capacity>("host_capacity_bytes", "what it has")
+          .of<&G::stages>("stages", "of each pipeline stage")
+          .of<&G::estimate, &E::largest_batch>("largest_batch",
+                                               "requests of this prompt and generation that fit; 0: none")
+          .of<&G::estimate, &E::longest_context>(
+              "longest_context_tokens", "prompt and generated tokens of a sequence that fit at this batch; 0: none")
+          .row<&G::parameters>("parameters", "of the model")
+          .row<&G::kv_bytes_per_token>("kv_bytes_per_token",
+                                       "that a token adds to the cache of one sequence, on all devices together")
+          .of<&G::curve>("context_curve",
+                         "over the tokens of every sequence, at this batch: powers of two, the request's own length, "
+                         "the longest that fits and what the model is made for")
+          .of("roofs", "what the device could do at best", [](const G& g) { return Roofs{g.setup->device}; })
+          .of("phases",
+              "prefill, then decode when more than one token is generated. Everything is of one step, in decode of the "
+              "mean step; with a plan bytes and FLOPs are of one device of every pipeline stage together, for all "
+              "micro-batches of a replica",
+              [](const G& g) {
+                std::vector<TextPhase> phases;
+                for (const estimate::Phase& phase : g.estimate->phases) phases.push_back({{&phase, &g.cluster}});
+                return phases;
+              })
+          .of<&G::setup, &estimate::Setup::notes>("notes", "substitutions, as text");
+  return type;
+}
+
+Generation::Generation(const estimate::Setup& s)
+    : setup(&s),
+      kv(s.execution.kv.name()),
+      options(options_text(s)),
+      plan(graph::to_text(s.execution.plan)),
+      label(result::label(s)),
+      runtime(s.profile ? s.profile->name : "none"),
+      parameters(d(model::count_parameters(*s.execution.model).total)),
+      cluster(s.charged_cluster()) {
+  const model::Decoder& m = *s.execution.model;
+  for (std::size_t kind = 0; kind < m.kinds.size(); ++kind) {
+    kv_bytes_per_token +=
+        cost::layer_kv_bytes(s.execution.kv, m.kinds[kind].attention, 1).value * d(m.kind_counts[kind]);
+  }
+}
+
+Generation generation(const estimate::Estimator& estimator, const Estimate& estimate,
+                      std::vector<estimate::ContextPoint> curve) {
+  Generation g(estimator.setup());
+  g.estimate = &estimate;
+  g.curve = std::move(curve);
+  const mapper::Roofline& roofline = estimator.roofline();
+  const model::StoredFormat& weights = g.setup->execution.weights.groups.front()[model::Role::o];
+  const cost::Sums sums = g.setup->profile ? cost::Sums::wide : cost::sums_of(weights);
+  g.ridge = roofline.matrix_rate(weights.compute, sums) / roofline.bandwidth();
+  const graph::StageSplit& split = g.setup->execution.split;
+  for (std::size_t i = 0; i < estimator.stages().size(); ++i) {
+    g.stages.push_back(
+        {split.first[i], split.layers(static_cast<std::int64_t>(i)), estimator.stage_memory(estimate.scenario, i)});
+  }
+  return g;
+}
+
+}  // namespace llmperf::result

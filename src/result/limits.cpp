@@ -1,0 +1,184 @@
+#include "result/limits.h"
+
+#include <cmath>
+
+#include "base/integer.h"
+#include "result/basis.h"
+
+namespace llmperf::result {
+namespace {
+
+std::optional<double> truncated(const std::optional<double>& tokens) {
+  return tokens ? std::optional(std::floor(*tokens)) : std::nullopt;
+}
+double giga(std::int64_t n) { return d(n) / kGiB; }
+
+}  // namespace
+
+Type LimitsRow::fields() {
+  using R = LimitsRow;
+  constexpr auto article = [](const R& r) { return r.article(); };
+  return Fields<R>()
+      .of("model", "its name", [](const R& r) { return std::string_view(*r.model); })
+      .of("precision", "as asked for", [](const R& r) { return std::string_view(r.limits->precision.label); })
+      .of("units", "as above", [](const R& r) { return r.limits->rates.units; })
+      .of("decoder_layers_parameters", "matrices and biases of all layers, no norms",
+          [](const R& r) { return r.limits->counts.decoder_layers; })
+      .of("lm_head_parameters", "also when it is tied", [](const R& r) { return r.limits->counts.lm_head; })
+      .of("activated_parameters", "layers as one token uses them, and lm_head",
+          [](const R& r) { return r.limits->counts.activated; })
+      .of("total_parameters", "all layers, lm_head and embedding, tied ones once",
+          [](const R& r) { return r.limits->counts.total; })
+      .of("kv_values_per_token", "elements", [](const R& r) { return r.limits->counts.kv_values_per_token; })
+      .of("kv_bytes_per_token", "of all layers", [](const R& r) { return r.limits->kv_per_token; })
+      .of("kv_bytes_per_1024_tokens", "likewise", [](const R& r) { return r.limits->kv_per_token * 1024; })
+      .of("kv_tokens_that_fit", "null: the weights alone do not fit", [](const R& r) { return r.limits->kv_tokens; })
+      .of("prefill_rough_first_tokens",
+          "inflection point, truncated: weight reads give way to compute; lm_head charged for every token; null: there "
+          "is none",
+          [](const R& r) { return truncated(r.limits->rough.first); })
+      .of("prefill_rough_second_tokens", "likewise: compute gives way to reads of the KV cache",
+          [](const R& r) { return truncated(r.limits->rough.second); })
+      .of("prefill_exact_first_tokens", "the first, lm_head charged for the last token only",
+          [](const R& r) { return truncated(r.limits->exact.first); })
+      .of("prefill_exact_second_tokens", "the second, likewise",
+          [](const R& r) { return truncated(r.limits->exact.second); })
+      .of("shortest_prompt_bound",
+          "\"compute\" or \"memory\": what binds a prompt shorter than every inflection point, so every prompt where "
+          "there is none",
+          [](const R& r) { return r.limits->exact.compute_bound_at_zero ? "compute" : "memory"; })
+      .of("decode_W_tokens_per_ms", "decoding token n takes (n - 1) / W + B",
+          [](const R& r) { return r.limits->decode_tokens_per_ms; })
+      .of("decode_B_s", "likewise", [](const R& r) { return r.limits->decode_base; })
+      .of("decoder_layers_GiParams", "article units only: in 2^30",
+          [](const R& r) { return giga(r.limits->counts.decoder_layers); })
+      .only_when(article)
+      .of("lm_head_GiParams", "likewise", [](const R& r) { return giga(r.limits->counts.lm_head); })
+      .only_when(article)
+      .of("activated_GiParams", "likewise", [](const R& r) { return giga(r.limits->counts.activated); })
+      .only_when(article)
+      .of("total_GiParams", "likewise", [](const R& r) { return giga(r.limits->counts.total); })
+      .only_when(article)
+      .of("kv_MiParams_per_token", "article units only: in 2^20",
+          [](const R& r) { return d(r.limits->counts.kv_values_per_token) / kMiB; })
+      .only_when(article)
+      .of("kv_MiParams_per_1024_tokens", "likewise",
+          [](const R& r) { return 1024 * d(r.limits->counts.kv_values_per_token) / kMiB; })
+      .only_when(article)
+      .of("decode_B_ms", "article units only", [](const R& r) { return r.limits->decode_base.value * 1e3; })
+      .only_when(article);
+}
+
+template <>
+const Type& type_of<estimate::SpeculativeRound>() {
+  using R = estimate::SpeculativeRound;
+  static const Type type = Fields<R>()
+                               .of<&R::length>("draft_length", "tokens, 1 to 32")
+                               .of<&R::expected_tokens>("expected_tokens", "of a round, per sequence")
+                               .of<&R::draft>("draft_s", "steps of the draft model")
+                               .of<&R::verify>("verify_s", "step of the target")
+                               .of<&R::speedup>("speedup", "over plain decoding");
+  return type;
+}
+
+Type SpeculativeStudy::fields() {
+  using S = SpeculativeStudy;
+  return Fields<S>()
+      .of<&S::draft>("draft", "the draft model")
+      .of<&S::draft_weights>("draft_weights", "scheme used")
+      .of<&S::target_weights>("target_weights", "scheme used")
+      .of("acceptance", "as given", [](const S& s) { return s.speculation.scenario.acceptance; })
+      .of("batch", "as given", [](const S& s) { return s.speculation.scenario.batch; })
+      .of("context_tokens", "as given", [](const S& s) { return s.speculation.scenario.context; })
+      .of("target_step_s", "plain decoding", [](const S& s) { return s.speculation.target_step; })
+      .of("best_draft_length", "0: no length is faster than plain decoding",
+          [](const S& s) { return s.speculation.best_length; })
+      .of("best_speedup", "1: likewise", [](const S& s) { return s.speculation.best_speedup; })
+      .of("memory_bytes", "both models, caches, the larger activation peak and reserve",
+          [](const S& s) { return s.speculation.memory; })
+      .of("fits", "on one device", [](const S& s) { return s.speculation.fits; })
+      .of(
+          "rounds", "by draft length", [](const S& s) -> const auto& { return s.speculation.rounds; });
+}
+
+std::vector<LimitsRow> Limits::rows() const {
+  std::vector<LimitsRow> rows;
+  for (const ModelLimits& m : models) {
+    for (const cost::Limits& l : m.limits) rows.push_back({&m.model, &l});
+  }
+  return rows;
+}
+
+Type Limits::fields() {
+  using L = Limits;
+  return Fields<L>()
+      .of("label", "\"closed form, uncalibrated\"", [](const L&) { return kClosedForm; })
+      .of("hardware", "its name", [](const L& l) { return std::string_view(l.device->name); })
+      .of("units", "\"si\" or \"article\"", [](const L& l) { return l.rates().units; })
+      .of("capacity_bytes", "what was computed with, in SI in either convention",
+          [](const L& l) { return l.rates().capacity; })
+      .of("bandwidth_bytes_per_s", "likewise", [](const L& l) { return l.rates().bandwidth; })
+      .of("compute_flops_per_s", "likewise", [](const L& l) { return l.rates().compute; })
+      .of<&L::rows>("rows", "one per model and precision")
+      .of("notes", "what the closed form approximates, as \"model: text\"",
+          [](const L& l) {
+            std::vector<std::string> notes;
+            for (const ModelLimits& m : l.models) {
+              for (const std::string& note : m.limits.front().notes) notes.push_back(m.model + ": " + note);
+            }
+            return notes;
+          })
+      .of<&L::speculation>("speculation", "with `--draft` only")
+      .only_when([](const L& l) { return l.speculation.has_value(); });
+}
+
+Type GgufRow::fields() {
+  using R = GgufRow;
+  constexpr auto split = [](const R& r) { return r.row->offloaded.has_value(); };
+  return Fields<R>()
+      .of("model", "its name", [](const R& r) { return std::string_view(r.model->name); })
+      .of("weights", "type, or \"as stored\"", [](const R& r) { return std::string_view(r.row->name); })
+      .of("imatrix", "made with an importance matrix", [](const R& r) { return r.row->imatrix; })
+      .of("tensor_bytes", "as stored", [](const R& r) { return r.row->tensors; })
+      .of("file_bytes", "metadata estimated", [](const R& r) { return r.row->file; })
+      .of("bits_per_weight", "of the tensors", [](const R& r) { return r.row->bits_per_weight; })
+      .of("device_weight_bytes", "with everything offloaded", [](const R& r) { return r.row->memory.weights; })
+      .of("kv_cache_bytes", "likewise", [](const R& r) { return r.row->memory.kv_cache; })
+      .of("compute_buffer_bytes", "likewise", [](const R& r) { return r.row->memory.activation; })
+      .of("reserve_bytes", "likewise", [](const R& r) { return r.row->memory.reserve; })
+      .of("total_bytes", "of these four", [](const R& r) { return r.row->memory.total(); })
+      .of("fits", "on the device", [](const R& r) { return r.row->fits; })
+      .of("layers", "the head being one", [](const R& r) { return r.model->num_layers() + 1; })
+      .of("layers_on_device", "most that fit; null: no split fits", [](const R& r) { return r.row->offloaded; })
+      .of("prefill_tokens_per_second", "of that split", [](const R& r) { return r.row->prefill_tokens_per_second; })
+      .when(split)
+      .of("decode_tokens_per_second", "of that split", [](const R& r) { return r.row->decode_tokens_per_second; })
+      .when(split);
+}
+
+std::vector<GgufRow> GgufLimits::rows() const {
+  std::vector<GgufRow> rows;
+  for (const GgufStudy& study : studies) {
+    for (const estimate::GgufStudyRow& row : study.rows) rows.push_back({study.model, &row});
+  }
+  return rows;
+}
+
+Type GgufLimits::fields() {
+  using G = GgufLimits;
+  return Fields<G>()
+      .of("label", "\"upper bound, uncalibrated\"", [](const G&) { return kUncalibrated; })
+      .of("hardware", "its name", [](const G& g) { return std::string_view(g.device->name); })
+      .of("host", "its name; null: the device shares its memory with the CPU",
+          [](const G& g) { return std::string_view(g.host->name); })
+      .when([](const G& g) { return g.host != nullptr; })
+      .of<&G::capacity>("capacity_bytes", "device memory")
+      .of<&G::context>("context_tokens", "of the one sequence")
+      .of<&G::prefill>("prefill_tokens", "of the prefill that is timed")
+      .of("kv", "cache type", [](const G& g) { return g.kv.name(); })
+      .of<&G::era>("gguf_era", "version of the quantisation rules")
+      .of<&G::rows>("rows", "one per model and type")
+      .of<&G::notes>("notes", "as text");
+}
+
+}  // namespace llmperf::result

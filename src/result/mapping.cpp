@@ -1,0 +1,369 @@
+#include "result/mapping.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/number.h"
+
+namespace llmperf::result {
+namespace {
+
+using mapper::tile::Description;
+using mapper::tile::Operand;
+using mapper::tile::Results;
+
+// The op as asked for; which keys there are depends on its kind.
+struct MappedOp {
+  const MappingStudy* of;
+  const graph::Gemm* gemm() const { return std::get_if<graph::Gemm>(&of->op->body); }
+  const graph::Attention* attention() const { return std::get_if<graph::Attention>(&of->op->body); }
+  const graph::Vector* vector() const { return std::get_if<graph::Vector>(&of->op->body); }
+  static Type fields();
+};
+
+struct OperandOf {
+  const Operand* operand;
+  Results results;
+  static Type fields();
+};
+struct BestMapping {
+  const MappingStudy* of;
+  const Description& best() const { return of->best().description; }
+  static Type fields();
+};
+struct PublishedMapping {
+  const MappingStudy* of;
+  const mapper::tile::PublishedTime& published() const { return *of->published; }
+  static Type fields();
+};
+
+std::int64_t keys_of(const graph::Attention& a) { return a.keys > 0 ? a.keys : a.context + a.q_tokens; }
+
+Type MappedOp::fields() {
+  using O = MappedOp;
+  constexpr auto gemm = [](const O& o) { return o.gemm() != nullptr; };
+  constexpr auto attention = [](const O& o) { return o.attention() != nullptr; };
+  constexpr auto vector = [](const O& o) { return o.vector() != nullptr; };
+  return Fields<O>()
+      .of("kind", "\"gemm\", \"attention\" or \"vector\"",
+          [](const O& o) { return o.gemm()        ? "gemm"
+                                  : o.attention() ? "attention"
+                                                  : "vector"; })
+      .of("dtype", "of the operands", [](const O& o) { return o.of->dtype; })
+      .of("batch", "gemm: products", [](const O& o) { return o.gemm()->batch; })
+      .only_when(gemm)
+      .of("m", "likewise", [](const O& o) { return o.gemm()->m; })
+      .only_when(gemm)
+      .of("n", "likewise", [](const O& o) { return o.gemm()->n; })
+      .only_when(gemm)
+      .of("k", "likewise", [](const O& o) { return o.gemm()->k; })
+      .only_when(gemm)
+      .of("then", "likewise: what is joined to it, or null",
+          [](const O& o) { return o.of->name.empty() ? std::nullopt : std::optional(o.of->name); })
+      .only_when(gemm)
+      .of("batch", "attention: sequences", [](const O& o) { return o.attention()->sequences; })
+      .only_when(attention)
+      .of("queries", "likewise", [](const O& o) { return o.attention()->q_tokens; })
+      .only_when(attention)
+      .of("keys", "likewise", [](const O& o) { return keys_of(*o.attention()); })
+      .only_when(attention)
+      .of("causal", "likewise", [](const O& o) { return o.attention()->keys == 0; })
+      .only_when(attention)
+      .of("heads", "likewise", [](const O& o) { return o.attention()->heads; })
+      .only_when(attention)
+      .of("kv_heads", "likewise", [](const O& o) { return o.attention()->kv_heads; })
+      .only_when(attention)
+      .of("head_dim", "likewise", [](const O& o) { return o.attention()->qk_dim; })
+      .only_when(attention)
+      .of("vector_kind", "vector: its name", [](const O& o) { return o.of->name; })
+      .only_when(vector)
+      .of("rows", "likewise", [](const O& o) { return o.vector()->rows; })
+      .only_when(vector)
+      .of("width", "likewise", [](const O& o) { return o.vector()->width; })
+      .only_when(vector);
+}
+
+Type OperandOf::fields() {
+  using O = OperandOf;
+  return Fields<O>()
+      .of("name", "\"A\"", [](const O& o) { return o.operand->name; })
+      .of("feed", "\"direct\", \"multicast\" or \"ring\"; null: results", [](const O& o) { return o.operand->feed; })
+      .when([](const O& o) { return !o.operand->result; })
+      .of("sharing_tiles", "that need the same slices", [](const O& o) { return o.operand->sharers; })
+      .of("path_links", "to the last of them", [](const O& o) { return o.operand->hops; })
+      .of("buffers", "as text", [](const O& o) { return buffers_text(*o.operand, o.results); })
+      .of("sram_bytes", "of a tile", [](const O& o) { return o.operand->sram; })
+      .of("dram_bytes", "moved", [](const O& o) { return o.operand->moved.dram; })
+      .of("least_dram_bytes", "every element once", [](const O& o) { return o.operand->least; })
+      .of("noc_bytes", "passed from tile to tile; of results partial sums",
+          [](const O& o) { return o.operand->moved.passed; })
+      .of("noc_link_bytes", "these times the links of their way", [](const O& o) { return o.operand->moved.hops; });
+}
+
+}  // namespace
+
+template <>
+const Type& type_of<mapper::tile::Dimension>() {
+  using D = mapper::tile::Dimension;
+  static const Type type = Fields<D>()
+                               .of<&D::name>("name", "\"m\"")
+                               .of<&D::extent>("extent", "of the op")
+                               .of<&D::tiles>("tiles", "that share it")
+                               .of<&D::part>("per_tile", "of the extent")
+                               .of<&D::block>("block", "of a tile's part")
+                               .of<&D::blocks>("blocks_per_tile", "how many");
+  return type;
+}
+
+template <>
+const Type& type_of<mapper::tile::Phase>() {
+  using P = mapper::tile::Phase;
+  static const Type type = Fields<P>()
+                               .of<&P::name>("name", "\"fill\", \"steady\" or \"drain\"")
+                               .of<&P::seconds>("time_s", "they add up to `closed_form_s`")
+                               .of<&P::dram>("dram_busy_s", "of that time")
+                               .of<&P::noc>("noc_busy_s", "likewise")
+                               .of<&P::matrix>("matrix_busy_s", "likewise")
+                               .of<&P::vector>("vector_busy_s", "likewise")
+                               .of<&P::binds>("bound", "\"DRAM\", \"NoC\", \"matrix\", \"vector\" or \"latency\"");
+  return type;
+}
+
+template <>
+const Type& type_of<mapper::tile::Bound>() {
+  using B = mapper::tile::Bound;
+  static const Type type = Fields<B>()
+                               .of<&B::resource>("resource", "which is the largest: \"matrix\", \"vector\", \"DRAM\"")
+                               .of<&B::matrix>("matrix_s", "at the rate of all tiles")
+                               .of<&B::vector>("vector_s", "likewise")
+                               .of<&B::dram>("dram_s", "every tensor moved once");
+  return type;
+}
+
+template <>
+const Type& type_of<mapper::tile::Recost>() {
+  using R = mapper::tile::Recost;
+  static const Type type =
+      Fields<R>()
+          .of<&R::sram>("sram_bytes", "of a tile")
+          .of("fits", "into a tile", [](const R& r) { return r.closed_form.has_value(); })
+          .of<&R::closed_form>("closed_form_s", "null: it does not fit")
+          .of<&R::simulated>("simulated_s", "likewise")
+          .of<&R::spilled>("spilled_s", "a product's at least, with sums that go to DRAM; else null");
+  return type;
+}
+
+template <>
+const Type& type_of<mapper::tile::Bar>() {
+  using B = mapper::tile::Bar;
+  static const Type type = Fields<B>()
+                               .of<&B::step>("step", "that is worked on")
+                               .of<&B::begin>("begin_s", "as simulated")
+                               .of<&B::end>("end_s", "as simulated");
+  return type;
+}
+Type DrawnSchedule::Window::fields() {
+  return Fields<Window>().of<&Window::begin>("begin_s", "of what is drawn").of<&Window::end>("end_s", "likewise");
+}
+Type DrawnSchedule::Lane::fields() {
+  return Fields<Lane>().of<&Lane::name>("name", "of a resource").of<&Lane::bars>("bars", "when it is busy");
+}
+Type DrawnSchedule::fields() {
+  using S = DrawnSchedule;
+  return Fields<S>()
+      .of<&S::seconds>("time_s", "null where only the first and last steps of a long schedule are drawn")
+      .of<&S::windows>("windows", "of time")
+      .of<&S::lanes>("lanes", "one below the other");
+}
+
+namespace {
+
+Type BestMapping::fields() {
+  using B = BestMapping;
+  return Fields<B>()
+      .of("stationary", "operand of which slices stay, or \"results\"",
+          [](const B& b) { return b.best().stays.slices > 0 ? b.best().stays.operand : "results"; })
+      .of("stationary_slices", "how many stay", [](const B& b) { return b.best().stays.slices; })
+      .of("slices", "of how many", [](const B& b) { return b.best().stays.of; })
+      .of("loop", "the order of blocks", [](const B& b) { return b.best().loop; })
+      .of("last_block_pieces", "of the last block of all", [](const B& b) { return b.best().tail; })
+      .of("overlapped_units", "whether matrix and vector units work on different steps at once",
+          [](const B& b) { return b.best().overlapped; })
+      .of(
+          "dimensions", "of the op", [](const B& b) -> const auto& { return b.best().dimensions; })
+      .of("operands", "and results",
+          [](const B& b) {
+            std::vector<OperandOf> list;
+            for (const Operand& o : b.best().operands) list.push_back({&o, b.best().results});
+            return list;
+          })
+      .of("scores_sram_bytes", "attention: scores in a tile's memory", [](const B& b) { return b.best().working; })
+      .of("sram_bytes", "of a tile: the sum over operands and scores", [](const B& b) { return b.best().sram; })
+      .of("sram_capacity_bytes", "what there is", [](const B& b) { return b.of->study->machine().sram; })
+      .of(
+          "phases", "of the pipeline", [](const B& b) -> const auto& { return b.best().phases; });
+}
+
+Type PublishedMapping::fields() {
+  using P = PublishedMapping;
+  constexpr auto feasible = [](const P& p) { return p.published().feasible(); };
+  return Fields<P>()
+      .of("time_s", "null: it has none", [](const P& p) { return p.published().seconds; })
+      .when(feasible)
+      .of("compute_s", "of that", [](const P& p) { return p.published().compute; })
+      .when(feasible)
+      .of("utilisation", "by its own account", [](const P& p) { return p.published().utilisation(); })
+      .of("below_bound", "faster than can be",
+          [](const P& p) { return p.published().feasible() && p.published().seconds < p.of->study->bound().seconds(); })
+      .of("splits", "products: n1, n2, nk; attention: Tx, Ty; vector: chunks",
+          [](const P& p) {
+            std::vector<std::int64_t> splits;
+            for (const std::int64_t split : p.published().splits) {
+              if (split > 0) splits.push_back(split);
+            }
+            return splits;
+          })
+      .of("weights_stay", "rather than inputs", [](const P& p) { return p.published().transposed; })
+      .of("mapped_here", "the same choice on the machine of the mappings, or null",
+          [](const P& p) { return p.of->recost; });
+}
+
+}  // namespace
+
+Type MappingRow::fields() {
+  using R = MappingRow;
+  return Fields<R>()
+      .of("rank", "from 1", [](const R& r) { return r.rank + 1; })
+      .of("time_s", "simulated", [](const R& r) { return r.mapping().simulated; })
+      .of("closed_form_s", "by the formula that the search ranks by",
+          [](const R& r) { return r.description().closed_form; })
+      .of("simulation", "\"brief\" (few steps of every kind) or \"whole\"",
+          [](const R& r) { return r.of->whole && r.rank == 0 ? "whole" : "brief"; })
+      .of("of_bound", "lower bound over time", [](const R& r) { return r.of->of_bound(r.mapping()); })
+      .of("split", "as text", [](const R& r) { return split_text(r.description()); })
+      .of("block", "as text", [](const R& r) { return block_text(r.description()); })
+      .of("stays", "as text", [](const R& r) { return stays_text(r.description()); })
+      .of("feeds", "as text", [](const R& r) { return feeds_text(r.description()); })
+      .of("results", "\"in_place\", \"staged\" or \"doubled\"", [](const R& r) { return r.description().results; })
+      .of("sram_bytes", "of a tile", [](const R& r) { return r.description().sram; })
+      .of("dram_bytes", "moved", [](const R& r) { return r.description().traffic.dram(); })
+      .of("noc_bytes", "from tile to tile", [](const R& r) { return r.description().traffic.passed(); })
+      .of("noc_link_bytes", "these times the links of their way",
+          [](const R& r) { return r.description().traffic.hops(); })
+      .of("dram_busy_s", "of all tiles",
+          [](const R& r) { return r.description().traffic.dram() / r.of->study->machine().dram; })
+      .of("noc_busy_s", "of the busiest link", [](const R& r) { return r.description().traffic.link; })
+      .of("matrix_busy_s", "of the busiest tile", [](const R& r) { return r.description().traffic.matrix; })
+      .of("vector_busy_s", "likewise", [](const R& r) { return r.description().traffic.vector; })
+      .of("slower_by_s", "than the best", [](const R& r) { return r.mapping().simulated - r.of->best().simulated; })
+      .of("why", "as text; null for the best",
+          [](const R& r) { return slower_text(r.of->best().description, r.description()); })
+      .when([](const R& r) { return r.rank > 0; });
+}
+
+std::vector<MappingRow> rows_of(const MappingStudy& study) {
+  std::vector<MappingRow> rows;
+  for (std::size_t i = 0; i < study.study->mappings().size(); ++i) rows.push_back({&study, i});
+  return rows;
+}
+
+Type MappingStudy::fields() {
+  using S = MappingStudy;
+  return Fields<S>()
+      .of("label", "\"mapped, uncalibrated\"", [](const S&) { return kMapped; })
+      .of("hardware", "its name", [](const S& s) { return std::string_view(s.device->name); })
+      .of("op", "as given", [](const S& s) { return MappedOp{&s}; })
+      .of("time_s", "of the best mapping, simulated", [](const S& s) { return s.best().simulated; })
+      .of("simulated_s", "the same", [](const S& s) { return s.best().simulated; })
+      .of("closed_form_s", "by the formula that the search ranks by",
+          [](const S& s) { return s.best().description.closed_form; })
+      .of("simulation", "\"brief\" (few steps of every kind) or \"whole\"",
+          [](const S& s) { return s.whole ? "whole" : "brief"; })
+      .of("bound_s", "lower bound: the largest of `bound`", [](const S& s) { return s.study->bound().seconds(); })
+      .of("bound", "by resource", [](const S& s) { return s.study->bound(); })
+      .of("of_bound", "`bound_s` / `time_s`", [](const S& s) { return s.of_bound(s.best()); })
+      .of("mapping", "the best", [](const S& s) { return BestMapping{&s}; })
+      .of<&rows_of>("mappings", "all that were simulated, the fastest first; also the CSV")
+      .of("published", "null without `--tile-model published`", [](const S& s) { return PublishedMapping{&s}; })
+      .when([](const S& s) { return s.published.has_value(); })
+      .of<&S::schedule>("schedule", "what is drawn")
+      .of<&S::svg>("drawing_svg", "the same as `--svg` draws it");
+}
+
+std::string op_text(const MappingStudy& study) {
+  if (const auto* g = std::get_if<graph::Gemm>(&study.op->body)) {
+    return fmt::format("gemm {}m {}, n {}, k {}{}", g->batch > 1 ? fmt::format("batch {}, ", g->batch) : "", g->m, g->n,
+                       g->k, study.name.empty() ? "" : fmt::format(", then {}", study.name));
+  }
+  if (const auto* a = std::get_if<graph::Attention>(&study.op->body)) {
+    return fmt::format("attention batch {}, {} queries, {} keys{}, {}/{} heads of {}", a->sequences, a->q_tokens,
+                       keys_of(*a), a->keys > 0 ? "" : " (causal)", a->heads, a->kv_heads, a->qk_dim);
+  }
+  const auto& v = std::get<graph::Vector>(study.op->body);
+  return fmt::format("{} {} rows of {}", study.name, v.rows, v.width);
+}
+
+std::string split_text(const Description& mapping) {
+  std::string text;
+  for (const auto& dim : mapping.dimensions) {
+    if (dim.tiles > 1) text += fmt::format("{}{}/{}", text.empty() ? "" : " ", dim.name, dim.tiles);
+  }
+  return text.empty() ? "one tile" : text;
+}
+
+std::string block_text(const Description& mapping) {
+  std::string text;
+  for (const auto& dim : mapping.dimensions) text += fmt::format("{}{}", text.empty() ? "" : "x", dim.block);
+  return text;
+}
+
+std::string stays_text(const Description& mapping) {
+  const auto& s = mapping.stays;
+  if (s.slices == 0 || s.operand == "results") return "results";
+  if (s.slices >= s.of) return fmt::format("all {}", s.operand);
+  return fmt::format("{} of {} slices of {}", s.slices, s.of, s.operand);
+}
+
+std::string feeds_text(const Description& mapping) {
+  std::string text;
+  for (const Operand& o : mapping.operands) {
+    if (o.result || o.sharers == 1) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", o.name, name(o.feed));
+  }
+  return text.empty() ? "direct" : text;
+}
+
+std::string buffers_text(const Operand& operand, Results results) {
+  if (operand.result) {
+    switch (results) {
+      case Results::in_place: return "one";
+      case Results::staged: return "one and a copy that leaves";
+      case Results::doubled: return "two in turn";
+    }
+  }
+  if (operand.buffers == 0) return "stays";
+  return operand.buffers == 1 ? "single" : operand.buffers == 2 ? "double" : fmt::format("{} slices", operand.buffers);
+}
+
+std::string slower_text(const Description& best, const Description& other) {
+  const auto busiest = [](const mapper::tile::Phase& p) { return std::max({p.dram, p.noc, p.matrix, p.vector}); };
+  const mapper::tile::Phase& steady = other.phases[1];
+  const mapper::tile::Phase& best_steady = best.phases[1];
+  struct Part {
+    std::string_view name;
+    double more;
+  };
+  const Part parts[] = {
+      {"fill", other.phases[0].seconds - best.phases[0].seconds},
+      {"drain", other.phases[2].seconds - best.phases[2].seconds},
+      {steady.binds, busiest(steady) - busiest(best_steady)},
+      {"waiting", (steady.seconds - busiest(steady)) - (best_steady.seconds - busiest(best_steady))},
+  };
+  const Part& most = *std::max_element(std::begin(parts), std::end(parts),
+                                       [](const Part& x, const Part& y) { return x.more < y.more; });
+  if (other.closed_form <= best.closed_form || most.more <= 0) return "in the simulation only";
+  return fmt::format("{} +{}", most.name, format_seconds(Seconds{most.more}));
+}
+
+}  // namespace llmperf::result

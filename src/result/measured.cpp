@@ -1,0 +1,510 @@
+#include "result/measured.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/integer.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "calibrate/row_ops.h"
+#include "cost/work.h"
+
+namespace llmperf::result {
+namespace {
+
+using calibrate::GroupErrors;
+
+// Errors of predictions; with the two baselines, the speed of light and three constants fitted to the rows.
+struct Errors {
+  const GroupErrors* of;
+  static Type fields();
+};
+struct BaselineErrors {
+  const GroupErrors* of;
+  static Type fields();
+};
+// Of a group of rows.
+template <class What>
+struct Grouped {
+  const GroupErrors* of;
+  static Type fields() {
+    return Fields<Grouped>()
+        .of("by",
+            "steps by \"model\", \"runtime\", \"weights\", \"phase\", \"batch_band\", \"execution\", \"options\", "
+            "\"runtime_phase\", \"runtime_batch_band\"; kernels by \"op\", \"m_band\", \"site\" (n and k), \"layout\" "
+            "(heads), \"collective\"",
+            [](const Grouped& g) { return std::string_view(g.of->by); })
+        .of("name", "of the group", [](const Grouped& g) { return std::string_view(g.of->name); })
+        .spread([](const Grouped& g) { return What{g.of}; });
+  }
+};
+
+template <class What>
+std::vector<Grouped<What>> grouped(std::span<const GroupErrors> groups) {
+  std::vector<Grouped<What>> list;
+  for (const GroupErrors& g : groups) list.push_back({&g});
+  return list;
+}
+
+Type Errors::fields() {
+  using E = Errors;
+  return Fields<E>()
+      .of("rows", "that were scored", [](const E& e) { return e.of->errors.rows; })
+      .of("mape", "mean absolute error", [](const E& e) { return e.of->errors.mape; })
+      .of("median_ape", "of the absolute errors", [](const E& e) { return e.of->errors.median_ape; })
+      .of("p90_ape", "nine of ten are within this", [](const E& e) { return e.of->errors.p90_ape; })
+      .of("max_ape", "the largest", [](const E& e) { return e.of->errors.max_ape; })
+      .of("bias", "mean error", [](const E& e) { return e.of->errors.bias; })
+      .named("errors", "Shares, not percent; null where there are no rows.");
+}
+Type BaselineErrors::fields() {
+  using E = BaselineErrors;
+  return Fields<E>()
+      .spread([](const E& e) { return Errors{e.of}; })
+      .of("roofline_mape", "of the speed of light on the same rows", [](const E& e) { return e.of->roofline_mape; })
+      .of("fitted_roofline_mape", "of three constants fitted to these rows",
+          [](const E& e) { return e.of->fitted_roofline_mape; });
+}
+
+// Errors of all rows and by group; null and none where nothing was left out.
+struct ErrorSection {
+  const std::vector<GroupErrors>* of;
+  static Type fields() {
+    using S = ErrorSection;
+    return Fields<S>()
+        .of("summary", "null: of nothing",
+            [](const S& s) { return s.of->empty() ? std::nullopt : std::optional(Errors{&s.of->front()}); })
+        .of("groups", "by kind of group", [](const S& s) { return grouped<Errors>(groups_of(*s.of)); });
+  }
+};
+
+}  // namespace
+
+// ---- validate
+
+template <>
+const Type& type_of<calibrate::Measurements::File>() {
+  using F = calibrate::Measurements::File;
+  static const Type type =
+      Fields<F>().of<&F::path>("path", "as given").of<&F::notes>("notes", "the comment lines of the file");
+  return type;
+}
+
+Type ValidatedRow::fields() {
+  using R = ValidatedRow;
+  using V = calibrate::ValidatedRow;
+  return Fields<R>()
+      .of("measured_s", "as the file says", [](const R& r) { return r.of->measured(*r.row); })
+      .of<&R::row, &V::predicted>("predicted_s", "by the profile")
+      .of("error", "predicted / measured - 1", [](const R& r) { return r.of->error(*r.row); })
+      .of<&R::row, &V::roofline>("roofline_s", "the speed of light")
+      .of<&R::row, &V::fitted_roofline>("fitted_roofline_s", "three constants fitted to the rows of its kind")
+      .of<&R::row, &V::profile>("profile",
+                                "what predicted it: \"vllm on rtx4090\", \"vllm (defaults of NVIDIA Ampere)\"; "
+                                "\"none\" is the speed of light")
+      .of<&R::row, &V::extrapolated>("extrapolated", "outside of what the profile was fitted on; `remark` says in what")
+      .of<&R::row, &V::class_default>("class_default",
+                                      "by defaults of the device's class, for lack of a profile of its own")
+      .of<&R::row, &V::scored>("scored", "false: listed only; `remark` says why")
+      .of<&R::row, &V::remark>("remark", "as text, may be empty");
+}
+
+template <>
+const Type& type_of<calibrate::Validation>() {
+  using V = calibrate::Validation;
+  static const Type type =
+      Fields<V>()
+          .of(
+              "files", "that were read", [](const V& v) -> const auto& { return v.measurements.files; })
+          .of("summary", "of all scored rows", [](const V& v) { return BaselineErrors{&v.summary}; })
+          .of("groups", "of scored rows", [](const V& v) { return grouped<BaselineErrors>(v.groups); })
+          .of("unused_columns", "of the input: kept as they are, they change no prediction",
+              [](const V& v) { return v.measurements.unused_columns(); })
+          .of<&V::warnings>("warnings", "as text")
+          .of("rows",
+              "in the order of the files: `file`, `line`, the columns of the input that the row uses under their own "
+              "names (text or numbers; without the latency), and the keys below; then columns that llmperf does not "
+              "know, as text, one that is named like a key as `input_NAME`",
+              [](const V&) { return std::vector<ValidatedRow>(); });  // written by the report
+  return type;
+}
+
+// ---- calibrate
+
+Type ParameterFitted::fields() {
+  using P = ParameterFitted;
+  constexpr auto identified = [](const P& p) { return p.identified(); };
+  return Fields<P>()
+      .of<&P::name>("name", "as in [runtimes.md](runtimes.md)")
+      .of<&P::unit>("unit", "\"s\", \"B/s\" or \"\"")
+      .of("value", "the default unless identified", [](const P& p) { return p.fitted.value; })
+      .of("identified", "whether rows say it", identified)
+      .of("status",
+          "\"identified\", \"at bound\", \"weakly identified\" or \"no effect\": in the last two cases it is at its "
+          "default",
+          [](const P& p) {
+            switch (p.fitted.identified) {
+              case calibrate::Identified::yes: return p.fitted.at_bound ? "at bound" : "identified";
+              case calibrate::Identified::no_effect: return "no effect";
+              case calibrate::Identified::weakly: return "weakly identified";
+            }
+            return "";
+          })
+      .of("relative_error", "the larger of the two below: standard deviation of the logarithm; null: not identified",
+          [](const P& p) { return p.uncertainty(); })
+      .when(identified)
+      .of("relative_error_fit", "given rows and default", [](const P& p) { return p.fitted.relative_error; })
+      .when(identified)
+      .of("relative_error_jackknife", "over fits that each lack a group; null without",
+          [](const P& p) { return p.jackknife; })
+      .when([](const P& p) { return p.identified() && p.jackknife > 0; })
+      .of("shrinkage", "how much narrower the rows made it than its default's spread: 0 not at all, 1 to a point",
+          [](const P& p) { return p.fitted.shrinkage; })
+      .of("default", "what it is pulled towards", [](const P& p) { return p.free.prior; })
+      .of("default_spread", "how strongly", [](const P& p) { return p.free.spread; })
+      .of("min", "bound", [](const P& p) { return p.free.min; })
+      .of("max", "bound", [](const P& p) { return p.free.max; })
+      .of<&P::meaning>("meaning", "in words");
+}
+
+std::vector<ParameterFitted> parameters_of(const calibrate::Calibration& c) {
+  std::vector<ParameterFitted> list;
+  for (const calibrate::CalibratedParameter& p : c.parameters) list.push_back({p});
+  return list;
+}
+
+Type Correlated::fields() {
+  using C = Correlated;
+  return Fields<C>()
+      .of<&C::first>("first", "parameter")
+      .of<&C::second>("second", "parameter")
+      .of<&C::coefficient>("coefficient", "of correlation");
+}
+
+std::vector<Correlated> correlated(const calibrate::Calibration& c) {
+  const auto name = [&](std::size_t index) -> std::string_view {
+    for (const calibrate::CalibratedParameter& p : c.parameters) {
+      if (p.free.index == index) return p.name;
+    }
+    return "?";
+  };
+  std::vector<Correlated> list;
+  for (const calibrate::Correlation& pair : c.correlations) {
+    list.push_back({name(pair.first), name(pair.second), pair.coefficient});
+  }
+  return list;
+}
+
+std::span<const GroupErrors> groups_of(const std::vector<GroupErrors>& errors) {
+  return errors.empty() ? std::span<const GroupErrors>() : std::span(errors).subspan(1);
+}
+
+template <>
+const Type& type_of<calibrate::LeftOut>() {
+  using L = calibrate::LeftOut;
+  static const Type type = Fields<L>()
+                               .of<&L::by>("by", "kind of groups")
+                               .of<&L::folds>("folds", "0: one group only, nothing could be left out")
+                               .spread([](const L& l) { return ErrorSection{&l.errors}; });
+  return type;
+}
+
+template <>
+const Type& type_of<calibrate::Calibration>() {
+  using C = calibrate::Calibration;
+  static const Type type =
+      Fields<C>()
+          .of<&C::hardware>("hardware", "device that was fitted")
+          .of<&C::runtime>("runtime", "profile that was fitted")
+          .of<&C::files>("files", "paths")
+          .of<&C::converged>("converged", "the last fit")
+          .of<&C::iterations>("iterations", "of the last fit")
+          .of<&C::residual_scale>("residual_scale",
+                                  "1.48 times the median absolute residual of the logarithm: the noise, were residuals "
+                                  "normal")
+          .of<static_cast<std::vector<ParameterFitted> (*)(const C&)>(&parameters_of)>("parameters",
+                                                                                       "those that a row depends on")
+          .of<&correlated>("correlations", "parameters that the rows know only together")
+          .of("residuals", "errors of the fit to all rows", [](const C& c) { return ErrorSection{&c.residuals}; })
+          .of<&C::left_out>("cross_validation",
+                            "rows predicted without their group; the profile stores those by phase and op")
+          .of<&C::warnings>("warnings", "as text");
+  return type;
+}
+
+// ---- import
+
+Type ClassTotal::fields() {
+  using T = ClassTotal;
+  return Fields<T>()
+      .of<&T::of>("class", "\"kernel\", \"communication\", \"host\" or \"other\"")
+      .of<&T::count>("count", "executions")
+      .of<&T::total>("time_s", "of all of them; never added up over classes")
+      .of<&T::imported>("imported", "executions that became measurements");
+}
+
+std::vector<ClassTotal> totals_of(const import::Imported& imported) {
+  std::vector<ClassTotal> totals;
+  for (const import::TypeSummary& t : imported.types) {
+    if (totals.empty() || totals.back().of != t.of) totals.push_back({.of = t.of, .total = {}});
+    totals.back().count += t.count;
+    totals.back().total += t.total;
+    totals.back().imported += t.imported;
+  }
+  return totals;
+}
+
+Type ImportedType::fields() {
+  using T = ImportedType;
+  return Fields<T>()
+      .of("type", "name of a kernel or collective", [](const T& t) { return std::string_view(t.summary->type); })
+      .of("class", "as above", [](const T& t) { return t.summary->of; })
+      .of("count", "executions", [](const T& t) { return t.summary->count; })
+      .of("time_s", "of all of them", [](const T& t) { return t.summary->total; })
+      .of<&T::share>("share", "of the time of its class")
+      .of("imported", "executions that became measurements", [](const T& t) { return t.summary->imported; })
+      .of("remark", "why the others did not; may be empty",
+          [](const T& t) { return std::string_view(t.summary->remark); });
+}
+
+std::vector<ImportedType> types_of(const import::Imported& imported) {
+  std::vector<ImportedType> types;
+  const std::vector<ClassTotal> totals = totals_of(imported);
+  for (const import::TypeSummary& t : imported.types) {
+    const auto of = std::find_if(totals.begin(), totals.end(), [&](const ClassTotal& c) { return c.of == t.of; });
+    types.push_back({&t, of->total.value > 0 ? t.total / of->total : 0});
+  }
+  return types;
+}
+
+std::vector<std::string> warnings_of(const import::Imported& imported) {
+  if (imported.types.empty()) return {"the files hold no kernels and no collectives"};
+  if (imported.measurements.rows.empty()) return {"nothing here is a measurement of an op: the remarks say why"};
+  return {};
+}
+
+namespace {
+
+struct ImportedRow {
+  const calibrate::Measurements* of;
+  const calibrate::Row* row;
+
+  std::optional<std::string_view> extra(std::string_view column) const {
+    for (std::size_t i = 0; i < row->extra.size(); ++i) {
+      if (of->extra_columns[i] == column) return row->extra[i];
+    }
+    return std::nullopt;
+  }
+  std::optional<double> number(std::string_view column) const {
+    const auto text = extra(column);
+    return text ? parse_double(*text) : std::nullopt;
+  }
+  static Type fields() {
+    using R = ImportedRow;
+    return Fields<R>()
+        .of("op", "one line", [](const R& r) { return calibrate::describe(std::get<calibrate::OpRow>(r.row->of)); })
+        .of("time_s", "median; of collectives the shortest", [](const R& r) { return r.row->latency; })
+        .of("spread_s", "between the quartiles", [](const R& r) { return *r.number("spread_us") * 1e-6; })
+        .only_when([](const R& r) { return r.number("spread_us").has_value(); })
+        .of("repetitions", "executions", [](const R& r) { return r.number("repetitions"); })
+        .only_when([](const R& r) { return r.number("repetitions").has_value(); })
+        .of("type", "name of the kernel or collective", [](const R& r) { return r.extra("type"); })
+        .only_when([](const R& r) { return r.extra("type").has_value(); });
+  }
+};
+
+}  // namespace
+
+template <>
+const Type& type_of<import::Imported>() {
+  using I = import::Imported;
+  static const Type type =
+      Fields<I>()
+          .of<&I::source>("source", "\"msprof\", \"torch-npu\", \"hccl-test\", \"nccl-tests\" or \"chrome-trace\"")
+          .of("files", "paths as given",
+              [](const I& i) {
+                std::vector<std::string> paths;
+                for (const auto& file : i.measurements.files) paths.push_back(file.path);
+                return paths;
+              })
+          .of<&totals_of>("classes", "what ran it")
+          .of<&types_of>("types", "by class, then by time")
+          .of("measurements", "that they became",
+              [](const I& i) {
+                std::vector<ImportedRow> rows;
+                for (const calibrate::Row& row : i.measurements.rows) rows.push_back({&i.measurements, &row});
+                return rows;
+              })
+          .of<&warnings_of>("warnings", "as text");
+  return type;
+}
+
+// ---- replay
+
+cost::Work ReplayedOp::work() const {
+  cost::Work work;
+  for (const graph::Op& one : calibrate::ops_of(*row(), {})) work += cost::work_of(one, {});
+  return work;
+}
+
+Type ReplayedOp::fields() {
+  using O = ReplayedOp;
+  constexpr auto row = [](const O& o) { return o.row() != nullptr; };
+  constexpr auto timed = [](const O& o) { return o.timed(); };
+  return Fields<O>()
+      .of("phase", "the step it is of", [](const O& o) { return std::string_view(o.phase->name); })
+      .row()
+      .of("names", "of the ops that it stands for", [](const O& o) { return join(o.op->op.names, "+"); })
+      .row()
+      .of(
+          "names", "of the ops that it stands for", [](const O& o) -> const auto& { return o.op->op.names; })
+      .of("op", "of what a row can name", [](const O& o) { return std::string_view(o.row()->op); })
+      .only_when(row)
+      .of("dtype", "likewise", [](const O& o) { return o.row()->dtype; })
+      .only_when(row)
+      .of("shape", "likewise, as text", [](const O& o) { return calibrate::shape_text(*o.row()); })
+      .only_when(row)
+      .of("flops", "likewise", [](const O& o) { return o.work().matrix + o.work().vector; })
+      .json()
+      .only_when(row)
+      .of("bytes", "likewise", [](const O& o) { return o.work().bytes(); })
+      .json()
+      .only_when(row)
+      .of("count", "executions per step; 0: of a list", [](const O& o) { return o.op->op.count; })
+      .of("available", "on this backend", timed)
+      .of("reason", "where it is not", [](const O& o) { return std::string_view(o.op->unavailable); })
+      .only_when([](const O& o) { return !o.timed(); })
+      .of("time_s", "the figure that stands for it, where available", [](const O& o) { return o.op->time(); })
+      .only_when(timed)
+      .of("median_s", "likewise", [](const O& o) { return o.op->timing->median; })
+      .json()
+      .only_when(timed)
+      .of("minimum_s", "likewise", [](const O& o) { return o.op->timing->minimum; })
+      .json()
+      .only_when(timed)
+      .of("spread_s", "likewise: between the quartiles", [](const O& o) { return o.op->timing->spread; })
+      .only_when(timed)
+      .of("samples", "likewise", [](const O& o) { return o.op->timing->samples; })
+      .json()
+      .only_when(timed)
+      .of("repetitions", "likewise", [](const O& o) { return o.op->timing->passes; })
+      .only_when(timed)
+      .of<&O::predicted>("predicted_s", "likewise; null: no profile")
+      .only_when(timed);
+}
+
+std::vector<ReplayedOp> ops_of(const replay::PhaseStudy& phase) {
+  std::vector<ReplayedOp> ops;
+  for (std::size_t i = 0; i < phase.replay.ops.size(); ++i) {
+    ops.push_back({&phase, &phase.replay.ops[i], i < phase.predicted.size() ? phase.predicted[i] : std::nullopt});
+  }
+  return ops;
+}
+
+std::vector<ReplayedOp> ops_of(const replay::Study& study) {
+  std::vector<ReplayedOp> all;
+  for (const replay::PhaseStudy& phase : study.phases) {
+    for (const ReplayedOp& op : ops_of(phase)) all.push_back(op);
+  }
+  return all;
+}
+
+Seconds ops_time(const replay::PhaseStudy& phase) {
+  Seconds sum;
+  for (const replay::TimedOp& op : phase.replay.ops) sum += op.time() * d(op.op.count);
+  return sum;
+}
+
+template <>
+const Type& type_of<replay::StepTime>() {
+  using S = replay::StepTime;
+  static const Type type = Fields<S>()
+                               .of("time_s", "median", [](const S& s) { return s.timing.median; })
+                               .of("minimum_s", "the shortest", [](const S& s) { return s.timing.minimum; })
+                               .of("spread_s", "between the quartiles", [](const S& s) { return s.timing.spread; })
+                               .of("repetitions", "of the step", [](const S& s) { return s.timing.passes; })
+                               .of<&S::ops>("ops_time_s", "of the ops that are in it")
+                               .of<&S::left_out>("left_out", "ops that are not in it");
+  return type;
+}
+
+template <>
+const Type& type_of<replay::PhaseStudy>() {
+  using P = replay::PhaseStudy;
+  static const Type type =
+      Fields<P>()
+          .of<&P::name>("name", "\"prefill\", \"decode\", or \"ops\" of a list")
+          .of("complete", "false: interrupted", [](const P& p) { return p.replay.complete; })
+          .of<&ops_time>("ops_time_s", "all executions of the ops, one by one")
+          .of<&P::predicted_step>("predicted_step_s", "null: no step, or no profile")
+          .of("whole_step", "null: not timed as a whole", [](const P& p) { return p.replay.whole; })
+          .of("ops", "each once", [](const P& p) { return ops_of(p); });
+  return type;
+}
+
+namespace {
+struct Fact {
+  std::string_view name;
+  std::string_view value;
+  static Type fields() {
+    return Fields<Fact>().of<&Fact::name>("name", "\"threads\", \"driver\"").of<&Fact::value>("value", "as text");
+  }
+};
+}  // namespace
+
+template <>
+const Type& type_of<replay::Description>() {
+  using D = replay::Description;
+  static const Type type = Fields<D>()
+                               .of<&D::backend>("backend", "\"cpu\" or \"ascend\"")
+                               .of<&D::device>("name", "of the device")
+                               .of<&D::title>("title", "for people")
+                               .of("facts", "what the device says of itself",
+                                   [](const D& d) {
+                                     std::vector<Fact> facts;
+                                     for (const auto& [name, value] : d.facts) facts.push_back({name, value});
+                                     return facts;
+                                   })
+                               .named("device");
+  return type;
+}
+
+template <>
+const Type& type_of<replay::Study>() {
+  using S = replay::Study;
+  static const Type type = Fields<S>()
+                               .of<&S::what>("what", "was replayed")
+                               .of<&S::hardware>("hardware", "name of the device that it is a measurement of")
+                               .of<&S::profile>("profile", "that predicts; null: none")
+                               .when([](const S& s) { return !s.profile.empty(); })
+                               .of<&S::device>("device", "that ran it")
+                               .of<&S::phases>("phases", "of the step, or the list");
+  return type;
+}
+
+template <>
+const Type& type_of<replay::SelfTestResult>() {
+  using R = replay::SelfTestResult;
+  static const Type type =
+      Fields<R>()
+          .of<&R::op>("op", "one line")
+          .of<&R::outcome>("outcome", "\"passed\", \"failed\" or \"unavailable\"")
+          .of<&R::error>("error", "relative, of the norm of the difference; null: nothing was compared")
+          .of<&R::tolerance>("tolerance", "likewise: what the type's rounding allows")
+          .of<&R::reason>("reason", "why not available, or what failed");
+  return type;
+}
+
+std::int64_t SelfTest::count(replay::SelfTestResult::Outcome outcome) const {
+  return std::count_if(results.begin(), results.end(), [&](const auto& r) { return r.outcome == outcome; });
+}
+
+Type SelfTest::fields() {
+  using S = SelfTest;
+  return Fields<S>()
+      .of("device", "that was tested", [](const S& s) { return s.device; })
+      .of("passed", "no op failed", [](const S& s) { return !replay::failed(s.results); })
+      .of("ops", "small ones of every kind", [](const S& s) { return s.results; });
+}
+
+}  // namespace llmperf::result

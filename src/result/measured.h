@@ -1,0 +1,94 @@
+// What the commands that deal in measurements answer: `llmperf validate`, `calibrate`, `import` and `replay`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "calibrate/calibration.h"
+#include "calibrate/validation.h"
+#include "cost/work.h"
+#include "import/import.h"
+#include "replay/replay.h"
+#include "replay/self_test.h"
+#include "result/field.h"
+
+namespace llmperf::result {
+
+// A parameter of a calibration with what is said of it.
+struct ParameterFitted : calibrate::CalibratedParameter {
+  bool identified() const { return fitted.identified == calibrate::Identified::yes; }
+  // The larger of what rows and prior leave open and what changes with the rows left out.
+  double uncertainty() const { return std::max(fitted.relative_error, jackknife); }
+  static Type fields();
+};
+std::vector<ParameterFitted> parameters_of(const calibrate::Calibration& calibration);
+// A pair that the rows know only together.
+struct Correlated {
+  std::string_view first;
+  std::string_view second;
+  double coefficient = 0;
+  static Type fields();
+};
+std::vector<Correlated> correlated(const calibrate::Calibration& calibration);
+// Errors of groups behind that of all rows.
+std::span<const calibrate::GroupErrors> groups_of(const std::vector<calibrate::GroupErrors>& errors);
+
+// What was imported of a class; classes never mix.
+struct ClassTotal {
+  import::Class of;
+  std::int64_t count = 0;
+  Seconds total;
+  std::int64_t imported = 0;
+  static Type fields();
+};
+std::vector<ClassTotal> totals_of(const import::Imported& imported);
+struct ImportedType {
+  const import::TypeSummary* summary;
+  double share = 0;  // of the time of its class
+  static Type fields();
+};
+std::vector<ImportedType> types_of(const import::Imported& imported);
+std::vector<std::string> warnings_of(const import::Imported& imported);
+
+// An op of a replay, in a phase.
+struct ReplayedOp {
+  const replay::PhaseStudy* phase;
+  const replay::TimedOp* op;
+  std::optional<Seconds> predicted;
+  const calibrate::OpRow* row() const { return std::get_if<calibrate::OpRow>(&op->op.what); }
+  bool timed() const { return op->timing.has_value(); }
+  cost::Work work() const;  // of what a row can name
+  static Type fields();
+};
+std::vector<ReplayedOp> ops_of(const replay::PhaseStudy& phase);
+std::vector<ReplayedOp> ops_of(const replay::Study& study);
+// All executions of the ops, one by one.
+Seconds ops_time(const replay::PhaseStudy& phase);
+
+struct SelfTest {
+  replay::Description device;
+  const std::vector<replay::SelfTestResult>& results;
+  std::int64_t count(replay::SelfTestResult::Outcome outcome) const;
+  static Type fields();
+};
+
+// What was found out about a measurement. Rows are written cell by cell, with the columns of their files before these:
+// there may be tens of thousands.
+struct ValidatedRow {
+  const calibrate::Validation* of;
+  const calibrate::ValidatedRow* row;
+  static Type fields();
+};
+
+template <>
+const Type& type_of<calibrate::Validation>();
+template <>
+const Type& type_of<calibrate::Calibration>();
+template <>
+const Type& type_of<import::Imported>();
+template <>
+const Type& type_of<replay::SelfTestResult>();
+template <>
+const Type& type_of<replay::Study>();
+
+}  // namespace llmperf::result

@@ -1,0 +1,295 @@
+#include "result/parallel.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "base/text.h"
+#include "hardware/runtime_execution.h"
+
+namespace llmperf::result {
+namespace {
+
+struct ParallelInputs {
+  const ParallelStudy* of;
+  const estimate::Setup& setup() const { return *of->setup; }
+  const estimate::SearchSpace& space() const { return of->space; }
+  const graph::Execution& execution() const { return of->setup->execution; }
+};
+struct PlanMemory {
+  const estimate::PlanCost* cost;
+};
+// All exchanges of a kind in a step.
+struct KindExchanged {
+  graph::CollectiveKind kind;
+  std::int64_t count;
+  Bytes sent;
+};
+struct StrategyInputs {
+  const StrategyStudy* of;
+};
+
+template <graph::CollectiveKind Kind>
+Bytes sent(const ParallelPlan& p) {
+  return p.communication().sent[static_cast<std::size_t>(Kind)];
+}
+
+std::vector<KindExchanged> kinds_exchanged(const ParallelPlan& p) {
+  std::vector<KindExchanged> kinds;
+  const estimate::Communication& c = p.communication();
+  for (std::size_t i = 0; i < estimate::kCollectiveKinds; ++i) {
+    if (c.count[i] > 0) kinds.push_back({static_cast<graph::CollectiveKind>(i), c.count[i], c.sent[i]});
+  }
+  return kinds;
+}
+
+// A formula, whose value is nothing where the model cannot be divided so.
+struct StrategyFormula {
+  const estimate::Formula* formula;
+  bool legal;
+};
+template <estimate::Formula estimate::StrategyFormulas::*Member>
+StrategyFormula formula_of(const estimate::StrategyFormulas& s) {
+  return {&(s.*Member), !s.illegal};
+}
+
+}  // namespace
+
+template <>
+const Type& type_of<ParallelInputs>() {
+  using I = ParallelInputs;
+  using S = estimate::SearchSpace;
+  static const Type type =
+      Fields<I>()
+          .of("model", "its name", [](const I& i) { return std::string_view(i.execution().model->name); })
+          .of("hardware", "its name", [](const I& i) { return std::string_view(i.setup().device->name); })
+          .of<&I::space, &S::devices>("devices", "of every plan")
+          .of("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; })
+          .of<&I::space, &S::batch>("batch", "sequences of a step")
+          .of<&I::space, &S::sequence>("sequence_tokens", "of each sequence")
+          .of<&I::space, &S::training>("training", "whether a training step")
+          .of<&I::space, &S::micro_batch>("micro_batch", "sequences of a micro-batch; null without `training`")
+          .when([](const I& i) { return i.space().training; })
+          .of("weights", "type", [](const I& i) { return std::string_view(i.execution().weights.name); })
+          .of("kv", "type", [](const I& i) { return i.execution().kv.name(); })
+          .of<&I::execution, &graph::Execution::activations>("activations", "type")
+          .of("options", "of the runtime",
+              [](const I& i) { return hardware::format_runtime_options(i.execution().runtime); });
+  return type;
+}
+
+template <>
+const Type& type_of<PlanMemory>() {
+  using M = PlanMemory;
+  using C = estimate::PlanCost;
+  static const Type type = Fields<M>()
+                               .of<&M::cost, &C::weights>("weight_bytes", "weights")
+                               .of<&M::cost, &C::gradients>("gradient_bytes", "of training")
+                               .of<&M::cost, &C::optimizer>("optimizer_bytes", "of training")
+                               .of<&M::cost, &C::kv_cache>("kv_cache_bytes", "of a prefill")
+                               .of<&M::cost, &C::activations>("activation_bytes", "the peak")
+                               .of<&M::cost, &C::total>("total_bytes", "with the reserve");
+  return type;
+}
+
+template <>
+const Type& type_of<KindExchanged>() {
+  using K = KindExchanged;
+  static const Type type = Fields<K>()
+                               .of<&K::kind>("kind", "as in an exchange")
+                               .of<&K::count>("count", "in a step")
+                               .of<&K::sent>("sent_bytes", "by one device");
+  return type;
+}
+
+template <>
+const Type& type_of<ParallelPlan>() {
+  using P = ParallelPlan;
+  using O = graph::TrainingOptions;
+  using C = estimate::PlanCost;
+  using K = graph::CollectiveKind;
+  constexpr auto training = [](const P& p) { return p.study->space.training; };
+  constexpr auto fits = [](const P& p) { return p.cost().fits; };
+  static const Type type =
+      Fields<P>()
+          .of("rank", "from 1, the best", [](const P& p) { return p.index + 1; })
+          .of<&P::plan>("plan", "how the model is spread")
+          .row<&P::name>("plan", "as text")
+          .where(training)
+          .json<&P::options, &O::zero>("zero", "stage of ZeRO; null without `training`")
+          .json<&P::options, &O::chunks>("interleave", "runs of layers per stage; likewise")
+          .json<&P::options, &O::recompute>("recompute", "likewise")
+          .always()
+          .flat("memory", "of one device", [](const P& p) { return PlanMemory{&p.cost()}; })
+          .of<&P::cost, &C::fits>("fits", "when false, times are null")
+          .of<&P::cost, &C::time>("step_s", "the step")
+          .when(fits)
+          .of<&P::cost, &C::mfu>("mfu", "of training")
+          .when([](const P& p) { return p.cost().fits && p.study->space.training; })
+          .json("sent_bytes", "by one device in a step", [](const P& p) { return p.communication().sent_bytes(); })
+          .row<&sent<K::all_reduce>>("all_reduce_bytes", "sent by one device")
+          .row<&sent<K::all_gather>>("all_gather_bytes", "likewise")
+          .row<&sent<K::reduce_scatter>>("reduce_scatter_bytes", "likewise")
+          .row<&sent<K::all_to_all>>("all_to_all_bytes", "likewise")
+          .row<&sent<K::send>>("send_bytes", "likewise")
+          .row<&sent<K::ring_pass>>("ring_pass_bytes", "likewise")
+          .row<&sent<K::broadcast>>("broadcast_bytes", "likewise")
+          .of<&P::communication, &estimate::Communication::time>("communication_s", "of a step")
+          .of<&P::communication, &estimate::Communication::overlapped>("overlapped_s", "of it, beside other work")
+          .of<&kinds_exchanged>("collectives", "by kind")
+          .of<&P::divided>("divided", "what each axis divides, in attention / outside it")
+          .of<&P::up_to>("up_to", "what bounds each axis on its own");
+  return type;
+}
+
+template <>
+const Type& type_of<ParallelStudy>() {
+  using S = ParallelStudy;
+  static const Type type =
+      Fields<S>()
+          .of("label", "\"upper bound, uncalibrated\"", [](const S&) { return kUncalibrated; })
+          .of("inputs", "as resolved", [](const S& s) { return ParallelInputs{&s}; })
+          .of<&S::tried>("tried", "combinations of degrees")
+          .of<&S::legal>("legal", "those that divide model, batch and sequence")
+          .of<&S::fitting>("fitting", "those of them that fit")
+          .of("capacity_bytes", "memory of one device", [](const S& s) { return *s.setup->device->dram().capacity; })
+          .of<&plans_of>("plans", "best first")
+          .of<&S::setup, &estimate::Setup::notes>("notes", "substitutions, as text");
+  return type;
+}
+
+template <>
+const Type& type_of<StrategyInputs>() {
+  using I = StrategyInputs;
+  using S = StrategyStudy;
+  static const Type type =
+      Fields<I>()
+          .of("model", "its name", [](const I& i) { return std::string_view(i.of->setup->execution.model->name); })
+          .of<&I::of, &S::devices>("devices", "of every strategy")
+          .of<&I::of, &S::batch>("batch", "sequences of a step")
+          .of<&I::of, &S::sequence>("sequence_tokens", "of each sequence")
+          .of("options", "of the runtime",
+              [](const I& i) { return hardware::format_runtime_options(i.of->setup->execution.runtime); });
+  return type;
+}
+
+template <>
+const Type& type_of<estimate::Formula>() {
+  using F = estimate::Formula;
+  static const Type type =
+      Fields<F>().of<&F::text>("formula", "over the names of `variables`").of<&F::value>("value", "with their values");
+  return type;
+}
+
+template <>
+const Type& type_of<StrategyFormula>() {
+  using F = StrategyFormula;
+  static const Type type = Fields<F>()
+                               .of<&F::formula, &estimate::Formula::text>("formula", "over the names of `variables`")
+                               .of<&F::formula, &estimate::Formula::value>("value", "with their values")
+                               .when([](const F& f) { return f.legal; })
+                               .named("formula");
+  return type;
+}
+
+template <>
+const Type& type_of<estimate::Variable>() {
+  using V = estimate::Variable;
+  static const Type type = Fields<V>().of<&V::value>("value", "of the name").of<&V::meaning>("meaning", "as text");
+  return type;
+}
+
+template <>
+const Type& type_of<estimate::StrategyFormulas>() {
+  using S = estimate::StrategyFormulas;
+  static const Type type =
+      Fields<S>()
+          .of<&S::name>("method", "\"Megatron-SP\"")
+          .of<&S::plan>("plan", "that it stands for")
+          .of<&S::zero>("zero", "stage of ZeRO")
+          .of<&S::split>("divided", "in attention / outside it")
+          .of<&S::illegal>("illegal", "why this model cannot be divided so; null")
+          .of<&S::parameter_collectives>("parameter_collectives", "of a step")
+          .of<&S::activation_collectives>("activation_collectives", "of a step")
+          .of<&formula_of<&S::activation_communication>>(
+              "activation_communication_elements",
+              "Activation communication (elements sent by a device, forward and backward)")
+          .of<&formula_of<&S::activations>>("activation_bytes", "Activations kept (bytes)")
+          .of<&formula_of<&S::parameter_communication>>("parameter_communication_elements",
+                                                        "Parameter communication (elements sent by a device)")
+          .of<&formula_of<&S::weights>>("weight_elements", "Weights (P; parameters that a device holds)")
+          .of<&formula_of<&S::gradients>>("gradient_elements", "Gradients (G)")
+          .of<&formula_of<&S::optimizer>>("optimizer_elements", "Optimiser (in 2-byte parameters)");
+  return type;
+}
+
+template <>
+const Type& type_of<StrategyStudy>() {
+  using S = StrategyStudy;
+  static const Type type =
+      Fields<S>()
+          .of("inputs", "as resolved", [](const S& s) { return StrategyInputs{&s}; })
+          .of("variables", "of the formulas",
+              [](const S& s) {
+                Map<estimate::Variable> variables;
+                for (const estimate::Variable& v : s.table.variables) variables.emplace_back(v.name, v);
+                return variables;
+              })
+          .of<&S::table, &estimate::StrategyTable::parameters>("layer_parameters", "P: parameters of a layer")
+          .of<&S::table, &estimate::StrategyTable::strategies>("strategies", "every pure one, and Ulysses with Ring");
+  return type;
+}
+
+std::string ParallelPlan::name() const {
+  std::string text = graph::to_text(plan());
+  if (!study->space.training) return text;
+  const graph::TrainingOptions& o = options();
+  if (o.zero > 0) text += fmt::format(", zero {}", o.zero);
+  if (o.chunks > 1) text += fmt::format(", interleave {}", o.chunks);
+  if (o.recompute != graph::Recompute::none) text += fmt::format(", recompute {}", graph::name(o.recompute));
+  return text;
+}
+
+std::string ParallelPlan::divided() const {
+  const graph::Plan& p = plan();
+  std::vector<std::string> parts;
+  if (p.tensor > 1) parts.emplace_back(p.tensor_rows > 0 ? "a/h^2" : p.sequence_parallel ? "a/h,s" : "a/h");
+  if (p.ulysses > 1) parts.emplace_back("a/s");
+  if (p.ring > 1) parts.emplace_back("s/s");
+  if (p.expert > 1) parts.emplace_back("E");
+  if (p.data > 1) parts.emplace_back("b/b");
+  if (p.pipeline > 1) parts.emplace_back("L");
+  return parts.empty() ? "-" : join(parts, " ");
+}
+
+std::string ParallelPlan::up_to() const {
+  const graph::Plan& p = plan();
+  const model::Decoder& m = *study->setup->execution.model;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t experts = 0;
+  for (const model::Layer& layer : m.kinds) {
+    heads = std::gcd(heads, layer.attention.heads);
+    kv_heads = std::gcd(kv_heads, layer.attention.kv_heads);
+    if (layer.feed_forward.experts) experts = std::gcd(experts, layer.feed_forward.experts->count);
+  }
+  std::vector<std::string> parts;
+  const auto add = [&](std::int64_t degree, std::string_view symbol, std::int64_t most) {
+    if (degree > 1) parts.push_back(fmt::format("{}={}", symbol, most));
+  };
+  add(p.tensor, "a", heads);
+  add(p.ulysses, "kv", kv_heads);
+  add(p.ring, "s/2", study->space.sequence / 2);
+  add(p.expert, "E", experts);
+  add(p.data, "b", study->space.batch);
+  add(p.pipeline, "L", m.num_layers());
+  return parts.empty() ? "-" : join(parts, " ");
+}
+
+std::vector<ParallelPlan> plans_of(const ParallelStudy& study) {
+  std::vector<ParallelPlan> plans;
+  for (std::size_t i = 0; i < study.plans.size(); ++i) plans.push_back({&study, i});
+  return plans;
+}
+
+}  // namespace llmperf::result

@@ -1,0 +1,54 @@
+// What `llmperf parallel` answers: plans with their costs, or the formulas of strategies.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "estimate/plan_search.h"
+#include "estimate/strategy_formulas.h"
+#include "result/parts.h"
+
+namespace llmperf::result {
+
+struct ParallelStudy {
+  const estimate::Setup* setup = nullptr;
+  estimate::SearchSpace space;
+  std::int64_t tried = 0;
+  std::int64_t legal = 0;
+  std::int64_t fitting = 0;
+  std::vector<estimate::PlanCost> plans;                // those to show, best first
+  std::vector<estimate::Communication> communications;  // of each of them
+};
+struct ParallelPlan {
+  const ParallelStudy* study;
+  std::size_t index;
+  const estimate::PlanCost& cost() const { return study->plans[index]; }
+  const estimate::Communication& communication() const { return study->communications[index]; }
+  const graph::Plan& plan() const { return cost().candidate.plan; }
+  const graph::TrainingOptions& options() const { return cost().candidate.options; }
+
+  // The plan with what training adds to it.
+  std::string name() const;
+  // What each axis divides, inside attention / outside it.
+  std::string divided() const;
+  // How far each axis of the plan could be taken on its own, and by what.
+  std::string up_to() const;
+};
+std::vector<ParallelPlan> plans_of(const ParallelStudy& study);
+
+struct StrategyStudy {
+  const estimate::Setup* setup = nullptr;
+  std::int64_t batch = 1;
+  std::int64_t sequence = 1;
+  std::int64_t devices = 1;
+  estimate::StrategyTable table;
+};
+
+template <>
+const Type& type_of<ParallelPlan>();
+template <>
+const Type& type_of<ParallelStudy>();
+template <>
+const Type& type_of<StrategyStudy>();
+
+}  // namespace llmperf::result

@@ -1,0 +1,155 @@
+// What results of several commands are made of: the device and the plan behind them, memory, phases and ops. Small
+// views of what the estimator made, whose fields are declared in parts.cpp.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/integer.h"
+#include "cost/collective.h"
+#include "estimate/estimate.h"
+#include "result/basis.h"
+#include "result/field.h"
+#include "result/figures.h"
+
+namespace llmperf::result {
+
+// A file that was read: a model.
+struct Source {
+  std::string_view name;
+  std::string_view source;
+};
+
+// The device, with the figures of it that the numbers rest on.
+struct HardwareUsed {
+  const hardware::Device* device;
+  std::vector<Figure> figures;
+};
+
+// The runtime profile; how steps are launched, where a result has one way for both phases in `prefill`.
+struct RuntimeUsed {
+  const estimate::Platform* platform;
+  std::optional<hardware::Dispatch> prefill;
+  std::optional<hardware::Dispatch> decode = std::nullopt;
+};
+inline std::optional<RuntimeUsed> runtime_used(const estimate::Setup& setup) {
+  if (setup.profile == nullptr) return std::nullopt;
+  return RuntimeUsed{&setup, setup.prefill_dispatch, setup.decode_dispatch};
+}
+
+// A time with the error of like predictions.
+struct BandOf {
+  Band band;
+  Seconds time;
+};
+inline std::optional<BandOf> band_of(const std::optional<Band>& band, Seconds time) {
+  return band ? std::optional(BandOf{*band, time}) : std::nullopt;
+}
+
+struct MemoryUsed {
+  const cost::Memory* memory;
+  Bytes capacity;
+};
+
+// What the device could do at best.
+struct Roofs {
+  const hardware::Device* device;
+};
+struct MemoryRoof {
+  std::string_view name;
+  BytesPerSecond rate;
+  hardware::Provenance provenance;
+};
+struct ComputeRoof {
+  Dtype dtype;
+  hardware::Engine unit;
+  FlopsPerSecond rate;
+  hardware::Provenance provenance;
+};
+
+// FLOPs and bytes of `count` executions.
+struct CountedWork {
+  const cost::Work* work;
+  double count = 1;
+};
+
+// A phase and an op of it. `cluster`: the links as its exchanges are charged for them.
+struct PhaseResult {
+  const estimate::Phase* phase;
+  const cost::Cluster* cluster;
+};
+struct OpResult {
+  const estimate::OpEstimate* op;
+  const cost::Cluster* cluster;
+  double count() const { return d(op->op.count); }
+};
+std::vector<OpResult> ops_of(const PhaseResult& phase);
+// A row of a table of ops.
+struct PhaseOp {
+  OpResult op;
+  const estimate::Phase* phase;
+};
+// How an exchange between devices runs.
+struct Exchanged {
+  const graph::Collective* collective;
+  cost::CollectiveCost cost;
+  Bytes sent;  // in all executions
+  bool overlaps;
+  bool of_plan = true;  // whose axis it runs along
+};
+std::optional<Exchanged> exchanged(const OpResult& op);
+
+template <>
+const Type& type_of<Source>();
+template <>
+const Type& type_of<Figure>();
+template <>
+const Type& type_of<HardwareUsed>();
+template <>
+const Type& type_of<RuntimeUsed>();
+template <>
+const Type& type_of<BandOf>();
+template <>
+const Type& type_of<graph::Plan>();
+template <>
+const Type& type_of<cost::Memory>();
+template <>
+const Type& type_of<MemoryUsed>();
+template <>
+const Type& type_of<MemoryRoof>();
+template <>
+const Type& type_of<ComputeRoof>();
+template <>
+const Type& type_of<Roofs>();
+template <>
+const Type& type_of<CountedWork>();
+template <>
+const Type& type_of<estimate::Phase>();
+template <>
+const Type& type_of<Exchanged>();
+template <>
+const Type& type_of<OpResult>();
+template <>
+const Type& type_of<PhaseOp>();
+
+// The first fields of what a result was computed with: `I` has a setup and an execution.
+template <class I>
+Fields<I> model_and_device() {
+  return Fields<I>()
+      .of("model", "the model",
+          [](const I& i) {
+            return Source{i.execution().model->name, i.execution().model->source};
+          })
+      .of("hardware", "the device", [](const I& i) {
+        return HardwareUsed{i.setup().device, figures_used(i.setup())};
+      });
+}
+// … and their names in rows.
+template <class I>
+Fields<I> named_model_and_device() {
+  return model_and_device<I>()
+      .row("model", "its name", [](const I& i) { return std::string_view(i.execution().model->name); })
+      .row("hardware", "its name", [](const I& i) { return std::string_view(i.setup().device->name); });
+}
+
+}  // namespace llmperf::result

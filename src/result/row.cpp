@@ -1,0 +1,69 @@
+#include "result/row.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace llmperf::result {
+namespace {
+
+class RowVisitor final : public Visitor {
+ public:
+  explicit RowVisitor(sweep::Row& row) : row_(row) {}
+
+  void fill(const Type& type, const void* object) {
+    for (const Field& field : type.fields) {
+      if (field.in == In::json) continue;
+      field_ = &field;
+      if (object == nullptr || (field.there != nullptr && !field.there(object))) {
+        nothing();
+      } else {
+        field.visit(object, *this);
+      }
+    }
+  }
+
+  void nothing() override {
+    if (field_->flat) {
+      fill(field_->shape.type(), nullptr);
+    } else {
+      row_.add_none(field_->key);
+    }
+  }
+  void truth(bool value) override { row_.add(field_->key, value); }
+  void number(double value) override { row_.add(field_->key, value); }
+  void text(std::string_view value) override { row_.add(field_->key, value); }
+  void object(const Type& type, const void* object) override { fill(type, object); }
+  // Lists and maps are in JSON alone.
+  void begin(bool) override {}
+  void key(std::string_view) override {}
+  void end() override {}
+
+ private:
+  sweep::Row& row_;
+  const Field* field_ = nullptr;
+};
+
+}  // namespace
+
+void fill_row(sweep::Row& row, const Type& type, const void* object) { RowVisitor(row).fill(type, object); }
+
+std::string plain(double value) {
+  if (!std::isfinite(value)) return "";
+  if (value == std::floor(value) && std::abs(value) < 9007199254740992.0) {
+    return fmt::format("{}", static_cast<std::int64_t>(value));
+  }
+  return fmt::format("{}", value);
+}
+
+std::string cell_text(const sweep::Cell& cell) {
+  switch (cell.kind) {
+    case sweep::Cell::Kind::none: return {};
+    case sweep::Cell::Kind::number: return plain(cell.number);
+    case sweep::Cell::Kind::truth: return cell.number != 0 ? "true" : "false";
+    case sweep::Cell::Kind::text: return cell.text;
+  }
+  return {};
+}
+
+}  // namespace llmperf::result

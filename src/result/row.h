@@ -1,0 +1,21 @@
+// Results as rows of named cells: CSV, and the points of a sweep.
+#pragma once
+
+#include "result/field.h"
+#include "sweep/row.h"
+
+namespace llmperf::result {
+
+// Appends the cells of an object; empty ones, for their names, when it is null. Allocates nothing that the values
+// themselves do not.
+void fill_row(sweep::Row& row, const Type& type, const void* object);
+template <class T>
+void fill_row(sweep::Row& row, const T* object) {
+  fill_row(row, type_of<T>(), object);
+}
+
+// The text of a cell of CSV: the shortest that reads back the same, "true" or "false", nothing for an empty cell.
+std::string plain(double value);
+std::string cell_text(const sweep::Cell& cell);
+
+}  // namespace llmperf::result

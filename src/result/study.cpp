@@ -1,0 +1,154 @@
+#include "result/study.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace llmperf::result {
+namespace {
+
+struct SweptColumn {
+  std::string_view name;
+  sweep::Better better;
+  static Type fields() {
+    using C = SweptColumn;
+    return Fields<C>()
+        .of<&C::name>("name", "as in CSV")
+        .of("better", "which way it is: \"lower\", \"higher\" or null",
+            [](const C& c) { return c.better == sweep::Better::lower ? "lower" : "higher"; })
+        .when([](const C& c) { return c.better != sweep::Better::unsaid; });
+  }
+};
+
+std::string command_line(const study::Section& section) {
+  std::string text = section.command.text;
+  for (const std::string& argument : section.arguments) text += " " + argument;
+  if (!section.rows.empty()) text += fmt::format(" ({} rows)", section.rows.size());
+  return text;
+}
+
+}  // namespace
+
+Type SweptFlag::fields() {
+  using F = SweptFlag;
+  return Fields<F>()
+      .of<&F::flag>("flag", "that changes")
+      .of<&F::column>("column", "that it is in")
+      .of<&F::values>("values", "as text");
+}
+
+Type SweptFront::fields() {
+  using F = SweptFront;
+  return Fields<F>()
+      .of("columns", "what was asked for",
+          [](const F& f) {
+            std::vector<SweptColumn> list;
+            for (std::size_t i = 0; i < f.keys.size(); ++i) list.push_back({f.columns[i], f.keys[i].better});
+            return list;
+          })
+      .of<&F::beaten>("beaten", "values there of the rows that the front beats; null: too many");
+}
+
+std::optional<SweptFront> front_of(const sweep::Selection& selection, std::span<const std::string> columns) {
+  const std::span<const sweep::Key> keys = selection.front_keys();
+  if (keys.empty()) return std::nullopt;
+  SweptFront front{{keys.begin(), keys.end()}, {}, selection.beaten()};
+  for (const sweep::Key& key : keys) front.columns.push_back(columns[key.column]);
+  // In an order that does not depend on how the points were divided.
+  if (front.beaten) std::sort(front.beaten->begin(), front.beaten->end());
+  return front;
+}
+
+std::vector<std::size_t> SweepResult::written() const {
+  if (!shown.empty()) return shown;
+  std::vector<std::size_t> all(columns.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return all;
+}
+
+Type SweepResult::fields() {
+  using S = SweepResult;
+  return Fields<S>()
+      .of<&S::points>("points", "evaluated")
+      .of<&S::failed>("failed", "of these")
+      .of<&S::selection>("selection", "in words; null: all rows")
+      .when([](const S& s) { return !s.selection.empty(); })
+      .of<&S::front>("pareto", "of --pareto, what the front is of")
+      .only_when([](const S& s) { return s.front.has_value(); })
+      .of<&S::axes>("axes", "what changes")
+      .of("columns", "of the rows",
+          [](const S& s) {
+            std::vector<SweptColumn> list;
+            for (const std::size_t i : s.written()) list.push_back({s.columns[i], sweep::better(s.columns[i])});
+            return list;
+          })
+      .of("rows", "objects with a key for each column, null where there is no value",
+          [](const S&) { return std::vector<Value>(); });
+}
+
+Type StudySection::fields() {
+  using S = StudySection;
+  return Fields<S>()
+      .of<&S::name>("name", "of its files")
+      .of<&S::title>("title", "of the file")
+      .of("text", "paragraphs", [](const S& s) { return s.text; })
+      .of("commands", "what ran, as a shell reads it; one for each row", [](const S& s) { return s.commands; })
+      .of<&S::status>("status", "exit status of a command, 0 for \"does not fit\" where that is an answer")
+      .of("notes", "what did not fit or failed, as text", [](const S& s) { return s.notes; })
+      .of<&S::columns>("columns", "what the section shows of the commands' CSV")
+      .of<&S::rows>("rows", "lists of cells: numbers, true or false, text, or null for an empty cell");
+}
+Type StudyRun::fields() {
+  using S = StudyRun;
+  return Fields<S>()
+      .of("title", "of the file", [](const S& s) { return std::string_view(s.study->title); })
+      .of(
+          "description", "paragraphs", [](const S& s) -> const auto& { return s.study->description; })
+      .of<&S::sections>("sections", "those that ran, in the order of the file");
+}
+
+Type NamedStudy::fields() {
+  using N = NamedStudy;
+  constexpr auto title = [](const N& n) { return std::string_view(n.study.title); };
+  constexpr auto sections = [](const N& n) { return n.study.sections.size(); };
+  return Fields<N>()
+      .of<&N::name>("scenario", "built-in name")
+      .row()
+      .of<&N::name>("name", "built-in name")
+      .json()
+      .of("title", "of the file", title)
+      .json()
+      .of("sections", "how many", sections)
+      .of("title", "of the file", title)
+      .row();
+}
+Type StudyList::fields() { return Fields<StudyList>().of<&StudyList::studies>("studies", "built-in ones"); }
+
+template <>
+const Type& type_of<study::Section>() {
+  using S = study::Section;
+  static const Type type =
+      Fields<S>()
+          .of<&S::name>("name", "of its files")
+          .of<&S::title>("title", "of the file")
+          .of<&command_line>("command", "with its arguments")
+          .row()
+          .of("command", "a subcommand", [](const S& s) { return std::string_view(s.command.text); })
+          .json()
+          .of("runs", "of the command", [](const S& s) { return std::max<std::size_t>(1, s.rows.size()); })
+          .json();
+  return type;
+}
+Type StudySummary::fields() {
+  using S = StudySummary;
+  return Fields<S>()
+      .of<&S::name>("name", "as asked for")
+      .of("title", "of the file", [](const S& s) { return std::string_view(s.study.title); })
+      .of(
+          "description", "paragraphs", [](const S& s) -> const auto& { return s.study.description; })
+      .of(
+          "sections", "in the order of the file", [](const S& s) -> const auto& { return s.study.sections; });
+}
+
+}  // namespace llmperf::result

@@ -1,0 +1,88 @@
+// What `llmperf sweep`, `merge` and `run` answer, and what is said of a scenario.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "result/field.h"
+#include "study/study.h"
+#include "sweep/row.h"
+#include "sweep/selection.h"
+
+namespace llmperf::result {
+
+// A cell of rows whose columns are data.
+using Value = std::variant<std::monostate, bool, double, std::string>;
+
+// A flag that changes, the column it is in and its values.
+struct SweptFlag {
+  std::string flag;
+  std::string column;
+  std::vector<std::string> values;
+  static Type fields();
+};
+// Of what a front was asked for, and the rows that it beats: their values there, sorted; none where there are too many.
+struct SweptFront {
+  std::vector<sweep::Key> keys;
+  std::vector<std::string> columns;  // of the keys
+  std::optional<std::vector<std::vector<double>>> beaten;
+  static Type fields();
+};
+// Nothing for a selection that is no front. `columns`: of the rows.
+std::optional<SweptFront> front_of(const sweep::Selection& selection, std::span<const std::string> columns);
+
+struct SweepResult {
+  std::vector<SweptFlag> axes;
+  std::vector<std::string> columns;
+  std::vector<std::size_t> shown;   // columns to write; all when empty, of a table then the most telling
+  std::string selection;            // "the 20 best by tokens_per_second"; empty: all rows
+  std::optional<SweptFront> front;  // where the rows are one
+  std::int64_t points = 0;
+  std::int64_t failed = 0;
+  std::string first_error;
+  std::vector<sweep::Row> rows;
+  std::vector<std::size_t> written() const;  // columns of CSV and JSON
+  static Type fields();                      // but for the rows themselves, which are written one by one
+};
+
+// A section of a study that ran.
+struct StudySection {
+  std::string_view name;
+  std::string_view title;
+  const std::vector<std::string>& text;
+  const std::vector<std::string>& commands;
+  int status = 0;
+  const std::vector<std::string>& notes;
+  std::vector<std::string> columns;
+  std::vector<std::vector<Value>> rows;
+  static Type fields();
+};
+struct StudyRun {
+  const study::Study* study;
+  std::vector<StudySection> sections;
+  static Type fields();
+};
+
+struct NamedStudy {
+  std::string name;
+  study::Study study;
+  static Type fields();
+};
+struct StudyList {
+  std::vector<NamedStudy> studies;
+  static Type fields();
+};
+// What a study does, without doing it.
+struct StudySummary {
+  std::string name;
+  const study::Study& study;
+  static Type fields();
+};
+
+template <>
+const Type& type_of<study::Section>();
+
+}  // namespace llmperf::result

@@ -1,0 +1,216 @@
+#include "result/training.h"
+
+#include "base/text.h"
+#include "hardware/runtime_execution.h"
+
+namespace llmperf::result {
+namespace {
+
+struct TrainingInputs {
+  const Training* of;
+  const estimate::Setup& setup() const { return *of->setup; }
+  const graph::Execution& execution() const { return of->setup->execution; }
+  const estimate::TrainingScenario& scenario() const { return of->estimate->scenario; }
+  const graph::TrainingOptions& options() const { return of->estimate->options; }
+};
+struct TrainingMemoryUsed {
+  const estimate::TrainingMemory* memory;
+  Bytes capacity;
+};
+struct LayerRun {
+  std::int64_t first_layer = 0;
+  std::int64_t layers = 0;
+};
+struct TrainingStage {
+  std::int64_t layers = 0;
+  std::vector<LayerRun> runs;
+};
+struct TrainingPass {
+  const estimate::TrainingPhase* phase;
+  std::vector<TrainingOp> ops;
+};
+
+std::vector<TrainingStage> stages_of(const Training& t) {
+  const graph::StageSplit& split = t.estimate->split;
+  std::vector<TrainingStage> stages;
+  for (std::int64_t stage = 0; stage < split.stages; ++stage) {
+    stages.push_back({split.layers(stage), {}});
+    for (std::int64_t run = stage; run < split.runs(); run += split.stages) {
+      stages.back().runs.push_back({split.first[static_cast<std::size_t>(run)], split.layers_of_run(run)});
+    }
+  }
+  return stages;
+}
+
+}  // namespace
+
+template <>
+const Type& type_of<TrainingInputs>() {
+  using I = TrainingInputs;
+  static const Type type =
+      named_model_and_device<I>()
+          .row("plan", "as text", [](const I& i) { return graph::to_text(i.of->estimate->plan); })
+          .row("devices", "of the plan", [](const I& i) { return i.of->estimate->plan.devices(); })
+          .of<&I::scenario, &estimate::TrainingScenario::global_batch>("global_batch", "sequences of a step")
+          .of<&I::scenario, &estimate::TrainingScenario::micro_batch>("micro_batch", "sequences of a micro-batch")
+          .of<&I::scenario, &estimate::TrainingScenario::sequence>("sequence_tokens", "of each sequence")
+          .of("weights", "type", [](const I& i) { return std::string_view(i.execution().weights.name); })
+          .of("activations", "type", [](const I& i) { return i.execution().activations; })
+          .of<&I::options, &graph::TrainingOptions::gradient_bits>("gradient_bits", "of a parameter's gradient")
+          .of<&I::options, &graph::TrainingOptions::optimizer_bits>("optimizer_bits", "of a parameter's state")
+          .of<&I::options, &graph::TrainingOptions::recompute>("recompute", "\"none\", \"selective\" or \"full\"")
+          .of<&I::options, &graph::TrainingOptions::zero>("zero", "stage of ZeRO")
+          .of<&I::options, &graph::TrainingOptions::chunks>("interleave", "runs of layers per stage")
+          .of("options", "of the runtime",
+              [](const I& i) { return hardware::format_runtime_options(i.execution().runtime); })
+          .json("devices", "of the plan", [](const I& i) { return i.of->estimate->plan.devices(); })
+          .of("plan", "how the model is spread over them", [](const I& i) { return i.of->estimate->plan; })
+          .json("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; })
+          .json("runtime", "the runtime profile", [](const I& i) { return std::string_view(i.setup().profile->name); })
+          .only_when([](const I& i) { return i.setup().profile != nullptr; })
+          .json("separate_gradients", "true", [](const I&) { return true; })
+          .only_when([](const I& i) { return !i.options().fused_gradients; })
+          .json("exposed_sums", "true", [](const I&) { return true; })
+          .only_when([](const I& i) { return !i.options().overlapped_sums; });
+  return type;
+}
+
+template <>
+const Type& type_of<LayerRun>() {
+  static const Type type = Fields<LayerRun>()
+                               .of<&LayerRun::first_layer>("first_layer", "from 0")
+                               .of<&LayerRun::layers>("layers", "how many");
+  return type;
+}
+
+template <>
+const Type& type_of<TrainingStage>() {
+  static const Type type = Fields<TrainingStage>()
+                               .of<&TrainingStage::layers>("layers", "how many")
+                               .of<&TrainingStage::runs>("runs", "of layers, several with `--interleave`");
+  return type;
+}
+
+template <>
+const Type& type_of<TrainingMemoryUsed>() {
+  using M = TrainingMemoryUsed;
+  static const Type type =
+      Fields<M>()
+          .json("stage", "of the device", [](const M& m) { return m.memory->stage + 1; })
+          .of<&M::memory, &estimate::TrainingMemory::weights>(
+              "weight_bytes", "with `zero` 3 in a pipeline the share and what is gathered")
+          .of<&M::memory, &estimate::TrainingMemory::gradients>("gradient_bytes", "gradients")
+          .of<&M::memory, &estimate::TrainingMemory::optimizer>("optimizer_bytes", "state of the optimiser")
+          .of<&M::memory, &estimate::TrainingMemory::activations>("activation_bytes", "of all micro-batches in flight")
+          .of<&M::memory, &estimate::TrainingMemory::layer_activations>("layer_activation_bytes",
+                                                                        "part of it: of one micro-batch and layer")
+          .of<&M::memory, &estimate::TrainingMemory::workspace>("workspace_bytes", "what one layer needs beside them")
+          .of<&M::memory, &estimate::TrainingMemory::reserve>("reserve_bytes", "what the runtime keeps for itself")
+          .of("total_bytes", "the sum", [](const M& m) { return m.memory->total(); })
+          .of<&M::capacity>("capacity_bytes", "what there is");
+  return type;
+}
+
+template <>
+const Type& type_of<TrainingOp>() {
+  using O = TrainingOp;
+  static const Type type = Fields<O>()
+                               .row<&O::phase>("phase", "that it is of")
+                               .row<&O::steps>("steps", "of the phase")
+                               .spread<&O::op>()
+                               .of<&O::hidden>("hidden_s", "what of its time runs beside others");
+  return type;
+}
+
+template <>
+const Type& type_of<TrainingPass>() {
+  using P = TrainingPass;
+  static const Type type =
+      Fields<P>()
+          .of<&P::phase, &estimate::TrainingPhase::name>("name", "\"forward\", \"backward\" or \"update\"")
+          .of<&P::phase, &estimate::TrainingPhase::steps>("steps", "micro-batches; 1 of the update")
+          .of<&P::phase, &estimate::TrainingPhase::time>("time_s", "`ops_time_s` - `overlapped_s`")
+          .of("total_s", "of all steps", [](const P& p) { return p.phase->time * d(p.phase->steps); })
+          .of<&P::phase, &estimate::TrainingPhase::roof>("roof_s", "the bound that `time_s` is held against")
+          .of<&P::phase, &estimate::TrainingPhase::ops_time>("ops_time_s", "of all ops")
+          .of<&P::phase, &estimate::TrainingPhase::overlapped>("overlapped_s", "what collectives take beside other ops")
+          .spread([](const P& p) { return CountedWork{&p.phase->work}; })
+          .of("intensity_flop_per_byte", "`flops` / `bytes`", [](const P& p) { return p.phase->intensity(); })
+          .of<&P::phase, &estimate::TrainingPhase::bound>("bound", "what binds the largest share of the time")
+          .of<&P::ops>("ops", "of one device of the busiest stage");
+  return type;
+}
+
+template <>
+const Type& type_of<Training>() {
+  using T = Training;
+  using E = estimate::TrainingEstimate;
+  constexpr auto fits = [](const T& t) { return t.estimate->fits; };
+  constexpr auto beyond = [](const T& t) { return training_extrapolations(*t.setup, *t.estimate); };
+  static const Type type =
+      Fields<T>()
+          .json<&T::label>("label", "as of an estimate; `--runtime megatron` makes it a prediction")
+          .flat("inputs", "the request, with what was left to llmperf", [](const T& t) { return TrainingInputs{&t}; })
+          .row<&T::label>("label", "what the numbers are")
+          .row("extrapolated", "in which ways",
+               [](const T& t) { return join(training_extrapolations(*t.setup, *t.estimate), "; "); })
+          .of("fits", "true or false. When false, every time and rate below is null and `phases` is empty", fits)
+          .where(fits)
+          .of<&T::estimate, &E::time>("step_s", "`compute_s` + `bubble_s` + `gradient_exposed_s` + `optimizer_s`")
+          .of<&T::estimate, &E::compute>(
+              "compute_s",
+              "both passes of all micro-batches on the busiest stage, what shows of its exchanges included")
+          .of<&T::estimate, &E::bubble>("bubble_s", "while the pipeline fills and drains")
+          .of<&T::estimate, &E::gradient_exposed>("gradient_exposed_s",
+                                                  "what shows of the exchanges of gradients and weights")
+          .of<&T::estimate, &E::optimizer>("optimizer_s", "the update")
+          .of<&T::estimate, &E::overlapped>("overlapped_s", "exchanges beside other ops; not part of `step_s`")
+          .of<&T::estimate, &E::tokens_per_second>("tokens_per_second", "of the global batch over `step_s`")
+          .of("tokens_per_second_per_device", "… over the devices",
+              [](const T& t) { return t.estimate->tokens_per_second / d(t.estimate->plan.devices()); })
+          .of<&T::estimate, &E::mfu>("mfu", "`model_flops` over what all devices could do in `step_s`")
+          .of<&T::estimate, &E::hfu>("hfu", "… `hardware_flops`")
+          .always()
+          .json<&T::estimate, &E::model_flops>("model_flops", "matrix products of all devices: three forward passes")
+          .json<&T::estimate, &E::hardware_flops>("hardware_flops",
+                                                  "… with what is computed again or on several devices")
+          .json<&T::estimate, &E::micro_batches>("micro_batches", "of one replica")
+          .json("busiest_stage", "the stage that `phases` is of, from 1",
+                [](const T& t) { return t.estimate->busiest_stage + 1; })
+          .of<&stages_of>("stages", "of each pipeline stage")
+          .flat("memory", "of the fullest device",
+                [](const T& t) {
+                  return TrainingMemoryUsed{&t.estimate->memory, t.estimate->capacity};
+                })
+          .of("roofs", "what the device could do at best", [](const T& t) { return Roofs{t.setup->device}; })
+          .of("phases",
+              "\"forward\" and \"backward\" of one micro-batch, \"update\" of a step; op values add up to theirs",
+              [](const T& t) {
+                std::vector<std::vector<TrainingOp>> ops = ops_of(t);
+                std::vector<TrainingPass> passes;
+                for (std::size_t i = 0; i < ops.size(); ++i) {
+                  passes.push_back({&t.estimate->phases[i], std::move(ops[i])});
+                }
+                return passes;
+              })
+          .json("extrapolated",
+                "whether the step lies outside of the published runs that the profile was compared with",
+                [](const T& t) { return !training_extrapolations(*t.setup, *t.estimate).empty(); })
+          .of("extrapolations", "in which ways", beyond)
+          .of<&T::setup, &estimate::Setup::notes>("notes", "substitutions, as text");
+  return type;
+}
+
+std::vector<std::vector<TrainingOp>> ops_of(const Training& t) {
+  std::vector<std::vector<TrainingOp>> passes;
+  if (!t.estimate->fits) return passes;
+  for (const estimate::TrainingPhase& phase : t.estimate->phases) {
+    std::vector<TrainingOp>& ops = passes.emplace_back();
+    for (std::size_t i = 0; i < phase.ops.size(); ++i) {
+      ops.push_back({{&phase.ops[i], &t.cluster}, phase.name, phase.steps, phase.hidden[i]});
+    }
+  }
+  return passes;
+}
+
+}  // namespace llmperf::result

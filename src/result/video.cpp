@@ -1,0 +1,226 @@
+#include "result/video.h"
+
+#include <array>
+
+#include "base/text.h"
+
+namespace llmperf::result {
+namespace {
+
+struct VideoBands {
+  const Video* of;
+};
+struct VideoInputs {
+  const Video* of;
+  const estimate::VideoSetup& setup() const { return *of->setup; }
+  const graph::VideoExecution& execution() const { return of->setup->execution; }
+};
+struct VideoMemoryUsed {
+  const estimate::VideoEstimate* estimate;
+};
+struct VideoOp {
+  OpResult op;
+  std::optional<graph::VideoPurpose> purpose;
+};
+struct VideoPhase {
+  const estimate::Phase* phase;
+  const cost::Cluster* cluster;
+};
+
+std::vector<VideoOp> ops_of(const VideoPhase& p) {
+  std::vector<VideoOp> ops;
+  for (const estimate::OpEstimate& op : p.phase->ops) {
+    const bool step = p.phase->name == estimate::kVideoPhases[1];
+    ops.push_back({{&op, p.cluster}, step ? std::optional(graph::purpose_of(op.op)) : std::nullopt});
+  }
+  return ops;
+}
+
+// Of all steps of one of kVideoPhases.
+template <std::size_t I>
+double phase_seconds(const Video& v) {
+  const std::vector<estimate::Phase>& phases = v.estimate->phases;
+  return I < phases.size() ? phases[I].time.value * d(phases[I].steps) : 0.0;
+}
+
+}  // namespace
+
+template <>
+const Type& type_of<VideoBands>() {
+  static const Type type = Fields<VideoBands>().of("generation", "of `generation_s`", [](const VideoBands& b) {
+    const Video& v = *b.of;
+    return v.estimate->fits ? band_of(band(*v.setup), v.estimate->generation) : std::nullopt;
+  });
+  return type;
+}
+
+template <>
+const Type& type_of<model::VideoShape>() {
+  using S = model::VideoShape;
+  static const Type type = Fields<S>()
+                               .of<&S::size, &model::VideoSize::height>("height", "pixels")
+                               .of<&S::size, &model::VideoSize::width>("width", "pixels")
+                               .of<&S::frames>("frames", "of a video")
+                               .of("latent", "frames, height, width",
+                                   [](const S& s) {
+                                     return std::array{s.latent_frames, s.latent_height, s.latent_width};
+                                   })
+                               .of("patches", "frames, rows, columns",
+                                   [](const S& s) {
+                                     return std::array{s.patch_frames, s.patch_rows, s.patch_columns};
+                                   })
+                               .json<&S::spatial_tokens>("spatial_tokens", "of a frame")
+                               .json<&S::temporal_tokens>("temporal_tokens", "of a place")
+                               .json<&S::tokens>("tokens", "of a video");
+  return type;
+}
+
+template <>
+const Type& type_of<VideoInputs>() {
+  using I = VideoInputs;
+  static const Type type =
+      named_model_and_device<I>()
+          .flat<&I::execution, &graph::VideoExecution::shape>("shape", "of a video")
+          .of<&I::execution, &graph::VideoExecution::videos>("videos", "generated together")
+          .of("steps", "of denoising", [](const I& i) { return i.setup().scenario.steps; })
+          .of<&I::execution, &graph::VideoExecution::guidance>(
+              "guidance", "whether classifier-free, which doubles the batch of a step")
+          .of<&I::execution, &graph::VideoExecution::text_tokens>("text_tokens", "of the prompt")
+          .row("tokens", "of a video", [](const I& i) { return i.execution().shape.tokens(); })
+          .of<&I::setup, &estimate::VideoSetup::weights_name>("weights", "of the transformer")
+          .of<&I::execution, &graph::VideoExecution::activations>("activations", "type")
+          .json<&I::execution, &graph::VideoExecution::text_activations>("text_encoder",
+                                                                         "type the text encoder runs in")
+          .of("options", "of the runtime", [](const I& i) { return options_text(i.setup()); })
+          .of("runtime", "the runtime profile; null for the speed of light",
+              [](const I& i) {
+                return i.setup().profile ? std::optional(RuntimeUsed{&i.setup(), i.setup().dispatch}) : std::nullopt;
+              })
+          .of("devices", "of the plan", [](const I& i) { return i.setup().devices(); })
+          .of<&I::execution, &graph::VideoExecution::plan>("plan", "how the model is spread over them")
+          .row("plan", "as text", [](const I& i) { return graph::to_text(i.execution().plan); })
+          .of<&I::execution, &graph::VideoExecution::patches>("patches",
+                                                              "pieces of the latent that stages work on side by side")
+          .json("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; });
+  return type;
+}
+
+template <>
+const Type& type_of<VideoMemoryUsed>() {
+  using M = VideoMemoryUsed;
+  using E = estimate::VideoEstimate;
+  static const Type type =
+      Fields<M>()
+          .of<&M::estimate, &E::memory, &cost::Memory::weights>("weight_bytes", "the sum of the three below")
+          .json<&M::estimate, &E::parts, &cost::VideoMemory::transformer>("transformer_bytes", "its weights")
+          .json<&M::estimate, &E::parts, &cost::VideoMemory::text_encoder>("text_encoder_bytes", "its weights")
+          .json<&M::estimate, &E::parts, &cost::VideoMemory::autoencoder>("autoencoder_bytes", "its weights")
+          .of<&M::estimate, &E::memory, &cost::Memory::kv_cache>("kv_cache_bytes", "kept for patches")
+          .of<&M::estimate, &E::memory, &cost::Memory::activation>("activation_bytes", "the largest of the three below")
+          .json<&M::estimate, &E::parts, &cost::VideoMemory::text_activation>("text_activation_bytes", "encoding")
+          .json<&M::estimate, &E::parts, &cost::VideoMemory::step_activation>("step_activation_bytes", "a step")
+          .json<&M::estimate, &E::parts, &cost::VideoMemory::decode_activation>("decode_activation_bytes", "decoding")
+          .of<&M::estimate, &E::memory, &cost::Memory::reserve>("reserve_bytes", "what the runtime keeps for itself")
+          .of("total_bytes", "the sum", [](const M& m) { return m.estimate->memory.total(); })
+          .of<&M::estimate, &E::capacity>("capacity_bytes", "what there is");
+  return type;
+}
+
+template <>
+const Type& type_of<VideoStageHeld>() {
+  using S = VideoStageHeld;
+  static const Type type = Fields<S>()
+                               .of<&S::stage, &estimate::VideoStage::first>("first", "unit of the depth")
+                               .of<&S::stage, &estimate::VideoStage::last>("last", "unit of the depth")
+                               .of("devices", "of the stage", [](const S& s) { return s.stage->plan.stage(); })
+                               .of<&S::stage, &estimate::VideoStage::plan>("plan", "of the stage")
+                               .of<&S::weights>("weight_bytes", "of one of its devices")
+                               .of<&S::kept>("kv_cache_bytes", "likewise");
+  return type;
+}
+
+template <>
+const Type& type_of<estimate::VideoClass>() {
+  using C = estimate::VideoClass;
+  static const Type type = Fields<C>()
+                               .of<&C::purpose>("name", "what kernels are for")
+                               .of<&C::launches>("kernels", "how many")
+                               .of<&C::time>("time_s", "of all")
+                               .spread([](const C& c) { return CountedWork{&c.work}; });
+  return type;
+}
+
+template <>
+const Type& type_of<VideoOp>() {
+  static const Type type = Fields<VideoOp>().spread<&VideoOp::op>().of<&VideoOp::purpose>(
+      "class", "of a denoising step; null in other phases");
+  return type;
+}
+
+template <>
+const Type& type_of<VideoPhase>() {
+  using P = VideoPhase;
+  static const Type type = Fields<P>().spread<&P::phase>().of("ops", "of a step", [](const P& p) { return ops_of(p); });
+  return type;
+}
+
+template <>
+const Type& type_of<Video>() {
+  using V = Video;
+  using E = estimate::VideoEstimate;
+  constexpr auto fits = [](const V& v) { return v.estimate->fits; };
+  constexpr auto title = [](const V& v) { return label(*v.setup); };
+  static const Type type =
+      Fields<V>()
+          .json("label", "as of text", title)
+          .json("extrapolated", "whether the request lies outside of what the profile was compared with",
+                [](const V& v) { return !extrapolations(*v.setup).empty(); })
+          .of("extrapolations", "in which ways", [](const V& v) { return extrapolations(*v.setup); })
+          .of("error_band", "null without a profile and where it is extrapolated",
+              [](const V& v) { return VideoBands{&v}; })
+          .flat("inputs", "the request, with what was left to llmperf", [](const V& v) { return VideoInputs{&v}; })
+          .row("label", "what the numbers are", title)
+          .row("runtime", "the runtime profile, or \"none\"",
+               [](const V& v) { return v.setup->profile ? v.setup->profile->name : std::string("none"); })
+          .row("extrapolated", "in which ways", [](const V& v) { return join(extrapolations(*v.setup), "; "); })
+          .of("fits", "true or false. When false, every time below is null, `phases` and `classes` are empty", fits)
+          .where(fits)
+          .row<&V::estimate, &E::generation>("generation_s", "the whole generation")
+          .of<&V::estimate, &E::step>("step_s", "one denoising step")
+          .json<&V::estimate, &E::generation>("generation_s", "the whole generation, the sum of the phases' `total_s`")
+          .row<&phase_seconds<0>>("text_encoding_s", "of the generation")
+          .row<&phase_seconds<1>>("denoising_s", "of the generation")
+          .row<&phase_seconds<2>>("vae_decoding_s", "of the generation")
+          .row<&phase_seconds<3>>("other_s", "of the generation")
+          .json<&V::estimate, &E::peak>("matrix_peak_flops_per_s", "of products in the activations' type")
+          .of<&V::estimate, &E::step_utilisation>(
+              "step_utilisation", "matrix products of a step over what its devices could do in that time")
+          .json<&V::estimate, &E::generation_utilisation>("generation_utilisation",
+                                                          "… of all steps, over the generation")
+          .always()
+          .flat("memory", "of a device of the fullest stage", [](const V& v) { return VideoMemoryUsed{v.estimate}; })
+          .of<&V::stages>("stages", "of each pipeline stage")
+          .of<&V::estimate, &E::classes>("classes", "a step by what its kernels are for, the longest first")
+          .of("roofs", "what the device could do at best", [](const V& v) { return Roofs{v.setup->device}; })
+          .of("phases",
+              "\"text encoding\", \"denoising step\" (`steps` of them), \"VAE decoding\", and \"other\" where there is "
+              "any",
+              [](const V& v) {
+                std::vector<VideoPhase> phases;
+                for (const estimate::Phase& phase : v.estimate->phases) phases.push_back({&phase, &v.cluster});
+                return phases;
+              })
+          .of<&V::setup, &estimate::VideoSetup::notes>("notes", "substitutions, as text");
+  return type;
+}
+
+Video video(const estimate::VideoEstimator& estimator, const estimate::VideoEstimate& estimate) {
+  Video v(estimator.setup(), estimate);
+  for (std::size_t i = 0; i < v.setup->stages.size(); ++i) {
+    const cost::VideoMemory held = estimator.stage_memory(i);
+    v.stages.push_back({&v.setup->stages[i], held.weights(), held.kept});
+  }
+  return v;
+}
+
+}  // namespace llmperf::result

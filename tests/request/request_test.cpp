@@ -1,0 +1,117 @@
+// A request is a value: what is written of it, as JSON and as text, is what is read.
+#include "request/request.h"
+
+#include <set>
+
+#include "base/error.h"
+#include "catch.h"
+#include "request/resolve.h"
+
+using namespace llmperf;
+using namespace llmperf::request;
+
+namespace {
+
+template <class Ask>
+std::string error_of(Ask ask) {
+  try {
+    ask();
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::bad_input);
+    return error.what();
+  }
+  FAIL("accepted");
+  return {};
+}
+
+Request read(const std::string& json) { return parse_request(descriptor::parse_json(json, "r.json")); }
+
+// A value that every field takes, by its kind.
+std::string sample(const Field& field) {
+  if (field.is_switch()) return "true";
+  if (std::holds_alternative<Amount Request::*>(field.member)) return "2GiB";
+  return std::holds_alternative<Text Request::*>(field.member) ? "a \"b\"\\c" : "3";
+}
+
+}  // namespace
+
+TEST_CASE("every field is written to JSON and read back, and names of fields are unique", "[request]") {
+  Request all;
+  std::set<std::string_view> names;
+  for (const Field& field : fields()) {
+    INFO(field.name);
+    CHECK(names.insert(field.name).second);
+    CHECK(find_field(field.name) == &field);
+    CHECK_FALSE(get(all, field));
+    set(all, field, sample(field));
+    REQUIRE(get(all, field));
+  }
+  CHECK(all.batch == 3);
+  CHECK(all.reserve->value == 2147483648.0);
+  CHECK(read(to_json(all)) == all);
+  CHECK(read("{\"schema\": \"llmperf.estimate\", \"request\": " + to_json(all) + "}") == all);
+  for (const Field& field : fields()) set(all, field, "");
+  CHECK(all == Request());
+  CHECK(to_json(all) == "{}");
+}
+
+TEST_CASE("of tokens 128k is 131072, of all else k is a thousand", "[request]") {
+  Request request;
+  set(request, field("prompt"), "128k");
+  CHECK(request.prompt == 131072);
+  set(request, field("prompt"), "2M");
+  CHECK(request.prompt == 2097152);
+  set(request, field("batch"), "4k");
+  CHECK(request.batch == 4000);
+  for (const char* text : {"k", "1.5k", "-1k", "0k", "1kk", "9223372036854775807M", "100M"}) {
+    INFO(text);
+    CHECK(error_of([&] { set(request, field("prompt"), text); }).find("is not a whole number between 1 and") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("what a file of a request has wrong is told with its place, and by the field", "[request]") {
+  CHECK(error_of([] { read("{\"batc\": 4}"); }).find("r.json:1:2: unknown key 'batc' in a request") !=
+        std::string::npos);
+  CHECK(error_of([] { read("{\"batch\": [4]}"); }).find("'batch' must be a value") != std::string::npos);
+  CHECK(error_of([] { read("{\"batch\": 0}"); }).find("`batch`: '0' is not a whole number") != std::string::npos);
+  CHECK(error_of([] { read("{\"schema\": \"llmperf.model\"}"); }).find("a result without its request") !=
+        std::string::npos);
+  CHECK(error_of([] {
+          Sources sources;
+          resolve(read("{\"hw\": \"rtx4090\"}"), sources);
+        }) == "`model` is required");
+}
+
+TEST_CASE("a field that has no effect on what is asked is refused, and taken where it may at another point",
+          "[request]") {
+  Sources sources;
+  const auto refused = [&](const char* more) {
+    const Request request = read(std::string("{\"model\": \"llama-2-7b\", \"hw\": \"h100-sxm\", ") + more + "}");
+    CHECK_NOTHROW(resolve(request, sources, Unused::taken));
+    return error_of([&] { resolve(request, sources); });
+  };
+  CHECK(refused("\"embedding\": \"replicated\"").find("`embedding`") == 0);
+  CHECK(refused("\"devices_per_node\": 4").find("`devices-per-node`: there is one device") == 0);
+  CHECK(refused("\"training\": true, \"zero\": 1").find("`zero`: there is one replica") == 0);
+  CHECK(refused("\"training\": true, \"exposed_sums\": true").find("`exposed-sums`") == 0);
+  CHECK(refused("\"training\": true, \"options\": \"all,no_static_kv\"").find("`options`: static_kv") == 0);
+  CHECK(refused("\"runtime\": \"vllm\", \"options\": \"none\"").find("`options` none: the stack of profile vllm") == 0);
+  CHECK(refused("\"training\": true, \"recompute\": \"selective\"").find("`recompute` selective: flash attention") ==
+        0);
+  // The default restated does no harm.
+  CHECK_NOTHROW(
+      resolve(read(R"({"model": "llama-2-7b", "hw": "h100-sxm", "embedding": "sharded", "pp": 1})"), sources));
+}
+
+TEST_CASE("a field of another workload is refused by name", "[request]") {
+  Sources sources;
+  const auto refused = [&](const char* json) { return error_of([&] { resolve(read(json), sources); }); };
+  CHECK(refused(R"({"model": "stdit3-xl2", "hw": "h100-sxm", "gen": 8})") ==
+        "`gen` is for language models: stdit3-xl2 is not one\n  hint: leave it out");
+  CHECK(refused(R"({"model": "qwen-7b", "hw": "h100-sxm", "cfg": "on"})") ==
+        "`cfg` is for models that generate video: qwen-7b is not one\n  hint: leave it out");
+  CHECK(refused(R"({"model": "qwen-7b", "hw": "h100-sxm", "zero": 1})") ==
+        "`zero` requires `training`\n  hint: leave it out");
+  CHECK(refused(R"({"model": "qwen-7b", "hw": "h100-sxm", "training": true, "gen": 1})").find("`gen`") == 0);
+}
