@@ -81,8 +81,14 @@ void prepare_streams() {
 }
 
 // Not left to std::bad_alloc: a point of a sweep would take it for its own error, and destructors that allocate (those
-// of JSON) would end the program while it is thrown.
-[[noreturn]] void end_without_memory() {
+// of JSON) would end the program while it is thrown. Other threads or processes may be about to give memory back, so
+// that it is asked for again, in all for a fifth of a second.
+void wait_or_end_without_memory() {
+  static std::atomic<int> waits = 20;
+  if (waits.fetch_sub(1) > 0) {
+    usleep(10'000);
+    return;
+  }
   static std::atomic_flag ending = ATOMIC_FLAG_INIT;
   while (ending.test_and_set()) pause();  // another thread is at it
   remove_unfinished_files();
@@ -156,7 +162,7 @@ void add_help(Command& root) {
 
 int run(int argc, const char* const* argv) {
   prepare_streams();
-  std::set_new_handler(end_without_memory);
+  std::set_new_handler(wait_or_end_without_memory);
   try {
     const int status = execute({argv + std::min(argc, 1), argv + argc});
     return status == kExitInterrupted ? kSignalled + interrupting_signal() : status;
