@@ -12,14 +12,13 @@
 #include "replay/ascend/cann.h"
 #include "replay/ascend/cann_types.h"
 #include "replay/backend.h"
+#include "replay/operands.h"
 
 namespace llmperf::replay::ascend {
 
 // Round to nearest, ties to even; what is too large becomes infinite.
 std::uint16_t to_fp16(float value);
-std::uint16_t to_bf16(float value);
 float from_fp16(std::uint16_t bits);
-float from_bf16(std::uint16_t bits);
 
 // Bytes of that many elements; two of int4 share one.
 std::size_t stored_bytes(cann::DataType type, std::size_t count);

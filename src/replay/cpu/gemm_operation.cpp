@@ -115,10 +115,12 @@ Operated make_gemm(const Workshop& shop, Dtype dtype, const calibrate::GemmShape
   plan.copies = shop.copies(asked, w, 2 * (x + y));
   for (const auto& [library, make] :
        {std::pair{Gemm::openblas, &make_openblas_gemm}, std::pair{Gemm::onednn, &make_onednn_gemm}}) {
-    std::string why_not;
     if (!library_for(shop, plan, library)) continue;
-    if (auto made = make(shop, plan, why_not)) return made;
-    require(shop.gemm != library, why_not);
+    try {
+      return make(shop, plan);
+    } catch (const Refusal&) {
+      if (shop.gemm == library) throw;
+    }
   }
   return make_own_gemm(shop, plan);
 }

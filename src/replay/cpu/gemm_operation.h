@@ -83,8 +83,7 @@ class GemmOperation : public Operation {
 std::unique_ptr<Operation> make_own_gemm(const Workshop& shop, const GemmPlan& plan);
 
 // ---- Products by libraries, which are loaded when the first is asked for: of fp32 by OpenBLAS, of fp32, bf16 and int8
-// by oneDNN. Where there is no such library or it has no such product, what is returned is empty or null, and `why_not`
-// says why.
+// by oneDNN. Refusal where there is no such library or it has no such product.
 
 // A library, or why there is none.
 template <class Functions>
@@ -93,10 +92,11 @@ struct Loaded {
   std::string why_not;
 };
 
-// "OpenBLAS 0.3.21 (libopenblas.so.0, Haswell kernels)", "oneDNN 2.6.3 (libdnnl.so.2)"
+// "OpenBLAS 0.3.21 (libopenblas.so.0, Haswell kernels)", "oneDNN 2.6.3 (libdnnl.so.2)"; empty with the reason in
+// `why_not` where there is none.
 std::string openblas_name(std::string& why_not);
 std::string onednn_name(std::string& why_not);
-std::unique_ptr<Operation> make_openblas_gemm(const Workshop& shop, const GemmPlan& plan, std::string& why_not);
-std::unique_ptr<Operation> make_onednn_gemm(const Workshop& shop, const GemmPlan& plan, std::string& why_not);
+std::unique_ptr<Operation> make_openblas_gemm(const Workshop& shop, const GemmPlan& plan);
+std::unique_ptr<Operation> make_onednn_gemm(const Workshop& shop, const GemmPlan& plan);
 
 }  // namespace llmperf::replay::cpu

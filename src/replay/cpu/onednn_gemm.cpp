@@ -99,18 +99,14 @@ class OneThread {
 template <class Object>
 using Handle = std::unique_ptr<Object, dnnl_status_t (*)(Object*)>;
 
-// Throws what a failed call was, for the maker of a product to turn into a reason.
-struct OneDnnFailure {
-  std::string what;
-};
 void check(dnnl_status_t status, const char* call) {
-  if (status == dnnl_success) return;
   const char* meaning = status == dnnl_unimplemented       ? "not implemented for this processor, types and shape"
                         : status == dnnl_out_of_memory     ? "out of memory"
                         : status == dnnl_invalid_arguments ? "invalid arguments"
                                                            : "failed";
-  throw OneDnnFailure{std::string(call) + ": " + meaning + " (status " + std::to_string(static_cast<int>(status)) +
-                      ")"};
+  if (status != dnnl_success) {
+    throw Refusal{fmt::format("oneDNN: {}: {} (status {})", call, meaning, static_cast<int>(status))};
+  }
 }
 // create(pointer to the object, arguments...), checked and owned.
 template <class Object, class Create, class... Arguments>
@@ -335,19 +331,14 @@ std::string onednn_name(std::string& why_not) {
   return fmt::format("oneDNN {}.{}.{} ({})", version->major, version->minor, version->patch, library->library.path());
 }
 
-std::unique_ptr<Operation> make_onednn_gemm(const Workshop& shop, const GemmPlan& plan, std::string& why_not) {
+std::unique_ptr<Operation> make_onednn_gemm(const Workshop& shop, const GemmPlan& plan) {
   const auto& [library, reason] = loaded_onednn();
-  why_not = reason;
-  if (!library) return nullptr;
-  try {
-    auto made = std::make_unique<OneDnnGemm>(shop, plan, *library);
-    // Loops that are there to compare with: anything of ours is faster.
-    if (!made->implementation().starts_with("ref") || shop.gemm == Gemm::onednn) return made;
-    why_not = "oneDNN has only its reference implementation";
-  } catch (const OneDnnFailure& failure) {
-    why_not = "oneDNN: " + failure.what;
-  }
-  return nullptr;
+  require(library.has_value(), reason);
+  auto made = std::make_unique<OneDnnGemm>(shop, plan, *library);
+  // Loops that are there to compare with: anything of ours is faster.
+  require(!made->implementation().starts_with("ref") || shop.gemm == Gemm::onednn,
+          "oneDNN has only its reference implementation");
+  return made;
 }
 
 #else
@@ -361,9 +352,10 @@ std::string onednn_name(std::string& why_not) {
   return {};
 }
 
-std::unique_ptr<Operation> make_onednn_gemm(const Workshop&, const GemmPlan&, std::string& why_not) {
+std::unique_ptr<Operation> make_onednn_gemm(const Workshop&, const GemmPlan&) {
+  std::string why_not;
   onednn_name(why_not);
-  return nullptr;
+  throw Refusal{why_not};
 }
 
 #endif

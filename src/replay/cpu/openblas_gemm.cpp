@@ -84,14 +84,10 @@ std::string openblas_name(std::string& why_not) {
   return fmt::format("{} ({}{})", version, library->library.path(), core);
 }
 
-std::unique_ptr<Operation> make_openblas_gemm(const Workshop& shop, const GemmPlan& plan, std::string& why_not) {
-  if (plan.input != Element::f32) {
-    why_not = "OpenBLAS multiplies fp32 only";
-    return nullptr;
-  }
+std::unique_ptr<Operation> make_openblas_gemm(const Workshop& shop, const GemmPlan& plan) {
+  require(plan.input == Element::f32, "OpenBLAS multiplies fp32 only");
   const auto& [library, reason] = loaded_openblas();
-  why_not = reason;
-  if (!library) return nullptr;
+  require(library.has_value(), reason);
   library->set_threads(1);
   return std::make_unique<OpenBlasGemm>(shop, plan, *library);
 }
@@ -103,9 +99,10 @@ std::string openblas_name(std::string& why_not) {
   return {};
 }
 
-std::unique_ptr<Operation> make_openblas_gemm(const Workshop&, const GemmPlan&, std::string& why_not) {
+std::unique_ptr<Operation> make_openblas_gemm(const Workshop&, const GemmPlan&) {
+  std::string why_not;
   openblas_name(why_not);
-  return nullptr;
+  throw Refusal{why_not};
 }
 
 #endif

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -66,12 +65,6 @@ void divide(ThreadPool& pool, std::int64_t bytes, const std::function<void(const
   if (bytes <= kSmall) return work({});
   pool.run(work);
 }
-
-std::uint16_t to_bf16(float x) {
-  const auto bits = std::bit_cast<std::uint32_t>(x);
-  return static_cast<std::uint16_t>((bits + (0x7fffU + ((bits >> 16U) & 1U))) >> 16U);
-}
-float from_bf16(std::uint16_t x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x) << 16U); }
 
 template <class T, class Convert>
 void fill_as(void* to, std::int64_t first, std::int64_t count, const Fill& fill, const Convert& convert) {

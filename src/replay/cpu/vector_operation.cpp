@@ -153,55 +153,45 @@ void add_rope_passes(VectorOperation& op, const VectorPlan& plan, const RowKerne
   }
 }
 
-// What one pass over rows or elements reads and writes besides x and the result, both [rows, width].
+// What one pass reads and writes besides x and the result, which are both [rows, width].
+enum Takes : unsigned {
+  kRows = 1,  // the kernel goes by rows, else by elements of the result
+  kPair = 2,  // a second operand like x; of a kernel by rows a second result, too
+  kGamma = 4,
+  kBeta = 8,
+  kTwice = 16  // x is twice as wide as the result
+};
 struct SimpleOp {
   VectorKind kind;
   RowKernel RowKernels::*kernel;
-  bool by_elements = true;
-  bool pair = false;  // a second operand like x, and of rows a second result
-  bool gamma = false;
-  bool beta = false;
+  unsigned takes = 0;
 };
 constexpr SimpleOp kSimpleOps[] = {
-    {.kind = VectorKind::rms_norm, .kernel = &RowKernels::rms_norm, .by_elements = false, .gamma = true},
-    {.kind = VectorKind::layer_norm,
-     .kernel = &RowKernels::layer_norm,
-     .by_elements = false,
-     .gamma = true,
-     .beta = true},
-    {.kind = VectorKind::add_rms_norm,
-     .kernel = &RowKernels::add_rms_norm,
-     .by_elements = false,
-     .pair = true,
-     .gamma = true},
-    {.kind = VectorKind::add_layer_norm,
-     .kernel = &RowKernels::add_layer_norm,
-     .by_elements = false,
-     .pair = true,
-     .gamma = true,
-     .beta = true},
-    {.kind = VectorKind::softmax, .kernel = &RowKernels::softmax, .by_elements = false},
-    {.kind = VectorKind::sampling, .kernel = &RowKernels::argmax, .by_elements = false},
-    {.kind = VectorKind::add, .kernel = &RowKernels::add, .pair = true},
-    {.kind = VectorKind::multiply, .kernel = &RowKernels::multiply, .pair = true},
-    {.kind = VectorKind::activation, .kernel = &RowKernels::silu},
-    {.kind = VectorKind::gated_activation, .kernel = &RowKernels::gated_silu},
+    {VectorKind::rms_norm, &RowKernels::rms_norm, kRows | kGamma},
+    {VectorKind::layer_norm, &RowKernels::layer_norm, kRows | kGamma | kBeta},
+    {VectorKind::add_rms_norm, &RowKernels::add_rms_norm, kRows | kPair | kGamma},
+    {VectorKind::add_layer_norm, &RowKernels::add_layer_norm, kRows | kPair | kGamma | kBeta},
+    {VectorKind::softmax, &RowKernels::softmax, kRows},
+    {VectorKind::sampling, &RowKernels::argmax, kRows},
+    {VectorKind::add, &RowKernels::add, kPair},
+    {VectorKind::multiply, &RowKernels::multiply, kPair},
+    {VectorKind::activation, &RowKernels::silu},
+    {VectorKind::gated_activation, &RowKernels::gated_silu, kTwice},
 };
 
-void add_simple_pass(VectorOperation& op, const VectorPlan& plan, const RowKernels& kernels, const SimpleOp& simple) {
+void add_simple_pass(VectorOperation& op, const VectorPlan& plan, RowKernel kernel, unsigned takes) {
   const std::int64_t count = plan.rows * plan.width;
-  Pass pass{.kernel = kernels.*simple.kernel,
-            .by_elements = simple.by_elements,
-            .extent = simple.by_elements ? count : plan.rows,
-            .args = {.width = plan.width}};
+  const bool by_rows = (takes & kRows) != 0;
+  Pass pass{
+      .kernel = kernel, .by_elements = !by_rows, .extent = by_rows ? plan.rows : count, .args = {.width = plan.width}};
   std::size_t inputs = 0;
-  pass.args.in[inputs++] = op.operand({.count = plan.kind == VectorKind::gated_activation ? 2 * count : count});
-  if (simple.pair) pass.args.in[inputs++] = op.operand({.count = count});
-  if (simple.gamma) pass.args.in[inputs++] = op.operand({.count = plan.width, .gamma = true});
-  if (simple.beta) pass.args.in[inputs++] = op.operand({.count = plan.width, .beta = true});
+  pass.args.in[inputs++] = op.operand({.count = (takes & kTwice) != 0 ? 2 * count : count});
+  if ((takes & kPair) != 0) pass.args.in[inputs++] = op.operand({.count = count});
+  if ((takes & kGamma) != 0) pass.args.in[inputs++] = op.operand({.count = plan.width, .gamma = true});
+  if ((takes & kBeta) != 0) pass.args.in[inputs++] = op.operand({.count = plan.width, .beta = true});
   if (plan.kind == VectorKind::sampling) op.indices();
   pass.args.out[0] = op.result(plan.kind == VectorKind::sampling ? plan.rows : count);
-  if (simple.pair && !simple.by_elements) pass.args.out[1] = op.result(count);
+  if (by_rows && (takes & kPair) != 0) pass.args.out[1] = op.result(count);
   op.add_pass(pass);
 }
 
@@ -215,21 +205,14 @@ Operated make_vector(const Workshop& shop, Dtype dtype, const calibrate::VectorS
   const RowKernels& kernels = type == Element::f32 ? shop.kernels->f32 : shop.kernels->bf16;
   auto op = std::make_unique<VectorOperation>(shop, type);
   if (plan.copy) {
-    const std::int64_t count = plan.rows * plan.width;
-    Pass pass{.kernel = type == Element::f32 ? copy_elements<4> : copy_elements<2>,
-              .by_elements = true,
-              .extent = count,
-              .args = {.width = plan.width}};
-    pass.args.in[0] = op->operand({.count = count});
-    pass.args.out[0] = op->result(count);
-    op->add_pass(pass);
+    add_simple_pass(*op, plan, type == Element::f32 ? copy_elements<4> : copy_elements<2>, 0);
   } else if (plan.kind == VectorKind::rope) {
     add_rope_passes(*op, plan, kernels);
   } else {
     const auto* simple = std::find_if(std::begin(kSimpleOps), std::end(kSimpleOps),
                                       [&](const SimpleOp& row) { return row.kind == plan.kind; });
     require(simple != std::end(kSimpleOps), fmt::format("no kernel for vector:{}", shape.layer));
-    add_simple_pass(*op, plan, kernels, *simple);
+    add_simple_pass(*op, plan, kernels.*simple->kernel, simple->takes);
   }
   return op;
 }
