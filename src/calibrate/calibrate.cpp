@@ -11,7 +11,6 @@
 #include "calibrate/data_checks.h"
 #include "calibrate/fit.h"
 #include "calibrate/predictor.h"
-#include "calibrate/validate.h"
 #include "calibrate/validation.h"
 #include "estimate/estimate.h"
 
@@ -22,30 +21,23 @@ using hardware::RuntimeProfile;
 
 // Whether a step row's runtime means this profile: its name, or one that starts with it and a dash and has no profile
 // of its own.
-class Runtimes {
- public:
-  explicit Runtimes(const hardware::Device& device) : names_(hardware::runtimes_of(device)) {}
-  bool runs_under(const std::string& runtime, const std::string& profile) const {
-    const auto prefix = [&](const std::string& name) { return runtime == name || runtime.starts_with(name + "-"); };
-    return prefix(profile) && std::none_of(names_.begin(), names_.end(), [&](const std::string& name) {
-             return name.size() > profile.size() && prefix(name);
-           });
-  }
-
- private:
-  std::vector<std::string> names_;
-};
+bool runs_under(const std::string& runtime, const std::string& profile, const std::vector<std::string>& profiles) {
+  const auto prefix = [&](const std::string& name) { return runtime == name || runtime.starts_with(name + "-"); };
+  return prefix(profile) && std::none_of(profiles.begin(), profiles.end(), [&](const std::string& name) {
+           return name.size() > profile.size() && prefix(name);
+         });
+}
 
 std::vector<std::size_t> usable_rows(const Measurements& measurements, const hardware::Device& device,
                                      const RuntimeProfile& profile, std::vector<std::string>& warnings) {
   std::vector<std::size_t> rows;
-  const Runtimes runtimes(device);
+  const std::vector<std::string> profiles = hardware::runtimes_of(device);
   std::size_t foreign = 0;
   std::size_t doubtful = 0;
   for (std::size_t i = 0; i < measurements.rows.size(); ++i) {
     const Row& row = measurements.rows[i];
     const auto* step = std::get_if<StepRow>(&row.of);
-    if (row.hardware != device.name || (step && !runtimes.runs_under(step->runtime, profile.name))) {
+    if (row.hardware != device.name || (step && !runs_under(step->runtime, profile.name, profiles))) {
       ++foreign;
     } else if (!untrusted(measurements, row).empty()) {
       ++doubtful;
@@ -110,20 +102,19 @@ bool held(std::size_t parameter) { return parameter == index(hardware::Parameter
 void note_range(const Measurements& rows, const Predictor& predictor, hardware::FittedRange& range) {
   range = {};
   range.rows = static_cast<std::int64_t>(rows.rows.size());
-  std::set<std::string> models;
-  std::set<std::string> weights;
-  std::set<std::string> kv;
-  std::set<std::string> plans;
-  std::set<std::string> kinds;
+  const auto note = [](std::vector<std::string>& names, const std::string& name) {
+    const auto at = std::lower_bound(names.begin(), names.end(), name);
+    if (at == names.end() || *at != name) names.insert(at, name);
+  };
   for (std::size_t i = 0; i < rows.rows.size(); ++i) {
     const auto* step = std::get_if<StepRow>(&rows.rows[i].of);
     if (step == nullptr) continue;
-    models.insert(step->model);
-    weights.insert(step->weights);
     const graph::Execution& execution = predictor.setup_of(i)->execution;
-    kv.insert(execution.kv.name());
-    plans.insert(graph::to_text(execution.plan));
-    kinds.insert(estimate::model_kind(*execution.model));
+    note(range.models, step->model);
+    note(range.weights, step->weights);
+    note(range.kv, execution.kv.name());
+    note(range.plans, graph::to_text(execution.plan));
+    note(range.kinds, estimate::model_kind(*execution.model));
     range.max_batch = std::max(range.max_batch, step->replica_batch());
     range.max_tokens = std::max(range.max_tokens, step->replica_batch() * step->new_tokens);
     range.max_context = std::max(range.max_context, step->context + step->new_tokens);
@@ -131,11 +122,6 @@ void note_range(const Measurements& rows, const Predictor& predictor, hardware::
     range.min_parameters = range.min_parameters == 0 ? parameters : std::min(range.min_parameters, parameters);
     range.max_parameters = std::max(range.max_parameters, parameters);
   }
-  range.models.assign(models.begin(), models.end());
-  range.weights.assign(weights.begin(), weights.end());
-  range.kv.assign(kv.begin(), kv.end());
-  range.plans.assign(plans.begin(), plans.end());
-  range.kinds.assign(kinds.begin(), kinds.end());
 }
 
 // Warns of a fit that is worth little: by what the rows determined, by what simpler answers reach, and by the rows and

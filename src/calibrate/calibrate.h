@@ -1,15 +1,47 @@
-// Fits a runtime profile's numbers to measurements.
+// Fits a runtime profile's numbers to measurements: the fitted profile and how it came about, the result of
+// `llmperf calibrate`.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "calibrate/calibration.h"
+#include "calibrate/fit.h"
 #include "calibrate/measurements.h"
+#include "calibrate/validation.h"
 #include "hardware/device.h"
 #include "hardware/runtime_profile.h"
 
 namespace llmperf::calibrate {
+
+struct CalibratedParameter {
+  std::string name;  // "gemm.launch"
+  std::string unit;  // "s", "B/s", "" for shares
+  std::string meaning;
+  FreeParameter free;  // default, its spread and bounds
+  FittedParameter fitted;
+  double jackknife = 0;  // relative standard deviation over the folds; 0: not cross-validated
+};
+
+// Leaving out whole groups of one kind.
+struct LeftOut {
+  std::string by;                   // "model", "site"
+  int folds = 0;                    // 0: there is one group only, so nothing could be left out
+  std::vector<GroupErrors> errors;  // of errors_by_group; empty without folds
+};
+
+struct Calibration {
+  std::string hardware;
+  std::string runtime;
+  std::vector<std::string> files;
+  std::vector<CalibratedParameter> parameters;
+  std::vector<Correlation> correlations;  // indices as in parameters' free.index
+  std::vector<GroupErrors> residuals;     // errors_by_group of the fit to all rows
+  std::vector<LeftOut> left_out;
+  double residual_scale = 0;
+  int iterations = 0;
+  bool converged = false;
+  std::vector<std::string> warnings;
+};
 
 struct CalibrateResult {
   Calibration calibration;

@@ -43,24 +43,9 @@ std::string place(const Measurements& measurements, std::size_t row) {
   return fmt::format("{}:{}", where.file, where.line);
 }
 
-// Rows of equal text, in the order in which the texts appear.
-template <class Text>
-std::vector<std::pair<std::string, RowList>> gather(const Measurements& measurements, std::span<const std::size_t> rows,
-                                                    Text text) {
-  std::vector<std::pair<std::string, RowList>> groups;
-  std::map<std::string, std::size_t, std::less<>> known;
-  for (const std::size_t row : rows) {
-    std::string key = text(measurements.rows[row]);
-    const auto [found, added] = known.try_emplace(key, groups.size());
-    if (added) groups.emplace_back(std::move(key), RowList());
-    groups[found->second].second.push_back(row);
-  }
-  return groups;
-}
-
 // Gives copies of a row one weight together (`weights` is of all rows). Warns of copies and of repeats that contradict
 // each other.
-void check_repeats(const Measurements& measurements, const std::vector<std::pair<std::string, RowList>>& repeats,
+void check_repeats(const Measurements& measurements, const std::vector<RowsOfText>& repeats,
                    std::vector<double>& weights, DataCheck& check) {
   constexpr double kContradiction = 1.5;
   std::size_t copies = 0;
@@ -122,7 +107,7 @@ void check_constants(const Measurements& measurements, const std::string& kind, 
 DataCheck check_rows(const Measurements& measurements, std::span<const std::size_t> rows, std::size_t parameters) {
   constexpr std::size_t kFewest = 3;
   DataCheck check;
-  const auto repeats = gather(measurements, rows, configuration);
+  const auto repeats = rows_by_text(rows, [&](std::size_t row) { return configuration(measurements.rows[row]); });
   if (repeats.size() < kFewest) {
     const std::string file = measurements.files.size() == 1 ? measurements.files.front().path : "";
     throw Error(ErrorKind::bad_input, {{{file},
@@ -141,7 +126,8 @@ DataCheck check_rows(const Measurements& measurements, std::span<const std::size
   std::map<std::string, std::size_t, std::less<>> different;
   for (const auto& [what, same] : repeats) ++different[kind_of(measurements.rows[same.front()])];
   std::vector<Diagnostic> problems;
-  for (const auto& [kind, alike] : gather(measurements, rows, kind_of)) {
+  for (const auto& [kind, alike] :
+       rows_by_text(rows, [&](std::size_t row) { return kind_of(measurements.rows[row]); })) {
     check_constants(measurements, kind, alike, different[kind], check, problems);
   }
   if (!problems.empty()) throw Error(ErrorKind::bad_input, problems);

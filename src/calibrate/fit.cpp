@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <unordered_map>
 
 #include "base/error.h"
 #include "calibrate/statistics.h"
@@ -183,30 +182,26 @@ class Minimiser {
     }
   }
 
-  // Weight of a row in the normal equations: soft L1 takes it from outliers.
-  double row_weight(Eigen::Index row, double noise) const {
-    const double z = point_.residuals[row] / problem_->outlier;
-    return weight(row) / (noise * noise * std::sqrt(1 + z * z));
+  // Weights of rows in the normal equations: soft L1 takes it from outliers.
+  VectorXd row_weights(double noise) const {
+    VectorXd weights(rows_);
+    for (Eigen::Index row = 0; row < rows_; ++row) {
+      const double z = point_.residuals[row] / problem_->outlier;
+      weights[row] = weight(row) / (noise * noise * std::sqrt(1 + z * z));
+    }
+    return weights;
   }
 
   VectorXd cost_gradient() const {
-    VectorXd weighted(rows_);
-    for (Eigen::Index row = 0; row < rows_; ++row) {
-      weighted[row] = row_weight(row, problem_->noise) * point_.residuals[row];
-    }
-    VectorXd gradient = slopes_.transpose() * weighted;
+    VectorXd gradient = slopes_.transpose() * row_weights(problem_->noise).cwiseProduct(point_.residuals);
     for (Eigen::Index i = 0; i < n_; ++i) gradient[i] += prior_offset(point_.u, i) / parameter(i).spread;
     return gradient;
   }
 
   MatrixXd cost_hessian(double noise) const {
-    VectorXd root(rows_);
-    for (Eigen::Index row = 0; row < rows_; ++row) root[row] = std::sqrt(row_weight(row, noise));
-    const MatrixXd scaled = root.asDiagonal() * slopes_;
+    const MatrixXd scaled = row_weights(noise).cwiseSqrt().asDiagonal() * slopes_;
     MatrixXd hessian = scaled.transpose() * scaled;
-    for (Eigen::Index i = 0; i < n_; ++i) {
-      hessian(i, i) += 1 / (parameter(i).spread * parameter(i).spread);
-    }
+    for (Eigen::Index i = 0; i < n_; ++i) hessian(i, i) += 1 / (parameter(i).spread * parameter(i).spread);
     return hessian;
   }
 
@@ -222,18 +217,11 @@ class Minimiser {
 
   VectorXd step(const MatrixXd& hessian, const VectorXd& gradient, const std::vector<Eigen::Index>& moving,
                 double damping) const {
-    const auto size = static_cast<Eigen::Index>(moving.size());
-    MatrixXd h(size, size);
-    VectorXd g(size);
-    for (Eigen::Index a = 0; a < size; ++a) {
-      const Eigen::Index i = moving[static_cast<std::size_t>(a)];
-      g[a] = gradient[i];
-      for (Eigen::Index b = 0; b < size; ++b) h(a, b) = hessian(i, moving[static_cast<std::size_t>(b)]);
-      h(a, a) *= 1 + damping;
-    }
-    const VectorXd solved = h.ldlt().solve(-g);
+    MatrixXd h = hessian(moving, moving);
+    h.diagonal() *= 1 + damping;
     VectorXd full = VectorXd::Zero(n_);
-    for (Eigen::Index a = 0; a < size; ++a) full[moving[static_cast<std::size_t>(a)]] = solved[a];
+    const VectorXd solved = h.ldlt().solve(-gradient(moving));
+    full(moving) = solved;
     return full;
   }
 
@@ -452,22 +440,15 @@ double jackknife(const std::vector<double>& values) {
 }  // namespace
 
 std::vector<int> deal_folds(std::span<const std::string> labels, std::span<const double> weights, int max_folds) {
-  struct Group {
-    std::vector<std::size_t> rows;
-  };
-  std::vector<Group> groups;
-  std::unordered_map<std::string_view, std::size_t> known;
-  for (std::size_t row = 0; row < labels.size(); ++row) {
-    if (!takes_part(weights, row)) continue;
-    const auto [found, added] = known.try_emplace(labels[row], groups.size());
-    if (added) groups.emplace_back();
-    groups[found->second].rows.push_back(row);
-  }
+  std::vector<std::size_t> all(labels.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  std::vector<RowsOfText> groups = rows_by_text(
+      all, [&](std::size_t row) { return takes_part(weights, row) ? std::optional(labels[row]) : std::nullopt; });
   std::vector<int> fold(labels.size(), 0);
   const bool own = groups.size() <= static_cast<std::size_t>(max_folds);
   if (!own) {
     std::stable_sort(groups.begin(), groups.end(),
-                     [](const Group& a, const Group& b) { return a.rows.size() > b.rows.size(); });
+                     [](const auto& a, const auto& b) { return a.rows.size() > b.rows.size(); });
   }
   std::vector<std::size_t> sizes(static_cast<std::size_t>(max_folds), 0);
   for (std::size_t g = 0; g < groups.size(); ++g) {

@@ -6,11 +6,12 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <type_traits>
 
 #include "base/match.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "calibrate/row_columns.h"
+#include "calibrate/csv.h"
 #include "descriptor/catalog.h"
 #include "model/quantization.h"
 
@@ -19,81 +20,159 @@ namespace {
 
 using descriptor::Problems;
 
-enum class Schema : unsigned char { steps, ops, both };
-enum class Needed : unsigned char { always, by_some };  // by_some: rows of some ops, or never
+// ---- The schema: every column, and what each kind of row has in it. Files are read and written by it.
 
-enum class Column : unsigned char {
-  hardware,
-  batch,
-  tp,
-  ep,
-  dp,
-  pp,
-  runtime,
-  execution,
-  options,
-  model,
-  weights,
-  kv,
-  phase,
-  new_tokens,
-  context,
-  latency_ms,
-  op,
-  dtype,
-  ranks,
-  m,
-  n,
-  k,
-  q_len,
-  kv_len,
-  heads,
-  kv_heads,
-  head_dim,
-  causal,
-  bytes,
-  latency_us,
-  count
-};
-constexpr std::size_t kColumns = static_cast<std::size_t>(Column::count);
-
+enum class Use : unsigned char { no, optional, required };  // of a column, in files of steps and in files of ops
 struct ColumnInfo {
   std::string_view name;
-  Schema schema;
-  Needed needed = Needed::always;
+  Use steps;
+  Use ops;
 };
-constexpr std::array<ColumnInfo, kColumns> kColumnInfo = {{
-    {"hardware", Schema::both},
-    {"batch", Schema::both, Needed::by_some},
-    {"tp", Schema::steps, Needed::by_some},
-    {"ep", Schema::steps, Needed::by_some},
-    {"dp", Schema::steps, Needed::by_some},
-    {"pp", Schema::steps, Needed::by_some},
-    {"runtime", Schema::steps},
-    {"execution", Schema::steps, Needed::by_some},
-    {"options", Schema::steps, Needed::by_some},
-    {"model", Schema::steps},
-    {"weights", Schema::both, Needed::by_some},
-    {"kv", Schema::steps, Needed::by_some},
-    {"phase", Schema::steps},
-    {"new_tokens", Schema::steps},
-    {"context", Schema::steps},
-    {"latency_ms", Schema::steps},
-    {"op", Schema::ops},
-    {"dtype", Schema::ops},
-    {"ranks", Schema::ops, Needed::by_some},
-    {"m", Schema::ops, Needed::by_some},
-    {"n", Schema::ops, Needed::by_some},
-    {"k", Schema::ops, Needed::by_some},
-    {"q_len", Schema::ops, Needed::by_some},
-    {"kv_len", Schema::ops, Needed::by_some},
-    {"heads", Schema::ops, Needed::by_some},
-    {"kv_heads", Schema::ops, Needed::by_some},
-    {"head_dim", Schema::ops, Needed::by_some},
-    {"causal", Schema::ops, Needed::by_some},
-    {"bytes", Schema::ops, Needed::by_some},
-    {"latency_us", Schema::ops},
-}};
+constexpr ColumnInfo kColumns[] = {
+    {"hardware", Use::required, Use::required},
+    {"tp", Use::optional, Use::no},
+    {"ep", Use::optional, Use::no},
+    {"dp", Use::optional, Use::no},
+    {"pp", Use::optional, Use::no},
+    {"runtime", Use::required, Use::no},
+    {"execution", Use::optional, Use::no},
+    {"options", Use::optional, Use::no},
+    {"model", Use::required, Use::no},
+    {"weights", Use::required, Use::optional},
+    {"kv", Use::optional, Use::no},
+    {"op", Use::no, Use::required},
+    {"dtype", Use::no, Use::required},
+    {"ranks", Use::no, Use::optional},
+    {"batch", Use::required, Use::optional},
+    {"phase", Use::required, Use::no},
+    {"new_tokens", Use::required, Use::no},
+    {"context", Use::required, Use::no},
+    {"m", Use::no, Use::optional},
+    {"n", Use::no, Use::optional},
+    {"k", Use::no, Use::optional},
+    {"q_len", Use::no, Use::optional},
+    {"kv_len", Use::no, Use::optional},
+    {"heads", Use::no, Use::optional},
+    {"kv_heads", Use::no, Use::optional},
+    {"head_dim", Use::no, Use::optional},
+    {"causal", Use::no, Use::optional},
+    {"bytes", Use::no, Use::optional},
+    {"latency_ms", Use::required, Use::no},
+    {"latency_us", Use::no, Use::required},
+};
+constexpr std::size_t kRowColumns = std::size(kColumns) - 2;  // without latencies
+
+// A column by its name; one that is not in the table does not compile.
+struct Column {
+  std::size_t index = 0;
+  consteval Column(const char* name) {  // NOLINT(google-explicit-constructor)
+    while (kColumns[index].name != name) ++index;
+  }
+  std::string_view name() const { return kColumns[index].name; }
+};
+
+// What a cell may be.
+struct Rule {
+  std::optional<std::int64_t> absent = {};  // what no text stands for; without it there must be one
+  std::int64_t min = 1;
+  std::int64_t max = 1'000'000'000;
+  bool shown = false;  // written also where it is what no text stands for
+};
+constexpr Rule kRanks{.min = 2, .max = 1'000'000};
+constexpr std::int64_t kPetabyte = 1'000'000'000'000'000;
+
+// visit(column, member, rule) of everything that a row or the shape of an op has in a column; Of may be const.
+template <class Of, class Visit>
+void each_field(Of& s, const Visit& visit) {
+  using Type = std::remove_const_t<Of>;
+  if constexpr (std::is_same_v<Type, StepRow>) {
+    visit("tp", s.tp, {.absent = 1, .shown = true});
+    visit("ep", s.ep, {.absent = 1});
+    visit("dp", s.dp, {.absent = 1});
+    visit("pp", s.pp, {.absent = 1});
+    visit("runtime", s.runtime, {});
+    visit("execution", s.execution, {.shown = true});
+    visit("options", s.options, {.shown = true});
+    visit("model", s.model, {});
+    visit("weights", s.weights, {});
+    visit("kv", s.kv, {});
+    visit("batch", s.batch, {});
+    visit("phase", s.phase, {});
+    visit("new_tokens", s.new_tokens, {});
+    visit("context", s.context, {.min = 0});
+  } else if constexpr (std::is_same_v<Type, GemmShape>) {
+    visit("m", s.m, {});
+    visit("n", s.n, {});
+    visit("k", s.k, {});
+    if (s.ranks > 1) {
+      visit("ranks", s.ranks, kRanks);
+    } else {
+      visit("batch", s.batch, {.absent = 1});
+      visit("weights", s.weights, {});
+    }
+  } else if constexpr (std::is_same_v<Type, AttentionShape>) {
+    visit("batch", s.batch, {});
+    visit("q_len", s.q_len, s.phase == Phase::decode ? Rule{.absent = 1, .shown = true} : Rule{});
+    visit("kv_len", s.kv_len, {});
+    visit("heads", s.heads, {});
+    visit("kv_heads", s.kv_heads, {});
+    visit("head_dim", s.head_dim, {});
+    visit("causal", s.causal, {});
+  } else if constexpr (std::is_same_v<Type, VectorShape>) {
+    visit("m", s.tokens, {});
+    if (known_layer(s.layer)) return;
+    visit("n", s.width, {});
+    visit("heads", s.heads, {.absent = 0});
+    visit("kv_heads", s.kv_heads, {.absent = 0});
+    visit("bytes", s.bytes, {.absent = 0, .max = kPetabyte});
+  } else if constexpr (std::is_same_v<Type, GatherShape>) {
+    visit("m", s.rows, {});
+    visit("n", s.width, {});
+    visit("k", s.table, {.absent = 0});
+  } else if constexpr (std::is_same_v<Type, CacheShape>) {
+    visit("m", s.tokens, {});
+    visit("kv_heads", s.kv_heads, {});
+    visit("head_dim", s.head_dim, {});
+  } else {
+    static_assert(std::is_same_v<Type, CollectiveShape>);
+    visit("ranks", s.ranks, kRanks);
+    visit("bytes", s.bytes, {.max = kPetabyte});
+  }
+}
+
+// Of the row or, of an op, its shape.
+template <class Visit>
+void each_field(const Row& row, const Visit& visit) {
+  if (const auto* step = std::get_if<StepRow>(&row.of)) return each_field(*step, visit);
+  std::visit([&](const auto& shape) { each_field(shape, visit); }, std::get<OpRow>(row.of).shape);
+}
+
+struct CellWriter {
+  std::vector<Cell>& cells;
+  void operator()(Column c, std::int64_t value, const Rule& rule) const {
+    if (rule.absent != value || rule.shown) cells[c.index] = value;
+  }
+  void operator()(Column c, Bytes value, const Rule& rule) const {
+    if (!rule.absent || value.value > 0) cells[c.index] = value.value;
+  }
+  void operator()(Column c, const std::string& value, const Rule& rule) const {
+    if (!value.empty() || rule.shown) cells[c.index] = std::string_view(value);
+  }
+  void operator()(Column c, bool value, const Rule&) const { cells[c.index] = value; }
+  void operator()(Column c, Phase value, const Rule&) const { cells[c.index] = name(value); }
+};
+
+struct Bounds {
+  bool& kept;
+  void operator()(Column, std::int64_t value, const Rule& rule) const {
+    kept = kept && (rule.absent == value || (value >= rule.min && value <= rule.max));
+  }
+  void operator()(Column c, Bytes value, const Rule& rule) const {
+    const bool large = value.value > static_cast<double>(rule.max);
+    (*this)(c, large ? rule.max + 1 : static_cast<std::int64_t>(value.value), rule);
+  }
+  void operator()(Column, const auto&, const Rule&) const {}
+};
 
 // One file. Problems are collected; a row that has one is dropped.
 class FileParser {
@@ -117,34 +196,29 @@ class FileParser {
   // Where each known column stands, and which schema it is.
   bool read_header() {
     width_ = reader_.cells().size();
-    const bool ops = named(Column::op) || named(Column::latency_us);
-    if (ops && named(Column::latency_ms)) {
+    ops_ = named("op") || named("latency_us");
+    if (ops_ && named("latency_ms")) {
       problem(1, "latency_ms (steps) and latency_us (ops) in one file", "a file holds rows of one of the two schemas");
       return false;
     }
-    schema_ = ops ? Schema::ops : Schema::steps;
     for (std::size_t i = 0; i < width_; ++i) read_column_name(i, reader_.cells()[i]);
     std::vector<std::string> missing;
-    for (std::size_t i = 0; i < kColumns; ++i) {
-      const ColumnInfo& info = kColumnInfo[i];
-      const bool of_step = schema_ == Schema::steps && (i == static_cast<std::size_t>(Column::batch) ||
-                                                        i == static_cast<std::size_t>(Column::weights));
-      const bool wanted = info.needed == Needed::always || of_step;
-      if (wanted && is_of_schema(info) && !at_[i]) missing.push_back(quote(info.name));
+    for (std::size_t i = 0; i < std::size(kColumns); ++i) {
+      if (use(kColumns[i]) == Use::required && !at_[i]) missing.push_back(quote(kColumns[i].name));
     }
     if (missing.empty()) return true;
     problem(1, fmt::format("no column {}", join(missing, ", ")),
             fmt::format("taken for measurements of {}, because there is {} column 'op' or 'latency_us'",
-                        ops ? "ops" : "steps", ops ? "a" : "no"));
+                        ops_ ? "ops" : "steps", ops_ ? "a" : "no"));
     return false;
   }
 
   void read_column_name(std::size_t i, const CsvCell& cell) {
-    const auto* known = std::find_if(kColumnInfo.begin(), kColumnInfo.end(), [&](const ColumnInfo& info) {
-      return is_of_schema(info) && info.name == cell.text;
+    const auto* known = std::find_if(std::begin(kColumns), std::end(kColumns), [&](const ColumnInfo& info) {
+      return use(info) != Use::no && info.name == cell.text;
     });
-    if (known != kColumnInfo.end()) {
-      std::optional<std::size_t>& at = at_[static_cast<std::size_t>(known - kColumnInfo.begin())];
+    if (known != std::end(kColumns)) {
+      std::optional<std::size_t>& at = at_[static_cast<std::size_t>(known - std::begin(kColumns))];
       if (at) problem(cell.column, fmt::format("a second column {}", quote(cell.text)));
       at = i;
     } else if (!cell.text.empty()) {
@@ -155,12 +229,11 @@ class FileParser {
     }
   }
 
-  bool is_of_schema(const ColumnInfo& info) const { return info.schema == Schema::both || info.schema == schema_; }
-  bool named(Column c) const {
+  Use use(const ColumnInfo& info) const { return ops_ ? info.ops : info.steps; }
+  bool named(std::string_view name) const {
     const std::vector<CsvCell>& cells = reader_.cells();
-    return std::any_of(cells.begin(), cells.end(), [&](const CsvCell& cell) { return cell.text == name_of(c); });
+    return std::any_of(cells.begin(), cells.end(), [&](const CsvCell& cell) { return cell.text == name; });
   }
-  static std::string_view name_of(Column c) { return kColumnInfo[static_cast<std::size_t>(c)].name; }
 
   void problem(int column, std::string message, std::string hint = {}) {
     problems_->add(reader_.line(), column, std::move(message), std::move(hint));
@@ -177,13 +250,12 @@ class FileParser {
     Row row;
     row.file = into_->files.size() - 1;
     row.line = reader_.line();
-    row.hardware = required(Column::hardware);
-    if (schema_ == Schema::steps) {
-      row.latency = Seconds{latency(Column::latency_ms) * 1e-3};
-      row.of = step();
-    } else {
-      row.latency = Seconds{latency(Column::latency_us) * 1e-6};
+    row.hardware = required("hardware");
+    row.latency = Seconds{ops_ ? latency("latency_us") * 1e-6 : latency("latency_ms") * 1e-3};
+    if (ops_) {
       row.of = op();
+    } else {
+      each_field(std::get<StepRow>(row.of), CellReader{*this});
     }
     if (!extra_.empty()) row.extra.resize(into_->extra_columns.size());
     for (const auto& [cell, index] : extra_) row.extra[index] = cells[cell].text;
@@ -192,7 +264,7 @@ class FileParser {
 
   // The cell of a column; null when the file has no such column.
   const CsvCell* cell(Column c) const {
-    const std::optional<std::size_t>& at = at_[static_cast<std::size_t>(c)];
+    const std::optional<std::size_t>& at = at_[c.index];
     return at ? &reader_.cells()[*at] : nullptr;
   }
   std::string text(Column c) const { return cell(c) ? cell(c)->text : std::string(); }
@@ -200,27 +272,27 @@ class FileParser {
   std::string required(Column c) {
     const CsvCell* found = cell(c);
     if (found == nullptr) {
-      problem(1, fmt::format("such rows need a column {}", quote(name_of(c))));
+      problem(1, fmt::format("such rows need a column {}", quote(c.name())));
       return {};
     }
-    if (found->text.empty()) problem(found->column, fmt::format("{} is empty", quote(name_of(c))));
+    if (found->text.empty()) problem(found->column, fmt::format("{} is empty", quote(c.name())));
     return found->text;
   }
 
   // Spreadsheets write whole numbers of a column with gaps as "128.0".
-  std::int64_t integer(Column c, std::int64_t min = 1, std::int64_t max = 1'000'000'000) {
+  std::int64_t integer(Column c, const Rule& rule) {
+    if (rule.absent && text(c).empty()) return *rule.absent;
     const std::string value = required(c);
-    if (value.empty()) return min;
+    if (value.empty()) return rule.min;
     const std::optional<double> number = parse_double(value);
-    if (number && *number == std::floor(*number) && *number >= static_cast<double>(min) &&
-        *number <= static_cast<double>(max)) {
+    if (number && *number == std::floor(*number) && *number >= static_cast<double>(rule.min) &&
+        *number <= static_cast<double>(rule.max)) {
       return static_cast<std::int64_t>(*number);
     }
-    problem(cell(c)->column,
-            fmt::format("{} must be an integer between {} and {}, not {}", quote(name_of(c)), min, max, quote(value)));
-    return min;
+    problem(cell(c)->column, fmt::format("{} must be an integer between {} and {}, not {}", quote(c.name()), rule.min,
+                                         rule.max, quote(value)));
+    return rule.min;
   }
-  std::int64_t integer_or(Column c, std::int64_t fallback) { return text(c).empty() ? fallback : integer(c); }
 
   // Up to a day: no step of a model takes longer.
   double latency(Column c) {
@@ -229,150 +301,94 @@ class FileParser {
     if (value.empty()) return 1;
     const std::optional<double> number = parse_double(value);
     if (number && *number > 0 && *number < kLongest) return *number;
-    problem(cell(c)->column, fmt::format("{} must be a positive number, not {}", quote(name_of(c)), quote(value)));
+    problem(cell(c)->column, fmt::format("{} must be a positive number, not {}", quote(c.name()), quote(value)));
     return 1;
   }
 
-  StepRow step() {
-    StepRow s;
-    s.tp = integer_or(Column::tp, 1);
-    s.ep = integer_or(Column::ep, 1);
-    s.dp = integer_or(Column::dp, 1);
-    s.pp = integer_or(Column::pp, 1);
-    s.runtime = required(Column::runtime);
-    s.execution = text(Column::execution);
-    s.options = text(Column::options);
-    s.model = required(Column::model);
-    s.weights = required(Column::weights);
-    s.kv = text(Column::kv);
-    s.batch = integer(Column::batch);
-    const std::string phase = required(Column::phase);
-    if (phase == name(Phase::decode)) {
-      s.phase = Phase::decode;
-    } else if (!phase.empty() && phase != name(Phase::prefill)) {
-      problem(cell(Column::phase)->column, fmt::format("unknown phase {}", quote(phase)),
-              "known phases: prefill, decode");
+  struct CellReader {
+    FileParser& p;
+    void operator()(Column c, std::int64_t& value, const Rule& rule) const { value = p.integer(c, rule); }
+    void operator()(Column c, Bytes& value, const Rule& rule) const {
+      value = Bytes{static_cast<double>(p.integer(c, rule))};
     }
-    s.new_tokens = integer(Column::new_tokens);
-    s.context = integer(Column::context, 0);
-    return s;
-  }
+    void operator()(Column c, std::string& value, const Rule&) const {
+      value = p.use(kColumns[c.index]) == Use::required ? p.required(c) : p.text(c);
+    }
+    void operator()(Column c, bool& value, const Rule&) const {
+      const std::string text = to_lower(p.text(c));
+      value = text.empty() || text == "1" || text == "1.0" || text == "true";
+      if (value || text == "0" || text == "0.0" || text == "false") return;
+      p.problem(p.cell(c)->column, fmt::format("{} must be 0 or 1, not {}", quote(c.name()), quote(text)));
+    }
+    void operator()(Column c, Phase& value, const Rule&) const {
+      const std::string text = p.required(c);
+      value = text == name(Phase::decode) ? Phase::decode : Phase::prefill;
+      if (text.empty() || text == name(value)) return;
+      p.problem(p.cell(c)->column, fmt::format("unknown phase {}", quote(text)), "known phases: prefill, decode");
+    }
+  };
 
   OpRow op() {
     OpRow o;
-    o.op = required(Column::op);
-    const std::string dtype = required(Column::dtype);
+    o.op = required("op");
+    const std::string dtype = required("dtype");
     if (const std::optional<Dtype> known = parse_dtype(dtype)) {
       o.dtype = *known;
     } else if (!dtype.empty()) {
       const std::vector<std::string> names(dtype_names().begin(), dtype_names().end());
-      problem(cell(Column::dtype)->column, fmt::format("unknown element type {}", quote(dtype)),
-              name_hint(dtype, names));
+      problem(cell("dtype")->column, fmt::format("unknown element type {}", quote(dtype)), name_hint(dtype, names));
     }
     if (std::optional<OpShape> shape = shape_of_word(o.op)) {
       o.shape = std::move(*shape);
-      match(
-          o.shape,
-          [&](GemmShape& g) {
-            g.m = integer(Column::m);
-            g.n = integer(Column::n);
-            g.k = integer(Column::k);
-            if (g.ranks > 1) {
-              g.ranks = integer(Column::ranks, 2, 1'000'000);
-            } else {
-              g.batch = integer_or(Column::batch, 1);
-              g.weights = gemm_weights(o.dtype);
-            }
-          },
-          [&](AttentionShape& a) { a = attention(a.phase); },
-          [&](VectorShape& v) {
-            if (known_layer(v.layer)) {
-              v.tokens = integer(Column::m);
-            } else {
-              v = vector(v.layer);
-            }
-          },
-          [&](GatherShape& g) {
-            g = {integer(Column::m), integer(Column::n), integer_or(Column::k, 0)};
-          },
-          [&](CacheShape& c) {
-            c = {integer(Column::m), integer(Column::kv_heads), integer(Column::head_dim)};
-          },
-          [&](CollectiveShape& c) {
-            c.ranks = integer(Column::ranks, 2, 1'000'000);
-            c.bytes = bytes();
-          });
+      std::visit([&](auto& of) { each_field(of, CellReader{*this}); }, o.shape);
+      if (auto* gemm = std::get_if<GemmShape>(&o.shape)) set_scheme(*gemm, o.dtype);
+      if (good_) check(o.shape);
     } else if (!o.op.empty()) {
-      problem(cell(Column::op)->column, fmt::format("unknown op {}", quote(o.op)), name_hint(o.op, op_names()));
+      problem(cell("op")->column, fmt::format("unknown op {}", quote(o.op)), name_hint(o.op, op_names()));
     }
     return o;
   }
 
-  Bytes bytes() {
-    constexpr std::int64_t kPetabyte = 1'000'000'000'000'000;
-    return Bytes{static_cast<double>(integer(Column::bytes, 1, kPetabyte))};
+  // What several cells say together.
+  void check(const OpShape& shape) {
+    match(
+        shape,
+        [&](const AttentionShape& a) {
+          if (a.heads % a.kv_heads != 0) {
+            problem(cell("kv_heads")->column,
+                    fmt::format("{} heads do not share {} KV heads evenly", a.heads, a.kv_heads));
+          }
+          if (a.causal && a.q_len > a.kv_len) {
+            problem(cell("kv_len")->column,
+                    fmt::format("kv_len {} counts the {} new tokens, so it cannot be less", a.kv_len, a.q_len));
+          }
+        },
+        [&](const VectorShape& v) {
+          if (v.heads > 0 && v.tokens % (v.heads + v.kv_heads) != 0) {
+            problem(cell("m")->column,
+                    fmt::format("{} rows are not whole tokens of {} + {} heads", v.tokens, v.heads, v.kv_heads));
+          }
+        },
+        [](const auto&) {});
   }
 
   // The scheme in its canonical spelling; empty for the type of the other operand.
-  std::string gemm_weights(Dtype dtype) {
-    const std::string text = this->text(Column::weights);
-    if (text.empty()) return {};
+  void set_scheme(GemmShape& g, Dtype dtype) {
+    if (g.weights.empty()) return;
     try {
-      std::string scheme = model::parse_weight_scheme(text).name;
-      return scheme == name(dtype) ? std::string() : scheme;
+      g.weights = model::parse_weight_scheme(g.weights).name;
+      if (g.weights == name(dtype)) g.weights.clear();
     } catch (const Error& error) {
-      problem(cell(Column::weights)->column, error.diagnostics().front().message, error.diagnostics().front().hint);
-      return {};
+      problem(cell("weights")->column, error.diagnostics().front().message, error.diagnostics().front().hint);
     }
-  }
-
-  VectorShape vector(std::string layer) {
-    VectorShape v;
-    v.layer = std::move(layer);
-    v.tokens = integer(Column::m);
-    v.width = integer(Column::n);
-    v.heads = integer_or(Column::heads, 0);
-    v.kv_heads = integer_or(Column::kv_heads, 0);
-    if (!text(Column::bytes).empty()) v.bytes = bytes();
-    if (good_ && v.heads > 0 && v.tokens % (v.heads + v.kv_heads) != 0) {
-      problem(cell(Column::m)->column,
-              fmt::format("{} rows are not whole tokens of {} + {} heads", v.tokens, v.heads, v.kv_heads));
-    }
-    return v;
-  }
-
-  AttentionShape attention(Phase phase) {
-    AttentionShape a;
-    a.phase = phase;
-    a.batch = integer(Column::batch);
-    a.q_len = integer_or(Column::q_len, 1);
-    if (phase == Phase::prefill && text(Column::q_len).empty()) a.q_len = integer(Column::q_len);
-    a.kv_len = integer(Column::kv_len);
-    a.heads = integer(Column::heads);
-    a.kv_heads = integer(Column::kv_heads);
-    a.head_dim = integer(Column::head_dim);
-    const std::string causal = to_lower(text(Column::causal));
-    a.causal = causal.empty() || causal == "1" || causal == "1.0" || causal == "true";
-    if (!a.causal && causal != "0" && causal != "0.0" && causal != "false") {
-      problem(cell(Column::causal)->column, fmt::format("'causal' must be 0 or 1, not {}", quote(causal)));
-    }
-    if (good_ && a.heads % a.kv_heads != 0) {
-      problem(cell(Column::kv_heads)->column,
-              fmt::format("{} heads do not share {} KV heads evenly", a.heads, a.kv_heads));
-    }
-    if (good_ && a.causal && a.q_len > a.kv_len) {
-      problem(cell(Column::kv_len)->column,
-              fmt::format("kv_len {} counts the {} new tokens, so it cannot be less", a.kv_len, a.q_len));
-    }
-    return a;
   }
 
   CsvReader reader_;
   Measurements* into_;
   Problems* problems_;
-  Schema schema_ = Schema::steps;
+  bool ops_ = false;  // the schema: of ops, else of steps
   std::size_t width_ = 0;
-  std::array<std::optional<std::size_t>, kColumns> at_ = {};
+  std::array<std::optional<std::size_t>, std::size(kColumns)> at_ = {};
   std::vector<std::pair<std::size_t, std::size_t>> extra_;  // cell, index in extra_columns
   bool good_ = true;
 };
@@ -389,6 +405,30 @@ void parse_into(Measurements& into, std::string_view text, const std::string& fi
 }
 
 }  // namespace
+
+std::vector<std::string_view> row_columns() {
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < kRowColumns; ++i) names.push_back(kColumns[i].name);
+  return names;
+}
+
+std::vector<Cell> row_cells(const Row& row) {
+  std::vector<Cell> cells(kRowColumns);
+  const CellWriter write{cells};
+  write("hardware", row.hardware, {.shown = true});
+  if (const auto* op = std::get_if<OpRow>(&row.of)) {
+    write("op", op->op, {.shown = true});
+    cells[Column("dtype").index] = name(op->dtype);
+  }
+  each_field(row, write);
+  return cells;
+}
+
+bool writable(const Row& row) {
+  bool kept = true;
+  each_field(row, Bounds{kept});
+  return kept;
+}
 
 std::string configuration(const Row& row) {
   if (const auto* s = std::get_if<StepRow>(&row.of)) {
@@ -434,6 +474,64 @@ Measurements read_measurements(std::span<const std::string> names_or_paths) {
   }
   if (!diagnostics.empty()) throw Error(ErrorKind::bad_input, diagnostics);
   return measurements;
+}
+
+// ---- Measurements as a file: a column is written when some row fills it in.
+
+namespace {
+
+// RFC 4180. A comment sign at the start of a record would make it a comment.
+std::string csv_field(std::string_view text) {
+  if (text.find_first_of("\",\r\n#") == std::string_view::npos) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c == '\n' || c == '\r' ? ' ' : c;  // a record is one line
+  }
+  return quoted + '"';
+}
+
+struct CellText {
+  std::string operator()(std::monostate) const { return {}; }
+  std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
+  std::string operator()(double value) const { return fmt::format("{:.12g}", value); }
+  std::string operator()(bool value) const { return value ? "1" : "0"; }
+  std::string operator()(std::string_view text) const { return csv_field(text); }
+};
+
+std::string line(const std::vector<std::string>& fields) { return fmt::format("{}\n", fmt::join(fields, ",")); }
+
+}  // namespace
+
+std::string format_measurements(const Measurements& measurements) {
+  std::string text;
+  for (const Measurements::File& file : measurements.files) {
+    for (const std::string& note : file.notes) text += fmt::format("# {}\n", note);
+  }
+  std::vector<std::vector<Cell>> cells;
+  for (const Row& row : measurements.rows) cells.push_back(row_cells(row));
+  std::vector<std::size_t> columns;
+  for (std::size_t c = 0; c < kRowColumns; ++c) {
+    const bool used = std::any_of(cells.begin(), cells.end(), [&](const auto& row) { return row[c].index() != 0; });
+    if (used) columns.push_back(c);
+  }
+  const bool steps = !measurements.rows.empty() && std::holds_alternative<StepRow>(measurements.rows.front().of);
+  std::vector<std::string> fields;
+  for (const std::size_t c : columns) fields.emplace_back(kColumns[c].name);
+  fields.emplace_back(steps ? "latency_ms" : "latency_us");
+  for (const std::string& name : measurements.extra_columns) fields.push_back(csv_field(name));
+  text += line(fields);
+  for (std::size_t r = 0; r < cells.size(); ++r) {
+    const Row& row = measurements.rows[r];
+    fields.clear();
+    for (const std::size_t c : columns) fields.push_back(std::visit(CellText{}, cells[r][c]));
+    fields.push_back(fmt::format("{:.6g}", row.latency.value * (steps ? 1e3 : 1e6)));
+    for (std::size_t i = 0; i < measurements.extra_columns.size(); ++i) {
+      fields.push_back(i < row.extra.size() ? csv_field(row.extra[i]) : std::string());
+    }
+    text += line(fields);
+  }
+  return text;
 }
 
 }  // namespace llmperf::calibrate

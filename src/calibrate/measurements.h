@@ -68,6 +68,16 @@ struct Measurements {
   SourcePosition where(const Row& row) const { return {files[row.file].path, row.line}; }
 };
 
+// ---- The columns that say which measurement a row is, named as in the input: what files and reports are written from.
+
+// Nothing where the row has no such column. Text refers to the row.
+using Cell = std::variant<std::monostate, std::int64_t, double, bool, std::string_view>;
+// All but the latency, in the order in which they are written; and the cells of a row, one for each.
+std::vector<std::string_view> row_columns();
+std::vector<Cell> row_cells(const Row& row);
+// Whether the row's numbers are within the bounds that a file of measurements is read with.
+bool writable(const Row& row);
+
 // Everything that says what was measured, on one line: "rtx4090 vllm qwen1.5-7b bf16 batch 8 decode 1+512". Equal texts
 // are measurements of the same thing.
 std::string configuration(const Row& row);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "base/error.h"
 #include "base/integer.h"
@@ -20,26 +19,17 @@ namespace llmperf::calibrate {
 namespace {
 
 // A text that two ops share when they take the same time.
-class Key {
- public:
-  Key& operator<<(double x) {
-    char bytes[sizeof x];
-    std::memcpy(bytes, &x, sizeof x);
-    text_.append(bytes, sizeof x);
-    return *this;
-  }
-  std::string text() && { return std::move(text_); }
-
- private:
-  std::string text_;
-};
 std::string key_of(const graph::Op& op, const cost::Work& work) {
-  Key key;
-  key << d(static_cast<std::int64_t>(op.body.index())) << d(static_cast<int>(op.place)) << op.launches
-      << work.matrix.value << work.vector.value << work.weights.value << work.activations_read.value
-      << work.activations_written.value << work.kv_read.value << work.kv_written.value << work.network.value;
-  mapper::each_extent(op, [&](double number) { key << number; });
-  return std::move(key).text();
+  std::string key;
+  const auto add = [&](double x) { key.append(reinterpret_cast<const char*>(&x), sizeof x); };
+  for (const double x :
+       {d(static_cast<std::int64_t>(op.body.index())), d(static_cast<int>(op.place)), d(op.launches), work.matrix.value,
+        work.vector.value, work.weights.value, work.activations_read.value, work.activations_written.value,
+        work.kv_read.value, work.kv_written.value, work.network.value}) {
+    add(x);
+  }
+  mapper::each_extent(op, add);
+  return key;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <unordered_map>
@@ -33,76 +34,57 @@ Label band(std::span<const Band> bands, std::int64_t value) {
   return {std::string(bands[i].name), static_cast<std::int64_t>(i)};
 }
 
-template <class Shape>
-const Shape* shape_of(const Row& row) {
-  const auto* o = std::get_if<OpRow>(&row.of);
-  return o ? std::get_if<Shape>(&o->shape) : nullptr;
-}
-const StepRow* step_of(const Row& row) { return std::get_if<StepRow>(&row.of); }
-
-// What a step row says in one of its text columns.
-template <std::string StepRow::*Member>
-std::optional<Label> text_label(const Row& row) {
-  const StepRow* s = step_of(row);
-  return s && !(s->*Member).empty() ? std::optional(Label{s->*Member}) : std::nullopt;
-}
-
-std::optional<Label> phase_label(const Row& row) {
-  const StepRow* s = step_of(row);
-  return s ? std::optional(Label{std::string(name(s->phase)), static_cast<std::int64_t>(s->phase)}) : std::nullopt;
-}
-std::optional<Label> batch_label(const Row& row) {
-  const StepRow* s = step_of(row);
-  return s ? std::optional(band(kBatchBands, s->batch)) : std::nullopt;
-}
-std::optional<Label> runtime_phase_label(const Row& row) {
-  const StepRow* s = step_of(row);
-  return s ? std::optional(Label{fmt::format("{} {}", s->runtime, name(s->phase))}) : std::nullopt;
-}
-std::optional<Label> runtime_batch_label(const Row& row) {
-  const StepRow* s = step_of(row);
-  return s ? std::optional(Label{fmt::format("{} batch {}", s->runtime, band(kBatchBands, s->batch).name)})
-           : std::nullopt;
-}
-std::optional<Label> op_label(const Row& row) {
-  const auto* o = std::get_if<OpRow>(&row.of);
-  return o ? std::optional(Label{o->op}) : std::nullopt;
-}
-std::optional<Label> rows_label(const Row& row) {
-  const auto* g = shape_of<GemmShape>(row);
-  return g ? std::optional(band(kRowBands, g->m)) : std::nullopt;
-}
-std::optional<Label> site_label(const Row& row) {
-  const auto* g = shape_of<GemmShape>(row);
-  return g ? std::optional(Label{fmt::format("n {} k {}", g->n, g->k)}) : std::nullopt;
-}
-std::optional<Label> layout_label(const Row& row) {
-  const auto* a = shape_of<AttentionShape>(row);
-  return a ? std::optional(Label{fmt::format("{}/{} x {}", a->heads, a->kv_heads, a->head_dim)}) : std::nullopt;
-}
-std::optional<Label> collective_label(const Row& row) {
-  const auto* c = shape_of<CollectiveShape>(row);
-  return c ? std::optional(Label{fmt::format("{} {} ranks", name(c->kind), c->ranks)}) : std::nullopt;
-}
-
+// The name of a row within one kind of groups; nothing when the kind does not apply to it.
 struct Grouping {
   std::string_view by;
   std::optional<Label> (*label)(const Row& row);
 };
-constexpr Grouping kGroupings[] = {{"runtime", text_label<&StepRow::runtime>},
-                                   {"phase", phase_label},
-                                   {"runtime_phase", runtime_phase_label},
-                                   {"batch_band", batch_label},
-                                   {"runtime_batch_band", runtime_batch_label},
-                                   {"model", text_label<&StepRow::model>},
-                                   {"weights", text_label<&StepRow::weights>},
-                                   {"execution", text_label<&StepRow::execution>},
-                                   {"options", text_label<&StepRow::options>},
-                                   {"op", op_label},
-                                   {"m_band", rows_label},
-                                   {"site", site_label},
-                                   {"layout", layout_label},
-                                   {"collective", collective_label}};
+
+// Of steps, and of ops of one shape, by a function of that; an empty name is none.
+std::optional<Label> named(Label label) { return label.name.empty() ? std::nullopt : std::optional(std::move(label)); }
+template <auto Name>
+std::optional<Label> of_step(const Row& row) {
+  const auto* step = std::get_if<StepRow>(&row.of);
+  return step ? named(Name(*step)) : std::nullopt;
+}
+template <class Shape, auto Name>
+std::optional<Label> of_shape(const Row& row) {
+  const auto* op = std::get_if<OpRow>(&row.of);
+  const auto* shape = op ? std::get_if<Shape>(&op->shape) : nullptr;
+  return shape ? named(Name(*shape)) : std::nullopt;
+}
+std::optional<Label> op_word(const Row& row) {
+  const auto* op = std::get_if<OpRow>(&row.of);
+  return op ? named({op->op}) : std::nullopt;
+}
+
+Label phase(const StepRow& s) { return {std::string(name(s.phase)), static_cast<std::int64_t>(s.phase)}; }
+Label runtime_phase(const StepRow& s) { return {fmt::format("{} {}", s.runtime, name(s.phase))}; }
+Label batch_band(const StepRow& s) { return band(kBatchBands, s.batch); }
+Label runtime_batch_band(const StepRow& s) { return {fmt::format("{} batch {}", s.runtime, batch_band(s).name)}; }
+Label m_band(const GemmShape& g) { return band(kRowBands, g.m); }
+Label site(const GemmShape& g) { return {fmt::format("n {} k {}", g.n, g.k)}; }
+Label layout(const AttentionShape& a) { return {fmt::format("{}/{} x {}", a.heads, a.kv_heads, a.head_dim)}; }
+Label collective(const CollectiveShape& c) { return {fmt::format("{} {} ranks", name(c.kind), c.ranks)}; }
+template <std::string StepRow::*Member>
+Label text(const StepRow& s) {
+  return {s.*Member};
+}
+
+constexpr Grouping kGroupings[] = {{"runtime", of_step<text<&StepRow::runtime>>},
+                                   {"phase", of_step<phase>},
+                                   {"runtime_phase", of_step<runtime_phase>},
+                                   {"batch_band", of_step<batch_band>},
+                                   {"runtime_batch_band", of_step<runtime_batch_band>},
+                                   {"model", of_step<text<&StepRow::model>>},
+                                   {"weights", of_step<text<&StepRow::weights>>},
+                                   {"execution", of_step<text<&StepRow::execution>>},
+                                   {"options", of_step<text<&StepRow::options>>},
+                                   {"op", op_word},
+                                   {"m_band", of_shape<GemmShape, m_band>},
+                                   {"site", of_shape<GemmShape, site>},
+                                   {"layout", of_shape<AttentionShape, layout>},
+                                   {"collective", of_shape<CollectiveShape, collective>}};
 
 }  // namespace
 
@@ -136,20 +118,35 @@ Summary summarise(std::span<const double> errors) {
   return s;
 }
 
+std::vector<RowsOfText> rows_by_text(std::span<const std::size_t> rows,
+                                     const std::function<std::optional<std::string>(std::size_t row)>& text) {
+  std::vector<RowsOfText> groups;
+  std::unordered_map<std::string, std::size_t> known;
+  for (const std::size_t row : rows) {
+    std::optional<std::string> of = text(row);
+    if (!of) continue;
+    const auto [found, added] = known.try_emplace(*of, groups.size());
+    if (added) groups.push_back({std::move(*of), {}});
+    groups[found->second].rows.push_back(row);
+  }
+  return groups;
+}
+
 std::vector<RowGroup> group_rows(const Measurements& measurements, std::span<const std::size_t> rows) {
   std::vector<RowGroup> all;
   for (const Grouping& grouping : kGroupings) {
-    std::vector<std::pair<std::int64_t, RowGroup>> groups;
-    std::unordered_map<std::string, std::size_t> known;
-    for (const std::size_t row : rows) {
-      std::optional<Label> label = grouping.label(measurements.rows[row]);
-      if (!label) continue;
-      const auto [found, added] = known.try_emplace(label->name, groups.size());
-      if (added) groups.emplace_back(label->order, RowGroup{std::string(grouping.by), std::move(label->name), {}});
-      groups[found->second].second.rows.push_back(row);
+    std::map<std::string, std::int64_t> order;
+    auto groups = rows_by_text(rows, [&](std::size_t row) -> std::optional<std::string> {
+      const std::optional<Label> label = grouping.label(measurements.rows[row]);
+      if (!label) return std::nullopt;
+      order[label->name] = label->order;
+      return label->name;
+    });
+    std::stable_sort(groups.begin(), groups.end(),
+                     [&](const auto& a, const auto& b) { return order[a.text] < order[b.text]; });
+    for (RowsOfText& group : groups) {
+      all.push_back({std::string(grouping.by), std::move(group.text), std::move(group.rows)});
     }
-    std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (auto& [order, group] : groups) all.push_back(std::move(group));
   }
   return all;
 }

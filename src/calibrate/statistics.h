@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,6 +39,14 @@ struct RowGroup {
 // grouped by model, runtime, weights, phase, batch band, execution, options, runtime with phase, runtime with batch
 // band; ops by op, band of m, (n, k) site, head layout, (collective, ranks). `rows` chooses which rows take part.
 std::vector<RowGroup> group_rows(const Measurements& measurements, std::span<const std::size_t> rows);
+
+// Rows that a text is equal of, in the order in which the texts appear; rows without one are in none.
+struct RowsOfText {
+  std::string text;
+  std::vector<std::size_t> rows;
+};
+std::vector<RowsOfText> rows_by_text(std::span<const std::size_t> rows,
+                                     const std::function<std::optional<std::string>(std::size_t row)>& text);
 
 // One row's name within a kind of groups; empty when the kind does not apply to it. What cross-validation leaves out at
 // once is such a name: "model", "options", "site", "layout", "collective".

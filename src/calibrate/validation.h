@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "calibrate/statistics.h"
+#include "hardware/device.h"
 
 namespace llmperf::calibrate {
 
@@ -40,7 +41,7 @@ Baselines baselines(std::span<const double> measured, std::span<const RooflineTi
 struct ValidatedRow {
   std::size_t row = 0;         // in Measurements::rows
   double predicted = 0;        // s
-  double roofline = 0;         // s, the baselines of baselines.h
+  double roofline = 0;         // s, the baselines above
   double fitted_roofline = 0;  // s
   std::string profile = {};    // that predicted it
   bool extrapolated = false;   // outside of what the profile was fitted on
@@ -68,6 +69,18 @@ struct Validation {
   double measured(const ValidatedRow& r) const { return measurements.rows[r.row].latency.value; }
   double error(const ValidatedRow& r) const { return relative_error(r.predicted, measured(r)); }
 };
+
+// Every row by the profile of its runtime for its device (ops: the device's preferred one), or all by `runtime`: a name
+// or the path of a profile; "none" is the speed of light. Throws Error(bad_input) with the lines of rows that name what
+// does not exist.
+// `device`: what rows of that name were measured on, where it is no built-in one.
+Validation validate(Measurements measurements, const std::string& runtime = {},
+                    const hardware::Device* device = nullptr);
+
+// Rows by the kind whose constants they share in a fitted roofline: the op, or runtime and phase.
+std::string baseline_kind(const Row& row);
+// The row's text in kUntrustedColumn; empty: it is scored.
+std::string untrusted(const Measurements& measurements, const Row& row);
 
 // Fills in summary and groups from the rows.
 void summarise(Validation& validation);

@@ -13,7 +13,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "calibrate/calibrate.h"
-#include "calibrate/validate.h"
+#include "calibrate/validation.h"
 #include "cli/command_line.h"
 #include "cli/output.h"
 #include "cli/progress.h"

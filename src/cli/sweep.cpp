@@ -10,7 +10,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "calibrate/row_columns.h"
+#include "calibrate/csv.h"
 #include "cli/command_line.h"
 #include "cli/estimate.h"
 #include "cli/progress.h"

@@ -1,4 +1,4 @@
-#include "calibrate/validate.h"
+#include "calibrate/validation.h"
 
 #include <fmt/format.h>
 

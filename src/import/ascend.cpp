@@ -1,6 +1,4 @@
 // Slots of inputs and outputs are those of the operators' definitions in CANN.
-#include "import/ascend.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +8,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "calibrate/row_columns.h"
+#include "calibrate/csv.h"
 #include "import/collector.h"
 #include "import/kernels.h"
 
@@ -149,56 +147,38 @@ Mapped rows_of_output(const AscendKernel& k) {
 }
 
 struct KernelRule {
-  std::string_view type;  // without a version ("V3") at its end
+  std::string_view types;  // without a version ("V3") at its end
   Mapped (*map)(const AscendKernel& kernel);
 };
 constexpr KernelRule kKernelRules[] = {
-    {"MatMul", matmul},
-    {"BatchMatMul", matmul},
+    {"MatMul|BatchMatMul", matmul},
     {"QuantBatchMatmul", quantised_matmul},
     {"WeightQuantBatchMatmul", weight_quantised_matmul},
     {"GroupedMatmul", no_op},
-    {"MatmulAllReduce", joined},
-    {"MatmulReduceScatter", joined},
-    {"AllGatherMatmul", joined},
+    {"MatmulAllReduce|MatmulReduceScatter|AllGatherMatmul", joined},
     {"FlashAttentionScore", training_attention},
-    {"PromptFlashAttention", inference_attention},
-    {"IncreFlashAttention", inference_attention},
-    {"FusedInferAttentionScore", inference_attention},
+    {"PromptFlashAttention|IncreFlashAttention|FusedInferAttentionScore", inference_attention},
     {"RmsNorm", rows_of_input<VectorKind::rms_norm>},
-    {"AddRmsNorm", rows_of_input<VectorKind::add_rms_norm>},
-    {"InplaceAddRmsNorm", rows_of_input<VectorKind::add_rms_norm>},
+    {"AddRmsNorm|InplaceAddRmsNorm", rows_of_input<VectorKind::add_rms_norm>},
     {"LayerNorm", rows_of_input<VectorKind::layer_norm>},
     {"AddLayerNorm", rows_of_input<VectorKind::add_layer_norm>},
-    {"SwiGlu", rows_of_output<VectorKind::gated_activation>},
-    {"GeGlu", rows_of_output<VectorKind::gated_activation>},
-    {"Silu", rows_of_input<VectorKind::activation>},
-    {"Swish", rows_of_input<VectorKind::activation>},
-    {"Gelu", rows_of_input<VectorKind::activation>},
-    {"FastGelu", rows_of_input<VectorKind::activation>},
-    {"Relu", rows_of_input<VectorKind::activation>},
+    {"SwiGlu|GeGlu", rows_of_output<VectorKind::gated_activation>},
+    {"Silu|Swish|Gelu|FastGelu|Relu", rows_of_input<VectorKind::activation>},
     {"Softmax", rows_of_input<VectorKind::softmax>},
     {"Add", add},
     {"Mul", multiply},
-    {"RotaryMul", rope},
-    {"RotaryPositionEmbedding", rope},
-    {"ApplyRotaryPosEmb", rope},
-    {"Gather", gather},
-    {"Embedding", gather},
-    {"ScatterUpdate", scatter},
-    {"Scatter", scatter},
+    {"RotaryMul|RotaryPositionEmbedding|ApplyRotaryPosEmb", rope},
+    {"Gather|Embedding", gather},
+    {"ScatterUpdate|Scatter", scatter},
     {"ReshapeAndCache", cache},
 };
 
 // One pass over tensors whose bytes all cross the memory bus.
-constexpr std::string_view kElementwise[] = {
-    "Abs",          "Adds",      "AscendQuant",  "BroadcastTo", "Cast",      "ClipByValue", "ConcatD",    "Concat",
-    "Cos",          "Div",       "DynamicQuant", "Equal",       "Exp",       "Fill",        "Fills",      "Greater",
-    "GreaterEqual", "Identity",  "InplaceAdd",   "Less",        "LessEqual", "LogicalAnd",  "LogicalNot", "LogicalOr",
-    "MaskedFill",   "Maximum",   "Minimum",      "Muls",        "Neg",       "NotEqual",    "Pow",        "RealDiv",
-    "Reciprocal",   "ReduceMax", "ReduceMean",   "ReduceMeanD", "ReduceSum", "ReduceSumD",  "Rsqrt",      "Select",
-    "Sigmoid",      "Sin",       "Sqrt",         "Square",      "Sub",       "Tanh",        "TensorMove", "Tile",
-    "TransData",    "Transpose", "TransposeD",   "ZerosLike"};
+constexpr std::string_view kElementwise =
+    "Abs|Adds|AscendQuant|BroadcastTo|Cast|ClipByValue|ConcatD|Concat|Cos|Div|DynamicQuant|Equal|Exp|Fill|Fills|"
+    "Greater|GreaterEqual|Identity|InplaceAdd|Less|LessEqual|LogicalAnd|LogicalNot|LogicalOr|MaskedFill|Maximum|"
+    "Minimum|Muls|Neg|NotEqual|Pow|RealDiv|Reciprocal|ReduceMax|ReduceMean|ReduceMeanD|ReduceSum|ReduceSumD|Rsqrt|"
+    "Select|Sigmoid|Sin|Sqrt|Square|Sub|Tanh|TensorMove|Tile|TransData|Transpose|TransposeD|ZerosLike";
 
 }  // namespace
 
@@ -210,7 +190,7 @@ Class ascend_class(std::string_view core, std::string_view type) {
   const std::string_view plain = without_version(type);
   for (const KernelRule& rule : kKernelRules) {
     // A product joined with a collective waits for its peers, too.
-    if (rule.map == joined && rule.type == plain) return Class::communication;
+    if (rule.map == joined && is_among(plain, rule.types)) return Class::communication;
   }
   const bool cores = core.starts_with("AI_CORE") || core.starts_with("AI_VECTOR_CORE") || core.starts_with("AIC") ||
                      core.starts_with("AIV") || core.starts_with("MIX_AI");
@@ -222,10 +202,10 @@ Mapped ascend_row(const AscendKernel& kernel) {
       std::any_of(kernel.inputs.begin(), kernel.inputs.end(), [](const Tensor& t) { return t.known(); });
   const std::string_view type = without_version(kernel.type);
   for (const KernelRule& rule : kKernelRules) {
-    if (rule.type == type) return shapes || rule.map == no_op || rule.map == joined ? rule.map(kernel) : kNoShapes;
+    if (is_among(type, rule.types))
+      return shapes || rule.map == no_op || rule.map == joined ? rule.map(kernel) : kNoShapes;
   }
-  const bool known = std::find(std::begin(kElementwise), std::end(kElementwise), type) != std::end(kElementwise);
-  return known ? elementwise(kernel) : kNoSuchOp;
+  return is_among(type, kElementwise) ? elementwise(kernel) : kNoSuchOp;
 }
 
 namespace {
@@ -233,41 +213,6 @@ namespace {
 using calibrate::CsvCell;
 using calibrate::CsvReader;
 using descriptor::Problems;
-
-enum class Column : unsigned char {
-  type,
-  core,
-  duration,
-  input_shapes,
-  input_types,
-  input_formats,
-  output_shapes,
-  output_types,
-  output_formats,
-  executions,
-  total,
-  number
-};
-constexpr std::size_t kColumns = static_cast<std::size_t>(Column::number);
-
-// msprof's name, torch_npu's, that of op_statistic.csv.
-constexpr std::pair<std::string_view, Column> kNames[] = {
-    {"OP Type", Column::type},
-    {"Type", Column::type},
-    {"Task Type", Column::core},
-    {"Accelerator Core", Column::core},
-    {"Core Type", Column::core},
-    {"Task Duration(us)", Column::duration},
-    {"Duration(us)", Column::duration},
-    {"Input Shapes", Column::input_shapes},
-    {"Input Data Types", Column::input_types},
-    {"Input Formats", Column::input_formats},
-    {"Output Shapes", Column::output_shapes},
-    {"Output Data Types", Column::output_types},
-    {"Output Formats", Column::output_formats},
-    {"Count", Column::executions},
-    {"Total Time(us)", Column::total},
-};
 
 // Profilers quote shapes once more inside the quoted field, and end numbers with a TAB.
 std::string_view bare(std::string_view text) {
@@ -294,7 +239,7 @@ class AscendCsv {
       if (reader_.cells().size() < width_ || !rest_is_empty()) {
         problems_->add(reader_.line(), 1,
                        fmt::format("{} fields, and the header has {}", reader_.cells().size(), width_));
-      } else if (has(Column::duration)) {
+      } else if (duration_) {
         read_execution();
       } else {
         read_total();
@@ -304,15 +249,21 @@ class AscendCsv {
   }
 
  private:
-  bool has(Column c) const { return at_[static_cast<std::size_t>(c)].has_value(); }
-  const CsvCell* cell(Column c) const {
-    const std::optional<std::size_t>& at = at_[static_cast<std::size_t>(c)];
-    return at ? &reader_.cells()[*at] : nullptr;
+  using Column = std::optional<std::size_t>;
+  struct TensorColumns {
+    Column shapes, types, formats;
+  };
+
+  // Where the first column stands that has one of the names: msprof's, torch_npu's, that of op_statistic.csv.
+  Column find(std::initializer_list<std::string_view> names) const {
+    const std::vector<CsvCell>& cells = reader_.cells();
+    const auto found = std::find_if(cells.begin(), cells.end(), [&](const CsvCell& c) {
+      return std::find(names.begin(), names.end(), bare(c.text)) != names.end();
+    });
+    return found == cells.end() ? Column() : Column(static_cast<std::size_t>(found - cells.begin()));
   }
   std::string_view text(Column c) const {
-    const CsvCell* found = cell(c);
-    if (found == nullptr) return {};
-    const std::string_view content = bare(found->text);
+    const std::string_view content = c ? bare(reader_.cells()[*c].text) : std::string_view();
     return missing(content) ? std::string_view() : content;
   }
   // Lines may end in a comma.
@@ -323,46 +274,38 @@ class AscendCsv {
   }
 
   bool read_header() {
-    std::size_t column = 0;
-    for (const CsvCell& header : reader_.cells()) {
-      for (const auto& [known, which] : kNames) {
-        std::optional<std::size_t>& at = at_[static_cast<std::size_t>(which)];
-        if (known == bare(header.text) && !at) at = column;
-      }
-      ++column;
-    }
-    width_ = column;
-    if (has(Column::type) && (has(Column::duration) || (has(Column::executions) && has(Column::total)))) return true;
-    problems_->add(
-        reader_.line(), 1,
-        has(Column::type) ? "no column 'Task Duration(us)' or 'Duration(us)'" : "no column 'OP Type' or 'Type'",
-        "read are op_summary_*.csv and op_statistic*.csv of msprof and kernel_details.csv of torch_npu");
+    width_ = reader_.cells().size();
+    type_ = find({"OP Type", "Type"});
+    core_ = find({"Task Type", "Accelerator Core", "Core Type"});
+    duration_ = find({"Task Duration(us)", "Duration(us)"});
+    inputs_ = {find({"Input Shapes"}), find({"Input Data Types"}), find({"Input Formats"})};
+    outputs_ = {find({"Output Shapes"}), find({"Output Data Types"}), find({"Output Formats"})};
+    executions_ = find({"Count"});
+    total_ = find({"Total Time(us)"});
+    if (type_ && (duration_ || (executions_ && total_))) return true;
+    problems_->add(reader_.line(), 1,
+                   type_ ? "no column 'Task Duration(us)' or 'Duration(us)'" : "no column 'OP Type' or 'Type'",
+                   "read are op_summary_*.csv and op_statistic*.csv of msprof and kernel_details.csv of torch_npu");
     return false;
   }
 
-  // A time in microseconds; nothing where the profiler has none.
+  // Nothing to report where the profiler has no time.
   std::optional<Seconds> time(Column c) {
     const std::string_view content = text(c);
     if (content.empty()) return Seconds{0};
-    constexpr double kLongest = 1e12;  // us
-    const std::optional<double> value = parse_double(content);
-    if (value && *value >= 0 && *value < kLongest) return Seconds{*value * 1e-6};
-    problems_->add(reader_.line(), cell(c)->column, fmt::format("not a time in microseconds: {}", quote(content)));
-    return std::nullopt;
+    return read_microseconds(content, reader_.line(), reader_.cells()[*c].column, *problems_);
   }
 
   void read_execution() {
-    const std::optional<Seconds> duration = time(Column::duration);
+    const std::optional<Seconds> duration = time(duration_);
     if (!duration) return;
-    const std::string type(text(Column::type));
+    const std::string type(text(type_));
     Execution e{.type = type.empty() ? "N/A" : type,
-                .of = ascend_class(text(Column::core), type),
+                .of = ascend_class(text(core_), type),
                 .time = *duration,
                 .mapped = kNoShapes,
                 .line = reader_.line()};
-    AscendKernel kernel{.type = type,
-                        .inputs = tensors(Column::input_shapes, Column::input_types, Column::input_formats),
-                        .outputs = tensors(Column::output_shapes, Column::output_types, Column::output_formats)};
+    AscendKernel kernel{.type = type, .inputs = tensors(inputs_), .outputs = tensors(outputs_)};
     switch (e.of) {
       case Class::kernel: e.mapped = ascend_row(kernel); break;
       case Class::communication: {
@@ -377,32 +320,32 @@ class AscendCsv {
   }
 
   void read_total() {
-    const std::optional<Seconds> total = time(Column::total);
-    const std::optional<std::int64_t> count = parse_int(text(Column::executions));
+    const std::optional<Seconds> total = time(total_);
+    const std::optional<std::int64_t> count = parse_int(text(executions_));
     if (!count || *count < 0 || *count > kMostElements) {
-      problems_->add(reader_.line(), cell(Column::executions)->column,
-                     fmt::format("not a count: {}", quote(text(Column::executions))));
+      problems_->add(reader_.line(), reader_.cells()[*executions_].column,
+                     fmt::format("not a count: {}", quote(text(executions_))));
       return;
     }
     if (!total) return;
-    const std::string type(text(Column::type));
+    const std::string type(text(type_));
     into_->add({.type = type,
-                .of = ascend_class(text(Column::core), type),
+                .of = ascend_class(text(core_), type),
                 .time = *total,
                 .mapped = "totals only, no shapes",
                 .line = reader_.line(),
                 .count = *count});
   }
 
-  std::vector<Tensor> tensors(Column shapes, Column types, Column formats) {
+  std::vector<Tensor> tensors(const TensorColumns& columns) {
     std::vector<Tensor> list;
-    const std::string_view all = text(shapes);
+    const std::string_view all = text(columns.shapes);
     if (all.empty()) return list;
-    const std::vector<std::string_view> type = split(text(types), ';');
-    const std::vector<std::string_view> format = split(text(formats), ';');
+    const std::vector<std::string_view> type = split(text(columns.types), ';');
+    const std::vector<std::string_view> format = split(text(columns.formats), ';');
     for (const std::string_view slot : split(all, ';')) {
       Tensor t;
-      t.shape = shape(trim(slot), *cell(shapes));
+      t.shape = shape(trim(slot), reader_.cells()[*columns.shapes]);
       const std::size_t i = list.size();
       if (i < type.size()) t.element = element_type(trim(type[i]));
       if (i < format.size()) make_logical(t, trim(format[i]));
@@ -431,7 +374,8 @@ class AscendCsv {
   Problems* problems_;
   Collector* into_;
   std::size_t width_ = 0;
-  std::array<std::optional<std::size_t>, kColumns> at_ = {};
+  Column type_, core_, duration_, executions_, total_;
+  TensorColumns inputs_, outputs_;
 };
 
 }  // namespace

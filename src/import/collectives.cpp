@@ -1,5 +1,3 @@
-#include "import/collectives.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,17 +26,6 @@ std::string collective_in(std::string_view name) {
   return {};
 }
 
-std::string collective_of(const Options& options, descriptor::Problems& problems, int line) {
-  if (!options.collective.empty()) return options.collective;
-  const std::string& file = problems.file();
-  const std::string found = collective_in(std::string_view(file).substr(file.rfind('/') + 1));
-  if (found.empty()) {
-    problems.add(line, 1, "does not say which collective was measured",
-                 "--op all_reduce, all_gather, reduce_scatter or all_to_all");
-  }
-  return found;
-}
-
 Mapped collective_row(const std::string& collective, std::int64_t ranks, double bytes, std::optional<Dtype> dtype) {
   const std::optional<graph::CollectiveKind> kind = calibrate::collective_kind(collective);
   if (!kind) return kNoSuchOp;
@@ -59,11 +46,24 @@ namespace {
 
 using descriptor::Problems;
 
-// The fields of a line and the 1-based bytes at which they start.
+// A part of a line and the 1-based byte at which it starts.
 struct Field {
   std::string_view text;
   int column;
 };
+
+// The collective asked for, or that of the file's name; reported as a problem when there is neither.
+std::string collective_of(const Options& options, descriptor::Problems& problems, int line) {
+  if (!options.collective.empty()) return options.collective;
+  const std::string& file = problems.file();
+  const std::string found = collective_in(std::string_view(file).substr(file.rfind('/') + 1));
+  if (found.empty()) {
+    problems.add(line, 1, "does not say which collective was measured",
+                 "--op all_reduce, all_gather, reduce_scatter or all_to_all");
+  }
+  return found;
+}
+
 std::vector<Field> fields_of(std::string_view line) {
   std::vector<Field> fields;
   for (const std::string_view part : split(line, '|')) {
@@ -121,19 +121,15 @@ class HcclTest {
   void read_row(const std::vector<Field>& fields, int number) {
     ++rows_;
     const std::optional<std::int64_t> size = parse_int(fields[size_].text);
-    const std::optional<double> time = parse_double(fields[time_].text);
     if (!size || *size < 0) {
       problems_->add(number, fields[size_].column, fmt::format("not a size in bytes: {}", quote(fields[size_].text)));
       return;
     }
-    if (!time || *time < 0 || *time >= 1e12) {
-      problems_->add(number, fields[time_].column,
-                     fmt::format("not a time in microseconds: {}", quote(fields[time_].text)));
-      return;
-    }
+    const std::optional<Seconds> time = read_microseconds(fields[time_].text, number, fields[time_].column, *problems_);
+    if (!time) return;
     Execution e{.type = collective_,
                 .of = Class::communication,
-                .time = Seconds{*time * 1e-6},
+                .time = *time,
                 .mapped = collective_row(collective_, options_->ranks.value_or(2), static_cast<double>(*size),
                                          options_->dtype.value_or(Dtype::fp32)),
                 .line = number};
@@ -171,15 +167,9 @@ void read_hccl_test(std::string_view text, const Options& options, Problems& pro
 
 namespace {
 
-using descriptor::Problems;
-
-struct Word {
-  std::string_view text;
-  int column;
-};
-std::vector<Word> words_of(std::string_view line) {
+std::vector<Field> words_of(std::string_view line) {
   constexpr std::string_view kBlank = " \t\r";
-  std::vector<Word> words;
+  std::vector<Field> words;
   for (std::size_t at = line.find_first_not_of(kBlank); at != std::string_view::npos;) {
     const std::size_t end = std::min(line.find_first_of(kBlank, at), line.size());
     words.push_back({line.substr(at, end - at), static_cast<int>(at) + 1});
@@ -207,7 +197,7 @@ class NcclTests {
       if (problems_->full()) return;
       ++line_;
       const std::string line = without_tag(raw);
-      const std::vector<Word> words = words_of(line);
+      const std::vector<Field> words = words_of(line);
       if (words.empty()) continue;
       if (words.front().text.starts_with('#')) {
         read_comment(line, words);
@@ -223,7 +213,7 @@ class NcclTests {
   }
 
  private:
-  void read_comment(std::string_view line, const std::vector<Word>& words) {
+  void read_comment(std::string_view line, const std::vector<Field>& words) {
     constexpr std::string_view kStarting = "Collective test starting:";
     const std::size_t starting = line.find(kStarting);
     const auto number_after = [&](std::string_view name) -> std::optional<std::int64_t> {
@@ -244,14 +234,14 @@ class NcclTests {
     } else if (is(1, "Rank")) {
       ++group_ranks_[number_after("Group").value_or(0)];
     } else if ((is(1, "size") || is(0, "#size")) &&
-               std::any_of(words.begin(), words.end(), [](const Word& w) { return w.text == "algbw"; })) {
+               std::any_of(words.begin(), words.end(), [](const Field& w) { return w.text == "algbw"; })) {
       read_header(words);
     }
   }
 
-  void read_header(const std::vector<Word>& words) {
+  void read_header(const std::vector<Field>& words) {
     columns_.clear();
-    for (const Word& w : words) {
+    for (const Field& w : words) {
       if (w.text != "#") columns_.push_back(w.text == "#size" ? "size" : std::string(w.text));
     }
     has_header_ = true;
@@ -287,11 +277,11 @@ class NcclTests {
     return std::nullopt;
   }
 
-  void read_row(std::vector<Word> words) {
+  void read_row(std::vector<Field> words) {
     ++rows_;
     const std::optional<std::size_t> redop = column("redop");
     if (redop && words.size() + 1 == columns_.size()) {  // no reduction: some versions leave the field blank
-      words.insert(words.begin() + static_cast<std::ptrdiff_t>(*redop), Word{"none", words[2].column});
+      words.insert(words.begin() + static_cast<std::ptrdiff_t>(*redop), Field{"none", words[2].column});
     }
     const bool stamped = column("timestamp").has_value();
     if (words.size() < columns_.size() || (words.size() > columns_.size() && !stamped)) {
@@ -320,16 +310,12 @@ class NcclTests {
     bool checked = false;
     bool wrong = false;
   };
-  Half half(const std::vector<Word>& words, int nth) {
+  Half half(const std::vector<Field>& words, int nth) {
     Half result;
     const std::optional<std::size_t> time = column("time", nth);
     if (!time) return result;
-    const std::optional<double> value = parse_double(words[*time].text);
-    if (value && *value >= 0 && *value < 1e12) {
-      result.time = Seconds{*value * 1e-6};
-    } else if (words[*time].text != "N/A") {
-      problems_->add(line_, words[*time].column,
-                     fmt::format("not a time in microseconds: {}", quote(words[*time].text)));
+    if (words[*time].text != "N/A") {
+      result.time = read_microseconds(words[*time].text, line_, words[*time].column, *problems_);
     }
     std::optional<std::size_t> wrong = column("#wrong", nth);
     if (!wrong) wrong = column("error", nth);

@@ -7,29 +7,12 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "calibrate/row_columns.h"
 #include "calibrate/statistics.h"
 
 namespace llmperf::import {
 namespace {
 
 using calibrate::CollectiveShape;
-
-// Whether a file of measurements takes the row: its numbers are bounded.
-bool writable(const calibrate::Row& row) {
-  constexpr std::int64_t kMostOfOne = 1'000'000'000;
-  constexpr double kMostBytes = 1e15;
-  for (const calibrate::RowColumn& column : calibrate::row_columns()) {
-    const calibrate::Cell cell = column.value(row);
-    if (const auto* whole = std::get_if<std::int64_t>(&cell)) {
-      if (*whole < 1 || *whole > kMostOfOne) return false;
-    } else if (const auto* size = std::get_if<double>(&cell)) {
-      if (*size < 1 || *size > kMostBytes) return false;
-    }
-  }
-  const auto* collective = std::get_if<CollectiveShape>(&std::get<calibrate::OpRow>(row.of).shape);
-  return collective == nullptr || (collective->ranks >= 2 && collective->ranks <= 1'000'000);
-}
 
 std::string remark_text(const std::map<std::string, std::int64_t>& remarks) {
   std::vector<std::pair<std::string, std::int64_t>> list(remarks.begin(), remarks.end());
@@ -51,6 +34,14 @@ std::string one_line(std::string text) {
 
 }  // namespace
 
+std::optional<Seconds> read_microseconds(std::string_view text, int line, int column, descriptor::Problems& problems) {
+  constexpr double kLongest = 1e12;
+  const std::optional<double> value = parse_double(text);
+  if (value && *value >= 0 && *value < kLongest) return Seconds{*value * 1e-6};
+  problems.add(line, column, fmt::format("not a time in microseconds: {}", quote(text)));
+  return std::nullopt;
+}
+
 void Collector::start_file(const std::string& path) {
   files_.push_back({path, {fmt::format("imported from {} ({})", one_line(path), name(source_))}});
 }
@@ -65,7 +56,7 @@ void Collector::add(const Execution& e) {
   constexpr Seconds kLongest{1e6};  // a file of measurements takes no more
   if (e.mapped.row && !(e.time.value > 0)) remark = "no time";
   if (e.mapped.row && e.time >= kLongest) remark = "time out of range";
-  if (e.mapped.row && !writable({hardware_, *e.mapped.row, e.time, 0, 0, {}})) remark = "sizes out of range";
+  if (e.mapped.row && !calibrate::writable({hardware_, *e.mapped.row, e.time, 0, 0, {}})) remark = "sizes out of range";
   if (!e.mapped.row || !remark.empty()) {
     type.remarks[remark] += e.count;
     return;

@@ -55,6 +55,9 @@ class Collector {
   std::map<std::pair<Class, std::string>, Type> types_;
 };
 
+// A time in microseconds at that place; nothing, and a problem, when the text is none that can be.
+std::optional<Seconds> read_microseconds(std::string_view text, int line, int column, descriptor::Problems& problems);
+
 // ---- The formats of files, one reader each. A reader adds what the file holds to the collector and problems to the
 // list; after a problem it reads on, so that all of a file are reported at once.
 

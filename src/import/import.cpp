@@ -9,7 +9,6 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "descriptor/node.h"
-#include "import/collectives.h"
 #include "import/collector.h"
 
 namespace llmperf::import {
@@ -108,13 +107,8 @@ Source parse_source(std::string_view text) {
 std::string_view name(Source source) { return kSourceNames[static_cast<std::size_t>(source)]; }
 
 std::string_view name(Class of) {
-  switch (of) {
-    case Class::kernel: return "kernel";
-    case Class::communication: return "communication";
-    case Class::host: return "host";
-    case Class::other: return "other";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {"kernel", "communication", "host", "other"};
+  return kNames[static_cast<std::size_t>(of)];
 }
 
 Imported import_files(Source source, const std::vector<std::string>& paths, const Options& options) {

@@ -11,57 +11,36 @@ namespace llmperf::import {
 namespace {
 
 struct NamedType {
-  std::string_view name;
+  std::string_view names;  // without the prefixes dt_ and c10::, in small letters
   double bits;
   std::optional<Dtype> dtype = std::nullopt;
 };
-// Without the prefixes dt_ and c10::, in small letters.
 constexpr NamedType kTypes[] = {
-    {"bf16", 16, Dtype::bf16},
-    {"bfloat16", 16, Dtype::bf16},
-    {"bfp16", 16, Dtype::bf16},
-    {"float16", 16, Dtype::fp16},
-    {"fp16", 16, Dtype::fp16},
-    {"half", 16, Dtype::fp16},
-    {"float", 32, Dtype::fp32},
-    {"float32", 32, Dtype::fp32},
-    {"fp32", 32, Dtype::fp32},
-    {"double", 64, Dtype::fp64},
-    {"float64", 64, Dtype::fp64},
-    {"fp64", 64, Dtype::fp64},
-    {"int8", 8, Dtype::int8},
-    {"signed char", 8, Dtype::int8},
-    {"char", 8, Dtype::int8},
+    {"bf16|bfloat16|bfp16", 16, Dtype::bf16},
+    {"float16|fp16|half", 16, Dtype::fp16},
+    {"float|float32|fp32", 32, Dtype::fp32},
+    {"double|float64|fp64", 64, Dtype::fp64},
+    {"int8|signed char|char", 8, Dtype::int8},
     {"int4", 4, Dtype::int4},
-    {"int32", 32, Dtype::int32},
-    {"int", 32, Dtype::int32},
+    {"int32|int", 32, Dtype::int32},
     {"bool", 8, Dtype::boolean},
-    {"fp8", 8, Dtype::fp8},
-    {"float8_e4m3fn", 8, Dtype::fp8},
-    {"float8_e5m2", 8, Dtype::fp8},
-    {"f8e4m3", 8, Dtype::fp8},
-    {"f8e5m2", 8, Dtype::fp8},
-    {"fp8_e4m3", 8, Dtype::fp8},
-    {"fp8_e5m2", 8, Dtype::fp8},
-    {"float8_e4m3", 8, Dtype::fp8},
-    {"float8_e4m3fnuz", 8, Dtype::fp8},
-    {"float8_e5m2fnuz", 8, Dtype::fp8},
-    {"uint8", 8},
-    {"unsigned char", 8},
-    {"byte", 8},
-    {"int16", 16},
-    {"short", 16},
-    {"short int", 16},
-    {"uint16", 16},
+    {"fp8|float8_e4m3fn|float8_e5m2|f8e4m3|f8e5m2|fp8_e4m3|fp8_e5m2|float8_e4m3|float8_e4m3fnuz|float8_e5m2fnuz", 8,
+     Dtype::fp8},
+    {"uint8|unsigned char|byte", 8},
+    {"int16|short|short int|uint16", 16},
     {"uint32", 32},
-    {"int64", 64},
-    {"uint64", 64},
-    {"long", 64},
-    {"long int", 64},
-    {"complex64", 64},
+    {"int64|uint64|long|long int|complex64", 64},
 };
 
 }  // namespace
+
+bool is_among(std::string_view name, std::string_view names) {
+  for (std::size_t at = names.find(name); at != std::string_view::npos; at = names.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    if ((at == 0 || names[at - 1] == '|') && (end == names.size() || names[end] == '|')) return true;
+  }
+  return false;
+}
 
 ElementType element_type(std::string_view name) {
   const std::string lower = to_lower(name);
@@ -70,7 +49,7 @@ ElementType element_type(std::string_view name) {
     if (text.starts_with(prefix)) text.remove_prefix(prefix.size());
   }
   for (const NamedType& type : kTypes) {
-    if (type.name == text) return {type.dtype, type.bits};
+    if (is_among(text, type.names)) return {type.dtype, type.bits};
   }
   return {};
 }

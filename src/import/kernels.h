@@ -12,10 +12,14 @@
 #include "base/dtype.h"
 #include "base/units.h"
 #include "calibrate/op_row.h"
+#include "import/import.h"
 
 namespace llmperf::import {
 
 using Shape = std::vector<std::int64_t>;
+
+// Whether `name` is one of `names`, which stand between '|'.
+bool is_among(std::string_view name, std::string_view names);
 
 struct ElementType {
   std::optional<Dtype> dtype;  // nothing for types that measurements have no name for (int64, uint8 …)
@@ -115,5 +119,25 @@ enum class HeadLayout : unsigned char {
 // op "attention_decode" for one query, else "attention_prefill". No row when more than one reading of the shapes is
 // possible, or none: heads must share KV heads evenly, and a causal query sees at least itself.
 Mapped attention_row(const AttentionTensors& tensors, HeadLayout layout = HeadLayout::unknown);
+
+// ---- Collectives, as test programs and PyTorch name them.
+
+// "all_reduce", "reduce_scatter" … in a name like "all_reduce_perf", "./AllReduce.txt" or "_allgather_base"; the
+// collectives that measurements have no op for (broadcast) are named as well. Empty when there is none.
+std::string collective_in(std::string_view name);
+// `bytes`: of the full tensor on one rank.
+Mapped collective_row(const std::string& collective, std::int64_t ranks, double bytes, std::optional<Dtype> dtype);
+
+// ---- The kernels of Ascend NPUs: what a type ("MatMulV2", "hcom_allReduce_") is, and what its tensors say.
+
+// `core`: the column Task Type, Accelerator Core or Core Type ("AI_CORE", "MIX_AIC", "AI_CPU", "HCCL", "N/A").
+Class ascend_class(std::string_view core, std::string_view type);
+
+struct AscendKernel {
+  std::string_view type;
+  std::vector<Tensor> inputs;  // by slot: an absent one is empty
+  std::vector<Tensor> outputs;
+};
+Mapped ascend_row(const AscendKernel& kernel);
 
 }  // namespace llmperf::import

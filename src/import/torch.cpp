@@ -1,7 +1,7 @@
-// Arguments stand where the operators' schemas have them (native_functions.yaml of PyTorch; bindings of vLLM and of
+// The operators of PyTorch, and of libraries that vLLM and others register there, by the arguments that its profiler
+// records with record_shapes: tensors with shapes and types, and scalars as text. Results are not recorded. Arguments
+// stand where the operators' schemas have them (native_functions.yaml of PyTorch; bindings of vLLM and of
 // flash-attention).
-#include "import/torch.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,6 +21,12 @@ namespace {
 
 using calibrate::OpRow;
 using graph::VectorKind;
+
+struct TorchOp {
+  std::string name;                   // "aten::mm"
+  std::vector<Tensor> inputs;         // by argument; empty for what is no tensor
+  std::vector<std::string> concrete;  // by argument, as text: "True", "[4096]"; of tensors empty
+};
 
 const Tensor& input(const TorchOp& op, std::size_t i) {
   static const Tensor kAbsent;
@@ -192,79 +198,81 @@ Mapped rope(const TorchOp& op) {
 Mapped cache(const TorchOp& op) { return cache_row(input(op, 0)); }
 
 struct OperatorRule {
-  std::string_view name;  // without the underscore of an operator in place
+  std::string_view names;  // without the underscore of an operator in place
   Mapped (*map)(const TorchOp& op);
 };
 constexpr OperatorRule kOperatorRules[] = {
-    {"aten::mm", mm},
-    {"aten::bmm", mm},
-    {"aten::matmul", mm},
-    {"aten::_int_mm", mm},
-    {"aten::_scaled_mm", mm},
+    {"aten::mm|aten::bmm|aten::matmul|aten::_int_mm|aten::_scaled_mm", mm},
     {"aten::linear", linear},
-    {"aten::addmm", addmm},
-    {"aten::baddbmm", addmm},
-    {"aten::_addmm_activation", addmm},
+    {"aten::addmm|aten::baddbmm|aten::_addmm_activation", addmm},
     {"aten::scaled_dot_product_attention", attention<HeadLayout::head_major, 5>},
     {"aten::_scaled_dot_product_flash_attention", attention<HeadLayout::head_major, 4>},
-    {"aten::_scaled_dot_product_efficient_attention", attention<HeadLayout::head_major, 6>},
-    {"aten::_scaled_dot_product_cudnn_attention", attention<HeadLayout::head_major, 6>},
+    {"aten::_scaled_dot_product_efficient_attention|aten::_scaled_dot_product_cudnn_attention",
+     attention<HeadLayout::head_major, 6>},
     {"aten::_flash_attention_forward", packed_attention<8>},
     {"flash_attn::_flash_attn_forward", attention<HeadLayout::token_major, 5>},
-    {"aten::layer_norm", norm<VectorKind::layer_norm>},
-    {"aten::native_layer_norm", norm<VectorKind::layer_norm>},
-    {"aten::rms_norm", norm<VectorKind::rms_norm>},
-    {"aten::_fused_rms_norm", norm<VectorKind::rms_norm>},
+    {"aten::layer_norm|aten::native_layer_norm", norm<VectorKind::layer_norm>},
+    {"aten::rms_norm|aten::_fused_rms_norm", norm<VectorKind::rms_norm>},
     {"_C::rms_norm", rows_of<VectorKind::rms_norm, 1>},
     {"_C::fused_add_rms_norm", rows_of<VectorKind::add_rms_norm, 0>},
-    {"_C::silu_and_mul", gated},
-    {"_C::gelu_and_mul", gated},
-    {"_C::gelu_tanh_and_mul", gated},
+    {"_C::silu_and_mul|_C::gelu_and_mul|_C::gelu_tanh_and_mul", gated},
     {"_C::rotary_embedding", rope},
-    {"_C_cache_ops::reshape_and_cache", cache},
-    {"_C_cache_ops::reshape_and_cache_flash", cache},
-    {"aten::silu", rows_of<VectorKind::activation, 0>},
-    {"aten::gelu", rows_of<VectorKind::activation, 0>},
-    {"aten::relu", rows_of<VectorKind::activation, 0>},
-    {"aten::_softmax", rows_of<VectorKind::softmax, 0>},
-    {"aten::softmax", rows_of<VectorKind::softmax, 0>},
+    {"_C_cache_ops::reshape_and_cache|_C_cache_ops::reshape_and_cache_flash", cache},
+    {"aten::silu|aten::gelu|aten::relu", rows_of<VectorKind::activation, 0>},
+    {"aten::_softmax|aten::softmax", rows_of<VectorKind::softmax, 0>},
     {"aten::add", binary<VectorKind::add>},
     {"aten::mul", binary<VectorKind::multiply>},
     {"aten::embedding", embedding},
     {"aten::index_select", index_select},
     {"aten::copy", copy},
     {"aten::clone", clone},
-    {"aten::sub", elementwise},
-    {"aten::div", elementwise},
-    {"aten::neg", elementwise},
-    {"aten::pow", elementwise},
-    {"aten::exp", elementwise},
-    {"aten::sqrt", elementwise},
-    {"aten::rsqrt", elementwise},
-    {"aten::sigmoid", elementwise},
-    {"aten::tanh", elementwise},
-    {"aten::cos", elementwise},
-    {"aten::sin", elementwise},
-    {"aten::clamp", elementwise},
-    {"aten::masked_fill", elementwise},
-    {"aten::reciprocal", elementwise},
+    {"aten::sub|aten::div|aten::neg|aten::pow|aten::exp|aten::sqrt|aten::rsqrt|aten::sigmoid|aten::tanh|aten::cos|aten:"
+     ":sin|aten::clamp|aten::masked_fill|aten::reciprocal",
+     elementwise},
 };
-
-}  // namespace
 
 Mapped torch_row(const TorchOp& op) {
   std::string_view name = op.name;
   if (name.ends_with('_')) name.remove_suffix(1);
   for (const OperatorRule& rule : kOperatorRules) {
-    if (rule.name == name) return op.inputs.empty() ? kNoShapes : rule.map(op);
+    if (is_among(name, rule.names)) return op.inputs.empty() ? kNoShapes : rule.map(op);
   }
   return kNoSuchOp;
 }
 
-// ---- nlohmann's SAX parser says what comes next; a small state machine keeps the few members of an event that matter
-// and skips the rest, however large. Positions are those the stream has been read to.
+// ---- The events of a file in the Chrome Trace Event format, one after the other: a trace may be larger than memory.
 
-namespace {
+// An argument of an event: a text or number, or a list of such.
+struct TraceValue {
+  std::string text = {};                   // of a string or a number
+  std::optional<std::int64_t> whole = {};  // of a number without a fraction
+  bool list = false;
+  std::vector<TraceValue> items = {};
+};
+
+// A complete event ("ph": "X") and the arguments that PyTorch's profiler gives it.
+struct TraceEvent {
+  std::string name;
+  std::string category;
+  std::optional<double> duration;  // us
+  std::optional<std::int64_t> external_id;
+  std::optional<std::int64_t> correlation;
+  bool in_graph = false;  // launched by the replay of a captured graph
+  TraceValue shapes;      // "Input Dims"
+  TraceValue types;       // "Input type"
+  TraceValue concrete;    // "Concrete Inputs"
+  // Of collectives.
+  std::string collective;
+  std::string dtype;
+  std::optional<std::int64_t> sent;  // elements
+  std::optional<std::int64_t> received;
+  std::optional<std::int64_t> ranks;
+  int line = 0;
+  int column = 0;  // of its end
+};
+
+// nlohmann's SAX parser says what comes next; a small state machine keeps the few members of an event that matter
+// and skips the rest, however large. Positions are those the stream has been read to.
 
 using Json = nlohmann::json;
 using Value = TraceValue;
@@ -493,8 +501,8 @@ class Handler : public nlohmann::json_sax<Json> {
   TraceEvent event_;
 };
 
-}  // namespace
-
+// Calls `take` for every complete event of a list of events or of {"traceEvents": […]}. What is not JSON, and a file
+// that holds no events, is a problem.
 void read_trace_events(std::istream& stream, descriptor::Problems& problems,
                        const std::function<void(TraceEvent&)>& take) {
   CountingBuffer buffer(*stream.rdbuf());
@@ -510,8 +518,6 @@ void read_trace_events(std::istream& stream, descriptor::Problems& problems,
 // with their times. Both name the operator by "External id"; kernels of some versions only name the launch
 // ("correlation"), which in turn names the operator. An operator may stand before or behind its kernels, so that they
 // are matched when the file has been read.
-
-namespace {
 
 using descriptor::Problems;
 
@@ -542,31 +548,18 @@ std::string collective_type(std::string_view name) {
   return kernel_type(name.substr(0, end));
 }
 
-Mapped collective_row(const TraceEvent& e) {
+Mapped collective_of(const TraceEvent& e) {
   if (e.collective.empty() || !e.ranks) return "no sizes";
-  constexpr std::pair<std::string_view, std::string_view> kCollectives[] = {{"allreduce", "all_reduce"},
-                                                                            {"all_reduce", "all_reduce"},
-                                                                            {"_allgather_base", "all_gather"},
-                                                                            {"allgather", "all_gather"},
-                                                                            {"all_gather", "all_gather"},
-                                                                            {"allgather_into_tensor", "all_gather"},
-                                                                            {"_reduce_scatter_base", "reduce_scatter"},
-                                                                            {"reduce_scatter", "reduce_scatter"},
-                                                                            {"reduce_scatter_tensor", "reduce_scatter"},
-                                                                            {"all_to_all", "all_to_all"},
-                                                                            {"alltoall", "all_to_all"},
-                                                                            {"alltoall_base", "all_to_all"}};
-  const auto* found = std::find_if(std::begin(kCollectives), std::end(kCollectives),
-                                   [&](const auto& n) { return n.first == to_lower(e.collective); });
-  if (found == std::end(kCollectives)) return kNoSuchOp;
-  const auto kind = calibrate::collective_kind(found->second);
-  const std::optional<std::int64_t> count = kind == graph::CollectiveKind::all_gather ? e.received : e.sent;
+  std::string name = collective_in(e.collective);
+  // Several collectives in one kernel, or one of sparse tensors or of nothing, are no measurement of one.
+  for (const char* other : {"coalesced", "sparse", "barrier"}) {
+    if (e.collective.find(other) != std::string::npos) name.clear();
+  }
+  const std::optional<std::int64_t> count = name == "all_gather" ? e.received : e.sent;
+  if (!calibrate::collective_kind(name)) return kNoSuchOp;
+  if (!count || *count <= 0) return "no sizes";
   const ElementType element = element_type(e.dtype);
-  if (!count || *count <= 0 || !kind) return "no sizes";
-  if (!element.dtype) return kNoElementType;
-  const Bytes size{static_cast<double>(*count) * element.bits / 8};
-  return calibrate::OpRow{std::string(found->second), *element.dtype,
-                          calibrate::CollectiveShape{*kind, *e.ranks, size}};
+  return collective_row(name, *e.ranks, static_cast<double>(*count) * element.bits / 8, element.dtype);
 }
 
 Shape shape_of(const TraceValue& value) {
@@ -636,7 +629,7 @@ class ChromeTrace {
     const std::optional<Seconds> time = time_of(e);
     if (!time) return;
     if (is_collective(e.name)) {
-      add(collective_type(e.name), Class::communication, *time, collective_row(e), e.line);
+      add(collective_type(e.name), Class::communication, *time, collective_of(e), e.line);
     } else if (e.in_graph) {
       add(kernel_type(e.name), Class::kernel, *time, "part of a captured graph: no shapes", e.line);
     } else if (e.external_id || e.correlation) {

@@ -39,14 +39,29 @@ constexpr std::int64_t kMaxHeader = std::int64_t{64} << 20;
 class ByteSource {
  public:
   // Opens a regular file; Error(bad_input) when that fails.
-  explicit ByteSource(const std::string& path);
+  explicit ByteSource(const std::string& path) : name_(path) {
+    file_.emplace(path, kMaxFile);
+    size_ = file_->size();
+  }
   // `bytes` must outlive the source.
-  ByteSource(std::string_view bytes, std::string name);
+  ByteSource(std::string_view bytes, std::string name)
+      : name_(std::move(name)), memory_(bytes), size_(static_cast<std::int64_t>(bytes.size())) {}
 
   const std::string& name() const { return name_; }
   std::int64_t size() const { return size_; }  // at most 1 PiB: sums of offsets in one file fit 64 bits
   // Fills `into` from `offset` on; both lie within size().
-  void read(std::int64_t offset, std::span<char> into) const;
+  void read(std::int64_t offset, std::span<char> into) const {
+    if (!file_) {
+      memory_.copy(into.data(), into.size(), static_cast<std::size_t>(offset));
+      return;
+    }
+    while (!into.empty()) {
+      const std::int64_t got = file_->read_some(offset, into);
+      if (got == 0) file_->fail("became shorter while it was read");
+      offset += got;
+      into = into.subspan(static_cast<std::size_t>(got));
+    }
+  }
 
  private:
   std::string name_;
@@ -59,26 +74,74 @@ class ByteSource {
 // the key of a metadata entry"); every failure is an Error(bad_input) at a byte offset.
 class GgufStream {
  public:
-  explicit GgufStream(const ByteSource& source);
+  explicit GgufStream(const ByteSource& source)
+      : source_(source), buffer_(static_cast<std::size_t>(std::min(kBuffer, source.size()))) {}
 
   std::int64_t position() const { return position_; }
   std::int64_t left() const { return source_.size() - position_; }
   void set_big_endian(bool big_endian) { big_endian_ = big_endian; }
 
   // An unsigned integer of 1, 2, 4 or 8 bytes.
-  std::uint64_t integer(int bytes, std::string_view what);
+  std::uint64_t integer(int bytes, std::string_view what) {
+    std::uint64_t value = 0;
+    int done = 0;
+    take(bytes, what, [&](std::string_view part) {
+      for (const char c : part) {
+        const auto byte = static_cast<std::uint64_t>(static_cast<unsigned char>(c));
+        value = big_endian_ ? value << 8 | byte : value | byte << 8 * done;
+        ++done;
+      }
+    });
+    return value;
+  }
   // The caller bounds `length`.
-  std::string text(std::int64_t length, std::string_view what);
-  void skip(std::int64_t length, std::string_view what);
+  std::string text(std::int64_t length, std::string_view what) {
+    std::string result;
+    take(length, what, [&](std::string_view part) { result += part; });
+    return result;
+  }
+  void skip(std::int64_t length, std::string_view what) {
+    check_room(length, what);
+    position_ += length;
+  }
 
   // Checks that `count` items of at least `item_bytes` can follow. `offset` is where the count was read.
-  void require(std::uint64_t count, std::int64_t item_bytes, std::string_view items, std::int64_t offset) const;
-
-  [[noreturn]] void fail(std::int64_t offset, std::string message, std::string hint = {}) const;
+  void require(std::uint64_t count, std::int64_t item_bytes, std::string_view items, std::int64_t offset) const {
+    if (count <= static_cast<std::uint64_t>(left() / item_bytes)) return;
+    fail(offset, fmt::format("{} {} take at least {} bytes each, but only {} bytes are left", count, items, item_bytes,
+                             left()));
+  }
+  [[noreturn]] void fail(std::int64_t offset, std::string message, std::string hint = {}) const {
+    fail_at(source_.name(), offset, std::move(message), std::move(hint));
+  }
 
  private:
-  void check_room(std::int64_t length, std::string_view what) const;
-  std::string_view buffered(std::int64_t most);
+  void check_room(std::int64_t length, std::string_view what) const {
+    if (length > left()) {
+      fail(position_, fmt::format("the file ends within {}: {} bytes are needed, {} are left", what, length, left()),
+           "the file may be incomplete");
+    }
+    if (length > kMaxHeader - position_) {
+      fail(position_, fmt::format("{} would make the header longer than 64 MiB", what));
+    }
+  }
+
+  // Moves over the next `length` bytes and hands them to `use`, as many at a time as are buffered.
+  template <class Use>
+  void take(std::int64_t length, std::string_view what, const Use& use) {
+    check_room(length, what);
+    while (length > 0) {
+      if (position_ < buffer_begin_ || position_ >= buffer_end_) {
+        buffer_begin_ = position_;
+        buffer_end_ = position_ + std::min(static_cast<std::int64_t>(buffer_.size()), left());
+        source_.read(position_, std::span(buffer_).first(static_cast<std::size_t>(buffer_end_ - buffer_begin_)));
+      }
+      const std::int64_t part = std::min(length, buffer_end_ - position_);
+      use(std::string_view(buffer_.data() + (position_ - buffer_begin_), static_cast<std::size_t>(part)));
+      position_ += part;
+      length -= part;
+    }
+  }
 
   const ByteSource& source_;
   std::int64_t position_ = 0;
@@ -87,97 +150,6 @@ class GgufStream {
   std::int64_t buffer_begin_ = 0;
   std::int64_t buffer_end_ = 0;
 };
-
-ByteSource::ByteSource(const std::string& path) : name_(path) {
-  file_.emplace(path, kMaxFile);
-  size_ = file_->size();
-}
-
-ByteSource::ByteSource(std::string_view bytes, std::string name)
-    : name_(std::move(name)), memory_(bytes), size_(static_cast<std::int64_t>(bytes.size())) {}
-
-void ByteSource::read(std::int64_t offset, std::span<char> into) const {
-  if (!file_) {
-    memory_.copy(into.data(), into.size(), static_cast<std::size_t>(offset));
-    return;
-  }
-  while (!into.empty()) {
-    const std::int64_t got = file_->read_some(offset, into);
-    if (got == 0) file_->fail("became shorter while it was read");
-    offset += got;
-    into = into.subspan(static_cast<std::size_t>(got));
-  }
-}
-
-GgufStream::GgufStream(const ByteSource& source) : source_(source) {
-  buffer_.resize(static_cast<std::size_t>(std::min(kBuffer, source.size())));
-}
-
-void GgufStream::fail(std::int64_t offset, std::string message, std::string hint) const {
-  fail_at(source_.name(), offset, std::move(message), std::move(hint));
-}
-
-void GgufStream::check_room(std::int64_t length, std::string_view what) const {
-  if (length > left()) {
-    fail(position_, fmt::format("the file ends within {}: {} bytes are needed, {} are left", what, length, left()),
-         "the file may be incomplete");
-  }
-  if (length > kMaxHeader - position_) {
-    fail(position_, fmt::format("{} would make the header longer than 64 MiB", what));
-  }
-}
-
-// At least one and at most `most` bytes from the position on, without moving it; there must be one.
-std::string_view GgufStream::buffered(std::int64_t most) {
-  if (position_ < buffer_begin_ || position_ >= buffer_end_) {
-    const auto length = std::min(static_cast<std::int64_t>(buffer_.size()), left());
-    source_.read(position_, std::span(buffer_).first(static_cast<std::size_t>(length)));
-    buffer_begin_ = position_;
-    buffer_end_ = position_ + length;
-  }
-  const std::int64_t length = std::min(most, buffer_end_ - position_);
-  return {buffer_.data() + (position_ - buffer_begin_), static_cast<std::size_t>(length)};
-}
-
-std::uint64_t GgufStream::integer(int bytes, std::string_view what) {
-  check_room(bytes, what);
-  std::uint64_t value = 0;
-  for (int done = 0; done < bytes;) {
-    const std::string_view part = buffered(bytes - done);
-    for (const char c : part) {
-      const auto byte = static_cast<std::uint64_t>(static_cast<unsigned char>(c));
-      value = big_endian_ ? value << 8 | byte : value | byte << 8 * done;
-      ++done;
-    }
-    position_ += static_cast<std::int64_t>(part.size());
-  }
-  return value;
-}
-
-std::string GgufStream::text(std::int64_t length, std::string_view what) {
-  check_room(length, what);
-  std::string result;
-  result.reserve(static_cast<std::size_t>(length));
-  for (std::int64_t rest = length; rest > 0;) {
-    const std::string_view part = buffered(rest);
-    result += part;
-    position_ += static_cast<std::int64_t>(part.size());
-    rest -= static_cast<std::int64_t>(part.size());
-  }
-  return result;
-}
-
-void GgufStream::skip(std::int64_t length, std::string_view what) {
-  check_room(length, what);
-  position_ += length;
-}
-
-void GgufStream::require(std::uint64_t count, std::int64_t item_bytes, std::string_view items,
-                         std::int64_t offset) const {
-  if (count <= static_cast<std::uint64_t>(left() / item_bytes)) return;
-  fail(offset,
-       fmt::format("{} {} take at least {} bytes each, but only {} bytes are left", count, items, item_bytes, left()));
-}
 
 // ---- The header of one file, be it a whole model or one of its shards
 

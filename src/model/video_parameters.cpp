@@ -8,11 +8,12 @@
 //   embedders            a number: [timestep_channels, w] + w, [w, w] + w; the text: [text_channels, h] + h, [h, h] + h
 //
 // A rotary embedding stores half a head of frequencies.
-#include "model/video_parameters.h"
-
 #include <fmt/format.h>
 
 #include <numeric>
+#include <utility>
+
+#include "model/video_parameters.h"
 
 namespace llmperf::model {
 namespace {
@@ -101,14 +102,19 @@ std::int64_t image_middle(std::int64_t channels) {
   return 2 * image_block(channels, channels) + norm(channels) + 4 * linear(channels, channels);
 }
 
+// The blocks of a level of that many channels, after which the width is that.
+template <class Block>
+std::int64_t level_blocks(std::int64_t blocks, std::int64_t channels, std::int64_t& width, const Block& block) {
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < blocks; ++i) count += block(std::exchange(width, channels), channels);
+  return count;
+}
+
 std::int64_t image_encoder(const ImageAutoencoder& a) {
   std::int64_t count = linear(std::int64_t{9} * 3, a.channels.front());
   std::int64_t width = a.channels.front();
   for (std::size_t level = 0; level < a.channels.size(); ++level) {
-    for (std::int64_t i = 0; i < a.blocks; ++i) {
-      count += image_block(width, a.channels[level]);
-      width = a.channels[level];
-    }
+    count += level_blocks(a.blocks, a.channels[level], width, image_block);
     if (level + 1 < a.channels.size()) count += linear(9 * width, width);
   }
   count += image_middle(width) + norm(width) + linear(9 * width, 2 * a.latent_channels);
@@ -120,10 +126,7 @@ std::int64_t image_decoder(const ImageAutoencoder& a) {
   std::int64_t count = linear(a.latent_channels, a.latent_channels) + linear(9 * a.latent_channels, width);
   count += image_middle(width);
   for (std::size_t level = a.channels.size(); level-- > 0;) {
-    for (std::int64_t i = 0; i <= a.blocks; ++i) {
-      count += image_block(width, a.channels[level]);
-      width = a.channels[level];
-    }
+    count += level_blocks(a.blocks + 1, a.channels[level], width, image_block);
     if (level > 0) count += linear(9 * width, width);
   }
   return count + norm(width) + linear(9 * width, 3);
@@ -139,10 +142,7 @@ std::int64_t temporal_encoder(const TemporalAutoencoder& a, std::int64_t latent_
   std::int64_t width = a.channels.front();
   std::int64_t count = 27 * latent_channels * width;
   for (std::size_t level = 0; level < a.channels.size(); ++level) {
-    for (std::int64_t i = 0; i < a.blocks; ++i) {
-      count += temporal_block(width, a.channels[level]);
-      width = a.channels[level];
-    }
+    count += level_blocks(a.blocks, a.channels[level], width, temporal_block);
     if (level < a.halves.size() && a.halves[level] != 0) count += linear(27 * width, width);
   }
   count += a.blocks * temporal_block(width, width) + norm(width) + linear(width, 2 * latent_channels);
@@ -154,10 +154,7 @@ std::int64_t temporal_decoder(const TemporalAutoencoder& a, std::int64_t latent_
   std::int64_t count = linear(latent_channels, latent_channels) + linear(27 * latent_channels, width);
   count += a.blocks * temporal_block(width, width);
   for (std::size_t level = a.channels.size(); level-- > 0;) {
-    for (std::int64_t i = 0; i < a.blocks; ++i) {
-      count += temporal_block(width, a.channels[level]);
-      width = a.channels[level];
-    }
+    count += level_blocks(a.blocks, a.channels[level], width, temporal_block);
     if (level > 0 && a.halves[level - 1] != 0) count += linear(27 * width, 2 * width);
   }
   return count + norm(width) + linear(27 * width, latent_channels);

@@ -45,6 +45,15 @@ struct Unavailable {
   std::string reason;  // "ApplyRotaryPosEmb takes heads of 128 elements, not 64"
 };
 
+// The same from the depth of a preparation, on its way to prepare().
+struct Refusal {
+  std::string reason;
+};
+// The op needs what does not hold.
+inline void require(bool holds, std::string reason) {
+  if (!holds) throw Refusal{std::move(reason)};
+}
+
 class Backend {
  public:
   Backend() = default;

@@ -38,6 +38,7 @@
 // Parameters of norms (gamma) are 1 + fill_value / 8, beta is fill_value / 8.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 namespace llmperf::replay {
@@ -56,6 +57,14 @@ constexpr float fill_value(std::uint32_t operand, std::uint64_t index) {
   h ^= h >> 16U;
   return static_cast<float>(static_cast<std::int32_t>(h >> 8U) - (1 << 23)) * (1.0F / static_cast<float>(1 << 23));
 }
+
+// bf16 is the upper half of fp32: rounded to nearest, ties to even; what is not a number stays none.
+constexpr std::uint16_t to_bf16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if (value != value) return static_cast<std::uint16_t>((bits >> 16U) | 0x40U);
+  return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U);
+}
+constexpr float from_bf16(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U); }
 
 constexpr std::int64_t gathered_row(std::int64_t row, std::int64_t table) {
   return row * 7919 % (table > 0 ? table : 1);

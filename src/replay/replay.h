@@ -12,7 +12,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "calibrate/calibration.h"
+#include "calibrate/calibrate.h"
 #include "calibrate/measurements.h"
 #include "calibrate/op_row.h"
 #include "hardware/device.h"

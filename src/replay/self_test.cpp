@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -149,12 +150,8 @@ SelfTestResult test(const OpRow& row, Backend& tested, Backend& reference) {
 }  // namespace
 
 std::string_view name(SelfTestResult::Outcome outcome) {
-  switch (outcome) {
-    case SelfTestResult::Outcome::passed: return "passed";
-    case SelfTestResult::Outcome::failed: return "failed";
-    case SelfTestResult::Outcome::unavailable: return "unavailable";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {"passed", "failed", "unavailable"};
+  return kNames[static_cast<std::size_t>(outcome)];
 }
 
 std::vector<SelfTestResult> self_test(Backend& tested, Backend& reference) {
@@ -178,10 +175,8 @@ std::vector<SelfTestResult> self_test(Backend& tested, Backend& reference) {
 }
 
 bool failed(const std::vector<SelfTestResult>& results) {
-  for (const SelfTestResult& result : results) {
-    if (result.outcome == SelfTestResult::Outcome::failed) return true;
-  }
-  return false;
+  return std::any_of(results.begin(), results.end(),
+                     [](const SelfTestResult& r) { return r.outcome == SelfTestResult::Outcome::failed; });
 }
 
 }  // namespace llmperf::replay

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/calibration.h"
+#include "calibrate/calibrate.h"
 #include "calibrate/validation.h"
 #include "cost/work.h"
 #include "import/import.h"

@@ -16,7 +16,7 @@
 
 #include "replay/cpu/cpu_backend.h"
 #include "replay/cpu/machine.h"
-#include "replay/cpu/make_cpu_backend.h"
+#include "replay/cpu/machine.h"
 #include "replay/cpu/thread_pool.h"
 
 #ifdef LLMPERF_HAVE_OPENBLAS

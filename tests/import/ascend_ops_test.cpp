@@ -1,6 +1,6 @@
 // Which op a kernel of an NPU is, from its type and tensors.
 #include "catch.h"
-#include "import/ascend.h"
+#include "import/kernels.h"
 
 namespace llmperf::import {
 namespace {

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "calibrate/calibration.h"
+#include "calibrate/calibrate.h"
 #include "calibrate/validation.h"
 #include "catch.h"
 #include "report/reports.h"

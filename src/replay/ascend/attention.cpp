@@ -43,18 +43,18 @@ Step fused(Device& device, const Arguments& a, const aclTensorList* keys, const 
   const aclTensor* none = nullptr;
   const aclIntArray* whole = nullptr;  // every sequence is as long as its tensor
   if (cann.aclnnFusedInferAttentionScoreV3) {
-    return step(device, cann.aclnnFusedInferAttentionScoreV3, a.query, keys, values, none, a.mask, whole, whole, none,
+    return Step(device, cann.aclnnFusedInferAttentionScoreV3, a.query, keys, values, none, a.mask, whole, whole, none,
                 none, none, none, none, none, none, none, none, none, none, none, none, none, none, none, whole, none,
                 none, none, a.heads, a.scale, kEverything, a.next_tokens, layout(), a.kv_heads, a.sparse_mode,
                 kHighPrecision, 0, 0, false, 0, 0, a.out, none);
   }
   if (cann.aclnnFusedInferAttentionScoreV2) {
-    return step(device, cann.aclnnFusedInferAttentionScoreV2, a.query, keys, values, none, a.mask, whole, whole, none,
+    return Step(device, cann.aclnnFusedInferAttentionScoreV2, a.query, keys, values, none, a.mask, whole, whole, none,
                 none, none, none, none, none, none, none, none, none, none, none, none, none, none, none, whole,
                 a.heads, a.scale, kEverything, a.next_tokens, layout(), a.kv_heads, a.sparse_mode, kHighPrecision, 0, 0,
                 false, 0, 0, a.out, none);
   }
-  return step(device, cann.aclnnFusedInferAttentionScore, a.query, keys, values, none, a.mask, whole, whole, none, none,
+  return Step(device, cann.aclnnFusedInferAttentionScore, a.query, keys, values, none, a.mask, whole, whole, none, none,
               none, none, none, none, none, none, none, none, a.heads, a.scale, kEverything, a.next_tokens, layout(),
               a.kv_heads, a.sparse_mode, kHighPrecision, 0, 0, false, a.out, none);
 }
@@ -64,11 +64,11 @@ Step prompt(Device& device, const Arguments& a, const aclTensor* keys, const acl
   const aclTensor* none = nullptr;
   const aclIntArray* whole = nullptr;
   if (cann.aclnnPromptFlashAttentionV3) {
-    return step(device, cann.aclnnPromptFlashAttentionV3, a.query, keys, values, none, a.mask, whole, whole, none, none,
+    return Step(device, cann.aclnnPromptFlashAttentionV3, a.query, keys, values, none, a.mask, whole, whole, none, none,
                 none, none, none, a.heads, a.scale, kEverything, a.next_tokens, layout(), a.kv_heads, a.sparse_mode,
                 kHighPrecision, a.out);
   }
-  return step(device, cann.aclnnPromptFlashAttentionV2, a.query, keys, values, none, a.mask, whole, whole, none, none,
+  return Step(device, cann.aclnnPromptFlashAttentionV2, a.query, keys, values, none, a.mask, whole, whole, none, none,
               none, none, none, a.heads, a.scale, kEverything, a.next_tokens, layout(), a.kv_heads, a.sparse_mode,
               a.out);
 }
@@ -78,10 +78,10 @@ Step incremental(Device& device, const Arguments& a, const aclTensorList* keys, 
   const aclTensor* none = nullptr;
   const aclIntArray* whole = nullptr;
   if (cann.aclnnIncreFlashAttentionV4) {
-    return step(device, cann.aclnnIncreFlashAttentionV4, a.query, keys, values, none, none, whole, none, none, none,
+    return Step(device, cann.aclnnIncreFlashAttentionV4, a.query, keys, values, none, none, whole, none, none, none,
                 none, none, none, none, none, none, a.heads, a.scale, layout(), a.kv_heads, 0, kHighPrecision, a.out);
   }
-  return step(device, cann.aclnnIncreFlashAttentionV3, a.query, keys, values, none, none, whole, none, none, none, none,
+  return Step(device, cann.aclnnIncreFlashAttentionV3, a.query, keys, values, none, none, whole, none, none, none, none,
               none, none, none, none, a.heads, a.scale, layout(), a.kv_heads, 0, kHighPrecision, a.out);
 }
 
@@ -90,7 +90,7 @@ aclTensor* causal_mask(Operands& operands) {
   for (std::int64_t row = 0; row < kMaskSize; ++row) {
     std::fill(mask.begin() + row * kMaskSize + row + 1, mask.begin() + (row + 1) * kMaskSize, 1.0F);
   }
-  return operands.tensor(operands.store(mask, DataType::boolean), DataType::boolean, {kMaskSize, kMaskSize});
+  return operands.tensor(mask, DataType::boolean, {kMaskSize, kMaskSize});
 }
 
 }  // namespace
@@ -120,42 +120,31 @@ std::unique_ptr<Part> make_attention(Device& device, const AttentionShape& s, Dt
 
   auto part = std::make_unique<Part>(device);
   Operands& operands = part->operands;
-  const auto query_count = element_count({s.batch, s.q_len, s.heads, s.head_dim});
-  const auto cache_count = element_count({s.batch, s.kv_len, s.kv_heads, s.head_dim});
-  void* query = operands.store(filled(0, query_count), type);
-  void* out = operands.allocate(stored_bytes(type, query_count));
+  const Shape queries = {s.batch, s.q_len, s.heads, s.head_dim};
+  const Shape cached = {s.batch, s.kv_len, s.kv_heads, s.head_dim};
   // The last query sees every key: alone it needs no mask.
   const bool masked = s.causal && !one_query;
-  const Arguments arguments = {operands.tensor(query, type, {s.batch, s.q_len, s.heads, s.head_dim}),
+  const Arguments arguments = {operands.tensor(filled(0, queries), type, queries),
                                masked ? causal_mask(operands) : nullptr,
-                               operands.tensor(out, type, {s.batch, s.q_len, s.heads, s.head_dim}),
+                               part->output(type, queries),
                                s.heads,
                                s.kv_heads,
                                1 / std::sqrt(static_cast<double>(s.head_dim)),
                                masked ? 0 : kEverything,
                                masked ? kCausal : kNoMask};
-  const std::vector<float> keys = filled(1, cache_count);
-  const std::vector<float> values = filled(2, cache_count);
-  const std::int64_t copies = rotation.copies(2 * stored_bytes(type, cache_count));
+  const std::vector<float> keys = filled(1, cached);
+  const std::vector<float> values = filled(2, cached);
+  const std::int64_t copies = rotation.copies(2 * stored_bytes(type, keys.size()));
   for (std::int64_t i = 0; i < copies; ++i) {
-    void* k = operands.store(keys, type);
-    void* v = operands.store(values, type);
-    const auto list = [&](void* data) {
-      return operands.list(data, type, {s.batch, s.kv_len, s.kv_heads, s.head_dim});
-    };
-    const auto tensor = [&](void* data) {
-      return operands.tensor(data, type, {s.batch, s.kv_len, s.kv_heads, s.head_dim});
-    };
-    std::vector<Step>& steps = part->copies.emplace_back();
-    if (any_fused) {
-      steps.push_back(fused(device, arguments, list(k), list(v)));
-    } else if (one_query) {
-      steps.push_back(incremental(device, arguments, list(k), list(v)));
+    if (any_fused || one_query) {
+      const aclTensorList* k = operands.list(keys, type, cached);
+      const aclTensorList* v = operands.list(values, type, cached);
+      part->add_copy(any_fused ? fused(device, arguments, k, v) : incremental(device, arguments, k, v));
     } else {
-      steps.push_back(prompt(device, arguments, tensor(k), tensor(v)));
+      const aclTensor* k = operands.tensor(keys, type, cached);
+      part->add_copy(prompt(device, arguments, k, operands.tensor(values, type, cached)));
     }
   }
-  part->outputs = {{out, query_count, type}};
   return part;
 }
 

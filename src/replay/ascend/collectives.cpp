@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <system_error>
 #include <utility>
 
@@ -66,20 +67,18 @@ void RankGroup::connect(Device& first) {
     member.device = member.own.get();
   });
   cann::HcclRootInfo root{};
-  cann::check(cann, cann.HcclGetRootInfo(&root), "HcclGetRootInfo");
+  cann::call(cann, cann.HcclGetRootInfo, &root);
   run([&](int rank) {
     Member& member = *members_[static_cast<std::size_t>(rank)];
     cann::Comm communicator = nullptr;
-    cann::check(cann,
-                cann.HcclCommInitRootInfo(static_cast<std::uint32_t>(size()), &root, static_cast<std::uint32_t>(rank),
-                                          &communicator),
-                "HcclCommInitRootInfo");
+    cann::call(cann, cann.HcclCommInitRootInfo, static_cast<std::uint32_t>(size()), &root,
+               static_cast<std::uint32_t>(rank), &communicator);
     member.communicator = own<Communicator>(cann, communicator);
   });
   run([&](int rank) {
     Member& member = *members_[static_cast<std::size_t>(rank)];
     char name[cann::kCommNameLength] = {};
-    cann::check(cann, cann.HcclGetCommName(member.communicator.get(), name), "HcclGetCommName");
+    cann::call(cann, cann.HcclGetCommName, member.communicator.get(), +name);
     member.name.assign(name, strnlen(name, sizeof name));
   });
 }
@@ -150,39 +149,59 @@ std::size_t elements(const CollectiveShape& shape, Dtype dtype) {
   return static_cast<std::size_t>(std::llround(shape.bytes.value / bytes_per_element(dtype)));
 }
 
-const char* function_of(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::all_reduce: return "HcclAllReduce";
-    case CollectiveKind::all_gather: return "HcclAllGather";
-    case CollectiveKind::reduce_scatter: return "HcclReduceScatter";
-    case CollectiveKind::all_to_all: return "HcclAlltoAll";
-    default: return nullptr;
-  }
-}
+// What one rank brings to a collective: `all` elements of the full tensor, `share` of each rank.
+struct Exchange {
+  void* send;
+  void* receive;
+  std::size_t all;
+  std::size_t share;
+  cann::HcclDataType type;
+  cann::Comm communicator;
+};
 
-bool available(const cann::Functions& cann, CollectiveKind kind) {
+// HCCL's function of a kind: its name, none for kinds that are not replayed; whether this CANN has it; the call of it.
+struct HcclFunction {
+  const char* name = nullptr;
+  bool available = false;
+  std::function<void(const Exchange&, cann::Stream)> call = {};
+};
+HcclFunction function_of(const cann::Functions& cann, CollectiveKind kind) {
+  constexpr auto kSum = cann::HcclReduceOp::sum;
+  const auto entry = [](const auto& function, auto call) { return HcclFunction{function.name, bool(function), call}; };
   switch (kind) {
-    case CollectiveKind::all_reduce: return cann.HcclAllReduce != nullptr;
-    case CollectiveKind::all_gather: return cann.HcclAllGather != nullptr;
-    case CollectiveKind::reduce_scatter: return cann.HcclReduceScatter != nullptr;
-    case CollectiveKind::all_to_all: return cann.HcclAlltoAll != nullptr;
-    default: return false;
+    case CollectiveKind::all_reduce:
+      return entry(cann.HcclAllReduce, [&cann](const Exchange& e, cann::Stream stream) {
+        cann::call(cann, cann.HcclAllReduce, e.send, e.receive, e.all, e.type, kSum, e.communicator, stream);
+      });
+    case CollectiveKind::all_gather:
+      return entry(cann.HcclAllGather, [&cann](const Exchange& e, cann::Stream stream) {
+        cann::call(cann, cann.HcclAllGather, e.send, e.receive, e.share, e.type, e.communicator, stream);
+      });
+    case CollectiveKind::reduce_scatter:
+      return entry(cann.HcclReduceScatter, [&cann](const Exchange& e, cann::Stream stream) {
+        cann::call(cann, cann.HcclReduceScatter, e.send, e.receive, e.share, e.type, kSum, e.communicator, stream);
+      });
+    case CollectiveKind::all_to_all:
+      return entry(cann.HcclAlltoAll, [&cann](const Exchange& e, cann::Stream stream) {
+        cann::call(cann, cann.HcclAlltoAll, e.send, e.share, e.type, e.receive, e.share, e.type, e.communicator,
+                   stream);
+      });
+    default: return {};
   }
 }
 
 void require_communicators(const cann::Functions& cann) {
-  require(cann.HcclGetRootInfo != nullptr && cann.HcclCommInitRootInfo != nullptr && cann.HcclCommDestroy != nullptr &&
-              cann.HcclGetCommName != nullptr,
+  require(cann.HcclGetRootInfo && cann.HcclCommInitRootInfo && cann.HcclCommDestroy && cann.HcclGetCommName,
           "libhccl.so, or a function of it, is not in the libraries of this CANN");
 }
 
 }  // namespace
 
 void require_collective(const cann::Functions& cann, const CollectiveShape& shape, Dtype dtype) {
-  const char* function = function_of(shape.kind);
+  const auto [function, available, call] = function_of(cann, shape.kind);
   require(function != nullptr, "only all_reduce, all_gather, reduce_scatter and all_to_all are replayed");
   require_communicators(cann);
-  require(available(cann, shape.kind), fmt::format("{} is not in the libraries of this CANN", function));
+  require(available, fmt::format("{} is not in the libraries of this CANN", function));
   float_type(dtype, function);
   require_positive({shape.ranks, static_cast<std::int64_t>(std::min(shape.bytes.value, 1e18))}, function);
   const double count = shape.bytes.value / bytes_per_element(dtype);
@@ -203,33 +222,19 @@ std::unique_ptr<Op> make_collective(RankGroup& group, const CollectiveShape& sha
   const std::size_t received = scatters ? share : all;
   return std::make_unique<Op>(group, [&](int rank, Device& device) {
     auto part = std::make_unique<Part>(device);
-    void* send = part->operands.store(filled(static_cast<std::uint32_t>(rank), sent), type);
+    const std::vector<float> values = filled(static_cast<std::uint32_t>(rank), {static_cast<std::int64_t>(sent)});
     void* receive = part->operands.allocate(stored_bytes(type, received));
     part->outputs = {{receive, received, type}};
-    const cann::Functions& cann = device.cann();
-    part->call = [&cann, kind = shape.kind, send, receive, all, share, type = hccl_type(type),
-                  communicator = group.communicator(rank)](cann::Stream stream) {
-      constexpr auto kSum = cann::HcclReduceOp::sum;
-      cann::Status status = cann::kSuccess;
-      switch (kind) {
-        case CollectiveKind::all_reduce:
-          status = cann.HcclAllReduce(send, receive, all, type, kSum, communicator, stream);
-          break;
-        case CollectiveKind::all_gather:
-          status = cann.HcclAllGather(send, receive, share, type, communicator, stream);
-          break;
-        case CollectiveKind::reduce_scatter:
-          status = cann.HcclReduceScatter(send, receive, share, type, kSum, communicator, stream);
-          break;
-        default: status = cann.HcclAlltoAll(send, share, type, receive, share, type, communicator, stream); break;
-      }
-      cann::check(cann, status, function_of(kind));
+    const Exchange exchange = {
+        part->operands.store(values, type), receive, all, share, hccl_type(type), group.communicator(rank)};
+    part->call = [call = function_of(device.cann(), shape.kind).call, exchange](cann::Stream stream) {
+      call(exchange, stream);
     };
     return part;
   });
 }
 
-void require_matmul_all_reduce(const cann::Functions& cann, const MatmulAllReduceShape& s, Dtype dtype) {
+void require_matmul_all_reduce(const cann::Functions& cann, const calibrate::GemmShape& s, Dtype dtype) {
   constexpr const char* kName = "aclnnMatmulAllReduce";
   needed(cann.aclnnMatmulAllReduce);
   require_communicators(cann);
@@ -239,26 +244,20 @@ void require_matmul_all_reduce(const cann::Functions& cann, const MatmulAllReduc
           fmt::format("{} takes 1, 2, 4 or 8 ranks, not {}", kName, s.ranks));
 }
 
-std::unique_ptr<Op> make_matmul_all_reduce(RankGroup& group, const MatmulAllReduceShape& s, Dtype dtype) {
+std::unique_ptr<Op> make_matmul_all_reduce(RankGroup& group, const calibrate::GemmShape& s, Dtype dtype) {
   const DataType type = half_type(dtype, "aclnnMatmulAllReduce");
-  const std::size_t count = element_count({s.m, s.n});
   return std::make_unique<Op>(group, [&](int rank, Device& device) {
     auto part = std::make_unique<Part>(device);
     Operands& operands = part->operands;
     const auto operand = static_cast<std::uint32_t>(2 * rank);
-    void* x = operands.store(filled(operand, element_count({s.m, s.k})), type);
-    void* w =
-        operands.store(filled(operand + 1, element_count({s.n, s.k}), 1 / std::sqrt(static_cast<double>(s.k))), type);
-    void* y = operands.allocate(stored_bytes(type, count));
-    aclTensor* input = operands.tensor(x, type, {s.m, s.k});
-    aclTensor* weights = operands.transposed(w, type, {s.n, s.k});
-    aclTensor* output = operands.tensor(y, type, {s.m, s.n});
+    const std::vector<float> w = filled(operand + 1, {s.n, s.k}, 1 / std::sqrt(static_cast<double>(s.k)));
     const aclTensor* no_bias = nullptr;
     constexpr std::int64_t kCommTurn = 0;
     constexpr std::int64_t kStreamMode = 1;  // stop at the first failure
-    part->copies.emplace_back().push_back(step(device, device.cann().aclnnMatmulAllReduce, input, weights, no_bias,
-                                               group.name(rank).c_str(), "sum", kCommTurn, kStreamMode, output));
-    part->outputs = {{y, count, type}};
+    part->add_copy({device, device.cann().aclnnMatmulAllReduce,
+                    operands.tensor(filled(operand, {s.m, s.k}), type, {s.m, s.k}),
+                    operands.transposed(w, type, {s.n, s.k}), no_bias, group.name(rank).c_str(), "sum", kCommTurn,
+                    kStreamMode, part->output(type, {s.m, s.n})});
     return part;
   });
 }

@@ -8,46 +8,9 @@
 #include <cstring>
 
 #include "base/number.h"
-#include "replay/ascend/refusal.h"
-#include "replay/ascend/status.h"
 #include "replay/operands.h"
 
 namespace llmperf::replay::ascend {
-namespace {
-
-template <class T, class Convert>
-void store_all(std::span<const float> values, std::vector<std::byte>& stored, Convert convert) {
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const T element = convert(values[i]);
-    std::memcpy(stored.data() + i * sizeof(T), &element, sizeof(T));
-  }
-}
-
-template <class T, class Convert>
-std::vector<float> load_all(std::span<const std::byte> stored, Convert convert) {
-  std::vector<float> values(stored.size() / sizeof(T));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    T element;
-    std::memcpy(&element, stored.data() + i * sizeof(T), sizeof(T));
-    values[i] = convert(element);
-  }
-  return values;
-}
-
-template <class T>
-T rounded(float value) {
-  return static_cast<T>(std::lrint(value));
-}
-
-}  // namespace
-
-std::uint16_t to_bf16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  if (std::isnan(value)) return static_cast<std::uint16_t>((bits >> 16U) | 0x40U);
-  return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U);
-}
-
-float from_bf16(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U); }
 
 std::uint16_t to_fp16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
@@ -78,50 +41,68 @@ float from_fp16(std::uint16_t half) {
   return std::bit_cast<float>(sign | (wide << 23U) | (mantissa << 13U));
 }
 
-std::size_t stored_bytes(cann::DataType type, std::size_t count) {
+namespace {
+
+template <class T>
+T rounded(float value) {
+  return static_cast<T>(std::lrint(value));
+}
+template <class T>
+float widened(T value) {
+  return static_cast<float>(value);
+}
+
+// `then` with the conversions of float to what an element of that type is stored as, and back. Not of int4, of which
+// two share a byte.
+template <class Then>
+auto stored_as(cann::DataType type, Then then) {
   switch (type) {
-    case cann::DataType::int4: return (count + 1) / 2;
-    case cann::DataType::int8:
+    case cann::DataType::fp16: return then(to_fp16, from_fp16);
+    case cann::DataType::bf16: return then(to_bf16, from_bf16);
+    case cann::DataType::fp32: return then(widened<float>, widened<float>);
+    case cann::DataType::int32: return then(rounded<std::int32_t>, widened<std::int32_t>);
+    case cann::DataType::int64: return then(rounded<std::int64_t>, widened<std::int64_t>);
     case cann::DataType::uint8:
-    case cann::DataType::boolean: return count;
-    case cann::DataType::fp16:
-    case cann::DataType::bf16: return 2 * count;
-    case cann::DataType::fp32:
-    case cann::DataType::int32: return 4 * count;
-    case cann::DataType::int64: return 8 * count;
+    case cann::DataType::boolean: return then(rounded<std::uint8_t>, widened<std::uint8_t>);
+    default: return then(rounded<std::int8_t>, widened<std::int8_t>);
   }
-  return 0;
+}
+
+}  // namespace
+
+std::size_t stored_bytes(cann::DataType type, std::size_t count) {
+  if (type == cann::DataType::int4) return (count + 1) / 2;
+  return stored_as(type, [&](auto to, auto) { return count * sizeof(to(0.0F)); });
 }
 
 std::vector<std::byte> encode(std::span<const float> values, cann::DataType type) {
   std::vector<std::byte> stored(stored_bytes(type, values.size()));
-  switch (type) {
-    case cann::DataType::fp16: store_all<std::uint16_t>(values, stored, to_fp16); break;
-    case cann::DataType::bf16: store_all<std::uint16_t>(values, stored, to_bf16); break;
-    case cann::DataType::fp32: store_all<float>(values, stored, [](float v) { return v; }); break;
-    case cann::DataType::int8: store_all<std::int8_t>(values, stored, rounded<std::int8_t>); break;
-    case cann::DataType::uint8:
-    case cann::DataType::boolean: store_all<std::uint8_t>(values, stored, rounded<std::uint8_t>); break;
-    case cann::DataType::int32: store_all<std::int32_t>(values, stored, rounded<std::int32_t>); break;
-    case cann::DataType::int64: store_all<std::int64_t>(values, stored, rounded<std::int64_t>); break;
-    case cann::DataType::int4:
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        const auto nibble = static_cast<unsigned>(std::lrint(values[i])) & 0xfU;
-        stored[i / 2] |= static_cast<std::byte>(i % 2 == 0 ? nibble : nibble << 4U);
-      }
-      break;
+  if (type == cann::DataType::int4) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto nibble = static_cast<unsigned>(std::lrint(values[i])) & 0xfU;
+      stored[i / 2] |= static_cast<std::byte>(i % 2 == 0 ? nibble : nibble << 4U);
+    }
+    return stored;
   }
+  stored_as(type, [&](auto to, auto) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto element = to(values[i]);
+      std::memcpy(stored.data() + i * sizeof element, &element, sizeof element);
+    }
+  });
   return stored;
 }
 
 std::vector<float> decode(std::span<const std::byte> stored, cann::DataType type) {
-  switch (type) {
-    case cann::DataType::fp16: return load_all<std::uint16_t>(stored, from_fp16);
-    case cann::DataType::bf16: return load_all<std::uint16_t>(stored, from_bf16);
-    case cann::DataType::fp32: return load_all<float>(stored, [](float v) { return v; });
-    case cann::DataType::int32: return load_all<std::int32_t>(stored, [](auto v) { return static_cast<float>(v); });
-    default: return load_all<std::int8_t>(stored, [](auto v) { return static_cast<float>(v); });
-  }
+  return stored_as(type, [&](auto to, auto from) {
+    auto element = to(0.0F);
+    std::vector<float> values(stored.size() / sizeof element);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      std::memcpy(&element, stored.data() + i * sizeof element, sizeof element);
+      values[i] = from(element);
+    }
+    return values;
+  });
 }
 
 cann::DataType float_type(Dtype dtype, const std::string& op) {
@@ -141,7 +122,7 @@ cann::DataType half_type(Dtype dtype, const std::string& op) {
   }
 }
 
-std::size_t element_count(std::initializer_list<std::int64_t> shape) {
+std::size_t element_count(const Shape& shape) {
   constexpr std::int64_t kMost = std::int64_t{1} << 32U;
   std::int64_t product = 1;
   for (const std::int64_t size : shape) {
@@ -151,9 +132,9 @@ std::size_t element_count(std::initializer_list<std::int64_t> shape) {
   return static_cast<std::size_t>(product);
 }
 
-std::vector<float> filled(std::uint32_t operand, std::size_t count, double scale, double offset) {
-  std::vector<float> values(count);
-  for (std::size_t i = 0; i < count; ++i) {
+std::vector<float> filled(std::uint32_t operand, const Shape& shape, double scale, double offset) {
+  std::vector<float> values(element_count(shape));
+  for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = static_cast<float>(static_cast<double>(fill_value(operand, i)) * scale + offset);
   }
   return values;
@@ -172,20 +153,20 @@ Runtime::~Runtime() {
 }
 
 CurrentDevice::CurrentDevice(const cann::Functions& cann, int id) : cann_(cann), id_(id) {
-  cann::check(cann, cann.aclrtSetDevice(id), "aclrtSetDevice");
+  cann::call(cann, cann.aclrtSetDevice, id);
 }
 
 CurrentDevice::~CurrentDevice() { cann_.aclrtResetDevice(id_); }
 
 Stream make_stream(const cann::Functions& cann) {
   cann::Stream stream = nullptr;
-  cann::check(cann, cann.aclrtCreateStream(&stream), "aclrtCreateStream");
+  cann::call(cann, cann.aclrtCreateStream, &stream);
   return own<Stream>(cann, stream);
 }
 
 Event make_event(const cann::Functions& cann, std::uint32_t flags) {
   cann::Event event = nullptr;
-  cann::check(cann, cann.aclrtCreateEventWithFlag(&event, flags), "aclrtCreateEventWithFlag");
+  cann::call(cann, cann.aclrtCreateEventWithFlag, &event, flags);
   return own<Event>(cann, event);
 }
 
@@ -211,16 +192,14 @@ Device::Device(const cann::Functions& cann, int id)
 
 void Device::write(void* to, std::span<const std::byte> from) const {
   if (from.empty()) return;
-  cann::check(cann_, cann_.aclrtMemcpy(to, from.size(), from.data(), from.size(), cann::MemcpyKind::host_to_device),
-              "aclrtMemcpy");
+  cann::call(cann_, cann_.aclrtMemcpy, to, from.size(), from.data(), from.size(), cann::MemcpyKind::host_to_device);
 }
 
 std::vector<float> Device::read(const void* from, std::size_t count, cann::DataType type) const {
   std::vector<std::byte> stored(stored_bytes(type, count));
   if (stored.empty()) return {};
-  cann::check(cann_,
-              cann_.aclrtMemcpy(stored.data(), stored.size(), from, stored.size(), cann::MemcpyKind::device_to_host),
-              "aclrtMemcpy");
+  cann::call(cann_, cann_.aclrtMemcpy, stored.data(), stored.size(), from, stored.size(),
+             cann::MemcpyKind::device_to_host);
   return decode(stored, type);
 }
 
@@ -233,17 +212,16 @@ void Device::reserve_workspace(std::size_t bytes) {
 }
 
 void Device::synchronize() const {
-  if (cann_.aclrtSynchronizeStreamWithTimeout != nullptr) {
-    cann::check(cann_, cann_.aclrtSynchronizeStreamWithTimeout(stream(), kPatienceMs),
-                "aclrtSynchronizeStreamWithTimeout");
+  if (cann_.aclrtSynchronizeStreamWithTimeout) {
+    cann::call(cann_, cann_.aclrtSynchronizeStreamWithTimeout, stream(), kPatienceMs);
   } else {
-    cann::check(cann_, cann_.aclrtSynchronizeStream(stream()), "aclrtSynchronizeStream");
+    cann::call(cann_, cann_.aclrtSynchronizeStream, stream());
   }
 }
 
 void Device::abandon() const noexcept {
-  if (cann_.aclrtStreamAbort != nullptr) cann_.aclrtStreamAbort(stream());
-  if (cann_.aclrtSynchronizeStreamWithTimeout != nullptr) {
+  if (cann_.aclrtStreamAbort) cann_.aclrtStreamAbort(stream());
+  if (cann_.aclrtSynchronizeStreamWithTimeout) {
     cann_.aclrtSynchronizeStreamWithTimeout(stream(), kPatienceAfterErrorMs);
   } else {
     cann_.aclrtSynchronizeStream(stream());

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,14 +11,14 @@
 #include "base/dtype.h"
 #include "replay/ascend/cann.h"
 #include "replay/ascend/cann_types.h"
+#include "replay/backend.h"
+#include "replay/operands.h"
 
 namespace llmperf::replay::ascend {
 
 // Round to nearest, ties to even; what is too large becomes infinite.
 std::uint16_t to_fp16(float value);
-std::uint16_t to_bf16(float value);
 float from_fp16(std::uint16_t bits);
-float from_bf16(std::uint16_t bits);
 
 // Bytes of that many elements; two of int4 share one.
 std::size_t stored_bytes(cann::DataType type, std::size_t count);
@@ -32,11 +31,13 @@ cann::DataType float_type(Dtype dtype, const std::string& op);
 // Without fp32 too, which kernels of large language models do not take.
 cann::DataType half_type(Dtype dtype, const std::string& op);
 
-// Of a tensor of that shape. Refusal of more than 2^32, which neither the host nor the device is asked for.
-std::size_t element_count(std::initializer_list<std::int64_t> shape);
+using Shape = std::vector<std::int64_t>;
 
-// fill_value(operand, i) * scale + offset for i < count (operands.h).
-std::vector<float> filled(std::uint32_t operand, std::size_t count, double scale = 1, double offset = 0);
+// Of a tensor of that shape. Refusal of more than 2^32, which neither the host nor the device is asked for.
+std::size_t element_count(const Shape& shape);
+
+// fill_value(operand, i) * scale + offset (operands.h) for every element of that shape.
+std::vector<float> filled(std::uint32_t operand, const Shape& shape, double scale = 1, double offset = 0);
 
 // ---- Everything that CANN makes and wants back, owned. Destroying one never throws: an error of a destroying function
 // can only be another sign of what failed before.
@@ -46,7 +47,7 @@ struct Destroy {
   const cann::Functions* cann = nullptr;
   template <class T>
   void operator()(T* object) const noexcept {
-    if (cann->*Function != nullptr) (cann->*Function)(object);
+    if (cann->*Function) (cann->*Function)(object);
   }
 };
 template <class T, auto Function>
@@ -97,7 +98,7 @@ class CurrentDevice {
 
 Stream make_stream(const cann::Functions& cann);
 Event make_event(const cann::Functions& cann, std::uint32_t flags);
-// Throws Refusal (refusal.h) when it does not fit.
+// Throws Refusal when it does not fit.
 Memory make_memory(const cann::Functions& cann, std::size_t bytes);
 
 // ---- One NPU, current on the thread that made this object: its streams, the memory of workspaces, copies to and from

@@ -37,6 +37,13 @@ Weights parse_weights(const std::string& scheme, Dtype dtype) {
   throw Refusal{fmt::format("weights '{}' are not replayed: int8, w8a8 and w4a16-gN are", scheme)};
 }
 
+// Of 8 bits, or of 4 where 7 is the largest.
+std::vector<float> integers(std::uint32_t operand, const Shape& shape, double largest) {
+  std::vector<float> values = filled(operand, shape, largest);
+  for (float& value : values) value = std::round(value);
+  return values;
+}
+
 double column_scale(std::int64_t k) { return 1 / std::sqrt(static_cast<double>(k)); }
 
 std::unique_ptr<Part> make_plain(Device& device, const GemmShape& s, Dtype dtype, Rotation rotation) {
@@ -47,21 +54,18 @@ std::unique_ptr<Part> make_plain(Device& device, const GemmShape& s, Dtype dtype
   const DataType type = float_type(dtype, name);
   auto part = std::make_unique<Part>(device);
   Operands& operands = part->operands;
-  const std::vector<float> w = filled(1, element_count({s.batch, s.n, s.k}), column_scale(s.k));
-  void* x = operands.store(filled(0, element_count({s.batch, s.m, s.k})), type);
-  void* y = operands.allocate(stored_bytes(type, element_count({s.batch, s.m, s.n})));
-  aclTensor* input = batched ? operands.tensor(x, type, {s.batch, s.m, s.k}) : operands.tensor(x, type, {s.m, s.k});
-  aclTensor* output = batched ? operands.tensor(y, type, {s.batch, s.m, s.n}) : operands.tensor(y, type, {s.m, s.n});
+  const auto shape = [&](std::int64_t rows, std::int64_t columns) {
+    return batched ? Shape{s.batch, rows, columns} : Shape{rows, columns};
+  };
+  const std::vector<float> w = filled(1, shape(s.n, s.k), column_scale(s.k));
+  aclTensor* input = operands.tensor(filled(0, shape(s.m, s.k)), type, shape(s.m, s.k));
+  aclTensor* output = part->output(type, shape(s.m, s.n));
   const std::int64_t copies = rotation.copies(stored_bytes(type, w.size()));
   for (std::int64_t i = 0; i < copies; ++i) {
-    void* stored = operands.store(w, type);
-    // Rows of the weights are columns of the product: seen transposed, as frameworks pass them.
-    aclTensor* weights = batched ? operands.transposed(stored, type, {s.batch, s.n, s.k})
-                                 : operands.transposed(stored, type, {s.n, s.k});
     constexpr std::int8_t kKeepType = 0;
-    part->copies.emplace_back().push_back(step(device, op, input, weights, output, kKeepType));
+    // Rows of the weights are columns of the product: seen transposed, as frameworks pass them.
+    part->add_copy({device, op, input, operands.transposed(w, type, shape(s.n, s.k)), output, kKeepType});
   }
-  part->outputs = {{y, element_count({s.batch, s.m, s.n}), type}};
   return part;
 }
 
@@ -87,8 +91,7 @@ std::unique_ptr<Part> make_weight_only(Device& device, const GemmShape& s, Dtype
   Operands& operands = part->operands;
   const DataType stored_type = scheme.bits == 8 ? DataType::int8 : DataType::int4;
   const double largest = scheme.bits == 8 ? 127 : 7;
-  std::vector<float> w = filled(1, element_count({s.n, s.k}), largest);
-  for (float& value : w) value = std::round(value);
+  std::vector<float> w = integers(1, {s.n, s.k}, largest);
   if (!transposed) {
     std::vector<float> turned(w.size());
     for (std::int64_t n = 0; n < s.n; ++n) {
@@ -98,25 +101,18 @@ std::unique_ptr<Part> make_weight_only(Device& device, const GemmShape& s, Dtype
     }
     w = std::move(turned);
   }
-  const std::int64_t scale_rows = group == 0 ? 1 : divide_up(s.k, group);
-  const std::vector<float> scales(element_count({scale_rows, s.n}), static_cast<float>(column_scale(s.k) / largest));
-  void* x = operands.store(filled(0, element_count({s.m, s.k})), type);
-  void* y = operands.allocate(stored_bytes(type, element_count({s.m, s.n})));
-  aclTensor* input = operands.tensor(x, type, {s.m, s.k});
-  aclTensor* output = operands.tensor(y, type, {s.m, s.n});
+  const Shape scale_shape = group == 0 ? Shape{s.n} : Shape{divide_up(s.k, group), s.n};
+  const std::vector<float> scales(element_count(scale_shape), static_cast<float>(column_scale(s.k) / largest));
+  aclTensor* input = operands.tensor(filled(0, {s.m, s.k}), type, {s.m, s.k});
+  aclTensor* output = part->output(type, {s.m, s.n});
   const std::int64_t copies = rotation.copies(stored_bytes(stored_type, w.size()));
   for (std::int64_t i = 0; i < copies; ++i) {
-    void* stored = operands.store(w, stored_type);
-    aclTensor* weights = transposed ? operands.transposed(stored, stored_type, {s.n, s.k})
-                                    : operands.tensor(stored, stored_type, {s.k, s.n});
-    void* scale_data = operands.store(scales, type);
-    aclTensor* scale =
-        group == 0 ? operands.tensor(scale_data, type, {s.n}) : operands.tensor(scale_data, type, {scale_rows, s.n});
+    aclTensor* weights =
+        transposed ? operands.transposed(w, stored_type, {s.n, s.k}) : operands.tensor(w, stored_type, {s.k, s.n});
+    aclTensor* scale = operands.tensor(scales, type, scale_shape);
     const aclTensor* none = nullptr;
-    part->copies.emplace_back().push_back(
-        step(device, op, input, weights, scale, none, none, none, none, static_cast<int>(group), output));
+    part->add_copy({device, op, input, weights, scale, none, none, none, none, static_cast<int>(group), output});
   }
-  part->outputs = {{y, element_count({s.m, s.n}), type}};
   return part;
 }
 
@@ -138,43 +134,33 @@ std::unique_ptr<Part> make_quantized(Device& device, const GemmShape& s, Dtype d
 
   auto part = std::make_unique<Part>(device);
   Operands& operands = part->operands;
-  std::vector<float> x = filled(0, element_count({s.m, s.k}), 127);
-  std::vector<float> w = filled(1, element_count({s.n, s.k}), 127);
-  for (float& value : x) value = std::round(value);
-  for (float& value : w) value = std::round(value);
+  const std::vector<float> w = integers(1, {s.n, s.k}, 127);
   const double x_scale = 1.0 / 127;
   const double w_scale = column_scale(s.k) / 127;
-  void* x_data = operands.store(x, DataType::int8);
-  void* y = operands.allocate(stored_bytes(type, element_count({s.m, s.n})));
-  aclTensor* input = operands.tensor(x_data, DataType::int8, {s.m, s.k});
-  aclTensor* output = operands.tensor(y, type, {s.m, s.n});
+  aclTensor* input = operands.tensor(integers(0, {s.m, s.k}, 127), DataType::int8, {s.m, s.k});
+  aclTensor* output = part->output(type, {s.m, s.n});
+  const auto scales = [&](std::int64_t count, double value) {
+    const std::vector<float> all(element_count({count}), static_cast<float>(value));
+    return operands.tensor(all, DataType::fp32, {count});
+  };
   // V3 has no scale per token: it becomes part of the other one.
-  const double scale_value = v4 || v5 ? w_scale : w_scale * x_scale;
-  const DataType fp32 = DataType::fp32;
-  aclTensor* per_token = nullptr;
-  if (v4 || v5) {
-    const std::vector<float> scales(element_count({s.m}), static_cast<float>(x_scale));
-    per_token = operands.tensor(operands.store(scales, fp32), fp32, {s.m});
-  }
-  const std::vector<float> scales(element_count({s.n}), static_cast<float>(scale_value));
-  aclTensor* scale = operands.tensor(operands.store(scales, fp32), fp32, {s.n});
+  aclTensor* per_token = v4 || v5 ? scales(s.m, x_scale) : nullptr;
+  aclTensor* scale = scales(s.n, v4 || v5 ? w_scale : w_scale * x_scale);
   const aclTensor* none = nullptr;
   const std::int64_t copies = rotation.copies(w.size());
   for (std::int64_t i = 0; i < copies; ++i) {
-    aclTensor* weights = operands.tensor(operands.store(w, DataType::int8), DataType::int8, {s.n, s.k});
-    std::vector<Step>& steps = part->copies.emplace_back();
+    aclTensor* weights = operands.tensor(w, DataType::int8, {s.n, s.k});
     constexpr std::int64_t kNoGroups = 0;
     if (v4) {
-      steps.push_back(
-          step(device, cann.aclnnQuantMatmulV4, input, weights, scale, none, per_token, none, false, true, output));
+      part->add_copy(
+          {device, cann.aclnnQuantMatmulV4, input, weights, scale, none, per_token, none, false, true, output});
     } else if (v5) {
-      steps.push_back(step(device, cann.aclnnQuantMatmulV5, input, weights, per_token, scale, none, none, none, none,
-                           none, false, true, kNoGroups, output));
+      part->add_copy({device, cann.aclnnQuantMatmulV5, input, weights, per_token, scale, none, none, none, none, none,
+                      false, true, kNoGroups, output});
     } else {
-      steps.push_back(step(device, cann.aclnnQuantMatmulV3, input, weights, scale, none, none, false, true, output));
+      part->add_copy({device, cann.aclnnQuantMatmulV3, input, weights, scale, none, none, false, true, output});
     }
   }
-  part->outputs = {{y, element_count({s.m, s.n}), type}};
   return part;
 }
 

@@ -20,7 +20,7 @@ constexpr std::int64_t kBetweenVariants = std::int64_t{48} << 30U;
 
 std::optional<std::int64_t> capability(const cann::Functions& cann, int device, cann::DeviceInfo info) {
   std::int64_t value = 0;
-  if (cann.aclGetDeviceCapability == nullptr ||
+  if (!cann.aclGetDeviceCapability ||
       cann.aclGetDeviceCapability(static_cast<std::uint32_t>(device), info, &value) != cann::kSuccess || value <= 0) {
     return std::nullopt;
   }
@@ -53,18 +53,17 @@ NpuFacts read_facts(const cann::Functions& cann, int device) {
   facts.l2_bytes = capability(cann, device, cann::DeviceInfo::l2_size);
   std::size_t free = 0;
   std::size_t total = 0;
-  if (cann.aclrtGetMemInfo != nullptr && cann.aclrtGetMemInfo(cann::MemAttr::hbm, &free, &total) == cann::kSuccess &&
-      total > 0) {
+  if (cann.aclrtGetMemInfo && cann.aclrtGetMemInfo(cann::MemAttr::hbm, &free, &total) == cann::kSuccess && total > 0) {
     facts.hbm_bytes = static_cast<std::int64_t>(total);
   }
   std::int32_t major = 0;
   std::int32_t minor = 0;
   std::int32_t patch = 0;
-  if (cann.aclrtGetVersion != nullptr && cann.aclrtGetVersion(&major, &minor, &patch) == cann::kSuccess) {
+  if (cann.aclrtGetVersion && cann.aclrtGetVersion(&major, &minor, &patch) == cann::kSuccess) {
     facts.runtime_version = fmt::format("{}.{}.{}", major, minor, patch);
   }
   std::uint32_t devices = 0;
-  cann::check(cann, cann.aclrtGetDeviceCount(&devices), "aclrtGetDeviceCount");
+  cann::call(cann, cann.aclrtGetDeviceCount, &devices);
   facts.devices = static_cast<int>(devices);
   return facts;
 }
@@ -127,9 +126,8 @@ std::unique_ptr<Op> NpuBackend::make(const calibrate::OpRow& row, std::int64_t c
   }
   std::unique_ptr<Part> part;
   if (const auto* s = std::get_if<calibrate::GemmShape>(&row.shape); s && s->ranks > 1) {
-    const MatmulAllReduceShape shape{s->m, s->n, s->k, s->ranks};
-    require_matmul_all_reduce(*cann_, shape, row.dtype);
-    return make_matmul_all_reduce(group(shape.ranks), shape, row.dtype);
+    require_matmul_all_reduce(*cann_, *s, row.dtype);
+    return make_matmul_all_reduce(group(s->ranks), *s, row.dtype);
   }
   if (const auto* s = std::get_if<calibrate::GemmShape>(&row.shape)) {
     part = make_gemm(device_, *s, row.dtype, rotation);

@@ -4,13 +4,12 @@
 
 #include "base/error.h"
 #include "replay/ascend/collectives.h"
-#include "replay/ascend/status.h"
 
 namespace llmperf::replay::ascend {
 namespace {
 
-std::vector<std::int64_t> dense_strides(std::span<const std::int64_t> shape) {
-  std::vector<std::int64_t> strides(shape.size(), 1);
+Shape dense_strides(const Shape& shape) {
+  Shape strides(shape.size(), 1);
   for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
   return strides;
 }
@@ -29,8 +28,7 @@ void* Operands::store(std::span<const float> values, cann::DataType type) {
   return data;
 }
 
-Tensor Operands::make(void* data, cann::DataType type, std::span<const std::int64_t> view,
-                      std::span<const std::int64_t> strides, std::span<const std::int64_t> stored) {
+Tensor Operands::make(void* data, cann::DataType type, const Shape& view, const Shape& strides, const Shape& stored) {
   const cann::Functions& cann = device_.cann();
   aclTensor* tensor = cann.aclCreateTensor(view.data(), view.size(), type, strides.data(), 0, cann::Format::nd,
                                            stored.data(), stored.size(), data);
@@ -38,23 +36,23 @@ Tensor Operands::make(void* data, cann::DataType type, std::span<const std::int6
   return own<Tensor>(cann, tensor);
 }
 
-aclTensor* Operands::tensor(void* data, cann::DataType type, std::span<const std::int64_t> shape) {
+aclTensor* Operands::tensor(void* data, cann::DataType type, const Shape& shape) {
   tensors_.push_back(make(data, type, shape, dense_strides(shape), shape));
   return tensors_.back().get();
 }
 
-aclTensor* Operands::transposed(void* data, cann::DataType type, std::initializer_list<std::int64_t> stored) {
-  std::vector<std::int64_t> view(stored);
-  std::vector<std::int64_t> strides = dense_strides(view);
+aclTensor* Operands::transposed(std::span<const float> values, cann::DataType type, const Shape& stored) {
+  void* data = store(values, type);
+  Shape view = stored;
+  Shape strides = dense_strides(view);
   std::swap(view[view.size() - 1], view[view.size() - 2]);
   std::swap(strides[view.size() - 1], strides[view.size() - 2]);
-  tensors_.push_back(make(data, type, view, strides, std::span(stored.begin(), stored.size())));
+  tensors_.push_back(make(data, type, view, strides, stored));
   return tensors_.back().get();
 }
 
-aclTensorList* Operands::list(void* data, cann::DataType type, std::initializer_list<std::int64_t> shape) {
-  const std::span dims(shape.begin(), shape.size());
-  Tensor tensor = make(data, type, dims, dense_strides(dims), dims);
+aclTensorList* Operands::list(std::span<const float> values, cann::DataType type, const Shape& shape) {
+  Tensor tensor = make(store(values, type), type, shape, dense_strides(shape), shape);
   const aclTensor* only = tensor.get();
   aclTensorList* list = device_.cann().aclCreateTensorList(&only, 1);
   if (list == nullptr) throw Error::failed("aclCreateTensorList failed: it made no list");
@@ -84,8 +82,8 @@ Executor Step::planned() {
   aclOpExecutor* executor = nullptr;
   const cann::Status status = plan_(&workspace_bytes_, &executor);
   const cann::Functions& cann = device_->cann();
-  if (cann::is_refusal(status)) throw Refusal{cann::describe_failure(cann, status, function.c_str())};
-  cann::check(cann, status, function.c_str());
+  if (cann::is_refusal(status)) throw Refusal{cann::describe_failure(cann, status, function)};
+  cann::check(cann, status, function);
   Executor owned = own<Executor>(cann, executor);
   device_->reserve_workspace(workspace_bytes_);
   return owned;
@@ -109,6 +107,13 @@ void Step::enqueue(cann::Stream stream) {
   }
   void* workspace = workspace_bytes_ > 0 ? device_->workspace() : nullptr;
   cann::check(device_->cann(), launch_(workspace, workspace_bytes_, executor, stream), name_);
+}
+
+aclTensor* Part::output(cann::DataType type, const Shape& shape) {
+  const std::size_t count = element_count(shape);
+  void* data = operands.allocate(stored_bytes(type, count));
+  outputs.push_back({data, count, type});
+  return operands.tensor(data, type, shape);
 }
 
 void Part::stock(std::size_t executions) {

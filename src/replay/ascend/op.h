@@ -5,13 +5,14 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/dtype.h"
 #include "calibrate/op_row.h"
 #include "replay/ascend/device.h"
-#include "replay/ascend/refusal.h"
 #include "replay/backend.h"
 
 namespace llmperf::replay::ascend {
@@ -23,19 +24,18 @@ class Operands {
 
   void* allocate(std::size_t bytes);
   void* store(std::span<const float> values, cann::DataType type);
-  // Row-major without gaps.
-  aclTensor* tensor(void* data, cann::DataType type, std::span<const std::int64_t> shape);
-  aclTensor* tensor(void* data, cann::DataType type, std::initializer_list<std::int64_t> shape) {
-    return tensor(data, type, std::span(shape.begin(), shape.size()));
+  // Row-major without gaps, over memory that is there or over values that are stored for it.
+  aclTensor* tensor(void* data, cann::DataType type, const Shape& shape);
+  aclTensor* tensor(std::span<const float> values, cann::DataType type, const Shape& shape) {
+    return tensor(store(values, type), type, shape);
   }
   // [..., rows, columns] in memory, seen as [..., columns, rows].
-  aclTensor* transposed(void* data, cann::DataType type, std::initializer_list<std::int64_t> stored);
-  aclTensorList* list(void* data, cann::DataType type, std::initializer_list<std::int64_t> shape);  // of one tensor
+  aclTensor* transposed(std::span<const float> values, cann::DataType type, const Shape& stored);
+  aclTensorList* list(std::span<const float> values, cann::DataType type, const Shape& shape);  // of one tensor
   aclScalar* scalar(float value);
 
  private:
-  Tensor make(void* data, cann::DataType type, std::span<const std::int64_t> view,
-              std::span<const std::int64_t> strides, std::span<const std::int64_t> stored);
+  Tensor make(void* data, cann::DataType type, const Shape& view, const Shape& strides, const Shape& stored);
 
   Device& device_;
   std::vector<Memory> memory_;
@@ -44,13 +44,26 @@ class Operands {
   std::vector<Scalar> scalars_;
 };
 
+// Throws Refusal where this CANN does not have the op.
+template <class... Parameters>
+const cann::Op<Parameters...>& needed(const cann::Op<Parameters...>& op) {
+  require(static_cast<bool>(op), std::string(op.name) + " is not in the libraries of this CANN");
+  return op;
+}
+
 // The two phases of one op on fixed operands. The executor that the first phase makes is used again for every launch
 // where CANN can do that; else there is one for each launch, made before the clock runs.
 class Step {
  public:
   using Plan = std::function<cann::Status(std::uint64_t* workspace_bytes, aclOpExecutor** executor)>;
-  // Runs the first phase: throws Refusal when the op does not take the operands.
-  Step(Device& device, const char* name, cann::Launch* launch, Plan plan);
+  // Runs the first phase: throws Refusal when CANN does not have the op or the op does not take the operands. Written
+  // with braces, the arguments are made in their order.
+  template <class... Parameters, class... Arguments>
+  Step(Device& device, const cann::Op<Parameters...>& op, Arguments... arguments)
+      : Step(device, needed(op).name, op.launch,
+             Plan([plan = op.plan, arguments...](std::uint64_t* workspace_bytes, aclOpExecutor** executor) {
+               return plan(arguments..., workspace_bytes, executor);
+             })) {}
   Step(Step&&) = default;
   Step& operator=(Step&&) = default;
   Step(const Step&) = delete;
@@ -59,6 +72,7 @@ class Step {
   void enqueue(cann::Stream stream);
 
  private:
+  Step(Device& device, const char* name, cann::Launch* launch, Plan plan);
   Executor planned();
 
   Device* device_;
@@ -69,21 +83,6 @@ class Step {
   bool repeatable_ = false;
   std::deque<Executor> executors_;
 };
-
-// Throws Refusal where this CANN does not have the op.
-template <class... Parameters>
-const cann::Op<Parameters...>& needed(const cann::Op<Parameters...>& op) {
-  require(static_cast<bool>(op), std::string(op.name) + " is not in the libraries of this CANN");
-  return op;
-}
-
-template <class... Parameters, class... Arguments>
-Step step(Device& device, const cann::Op<Parameters...>& op, Arguments... arguments) {
-  auto* plan = needed(op).plan;
-  return {device, op.name, op.launch, [=](std::uint64_t* workspace_bytes, aclOpExecutor** executor) {
-            return plan(arguments..., workspace_bytes, executor);
-          }};
-}
 
 // What an op leaves in memory: read back as result().
 struct Output {
@@ -109,6 +108,10 @@ struct Part {
   std::vector<Overwritten> overwritten;
   std::size_t turn = 0;
 
+  // A tensor that the op writes and result() reads.
+  aclTensor* output(cann::DataType type, const Shape& shape);
+  // The launch of an execution, with the next copy of what is rotated.
+  void add_copy(Step step) { copies.emplace_back().push_back(std::move(step)); }
   std::size_t launches() const { return copies.empty() ? 1 : copies.front().size(); }
   void stock(std::size_t executions);
   void enqueue();
@@ -167,14 +170,8 @@ void require_collective(const cann::Functions& cann, const calibrate::Collective
 
 // aclnnMatmulAllReduce: every rank r has x [m, k] (operand 2 r) and w [n, k] (operand 2 r + 1, scaled as of gemm); the
 // result is the sum of all x w^T, as rank 0 has it.
-struct MatmulAllReduceShape {
-  std::int64_t m = 0;
-  std::int64_t n = 0;
-  std::int64_t k = 0;
-  std::int64_t ranks = 1;
-};
-std::unique_ptr<Op> make_matmul_all_reduce(RankGroup& group, const MatmulAllReduceShape& shape, Dtype dtype);
-void require_matmul_all_reduce(const cann::Functions& cann, const MatmulAllReduceShape& shape, Dtype dtype);
+std::unique_ptr<Op> make_matmul_all_reduce(RankGroup& group, const calibrate::GemmShape& shape, Dtype dtype);
+void require_matmul_all_reduce(const cann::Functions& cann, const calibrate::GemmShape& shape, Dtype dtype);
 
 // Throws Refusal unless all of the sizes are positive.
 void require_positive(std::initializer_list<std::int64_t> sizes, const char* op);

@@ -24,8 +24,8 @@ class Window {
         end_(make_event(device.cann(), cann::kEventTimeLine)) {
     const cann::Functions& cann = device.cann();
     try {
-      cann::check(cann, cann.aclrtStreamWaitEvent(device.stream(), gate_.get()), "aclrtStreamWaitEvent");
-      cann::check(cann, cann.aclrtRecordEvent(start_.get(), device.stream()), "aclrtRecordEvent");
+      cann::call(cann, cann.aclrtStreamWaitEvent, device.stream(), gate_.get());
+      cann::call(cann, cann.aclrtRecordEvent, start_.get(), device.stream());
     } catch (...) {
       give_up();
       throw;
@@ -41,27 +41,24 @@ class Window {
     launches_ += launches;
     if (launches_ >= kQueued) open();
   }
-  void close() {
-    cann::check(device_.cann(), device_.cann().aclrtRecordEvent(end_.get(), device_.stream()), "aclrtRecordEvent");
-  }
+  void close() { cann::call(device_.cann(), device_.cann().aclrtRecordEvent, end_.get(), device_.stream()); }
   void open() {
     if (open_) return;
-    cann::check(device_.cann(), device_.cann().aclrtRecordEvent(gate_.get(), device_.control()), "aclrtRecordEvent");
+    cann::call(device_.cann(), device_.cann().aclrtRecordEvent, gate_.get(), device_.control());
     open_ = true;
   }
   Seconds wait() {
     device_.synchronize();
     done_ = true;
     float milliseconds = 0;
-    const cann::Functions& cann = device_.cann();
-    cann::check(cann, cann.aclrtEventElapsedTime(&milliseconds, start_.get(), end_.get()), "aclrtEventElapsedTime");
+    cann::call(device_.cann(), device_.cann().aclrtEventElapsedTime, &milliseconds, start_.get(), end_.get());
     return Seconds{static_cast<double>(milliseconds) * 1e-3};
   }
 
  private:
   void give_up() noexcept {
     const cann::Functions& cann = device_.cann();
-    if (!open_ && cann.aclrtStreamAbort == nullptr) cann.aclrtRecordEvent(gate_.get(), device_.control());
+    if (!open_ && !cann.aclrtStreamAbort) cann.aclrtRecordEvent(gate_.get(), device_.control());
     device_.abandon();
   }
 
@@ -102,8 +99,7 @@ void enqueue(std::span<Op* const> sequence, std::size_t rank, const Launched& la
 class Capture {
  public:
   explicit Capture(Device& device) : device_(device) {
-    const cann::Functions& cann = device.cann();
-    cann::check(cann, cann.aclmdlRICaptureBegin(device.stream(), cann::CaptureMode::global), "aclmdlRICaptureBegin");
+    cann::call(device.cann(), device.cann().aclmdlRICaptureBegin, device.stream(), cann::CaptureMode::global);
   }
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
@@ -118,9 +114,8 @@ class Capture {
   Graph end() {
     cann::GraphHandle handle = nullptr;
     ended_ = true;
-    const cann::Functions& cann = device_.cann();
-    cann::check(cann, cann.aclmdlRICaptureEnd(device_.stream(), &handle), "aclmdlRICaptureEnd");
-    return own<Graph>(cann, handle);
+    cann::call(device_.cann(), device_.cann().aclmdlRICaptureEnd, device_.stream(), &handle);
+    return own<Graph>(device_.cann(), handle);
   }
 
  private:
@@ -146,8 +141,7 @@ Seconds time_graph(Device& device, const Graph& graph, std::size_t launches) {
     const std::size_t part = std::min(launches, kQueued);
     Window window(device);
     for (std::size_t i = 0; i < part; ++i) {
-      cann::check(device.cann(), device.cann().aclmdlRIExecuteAsync(graph.get(), device.stream()),
-                  "aclmdlRIExecuteAsync");
+      cann::call(device.cann(), device.cann().aclmdlRIExecuteAsync, graph.get(), device.stream());
     }
     window.close();
     window.open();
@@ -184,20 +178,14 @@ Timing time_on_device(Device& device, std::span<Op* const> sequence, std::int64_
   }
   // Several passes to a graph, so that the copies of weights take turns in it.
   const std::size_t per_graph = std::clamp<std::size_t>(kGraphLaunches / launches, 1, left);
-  Timing timing = {{}, true};
-  if (const auto graph = captured(device, sequence, per_graph)) {
-    timing.seconds += time_graph(device, *graph, left / per_graph);
-    left %= per_graph;
-  } else {
-    return {time_eager(device, sequence, left), false};
-  }
-  if (left > 0) {
-    if (const auto graph = captured(device, sequence, left)) {
-      timing.seconds += time_graph(device, *graph, 1);
-    } else {
-      timing.seconds += time_eager(device, sequence, left);
-    }
-  }
+  auto graph = captured(device, sequence, per_graph);
+  if (!graph) return {time_eager(device, sequence, left), false};
+  Timing timing = {time_graph(device, *graph, left / per_graph), true};
+  left %= per_graph;
+  if (left == 0) return timing;
+  graph.reset();
+  graph = captured(device, sequence, left);
+  timing.seconds += graph ? time_graph(device, *graph, 1) : time_eager(device, sequence, left);
   return timing;
 }
 

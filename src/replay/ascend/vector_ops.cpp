@@ -36,38 +36,6 @@ VectorShape resolved(VectorShape shape, VectorKind& kind) {
   return shape;
 }
 
-struct Rows {
-  Device& device;
-  std::int64_t rows;
-  std::int64_t width;
-  DataType type;
-  std::unique_ptr<Part> part;
-
-  std::size_t count() const { return element_count({rows, width}); }
-  aclTensor* input(std::uint32_t operand) { return stored(filled(operand, count())); }
-  aclTensor* stored(const std::vector<float>& values) {
-    return part->operands.tensor(part->operands.store(values, type), type, {rows, width});
-  }
-  aclTensor* gamma(std::uint32_t operand) {
-    const std::vector<float> values = filled(operand, static_cast<std::size_t>(width), 1.0 / 8, 1);
-    return part->operands.tensor(part->operands.store(values, type), type, {width});
-  }
-  aclTensor* output() {
-    void* data = part->operands.allocate(stored_bytes(type, count()));
-    part->outputs.push_back({data, count(), type});
-    return part->operands.tensor(data, type, {rows, width});
-  }
-  // What norms leave besides.
-  aclTensor* inverse_deviation() {
-    void* data = part->operands.allocate(stored_bytes(DataType::fp32, static_cast<std::size_t>(rows)));
-    return part->operands.tensor(data, DataType::fp32, {rows, 1});
-  }
-  template <class... A>
-  void run(A... arguments) {
-    part->copies.emplace_back().push_back(step(device, arguments...));
-  }
-};
-
 std::unique_ptr<Part> make_rope(Device& device, const VectorShape& s, Dtype dtype) {
   const cann::Functions& cann = device.cann();
   const std::int64_t width = s.width;
@@ -89,10 +57,9 @@ std::unique_ptr<Part> make_rope(Device& device, const VectorShape& s, Dtype dtyp
   Operands& operands = part->operands;
   const std::int64_t tokens = s.tokens / (s.heads + s.kv_heads);
   const auto rotated = [&](std::uint32_t operand, std::int64_t heads) {
-    const auto count = element_count({tokens, heads, width});
-    const std::vector<float> values = filled(operand, count);
+    const std::vector<float> values = filled(operand, {tokens, heads, width});
     void* data = operands.store(values, type);
-    part->outputs.push_back({data, count, type});
+    part->outputs.push_back({data, values.size(), type});
     part->overwritten.push_back({data, encode(values, type)});  // in place
     return operands.tensor(data, type, {1, tokens, heads, width});
   };
@@ -108,15 +75,14 @@ std::unique_ptr<Part> make_rope(Device& device, const VectorShape& s, Dtype dtyp
       sines[static_cast<std::size_t>(token * width + i)] = static_cast<float>(std::sin(angle));
     }
   }
-  aclTensor* cosine = operands.tensor(operands.store(cosines, type), type, {1, tokens, 1, width});
-  aclTensor* sine = operands.tensor(operands.store(sines, type), type, {1, tokens, 1, width});
+  aclTensor* cosine = operands.tensor(cosines, type, {1, tokens, 1, width});
+  aclTensor* sine = operands.tensor(sines, type, {1, tokens, 1, width});
   constexpr std::int64_t kBsnd = 1;
-  std::vector<Step>& steps = part->copies.emplace_back();
   if (first) {
-    steps.push_back(step(device, cann.aclnnApplyRotaryPosEmb, queries, keys, cosine, sine, kBsnd));
+    part->add_copy({device, cann.aclnnApplyRotaryPosEmb, queries, keys, cosine, sine, kBsnd});
   } else {
     static std::array<char, 5> mode = {'h', 'a', 'l', 'f', '\0'};
-    steps.push_back(step(device, cann.aclnnApplyRotaryPosEmbV2, queries, keys, cosine, sine, kBsnd, mode.data()));
+    part->add_copy({device, cann.aclnnApplyRotaryPosEmbV2, queries, keys, cosine, sine, kBsnd, mode.data()});
   }
   return part;
 }
@@ -129,60 +95,42 @@ std::unique_ptr<Part> make_vector(Device& device, const VectorShape& shape, Dtyp
   const VectorShape s = resolved(shape, kind);
   require_positive({s.tokens, s.width}, "vector");
   if (kind == VectorKind::rope) return make_rope(device, s, dtype);
-  Rows rows = {device, s.tokens, s.width, float_type(dtype, fmt::format("vector:{}", s.layer)),
-               std::make_unique<Part>(device)};
+  const DataType type = float_type(dtype, fmt::format("vector:{}", s.layer));
+  const Shape rows = {s.tokens, s.width};
+  auto part = std::make_unique<Part>(device);
+  Operands& operands = part->operands;
+  const auto input = [&](std::uint32_t operand) { return operands.tensor(filled(operand, rows), type, rows); };
+  const auto output = [&] { return part->output(type, rows); };
+  const auto gamma = [&](std::uint32_t operand) {
+    return operands.tensor(filled(operand, {s.width}, 1.0 / 8, 1), type, {s.width});
+  };
+  // What norms leave besides.
+  const auto inverse_deviation = [&] {
+    void* data = operands.allocate(stored_bytes(DataType::fp32, static_cast<std::size_t>(s.tokens)));
+    return operands.tensor(data, DataType::fp32, {s.tokens, 1});
+  };
   switch (kind) {
-    case VectorKind::rms_norm: {
-      needed(cann.aclnnRmsNorm);
-      aclTensor* x = rows.input(0);
-      aclTensor* gamma = rows.gamma(1);
-      aclTensor* y = rows.output();
-      rows.run(cann.aclnnRmsNorm, x, gamma, kEpsilon, y, rows.inverse_deviation());
+    case VectorKind::rms_norm:
+      part->add_copy({device, needed(cann.aclnnRmsNorm), input(0), gamma(1), kEpsilon, output(), inverse_deviation()});
       break;
-    }
-    case VectorKind::add_rms_norm: {
-      needed(cann.aclnnAddRmsNorm);
-      aclTensor* x = rows.input(0);
-      aclTensor* residual = rows.input(1);
-      aclTensor* gamma = rows.gamma(2);
-      aclTensor* y = rows.output();
-      aclTensor* sum = rows.output();
-      rows.run(cann.aclnnAddRmsNorm, x, residual, gamma, kEpsilon, y, rows.inverse_deviation(), sum);
+    case VectorKind::add_rms_norm:
+      part->add_copy({device, needed(cann.aclnnAddRmsNorm), input(0), input(1), gamma(2), kEpsilon, output(),
+                      inverse_deviation(), output()});
       break;
-    }
-    case VectorKind::add: {
-      needed(cann.aclnnAdd);
-      aclTensor* x = rows.input(0);
-      aclTensor* y = rows.input(1);
-      aclScalar* factor = rows.part->operands.scalar(1);
-      rows.run(cann.aclnnAdd, x, y, factor, rows.output());
+    case VectorKind::add:
+      part->add_copy({device, needed(cann.aclnnAdd), input(0), input(1), operands.scalar(1), output()});
       break;
-    }
-    case VectorKind::multiply: {
-      needed(cann.aclnnMul);
-      aclTensor* x = rows.input(0);
-      aclTensor* y = rows.input(1);
-      rows.run(cann.aclnnMul, x, y, rows.output());
-      break;
-    }
-    case VectorKind::activation: {
-      needed(cann.aclnnSilu);
-      aclTensor* x = rows.input(0);
-      rows.run(cann.aclnnSilu, x, rows.output());
-      break;
-    }
+    case VectorKind::multiply: part->add_copy({device, needed(cann.aclnnMul), input(0), input(1), output()}); break;
+    case VectorKind::activation: part->add_copy({device, needed(cann.aclnnSilu), input(0), output()}); break;
     case VectorKind::gated_activation: {
-      needed(cann.aclnnSwiGlu);
+      const auto gate_and_up = [&](const Shape& both) { return operands.tensor(filled(0, both), type, both); };
       constexpr std::int64_t kLast = -1;
-      const std::vector<float> values = filled(0, element_count({rows.rows, 2, rows.width}));
-      aclTensor* x = rows.part->operands.tensor(rows.part->operands.store(values, rows.type), rows.type,
-                                                {rows.rows, 2 * rows.width});
-      rows.run(cann.aclnnSwiGlu, x, kLast, rows.output());
+      part->add_copy({device, needed(cann.aclnnSwiGlu), gate_and_up({s.tokens, 2 * s.width}), kLast, output()});
       break;
     }
     default: throw Refusal{fmt::format("the ascend backend has no kernel for vector:{}", s.layer)};
   }
-  return std::move(rows.part);
+  return part;
 }
 
 std::unique_ptr<Part> make_gather(Device& device, const calibrate::GatherShape& s, Dtype dtype, Rotation rotation) {
@@ -199,17 +147,13 @@ std::unique_ptr<Part> make_gather(Device& device, const calibrate::GatherShape& 
   for (std::int64_t row = 0; row < s.rows; ++row) {
     numbers[static_cast<std::size_t>(row)] = static_cast<float>(gathered_row(row, s.table));
   }
-  aclTensor* indices = operands.tensor(operands.store(numbers, DataType::int64), DataType::int64, {s.rows});
-  const auto count = element_count({s.rows, s.width});
-  void* out = operands.allocate(stored_bytes(type, count));
-  aclTensor* output = operands.tensor(out, type, {s.rows, s.width});
-  const std::vector<float> table = filled(0, element_count({s.table, s.width}));
+  aclTensor* indices = operands.tensor(numbers, DataType::int64, {s.rows});
+  aclTensor* output = part->output(type, {s.rows, s.width});
+  const std::vector<float> table = filled(0, {s.table, s.width});
   const std::int64_t copies = rotation.copies(stored_bytes(type, table.size()));
   for (std::int64_t i = 0; i < copies; ++i) {
-    aclTensor* rows = operands.tensor(operands.store(table, type), type, {s.table, s.width});
-    part->copies.emplace_back().push_back(step(device, op, rows, indices, output));
+    part->add_copy({device, op, operands.tensor(table, type, {s.table, s.width}), indices, output});
   }
-  part->outputs = {{out, count, type}};
   return part;
 }
 
@@ -219,22 +163,21 @@ std::unique_ptr<Part> make_cache_write(Device& device, const calibrate::CacheSha
   const DataType type = dtype == Dtype::int8 ? DataType::int8 : float_type(dtype, "aclnnInplaceScatterUpdate");
   constexpr std::int64_t kBlock = 128;  // caches are allocated in blocks of tokens
   const std::int64_t places = divide_up(s.tokens, kBlock) * kBlock;
-  const auto count = element_count({s.tokens, s.kv_heads, s.head_dim});
   auto part = std::make_unique<Part>(device);
   Operands& operands = part->operands;
   const std::vector<float> first_place = {0};
-  aclTensor* indices = operands.tensor(operands.store(first_place, DataType::int64), DataType::int64, {1});
+  aclTensor* indices = operands.tensor(first_place, DataType::int64, {1});
   std::vector<Step>& steps = part->copies.emplace_back();
   for (const std::uint32_t operand : {0U, 1U}) {
     const double scale = type == DataType::int8 ? 127 : 1;
     const std::vector<float> zeros(element_count({places, s.kv_heads, s.head_dim}), 0.0F);
     void* cache = operands.store(zeros, type);
-    void* update = operands.store(filled(operand, count, scale), type);
+    const std::vector<float> update = filled(operand, {s.tokens, s.kv_heads, s.head_dim}, scale);
     aclTensor* cached = operands.tensor(cache, type, {1, places, s.kv_heads, s.head_dim});
     aclTensor* updates = operands.tensor(update, type, {1, s.tokens, s.kv_heads, s.head_dim});
     constexpr std::int64_t kTokens = 1;  // axis of [sequence, token, head, element]
-    steps.push_back(step(device, op, cached, indices, updates, kTokens));
-    part->outputs.push_back({cache, count, type});
+    steps.push_back({device, op, cached, indices, updates, kTokens});
+    part->outputs.push_back({cache, update.size(), type});
   }
   return part;
 }

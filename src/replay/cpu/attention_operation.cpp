@@ -74,9 +74,7 @@ class AttentionOperation final : public Operation {
   }
 
   std::vector<float> read() const override {
-    std::vector<float> values;
-    append_floats(values, y_.data(), element_, shape_.batch * shape_.q_len * shape_.heads * shape_.head_dim);
-    return values;
+    return to_floats(y_.data(), element_, shape_.batch * shape_.q_len * shape_.heads * shape_.head_dim);
   }
   const Buffer* rotated() const override { return &v_; }
 
@@ -137,21 +135,14 @@ class AttentionOperation final : public Operation {
 }  // namespace
 
 Operated make_attention(const Workshop& shop, Dtype dtype, const calibrate::AttentionShape& s, std::int64_t asked) {
-  const auto element = element_of(dtype, "attention");
-  if (const auto* reason = std::get_if<Unavailable>(&element)) return *reason;
-  const Element type = std::get<Element>(element);
+  const Element type = element_of(dtype, "attention");
   const auto queries = bytes_of_tensor({s.batch, s.q_len, s.heads, s.head_dim}, Element::f32);
   const auto cached = bytes_of_tensor({2, s.batch, s.kv_len, s.kv_heads, s.head_dim}, type);
-  if (!queries || !cached) return Unavailable{"not a shape that fits in any memory"};
-  if (s.heads % s.kv_heads != 0) {
-    return Unavailable{fmt::format("{} query heads cannot share {} KV heads evenly", s.heads, s.kv_heads)};
-  }
-  if (s.causal && s.kv_len < s.q_len) {
-    return Unavailable{fmt::format("the first of {} queries would see none of {} keys", s.q_len, s.kv_len)};
-  }
-  const auto copies = shop.copies(asked, *cached, 3 * *queries);
-  if (const auto* reason = std::get_if<Unavailable>(&copies)) return *reason;
-  return std::make_unique<AttentionOperation>(shop, type, s, std::get<std::int64_t>(copies));
+  require(s.heads % s.kv_heads == 0,
+          fmt::format("{} query heads cannot share {} KV heads evenly", s.heads, s.kv_heads));
+  require(!s.causal || s.kv_len >= s.q_len,
+          fmt::format("the first of {} queries would see none of {} keys", s.q_len, s.kv_len));
+  return std::make_unique<AttentionOperation>(shop, type, s, shop.copies(asked, cached, 3 * queries));
 }
 
 }  // namespace llmperf::replay::cpu

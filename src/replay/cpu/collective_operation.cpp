@@ -65,11 +65,7 @@ class CollectiveOperation final : public Operation {
     }
   }
 
-  std::vector<float> read() const override {
-    std::vector<float> values;
-    append_floats(values, outputs_.front().data(), element_, output_);
-    return values;
-  }
+  std::vector<float> read() const override { return to_floats(outputs_.front().data(), element_, output_); }
 
  private:
   static constexpr std::int64_t kGrain = 32;  // elements: ranks write whole cache lines
@@ -101,28 +97,19 @@ class CollectiveOperation final : public Operation {
 }  // namespace
 
 Operated make_collective(const Workshop& shop, Dtype dtype, const calibrate::CollectiveShape& shape) {
-  const auto element = element_of(dtype, graph::name(shape.kind));
-  if (const auto* reason = std::get_if<Unavailable>(&element)) return *reason;
-  const Element type = std::get<Element>(element);
-  if (shape.kind == CollectiveKind::send || shape.kind == CollectiveKind::ring_pass ||
-      shape.kind == CollectiveKind::broadcast) {
-    return Unavailable{fmt::format("no {} among threads", graph::name(shape.kind))};
-  }
-  if (shape.ranks < 1 || shape.ranks > shop.pool->threads()) {
-    return Unavailable{
-        fmt::format("{} ranks need as many threads, and there are {}", shape.ranks, shop.pool->threads())};
-  }
+  const Element type = element_of(dtype, graph::name(shape.kind));
+  require(shape.kind != CollectiveKind::send && shape.kind != CollectiveKind::ring_pass &&
+              shape.kind != CollectiveKind::broadcast,
+          fmt::format("no {} among threads", graph::name(shape.kind)));
+  require(shape.ranks >= 1 && shape.ranks <= shop.pool->threads(),
+          fmt::format("{} ranks need as many threads, and there are {}", shape.ranks, shop.pool->threads()));
   const double bytes = shape.bytes.value;
-  const double free = static_cast<double>(free_memory());
-  if (!(bytes >= static_cast<double>(bytes_of(type)))) return Unavailable{"less than one element"};
-  if (2 * bytes * static_cast<double>(shape.ranks) > free) {
-    return Unavailable{
-        fmt::format("{} ranks with two tensors of {:.0f} bytes each do not fit in memory", shape.ranks, bytes)};
-  }
+  require(bytes >= static_cast<double>(bytes_of(type)), "less than one element");
+  require(2 * bytes * static_cast<double>(shape.ranks) <= static_cast<double>(free_memory()),
+          fmt::format("{} ranks with two tensors of {:.0f} bytes each do not fit in memory", shape.ranks, bytes));
   const std::int64_t elements = static_cast<std::int64_t>(bytes) / bytes_of(type);
-  if (shape.kind != CollectiveKind::all_reduce && elements % shape.ranks != 0) {
-    return Unavailable{fmt::format("{} elements are not divided evenly among {} ranks", elements, shape.ranks)};
-  }
+  require(shape.kind == CollectiveKind::all_reduce || elements % shape.ranks == 0,
+          fmt::format("{} elements are not divided evenly among {} ranks", elements, shape.ranks));
   return std::make_unique<CollectiveOperation>(shop, type, shape.kind, static_cast<int>(shape.ranks), elements);
 }
 

@@ -32,11 +32,7 @@ class GatherOperation final : public Operation {
     }
   }
 
-  std::vector<float> read() const override {
-    std::vector<float> values;
-    append_floats(values, y_.data(), element_, shape_.rows * shape_.width);
-    return values;
-  }
+  std::vector<float> read() const override { return to_floats(y_.data(), element_, shape_.rows * shape_.width); }
   const Buffer* rotated() const override { return &table_; }
 
  private:
@@ -65,9 +61,8 @@ class KvWriteOperation final : public Operation {
   }
 
   std::vector<float> read() const override {
-    std::vector<float> values;
     const std::byte* last = cache_.data() + (turn() - 1) % copies() * 2 * stride_;
-    append_floats(values, last, element_, count_);
+    std::vector<float> values = to_floats(last, element_, count_);
     append_floats(values, last + stride_, element_, count_);
     return values;
   }
@@ -83,27 +78,18 @@ class KvWriteOperation final : public Operation {
 }  // namespace
 
 Operated make_gather(const Workshop& shop, Dtype dtype, const calibrate::GatherShape& shape, std::int64_t asked) {
-  const auto element = element_of(dtype, "gather");
-  if (const auto* reason = std::get_if<Unavailable>(&element)) return *reason;
-  const Element type = std::get<Element>(element);
-  if (shape.table == 0) return Unavailable{"the number of rows of the table (column k) is not known"};
+  const Element type = element_of(dtype, "gather");
+  require(shape.table != 0, "the number of rows of the table (column k) is not known");
   const auto table = bytes_of_tensor({shape.table, shape.width}, type);
   const auto rows = bytes_of_tensor({shape.rows, shape.width}, type);
-  if (!table || !rows) return Unavailable{"not a shape that fits in any memory"};
-  const auto copies = shop.copies(asked, *table, *rows);
-  if (const auto* reason = std::get_if<Unavailable>(&copies)) return *reason;
-  return std::make_unique<GatherOperation>(shop, type, shape, std::get<std::int64_t>(copies));
+  return std::make_unique<GatherOperation>(shop, type, shape, shop.copies(asked, table, rows));
 }
 
 Operated make_kv_write(const Workshop& shop, Dtype dtype, const calibrate::CacheShape& shape, std::int64_t asked) {
-  const auto element = element_of(dtype, "kv_write");
-  if (const auto* reason = std::get_if<Unavailable>(&element)) return *reason;
-  const Element type = std::get<Element>(element);
+  const Element type = element_of(dtype, "kv_write");
   const auto bytes = bytes_of_tensor({shape.tokens, shape.kv_heads, shape.head_dim}, type);
-  if (!bytes) return Unavailable{"not a shape that fits in any memory"};
-  const auto copies = shop.copies(asked, 2 * *bytes, 2 * *bytes);
-  if (const auto* reason = std::get_if<Unavailable>(&copies)) return *reason;
-  return std::make_unique<KvWriteOperation>(shop, type, *bytes / bytes_of(type), std::get<std::int64_t>(copies));
+  return std::make_unique<KvWriteOperation>(shop, type, bytes / bytes_of(type),
+                                            shop.copies(asked, 2 * bytes, 2 * bytes));
 }
 
 }  // namespace llmperf::replay::cpu

@@ -11,9 +11,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "replay/cpu/make_cpu_backend.h"
-#include "replay/cpu/onednn_gemm.h"
-#include "replay/cpu/openblas_gemm.h"
+#include "replay/cpu/gemm_operation.h"
 #include "replay/cpu/operation.h"
 
 namespace llmperf::replay::cpu {
@@ -77,9 +75,11 @@ class CpuBackend final : public Backend {
 
   std::variant<std::unique_ptr<Prepared>, Unavailable> prepare(const calibrate::OpRow& op,
                                                                std::int64_t copies) override {
-    Operated made = std::visit(Maker{shop_, op.dtype, copies}, op.shape);
-    if (auto* reason = std::get_if<Unavailable>(&made)) return std::move(*reason);
-    return std::get<std::unique_ptr<Operation>>(std::move(made));
+    try {
+      return std::visit(Maker{shop_, op.dtype, copies}, op.shape);
+    } catch (Refusal& refusal) {
+      return Unavailable{std::move(refusal.reason)};
+    }
   }
 
   Seconds run(std::span<Prepared* const> sequence, std::int64_t passes) override {
@@ -116,9 +116,13 @@ class CpuBackend final : public Backend {
     for (const Gemm library : {Gemm::eigen, Gemm::openblas, Gemm::onednn}) {
       Workshop shop = shop_;
       shop.gemm = library;
-      Operated made = make_gemm(shop, Dtype::fp32, {.m = 128, .n = 1024, .k = 1024}, 1);
-      if (std::holds_alternative<Unavailable>(made)) continue;
-      Prepared* const one[] = {std::get<std::unique_ptr<Operation>>(made).get()};
+      std::unique_ptr<Operation> made;
+      try {
+        made = make_gemm(shop, Dtype::fp32, {.m = 128, .n = 1024, .k = 1024}, 1);
+      } catch (const Refusal&) {
+        continue;
+      }
+      Prepared* const one[] = {made.get()};
       for (int sample = 0; sample < 5; ++sample) {
         const double seconds = run(one, 1).value;
         if (seconds < least) best = library;

@@ -21,6 +21,12 @@ struct CpuOptions {
 // there.
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options = {});
 
+// With a choice that only tests make: the instruction set (machine.h).
+enum class Isa : unsigned char;
+std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options, Isa isa);
+// The processors that a pool of `threads` threads (0: all) runs on. Throws Error(bad_input) for more than there are.
+std::vector<int> processors_for(int threads, const std::vector<int>& available);
+
 // The libraries that multiply here, for people: "Eigen 3.4 (AVX-512)", "OpenBLAS 0.3.21 (libopenblas.so.0)".
 std::vector<std::string> gemm_libraries();
 

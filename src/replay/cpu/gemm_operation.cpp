@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
-#include "replay/cpu/onednn_gemm.h"
-#include "replay/cpu/openblas_gemm.h"
 #include "replay/cpu/operation.h"
 
 namespace llmperf::replay::cpu {
@@ -54,23 +53,17 @@ GemmPiece GemmDivision::piece(int thread) const {
 
 namespace {
 
-// Types of a product, or why it cannot be run.
-std::variant<GemmPlan, Unavailable> plan_of(Dtype dtype, const calibrate::GemmShape& shape) {
-  GemmPlan plan{.shape = shape};
-  const auto k = static_cast<double>(shape.k);
+// The types of a product.
+GemmPlan plan_of(Dtype dtype, const calibrate::GemmShape& shape) {
   const bool quantised = dtype == Dtype::int8 || shape.weights == "w8a8";
-  if (!shape.weights.empty() && shape.weights != "w8a8") {
-    return Unavailable{fmt::format("no product here reads weights stored as {}", shape.weights)};
-  }
-  if (dtype == Dtype::fp32) {
-    plan.output = Element::f32;
-  } else if (dtype == Dtype::bf16 || dtype == Dtype::int8) {
-    plan.output = Element::bf16;
-  } else {
-    return Unavailable{fmt::format("no product of {} here: fp32, bf16 and int8 only", name(dtype))};
-  }
+  require(shape.ranks <= 1, "no kernel here is a product and a collective in one");
+  require(shape.weights.empty() || shape.weights == "w8a8",
+          fmt::format("no product here reads weights stored as {}", shape.weights));
+  require(dtype == Dtype::fp32 || dtype == Dtype::bf16 || dtype == Dtype::int8,
+          fmt::format("no product of {} here: fp32, bf16 and int8 only", name(dtype)));
+  GemmPlan plan{.shape = shape, .output = dtype == Dtype::fp32 ? Element::f32 : Element::bf16};
   plan.input = quantised ? Element::s8 : plan.output;
-  if (quantised) plan.scale = static_cast<float>(1 / (127.0 * 127.0 * std::sqrt(k)));
+  if (quantised) plan.scale = static_cast<float>(1 / (127.0 * 127.0 * std::sqrt(static_cast<double>(shape.k))));
   return plan;
 }
 
@@ -94,32 +87,40 @@ GemmOperation::GemmOperation(const Workshop& shop, const GemmPlan& plan, std::in
 }
 
 std::vector<float> GemmOperation::read() const {
-  std::vector<float> result;
-  append_floats(result, y_.data(), plan_.output, plan_.shape.batch * plan_.shape.m * plan_.shape.n);
-  return result;
+  return to_floats(y_.data(), plan_.output, plan_.shape.batch * plan_.shape.m * plan_.shape.n);
+}
+
+ProductArgs GemmOperation::product(const GemmPiece& piece, std::int64_t b, std::int64_t turn) const {
+  const calibrate::GemmShape& s = plan_.shape;
+  const std::int64_t element = bytes_of(plan_.input);
+  return {.x = reinterpret_cast<const float*>(x_.data() + (b * s.m + piece.m.first) * s.k * element),
+          .x_stride = s.k,
+          .w = w(turn) + (b * s.n + piece.n.first) * s.k * element,
+          .w_element = plan_.input,
+          .w_stride = s.k,
+          .y = y_.data() + ((b * s.m + piece.m.first) * s.n + piece.n.first) * bytes_of(plan_.output),
+          .y_element = plan_.output,
+          .y_stride = s.n,
+          .m = piece.m.size(),
+          .n = piece.n.size(),
+          .k = s.k,
+          .scale = plan_.scale};
 }
 
 Operated make_gemm(const Workshop& shop, Dtype dtype, const calibrate::GemmShape& shape, std::int64_t asked) {
-  if (shape.ranks > 1) return Unavailable{"no kernel here is a product and a collective in one"};
-  auto planned = plan_of(dtype, shape);
-  if (auto* reason = std::get_if<Unavailable>(&planned)) return std::move(*reason);
-  auto& plan = std::get<GemmPlan>(planned);
+  GemmPlan plan = plan_of(dtype, shape);
   const auto x = bytes_of_tensor({shape.batch, shape.m, shape.k}, Element::f32);
   const auto w = bytes_of_tensor({shape.batch, shape.n, shape.k}, plan.input);
   const auto y = bytes_of_tensor({shape.batch, shape.m, shape.n}, Element::f32);
-  if (!x || !w || !y) return Unavailable{"not a shape that fits in any memory"};
-  const auto copies = shop.copies(asked, *w, 2 * (*x + *y));
-  if (const auto* reason = std::get_if<Unavailable>(&copies)) return *reason;
-  plan.copies = std::get<std::int64_t>(copies);
-
-  std::string why_not;
-  if (library_for(shop, plan, Gemm::openblas)) {
-    if (auto made = make_openblas_gemm(shop, plan, why_not)) return made;
-    if (shop.gemm == Gemm::openblas) return Unavailable{why_not};
-  }
-  if (library_for(shop, plan, Gemm::onednn)) {
-    if (auto made = make_onednn_gemm(shop, plan, why_not)) return made;
-    if (shop.gemm == Gemm::onednn) return Unavailable{why_not};
+  plan.copies = shop.copies(asked, w, 2 * (x + y));
+  for (const auto& [library, make] :
+       {std::pair{Gemm::openblas, &make_openblas_gemm}, std::pair{Gemm::onednn, &make_onednn_gemm}}) {
+    if (!library_for(shop, plan, library)) continue;
+    try {
+      return make(shop, plan);
+    } catch (const Refusal&) {
+      if (shop.gemm == library) throw;
+    }
   }
   return make_own_gemm(shop, plan);
 }
@@ -148,28 +149,14 @@ class StreamedGemm final : public GemmOperation {
   void execute(const Team& team, std::int64_t turn) override {
     const calibrate::GemmShape& s = plan().shape;
     const GemmPiece piece = division().piece(team.thread);
-    const std::int64_t element = bytes_of(plan().input);
-    const std::int64_t output = bytes_of(plan().output);
     for (std::int64_t b = piece.batch.first; b < piece.batch.last; ++b) {
-      const std::byte* from = x().data() + b * s.m * s.k * element;
-      const float* floats = reinterpret_cast<const float*>(from);
+      ProductArgs args = product(piece, b, turn);
       if (plan().input != Element::f32) {
         float* own = x_floats_.as<float>() + team.thread * x_stride_;
-        kernels_->widen(from, plan().input, own, s.m * s.k);
-        floats = own;
+        kernels_->widen(x().data() + b * s.m * s.k * bytes_of(plan().input), plan().input, own, s.m * s.k);
+        args.x = own + piece.m.first * s.k;
       }
-      kernels_->stream_product({.x = floats + piece.m.first * s.k,
-                                .x_stride = s.k,
-                                .w = w(turn) + (b * s.n + piece.n.first) * s.k * element,
-                                .w_element = plan().input,
-                                .w_stride = s.k,
-                                .y = y().data() + ((b * s.m + piece.m.first) * s.n + piece.n.first) * output,
-                                .y_element = plan().output,
-                                .y_stride = s.n,
-                                .m = piece.m.size(),
-                                .n = piece.n.size(),
-                                .k = s.k,
-                                .scale = plan().scale});
+      kernels_->stream_product(args);
     }
   }
 
@@ -187,22 +174,10 @@ class BlockedGemm final : public GemmOperation {
         scratch_(zeroed(*shop.pool, shop.pool->threads() * kProductScratch * 4)) {}
 
   void execute(const Team& team, std::int64_t turn) override {
-    const calibrate::GemmShape& s = plan().shape;
     const GemmPiece piece = division().piece(team.thread);
-    if (piece.m.size() == 0 || piece.n.size() == 0) return;
-    const float* weights = reinterpret_cast<const float*>(w(turn));
+    if (piece.empty()) return;
     for (std::int64_t b = piece.batch.first; b < piece.batch.last; ++b) {
-      kernels_->blocked_product({.x = x().as<float>() + (b * s.m + piece.m.first) * s.k,
-                                 .x_stride = s.k,
-                                 .w = weights + (b * s.n + piece.n.first) * s.k,
-                                 .w_stride = s.k,
-                                 .y = y().as<float>() + (b * s.m + piece.m.first) * s.n + piece.n.first,
-                                 .y_stride = s.n,
-                                 .m = piece.m.size(),
-                                 .n = piece.n.size(),
-                                 .k = s.k,
-                                 .scale = plan().scale},
-                                scratch_.as<float>() + team.thread * kProductScratch);
+      kernels_->blocked_product(product(piece, b, turn), scratch_.as<float>() + team.thread * kProductScratch);
     }
   }
 
@@ -249,20 +224,17 @@ class ConvertedGemm final : public GemmOperation {
     float* blocks = scratch_.as<float>() + thread * scratch_stride_;
     float* weights = blocks + kProductScratch;
     float* products = weights + whole_lines(panel_ * s.k * 4) / 4;
-    kernels_->widen(w(turn) + (b * s.n + n.first) * s.k * bytes_of(plan().input), plan().input, weights,
-                    n.size() * s.k);
-    kernels_->blocked_product({.x = x_floats_.as<float>() + (b * s.m + m.first) * s.k,
-                               .x_stride = s.k,
-                               .w = weights,
-                               .w_stride = s.k,
-                               .y = products,
-                               .y_stride = n.size(),
-                               .m = m.size(),
-                               .n = n.size(),
-                               .k = s.k},
-                              blocks);
-    kernels_->narrow(products, n.size(), y().data() + ((b * s.m + m.first) * s.n + n.first) * bytes_of(plan().output),
-                     plan().output, s.n, m.size(), n.size(), plan().scale);
+    const ProductArgs stored = product({{}, m, n}, b, turn);
+    ProductArgs floats = stored;
+    floats.x = x_floats_.as<float>() + (b * s.m + m.first) * s.k;
+    floats.w = weights;
+    floats.y = products;
+    floats.y_stride = n.size();
+    floats.w_element = floats.y_element = Element::f32;
+    floats.scale = 1;
+    kernels_->widen(stored.w, plan().input, weights, n.size() * s.k);
+    kernels_->blocked_product(floats, blocks);
+    kernels_->narrow(products, n.size(), stored.y, plan().output, s.n, m.size(), n.size(), plan().scale);
   }
 
   const Kernels* kernels_;

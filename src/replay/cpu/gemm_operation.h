@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct GemmPiece {
   Range batch;
   Range m;
   Range n;
+  bool empty() const { return batch.size() == 0 || m.size() == 0 || n.size() == 0; }
 };
 
 class GemmDivision {
@@ -58,6 +60,8 @@ class GemmOperation : public Operation {
   const GemmDivision& division() const { return division_; }
   // Weights of copy turn % copies: [batch, n, k].
   const std::byte* w(std::int64_t turn) const { return w_.data() + turn % copies() * w_stride_; }
+  // Product b of a piece, of the operands as they are stored: x is of floats only where the plan's input is.
+  ProductArgs product(const GemmPiece& piece, std::int64_t b, std::int64_t turn) const;
   const Buffer& x() const { return x_; }
   const Buffer& y() const { return y_; }
   // Replaces the weights: by as many copies in a form of the library's own, `stride` bytes apart.
@@ -77,5 +81,22 @@ class GemmOperation : public Operation {
 
 // By this project's kernels: streamed for few rows, blocked by Eigen for many.
 std::unique_ptr<Operation> make_own_gemm(const Workshop& shop, const GemmPlan& plan);
+
+// ---- Products by libraries, which are loaded when the first is asked for: of fp32 by OpenBLAS, of fp32, bf16 and int8
+// by oneDNN. Refusal where there is no such library or it has no such product.
+
+// A library, or why there is none.
+template <class Functions>
+struct Loaded {
+  std::optional<Functions> library;
+  std::string why_not;
+};
+
+// "OpenBLAS 0.3.21 (libopenblas.so.0, Haswell kernels)", "oneDNN 2.6.3 (libdnnl.so.2)"; empty with the reason in
+// `why_not` where there is none.
+std::string openblas_name(std::string& why_not);
+std::string onednn_name(std::string& why_not);
+std::unique_ptr<Operation> make_openblas_gemm(const Workshop& shop, const GemmPlan& plan);
+std::unique_ptr<Operation> make_onednn_gemm(const Workshop& shop, const GemmPlan& plan);
 
 }  // namespace llmperf::replay::cpu

@@ -101,8 +101,8 @@ struct Kernels {
   void (*narrow)(const float* from, std::int64_t from_stride, void* to, Element element, std::int64_t to_stride,
                  std::int64_t rows, std::int64_t width, float scale);
 
-  // Microbenchmarks (describe_device.h). fma: multiply-adds in registers, returns a number that depends on all of them
-  // so that none can be left out; `flops_per_round` in total. sum, copy, triad: over `count` floats.
+  // Microbenchmarks (describe_device.cpp). fma: multiply-adds in registers, returns a number that depends on all of
+  // them so that none can be left out; `flops_per_round` in total. sum, copy, triad: over `count` floats.
   float (*fma)(std::int64_t rounds);
   std::int64_t flops_per_round;
   float (*sum)(const float* from, std::int64_t count);

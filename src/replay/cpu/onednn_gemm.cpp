@@ -1,22 +1,121 @@
 // Each thread of the pool runs a primitive on its own piece, made for one thread. The weights are reordered once, to
 // the layout that the primitive asks for, as inference runtimes do when they load a model: the bytes stay the same but
 // for padding. The scratch memory is ours, one per thread: oneDNN's own belongs to the thread that created a primitive.
-#include "replay/cpu/onednn_gemm.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <memory>
+#include <type_traits>
+#include <utility>
 
-#include "replay/cpu/operation.h"
+#include "base/text.h"
+#include "replay/cpu/gemm_operation.h"
+#include "replay/library.h"
 
 #ifdef LLMPERF_HAVE_ONEDNN
-#include "replay/cpu/onednn_library.h"
+#include <dnnl.h>
 #endif
 
 namespace llmperf::replay::cpu {
 #if defined(LLMPERF_HAVE_ONEDNN) && DNNL_VERSION_MAJOR == 2
 namespace {
+
+// ---- oneDNN's C functions, found when the library is loaded.
+
+// clang-format off
+#define LLMPERF_ONEDNN_FUNCTIONS(X)                                                                            \
+  X(version) X(engine_create) X(engine_destroy) X(stream_create) X(stream_destroy)                             \
+  X(memory_desc_init_by_strides) X(memory_desc_get_size) X(memory_create) X(memory_destroy)                    \
+  X(matmul_desc_init) X(primitive_attr_create) X(primitive_attr_destroy) X(primitive_attr_set_output_scales)   \
+  X(primitive_attr_set_scratchpad_mode) X(primitive_desc_create) X(primitive_desc_destroy)                     \
+  X(primitive_desc_query) X(primitive_desc_query_md) X(reorder_primitive_desc_create)                          \
+  X(primitive_create) X(primitive_destroy) X(primitive_execute)
+// clang-format on
+
+struct OneDnn {
+  Library library;
+// NOLINTNEXTLINE(bugprone-macro-parentheses): names cannot stand in parentheses here
+#define LLMPERF_ONEDNN_MEMBER(name) decltype(&dnnl_##name) name = nullptr;
+  LLMPERF_ONEDNN_FUNCTIONS(LLMPERF_ONEDNN_MEMBER)
+#undef LLMPERF_ONEDNN_MEMBER
+  // Of the OpenMP runtime that oneDNN divides its work with; null when it uses another.
+  void (*omp_set_num_threads)(int) = nullptr;
+  int (*omp_get_max_threads)() = nullptr;
+};
+
+Loaded<OneDnn> load_onednn() {
+  // The C interface changed from version to version: only the one of the headers will do.
+  const std::array<std::string, 2> names = {"libdnnl.so." + std::to_string(DNNL_VERSION_MAJOR), "libdnnl.so"};
+  std::vector<std::string> problems;
+  auto library = Library::open(names, {}, problems);
+  if (!library) return {.library = std::nullopt, .why_not = join(problems, "; ")};
+  OneDnn dnn{.library = std::move(*library)};
+  const char* missing = nullptr;
+#define LLMPERF_ONEDNN_FIND(name)                                                        \
+  dnn.name = dnn.library.find<std::remove_pointer_t<decltype(dnn.name)>>("dnnl_" #name); \
+  if (dnn.name == nullptr) missing = "dnnl_" #name;
+  LLMPERF_ONEDNN_FUNCTIONS(LLMPERF_ONEDNN_FIND)
+#undef LLMPERF_ONEDNN_FIND
+  if (missing != nullptr) return {.library = std::nullopt, .why_not = dnn.library.path() + " lacks " + missing};
+  if (dnn.version()->major != DNNL_VERSION_MAJOR) {
+    return {.library = std::nullopt,
+            .why_not = dnn.library.path() + " is of version " + std::to_string(dnn.version()->major) + ", not " +
+                       std::to_string(DNNL_VERSION_MAJOR)};
+  }
+  dnn.omp_set_num_threads = dnn.library.find<void(int)>("omp_set_num_threads");
+  dnn.omp_get_max_threads = dnn.library.find<int()>("omp_get_max_threads");
+  if (dnn.omp_get_max_threads == nullptr) dnn.omp_set_num_threads = nullptr;
+  return {.library = std::move(dnn), .why_not = {}};
+}
+
+// Never unloaded.
+const Loaded<OneDnn>& loaded_onednn() {
+  static const auto* const library = new Loaded<OneDnn>(load_onednn());
+  return *library;
+}
+
+// oneDNN uses one thread of its own, the caller, while this lives: OpenMP counts for every thread apart.
+class OneThread {
+ public:
+  explicit OneThread(const OneDnn& dnn) : dnn_(dnn) {
+    if (dnn_.omp_set_num_threads == nullptr) return;
+    before_ = dnn_.omp_get_max_threads();
+    dnn_.omp_set_num_threads(1);
+  }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+  ~OneThread() {
+    if (dnn_.omp_set_num_threads != nullptr) dnn_.omp_set_num_threads(before_);
+  }
+
+ private:
+  const OneDnn& dnn_;
+  int before_ = 1;
+};
+
+// A oneDNN object, destroyed by the function that oneDNN has for its kind.
+template <class Object>
+using Handle = std::unique_ptr<Object, dnnl_status_t (*)(Object*)>;
+
+void check(dnnl_status_t status, const char* call) {
+  const char* meaning = status == dnnl_unimplemented       ? "not implemented for this processor, types and shape"
+                        : status == dnnl_out_of_memory     ? "out of memory"
+                        : status == dnnl_invalid_arguments ? "invalid arguments"
+                                                           : "failed";
+  if (status != dnnl_success) {
+    throw Refusal{fmt::format("oneDNN: {}: {} (status {})", call, meaning, static_cast<int>(status))};
+  }
+}
+// create(pointer to the object, arguments...), checked and owned.
+template <class Object, class Create, class... Arguments>
+Handle<Object> make_handle(const char* call, dnnl_status_t (*destroy)(Object*), Create create,
+                           Arguments&&... arguments) {
+  Object* object = nullptr;
+  check(create(&object, std::forward<Arguments>(arguments)...), call);
+  return {object, destroy};
+}
 
 using MemoryHandle = Handle<dnnl_memory>;
 using PrimitiveHandle = Handle<dnnl_primitive>;
@@ -126,8 +225,7 @@ class OneDnnGemm final : public GemmOperation {
 
   // Null for a thread without work.
   PrimitiveDescHandle describe(const GemmPiece& piece) {
-    if (piece.batch.size() == 0 || piece.m.size() == 0 || piece.n.size() == 0)
-      return {nullptr, dnn_.primitive_desc_destroy};
+    if (piece.empty()) return {nullptr, dnn_.primitive_desc_destroy};
     const calibrate::GemmShape& s = plan().shape;
     const dnnl_memory_desc_t source = matrix(dnn_, plan().input, piece.m.size(), s.k, s.k, 1);
     const dnnl_memory_desc_t result = matrix(dnn_, plan().output, piece.m.size(), piece.n.size(), piece.n.size(), 1);
@@ -233,19 +331,14 @@ std::string onednn_name(std::string& why_not) {
   return fmt::format("oneDNN {}.{}.{} ({})", version->major, version->minor, version->patch, library->library.path());
 }
 
-std::unique_ptr<Operation> make_onednn_gemm(const Workshop& shop, const GemmPlan& plan, std::string& why_not) {
+std::unique_ptr<Operation> make_onednn_gemm(const Workshop& shop, const GemmPlan& plan) {
   const auto& [library, reason] = loaded_onednn();
-  why_not = reason;
-  if (!library) return nullptr;
-  try {
-    auto made = std::make_unique<OneDnnGemm>(shop, plan, *library);
-    // Loops that are there to compare with: anything of ours is faster.
-    if (!made->implementation().starts_with("ref") || shop.gemm == Gemm::onednn) return made;
-    why_not = "oneDNN has only its reference implementation";
-  } catch (const OneDnnFailure& failure) {
-    why_not = "oneDNN: " + failure.what;
-  }
-  return nullptr;
+  require(library.has_value(), reason);
+  auto made = std::make_unique<OneDnnGemm>(shop, plan, *library);
+  // Loops that are there to compare with: anything of ours is faster.
+  require(!made->implementation().starts_with("ref") || shop.gemm == Gemm::onednn,
+          "oneDNN has only its reference implementation");
+  return made;
 }
 
 #else
@@ -259,9 +352,10 @@ std::string onednn_name(std::string& why_not) {
   return {};
 }
 
-std::unique_ptr<Operation> make_onednn_gemm(const Workshop&, const GemmPlan&, std::string& why_not) {
+std::unique_ptr<Operation> make_onednn_gemm(const Workshop&, const GemmPlan&) {
+  std::string why_not;
   onednn_name(why_not);
-  return nullptr;
+  throw Refusal{why_not};
 }
 
 #endif

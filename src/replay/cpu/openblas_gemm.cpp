@@ -1,13 +1,12 @@
 // Each thread of the pool multiplies its own piece and OpenBLAS is told to use one thread: its own threads would meet
 // ours on the same processors, and would be woken for every product.
-#include "replay/cpu/openblas_gemm.h"
-
 #include <fmt/format.h>
 
 #include <array>
 #include <optional>
 
 #include "base/text.h"
+#include "replay/cpu/gemm_operation.h"
 #include "replay/library.h"
 
 #ifdef LLMPERF_HAVE_OPENBLAS
@@ -29,12 +28,7 @@ struct OpenBlas {
   decltype(&openblas_get_corename) get_core = nullptr;
 };
 
-struct Loaded {
-  std::optional<OpenBlas> library;
-  std::string why_not;
-};
-
-Loaded load() {
+Loaded<OpenBlas> load_openblas() {
   const std::array<std::string, 2> names = {"libopenblas.so.0", "libopenblas.so"};
   std::vector<std::string> problems;
   auto library = Library::open(names, {}, problems);
@@ -51,8 +45,8 @@ Loaded load() {
 }
 
 // Never unloaded: its threads live until the process ends.
-const Loaded& loaded() {
-  static const auto* const library = new Loaded(load());
+const Loaded<OpenBlas>& loaded_openblas() {
+  static const auto* const library = new Loaded<OpenBlas>(load_openblas());
   return *library;
 }
 
@@ -62,16 +56,13 @@ class OpenBlasGemm final : public GemmOperation {
       : GemmOperation(shop, plan, plan.copies), blas_(blas) {}
 
   void execute(const Team& team, std::int64_t turn) override {
-    const calibrate::GemmShape& s = plan().shape;
     const GemmPiece piece = division().piece(team.thread);
-    if (piece.m.size() == 0 || piece.n.size() == 0) return;
-    const float* weights = reinterpret_cast<const float*>(w(turn));
+    if (piece.empty()) return;
     for (std::int64_t b = piece.batch.first; b < piece.batch.last; ++b) {
-      blas_.sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, static_cast<blasint>(piece.m.size()),
-                  static_cast<blasint>(piece.n.size()), static_cast<blasint>(s.k), 1,
-                  x().as<float>() + (b * s.m + piece.m.first) * s.k, static_cast<blasint>(s.k),
-                  weights + (b * s.n + piece.n.first) * s.k, static_cast<blasint>(s.k), 0,
-                  y().as<float>() + (b * s.m + piece.m.first) * s.n + piece.n.first, static_cast<blasint>(s.n));
+      const ProductArgs p = product(piece, b, turn);
+      blas_.sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, static_cast<blasint>(p.m), static_cast<blasint>(p.n),
+                  static_cast<blasint>(p.k), 1, p.x, static_cast<blasint>(p.x_stride), static_cast<const float*>(p.w),
+                  static_cast<blasint>(p.w_stride), 0, static_cast<float*>(p.y), static_cast<blasint>(p.y_stride));
     }
   }
 
@@ -82,7 +73,7 @@ class OpenBlasGemm final : public GemmOperation {
 }  // namespace
 
 std::string openblas_name(std::string& why_not) {
-  const auto& [library, reason] = loaded();
+  const auto& [library, reason] = loaded_openblas();
   why_not = reason;
   if (!library) return {};
   // "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH … Haswell MAX_THREADS=64"
@@ -93,14 +84,10 @@ std::string openblas_name(std::string& why_not) {
   return fmt::format("{} ({}{})", version, library->library.path(), core);
 }
 
-std::unique_ptr<Operation> make_openblas_gemm(const Workshop& shop, const GemmPlan& plan, std::string& why_not) {
-  if (plan.input != Element::f32) {
-    why_not = "OpenBLAS multiplies fp32 only";
-    return nullptr;
-  }
-  const auto& [library, reason] = loaded();
-  why_not = reason;
-  if (!library) return nullptr;
+std::unique_ptr<Operation> make_openblas_gemm(const Workshop& shop, const GemmPlan& plan) {
+  require(plan.input == Element::f32, "OpenBLAS multiplies fp32 only");
+  const auto& [library, reason] = loaded_openblas();
+  require(library.has_value(), reason);
   library->set_threads(1);
   return std::make_unique<OpenBlasGemm>(shop, plan, *library);
 }
@@ -112,9 +99,10 @@ std::string openblas_name(std::string& why_not) {
   return {};
 }
 
-std::unique_ptr<Operation> make_openblas_gemm(const Workshop&, const GemmPlan&, std::string& why_not) {
+std::unique_ptr<Operation> make_openblas_gemm(const Workshop&, const GemmPlan&) {
+  std::string why_not;
   openblas_name(why_not);
-  return nullptr;
+  throw Refusal{why_not};
 }
 
 #endif

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -67,12 +66,6 @@ void divide(ThreadPool& pool, std::int64_t bytes, const std::function<void(const
   pool.run(work);
 }
 
-std::uint16_t to_bf16(float x) {
-  const auto bits = std::bit_cast<std::uint32_t>(x);
-  return static_cast<std::uint16_t>((bits + (0x7fffU + ((bits >> 16U) & 1U))) >> 16U);
-}
-float from_bf16(std::uint16_t x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x) << 16U); }
-
 template <class T, class Convert>
 void fill_as(void* to, std::int64_t first, std::int64_t count, const Fill& fill, const Convert& convert) {
   T* elements = static_cast<T*>(to);
@@ -126,6 +119,12 @@ Buffer zeroed(ThreadPool& pool, std::int64_t bytes) {
   return buffer;
 }
 
+std::vector<float> to_floats(const void* from, Element element, std::int64_t count) {
+  std::vector<float> values;
+  append_floats(values, from, element, count);
+  return values;
+}
+
 void append_floats(std::vector<float>& to, const void* from, Element element, std::int64_t count) {
   to.reserve(to.size() + static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) {
@@ -145,31 +144,27 @@ constexpr std::int64_t kMaxCopies = 4096;
 
 }  // namespace
 
-std::variant<std::int64_t, Unavailable> Workshop::copies(std::int64_t asked, std::int64_t bytes,
-                                                         std::int64_t others) const {
+std::int64_t Workshop::copies(std::int64_t asked, std::int64_t bytes, std::int64_t others) const {
   const std::int64_t free = free_memory();
   const std::int64_t needed = std::max<std::int64_t>(asked, 1) * bytes + others;
-  if (asked > kMaxCopies || needed > free) {
-    const auto text = [](std::int64_t b) { return format_bytes_binary(Bytes{static_cast<double>(b)}); };
-    return Unavailable{asked > kMaxCopies
-                           ? fmt::format("{} copies are more than {}", asked, kMaxCopies)
-                           : fmt::format("its operands take {}, and {} are free", text(needed), text(free))};
-  }
+  const auto text = [](std::int64_t b) { return format_bytes_binary(Bytes{static_cast<double>(b)}); };
+  require(asked <= kMaxCopies, fmt::format("{} copies are more than {}", asked, kMaxCopies));
+  require(needed <= free, fmt::format("its operands take {}, and {} are free", text(needed), text(free)));
   if (asked > 0 || bytes == 0) return std::max<std::int64_t>(asked, 1);
   const std::int64_t wanted = std::clamp<std::int64_t>(kRotatedCaches * last_level / bytes + 1, 2, kMaxCopies);
   return std::max<std::int64_t>(1, std::min(wanted, free / 3 / bytes));
 }
 
-std::variant<Element, Unavailable> element_of(Dtype dtype, std::string_view op) {
+Element element_of(Dtype dtype, std::string_view op) {
   if (dtype == Dtype::fp32) return Element::f32;
-  if (dtype == Dtype::bf16) return Element::bf16;
-  return Unavailable{fmt::format("no {} of {} here: fp32 and bf16 only", op, name(dtype))};
+  require(dtype == Dtype::bf16, fmt::format("no {} of {} here: fp32 and bf16 only", op, name(dtype)));
+  return Element::bf16;
 }
 
-std::optional<std::int64_t> bytes_of_tensor(std::initializer_list<std::int64_t> extents, Element element) {
+std::int64_t bytes_of_tensor(std::initializer_list<std::int64_t> extents, Element element) {
   std::int64_t bytes = bytes_of(element);
   for (const std::int64_t extent : extents) {
-    if (extent < 1 || extent > kMaxBytes / bytes) return std::nullopt;
+    require(extent >= 1 && extent <= kMaxBytes / bytes, "not a shape that fits in any memory");
     bytes *= extent;
   }
   return bytes;

@@ -81,7 +81,9 @@ void replicate(ThreadPool& pool, std::byte* data, std::int64_t stride, std::int6
 // An untouched buffer, zeroed by the threads that will use its parts.
 Buffer zeroed(ThreadPool& pool, std::int64_t bytes);
 
+// The elements, behind those that are there.
 void append_floats(std::vector<float>& to, const void* from, Element element, std::int64_t count);
+std::vector<float> to_floats(const void* from, Element element, std::int64_t count);
 
 // ---- An op as this backend runs it: prepared operands and a body that every thread of the pool executes at the same
 // time.
@@ -109,8 +111,6 @@ class Operation : public Prepared {
   std::int64_t turn_ = 0;
 };
 
-using Operated = std::variant<std::unique_ptr<Operation>, Unavailable>;
-
 // What the makers of operations work with.
 struct Workshop {
   const Kernels* kernels = nullptr;
@@ -120,11 +120,13 @@ struct Workshop {
   std::int64_t last_level = 0;  // bytes of cache that rotated operands must exceed
 
   // How many copies of `bytes` there are to be where `asked` were asked for: as many; of 0, as many as kRotatedCaches
-  // times the last-level cache hold, within a third of the free memory. Or that there is no memory for `others` bytes
-  // and one copy.
-  std::variant<std::int64_t, Unavailable> copies(std::int64_t asked, std::int64_t bytes, std::int64_t others) const;
+  // times the last-level cache hold, within a third of the free memory. Refusal where there is no memory for `others`
+  // bytes and one copy.
+  std::int64_t copies(std::int64_t asked, std::int64_t bytes, std::int64_t others) const;
 };
 
+// All throw Refusal when the op cannot be run: a type that no kernel takes, a constraint that the shape breaks.
+using Operated = std::unique_ptr<Operation>;
 Operated make_gemm(const Workshop& shop, Dtype dtype, const calibrate::GemmShape& shape, std::int64_t copies);
 Operated make_attention(const Workshop& shop, Dtype dtype, const calibrate::AttentionShape& shape, std::int64_t copies);
 Operated make_vector(const Workshop& shop, Dtype dtype, const calibrate::VectorShape& shape);
@@ -132,11 +134,11 @@ Operated make_gather(const Workshop& shop, Dtype dtype, const calibrate::GatherS
 Operated make_kv_write(const Workshop& shop, Dtype dtype, const calibrate::CacheShape& shape, std::int64_t copies);
 Operated make_collective(const Workshop& shop, Dtype dtype, const calibrate::CollectiveShape& shape);
 
-// fp32 or bf16; else the reason why not, for an op called `op`.
-std::variant<Element, Unavailable> element_of(Dtype dtype, std::string_view op);
+// fp32 or bf16; Refusal of others, for an op called `op`.
+Element element_of(Dtype dtype, std::string_view op);
 
-// The product of positive extents times an element size; nothing when one is not positive or the result is beyond any
+// The product of positive extents times an element size. Refusal when one is not positive or the result is beyond any
 // memory.
-std::optional<std::int64_t> bytes_of_tensor(std::initializer_list<std::int64_t> extents, Element element);
+std::int64_t bytes_of_tensor(std::initializer_list<std::int64_t> extents, Element element);
 
 }  // namespace llmperf::replay::cpu

@@ -2,7 +2,7 @@
 // op before wrote, the cache still has where it is large enough.
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -115,61 +115,36 @@ struct VectorPlan {
   std::int64_t kv_heads = 0;
 };
 
-std::variant<VectorPlan, Unavailable> plan_of(const calibrate::VectorShape& shape, Element element) {
-  VectorPlan plan{.kind = VectorKind::elementwise,
+VectorPlan plan_of(const calibrate::VectorShape& shape, Element element) {
+  const calibrate::KnownLayer* layer = calibrate::known_layer(shape.layer);
+  const calibrate::VectorOp* op = calibrate::vector_op(shape.layer);
+  require(layer != nullptr || op != nullptr, fmt::format("no kernel for vector:{}", shape.layer));
+  VectorPlan plan{.kind = layer ? layer->kind : op->kind,
                   .rows = shape.tokens,
-                  .width = shape.width,
+                  .width = layer && shape.width == 0 ? layer->width : shape.width,
                   .heads = shape.heads,
                   .kv_heads = shape.kv_heads};
-  if (const calibrate::KnownLayer* layer = calibrate::known_layer(shape.layer); layer != nullptr) {
-    plan.kind = layer->kind;
-    if (plan.width == 0) plan.width = layer->width;
-    plan.copy = layer->kind == VectorKind::add && layer->reads < 2;  // an embedding: rows are read and written
-  } else if (const calibrate::VectorOp* op = calibrate::vector_op(shape.layer); op != nullptr) {
-    plan.kind = op->kind;
-    plan.copy = op->kind == VectorKind::elementwise;
-    const double copied = 2 * static_cast<double>(shape.tokens) * static_cast<double>(shape.width) *
-                          static_cast<double>(bytes_of(element));
-    if (plan.copy && shape.bytes.value > 0 && shape.bytes.value != copied) {
-      return Unavailable{"only a copy stands for element-wise work, and this one moves other bytes"};
-    }
-  } else {
-    return Unavailable{fmt::format("no kernel for vector:{}", shape.layer)};
-  }
-  if (plan.rows < 1 || plan.width < 1) return Unavailable{"rows and width must be positive"};
+  // An embedding, too: rows are read and written.
+  plan.copy = layer ? layer->kind == VectorKind::add && layer->reads < 2 : op->kind == VectorKind::elementwise;
+  const double copied =
+      2 * static_cast<double>(shape.tokens) * static_cast<double>(shape.width) * static_cast<double>(bytes_of(element));
+  require(layer || !plan.copy || shape.bytes.value <= 0 || shape.bytes.value == copied,
+          "only a copy stands for element-wise work, and this one moves other bytes");
+  require(plan.rows >= 1 && plan.width >= 1, "rows and width must be positive");
   if (plan.kind == VectorKind::rope) {
     const std::int64_t heads = plan.heads + plan.kv_heads;
-    if (plan.width % 2 != 0) return Unavailable{fmt::format("heads of {} elements have no halves", plan.width)};
-    if (heads > 0 && plan.rows % heads != 0) {
-      return Unavailable{fmt::format("{} rows are not whole tokens of {} heads", plan.rows, heads)};
-    }
+    require(plan.width % 2 == 0, fmt::format("heads of {} elements have no halves", plan.width));
+    require(heads == 0 || plan.rows % heads == 0,
+            fmt::format("{} rows are not whole tokens of {} heads", plan.rows, heads));
   }
   return plan;
-}
-
-void add_norm_passes(VectorOperation& op, const VectorPlan& plan, const RowKernels& kernels) {
-  const std::int64_t count = plan.rows * plan.width;
-  const bool added = plan.kind == VectorKind::add_rms_norm || plan.kind == VectorKind::add_layer_norm;
-  const bool centred = plan.kind == VectorKind::layer_norm || plan.kind == VectorKind::add_layer_norm;
-  RowArgs args{.width = plan.width};
-  std::size_t inputs = 0;
-  args.in[inputs++] = op.operand({.count = count});
-  if (added) args.in[inputs++] = op.operand({.count = count});
-  args.in[inputs++] = op.operand({.count = plan.width, .gamma = true});
-  if (centred) args.in[inputs++] = op.operand({.count = plan.width, .beta = true});
-  args.out[0] = op.result(count);
-  if (added) args.out[1] = op.result(count);
-  const RowKernel kernel = added ? (centred ? kernels.add_layer_norm : kernels.add_rms_norm)
-                                 : (centred ? kernels.layer_norm : kernels.rms_norm);
-  op.add_pass({.kernel = kernel, .extent = plan.rows, .args = args});
 }
 
 void add_rope_passes(VectorOperation& op, const VectorPlan& plan, const RowKernels& kernels) {
   const std::int64_t all = plan.heads + plan.kv_heads;
   const std::int64_t tokens = all > 0 ? plan.rows / all : plan.rows;
   const float* rotation = op.rotation(tokens, plan.width);
-  const std::array<std::int64_t, 2> heads = {all > 0 ? plan.heads : 1, plan.kv_heads};
-  for (const std::int64_t h : heads) {
+  for (const std::int64_t h : {all > 0 ? plan.heads : 1, plan.kv_heads}) {
     if (h == 0) continue;
     RowArgs args{.width = plan.width, .heads = h, .rotation = rotation};
     args.in[0] = op.operand({.count = tokens * h * plan.width});
@@ -178,61 +153,66 @@ void add_rope_passes(VectorOperation& op, const VectorPlan& plan, const RowKerne
   }
 }
 
-// One pass over elements or rows, of one or two operands as large as the result; gated: one twice as large.
-void add_simple_pass(VectorOperation& op, const VectorPlan& plan, const RowKernels& kernels, Element element) {
+// What one pass reads and writes besides x and the result, which are both [rows, width].
+enum Takes : unsigned {
+  kRows = 1,  // the kernel goes by rows, else by elements of the result
+  kPair = 2,  // a second operand like x; of a kernel by rows a second result, too
+  kGamma = 4,
+  kBeta = 8,
+  kTwice = 16  // x is twice as wide as the result
+};
+struct SimpleOp {
+  VectorKind kind;
+  RowKernel RowKernels::*kernel;
+  unsigned takes = 0;
+};
+constexpr SimpleOp kSimpleOps[] = {
+    {VectorKind::rms_norm, &RowKernels::rms_norm, kRows | kGamma},
+    {VectorKind::layer_norm, &RowKernels::layer_norm, kRows | kGamma | kBeta},
+    {VectorKind::add_rms_norm, &RowKernels::add_rms_norm, kRows | kPair | kGamma},
+    {VectorKind::add_layer_norm, &RowKernels::add_layer_norm, kRows | kPair | kGamma | kBeta},
+    {VectorKind::softmax, &RowKernels::softmax, kRows},
+    {VectorKind::sampling, &RowKernels::argmax, kRows},
+    {VectorKind::add, &RowKernels::add, kPair},
+    {VectorKind::multiply, &RowKernels::multiply, kPair},
+    {VectorKind::activation, &RowKernels::silu},
+    {VectorKind::gated_activation, &RowKernels::gated_silu, kTwice},
+};
+
+void add_simple_pass(VectorOperation& op, const VectorPlan& plan, RowKernel kernel, unsigned takes) {
   const std::int64_t count = plan.rows * plan.width;
-  Pass pass{.by_elements = true, .extent = count, .args = {.width = plan.width}};
-  const bool pair = !plan.copy && (plan.kind == VectorKind::add || plan.kind == VectorKind::multiply);
-  pass.args.in[0] = op.operand({.count = plan.kind == VectorKind::gated_activation ? 2 * count : count});
-  if (pair) pass.args.in[1] = op.operand({.count = count});
+  const bool by_rows = (takes & kRows) != 0;
+  Pass pass{
+      .kernel = kernel, .by_elements = !by_rows, .extent = by_rows ? plan.rows : count, .args = {.width = plan.width}};
+  std::size_t inputs = 0;
+  pass.args.in[inputs++] = op.operand({.count = (takes & kTwice) != 0 ? 2 * count : count});
+  if ((takes & kPair) != 0) pass.args.in[inputs++] = op.operand({.count = count});
+  if ((takes & kGamma) != 0) pass.args.in[inputs++] = op.operand({.count = plan.width, .gamma = true});
+  if ((takes & kBeta) != 0) pass.args.in[inputs++] = op.operand({.count = plan.width, .beta = true});
   if (plan.kind == VectorKind::sampling) op.indices();
   pass.args.out[0] = op.result(plan.kind == VectorKind::sampling ? plan.rows : count);
-  if (plan.copy) {
-    pass.kernel = element == Element::f32 ? copy_elements<4> : copy_elements<2>;
-  } else if (plan.kind == VectorKind::softmax || plan.kind == VectorKind::sampling) {
-    pass.by_elements = false;
-    pass.extent = plan.rows;
-    pass.kernel = plan.kind == VectorKind::softmax ? kernels.softmax : kernels.argmax;
-  } else if (plan.kind == VectorKind::activation) {
-    pass.kernel = kernels.silu;
-  } else if (plan.kind == VectorKind::gated_activation) {
-    pass.kernel = kernels.gated_silu;
-  } else {
-    pass.kernel = plan.kind == VectorKind::add ? kernels.add : kernels.multiply;
-  }
+  if (by_rows && (takes & kPair) != 0) pass.args.out[1] = op.result(count);
   op.add_pass(pass);
 }
 
 }  // namespace
 
 Operated make_vector(const Workshop& shop, Dtype dtype, const calibrate::VectorShape& shape) {
-  const auto element = element_of(dtype, "vector:" + shape.layer);
-  if (const auto* reason = std::get_if<Unavailable>(&element)) return *reason;
-  const Element type = std::get<Element>(element);
-  const auto planned = plan_of(shape, type);
-  if (const auto* reason = std::get_if<Unavailable>(&planned)) return *reason;
-  const auto& plan = std::get<VectorPlan>(planned);
-  const auto bytes = bytes_of_tensor({5, plan.rows, plan.width}, Element::f32);
-  if (!bytes) return Unavailable{"not a shape that fits in any memory"};
-  const auto fits = shop.copies(1, 0, *bytes);
-  if (const auto* reason = std::get_if<Unavailable>(&fits)) return *reason;
+  const Element type = element_of(dtype, "vector:" + shape.layer);
+  const VectorPlan plan = plan_of(shape, type);
+  shop.copies(1, 0, bytes_of_tensor({5, plan.rows, plan.width}, Element::f32));  // fits
 
   const RowKernels& kernels = type == Element::f32 ? shop.kernels->f32 : shop.kernels->bf16;
   auto op = std::make_unique<VectorOperation>(shop, type);
-  switch (plan.kind) {
-    case VectorKind::rms_norm:
-    case VectorKind::layer_norm:
-    case VectorKind::add_rms_norm:
-    case VectorKind::add_layer_norm: add_norm_passes(*op, plan, kernels); break;
-    case VectorKind::rope: add_rope_passes(*op, plan, kernels); break;
-    case VectorKind::add:
-    case VectorKind::multiply:
-    case VectorKind::activation:
-    case VectorKind::gated_activation:
-    case VectorKind::softmax:
-    case VectorKind::sampling:
-    case VectorKind::elementwise: add_simple_pass(*op, plan, kernels, type); break;
-    default: return Unavailable{fmt::format("no kernel for vector:{}", shape.layer)};
+  if (plan.copy) {
+    add_simple_pass(*op, plan, type == Element::f32 ? copy_elements<4> : copy_elements<2>, 0);
+  } else if (plan.kind == VectorKind::rope) {
+    add_rope_passes(*op, plan, kernels);
+  } else {
+    const auto* simple = std::find_if(std::begin(kSimpleOps), std::end(kSimpleOps),
+                                      [&](const SimpleOp& row) { return row.kind == plan.kind; });
+    require(simple != std::end(kSimpleOps), fmt::format("no kernel for vector:{}", shape.layer));
+    add_simple_pass(*op, plan, kernels.*simple->kernel, simple->takes);
   }
   return op;
 }

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "calibrate/row_columns.h"
+#include "calibrate/csv.h"
 #include "report/format/csv.h"
 #include "report/json.h"
 #include "result/json.h"

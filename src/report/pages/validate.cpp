@@ -8,7 +8,7 @@
 #include "base/integer.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "calibrate/row_columns.h"
+#include "calibrate/measurements.h"
 #include "report/quantity.h"
 #include "report/reports.h"
 #include "report/rows.h"
@@ -106,7 +106,7 @@ const std::vector<result::Field>& found_columns() { return result::type_of<resul
 // All keys in order. A column of the input that is called like one of the output becomes "input_…".
 std::vector<std::string> keys_of_rows(const Validation& v) {
   std::vector<std::string> list = {"file", "line"};
-  for (const calibrate::RowColumn& column : calibrate::row_columns()) list.emplace_back(column.name);
+  for (const std::string_view column : calibrate::row_columns()) list.emplace_back(column);
   for (const result::Field& column : found_columns()) list.emplace_back(column.key);
   for (std::string key : v.measurements.extra_columns) {
     while (std::find(list.begin(), list.end(), key) != list.end()) key.insert(0, "input_");
@@ -121,7 +121,7 @@ void fill_cells(const Validation& v, const calibrate::ValidatedRow& r, std::vect
   cells.clear();
   cells.emplace_back(v.measurements.files[row.file].path);
   cells.emplace_back(static_cast<std::int64_t>(row.line));
-  for (const calibrate::RowColumn& column : calibrate::row_columns()) cells.push_back(column.value(row));
+  for (const Cell& cell : calibrate::row_cells(row)) cells.push_back(cell);
   for (const result::Field& column : found_columns()) cells.push_back(CellOf(column, {&v, &r}).cell);
   for (std::size_t i = 0; i < v.measurements.extra_columns.size(); ++i) {
     cells.push_back(i < row.extra.size() ? Cell(row.extra[i]) : Cell());

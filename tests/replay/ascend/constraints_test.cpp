@@ -78,7 +78,7 @@ TEST_CASE("functions that are missing leave their ops out, and only theirs") {
   cann->aclnnMatmul.plan = nullptr;
   cann->aclnnRmsNorm.launch = nullptr;
   cann->aclnnApplyRotaryPosEmbV2.plan = nullptr;
-  cann->HcclAllGather = nullptr;
+  cann->HcclAllGather.pointer = nullptr;
   cann->aclnnQuantMatmulV4.plan = nullptr;
   cann->aclnnQuantMatmulV5.plan = nullptr;
   {
@@ -93,7 +93,7 @@ TEST_CASE("functions that are missing leave their ops out, and only theirs") {
           "HcclAllGather is not in the libraries of this CANN");
     CHECK(refusal(*npu, collective("all_reduce", 2, 64, Dtype::fp16)) == "");
   }
-  cann->HcclGetRootInfo = nullptr;
+  cann->HcclGetRootInfo.pointer = nullptr;
   {
     const auto npu = backend(cann);
     CHECK(refusal(*npu, collective("all_reduce", 2, 64, Dtype::fp16)) ==

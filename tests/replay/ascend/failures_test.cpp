@@ -110,7 +110,7 @@ TEST_CASE("any call that fails: a captured sequence") {
 
 TEST_CASE("any call that fails: a captured sequence with executors that are used up") {
   auto cann = functions();
-  cann->aclSetAclOpExecutorRepeatable = nullptr;  // those that were planned and not launched are still destroyed
+  cann->aclSetAclOpExecutorRepeatable.pointer = nullptr;  // those that were planned and not launched are still destroyed
   fail_each_call(cann, running({gemm(2, 3, 16, Dtype::fp16), vector("activation", 2, 8, Dtype::fp16)}));
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("any call that fails: collectives") {
 
 TEST_CASE("any call that fails: collectives that cannot be aborted") {
   auto cann = functions();
-  cann->aclrtStreamAbort = nullptr;
+  cann->aclrtStreamAbort.pointer = nullptr;
   fail_each_call(cann, running({collective("reduce_scatter", 2, 64, Dtype::fp16)}), true, 60);
 }
 

@@ -92,15 +92,15 @@ TEST_CASE("executors that cannot be used again are made anew for every launch") 
 
 TEST_CASE("a CANN without repeatable executors, graphs, abort and timeouts does") {
   auto old = functions();
-  old->aclSetAclOpExecutorRepeatable = nullptr;
-  old->aclDestroyAclOpExecutor = nullptr;
-  old->aclmdlRICaptureBegin = nullptr;
-  old->aclrtStreamAbort = nullptr;
-  old->aclrtSynchronizeStreamWithTimeout = nullptr;
-  old->aclGetRecentErrMsg = nullptr;
-  old->aclGetDeviceCapability = nullptr;
-  old->aclrtGetMemInfo = nullptr;
-  old->aclrtGetVersion = nullptr;
+  old->aclSetAclOpExecutorRepeatable.pointer = nullptr;
+  old->aclDestroyAclOpExecutor.pointer = nullptr;
+  old->aclmdlRICaptureBegin.pointer = nullptr;
+  old->aclrtStreamAbort.pointer = nullptr;
+  old->aclrtSynchronizeStreamWithTimeout.pointer = nullptr;
+  old->aclGetRecentErrMsg.pointer = nullptr;
+  old->aclGetDeviceCapability.pointer = nullptr;
+  old->aclrtGetMemInfo.pointer = nullptr;
+  old->aclrtGetVersion.pointer = nullptr;
   standin().standin_reset();
   {
     const auto npu = backend(old);
@@ -167,8 +167,8 @@ TEST_CASE("a product that is summed over ranks") {
       npu->run(sequence, 3);
       std::vector<double> sum(12, 0.0);
       for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-        const std::vector<float> x = filled(2 * rank, 48);
-        const std::vector<float> w = filled(2 * rank + 1, 64, 0.25);
+        const std::vector<float> x = filled(2 * rank, {48});
+        const std::vector<float> w = filled(2 * rank + 1, {64}, 0.25);
         for (std::size_t i = 0; i < 12; ++i) {
           for (std::size_t l = 0; l < 16; ++l) {
             sum[i] += static_cast<double>(x[i / 4 * 16 + l]) * static_cast<double>(w[i % 4 * 16 + l]);

@@ -26,7 +26,7 @@ TEST_CASE("at most a hundred launches are queued while the stream waits, and all
 TEST_CASE("a sequence longer than the queue is started before it is all enqueued") {
   standin().standin_reset();
   auto cann = functions();
-  cann->aclmdlRICaptureBegin = nullptr;
+  cann->aclmdlRICaptureBegin.pointer = nullptr;
   {
     const auto npu = backend(cann);
     const auto op = prepared(*npu, vector("add", 2, 8, Dtype::fp16));

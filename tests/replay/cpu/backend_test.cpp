@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "catch.h"
 #include "check.h"
-#include "replay/cpu/make_cpu_backend.h"
+#include "replay/cpu/machine.h"
 #include "replay/cpu/operation.h"
 
 namespace llmperf::replay::cpu {

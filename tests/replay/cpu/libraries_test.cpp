@@ -3,8 +3,7 @@
 #include "catch.h"
 #include "check.h"
 #include "replay/cpu/cpu_backend.h"
-#include "replay/cpu/onednn_gemm.h"
-#include "replay/cpu/openblas_gemm.h"
+#include "replay/cpu/gemm_operation.h"
 
 namespace llmperf::replay::cpu {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "catch.h"
 #include "check.h"
-#include "replay/cpu/make_cpu_backend.h"
+#include "replay/cpu/machine.h"
 
 namespace llmperf::replay::cpu {
 namespace {

@@ -11,7 +11,6 @@
 #include "replay/ascend/cann.h"
 
 namespace llmperf::replay::ascend::cann {
-namespace {
 
 // What of a type decides how it is passed: enums are the integer they are stored as, what pointers point to loses const
 // (headers of CANN differ in it), structs that are known are their size.
@@ -51,18 +50,19 @@ template <class Ours, class Theirs>
 inline constexpr bool kSame =
     std::is_same_v<typename Passed<std::remove_pointer_t<Ours>>::type, typename Passed<Theirs>::type>;
 
-}  // namespace
-
 #define LLMPERF_SAME(name, ...) \
-  static_assert(kSame<decltype(Functions::name), decltype(::name)>, "CANN declares " #name " otherwise");
+  static_assert(kSame<decltype(Functions::name.pointer), decltype(::name)>, "CANN declares " #name " otherwise");
 LLMPERF_CANN_REQUIRED(LLMPERF_SAME)
 LLMPERF_CANN_COLLECTIVES(LLMPERF_SAME)
 LLMPERF_CANN_OPTIONAL(LLMPERF_SAME)
 
-#define LLMPERF_SAME_OP(name)                                                              \
-  static_assert(kSame<decltype(Functions::name.plan), decltype(::name##GetWorkspaceSize)>, \
-                "CANN declares " #name "GetWorkspaceSize otherwise");                      \
-  static_assert(kSame<decltype(Functions::name.launch), decltype(::name)>, "CANN declares " #name " otherwise");
+#define LLMPERF_SAME_OP(name)                                                                                         \
+  static_assert(llmperf::replay::ascend::cann::kSame<decltype(llmperf::replay::ascend::cann::Functions::name.plan),   \
+                                                     decltype(::name##GetWorkspaceSize)>,                             \
+                "CANN declares " #name "GetWorkspaceSize otherwise");                                                 \
+  static_assert(llmperf::replay::ascend::cann::kSame<decltype(llmperf::replay::ascend::cann::Functions::name.launch), \
+                                                     decltype(::name)>,                                               \
+                "CANN declares " #name " otherwise");
 
 #define LLMPERF_VALUE(ours, theirs) static_assert(static_cast<long>(ours) == static_cast<long>(theirs), #theirs)
 LLMPERF_VALUE(DataType::fp32, ACL_FLOAT);
@@ -100,146 +100,98 @@ static_assert(sizeof(HcclRootInfo) == sizeof(::HcclRootInfo));
 // Ops that this CANN has: older ones lack some, newer ones may drop some.
 #if __has_include("aclnnop/aclnn_matmul.h")
 #include <aclnnop/aclnn_matmul.h>
-namespace llmperf::replay::ascend::cann {
 LLMPERF_SAME_OP(aclnnMatmul)
-}  // namespace llmperf::replay::ascend::cann
 #endif
 #if __has_include("aclnnop/aclnn_batch_matmul.h")
 #include <aclnnop/aclnn_batch_matmul.h>
-namespace llmperf::replay::ascend::cann {
 LLMPERF_SAME_OP(aclnnBatchMatMul)
-}  // namespace llmperf::replay::ascend::cann
 #endif
 #if __has_include("aclnnop/aclnn_weight_quant_batch_matmul_v2.h")
 #include <aclnnop/aclnn_weight_quant_batch_matmul_v2.h>
-namespace llmperf::replay::ascend::cann {
 LLMPERF_SAME_OP(aclnnWeightQuantBatchMatmulV2)
-}  // namespace llmperf::replay::ascend::cann
 #endif
 #if __has_include("aclnnop/aclnn_quant_matmul_v3.h")
 #include <aclnnop/aclnn_quant_matmul_v3.h>
-namespace llmperf::replay::ascend::cann {
 LLMPERF_SAME_OP(aclnnQuantMatmulV3)
-}  // namespace llmperf::replay::ascend::cann
 #endif
 #if __has_include("aclnnop/aclnn_quant_matmul_v4.h")
 #include <aclnnop/aclnn_quant_matmul_v4.h>
-namespace llmperf::replay::ascend::cann {
 LLMPERF_SAME_OP(aclnnQuantMatmulV4)
-}  // namespace llmperf::replay::ascend::cann
 #endif
 #if __has_include("aclnnop/aclnn_quant_matmul_v5.h")
 #include <aclnnop/aclnn_quant_matmul_v5.h>
-namespace llmperf::replay::ascend::cann {
 LLMPERF_SAME_OP(aclnnQuantMatmulV5)
-}  // namespace llmperf::replay::ascend::cann
 #endif
 #if __has_include("aclnnop/aclnn_fused_infer_attention_score.h")
 #include <aclnnop/aclnn_fused_infer_attention_score.h>
-namespace llmperf::replay::ascend::cann {
 LLMPERF_SAME_OP(aclnnFusedInferAttentionScore)
-}  // namespace llmperf::replay::ascend::cann
 #endif
 #if __has_include("aclnnop/aclnn_fused_infer_attention_score_v2.h")
 #include <aclnnop/aclnn_fused_infer_attention_score_v2.h>
-namespace llmperf::replay::ascend::cann {
 LLMPERF_SAME_OP(aclnnFusedInferAttentionScoreV2)
-}  // namespace llmperf::replay::ascend::cann
 #endif
 #if __has_include("aclnnop/aclnn_fused_infer_attention_score_v3.h")
 #include <aclnnop/aclnn_fused_infer_attention_score_v3.h>
-namespace llmperf::replay::ascend::cann {
 LLMPERF_SAME_OP(aclnnFusedInferAttentionScoreV3)
-}  // namespace llmperf::replay::ascend::cann
 #endif
 #if __has_include("aclnnop/aclnn_prompt_flash_attention_v2.h")
 #include <aclnnop/aclnn_prompt_flash_attention_v2.h>
-namespace llmperf::replay::ascend::cann {
 LLMPERF_SAME_OP(aclnnPromptFlashAttentionV2)
-}  // namespace llmperf::replay::ascend::cann
 #endif
 #if __has_include("aclnnop/aclnn_prompt_flash_attention_v3.h")
 #include <aclnnop/aclnn_prompt_flash_attention_v3.h>
-namespace llmperf::replay::ascend::cann {
 LLMPERF_SAME_OP(aclnnPromptFlashAttentionV3)
-}  // namespace llmperf::replay::ascend::cann
 #endif
 #if __has_include("aclnnop/aclnn_incre_flash_attention_v3.h")
 #include <aclnnop/aclnn_incre_flash_attention_v3.h>
-namespace llmperf::replay::ascend::cann {
 LLMPERF_SAME_OP(aclnnIncreFlashAttentionV3)
-}  // namespace llmperf::replay::ascend::cann
 #endif
 #if __has_include("aclnnop/aclnn_incre_flash_attention_v4.h")
 #include <aclnnop/aclnn_incre_flash_attention_v4.h>
-namespace llmperf::replay::ascend::cann {
 LLMPERF_SAME_OP(aclnnIncreFlashAttentionV4)
-}  // namespace llmperf::replay::ascend::cann
 #endif
 #if __has_include("aclnnop/aclnn_rms_norm.h")
 #include <aclnnop/aclnn_rms_norm.h>
-namespace llmperf::replay::ascend::cann {
 LLMPERF_SAME_OP(aclnnRmsNorm)
-}  // namespace llmperf::replay::ascend::cann
 #endif
 #if __has_include("aclnnop/aclnn_add_rms_norm.h")
 #include <aclnnop/aclnn_add_rms_norm.h>
-namespace llmperf::replay::ascend::cann {
 LLMPERF_SAME_OP(aclnnAddRmsNorm)
-}  // namespace llmperf::replay::ascend::cann
 #endif
 #if __has_include("aclnnop/aclnn_apply_rotary_pos_emb.h")
 #include <aclnnop/aclnn_apply_rotary_pos_emb.h>
-namespace llmperf::replay::ascend::cann {
 LLMPERF_SAME_OP(aclnnApplyRotaryPosEmb)
-}  // namespace llmperf::replay::ascend::cann
 #endif
 #if __has_include("aclnnop/aclnn_apply_rotary_pos_emb_v2.h")
 #include <aclnnop/aclnn_apply_rotary_pos_emb_v2.h>
-namespace llmperf::replay::ascend::cann {
 LLMPERF_SAME_OP(aclnnApplyRotaryPosEmbV2)
-}  // namespace llmperf::replay::ascend::cann
 #endif
 #if __has_include("aclnnop/aclnn_scatter_update.h")
 #include <aclnnop/aclnn_scatter_update.h>
-namespace llmperf::replay::ascend::cann {
 LLMPERF_SAME_OP(aclnnInplaceScatterUpdate)
-}  // namespace llmperf::replay::ascend::cann
 #endif
 #if __has_include("aclnnop/aclnn_swi_glu.h")
 #include <aclnnop/aclnn_swi_glu.h>
-namespace llmperf::replay::ascend::cann {
 LLMPERF_SAME_OP(aclnnSwiGlu)
-}  // namespace llmperf::replay::ascend::cann
 #endif
 #if __has_include("aclnnop/aclnn_silu.h")
 #include <aclnnop/aclnn_silu.h>
-namespace llmperf::replay::ascend::cann {
 LLMPERF_SAME_OP(aclnnSilu)
-}  // namespace llmperf::replay::ascend::cann
 #endif
 #if __has_include("aclnnop/aclnn_add.h")
 #include <aclnnop/aclnn_add.h>
-namespace llmperf::replay::ascend::cann {
 LLMPERF_SAME_OP(aclnnAdd)
-}  // namespace llmperf::replay::ascend::cann
 #endif
 #if __has_include("aclnnop/aclnn_mul.h")
 #include <aclnnop/aclnn_mul.h>
-namespace llmperf::replay::ascend::cann {
 LLMPERF_SAME_OP(aclnnMul)
-}  // namespace llmperf::replay::ascend::cann
 #endif
 #if __has_include("aclnnop/aclnn_embedding.h")
 #include <aclnnop/aclnn_embedding.h>
-namespace llmperf::replay::ascend::cann {
 LLMPERF_SAME_OP(aclnnEmbedding)
-}  // namespace llmperf::replay::ascend::cann
 #endif
 #if __has_include("aclnnop/aclnn_matmul_all_reduce.h")
 #include <aclnnop/aclnn_matmul_all_reduce.h>
-namespace llmperf::replay::ascend::cann {
 LLMPERF_SAME_OP(aclnnMatmulAllReduce)
-}  // namespace llmperf::replay::ascend::cann
 #endif
 #endif  // LLMPERF_CANN_CHECK

@@ -2,14 +2,10 @@
 // comment lines that start with '#'.
 #pragma once
 
-#include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
-#include "calibrate/measurements.h"
 #include "descriptor/reader.h"
 
 namespace llmperf::calibrate {
@@ -39,17 +35,5 @@ class CsvReader {
   std::vector<CsvCell> cells_;
   std::vector<std::string> comments_;
 };
-
-// ---- The columns that say which measurement a row is, named as in the input: what files and reports are written from.
-
-// Nothing where the row has no such column. Text refers to the row.
-using Cell = std::variant<std::monostate, std::int64_t, double, bool, std::string_view>;
-
-struct RowColumn {
-  std::string_view name;
-  Cell (*value)(const Row& row);
-};
-// All but the latency, in the order in which they are written.
-std::span<const RowColumn> row_columns();
 
 }  // namespace llmperf::calibrate
