@@ -164,23 +164,23 @@ ProgramAnnotations::ProgramAnnotations(const Program& program) : program_(progra
     arguments_.push_back(text ? parse_sharding(module_, *text) : Sharding{.form = Form::unknown});
     if (text) check(arguments_.back(), program.type(program.arguments[n]), *text);
   }
+  const auto of_tensor = [&](TensorId t) { return program.type(t); };
+  const auto of_value = [&](ValueId value) { return module_.type(value); };
+  const auto check_all = [&](const auto& found, const auto& values, const auto& type_of, std::string_view place) {
+    for (std::size_t n = 0; n < found.size(); ++n)
+      check(found[n], n < values.size() ? type_of(values[n]) : Type{}, place);
+  };
   for (const Node& node : program.nodes) {
     const Instruction& i = *node.instruction;
     if (nodes_.contains(&i)) continue;
     List<Sharding> found = i.op() == "manual_computation" ? List<Sharding>{} : annotations(module_, i);
     const List<TensorId>& values = i.op() == "outfeed" ? node.operands : node.results;
-    for (std::size_t n = 0; n < std::min(found.size(), values.size()); ++n) {
-      check(found[n], program.type(values[n]), i.name);
-    }
+    check_all(found, values, of_tensor, i.name);
     nodes_.emplace(&i, std::move(found));
     if (i.op() != "manual_computation") continue;
     ManualComputation manual = manual_computation(module_, i);
-    for (std::size_t n = 0; n < manual.in.size(); ++n) {
-      check(manual.in[n], n < i.operands.size() ? module_.type(i.operands[n]) : Type{}, i.name);
-    }
-    for (std::size_t n = 0; n < manual.out.size(); ++n) {
-      check(manual.out[n], n < i.results.size() ? module_.type(i.results[n]) : Type{}, i.name);
-    }
+    check_all(manual.in, i.operands, of_value, i.name);
+    check_all(manual.out, i.results, of_value, i.name);
     any_ = true;
     manual_.emplace(&i, std::move(manual));
   }
@@ -188,9 +188,7 @@ ProgramAnnotations::ProgramAnnotations(const Program& program) : program_(progra
   for (const Loop& loop : program.loops) {
     List<Sharding> found = annotations(module_, *loop.instruction);
     if (found.size() != loop.arguments.size()) continue;
-    for (std::size_t n = 0; n < found.size(); ++n) {
-      check(found[n], program.type(loop.arguments[n]), loop.instruction->name);
-    }
+    check_all(found, loop.arguments, of_tensor, loop.instruction->name);
     nodes_.emplace(loop.instruction, std::move(found));
   }
   read_results();

@@ -82,7 +82,7 @@ class Rules {
       case OpClass::elementwise: return alike({});
       case OpClass::movement: return alike(op == "reverse" ? integers(i_, {"dims", "dimensions"}) : Integers{});
       case OpClass::broadcast: return true;  // iota: no operands that count
-      case OpClass::slice: return slice(op);
+      case OpClass::slice: return (op == "slice" || op == "dynamic_slice" || op == "real_dynamic_slice") && alike({});
       case OpClass::update: return op == "dynamic_update_slice" && alike({});
       case OpClass::sort: return alike({sort_dimension(op)});
       case OpClass::window: return window();
@@ -179,11 +179,6 @@ class Rules {
       f_.divides.back() = same ? 0 : std::gcd(from[first_a], to[first_b]);
     }
     return true;
-  }
-
-  bool slice(std::string_view op) {
-    if (op == "slice" || op == "dynamic_slice" || op == "real_dynamic_slice") return alike({});
-    return false;
   }
 
   bool window() {

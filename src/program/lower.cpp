@@ -26,15 +26,10 @@ bool takes_producers(OpClass c) {
     default: return false;
   }
 }
+// A transposition ends a kernel: its elements are written in another order than they come.
 bool joins_readers(const Node& node) {
-  switch (node.traits.op_class) {
-    case OpClass::elementwise:
-    case OpClass::broadcast:
-    case OpClass::slice: return true;
-    // A transposition ends a kernel: its elements are written in another order than they come.
-    case OpClass::movement: return node.instruction->op() != "transpose";
-    default: return false;
-  }
+  const OpClass c = node.traits.op_class;
+  return takes_producers(c) && c != OpClass::reduce && c != OpClass::update && node.instruction->op() != "transpose";
 }
 
 bool works(const Node& node) {

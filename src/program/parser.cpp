@@ -897,11 +897,10 @@ class Parser {
           lexer_.advance();
           break;
         case TokenKind::symbol:
+          if (i.symbol.empty()) i.symbol = token.text;
           if (lexer_.peek().is('=')) {
             attribute(s);
-            if (i.symbol.empty()) i.symbol = token.text;
           } else {
-            if (i.symbol.empty()) i.symbol = token.text;
             lexer_.advance();
           }
           break;
@@ -1016,13 +1015,10 @@ class Parser {
         } else if (next.is(':') && !known) {
           lexer_.advance(2);
           s.arguments.push_back({token.text, parse_type(lexer_, module_.aliases)});
-        } else if (next.is(':')) {
-          s.instruction.operands.push_back(use(token));
-          lexer_.advance(2);
-          parse_type(lexer_, module_.aliases);
         } else {
           s.instruction.operands.push_back(use(token));
           lexer_.advance();
+          if (lexer_.take(':')) parse_type(lexer_, module_.aliases);
         }
       } else if (token.is_word("init") && lexer_.peek().is(':')) {
         lexer_.advance(2);

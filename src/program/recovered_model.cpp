@@ -365,20 +365,15 @@ std::string recovered_video(const Program& program, const Blocks& blocks) {
 }  // namespace
 
 std::string recovered_model(const Program& program, const Blocks& blocks) {
-  bool cross = false;
-  bool frames = false;
-  for (const TransformerBlock& block : blocks.blocks) {
-    for (const AttentionShape& a : block.attentions) {
-      cross = cross || a.kind == AttentionKind::cross;
-      frames = frames || a.kind == AttentionKind::spatial || a.kind == AttentionKind::temporal;
-    }
-  }
+  const auto any = [&](AttentionKind kind) {
+    return std::ranges::any_of(blocks.blocks, [&](const TransformerBlock& b) { return find(b, kind) != nullptr; });
+  };
   if (blocks.blocks.empty()) {
     reject(program, "no transformer block to write as a model: no product is the softmax of another one's result",
            blocks);
   }
-  if (frames) return recovered_video(program, blocks);
-  if (cross) {
+  if (any(AttentionKind::spatial) || any(AttentionKind::temporal)) return recovered_video(program, blocks);
+  if (any(AttentionKind::cross)) {
     reject(program, "blocks with cross attention on another stream are no decoder that a descriptor can describe",
            blocks);
   }
