@@ -54,7 +54,7 @@ constexpr std::array<Range, 24> kZeroWidth = {{
     {0x20D0, 0x20F0}, {0x302A, 0x302D}, {0x3099, 0x309A}, {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F}, {0xFEFF, 0xFEFF},
 }};
 
-bool contains(std::span<const Range> ranges, char32_t character) {
+bool covers(std::span<const Range> ranges, char32_t character) {
   return std::any_of(ranges.begin(), ranges.end(),
                      [character](Range range) { return range.first <= character && character <= range.last; });
 }
@@ -64,8 +64,8 @@ bool is_control(char32_t character) { return character < 0x20 || (character >= 0
 int character_width(char32_t character) {
   if (is_control(character)) return 0;
   if (character < 0x300) return 1;
-  if (contains(kZeroWidth, character)) return 0;
-  return contains(kWide, character) ? 2 : 1;
+  if (covers(kZeroWidth, character)) return 0;
+  return covers(kWide, character) ? 2 : 1;
 }
 
 }  // namespace

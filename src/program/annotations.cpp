@@ -33,7 +33,7 @@ std::optional<std::string_view> frontend_sharding(const std::vector<Attribute>& 
 }
 
 // @Sharding's backend_config = "unspecified_dims=[0,2]"
-void open_unspecified(const Instruction& i, std::vector<Sharding>& found) {
+void open_unspecified(const Instruction& i, List<Sharding>& found) {
   const std::string_view text = i.find("backend_config").value_or(std::string_view{});
   const std::size_t at = text.find("unspecified_dims=");
   if (at == std::string_view::npos) return;
@@ -43,7 +43,7 @@ void open_unspecified(const Instruction& i, std::vector<Sharding>& found) {
       if (dim < 0 || dim >= kMaxRank) continue;
       if (sharding.open.size() <= static_cast<std::size_t>(dim))
         sharding.open.resize(static_cast<std::size_t>(dim) + 1);
-      sharding.open[static_cast<std::size_t>(dim)] = true;
+      sharding.open[dim] = true;
     }
   }
 }
@@ -74,14 +74,14 @@ bool is_constraint(const Instruction& i) {
   const std::string_view target = custom_target_of(i);
   if (target == "Sharding" || target.ends_with("sdy.FuncResultSharding")) return true;
   constexpr std::string_view kHandOn[] = {"optimization_barrier", "while", "case", "if"};
-  if (std::find(std::begin(kHandOn), std::end(kHandOn), i.op()) != std::end(kHandOn)) return true;
+  if (contains(kHandOn, i.op())) return true;
   if (i.dialect() != "sdy") return false;
   constexpr std::string_view kOps[] = {"sharding_constraint",  "reshard",
                                        "all_gather",           "all_slice",
                                        "all_to_all",           "reduce_scatter",
                                        "all_reduce",           "collective_permute",
                                        "sharded_to_unreduced", "replicated_to_unreduced"};
-  return std::find(std::begin(kOps), std::end(kOps), i.op()) != std::end(kOps);
+  return contains(kOps, i.op());
 }
 
 DeviceAxes summed_by(const Module& module, const Instruction& i) {
@@ -92,19 +92,19 @@ DeviceAxes summed_by(const Module& module, const Instruction& i) {
   return parse_axis_list(module, parse_mesh(module, sharding->substr(1)), *axes);
 }
 
-std::vector<Sharding> annotations(const Module& module, const Instruction& i) {
+List<Sharding> annotations(const Module& module, const Instruction& i) {
   const bool feeds = i.op() == "outfeed";
-  const std::vector<ValueId>& of = feeds ? i.operands : i.results;
+  const List<ValueId>& of = feeds ? i.operands : i.results;
   if (of.empty() || module.type(of[0]).form == Type::Form::tuple) return {};
   const bool own = i.dialect() == "sdy" && is_constraint(i);
   auto text = own ? own_sharding(i) : sharding_text(i.attributes);
   if (!text && leads_out_of_shards(i)) text = frontend_sharding(i.attributes, "xla.sdy.out_shardings");
   if (!text) return {};
-  std::vector<Sharding> found = parse_shardings(module, *text);
+  List<Sharding> found = parse_shardings(module, *text);
   if (feeds) {
     // One for every tensor, and one for the token or none.
-    const auto tensors = static_cast<std::size_t>(
-        std::count_if(of.begin(), of.end(), [&](ValueId value) { return module.type(value).tensor(); }));
+    const auto tensors =
+        static_cast<std::size_t>(std::ranges::count_if(of, [&](ValueId value) { return module.type(value).tensor(); }));
     if (found.size() == 1) found.resize(tensors, found[0]);
     if (found.size() == tensors) found.resize(of.size(), {.form = Form::unknown});
   }
@@ -121,7 +121,7 @@ ManualComputation manual_computation(const Module& module, const Instruction& i)
   std::string_view with_mesh;
   const auto read = [&](std::string_view key) {
     const auto text = i.find(key);
-    if (!text) return std::vector<Sharding>{};
+    if (!text) return List<Sharding>{};
     if (with_mesh.find("<@") == std::string_view::npos && with_mesh.find("<mesh") == std::string_view::npos) {
       with_mesh = *text;
     }
@@ -152,7 +152,7 @@ Sharding with_free_axes(const Sharding& whole, const Sharding& before, const Sha
   for (std::size_t d = 0; d < std::min({whole.dims.size(), before.dims.size(), after.dims.size()}); ++d) {
     DeviceAxes more = after.dims[d];
     if (!take_outer(more, size_of(before.dims[d]))) continue;
-    result.dims[d].insert(result.dims[d].end(), more.begin(), more.end());
+    append(result.dims[d], more);
   }
   return result;
 }
@@ -164,40 +164,38 @@ ProgramAnnotations::ProgramAnnotations(const Program& program) : program_(progra
     arguments_.push_back(text ? parse_sharding(module_, *text) : Sharding{.form = Form::unknown});
     if (text) check(arguments_.back(), program.type(program.arguments[n]), *text);
   }
+  const auto of_tensor = [&](TensorId t) { return program.type(t); };
+  const auto of_value = [&](ValueId value) { return module_.type(value); };
+  const auto check_all = [&](const auto& found, const auto& values, const auto& type_of, std::string_view place) {
+    for (std::size_t n = 0; n < found.size(); ++n)
+      check(found[n], n < values.size() ? type_of(values[n]) : Type{}, place);
+  };
   for (const Node& node : program.nodes) {
     const Instruction& i = *node.instruction;
     if (nodes_.contains(&i)) continue;
-    std::vector<Sharding> found = i.op() == "manual_computation" ? std::vector<Sharding>{} : annotations(module_, i);
-    const std::vector<TensorId>& values = i.op() == "outfeed" ? node.operands : node.results;
-    for (std::size_t n = 0; n < std::min(found.size(), values.size()); ++n) {
-      check(found[n], program.type(values[n]), i.name);
-    }
+    List<Sharding> found = i.op() == "manual_computation" ? List<Sharding>{} : annotations(module_, i);
+    const List<TensorId>& values = i.op() == "outfeed" ? node.operands : node.results;
+    check_all(found, values, of_tensor, i.name);
     nodes_.emplace(&i, std::move(found));
     if (i.op() != "manual_computation") continue;
     ManualComputation manual = manual_computation(module_, i);
-    for (std::size_t n = 0; n < manual.in.size(); ++n) {
-      check(manual.in[n], n < i.operands.size() ? module_.type(i.operands[n]) : Type{}, i.name);
-    }
-    for (std::size_t n = 0; n < manual.out.size(); ++n) {
-      check(manual.out[n], n < i.results.size() ? module_.type(i.results[n]) : Type{}, i.name);
-    }
+    check_all(manual.in, i.operands, of_value, i.name);
+    check_all(manual.out, i.results, of_value, i.name);
     any_ = true;
     manual_.emplace(&i, std::move(manual));
   }
   for (const Node& node : program.nodes) trace_sums(node);
   for (const Loop& loop : program.loops) {
-    std::vector<Sharding> found = annotations(module_, *loop.instruction);
+    List<Sharding> found = annotations(module_, *loop.instruction);
     if (found.size() != loop.arguments.size()) continue;
-    for (std::size_t n = 0; n < found.size(); ++n) {
-      check(found[n], program.type(loop.arguments[n]), loop.instruction->name);
-    }
+    check_all(found, loop.arguments, of_tensor, loop.instruction->name);
     nodes_.emplace(loop.instruction, std::move(found));
   }
   read_results();
 }
 
-const std::vector<Sharding>& ProgramAnnotations::of(const Instruction& i) const {
-  static const std::vector<Sharding> kNothing;
+const List<Sharding>& ProgramAnnotations::of(const Instruction& i) const {
+  static const List<Sharding> kNothing;
   const auto found = nodes_.find(&i);
   return found == nodes_.end() ? kNothing : found->second;
 }
@@ -211,7 +209,7 @@ const DeviceAxes& ProgramAnnotations::summed(TensorId t) const {
 void ProgramAnnotations::trace_sums(const Node& node) {
   const Instruction& i = *node.instruction;
   DeviceAxes axes = summed_by(module_, i);
-  const std::vector<Sharding>& found = of(i);
+  const List<Sharding>& found = of(i);
   for (std::size_t n = 0; n < node.operands.size(); ++n) {
     const bool goes_on = !found.empty() && linear_in(i, n) != Linear::no;
     if (goes_on) axes = found[0].unreduced;
@@ -226,8 +224,7 @@ void ProgramAnnotations::trace_sum(const Node& node, TensorId t, const DeviceAxe
     const NodeId maker = program_.tensor(t).node;
     if (maker == kNone) return;
     const Node& before = program_.node(maker);
-    const std::string_view op = before.instruction->op();
-    if ((op != "reshape" && op != "transpose") || before.loop != node.loop || before.operands.empty()) return;
+    if (!rearranges(*before.instruction) || before.loop != node.loop || before.operands.empty()) return;
     t = before.operands[0];
   }
 }

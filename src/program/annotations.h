@@ -30,12 +30,12 @@ DeviceAxes summed_by(const Module& module, const Instruction& i);
 
 // How the results of an op are to lie on devices, one for each; empty when it does not say. Of an outfeed, which has a
 // token only: its operands.
-std::vector<Sharding> annotations(const Module& module, const Instruction& i);
+List<Sharding> annotations(const Module& module, const Instruction& i);
 
 // sdy.manual_computation
 struct ManualComputation {
-  std::vector<Sharding> in;
-  std::vector<Sharding> out;
+  List<Sharding> in;
+  List<Sharding> out;
   DeviceAxes axes;  // over which shapes inside are local
 };
 ManualComputation manual_computation(const Module& module, const Instruction& i);
@@ -52,10 +52,10 @@ class ProgramAnnotations {
 
   bool any() const { return any_; }
   // Form::unknown where nothing is said. `results` may be empty.
-  const std::vector<Sharding>& arguments() const { return arguments_; }
-  const std::vector<Sharding>& results() const { return results_; }
+  const List<Sharding>& arguments() const { return arguments_; }
+  const List<Sharding>& results() const { return results_; }
   // By result, empty: nothing is said.
-  const std::vector<Sharding>& of(const Instruction& i) const;
+  const List<Sharding>& of(const Instruction& i) const;
   const ManualComputation& manual(const Instruction& i) const { return manual_.at(&i); }
   // The devices over which a user of the value, maybe after it was rearranged, adds it up itself or is said to have
   // summands as well.
@@ -78,9 +78,9 @@ class ProgramAnnotations {
   bool irregular_ = false;
   std::int64_t devices_ = 1;
   std::string_view place_;
-  std::vector<Sharding> arguments_;
-  std::vector<Sharding> results_;
-  std::unordered_map<const Instruction*, std::vector<Sharding>> nodes_;
+  List<Sharding> arguments_;
+  List<Sharding> results_;
+  std::unordered_map<const Instruction*, List<Sharding>> nodes_;
   std::unordered_map<const Instruction*, ManualComputation> manual_;
   std::unordered_map<TensorId, DeviceAxes> summed_;
 };

@@ -17,14 +17,14 @@ namespace llmperf::program {
 namespace {
 
 struct Unit {
-  NodeId first = kNone;                // in the order of the program
-  TensorId stream = kNone;             // where the tokens began
-  std::vector<FlowSource> input = {};  // what its first products read
-  std::vector<NodeId> nodes = {};      // products, by node
-  std::vector<NodeId> norms = {};      // that were applied to its inputs
-  int post_norms = 0;                  // … to its result
-  bool centred = false;                // their means were subtracted
-  std::int64_t hidden = 0;             // width of what it reads
+  NodeId first = kNone;         // in the order of the program
+  TensorId stream = kNone;      // where the tokens began
+  List<FlowSource> input = {};  // what its first products read
+  List<NodeId> nodes = {};      // products, by node
+  List<NodeId> norms = {};      // that were applied to its inputs
+  int post_norms = 0;           // … to its result
+  bool centred = false;         // their means were subtracted
+  std::int64_t hidden = 0;      // width of what it reads
   std::int64_t layers = 1;
   std::int64_t passes = 1;
   std::optional<AttentionShape> attention = {};  // either
@@ -39,13 +39,13 @@ constexpr std::string_view kRoleNames =
     "other query key value query_key key_value qkv latent scores values attention output cross_query cross_key "
     "cross_value cross_key_value cross_scores cross_values cross_attention cross_output gate up gate_up down "
     "router expert_gate expert_up expert_gate_up expert_down embedding lm_head";
-static_assert(std::count(kRoleNames.begin(), kRoleNames.end(), ' ') == static_cast<std::ptrdiff_t>(Role::lm_head));
+static_assert(std::ranges::count(kRoleNames, ' ') == static_cast<std::ptrdiff_t>(Role::lm_head));
 constexpr std::string_view kKindNames[] = {"self", "spatial", "temporal", "cross"};
 
 struct Draft {
   TransformerBlock block;
   TensorId stream = kNone;
-  std::vector<NodeId> norms;
+  List<NodeId> norms;
   int post_norms = 0;
   bool centred = false;
 };
@@ -55,7 +55,7 @@ bool takes_layers(const Program& program, const Node& slice) {
   if (slice.loop < 0 || slice.operands.empty() || slice.results.empty()) return false;
   const Type& whole = program.type(slice.operands[0]);
   const Type& part = program.type(slice.results[0]);
-  const double passes = static_cast<double>(program.loops[static_cast<std::size_t>(slice.loop)].trips);
+  const double passes = static_cast<double>(program.loop(slice.loop).trips);
   return passes * part.elements() == whole.elements();
 }
 
@@ -103,41 +103,39 @@ void note(std::vector<RoleNodes>& roles, std::size_t begin, Role role, NodeId no
 
 // Whether a block that has `shapes` does not take another attention of this shape.
 bool repeats(const std::vector<AttentionShape>& shapes, const AttentionShape& shape) {
-  return std::any_of(shapes.begin(), shapes.end(), [&](const AttentionShape& s) {
+  return std::ranges::any_of(shapes, [&](const AttentionShape& s) {
     return s.kind == shape.kind && s.batch == shape.batch && s.queries == shape.queries;
   });
 }
 
-using Positions = std::vector<std::int64_t>;
-
-std::int64_t extent_of(const Flow& flow, const Positions& positions, std::optional<AxisKind> kind = {}) {
+std::int64_t extent_of(const Flow& flow, const Integers& positions, std::optional<AxisKind> kind = {}) {
   Axes axes;
   for (const std::int64_t position : positions) {
     if (static_cast<std::size_t>(position) < flow.axes.size()) {
-      axes.push_back(flow.axes[static_cast<std::size_t>(position)]);
+      axes.push_back(flow.axes[position]);
     }
   }
   return kind ? extent(axes, *kind) : extent(axes);
 }
 // What is no column of weights and no repetition.
-std::int64_t rows_of(const Flow& flow, const Positions& positions) {
+std::int64_t rows_of(const Flow& flow, const Integers& positions) {
   return times(extent_of(flow, positions, AxisKind::row), extent_of(flow, positions, AxisKind::other));
 }
 
-bool intersects(const std::vector<FlowSource>& a, const std::vector<FlowSource>& b) {
-  return std::any_of(a.begin(), a.end(), [&](FlowSource s) { return std::find(b.begin(), b.end(), s) != b.end(); });
+bool intersects(const List<FlowSource>& a, const List<FlowSource>& b) {
+  return std::ranges::any_of(a, [&](FlowSource s) { return contains(b, s); });
 }
 
 // Whether the rows that are free in the queries lie outside some that are batch.
 bool outer(const AttentionFlow& a) {
   double sequence = std::numeric_limits<double>::infinity();
   for (const std::int64_t position : a.query_free) {
-    for (const Axis& axis : a.queries.axes[static_cast<std::size_t>(position)]) {
+    for (const Axis& axis : a.queries.axes[position]) {
       if (axis.kind == AxisKind::row) sequence = std::min(sequence, axis.at);
     }
   }
   for (const std::int64_t position : a.batch) {
-    for (const Axis& axis : a.queries.axes[static_cast<std::size_t>(position)]) {
+    for (const Axis& axis : a.queries.axes[position]) {
       if (axis.kind == AxisKind::row && axis.at > sequence) return true;
     }
   }
@@ -164,9 +162,7 @@ constexpr Role projection_role(bool q, bool k, bool v) {
   return k && v ? Role::key_value : k ? Role::key : Role::value;
 }
 
-bool holds(const Flow& flow, NodeId product) {
-  return std::find(flow.sources.begin(), flow.sources.end(), product) != flow.sources.end();
-}
+bool holds(const Flow& flow, NodeId product) { return contains(flow.sources, product); }
 
 // By what is left of the function in the text. A tanh without a power before it is how a logistic function can be
 // computed; a clamp alone is what remains of an expanded erf.
@@ -203,10 +199,10 @@ class BlockRecovery {
     find_head();
     group();
 
-    std::vector<bool> inside(program_.nodes.size(), false);
+    List<bool> inside(program_.nodes.size(), false);
     for (const TransformerBlock& block : blocks_.blocks) {
       for (const RoleNodes& products : block.products) {
-        for (const NodeId node : products.nodes) inside[static_cast<std::size_t>(node)] = true;
+        for (const NodeId node : products.nodes) inside[node] = true;
       }
     }
     for (std::size_t i = 0; i < program_.nodes.size(); ++i) {
@@ -307,12 +303,10 @@ class BlockRecovery {
   }
 
   void add_projections(const AttentionFlow& a, bool cross, Unit& unit) {
-    std::vector<FlowSource> sources;
+    std::set<FlowSource> sources;
     for (const Flow* flow : {&a.queries, &a.keys, &a.value_operand}) {
-      sources.insert(sources.end(), flow->sources.begin(), flow->sources.end());
+      sources.insert(flow->sources.begin(), flow->sources.end());
     }
-    std::sort(sources.begin(), sources.end());
-    sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
     // Of two matrices in a row, with at most a norm between them, the first.
     const auto first_of = [&](const ProductFlow& p) {
       const NodeId before = input_of(p).product();
@@ -460,13 +454,13 @@ class BlockRecovery {
     }
     if (words != nullptr) {
       blocks_.embedding = WordTable{words->node, words->rows, words->width};
-      blocks_.roles[static_cast<std::size_t>(words->node)] = Role::embedding;
+      blocks_.roles[words->node] = Role::embedding;
       for (const auto& [table, rows] : flow_.added_tables) positions = std::max(positions, rows);
       blocks_.position_embeddings = positions;
     }
     if (head == kNone) return;
     const ProductFlow& p = flow_.products.at(head);
-    blocks_.roles[static_cast<std::size_t>(head)] = Role::lm_head;
+    blocks_.roles[head] = Role::lm_head;
     blocks_.lm_head = OutputHead{head, static_cast<std::int64_t>(p.features),
                                  words != nullptr && p.operands[p.weights].root == words->table, p.bias};
   }
@@ -482,7 +476,7 @@ class BlockRecovery {
   }
 
   void assign(NodeId node, Role role, Unit& unit) {
-    blocks_.roles[static_cast<std::size_t>(node)] = role;
+    blocks_.roles[node] = role;
     unit.nodes.insert(std::upper_bound(unit.nodes.begin(), unit.nodes.end(), node), node);
   }
 
@@ -515,7 +509,7 @@ class BlockRecovery {
   }
 
   void group() {
-    std::map<std::vector<FlowSource>, NodeId> attention_of;  // by what it reads
+    std::map<List<FlowSource>, NodeId> attention_of;  // by what it reads
     for (const Unit& unit : units_) {
       if (unit.attention && !unit.input.empty()) attention_of.emplace(unit.input, unit.first);
     }
@@ -529,7 +523,7 @@ class BlockRecovery {
       const bool parallel = unit.feed_forward && found != beside.end();
       return std::pair(parallel ? std::max(found->second, unit.first) : unit.first, parallel ? 1 : 0);
     };
-    std::stable_sort(units_.begin(), units_.end(), [&](const Unit& a, const Unit& b) { return place(a) < place(b); });
+    std::ranges::stable_sort(units_, [&](const Unit& a, const Unit& b) { return place(a) < place(b); });
 
     std::vector<Draft> drafts;
     std::map<TensorId, std::size_t> open;  // by stream
@@ -570,8 +564,7 @@ class BlockRecovery {
       TransformerBlock& block = draft->block;
       if (block.hidden == 0) block.hidden = unit.hidden;
       for (const NodeId norm : unit.norms) {
-        if (std::find(draft->norms.begin(), draft->norms.end(), norm) == draft->norms.end())
-          draft->norms.push_back(norm);
+        if (!contains(draft->norms, norm)) draft->norms.push_back(norm);
       }
       draft->post_norms += unit.post_norms;
       draft->centred = draft->centred || unit.centred;
@@ -583,14 +576,14 @@ class BlockRecovery {
     for (Draft& draft : drafts) {
       draft.block.norms = static_cast<int>(draft.norms.size()) + draft.post_norms;
       if (draft.block.norms > 0) draft.block.norm = draft.centred ? model::Norm::layer : model::Norm::rms;
-      const auto same = std::find_if(kinds.begin(), kinds.end(), [&](const Draft& d) { return alike(d, draft); });
+      const auto same = std::ranges::find_if(kinds, [&](const Draft& d) { return alike(d, draft); });
       if (same == kinds.end()) {
         kinds.push_back(std::move(draft));
         continue;
       }
       same->block.layers += draft.block.layers;
       for (std::size_t i = 0; i < draft.block.products.size(); ++i) {
-        std::vector<NodeId>& nodes = same->block.products[i].nodes;
+        List<NodeId>& nodes = same->block.products[i].nodes;
         nodes.insert(nodes.end(), draft.block.products[i].nodes.begin(), draft.block.products[i].nodes.end());
       }
     }
@@ -624,7 +617,7 @@ class BlockRecovery {
       const ProductFlow* p = product(node);
       if (p == nullptr || p->weights < 0) continue;
       const int loop = p->operands[p->weights].varies_in;
-      if (loop >= 0) unit.layers = std::max(unit.layers, program_.loops[static_cast<std::size_t>(loop)].trips);
+      if (loop >= 0) unit.layers = std::max(unit.layers, program_.loop(loop).trips);
     }
     unit.passes = std::max<std::int64_t>(1, program_.node(unit.first).count / unit.layers);
   }
@@ -634,11 +627,11 @@ class BlockRecovery {
     return found == flow_.products.end() ? nullptr : &found->second;
   }
 
-  Role role(NodeId node) const { return blocks_.roles[static_cast<std::size_t>(node)]; }
+  Role role(NodeId node) const { return blocks_.roles[node]; }
 
   const Program& program_;
   Dataflow flow_;
-  std::map<FlowSource, std::vector<NodeId>> readers_;  // products with weights that read what a source made
+  std::map<FlowSource, List<NodeId>> readers_;  // products with weights that read what a source made
   Blocks blocks_;
   std::vector<Unit> units_;
 };

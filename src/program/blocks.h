@@ -99,7 +99,7 @@ struct FeedForwardShape {
 
 struct RoleNodes {
   Role role = Role::other;
-  std::vector<NodeId> nodes;  // of all layers
+  List<NodeId> nodes;  // of all layers
 };
 
 struct TransformerBlock {
@@ -129,7 +129,7 @@ struct OutputHead {
 };
 
 struct Blocks {
-  std::vector<Role> roles;  // by node
+  List<Role> roles;  // by node
   std::vector<TransformerBlock> blocks;
   std::optional<WordTable> embedding;
   std::int64_t position_embeddings = 0;  // rows of a table of learned positions

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "program/extents.h"
 
 namespace llmperf::program {
 namespace {
@@ -65,8 +66,7 @@ std::int64_t extent(const Axes& axes, AxisKind kind) {
 }
 
 bool has_repeats(const Axes& axes) {
-  return std::any_of(axes.begin(), axes.end(),
-                     [](const Dimension& d) { return std::any_of(d.begin(), d.end(), is_repeat); });
+  return std::ranges::any_of(axes, [](const Dimension& d) { return std::ranges::any_of(d, is_repeat); });
 }
 
 Axes fresh_axes(std::span<const std::int64_t> dims, AxisKind kind) {
@@ -138,8 +138,9 @@ Axes resized(const Axes& axes, std::span<const std::int64_t> dims) {
 Axes broadcast(const Axes& axes, std::span<const std::int64_t> places, std::span<const std::int64_t> dims) {
   Axes result;
   for (const std::int64_t dim : dims) result.push_back(whole(dim, AxisKind::repeated, 0, 1));
-  for (std::size_t i = 0; i < axes.size() && i < places.size(); ++i) {
-    const auto place = static_cast<std::size_t>(places[i]);
+  const bool last = places.size() != axes.size();
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const std::size_t place = last ? dims.size() - axes.size() + i : static_cast<std::size_t>(places[i]);
     if (place < dims.size() && extent(axes[i]) == dims[place]) result[place] = axes[i];
   }
   return result;
@@ -147,11 +148,9 @@ Axes broadcast(const Axes& axes, std::span<const std::int64_t> places, std::span
 
 namespace {
 
-using Positions = std::vector<std::int64_t>;
-
 // Both lists as long as the shorter, without positions that the operands lack.
-void keep_valid(const Type& lhs, const Type& rhs, Positions (&both)[2]) {
-  Positions valid[2];
+void keep_valid(const Type& lhs, const Type& rhs, Integers (&both)[2]) {
+  Integers valid[2];
   for (std::size_t i = 0; i < std::min(both[0].size(), both[1].size()); ++i) {
     if (both[0][i] < 0 || both[0][i] >= lhs.rank() || both[1][i] < 0 || both[1][i] >= rhs.rank()) continue;
     for (std::size_t side = 0; side < 2; ++side) valid[side].push_back(both[side][i]);
@@ -167,11 +166,11 @@ std::string_view reducer(const Instruction& i) {
 }
 
 // The side of the axes of these dimensions, when all have the same; -1 otherwise.
-int common_side(const Flow& flow, const Positions& positions) {
+int common_side(const Flow& flow, const Integers& positions) {
   int side = -1;
   for (const std::int64_t position : positions) {
     if (position < 0 || static_cast<std::size_t>(position) >= flow.axes.size()) return -1;
-    for (const Axis& axis : flow.axes[static_cast<std::size_t>(position)]) {
+    for (const Axis& axis : flow.axes[position]) {
       if (axis.side < 0 || (side >= 0 && axis.side != side)) return -1;
       side = axis.side;
     }
@@ -191,8 +190,7 @@ bool multiplies(std::string_view op) { return op == "multiply" || op == "divide"
 bool masks(const Flow& scores, const Flow& mask) {
   bool along[2] = {false, false};
   for (std::size_t i = 0; i < scores.axes.size() && i < mask.axes.size(); ++i) {
-    const bool distinct = std::any_of(mask.axes[i].begin(), mask.axes[i].end(),
-                                      [](const Axis& a) { return a.kind != AxisKind::repeated; });
+    const bool distinct = std::ranges::any_of(mask.axes[i], [](const Axis& a) { return a.kind != AxisKind::repeated; });
     for (const Axis& axis : scores.axes[i]) {
       if (axis.side >= 0) along[axis.side] = along[axis.side] || distinct;
     }
@@ -202,10 +200,10 @@ bool masks(const Flow& scores, const Flow& mask) {
 
 void add_sources(Flow& result, const Flow& other) {
   for (const FlowSource source : other.sources) {
-    const bool known = std::find(result.sources.begin(), result.sources.end(), source) != result.sources.end();
+    const bool known = contains(result.sources, source);
     if (!known && result.sources.size() < kMaxSources) result.sources.push_back(source);
   }
-  std::sort(result.sources.begin(), result.sources.end());
+  std::ranges::sort(result.sources);
 }
 
 // Elements that are not repetitions of others.
@@ -271,26 +269,14 @@ class DataflowPass {
   void structural(const Node& node, std::string_view op) {
     const TensorId to = node.results[0];
     if (op == "constant") {
-      Flow value;
       // Large constants are weights that were written into the program.
       const bool large = program_.type(to).elements() > 1;
-      value.kind = large ? FlowKind::weight : FlowKind::constant;
-      value.root = to;
-      value.axes = fresh_axes(dims(to), AxisKind::other);
-      return set(to, std::move(value));
+      return set(to, {.kind = large ? FlowKind::weight : FlowKind::constant,
+                      .axes = fresh_axes(dims(to), AxisKind::other),
+                      .root = to});
     }
     if (node.operands.empty()) return set(to, Flow{FlowKind::constant, fresh_axes(dims(to), AxisKind::other)});
-    if (op == "transpose") {
-      Flow value = flow(node.operands[0]);
-      const std::vector<std::int64_t> order = integers(*node.instruction, {"dims", "permutation"});
-      Axes axes;
-      for (const std::int64_t place : order) {
-        if (place < 0 || static_cast<std::size_t>(place) >= value.axes.size()) break;
-        axes.push_back(value.axes[static_cast<std::size_t>(place)]);
-      }
-      value.axes = std::move(axes);
-      return set(to, std::move(value));
-    }
+    if (op == "transpose") return broadcast(node);
     if (op == "concatenate") return concatenate(node);
     if (op == "pad" || op == "dynamic_pad") {
       Flow value = flow(node.operands[0]);
@@ -300,25 +286,28 @@ class DataflowPass {
     pass_through(node);
   }
 
+  // Of a transposition too: both only place dimensions.
   void broadcast(const Node& node) {
     const TensorId to = node.results[0];
-    const std::vector<std::int64_t>& extents = dims(to);
+    const Integers& extents = dims(to);
     const std::string_view op = plain_op(node.instruction->name);
     if (node.operands.empty() || op == "dynamic_iota" || op == "constant_like") {
       // An iota: distinct along its dimension, repeated along the others.
       Flow value{FlowKind::constant, fresh_axes(extents, AxisKind::repeated)};
-      const std::vector<std::int64_t> along = integers(*node.instruction, {"dim", "iota_dimension"});
+      const Integers along = integers(*node.instruction, {"dim", "iota_dimension"});
       if (!along.empty() && along[0] >= 0 && static_cast<std::size_t>(along[0]) < extents.size()) {
-        for (Axis& axis : value.axes[static_cast<std::size_t>(along[0])]) axis.kind = AxisKind::other;
+        for (Axis& axis : value.axes[along[0]]) axis.kind = AxisKind::other;
       }
       return set(to, std::move(value));
     }
     Flow value = flow(node.operands[0]);
-    std::vector<std::int64_t> places = integers(*node.instruction, {"dims", "broadcast_dimensions"});
-    if (places.size() != value.axes.size()) {  // a broadcast puts its dimensions in front
-      places.clear();
-      const auto rank = static_cast<std::int64_t>(value.axes.size());
-      for (std::int64_t i = 0; i < rank; ++i) places.push_back(static_cast<std::int64_t>(extents.size()) - rank + i);
+    const Type* const from[] = {&program_.type(node.operands[0])};
+    Integers places;
+    if (const auto links = links_of(*node.instruction, node.traits, from, program_.type(to))) {
+      places.assign(value.axes.size(), -1);
+      for (const Link& link : *links) {
+        if (link.at >= 0 && link.at < static_cast<std::int64_t>(places.size())) places[link.at] = link.result;
+      }
     }
     value.axes = program::broadcast(value.axes, places, extents);
     set(to, std::move(value));
@@ -329,15 +318,14 @@ class DataflowPass {
     if (node.operands.empty()) return;
     const TensorId from = node.operands[0];
     Flow value = flow(from);
-    const std::vector<std::int64_t>& before = dims(from);
-    const std::vector<std::int64_t>& after = dims(to);
+    const Integers& before = dims(from);
+    const Integers& after = dims(to);
     bool by_data = false;  // where it is taken from is computed
     for (std::size_t i = 1; i < node.operands.size(); ++i) {
       by_data = by_data || flow(node.operands[i]).kind != FlowKind::constant;
     }
     const bool gathers = op != "slice" && op != "dynamic_slice" && op != "real_dynamic_slice";
-    const bool picks_layer =
-        node.loop >= 0 && !before.empty() && program_.loops[static_cast<std::size_t>(node.loop)].trips == before[0];
+    const bool picks_layer = node.loop >= 0 && !before.empty() && program_.loops[node.loop].trips == before[0];
     const bool rows = before.size() == 2 && !after.empty() && after.back() == before[1];
     if (value.kind == FlowKind::weight && by_data && !picks_layer && rows && (gathers || after[0] == 1)) {
       result_.lookups.push_back({id, to, value.root, before[0], before[1]});
@@ -370,7 +358,7 @@ class DataflowPass {
   }
 
   void concatenate(const Node& node) {
-    std::vector<Flow> operands;
+    List<Flow> operands;
     for (const TensorId operand : node.operands) operands.push_back(flow(operand));
     // Keys just made go on, not the cache they are appended to.
     const auto rank = [](const Flow& f) { return !f.activation() ? 0 : f.sources.empty() || f.sources[0] < 0 ? 1 : 2; };
@@ -381,13 +369,9 @@ class DataflowPass {
     Flow value = operands[best];
     for (const Flow& other : operands) {
       if (rank(other) < 2 || rank(value) < 2) continue;
-      for (const FlowSource source : other.sources) {
-        const bool known = std::find(value.sources.begin(), value.sources.end(), source) != value.sources.end();
-        if (!known && value.sources.size() < kMaxSources) value.sources.push_back(source);
-      }
+      add_sources(value, other);
       value.marks |= other.marks & (kRotated | kTrigonometric);
     }
-    std::sort(value.sources.begin(), value.sources.end());
     value.axes = resized(value.axes, dims(node.results[0]));
     set(node.results[0], std::move(value));
   }
@@ -425,17 +409,12 @@ class DataflowPass {
       if (!changed_.contains(tensor)) {
         value = before;
       } else if (!t.type.tensor() || t.type.element.kind == ElementClass::integer) {
-        value.kind = FlowKind::activation;  // a counter
-        value.sources = {~tensor};
-        value.root = tensor;
-        value.axes = fresh_axes(t.type.dims, AxisKind::other);
+        value = {FlowKind::activation, fresh_axes(t.type.dims, AxisKind::other), {~tensor}, tensor};  // a counter
       } else {
         value = stream(tensor, before.kind == FlowKind::constant || before.root == kNone ? tensor : before.root);
       }
     } else if (t.node == kNone) {
-      value.kind = FlowKind::weight;
-      value.root = tensor;
-      value.axes = fresh_axes(t.type.dims, AxisKind::other);
+      value = {FlowKind::weight, fresh_axes(t.type.dims, AxisKind::other), {}, tensor};
     }
     result_.flows[index] = std::move(value);
     return result_.flows[index];
@@ -464,7 +443,7 @@ class DataflowPass {
   }
   void set(TensorId tensor, Flow value) {
     const auto index = static_cast<std::size_t>(tensor);
-    const std::vector<std::int64_t>& extents = dims(tensor);
+    const Integers& extents = dims(tensor);
     if (value.axes.size() != extents.size()) value.axes = fresh_axes(extents, AxisKind::other);
     for (std::size_t d = 0; d < extents.size(); ++d) {
       if (extent(value.axes[d]) != extents[d]) value.axes[d] = fresh_axes({&extents[d], 1}, AxisKind::other)[0];
@@ -474,18 +453,14 @@ class DataflowPass {
   }
 
   Flow stream(TensorId tensor, TensorId root) const {
-    Flow flow;
-    flow.kind = FlowKind::activation;
-    flow.sources = {~tensor};
-    flow.root = root;
-    flow.axes = fresh_axes(dims(tensor), AxisKind::row);
+    Flow flow{FlowKind::activation, fresh_axes(dims(tensor), AxisKind::row), {~tensor}, root};
     if (!flow.axes.empty()) {
       for (Axis& axis : flow.axes.back()) axis.kind = AxisKind::feature;
     }
     return flow;
   }
 
-  const std::vector<std::int64_t>& dims(TensorId tensor) const { return program_.type(tensor).dims; }
+  const Integers& dims(TensorId tensor) const { return program_.type(tensor).dims; }
 
   // Element-wise ops: which operand goes on, and what the others did to it. Statistics of a tensor (a mean, the root of
   // a sum of squares) have its source but fewer distinct elements; that is how a norm is told from a product of two
@@ -493,16 +468,12 @@ class DataflowPass {
   void elementwise(NodeId id, const Node& node, std::string_view op) {
     if (node.operands.empty()) return structural(node, op);
     const TensorId to = node.results[0];
-    const std::vector<std::int64_t>& extents = dims(to);
-    std::vector<Flow> operands;
+    const Integers& extents = dims(to);
+    List<Flow> operands;
     for (const TensorId operand : node.operands) {
       Flow from = flow(operand);
-      if (from.axes.size() != extents.size()) {  // a scalar, or an implicit broadcast
-        std::vector<std::int64_t> places;
-        const auto rank = static_cast<std::int64_t>(from.axes.size());
-        for (std::int64_t i = 0; i < rank; ++i) places.push_back(static_cast<std::int64_t>(extents.size()) - rank + i);
-        from.axes = program::broadcast(from.axes, places, extents);
-      }
+      // A scalar, or an implicit broadcast.
+      if (from.axes.size() != extents.size()) from.axes = program::broadcast(from.axes, {}, extents);
       operands.push_back(std::move(from));
     }
     // The predicate of a selection is not what it selects from.
@@ -542,8 +513,8 @@ class DataflowPass {
     // Rotations by complex numbers.
     if (op == "multiply" && program_.type(to).element.kind == ElementClass::complex) result.marks |= kRotated;
     // With a constant, and not to find the largest score.
-    const bool alone = std::all_of(operands.begin(), operands.end(),
-                                   [&](const Flow& f) { return !f.activation() || f.sources == result.sources; });
+    const bool alone =
+        std::ranges::all_of(operands, [&](const Flow& f) { return !f.activation() || f.sources == result.sources; });
     if (op == "maximum" && alone && !result.has(kExponential) && (before & kSummed) == 0) result.marks |= kRectified;
     if (op == "exponential") result.exponential = id;
     set(to, std::move(result));
@@ -578,7 +549,7 @@ class DataflowPass {
     } else if (full && multiplies(op)) {
       if (result.gate == kNone) {
         const bool ours = result.has(kActivationMarks);
-        const std::vector<FlowSource>& gates = ours || !other.has(kActivationMarks) ? result.sources : other.sources;
+        const List<FlowSource>& gates = ours || !other.has(kActivationMarks) ? result.sources : other.sources;
         if (ours != other.has(kActivationMarks) && !gates.empty()) result.gate = gates[0];
       }
       add_sources(result, other);
@@ -617,7 +588,7 @@ class DataflowPass {
       }
     } else if (result.norm == kNone && !result.axes.empty()) {
       const double width = static_cast<double>(extent(result.axes.back()));
-      const std::vector<std::int64_t>& table = dims(other.root);
+      const Integers& table = dims(other.root);
       if (distinct(other) > width && table.size() >= 2) {
         result_.added_tables[other.root] = table[table.size() - 2];
       }
@@ -625,7 +596,7 @@ class DataflowPass {
   }
 
   // The stream after an addition: of its operands the one that is a stream itself goes on.
-  Flow residual_stream(const Node& node, const std::vector<Flow>& operands, std::size_t principal) {
+  Flow residual_stream(const Node& node, const List<Flow>& operands, std::size_t principal) {
     std::size_t through = principal;
     for (std::size_t i = operands.size(); i-- > 0;) {
       if (operands[i].activation() && !operands[i].sources.empty() && operands[i].sources[0] < 0) through = i;
@@ -643,16 +614,11 @@ class DataflowPass {
       }
     }
     const Flow& on = operands[through];
-    Flow result;
-    result.kind = FlowKind::activation;
-    result.sources = {~node.results[0]};
-    result.root = on.root;
-    result.axes = on.axes;
-    return result;
+    return {FlowKind::activation, on.axes, {~node.results[0]}, on.root};
   }
 
   // Without an activation among the operands: weights, tables, counters.
-  void merge_constants(NodeId id, const Node& node, std::string_view op, std::vector<Flow>& operands) {
+  void merge_constants(NodeId id, const Node& node, std::string_view op, List<Flow>& operands) {
     // An argument and its own statistics: it is being normalised, so it is no weight.
     for (const Flow& a : operands) {
       for (const Flow& b : operands) {
@@ -686,14 +652,14 @@ class DataflowPass {
   void reduce(const Node& node) {
     const std::size_t inputs = std::max<std::size_t>(1, node.operands.size() / 2);
     const std::string_view op = reducer(*node.instruction);
-    Positions reduced;
+    Integers reduced;
     if (const auto text = node.instruction->find("dimensions")) reduced = integers(*text);
     for (std::size_t n = 0; n < node.results.size() && n < inputs && n < node.operands.size(); ++n) {
       Flow value = flow(node.operands[n]);
       if (op == "add" && value.exponential != kNone) softmax_.emplace(value.exponential, common_side(value, reduced));
       Axes kept;
       for (std::size_t d = 0; d < value.axes.size(); ++d) {
-        if (!contains(reduced, static_cast<std::int64_t>(d))) kept.push_back(value.axes[d]);
+        if (!contains(reduced, d)) kept.push_back(value.axes[d]);
       }
       value.axes = std::move(kept);
       value.marks &= ~kPower;
@@ -721,8 +687,8 @@ class DataflowPass {
       Flow value = key;
       if (ProductFlow* product = product_of(key.product())) {
         product->ranked = true;
-        const Positions& before = dims(from);
-        const Positions& after = dims(node.results[n]);
+        const Integers& before = dims(from);
+        const Integers& after = dims(node.results[n]);
         if (!after.empty() && !before.empty() && after.back() < before.back()) product->chosen = after.back();
       }
       value.marks |= kRanked;
@@ -745,9 +711,9 @@ class DataflowPass {
     }
     std::uint32_t marks = 0;
     if (named("gelu")) {
-      const bool tanh =
-          std::any_of(node.instruction->attributes.begin(), node.instruction->attributes.end(),
-                      [](const Attribute& a) { return a.text.find("\"tanh\"") != std::string_view::npos; });
+      const bool tanh = std::ranges::any_of(node.instruction->attributes, [](const Attribute& a) {
+        return a.text.find("\"tanh\"") != std::string_view::npos;
+      });
       marks = tanh || named("tanh") ? kTanh | kPower : kErf;
     } else if (named("erf")) {
       marks = kErf;
@@ -796,10 +762,10 @@ class DataflowPass {
       p.weights = !argument(p.operands[0]) && argument(p.operands[1]) ? 0 : 1;
       Flow& active = p.operands[1 - p.weights];
       if (active.root != kNone) active_.insert(active.root);
-      active = flow(node.operands[static_cast<std::size_t>(1 - p.weights)]);
+      active = flow(node.operands[1 - p.weights]);
       if (!active.activation()) {
         active.kind = FlowKind::activation;
-        active.sources = {~node.operands[static_cast<std::size_t>(1 - p.weights)]};
+        active.sources = {~node.operands[1 - p.weights]};
       }
     } else if (passive[0] != passive[1]) {
       p.weights = passive[0] ? 0 : 1;
@@ -811,15 +777,10 @@ class DataflowPass {
     }
     p.bias = node.operands.size() > 2 && raw(node.operands[2]).kind == FlowKind::weight;
 
-    Flow value;
-    value.kind = FlowKind::activation;
-    value.sources = {id};
-    value.root = p.operands[p.weights == 0 ? 1 : 0].root;
-    const auto append = [&](const Flow& from, const Positions& positions, int side, int operand) {
+    Flow value{FlowKind::activation, {}, {id}, p.operands[p.weights == 0 ? 1 : 0].root};
+    const auto append = [&](const Flow& from, const Integers& positions, int side, int operand) {
       for (const std::int64_t position : positions) {
-        Dimension dimension = static_cast<std::size_t>(position) < from.axes.size()
-                                  ? from.axes[static_cast<std::size_t>(position)]
-                                  : Dimension{};
+        Dimension dimension = static_cast<std::size_t>(position) < from.axes.size() ? from.axes[position] : Dimension{};
         for (Axis& axis : dimension) {
           axis.side = side;
           if (p.weights >= 0) axis.kind = operand == p.weights ? AxisKind::feature : AxisKind::row;
@@ -843,21 +804,16 @@ class DataflowPass {
     AttentionFlow a;
     a.scores = a.values = id;
     Flow* const operands[] = {&a.queries, &a.keys, &a.value_operand};
-    for (std::size_t n = 0; n < 3; ++n) {
-      *operands[n] = active_flow(node.operands[n]);
-    }
+    for (std::size_t n = 0; n < 3; ++n) *operands[n] = active_flow(node.operands[n]);
     const std::int64_t rank = program_.type(node.operands[0]).rank();
     for (std::int64_t d = 0; d + 1 < rank; ++d) a.batch.push_back(d);
     if (rank > 0) a.contracted = {rank - 1};
     if (!dims(node.operands[2]).empty()) a.value_width = dims(node.operands[2]).back();
-    Flow value;
-    value.kind = FlowKind::activation;
-    value.sources = {id};
-    value.root = a.queries.root;
+    Flow value{FlowKind::activation, {}, {id}, a.queries.root};
     // Libraries may swap heads and tokens.
     Axes axes = a.queries.axes;
     for (const std::int64_t dim : dims(node.results[0])) {
-      const auto same = std::find_if(axes.begin(), axes.end(), [&](const Dimension& d) { return extent(d) == dim; });
+      const auto same = std::ranges::find_if(axes, [&](const Dimension& d) { return extent(d) == dim; });
       value.axes.push_back(same == axes.end() ? Dimension{} : *same);
       if (same != axes.end()) axes.erase(same);
     }
@@ -887,7 +843,7 @@ class DataflowPass {
       a.query_free = s.free[1 - side];
       a.key_batch = s.dims.batch[side];
       a.key_free = s.free[side];
-      const Type& values = program_.type(program_.node(id).operands[static_cast<std::size_t>(1 - i)]);
+      const Type& values = program_.type(program_.node(id).operands[1 - i]);
       a.value_width = static_cast<std::int64_t>(values.extent(p.free[1 - i]));
       a.contracted = s.dims.contracted[1 - side];
       a.marks = weights.marks;
@@ -900,7 +856,7 @@ class DataflowPass {
 
   const Program& program_;
   Dataflow result_;
-  std::vector<bool> known_;        // by tensor: result_.flows holds it
+  List<bool> known_;               // by tensor: result_.flows holds it
   std::set<TensorId> active_;      // arguments and constants that are no weights
   std::set<TensorId> changed_;     // arguments of loops that a pass replaces
   std::map<NodeId, int> softmax_;  // exponentials whose results were summed, and over which side of a product

@@ -39,7 +39,7 @@ struct Axis {
 
 // One dimension: its axes, outer ones first, none of them of extent 1. Their product is the extent.
 using Dimension = std::vector<Axis>;
-using Axes = std::vector<Dimension>;
+using Axes = List<Dimension>;
 
 // Of extents; at most 2^62, however hostile the program.
 std::int64_t times(std::int64_t a, std::int64_t b);
@@ -56,7 +56,7 @@ Axes fresh_axes(std::span<const std::int64_t> dims, AxisKind kind);
 Axes reshaped(const Axes& axes, std::span<const std::int64_t> dims);
 // Where a slice, a concatenation or a padding has changed extents, the outermost axis has changed.
 Axes resized(const Axes& axes, std::span<const std::int64_t> dims);
-// dims[i] is the place of operand dimension i in the result.
+// places[i] is the place of operand dimension i in the result; without them the dimensions are its last ones.
 Axes broadcast(const Axes& axes, std::span<const std::int64_t> places, std::span<const std::int64_t> dims);
 
 enum class FlowKind : unsigned char { nothing, constant, weight, activation };
@@ -69,9 +69,9 @@ using FlowSource = std::int32_t;
 struct Flow {
   FlowKind kind = FlowKind::nothing;
   Axes axes = {};
-  std::vector<FlowSource> sources = {};  // of an activation, ascending
-  TensorId root = kNone;                 // weights: the argument or constant; activation: where its stream began
-  int varies_in = -1;                    // weights: the loop in which every pass slices its own
+  List<FlowSource> sources = {};  // of an activation, ascending
+  TensorId root = kNone;          // weights: the argument or constant; activation: where its stream began
+  int varies_in = -1;             // weights: the loop in which every pass slices its own
   std::uint32_t marks = 0;
   NodeId norm = kNone;         // that normalised it
   NodeId exponential = kNone;  // the last one
@@ -85,8 +85,8 @@ struct Flow {
 
 // What the pass found about a node of class `product`.
 struct ProductFlow {
-  DotDimensions dims;                 // without those that the operands lack
-  std::vector<std::int64_t> free[2];  // of the operands; in this order the last dimensions of the result
+  DotDimensions dims;  // without those that the operands lack
+  Integers free[2];    // of the operands; in this order the last dimensions of the result
   Flow operands[2];
   int weights = -1;  // which operand is weights; -1: neither
   double contracted = 1;
@@ -105,10 +105,10 @@ struct AttentionFlow {
   NodeId scores = kNone;
   NodeId values = kNone;
   Flow queries, keys, value_operand;
-  std::vector<std::int64_t> batch, query_free, contracted;  // positions in queries
-  std::vector<std::int64_t> key_batch, key_free;            // … in keys
-  std::int64_t value_width = 0;                             // of a head
-  std::uint32_t marks = 0;                                  // of the weights of the values
+  Integers batch, query_free, contracted;  // positions in queries
+  Integers key_batch, key_free;            // … in keys
+  std::int64_t value_width = 0;            // of a head
+  std::uint32_t marks = 0;                 // of the weights of the values
 };
 
 // Rows of a table of weights by index.
@@ -121,7 +121,7 @@ struct Lookup {
 };
 
 struct Dataflow {
-  std::vector<Flow> flows;  // by tensor
+  List<Flow> flows;  // by tensor
   std::map<NodeId, ProductFlow> products;
   std::vector<AttentionFlow> attentions;
   std::vector<Lookup> lookups;

@@ -1,16 +1,17 @@
 #include "program/factors.h"
 
 #include <algorithm>
-#include <initializer_list>
+#include <map>
 #include <numeric>
+#include <set>
 #include <string_view>
+#include <vector>
 
+#include "program/extents.h"
 #include "program/work.h"
 
 namespace llmperf::program {
 namespace {
-
-using Dims = std::vector<std::int64_t>;
 
 class Rules {
  public:
@@ -26,8 +27,8 @@ class Rules {
   }
 
  private:
-  const Dims& operand(std::size_t n) const { return program_.type(node_.operands[n]).dims; }
-  const Dims& result(std::size_t n = 0) const { return program_.type(node_.results[n]).dims; }
+  const Integers& operand(std::size_t n) const { return program_.type(node_.operands[n]).dims; }
+  const Integers& result(std::size_t n = 0) const { return program_.type(node_.results[n]).dims; }
 
   // A dimension of an operand and one of the result; places that there are not are passed over.
   void join(std::size_t operand, std::int64_t at, std::int64_t result_at) {
@@ -35,34 +36,53 @@ class Rules {
     auto& result_labels = f_.results[0];
     if (at < 0 || at >= static_cast<std::int64_t>(labels.size())) return;
     if (result_at < 0 || result_at >= static_cast<std::int64_t>(result_labels.size())) return;
-    int& there = result_labels[static_cast<std::size_t>(result_at)];
+    int& there = result_labels[result_at];
     if (there == kWhole) there = f_.count++;
-    labels[static_cast<std::size_t>(at)] = there;
+    labels[at] = there;
   }
-  // A factor of these operand dimensions that no result has.
-  void sum(std::initializer_list<std::pair<std::size_t, std::int64_t>> places) {
-    for (const auto& [operand, at] : places) {
-      if (at < 0 || at >= static_cast<std::int64_t>(f_.operands[operand].size())) return;
+  // Dimensions that go together by the text; those of a broadcast that only the result has are free. False where the
+  // text and the result do not match.
+  bool link(const std::vector<Link>& links, bool broadcasts) {
+    if (broadcasts) {
+      for (int& label : f_.results[0]) label = f_.count++;
     }
-    for (const auto& [operand, at] : places) f_.operands[operand][static_cast<std::size_t>(at)] = f_.count;
-    ++f_.count;
+    std::map<std::int64_t, int> sums;  // factors that no result has
+    std::set<std::int64_t> places;
+    for (const auto& [o, at, to] : links) {
+      if (to >= 0) places.insert(to);
+      if (at < 0 || at >= static_cast<std::int64_t>(operand(o).size())) continue;
+      if (to < 0) {
+        const auto [sum, fresh] = sums.try_emplace(to, f_.count);
+        if (fresh) ++f_.count;
+        f_.operands[o][at] = sum->second;
+      } else if (to < static_cast<std::int64_t>(result().size()) && operand(o)[at] == result()[to]) {
+        join(o, at, to);
+      }
+    }
+    const auto rank = static_cast<std::int64_t>(result().size());
+    if (!places.empty() && *places.rbegin() >= rank) return false;
+    for (auto& labels : f_.results) {
+      if (i_.op() == "reduce") labels = f_.results[0];
+    }
+    const bool some = broadcasts || i_.op() == "gather" || i_.op() == "dynamic_gather";  // of the result's dimensions
+    return some || static_cast<std::int64_t>(places.size()) == rank;
   }
 
   bool apply() {
     const std::string_view op = i_.op();
-    if (op == "broadcast_in_dim" || op == "dynamic_broadcast_in_dim" || op == "broadcast") return broadcast(op);
-    if (op == "transpose") return transpose();
+    std::vector<const Type*> types;
+    for (const TensorId t : node_.operands) types.push_back(&program_.type(t));
+    if (const auto links = links_of(i_, node_.traits, types, program_.type(node_.results[0]))) {
+      return link(*links, node_.traits.op_class == OpClass::broadcast);
+    }
     if (op == "reshape" || op == "dynamic_reshape") return reshape();
-    if (op == "gather" || op == "dynamic_gather") return gather();
     if (op == "scatter") return scatter();
-    if (op == "reduce") return reduce();
     switch (node_.traits.op_class) {
-      case OpClass::product: return product();
       case OpClass::convolution: return convolution();
       case OpClass::elementwise: return alike({});
-      case OpClass::movement: return alike(op == "reverse" ? integers(i_, {"dims", "dimensions"}) : Dims{});
+      case OpClass::movement: return alike(op == "reverse" ? integers(i_, {"dims", "dimensions"}) : Integers{});
       case OpClass::broadcast: return true;  // iota: no operands that count
-      case OpClass::slice: return slice(op);
+      case OpClass::slice: return (op == "slice" || op == "dynamic_slice" || op == "real_dynamic_slice") && alike({});
       case OpClass::update: return op == "dynamic_update_slice" && alike({});
       case OpClass::sort: return alike({sort_dimension(op)});
       case OpClass::window: return window();
@@ -75,11 +95,11 @@ class Rules {
   }
 
   // Dimensions of the same extent at the same place go together, but for those in `whole`.
-  bool alike(const Dims& whole) {
+  bool alike(const Integers& whole) {
     for (std::size_t r = 0; r < f_.results.size(); ++r) {
       if (result(r).size() != result().size()) continue;
       for (std::size_t d = 0; d < result(r).size(); ++d) {
-        if (contains(whole, static_cast<std::int64_t>(d)) || result(r)[d] != result()[d]) continue;
+        if (contains(whole, d) || result(r)[d] != result()[d]) continue;
         if (f_.results[0][d] == kWhole) f_.results[0][d] = f_.count++;
         f_.results[r][d] = f_.results[0][d];
       }
@@ -104,14 +124,14 @@ class Rules {
     const int label = f_.results[0][dim];
     if (label == kWhole) return;
     const auto clear = [&](auto& all) {
-      for (auto& labels : all) std::replace(labels.begin(), labels.end(), label, kWhole);
+      for (auto& labels : all) std::ranges::replace(labels, label, kWhole);
     };
     clear(f_.operands);
     clear(f_.results);
   }
 
   bool last_whole(std::int64_t count) {
-    Dims whole;
+    Integers whole;
     const auto rank = static_cast<std::int64_t>(result().size());
     for (std::int64_t d = std::max<std::int64_t>(0, rank - std::max<std::int64_t>(1, count)); d < rank; ++d) {
       whole.push_back(d);
@@ -120,38 +140,15 @@ class Rules {
   }
 
   std::int64_t sort_dimension(std::string_view op) const {
-    const Dims given = integers(i_, {"dimension"});
+    const Integers given = integers(i_, {"dimension"});
     return op == "sort" && !given.empty() && given[0] >= 0 ? given[0] : static_cast<std::int64_t>(result().size()) - 1;
-  }
-
-  bool broadcast(std::string_view op) {
-    if (f_.operands.empty()) return false;
-    const auto shift = static_cast<std::int64_t>(result().size()) - static_cast<std::int64_t>(operand(0).size());
-    const Dims places = integers(i_, {"dims", "broadcast_dimensions"});
-    for (std::size_t d = 0; d < result().size(); ++d) f_.results[0][d] = f_.count++;
-    for (std::size_t d = 0; d < operand(0).size(); ++d) {
-      const std::int64_t to = op == "broadcast"   ? static_cast<std::int64_t>(d) + shift
-                              : d < places.size() ? places[d]
-                                                  : -1;
-      if (to < 0 || to >= static_cast<std::int64_t>(result().size())) return false;
-      if (operand(0)[d] == result()[static_cast<std::size_t>(to)]) join(0, static_cast<std::int64_t>(d), to);
-    }
-    return true;
-  }
-
-  bool transpose() {
-    if (f_.operands.empty()) return false;
-    const Dims order = integers(i_, {"dims", "permutation"});
-    if (order.size() != result().size()) return false;
-    for (std::size_t d = 0; d < order.size(); ++d) join(0, order[d], static_cast<std::int64_t>(d));
-    return true;
   }
 
   // Extents are read outwards in groups of equal product; in a group the outermost extents above 1 go together.
   bool reshape() {
     if (f_.operands.empty()) return false;
-    const Dims& from = operand(0);
-    const Dims& to = result();
+    const Integers& from = operand(0);
+    const Integers& to = result();
     std::size_t a = 0;
     std::size_t b = 0;
     while (a < from.size() && b < to.size()) {
@@ -184,94 +181,13 @@ class Rules {
     return true;
   }
 
-  bool product() {
-    if (f_.operands.size() < 2) return false;
-    const DotDimensions dims = dot_dimensions(i_, program_.type(node_.operands[0]), program_.type(node_.operands[1]));
-    std::int64_t at = 0;
-    for (std::size_t n = 0; n < std::min(dims.batch[0].size(), dims.batch[1].size()); ++n, ++at) {
-      for (std::size_t side = 0; side < 2; ++side) join(side, dims.batch[side][n], at);
-    }
-    for (std::size_t side = 0; side < 2; ++side) {
-      for (const std::int64_t free : dims.free(static_cast<int>(side), program_.type(node_.operands[side]))) {
-        join(side, free, at++);
-      }
-    }
-    for (std::size_t n = 0; n < std::min(dims.contracted[0].size(), dims.contracted[1].size()); ++n) {
-      sum({{0, dims.contracted[0][n]}, {1, dims.contracted[1][n]}});
-    }
-    return at == static_cast<std::int64_t>(result().size());
-  }
-
-  bool reduce() {
-    const Dims reduced = integers(i_, {"dimensions"});
-    const std::size_t inputs = f_.operands.size() / 2;
-    if (inputs == 0) return false;
-    std::int64_t at = 0;
-    for (std::int64_t d = 0; d < static_cast<std::int64_t>(operand(0).size()); ++d) {
-      if (contains(reduced, d)) {
-        for (std::size_t n = 0; n < inputs; ++n) {
-          if (d < static_cast<std::int64_t>(f_.operands[n].size()))
-            f_.operands[n][static_cast<std::size_t>(d)] = f_.count;
-        }
-        ++f_.count;
-        continue;
-      }
-      for (std::size_t n = 0; n < inputs; ++n) join(n, d, at);
-      ++at;
-    }
-    for (auto& labels : f_.results) labels = f_.results[0];
-    return at == static_cast<std::int64_t>(result().size());
-  }
-
-  bool slice(std::string_view op) {
-    if (op == "slice" || op == "dynamic_slice" || op == "real_dynamic_slice") return alike({});
-    return false;
-  }
-
   bool window() {
-    const Dims sizes = integers(i_, {"window_dimensions"});
-    Dims whole;
+    const Integers sizes = integers(i_, {"window_dimensions"});
+    Integers whole;
     for (std::size_t d = 0; d < sizes.size(); ++d) {
       if (sizes[d] != 1) whole.push_back(static_cast<std::int64_t>(d));
     }
     return i_.op() == "reduce_window" && sizes.size() == result().size() && alike(whole);
-  }
-
-  // Rows of a table by index. A device that has some of the rows answers for those with zeros in the other places, so
-  // that a division of the rows is one of summands (GSPMD: Xu et al. 2021, arXiv 2105.04663, section on Gather).
-  bool gather() {
-    if (f_.operands.size() < 2) return false;
-    const std::string_view numbers = i_.find("dimension_numbers").value_or(std::string_view{});
-    const Dims offset = field_integers(numbers, "offset_dims");
-    const Dims collapsed = field_integers(numbers, "collapsed_slice_dims");
-    const Dims batching = field_integers(numbers, "operand_batching_dims");
-    const Dims indices_batching = field_integers(numbers, "start_indices_batching_dims");
-    const Dims mapped = field_integers(numbers, "start_index_map");
-    const Dims vector = field_integers(numbers, "index_vector_dim");
-    const Dims sizes = integers(i_, {"slice_sizes"});
-    std::size_t next_offset = 0;
-    for (std::int64_t d = 0; d < static_cast<std::int64_t>(operand(0).size()); ++d) {
-      const bool is_batch = contains(batching, d);
-      if (!is_batch && !contains(collapsed, d)) {
-        const std::int64_t to = next_offset < offset.size() ? offset[next_offset] : -1;
-        ++next_offset;
-        const auto at = static_cast<std::size_t>(d);
-        if (at < sizes.size() && sizes[at] == operand(0)[at]) join(0, d, to);
-      } else if (!is_batch && contains(mapped, d)) {
-        sum({{0, d}});
-      }
-    }
-    std::int64_t at = 0;
-    for (std::int64_t d = 0; d < static_cast<std::int64_t>(operand(1).size()); ++d) {
-      if (!vector.empty() && vector[0] == d) continue;
-      while (contains(offset, at)) ++at;
-      join(1, d, at);
-      for (std::size_t n = 0; n < std::min(indices_batching.size(), batching.size()); ++n) {
-        if (indices_batching[n] == d) join(0, batching[n], at);
-      }
-      ++at;
-    }
-    return true;
   }
 
   // Rows of the updates written to rows of the first operand. A device that has some of those rows passes over the
@@ -279,9 +195,9 @@ class Rules {
   bool scatter() {
     if (f_.operands.size() != 3) return false;
     const std::string_view numbers = i_.find("scatter_dimension_numbers").value_or(std::string_view{});
-    const Dims windows = field_integers(numbers, "update_window_dims");
-    const Dims inserted = field_integers(numbers, "inserted_window_dims");
-    const Dims batching = field_integers(numbers, "input_batching_dims");
+    const Integers windows = field_integers(numbers, "update_window_dims");
+    const Integers inserted = field_integers(numbers, "inserted_window_dims");
+    const Integers batching = field_integers(numbers, "input_batching_dims");
     std::size_t next = 0;
     for (std::int64_t d = 0; d < static_cast<std::int64_t>(operand(0).size()); ++d) {
       if (contains(batching, d)) continue;
@@ -292,31 +208,28 @@ class Rules {
       const std::int64_t from = next < windows.size() ? windows[next] : -1;
       ++next;
       if (from < 0 || from >= static_cast<std::int64_t>(operand(2).size())) continue;
-      const std::int64_t window = operand(2)[static_cast<std::size_t>(from)];
-      const bool same = window == operand(0)[static_cast<std::size_t>(d)];
+      const std::int64_t window = operand(2)[from];
+      const bool same = window == operand(0)[d];
       if (same || window == 1) join(0, d, d);
       if (same) join(2, from, d);
     }
     return true;
   }
 
-  // [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], or input_batch_dimension = 0 and so on.
   bool convolution() {
-    const auto text = convolution_numbers(i_);
-    if (!text || f_.operands.size() < 2) return false;
-    const bool raw = text->find("]x[") == std::string_view::npos || text->find("->") == std::string_view::npos;
-    const auto place = [&](std::size_t bracket, char letter, std::string_view key) {
-      constexpr std::size_t kMostDimensions = 64;
-      const Dims value = raw ? field_integers(*text, key) : Dims{};
-      const auto axis = raw ? std::nullopt : axis_of(*text, bracket, letter, kMostDimensions);
-      return axis ? static_cast<std::int64_t>(*axis) : value.empty() ? -1 : value[0];
-    };
-    join(0, place(0, 'b', "input_batch_dimension"), place(2, 'b', "output_batch_dimension"));
-    const Dims groups = integers(i_, {"feature_group_count"});
-    const Dims batches = integers(i_, {"batch_group_count"});
+    if (f_.operands.size() < 2) return false;
+    join(0, convolution_axis(i_, 0, 'b'), convolution_axis(i_, 2, 'b'));
+    const Integers groups = integers(i_, {"feature_group_count"});
+    const Integers batches = integers(i_, {"batch_group_count"});
     if ((!groups.empty() && groups[0] > 1) || (!batches.empty() && batches[0] > 1)) return true;
-    join(1, place(1, 'o', "kernel_output_feature_dimension"), place(2, 'f', "output_feature_dimension"));
-    sum({{0, place(0, 'f', "input_feature_dimension")}, {1, place(1, 'i', "kernel_input_feature_dimension")}});
+    join(1, convolution_axis(i_, 1, 'o'), convolution_axis(i_, 2, 'f'));
+    // The inputs, which are summed over.
+    const std::int64_t inputs[] = {convolution_axis(i_, 0, 'f'), convolution_axis(i_, 1, 'i')};
+    if (std::min(inputs[0], inputs[1]) < 0) return true;
+    for (const std::size_t side : {0U, 1U}) {
+      if (inputs[side] < static_cast<std::int64_t>(operand(side).size())) f_.operands[side][inputs[side]] = f_.count;
+    }
+    ++f_.count;
     return true;
   }
 
@@ -328,34 +241,35 @@ class Rules {
 
 }  // namespace
 
+bool rearranges(const Instruction& i) { return i.op() == "reshape" || i.op() == "transpose"; }
+
 Linear linear_in(const Instruction& i, std::size_t operand) {
   const std::string_view op = i.op();
   if (op == "multiply" || (op == "divide" && operand == 0)) return Linear::alone;
   const bool sum = op == "add" || op == "subtract" || op == "negate" || op == "convert";
-  return sum || op == "reshape" || op == "transpose" ? Linear::together : Linear::no;
+  return sum || rearranges(i) ? Linear::together : Linear::no;
 }
 
 OpFactors op_factors(const Program& program, const Node& node) { return Rules(program, node).run(); }
 
-void Division::offer(const std::vector<int>& labels, const Sharding& sharding, const std::vector<std::int64_t>& dims) {
+void Division::offer(const List<int>& labels, const Sharding& sharding, const Integers& dims) {
   for (std::size_t d = 0; d < std::min({labels.size(), sharding.dims.size(), dims.size()}); ++d) {
     const DeviceAxes& axes = sharding.dims[d];
     const std::int64_t parts = size_of(axes);
     if (labels[d] == kWhole || parts == 1 || parts > dims[d]) continue;
     const auto factor = static_cast<std::size_t>(labels[d]);
     if (!parts_[factor].empty() || (f_.divides[factor] > 0 && f_.divides[factor] % parts != 0)) continue;
-    const bool taken =
-        overlap(reserved_, axes) ||
-        std::any_of(parts_.begin(), parts_.end(), [&](const DeviceAxes& other) { return overlap(other, axes); });
+    const bool taken = overlap(reserved_, axes) ||
+                       std::ranges::any_of(parts_, [&](const DeviceAxes& other) { return overlap(other, axes); });
     if (!taken) parts_[factor] = axes;
   }
 }
 
-Sharding Division::of(const std::vector<int>& labels) const {
+Sharding Division::of(const List<int>& labels) const {
   Sharding sharding;
   sharding.dims.resize(labels.size());
   for (std::size_t d = 0; d < labels.size(); ++d) {
-    if (labels[d] != kWhole) sharding.dims[d] = parts_[static_cast<std::size_t>(labels[d])];
+    if (labels[d] != kWhole) sharding.dims[d] = parts_[labels[d]];
   }
   return sharding;
 }
@@ -363,10 +277,9 @@ Sharding Division::of(const std::vector<int>& labels) const {
 DeviceAxes Division::summands() const {
   DeviceAxes axes;
   for (std::size_t factor = 0; factor < parts_.size(); ++factor) {
-    const bool kept = std::any_of(f_.results.begin(), f_.results.end(), [&](const std::vector<int>& labels) {
-      return std::find(labels.begin(), labels.end(), static_cast<int>(factor)) != labels.end();
-    });
-    if (!kept) axes.insert(axes.end(), parts_[factor].begin(), parts_[factor].end());
+    const bool kept =
+        std::ranges::any_of(f_.results, [&](const List<int>& labels) { return contains(labels, factor); });
+    if (!kept) append(axes, parts_[factor]);
   }
   return axes;
 }

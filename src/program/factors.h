@@ -15,16 +15,19 @@ namespace llmperf::program {
 inline constexpr int kWhole = -1;  // a dimension that has to be undivided
 
 struct OpFactors {
-  std::vector<std::vector<int>> operands;  // by operand, by dimension
-  std::vector<std::vector<int>> results;
+  List<List<int>> operands;  // by operand, by dimension
+  List<List<int>> results;
   int count = 0;
   // By factor: the number of parts has to divide it (reshapes). 0: any number.
-  std::vector<std::int64_t> divides = {};
+  Integers divides = {};
   bool known = true;  // false: nothing is known of the op, all of it is whole
 };
 
 // Of a node whose tensors have the extents of the whole program.
 OpFactors op_factors(const Program& program, const Node& node);
+
+// Ops that only put the same elements elsewhere.
+bool rearranges(const Instruction& i);
 
 // Whether an op of summands in this operand has summands of its result.
 enum class Linear : unsigned char {
@@ -43,17 +46,17 @@ class Division {
   const OpFactors& factors() const { return f_; }
   // Takes over what `sharding` says of a tensor with these extents and factors, where it contradicts nothing that was
   // taken before.
-  void offer(const std::vector<int>& labels, const Sharding& sharding, const std::vector<std::int64_t>& dims);
+  void offer(const List<int>& labels, const Sharding& sharding, const Integers& dims);
   // Devices that operands have summands on, and that nothing is divided over.
   void reserve(const DeviceAxes& axes) { reserved_ = axes; }
-  Sharding of(const std::vector<int>& labels) const;
+  Sharding of(const List<int>& labels) const;
   // Devices that have summands of the results: those along factors that no result has.
   DeviceAxes summands() const;
 
  private:
   OpFactors f_;
   DeviceAxes reserved_;
-  std::vector<DeviceAxes> parts_;  // by factor
+  List<DeviceAxes> parts_;  // by factor
 };
 
 }  // namespace llmperf::program

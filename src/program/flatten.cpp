@@ -47,7 +47,7 @@ void add_entries(std::span<const Function> functions, std::vector<const Function
     note_callees(f.body, called);
   }
   std::erase_if(found, [&](const Function* f) { return called.contains(f->name); });
-  const bool some_public = std::any_of(found.begin(), found.end(), [](const Function* f) { return !f->is_private; });
+  const bool some_public = std::ranges::any_of(found, [](const Function* f) { return !f->is_private; });
   if (some_public) std::erase_if(found, [](const Function* f) { return f->is_private; });
   entries.insert(entries.end(), found.begin(), found.end());
 }
@@ -72,9 +72,6 @@ class Functions {
   // What runs: the function of that name; without one, of every program of the file @main, or all that nothing calls
   // (the public ones among them, if there are any). Throws Error(bad_input) when there is nothing to run.
   std::vector<const Function*> entries(const std::string& name) const {
-    const auto fail = [&](SourcePosition where, std::string message, std::string hint) {
-      throw Error(ErrorKind::bad_input, {{std::move(where), std::move(message), std::move(hint)}});
-    };
     const std::vector<Function>& all = module_.functions;
     if (!name.empty()) {
       std::vector<std::string> names;
@@ -82,7 +79,8 @@ class Functions {
         if (f.name == name && !f.declared) return {&f};
         names.emplace_back(f.name);
       }
-      fail({module_.source->name(), 0, 0}, fmt::format("there is no function {}", quote(name)), name_hint(name, names));
+      module_.fail(SourcePosition{module_.source->name(), 0, 0}, fmt::format("there is no function {}", quote(name)),
+                   name_hint(name, names));
     }
     std::vector<const Function*> found;
     for (std::size_t begin = 0; begin < all.size();) {
@@ -92,13 +90,13 @@ class Functions {
       begin = end;
     }
     if (found.empty()) {
-      const auto body = std::find_if(all.begin(), all.end(), [](const Function& f) { return !f.declared; });
+      const auto body = std::ranges::find_if(all, [](const Function& f) { return !f.declared; });
       if (body != all.end()) {
-        fail(module_.source->position(body->offset), "every function is called by another: there is none to begin with",
-             "--entry NAME takes one");
+        module_.fail(module_.source->position(body->offset),
+                     "every function is called by another: there is none to begin with", "--entry NAME takes one");
       }
-      fail(module_.source->position(0), "there are no ops in it",
-           "a StableHLO or MHLO module as text; bytecode is printed by stablehlo-opt");
+      module_.fail(module_.source->position(0), "there are no ops in it",
+                   "a StableHLO or MHLO module as text; bytecode is printed by stablehlo-opt");
     }
     return found;
   }
@@ -193,7 +191,7 @@ std::optional<std::int64_t> count(std::int64_t start, std::int64_t step, Directi
 class Counters {
  public:
   // Takes note of an instruction whose (first) result is `result`, when it moves a counter.
-  void note(const Instruction& i, TensorId result, const std::vector<TensorId>& operands, const Program& program) {
+  void note(const Instruction& i, TensorId result, const List<TensorId>& operands, const Program& program) {
     if (operands.empty()) return;
     const std::string_view op = i.op();
     const auto scalar = [&](TensorId id) {
@@ -206,11 +204,9 @@ class Counters {
       return;
     }
     if (operands.size() != 2 || (op != "add" && op != "subtract")) return;
-    const auto value = [&](TensorId id) -> std::optional<std::int64_t> {
-      const std::vector<std::int64_t>& integers = program.tensor(id).integers;
-      return integers.size() == 1 && integers[0] < kMostCounted && integers[0] > -kMostCounted
-                 ? std::optional(integers[0])
-                 : std::nullopt;
+    const auto value = [&](TensorId id) {
+      const auto integer = program.tensor(id).integer();
+      return integer && *integer<kMostCounted&& * integer> - kMostCounted ? integer : std::nullopt;
     };
     const auto put = [&](TensorId base, std::int64_t by) {
       Moved m = moved(base);
@@ -230,11 +226,11 @@ class Counters {
     bool exact = true;  // else the most: something that is not known may end the loop before
   };
   // Passes of a loop whose values are `inits` at first and whose condition returns `condition`.
-  std::optional<Trips> trips(const Program& program, const Loop& loop, const std::vector<TensorId>& inits,
-                             TensorId condition, bool negated = false, int depth = 0) const {
+  std::optional<Trips> trips(const Program& program, const Loop& loop, const List<TensorId>& inits, TensorId condition,
+                             bool negated = false, int depth = 0) const {
     constexpr int kMaxDepth = 8;
     const Tensor& tensor = program.tensor(condition);
-    if (tensor.integers.size() == 1 && (tensor.integers[0] == 0) != negated) return Trips{0, true};
+    if (const auto fixed = tensor.integer(); fixed && (*fixed == 0) != negated) return Trips{0, true};
     if (tensor.node == kNone || depth == kMaxDepth) return std::nullopt;
     const Node& node = program.node(tensor.node);
     const std::string_view op = node.instruction->op();
@@ -247,8 +243,8 @@ class Counters {
       std::optional<Trips> least;
       bool both = true;
       for (const TensorId operand : node.operands) {
-        const std::vector<std::int64_t>& integers = program.tensor(operand).integers;
-        if (integers.size() == 1 && (integers[0] != 0) != negated) continue;  // never ends it
+        if (const auto fixed = program.tensor(operand).integer(); fixed && (*fixed != 0) != negated)
+          continue;  // never ends it
         const auto one = trips(program, loop, inits, operand, negated, depth + 1);
         both = both && one && one->exact;
         if (one && (!least || one->number < least->number)) least = one;
@@ -264,19 +260,18 @@ class Counters {
   }
 
  private:
-  std::optional<std::int64_t> compared(const Program& program, const Loop& loop, const std::vector<TensorId>& inits,
+  std::optional<std::int64_t> compared(const Program& program, const Loop& loop, const List<TensorId>& inits,
                                        const Node& compare, Direction direction) const {
     for (int side = 0; side < 2; ++side) {
-      const Moved counter = moved(compare.operands[static_cast<std::size_t>(side)]);
-      const auto limit = fixed(program, loop, inits, compare.operands[static_cast<std::size_t>(1 - side)]);
+      const Moved counter = moved(compare.operands[side]);
+      const auto limit = fixed(program, loop, inits, compare.operands[1 - side]);
       if (!limit) continue;
       for (std::size_t n = 0; n < loop.arguments.size(); ++n) {
         if (loop.arguments[n] != counter.base) continue;
         const Moved next = moved(loop.yielded[n]);
-        const std::vector<std::int64_t>& initial = program.tensor(inits[n]).integers;
-        if (next.base != counter.base || initial.size() != 1 || initial[0] > kMostCounted || initial[0] < -kMostCounted)
-          continue;
-        return count(initial[0] + counter.offset, next.offset, side == 0 ? direction : swapped(direction), *limit);
+        const auto initial = program.tensor(inits[n]).integer();
+        if (next.base != counter.base || !initial || *initial > kMostCounted || *initial < -kMostCounted) continue;
+        return count(*initial + counter.offset, next.offset, side == 0 ? direction : swapped(direction), *limit);
       }
     }
     return std::nullopt;
@@ -292,19 +287,15 @@ class Counters {
   }
 
   // The value if it is the same in every pass.
-  std::optional<std::int64_t> fixed(const Program& program, const Loop& loop, const std::vector<TensorId>& inits,
+  std::optional<std::int64_t> fixed(const Program& program, const Loop& loop, const List<TensorId>& inits,
                                     TensorId value) const {
     const Moved m = moved(value);
-    const auto single = [&](TensorId id) -> std::optional<std::int64_t> {
-      const std::vector<std::int64_t>& integers = program.tensor(id).integers;
-      return integers.size() == 1 ? std::optional(integers[0]) : std::nullopt;
-    };
-    if (const auto known = single(value)) return known;
-    std::optional<std::int64_t> base = single(m.base);
+    if (const auto known = program.tensor(value).integer()) return known;
+    std::optional<std::int64_t> base = program.tensor(m.base).integer();
     for (std::size_t n = 0; n < loop.arguments.size() && !base; ++n) {
       const bool kept =
           loop.arguments[n] == m.base && moved(loop.yielded[n]).base == m.base && moved(loop.yielded[n]).offset == 0;
-      if (kept) base = single(inits[n]);
+      if (kept) base = program.tensor(inits[n]).integer();
     }
     if (!base || *base > kMostCounted || *base < -kMostCounted) return std::nullopt;
     return *base + m.offset;
@@ -337,7 +328,7 @@ bool has_hlo(const Block& block, const Instruction*& foreign) {
     if (is_hlo(i.name)) return true;
     if (is_foreign(i.name)) {
       if (foreign == nullptr) foreign = &i;
-    } else if (std::any_of(i.regions.begin(), i.regions.end(), [&](const Block& b) { return has_hlo(b, foreign); })) {
+    } else if (std::ranges::any_of(i.regions, [&](const Block& b) { return has_hlo(b, foreign); })) {
       return true;
     }
   }
@@ -379,14 +370,13 @@ class Flattener {
     double size = 0;
     for (const Function* f : entries) size += functions_.unfolded(*f);
     if (size > static_cast<double>(options_.max_nodes)) {
-      throw Error(ErrorKind::bad_input,
-                  {{module_.source->position(entries.front()->offset),
-                    fmt::format("the program unfolds to {} ops, more than {}", format_count(size), options_.max_nodes),
-                    "--entry NAME takes a part of it"}});
+      module_.fail(module_.source->position(entries.front()->offset),
+                   fmt::format("the program unfolds to {} ops, more than {}", format_count(size), options_.max_nodes),
+                   "--entry NAME takes a part of it");
     }
     read_aliases();
     for (const Function* f : entries) {
-      std::vector<TensorId> arguments;
+      List<TensorId> arguments;
       for (std::size_t n = 0; n < f->body.arguments.size(); ++n) {
         const ValueId value = f->body.arguments[n];
         const TensorId id = tensor(known_type(value), module_.values[value].name);
@@ -397,7 +387,7 @@ class Flattener {
                                                                                  : std::vector<Attribute>{});
         program_.tensors.back().donated = donated(*f, n);
       }
-      const std::vector<TensorId> results = call(*f, arguments, nullptr);
+      const List<TensorId> results = call(*f, arguments, nullptr);
       program_.results.insert(program_.results.end(), results.begin(), results.end());
     }
     check_trips();
@@ -428,14 +418,14 @@ class Flattener {
     for (const Attribute& a : module_.attributes) {
       if (a.key != "mhlo.input_output_alias") continue;
       for (std::size_t at = a.text.find(kNumber); at != std::string_view::npos; at = a.text.find(kNumber, at + 1)) {
-        const std::vector<std::int64_t> number = integers(a.text.substr(at, a.text.find_first_of(",}", at) - at));
+        const Integers number = integers(a.text.substr(at, a.text.find_first_of(",}", at) - at));
         if (!number.empty()) donated_.insert(number[0]);
       }
     }
   }
 
   // What the block returns.
-  std::vector<TensorId> block(const Block& block) {
+  List<TensorId> block(const Block& block) {
     for (const Instruction& i : block.body) {
       if (is_return(i)) return operands_of(i);
       instruction(i);
@@ -452,9 +442,9 @@ class Flattener {
     return id;
   }
 
-  Tensor& at(TensorId id) { return program_.tensors[static_cast<std::size_t>(id)]; }
-  std::vector<TensorId> operands_of(const Instruction& i) {
-    std::vector<TensorId> ids;
+  Tensor& at(TensorId id) { return program_.tensors[id]; }
+  List<TensorId> operands_of(const Instruction& i) {
+    List<TensorId> ids;
     ids.reserve(i.operands.size());
     for (const ValueId value : i.operands) {
       if (environment_[value] == kNone)
@@ -464,13 +454,13 @@ class Flattener {
     return ids;
   }
 
-  void set_results(const Instruction& i, const std::vector<TensorId>& values, std::string_view what) {
+  void set_results(const Instruction& i, const List<TensorId>& values, std::string_view what) {
     if (values.size() < i.results.size()) {
       module_.fail(i, fmt::format("{} results, and {} returns {}", i.results.size(), what, values.size()));
     }
     // What an annotated call or conditional returns lies as the annotation says.
-    const bool tuples = std::any_of(values.begin(), values.end(), [&](TensorId t) { return tuples_.contains(t); });
-    const std::vector<TensorId> handed = annotated(i) && !tuples ? boundary(i, values, i.results) : values;
+    const bool tuples = std::ranges::any_of(values, [&](TensorId t) { return tuples_.contains(t); });
+    const List<TensorId> handed = annotated(i) && !tuples ? boundary(i, values, i.results) : values;
     for (std::size_t n = 0; n < i.results.size(); ++n) environment_[i.results[n]] = handed[n];
   }
 
@@ -493,15 +483,13 @@ class Flattener {
 
   [[noreturn]] void fail_extent(SourcePosition where, std::string_view value, const Type& type,
                                 std::size_t axis) const {
+    if (type.unranked) module_.fail(std::move(where), fmt::format("%{} has a dynamic rank", value));
     std::string hint = fmt::format("--dim {}.{}=N gives it, --dim N all such extents", value, axis);
     if (axis < type.bounds.size() && type.bounds[axis] != kDynamic) {
       hint += fmt::format("; the text bounds it by {}", type.bounds[axis]);
     }
-    throw Error(ErrorKind::bad_input,
-                {{std::move(where),
-                  type.unranked ? fmt::format("%{} has a dynamic rank", value)
-                                : fmt::format("dimension {} of %{} ({}) is dynamic", axis, value, text_of(type)),
-                  type.unranked ? std::string{} : std::move(hint)}});
+    module_.fail(std::move(where), fmt::format("dimension {} of %{} ({}) is dynamic", axis, value, text_of(type)),
+                 std::move(hint));
   }
 
   SourcePosition position(ValueId value) const { return module_.source->position(module_.values[value].offset); }
@@ -572,11 +560,7 @@ class Flattener {
       default: break;
     }
     if (run_tuple(i)) return;
-    Node node;
-    node.instruction = &i;
-    node.traits = traits;
-    node.operands = operands_of(i);
-    plain(std::move(node));
+    plain(i, traits);
   }
 
   void add_node(Node node) {
@@ -588,14 +572,15 @@ class Flattener {
     program_.nodes.push_back(std::move(node));
   }
 
-  void plain(Node node) {
-    const Instruction& i = *node.instruction;
+  void plain(const Instruction& i, const Traits& traits = {}) {
+    Node node{&i, traits};
+    node.operands = operands_of(i);
     std::vector<const Tensor*> operands;
     for (const TensorId id : node.operands) operands.push_back(&at(id));
-    const bool constant = i.op() == "constant" ||
-                          (!operands.empty() &&
-                           std::all_of(operands.begin(), operands.end(), [](const Tensor* t) { return t->constant; }));
-    std::vector<Tensor> results;
+    const bool constant =
+        i.op() == "constant" ||
+        (!operands.empty() && std::ranges::all_of(operands, [](const Tensor* t) { return t->constant; }));
+    List<Tensor> results;
     for (const ValueId value : i.results) {
       Tensor t;
       t.type = known_type(value, &i, node.traits, operands);
@@ -621,13 +606,13 @@ class Flattener {
   }
 
   // A tuple that an op returns is its members.
-  void results_of(TensorId id, std::vector<TensorId>& results) {
+  void results_of(TensorId id, List<TensorId>& results) {
     const Tensor whole = at(id);
     if (whole.type.form != Type::Form::tuple) {
       results.push_back(id);
       return;
     }
-    std::vector<TensorId> members;
+    List<TensorId> members;
     for (const Type& type : whole.type.members) {
       const TensorId member = tensor(type, whole.name);
       at(member).node = whole.node;
@@ -647,8 +632,7 @@ class Flattener {
       case OpClass::slice: return true;
       case OpClass::movement:
       case OpClass::broadcast:
-        return std::all_of(operands.begin(), operands.end(),
-                           [](const Tensor* t) { return t->parameter || t->constant; });
+        return std::ranges::all_of(operands, [](const Tensor* t) { return t->parameter || t->constant; });
       case OpClass::elementwise: return i.op() == "convert";
       default: return false;
     }
@@ -666,12 +650,12 @@ class Flattener {
     if (op == "get_tuple_element" && i.results.size() == 1 && i.operands.size() == 1) {
       const auto members = tuples_.find(environment_[i.operands[0]]);
       const auto text = i.find("index") ? i.find("index") : i.unnamed();
-      const std::vector<std::int64_t> index = integers(text.value_or(std::string_view{}));
+      const Integers index = integers(text.value_or(std::string_view{}));
       if (members == tuples_.end() || index.empty() || index[0] < 0 ||
           static_cast<std::size_t>(index[0]) >= members->second.size()) {
         return false;
       }
-      environment_[i.results[0]] = members->second[static_cast<std::size_t>(index[0])];
+      environment_[i.results[0]] = members->second[index[0]];
       return true;
     }
     if (op == "optimization_barrier" && i.results.size() == i.operands.size() && !annotated(i)) {
@@ -701,18 +685,18 @@ class Flattener {
   }
 
   // --- calls, fusions, loops and branches
-  std::vector<TensorId> call(const Function& f, const std::vector<TensorId>& arguments, const Instruction* from) {
+  List<TensorId> call(const Function& f, const List<TensorId>& arguments, const Instruction* from) {
     if (from != nullptr && arguments.size() != f.body.arguments.size()) {
       module_.fail(
           *from, fmt::format("@{} takes {} arguments and gets {}", f.name, f.body.arguments.size(), arguments.size()));
     }
-    if (std::find(stack_.begin(), stack_.end(), &f) != stack_.end()) {
+    if (contains(stack_, &f)) {
       module_.fail(*from, fmt::format("@{} calls itself", f.name));
     }
     if (stack_.size() >= kMaxCalls) module_.fail(*from, fmt::format("calls are nested more than {} deep", kMaxCalls));
     stack_.push_back(&f);
     for (std::size_t n = 0; n < arguments.size(); ++n) environment_[f.body.arguments[n]] = arguments[n];
-    std::vector<TensorId> results = block(f.body);
+    List<TensorId> results = block(f.body);
     stack_.pop_back();
     return results;
   }
@@ -720,45 +704,32 @@ class Flattener {
   void run_call(const Instruction& i) {
     const Function* f = functions_.find(callee_of(i), chunk());
     if (f == nullptr && i.regions.size() == 1) return run_region(i);  // async_start of one op
-    if (f == nullptr || f->declared) {
-      Node node;
-      node.instruction = &i;
-      node.operands = operands_of(i);
-      return plain(std::move(node));
-    }
+    if (f == nullptr || f->declared) return plain(i);
     set_results(i, call(*f, operands_of(i), &i), fmt::format("@{}", f->name));
   }
 
   // A fusion runs its region in one kernel; a computation over manual axes has shapes of its own.
   void run_region(const Instruction& i) {
-    if (i.regions.size() != 1 || i.regions[0].arguments.size() > i.operands.size()) {
-      Node node;
-      node.instruction = &i;
-      node.operands = operands_of(i);
-      return plain(std::move(node));
-    }
+    if (i.regions.size() != 1 || i.regions[0].arguments.size() > i.operands.size()) return plain(i);
     const Block& body = i.regions[0];
     const bool manual = i.op() == "manual_computation";
     const int outer = fusion_;
     if (i.op() == "fusion" && fusion_ < 0) fusion_ = fusions_++;
-    const std::vector<TensorId> operands = operands_of(i);
-    std::vector<TensorId> inside = operands;
+    const List<TensorId> operands = operands_of(i);
+    List<TensorId> inside = operands;
     if (manual) inside = boundary(i, operands, body.arguments);
     for (std::size_t n = 0; n < body.arguments.size(); ++n) environment_[body.arguments[n]] = inside[n];
-    std::vector<TensorId> results = block(body);
+    List<TensorId> results = block(body);
     if (manual) results = boundary(i, results, i.results);
     fusion_ = outer;
     set_results(i, results, "the region");
   }
 
   // The same values with the types they have on the other side.
-  std::vector<TensorId> boundary(const Instruction& i, const std::vector<TensorId>& values,
-                                 const std::vector<ValueId>& others) {
-    Node node;
-    node.instruction = &i;
-    node.traits = {OpClass::free, 0};
+  List<TensorId> boundary(const Instruction& i, const List<TensorId>& values, const List<ValueId>& others) {
+    Node node{&i, {OpClass::free, 0}};
     node.operands = values;
-    std::vector<TensorId> results = values;
+    List<TensorId> results = values;
     for (std::size_t n = 0; n < std::min(values.size(), others.size()); ++n) {
       const bool parameter = at(values[n]).parameter;
       const Type& written = module_.type(others[n]);
@@ -784,26 +755,26 @@ class Flattener {
 
   void run_loop(const Instruction& i) {
     if (i.regions.size() != 2) module_.fail(i, "a while loop has two regions, its condition and its body");
-    const std::vector<TensorId> inits = operands_of(i);
+    const List<TensorId> inits = operands_of(i);
     const int outer = loop_;
     Loop loop;
     loop.instruction = &i;
     loop.parent = outer;
     loop.name =
         i.results.empty() ? fmt::format("line {}", i.line) : "%" + std::string(module_.values[i.results[0]].name);
-    std::vector<TensorId> arguments;
+    List<TensorId> arguments;
     for (const TensorId init : inits) arguments.push_back(loop_argument(init));
     loop.arguments = members_of(arguments);
     const std::size_t index = program_.loops.size();
     loop_ = static_cast<int>(index);
     program_.loops.push_back(loop);
     const std::size_t begin = program_.nodes.size();
-    const std::vector<TensorId> condition = run_loop_region(i, i.regions[0], arguments);
+    const List<TensorId> condition = run_loop_region(i, i.regions[0], arguments);
     const std::size_t middle = program_.nodes.size();
-    const std::vector<TensorId> yielded = run_loop_region(i, i.regions[1], arguments);
+    const List<TensorId> yielded = run_loop_region(i, i.regions[1], arguments);
     const std::size_t end = program_.nodes.size();
     loop.yielded = members_of(yielded);
-    const std::vector<TensorId> initial = members_of(inits);
+    const List<TensorId> initial = members_of(inits);
     if (loop.yielded.size() != initial.size()) {
       module_.fail(i, fmt::format("the loop's body returns {} values for {}", loop.yielded.size(), initial.size()));
     }
@@ -840,11 +811,11 @@ class Flattener {
   }
 
   // The values themselves, and the members of tuples in the place of tuples.
-  std::vector<TensorId> members_of(const std::vector<TensorId>& values) const {
-    std::vector<TensorId> members;
+  List<TensorId> members_of(const List<TensorId>& values) const {
+    List<TensorId> members;
     for (const TensorId value : values) {
       if (const auto tuple = tuples_.find(value); tuple != tuples_.end()) {
-        const std::vector<TensorId> inner = members_of(tuple->second);
+        const List<TensorId> inner = members_of(tuple->second);
         members.insert(members.end(), inner.begin(), inner.end());
       } else {
         members.push_back(value);
@@ -860,14 +831,14 @@ class Flattener {
     at(id).same = init;
     at(id).parameter = initial.parameter;
     if (const auto members = tuples_.find(init); members != tuples_.end()) {
-      std::vector<TensorId> inside;
+      List<TensorId> inside;
       for (const TensorId member : std::vector(members->second)) inside.push_back(loop_argument(member));
       tuples_[id] = std::move(inside);
     }
     return id;
   }
 
-  std::vector<TensorId> run_loop_region(const Instruction& i, const Block& body, const std::vector<TensorId>& values) {
+  List<TensorId> run_loop_region(const Instruction& i, const Block& body, const List<TensorId>& values) {
     if (body.arguments.size() != values.size()) {
       module_.fail(i, fmt::format("the loop has {} values and its region {}", values.size(), body.arguments.size()));
     }
@@ -904,21 +875,21 @@ class Flattener {
   // The costlier branch, or the one that a constant takes.
   void run_branch(const Instruction& i) {
     if (i.regions.empty()) module_.fail(i, "a conditional without branches");
-    const std::vector<TensorId> operands = operands_of(i);
+    const List<TensorId> operands = operands_of(i);
     const std::size_t begin = program_.nodes.size();
     const std::size_t loops = program_.loops.size();
     std::optional<std::size_t> known;
-    if (!operands.empty() && at(operands[0]).integers.size() == 1) {
-      const std::int64_t index = at(operands[0]).integers[0];
+    if (const auto fixed = operands.empty() ? std::nullopt : at(operands[0]).integer()) {
+      const std::int64_t index = *fixed;
       const auto last = static_cast<std::int64_t>(i.regions.size()) - 1;
       // if: true takes the first branch; case: out of range takes the last.
       known = static_cast<std::size_t>(i.op() == "if" ? (index != 0 ? 0 : last)
                                                       : (index < 0 || index > last ? last : index));
     }
     struct Taken {
-      std::vector<Node> nodes;
-      std::vector<Loop> loops;
-      std::vector<TensorId> results;
+      List<Node> nodes;
+      List<Loop> loops;
+      List<TensorId> results;
       std::size_t branch = 0;
       double cost = -1;
     } best;
@@ -970,10 +941,10 @@ class Flattener {
   const CustomCalls* calls_ = nullptr;
   Program program_;
   Counters counters_;
-  std::vector<TensorId> environment_;  // by value: what it is now
+  List<TensorId> environment_;  // by value: what it is now
   std::vector<const Function*> stack_;
   std::unordered_map<std::string_view, Traits> traits_;
-  std::unordered_map<TensorId, std::vector<TensorId>> tuples_;
+  std::unordered_map<TensorId, List<TensorId>> tuples_;
   std::map<std::string, std::set<int>> used_trips_;  // by name: the lines of the loops
   mutable std::set<std::pair<std::string, std::int64_t>> used_extents_;
   std::set<std::int64_t> donated_;  // arguments, by the module's attribute

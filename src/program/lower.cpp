@@ -26,15 +26,10 @@ bool takes_producers(OpClass c) {
     default: return false;
   }
 }
+// A transposition ends a kernel: its elements are written in another order than they come.
 bool joins_readers(const Node& node) {
-  switch (node.traits.op_class) {
-    case OpClass::elementwise:
-    case OpClass::broadcast:
-    case OpClass::slice: return true;
-    // A transposition ends a kernel: its elements are written in another order than they come.
-    case OpClass::movement: return node.instruction->op() != "transpose";
-    default: return false;
-  }
+  const OpClass c = node.traits.op_class;
+  return takes_producers(c) && c != OpClass::reduce && c != OpClass::update && node.instruction->op() != "transpose";
 }
 
 bool works(const Node& node) {
@@ -86,8 +81,8 @@ class Fuser {
     if (node.traits.op_class != OpClass::broadcast || node.results.size() != 1) return false;
     const TensorId storage = uses_.storage(node.results[0]);
     if (uses_.kept(storage)) return false;
-    const std::vector<NodeId>& readers = uses_.readers(storage);
-    return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
+    const List<NodeId>& readers = uses_.readers(storage);
+    return std::ranges::all_of(readers, [&](NodeId reader) {
       const Node& other = program_.node(reader);
       bool changed = false;
       for (std::size_t k = 0; k < other.results.size(); ++k) {
@@ -107,7 +102,7 @@ class Fuser {
       if (uses_.kept(storage)) return kNone;
       for (const NodeId reader : uses_.readers(storage)) {
         const Node& other = program_.node(reader);
-        const int its = kernels_.of_node[static_cast<std::size_t>(reader)];
+        const int its = kernels_.of_node[reader];
         if (its == kNone || (kernel != kNone && its != kernel)) return kNone;
         if (!takes_producers(other.traits.op_class) || !alike(node, other) || other.fusion >= 0) return kNone;
         kernel = its;
@@ -120,15 +115,15 @@ class Fuser {
   void take_reductions(NodeId id, int kernel) {
     const Node& node = program_.node(id);
     for (const TensorId result : node.results) {
-      const std::vector<NodeId> readers = uses_.readers(uses_.storage(result));
+      const List<NodeId> readers = uses_.readers(uses_.storage(result));
       for (const NodeId reader : readers) {
-        const int other = kernels_.of_node[static_cast<std::size_t>(reader)];
+        const int other = kernels_.of_node[reader];
         if (other == kNone || other == kernel) continue;
         const auto found = members_.find(other);
         if (found == members_.end() || !ends_in_reduction(found->second) || !reads_before(found->second, id)) continue;
         if (!alike(node, program_.node(reader))) continue;
         for (const NodeId member : found->second) {
-          kernels_.of_node[static_cast<std::size_t>(member)] = kernel;
+          kernels_.of_node[member] = kernel;
           members_[kernel].push_back(member);
         }
         members_.erase(other);
@@ -136,23 +131,22 @@ class Fuser {
     }
   }
 
-  bool ends_in_reduction(const std::vector<NodeId>& members) const {
-    const NodeId last = *std::max_element(members.begin(), members.end());
+  bool ends_in_reduction(const List<NodeId>& members) const {
+    const NodeId last = *std::ranges::max_element(members);
     return program_.node(last).traits.op_class == OpClass::reduce;
   }
 
   // Whether all that the kernel reads was there before the node, or is its result.
-  bool reads_before(const std::vector<NodeId>& members, NodeId id) const {
-    return std::all_of(members.begin(), members.end(),
-                       [&](NodeId member) { return reads_before(member, members, id, 0); });
+  bool reads_before(const List<NodeId>& members, NodeId id) const {
+    return std::ranges::all_of(members, [&](NodeId member) { return reads_before(member, members, id, 0); });
   }
-  bool reads_before(NodeId node, const std::vector<NodeId>& members, NodeId id, int depth) const {
+  bool reads_before(NodeId node, const List<NodeId>& members, NodeId id, int depth) const {
     constexpr int kMaxRepeated = 20;  // broadcasts of broadcasts
     for (const TensorId operand : program_.node(node).operands) {
       const NodeId maker = program_.tensor(uses_.storage(operand)).node;
-      if (maker <= id || std::find(members.begin(), members.end(), maker) != members.end()) continue;
+      if (maker <= id || contains(members, maker)) continue;
       if (program_.node(maker).instruction->op() == "constant") continue;
-      if (!kernels_.repeated[static_cast<std::size_t>(maker)] || depth == kMaxRepeated) return false;
+      if (!kernels_.repeated[maker] || depth == kMaxRepeated) return false;
       if (!reads_before(maker, members, id, depth + 1)) return false;
     }
     return true;
@@ -161,7 +155,7 @@ class Fuser {
   const Program& program_;
   const Uses& uses_;
   Kernels kernels_;
-  std::map<int, std::vector<NodeId>> members_;
+  std::map<int, List<NodeId>> members_;
 };
 
 }  // namespace
@@ -194,19 +188,19 @@ class Lowerer {
       : program_(program), options_(options), uses_(program), kernels_(kernels_of(program, uses_, options.fusion)) {}
 
   Lowered run() {
-    std::map<int, std::vector<NodeId>> members;
+    std::map<int, List<NodeId>> members;
     for (std::size_t n = 0; n < program_.nodes.size(); ++n) {
       if (kernels_.of_node[n] != kNone) members[kernels_.of_node[n]].push_back(static_cast<NodeId>(n));
     }
     // In the order of the last node of each.
-    std::vector<std::vector<NodeId>> ordered;
+    List<List<NodeId>> ordered;
     for (auto& [kernel, nodes] : members) ordered.push_back(std::move(nodes));
-    std::sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) { return a.back() < b.back(); });
+    std::ranges::sort(ordered, [](const auto& a, const auto& b) { return a.back() < b.back(); });
     for (std::size_t n = 0; n < program_.nodes.size(); ++n) fill(static_cast<NodeId>(n));
     is_argument_.assign(program_.tensors.size(), false);
-    for (const TensorId argument : program_.arguments) is_argument_[static_cast<std::size_t>(argument)] = true;
+    for (const TensorId argument : program_.arguments) is_argument_[argument] = true;
     auto copy = uses_.copies().begin();
-    for (std::vector<NodeId>& nodes : ordered) {
+    for (List<NodeId>& nodes : ordered) {
       for (; copy != uses_.copies().end() && copy->first <= nodes.back(); ++copy) copied(*copy);
       kernel(std::move(nodes));
     }
@@ -215,7 +209,7 @@ class Lowerer {
   }
 
  private:
-  void kernel(std::vector<NodeId> nodes) {
+  void kernel(List<NodeId> nodes) {
     const Node& last = program_.node(nodes.back());
     const OpClass c = last.traits.op_class;
     LoweredOp lowered;
@@ -254,29 +248,28 @@ class Lowerer {
     const TensorId storage = uses_.storage(node.results[0]);
     return program_.type(storage).bytes() >= kLeastStored && uses_.kept(storage);
   }
+  void add(std::string_view name, OpClass op_class, NodeId node, std::int64_t count, const Vector& body) {
+    LoweredOp& lowered = result_.ops.emplace_back();
+    lowered.op.name = name;
+    lowered.op.count = count;
+    lowered.op.body = body;
+    lowered.op_class = op_class;
+    lowered.nodes = {node};
+  }
   void fill(NodeId id) {
     const Node& node = program_.node(id);
     if (node.instruction->op() != "constant" || !filled(id)) return;
-    LoweredOp& lowered = result_.ops.emplace_back();
-    lowered.op.name = node.instruction->op();
-    lowered.op.count = node.count;
-    lowered.op_class = OpClass::broadcast;
-    lowered.nodes = {id};
-    lowered.op.body = written(program_.type(node.results[0]), Bytes{});
+    add(node.instruction->op(), OpClass::broadcast, id, node.count, written(program_.type(node.results[0]), Bytes{}));
   }
   void copied(const Copy& copy) {
     const Type& type = program_.type(copy.changed);
     if (!type.tensor() || type.bytes() < kLeastStored || copy.count == 0) return;
-    LoweredOp& lowered = result_.ops.emplace_back();
-    lowered.op.name = "copy";
-    lowered.op.count = copy.count;
-    lowered.op_class = OpClass::movement;
-    lowered.copy = true;
-    lowered.nodes = {copy.node};
-    lowered.op.body = written(type, is_splat(program_, copy.value) ? Bytes{} : type.bytes());
-    if (is_argument_[static_cast<std::size_t>(copy.value)]) {
+    add("copy", OpClass::movement, copy.node, copy.count,
+        written(type, is_splat(program_, copy.value) ? Bytes{} : type.bytes()));
+    result_.ops.back().copy = true;
+    if (is_argument_[copy.value]) {
       result_.copied_arguments.push_back(copy.value);
-      is_argument_[static_cast<std::size_t>(copy.value)] = false;  // listed once
+      is_argument_[copy.value] = false;  // listed once
     }
   }
   // Element-wise work over a tensor.
@@ -395,7 +388,7 @@ class Lowerer {
     } else {
       const ReplicaGroups groups = replica_groups(*program_.module, *node.instruction, options_.devices);
       c.kind = collective_kind(*node.instruction);
-      c.ranks = groups.placed_ranks(options_.devices_per_node);
+      c.ranks = groups.ranks;
       c.stride = groups.placed_stride(options_.devices_per_node);
       lowered.groups = groups.text;
       lowered.uneven = groups.uneven;
@@ -412,7 +405,7 @@ class Lowerer {
   }
 
   // Element-wise and other vector work of one kernel.
-  bool stream(const std::vector<NodeId>& nodes, Op& op) {
+  bool stream(const List<NodeId>& nodes, Op& op) {
     double operations = 0;
     double written = 0;
     double widest = 0;
@@ -422,7 +415,7 @@ class Lowerer {
     for (const NodeId id : nodes) {
       const Node& node = program_.node(id);
       operations += vector_operations(program_, node);
-      read(id, node, kernels_.of_node[static_cast<std::size_t>(id)], 0);
+      read(id, node, kernels_.of_node[id], 0);
       for (std::size_t n = 0; n < node.results.size(); ++n) {
         const Type& type = program_.type(node.results[n]);
         if (leaves(id, node.results[n])) written += written_bytes(program_, node, n).value;
@@ -476,33 +469,32 @@ class Lowerer {
   bool leaves(NodeId id, TensorId tensor) const {
     const TensorId storage = uses_.storage(tensor);
     if (uses_.kept(storage) || program_.node(id).traits.op_class == OpClass::update) return true;
-    const int kernel = kernels_.of_node[static_cast<std::size_t>(id)];
-    const std::vector<NodeId>& readers = uses_.readers(storage);
+    const int kernel = kernels_.of_node[id];
+    const List<NodeId>& readers = uses_.readers(storage);
     if (readers.empty()) return true;
-    return std::any_of(readers.begin(), readers.end(),
-                       [&](NodeId reader) { return kernels_.of_node[static_cast<std::size_t>(reader)] != kernel; });
+    return std::ranges::any_of(readers, [&](NodeId reader) { return kernels_.of_node[reader] != kernel; });
   }
 
   // Arguments and constants for as long as the program runs; else from the node that makes a value to its last reader.
   void memory() {
     for (const TensorId t : program_.arguments) result_.arguments += program_.type(t).bytes();
     std::map<std::size_t, double> change;
-    std::vector<std::size_t> loop_end(program_.loops.size(), 0);
+    List<std::size_t> loop_end(program_.loops.size(), 0);
     for (std::size_t n = 0; n < program_.nodes.size(); ++n) {
       for (int loop = program_.nodes[n].loop; loop >= 0; loop = program_.loop(loop).parent) {
-        loop_end[static_cast<std::size_t>(loop)] = n;
+        loop_end[loop] = n;
       }
     }
     // From a node of a loop to the value's last reader.
     const auto lives = [&](TensorId t, std::size_t from, int home) {
       std::size_t last = from;
-      if (uses_.kept(t) && home >= 0) last = loop_end[static_cast<std::size_t>(home)];
+      if (uses_.kept(t) && home >= 0) last = loop_end[home];
       if (uses_.returned(t)) last = program_.nodes.size() - 1;
       for (const NodeId reader : uses_.readers(t)) {
         // Readers in a loop that the value comes into from outside need it until the loop ends.
         std::size_t until = static_cast<std::size_t>(reader);
         for (int loop = program_.node(reader).loop; loop >= 0 && loop != home; loop = program_.loop(loop).parent) {
-          until = std::max(until, loop_end[static_cast<std::size_t>(loop)]);
+          until = std::max(until, loop_end[loop]);
         }
         last = std::max(last, until);
       }
@@ -540,7 +532,7 @@ class Lowerer {
   Kernels kernels_;
   Lowered result_;
   std::map<TensorId, double> reads_;
-  std::vector<bool> is_argument_;  // by tensor, until it is listed as copied
+  List<bool> is_argument_;  // by tensor, until it is listed as copied
 };
 
 }  // namespace

@@ -29,8 +29,8 @@ enum class Fusion : unsigned char { none, elementwise };
 std::optional<Fusion> parse_fusion(std::string_view name);
 
 struct Kernels {
-  std::vector<int> of_node;    // kernel of every node; kNone: it does no work, or is repeated by its readers
-  std::vector<bool> repeated;  // nodes that every reader computes for itself
+  List<int> of_node;    // kernel of every node; kNone: it does no work, or is repeated by its readers
+  List<bool> repeated;  // nodes that every reader computes for itself
   int count = 0;
 };
 
@@ -50,19 +50,19 @@ struct LowerOptions {
 struct LoweredOp {
   Op op;  // its name lives as long as the module
   OpClass op_class = OpClass::unknown;
-  std::vector<NodeId> nodes;  // ascending
-  std::string groups;         // collectives: "{0,1,2,3} x2"
-  bool uneven = false;        // collectives: groups of different sizes; the largest is counted
-  bool copy = false;          // of a value that `nodes` change, and that is needed as it was
+  List<NodeId> nodes;   // ascending
+  std::string groups;   // collectives: "{0,1,2,3} x2"
+  bool uneven = false;  // collectives: groups of different sizes; the largest is counted
+  bool copy = false;    // of a value that `nodes` change, and that is needed as it was
 };
 
 struct Lowered {
   std::vector<LoweredOp> ops;  // in the order of execution
   std::deque<model::StoredFormat> formats;
-  Bytes arguments;                         // of the program: weights and inputs
-  Bytes constants;                         // that are stored
-  Bytes intermediate;                      // most that is alive at once of all else
-  std::vector<TensorId> copied_arguments;  // arguments that are changed and not donated
+  Bytes arguments;                  // of the program: weights and inputs
+  Bytes constants;                  // that are stored
+  Bytes intermediate;               // most that is alive at once of all else
+  List<TensorId> copied_arguments;  // arguments that are changed and not donated
 };
 
 // Throws Error(bad_input) at an instruction whose operands do not go together.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/text.h"
 
 namespace llmperf::program {
 
@@ -92,21 +93,14 @@ bool parse_element(std::string_view name, Element& element) {
     return true;
   }
   // i8, si8, ui8 of any width up to 128.
-  std::string_view digits = name;
-  if (digits.starts_with("si") || digits.starts_with("ui")) {
-    digits.remove_prefix(2);
-  } else if (digits.starts_with('i') || digits.starts_with('u')) {
-    digits.remove_prefix(1);
-  } else {
-    return false;
-  }
+  const std::size_t prefix = name.starts_with("si") || name.starts_with("ui") ? 2
+                             : name.starts_with('i') || name.starts_with('u') ? 1
+                                                                              : 0;
+  constexpr std::size_t kMostDigits = 3;
   int bits = 0;
-  if (digits.empty() || digits.size() > 3) return false;
-  for (const char c : digits) {
-    if (c < '0' || c > '9') return false;
-    bits = 10 * bits + (c - '0');
-  }
-  if (bits < 1 || bits > 128) return false;
+  const char* const end = name.data() + name.size();
+  const auto read = std::from_chars(name.data() + prefix, end, bits);
+  if (prefix == 0 || name.size() > prefix + kMostDigits || read.ptr != end || bits < 1 || bits > 128) return false;
   if (bits == 1) {
     element = {name, 8, Dtype::boolean, boolean};
     return true;
@@ -123,8 +117,8 @@ model::ElementFormat element_format(const Element& element) {
 }
 
 bool Type::dynamic() const {
-  return unranked || std::find(dims.begin(), dims.end(), kDynamic) != dims.end() ||
-         std::any_of(members.begin(), members.end(), [](const Type& t) { return t.dynamic(); });
+  return unranked || contains(dims, kDynamic) ||
+         std::ranges::any_of(members, [](const Type& t) { return t.dynamic(); });
 }
 
 double Type::elements() const {
@@ -134,9 +128,9 @@ double Type::elements() const {
   return product;
 }
 
-double Type::extent(const std::vector<std::int64_t>& axes) const {
+double Type::extent(const Integers& axes) const {
   double product = 1;
-  for (const std::int64_t axis : axes) product *= static_cast<double>(dims[static_cast<std::size_t>(axis)]);
+  for (const std::int64_t axis : axes) product *= static_cast<double>(dims[axis]);
   return product;
 }
 
@@ -198,16 +192,10 @@ std::size_t behind_bracket(std::string_view text, std::size_t at) {
   return text.size();
 }
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\n')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\n')) text.remove_suffix(1);
-  return text;
-}
-
 constexpr int kMaxAliases = 20;  // that lead from one to the next
 
 void append_scope(const Module& module, std::string_view location, int depth, std::string& scope) {
-  location = trimmed(location);
+  location = trim(location);
   if (depth > kMaxAliases || location.empty() || !scope.empty()) return;
   if (location.starts_with("loc(") && location.ends_with(')')) location = location.substr(4, location.size() - 5);
   if (location.starts_with('#')) {
@@ -269,8 +257,12 @@ std::optional<std::string_view> Instruction::unnamed(std::size_t n) const {
   return std::nullopt;
 }
 
+void Module::fail(SourcePosition where, std::string message, std::string hint) const {
+  throw Error(ErrorKind::bad_input, {{std::move(where), std::move(message), std::move(hint)}});
+}
+
 void Module::fail(const Instruction& i, std::string message, std::string hint) const {
-  throw Error(ErrorKind::bad_input, {{position(i), std::move(message), std::move(hint)}});
+  fail(position(i), std::move(message), std::move(hint));
 }
 
 void Module::fail(std::string_view at, std::string message, std::string hint) const {
@@ -280,11 +272,11 @@ void Module::fail(std::string_view at, std::string message, std::string hint) co
   if (at.data() != nullptr && before(all.data(), at.data()) && before(at.data(), all.data() + all.size())) {
     where = source->position(static_cast<std::size_t>(at.data() - all.data()));
   }
-  throw Error(ErrorKind::bad_input, {{where, std::move(message), std::move(hint)}});
+  fail(std::move(where), std::move(message), std::move(hint));
 }
 
-std::vector<std::int64_t> integers(std::string_view text) {
-  std::vector<std::int64_t> values;
+Integers integers(std::string_view text) {
+  Integers values;
   for (std::size_t at = 0; at < text.size();) {
     const char c = text[at];
     if (c == '"') {
@@ -320,7 +312,7 @@ std::vector<std::int64_t> integers(std::string_view text) {
   return values;
 }
 
-std::vector<std::int64_t> integer_list(std::string_view text, std::size_t n) {
+Integers integer_list(std::string_view text, std::size_t n) {
   for (std::size_t at = 0; at < text.size(); ++at) {
     if (text[at] != '[') continue;
     const std::size_t end = behind_bracket(text, at);
@@ -330,14 +322,14 @@ std::vector<std::int64_t> integer_list(std::string_view text, std::size_t n) {
   return {};
 }
 
-std::vector<std::vector<std::int64_t>> integer_rows(std::string_view text) {
-  std::vector<std::vector<std::int64_t>> rows;
+std::vector<Integers> integer_rows(std::string_view text) {
+  std::vector<Integers> rows;
   const std::size_t outer = text.find('[');
   if (outer == std::string_view::npos) {
     // dense<0> : tensor<1x1xi64>, a splat, or dense<> of no elements.
     const std::size_t begin = text.find('<');
     if (begin == std::string_view::npos) return rows;
-    const std::vector<std::int64_t> value = integers(text.substr(begin, behind_bracket(text, begin) - begin));
+    const Integers value = integers(text.substr(begin, behind_bracket(text, begin) - begin));
     if (value.empty()) return rows;
     const std::size_t word = text.find("tensor");
     const std::size_t type = word == std::string_view::npos ? word : text.find('<', word);
@@ -397,36 +389,37 @@ std::optional<std::string_view> field(std::string_view text, std::string_view ke
             : v == '[' || v == '{' || v == '<' || v == '(' ? behind_bracket(text, end)
                                                            : end + 1;
     }
-    found = trimmed(text.substr(value, end - value));
+    found = trim(text.substr(value, end - value));
     found_depth = depth;
   }
   return found;
 }
 
-std::vector<std::int64_t> integers(const Instruction& i, std::initializer_list<std::string_view> keys) {
+Integers integers(const Instruction& i, std::initializer_list<std::string_view> keys) {
   return integers(i.find(keys).value_or(std::string_view{}));
 }
 
-std::vector<std::int64_t> field_integers(std::string_view text, std::string_view key) {
+Integers field_integers(std::string_view text, std::string_view key) {
   const auto value = field(text, key);
-  return value ? integers(*value) : std::vector<std::int64_t>{};
+  return value ? integers(*value) : Integers{};
 }
 
-std::vector<std::int64_t> window_integers(const Instruction& i, std::string_view key, std::string_view generic) {
+Integers window_integers(const Instruction& i, std::string_view key, std::string_view generic) {
   const auto window = i.find("window");
   return window ? field_integers(*window, key) : integers(i, {generic});
 }
 
-bool contains(const std::vector<std::int64_t>& list, std::int64_t value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
-
 std::string_view unquoted(std::string_view text) {
-  text = trimmed(text);
+  text = trim(text);
   if (text.starts_with('@')) text.remove_prefix(1);
   if (text.size() < 2 || !text.starts_with('"')) return text;
   const std::size_t end = behind_string(text, 0);
   return text.substr(1, end - (text[end - 1] == '"' && end > 1 ? 2 : 1));
+}
+
+std::optional<std::string_view> value_of(const Instruction& i) {
+  const auto text = i.find("value");
+  return text ? text : i.unnamed();
 }
 
 std::string_view callee_of(const Instruction& i) {

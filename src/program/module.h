@@ -15,10 +15,13 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/list.h"
 #include "base/units.h"
 #include "model/quantization.h"
 
 namespace llmperf::program {
+
+using Integers = List<std::int64_t>;
 
 inline constexpr std::int64_t kMaxProgramBytes = std::int64_t{64} << 30;
 
@@ -75,23 +78,20 @@ struct Type {
   enum class Form : unsigned char { tensor, tuple, opaque };  // opaque: tokens, and types of other dialects
   Form form = Form::opaque;
   Element element = {};
-  std::vector<std::int64_t> dims = {};    // kDynamic where the text has `?`
-  std::vector<std::int64_t> bounds = {};  // of dynamic extents, where the text bounds them; else empty
-  std::vector<Type> members = {};         // of a tuple
+  Integers dims = {};              // kDynamic where the text has `?`
+  Integers bounds = {};            // of dynamic extents, where the text bounds them; else empty
+  std::vector<Type> members = {};  // of a tuple
   bool unranked = false;
 
   bool tensor() const { return form == Form::tensor; }
   bool dynamic() const;
   std::int64_t rank() const { return static_cast<std::int64_t>(dims.size()); }
-  double elements() const;                                     // 1 of a scalar; 0 of what is no tensor
-  double extent(const std::vector<std::int64_t>& axes) const;  // of these dimensions together
-  Bytes bytes() const;                                         // of a tuple: of its members
+  double elements() const;                    // 1 of a scalar; 0 of what is no tensor
+  double extent(const Integers& axes) const;  // of these dimensions together
+  Bytes bytes() const;                        // of a tuple: of its members
   bool operator==(const Type&) const = default;
 };
 std::string text_of(const Type& type);  // "bf16[8,512,?]", "(f32[4], token)"
-
-// A program as its text has it: functions of instructions with regions. Nothing is interpreted here but the form;
-// views point into the text, which the module keeps.
 
 // Index into Module::values.
 using ValueId = std::uint32_t;
@@ -112,7 +112,7 @@ struct Attribute {
 struct Instruction;
 
 struct Block {
-  std::vector<ValueId> arguments;
+  List<ValueId> arguments;
   std::vector<Instruction> body;
 };
 
@@ -120,8 +120,8 @@ struct Instruction {
   std::string_view name;  // "stablehlo.add"
   std::size_t offset = 0;
   int line = 0;
-  std::vector<ValueId> results = {};
-  std::vector<ValueId> operands = {};  // of a short-form reduce in the order of the generic form: inputs, then inits
+  List<ValueId> results = {};
+  List<ValueId> operands = {};  // of a short-form reduce in the order of the generic form: inputs, then inits
   std::vector<Attribute> attributes = {};
   std::string_view symbol = {};  // without its @: the callee, the target of a custom call
   std::vector<Block> regions = {};
@@ -158,17 +158,18 @@ struct NamedMesh {
 
 struct Module {
   std::unique_ptr<Source> source;
-  std::vector<Value> values;
+  List<Value> values;
   std::vector<Function> functions;
   std::vector<Attribute> attributes;                               // of the module: mhlo.num_partitions …
   std::unordered_map<std::string_view, std::string_view> aliases;  // #name = text, !name = text
   std::vector<NamedMesh> meshes;
   std::int64_t instructions = 0;
-  std::int64_t skipped_constant_bytes = 0;
 
   const Type& type(ValueId value) const { return values[value].type; }
   SourcePosition position(const Instruction& i) const { return source->position(i.offset); }
-  // Throws Error(bad_input) at the instruction.
+  // Throws Error(bad_input) at the place.
+  [[noreturn]] void fail(SourcePosition where, std::string message, std::string hint = {}) const;
+  // … at the instruction.
   [[noreturn]] void fail(const Instruction& i, std::string message, std::string hint = {}) const;
   // … at the place of `at`, when it is a part of the text.
   [[noreturn]] void fail(std::string_view at, std::string message, std::string hint = {}) const;
@@ -185,24 +186,25 @@ constexpr bool is_word(char c) {
 }
 
 // Reading attribute texts. All integers in it that are not part of a word, a string or a type after ':'.
-std::vector<std::int64_t> integers(std::string_view text);
+Integers integers(std::string_view text);
 // Those of the first of these attributes that there is.
-std::vector<std::int64_t> integers(const Instruction& i, std::initializer_list<std::string_view> keys);
+Integers integers(const Instruction& i, std::initializer_list<std::string_view> keys);
 // The integers of the n-th bracketed list "[…]" at the outermost level: integer_list("[1] x [0]", 1) is {0}.
-std::vector<std::int64_t> integer_list(std::string_view text, std::size_t n = 0);
+Integers integer_list(std::string_view text, std::size_t n = 0);
 // [[0, 1], [2, 3]] (also dense<…> : tensor<2x2xi64>, also a splat) as rows.
-std::vector<std::vector<std::int64_t>> integer_rows(std::string_view text);
+std::vector<Integers> integer_rows(std::string_view text);
 // The value of `key` in "<a = [1], b = 2>" or "{a = 1}", or nothing.
 std::optional<std::string_view> field(std::string_view text, std::string_view key);
 // Its integers, none without such a key.
-std::vector<std::int64_t> field_integers(std::string_view text, std::string_view key);
+Integers field_integers(std::string_view text, std::string_view key);
 // Of `key` in the short form's window, else of the generic form's own attribute.
-std::vector<std::int64_t> window_integers(const Instruction& i, std::string_view key, std::string_view generic);
-bool contains(const std::vector<std::int64_t>& list, std::int64_t value);
+Integers window_integers(const Instruction& i, std::string_view key, std::string_view generic);
 // The contents of a string in quotes, else the text itself.
 std::string_view unquoted(std::string_view text);
 // "jit(main)/layers_0/dot_general" of an instruction: its location with aliases followed; empty when there is none.
 std::string scope_of(const Module& module, const Instruction& i);
+// Of a constant: its value.
+std::optional<std::string_view> value_of(const Instruction& i);
 // The function that an instruction runs: its symbol, or the attribute that names it; empty when it runs none.
 std::string_view callee_of(const Instruction& i);
 

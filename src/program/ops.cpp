@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "descriptor/catalog.h"
@@ -76,7 +77,7 @@ constexpr Row kRows[] = {
 };
 constexpr std::size_t kOpCount = [] {
   std::size_t count = std::size(kRows);
-  for (const Row& row : kRows) count += static_cast<std::size_t>(std::count(row.ops.begin(), row.ops.end(), ' '));
+  for (const Row& row : kRows) count += static_cast<std::size_t>(std::ranges::count(row.ops, ' '));
   return count;
 }();
 
@@ -93,7 +94,7 @@ constexpr auto kOps = [] {
       *op++ = {row.ops.substr(begin, end - begin), {row.op_class, row.operations, row.mark}};
     }
   }
-  std::sort(ops.begin(), ops.end(), [](const KnownOp& a, const KnownOp& b) { return a.name < b.name; });
+  std::ranges::sort(ops, [](const KnownOp& a, const KnownOp& b) { return a.name < b.name; });
   return ops;
 }();
 
@@ -113,24 +114,16 @@ constexpr std::pair<std::string_view, OpClass> kOthers[] = {
 constexpr std::string_view kDialects[] = {"stablehlo", "mhlo", "chlo", "vhlo", "sdy", "xla_hlo"};
 
 // What a custom call can be: the classes that are costed by their operands and results alone.
-constexpr std::string_view kCallable[] = {"elementwise", "movement",      "slice",         "update",   "free",
-                                          "product",     "convolution",   "sort",          "random",   "attention",
-                                          "transform",   "factorization", "normalization", "transfer", "reduce"};
+constexpr OpClass kCallable[] = {
+    OpClass::elementwise, OpClass::movement,      OpClass::slice,         OpClass::update,   OpClass::free,
+    OpClass::product,     OpClass::convolution,   OpClass::sort,          OpClass::random,   OpClass::attention,
+    OpClass::transform,   OpClass::factorization, OpClass::normalization, OpClass::transfer, OpClass::reduce};
 
 }  // namespace
 
 std::string_view name(OpClass op_class) { return kClassNames[static_cast<std::size_t>(op_class)]; }
 
-std::optional<OpClass> parse_op_class(std::string_view text) {
-  for (std::size_t i = 0; i < std::size(kClassNames); ++i) {
-    if (kClassNames[i] == text) return static_cast<OpClass>(i);
-  }
-  return std::nullopt;
-}
-
-bool is_hlo(std::string_view op) {
-  return std::find(std::begin(kDialects), std::end(kDialects), op.substr(0, op.find('.'))) != std::end(kDialects);
-}
+bool is_hlo(std::string_view op) { return contains(kDialects, op.substr(0, op.find('.'))); }
 
 std::string_view plain_op(std::string_view op) {
   const std::string_view dialect = op.substr(0, op.find('.'));
@@ -176,12 +169,14 @@ void CustomCalls::add_document(const descriptor::Document& document) {
   descriptor::Reader reader(document.root, problems, "table of custom calls");
   const std::vector<descriptor::Reader> entries = reader.optional_mappings("custom_calls");
   if (entries.empty()) reader.problem("custom_calls", "a table of custom calls has a list 'custom_calls'");
+  std::vector<std::string_view> callable;
+  for (const OpClass op_class : kCallable) callable.push_back(name(op_class));
   for (descriptor::Reader entry : entries) {
-    const std::size_t kind = entry.choice("as", kCallable);
+    const OpClass op_class = kCallable[entry.choice("as", callable)];
     const double operations = entry.optional_double("operations", 0, 1e6).value_or(1);
     const std::vector<std::string> targets = entry.optional_strings("targets");
     if (targets.empty()) entry.problem("targets", "an entry names the targets it is about: targets: [name, prefix*]");
-    for (const std::string& target : targets) entries_[target] = {*parse_op_class(kCallable[kind]), operations};
+    for (const std::string& target : targets) entries_[target] = {op_class, operations};
     entry.finish();
   }
   reader.optional_string("source");

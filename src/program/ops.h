@@ -42,7 +42,6 @@ enum class OpClass : unsigned char {
   unknown
 };
 std::string_view name(OpClass op_class);
-std::optional<OpClass> parse_op_class(std::string_view name);
 
 // What an element-wise op, or several together, did to a tensor: by it the dataflow (dataflow.h) knows functions again.
 enum Mark : std::uint32_t {

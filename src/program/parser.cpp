@@ -148,6 +148,12 @@ class Lexer {
   void expect(char c, std::string_view what) {
     if (!take(c)) fail_expected(what);
   }
+  Token expect(TokenKind kind, std::string_view what) {
+    if (token_.kind != kind) fail_expected(what);
+    const Token found = token_;
+    advance();
+    return found;
+  }
   // Members with commas between, up to and with what closes the list.
   template <typename Member>
   void list(char close, std::string_view what, const Member& member) {
@@ -436,14 +442,8 @@ class TypeParser {
       }
     }
     type.element = element(offset);
-    if (lexer_.token().is(',')) {
-      lexer_.advance();
-      encoding(type);
-    }
-    while (lexer_.token().is(',')) {
-      lexer_.advance();
-      lexer_.skip_value();
-    }
+    if (lexer_.take(',')) encoding(type);
+    while (lexer_.take(',')) lexer_.skip_value();
     lexer_.expect('>', "'>' at the end of the tensor type");
     if (type.elements() > kMaxElements) lexer_.fail(token.offset, "this tensor has more than 1e18 elements");
     return type;
@@ -516,47 +516,33 @@ class TypeParser {
   Element element(std::size_t offset) {
     lexer_.seek(offset);
     const Token token = lexer_.token();
-    Element result;
-    if (token.kind == TokenKind::bang) {
-      const auto alias = aliases_.find(token.text);
+    const bool bang = token.kind == TokenKind::bang;
+    if (!bang && !token.is_word("complex")) {
+      if (token.is_word("tuple") || token.is_word("vector")) lexer_.fail_expected("an element type");
+      const Element result = word(lexer_);
       lexer_.advance();
-      if (alias != aliases_.end()) {
-        Lexer other = inside(alias->second);
-        return TypeParser(other, aliases_, depth_ + 1).element(other.token().offset);
-      }
-      std::string_view arguments;
-      std::size_t end = token.end;
-      if (lexer_.token().is('<') && lexer_.token().offset == token.end) {
-        arguments = lexer_.skip_brackets();
-        end = static_cast<std::size_t>(arguments.data() + arguments.size() - lexer_.text().data()) + 1;
-      }
-      if (!token.text.starts_with("!quant.")) {
-        result.name = token.text;
-        result.bits = 0;
-        return result;
-      }
-      // !quant.uniform<i8<-127:127>:f32, 0.5:3>: stored as its first argument.
-      if (arguments.empty()) lexer_.fail(token.offset, "a quantised type without the type it is stored in");
-      Element stored = TypeParser(lexer_, aliases_, depth_ + 1).word(inside(arguments));
-      result = stored;
-      result.name = lexer_.text().substr(token.offset, end - token.offset);
-      result.kind = ElementClass::quantized;
       return result;
     }
-    if (token.is_word("complex")) {
-      lexer_.advance();
-      if (!lexer_.token().is('<')) lexer_.fail_expected("'<' after 'complex'");
-      const std::string_view part = lexer_.skip_brackets();
-      result = word(inside(part));
-      const auto end = static_cast<std::size_t>(part.data() + part.size() - lexer_.text().data()) + 1;
-      result.name = lexer_.text().substr(token.offset, end - token.offset);
-      result.bits *= 2;
-      result.kind = ElementClass::complex;
-      return result;
-    }
-    if (token.is_word("tuple") || token.is_word("vector")) lexer_.fail_expected("an element type");
-    result = word(lexer_);
     lexer_.advance();
+    if (const auto alias = aliases_.find(token.text); bang && alias != aliases_.end()) {
+      Lexer other = inside(alias->second);
+      return TypeParser(other, aliases_, depth_ + 1).element(other.token().offset);
+    }
+    std::string_view part;
+    std::size_t end = token.end;
+    if (lexer_.token().is('<') && (!bang || lexer_.token().offset == token.end)) {
+      part = lexer_.skip_brackets();
+      end = static_cast<std::size_t>(part.data() + part.size() - lexer_.text().data()) + 1;
+    } else if (!bang) {
+      lexer_.fail_expected("'<' after 'complex'");
+    }
+    if (bang && !token.text.starts_with("!quant.")) return {.name = token.text, .bits = 0};
+    // !quant.uniform<i8<-127:127>:f32, 0.5:3>: stored as its first argument.
+    if (bang && part.empty()) lexer_.fail(token.offset, "a quantised type without the type it is stored in");
+    Element result = TypeParser(lexer_, aliases_, depth_ + 1).word(inside(part));
+    result.name = lexer_.text().substr(token.offset, end - token.offset);
+    result.kind = bang ? ElementClass::quantized : ElementClass::complex;
+    if (!bang) result.bits *= 2;
     return result;
   }
 
@@ -676,7 +662,7 @@ class Parser {
   struct Statement {
     Instruction instruction;
     std::vector<Result> results;
-    std::vector<ValueId> inits;           // of the short form of reduce
+    List<ValueId> inits;                  // of the short form of reduce
     std::vector<std::string_view> bound;  // arguments of the regions, named beside operands (while)
     std::vector<Argument> arguments;      // of the next region, with their types
     std::vector<Type> types;              // after ':'
@@ -740,9 +726,7 @@ class Parser {
       f.is_private = f.is_private || lexer_.token().text == "private";
       lexer_.advance();
     }
-    if (lexer_.token().kind != TokenKind::symbol) lexer_.fail_expected("the function's name");
-    f.name = lexer_.token().text;
-    lexer_.advance();
+    f.name = lexer_.expect(TokenKind::symbol, "the function's name").text;
     const std::size_t undo = undo_.size();
     arguments(f);
     function_results(f);
@@ -787,15 +771,13 @@ class Parser {
   void function_results(Function& f) {
     if (lexer_.token().kind != TokenKind::arrow) return;
     lexer_.advance();
-    if (!lexer_.token().is('(')) {
+    const auto type = [&] {
       f.results.push_back(parse_type(lexer_, module_.aliases));
       f.result_attributes.emplace_back();
-      return;
-    }
-    lexer_.advance();
+    };
+    if (!lexer_.take('(')) return type();
     lexer_.list(')', "',' or ')' after a result type", [&] {
-      f.results.push_back(parse_type(lexer_, module_.aliases));
-      f.result_attributes.emplace_back();
+      type();
       if (lexer_.token().is('{')) dictionary(f.result_attributes.back());
     });
   }
@@ -864,11 +846,9 @@ class Parser {
     if (lexer_.token().kind == TokenKind::value) {
       std::size_t total = 0;
       for (;;) {
-        if (lexer_.token().kind != TokenKind::value) lexer_.fail_expected("the name of a result");
-        Result result{lexer_.token().text, 1, lexer_.token().offset};
-        lexer_.advance();
-        if (lexer_.token().is(':')) {
-          lexer_.advance();
+        const Token named = lexer_.expect(TokenKind::value, "the name of a result");
+        Result result{named.text, 1, named.offset};
+        if (lexer_.take(':')) {
           const std::string_view digits = lexer_.token().text;
           const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), result.count);
           if (lexer_.token().kind != TokenKind::number || read.ec != std::errc{} || result.count > kMaxResults) {
@@ -879,8 +859,7 @@ class Parser {
         total += result.count;
         if (total > kMaxResults) lexer_.fail(result.offset, "too many results");
         s.results.push_back(result);
-        if (!lexer_.token().is(',')) break;
-        lexer_.advance();
+        if (!lexer_.take(',')) break;
       }
       lexer_.expect('=', "'='");
     }
@@ -918,11 +897,10 @@ class Parser {
           lexer_.advance();
           break;
         case TokenKind::symbol:
+          if (i.symbol.empty()) i.symbol = token.text;
           if (lexer_.peek().is('=')) {
             attribute(s);
-            if (i.symbol.empty()) i.symbol = token.text;
           } else {
-            if (i.symbol.empty()) i.symbol = token.text;
             lexer_.advance();
           }
           break;
@@ -1009,15 +987,12 @@ class Parser {
         for (;;) {
           if (ahead.token().kind != TokenKind::value) return false;
           ahead.advance();
-          if (ahead.token().is('=')) return true;
-          if (ahead.token().is(':')) {
-            ahead.advance();
+          if (ahead.take(':')) {
             if (ahead.token().kind != TokenKind::number) return false;
             ahead.advance();
-            if (ahead.token().is('=')) return true;
           }
-          if (!ahead.token().is(',')) return false;
-          ahead.advance();
+          if (ahead.token().is('=')) return true;
+          if (!ahead.take(',')) return false;
         }
       }
       default: return false;
@@ -1040,19 +1015,14 @@ class Parser {
         } else if (next.is(':') && !known) {
           lexer_.advance(2);
           s.arguments.push_back({token.text, parse_type(lexer_, module_.aliases)});
-        } else if (next.is(':')) {
-          s.instruction.operands.push_back(use(token));
-          lexer_.advance(2);
-          parse_type(lexer_, module_.aliases);
         } else {
           s.instruction.operands.push_back(use(token));
           lexer_.advance();
+          if (lexer_.take(':')) parse_type(lexer_, module_.aliases);
         }
       } else if (token.is_word("init") && lexer_.peek().is(':')) {
         lexer_.advance(2);
-        if (lexer_.token().kind != TokenKind::value) lexer_.fail_expected("the initial value");
-        s.inits.push_back(use(lexer_.token()));
-        lexer_.advance();
+        s.inits.push_back(use(lexer_.expect(TokenKind::value, "the initial value")));
       } else if (token.is_word("loc") && lexer_.peek().is('(')) {
         location();
       } else if (token.is('(')) {
@@ -1123,7 +1093,7 @@ class Parser {
       lexer_.source().release_before(token.offset);
       if (token.kind == TokenKind::end) lexer_.fail(begin, "this '{' is not closed");
       if (token.kind == TokenKind::block) {
-        const std::vector<ValueId> more = block_arguments();
+        const List<ValueId> more = block_arguments();
         block.arguments.insert(block.arguments.end(), more.begin(), more.end());
       } else if (token.kind == TokenKind::value || token.kind == TokenKind::string || token.kind == TokenKind::word) {
         block.body.push_back(statement());
@@ -1165,15 +1135,12 @@ class Parser {
   }
 
   // ^bb0(%arg0: type loc(…), …):
-  std::vector<ValueId> block_arguments() {
-    std::vector<ValueId> values;
+  List<ValueId> block_arguments() {
+    List<ValueId> values;
     lexer_.advance();
-    if (lexer_.token().is('(')) {
-      lexer_.advance();
+    if (lexer_.take('(')) {
       lexer_.list(')', "',' or ')' after an argument", [&] {
-        if (lexer_.token().kind != TokenKind::value) lexer_.fail_expected("an argument of the block");
-        const Token name = lexer_.token();
-        lexer_.advance();
+        const Token name = lexer_.expect(TokenKind::value, "an argument of the block");
         lexer_.expect(':', "':' and the argument's type");
         values.push_back(define(name.text, parse_type(lexer_, module_.aliases), name.offset));
         location();
@@ -1187,10 +1154,8 @@ class Parser {
   // After ':' or '->': one type, several with commas, or in brackets with commas (the operands of a function type).
   void types(Statement& s) {
     std::vector<Type>& into = s.arrow ? s.result_types : s.types;
-    if (lexer_.token().is('(')) {
-      lexer_.advance();
-      lexer_.list(')', "',' or ')' after a type", [&] { into.push_back(parse_type(lexer_, module_.aliases)); });
-      return;
+    if (lexer_.take('(')) {
+      return lexer_.list(')', "',' or ')' after a type", [&] { into.push_back(parse_type(lexer_, module_.aliases)); });
     }
     for (;;) {
       if (!begins_type(lexer_.token())) return;  // an op of another dialect has something else behind its ':'
@@ -1221,14 +1186,7 @@ class Parser {
       if (!name) lexer_.fail_expected("the name of an attribute");
       Attribute attribute{token.text, {}};
       lexer_.advance();
-      if (lexer_.token().is('=')) {
-        lexer_.advance();
-        attribute.text = lexer_.skip_value();
-        constexpr std::size_t kLarge = 4096;
-        if (attribute.text.size() > kLarge) {
-          module_.skipped_constant_bytes += static_cast<std::int64_t>(attribute.text.size());
-        }
-      }
+      if (lexer_.take('=')) attribute.text = lexer_.skip_value();
       attributes.push_back(attribute);
     });
   }

@@ -23,18 +23,14 @@ namespace {
 
 constexpr NodeId kResult = -2;  // "user" of a result whose sharding is given
 
-bool rearranges(const Node& node) {
-  return node.instruction->op() == "reshape" || node.instruction->op() == "transpose";
-}
-
 // Who uses the values of a program.
 class ValueUsers {
  public:
   ValueUsers(const Program& program, const ProgramAnnotations& annotations)
       : program_(program), annotations_(annotations), users_(program.tensors.size()) {
     const auto use = [&](TensorId t, NodeId by) {
-      ++users_[static_cast<std::size_t>(t)].count;
-      users_[static_cast<std::size_t>(t)].last = by;
+      ++users_[t].count;
+      users_[t].last = by;
     };
     for (std::size_t n = 0; n < program.nodes.size(); ++n) {
       for (const TensorId t : program.nodes[n].operands) use(t, static_cast<NodeId>(n));
@@ -48,19 +44,19 @@ class ValueUsers {
     }
   }
 
-  std::int64_t count(TensorId t) const { return users_[static_cast<std::size_t>(t)].count; }
+  std::int64_t count(TensorId t) const { return users_[t].count; }
   // Whether the only use of a value, in this loop (-1: outside of loops), is a constraint, maybe after it was
   // rearranged: there its summands are added up.
   bool constrained_next(TensorId t, int loop) const {
     constexpr int kMaxSteps = 16;
     for (int steps = 0; steps < kMaxSteps; ++steps) {
-      const auto& [count, user] = users_[static_cast<std::size_t>(t)];
+      const auto& [count, user] = users_[t];
       if (count != 1 || user == kNone) return false;
       if (user == kResult) return loop < 0;
       const Node& node = program_.node(user);
       if (node.loop != loop || node.results.size() != 1) return false;
       if (is_constraint(*node.instruction)) return !annotations_.of(*node.instruction).empty();
-      if (!rearranges(node)) return false;
+      if (!rearranges(*node.instruction)) return false;
       t = node.results[0];
     }
     return false;
@@ -73,7 +69,7 @@ class ValueUsers {
   };
   const Program& program_;
   const ProgramAnnotations& annotations_;
-  std::vector<Users> users_;  // by tensor
+  List<Users> users_;  // by tensor
 };
 
 // The exchanges that take a tensor from one sharding to another.
@@ -82,7 +78,24 @@ struct ReshardingStep {
   Sharding after;  // of the tensor, once it is done
 };
 
-// In order; empty when nothing has to be done. `from` and `to` are tiled or maximal; `devices` take part in all.
+constexpr std::int64_t kListed = 64;  // devices of a group that a text is made of
+
+bool divided_by(const Sharding& sharding, const DeviceAxis& axis) {
+  return std::ranges::any_of(sharding.dims, [&](const DeviceAxes& axes) { return contains(axes, axis); });
+}
+// Axes of `axes` from the n-th on.
+DeviceAxes inner(const DeviceAxes& axes, std::size_t n) {
+  return DeviceAxes(axes.begin() + static_cast<std::ptrdiff_t>(n), axes.end());
+}
+// Those that are not there yet.
+void add_new(DeviceAxes& axes, const DeviceAxes& more) {
+  for (const DeviceAxis& axis : more) {
+    if (!contains(axes, axis)) axes.push_back(axis);
+  }
+}
+
+// What is to be exchanged, in order; nothing when nothing has to be done. `from` and `to` are tiled or maximal;
+// `devices` take part in all.
 //  * summands that `to` does not have are summed: reduce-scatter where `to` divides a dimension over them, else
 //  all-reduce;
 //  * summands that only `to` has are what there is, with zeros added, which is no exchange;
@@ -90,11 +103,6 @@ struct ReshardingStep {
 //  * an axis of devices that goes from one dimension to another is an all-to-all, one that is left out an all-gather;
 //  * as many parts of every dimension, or the same parts, on other devices are sent to them;
 //  * what one device holds is broadcast.
-std::vector<ReshardingStep> resharding(const Sharding& from, const Sharding& to, std::size_t rank,
-                                       std::int64_t devices);
-
-constexpr std::int64_t kListed = 64;  // devices of a group that a text is made of
-
 class Path {
  public:
   Path(const Sharding& from, const Sharding& to, std::size_t rank, std::int64_t devices)
@@ -112,7 +120,7 @@ class Path {
     if (to_.form == Sharding::Form::maximal) {
       whole();
       now_ = to_;
-      add(std::nullopt, {}, -1);
+      add();
       return std::move(steps_);
     }
     if (!cut_to_common_axes()) {
@@ -134,17 +142,16 @@ class Path {
   }
 
  private:
-  void add(std::optional<CollectiveKind> kind, const DeviceAxes& over, std::int64_t dim) {
-    const DeviceGroup group = group_of(over);
+  // Without a kind every device keeps its own part of what it has.
+  void add(std::optional<CollectiveKind> kind = {}, const DeviceAxes& over = {}) {
     InsertedCollective c;
     c.kind = kind;
-    c.dim = dim;
     if (kind) {
+      const DeviceGroup group = group_of(over);
       c.ranks = group.ranks;
       c.stride = group.stride;
       c.regular = group.regular;
-      c.groups = std::max<std::int64_t>(1, devices_ / group.ranks);
-      c.text = group_text(devices_of(over, kListed), c.groups);
+      c.text = group_text(devices_of(over, kListed), std::max<std::int64_t>(1, devices_ / group.ranks));
     }
     steps_.push_back({std::move(c), now_});
   }
@@ -152,37 +159,29 @@ class Path {
   void leave_one_device() {
     now_ = {};
     now_.dims.resize(rank_);
-    if (devices_ > 1) add(CollectiveKind::broadcast, {{devices_, 1}}, -1);
+    if (devices_ > 1) add(CollectiveKind::broadcast, {{devices_, 1}});
   }
 
   bool cut_to_common_axes() {
-    DeviceAxes all = now_.unreduced;
-    const auto append = [&](const DeviceAxes& axes) { all.insert(all.end(), axes.begin(), axes.end()); };
-    append(to_.unreduced);
-    for (std::size_t d = 0; d < rank_; ++d) {
-      append(now_.dims[d]);
-      append(to_.dims[d]);
-    }
-    const auto cut_all = [&](Sharding& sharding) {
-      std::vector<DeviceAxes*> lists = {&sharding.unreduced};
-      for (DeviceAxes& axes : sharding.dims) lists.push_back(&axes);
-      for (DeviceAxes* axes : lists) {
-        auto parts = cut_by(*axes, all);
-        if (!parts) return false;
-        *axes = std::move(*parts);
-      }
+    DeviceAxes all;
+    const auto each = [&](Sharding& sharding, const auto& visit) {
+      return visit(sharding.unreduced) && std::ranges::all_of(sharding.dims, visit);
+    };
+    const auto collect = [&](const DeviceAxes& axes) {
+      append(all, axes);
       return true;
     };
-    return cut_all(now_) && cut_all(to_);
+    const auto cut = [&](DeviceAxes& axes) {
+      auto parts = cut_by(axes, all);
+      if (parts) axes = std::move(*parts);
+      return parts.has_value();
+    };
+    each(now_, collect);
+    each(to_, collect);
+    return each(now_, cut) && each(to_, cut);
   }
 
-  static bool has(const DeviceAxes& axes, const DeviceAxis& axis) {
-    return std::find(axes.begin(), axes.end(), axis) != axes.end();
-  }
-  bool in_use(const DeviceAxis& axis) const {
-    return has(now_.unreduced, axis) ||
-           std::any_of(now_.dims.begin(), now_.dims.end(), [&](const DeviceAxes& axes) { return has(axes, axis); });
-  }
+  bool in_use(const DeviceAxis& axis) const { return contains(now_.unreduced, axis) || divided_by(now_, axis); }
   // How many of the outer axes are right already.
   std::size_t right(std::size_t d) const {
     const auto& mine = now_.dims[d];
@@ -194,46 +193,43 @@ class Path {
 
   bool scatter_sums() {
     for (std::size_t d = 0; d < rank_; ++d) {
-      if (!all_right(d)) continue;
+      DeviceAxes& mine = now_.dims[d];
       DeviceAxes over;
-      for (std::size_t i = now_.dims[d].size(); i < to_.dims[d].size() && has(now_.unreduced, to_.dims[d][i]); ++i) {
+      for (std::size_t i = mine.size(); all_right(d) && i < to_.dims[d].size(); ++i) {
+        if (!contains(now_.unreduced, to_.dims[d][i])) break;
         over.push_back(to_.dims[d][i]);
       }
       if (over.empty()) continue;
       for (const DeviceAxis& axis : over) std::erase(now_.unreduced, axis);
-      now_.dims[d].insert(now_.dims[d].end(), over.begin(), over.end());
-      add(CollectiveKind::reduce_scatter, over, static_cast<std::int64_t>(d));
+      append(mine, over);
+      add(CollectiveKind::reduce_scatter, over);
       return true;
     }
-    DeviceAxes over;
-    for (const DeviceAxis& axis : now_.unreduced) {
-      if (!has(to_.unreduced, axis)) over.push_back(axis);
-    }
+    DeviceAxes over = now_.unreduced;
+    std::erase_if(over, [&](const DeviceAxis& axis) { return contains(to_.unreduced, axis); });
     if (over.empty()) return false;
     for (const DeviceAxis& axis : over) std::erase(now_.unreduced, axis);
-    add(CollectiveKind::all_reduce, over, -1);
+    add(CollectiveKind::all_reduce, over);
     return true;
   }
 
   // Of what several have, one keeps it and the others have zeros; a part becomes a summand between zeros.
   bool begin_sums() {
-    DeviceAxes begun;
+    bool begun = false;
     for (const DeviceAxis& axis : to_.unreduced) {
-      const bool divides =
-          std::any_of(to_.dims.begin(), to_.dims.end(), [&](const DeviceAxes& axes) { return has(axes, axis); });
-      if (divides || has(now_.unreduced, axis)) continue;
-      const auto innermost = std::find_if(now_.dims.begin(), now_.dims.end(),
-                                          [&](const DeviceAxes& axes) { return !axes.empty() && axes.back() == axis; });
+      if (divided_by(to_, axis) || contains(now_.unreduced, axis)) continue;
+      const auto innermost =
+          std::ranges::find_if(now_.dims, [&](const DeviceAxes& axes) { return !axes.empty() && axes.back() == axis; });
       if (innermost != now_.dims.end()) {
         innermost->pop_back();
       } else if (in_use(axis)) {
         continue;
       }
       now_.unreduced.push_back(axis);
-      begun.push_back(axis);
+      begun = true;
     }
-    if (!begun.empty()) add(std::nullopt, {}, -1);
-    return !begun.empty();
+    if (begun) add();
+    return begun;
   }
 
   // As many parts of every dimension as before, on other devices.
@@ -242,28 +238,25 @@ class Path {
     for (std::size_t d = 0; d < rank_; ++d) {
       if (size_of(now_.dims[d]) != size_of(to_.dims[d])) return false;
       if (now_.dims[d] == to_.dims[d]) continue;
-      for (const DeviceAxes* axes : {&now_.dims[d], &to_.dims[d]}) {
-        for (const DeviceAxis& axis : *axes) {
-          if (!has(over, axis)) over.push_back(axis);
-        }
-      }
+      add_new(over, now_.dims[d]);
+      add_new(over, to_.dims[d]);
     }
     if (over.empty()) return false;
     now_.dims = to_.dims;
-    add(CollectiveKind::send, over, -1);
+    add(CollectiveKind::send, over);
     return true;
   }
 
   bool cut() {
-    std::int64_t dim = -1;
+    bool cut = false;
     for (std::size_t d = 0; d < rank_; ++d) {
       while (all_right(d) && now_.dims[d].size() < to_.dims[d].size() && !in_use(to_.dims[d][now_.dims[d].size()])) {
         now_.dims[d].push_back(to_.dims[d][now_.dims[d].size()]);
-        dim = static_cast<std::int64_t>(d);
+        cut = true;
       }
     }
-    if (dim >= 0) add(std::nullopt, {}, dim);
-    return dim >= 0;
+    if (cut) add();
+    return cut;
   }
 
   // The inner axes of one dimension that another one wants next.
@@ -271,15 +264,13 @@ class Path {
     for (std::size_t d = 0; d < rank_; ++d) {
       for (std::size_t e = 0; e < rank_; ++e) {
         if (d == e || !all_right(e)) continue;
-        const DeviceAxes& mine = now_.dims[d];
-        const auto wanted = to_.dims[e].begin() + static_cast<std::ptrdiff_t>(now_.dims[e].size());
-        for (std::size_t begin = right(d); begin < mine.size(); ++begin) {
-          const auto first = mine.begin() + static_cast<std::ptrdiff_t>(begin);
-          if (to_.dims[e].end() - wanted < mine.end() - first || !std::equal(first, mine.end(), wanted)) continue;
-          const DeviceAxes over(first, mine.end());
+        const DeviceAxes wanted = inner(to_.dims[e], now_.dims[e].size());
+        for (std::size_t begin = right(d); begin < now_.dims[d].size(); ++begin) {
+          const DeviceAxes over = inner(now_.dims[d], begin);
+          if (wanted.size() < over.size() || !std::equal(over.begin(), over.end(), wanted.begin())) continue;
           now_.dims[d].resize(begin);
-          now_.dims[e].insert(now_.dims[e].end(), over.begin(), over.end());
-          add(CollectiveKind::all_to_all, over, static_cast<std::int64_t>(d));
+          append(now_.dims[e], over);
+          add(CollectiveKind::all_to_all, over);
           return true;
         }
       }
@@ -290,20 +281,14 @@ class Path {
   // As many parts as before, on other devices.
   bool send() {
     for (std::size_t d = 0; d < rank_; ++d) {
-      const std::size_t same = right(d);
-      const DeviceAxes mine(now_.dims[d].begin() + static_cast<std::ptrdiff_t>(same), now_.dims[d].end());
-      if (mine.empty()) continue;
-      const DeviceAxes wanted(to_.dims[d].begin() + static_cast<std::ptrdiff_t>(same), to_.dims[d].end());
-      if (size_of(mine) != size_of(wanted)) continue;
-      const bool free = std::all_of(wanted.begin(), wanted.end(),
-                                    [&](const DeviceAxis& axis) { return has(mine, axis) || !in_use(axis); });
-      if (!free) continue;
-      DeviceAxes both = mine;
-      for (const DeviceAxis& axis : wanted) {
-        if (!has(both, axis)) both.push_back(axis);
-      }
+      DeviceAxes both = inner(now_.dims[d], right(d));
+      const DeviceAxes wanted = inner(to_.dims[d], right(d));
+      if (both.empty() || size_of(both) != size_of(wanted)) continue;
+      const auto taken = [&](const DeviceAxis& axis) { return !contains(both, axis) && in_use(axis); };
+      if (std::ranges::any_of(wanted, taken)) continue;
+      add_new(both, wanted);
       now_.dims[d] = to_.dims[d];
-      add(CollectiveKind::send, both, static_cast<std::int64_t>(d));
+      add(CollectiveKind::send, both);
       return true;
     }
     return false;
@@ -313,11 +298,10 @@ class Path {
     for (std::size_t d = 0; d < rank_; ++d) {
       if (all_right(d)) continue;
       // Inner axes that are wanted nowhere; those that are may follow as an all-to-all.
-      const auto wanted = [&](const DeviceAxis& axis) {
-        return has(to_.unreduced, axis) ||
-               std::any_of(to_.dims.begin(), to_.dims.end(), [&](const DeviceAxes& axes) { return has(axes, axis); });
-      };
       const DeviceAxes& mine = now_.dims[d];
+      const auto wanted = [&](const DeviceAxis& axis) {
+        return contains(to_.unreduced, axis) || divided_by(to_, axis);
+      };
       std::size_t begin = mine.size();
       while (begin > right(d) && !wanted(mine[begin - 1])) --begin;
       gather_from(d, begin < mine.size() ? begin : right(d));
@@ -327,16 +311,15 @@ class Path {
   }
 
   void gather_from(std::size_t d, std::size_t begin) {
-    const DeviceAxes over(now_.dims[d].begin() + static_cast<std::ptrdiff_t>(begin), now_.dims[d].end());
+    const DeviceAxes over = inner(now_.dims[d], begin);
     now_.dims[d].resize(begin);
-    add(CollectiveKind::all_gather, over, static_cast<std::int64_t>(d));
+    add(CollectiveKind::all_gather, over);
   }
 
   // All of it, summed, on every device.
   void whole() {
     if (!now_.unreduced.empty()) {
-      const DeviceAxes over = std::exchange(now_.unreduced, {});
-      add(CollectiveKind::all_reduce, over, -1);
+      add(CollectiveKind::all_reduce, std::exchange(now_.unreduced, {}));
     }
     for (std::size_t d = 0; d < rank_; ++d) {
       if (size_of(now_.dims[d]) > 1) gather_from(d, 0);
@@ -347,7 +330,7 @@ class Path {
   void take_parts() {
     now_.dims = to_.dims;
     now_.unreduced = to_.unreduced;
-    if (to_.divides() || !to_.unreduced.empty()) add(std::nullopt, {}, -1);
+    if (to_.divides() || !to_.unreduced.empty()) add();
   }
 
   Sharding now_;
@@ -356,11 +339,6 @@ class Path {
   std::int64_t devices_;
   std::vector<ReshardingStep> steps_;
 };
-
-std::vector<ReshardingStep> resharding(const Sharding& from, const Sharding& to, std::size_t rank,
-                                       std::int64_t devices) {
-  return Path(from, to, rank, devices).find();
-}
 
 using Form = Sharding::Form;
 
@@ -382,24 +360,20 @@ class Layout {
   void begin(bool writing) {
     writing_ = writing;
     states_.assign(program_.tensors.size(), {});
-    known_.assign(program_.tensors.size(), false);
-    local_.assign(program_.tensors.size(), false);
   }
 
   bool writing() const { return writing_; }
 
   // Of a value that nothing was said of: that of the value it was before (Tensor::same), else whole on every device.
   const Sharding& of(TensorId t) {
-    const auto at = static_cast<std::size_t>(t);
-    if (known_[at]) return states_[at];
-    known_[at] = true;
+    if (std::exchange(states_[t].known, true)) return states_[t].sharding;
     const TensorId before = program_.tensor(t).same;
     if (before != kNone && before != t) {
       Sharding same = of(before);
       same.unreduced.clear();
-      states_[at] = std::move(same);
+      states_[t].sharding = std::move(same);
     }
-    return states_[at];
+    return states_[t].sharding;
   }
 
   void set(TensorId t, Sharding sharding) {
@@ -407,13 +381,13 @@ class Layout {
     sharding.replicated.clear();
     sharding.manual.clear();
     sharding.dims.resize(rank(t));
-    known_[static_cast<std::size_t>(t)] = true;
-    states_[static_cast<std::size_t>(t)] = std::move(sharding);
+    states_[t].known = true;
+    states_[t].sharding = std::move(sharding);
   }
 
   // Its extents in the text are those of one device.
-  bool local(TensorId t) const { return local_[static_cast<std::size_t>(t)]; }
-  void set_local(TensorId t, bool local) { local_[static_cast<std::size_t>(t)] = local; }
+  bool local(TensorId t) const { return states_[t].local; }
+  void set_local(TensorId t, bool local) { states_[t].local = local; }
 
   // A value that was exchanged for all who use it from here on.
   TensorId now(TensorId t) const {
@@ -460,7 +434,7 @@ class Layout {
       if (sharding.same_parts(target)) return other;
     }
     TensorId last = t;
-    for (ReshardingStep& step : resharding(of(t), target, rank(t), devices_)) {
+    for (ReshardingStep& step : Path(of(t), target, rank(t), devices_).find()) {
       Node node;
       node.instruction = cause.instruction;
       node.traits = {step.what.kind ? OpClass::collective : OpClass::free, 0};
@@ -479,7 +453,7 @@ class Layout {
 
   void write(Node node) {
     for (const TensorId t : node.results) {
-      program_.tensors[static_cast<std::size_t>(t)].node = static_cast<NodeId>(written_.size());
+      program_.tensors[t].node = static_cast<NodeId>(written_.size());
     }
     written_.push_back(std::move(node));
   }
@@ -518,9 +492,7 @@ class Layout {
     copy.same = kNone;
     const auto id = static_cast<TensorId>(program_.tensors.size());
     program_.tensors.push_back(std::move(copy));
-    states_.emplace_back();
-    known_.push_back(false);
-    local_.push_back(local(t));
+    states_.push_back({.local = local(t)});
     set(id, std::move(sharding));
     return id;
   }
@@ -528,16 +500,17 @@ class Layout {
   Program& program_;
   std::int64_t devices_;
   bool writing_ = false;
-  std::vector<Sharding> states_;
-  std::vector<bool> known_;
-  std::vector<bool> local_;
+  struct State {
+    Sharding sharding = {};
+    bool known = false;
+    bool local = false;
+  };
+  List<State> states_;
   std::unordered_map<TensorId, TensorId> moved_;
   std::unordered_map<TensorId, std::vector<std::pair<Sharding, TensorId>>> converted_;
-  std::vector<Node> written_;
+  List<Node> written_;
   std::int64_t collectives_ = 0;
 };
-
-using Form = Sharding::Form;
 
 constexpr int kRehearsals = 3;  // before the pass that writes: values that follow their users are found backwards
 
@@ -599,7 +572,8 @@ class Partitioner {
     const Node& maker = program_.node(tensor.node);
     if (maker.results.size() != 1 || !annotations_.of(*maker.instruction).empty()) return;
     const bool cheap = maker.operands.empty() || tensor.constant || maker.traits.op_class == OpClass::broadcast;
-    const bool single = users_.count(t) == 1 && (maker.traits.op_class == OpClass::elementwise || rearranges(maker));
+    const bool single =
+        users_.count(t) == 1 && (maker.traits.op_class == OpClass::elementwise || rearranges(*maker.instruction));
     if (cheap || single) follows_.try_emplace(t, target);
   }
 
@@ -662,7 +636,7 @@ class Partitioner {
       leave_loop(open_loops_.back());
       open_loops_.pop_back();
     }
-    std::vector<int> entered;
+    List<int> entered;
     const int open = open_loops_.empty() ? -1 : open_loops_.back();
     for (int l = next; l >= 0 && l != open; l = loop(l).parent) entered.push_back(l);
     for (auto l = entered.rbegin(); l != entered.rend(); ++l) {
@@ -675,7 +649,7 @@ class Partitioner {
   // the body leaves it.
   void enter_loop(int index) {
     at(*loop(index).instruction, loop(index).parent);
-    const std::vector<Sharding>& found = annotations_.of(*loop(index).instruction);
+    const List<Sharding>& found = annotations_.of(*loop(index).instruction);
     for (std::size_t n = 0; n < loop(index).arguments.size(); ++n) {
       const TensorId t = loop(index).arguments[n];
       const TensorId before = program_.tensor(t).same;
@@ -686,7 +660,7 @@ class Partitioner {
       target.unreduced.clear();
       if (n < found.size()) target = layout_.wanted(found[n], target, init);
       const TensorId moved = convert(init, target);
-      if (layout_.writing()) program_.tensors[static_cast<std::size_t>(t)].same = moved;
+      if (layout_.writing()) program_.tensors[t].same = moved;
       layout_.set(t, target);
       layout_.set_local(t, layout_.local(init));
     }
@@ -724,7 +698,7 @@ class Partitioner {
   }
 
   void feed_out(const Instruction& i) {
-    const std::vector<Sharding>& found = annotations_.of(i);
+    const List<Sharding>& found = annotations_.of(i);
     for (std::size_t n = 0; n < std::min(node_.operands.size(), found.size()); ++n) {
       const TensorId t = node_.operands[n];
       node_.operands[n] = convert(t, layout_.wanted(found[n], t));
@@ -732,7 +706,7 @@ class Partitioner {
   }
 
   void constrain(const Instruction& i) {
-    const std::vector<Sharding>& found = annotations_.of(i);
+    const List<Sharding>& found = annotations_.of(i);
     node_.traits.op_class = OpClass::free;  // of sdy's collectives too: what they exchange is put in
     const DeviceAxes summed = summed_by(*program_.module, i);
     for (std::size_t n = 0; n < std::min(node_.operands.size(), node_.results.size()); ++n) {
@@ -754,7 +728,7 @@ class Partitioner {
     const ManualComputation& manual = annotations_.manual(i);
     const bool enters = inside_manual_.insert(&i).second;
     if (!enters) inside_manual_.erase(&i);
-    const std::vector<Sharding>& outside = enters ? manual.in : manual.out;
+    const List<Sharding>& outside = enters ? manual.in : manual.out;
     for (std::size_t n = 0; n < std::min(node_.operands.size(), node_.results.size()); ++n) {
       Sharding given = n < outside.size() ? outside[n] : Sharding{};
       if (enters) given = layout_.wanted(given, node_.operands[n]);
@@ -771,7 +745,7 @@ class Partitioner {
   }
 
   void cross_shards(const Instruction& i, bool enters) {
-    const std::vector<Sharding>& found = annotations_.of(i);
+    const List<Sharding>& found = annotations_.of(i);
     for (std::size_t n = 0; n < node_.results.size(); ++n) {
       layout_.set(node_.results[n], n < found.size() && found[n].form == Form::tiled ? found[n] : Sharding{});
       layout_.set_local(node_.results[n], enters);
@@ -780,8 +754,8 @@ class Partitioner {
 
   // Summands that stay summands: of what is only written otherwise, and of what the op is linear in where its result is
   // said to have them.
-  DeviceAxes kept_summands(const std::vector<Sharding>& found) {
-    if (rearranges(node_) && !node_.operands.empty()) return layout_.of(node_.operands[0]).unreduced;
+  DeviceAxes kept_summands(const List<Sharding>& found) {
+    if (rearranges(*node_.instruction) && !node_.operands.empty()) return layout_.of(node_.operands[0]).unreduced;
     const DeviceAxes wanted = found.empty() ? DeviceAxes{} : found[0].unreduced;
     DeviceAxes kept;
     for (std::size_t n = 0; n < node_.operands.size(); ++n) {
@@ -797,13 +771,13 @@ class Partitioner {
   }
 
   // What costs nothing to choose comes first, then the largest operand.
-  Division choose_division(const std::vector<Sharding>& found, const DeviceAxes& summands) {
+  Division choose_division(const List<Sharding>& found, const DeviceAxes& summands) {
     Division division(op_factors(program_, node_));
     division.reserve(summands);
     const OpFactors& f = division.factors();
     const OpClass c = node_.traits.op_class;
-    const bool flexible =
-        c == OpClass::elementwise || c == OpClass::broadcast || node_.operands.empty() || rearranges(node_);
+    const bool flexible = c == OpClass::elementwise || c == OpClass::broadcast || node_.operands.empty() ||
+                          rearranges(*node_.instruction);
     for (std::size_t r = 0; flexible && r < node_.results.size(); ++r) {
       const TensorId t = node_.results[r];
       if (const auto follows = follows_.find(t); follows != follows_.end()) {
@@ -811,9 +785,9 @@ class Partitioner {
       }
       if (r < found.size() && found[r].form == Form::tiled) division.offer(f.results[r], found[r], type(t).dims);
     }
-    std::vector<std::size_t> order(node_.operands.size());
+    List<std::size_t> order(node_.operands.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
       return type(node_.operands[a]).bytes() > type(node_.operands[b]).bytes();
     });
     // Of a product what the result keeps comes first: a batch over the devices that weights are stored over stays, and
@@ -823,9 +797,8 @@ class Partitioner {
       Sharding kept = layout_.of(node_.operands[n]);
       for (std::size_t dim = 0; dim < std::min(kept.dims.size(), f.operands[n].size()); ++dim) {
         const int label = f.operands[n][dim];
-        const bool in_result = std::any_of(f.results.begin(), f.results.end(), [&](const std::vector<int>& result) {
-          return std::find(result.begin(), result.end(), label) != result.end();
-        });
+        const bool in_result =
+            std::ranges::any_of(f.results, [&](const List<int>& result) { return contains(result, label); });
         if (!in_result) kept.dims[dim].clear();
       }
       division.offer(f.operands[n], kept, type(node_.operands[n]).dims);
@@ -838,7 +811,7 @@ class Partitioner {
 
   void divide(const Instruction& i) {
     if (node_.results.empty()) return;  // looks at what there is: print, sharding_group
-    const std::vector<Sharding>& found = annotations_.of(i);
+    const List<Sharding>& found = annotations_.of(i);
     const DeviceAxes kept = kept_summands(found);
     const Division division = choose_division(found, kept);
     const OpFactors& f = division.factors();
@@ -880,8 +853,8 @@ class Partitioner {
     const DeviceAxes& summed = annotations_.summed(t);
     if (summed.empty() || users_.count(t) != 1 || !target.unreduced.empty()) return;
     for (const DeviceAxis& axis : common(layout_.of(t).unreduced, summed)) {
-      const bool divides = std::any_of(target.dims.begin(), target.dims.end(),
-                                       [&](const DeviceAxes& dim) { return overlap({axis}, dim); });
+      const bool divides =
+          std::ranges::any_of(target.dims, [&](const DeviceAxes& dim) { return overlap({axis}, dim); });
       if (!divides) target.unreduced.push_back(axis);
     }
   }
@@ -907,7 +880,7 @@ class Partitioner {
   std::map<std::string, std::int64_t> undivided_;
 
   // Where the pass is.
-  std::vector<int> open_loops_;
+  List<int> open_loops_;
   std::set<const Instruction*> inside_manual_;
   Node node_;
   std::vector<std::pair<TensorId, Sharding>> targets_;  // what results become after the node

@@ -33,8 +33,13 @@ struct Tensor {
   bool constant = false;  // computed from constants alone
   bool parameter = false;  // an argument of the program, or an argument only reshaped, converted, transposed …: weights
   bool donated = false;    // an argument that results may take the memory of (donate_argnums of JAX)
-  std::string_view name;                    // in the text
-  std::vector<std::int64_t> integers = {};  // of small integer constants (shapes, counters): their values
+  std::string_view name;   // in the text
+  Integers integers = {};  // of small integer constants (shapes, counters): their values
+
+  // Of a single one.
+  std::optional<std::int64_t> integer() const {
+    return integers.size() == 1 ? std::optional(integers[0]) : std::nullopt;
+  }
 };
 
 // A node that a partition over devices has put in (partition.h); its `instruction` is the one it was put in for.
@@ -43,9 +48,7 @@ struct InsertedCollective {
   std::optional<CollectiveKind> kind;
   std::int64_t ranks = 1;
   std::int64_t stride = 1;
-  std::int64_t groups = 1;
-  bool regular = true;    // the devices of a group are `stride` apart (replica_groups.h)
-  std::int64_t dim = -1;  // that is gathered, scattered, cut, or (all-to-all) made whole
+  bool regular = true;    // the devices of a group are `stride` apart
   std::string text = {};  // "{0,1,2,3} x2"
 };
 
@@ -53,8 +56,8 @@ struct Node {
   const Instruction* instruction = nullptr;
   Traits traits;           // of the op (ops.h)
   std::int64_t count = 1;  // executions
-  std::vector<TensorId> operands = {};
-  std::vector<TensorId> results = {};
+  List<TensorId> operands = {};
+  List<TensorId> results = {};
   int loop = -1;    // the innermost loop it lies in: index into Program::loops
   int fusion = -1;  // nodes of one `fusion` of the text, which run in one kernel, have the same number
   std::optional<InsertedCollective> inserted = {};
@@ -64,21 +67,21 @@ struct Loop {
   const Instruction* instruction = nullptr;
   int parent = -1;
   std::int64_t trips = 1;
-  bool known = true;                     // from the program or from --trip-count; else counted once, or
-  bool most = false;                     // as often as it can run, where something else may end it before
-  std::string name;                      // "%12" as --trip-count takes it
-  std::vector<TensorId> arguments = {};  // of the body
-  std::vector<TensorId> yielded = {};    // what the body returns, in the same order
+  bool known = true;              // from the program or from --trip-count; else counted once, or
+  bool most = false;              // as often as it can run, where something else may end it before
+  std::string name;               // "%12" as --trip-count takes it
+  List<TensorId> arguments = {};  // of the body
+  List<TensorId> yielded = {};    // what the body returns, in the same order
 };
 
 struct Program {
   const Module* module = nullptr;
-  std::vector<Tensor> tensors;
-  std::vector<Node> nodes;  // in the order of execution; those that do no work (reshape, tuple …) too
-  std::vector<Loop> loops;
-  std::vector<TensorId> arguments;
+  List<Tensor> tensors;
+  List<Node> nodes;  // in the order of execution; those that do no work (reshape, tuple …) too
+  List<Loop> loops;
+  List<TensorId> arguments;
   std::vector<std::vector<Attribute>> argument_attributes;  // by argument
-  std::vector<TensorId> results;
+  List<TensorId> results;
   std::vector<std::string> notes;  // what was assumed: branches taken, loops counted once
   // Ops and custom calls without a known meaning: no work is counted for them.
   struct Unknown {
@@ -88,10 +91,10 @@ struct Program {
   };
   std::vector<Unknown> unknown;
 
-  const Type& type(TensorId t) const { return tensors[static_cast<std::size_t>(t)].type; }
-  const Tensor& tensor(TensorId t) const { return tensors[static_cast<std::size_t>(t)]; }
-  const Node& node(NodeId n) const { return nodes[static_cast<std::size_t>(n)]; }
-  const Loop& loop(int l) const { return loops[static_cast<std::size_t>(l)]; }
+  const Type& type(TensorId t) const { return tensors[t].type; }
+  const Tensor& tensor(TensorId t) const { return tensors[t]; }
+  const Node& node(NodeId n) const { return nodes[n]; }
+  const Loop& loop(int l) const { return loops[l]; }
   // Whether `inner` is the loop `outer` or lies in it; -1 is the program outside of all loops.
   bool within(int inner, int outer) const {
     while (inner >= 0 && inner != outer) inner = loop(inner).parent;

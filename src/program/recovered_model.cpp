@@ -6,12 +6,14 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "descriptor/catalog.h"
 #include "descriptor/node.h"
 #include "model/decoder.h"
 #include "model/video_dit.h"
@@ -29,21 +31,23 @@ std::string yaml_text(std::string_view value) {
   return text + '"';
 }
 
-// Lines of YAML.
-class YamlLines {
+// Entries of a mapping in YAML.
+class Entries {
  public:
-  // as it stands
-  void put(std::string_view key, std::string_view value) { lines_ += fmt::format("{}: {}\n", key, value); }
-
-  void put(std::string_view key, std::int64_t value) { lines_ += fmt::format("{}: {}\n", key, value); }
-
-  // in quotes
+  template <typename Value>  // as it stands
+  void put(std::string_view key, const Value& value) {
+    entries_.push_back(fmt::format("{}: {}", key, value));
+  }
   void text(std::string_view key, std::string_view value) { put(key, yaml_text(value)); }
+  void flag(std::string_view key, bool value) {
+    if (value) put(key, true);
+  }
 
-  const std::string& lines() const { return lines_; }
+  std::string lines() const { return join(entries_, "\n") + "\n"; }
+  std::string in_braces() const { return "{" + join(entries_, ", ") + "}"; }
 
  private:
-  std::string lines_;
+  std::vector<std::string> entries_;
 };
 
 std::string model_name(const Program& program) {
@@ -89,8 +93,6 @@ std::string findings(const Blocks& blocks) {
 constexpr std::array<std::string_view, 5> kActivations = {"silu", "gelu", "gelu_tanh", "relu", "swiglu_clamped"};
 constexpr std::array<std::string_view, 2> kNorms = {"rms", "layer"};
 
-std::string_view yes(bool value) { return value ? "true" : "false"; }
-
 // Whether two blocks are layers of one model in the format, which has one attention for all.
 bool same_layer(const TransformerBlock& a, const TransformerBlock& b) {
   const AttentionShape& x = a.attentions[0];
@@ -112,10 +114,10 @@ class DecoderWriter {
     choose();
     const std::string attention = attention_line();
     const std::string feed_forward = feed_forward_line();
-    YamlLines out;
+    Entries out;
     out.text("name", model_name(program_));
     out.text("source", model_source(program_));
-    YamlLines rest;
+    Entries rest;
     rest.put("hidden_size", main_->hidden);
     rest.put("num_layers", layers_);
     write_words(rest);
@@ -161,7 +163,7 @@ class DecoderWriter {
                     a.batch, a.queries, a.keys);
   }
 
-  void write_words(YamlLines& out) {
+  void write_words(Entries& out) {
     const std::int64_t words = blocks_.embedding ? blocks_.embedding->rows
                                : blocks_.lm_head ? blocks_.lm_head->words
                                                  : 1;
@@ -174,60 +176,68 @@ class DecoderWriter {
     } else if (!blocks_.embedding) {
       note("The program has no embedding: one as large as the product to words is assumed.");
     }
-    if (!blocks_.lm_head || blocks_.lm_head->tied) out.put("tied_embeddings", "true");
-    if (blocks_.lm_head && blocks_.lm_head->bias) out.put("lm_head_bias", "true");
+    out.flag("tied_embeddings", !blocks_.lm_head || blocks_.lm_head->tied);
+    out.flag("lm_head_bias", blocks_.lm_head && blocks_.lm_head->bias);
     if (blocks_.position_embeddings > 0) out.put("position_embeddings", blocks_.position_embeddings);
   }
 
-  void write_norms(YamlLines& out) {
+  void write_norms(Entries& out) {
     if (!main_->norm) note("No norm was recognised: RMS norms are assumed.");
     out.put("norm", kNorms[static_cast<std::size_t>(main_->norm.value_or(model::Norm::rms))]);
     const int norms = main_->parallel_blocks ? std::clamp(main_->norms, 1, 2) : main_->norms >= 4 ? 4 : 2;
     if (norms != main_->norms) note(fmt::format("{} norms per layer are assumed, {} were seen.", norms, main_->norms));
-    if (main_->parallel_blocks) out.put("parallel_blocks", "true");
+    out.flag("parallel_blocks", main_->parallel_blocks);
     if (norms != 2) out.put("norms_per_layer", norms);
   }
 
   std::string attention_line() {
     const AttentionShape& a = main_->attentions[0];
-    std::string line = fmt::format("heads: {}, kv_heads: {}, head_dim: {}", a.heads, a.kv_heads, a.head_dim);
-    if (a.v_head_dim != a.head_dim) line += fmt::format(", v_head_dim: {}", a.v_head_dim);
+    Entries line;
+    line.put("heads", a.heads);
+    line.put("kv_heads", a.kv_heads);
+    line.put("head_dim", a.head_dim);
+    if (a.v_head_dim != a.head_dim) line.put("v_head_dim", a.v_head_dim);
     if (!a.rotary) {
-      line += ", rotary_dim: 0";
+      line.put("rotary_dim", 0);
     } else {
       note("The rotary embedding is taken to turn whole heads.");
     }
-    for (const auto& [key, value] :
-         {std::pair("qkv_bias", a.qkv_bias), std::pair("o_bias", a.o_bias), std::pair("qk_norm", a.qk_norm),
-          std::pair("softcap", a.softcap), std::pair("fused_qkv", a.fused_qkv)}) {
-      if (value) line += fmt::format(", {}: true", key);
-    }
+    line.flag("qkv_bias", a.qkv_bias);
+    line.flag("o_bias", a.o_bias);
+    line.flag("qk_norm", a.qk_norm);
+    line.flag("softcap", a.softcap);
+    line.flag("fused_qkv", a.fused_qkv);
     if (a.masked) note("Any mask is taken to be causal; windows are not read from it.");
     if (a.latent) note("Queries or keys come from two matrices in a row (latent attention); they are written as one.");
-    return "{" + line + "}";
+    return line.in_braces();
   }
 
   std::string feed_forward_line() {
     const FeedForwardShape& f = *main_->feed_forward;
     if (!f.activation) note("The activation function was not recognised: silu is assumed.");
     const auto activation = static_cast<std::size_t>(f.activation.value_or(model::Activation::silu));
-    std::string line;
-    if (f.experts == 0) line += fmt::format("intermediate: {}, ", f.intermediate);
-    line += fmt::format("activation: {}, gated: {}", kActivations[activation], yes(f.gated));
-    if (f.bias) line += ", bias: true";
-    if (f.fused_gate_up) line += ", fused_gate_up: true";
+    Entries line;
+    if (f.experts == 0) line.put("intermediate", f.intermediate);
+    line.put("activation", kActivations[activation]);
+    line.put("gated", f.gated);
+    line.flag("bias", f.bias);
+    line.flag("fused_gate_up", f.fused_gate_up);
     if (f.experts > 0) {
       const std::int64_t chosen = f.per_token > 0 ? f.per_token : std::min<std::int64_t>(2, f.experts);
       if (f.per_token == 0) note(fmt::format("The experts of a token were not seen: {} are assumed.", chosen));
-      line += fmt::format(", experts: {{count: {}, per_token: {}, intermediate: {}", f.experts, chosen, f.intermediate);
-      if (f.shared_intermediate > 0) line += fmt::format(", shared_intermediate: {}", f.shared_intermediate);
-      if (f.router_bias) line += ", router_bias: true";
-      line += '}';
+      Entries experts;
+      experts.put("count", f.experts);
+      experts.put("per_token", chosen);
+      experts.put("intermediate", f.intermediate);
+      if (f.shared_intermediate > 0) experts.put("shared_intermediate", f.shared_intermediate);
+      experts.flag("router_bias", f.router_bias);
+      line.put("experts", experts.in_braces());
       if (dense_layers_ > 0) {
-        line += fmt::format(", first_dense_layers: {}, dense_intermediate: {}", dense_layers_, dense_width_);
+        line.put("first_dense_layers", dense_layers_);
+        line.put("dense_intermediate", dense_width_);
       }
     }
-    return "{" + line + "}";
+    return line.in_braces();
   }
 
   const Program& program_;
@@ -241,7 +251,6 @@ class DecoderWriter {
 };
 
 using model::VideoArchitecture;
-using model::VideoDit;
 
 std::string recovered_decoder(const Program& program, const Blocks& blocks) {
   std::string text = DecoderWriter(program, blocks).write();
@@ -251,65 +260,19 @@ std::string recovered_decoder(const Program& program, const Blocks& blocks) {
 }
 
 const AttentionShape* find(const TransformerBlock& block, AttentionKind kind) {
-  const auto found = std::find_if(block.attentions.begin(), block.attentions.end(),
-                                  [&](const AttentionShape& a) { return a.kind == kind; });
+  const auto found = std::ranges::find_if(block.attentions, [&](const AttentionShape& a) { return a.kind == kind; });
   return found == block.attentions.end() ? nullptr : &*found;
 }
 
-template <class List>
-std::string ints(const List& list) {
-  std::vector<std::string> texts;
-  for (const std::int64_t value : list) texts.push_back(fmt::format("{}", value));
-  return "[" + join(texts, ", ") + "]";
-}
-
-std::string text_encoder(const model::TextEncoder& t) {
-  return fmt::format(
-      "{{name: {}, vocab_size: {}, hidden_size: {}, heads: {}, head_dim: {}, intermediate: {}, num_layers: {}, "
-      "position_buckets: {}, stored: {}}}",
-      yaml_text(t.name), t.vocab, t.hidden, t.heads, t.head_dim, t.intermediate, t.layers, t.position_buckets,
-      name(t.stored));
-}
-
-std::string descriptor_of(const VideoDit& m) {
-  YamlLines out;
-  out.text("name", m.name);
-  out.put("kind", "video-dit");
-  out.put("architecture", model::name(m.architecture));
-  out.text("source", m.source);
-  out.text("notes", m.notes);
-  out.put("hidden_size", m.hidden);
-  out.put("heads", m.heads);
-  out.put("depth", m.depth);
-  out.put("intermediate", m.intermediate);
-  out.put("qk_norm", m.qk_norm ? "true" : "false");
-  out.put("patch", ints(m.patch));
-  out.put("in_channels", m.in_channels);
-  out.put("out_channels", m.out_channels);
-  out.put("timestep_channels", m.timestep_channels);
-  if (!m.size_embedders.empty()) {
-    std::vector<std::string> items;
-    for (const auto& e : m.size_embedders)
-      items.push_back(fmt::format("{{what: {}, width: {}}}", yaml_text(e.what), e.width));
-    out.put("size_embedders", "[" + join(items, ", ") + "]");
+// The entries of a descriptor but those of these keys, as they stand.
+std::string entries_but(std::string_view descriptor, const std::set<std::string_view>& keys) {
+  std::string rest;
+  bool kept = false;
+  for (const std::string_view line : split(descriptor, '\n')) {
+    if (!line.starts_with(' ')) kept = !line.empty() && !keys.contains(line.substr(0, line.find(':')));
+    if (kept) rest += fmt::format("{}\n", line);
   }
-  out.put("text_channels", m.text_channels);
-  out.put("text_tokens", m.text_tokens);
-  out.put("frame_rate", fmt::format("{}", m.frame_rate));
-  out.put("frames_per_second", fmt::format("{}", m.frames_per_second));
-  out.put("sampler", fmt::format("{{name: {}, steps: {}, guidance_scale: {}}}", yaml_text(m.sampler.name),
-                                 m.sampler.steps, m.sampler.guidance_scale));
-  out.put("text_encoder", text_encoder(m.text_encoder));
-  const model::ImageAutoencoder& i = m.image_decoder;
-  out.put("image_decoder",
-          fmt::format("{{name: {}, latent_channels: {}, channels: {}, blocks: {}, micro_batch: {}}}", yaml_text(i.name),
-                      i.latent_channels, ints(i.channels), i.blocks, i.micro_batch));
-  const model::TemporalAutoencoder& t = m.temporal_decoder;
-  if (t.chunk > 0) {
-    out.put("temporal_decoder", fmt::format("{{name: {}, channels: {}, halves: {}, blocks: {}, chunk: {}}}",
-                                            yaml_text(t.name), ints(t.channels), ints(t.halves), t.blocks, t.chunk));
-  }
-  return out.lines();
+  return rest;
 }
 
 // STDiT: spatial and temporal attention in one block (stdit; stdit2 with a norm of its own or a rotation in time), or
@@ -350,32 +313,24 @@ std::string recovered_video(const Program& program, const Blocks& blocks) {
                                                                       : VideoArchitecture::stdit;
   constexpr std::string_view kBuiltIn[] = {"stdit-xl2", "stdit2-xl2", "stdit3-xl2"};
   const std::string base(kBuiltIn[static_cast<std::size_t>(architecture)]);
-  VideoDit m = model::load_video_dit(base);
-  m.name = model_name(program);
-  m.source = model_source(program) + "; what surrounds them is that of " + base;
-  m.architecture = architecture;
-  m.hidden = main->hidden;
-  m.heads = a.heads;
-  m.depth = std::max(spatial_layers, temporal_layers);
-  m.qk_norm = std::any_of(main->attentions.begin(), main->attentions.end(),
-                          [](const AttentionShape& s) { return s.kind != AttentionKind::cross && s.qk_norm; });
+  const bool qk_norm = std::ranges::any_of(
+      main->attentions, [](const AttentionShape& s) { return s.kind != AttentionKind::cross && s.qk_norm; });
+  std::int64_t intermediate = 4 * main->hidden;
   std::vector<std::string> recovered = {"architecture", "hidden_size", "heads", "depth", "qk_norm"};
   std::vector<std::string> seen;
   std::vector<std::string> notes;
   if (main->feed_forward) {
     recovered.emplace_back("intermediate");
-    m.intermediate = main->feed_forward->intermediate;
+    intermediate = main->feed_forward->intermediate;
     const FeedForwardShape& f = *main->feed_forward;
     if (f.gated || f.experts > 0 || f.activation != model::Activation::gelu_tanh) {
       reject(program, "a feed-forward other than two matrices with a tanh GELU between is no STDiT", blocks);
     }
   } else {
-    m.intermediate = 4 * m.hidden;
     notes.emplace_back("No MLP was seen: four times the hidden width is assumed.");
   }
   if (cross != nullptr) {
     recovered.emplace_back("text_tokens");
-    m.text_tokens = cross->keys;
     seen.push_back(fmt::format("batch {}", cross->batch));
     seen.push_back(fmt::format("{} text tokens", cross->keys));
   }
@@ -384,11 +339,25 @@ std::string recovered_video(const Program& program, const Blocks& blocks) {
   if (spatial == nullptr || temporal == nullptr) {
     notes.push_back(fmt::format("Only the {} half of a pair was seen.", spatial != nullptr ? "spatial" : "temporal"));
   }
-  m.notes = fmt::format(
-      "Recovered from the shapes and the dataflow: {} (the program ran {}). All other keys are those of {}.",
-      join(recovered, ", "), join(seen, ", "), base);
-  for (const std::string& note : notes) m.notes += " " + note;
-  std::string text = descriptor_of(m);
+  notes.insert(notes.begin(), fmt::format("Recovered from the shapes and the dataflow: {} (the program ran {}). All "
+                                          "other keys are those of {}.",
+                                          join(recovered, ", "), join(seen, ", "), base));
+  Entries out;
+  out.text("name", model_name(program));
+  out.text("source", model_source(program) + "; what surrounds them is that of " + base);
+  out.text("notes", join(notes, " "));
+  out.put("hidden_size", main->hidden);
+  out.put("heads", a.heads);
+  out.put("depth", std::max(spatial_layers, temporal_layers));
+  out.put("intermediate", intermediate);
+  out.put("qk_norm", qk_norm);
+  std::set<std::string_view> known = {"name",  "hf_id", "source",       "notes",  "hidden_size",
+                                      "heads", "depth", "intermediate", "qk_norm"};
+  if (cross != nullptr) {
+    out.put("text_tokens", cross->keys);
+    known.insert("text_tokens");
+  }
+  std::string text = out.lines() + entries_but(descriptor::load_text(descriptor::Kind::model, base).text, known);
   model::parse_video_dit(descriptor::parse_yaml(text, "the recovered model"));
   return text;
 }
@@ -396,20 +365,15 @@ std::string recovered_video(const Program& program, const Blocks& blocks) {
 }  // namespace
 
 std::string recovered_model(const Program& program, const Blocks& blocks) {
-  bool cross = false;
-  bool frames = false;
-  for (const TransformerBlock& block : blocks.blocks) {
-    for (const AttentionShape& a : block.attentions) {
-      cross = cross || a.kind == AttentionKind::cross;
-      frames = frames || a.kind == AttentionKind::spatial || a.kind == AttentionKind::temporal;
-    }
-  }
+  const auto any = [&](AttentionKind kind) {
+    return std::ranges::any_of(blocks.blocks, [&](const TransformerBlock& b) { return find(b, kind) != nullptr; });
+  };
   if (blocks.blocks.empty()) {
     reject(program, "no transformer block to write as a model: no product is the softmax of another one's result",
            blocks);
   }
-  if (frames) return recovered_video(program, blocks);
-  if (cross) {
+  if (any(AttentionKind::spatial) || any(AttentionKind::temporal)) return recovered_video(program, blocks);
+  if (any(AttentionKind::cross)) {
     reject(program, "blocks with cross attention on another stream are no decoder that a descriptor can describe",
            blocks);
   }

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "base/error.h"
 #include "program/sharding.h"
@@ -13,7 +14,7 @@
 namespace llmperf::program {
 namespace {
 
-using Rows = std::vector<std::vector<std::int64_t>>;
+using Rows = std::vector<Integers>;
 
 // What the numbers in a group are.
 enum class Names : unsigned char {
@@ -28,7 +29,7 @@ std::int64_t channel(const Instruction& i) {
     const auto text = i.find(key);
     if (!text) continue;
     const auto handle = field(*text, "handle");
-    const std::vector<std::int64_t> numbers = integers(handle ? *handle : *text);
+    const Integers numbers = integers(handle ? *handle : *text);
     if (!numbers.empty()) return numbers[0];
   }
   return 0;
@@ -71,17 +72,12 @@ std::int64_t largest(const Rows& rows) {
 ReplicaGroups from_rows(const Rows& rows, Names names, const ModuleDevices& of) {
   ReplicaGroups result;
   result.groups = static_cast<std::int64_t>(rows.size());
-  std::vector<std::int64_t> group =
-      *std::max_element(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  Integers group = *std::ranges::max_element(rows, [](const auto& a, const auto& b) { return a.size() < b.size(); });
   std::int64_t common = 0;
-  std::vector<std::vector<std::int64_t>> sorted = rows;
-  for (auto& row : sorted) {
+  for (Integers row : rows) {
     result.uneven = result.uneven || row.size() != group.size();
-    std::sort(row.begin(), row.end());
+    std::ranges::sort(row);
     for (std::size_t i = 1; i < row.size(); ++i) common = std::gcd(common, row[i] - row[i - 1]);
-  }
-  for (const auto& row : sorted) {
-    result.regular = result.regular && row.back() - row.front() == common * static_cast<std::int64_t>(row.size() - 1);
   }
   result.ranks = static_cast<std::int64_t>(group.size());
   result.stride = std::max<std::int64_t>(1, common);
@@ -89,30 +85,23 @@ ReplicaGroups from_rows(const Rows& rows, Names names, const ModuleDevices& of) 
   const std::int64_t limit = names == Names::partitions ? of.partitions : of.replicas;
   if (names == Names::devices || result.devices > limit) {
     result.members = rows;
-    result.text = group_text(group, result.groups);
-    return result;
-  }
-  if (names == Names::partitions) {
+  } else if (names == Names::partitions) {
     result.groups *= of.replicas;
     result.devices += (of.replicas - 1) * of.partitions;
-    result.text = group_text(group, result.groups);
-    return result;
-  }
-  for (std::int64_t& replica : group) replica *= of.partitions;
-  result.devices *= of.partitions;
-  if (names == Names::replicas) {
-    result.stride *= of.partitions;
-    result.groups *= of.partitions;
-  } else if (of.partitions > 1) {
-    result.regular = result.regular && (result.ranks == 1 || result.stride == 1);
-    result.stride = 1;
-    result.ranks *= of.partitions;
-    constexpr std::size_t kMost = 1 << 10;  // of a text that is shortened anyway
-    std::vector<std::int64_t> all;
-    for (const std::int64_t first : group) {
-      for (std::int64_t p = 0; p < of.partitions && all.size() < kMost; ++p) all.push_back(first + p);
+  } else {
+    for (std::int64_t& replica : group) replica *= of.partitions;
+    result.devices *= of.partitions;
+    if (names == Names::replicas) {
+      result.stride *= of.partitions;
+      result.groups *= of.partitions;
+    } else if (of.partitions > 1) {
+      result.stride = 1;
+      result.ranks *= of.partitions;
+      constexpr std::size_t kMost = 1 << 10;  // of a text that is shortened anyway
+      for (const std::int64_t first : std::exchange(group, {})) {
+        for (std::int64_t p = 0; p < of.partitions && group.size() < kMost; ++p) group.push_back(first + p);
+      }
     }
-    group = std::move(all);
   }
   result.text = group_text(group, result.groups);
   return result;
@@ -123,20 +112,17 @@ ReplicaGroups from_axes(const DeviceAxes& axes, std::int64_t devices) {
   ReplicaGroups result;
   result.ranks = group.ranks;
   result.stride = group.stride;
-  result.regular = group.regular;
   result.groups = std::max<std::int64_t>(1, devices / group.ranks);
   result.devices = devices;
   constexpr std::int64_t kMost = 1 << 16;
-  const std::vector<std::int64_t> first = devices_of(axes, kMost);
+  const Integers first = devices_of(axes, kMost);
   result.text = group_text(first, result.groups);
-  if (!result.regular) result.members = {first};
+  if (!group.regular) result.members = {first};
   return result;
 }
 
-// Pairs of replicas or partitions as pairs of devices, and what they come to on the ring of all devices.
-ReplicaGroups permutation(const Module& module, const Instruction& i, const Rows& pairs, std::int64_t devices) {
+ReplicaGroups permutation(const Module& module, const Instruction& i, const Rows& pairs) {
   ReplicaGroups result;
-  result.stride = 0;
   std::unordered_set<std::int64_t> sources;
   std::unordered_set<std::int64_t> targets;
   for (const auto& pair : pairs) {
@@ -148,18 +134,8 @@ ReplicaGroups permutation(const Module& module, const Instruction& i, const Rows
     if (!sources.insert(pair[0]).second) module.fail(i, fmt::format("device {} sends twice", pair[0]));
     if (!targets.insert(pair[1]).second) module.fail(i, fmt::format("device {} receives twice", pair[1]));
     result.pairs.emplace_back(pair[0], pair[1]);
+    if (pair[0] != pair[1]) result.ranks = 2;
   }
-  const std::int64_t around = std::max(devices, result.devices);
-  std::optional<std::int64_t> shift;
-  result.ring_shift = !pairs.empty();
-  for (const auto& [source, target] : result.pairs) {
-    const std::int64_t on = (target - source + around) % around;
-    result.stride = std::max(result.stride, std::min(on, around - on));
-    result.ring_shift = result.ring_shift && on == shift.value_or(on);
-    shift = on;
-  }
-  result.ranks = result.stride == 0 ? 1 : (around + result.stride - 1) / result.stride;
-  result.stride = std::max<std::int64_t>(1, result.stride);
   constexpr std::size_t kShown = 4;
   for (std::size_t p = 0; p < std::min(result.pairs.size(), kShown); ++p) {
     result.text += fmt::format("{}{}->{}", p == 0 ? "" : ", ", result.pairs[p].first, result.pairs[p].second);
@@ -175,16 +151,10 @@ ReplicaGroups permutation(const Module& module, const Instruction& i, const Rows
 
 }  // namespace
 
-std::int64_t ReplicaGroups::placed_ranks(std::int64_t) const {
-  if (pairs.empty()) return ranks;
-  const bool moves = std::any_of(pairs.begin(), pairs.end(), [](const auto& p) { return p.first != p.second; });
-  return moves ? 2 : 1;
-}
-
 std::int64_t ReplicaGroups::placed_stride(std::int64_t per_node) const {
   if (!pairs.empty()) {
-    const bool leaves = std::any_of(pairs.begin(), pairs.end(),
-                                    [&](const auto& p) { return p.first / per_node != p.second / per_node; });
+    const bool leaves =
+        std::ranges::any_of(pairs, [&](const auto& p) { return p.first / per_node != p.second / per_node; });
     return leaves ? per_node : 1;
   }
   std::int64_t most = 1;
@@ -203,7 +173,7 @@ ModuleDevices module_devices(const Module& module) {
   for (const Attribute& attribute : module.attributes) {
     const bool replicas = attribute.key == "mhlo.num_replicas";
     if (!replicas && attribute.key != "mhlo.num_partitions") continue;
-    const std::vector<std::int64_t> value = integers(attribute.text);
+    const Integers value = integers(attribute.text);
     if (value.empty() || value[0] < 1 || value[0] > kMaxDevices) {
       module.fail(attribute.text, fmt::format("{} is no number of devices", attribute.text));
     }
@@ -227,7 +197,7 @@ ReplicaGroups replica_groups(const Module& module, const Instruction& i, std::in
         for (std::int64_t& replica : row) replica *= partitions;
       }
     }
-    result = permutation(module, i, rows, devices);
+    result = permutation(module, i, rows);
   } else {
     const auto groups = i.find("replica_groups");
     if (groups && groups->find("mesh_axes") != std::string_view::npos) {
@@ -236,7 +206,6 @@ ReplicaGroups replica_groups(const Module& module, const Instruction& i, std::in
       const Mesh mesh = parse_mesh(module, *mesh_text);
       const DeviceAxes axes = parse_axis_list(module, mesh, field(*groups, "axes").value_or(std::string_view{}));
       result = from_axes(axes, mesh.devices);
-      result.regular = result.regular && mesh.regular;
     } else {
       Rows rows = groups ? integer_rows(*groups) : Rows{};
       for (auto& row : rows) std::erase(row, -1);  // fills up short groups

@@ -15,20 +15,17 @@
 namespace llmperf::program {
 
 struct ReplicaGroups {
-  std::int64_t ranks = 1;   // of the largest group
-  std::int64_t stride = 1;  // between neighbours in a group; of a permutation, the largest distance on the ring
+  std::int64_t ranks = 1;   // of the largest group; of a permutation that moves anything, two
+  std::int64_t stride = 1;  // between neighbours in a group, or the largest distance that its devices have in common
   std::int64_t groups = 1;
-  bool uneven = false;      // groups of different sizes
-  bool regular = true;      // the numbers of a group are `stride` apart; else that is the largest distance they share
-  bool ring_shift = false;  // a permutation that hands everything the same distance on
-  std::string text;         // "{0,1,2,3} x2": the first of the largest groups and their number; "0->1, 1->2, …"
+  bool uneven = false;  // groups of different sizes
+  std::string text;     // "{0,1,2,3} x2": the first of the largest groups and their number; "0->1, 1->2, …"
   std::vector<std::pair<std::int64_t, std::int64_t>> pairs = {};  // of a permutation: source, target
   std::int64_t devices = 1;                                       // the largest number named, and 1
-  std::vector<std::vector<std::int64_t>> members = {};  // devices of the groups that the text lists, or of the first
+  std::vector<Integers> members = {};  // devices of the groups that the text lists, or of the first
 
-  // As a collective on nodes of that many devices: as many ranks in a node as the group with most has in one, and for a
-  // permutation two ranks, in one node or in two.
-  std::int64_t placed_ranks(std::int64_t devices_per_node) const;
+  // As a collective on nodes of that many devices, of which as many ranks share a node as in the group with most in
+  // one; the pairs of a permutation are in one node, or in two.
   std::int64_t placed_stride(std::int64_t devices_per_node) const;
 };
 

@@ -28,6 +28,8 @@ std::int64_t size_of(const DeviceAxes& axes) {
   return size;
 }
 
+void append(DeviceAxes& axes, const DeviceAxes& more) { axes.insert(axes.end(), more.begin(), more.end()); }
+
 DeviceAxes merged(const DeviceAxes& axes) {
   DeviceAxes result;
   for (const DeviceAxis& axis : axes) {
@@ -67,7 +69,7 @@ std::optional<DeviceAxes> take_outer(DeviceAxes& axes, std::int64_t size) {
 }
 
 std::optional<DeviceAxes> cut_by(const DeviceAxes& axes, const DeviceAxes& others) {
-  std::vector<std::int64_t> ends;
+  Integers ends;
   for (const DeviceAxis& other : others) {
     if (other.size > 1) ends.insert(ends.end(), {other.stride, end_of(other)});
   }
@@ -91,9 +93,8 @@ bool overlap(const DeviceAxes& a, const DeviceAxes& b) {
   const auto meets = [](const DeviceAxis& x, const DeviceAxis& y) {
     return x.size > 1 && y.size > 1 && x.stride < end_of(y) && y.stride < end_of(x);
   };
-  return std::any_of(a.begin(), a.end(), [&](const DeviceAxis& x) {
-    return std::any_of(b.begin(), b.end(), [&](const DeviceAxis& y) { return meets(x, y); });
-  });
+  return std::ranges::any_of(
+      a, [&](const DeviceAxis& x) { return std::ranges::any_of(b, [&](const DeviceAxis& y) { return meets(x, y); }); });
 }
 
 DeviceAxes common(const DeviceAxes& axes, const DeviceAxes& others) {
@@ -104,7 +105,7 @@ DeviceAxes common(const DeviceAxes& axes, const DeviceAxes& others) {
 
 ListedAxes axes_of(std::span<const std::int64_t> devices) {
   DeviceAxes inner_first;
-  std::vector<std::int64_t> line(devices.begin(), devices.end());
+  Integers line(devices.begin(), devices.end());
   while (line.size() > 1) {
     const std::int64_t stride = line[1] - line[0];
     std::size_t run = 2;
@@ -120,11 +121,11 @@ ListedAxes axes_of(std::span<const std::int64_t> devices) {
       return {{{static_cast<std::int64_t>(devices.size()), std::max<std::int64_t>(1, common)}}, false};
     }
     inner_first.push_back({static_cast<std::int64_t>(run), stride});
-    std::vector<std::int64_t> outer;
+    Integers outer;
     for (std::size_t i = 0; i < line.size(); i += run) outer.push_back(line[i]);
     line = std::move(outer);
   }
-  std::reverse(inner_first.begin(), inner_first.end());
+  std::ranges::reverse(inner_first);
   return {inner_first, true};
 }
 
@@ -132,10 +133,10 @@ ArrayAxes axes_of_array(std::span<const std::int64_t> devices, std::span<const s
   ArrayAxes result;
   result.dims.resize(dims.size());
   auto step = static_cast<std::int64_t>(devices.size());
-  std::vector<std::int64_t> expected(devices.size(), devices.empty() ? 0 : devices[0]);
+  Integers expected(devices.size(), devices.empty() ? 0 : devices[0]);
   for (std::size_t d = 0; d < dims.size(); ++d) {
     step /= dims[d];
-    std::vector<std::int64_t> line;
+    Integers line;
     for (std::int64_t i = 0; i < dims[d]; ++i) line.push_back(devices[static_cast<std::size_t>(i * step)]);
     ListedAxes listed = axes_of(line);
     result.regular = result.regular && listed.regular;
@@ -151,7 +152,7 @@ ArrayAxes axes_of_array(std::span<const std::int64_t> devices, std::span<const s
 
 DeviceGroup group_of(const DeviceAxes& axes) {
   DeviceAxes sorted = axes;
-  std::sort(sorted.begin(), sorted.end(), [](const DeviceAxis& a, const DeviceAxis& b) { return a.stride > b.stride; });
+  std::ranges::sort(sorted, [](const DeviceAxis& a, const DeviceAxis& b) { return a.stride > b.stride; });
   sorted = merged(sorted);
   DeviceGroup group{size_of(sorted), sorted.empty() ? 1 : sorted.back().stride, sorted.size() <= 1};
   for (const DeviceAxis& axis : sorted) group.stride = std::gcd(group.stride, axis.stride);
@@ -171,9 +172,9 @@ std::string group_text(std::span<const std::int64_t> devices, std::int64_t group
   return text + fmt::format("}} x{}", groups);
 }
 
-std::vector<std::int64_t> devices_of(const DeviceAxes& axes, std::int64_t most) {
+Integers devices_of(const DeviceAxes& axes, std::int64_t most) {
   const std::int64_t size = std::min(size_of(axes), most);
-  std::vector<std::int64_t> devices;
+  Integers devices;
   for (std::int64_t i = 0; i < size; ++i) {
     std::int64_t rest = i;
     std::int64_t device = 0;
@@ -195,13 +196,22 @@ constexpr std::size_t kMaxNumbers = std::size_t{1} << 24;
 
 // "devices=[2,1,4]<=[8]": an array of devices, the tensor's dimensions first.
 struct TileAssignment {
-  std::vector<std::int64_t> dims;
-  std::vector<std::int64_t> devices;  // in order; empty: counted up in `reshape`, then transposed
-  std::vector<std::int64_t> reshape;
-  std::vector<std::int64_t> transpose;
-  enum class Last : unsigned char { replicated, manual, unreduced };
-  std::vector<Last> last;  // what the last dimensions are, which are none of the tensor
+  Integers dims;
+  Integers devices;  // in order; empty: counted up in `reshape`, then transposed
+  Integers reshape;
+  Integers transpose;
+  // What the last dimensions are, which are none of the tensor.
+  std::vector<DeviceAxes Sharding::*> last;
 };
+// What else a sharding has of devices, by its name in texts and by its number in OpSharding.Type.
+struct KnownPart {
+  std::string_view name;
+  std::int64_t type;
+  DeviceAxes Sharding::*axes;
+};
+constexpr KnownPart kParts[] = {
+    {"replicated", 0, &Sharding::replicated}, {"manual", 4, &Sharding::manual}, {"unreduced", 6, &Sharding::unreduced}};
+
 // A cursor over a text.
 class ShardingText {
  public:
@@ -240,15 +250,6 @@ class ShardingText {
     return value;
   }
 
-  // Letters and underscores; may be empty.
-  std::string_view word() {
-    space();
-    const std::size_t begin = at_;
-    const auto letter = [](char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-    while (at_ < text_.size() && letter(text_[at_])) ++at_;
-    return text_.substr(begin, at_ - begin);
-  }
-
   // In double or single quotes, as they are or escaped (\22, \").
   std::string_view quoted() {
     space();
@@ -263,16 +264,36 @@ class ShardingText {
     fail_expected("a name in quotes");
   }
 
-  // "[1,2,3]" with the brackets given.
-  std::vector<std::int64_t> numbers(std::string_view open, std::string_view close) {
-    std::vector<std::int64_t> values;
-    expect(open);
+  // Members with commas between, up to and with what closes the list.
+  template <typename Member>
+  void list(std::string_view close, const Member& member) {
     while (!take(close)) {
-      if (!values.empty()) expect(",");
+      member();
+      if (!sees(close)) expect(",");
+    }
+  }
+
+  // "[1,2,3]" with the brackets given.
+  Integers numbers(std::string_view open, std::string_view close) {
+    Integers values;
+    expect(open);
+    list(close, [&] {
       if (values.size() == kMaxNumbers) fail("too many devices");
       values.push_back(number());
-    }
+    });
     return values;
+  }
+
+  // key=
+  bool take_key(std::string_view key) {
+    const bool found = take(key);
+    if (found) expect("=");
+    return found;
+  }
+  // One of these parts, by its name; null: something else comes.
+  const KnownPart* take_part() {
+    const auto* found = std::ranges::find_if(kParts, [&](const KnownPart& part) { return take(part.name); });
+    return found == std::end(kParts) ? nullptr : found;
   }
 
   // Passes over all up to and with the bracket that closes the one that comes next.
@@ -313,7 +334,7 @@ class ShardingText {
 
 constexpr std::size_t kMaxTileRank = 256;
 
-std::int64_t device_product(const std::vector<std::int64_t>& factors) {
+std::int64_t device_product(const Integers& factors) {
   std::int64_t product = 1;
   for (const std::int64_t f : factors) {
     if (f < 1 || f > kMaxDevices / product) return 0;  // also of what is too large
@@ -324,7 +345,7 @@ std::int64_t device_product(const std::vector<std::int64_t>& factors) {
 
 // The axes of every dimension of devices counted up in `reshape` and transposed; false when a dimension is no part of
 // the axes.
-bool counted_axes(const TileAssignment& tiles, std::vector<DeviceAxes>& dims) {
+bool counted_axes(const TileAssignment& tiles, List<DeviceAxes>& dims) {
   DeviceAxes axes(tiles.reshape.size());
   std::int64_t stride = 1;
   for (std::size_t i = tiles.reshape.size(); i-- > 0;) {
@@ -333,7 +354,7 @@ bool counted_axes(const TileAssignment& tiles, std::vector<DeviceAxes>& dims) {
   }
   DeviceAxes ordered = axes;
   for (std::size_t i = 0; i < tiles.transpose.size(); ++i) {
-    ordered[i] = axes[static_cast<std::size_t>(tiles.transpose[i])];
+    ordered[i] = axes[tiles.transpose[i]];
   }
   for (const std::int64_t size : tiles.dims) {
     auto taken = take_outer(ordered, size);
@@ -343,30 +364,31 @@ bool counted_axes(const TileAssignment& tiles, std::vector<DeviceAxes>& dims) {
   return true;
 }
 
-bool is_permutation(std::vector<std::int64_t> values, std::size_t size) {
-  std::sort(values.begin(), values.end());
+bool is_permutation(Integers values, std::size_t size) {
+  std::ranges::sort(values);
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i] != static_cast<std::int64_t>(i)) return false;
   }
   return values.size() == size;
 }
 
-Sharding sharding_of(const TileAssignment& tiles, std::string& problem) {
+// `fail` is told what is wrong with them, and does not return.
+template <typename Fail>
+Sharding sharding_of(const TileAssignment& tiles, const Fail& fail) {
   Sharding sharding;
   const std::int64_t devices = device_product(tiles.dims);
   const bool counted = tiles.devices.empty();
   if (devices == 0 || tiles.dims.size() > kMaxTileRank) {
-    problem = "an array of devices needs extents of 1 and more, and no more than 2^32 devices";
-  } else if (tiles.last.size() > tiles.dims.size()) {
-    problem = fmt::format("{} last dimensions of an array of {}", tiles.last.size(), tiles.dims.size());
-  } else if (counted && device_product(tiles.reshape) != devices) {
-    problem = fmt::format("an array of {} devices is not filled with {}", devices, device_product(tiles.reshape));
-  } else if (counted && !tiles.transpose.empty() && !is_permutation(tiles.transpose, tiles.reshape.size())) {
-    problem = "T(…) has to name every dimension before it once";
-  } else if (!counted && static_cast<std::int64_t>(tiles.devices.size()) != devices) {
-    problem = fmt::format("an array of {} devices is not filled with {}", devices, tiles.devices.size());
+    fail("an array of devices needs extents of 1 and more, and no more than 2^32 devices");
   }
-  if (!problem.empty()) return sharding;
+  if (tiles.last.size() > tiles.dims.size()) {
+    fail(fmt::format("{} last dimensions of an array of {}", tiles.last.size(), tiles.dims.size()));
+  }
+  const std::int64_t listed = counted ? device_product(tiles.reshape) : static_cast<std::int64_t>(tiles.devices.size());
+  if (listed != devices) fail(fmt::format("an array of {} devices is not filled with {}", devices, listed));
+  if (counted && !tiles.transpose.empty() && !is_permutation(tiles.transpose, tiles.reshape.size())) {
+    fail("T(…) has to name every dimension before it once");
+  }
   sharding.devices = devices;
   if (counted) {
     sharding.regular = counted_axes(tiles, sharding.dims);
@@ -380,17 +402,13 @@ Sharding sharding_of(const TileAssignment& tiles, std::string& problem) {
     }
   } else {
     ArrayAxes axes = axes_of_array(tiles.devices, tiles.dims);
-    sharding.devices = std::max(devices, *std::max_element(tiles.devices.begin(), tiles.devices.end()) + 1);
+    sharding.devices = std::max(devices, *std::ranges::max_element(tiles.devices) + 1);
     sharding.regular = axes.regular;
     sharding.dims = std::move(axes.dims);
   }
   const std::size_t rank = tiles.dims.size() - tiles.last.size();
   for (std::size_t i = 0; i < tiles.last.size(); ++i) {
-    DeviceAxes& into = tiles.last[i] == TileAssignment::Last::manual      ? sharding.manual
-                       : tiles.last[i] == TileAssignment::Last::unreduced ? sharding.unreduced
-                                                                          : sharding.replicated;
-    const DeviceAxes& axes = sharding.dims[rank + i];
-    into.insert(into.end(), axes.begin(), axes.end());
+    append(sharding.*tiles.last[i], sharding.dims[rank + i]);
   }
   sharding.dims.resize(rank);
   return sharding;
@@ -398,13 +416,8 @@ Sharding sharding_of(const TileAssignment& tiles, std::string& problem) {
 
 // Of summands it does not matter along which axis first.
 DeviceAxes in_order(DeviceAxes axes) {
-  std::sort(axes.begin(), axes.end(), [](const DeviceAxis& a, const DeviceAxis& b) { return a.stride > b.stride; });
+  std::ranges::sort(axes, [](const DeviceAxis& a, const DeviceAxis& b) { return a.stride > b.stride; });
   return merged(axes);
-}
-
-std::string_view without_space(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t\n");
-  return text.substr(std::min(begin, text.size()));
 }
 
 constexpr int kMaxMeshAliases = 8;  // that lead from one to the next
@@ -421,17 +434,16 @@ bool sees_device_ids(ShardingText& text) {
 }
 
 // [1, 0] or dense<[1, 0]> : tensor<2xi64>
-std::optional<std::vector<std::int64_t>> device_ids(ShardingText& text) {
+std::optional<Integers> device_ids(ShardingText& text) {
   text.expect(",");
-  text.expect("device_ids");
-  text.expect("=");
+  text.take_key("device_ids");
   if (text.sees("[")) return text.numbers("[", "]");
   const std::string_view rest = text.rest();
   text.skip_brackets();
-  std::vector<std::int64_t> devices = integers(rest.substr(0, rest.size() - text.rest().size()));
+  Integers devices = integers(rest.substr(0, rest.size() - text.rest().size()));
   if (text.take(":")) text.skip_brackets();
-  const bool in_range = std::all_of(devices.begin(), devices.end(),
-                                    [](std::int64_t device) { return device >= 0 && device < kMaxDevices; });
+  const bool in_range =
+      std::ranges::all_of(devices, [](std::int64_t device) { return device >= 0 && device < kMaxDevices; });
   // More than a hundred are printed as bytes: "0x…".
   return in_range && rest.starts_with("dense<") && !rest.starts_with("dense<\"") ? std::optional(devices)
                                                                                  : std::nullopt;
@@ -440,16 +452,12 @@ std::optional<std::vector<std::int64_t>> device_ids(ShardingText& text) {
 // ["x"=2, "y"=4], also [#stablehlo.mesh_axis<name = "x", size = 2>, …] and [{name = "x", size = 2 : i64}, …]
 Mesh mesh_axes(ShardingText& text) {
   Mesh mesh;
-  std::vector<std::int64_t> sizes;
+  Integers sizes;
   text.expect("[");
-  while (!text.take("]")) {
-    if (!mesh.axes.empty()) text.expect(",");
+  text.list("]", [&] {
     const bool braced = text.take("{");
     const bool wordy = braced || text.take("#stablehlo.mesh_axis<") || text.take("#mhlo.mesh_axis<");
-    if (wordy) {
-      text.expect("name");
-      text.expect("=");
-    }
+    if (wordy && !text.take_key("name")) text.expect("name");
     const std::string_view axis = text.quoted();
     if (wordy) {
       text.expect(",");
@@ -463,7 +471,7 @@ Mesh mesh_axes(ShardingText& text) {
     mesh.devices *= size;
     mesh.axes.emplace_back(axis, DeviceAxes{});
     sizes.push_back(size);
-  }
+  });
   std::int64_t stride = mesh.devices;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     stride /= sizes[i];
@@ -533,7 +541,7 @@ Mesh mesh_of(ShardingText& text, int depth) {
   const bool opened =
       braced || text.take("#sdy.mesh<") || text.take("#stablehlo.mesh<") || text.take("mesh<") || text.take("<");
   if (!opened && !text.take("mesh")) text.fail_expected("a mesh");
-  if (text.take("axes")) text.expect("=");
+  text.take_key("axes");
   Mesh mesh = mesh_axes(text);
   if (opened) text.expect(braced ? "}" : ">");
   return mesh;
@@ -542,7 +550,7 @@ Mesh mesh_of(ShardingText& text, int depth) {
 // "x" or "x":(1)2, after whose name `info` stands before the part.
 DeviceAxes axis(ShardingText& text, const Mesh& mesh, std::string_view info) {
   const std::string_view name = text.quoted();
-  const auto found = std::find_if(mesh.axes.begin(), mesh.axes.end(), [&](const auto& a) { return a.first == name; });
+  const auto found = std::ranges::find_if(mesh.axes, [&](const auto& a) { return a.first == name; });
   if (found == mesh.axes.end()) {
     std::vector<std::string> names;
     for (const auto& a : mesh.axes) names.emplace_back(a.first);
@@ -562,15 +570,10 @@ DeviceAxes axis(ShardingText& text, const Mesh& mesh, std::string_view info) {
   return *part;
 }
 
-void append(DeviceAxes& axes, const DeviceAxes& more) { axes.insert(axes.end(), more.begin(), more.end()); }
-
 DeviceAxes axes_in_braces(ShardingText& text, const Mesh& mesh) {
   DeviceAxes axes;
   text.expect("{");
-  while (!text.take("}")) {
-    append(axes, axis(text, mesh, ":"));
-    if (!text.sees("}")) text.expect(",");
-  }
+  text.list("}", [&] { append(axes, axis(text, mesh, ":")); });
   return axes;
 }
 
@@ -579,16 +582,15 @@ void dimension(ShardingText& text, const Mesh& mesh, Sharding& sharding) {
   DeviceAxes axes;
   bool open = false;
   text.expect("{");
-  while (!text.take("}")) {
+  text.list("}", [&] {
     if (text.take("?")) {
       open = true;
-    } else {
-      const DeviceAxes more = axis(text, mesh, ":");
-      if (overlap(axes, more)) text.fail("a dimension is divided over the same devices twice");
-      append(axes, more);
+      return;
     }
-    if (!text.sees("}")) text.expect(",");
-  }
+    const DeviceAxes more = axis(text, mesh, ":");
+    if (overlap(axes, more)) text.fail("a dimension is divided over the same devices twice");
+    append(axes, more);
+  });
   if (text.take("p")) text.number();  // its priority
   for (const DeviceAxes& other : sharding.dims) {
     if (overlap(other, axes)) text.fail("two dimensions are divided over the same devices");
@@ -609,19 +611,10 @@ Sharding body(ShardingText& text) {
   }
   while (text.take(",")) {
     if (text.take("[")) {
-      while (!text.take("]")) {
-        dimension(text, mesh, sharding);
-        if (!text.sees("]")) text.expect(",");
-      }
-    } else if (text.take("replicated")) {
+      text.list("]", [&] { dimension(text, mesh, sharding); });
+    } else if (const KnownPart* part = text.take_part()) {
       text.expect("=");
-      append(sharding.replicated, axes_in_braces(text, mesh));
-    } else if (text.take("unreduced")) {
-      text.expect("=");
-      append(sharding.unreduced, axes_in_braces(text, mesh));
-    } else if (text.take("manual")) {
-      text.expect("=");
-      append(sharding.manual, axes_in_braces(text, mesh));
+      append(sharding.*part->axes, axes_in_braces(text, mesh));
     } else {
       text.fail_expected("the dimensions, replicated= or unreduced=");
     }
@@ -634,25 +627,23 @@ Sharding body(ShardingText& text) {
   return sharding;
 }
 
-std::vector<Sharding> parse_shardy(ShardingText& text) {
+List<Sharding> parse_shardy(ShardingText& text) {
   if (text.sees("mesh[")) return {body(text)};
+  const auto one = [&] {
+    if (!text.take("#sdy.sharding<")) text.expect("<");
+    Sharding sharding = body(text);
+    text.expect(">");
+    return sharding;
+  };
   const bool per_value = text.take("#sdy.sharding_per_value<");
   if (per_value || text.sees("[")) {
-    std::vector<Sharding> all;
+    List<Sharding> all;
     text.expect("[");
-    while (!text.take("]")) {
-      if (!all.empty()) text.expect(",");
-      if (!text.take("#sdy.sharding<")) text.expect("<");
-      all.push_back(body(text));
-      text.expect(">");
-    }
+    text.list("]", [&] { all.push_back(one()); });
     if (per_value) text.expect(">");
     return all;
   }
-  if (!text.take("#sdy.sharding<")) text.expect("<");
-  Sharding one = body(text);
-  text.expect(">");
-  return {std::move(one)};
+  return {one()};
 }
 
 // --- mhlo.sharding = "\08\03\1A\02\02\01\22\02\00\01": the OpSharding message of XLA (xla_data.proto) in the wire
@@ -662,23 +653,9 @@ std::vector<Sharding> parse_shardy(ShardingText& text) {
 
 enum WireType : unsigned char { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 // OpSharding.Type
-enum ShardingType : std::int64_t {
-  kReplicated = 0,
-  kMaximal = 1,
-  kTuple = 2,
-  kOther = 3,
-  kManual = 4,
-  kUnknown = 5,
-  kUnreduced = 6
-};
+enum ShardingType : std::int64_t { kReplicated = 0, kMaximal = 1, kTuple = 2, kOther = 3, kManual = 4, kUnknown = 5 };
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return -1;
-}
-
+// \08 is a byte, \n a line's end, \" the mark itself.
 std::string unescaped(std::string_view text) {
   std::string bytes;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -687,10 +664,10 @@ std::string unescaped(std::string_view text) {
       continue;
     }
     const char c = text[++i];
-    const int high = hex_digit(c);
-    const int low = i + 1 < text.size() ? hex_digit(text[i + 1]) : -1;
-    if (high >= 0 && low >= 0) {
-      bytes += static_cast<char>(high * 16 + low);
+    unsigned char byte = 0;
+    const char* const begin = text.data() + i;
+    if (i + 1 < text.size() && std::from_chars(begin, begin + 2, byte, 16).ptr == begin + 2) {
+      bytes += static_cast<char>(byte);
       ++i;
     } else {
       bytes += c == 'n' ? '\n' : c == 't' ? '\t' : c;
@@ -704,12 +681,12 @@ class Message {
   Message(const Module& module, std::string_view place, std::string_view bytes)
       : module_(module), place_(place), bytes_(bytes) {}
 
-  void append_to(std::vector<Sharding>& found, int depth) {
+  void append_to(List<Sharding>& found, int depth) {
     if (depth > kMaxNested) fail();
     TileAssignment tiles;
     std::int64_t type = kReplicated;
     bool last_replicated = false;
-    std::vector<std::int64_t> last;
+    Integers last;
     while (at_ < bytes_.size()) {
       const std::int64_t tag = varint();
       const std::int64_t number = tag >> 3;
@@ -737,9 +714,8 @@ class Message {
     if (type == kTuple) return;
     if (last_replicated) last = {kReplicated};
     for (const std::int64_t kind : last) {
-      tiles.last.push_back(kind == kManual      ? TileAssignment::Last::manual
-                           : kind == kUnreduced ? TileAssignment::Last::unreduced
-                                                : TileAssignment::Last::replicated);
+      const auto* part = std::ranges::find(kParts, kind, &KnownPart::type);
+      tiles.last.push_back(part == std::end(kParts) ? &Sharding::replicated : part->axes);
     }
     found.push_back(sharding(type, tiles));
   }
@@ -755,9 +731,7 @@ class Message {
     } else if (type == kUnknown) {
       result.form = Sharding::Form::unknown;
     } else if (type == kOther) {
-      std::string problem;
-      result = sharding_of(tiles, problem);
-      if (!problem.empty()) module_.fail(place_, "sharding: " + problem);
+      result = sharding_of(tiles, [&](const std::string& problem) { module_.fail(place_, "sharding: " + problem); });
     } else if (type != kReplicated) {
       fail();
     }
@@ -790,7 +764,7 @@ class Message {
   }
 
   // One, or several in a row.
-  void integers(std::vector<std::int64_t>& into) {
+  void integers(Integers& into) {
     if (wire_ == kVarint) {
       into.push_back(varint());
       return;
@@ -819,9 +793,9 @@ class Message {
   WireType wire_ = kVarint;
 };
 
-std::vector<Sharding> parse_serialized(const Module& module, std::string_view text) {
+List<Sharding> parse_serialized(const Module& module, std::string_view text) {
   const std::string bytes = unescaped(text);
-  std::vector<Sharding> found;
+  List<Sharding> found;
   if (bytes.empty()) return {{.form = Sharding::Form::unknown}};
   Message(module, text, bytes).append_to(found, 0);
   return found;
@@ -840,13 +814,6 @@ bool pass_over_remark(ShardingText& text) {
   return true;
 }
 
-TileAssignment::Last last_kind(ShardingText& text) {
-  if (text.take("replicated")) return TileAssignment::Last::replicated;
-  if (text.take("manual")) return TileAssignment::Last::manual;
-  if (text.take("unreduced")) return TileAssignment::Last::unreduced;
-  text.fail_expected("replicated, manual or unreduced");
-}
-
 // After "devices=": [4,1,2]<=[2,4]T(1,0) last_tile_dims={manual, replicated}
 Sharding tiles(ShardingText& text) {
   TileAssignment assignment;
@@ -861,33 +828,26 @@ Sharding tiles(ShardingText& text) {
   }
   while (!text.sees("}")) {
     if (text.take("last_tile_dim_replicate")) {
-      assignment.last = {TileAssignment::Last::replicated};
-    } else if (text.take("last_tile_dims")) {
-      text.expect("=");
+      assignment.last = {&Sharding::replicated};
+    } else if (text.take_key("last_tile_dims")) {
       text.expect("{");
-      do {
-        assignment.last.push_back(last_kind(text));
-      } while (text.take(","));
-      text.expect("}");
+      text.list("}", [&] {
+        const KnownPart* part = text.take_part();
+        if (part == nullptr) text.fail_expected("replicated, manual or unreduced");
+        assignment.last.push_back(part->axes);
+      });
     } else if (!pass_over_remark(text)) {
       text.fail_expected("'}' after the devices");
     }
   }
-  std::string problem;
-  Sharding sharding = sharding_of(assignment, problem);
-  if (!problem.empty()) text.fail(problem);
-  return sharding;
+  return sharding_of(assignment, [&](const std::string& problem) { text.fail(problem); });
 }
 
-void append_hlo(ShardingText& text, std::vector<Sharding>& found, int depth) {
+void append_hlo(ShardingText& text, List<Sharding>& found, int depth) {
   if (depth > kMaxNested) text.fail("tuples of shardings are nested too deep");
   text.expect("{");
-  if (text.take("}")) return;  // an empty tuple
-  if (text.sees("{")) {
-    do {
-      append_hlo(text, found, depth + 1);
-    } while (text.take(","));
-    text.expect("}");
+  if (text.sees("{") || text.sees("}")) {
+    text.list("}", [&] { append_hlo(text, found, depth + 1); });
     return;
   }
   Sharding sharding;
@@ -933,7 +893,7 @@ DeviceAxes parse_axis_list(const Module& module, const Mesh& mesh, std::string_v
 }
 
 bool Sharding::divides() const {
-  return std::any_of(dims.begin(), dims.end(), [](const DeviceAxes& axes) { return size_of(axes) > 1; });
+  return std::ranges::any_of(dims, [](const DeviceAxes& axes) { return size_of(axes) > 1; });
 }
 
 bool Sharding::same_parts(const Sharding& other) const {
@@ -948,10 +908,10 @@ bool Sharding::same_parts(const Sharding& other) const {
   return true;
 }
 
-std::vector<Sharding> parse_shardings(const Module& module, std::string_view text) {
-  text = without_space(text);
-  const std::string_view inside = without_space(unquoted(text));
-  std::vector<Sharding> found;
+List<Sharding> parse_shardings(const Module& module, std::string_view text) {
+  text = trim(text);
+  const std::string_view inside = trim(unquoted(text));
+  List<Sharding> found;
   if (inside.starts_with('{')) {
     ShardingText cursor(module, inside);
     append_hlo(cursor, found, 0);
@@ -959,13 +919,11 @@ std::vector<Sharding> parse_shardings(const Module& module, std::string_view tex
     return found;
   }
   if (inside.starts_with('#') || inside.starts_with('<') || inside.starts_with('[')) {
-    if (const auto alias = module.aliases.find(inside); alias != module.aliases.end() && alias->second != inside) {
-      ShardingText cursor(module, without_space(alias->second));
-      return parse_shardy(cursor);
-    }
-    ShardingText cursor(module, inside);
+    const auto alias = module.aliases.find(inside);
+    const bool named = alias != module.aliases.end() && alias->second != inside;
+    ShardingText cursor(module, named ? alias->second : inside);
     found = parse_shardy(cursor);
-    if (!cursor.done()) cursor.fail_expected("the end of the sharding");
+    if (!named && !cursor.done()) cursor.fail_expected("the end of the sharding");
     return found;
   }
   if (text.starts_with('"')) return parse_serialized(module, inside);
@@ -974,14 +932,14 @@ std::vector<Sharding> parse_shardings(const Module& module, std::string_view tex
 }
 
 Sharding parse_sharding(const Module& module, std::string_view text) {
-  std::vector<Sharding> all = parse_shardings(module, text);
+  List<Sharding> all = parse_shardings(module, text);
   if (all.size() == 1) return std::move(all.front());
   if (all.empty()) return {.form = Sharding::Form::unknown};
   module.fail(text, fmt::format("{} shardings for one value", all.size()));
 }
 
-std::vector<std::int64_t> local_dims(const Sharding& sharding, const std::vector<std::int64_t>& dims) {
-  std::vector<std::int64_t> local = dims;
+Integers local_dims(const Sharding& sharding, const Integers& dims) {
+  Integers local = dims;
   if (sharding.form != Sharding::Form::tiled) return local;
   for (std::size_t i = 0; i < local.size() && i < sharding.dims.size(); ++i) {
     const std::int64_t parts = size_of(sharding.dims[i]);

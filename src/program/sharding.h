@@ -20,13 +20,14 @@ struct DeviceAxis {
   std::int64_t stride = 1;
   bool operator==(const DeviceAxis&) const = default;
 };
-using DeviceAxes = std::vector<DeviceAxis>;  // major to minor
+using DeviceAxes = List<DeviceAxis>;  // major to minor
 
 // No text describes more devices.
 inline constexpr std::int64_t kMaxDevices = std::int64_t{1} << 32;
 
 // Devices along all of them together.
 std::int64_t size_of(const DeviceAxes& axes);
+void append(DeviceAxes& axes, const DeviceAxes& more);
 // Without axes of one device, and neighbours that count on ({2, 4}, {4, 1}) as one ({8, 1}).
 DeviceAxes merged(const DeviceAxes& axes);
 // Removes the outermost `size` coordinates and returns them; nothing, and no change, when an axis cannot be cut so.
@@ -46,7 +47,7 @@ struct ListedAxes {
 ListedAxes axes_of(std::span<const std::int64_t> devices);
 // The same for an array of devices: the axes of each of its dimensions.
 struct ArrayAxes {
-  std::vector<DeviceAxes> dims;
+  List<DeviceAxes> dims;
   bool regular = true;
 };
 ArrayAxes axes_of_array(std::span<const std::int64_t> devices, std::span<const std::int64_t> dims);
@@ -63,7 +64,7 @@ DeviceGroup group_of(const DeviceAxes& axes);
 // "{0,4,8,12} x2": the first group and how many there are; long ones shortened.
 std::string group_text(std::span<const std::int64_t> devices, std::int64_t groups);
 // The devices of the first group, no more than the `most` first.
-std::vector<std::int64_t> devices_of(const DeviceAxes& axes, std::int64_t most);
+Integers devices_of(const DeviceAxes& axes, std::int64_t most);
 
 // How a tensor lies on devices, from the annotations of HLO (mhlo.sharding = "{devices=[4,2]<=[8]}") and of Shardy
 // (#sdy.sharding<@mesh, [{"x"}, {}]>).
@@ -80,14 +81,14 @@ struct Sharding {
     unknown   // not said
   };
   Form form = Form::tiled;
-  std::vector<DeviceAxes> dims = {};  // by dimension; empty: none is divided
-  std::vector<bool> open = {};        // by dimension: it may be divided further; empty: none may
-  DeviceAxes unreduced = {};          // every device along them holds a summand
-  DeviceAxes replicated = {};         // every device along them is said to hold the same
-  DeviceAxes manual = {};             // shapes in the text are divided over them already
-  std::int64_t device = 0;            // of maximal
-  std::int64_t devices = 0;           // that the annotation is about; 0: it does not say
-  bool regular = true;                // false: the order of devices is no set of axes, strides are approximate
+  List<DeviceAxes> dims = {};  // by dimension; empty: none is divided
+  List<bool> open = {};        // by dimension: it may be divided further; empty: none may
+  DeviceAxes unreduced = {};   // every device along them holds a summand
+  DeviceAxes replicated = {};  // every device along them is said to hold the same
+  DeviceAxes manual = {};      // shapes in the text are divided over them already
+  std::int64_t device = 0;     // of maximal
+  std::int64_t devices = 0;    // that the annotation is about; 0: it does not say
+  bool regular = true;         // false: the order of devices is no set of axes, strides are approximate
 
   bool is_open(std::size_t dim) const { return dim < open.size() && open[dim]; }
   // The same parts in the same places; annotations that leave room are not compared.
@@ -98,7 +99,7 @@ struct Sharding {
 // Of one value. Throws Error(bad_input) where the text is not understood.
 Sharding parse_sharding(const Module& module, std::string_view text);
 // Of all values of an instruction: the members of a tuple or a list, else one.
-std::vector<Sharding> parse_shardings(const Module& module, std::string_view text);
+List<Sharding> parse_shardings(const Module& module, std::string_view text);
 
 // Named axes of devices.
 struct Mesh {
@@ -113,6 +114,6 @@ Mesh parse_mesh(const Module& module, std::string_view text);
 DeviceAxes parse_axis_list(const Module& module, const Mesh& mesh, std::string_view text);
 
 // What one device holds of these extents: divided and rounded up.
-std::vector<std::int64_t> local_dims(const Sharding& sharding, const std::vector<std::int64_t>& dims);
+Integers local_dims(const Sharding& sharding, const Integers& dims);
 
 }  // namespace llmperf::program

@@ -7,8 +7,6 @@
 namespace llmperf::program {
 namespace {
 
-std::size_t index(std::int32_t id) { return static_cast<std::size_t>(id); }
-
 class CopyFinder {
  public:
   explicit CopyFinder(const Program& program)
@@ -34,7 +32,7 @@ class CopyFinder {
   std::vector<Copy> run() {
     for (std::size_t n = 0; n < program_.nodes.size(); ++n) updates(static_cast<NodeId>(n));
     for (std::size_t l = 0; l < program_.loops.size(); ++l) loop_values(static_cast<int>(l));
-    std::stable_sort(copies_.begin(), copies_.end(), [](const Copy& a, const Copy& b) { return a.first < b.first; });
+    std::ranges::stable_sort(copies_, [](const Copy& a, const Copy& b) { return a.first < b.first; });
     return std::move(copies_);
   }
 
@@ -49,8 +47,8 @@ class CopyFinder {
   };
 
   static std::size_t carried(const Loop& loop) { return std::min(loop.arguments.size(), loop.yielded.size()); }
-  TensorId value(TensorId t) const { return value_[index(t)]; }
-  Use& use(TensorId t) { return uses_[index(t)]; }
+  TensorId value(TensorId t) const { return value_[t]; }
+  Use& use(TensorId t) { return uses_[t]; }
   // Whether a pass leaves another value than it found.
   bool changes(const Loop& loop, std::size_t k) const {
     return program_.tensor(loop.arguments[k]).same != kNone && value(loop.yielded[k]) != value(loop.arguments[k]);
@@ -58,8 +56,8 @@ class CopyFinder {
 
   TensorId last_of_chain(TensorId t) {
     TensorId end = t;
-    while (value_[index(end)] != end) end = value_[index(end)];
-    while (t != end) t = std::exchange(value_[index(t)], end);
+    while (value_[end] != end) end = value_[end];
+    while (t != end) t = std::exchange(value_[t], end);
     return end;
   }
   // Values that are other forms of others, and those that loops hand on as they are.
@@ -68,7 +66,7 @@ class CopyFinder {
     for (const Node& node : program_.nodes) {
       for (std::size_t k = 0; k < node.results.size(); ++k) {
         const TensorId from = reshaped_operand(program_, node, k);
-        if (from != kNone) value_[index(node.results[k])] = from;
+        if (from != kNone) value_[node.results[k]] = from;
       }
     }
     for (std::size_t l = program_.loops.size(); l-- > 0;) {
@@ -76,7 +74,7 @@ class CopyFinder {
       for (std::size_t k = 0; k < carried(loop); ++k) {
         const TensorId argument = loop.arguments[k];
         const TensorId initial = program_.tensor(argument).same;
-        if (initial != kNone && last_of_chain(loop.yielded[k]) == argument) value_[index(argument)] = initial;
+        if (initial != kNone && last_of_chain(loop.yielded[k]) == argument) value_[argument] = initial;
       }
     }
     for (std::size_t t = 0; t < value_.size(); ++t) value_[t] = last_of_chain(static_cast<TensorId>(t));
@@ -90,7 +88,7 @@ class CopyFinder {
     first_.assign(program_.loops.size(), kNone);
     for (std::size_t n = program_.nodes.size(); n-- > 0;) {
       for (int l = program_.nodes[n].loop; l >= 0; l = program_.loop(l).parent) {
-        first_[index(l)] = static_cast<NodeId>(n);
+        first_[l] = static_cast<NodeId>(n);
       }
     }
     for (std::size_t l = 0; l < program_.loops.size(); ++l) {
@@ -137,7 +135,7 @@ class CopyFinder {
 
   void loop_values(int l) {
     const Loop& loop = program_.loop(l);
-    const NodeId first = first_[index(l)];
+    const NodeId first = first_[l];
     if (first == kNone) return;
     const std::int64_t count = program_.passes(loop.parent);
     std::set<TensorId> handed_on;
@@ -164,9 +162,9 @@ class CopyFinder {
   }
 
   const Program& program_;
-  std::vector<TensorId> value_;  // by tensor: the one that it is another form of
-  std::vector<Use> uses_;        // by tensor: of those that are forms of themselves
-  std::vector<NodeId> first_;    // by loop
+  List<TensorId> value_;  // by tensor: the one that it is another form of
+  List<Use> uses_;        // by tensor: of those that are forms of themselves
+  List<NodeId> first_;    // by loop
   std::vector<Copy> copies_;
 };
 
@@ -196,7 +194,7 @@ bool is_splat(const Program& program, TensorId tensor) {
   if (node == kNone) return false;
   const Instruction& i = *program.node(node).instruction;
   if (i.op() != "constant") return false;
-  const auto text = i.find("value") ? i.find("value") : i.unnamed();
+  const auto text = value_of(i);
   if (!text || !text->starts_with("dense<")) return false;
   const std::string_view head = text->substr(6, 1);
   return head != "[" && (head != "\"" || program.type(tensor).elements() == 1);
@@ -209,14 +207,14 @@ Uses::Uses(const Program& program) : copies_(copies_of(program)) {
   kept_.assign(size, false);
   returned_.assign(size, false);
   for (std::size_t t = 0; t < size; ++t) storage_[t] = static_cast<TensorId>(t);
-  std::vector<bool> copied(size, false);
-  for (const Copy& copy : copies_) copied[static_cast<std::size_t>(copy.changed)] = true;
+  List<bool> copied(size, false);
+  for (const Copy& copy : copies_) copied[copy.changed] = true;
   for (const Loop& loop : program.loops) {
     // A loop's values take turns in the storage of the initial ones.
     for (const TensorId argument : loop.arguments) {
       const TensorId initial = program.tensor(argument).same;
-      if (initial != kNone && !copied[static_cast<std::size_t>(argument)]) {
-        storage_[static_cast<std::size_t>(argument)] = initial;
+      if (initial != kNone && !copied[argument]) {
+        storage_[argument] = initial;
       }
     }
   }
@@ -232,21 +230,21 @@ Uses::Uses(const Program& program) : copies_(copies_of(program)) {
   // Chains end at what points to itself; tensors are made after those that they share with.
   for (std::size_t t = 0; t < size; ++t) {
     TensorId at = static_cast<TensorId>(t);
-    while (storage_[static_cast<std::size_t>(at)] != at) at = storage_[static_cast<std::size_t>(at)];
+    while (storage_[at] != at) at = storage_[at];
     storage_[t] = at;
   }
   for (std::size_t n = 0; n < program.nodes.size(); ++n) {
     const Node& node = program.nodes[n];
     if (node.traits.op_class == OpClass::free) continue;
     for (const TensorId operand : node.operands) {
-      std::vector<NodeId>& readers = readers_[static_cast<std::size_t>(storage(operand))];
+      List<NodeId>& readers = readers_[storage(operand)];
       if (readers.empty() || readers.back() != static_cast<NodeId>(n)) readers.push_back(static_cast<NodeId>(n));
     }
   }
-  const auto keep = [&](TensorId tensor) { kept_[static_cast<std::size_t>(storage(tensor))] = true; };
+  const auto keep = [&](TensorId tensor) { kept_[storage(tensor)] = true; };
   for (const TensorId result : program.results) {
     keep(result);
-    returned_[static_cast<std::size_t>(storage(result))] = true;
+    returned_[storage(result)] = true;
   }
   for (const Loop& loop : program.loops) {
     for (const TensorId value : loop.yielded) keep(value);

@@ -37,23 +37,23 @@ class Uses {
   explicit Uses(const Program& program);
 
   // The value that holds the storage: through reshapes, annotations, calls; what an update in place changes.
-  TensorId storage(TensorId tensor) const { return storage_[static_cast<std::size_t>(tensor)]; }
+  TensorId storage(TensorId tensor) const { return storage_[tensor]; }
   // Nodes that do work and read the storage.
-  const std::vector<NodeId>& readers(TensorId storage) const { return readers_[static_cast<std::size_t>(storage)]; }
+  const List<NodeId>& readers(TensorId storage) const { return readers_[storage]; }
   // Whether it has to be in memory whoever reads it: results of the program, values that a loop begins or goes on with.
-  bool kept(TensorId storage) const { return kept_[static_cast<std::size_t>(storage)]; }
+  bool kept(TensorId storage) const { return kept_[storage]; }
   // Results of the program.
-  bool returned(TensorId storage) const { return returned_[static_cast<std::size_t>(storage)]; }
+  bool returned(TensorId storage) const { return returned_[storage]; }
 
   // Those that come before an update or a loop, which then has a storage of its own.
   const std::vector<Copy>& copies() const { return copies_; }
 
  private:
   std::vector<Copy> copies_;
-  std::vector<TensorId> storage_;
-  std::vector<std::vector<NodeId>> readers_;
-  std::vector<bool> kept_;
-  std::vector<bool> returned_;
+  List<TensorId> storage_;
+  List<List<NodeId>> readers_;
+  List<bool> kept_;
+  List<bool> returned_;
 };
 
 }  // namespace llmperf::program

@@ -14,8 +14,6 @@
 namespace llmperf::program {
 namespace {
 
-using Extents = std::vector<std::int64_t>;
-
 constexpr std::int64_t kMostLabels = 26;
 
 // "...ij": a label for every dimension, those that the dots stand for counted from the last.
@@ -48,7 +46,7 @@ DotDimensions einsum_dimensions(std::string_view config, const Type& lhs, const 
   return d;
 }
 
-void check(const Module& module, const Instruction& i, const Type* const (&types)[2], const Extents (&axes)[2],
+void check(const Module& module, const Instruction& i, const Type* const (&types)[2], const Integers (&axes)[2],
            std::string_view what) {
   if (axes[0].size() != axes[1].size()) {
     module.fail(i, fmt::format("{} and {} {} dimensions of the two operands", axes[0].size(), axes[1].size(), what));
@@ -60,7 +58,7 @@ void check(const Module& module, const Instruction& i, const Type* const (&types
       if (axis < 0 || axis >= types[side]->rank()) {
         module.fail(i, fmt::format("{} has no dimension {} to be {}", text_of(*types[side]), axis, what));
       }
-      extents[side] = types[side]->dims[static_cast<std::size_t>(axis)];
+      extents[side] = types[side]->dims[axis];
     }
     if (extents[0] != extents[1]) {
       module.fail(i, fmt::format("the {} dimensions of {} and {} are {} and {} long", what, text_of(*types[0]),
@@ -71,8 +69,8 @@ void check(const Module& module, const Instruction& i, const Type* const (&types
 
 }  // namespace
 
-std::vector<std::int64_t> DotDimensions::free(int side, const Type& type) const {
-  std::vector<std::int64_t> free;
+Integers DotDimensions::free(int side, const Type& type) const {
+  Integers free;
   for (std::int64_t axis = 0; axis < type.rank(); ++axis) {
     if (!contains(batch[side], axis) && !contains(contracted[side], axis)) free.push_back(axis);
   }
@@ -108,7 +106,7 @@ DotDimensions dot_dimensions(const Instruction& i, const Type& lhs, const Type& 
     d.contracted[0] = {lhs.rank() - 1};
     d.contracted[1] = {std::max<std::int64_t>(0, rhs.rank() - 2)};
     for (std::int64_t axis = 0; axis < std::min(lhs.rank(), rhs.rank()) - 2; ++axis) {
-      for (Extents& batch : d.batch) batch.push_back(axis);
+      for (Integers& batch : d.batch) batch.push_back(axis);
     }
   }
   return d;
@@ -123,7 +121,7 @@ DotShape dot_shape(const Module& module, const Instruction& i, const Type& lhs, 
                  .n = rhs.extent(d.free(1, rhs)),
                  .k = lhs.extent(d.contracted[0])};
   if (const auto numbers = i.find("ragged_dot_dimension_numbers")) {
-    const Extents groups = field_integers(*numbers, "rhs_group_dimensions");
+    const Integers groups = field_integers(*numbers, "rhs_group_dimensions");
     for (const std::int64_t axis : groups) {
       if (axis < 0 || axis >= rhs.rank()) module.fail(i, fmt::format("{} has no dimension {}", text_of(rhs), axis));
     }
@@ -136,8 +134,7 @@ DotShape dot_shape(const Module& module, const Instruction& i, const Type& lhs, 
 // The products m k, k n and m n of the extents give m, n and k.
 DotShape library_product(const Type& lhs, const Type& rhs, const Type& out) {
   DotShape s;
-  for (std::int64_t axis = 0; axis + 2 < out.rank(); ++axis)
-    s.batch *= static_cast<double>(out.dims[static_cast<std::size_t>(axis)]);
+  for (std::int64_t axis = 0; axis + 2 < out.rank(); ++axis) s.batch *= static_cast<double>(out.dims[axis]);
   if (lhs.elements() * rhs.elements() * out.elements() == 0) return {.batch = 0};
   // Operands without batch dimensions are shared; one more is that of groups of rows with a matrix each.
   if (rhs.rank() < out.rank()) s.batch = 1;
@@ -151,9 +148,7 @@ DotShape library_product(const Type& lhs, const Type& rhs, const Type& out) {
 
 namespace {
 
-using Extents = std::vector<std::int64_t>;
-
-double product(const Extents& axes) {
+double product(const Integers& axes) {
   double result = 1;
   for (const std::int64_t extent : axes) result *= d(extent);
   return result;
@@ -161,18 +156,18 @@ double product(const Extents& axes) {
 
 // Elements that a window covers.
 double window_elements(const Instruction& i) {
-  const Extents window = integers(i, {"window_dimensions", "window_dims"});
+  const Integers window = integers(i, {"window_dimensions", "window_dims"});
   return window.empty() ? 1 : product(window);
 }
 
 // Running sums (cumsum): a window as long as its dimension that slides in from outside. Compilers make scans of them.
 bool accumulates(const Program& program, const Node& node) {
   const Instruction& i = *node.instruction;
-  const Extents window = integers(i, {"window_dimensions", "window_dims"});
-  const Extents padding = integers(i, {"padding"});
-  const Extents strides = integers(i, {"window_strides"});
+  const Integers window = integers(i, {"window_dimensions", "window_dims"});
+  const Integers padding = integers(i, {"padding"});
+  const Integers strides = integers(i, {"window_strides"});
   if (node.operands.empty() || padding.size() != 2 * window.size()) return false;
-  const Extents& extents = program.type(node.operands[0]).dims;
+  const Integers& extents = program.type(node.operands[0]).dims;
   bool along = false;
   for (std::size_t axis = 0; axis < window.size() && axis < extents.size(); ++axis) {
     if (window[axis] == 1) continue;
@@ -188,9 +183,9 @@ bool accumulates(const Program& program, const Node& node) {
 // Extent of the dimension along which a sort, a top_k or a transform works: the last one, unless it says another.
 double sorted_extent(const Instruction& i, const Type& type) {
   if (type.dims.empty()) return 1;
-  const Extents dimension = integers(i, {"dimension"});
+  const Integers dimension = integers(i, {"dimension"});
   const bool named = !dimension.empty() && dimension[0] >= 0 && dimension[0] < type.rank();
-  return d(named ? type.dims[static_cast<std::size_t>(dimension[0])] : type.dims.back());
+  return d(named ? type.dims[dimension[0]] : type.dims.back());
 }
 
 // n^3 / 3 of a Cholesky factorisation, n^2 m of a triangular solve, 2/3 n^3 of any other (LU), for a batch of matrices;
@@ -203,8 +198,7 @@ double factorization_operations(const Program& program, const Node& node) {
   const auto is = [name = to_lower(node.instruction->op() == "custom_call"
                                        ? target_of(*node.instruction)
                                        : node.instruction->op())](std::initializer_list<std::string_view> words) {
-    return std::any_of(words.begin(), words.end(),
-                       [&](std::string_view word) { return name.find(word) != std::string::npos; });
+    return std::ranges::any_of(words, [&](std::string_view word) { return name.find(word) != std::string::npos; });
   };
   if (is({"gtsv"})) return 8 * (node.operands.empty() ? 0 : program.type(node.operands.back()).elements());
   if (matrices.empty()) return 0;
@@ -237,7 +231,7 @@ ConvolutionShape library_convolution(const Module& module, const Instruction& i,
   if (rank < 3 || input.rank() != rank || result.rank() != rank) {
     module.fail(i, fmt::format("{} and {} are no maps and filters of a convolution", text_of(input), text_of(kernel)));
   }
-  const auto extent = [](const Type& type, std::int64_t axis) { return type.dims[static_cast<std::size_t>(axis)]; };
+  const auto extent = [](const Type& type, std::int64_t axis) { return type.dims[axis]; };
   const bool turned = target_of(i).find("BackwardInput") != std::string_view::npos;
   const Type& from = turned ? result : input;
   const Type& to = turned ? input : result;
@@ -263,9 +257,7 @@ ConvolutionShape library_convolution(const Module& module, const Instruction& i,
   }
   shape = {};
   // The gradient of a filter: its pixels times the positions of the gradient.
-  const auto found = std::find_if(kernel.dims.begin(), kernel.dims.end(), [&](std::int64_t one) {
-    return std::find(result.dims.begin(), result.dims.end(), one) != result.dims.end();
-  });
+  const auto found = std::ranges::find_if(kernel.dims, [&](std::int64_t one) { return contains(result.dims, one); });
   if (found == kernel.dims.end()) {
     module.fail(i, fmt::format("the dimensions of the convolution of {} and {} are not given", text_of(input),
                                text_of(kernel)));
@@ -309,7 +301,7 @@ double vector_operations(const Program& program, const Node& node) {
     }
     case OpClass::transform: {
       if (node.operands.empty()) return 0;
-      const Extents lengths = integers(i, {"length", "fft_length"});
+      const Integers lengths = integers(i, {"length", "fft_length"});
       const double n = lengths.empty() ? sorted_extent(i, program.type(node.operands[0])) : product(lengths);
       return 5 * std::max(operands, results) * std::log2(std::max(2.0, n));
     }
@@ -358,62 +350,45 @@ Dtype storage_dtype(const Element& element) {
   return element.bits >= 8 ? Dtype::int8 : Dtype::int4;
 }
 
-char letter_at(std::string_view text, std::size_t bracket, std::size_t axis) {
+// As printed by the short form and by #stablehlo.conv<…>, whose raw form has an attribute for every role.
+std::int64_t convolution_axis(const Instruction& i, std::size_t tensor, char letter) {
+  const std::string_view text = i.find({"dim_numbers", "dimension_numbers"}).value_or(std::string_view{});
+  if (text.find("raw") != std::string_view::npos) {
+    constexpr std::string_view kTensors[] = {"input", "kernel", "output"};
+    const std::string_view role = letter == 'b'   ? "batch_dimension"
+                                  : letter == 'i' ? "input_feature_dimension"
+                                  : letter == 'o' ? "output_feature_dimension"
+                                  : letter == 'f' ? "feature_dimension"
+                                                  : "spatial_dimensions";
+    const Integers value = integers(field(text, fmt::format("{}_{}", kTensors[tensor], role)).value_or("0"));
+    const std::size_t n = is_digit(letter) ? static_cast<std::size_t>(letter - '0') : 0;
+    return n < value.size() ? value[n] : -1;
+  }
   std::size_t at = text.find('[');
-  while (bracket-- > 0 && at != std::string_view::npos) at = text.find('[', at + 1);
-  for (std::size_t n = 0; at != std::string_view::npos && at < text.size() && text[at] != ']'; ++at) {
-    if (text[at] == ',') ++n;
-    if (n == axis && text[at] != ' ' && text[at] != '[' && text[at] != ',') return text[at];
-  }
-  return 0;
+  while (tensor-- > 0 && at != std::string_view::npos) at = text.find('[', at + 1);
+  if (at == std::string_view::npos) return -1;
+  const std::vector<std::string_view> letters = split(text.substr(at + 1, text.find(']', at) - at - 1), ',');
+  const auto found = std::ranges::find(letters, std::string_view(&letter, 1), trim);
+  return found == letters.end() ? -1 : found - letters.begin();
 }
 
-std::optional<std::size_t> axis_of(std::string_view text, std::size_t bracket, char letter, std::size_t rank) {
-  for (std::size_t axis = 0; axis < rank; ++axis) {
-    if (letter_at(text, bracket, axis) == letter) return axis;
-  }
-  return std::nullopt;
-}
-
-std::optional<std::string_view> convolution_numbers(const Instruction& i) {
-  return i.find({"dim_numbers", "dimension_numbers"});
-}
-
-// [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], as printed by the short form and by #stablehlo.conv<…>; its raw form has an
-// attribute for every role.
 ConvolutionShape convolution_shape(const Module& module, const Instruction& i, const Type& input, const Type& kernel,
                                    const Type& result) {
-  const auto text = convolution_numbers(i);
-  std::optional<std::size_t> inputs;
-  std::optional<std::size_t> outputs;
-  if (text && text->find("raw") != std::string_view::npos) {
-    const auto axis = [&](std::string_view key) -> std::optional<std::size_t> {
-      const Extents value = integers(field(*text, key).value_or("0"));
-      return value.empty() ? std::nullopt : std::optional(static_cast<std::size_t>(value[0]));
-    };
-    inputs = axis("kernel_input_feature_dimension");
-    outputs = axis("kernel_output_feature_dimension");
-  } else if (text) {
-    constexpr std::size_t kMostDimensions = 64;
-    inputs = axis_of(*text, 1, 'i', kMostDimensions);
-    outputs = axis_of(*text, 1, 'o', kMostDimensions);
+  const std::int64_t inputs = convolution_axis(i, 1, 'i');
+  const std::int64_t outputs = convolution_axis(i, 1, 'o');
+  if (inputs < 0 || outputs < 0) {
+    if (i.op() == "custom_call") return library_convolution(module, i, input, kernel, result);
+    module.fail(i, fmt::format("the dimensions of the convolution of {} and {} are not given", text_of(input),
+                               text_of(kernel)));
   }
-  const double kernels = kernel.elements();
+  if (std::max(inputs, outputs) >= kernel.rank() || inputs == outputs) {
+    module.fail(i, fmt::format("{} is no kernel of the dimensions {}", text_of(kernel),
+                               *i.find({"dim_numbers", "dimension_numbers"})));
+  }
   ConvolutionShape shape;
-  if (!inputs || !outputs) {
-    if (i.op() != "custom_call") {
-      module.fail(i, fmt::format("the dimensions of the convolution of {} and {} are not given", text_of(input),
-                                 text_of(kernel)));
-    }
-    return library_convolution(module, i, input, kernel, result);
-  } else {
-    if (*inputs >= kernel.dims.size() || *outputs >= kernel.dims.size() || *inputs == *outputs) {
-      module.fail(i, fmt::format("{} is no kernel of the dimensions {}", text_of(kernel), *text));
-    }
-    shape.outputs = d(kernel.dims[*outputs]);
-    shape.inputs = d(kernel.dims[*inputs]);
-    shape.taps = kernels / std::max(1.0, shape.outputs * shape.inputs);
-  }
+  shape.outputs = d(kernel.dims[outputs]);
+  shape.inputs = d(kernel.dims[inputs]);
+  shape.taps = kernel.elements() / std::max(1.0, shape.outputs * shape.inputs);
   shape.positions = result.elements() / std::max(1.0, shape.outputs);
   // Between the elements of a dilated input are zeros that nothing multiplies.
   shape.positions /= std::max(1.0, product(window_integers(i, "lhs_dilate", "lhs_dilation")));

@@ -13,10 +13,10 @@ namespace llmperf::program {
 
 // NOLINTNEXTLINE(bugprone-reserved-identifier): the name is clang 14's own, for copying the arrays.
 struct DotDimensions {
-  std::vector<std::int64_t> batch[2] = {};  // of the left operand and of the right one
-  std::vector<std::int64_t> contracted[2] = {};
+  Integers batch[2] = {};  // of the left operand and of the right one
+  Integers contracted[2] = {};
   // Those of an operand of that type that are neither.
-  std::vector<std::int64_t> free(int side, const Type& type) const;
+  Integers free(int side, const Type& type) const;
 };
 
 // Of a dot_general from its attributes; of a dot, and of products of libraries that have none, the last dimension of
@@ -63,12 +63,9 @@ struct ConvolutionShape {
 ConvolutionShape convolution_shape(const Module& module, const Instruction& i, const Type& input, const Type& kernel,
                                    const Type& result);
 
-// The place of a letter in the n-th bracket of [b, 0, f]x[0, i, o]->[b, 0, f], of no more than `rank`; and the letter
-// at a place, 0 where there is none.
-std::optional<std::size_t> axis_of(std::string_view numbers, std::size_t bracket, char letter, std::size_t rank);
-char letter_at(std::string_view numbers, std::size_t bracket, std::size_t axis);
-// The text that has them.
-std::optional<std::string_view> convolution_numbers(const Instruction& i);
+// The dimension of a convolution's input (0), kernel (1) or result (2) that a letter stands for: b batch, f features, i
+// and o inputs and outputs of the kernel, 0 to 9 what it moves along, as in [b, 0, f]x[0, i, o]->[b, 0, f]. -1: none.
+std::int64_t convolution_axis(const Instruction& i, std::size_t tensor, char letter);
 
 // Of a collective of the text: a permutation is a `send`.
 CollectiveKind collective_kind(const Instruction& i);

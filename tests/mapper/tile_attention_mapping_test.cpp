@@ -2,7 +2,7 @@
 
 #include "catch.h"
 #include "mapper/tile/attention.h"
-#include "mapper/tile/pipeline_time.h"
+#include "mapper/tile/schedule.h"
 #include "mapper/tile/simulation.h"
 #include "tile_sums.h"
 

@@ -65,12 +65,12 @@ TEST_CASE("the search finds what trying every mapping finds") {
   std::int64_t all = 0;
   for (int i = 0; i < 600; ++i) {
     const GemmProblem p = random_gemm(random, i % 10 == 0 ? 500 : 100);
-    std::int64_t before = search.count().evaluated;
+    std::int64_t before = search.evaluated();
     const std::vector<GemmChoice> best = search.best(p, 1);
-    searched += search.count().evaluated - before;
-    before = search.count().evaluated;
+    searched += search.evaluated() - before;
+    before = search.evaluated();
     const GemmChoice every = exhaustive(search, p);
-    all += search.count().evaluated - before;
+    all += search.evaluated() - before;
     INFO(shape(p));
     REQUIRE(!best.empty());
     // A thousandth and 5 ns are of no interest.

@@ -3,7 +3,7 @@
 
 #include "catch.h"
 #include "mapper/tile/gemm.h"
-#include "mapper/tile/pipeline_time.h"
+#include "mapper/tile/schedule.h"
 #include "mapper/tile/simulation.h"
 #include "tile_gemm_samples.h"
 #include "tile_sums.h"

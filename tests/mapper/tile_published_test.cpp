@@ -1,11 +1,37 @@
 // The published mapper's own figures (PJLAB-CHIP/LLMPerf-for-TiledArch, June 2024, default configuration): a layer of
 // Llama-7B over 4096 tokens, in ms.
+#include "base/integer.h"
 #include "catch.h"
 #include "mapper/tile/published.h"
 #include "tile_machine.h"
 
 namespace llmperf::mapper::tile {
 namespace {
+
+struct PublishedOp {
+  std::string_view name;
+  PublishedTime time;
+  int count = 1;
+};
+// The op list of a decoder layer with multi-head attention and a gated MLP.
+std::vector<PublishedOp> published_layer(const Machine& machine, std::int64_t batch, std::int64_t tokens,
+                                         std::int64_t hidden, std::int64_t ffn, std::int64_t heads) {
+  const double silu = 4 * d(batch) * d(tokens) * d(ffn);
+  // The second operand of a residual is as large as a weight matrix: right only where there are as many tokens as
+  // elements of a row.
+  const double residual = d(hidden) * d(hidden);
+  const PublishedTime norm = published_vector(machine, batch, tokens, hidden, 4, d(hidden), true);
+  const PublishedTime add = published_vector(machine, batch, tokens, hidden, 1, residual, false);
+  return {{"RMSNorm", norm, 2},
+          {"QKV", published_gemm(machine, batch, tokens, 3 * hidden, hidden)},
+          {"flash attention", published_attention(machine, batch, tokens, hidden / heads, heads)},
+          {"output", published_gemm(machine, batch, tokens, hidden, hidden)},
+          {"residual", add, 2},
+          {"up and SiLU", published_gemm(machine, batch, tokens, ffn, hidden, silu)},
+          {"gate", published_gemm(machine, batch, tokens, ffn, hidden)},
+          {"multiply", published_vector(machine, batch, tokens, ffn, 1, d(tokens) * d(ffn), false)},
+          {"down", published_gemm(machine, batch, tokens, hidden, ffn)}};
+}
 
 TEST_CASE("the published formulas give the published times") {
   const std::vector<PublishedOp> layer = published_layer(tx8(), 1, 4096, 4096, 11008, 32);

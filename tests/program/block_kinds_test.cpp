@@ -17,14 +17,7 @@ TEST_CASE("One head of keys and values for all queries, in a block whose two hal
   const Named up = p.linear(h, 256);
   const Named down = p.linear(p.binary("maximum", up, 0.0), 64);
   const Recovered r(p, p.binary("add", x, p.binary("add", output, down)));
-  CHECK(r.roles() == Roles{{q.name, "query"},
-                           {k.name, "key"},
-                           {v.name, "value"},
-                           {scores.name, "scores"},
-                           {values.name, "values"},
-                           {output.name, "output"},
-                           {up.name, "up"},
-                           {down.name, "down"}});
+  CHECK(r.roles() == attention_roles(q, k, v, scores, values, output, {{up.name, "up"}, {down.name, "down"}}));
   const model::Layer layer = decoder_of(r).kinds[0];
   CHECK(layer.attention.heads == 4);
   CHECK(layer.attention.kv_heads == 1);
@@ -92,14 +85,7 @@ TEST_CASE("Scores with a bias that is looked up, and a projection with an adapte
                                  {.batch = {{0, 1}, {0, 1}}, .contracted = {{3}, {2}}});
   const Named output = p.linear(p.reshape(p.transpose(values, {0, 2, 1, 3}), {1, 16, 64}), 64);
   const Recovered r(p, p.binary("add", x, output));
-  CHECK(r.roles() == Roles{{q.name, "query"},
-                           {into.name, "other"},
-                           {out.name, "other"},
-                           {k.name, "key"},
-                           {v.name, "value"},
-                           {scores.name, "scores"},
-                           {values.name, "values"},
-                           {output.name, "output"}});
+  CHECK(r.roles() == attention_roles(q, k, v, scores, values, output, {{into.name, "other"}, {out.name, "other"}}));
 }
 
 TEST_CASE("Queries through two matrices with a norm between: the first is latent") {
@@ -201,15 +187,8 @@ TEST_CASE("A loop over tokens with a cache passes over one layer, whose queries 
   }
 )";
   const Recovered r(parse_text("test.mlir", main + step));
-  CHECK(r.roles() == Roles{{q.name, "query"},
-                           {k.name, "key"},
-                           {v.name, "value"},
-                           {scores.name, "scores"},
-                           {values.name, "values"},
-                           {output.name, "output"},
-                           {gate.name, "gate"},
-                           {up.name, "up"},
-                           {down.name, "down"}});
+  CHECK(r.roles() ==
+        attention_roles(q, k, v, scores, values, output, {{gate.name, "gate"}, {up.name, "up"}, {down.name, "down"}}));
   REQUIRE(r.blocks.blocks.size() == 1);
   CHECK(r.blocks.blocks[0].layers == 1);
   CHECK(r.blocks.blocks[0].passes == 16);

@@ -74,12 +74,7 @@ TEST_CASE("Heads in groups: products of five dimensions, a group of queries for 
   const Named output = p.linear(p.reshape(p.transpose(values, {0, 2, 1, 3, 4}), {3, 10, 48}), 48);
   const Named y = p.binary("add", x, output);
   const Recovered r(p, y);
-  CHECK(r.roles() == Roles{{q.name, "query"},
-                           {k.name, "key"},
-                           {v.name, "value"},
-                           {scores.name, "scores"},
-                           {values.name, "values"},
-                           {output.name, "output"}});
+  CHECK(r.roles() == attention_roles(q, k, v, scores, values, output));
   REQUIRE(r.blocks.blocks.size() == 1);
   const AttentionShape expected = {
       .batch = 3, .queries = 10, .keys = 10, .heads = 8, .kv_heads = 2, .head_dim = 6, .v_head_dim = 6};
@@ -109,14 +104,8 @@ TEST_CASE("Rows of all sequences in one dimension, batch and heads merged, softm
   const Named gate_up = p.linear(h, 2 * 80);
   const Named down = p.linear(p.binary("multiply", p.silu(p.slice(gate_up, 0, 80)), p.slice(gate_up, 80, 160)), 32);
   const Recovered r(p, p.binary("add", after, p.reshape(down, {2, 12, 32})));
-  CHECK(r.roles() == Roles{{q.name, "query"},
-                           {k.name, "key"},
-                           {v.name, "value"},
-                           {scores.name, "scores"},
-                           {values.name, "values"},
-                           {output.name, "output"},
-                           {gate_up.name, "gate_up"},
-                           {down.name, "down"}});
+  CHECK(r.roles() ==
+        attention_roles(q, k, v, scores, values, output, {{gate_up.name, "gate_up"}, {down.name, "down"}}));
   REQUIRE(r.blocks.blocks.size() == 1);
   const AttentionShape expected = {
       .batch = 2, .queries = 12, .keys = 12, .heads = 4, .kv_heads = 4, .head_dim = 8, .v_head_dim = 8, .masked = true};

@@ -1,4 +1,5 @@
 #include "catch.h"
+#include "program/loop_text.h"
 #include "program/run.h"
 
 namespace llmperf::program {
@@ -7,6 +8,7 @@ namespace {
 // 64 x 1024 bf16: 131,072 bytes; a row of it 2,048.
 constexpr double kWhole = 131072;
 constexpr double kRow = 2048;
+const std::string kCache = "tensor<64x1024xbf16>";
 
 std::string update_of(const std::string& operand) {
   return "stablehlo.dynamic_update_slice " + operand +
@@ -39,18 +41,7 @@ Copied copies_in(const Run& run) {
 
 // Passes of a loop over (%n, %c) with `body`, which makes %next of %c.
 std::string loop_of(const std::string& initial, const std::string& body, const std::string& next = "%next") {
-  return R"(%zero = stablehlo.constant dense<0> : tensor<i32>
-    %l:2 = stablehlo.while(%n = %zero, %c = )" +
-         initial + R"() : tensor<i32>, tensor<64x1024xbf16>
-    cond {
-      %most = stablehlo.constant dense<10> : tensor<i32>
-      %goes = stablehlo.compare LT, %n, %most : (tensor<i32>, tensor<i32>) -> tensor<i1>
-      stablehlo.return %goes : tensor<i1>
-    } do {
-      %one = stablehlo.constant dense<1> : tensor<i32>
-      %n1 = stablehlo.add %n, %one : tensor<i32>
-      )" +
-         body + "stablehlo.return %n1, " + next + " : tensor<i32>, tensor<64x1024xbf16>\n}\n";
+  return counted(10, {{"%c", initial, kCache, next}}, body);
 }
 
 }  // namespace
@@ -141,21 +132,9 @@ TEST_CASE("A loop that changes what every pass begins with copies it every time"
 }
 
 TEST_CASE("Two values that begin as the same one: the second has to be copied") {
-  const std::string body = R"(%zero = stablehlo.constant dense<0> : tensor<i32>
-    %m = stablehlo.tanh %cache : tensor<64x1024xbf16>
-    %l:3 = stablehlo.while(%n = %zero, %c = %m, %d = %m) : tensor<i32>, tensor<64x1024xbf16>, tensor<64x1024xbf16>
-    cond {
-      %most = stablehlo.constant dense<10> : tensor<i32>
-      %goes = stablehlo.compare LT, %n, %most : (tensor<i32>, tensor<i32>) -> tensor<i1>
-      stablehlo.return %goes : tensor<i1>
-    } do {
-      %one = stablehlo.constant dense<1> : tensor<i32>
-      %n1 = stablehlo.add %n, %one : tensor<i32>
-      %c1 = )" + update_of("%c") +
-                           "%d1 = " + update_of("%d") +
-                           R"(stablehlo.return %n1, %c1, %d1 : tensor<i32>, tensor<64x1024xbf16>, tensor<64x1024xbf16>
-    }
-  )";
+  const std::string body = "%m = stablehlo.tanh %cache : tensor<64x1024xbf16>\n" +
+                           counted(10, {{"%c", "%m", kCache, "%c1"}, {"%d", "%m", kCache, "%d1"}},
+                                   "%c1 = " + update_of("%c") + "%d1 = " + update_of("%d"));
   CHECK(copies_in(Run(main_of(body, "%l#1, %l#2", "", "tensor<64x1024xbf16>, tensor<64x1024xbf16>"))).count == 1);
 }
 
@@ -171,22 +150,10 @@ TEST_CASE("Zeros that are only updated are stored, whoever reads the result") {
 
 namespace {
 
-// A loop over two such tensors, with what a pass makes of %c and %d.
-std::string pair_loop(const std::string& initial, const std::string& body, const std::string& returned,
-                      const std::string& passes = "10") {
-  const std::string types = "tensor<i32>, tensor<64x1024xbf16>, tensor<64x1024xbf16>";
-  return "%zero = stablehlo.constant dense<0> : tensor<i32>\n%l:3 = stablehlo.while(%n = %zero, " + initial +
-         ") : " + types + R"(
-    cond {
-      %most = stablehlo.constant dense<)" +
-         passes + R"(> : tensor<i32>
-      %goes = stablehlo.compare LT, %n, %most : (tensor<i32>, tensor<i32>) -> tensor<i1>
-      stablehlo.return %goes : tensor<i1>
-    } do {
-      %one = stablehlo.constant dense<1> : tensor<i32>
-      %n1 = stablehlo.add %n, %one : tensor<i32>
-      )" +
-         body + "stablehlo.return %n1, " + returned + " : " + types + "\n}\n";
+// A loop over %c and %d, two such tensors.
+std::string pair_loop(const std::string& c, const std::string& d, const std::string& body, const std::string& next_c,
+                      const std::string& next_d, int passes = 10) {
+  return counted(passes, {{"%c", c, kCache, next_c}, {"%d", d, kCache, next_d}}, body);
 }
 
 const std::string kDonor = " {jax.buffer_donor = true}";
@@ -196,35 +163,36 @@ const std::string kTwo = "%two = stablehlo.tanh %cache : tensor<64x1024xbf16>\n"
 
 TEST_CASE("A pass copies what it hands on to another place, or to two") {
   struct Case {
-    std::string body;
-    const char* returned;
+    const char* next_c;
+    const char* next_d;
     double copies;
   };
   const Case cases[] = {
-      {"%u = " + update_of("%c"), "%u, %d", 0},
-      {"%u = " + update_of("%c"), "%d, %u", 10},
-      {"%u = " + update_of("%c"), "%u, %u", 10},
-      {"%u = " + update_of("%c"), "%u, %c", 10},
+      {"%u", "%d", 0},
+      {"%d", "%u", 10},
+      {"%u", "%u", 10},
+      {"%u", "%c", 10},
   };
   for (const Case& c : cases) {
-    INFO(c.returned);
-    const Run run(main_of(kTwo + pair_loop("%c = %cache, %d = %two", c.body, c.returned), "%l#1", kDonor));
+    INFO(c.next_c << ", " << c.next_d);
+    const Run run(
+        main_of(kTwo + pair_loop("%cache", "%two", "%u = " + update_of("%c"), c.next_c, c.next_d), "%l#1", kDonor));
     CHECK(copies_in(run).count == c.copies);
   }
 }
 
 TEST_CASE("A loop that never runs copies nothing") {
   const std::string body = "%u = " + update_of("%c");
-  const Run run(main_of(kTwo + pair_loop("%c = %cache, %d = %two", body, "%u, %u", "0"), "%l#1"));
+  const Run run(main_of(kTwo + pair_loop("%cache", "%two", body, "%u", "%u", 0), "%l#1"));
   CHECK(copies_in(run).count == 0);
   CHECK(run.lowered.copied_arguments.empty());
 }
 
 TEST_CASE("Two values that begin as the same zeros are two buffers") {
   const std::string body = "%u = " + update_of("%c") + "%v = " + update_of("%d");
-  const Run run(main_of(
-      "%z = stablehlo.constant dense<0.0> : tensor<64x1024xbf16>\n" + pair_loop("%c = %z, %d = %z", body, "%u, %v"),
-      "%l#1, %l#2", "", "tensor<64x1024xbf16>, tensor<64x1024xbf16>"));
+  const Run run(
+      main_of("%z = stablehlo.constant dense<0.0> : tensor<64x1024xbf16>\n" + pair_loop("%z", "%z", body, "%u", "%v"),
+              "%l#1, %l#2", "", "tensor<64x1024xbf16>, tensor<64x1024xbf16>"));
   CHECK(copies_in(run).bytes == kWhole);  // written, as the first one is
   CHECK(run.work("constant").activations_written.value == kWhole);
   CHECK(run.lowered.intermediate.value >= 2 * kWhole);

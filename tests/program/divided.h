@@ -36,7 +36,8 @@ struct Divided {
     for (const Node& node : program.nodes) {
       if (!node.inserted || !node.inserted->kind) continue;
       const InsertedCollective& c = *node.inserted;
-      list.push_back(fmt::format("{} {}/{} x{} {} -> {}{}", name(*c.kind), c.ranks, c.stride, c.groups,
+      list.push_back(fmt::format("{} {}/{} {} {} -> {}{}", name(*c.kind), c.ranks, c.stride,
+                                 c.text.substr(c.text.rfind(' ') + 1),  // "x2"
                                  text_of(program.type(node.operands[0])), text_of(program.type(node.results[0])),
                                  node.count > 1 ? fmt::format(", {} times", node.count) : ""));
     }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <vector>
 
 namespace llmperf::program {
 
@@ -11,6 +12,42 @@ namespace llmperf::program {
 inline std::string function(const std::string& body, const std::string& head = "public @main") {
   return "func.func " + head + "(%x: tensor<4xf32>, %n: tensor<i32>, %p: tensor<i1>) -> tensor<4xf32> {\n" + body +
          "\nreturn %x : tensor<4xf32>\n}\n";
+}
+
+// What a loop carries beside its counter: "%a", `initial` at first and `next` after each pass.
+struct Carried {
+  std::string name;
+  std::string initial;
+  std::string type;
+  std::string next;
+};
+// %l: a loop of so many passes, counted by %n, with a `body` that makes the next values.
+inline std::string counted(int passes, const std::vector<Carried>& values, const std::string& body,
+                           const std::string& attributes = "") {
+  std::string initial;
+  std::string types = "tensor<i32>";
+  std::string next;
+  for (const Carried& value : values) {
+    initial += fmt::format(", {} = {}", value.name, value.initial);
+    types += ", " + value.type;
+    next += ", " + value.next;
+  }
+  return fmt::format(R"(
+    %zero = stablehlo.constant dense<0> : tensor<i32>
+    %l:{} = stablehlo.while(%n = %zero{}) : {}{}
+    cond {{
+      %most = stablehlo.constant dense<{}> : tensor<i32>
+      %goes = stablehlo.compare LT, %n, %most : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %goes : tensor<i1>
+    }} do {{
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %n1 = stablehlo.add %n, %one : tensor<i32>
+      {}
+      stablehlo.return %n1{} : {}
+    }}
+)",
+                     values.size() + 1, initial, types, attributes.empty() ? "" : " attributes {" + attributes + "}",
+                     passes, body, next, types);
 }
 
 struct Counting {

@@ -78,21 +78,10 @@ TEST_CASE("A limit that the loop carries along unchanged is known") {
 }
 
 TEST_CASE("A loop in a loop multiplies, in a function too, and knows its parent") {
-  const std::string inner = R"(func.func private @inner(%a: tensor<4xf32>) -> tensor<4xf32> {
-    %c0 = stablehlo.constant dense<0> : tensor<i32>
-    %c5 = stablehlo.constant dense<5> : tensor<i32>
-    %c1 = stablehlo.constant dense<1> : tensor<i32>
-    %0:2 = stablehlo.while(%i = %c0, %y = %a) : tensor<i32>, tensor<4xf32>
-    cond {
-      %1 = stablehlo.compare LT, %i, %c5 : (tensor<i32>, tensor<i32>) -> tensor<i1>
-      stablehlo.return %1 : tensor<i1>
-    } do {
-      %2 = stablehlo.add %i, %c1 : tensor<i32>
-      %3 = stablehlo.sine %y : tensor<4xf32>
-      stablehlo.return %2, %3 : tensor<i32>, tensor<4xf32>
-    }
-    return %0#1 : tensor<4xf32>
-  })";
+  const std::string inner =
+      "func.func private @inner(%a: tensor<4xf32>) -> tensor<4xf32> {" +
+      counted(5, {{"%y", "%a", "tensor<4xf32>", "%z"}}, "%z = stablehlo.sine %y : tensor<4xf32>") +
+      "return %l#1 : tensor<4xf32>\n}";
   std::string outer = loop({.to = 3});
   outer.replace(outer.find("stablehlo.tanh %y : tensor<4xf32>"), 33,
                 "call @inner(%y) : (tensor<4xf32>) -> tensor<4xf32>");

@@ -1,4 +1,5 @@
 #include "catch.h"
+#include "program/loop_text.h"
 #include "program/refusal.h"
 #include "program/run.h"
 
@@ -394,21 +395,9 @@ TEST_CASE("A running sum is a scan: log2 of its length for each element, not the
 }
 
 TEST_CASE("Counts of a loop are those of the op, the arguments of its body take no memory of their own") {
-  const Run r(R"(func.func @main(%x: tensor<1024xf32> {jax.buffer_donor = true}) -> tensor<1024xf32> {
-    %c0 = stablehlo.constant dense<0> : tensor<i32>
-    %c9 = stablehlo.constant dense<9> : tensor<i32>
-    %c1 = stablehlo.constant dense<1> : tensor<i32>
-    %0:2 = stablehlo.while(%i = %c0, %y = %x) : tensor<i32>, tensor<1024xf32>
-    cond {
-      %1 = stablehlo.compare LT, %i, %c9 : (tensor<i32>, tensor<i32>) -> tensor<i1>
-      stablehlo.return %1 : tensor<i1>
-    } do {
-      %2 = stablehlo.add %i, %c1 : tensor<i32>
-      %3 = stablehlo.tanh %y : tensor<1024xf32>
-      stablehlo.return %2, %3 : tensor<i32>, tensor<1024xf32>
-    }
-    return %0#1 : tensor<1024xf32>
-  })");
+  const Run r("func.func @main(%x: tensor<1024xf32> {jax.buffer_donor = true}) -> tensor<1024xf32> {" +
+              counted(9, {{"%y", "%x", "tensor<1024xf32>", "%z"}}, "%z = stablehlo.tanh %y : tensor<1024xf32>") +
+              "return %l#1 : tensor<1024xf32>\n}");
   CHECK(r.sum.vector.value == 10 + 9 + 9 * 1024);
   CHECK(r.lowered.arguments.value == 4096);
   CHECK(r.lowered.intermediate.value <= 4096 + 4 + 1);

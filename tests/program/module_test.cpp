@@ -5,8 +5,6 @@
 namespace llmperf::program {
 namespace {
 
-using Integers = std::vector<std::int64_t>;
-
 std::string scope(const std::string& location, const std::string& aliases = "") {
   const Module m =
       parse_text("t.mlir", "%0 = stablehlo.constant dense<1> : tensor<i32> loc(" + location + ")\n" + aliases);

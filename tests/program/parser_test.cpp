@@ -8,8 +8,6 @@
 namespace llmperf::program {
 namespace {
 
-using Integers = std::vector<std::int64_t>;
-
 // One statement between arguments to name and a return.
 struct Parsed {
   explicit Parsed(const std::string& statement)

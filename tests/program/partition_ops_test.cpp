@@ -38,6 +38,17 @@ TEST_CASE("a convolution divides by images and by filters; divided channels leav
   CHECK(rows->exchanges() == Strings{"all-gather 4/1 x2 f32[8,8,32,16] -> f32[8,32,32,16]"});
 }
 
+TEST_CASE("a gather is divided as its indices, which lie along dimension 0 where the text does not say") {
+  const auto d =
+      program("%t: tensor<64x32xf32>, %i: tensor<1x16xi32> " + on("{}, {\"model\"}") + ") -> tensor<16x32xf32>",
+              R"(
+  %0 = "stablehlo.gather"(%t, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0]>, slice_sizes = array<i64: 1, 32>}> : (tensor<64x32xf32>, tensor<1x16xi32>) -> tensor<16x32xf32>
+  return %0 : tensor<16x32xf32>
+)");
+  CHECK(d->exchanges().empty());
+  CHECK(d->result_type() == "f32[4,32]");
+}
+
 TEST_CASE("slices and concatenations keep what they do not touch divided, and gather what they do") {
   const auto d = program("%x: tensor<16x32xf32> " + on("{\"data\"}, {\"model\"}") + ") -> tensor<16x48xf32>", R"(
   %0 = stablehlo.slice %x [0:16, 0:16] : (tensor<16x32xf32>) -> tensor<16x16xf32>

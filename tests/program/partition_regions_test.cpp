@@ -1,6 +1,7 @@
 // Loops, conditionals and regions divided over devices, by hand.
 #include "catch.h"
 #include "program/divided.h"
+#include "program/loop_text.h"
 
 namespace llmperf::program {
 namespace {
@@ -8,70 +9,40 @@ namespace {
 // ---- loops ----
 
 TEST_CASE("a loop exchanges in every pass, and carries values as its body leaves them") {
-  const auto d = program("%w: tensor<512x512xbf16> " + on("{}, {\"model\"}") + ", %v: tensor<512x512xbf16> " +
-                             on("{\"model\"}, {}") + ", %x: tensor<16x512xbf16>) -> tensor<16x512xbf16>",
-                         R"(
-  %c0 = stablehlo.constant dense<0> : tensor<i32>
+  const auto d =
+      program("%w: tensor<512x512xbf16> " + on("{}, {\"model\"}") + ", %v: tensor<512x512xbf16> " +
+                  on("{\"model\"}, {}") + ", %x: tensor<16x512xbf16>) -> tensor<16x512xbf16>",
+              R"(
   %z = stablehlo.constant dense<0.0> : tensor<bf16>
-  %h0 = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<bf16>) -> tensor<16x512xbf16>
-  %0:3 = stablehlo.while(%i = %c0, %a = %x, %h = %h0) : tensor<i32>, tensor<16x512xbf16>, tensor<16x512xbf16>
-   cond {
-    %c10 = stablehlo.constant dense<10> : tensor<i32>
-    %lt = stablehlo.compare LT, %i, %c10 : (tensor<i32>, tensor<i32>) -> tensor<i1>
-    stablehlo.return %lt : tensor<i1>
-  } do {
-    %c1 = stablehlo.constant dense<1> : tensor<i32>
-    %n = stablehlo.add %i, %c1 : tensor<i32>
+  %h0 = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<bf16>) -> tensor<16x512xbf16>)" +
+                  counted(10, {{"%a", "%x", "tensor<16x512xbf16>", "%y"}, {"%h", "%h0", "tensor<16x512xbf16>", "%s"}},
+                          R"(
     %p = stablehlo.dot_general %a, %w, contracting_dims = [1] x [0] : (tensor<16x512xbf16>, tensor<512x512xbf16>) -> tensor<16x512xbf16>
     %s = stablehlo.add %p, %h : tensor<16x512xbf16>
-    %y = stablehlo.dot_general %s, %v, contracting_dims = [1] x [0] : (tensor<16x512xbf16>, tensor<512x512xbf16>) -> tensor<16x512xbf16>
-    stablehlo.return %n, %y, %s : tensor<i32>, tensor<16x512xbf16>, tensor<16x512xbf16>
-  }
-  return %0#1 : tensor<16x512xbf16>
-)");
+    %y = stablehlo.dot_general %s, %v, contracting_dims = [1] x [0] : (tensor<16x512xbf16>, tensor<512x512xbf16>) -> tensor<16x512xbf16>)") +
+                  "return %l#1 : tensor<16x512xbf16>\n");
   CHECK(d->exchanges() == Strings{"all-reduce 4/1 x2 bf16[16,512] -> bf16[16,512], 10 times"});
   CHECK(d->results("broadcast_in_dim") == Strings{"bf16[16,128]"});
   CHECK(4 * matrix_flops(d->program) == d->whole_flops);
 }
 
 TEST_CASE("a loop carries values as its annotation says: cut before it, gathered after it where less is wanted") {
-  const auto d = program("%x: tensor<64x256xf32>) -> (tensor<64x256xf32> " + on("{\"data\"}, {}") + ")", R"(
-  %c0 = stablehlo.constant dense<0> : tensor<i32>
-  %0:2 = stablehlo.while(%i = %c0, %a = %x) : tensor<i32>, tensor<64x256xf32> attributes {sdy.sharding = #sdy.sharding_per_value<[<@mesh, []>, <@mesh, [{"data"}, {"model"}]>]>}
-   cond {
-    %c10 = stablehlo.constant dense<10> : tensor<i32>
-    %lt = stablehlo.compare LT, %i, %c10 : (tensor<i32>, tensor<i32>) -> tensor<i1>
-    stablehlo.return %lt : tensor<i1>
-  } do {
-    %c1 = stablehlo.constant dense<1> : tensor<i32>
-    %n = stablehlo.add %i, %c1 : tensor<i32>
-    %y = stablehlo.tanh %a : tensor<64x256xf32>
-    stablehlo.return %n, %y : tensor<i32>, tensor<64x256xf32>
-  }
-  %1 = stablehlo.sine %0#1 : tensor<64x256xf32>
-  return %1 : tensor<64x256xf32>
-)");
+  const auto d =
+      program("%x: tensor<64x256xf32>) -> (tensor<64x256xf32> " + on("{\"data\"}, {}") + ")",
+              counted(10, {{"%a", "%x", "tensor<64x256xf32>", "%y"}}, "%y = stablehlo.tanh %a : tensor<64x256xf32>",
+                      R"(sdy.sharding = #sdy.sharding_per_value<[<@mesh, []>, <@mesh, [{"data"}, {"model"}]>]>)") +
+                  "%1 = stablehlo.sine %l#1 : tensor<64x256xf32>\nreturn %1 : tensor<64x256xf32>\n");
   CHECK(d->results("tanh") == Strings{"f32[32,64]"});
   CHECK(d->results("sine") == Strings{"f32[32,64]"});
   CHECK(d->exchanges() == Strings{"all-gather 4/1 x2 f32[32,64] -> f32[32,256]"});
 }
 
 TEST_CASE("what a body leaves otherwise than its loop says is exchanged in every pass") {
-  const auto d = program("%x: tensor<64x256xf32> " + on("{\"model\"}, {}") + ") -> tensor<64x256xf32>", R"(
-  %c0 = stablehlo.constant dense<0> : tensor<i32>
-  %0:2 = stablehlo.while(%i = %c0, %a = %x) : tensor<i32>, tensor<64x256xf32> attributes {mhlo.sharding = "{{replicated}, {devices=[1,8]<=[8]}}"}
-   cond {
-    %c10 = stablehlo.constant dense<10> : tensor<i32>
-    %lt = stablehlo.compare LT, %i, %c10 : (tensor<i32>, tensor<i32>) -> tensor<i1>
-    stablehlo.return %lt : tensor<i1>
-  } do {
-    %c1 = stablehlo.constant dense<1> : tensor<i32>
-    %n = stablehlo.add %i, %c1 : tensor<i32>
-    %y = sdy.reshard %a <@mesh, [{}, {"data"}]> : tensor<64x256xf32>
-    stablehlo.return %n, %y : tensor<i32>, tensor<64x256xf32>
-  }
-  return %0#1 : tensor<64x256xf32>
-)");
+  const auto d = program("%x: tensor<64x256xf32> " + on("{\"model\"}, {}") + ") -> tensor<64x256xf32>",
+                         counted(10, {{"%a", "%x", "tensor<64x256xf32>", "%y"}},
+                                 "%y = sdy.reshard %a <@mesh, [{}, {\"data\"}]> : tensor<64x256xf32>",
+                                 R"(mhlo.sharding = "{{replicated}, {devices=[1,8]<=[8]}}")") +
+                             "return %l#1 : tensor<64x256xf32>\n");
   // 4 parts of the rows become 8 of the columns: "data" is cut, "model" is the inner one of the columns.
   CHECK(d->exchanges() == Strings{"all-to-all 4/1 x2 f32[16,128] -> f32[64,32]",
                                   "all-gather 4/1 x2 f32[64,32] -> f32[64,128], 10 times"});

@@ -40,6 +40,18 @@ struct Recovered {
   Blocks blocks;
 };
 
+// Roles of the products of an attention, and `more`.
+inline Roles attention_roles(const Named& q, const Named& k, const Named& v, const Named& scores, const Named& values,
+                             const Named& output, Roles more = {}) {
+  more.insert({{q.name, "query"},
+               {k.name, "key"},
+               {v.name, "value"},
+               {scores.name, "scores"},
+               {values.name, "values"},
+               {output.name, "output"}});
+  return more;
+}
+
 inline model::Decoder decoder_of(const Recovered& r) {
   return model::parse_decoder(descriptor::parse_yaml(recovered_model(r.program, r.blocks), "recovered"));
 }

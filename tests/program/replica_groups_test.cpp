@@ -52,7 +52,6 @@ TEST_CASE("groups of neighbours, and of every second device") {
   CHECK(near.ranks == 4);
   CHECK(near.stride == 1);
   CHECK(near.groups == 2);
-  CHECK(near.regular);
   CHECK_FALSE(near.uneven);
   CHECK(near.text == "{0,1,2,3} x2");
   const ReplicaGroups apart =
@@ -77,7 +76,6 @@ TEST_CASE("a group with gaps is as far apart as all its distances have in common
   const ReplicaGroups g =
       groups("all_reduce", kGlobal + "replica_groups = dense<[[0, 2, 8, 10]]> : tensor<1x4xi64>", 16);
   CHECK(g.stride == 2);
-  CHECK_FALSE(g.regular);
 }
 
 TEST_CASE("no groups are all devices") {
@@ -133,14 +131,14 @@ TEST_CASE("in nodes: as many ranks as a group has in one, and pairs that cross o
     return groups("collective_permute", kChannel + "source_target_pairs = dense<" + dense + ">", 16);
   };
   const ReplicaGroups ring = pairs("[[0, 1], [1, 2], [2, 3], [3, 0]]> : tensor<4x2xi64");
-  CHECK(ring.placed_ranks(8) == 2);
+  CHECK(ring.ranks == 2);
   CHECK(ring.placed_stride(8) == 1);
   CHECK(pairs("[[7, 8]]> : tensor<1x2xi64").placed_stride(8) == 8);
-  CHECK(pairs("[[7, 7]]> : tensor<1x2xi64").placed_ranks(8) == 1);
+  CHECK(pairs("[[7, 7]]> : tensor<1x2xi64").ranks == 1);
 }
 
 TEST_CASE("the type of a list of groups may be written with a blank") {
-  CHECK(integer_rows("dense<3> : tensor <1x2xi64>") == std::vector<std::vector<std::int64_t>>{{3, 3}});
+  CHECK(integer_rows("dense<3> : tensor <1x2xi64>") == std::vector<Integers>{{3, 3}});
   CHECK(integers("dense<[4, 5]> : tensor <2xi64>") == std::vector<std::int64_t>{4, 5});
 }
 
@@ -197,7 +195,6 @@ TEST_CASE("a mesh may be an attribute of a function that is only declared") {
   const ReplicaGroups apart = y(axes + ", device_ids = dense<[0, 2, 4, 6, 1, 3, 5, 7]> : tensor<8xi64>}");
   CHECK(apart.text == "{0,2,4,6} x2");
   CHECK(apart.stride == 2);
-  CHECK(apart.regular);
 }
 
 TEST_CASE("a mesh may have the generic form, and be an attribute where Shardy's dialect is not registered") {
@@ -244,27 +241,15 @@ TEST_CASE("each program of a file has meshes of its own, whatever their form and
   CHECK(text(1) == "{0,2,4,6} x2");
 }
 
-TEST_CASE("a permutation: the largest distance on the ring, and whether it is a shift") {
-  const ReplicaGroups shift =
-      groups("collective_permute",
-             kChannel + "source_target_pairs = dense<[[0, 1], [1, 2], [2, 3], [3, 0]]> : tensor<4x2xi64>", 4);
-  CHECK(shift.ring_shift);
-  CHECK(shift.stride == 1);  // 3 to 0 goes one on, round the ring
-  CHECK(shift.ranks == 4);
+TEST_CASE("a permutation is pairs, of two ranks where anything moves") {
+  const auto pairs = [](const std::string& dense) {
+    return groups("collective_permute", kChannel + "source_target_pairs = dense<" + dense, 8);
+  };
+  const ReplicaGroups shift = pairs("[[0, 1], [1, 2], [2, 3], [3, 0]]> : tensor<4x2xi64>");
+  CHECK(shift.ranks == 2);
   CHECK(shift.pairs.size() == 4);
   CHECK(shift.text == "0->1, 1->2, 2->3, 3->0");
-  const ReplicaGroups swap =
-      groups("collective_permute", kChannel + "source_target_pairs = dense<[[0, 4], [4, 0]]> : tensor<2x2xi64>", 8);
-  CHECK(swap.stride == 4);
-  CHECK(swap.ranks == 2);
-  CHECK(swap.ring_shift);  // 4 on is as far as 4 back in a ring of 8
-  const ReplicaGroups mixed =
-      groups("collective_permute", kChannel + "source_target_pairs = dense<[[0, 1], [1, 3]]> : tensor<2x2xi64>", 8);
-  CHECK(mixed.stride == 2);
-  CHECK_FALSE(mixed.ring_shift);
-  const ReplicaGroups stays =
-      groups("collective_permute", kChannel + "source_target_pairs = dense<[[0, 0]]> : tensor<1x2xi64>", 8);
-  CHECK(stays.ranks == 1);
+  CHECK(pairs("[[0, 0]]> : tensor<1x2xi64>").ranks == 1);
 }
 
 TEST_CASE("devices: given, else what the module says, else the largest number named") {

@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "base/integer.h"
 
@@ -306,10 +305,6 @@ bool alike(const AttentionChoice& x, const AttentionChoice& y) {
          x.mapping.hb == y.mapping.hb && x.mapping.keys_outside == y.mapping.keys_outside;
 }
 
-double AttentionSearch::limit() const {
-  return bounds ? best_.slowest() * (1 - kIndifferent) : std::numeric_limits<double>::infinity();
-}
-
 // Bounds. A mapping takes at least
 //  * the channel: Q once per tile that shares the rows, and O; K and V, again per block of rows where they do not stay;
 //    with keys outside, O in fp32 out and in again for every further block of keys;
@@ -422,9 +417,7 @@ void AttentionSearch::collect(const AttentionProblem& p, const Grid& grid) {
 
 void AttentionSearch::consider(const AttentionProblem& p, const AttentionMapping& map) {
   if (bound(p, map) >= limit()) return;
-  ++evaluated_;
-  lower(machine_, p, map, schedule_);
-  best_.add({map, pipeline_time(machine_, schedule_)});
+  best_.add({map, timed(p, map)});
 }
 
 // As many slots as there is room for, those of K and V first.
@@ -470,7 +463,7 @@ std::vector<AttentionChoice> AttentionSearch::best(const AttentionProblem& probl
   for (const Grid& grid : grids_) {
     if (grid.m == 1) collect(problem, grid);
   }
-  std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& x, const Candidate& y) {
+  std::ranges::sort(candidates_, [](const Candidate& x, const Candidate& y) {
     return x.bound < y.bound || (x.bound == y.bound && x.order < y.order);
   });
   for (const Candidate& candidate : candidates_) {

@@ -90,10 +90,9 @@ bool alike(const AttentionChoice& x, const AttentionChoice& y);
 
 inline const AttentionProblem& as_mapped(const AttentionProblem& problem, const AttentionChoice&) { return problem; }
 
-class AttentionSearch {
+class AttentionSearch : public Search<AttentionChoice> {
  public:
-  // `grids`: of the machine; both must outlive the search.
-  AttentionSearch(const Machine& machine, std::span<const Grid> grids) : machine_(machine), grids_(grids) {}
+  using Search::Search;
 
   // The `keep` fastest by the closed form, the fastest first, each of another grid, block or order. Empty: the memory
   // of a tile is too small for any mapping.
@@ -103,9 +102,6 @@ class AttentionSearch {
   // Mappings that differ from one in a single decision and in what follows from it, the fastest by the closed form
   // first.
   std::vector<AttentionChoice> near(const AttentionProblem& problem, const AttentionChoice& choice) const;
-
-  std::int64_t evaluated() const { return evaluated_; }
-  bool bounds = true;  // false: every mapping of the space is timed; for tests
 
  private:
   struct Candidate {  // the most favourable mapping of a grid, block and order
@@ -119,15 +115,9 @@ class AttentionSearch {
   void expand(const AttentionProblem& problem, const Candidate& candidate);
   void consider(const AttentionProblem& problem, const AttentionMapping& mapping);
   double bound(const AttentionProblem& problem, const AttentionMapping& mapping) const;
-  double limit() const;
 
-  const Machine& machine_;
-  std::span<const Grid> grids_;
   std::vector<Candidate> candidates_;
   std::uint64_t order_ = 0;  // of the next candidate
-  Fastest<AttentionChoice> best_;
-  Schedule schedule_;
-  std::int64_t evaluated_ = 0;
 };
 
 }  // namespace llmperf::mapper::tile

@@ -35,9 +35,9 @@ Phase phase(std::string_view name, double seconds, double dram, double noc, doub
 // Fill: until the first step begins. Drain: after the last one.
 std::vector<Phase> phases_of(const Machine& m, const Schedule& s, const PipelineTime& time, const Traffic& total) {
   const Grid& g = *s.grid;
-  const Block& first = s.blocks[s.runs[s.rows[s.sequence.front().row].begin].block];
+  const Block& first = s.first_block();
   const Block& last = s.blocks[s.runs[s.rows[s.sequence.back().row].end - 1].block];
-  const Step& step = first.steps > 1 ? first.full : first.last;
+  const Step& step = first.first();
   const double load =
       (requests_of(m, s.a, g.a) * step.a + requests_of(m, s.b, g.b) * step.b + m.tiles * first.start) / m.dram;
   const Phase fill = phase("fill", time.fill, load, 0, 0, 0);

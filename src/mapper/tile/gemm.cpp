@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "base/integer.h"
 
@@ -276,8 +275,7 @@ Cut::Cut(std::int64_t extent, std::int64_t block, int granule)
       blocks(d(divide_up(extent, block))),
       part(d(extent)),
       size(d(std::min(block, extent))),
-      rounded(tile::rounded(std::min(block, extent), granule)),
-      rounded_part(tile::rounded(extent, granule)) {
+      rounded(tile::rounded(std::min(block, extent), granule)) {
   const std::int64_t last_side = extent - (divide_up(extent, block) - 1) * block;
   const std::int64_t last_piece = tile::last_piece(last_side, kMostPieces, granule);
   last = d(last_side);
@@ -511,9 +509,7 @@ constexpr Growth kSides{12, 8};  // numbers of blocks along m and n
 constexpr Growth kCoarse{1, 1};  // the same for a first look: powers of two
 constexpr Growth kDepths{3, 2};  // of slices
 constexpr std::size_t kSeeds = 32;
-constexpr double kTolerance = 1e-3;  // mappings that are faster by less are not looked for
 constexpr double kLeastGain = 5e-9;  // s
-constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
 // Mappings that differ from one in a single decision: the number of blocks of a dimension, the kind of results, the
 // tail, a feed, slots, two factors of the grid, or which operand is called A. What the decision leaves no choice about
@@ -543,7 +539,7 @@ class Neighbours {
     // parts.
     const Grid& g = *from_.mapping.grid;
     move(g, !from_.transposed, e);
-    const auto turned = std::find_if(grids.begin(), grids.end(), [&](const Grid& other) {
+    const auto turned = std::ranges::find_if(grids, [&](const Grid& other) {
       return other.batch == g.batch && other.m == g.n && other.n == g.m && other.k == g.k;
     });
     if (turned != grids.end()) move(*turned, !from_.transposed, e);
@@ -613,6 +609,8 @@ bool alike(const GemmChoice& x, const GemmChoice& y) {
          x.mapping.bn == y.mapping.bn && x.mapping.results == y.mapping.results;
 }
 
+double GemmSearch::limit() const { return Search::limit() - kLeastGain; }
+
 const std::vector<Cut>& GemmSearch::cuts(std::int64_t extent, Growth growth) {
   for (const Cuts& known : cuts_) {
     if (known.extent == extent && known.growth == growth) return known.cuts;
@@ -628,7 +626,7 @@ void GemmSearch::collect(const GemmProblem& problem, bool transposed, Growth gro
   for (const Grid& grid : grids_) {
     if (grid.batch > problem.batch) continue;
     const GridBound bound(machine_, problem, grid);
-    if (bound.seconds >= limit_) continue;
+    if (bound.seconds >= limit()) continue;
     const GemmExtent& e = bound.extent;
     collect(
         spaces_.emplace_back(Space{bound, transposed, &cuts(e.m, growth), &cuts(e.n, growth), &cuts(e.k, kDepths)}));
@@ -640,17 +638,16 @@ void GemmSearch::collect(const Space& space) {
   const double element = grid.problem.c_bytes * grid.problem.results;
   std::uint64_t order = (place(grid.grid) << 1 | (space.transposed ? 1 : 0)) << 27;
   for (const Cut& m : *space.m) {
-    if (grid.a + grid.b * m.blocks + grid.c + grid.latencies >= limit_)
+    if (grid.a + grid.b * m.blocks + grid.c + grid.latencies >= limit())
       break;  // narrower blocks only need B more often
     for (const Cut& n : *space.n) {
       const double least = m.size * n.size * element;
       if (least > machine_.sram) continue;
-      ++count_.bounded;
       const SidesBound sides(grid, m, n);
-      if (sides.seconds >= limit_) continue;
+      if (sides.seconds >= limit()) continue;
       const auto add = [&](Results results, std::int64_t products) {
         const ResultsBound bound(sides, results, products);
-        if (!bound.fits || bound.seconds >= limit_) return;
+        if (!bound.fits || bound.seconds >= limit()) return;
         candidates_.push_back({&space, &m, &n, products, results, bound.seconds, bound.likely, order++});
       };
       const auto fit = std::min(grid.extent.batch, static_cast<std::int64_t>(machine_.sram / least));
@@ -679,7 +676,7 @@ void GemmSearch::expand(const Candidate& candidate, Look look) {
     for (std::size_t b = 0; b < feeds; ++b) {
       if (map.grid->b.length == 1 && kFeeds[b] != Feed::direct) continue;
       const FeedsBound bound(results, kFeeds[a], kFeeds[b]);
-      if (bound.seconds >= limit_) continue;
+      if (bound.seconds >= limit()) continue;
       map.a.feed = kFeeds[a];
       map.b.feed = kFeeds[b];
       expand(bound, *candidate.space, map, look);
@@ -695,7 +692,7 @@ void GemmSearch::expand(const FeedsBound& feeds, const Space& space, GemmMapping
     // Nothing is summed up: as doubled.
     if (map.results == Results::staged && k.blocks == 1 && map.grid->k == 1) continue;
     const DepthBound bound(feeds, k);
-    if (bound.seconds >= limit_) continue;
+    if (bound.seconds >= limit()) continue;
     map.bk = k.side;
     expand(bound, space, map);
   }
@@ -717,10 +714,10 @@ void GemmSearch::expand(const DepthBound& depth, const Space& space, GemmMapping
       map.a.slots = a_slots;
       map.panel = all ? slices : reused ? std::min(slices - 1, extra - (a_slots - 1)) : 0;
       const SlotsBound slots(depth, a_slots, b_slots, map.panel);
-      if (slots.seconds >= limit_) continue;
+      if (slots.seconds >= limit()) continue;
       for (const std::int64_t tail : {std::int64_t{1}, kMostPieces}) {
         if (tail > 1 && (map.bb > 1 || problem.finish_bytes > 0)) break;
-        if (TailBound(slots, tail).seconds >= limit_) continue;
+        if (TailBound(slots, tail).seconds >= limit()) continue;
         map.tail = tail;
         consider(space, map);
       }
@@ -729,9 +726,7 @@ void GemmSearch::expand(const DepthBound& depth, const Space& space, GemmMapping
 }
 
 void GemmSearch::consider(const Space& space, const GemmMapping& map) {
-  ++count_.evaluated;
-  lower(machine_, space.bound.problem, map, schedule_);
-  const PipelineTime time = pipeline_time(machine_, schedule_);
+  const PipelineTime time = timed(space.bound.problem, map);
   const auto grid = static_cast<std::size_t>(map.grid - grids_.data());
   const std::size_t kind = (2 * grid + (space.transposed ? 1 : 0)) * 3 + static_cast<std::size_t>(map.results);
   std::size_t& varied = place_in_varied_[kind];
@@ -742,12 +737,10 @@ void GemmSearch::consider(const Space& space, const GemmMapping& map) {
     varied_[varied - 1] = {space.transposed, map, time};
   }
   best_.add({space.transposed, map, time});
-  if (bounds) limit_ = best_.slowest() * (1 - kTolerance) - kLeastGain;
 }
 
 std::vector<GemmChoice> GemmSearch::best(const GemmProblem& problem, std::size_t keep) {
   best_.begin(keep);
-  limit_ = kUnlimited;
   varied_.clear();
   place_in_varied_.assign(grids_.size() * 2 * 3, 0);
   cuts_.clear();
@@ -765,7 +758,7 @@ std::vector<GemmChoice> GemmSearch::best(const GemmProblem& problem, std::size_t
       std::nth_element(candidates_.begin(), last, candidates_.end(), goes_before);
       candidates_.resize(wanted, candidates_.front());
     }
-    std::sort(candidates_.begin(), candidates_.end(), goes_before);
+    std::ranges::sort(candidates_, goes_before);
   };
   if (bounds) {
     collect_all(kCoarse, kSeeds);
@@ -773,14 +766,14 @@ std::vector<GemmChoice> GemmSearch::best(const GemmProblem& problem, std::size_t
   }
   collect_all(kSides, candidates_.max_size());
   for (const Candidate& candidate : candidates_) {
-    if (candidate.bound < limit_) expand(candidate, Look::full);
+    if (candidate.bound < limit()) expand(candidate, Look::full);
   }
   return best_.all();
 }
 
 std::vector<GemmChoice> GemmSearch::varied(const GemmProblem& problem) {
   best(problem, 1);
-  std::sort(varied_.begin(), varied_.end(), [](const GemmChoice& x, const GemmChoice& y) {
+  std::ranges::sort(varied_, [](const GemmChoice& x, const GemmChoice& y) {
     if (x.time.seconds != y.time.seconds) return x.time.seconds < y.time.seconds;
     if (x.transposed != y.transposed) return y.transposed;
     if (x.mapping.grid != y.mapping.grid) return before(*x.mapping.grid, *y.mapping.grid);

@@ -101,7 +101,6 @@ struct Cut {
   double last;
   double rounded;  // the same as the matrix unit rounds up
   double rounded_last;
-  double rounded_part;
   double piece;  // of the last block, the last of kMostPieces
   double rounded_piece;
 };
@@ -216,20 +215,14 @@ struct GemmChoice {
 // Whether both have the same grid, sides and kind of results.
 bool alike(const GemmChoice& x, const GemmChoice& y);
 
-struct SearchCount {
-  std::int64_t bounded = 0;  // blocks whose bound was computed
-  std::int64_t evaluated = 0;
-};
-
 // The product that the mapping is of.
 inline GemmProblem as_mapped(const GemmProblem& problem, const GemmChoice& choice) {
   return choice.transposed ? problem.transposed() : problem;
 }
 
-class GemmSearch {
+class GemmSearch : public Search<GemmChoice> {
  public:
-  // `grids`: of the machine; both must outlive the search.
-  GemmSearch(const Machine& machine, std::span<const Grid> grids) : machine_(machine), grids_(grids) {}
+  using Search::Search;
 
   // The `keep` fastest by the closed form, the fastest first, each of another grid, side or kind of buffering. Empty:
   // the memory of a tile is too small for any mapping.
@@ -240,9 +233,6 @@ class GemmSearch {
   // Mappings that differ from one in a single decision and in what follows from it, the fastest by the closed form
   // first.
   std::vector<GemmChoice> near(const GemmProblem& problem, const GemmChoice& choice) const;
-
-  const SearchCount& count() const { return count_; }
-  bool bounds = true;  // false: every mapping of the space is timed; for tests
 
  private:
   struct Space {  // a grid, and the blocks that its tiles' parts may be cut in
@@ -269,6 +259,7 @@ class GemmSearch {
   };
   enum class Look : unsigned char { coarse, full };
 
+  double limit() const;
   const std::vector<Cut>& cuts(std::int64_t extent, Growth growth);
   void collect(const GemmProblem& problem, bool transposed, Growth growth);
   void collect(const Space& space);
@@ -277,17 +268,11 @@ class GemmSearch {
   void expand(const DepthBound& depth, const Space& space, GemmMapping mapping);
   void consider(const Space& space, const GemmMapping& mapping);
 
-  const Machine& machine_;
-  std::span<const Grid> grids_;
-  double limit_ = 0;  // s; what takes no less is of no interest
   std::deque<Cuts> cuts_;
   std::deque<Space> spaces_;
   std::vector<Candidate> candidates_;
-  Fastest<GemmChoice> best_;
   std::vector<GemmChoice> varied_;
   std::vector<std::size_t> place_in_varied_;  // of [grid, transposed, results], counted from one; 0: none
-  Schedule schedule_;
-  SearchCount count_;
 };
 
 }  // namespace llmperf::mapper::tile

@@ -149,7 +149,7 @@ std::vector<LinkLoad> heaviest(const std::vector<int>& a, const std::vector<int>
   for (std::size_t i = 0; i < a.size(); ++i) {
     const LinkLoad load{a[i], b[i]};
     const auto covers = [](const LinkLoad& x, const LinkLoad& y) { return x.a >= y.a && x.b >= y.b; };
-    if (std::any_of(result.begin(), result.end(), [&](const LinkLoad& other) { return covers(other, load); })) continue;
+    if (std::ranges::any_of(result, [&](const LinkLoad& other) { return covers(other, load); })) continue;
     std::erase_if(result, [&](const LinkLoad& other) { return covers(load, other); });
     result.push_back(load);
   }
@@ -165,7 +165,7 @@ Grid make_grid(const Mesh& mesh, const Sizes& sizes, const Layout& layout) {
   const std::vector<int> b = carried(mesh, grid.b);
   const std::vector<int> c = carried(mesh, grid.c);
   grid.loads = heaviest(a, b);
-  grid.c_load = *std::max_element(c.begin(), c.end());
+  grid.c_load = *std::ranges::max_element(c);
   return grid;
 }
 
@@ -267,7 +267,7 @@ std::vector<const Grid*> neighbours(std::span<const Grid> grids, const Grid& gri
         (g.batch == grid.batch ? 1 : 0) + (g.m == grid.m ? 1 : 0) + (g.n == grid.n ? 1 : 0) + (g.k == grid.k ? 1 : 0);
     if (same == 2) result.push_back(&g);
   }
-  std::sort(result.begin(), result.end(), [](const Grid* x, const Grid* y) { return before(*x, *y); });
+  std::ranges::sort(result, [](const Grid* x, const Grid* y) { return before(*x, *y); });
   return result;
 }
 

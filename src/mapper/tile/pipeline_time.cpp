@@ -9,8 +9,6 @@
 //
 // Panel slices may be loaded one block early, in the time that the channel was idle then. Before the first block comes
 // the load of the first step, after the last block come its results.
-#include "mapper/tile/pipeline_time.h"
-
 #include <algorithm>
 #include <array>
 
@@ -76,8 +74,8 @@ class CostModel {
     staying_ = sharing(s_.a.feed == Feed::ring ? a_sharers : 1, b_sharers);
     a_latency_ = latency(s_.a, g_.a);
     b_latency_ = latency(s_.b, g_.b);
-    const bool a_streams = s_.a.used && std::any_of(s_.blocks.begin(), s_.blocks.end(),
-                                                    [&](const Block& b) { return s_.panel < b.steps; });
+    const bool a_streams =
+        s_.a.used && std::ranges::any_of(s_.blocks, [&](const Block& b) { return s_.panel < b.steps; });
     slots_ = std::min(a_streams ? s_.a.slots : kManySlots, s_.b.used ? s_.b.slots : kManySlots);
   }
 
@@ -87,7 +85,7 @@ class CostModel {
     if (follows) result.of[0] = cost_of(b, false);
     if (opens) result.of[1] = cost_of(b, true);
     const auto steps = static_cast<double>(b.steps);
-    const Step& step = b.steps > 1 ? b.full : b.last;
+    const Step& step = b.first();
     result.first = compute_of(step);
     result.last = compute_of(b.last);
     result.lead = result.last;
@@ -248,7 +246,7 @@ class CostModel {
                  m_.dram;
     c.panel = finds_last ? 0 : a_requests_ * (a_staying - found * b.full.a) / m_.dram;
     c.store = m_.tiles * b.result / m_.dram;
-    const Step& step = b.steps > 1 ? b.full : b.last;
+    const Step& step = b.first();
     c.next = (opens ? 1 : 1 - panel / steps) * a_load(step) + b_load(step);
     return c;
   }
@@ -274,7 +272,7 @@ class Clocks {
     find_costs();
     const std::size_t opening = s_.runs[s_.rows[s_.sequence.front().row].begin].block;
     const Block& first = s_.blocks[opening];
-    const Step& step = first.steps > 1 ? first.full : first.last;
+    const Step& step = first.first();
     const double b_load = model_.b_load(step);
     const double load = model_.a_load(step) + b_load + m_.tiles * first.start / m_.dram;
     now_.tiles = std::max({model_.a_latency() + model_.a_load(step), model_.b_latency() + load,  // A goes first

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/integer.h"
-#include "mapper/tile/pipeline_time.h"
+#include "mapper/tile/schedule.h"
 #include "mapper/tile/simulation.h"
 
 namespace llmperf::mapper::tile {
@@ -41,7 +41,7 @@ std::vector<std::int64_t> splits(std::int64_t extent, std::int64_t unit) {
     result.push_back(p);
     if (p % unit == 0 && p != extent / p) result.push_back(extent / p);
   }
-  std::sort(result.begin(), result.end());
+  std::ranges::sort(result);
   return result;
 }
 
@@ -251,25 +251,6 @@ PublishedTime published_vector(const Machine& machine, std::int64_t b, std::int6
     keep(best, t);
   }
   return best;
-}
-
-std::vector<PublishedOp> published_layer(const Machine& machine, std::int64_t batch, std::int64_t tokens,
-                                         std::int64_t hidden, std::int64_t ffn, std::int64_t heads) {
-  const double silu = 4 * d(batch) * d(tokens) * d(ffn);
-  // The second operand of a residual is as large as a weight matrix: right only where there are as many tokens as
-  // elements of a row.
-  const double residual = d(hidden) * d(hidden);
-  const PublishedTime norm = published_vector(machine, batch, tokens, hidden, 4, d(hidden), true);
-  const PublishedTime add = published_vector(machine, batch, tokens, hidden, 1, residual, false);
-  return {{"RMSNorm", norm, 2},
-          {"QKV", published_gemm(machine, batch, tokens, 3 * hidden, hidden)},
-          {"flash attention", published_attention(machine, batch, tokens, hidden / heads, heads)},
-          {"output", published_gemm(machine, batch, tokens, hidden, hidden)},
-          {"residual", add, 2},
-          {"up and SiLU", published_gemm(machine, batch, tokens, ffn, hidden, silu)},
-          {"gate", published_gemm(machine, batch, tokens, ffn, hidden)},
-          {"multiply", published_vector(machine, batch, tokens, ffn, 1, d(tokens) * d(ffn), false)},
-          {"down", published_gemm(machine, batch, tokens, hidden, ffn)}};
 }
 
 PublishedTime published_time(const Machine& machine, const Problem& problem) {

@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string_view>
-#include <vector>
 
 #include "mapper/tile/machine.h"
 #include "mapper/tile/op_problem.h"
@@ -32,15 +30,6 @@ PublishedTime published_attention(const Machine& machine, std::int64_t b, std::i
 // `ops` per element on [rows, columns] and a second operand of `second` elements. Only rows are split where `by_rows`.
 PublishedTime published_vector(const Machine& machine, std::int64_t b, std::int64_t rows, std::int64_t columns,
                                double ops, double second, bool by_rows);
-
-struct PublishedOp {
-  std::string_view name;
-  PublishedTime time;
-  int count = 1;
-};
-// The op list of a decoder layer with multi-head attention and a gated MLP.
-std::vector<PublishedOp> published_layer(const Machine& machine, std::int64_t batch, std::int64_t tokens,
-                                         std::int64_t hidden, std::int64_t ffn, std::int64_t heads);
 
 // What the published mapper chooses for a problem, the time its formulas give, and what the choice takes on the machine
 // of the default model: the same splits as a mapping of this model's space, with its sums, write-backs and channel.

@@ -74,34 +74,27 @@ Traffic traffic_of(const Machine& machine, const Schedule& s) {
   double a_bytes = 0;  // of the slices of one request each
   double b_bytes = 0;
   double sums = 0;  // of one tile
-  for (const RowRun& rows : s.sequence) {
-    bool opens = true;
-    for (std::size_t r = s.rows[rows.row].begin; r < s.rows[rows.row].end; ++r) {
-      const Block& b = s.blocks[s.runs[r].block];
-      const double blocks = d(s.runs[r].count) * d(rows.count) * d(s.repeats);
-      const double opening = opens ? d(rows.count) * d(s.repeats) : 0;
-      opens = false;
-      // Slices that stayed are loaded by the block that opens a row only.
-      const std::int64_t known = std::min(b.found, b.steps - 1);
-      const double stayed = d(s.panel >= b.steps ? known : known * s.panel / b.steps);
-      const bool last_stayed = s.panel > 0 && b.found >= b.steps;
-      const double full_loads = blocks * (d(b.steps - 1) - stayed) + opening * stayed;
-      const double last_loads = last_stayed ? opening : blocks;
-      a_bytes += full_loads * b.full.a + last_loads * b.last.a;
-      const double full = d(b.steps - 1);
-      b_bytes += blocks * (full * b.full.b + b.last.b);
-      sums += blocks * b.reduce;
-      const double tiles = blocks * machine.tiles;
-      t.start += tiles * b.start;
-      t.end += tiles * b.end;
-      t.result += tiles * b.result;
-      t.matrix += blocks * (full * (b.full.before + b.full.after) + b.last.before + b.last.after);
-      t.vector += blocks * (full * b.full.vector + b.last.vector + b.finish);
-      t.requests += (full_loads + last_loads) * requests_of(machine, s.a, g.a) +
-                    blocks * d(b.steps) * requests_of(machine, s.b, g.b) +
-                    tiles * ((b.start > 0 ? 1 : 0) + (b.end > 0 ? 1 : 0) + std::max(1.0, b.result / kPiece));
-    }
-  }
+  s.each_run([&](const Block& b, double blocks, double opening) {
+    // Slices that stayed are loaded by the block that opens a row only.
+    const std::int64_t known = std::min(b.found, b.steps - 1);
+    const double stayed = d(s.panel >= b.steps ? known : known * s.panel / b.steps);
+    const bool last_stayed = s.panel > 0 && b.found >= b.steps;
+    const double full_loads = blocks * (d(b.steps - 1) - stayed) + opening * stayed;
+    const double last_loads = last_stayed ? opening : blocks;
+    a_bytes += full_loads * b.full.a + last_loads * b.last.a;
+    const double full = d(b.steps - 1);
+    b_bytes += blocks * (full * b.full.b + b.last.b);
+    sums += blocks * b.reduce;
+    const double tiles = blocks * machine.tiles;
+    t.start += tiles * b.start;
+    t.end += tiles * b.end;
+    t.result += tiles * b.result;
+    t.matrix += blocks * (full * (b.full.before + b.full.after) + b.last.before + b.last.after);
+    t.vector += blocks * (full * b.full.vector + b.last.vector + b.finish);
+    t.requests += (full_loads + last_loads) * requests_of(machine, s.a, g.a) +
+                  blocks * d(b.steps) * requests_of(machine, s.b, g.b) +
+                  tiles * ((b.start > 0 ? 1 : 0) + (b.end > 0 ? 1 : 0) + std::max(1.0, b.result / kPiece));
+  });
   add(t.a, machine, s.a, g.a, a_bytes);
   add(t.b, machine, s.b, g.b, b_bytes);
   double busiest = 0;

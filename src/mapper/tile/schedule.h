@@ -67,6 +67,8 @@ struct Block {
   double result = 0;  // bytes per tile stored
   double reduce = 0;  // bytes of partial sums that a tile sends on
   double finish = 0;  // s of the vector unit on finished results, partial sums included
+
+  const Step& first() const { return steps > 1 ? full : last; }
 };
 
 // Whether the slice of a step is one of the `panel` that stay, of a block's `steps`; the last one is, if any.
@@ -101,6 +103,18 @@ struct Schedule {
   std::vector<RowRun> sequence;
   std::int64_t repeats = 1;  // of the whole sequence
 
+  const Block& first_block() const { return blocks[runs[rows[sequence.front().row].begin].block]; }
+  // For each run of each row its block, how many of it there are in all, and how many of these open a row.
+  template <typename Visit>
+  void each_run(const Visit& visit) const {
+    for (const RowRun& alike : sequence) {
+      const double times = d(alike.count) * d(repeats);
+      for (std::size_t r = rows[alike.row].begin; r < rows[alike.row].end; ++r) {
+        visit(blocks[runs[r].block], d(runs[r].count) * times, r == rows[alike.row].begin ? times : 0.0);
+      }
+    }
+  }
+
   void clear() {
     blocks.clear();
     runs.clear();
@@ -119,6 +133,8 @@ struct PipelineTime {
   double dram = 0;     // of the channel
   double noc = 0;      // of the busiest link
 };
+// The closed form; its derivation is in pipeline_time.cpp.
+PipelineTime pipeline_time(const Machine& machine, const Schedule& schedule);
 
 // What a schedule moves and keeps busy, all tiles together: a plain count of its requests, with nothing about time.
 

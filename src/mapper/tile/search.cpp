@@ -25,7 +25,7 @@ std::vector<std::int64_t> other_sides(std::int64_t extent, std::int64_t blocks, 
   for (const std::int64_t other : {blocks - 1, blocks + 1, blocks / 2, blocks * 2}) {
     if (other < 1 || other > most) continue;
     const std::int64_t side = block_side(extent, other, granule);
-    if (std::find(sides.begin(), sides.end(), side) == sides.end()) sides.push_back(side);
+    if (!contains(sides, side)) sides.push_back(side);
   }
   return sides;
 }

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <utility>
 #include <vector>
 
-#include "mapper/tile/pipeline_time.h"
+#include "base/list.h"
+#include "mapper/tile/schedule.h"
 
 namespace llmperf::mapper::tile {
 
@@ -25,7 +27,7 @@ std::vector<std::int64_t> block_sides(std::int64_t extent, int granule, Growth g
 // Sides for a block less than there are, one more, half and twice as many.
 std::vector<std::int64_t> other_sides(std::int64_t extent, std::int64_t blocks, int granule);
 
-inline constexpr double kIndifferent = 1e-3;  // mappings that may be faster by this are not looked for
+inline constexpr double kIndifferent = 1e-3;  // of the time; mappings that may be faster by this are not looked for
 
 // A mapping and its time by the closed form. `alike` says of every kind which mappings differ in little only.
 template <typename Mapping>
@@ -50,7 +52,7 @@ class Fastest {
 
   void add(const Choice& choice) {
     if (choice.time.seconds >= slowest()) return;
-    const auto same = std::find_if(all_.begin(), all_.end(), [&](const Choice& c) { return alike(c, choice); });
+    const auto same = std::ranges::find_if(all_, [&](const Choice& c) { return alike(c, choice); });
     if (same != all_.end()) {
       if (same->time.seconds <= choice.time.seconds) return;
       all_.erase(same);
@@ -66,6 +68,36 @@ class Fastest {
   std::vector<Choice> all_;
 };
 
+// What every search has: a machine and its grids, both of which must outlive it, and the fastest so far.
+template <typename Choice>
+class Search {
+ public:
+  Search(const Machine& machine, std::span<const Grid> grids) : machine_(machine), grids_(grids) {}
+
+  std::int64_t evaluated() const { return evaluated_; }  // mappings that were timed
+  bool bounds = true;                                    // false: every mapping of the space is timed; for tests
+
+ protected:
+  // s; what takes no less is of no interest.
+  double limit() const {
+    return bounds ? best_.slowest() * (1 - kIndifferent) : std::numeric_limits<double>::infinity();
+  }
+  template <typename Problem, typename Mapping>
+  PipelineTime timed(const Problem& problem, const Mapping& mapping) {
+    ++evaluated_;
+    lower(machine_, problem, mapping, schedule_);
+    return pipeline_time(machine_, schedule_);
+  }
+
+  const Machine& machine_;
+  std::span<const Grid> grids_;
+  Fastest<Choice> best_;
+
+ private:
+  Schedule schedule_;
+  std::int64_t evaluated_ = 0;
+};
+
 // Mappings near to one, each once, timed.
 template <typename Choice>
 class Nearby {
@@ -75,7 +107,7 @@ class Nearby {
   template <typename Problem>
   void add(const Problem& problem, Choice choice) {
     const auto same = [&](const Choice& c) { return c.mapping == choice.mapping && alike(c, choice); };
-    if (same(from_) || std::any_of(found_.begin(), found_.end(), same)) return;
+    if (same(from_) || std::ranges::any_of(found_, same)) return;
     lower(machine_, problem, choice.mapping, schedule_);
     choice.time = pipeline_time(machine_, schedule_);
     found_.push_back(std::move(choice));
@@ -83,8 +115,7 @@ class Nearby {
 
   // The fastest first.
   std::vector<Choice> sorted() {
-    std::stable_sort(found_.begin(), found_.end(),
-                     [](const Choice& x, const Choice& y) { return x.time.seconds < y.time.seconds; });
+    std::ranges::stable_sort(found_, [](const Choice& x, const Choice& y) { return x.time.seconds < y.time.seconds; });
     return std::move(found_);
   }
 

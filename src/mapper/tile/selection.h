@@ -70,7 +70,7 @@ class Selection {
   // False: it was simulated before.
   bool simulate(const Choice& choice) {
     const auto same = [&](const One& one) { return one.choice.mapping == choice.mapping && alike(one.choice, choice); };
-    if (std::any_of(all_.begin(), all_.end(), same)) return false;
+    if (std::ranges::any_of(all_, same)) return false;
     all_.push_back({choice, simulated_seconds(machine_, schedule_of(machine_, problem_, choice), kRequests)});
     if (all_.back().simulated < all_[best_].simulated) best_ = all_.size() - 1;
     return true;
@@ -94,7 +94,7 @@ class Selection {
     for (int start = 0; start < kStarts + more && !good(); ++start) {
       std::size_t from = all_.size();
       for (std::size_t i = 0; i < all_.size(); ++i) {
-        if (std::find(begun.begin(), begun.end(), all_[i].choice.mapping.grid) != begun.end()) continue;
+        if (contains(begun, all_[i].choice.mapping.grid)) continue;
         if (from == all_.size() || all_[i].simulated < all_[from].simulated) from = i;
       }
       if (from == all_.size()) return;
@@ -121,12 +121,11 @@ class Selection {
 
   Mapped<Choice> result() const {
     std::vector<One> sorted = all_;
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const One& x, const One& y) { return x.simulated < y.simulated; });
+    std::ranges::stable_sort(sorted, [](const One& x, const One& y) { return x.simulated < y.simulated; });
     Mapped<Choice> mapped;
     for (const One& one : sorted) {
       const auto same = [&](const One& other) { return alike(other.choice, one.choice); };
-      if (std::none_of(mapped.found.begin(), mapped.found.end(), same)) mapped.found.push_back(one);
+      if (std::ranges::none_of(mapped.found, same)) mapped.found.push_back(one);
     }
     return mapped;
   }

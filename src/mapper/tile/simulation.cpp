@@ -13,7 +13,6 @@
 #include <stdexcept>
 #include <vector>
 
-#include "mapper/tile/pipeline_time.h"
 #include "mapper/tile/schedule.h"
 
 namespace llmperf::mapper::tile {
@@ -169,7 +168,7 @@ class Tiles {
     link_busy_[at(link)] += bytes / m_.link;
   }
 
-  double busiest_link() const { return *std::max_element(link_busy_.begin(), link_busy_.end()); }
+  double busiest_link() const { return *std::ranges::max_element(link_busy_); }
 
  private:
   using At = Program::At;
@@ -425,7 +424,7 @@ class Simulation {
     open(s_.a, g_.a, kA);
     open(s_.b, g_.b, kB);
     const auto any = [&](double Block::*bytes) {
-      return std::any_of(s_.blocks.begin(), s_.blocks.end(), [&](const Block& b) { return b.*bytes > 0; });
+      return std::ranges::any_of(s_.blocks, [&](const Block& b) { return b.*bytes > 0; });
     };
     if (any(&Block::start)) kinds_.push_back(kStart);
     if (any(&Block::end)) kinds_.push_back(kJoin);
@@ -476,7 +475,7 @@ class Simulation {
         found[lane] = v < found[lane] ? v : found[lane];
       }
     }
-    return *std::min_element(std::begin(found), std::end(found));
+    return *std::ranges::min_element(found);
   }
   // Requests of tiles that share an operand (of one tile, where none do).
   struct Queue {
@@ -594,7 +593,7 @@ class Simulation {
     } else {
       const double first = least([&](std::size_t i) { return ready_[i]; });
       if (first == kNever) return false;
-      index = static_cast<std::size_t>(std::find(ready_.begin(), ready_.end(), first) - ready_.begin());
+      index = static_cast<std::size_t>(std::ranges::find(ready_, first) - ready_.begin());
     }
     ++served_;
     if (index < queues_.size()) {
@@ -680,7 +679,7 @@ class Simulation {
   void advance_round(const Queue& q, std::int64_t step) {
     const Paths& paths = q.operand == kA ? g_.a : g_.b;
     const auto path = std::span(paths.tiles).subspan(at(paths.group[at(q.group)]) * at(paths.length), at(paths.length));
-    if (std::any_of(path.begin(), path.end(), [&](int i) { return known(i, q.operand) <= step; })) return;
+    if (std::ranges::any_of(path, [&](int i) { return known(i, q.operand) <= step; })) return;
     for (const int i : path) tiles_.advance(i);
   }
 
@@ -756,15 +755,15 @@ bool keeps(std::size_t i, std::int64_t stride) { return stride <= 1 || i / 2 % s
 std::int64_t cut_panel(const Schedule& s, std::int64_t cap) {
   const std::int64_t steps = most_of(s, kSteps);
   if (s.panel == 0 || s.panel >= steps || capped(steps, cap) == steps) return s.panel;
-  const double share = static_cast<double>(s.panel) / static_cast<double>(steps);
-  return std::clamp<std::int64_t>(std::llround(share * static_cast<double>(cap)), 1, cap - 1);
+  const double share = d(s.panel) / d(steps);
+  return std::clamp<std::int64_t>(std::llround(share * d(cap)), 1, cap - 1);
 }
 
 // What a block takes besides its steps shrinks as they do, so that the same resource is the bottleneck.
 Block cut_steps(Block b, std::int64_t cap) {
   const std::int64_t steps = capped(b.steps, cap);
-  const double share = static_cast<double>(steps) / static_cast<double>(b.steps);
-  if (b.found < b.steps) b.found = std::llround(static_cast<double>(b.found) * share);
+  const double share = d(steps) / d(b.steps);
+  if (b.found < b.steps) b.found = std::llround(d(b.found) * share);
   b.steps = steps;
   for (double Block::*part : {&Block::start, &Block::end, &Block::result, &Block::reduce, &Block::finish}) {
     b.*part *= share;
@@ -799,29 +798,24 @@ double requests_of(const Machine& machine, const Schedule& s) {
     return requests_of(machine, stream, paths) * pieces(bytes);
   };
   double total = 0;
-  for (const RowRun& rows : s.sequence) {
-    for (std::size_t r = s.rows[rows.row].begin; r < s.rows[rows.row].end; ++r) {
-      const Block& b = s.blocks[s.runs[r].block];
-      const auto steps = static_cast<double>(b.steps);
-      const auto found = static_cast<double>(std::min({s.panel, b.found, b.steps}));
-      const double a = of_stream(s.a, s.grid->a, b.full.a);
-      const double each = (steps - found) * a + steps * of_stream(s.b, s.grid->b, b.full.b) +
-                          (pieces(b.start) + pieces(b.end) + pieces(b.result)) * machine.tiles;
-      const double first = r == s.rows[rows.row].begin ? found * a : 0;
-      total += (each * static_cast<double>(s.runs[r].count) + first) * static_cast<double>(rows.count);
-    }
-  }
-  return total * static_cast<double>(s.repeats);
+  s.each_run([&](const Block& b, double blocks, double opening) {
+    const double steps = d(b.steps);
+    const double found = d(std::min({s.panel, b.found, b.steps}));
+    const double a = of_stream(s.a, s.grid->a, b.full.a);
+    const double each = (steps - found) * a + steps * of_stream(s.b, s.grid->b, b.full.b) +
+                        (pieces(b.start) + pieces(b.end) + pieces(b.result)) * machine.tiles;
+    total += each * blocks + found * a * opening;
+  });
+  return total;
 }
 
 // About `cap` steps of which a share can stay that is close to that of the schedule.
 std::int64_t fitting_steps(const Schedule& s, std::int64_t steps, std::int64_t cap) {
   if (s.panel == 0 || s.panel >= steps) return cap;
-  const double share = static_cast<double>(s.panel) / static_cast<double>(steps);
+  const double share = d(s.panel) / d(steps);
   const auto off = [&](std::int64_t kept) {
-    const double stay = share * static_cast<double>(kept);
-    return std::abs(std::clamp(std::round(stay), 1.0, static_cast<double>(kept - 1)) - stay) /
-           static_cast<double>(kept);
+    const double stay = share * d(kept);
+    return std::abs(std::clamp(std::round(stay), 1.0, static_cast<double>(kept - 1)) - stay) / d(kept);
   };
   std::int64_t best = cap;
   for (std::int64_t kept = cap - cap / 4; kept <= cap; ++kept) {
@@ -849,12 +843,7 @@ constexpr std::int64_t kWhole = 5000;  // steps that are drawn from the first to
 
 std::int64_t steps_of(const Schedule& s) {
   double steps = 0;
-  for (const RowRun& rows : s.sequence) {
-    for (std::size_t r = s.rows[rows.row].begin; r < s.rows[rows.row].end; ++r) {
-      const auto blocks = static_cast<double>(s.runs[r].count) * static_cast<double>(rows.count);
-      steps += blocks * static_cast<double>(s.blocks[s.runs[r].block].steps) * static_cast<double>(s.repeats);
-    }
-  }
+  s.each_run([&](const Block& b, double blocks, double) { steps += blocks * d(b.steps); });
   return steps < 1e15 ? static_cast<std::int64_t>(steps) : std::numeric_limits<std::int64_t>::max();
 }
 
@@ -864,7 +853,7 @@ Schedule shortened(Schedule s) {
   constexpr std::int64_t kSteps = 24;
   constexpr std::int64_t kAlike = 3;
   const bool cuts_steps =
-      s.panel == 0 || std::all_of(s.blocks.begin(), s.blocks.end(), [&](const Block& b) { return s.panel >= b.steps; });
+      s.panel == 0 || std::ranges::all_of(s.blocks, [&](const Block& b) { return s.panel >= b.steps; });
   for (Block& b : s.blocks) b.steps = cuts_steps ? std::min(b.steps, kSteps) : b.steps;
   for (Run& r : s.runs) r.count = std::min(r.count, kAlike);
   for (RowRun& r : s.sequence) r.count = std::min(r.count, kAlike);
@@ -879,7 +868,7 @@ Simulated simulate(const Machine& machine, const Schedule& schedule, Timeline* t
 }
 
 double simulated_seconds(const Machine& machine, const Schedule& s, std::int64_t requests) {
-  const auto most = static_cast<double>(requests);
+  const double most = d(requests);
   const double whole = requests_of(machine, s);
   if (whole <= most) return simulate(machine, s).seconds;
   Caps least = {};
@@ -940,7 +929,7 @@ Timeline timeline_of(const Machine& machine, const Schedule& schedule) {
   result.cut = result.steps > kWhole;
   result.seconds = simulate(machine, result.cut ? shortened(schedule) : schedule, &result).seconds;
   for (std::vector<Bar>& lane : result.lanes) {
-    std::stable_sort(lane.begin(), lane.end(), [](const Bar& x, const Bar& y) { return x.begin < y.begin; });
+    std::ranges::stable_sort(lane, [](const Bar& x, const Bar& y) { return x.begin < y.begin; });
   }
   return result;
 }

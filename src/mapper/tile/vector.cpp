@@ -114,10 +114,8 @@ double VectorSearch::bound(const VectorProblem& p, const VectorMapping& map) con
 }
 
 void VectorSearch::consider(const VectorProblem& p, const VectorMapping& map) {
-  if (bounds && bound(p, map) >= best_.slowest() * (1 - kIndifferent)) return;
-  ++evaluated_;
-  lower(machine_, p, map, schedule_);
-  best_.add({map, pipeline_time(machine_, schedule_)});
+  if (bound(p, map) >= limit()) return;
+  best_.add({map, timed(p, map)});
 }
 
 // As many as there is room for.
@@ -156,7 +154,7 @@ std::vector<VectorChoice> VectorSearch::best(const VectorProblem& problem, std::
   for (const Grid& grid : grids_) {
     if (divides(flat, grid)) grids.push_back(&grid);
   }
-  std::sort(grids.begin(), grids.end(), [](const Grid* x, const Grid* y) { return before(*y, *x); });  // rows first
+  std::ranges::sort(grids, [](const Grid* x, const Grid* y) { return before(*y, *x); });  // rows first
   for (const Grid* grid : grids) expand(flat, *grid);
   return best_.all();
 }

@@ -62,10 +62,9 @@ bool alike(const VectorChoice& x, const VectorChoice& y);
 // The matrix that the mapping is of.
 inline VectorProblem as_mapped(const VectorProblem& problem, const VectorChoice&) { return problem.flat(); }
 
-class VectorSearch {
+class VectorSearch : public Search<VectorChoice> {
  public:
-  // `grids`: of the machine; both must outlive the search.
-  VectorSearch(const Machine& machine, std::span<const Grid> grids) : machine_(machine), grids_(grids) {}
+  using Search::Search;
 
   // The `keep` fastest mappings of problem.flat() by the closed form, the fastest first, each of another grid or block.
   // Empty: the memory of a tile is too small for any mapping.
@@ -76,20 +75,11 @@ class VectorSearch {
   // first.
   std::vector<VectorChoice> near(const VectorProblem& problem, const VectorChoice& choice) const;
 
-  std::int64_t evaluated() const { return evaluated_; }
-  bool bounds = true;  // false: every mapping of the space is timed; for tests
-
  private:
   bool take_slots(const VectorProblem& problem, VectorMapping& mapping) const;
   void expand(const VectorProblem& problem, const Grid& grid);
   void consider(const VectorProblem& problem, const VectorMapping& mapping);
   double bound(const VectorProblem& problem, const VectorMapping& mapping) const;
-
-  const Machine& machine_;
-  std::span<const Grid> grids_;
-  Fastest<VectorChoice> best_;
-  Schedule schedule_;
-  std::int64_t evaluated_ = 0;
 };
 
 }  // namespace llmperf::mapper::tile
