@@ -136,7 +136,7 @@ PlanCost PlanSearch::cost(const Candidate& candidate) {
   cost.weights = memory.weights;
   cost.gradients = memory.gradients;
   cost.optimizer = memory.optimizer;
-  cost.activations = memory.activations + memory.workspace;
+  cost.activations = memory.activation + memory.workspace;
   cost.total = memory.total();
   cost.fits = cost.total <= *estimator.setup().device->dram().capacity;
   if (!cost.fits) return cost;
@@ -167,10 +167,11 @@ void add_exchanges(const Phase& phase, Communication& sum, Share&& share) {
 // Of a prefill's ops, which are those of all stages one after the other, the part of one stage.
 Communication of_stage(const Phase& prefill, std::span<const Stage> stages, std::size_t index) {
   Communication sum;
+  Communication all;
   StageShare share(stages, index);
   add_exchanges(prefill, sum, [&](const graph::Op& op) { return share.of(op); });
-  sum.overlapped =
-      prefill.overlapped * (sum.time / prefill.bound_time[static_cast<std::size_t>(mapper::Bound::network)]);
+  add_exchanges(prefill, all, [](const graph::Op&) { return 1.0; });
+  sum.overlapped = prefill.overlapped * (sum.time / all.time);
   return sum;
 }
 
@@ -180,7 +181,7 @@ Communication PlanSearch::communication(const Candidate& candidate) {
   if (state_->space.training) {
     Communication sum;
     state_->training->run(state_->training_scenario(), candidate.plan, candidate.options, state_->step);
-    for (const TrainingPhase& phase : state_->step.phases) {
+    for (const Phase& phase : state_->step.phases) {
       add_exchanges(phase, sum, [](const graph::Op&) { return 1.0; });
       sum.overlapped += phase.overlapped * static_cast<double>(phase.steps);
     }
