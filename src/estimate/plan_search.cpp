@@ -119,12 +119,8 @@ PlanCost PlanSearch::cost(const Candidate& candidate) {
   if (!state_->space.training) {
     Estimator& estimator = *state_->inference;
     estimator.set_plan(candidate.plan);
-    const cost::Memory memory = estimator.memory(state_->scenario());
-    cost.weights = memory.weights;
-    cost.kv_cache = memory.kv_cache;
-    cost.activations = memory.activation;
-    cost.total = memory.total();
-    cost.fits = cost.total <= estimator.capacity();
+    cost.memory = estimator.memory(state_->scenario());
+    cost.fits = cost.memory.total() <= estimator.capacity();
     if (!cost.fits) return cost;
     estimator.prefill(state_->scenario(), state_->prefill);
     cost.time = state_->prefill.time;
@@ -132,13 +128,8 @@ PlanCost PlanSearch::cost(const Candidate& candidate) {
   }
   TrainingEstimator& estimator = *state_->training;
   TrainingEstimate& step = state_->step;
-  const TrainingMemory memory = estimator.memory(state_->training_scenario(), candidate.plan, candidate.options);
-  cost.weights = memory.weights;
-  cost.gradients = memory.gradients;
-  cost.optimizer = memory.optimizer;
-  cost.activations = memory.activation + memory.workspace;
-  cost.total = memory.total();
-  cost.fits = cost.total <= *estimator.setup().device->dram().capacity;
+  cost.memory = estimator.memory(state_->training_scenario(), candidate.plan, candidate.options);
+  cost.fits = cost.memory.total() <= *estimator.setup().device->dram().capacity;
   if (!cost.fits) return cost;
   estimator.summary(state_->training_scenario(), candidate.plan, candidate.options, step);
   cost.time = step.time;
@@ -205,7 +196,7 @@ std::vector<PlanCost> PlanSearch::rank(const std::vector<Candidate>& candidates)
   for (const Candidate& candidate : candidates) costs.push_back(cost(candidate));
   std::stable_sort(costs.begin(), costs.end(), [](const PlanCost& a, const PlanCost& b) {
     if (a.fits != b.fits) return a.fits;
-    return a.fits && a.time != b.time ? a.time < b.time : a.total < b.total;
+    return a.fits && a.time != b.time ? a.time < b.time : a.memory.total() < b.memory.total();
   });
   return costs;
 }

@@ -59,9 +59,8 @@ ProgramEstimate run_program(const program::Program& program, const ProgramSetup&
   phase.launches.dispatch = setup.dispatch;
   graph::Graph graph;
   for (const program::LoweredOp& lowered : e.lowered.ops) graph.push_back(lowered.op);
-  const Stage whole;
   std::vector<double> scratch;
-  time_phase(setup, machine, graph, {&whole, 1}, Prefetch::no, phase, scratch);
+  time_phase(setup, machine, graph, kWhole, Prefetch::no, phase, scratch);
   const auto ops = std::span(phase.ops).first(graph.size());
   for (const OpEstimate& op : ops) {
     const Seconds least = op.work.matrix / machine.roofline().matrix_rate(op.work.matrix_dtype);

@@ -3,6 +3,7 @@
 // at the same time.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 
@@ -11,6 +12,9 @@
 #include "estimate/setup.h"
 
 namespace llmperf::estimate {
+
+// Of a workload without a pipeline; never empty, as stages are.
+inline const std::array<Stage, 1> kWhole = {};
 
 // Work and time of one execution of an op.
 void time_op(const mapper::Machine& machine, OpEstimate& op);

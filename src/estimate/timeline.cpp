@@ -419,13 +419,19 @@ std::vector<std::int64_t> most_often(const Phase& phase, std::size_t begin, std:
   return numbers(most);
 }
 
+// Runs of ops of one key, each as often as the op in it that repeats most.
+template <class Key>
+std::vector<LayerRun> repeated_runs(const Phase& phase, Key&& key) {
+  return runs_by(phase, key, [&](std::size_t begin, std::size_t end) { return most_often(phase, begin, end); });
+}
+
 }  // namespace
 
 std::vector<TimelineStep> timeline_steps(const Estimator& estimator, const Estimate& e) {
   std::vector<TimelineStep> steps;
   for (const Phase& phase : e.phases) {
-    TimelineStep& step = steps.emplace_back(step_of(phase, estimator.stages(), estimator.setup().profile));
-    step.runs = decoder_runs(phase, estimator.setup().execution.weights.groups);
+    steps.push_back(step_of(phase, estimator.stages(), estimator.setup().profile));
+    steps.back().runs = decoder_runs(phase, estimator.setup().execution.weights.groups);
   }
   return steps;
 }
@@ -433,45 +439,40 @@ std::vector<TimelineStep> timeline_steps(const Estimator& estimator, const Estim
 std::vector<TimelineStep> timeline_steps(const VideoEstimator& estimator, const VideoEstimate& e) {
   std::vector<TimelineStep> steps;
   for (const Phase& phase : e.phases) {
-    const bool denoising = phase.name == kVideoPhases[1];
-    const std::span<const Stage> stages(estimator.stages());
-    TimelineStep& step =
-        steps.emplace_back(step_of(phase, denoising ? stages : stages.first(1), estimator.setup().profile));
+    std::span<const Stage> stages(estimator.stages());
+    if (phase.name != kVideoPhases[1]) stages = stages.first(1);
+    steps.push_back(step_of(phase, stages, estimator.setup().profile));
     // Spatial and temporal blocks of a unit follow one another; unlike stages have two kinds each.
-    step.runs = runs_by(
-        phase, [](const graph::Op& op) { return op.layer_kind < 0 ? std::int64_t{-1} : op.layer_kind / 2; },
-        [&](std::size_t begin, std::size_t end) { return most_often(phase, begin, end); });
+    steps.back().runs =
+        repeated_runs(phase, [](const graph::Op& op) { return op.layer_kind < 0 ? -1 : op.layer_kind / 2; });
   }
   return steps;
 }
 
 std::vector<TimelineStep> timeline_steps(const TrainingEstimate& e) {
   std::vector<TimelineStep> steps;
-  const Stage whole;
   for (const Phase& phase : e.phases) {
-    TimelineStep& step = steps.emplace_back(step_of(phase, std::span(&whole, 1), nullptr));
-    for (TimelineOp& op : step.ops) op.sends = false;
+    steps.push_back(step_of(phase, kWhole, nullptr));
+    for (TimelineOp& op : steps.back().ops) op.sends = false;
+    steps.back().runs = repeated_runs(phase, [](const graph::Op& op) { return op.layer_kind; });
     std::int64_t next = 0;  // kinds of layers one after the other
-    step.runs = runs_by(
-        phase, [](const graph::Op& op) { return static_cast<std::int64_t>(op.layer_kind); },
-        [&](std::size_t begin, std::size_t end) {
-          std::vector<std::int64_t> layers = most_often(phase, begin, end);
-          for (std::int64_t& layer : layers) layer += next;
-          next += static_cast<std::int64_t>(layers.size());
-          return layers;
-        });
+    for (LayerRun& run : steps.back().runs) {
+      std::iota(run.layers.begin(), run.layers.end(), next);
+      next += static_cast<std::int64_t>(run.layers.size());
+    }
   }
   return steps;
 }
 
 std::vector<TimelineStep> timeline_steps(const ProgramSetup& setup, const ProgramEstimate& e) {
-  const Stage whole;
-  TimelineStep step = step_of(e.phase(), std::span(&whole, 1), setup.profile);
-  // The body of a loop: ops of one count, run as often.
-  step.runs = runs_by(
-      e.phase(), [](const graph::Op& op) { return op.count > 1 ? op.count : std::int64_t{-1}; },
-      [&](std::size_t begin, std::size_t end) { return most_often(e.phase(), begin, end); });
-  return {std::move(step)};
+  std::vector<TimelineStep> steps;
+  for (const Phase& phase : e.phases) {
+    steps.push_back(step_of(phase, kWhole, setup.profile));
+    // The body of a loop: ops of one count, run as often.
+    steps.back().runs =
+        repeated_runs(phase, [](const graph::Op& op) { return op.count > 1 ? op.count : std::int64_t{-1}; });
+  }
+  return steps;
 }
 
 }  // namespace llmperf::estimate

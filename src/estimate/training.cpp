@@ -794,7 +794,7 @@ class TrainingEstimator::State {
     e.phases[2].ops = update_;
     for (Phase& phase : e.phases) {
       phase.first = phase.last = {.count = s.micro_batch, .new_tokens = s.sequence, .context = 0};
-      sum_up(phase, {&stage_, 1}, seconds_);
+      sum_up(phase, kWhole, seconds_);
     }
   }
 
@@ -992,7 +992,6 @@ class TrainingEstimator::State {
   TrainingPasses::StageExchange forward_exchange_;
   TrainingPasses::StageExchange backward_exchange_;
   std::vector<OpEstimate> update_;
-  Stage stage_;  // the busiest: what its phases are of
   std::vector<double> seconds_;
 };
 

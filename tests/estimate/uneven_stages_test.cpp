@@ -172,7 +172,7 @@ TEST_CASE("a search finds plans whose stages do not divide the layers, and costs
   const estimate::PlanCost cost = search.cost(*four);
   REQUIRE(cost.fits);
   CHECK(cost.time == e.ttft);
-  CHECK(cost.weights == e.memory.weights);
+  CHECK(cost.memory.weights == e.memory.weights);
 }
 
 TEST_CASE("GGUF layers of two cards: each format is where its layers are") {
