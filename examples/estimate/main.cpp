@@ -23,9 +23,7 @@ int main(int argc, char** argv) {
     const hardware::RuntimeExecution execution = hardware::resolve_execution(profile, "all", "");
     estimate::Choices choices;
     choices.profile = &profile;
-    choices.runtime = execution.options;
-    choices.prefill_dispatch = execution.prefill;
-    choices.decode_dispatch = execution.decode;
+    choices.run_as(execution);
 
     // The setup is what stays while scenarios change. Model, device and profile must outlive the estimator.
     estimate::Estimator estimator(estimate::make_setup(file.decoder, device, choices));

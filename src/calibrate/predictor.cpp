@@ -95,10 +95,8 @@ const Predictor::Case& Predictor::case_of(const StepRow& row) {
     choices.cache_k = split(row.kv, '/').front();
     choices.cache_v = split(row.kv, '/').back();
   }
-  choices.runtime = execution.options;
+  choices.run_as(execution);
   choices.profile = &profile_;
-  choices.prefill_dispatch = execution.prefill;
-  choices.decode_dispatch = execution.decode;
   if (!profile_.gguf_era.empty()) choices.gguf_era = model::parse_gguf_era(profile_.gguf_era);
   choices.plan.tensor = row.tp;
   choices.plan.expert = row.ep;
@@ -200,7 +198,7 @@ std::vector<mapper::StepOverhead> Predictor::overheads() const {
     if (row.of == nullptr) continue;
     const estimate::Setup& setup = row.of->estimator->setup();
     mapper::StepOverhead& overhead =
-        result.emplace_back(profile_.values, row.prompts ? setup.prefill_dispatch : setup.decode_dispatch, row.prompts);
+        result.emplace_back(profile_.values, row.prompts ? setup.dispatch : setup.decode_dispatch, row.prompts);
     for (std::size_t i = row.begin; i < row.end; ++i) overhead.add(ops_[items_[i].op].op, items_[i].count);
   }
   return result;

@@ -251,17 +251,17 @@ int compare_videos(const CompareFlags& flags, const Context& context, std::optio
   const auto second = second_choices([&] { return video_choices_with_options(r, flags.with); });
   const estimate::VideoSetup setup = make_video_setup(r.video, r.device, first);
   Output output(flags.output, context);
-  const estimate::VideoComparison comparison = estimate::compare(r.video, r.device, first, second, execution);
+  const estimate::Comparison comparison = estimate::compare(r.video, r.device, first, second, execution);
   output.write(report::compare_report(setup, comparison));
   const auto& steps = comparison.steps;
-  for (const estimate::VideoCompareStep* step : {&steps.front(), &steps.back()}) {
+  for (const estimate::CompareStep* step : {&steps.front(), &steps.back()}) {
     if (step->fits) continue;
     throw_infeasible(
         fmt::format("{} does not fit on {} with --options {}: needs {}, has {}", r.video.name, r.device.name,
                     step->options, format_bytes_binary(step->memory), format_bytes_binary(*r.device.dram().capacity)),
         step->options);
   }
-  return limit && too_slow("generation", *steps.front().generation, *steps.back().generation, *limit, kSecondSet)
+  return limit && too_slow("generation", *steps.front().times[1].time, *steps.back().times[1].time, *limit, kSecondSet)
              ? kExitThreshold
              : kExitDone;
 }
@@ -295,9 +295,12 @@ int compare_options(const CompareFlags& flags, const Context& context, std::opti
         step->options);
   }
   if (!limit) return kExitDone;
-  const bool prefill = too_slow("TTFT", *before.ttft, *after.ttft, *limit, kSecondSet);
-  const bool decode = before.tpot && too_slow("TPOT", *before.tpot, *after.tpot, *limit, kSecondSet);
-  return prefill || decode ? kExitThreshold : kExitDone;
+  bool slower = false;
+  for (const std::size_t i : {0U, 1U}) {
+    const std::optional<Seconds>& time = before.times[i].time;
+    slower |= time && too_slow(i == 0 ? "TTFT" : "TPOT", *time, *after.times[i].time, *limit, kSecondSet);
+  }
+  return slower ? kExitThreshold : kExitDone;
 }
 
 int compare_action(const CompareFlags& flags, const Context& context) {

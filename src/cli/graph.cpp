@@ -129,18 +129,19 @@ int graph_action(const GraphFlags& f, const Context& context) {
   const hlo::FlattenOptions options = flatten_options(f, calls);
   const hardware::Device device = hardware::load_device(*f.request.hw);
   const std::optional<hardware::RuntimeProfile> profile = profile_of(f, device);
-  setup.device = &device;
-  setup.profile = profile ? &*profile : nullptr;
-  setup.tiles = request::choose_tiles(f.request, device, setup.profile);
-  if (profile) setup.dispatch = hardware::resolve_execution(*profile, "all", f.request.execution.value_or("")).prefill;
+  estimate::WorkloadChoices choices;
+  choices.profile = profile ? &*profile : nullptr;
+  choices.tiles = request::choose_tiles(f.request, device, choices.profile);
+  if (profile) choices.run_as(hardware::resolve_execution(*profile, "all", f.request.execution.value_or("")));
   if (!profile && f.request.execution) {
     throw Error::bad_input("--execution says how a runtime runs, and there is none", "give --runtime as well");
   }
-  if (f.request.reserve) setup.reserve = *f.request.reserve;
+  choices.reserve = f.request.reserve;
   std::optional<std::int64_t> devices;
   if (!f.devices.empty()) devices = int_value("--devices", f.devices, 1, kMaxDevices);
-  std::optional<std::int64_t> per_node;
-  if (!f.devices_per_node.empty()) per_node = int_value("--devices-per-node", f.devices_per_node, 1, kMaxDevices);
+  if (!f.devices_per_node.empty()) {
+    choices.devices_per_node = int_value("--devices-per-node", f.devices_per_node, 1, kMaxDevices);
+  }
 
   const bool model_only = f.emit_model == "-";
   Output output(f.output, context, model_only ? std::string() : f.emit_model);
@@ -154,7 +155,7 @@ int graph_action(const GraphFlags& f, const Context& context) {
     return kExitDone;
   }
   setup.devices = hlo::partition(program, {.devices = devices}).devices;
-  setup.cluster = cost::make_cluster(device, per_node);
+  estimate::choose_platform(device, choices, setup);
   const estimate::ProgramEstimate e = estimate::run_program(program, setup);
   const hlo::Blocks blocks = shown_blocks(whole, program);
   const result::ProgramStudy study{&program, &setup, &e, &blocks};

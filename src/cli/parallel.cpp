@@ -57,7 +57,8 @@ estimate::SearchSpace space_of(const ParallelFlags& f) {
 }
 
 std::string infeasible_hint(const estimate::SearchSpace& space, const estimate::PlanCost& smallest, Bytes capacity) {
-  const Bytes parameters = smallest.weights + smallest.gradients + smallest.optimizer;
+  const cost::Memory& m = smallest.memory;
+  const Bytes parameters = m.weights + m.gradients + m.optimizer;
   if (parameters > capacity) {
     return fmt::format("more devices{}: its {} alone take {}", space.training ? "" : " or a narrower type",
                        space.training ? "weights, gradients and optimiser" : "weights",
@@ -129,13 +130,13 @@ int parallel_action(const ParallelFlags& f, const Context& context) {
   output.write(report::parallel_report(study));
   if (study.fitting > 0) return kExitDone;
   const estimate::PlanCost& smallest = study.plans.front();
-  throw Error(
-      ErrorKind::infeasible,
-      {{.where = {},
-        .message = fmt::format("none of the {} plans fits: the smallest, {}, needs {} on a device that has {}",
-                               study.legal, graph::to_text(smallest.candidate.plan),
-                               format_bytes_binary(smallest.total), format_bytes_binary(*device.dram().capacity)),
-        .hint = infeasible_hint(space, smallest, *device.dram().capacity)}});
+  throw Error(ErrorKind::infeasible,
+              {{.where = {},
+                .message = fmt::format("none of the {} plans fits: the smallest, {}, needs {} on a device that has {}",
+                                       study.legal, graph::to_text(smallest.candidate.plan),
+                                       format_bytes_binary(smallest.memory.total()),
+                                       format_bytes_binary(*device.dram().capacity)),
+                .hint = infeasible_hint(space, smallest, *device.dram().capacity)}});
 }
 
 }  // namespace

@@ -12,13 +12,16 @@
 
 namespace llmperf::cost {
 
-// Of the device, or of the host.
+// Of the device, or of the host; what a workload has none of is zero.
 struct Memory {
-  Bytes weights;
-  Bytes kv_cache;    // of all sequences at their full length
-  Bytes activation;  // largest sum of tensors alive at once
-  Bytes reserve;     // runtime context and workspaces
-  Bytes total() const { return weights + kv_cache + activation + reserve; }
+  Bytes weights{};
+  Bytes kv_cache{};    // of all sequences at their full length
+  Bytes gradients{};   // of training, as the next three
+  Bytes optimizer{};   // its state
+  Bytes activation{};  // largest sum of tensors alive at once; of training what is kept between the passes
+  Bytes workspace{};   // of one layer beside them: tensors computed again, gradients on their way, gathered weights
+  Bytes reserve{};     // runtime context and workspaces
+  Bytes total() const { return weights + kv_cache + gradients + optimizer + activation + workspace + reserve; }
 };
 
 // Bytes of KV cache of `tokens` tokens in one layer of this kind.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <utility>
 
 #include "base/integer.h"
 #include "estimate/schedule.h"
@@ -43,10 +45,10 @@ std::optional<RuntimeOptions> whole_rung(const hardware::RuntimeProfile::NamedOp
   return next;
 }
 
-OpSide side_of(const OpEstimate& e, double seconds) {
+OpSide side_of(const OpEstimate& e, Seconds time) {
   OpSide side;
   side.present = true;
-  side.time = Seconds{seconds};
+  side.time = time;
   side.bytes = e.work.bytes() * d(e.op.count);
   side.network = e.work.network * d(e.op.count);
   const bool on_device = e.op.place == graph::Place::device || e.op.place == graph::Place::network;
@@ -67,11 +69,9 @@ void add_side(const Phase& phase, OpSide OpDifference::*side, std::vector<OpDiff
     }
     (*row).*side += value;
   };
-  std::vector<double> seconds;
-  for (const OpEstimate& op : phase.ops) seconds.push_back(op.step_time().value);
   for (std::size_t i = 0; i < phase.ops.size(); ++i) {
     const OpEstimate& op = phase.ops[i];
-    add(op.op.name, op.op.place, side_of(op, seconds[i] - hidden_seconds(phase.ops, seconds, i)));
+    add(op.op.name, op.op.place, side_of(op, op.step_time() - hidden_time(phase.ops, i)));
   }
   if (phase.pipelined.value != 0) {
     OpSide overlap;
@@ -81,22 +81,86 @@ void add_side(const Phase& phase, OpSide OpDifference::*side, std::vector<OpDiff
   }
 }
 
-std::vector<PhaseDifference> differences(const Estimate& before, const Estimate& after) {
+std::vector<PhaseDifference> phase_differences(const std::vector<Phase>& before, const std::vector<Phase>& after) {
   std::vector<PhaseDifference> result;
-  for (std::size_t i = 0; i < before.phases.size(); ++i) {
-    result.push_back(phase_difference(before.phases[i], after.phases[i]));
+  for (std::size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
+    result.push_back(phase_difference(before[i], after[i]));
   }
   return result;
 }
 
-// Times of a step, held against `before` where there is one.
-void take_times(const Estimate& e, const Estimate* before, CompareStep& step) {
-  step.ttft = e.ttft;
-  step.tpot = e.tpot;
-  if (before == nullptr) return;
-  step.ttft_gain = before->ttft - e.ttft;
-  if (e.tpot) step.tpot_gain = *before->tpot - *e.tpot;
-  step.phases = differences(*before, e);
+std::vector<ClassDifference> class_differences(const std::vector<OpGroup>& before, const std::vector<OpGroup>& after) {
+  std::vector<ClassDifference> rows;
+  const auto add = [&](const std::vector<OpGroup>& classes, OpSide ClassDifference::*side) {
+    for (const OpGroup& c : classes) {
+      auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.name == c.name; });
+      if (row == rows.end()) {
+        row = rows.insert(rows.end(), ClassDifference{});
+        row->name = c.name;
+      }
+      (*row).*side = {
+          .present = true, .time = c.time, .bytes = c.work.bytes(), .network = c.work.network, .launches = c.kernels};
+    }
+  };
+  add(before, &ClassDifference::before);
+  add(after, &ClassDifference::after);
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.gain() > b.gain(); });
+  return rows;
+}
+
+// What a comparison says of the estimate of one set of options.
+struct Compared {
+  Outcome outcome;
+  std::array<std::optional<Seconds>, 2> times;
+  double step_utilisation = 0;
+  std::vector<OpGroup> classes;
+};
+
+// `estimate`: of changed choices.
+Comparison compared(const WorkloadChoices& first, const RuntimeOptions& last, std::string_view execution,
+                    Workload workload, const std::function<Compared(const WorkloadChoices&)>& estimate) {
+  const hardware::RuntimeProfile* profile = first.profile;
+  std::vector<OptionChange> changes = {{"", {}, first.runtime}};
+  using Ladder = std::span<const hardware::RuntimeProfile::NamedOption>;
+  for (OptionChange& change :
+       option_changes(first.runtime, last, profile ? Ladder(profile->ladder) : Ladder(), workload)) {
+    changes.push_back(std::move(change));
+  }
+  Comparison result;
+  std::optional<Compared> at_first;
+  std::optional<Compared> before;  // of the last set that fits
+  for (const OptionChange& change : changes) {
+    WorkloadChoices choices = first;
+    choices.runtime = change.options;
+    if (profile) choices.run_as(hardware::resolve_execution(*profile, change.options, execution));
+    CompareStep& step = result.steps.emplace_back();
+    step.option = change.option;
+    step.switches = change.switches;
+    step.options = profile ? hardware::format_profile_options(*profile, choices.runtime)
+                           : hardware::format_runtime_options(choices.runtime, workload);
+    step.dispatch = choices.dispatch;
+    step.decode_dispatch = choices.decode_dispatch;
+    Compared now = estimate(choices);
+    step.memory = now.outcome.memory.total();
+    step.fits = now.outcome.fits;
+    if (!step.fits) continue;
+    step.step_utilisation = now.step_utilisation;
+    for (std::size_t i = 0; i < step.times.size(); ++i) {
+      step.times[i].time = now.times[i];
+      if (before && now.times[i]) step.times[i].gain = *before->times[i] - *now.times[i];
+    }
+    if (before) {
+      step.phases = phase_differences(before->outcome.phases, now.outcome.phases);
+      step.classes = class_differences(before->classes, now.classes);
+    }
+    if (result.steps.size() == 1) at_first = now;
+    before = std::move(now);
+  }
+  if (at_first && result.steps.back().fits) {
+    result.phases = phase_differences(at_first->outcome.phases, before->outcome.phases);
+    result.classes = class_differences(at_first->classes, before->classes);
+  }
+  return result;
 }
 
 }  // namespace
@@ -158,152 +222,25 @@ PhaseDifference phase_difference(const Phase& before, const Phase& after) {
 
 Comparison compare(const model::Decoder& model, const hardware::Device& device, const Choices& first,
                    const Choices& second, std::string_view execution, const Scenario& scenario) {
-  const hardware::RuntimeProfile* profile = first.profile;
-  std::vector<OptionChange> changes = {{"", {}, first.runtime}};
-  for (OptionChange& change :
-       option_changes(first.runtime, second.runtime,
-                      profile ? std::span<const hardware::RuntimeProfile::NamedOption>(profile->ladder)
-                              : std::span<const hardware::RuntimeProfile::NamedOption>())) {
-    changes.push_back(std::move(change));
-  }
-
-  Comparison result;
-  Estimate at_first;
-  Estimate before;  // of the last set that fits
-  bool any = false;
-  for (const OptionChange& change : changes) {
+  return compared(first, second.runtime, execution, Workload::language, [&](const WorkloadChoices& changed) {
     Choices choices = first;
-    choices.runtime = change.options;
-    if (profile) {
-      const hardware::RuntimeExecution runs = hardware::resolve_execution(*profile, change.options, execution);
-      choices.runtime = runs.options;
-      choices.prefill_dispatch = runs.prefill;
-      choices.decode_dispatch = runs.decode;
-    }
-    CompareStep step{.option = change.option,
-                     .switches = change.switches,
-                     .options = profile ? hardware::format_profile_options(*profile, choices.runtime)
-                                        : hardware::format_runtime_options(choices.runtime),
-                     .prefill = choices.prefill_dispatch,
-                     .decode = choices.decode_dispatch,
-                     .memory = {},
-                     .fits = false,
-                     .ttft = {},
-                     .tpot = {},
-                     .ttft_gain = {},
-                     .tpot_gain = {},
-                     .phases = {}};
-    Estimator estimator(make_setup(model, device, choices));
-    Estimate now = estimator.run(scenario);
-    step.memory = now.memory.total();
-    step.fits = now.fits;
-    if (now.fits) {
-      take_times(now, any ? &before : nullptr, step);
-      if (result.steps.empty()) at_first = now;
-      before = std::move(now);
-      any = true;
-    }
-    result.steps.push_back(std::move(step));
-  }
-  if (result.steps.front().fits && result.steps.back().fits) result.phases = differences(at_first, before);
-  return result;
+    static_cast<WorkloadChoices&>(choices) = changed;
+    Estimate e = Estimator(make_setup(model, device, choices)).run(scenario);
+    const std::array<std::optional<Seconds>, 2> times = {e.ttft, e.tpot};
+    return Compared{std::move(e), times, 0, {}};
+  });
 }
 
-// ---- Video generations
-
-namespace {
-
-OpSide side_of(const VideoClass& c) {
-  OpSide side;
-  side.present = true;
-  side.time = c.time;
-  side.bytes = c.work.bytes();
-  side.network = c.work.network;
-  side.launches = c.launches;
-  return side;
-}
-
-std::vector<ClassDifference> class_differences(const VideoEstimate& before, const VideoEstimate& after) {
-  std::vector<ClassDifference> rows;
-  const auto add = [&](const VideoEstimate& e, OpSide ClassDifference::*side) {
-    for (const VideoClass& c : e.classes) {
-      auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.purpose == c.purpose; });
-      if (row == rows.end()) {
-        row = rows.insert(rows.end(), ClassDifference{});
-        row->purpose = c.purpose;
-      }
-      (*row).*side = side_of(c);
-    }
-  };
-  add(before, &ClassDifference::before);
-  add(after, &ClassDifference::after);
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.gain() > b.gain(); });
-  return rows;
-}
-
-std::vector<PhaseDifference> phase_differences(const VideoEstimate& before, const VideoEstimate& after) {
-  std::vector<PhaseDifference> result;
-  for (std::size_t i = 0; i < std::min(before.phases.size(), after.phases.size()); ++i) {
-    result.push_back(phase_difference(before.phases[i], after.phases[i]));
-  }
-  return result;
-}
-
-}  // namespace
-
-VideoComparison compare(const model::VideoDit& model, const hardware::Device& device, const VideoChoices& first,
-                        const VideoChoices& second, std::string_view execution) {
-  const hardware::RuntimeProfile* profile = first.profile;
-  using Named = hardware::RuntimeProfile::NamedOption;
-  std::vector<OptionChange> changes = {{"", {}, first.runtime}};
-  for (OptionChange& change : option_changes(
-           first.runtime, second.runtime, profile ? std::span<const Named>(profile->ladder) : std::span<const Named>(),
-           hardware::Workload::video)) {
-    changes.push_back(std::move(change));
-  }
-
-  VideoComparison result;
-  VideoEstimate at_first;
-  VideoEstimate before;  // of the last set that fits
-  bool any = false;
-  for (const OptionChange& change : changes) {
+Comparison compare(const model::VideoDit& model, const hardware::Device& device, const VideoChoices& first,
+                   const VideoChoices& second, std::string_view execution) {
+  return compared(first, second.runtime, execution, Workload::video, [&](const WorkloadChoices& changed) {
     VideoChoices choices = first;
-    choices.runtime = change.options;
-    if (profile) {
-      const hardware::RuntimeExecution runs = hardware::resolve_execution(*profile, change.options, execution);
-      choices.runtime = runs.options;
-      choices.dispatch = runs.prefill;
-    }
-    VideoCompareStep step;
-    step.option = change.option;
-    step.switches = change.switches;
-    step.options = profile ? hardware::format_profile_options(*profile, choices.runtime)
-                           : hardware::format_runtime_options(choices.runtime, hardware::Workload::video);
-    step.dispatch = choices.dispatch;
-    VideoEstimator estimator(make_video_setup(model, device, choices));
-    VideoEstimate now = estimator.run();
-    step.memory = now.memory.total();
-    step.fits = now.fits;
-    if (now.fits) {
-      step.step = now.step;
-      step.generation = now.generation;
-      step.step_utilisation = now.step_utilisation;
-      if (any) {
-        step.step_gain = before.step - now.step;
-        step.generation_gain = before.generation - now.generation;
-        step.classes = class_differences(before, now);
-      }
-      if (result.steps.empty()) at_first = now;
-      before = std::move(now);
-      any = true;
-    }
-    result.steps.push_back(std::move(step));
-  }
-  if (result.steps.front().fits && result.steps.back().fits) {
-    result.classes = class_differences(at_first, before);
-    result.phases = phase_differences(at_first, before);
-  }
-  return result;
+    static_cast<WorkloadChoices&>(choices) = changed;
+    VideoEstimate e = VideoEstimator(make_video_setup(model, device, choices)).run();
+    const std::array<std::optional<Seconds>, 2> times = {e.step, e.generation};
+    const double utilisation = e.step_utilisation;
+    return Compared{e, times, utilisation, e.classes};
+  });
 }
 
 }  // namespace llmperf::estimate

@@ -3,12 +3,14 @@
 // difference of the two sets, and so do the gains of the ops of a phase.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "estimate/estimate.h"
 #include "estimate/video.h"
 
 namespace llmperf::estimate {
@@ -52,63 +54,46 @@ struct PhaseDifference {
 };
 PhaseDifference phase_difference(const Phase& before, const Phase& after);
 
-struct CompareStep {
-  std::string option;                                      // empty: the first set
-  std::vector<std::string> switches;                       // see OptionChange
-  std::string options;                                     // all that are on, as --options takes them
-  hardware::Dispatch prefill = hardware::Dispatch::graph;  // with a profile
-  hardware::Dispatch decode = hardware::Dispatch::graph;
-  Bytes memory;
-  bool fits = false;
-  // Only when it fits; gains are against the last step before that does.
-  std::optional<Seconds> ttft;
-  std::optional<Seconds> tpot;  // mean; nothing when one token is generated
-  Seconds ttft_gain;
-  Seconds tpot_gain;
-  std::vector<PhaseDifference> phases;  // against that step; empty for the first
-};
-struct Comparison {
-  std::vector<CompareStep> steps;       // the first set, then one for each change
-  std::vector<PhaseDifference> phases;  // of the whole difference; empty unless both sets fit
-};
-// `first` and `second` differ in what --options and --execution choose. `execution` is what was asked for: how a
-// runtime runs can depend on the options.
-Comparison compare(const model::Decoder& model, const hardware::Device& device, const Choices& first,
-                   const Choices& second, std::string_view execution, const Scenario& scenario);
-
-// ---- The same of a video generation
-
-// Kernels of one purpose on both sides.
+// Kernels of one purpose in a denoising step.
 struct ClassDifference {
-  graph::VideoPurpose purpose = graph::VideoPurpose::product;
+  std::string name;
   OpSide before;
   OpSide after;
   Seconds gain() const { return before.time - after.time; }
 };
 
-struct VideoCompareStep {
-  std::string option;  // empty: the first set
-  std::vector<std::string> switches;
-  std::string options;  // all that are on
-  hardware::Dispatch dispatch = hardware::Dispatch::graph;
+struct CompareStep {
+  std::string option;                                       // empty: the first set
+  std::vector<std::string> switches;                        // see OptionChange
+  std::string options;                                      // all that are on, as --options takes them
+  hardware::Dispatch dispatch = hardware::Dispatch::graph;  // with a profile; see Platform
+  hardware::Dispatch decode_dispatch = hardware::Dispatch::graph;
   Bytes memory;
   bool fits = false;
-  // Only when it fits; gains are against the last step before that does.
-  std::optional<Seconds> step;
-  std::optional<Seconds> generation;
-  Seconds step_gain;
-  Seconds generation_gain;
-  double step_utilisation = 0;           // of the matrix peak
-  std::vector<ClassDifference> classes;  // of a step, against that step, the largest gain first; empty for the first
-};
-struct VideoComparison {
-  std::vector<VideoCompareStep> steps;
-  // Of the whole difference; empty unless both sets fit.
-  std::vector<ClassDifference> classes;
+  // Only when it fits; gains are against the last step before that does, and so are the differences, of which the first
+  // has none.
+  struct Time {
+    std::optional<Seconds> time;
+    Seconds gain;
+  };
+  // Of text TTFT and the mean TPOT, which one generated token has none of; of video a denoising step and the
+  // generation.
+  std::array<Time, 2> times;
+  double step_utilisation = 0;  // of video: of the matrix peak
   std::vector<PhaseDifference> phases;
+  std::vector<ClassDifference> classes;  // of video: of a denoising step, the largest gain first
 };
-// `first` and `second` differ in what --options and --execution choose; `execution` is what was asked for.
-VideoComparison compare(const model::VideoDit& model, const hardware::Device& device, const VideoChoices& first,
-                        const VideoChoices& second, std::string_view execution);
+struct Comparison {
+  std::vector<CompareStep> steps;  // the first set, then one for each change
+  // Of the whole difference; empty unless both sets fit.
+  std::vector<PhaseDifference> phases;
+  std::vector<ClassDifference> classes;
+};
+// `first` and `second` differ in what --options and --execution choose. `execution` is what was asked for: how a
+// runtime runs can depend on the options.
+Comparison compare(const model::Decoder& model, const hardware::Device& device, const Choices& first,
+                   const Choices& second, std::string_view execution, const Scenario& scenario);
+Comparison compare(const model::VideoDit& model, const hardware::Device& device, const VideoChoices& first,
+                   const VideoChoices& second, std::string_view execution);
 
 }  // namespace llmperf::estimate

@@ -6,6 +6,7 @@
 #include "base/integer.h"
 #include "estimate/context_sum.h"
 #include "estimate/schedule.h"
+#include "mapper/roofline/step_overhead.h"
 #include "model/parameters.h"
 
 namespace llmperf::estimate {
@@ -209,7 +210,7 @@ void Estimator::run(const Scenario& scenario, Estimate& result) {
   result.decode_tokens_per_second = result.tpot ? batch / result.tpot->value : 0;
 }
 
-// One step: graph, work, time, sums.
+// One step: its graph, and how it runs.
 void Estimator::phase(std::string_view name, const SequenceGroup& group, std::int64_t micro_batches, Phase& result) {
   graph::build_step(setup_.execution, {&group, 1}, graph::Part::all, graph_);
   result.name = name;
@@ -220,25 +221,13 @@ void Estimator::phase(std::string_view name, const SequenceGroup& group, std::in
   const std::int64_t tokens = group.count * group.new_tokens;
   result.token_batches = e.weights.gguf && stages_.size() > 1 ? (tokens + e.micro_batch - 1) / e.micro_batch : 1;
   result.steady = group.new_tokens == 1 && group.context > 0 && !e.weights.gguf ? Steady::yes : Steady::no;
-  time_ops(machine_, graph_, micro_batches, result.ops);
-  if (setup_.profile) {
-    step_seconds(result.ops, seconds_);
-    const Seconds runtime = overhead(result.ops, seconds_, group, micro_batches);
-    result.ops.push_back(waiting("runtime_overhead", runtime, micro_batches, 1, graph::Tag::runtime_overhead));
-    result.first_overhead = result.last_overhead = runtime;
-  }
-  if (setup_.execution.runtime.prefetch_weights && stages_.size() == 1) prefetch_weights(machine_, result.ops);
-  sum_up(result, stages_, seconds_);
-}
-
-Seconds Estimator::overhead(std::span<const OpEstimate> ops, std::span<const double> seconds,
-                            const SequenceGroup& group, std::int64_t micro_batches) const {
   const bool prompts = group.new_tokens > 1 || group.context == 0;
-  // Of one micro-batch; the host's share of a stage runs beside those of the others.
-  const Seconds all =
-      runtime_overhead(setup_, prompts ? setup_.prefill_dispatch : setup_.decode_dispatch, prompts, ops, seconds,
-                       d(setup_.execution.model->num_layers()) * d(micro_batches), d(micro_batches * group.count));
-  return all / d(micro_batches);
+  result.launches = {.dispatch = prompts ? setup_.dispatch : setup_.decode_dispatch,
+                     .prompts = prompts,
+                     .layers = d(e.model->num_layers()) * d(micro_batches),
+                     .sequences = d(micro_batches * group.count)};
+  const bool prefetches = e.runtime.prefetch_weights && stages_.size() == 1;
+  time_phase(setup_, machine_, graph_, stages_, prefetches ? Prefetch::yes : Prefetch::no, result, seconds_);
 }
 
 // The first step in full; then only the ops that grow with the context, summed over the generation.
@@ -296,11 +285,14 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
   if (setup_.profile) {
     const std::span<const OpEstimate> kernels = std::span(decode.ops).first(decode.ops.size() - 1);
     OpEstimate& runtime = decode.ops.back();
-    decode.last_overhead = overhead(kernels, seconds_, decode.last, decode.micro_batches);
+    const auto overhead = [&] {
+      return runtime_overhead(setup_, decode.launches, kernels, seconds_) / d(decode.micro_batches);
+    };
+    decode.last_overhead = overhead();
     seconds_.back() = decode.last_overhead.value * d(runtime.op.count);
     result.tpot_last = schedule_step(decode.ops, seconds_, stages_, decode.batches(), decode.steady).time;
     for (std::size_t k = 0; k < kernels.size(); ++k) seconds_[k] = kernels[k].step_time().value;
-    runtime.time.total = overhead(kernels, seconds_, decode.first, decode.micro_batches);
+    runtime.time.total = overhead();
   } else {
     result.tpot_last = schedule_step(decode.ops, seconds_, stages_, decode.batches(), decode.steady).time;
   }
@@ -315,7 +307,7 @@ Seconds Estimator::step_time(std::span<const SequenceGroup> step) {
   const bool prompts = std::any_of(step.begin(), step.end(), [](const SequenceGroup& g) { return g.new_tokens > 1; });
   std::optional<mapper::StepOverhead> host;
   if (setup_.profile) {
-    host.emplace(setup_.profile->values, prompts ? setup_.prefill_dispatch : setup_.decode_dispatch, prompts);
+    host.emplace(setup_.profile->values, prompts ? setup_.dispatch : setup_.decode_dispatch, prompts);
   }
   for (const graph::Op& op : graph_) {
     sum += time(op, work(op)).total * d(op.count);

@@ -119,12 +119,8 @@ PlanCost PlanSearch::cost(const Candidate& candidate) {
   if (!state_->space.training) {
     Estimator& estimator = *state_->inference;
     estimator.set_plan(candidate.plan);
-    const cost::Memory memory = estimator.memory(state_->scenario());
-    cost.weights = memory.weights;
-    cost.kv_cache = memory.kv_cache;
-    cost.activations = memory.activation;
-    cost.total = memory.total();
-    cost.fits = cost.total <= estimator.capacity();
+    cost.memory = estimator.memory(state_->scenario());
+    cost.fits = cost.memory.total() <= estimator.capacity();
     if (!cost.fits) return cost;
     estimator.prefill(state_->scenario(), state_->prefill);
     cost.time = state_->prefill.time;
@@ -132,13 +128,8 @@ PlanCost PlanSearch::cost(const Candidate& candidate) {
   }
   TrainingEstimator& estimator = *state_->training;
   TrainingEstimate& step = state_->step;
-  const TrainingMemory memory = estimator.memory(state_->training_scenario(), candidate.plan, candidate.options);
-  cost.weights = memory.weights;
-  cost.gradients = memory.gradients;
-  cost.optimizer = memory.optimizer;
-  cost.activations = memory.activations + memory.workspace;
-  cost.total = memory.total();
-  cost.fits = cost.total <= *estimator.setup().device->dram().capacity;
+  cost.memory = estimator.memory(state_->training_scenario(), candidate.plan, candidate.options);
+  cost.fits = cost.memory.total() <= *estimator.setup().device->dram().capacity;
   if (!cost.fits) return cost;
   estimator.summary(state_->training_scenario(), candidate.plan, candidate.options, step);
   cost.time = step.time;
@@ -167,10 +158,11 @@ void add_exchanges(const Phase& phase, Communication& sum, Share&& share) {
 // Of a prefill's ops, which are those of all stages one after the other, the part of one stage.
 Communication of_stage(const Phase& prefill, std::span<const Stage> stages, std::size_t index) {
   Communication sum;
+  Communication all;
   StageShare share(stages, index);
   add_exchanges(prefill, sum, [&](const graph::Op& op) { return share.of(op); });
-  sum.overlapped =
-      prefill.overlapped * (sum.time / prefill.bound_time[static_cast<std::size_t>(mapper::Bound::network)]);
+  add_exchanges(prefill, all, [](const graph::Op&) { return 1.0; });
+  sum.overlapped = prefill.overlapped * (sum.time / all.time);
   return sum;
 }
 
@@ -180,7 +172,7 @@ Communication PlanSearch::communication(const Candidate& candidate) {
   if (state_->space.training) {
     Communication sum;
     state_->training->run(state_->training_scenario(), candidate.plan, candidate.options, state_->step);
-    for (const TrainingPhase& phase : state_->step.phases) {
+    for (const Phase& phase : state_->step.phases) {
       add_exchanges(phase, sum, [](const graph::Op&) { return 1.0; });
       sum.overlapped += phase.overlapped * static_cast<double>(phase.steps);
     }
@@ -204,7 +196,7 @@ std::vector<PlanCost> PlanSearch::rank(const std::vector<Candidate>& candidates)
   for (const Candidate& candidate : candidates) costs.push_back(cost(candidate));
   std::stable_sort(costs.begin(), costs.end(), [](const PlanCost& a, const PlanCost& b) {
     if (a.fits != b.fits) return a.fits;
-    return a.fits && a.time != b.time ? a.time < b.time : a.total < b.total;
+    return a.fits && a.time != b.time ? a.time < b.time : a.memory.total() < b.memory.total();
   });
   return costs;
 }

@@ -43,15 +43,11 @@ inline constexpr std::size_t kCollectiveKinds = 7;
 // Of one device (memory: of the fullest pipeline stage) and one step.
 struct PlanCost {
   Candidate candidate;
-  Bytes weights;
-  Bytes gradients;  // training
-  Bytes optimizer;  // training
-  Bytes kv_cache;   // inference
-  Bytes activations;
-  Bytes total;  // with what the runtime reserves
+  cost::Memory memory;
   bool fits = false;
   Seconds time;    // of the step; 0 when it does not fit
   double mfu = 0;  // training
+  Bytes activations() const { return memory.activation + memory.workspace; }
 };
 
 // What a device exchanges in one step, by graph::CollectiveKind: a device of the pipeline stage that sends most

@@ -10,31 +10,6 @@
 namespace llmperf::estimate {
 namespace {
 
-void add(ProgramGroup& group, const OpEstimate& op) {
-  const double count = d(op.op.count);
-  group.kernels += op.op.count;
-  group.work += op.work * count;
-  group.time += op.step_time();
-  group.roof += op.time.roof * count;
-  group.bound_time[static_cast<std::size_t>(op.time.bound)] += op.step_time();
-}
-
-// Ops by a name, the longest group first.
-std::vector<ProgramGroup> grouped(const ProgramEstimate& e, const std::function<std::string(std::size_t)>& name) {
-  std::map<std::string, ProgramGroup> groups;
-  for (std::size_t n = 0; n < e.lowered.ops.size(); ++n) {
-    const std::string key = name(n);
-    ProgramGroup& group = groups[key];
-    group.name = key;
-    add(group, e.phase.ops[n]);
-  }
-  std::vector<ProgramGroup> sorted;
-  for (auto& [key, group] : groups) sorted.push_back(std::move(group));
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const ProgramGroup& a, const ProgramGroup& b) { return a.time > b.time; });
-  return sorted;
-}
-
 // The op's name is behind the last '/', the rest is where it comes from; JAX of 2022 and before puts parameters in
 // brackets behind the name. Of a place in a file ("model.py:12"), all of it.
 std::string scope_of(const program::Program& program, const program::LoweredOp& op) {
@@ -50,23 +25,18 @@ std::string scope_of(const program::Program& program, const program::LoweredOp& 
 // The type that most products are in.
 void utilisation(const mapper::Machine& machine, ProgramEstimate& e) {
   std::map<Dtype, double> products;
-  for (const OpEstimate& op : e.phase.ops) products[op.work.matrix_dtype] += op.work.matrix.value * d(op.op.count);
+  for (const OpEstimate& op : e.phase().ops) products[op.work.matrix_dtype] += op.work.matrix.value * d(op.op.count);
   const auto most = std::max_element(products.begin(), products.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (most == products.end() || most->second == 0 || e.phase.time.value == 0) return;
+  if (most == products.end() || most->second == 0 || e.time().value == 0) return;
   e.products = most->first;
   e.peak = machine.roofline().matrix_rate(most->first);
   Seconds least;
   for (const auto& [dtype, flops] : products) least += Flops{flops} / machine.roofline().matrix_rate(dtype);
-  e.utilisation = least / e.phase.time;
+  e.utilisation = least / e.time();
 }
 
 }  // namespace
-
-mapper::Bound ProgramGroup::bound() const {
-  const auto* longest = std::max_element(std::begin(bound_time), std::end(bound_time));
-  return static_cast<mapper::Bound>(longest - std::begin(bound_time));
-}
 
 std::function<Dtype(Dtype)> compute_types(const hardware::Device& device) {
   return [&device](Dtype dtype) {
@@ -84,33 +54,26 @@ ProgramEstimate run_program(const program::Program& program, const ProgramSetup&
                                        .devices_per_node = setup.cluster.devices_per_node,
                                        .compute = compute_types(*setup.device)});
   const mapper::Machine machine(*setup.device, setup.cluster, nullptr, {}, setup.profile, setup.tiles);
-  Phase& phase = e.phase;
+  Phase& phase = e.phases.emplace_back();
   phase.name = "program";
+  phase.launches.dispatch = setup.dispatch;
   graph::Graph graph;
   for (const program::LoweredOp& lowered : e.lowered.ops) graph.push_back(lowered.op);
-  time_ops(machine, graph, 1, phase.ops);
-  for (const OpEstimate& op : phase.ops) {
+  std::vector<double> scratch;
+  time_phase(setup, machine, graph, kWhole, Prefetch::no, phase, scratch);
+  const auto ops = std::span(phase.ops).first(graph.size());
+  for (const OpEstimate& op : ops) {
     const Seconds least = op.work.matrix / machine.roofline().matrix_rate(op.work.matrix_dtype);
     e.of_peak.push_back(op.time.total.value > 0 ? least / op.time.total : 0);
   }
-  std::vector<double> scratch;
-  if (setup.profile) {
-    step_seconds(phase.ops, scratch);
-    phase.ops.push_back(waiting("runtime_overhead",
-                                runtime_overhead(setup, setup.dispatch, true, phase.ops, scratch, 0, 0), 1, 0,
-                                graph::Tag::runtime_overhead));
-  }
-  const Stage whole;
-  sum_up(phase, std::span(&whole, 1), scratch);
 
   e.memory = {.weights = e.lowered.arguments + e.lowered.constants,
-              .kv_cache = {},
               .activation = e.lowered.intermediate,
               .reserve = setup.reserve};
   e.capacity = *setup.device->dram().capacity;
   e.fits = e.memory.total() <= e.capacity;
-  e.kinds = grouped(e, [&](std::size_t n) { return std::string(e.lowered.ops[n].op.name); });
-  e.scopes = grouped(e, [&](std::size_t n) { return scope_of(program, e.lowered.ops[n]); });
+  e.kinds = grouped(ops, [&](std::size_t n) { return std::string(e.lowered.ops[n].op.name); });
+  e.scopes = grouped(ops, [&](std::size_t n) { return scope_of(program, e.lowered.ops[n]); });
   if (e.scopes.size() == 1 && e.scopes[0].name.empty()) e.scopes.clear();
   utilisation(machine, e);
   return e;

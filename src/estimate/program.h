@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "estimate/estimate.h"
+#include "estimate/phase.h"
+#include "estimate/setup.h"
 #include "program/blocks.h"
 #include "program/lower.h"
 #include "program/program.h"
@@ -18,35 +19,21 @@ struct ProgramSetup : Platform {
   std::string name;          // of the file
   std::int64_t devices = 1;  // that run the program together; numbers are of one of them
   program::Fusion fusion = program::Fusion::none;
-  hardware::Dispatch dispatch = hardware::Dispatch::graph;  // with a profile
 };
 
-// Ops that have something in common: their kind, or where they come from.
-struct ProgramGroup {
-  std::string name;
-  std::int64_t kernels = 0;
-  cost::Work work;
-  Seconds time;
-  Seconds roof;
-  Seconds bound_time[mapper::kBounds];  // by mapper::Bound
-  mapper::Bound bound() const;
-};
-
-struct ProgramEstimate {
-  // Its ops are those of phase.ops, in the same order; the overhead of a runtime, if any, comes behind them.
+// Its one phase is an execution, whether it fits or not; memory: the weights are the program's arguments and constants,
+// the activation is the most alive at once.
+struct ProgramEstimate : Outcome {
+  // Its ops are those of the phase, in the same order; the overhead of a runtime, if any, comes behind them.
   program::Lowered lowered;
-  Phase phase;
-  cost::Memory memory;  // weights: the program's arguments and constants; activation: the most alive at once
-  Bytes capacity;
-  bool fits = false;
-  std::vector<double> of_peak;       // by op: of the matrix peak of its type, what its products reach
-  std::vector<ProgramGroup> kinds;   // "dot_general", "fusion" …, the longest first
-  std::vector<ProgramGroup> scopes;  // where the ops' locations say it: "jit(f)/layers_0/attention"
-  Dtype products = Dtype::bf16;      // the type that most products run in
-  FlopsPerSecond peak;               // of products in that type; 0 without products
-  double utilisation = 0;            // of that peak, by all products over the whole time
-  // Seconds that one execution takes, whether it fits or not.
-  Seconds time() const { return phase.time; }
+  std::vector<double> of_peak;   // by op: of the matrix peak of its type, what its products reach
+  std::vector<OpGroup> kinds;    // "dot_general", "fusion" …, the longest first
+  std::vector<OpGroup> scopes;   // where the ops' locations say it: "jit(f)/layers_0/attention"
+  Dtype products = Dtype::bf16;  // the type that most products run in
+  FlopsPerSecond peak;           // of products in that type; 0 without products
+  double utilisation = 0;        // of that peak, by all products over the whole time
+  const Phase& phase() const { return phases.front(); }
+  Seconds time() const { return phase().time; }  // of one execution
 };
 
 // The type in which a device multiplies operands of a type: tf32 where it has it, else fp32; narrow types that it does

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "base/integer.h"
+#include "mapper/roofline/step_overhead.h"
 #include "mapper/tile/tile_mapper.h"
 
 namespace llmperf::estimate {
@@ -43,48 +45,105 @@ Seconds saved(const mapper::tile::Seam& before, const mapper::tile::Seam& op) {
 
 }  // namespace
 
+void time_op(const mapper::Machine& machine, OpEstimate& op) {
+  op.work = machine.work(op.op);
+  op.time = machine.time(op.op, op.work);
+}
+
 void time_ops(const mapper::Machine& machine, std::span<const graph::Op> graph, std::int64_t times,
               std::vector<OpEstimate>& ops) {
   ops.resize(graph.size());
   for (std::size_t i = 0; i < graph.size(); ++i) {
     OpEstimate& e = ops[i];
-    e.prefetched = {};  // of a run before
+    e.hidden = {};  // of a run before
     e.op = graph[i];
     e.op.count *= times;
     if (e.op.overlaps) e.op.hidden = machine.hidden_share(e.op);
-    e.work = machine.work(e.op);
-    e.time = machine.time(e.op, e.work);
+    time_op(machine, e);
   }
 }
 
-void step_seconds(std::span<const OpEstimate> ops, std::vector<double>& seconds) {
-  seconds.clear();
-  for (const OpEstimate& op : ops) seconds.push_back(op.step_time().value);
-}
-
-Seconds runtime_overhead(const Platform& platform, hardware::Dispatch dispatch, bool prompts,
-                         std::span<const OpEstimate> ops, std::span<const double> seconds, double layers,
-                         double sequences) {
-  mapper::StepOverhead host(platform.profile->values, dispatch, prompts);
+Seconds runtime_overhead(const Platform& platform, const Launches& launches, std::span<const OpEstimate> ops,
+                         std::span<const double> seconds) {
+  mapper::StepOverhead host(platform.profile->values, launches.dispatch, launches.prompts);
   double device = 0;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     host.add(ops[i].op);
     device += seconds[i] - hidden_seconds(ops, seconds, i);
   }
-  return host.time(Seconds{device}, layers, sequences);
+  return host.time(Seconds{device}, launches.layers, launches.sequences);
 }
 
-OpEstimate waiting(std::string_view name, Seconds time, std::int64_t count, std::int32_t launches, graph::Tag tag) {
+OpEstimate waiting(std::string_view name, Seconds time, std::int64_t count, graph::Tag tag) {
   OpEstimate e;
-  e.op = {.name = name, .tag = tag, .count = count, .launches = launches, .body = graph::Overhead{}};
+  e.op = {.name = name, .tag = tag, .count = count, .body = graph::Overhead{}};
   e.time.bound = mapper::Bound::launch;
   e.time.total = time;
   return e;
 }
 
+void time_phase(const Platform& platform, const mapper::Machine& machine, std::span<const graph::Op> graph,
+                std::span<const Stage> stages, Prefetch prefetch, Phase& phase, std::vector<double>& seconds) {
+  time_ops(machine, graph, phase.micro_batches, phase.ops);
+  if (platform.profile) {
+    seconds.clear();
+    for (const OpEstimate& op : phase.ops) seconds.push_back(op.step_time().value);
+    // Of one micro-batch; the host's share of a stage runs beside those of the others.
+    const Seconds each = runtime_overhead(platform, phase.launches, phase.ops, seconds) / d(phase.micro_batches);
+    phase.ops.push_back(waiting("runtime_overhead", each, phase.micro_batches, graph::Tag::runtime_overhead));
+    phase.first_overhead = phase.last_overhead = each;
+  }
+  if (prefetch == Prefetch::yes) prefetch_weights(machine, phase.ops);
+  sum_up(phase, stages, seconds);
+}
+
+mapper::Bound OpGroup::bound() const {
+  const auto* longest = std::max_element(std::begin(bound_time), std::end(bound_time));
+  return static_cast<mapper::Bound>(longest - std::begin(bound_time));
+}
+
+OpGroup& OpGroup::operator+=(const OpGroup& other) {
+  count += other.count;
+  kernels += other.kernels;
+  work += other.work;
+  time += other.time;
+  roof += other.roof;
+  for (std::size_t i = 0; i < std::size(bound_time); ++i) bound_time[i] += other.bound_time[i];
+  return *this;
+}
+
+std::vector<OpGroup> grouped(std::span<const OpEstimate> ops, const std::function<std::string(std::size_t)>& name) {
+  std::map<std::string, OpGroup> groups;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const OpEstimate& op = ops[i];
+    const double count = d(op.op.count);
+    OpGroup one;
+    one.count = op.op.count;
+    one.work = op.work * count;
+    one.time = op.step_time();
+    one.roof = op.time.roof * count;
+    if (!std::holds_alternative<graph::Overhead>(op.op.body)) one.kernels = op.op.count * op.op.launches;
+    one.bound_time[static_cast<std::size_t>(op.time.bound)] = one.time;
+    groups[name(i)] += one;
+  }
+  std::vector<OpGroup> sorted;
+  for (auto& [key, group] : groups) {
+    group.name = key;
+    sorted.push_back(std::move(group));
+  }
+  std::stable_sort(sorted.begin(), sorted.end(), [](const OpGroup& a, const OpGroup& b) { return a.time > b.time; });
+  return sorted;
+}
+
 double hidden_seconds(std::span<const OpEstimate> ops, std::span<const double> seconds, std::size_t i) {
-  if (ops[i].prefetched.value > 0) return std::min(ops[i].prefetched.value * d(ops[i].op.count), seconds[i]);
+  if (ops[i].hidden.value > 0) return std::min(ops[i].hidden.value, seconds[i]);
   return ops[i].op.overlaps && i > 0 ? ops[i].op.hidden * std::min(seconds[i], seconds[i - 1]) : 0;
+}
+
+Seconds hidden_time(std::span<const OpEstimate> ops, std::size_t i) {
+  const double seconds[] = {i > 0 ? ops[i - 1].step_time().value : 0, ops[i].step_time().value};
+  return Seconds{i > 0 ? hidden_seconds(ops.subspan(i - 1, 2), seconds, 1)
+                       : hidden_seconds(ops.first(1), std::span(seconds).last(1), 0)};
 }
 
 double StageShare::of(const graph::Op& op) {
@@ -117,7 +176,7 @@ Schedule schedule_step(std::span<const OpEstimate> ops, std::span<const double> 
   Schedule s;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     s.ops += Seconds{seconds[i]};
-    if (ops[i].op.overlaps || ops[i].prefetched.value > 0) s.overlapped += Seconds{hidden_seconds(ops, seconds, i)};
+    if (ops[i].op.overlaps || ops[i].hidden.value > 0) s.overlapped += Seconds{hidden_seconds(ops, seconds, i)};
   }
   const Seconds chain = s.ops - s.overlapped;
   if (stages.size() == 1) {
@@ -143,12 +202,10 @@ void sum_up(Phase& phase, std::span<const Stage> stages, std::vector<double>& se
     phase.work += op.work * count;
     times.ops += op.step_time();
     roof += op.time.roof * count;
-    concurrent |= op.op.overlaps || op.prefetched.value > 0;
+    concurrent |= op.op.overlaps || op.hidden.value > 0;
     phase.bound_time[static_cast<std::size_t>(op.time.bound)] += op.step_time();
     check(op.time.total.value >= op.time.roof.value * (1 - 1e-9), "an op is faster than its roof");
   }
-  const auto longest = std::max_element(std::begin(phase.bound_time), std::end(phase.bound_time));
-  phase.bound = static_cast<mapper::Bound>(longest - std::begin(phase.bound_time));
 
   times.time = times.ops;
   if (concurrent) {
@@ -161,7 +218,13 @@ void sum_up(Phase& phase, std::span<const Stage> stages, std::vector<double>& se
     };
     roof = schedule(&mapper::OpTime::roof).time;
     times = schedule(&mapper::OpTime::total);
+    for (std::size_t i = 0; i < phase.ops.size(); ++i) {
+      Seconds& bound = phase.bound_time[static_cast<std::size_t>(phase.ops[i].time.bound)];
+      bound = bound - Seconds{hidden_seconds(phase.ops, seconds, i)};
+    }
   }
+  const auto longest = std::max_element(std::begin(phase.bound_time), std::end(phase.bound_time));
+  phase.bound = static_cast<mapper::Bound>(longest - std::begin(phase.bound_time));
   phase.roof = roof;
   phase.time = times.time;
   phase.ops_time = times.ops;
@@ -182,13 +245,14 @@ void prefetch_weights(const mapper::Machine& machine, std::span<OpEstimate> ops)
     const graph::Op& op = ops[i].op;
     if (i == 0 || op.layer_kind < 0 || op.layer_kind != ops[i - 1].op.layer_kind) first = i;
     const mapper::tile::Seam mine = seam(i);
-    ops[i].prefetched = saved(std::exchange(before, mine), mine);
+    const Seconds early = saved(std::exchange(before, mine), mine);
+    ops[i].hidden = early * d(op.count);
     if (i != first || op.layer_kind < 0) continue;
     // The first op of a layer follows the last one of the layer before, but for the first layer.
     std::size_t last = first;
     while (last + 1 < ops.size() && ops[last + 1].op.layer_kind == op.layer_kind) ++last;
     const double share = 1 / d(op.count);
-    ops[i].prefetched = ops[i].prefetched * share + saved(seam(last), mine) * (1 - share);
+    ops[i].hidden = (early * share + saved(seam(last), mine) * (1 - share)) * d(op.count);
   }
 }
 

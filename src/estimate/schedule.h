@@ -3,27 +3,36 @@
 // at the same time.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 
 #include "base/units.h"
-#include "estimate/estimate.h"
+#include "estimate/phase.h"
+#include "estimate/setup.h"
 
 namespace llmperf::estimate {
 
-// Work and time of every op of a graph, `times` executions for one; what `ops` held before is replaced.
+// Of a workload without a pipeline; never empty, as stages are.
+inline const std::array<Stage, 1> kWhole = {};
+
+// Work and time of one execution of an op.
+void time_op(const mapper::Machine& machine, OpEstimate& op);
+// … of every op of a graph, `times` executions for one; what `ops` held before is replaced.
 void time_ops(const mapper::Machine& machine, std::span<const graph::Op> graph, std::int64_t times,
               std::vector<OpEstimate>& ops);
-// What each op takes in the step.
-void step_seconds(std::span<const OpEstimate> ops, std::vector<double>& seconds);
-// What the runtime takes beside ops that take `seconds`, in a step through `layers` layers of `sequences` sequences.
-// There has to be a profile.
-Seconds runtime_overhead(const Platform& platform, hardware::Dispatch dispatch, bool prompts,
-                         std::span<const OpEstimate> ops, std::span<const double> seconds, double layers,
-                         double sequences);
+// What the runtime takes beside ops that take `seconds` in a step. There has to be a profile.
+Seconds runtime_overhead(const Platform& platform, const Launches& launches, std::span<const OpEstimate> ops,
+                         std::span<const double> seconds);
 // Time that no kernel takes, as an op.
-OpEstimate waiting(std::string_view name, Seconds time, std::int64_t count = 1, std::int32_t launches = 0,
-                   graph::Tag tag = {});
+OpEstimate waiting(std::string_view name, Seconds time, std::int64_t count = 1, graph::Tag tag = {});
+
+// A phase from the ops of one micro-batch of its step: times them, adds what the runtime takes beside them, and sums
+// up. How steps follow one another (micro-batches, steadiness, launches) the phase says itself. Prefetch: whether
+// weights come early. `seconds` is scratch; allocates nothing once warm. Throws as sum_up() does.
+enum class Prefetch : bool { no, yes };
+void time_phase(const Platform& platform, const mapper::Machine& machine, std::span<const graph::Op> graph,
+                std::span<const Stage> stages, Prefetch prefetch, Phase& phase, std::vector<double>& seconds);
 
 struct Schedule {
   Seconds time;
@@ -41,9 +50,11 @@ Schedule schedule_step(std::span<const OpEstimate> ops, std::span<const double> 
 // std::logic_error when an op is faster than its roof.
 void sum_up(Phase& phase, std::span<const Stage> stages, std::vector<double>& seconds);
 
-// What of op `i` is hidden: of a collective that can run while the op before it does, its share (Op::hidden) of the
-// shorter of the two; of a product what was prefetched.
+// What of op `i` is hidden: OpEstimate::hidden, else of a collective that can run while the op before it does its share
+// (Op::hidden) of the shorter of the two.
 double hidden_seconds(std::span<const OpEstimate> ops, std::span<const double> seconds, std::size_t i);
+// … in the phase's (mean) step.
+Seconds hidden_time(std::span<const OpEstimate> ops, std::size_t i);
 
 // Of an op's executions in a step, those on pipeline stage `index`: ops before the layers belong to the first stage and
 // those after them to the last; a stage has its share of the layers of each kind, and all but the last send. The
@@ -61,7 +72,7 @@ class StageShare {
   double layers_ = 0;
 };
 
-// Weights that arrive before their product begins: fills in OpEstimate::prefetched of the ops of one step, in order;
+// Weights that arrive before their product begins: fills in OpEstimate::hidden of the ops of one step, in order;
 // layers follow one another. While the tiles still work on one op, the DRAM channel can load the first slices of the
 // next op's weights, which depend on nothing: as much as the channel is idle and the tiles' memory has room for. What
 // the product would have waited for them, it does not wait.

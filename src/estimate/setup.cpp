@@ -1,3 +1,5 @@
+#include "estimate/setup.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "estimate/estimate.h"
 #include "mapper/roofline/collective_kernel.h"
 #include "model/parameters.h"
 
@@ -102,9 +103,8 @@ bool is_int4(const model::WeightLayout& layout) {
 }
 
 // Over the devices of the plan.
-void spread(const model::Decoder& model, const hardware::Device& device, const Choices& choices, Setup& setup) {
+void spread(const model::Decoder& model, const Choices& choices, Setup& setup) {
   const graph::Plan& plan = choices.plan;
-  setup.cluster = cost::make_cluster(device, choices.devices_per_node);
   setup.pipeline_batches = choices.pipeline_batches;
   setup.tensor_split = choices.tensor_split;
   setup.execution.plan = plan;
@@ -172,18 +172,36 @@ void substitute(model::StoredFormat& format, const hardware::Device& device, Dty
   format.dequant_flops += 1;
 }
 
+void note_rate(Platform& platform, Dtype activations) {
+  if (multiplies(*platform.device, activations)) return;
+  platform.notes.push_back(fmt::format("{} has no {} matrix rate: matrix products are held against its vector rate",
+                                       platform.device->name, name(activations)));
+}
+
 cost::Cluster Platform::charged_cluster() const { return profile ? mapper::driven(cluster, profile->values) : cluster; }
+
+void WorkloadChoices::run_as(const hardware::RuntimeExecution& execution) {
+  runtime = execution.options;
+  dispatch = execution.prefill;
+  decode_dispatch = execution.decode;
+}
+
+void choose_platform(const hardware::Device& device, const WorkloadChoices& choices, Platform& platform) {
+  platform.cluster = cost::make_cluster(device, choices.devices_per_node);
+  platform.device = &device;
+  platform.profile = choices.profile;
+  platform.tiles = choices.tiles;
+  platform.dispatch = choices.dispatch;
+  platform.decode_dispatch = choices.decode_dispatch;
+  if (choices.reserve) platform.reserve = *choices.reserve;
+}
 
 Setup make_setup(const model::Decoder& model, const hardware::Device& device, const Choices& choices) {
   Setup setup;
-  setup.device = &device;
+  choose_platform(device, choices, setup);
   graph::Execution& e = setup.execution;
   e.model = &model;
   e.runtime = choices.runtime;
-  setup.profile = choices.profile;
-  setup.tiles = choices.tiles;
-  setup.prefill_dispatch = choices.prefill_dispatch;
-  setup.decode_dispatch = choices.decode_dispatch;
   if (choices.profile) {
     const hardware::KernelChoices& c = choices.profile->choices;
     e.allocation = {.padding = c.tensor_padding, .granule = c.tensor_granule};
@@ -210,7 +228,7 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
   }
   if (choices.micro_batch) e.micro_batch = *choices.micro_batch;
   place(device, choices, setup);
-  spread(model, device, choices, setup);
+  spread(model, choices, setup);
 
   const auto half = [&](const std::optional<std::string>& text) {
     const std::optional<std::string>& given = text ? text : choices.kv;
@@ -230,11 +248,7 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
   }
   for (model::LayerGroup& group : e.weights.groups) std::for_each(group.formats.begin(), group.formats.end(), fit);
   if (!note.empty()) setup.notes.push_back(note);
-  if (!multiplies(device, e.activations)) {
-    setup.notes.push_back(fmt::format("{} has no {} matrix rate: matrix products are held against its vector rate",
-                                      device.name, name(e.activations)));
-  }
-  if (choices.reserve) setup.reserve = *choices.reserve;
+  note_rate(setup, e.activations);
   return setup;
 }
 

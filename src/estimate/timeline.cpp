@@ -7,6 +7,7 @@
 
 #include "base/integer.h"
 #include "estimate/schedule.h"
+#include "mapper/roofline/step_overhead.h"
 
 namespace llmperf::estimate {
 namespace {
@@ -301,60 +302,50 @@ Timeline lay_out(const TimelineStep& step, std::size_t max_spans) {
 
 namespace {
 
-// How a phase's kernels are launched; nothing at the speed of light.
-struct Host {
-  const hardware::RuntimeProfile* profile = nullptr;
-  hardware::Dispatch dispatch = hardware::Dispatch::graph;
-  double layers = 0;  // times layers are launched in a step
-};
-
 bool leaves_stage(const graph::Op& op) {
   const auto* c = std::get_if<graph::Collective>(&op.body);
   return c && c->kind == graph::CollectiveKind::send && op.layer_kind < 0;
 }
 
-TimelineOp timeline_op(const OpEstimate& e, double hidden) {
+TimelineOp timeline_op(const OpEstimate& e, Seconds hidden) {
   TimelineOp op;
   op.count = e.op.count;
   op.layer_kind = e.op.layer_kind;
   op.place = e.op.place;
   op.seconds = e.time.total.value;
-  op.hidden = e.op.count > 0 ? hidden / d(e.op.count) : 0;
-  op.prefetched = e.prefetched.value > 0;
+  op.hidden = e.op.count > 0 ? hidden.value / d(e.op.count) : 0;
+  op.prefetched = e.hidden.value > 0 && !e.op.overlaps;
   op.overhead = std::holds_alternative<graph::Overhead>(e.op.body);
   op.sends = leaves_stage(e.op);
   op.kernels = e.op.launches;
   return op;
 }
 
-TimelineStep step_of(const Phase& phase, std::span<const Stage> stages, const Host& host) {
+TimelineStep step_of(const Phase& phase, std::span<const Stage> stages, const hardware::RuntimeProfile* profile) {
   TimelineStep step;
   step.name = phase.name;
   step.steps = phase.steps;
   step.time = phase.time.value;
   step.micro_batches = phase.batches();
   step.steady = phase.steady;
-  std::vector<double> seconds;
-  for (const OpEstimate& e : phase.ops) seconds.push_back(e.step_time().value);
   for (std::size_t i = 0; i < phase.ops.size(); ++i) {
-    TimelineOp& op = step.ops.emplace_back(timeline_op(phase.ops[i], hidden_seconds(phase.ops, seconds, i)));
+    TimelineOp& op = step.ops.emplace_back(timeline_op(phase.ops[i], hidden_time(phase.ops, i)));
     // Micro-batches of tokens are drawn alike: each has its part of every execution.
     op.count *= phase.token_batches;
     op.seconds /= d(phase.token_batches);
     op.hidden /= d(phase.token_batches);
   }
   for (const Stage& stage : stages) step.stage_layers.push_back(stage.layers);
-  if (host.profile == nullptr || phase.ops.empty() || phase.ops.back().op.tag != graph::Tag::runtime_overhead)
-    return step;
+  if (profile == nullptr || phase.ops.empty() || phase.ops.back().op.tag != graph::Tag::runtime_overhead) return step;
 
-  const hardware::ParameterValues& values = host.profile->values;
-  const mapper::StepOverhead overhead(values, host.dispatch, true);
+  const hardware::ParameterValues& values = profile->values;
+  const mapper::StepOverhead overhead(values, phase.launches.dispatch, true);
   for (std::size_t i = 0; i < phase.ops.size(); ++i) step.ops[i].host = overhead.each(phase.ops[i].op).value;
   Launching& launching = step.launching.emplace();
   launching.gap = get(values, hardware::Parameter::launch_gap);
-  if (host.dispatch == hardware::Dispatch::eager) {
-    launching.host_layers = host.layers * get(values, hardware::Parameter::host_layer);
-  } else if (host.dispatch == hardware::Dispatch::graph) {
+  if (phase.launches.dispatch == hardware::Dispatch::eager) {
+    launching.host_layers = phase.launches.layers * get(values, hardware::Parameter::host_layer);
+  } else if (phase.launches.dispatch == hardware::Dispatch::graph) {
     launching.graph_launch = get(values, hardware::Parameter::host_launch);
   }
   return step;
@@ -428,69 +419,60 @@ std::vector<std::int64_t> most_often(const Phase& phase, std::size_t begin, std:
   return numbers(most);
 }
 
+// Runs of ops of one key, each as often as the op in it that repeats most.
+template <class Key>
+std::vector<LayerRun> repeated_runs(const Phase& phase, Key&& key) {
+  return runs_by(phase, key, [&](std::size_t begin, std::size_t end) { return most_often(phase, begin, end); });
+}
+
 }  // namespace
 
 std::vector<TimelineStep> timeline_steps(const Estimator& estimator, const Estimate& e) {
   std::vector<TimelineStep> steps;
-  const Setup& setup = estimator.setup();
   for (const Phase& phase : e.phases) {
-    const bool prompts = phase.name == "prefill";
-    const Host host{setup.profile, prompts ? setup.prefill_dispatch : setup.decode_dispatch,
-                    d(setup.execution.model->num_layers() * phase.micro_batches)};
-    TimelineStep& step = steps.emplace_back(step_of(phase, estimator.stages(), host));
-    step.runs = decoder_runs(phase, setup.execution.weights.groups);
+    steps.push_back(step_of(phase, estimator.stages(), estimator.setup().profile));
+    steps.back().runs = decoder_runs(phase, estimator.setup().execution.weights.groups);
   }
   return steps;
 }
 
 std::vector<TimelineStep> timeline_steps(const VideoEstimator& estimator, const VideoEstimate& e) {
   std::vector<TimelineStep> steps;
-  const VideoSetup& setup = estimator.setup();
   for (const Phase& phase : e.phases) {
-    const bool denoising = phase.name == kVideoPhases[1];
-    const std::span<const Stage> stages(estimator.stages());
-    const double blocks = denoising ? d(setup.execution.model->blocks() * phase.micro_batches) : 0;
-    TimelineStep& step = steps.emplace_back(
-        step_of(phase, denoising ? stages : stages.first(1), {setup.profile, setup.dispatch, blocks}));
+    std::span<const Stage> stages(estimator.stages());
+    if (phase.name != kVideoPhases[1]) stages = stages.first(1);
+    steps.push_back(step_of(phase, stages, estimator.setup().profile));
     // Spatial and temporal blocks of a unit follow one another; unlike stages have two kinds each.
-    step.runs = runs_by(
-        phase, [](const graph::Op& op) { return op.layer_kind < 0 ? std::int64_t{-1} : op.layer_kind / 2; },
-        [&](std::size_t begin, std::size_t end) { return most_often(phase, begin, end); });
+    steps.back().runs =
+        repeated_runs(phase, [](const graph::Op& op) { return op.layer_kind < 0 ? -1 : op.layer_kind / 2; });
   }
   return steps;
 }
 
 std::vector<TimelineStep> timeline_steps(const TrainingEstimate& e) {
   std::vector<TimelineStep> steps;
-  const Stage whole;
-  for (const TrainingPhase& phase : e.phases) {
-    TimelineStep& step = steps.emplace_back(step_of(phase, std::span(&whole, 1), {}));
-    for (std::size_t i = 0; i < phase.ops.size(); ++i) {
-      TimelineOp& op = step.ops[i];
-      op.hidden = op.count > 0 ? phase.hidden[i].value / d(op.count) : 0;
-      op.sends = false;
-    }
+  for (const Phase& phase : e.phases) {
+    steps.push_back(step_of(phase, kWhole, nullptr));
+    for (TimelineOp& op : steps.back().ops) op.sends = false;
+    steps.back().runs = repeated_runs(phase, [](const graph::Op& op) { return op.layer_kind; });
     std::int64_t next = 0;  // kinds of layers one after the other
-    step.runs = runs_by(
-        phase, [](const graph::Op& op) { return static_cast<std::int64_t>(op.layer_kind); },
-        [&](std::size_t begin, std::size_t end) {
-          std::vector<std::int64_t> layers = most_often(phase, begin, end);
-          for (std::int64_t& layer : layers) layer += next;
-          next += static_cast<std::int64_t>(layers.size());
-          return layers;
-        });
+    for (LayerRun& run : steps.back().runs) {
+      std::iota(run.layers.begin(), run.layers.end(), next);
+      next += static_cast<std::int64_t>(run.layers.size());
+    }
   }
   return steps;
 }
 
 std::vector<TimelineStep> timeline_steps(const ProgramSetup& setup, const ProgramEstimate& e) {
-  const Stage whole;
-  TimelineStep step = step_of(e.phase, std::span(&whole, 1), {setup.profile, setup.dispatch, 0});
-  // The body of a loop: ops of one count, run as often.
-  step.runs = runs_by(
-      e.phase, [](const graph::Op& op) { return op.count > 1 ? op.count : std::int64_t{-1}; },
-      [&](std::size_t begin, std::size_t end) { return most_often(e.phase, begin, end); });
-  return {std::move(step)};
+  std::vector<TimelineStep> steps;
+  for (const Phase& phase : e.phases) {
+    steps.push_back(step_of(phase, kWhole, setup.profile));
+    // The body of a loop: ops of one count, run as often.
+    steps.back().runs =
+        repeated_runs(phase, [](const graph::Op& op) { return op.count > 1 ? op.count : std::int64_t{-1}; });
+  }
+  return steps;
 }
 
 }  // namespace llmperf::estimate

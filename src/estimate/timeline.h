@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "estimate/estimate.h"
 #include "estimate/program.h"
 #include "estimate/training.h"
 #include "estimate/video.h"

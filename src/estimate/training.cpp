@@ -38,6 +38,7 @@
 
 #include "base/error.h"
 #include "base/integer.h"
+#include "estimate/schedule.h"
 #include "graph/training_graph.h"
 #include "model/parameters.h"
 
@@ -263,9 +264,8 @@ struct PassSum {
 };
 
 struct Pass {
-  std::vector<OpEstimate> ops;  // layer ops: counts of one layer of their kind
+  std::vector<OpEstimate> ops;  // layer ops: counts of one layer of their kind; hidden: of one execution
   std::vector<Region> regions;
-  std::vector<Seconds> hidden;  // of one execution
   std::vector<PassSum> layers;  // by kind, of one layer
   PassSum first;
   PassSum last;
@@ -438,7 +438,6 @@ void TrainingPasses::time(const graph::Graph& graph, Pass& pass) const {
   const bool backward = &pass == &backward_;
   pass.ops.resize(graph.size());
   pass.regions.resize(graph.size());
-  pass.hidden.resize(graph.size());
   std::fill(pass.layers.begin(), pass.layers.end(), PassSum{});
   pass.first = pass.last = PassSum{};
   bool layers_seen = false;
@@ -446,19 +445,19 @@ void TrainingPasses::time(const graph::Graph& graph, Pass& pass) const {
   for (std::size_t i = 0; i < graph.size(); ++i) {
     OpEstimate& o = pass.ops[i];
     o.op = graph[i];
-    o.work = machine_.work(o.op);
-    o.time = machine_.time(o.op, o.work);
+    o.op.hidden = 0;  // beside the op before alone; here beside all since the exchange before, below
+    time_op(machine_, o);
     layers_seen = layers_seen || o.op.layer_kind >= 0;
     pass.regions[i] = region_of(o.op, layers_seen, backward);
-    pass.hidden[i] = o.op.overlaps ? std::min(beside, o.time.total * hideable_) : Seconds{};
+    o.hidden = o.op.overlaps ? std::min(beside, o.time.total * hideable_) : Seconds{};
     const Seconds left = o.op.overlaps || o.op.pass == graph::Pass::wgrad_sum ? beside : Seconds{};
-    beside = o.op.overlaps ? left - pass.hidden[i] : left + o.time.total;  // beside both kernels of a gradient
+    beside = o.op.overlaps ? left - o.hidden : left + o.time.total;  // beside both kernels of a gradient
     PassSum& sum = pass.regions[i] == Region::layer         ? pass.layers[static_cast<std::size_t>(o.op.layer_kind)]
                    : pass.regions[i] == Region::first_stage ? pass.first
                                                             : pass.last;
     const double count = d(o.op.count);
     sum.ops += o.time.total * count;
-    sum.hidden += pass.hidden[i] * count;
+    sum.hidden += o.hidden * count;
     sum.matrix += o.work.matrix * count;
   }
 }
@@ -468,8 +467,7 @@ OpEstimate TrainingPasses::exchange(std::string_view name, const graph::Collecti
   o.op.name = name;
   o.op.place = graph::Place::network;
   o.op.body = collective;
-  o.work = machine_.work(o.op);
-  o.time = machine_.time(o.op, o.work);
+  time_op(machine_, o);
   return o;
 }
 
@@ -558,14 +556,14 @@ class UpdateWriter {
  public:
   UpdateWriter(const Setup& setup, const mapper::Machine& machine, const graph::Plan& plan,
                const graph::TrainingOptions& options, std::int64_t micro_batches, const PassTimes& passes,
-               TrainingPhase& phase)
+               std::vector<OpEstimate>& ops)
       : e_(setup.execution),
         machine_(machine),
         plan_(plan),
         options_(options),
         micro_batches_(micro_batches),
         passes_(passes),
-        phase_(phase),
+        ops_(ops),
         weight_bits_(e_.weights.groups.front()[model::Role::o].bits),
         gradient_{.name = options.gradient_bits == 32 ? "fp32" : "16 bit", .bits = options.gradient_bits},
         weight_{.name = weight_bits_ == 32 ? "fp32" : "16 bit", .bits = weight_bits_},
@@ -574,8 +572,7 @@ class UpdateWriter {
 
   // Of a device that holds `share`, and `tied` elements that another stage holds too.
   void build(const ParameterShare& share, double tied) {
-    phase_.ops.clear();
-    phase_.hidden.clear();
+    ops_.clear();
     reduce_over_replicas("gradient_reduce", "gradient_scatter", "weights_gather", share.dense, plan_.replicas(),
                          plan_.stride(graph::Axis::data));
     reduce_over_replicas("expert_gradient_reduce", "expert_gradient_scatter", "expert_weights_gather", share.expert,
@@ -596,12 +593,11 @@ class UpdateWriter {
 
  private:
   void push(const graph::Op& op, Seconds beside = Seconds{}) {
-    OpEstimate o;
+    OpEstimate& o = ops_.emplace_back();
     o.op = op;
-    o.work = machine_.work(o.op);
-    o.time = machine_.time(o.op, o.work);
-    phase_.ops.push_back(o);
-    phase_.hidden.push_back(std::min(beside, o.step_time() * hideable_));
+    o.op.hidden = 0;
+    time_op(machine_, o);
+    o.hidden = std::min(beside, o.step_time() * hideable_);
   }
   void exchange(std::string_view name, CollectiveKind kind, graph::Axis axis, std::int64_t ranks, std::int64_t stride,
                 double elements, const model::ElementFormat& element, std::int64_t times = 1,
@@ -625,9 +621,9 @@ class UpdateWriter {
                             std::int64_t ranks, std::int64_t stride) {
     const auto over = [&](std::string_view name, CollectiveKind kind, const model::ElementFormat& element,
                           std::int64_t times, Seconds beside) {
-      const std::size_t before = phase_.ops.size();
+      const std::size_t before = ops_.size();
       exchange(name, kind, graph::Axis::data, ranks, stride, elements, element, times, beside);
-      return phase_.ops.size() > before ? phase_.hidden.back() : Seconds{};
+      return ops_.size() > before ? ops_.back().hidden : Seconds{};
     };
     const bool pipelined = plan_.pipeline > 1;
     const std::int64_t times = pipelined ? 1 : micro_batches_;
@@ -677,7 +673,7 @@ class UpdateWriter {
   const graph::TrainingOptions& options_;
   std::int64_t micro_batches_;
   const PassTimes& passes_;
-  TrainingPhase& phase_;
+  std::vector<OpEstimate>& ops_;
   double weight_bits_;
   model::ElementFormat gradient_;
   model::ElementFormat weight_;
@@ -714,28 +710,6 @@ double in_flight(const graph::Plan& plan, std::int64_t stage, std::int64_t chunk
   return d(std::min(chunks * micro_batches, 2 * after - 1 + (chunks - 1) * plan.pipeline)) / d(chunks);
 }
 
-void sum_up(TrainingPhase& phase) {
-  phase.work = {};
-  phase.roof = phase.ops_time = phase.overlapped = Seconds{};
-  for (Seconds& s : phase.bound_time) s = Seconds{};
-  for (std::size_t i = 0; i < phase.ops.size(); ++i) {
-    const OpEstimate& op = phase.ops[i];
-    const double count = d(op.op.count);
-    phase.work += op.work * count;
-    phase.ops_time += op.step_time();
-    phase.overlapped += phase.hidden[i];
-    phase.roof += op.time.roof * count;
-    phase.bound_time[static_cast<std::size_t>(op.time.bound)] += op.step_time() - phase.hidden[i];
-    if (op.time.total.value < op.time.roof.value * (1 - 1e-9)) {
-      throw std::logic_error("internal error: an op is faster than its roof");
-    }
-  }
-  phase.time = phase.ops_time - phase.overlapped;
-  phase.roof = std::min(phase.roof, phase.time);
-  const auto longest = std::max_element(std::begin(phase.bound_time), std::end(phase.bound_time));
-  phase.bound = static_cast<mapper::Bound>(longest - std::begin(phase.bound_time));
-}
-
 }  // namespace
 
 class TrainingEstimator::State {
@@ -766,7 +740,10 @@ class TrainingEstimator::State {
     e.scenario = s;
     e.plan = plan;
     e.options = o;
-    e.memory = memory(s, plan, o);
+    const TrainingMemory fullest = memory(s, plan, o);
+    e.memory = fullest;
+    e.layer_activations = fullest.layer_activations;
+    e.fullest_stage = fullest.stage;
     e.split = split_;
     e.capacity = *setup.device->dram().capacity;
     e.fits = e.memory.total() <= e.capacity;
@@ -795,10 +772,10 @@ class TrainingEstimator::State {
     UpdateWriter(setup, machine, plan, o, e.micro_batches, times, update_).build(share, parameters.tied(plan));
     e.optimizer = e.gradient_exposed = Seconds{};
     Seconds update_hidden;
-    for (std::size_t i = 0; i < update_.ops.size(); ++i) {
-      const bool network = update_.ops[i].op.place == graph::Place::network;
-      (network ? e.gradient_exposed : e.optimizer) += update_.ops[i].step_time() - update_.hidden[i];
-      update_hidden += update_.hidden[i];
+    for (const OpEstimate& op : update_) {
+      const bool network = op.op.place == graph::Place::network;
+      (network ? e.gradient_exposed : e.optimizer) += op.step_time() - op.hidden;
+      update_hidden += op.hidden;
     }
     e.compute = busiest.time() * m;
     e.bubble = round(o, e.busiest_stage, busiest) * (d(plan.pipeline - 1) / d(o.chunks));
@@ -812,12 +789,12 @@ class TrainingEstimator::State {
     e.phases.resize(3);
     fill(passes.forward(), "forward", e, forward_exchange_, e.phases[0]);
     fill(passes.backward(), "backward", e, backward_exchange_, e.phases[1]);
-    e.phases[2] = update_;
     e.phases[2].name = "update";
     e.phases[2].steps = 1;
-    for (TrainingPhase& phase : e.phases) {
+    e.phases[2].ops = update_;
+    for (Phase& phase : e.phases) {
       phase.first = phase.last = {.count = s.micro_batch, .new_tokens = s.sequence, .context = 0};
-      sum_up(phase);
+      sum_up(phase, kWhole, seconds_);
     }
   }
 
@@ -899,13 +876,13 @@ class TrainingEstimator::State {
     for (std::size_t kind = 0; kind < kept.layers.size(); ++kind) {
       const std::int64_t layers = parameters.layers(split_, stage, kind);
       if (layers == 0) continue;
-      m.activations += kept.layers[kind] * (d(layers) * flying);
+      m.activation += kept.layers[kind] * (d(layers) * flying);
       m.layer_activations = std::max(m.layer_activations, kept.layers[kind]);
       m.workspace = std::max(m.workspace, kept.recomputed[kind] + kept.largest[kind] + whole_residual * 2);
     }
-    if (stage == 0) m.activations += kept.first * d(std::min(micro_batches, plan.pipeline));
+    if (stage == 0) m.activation += kept.first * d(std::min(micro_batches, plan.pipeline));
     if (stage == plan.pipeline - 1) {
-      m.activations += kept.last;
+      m.activation += kept.last;
       const bool divided_vocabulary = plan.tensor > 1 && plan.shard_embedding;
       const double fp32_copies = divided_vocabulary || setup.profile ? 2 : 0;
       const double logits = 1 + fp32_copies * 32 / bits(setup.execution.activations);
@@ -976,11 +953,10 @@ class TrainingEstimator::State {
 
   // The ops of a pass on the busiest stage.
   void fill(const Pass& pass, std::string_view name, const TrainingEstimate& e,
-            const TrainingPasses::StageExchange& exchange, TrainingPhase& phase) const {
+            const TrainingPasses::StageExchange& exchange, Phase& phase) const {
     phase.name = name;
     phase.steps = e.micro_batches;
     phase.ops.clear();
-    phase.hidden.clear();
     const std::int64_t stage = e.busiest_stage;
     const std::int64_t last = e.plan.pipeline - 1;
     for (std::size_t i = 0; i < pass.ops.size(); ++i) {
@@ -992,16 +968,15 @@ class TrainingEstimator::State {
         case Region::layer: times = parameters.layers(split_, stage, static_cast<std::size_t>(op.layer_kind));
       }
       if (times == 0) continue;
-      phase.ops.push_back(pass.ops[i]);
-      phase.ops.back().op.count *= times;
-      phase.hidden.push_back(pass.hidden[i] * d(phase.ops.back().op.count));
+      OpEstimate& all = phase.ops.emplace_back(pass.ops[i]);
+      all.op.count *= times;
+      all.hidden = all.hidden * d(all.op.count);
     }
     const bool ends_here = stage == (&pass == &passes.forward() ? last : 0);
     if (const std::int64_t times = sends(e.plan, e.options.chunks, ends_here); times > 0) {
       const auto append = [&](const OpEstimate& op) {
         phase.ops.push_back(op);
         phase.ops.back().op.count = times;
-        phase.hidden.push_back(Seconds{});
       };
       append(exchange.send);
       if (exchange.gather) append(*exchange.gather);
@@ -1016,7 +991,8 @@ class TrainingEstimator::State {
   std::int64_t splits_stages_ = 0;
   TrainingPasses::StageExchange forward_exchange_;
   TrainingPasses::StageExchange backward_exchange_;
-  TrainingPhase update_;
+  std::vector<OpEstimate> update_;
+  std::vector<double> seconds_;
 };
 
 TrainingEstimator::TrainingEstimator(Setup setup) {

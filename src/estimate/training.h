@@ -6,7 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "estimate/estimate.h"
+#include "estimate/phase.h"
+#include "estimate/setup.h"
 #include "graph/plan.h"
 #include "graph/stage_split.h"
 #include "graph/training_graph.h"
@@ -29,33 +30,22 @@ bool legal(const model::Decoder& model, const TrainingScenario& scenario, const 
 std::vector<graph::Problem> problems(const model::Decoder& model, const TrainingScenario& scenario,
                                      const graph::Plan& plan, const graph::TrainingOptions& options);
 
-// Of the device that needs most (of the first pipeline stage as a rule).
-struct TrainingMemory {
-  Bytes weights;
-  Bytes gradients;
-  Bytes optimizer;
-  Bytes activations;        // kept between the passes, of all micro-batches in flight
+// Of the device that needs most (of the first pipeline stage as a rule). The activations are what is kept between the
+// passes, of all micro-batches in flight.
+struct TrainingMemory : cost::Memory {
   Bytes layer_activations;  // of them, of one micro-batch in one layer (of the kind that keeps most)
-  Bytes workspace;  // what one layer needs beside them: recomputed tensors, gradients on their way, gathered weights
-  Bytes reserve;
-  std::int64_t stage = 0;  // of that device
-  Bytes total() const { return weights + gradients + optimizer + activations + workspace + reserve; }
+  std::int64_t stage = 0;   // of that device
 };
 
-// Ops of one device of the busiest stage. Times of the ops add up to ops_time = time + overlapped.
-struct TrainingPhase : Phase {
-  std::vector<Seconds> hidden;  // of each op, all executions: the part that runs beside others
-};
-
-// Everything below is of one step; times of one device.
-struct TrainingEstimate {
+// Everything is of one step; times of one device. Phases, of run(): forward and backward of one micro-batch (steps:
+// micro-batches) and update, ops of one device of the busiest stage.
+struct TrainingEstimate : Outcome {
   TrainingScenario scenario;
   graph::Plan plan;
   graph::StageSplit split;  // balanced by the time of both passes where the plan's runs cannot be equal
   graph::TrainingOptions options;
-  TrainingMemory memory;
-  Bytes capacity;
-  bool fits = false;
+  Bytes layer_activations;         // see TrainingMemory
+  std::int64_t fullest_stage = 0;  // whose device the memory is of
   std::int64_t micro_batches = 0;  // of one replica
 
   // time = compute + bubble + gradient_exposed + optimizer
@@ -71,9 +61,6 @@ struct TrainingEstimate {
   double mfu = 0;        // model_flops over what the matrix peaks of all devices could do in `time`
   double hfu = 0;
   double tokens_per_second = 0;
-
-  std::vector<TrainingPhase>
-      phases;  // of run(): forward and backward of one micro-batch (steps: micro-batches), update
 };
 
 // Keeps its workspace between runs, so that a run allocates nothing once warm. One per thread. `setup` gives model,

@@ -102,8 +102,7 @@ void choose_stages(const model::VideoDit& model, const VideoChoices& choices, Vi
 }
 
 // Dies with links to their neighbours are a ring, whatever the file says of servers.
-void choose_links(const hardware::Device& device, const VideoChoices& choices, VideoSetup& setup) {
-  setup.cluster = cost::make_cluster(device, choices.devices_per_node);
+void choose_links(const VideoChoices& choices, VideoSetup& setup) {
   if (!choices.die_link) return;
   setup.cluster.devices_per_node = choices.devices_per_node.value_or(setup.devices());
   cost::Links& links = setup.cluster.inside;
@@ -124,11 +123,7 @@ std::int64_t VideoSetup::devices() const {
 
 VideoSetup make_video_setup(const model::VideoDit& model, const hardware::Device& device, const VideoChoices& choices) {
   VideoSetup setup;
-  setup.device = &device;
-  setup.profile = choices.profile;
-  setup.tiles = choices.tiles;
-  setup.dispatch = choices.dispatch;
-  if (choices.reserve) setup.reserve = *choices.reserve;
+  choose_platform(device, choices, setup);
   graph::VideoExecution& e = setup.execution;
   e.model = &model;
   setup.scenario = choices.scenario;
@@ -150,12 +145,9 @@ VideoSetup make_video_setup(const model::VideoDit& model, const hardware::Device
   if (!note.empty()) setup.notes.push_back(note);
   e.decoder_weights = format_of(std::string(name(e.activations)), e.activations);
   choose_text_encoder(model, device, choices, setup);
-  if (!multiplies(device, e.activations)) {
-    setup.notes.push_back(fmt::format("{} has no {} matrix rate: matrix products are held against its vector rate",
-                                      device.name, name(e.activations)));
-  }
+  note_rate(setup, e.activations);
   choose_stages(model, choices, setup);
-  choose_links(device, choices, setup);
+  choose_links(choices, setup);
   return setup;
 }
 
@@ -171,27 +163,6 @@ bool is_send(const graph::Op& op) {
 }
 
 Bytes sent(const graph::Op& op) { return std::get<graph::Collective>(op.body).bytes(); }
-
-// Kernels by what they are for.
-std::vector<VideoClass> classes_of(const Phase& step) {
-  std::vector<VideoClass> classes;
-  for (const OpEstimate& op : step.ops) {
-    const graph::VideoPurpose purpose = graph::purpose_of(op.op);
-    auto found =
-        std::find_if(classes.begin(), classes.end(), [&](const VideoClass& c) { return c.purpose == purpose; });
-    if (found == classes.end()) {
-      found = classes.insert(classes.end(), VideoClass{});
-      found->purpose = purpose;
-    }
-    found->work += op.work * d(op.op.count);
-    found->time += op.step_time();
-    found->bound_time[static_cast<std::size_t>(op.time.bound)] += op.step_time();
-    if (!std::holds_alternative<graph::Overhead>(op.op.body)) found->launches += op.op.count * op.op.launches;
-  }
-  std::stable_sort(classes.begin(), classes.end(),
-                   [](const VideoClass& a, const VideoClass& b) { return a.time > b.time; });
-  return classes;
-}
 
 }  // namespace
 
@@ -277,31 +248,15 @@ void VideoEstimator::build_step() {
 }
 
 // Of the ops in graph_, `pieces` times each.
-void VideoEstimator::phase(std::string_view name, std::int64_t pieces, std::span<const Stage> stages, Phase& result) {
+void VideoEstimator::phase(std::string_view name, double blocks, std::int64_t pieces, std::span<const Stage> stages,
+                           Phase& result) {
   result.name = name;
   result.micro_batches = pieces;
   result.steady = Steady::yes;
-  time_ops(machine_, graph_, pieces, result.ops);
-  if (setup_.profile) {
-    const double times = d(pieces);
-    const double layers = name == kVideoPhases[1] ? d(setup_.execution.model->blocks()) * times : 0;
-    step_seconds(result.ops, seconds_);
-    const Seconds all = runtime_overhead(setup_, setup_.dispatch, true, result.ops, seconds_, layers,
-                                         d(setup_.execution.batch()) * times);
-    result.ops.push_back(waiting("runtime_overhead", all / times, pieces, 0, graph::Tag::runtime_overhead));
-  }
-  if (setup_.execution.runtime.prefetch_weights && stages_.size() == 1) prefetch_weights(machine_, result.ops);
-  sum_up(result, stages, seconds_);
-}
-
-void VideoEstimator::step(VideoEstimate& result) {
-  build_step();
-  Phase& step = result.phases[1];
-  phase(kVideoPhases[1], setup_.execution.patches, stages_, step);
-  step.steps = setup_.scenario.steps;
-  result.step = step.time;
-  result.classes = classes_of(step);
-  result.products = step.work.matrix;
+  result.launches = {
+      .dispatch = setup_.dispatch, .layers = blocks * d(pieces), .sequences = d(setup_.execution.batch()) * d(pieces)};
+  const bool prefetches = setup_.execution.runtime.prefetch_weights && stages_.size() == 1;
+  time_phase(setup_, machine_, graph_, stages, prefetches ? Prefetch::yes : Prefetch::no, result, seconds_);
 }
 
 // Filling the pipeline, and what the runtime adds to a generation.
@@ -347,12 +302,19 @@ VideoEstimate VideoEstimator::run() {
   const std::span<const Stage> whole = std::span(stages_).first(1);
   result.phases.resize(3);
   graph::build_text_encoding(setup_.execution, graph_);
-  phase(kVideoPhases[0], 1, whole, result.phases[0]);
-  step(result);
+  phase(kVideoPhases[0], 0, 1, whole, result.phases[0]);
+  Phase& step = result.phases[1];
+  build_step();
+  phase(kVideoPhases[1], d(setup_.execution.model->blocks()), setup_.execution.patches, stages_, step);
+  step.steps = setup_.scenario.steps;
+  result.step = step.time;
+  result.products = step.work.matrix;
+  result.classes =
+      grouped(step.ops, [&](std::size_t i) { return std::string(name(graph::purpose_of(step.ops[i].op))); });
   graph::build_video_decoding(setup_.execution, graph_);
-  phase(kVideoPhases[2], 1, whole, result.phases[2]);
+  phase(kVideoPhases[2], 0, 1, whole, result.phases[2]);
   other(result);
-  for (const Phase& p : result.phases) result.generation += p.time * d(p.steps);
+  for (const Phase& p : result.phases) result.generation += p.total();
 
   result.peak = machine_.roofline().matrix_rate(setup_.execution.activations);
   const double stages = d(static_cast<std::int64_t>(stages_.size()));

@@ -27,8 +27,8 @@
 #include <string>
 #include <vector>
 
-#include "cost/memory.h"
-#include "estimate/estimate.h"
+#include "estimate/phase.h"
+#include "estimate/setup.h"
 #include "graph/stdit_graph.h"
 
 namespace llmperf::estimate {
@@ -55,29 +55,19 @@ struct VideoSetup : Platform {
   VideoScenario scenario;
   graph::VideoExecution execution;  // its plan is legal for the model; of a pipeline, that of the first stage
   std::string weights_name;         // as --weights takes it
-  hardware::Dispatch dispatch = hardware::Dispatch::graph;  // with a profile
-  std::vector<VideoStage> stages;                           // at least one
+  std::vector<VideoStage> stages;   // at least one
   std::int64_t devices() const;
 };
 
-// Names as on the command line; nothing where the caller leaves the choice to llmperf:
-//  * weights of the transformer: the 16-bit type of the activations;
-//  * text_weights: as the model says the text encoder is stored. fp32 is multiplied in tf32; a device that has a rate
-//    for neither holds and runs it in the activations' type.
-struct VideoChoices {
+// Left to llmperf,
+//  * weights of the transformer are of the 16-bit type of the activations;
+//  * text_weights are as the model says the text encoder is stored. fp32 is multiplied in tf32; a device that has a
+//    rate for neither holds and runs it in the activations' type.
+struct VideoChoices : WorkloadChoices {
   VideoScenario scenario;
-  std::optional<std::string> weights;
   std::optional<std::string> text_weights;
-  std::optional<std::string> activations;
-  hardware::RuntimeOptions runtime;
-  mapper::TileModel tiles = mapper::TileModel::mapped;
-  const hardware::RuntimeProfile* profile = nullptr;  // must outlive the setup; null: the speed of light
-  hardware::Dispatch dispatch = hardware::Dispatch::graph;
-  std::optional<Bytes> reserve;
-  graph::Plan plan;                // must be legal (graph::problems)
   std::vector<VideoStage> stages;  // empty: as many equal ones as plan.pipeline
   std::int64_t patches = 1;
-  std::optional<std::int64_t> devices_per_node;
   // Of a ring of dies, between neighbours, one direction; nothing: the device's links.
   std::optional<BytesPerSecond> die_link;
 };
@@ -85,26 +75,14 @@ struct VideoChoices {
 // once and in order or whose plans do not fit, and more patches than rows of the latent.
 VideoSetup make_video_setup(const model::VideoDit& model, const hardware::Device& device, const VideoChoices& choices);
 
-// What kernels of one purpose take in a denoising step.
-struct VideoClass {
-  graph::VideoPurpose purpose = graph::VideoPurpose::product;
-  cost::Work work;
-  Seconds time;
-  Seconds bound_time[mapper::kBounds];  // by mapper::Bound
-  std::int64_t launches = 0;            // kernels
-};
+// Its memory is that of a device of the fullest stage; kv_cache: what patches keep.
+struct VideoEstimate : Outcome {
+  cost::VideoMemory parts;  // of that memory
 
-struct VideoEstimate {
-  cost::VideoMemory parts;  // of the device of the fullest stage
-  cost::Memory memory;      // the same; kv_cache: what patches keep
-  Bytes capacity;
-  bool fits = false;
-
-  // Only when it fits.
-  std::vector<Phase> phases;  // "text encoding", "denoising step", "VAE decoding"; "other" where there is any
+  // Only when it fits. Phases: "text encoding", "denoising step", "VAE decoding"; "other" where there is any.
   Seconds step;
   Seconds generation;
-  std::vector<VideoClass> classes;    // of the step, the longest first; times add up to the step's ops
+  std::vector<OpGroup> classes;       // of the step by graph::VideoPurpose; times add up to the step's ops
   FlopsPerSecond peak;                // of matrix products in the activations' type
   Flops products;                     // matrix products of a step, of one device of every stage
   double step_utilisation = 0;        // products over what the devices could do in a step …
@@ -132,8 +110,7 @@ class VideoEstimator {
 
  private:
   void build_step();
-  void phase(std::string_view name, std::int64_t pieces, std::span<const Stage> stages, Phase& result);
-  void step(VideoEstimate& result);
+  void phase(std::string_view name, double blocks, std::int64_t pieces, std::span<const Stage> stages, Phase& result);
   void other(VideoEstimate& result);
   bool alike() const;  // stages with one plan
 

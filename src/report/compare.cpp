@@ -91,8 +91,8 @@ using estimate::Comparison;
 using estimate::Setup;
 
 std::string execution_text(const CompareStep& step) {
-  std::string prefill(name(step.prefill));
-  std::string decode(name(step.decode));
+  std::string prefill(name(step.dispatch));
+  std::string decode(name(step.decode_dispatch));
   std::string text = prefill == decode ? decode : prefill + " / " + decode;
   std::replace(text.begin(), text.end(), '_', ' ');
   return text;
@@ -103,8 +103,9 @@ Fields headline(const Setup& setup, const Comparison& c) {
   const CompareStep& first = c.steps.front();
   const CompareStep& last = c.steps.back();
   if (first.fits && last.fits) {
-    f.rows.emplace_back("prefill", change_text(*first.ttft, *last.ttft));
-    if (first.tpot) f.rows.emplace_back("decode step", change_text(*first.tpot, *last.tpot));
+    f.rows.emplace_back("prefill", change_text(*first.times[0].time, *last.times[0].time));
+    const std::optional<Seconds>& decode = first.times[1].time;
+    if (decode) f.rows.emplace_back("decode step", change_text(*decode, *last.times[1].time));
   }
   f.rows.emplace_back("memory",
                       fmt::format("{} to {} of {}", format_bytes_binary(first.memory), format_bytes_binary(last.memory),
@@ -126,18 +127,17 @@ Table step_table(const Setup& setup, const Comparison& c) {
           {{"option", true}, {"prefill"}, {"gain"}, {"share"}, {"decode step"}, {"gain"}, {"share"}},
           {}};
   if (setup.profile) t.columns.push_back({"runs as", true});
-  const auto time_cells = [](std::vector<std::string>& row, const std::optional<Seconds>& time, Seconds gain) {
-    if (!time) {
-      row.insert(row.end(), 3, "-");
-      return;
-    }
-    const Seconds before = *time + gain;
-    row.insert(row.end(), {format_seconds(*time), gain_cell(gain, before), gain_share_cell(gain, before)});
-  };
   for (const CompareStep& step : c.steps) {
     std::vector<std::string> row = {option_cell(step.option, step.options)};
-    time_cells(row, step.ttft, step.ttft_gain);
-    time_cells(row, step.tpot, step.tpot_gain);
+    for (const CompareStep::Time& time : step.times) {
+      if (!time.time) {
+        row.insert(row.end(), 3, "-");
+        continue;
+      }
+      const Seconds before = *time.time + time.gain;
+      row.insert(row.end(),
+                 {format_seconds(*time.time), gain_cell(time.gain, before), gain_share_cell(time.gain, before)});
+    }
     if (!step.fits) row[1] = fmt::format("does not fit ({})", format_bytes_binary(step.memory));
     if (setup.profile) row.push_back(execution_text(step));
     t.rows.push_back(std::move(row));
@@ -199,17 +199,15 @@ Document document(const Setup& setup, const estimate::Scenario& s, const Compari
 
 using estimate::ClassDifference;
 using estimate::OpSide;
-using estimate::VideoCompareStep;
-using estimate::VideoComparison;
 using estimate::VideoSetup;
 
-Fields headline(const VideoSetup& setup, const VideoComparison& c) {
+Fields headline(const VideoSetup& setup, const Comparison& c) {
   Fields f;
-  const VideoCompareStep& first = c.steps.front();
-  const VideoCompareStep& last = c.steps.back();
+  const CompareStep& first = c.steps.front();
+  const CompareStep& last = c.steps.back();
   if (first.fits && last.fits) {
-    f.rows.emplace_back("generation", change_text(*first.generation, *last.generation));
-    f.rows.emplace_back("denoising step", change_text(*first.step, *last.step));
+    f.rows.emplace_back("generation", change_text(*first.times[1].time, *last.times[1].time));
+    f.rows.emplace_back("denoising step", change_text(*first.times[0].time, *last.times[0].time));
     f.rows.emplace_back("matrix peak", fmt::format("{} to {} of it in a step", format_share(first.step_utilisation),
                                                    format_share(last.step_utilisation)));
   }
@@ -226,17 +224,18 @@ Fields headline(const VideoSetup& setup, const VideoComparison& c) {
   return f;
 }
 
-Table step_table(const VideoComparison& c) {
+Table step_table(const Comparison& c) {
   Table t{"One option after the other (gain: time saved; share: of the row above)",
           {{"option", true}, {"step"}, {"gain"}, {"share"}, {"generation"}, {"gain"}, {"of peak"}},
           {}};
-  for (const VideoCompareStep& s : c.steps) {
+  for (const CompareStep& s : c.steps) {
     std::vector<std::string> row = {option_cell(s.option, s.options)};
-    if (s.step) {
-      const Seconds before = *s.step + s.step_gain;
+    if (s.fits) {
+      const auto& [step, generation] = s.times;
+      const Seconds before = *step.time + step.gain;
       row.insert(row.end(),
-                 {format_seconds(*s.step), gain_cell(s.step_gain, before), gain_share_cell(s.step_gain, before),
-                  format_seconds(*s.generation), gain_cell(s.generation_gain, *s.generation + s.generation_gain),
+                 {format_seconds(*step.time), gain_cell(step.gain, before), gain_share_cell(step.gain, before),
+                  format_seconds(*generation.time), gain_cell(generation.gain, *generation.time + generation.gain),
                   format_share(s.step_utilisation)});
     } else {
       row.insert(row.end(), {fmt::format("does not fit ({})", format_bytes_binary(s.memory)), "-", "-", "-", "-", "-"});
@@ -247,11 +246,11 @@ Table step_table(const VideoComparison& c) {
 }
 
 // "frame mask 410 ms, modulate -12 ms": the classes whose times differ most.
-std::string largest_changes(const VideoCompareStep& step) {
+std::string largest_changes(const CompareStep& step) {
   constexpr std::size_t kMost = 3;
   constexpr double kSmall = 0.05;  // of the largest: not worth a word
   std::vector<const ClassDifference*> rows;
-  const Seconds before = *step.step + step.step_gain;
+  const Seconds before = *step.times[0].time + step.times[0].gain;
   for (const ClassDifference& c : step.classes) {
     if (differs(c.gain(), before)) rows.push_back(&c);
   }
@@ -261,27 +260,27 @@ std::string largest_changes(const VideoCompareStep& step) {
   std::string text;
   for (std::size_t i = 0; i < std::min(kMost, rows.size()); ++i) {
     if (std::abs(rows[i]->gain().value) < kSmall * std::abs(rows[0]->gain().value)) break;
-    text += fmt::format("{}{} {}", i > 0 ? ", " : "", name(rows[i]->purpose), format_seconds(rows[i]->gain()));
+    text += fmt::format("{}{} {}", i > 0 ? ", " : "", rows[i]->name, format_seconds(rows[i]->gain()));
   }
   return text.empty() ? "-" : text;
 }
 
-Table where_table(const VideoComparison& c) {
+Table where_class_table(const Comparison& c) {
   Table t{"Where each gain is in a step (negative: it costs more)", {{"option", true}, {"classes", true}}, {}};
-  for (const VideoCompareStep& s : c.steps) {
+  for (const CompareStep& s : c.steps) {
     if (!s.classes.empty()) t.rows.push_back({option_cell(s.option, s.options), largest_changes(s)});
   }
   return t;
 }
 
-Table class_table(const VideoComparison& c) {
+Table class_table(const Comparison& c) {
   Table t{"A denoising step by what its kernels are for",
           {{"class", true}, {"before"}, {"after"}, {"gain"}, {"bytes"}, {"after"}, {"kernels"}, {"after"}},
           {}};
   OpSide before;
   OpSide after;
   for (const ClassDifference& d : c.classes) {
-    add_difference_row(std::string(name(d.purpose)), d.before, d.after, t);
+    add_difference_row(d.name, d.before, d.after, t);
     before += d.before;
     after += d.after;
   }
@@ -289,13 +288,13 @@ Table class_table(const VideoComparison& c) {
   return t;
 }
 
-Document document(const VideoSetup& setup, const VideoComparison& c) {
+Document document(const VideoSetup& setup, const Comparison& c) {
   Document doc{Heading{fmt::format("Runtime options: {} on {}", setup.execution.model->name,
                                    title_text(*setup.device, setup.devices())),
                        compare_label(setup)},
                Paragraph{fmt::format("{} to {}", request_text(setup), c.steps.back().options)}, headline(setup, c),
                step_table(c)};
-  if (Table where = where_table(c); !where.rows.empty()) doc.emplace_back(std::move(where));
+  if (Table where = where_class_table(c); !where.rows.empty()) doc.emplace_back(std::move(where));
   if (!c.classes.empty() && c.steps.size() > 1) doc.emplace_back(class_table(c));
   return doc;
 }
@@ -311,11 +310,12 @@ Report compare_report(const estimate::Setup& setup, const estimate::Scenario& sc
           result::document("llmperf.compare", result)};
 }
 
-Report compare_report(const VideoSetup& setup, const VideoComparison& comparison) {
+Report compare_report(const VideoSetup& setup, const Comparison& comparison) {
+  const result::VideoComparison result{&setup, &comparison};
   return {document(setup, comparison),
-          csv_of(comparison.steps, {"option", "switches", "options", "fits", "memory_bytes", "step_s", "step_gain_s",
+          csv_of(steps_of(result), {"option", "switches", "options", "fits", "memory_bytes", "step_s", "step_gain_s",
                                     "generation_s", "generation_gain_s", "step_utilisation"}),
-          result::document("llmperf.compare", result::VideoComparison{&setup, &comparison})};
+          result::document("llmperf.compare", result)};
 }
 
 }  // namespace llmperf::report

@@ -12,6 +12,6 @@ namespace llmperf::report {
 Report compare_report(const estimate::Setup& setup, const estimate::Scenario& scenario, const std::string& execution,
                       const estimate::Comparison& comparison);
 // `setup`: of the first set.
-Report compare_report(const estimate::VideoSetup& setup, const estimate::VideoComparison& comparison);
+Report compare_report(const estimate::VideoSetup& setup, const estimate::Comparison& comparison);
 
 }  // namespace llmperf::report

@@ -35,7 +35,7 @@ std::string assumptions_line(const Generation& g) {
                   name(x.activations), options_text(*g.setup));
   const estimate::Setup& setup = *g.setup;
   if (setup.profile) {
-    const std::string prefill(hardware::name(setup.prefill_dispatch));
+    const std::string prefill(hardware::name(setup.dispatch));
     const std::string decode(hardware::name(setup.decode_dispatch));
     text += fmt::format("; runtime {}, {}", setup.profile->name,
                         prefill == decode ? decode : fmt::format("prefill {}, decode {}", prefill, decode));

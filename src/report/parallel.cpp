@@ -44,13 +44,14 @@ Table cost_table(const ParallelStudy& study) {
   for (std::size_t i = 0; i < study.plans.size(); ++i) {
     const PlanCost& c = study.plans[i];
     std::vector<std::string> row = {std::to_string(i + 1), ParallelPlan{&study, i}.name(),
-                                    format_bytes_binary(c.weights)};
+                                    format_bytes_binary(c.memory.weights)};
     if (training) {
-      for (const Bytes b : {c.gradients, c.optimizer, c.activations}) row.push_back(format_bytes_binary(b));
+      for (const Bytes b : {c.memory.gradients, c.memory.optimizer, c.activations()})
+        row.push_back(format_bytes_binary(b));
     } else {
-      for (const Bytes b : {c.kv_cache, c.activations}) row.push_back(format_bytes_binary(b));
+      for (const Bytes b : {c.memory.kv_cache, c.activations()}) row.push_back(format_bytes_binary(b));
     }
-    row.push_back(format_bytes_binary(c.total));
+    row.push_back(format_bytes_binary(c.memory.total()));
     row.emplace_back(c.fits ? "yes" : "no");
     row.push_back(c.fits ? format_seconds(c.time) : "-");
     if (training) row.push_back(c.fits ? format_share(c.mfu) : "-");

@@ -34,7 +34,7 @@ Fields rests_on(const estimate::Platform& platform, const std::vector<Figure>& f
 std::string bound_shares(const Phase& p) {
   std::string text;
   for (std::size_t i = 0; i < std::size(p.bound_time); ++i) {
-    const double share = p.bound_time[i] / p.ops_time;
+    const double share = p.bound_time[i] / (p.ops_time - p.overlapped);
     if (share < 0.0005) continue;  // would print as 0.0 %
     if (!text.empty()) text += ", ";
     text += fmt::format("{} {}", mapper::name(static_cast<mapper::Bound>(i)), format_share(share));
@@ -85,12 +85,17 @@ Table op_table(const Phase& p, const model::Decoder* model) {
   return t;
 }
 
-Table ops_csv(std::span<const Phase> phases) {
-  std::vector<PhaseOp> ops;
+Table ops_csv(std::span<const Phase> phases, Also also) {
+  std::vector<PhaseOp> all;
   for (const Phase& p : phases) {
-    for (const OpEstimate& o : p.ops) ops.push_back({{&o, nullptr}, &p});
+    const std::vector<PhaseOp> ops = ops_of(PhaseResult{&p, nullptr, also});
+    all.insert(all.end(), ops.begin(), ops.end());
   }
-  return csv_of(ops, {"phase", "name", "kind", "shape", "count", "flops", "bytes", "time_s", "share", "bound", "roof_s",
+  if (also == Also::hidden) {
+    return csv_of(all, {"phase", "steps", "name", "kind", "shape", "count", "flops", "bytes", "network_bytes", "time_s",
+                        "hidden_s", "bound", "roof_s"});
+  }
+  return csv_of(all, {"phase", "name", "kind", "shape", "count", "flops", "bytes", "time_s", "share", "bound", "roof_s",
                       "place", "weights", "network_bytes", "axis", "ranks"});
 }
 

@@ -6,7 +6,7 @@
 
 #include "estimate/estimate.h"
 #include "report/document.h"
-#include "result/figures.h"
+#include "result/parts.h"
 
 namespace llmperf::report {
 
@@ -21,6 +21,6 @@ std::string flops_cell(Flops flops);
 std::string op_name(const estimate::Phase& phase, const graph::Op& op, const model::Decoder* model);
 // A row for each op of a step.
 Table op_table(const estimate::Phase& phase, const model::Decoder* model = nullptr);
-Table ops_csv(std::span<const estimate::Phase> phases);
+Table ops_csv(std::span<const estimate::Phase> phases, Also also = Also::nothing);
 
 }  // namespace llmperf::report

@@ -34,7 +34,8 @@ std::string plan_text(const estimate::Setup& setup, const graph::StageSplit& spl
 }
 
 std::string network_text(const Phase& p) {
-  const Seconds network = p.bound_time[static_cast<std::size_t>(mapper::Bound::network)];
+  Seconds network;
+  for (const OpEstimate& o : p.ops) network += o.time.bound == mapper::Bound::network ? o.step_time() : Seconds{};
   std::string text = fmt::format("{} sent, {} ({} of the ops' time)", format_bytes(p.work.network),
                                  format_seconds(network), format_share(network / p.ops_time));
   if (p.overlapped.value > 0) text += fmt::format("; {} of it beside other work", format_seconds(p.overlapped));
@@ -83,13 +84,10 @@ bool same(const Exchange& a, const Exchange& b) {
 }  // namespace
 
 Table communication_table(const cost::Cluster& cluster, bool pipeline, const Phase& p, const model::Decoder* model) {
-  std::vector<double> seconds;
-  for (const OpEstimate& o : p.ops) seconds.push_back(o.step_time().value);
   std::vector<Exchange> exchanges;
   for (std::size_t i = 0; i < p.ops.size(); ++i) {
     if (p.ops[i].op.place != graph::Place::network) continue;
-    const Exchange exchange{&p.ops[i], 1, Seconds{estimate::hidden_seconds(p.ops, seconds, i)},
-                            op_name(p, p.ops[i].op, model)};
+    const Exchange exchange{&p.ops[i], 1, estimate::hidden_time(p.ops, i), op_name(p, p.ops[i].op, model)};
     const auto alike =
         std::find_if(exchanges.begin(), exchanges.end(), [&](const Exchange& e) { return same(e, exchange); });
     if (alike == exchanges.end()) {

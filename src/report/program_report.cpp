@@ -19,9 +19,9 @@ namespace llmperf::report {
 namespace {
 
 using estimate::OpEstimate;
+using estimate::OpGroup;
 using estimate::Phase;
 using estimate::ProgramEstimate;
-using estimate::ProgramGroup;
 using estimate::ProgramSetup;
 using program::LoweredOp;
 using program::NodeId;
@@ -39,7 +39,7 @@ constexpr std::size_t kMostScopes = 20;  // rows of the table; the JSON has all
 Fields headline(const ProgramStudy& study) {
   const ProgramEstimate& e = *study.estimate;
   const ProgramSetup& setup = *study.setup;
-  const Phase& p = e.phase;
+  const Phase& p = e.phase();
   Fields f;
   const auto add = [&](const char* label, std::string text) { f.rows.emplace_back(label, std::move(text)); };
   add("time", p.time.value > 0 ? fmt::format("{} (bound by {})", format_seconds(p.time), bound_shares(p)) : "0 s");
@@ -74,16 +74,16 @@ std::string program_text(const ProgramStudy& study) {
   return text;
 }
 
-Table group_table(std::string title, const char* what, const std::vector<ProgramGroup>& groups, Seconds all,
+Table group_table(std::string title, const char* what, const std::vector<OpGroup>& groups, Seconds all,
                   std::size_t most) {
   Table t{
       std::move(title),
       {{what, true}, {"runs"}, {"matrix"}, {"vector"}, {"bytes"}, {"time"}, {"share"}, {"bound", true}, {"of roof"}},
       {}};
-  ProgramGroup rest;
+  OpGroup rest;
   std::size_t dropped = 0;
-  const auto row = [&](const std::string& name, const ProgramGroup& g) {
-    t.rows.push_back({name, format_count(d(g.kernels)), flops_cell(g.work.matrix), flops_cell(g.work.vector),
+  const auto row = [&](const std::string& name, const OpGroup& g) {
+    t.rows.push_back({name, format_count(d(g.count)), flops_cell(g.work.matrix), flops_cell(g.work.vector),
                       format_bytes(g.work.bytes() + g.work.network), format_seconds(g.time),
                       all.value > 0 ? format_share(g.time / all) : "-", std::string(mapper::name(g.bound())),
                       g.time.value > 0 ? format_share(g.roof / g.time) : "-"});
@@ -94,11 +94,7 @@ Table group_table(std::string title, const char* what, const std::vector<Program
       continue;
     }
     ++dropped;
-    rest.kernels += groups[n].kernels;
-    rest.work += groups[n].work;
-    rest.time += groups[n].time;
-    rest.roof += groups[n].roof;
-    for (std::size_t k = 0; k < std::size(rest.bound_time); ++k) rest.bound_time[k] += groups[n].bound_time[k];
+    rest += groups[n];
   }
   if (dropped > 0) row(fmt::format("{} others", dropped), rest);
   return t;
@@ -173,7 +169,7 @@ Table role_table(const ProgramStudy& study) {
       for (const NodeId node : product.nodes) {
         const auto found = op_of.find(node);
         if (found == op_of.end()) continue;
-        one = &e.phase.ops[found->second];
+        one = &e.phase().ops[found->second];
         runs += one->op.count;
         flops += one->work.matrix * d(one->op.count);
         time += one->step_time();
@@ -182,11 +178,11 @@ Table role_table(const ProgramStudy& study) {
       if (one == nullptr || time.value == 0) continue;
       const bool alike = std::all_of(product.nodes.begin(), product.nodes.end(), [&](NodeId node) {
         const auto found = op_of.find(node);
-        return found == op_of.end() || shape_text(e.phase.ops[found->second].op) == shape_text(one->op);
+        return found == op_of.end() || shape_text(e.phase().ops[found->second].op) == shape_text(one->op);
       });
       t.rows.push_back({block, std::string(program::name(product.role)), alike ? shape_text(one->op) : "various",
                         std::to_string(runs), flops_cell(flops), format_seconds(time),
-                        e.phase.time.value > 0 ? format_share(time / e.phase.time) : "-", format_share(peak / time),
+                        e.phase().time.value > 0 ? format_share(time / e.phase().time) : "-", format_share(peak / time),
                         std::string(mapper::name(one->time.bound))});
     }
   };
@@ -204,7 +200,7 @@ Table collective_table(const ProgramStudy& study) {
   Bytes sent;
   Seconds time;
   for (std::size_t n = 0; n < e.lowered.ops.size(); ++n) {
-    const OpEstimate& op = e.phase.ops[n];
+    const OpEstimate& op = e.phase().ops[n];
     const auto* c = std::get_if<graph::Collective>(&op.op.body);
     if (c == nullptr) continue;
     const cost::CollectiveCost cost = cost::collective_cost(charged, *c);
@@ -249,7 +245,7 @@ Table program_op_table(const ProgramStudy& study) {
           {}};
   const ProgramEstimate& e = *study.estimate;
   for (std::size_t n = 0; n < e.lowered.ops.size(); ++n) {
-    const OpEstimate& op = e.phase.ops[n];
+    const OpEstimate& op = e.phase().ops[n];
     const double count = d(op.op.count);
     t.rows.push_back(
         {std::to_string(Kernel{&study, n}.line()), shortened(without_dialect(Kernel{&study, n}.name()), 21),
@@ -287,9 +283,9 @@ Document document(const ProgramStudy& study, Detail detail) {
                Paragraph{program_text(study)}};
   doc.push_back(headline(study));
   if (!study.program->unknown.empty()) doc.push_back(unknown_table(*study.program));
-  doc.push_back(group_table("By kind of op", "op", e.kinds, e.phase.time, e.kinds.size()));
+  doc.push_back(group_table("By kind of op", "op", e.kinds, e.phase().time, e.kinds.size()));
   if (!e.scopes.empty()) {
-    doc.push_back(group_table("By place in the source", "scope", e.scopes, e.phase.time, kMostScopes));
+    doc.push_back(group_table("By place in the source", "scope", e.scopes, e.phase().time, kMostScopes));
   }
   if (!study.blocks->blocks.empty()) doc.push_back(block_table(*study.blocks));
   Table roles = role_table(study);

@@ -61,9 +61,8 @@ OpText op_text(const estimate::OpEstimate& o, const TimelineOp& timed) {
   return {std::string(o.op.name), text.substr(1, text.size() - 2), seconds > 0 ? o.work.bytes().value / seconds : 0};
 }
 
-template <class Phases>
-TracedSteps traced(std::vector<TimelineStep> steps, const Phases& phases, const std::string& model,
-                   const estimate::Platform& platform, const std::string& label) {
+TracedSteps traced(std::vector<TimelineStep> steps, const std::vector<estimate::Phase>& phases,
+                   const std::string& model, const estimate::Platform& platform, const std::string& label) {
   TracedSteps result;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     TracedPhase& phase = result.phases.emplace_back();
@@ -335,8 +334,7 @@ Trace step_trace(const estimate::TrainingEstimator& estimator, const estimate::T
 }
 
 Trace step_trace(const estimate::ProgramSetup& setup, const estimate::ProgramEstimate& e) {
-  const std::span<const estimate::Phase> phases(&e.phase, 1);
-  return trace_of(traced(timeline_steps(setup, e), phases, setup.name, setup, label(setup)));
+  return trace_of(traced(timeline_steps(setup, e), e.phases, setup.name, setup, label(setup)));
 }
 
 }  // namespace llmperf::report

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "estimate/estimate.h"
 #include "estimate/program.h"
 #include "estimate/training.h"
 #include "estimate/video.h"

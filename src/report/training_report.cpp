@@ -20,8 +20,8 @@ namespace llmperf::report {
 namespace {
 
 using estimate::OpEstimate;
+using estimate::Phase;
 using estimate::TrainingEstimate;
-using estimate::TrainingPhase;
 
 bool is_exchange(const OpEstimate& o) { return o.op.place == graph::Place::network; }
 
@@ -41,17 +41,17 @@ std::string assumptions(const Training& training) {
 
 std::string fit_text(const TrainingEstimate& e) {
   return fmt::format("needs {} of {}{}", format_bytes_binary(e.memory.total()), format_bytes_binary(e.capacity),
-                     e.plan.pipeline > 1 ? fmt::format(" (stage {} of {})", e.memory.stage + 1, e.plan.pipeline) : "");
+                     e.plan.pipeline > 1 ? fmt::format(" (stage {} of {})", e.fullest_stage + 1, e.plan.pipeline) : "");
 }
 
 std::string activation_text(const TrainingEstimate& e) {
-  return fmt::format("{} kept per layer and micro-batch", format_bytes_binary(e.memory.layer_activations));
+  return fmt::format("{} kept per layer and micro-batch", format_bytes_binary(e.layer_activations));
 }
 
 // What the step's time goes into: ops by what binds them, and waiting.
 std::string bound_shares(const TrainingEstimate& e) {
   std::array<Seconds, std::extent_v<decltype(estimate::Phase::bound_time)>> bound;
-  for (const TrainingPhase& p : e.phases) {
+  for (const Phase& p : e.phases) {
     for (std::size_t i = 0; i < bound.size(); ++i) bound[i] += p.bound_time[i] * d(p.steps);
   }
   std::string text;
@@ -105,10 +105,10 @@ Table time_table(const TrainingEstimate& e) {
   };
   const std::string batches = fmt::format("{} micro-batch{}", e.micro_batches, e.micro_batches == 1 ? "" : "es");
   for (const std::size_t pass : {0U, 1U}) {
-    const TrainingPhase& p = e.phases[pass];
+    const Phase& p = e.phases[pass];
     Seconds shown;
-    for (std::size_t i = 0; i < p.ops.size(); ++i) {
-      if (is_exchange(p.ops[i])) shown += p.ops[i].step_time() - p.hidden[i];
+    for (const OpEstimate& o : p.ops) {
+      if (is_exchange(o)) shown += o.step_time() - o.hidden;
     }
     row(fmt::format("{}, {}", p.name, batches), (p.time - shown) * d(p.steps));
     row(fmt::format("{}: exchanges that show", p.name), shown * d(p.steps));
@@ -124,12 +124,12 @@ Table time_table(const TrainingEstimate& e) {
 Table memory_table(const TrainingEstimate& e) {
   return capacity_table(
       fmt::format("Memory of a device{}",
-                  e.plan.pipeline > 1 ? fmt::format(" of stage {}, the fullest", e.memory.stage + 1) : ""),
+                  e.plan.pipeline > 1 ? fmt::format(" of stage {}, the fullest", e.fullest_stage + 1) : ""),
       e.capacity,
       {{"weights", e.memory.weights},
        {"gradients", e.memory.gradients},
        {"optimiser state", e.memory.optimizer},
-       {"activations kept", e.memory.activations},
+       {"activations kept", e.memory.activation},
        {"workspace", e.memory.workspace},
        {"runtime reserve", e.memory.reserve},
        {"total", e.memory.total()}});
@@ -138,26 +138,24 @@ Table memory_table(const TrainingEstimate& e) {
 // All exchanges of a step.
 Table communication_table(const TrainingEstimate& e) {
   std::vector<Exchange> exchanges;
-  for (const TrainingPhase& p : e.phases) {
-    for (std::size_t i = 0; i < p.ops.size(); ++i) {
-      if (is_exchange(p.ops[i])) exchanges.push_back({.op = &p.ops[i], .steps = p.steps, .hidden = p.hidden[i]});
+  for (const Phase& p : e.phases) {
+    for (const OpEstimate& o : p.ops) {
+      if (is_exchange(o)) exchanges.push_back({.op = &o, .steps = p.steps, .hidden = o.hidden});
     }
   }
   return exchange_table("Communication of a step (one device)", exchanges, nullptr);
 }
 
-Table op_table(const TrainingPhase& p) {
+Table op_table(const Phase& p) {
   Table t{fmt::format("Ops of {}{}", p.name, p.name == "update" ? " (one step)" : " (one micro-batch)"),
           {{"op", true}, {"shape", true}, {"count"}, {"FLOPs"}, {"bytes"}, {"time"}, {"hidden"}, {"bound", true}},
           {}};
-  for (std::size_t i = 0; i < p.ops.size(); ++i) {
-    const OpEstimate& o = p.ops[i];
+  for (const OpEstimate& o : p.ops) {
     const double count = d(o.op.count);
     t.rows.push_back({std::string(o.op.name), shape_text(o.op), std::to_string(o.op.count),
                       format_flops((o.work.matrix + o.work.vector) * count),
                       format_bytes((o.work.bytes() + o.work.network) * count), format_seconds(o.step_time()),
-                      p.hidden[i].value > 0 ? format_seconds(p.hidden[i]) : "",
-                      std::string(mapper::name(o.time.bound))});
+                      o.hidden.value > 0 ? format_seconds(o.hidden) : "", std::string(mapper::name(o.time.bound))});
   }
   return t;
 }
@@ -179,7 +177,7 @@ Document document(const Training& training, Detail detail) {
   doc.push_back(memory_table(e));
   if (e.plan.devices() > 1) doc.push_back(communication_table(e));
   if (detail == Detail::ops) {
-    for (const TrainingPhase& p : e.phases) doc.push_back(op_table(p));
+    for (const Phase& p : e.phases) doc.push_back(op_table(p));
   }
   Fields basis = rests_on(setup, figures_used(setup));
   for (const std::string& note : setup.notes) basis.rows.emplace_back("note", note);
@@ -187,17 +185,12 @@ Document document(const Training& training, Detail detail) {
   return doc;
 }
 
-Table ops_csv(const Training& training) {
-  std::vector<TrainingOp> all;
-  for (const std::vector<TrainingOp>& ops : ops_of(training)) all.insert(all.end(), ops.begin(), ops.end());
-  return csv_of(all, {"phase", "steps", "name", "kind", "shape", "count", "flops", "bytes", "network_bytes", "time_s",
-                      "hidden_s", "bound", "roof_s"});
-}
-
 }  // namespace
 
 Report training_report(const Training& training, Detail detail, Trace trace) {
-  return {document(training, detail), detail == Detail::ops ? ops_csv(training) : csv_of(training),
+  const std::vector<Phase> none;
+  const std::vector<Phase>& phases = training.estimate->fits ? training.estimate->phases : none;
+  return {document(training, detail), detail == Detail::ops ? ops_csv(phases, Also::hidden) : csv_of(training),
           result::document("llmperf.training", training), std::move(trace)};
 }
 

@@ -17,7 +17,6 @@ namespace llmperf::report {
 namespace {
 
 using estimate::Phase;
-using estimate::VideoClass;
 using estimate::VideoEstimate;
 using estimate::VideoSetup;
 using graph::VideoPurpose;
@@ -32,7 +31,7 @@ std::string phase_shares(const VideoEstimate& e) {
   for (const Phase& p : e.phases) {
     const bool step = p.name == estimate::kVideoPhases[1];
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", step ? "denoising" : p.name,
-                        format_share(p.time * d(p.steps) / e.generation));
+                        format_share(p.total() / e.generation));
   }
   return text;
 }
@@ -45,17 +44,17 @@ std::string latent_text(const model::VideoShape& s) {
 
 // What of the matrix peak is reached, and why no more.
 std::string utilisation_text(const VideoEstimate& e) {
+  const Phase& step = e.phases[1];
   Seconds products;
-  Seconds all;
-  for (const VideoClass& c : e.classes) {
-    all += c.time;
-    const bool multiplies = c.purpose == VideoPurpose::product || c.purpose == VideoPurpose::spatial_attention ||
-                            c.purpose == VideoPurpose::temporal_attention || c.purpose == VideoPurpose::cross_attention;
-    if (multiplies) products += c.time;
+  for (const estimate::OpEstimate& op : step.ops) {
+    const VideoPurpose purpose = purpose_of(op.op);
+    const bool multiplies = purpose == VideoPurpose::product || purpose == VideoPurpose::spatial_attention ||
+                            purpose == VideoPurpose::temporal_attention || purpose == VideoPurpose::cross_attention;
+    if (multiplies) products += op.step_time();
   }
   return fmt::format("{} of {} in a step, {} over the generation; products and attention take {} of a step",
                      format_share(e.step_utilisation), format_flops_rate(e.peak),
-                     format_share(e.generation_utilisation), format_share(products / all));
+                     format_share(e.generation_utilisation), format_share(products / step.ops_time));
 }
 
 std::string band_line(const VideoSetup& setup) {
@@ -97,7 +96,7 @@ Table phase_table(const VideoEstimate& e) {
            {"of roof"}},
           {}};
   for (const Phase& p : e.phases) {
-    const Seconds all = p.time * d(p.steps);
+    const Seconds all = p.total();
     const bool works = p.roof.value > 0;
     t.rows.push_back({std::string(p.name), std::to_string(p.steps), format_seconds(p.time), format_seconds(all),
                       format_share(all / e.generation), works ? format_flops(p.work.matrix + p.work.vector) : "-",
@@ -117,22 +116,16 @@ Table class_table(const VideoEstimate& e) {
   const auto share = [&](Flops flops, Seconds time) {
     return flops.value > 0 && time.value > 0 ? format_share(flops / e.peak / time) : std::string("-");
   };
-  std::int64_t launches = 0;
-  cost::Work work;
-  for (const VideoClass& c : e.classes) {
-    const auto* longest = std::max_element(std::begin(c.bound_time), std::end(c.bound_time));
-    const bool network = c.purpose == VideoPurpose::communication;
-    t.rows.push_back({std::string(name(c.purpose)), std::to_string(c.launches), format_seconds(c.time),
-                      format_share(c.time / all), flops_cell(c.work.matrix + c.work.vector),
-                      format_bytes(network ? c.work.network : c.work.bytes()), share(c.work.matrix, c.time),
-                      share(c.work.matrix, all),
-                      std::string(mapper::name(static_cast<mapper::Bound>(longest - std::begin(c.bound_time))))});
-    launches += c.launches;
-    work += c.work;
+  estimate::OpGroup sum;
+  for (const estimate::OpGroup& c : e.classes) {
+    t.rows.push_back({c.name, std::to_string(c.kernels), format_seconds(c.time), format_share(c.time / all),
+                      flops_cell(c.work.matrix + c.work.vector), format_bytes(c.work.bytes() + c.work.network),
+                      share(c.work.matrix, c.time), share(c.work.matrix, all), std::string(mapper::name(c.bound()))});
+    sum += c;
   }
-  t.rows.push_back({"all", std::to_string(launches), format_seconds(all), format_share(1),
-                    flops_cell(work.matrix + work.vector), format_bytes(work.bytes()), share(work.matrix, all),
-                    share(work.matrix, all), ""});
+  t.rows.push_back({"all", std::to_string(sum.kernels), format_seconds(all), format_share(1),
+                    flops_cell(sum.work.matrix + sum.work.vector), format_bytes(sum.work.bytes()),
+                    share(sum.work.matrix, all), share(sum.work.matrix, all), ""});
   return t;
 }
 

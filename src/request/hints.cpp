@@ -221,12 +221,12 @@ Error infeasible(const Resolved& r, const estimate::VideoEstimate& e) {
 }
 
 Error infeasible(const Resolved& r, const estimate::TrainingEstimate& e) {
-  const estimate::TrainingMemory& m = e.memory;
+  const cost::Memory& m = e.memory;
   return error(
       fmt::format("training {} does not fit on {}: a device needs {} ({} of it weights, gradients and optimiser, {} "
                   "activations), has {}",
                   r.model().name, r.device.name, format_bytes_binary(m.total()),
-                  format_bytes_binary(m.weights + m.gradients + m.optimizer), format_bytes_binary(m.activations),
+                  format_bytes_binary(m.weights + m.gradients + m.optimizer), format_bytes_binary(m.activation),
                   format_bytes_binary(e.capacity)),
       fitting_hint(*std::get<Training>(r.work).estimator, e));
 }

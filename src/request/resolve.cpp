@@ -142,9 +142,7 @@ estimate::Choices choose_schemes(const Request& request, const hardware::Device&
   choices.kv = request.kv;
   choices.activations = request.activations;
   const auto execution = choose_execution(request, device, profile, hardware::Workload::language);
-  choices.runtime = execution.options;
-  choices.prefill_dispatch = execution.prefill;
-  choices.decode_dispatch = execution.decode;
+  choices.run_as(execution);
   choices.profile = profile;
   choices.tiles = choose_tiles(request, device, profile);
   choices.reserve = request.reserve;
@@ -476,8 +474,7 @@ void read_sub_mesh(std::string_view text, graph::Plan& plan) {
 
 void choose_video_execution(const Resolved& r, const Request& q, estimate::VideoChoices& choices) {
   const auto execution = choose_execution(q, r.device, r.runtime(), hardware::Workload::video);
-  choices.runtime = execution.options;
-  choices.dispatch = execution.prefill;
+  choices.run_as(execution);
   choices.profile = r.runtime();
 }
 
@@ -547,9 +544,7 @@ estimate::Choices choices_with_options(const Resolved& r, const std::string& opt
   other.options = options;
   estimate::Choices choices = std::get<Generation>(r.work).choices;
   const auto execution = choose_execution(other, r.device, r.runtime(), hardware::Workload::language);
-  choices.runtime = execution.options;
-  choices.prefill_dispatch = execution.prefill;
-  choices.decode_dispatch = execution.decode;
+  choices.run_as(execution);
   return choices;
 }
 

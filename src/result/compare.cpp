@@ -18,8 +18,8 @@ struct ComparedVideoInputs {
   const estimate::VideoSetup& setup() const { return *of->setup; }
   const graph::VideoExecution& execution() const { return of->setup->execution; }
   const estimate::VideoScenario& scenario() const { return of->setup->scenario; }
-  const estimate::VideoCompareStep& first() const { return of->comparison->steps.front(); }
-  const estimate::VideoCompareStep& last() const { return of->comparison->steps.back(); }
+  const estimate::CompareStep& first() const { return of->comparison->steps.front(); }
+  const estimate::CompareStep& last() const { return of->comparison->steps.back(); }
 };
 // How steps are launched.
 struct Dispatches {
@@ -62,7 +62,7 @@ template <>
 const Type& type_of<ComparedVideoInputs>() {
   using I = ComparedVideoInputs;
   using E = graph::VideoExecution;
-  using Step = estimate::VideoCompareStep;
+  using Step = estimate::CompareStep;
   static const Type type =
       model_device_and_runtime<I>()
           .of("height", "pixels", [](const I& i) { return i.execution().shape.size.height; })
@@ -84,9 +84,10 @@ const Type& type_of<ComparedVideoInputs>() {
 
 template <>
 const Type& type_of<Dispatches>() {
-  static const Type type = Fields<Dispatches>()
-                               .of<&Dispatches::step, &estimate::CompareStep::prefill>("prefill", "the prefill")
-                               .of<&Dispatches::step, &estimate::CompareStep::decode>("decode", "a decode step");
+  static const Type type =
+      Fields<Dispatches>()
+          .of<&Dispatches::step, &estimate::CompareStep::dispatch>("prefill", "the prefill")
+          .of<&Dispatches::step, &estimate::CompareStep::decode_dispatch>("decode", "a decode step");
   return type;
 }
 
@@ -106,7 +107,7 @@ template <>
 const Type& type_of<estimate::ClassDifference>() {
   using C = estimate::ClassDifference;
   static const Type type = Fields<C>()
-                               .of<&C::purpose>("name", "what kernels are for")
+                               .of<&C::name>("name", "what kernels are for")
                                .of<&C::before>("before", "in the first set")
                                .of<&C::after>("after", "in the last")
                                .of<&C::gain>("gain_s", "time before less time after")
@@ -152,53 +153,61 @@ const Type& type_of<estimate::PhaseDifference>() {
   return type;
 }
 
+namespace {
+
+using Step = estimate::CompareStep;
+
+template <class T>
+Fields<T> option_fields() {
+  return Fields<T>()
+      .template of<&T::step, &Step::option>("option", "that is switched on, or off with \"no_\"; null: the first set")
+      .when([](const T& t) { return !t.step->option.empty(); })
+      .template of<&T::step, &Step::switches>("switches", "of the runtime that it turns")
+      .row("switches", "of the runtime that it turns", [](const T& t) { return join(t.step->switches, "+"); })
+      .template of<&T::step, &Step::options>("options", "all that are on");
+}
+
+// The two times of a step and what they gain.
+template <class T>
+Fields<T> with_times(Fields<T> fields, const char* const (&keys)[4], const char* const (&docs)[2]) {
+  return std::move(fields)
+      .template of<&T::step, &Step::fits>("fits", "when false, times are null")
+      .template of<&T::step, &Step::memory>("memory_bytes", "needed")
+      .of(keys[0], docs[0], [](const T& t) { return t.step->times[0].time; })
+      .of(keys[1], docs[1], [](const T& t) { return t.step->times[1].time; })
+      .of(keys[2], "against the last step before that fits", [](const T& t) { return t.step->times[0].gain; })
+      .of(keys[3], "likewise", [](const T& t) { return t.step->times[1].gain; });
+}
+
+}  // namespace
+
 template <>
 const Type& type_of<TextCompareStep>() {
   using T = TextCompareStep;
-  using S = estimate::CompareStep;
   constexpr auto profile = [](const T& t) { return t.profile; };
   static const Type type =
-      Fields<T>()
-          .of<&T::step, &S::option>("option", "that is switched on, or off with \"no_\"; null: the first set")
-          .when([](const T& t) { return !t.step->option.empty(); })
-          .of<&T::step, &S::switches>("switches", "of the runtime that it turns")
-          .row("switches", "of the runtime that it turns", [](const T& t) { return join(t.step->switches, "+"); })
-          .of<&T::step, &S::options>("options", "all that are on")
-          .of("execution", "how steps are launched; null without a profile",
-              [](const T& t) { return t.profile ? std::optional(Dispatches{t.step}) : std::nullopt; })
-          .row<&T::step, &S::prefill>("prefill_execution", "how it is launched")
-          .when(profile)
-          .row<&T::step, &S::decode>("decode_execution", "how it is launched")
-          .when(profile)
-          .of<&T::step, &S::fits>("fits", "when false, times are null")
-          .of<&T::step, &S::memory>("memory_bytes", "needed")
-          .of<&T::step, &S::ttft>("ttft_s", "the prefill")
-          .of<&T::step, &S::tpot>("tpot_s", "the mean decode step; null with one generated token")
-          .of<&T::step, &S::ttft_gain>("ttft_gain_s", "against the last step before that fits")
-          .of<&T::step, &S::tpot_gain>("tpot_gain_s", "likewise")
-          .of<&T::step, &S::phases>("phases", "against that step");
+      with_times(option_fields<T>()
+                     .of("execution", "how steps are launched; null without a profile",
+                         [](const T& t) { return t.profile ? std::optional(Dispatches{t.step}) : std::nullopt; })
+                     .row<&T::step, &Step::dispatch>("prefill_execution", "how it is launched")
+                     .when(profile)
+                     .row<&T::step, &Step::decode_dispatch>("decode_execution", "how it is launched")
+                     .when(profile),
+                 {"ttft_s", "tpot_s", "ttft_gain_s", "tpot_gain_s"},
+                 {"the prefill", "the mean decode step; null with one generated token"})
+          .of<&T::step, &Step::phases>("phases", "against that step");
   return type;
 }
 
 template <>
-const Type& type_of<estimate::VideoCompareStep>() {
-  using S = estimate::VideoCompareStep;
+const Type& type_of<VideoCompareStep>() {
+  using S = VideoCompareStep;
   static const Type type =
-      Fields<S>()
-          .of<&S::option>("option", "that is switched on, or off with \"no_\"; null: the first set")
-          .when([](const S& s) { return !s.option.empty(); })
-          .of<&S::switches>("switches", "of the runtime that it turns")
-          .row("switches", "of the runtime that it turns", [](const S& s) { return join(s.switches, "+"); })
-          .of<&S::options>("options", "all that are on")
-          .of<&S::fits>("fits", "when false, times are null")
-          .of<&S::memory>("memory_bytes", "needed")
-          .of<&S::step>("step_s", "a denoising step")
-          .of<&S::generation>("generation_s", "the generation")
-          .of<&S::step_gain>("step_gain_s", "against the last step before that fits")
-          .of<&S::generation_gain>("generation_gain_s", "likewise")
-          .of<&S::step_utilisation>("step_utilisation", "of the matrix peak")
-          .when([](const S& s) { return s.fits; })
-          .of<&S::classes>("classes", "of a step, against that step, the largest gain first");
+      with_times(option_fields<S>(), {"step_s", "generation_s", "step_gain_s", "generation_gain_s"},
+                 {"a denoising step", "the generation"})
+          .of<&S::step, &Step::step_utilisation>("step_utilisation", "of the matrix peak")
+          .when([](const S& s) { return s.step->fits; })
+          .of<&S::step, &Step::classes>("classes", "of a step, against that step, the largest gain first");
   return type;
 }
 
@@ -209,7 +218,7 @@ const Type& type_of<TextComparison>() {
       Fields<C>()
           .of("label", "the profile both sets run under", [](const C& c) { return compare_label(*c.setup); })
           .of("inputs", "the request", [](const C& c) { return ComparedInputs{&c}; })
-          .of<&steps_of>("steps", "the first set, then one option after the other")
+          .of("steps", "the first set, then one option after the other", [](const C& c) { return steps_of(c); })
           .of<&C::comparison, &estimate::Comparison::phases>("phases", "of the whole difference; none unless both fit")
           .of<&C::setup, &estimate::Setup::notes>("notes", "substitutions, as text");
   return type;
@@ -218,12 +227,12 @@ const Type& type_of<TextComparison>() {
 template <>
 const Type& type_of<VideoComparison>() {
   using C = VideoComparison;
-  using V = estimate::VideoComparison;
+  using V = estimate::Comparison;
   static const Type type =
       Fields<C>()
           .of("label", "the profile both sets run under", [](const C& c) { return compare_label(*c.setup); })
           .of("inputs", "the request", [](const C& c) { return ComparedVideoInputs{&c}; })
-          .of<&C::comparison, &V::steps>("steps", "the first set, then one option after the other")
+          .of("steps", "the first set, then one option after the other", [](const C& c) { return steps_of(c); })
           .of<&C::comparison, &V::classes>("classes", "of the whole difference; none unless both fit")
           .of<&C::comparison, &V::phases>("phases", "likewise")
           .of<&C::setup, &estimate::VideoSetup::notes>("notes", "substitutions, as text");
@@ -237,6 +246,12 @@ std::string compare_label(const estimate::Platform& platform) {
 std::vector<TextCompareStep> steps_of(const TextComparison& c) {
   std::vector<TextCompareStep> steps;
   for (const estimate::CompareStep& step : c.comparison->steps) steps.push_back({&step, c.setup->profile != nullptr});
+  return steps;
+}
+
+std::vector<VideoCompareStep> steps_of(const VideoComparison& c) {
+  std::vector<VideoCompareStep> steps;
+  for (const estimate::CompareStep& step : c.comparison->steps) steps.push_back({&step});
   return steps;
 }
 

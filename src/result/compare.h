@@ -16,7 +16,7 @@ struct TextComparison {
 };
 struct VideoComparison {
   const estimate::VideoSetup* setup;
-  const estimate::VideoComparison* comparison;
+  const estimate::Comparison* comparison;
 };
 // The profile both sets run under, or that there is none.
 std::string compare_label(const estimate::Platform& platform);
@@ -27,11 +27,15 @@ struct TextCompareStep {
   bool profile = false;
 };
 std::vector<TextCompareStep> steps_of(const TextComparison& c);
+struct VideoCompareStep {
+  const estimate::CompareStep* step;
+};
+std::vector<VideoCompareStep> steps_of(const VideoComparison& c);
 
 template <>
 const Type& type_of<TextCompareStep>();
 template <>
-const Type& type_of<estimate::VideoCompareStep>();
+const Type& type_of<VideoCompareStep>();
 template <>
 const Type& type_of<TextComparison>();
 template <>

@@ -27,7 +27,6 @@ struct GenerationInputs {
   const graph::Execution& execution() const { return of->setup->execution; }
   const estimate::Scenario& scenario() const { return of->estimate->scenario; }
 };
-struct TextPhase : PhaseResult {};
 
 }  // namespace
 
@@ -81,7 +80,7 @@ const Type& type_of<GenerationInputs>() {
           .of("activations", "likewise", [](const I& i) { return i.execution().activations; })
           .of<&I::of, &Generation::options>("options", "likewise")
           .of("runtime", "the runtime profile; null for the speed of light",
-              [](const I& i) { return runtime_used(i.setup()); })
+              [](const I& i) { return runtime_used(i.setup(), true); })
           .of("devices", "of the plan", [](const I& i) { return i.execution().plan.devices(); })
           .of("plan", "how the model is spread over them", [](const I& i) { return i.execution().plan; })
           .row<&I::of, &Generation::plan>("plan", "as text")
@@ -114,21 +113,6 @@ const Type& type_of<estimate::ContextPoint>() {
           .of<&P::kv_cache>("kv_cache_bytes", "of a device")
           .of<&P::decode_step>("decode_step_s", "with that many tokens in the cache; null where it does not fit")
           .of<&P::fits>("fits", "whether a request of that many tokens does");
-  return type;
-}
-
-template <>
-const Type& type_of<TextPhase>() {
-  using P = TextPhase;
-  static const Type type =
-      Fields<P>()
-          .spread<&P::phase>()
-          .of<&P::phase, &estimate::Phase::first, &graph::SequenceGroup::new_tokens>("new_tokens", "per sequence")
-          .of<&P::phase, &estimate::Phase::first, &graph::SequenceGroup::context>("first_context",
-                                                                                  "cached tokens in the first step")
-          .of<&P::phase, &estimate::Phase::last, &graph::SequenceGroup::context>("last_context",
-                                                                                 "cached tokens in the last step")
-          .of("ops", "of the step", [](const P& p) { return ops_of(p); });
   return type;
 }
 
@@ -202,11 +186,7 @@ const Type& type_of<Generation>() {
               "prefill, then decode when more than one token is generated. Everything is of one step, in decode of the "
               "mean step; with a plan bytes and FLOPs are of one device of every pipeline stage together, for all "
               "micro-batches of a replica",
-              [](const G& g) {
-                std::vector<TextPhase> phases;
-                for (const estimate::Phase& phase : g.estimate->phases) phases.push_back({{&phase, &g.cluster}});
-                return phases;
-              })
+              [](const G& g) { return phases_of(*g.estimate, g.cluster, Also::tokens); })
           .of<&G::setup, &estimate::Setup::notes>("notes", "substitutions, as text");
   return type;
 }

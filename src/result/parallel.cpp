@@ -83,12 +83,12 @@ const Type& type_of<PlanMemory>() {
   using M = PlanMemory;
   using C = estimate::PlanCost;
   static const Type type = Fields<M>()
-                               .of<&M::cost, &C::weights>("weight_bytes", "weights")
-                               .of<&M::cost, &C::gradients>("gradient_bytes", "of training")
-                               .of<&M::cost, &C::optimizer>("optimizer_bytes", "of training")
-                               .of<&M::cost, &C::kv_cache>("kv_cache_bytes", "of a prefill")
+                               .of<&M::cost, &C::memory, &cost::Memory::weights>("weight_bytes", "weights")
+                               .of<&M::cost, &C::memory, &cost::Memory::gradients>("gradient_bytes", "of training")
+                               .of<&M::cost, &C::memory, &cost::Memory::optimizer>("optimizer_bytes", "of training")
+                               .of<&M::cost, &C::memory, &cost::Memory::kv_cache>("kv_cache_bytes", "of a prefill")
                                .of<&M::cost, &C::activations>("activation_bytes", "the peak")
-                               .of<&M::cost, &C::total>("total_bytes", "with the reserve");
+                               .of<&M::cost, &C::memory, &cost::Memory::total>("total_bytes", "with the reserve");
   return type;
 }
 

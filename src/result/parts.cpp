@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "estimate/video.h"
 #include "result/op_text.h"
 
 namespace llmperf::result {
@@ -62,12 +63,13 @@ const Type& type_of<RuntimeUsed>() {
           .when([](const R& r) { return !r.platform->profile->hardware.empty(); })
           .of("class_default", "whether it was not measured on this device",
               [](const R& r) { return !r.platform->profile->measured_on(*r.platform->device); })
-          .of<&R::prefill>("prefill_dispatch", "\"graph\", \"eager\" or \"dynamic_graph\"")
-          .only_when([](const R& r) { return r.decode.has_value(); })
-          .of<&R::decode>("decode_dispatch", "likewise")
-          .only_when([](const R& r) { return r.decode.has_value(); })
-          .of<&R::prefill>("dispatch", "likewise, of results that have no such phases")
-          .only_when([](const R& r) { return r.prefill.has_value() && !r.decode.has_value(); })
+          .of<&R::platform, &estimate::Platform::dispatch>("prefill_dispatch",
+                                                           "\"graph\", \"eager\" or \"dynamic_graph\"")
+          .only_when([](const R& r) { return r.text; })
+          .of<&R::platform, &estimate::Platform::decode_dispatch>("decode_dispatch", "likewise")
+          .only_when([](const R& r) { return r.text; })
+          .of<&R::platform, &estimate::Platform::dispatch>("dispatch", "likewise, of results that have no such phases")
+          .only_when([](const R& r) { return !r.text; })
           .of("rows", "measurements that it was fitted to", [](const R& r) { return r.platform->profile->range.rows; })
           .named("runtime used");
   return type;
@@ -213,7 +215,7 @@ const Type& type_of<estimate::Phase>() {
           .of<&P::name>("name", "\"prefill\", \"decode\" and the like")
           .of<&P::steps>("steps", "how many steps the phase has")
           .of<&P::time>("time_s", "of one step")
-          .of("total_s", "of all steps", [](const P& p) { return p.time * d(p.steps); })
+          .of<&P::total>("total_s", "of all steps")
           .of<&P::roof>("roof_s", "the bound that `time_s` is held against")
           .of<&P::ops_time>("ops_time_s", "of all ops: `time_s` + `overlapped_s` + `pipelined_s`")
           .of<&P::overlapped>("overlapped_s",
@@ -291,23 +293,72 @@ const Type& type_of<OpResult>() {
 template <>
 const Type& type_of<PhaseOp>() {
   using O = PhaseOp;
-  static const auto collective = [](const O& o) { return std::get_if<graph::Collective>(&o.op.op->op.body); };
+  static const auto collective = [](const O& o) { return std::get_if<graph::Collective>(&o.op().op->op.body); };
   static const Type type =
       Fields<O>()
-          .of<&O::phase, &estimate::Phase::name>("phase", "that it is of")
+          .row<&O::phase, &estimate::Phase::name>("phase", "that it is of")
+          .row<&O::phase, &estimate::Phase::steps>("steps", "of the phase")
           .spread<&O::op>()
-          .of("share", "of the phase's time", [](const O& o) { return o.op.op->step_time() / o.phase->time; })
-          .of("axis", "of an exchange", [](const O& o) { return collective(o)->axis; })
+          .of("class", "what it is for, of a denoising step; null in other phases of a video",
+              [](const O& o) {
+                return o.phase().name == estimate::kVideoPhases[1] ? std::optional(purpose_of(o.op().op->op))
+                                                                   : std::nullopt;
+              })
+          .only_when([](const O& o) { return o.of.also == Also::purpose; })
+          .of("hidden_s", "of training: what of its time runs beside others",
+              [](const O& o) { return o.op().op->hidden; })
+          .only_when([](const O& o) { return o.of.also == Also::hidden; })
+          .row("share", "of the phase's time", [](const O& o) { return o.op().op->step_time() / o.phase().time; })
+          .row("axis", "of an exchange", [](const O& o) { return collective(o)->axis; })
           .when([](const O& o) { return collective(o) != nullptr; })
-          .of("ranks", "of an exchange", [](const O& o) { return collective(o)->ranks; })
+          .row("ranks", "of an exchange", [](const O& o) { return collective(o)->ranks; })
           .when([](const O& o) { return collective(o) != nullptr; });
   return type;
 }
 
-std::vector<OpResult> ops_of(const PhaseResult& phase) {
-  std::vector<OpResult> ops;
-  for (const estimate::OpEstimate& op : phase.phase->ops) ops.push_back({&op, phase.cluster});
+template <>
+const Type& type_of<PhaseResult>() {
+  using P = PhaseResult;
+  using G = graph::SequenceGroup;
+  constexpr auto tokens = [](const P& p) { return p.also == Also::tokens; };
+  static const Type type =
+      Fields<P>()
+          .spread<&P::phase>()
+          .of<&P::phase, &estimate::Phase::first, &G::new_tokens>("new_tokens", "per sequence")
+          .only_when(tokens)
+          .of<&P::phase, &estimate::Phase::first, &G::context>("first_context", "cached tokens in the first step")
+          .only_when(tokens)
+          .of<&P::phase, &estimate::Phase::last, &G::context>("last_context", "cached tokens in the last step")
+          .only_when(tokens)
+          .of("ops", "of the step", [](const P& p) { return ops_of(p); });
+  return type;
+}
+
+std::vector<PhaseOp> ops_of(const PhaseResult& phase) {
+  std::vector<PhaseOp> ops;
+  for (std::size_t i = 0; i < phase.phase->ops.size(); ++i) ops.push_back({phase, i});
   return ops;
+}
+
+std::vector<PhaseResult> phases_of(const estimate::Outcome& outcome, const cost::Cluster& cluster, Also also) {
+  std::vector<PhaseResult> phases;
+  for (const estimate::Phase& phase : outcome.phases) phases.push_back({&phase, &cluster, also});
+  return phases;
+}
+
+template <>
+const Type& type_of<estimate::OpGroup>() {
+  using G = estimate::OpGroup;
+  static const Type type = Fields<G>()
+                               .of<&G::name>("name", "what its ops have in common")
+                               .of<&G::count>("count", "executions")
+                               .of<&G::kernels>("kernels", "launches")
+                               .of<&G::time>("time_s", "of all")
+                               .spread([](const G& g) { return CountedWork{&g.work}; })
+                               .of<&G::roof>("roof_s", "the bound that it is held against")
+                               .of<&G::bound>("bound", "what binds most of the time")
+                               .named("ops together");
+  return type;
 }
 
 std::optional<Exchanged> exchanged(const OpResult& o) {

@@ -7,7 +7,8 @@
 
 #include "base/integer.h"
 #include "cost/collective.h"
-#include "estimate/estimate.h"
+#include "estimate/phase.h"
+#include "estimate/setup.h"
 #include "result/basis.h"
 #include "result/field.h"
 #include "result/figures.h"
@@ -26,15 +27,13 @@ struct HardwareUsed {
   std::vector<Figure> figures;
 };
 
-// The runtime profile; how steps are launched, where a result has one way for both phases in `prefill`.
+// The runtime profile; of text prefill and decode are launched each in its way.
 struct RuntimeUsed {
   const estimate::Platform* platform;
-  std::optional<hardware::Dispatch> prefill;
-  std::optional<hardware::Dispatch> decode = std::nullopt;
+  bool text = false;
 };
-inline std::optional<RuntimeUsed> runtime_used(const estimate::Setup& setup) {
-  if (setup.profile == nullptr) return std::nullopt;
-  return RuntimeUsed{&setup, setup.prefill_dispatch, setup.decode_dispatch};
+inline std::optional<RuntimeUsed> runtime_used(const estimate::Platform& platform, bool text = false) {
+  return platform.profile ? std::optional(RuntimeUsed{&platform, text}) : std::nullopt;
 }
 
 // A time with the error of like predictions.
@@ -73,22 +72,29 @@ struct CountedWork {
   double count = 1;
 };
 
-// A phase and an op of it. `cluster`: the links as its exchanges are charged for them.
-struct PhaseResult {
-  const estimate::Phase* phase;
-  const cost::Cluster* cluster;
-};
+// An op, wherever it is from. `cluster`: the links as its exchanges are charged for them.
 struct OpResult {
   const estimate::OpEstimate* op;
   const cost::Cluster* cluster;
   double count() const { return d(op->op.count); }
 };
-std::vector<OpResult> ops_of(const PhaseResult& phase);
-// A row of a table of ops.
-struct PhaseOp {
-  OpResult op;
+// What phases and ops of a workload say beside what those of all say: of text the tokens of a step, of video what a
+// kernel is for, of training what runs beside other ops.
+enum class Also : std::uint8_t { nothing, tokens, purpose, hidden };
+struct PhaseResult {
   const estimate::Phase* phase;
+  const cost::Cluster* cluster;
+  Also also = Also::nothing;
 };
+struct PhaseOp {
+  PhaseResult of;
+  std::size_t index;
+  const estimate::Phase& phase() const { return *of.phase; }
+  OpResult op() const { return {&of.phase->ops[index], of.cluster}; }
+};
+std::vector<PhaseOp> ops_of(const PhaseResult& phase);
+// Of a workload's phases, one after the other.
+std::vector<PhaseResult> phases_of(const estimate::Outcome& outcome, const cost::Cluster& cluster, Also also);
 // How an exchange between devices runs.
 struct Exchanged {
   const graph::Collective* collective;
@@ -131,6 +137,10 @@ template <>
 const Type& type_of<OpResult>();
 template <>
 const Type& type_of<PhaseOp>();
+template <>
+const Type& type_of<PhaseResult>();
+template <>
+const Type& type_of<estimate::OpGroup>();
 
 // The first fields of what a result was computed with: `I` has a setup and an execution.
 template <class I>

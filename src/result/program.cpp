@@ -114,9 +114,8 @@ const Type& type_of<ProgramInputs>() {
           .of<&I::setup, &estimate::ProgramSetup::devices>("devices", "that run it")
           .json("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; })
           .of<&I::fuse>("fuse", "\"none\" or \"elementwise\"")
-          .of("runtime", "the runtime profile; null for the speed of light", [](const I& i) {
-            return i.setup().profile ? std::optional(RuntimeUsed{&i.setup(), i.setup().dispatch}) : std::nullopt;
-          });
+          .of("runtime", "the runtime profile; null for the speed of light",
+              [](const I& i) { return runtime_used(i.setup()); });
   return type;
 }
 
@@ -144,20 +143,6 @@ const Type& type_of<ProgramFlops>() {
                                .of<&F::work, &cost::Work::matrix>("matrix", "of the matrix engine")
                                .of<&F::work, &cost::Work::vector>("vector", "of the vector engine")
                                .of("total", "the sum", [](const F& f) { return f.work->matrix + f.work->vector; });
-  return type;
-}
-
-template <>
-const Type& type_of<estimate::ProgramGroup>() {
-  using G = estimate::ProgramGroup;
-  static const Type type = Fields<G>()
-                               .of<&G::name>("name", "of the kind, or the place in the source")
-                               .of<&G::kernels>("count", "ops")
-                               .of<&G::time>("time_s", "of all")
-                               .spread([](const G& g) { return CountedWork{&g.work}; })
-                               .of<&G::roof>("roof_s", "the bound that it is held against")
-                               .of<&G::bound>("bound", "what binds most of the time")
-                               .named("ops together");
   return type;
 }
 
@@ -326,14 +311,16 @@ const Type& type_of<ProgramStudy>() {
           .of<&S::estimate, &E::phase, &P::time>("time_s", "of one execution of the program")
           .of<&S::estimate, &E::phase, &P::roof>("roof_s", "the bound that it is held against")
           .of<&S::estimate, &E::phase, &P::bound>("bound", "what binds most of the time")
-          .of("flops", "of all executions of all ops", [](const S& s) { return ProgramFlops{&s.estimate->phase.work}; })
+          .of("flops", "of all executions of all ops",
+              [](const S& s) { return ProgramFlops{&s.estimate->phase().work}; })
           .row<&S::estimate, &E::phase, &P::work, &W::matrix>("matrix_flops", "of the matrix engine")
           .row<&S::estimate, &E::phase, &P::work, &W::vector>("vector_flops", "of the vector engine")
           .of<&S::estimate, &E::phase, &P::work, &W::bytes>("bytes", "memory traffic")
           .of<&S::estimate, &E::phase, &P::work, &W::network>("network_bytes", "sent to other devices")
-          .json(
-              "network_time_s", "of all exchanges",
-              [](const S& s) { return s.estimate->phase.bound_time[static_cast<std::size_t>(mapper::Bound::network)]; })
+          .json("network_time_s", "of all exchanges",
+                [](const S& s) {
+                  return s.estimate->phase().bound_time[static_cast<std::size_t>(mapper::Bound::network)];
+                })
           .json<&S::estimate, &E::peak>("matrix_peak_flops_per_s", "of the type that most products are in")
           .of<&S::estimate, &E::utilisation>("utilisation", "products over what the peak could do in the time")
           .of<&S::estimate, &E::kinds>("kinds", "ops by kind")

@@ -24,7 +24,7 @@ struct Kernel {
   const ProgramStudy* study;
   std::size_t index;
   const program::LoweredOp& lowered() const { return study->estimate->lowered.ops[index]; }
-  const estimate::OpEstimate& op() const { return study->estimate->phase.ops[index]; }
+  const estimate::OpEstimate& op() const { return study->estimate->phase().ops[index]; }
   // The last instruction's.
   const program::Node& last() const { return study->program->node(lowered().nodes.back()); }
   int line() const;             // where it stands in the text

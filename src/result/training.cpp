@@ -14,8 +14,7 @@ struct TrainingInputs {
   const graph::TrainingOptions& options() const { return of->estimate->options; }
 };
 struct TrainingMemoryUsed {
-  const estimate::TrainingMemory* memory;
-  Bytes capacity;
+  const estimate::TrainingEstimate* of;
 };
 struct LayerRun {
   std::int64_t first_layer = 0;
@@ -25,11 +24,6 @@ struct TrainingStage {
   std::int64_t layers = 0;
   std::vector<LayerRun> runs;
 };
-struct TrainingPass {
-  const estimate::TrainingPhase* phase;
-  std::vector<TrainingOp> ops;
-};
-
 std::vector<TrainingStage> stages_of(const Training& t) {
   const graph::StageSplit& split = t.estimate->split;
   std::vector<TrainingStage> stages;
@@ -94,50 +88,21 @@ const Type& type_of<TrainingStage>() {
 template <>
 const Type& type_of<TrainingMemoryUsed>() {
   using M = TrainingMemoryUsed;
+  using E = estimate::TrainingEstimate;
+  using Held = cost::Memory;
   static const Type type =
       Fields<M>()
-          .json("stage", "of the device", [](const M& m) { return m.memory->stage + 1; })
-          .of<&M::memory, &estimate::TrainingMemory::weights>(
-              "weight_bytes", "with `zero` 3 in a pipeline the share and what is gathered")
-          .of<&M::memory, &estimate::TrainingMemory::gradients>("gradient_bytes", "gradients")
-          .of<&M::memory, &estimate::TrainingMemory::optimizer>("optimizer_bytes", "state of the optimiser")
-          .of<&M::memory, &estimate::TrainingMemory::activations>("activation_bytes", "of all micro-batches in flight")
-          .of<&M::memory, &estimate::TrainingMemory::layer_activations>("layer_activation_bytes",
-                                                                        "part of it: of one micro-batch and layer")
-          .of<&M::memory, &estimate::TrainingMemory::workspace>("workspace_bytes", "what one layer needs beside them")
-          .of<&M::memory, &estimate::TrainingMemory::reserve>("reserve_bytes", "what the runtime keeps for itself")
-          .of("total_bytes", "the sum", [](const M& m) { return m.memory->total(); })
-          .of<&M::capacity>("capacity_bytes", "what there is");
-  return type;
-}
-
-template <>
-const Type& type_of<TrainingOp>() {
-  using O = TrainingOp;
-  static const Type type = Fields<O>()
-                               .row<&O::phase>("phase", "that it is of")
-                               .row<&O::steps>("steps", "of the phase")
-                               .spread<&O::op>()
-                               .of<&O::hidden>("hidden_s", "what of its time runs beside others");
-  return type;
-}
-
-template <>
-const Type& type_of<TrainingPass>() {
-  using P = TrainingPass;
-  static const Type type =
-      Fields<P>()
-          .of<&P::phase, &estimate::TrainingPhase::name>("name", "\"forward\", \"backward\" or \"update\"")
-          .of<&P::phase, &estimate::TrainingPhase::steps>("steps", "micro-batches; 1 of the update")
-          .of<&P::phase, &estimate::TrainingPhase::time>("time_s", "`ops_time_s` - `overlapped_s`")
-          .of("total_s", "of all steps", [](const P& p) { return p.phase->time * d(p.phase->steps); })
-          .of<&P::phase, &estimate::TrainingPhase::roof>("roof_s", "the bound that `time_s` is held against")
-          .of<&P::phase, &estimate::TrainingPhase::ops_time>("ops_time_s", "of all ops")
-          .of<&P::phase, &estimate::TrainingPhase::overlapped>("overlapped_s", "what collectives take beside other ops")
-          .spread([](const P& p) { return CountedWork{&p.phase->work}; })
-          .of("intensity_flop_per_byte", "`flops` / `bytes`", [](const P& p) { return p.phase->intensity(); })
-          .of<&P::phase, &estimate::TrainingPhase::bound>("bound", "what binds the largest share of the time")
-          .of<&P::ops>("ops", "of one device of the busiest stage");
+          .json("stage", "of the device", [](const M& m) { return m.of->fullest_stage + 1; })
+          .of<&M::of, &E::memory, &Held::weights>("weight_bytes",
+                                                  "with `zero` 3 in a pipeline the share and what is gathered")
+          .of<&M::of, &E::memory, &Held::gradients>("gradient_bytes", "gradients")
+          .of<&M::of, &E::memory, &Held::optimizer>("optimizer_bytes", "state of the optimiser")
+          .of<&M::of, &E::memory, &Held::activation>("activation_bytes", "of all micro-batches in flight")
+          .of<&M::of, &E::layer_activations>("layer_activation_bytes", "part of it: of one micro-batch and layer")
+          .of<&M::of, &E::memory, &Held::workspace>("workspace_bytes", "what one layer needs beside them")
+          .of<&M::of, &E::memory, &Held::reserve>("reserve_bytes", "what the runtime keeps for itself")
+          .of<&M::of, &E::memory, &Held::total>("total_bytes", "the sum")
+          .of<&M::of, &E::capacity>("capacity_bytes", "what there is");
   return type;
 }
 
@@ -178,20 +143,12 @@ const Type& type_of<Training>() {
           .json("busiest_stage", "the stage that `phases` is of, from 1",
                 [](const T& t) { return t.estimate->busiest_stage + 1; })
           .of<&stages_of>("stages", "of each pipeline stage")
-          .flat("memory", "of the fullest device",
-                [](const T& t) {
-                  return TrainingMemoryUsed{&t.estimate->memory, t.estimate->capacity};
-                })
+          .flat("memory", "of the fullest device", [](const T& t) { return TrainingMemoryUsed{t.estimate}; })
           .of("roofs", "what the device could do at best", [](const T& t) { return Roofs{t.setup->device}; })
           .of("phases",
               "\"forward\" and \"backward\" of one micro-batch, \"update\" of a step; op values add up to theirs",
               [](const T& t) {
-                std::vector<std::vector<TrainingOp>> ops = ops_of(t);
-                std::vector<TrainingPass> passes;
-                for (std::size_t i = 0; i < ops.size(); ++i) {
-                  passes.push_back({&t.estimate->phases[i], std::move(ops[i])});
-                }
-                return passes;
+                return t.estimate->fits ? phases_of(*t.estimate, t.cluster, Also::hidden) : std::vector<PhaseResult>();
               })
           .json("extrapolated",
                 "whether the step lies outside of the published runs that the profile was compared with",
@@ -199,18 +156,6 @@ const Type& type_of<Training>() {
           .of("extrapolations", "in which ways", beyond)
           .of<&T::setup, &estimate::Setup::notes>("notes", "substitutions, as text");
   return type;
-}
-
-std::vector<std::vector<TrainingOp>> ops_of(const Training& t) {
-  std::vector<std::vector<TrainingOp>> passes;
-  if (!t.estimate->fits) return passes;
-  for (const estimate::TrainingPhase& phase : t.estimate->phases) {
-    std::vector<TrainingOp>& ops = passes.emplace_back();
-    for (std::size_t i = 0; i < phase.ops.size(); ++i) {
-      ops.push_back({{&phase.ops[i], &t.cluster}, phase.name, phase.steps, phase.hidden[i]});
-    }
-  }
-  return passes;
 }
 
 }  // namespace llmperf::result

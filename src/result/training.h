@@ -19,18 +19,6 @@ struct Training {
   cost::Cluster cluster;  // as exchanges are charged
 };
 
-// An op of a pass, and what of its time runs beside others.
-struct TrainingOp {
-  OpResult op;
-  std::string_view phase;
-  std::int64_t steps = 1;
-  Seconds hidden;
-};
-// Of all passes; none when it does not fit.
-std::vector<std::vector<TrainingOp>> ops_of(const Training& training);
-
-template <>
-const Type& type_of<TrainingOp>();
 template <>
 const Type& type_of<Training>();
 

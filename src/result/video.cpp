@@ -18,29 +18,11 @@ struct VideoInputs {
 struct VideoMemoryUsed {
   const estimate::VideoEstimate* estimate;
 };
-struct VideoOp {
-  OpResult op;
-  std::optional<graph::VideoPurpose> purpose;
-};
-struct VideoPhase {
-  const estimate::Phase* phase;
-  const cost::Cluster* cluster;
-};
-
-std::vector<VideoOp> ops_of(const VideoPhase& p) {
-  std::vector<VideoOp> ops;
-  for (const estimate::OpEstimate& op : p.phase->ops) {
-    const bool step = p.phase->name == estimate::kVideoPhases[1];
-    ops.push_back({{&op, p.cluster}, step ? std::optional(graph::purpose_of(op.op)) : std::nullopt});
-  }
-  return ops;
-}
-
 // Of all steps of one of kVideoPhases.
 template <std::size_t I>
 double phase_seconds(const Video& v) {
   const std::vector<estimate::Phase>& phases = v.estimate->phases;
-  return I < phases.size() ? phases[I].time.value * d(phases[I].steps) : 0.0;
+  return I < phases.size() ? phases[I].total().value : 0.0;
 }
 
 }  // namespace
@@ -93,9 +75,7 @@ const Type& type_of<VideoInputs>() {
                                                                          "type the text encoder runs in")
           .of("options", "of the runtime", [](const I& i) { return options_text(i.setup()); })
           .of("runtime", "the runtime profile; null for the speed of light",
-              [](const I& i) {
-                return i.setup().profile ? std::optional(RuntimeUsed{&i.setup(), i.setup().dispatch}) : std::nullopt;
-              })
+              [](const I& i) { return runtime_used(i.setup()); })
           .of("devices", "of the plan", [](const I& i) { return i.setup().devices(); })
           .of<&I::execution, &graph::VideoExecution::plan>("plan", "how the model is spread over them")
           .row("plan", "as text", [](const I& i) { return graph::to_text(i.execution().plan); })
@@ -140,31 +120,6 @@ const Type& type_of<VideoStageHeld>() {
 }
 
 template <>
-const Type& type_of<estimate::VideoClass>() {
-  using C = estimate::VideoClass;
-  static const Type type = Fields<C>()
-                               .of<&C::purpose>("name", "what kernels are for")
-                               .of<&C::launches>("kernels", "how many")
-                               .of<&C::time>("time_s", "of all")
-                               .spread([](const C& c) { return CountedWork{&c.work}; });
-  return type;
-}
-
-template <>
-const Type& type_of<VideoOp>() {
-  static const Type type = Fields<VideoOp>().spread<&VideoOp::op>().of<&VideoOp::purpose>(
-      "class", "of a denoising step; null in other phases");
-  return type;
-}
-
-template <>
-const Type& type_of<VideoPhase>() {
-  using P = VideoPhase;
-  static const Type type = Fields<P>().spread<&P::phase>().of("ops", "of a step", [](const P& p) { return ops_of(p); });
-  return type;
-}
-
-template <>
 const Type& type_of<Video>() {
   using V = Video;
   using E = estimate::VideoEstimate;
@@ -205,11 +160,7 @@ const Type& type_of<Video>() {
           .of("phases",
               "\"text encoding\", \"denoising step\" (`steps` of them), \"VAE decoding\", and \"other\" where there is "
               "any",
-              [](const V& v) {
-                std::vector<VideoPhase> phases;
-                for (const estimate::Phase& phase : v.estimate->phases) phases.push_back({&phase, &v.cluster});
-                return phases;
-              })
+              [](const V& v) { return phases_of(*v.estimate, v.cluster, Also::purpose); })
           .of<&V::setup, &estimate::VideoSetup::notes>("notes", "substitutions, as text");
   return type;
 }

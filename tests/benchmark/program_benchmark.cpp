@@ -42,7 +42,7 @@ void estimate_program(benchmark::State& state, const char* file) {
   for (auto _ : state) {
     const hlo::Module module = hlo::parse_file(path);
     const hlo::Program program = hlo::flatten(module, {.custom_calls = &calls});
-    benchmark::DoNotOptimize(estimate::run_program(program, setup).phase.time);
+    benchmark::DoNotOptimize(estimate::run_program(program, setup).time());
   }
 }
 BENCHMARK_CAPTURE(estimate_program, llama_block, "llama_block.mlir")->Unit(benchmark::kMicrosecond);

@@ -195,7 +195,7 @@ TEST_CASE("a step row takes the time that estimate gives the step", "[predictor]
   choices.weights = "bf16";
   choices.profile = &profile;
   choices.runtime = profile.options;
-  choices.prefill_dispatch = profile.prefill_dispatch;
+  choices.dispatch = profile.prefill_dispatch;
   choices.decode_dispatch = profile.dispatch;
   estimate::Estimator estimator(estimate::make_setup(decoder, device, choices));
   const estimate::Estimate e = estimator.run({.batch = 2, .prompt = 300, .generate = 2});
@@ -218,7 +218,7 @@ TEST_CASE("a step row of any plan and cache takes the time that estimate gives t
     choices.kv = kv;
     choices.profile = &profile;
     choices.runtime = profile.options;
-    choices.prefill_dispatch = profile.prefill_dispatch;
+    choices.dispatch = profile.prefill_dispatch;
     choices.decode_dispatch = profile.dispatch;
     choices.plan = plan;
     choices.plan.shard_embedding = !profile.choices.replicates_embedding;

@@ -88,9 +88,7 @@ Choices choices_with(const RuntimeProfile& profile, const char* list, const char
   const hardware::RuntimeExecution runs = hardware::resolve_execution(profile, list, execution);
   Choices c;
   c.profile = &profile;
-  c.runtime = runs.options;
-  c.prefill_dispatch = runs.prefill;
-  c.decode_dispatch = runs.decode;
+  c.run_as(runs);
   c.plan.tensor = 8;
   c.plan.shard_embedding = !profile.choices.replicates_embedding;
   return c;
@@ -220,16 +218,16 @@ TEST_CASE("gains of the steps and of the ops add up to the difference of the two
     double ttft = 0;
     double tpot = 0;
     for (const CompareStep& step : c.steps) {
-      ttft += step.ttft_gain.value;
-      tpot += step.tpot_gain.value;
+      ttft += step.times[0].gain.value;
+      tpot += step.times[1].gain.value;
       for (const PhaseDifference& p : step.phases) check_sums(p);
     }
     estimate::Estimator a(estimate::make_setup(decoder("llama-2-70b"), device("atlas-800i-a2"), first));
     estimate::Estimator b(estimate::make_setup(decoder("llama-2-70b"), device("atlas-800i-a2"), second));
     const estimate::Estimate at_first = a.run(scenario);
     const estimate::Estimate at_second = b.run(scenario);
-    CHECK(c.steps.back().ttft->value == at_second.ttft.value);
-    CHECK(c.steps.back().tpot->value == at_second.tpot->value);
+    CHECK(c.steps.back().times[0].time->value == at_second.ttft.value);
+    CHECK(c.steps.back().times[1].time->value == at_second.tpot->value);
     CHECK(ttft == near((at_first.ttft - at_second.ttft).value, at_first.ttft.value));
     CHECK(tpot == near((*at_first.tpot - *at_second.tpot).value, at_first.tpot->value));
     REQUIRE(c.phases.size() == 2);
@@ -251,7 +249,7 @@ TEST_CASE("under a runtime each step runs as its options let it") {
   for (const CompareStep& step : graph.steps) {
     names.push_back(step.option);
     // A graph stays on the host until attention is one kernel.
-    CHECK(step.decode == (names.size() < 3 ? Dispatch::dynamic_graph : Dispatch::graph));
+    CHECK(step.decode_dispatch == (names.size() < 3 ? Dispatch::dynamic_graph : Dispatch::graph));
     for (const PhaseDifference& p : step.phases) check_sums(p);
   }
   CHECK(join(names, " ") == " static_kv flash_attention fused_add_rmsnorm last_token_head fused_qkv mc2");
@@ -260,10 +258,10 @@ TEST_CASE("under a runtime each step runs as its options let it") {
 
   const Choices all = choices_with(profile, "all", "graph");
   estimate::Estimator direct(estimate::make_setup(decoder("llama-2-70b"), device("atlas-800i-a2"), all));
-  CHECK(graph.steps.back().tpot->value == direct.run(scenario).tpot->value);
+  CHECK(graph.steps.back().times[1].time->value == direct.run(scenario).tpot->value);
 
-  for (const CompareStep& step : run("eager").steps) CHECK(step.decode == Dispatch::eager);
-  for (const CompareStep& step : run("static-graph").steps) CHECK(step.decode == Dispatch::graph);
+  for (const CompareStep& step : run("eager").steps) CHECK(step.decode_dispatch == Dispatch::eager);
+  for (const CompareStep& step : run("static-graph").steps) CHECK(step.decode_dispatch == Dispatch::graph);
 }
 
 TEST_CASE("a set that does not fit has no times, and the next gain is against the last that did") {
@@ -278,9 +276,9 @@ TEST_CASE("a set that does not fit has no times, and the next gain is against th
   const Comparison c = estimate::compare(decoder("llama-2-70b"), device("atlas-800i-a2"), first, second, "", scenario);
   REQUIRE(c.steps.size() == 3);
   CHECK_FALSE(c.steps[0].fits);
-  CHECK_FALSE(c.steps[0].ttft);
+  CHECK_FALSE(c.steps[0].times[0].time);
   CHECK(c.steps[1].fits);
-  CHECK(c.steps[1].ttft_gain.value == 0);
+  CHECK(c.steps[1].times[0].gain.value == 0);
   CHECK(c.steps[1].phases.empty());
   CHECK(c.steps[2].phases.size() == 2);
   CHECK(c.phases.empty());
@@ -292,6 +290,6 @@ TEST_CASE("without decode steps there is nothing to compare in decode") {
   Choices second;
   const Comparison c = estimate::compare(decoder("qwen-7b"), device("h100-sxm"), first, second, "", {1, 128, 1});
   CHECK(c.phases.size() == 1);
-  CHECK_FALSE(c.steps.back().tpot);
-  CHECK(c.steps.back().tpot_gain.value == 0);
+  CHECK_FALSE(c.steps.back().times[1].time);
+  CHECK(c.steps.back().times[1].gain.value == 0);
 }

@@ -208,9 +208,7 @@ TEST_CASE("whatever an estimate prints is explained, on every model, device and 
       choices.runtime = hardware::parse_runtime_options(turn % 2 == 0 ? "all" : "none");
       if (profiles[r]) {
         const auto run = hardware::resolve_execution(*profiles[r], turn % 2 == 0 ? "all" : "none", "");
-        choices.runtime = run.options;
-        choices.prefill_dispatch = run.prefill;
-        choices.decode_dispatch = run.decode;
+        choices.run_as(run);
         choices.profile = &*profiles[r];
       }
       const Scenario& shape = kShapes[turn % kShapes.size()];
@@ -226,9 +224,7 @@ TEST_CASE("where the host is slower than the device the first token's overhead i
   const hardware::RuntimeProfile profile = hardware::load_runtime_profile(device("b200-sxm"), "transformers");
   const auto run = hardware::resolve_execution(profile, "all", "");
   Choices choices;
-  choices.runtime = run.options;
-  choices.prefill_dispatch = run.prefill;
-  choices.decode_dispatch = run.decode;
+  choices.run_as(run);
   choices.profile = &profile;
   Estimator e = estimator("gemma-2-9b", "b200-sxm", choices);
   const Estimate result = e.run({1, 16, 128});

@@ -80,9 +80,7 @@ Request random_request(test::Random& random) {
   r.choices.weights = r.profile.name == "llama.cpp" ? any_of(random, kGguf) : any_of(random, kWeights);
   const hardware::RuntimeExecution execution =
       hardware::resolve_execution(r.profile, random.chance() ? "all" : "none", "");
-  r.choices.runtime = execution.options;
-  r.choices.prefill_dispatch = execution.prefill;
-  r.choices.decode_dispatch = execution.decode;
+  r.choices.run_as(execution);
   r.choices.micro_batch = 1 << 24;  // a prompt is computed in one piece: a smaller one would be cut elsewhere
   r.scenario = {size(random, 8), size(random, 12), 2};
   r.context = size(random, 14);

@@ -68,8 +68,8 @@ TEST_CASE("the cost of a plan is what an estimator of that plan says") {
     const estimate::Estimate e = alone.run({.batch = 8, .prompt = 1024, .generate = 1});
     REQUIRE(cost.fits);
     CHECK(cost.time == e.ttft);
-    CHECK(cost.weights == e.memory.weights);
-    CHECK(cost.activations == e.memory.activation);
+    CHECK(cost.memory.weights == e.memory.weights);
+    CHECK(cost.activations() == e.memory.activation);
     const estimate::Communication sums = search.communication({.plan = plan, .options = {}});
     // The ops are those of every stage; one device of the first exchanges the sums of its 80 / pp layers, twice, and
     // the embedding's, for each of pp micro-batches.

@@ -98,7 +98,7 @@ TEST_CASE("a video step on tiles: classes add up, joining saves") {
   CHECK(joined.step.value < apart.step.value);
   CHECK(joined.products.value == Approx(apart.products.value));
   Seconds sum;
-  for (const VideoClass& c : joined.classes) sum += c.time;
+  for (const OpGroup& c : joined.classes) sum += c.time;
   CHECK(sum.value == Approx(joined.phases[1].ops_time.value));
 }
 

@@ -73,7 +73,7 @@ TEST_CASE("the published runs of MPT models fit on the GPUs they ran on") {
     const TrainingMemory m = memory_of(model, device, {gpus * micro_batch, micro_batch, sequence}, {.data = gpus},
                                        {.recompute = cells[8] == "yes" ? Recompute::full : Recompute::none, .zero = 3});
     INFO(line << ": weights " << gib(m.weights) << ", gradients " << gib(m.gradients) << ", optimiser "
-              << gib(m.optimizer) << ", activations " << gib(m.activations) << ", workspace " << gib(m.workspace)
+              << gib(m.optimizer) << ", activations " << gib(m.activation) << ", workspace " << gib(m.workspace)
               << " GiB");
     CHECK(gib(m.total()) < gib(*device.dram().capacity));
     ++runs;
@@ -89,7 +89,7 @@ TEST_CASE("published runs of Llama models fit on the GPUs they ran on") {
     const hardware::Device device = hardware::load_device(gpu);
     const TrainingMemory m = memory_of(with_layers(model, layers), device, s, plan, o);
     INFO(model << ": weights " << gib(m.weights) << ", gradients " << gib(m.gradients) << ", activations "
-               << gib(m.activations) << ", workspace " << gib(m.workspace) << " GiB");
+               << gib(m.activation) << ", workspace " << gib(m.workspace) << " GiB");
     CHECK(gib(m.total()) < gib(*device.dram().capacity));
   };
   for (const std::int64_t replicas : {64, 128}) {  // 126 layers on 16 stages: 8 at most
@@ -114,14 +114,14 @@ TEST_CASE("sharded runs of Llama 3.1 need within 15 % of the memory that torchti
   const model::Decoder llama70 = model::load_decoder("llama-3.1-70b");
   const TrainingMemory tp =
       memory_of(llama70, h100, {512, 16, 8192}, {.tensor = 8, .sequence_parallel = true, .data = 32}, fsdp);
-  INFO("70B: activations " << gib(tp.activations) << ", workspace " << gib(tp.workspace) << " GiB");
+  INFO("70B: activations " << gib(tp.activation) << ", workspace " << gib(tp.workspace) << " GiB");
   CHECK(gib(tp.total()) == Approx((67.6 + 71.9) / 2).epsilon(0.15));
 
   const model::Decoder llama405 = with_layers("llama-3.1-405b", 128);
   const TrainingMemory pp = memory_of(llama405, h100, {256, 4, 8192},
                                       {.tensor = 8, .sequence_parallel = true, .data = 8, .pipeline = 8}, fsdp);
   INFO("405B: weights " << gib(pp.weights) << ", gradients " << gib(pp.gradients) << ", activations "
-                        << gib(pp.activations) << ", workspace " << gib(pp.workspace) << " GiB");
+                        << gib(pp.activation) << ", workspace " << gib(pp.workspace) << " GiB");
   CHECK(gib(pp.total()) == Approx((72.7 + 82.5) / 2).epsilon(0.15));
 }
 

@@ -165,7 +165,7 @@ TEST_CASE("kernels of a layer move the bytes that Megatron's move") {
   const double x = tokens * 6144;                // elements of the residual stream
   const double y = x / 8;                        // of a device's share of a layer's hidden size
   const double s = 4 * (64. / 8) * 2048 * 2048;  // of the scores
-  const auto moved = [&](const estimate::TrainingPhase& phase) {
+  const auto moved = [&](const estimate::Phase& phase) {
     double bytes = 0;
     for (const estimate::OpEstimate& o : phase.ops) {
       const bool sums = o.op.name.ends_with("wgrad sum");
@@ -222,10 +222,10 @@ TEST_CASE("passes through a layer of the 22B model take what Korthikanti et al. 
                   {true, Recompute::selective, 7.2, 13.1}};
   for (const auto& m : measured) {
     const TrainingEstimate e = predict(kIterations[0].run, m.sequence_parallel, {.recompute = m.recompute});
-    const auto layer_ms = [&](const estimate::TrainingPhase& phase) {
+    const auto layer_ms = [&](const estimate::Phase& phase) {
       double seconds = 0;
-      for (std::size_t i = 0; i < phase.ops.size(); ++i) {
-        if (phase.ops[i].op.layer_kind >= 0) seconds += (phase.ops[i].step_time() - phase.hidden[i]).value;
+      for (const estimate::OpEstimate& op : phase.ops) {
+        if (op.op.layer_kind >= 0) seconds += (op.step_time() - op.hidden).value;
       }
       return 1e3 * seconds / 48;
     };

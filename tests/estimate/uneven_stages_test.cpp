@@ -152,9 +152,9 @@ TEST_CASE("memory of uneven training stages: the parts of every stage are those 
   const double table = 256000.0 * 2304;
   // A layer: q and o of 2304 x 2048, k and v of 2304 x 1024, three of 2304 x 9216, four norms.
   const double layer = 2304.0 * (2 * 2048 + 2 * 1024 + 3 * 9216 + 4);
-  const bool last = e.memory.stage == 2;
-  const double ends = e.memory.stage == 0 ? table : last ? table + 2304 : 0;
-  CHECK(e.memory.weights.value == 2 * (ends + layer * d(layers[static_cast<std::size_t>(e.memory.stage)])));
+  const bool last = e.fullest_stage == 2;
+  const double ends = e.fullest_stage == 0 ? table : last ? table + 2304 : 0;
+  CHECK(e.memory.weights.value == 2 * (ends + layer * d(layers[static_cast<std::size_t>(e.fullest_stage)])));
 }
 
 TEST_CASE("a search finds plans whose stages do not divide the layers, and costs them as an estimate does") {
@@ -172,7 +172,7 @@ TEST_CASE("a search finds plans whose stages do not divide the layers, and costs
   const estimate::PlanCost cost = search.cost(*four);
   REQUIRE(cost.fits);
   CHECK(cost.time == e.ttft);
-  CHECK(cost.weights == e.memory.weights);
+  CHECK(cost.memory.weights == e.memory.weights);
 }
 
 TEST_CASE("GGUF layers of two cards: each format is where its layers are") {

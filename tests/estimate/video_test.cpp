@@ -27,8 +27,7 @@ class Generation {
     profile_ =
         hardware::load_runtime_profile(device_, "pytorch", hardware::UnknownRuntime::error, hardware::Workload::video);
     const auto execution = hardware::resolve_execution(profile_, std::string_view("all"), std::string_view());
-    choices.runtime = execution.options;
-    choices.dispatch = execution.prefill;
+    choices.run_as(execution);
     choices.profile = &profile_;
     return *this;
   }
@@ -131,7 +130,7 @@ TEST_CASE("Ops add up to phases, classes to the step and phases to the generatio
     CHECK(e.step == e.phases[1].time);
     Seconds classes;
     cost::Work work;
-    for (const VideoClass& c : e.classes) {
+    for (const OpGroup& c : e.classes) {
       classes += c.time;
       work += c.work;
       Seconds bounds;

@@ -1,0 +1,111 @@
+// What a workload runs on and how: what was asked for (choices), and what became of it with all that was left to
+// llmperf (setups).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cost/collective.h"
+#include "graph/decoder_graph.h"
+#include "hardware/device.h"
+#include "hardware/runtime_execution.h"
+#include "hardware/runtime_profile.h"
+#include "mapper/machine.h"
+
+namespace llmperf::estimate {
+
+// What an estimate runs on. Device and profile must outlive everything made from it.
+struct Platform {
+  cost::Cluster cluster;
+  const hardware::Device* device = nullptr;
+  const hardware::RuntimeProfile* profile = nullptr;               // null: the speed of light
+  mapper::TileModel tiles = mapper::TileModel::mapped;             // of an array of tiles, without a profile
+  hardware::Dispatch dispatch = hardware::Dispatch::graph;         // with a profile; of text of the prefill
+  hardware::Dispatch decode_dispatch = hardware::Dispatch::graph;  // of text
+  Bytes reserve{0.5 * kGiB};                                       // runtime context and workspaces; an assumption
+  std::vector<std::string> notes;  // substitutions worth telling: "fp8 products run in bf16: …"
+
+  // The links as collectives are charged for them: under a profile as its library drives them.
+  cost::Cluster charged_cluster() const;
+  // Roofline where the device has no tiles or a profile times the ops.
+  mapper::TileModel tile_model() const {
+    return device->tile_array && profile == nullptr ? tiles : mapper::TileModel::roofline;
+  }
+};
+
+// What can be chosen for any workload, names as on the command line; nothing where that is left to llmperf.
+struct WorkloadChoices {
+  std::optional<std::string> weights;
+  std::optional<std::string> activations;
+  hardware::RuntimeOptions runtime;
+  mapper::TileModel tiles = mapper::TileModel::mapped;
+  const hardware::RuntimeProfile* profile = nullptr;  // must outlive the setup; null: the speed of light
+  hardware::Dispatch dispatch = hardware::Dispatch::graph;
+  hardware::Dispatch decode_dispatch = hardware::Dispatch::graph;
+  std::optional<Bytes> reserve;
+  graph::Plan plan;  // must be legal (graph::problems)
+  std::optional<std::int64_t> devices_per_node;
+
+  void run_as(const hardware::RuntimeExecution& execution);
+};
+void choose_platform(const hardware::Device& device, const WorkloadChoices& choices, Platform& platform);
+
+// Of language models: what does not change between scenarios. Model and host must outlive everything made from it, too.
+struct Setup : Platform {
+  graph::Execution execution;              // its plan is legal for the model
+  std::int64_t pipeline_batches = 0;       // see Choices
+  std::vector<double> tensor_split;        // see Choices
+  const hardware::Device* host = nullptr;  // null: everything is on the device
+  hardware::HostLink link;                 // between the two, where there is a host
+  bool checkpoint_kv = false;              // the checkpoint says what the KV cache is stored in
+  double activation_factor = 1;  // memory that a runtime plans for activations, over the peak of those alive at once
+};
+
+// Left to llmperf,
+//  * weights are as the checkpoint stores them, else of the 16-bit type of the activations;
+//  * activations are of the type of unquantised weights; with weights of GPTQ and AWQ fp16; else bf16, else fp16, where
+//  the
+//    device multiplies it, else fp32;
+//  * kv is what the checkpoint asks for, else the activation type; cache_k and cache_v override it for one half;
+//  * gpu_layers are all layers, and the head is on the device.
+// Weights in a GGUF format (by name, or `stored`) are run as llama.cpp does: computed in fp16, cached in fp16, the
+// token embedding and sampling on the host, q, k, v and gate, up multiplied apart as the file keeps them.
+struct Choices : WorkloadChoices {
+  std::optional<std::string> kv;
+  std::optional<std::string> cache_k;
+  std::optional<std::string> cache_v;
+  const model::WeightLayout* stored = nullptr;  // of the model's own file, taken when `weights` names nothing
+  model::GgufEra gguf_era = model::GgufEra::v2026;
+  std::optional<std::int64_t> gpu_layers;
+  std::optional<std::int64_t> micro_batch;
+  const hardware::Device* host = nullptr;  // used by GGUF formats on a device with memory of its own
+  // Micro-batches that a batch goes through the pipeline in; 0: the largest divisor of a replica's batch that is at
+  // most the number of stages.
+  std::int64_t pipeline_batches = 0;
+  // GGUF: how much of the model each device of the pipeline gets, in any unit; empty: all as much, as llama.cpp deals
+  // it to devices of equal free memory.
+  std::vector<double> tensor_split;
+};
+// The type that activations have unless asked otherwise; whether the device has a matrix rate for a type.
+Dtype activation_dtype(const hardware::Device& device);
+bool multiplies(const hardware::Device& device, Dtype dtype);
+// Makes products in a type that the device has no matrix rate for run in the activations' type, after a conversion.
+// Says so in `note`, which is left alone otherwise.
+void substitute(model::StoredFormat& format, const hardware::Device& device, Dtype activations, std::string& note);
+// Notes that there is no matrix rate for a type, where that is so.
+void note_rate(Platform& platform, Dtype activations);
+
+// Throws Error(bad_input) for unknown schemes, and for a cache type whose blocks do not divide the rows of the cache.
+Setup make_setup(const model::Decoder& model, const hardware::Device& device, const Choices& choices);
+
+// "dense", or what sets the model apart for the kernels it needs: "experts", "latent attention", "experts, latent
+// attention".
+std::string model_kind(const model::Decoder& model);
+
+// A step as the range of a runtime profile sees it: all but batch, tokens and context, which are the step's own.
+// Weights go by the name that the setup's profile was fitted under where the same kernel runs: w4a16-g128 is GPTQ's.
+hardware::StepSize step_size(const Setup& setup);
+
+}  // namespace llmperf::estimate
