@@ -19,6 +19,10 @@ Error Error::failed(std::string message, std::string hint) {
   return {ErrorKind::failed, {Diagnostic{{}, std::move(message), std::move(hint)}}};
 }
 
+Error Error::infeasible(std::string message, std::string hint) {
+  return {ErrorKind::infeasible, {Diagnostic{{}, std::move(message), std::move(hint)}}};
+}
+
 std::string format_diagnostic(const Diagnostic& diagnostic) {
   const SourcePosition& where = diagnostic.where;
   std::string text = where.file;

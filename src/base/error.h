@@ -34,9 +34,10 @@ enum class ErrorKind {
 class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::vector<Diagnostic> diagnostics);
-  // A bad-input error without a position.
+  // Errors of one message without a position.
   static Error bad_input(std::string message, std::string hint = {});
   static Error failed(std::string message, std::string hint = {});
+  static Error infeasible(std::string message, std::string hint = {});
 
   const char* what() const noexcept override { return text_.c_str(); }
   ErrorKind kind() const { return kind_; }

@@ -17,29 +17,14 @@
 namespace llmperf::cli {
 namespace {
 
+using descriptor::Kind;
+
 struct CatalogFlags {
-  std::string what;
+  Kind kind = Kind::model;
   std::string name;
   request::Request request;  // what a model is sized with
-  std::string detail = "summary";
-  OutputFlags output;
+  bool tensors = false;
 };
-
-// One of several words for a kind of built-in data; the first of a kind is named in messages.
-struct Word {
-  std::string_view word;
-  descriptor::Kind kind;
-};
-descriptor::Kind kind_value(const std::string& what, std::initializer_list<Word> words) {
-  std::vector<std::string> names;
-  std::optional<descriptor::Kind> last;
-  for (const Word& w : words) {
-    if (w.word == what) return w.kind;
-    if (last != w.kind) names.emplace_back(w.word);
-    last = w.kind;
-  }
-  throw Error::bad_input(fmt::format("there is no {} to list or show", quote(what)), name_hint(what, names));
-}
 
 // Rows and comment of a built-in set, without reading its columns.
 report::MeasurementSet measurement_set(const std::string& name) {
@@ -57,65 +42,39 @@ report::MeasurementSet measurement_set(const std::string& name) {
   return set;
 }
 
-int list_action(const CatalogFlags& flags, const Context& context) {
-  using descriptor::Kind;
-  const Kind kind = kind_value(flags.what, {{"models", Kind::model},
-                                            {"model", Kind::model},
-                                            {"hardware", Kind::device},
-                                            {"devices", Kind::device},
-                                            {"device", Kind::device},
-                                            {"runtimes", Kind::runtime},
-                                            {"runtime", Kind::runtime},
-                                            {"measurements", Kind::measurements},
-                                            {"scenarios", Kind::scenario},
-                                            {"scenario", Kind::scenario}});
-  Output output(flags.output, context);
-  if (kind == Kind::runtime) {
-    report::RuntimeList list;
-    for (hardware::RuntimeProfile& profile : hardware::all_runtime_profiles()) list.runtimes.push_back({profile});
-    output.write(report::runtime_list_report(list));
-  } else if (kind == Kind::measurements) {
-    report::MeasurementList list;
-    for (const std::string& name : descriptor::names(kind)) list.measurements.push_back(measurement_set(name));
-    output.write(report::measurement_list_report(list));
-  } else if (kind == Kind::scenario) {
-    report::StudyList list;
-    for (const std::string& name : descriptor::names(kind)) list.studies.push_back({name, study::load_study(name)});
-    output.write(report::study_list_report(list));
-  } else if (kind == Kind::model) {
-    report::ModelList list;
-    for (const std::string& name : model::decoder_names()) list.add(model::load_decoder(name));
-    for (const std::string& name : model::video_names()) list.add(model::load_video_dit(name));
-    output.write(report::model_list_report(list));
-  } else {
-    report::DeviceList list;
-    for (const std::string& name : descriptor::names(kind)) list.hardware.push_back({hardware::load_device(name)});
-    output.write(report::hardware_list_report(list));
+Answer list_answer(const CatalogFlags& flags, const Context&) {
+  const std::vector<std::string> names = descriptor::names(flags.kind);
+  switch (flags.kind) {
+    case Kind::runtime: {
+      report::RuntimeList list;
+      for (hardware::RuntimeProfile& profile : hardware::all_runtime_profiles()) list.runtimes.push_back({profile});
+      return {report::runtime_list_report(list)};
+    }
+    case Kind::measurements: {
+      report::MeasurementList list;
+      for (const std::string& name : names) list.measurements.push_back(measurement_set(name));
+      return {report::measurement_list_report(list)};
+    }
+    case Kind::scenario: {
+      report::StudyList list;
+      for (const std::string& name : names) list.studies.push_back({name, study::load_study(name)});
+      return {report::study_list_report(list)};
+    }
+    case Kind::device: {
+      report::DeviceList list;
+      for (const std::string& name : names) list.hardware.push_back({hardware::load_device(name)});
+      return {report::hardware_list_report(list)};
+    }
+    default: {
+      report::ModelList list;
+      for (const std::string& name : model::decoder_names()) list.add(model::load_decoder(name));
+      for (const std::string& name : model::video_names()) list.add(model::load_video_dit(name));
+      return {report::model_list_report(list)};
+    }
   }
-  return kExitDone;
 }
 
-bool lists_tensors(const std::string& detail) {
-  if (detail == "summary" || detail == "tensors") return detail == "tensors";
-  const std::vector<std::string> names = {"summary", "tensors"};
-  throw Error::bad_input(fmt::format("--detail: unknown level {}", quote(detail)), name_hint(detail, names));
-}
-
-bool sizes(const CatalogFlags& flags) { return flags.request != request::Request(); }
-
-int show_video_model(const CatalogFlags& flags, const Context& context) {
-  if (sizes(flags) || flags.detail != "summary") {
-    throw Error::bad_input("--weights, --kv, --detail and the options of GGUF files are for language models");
-  }
-  Output output(flags.output, context);
-  const model::VideoDit model = model::load_video_dit(flags.name);
-  output.write(report::video_model_report({model}));
-  return kExitDone;
-}
-
-int show_model(const CatalogFlags& flags, const Context& context) {
-  if (model::is_video_dit(flags.name)) return show_video_model(flags, context);
-  const bool list_tensors = lists_tensors(flags.detail);
+report::Report model_report(const CatalogFlags& flags) {
   const model::ModelFile file = model::load_model(flags.name);
   const model::Decoder& decoder = file.decoder;
   const request::Request& asked = flags.request;
@@ -147,79 +106,58 @@ int show_model(const CatalogFlags& flags, const Context& context) {
                                      : layout.gguf ? &tensors
                                                    : nullptr,
                           .file = stored ? &file.stored->file : nullptr,
-                          .list_tensors = list_tensors};
-  Output output(flags.output, context);
-  output.write(report::model_report(view));
-  return kExitDone;
+                          .list_tensors = flags.tensors};
+  return report::model_report(view);
 }
 
-void check_no_model_flags(const CatalogFlags& flags) {
-  if (!sizes(flags) && flags.detail == "summary") return;
-  throw Error::bad_input("--weights, --kv, --detail and the options of GGUF files are for models");
+Answer show_answer(const CatalogFlags& flags, const Context& context) {
+  if (flags.kind != Kind::model || model::is_video_dit(flags.name)) {
+    context.refuse({"--weights", "--kv", "--gguf-era", "--cache-type-k", "--cache-type-v", "--detail"},
+                   "for language models");
+  }
+  switch (flags.kind) {
+    case Kind::scenario: return {report::study_summary_report({flags.name, study::load_study(flags.name)})};
+    case Kind::runtime:
+      return {report::runtime_report(hardware::parse_runtime_profile(descriptor::load(Kind::runtime, flags.name)))};
+    case Kind::device: return {report::hardware_report(hardware::load_device(flags.name))};
+    default:
+      if (!model::is_video_dit(flags.name)) return {model_report(flags)};
+      return {report::video_model_report({model::load_video_dit(flags.name)})};
+  }
 }
 
-int show_action(const CatalogFlags& flags, const Context& context) {
-  using descriptor::Kind;
-  const Kind kind = kind_value(flags.what, {{"model", Kind::model},
-                                            {"models", Kind::model},
-                                            {"hardware", Kind::device},
-                                            {"device", Kind::device},
-                                            {"devices", Kind::device},
-                                            {"runtime", Kind::runtime},
-                                            {"runtimes", Kind::runtime},
-                                            {"scenario", Kind::scenario},
-                                            {"scenarios", Kind::scenario}});
-  if (kind == Kind::scenario) {
-    check_no_model_flags(flags);
-    const study::Study study = study::load_study(flags.name);
-    Output output(flags.output, context);
-    output.write(report::study_summary_report({flags.name, study}));
-    return kExitDone;
-  }
-  if (kind == Kind::runtime) {
-    Output output(flags.output, context);
-    output.write(report::runtime_report(
-        hardware::parse_runtime_profile(descriptor::load(descriptor::Kind::runtime, flags.name))));
-    return kExitDone;
-  }
-  if (kind == descriptor::Kind::device) {
-    check_no_model_flags(flags);
-    const hardware::Device device = hardware::load_device(flags.name);
-    Output output(flags.output, context);
-    output.write(report::hardware_report(device));
-    return kExitDone;
-  }
-  return show_model(flags, context);
+// In the singular, in the plural and by other names. `shown`: those that help and completion name.
+Flag& add_kind(Command& command, Kind& kind, bool measurements, std::string_view shown, const char* about) {
+  Meanings<Kind> all = {{"model", Kind::model},      {"models", Kind::model},      {"hardware", Kind::device},
+                        {"device", Kind::device},    {"devices", Kind::device},    {"runtime", Kind::runtime},
+                        {"runtimes", Kind::runtime}, {"scenario", Kind::scenario}, {"scenarios", Kind::scenario}};
+  if (measurements) all.emplace_back("measurements", Kind::measurements);
+  Flag& flag = command.add("KIND", kind, all, "", about).required().offers(Values::Sort::words, shown);
+  flag.otherwise.clear();
+  return flag;
 }
 
 }  // namespace
 
 void add_list(Command& root) {
   Command& command = root.add_command("list", "built-in models, hardware, runtimes, measurements or scenarios");
-  auto flags = std::make_shared<CatalogFlags>();
-  command.add("KIND", flags->what, "", "models, hardware, runtimes, measurements or scenarios")
-      .required()
-      .offers(Values::Sort::words, "models hardware runtimes measurements scenarios");
-  add_output_flags(command, flags->output);
-  command.action = [flags](const Context& context) { return list_action(*flags, context); };
+  CatalogFlags& flags = answers(command, list_answer);
+  add_kind(command, flags.kind, true, "models hardware runtimes measurements scenarios",
+           "models, hardware, runtimes, measurements or scenarios");
 }
 
 void add_show(Command& root) {
   Command& command = root.add_command(
       "show",
       "one model's exact parameter counts, one device's figures, a runtime profile or a scenario, with sources");
-  auto flags = std::make_shared<CatalogFlags>();
-  command.add("KIND", flags->what, "", "model, hardware, runtime or scenario")
-      .required()
-      .offers(Values::Sort::words, "model hardware runtime scenario");
-  command.add("NAME", flags->name, "", "built-in name or file").required().offers(Values::Sort::paths);
-  command.add("weights", flags->request).about = "model: weight scheme to size it with";
-  command.add("kv", flags->request).about = "model: KV cache type to size it with";
-  for (const char* field : {"gguf-era", "cache-type-k", "cache-type-v"}) command.add(field, flags->request);
-  command.add("--detail", flags->detail, "LEVEL", "model: summary, or tensors (every tensor, its type and its bytes)")
-      .offers(Values::Sort::words, "summary tensors");
-  add_output_flags(command, flags->output);
-  command.action = [flags](const Context& context) { return show_action(*flags, context); };
+  CatalogFlags& flags = answers(command, show_answer);
+  add_kind(command, flags.kind, false, "model hardware runtime scenario", "model, hardware, runtime or scenario");
+  command.add("NAME", flags.name, "", "built-in name or file").required().offers(Values::Sort::paths);
+  command.add("weights", flags.request).about = "model: weight scheme to size it with";
+  command.add("kv", flags.request).about = "model: KV cache type to size it with";
+  for (const char* field : {"gguf-era", "cache-type-k", "cache-type-v"}) command.add(field, flags.request);
+  command.add("--detail", flags.tensors, {{"summary", false}, {"tensors", true}}, "LEVEL",
+              "model: summary, or tensors (every tensor, its type and its bytes)");
 }
 
 }  // namespace llmperf::cli

@@ -41,7 +41,7 @@ Flag new_flag(const std::string& names, std::string type, std::string about) {
   }
   if (flag.is_argument() && flag.type.empty()) flag.type = flag.name;
   constexpr std::string_view kFiles[] = {"FILE", "CSV", "YAML", "JSON", "HTML", "PATH"};
-  if (std::find(std::begin(kFiles), std::end(kFiles), flag.type) != std::end(kFiles)) {
+  if (contains(kFiles, flag.type)) {
     flag.values.sort = Values::Sort::files;
   } else if (flag.type == "DIR") {
     flag.values.sort = Values::Sort::folders;
@@ -51,47 +51,75 @@ Flag new_flag(const std::string& names, std::string type, std::string about) {
 
 }  // namespace
 
-bool Context::has(std::string_view flag) const {
-  return std::any_of(given.begin(), given.end(), [&](const Given& g) { return g.flag == flag; });
+const Given* find(std::span<const Given> given, std::string_view flag) {
+  for (const Given& g : given) {
+    if (g.flag == flag) return &g;
+  }
+  return nullptr;
+}
+
+bool is_output_flag(std::string_view flag) {
+  return flag == "--format" || flag == "--json" || flag == "--export" || flag == "--lang";
+}
+
+void Context::refuse(std::initializer_list<std::string_view> flags, std::string_view why,
+                     const std::string& hint) const {
+  for (const std::string_view flag : flags) {
+    if (has(flag)) throw Error::bad_input(fmt::format("{}: {}", flag, why), hint);
+  }
+}
+
+void Context::only(std::initializer_list<std::string_view> flags, std::string_view beside) const {
+  for (const Given& g : given) {
+    const bool allowed = contains(flags, g.flag) || g.flag == beside || is_output_flag(g.flag);
+    if (!allowed) throw Error::bad_input(fmt::format("{} has no effect beside {}", g.flag, beside), "leave it out");
+  }
 }
 
 bool Flag::is(std::string_view word) const {
-  return word == name || (!letter.empty() && word == letter) ||
-         std::find(old_names.begin(), old_names.end(), word) != old_names.end();
+  return word == name || (!letter.empty() && word == letter) || contains(old_names, word);
+}
+
+Flag& Command::add_valued(const std::string& names, std::string type, std::string what) {
+  return flags.emplace_back(new_flag(names, std::move(type), std::move(what)));
 }
 
 Flag& Command::add(const std::string& names, std::string& target, std::string type, std::string what) {
-  Flag flag = new_flag(names, std::move(type), std::move(what));
+  Flag& flag = add_valued(names, std::move(type), std::move(what));
   flag.otherwise = target;
   flag.set = [&target](const std::string& value) { target = value; };
-  return flags.emplace_back(std::move(flag));
+  return flag;
 }
 
 Flag& Command::add(const std::string& names, std::vector<std::string>& target, std::string type, std::string what) {
-  Flag flag = new_flag(names, std::move(type), std::move(what));
+  Flag& flag = add_valued(names, std::move(type), std::move(what));
   flag.repeats = true;
   flag.set = [&target](const std::string& value) { target.push_back(value); };
-  return flags.emplace_back(std::move(flag));
+  return flag;
 }
 
 Flag& Command::add(const std::string& names, bool& target, std::string what) {
-  Flag flag = new_flag(names, {}, std::move(what));
+  Flag& flag = add_valued(names, {}, std::move(what));
   flag.set = [&target](const std::string&) { target = true; };
-  return flags.emplace_back(std::move(flag));
+  return flag;
+}
+
+Meanings<Dtype> dtypes() {
+  Meanings<Dtype> all;
+  for (const std::string_view word : dtype_names()) all.emplace_back(std::string(word), *parse_dtype(word));
+  return all;
 }
 
 namespace {
 
 Flag flag_of_field(const request::Field& field) {
-  Flag flag{.name = fmt::format("--{}", field.name),
-            .letter = field.name == "model" ? "-m" : "",
-            .type = std::string(field.type),
-            .about = worded(std::string(field.about)),
-            .group = std::string(field.group),
-            .otherwise = std::string(field.otherwise),
-            .values = field.values};
-  if (!field.old_name.empty()) flag.old_names.push_back(fmt::format("--{}", field.old_name));
-  return flag;
+  return {.name = fmt::format("--{}", field.name),
+          .letter = field.name == "model" ? "-m" : "",
+          .type = std::string(field.type),
+          .about = worded(std::string(field.about)),
+          .group = std::string(field.group),
+          .otherwise = std::string(field.otherwise),
+          .values = field.values};
 }
 
 }  // namespace
@@ -188,8 +216,7 @@ std::string read_value(const Command& command, const Flag& flag, const std::stri
 const Flag* next_argument(const Command& command, const std::vector<Given>& given) {
   for (const Flag& flag : command.flags) {
     if (!flag.is_argument()) continue;
-    const bool taken = std::any_of(given.begin(), given.end(), [&](const Given& g) { return g.flag == flag.name; });
-    if (flag.repeats || !taken) return &flag;
+    if (flag.repeats || find(given, flag.name) == nullptr) return &flag;
   }
   return nullptr;
 }
@@ -240,9 +267,8 @@ Words read_words(const Command& root, std::span<const std::string> words) {
         continue;
       }
       std::string value = read_value(*read.command, *flag, name, words, i);
-      const bool again =
-          std::any_of(read.given.begin(), read.given.end(), [&](const Given& g) { return g.flag == flag->name; });
-      if (again && !flag->repeats) throw Error::bad_input(name + " is given more than once");
+      if (!flag->repeats && find(read.given, flag->name) != nullptr)
+        throw Error::bad_input(name + " is given more than once");
       read.given.push_back({flag->name, std::move(value)});
     }
   }
@@ -251,15 +277,17 @@ Words read_words(const Command& root, std::span<const std::string> words) {
 
 void check(const Words& words) {
   const Command& command = *words.command;
-  const auto has = [&](const std::string& flag) {
-    return std::any_of(words.given.begin(), words.given.end(), [&](const Given& g) { return g.flag == flag; });
-  };
+  const auto has = [&](const std::string& flag) { return find(words.given, flag) != nullptr; };
   const auto fail = [&](const std::string& what) {
     throw Error::bad_input(what, words.path + " --help says what it takes");
   };
   if (!command.commands.empty()) fail("a subcommand is required");
   for (const Given& given : words.given) {
     if (given.flag.empty()) throw Error::bad_input("unexpected argument " + quote(given.value));
+    const Flag& flag = *command.find(given.flag);
+    if (flag.words.empty() || contains(flag.words, given.value)) continue;
+    throw Error::bad_input(fmt::format("{}: there is no {}", flag.name, quote(given.value)),
+                           name_hint(given.value, flag.offered()));
   }
   for (const Flag& flag : command.flags) {
     if (!has(flag.name)) {
@@ -327,9 +355,9 @@ std::string help_text(const Command& command, const std::string& path) {
   std::vector<std::string> groups;
   for (const Flag& flag : command.flags) {
     const std::string group = flag.is_argument() ? "Arguments" : flag.group;
-    if (!flag.hidden && std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
+    if (!flag.hidden && !contains(groups, group)) groups.push_back(group);
   }
-  if (std::find(groups.begin(), groups.end(), "") == groups.end()) groups.emplace_back();
+  if (!contains(groups, "")) groups.emplace_back();
   std::stable_partition(groups.begin(), groups.end(), [](const std::string& group) { return group == "Arguments"; });
   for (const std::string& group : groups) {
     text += "\n" + (group.empty() ? "Options" : group) + ":\n";

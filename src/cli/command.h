@@ -4,13 +4,18 @@
 
 #include <functional>
 #include <list>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "base/dtype.h"
 #include "base/error.h"
+#include "cli/values.h"
 #include "report/document.h"
 #include "request/request.h"
 
@@ -23,18 +28,34 @@ inline constexpr int kExitInfeasible = 3;
 inline constexpr int kExitThreshold = 4;
 inline constexpr int kExitInterrupted = 130;  // of an action; the program's is 128 and the signal's number
 
+int exit_status(ErrorKind kind);
+
 // A flag and its value as they were given; a switch has no value, an argument goes by its name in the help.
 struct Given {
   std::string flag;
   std::string value;
 };
 
+// Null where it was not given.
+const Given* find(std::span<const Given> given, std::string_view flag);
+// Of those that say where output goes and how.
+bool is_output_flag(std::string_view flag);
+
+struct OutputFlags;
+class Output;
+
 // What an action is run in.
 struct Context {
   std::string command;                            // as a shell reads it, without what says where output goes
   std::vector<Given> given = {};                  // in order
   std::vector<report::Report>* caught = nullptr;  // where reports go instead of stdout: those of a study's sections
-  bool has(std::string_view flag) const;
+  const Output* output = nullptr;                 // of a command that answers (output.h)
+  bool has(std::string_view flag) const { return find(given, flag) != nullptr; }
+  // Throws Error(bad_input) where one of the flags was given: "--kv: there is one device".
+  void refuse(std::initializer_list<std::string_view> flags, std::string_view why,
+              const std::string& hint = "leave it out") const;
+  // … where any other was, but for those of output: "--kv has no effect beside --symbolic".
+  void only(std::initializer_list<std::string_view> flags, std::string_view beside) const;
 };
 using Action = std::function<int(const Context&)>;
 
@@ -49,6 +70,7 @@ struct Flag {
   std::string group = {};      // heading in the help; empty: the command's own
   std::string otherwise = {};  // the value when it is not given
   Values values = {};
+  std::vector<std::string> words = {};      // all that the value may be; empty: more than words
   std::vector<std::string> needs = {};      // flags that must be given as well
   std::vector<std::string> excludes = {};   // … that must not
   std::vector<std::string> old_names = {};  // still taken, never shown
@@ -69,7 +91,36 @@ struct Flag {
   Flag& offers(Values::Sort sort, std::vector<std::string> (*names)() = nullptr) {
     return values = {sort, names, {}}, *this;
   }
+  // Any other word is refused.
+  Flag& one_of(std::vector<std::string> all) {
+    return values.sort = Values::Sort::words, words = std::move(all), *this;
+  }
+  std::vector<std::string> offered() const {
+    std::vector<std::string> some = values.all();
+    return some.empty() ? words : some;
+  }
 };
+
+// The words of a flag and what they mean.
+template <class T>
+using Meanings = std::vector<std::pair<std::string, T>>;
+// "a, b or c".
+template <class T>
+std::string words_of(const Meanings<T>& meanings, std::string_view last = " or ") {
+  std::string text;
+  for (const auto& [word, meaning] : meanings) {
+    if (!text.empty()) text += word == meanings.back().first ? last : ", ";
+    text += word;
+  }
+  return text;
+}
+Meanings<Dtype> dtypes();
+template <class T>
+struct Meant {
+  using Type = T;
+};
+template <class T>
+struct Meant<std::optional<T>> : Meant<T> {};
 
 struct Command {
   std::string name;
@@ -77,13 +128,54 @@ struct Command {
   std::vector<Flag> flags = {};
   std::list<Command> commands = {};
   Action action = {};
+  std::shared_ptr<OutputFlags> output = {};  // of a command that answers with a result; its flags stand last
   bool hidden = false;
+
+  // Sets the action, which is given the flags that are returned.
+  template <class Flags, class Result>
+  Flags& runs(Result (*run)(const Flags&, const Context&)) {
+    auto bound = std::make_shared<Flags>();
+    action = [bound, run](const Context& context) { return run(*bound, context); };
+    return *bound;
+  }
 
   // `names`: "-m,--model", "--batch", "KIND". What `target` holds is the value when the flag is not given. A target of
   // several values takes as many as there are: of a flag, each time it is given.
   Flag& add(const std::string& names, std::string& target, std::string type, std::string about);
   Flag& add(const std::string& names, std::vector<std::string>& target, std::string type, std::string about);
   Flag& add(const std::string& names, bool& target, std::string about);
+  // A number within bounds: an integer, a double, or one of them that may be missing.
+  template <class T>
+  Flag& add(const std::string& names, T& target, Bounds bounds, std::string type, std::string what) {
+    Flag& flag = add_valued(names, std::move(type), std::move(what));
+    if constexpr (std::is_integral_v<T>) flag.otherwise = std::to_string(target);
+    flag.set = [&target, bounds, flag_name = flag.name](const std::string& text) {
+      if constexpr (std::is_integral_v<typename Meant<T>::Type>) {
+        target =
+            static_cast<typename Meant<T>::Type>(count_value(flag_name, text, bounds.least, bounds.most, bounds.kilo));
+      } else {
+        target = number_value(flag_name, text, static_cast<double>(bounds.least), static_cast<double>(bounds.most));
+      }
+    };
+    return flag;
+  }
+  // One of some words.
+  template <class T>
+  Flag& add(const std::string& names, T& target, const Meanings<typename Meant<T>::Type>& meanings, std::string type,
+            std::string what) {
+    Flag& flag = add_valued(names, std::move(type), std::move(what));
+    std::vector<std::string> all;
+    for (const auto& [word, meaning] : meanings) {
+      if (target == meaning && flag.otherwise.empty()) flag.otherwise = word;
+      all.push_back(word);
+    }
+    flag.set = [&target, meanings](const std::string& text) {
+      for (const auto& [word, meaning] : meanings) {
+        if (word == text) target = meaning;
+      }
+    };
+    return flag.one_of(std::move(all));
+  }
   // A field of requests: as part of one, or alone where a command has a use for it only. Both say what the table says.
   Flag& add(std::string_view field, request::Request& target);
   Flag& add_field(std::string_view field, std::string& target);
@@ -91,6 +183,7 @@ struct Command {
   void add_fields(request::Request& target, std::string_view workloads);
   Command& add_command(std::string command, std::string what);
 
+  Flag& add_valued(const std::string& names, std::string type, std::string about);
   // Null for what does not exist.
   const Flag* find(std::string_view flag) const;
   Flag* find(std::string_view flag) { return const_cast<Flag*>(std::as_const(*this).find(flag)); }
@@ -112,7 +205,8 @@ struct Words {
   bool version = false;
 };
 Words read_words(const Command& root, std::span<const std::string> words);
-// Throws Error(bad_input) where something is missing, too much or does not go together.
+// Throws Error(bad_input) where something is missing, too much or does not go together, and for a word that a flag does
+// not know.
 void check(const Words& words);
 // Sets what the flags are bound to, checked.
 void apply(const Words& words);

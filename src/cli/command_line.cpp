@@ -34,12 +34,7 @@ int report_error(const Error& error) {
     d.hint = report::single_line(d.hint);
     write_stderr(fmt::format("llmperf: error: {}\n", format_diagnostic(d)));
   }
-  switch (error.kind()) {
-    case ErrorKind::failed: return kExitFailed;
-    case ErrorKind::bad_input: return kExitUsage;
-    case ErrorKind::infeasible: return kExitInfeasible;
-  }
-  return kExitFailed;
+  return exit_status(error.kind());
 }
 
 // As a shell reads it.
@@ -106,12 +101,20 @@ int end_of_closed_pipe() {
 
 }  // namespace
 
+int exit_status(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::failed: return kExitFailed;
+    case ErrorKind::bad_input: return kExitUsage;
+    case ErrorKind::infeasible: return kExitInfeasible;
+  }
+  return kExitFailed;
+}
+
 std::string command_text(std::span<const std::string> words) {
-  constexpr std::string_view kOutput[] = {"--format", "--export", "--json", "--lang"};
   std::string text = "llmperf";
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string flag = flag_of(words[i]);
-    if (std::find(std::begin(kOutput), std::end(kOutput), flag) == std::end(kOutput)) {
+    if (!is_output_flag(flag)) {
       text += " " + shell_word(words[i]);
     } else if (flag != "--json" && flag.size() == words[i].size()) {
       ++i;  // its value
@@ -119,6 +122,34 @@ std::string command_text(std::span<const std::string> words) {
   }
   return text;
 }
+
+namespace {
+
+void add_help(Command& root) {
+  Command& command = root.add_command("help", "the help of the program or of a subcommand: llmperf help map gemm");
+  auto& words = command.runs(+[](const std::vector<std::string>& of, const Context&) {
+    const Command all = all_commands();
+    const Words read = read_words(all, of);
+    for (const Given& given : read.given) {
+      throw Error::bad_input("unexpected " + quote(given.flag.empty() ? given.value : given.flag),
+                             "llmperf help map gemm");
+    }
+    write_stdout(help_text(*read.command, read.path));
+    return kExitDone;
+  });
+  command.add("COMMAND", words, "COMMAND", "whose help [the program's]").offers(Values::Sort::words, [] {
+    std::vector<std::string> names;
+    for (const Command& one : all_commands().commands) names.push_back(one.name);
+    return names;
+  });
+}
+
+void add_outputs(Command& command) {
+  if (command.output) add_output_flags(command, *command.output);
+  for (Command& inner : command.commands) add_outputs(inner);
+}
+
+}  // namespace
 
 Command all_commands() {
   Command root{.name = "llmperf",
@@ -129,35 +160,8 @@ Command all_commands() {
         add_import,   add_report,  add_list,    add_show,      add_completion, add_man,    add_help}) {
     add(root);
   }
+  add_outputs(root);
   return root;
-}
-
-namespace {
-
-struct HelpFlags {
-  std::vector<std::string> words;
-};
-
-}  // namespace
-
-void add_help(Command& root) {
-  Command& command = root.add_command("help", "the help of the program or of a subcommand: llmperf help map gemm");
-  auto flags = std::make_shared<HelpFlags>();
-  command.add("COMMAND", flags->words, "COMMAND", "whose help [the program's]").offers(Values::Sort::words, [] {
-    std::vector<std::string> names;
-    for (const Command& one : all_commands().commands) names.push_back(one.name);
-    return names;
-  });
-  command.action = [flags](const Context&) {
-    const Command all = all_commands();
-    const Words read = read_words(all, flags->words);
-    for (const Given& given : read.given) {
-      throw Error::bad_input("unexpected " + quote(given.flag.empty() ? given.value : given.flag),
-                             "llmperf help map gemm");
-    }
-    write_stdout(help_text(*read.command, read.path));
-    return kExitDone;
-  };
 }
 
 int run(int argc, const char* const* argv) {

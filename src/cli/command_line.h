@@ -3,7 +3,6 @@
 
 #include <span>
 #include <string>
-#include <vector>
 
 #include "cli/command.h"
 
@@ -13,27 +12,10 @@ namespace llmperf::cli {
 Command all_commands();
 
 // A subcommand adds itself to the root.
-void add_calibrate(Command& root);
-void add_compare(Command& root);
-void add_completion(Command& root);
-void add_estimate(Command& root);
-void add_explain(Command& root);
-void add_graph(Command& root);
-void add_help(Command& root);
-void add_import(Command& root);
-void add_limits(Command& root);
-void add_list(Command& root);
-void add_map(Command& root);
-void add_map_collective(Command& root);
-void add_man(Command& root);
-void add_merge(Command& root);
-void add_parallel(Command& root);
-void add_replay(Command& root);
-void add_run(Command& root);
-void add_report(Command& root);
-void add_show(Command& root);
-void add_sweep(Command& root);
-void add_validate(Command& root);
+using AddCommand = void(Command& root);
+AddCommand add_calibrate, add_compare, add_completion, add_estimate, add_explain, add_graph, add_import, add_limits,
+    add_list, add_man, add_map, add_map_collective, add_merge, add_parallel, add_replay, add_report, add_run, add_show,
+    add_sweep, add_validate;
 
 // The words as a shell reads them, without what says where output goes.
 std::string command_text(std::span<const std::string> words);

@@ -5,15 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <cmath>
 #include <utility>
 
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/estimate.h"
-#include "cli/output.h"
-#include "cli/values.h"
 #include "descriptor/node.h"
 #include "report/compare_report.h"
 #include "report/difference_report.h"
@@ -29,20 +27,18 @@ struct CompareFlags {
   Request request;
   std::string with;
   std::string against;
-  std::string max_slowdown;
-  OutputFlags output;
+  std::optional<double> max_slowdown;
 };
 
-// Whether `after` is slower than `before` by more than `limit`; says so on stderr. `which`: what is slower, "with
-// --with".
-bool too_slow(std::string_view what, Seconds before, Seconds after, double limit, const std::string& which) {
-  if (!(after.value > before.value * (1 + limit))) return false;
-  std::fputs(fmt::format("llmperf: error: {} is {} slower {} ({}, before {}): more than --max-slowdown {}\n", what,
-                         before.value > 0 ? format_share(after / before - 1) : std::string("infinitely"), which,
-                         format_seconds(after), format_seconds(before), format_share(limit))
-                 .c_str(),
-             stderr);
-  return true;
+// Notes where `after` is slower than `before` by more than the limit. `which`: what is slower, "with --with".
+void judge(const CompareFlags& flags, Answer& answer, std::string_view what, std::optional<Seconds> before,
+           std::optional<Seconds> after, const std::string& which) {
+  const double limit = flags.max_slowdown.value_or(INFINITY);
+  if (!before || !after || !(after->value > before->value * (1 + limit))) return;
+  answer.exceeded.push_back(
+      fmt::format("{} is {} slower {} ({}, before {}): more than --max-slowdown {}", what,
+                  before->value > 0 ? format_share(*after / *before - 1) : std::string("infinitely"), which,
+                  format_seconds(*after), format_seconds(*before), format_share(limit)));
 }
 
 // ---- Two results.
@@ -52,20 +48,17 @@ struct Side {
   std::optional<Error> infeasible;  // why there are no times
 };
 
-int conclude(Side before, Side after, const std::string& which, std::optional<double> limit, Output& output) {
+Answer conclude(const CompareFlags& flags, Side before, Side after, const std::string& which) {
   const report::Difference d = report::difference(std::move(before.result), std::move(after.result));
-  output.write(report::difference_report(d));
-  if (before.infeasible) throw Error(*before.infeasible);
-  if (after.infeasible) throw Error(*after.infeasible);
-  bool slower = false;
-  if (limit) {
-    for (const report::JudgedTime& time : report::judged_times(d.before.kind)) {
-      const report::FigureChange* figure = d.figure(time.key);
-      if (figure == nullptr || !figure->before || !figure->after) continue;
-      slower |= too_slow(time.title, Seconds{*figure->before}, Seconds{*figure->after}, *limit, which);
-    }
+  Answer answer{report::difference_report(d), before.infeasible ? before.infeasible : after.infeasible};
+  const auto seconds = [](const std::optional<double>& value) {
+    return value ? std::optional<Seconds>(Seconds{*value}) : std::nullopt;
+  };
+  for (const report::JudgedTime& time : report::judged_times(d.before.kind)) {
+    const report::FigureChange* figure = d.figure(time.key);
+    if (figure != nullptr) judge(flags, answer, time.title, seconds(figure->before), seconds(figure->after), which);
   }
-  return slower ? kExitThreshold : kExitDone;
+  return answer;
 }
 
 Side load_result(const std::string& path) {
@@ -79,21 +72,14 @@ Side load_result(const std::string& path) {
   return side;
 }
 
-int compare_files(const CompareFlags& flags, const Context& context, std::optional<double> limit) {
+Answer compare_files(const CompareFlags& flags, const Context& context) {
+  context.only({"results", "--max-slowdown"}, "saved results");
   const std::vector<std::string>& files = flags.files;
-  for (const Given& given : context.given) {
-    constexpr std::string_view kOwn[] = {"results", "--max-slowdown", "--format", "--export", "--json", "--lang"};
-    if (std::find(std::begin(kOwn), std::end(kOwn), given.flag) != std::end(kOwn)) continue;
-    throw Error::bad_input(fmt::format("{} has no meaning beside saved results", given.flag), "leave it out");
-  }
   if (files.size() != 2) {
     throw Error::bad_input(fmt::format("compare takes two saved results, not {}", files.size()),
                            "llmperf compare before.json after.json");
   }
-  Side before = load_result(files[0]);
-  Side after = load_result(files[1]);
-  Output output(flags.output, context);
-  return conclude(std::move(before), std::move(after), "in " + files[1], limit, output);
+  return conclude(flags, load_result(files[0]), load_result(files[1]), "in " + files[1]);
 }
 
 Error prefixed(const Error& error, const std::string& prefix) {
@@ -110,8 +96,8 @@ Side estimated(const Request& request, const std::string& name, const std::strin
     request::Sources sources;
     const auto resolved = resolve(request, sources);
     Answer answered = answer(*resolved, report::Detail::summary, true);
-    Side side{report::read_result(answered.report.json, name), std::nullopt};
-    if (answered.infeasible) side.infeasible = prefixed(*answered.infeasible, prefix);
+    Side side{report::read_result(answered.report->json, name), std::nullopt};
+    if (answered.error) side.infeasible = prefixed(*answered.error, prefix);
     return side;
   } catch (const Error& error) {
     throw prefixed(error, prefix);
@@ -120,68 +106,36 @@ Side estimated(const Request& request, const std::string& name, const std::strin
 
 // ---- Words of a line as a POSIX shell splits them, without anything that it would expand.
 
-class Splitter {
- public:
-  Splitter(std::string_view flag, std::string_view line) : flag_(flag), line_(line) {}
-
-  std::vector<std::string> split() {
-    while (at_ < line_.size()) {
-      const char c = line_[at_++];
-      if (c == ' ' || c == '\t' || c == '\n') {
-        end_word();
-      } else if (c == '\'' || c == '"') {
-        quoted(c);
-      } else if (c == '\\') {
-        escaped();
-      } else {
-        append(c);
-      }
-    }
-    end_word();
-    return std::move(words_);
-  }
-
- private:
-  [[noreturn]] void fail(const char* what) const {
-    throw Error::bad_input(fmt::format("{}: {} in {}", flag_, what, quote(line_)), "write it as in a shell");
-  }
-  void append(char c) {
-    word_ += c;
-    open_ = true;
-  }
-  void end_word() {
-    if (open_) words_.push_back(std::move(word_));
-    word_.clear();
-    open_ = false;
-  }
-  void escaped() {
-    if (at_ == line_.size()) fail("a backslash ends the line");
-    append(line_[at_++]);
-  }
-  // Between double quotes a backslash escapes only quotes and itself.
-  void quoted(char closing) {
-    open_ = true;
-    for (; at_ < line_.size() && line_[at_] != closing; ++at_) {
-      const bool escapes = closing == '"' && line_[at_] == '\\' && at_ + 1 < line_.size() &&
-                           (line_[at_ + 1] == '"' || line_[at_ + 1] == '\\');
-      if (escapes) ++at_;
-      word_ += line_[at_];
-    }
-    if (at_ == line_.size()) fail("a quote is not closed");
-    ++at_;
-  }
-
-  std::string_view flag_;
-  std::string_view line_;
-  std::size_t at_ = 0;
-  std::string word_;
-  bool open_ = false;  // a word has begun, if only with empty quotes
-  std::vector<std::string> words_;
-};
-
-// Quotes and backslashes are honoured. Throws Error(bad_input), naming `flag`, where one is not closed.
+// Throws Error(bad_input), naming `flag`, where a quote is not closed.
 std::vector<std::string> shell_words(std::string_view flag, std::string_view line) {
-  return Splitter(flag, line).split();
+  const auto fail = [&](const char* what) {
+    throw Error::bad_input(fmt::format("{}: {} in {}", flag, what, quote(line)), "write it as in a shell");
+  };
+  std::vector<std::string> words;
+  std::optional<std::string> word;  // that has begun, if only with empty quotes
+  char closing = 0;                 // of the quote that is open
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    const char c = line[at];
+    const bool blank = c == ' ' || c == '\t' || c == '\n';
+    if (closing == 0 && blank) {
+      if (word) words.push_back(*std::exchange(word, std::nullopt));
+      continue;
+    }
+    if (!word) word.emplace();
+    if (closing == 0 ? c == '\'' || c == '"' : c == closing) {
+      closing = closing == 0 ? c : '\0';
+      continue;
+    }
+    // Between double quotes a backslash escapes only quotes and itself, between single ones nothing.
+    const bool last = at + 1 == line.size();
+    const bool escapes =
+        c == '\\' && closing != '\'' && (closing == 0 || (!last && (line[at + 1] == '"' || line[at + 1] == c)));
+    if (escapes && last) fail("a backslash ends the line");
+    *word += escapes ? line[++at] : c;
+  }
+  if (closing != 0) fail("a quote is not closed");
+  if (word) words.push_back(*word);
+  return words;
 }
 
 // The request with the flags of a line as well, and instead.
@@ -191,11 +145,9 @@ Request changed(const Request& request, const std::string& line) {
   Request second = request;
   Command fields{.name = "--against", .about = {}};
   fields.add_fields(second, "tvr");
-  constexpr std::string_view kOwn[] = {"--against", "--with", "--max-slowdown", "--format",
-                                       "--export",  "--json", "--lang"};
   for (const std::string& word : words) {
     const std::string flag = flag_of(word);
-    if (std::find(std::begin(kOwn), std::end(kOwn), flag) == std::end(kOwn)) continue;
+    if (!is_output_flag(flag) && flag != "--against" && flag != "--with" && flag != "--max-slowdown") continue;
     throw Error::bad_input(fmt::format("--against: {} is no flag of a request", flag), "leave it out");
   }
   try {
@@ -211,12 +163,11 @@ Request changed(const Request& request, const std::string& line) {
   return second;
 }
 
-int compare_requests(const CompareFlags& flags, const Context& context, std::optional<double> limit) {
+Answer compare_requests(const CompareFlags& flags) {
   const Request second = changed(flags.request, flags.against);
-  Output output(flags.output, context);
   Side before = estimated(flags.request, "the request", "");
   Side after = estimated(second, "with " + flags.against, "--against: ");
-  return conclude(std::move(before), std::move(after), "with --against", limit, output);
+  return conclude(flags, std::move(before), std::move(after), "with --against");
 }
 
 // ---- Runtime options, one by one.
@@ -238,75 +189,62 @@ auto second_choices(Choose&& choose) {
   }
 }
 
-[[noreturn]] void throw_infeasible(std::string message, const std::string& options) {
-  throw Error(ErrorKind::infeasible,
-              {{.where = {},
-                .message = std::move(message),
-                .hint = fmt::format("llmperf estimate --options {} says what would make it fit", options)}});
+// `where`: that it does not fit, and how much it needs.
+template <class Steps, class Where>
+std::optional<Error> infeasible_step(const Steps& steps, const Where& where) {
+  for (const auto* step : {&steps.front(), &steps.back()}) {
+    if (step->fits) continue;
+    return Error::infeasible(where(*step),
+                             fmt::format("llmperf estimate --options {} says what would make it fit", step->options));
+  }
+  return std::nullopt;
 }
 
-int compare_videos(const CompareFlags& flags, const Context& context, std::optional<double> limit, const Resolved& r,
-                   const std::string& execution) {
+Answer compare_videos(const CompareFlags& flags, const Resolved& r, const std::string& execution) {
   const estimate::VideoChoices& first = std::get<request::Video>(r.work).choices;
   const auto second = second_choices([&] { return video_choices_with_options(r, flags.with); });
   const estimate::VideoSetup setup = make_video_setup(r.video, r.device, first);
-  Output output(flags.output, context);
   const estimate::Comparison comparison = estimate::compare(r.video, r.device, first, second, execution);
-  output.write(report::compare_report(setup, comparison));
+  Answer answer{report::compare_report(setup, comparison)};
   const auto& steps = comparison.steps;
-  for (const estimate::CompareStep* step : {&steps.front(), &steps.back()}) {
-    if (step->fits) continue;
-    throw_infeasible(
-        fmt::format("{} does not fit on {} with --options {}: needs {}, has {}", r.video.name, r.device.name,
-                    step->options, format_bytes_binary(step->memory), format_bytes_binary(*r.device.dram().capacity)),
-        step->options);
-  }
-  return limit && too_slow("generation", *steps.front().times[1].time, *steps.back().times[1].time, *limit, kSecondSet)
-             ? kExitThreshold
-             : kExitDone;
+  answer.error = infeasible_step(steps, [&](const estimate::CompareStep& step) {
+    return fmt::format("{} does not fit on {} with --options {}: needs {}, has {}", r.video.name, r.device.name,
+                       step.options, format_bytes_binary(step.memory), format_bytes_binary(*r.device.dram().capacity));
+  });
+  judge(flags, answer, "generation", steps.front().times[1].time, steps.back().times[1].time, kSecondSet);
+  return answer;
 }
 
-int compare_options(const CompareFlags& flags, const Context& context, std::optional<double> limit) {
+Answer compare_options(const CompareFlags& flags) {
   Request asked = flags.request;
   if (!asked.options) asked.options = "none";
   const std::string execution = asked.execution.value_or("");
   request::Sources sources;
   const auto resolved = resolve(asked, sources, request::Unused::taken);
   const Resolved& r = *resolved;
-  if (std::holds_alternative<request::Video>(r.work)) return compare_videos(flags, context, limit, r, execution);
+  if (std::holds_alternative<request::Video>(r.work)) return compare_videos(flags, r, execution);
   const auto& text = std::get<request::Generation>(r.work);
   const auto second = second_choices([&] { return choices_with_options(r, flags.with); });
-  Output output(flags.output, context);
   const estimate::Comparison comparison =
       estimate::compare(r.model(), r.device, text.choices, second, execution, text.scenario);
-  output.write(report::compare_report(text.estimator->setup(), text.scenario, execution, comparison));
-  const estimate::CompareStep& before = comparison.steps.front();
-  const estimate::CompareStep& after = comparison.steps.back();
-  for (const estimate::CompareStep* step : {&before, &after}) {
-    if (step->fits) continue;
+  Answer answer{report::compare_report(text.estimator->setup(), text.scenario, execution, comparison)};
+  const auto& steps = comparison.steps;
+  answer.error = infeasible_step(steps, [&](const estimate::CompareStep& step) {
     const Bytes capacity = *r.device.dram().capacity;
-    const bool on_device = step->memory > capacity;
-    throw_infeasible(
-        fmt::format("{} at batch {} does not fit on {} with --options {}{}", r.model().name, text.scenario.batch,
-                    on_device ? r.device.name : "the host, " + r.host.name, step->options,
-                    on_device ? fmt::format(": needs {}, has {}", format_bytes_binary(step->memory),
-                                            format_bytes_binary(capacity))
-                              : ""),
-        step->options);
-  }
-  if (!limit) return kExitDone;
-  bool slower = false;
-  for (const std::size_t i : {0U, 1U}) {
-    const std::optional<Seconds>& time = before.times[i].time;
-    slower |= time && too_slow(i == 0 ? "TTFT" : "TPOT", *time, *after.times[i].time, *limit, kSecondSet);
-  }
-  return slower ? kExitThreshold : kExitDone;
+    const bool on_device = step.memory > capacity;
+    return fmt::format(
+        "{} at batch {} does not fit on {} with --options {}{}", r.model().name, text.scenario.batch,
+        on_device ? r.device.name : "the host, " + r.host.name, step.options,
+        on_device ? fmt::format(": needs {}, has {}", format_bytes_binary(step.memory), format_bytes_binary(capacity))
+                  : "");
+  });
+  judge(flags, answer, "TTFT", steps.front().times[0].time, steps.back().times[0].time, kSecondSet);
+  judge(flags, answer, "TPOT", steps.front().times[1].time, steps.back().times[1].time, kSecondSet);
+  return answer;
 }
 
-int compare_action(const CompareFlags& flags, const Context& context) {
-  std::optional<double> limit;
-  if (!flags.max_slowdown.empty()) limit = double_value("--max-slowdown", flags.max_slowdown, 0, 1000);
-  if (!flags.files.empty()) return compare_files(flags, context, limit);
+Answer compare_answer(const CompareFlags& flags, const Context& context) {
+  if (!flags.files.empty()) return compare_files(flags, context);
   check_complete(flags.request, "or two saved results: llmperf compare before.json after.json");
   if (flags.with.empty() == flags.against.empty()) {
     throw Error::bad_input(flags.with.empty() ? "--with or --against is required: what the request is compared with"
@@ -316,7 +254,7 @@ int compare_action(const CompareFlags& flags, const Context& context) {
   if (flags.request.training && !flags.with.empty()) {
     throw Error::bad_input("--with compares steps of inference", "--training --against '--options none'");
   }
-  return flags.with.empty() ? compare_requests(flags, context, limit) : compare_options(flags, context, limit);
+  return flags.with.empty() ? compare_requests(flags) : compare_options(flags);
 }
 
 }  // namespace
@@ -326,20 +264,18 @@ void add_compare(Command& root) {
       "compare",
       "two results, saved or of two sets of flags: what changed, where and why; or what runtime options are "
       "worth");
-  auto flags = std::make_shared<CompareFlags>();
-  command.add("results", flags->files, "FILE", "two results that llmperf estimate saved as JSON: before and after");
-  command.add_fields(flags->request, "tvr");
-  command.add("--against", flags->against, "FLAGS",
+  CompareFlags& flags = answers(command, compare_answer);
+  command.add("results", flags.files, "FILE", "two results that llmperf estimate saved as JSON: before and after");
+  command.add_fields(flags.request, "tvr");
+  command.add("--against", flags.against, "FLAGS",
               "flags that the second request has as well, or instead: '--weights w4a16 --batch 8'");
   command
-      .add("--with", flags->with, "LIST",
+      .add("--with", flags.with, "LIST",
            "a second set of runtime options, written like --options, which is the first [none]: what each is worth")
       .values = request::field("options").values;
-  command.add("--max-slowdown", flags->max_slowdown, "SHARE",
+  command.add("--max-slowdown", flags.max_slowdown, {0, 1000}, "SHARE",
               "exit status 4 when the second is slower by more, in TTFT or TPOT (video: the generation, training: "
               "the step): 0.02 is 2 %");
-  add_output_flags(command, flags->output);
-  command.action = [flags](const Context& context) { return compare_action(*flags, context); };
 }
 
 }  // namespace llmperf::cli

@@ -3,7 +3,6 @@
 
 #include "base/text.h"
 #include "cli/command_line.h"
-#include "cli/completion_scripts.h"
 #include "cli/output.h"
 #include "descriptor/catalog.h"
 #include "report/document.h"
@@ -52,13 +51,9 @@ void offer(Candidates& out, const std::string& typed, const std::string& word, c
   if (word.starts_with(typed)) out.words.push_back({word, about});
 }
 
-std::vector<std::string> names_of(const Place& place, const Values& values) {
-  std::vector<std::string> names = values.names != nullptr ? values.names() : std::vector<std::string>();
-  if (!values.list.empty()) {
-    for (const std::string_view name : split(values.list, ' ')) names.emplace_back(name);
-  }
+std::vector<std::string> names_of(const Place& place, const Flag& flag) {
   // NAME of `llmperf show KIND NAME`.
-  if (place.command->name == "show" && place.arguments.size() == 1 && values.sort == Values::Sort::paths) {
+  if (place.command->name == "show" && place.arguments.size() == 1 && flag.values.sort == Values::Sort::paths) {
     using descriptor::Kind;
     const std::string& kind = place.arguments.front();
     return descriptor::names(kind.starts_with("model")      ? Kind::model
@@ -66,7 +61,7 @@ std::vector<std::string> names_of(const Place& place, const Values& values) {
                              : kind.starts_with("runtime")  ? Kind::runtime
                                                             : Kind::device);
   }
-  return names;
+  return flag.offered();
 }
 
 // `before`: what of the word stands in front of the value, "--hw=".
@@ -83,8 +78,8 @@ Candidates values_of(const Place& place, const Flag& flag, const std::string& be
   }
   const std::vector<std::string_view> taken = split(list, ',');
   const bool off = typed.substr(list.size()).starts_with("no_");
-  for (const std::string& name : names_of(place, values)) {
-    if (std::find(taken.begin(), taken.end(), name) != taken.end()) continue;
+  for (const std::string& name : names_of(place, flag)) {
+    if (contains(taken, name)) continue;
     if (name.starts_with("no_") && !off) continue;  // as many again
     offer(out, before + typed, before + list + name);
   }
@@ -97,7 +92,7 @@ Candidates flags_of(const Place& place, const std::string& typed) {
   Candidates out;
   for (const Flag& flag : place.command->flags) {
     if (flag.hidden || flag.is_argument()) continue;
-    const bool given = std::find(place.given.begin(), place.given.end(), &flag) != place.given.end();
+    const bool given = contains(place.given, &flag);
     if (flag.repeats || !given) offer(out, typed, flag.name, flag.about);
   }
   offer(out, typed, "--help", "print the help");
@@ -150,25 +145,136 @@ std::string to_text(const Candidates& candidates) {
   return text;
 }
 
+// ---- The scripts, which are thin: what may come next they ask the program.
+
+// bash has split the words at = and : (COMP_WORDBREAKS). They are joined again for the program, and of its answers bash
+// wants what goes into the last piece only.
+constexpr std::string_view kBash =
+    R"script(# bash completion of llmperf. For one session:  eval "$(llmperf completion bash)"
+_llmperf() {
+  local program=${COMP_WORDS[0]/#\~\//$HOME/} words=() piece glued= i
+  for ((i = 1; i <= COMP_CWORD; i++)); do
+    piece=${COMP_WORDS[i]}
+    if [[ ${#words[@]} -gt 0 && ( $glued || $piece == [=:]* ) ]]; then
+      words[${#words[@]}-1]+=$piece
+    else
+      words+=("$piece")
+    fi
+    glued=
+    [[ $piece == *[=:] ]] && glued=1
+  done
+  local word=${words[${#words[@]}-1]} before
+  [[ $piece == [=:] ]] && piece=
+  before=${word%"$piece"}
+  word=${word#[\"\']}
+  words[${#words[@]}-1]=$word
+
+  local sort candidate flag=
+  COMPREPLY=()
+  while IFS=$'\t' read -r candidate _; do
+    if [[ ! $sort ]]; then sort=$candidate; else COMPREPLY+=("${candidate#"$before"}"); fi
+  done < <("$program" completion candidates -- "${words[@]}" 2>/dev/null)
+  case $sort in
+    items) compopt -o nospace ;;
+    files | folders)
+      [[ $word == --*=* ]] && flag=${word%%=*}=
+      [[ $sort == files ]] && i=-f || i=-d
+      while IFS= read -r candidate; do
+        candidate=$flag$candidate
+        COMPREPLY+=("${candidate#"$before"}")
+      done < <(compgen $i -- "${word#"$flag"}")
+      compopt -o filenames
+      ;;
+  esac
+} 2>/dev/null
+complete -F _llmperf llmperf
+)script";
+
+constexpr std::string_view kZsh = R"script(#compdef llmperf
+# zsh completion of llmperf. For one session:  source <(llmperf completion zsh)
+_llmperf() {
+  local program=${${(Q)words[1]}/#\~\//$HOME/} sort line
+  local -a typed lines described
+  typed=("${(@Q)words[2,-1]}")
+  typed=("${(@)typed[1,CURRENT-2]}" "${(Q)PREFIX}")
+  (( CURRENT == 2 )) && typed=("${(Q)PREFIX}")
+  lines=("${(@f)$(command $program completion candidates -- "${typed[@]}" 2>/dev/null)}")
+  sort=$lines[1]
+  shift lines
+  case $sort in
+    files | folders)
+      compset -P '--*='
+      if [[ $sort == folders ]]; then _files -/; else _files; fi
+      return
+      ;;
+  esac
+  for line in $lines; do
+    if [[ $line == *$'\t'* ]]; then
+      described+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
+    else
+      described+=("${line//:/\\:}")
+    fi
+  done
+  if [[ $sort == items ]]; then
+    _describe -V llmperf described -S ''
+  else
+    _describe -V llmperf described
+  fi
+}
+if [[ $funcstack[1] == _llmperf ]]; then
+  _llmperf "$@"
+else
+  compdef _llmperf llmperf
+fi
+)script";
+
+constexpr std::string_view kFish =
+    R"script(# fish completion of llmperf. For one session:  llmperf completion fish | source
+function __llmperf_candidates
+    set -l words (commandline -opc)
+    set -l word (commandline -ct)
+    set -l program (string replace -r '^~/' "$HOME/" -- $words[1])
+    set -l lines (command $program completion candidates -- $words[2..-1] "$word" 2>/dev/null)
+    set -l flag (string match -r -- '^--[^=]*=' "$word")
+    set -l value (string replace -- "$flag" "" "$word")
+    switch "$lines[1]"
+        case files
+            string replace -r -- '^' "$flag" (__fish_complete_path "$value")
+        case folders
+            string replace -r -- '^' "$flag" (__fish_complete_directories "$value" "")
+        case '*'
+            test (count $lines) -gt 1; and printf '%s\n' $lines[2..-1]
+    end
+end
+complete -c llmperf -f -k -a '(__llmperf_candidates)'
+)script";
+
+struct Shell {
+  const char* name;
+  const char* about;
+  std::string_view script;
+};
+constexpr Shell kShells[] = {
+    {"bash", "script for bash", kBash}, {"zsh", "script for zsh", kZsh}, {"fish", "script for fish", kFish}};
+
 }  // namespace
 
 void add_completion(Command& root) {
   Command& command = root.add_command("completion", "script that completes llmperf's command lines in a shell");
-  for (const CompletionScript& script : completion_scripts()) {
-    command.add_command(std::string(script.shell), std::string(script.about)).action = [&script](const Context&) {
-      write_stdout(std::string(script.text));
+  for (const Shell& shell : kShells) {
+    command.add_command(shell.name, shell.about).action = [&shell](const Context&) {
+      write_stdout(std::string(shell.script));
       return kExitDone;
     };
   }
   // What the scripts ask; of no use to a person, so not in the help.
   Command& asked = command.add_command("candidates", "what may stand in place of the last of these words");
   asked.hidden = true;
-  auto words = std::make_shared<std::vector<std::string>>();
-  asked.add("words", *words, "", "behind --: the command line without the program's name");
-  asked.action = [words](const Context&) {
-    write_stdout(to_text(candidates(all_commands(), *words)));
+  auto& words = asked.runs(+[](const std::vector<std::string>& typed, const Context&) {
+    write_stdout(to_text(candidates(all_commands(), typed)));
     return kExitDone;
-  };
+  });
+  asked.add("words", words, "", "behind --: the command line without the program's name");
 }
 
 }  // namespace llmperf::cli

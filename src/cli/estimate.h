@@ -1,21 +1,18 @@
 // What an estimate answers, whichever command asks.
 #pragma once
 
-#include <optional>
+#include <string>
 
-#include "base/error.h"
 #include "cli/command.h"
+#include "cli/output.h"
 #include "report/estimate_report.h"
 #include "request/resolve.h"
 
 namespace llmperf::cli {
 
-struct Answer {
-  report::Report report;  // its JSON holds the request
-  std::optional<Error> infeasible;
-};
-// `curve`: whether the JSON is to hold times over the context.
+// The JSON of the report holds the request, and with `curve` times over the context.
 Answer answer(request::Resolved& resolved, report::Detail detail, bool curve);
+Flag& add_detail(Command& command, report::Detail& detail, const char* about);
 
 // The request of a file, or of stdin where `path` is "-".
 request::Request read_request(const std::string& path);

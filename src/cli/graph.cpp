@@ -7,8 +7,9 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/command_line.h"
+#include "cli/estimate.h"
+#include "cli/files.h"
 #include "cli/output.h"
-#include "cli/values.h"
 #include "estimate/program.h"
 #include "hardware/runtime_execution.h"
 #include "program/flatten.h"
@@ -23,43 +24,37 @@ namespace {
 
 namespace hlo = program;
 
-constexpr std::int64_t kMaxDevices = 1 << 20;
+constexpr Bounds kProgramDevices{1, 1 << 20};
 constexpr std::int64_t kMaxExtent = std::int64_t{1} << 40;
 constexpr std::int64_t kMaxTrips = 1'000'000'000;
 
 struct GraphFlags {
   std::string program;
   request::Request request;  // hardware, runtime, execution, tile model, reserve
-  std::string devices;
-  std::string devices_per_node;
+  std::optional<std::int64_t> devices, devices_per_node;
   std::string entry;
-  std::vector<std::string> dims;
-  std::vector<std::string> trips;
-  std::vector<std::string> custom_calls;
-  std::string fuse = "none";
-  std::string detail = "summary";
+  std::vector<std::string> dims, trips, custom_calls;
+  hlo::Fusion fuse = hlo::Fusion::none;
+  report::Detail detail = report::Detail::summary;
   std::string emit_model;
-  OutputFlags output;
 };
 
 // "8" or "arg0.1=8".
 hlo::Extent extent_value(const std::string& text) {
   const std::size_t equals = text.rfind('=');
-  hlo::Extent extent;
-  if (equals == std::string::npos && text.find('.') != std::string::npos) {
-    throw Error::bad_input(fmt::format("--dim: cannot read {}", quote(text)),
-                           "arg0.1=128 for dimension 1 of %arg0, 128 for every dynamic dimension");
-  }
-  extent.extent = int_value("--dim", equals == std::string::npos ? text : text.substr(equals + 1), 0, kMaxExtent);
-  if (equals == std::string::npos) return extent;
-  const std::string place = text.substr(0, equals);
+  const bool named = equals != std::string::npos;
+  const std::string place = named ? text.substr(0, equals) : "";
   const std::size_t dot = place.rfind('.');
-  if (dot == std::string::npos || dot == 0) {
+  if (named ? dot == std::string::npos || dot == 0 : text.find('.') != std::string::npos) {
     throw Error::bad_input(fmt::format("--dim: cannot read {}", quote(text)),
                            "arg0.1=128 for dimension 1 of %arg0, 128 for every dynamic dimension");
   }
-  extent.value = place.substr(place.starts_with('%') ? 1 : 0, dot - (place.starts_with('%') ? 1 : 0));
-  extent.axis = int_value("--dim", place.substr(dot + 1), 0, 1000);
+  hlo::Extent extent;
+  extent.extent = count_value("--dim", named ? text.substr(equals + 1) : text, 0, kMaxExtent);
+  if (!named) return extent;
+  const std::size_t sign = place.starts_with('%') ? 1 : 0;
+  extent.value = place.substr(sign, dot - sign);
+  extent.axis = count_value("--dim", place.substr(dot + 1), 0, 1000);
   return extent;
 }
 
@@ -71,13 +66,7 @@ std::pair<std::string, std::int64_t> trip_value(const std::string& text) {
   }
   const std::string name = text.substr(0, equals);
   return {name.starts_with('%') ? name.substr(1) : name,
-          int_value("--trip-count", text.substr(equals + 1), 0, kMaxTrips)};
-}
-
-hlo::Fusion fusion_value(const std::string& text) {
-  if (const auto fusion = hlo::parse_fusion(text)) return *fusion;
-  const std::vector<std::string> names = {"none", "elementwise"};
-  throw Error::bad_input(fmt::format("--fuse: there is no {}", quote(text)), name_hint(text, names));
+          count_value("--trip-count", text.substr(equals + 1), 0, kMaxTrips)};
 }
 
 hlo::FlattenOptions flatten_options(const GraphFlags& f, const hlo::CustomCalls& calls) {
@@ -96,15 +85,13 @@ std::optional<hardware::RuntimeProfile> profile_of(const GraphFlags& f, const ha
                                         hardware::Workload::language);
 }
 
-[[noreturn]] void throw_infeasible(const GraphFlags& f, const hardware::Device& device,
-                                   const estimate::ProgramEstimate& e) {
-  throw Error(ErrorKind::infeasible,
-              {{.where = {},
-                .message = fmt::format("{} does not fit on {}: needs {} ({} of it arguments and constants), has {}",
+Error infeasible(const GraphFlags& f, const hardware::Device& device, const estimate::ProgramEstimate& e) {
+  return Error::infeasible(fmt::format("{} does not fit on {}: needs {} ({} of it arguments and constants), has {}",
                                        f.program, device.name, format_bytes_binary(e.memory.total()),
                                        format_bytes_binary(e.memory.weights), format_bytes_binary(e.capacity)),
-                .hint = f.fuse == "none" ? "--fuse elementwise keeps fewer intermediate values in memory"
-                                         : "partition the program over more devices, or take a larger one"}});
+                           f.fuse == hlo::Fusion::none
+                               ? "--fuse elementwise keeps fewer intermediate values in memory"
+                               : "partition the program over more devices, or take a larger one");
 }
 
 // The blocks of a partitioned program with the dimensions of the whole one.
@@ -119,11 +106,12 @@ hlo::Blocks shown_blocks(const hlo::Blocks& whole, const hlo::Program& program) 
   return blocks;
 }
 
-int graph_action(const GraphFlags& f, const Context& context) {
-  const report::Detail detail = detail_value(f.detail);
+Answer graph_answer(const GraphFlags& f, const Context& context) {
+  const bool model_only = f.emit_model == "-";
+  WrittenFile model_file(model_only ? "" : f.emit_model);
   estimate::ProgramSetup setup;
   setup.name = std::filesystem::path(f.program).filename().string();
-  setup.fusion = fusion_value(f.fuse);
+  setup.fusion = f.fuse;
   hlo::CustomCalls calls = hlo::CustomCalls::built_in();
   for (const std::string& path : f.custom_calls) calls.add_file(path);
   const hlo::FlattenOptions options = flatten_options(f, calls);
@@ -133,65 +121,56 @@ int graph_action(const GraphFlags& f, const Context& context) {
   choices.profile = profile ? &*profile : nullptr;
   choices.tiles = request::choose_tiles(f.request, device, choices.profile);
   if (profile) choices.run_as(hardware::resolve_execution(*profile, "all", f.request.execution.value_or("")));
-  if (!profile && f.request.execution) {
-    throw Error::bad_input("--execution says how a runtime runs, and there is none", "give --runtime as well");
+  if (!profile) {
+    context.refuse({"--execution"}, "says how a runtime runs, and there is none", "give --runtime as well");
   }
   choices.reserve = f.request.reserve;
-  std::optional<std::int64_t> devices;
-  if (!f.devices.empty()) devices = int_value("--devices", f.devices, 1, kMaxDevices);
-  if (!f.devices_per_node.empty()) {
-    choices.devices_per_node = int_value("--devices-per-node", f.devices_per_node, 1, kMaxDevices);
-  }
+  choices.devices_per_node = f.devices_per_node;
 
-  const bool model_only = f.emit_model == "-";
-  Output output(f.output, context, model_only ? std::string() : f.emit_model);
   const hlo::Module module = hlo::parse_file(f.program);
   hlo::Program program = hlo::flatten(module, options);
   const hlo::Blocks whole = hlo::recover_blocks(program);
-  std::string model;
-  if (!f.emit_model.empty()) model = hlo::recovered_model(program, whole);
-  if (model_only) {
-    write_stdout(model);
-    return kExitDone;
+  if (!f.emit_model.empty()) {
+    const std::string model = hlo::recovered_model(program, whole);
+    if (model_only) return write_stdout(model), Answer{};
+    model_file.commit(model);
   }
-  setup.devices = hlo::partition(program, {.devices = devices}).devices;
+  setup.devices = hlo::partition(program, {.devices = f.devices}).devices;
   estimate::choose_platform(device, choices, setup);
   const estimate::ProgramEstimate e = estimate::run_program(program, setup);
   const hlo::Blocks blocks = shown_blocks(whole, program);
   const result::ProgramStudy study{&program, &setup, &e, &blocks};
-  report::Report report = report::program_report(study, detail, output.wants(report::Format::json));
-  if (output.wants(report::Format::trace)) report.trace = report::step_trace(setup, e);
-  output.write(report, model);
-  if (!e.fits) throw_infeasible(f, device, e);
-  return kExitDone;
+  Answer answer{report::program_report(study, f.detail, context.output->wants(report::Format::json))};
+  if (context.output->wants(report::Format::trace)) answer.report->trace = report::step_trace(setup, e);
+  if (!e.fits) answer.error = infeasible(f, device, e);
+  return answer;
 }
 
 }  // namespace
 
 void add_graph(Command& root) {
   Command& command = root.add_command("graph", "ops, communication and time of a StableHLO or MHLO program");
-  auto f = std::make_shared<GraphFlags>();
-  command.add("program", f->program, "FILE", "the program's text (.mlir)").required();
-  command.add("hw", f->request).required();
-  command.add("--devices", f->devices, "N", "that run it together [as many as its annotations and collectives name]");
-  command.add("--devices-per-node", f->devices_per_node, "N", "other than the hardware file says");
-  command.add("--entry", f->entry, "NAME", "function to run [main, else every one that nothing calls]");
-  command.add("--dim", f->dims, "[VALUE.AXIS=]N",
+  GraphFlags& f = answers(command, graph_answer, Traced::yes);
+  command.add("program", f.program, "FILE", "the program's text (.mlir)").required();
+  command.add("hw", f.request).required();
+  command.add("--devices", f.devices, kProgramDevices, "N",
+              "that run it together [as many as its annotations and collectives name]");
+  command.add("--devices-per-node", f.devices_per_node, kProgramDevices, "N", "other than the hardware file says");
+  command.add("--entry", f.entry, "NAME", "function to run [main, else every one that nothing calls]");
+  command.add("--dim", f.dims, "[VALUE.AXIS=]N",
               "extent of a dynamic dimension: arg0.1=128, or 128 for all that nothing else determines; repeatable");
-  command.add("--trip-count", f->trips, "LOOP=N",
+  command.add("--trip-count", f.trips, "LOOP=N",
               "passes of a while loop by its result, %12=32, or its line, line:40=32; repeatable");
-  command.add("--fuse", f->fuse, "HOW", "what a compiler keeps out of memory: none or elementwise")
-      .offers(Values::Sort::words, "none elementwise");
-  command.add("--custom-calls", f->custom_calls, "FILE",
+  command.add("--fuse", f.fuse, {{"none", hlo::Fusion::none}, {"elementwise", hlo::Fusion::elementwise}}, "HOW",
+              "what a compiler keeps out of memory: none or elementwise");
+  command.add("--custom-calls", f.custom_calls, "FILE",
               "YAML file that says what custom calls do, beside programs/custom_calls.yaml; repeatable");
-  command.add("--emit-model", f->emit_model, "FILE",
+  command.add("--emit-model", f.emit_model, "FILE",
               "write the transformer found in it as a model file; -: to stdout, instead of the report");
-  command.add("--detail", f->detail, "LEVEL", "summary or ops (every op)").offers(Values::Sort::words, "summary ops");
-  command.add("runtime", f->request).about =
+  add_detail(command, f.detail, "summary or ops (every op)");
+  command.add("runtime", f.request).about =
       "software stack whose measured efficiencies kernels reach [none: the speed of light]";
-  for (const char* field : {"execution", "tile-model", "reserve"}) command.add(field, f->request);
-  add_output_flags(command, f->output, Traced::yes);
-  command.action = [f](const Context& context) { return graph_action(*f, context); };
+  for (const char* field : {"execution", "tile-model", "reserve"}) command.add(field, f.request);
 }
 
 }  // namespace llmperf::cli

@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/output.h"
-#include "cli/values.h"
 #include "estimate/speculative.h"
 #include "report/reports.h"
 #include "request/names.h"
@@ -25,23 +24,15 @@ struct LimitsFlags {
   std::string hardware;
   std::string weights = kDefaultWeights;
   std::string kv = "fp16";
-  std::string units = "si";
+  cost::UnitConvention units = cost::UnitConvention::si;
   std::string draft;
-  std::string accept;
-  std::string batch;
-  std::string context;
+  std::optional<double> accept;
+  std::optional<std::int64_t> batch, context;
   request::Request gguf;  // era, cache types and host of GGUF types
-  OutputFlags output;
 };
 
 model::GgufEra era_of(const LimitsFlags& flags) {
   return flags.gguf.gguf_era ? model::parse_gguf_era(*flags.gguf.gguf_era) : model::GgufEra::v2026;
-}
-
-cost::UnitConvention units_value(const std::string& text) {
-  if (const auto units = cost::parse_unit_convention(text)) return *units;
-  const std::vector<std::string> names = {"si", "article"};
-  throw Error::bad_input(fmt::format("--units: unknown convention {}", quote(text)), name_hint(text, names));
 }
 
 // The KV cache type an estimate takes for the width a precision names; nothing but the common widths has one.
@@ -56,16 +47,15 @@ std::string kv_of(const cost::LimitPrecision& p, const std::string& fallback) {
 
 // Nothing without --draft.
 std::optional<estimate::SpeculativeScenario> speculative_scenario(const LimitsFlags& flags) {
-  const std::string given = flags.accept + flags.batch + flags.context;
-  if (flags.draft.empty() && given.empty()) return std::nullopt;
-  if (flags.draft.empty() || flags.accept.empty()) {
+  if (flags.draft.empty() && !flags.accept && !flags.batch && !flags.context) return std::nullopt;
+  if (flags.draft.empty() || !flags.accept) {
     throw Error::bad_input("--draft and --accept go together, --batch and --context with them",
                            "--draft MODEL --accept 0.8; --context also goes with GGUF types: --weights all-gguf");
   }
   estimate::SpeculativeScenario scenario;
-  scenario.acceptance = double_value("--accept", flags.accept, 0, 1);
-  if (!flags.batch.empty()) scenario.batch = int_value("--batch", flags.batch, 1, estimate::kMaxBatch);
-  if (!flags.context.empty()) scenario.context = int_value("--context", flags.context, 1, estimate::kMaxTokens);
+  scenario.acceptance = *flags.accept;
+  scenario.batch = flags.batch.value_or(scenario.batch);
+  scenario.context = flags.context.value_or(scenario.context);
   return scenario;
 }
 
@@ -96,7 +86,7 @@ bool asks_for_gguf(const std::vector<std::string>& names) {
 std::vector<const model::GgufFileType*> gguf_types(const std::vector<std::string>& names, model::GgufEra era) {
   std::vector<const model::GgufFileType*> types;
   const auto add = [&](const model::GgufFileType* type) {
-    if (std::find(types.begin(), types.end(), type) == types.end()) types.push_back(type);
+    if (!contains(types, type)) types.push_back(type);
   };
   for (const std::string& name : names) {
     if (name == kAllGguf) {
@@ -133,23 +123,19 @@ std::vector<estimate::GgufCandidate> candidates(const model::ModelFile& file,
   return list;
 }
 
-int gguf_action(const LimitsFlags& flags, const Context& context, const std::vector<model::ModelFile>& models,
-                const std::vector<const model::GgufFileType*>& types) {
-  if (!(flags.draft + flags.accept + flags.batch).empty() || flags.units != "si") {
-    throw Error::bad_input("--draft, --accept, --batch and --units are not for GGUF types",
-                           "they belong to the closed form");
-  }
+Answer gguf_answer(const LimitsFlags& flags, const Context& context, const std::vector<model::ModelFile>& models,
+                   const std::vector<const model::GgufFileType*>& types) {
+  context.refuse({"--draft", "--accept", "--batch", "--units"}, "not for GGUF types: it belongs to the closed form");
   const hardware::Device device = hardware::load_device(flags.hardware);
-  const hardware::Device host = request::load_host(flags.gguf.host.value_or(""));
+  const std::string host_name = flags.gguf.host.value_or("");
+  const hardware::Device host = request::load_host(host_name);
   estimate::Choices choices;
   choices.gguf_era = era_of(flags);
   choices.kv = flags.kv;
   choices.cache_k = flags.gguf.cache_type_k;
   choices.cache_v = flags.gguf.cache_type_v;
   choices.host = &host;
-  const std::int64_t tokens =
-      flags.context.empty() ? kGgufContext : int_value("--context", flags.context, 1, estimate::kMaxTokens);
-  Output output(flags.output, context);
+  const std::int64_t tokens = flags.context.value_or(kGgufContext);
   std::vector<report::GgufStudy> studies;
   std::optional<estimate::Setup> setup;
   for (const model::ModelFile& file : models) {
@@ -157,70 +143,61 @@ int gguf_action(const LimitsFlags& flags, const Context& context, const std::vec
     if (!setup) {
       choices.stored = &list.front().layout;
       setup = estimate::make_setup(file.decoder, device, choices);
-      request::check_host(flags.gguf.host.value_or(""), *setup);
+      request::check_host(host_name, *setup);
     }
     studies.push_back({&file.decoder, estimate::study_gguf(file.decoder, device, list, tokens, choices)});
   }
-  output.write(report::gguf_report({.device = &device,
-                                    .host = setup->host,
-                                    .context = tokens,
-                                    .kv = setup->execution.kv,
-                                    .era = choices.gguf_era,
-                                    .notes = setup->notes,
-                                    .studies = std::move(studies)}));
-  return kExitDone;
+  return {report::gguf_report({.device = &device,
+                               .host = setup->host,
+                               .context = tokens,
+                               .kv = setup->execution.kv,
+                               .era = choices.gguf_era,
+                               .notes = setup->notes,
+                               .studies = std::move(studies)})};
 }
 
-int limits_action(const LimitsFlags& flags, const Context& context) {
+Answer limits_answer(const LimitsFlags& flags, const Context& context) {
   std::vector<model::ModelFile> models;
   for (const std::string& name : list_value("--model", flags.models)) models.push_back(model::load_model(name));
   const std::vector<std::string> weights = list_value("--weights", flags.weights);
   const bool as_stored = flags.weights == kDefaultWeights && models.front().stored && models.size() == 1;
-  if (as_stored) return gguf_action(flags, context, models, {});
+  if (as_stored) return gguf_answer(flags, context, models, {});
   for (const std::string& name : weights) {
     if (name == kAllGguf || nearest_names(name, std::vector{std::string(kAllGguf)}).empty()) continue;
     throw Error::bad_input(fmt::format("--weights: unknown precision {}", quote(name)), "did you mean 'all-gguf'?");
   }
-  if (asks_for_gguf(weights)) return gguf_action(flags, context, models, gguf_types(weights, era_of(flags)));
-  if (flags.gguf != request::Request()) {
-    throw Error::bad_input("--gguf-era, --cache-type-k, --cache-type-v and --host are for GGUF types",
-                           "--weights all-gguf");
-  }
-  const cost::UnitConvention units = units_value(flags.units);
+  if (asks_for_gguf(weights)) return gguf_answer(flags, context, models, gguf_types(weights, era_of(flags)));
+  context.refuse({"--gguf-era", "--cache-type-k", "--cache-type-v", "--host"}, "for GGUF types", "--weights all-gguf");
   const double kv_bits = model::parse_kv_scheme(flags.kv).bits;
   std::vector<cost::LimitPrecision> precisions;
   for (const std::string& text : weights) {
     precisions.push_back(cost::parse_limit_precision(text, kv_bits));
   }
-  const bool all_named = std::all_of(precisions.begin(), precisions.end(), [](const auto& p) { return p.names_kv; });
-  if (context.has("--kv") && all_named) {
-    throw Error::bad_input("--kv: every precision of --weights names the type of its cache",
-                           "--weights bf16,w4a16 name none");
+  if (std::all_of(precisions.begin(), precisions.end(), [](const auto& p) { return p.names_kv; })) {
+    context.refuse({"--kv"}, "every precision of --weights names the type of its cache",
+                   "--weights bf16,w4a16 name none");
   }
   const std::optional<estimate::SpeculativeScenario> scenario = speculative_scenario(flags);
   if (scenario && models.size() > 1) throw Error::bad_input("--draft takes a single --model");
   const hardware::Device device = hardware::load_device(flags.hardware);
-  Output output(flags.output, context);
   report::Limits limits{&device, {}};
   for (const model::ModelFile& file : models) {
     const model::Decoder& decoder = file.decoder;
     report::ModelLimits row{decoder.name, {}};
-    for (const cost::LimitPrecision& p : precisions) row.limits.push_back(compute_limits(decoder, device, p, units));
+    for (const auto& p : precisions) row.limits.push_back(compute_limits(decoder, device, p, flags.units));
     limits.models.push_back(std::move(row));
     if (scenario) limits.speculation = speculative_study(flags, *scenario, decoder, device, precisions.front());
   }
-  output.write(report::limits_report(limits));
+  Answer answer{report::limits_report(limits)};
   if (const auto& study = limits.speculation; study && !study->speculation.fits) {
     const estimate::Speculation& s = study->speculation;
-    Diagnostic d;
-    d.message =
+    answer.error = Error::infeasible(
         fmt::format("{} and {} do not fit on {} together: they need {}, it has {}; the times assume that they do",
                     limits.models.front().model, study->draft, device.name, format_bytes_binary(s.memory),
-                    format_bytes_binary(s.capacity));
-    d.hint = "choose narrower --weights or a larger device";
-    throw Error(ErrorKind::infeasible, {d});
+                    format_bytes_binary(s.capacity)),
+        "choose narrower --weights or a larger device");
   }
-  return kExitDone;
+  return answer;
 }
 
 std::vector<std::string> precisions() {
@@ -234,30 +211,28 @@ std::vector<std::string> precisions() {
 void add_limits(Command& root) {
   Command& command =
       root.add_command("limits", "closed-form limits of a single user: KV tokens, inflection points, decode line");
-  auto flags = std::make_shared<LimitsFlags>();
-  Flag& model = command.add_field("model", flags->models).required();
+  LimitsFlags& flags = answers(command, limits_answer);
+  Flag& model = command.add_field("model", flags.models).required();
   model.about = "one model or a comma-separated family";
   model.values.sort = Values::Sort::items;
-  command.add_field("hw", flags->hardware).required();
+  command.add_field("hw", flags.hardware).required();
   command
-      .add("--weights", flags->weights, "LIST",
+      .add("--weights", flags.weights, "LIST",
            "comma-separated precisions: w16kv16, w4kv16, bf16, fp8, w4a16-g128, 4.5 …; or GGUF types: q4_k_m …, "
            "all-gguf")
       .offers(Values::Sort::items, precisions);
-  command.add_field("kv", flags->kv).about = "KV cache type where a precision names none";
-  command.add("--units", flags->units, "UNITS", "si, or article (K = 1024 throughout, plain vector rate)")
-      .offers(Values::Sort::words, "si article");
-  command.add("--draft", flags->draft, "MODEL", "speculative decoding: the draft model")
+  command.add_field("kv", flags.kv).about = "KV cache type where a precision names none";
+  command.add("--units", flags.units, {{"si", cost::UnitConvention::si}, {"article", cost::UnitConvention::article}},
+              "UNITS", "si, or article (K = 1024 throughout, plain vector rate)");
+  command.add("--draft", flags.draft, "MODEL", "speculative decoding: the draft model")
       .offers(Values::Sort::paths, request::model_names);
-  command.add("--accept", flags->accept, "P", "speculative decoding: chance that a draft token is accepted");
-  command.add("--batch", flags->batch, "N", "speculative decoding: sequences in lockstep [1]");
+  command.add("--accept", flags.accept, {0, 1}, "P", "speculative decoding: chance that a draft token is accepted");
+  command.add("--batch", flags.batch, {1, estimate::kMaxBatch}, "N", "speculative decoding: sequences in lockstep [1]");
   command
-      .add("--context", flags->context, "N",
+      .add("--context", flags.context, {1, estimate::kMaxTokens, request::Kilo::binary}, "TOKENS",
            "speculative decoding: cached tokens [512]; GGUF: tokens of the sequence [4096]")
       .old_names = {"--prompt", "--seq"};
-  for (const char* field : {"host", "gguf-era", "cache-type-k", "cache-type-v"}) command.add(field, flags->gguf);
-  add_output_flags(command, flags->output);
-  command.action = [flags](const Context& context) { return limits_action(*flags, context); };
+  for (const char* field : {"host", "gguf-era", "cache-type-k", "cache-type-v"}) command.add(field, flags.gguf);
 }
 
 }  // namespace llmperf::cli

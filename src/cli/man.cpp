@@ -10,12 +10,97 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "cli/command_line.h"
-#include "cli/man_text.h"
+#include "cli/files.h"
 #include "cli/output.h"
-#include "cli/written_file.h"
 
 namespace llmperf::cli {
 namespace {
+
+// ---- What the pages say beyond --help.
+
+// Commands that work as they stand where the files exist that they name; a test runs them.
+struct Example {
+  std::string_view command;  // the subcommand's name
+  std::string_view about;
+  std::string_view words;  // what to type
+};
+constexpr Example kExamples[] = {
+    {"estimate", "Latency and memory of a model on one card, with the time of every operation:",
+     "llmperf estimate -m qwen-7b --hw rtx4090 --detail ops"},
+    {"estimate", "With 4-bit weights on two cards, also as a file for scripts:",
+     "llmperf estimate -m llama-3-70b --hw rtx4090 --weights w4a16 --tp 2 --export estimate.json"},
+    {"compare", "What running without flash attention costs:",
+     "llmperf compare -m qwen-7b --hw rtx4090 --options all --with all,no_flash_attention"},
+    {"explain",
+     "Where the size of the KV cache comes from:", "llmperf explain memory.kv_cache_bytes -m qwen-7b --hw rtx4090"},
+    {"graph", "Operations and time of a program, here of two devices:",
+     "llmperf graph program.mlir --hw a100-sxm-80gb --devices 2"},
+    {"limits", "A family of models side by side:", "llmperf limits -m qwen-1.8b,qwen-7b,qwen-14b --hw rtx4090"},
+    {"map", "The best mapping of a product on an array of tiles, drawn:",
+     "llmperf map gemm --hw tx8 --m 512 --n 2048 --k 2048 --svg schedule.svg"},
+    {"map-collective", "An all-reduce of eight devices over all sizes:",
+     "llmperf map-collective --hw a100-sxm-80gb --op all-reduce --ranks 8 --sweep"},
+    {"parallel", "The five fastest plans over eight devices:",
+     "llmperf parallel -m llama-3-70b --hw a100-sxm-80gb --devices 8 --top 5"},
+    {"sweep", "Every combination of models, batches and weights that fits, as CSV:",
+     "llmperf sweep -m qwen-7b,qwen-14b --hw rtx4090 --batch 1-64*2 --weights bf16,w4a16 --where fits --export "
+     "rows.csv"},
+    {"merge", "The parts of a sweep that ran as --shard 1/2 and --shard 2/2:",
+     "llmperf merge part1.csv part2.csv --export rows.csv"},
+    {"run", "A study that is built in, into a folder:", "llmperf run qwen1.5-rtx4090 -o study"},
+    {"report", "An HTML report of a result that was saved:", "llmperf report result.json -o report.html"},
+    {"calibrate", "A profile fitted to measurements of one's own:",
+     "llmperf calibrate measurements.csv --hw rtx4090 -o profile.yaml"},
+    {"validate",
+     "Predictions beside the measurements that are built in:", "llmperf validate rtx4090-qwen1.5 --max-mape 0.1"},
+    {"replay", "The products of a small model, timed on this machine:",
+     "llmperf replay --sweep gemm --dtype fp32 --hw ryzen-7950x -o timings.csv"},
+    {"import", "Measurements of a test program's output:",
+     "llmperf import nccl-tests all_reduce_perf.txt --hw a100-sxm-80gb -o measurements.csv"},
+    {"list", "Names to give to --model:", "llmperf list models"},
+    {"show", "Every figure of a device, with its source:", "llmperf show hardware rtx4090"},
+    {"completion", "Completion in this session of bash:", "eval \"$(llmperf completion bash)\""},
+    {"help", "The flags of a subcommand, by what they are about:", "llmperf help sweep"},
+    {"man", "This page:", "llmperf man man"},
+};
+
+struct Entry {
+  std::string_view term;
+  std::string_view text;
+};
+constexpr Entry kExitStatuses[] = {
+    {"0", "done"},
+    {"1", "something failed: a file cannot be written, a device does not answer"},
+    {"2", "the command line or an input is wrong"},
+    {"3", "it cannot be done: the model does not fit"},
+    {"4", "a threshold that was stated is exceeded"},
+    {"130, 143, 129", "interrupted by Ctrl-C, SIGTERM, SIGHUP; what was finished is kept"},
+    {"141", "nobody reads its output any more"},
+};
+
+constexpr Entry kEnvironment[] = {
+    {"LLMPERF_PATH",
+     "folders, separated by colons, that are searched for models/NAME.yaml, hardware/devices/NAME.yaml and so on "
+     "before "
+     "what is built in"},
+    {"NO_COLOR", "when it is not empty, headings on a terminal are not bold"},
+};
+
+constexpr Entry kFiles[] = {
+    {"NAME.yaml", "a model, a device or a profile of one's own: any argument with a slash or such an ending is a path"},
+    {"config.json", "of Hugging Face, as --model, or the folder it is in"},
+    {"hf_quant_config.json", "beside config.json: how NVIDIA's checkpoints are quantised"},
+    {"NAME.gguf", "as --model; its header only is read"},
+};
+
+// Of llmperf(1).
+constexpr std::string_view kManDescription =
+    "llmperf says how fast a language model, or a diffusion transformer for video, runs on a piece of hardware, what "
+    "limits it and whether it fits. It turns a model and a request into a list of operations, counts the work of each, "
+    "and times it with the figures of the hardware and the profile of a software stack. It works offline; models, "
+    "hardware and profiles are part of the program.";
+
+// ---- The pages.
 
 struct ManPage {
   std::string name;  // "llmperf-estimate"
@@ -58,9 +143,9 @@ class Page {
   void subsection(std::string_view title) { line(fmt::format(R"(.SS "{}")", escaped(title))); }
   void line(const std::string& roff) { text_ += roff + "\n"; }
   void entry(const std::string& term, const std::string& roff) { line(".TP\n" + term + "\n" + roff); }
-  void entries(std::string_view title, std::span<const ManEntry> all) {
+  void entries(std::string_view title, std::span<const Entry> all) {
     section(title);
-    for (const ManEntry& e : all) entry(bold(e.term), escaped(e.text) + ".");
+    for (const Entry& e : all) entry(bold(e.term), escaped(e.text) + ".");
   }
   const std::string& text() const { return text_; }
 
@@ -125,11 +210,11 @@ void write_options(Page& page, const Command& command, bool of_program = false) 
 
 // Exit status, environment, files and the examples of one subcommand or of all, in the usual order.
 void write_end(Page& page, std::span<const Command* const> commands) {
-  page.entries("EXIT STATUS", man_exit_statuses());
-  page.entries("ENVIRONMENT", man_environment());
-  page.entries("FILES", man_files());
+  page.entries("EXIT STATUS", kExitStatuses);
+  page.entries("ENVIRONMENT", kEnvironment);
+  page.entries("FILES", kFiles);
   bool any = false;
-  for (const ManExample& example : man_examples()) {
+  for (const Example& example : kExamples) {
     const bool wanted = std::any_of(commands.begin(), commands.end(),
                                     [&](const Command* command) { return command->name == example.command; });
     if (!wanted) continue;
@@ -228,10 +313,9 @@ int man_action(const ManFlags& flags, const Context&) {
 
 void add_man(Command& root) {
   Command& command = root.add_command("man", "manual page of the program or of a subcommand, as man -l - reads it");
-  auto flags = std::make_shared<ManFlags>();
-  command.add("SUBCOMMAND", flags->name, "", "whose page [the program's]");
-  command.add("-o,--out", flags->out, "DIR", "write all pages into this folder instead");
-  command.action = [flags](const Context& context) { return man_action(*flags, context); };
+  ManFlags& flags = command.runs(man_action);
+  command.add("SUBCOMMAND", flags.name, "", "whose page [the program's]");
+  command.add("-o,--out", flags.out, "DIR", "write all pages into this folder instead");
 }
 
 }  // namespace llmperf::cli

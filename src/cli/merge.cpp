@@ -8,21 +8,19 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
-#include <optional>
 #include <queue>
 
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/command_line.h"
-#include "cli/output.h"
-#include "cli/row_output.h"
-#include "cli/selection_flags.h"
+#include "cli/rows.h"
 
 namespace llmperf::cli {
-namespace {
 
 using report::LineFormat;
+
+namespace {
 
 struct MergeFlags {
   std::vector<std::string> files;
@@ -49,7 +47,6 @@ class Part {
       if (format_ == LineFormat::csv) fail("no header");
       return;  // JSON lines of a shard without rows
     }
-    header_ = line_;
     columns_ = report::parse_header(format_, line_, path_);
     const auto at = std::find(columns_.begin(), columns_.end(), "point");
     if (at == columns_.end()) fail("no column 'point', which says where a row belongs");
@@ -60,18 +57,38 @@ class Part {
 
   bool done() const { return line_.empty(); }
   std::int64_t point() const { return point_; }
+  // With its line as the last cell.
   const sweep::Row& row() const { return row_; }
-  const std::string& line() const { return line_; }
   const std::string& path() const { return path_; }
   LineFormat format() const { return format_; }
-  const std::string& header() const { return header_; }
   const std::vector<std::string>& columns() const { return columns_; }
   void next() {
-    next_line();
-    read_row();
+    if (!sorted_) {
+      next_line();
+      read_row();
+    } else if (rest_.empty()) {
+      line_.clear();
+    } else {
+      row_ = std::move(rest_.back().row);
+      point_ = rest_.back().point;
+      rest_.pop_back();
+    }
+  }
+  // Rows that were selected are few, and the best comes first.
+  void sort() {
+    if (done()) return;
+    for (; !done(); next()) rest_.push_back({point_, row_});
+    std::sort(rest_.begin(), rest_.end(), [](const Numbered& a, const Numbered& b) { return a.point > b.point; });
+    sorted_ = true;
+    line_ = "\n";
+    next();
   }
 
  private:
+  struct Numbered {
+    std::int64_t point = 0;
+    sweep::Row row;
+  };
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(ErrorKind::bad_input, {{.where = {path_, number_, 0}, .message = what, .hint = ""}});
   }
@@ -90,26 +107,27 @@ class Part {
     if (!cell.is_number() || cell.number < 0 || cell.number > 1e15 || cell.number != std::floor(cell.number))
       fail("the cell 'point' is no whole number");
     point_ = static_cast<std::int64_t>(cell.number);
+    row_.add("line", line_);
   }
 
   std::string path_;
   LineFormat format_;
   std::ifstream file_;
   int number_ = 0;
-  std::string header_;
   std::string line_;  // empty: no more
   std::vector<std::string> columns_;
   std::size_t point_column_ = 0;
   std::int64_t point_ = 0;
   sweep::Row row_;
+  bool sorted_ = false;
+  std::vector<Numbered> rest_;  // behind the row, the next one last
 };
 
 std::vector<std::unique_ptr<Part>> open_parts(const std::vector<std::string>& files) {
   std::vector<std::unique_ptr<Part>> parts;
   const Part* first = nullptr;  // with a header
   for (const std::string& file : files) {
-    parts.push_back(std::make_unique<Part>(file));
-    const Part& part = *parts.back();
+    const Part& part = *parts.emplace_back(std::make_unique<Part>(file));
     if (part.format() != parts.front()->format()) {
       throw Error::bad_input(fmt::format("{} and {} have different formats", quote(files.front()), quote(file)));
     }
@@ -123,70 +141,36 @@ std::vector<std::unique_ptr<Part>> open_parts(const std::vector<std::string>& fi
   return parts;
 }
 
-// Rows in order of their points, whatever file they are in.
-class Merged {
- public:
-  explicit Merged(std::vector<std::unique_ptr<Part>>& parts) {
-    for (const auto& part : parts) push(part.get());
-  }
-  // The part whose row is next; null at the end. Throws Error(bad_input) for a point that comes twice.
-  Part* next() {
-    if (last_ != nullptr) {
-      last_->next();
-      if (!last_->done() && last_->point() <= point_) {
-        throw Error::bad_input(
-            fmt::format("{}: point {} comes after point {}", quote(last_->path()), last_->point(), point_),
-            "rows of --top and --pareto are merged with the same flags");
-      }
-      push(last_);
-    }
-    if (queue_.empty()) return nullptr;
-    Part* part = queue_.top();
-    queue_.pop();
-    if (last_ != nullptr && part->point() == point_) {
-      throw Error::bad_input(
-          fmt::format("point {} is in {} and in {}", point_, quote(last_->path()), quote(part->path())));
-    }
-    last_ = part;
-    point_ = part->point();
-    return part;
-  }
-
- private:
-  struct Later {
-    bool operator()(const Part* a, const Part* b) const { return a->point() > b->point(); }
-  };
-  void push(Part* part) {
-    if (!part->done()) queue_.push(part);
-  }
-  std::priority_queue<Part*, std::vector<Part*>, Later> queue_;
-  Part* last_ = nullptr;
-  std::int64_t point_ = -1;
-};
-
-// Of rows that were selected: sorted by point again, so that equals keep their order. Returns how many there are.
-std::int64_t offer_sorted(std::vector<std::unique_ptr<Part>>& parts, const RowChoice& choice, sweep::Selection& kept) {
-  struct Numbered {
-    std::int64_t point = 0;
-    sweep::Row row;
-  };
-  std::vector<Numbered> rows;
+// Calls `take` for every row in order of their points, whatever file it is in. Throws Error(bad_input) for a point that
+// comes twice.
+template <class Take>
+void merge_rows(const std::vector<std::unique_ptr<Part>>& parts, const Take& take) {
+  const auto later = [](const Part* a, const Part* b) { return a->point() > b->point(); };
+  std::priority_queue<Part*, std::vector<Part*>, decltype(later)> queue(later);
   for (const auto& part : parts) {
-    for (; !part->done(); part->next()) {
-      sweep::Row row = part->row();
-      row.add("line", part->line());
-      rows.push_back({part->point(), std::move(row)});
+    if (!part->done()) queue.push(part.get());
+  }
+  std::int64_t last = -1;
+  std::string last_path;
+  while (!queue.empty()) {
+    Part* part = queue.top();
+    queue.pop();
+    const std::int64_t point = part->point();
+    if (point == last) {
+      throw Error::bad_input(fmt::format("point {} is in {} and in {}", point, quote(last_path), quote(part->path())),
+                             "name each part once");
     }
+    take(*part);
+    part->next();
+    if (!part->done() && part->point() <= point) {
+      throw Error::bad_input(
+          fmt::format("{}: point {} comes after point {}", quote(part->path()), part->point(), point),
+          "rows of --top and --pareto are merged with the same flags");
+    }
+    last = point;
+    last_path = part->path();
+    if (!part->done()) queue.push(part);
   }
-  std::sort(rows.begin(), rows.end(), [](const Numbered& a, const Numbered& b) { return a.point < b.point; });
-  for (std::size_t i = 1; i < rows.size(); ++i) {
-    if (rows[i].point != rows[i - 1].point) continue;
-    throw Error::bad_input(fmt::format("point {} is there twice", rows[i].point), "name each part once");
-  }
-  for (Numbered& numbered : rows) {
-    if (!choice.where || (*choice.where)(numbered.row)) kept.offer(std::move(numbered.row));
-  }
-  return static_cast<std::int64_t>(rows.size());
 }
 
 void count_failure(const sweep::Row& row, const std::vector<std::string>& columns, report::SweepResult& result) {
@@ -204,61 +188,34 @@ int merge_action(const MergeFlags& flags, const Context& context) {
   // JSON lines of shards without rows name no columns.
   const std::vector<std::string> columns =
       with_rows == parts.end() ? std::vector<std::string>{"point"} : (*with_rows)->columns();
-  const LineFormat format = parts.front()->format();
   const RowChoice choice = row_choice(flags.selection, columns);
-  RowOutput output(flags.output, context, columns, choice.shown, Resume::no);
-  report::SweepResult result{.axes = {},
-                             .columns = columns,
-                             .shown = choice.shown,
-                             .selection = choice.text,
-                             .front = {},
-                             .first_error = {},
-                             .rows = {}};
-  // A line goes on as it came where nothing about it changes.
-  const auto append = [&](LineFormat to, std::string& text, const sweep::Row& row, const std::string& line) {
-    if (to == format && choice.shown.empty()) {
-      text += line;
-    } else if (output.streams(to)) {
-      output.lines(to).append(text, row);
-    }
-  };
-  sweep::Selection kept = choice.selection;
-  std::string csv;
-  std::string jsonl;
-  std::int64_t after_last = 0;
-  if (kept.keeps_all()) {
-    Merged merged(parts);
-    while (Part* part = merged.next()) {
-      ++result.points;
-      count_failure(part->row(), columns, result);
-      after_last = part->point() + 1;
-      if (choice.where && !(*choice.where)(part->row())) continue;
-      append(LineFormat::csv, csv, part->row(), part->line());
-      append(LineFormat::jsonl, jsonl, part->row(), part->line());
-      if (output.gathers()) kept.offer(part->row());
-      if (csv.size() + jsonl.size() > (1 << 16)) {
-        output.write(csv, jsonl);
-        csv.clear();
-        jsonl.clear();
-      }
-    }
-  } else {
-    result.points = offer_sorted(parts, choice, kept);
-    for (const sweep::Row& row : kept.rows()) {
-      append(LineFormat::csv, csv, row, row[columns.size()].text);
-      append(LineFormat::jsonl, jsonl, row, row[columns.size()].text);
-    }
+  RowOutput output(flags.output, context, columns, choice, Resume::no);
+  output.rows_have_lines(parts.front()->format());
+  report::SweepResult result;
+  result.columns = columns;
+  result.shown = choice.shown;
+  result.selection = choice.text;
+  RowBatch batch(choice.selection);
+  const bool all = choice.selection.keeps_all();
+  if (!all) {
+    for (const auto& part : parts) part->sort();
   }
-  output.write(csv, jsonl);
-  if (after_last > result.points && !flags.gaps) {
+  std::int64_t after_last = 0;
+  merge_rows(parts, [&](const Part& part) {
+    ++result.points;
+    after_last = part.point() + 1;
+    if (all) count_failure(part.row(), columns, result);
+    output.add(part.row(), batch);
+    if (batch.csv.size() + batch.jsonl.size() > (1 << 16)) output.write(batch);
+  });
+  if (all && after_last > result.points && !flags.gaps) {
+    output.write(batch);
     throw Error::failed(fmt::format("{} of the {} points up to {} are in none of the files",
                                     format_count(static_cast<double>(after_last - result.points)),
                                     format_count(static_cast<double>(after_last)), after_last - 1),
                         "a part is missing; --gaps when --where left them out");
   }
-  result.front = result::front_of(kept, result.columns);
-  result.rows = kept.take();
-  output.finish(result);
+  output.finish(result, batch);
   return kExitDone;
 }
 
@@ -266,15 +223,13 @@ int merge_action(const MergeFlags& flags, const Context& context) {
 
 void add_merge(Command& root) {
   Command& command = root.add_command("merge", "joins the rows of a sweep's shards, in the order of their points");
-  auto flags = std::make_shared<MergeFlags>();
-  command.add("FILE", flags->files, "", "rows that llmperf sweep --shard wrote: all .csv or all .jsonl")
+  MergeFlags& flags = command.runs(merge_action);
+  command.add("FILE", flags.files, "", "rows that llmperf sweep --shard wrote: all .csv or all .jsonl")
       .required()
       .offers(Values::Sort::files);
-  command.add("--gaps", flags->gaps, "points may be missing: --where left them out");
-  add_selection_flags(command, flags->selection);
-  add_output_flags(command, flags->output);
-  describe_row_outputs(command, flags->output);
-  command.action = [flags](const Context& context) { return merge_action(*flags, context); };
+  command.add("--gaps", flags.gaps, "points may be missing: --where left them out");
+  add_selection_flags(command, flags.selection);
+  add_row_outputs(command, flags.output);
 }
 
 }  // namespace llmperf::cli

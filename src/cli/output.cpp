@@ -15,8 +15,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/files.h"
 #include "cli/values.h"
-#include "cli/written_file.h"
 
 namespace llmperf::cli {
 namespace {
@@ -34,9 +34,13 @@ struct Output::File : WrittenFile {
   File(const std::string& path, report::Format f) : WrittenFile(path), format(f) {}
 };
 
-void add_output_flags(Command& command, OutputFlags& flags, Traced traced) {
-  flags.traced = traced;
-  const bool trace = traced == Traced::yes;
+void add_language(Command& command, report::Language& language, const char* about) {
+  command.add("--lang", language, {{"en", report::Language::english}, {"zh", report::Language::chinese}}, "LANG",
+              about);
+}
+
+void add_output_flags(Command& command, OutputFlags& flags) {
+  const bool trace = flags.traced == Traced::yes;
   const std::size_t first = command.flags.size();
   command.add("--format", flags.format, "FORMAT", "table, csv, json, md or html")
       .offers(Values::Sort::words, trace ? "table csv json md html trace.json" : "table csv json md html");
@@ -44,14 +48,13 @@ void add_output_flags(Command& command, OutputFlags& flags, Traced traced) {
   command.add("--export", flags.exports, "FILE",
               fmt::format("also write FILE; .json, .csv, .md{} says the format; - is stdout (repeatable)",
                           trace ? ", .html or .trace.json (for Perfetto)" : " or .html"));
-  command.add("--lang", flags.language, "LANG", "language of HTML reports: en or zh")
-      .offers(Values::Sort::words, "en zh");
+  add_language(command, flags.language, "language of HTML reports: en or zh");
   for (std::size_t i = first; i < command.flags.size(); ++i) command.flags[i].group = "Output";
 }
 
-Output::Output(const OutputFlags& flags, const Context& context, const std::string& companion)
+Output::Output(const OutputFlags& flags, const Context& context)
     : format_(flags.json ? report::Format::json : format_value("--format", flags.format)),
-      rendering_{.colour = colour_wanted(), .language = language_value(flags.language), .command = context.command},
+      rendering_{.colour = colour_wanted(), .language = flags.language, .command = context.command},
       caught_(context.caught) {
   const auto check_trace = [&](report::Format format, std::string_view what) {
     if (format != report::Format::trace || flags.traced == Traced::yes) return;
@@ -74,7 +77,6 @@ Output::Output(const OutputFlags& flags, const Context& context, const std::stri
     check_trace(export_format(path), "--export");
     files_.push_back(std::make_unique<File>(path, export_format(path)));
   }
-  if (!companion.empty()) companion_ = std::make_unique<File>(companion, report::Format::table);
 }
 
 Output::~Output() = default;
@@ -95,9 +97,8 @@ void Output::write_files(const report::Report& report) {
   }
 }
 
-void Output::write(const report::Report& report, const std::string& companion) {
+void Output::write(const report::Report& report) {
   write_files(report);
-  if (companion_) companion_->commit(companion);
   print(report);
 }
 
@@ -107,6 +108,16 @@ void Output::print(const report::Report& report) {
     return;
   }
   write_stdout(report::render(report, format_, rendering_));
+}
+
+int write_answer(const OutputFlags& flags, Context context, const std::function<Answer(const Context&)>& ask) {
+  Output output(flags, context);
+  context.output = &output;
+  const Answer answer = ask(context);
+  if (answer.report) output.write(*answer.report);
+  if (answer.error) throw Error(*answer.error);
+  for (const std::string& what : answer.exceeded) fmt::print(stderr, "llmperf: error: {}\n", what);
+  return answer.exceeded.empty() ? answer.status : kExitThreshold;
 }
 
 void check_stdout() {

@@ -1,7 +1,9 @@
 // Where results go: --format, --json, --export and --lang, the same on every command that prints some.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,29 +16,28 @@ enum class Traced : bool { no, yes };  // whether a result has steps to trace
 struct OutputFlags {
   std::string format = "table";
   bool json = false;
-  std::vector<std::string> exports;
-  std::string language = "en";
+  std::vector<std::string> exports = {};
+  report::Language language = report::Language::english;
   Traced traced = Traced::no;
 };
-void add_output_flags(Command& command, OutputFlags& flags, Traced traced = Traced::no);
+void add_language(Command& command, report::Language& language, const char* about);
+void add_output_flags(Command& command, OutputFlags& flags);
 
 // Opens everything before the work starts, so that an unwritable path costs no work. A file appears under its name only
 // when it is complete; one that was not committed is removed. Where reports are caught (context.caught) nothing is
 // printed, and exports are written as ever.
 class Output {
  public:
-  // `companion`: of a file for what goes with the report, a drawing or a model; may be empty. Throws Error: bad_input
-  // for a format, failed for a path that cannot be written.
-  Output(const OutputFlags& flags, const Context& context, const std::string& companion = {});
+  // Throws Error: bad_input for a format, failed for a path that cannot be written.
+  Output(const OutputFlags& flags, const Context& context);
   ~Output();
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
   // Whether the report is written in that format anywhere; HTML is made from the JSON.
   bool wants(report::Format format) const;
-  // Writes the report to stdout in the format asked for and to every export, and the companion to its file. Throws
-  // Error(failed) on a write error.
-  void write(const report::Report& report, const std::string& companion = {});
+  // Writes the report to every export, and to stdout in the format asked for. Throws Error(failed) on a write error.
+  void write(const report::Report& report);
   // … to the exports alone, to stdout alone.
   void write_files(const report::Report& report);
   void print(const report::Report& report);
@@ -47,8 +48,28 @@ class Output {
   report::Rendering rendering_;
   std::vector<report::Report>* caught_ = nullptr;
   std::vector<std::unique_ptr<File>> files_;
-  std::unique_ptr<File> companion_;
 };
+
+// What a command answers.
+struct Answer {
+  std::optional<report::Report> report = {};  // none: something else was written
+  std::optional<Error> error = {};            // told when the report is written: it does not fit
+  std::vector<std::string> exceeded = {};     // what is beyond a stated threshold
+  int status = kExitDone;
+};
+// Asks for the answer with the outputs open (context.output), and writes it.
+int write_answer(const OutputFlags& flags, Context context, const std::function<Answer(const Context&)>& ask);
+// Makes the command one that answers; what it asks is given the flags that are returned.
+template <class Flags>
+Flags& answers(Command& command, Answer (*ask)(const Flags&, const Context&), Traced traced = Traced::no) {
+  auto flags = std::make_shared<Flags>();
+  auto output = std::make_shared<OutputFlags>(OutputFlags{.traced = traced});
+  command.output = output;
+  command.action = [flags, output, ask](const Context& context) {
+    return write_answer(*output, context, [&](const Context& within) { return ask(*flags, within); });
+  };
+  return *flags;
+}
 
 // Thrown where nobody reads the pipe any more that stdout is, which is no error: run() ends the program as SIGPIPE ends
 // others, without a word.

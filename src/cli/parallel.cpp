@@ -8,45 +8,34 @@
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/output.h"
-#include "cli/values.h"
 #include "report/parallel_report.h"
 #include "request/resolve.h"
 
 namespace llmperf::cli {
 namespace {
 
-constexpr std::int64_t kMostDevices = 65536;
+constexpr Bounds kPlanDevices{1, 65536};
+constexpr Bounds kShownPlans{1, 1'000'000};
 constexpr std::int64_t kMostChunks = 4;  // runs of layers on a stage that are tried
 
 struct ParallelFlags {
   request::Request request;  // model, hardware, batch, schemes and options of it
-  std::string devices;
-  std::string recompute = "none";
-  std::string top;
+  std::int64_t devices = 0;
+  std::vector<graph::Recompute> recompute = {graph::Recompute::none};  // those that are tried
+  std::optional<std::int64_t> top;
   bool symbolic = false;
-  OutputFlags output;
 };
-
-std::vector<graph::Recompute> recompute_values(const std::string& text) {
-  if (text == "all") return {graph::kRecomputes.begin(), graph::kRecomputes.end()};
-  std::vector<std::string> names = {"all"};
-  for (const graph::Recompute r : graph::kRecomputes) {
-    names.emplace_back(graph::name(r));
-    if (names.back() == text) return {r};
-  }
-  throw Error::bad_input(fmt::format("--recompute: there is no {}", quote(text)), name_hint(text, names));
-}
 
 estimate::SearchSpace space_of(const ParallelFlags& f) {
   estimate::SearchSpace space;
-  space.devices = int_value("--devices", f.devices, 1, kMostDevices);
+  space.devices = f.devices;
   space.batch = f.request.batch.value_or(1);
   space.sequence = f.request.seq.value_or(2048);
   space.training = f.request.training;
   space.micro_batch = f.request.micro_batch.value_or(1);
   space.shard_embedding = request::sharded_embedding(f.request);
   space.options.clear();
-  for (const graph::Recompute recompute : recompute_values(f.recompute)) {
+  for (const graph::Recompute recompute : f.recompute) {
     for (int zero = 0; zero <= 3; ++zero) {
       for (std::int64_t chunks = 1; chunks <= kMostChunks; ++chunks) {
         space.options.push_back({.recompute = recompute, .zero = zero, .chunks = chunks});
@@ -70,14 +59,11 @@ std::string infeasible_hint(const estimate::SearchSpace& space, const estimate::
 
 // What says nothing to the formulas of a layer, or on a single device.
 void check_effects(const ParallelFlags& f, const Context& context) {
-  for (const char* flag : {"--kv", "--weights", "--reserve", "--embedding", "--training", "--top"}) {
-    if (f.symbolic && context.has(flag))
-      throw Error::bad_input(fmt::format("{} has no effect beside --symbolic", flag), "leave it out");
+  if (f.symbolic) {
+    context.refuse({"--kv", "--weights", "--reserve", "--embedding", "--training", "--top"},
+                   "no effect beside --symbolic");
   }
-  for (const char* flag : {"--embedding", "--devices-per-node"}) {
-    if (f.devices == "1" && context.has(flag))
-      throw Error::bad_input(fmt::format("{}: there is one device", flag), "leave it out");
-  }
+  if (f.devices == 1) context.refuse({"--embedding", "--devices-per-node"}, "there is one device");
   for (const char* option : {"static_kv", "last_token_logits"}) {
     if (f.request.options.value_or("").find(option) == std::string::npos) continue;
     throw Error::bad_input(fmt::format("--options: {} is of generating text, and has no effect on a plan", option),
@@ -85,10 +71,9 @@ void check_effects(const ParallelFlags& f, const Context& context) {
   }
 }
 
-int parallel_action(const ParallelFlags& f, const Context& context) {
+Answer parallel_answer(const ParallelFlags& f, const Context& context) {
   check_effects(f, context);
   estimate::SearchSpace space = space_of(f);
-  const std::int64_t top = f.top.empty() ? 0 : int_value("--top", f.top, 1, 1'000'000);
   const model::ModelFile file = model::load_model(*f.request.model);
   const hardware::Device device = hardware::load_device(*f.request.hw);
   estimate::Choices choices = request::choose_schemes(f.request, device);
@@ -101,15 +86,12 @@ int parallel_action(const ParallelFlags& f, const Context& context) {
         "--weights bf16, fp8, int8, w8a8 or w4a16; `estimate --pp N` splits the layers of a GGUF model");
   }
   // Flash attention keeps no scores that could be computed again: selective would list every plan of none twice.
-  if (f.recompute == "all" && setup.execution.runtime.flash_attention) {
+  if (f.recompute.size() > 1 && setup.execution.runtime.flash_attention) {
     std::erase_if(space.options, [](const auto& o) { return o.recompute == graph::Recompute::selective; });
   }
-  Output output(f.output, context);
   if (f.symbolic) {
-    output.write(
-        report::strategy_report({&setup, space.batch, space.sequence, space.devices,
-                                 estimate::strategy_formulas(setup, space.batch, space.sequence, space.devices)}));
-    return kExitDone;
+    return {report::strategy_report({&setup, space.batch, space.sequence, space.devices,
+                                     strategy_formulas(setup, space.batch, space.sequence, space.devices)})};
   }
   result::ParallelStudy study{.setup = &setup, .space = space, .plans = {}, .communications = {}};
   const estimate::Enumeration enumeration = estimate::enumerate_plans(file.decoder, space);
@@ -123,46 +105,47 @@ int parallel_action(const ParallelFlags& f, const Context& context) {
   study.tried = enumeration.tried;
   study.legal = static_cast<std::int64_t>(study.plans.size());
   study.fitting = std::count_if(study.plans.begin(), study.plans.end(), [](const auto& plan) { return plan.fits; });
-  if (top > 0 && static_cast<std::size_t>(top) < study.plans.size()) study.plans.resize(static_cast<std::size_t>(top));
+  if (f.top && *f.top < study.legal) study.plans.resize(static_cast<std::size_t>(*f.top));
   for (const estimate::PlanCost& plan : study.plans) {
     study.communications.push_back(search.communication(plan.candidate));
   }
-  output.write(report::parallel_report(study));
-  if (study.fitting > 0) return kExitDone;
+  Answer answer{report::parallel_report(study)};
+  if (study.fitting > 0) return answer;
   const estimate::PlanCost& smallest = study.plans.front();
-  throw Error(ErrorKind::infeasible,
-              {{.where = {},
-                .message = fmt::format("none of the {} plans fits: the smallest, {}, needs {} on a device that has {}",
-                                       study.legal, graph::to_text(smallest.candidate.plan),
-                                       format_bytes_binary(smallest.memory.total()),
-                                       format_bytes_binary(*device.dram().capacity)),
-                .hint = infeasible_hint(space, smallest, *device.dram().capacity)}});
+  const Bytes capacity = *device.dram().capacity;
+  answer.error =
+      Error::infeasible(fmt::format("none of the {} plans fits: the smallest, {}, needs {} on a device that has {}",
+                                    study.legal, graph::to_text(smallest.candidate.plan),
+                                    format_bytes_binary(smallest.memory.total()), format_bytes_binary(capacity)),
+                        infeasible_hint(space, smallest, capacity));
+  return answer;
 }
 
 }  // namespace
 
 void add_parallel(Command& root) {
   Command& command = root.add_command("parallel", "every plan over a number of devices: memory, communication, time");
-  auto flags = std::make_shared<ParallelFlags>();
-  request::Request& r = flags->request;
+  ParallelFlags& flags = answers(command, parallel_answer);
+  request::Request& r = flags.request;
   command.add("model", r).required();
   command.add("hw", r).required();
-  command.add_field("devices", flags->devices).required().about = "devices in all";
+  command.add("--devices", flags.devices, kPlanDevices, "N", "devices in all").required().otherwise.clear();
   command.add("batch", r).about = "sequences of a step, all devices together";
   command.add("seq", r).old_names.emplace_back("--prompt");
   command.add("training", r).about = "a training step rather than a prefill";
   command.add("micro-batch", r).with("--training");
-  command.add_field("recompute", flags->recompute)
-      .with("--training")
-      .offers(Values::Sort::words, "none selective full all")
-      .about = "what is computed again: none, selective, full, or all of these";
-  command.add("--symbolic", flags->symbolic, "formulas of each strategy instead, for one layer of a dense model");
-  command.add("--top", flags->top, "N", "plans to show [all]");
+  Meanings<std::vector<graph::Recompute>> recompute;
+  for (const graph::Recompute how : graph::kRecomputes) recompute.push_back({std::string(name(how)), {how}});
+  recompute.push_back({"all", {graph::kRecomputes.begin(), graph::kRecomputes.end()}});
+  command
+      .add("--recompute", flags.recompute, recompute, "WHAT",
+           "what is computed again: none, selective, full, or all of these")
+      .with("--training");
+  command.add("--symbolic", flags.symbolic, "formulas of each strategy instead, for one layer of a dense model");
+  command.add("--top", flags.top, kShownPlans, "N", "plans to show [all]");
   for (const char* field : {"weights", "kv", "activations", "options", "reserve", "embedding", "devices-per-node"}) {
     command.add(field, r);
   }
-  add_output_flags(command, flags->output);
-  command.action = [flags](const Context& context) { return parallel_action(*flags, context); };
 }
 
 }  // namespace llmperf::cli

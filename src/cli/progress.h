@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string>
 
-#include "cli/unfinished_files.h"
+#include "cli/files.h"
 
 namespace llmperf::cli {
 

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <optional>
 #include <set>
-#include <thread>
 
 #include "base/error.h"
 #include "base/number.h"
@@ -15,10 +14,9 @@
 #include "calibrate/calibrate.h"
 #include "calibrate/validation.h"
 #include "cli/command_line.h"
+#include "cli/files.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/values.h"
-#include "cli/written_file.h"
 #include "descriptor/node.h"
 #include "replay/ascend/ascend_backend.h"
 #include "replay/cpu/cpu_backend.h"
@@ -34,78 +32,29 @@ namespace {
 
 // ---- The devices that ops can be replayed on, by the names that --backend takes.
 
+struct BackendFlags;
+struct Known {
+  std::string name;
+  std::unique_ptr<replay::Backend> (*open)(const BackendFlags& flags);
+};
+std::unique_ptr<replay::Backend> open_cpu(const BackendFlags& flags);
+std::unique_ptr<replay::Backend> open_ascend(const BackendFlags& flags);
+const Known kBackends[] = {{"cpu", open_cpu}, {"ascend", open_ascend}};
+
 struct BackendFlags {
-  std::string backend = "cpu";
-  std::string device = "0";   // of several: which
-  std::string threads;        // cpu: empty: one per processor
-  std::string gemm = "best";  // cpu: who multiplies
+  const Known* backend = &kBackends[0];
+  std::int64_t device = 0;      // of several: which
+  replay::cpu::CpuOptions cpu;  // threads, who multiplies
+  bool is_cpu() const { return backend == &kBackends[0]; }
 };
 
-constexpr std::int64_t kMaxDevice = 1023;
-
-replay::cpu::CpuOptions cpu_options(const BackendFlags& flags) {
-  using replay::cpu::Gemm;
-  constexpr std::pair<const char*, Gemm> kGemms[] = {
-      {"best", Gemm::best}, {"eigen", Gemm::eigen}, {"openblas", Gemm::openblas}, {"onednn", Gemm::onednn}};
-  replay::cpu::CpuOptions options;
-  if (!flags.threads.empty()) options.threads = static_cast<int>(int_value("--threads", flags.threads, 1, 4096));
-  const auto* found =
-      std::find_if(std::begin(kGemms), std::end(kGemms), [&](const auto& g) { return flags.gemm == g.first; });
-  if (found == std::end(kGemms)) {
-    std::vector<std::string> names;
-    for (const auto& [name, gemm] : kGemms) names.emplace_back(name);
-    throw Error::bad_input("--gemm: there is no " + quote(flags.gemm), name_hint(flags.gemm, names));
-  }
-  options.gemm = found->second;
-  return options;
-}
-
 std::unique_ptr<replay::Backend> open_cpu(const BackendFlags& flags) {
-  if (flags.device != "0") throw Error::bad_input("--device: there is one CPU, number 0", "leave it out");
-  return replay::cpu::make_cpu_backend(cpu_options(flags));
+  if (flags.device != 0) throw Error::bad_input("--device: there is one CPU, number 0", "leave it out");
+  return replay::cpu::make_cpu_backend(flags.cpu);
 }
 
 std::unique_ptr<replay::Backend> open_ascend(const BackendFlags& flags) {
-  if (!flags.threads.empty() || flags.gemm != "best") {
-    throw Error::bad_input("--threads and --gemm are for --backend cpu", "leave them out");
-  }
-  return replay::ascend::make_ascend_backend(static_cast<int>(int_value("--device", flags.device, 0, kMaxDevice)));
-}
-
-struct Known {
-  const char* name;
-  std::unique_ptr<replay::Backend> (*open)(const BackendFlags& flags);
-};
-constexpr Known kBackends[] = {{"cpu", open_cpu}, {"ascend", open_ascend}};
-
-const std::vector<std::string>& backend_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> list;
-    for (const Known& known : kBackends) list.emplace_back(known.name);
-    return list;
-  }();
-  return names;
-}
-
-const Known& backend_of(const std::string& name) {
-  const auto* found =
-      std::find_if(std::begin(kBackends), std::end(kBackends), [&](const Known& k) { return name == k.name; });
-  if (found == std::end(kBackends)) {
-    throw Error::bad_input("--backend: there is no " + quote(name), name_hint(name, backend_names()));
-  }
-  return *found;
-}
-
-std::unique_ptr<replay::Backend> open_backend(const BackendFlags& flags) {
-  return backend_of(flags.backend).open(flags);
-}
-
-std::string describe_device(const BackendFlags& flags) {
-  if (std::string(backend_of(flags.backend).name) != "cpu") {
-    throw Error::bad_input("--describe-device measures the CPU",
-                           "llmperf list hardware names the NPUs there are files of");
-  }
-  return replay::cpu::describe_device(cpu_options(flags));
+  return replay::ascend::make_ascend_backend(static_cast<int>(flags.device));
 }
 
 // ----
@@ -118,13 +67,12 @@ struct ReplayFlags {
   std::string phase = "all";
   std::string ops;
   std::string sweep;
-  std::string dtype;
+  std::optional<Dtype> dtype;
   std::string out;
   std::string profile;
   bool whole_step = false;
   bool describe_device = false;
   bool self_test = false;
-  OutputFlags output;
 };
 
 const request::Generation& text_of(const request::Resolved& resolved) {
@@ -135,20 +83,20 @@ const request::Generation& text_of(const request::Resolved& resolved) {
 
 // The device that graphs are built for and predictions are made of: --hw, else the one that runs the ops.
 hardware::Device device_of(const ReplayFlags& f, const replay::Backend& backend) {
-  const bool cpu = f.backend.backend == "cpu";
+  const bool cpu = f.backend.is_cpu();
   if (f.request.hw) {
     hardware::Device device = hardware::load_device(*f.request.hw);
     const bool is_cpu = device.kind == hardware::DeviceKind::cpu || device.kind == hardware::DeviceKind::soc;
     if (is_cpu != cpu) {
       throw Error::bad_input(fmt::format("--hw: {} is a {}, which the {} backend does not measure", device.name,
-                                         hardware::name(device.kind), f.backend.backend),
+                                         hardware::name(device.kind), f.backend.backend->name),
                              "leave it out, or name what the ops run on");
     }
     return device;
   }
   if (cpu) {
     fmt::print(stderr, "llmperf: note: no --hw, so this machine is measured first (--describe-device writes a file)\n");
-    return hardware::parse_device(descriptor::parse_yaml(describe_device(f.backend), "this machine"));
+    return hardware::parse_device(descriptor::parse_yaml(replay::cpu::describe_device(f.backend.cpu), "this machine"));
   }
   const std::string name = backend.describe().device;
   try {
@@ -172,7 +120,7 @@ std::vector<Job> jobs_of_model(const ReplayFlags& f, request::Resolved& resolved
     if (f.phase != "all" && f.phase != phase) return;
     graph::Graph graph;
     graph::build_step(estimator.setup().execution, {&group, 1}, graph::Part::all, graph);
-    const auto sums = f.backend.backend == "cpu" ? replay::Sums::apart : replay::Sums::joint;
+    const auto sums = f.backend.is_cpu() ? replay::Sums::apart : replay::Sums::joint;
     jobs.push_back({phase, replay::step_of(graph, resolved.model().vocab, sums), group});
   };
   add("prefill", estimator.prefill_of(s));
@@ -183,8 +131,7 @@ std::vector<Job> jobs_of_model(const ReplayFlags& f, request::Resolved& resolved
 Job job_of_list(const ReplayFlags& f, const hardware::Device& device) {
   std::vector<calibrate::OpRow> rows;
   if (!f.sweep.empty()) {
-    rows =
-        replay::sweep(f.sweep, f.dtype.empty() ? estimate::activation_dtype(device) : dtype_value("--dtype", f.dtype));
+    rows = replay::sweep(f.sweep, f.dtype ? *f.dtype : estimate::activation_dtype(device));
   } else {
     const std::vector<std::string> files = {f.ops};
     for (const calibrate::Row& row : calibrate::read_measurements(files).rows) {
@@ -199,13 +146,11 @@ Job job_of_list(const ReplayFlags& f, const hardware::Device& device) {
 void check_fits(const request::Resolved& resolved) {
   const estimate::Estimator& e = *text_of(resolved).estimator;
   if (e.fits(text_of(resolved).scenario)) return;
-  throw Error(
-      ErrorKind::infeasible,
-      {{.where = {},
-        .message = fmt::format("a whole step of {} does not fit on {}: needs {}, has {}", resolved.model().name,
-                               resolved.device.name, format_bytes_binary(e.memory(text_of(resolved).scenario).total()),
-                               format_bytes_binary(e.capacity())),
-        .hint = "without --whole-step its ops are replayed one by one"}});
+  throw Error::infeasible(
+      fmt::format("a whole step of {} does not fit on {}: needs {}, has {}", resolved.model().name,
+                  resolved.device.name, format_bytes_binary(e.memory(text_of(resolved).scenario).total()),
+                  format_bytes_binary(e.capacity())),
+      "without --whole-step its ops are replayed one by one");
 }
 
 // ---- What is made of it.
@@ -272,41 +217,27 @@ void predict_steps(const request::Resolved& resolved, const hardware::RuntimePro
   }
 }
 
-// Throws Error(bad_input) for flags given beside `mode` that are not among `allowed` or those of every command's
-// output.
-void refuse_flags_beside(const std::string& mode, const Context& context, std::vector<std::string> allowed) {
-  allowed.insert(allowed.end(), {mode, "--format", "--json", "--export"});
-  for (const Given& given : context.given) {
-    if (std::find(allowed.begin(), allowed.end(), given.flag) == allowed.end()) {
-      throw Error::bad_input(fmt::format("{} has no use beside {}", given.flag, mode), "leave it out");
-    }
-  }
-}
-
-int self_test_action(const ReplayFlags& f, const Context& context) {
-  refuse_flags_beside("--self-test", context, {"--backend", "--device", "--threads", "--gemm"});
-  const auto tested = open_backend(f.backend);
-  const auto reference = open_backend({});
+Answer self_test_answer(const ReplayFlags& f, const Context& context) {
+  context.only({"--backend", "--device", "--threads", "--gemm"}, "--self-test");
+  const auto tested = f.backend.backend->open(f.backend);
+  const auto reference = open_cpu({});
   const std::vector<replay::SelfTestResult> results = replay::self_test(*tested, *reference);
-  Output output(f.output, context);
-  output.write(report::self_test_report({tested->describe(), results}));
-  return replay::failed(results) ? kExitFailed : kExitDone;
+  return {.report = report::self_test_report({tested->describe(), results}),
+          .status = replay::failed(results) ? kExitFailed : kExitDone};
 }
 
-int describe_action(const ReplayFlags& f, const Context& context) {
-  refuse_flags_beside("--describe-device", context, {"--backend", "--threads", "--out"});
-  const InterruptGuard guard;
-  std::optional<WrittenFile> out;
-  if (!f.out.empty()) out.emplace(f.out);
-  if (!out) check_stdout();
-  const std::string text = describe_device(f.backend);
-  if (interrupted()) return kExitInterrupted;
-  if (out) {
-    out->commit(text);
-  } else {
-    write_stdout(text);
+Answer describe_answer(const ReplayFlags& f, const Context& context) {
+  context.only({"--backend", "--threads", "--out"}, "--describe-device");
+  if (!f.backend.is_cpu()) {
+    throw Error::bad_input("--describe-device measures the CPU",
+                           "llmperf list hardware names the NPUs there are files of");
   }
-  return kExitDone;
+  const InterruptGuard guard;
+  WrittenFile out(f.out);
+  const std::string text = replay::cpu::describe_device(f.backend.cpu);
+  if (interrupted()) return {.status = kExitInterrupted};
+  out ? out.commit(text) : write_stdout(text);
+  return {};
 }
 
 void check_flags(const ReplayFlags& f, const Context& context) {
@@ -319,16 +250,11 @@ void check_flags(const ReplayFlags& f, const Context& context) {
   if (!f.request.model && f.whole_step) {
     throw Error::bad_input("--whole-step: a list of ops is no step", "give --model");
   }
-  if (!f.dtype.empty() && f.sweep.empty()) throw Error::bad_input("--dtype is for --sweep", "leave it out");
-  const std::vector<std::string> phases = {"all", "prefill", "decode"};
-  if (std::find(phases.begin(), phases.end(), f.phase) == phases.end()) {
-    throw Error::bad_input("--phase: there is no " + quote(f.phase), name_hint(f.phase, phases));
-  }
-  if (!f.sweep.empty()) replay::sweep(f.sweep, Dtype::fp32);
+  if (f.sweep.empty()) context.refuse({"--dtype"}, "for --sweep");
   if (!f.request.model) {
-    refuse_flags_beside(
-        f.ops.empty() ? "--sweep" : "--ops", context,
-        {"--backend", "--device", "--threads", "--gemm", "--hw", "--runtime", "--dtype", "--out", "--calibrate"});
+    context.only(
+        {"--backend", "--device", "--threads", "--gemm", "--hw", "--runtime", "--dtype", "--out", "--calibrate"},
+        f.ops.empty() ? "--sweep" : "--ops");
   }
   std::set<std::filesystem::path> paths;
   for (const std::string& path :
@@ -353,21 +279,18 @@ std::optional<Error> fit(const calibrate::Measurements& measured, const hardware
   }
 }
 
-int replay_action(const ReplayFlags& flags, const Context& context) {
-  if (flags.describe_device) return describe_action(flags, context);
-  if (flags.self_test) return self_test_action(flags, context);
+Answer replay_answer(const ReplayFlags& flags, const Context& context) {
+  if (!flags.backend.is_cpu()) context.refuse({"--threads", "--gemm"}, "for --backend cpu");
+  if (flags.describe_device) return describe_answer(flags, context);
+  if (flags.self_test) return self_test_answer(flags, context);
   ReplayFlags f = flags;
   check_flags(f, context);
   const InterruptGuard guard;
-  Output output(f.output, context);
-  std::optional<WrittenFile> out;
-  std::optional<WrittenFile> steps_out;
-  std::optional<WrittenFile> profile_out;
-  if (!f.out.empty()) out.emplace(f.out);
-  if (!f.out.empty() && f.whole_step) steps_out.emplace(steps_path(f.out));
-  if (!f.profile.empty()) profile_out.emplace(f.profile);
+  WrittenFile out(f.out);
+  WrittenFile steps_out(f.out.empty() || !f.whole_step ? "" : steps_path(f.out));
+  WrittenFile profile_out(f.profile);
 
-  const std::unique_ptr<replay::Backend> backend = open_backend(f.backend);
+  const std::unique_ptr<replay::Backend> backend = f.backend.backend->open(f.backend);
   const hardware::Device device = device_of(f, *backend);
   if (!f.request.runtime) f.request.runtime = kReplayRuntime;
   request::Sources sources;
@@ -407,56 +330,61 @@ int replay_action(const ReplayFlags& flags, const Context& context) {
 
   // What was measured is kept, whatever comes now.
   const calibrate::Measurements measured = replay::measurements_of(study);
-  if (out && !measured.rows.empty()) out->commit(calibrate::format_measurements(measured));
+  if (out && !measured.rows.empty()) out.commit(calibrate::format_measurements(measured));
   if (steps_out) {
     const calibrate::Measurements steps = step_measurements(study, measured, f, *resolved, jobs);
-    if (!steps.rows.empty()) steps_out->commit(calibrate::format_measurements(steps));
+    if (!steps.rows.empty()) steps_out.commit(calibrate::format_measurements(steps));
   }
   const bool whole = !failure && !interrupted() && !measured.rows.empty();
-  if (whole && profile_out) failure = fit(measured, device, *profile_out, study, *profile);
+  if (whole && profile_out) failure = fit(measured, device, profile_out, study, *profile);
   if (whole && profile && !failure) {
     replay::predict_ops(study, measured, device, *profile);
     if (resolved) predict_steps(*resolved, *profile, jobs, study);
   }
-  output.write(report::replay_report(study));
-  if (failure) throw Error(*failure);
-  if (interrupted()) return kExitInterrupted;
-  if (measured.rows.empty()) throw Error::failed("no op could be replayed", "the table says why, op by op");
-  return kExitDone;
+  Answer answer{.report = report::replay_report(study), .error = std::move(failure)};
+  if (answer.error) return answer;
+  if (interrupted()) {
+    answer.status = kExitInterrupted;
+  } else if (measured.rows.empty()) {
+    answer.error = Error::failed("no op could be replayed", "the table says why, op by op");
+  }
+  return answer;
 }
 
 }  // namespace
 
 void add_replay(Command& root) {
+  using replay::cpu::Gemm;
+  constexpr Bounds kDeviceNumbers{0, 1023};
+  constexpr Bounds kThreads{1, 4096};
   Command& command = root.add_command("replay", "runs the ops of a model on a real device and measures what they take");
-  auto f = std::make_shared<ReplayFlags>();
-  command.add("model", f->request);
-  command.add("hw", f->request).about = "built-in name or YAML file that says what the device is [the device itself]";
-  for (const char* field : {"batch", "prompt"}) command.add(field, f->request);
-  command.add("--phase", f->phase, "PHASE", "prefill, decode or all").offers(Values::Sort::words, "all prefill decode");
-  command.add("--backend", f->backend.backend, "NAME", "what runs the ops: cpu or ascend")
-      .offers(Values::Sort::words, [] { return backend_names(); });
-  command.add("--device", f->backend.device, "N", "of several, which");
-  command.add("--threads", f->backend.threads, "N", "cpu: threads [one per processor]");
-  command.add("--gemm", f->backend.gemm, "NAME", "cpu: who multiplies: best, eigen, openblas or onednn")
-      .offers(Values::Sort::words, "best eigen openblas onednn");
-  command.add("--ops", f->ops, "CSV", "replay the ops of a file of measurements");
-  command.add("--sweep", f->sweep, "NAME", "replay ops that identify a profile's parameters: gemm")
-      .offers(Values::Sort::words, [] { return std::vector<std::string>(replay::sweep_names()); });
-  command.add("--dtype", f->dtype, "DTYPE", "--sweep: type of the operands [the device's own]")
-      .offers(Values::Sort::words, dtypes);
-  command.add("--whole-step", f->whole_step, "also run the ops in the order of the step, gaps and all");
-  command.add("-o,--out", f->out, "CSV", "write the measurements; those of whole steps to FILE.steps.csv");
-  command.add("--calibrate", f->profile, "YAML", "fit a runtime profile to the ops, and predict them with it");
-  command.add("--describe-device", f->describe_device, "measure this machine and write it as a hardware file");
-  command.add("--self-test", f->self_test, "compare results with the cpu backend's, op by op");
+  ReplayFlags& f = answers(command, replay_answer);
+  command.add("model", f.request);
+  command.add("hw", f.request).about = "built-in name or YAML file that says what the device is [the device itself]";
+  for (const char* field : {"batch", "prompt"}) command.add(field, f.request);
+  command.add("--phase", f.phase, "PHASE", "prefill, decode or all").one_of({"all", "prefill", "decode"});
+  Meanings<const Known*> backends;
+  for (const Known& known : kBackends) backends.emplace_back(known.name, &known);
+  command.add("--backend", f.backend.backend, backends, "NAME", "what runs the ops: " + words_of(backends));
+  command.add("--device", f.backend.device, kDeviceNumbers, "N", "of several, which");
+  command.add("--threads", f.backend.cpu.threads, kThreads, "N", "cpu: threads [one per processor]").otherwise.clear();
+  command.add("--gemm", f.backend.cpu.gemm,
+              {{"best", Gemm::best}, {"eigen", Gemm::eigen}, {"openblas", Gemm::openblas}, {"onednn", Gemm::onednn}},
+              "NAME", "cpu: who multiplies: best, eigen, openblas or onednn");
+  command.add("--ops", f.ops, "CSV", "replay the ops of a file of measurements");
+  const auto& sweeps = replay::sweep_names();
+  command.add("--sweep", f.sweep, "NAME", "replay ops that identify a profile's parameters: gemm")
+      .one_of({sweeps.begin(), sweeps.end()});
+  command.add("--dtype", f.dtype, dtypes(), "DTYPE", "--sweep: type of the operands [the device's own]");
+  command.add("--whole-step", f.whole_step, "also run the ops in the order of the step, gaps and all");
+  command.add("-o,--out", f.out, "CSV", "write the measurements; those of whole steps to FILE.steps.csv");
+  command.add("--calibrate", f.profile, "YAML", "fit a runtime profile to the ops, and predict them with it");
+  command.add("--describe-device", f.describe_device, "measure this machine and write it as a hardware file");
+  command.add("--self-test", f.self_test, "compare results with the cpu backend's, op by op");
   for (const request::Field& field : request::fields()) {
-    const bool named = field.name == "model" || field.name == "hw" || field.name == "batch" || field.name == "prompt" ||
-                       field.name == "gen";
-    if (!named && field.applies_to(request::Workload::text)) command.add(field.name, f->request);
+    const bool named = command.find("--" + std::string(field.name)) != nullptr || field.name == "gen";
+    if (!named && field.applies_to(request::Workload::text)) command.add(field.name, f.request);
   }
-  add_output_flags(command, f->output);
-  command.action = [f](const Context& context) { return replay_action(*f, context); };
 }
 
 }  // namespace llmperf::cli

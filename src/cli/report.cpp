@@ -3,15 +3,12 @@
 
 #include <iostream>
 #include <iterator>
-#include <optional>
-#include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/command_line.h"
+#include "cli/files.h"
 #include "cli/output.h"
-#include "cli/values.h"
-#include "cli/written_file.h"
 #include "descriptor/node.h"
 #include "report/html.h"
 
@@ -23,7 +20,7 @@ constexpr std::size_t kMaxResultBytes = std::size_t{256} << 20;
 struct ReportFlags {
   std::vector<std::string> results;
   std::string output;
-  std::string language = "en";
+  report::Language language = report::Language::english;
 };
 
 std::string read_result(const std::string& path) {
@@ -48,15 +45,13 @@ int report_action(const ReportFlags& flags, const Context&) {
     throw Error::bad_input(fmt::format("a report is of one result, and {} are given", flags.results.size()),
                            "llmperf compare A.json B.json says what lies between two; run report once for each");
   }
-  const report::Language language = language_value(flags.language);
   if (flags.output != "-" && !flags.output.ends_with(".html")) {
     throw Error::bad_input("--output: a report is HTML, and not what " + quote(flags.output) + " says",
                            "end the name in .html");
   }
-  std::optional<WrittenFile> file;
-  if (flags.output != "-") file.emplace(flags.output);
-  const std::string page = page_of(flags.results.front(), language);
-  file ? file->commit(page) : write_stdout(page);
+  WrittenFile file(flags.output == "-" ? "" : flags.output);
+  const std::string page = page_of(flags.results.front(), flags.language);
+  file ? file.commit(page) : write_stdout(page);
   return kExitDone;
 }
 
@@ -64,13 +59,12 @@ int report_action(const ReportFlags& flags, const Context&) {
 
 void add_report(Command& root) {
   Command& command = root.add_command("report", "HTML report of a result that a command saved as JSON");
-  auto flags = std::make_shared<ReportFlags>();
-  command.add("RESULT", flags->results, "", "what --json or --export FILE.json wrote; - is stdin")
+  ReportFlags& flags = command.runs(report_action);
+  command.add("RESULT", flags.results, "", "what --json or --export FILE.json wrote; - is stdin")
       .required()
       .offers(Values::Sort::files);
-  command.add("-o,--output", flags->output, "FILE", "HTML file to write; - is stdout").required();
-  command.add("--lang", flags->language, "LANG", "en or zh").offers(Values::Sort::words, "en zh");
-  command.action = [flags](const Context& context) { return report_action(*flags, context); };
+  command.add("-o,--output", flags.output, "FILE", "HTML file to write; - is stdout").required();
+  add_language(command, flags.language, "en or zh");
 }
 
 }  // namespace llmperf::cli

@@ -13,10 +13,9 @@
 
 #include "base/text.h"
 #include "cli/command_line.h"
+#include "cli/files.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/values.h"
-#include "cli/written_file.h"
 #include "descriptor/catalog.h"
 #include "report/document.h"
 #include "report/study_view.h"
@@ -153,7 +152,7 @@ Diagnostic placed(const Diagnostic& error, const study::Study& study, const stud
 void check_section(const Command& root, const study::Study& study, const SectionPlan& plan,
                    std::vector<Diagnostic>& problems) {
   const study::Word& command = plan.section->command;
-  if (std::find(kSectionCommands.begin(), kSectionCommands.end(), command.text) == kSectionCommands.end()) {
+  if (!contains(kSectionCommands, command.text)) {
     const std::string message = command.text == "run" ? "a study does not run another"
                                                       : fmt::format("a section has no command {}", quote(command.text));
     problems.push_back({.where = {study.file, command.line, command.column},
@@ -182,12 +181,12 @@ std::vector<SectionPlan> plan_study(const study::Study& study, const std::vector
     known.push_back(section.name);
     SectionPlan plan = plan_section(root, study, section);
     check_section(root, study, plan, problems);
-    if (names.empty() || std::find(names.begin(), names.end(), section.name) != names.end()) {
+    if (names.empty() || contains(names, section.name)) {
       plans.push_back(std::move(plan));
     }
   }
   for (const std::string& name : names) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (contains(known, name)) continue;
     throw Error::bad_input(fmt::format("--sections: {} has no section {}", study.file, quote(name)),
                            name_hint(name, known));
   }
@@ -195,63 +194,7 @@ std::vector<SectionPlan> plan_study(const study::Study& study, const std::vector
   return plans;
 }
 
-// ---- The files of a study.
-
-// The folder that a study is written to: the files of every section, and a README.md that joins them.
-class StudyFolder {
- public:
-  // Makes the folder and opens every file in it. Throws Error(failed) for what cannot be written.
-  StudyFolder(std::string path, const std::vector<SectionPlan>& plans, report::Language language);
-
-  // The files of a section; `single`: the command's own report where the section is one.
-  void write(const report::SectionResult& result, const report::Report* single);
-  void write_readme(const report::Report& study);
-  // The files that are complete, in the order they were written.
-  const std::vector<std::string>& written() const { return written_; }
-
- private:
-  void commit(const std::string& name, const std::string& text);
-
-  std::string path_;
-  report::Language language_;
-  std::map<std::string, std::unique_ptr<WrittenFile>> open_;  // by name
-  std::vector<std::string> written_;
-};
-
-StudyFolder::StudyFolder(std::string path, const std::vector<SectionPlan>& plans, report::Language language)
-    : path_(std::move(path)), language_(language) {
-  std::error_code problem;
-  std::filesystem::create_directories(path_, problem);
-  if (!problem && !std::filesystem::is_directory(path_)) problem = std::make_error_code(std::errc::not_a_directory);
-  if (problem) throw Error::failed(fmt::format("cannot write {}: {}", path_, problem.message()));
-  const auto open = [&](const std::string& name) { open_[name] = std::make_unique<WrittenFile>(path_ + "/" + name); };
-  for (const SectionPlan& plan : plans) {
-    for (const std::string& form : plan.section->write) open(plan.section->name + "." + form);
-  }
-  open("README.md");
-}
-
-void StudyFolder::commit(const std::string& name, const std::string& text) {
-  WrittenFile& file = *open_.at(name);
-  file.commit(text);
-  written_.push_back(file.path());
-}
-
-void StudyFolder::write(const report::SectionResult& result, const report::Report* single) {
-  for (const std::string& form : result.section->write) {
-    const std::string name = result.section->name + "." + form;
-    const report::Format format = export_format(name);
-    if (format == report::Format::csv) {
-      if (!result.rows.columns.empty()) commit(name, render_csv(result.rows));
-    } else if (format == report::Format::md) {
-      commit(name, render_markdown(section_page(result)));
-    } else if (single != nullptr) {
-      commit(name, render(*single, format, {.language = language_, .command = result.commands.front()}));
-    }
-  }
-}
-
-void StudyFolder::write_readme(const report::Report& study) { commit("README.md", render_markdown(study.document)); }
+// ---- Running it.
 
 struct RunFlags {
   std::string scenario;
@@ -268,12 +211,6 @@ int worse(int a, int b) {
   const auto* found = std::find_if(kStatuses.begin(), kStatuses.end(), [&](int s) { return s == a || s == b; });
   return found == kStatuses.end() ? kExitDone : *found;
 }
-
-int status_of(ErrorKind kind) {
-  return kind == ErrorKind::bad_input ? kExitUsage : kind == ErrorKind::failed ? kExitFailed : kExitInfeasible;
-}
-
-// ---- Running it.
 
 // A section while it runs.
 struct Done {
@@ -309,7 +246,7 @@ void run_command(const StudyRun& run, const study::Study& study, Done& done, std
     if (section.rows.empty() || !expected) note(done, error);
     if (!expected) {
       for (const Diagnostic& d : error.diagnostics()) errors.push_back(placed(d, study, section, run));
-      done.result.status = worse(done.result.status, status_of(error.kind()));
+      done.result.status = worse(done.result.status, exit_status(error.kind()));
     }
   }
   for (report::Report& report : caught) done.reports.push_back(std::move(report));
@@ -329,30 +266,55 @@ void arrange(Done& done, const std::string& file) {
   }
 }
 
-// Where the results of a study go, section by section.
+// Where the results of a study go, section by section: to stdout and exports, or to a folder with the files of every
+// section and a README.md that joins them.
 class Sink {
  public:
+  // Makes the folder and opens every file in it. Throws Error(failed) for what cannot be written.
   Sink(const RunFlags& flags, const Context& context, const std::vector<SectionPlan>& plans)
-      : output_(flags.output, of_study(flags, context)) {
-    if (!flags.folder.empty()) folder_.emplace(flags.folder, plans, language_value(flags.output.language));
-  }
-  void section(const Done& done) {
-    if (folder_) folder_->write(done.result, done.reports.size() == 1 ? &done.reports.front() : nullptr);
-  }
-  void whole(const report::Report& report) {
-    if (!folder_) return output_.write(report);
-    output_.write_files(report);  // stdout lists the files
-    folder_->write_readme(report);
-  }
-  // … of the sections that were done when the user had enough. In a folder their files say it.
-  void part(const report::Report& report) {
-    if (!folder_) output_.write(report);
+      : folder_(flags.folder), language_(flags.output.language), output_(flags.output, of_study(flags, context)) {
+    if (folder_.empty()) return;
+    std::error_code problem;
+    std::filesystem::create_directories(folder_, problem);
+    if (!problem && !std::filesystem::is_directory(folder_)) problem = std::make_error_code(std::errc::not_a_directory);
+    if (problem) throw Error::failed(fmt::format("cannot write {}: {}", folder_, problem.message()));
+    const auto open = [&](const std::string& name) { files_.try_emplace(name, folder_ + "/" + name); };
+    for (const SectionPlan& plan : plans) {
+      for (const std::string& form : plan.section->write) open(plan.section->name + "." + form);
+    }
+    open("README.md");
   }
   ~Sink() = default;
   Sink(const Sink&) = delete;
   Sink& operator=(const Sink&) = delete;
+
+  void section(const Done& done) {
+    if (folder_.empty()) return;
+    const report::SectionResult& result = done.result;
+    for (const std::string& form : result.section->write) {
+      const std::string name = result.section->name + "." + form;
+      const report::Format format = export_format(name);
+      if (format == report::Format::csv) {
+        if (!result.rows.columns.empty()) commit(name, render_csv(result.rows));
+      } else if (format == report::Format::md) {
+        commit(name, render_markdown(section_page(result)));
+      } else if (done.reports.size() == 1) {
+        const report::Rendering rendering{.language = language_, .command = result.commands.front()};
+        commit(name, render(done.reports.front(), format, rendering));
+      }
+    }
+  }
+  void whole(const report::Report& report) {
+    if (folder_.empty()) return output_.write(report);
+    output_.write_files(report);  // stdout lists the files
+    commit("README.md", render_markdown(report.document));
+  }
+  // … of the sections that were done when the user had enough. In a folder their files say it.
+  void part(const report::Report& report) {
+    if (folder_.empty()) output_.write(report);
+  }
   void list_files() const {
-    if (folder_) write_stdout(join(folder_->written(), "\n") + "\n");
+    if (!folder_.empty()) write_stdout(join(written_, "\n") + "\n");
   }
 
  private:
@@ -360,8 +322,17 @@ class Sink {
   static Context of_study(const RunFlags& flags, const Context& context) {
     return {.command = context.command, .given = flags.folder.empty() ? context.given : std::vector<Given>()};
   }
+  void commit(const std::string& name, const std::string& text) {
+    WrittenFile& file = files_.at(name);
+    file.commit(text);
+    written_.push_back(file.path());
+  }
+
+  std::string folder_;
+  report::Language language_;
   Output output_;
-  std::optional<StudyFolder> folder_;
+  std::map<std::string, WrittenFile> files_;  // by name
+  std::vector<std::string> written_;          // those that are complete, in order
 };
 
 struct Results {
@@ -379,7 +350,7 @@ void arrange_section(Done& done, const std::string& file, std::vector<Diagnostic
       errors.push_back(d);
       done.result.notes.push_back(d.message + ".");
     }
-    done.result.status = worse(done.result.status, status_of(error.kind()));
+    done.result.status = worse(done.result.status, exit_status(error.kind()));
   }
 }
 
@@ -407,10 +378,10 @@ void run_sections(const study::Study& study, const std::vector<SectionPlan>& pla
 // The errors of a study's sections are told together, under the status that matters most.
 int finish(const Results& results) {
   if (results.errors.empty()) return results.status;
-  const auto kind = results.status == kExitUsage    ? ErrorKind::bad_input
-                    : results.status == kExitFailed ? ErrorKind::failed
-                                                    : ErrorKind::infeasible;
-  throw Error(kind, results.errors);
+  for (const ErrorKind kind : {ErrorKind::bad_input, ErrorKind::failed}) {
+    if (exit_status(kind) == results.status) throw Error(kind, results.errors);
+  }
+  throw Error(ErrorKind::infeasible, results.errors);
 }
 
 // Ctrl-C: what is done is kept.
@@ -421,9 +392,9 @@ int finish_interrupted(study::Study study, const Results& results, std::size_t p
   sink.list_files();
   for (const Diagnostic& d : results.errors) {
     const std::string text = report::single_line(format_diagnostic({d.where, d.message, {}}));
-    std::fputs(fmt::format("llmperf: error: {}\n", text).c_str(), stderr);
+    fmt::print(stderr, "llmperf: error: {}\n", text);
   }
-  std::fputs(fmt::format("llmperf: {}\n", done).c_str(), stderr);
+  fmt::print(stderr, "llmperf: {}\n", done);
   return kExitInterrupted;
 }
 
@@ -459,19 +430,18 @@ int run_action(const RunFlags& flags, const Context& context) {
 
 void add_run(Command& root) {
   Command& command = root.add_command("run", "a study from a scenario file: its sections as one page, or as files");
-  auto flags = std::make_shared<RunFlags>();
-  command.add("SCENARIO", flags->scenario, "", "built-in name (llmperf list scenarios) or YAML file")
+  RunFlags& flags = command.runs(run_action);
+  command.add("SCENARIO", flags.scenario, "", "built-in name (llmperf list scenarios) or YAML file")
       .required()
       .offers(Values::Sort::paths, [] { return descriptor::names(descriptor::Kind::scenario); });
   command
-      .add("-o,--output", flags->folder, "DIR",
+      .add("-o,--output", flags.folder, "DIR",
            "write README.md and the files of every section into DIR instead of printing")
       .without("--format")
       .without("--json");
-  command.add("--sections", flags->sections, "LIST", "only these, by the names of their files");
-  command.add("--dry-run", flags->dry_run, "print the commands that the sections are").without("--output");
-  add_output_flags(command, flags->output);
-  command.action = [flags](const Context& context) { return run_action(*flags, context); };
+  command.add("--sections", flags.sections, "LIST", "only these, by the names of their files");
+  command.add("--dry-run", flags.dry_run, "print the commands that the sections are").without("--output");
+  add_output_flags(command, flags.output);
 }
 
 }  // namespace llmperf::cli

@@ -14,9 +14,7 @@
 #include "cli/command_line.h"
 #include "cli/estimate.h"
 #include "cli/progress.h"
-#include "cli/row_output.h"
-#include "cli/selection_flags.h"
-#include "cli/values.h"
+#include "cli/rows.h"
 #include "report/document.h"
 #include "report/reports.h"
 #include "request/names.h"
@@ -38,19 +36,14 @@ using request::Request;
 
 // Tables, Markdown, JSON and HTML hold all their rows.
 constexpr std::size_t kMostGathered = 20'000;
+constexpr Bounds kThreads{1, 1024};
 constexpr std::int64_t kMaxShards = 1'000'000;
-constexpr std::int64_t kMaxThreads = 1024;
 constexpr std::size_t kMaxPointsFileBytes = 256 << 20;
 
 // ---- The points.
 
 // Slowest first. Of a language model these change the scenario and not the setup.
 constexpr const char* kScenarioFields[] = {"gen", "prompt", "batch"};
-
-template <class Names>
-bool is_one_of(const std::string& name, const Names& names) {
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
-}
 
 std::string flag_name(const std::string& field) { return "--" + field; }
 
@@ -115,7 +108,7 @@ sweep::Axis read_points(const std::string& path) {
         if (field == nullptr || field->is_switch()) {
           problems.add(reader.line(), reader.cells()[i].column, "unknown flag " + quote(values[i]),
                        name_hint(flag_name(values[i]), known));
-        } else if (is_one_of(values[i], axis.flags)) {
+        } else if (contains(axis.flags, values[i])) {
           problems.add(reader.line(), reader.cells()[i].column, flag_name(values[i]) + " has two columns");
         }
         axis.flags.push_back(values[i]);
@@ -233,7 +226,7 @@ PointStudy::PointStudy(const std::vector<Given>& given, const std::string& point
     // The last axes as long as they are scenarios'.
     while (inner_ < axes.size()) {
       const sweep::Axis& axis = axes[axes.size() - 1 - inner_];
-      if (axis.flags.size() > 1 || !is_one_of(axis.flags.front(), kScenarioFields)) break;
+      if (axis.flags.size() > 1 || !contains(kScenarioFields, axis.flags.front())) break;
       ++inner_;
     }
   }
@@ -251,9 +244,9 @@ void PointStudy::read_flags(const std::vector<Given>& given, std::vector<sweep::
   for (const Field& field : request::fields()) {
     const std::string name(field.name);
     const std::string flag = flag_name(name);
-    const auto found = std::find_if(given.begin(), given.end(), [&](const Given& g) { return g.flag == flag; });
-    if (found == given.end()) continue;
-    if (!axes.empty() && is_one_of(name, axes.front().flags)) {
+    const Given* found = find(given, flag);
+    if (found == nullptr) continue;
+    if (!axes.empty() && contains(axes.front().flags, name)) {
       throw Error::bad_input(flag + " is in the file of points, too", "leave one of them out");
     }
     if (field.is_switch()) {
@@ -289,7 +282,7 @@ void PointStudy::check_sources(const std::vector<sweep::Axis>& axes) {
       for (const std::vector<std::string>& values : axis.values) {
         if (axis.flags[f] == "model") models.push_back(values[f]);
         if (axis.flags[f] == "hw") devices.push_back(values[f]);
-        if (is_one_of(axis.flags[f], kScenarioFields)) {
+        if (contains(kScenarioFields, axis.flags[f])) {
           Request ignored;
           set(ignored, request::field(axis.flags[f]), values[f]);
         }
@@ -337,7 +330,7 @@ void PointStudy::name_columns() {
     for (std::size_t f = 0; f < axis.flags.size(); ++f) {
       std::string column = result_column(axis.flags[f]);
       if (workload_ == request::Workload::video && axis.flags[f] == "batch") column = "videos";
-      const bool extra = !is_one_of(column, results);
+      const bool extra = !contains(results, column);
       if (extra) columns_.push_back(column);
       cells.push_back({column, {.axis = a, .flag = f, .extra = extra}});
     }
@@ -356,7 +349,7 @@ std::vector<report::SweptFlag> PointStudy::swept() const {
     const sweep::Axis& axis = study_->axes()[cell.axis];
     report::SweptFlag flag{flag_name(axis.flags[cell.flag]), columns_[cell.column], {}};
     for (const std::vector<std::string>& values : axis.values) {
-      if (!is_one_of(values[cell.flag], flag.values)) flag.values.push_back(values[cell.flag]);
+      if (!contains(flag.values, values[cell.flag])) flag.values.push_back(values[cell.flag]);
     }
     if (flag.values.size() > 1) swept.push_back(std::move(flag));
   }
@@ -469,7 +462,7 @@ struct SweepFlags {
   SelectionFlags selection;
   std::string points_file;
   std::string shard;
-  std::string threads;
+  std::int64_t threads = std::max(1U, std::thread::hardware_concurrency());
   bool resume = false;
   OutputFlags output;
 };
@@ -478,59 +471,16 @@ sweep::Shard shard_value(const std::string& text) {
   if (text.empty()) return {};
   const std::vector<std::string_view> parts = split(text, '/');
   if (parts.size() != 2) throw Error::bad_input("--shard: cannot read " + quote(text), "--shard 3/16");
-  const std::int64_t count = int_value("--shard", parts[1], 1, kMaxShards);
-  return {int_value("--shard", parts[0], 1, count), count};
-}
-
-std::size_t thread_count(const std::string& text) {
-  if (text.empty()) return std::max(1U, std::thread::hardware_concurrency());
-  return static_cast<std::size_t>(int_value("--threads", text, 1, kMaxThreads));
+  const std::int64_t count = count_value("--shard", parts[1], 1, kMaxShards);
+  return {count_value("--shard", parts[0], 1, count), count};
 }
 
 // What a chunk of points became.
 struct ChunkResult {
-  std::string csv;
-  std::string jsonl;
-  sweep::Selection kept = sweep::Selection::all();  // where rows are kept or gathered
+  std::optional<RowBatch> rows;
   std::int64_t points = 0;
   std::int64_t failed = 0;
   std::string first_error;
-};
-
-// Computes chunks; one for each thread.
-class ChunkWorker {
- public:
-  ChunkWorker(const PointStudy& points, const RowChoice& choice, const RowOutput& output,
-              const std::vector<sweep::Chunk>& chunks)
-      : evaluate_(points), choice_(&choice), output_(&output), chunks_(&chunks) {}
-
-  ChunkResult operator()(std::size_t piece) {
-    const sweep::Chunk& chunk = (*chunks_)[piece];
-    ChunkResult result;
-    sweep::Selection kept = choice_->selection;
-    const bool all = kept.keeps_all();
-    const bool csv = all && output_->streams(LineFormat::csv);
-    const bool jsonl = all && output_->streams(LineFormat::jsonl);
-    for (std::int64_t point = chunk.begin; point < chunk.end; ++point) {
-      ++result.points;
-      if (!evaluate_(point, row_)) {
-        if (result.failed++ == 0) result.first_error = row_[row_.size() - 1].text;
-      }
-      if (choice_->where && !(*choice_->where)(row_)) continue;
-      if (csv) output_->lines(LineFormat::csv).append(result.csv, row_);
-      if (jsonl) output_->lines(LineFormat::jsonl).append(result.jsonl, row_);
-      if (!all || output_->gathers()) kept.offer(row_);
-    }
-    result.kept = std::move(kept);
-    return result;
-  }
-
- private:
-  PointStudy::Evaluator evaluate_;
-  const RowChoice* choice_;
-  const RowOutput* output_;
-  const std::vector<sweep::Chunk>* chunks_;
-  sweep::Row row_;
 };
 
 void check_gathered(std::int64_t rows) {
@@ -545,15 +495,15 @@ std::int64_t next_point(const PointStudy& points, const RowOutput& output, sweep
   const std::string& line = output.left().last_line;
   if (line.empty()) return 0;
   const LineFormat format = output.left_format();
+  const bool csv = format == LineFormat::csv;
   const std::string& file = output.left().file;
   const auto other = [&] {
     return Error::bad_input(fmt::format("--resume: the rows in {} are not of this sweep", quote(file)),
                             "remove it to start anew");
   };
-  const std::string header = format == LineFormat::csv ? output.lines(format).header() : line;
+  const std::string header = csv ? output.lines(format).header() : line;
   sweep::Row row;
   const auto number = static_cast<int>(output.left().rows);
-  const bool csv = format == LineFormat::csv;
   const std::vector<std::string> names = report::parse_header(format, header, file, csv ? 1 : number);
   report::parse_line(format, names, line, file, number + (csv ? 1 : 0), row);
   const auto at = std::find(names.begin(), names.end(), "point");
@@ -574,19 +524,17 @@ std::int64_t next_point(const PointStudy& points, const RowOutput& output, sweep
 }
 
 // Says how far it came, and what of it is kept.
-int interrupted_status(RowOutput& output, report::SweepResult& result, sweep::Selection& kept, std::int64_t all) {
+int interrupted_status(RowOutput& output, report::SweepResult& result, RowBatch& batch, std::int64_t all) {
   const std::string done =
       fmt::format("interrupted after {} of {} points", format_count(static_cast<double>(result.points)),
                   format_count(static_cast<double>(all)));
   std::string files;
-  if (kept.keeps_all()) {
+  if (batch.kept.keeps_all()) {
     for (const std::string& file : output.partial_files()) files += (files.empty() ? "; rows are in " : ", ") + file;
     if (!files.empty() && output.resumable()) files += "; --resume goes on";
   }
-  result.front = result::front_of(kept, result.columns);
-  result.rows = kept.take();
   result.selection += (result.selection.empty() ? "" : "; ") + done;
-  output.interrupted(result);
+  output.interrupted(result, batch);
   fmt::print(stderr, "llmperf: {}{}\n", done, files);
   return kExitInterrupted;
 }
@@ -602,12 +550,11 @@ int sweep_action(const SweepFlags& flags, const Context& context) {
   const PointStudy points(context.given, flags.points_file);
   const RowChoice choice = row_choice(flags.selection, points.columns());
   const sweep::Shard shard = shard_value(flags.shard);
-  const std::size_t threads = thread_count(flags.threads);
   if (flags.resume && !choice.selection.keeps_all()) {
     throw Error::bad_input("--resume: what --top and --pareto keep is known at the end only", "leave one of them out");
   }
   const bool keeps_every_row = choice.selection.keeps_all() && !choice.where;
-  RowOutput output(flags.output, context, points.columns(), choice.shown, flags.resume ? Resume::yes : Resume::no);
+  RowOutput output(flags.output, context, points.columns(), choice, flags.resume ? Resume::yes : Resume::no);
   if (output.gathers() && keeps_every_row) check_gathered(points.study().points() / shard.count);
   const std::int64_t from = flags.resume ? next_point(points, output, shard) : 0;
   if (output.left().complete) return failed_status(output.left().failed, output.left().rows, "");
@@ -619,28 +566,34 @@ int sweep_action(const SweepFlags& flags, const Context& context) {
   if (choice.selection.keeps_all()) output.keep_unfinished(true);
   const InterruptGuard guard;
   Progress progress;
-  report::SweepResult result{.axes = points.swept(),
-                             .columns = points.columns(),
-                             .shown = choice.shown,
-                             .selection = choice.text,
-                             .front = {},
-                             .first_error = {},
-                             .rows = {}};
-  sweep::Selection kept = choice.selection;
+  report::SweepResult result;
+  result.axes = points.swept();
+  result.columns = points.columns();
+  result.shown = choice.shown;
+  result.selection = choice.text;
+  RowBatch batch(choice.selection);
   auto shown_at = std::chrono::steady_clock::now();
   progress(0, static_cast<std::size_t>(all), "points");
   sweep::run_in_order<ChunkResult>(
-      chunks.size(), std::min(threads, std::max<std::size_t>(1, chunks.size())),
+      chunks.size(), std::clamp<std::size_t>(chunks.size(), 1, static_cast<std::size_t>(flags.threads)),
+      // Of one thread.
       [&]() -> sweep::Worker<ChunkResult> {
-        return [worker = std::make_shared<ChunkWorker>(points, choice, output, chunks)](std::size_t piece) {
-          return (*worker)(piece);
-        };
+        return
+            [&, evaluate = std::make_shared<PointStudy::Evaluator>(points), row = sweep::Row()](std::size_t i) mutable {
+              ChunkResult of{
+                  .rows = RowBatch(choice.selection), .points = chunks[i].end - chunks[i].begin, .first_error = {}};
+              for (std::int64_t point = chunks[i].begin; point < chunks[i].end; ++point) {
+                if (!(*evaluate)(point, row) && of.failed++ == 0) of.first_error = row[row.size() - 1].text;
+                output.add(row, *of.rows);
+              }
+              return of;
+            };
       },
       [&](std::size_t, ChunkResult& chunk) {
-        output.write(chunk.csv, chunk.jsonl);
-        kept.add_beaten(chunk.kept);
-        for (sweep::Row& row : chunk.kept.take()) kept.offer(std::move(row));
-        if (output.gathers()) check_gathered(static_cast<std::int64_t>(kept.rows().size()));
+        output.write(*chunk.rows);
+        batch.kept.add_beaten(chunk.rows->kept);
+        for (sweep::Row& row : chunk.rows->kept.take()) batch.kept.offer(std::move(row));
+        if (output.gathers()) check_gathered(static_cast<std::int64_t>(batch.kept.rows().size()));
         result.points += chunk.points;
         if (result.failed == 0) result.first_error = chunk.first_error;
         result.failed += chunk.failed;
@@ -653,20 +606,9 @@ int sweep_action(const SweepFlags& flags, const Context& context) {
         return !interrupted();
       });
   output.flush();
-  if (interrupted() && result.points < all) return interrupted_status(output, result, kept, all);
+  if (interrupted() && result.points < all) return interrupted_status(output, result, batch, all);
 
-  result.front = result::front_of(kept, result.columns);
-  result.rows = kept.take();
-  if (!choice.selection.keeps_all()) {
-    std::string csv;
-    std::string jsonl;
-    for (const sweep::Row& row : result.rows) {
-      output.lines(LineFormat::csv).append(csv, row);
-      output.lines(LineFormat::jsonl).append(jsonl, row);
-    }
-    output.write(csv, jsonl);
-  }
-  output.finish(result);
+  output.finish(result, batch);
   return failed_status(result.failed + output.left().failed, result.points + output.left().rows, result.first_error);
 }
 
@@ -675,23 +617,20 @@ int sweep_action(const SweepFlags& flags, const Context& context) {
 void add_sweep(Command& root) {
   Command& command = root.add_command(
       "sweep", "estimates of every combination of lists of values, on all cores: --batch 1-128*2 --weights bf16,w4a16");
-  auto flags = std::make_shared<SweepFlags>();
-  command.add_fields(flags->unused, "tvr");
+  SweepFlags& flags = command.runs(sweep_action);
+  command.add_fields(flags.unused, "tvr");
   for (Flag& flag : command.flags) {
     flag.set = [](const std::string&) {};
     const bool named = flag.values.sort == Values::Sort::words || flag.values.sort == Values::Sort::paths;
     if (named) flag.values.sort = Values::Sort::items;
   }
   command.find("--hw")->about += "; all: every built-in one";
-  command.add("--points", flags->points_file, "FILE",
-              "CSV of points: a header of flag names, a row of values for each");
-  add_selection_flags(command, flags->selection);
-  command.add("--shard", flags->shard, "I/N", "part I of N of the points, for one of N jobs: 3/16");
-  command.add("--threads", flags->threads, "N", "threads [as many as the machine has]");
-  command.add("--resume", flags->resume, "go on with the rows that an interrupted sweep left");
-  add_output_flags(command, flags->output);
-  describe_row_outputs(command, flags->output);
-  command.action = [flags](const Context& context) { return sweep_action(*flags, context); };
+  command.add("--points", flags.points_file, "FILE", "CSV of points: a header of flag names, a row of values for each");
+  add_selection_flags(command, flags.selection);
+  command.add("--shard", flags.shard, "I/N", "part I of N of the points, for one of N jobs: 3/16");
+  command.add("--threads", flags.threads, kThreads, "N", "threads [as many as the machine has]").otherwise.clear();
+  command.add("--resume", flags.resume, "go on with the rows that an interrupted sweep left");
+  add_row_outputs(command, flags.output);
 }
 
 }  // namespace llmperf::cli

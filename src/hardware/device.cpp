@@ -21,7 +21,9 @@ using descriptor::Node;
 using descriptor::Problems;
 using descriptor::Reader;
 
-// No device comes near these.
+// No device comes near these, nor to any rate as small as the least ones.
+constexpr FlopsPerSecond kLeastRate{1e3};
+constexpr BytesPerSecond kLeastBandwidth{1e3};
 constexpr FlopsPerSecond kMaxRate{1e20};
 constexpr BytesPerSecond kMaxBandwidth{1e15};
 constexpr Bytes kMaxCapacity{1e18};
@@ -34,9 +36,13 @@ std::string_view limit_text(BytesPerSecond) { return "1e15 B/s"; }
 std::string_view limit_text(Bytes) { return "1e18 B"; }
 std::string_view limit_text(Seconds) { return "1 s"; }
 
-// A value read from `key`, reported when it is beyond `max`.
+// A value read from `key`, reported when it is beyond `max` or below `least`.
 template <class Value>
-std::optional<Value> bounded(Reader& reader, std::string_view key, std::optional<Value> value, Value max) {
+std::optional<Value> bounded(Reader& reader, std::string_view key, std::optional<Value> value, Value max,
+                             Value least = {}) {
+  if (value && *value > Value{} && *value < least) {
+    reader.problem(key, fmt::format("{} is less than 1000 a second", quote(key)), "check the unit");
+  }
   if (value > max) {
     reader.problem(key, fmt::format("{} is more than {}", quote(key), limit_text(max)), "check the unit");
   }
@@ -53,7 +59,7 @@ Value required(Reader& reader, std::string_view key, std::optional<Value> value)
 }
 
 std::optional<BytesPerSecond> read_bandwidth(Reader& reader, std::string_view key) {
-  return bounded(reader, key, reader.optional_bandwidth(key), kMaxBandwidth);
+  return bounded(reader, key, reader.optional_bandwidth(key), kMaxBandwidth, kLeastBandwidth);
 }
 
 Seconds read_latency(Reader& reader, std::string_view key) {
@@ -123,7 +129,8 @@ Peak read_peak(Reader& reader) {
   peak.engine = read_enum<Engine>(reader, "engine", kEngineNames);
   peak.dtype = read_enum<Dtype>(reader, "dtype", dtype_names());
   if (reader.find("accumulate") != nullptr) peak.accumulate = read_enum<Dtype>(reader, "accumulate", dtype_names());
-  peak.rate = required(reader, "rate", bounded(reader, "rate", reader.optional_flops_rate("rate"), kMaxRate));
+  peak.rate =
+      required(reader, "rate", bounded(reader, "rate", reader.optional_flops_rate("rate"), kMaxRate, kLeastRate));
   peak.provenance = read_provenance(reader);
   reader.finish();
   return peak;

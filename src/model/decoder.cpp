@@ -190,6 +190,7 @@ void read_model(Reader& reader, Decoder& decoder) {
   if (decoder.checkpoint_repeats_lm_head && !decoder.tied_embeddings) {
     reader.problem("checkpoint_repeats_lm_head", "checkpoint_repeats_lm_head needs tied_embeddings");
   }
+  decoder.next_token_layers = reader.int_or("next_token_layers", 0, kNextTokenRange);
   decoder.lm_head_bias = reader.bool_or("lm_head_bias", false);
   decoder.position_embeddings = reader.int_or("position_embeddings", 0, {0, kPositionRange.max});
   decoder.dropout = reader.bool_or("dropout", false);

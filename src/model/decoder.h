@@ -101,6 +101,9 @@ struct Decoder {
   Norm norm = Norm::rms;
   bool tied_embeddings = false;             // lm_head shares the embedding's storage
   bool checkpoint_repeats_lm_head = false;  // tied, and yet the published files store it twice
+  // Layers that predict further tokens (MTP), which the published files hold and nothing here runs: each is a layer of
+  // the last kind, a projection of its two inputs, three norms, and copies of the embedding and the lm_head.
+  std::int64_t next_token_layers = 0;
   bool lm_head_bias = false;
   std::int64_t position_embeddings = 0;  // learned absolute positions; 0: none
   bool dropout = false;                  // trained with dropout on scores and on the outputs of both blocks

@@ -52,9 +52,9 @@ constexpr ExpertRule kDeepseekExperts = {.count = "n_routed_experts",
                                          .methods = "greedy group_limited_greedy",
                                          .shared = SharedExperts::counted,
                                          .dense = DenseLayers::leading};
-// The number of key and value heads plays no part in latent attention; the next-token heads are not run.
+// The number of key and value heads plays no part in latent attention.
 constexpr std::string_view kDeepseekSkipped =
-    "num_key_value_heads head_dim qk_head_dim num_nextn_predict_layers routed_scaling_factor scoring_func";
+    "num_key_value_heads head_dim qk_head_dim routed_scaling_factor scoring_func";
 
 constexpr ExpertRule with_shared_expert(ExpertRule rule) {
   rule.shared = SharedExperts::gated;

@@ -118,6 +118,7 @@ class ConfigReader {
   }
 
   void read_latent() {
+    decoder.next_token_layers = reader.int_or("num_nextn_predict_layers", 0, kNextTokenRange);
     Attention& attention = layer.attention;
     LatentAttention latent;
     attention.heads = require(Fact::heads);
@@ -222,8 +223,15 @@ class ConfigReader {
     Experts experts;
     const bool other = !reader.has(rule.count) && reader.has(rule.other_count);
     reader.ignore(rule.count);
-    reader.ignore(rule.other_count);
     experts.count = reader.require_int(other ? rule.other_count : rule.count, fact_row(Fact::experts).range);
+    if (const auto second = reader.optional_int(rule.other_count); second && *second != experts.count) {
+      for (const std::string_view key : {rule.count, rule.other_count}) {
+        reader.problem(key,
+                       fmt::format("{} is {} and {} is {}: both are the number of experts", rule.count, experts.count,
+                                   rule.other_count, *second),
+                       "keep the one that is true");
+      }
+    }
     experts.per_token = require(Fact::experts_per_token);
     check_experts(reader, family_.key(Fact::experts_per_token), experts);
     reader.ignore("norm_topk_prob");

@@ -237,6 +237,15 @@ ParameterCounts count_parameters(const Decoder& model) {
   counts.total = outer + counts.layers;
   counts.activated = counts.total - idle;
   counts.checkpoint = counts.total + (model.checkpoint_repeats_lm_head ? output_matrix : 0);
+  if (model.next_token_layers > 0) {
+    // The two inputs, the hidden state and the next token's embedding, have a norm each and are projected together; a
+    // third norm stands before the head (DeepSeek-V3's README_WEIGHTS.md: 11.5 G parameters beside the copies).
+    const std::int64_t hidden = model.hidden;
+    std::int64_t elements = 2 * hidden * hidden + 3 * hidden + 2 * output_matrix;
+    for (const Tensor& tensor : layer_tensors(model, model.kinds[model.layer_kinds.back()]))
+      elements += tensor.elements();
+    counts.checkpoint += model.next_token_layers * elements;
+  }
   counts.layer_matrices_activated = counts.layer_matrices - idle;
   return counts;
 }

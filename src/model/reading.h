@@ -26,6 +26,7 @@ inline constexpr std::string_view kEveryKeyCounts =
 // Far beyond any model, and small enough that no product of two of them leaves 64 bits; check_size bounds the rest.
 inline constexpr descriptor::IntRange kHiddenRange = {1, 1'000'000};
 inline constexpr descriptor::IntRange kLayerRange = {1, 2'000};
+inline constexpr descriptor::IntRange kNextTokenRange = {0, 16};
 inline constexpr descriptor::IntRange kVocabRange = {1, 100'000'000};
 inline constexpr descriptor::IntRange kHeadRange = {1, 100'000};
 inline constexpr descriptor::IntRange kHeadDimRange = {1, 100'000};

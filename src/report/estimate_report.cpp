@@ -33,6 +33,9 @@ std::string assumptions_line(const Generation& g) {
       fmt::format("batch {}, prompt {}, generate {}; weights {}, KV cache {}, activations {}; options {}",
                   e.scenario.batch, e.scenario.prompt, e.scenario.generate, x.weights.name, kv_text(*g.setup),
                   name(x.activations), options_text(*g.setup));
+  // All that a stack has may be little.
+  if (g.setup->profile && !x.runtime.flash_attention && text.ends_with("options all"))
+    text += " of the stack, without flash attention";
   const estimate::Setup& setup = *g.setup;
   if (setup.profile) {
     const std::string prefill(hardware::name(setup.dispatch));

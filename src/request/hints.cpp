@@ -138,6 +138,7 @@ std::string fitting_hint(estimate::TrainingEstimator& estimator, const estimate:
     return estimate::legal(model, s, e.plan, o) && estimator.memory(s, e.plan, o).total() <= e.capacity;
   };
   const bool replicated = e.plan.replicas() > 1;
+  const int most_zero = replicated ? 3 : e.options.zero;
   std::vector<std::string> fitting;
   graph::Plan divided = e.plan;
   divided.sequence_parallel = divided.tensor > 1 && divided.tensor_rows == 0;
@@ -145,45 +146,32 @@ std::string fitting_hint(estimate::TrainingEstimator& estimator, const estimate:
       estimator.memory(e.scenario, divided, e.options).total() <= e.capacity) {
     fitting.emplace_back("`megatron-sp`");
   }
+  // Notes the change if it makes the step fit.
+  const auto works = [&](std::string change, const estimate::TrainingScenario& s, const TrainingOptions& o) {
+    if (!fits(s, o)) return false;
+    fitting.push_back(std::move(change));
+    return true;
+  };
+  TrainingOptions o = e.options;
   for (const Recompute r : graph::kRecomputes) {
-    TrainingOptions o = e.options;
     o.recompute = r;
-    if (r <= e.options.recompute || !fits(e.scenario, o)) continue;
-    fitting.push_back(fmt::format("`recompute` {}", graph::name(r)));
-    break;
+    if (r > e.options.recompute && works(fmt::format("`recompute` {}", graph::name(r)), e.scenario, o)) break;
   }
-  for (int zero = e.options.zero + 1; replicated && zero <= 3; ++zero) {
-    TrainingOptions o = e.options;
-    o.zero = zero;
-    if (!fits(e.scenario, o)) continue;
-    fitting.push_back(fmt::format("`zero` {}", zero));
-    break;
-  }
-  for (std::int64_t b = e.scenario.micro_batch - 1; b >= 1; --b) {
-    estimate::TrainingScenario s = e.scenario;
-    s.micro_batch = b;
-    if (!fits(s, e.options)) continue;
-    fitting.push_back(fmt::format("`micro-batch` {}", b));
-    break;
-  }
+  o = e.options;
+  while (++o.zero <= most_zero && !works(fmt::format("`zero` {}", o.zero), e.scenario, o)) continue;
+  estimate::TrainingScenario s = e.scenario;
+  while (--s.micro_batch >= 1 && !works(fmt::format("`micro-batch` {}", s.micro_batch), s, e.options)) continue;
   if (!fitting.empty()) return "it fits with " + join(fitting, " or ");
-  estimate::TrainingScenario smallest = e.scenario;
-  smallest.micro_batch = 1;
+  s.micro_batch = 1;
   for (const Recompute r : graph::kRecomputes) {
-    for (int zero = e.options.zero; r >= e.options.recompute && zero <= (replicated ? 3 : e.options.zero); ++zero) {
-      TrainingOptions o = e.options;
-      o.recompute = r;
-      o.zero = zero;
-      if (!fits(smallest, o)) continue;
-      return fmt::format("it fits with `micro-batch` 1 `recompute` {} `zero` {}", graph::name(r), zero);
+    o.recompute = r;
+    for (o.zero = e.options.zero; r >= e.options.recompute && o.zero <= most_zero; ++o.zero) {
+      const std::string change = fmt::format("`micro-batch` 1 `recompute` {} `zero` {}", graph::name(r), o.zero);
+      if (works(change, s, o)) return "it fits with " + change;
     }
   }
   return "neither recomputation, ZeRO nor a micro-batch of 1 makes it fit: use more devices (`tp`, `pp`) or larger "
          "ones";
-}
-
-Error error(std::string message, std::string hint) {
-  return Error(ErrorKind::infeasible, {{.where = {}, .message = std::move(message), .hint = std::move(hint)}});
 }
 
 }  // namespace
@@ -204,16 +192,17 @@ Error infeasible(const Resolved& r, const estimate::Estimate& e) {
     hint = fmt::format("this batch goes through {} stages in {} parts; multiples of {} in smaller ones; {}",
                        plan.pipeline, text.estimator->micro_batches(e.scenario), plan.pipeline * plan.data, hint);
   }
-  return error(e.memory.total() > e.capacity ? message(r.device.name, e.memory, e.capacity)
-                                             : message("the host, " + r.host.name, e.host_memory, e.host_capacity),
-               std::move(hint));
+  return Error::infeasible(e.memory.total() > e.capacity
+                               ? message(r.device.name, e.memory, e.capacity)
+                               : message("the host, " + r.host.name, e.host_memory, e.host_capacity),
+                           std::move(hint));
 }
 
 Error infeasible(const Resolved& r, const estimate::VideoEstimate& e) {
   const estimate::VideoChoices& choices = std::get<Video>(r.work).choices;
   const model::VideoShape& s = choices.scenario.shape;
   const std::string what = s.is_image() ? "an image" : fmt::format("a video of {} frames", s.frames);
-  return error(
+  return Error::infeasible(
       fmt::format("{} of {}x{} by {} does not fit on {}: needs {} ({} of it weights), has {}", what, s.size.height,
                   s.size.width, r.video.name, r.device.name, format_bytes_binary(e.memory.total()),
                   format_bytes_binary(e.memory.weights), format_bytes_binary(e.capacity)),
@@ -222,7 +211,7 @@ Error infeasible(const Resolved& r, const estimate::VideoEstimate& e) {
 
 Error infeasible(const Resolved& r, const estimate::TrainingEstimate& e) {
   const cost::Memory& m = e.memory;
-  return error(
+  return Error::infeasible(
       fmt::format("training {} does not fit on {}: a device needs {} ({} of it weights, gradients and optimiser, {} "
                   "activations), has {}",
                   r.model().name, r.device.name, format_bytes_binary(m.total()),

@@ -223,12 +223,17 @@ std::string key_of(const Field& field) {
 
 }  // namespace
 
+std::vector<std::string> Values::all() const {
+  std::vector<std::string> all = names != nullptr ? names() : std::vector<std::string>();
+  for (const std::string_view name : llmperf::words(list)) all.emplace_back(name);
+  return all;
+}
+
 std::span<const Field> fields() { return kFields; }
 
 const Field* find_field(std::string_view name) {
-  const auto* found = std::find_if(std::begin(kFields), std::end(kFields), [&](const Field& f) {
-    return f.name == name || (!f.old_name.empty() && f.old_name == name);
-  });
+  const auto* found =
+      std::find_if(std::begin(kFields), std::end(kFields), [&](const Field& f) { return f.name == name; });
   return found == std::end(kFields) ? nullptr : found;
 }
 
@@ -256,35 +261,37 @@ std::int64_t count_value(std::string_view name, std::string_view text, std::int6
   return *value * scale;
 }
 
+double number_value(std::string_view name, std::string_view text, double least, double most) {
+  const std::optional<double> value = parse_double(text);
+  if (!value || *value < least || *value > most) {
+    throw Error::bad_input(fmt::format("{}: {} is not a number between {} and {}", name, quote(text), least, most));
+  }
+  return *value;
+}
+
+Bytes amount_value(std::string_view name, std::string_view text) {
+  const std::optional<Bytes> value = parse_bytes(text);
+  if (!value || value->value < 0 || value->value > 1e18) {
+    throw Error::bad_input(fmt::format("{}: {} is not an amount of memory", name, quote(text)),
+                           "write the unit: 512MiB (2^20 bytes) or 2GB (10^9 bytes)");
+  }
+  return *value;
+}
+
 void set(Request& request, const Field& field, const std::string& text) {
   if (text.empty()) {
     std::visit([&](auto member) { request.*member = {}; }, field.member);
     return;
   }
   const std::string name = quoted_name(field);
-  const auto number_error = [&] {
-    return Error::bad_input(
-        fmt::format("{}: {} is not a number between {} and {}", name, quote(text), field.least, field.most));
-  };
   std::visit(Overloaded{
                  [&](Text Request::*member) { request.*member = text; },
                  [&](Count Request::*member) {
                    request.*member = count_value(name, text, static_cast<std::int64_t>(field.least),
                                                  static_cast<std::int64_t>(field.most), field.kilo);
                  },
-                 [&](Number Request::*member) {
-                   const std::optional<double> value = parse_double(text);
-                   if (!value || *value < field.least || *value > field.most) throw number_error();
-                   request.*member = value;
-                 },
-                 [&](Amount Request::*member) {
-                   const std::optional<Bytes> value = parse_bytes(text);
-                   if (!value || value->value < 0 || value->value > 1e18) {
-                     throw Error::bad_input(fmt::format("{}: {} is not an amount of memory", name, quote(text)),
-                                            "write the unit: 512MiB (2^20 bytes) or 2GB (10^9 bytes)");
-                   }
-                   request.*member = value;
-                 },
+                 [&](Number Request::*member) { request.*member = number_value(name, text, field.least, field.most); },
+                 [&](Amount Request::*member) { request.*member = amount_value(name, text); },
                  [&](bool Request::*member) {
                    if (text != "true" && text != "false") {
                      throw Error::bad_input(fmt::format("{}: {} is neither true nor false", name, quote(text)));

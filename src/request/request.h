@@ -74,6 +74,7 @@ struct Values {
   Sort sort = Sort::free;
   std::vector<std::string> (*names)() = nullptr;
   std::string_view list = {};  // where they are few and fixed, separated by blanks
+  std::vector<std::string> all() const;
 };
 
 using Member = std::variant<Text Request::*, Count Request::*, Number Request::*, Amount Request::*, bool Request::*>;
@@ -93,8 +94,7 @@ struct Field {
   double least = 1;  // of counts and numbers
   double most = 0;
   Kilo kilo = Kilo::none;
-  char separator = ',';            // of values in a list: those of some have commas themselves
-  std::string_view old_name = {};  // still taken, never shown
+  char separator = ',';  // of values in a list: those of some have commas themselves
   bool applies_to(Workload workload) const {
     return workloads.find("tvr"[static_cast<std::size_t>(workload)]) != std::string_view::npos;
   }
@@ -103,7 +103,7 @@ struct Field {
 
 // In the order of the help.
 std::span<const Field> fields();
-// By name or old name; null for what does not exist.
+// Null for what does not exist.
 const Field* find_field(std::string_view name);
 const Field& field(std::string_view name);
 
@@ -116,6 +116,9 @@ std::optional<std::string> get(const Request& request, const Field& field);
 // `name`, which is printed as it is.
 std::int64_t count_value(std::string_view name, std::string_view text, std::int64_t least, std::int64_t most,
                          Kilo kilo = Kilo::none);
+// A finite number between them; an amount of memory with its unit, "512MiB" or "2 GB".
+double number_value(std::string_view name, std::string_view text, double least, double most);
+Bytes amount_value(std::string_view name, std::string_view text);
 
 // The fields that were asked for, as one object of JSON without a line end; units are in the keys.
 std::string to_json(const Request& request);

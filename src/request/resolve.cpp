@@ -141,8 +141,7 @@ estimate::Choices choose_schemes(const Request& request, const hardware::Device&
   choices.weights = request.weights;
   choices.kv = request.kv;
   choices.activations = request.activations;
-  const auto execution = choose_execution(request, device, profile, hardware::Workload::language);
-  choices.run_as(execution);
+  choices.run_as(choose_execution(request, device, profile, hardware::Workload::language));
   choices.profile = profile;
   choices.tiles = choose_tiles(request, device, profile);
   choices.reserve = request.reserve;
@@ -543,8 +542,7 @@ estimate::Choices choices_with_options(const Resolved& r, const std::string& opt
   Request other = r.asked;
   other.options = options;
   estimate::Choices choices = std::get<Generation>(r.work).choices;
-  const auto execution = choose_execution(other, r.device, r.runtime(), hardware::Workload::language);
-  choices.run_as(execution);
+  choices.run_as(choose_execution(other, r.device, r.runtime(), hardware::Workload::language));
   return choices;
 }
 
@@ -587,6 +585,34 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
 
 }  // namespace
 
+namespace {
+
+// A way to run that is not the stack's own and changes no time: that is told and not refused, as it may at another
+// batch.
+void note_idle_execution(Resolved& r) {
+  auto& text = std::get<Generation>(r.work);
+  if (!r.asked.execution || !r.profile) return;
+  Request plain = r.asked;
+  plain.execution.reset();
+  estimate::Choices own = text.choices;
+  own.run_as(choose_execution(plain, r.device, r.runtime(), hardware::Workload::language));
+  if (own.dispatch == text.choices.dispatch && own.decode_dispatch == text.choices.decode_dispatch) {
+    return;
+  }
+  estimate::Setup setup = text.estimator->setup();
+  const estimate::Estimate with = text.estimator->run(text.scenario);
+  const estimate::Estimate without =
+      estimate::Estimator(estimate::make_setup(r.model(), r.device, own)).run(text.scenario);
+  if (!with.fits || !without.fits || with.ttft != without.ttft || with.tpot != without.tpot) return;
+  setup.notes.push_back(
+      fmt::format("execution {} takes as long as {}'s own: what the host does is hidden behind the "
+                  "device's work",
+                  *r.asked.execution, r.profile->name));
+  text.estimator = std::make_unique<estimate::Estimator>(std::move(setup));
+}
+
+}  // namespace
+
 std::unique_ptr<Resolved> resolve_setup(const Request& request, Sources& sources, Unused unused) {
   const std::string& model = required(request.model, "model");
   if (sources.is_video(model)) model::reject_video_dit(model);
@@ -602,6 +628,7 @@ std::unique_ptr<Resolved> resolve(const Request& request, Sources& sources, Unus
   if (auto* text = std::get_if<Generation>(&r->work)) {
     text->scenario = scenario_of(request);
     check_scenario(text->scenario, text->choices);
+    if (unused == Unused::refused) note_idle_execution(*r);
   }
   return r;
 }

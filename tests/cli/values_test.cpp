@@ -26,40 +26,40 @@ std::string error_of(Parse parse) {
 }  // namespace
 
 TEST_CASE("a whole number within its bounds, both included", "[values]") {
-  CHECK(int_value("--n", "1", 1, 10) == 1);
-  CHECK(int_value("--n", "10", 1, 10) == 10);
-  CHECK(int_value("--n", "-5", -5, 5) == -5);
-  CHECK(int_value("--n", "9223372036854775807", 0, INT64_MAX) == INT64_MAX);
+  CHECK(count_value("--n", "1", 1, 10) == 1);
+  CHECK(count_value("--n", "10", 1, 10) == 10);
+  CHECK(count_value("--n", "-5", -5, 5) == -5);
+  CHECK(count_value("--n", "9223372036854775807", 0, INT64_MAX) == INT64_MAX);
   for (const char* text : {"0", "11", "-1", "", " 1", "1 ", "+1", "1.0", "1e1", "0x1", "01", "one", "nan",
                            "9223372036854775808", "99999999999999999999999999"}) {
     INFO(text);
-    CHECK(error_of([&] { int_value("--n", text, 1, 10); }) ==
+    CHECK(error_of([&] { count_value("--n", text, 1, 10); }) ==
           "--n: '" + std::string(text) + "' is not a whole number between 1 and 10");
   }
 }
 
 TEST_CASE("a finite number within its bounds, both included", "[values]") {
-  CHECK(double_value("--p", "0", 0, 1) == 0);
-  CHECK(double_value("--p", "1", 0, 1) == 1);
-  CHECK(double_value("--p", "0.8", 0, 1) == 0.8);
-  CHECK(double_value("--p", "8e-1", 0, 1) == 0.8);
+  CHECK(number_value("--p", "0", 0, 1) == 0);
+  CHECK(number_value("--p", "1", 0, 1) == 1);
+  CHECK(number_value("--p", "0.8", 0, 1) == 0.8);
+  CHECK(number_value("--p", "8e-1", 0, 1) == 0.8);
   for (const char* text :
        {"-0.1", "1.1", "", "nan", "inf", "-inf", "1e400", "0.8x", "0,8", "80%", " 0.8", "0x1p-1", "+0.8"}) {
     INFO(text);
-    CHECK(error_of([&] { double_value("--p", text, 0, 1); }) ==
+    CHECK(error_of([&] { number_value("--p", text, 0, 1); }) ==
           "--p: '" + std::string(text) + "' is not a number between 0 and 1");
   }
 }
 
 TEST_CASE("an amount of memory has a unit: GB is 10^9, GiB 2^30", "[values]") {
-  CHECK(bytes_value("--reserve", "0B").value == 0);
-  CHECK(bytes_value("--reserve", "512MiB").value == 512.0 * 1048576);
-  CHECK(bytes_value("--reserve", "2 GB").value == 2e9);
-  CHECK(bytes_value("--reserve", "1.5GiB").value == 1.5 * 1073741824);
+  CHECK(amount_value("--reserve", "0B").value == 0);
+  CHECK(amount_value("--reserve", "512MiB").value == 512.0 * 1048576);
+  CHECK(amount_value("--reserve", "2 GB").value == 2e9);
+  CHECK(amount_value("--reserve", "1.5GiB").value == 1.5 * 1073741824);
   for (const char* text :
        {"", "512", "GiB", "-1GiB", "nanGiB", "1e308TiB", "1e7TB", "1gib", "1 GiB ", "1  GiB", "1GiB/s"}) {
     INFO(text);
-    const std::string error = error_of([&] { bytes_value("--reserve", text); });
+    const std::string error = error_of([&] { amount_value("--reserve", text); });
     CHECK(error.starts_with("--reserve: '" + std::string(text) + "' is not an amount of memory\n  hint: "));
   }
 }
@@ -91,6 +91,6 @@ TEST_CASE("a list has no empty items; spaces around them do not count", "[values
 }
 
 TEST_CASE("a long or strange value does not flood or fool the terminal", "[values]") {
-  CHECK(error_of([] { int_value("--n", std::string(100'000, '7'), 1, 10); }).size() < 200);
-  CHECK(error_of([] { int_value("--n", "\x1b[2J", 1, 10); }).find('\x1b') == std::string::npos);
+  CHECK(error_of([] { count_value("--n", std::string(100'000, '7'), 1, 10); }).size() < 200);
+  CHECK(error_of([] { count_value("--n", "\x1b[2J", 1, 10); }).find('\x1b') == std::string::npos);
 }

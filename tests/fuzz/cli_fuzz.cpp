@@ -36,15 +36,15 @@ bool is_width(double bits) { return std::isfinite(bits) && bits > 0 && bits <= 1
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   accept_or_explain([&] {
-    const std::int64_t value = cli::int_value("--n", text, 1, 1000);
+    const std::int64_t value = cli::count_value("--n", text, 1, 1000);
     require(value >= 1 && value <= 1000);
   });
   accept_or_explain([&] {
-    const double value = cli::double_value("--p", text, 0, 1);
+    const double value = cli::number_value("--p", text, 0, 1);
     require(value >= 0 && value <= 1);
   });
   accept_or_explain([&] {
-    const double value = cli::bytes_value("--reserve", text).value;
+    const double value = cli::amount_value("--reserve", text).value;
     require(value >= 0 && value <= 1e18);
   });
   accept_or_explain([&] {

@@ -154,6 +154,21 @@ TEST_CASE("the number of experts may be spelt either way") {
       4);
 }
 
+TEST_CASE("two spellings of the number of experts that say different things are both named") {
+  const std::string keys = R"(, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "num_experts": 4)";
+  CHECK(parse(base("qwen3_moe", keys + R"(, "num_local_experts": 4)")).kinds[0].feed_forward.experts->count == 4);
+  try {
+    parse(base("qwen3_moe", keys + ",\n\"num_local_experts\": 8"));
+    FAIL("accepted");
+  } catch (const Error& error) {
+    REQUIRE(error.diagnostics().size() == 2);
+    CHECK(error.diagnostics()[1].where.line == error.diagnostics()[0].where.line + 1);
+    for (const Diagnostic& d : error.diagnostics()) {
+      CHECK(d.message == "num_experts is 4 and num_local_experts is 8: both are the number of experts");
+    }
+  }
+}
+
 TEST_CASE("the first Qwen's intermediate_size is twice the width of a matrix") {
   CHECK(load_decoder(fixture("configs/qwen-7b.json")).kinds[0].feed_forward.intermediate == 11008);
 }

@@ -127,3 +127,14 @@ TEST_CASE("a tied output matrix is counted once, and twice in files that repeat 
   const ParameterCounts repeated = count_parameters(load_decoder("qwen3-0.6b"));
   CHECK(repeated.checkpoint - repeated.total == std::int64_t{151936} * 1024);
 }
+
+TEST_CASE("files hold layers that predict further tokens, which nothing runs") {
+  const Decoder model = load_decoder("deepseek-v3");
+  const ParameterCounts counts = count_parameters(model);
+  CHECK(counts.total == std::int64_t{671'026'419'200});
+  // A layer with experts (its attention, router, 256 experts and the shared one, norms), the projection of two inputs,
+  // three norms; and the embedding and the output matrix again. The model card says 685 G.
+  const std::int64_t layer = std::int64_t{187'107'328} + 257 * 3 * 7168 * 2048 + 256 * 7168 + 256 + 2 * 7168;
+  CHECK(counts.checkpoint - counts.total == layer + 2 * 7168 * 7168 + 3 * 7168 + 2 * std::int64_t{129280} * 7168);
+  CHECK(counts.checkpoint / 1'000'000'000 == 684);
+}

@@ -49,12 +49,12 @@ class Names(ProgramTest):
             ([*ESTIMATE, "--weights", "w4a17"], "unknown weight scheme 'w4a17'", "'w4a16'"),
             ([*ESTIMATE, "--kv", "fp9"], "unknown KV cache type 'fp9'", "'fp8'"),
             ([*ESTIMATE, "--activations", "fp8"], "unknown activation type 'fp8'", "fp16"),
-            ([*ESTIMATE, "--format", "jsn"], "--format: unknown format 'jsn'", "'json'"),
-            ([*ESTIMATE, "--detail", "op"], "--detail: unknown level 'op'", "'ops'"),
+            ([*ESTIMATE, "--format", "jsn"], "--format: there is no 'jsn'", "'json'"),
+            ([*ESTIMATE, "--detail", "op"], "--detail: there is no 'op'", "'ops'"),
             ([*ESTIMATE, "--options", "flash"], "--options: unknown runtime option 'flash'", "'flash_attention'"),
             ([*ESTIMATE, "--options", "all,no_fused_kqv"], "unknown runtime option 'fused_kqv'", "'fused_qkv'"),
             ([*ESTIMATE, "--export", "result.txt"], "--export: no format goes with the name 'result.txt'", ".json"),
-            (["limits", "-m", "qwen-7b", "--hw", "rtx4090", "--units", "articel"], "--units: unknown", "'article'"),
+            (["limits", "-m", "qwen-7b", "--hw", "rtx4090", "--units", "articel"], "--units: there is no 'articel'", "'article'"),
             (["limits", "-m", "qwen-7b,qwen7b", "--hw", "rtx4090"], "unknown model 'qwen7b'", "'qwen-7b'"),
             (["explain", "ttft", "-m", "qwen-7b", "--hw", "rtx4090"], "'ttft'", "'ttft_s'"),
             (["list", "modles"], "'modles'", "'models'"),
@@ -91,6 +91,13 @@ class Flags(ProgramTest):
         self.assert_bad_input([*ESTIMATE, "--model", "qwen-14b"], "--model is given more than once")
         self.assert_bad_input([*ESTIMATE, "--json", "--format", "csv"], "--json", "--format")
 
+    def test_what_changes_nothing_says_so(self):
+        eager = " ".join(self.output(*ESTIMATE, "--runtime", "vllm", "--execution", "eager").split())
+        self.assertIn("execution eager takes as long as vllm's own", eager)
+        self.assertNotIn("takes as long", self.output(*ESTIMATE, "--runtime", "vllm", "--execution", "graph"))
+        own = " ".join(self.output(*ESTIMATE, "--weights", "q4_k_m").split())
+        self.assertIn("options all of the stack, without flash attention", own)
+
     def test_words_too_many_are_errors(self):
         self.assert_bad_input([*ESTIMATE, "4", "5"], "unexpected argument '4'")
         self.assert_bad_input(["list", "models", "qwen"], "unexpected argument 'qwen'")
@@ -108,7 +115,7 @@ class Flags(ProgramTest):
             self.assert_bad_input(limits + words, "go together")
         self.assert_bad_input(["limits", "-m", "qwen-7b,qwen-14b", "--hw", "rtx4090", "--draft", "qwen-1.8b", "--accept", "0.8"],
                               "--draft takes a single --model")
-        self.assert_bad_input(["show", "hardware", "rtx4090", "--weights", "fp8"], "are for models")
+        self.assert_bad_input(["show", "hardware", "rtx4090", "--weights", "fp8"], "--weights: for language models")
 
 
 class Requests(ProgramTest):
@@ -168,7 +175,7 @@ class Requests(ProgramTest):
         self.assert_bad_input([*ESTIMATE, "--export", "a.json", "--lang", "zh"], "--lang is the language of HTML reports", "FILE.html")
         self.assert_bad_input(["limits", "-m", "qwen-7b", "--hw", "rtx4090", "--kv", "fp8"], "--kv: every precision", "name none")
         parallel = ["parallel", "-m", "gpt-block", "--hw", "h100-sxm", "--devices"]
-        self.assert_bad_input([*parallel, "4", "--symbolic", "--top", "3"], "--top has no effect beside --symbolic")
+        self.assert_bad_input([*parallel, "4", "--symbolic", "--top", "3"], "--top: no effect beside --symbolic")
         self.assert_bad_input([*parallel, "1", "--devices-per-node", "8"], "--devices-per-node: there is one device")
         self.assert_bad_input([*ESTIMATE, "--runtime", "vllm", "--options", "none"], "--options none: the stack of profile vllm")
 

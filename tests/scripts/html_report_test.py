@@ -357,7 +357,7 @@ class Command(HtmlTest):
         self.assert_bad_input(["report", "-o", "a.html"], "RESULT is required")
         self.assert_bad_input(["report", "no.json", "-o", "a.html"], "no.json")
         self.assert_bad_input(["report", file, "-o", "a.pdf"], "a report is HTML", "end the name in .html")
-        self.assert_bad_input(["report", file, "-o", "a.html", "--lang", "fr"], "unknown language 'fr'")
+        self.assert_bad_input(["report", file, "-o", "a.html", "--lang", "fr"], "--lang: there is no 'fr'")
         self.assertEqual([name for name in os.listdir(self.folder) if "html" in name or "pdf" in name], [])
 
     def test_an_unwritable_page_is_known_before_the_result_is_read(self):

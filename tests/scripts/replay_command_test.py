@@ -170,9 +170,9 @@ class Wrong(Replay):
 
     def test_flags_that_a_mode_has_no_use_for_are_refused(self):
         file = self.write("ops.csv", OPS)
-        self.assert_bad_input(["replay", "--describe-device", "-m", "qwen1.5-0.5b"], "--model has no use beside --describe-device")
-        self.assert_bad_input(["replay", "--self-test", "--phase", "decode"], "--phase has no use beside --self-test")
-        self.assert_bad_input(["replay", "--hw", "epyc-9654", "--ops", file, "--tp", "3"], "--tp has no use beside --ops")
+        self.assert_bad_input(["replay", "--describe-device", "-m", "qwen1.5-0.5b"], "--model has no effect beside --describe-device")
+        self.assert_bad_input(["replay", "--self-test", "--phase", "decode"], "--phase has no effect beside --self-test")
+        self.assert_bad_input(["replay", "--hw", "epyc-9654", "--ops", file, "--tp", "3"], "--tp has no effect beside --ops")
         self.assert_bad_input(["replay", "--hw", "h100-sxm", "--ops", file], "h100-sxm is a gpu")
         same = ["-o", "./a.csv", "--calibrate", "a.csv"]
         self.assert_bad_input(["replay", "--hw", "epyc-9654", "--ops", file, *same], "two results are to be written to 'a.csv'")

@@ -313,7 +313,7 @@ class WrongFiles(RunTest):
         self.refused(section(command="run", arguments="study.yaml"), "study.yaml:3:31: a study does not run another")
         self.refused(section(command="estimat"), "a section has no command 'estimat'", "'estimate'")
         self.refused(section(command="completion"), "a section has no command 'completion'")
-        self.told(section(command="list", arguments="modles"), "section 'S': there is no 'modles' to list", "'models'")
+        self.refused(section(command="list", arguments="modles"), "section 'S': KIND: there is no 'modles'", "'models'")
         self.refused(section(flags={"help": True}), "unknown flag '--help'")
 
     def test_flags_that_say_where_a_result_goes_belong_to_the_study(self):
@@ -367,7 +367,7 @@ class Shipped(RunTest):
         for name in SCENARIOS:
             shown = self.json("show", "scenario", name)
             self.assertEqual(sum(s["runs"] for s in shown["sections"]), len(self.output("run", name, "--dry-run").splitlines()))
-        self.assert_bad_input(["show", "scenario", SCENARIOS[0], "--kv", "fp8"], "are for models")
+        self.assert_bad_input(["show", "scenario", SCENARIOS[0], "--kv", "fp8"], "--kv: for language models")
 
     def test_every_one_runs_without_an_error(self):
         for name in SCENARIOS:

@@ -405,7 +405,7 @@ class SweepTest(ProgramTest):
         self.assert_error(self.run_program("merge", "b.csv", "--export", "all.csv"), FAILED, "are in none of the files", "--gaps")
         self.assertFalse(os.path.exists(self.path("all.csv")) or os.path.exists(self.path("all.csv.partial")))
         self.output("merge", "b.csv", "--gaps", "--export", "all.csv")
-        self.assert_bad_input(["merge", "a.csv", "a.csv", "--top", "2", "--by", "ttft_s"], "is there twice")
+        self.assert_bad_input(["merge", "a.csv", "a.csv", "--top", "2", "--by", "ttft_s"], "point 0 is in 'a.csv' and in 'a.csv'")
 
     def test_merge_counts_failures_and_undoes_what_guards_spreadsheets(self):
         words = ["sweep", "-m", "qwen-7b", "--hw", "rtx4090", "--tp", "1,3"]

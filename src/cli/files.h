@@ -1,15 +1,35 @@
-// A file that one process writes: under a name of its own beside the one it will have, and locked. Whoever else would
-// write it meanwhile is told so; the system gives up the lock of a process that ends, however it ends.
+// Files that are being written. Each grows under a name of its own beside the one it will have, and locked: whoever
+// else would write it meanwhile is told so, and the system gives up the lock of a process that ends, however it ends.
+// What ends the program early removes unfinished files first, so that none is left behind.
 #pragma once
 
+#include <array>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <optional>
 #include <string>
 
-#include "cli/unfinished_files.h"
-
 namespace llmperf::cli {
+
+// Those that end a program unless it says otherwise: Ctrl-C, kill, a terminal that is closed.
+inline constexpr std::array kEndingSignals = {SIGINT, SIGTERM, SIGHUP};
+
+// Callable in a signal handler, and where there is no memory.
+void remove_unfinished_files();
+
+// While one lives, kEndingSignals remove the file before they end the program as ever. A signal that is ignored (nohup)
+// or handled (InterruptGuard) stays so.
+class UnfinishedFile {
+ public:
+  explicit UnfinishedFile(const std::string& path);
+  ~UnfinishedFile();
+  UnfinishedFile(const UnfinishedFile&) = delete;
+  UnfinishedFile& operator=(const UnfinishedFile&) = delete;
+
+ private:
+  struct Entry* entry_;
+};
 
 // Where a link ends, though nothing be there yet; one spelling for one file.
 std::string followed_link(const std::string& path);
@@ -55,6 +75,29 @@ class PartialFile {
   std::FILE* stream_ = nullptr;
   std::int64_t left_bytes_ = 0;
   std::optional<UnfinishedFile> removed_at_end_;  // nothing: it is kept, or not ours
+};
+
+// A file that a command writes: opened before the work, so that a path that cannot be written costs none; it has its
+// name only when it is complete, and nothing is left of it when it never is, whatever ends the program.
+class WrittenFile {
+ public:
+  // Of an empty path there is no file, and nothing is written. Throws as PartialFile does.
+  explicit WrittenFile(const std::string& path) {
+    // Not the name of an interrupted sweep's rows, which stay.
+    if (!path.empty()) file_.emplace(path, ".new.partial", PartialFile::Left::removed);
+  }
+
+  explicit operator bool() const { return file_.has_value(); }
+  const std::string& path() const { return file_->path(); }
+  // Once. Throws Error(failed).
+  void commit(const std::string& text) {
+    if (!file_) return;
+    file_->write(text);
+    file_->commit();
+  }
+
+ private:
+  std::optional<PartialFile> file_;
 };
 
 }  // namespace llmperf::cli

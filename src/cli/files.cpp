@@ -1,4 +1,4 @@
-#include "cli/partial_file.h"
+#include "cli/files.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -15,12 +16,77 @@
 #include "base/text.h"
 
 namespace llmperf::cli {
+
+// A signal handler may neither lock nor allocate, so the files stand in a list that only grows: entries are used again,
+// never freed, and one that is armed does not change.
+struct Entry {
+  std::atomic<bool> taken = true;
+  std::atomic<bool> armed = false;
+  std::string path;
+  Entry* next = nullptr;
+};
+
 namespace {
 
 constexpr unsigned kPermissions = 07777;
 constexpr unsigned kNewFile = 0666;  // less what the umask takes away
 
+std::atomic<Entry*> entries = nullptr;
+static_assert(std::atomic<Entry*>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+
+Entry* free_entry() {
+  for (Entry* entry = entries.load(); entry != nullptr; entry = entry->next) {
+    bool taken = false;
+    if (entry->taken.compare_exchange_strong(taken, true)) return entry;
+  }
+  auto* entry = new Entry;
+  entry->next = entries.load();
+  while (!entries.compare_exchange_weak(entry->next, entry)) {
+  }
+  return entry;
+}
+
+extern "C" void remove_and_end(int signal) {
+  remove_unfinished_files();
+  std::signal(signal, SIG_DFL);
+  raise(signal);  // delivered when the handler returns: whoever waits sees which signal it was
+}
+
+void handle_signals() {
+  for (const int signal : kEndingSignals) {
+    struct sigaction now = {};
+    if (sigaction(signal, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) continue;
+    now.sa_handler = remove_and_end;
+    sigaction(signal, &now, nullptr);
+  }
+}
+
+// Whether there is an unfinished file of that path.
+bool is_being_written(const std::string& path) {
+  for (const Entry* entry = entries.load(); entry != nullptr; entry = entry->next) {
+    if (entry->armed.load() && entry->path == path) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+void remove_unfinished_files() {
+  for (const Entry* entry = entries.load(); entry != nullptr; entry = entry->next) {
+    if (entry->armed.load()) unlink(entry->path.c_str());
+  }
+}
+
+UnfinishedFile::UnfinishedFile(const std::string& path) : entry_(free_entry()) {
+  entry_->path = path;
+  entry_->armed = true;
+  handle_signals();
+}
+
+UnfinishedFile::~UnfinishedFile() {
+  entry_->armed = false;
+  entry_->taken = false;
+}
 
 std::string followed_link(const std::string& path) {
   std::filesystem::path at = path;

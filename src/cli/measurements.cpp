@@ -1,0 +1,137 @@
+// What is done with measurements: `llmperf import` makes them of the files of profilers, `llmperf validate` holds
+// predictions against them, `llmperf calibrate` fits a profile to them.
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "base/number.h"
+#include "calibrate/calibrate.h"
+#include "calibrate/validation.h"
+#include "cli/command_line.h"
+#include "cli/files.h"
+#include "cli/output.h"
+#include "import/import.h"
+#include "report/reports.h"
+#include "request/names.h"
+
+namespace llmperf::cli {
+namespace {
+
+struct MeasuredFlags {
+  std::vector<std::string> files;
+  std::string hardware;
+  std::string runtime;
+  std::string out;
+  std::optional<double> max_mape;
+};
+
+Answer calibrate_answer(const MeasuredFlags& flags, const Context&) {
+  const hardware::Device device = hardware::load_device(flags.hardware);
+  const auto start = hardware::load_runtime_profile(device, flags.runtime, hardware::UnknownRuntime::error);
+  WrittenFile out(flags.out);
+  const auto result = calibrate::calibrate(calibrate::read_measurements(flags.files), device, start);
+  out.commit(hardware::format_runtime_profile(result.profile));
+  return {report::calibrate_report(result.calibration)};
+}
+
+Answer validate_answer(const MeasuredFlags& flags, const Context&) {
+  std::optional<hardware::Device> device;
+  if (!flags.hardware.empty()) device = hardware::load_device(flags.hardware);
+  const calibrate::Validation validation =
+      calibrate::validate(calibrate::read_measurements(flags.files), flags.runtime, device ? &*device : nullptr);
+  Answer answer{report::validate_report(validation)};
+  const double mape = validation.summary.errors.mape;
+  if (flags.max_mape && !(mape <= *flags.max_mape)) {
+    answer.exceeded.push_back(fmt::format("the mean absolute error of {} is above --max-mape {}", format_share(mape),
+                                          format_share(*flags.max_mape)));
+  }
+  return answer;
+}
+
+struct ImportFlags {
+  import::Source source = import::Source::msprof;
+  std::vector<std::string> files;
+  import::Options options;
+  std::string out;
+};
+
+std::string measurement_text(const import::Imported& imported) {
+  if (imported.measurements.rows.empty()) {
+    const std::string why = imported.types.empty() ? "the files hold no kernels and no collectives"
+                            : imported.types.front().remark.empty()
+                                ? "no execution has a time"
+                                : fmt::format("{}: {}", imported.types.front().type, imported.types.front().remark);
+    throw Error::failed(fmt::format("no measurements to write ({})", why), "without -o the summary is printed");
+  }
+  return calibrate::format_measurements(imported.measurements);
+}
+
+Answer import_answer(const ImportFlags& flags, const Context& context) {
+  // Two tables behind each other on one stream would be of no use to a reader of either.
+  const bool to_stdout = flags.out == "-";
+  if (to_stdout) {
+    context.refuse({"--format", "--json", "--export"}, "-o - prints the measurements in place of the summary",
+                   "give -o a file");
+  }
+  WrittenFile out(to_stdout ? "" : flags.out);
+  const import::Imported imported = import::import_files(flags.source, flags.files, flags.options);
+  if (to_stdout) {
+    write_stdout(measurement_text(imported));
+    return {};
+  }
+  if (out) out.commit(measurement_text(imported));
+  return {report::import_report(imported)};
+}
+
+void add_measurements(Command& command, MeasuredFlags& flags) {
+  command.add("measurements", flags.files, "CSV", "CSV files, or built-in names (llmperf list measurements)")
+      .required()
+      .offers(Values::Sort::paths, request::measurement_names);
+}
+
+}  // namespace
+
+void add_calibrate(Command& root) {
+  Command& command = root.add_command("calibrate", "fits a runtime profile to measured latencies");
+  MeasuredFlags& flags = answers(command, calibrate_answer);
+  add_measurements(command, flags);
+  command.add_field("hw", flags.hardware).required();
+  command.add_field("runtime", flags.runtime).about =
+      "profile to start from, by name or file: its kernel choices and options stay [the device's own]";
+  command.add("-o,--out", flags.out, "YAML", "file for the fitted profile");
+}
+
+void add_validate(Command& root) {
+  Command& command = root.add_command(
+      "validate", "predictions beside measurements: the error of every row, and of two simpler models");
+  MeasuredFlags& flags = answers(command, validate_answer);
+  add_measurements(command, flags);
+  command.add_field("hw", flags.hardware).about = "a hardware file of your own, which rows name by its name";
+  command.add_field("runtime", flags.runtime).about =
+      "profile for all rows, by name or file [that of each row's runtime]; none: the speed of light";
+  command.add("--max-mape", flags.max_mape, {0, 1000}, "SHARE",
+              "exit status 4 when the mean absolute error is above: 0.08 is 8 %");
+}
+
+void add_import(Command& root) {
+  constexpr std::int64_t kMostRanks = 1'000'000;
+  Command& command = root.add_command("import", "makes measurements of the files of profilers and test programs");
+  ImportFlags& flags = answers(command, import_answer);
+  Meanings<import::Source> sources;
+  for (const std::string& name : import::source_names()) sources.emplace_back(name, import::parse_source(name));
+  Flag& source = command.add("source", flags.source, sources, "SOURCE",
+                             "msprof, torch-npu, hccl-test, nccl-tests or chrome-trace");
+  source.required().otherwise.clear();
+  command.add("files", flags.files, "FILE", "files of that source").required();
+  command.add_field("hw", flags.options.hardware).about = "device of the measurements, for their column of that name";
+  command.add("--ranks", flags.options.ranks, {2, kMostRanks}, "N",
+              "hccl-test, nccl-tests: devices that took part, where the file does not say");
+  command
+      .add("--op", flags.options.collective, "NAME",
+           "hccl-test, nccl-tests: all_reduce, all_gather, reduce_scatter or all_to_all [by the file's name]")
+      .offers(Values::Sort::words, "all_reduce all_gather reduce_scatter all_to_all");
+  command.add("--dtype", flags.options.dtype, dtypes(), "TYPE", "hccl-test: element type [fp32]");
+  command.add("-o,--out", flags.out, "CSV", "file for the measurements; - is stdout, in place of the summary");
+}
+
+}  // namespace llmperf::cli
