@@ -65,7 +65,8 @@ bool is_output_flag(std::string_view flag) {
 void Context::refuse(std::initializer_list<std::string_view> flags, std::string_view why,
                      const std::string& hint) const {
   for (const std::string_view flag : flags) {
-    if (has(flag)) throw Error::bad_input(fmt::format("{}: {}", flag, why), hint);
+    const Given* g = find(given, flag);
+    if (g != nullptr && !g->restates) throw Error::bad_input(fmt::format("{}: {}", flag, why), hint);
   }
 }
 
@@ -269,7 +270,8 @@ Words read_words(const Command& root, std::span<const std::string> words) {
       std::string value = read_value(*read.command, *flag, name, words, i);
       if (!flag->repeats && find(read.given, flag->name) != nullptr)
         throw Error::bad_input(name + " is given more than once");
-      read.given.push_back({flag->name, std::move(value)});
+      const bool restates = value == flag->otherwise;
+      read.given.push_back({flag->name, std::move(value), restates});
     }
   }
   return read;

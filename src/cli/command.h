@@ -34,6 +34,7 @@ int exit_status(ErrorKind kind);
 struct Given {
   std::string flag;
   std::string value;
+  bool restates = false;  // the value that the flag has anyway
 };
 
 // Null where it was not given.
@@ -51,7 +52,8 @@ struct Context {
   std::vector<report::Report>* caught = nullptr;  // where reports go instead of stdout: those of a study's sections
   const Output* output = nullptr;                 // of a command that answers (output.h)
   bool has(std::string_view flag) const { return find(given, flag) != nullptr; }
-  // Throws Error(bad_input) where one of the flags was given: "--kv: there is one device".
+  // Throws Error(bad_input) where one of the flags was given, but for a value that it has anyway: "--kv: there is one
+  // device".
   void refuse(std::initializer_list<std::string_view> flags, std::string_view why,
               const std::string& hint = "leave it out") const;
   // … where any other was, but for those of output: "--kv has no effect beside --symbolic".

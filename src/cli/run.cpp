@@ -70,7 +70,7 @@ Words words_of(const Command& root, const study::Section& section, const StudyRu
       throw Error::bad_input(fmt::format("{} needs a value: {} {}", name, name, found->type));
     }
     if (!found->takes_value() && valued) throw Error::bad_input(name + " takes no value", "true or false");
-    words.given.push_back({found->name, flag.value});
+    words.given.push_back({found->name, flag.value, valued && flag.value == found->otherwise});
   }
   return words;
 }

@@ -22,8 +22,8 @@ using descriptor::Problems;
 using descriptor::Reader;
 
 // No device comes near these, nor to any rate as small as the least ones.
-constexpr FlopsPerSecond kLeastRate{1e3};
-constexpr BytesPerSecond kLeastBandwidth{1e3};
+constexpr FlopsPerSecond kLeastRate{1};
+constexpr BytesPerSecond kLeastBandwidth{1};
 constexpr FlopsPerSecond kMaxRate{1e20};
 constexpr BytesPerSecond kMaxBandwidth{1e15};
 constexpr Bytes kMaxCapacity{1e18};
@@ -41,7 +41,7 @@ template <class Value>
 std::optional<Value> bounded(Reader& reader, std::string_view key, std::optional<Value> value, Value max,
                              Value least = {}) {
   if (value && *value > Value{} && *value < least) {
-    reader.problem(key, fmt::format("{} is less than 1000 a second", quote(key)), "check the unit");
+    reader.problem(key, fmt::format("{} is less than 1 a second", quote(key)), "check the unit");
   }
   if (value > max) {
     reader.problem(key, fmt::format("{} is more than {}", quote(key), limit_text(max)), "check the unit");

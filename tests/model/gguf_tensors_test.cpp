@@ -128,7 +128,8 @@ TEST_CASE("norms, biases and routers are F32, everything else F16") {
 TEST_CASE("for every built-in model the tensors have distinct names and hold what the checkpoint does") {
   for (const std::string& name : decoder_names()) {
     INFO(name);
-    const Decoder model = load_decoder(name);
+    Decoder model = load_decoder(name);
+    model.next_token_layers = 0;  // the converter leaves them out
     std::int64_t elements = 0;
     std::set<std::string> names;
     const std::vector<GgufTensor> tensors = gguf_tensors(model);

@@ -134,7 +134,8 @@ TEST_CASE("files hold layers that predict further tokens, which nothing runs") {
   CHECK(counts.total == std::int64_t{671'026'419'200});
   // A layer with experts (its attention, router, 256 experts and the shared one, norms), the projection of two inputs,
   // three norms; and the embedding and the output matrix again. The model card says 685 G.
-  const std::int64_t layer = std::int64_t{187'107'328} + 257 * 3 * 7168 * 2048 + 256 * 7168 + 256 + 2 * 7168;
+  const std::int64_t layer =
+      std::int64_t{187'107'328} + std::int64_t{257} * 3 * 7168 * 2048 + 256 * 7168 + 256 + 2 * 7168;
   CHECK(counts.checkpoint - counts.total == layer + 2 * 7168 * 7168 + 3 * 7168 + 2 * std::int64_t{129280} * 7168);
   CHECK(counts.checkpoint / 1'000'000'000 == 684);
 }
