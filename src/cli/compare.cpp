@@ -1,5 +1,5 @@
-// `llmperf compare`: what lies between two results, saved ones or those of a request and of the same request with some
-// fields changed; or what each runtime option between two sets is worth, and where.
+// `llmperf compare`: what lies between two results or more, saved ones or those of a request, of the same request with
+// some fields changed and on other devices; or what each runtime option between two sets is worth, and where.
 #include "estimate/compare.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,9 @@
 #include "cli/values.h"
 #include "descriptor/node.h"
 #include "report/compare_report.h"
-#include "report/difference_report.h"
+#include "report/reports.h"
+#include "request/names.h"
+#include "result/difference.h"
 
 namespace llmperf::cli {
 namespace {
@@ -28,7 +30,7 @@ struct CompareFlags {
   std::vector<std::string> files;
   Request request;
   std::string with;
-  std::string against;
+  std::vector<std::string> against;
   std::string max_slowdown;
   OutputFlags output;
 };
@@ -45,32 +47,39 @@ bool too_slow(std::string_view what, Seconds before, Seconds after, double limit
   return true;
 }
 
-// ---- Two results.
+// ---- Two results, or several with the first of them.
 
 struct Side {
-  report::SavedResult result;
-  std::optional<Error> infeasible;  // why there are no times
+  result::SavedResult result;
+  std::optional<Error> infeasible = std::nullopt;  // why there are no times
+  std::string which = {};                          // "with --against", of one that is slower
 };
 
-int conclude(Side before, Side after, const std::string& which, std::optional<double> limit, Output& output) {
-  const report::Difference d = report::difference(std::move(before.result), std::move(after.result));
-  output.write(report::difference_report(d));
-  if (before.infeasible) throw Error(*before.infeasible);
-  if (after.infeasible) throw Error(*after.infeasible);
+int conclude(const std::vector<Side>& sides, std::optional<double> limit, Output& output) {
+  const result::SavedResult& first = sides.front().result;
+  result::Differences differences;
+  for (const Side& side : sides) differences.results.push_back(difference(first, side.result));
+  output.write(sides.size() == 2 ? report::difference_report(differences.results.back())
+                                 : report::differences_report(differences));
+  // There is something to compare when the first and another one have times.
+  if (sides.front().infeasible) throw Error(*sides.front().infeasible);
+  if (std::all_of(sides.begin() + 1, sides.end(), [](const Side& side) { return side.infeasible.has_value(); })) {
+    throw Error(*sides[1].infeasible);
+  }
   bool slower = false;
-  if (limit) {
-    for (const report::JudgedTime& time : report::judged_times(d.before.kind)) {
-      const report::FigureChange* figure = d.figure(time.key);
+  for (std::size_t i = 1; limit && i < sides.size(); ++i) {
+    for (const result::JudgedTime& time : first.kind->judged) {
+      const result::FigureChange* figure = differences.results[i].figure(time.key);
       if (figure == nullptr || !figure->before || !figure->after) continue;
-      slower |= too_slow(time.title, Seconds{*figure->before}, Seconds{*figure->after}, *limit, which);
+      slower |= too_slow(time.title, Seconds{*figure->before}, Seconds{*figure->after}, *limit, sides[i].which);
     }
   }
   return slower ? kExitThreshold : kExitDone;
 }
 
 Side load_result(const std::string& path) {
-  Side side;
-  side.result = report::read_result(descriptor::read_text_file(path, report::kMaxResultBytes), path);
+  Side side{result::read_result(descriptor::read_text_file(path, result::kMaxResultBytes), path)};
+  side.which = "in " + path;
   if (!side.result.fits) {
     side.infeasible = Error(ErrorKind::infeasible, {{.where = {path, 0, 0, {}},
                                                      .message = "what it estimates does not fit: it has no times",
@@ -80,20 +89,19 @@ Side load_result(const std::string& path) {
 }
 
 int compare_files(const CompareFlags& flags, const Context& context, std::optional<double> limit) {
-  const std::vector<std::string>& files = flags.files;
   for (const Given& given : context.given) {
     constexpr std::string_view kOwn[] = {"results", "--max-slowdown", "--format", "--export", "--json", "--lang"};
     if (std::find(std::begin(kOwn), std::end(kOwn), given.flag) != std::end(kOwn)) continue;
     throw Error::bad_input(fmt::format("{} has no meaning beside saved results", given.flag), "leave it out");
   }
-  if (files.size() != 2) {
-    throw Error::bad_input(fmt::format("compare takes two saved results, not {}", files.size()),
+  if (flags.files.size() < 2) {
+    throw Error::bad_input(fmt::format("compare takes at least two saved results, not {}", flags.files.size()),
                            "llmperf compare before.json after.json");
   }
-  Side before = load_result(files[0]);
-  Side after = load_result(files[1]);
+  std::vector<Side> sides;
+  for (const std::string& file : flags.files) sides.push_back(load_result(file));
   Output output(flags.output, context);
-  return conclude(std::move(before), std::move(after), "in " + files[1], limit, output);
+  return conclude(sides, limit, output);
 }
 
 Error prefixed(const Error& error, const std::string& prefix) {
@@ -110,7 +118,7 @@ Side estimated(const Request& request, const std::string& name, const std::strin
     request::Sources sources;
     const auto resolved = resolve(request, sources);
     Answer answered = answer(*resolved, report::Detail::summary, true);
-    Side side{report::read_result(answered.report.json, name), std::nullopt};
+    Side side{result::read_result(answered.report.json, name)};
     if (answered.infeasible) side.infeasible = prefixed(*answered.infeasible, prefix);
     return side;
   } catch (const Error& error) {
@@ -211,12 +219,45 @@ Request changed(const Request& request, const std::string& line) {
   return second;
 }
 
+// Of `all` built-in devices those that can run the request.
+std::vector<Side> on_devices(const Request& request) {
+  const bool all = request.hw == "all";
+  std::vector<Side> sides;
+  for (const std::string& device : all ? request::device_names() : list_value("--hw", *request.hw)) {
+    Request asked = request;
+    asked.hw = device;
+    try {
+      sides.push_back(estimated(asked, device, device + ": "));
+      sides.back().which = "on " + device;
+    } catch (const Error& error) {
+      if (!all) throw;
+      std::fputs(fmt::format("llmperf: note: {}\n", error.diagnostics().front().message).c_str(), stderr);
+    }
+  }
+  return sides;
+}
+
+// The request, on each of its devices, and then with other flags on the first of them.
 int compare_requests(const CompareFlags& flags, const Context& context, std::optional<double> limit) {
-  const Request second = changed(flags.request, flags.against);
+  std::vector<Request> others;
+  Request first = flags.request;
+  const bool several = first.hw == "all" || first.hw->find(',') != std::string::npos;
+  if (several && !flags.against.empty()) first.hw = list_value("--hw", *first.hw).front();
+  for (const std::string& line : flags.against) others.push_back(changed(first, line));
   Output output(flags.output, context);
-  Side before = estimated(flags.request, "the request", "");
-  Side after = estimated(second, "with " + flags.against, "--against: ");
-  return conclude(std::move(before), std::move(after), "with --against", limit, output);
+  std::vector<Side> sides;
+  if (several) {
+    sides = on_devices(flags.request);
+  } else {
+    sides.push_back(estimated(first, "the request", ""));
+  }
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    sides.push_back(estimated(others[i], "with " + flags.against[i], "--against: "));
+    sides.back().which = others.size() > 1 ? sides.back().result.source : "with --against";
+  }
+  if (sides.size() < 2)
+    throw Error::bad_input("--hw names one device: there is nothing to compare it with", "--hw all");
+  return conclude(sides, limit, output);
 }
 
 // ---- Runtime options, one by one.
@@ -305,9 +346,15 @@ int compare_action(const CompareFlags& flags, const Context& context) {
   if (!flags.max_slowdown.empty()) limit = double_value("--max-slowdown", flags.max_slowdown, 0, 1000);
   if (!flags.files.empty()) return compare_files(flags, context, limit);
   check_complete(flags.request, "or two saved results: llmperf compare before.json after.json");
-  if (flags.with.empty() == flags.against.empty()) {
-    throw Error::bad_input(flags.with.empty() ? "--with or --against is required: what the request is compared with"
-                                              : "--with and --against both say what the request is compared with",
+  const bool devices = flags.request.hw == "all" || flags.request.hw->find(',') != std::string::npos;
+  if (flags.with.empty() && flags.against.empty() && !devices) {
+    throw Error::bad_input(
+        "--with or --against is required, or several devices in --hw: what the request is compared with",
+        "--with all for runtime options, --against '--weights w4a16' for any flag, --hw all");
+  }
+  if (!flags.with.empty() && (!flags.against.empty() || devices)) {
+    throw Error::bad_input(fmt::format("--with and {} both say what the request is compared with",
+                                       devices ? "a list of --hw" : "--against"),
                            "--with all for runtime options, --against '--weights w4a16' for any flag");
   }
   if (flags.request.training && !flags.with.empty()) {
@@ -321,13 +368,14 @@ int compare_action(const CompareFlags& flags, const Context& context) {
 void add_compare(Command& root) {
   Command& command = root.add_command(
       "compare",
-      "two results, saved or of two sets of flags: what changed, where and why; or what runtime options are "
-      "worth");
+      "results, saved or of several sets of flags or devices: what changed, where and why; or what runtime options "
+      "are worth");
   auto flags = std::make_shared<CompareFlags>();
-  command.add("results", flags->files, "FILE", "two results that llmperf estimate saved as JSON: before and after");
+  command.add("results", flags->files, "FILE",
+              "results that llmperf estimate saved as JSON: two, or several that are compared with the first");
   command.add_fields(flags->request, "tvr");
   command.add("--against", flags->against, "FLAGS",
-              "flags that the second request has as well, or instead: '--weights w4a16 --batch 8'");
+              "flags that a second request has as well, or instead: '--weights w4a16 --batch 8'; repeatable");
   command
       .add("--with", flags->with, "LIST",
            "a second set of runtime options, written like --options, which is the first [none]: what each is worth")

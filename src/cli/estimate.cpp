@@ -11,10 +11,12 @@
 #include "cli/output.h"
 #include "cli/values.h"
 #include "estimate/context_curve.h"
-#include "report/explain_report.h"
+#include "estimate/explain.h"
+#include "report/reports.h"
 #include "report/training_report.h"
 #include "report/video_report.h"
 #include "request/hints.h"
+#include "result/explanation.h"
 
 namespace llmperf::cli {
 namespace {
@@ -128,12 +130,12 @@ int explain_action(const EstimateFlags& flags, const Context& context) {
     output.write(report::explain_report(estimate::explain(*text.estimator, e, flags.number)));
     return kExitDone;
   }
-  std::vector<report::PathValue> paths;
+  result::Explainable explainable;
   for (const std::string& path : estimate::explainable_paths(e)) {
     const estimate::Explanation x = estimate::explain(*text.estimator, e, path);
-    paths.push_back({path, x.value, x.unit});
+    explainable.paths.push_back({path, x.value, x.unit});
   }
-  output.write(report::explainable_report(paths));
+  output.write(report::explainable_report(explainable));
   return kExitDone;
 }
 

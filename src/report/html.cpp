@@ -78,8 +78,16 @@ std::string axes_text(const Json& json, const Labels& labels) {
   return text;
 }
 
-// The sides of a comparison: "a.json → b.json", with their folders where these tell them apart.
+// The sides of a comparison: "a.json → b.json", with their folders where these tell them apart; the first of several.
 std::string sides_text(const Json& json, const Labels& labels) {
+  constexpr std::size_t kNamed = 4;
+  if (const Json* results = find(json, "results"); results != nullptr && is_list_of_objects(*results)) {
+    std::string text = find_text(json, "results.0.name");
+    for (std::size_t i = 1; i < std::min(kNamed, results->size()); ++i) {
+      text = labels.text("two_sides", {text, find_text((*results)[i], "name")});
+    }
+    return text + (results->size() > kNamed ? " …" : "");
+  }
   std::string before = find_text(json, "before.source");
   std::string after = find_text(json, "after.source");
   if (before.empty() || after.empty()) return {};

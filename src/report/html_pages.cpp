@@ -52,6 +52,7 @@ constexpr Chart kCharts[] = {{"sweep", "sweep-pareto", "pareto", "", "pareto"}, 
                              {"validate", "validation", "rows", "", "predicted_measured"},
                              {"parallel", "bars", "plans", "", "plans_by_time"},
                              {"collective", "bars", "rows", "", "algorithms_by_time"},
+                             {"difference", "bars", "results", "", "results_by_time"},
                              {"calibrate", "bars", "residuals.groups", "", "errors_fitted"},
                              {"calibrate", "bars", "cross_validation.0.groups", "", "errors_held_out"},
                              {"graph", "time-by-op", "ops", "program", "time_by_op"},
@@ -60,11 +61,9 @@ constexpr Chart kCharts[] = {{"sweep", "sweep-pareto", "pareto", "", "pareto"}, 
                              {"mapping", "bars", "mappings", "", "mappings_by_time"}};
 
 // The list that a reader came for: before the details.
-constexpr std::pair<std::string_view, const char*> kLists[] = {{"sweep", "rows"},
-                                                               {"parallel", "plans"},
-                                                               {"mapping", "mappings"},
-                                                               {"difference", "inputs"},
-                                                               {"difference", "phases"}};
+constexpr std::pair<std::string_view, const char*> kLists[] = {{"sweep", "rows"},        {"parallel", "plans"},
+                                                               {"mapping", "mappings"},  {"difference", "results"},
+                                                               {"difference", "inputs"}, {"difference", "phases"}};
 
 // The columns of an estimate's ops.
 constexpr const char* kOpColumns[] = {"name",     "kind",    "class",        "shape",   "count", "time_s",
@@ -195,7 +194,20 @@ void estimate_cards(Cards& c) {
   add_basis(c);
 }
 
+// Of several results each against the first.
+void result_cards(Cards& c, const Json& results) {
+  for (const Json& row : results) {
+    const auto time = find_number(row, "time_s");
+    const double speed = find_number(row, "times_as_fast").value_or(1);
+    const Tone tone = !time ? Tone::bad : speed > 1 ? Tone::good : speed < 1 ? Tone::warn : Tone::plain;
+    c.add({find_text(row, "name"), time ? quantity_text("time_s", *time) : c.labels_.text("does_not_fit"),
+           time ? c.labels_.text("factor", {c.labels_.key("times_as_fast"), format_significant(speed, 3)}) : "", tone});
+  }
+}
+
 void difference_cards(Cards& c) {
+  const Json* results = find(c.document_, "results");
+  if (results != nullptr && is_list_of_objects(*results)) return result_cards(c, *results);
   const Json* rows = find(c.document_, "headline");
   if (rows == nullptr || !is_list_of_objects(*rows)) return;
   for (const Json& row : *rows) {

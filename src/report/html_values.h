@@ -8,7 +8,7 @@
 
 #include "report/html_labels.h"
 #include "report/html_writer.h"
-#include "report/json.h"
+#include "result/json.h"
 
 namespace llmperf::report {
 

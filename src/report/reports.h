@@ -7,6 +7,9 @@
 
 #include "report/document.h"
 
+namespace llmperf {
+struct Explanation;
+}
 namespace llmperf::calibrate {
 struct Validation;
 struct Calibration;
@@ -32,6 +35,9 @@ struct MeasurementList;
 struct Limits;
 struct GgufLimits;
 struct CollectiveStudy;
+struct Difference;
+struct Differences;
+struct Explainable;
 struct MappingStudy;
 struct SelfTest;
 struct SweepResult;
@@ -55,6 +61,14 @@ Report measurement_list_report(const MeasurementList& list);
 // `llmperf limits`: the closed form, and models in GGUF file types.
 Report limits_report(const Limits& limits);
 Report gguf_report(const GgufLimits& limits);
+
+// `llmperf compare` of two results, and of several with the first of them.
+Report difference_report(const Difference& difference);
+Report differences_report(const Differences& differences);
+
+// `llmperf explain`: one number, or the paths of all.
+Report explain_report(const Explanation& explanation);
+Report explainable_report(const Explainable& explainable);
 
 // `llmperf map-collective`; throws Error(bad_input) when the algorithm asked for does not exist for the collective.
 Report collective_report(CollectiveStudy study);

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "report/json.h"
+#include "result/json.h"
 
 namespace llmperf::report {
 

@@ -3,7 +3,7 @@
 
 #include "catch.h"
 #include "report/document.h"
-#include "report/json.h"
+#include "result/json.h"
 
 using namespace llmperf::report;
 

@@ -2,7 +2,7 @@
 
 #include "report/document.h"
 #include "report/html.h"
-#include "report/json.h"
+#include "result/json.h"
 
 namespace llmperf::report {
 

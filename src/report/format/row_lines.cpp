@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "calibrate/row_columns.h"
 #include "report/format/csv.h"
-#include "report/json.h"
 #include "result/json.h"
 
 namespace llmperf::report {
