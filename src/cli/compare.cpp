@@ -15,7 +15,6 @@
 #include "cli/output.h"
 #include "cli/values.h"
 #include "descriptor/node.h"
-#include "report/compare_report.h"
 #include "report/reports.h"
 #include "request/names.h"
 #include "result/difference.h"
@@ -348,9 +347,8 @@ int compare_action(const CompareFlags& flags, const Context& context) {
   check_complete(flags.request, "or two saved results: llmperf compare before.json after.json");
   const bool devices = flags.request.hw == "all" || flags.request.hw->find(',') != std::string::npos;
   if (flags.with.empty() && flags.against.empty() && !devices) {
-    throw Error::bad_input(
-        "--with or --against is required, or several devices in --hw: what the request is compared with",
-        "--with all for runtime options, --against '--weights w4a16' for any flag, --hw all");
+    throw Error::bad_input("--with or --against is required: what the request is compared with",
+                           "--with all for runtime options, --against '--weights w4a16' for any flag");
   }
   if (!flags.with.empty() && (!flags.against.empty() || devices)) {
     throw Error::bad_input(fmt::format("--with and {} both say what the request is compared with",

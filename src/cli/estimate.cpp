@@ -13,10 +13,11 @@
 #include "estimate/context_curve.h"
 #include "estimate/explain.h"
 #include "report/reports.h"
-#include "report/training_report.h"
-#include "report/video_report.h"
+#include "report/step_trace.h"
 #include "request/hints.h"
 #include "result/explanation.h"
+#include "result/training.h"
+#include "result/video.h"
 
 namespace llmperf::cli {
 namespace {

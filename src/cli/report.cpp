@@ -13,7 +13,7 @@
 #include "cli/values.h"
 #include "cli/written_file.h"
 #include "descriptor/node.h"
-#include "report/html.h"
+#include "report/html/html.h"
 
 namespace llmperf::cli {
 namespace {

@@ -19,7 +19,7 @@
 #include "cli/written_file.h"
 #include "descriptor/catalog.h"
 #include "report/document.h"
-#include "report/study_view.h"
+#include "report/pages/study_view.h"
 
 namespace llmperf::cli {
 namespace {

@@ -9,7 +9,8 @@
 #include "base/dtype.h"
 #include "base/units.h"
 #include "report/document.h"
-#include "report/estimate_report.h"
+#include "report/reports.h"
+#include "result/generation.h"
 
 namespace llmperf::cli {
 

@@ -10,6 +10,13 @@
 namespace llmperf {
 struct Explanation;
 }
+namespace llmperf::estimate {
+struct Setup;
+struct Scenario;
+struct Comparison;
+struct VideoSetup;
+struct VideoComparison;
+}  // namespace llmperf::estimate
 namespace llmperf::calibrate {
 struct Validation;
 struct Calibration;
@@ -26,6 +33,12 @@ struct RuntimeProfile;
 }  // namespace llmperf::hardware
 
 namespace llmperf::result {
+struct Generation;
+struct Training;
+struct Video;
+struct ProgramStudy;
+struct ParallelStudy;
+struct StrategyStudy;
 struct ModelShown;
 struct VideoModelShown;
 struct ModelList;
@@ -46,6 +59,26 @@ struct StudySummary;
 }  // namespace llmperf::result
 
 namespace llmperf::report {
+
+enum class Detail { summary, ops };
+
+// `llmperf estimate`, and `--training`.
+Report estimate_report(const Generation& generation, Detail detail, Trace trace = {});
+Report video_report(const Video& video, Detail detail, Trace trace = {});
+Report training_report(const Training& training, Detail detail, Trace trace = {});
+
+// `llmperf graph`. `json`: whether it is wanted; of a program of many ops it is by far the largest part.
+Report program_report(const ProgramStudy& study, Detail detail, bool json);
+
+// `llmperf parallel`, and `--symbolic`.
+Report parallel_report(const ParallelStudy& study);
+Report strategy_report(const StrategyStudy& study);
+
+// `llmperf compare` of two sets of options. `setup`: of the first set. `execution`: as asked for, empty for the
+// runtime's own.
+Report compare_report(const estimate::Setup& setup, const estimate::Scenario& scenario, const std::string& execution,
+                      const estimate::Comparison& comparison);
+Report compare_report(const estimate::VideoSetup& setup, const estimate::VideoComparison& comparison);
 
 // `llmperf list` and `llmperf show`.
 Report model_report(const ModelShown& shown);

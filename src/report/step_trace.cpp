@@ -8,11 +8,12 @@
 
 #include "base/number.h"
 #include "estimate/timeline.h"
-#include "report/estimate_report.h"
+#include "report/reports.h"
 #include "report/trace.h"
-#include "report/training_report.h"
 #include "result/basis.h"
+#include "result/generation.h"
 #include "result/op_text.h"
+#include "result/training.h"
 
 namespace llmperf::report {
 namespace {

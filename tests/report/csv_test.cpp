@@ -4,6 +4,7 @@
 #include "catch.h"
 #include "report/document.h"
 #include "result/json.h"
+#include "result/row.h"
 
 using namespace llmperf::report;
 

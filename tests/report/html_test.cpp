@@ -1,14 +1,14 @@
 // The HTML page: what its parts make of values and names. Whole pages are in tests/scripts/html_report_test.py.
-#include "report/html.h"
+#include "report/html/html.h"
 
 #include <fstream>
 #include <string>
 
 #include "base/error.h"
 #include "catch.h"
-#include "report/html_labels.h"
-#include "report/html_values.h"
-#include "report/html_writer.h"
+#include "report/html/labels.h"
+#include "report/html/values.h"
+#include "report/html/writer.h"
 
 using namespace llmperf;
 using namespace llmperf::report;

@@ -1,7 +1,7 @@
 #include <stdexcept>
 
 #include "report/document.h"
-#include "report/html.h"
+#include "report/html/html.h"
 #include "result/json.h"
 
 namespace llmperf::report {

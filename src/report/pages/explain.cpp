@@ -13,7 +13,7 @@ namespace {
 std::string exact(double value, const std::string& unit) { return plain(value) + (unit.empty() ? "" : " " + unit); }
 
 // The same value as people write it, where its unit has a prefix form.
-std::string readable(double value, const std::string& unit) {
+std::string people_text(double value, const std::string& unit) {
   if (unit == "B") return format_bytes(Bytes{value});
   if (unit == "FLOP") return format_flops(Flops{value});
   if (unit == "s") return format_seconds(Seconds{value});
@@ -22,7 +22,7 @@ std::string readable(double value, const std::string& unit) {
 
 void add(const Explanation& x, Document& doc) {
   Fields f;
-  const std::string people = readable(x.value, x.unit);
+  const std::string people = people_text(x.value, x.unit);
   f.rows.emplace_back("value", exact(x.value, x.unit) + (people.empty() ? "" : " (" + people + ")"));
   f.rows.emplace_back("formula", x.formula);
   f.rows.emplace_back("with values", x.substituted);

@@ -1,16 +1,16 @@
-#include "report/estimate_report.h"
-
+// `llmperf estimate` of generated text.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/number.h"
 #include "base/text.h"
-#include "report/capacity_table.h"
-#include "report/phase_report.h"
-#include "report/plan_report.h"
+#include "report/pages/phase.h"
+#include "report/pages/plan.h"
+#include "report/reports.h"
 #include "report/rows.h"
 #include "result/document.h"
+#include "result/generation.h"
 
 namespace llmperf::report {
 namespace {

@@ -1,14 +1,15 @@
 // The page is its data: it is made from a result's JSON alone, whether the command runs now or a saved file is read.
 // That file may come from anyone. Nothing in it is trusted: every text is escaped for its place (html_writer.cpp), a
 // drawing is shown as an image, and no value is taken to be of the type that it should be.
-#include "report/html.h"
+#include "report/html/html.h"
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "report/html_assets.h"
-#include "report/html_pages.h"
+#include "report/html/assets.h"
+#include "report/html/pages.h"
+#include "result/row.h"
 
 namespace llmperf::report {
 namespace {

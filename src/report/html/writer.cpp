@@ -1,4 +1,4 @@
-#include "report/html_writer.h"
+#include "report/html/writer.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,12 +1,15 @@
+// `llmperf parallel`, and `--symbolic`.
+#include "result/parallel.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/number.h"
-#include "report/estimate_report.h"
-#include "report/parallel_report.h"
+#include "report/reports.h"
 #include "report/rows.h"
 #include "result/document.h"
+#include "result/generation.h"
 
 namespace llmperf::report {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "report/html_labels.h"
-#include "report/html_writer.h"
+#include "report/html/labels.h"
+#include "report/html/writer.h"
 #include "result/json.h"
 
 namespace llmperf::report {

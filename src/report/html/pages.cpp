@@ -1,6 +1,6 @@
 // The answer first: cards with the headline, then charts, then tables; what the answer rests on is folded below. Every
 // key of a document that no section of its own has shown stands in the details at the end.
-#include "report/html_pages.h"
+#include "report/html/pages.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "report/html_assets.h"
+#include "report/html/assets.h"
 #include "report/quantity.h"
 
 namespace llmperf::report {

@@ -1,4 +1,4 @@
-#include "report/html_labels.h"
+#include "report/html/labels.h"
 
 #include <algorithm>
 #include <map>

@@ -3,6 +3,8 @@
 
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "estimate/estimate.h"
 #include "report/document.h"
@@ -22,5 +24,7 @@ std::string op_name(const estimate::Phase& phase, const graph::Op& op, const mod
 // A row for each op of a step.
 Table op_table(const estimate::Phase& phase, const model::Decoder* model = nullptr);
 Table ops_csv(std::span<const estimate::Phase> phases);
+// What takes the memory of a device, and what share of it; the capacity itself becomes the last row.
+Table capacity_table(std::string title, Bytes capacity, std::vector<std::pair<std::string, Bytes>> rows);
 
 }  // namespace llmperf::report

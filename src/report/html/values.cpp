@@ -1,4 +1,4 @@
-#include "report/html_values.h"
+#include "report/html/values.h"
 
 #include <algorithm>
 #include <map>

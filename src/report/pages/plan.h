@@ -16,6 +16,10 @@ std::string title_text(const hardware::Device& device, std::int64_t devices);
 std::string devices_text(const cost::Cluster& cluster, std::int64_t devices);
 // "16 devices on 2 nodes: tp 8, pp 2; embedding sharded"; with the layers of stages that are not alike.
 std::string plan_text(const estimate::Setup& setup, const graph::StageSplit& split);
+// "4 devices on 1 node: tp 4"; with unlike stages each of them.
+std::string plan_text(const estimate::VideoSetup& setup);
+// "102 frames of 720x1280, 30 steps with guidance, 300 text tokens; weights bf16, activations bf16, …".
+std::string request_text(const estimate::VideoSetup& setup);
 // What a device sends in a step and what that costs; what stages and collectives do side by side.
 std::string network_text(const estimate::Phase& phase);
 

@@ -1,4 +1,4 @@
-#include "report/phase_report.h"
+#include "report/pages/phase.h"
 
 #include <fmt/format.h>
 
@@ -92,6 +92,15 @@ Table ops_csv(std::span<const Phase> phases) {
   }
   return csv_of(ops, {"phase", "name", "kind", "shape", "count", "flops", "bytes", "time_s", "share", "bound", "roof_s",
                       "place", "weights", "network_bytes", "axis", "ranks"});
+}
+
+Table capacity_table(std::string title, Bytes capacity, std::vector<std::pair<std::string, Bytes>> rows) {
+  Table t{std::move(title), {{"what", true}, {"size"}, {"of capacity"}}, {}};
+  rows.emplace_back("capacity", capacity);
+  for (const auto& [what, bytes] : rows) {
+    t.rows.push_back({what, format_bytes_binary(bytes), format_share(bytes / capacity)});
+  }
+  return t;
 }
 
 }  // namespace llmperf::report

@@ -1,7 +1,7 @@
 // What the page of each kind of document shows, in which order and in which words. Included by .cpp files only.
 #pragma once
 
-#include "report/html_values.h"
+#include "report/html/values.h"
 
 namespace llmperf::report {
 

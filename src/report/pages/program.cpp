@@ -1,4 +1,5 @@
-#include "report/program_report.h"
+// `llmperf graph`.
+#include "result/program.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +9,9 @@
 #include "base/integer.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "report/capacity_table.h"
-#include "report/phase_report.h"
-#include "report/plan_report.h"
+#include "report/pages/phase.h"
+#include "report/pages/plan.h"
+#include "report/reports.h"
 #include "report/rows.h"
 #include "result/document.h"
 #include "result/op_text.h"

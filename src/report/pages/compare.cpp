@@ -1,3 +1,4 @@
+// `llmperf compare` of two sets of runtime options.
 #include "result/compare.h"
 
 #include <fmt/format.h>
@@ -8,11 +9,11 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "report/compare_report.h"
-#include "report/plan_report.h"
+#include "report/pages/plan.h"
+#include "report/reports.h"
 #include "report/rows.h"
-#include "report/video_report.h"
 #include "result/document.h"
+#include "result/video.h"
 
 namespace llmperf::report {
 namespace {
