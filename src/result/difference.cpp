@@ -170,6 +170,31 @@ void add_phases(const SavedResult& result, PhaseState PhaseChange::*state, OpSta
 
 // ---- In words.
 
+// time = work / (peak * share of it): work and peak are in the results, the share is what is left.
+template <class State>
+std::vector<Factor> factors_of(const Difference& d, const State& before, const State& after) {
+  std::vector<Factor> factors;
+  if (before.time <= 0 || after.time <= 0) return factors;
+  const auto factor = [&](std::string_view what, double first, double second) {
+    if (first <= 0 || second <= 0) return 1.0;
+    factors.push_back({what, second / first});
+    return second / first;
+  };
+  const bool memory = after.bound == "memory";
+  double kernels = before.time / after.time;
+  // Neither bandwidth nor peak says anything of what is over before it reaches them.
+  if (after.bound != "launch" && after.bound != "network") {
+    kernels *= memory ? factor("bytes", before.bytes, after.bytes) : factor("flops", before.flops, after.flops);
+    const std::string_view roof = memory                    ? "memory_bandwidth_bytes_per_s"
+                                  : after.bound == "vector" ? "vector_flops_per_s"
+                                                            : "matrix_flops_per_s";
+    const std::string path = fmt::format("inputs.hardware.figures.{}.value", roof);
+    kernels /= factor(roof, d.before->figure(path).value_or(0), d.after->figure(path).value_or(0));
+  }
+  factor("kernels", 1, kernels);
+  return factors;
+}
+
 void add_ratio(const char* what, double before, double after, std::vector<std::string>& parts) {
   constexpr double kSmallRatio = 5e-3;  // nearer to 1 a ratio would print as 1
   if (before <= 0 || after <= 0) {
@@ -203,6 +228,20 @@ std::optional<double> relative_change(const std::optional<double>& before, const
   return before && after && *before != 0 ? std::optional(*after / *before - 1) : std::nullopt;
 }
 
+std::string speed_text(const std::vector<Factor>& factors) {
+  constexpr double kSmall = 0.02;
+  std::vector<std::string> parts;
+  for (const Factor& f : factors) {
+    if (std::abs(f.factor - 1) < kSmall || f.what == "bytes" || f.what == "flops") continue;
+    const std::string_view what = f.what == "memory_bandwidth_bytes_per_s" ? "memory bandwidth"
+                                  : f.what == "matrix_flops_per_s"         ? "matrix peak"
+                                  : f.what == "vector_flops_per_s"         ? "vector peak"
+                                                                           : "kernels";
+    parts.push_back(fmt::format("{} x {}", what, format_significant(f.factor, 3)));
+  }
+  return join(parts, ", ");
+}
+
 std::optional<double> FigureChange::change() const {
   return before && after ? std::optional(*after - *before) : std::nullopt;
 }
@@ -229,6 +268,7 @@ std::string OpChange::why() const {
   add_ratio("bytes", before.bytes, after.bytes, parts);
   add_ratio("network", before.network, after.network, parts);
   if (before.bound != after.bound) parts.push_back(fmt::format("bound {} -> {}", before.bound, after.bound));
+  if (const std::string speed = speed_text(factors); !speed.empty()) parts.push_back(speed);
   if (!parts.empty()) return join(parts, ", ");
   return before.flops + before.bytes + before.network > 0 ? "same work, other speed" : "host and runtime";
 }
@@ -258,30 +298,11 @@ std::vector<OpChange> Difference::ops() const {
   return all;
 }
 
-// time = work / (peak * share of it): the first two are in the results, the third is what is left.
 std::vector<Reason> Difference::reasons() const {
   std::vector<Reason> all;
   for (const PhaseChange& p : phases) {
-    if (!p.before.present || !p.after.present || p.before.time <= 0 || p.after.time <= 0) continue;
-    Reason& reason = all.emplace_back(Reason{p.name, p.before.time / p.after.time, {}});
-    const auto factor = [&](std::string_view what, double value) {
-      if (value > 0) reason.factors.push_back({what, value});
-      return value > 0 ? value : 1;
-    };
-    const bool memory = p.after.bound == "memory";
-    double kernels = reason.times_as_fast;
-    if (memory || p.after.bound == "matrix" || p.after.bound == "vector") {
-      const double PhaseState::*work = memory ? &PhaseState::bytes : &PhaseState::flops;
-      kernels *= factor(memory ? "bytes" : "flops", p.before.*work > 0 ? p.after.*work / p.before.*work : 0);
-      const std::string_view roof = memory                      ? "memory_bandwidth_bytes_per_s"
-                                    : p.after.bound == "vector" ? "vector_flops_per_s"
-                                                                : "matrix_flops_per_s";
-      const std::string path = fmt::format("inputs.hardware.figures.{}.value", roof);
-      const auto first = before->figure(path);
-      const auto second = after->figure(path);
-      kernels /= factor(roof, first && second && *first > 0 ? *second / *first : 0);
-    }
-    factor("kernels", kernels);
+    if (p.before.time <= 0 || p.after.time <= 0) continue;
+    all.push_back({p.name, p.before.time / p.after.time, factors_of(*this, p.before, p.after)});
   }
   return all;
 }
@@ -303,7 +324,10 @@ Difference difference(const SavedResult& before, const SavedResult& after) {
   add_phases(after, &PhaseChange::after, &OpChange::after, d.phases);
   for (PhaseChange& phase : d.phases) {
     const double whole = differs(phase.before.time, phase.after.time) ? phase.change() : 0;
-    for (OpChange& op : phase.ops) op.whole = whole;
+    for (OpChange& op : phase.ops) {
+      op.whole = whole;
+      op.factors = factors_of(d, op.before, op.after);
+    }
     std::ranges::stable_sort(phase.ops, std::greater(), [](const OpChange& op) { return std::abs(op.change()); });
   }
   return d;

@@ -49,6 +49,14 @@ struct OpState {
   double bytes = 0;    // through memory
   double network = 0;  // bytes
 };
+// Why something is that many times as fast: a factor of it. `what`: "bytes" or "flops", the work done; a figure of the
+// device ("memory_bandwidth_bytes_per_s"); "kernels", the share of it that they reach, with all that is neither.
+struct Factor {
+  std::string_view what;
+  double factor = 1;  // after over before: of work less than 1 is faster
+};
+// "memory bandwidth x 3.32, kernels x 0.87": what is neither less work nor nothing to speak of.
+std::string speed_text(const std::vector<Factor>& factors);
 struct OpChange {
   std::string phase;
   std::string name;
@@ -56,9 +64,10 @@ struct OpChange {
   double whole = 0;  // s, the change of the phase; 0 where that is nothing
   OpState before;
   OpState after;
+  std::vector<Factor> factors;  // of its speed; none unless both sides run it
   double change() const { return after.time - before.time; }
   bool changes() const;
-  // "weights bf16 -> w4a16-g128, bytes x 0.266, bound memory -> matrix"; empty where nothing changes.
+  // "weights bf16 -> w4a16-g128, bytes x 0.266, bound memory -> matrix, kernels x 0.87"; empty where nothing changes.
   std::string why() const;
 };
 struct PhaseState {
@@ -77,13 +86,7 @@ struct PhaseChange {
   bool changes() const;
 };
 
-// Why one step of a phase is that many times as fast: the product of the factors. `what`: "bytes" or "flops", whose
-// factor is that of the work done; a figure of the device ("memory_bandwidth_bytes_per_s"); "kernels", the share of it
-// that they reach, with all that is neither work nor peak.
-struct Factor {
-  std::string_view what;
-  double factor = 1;
-};
+// Why one step of a phase is that many times as fast.
 struct Reason {
   std::string phase;
   double times_as_fast = 1;

@@ -194,9 +194,11 @@ void estimate_cards(Cards& c) {
   add_basis(c);
 }
 
-// Of several results each against the first.
+// Of several results each against the first, as many as leave the chart of all of them on the first screen.
 void result_cards(Cards& c, const Json& results) {
-  for (const Json& row : results) {
+  constexpr std::size_t kMost = 4;
+  for (std::size_t i = 0; i < std::min(kMost, results.size()); ++i) {
+    const Json& row = results[i];
     const auto time = find_number(row, "time_s");
     const double speed = find_number(row, "times_as_fast").value_or(1);
     const Tone tone = !time ? Tone::bad : speed > 1 ? Tone::good : speed < 1 ? Tone::warn : Tone::plain;
@@ -488,62 +490,6 @@ void write_study(const Section& s) {
   }
 }
 
-// ---- Why the time of an op is another one: what it does, what the device can do, and how much of that is reached.
-
-constexpr double kSmallFactor = 0.02;
-
-// "memory bandwidth × 3.32, kernel × 0.87": the rate of an op that does the same is the product of these.
-std::string why_faster(const Json& op, const Json& roofs, const Labels& labels) {
-  const auto ratio = [&](const std::string& before, const std::string& after) {
-    const auto a = find_number(op, before);
-    const auto b = find_number(op, after);
-    return a && b && *a > 0 && *b > 0 ? *b / *a : 0;
-  };
-  const std::string bound = find_text(op, "bound_after");
-  const bool memory = bound == "memory";
-  const bool vector = bound == "vector";
-  const double time = ratio("before_s", "after_s");
-  const double work = memory ? ratio("bytes_before", "bytes_after") : ratio("flops_before", "flops_after");
-  if (time == 0 || work == 0) return {};
-  // Neither bandwidth nor peak says anything of kernels that are over before they reach it.
-  const char* figure = memory ? "memory_bandwidth_bytes_per_s" : vector ? "vector_flops_per_s" : "matrix_flops_per_s";
-  const bool launched = bound == "launch" || bound == "network";
-  const double roof = launched ? 1 : find_number(roofs, figure).value_or(1);
-  const double kernel = work / time / roof;
-  std::vector<std::string> parts;
-  const auto add = [&](const std::string& what, double factor) {
-    if (std::abs(factor - 1) > kSmallFactor)
-      parts.push_back(labels.text("factor", {what, format_significant(factor, 3)}));
-  };
-  add(labels.key(figure), roof);
-  add(labels.text(launched ? "launch_speed" : "kernel_share"), kernel);
-  return join(parts, ", ");
-}
-
-// The document with such a reason where it has none.
-Json with_reasons(Json document, const Labels& labels) {
-  Json roofs = Json::object();
-  const Json* inputs = find(document, "inputs");
-  if (inputs != nullptr && is_list_of_objects(*inputs)) {
-    for (const Json& input : *inputs) {
-      const auto before = find_number(input, "before");
-      const auto after = find_number(input, "after");
-      if (before && after && *before > 0) roofs[find_text(input, "name")] = *after / *before;
-    }
-  }
-  if (!document.contains("phases") || !is_list_of_objects(document["phases"])) return document;
-  for (Json& phase : document["phases"]) {
-    if (!phase.contains("ops") || !is_list_of_objects(phase["ops"])) continue;
-    for (Json& op : phase["ops"]) {
-      const std::string said = find_text(op, "why");
-      const std::string why = why_faster(op, roofs, labels);
-      if (said.empty() || why.empty()) continue;
-      op["why"] = said == "same work, other speed" ? why : said + ", " + why;
-    }
-  }
-  return document;
-}
-
 // ---- Any other page.
 
 void write_charts(const Section& s, const std::string& schema) {
@@ -595,10 +541,9 @@ void write_lists(const Section& s, const std::string& schema) {
 
 }  // namespace
 
-void write_page(HtmlWriter& page, const Json& given, const Labels& labels) {
-  std::string schema = find_text(given, "schema");
+void write_page(HtmlWriter& page, const Json& document, const Labels& labels) {
+  std::string schema = find_text(document, "schema");
   schema.erase(0, std::string_view("llmperf.").size());
-  const Json document = schema == "difference" ? with_reasons(given, labels) : given;
   const HtmlAssets& assets = html_assets();
   if (assets.script.empty()) {
     page.paragraph(labels.text("charts_missing", {std::string(assets.missing)}), "no-charts");

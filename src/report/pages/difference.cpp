@@ -189,20 +189,15 @@ Table headline_table(const Differences& d, std::size_t from) {
   return t;
 }
 
-// "memory bandwidth x 3.32, fewer bytes x 0.27, other kernels x 0.87".
+// "bytes x 0.27, memory bandwidth x 3.32, kernels x 0.87".
 std::string factors_text(const Reason& reason) {
-  constexpr double kSmall = 0.02;
   std::vector<std::string> parts;
   for (const Factor& f : reason.factors) {
-    if (std::abs(f.factor - 1) < kSmall) continue;
-    const char* comparison = f.factor < 1 ? "fewer" : "more";
-    const std::string what = f.what == "bytes"                          ? fmt::format("{} bytes", comparison)
-                             : f.what == "flops"                        ? fmt::format("{} FLOPs", comparison)
-                             : f.what == "kernels"                      ? "other kernels"
-                             : f.what == "memory_bandwidth_bytes_per_s" ? "memory bandwidth"
-                                                                        : "peak";
-    parts.push_back(what + " " + factor_text(f.factor));
+    const bool work = f.what == "bytes" || f.what == "flops";
+    if (work && std::abs(f.factor - 1) > 0.005)
+      parts.push_back((f.what == "flops" ? "FLOPs " : "bytes ") + factor_text(f.factor));
   }
+  if (const std::string speed = speed_text(reason.factors); !speed.empty()) parts.push_back(speed);
   return parts.empty() ? "-" : join(parts, ", ");
 }
 
