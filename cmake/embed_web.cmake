@@ -104,7 +104,7 @@ else()
   endif()
 endif()
 file(WRITE ${OUTPUT} "// Generated from reports/web.
-#include \"report/html_assets.h\"
+#include \"report/html/assets.h\"
 
 namespace llmperf::report {
 namespace {

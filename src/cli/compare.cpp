@@ -1,5 +1,5 @@
-// `llmperf compare`: what lies between two results, saved ones or those of a request and of the same request with some
-// fields changed; or what each runtime option between two sets is worth, and where.
+// `llmperf compare`: what lies between two results or more, saved ones or those of a request, of the same request with
+// some fields changed and on other devices; or what each runtime option between two sets is worth, and where.
 #include "estimate/compare.h"
 
 #include <fmt/format.h>
@@ -13,8 +13,9 @@
 #include "cli/command_line.h"
 #include "cli/estimate.h"
 #include "descriptor/node.h"
-#include "report/compare_report.h"
-#include "report/difference_report.h"
+#include "report/reports.h"
+#include "request/names.h"
+#include "result/difference.h"
 
 namespace llmperf::cli {
 namespace {
@@ -26,7 +27,7 @@ struct CompareFlags {
   std::vector<std::string> files;
   Request request;
   std::string with;
-  std::string against;
+  std::vector<std::string> against;
   std::optional<double> max_slowdown;
 };
 
@@ -41,29 +42,41 @@ void judge(const CompareFlags& flags, Answer& answer, std::string_view what, std
                   format_seconds(*after), format_seconds(*before), format_share(limit)));
 }
 
-// ---- Two results.
+// ---- Two results, or several with the first of them.
 
 struct Side {
-  report::SavedResult result;
-  std::optional<Error> infeasible;  // why there are no times
+  result::SavedResult result;
+  std::optional<Error> infeasible = std::nullopt;  // why there are no times
+  std::string which = {};                          // "with --against", of one that is slower
 };
 
-Answer conclude(const CompareFlags& flags, Side before, Side after, const std::string& which) {
-  const report::Difference d = report::difference(std::move(before.result), std::move(after.result));
-  Answer answer{report::difference_report(d), before.infeasible ? before.infeasible : after.infeasible};
+Answer conclude(const CompareFlags& flags, const std::vector<Side>& sides) {
+  const result::SavedResult& first = sides.front().result;
+  result::Differences differences;
+  for (const Side& side : sides) differences.results.push_back(difference(first, side.result));
+  Answer answer{sides.size() == 2 ? report::difference_report(differences.results.back())
+                                  : report::differences_report(differences)};
+  // There is something to compare when the first and another one have times.
+  answer.error = sides.front().infeasible;
+  if (!answer.error && std::all_of(sides.begin() + 1, sides.end(), [](const Side& s) { return !!s.infeasible; })) {
+    answer.error = sides[1].infeasible;
+  }
   const auto seconds = [](const std::optional<double>& value) {
     return value ? std::optional<Seconds>(Seconds{*value}) : std::nullopt;
   };
-  for (const report::JudgedTime& time : report::judged_times(d.before.kind)) {
-    const report::FigureChange* figure = d.figure(time.key);
-    if (figure != nullptr) judge(flags, answer, time.title, seconds(figure->before), seconds(figure->after), which);
+  for (std::size_t i = 1; i < sides.size(); ++i) {
+    for (const result::JudgedTime& time : first.kind->judged) {
+      const result::FigureChange* figure = differences.results[i].figure(time.key);
+      if (figure == nullptr) continue;
+      judge(flags, answer, time.title, seconds(figure->before), seconds(figure->after), sides[i].which);
+    }
   }
   return answer;
 }
 
 Side load_result(const std::string& path) {
-  Side side;
-  side.result = report::read_result(descriptor::read_text_file(path, report::kMaxResultBytes), path);
+  Side side{result::read_result(descriptor::read_text_file(path, result::kMaxResultBytes), path)};
+  side.which = "in " + path;
   if (!side.result.fits) {
     side.infeasible = Error(ErrorKind::infeasible, {{.where = {path, 0, 0, {}},
                                                      .message = "what it estimates does not fit: it has no times",
@@ -74,12 +87,13 @@ Side load_result(const std::string& path) {
 
 Answer compare_files(const CompareFlags& flags, const Context& context) {
   context.only({"results", "--max-slowdown"}, "saved results");
-  const std::vector<std::string>& files = flags.files;
-  if (files.size() != 2) {
-    throw Error::bad_input(fmt::format("compare takes two saved results, not {}", files.size()),
+  if (flags.files.size() < 2) {
+    throw Error::bad_input(fmt::format("compare takes at least two saved results, not {}", flags.files.size()),
                            "llmperf compare before.json after.json");
   }
-  return conclude(flags, load_result(files[0]), load_result(files[1]), "in " + files[1]);
+  std::vector<Side> sides;
+  for (const std::string& file : flags.files) sides.push_back(load_result(file));
+  return conclude(flags, sides);
 }
 
 Error prefixed(const Error& error, const std::string& prefix) {
@@ -96,7 +110,7 @@ Side estimated(const Request& request, const std::string& name, const std::strin
     request::Sources sources;
     const auto resolved = resolve(request, sources);
     Answer answered = answer(*resolved, report::Detail::summary, true);
-    Side side{report::read_result(answered.report->json, name), std::nullopt};
+    Side side{result::read_result(answered.report->json, name)};
     if (answered.error) side.infeasible = prefixed(*answered.error, prefix);
     return side;
   } catch (const Error& error) {
@@ -163,11 +177,44 @@ Request changed(const Request& request, const std::string& line) {
   return second;
 }
 
+// Of `all` built-in devices those that can run the request.
+std::vector<Side> on_devices(const Request& request) {
+  const bool all = request.hw == "all";
+  std::vector<Side> sides;
+  for (const std::string& device : all ? request::device_names() : list_value("--hw", *request.hw)) {
+    Request asked = request;
+    asked.hw = device;
+    try {
+      sides.push_back(estimated(asked, device, device + ": "));
+      sides.back().which = "on " + device;
+    } catch (const Error& error) {
+      if (!all) throw;
+      std::fputs(fmt::format("llmperf: note: {}\n", error.diagnostics().front().message).c_str(), stderr);
+    }
+  }
+  return sides;
+}
+
+// The request, on each of its devices, and then with other flags on the first of them.
 Answer compare_requests(const CompareFlags& flags) {
-  const Request second = changed(flags.request, flags.against);
-  Side before = estimated(flags.request, "the request", "");
-  Side after = estimated(second, "with " + flags.against, "--against: ");
-  return conclude(flags, std::move(before), std::move(after), "with --against");
+  std::vector<Request> others;
+  Request first = flags.request;
+  const bool several = first.hw == "all" || first.hw->find(',') != std::string::npos;
+  if (several && !flags.against.empty()) first.hw = list_value("--hw", *first.hw).front();
+  for (const std::string& line : flags.against) others.push_back(changed(first, line));
+  std::vector<Side> sides;
+  if (several) {
+    sides = on_devices(flags.request);
+  } else {
+    sides.push_back(estimated(first, "the request", ""));
+  }
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    sides.push_back(estimated(others[i], "with " + flags.against[i], "--against: "));
+    sides.back().which = others.size() > 1 ? sides.back().result.source : "with --against";
+  }
+  if (sides.size() < 2)
+    throw Error::bad_input("--hw names one device: there is nothing to compare it with", "--hw all");
+  return conclude(flags, sides);
 }
 
 // ---- Runtime options, one by one.
@@ -246,9 +293,14 @@ Answer compare_options(const CompareFlags& flags) {
 Answer compare_answer(const CompareFlags& flags, const Context& context) {
   if (!flags.files.empty()) return compare_files(flags, context);
   check_complete(flags.request, "or two saved results: llmperf compare before.json after.json");
-  if (flags.with.empty() == flags.against.empty()) {
-    throw Error::bad_input(flags.with.empty() ? "--with or --against is required: what the request is compared with"
-                                              : "--with and --against both say what the request is compared with",
+  const bool devices = flags.request.hw == "all" || flags.request.hw->find(',') != std::string::npos;
+  if (flags.with.empty() && flags.against.empty() && !devices) {
+    throw Error::bad_input("--with or --against is required: what the request is compared with",
+                           "--with all for runtime options, --against '--weights w4a16' for any flag");
+  }
+  if (!flags.with.empty() && (!flags.against.empty() || devices)) {
+    throw Error::bad_input(fmt::format("--with and {} both say what the request is compared with",
+                                       devices ? "a list of --hw" : "--against"),
                            "--with all for runtime options, --against '--weights w4a16' for any flag");
   }
   if (flags.request.training && !flags.with.empty()) {
@@ -262,13 +314,14 @@ Answer compare_answer(const CompareFlags& flags, const Context& context) {
 void add_compare(Command& root) {
   Command& command = root.add_command(
       "compare",
-      "two results, saved or of two sets of flags: what changed, where and why; or what runtime options are "
-      "worth");
+      "results, saved or of several sets of flags or devices: what changed, where and why; or what runtime options "
+      "are worth");
   CompareFlags& flags = answers(command, compare_answer);
-  command.add("results", flags.files, "FILE", "two results that llmperf estimate saved as JSON: before and after");
+  command.add("results", flags.files, "FILE",
+              "results that llmperf estimate saved as JSON: two, or several that are compared with the first");
   command.add_fields(flags.request, "tvr");
   command.add("--against", flags.against, "FLAGS",
-              "flags that the second request has as well, or instead: '--weights w4a16 --batch 8'");
+              "flags that a second request has as well, or instead: '--weights w4a16 --batch 8'; repeatable");
   command
       .add("--with", flags.with, "LIST",
            "a second set of runtime options, written like --options, which is the first [none]: what each is worth")

@@ -8,10 +8,13 @@
 
 #include "cli/command_line.h"
 #include "estimate/context_curve.h"
-#include "report/explain_report.h"
-#include "report/training_report.h"
-#include "report/video_report.h"
+#include "estimate/explain.h"
+#include "report/reports.h"
+#include "report/step_trace.h"
 #include "request/hints.h"
+#include "result/explanation.h"
+#include "result/training.h"
+#include "result/video.h"
 
 namespace llmperf::cli {
 namespace {
@@ -120,12 +123,12 @@ Answer explain_answer(const EstimateFlags& flags, const Context&) {
   if (!flags.number.empty()) {
     return {report::explain_report(estimate::explain(*text.estimator, e, flags.number))};
   }
-  std::vector<report::PathValue> paths;
+  result::Explainable explainable;
   for (const std::string& path : estimate::explainable_paths(e)) {
     const estimate::Explanation x = estimate::explain(*text.estimator, e, path);
-    paths.push_back({path, x.value, x.unit});
+    explainable.paths.push_back({path, x.value, x.unit});
   }
-  return {report::explainable_report(paths)};
+  return {report::explainable_report(explainable)};
 }
 
 void add_request(Command& command, EstimateFlags& flags, std::string_view workloads) {

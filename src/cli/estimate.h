@@ -5,8 +5,9 @@
 
 #include "cli/command.h"
 #include "cli/output.h"
-#include "report/estimate_report.h"
+#include "report/reports.h"
 #include "request/resolve.h"
+#include "result/generation.h"
 
 namespace llmperf::cli {
 

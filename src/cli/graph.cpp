@@ -15,9 +15,10 @@
 #include "program/flatten.h"
 #include "program/partition.h"
 #include "program/recovered_model.h"
-#include "report/program_report.h"
+#include "report/reports.h"
 #include "report/step_trace.h"
 #include "request/resolve.h"
+#include "result/program.h"
 
 namespace llmperf::cli {
 namespace {

@@ -1,4 +1,6 @@
 // `llmperf parallel`: every way to spread a model over a number of devices, side by side.
+#include "result/parallel.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +10,7 @@
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/output.h"
-#include "report/parallel_report.h"
+#include "report/reports.h"
 #include "request/resolve.h"
 
 namespace llmperf::cli {

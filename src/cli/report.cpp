@@ -10,7 +10,7 @@
 #include "cli/files.h"
 #include "cli/output.h"
 #include "descriptor/node.h"
-#include "report/html.h"
+#include "report/html/html.h"
 
 namespace llmperf::cli {
 namespace {

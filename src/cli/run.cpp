@@ -18,7 +18,7 @@
 #include "cli/progress.h"
 #include "descriptor/catalog.h"
 #include "report/document.h"
-#include "report/study_view.h"
+#include "report/pages/study_view.h"
 
 namespace llmperf::cli {
 namespace {

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "report/document.h"
+#include "report/reports.h"
 #include "request/request.h"
+#include "result/generation.h"
 
 namespace llmperf::cli {
 

@@ -51,13 +51,15 @@ struct Commands {
 using Block = std::variant<Heading, Paragraph, Fields, Table, Commands>;
 using Document = std::vector<Block>;
 
+// Chrome/Perfetto trace events of the steps (trace.h), given the command that made them. Outlives what it was made
+// from.
+using Trace = std::function<std::string(const std::string& command)>;
+
 struct Report {
   Document document;  // --format table and md
   Table csv;          // plain numbers in SI units, the unit in the column name
   std::string json;   // one object, ends in a newline
-  // Chrome/Perfetto trace events of the steps (trace.h), given the command that made them; empty where a report has no
-  // step. Outlives what the report was made from.
-  std::function<std::string(const std::string& command)> trace = {};
+  Trace trace = {};   // empty where a report has no step
 };
 
 enum class Language { english, chinese };

@@ -7,6 +7,15 @@
 
 #include "report/document.h"
 
+namespace llmperf {
+struct Explanation;
+}
+namespace llmperf::estimate {
+struct Setup;
+struct Scenario;
+struct Comparison;
+struct VideoSetup;
+}  // namespace llmperf::estimate
 namespace llmperf::calibrate {
 struct Validation;
 struct Calibration;
@@ -23,6 +32,12 @@ struct RuntimeProfile;
 }  // namespace llmperf::hardware
 
 namespace llmperf::result {
+struct Generation;
+struct Training;
+struct Video;
+struct ProgramStudy;
+struct ParallelStudy;
+struct StrategyStudy;
 struct ModelShown;
 struct VideoModelShown;
 struct ModelList;
@@ -32,6 +47,9 @@ struct MeasurementList;
 struct Limits;
 struct GgufLimits;
 struct CollectiveStudy;
+struct Difference;
+struct Differences;
+struct Explainable;
 struct MappingStudy;
 struct SelfTest;
 struct SweepResult;
@@ -40,6 +58,26 @@ struct StudySummary;
 }  // namespace llmperf::result
 
 namespace llmperf::report {
+
+enum class Detail { summary, ops };
+
+// `llmperf estimate`, and `--training`.
+Report estimate_report(const Generation& generation, Detail detail, Trace trace = {});
+Report video_report(const Video& video, Detail detail, Trace trace = {});
+Report training_report(const Training& training, Detail detail, Trace trace = {});
+
+// `llmperf graph`. `json`: whether it is wanted; of a program of many ops it is by far the largest part.
+Report program_report(const ProgramStudy& study, Detail detail, bool json);
+
+// `llmperf parallel`, and `--symbolic`.
+Report parallel_report(const ParallelStudy& study);
+Report strategy_report(const StrategyStudy& study);
+
+// `llmperf compare` of two sets of options. `setup`: of the first set. `execution`: as asked for, empty for the
+// runtime's own.
+Report compare_report(const estimate::Setup& setup, const estimate::Scenario& scenario, const std::string& execution,
+                      const estimate::Comparison& comparison);
+Report compare_report(const estimate::VideoSetup& setup, const estimate::Comparison& comparison);
 
 // `llmperf list` and `llmperf show`.
 Report model_report(const ModelShown& shown);
@@ -55,6 +93,14 @@ Report measurement_list_report(const MeasurementList& list);
 // `llmperf limits`: the closed form, and models in GGUF file types.
 Report limits_report(const Limits& limits);
 Report gguf_report(const GgufLimits& limits);
+
+// `llmperf compare` of two results, and of several with the first of them.
+Report difference_report(const Difference& difference);
+Report differences_report(const Differences& differences);
+
+// `llmperf explain`: one number, or the paths of all.
+Report explain_report(const Explanation& explanation);
+Report explainable_report(const Explainable& explainable);
 
 // `llmperf map-collective`; throws Error(bad_input) when the algorithm asked for does not exist for the collective.
 Report collective_report(CollectiveStudy study);

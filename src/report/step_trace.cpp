@@ -8,11 +8,12 @@
 
 #include "base/number.h"
 #include "estimate/timeline.h"
-#include "report/estimate_report.h"
+#include "report/reports.h"
 #include "report/trace.h"
-#include "report/training_report.h"
 #include "result/basis.h"
+#include "result/generation.h"
 #include "result/op_text.h"
+#include "result/training.h"
 
 namespace llmperf::report {
 namespace {
@@ -44,19 +45,36 @@ struct TracedSteps {
 
 // ---- What is drawn, copied from the estimate.
 
+// An op of a step, one execution of it.
+struct TracedOp {
+  const estimate::OpEstimate* of;
+  const TimelineOp* timed;
+};
+
+Type fields_of(result::Fields<TracedOp> f) {
+  using O = TracedOp;
+  return f.of("kind", "of the op", [](const O& o) { return kind_text(o.of->op); })
+      .of("shape", "for people", [](const O& o) { return shape_text(o.of->op); })
+      .of("weights", "type of ggml's", [](const O& o) { return weight_format(o.of->op)->name; })
+      .only_when([](const O& o) {
+        const model::StoredFormat* format = weight_format(o.of->op);
+        return format != nullptr && !format->name.empty();
+      })
+      .of("flops", "of all engines", [](const O& o) { return o.of->work.matrix + o.of->work.vector; })
+      .of("bytes", "through memory", [](const O& o) { return o.of->work.bytes(); })
+      .of("network_bytes", "sent", [](const O& o) { return o.of->work.network; })
+      .only_when([](const O& o) { return o.of->work.network.value > 0; })
+      .of("bound", "what binds it", [](const O& o) { return o.of->time.bound; })
+      .of("time_us", "of the kernel", [](const O& o) { return o.of->time.total.value * 1e6; })
+      .of("roof_us", "the bound", [](const O& o) { return o.of->time.roof.value * 1e6; })
+      .of("hidden_us", "beside others", [](const O& o) { return o.timed->hidden * 1e6; })
+      .only_when([](const O& o) { return o.timed->hidden > 0; })
+      .of("kernels", "launched", [](const O& o) { return o.of->op.launches; })
+      .only_when([](const O& o) { return o.of->op.launches != 1; });
+}
+
 OpText op_text(const estimate::OpEstimate& o, const TimelineOp& timed) {
-  Json args = {{"kind", std::string(kind_text(o.op))}, {"shape", shape_text(o.op)}};
-  const model::StoredFormat* format = weight_format(o.op);
-  if (format && !format->name.empty()) args["weights"] = std::string(format->name);
-  args["flops"] = number(o.work.matrix + o.work.vector);
-  args["bytes"] = number(o.work.bytes());
-  if (o.work.network.value > 0) args["network_bytes"] = number(o.work.network);
-  args["bound"] = std::string(mapper::name(o.time.bound));
-  args["time_us"] = number(o.time.total.value * 1e6);
-  args["roof_us"] = number(o.time.roof.value * 1e6);
-  if (timed.hidden > 0) args["hidden_us"] = number(timed.hidden * 1e6);
-  if (o.op.launches != 1) args["kernels"] = o.op.launches;
-  std::string text = args.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = tree(TracedOp{&o, &timed}).dump(-1, ' ', false, Json::error_handler_t::replace);
   const double seconds = timed.seconds - (timed.prefetched ? timed.hidden : 0);
   return {std::string(o.op.name), text.substr(1, text.size() - 2), seconds > 0 ? o.work.bytes().value / seconds : 0};
 }

@@ -8,12 +8,12 @@
 #include "estimate/program.h"
 #include "estimate/training.h"
 #include "estimate/video.h"
+#include "report/document.h"
 
 namespace llmperf::report {
 
 // What Report::trace takes; nothing for an estimate that does not fit. Nothing is laid out before it is called, and it
 // outlives the estimator.
-using Trace = std::function<std::string(const std::string& command)>;
 Trace step_trace(const estimate::Estimator& estimator, const estimate::Estimate& estimate);
 Trace step_trace(const estimate::VideoEstimator& estimator, const estimate::VideoEstimate& estimate);
 Trace step_trace(const estimate::TrainingEstimator& estimator, const estimate::TrainingEstimate& estimate);

@@ -8,6 +8,8 @@
 namespace llmperf::report {
 namespace {
 
+using result::Json, result::number, result::quoted;
+
 // Microseconds with three decimals.
 std::string microseconds(std::int64_t ns) {
   const char* sign = ns < 0 ? "-" : "";

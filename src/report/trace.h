@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "report/json.h"
+#include "result/json.h"
 
 namespace llmperf::report {
 
@@ -37,7 +37,7 @@ class TraceWriter {
   void counter(int process, const std::string& name, const char* unit, double at, double value);
 
   // The file. `data`: its `otherData`.
-  std::string finish(const Json& data) const;
+  std::string finish(const result::Json& data) const;
 
  private:
   void event(std::string text);

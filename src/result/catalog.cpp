@@ -22,47 +22,38 @@ struct LayerKind {
   std::int64_t layers;
   const model::Attention& attention() const { return layer->attention; }
   bool experts() const { return layer->feed_forward.experts.has_value(); }
-  static Type fields();
 };
 
 struct GgufSizes {
   const ModelShown* of;
   bool read() const { return of->file != nullptr; }
-  static Type fields();
 };
 
 }  // namespace
 
 // ---- Models
 
-template <>
-const Type& type_of<model::LatentAttention>() {
+Type fields_of(Fields<model::LatentAttention> f) {
   using L = model::LatentAttention;
-  static const Type type = Fields<L>()
-                               .of<&L::kv_lora_rank>("kv_lora_rank", "of the latent that is cached")
-                               .of<&L::q_lora_rank>("q_lora_rank", "null: queries come from one full matrix")
-                               .of<&L::rope_dim>("rope_dim", "rotary part of a head")
-                               .of<&L::nope_dim>("nope_dim", "the part without position");
-  return type;
+  return f.of<&L::kv_lora_rank>("kv_lora_rank", "of the latent that is cached")
+      .of<&L::q_lora_rank>("q_lora_rank", "null: queries come from one full matrix")
+      .of<&L::rope_dim>("rope_dim", "rotary part of a head")
+      .of<&L::nope_dim>("nope_dim", "the part without position");
 }
 
-template <>
-const Type& type_of<model::Experts>() {
+Type fields_of(Fields<model::Experts> f) {
   using E = model::Experts;
-  static const Type type = Fields<E>()
-                               .of<&E::count>("experts", "routed ones; these six keys only with experts")
-                               .of<&E::per_token>("experts_per_token", "that a token is sent to")
-                               .of<&E::groups>("expert_groups", "that experts lie in")
-                               .of<&E::groups_per_token>("expert_groups_per_token", "that a token's experts are of")
-                               .of<&E::intermediate>("expert_intermediate", "width of one")
-                               .of<&E::shared_intermediate>("shared_intermediate", "of the shared ones; 0: none");
-  return type;
+  return f.of<&E::count>("experts", "routed ones; these six keys only with experts")
+      .of<&E::per_token>("experts_per_token", "that a token is sent to")
+      .of<&E::groups>("expert_groups", "that experts lie in")
+      .of<&E::groups_per_token>("expert_groups_per_token", "that a token's experts are of")
+      .of<&E::intermediate>("expert_intermediate", "width of one")
+      .of<&E::shared_intermediate>("shared_intermediate", "of the shared ones; 0: none");
 }
 
-Type LayerKind::fields() {
+Type fields_of(Fields<LayerKind> f) {
   using K = LayerKind;
-  return Fields<K>()
-      .of<&K::layers>("layers", "how many")
+  return f.of<&K::layers>("layers", "how many")
       .of("heads", "of queries", [](const K& k) { return k.attention().heads; })
       .of("kv_heads", "of keys and values", [](const K& k) { return k.attention().kv_heads; })
       .of("head_dim", "of queries and keys", [](const K& k) { return k.attention().head_dim; })
@@ -76,68 +67,57 @@ Type LayerKind::fields() {
       .only_when([](const K& k) { return !k.experts(); });
 }
 
-template <>
-const Type& type_of<model::ParameterCounts>() {
+Type fields_of(Fields<model::ParameterCounts> f) {
   using P = model::ParameterCounts;
-  static const Type type = Fields<P>()
-                               .of<&P::total>("total", "tied weights once")
-                               .of<&P::activated>("activated", "that one token uses")
-                               .of<&P::embedding>("embedding", "with learned positions")
-                               .of<&P::lm_head>("lm_head", "also when it is tied")
-                               .of<&P::layers>("layers", "all of them")
-                               .of<&P::checkpoint>("checkpoint", "as the published files hold them")
-                               .of<&P::attention>("attention", "of `layers`")
-                               .of<&P::feed_forward>("feed_forward", "of `layers`")
-                               .of<&P::norms>("norms", "of `layers`: the rest")
-                               .of<&P::final_norm>("final_norm", "behind the layers");
-  return type;
+  return f.of<&P::total>("total", "tied weights once")
+      .of<&P::activated>("activated", "that one token uses")
+      .of<&P::embedding>("embedding", "with learned positions")
+      .of<&P::lm_head>("lm_head", "also when it is tied")
+      .of<&P::layers>("layers", "all of them")
+      .of<&P::checkpoint>("checkpoint", "as the published files hold them")
+      .of<&P::attention>("attention", "of `layers`")
+      .of<&P::feed_forward>("feed_forward", "of `layers`")
+      .of<&P::norms>("norms", "of `layers`: the rest")
+      .of<&P::final_norm>("final_norm", "behind the layers");
 }
 
-Type TensorRow::fields() {
+Type fields_of(Fields<TensorRow> f) {
   using T = TensorRow;
-  return Fields<T>()
-      .of<&T::name>("name", "in the file, or Hugging Face's")
+  return f.of<&T::name>("name", "in the file, or Hugging Face's")
       .of<&T::type>("type", "ggml's, or the scheme")
       .of<&T::shape>("shape", "outermost first")
       .of<&T::elements>("elements", "their product")
       .of<&T::bytes>("bytes", "as stored");
 }
-Type TypeShare::fields() {
+Type fields_of(Fields<TypeShare> f) {
   using T = TypeShare;
-  return Fields<T>()
-      .of<&T::type>("type", "ggml's")
+  return f.of<&T::type>("type", "ggml's")
       .of<&T::tensors>("tensors", "how many")
       .of<&T::elements>("elements", "of all of them")
       .of<&T::bytes>("bytes", "of all of them");
 }
 
-Type GgufSizes::fields() {
+Type fields_of(Fields<GgufSizes> f) {
   using G = GgufSizes;
   constexpr auto read = [](const G& g) { return g.read(); };
-  return Fields<G>()
-      .of("file_bytes", "of all shards", [](const G& g) { return g.of->file_size(); })
+  return f.of("file_bytes", "of all shards", [](const G& g) { return g.of->file_size(); })
       .of("predicted", "true: from the rules, metadata estimated", [](const G& g) { return !g.read(); })
       .of("types", "largest first", [](const G& g) { return g.of->types(); })
-      .of("path", "of a file that was read", [](const G& g) { return std::string_view(g.of->file->path); })
-      .only_when(read)
+      .only_where(read)
+      .of("path", "of a file that was read", [](const G& g) { return g.of->file->path; })
       .of("version", "likewise", [](const G& g) { return g.of->file->version; })
-      .only_when(read)
       .of("byte_order", "likewise: \"big\" or \"little\"",
           [](const G& g) { return g.of->file->big_endian ? "big" : "little"; })
-      .only_when(read)
-      .of("shards", "likewise: how many", [](const G& g) { return g.of->file->shards.size(); })
-      .only_when(read);
+      .of("shards", "likewise: how many", [](const G& g) { return g.of->file->shards.size(); });
 }
 
-Type ModelShown::fields() {
+Type fields_of(Fields<ModelShown> f) {
   using M = ModelShown;
-  return Fields<M>()
-      .of("name", "built-in name", [](const M& m) { return std::string_view(m.model.name); })
-      .of("hf_id", "as published; may be empty", [](const M& m) { return std::string_view(m.model.hf_id); })
-      .of("architecture", "Hugging Face's model type",
-          [](const M& m) { return std::string_view(m.model.architecture); })
-      .of("source", "of the dimensions", [](const M& m) { return std::string_view(m.model.source); })
-      .of("notes", "may be empty", [](const M& m) { return std::string_view(m.model.notes); })
+  return f.of("name", "built-in name", [](const M& m) { return m.model.name; })
+      .of("hf_id", "as published; may be empty", [](const M& m) { return m.model.hf_id; })
+      .of("architecture", "Hugging Face's model type", [](const M& m) { return m.model.architecture; })
+      .of("source", "of the dimensions", [](const M& m) { return m.model.source; })
+      .of("notes", "may be empty", [](const M& m) { return m.model.notes; })
       .of("hidden_size", "width of a token", [](const M& m) { return m.model.hidden; })
       .of("num_layers", "of all kinds", [](const M& m) { return m.model.num_layers(); })
       .of("vocab_size", "tokens", [](const M& m) { return m.model.vocab; })
@@ -151,7 +131,7 @@ Type ModelShown::fields() {
             return kinds;
           })
       .of<&M::parameters>("parameters", "exact")
-      .of("weights", "scheme", [](const M& m) { return std::string_view(m.layout.name); })
+      .of("weights", "scheme", [](const M& m) { return m.layout.name; })
       .of<&M::weights>("weight_bytes", "as stored")
       .of<&M::bits_per_weight>("bits_per_weight",
                                "over `total`; with GGUF types over the weights the file stores, a repeated lm_head "
@@ -250,15 +230,12 @@ std::vector<TypeShare> ModelShown::types() const {
   return shares;
 }
 
-template <>
-const Type& type_of<model::VideoPart>() {
+Type fields_of(Fields<model::VideoPart> f) {
   using P = model::VideoPart;
-  static const Type type = Fields<P>()
-                               .of<&P::name>("name", "\"spatial blocks: self-attention\"")
-                               .of<&P::count>("count", "alike")
-                               .of<&P::each>("each", "parameters of one")
-                               .of<&P::total>("parameters", "of all of them");
-  return type;
+  return f.of<&P::name>("name", "\"spatial blocks: self-attention\"")
+      .of<&P::count>("count", "alike")
+      .of<&P::each>("each", "parameters of one")
+      .of<&P::total>("parameters", "of all of them");
 }
 
 namespace {
@@ -266,40 +243,35 @@ namespace {
 // The same numbers, as totals and part by part.
 struct VideoTotals {
   const model::VideoParameters* of;
-  static Type fields();
 };
 struct VideoParts {
   const model::VideoParameters* of;
-  static Type fields();
 };
 
-Type VideoTotals::fields() {
+Type fields_of(Fields<VideoTotals> f) {
   using T = VideoTotals;
-  return Fields<T>()
-      .of("total", "of the transformer", [](const T& t) { return t.of->total; })
+  return f.of("total", "of the transformer", [](const T& t) { return t.of->total; })
       .of("activated", "likewise", [](const T& t) { return t.of->total; })
       .of("layers", "of its blocks", [](const T& t) { return t.of->blocks; })
       .of("text_encoder", "beside it", [](const T& t) { return t.of->text_encoder_total; })
       .of("autoencoder", "both halves", [](const T& t) { return t.of->autoencoder_total; });
 }
-Type VideoParts::fields() {
+Type fields_of(Fields<VideoParts> f) {
   using P = VideoParts;
-  return Fields<P>()
-      .of("transformer", "part by part", [](const P& p) { return p.of->transformer; })
+  return f.of("transformer", "part by part", [](const P& p) { return p.of->transformer; })
       .of("text_encoder", "likewise", [](const P& p) { return p.of->text_encoder; })
       .of("autoencoder", "likewise", [](const P& p) { return p.of->autoencoder; });
 }
 
 }  // namespace
 
-Type VideoModelShown::fields() {
+Type fields_of(Fields<VideoModelShown> f) {
   using V = VideoModelShown;
-  return Fields<V>()
-      .of("name", "built-in name", [](const V& v) { return std::string_view(v.model.name); })
-      .of("hf_id", "as published; may be empty", [](const V& v) { return std::string_view(v.model.hf_id); })
+  return f.of("name", "built-in name", [](const V& v) { return v.model.name; })
+      .of("hf_id", "as published; may be empty", [](const V& v) { return v.model.hf_id; })
       .of("architecture", "of the transformer", [](const V& v) { return v.model.architecture; })
-      .of("source", "of the dimensions", [](const V& v) { return std::string_view(v.model.source); })
-      .of("notes", "may be empty", [](const V& v) { return std::string_view(v.model.notes); })
+      .of("source", "of the dimensions", [](const V& v) { return v.model.source; })
+      .of("notes", "may be empty", [](const V& v) { return v.model.notes; })
       .of("hidden_size", "width of a token", [](const V& v) { return v.model.hidden; })
       .of("heads", "of attention", [](const V& v) { return v.model.heads; })
       .of("depth", "as the model counts it", [](const V& v) { return v.model.depth; })
@@ -327,38 +299,25 @@ struct ListedParameters {
 };
 }  // namespace
 
-Type ModelListed::fields() {
+Type fields_of(Fields<ModelListed> f) {
   using M = ModelListed;
-  return Fields<M>()
-      .of<&M::name>("model", "its name")
-      .row()
-      .of<&M::total>("parameters", "all of them")
-      .row()
-      .of<&M::activated>("activated_parameters", "that one token uses")
-      .row()
-      .of<&M::layers>("layers", "blocks")
-      .row()
-      .of<&M::hidden>("hidden_size", "width of a token")
-      .row()
-      .of<&M::heads>("heads", "of queries")
-      .row()
-      .of<&M::kv_heads>("kv_heads", "of keys and values")
-      .row()
-      .of<&M::architecture>("architecture", "of the model")
-      .row()
-      .of<&M::hf_id>("hf_id", "as published")
-      .row()
-      .of<&M::name>("name", "built-in name")
-      .json()
-      .of<&M::hf_id>("hf_id", "as published; may be empty")
-      .json()
-      .of<&M::architecture>("architecture", "Hugging Face's model type, or that of a video model")
-      .json()
+  return f.row<&M::name>("model", "its name")
+      .row<&M::total>("parameters", "all of them")
+      .row<&M::activated>("activated_parameters", "that one token uses")
+      .row<&M::layers>("layers", "blocks")
+      .row<&M::hidden>("hidden_size", "width of a token")
+      .row<&M::heads>("heads", "of queries")
+      .row<&M::kv_heads>("kv_heads", "of keys and values")
+      .row<&M::architecture>("architecture", "of the model")
+      .row<&M::hf_id>("hf_id", "as published")
+      .json<&M::name>("name", "built-in name")
+      .json<&M::hf_id>("hf_id", "as published; may be empty")
+      .json<&M::architecture>("architecture", "Hugging Face's model type, or that of a video model")
       .of("parameters", "exact", [](const M& m) {
         return ListedParameters{m.total, m.activated};
       });
 }
-Type ModelList::fields() { return Fields<ModelList>().of<&ModelList::models>("models", "built-in ones"); }
+Type fields_of(Fields<ModelList> f) { return f.of<&ModelList::models>("models", "built-in ones"); }
 
 void ModelList::add(const model::Decoder& m) {
   const model::ParameterCounts p = model::count_parameters(m);
@@ -374,139 +333,113 @@ void ModelList::add(const model::VideoDit& m) {
 
 // ---- Devices
 
-template <>
-const Type& type_of<hardware::Peak>() {
+Type fields_of(Fields<hardware::Peak> f) {
   using P = hardware::Peak;
-  static const Type type = Fields<P>()
-                               .of<&P::engine>("engine", "\"matrix\" or \"vector\"")
-                               .of<&P::dtype>("dtype", "of the operands")
-                               .of<&P::accumulate>("accumulate", "type of the sums; null: not stated")
-                               .of<&P::rate>("flops_per_s", "dense")
-                               .of<&P::provenance>("provenance", kFrom);
-  return type;
+  return f.of<&P::engine>("engine", "\"matrix\" or \"vector\"")
+      .of<&P::dtype>("dtype", "of the operands")
+      .of<&P::accumulate>("accumulate", "type of the sums; null: not stated")
+      .of<&P::rate>("flops_per_s", "dense")
+      .of<&P::provenance>("provenance", kFrom);
 }
 
-template <>
-const Type& type_of<hardware::MemoryLevel>() {
+Type fields_of(Fields<hardware::MemoryLevel> f) {
   using M = hardware::MemoryLevel;
-  static const Type type = Fields<M>()
-                               .of<&M::name>("name", "\"L2\", \"HBM\"")
-                               .of<&M::per_tile>("per_tile", "whether the figures are of one tile")
-                               .of<&M::capacity>("capacity_bytes", "what software can use; null: not stated")
-                               .of<&M::board>("board_bytes", "what is built in; null: not stated")
-                               .of<&M::capacity_note>("capacity_note", "who reports it; may be empty")
-                               .of<&M::bandwidth>("bandwidth_bytes_per_s", "null: not stated")
-                               .of<&M::provenance>("provenance", "of the capacity")
-                               .of<&M::bandwidth_provenance>("bandwidth_provenance", "of the bandwidth");
-  return type;
+  return f.of<&M::name>("name", "\"L2\", \"HBM\"")
+      .of<&M::per_tile>("per_tile", "whether the figures are of one tile")
+      .of<&M::capacity>("capacity_bytes", "what software can use; null: not stated")
+      .of<&M::board>("board_bytes", "what is built in; null: not stated")
+      .of<&M::capacity_note>("capacity_note", "who reports it; may be empty")
+      .of<&M::bandwidth>("bandwidth_bytes_per_s", "null: not stated")
+      .of<&M::provenance>("provenance", "of the capacity")
+      .of<&M::bandwidth_provenance>("bandwidth_provenance", "of the bandwidth");
 }
 
-template <>
-const Type& type_of<hardware::Interconnect>() {
+Type fields_of(Fields<hardware::Interconnect> f) {
   using I = hardware::Interconnect;
-  static const Type type = Fields<I>()
-                               .of<&I::name>("name", "\"NVLink4\"")
-                               .of<&I::topology>("topology", "how devices of a node are joined")
-                               .of<&I::per_direction>("per_direction_bytes_per_s", "of one device, all its links")
-                               .of<&I::per_link>("per_link_bytes_per_s", "of one link; null: not stated")
-                               .of<&I::links>("links", "of one device; null: not stated")
-                               .of<&I::provenance>("provenance", "of the rates")
-                               .of<&I::latency>("latency_s", "of a small message; null: not stated")
-                               .of<&I::latency_provenance>("latency_provenance", "null: not stated")
-                               .when(has<&I::latency>);
-  return type;
+  return f.of<&I::name>("name", "\"NVLink4\"")
+      .of<&I::topology>("topology", "how devices of a node are joined")
+      .of<&I::per_direction>("per_direction_bytes_per_s", "of one device, all its links")
+      .of<&I::per_link>("per_link_bytes_per_s", "of one link; null: not stated")
+      .of<&I::links>("links", "of one device; null: not stated")
+      .of<&I::provenance>("provenance", "of the rates")
+      .of<&I::latency>("latency_s", "of a small message; null: not stated")
+      .of<&I::latency_provenance>("latency_provenance", "null: not stated")
+      .when(has<&I::latency>);
 }
 
-template <>
-const Type& type_of<hardware::Network>() {
+Type fields_of(Fields<hardware::Network> f) {
   using N = hardware::Network;
-  static const Type type = Fields<N>()
-                               .of<&N::name>("name", "\"InfiniBand NDR\"")
-                               .of<&N::per_direction>("per_direction_bytes_per_s", "of one device")
-                               .of<&N::provenance>("provenance", "of the rate")
-                               .of<&N::latency>("latency_s", "of a small message; null: not stated")
-                               .of<&N::latency_provenance>("latency_provenance", "null: not stated")
-                               .when(has<&N::latency>);
-  return type;
+  return f.of<&N::name>("name", "\"InfiniBand NDR\"")
+      .of<&N::per_direction>("per_direction_bytes_per_s", "of one device")
+      .of<&N::provenance>("provenance", "of the rate")
+      .of<&N::latency>("latency_s", "of a small message; null: not stated")
+      .of<&N::latency_provenance>("latency_provenance", "null: not stated")
+      .when(has<&N::latency>);
 }
 
-template <>
-const Type& type_of<hardware::TileArray>() {
+Type fields_of(Fields<hardware::TileArray> f) {
   using T = hardware::TileArray;
-  static const Type type = Fields<T>()
-                               .of<&T::tiles>("tiles", "how many")
-                               .of<&T::mesh_x>("mesh_x", "columns")
-                               .of<&T::mesh_y>("mesh_y", "rows")
-                               .of<&T::noc_link>("noc_link_bytes_per_s", "from tile to tile")
-                               .of<&T::hop_latency>("hop_latency_s", "of a link")
-                               .of<&T::dram_latency>("dram_latency_s", "of an access")
-                               .of<&T::provenance>("provenance", "of all of these");
-  return type;
+  return f.of<&T::tiles>("tiles", "how many")
+      .of<&T::mesh_x>("mesh_x", "columns")
+      .of<&T::mesh_y>("mesh_y", "rows")
+      .of<&T::noc_link>("noc_link_bytes_per_s", "from tile to tile")
+      .of<&T::hop_latency>("hop_latency_s", "of a link")
+      .of<&T::dram_latency>("dram_latency_s", "of an access")
+      .of<&T::provenance>("provenance", "of all of these");
 }
 
-template <>
-const Type& type_of<hardware::HostLink>() {
+Type fields_of(Fields<hardware::HostLink> f) {
   using H = hardware::HostLink;
-  static const Type type = Fields<H>()
-                               .of<&H::name>("name", "\"PCIe4 x16\"")
-                               .of<&H::per_direction>("per_direction_bytes_per_s", "to or from the host")
-                               .of<&H::provenance>("provenance", "of the rate");
-  return type;
+  return f.of<&H::name>("name", "\"PCIe4 x16\"")
+      .of<&H::per_direction>("per_direction_bytes_per_s", "to or from the host")
+      .of<&H::provenance>("provenance", "of the rate");
 }
 
-template <>
-const Type& type_of<hardware::Device>() {
+Type fields_of(Fields<hardware::Device> f) {
   using D = hardware::Device;
-  static const Type type =
-      Fields<D>()
-          .of<&D::name>("name", "built-in name")
-          .of<&D::title>("title", "for people")
-          .of<&D::vendor>("vendor", "who makes it")
-          .of<&D::kind>("kind", "\"gpu\", \"npu\", \"asic\", \"cpu\", \"soc\" or \"tile_array\"")
-          .of<&D::family>("family", "class whose runtime defaults apply")
-          .of<&D::source>("source", "of the figures")
-          .of<&D::notes>("notes", "may be empty")
-          .of<&D::devices_per_node>("devices_per_node", "all figures are of one device")
-          .of<&D::cores>("cores", "null: not stated")
-          .of<&D::clock_hz>("clock_hz", "that the peaks are given at; null: not stated")
-          .of<&D::measured_clock_hz>("measured_clock_hz", "that products were seen to run at; null: no other")
-          .of<&D::power_w>("power_w", "null: not stated")
-          .of<&D::price_usd>("price_usd", "null: not stated")
-          .of<&D::cloud_price>("cloud_price", "as quoted; may be empty")
-          .of<&D::peaks>("peaks", "dense rates")
-          .of<&D::memory>("memory", "near to far")
-          .of<&D::interconnect>("interconnect", "inside a node")
-          .only_when(has<&D::interconnect>)
-          .of<&D::network>("network", "between nodes")
-          .only_when(has<&D::network>)
-          .of<&D::tile_array>("tile_array", "of such a device")
-          .only_when(has<&D::tile_array>)
-          .of<&D::host_link>("host_link", "to the host")
-          .only_when(has<&D::host_link>);
-  return type;
+  return f.of<&D::name>("name", "built-in name")
+      .of<&D::title>("title", "for people")
+      .of<&D::vendor>("vendor", "who makes it")
+      .of<&D::kind>("kind", "\"gpu\", \"npu\", \"asic\", \"cpu\", \"soc\" or \"tile_array\"")
+      .of<&D::family>("family", "class whose runtime defaults apply")
+      .of<&D::source>("source", "of the figures")
+      .of<&D::notes>("notes", "may be empty")
+      .of<&D::devices_per_node>("devices_per_node", "all figures are of one device")
+      .of<&D::cores>("cores", "null: not stated")
+      .of<&D::clock_hz>("clock_hz", "that the peaks are given at; null: not stated")
+      .of<&D::measured_clock_hz>("measured_clock_hz", "that products were seen to run at; null: no other")
+      .of<&D::power_w>("power_w", "null: not stated")
+      .of<&D::price_usd>("price_usd", "null: not stated")
+      .of<&D::cloud_price>("cloud_price", "as quoted; may be empty")
+      .of<&D::peaks>("peaks", "dense rates")
+      .of<&D::memory>("memory", "near to far")
+      .of<&D::interconnect>("interconnect", "inside a node")
+      .only_when(has<&D::interconnect>)
+      .of<&D::network>("network", "between nodes")
+      .only_when(has<&D::network>)
+      .of<&D::tile_array>("tile_array", "of such a device")
+      .only_when(has<&D::tile_array>)
+      .of<&D::host_link>("host_link", "to the host")
+      .only_when(has<&D::host_link>);
 }
 
-Type DeviceListed::fields() {
+Type fields_of(Fields<DeviceListed> f) {
   using L = DeviceListed;
   constexpr auto fp16 = [](const L& l) -> std::optional<FlopsPerSecond> {
     const hardware::Peak* peak = l.device.find_peak(hardware::Engine::matrix, Dtype::fp16);
     return peak ? std::optional(peak->rate) : std::nullopt;
   };
-  constexpr auto name = [](const L& l) { return std::string_view(l.device.name); };
-  return Fields<L>()
-      .of("hardware", "its name", name)
-      .row()
-      .of("name", "built-in name", name)
-      .json()
-      .of("title", "for people", [](const L& l) { return std::string_view(l.device.title); })
-      .of("vendor", "who makes it", [](const L& l) { return std::string_view(l.device.vendor); })
+  constexpr auto name = [](const L& l) { return l.device.name; };
+  return f.row("hardware", "its name", name)
+      .json("name", "built-in name", name)
+      .of("title", "for people", [](const L& l) { return l.device.title; })
+      .of("vendor", "who makes it", [](const L& l) { return l.device.vendor; })
       .of("kind", "as `llmperf.hardware` has it", [](const L& l) { return l.device.kind; })
-      .of("fp16_matrix_flops_per_s", "of its matrix engine", fp16)
-      .row()
+      .row("fp16_matrix_flops_per_s", "of its matrix engine", fp16)
       .of("memory_bytes", "what software can use", [](const L& l) { return l.device.dram().capacity; })
       .of("memory_bandwidth_bytes_per_s", "of that memory", [](const L& l) { return l.device.dram().bandwidth; });
 }
-Type DeviceList::fields() { return Fields<DeviceList>().of<&DeviceList::hardware>("hardware", "built-in ones"); }
+Type fields_of(Fields<DeviceList> f) { return f.of<&DeviceList::hardware>("hardware", "built-in ones"); }
 
 // ---- Runtime profiles and measurements
 
@@ -517,26 +450,24 @@ std::optional<double> mean_error(const hardware::RuntimeProfile& profile, std::s
 }
 }  // namespace
 
-Type RuntimeListed::fields() {
+Type fields_of(Fields<RuntimeListed> f) {
   using R = RuntimeListed;
-  return Fields<R>()
-      .of("name", "of the profile", [](const R& r) { return std::string_view(r.profile.name); })
-      .of("hardware", "a device, or empty", [](const R& r) { return std::string_view(r.profile.hardware); })
+  return f.of("name", "of the profile", [](const R& r) { return r.profile.name; })
+      .of("hardware", "a device, or empty", [](const R& r) { return r.profile.hardware; })
       .of("families", "classes of devices, or empty", [](const R& r) { return join(r.profile.families, " "); })
       .of("preferred", "whether it is taken where none is named", [](const R& r) { return r.profile.preferred; })
-      .of("title", "for people", [](const R& r) { return std::string_view(r.profile.title); })
+      .of("title", "for people", [](const R& r) { return r.profile.title; })
       .of("rows", "measurements that it was fitted to", [](const R& r) { return r.profile.range.rows; })
       .of("prefill_error", "mean, of what was left out of the fit; null: nothing was",
           [](const R& r) { return mean_error(r.profile, "prefill"); })
       .of("decode_error", "likewise", [](const R& r) { return mean_error(r.profile, "decode"); })
       .of("gemm_error", "likewise, of matrix products", [](const R& r) { return mean_error(r.profile, "gemm"); });
 }
-Type RuntimeList::fields() { return Fields<RuntimeList>().of<&RuntimeList::runtimes>("runtimes", "built-in ones"); }
+Type fields_of(Fields<RuntimeList> f) { return f.of<&RuntimeList::runtimes>("runtimes", "built-in ones"); }
 
-Type RuntimeParameter::fields() {
+Type fields_of(Fields<RuntimeParameter> f) {
   using P = RuntimeParameter;
-  return Fields<P>()
-      .of("name", "section and key in the file", [](const P& p) { return std::string_view(p.info().name); })
+  return f.of("name", "section and key in the file", [](const P& p) { return p.info().name; })
       .of("value", "in the unit", [](const P& p) { return p.profile->values[p.index]; })
       .of("unit", "\"s\", \"B/s\"; empty for shares, exponents and counts", [](const P& p) { return p.info().unit; })
       .of("provenance", "of the value", [](const P& p) { return p.profile->provenance[p.index]; })
@@ -552,41 +483,34 @@ std::vector<RuntimeParameter> parameters_of(const hardware::RuntimeProfile& prof
   return list;
 }
 
-template <>
-const Type& type_of<hardware::FittedError>() {
+Type fields_of(Fields<hardware::FittedError> f) {
   using E = hardware::FittedError;
-  static const Type type = Fields<E>()
-                               .of<&E::group>("group", "\"prefill\", \"decode\" or a kind of op")
-                               .of<&E::rows>("rows", "that were left out of fits")
-                               .of<&E::mean>("mean", "absolute, relative")
-                               .of<&E::p90>("p90", "nine of ten were within this")
-                               .of<&E::bias>("bias", "mean with its sign");
-  return type;
+  return f.of<&E::group>("group", "\"prefill\", \"decode\" or a kind of op")
+      .of<&E::rows>("rows", "that were left out of fits")
+      .of<&E::mean>("mean", "absolute, relative")
+      .of<&E::p90>("p90", "nine of ten were within this")
+      .of<&E::bias>("bias", "mean with its sign");
 }
 
-template <>
-const Type& type_of<hardware::RuntimeProfile>() {
+Type fields_of(Fields<hardware::RuntimeProfile> f) {
   using P = hardware::RuntimeProfile;
-  static const Type type = Fields<P>()
-                               .of<&P::name>("name", "of the profile")
-                               .of<&P::title>("title", "for people")
-                               .of<&P::hardware>("hardware", "a device, or empty")
-                               .of<&P::families>("families", "classes of devices")
-                               .of<&P::source>("source", "of its numbers")
-                               .of<&parameters_of>("parameters", "every number")
-                               .of<&P::errors>("errors", "cross-validated");
-  return type;
+  return f.of<&P::name>("name", "of the profile")
+      .of<&P::title>("title", "for people")
+      .of<&P::hardware>("hardware", "a device, or empty")
+      .of<&P::families>("families", "classes of devices")
+      .of<&P::source>("source", "of its numbers")
+      .of<&parameters_of>("parameters", "every number")
+      .of<&P::errors>("errors", "cross-validated");
 }
 
-Type MeasurementSet::fields() {
+Type fields_of(Fields<MeasurementSet> f) {
   using M = MeasurementSet;
-  return Fields<M>()
-      .of<&M::name>("name", "of the set")
+  return f.of<&M::name>("name", "of the set")
       .of<&M::rows>("rows", "measurements")
       .of<&M::about>("about", "its comment lines");
 }
-Type MeasurementList::fields() {
-  return Fields<MeasurementList>().of<&MeasurementList::measurements>("measurements", "built-in sets");
+Type fields_of(Fields<MeasurementList> f) {
+  return f.of<&MeasurementList::measurements>("measurements", "built-in sets");
 }
 
 }  // namespace llmperf::result

@@ -19,16 +19,16 @@ struct TensorRow {
   std::vector<std::int64_t> shape;  // outermost first: [experts, outputs, inputs]
   std::int64_t elements = 0;
   Bytes bytes;
-  static Type fields();
 };
+Type fields_of(Fields<TensorRow> f);
 // How much of a model is stored in which type.
 struct TypeShare {
   std::string type;
   std::int64_t tensors = 0;
   std::int64_t elements = 0;
   Bytes bytes;
-  static Type fields();
 };
+Type fields_of(Fields<TypeShare> f);
 
 // What `show model` shows.
 struct ModelShown {
@@ -50,14 +50,14 @@ struct ModelShown {
   std::vector<TensorRow> rows() const;
   // Largest first.
   std::vector<TypeShare> types() const;
-  static Type fields();
 };
+Type fields_of(Fields<ModelShown> f);
 
 struct VideoModelShown {
   const model::VideoDit& model;
   model::VideoParameters parameters = model::count_parameters(model);
-  static Type fields();
 };
+Type fields_of(Fields<VideoModelShown> f);
 
 struct ModelListed {
   std::string name;
@@ -70,39 +70,39 @@ struct ModelListed {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   bool video = false;
-  static Type fields();
 };
+Type fields_of(Fields<ModelListed> f);
 struct ModelList {
   std::vector<ModelListed> models;
   void add(const model::Decoder& model);
   void add(const model::VideoDit& model);
-  static Type fields();
 };
+Type fields_of(Fields<ModelList> f);
 
 struct DeviceListed {
   hardware::Device device;
-  static Type fields();
 };
+Type fields_of(Fields<DeviceListed> f);
 struct DeviceList {
   std::vector<DeviceListed> hardware;
-  static Type fields();
 };
+Type fields_of(Fields<DeviceList> f);
 
 struct RuntimeListed {
   hardware::RuntimeProfile profile;
-  static Type fields();
 };
+Type fields_of(Fields<RuntimeListed> f);
 struct RuntimeList {
   std::vector<RuntimeListed> runtimes;
-  static Type fields();
 };
+Type fields_of(Fields<RuntimeList> f);
 struct RuntimeParameter {
   const hardware::RuntimeProfile* profile;
   std::size_t index;
   const hardware::ParameterInfo& info() const { return hardware::parameter_info(index); }
   bool fitted() const { return profile->provenance[index] == hardware::Provenance::fitted; }
-  static Type fields();
 };
+Type fields_of(Fields<RuntimeParameter> f);
 // All of them, formats included.
 std::vector<RuntimeParameter> parameters_of(const hardware::RuntimeProfile& profile);
 
@@ -110,18 +110,15 @@ struct MeasurementSet {
   std::string name;
   std::int64_t rows = 0;
   std::string about = {};  // its comment lines
-  static Type fields();
 };
+Type fields_of(Fields<MeasurementSet> f);
 struct MeasurementList {
   std::vector<MeasurementSet> measurements;
-  static Type fields();
 };
+Type fields_of(Fields<MeasurementList> f);
 
-template <>
-const Type& type_of<model::ParameterCounts>();
-template <>
-const Type& type_of<hardware::Device>();
-template <>
-const Type& type_of<hardware::RuntimeProfile>();
+Type fields_of(Fields<model::ParameterCounts> f);
+Type fields_of(Fields<hardware::Device> f);
+Type fields_of(Fields<hardware::RuntimeProfile> f);
 
 }  // namespace llmperf::result

@@ -4,33 +4,26 @@
 
 namespace llmperf::result {
 
-template <>
-const Type& type_of<cost::Links>() {
+Type fields_of(Fields<cost::Links> f) {
   using L = cost::Links;
-  static const Type type = Fields<L>()
-                               .of<&L::name>("name", "\"HCCS\"")
-                               .of<&L::topology>("topology", "how neighbours are joined")
-                               .of<&L::per_device>("per_device_bytes_per_s", "all links of one device")
-                               .of<&L::per_link>("per_link_bytes_per_s", "to one neighbour")
-                               .of<&L::provenance>("provenance", "of the rates")
-                               .of<&L::latency>("latency_s", "of a step")
-                               .of<&L::latency_provenance>("latency_provenance", "of the latency");
-  return type;
+  return f.of<&L::name>("name", "\"HCCS\"")
+      .of<&L::topology>("topology", "how neighbours are joined")
+      .of<&L::per_device>("per_device_bytes_per_s", "all links of one device")
+      .of<&L::per_link>("per_link_bytes_per_s", "to one neighbour")
+      .of<&L::provenance>("provenance", "of the rates")
+      .of<&L::latency>("latency_s", "of a step")
+      .of<&L::latency_provenance>("latency_provenance", "of the latency");
 }
 
-template <>
-const Type& type_of<cost::SizeRange>() {
+Type fields_of(Fields<cost::SizeRange> f) {
   using R = cost::SizeRange;
-  static const Type type =
-      Fields<R>().of<&R::from>("from_bytes", "up to the next of these").of<&R::algorithm>("algorithm", "the fastest");
-  return type;
+  return f.of<&R::from>("from_bytes", "up to the next of these").of<&R::algorithm>("algorithm", "the fastest");
 }
 
-Type CollectiveLine::fields() {
+Type fields_of(Fields<CollectiveLine> f) {
   using L = CollectiveLine;
   constexpr auto moves = [](const L& l) { return l.moves(); };
-  return Fields<L>()
-      .of<&L::size>("size_bytes", "of a rank's data")
+  return f.of<&L::size>("size_bytes", "of a rank's data")
       .of("algorithm",
           "\"ring\", \"one-shot\", \"two-shot\", \"halving-doubling\", \"tree\", \"bruck\", \"dimensions\", "
           "\"hierarchical\", \"direct\"; \"none\" with one rank",
@@ -44,20 +37,17 @@ Type CollectiveLine::fields() {
       .of("latency_s", "of the steps", [](const L& l) { return l.cost.latency; })
       .of("transfer_s", "of the bytes", [](const L& l) { return l.cost.transfer; })
       .of("time_s", "the sum", [](const L& l) { return l.cost.time(); })
+      .where(moves)
       .of("bound", "\"latency\" or \"bandwidth\", whichever takes longer; null with one rank",
           [](const L& l) { return l.latency_bound() ? "latency" : "bandwidth"; })
-      .when(moves)
       .of<&L::algorithm_bandwidth>("algorithm_bandwidth_bytes_per_s", "as nccl-tests define it; null with one rank")
-      .when(moves)
-      .of<&L::bus_bandwidth>("bus_bandwidth_bytes_per_s", "likewise")
-      .when(moves);
+      .of<&L::bus_bandwidth>("bus_bandwidth_bytes_per_s", "likewise");
 }
 
-Type CollectiveStudy::fields() {
+Type fields_of(Fields<CollectiveStudy> f) {
   using S = CollectiveStudy;
-  return Fields<S>()
-      .of("label", "\"upper bound, uncalibrated\"", [](const S&) { return kUncalibrated; })
-      .of("hardware", "its name", [](const S& s) { return std::string_view(s.device->name); })
+  return f.of("label", "\"upper bound, uncalibrated\"", [](const S&) { return kUncalibrated; })
+      .of("hardware", "its name", [](const S& s) { return s.device->name; })
       .of("op",
           "\"all-reduce\", \"all-gather\", \"reduce-scatter\", \"all-to-all\", \"send\", \"ring pass\" or "
           "\"broadcast\"",

@@ -22,8 +22,8 @@ struct CollectiveLine {
   bool latency_bound() const { return cost.latency > cost.transfer; }
   BytesPerSecond algorithm_bandwidth() const { return moves() ? size / cost.time() : BytesPerSecond{}; }
   BytesPerSecond bus_bandwidth() const { return moves() ? unavoidable / cost.time() : BytesPerSecond{}; }
-  static Type fields();
 };
+Type fields_of(Fields<CollectiveLine> f);
 
 struct CollectiveStudy {
   const hardware::Device* device = nullptr;
@@ -37,8 +37,8 @@ struct CollectiveStudy {
   std::vector<CollectiveLine> lines;     // with one size of every algorithm, with several of the fastest of each
   std::vector<cost::SizeRange> fastest;  // by size
   cost::Placement placement() const { return place(cluster, collective); }
-  static Type fields();
 };
+Type fields_of(Fields<CollectiveStudy> f);
 // Throws Error(bad_input) when the algorithm asked for does not exist for the collective.
 void study_collective(CollectiveStudy& study);
 

@@ -7,6 +7,8 @@
 #include "result/catalog.h"
 #include "result/collective.h"
 #include "result/compare.h"
+#include "result/difference.h"
+#include "result/explanation.h"
 #include "result/generation.h"
 #include "result/limits.h"
 #include "result/mapping.h"
@@ -117,6 +119,10 @@ std::span<const Documented> documents() {
       {"llmperf.graph", "llmperf graph --json", &type_of<ProgramStudy>},
       {"llmperf.compare", "llmperf compare --json", &type_of<TextComparison>},
       {"llmperf.compare of a video model", "llmperf compare --json", &type_of<VideoComparison>},
+      {"llmperf.difference", "llmperf compare A.json B.json --json", &type_of<Difference>},
+      {"llmperf.difference of more than two", "llmperf compare A.json B.json C.json --json", &type_of<Differences>},
+      {"llmperf.explanation", "llmperf explain PATH --json", &type_of<Explanation>},
+      {"llmperf.explainable", "llmperf explain --json", &type_of<Explainable>},
       {"llmperf.limits", "llmperf limits --json", &type_of<Limits>},
       {"llmperf.gguf", "llmperf limits --weights all-gguf --json", &type_of<GgufLimits>},
       {"llmperf.mapping", "llmperf map gemm|attention|vector --json", &type_of<MappingStudy>},
@@ -143,7 +149,9 @@ std::span<const Documented> documents() {
 }
 
 std::string documentation(const Documented& d) {
-  return fmt::format("## {}\n\n`{}`\n\n{}", d.title, d.command, table(d.type()));
+  const Type& type = d.type();
+  return fmt::format("## {}\n\n`{}`\n\n{}{}{}", d.title, d.command, type.doc, type.doc.empty() ? "" : "\n\n",
+                     table(type));
 }
 
 std::string documentation_of_parts() {

@@ -29,6 +29,9 @@ std::span<const Documented> documents();
 // their own, because several documents have them.
 std::string documentation(const Documented& documented);
 std::string documentation_of_parts();
+// The document as a JSON Schema, and the name of its file in docs/schema.
+std::string schema(const Documented& documented);
+std::string schema_file(const Documented& documented);
 
 // What the rows of a result have, in order.
 struct Column {

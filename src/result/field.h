@@ -1,15 +1,12 @@
-// What a result says, declared once. Beside each result struct type_of<T>() lists its fields: the key with its unit,
+// What a result says, declared once. Beside each result struct fields_of() lists its fields: the key with its unit,
 // what it means, where the value comes from, and when there is one. Everything that is written from a result (JSON, the
 // cells of a row and their columns, the documentation of both) is a loop over that list, so that a new field is one
 // line:
 //
-//   template <>
-//   const Type& type_of<cost::Memory>() {
+//   Type fields_of(Fields<cost::Memory> f) {
 //     using M = cost::Memory;
-//     static const Type type = Fields<M>()
-//                                  .of<&M::weights>("weight_bytes", "of the weights")
-//                                  .of<&M::total>("total_bytes", "the sum");
-//     return type;
+//     return f.of<&M::weights>("weight_bytes", "of the weights")
+//         .of<&M::total>("total_bytes", "the sum");
 //   }
 //
 // A value is a truth, a number, a quantity, a text, an enum that has a name(), a struct with fields of its own, a range
@@ -34,6 +31,8 @@ namespace llmperf::result {
 
 struct Type;
 
+// A value whose kind is data.
+using Value = std::variant<std::monostate, bool, double, std::string>;
 // Values by names that are data: the figures of a device.
 template <class T>
 using Map = std::vector<std::pair<std::string, T>>;
@@ -87,10 +86,19 @@ struct Type {
   std::string_view doc = {};   // what holds for all of them
 };
 
-// Of a T: T::fields() where the struct is made to be a result, a specialisation for all others.
+template <class T>
+class Fields;
+
+// Of a T: what fields_of() lists, or T::fields() where the list stands in the struct itself.
 template <class T>
 const Type& type_of() {
-  static const Type type = T::fields();
+  static const Type type = [] {
+    if constexpr (requires { T::fields(); }) {
+      return T::fields();
+    } else {
+      return fields_of(Fields<T>());
+    }
+  }();
   return type;
 }
 
@@ -204,106 +212,120 @@ class Fields {
   // What a path of members gives, each of what the one before is or points to. A member is a function without
   // arguments, too, or a function of the object.
   template <auto... Path>
-  Fields&& of(std::string_view key, std::string_view doc) && {
-    return std::move(*this).of(key, doc,
-                               [](const T& object) -> decltype(auto) { return detail::follow<Path...>(object); });
+  Fields& of(std::string_view key, std::string_view doc) {
+    return this->of(key, doc, [](const T& object) -> decltype(auto) { return detail::follow<Path...>(object); });
   }
   // What a lambda without captures gives for the object.
   template <class Get>
-  Fields&& of(std::string_view key, std::string_view doc, Get) && {
+  Fields& of(std::string_view key, std::string_view doc, Get) {
     static_assert(std::is_empty_v<Get>, "a function is a template argument: of<&function>(key, doc)");
-    using Value = std::remove_cvref_t<std::invoke_result_t<Get, const T&>>;
-    const Shape shape = detail::shape_of<Value>();
+    using Got = std::remove_cvref_t<std::invoke_result_t<Get, const T&>>;
+    const Shape shape = detail::shape_of<Got>();
     const bool cell = shape.kind != Kind::object && shape.lists == 0 && !shape.map;
     type_.fields.push_back(
         {.key = key,
          .doc = doc,
          .shape = shape,
          .visit = [](const void* object,
-                     Visitor& visitor) { detail::visit<Value>(visitor, Get()(*static_cast<const T*>(object))); },
+                     Visitor& visitor) { detail::visit<Got>(visitor, Get()(*static_cast<const T*>(object))); },
          .in = cell ? In::both : In::json,
-         .there = there_});
-    last().shape.nullable |= there_ != nullptr;
-    return std::move(*this);
+         .there = there_,
+         .left_out = left_out_});
+    last().shape.nullable |= there_ != nullptr && !left_out_;
+    return *this;
   }
   // In JSON alone; in rows alone; an object whose fields are columns, too.
   template <auto... Path, class... Get>
-  Fields&& json(std::string_view key, std::string_view doc, Get... get) && {
-    return std::move(*this).template of<Path...>(key, doc, get...).json();
+  Fields& json(std::string_view key, std::string_view doc, Get... get) {
+    return this->template of<Path...>(key, doc, get...).json();
   }
   template <auto... Path, class... Get>
-  Fields&& row(std::string_view key, std::string_view doc, Get... get) && {
-    return std::move(*this).template of<Path...>(key, doc, get...).row();
+  Fields& row(std::string_view key, std::string_view doc, Get... get) {
+    return this->template of<Path...>(key, doc, get...).row();
   }
   template <auto... Path, class... Get>
-  Fields&& flat(std::string_view key, std::string_view doc, Get... get) && {
-    return std::move(*this).template of<Path...>(key, doc, get...).flat();
+  Fields& flat(std::string_view key, std::string_view doc, Get... get) {
+    return this->template of<Path...>(key, doc, get...).flat();
   }
   // The fields of another object as if they were this one's.
   template <class Get>
-  Fields&& spread(Get get) && {
-    std::move(*this).of("", "", get);
+  Fields& spread(Get get) {
+    this->of("", "", get);
     last().spread = true;
-    return std::move(*this).flat();
+    return this->flat();
   }
   template <auto... Path>
-  Fields&& spread() && {
-    return std::move(*this).spread([](const T& object) -> decltype(auto) { return detail::follow<Path...>(object); });
+  Fields& spread() {
+    return this->spread([](const T& object) -> decltype(auto) { return detail::follow<Path...>(object); });
   }
-  // Until always(): null, or an empty cell, where `there` gives false.
+  // Until always(): null, or an empty cell, where `there` gives false; with only_where() the key is left out.
   template <class There>
-  Fields&& where(There) && {
-    there_ = [](const void* object) -> bool { return There()(*static_cast<const T*>(object)); };
-    return std::move(*this);
+  Fields& where(There) {
+    there_ = &holds<There>;
+    left_out_ = false;
+    return *this;
   }
-  Fields&& always() && {
+  template <class There>
+  Fields& only_where(There there) {
+    where(there);
+    left_out_ = true;
+    return *this;
+  }
+  Fields& always() {
     there_ = nullptr;
-    return std::move(*this);
+    left_out_ = false;
+    return *this;
   }
 
   // ---- Of the field before
 
   // Null, or an empty cell, where `there` gives false.
   template <class There>
-  Fields&& when(There) && {
-    last().there = [](const void* object) -> bool { return There()(*static_cast<const T*>(object)); };
+  Fields& when(There) {
+    last().there = &holds<There>;
     last().shape.nullable = true;
-    return std::move(*this);
+    last().left_out = false;
+    return *this;
   }
   // … and its key is left out.
   template <class There>
-  Fields&& only_when(There there) && {
-    std::move(*this).when(there);
+  Fields& only_when(There there) {
+    this->when(there);
     last().shape.nullable = false;
     last().left_out = true;
-    return std::move(*this);
+    return *this;
   }
-  Fields&& json() && {
+  Fields& json() {
     last().in = In::json;
-    return std::move(*this);
+    return *this;
   }
-  Fields&& row() && {
+  Fields& row() {
     last().in = In::row;
-    return std::move(*this);
+    return *this;
   }
-  Fields&& flat() && {
+  Fields& flat() {
     last().in = In::both;
     last().flat = true;
-    return std::move(*this);
+    return *this;
   }
 
   // Ends the list of a type that is documented under a name of its own, with what holds for all fields.
-  Fields&& named(std::string_view name, std::string_view doc = {}) && {
+  Fields& named(std::string_view name, std::string_view doc = {}) {
     type_.name = name;
     type_.doc = doc;
-    return std::move(*this);
+    return *this;
   }
-  operator Type() && { return std::move(type_); }  // NOLINT(google-explicit-constructor): ends the list
+  operator Type() { return std::move(type_); }  // NOLINT(google-explicit-constructor): ends the list
 
  private:
+  template <class There>
+  static bool holds(const void* object) {
+    return There()(*static_cast<const T*>(object));
+  }
   Field& last() { return type_.fields.back(); }
   Type type_;
   bool (*there_)(const void* object) = nullptr;
+  bool left_out_ = false;
 };
 
 }  // namespace llmperf::result

@@ -13,6 +13,10 @@ using Json = nlohmann::ordered_json;
 // JSON has no NaN or infinity: both become null. Whole numbers that a double holds exactly are written without a
 // fraction.
 Json number(double value);
+template <class Dimension>
+Json number(Quantity<Dimension> q) {
+  return number(q.value);
+}
 Json tree(const Type& type, const void* object);
 template <class T>
 Json tree(const T& object) {

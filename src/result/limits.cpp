@@ -15,12 +15,11 @@ double giga(std::int64_t n) { return d(n) / kGiB; }
 
 }  // namespace
 
-Type LimitsRow::fields() {
+Type fields_of(Fields<LimitsRow> f) {
   using R = LimitsRow;
   constexpr auto article = [](const R& r) { return r.article(); };
-  return Fields<R>()
-      .of("model", "its name", [](const R& r) { return std::string_view(*r.model); })
-      .of("precision", "as asked for", [](const R& r) { return std::string_view(r.limits->precision.label); })
+  return f.of("model", "its name", [](const R& r) { return *r.model; })
+      .of("precision", "as asked for", [](const R& r) { return r.limits->precision.label; })
       .of("units", "as above", [](const R& r) { return r.limits->rates.units; })
       .of("decoder_layers_parameters", "matrices and biases of all layers, no norms",
           [](const R& r) { return r.limits->counts.decoder_layers; })
@@ -50,41 +49,31 @@ Type LimitsRow::fields() {
       .of("decode_W_tokens_per_ms", "decoding token n takes (n - 1) / W + B",
           [](const R& r) { return r.limits->decode_tokens_per_ms; })
       .of("decode_B_s", "likewise", [](const R& r) { return r.limits->decode_base; })
+      .only_where(article)
       .of("decoder_layers_GiParams", "article units only: in 2^30",
           [](const R& r) { return giga(r.limits->counts.decoder_layers); })
-      .only_when(article)
       .of("lm_head_GiParams", "likewise", [](const R& r) { return giga(r.limits->counts.lm_head); })
-      .only_when(article)
       .of("activated_GiParams", "likewise", [](const R& r) { return giga(r.limits->counts.activated); })
-      .only_when(article)
       .of("total_GiParams", "likewise", [](const R& r) { return giga(r.limits->counts.total); })
-      .only_when(article)
       .of("kv_MiParams_per_token", "article units only: in 2^20",
           [](const R& r) { return d(r.limits->counts.kv_values_per_token) / kMiB; })
-      .only_when(article)
       .of("kv_MiParams_per_1024_tokens", "likewise",
           [](const R& r) { return 1024 * d(r.limits->counts.kv_values_per_token) / kMiB; })
-      .only_when(article)
-      .of("decode_B_ms", "article units only", [](const R& r) { return r.limits->decode_base.value * 1e3; })
-      .only_when(article);
+      .of("decode_B_ms", "article units only", [](const R& r) { return r.limits->decode_base.value * 1e3; });
 }
 
-template <>
-const Type& type_of<estimate::SpeculativeRound>() {
+Type fields_of(Fields<estimate::SpeculativeRound> f) {
   using R = estimate::SpeculativeRound;
-  static const Type type = Fields<R>()
-                               .of<&R::length>("draft_length", "tokens, 1 to 32")
-                               .of<&R::expected_tokens>("expected_tokens", "of a round, per sequence")
-                               .of<&R::draft>("draft_s", "steps of the draft model")
-                               .of<&R::verify>("verify_s", "step of the target")
-                               .of<&R::speedup>("speedup", "over plain decoding");
-  return type;
+  return f.of<&R::length>("draft_length", "tokens, 1 to 32")
+      .of<&R::expected_tokens>("expected_tokens", "of a round, per sequence")
+      .of<&R::draft>("draft_s", "steps of the draft model")
+      .of<&R::verify>("verify_s", "step of the target")
+      .of<&R::speedup>("speedup", "over plain decoding");
 }
 
-Type SpeculativeStudy::fields() {
+Type fields_of(Fields<SpeculativeStudy> f) {
   using S = SpeculativeStudy;
-  return Fields<S>()
-      .of<&S::draft>("draft", "the draft model")
+  return f.of<&S::draft>("draft", "the draft model")
       .of<&S::draft_weights>("draft_weights", "scheme used")
       .of<&S::target_weights>("target_weights", "scheme used")
       .of("acceptance", "as given", [](const S& s) { return s.speculation.scenario.acceptance; })
@@ -97,8 +86,7 @@ Type SpeculativeStudy::fields() {
       .of("memory_bytes", "both models, caches, the larger activation peak and reserve",
           [](const S& s) { return s.speculation.memory; })
       .of("fits", "on one device", [](const S& s) { return s.speculation.fits; })
-      .of(
-          "rounds", "by draft length", [](const S& s) -> const auto& { return s.speculation.rounds; });
+      .of("rounds", "by draft length", [](const S& s) { return s.speculation.rounds; });
 }
 
 std::vector<LimitsRow> Limits::rows() const {
@@ -109,11 +97,10 @@ std::vector<LimitsRow> Limits::rows() const {
   return rows;
 }
 
-Type Limits::fields() {
+Type fields_of(Fields<Limits> f) {
   using L = Limits;
-  return Fields<L>()
-      .of("label", "\"closed form, uncalibrated\"", [](const L&) { return kClosedForm; })
-      .of("hardware", "its name", [](const L& l) { return std::string_view(l.device->name); })
+  return f.of("label", "\"closed form, uncalibrated\"", [](const L&) { return kClosedForm; })
+      .of("hardware", "its name", [](const L& l) { return l.device->name; })
       .of("units", "\"si\" or \"article\"", [](const L& l) { return l.rates().units; })
       .of("capacity_bytes", "what was computed with, in SI in either convention",
           [](const L& l) { return l.rates().capacity; })
@@ -132,12 +119,11 @@ Type Limits::fields() {
       .only_when([](const L& l) { return l.speculation.has_value(); });
 }
 
-Type GgufRow::fields() {
+Type fields_of(Fields<GgufRow> f) {
   using R = GgufRow;
   constexpr auto split = [](const R& r) { return r.row->offloaded.has_value(); };
-  return Fields<R>()
-      .of("model", "its name", [](const R& r) { return std::string_view(r.model->name); })
-      .of("weights", "type, or \"as stored\"", [](const R& r) { return std::string_view(r.row->name); })
+  return f.of("model", "its name", [](const R& r) { return r.model->name; })
+      .of("weights", "type, or \"as stored\"", [](const R& r) { return r.row->name; })
       .of("imatrix", "made with an importance matrix", [](const R& r) { return r.row->imatrix; })
       .of("tensor_bytes", "as stored", [](const R& r) { return r.row->tensors; })
       .of("file_bytes", "metadata estimated", [](const R& r) { return r.row->file; })
@@ -150,10 +136,9 @@ Type GgufRow::fields() {
       .of("fits", "on the device", [](const R& r) { return r.row->fits; })
       .of("layers", "the head being one", [](const R& r) { return r.model->num_layers() + 1; })
       .of("layers_on_device", "most that fit; null: no split fits", [](const R& r) { return r.row->offloaded; })
+      .where(split)
       .of("prefill_tokens_per_second", "of that split", [](const R& r) { return r.row->prefill_tokens_per_second; })
-      .when(split)
-      .of("decode_tokens_per_second", "of that split", [](const R& r) { return r.row->decode_tokens_per_second; })
-      .when(split);
+      .of("decode_tokens_per_second", "of that split", [](const R& r) { return r.row->decode_tokens_per_second; });
 }
 
 std::vector<GgufRow> GgufLimits::rows() const {
@@ -164,13 +149,11 @@ std::vector<GgufRow> GgufLimits::rows() const {
   return rows;
 }
 
-Type GgufLimits::fields() {
+Type fields_of(Fields<GgufLimits> f) {
   using G = GgufLimits;
-  return Fields<G>()
-      .of("label", "\"upper bound, uncalibrated\"", [](const G&) { return kUncalibrated; })
-      .of("hardware", "its name", [](const G& g) { return std::string_view(g.device->name); })
-      .of("host", "its name; null: the device shares its memory with the CPU",
-          [](const G& g) { return std::string_view(g.host->name); })
+  return f.of("label", "\"upper bound, uncalibrated\"", [](const G&) { return kUncalibrated; })
+      .of("hardware", "its name", [](const G& g) { return g.device->name; })
+      .of("host", "its name; null: the device shares its memory with the CPU", [](const G& g) { return g.host->name; })
       .when([](const G& g) { return g.host != nullptr; })
       .of<&G::capacity>("capacity_bytes", "device memory")
       .of<&G::context>("context_tokens", "of the one sequence")

@@ -26,15 +26,15 @@ struct SpeculativeStudy {
   std::string target_weights;
   std::string draft_weights;
   estimate::Speculation speculation;
-  static Type fields();
 };
+Type fields_of(Fields<SpeculativeStudy> f);
 
 struct LimitsRow {
   const std::string* model;
   const cost::Limits* limits;
   bool article() const { return limits->rates.units == cost::UnitConvention::article; }
-  static Type fields();
 };
+Type fields_of(Fields<LimitsRow> f);
 
 struct Limits {
   const hardware::Device* device;
@@ -42,8 +42,8 @@ struct Limits {
   std::optional<SpeculativeStudy> speculation = std::nullopt;
   const cost::LimitRates& rates() const { return models.front().limits.front().rates; }
   std::vector<LimitsRow> rows() const;
-  static Type fields();
 };
+Type fields_of(Fields<Limits> f);
 
 struct GgufStudy {
   const model::Decoder* model;
@@ -52,8 +52,8 @@ struct GgufStudy {
 struct GgufRow {
   const model::Decoder* model;
   const estimate::GgufStudyRow* row;
-  static Type fields();
 };
+Type fields_of(Fields<GgufRow> f);
 struct GgufLimits {
   const hardware::Device* device;
   const hardware::Device* host = nullptr;
@@ -65,7 +65,7 @@ struct GgufLimits {
   Bytes capacity() const { return *device->dram().capacity; }
   std::int64_t prefill() const { return std::min(estimate::kStudyPrompt, context); }
   std::vector<GgufRow> rows() const;
-  static Type fields();
 };
+Type fields_of(Fields<GgufLimits> f);
 
 }  // namespace llmperf::result

@@ -19,75 +19,58 @@ struct MappedOp {
   const graph::Gemm* gemm() const { return std::get_if<graph::Gemm>(&of->op->body); }
   const graph::Attention* attention() const { return std::get_if<graph::Attention>(&of->op->body); }
   const graph::Vector* vector() const { return std::get_if<graph::Vector>(&of->op->body); }
-  static Type fields();
 };
 
 struct OperandOf {
   const Operand* operand;
   Results results;
-  static Type fields();
 };
 struct BestMapping {
   const MappingStudy* of;
   const Description& best() const { return of->best().description; }
-  static Type fields();
 };
 struct PublishedMapping {
   const MappingStudy* of;
   const mapper::tile::PublishedTime& published() const { return *of->published; }
-  static Type fields();
 };
 
 std::int64_t keys_of(const graph::Attention& a) { return a.keys > 0 ? a.keys : a.context + a.q_tokens; }
 
-Type MappedOp::fields() {
+Type fields_of(Fields<MappedOp> f) {
   using O = MappedOp;
   constexpr auto gemm = [](const O& o) { return o.gemm() != nullptr; };
   constexpr auto attention = [](const O& o) { return o.attention() != nullptr; };
   constexpr auto vector = [](const O& o) { return o.vector() != nullptr; };
-  return Fields<O>()
+  return f
       .of("kind", "\"gemm\", \"attention\" or \"vector\"",
           [](const O& o) { return o.gemm()        ? "gemm"
                                   : o.attention() ? "attention"
                                                   : "vector"; })
       .of("dtype", "of the operands", [](const O& o) { return o.of->dtype; })
+      .only_where(gemm)
       .of("batch", "gemm: products", [](const O& o) { return o.gemm()->batch; })
-      .only_when(gemm)
       .of("m", "likewise", [](const O& o) { return o.gemm()->m; })
-      .only_when(gemm)
       .of("n", "likewise", [](const O& o) { return o.gemm()->n; })
-      .only_when(gemm)
       .of("k", "likewise", [](const O& o) { return o.gemm()->k; })
-      .only_when(gemm)
       .of("then", "likewise: what is joined to it, or null",
           [](const O& o) { return o.of->name.empty() ? std::nullopt : std::optional(o.of->name); })
-      .only_when(gemm)
+      .only_where(attention)
       .of("batch", "attention: sequences", [](const O& o) { return o.attention()->sequences; })
-      .only_when(attention)
       .of("queries", "likewise", [](const O& o) { return o.attention()->q_tokens; })
-      .only_when(attention)
       .of("keys", "likewise", [](const O& o) { return keys_of(*o.attention()); })
-      .only_when(attention)
       .of("causal", "likewise", [](const O& o) { return o.attention()->keys == 0; })
-      .only_when(attention)
       .of("heads", "likewise", [](const O& o) { return o.attention()->heads; })
-      .only_when(attention)
       .of("kv_heads", "likewise", [](const O& o) { return o.attention()->kv_heads; })
-      .only_when(attention)
       .of("head_dim", "likewise", [](const O& o) { return o.attention()->qk_dim; })
-      .only_when(attention)
+      .only_where(vector)
       .of("vector_kind", "vector: its name", [](const O& o) { return o.of->name; })
-      .only_when(vector)
       .of("rows", "likewise", [](const O& o) { return o.vector()->rows; })
-      .only_when(vector)
-      .of("width", "likewise", [](const O& o) { return o.vector()->width; })
-      .only_when(vector);
+      .of("width", "likewise", [](const O& o) { return o.vector()->width; });
 }
 
-Type OperandOf::fields() {
+Type fields_of(Fields<OperandOf> f) {
   using O = OperandOf;
-  return Fields<O>()
-      .of("name", "\"A\"", [](const O& o) { return o.operand->name; })
+  return f.of("name", "\"A\"", [](const O& o) { return o.operand->name; })
       .of("feed", "\"direct\", \"multicast\" or \"ring\"; null: results", [](const O& o) { return o.operand->feed; })
       .when([](const O& o) { return !o.operand->result; })
       .of("sharing_tiles", "that need the same slices", [](const O& o) { return o.operand->sharers; })
@@ -103,85 +86,70 @@ Type OperandOf::fields() {
 
 }  // namespace
 
-template <>
-const Type& type_of<mapper::tile::Dimension>() {
+Type fields_of(Fields<mapper::tile::Dimension> f) {
   using D = mapper::tile::Dimension;
-  static const Type type = Fields<D>()
-                               .of<&D::name>("name", "\"m\"")
-                               .of<&D::extent>("extent", "of the op")
-                               .of<&D::tiles>("tiles", "that share it")
-                               .of<&D::part>("per_tile", "of the extent")
-                               .of<&D::block>("block", "of a tile's part")
-                               .of<&D::blocks>("blocks_per_tile", "how many");
-  return type;
+  return f.of<&D::name>("name", "\"m\"")
+      .of<&D::extent>("extent", "of the op")
+      .of<&D::tiles>("tiles", "that share it")
+      .of<&D::part>("per_tile", "of the extent")
+      .of<&D::block>("block", "of a tile's part")
+      .of<&D::blocks>("blocks_per_tile", "how many");
 }
 
-template <>
-const Type& type_of<mapper::tile::Phase>() {
+Type fields_of(Fields<mapper::tile::Phase> f) {
   using P = mapper::tile::Phase;
-  static const Type type = Fields<P>()
-                               .of<&P::name>("name", "\"fill\", \"steady\" or \"drain\"")
-                               .of<&P::seconds>("time_s", "they add up to `closed_form_s`")
-                               .of<&P::dram>("dram_busy_s", "of that time")
-                               .of<&P::noc>("noc_busy_s", "likewise")
-                               .of<&P::matrix>("matrix_busy_s", "likewise")
-                               .of<&P::vector>("vector_busy_s", "likewise")
-                               .of<&P::binds>("bound", "\"DRAM\", \"NoC\", \"matrix\", \"vector\" or \"latency\"");
-  return type;
+  return f.of<&P::name>("name", "\"fill\", \"steady\" or \"drain\"")
+      .of<&P::seconds>("time_s", "they add up to `closed_form_s`")
+      .of<&P::dram>("dram_busy_s", "of that time")
+      .of<&P::noc>("noc_busy_s", "likewise")
+      .of<&P::matrix>("matrix_busy_s", "likewise")
+      .of<&P::vector>("vector_busy_s", "likewise")
+      .of<&P::binds>("bound", "\"DRAM\", \"NoC\", \"matrix\", \"vector\" or \"latency\"");
 }
 
-template <>
-const Type& type_of<mapper::tile::Bound>() {
+Type fields_of(Fields<mapper::tile::Bound> f) {
   using B = mapper::tile::Bound;
-  static const Type type = Fields<B>()
-                               .of<&B::resource>("resource", "which is the largest: \"matrix\", \"vector\", \"DRAM\"")
-                               .of<&B::matrix>("matrix_s", "at the rate of all tiles")
-                               .of<&B::vector>("vector_s", "likewise")
-                               .of<&B::dram>("dram_s", "every tensor moved once");
-  return type;
+  return f.of<&B::resource>("resource", "which is the largest: \"matrix\", \"vector\", \"DRAM\"")
+      .of<&B::matrix>("matrix_s", "at the rate of all tiles")
+      .of<&B::vector>("vector_s", "likewise")
+      .of<&B::dram>("dram_s", "every tensor moved once");
 }
 
-template <>
-const Type& type_of<mapper::tile::Recost>() {
+Type fields_of(Fields<mapper::tile::Recost> f) {
   using R = mapper::tile::Recost;
-  static const Type type =
-      Fields<R>()
-          .of<&R::sram>("sram_bytes", "of a tile")
-          .of("fits", "into a tile", [](const R& r) { return r.closed_form.has_value(); })
-          .of<&R::closed_form>("closed_form_s", "null: it does not fit")
-          .of<&R::simulated>("simulated_s", "likewise")
-          .of<&R::spilled>("spilled_s", "a product's at least, with sums that go to DRAM; else null");
-  return type;
+  return f.of<&R::sram>("sram_bytes", "of a tile")
+      .of("fits", "into a tile", [](const R& r) { return r.closed_form.has_value(); })
+      .of<&R::closed_form>("closed_form_s", "null: it does not fit")
+      .of<&R::simulated>("simulated_s", "likewise")
+      .of<&R::spilled>("spilled_s", "a product's at least, with sums that go to DRAM; else null");
 }
 
-template <>
-const Type& type_of<mapper::tile::Bar>() {
+Type fields_of(Fields<mapper::tile::Bar> f) {
   using B = mapper::tile::Bar;
-  static const Type type = Fields<B>()
-                               .of<&B::step>("step", "that is worked on")
-                               .of<&B::begin>("begin_s", "as simulated")
-                               .of<&B::end>("end_s", "as simulated");
-  return type;
+  return f.of<&B::step>("step", "that is worked on")
+      .of<&B::begin>("begin_s", "as simulated")
+      .of<&B::end>("end_s", "as simulated");
 }
-Type DrawnSchedule::Window::fields() {
-  return Fields<Window>().of<&Window::begin>("begin_s", "of what is drawn").of<&Window::end>("end_s", "likewise");
+Type fields_of(Fields<DrawnSchedule::Window> f) {
+  return f.of<&DrawnSchedule::Window::begin>("begin_s", "of what is drawn")
+      .of<&DrawnSchedule::Window::end>("end_s", "likewise");
 }
-Type DrawnSchedule::Lane::fields() {
-  return Fields<Lane>().of<&Lane::name>("name", "of a resource").of<&Lane::bars>("bars", "when it is busy");
+Type fields_of(Fields<DrawnSchedule::Lane> f) {
+  return f.of<&DrawnSchedule::Lane::name>("name", "of a resource")
+      .of<&DrawnSchedule::Lane::bars>("bars", "when it is busy");
 }
-Type DrawnSchedule::fields() {
+Type fields_of(Fields<DrawnSchedule> f) {
   using S = DrawnSchedule;
-  return Fields<S>()
-      .of<&S::seconds>("time_s", "null where only the first and last steps of a long schedule are drawn")
+  return f.of<&S::seconds>("time_s", "null where only the first and last steps of a long schedule are drawn")
       .of<&S::windows>("windows", "of time")
       .of<&S::lanes>("lanes", "one below the other");
 }
 
 namespace {
 
-Type BestMapping::fields() {
+Type fields_of(Fields<BestMapping> f) {
   using B = BestMapping;
-  return Fields<B>()
+  return f
       .of("stationary", "operand of which slices stay, or \"results\"",
           [](const B& b) { return b.best().stays.slices > 0 ? b.best().stays.operand : "results"; })
       .of("stationary_slices", "how many stay", [](const B& b) { return b.best().stays.slices; })
@@ -190,8 +158,7 @@ Type BestMapping::fields() {
       .of("last_block_pieces", "of the last block of all", [](const B& b) { return b.best().tail; })
       .of("overlapped_units", "whether matrix and vector units work on different steps at once",
           [](const B& b) { return b.best().overlapped; })
-      .of(
-          "dimensions", "of the op", [](const B& b) -> const auto& { return b.best().dimensions; })
+      .of("dimensions", "of the op", [](const B& b) { return b.best().dimensions; })
       .of("operands", "and results",
           [](const B& b) {
             std::vector<OperandOf> list;
@@ -201,18 +168,16 @@ Type BestMapping::fields() {
       .of("scores_sram_bytes", "attention: scores in a tile's memory", [](const B& b) { return b.best().working; })
       .of("sram_bytes", "of a tile: the sum over operands and scores", [](const B& b) { return b.best().sram; })
       .of("sram_capacity_bytes", "what there is", [](const B& b) { return b.of->study->machine().sram; })
-      .of(
-          "phases", "of the pipeline", [](const B& b) -> const auto& { return b.best().phases; });
+      .of("phases", "of the pipeline", [](const B& b) { return b.best().phases; });
 }
 
-Type PublishedMapping::fields() {
+Type fields_of(Fields<PublishedMapping> f) {
   using P = PublishedMapping;
   constexpr auto feasible = [](const P& p) { return p.published().feasible(); };
-  return Fields<P>()
+  return f.where(feasible)
       .of("time_s", "null: it has none", [](const P& p) { return p.published().seconds; })
-      .when(feasible)
       .of("compute_s", "of that", [](const P& p) { return p.published().compute; })
-      .when(feasible)
+      .always()
       .of("utilisation", "by its own account", [](const P& p) { return p.published().utilisation(); })
       .of("below_bound", "faster than can be",
           [](const P& p) { return p.published().feasible() && p.published().seconds < p.of->study->bound().seconds(); })
@@ -231,10 +196,9 @@ Type PublishedMapping::fields() {
 
 }  // namespace
 
-Type MappingRow::fields() {
+Type fields_of(Fields<MappingRow> f) {
   using R = MappingRow;
-  return Fields<R>()
-      .of("rank", "from 1", [](const R& r) { return r.rank + 1; })
+  return f.of("rank", "from 1", [](const R& r) { return r.rank + 1; })
       .of("time_s", "simulated", [](const R& r) { return r.mapping().simulated; })
       .of("closed_form_s", "by the formula that the search ranks by",
           [](const R& r) { return r.description().closed_form; })
@@ -268,11 +232,10 @@ std::vector<MappingRow> rows_of(const MappingStudy& study) {
   return rows;
 }
 
-Type MappingStudy::fields() {
+Type fields_of(Fields<MappingStudy> f) {
   using S = MappingStudy;
-  return Fields<S>()
-      .of("label", "\"mapped, uncalibrated\"", [](const S&) { return kMapped; })
-      .of("hardware", "its name", [](const S& s) { return std::string_view(s.device->name); })
+  return f.of("label", "\"mapped, uncalibrated\"", [](const S&) { return kMapped; })
+      .of("hardware", "its name", [](const S& s) { return s.device->name; })
       .of("op", "as given", [](const S& s) { return MappedOp{&s}; })
       .of("time_s", "of the best mapping, simulated", [](const S& s) { return s.best().simulated; })
       .of("simulated_s", "the same", [](const S& s) { return s.best().simulated; })

@@ -21,18 +21,18 @@ struct DrawnSchedule {
   struct Window {  // of time, s
     double begin = 0;
     double end = 0;
-    static Type fields();
   };
   struct Lane {
     std::string name;
     std::vector<mapper::tile::Bar> bars;
-    static Type fields();
   };
   std::optional<double> seconds;  // nothing: the drawing has the first and the last steps of a long one
   std::vector<Window> windows;
   std::vector<Lane> lanes;
-  static Type fields();
 };
+Type fields_of(Fields<DrawnSchedule::Window> f);
+Type fields_of(Fields<DrawnSchedule::Lane> f);
+Type fields_of(Fields<DrawnSchedule> f);
 
 struct MappingStudy {
   const hardware::Device* device = nullptr;
@@ -48,8 +48,8 @@ struct MappingStudy {
 
   const mapper::tile::StudiedMapping& best() const { return study->mappings().front(); }
   double of_bound(const mapper::tile::StudiedMapping& m) const { return study->bound().seconds() / m.simulated; }
-  static Type fields();
 };
+Type fields_of(Fields<MappingStudy> f);
 
 // A mapping in a flat row.
 struct MappingRow {
@@ -57,8 +57,8 @@ struct MappingRow {
   std::size_t rank;  // from 0
   const mapper::tile::StudiedMapping& mapping() const { return of->study->mappings()[rank]; }
   const mapper::tile::Description& description() const { return mapping().description; }
-  static Type fields();
 };
+Type fields_of(Fields<MappingRow> f);
 std::vector<MappingRow> rows_of(const MappingStudy& study);
 
 // "gemm m 4096, n 12288, k 4096"

@@ -17,11 +17,9 @@ using calibrate::GroupErrors;
 // Errors of predictions; with the two baselines, the speed of light and three constants fitted to the rows.
 struct Errors {
   const GroupErrors* of;
-  static Type fields();
 };
 struct BaselineErrors {
   const GroupErrors* of;
-  static Type fields();
 };
 // Of a group of rows.
 template <class What>
@@ -33,8 +31,8 @@ struct Grouped {
             "steps by \"model\", \"runtime\", \"weights\", \"phase\", \"batch_band\", \"execution\", \"options\", "
             "\"runtime_phase\", \"runtime_batch_band\"; kernels by \"op\", \"m_band\", \"site\" (n and k), \"layout\" "
             "(heads), \"collective\"",
-            [](const Grouped& g) { return std::string_view(g.of->by); })
-        .of("name", "of the group", [](const Grouped& g) { return std::string_view(g.of->name); })
+            [](const Grouped& g) { return g.of->by; })
+        .of("name", "of the group", [](const Grouped& g) { return g.of->name; })
         .spread([](const Grouped& g) { return What{g.of}; });
   }
 };
@@ -46,10 +44,9 @@ std::vector<Grouped<What>> grouped(std::span<const GroupErrors> groups) {
   return list;
 }
 
-Type Errors::fields() {
+Type fields_of(Fields<Errors> f) {
   using E = Errors;
-  return Fields<E>()
-      .of("rows", "that were scored", [](const E& e) { return e.of->errors.rows; })
+  return f.of("rows", "that were scored", [](const E& e) { return e.of->errors.rows; })
       .of("mape", "mean absolute error", [](const E& e) { return e.of->errors.mape; })
       .of("median_ape", "of the absolute errors", [](const E& e) { return e.of->errors.median_ape; })
       .of("p90_ape", "nine of ten are within this", [](const E& e) { return e.of->errors.p90_ape; })
@@ -57,10 +54,9 @@ Type Errors::fields() {
       .of("bias", "mean error", [](const E& e) { return e.of->errors.bias; })
       .named("errors", "Shares, not percent; null where there are no rows.");
 }
-Type BaselineErrors::fields() {
+Type fields_of(Fields<BaselineErrors> f) {
   using E = BaselineErrors;
-  return Fields<E>()
-      .spread([](const E& e) { return Errors{e.of}; })
+  return f.spread([](const E& e) { return Errors{e.of}; })
       .of("roofline_mape", "of the speed of light on the same rows", [](const E& e) { return e.of->roofline_mape; })
       .of("fitted_roofline_mape", "of three constants fitted to these rows",
           [](const E& e) { return e.of->fitted_roofline_mape; });
@@ -82,19 +78,15 @@ struct ErrorSection {
 
 // ---- validate
 
-template <>
-const Type& type_of<calibrate::Measurements::File>() {
+Type fields_of(Fields<calibrate::Measurements::File> f) {
   using F = calibrate::Measurements::File;
-  static const Type type =
-      Fields<F>().of<&F::path>("path", "as given").of<&F::notes>("notes", "the comment lines of the file");
-  return type;
+  return f.of<&F::path>("path", "as given").of<&F::notes>("notes", "the comment lines of the file");
 }
 
-Type ValidatedRow::fields() {
+Type fields_of(Fields<ValidatedRow> f) {
   using R = ValidatedRow;
   using V = calibrate::ValidatedRow;
-  return Fields<R>()
-      .of("measured_s", "as the file says", [](const R& r) { return r.of->measured(*r.row); })
+  return f.of("measured_s", "as the file says", [](const R& r) { return r.of->measured(*r.row); })
       .of<&R::row, &V::predicted>("predicted_s", "by the profile")
       .of("error", "predicted / measured - 1", [](const R& r) { return r.of->error(*r.row); })
       .of<&R::row, &V::roofline>("roofline_s", "the speed of light")
@@ -109,33 +101,27 @@ Type ValidatedRow::fields() {
       .of<&R::row, &V::remark>("remark", "as text, may be empty");
 }
 
-template <>
-const Type& type_of<calibrate::Validation>() {
+Type fields_of(Fields<calibrate::Validation> f) {
   using V = calibrate::Validation;
-  static const Type type =
-      Fields<V>()
-          .of(
-              "files", "that were read", [](const V& v) -> const auto& { return v.measurements.files; })
-          .of("summary", "of all scored rows", [](const V& v) { return BaselineErrors{&v.summary}; })
-          .of("groups", "of scored rows", [](const V& v) { return grouped<BaselineErrors>(v.groups); })
-          .of("unused_columns", "of the input: kept as they are, they change no prediction",
-              [](const V& v) { return v.measurements.unused_columns(); })
-          .of<&V::warnings>("warnings", "as text")
-          .of("rows",
-              "in the order of the files: `file`, `line`, the columns of the input that the row uses under their own "
-              "names (text or numbers; without the latency), and the keys below; then columns that llmperf does not "
-              "know, as text, one that is named like a key as `input_NAME`",
-              [](const V&) { return std::vector<ValidatedRow>(); });  // written by the report
-  return type;
+  return f.of("files", "that were read", [](const V& v) { return v.measurements.files; })
+      .of("summary", "of all scored rows", [](const V& v) { return BaselineErrors{&v.summary}; })
+      .of("groups", "of scored rows", [](const V& v) { return grouped<BaselineErrors>(v.groups); })
+      .of("unused_columns", "of the input: kept as they are, they change no prediction",
+          [](const V& v) { return v.measurements.unused_columns(); })
+      .of<&V::warnings>("warnings", "as text")
+      .of("rows",
+          "in the order of the files: `file`, `line`, the columns of the input that the row uses under their own "
+          "names (text or numbers; without the latency), and the keys below; then columns that llmperf does not "
+          "know, as text, one that is named like a key as `input_NAME`",
+          [](const V&) { return std::vector<ValidatedRow>(); });  // written by the report
 }
 
 // ---- calibrate
 
-Type ParameterFitted::fields() {
+Type fields_of(Fields<ParameterFitted> f) {
   using P = ParameterFitted;
   constexpr auto identified = [](const P& p) { return p.identified(); };
-  return Fields<P>()
-      .of<&P::name>("name", "as in [runtimes.md](runtimes.md)")
+  return f.of<&P::name>("name", "as in [runtimes.md](runtimes.md)")
       .of<&P::unit>("unit", "\"s\", \"B/s\" or \"\"")
       .of("value", "the default unless identified", [](const P& p) { return p.fitted.value; })
       .of("identified", "whether rows say it", identified)
@@ -150,11 +136,11 @@ Type ParameterFitted::fields() {
             }
             return "";
           })
+      .where(identified)
       .of("relative_error", "the larger of the two below: standard deviation of the logarithm; null: not identified",
           [](const P& p) { return p.uncertainty(); })
-      .when(identified)
       .of("relative_error_fit", "given rows and default", [](const P& p) { return p.fitted.relative_error; })
-      .when(identified)
+      .always()
       .of("relative_error_jackknife", "over fits that each lack a group; null without",
           [](const P& p) { return p.jackknife; })
       .when([](const P& p) { return p.identified() && p.jackknife > 0; })
@@ -173,10 +159,9 @@ std::vector<ParameterFitted> parameters_of(const calibrate::Calibration& c) {
   return list;
 }
 
-Type Correlated::fields() {
+Type fields_of(Fields<Correlated> f) {
   using C = Correlated;
-  return Fields<C>()
-      .of<&C::first>("first", "parameter")
+  return f.of<&C::first>("first", "parameter")
       .of<&C::second>("second", "parameter")
       .of<&C::coefficient>("coefficient", "of correlation");
 }
@@ -199,45 +184,37 @@ std::span<const GroupErrors> groups_of(const std::vector<GroupErrors>& errors) {
   return errors.empty() ? std::span<const GroupErrors>() : std::span(errors).subspan(1);
 }
 
-template <>
-const Type& type_of<calibrate::LeftOut>() {
+Type fields_of(Fields<calibrate::LeftOut> f) {
   using L = calibrate::LeftOut;
-  static const Type type = Fields<L>()
-                               .of<&L::by>("by", "kind of groups")
-                               .of<&L::folds>("folds", "0: one group only, nothing could be left out")
-                               .spread([](const L& l) { return ErrorSection{&l.errors}; });
-  return type;
+  return f.of<&L::by>("by", "kind of groups")
+      .of<&L::folds>("folds", "0: one group only, nothing could be left out")
+      .spread([](const L& l) { return ErrorSection{&l.errors}; });
 }
 
-template <>
-const Type& type_of<calibrate::Calibration>() {
+Type fields_of(Fields<calibrate::Calibration> f) {
   using C = calibrate::Calibration;
-  static const Type type =
-      Fields<C>()
-          .of<&C::hardware>("hardware", "device that was fitted")
-          .of<&C::runtime>("runtime", "profile that was fitted")
-          .of<&C::files>("files", "paths")
-          .of<&C::converged>("converged", "the last fit")
-          .of<&C::iterations>("iterations", "of the last fit")
-          .of<&C::residual_scale>("residual_scale",
-                                  "1.48 times the median absolute residual of the logarithm: the noise, were residuals "
-                                  "normal")
-          .of<static_cast<std::vector<ParameterFitted> (*)(const C&)>(&parameters_of)>("parameters",
-                                                                                       "those that a row depends on")
-          .of<&correlated>("correlations", "parameters that the rows know only together")
-          .of("residuals", "errors of the fit to all rows", [](const C& c) { return ErrorSection{&c.residuals}; })
-          .of<&C::left_out>("cross_validation",
-                            "rows predicted without their group; the profile stores those by phase and op")
-          .of<&C::warnings>("warnings", "as text");
-  return type;
+  return f.of<&C::hardware>("hardware", "device that was fitted")
+      .of<&C::runtime>("runtime", "profile that was fitted")
+      .of<&C::files>("files", "paths")
+      .of<&C::converged>("converged", "the last fit")
+      .of<&C::iterations>("iterations", "of the last fit")
+      .of<&C::residual_scale>("residual_scale",
+                              "1.48 times the median absolute residual of the logarithm: the noise, were residuals "
+                              "normal")
+      .of<static_cast<std::vector<ParameterFitted> (*)(const C&)>(&parameters_of)>("parameters",
+                                                                                   "those that a row depends on")
+      .of<&correlated>("correlations", "parameters that the rows know only together")
+      .of("residuals", "errors of the fit to all rows", [](const C& c) { return ErrorSection{&c.residuals}; })
+      .of<&C::left_out>("cross_validation",
+                        "rows predicted without their group; the profile stores those by phase and op")
+      .of<&C::warnings>("warnings", "as text");
 }
 
 // ---- import
 
-Type ClassTotal::fields() {
+Type fields_of(Fields<ClassTotal> f) {
   using T = ClassTotal;
-  return Fields<T>()
-      .of<&T::of>("class", "\"kernel\", \"communication\", \"host\" or \"other\"")
+  return f.of<&T::of>("class", "\"kernel\", \"communication\", \"host\" or \"other\"")
       .of<&T::count>("count", "executions")
       .of<&T::total>("time_s", "of all of them; never added up over classes")
       .of<&T::imported>("imported", "executions that became measurements");
@@ -254,17 +231,15 @@ std::vector<ClassTotal> totals_of(const import::Imported& imported) {
   return totals;
 }
 
-Type ImportedType::fields() {
+Type fields_of(Fields<ImportedType> f) {
   using T = ImportedType;
-  return Fields<T>()
-      .of("type", "name of a kernel or collective", [](const T& t) { return std::string_view(t.summary->type); })
+  return f.of("type", "name of a kernel or collective", [](const T& t) { return t.summary->type; })
       .of("class", "as above", [](const T& t) { return t.summary->of; })
       .of("count", "executions", [](const T& t) { return t.summary->count; })
       .of("time_s", "of all of them", [](const T& t) { return t.summary->total; })
       .of<&T::share>("share", "of the time of its class")
       .of("imported", "executions that became measurements", [](const T& t) { return t.summary->imported; })
-      .of("remark", "why the others did not; may be empty",
-          [](const T& t) { return std::string_view(t.summary->remark); });
+      .of("remark", "why the others did not; may be empty", [](const T& t) { return t.summary->remark; });
 }
 
 std::vector<ImportedType> types_of(const import::Imported& imported) {
@@ -315,28 +290,24 @@ struct ImportedRow {
 
 }  // namespace
 
-template <>
-const Type& type_of<import::Imported>() {
+Type fields_of(Fields<import::Imported> f) {
   using I = import::Imported;
-  static const Type type =
-      Fields<I>()
-          .of<&I::source>("source", "\"msprof\", \"torch-npu\", \"hccl-test\", \"nccl-tests\" or \"chrome-trace\"")
-          .of("files", "paths as given",
-              [](const I& i) {
-                std::vector<std::string> paths;
-                for (const auto& file : i.measurements.files) paths.push_back(file.path);
-                return paths;
-              })
-          .of<&totals_of>("classes", "what ran it")
-          .of<&types_of>("types", "by class, then by time")
-          .of("measurements", "that they became",
-              [](const I& i) {
-                std::vector<ImportedRow> rows;
-                for (const calibrate::Row& row : i.measurements.rows) rows.push_back({&i.measurements, &row});
-                return rows;
-              })
-          .of<&warnings_of>("warnings", "as text");
-  return type;
+  return f.of<&I::source>("source", "\"msprof\", \"torch-npu\", \"hccl-test\", \"nccl-tests\" or \"chrome-trace\"")
+      .of("files", "paths as given",
+          [](const I& i) {
+            std::vector<std::string> paths;
+            for (const auto& file : i.measurements.files) paths.push_back(file.path);
+            return paths;
+          })
+      .of<&totals_of>("classes", "what ran it")
+      .of<&types_of>("types", "by class, then by time")
+      .of("measurements", "that they became",
+          [](const I& i) {
+            std::vector<ImportedRow> rows;
+            for (const calibrate::Row& row : i.measurements.rows) rows.push_back({&i.measurements, &row});
+            return rows;
+          })
+      .of<&warnings_of>("warnings", "as text");
 }
 
 // ---- replay
@@ -347,50 +318,32 @@ cost::Work ReplayedOp::work() const {
   return work;
 }
 
-Type ReplayedOp::fields() {
+Type fields_of(Fields<ReplayedOp> f) {
   using O = ReplayedOp;
   constexpr auto row = [](const O& o) { return o.row() != nullptr; };
   constexpr auto timed = [](const O& o) { return o.timed(); };
-  return Fields<O>()
-      .of("phase", "the step it is of", [](const O& o) { return std::string_view(o.phase->name); })
-      .row()
-      .of("names", "of the ops that it stands for", [](const O& o) { return join(o.op->op.names, "+"); })
-      .row()
-      .of(
-          "names", "of the ops that it stands for", [](const O& o) -> const auto& { return o.op->op.names; })
-      .of("op", "of what a row can name", [](const O& o) { return std::string_view(o.row()->op); })
-      .only_when(row)
+  return f.row("phase", "the step it is of", [](const O& o) { return o.phase->name; })
+      .row("names", "of the ops that it stands for", [](const O& o) { return join(o.op->op.names, "+"); })
+      .of("names", "of the ops that it stands for", [](const O& o) { return o.op->op.names; })
+      .only_where(row)
+      .of("op", "of what a row can name", [](const O& o) { return o.row()->op; })
       .of("dtype", "likewise", [](const O& o) { return o.row()->dtype; })
-      .only_when(row)
       .of("shape", "likewise, as text", [](const O& o) { return calibrate::shape_text(*o.row()); })
-      .only_when(row)
-      .of("flops", "likewise", [](const O& o) { return o.work().matrix + o.work().vector; })
-      .json()
-      .only_when(row)
-      .of("bytes", "likewise", [](const O& o) { return o.work().bytes(); })
-      .json()
-      .only_when(row)
+      .json("flops", "likewise", [](const O& o) { return o.work().matrix + o.work().vector; })
+      .json("bytes", "likewise", [](const O& o) { return o.work().bytes(); })
+      .always()
       .of("count", "executions per step; 0: of a list", [](const O& o) { return o.op->op.count; })
       .of("available", "on this backend", timed)
-      .of("reason", "where it is not", [](const O& o) { return std::string_view(o.op->unavailable); })
+      .of("reason", "where it is not", [](const O& o) { return o.op->unavailable; })
       .only_when([](const O& o) { return !o.timed(); })
+      .only_where(timed)
       .of("time_s", "the figure that stands for it, where available", [](const O& o) { return o.op->time(); })
-      .only_when(timed)
-      .of("median_s", "likewise", [](const O& o) { return o.op->timing->median; })
-      .json()
-      .only_when(timed)
-      .of("minimum_s", "likewise", [](const O& o) { return o.op->timing->minimum; })
-      .json()
-      .only_when(timed)
+      .json("median_s", "likewise", [](const O& o) { return o.op->timing->median; })
+      .json("minimum_s", "likewise", [](const O& o) { return o.op->timing->minimum; })
       .of("spread_s", "likewise: between the quartiles", [](const O& o) { return o.op->timing->spread; })
-      .only_when(timed)
-      .of("samples", "likewise", [](const O& o) { return o.op->timing->samples; })
-      .json()
-      .only_when(timed)
+      .json("samples", "likewise", [](const O& o) { return o.op->timing->samples; })
       .of("repetitions", "likewise", [](const O& o) { return o.op->timing->passes; })
-      .only_when(timed)
-      .of<&O::predicted>("predicted_s", "likewise; null: no profile")
-      .only_when(timed);
+      .of<&O::predicted>("predicted_s", "likewise; null: no profile");
 }
 
 std::vector<ReplayedOp> ops_of(const replay::PhaseStudy& phase) {
@@ -415,31 +368,24 @@ Seconds ops_time(const replay::PhaseStudy& phase) {
   return sum;
 }
 
-template <>
-const Type& type_of<replay::StepTime>() {
+Type fields_of(Fields<replay::StepTime> f) {
   using S = replay::StepTime;
-  static const Type type = Fields<S>()
-                               .of("time_s", "median", [](const S& s) { return s.timing.median; })
-                               .of("minimum_s", "the shortest", [](const S& s) { return s.timing.minimum; })
-                               .of("spread_s", "between the quartiles", [](const S& s) { return s.timing.spread; })
-                               .of("repetitions", "of the step", [](const S& s) { return s.timing.passes; })
-                               .of<&S::ops>("ops_time_s", "of the ops that are in it")
-                               .of<&S::left_out>("left_out", "ops that are not in it");
-  return type;
+  return f.of("time_s", "median", [](const S& s) { return s.timing.median; })
+      .of("minimum_s", "the shortest", [](const S& s) { return s.timing.minimum; })
+      .of("spread_s", "between the quartiles", [](const S& s) { return s.timing.spread; })
+      .of("repetitions", "of the step", [](const S& s) { return s.timing.passes; })
+      .of<&S::ops>("ops_time_s", "of the ops that are in it")
+      .of<&S::left_out>("left_out", "ops that are not in it");
 }
 
-template <>
-const Type& type_of<replay::PhaseStudy>() {
+Type fields_of(Fields<replay::PhaseStudy> f) {
   using P = replay::PhaseStudy;
-  static const Type type =
-      Fields<P>()
-          .of<&P::name>("name", "\"prefill\", \"decode\", or \"ops\" of a list")
-          .of("complete", "false: interrupted", [](const P& p) { return p.replay.complete; })
-          .of<&ops_time>("ops_time_s", "all executions of the ops, one by one")
-          .of<&P::predicted_step>("predicted_step_s", "null: no step, or no profile")
-          .of("whole_step", "null: not timed as a whole", [](const P& p) { return p.replay.whole; })
-          .of("ops", "each once", [](const P& p) { return ops_of(p); });
-  return type;
+  return f.of<&P::name>("name", "\"prefill\", \"decode\", or \"ops\" of a list")
+      .of("complete", "false: interrupted", [](const P& p) { return p.replay.complete; })
+      .of<&ops_time>("ops_time_s", "all executions of the ops, one by one")
+      .of<&P::predicted_step>("predicted_step_s", "null: no step, or no profile")
+      .of("whole_step", "null: not timed as a whole", [](const P& p) { return p.replay.whole; })
+      .of("ops", "each once", [](const P& p) { return ops_of(p); });
 }
 
 namespace {
@@ -452,57 +398,46 @@ struct Fact {
 };
 }  // namespace
 
-template <>
-const Type& type_of<replay::Description>() {
+Type fields_of(Fields<replay::Description> f) {
   using D = replay::Description;
-  static const Type type = Fields<D>()
-                               .of<&D::backend>("backend", "\"cpu\" or \"ascend\"")
-                               .of<&D::device>("name", "of the device")
-                               .of<&D::title>("title", "for people")
-                               .of("facts", "what the device says of itself",
-                                   [](const D& d) {
-                                     std::vector<Fact> facts;
-                                     for (const auto& [name, value] : d.facts) facts.push_back({name, value});
-                                     return facts;
-                                   })
-                               .named("device");
-  return type;
+  return f.of<&D::backend>("backend", "\"cpu\" or \"ascend\"")
+      .of<&D::device>("name", "of the device")
+      .of<&D::title>("title", "for people")
+      .of("facts", "what the device says of itself",
+          [](const D& d) {
+            std::vector<Fact> facts;
+            for (const auto& [name, value] : d.facts) facts.push_back({name, value});
+            return facts;
+          })
+      .named("device");
 }
 
-template <>
-const Type& type_of<replay::Study>() {
+Type fields_of(Fields<replay::Study> f) {
   using S = replay::Study;
-  static const Type type = Fields<S>()
-                               .of<&S::what>("what", "was replayed")
-                               .of<&S::hardware>("hardware", "name of the device that it is a measurement of")
-                               .of<&S::profile>("profile", "that predicts; null: none")
-                               .when([](const S& s) { return !s.profile.empty(); })
-                               .of<&S::device>("device", "that ran it")
-                               .of<&S::phases>("phases", "of the step, or the list");
-  return type;
+  return f.of<&S::what>("what", "was replayed")
+      .of<&S::hardware>("hardware", "name of the device that it is a measurement of")
+      .of<&S::profile>("profile", "that predicts; null: none")
+      .when([](const S& s) { return !s.profile.empty(); })
+      .of<&S::device>("device", "that ran it")
+      .of<&S::phases>("phases", "of the step, or the list");
 }
 
-template <>
-const Type& type_of<replay::SelfTestResult>() {
+Type fields_of(Fields<replay::SelfTestResult> f) {
   using R = replay::SelfTestResult;
-  static const Type type =
-      Fields<R>()
-          .of<&R::op>("op", "one line")
-          .of<&R::outcome>("outcome", "\"passed\", \"failed\" or \"unavailable\"")
-          .of<&R::error>("error", "relative, of the norm of the difference; null: nothing was compared")
-          .of<&R::tolerance>("tolerance", "likewise: what the type's rounding allows")
-          .of<&R::reason>("reason", "why not available, or what failed");
-  return type;
+  return f.of<&R::op>("op", "one line")
+      .of<&R::outcome>("outcome", "\"passed\", \"failed\" or \"unavailable\"")
+      .of<&R::error>("error", "relative, of the norm of the difference; null: nothing was compared")
+      .of<&R::tolerance>("tolerance", "likewise: what the type's rounding allows")
+      .of<&R::reason>("reason", "why not available, or what failed");
 }
 
 std::int64_t SelfTest::count(replay::SelfTestResult::Outcome outcome) const {
   return std::count_if(results.begin(), results.end(), [&](const auto& r) { return r.outcome == outcome; });
 }
 
-Type SelfTest::fields() {
+Type fields_of(Fields<SelfTest> f) {
   using S = SelfTest;
-  return Fields<S>()
-      .of("device", "that was tested", [](const S& s) { return s.device; })
+  return f.of("device", "that was tested", [](const S& s) { return s.device; })
       .of("passed", "no op failed", [](const S& s) { return !replay::failed(s.results); })
       .of("ops", "small ones of every kind", [](const S& s) { return s.results; });
 }

@@ -19,16 +19,16 @@ struct ParameterFitted : calibrate::CalibratedParameter {
   bool identified() const { return fitted.identified == calibrate::Identified::yes; }
   // The larger of what rows and prior leave open and what changes with the rows left out.
   double uncertainty() const { return std::max(fitted.relative_error, jackknife); }
-  static Type fields();
 };
+Type fields_of(Fields<ParameterFitted> f);
 std::vector<ParameterFitted> parameters_of(const calibrate::Calibration& calibration);
 // A pair that the rows know only together.
 struct Correlated {
   std::string_view first;
   std::string_view second;
   double coefficient = 0;
-  static Type fields();
 };
+Type fields_of(Fields<Correlated> f);
 std::vector<Correlated> correlated(const calibrate::Calibration& calibration);
 // Errors of groups behind that of all rows.
 std::span<const calibrate::GroupErrors> groups_of(const std::vector<calibrate::GroupErrors>& errors);
@@ -39,14 +39,14 @@ struct ClassTotal {
   std::int64_t count = 0;
   Seconds total;
   std::int64_t imported = 0;
-  static Type fields();
 };
+Type fields_of(Fields<ClassTotal> f);
 std::vector<ClassTotal> totals_of(const import::Imported& imported);
 struct ImportedType {
   const import::TypeSummary* summary;
   double share = 0;  // of the time of its class
-  static Type fields();
 };
+Type fields_of(Fields<ImportedType> f);
 std::vector<ImportedType> types_of(const import::Imported& imported);
 std::vector<std::string> warnings_of(const import::Imported& imported);
 
@@ -58,8 +58,8 @@ struct ReplayedOp {
   const calibrate::OpRow* row() const { return std::get_if<calibrate::OpRow>(&op->op.what); }
   bool timed() const { return op->timing.has_value(); }
   cost::Work work() const;  // of what a row can name
-  static Type fields();
 };
+Type fields_of(Fields<ReplayedOp> f);
 std::vector<ReplayedOp> ops_of(const replay::PhaseStudy& phase);
 std::vector<ReplayedOp> ops_of(const replay::Study& study);
 // All executions of the ops, one by one.
@@ -69,26 +69,21 @@ struct SelfTest {
   replay::Description device;
   const std::vector<replay::SelfTestResult>& results;
   std::int64_t count(replay::SelfTestResult::Outcome outcome) const;
-  static Type fields();
 };
+Type fields_of(Fields<SelfTest> f);
 
 // What was found out about a measurement. Rows are written cell by cell, with the columns of their files before these:
 // there may be tens of thousands.
 struct ValidatedRow {
   const calibrate::Validation* of;
   const calibrate::ValidatedRow* row;
-  static Type fields();
 };
+Type fields_of(Fields<ValidatedRow> f);
 
-template <>
-const Type& type_of<calibrate::Validation>();
-template <>
-const Type& type_of<calibrate::Calibration>();
-template <>
-const Type& type_of<import::Imported>();
-template <>
-const Type& type_of<replay::SelfTestResult>();
-template <>
-const Type& type_of<replay::Study>();
+Type fields_of(Fields<calibrate::Validation> f);
+Type fields_of(Fields<calibrate::Calibration> f);
+Type fields_of(Fields<import::Imported> f);
+Type fields_of(Fields<replay::SelfTestResult> f);
+Type fields_of(Fields<replay::Study> f);
 
 }  // namespace llmperf::result

@@ -55,189 +55,151 @@ StrategyFormula formula_of(const estimate::StrategyFormulas& s) {
 
 }  // namespace
 
-template <>
-const Type& type_of<ParallelInputs>() {
+Type fields_of(Fields<ParallelInputs> f) {
   using I = ParallelInputs;
   using S = estimate::SearchSpace;
-  static const Type type =
-      Fields<I>()
-          .of("model", "its name", [](const I& i) { return std::string_view(i.execution().model->name); })
-          .of("hardware", "its name", [](const I& i) { return std::string_view(i.setup().device->name); })
-          .of<&I::space, &S::devices>("devices", "of every plan")
-          .of("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; })
-          .of<&I::space, &S::batch>("batch", "sequences of a step")
-          .of<&I::space, &S::sequence>("sequence_tokens", "of each sequence")
-          .of<&I::space, &S::training>("training", "whether a training step")
-          .of<&I::space, &S::micro_batch>("micro_batch", "sequences of a micro-batch; null without `training`")
-          .when([](const I& i) { return i.space().training; })
-          .of("weights", "type", [](const I& i) { return std::string_view(i.execution().weights.name); })
-          .of("kv", "type", [](const I& i) { return i.execution().kv.name(); })
-          .of<&I::execution, &graph::Execution::activations>("activations", "type")
-          .of("options", "of the runtime",
-              [](const I& i) { return hardware::format_runtime_options(i.execution().runtime); });
-  return type;
+  return f.of("model", "its name", [](const I& i) { return i.execution().model->name; })
+      .of("hardware", "its name", [](const I& i) { return i.setup().device->name; })
+      .of<&I::space, &S::devices>("devices", "of every plan")
+      .of("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; })
+      .of<&I::space, &S::batch>("batch", "sequences of a step")
+      .of<&I::space, &S::sequence>("sequence_tokens", "of each sequence")
+      .of<&I::space, &S::training>("training", "whether a training step")
+      .of<&I::space, &S::micro_batch>("micro_batch", "sequences of a micro-batch; null without `training`")
+      .when([](const I& i) { return i.space().training; })
+      .of("weights", "type", [](const I& i) { return i.execution().weights.name; })
+      .of("kv", "type", [](const I& i) { return i.execution().kv.name(); })
+      .of<&I::execution, &graph::Execution::activations>("activations", "type")
+      .of("options", "of the runtime",
+          [](const I& i) { return hardware::format_runtime_options(i.execution().runtime); });
 }
 
-template <>
-const Type& type_of<PlanMemory>() {
+Type fields_of(Fields<PlanMemory> f) {
   using M = PlanMemory;
   using C = estimate::PlanCost;
-  static const Type type = Fields<M>()
-                               .of<&M::cost, &C::memory, &cost::Memory::weights>("weight_bytes", "weights")
-                               .of<&M::cost, &C::memory, &cost::Memory::gradients>("gradient_bytes", "of training")
-                               .of<&M::cost, &C::memory, &cost::Memory::optimizer>("optimizer_bytes", "of training")
-                               .of<&M::cost, &C::memory, &cost::Memory::kv_cache>("kv_cache_bytes", "of a prefill")
-                               .of<&M::cost, &C::activations>("activation_bytes", "the peak")
-                               .of<&M::cost, &C::memory, &cost::Memory::total>("total_bytes", "with the reserve");
-  return type;
+  return f.of<&M::cost, &C::memory, &cost::Memory::weights>("weight_bytes", "weights")
+      .of<&M::cost, &C::memory, &cost::Memory::gradients>("gradient_bytes", "of training")
+      .of<&M::cost, &C::memory, &cost::Memory::optimizer>("optimizer_bytes", "of training")
+      .of<&M::cost, &C::memory, &cost::Memory::kv_cache>("kv_cache_bytes", "of a prefill")
+      .of<&M::cost, &C::activations>("activation_bytes", "the peak")
+      .of<&M::cost, &C::memory, &cost::Memory::total>("total_bytes", "with the reserve");
 }
 
-template <>
-const Type& type_of<KindExchanged>() {
+Type fields_of(Fields<KindExchanged> f) {
   using K = KindExchanged;
-  static const Type type = Fields<K>()
-                               .of<&K::kind>("kind", "as in an exchange")
-                               .of<&K::count>("count", "in a step")
-                               .of<&K::sent>("sent_bytes", "by one device");
-  return type;
+  return f.of<&K::kind>("kind", "as in an exchange")
+      .of<&K::count>("count", "in a step")
+      .of<&K::sent>("sent_bytes", "by one device");
 }
 
-template <>
-const Type& type_of<ParallelPlan>() {
+Type fields_of(Fields<ParallelPlan> f) {
   using P = ParallelPlan;
   using O = graph::TrainingOptions;
   using C = estimate::PlanCost;
   using K = graph::CollectiveKind;
   constexpr auto training = [](const P& p) { return p.study->space.training; };
   constexpr auto fits = [](const P& p) { return p.cost().fits; };
-  static const Type type =
-      Fields<P>()
-          .of("rank", "from 1, the best", [](const P& p) { return p.index + 1; })
-          .of<&P::plan>("plan", "how the model is spread")
-          .row<&P::name>("plan", "as text")
-          .where(training)
-          .json<&P::options, &O::zero>("zero", "stage of ZeRO; null without `training`")
-          .json<&P::options, &O::chunks>("interleave", "runs of layers per stage; likewise")
-          .json<&P::options, &O::recompute>("recompute", "likewise")
-          .always()
-          .flat("memory", "of one device", [](const P& p) { return PlanMemory{&p.cost()}; })
-          .of<&P::cost, &C::fits>("fits", "when false, times are null")
-          .of<&P::cost, &C::time>("step_s", "the step")
-          .when(fits)
-          .of<&P::cost, &C::mfu>("mfu", "of training")
-          .when([](const P& p) { return p.cost().fits && p.study->space.training; })
-          .json("sent_bytes", "by one device in a step", [](const P& p) { return p.communication().sent_bytes(); })
-          .row<&sent<K::all_reduce>>("all_reduce_bytes", "sent by one device")
-          .row<&sent<K::all_gather>>("all_gather_bytes", "likewise")
-          .row<&sent<K::reduce_scatter>>("reduce_scatter_bytes", "likewise")
-          .row<&sent<K::all_to_all>>("all_to_all_bytes", "likewise")
-          .row<&sent<K::send>>("send_bytes", "likewise")
-          .row<&sent<K::ring_pass>>("ring_pass_bytes", "likewise")
-          .row<&sent<K::broadcast>>("broadcast_bytes", "likewise")
-          .of<&P::communication, &estimate::Communication::time>("communication_s", "of a step")
-          .of<&P::communication, &estimate::Communication::overlapped>("overlapped_s", "of it, beside other work")
-          .of<&kinds_exchanged>("collectives", "by kind")
-          .of<&P::divided>("divided", "what each axis divides, in attention / outside it")
-          .of<&P::up_to>("up_to", "what bounds each axis on its own");
-  return type;
+  return f.of("rank", "from 1, the best", [](const P& p) { return p.index + 1; })
+      .of<&P::plan>("plan", "how the model is spread")
+      .row<&P::name>("plan", "as text")
+      .where(training)
+      .json<&P::options, &O::zero>("zero", "stage of ZeRO; null without `training`")
+      .json<&P::options, &O::chunks>("interleave", "runs of layers per stage; likewise")
+      .json<&P::options, &O::recompute>("recompute", "likewise")
+      .always()
+      .flat("memory", "of one device", [](const P& p) { return PlanMemory{&p.cost()}; })
+      .of<&P::cost, &C::fits>("fits", "when false, times are null")
+      .of<&P::cost, &C::time>("step_s", "the step")
+      .when(fits)
+      .of<&P::cost, &C::mfu>("mfu", "of training")
+      .when([](const P& p) { return p.cost().fits && p.study->space.training; })
+      .json("sent_bytes", "by one device in a step", [](const P& p) { return p.communication().sent_bytes(); })
+      .row<&sent<K::all_reduce>>("all_reduce_bytes", "sent by one device")
+      .row<&sent<K::all_gather>>("all_gather_bytes", "likewise")
+      .row<&sent<K::reduce_scatter>>("reduce_scatter_bytes", "likewise")
+      .row<&sent<K::all_to_all>>("all_to_all_bytes", "likewise")
+      .row<&sent<K::send>>("send_bytes", "likewise")
+      .row<&sent<K::ring_pass>>("ring_pass_bytes", "likewise")
+      .row<&sent<K::broadcast>>("broadcast_bytes", "likewise")
+      .of<&P::communication, &estimate::Communication::time>("communication_s", "of a step")
+      .of<&P::communication, &estimate::Communication::overlapped>("overlapped_s", "of it, beside other work")
+      .of<&kinds_exchanged>("collectives", "by kind")
+      .of<&P::divided>("divided", "what each axis divides, in attention / outside it")
+      .of<&P::up_to>("up_to", "what bounds each axis on its own");
 }
 
-template <>
-const Type& type_of<ParallelStudy>() {
+Type fields_of(Fields<ParallelStudy> f) {
   using S = ParallelStudy;
-  static const Type type =
-      Fields<S>()
-          .of("label", "\"upper bound, uncalibrated\"", [](const S&) { return kUncalibrated; })
-          .of("inputs", "as resolved", [](const S& s) { return ParallelInputs{&s}; })
-          .of<&S::tried>("tried", "combinations of degrees")
-          .of<&S::legal>("legal", "those that divide model, batch and sequence")
-          .of<&S::fitting>("fitting", "those of them that fit")
-          .of("capacity_bytes", "memory of one device", [](const S& s) { return *s.setup->device->dram().capacity; })
-          .of<&plans_of>("plans", "best first")
-          .of<&S::setup, &estimate::Setup::notes>("notes", "substitutions, as text");
-  return type;
+  return f.of("label", "\"upper bound, uncalibrated\"", [](const S&) { return kUncalibrated; })
+      .of("inputs", "as resolved", [](const S& s) { return ParallelInputs{&s}; })
+      .of<&S::tried>("tried", "combinations of degrees")
+      .of<&S::legal>("legal", "those that divide model, batch and sequence")
+      .of<&S::fitting>("fitting", "those of them that fit")
+      .of("capacity_bytes", "memory of one device", [](const S& s) { return *s.setup->device->dram().capacity; })
+      .of<&plans_of>("plans", "best first")
+      .of<&S::setup, &estimate::Setup::notes>("notes", "substitutions, as text");
 }
 
-template <>
-const Type& type_of<StrategyInputs>() {
+Type fields_of(Fields<StrategyInputs> f) {
   using I = StrategyInputs;
   using S = StrategyStudy;
-  static const Type type =
-      Fields<I>()
-          .of("model", "its name", [](const I& i) { return std::string_view(i.of->setup->execution.model->name); })
-          .of<&I::of, &S::devices>("devices", "of every strategy")
-          .of<&I::of, &S::batch>("batch", "sequences of a step")
-          .of<&I::of, &S::sequence>("sequence_tokens", "of each sequence")
-          .of("options", "of the runtime",
-              [](const I& i) { return hardware::format_runtime_options(i.of->setup->execution.runtime); });
-  return type;
+  return f.of("model", "its name", [](const I& i) { return i.of->setup->execution.model->name; })
+      .of<&I::of, &S::devices>("devices", "of every strategy")
+      .of<&I::of, &S::batch>("batch", "sequences of a step")
+      .of<&I::of, &S::sequence>("sequence_tokens", "of each sequence")
+      .of("options", "of the runtime",
+          [](const I& i) { return hardware::format_runtime_options(i.of->setup->execution.runtime); });
 }
 
-template <>
-const Type& type_of<estimate::Formula>() {
+Type fields_of(Fields<estimate::Formula> f) {
   using F = estimate::Formula;
-  static const Type type =
-      Fields<F>().of<&F::text>("formula", "over the names of `variables`").of<&F::value>("value", "with their values");
-  return type;
+  return f.of<&F::text>("formula", "over the names of `variables`").of<&F::value>("value", "with their values");
 }
 
-template <>
-const Type& type_of<StrategyFormula>() {
+Type fields_of(Fields<StrategyFormula> f) {
   using F = StrategyFormula;
-  static const Type type = Fields<F>()
-                               .of<&F::formula, &estimate::Formula::text>("formula", "over the names of `variables`")
-                               .of<&F::formula, &estimate::Formula::value>("value", "with their values")
-                               .when([](const F& f) { return f.legal; })
-                               .named("formula");
-  return type;
+  return f.of<&F::formula, &estimate::Formula::text>("formula", "over the names of `variables`")
+      .of<&F::formula, &estimate::Formula::value>("value", "with their values")
+      .when([](const F& formula) { return formula.legal; })
+      .named("formula");
 }
 
-template <>
-const Type& type_of<estimate::Variable>() {
+Type fields_of(Fields<estimate::Variable> f) {
   using V = estimate::Variable;
-  static const Type type = Fields<V>().of<&V::value>("value", "of the name").of<&V::meaning>("meaning", "as text");
-  return type;
+  return f.of<&V::value>("value", "of the name").of<&V::meaning>("meaning", "as text");
 }
 
-template <>
-const Type& type_of<estimate::StrategyFormulas>() {
+Type fields_of(Fields<estimate::StrategyFormulas> f) {
   using S = estimate::StrategyFormulas;
-  static const Type type =
-      Fields<S>()
-          .of<&S::name>("method", "\"Megatron-SP\"")
-          .of<&S::plan>("plan", "that it stands for")
-          .of<&S::zero>("zero", "stage of ZeRO")
-          .of<&S::split>("divided", "in attention / outside it")
-          .of<&S::illegal>("illegal", "why this model cannot be divided so; null")
-          .of<&S::parameter_collectives>("parameter_collectives", "of a step")
-          .of<&S::activation_collectives>("activation_collectives", "of a step")
-          .of<&formula_of<&S::activation_communication>>(
-              "activation_communication_elements",
-              "Activation communication (elements sent by a device, forward and backward)")
-          .of<&formula_of<&S::activations>>("activation_bytes", "Activations kept (bytes)")
-          .of<&formula_of<&S::parameter_communication>>("parameter_communication_elements",
-                                                        "Parameter communication (elements sent by a device)")
-          .of<&formula_of<&S::weights>>("weight_elements", "Weights (P; parameters that a device holds)")
-          .of<&formula_of<&S::gradients>>("gradient_elements", "Gradients (G)")
-          .of<&formula_of<&S::optimizer>>("optimizer_elements", "Optimiser (in 2-byte parameters)");
-  return type;
+  return f.of<&S::name>("method", "\"Megatron-SP\"")
+      .of<&S::plan>("plan", "that it stands for")
+      .of<&S::zero>("zero", "stage of ZeRO")
+      .of<&S::split>("divided", "in attention / outside it")
+      .of<&S::illegal>("illegal", "why this model cannot be divided so; null")
+      .of<&S::parameter_collectives>("parameter_collectives", "of a step")
+      .of<&S::activation_collectives>("activation_collectives", "of a step")
+      .of<&formula_of<&S::activation_communication>>(
+          "activation_communication_elements",
+          "Activation communication (elements sent by a device, forward and backward)")
+      .of<&formula_of<&S::activations>>("activation_bytes", "Activations kept (bytes)")
+      .of<&formula_of<&S::parameter_communication>>("parameter_communication_elements",
+                                                    "Parameter communication (elements sent by a device)")
+      .of<&formula_of<&S::weights>>("weight_elements", "Weights (P; parameters that a device holds)")
+      .of<&formula_of<&S::gradients>>("gradient_elements", "Gradients (G)")
+      .of<&formula_of<&S::optimizer>>("optimizer_elements", "Optimiser (in 2-byte parameters)");
 }
 
-template <>
-const Type& type_of<StrategyStudy>() {
+Type fields_of(Fields<StrategyStudy> f) {
   using S = StrategyStudy;
-  static const Type type =
-      Fields<S>()
-          .of("inputs", "as resolved", [](const S& s) { return StrategyInputs{&s}; })
-          .of("variables", "of the formulas",
-              [](const S& s) {
-                Map<estimate::Variable> variables;
-                for (const estimate::Variable& v : s.table.variables) variables.emplace_back(v.name, v);
-                return variables;
-              })
-          .of<&S::table, &estimate::StrategyTable::parameters>("layer_parameters", "P: parameters of a layer")
-          .of<&S::table, &estimate::StrategyTable::strategies>("strategies", "every pure one, and Ulysses with Ring");
-  return type;
+  return f.of("inputs", "as resolved", [](const S& s) { return StrategyInputs{&s}; })
+      .of("variables", "of the formulas",
+          [](const S& s) {
+            Map<estimate::Variable> variables;
+            for (const estimate::Variable& v : s.table.variables) variables.emplace_back(v.name, v);
+            return variables;
+          })
+      .of<&S::table, &estimate::StrategyTable::parameters>("layer_parameters", "P: parameters of a layer")
+      .of<&S::table, &estimate::StrategyTable::strategies>("strategies", "every pure one, and Ulysses with Ring");
 }
 
 std::string ParallelPlan::name() const {

@@ -44,11 +44,8 @@ struct StrategyStudy {
   estimate::StrategyTable table;
 };
 
-template <>
-const Type& type_of<ParallelPlan>();
-template <>
-const Type& type_of<ParallelStudy>();
-template <>
-const Type& type_of<StrategyStudy>();
+Type fields_of(Fields<ParallelPlan> f);
+Type fields_of(Fields<ParallelStudy> f);
+Type fields_of(Fields<StrategyStudy> f);
 
 }  // namespace llmperf::result

@@ -30,21 +30,21 @@ std::string command_line(const study::Section& section) {
 
 }  // namespace
 
-Type SweptFlag::fields() {
+Type fields_of(Fields<SweptFlag> f) {
   using F = SweptFlag;
-  return Fields<F>()
-      .of<&F::flag>("flag", "that changes")
+  return f.of<&F::flag>("flag", "that changes")
       .of<&F::column>("column", "that it is in")
       .of<&F::values>("values", "as text");
 }
 
-Type SweptFront::fields() {
+Type fields_of(Fields<SweptFront> f) {
   using F = SweptFront;
-  return Fields<F>()
+  return f
       .of("columns", "what was asked for",
-          [](const F& f) {
+          [](const F& front) {
             std::vector<SweptColumn> list;
-            for (std::size_t i = 0; i < f.keys.size(); ++i) list.push_back({f.columns[i], f.keys[i].better});
+            for (std::size_t i = 0; i < front.keys.size(); ++i)
+              list.push_back({front.columns[i], front.keys[i].better});
             return list;
           })
       .of<&F::beaten>("beaten", "values there of the rows that the front beats; null: too many");
@@ -67,10 +67,9 @@ std::vector<std::size_t> SweepResult::written() const {
   return all;
 }
 
-Type SweepResult::fields() {
+Type fields_of(Fields<SweepResult> f) {
   using S = SweepResult;
-  return Fields<S>()
-      .of<&S::points>("points", "evaluated")
+  return f.of<&S::points>("points", "evaluated")
       .of<&S::failed>("failed", "of these")
       .of<&S::selection>("selection", "in words; null: all rows")
       .when([](const S& s) { return !s.selection.empty(); })
@@ -87,10 +86,9 @@ Type SweepResult::fields() {
           [](const S&) { return std::vector<Value>(); });
 }
 
-Type StudySection::fields() {
+Type fields_of(Fields<StudySection> f) {
   using S = StudySection;
-  return Fields<S>()
-      .of<&S::name>("name", "of its files")
+  return f.of<&S::name>("name", "of its files")
       .of<&S::title>("title", "of the file")
       .of("text", "paragraphs", [](const S& s) { return s.text; })
       .of("commands", "what ran, as a shell reads it; one for each row", [](const S& s) { return s.commands; })
@@ -99,56 +97,39 @@ Type StudySection::fields() {
       .of<&S::columns>("columns", "what the section shows of the commands' CSV")
       .of<&S::rows>("rows", "lists of cells: numbers, true or false, text, or null for an empty cell");
 }
-Type StudyRun::fields() {
+Type fields_of(Fields<StudyRun> f) {
   using S = StudyRun;
-  return Fields<S>()
-      .of("title", "of the file", [](const S& s) { return std::string_view(s.study->title); })
-      .of(
-          "description", "paragraphs", [](const S& s) -> const auto& { return s.study->description; })
+  return f.of("title", "of the file", [](const S& s) { return s.study->title; })
+      .of("description", "paragraphs", [](const S& s) { return s.study->description; })
       .of<&S::sections>("sections", "those that ran, in the order of the file");
 }
 
-Type NamedStudy::fields() {
+Type fields_of(Fields<NamedStudy> f) {
   using N = NamedStudy;
-  constexpr auto title = [](const N& n) { return std::string_view(n.study.title); };
+  constexpr auto title = [](const N& n) { return n.study.title; };
   constexpr auto sections = [](const N& n) { return n.study.sections.size(); };
-  return Fields<N>()
-      .of<&N::name>("scenario", "built-in name")
-      .row()
-      .of<&N::name>("name", "built-in name")
-      .json()
-      .of("title", "of the file", title)
-      .json()
+  return f.row<&N::name>("scenario", "built-in name")
+      .json<&N::name>("name", "built-in name")
+      .json("title", "of the file", title)
       .of("sections", "how many", sections)
-      .of("title", "of the file", title)
-      .row();
+      .row("title", "of the file", title);
 }
-Type StudyList::fields() { return Fields<StudyList>().of<&StudyList::studies>("studies", "built-in ones"); }
+Type fields_of(Fields<StudyList> f) { return f.of<&StudyList::studies>("studies", "built-in ones"); }
 
-template <>
-const Type& type_of<study::Section>() {
+Type fields_of(Fields<study::Section> f) {
   using S = study::Section;
-  static const Type type =
-      Fields<S>()
-          .of<&S::name>("name", "of its files")
-          .of<&S::title>("title", "of the file")
-          .of<&command_line>("command", "with its arguments")
-          .row()
-          .of("command", "a subcommand", [](const S& s) { return std::string_view(s.command.text); })
-          .json()
-          .of("runs", "of the command", [](const S& s) { return std::max<std::size_t>(1, s.rows.size()); })
-          .json();
-  return type;
+  return f.of<&S::name>("name", "of its files")
+      .of<&S::title>("title", "of the file")
+      .row<&command_line>("command", "with its arguments")
+      .json("command", "a subcommand", [](const S& s) { return s.command.text; })
+      .json("runs", "of the command", [](const S& s) { return std::max<std::size_t>(1, s.rows.size()); });
 }
-Type StudySummary::fields() {
+Type fields_of(Fields<StudySummary> f) {
   using S = StudySummary;
-  return Fields<S>()
-      .of<&S::name>("name", "as asked for")
-      .of("title", "of the file", [](const S& s) { return std::string_view(s.study.title); })
-      .of(
-          "description", "paragraphs", [](const S& s) -> const auto& { return s.study.description; })
-      .of(
-          "sections", "in the order of the file", [](const S& s) -> const auto& { return s.study.sections; });
+  return f.of<&S::name>("name", "as asked for")
+      .of("title", "of the file", [](const S& s) { return s.study.title; })
+      .of("description", "paragraphs", [](const S& s) { return s.study.description; })
+      .of("sections", "in the order of the file", [](const S& s) { return s.study.sections; });
 }
 
 }  // namespace llmperf::result

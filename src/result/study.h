@@ -14,23 +14,20 @@
 
 namespace llmperf::result {
 
-// A cell of rows whose columns are data.
-using Value = std::variant<std::monostate, bool, double, std::string>;
-
 // A flag that changes, the column it is in and its values.
 struct SweptFlag {
   std::string flag;
   std::string column;
   std::vector<std::string> values;
-  static Type fields();
 };
+Type fields_of(Fields<SweptFlag> f);
 // Of what a front was asked for, and the rows that it beats: their values there, sorted; none where there are too many.
 struct SweptFront {
   std::vector<sweep::Key> keys;
   std::vector<std::string> columns;  // of the keys
   std::optional<std::vector<std::vector<double>>> beaten;
-  static Type fields();
 };
+Type fields_of(Fields<SweptFront> f);
 // Nothing for a selection that is no front. `columns`: of the rows.
 std::optional<SweptFront> front_of(const sweep::Selection& selection, std::span<const std::string> columns);
 
@@ -45,8 +42,8 @@ struct SweepResult {
   std::string first_error;
   std::vector<sweep::Row> rows;
   std::vector<std::size_t> written() const;  // columns of CSV and JSON
-  static Type fields();                      // but for the rows themselves, which are written one by one
 };
+Type fields_of(Fields<SweepResult> f);
 
 // A section of a study that ran.
 struct StudySection {
@@ -58,31 +55,30 @@ struct StudySection {
   const std::vector<std::string>& notes;
   std::vector<std::string> columns;
   std::vector<std::vector<Value>> rows;
-  static Type fields();
 };
+Type fields_of(Fields<StudySection> f);
 struct StudyRun {
   const study::Study* study;
   std::vector<StudySection> sections;
-  static Type fields();
 };
+Type fields_of(Fields<StudyRun> f);
 
 struct NamedStudy {
   std::string name;
   study::Study study;
-  static Type fields();
 };
+Type fields_of(Fields<NamedStudy> f);
 struct StudyList {
   std::vector<NamedStudy> studies;
-  static Type fields();
 };
+Type fields_of(Fields<StudyList> f);
 // What a study does, without doing it.
 struct StudySummary {
   std::string name;
   const study::Study& study;
-  static Type fields();
 };
+Type fields_of(Fields<StudySummary> f);
 
-template <>
-const Type& type_of<study::Section>();
+Type fields_of(Fields<study::Section> f);
 
 }  // namespace llmperf::result

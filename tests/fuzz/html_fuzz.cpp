@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "report/html.h"
+#include "report/html/html.h"
 
 namespace {
 

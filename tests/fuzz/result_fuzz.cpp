@@ -5,7 +5,8 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "report/difference_report.h"
+#include "report/reports.h"
+#include "result/difference.h"
 
 namespace {
 
@@ -20,10 +21,10 @@ void require(bool condition) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
-    const report::SavedResult result = report::read_result(text, "fuzz.json");
-    const report::Difference d = report::difference(result, result);
+    const result::SavedResult saved = result::read_result(text, "fuzz.json");
+    const result::Difference d = result::difference(saved, saved);
     require(d.inputs.empty());
-    for (const report::PhaseChange& phase : d.phases) require(!phase.changes());
+    for (const result::PhaseChange& phase : d.phases) require(!phase.changes());
     const report::Report report = report::difference_report(d);
     require(!report::render(report, report::Format::table).empty());
     require(report.json.ends_with("}\n"));

@@ -3,7 +3,8 @@
 
 #include "catch.h"
 #include "report/document.h"
-#include "report/json.h"
+#include "result/json.h"
+#include "result/row.h"
 
 using namespace llmperf::report;
 

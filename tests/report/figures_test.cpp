@@ -6,7 +6,7 @@
 
 #include "catch.h"
 #include "estimate/plan_cases.h"
-#include "report/plan_report.h"
+#include "report/pages/plan.h"
 #include "result/op_text.h"
 
 namespace llmperf::report {

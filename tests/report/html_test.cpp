@@ -1,14 +1,14 @@
 // The HTML page: what its parts make of values and names. Whole pages are in tests/scripts/html_report_test.py.
-#include "report/html.h"
+#include "report/html/html.h"
 
 #include <fstream>
 #include <string>
 
 #include "base/error.h"
 #include "catch.h"
-#include "report/html_labels.h"
-#include "report/html_values.h"
-#include "report/html_writer.h"
+#include "report/html/labels.h"
+#include "report/html/values.h"
+#include "report/html/writer.h"
 
 using namespace llmperf;
 using namespace llmperf::report;
@@ -93,20 +93,6 @@ TEST_CASE("columns that say the same in every row of many stand in a line above 
   HtmlWriter few;
   write_table(few, table_of(rows, "rows", labels), labels);
   CHECK(few.html().find("The same") == std::string::npos);
-}
-
-TEST_CASE("a faster op says what the device can do more, and how much of it is reached", "[html]") {
-  const std::string page = render_html(R"({"schema": "llmperf.difference", "schema_version": 1, "inputs": [
-    {"name": "matrix_flops_per_s", "before": 1e14, "after": 5e14},
-    {"name": "memory_bandwidth_bytes_per_s", "before": 1e12, "after": 2e12}], "phases": [{"name": "decode", "ops": [
-    {"name": "a", "before_s": 4, "after_s": 1, "flops_before": 8, "flops_after": 8, "bound_after": "matrix",
-     "why": "same work, other speed"},
-    {"name": "b", "before_s": 4, "after_s": 1, "bytes_before": 8, "bytes_after": 4, "bound_after": "memory",
-     "why": "bytes x 0.5"}]}]})",
-                                       Language::english);
-  CHECK(page.find("<td>a</td>") != std::string::npos);
-  CHECK(page.find("matrix peak × 5, kernels × 0.8<") != std::string::npos);     // 4 times as fast
-  CHECK(page.find("bytes x 0.5, memory bandwidth × 2<") != std::string::npos);  // 2 times the rate
 }
 
 TEST_CASE("a plan of one device is its name, one of several has its degrees", "[html]") {

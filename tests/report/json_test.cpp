@@ -1,19 +1,18 @@
 // JSON values that any reader takes: no NaN, no infinity, no fraction where there is none, always valid UTF-8.
-#include "report/json.h"
+#include "result/json.h"
 
 #include <limits>
 
 #include "catch.h"
 
 using namespace llmperf;
-using namespace llmperf::report;
+using namespace llmperf::result;
 
 TEST_CASE("NaN and infinity are null", "[json]") {
   CHECK(number(std::numeric_limits<double>::quiet_NaN()).is_null());
   CHECK(number(std::numeric_limits<double>::infinity()).is_null());
   CHECK(number(-std::numeric_limits<double>::infinity()).is_null());
   CHECK(number(Seconds{std::numeric_limits<double>::quiet_NaN()}).is_null());
-  CHECK(number(std::optional<Seconds>()).is_null());
 }
 
 TEST_CASE("whole numbers have no fraction and no exponent", "[json]") {
@@ -37,7 +36,7 @@ TEST_CASE("a number reads back as it was", "[json]") {
 }
 
 TEST_CASE("a document says what it is", "[json]") {
-  const Json json = json_header("llmperf.test");
+  const Json json = header("llmperf.test");
   CHECK(json["schema"] == "llmperf.test");
   CHECK(json["schema_version"] == 1);
   CHECK(json["tool"]["name"] == "llmperf");

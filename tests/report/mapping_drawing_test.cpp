@@ -1,4 +1,4 @@
-#include "report/mapping_drawing.h"
+#include "report/pages/mapping_drawing.h"
 
 #include "catch.h"
 

@@ -1,4 +1,4 @@
-#include "report/study_view.h"
+#include "report/pages/study_view.h"
 
 #include "base/error.h"
 #include "catch.h"

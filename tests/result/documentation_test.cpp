@@ -1,8 +1,10 @@
-// docs/json.md says what the declarations say. After a new key: LLMPERF_UPDATE_DOCS=1 build/dev/tests/test_result
-// writes it.
+// docs/json.md and docs/schema say what the declarations say. After a new key: LLMPERF_UPDATE_DOCS=1
+// build/dev/tests/test_result writes them.
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "catch.h"
@@ -38,6 +40,24 @@ TEST_CASE("Every declared document is in docs/json.md, as it is declared") {
   INFO("LLMPERF_UPDATE_DOCS=1 writes it");
   const bool same = page == text.str();
   CHECK(same);
+}
+
+TEST_CASE("Every declared document has its schema in docs/schema") {
+  const std::filesystem::path folder = std::string(LLMPERF_SOURCE_DIR) + "/docs/schema";
+  std::set<std::string> names;
+  for (const Documented& d : documents()) {
+    const std::filesystem::path path = folder / schema_file(d);
+    names.insert(path.filename());
+    if (std::getenv("LLMPERF_UPDATE_DOCS") != nullptr) std::ofstream(path) << schema(d);
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    INFO(path << ": LLMPERF_UPDATE_DOCS=1 writes it");
+    const bool same = text.str() == schema(d);
+    CHECK(same);
+  }
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    CHECK(names.contains(file.path().filename()));
+  }
 }
 
 }  // namespace llmperf::result

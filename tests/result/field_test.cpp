@@ -29,32 +29,23 @@ struct Cart {
 
 }  // namespace
 
-template <>
-const Type& type_of<Wheel>() {
-  static const Type type = Fields<Wheel>().of<&Wheel::radius_m>("radius_m", "half of it");
-  return type;
-}
-template <>
-const Type& type_of<Cart>() {
+Type fields_of(Fields<Wheel> f) { return f.of<&Wheel::radius_m>("radius_m", "half of it"); }
+Type fields_of(Fields<Cart> f) {
   constexpr auto fits = [](const Cart& c) { return c.fits; };
-  static const Type type = Fields<Cart>()
-                               .of<&Cart::label>("label", "what it says")
-                               .of<&Cart::colour>("colour", "as painted")
-                               .of<&Cart::horses>("horses", "in front")
-                               .of<&Cart::trip>("trip_s", "there and back")
-                               .when(fits)
-                               .of<&Cart::load>("load_bytes", "on it")
-                               .only_when(fits)
-                               .of<&Cart::price>("price_usd", "asked for")
-                               .json()
-                               .of<&Cart::fits>("fits", "or not")
-                               .row()
-                               .of<&Cart::front>("front", "the first")
-                               .flat()
-                               .of<&Cart::wheels>("wheels", "all")
-                               .of<&Cart::spare>("spare", "by side")
-                               .spread([](const Cart& c) { return c.front; });
-  return type;
+  return f.of<&Cart::label>("label", "what it says")
+      .of<&Cart::colour>("colour", "as painted")
+      .of<&Cart::horses>("horses", "in front")
+      .where(fits)
+      .of<&Cart::trip>("trip_s", "there and back")
+      .only_where(fits)
+      .of<&Cart::load>("load_bytes", "on it")
+      .always()
+      .json<&Cart::price>("price_usd", "asked for")
+      .row<&Cart::fits>("fits", "or not")
+      .flat<&Cart::front>("front", "the first")
+      .of<&Cart::wheels>("wheels", "all")
+      .of<&Cart::spare>("spare", "by side")
+      .spread([](const Cart& c) { return c.front; });
 }
 
 namespace {

@@ -151,6 +151,46 @@ class Difference(ProgramTest):
         self.assertIn("TTFT is", done.stderr)
         self.assertIn("in b.json", done.stderr)
 
+    def test_several_results_are_compared_with_the_first(self):
+        for name, batch in (("a", "1"), ("b", "2"), ("c", "4")):
+            self.save(name + ".json", *QWEN, "--batch", batch)
+        several = self.json("compare", "a.json", "b.json", "c.json")
+        self.assertEqual([result["name"] for result in several["results"]], ["a.json", "b.json", "c.json"])
+        self.assertEqual([result["inputs"] for result in several["results"]],
+                         [[], [{"name": "batch", "before": 1, "after": 2}], [{"name": "batch", "before": 1, "after": 4}]])
+        two = self.json("compare", "a.json", "c.json")
+        for key in ("inputs", "headline", "phases"):
+            self.assertEqual(several["results"][2][key], two[key])
+        text = self.output("compare", "a.json", "b.json", "c.json")
+        self.assertIn("3 results, each against the first", text)
+        rows = list(csv.DictReader(io.StringIO(self.output("compare", "a.json", "b.json", "c.json", "--format", "csv"))))
+        self.assertEqual({row["result"] for row in rows}, {"a.json", "b.json", "c.json"})
+
+    def test_the_speed_of_a_phase_is_the_product_of_its_factors(self):
+        several = self.json("compare", "-m", "qwen-7b", "--hw", "rtx4090,h100-sxm", "--runtime", "none", "--against", "--weights w4a16")
+        self.assertEqual([result["name"] for result in several["results"]], ["rtx4090", "h100-sxm", "with --weights w4a16"])
+        for result in several["results"]:
+            for phase in result["why"]:
+                # Less work is faster, a higher peak and better kernels are faster.
+                product = 1
+                for factor in phase["factors"]:
+                    product *= 1 / factor["factor"] if factor["what"] in ("bytes", "flops") else factor["factor"]
+                self.assertAlmostEqual(product, phase["times_as_fast"], places=9)
+        decode = {factor["what"]: factor["factor"] for factor in several["results"][1]["why"][1]["factors"]}
+        self.assertAlmostEqual(decode["memory_bandwidth_bytes_per_s"], 3350 / 1008, places=2)
+        self.assertAlmostEqual(decode["bytes"], 1)
+        decode = {factor["what"]: factor["factor"] for factor in several["results"][2]["why"][1]["factors"]}
+        self.assertLess(decode["bytes"], 0.4)
+
+    def test_a_request_is_compared_on_all_devices(self):
+        several = self.json("compare", "-m", "qwen-7b", "--hw", "all", "--runtime", "none")
+        names = [device["name"] for device in self.json("list", "hardware")["hardware"]]
+        self.assertLessEqual({result["name"] for result in several["results"]}, set(names))
+        self.assertGreater(len(several["results"]), len(names) / 2)
+        for line in self.output("compare", "-m", "qwen-7b", "--hw", "all", "--runtime", "none").splitlines():
+            self.assertLessEqual(len(line), 100, line)
+        self.assert_bad_input(["compare", *QWEN[:2], "--hw", "rtx4090,h100-sxm", "--with", "all"], "both say")
+
     def test_what_does_not_fit_has_no_times(self):
         self.save("a.json", *QWEN)
         self.write("b.json", json.dumps(self.json("estimate", "-m", "qwen-72b", "--hw", "rtx4090", status=INFEASIBLE)))
@@ -219,7 +259,6 @@ class Difference(ProgramTest):
         self.save("a.json", *QWEN)
         self.assert_bad_input(["compare"], "--model is required", "llmperf compare before.json after.json")
         self.assert_bad_input(["compare", "a.json"], "two saved results, not 1")
-        self.assert_bad_input(["compare", "a.json", "a.json", "a.json"], "two saved results, not 3")
         self.assert_bad_input(["compare", "a.json", "a.json", "-m", "qwen-7b"], "--model has no effect beside saved results")
         self.assert_bad_input(["compare", "a.json", "a.json", "--with", "all"], "--with has no effect beside saved results")
         self.assert_bad_input(["compare", *QWEN], "--with or --against is required")

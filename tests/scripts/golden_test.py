@@ -100,6 +100,7 @@ DOCUMENTS = [[*TP8, "--pp", "2"], PARALLEL, [*PARALLEL[:5], "--devices", "64", "
              ["sweep", "-m", "qwen-7b", "--hw", "rtx4090", "--batch", "1,2", "--pareto", "ttft_s,largest_batch"],
              ["compare", *TP8[1:], "--pp", "2", "--against", "--weights w4a16 --gen 1 --options all,no_fused_qkv"],
              ["compare", *PREDICTED[1:], "--against", "--runtime none"],
+             ["compare", *PREDICTED[1:], "--against", "--runtime none", "--against", "--weights w4a16"],
              VALIDATE, ["validate", "rtx4090-ops"], ["validate", "a100-sxm-80gb-ops"], CALIBRATE]
 
 

@@ -22,7 +22,8 @@ KINDS = [ESTIMATE, ["estimate", "-m", "llama-3-70b", "--hw", "rtx4090"], VIDEO, 
          GRAPH_LLAMA, VALIDATE, CALIBRATE, ["limits", "-m", "qwen-7b", "--hw", "rtx4090"], ["explain", "ttft_s", *ESTIMATE[1:]],
          ["explain", *ESTIMATE[1:]], ["show", "model", "mixtral-8x7b"], ["show", "hardware", "tx8"], ["show", "runtime", "rtx4090-vllm"],
          ["list", "models"], ["list", "hardware"], ["list", "runtimes"], ["list", "measurements"],
-         ["compare", *VIDEO[1:], "--with", "fused_qk_norm"], ["limits", "-m", "qwen1.5-14b", "--hw", "rtx4090", "--weights", "all-gguf"],
+         ["compare", *VIDEO[1:], "--with", "fused_qk_norm"], ["compare", *ESTIMATE[1:], "--against", "--batch 2", "--against", "--batch 4"],
+         ["limits", "-m", "qwen1.5-14b", "--hw", "rtx4090", "--weights", "all-gguf"],
          ["import", "torch-npu", os.path.join(ROOT, "tests", "import", "kernel_details.csv")], ["show", "model", "stdit3-xl2"],
          ["sweep", "-m", "qwen-7b", "--hw", "rtx4090", "--batch", "1-4*2"], [*STUDY, "--sections", "one-request"], ["list", "scenarios"], ["show", "scenario", "which-card"]]
 

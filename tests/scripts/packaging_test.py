@@ -68,7 +68,8 @@ class Installed(unittest.TestCase):
                 self.assertEqual(file.read(), run(PROGRAM, "completion", shell))
 
     def test_documents_and_licence_are_there(self):
-        for name in ("LICENSE", "README.md", "CHANGELOG.md", "docs/guide.md", "examples/estimate/main.cpp"):
+        for name in ("LICENSE", "README.md", "CHANGELOG.md", "docs/guide.md", "docs/schema/llmperf.estimate.schema.json",
+                     "examples/estimate/main.cpp"):
             self.assertIn("share/doc/llmperf/" + name, self.files)
 
     def test_public_headers_need_no_header_of_another_library(self):

@@ -105,6 +105,7 @@ def make(pages):
     write_devices(pages)
     pages.report("points.html", sweep())
     pages.report("compare.html", difference(estimate))
+    pages.export("devices.html", "compare", "-m", "llama-3.1-8b", "--hw", "all", "--runtime", "none")
 
     large = json.loads(json.dumps(estimate))
     ops = large["phases"][0]["ops"]

@@ -23,6 +23,7 @@ const kPages = {
   'sweep.html': [['sweep-heatmap'], ['sweep-pareto']],
   'pareto.html': [['sweep-pareto']],
   'compare.html': [['compare', 'decode']],
+  'devices.html': [['bars']],
   'map.html': [['schedule'], ['bars']],
   'parallel.html': [['bars']],
   'graph.html': [['time-by-op'], ['roofline']],

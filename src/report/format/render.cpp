@@ -1,8 +1,8 @@
 #include <stdexcept>
 
 #include "report/document.h"
-#include "report/html.h"
-#include "report/json.h"
+#include "report/html/html.h"
+#include "result/json.h"
 
 namespace llmperf::report {
 

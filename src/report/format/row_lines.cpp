@@ -10,13 +10,12 @@
 #include "base/text.h"
 #include "calibrate/csv.h"
 #include "report/format/csv.h"
-#include "report/json.h"
 #include "result/json.h"
 
 namespace llmperf::report {
 namespace {
 
-using result::Json;
+using result::Json, result::quoted;
 using sweep::Cell;
 
 // As plain(): the shortest text that reads back the same.

@@ -3,7 +3,7 @@
 
 #include "base/integer.h"
 #include "base/number.h"
-#include "report/mapping_drawing.h"
+#include "report/pages/mapping_drawing.h"
 #include "report/reports.h"
 #include "report/rows.h"
 #include "result/document.h"

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include "base/number.h"
+#include "report/pages/study_view.h"
 #include "report/reports.h"
 #include "report/rows.h"
-#include "report/study_view.h"
 #include "result/document.h"
 
 namespace llmperf::report {

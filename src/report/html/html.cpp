@@ -1,0 +1,204 @@
+// The page is its data: it is made from a result's JSON alone, whether the command runs now or a saved file is read.
+// That file may come from anyone. Nothing in it is trusted: every text is escaped for its place (html_writer.cpp), a
+// drawing is shown as an image, and no value is taken to be of the type that it should be.
+#include "report/html/html.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "report/html/assets.h"
+#include "report/html/pages.h"
+#include "result/row.h"
+
+namespace llmperf::report {
+namespace {
+
+constexpr int kMostDepth = 64;  // of objects in objects; what is drawn by recursion has to end
+constexpr const char* kHint = "a report is made of what a command writes with --json or --export FILE.json";
+
+[[noreturn]] void refuse(std::string message, SourcePosition where = {}) {
+  throw Error(ErrorKind::bad_input, {{std::move(where), std::move(message), kHint}});
+}
+
+SourcePosition position(const std::string& text, std::size_t byte) {
+  SourcePosition where{{}, 1, 1, {}};
+  for (std::size_t i = 0; i + 1 < byte && i < text.size(); ++i) {
+    where.column = text[i] == '\n' ? 1 : where.column + 1;
+    where.line += text[i] == '\n' ? 1 : 0;
+  }
+  return where;
+}
+
+Json parsed(const std::string& text) {
+  if (trim(text).empty()) refuse("empty, not a result");
+  try {
+    return Json::parse(text, [](int depth, Json::parse_event_t, Json&) {
+      if (depth > kMostDepth) refuse(fmt::format("objects lie in each other deeper than {}", kMostDepth));
+      return true;
+    });
+  } catch (const Json::parse_error& e) {
+    refuse("not JSON from here on", position(text, e.byte));
+  } catch (const Json::exception&) {
+    refuse("not JSON: a number is out of range");
+  }
+}
+
+Json result_of(const std::string& text) {
+  Json json = parsed(text);
+  const std::string schema = find_text(json, "schema");
+  if (!schema.starts_with("llmperf.")) {
+    refuse(schema.empty() ? "not a result of llmperf: it has no 'schema'"
+                          : "not a result of llmperf: its schema is " + quote(schema));
+  }
+  const auto version = find_number(json, "schema_version");
+  if (!version || *version != 1) {
+    refuse(fmt::format("this llmperf reads version 1 of {}, and the result is {}", quote(schema),
+                       version ? "of version " + plain(*version) : "without a version"));
+  }
+  return json;
+}
+
+std::string first_text(const Json& json, std::initializer_list<std::string_view> paths) {
+  for (const std::string_view path : paths) {
+    std::string text = find_text(json, path);
+    if (!text.empty()) return text;
+  }
+  return {};
+}
+
+// The axes of a sweep: "batch × prompt".
+std::string axes_text(const Json& json, const Labels& labels) {
+  std::string text;
+  const Json* axes = find(json, "axes");
+  if (axes == nullptr || !axes->is_array()) return text;
+  for (const Json& axis : *axes) {
+    const std::string name = labels.key(find_text(axis, "column"));
+    if (!name.empty()) text = text.empty() ? name : labels.text("two_axes", {text, name});
+  }
+  return text;
+}
+
+// The sides of a comparison: "a.json → b.json", with their folders where these tell them apart; the first of several.
+std::string sides_text(const Json& json, const Labels& labels) {
+  constexpr std::size_t kNamed = 4;
+  if (const Json* results = find(json, "results"); results != nullptr && is_list_of_objects(*results)) {
+    std::string text = find_text(json, "results.0.name");
+    for (std::size_t i = 1; i < std::min(kNamed, results->size()); ++i) {
+      text = labels.text("two_sides", {text, find_text((*results)[i], "name")});
+    }
+    return text + (results->size() > kNamed ? " …" : "");
+  }
+  std::string before = find_text(json, "before.source");
+  std::string after = find_text(json, "after.source");
+  if (before.empty() || after.empty()) return {};
+  const std::string names[] = {before.substr(before.rfind('/') + 1), after.substr(after.rfind('/') + 1)};
+  if (names[0] != names[1]) {
+    before = names[0];
+    after = names[1];
+  }
+  return labels.text("two_sides", {before, after});
+}
+
+// "Estimate: qwen-7b on rtx4090"
+std::string title_of(const Json& json, const Labels& labels) {
+  const std::string schema = find_text(json, "schema");
+  const std::string kind = labels.value("schema", schema.substr(schema.find('.') + 1));
+  if (const std::string title = find_text(json, "title"); schema == "llmperf.study" && !title.empty()) return title;
+  const std::string model = first_text(json, {"inputs.model.name", "inputs.model", "model"});
+  std::string hardware = first_text(json, {"inputs.hardware.name", "inputs.hardware", "hardware"});
+  if (const auto devices = find_number(json, "inputs.devices"); devices && *devices > 1 && !hardware.empty()) {
+    hardware = labels.text("two_axes", {plain(*devices), hardware});
+  }
+  if (!model.empty() && !hardware.empty())
+    return labels.text("one_phase", {kind, labels.text("on", {model, hardware})});
+  std::string name;
+  if (schema == "llmperf.sweep") name = axes_text(json, labels);
+  if (schema == "llmperf.difference") name = sides_text(json, labels);
+  if (name.empty()) {
+    name = first_text(json, {"inputs.model.name", "inputs.model", "model", "inputs.hardware.name", "hardware", "name",
+                             "path", "program", "what"});
+  }
+  return name.empty() ? kind : labels.text("one_phase", {kind, name});
+}
+
+// "predicted: vllm on rtx4090 · batch 1 · prompt 512 · …"
+std::string subtitle_of(const Json& json, const Labels& labels) {
+  std::vector<std::string> parts;
+  for (const char* key : {"label", "selection"}) {
+    if (const std::string text = find_text(json, key); !text.empty()) parts.push_back(text);
+  }
+  for (const char* key : {"batch", "prompt_tokens", "generate_tokens", "global_batch", "micro_batch", "sequence_tokens",
+                          "videos", "steps", "weights", "kv", "devices"}) {
+    const Json* value = find(json, std::string("inputs.") + key);
+    if (value == nullptr || value->is_null() || !is_scalar(*value)) continue;
+    parts.push_back(labels.key(key) + " " + shown(*value, key, {}, labels).text);
+  }
+  return join(parts, " · ");
+}
+
+// JSON in a script element: nothing in it may end the element, and no line separator that JavaScript knows.
+std::string in_script(const Json& json) {
+  std::string out;
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view rest = std::string_view(text).substr(i, 3);
+    if (text[i] == '<' || text[i] == '>' || text[i] == '&') {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(text[i]));
+    } else if (rest == "\u2028" || rest == "\u2029") {
+      out += rest == "\u2028" ? "\\u2028" : "\\u2029";
+      i += 2;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+void collect_keys(const Json& json, Json& labels, const Labels& words) {
+  for (const auto& [key, value] : json.items()) {
+    if (json.is_object()) labels[key] = words.key(key);
+    if (!is_scalar(value)) collect_keys(value, labels, words);
+    if (key == "columns" && is_list_of_texts(&value)) {  // of a study's tables
+      for (const Json& column : value) labels[column] = words.key(column.get<std::string>());
+    }
+  }
+}
+
+std::string scripts(const Json& json, const Labels& labels) {
+  Json keys = Json::object();
+  collect_keys(json, keys, labels);
+  const Json words = {{"lang", labels.language() == Language::chinese ? "zh" : "en"}, {"labels", keys}};
+  std::string out = "<script type=\"application/json\" id=\"result\">" + in_script(json) + "</script>\n";
+  out += "<script type=\"application/json\" id=\"labels\">" + in_script(words) + "</script>\n";
+  const HtmlAssets& assets = html_assets();
+  if (!assets.script.empty()) out += "<script>" + std::string(assets.script) + "</script>\n";
+  return out;
+}
+
+std::string head(const std::string& title, const Labels& labels) {
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"{}\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+      "script-src 'unsafe-inline'; img-src data:\">\n<title>{}</title>\n<style>{}</style>\n</head>\n",
+      labels.language() == Language::chinese ? "zh-CN" : "en", html_escaped(title), html_assets().style);
+}
+
+}  // namespace
+
+std::string render_html(const std::string& text, Language language) {
+  const Json json = result_of(text);
+  const Labels labels(language);
+  const std::string title = title_of(json, labels);
+  HtmlWriter page;
+  write_page(page, json, labels);
+  const std::string tool = labels.text(
+      "made_by", {first_text(json, {"tool.name"}), first_text(json, {"tool.version"}), find_text(json, "schema"), "1"});
+  return head(title, labels) + "<body>\n<header class=\"page-head\"><h1>" + html_escaped(title) +
+         "</h1><p class=\"subtitle\">" + html_escaped(subtitle_of(json, labels)) + "</p></header>\n<main>\n" +
+         page.html() + "</main>\n<footer>" + html_escaped(tool) + "</footer>\n" + scripts(json, labels) +
+         "</body>\n</html>\n";
+}
+
+}  // namespace llmperf::report

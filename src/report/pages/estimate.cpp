@@ -1,0 +1,198 @@
+// `llmperf estimate` of generated text.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "report/pages/phase.h"
+#include "report/pages/plan.h"
+#include "report/reports.h"
+#include "report/rows.h"
+#include "result/document.h"
+#include "result/generation.h"
+
+namespace llmperf::report {
+namespace {
+
+using estimate::Estimate;
+using estimate::Phase;
+
+std::string tokens_rate(double rate) { return format_significant(rate) + " tokens/s"; }
+std::string requests_text(std::int64_t count) { return fmt::format("{} request{}", count, count == 1 ? "" : "s"); }
+
+Heading heading(const Generation& g) {
+  const std::string devices = title_text(*g.setup->device, g.setup->execution.plan.devices());
+  return {g.setup->execution.model->name + " on " + devices, label(*g.setup)};
+}
+
+std::string assumptions_line(const Generation& g) {
+  const Estimate& e = *g.estimate;
+  const graph::Execution& x = g.setup->execution;
+  std::string text =
+      fmt::format("batch {}, prompt {}, generate {}; weights {}, KV cache {}, activations {}; options {}",
+                  e.scenario.batch, e.scenario.prompt, e.scenario.generate, x.weights.name, kv_text(*g.setup),
+                  name(x.activations), options_text(*g.setup));
+  // All that a stack has may be little.
+  if (g.setup->profile && !x.runtime.flash_attention && text.ends_with("options all"))
+    text += " of the stack, without flash attention";
+  const estimate::Setup& setup = *g.setup;
+  if (setup.profile) {
+    const std::string prefill(hardware::name(setup.dispatch));
+    const std::string decode(hardware::name(setup.decode_dispatch));
+    text += fmt::format("; runtime {}, {}", setup.profile->name,
+                        prefill == decode ? decode : fmt::format("prefill {}, decode {}", prefill, decode));
+  }
+  if (x.plan.devices() > 1) text += "; " + plan_text(setup, x.split);
+  return text;
+}
+
+std::string fit_text(const Estimate& e) {
+  std::string text =
+      fmt::format("needs {} of {}", format_bytes_binary(e.memory.total()), format_bytes_binary(e.capacity));
+  if (e.host_capacity.value > 0) {
+    text += fmt::format("; {} of the host's {}", format_bytes_binary(e.host_memory.total()),
+                        format_bytes_binary(e.host_capacity));
+  }
+  return text;
+}
+
+// "32 of 33 layers on the device" as llama.cpp counts them, the head being one.
+std::string offload_text(const estimate::Setup& setup) {
+  const model::WeightLayout& w = setup.execution.weights;
+  std::int64_t layers = w.head_on_host ? 0 : 1;
+  for (const model::LayerGroup& group : w.groups) layers += group.on_host ? 0 : group.count();
+  return fmt::format("{} of {} layers on the device (the head counts as one); the token embedding and sampling on {}",
+                     layers, setup.execution.model->num_layers() + 1, setup.host->title);
+}
+
+std::string context_text(const Generation& g) {
+  const Estimate& e = *g.estimate;
+  const auto trained = g.setup->execution.model->max_position;
+  if (e.longest_context == 0) return fmt::format("none at batch {}", e.scenario.batch);
+  std::string text =
+      fmt::format("{} tokens at batch {}", format_count(static_cast<double>(e.longest_context)), e.scenario.batch);
+  if (trained && e.longest_context > *trained) {
+    text += fmt::format(" (the model is made for {})", format_count(static_cast<double>(*trained)));
+  }
+  return text;
+}
+
+Fields headline(const Generation& g) {
+  const Estimate& e = *g.estimate;
+  Fields f;
+  f.rows.emplace_back("TTFT",
+                      fmt::format("{} ({}; bound by {})", with_band(e.ttft, band(*g.setup, e.scenario, "prefill")),
+                                  tokens_rate(e.prefill_tokens_per_second), bound_shares(e.phases[0])));
+  if (e.tpot) {
+    f.rows.emplace_back(
+        "TPOT", fmt::format("{} mean, {} first, {} last (bound by {})",
+                            with_band(*e.tpot, band(*g.setup, e.scenario, "decode")), format_seconds(*e.tpot_first),
+                            format_seconds(*e.tpot_last), bound_shares(e.phases[1])));
+    f.rows.emplace_back("decode", fmt::format("{} in total, {} per request", tokens_rate(e.decode_tokens_per_second),
+                                              tokens_rate(1 / e.tpot->value)));
+  }
+  f.rows.emplace_back(
+      "generation",
+      fmt::format("{} for {} tokens per request: {} in total, {} per request", format_seconds(e.total),
+                  e.scenario.generate, tokens_rate(e.tokens_per_second), tokens_rate(e.tokens_per_second_per_request)));
+  f.rows.emplace_back("error band", band_text(*g.setup, e.scenario));
+  if (const auto beyond = extrapolations(*g.setup, e.scenario); !beyond.empty()) {
+    f.rows.emplace_back("extrapolated", join(beyond, "; "));
+  }
+  if (g.setup->execution.plan.devices() > 1) {
+    for (const Phase& p : e.phases) {
+      f.rows.emplace_back("network in " + std::string(p.name), network_text(p));
+    }
+  }
+  f.rows.emplace_back("memory", "fits: " + fit_text(e));
+  if (g.setup->host) f.rows.emplace_back("offload", offload_text(*g.setup));
+  f.rows.emplace_back("largest batch", fmt::format("{} of {} + {} tokens", requests_text(e.largest_batch),
+                                                   e.scenario.prompt, e.scenario.generate));
+  f.rows.emplace_back("longest context", context_text(g));
+  return f;
+}
+
+Table phase_table(const Generation& g) {
+  const Estimate& e = *g.estimate;
+  Table t{"Phases (one step)",
+          {{"phase", true},
+           {"steps"},
+           {"time"},
+           {"FLOPs"},
+           {"bytes"},
+           {"FLOP/byte"},
+           {"ridge"},
+           {"bound", true},
+           {"of roof"}},
+          {}};
+  for (const Phase& p : e.phases) {
+    t.rows.push_back({std::string(p.name), std::to_string(p.steps), format_seconds(p.time),
+                      format_flops(p.work.matrix + p.work.vector), format_bytes(p.work.bytes()),
+                      format_significant(p.intensity().value, 3), format_significant(g.ridge.value, 3),
+                      std::string(mapper::name(p.bound)), format_share(p.roof / p.time)});
+  }
+  return t;
+}
+
+Table memory_table(std::string title, const cost::Memory& memory, Bytes capacity) {
+  return capacity_table(std::move(title), capacity,
+                        {{"weights", memory.weights},
+                         {"KV cache", memory.kv_cache},
+                         {"activations (peak)", memory.activation},
+                         {"runtime reserve", memory.reserve},
+                         {"total", memory.total()}});
+}
+
+void add_memory(const Generation& g, Document& doc) {
+  const Estimate& e = *g.estimate;
+  const hardware::Device* host = g.setup->host;
+  doc.push_back(memory_table("Memory", e.memory, e.capacity));
+  if (host) doc.push_back(memory_table("Memory of the host (" + host->title + ")", e.host_memory, e.host_capacity));
+}
+
+Fields basis(const Generation& g) {
+  Fields f = rests_on(*g.setup, figures_used(*g.setup));
+  const std::int64_t devices = g.setup->execution.plan.devices();
+  if (const std::int64_t n = g.setup->device->devices_per_node; n > 1 && devices == 1) {
+    f.rows.emplace_back("devices", fmt::format("1 of the {} in a node", n));
+  }
+  for (const std::string& note : g.setup->notes) f.rows.emplace_back("note", note);
+  return f;
+}
+
+Document document(const Generation& g, Detail detail) {
+  const Estimate& e = *g.estimate;
+  Document doc{heading(g), Paragraph{assumptions_line(g)}};
+  if (!e.fits) {
+    doc.push_back(Fields{"",
+                         {{"does not fit", fit_text(e)},
+                          {"largest batch", e.largest_batch > 0 ? requests_text(e.largest_batch) + " of this length"
+                                                                : "none: not even one request of this length fits"},
+                          {"longest context", context_text(g)}}});
+    add_memory(g, doc);
+    return doc;
+  }
+  doc.push_back(headline(g));
+  doc.push_back(phase_table(g));
+  add_memory(g, doc);
+  if (g.stages.size() > 1) doc.push_back(stage_table(g));
+  if (g.setup->execution.plan.devices() > 1) {
+    for (const Phase& p : e.phases)
+      doc.push_back(communication_table(g.cluster, g.stages.size() > 1, p, g.setup->execution.model));
+  }
+  if (detail == Detail::ops) {
+    for (const Phase& p : e.phases) doc.push_back(op_table(p, g.setup->execution.model));
+  }
+  doc.push_back(basis(g));
+  return doc;
+}
+
+}  // namespace
+
+Report estimate_report(const Generation& g, Detail detail, Trace trace) {
+  return {document(g, detail), detail == Detail::ops ? ops_csv(g.estimate->phases) : csv_of(g),
+          result::document("llmperf.estimate", g), std::move(trace)};
+}
+
+}  // namespace llmperf::report

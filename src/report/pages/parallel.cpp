@@ -1,0 +1,183 @@
+// `llmperf parallel`, and `--symbolic`.
+#include "result/parallel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/number.h"
+#include "report/reports.h"
+#include "report/rows.h"
+#include "result/document.h"
+#include "result/generation.h"
+
+namespace llmperf::report {
+namespace {
+
+using estimate::Communication;
+using estimate::Formula;
+using estimate::PlanCost;
+using estimate::StrategyFormulas;
+using estimate::StrategyTable;
+using graph::CollectiveKind;
+
+Bytes gathered(const Communication& c) {
+  return c.sent[static_cast<std::size_t>(CollectiveKind::all_gather)] +
+         c.sent[static_cast<std::size_t>(CollectiveKind::reduce_scatter)];
+}
+Bytes passed(const Communication& c) {
+  return c.sent[static_cast<std::size_t>(CollectiveKind::send)] +
+         c.sent[static_cast<std::size_t>(CollectiveKind::ring_pass)];
+}
+Bytes sent(const Communication& c, CollectiveKind kind) { return c.sent[static_cast<std::size_t>(kind)]; }
+
+Table cost_table(const ParallelStudy& study) {
+  const char* order = study.fitting == 0     ? "the smallest first"
+                      : study.space.training ? "the fastest training step first"
+                                             : "the fastest prefill first";
+  Table t{fmt::format("Plans, {} (memory of one device)", order), {{"#"}, {"plan", true}, {"weights"}}, {}};
+  const bool training = study.space.training;
+  if (training) {
+    t.columns.insert(t.columns.end(), {{"grads"}, {"optim."}, {"activ."}});
+  } else {
+    t.columns.insert(t.columns.end(), {{"KV cache"}, {"activ."}});
+  }
+  t.columns.insert(t.columns.end(), {{"total"}, {"fits", true}, {"step"}});
+  if (training) t.columns.push_back({"MFU"});
+  for (std::size_t i = 0; i < study.plans.size(); ++i) {
+    const PlanCost& c = study.plans[i];
+    std::vector<std::string> row = {std::to_string(i + 1), ParallelPlan{&study, i}.name(),
+                                    format_bytes_binary(c.memory.weights)};
+    if (training) {
+      for (const Bytes b : {c.memory.gradients, c.memory.optimizer, c.activations()})
+        row.push_back(format_bytes_binary(b));
+    } else {
+      for (const Bytes b : {c.memory.kv_cache, c.activations()}) row.push_back(format_bytes_binary(b));
+    }
+    row.push_back(format_bytes_binary(c.memory.total()));
+    row.emplace_back(c.fits ? "yes" : "no");
+    row.push_back(c.fits ? format_seconds(c.time) : "-");
+    if (training) row.push_back(c.fits ? format_share(c.mfu) : "-");
+    t.rows.push_back(std::move(row));
+  }
+  return t;
+}
+
+Table communication_table(const ParallelStudy& study) {
+  Table t{"Communication of one step (sent by one device), what is divided, and how far",
+          {{"#"},
+           {"all-reduce"},
+           {"gather+scat."},
+           {"all-to-all"},
+           {"p2p"},
+           {"time"},
+           {"hidden"},
+           {"divided", true},
+           {"up to", true}},
+          {}};
+  const auto cell = [](Bytes b) { return b.value > 0 ? format_bytes(b) : std::string("-"); };
+  for (std::size_t i = 0; i < study.plans.size(); ++i) {
+    const ParallelPlan plan{&study, i};
+    const Communication& c = plan.communication();
+    t.rows.push_back({std::to_string(i + 1), cell(sent(c, CollectiveKind::all_reduce)), cell(gathered(c)),
+                      cell(sent(c, CollectiveKind::all_to_all)), cell(passed(c)), format_seconds(c.time),
+                      format_share(c.time.value > 0 ? c.overlapped / c.time : 0), plan.divided(), plan.up_to()});
+  }
+  return t;
+}
+
+std::string request_text(const estimate::SearchSpace& space) {
+  return fmt::format("batch {}, {} tokens each{}", space.batch, space.sequence,
+                     space.training ? fmt::format(", micro-batches of {}", space.micro_batch) : "");
+}
+
+// ---- Strategies
+
+struct Part {
+  const char* key;    // JSON
+  const char* title;  // of the table
+  const Formula StrategyFormulas::*formula;
+};
+constexpr Part kParts[] = {
+    {"activation_communication_elements", "Activation communication (elements sent by a device, forward and backward)",
+     &StrategyFormulas::activation_communication},
+    {"activation_bytes", "Activations kept (bytes)", &StrategyFormulas::activations},
+    {"parameter_communication_elements", "Parameter communication (elements sent by a device)",
+     &StrategyFormulas::parameter_communication},
+    {"weight_elements", "Weights (P; parameters that a device holds)", &StrategyFormulas::weights},
+    {"gradient_elements", "Gradients (G)", &StrategyFormulas::gradients},
+    {"optimizer_elements", "Optimiser (in 2-byte parameters)", &StrategyFormulas::optimizer},
+};
+
+Table overview(const StrategyTable& table) {
+  Table t{"Strategies",
+          {{"method", true}, {"divided", true}, {"parameters", true}, {"activations", true}, {"legal", true}},
+          {}};
+  for (const StrategyFormulas& s : table.strategies) {
+    t.rows.push_back(
+        {s.name, s.split, s.parameter_collectives, s.activation_collectives, s.illegal ? "no: " + *s.illegal : "yes"});
+  }
+  return t;
+}
+
+Table part_table(const StrategyTable& table, const Part& part) {
+  Table t{part.title, {{"method", true}, {"formula", true}, {"value"}}, {}};
+  for (const StrategyFormulas& s : table.strategies) {
+    const Formula& f = s.*part.formula;
+    t.rows.push_back({s.name, estimate::pretty(f.text), s.illegal ? "-" : format_count(f.value)});
+  }
+  return t;
+}
+
+}  // namespace
+
+Report parallel_report(const ParallelStudy& study) {
+  const estimate::Setup& setup = *study.setup;
+  Document doc{
+      Heading{fmt::format("{} on {} x {}", setup.execution.model->name, study.space.devices, setup.device->title),
+              kUncalibrated},
+      Paragraph{fmt::format("{}: {}; weights {}, activations {}; nodes of {}",
+                            study.space.training ? "training step" : "prefill", request_text(study.space),
+                            setup.execution.weights.name, name(setup.execution.activations),
+                            setup.cluster.devices_per_node)},
+      Paragraph{fmt::format("{} plans tried, {} divide model and batch, {} of them fit in {}; {} shown", study.tried,
+                            study.legal, study.fitting, format_bytes_binary(*setup.device->dram().capacity),
+                            study.plans.size())}};
+  doc.emplace_back(cost_table(study));
+  doc.emplace_back(communication_table(study));
+  doc.emplace_back(
+      Paragraph{"divided: in attention / outside it: a heads, h hidden, s tokens, b sequences, E experts, L layers. up "
+                "to: what bounds each axis on its own (kv: KV heads). hidden: beside other work."});
+  return {std::move(doc), csv_of(plans_of(study)), result::document("llmperf.parallel", study)};
+}
+
+Report strategy_report(const StrategyStudy& study) {
+  const estimate::Setup& setup = *study.setup;
+  const StrategyTable& table = study.table;
+  const std::string& model = setup.execution.model->name;
+  Fields symbols{"where", {}};
+  for (const estimate::Variable& v : table.variables) {
+    symbols.rows.emplace_back(v.name, fmt::format("{}: {}", format_significant(v.value), v.meaning));
+  }
+  Document doc{Heading{fmt::format("{}: one layer, one training step on {} devices", model, study.devices),
+                       "equal to the op graph"},
+               Paragraph{fmt::format("P = {} = {} parameters in a layer; 2 bytes an element; options {}",
+                                     estimate::pretty(table.parameters.text), format_count(table.parameters.value),
+                                     hardware::format_runtime_options(setup.execution.runtime))},
+               overview(table)};
+  for (const Part& part : kParts) doc.emplace_back(part_table(table, part));
+  doc.emplace_back(symbols);
+
+  Table csv{"", {{"method"}, {"divided"}, {"quantity"}, {"formula"}, {"value"}, {"collectives"}, {"illegal"}}, {}};
+  for (const StrategyFormulas& s : table.strategies) {
+    for (const Part& part : kParts) {
+      const Formula& f = s.*part.formula;
+      const bool of_parameters = std::string_view(part.key).starts_with("parameter");
+      csv.rows.push_back({s.name, s.split, part.key, f.text, s.illegal ? "" : plain(f.value),
+                          of_parameters ? s.parameter_collectives : s.activation_collectives, s.illegal.value_or("")});
+    }
+  }
+  return {std::move(doc), std::move(csv), result::document("llmperf.parallel_symbolic", study)};
+}
+
+}  // namespace llmperf::report

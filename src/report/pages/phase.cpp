@@ -1,0 +1,111 @@
+#include "report/pages/phase.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/number.h"
+#include "report/rows.h"
+#include "result/op_text.h"
+#include "result/parts.h"
+
+namespace llmperf::report {
+
+using estimate::OpEstimate;
+using estimate::Phase;
+
+Fields rests_on(const estimate::Platform& platform, const std::vector<Figure>& figures) {
+  Fields f{"Rests on", {}};
+  for (const Figure& figure : figures) {
+    f.rows.emplace_back(figure.label, fmt::format("{} ({})", figure.text, hardware::name(figure.provenance)));
+  }
+  if (platform.profile) {
+    const hardware::RuntimeProfile& p = *platform.profile;
+    const auto fitted = std::count(p.provenance.begin(), p.provenance.end(), hardware::Provenance::fitted);
+    f.rows.emplace_back(
+        "runtime profile",
+        p.measured_on(*platform.device)
+            ? fmt::format("{}: {} numbers fitted to {} measurements, the rest assumed", p.title, fitted, p.range.rows)
+            : p.title + " (assumed for this device)");
+  }
+  return f;
+}
+
+std::string bound_shares(const Phase& p) {
+  std::string text;
+  for (std::size_t i = 0; i < std::size(p.bound_time); ++i) {
+    const double share = p.bound_time[i] / (p.ops_time - p.overlapped);
+    if (share < 0.0005) continue;  // would print as 0.0 %
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} {}", mapper::name(static_cast<mapper::Bound>(i)), format_share(share));
+  }
+  return text;
+}
+
+std::string flops_cell(Flops flops) {
+  std::string text = format_flops(flops);
+  text.resize(text.size() - std::string_view("FLOP").size());
+  return text.substr(0, text.find_last_not_of(' ') + 1);
+}
+
+std::string op_name(const Phase& p, const graph::Op& op, const model::Decoder* model) {
+  const std::string name(op.name);
+  const bool shared = std::any_of(p.ops.begin(), p.ops.end(), [&](const OpEstimate& other) {
+    return other.op.name == op.name && other.op.layer_kind != op.layer_kind;
+  });
+  const std::string layers = model && shared ? layers_text(*model, op.layer_kind) : "";
+  return layers.empty() ? name : fmt::format("{} ({})", name, layers);
+}
+
+Table op_table(const Phase& p, const model::Decoder* model) {
+  Table t{
+      fmt::format("Ops of {}{}", p.name, p.last.context > p.first.context ? ": mean step; shapes as in the first" : ""),
+      {{"op", true},
+       {"shape", true},
+       {"count"},
+       {"FLOPs"},
+       {"bytes"},
+       {"time"},
+       {"share"},
+       {"bound", true},
+       {"of roof"}},
+      {}};
+  for (const OpEstimate& o : p.ops) {
+    const double count = static_cast<double>(o.op.count);
+    std::string name = op_name(p, o.op, model);
+    if (o.op.place == graph::Place::host) name += " (host)";
+    const model::StoredFormat* format = weight_format(o.op);
+    const std::string shape =
+        shape_text(o.op) + (format && !format->name.empty() ? fmt::format(" {}", format->name) : "");
+    t.rows.push_back({name, shape, std::to_string(o.op.count), flops_cell((o.work.matrix + o.work.vector) * count),
+                      format_bytes((o.work.bytes() + o.work.network) * count), format_seconds(o.step_time()),
+                      format_share(o.step_time() / p.time), std::string(mapper::name(o.time.bound)),
+                      format_share(o.time.roof / o.time.total)});
+  }
+  return t;
+}
+
+Table ops_csv(std::span<const Phase> phases, Also also) {
+  std::vector<PhaseOp> all;
+  for (const Phase& p : phases) {
+    const std::vector<PhaseOp> ops = ops_of(PhaseResult{&p, nullptr, also});
+    all.insert(all.end(), ops.begin(), ops.end());
+  }
+  if (also == Also::hidden) {
+    return csv_of(all, {"phase", "steps", "name", "kind", "shape", "count", "flops", "bytes", "network_bytes", "time_s",
+                        "hidden_s", "bound", "roof_s"});
+  }
+  return csv_of(all, {"phase", "name", "kind", "shape", "count", "flops", "bytes", "time_s", "share", "bound", "roof_s",
+                      "place", "weights", "network_bytes", "axis", "ranks"});
+}
+
+Table capacity_table(std::string title, Bytes capacity, std::vector<std::pair<std::string, Bytes>> rows) {
+  Table t{std::move(title), {{"what", true}, {"size"}, {"of capacity"}}, {}};
+  rows.emplace_back("capacity", capacity);
+  for (const auto& [what, bytes] : rows) {
+    t.rows.push_back({what, format_bytes_binary(bytes), format_share(bytes / capacity)});
+  }
+  return t;
+}
+
+}  // namespace llmperf::report

@@ -1,0 +1,198 @@
+// `llmperf estimate --training`.
+#include "result/training.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <type_traits>
+
+#include "base/integer.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "report/pages/phase.h"
+#include "report/pages/plan.h"
+#include "report/reports.h"
+#include "report/rows.h"
+#include "result/document.h"
+#include "result/op_text.h"
+
+namespace llmperf::report {
+namespace {
+
+using estimate::OpEstimate;
+using estimate::Phase;
+using estimate::TrainingEstimate;
+
+bool is_exchange(const OpEstimate& o) { return o.op.place == graph::Place::network; }
+
+std::string assumptions(const Training& training) {
+  const TrainingEstimate& e = *training.estimate;
+  const graph::Execution& x = training.setup->execution;
+  const graph::TrainingOptions& o = e.options;
+  return fmt::format(
+      "global batch {}, micro-batch {}, {} tokens; weights {}, activations {}, gradients {} bits, optimiser {} bits "
+      "per parameter; recompute {}, ZeRO {}{}{}{}; options {}; {}",
+      e.scenario.global_batch, e.scenario.micro_batch, e.scenario.sequence, x.weights.name, name(x.activations),
+      plain(o.gradient_bits), plain(o.optimizer_bits), graph::name(o.recompute), o.zero,
+      o.chunks > 1 ? fmt::format(", interleave {}", o.chunks) : "", o.fused_gradients ? "" : ", separate gradients",
+      o.overlapped_sums ? "" : ", exposed sums", hardware::format_runtime_options(x.runtime),
+      plan_text(*training.setup, e.split));
+}
+
+std::string fit_text(const TrainingEstimate& e) {
+  return fmt::format("needs {} of {}{}", format_bytes_binary(e.memory.total()), format_bytes_binary(e.capacity),
+                     e.plan.pipeline > 1 ? fmt::format(" (stage {} of {})", e.fullest_stage + 1, e.plan.pipeline) : "");
+}
+
+std::string activation_text(const TrainingEstimate& e) {
+  return fmt::format("{} kept per layer and micro-batch", format_bytes_binary(e.layer_activations));
+}
+
+// What the step's time goes into: ops by what binds them, and waiting.
+std::string bound_shares(const TrainingEstimate& e) {
+  std::array<Seconds, std::extent_v<decltype(estimate::Phase::bound_time)>> bound;
+  for (const Phase& p : e.phases) {
+    for (std::size_t i = 0; i < bound.size(); ++i) bound[i] += p.bound_time[i] * d(p.steps);
+  }
+  std::string text;
+  const auto add = [&](std::string_view what, Seconds time) {
+    const double share = time / e.time;
+    if (share < 0.0005) return;  // would print as 0.0 %
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", what, format_share(share));
+  };
+  for (std::size_t i = 0; i < bound.size(); ++i) add(mapper::name(static_cast<mapper::Bound>(i)), bound[i]);
+  add("pipeline bubble", e.bubble);
+  return text;
+}
+
+std::string error_band(const estimate::Setup& setup, const TrainingEstimate& e) {
+  if (setup.profile == nullptr) return no_band_text(setup);
+  const hardware::FittedError* error = setup.profile->error_of("training");
+  if (error == nullptr) return "not known: the profile was not compared with training runs";
+  if (!training_extrapolations(setup, e).empty()) {
+    return fmt::format("not known: extrapolated beyond the {} published runs that it was compared with", error->rows);
+  }
+  return fmt::format("{} on average, at most {} in nine of ten ({} published runs, none of them fitted)",
+                     format_share(error->mean), format_share(error->p90), error->rows);
+}
+
+Fields headline(const estimate::Setup& setup, const TrainingEstimate& e) {
+  Fields f;
+  f.rows.emplace_back("step", fmt::format("{}: {} tokens/s, {} per device", format_seconds(e.time),
+                                          format_significant(e.tokens_per_second),
+                                          format_significant(e.tokens_per_second / d(e.plan.devices()))));
+  f.rows.emplace_back("utilisation",
+                      fmt::format("MFU {}, HFU {}; {} of the model, {} computed", format_share(e.mfu),
+                                  format_share(e.hfu), format_flops(e.model_flops), format_flops(e.hardware_flops)));
+  f.rows.emplace_back("bound by", bound_shares(e));
+  f.rows.emplace_back("error band", error_band(setup, e));
+  if (const auto beyond = training_extrapolations(setup, e); !beyond.empty()) {
+    f.rows.emplace_back("extrapolated", join(beyond, "; "));
+  }
+  f.rows.emplace_back("memory", "fits: " + fit_text(e));
+  f.rows.emplace_back("activations", activation_text(e));
+  return f;
+}
+
+// Rows up to the total add up to it.
+Table time_table(const TrainingEstimate& e) {
+  Table t{fmt::format("Time of a step (one device{})",
+                      e.plan.pipeline > 1 ? fmt::format(" of stage {}", e.busiest_stage + 1) : ""),
+          {{"what", true}, {"time"}, {"of the step"}},
+          {}};
+  const auto row = [&](std::string what, Seconds time) {
+    t.rows.push_back({std::move(what), format_seconds(time), format_share(time / e.time)});
+  };
+  const std::string batches = fmt::format("{} micro-batch{}", e.micro_batches, e.micro_batches == 1 ? "" : "es");
+  for (const std::size_t pass : {0U, 1U}) {
+    const Phase& p = e.phases[pass];
+    Seconds shown;
+    for (const OpEstimate& o : p.ops) {
+      if (is_exchange(o)) shown += o.step_time() - o.hidden;
+    }
+    row(fmt::format("{}, {}", p.name, batches), (p.time - shown) * d(p.steps));
+    row(fmt::format("{}: exchanges that show", p.name), shown * d(p.steps));
+  }
+  row("pipeline bubble", e.bubble);
+  row("gradient and weight exchanges that show", e.gradient_exposed);
+  row("optimiser", e.optimizer);
+  row("total", e.time);
+  row("exchanges beside the above", e.overlapped);
+  return t;
+}
+
+Table memory_table(const TrainingEstimate& e) {
+  return capacity_table(
+      fmt::format("Memory of a device{}",
+                  e.plan.pipeline > 1 ? fmt::format(" of stage {}, the fullest", e.fullest_stage + 1) : ""),
+      e.capacity,
+      {{"weights", e.memory.weights},
+       {"gradients", e.memory.gradients},
+       {"optimiser state", e.memory.optimizer},
+       {"activations kept", e.memory.activation},
+       {"workspace", e.memory.workspace},
+       {"runtime reserve", e.memory.reserve},
+       {"total", e.memory.total()}});
+}
+
+// All exchanges of a step.
+Table communication_table(const TrainingEstimate& e) {
+  std::vector<Exchange> exchanges;
+  for (const Phase& p : e.phases) {
+    for (const OpEstimate& o : p.ops) {
+      if (is_exchange(o)) exchanges.push_back({.op = &o, .steps = p.steps, .hidden = o.hidden});
+    }
+  }
+  return exchange_table("Communication of a step (one device)", exchanges, nullptr);
+}
+
+Table op_table(const Phase& p) {
+  Table t{fmt::format("Ops of {}{}", p.name, p.name == "update" ? " (one step)" : " (one micro-batch)"),
+          {{"op", true}, {"shape", true}, {"count"}, {"FLOPs"}, {"bytes"}, {"time"}, {"hidden"}, {"bound", true}},
+          {}};
+  for (const OpEstimate& o : p.ops) {
+    const double count = d(o.op.count);
+    t.rows.push_back({std::string(o.op.name), shape_text(o.op), std::to_string(o.op.count),
+                      format_flops((o.work.matrix + o.work.vector) * count),
+                      format_bytes((o.work.bytes() + o.work.network) * count), format_seconds(o.step_time()),
+                      o.hidden.value > 0 ? format_seconds(o.hidden) : "", std::string(mapper::name(o.time.bound))});
+  }
+  return t;
+}
+
+Document document(const Training& training, Detail detail) {
+  const estimate::Setup& setup = *training.setup;
+  const TrainingEstimate& e = *training.estimate;
+  Document doc{Heading{fmt::format("Training {} on {}", setup.execution.model->name,
+                                   title_text(*setup.device, e.plan.devices())),
+                       training_label(setup)},
+               Paragraph{assumptions(training)}};
+  if (!e.fits) {
+    doc.push_back(Fields{"", {{"does not fit", fit_text(e)}, {"activations", activation_text(e)}}});
+    doc.push_back(memory_table(e));
+    return doc;
+  }
+  doc.push_back(headline(setup, e));
+  doc.push_back(time_table(e));
+  doc.push_back(memory_table(e));
+  if (e.plan.devices() > 1) doc.push_back(communication_table(e));
+  if (detail == Detail::ops) {
+    for (const Phase& p : e.phases) doc.push_back(op_table(p));
+  }
+  Fields basis = rests_on(setup, figures_used(setup));
+  for (const std::string& note : setup.notes) basis.rows.emplace_back("note", note);
+  doc.push_back(std::move(basis));
+  return doc;
+}
+
+}  // namespace
+
+Report training_report(const Training& training, Detail detail, Trace trace) {
+  const std::vector<Phase> none;
+  const std::vector<Phase>& phases = training.estimate->fits ? training.estimate->phases : none;
+  return {document(training, detail), detail == Detail::ops ? ops_csv(phases, Also::hidden) : csv_of(training),
+          result::document("llmperf.training", training), std::move(trace)};
+}
+
+}  // namespace llmperf::report

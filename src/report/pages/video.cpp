@@ -1,0 +1,194 @@
+// `llmperf estimate` of generated video.
+#include "result/video.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/integer.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "report/pages/phase.h"
+#include "report/pages/plan.h"
+#include "report/reports.h"
+#include "report/rows.h"
+#include "result/document.h"
+
+namespace llmperf::report {
+namespace {
+
+using estimate::Phase;
+using estimate::VideoEstimate;
+using estimate::VideoSetup;
+using graph::VideoPurpose;
+
+std::string fit_text(const VideoEstimate& e) {
+  return fmt::format("needs {} of {}", format_bytes_binary(e.memory.total()), format_bytes_binary(e.capacity));
+}
+
+// "denoising 92.0 %, VAE decoding 5.1 %, …".
+std::string phase_shares(const VideoEstimate& e) {
+  std::string text;
+  for (const Phase& p : e.phases) {
+    const bool step = p.name == estimate::kVideoPhases[1];
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", step ? "denoising" : p.name,
+                        format_share(p.total() / e.generation));
+  }
+  return text;
+}
+
+std::string latent_text(const model::VideoShape& s) {
+  return fmt::format("{} x {} x {} (frames x height x width); {} x {} x {} patches: {} tokens", s.latent_frames,
+                     s.latent_height, s.latent_width, s.patch_frames, s.patch_rows, s.patch_columns,
+                     format_count(d(s.tokens())));
+}
+
+// What of the matrix peak is reached, and why no more.
+std::string utilisation_text(const VideoEstimate& e) {
+  const Phase& step = e.phases[1];
+  Seconds products;
+  for (const estimate::OpEstimate& op : step.ops) {
+    const VideoPurpose purpose = purpose_of(op.op);
+    const bool multiplies = purpose == VideoPurpose::product || purpose == VideoPurpose::spatial_attention ||
+                            purpose == VideoPurpose::temporal_attention || purpose == VideoPurpose::cross_attention;
+    if (multiplies) products += op.step_time();
+  }
+  return fmt::format("{} of {} in a step, {} over the generation; products and attention take {} of a step",
+                     format_share(e.step_utilisation), format_flops_rate(e.peak),
+                     format_share(e.generation_utilisation), format_share(products / step.ops_time));
+}
+
+std::string band_line(const VideoSetup& setup) {
+  if (setup.profile == nullptr) return no_band_text(setup);
+  const std::optional<Band> b = band(setup);
+  if (b)
+    return fmt::format("+- {} (9 of 10 within {}){}", format_share(b->mean), format_share(b->p90),
+                       rows_text(b->rows, b->rows));
+  return setup.profile->error_of("video") == nullptr
+             ? "none: the profile was compared with no generations"
+             : "none: extrapolated beyond what was fitted, whose errors promise nothing here";
+}
+
+Fields headline(const VideoSetup& setup, const VideoEstimate& e) {
+  Fields f;
+  const std::optional<Band> b = band(setup);
+  const auto add = [&](const char* label, std::string text) { f.rows.emplace_back(label, std::move(text)); };
+  add("generation", fmt::format("{} ({})", with_band(e.generation, b), phase_shares(e)));
+  add("denoising step", fmt::format("{} (bound by {})", with_band(e.step, b), bound_shares(e.phases[1])));
+  add("latent", latent_text(setup.execution.shape));
+  add("matrix peak", utilisation_text(e));
+  add("error band", band_line(setup));
+  if (const auto beyond = extrapolations(setup); !beyond.empty()) add("extrapolated", join(beyond, "; "));
+  if (setup.devices() > 1) add("network in a step", network_text(e.phases[1]));
+  add("memory", "fits: " + fit_text(e));
+  return f;
+}
+
+Table phase_table(const VideoEstimate& e) {
+  Table t{"Phases (time, FLOPs and bytes of one step)",
+          {{"phase", true},
+           {"steps"},
+           {"time"},
+           {"all steps"},
+           {"share"},
+           {"FLOPs"},
+           {"bytes"},
+           {"bound", true},
+           {"of roof"}},
+          {}};
+  for (const Phase& p : e.phases) {
+    const Seconds all = p.total();
+    const bool works = p.roof.value > 0;
+    t.rows.push_back({std::string(p.name), std::to_string(p.steps), format_seconds(p.time), format_seconds(all),
+                      format_share(all / e.generation), works ? format_flops(p.work.matrix + p.work.vector) : "-",
+                      works ? format_bytes(p.work.bytes()) : "-", std::string(mapper::name(p.bound)),
+                      works ? format_share(p.roof / p.time) : "-"});
+  }
+  return t;
+}
+
+// Why a step reaches what it does of the matrix peak: a class adds the products it makes over all of the step's time.
+Table class_table(const VideoEstimate& e) {
+  Table t{
+      "A denoising step by what its kernels are for",
+      {{"class", true}, {"kernels"}, {"time"}, {"share"}, {"FLOPs"}, {"bytes"}, {"of peak"}, {"adds"}, {"bound", true}},
+      {}};
+  const Seconds all = e.phases[1].ops_time;
+  const auto share = [&](Flops flops, Seconds time) {
+    return flops.value > 0 && time.value > 0 ? format_share(flops / e.peak / time) : std::string("-");
+  };
+  estimate::OpGroup sum;
+  for (const estimate::OpGroup& c : e.classes) {
+    t.rows.push_back({c.name, std::to_string(c.kernels), format_seconds(c.time), format_share(c.time / all),
+                      flops_cell(c.work.matrix + c.work.vector), format_bytes(c.work.bytes() + c.work.network),
+                      share(c.work.matrix, c.time), share(c.work.matrix, all), std::string(mapper::name(c.bound()))});
+    sum += c;
+  }
+  t.rows.push_back({"all", std::to_string(sum.kernels), format_seconds(all), format_share(1),
+                    flops_cell(sum.work.matrix + sum.work.vector), format_bytes(sum.work.bytes()),
+                    share(sum.work.matrix, all), share(sum.work.matrix, all), ""});
+  return t;
+}
+
+Table memory_table(const VideoEstimate& e, bool stages) {
+  std::vector<std::pair<std::string, Bytes>> rows = {{"transformer", e.parts.transformer},
+                                                     {"text encoder", e.parts.text_encoder},
+                                                     {"autoencoder", e.parts.autoencoder}};
+  if (e.memory.kv_cache.value > 0) rows.emplace_back("keys and values kept for patches", e.memory.kv_cache);
+  const std::pair<const char*, Bytes> peaks[] = {{"encoding", e.parts.text_activation},
+                                                 {"a step", e.parts.step_activation},
+                                                 {"decoding", e.parts.decode_activation}};
+  const auto* most = std::max_element(std::begin(peaks), std::end(peaks),
+                                      [](const auto& a, const auto& b) { return a.second < b.second; });
+  rows.emplace_back(fmt::format("activations (peak, in {})", most->first), e.memory.activation);
+  rows.emplace_back("runtime reserve", e.memory.reserve);
+  rows.emplace_back("total", e.memory.total());
+  return capacity_table(stages ? "Memory of a device of the fullest stage" : "Memory", e.capacity, std::move(rows));
+}
+
+Table stage_table(const Video& video) {
+  Table t{"Pipeline stages (one device of each)", {{"stage"}, {"depth"}, {"devices"}, {"weights"}, {"kept"}}, {}};
+  for (const VideoStageHeld& held : video.stages) {
+    t.rows.push_back({std::to_string(t.rows.size() + 1), fmt::format("{}-{}", held.stage->first, held.stage->last),
+                      std::to_string(held.stage->plan.stage()), format_bytes_binary(held.weights),
+                      format_bytes_binary(held.kept)});
+  }
+  return t;
+}
+
+Document document(const Video& video, Detail detail) {
+  const VideoSetup& setup = *video.setup;
+  const VideoEstimate& e = *video.estimate;
+  Document doc{Heading{setup.execution.model->name + " on " + title_text(*setup.device, setup.devices()), label(setup)},
+               Paragraph{request_text(setup)}};
+  const bool stages = setup.stages.size() > 1;
+  if (!e.fits) {
+    doc.push_back(Fields{"", {{"does not fit", fit_text(e)}, {"latent", latent_text(setup.execution.shape)}}});
+    doc.push_back(memory_table(e, stages));
+    return doc;
+  }
+  doc.push_back(headline(setup, e));
+  doc.push_back(phase_table(e));
+  doc.push_back(class_table(e));
+  doc.push_back(memory_table(e, stages));
+  if (stages) doc.push_back(stage_table(video));
+  if (setup.devices() > 1) {
+    doc.push_back(communication_table(video.cluster, stages, e.phases[1]));
+  }
+  if (detail == Detail::ops) {
+    for (const Phase& p : e.phases) doc.push_back(op_table(p));
+  }
+  Fields basis = rests_on(setup, figures_used(setup));
+  for (const std::string& note : setup.notes) basis.rows.emplace_back("note", note);
+  doc.push_back(std::move(basis));
+  return doc;
+}
+
+}  // namespace
+
+Report video_report(const Video& video, Detail detail, Trace trace) {
+  return {document(video, detail), detail == Detail::ops ? ops_csv(video.estimate->phases) : csv_of(video),
+          result::document("llmperf.estimate", video), std::move(trace)};
+}
+
+}  // namespace llmperf::report
