@@ -157,6 +157,10 @@ std::optional<Band> band(const estimate::VideoSetup& setup) {
   return band(setup, "video", !extrapolations(setup).empty());
 }
 
+std::optional<Band> training_band(const estimate::Setup& setup, const estimate::TrainingEstimate& e) {
+  return band(setup, "training", !training_extrapolations(setup, e).empty());
+}
+
 std::string training_label(const estimate::Setup& setup) {
   return setup.profile ? setup.profile->title_for(*setup.device) : label(setup);
 }

@@ -59,4 +59,6 @@ std::string training_label(const estimate::Setup& setup);
 // without such a profile.
 std::vector<std::string> training_extrapolations(const estimate::Setup& setup,
                                                  const estimate::TrainingEstimate& estimate);
+std::optional<Band> training_band(const estimate::Setup& setup, const estimate::TrainingEstimate& estimate);
+
 }  // namespace llmperf::result

@@ -15,12 +15,6 @@ struct HostShare {
   const estimate::Setup* setup;
   const model::WeightLayout& weights() const { return setup->execution.weights; }
 };
-struct GenerationBands {
-  const Generation* of;
-  std::optional<BandOf> band(const char* phase, Seconds time) const {
-    return of->estimate->fits ? band_of(result::band(*of->setup, of->estimate->scenario, phase), time) : std::nullopt;
-  }
-};
 struct GenerationInputs {
   const Generation* of;
   const estimate::Setup& setup() const { return *of->setup; }
@@ -29,6 +23,15 @@ struct GenerationInputs {
 };
 
 }  // namespace
+
+std::vector<std::string> Generation::beyond() const { return extrapolations(*setup, estimate->scenario); }
+Bands Generation::bands() const {
+  const Estimate& e = *estimate;
+  const auto of = [&](const char* phase, const std::optional<Seconds>& time) {
+    return e.fits && time ? band_of(band(*setup, e.scenario, phase), *time) : std::nullopt;
+  };
+  return {{"prefill", of("prefill", e.ttft)}, {"decode", of("decode", e.tpot)}};
+}
 
 template <>
 const Type& type_of<HostShare>() {
@@ -50,19 +53,6 @@ const Type& type_of<HostShare>() {
           .of<&O::weights, &model::WeightLayout::head_on_host>("head_on_host", "whether the head runs there")
           .of<&O::weights, &model::WeightLayout::embedding_on_host>("token_embedding_on_host",
                                                                     "whether tokens are looked up there");
-  return type;
-}
-
-template <>
-const Type& type_of<GenerationBands>() {
-  using B = GenerationBands;
-  static const Type type =
-      Fields<B>()
-          .of("prefill", "of `ttft_s`", [](const B& b) { return b.band("prefill", b.of->estimate->ttft); })
-          .of("decode", "of `tpot_s`", [](const B& b) {
-            const std::optional<Seconds>& tpot = b.of->estimate->tpot;
-            return tpot ? b.band("decode", *tpot) : std::nullopt;
-          });
   return type;
 }
 
@@ -120,28 +110,11 @@ template <>
 const Type& type_of<Generation>() {
   using G = Generation;
   using E = Estimate;
-  constexpr auto fits = [](const G& g) { return g.estimate->fits; };
   constexpr auto decodes = [](const G& g) { return g.estimate->fits && g.estimate->tpot.has_value(); };
-  constexpr auto beyond = [](const G& g) { return extrapolations(*g.setup, g.estimate->scenario); };
-  static const Type type =
-      Fields<G>()
-          .json<&G::label>("label",
-                           "\"predicted: vllm on rtx4090\", with \", not measured on this device\" for class defaults; "
-                           "with `--runtime none` \"upper bound, uncalibrated\"")
-          .json("extrapolated", "whether the request lies outside of what the profile was fitted on",
-                [](const G& g) { return !extrapolations(*g.setup, g.estimate->scenario).empty(); })
-          .of("extrapolations", "in which ways", beyond)
-          .of("error_band",
-              "how far like predictions were off; each null without a profile and where the phase is extrapolated "
-              "beyond what was fitted",
-              [](const G& g) { return GenerationBands{&g}; })
-          .flat("inputs", "the request, with what was left to llmperf", [](const G& g) { return GenerationInputs{&g}; })
-          .row<&G::label>("label", "what the numbers are")
-          .row<&G::runtime>("runtime", "the runtime profile, or \"none\"")
-          .row("extrapolated", "in which ways",
-               [](const G& g) { return join(extrapolations(*g.setup, g.estimate->scenario), "; "); })
-          .of("fits", "true or false. When false, every time and rate below is null and `phases` is empty", fits)
-          .where(fits)
+  static const Type type = with_phases(
+      answer_fields<G, GenerationInputs>(
+          "how far like predictions were off: `prefill` of `ttft_s`, `decode` of `tpot_s`; each null without a profile "
+          "and where the phase is extrapolated beyond what was fitted")
           .of<&G::estimate, &E::ttft>("ttft_s", "time to first token: the prefill step")
           .of<&G::estimate, &E::tpot>("tpot_s",
                                       "time per output token: mean over the generation; null with one generated token")
@@ -180,26 +153,21 @@ const Type& type_of<Generation>() {
                                        "that a token adds to the cache of one sequence, on all devices together")
           .of<&G::curve>("context_curve",
                          "over the tokens of every sequence, at this batch: powers of two, the request's own length, "
-                         "the longest that fits and what the model is made for")
-          .of("roofs", "what the device could do at best", [](const G& g) { return Roofs{g.setup->device}; })
-          .of("phases",
-              "prefill, then decode when more than one token is generated. Everything is of one step, in decode of the "
-              "mean step; with a plan bytes and FLOPs are of one device of every pipeline stage together, for all "
-              "micro-batches of a replica",
-              [](const G& g) { return phases_of(*g.estimate, g.cluster, Also::tokens); })
-          .of<&G::setup, &estimate::Setup::notes>("notes", "substitutions, as text");
+                         "the longest that fits and what the model is made for"),
+      "prefill, then decode when more than one token is generated. Everything is of one step, in decode of the mean "
+      "step; with a plan bytes and FLOPs are of one device of every pipeline stage together, for all micro-batches of "
+      "a "
+      "replica");
   return type;
 }
 
 Generation::Generation(const estimate::Setup& s)
-    : setup(&s),
+    : Answer(s, result::label(s)),
+      setup(&s),
       kv(s.execution.kv.name()),
       options(options_text(s)),
       plan(graph::to_text(s.execution.plan)),
-      label(result::label(s)),
-      runtime(s.profile ? s.profile->name : "none"),
-      parameters(d(model::count_parameters(*s.execution.model).total)),
-      cluster(s.charged_cluster()) {
+      parameters(d(model::count_parameters(*s.execution.model).total)) {
   const model::Decoder& m = *s.execution.model;
   for (std::size_t kind = 0; kind < m.kinds.size(); ++kind) {
     kv_bytes_per_token +=

@@ -17,7 +17,8 @@ struct StageHeld {
   cost::Memory memory;
 };
 
-struct Generation {
+struct Generation : Answer {
+  static constexpr Also kAlso = Also::tokens;
   // What the estimates of one setup have in common; the setup must outlive it.
   explicit Generation(const estimate::Setup& setup);
 
@@ -25,17 +26,17 @@ struct Generation {
   std::string kv;
   std::string options;
   std::string plan;
-  std::string label;
-  std::string runtime;
   double parameters = 0;
   double kv_bytes_per_token = 0;  // that a token adds to the cache of one sequence, on all devices together
-  cost::Cluster cluster;          // as exchanges are charged
 
   const estimate::Estimate* estimate = nullptr;
   // Of a document, and empty in rows.
   FlopsPerByte ridge;  // of the layers' products
   std::vector<StageHeld> stages;
   std::vector<estimate::ContextPoint> curve;
+
+  std::vector<std::string> beyond() const;
+  Bands bands() const;
 };
 
 // Of one estimate, which must outlive it as the estimator's setup must. `curve` is for the JSON alone, and empty where

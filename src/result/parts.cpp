@@ -342,6 +342,7 @@ std::vector<PhaseOp> ops_of(const PhaseResult& phase) {
 
 std::vector<PhaseResult> phases_of(const estimate::Outcome& outcome, const cost::Cluster& cluster, Also also) {
   std::vector<PhaseResult> phases;
+  if (!outcome.fits) return phases;
   for (const estimate::Phase& phase : outcome.phases) phases.push_back({&phase, &cluster, also});
   return phases;
 }

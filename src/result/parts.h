@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/integer.h"
+#include "base/text.h"
 #include "cost/collective.h"
 #include "estimate/phase.h"
 #include "estimate/setup.h"
@@ -44,6 +45,19 @@ struct BandOf {
 inline std::optional<BandOf> band_of(const std::optional<Band>& band, Seconds time) {
   return band ? std::optional(BandOf{*band, time}) : std::nullopt;
 }
+
+using Bands = Map<std::optional<BandOf>>;
+
+// What the results of one setup have in common.
+struct Answer {
+  Answer(const estimate::Platform& platform, std::string what)
+      : label(std::move(what)),
+        runtime(platform.profile ? platform.profile->name : "none"),
+        cluster(platform.charged_cluster()) {}
+  std::string label;  // what the numbers are
+  std::string runtime;
+  cost::Cluster cluster;  // as exchanges are charged
+};
 
 struct MemoryUsed {
   const cost::Memory* memory;
@@ -160,6 +174,36 @@ Fields<I> named_model_and_device() {
   return model_and_device<I>()
       .row("model", "its name", [](const I& i) { return std::string_view(i.execution().model->name); })
       .row("hardware", "its name", [](const I& i) { return std::string_view(i.setup().device->name); });
+}
+
+// What an estimate of any workload begins and ends with. A result R is an Answer with a setup and an estimate;
+// R::beyond() says in which ways it is extrapolated, R::bands() how far like predictions were off, and R::kAlso what
+// its phases tell.
+template <class R, class Inputs>
+Fields<R> answer_fields(std::string_view bands_doc) {
+  constexpr auto fits = [](const R& r) { return r.estimate->fits; };
+  return Fields<R>()
+      .template json<&R::label>(
+          "label",
+          "\"predicted: vllm on rtx4090\", with \", not measured on this device\" for class defaults; with `--runtime "
+          "none` \"upper bound, uncalibrated\"; of training the profile's title")
+      .json("extrapolated", "whether the request lies outside of what the profile was fitted on or compared with",
+            [](const R& r) { return !r.beyond().empty(); })
+      .template of<&R::beyond>("extrapolations", "in which ways")
+      .template of<&R::bands>("error_band", bands_doc)
+      .flat("inputs", "the request, with what was left to llmperf", [](const R& r) { return Inputs{&r}; })
+      .template row<&R::label>("label", "what the numbers are")
+      .template row<&R::runtime>("runtime", "the runtime profile, or \"none\"")
+      .row("extrapolated", "in which ways", [](const R& r) { return join(r.beyond(), "; "); })
+      .of("fits", "true or false. When false, every time and rate below is null and `phases` is empty", fits)
+      .where(fits);
+}
+template <class R>
+Fields<R> with_phases(Fields<R> fields, std::string_view phases_doc) {
+  return std::move(fields)
+      .of("roofs", "what the device could do at best", [](const R& r) { return Roofs{r.setup->device}; })
+      .of("phases", phases_doc, [](const R& r) { return phases_of(*r.estimate, r.cluster, R::kAlso); })
+      .of("notes", "substitutions, as text", [](const R& r) { return r.setup->notes; });
 }
 
 }  // namespace llmperf::result

@@ -1,6 +1,5 @@
 #include "result/training.h"
 
-#include "base/text.h"
 #include "hardware/runtime_execution.h"
 
 namespace llmperf::result {
@@ -37,6 +36,11 @@ std::vector<TrainingStage> stages_of(const Training& t) {
 }
 
 }  // namespace
+
+std::vector<std::string> Training::beyond() const { return training_extrapolations(*setup, *estimate); }
+Bands Training::bands() const {
+  return {{"step", estimate->fits ? band_of(training_band(*setup, *estimate), estimate->time) : std::nullopt}};
+}
 
 template <>
 const Type& type_of<TrainingInputs>() {
@@ -110,17 +114,9 @@ template <>
 const Type& type_of<Training>() {
   using T = Training;
   using E = estimate::TrainingEstimate;
-  constexpr auto fits = [](const T& t) { return t.estimate->fits; };
-  constexpr auto beyond = [](const T& t) { return training_extrapolations(*t.setup, *t.estimate); };
-  static const Type type =
-      Fields<T>()
-          .json<&T::label>("label", "as of an estimate; `--runtime megatron` makes it a prediction")
-          .flat("inputs", "the request, with what was left to llmperf", [](const T& t) { return TrainingInputs{&t}; })
-          .row<&T::label>("label", "what the numbers are")
-          .row("extrapolated", "in which ways",
-               [](const T& t) { return join(training_extrapolations(*t.setup, *t.estimate), "; "); })
-          .of("fits", "true or false. When false, every time and rate below is null and `phases` is empty", fits)
-          .where(fits)
+  static const Type type = with_phases(
+      answer_fields<T, TrainingInputs>(
+          "`step` of `step_s`; null without a profile and outside of the published runs that it was compared with")
           .of<&T::estimate, &E::time>("step_s", "`compute_s` + `bubble_s` + `gradient_exposed_s` + `optimizer_s`")
           .of<&T::estimate, &E::compute>(
               "compute_s",
@@ -143,18 +139,8 @@ const Type& type_of<Training>() {
           .json("busiest_stage", "the stage that `phases` is of, from 1",
                 [](const T& t) { return t.estimate->busiest_stage + 1; })
           .of<&stages_of>("stages", "of each pipeline stage")
-          .flat("memory", "of the fullest device", [](const T& t) { return TrainingMemoryUsed{t.estimate}; })
-          .of("roofs", "what the device could do at best", [](const T& t) { return Roofs{t.setup->device}; })
-          .of("phases",
-              "\"forward\" and \"backward\" of one micro-batch, \"update\" of a step; op values add up to theirs",
-              [](const T& t) {
-                return t.estimate->fits ? phases_of(*t.estimate, t.cluster, Also::hidden) : std::vector<PhaseResult>();
-              })
-          .json("extrapolated",
-                "whether the step lies outside of the published runs that the profile was compared with",
-                [](const T& t) { return !training_extrapolations(*t.setup, *t.estimate).empty(); })
-          .of("extrapolations", "in which ways", beyond)
-          .of<&T::setup, &estimate::Setup::notes>("notes", "substitutions, as text");
+          .flat("memory", "of the fullest device", [](const T& t) { return TrainingMemoryUsed{t.estimate}; }),
+      "\"forward\" and \"backward\" of one micro-batch, \"update\" of a step; op values add up to theirs");
   return type;
 }
 

@@ -9,14 +9,15 @@
 namespace llmperf::result {
 
 // Setup and estimate must outlive it.
-struct Training {
+struct Training : Answer {
+  static constexpr Also kAlso = Also::hidden;
   Training(const estimate::Setup& s, const estimate::TrainingEstimate& e)
-      : setup(&s), estimate(&e), label(training_label(s)), cluster(s.charged_cluster()) {}
+      : Answer(s, training_label(s)), setup(&s), estimate(&e) {}
+  std::vector<std::string> beyond() const;
+  Bands bands() const;
 
   const estimate::Setup* setup;
   const estimate::TrainingEstimate* estimate;
-  std::string label;
-  cost::Cluster cluster;  // as exchanges are charged
 };
 
 template <>

@@ -2,14 +2,9 @@
 
 #include <array>
 
-#include "base/text.h"
-
 namespace llmperf::result {
 namespace {
 
-struct VideoBands {
-  const Video* of;
-};
 struct VideoInputs {
   const Video* of;
   const estimate::VideoSetup& setup() const { return *of->setup; }
@@ -27,13 +22,9 @@ double phase_seconds(const Video& v) {
 
 }  // namespace
 
-template <>
-const Type& type_of<VideoBands>() {
-  static const Type type = Fields<VideoBands>().of("generation", "of `generation_s`", [](const VideoBands& b) {
-    const Video& v = *b.of;
-    return v.estimate->fits ? band_of(band(*v.setup), v.estimate->generation) : std::nullopt;
-  });
-  return type;
+std::vector<std::string> Video::beyond() const { return extrapolations(*setup); }
+Bands Video::bands() const {
+  return {{"generation", estimate->fits ? band_of(band(*setup), estimate->generation) : std::nullopt}};
 }
 
 template <>
@@ -123,23 +114,9 @@ template <>
 const Type& type_of<Video>() {
   using V = Video;
   using E = estimate::VideoEstimate;
-  constexpr auto fits = [](const V& v) { return v.estimate->fits; };
-  constexpr auto title = [](const V& v) { return label(*v.setup); };
-  static const Type type =
-      Fields<V>()
-          .json("label", "as of text", title)
-          .json("extrapolated", "whether the request lies outside of what the profile was compared with",
-                [](const V& v) { return !extrapolations(*v.setup).empty(); })
-          .of("extrapolations", "in which ways", [](const V& v) { return extrapolations(*v.setup); })
-          .of("error_band", "null without a profile and where it is extrapolated",
-              [](const V& v) { return VideoBands{&v}; })
-          .flat("inputs", "the request, with what was left to llmperf", [](const V& v) { return VideoInputs{&v}; })
-          .row("label", "what the numbers are", title)
-          .row("runtime", "the runtime profile, or \"none\"",
-               [](const V& v) { return v.setup->profile ? v.setup->profile->name : std::string("none"); })
-          .row("extrapolated", "in which ways", [](const V& v) { return join(extrapolations(*v.setup), "; "); })
-          .of("fits", "true or false. When false, every time below is null, `phases` and `classes` are empty", fits)
-          .where(fits)
+  static const Type type = with_phases(
+      answer_fields<V, VideoInputs>(
+          "`generation` of `generation_s`; null without a profile and where it is extrapolated")
           .row<&V::estimate, &E::generation>("generation_s", "the whole generation")
           .of<&V::estimate, &E::step>("step_s", "one denoising step")
           .json<&V::estimate, &E::generation>("generation_s", "the whole generation, the sum of the phases' `total_s`")
@@ -155,13 +132,8 @@ const Type& type_of<Video>() {
           .always()
           .flat("memory", "of a device of the fullest stage", [](const V& v) { return VideoMemoryUsed{v.estimate}; })
           .of<&V::stages>("stages", "of each pipeline stage")
-          .of<&V::estimate, &E::classes>("classes", "a step by what its kernels are for, the longest first")
-          .of("roofs", "what the device could do at best", [](const V& v) { return Roofs{v.setup->device}; })
-          .of("phases",
-              "\"text encoding\", \"denoising step\" (`steps` of them), \"VAE decoding\", and \"other\" where there is "
-              "any",
-              [](const V& v) { return phases_of(*v.estimate, v.cluster, Also::purpose); })
-          .of<&V::setup, &estimate::VideoSetup::notes>("notes", "substitutions, as text");
+          .of<&V::estimate, &E::classes>("classes", "a step by what its kernels are for, the longest first"),
+      "\"text encoding\", \"denoising step\" (`steps` of them), \"VAE decoding\", and \"other\" where there is any");
   return type;
 }
 

@@ -16,13 +16,15 @@ struct VideoStageHeld {
 };
 
 // Setup and estimate must outlive it.
-struct Video {
+struct Video : Answer {
+  static constexpr Also kAlso = Also::purpose;
   Video(const estimate::VideoSetup& s, const estimate::VideoEstimate& e)
-      : setup(&s), estimate(&e), cluster(s.charged_cluster()) {}
+      : Answer(s, result::label(s)), setup(&s), estimate(&e) {}
+  std::vector<std::string> beyond() const;
+  Bands bands() const;
 
   const estimate::VideoSetup* setup;
   const estimate::VideoEstimate* estimate;
-  cost::Cluster cluster;               // as exchanges are charged
   std::vector<VideoStageHeld> stages;  // of a document, and empty in rows
 };
 Video video(const estimate::VideoEstimator& estimator, const estimate::VideoEstimate& estimate);

@@ -183,7 +183,7 @@ void estimate_cards(Cards& c) {
   c.timed("ttft_s", "error_band.prefill");
   c.timed("tpot_s", "error_band.decode");
   c.timed("generation_s", "error_band.generation");
-  c.scalar("step_s");
+  c.timed("step_s", "error_band.step");
   const auto each = find_number(c.document_, "tokens_per_second_per_request");
   const auto batch = find_number(c.document_, "inputs.batch");
   c.scalar("tokens_per_second",

@@ -70,11 +70,12 @@ std::string error_band(const estimate::Setup& setup, const TrainingEstimate& e) 
   if (setup.profile == nullptr) return no_band_text(setup);
   const hardware::FittedError* error = setup.profile->error_of("training");
   if (error == nullptr) return "not known: the profile was not compared with training runs";
-  if (!training_extrapolations(setup, e).empty()) {
+  const std::optional<Band> band = training_band(setup, e);
+  if (!band) {
     return fmt::format("not known: extrapolated beyond the {} published runs that it was compared with", error->rows);
   }
   return fmt::format("{} on average, at most {} in nine of ten ({} published runs, none of them fitted)",
-                     format_share(error->mean), format_share(error->p90), error->rows);
+                     format_share(band->mean), format_share(band->p90), error->rows);
 }
 
 Fields headline(const estimate::Setup& setup, const TrainingEstimate& e) {
