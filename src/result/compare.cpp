@@ -35,122 +35,100 @@ Fields<Inputs> model_device_and_runtime() {
 
 }  // namespace
 
-template <>
-const Type& type_of<ComparedInputs>() {
+Type fields_of(Fields<ComparedInputs>) {
   using I = ComparedInputs;
   using S = estimate::Scenario;
   using Step = estimate::CompareStep;
-  static const Type type =
-      model_device_and_runtime<I>()
-          .of<&I::of, &TextComparison::execution>("execution", "as asked for; null: the runtime's own")
-          .when([](const I& i) { return !i.of->execution.empty(); })
-          .of<&I::scenario, &S::batch>("batch", "requests that are prefilled together")
-          .of<&I::scenario, &S::prompt>("prompt_tokens", "of each request")
-          .of<&I::scenario, &S::generate>("generate_tokens", "of each request")
-          .of("weights", "type", [](const I& i) { return std::string_view(i.execution().weights.name); })
-          .of("kv", "type", [](const I& i) { return i.execution().kv.name(); })
-          .of<&I::execution, &graph::Execution::activations>("activations", "type")
-          .of<&I::first, &Step::options>("options", "of the first set")
-          .of<&I::last, &Step::options>("with", "of the last")
-          .of("devices", "of the plan", [](const I& i) { return i.execution().plan.devices(); })
-          .of<&I::execution, &graph::Execution::plan>("plan", "how the model is spread over them")
-          .of("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; });
-  return type;
+  return model_device_and_runtime<I>()
+      .of<&I::of, &TextComparison::execution>("execution", "as asked for; null: the runtime's own")
+      .when([](const I& i) { return !i.of->execution.empty(); })
+      .of<&I::scenario, &S::batch>("batch", "requests that are prefilled together")
+      .of<&I::scenario, &S::prompt>("prompt_tokens", "of each request")
+      .of<&I::scenario, &S::generate>("generate_tokens", "of each request")
+      .of("weights", "type", [](const I& i) { return i.execution().weights.name; })
+      .of("kv", "type", [](const I& i) { return i.execution().kv.name(); })
+      .of<&I::execution, &graph::Execution::activations>("activations", "type")
+      .of<&I::first, &Step::options>("options", "of the first set")
+      .of<&I::last, &Step::options>("with", "of the last")
+      .of("devices", "of the plan", [](const I& i) { return i.execution().plan.devices(); })
+      .of<&I::execution, &graph::Execution::plan>("plan", "how the model is spread over them")
+      .of("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; });
 }
 
-template <>
-const Type& type_of<ComparedVideoInputs>() {
+Type fields_of(Fields<ComparedVideoInputs>) {
   using I = ComparedVideoInputs;
   using E = graph::VideoExecution;
   using Step = estimate::CompareStep;
-  static const Type type =
-      model_device_and_runtime<I>()
-          .of("height", "pixels", [](const I& i) { return i.execution().shape.size.height; })
-          .of("width", "pixels", [](const I& i) { return i.execution().shape.size.width; })
-          .of("frames", "of a video", [](const I& i) { return i.execution().shape.frames; })
-          .of<&I::execution, &E::videos>("videos", "generated together")
-          .of<&I::scenario, &estimate::VideoScenario::steps>("steps", "of denoising")
-          .of<&I::execution, &E::guidance>("guidance", "whether classifier-free")
-          .of<&I::execution, &E::text_tokens>("text_tokens", "of the prompt")
-          .of<&I::setup, &estimate::VideoSetup::weights_name>("weights", "of the transformer")
-          .of<&I::execution, &E::activations>("activations", "type")
-          .of<&I::first, &Step::options>("options", "of the first set")
-          .of<&I::last, &Step::options>("with", "of the last")
-          .of<&I::setup, &estimate::VideoSetup::devices>("devices", "of the plan")
-          .of<&I::execution, &E::plan>("plan", "how the model is spread over them")
-          .of("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; });
-  return type;
+  return model_device_and_runtime<I>()
+      .of("height", "pixels", [](const I& i) { return i.execution().shape.size.height; })
+      .of("width", "pixels", [](const I& i) { return i.execution().shape.size.width; })
+      .of("frames", "of a video", [](const I& i) { return i.execution().shape.frames; })
+      .of<&I::execution, &E::videos>("videos", "generated together")
+      .of<&I::scenario, &estimate::VideoScenario::steps>("steps", "of denoising")
+      .of<&I::execution, &E::guidance>("guidance", "whether classifier-free")
+      .of<&I::execution, &E::text_tokens>("text_tokens", "of the prompt")
+      .of<&I::setup, &estimate::VideoSetup::weights_name>("weights", "of the transformer")
+      .of<&I::execution, &E::activations>("activations", "type")
+      .of<&I::first, &Step::options>("options", "of the first set")
+      .of<&I::last, &Step::options>("with", "of the last")
+      .of<&I::setup, &estimate::VideoSetup::devices>("devices", "of the plan")
+      .of<&I::execution, &E::plan>("plan", "how the model is spread over them")
+      .of("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; });
 }
 
-template <>
-const Type& type_of<Dispatches>() {
-  static const Type type =
-      Fields<Dispatches>()
-          .of<&Dispatches::step, &estimate::CompareStep::dispatch>("prefill", "the prefill")
-          .of<&Dispatches::step, &estimate::CompareStep::decode_dispatch>("decode", "a decode step");
-  return type;
+Type fields_of(Fields<Dispatches> f) {
+  return f.of<&Dispatches::step, &estimate::CompareStep::dispatch>("prefill", "the prefill")
+      .of<&Dispatches::step, &estimate::CompareStep::decode_dispatch>("decode", "a decode step");
 }
 
-template <>
-const Type& type_of<estimate::OpSide>() {
+Type fields_of(Fields<estimate::OpSide> f) {
   using S = estimate::OpSide;
-  static const Type type = Fields<S>()
-                               .of<&S::time>("time_s", "what they add to the step")
-                               .of<&S::bytes>("bytes", "through memory")
-                               .of<&S::network>("network_bytes", "sent")
-                               .of<&S::launches>("launches", "kernels on the device")
-                               .named("side");
-  return type;
+  return f.of<&S::time>("time_s", "what they add to the step")
+      .of<&S::bytes>("bytes", "through memory")
+      .of<&S::network>("network_bytes", "sent")
+      .of<&S::launches>("launches", "kernels on the device")
+      .named("side");
 }
 
-template <>
-const Type& type_of<estimate::ClassDifference>() {
+Type fields_of(Fields<estimate::ClassDifference> f) {
   using C = estimate::ClassDifference;
-  static const Type type = Fields<C>()
-                               .of<&C::name>("name", "what kernels are for")
-                               .of<&C::before>("before", "in the first set")
-                               .of<&C::after>("after", "in the last")
-                               .of<&C::gain>("gain_s", "time before less time after")
-                               .named("class difference");
-  return type;
+  return f.of<&C::name>("name", "what kernels are for")
+      .of<&C::before>("before", "in the first set")
+      .of<&C::after>("after", "in the last")
+      .of<&C::gain>("gain_s", "time before less time after")
+      .named("class difference");
 }
 
-template <>
-const Type& type_of<estimate::OpDifference>() {
+Type fields_of(Fields<estimate::OpDifference> f) {
   using O = estimate::OpDifference;
   using S = estimate::OpSide;
-  static const Type type = Fields<O>()
-                               .of<&O::name>("name", "of the ops, all executions in a step together")
-                               .of<&O::place>("place", "where they run")
-                               .of("runs", "\"both\", or the one set that has them: \"before\" or \"after\"",
-                                   [](const O& o) {
-                                     return !o.after.present ? "before" : o.before.present ? "both" : "after";
-                                   })
-                               .of<&O::before, &S::time>("time_before_s", "what they add to the step")
-                               .of<&O::after, &S::time>("time_after_s", "likewise")
-                               .of<&O::gain>("gain_s", "the difference")
-                               .of<&O::before, &S::bytes>("bytes_before", "through memory")
-                               .of<&O::after, &S::bytes>("bytes_after", "likewise")
-                               .of<&O::before, &S::network>("network_bytes_before", "sent")
-                               .of<&O::after, &S::network>("network_bytes_after", "likewise")
-                               .of<&O::before, &S::launches>("launches_before", "kernels on the device")
-                               .of<&O::after, &S::launches>("launches_after", "likewise");
-  return type;
+  return f.of<&O::name>("name", "of the ops, all executions in a step together")
+      .of<&O::place>("place", "where they run")
+      .of("runs", "\"both\", or the one set that has them: \"before\" or \"after\"",
+          [](const O& o) { return !o.after.present   ? "before"
+                                  : o.before.present ? "both"
+                                                     : "after"; })
+      .of<&O::before, &S::time>("time_before_s", "what they add to the step")
+      .of<&O::after, &S::time>("time_after_s", "likewise")
+      .of<&O::gain>("gain_s", "the difference")
+      .of<&O::before, &S::bytes>("bytes_before", "through memory")
+      .of<&O::after, &S::bytes>("bytes_after", "likewise")
+      .of<&O::before, &S::network>("network_bytes_before", "sent")
+      .of<&O::after, &S::network>("network_bytes_after", "likewise")
+      .of<&O::before, &S::launches>("launches_before", "kernels on the device")
+      .of<&O::after, &S::launches>("launches_after", "likewise");
 }
 
-template <>
-const Type& type_of<estimate::PhaseDifference>() {
+Type fields_of(Fields<estimate::PhaseDifference> f) {
   using P = estimate::PhaseDifference;
   using S = estimate::OpSide;
-  static const Type type = Fields<P>()
-                               .of<&P::name>("name", "of the phase")
-                               .of<&P::before, &S::time>("time_before_s", "of one step")
-                               .of<&P::after, &S::time>("time_after_s", "likewise")
-                               .of<&P::before, &S::launches>("launches_before", "kernels on the device")
-                               .of<&P::after, &S::launches>("launches_after", "likewise")
-                               .of<&P::ops>("ops", "the largest gain first; gains add up to that of the phase")
-                               .named("phase difference");
-  return type;
+  return f.of<&P::name>("name", "of the phase")
+      .of<&P::before, &S::time>("time_before_s", "of one step")
+      .of<&P::after, &S::time>("time_after_s", "likewise")
+      .of<&P::before, &S::launches>("launches_before", "kernels on the device")
+      .of<&P::after, &S::launches>("launches_after", "likewise")
+      .of<&P::ops>("ops", "the largest gain first; gains add up to that of the phase")
+      .named("phase difference");
 }
 
 namespace {
@@ -181,62 +159,48 @@ Fields<T> with_times(Fields<T> fields, const char* const (&keys)[4], const char*
 
 }  // namespace
 
-template <>
-const Type& type_of<TextCompareStep>() {
+Type fields_of(Fields<TextCompareStep>) {
   using T = TextCompareStep;
   constexpr auto profile = [](const T& t) { return t.profile; };
-  static const Type type =
-      with_times(option_fields<T>()
-                     .of("execution", "how steps are launched; null without a profile",
-                         [](const T& t) { return t.profile ? std::optional(Dispatches{t.step}) : std::nullopt; })
-                     .row<&T::step, &Step::dispatch>("prefill_execution", "how it is launched")
-                     .when(profile)
-                     .row<&T::step, &Step::decode_dispatch>("decode_execution", "how it is launched")
-                     .when(profile),
-                 {"ttft_s", "tpot_s", "ttft_gain_s", "tpot_gain_s"},
-                 {"the prefill", "the mean decode step; null with one generated token"})
-          .of<&T::step, &Step::phases>("phases", "against that step");
-  return type;
+  return with_times(option_fields<T>()
+                        .of("execution", "how steps are launched; null without a profile",
+                            [](const T& t) { return t.profile ? std::optional(Dispatches{t.step}) : std::nullopt; })
+                        .where(profile)
+                        .row<&T::step, &Step::dispatch>("prefill_execution", "how it is launched")
+                        .row<&T::step, &Step::decode_dispatch>("decode_execution", "how it is launched")
+                        .always(),
+                    {"ttft_s", "tpot_s", "ttft_gain_s", "tpot_gain_s"},
+                    {"the prefill", "the mean decode step; null with one generated token"})
+      .of<&T::step, &Step::phases>("phases", "against that step");
 }
 
-template <>
-const Type& type_of<VideoCompareStep>() {
+Type fields_of(Fields<VideoCompareStep>) {
   using S = VideoCompareStep;
-  static const Type type =
-      with_times(option_fields<S>(), {"step_s", "generation_s", "step_gain_s", "generation_gain_s"},
-                 {"a denoising step", "the generation"})
-          .of<&S::step, &Step::step_utilisation>("step_utilisation", "of the matrix peak")
-          .when([](const S& s) { return s.step->fits; })
-          .of<&S::step, &Step::classes>("classes", "of a step, against that step, the largest gain first");
-  return type;
+  return with_times(option_fields<S>(), {"step_s", "generation_s", "step_gain_s", "generation_gain_s"},
+                    {"a denoising step", "the generation"})
+      .of<&S::step, &Step::step_utilisation>("step_utilisation", "of the matrix peak")
+      .when([](const S& s) { return s.step->fits; })
+      .of<&S::step, &Step::classes>("classes", "of a step, against that step, the largest gain first");
 }
 
-template <>
-const Type& type_of<TextComparison>() {
+Type fields_of(Fields<TextComparison> f) {
   using C = TextComparison;
-  static const Type type =
-      Fields<C>()
-          .of("label", "the profile both sets run under", [](const C& c) { return compare_label(*c.setup); })
-          .of("inputs", "the request", [](const C& c) { return ComparedInputs{&c}; })
-          .of("steps", "the first set, then one option after the other", [](const C& c) { return steps_of(c); })
-          .of<&C::comparison, &estimate::Comparison::phases>("phases", "of the whole difference; none unless both fit")
-          .of<&C::setup, &estimate::Setup::notes>("notes", "substitutions, as text");
-  return type;
+  return f.of("label", "the profile both sets run under", [](const C& c) { return compare_label(*c.setup); })
+      .of("inputs", "the request", [](const C& c) { return ComparedInputs{&c}; })
+      .of("steps", "the first set, then one option after the other", [](const C& c) { return steps_of(c); })
+      .of<&C::comparison, &estimate::Comparison::phases>("phases", "of the whole difference; none unless both fit")
+      .of<&C::setup, &estimate::Setup::notes>("notes", "substitutions, as text");
 }
 
-template <>
-const Type& type_of<VideoComparison>() {
+Type fields_of(Fields<VideoComparison> f) {
   using C = VideoComparison;
   using V = estimate::Comparison;
-  static const Type type =
-      Fields<C>()
-          .of("label", "the profile both sets run under", [](const C& c) { return compare_label(*c.setup); })
-          .of("inputs", "the request", [](const C& c) { return ComparedVideoInputs{&c}; })
-          .of("steps", "the first set, then one option after the other", [](const C& c) { return steps_of(c); })
-          .of<&C::comparison, &V::classes>("classes", "of the whole difference; none unless both fit")
-          .of<&C::comparison, &V::phases>("phases", "likewise")
-          .of<&C::setup, &estimate::VideoSetup::notes>("notes", "substitutions, as text");
-  return type;
+  return f.of("label", "the profile both sets run under", [](const C& c) { return compare_label(*c.setup); })
+      .of("inputs", "the request", [](const C& c) { return ComparedVideoInputs{&c}; })
+      .of("steps", "the first set, then one option after the other", [](const C& c) { return steps_of(c); })
+      .of<&C::comparison, &V::classes>("classes", "of the whole difference; none unless both fit")
+      .of<&C::comparison, &V::phases>("phases", "likewise")
+      .of<&C::setup, &estimate::VideoSetup::notes>("notes", "substitutions, as text");
 }
 
 std::string compare_label(const estimate::Platform& platform) {

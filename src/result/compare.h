@@ -32,13 +32,9 @@ struct VideoCompareStep {
 };
 std::vector<VideoCompareStep> steps_of(const VideoComparison& c);
 
-template <>
-const Type& type_of<TextCompareStep>();
-template <>
-const Type& type_of<VideoCompareStep>();
-template <>
-const Type& type_of<TextComparison>();
-template <>
-const Type& type_of<VideoComparison>();
+Type fields_of(Fields<TextCompareStep> f);
+Type fields_of(Fields<VideoCompareStep> f);
+Type fields_of(Fields<TextComparison> f);
+Type fields_of(Fields<VideoComparison> f);
 
 }  // namespace llmperf::result

@@ -33,85 +33,69 @@ Bands Generation::bands() const {
   return {{"prefill", of("prefill", e.ttft)}, {"decode", of("decode", e.tpot)}};
 }
 
-template <>
-const Type& type_of<HostShare>() {
+Type fields_of(Fields<HostShare> f) {
   using O = HostShare;
-  static const Type type =
-      Fields<O>()
-          .of<&O::setup, &estimate::Setup::host, &hardware::Device::name>("host", "its name")
-          .of<&O::setup, &estimate::Setup::host, &hardware::Device::source>("host_source",
-                                                                            "where its description is from")
-          .of("layers_on_host", "indices",
-              [](const O& o) {
-                std::vector<std::int64_t> layers;
-                for (const model::LayerGroup& group : o.weights().groups) {
-                  if (group.on_host) layers.insert(layers.end(), group.layers.begin(), group.layers.end());
-                }
-                std::sort(layers.begin(), layers.end());
-                return layers;
-              })
-          .of<&O::weights, &model::WeightLayout::head_on_host>("head_on_host", "whether the head runs there")
-          .of<&O::weights, &model::WeightLayout::embedding_on_host>("token_embedding_on_host",
-                                                                    "whether tokens are looked up there");
-  return type;
+  return f.of<&O::setup, &estimate::Setup::host, &hardware::Device::name>("host", "its name")
+      .of<&O::setup, &estimate::Setup::host, &hardware::Device::source>("host_source", "where its description is from")
+      .of("layers_on_host", "indices",
+          [](const O& o) {
+            std::vector<std::int64_t> layers;
+            for (const model::LayerGroup& group : o.weights().groups) {
+              if (group.on_host) layers.insert(layers.end(), group.layers.begin(), group.layers.end());
+            }
+            std::sort(layers.begin(), layers.end());
+            return layers;
+          })
+      .of<&O::weights, &model::WeightLayout::head_on_host>("head_on_host", "whether the head runs there")
+      .of<&O::weights, &model::WeightLayout::embedding_on_host>("token_embedding_on_host",
+                                                                "whether tokens are looked up there");
 }
 
-template <>
-const Type& type_of<GenerationInputs>() {
+Type fields_of(Fields<GenerationInputs>) {
   using I = GenerationInputs;
-  static const Type type =
-      named_model_and_device<I>()
-          .of<&I::scenario, &estimate::Scenario::batch>("batch", "requests that are prefilled together")
-          .of<&I::scenario, &estimate::Scenario::prompt>("prompt_tokens", "of each request")
-          .of<&I::scenario, &estimate::Scenario::generate>("generate_tokens", "of each request")
-          .of("weights", "what was used, also where it was left to llmperf",
-              [](const I& i) { return std::string_view(i.execution().weights.name); })
-          .of<&I::of, &Generation::kv>("kv", "likewise")
-          .of("activations", "likewise", [](const I& i) { return i.execution().activations; })
-          .of<&I::of, &Generation::options>("options", "likewise")
-          .of("runtime", "the runtime profile; null for the speed of light",
-              [](const I& i) { return runtime_used(i.setup(), true); })
-          .of("devices", "of the plan", [](const I& i) { return i.execution().plan.devices(); })
-          .of("plan", "how the model is spread over them", [](const I& i) { return i.execution().plan; })
-          .row<&I::of, &Generation::plan>("plan", "as text")
-          .json("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; })
-          .of("offload", "which layers run on a host; null when everything is on the device",
-              [](const I& i) { return HostShare{i.of->setup}; })
-          .when([](const I& i) { return i.setup().host != nullptr; });
-  return type;
+  return named_model_and_device<I>()
+      .of<&I::scenario, &estimate::Scenario::batch>("batch", "requests that are prefilled together")
+      .of<&I::scenario, &estimate::Scenario::prompt>("prompt_tokens", "of each request")
+      .of<&I::scenario, &estimate::Scenario::generate>("generate_tokens", "of each request")
+      .of("weights", "what was used, also where it was left to llmperf",
+          [](const I& i) { return i.execution().weights.name; })
+      .of<&I::of, &Generation::kv>("kv", "likewise")
+      .of("activations", "likewise", [](const I& i) { return i.execution().activations; })
+      .of<&I::of, &Generation::options>("options", "likewise")
+      .of("runtime", "the runtime profile; null for the speed of light",
+          [](const I& i) { return runtime_used(i.setup(), true); })
+      .of("devices", "of the plan", [](const I& i) { return i.execution().plan.devices(); })
+      .of("plan", "how the model is spread over them", [](const I& i) { return i.execution().plan; })
+      .row<&I::of, &Generation::plan>("plan", "as text")
+      .json("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; })
+      .of("offload", "which layers run on a host; null when everything is on the device",
+          [](const I& i) { return HostShare{i.of->setup}; })
+      .when([](const I& i) { return i.setup().host != nullptr; });
 }
 
-template <>
-const Type& type_of<StageHeld>() {
+Type fields_of(Fields<StageHeld> f) {
   using S = StageHeld;
-  static const Type type = Fields<S>()
-                               .of<&S::first_layer>("first_layer", "from 0")
-                               .of<&S::layers>("layers", "how many")
-                               .of<&S::memory, &cost::Memory::weights>("weight_bytes", "of one of its devices")
-                               .of<&S::memory, &cost::Memory::kv_cache>("kv_cache_bytes", "likewise")
-                               .of<&S::memory, &cost::Memory::activation>("activation_bytes", "likewise")
-                               .of("total_bytes", "with the reserve", [](const S& s) { return s.memory.total(); });
-  return type;
+  return f.of<&S::first_layer>("first_layer", "from 0")
+      .of<&S::layers>("layers", "how many")
+      .of<&S::memory, &cost::Memory::weights>("weight_bytes", "of one of its devices")
+      .of<&S::memory, &cost::Memory::kv_cache>("kv_cache_bytes", "likewise")
+      .of<&S::memory, &cost::Memory::activation>("activation_bytes", "likewise")
+      .of("total_bytes", "with the reserve", [](const S& s) { return s.memory.total(); });
 }
 
-template <>
-const Type& type_of<estimate::ContextPoint>() {
+Type fields_of(Fields<estimate::ContextPoint> f) {
   using P = estimate::ContextPoint;
-  static const Type type =
-      Fields<P>()
-          .of<&P::context>("context_tokens", "of every sequence")
-          .of<&P::kv_cache>("kv_cache_bytes", "of a device")
-          .of<&P::decode_step>("decode_step_s", "with that many tokens in the cache; null where it does not fit")
-          .of<&P::fits>("fits", "whether a request of that many tokens does");
-  return type;
+  return f.of<&P::context>("context_tokens", "of every sequence")
+      .of<&P::kv_cache>("kv_cache_bytes", "of a device")
+      .of<&P::decode_step>("decode_step_s", "with that many tokens in the cache; null where it does not fit")
+      .of<&P::fits>("fits", "whether a request of that many tokens does");
 }
 
-template <>
-const Type& type_of<Generation>() {
+Type fields_of(Fields<Generation>) {
   using G = Generation;
   using E = Estimate;
   constexpr auto decodes = [](const G& g) { return g.estimate->fits && g.estimate->tpot.has_value(); };
-  static const Type type = with_phases(
+  return with_phases(
       answer_fields<G, GenerationInputs>(
           "how far like predictions were off: `prefill` of `ttft_s`, `decode` of `tpot_s`; each null without a profile "
           "and where the phase is extrapolated beyond what was fitted")
@@ -158,7 +142,6 @@ const Type& type_of<Generation>() {
       "step; with a plan bytes and FLOPs are of one device of every pipeline stage together, for all micro-batches of "
       "a "
       "replica");
-  return type;
 }
 
 Generation::Generation(const estimate::Setup& s)

@@ -44,7 +44,6 @@ struct Generation : Answer {
 Generation generation(const estimate::Estimator& estimator, const estimate::Estimate& estimate,
                       std::vector<estimate::ContextPoint> curve = {});
 
-template <>
-const Type& type_of<Generation>();
+Type fields_of(Fields<Generation> f);
 
 }  // namespace llmperf::result

@@ -7,331 +7,264 @@
 
 namespace llmperf::result {
 
-template <>
-const Type& type_of<Source>() {
-  static const Type type = Fields<Source>()
-                               .of<&Source::name>("name", "built-in name")
-                               .of<&Source::source>("source", "where its description is from");
-  return type;
+Type fields_of(Fields<Source> f) {
+  return f.of<&Source::name>("name", "built-in name").of<&Source::source>("source", "where its description is from");
 }
 
-template <>
-const Type& type_of<Figure>() {
-  static const Type type = Fields<Figure>()
-                               .of<&Figure::value>("value", "in the SI unit that ends the figure's key")
-                               .of<&Figure::provenance>("provenance",
-                                                        "\"datasheet\", \"derived\", \"measured\", "
-                                                        "\"fitted\" or \"assumed\"");
-  return type;
+Type fields_of(Fields<Figure> f) {
+  return f.of<&Figure::value>("value", "in the SI unit that ends the figure's key")
+      .of<&Figure::provenance>("provenance",
+                               "\"datasheet\", \"derived\", \"measured\", "
+                               "\"fitted\" or \"assumed\"");
 }
 
-template <>
-const Type& type_of<HardwareUsed>() {
+Type fields_of(Fields<HardwareUsed> f) {
   using H = HardwareUsed;
-  static const Type type =
-      Fields<H>()
-          .of<&H::device, &hardware::Device::name>("name", "built-in name")
-          .of<&H::device, &hardware::Device::source>("source", "where its description is from")
-          .of("figures",
-              "the figures that the numbers rest on: `matrix_flops_per_s` (for the product type of the layer matrices; "
-              "absent when the device has none), `attention_matrix_flops_per_s` (for the activation type, when that "
-              "differs), `text_matrix_flops_per_s` (of a video model's text encoder), `vector_flops_per_s`, "
-              "`measured_clock_hz` (which the peaks are taken at, where the device file has one), "
-              "`memory_bandwidth_bytes_per_s`, `memory_capacity_bytes`, `reserve_bytes`; with layers on a host "
-              "`host_vector_flops_per_s`, `host_memory_bandwidth_bytes_per_s`, `host_memory_capacity_bytes`, "
-              "`host_link_bytes_per_s`; with more than one device `interconnect_bytes_per_s`, "
-              "`interconnect_latency_s` and, beyond a node, `network_bytes_per_s`, `network_latency_s`, under a "
-              "runtime profile a latency only where it counts",
-              [](const H& h) {
-                Map<Figure> figures;
-                for (const Figure& figure : h.figures) figures.emplace_back(figure.key, figure);
-                return figures;
-              })
-          .named("hardware used");
-  return type;
+  return f.of<&H::device, &hardware::Device::name>("name", "built-in name")
+      .of<&H::device, &hardware::Device::source>("source", "where its description is from")
+      .of("figures",
+          "the figures that the numbers rest on: `matrix_flops_per_s` (for the product type of the layer matrices; "
+          "absent when the device has none), `attention_matrix_flops_per_s` (for the activation type, when that "
+          "differs), `text_matrix_flops_per_s` (of a video model's text encoder), `vector_flops_per_s`, "
+          "`measured_clock_hz` (which the peaks are taken at, where the device file has one), "
+          "`memory_bandwidth_bytes_per_s`, `memory_capacity_bytes`, `reserve_bytes`; with layers on a host "
+          "`host_vector_flops_per_s`, `host_memory_bandwidth_bytes_per_s`, `host_memory_capacity_bytes`, "
+          "`host_link_bytes_per_s`; with more than one device `interconnect_bytes_per_s`, "
+          "`interconnect_latency_s` and, beyond a node, `network_bytes_per_s`, `network_latency_s`, under a "
+          "runtime profile a latency only where it counts",
+          [](const H& h) {
+            Map<Figure> figures;
+            for (const Figure& figure : h.figures) figures.emplace_back(figure.key, figure);
+            return figures;
+          })
+      .named("hardware used");
 }
 
-template <>
-const Type& type_of<RuntimeUsed>() {
+Type fields_of(Fields<RuntimeUsed> f) {
   using R = RuntimeUsed;
-  static const Type type =
-      Fields<R>()
-          .of("name", "of the profile", [](const R& r) -> const std::string& { return r.platform->profile->name; })
-          .of("title", "for people", [](const R& r) -> const std::string& { return r.platform->profile->title; })
-          .of("source", "of its numbers", [](const R& r) -> const std::string& { return r.platform->profile->source; })
-          .of("measured_on", "a device", [](const R& r) -> const std::string& { return r.platform->profile->hardware; })
-          .when([](const R& r) { return !r.platform->profile->hardware.empty(); })
-          .of("class_default", "whether it was not measured on this device",
-              [](const R& r) { return !r.platform->profile->measured_on(*r.platform->device); })
-          .of<&R::platform, &estimate::Platform::dispatch>("prefill_dispatch",
-                                                           "\"graph\", \"eager\" or \"dynamic_graph\"")
-          .only_when([](const R& r) { return r.text; })
-          .of<&R::platform, &estimate::Platform::decode_dispatch>("decode_dispatch", "likewise")
-          .only_when([](const R& r) { return r.text; })
-          .of<&R::platform, &estimate::Platform::dispatch>("dispatch", "likewise, of results that have no such phases")
-          .only_when([](const R& r) { return !r.text; })
-          .of("rows", "measurements that it was fitted to", [](const R& r) { return r.platform->profile->range.rows; })
-          .named("runtime used");
-  return type;
+  return f.of("name", "of the profile", [](const R& r) -> const std::string& { return r.platform->profile->name; })
+      .of("title", "for people", [](const R& r) -> const std::string& { return r.platform->profile->title; })
+      .of("source", "of its numbers", [](const R& r) -> const std::string& { return r.platform->profile->source; })
+      .of("measured_on", "a device", [](const R& r) -> const std::string& { return r.platform->profile->hardware; })
+      .when([](const R& r) { return !r.platform->profile->hardware.empty(); })
+      .of("class_default", "whether it was not measured on this device",
+          [](const R& r) { return !r.platform->profile->measured_on(*r.platform->device); })
+      .of<&R::platform, &estimate::Platform::dispatch>("prefill_dispatch", "\"graph\", \"eager\" or \"dynamic_graph\"")
+      .only_when([](const R& r) { return r.text; })
+      .of<&R::platform, &estimate::Platform::decode_dispatch>("decode_dispatch", "likewise")
+      .only_when([](const R& r) { return r.text; })
+      .of<&R::platform, &estimate::Platform::dispatch>("dispatch", "likewise, of results that have no such phases")
+      .only_when([](const R& r) { return !r.text; })
+      .of("rows", "measurements that it was fitted to", [](const R& r) { return r.platform->profile->range.rows; })
+      .named("runtime used");
 }
 
-template <>
-const Type& type_of<BandOf>() {
+Type fields_of(Fields<BandOf> f) {
   using B = BandOf;
-  static const Type type =
-      Fields<B>()
-          .of<&B::band, &Band::mean>("mean_error", "relative, of predictions that were left out of the fit")
-          .of<&B::band, &Band::p90>("p90_error", "nine of ten were within this")
-          .of<&B::band, &Band::rows>("rows", "measurements that say so; 0: an assumption")
-          .of("low_s", "the time less the mean error",
-              [](const B& b) { return b.time * (1 - std::min(b.band.mean, 1.0)); })
-          .of("high_s", "the time and the mean error", [](const B& b) { return b.time * (1 + b.band.mean); })
-          .named("error band");
-  return type;
+  return f.of<&B::band, &Band::mean>("mean_error", "relative, of predictions that were left out of the fit")
+      .of<&B::band, &Band::p90>("p90_error", "nine of ten were within this")
+      .of<&B::band, &Band::rows>("rows", "measurements that say so; 0: an assumption")
+      .of("low_s", "the time less the mean error", [](const B& b) { return b.time * (1 - std::min(b.band.mean, 1.0)); })
+      .of("high_s", "the time and the mean error", [](const B& b) { return b.time * (1 + b.band.mean); })
+      .named("error band");
 }
 
-template <>
-const Type& type_of<graph::Plan>() {
+Type fields_of(Fields<graph::Plan> f) {
   using P = graph::Plan;
-  static const Type type =
-      Fields<P>()
-          .of("text", "as `--plan` writes it", [](const P& p) { return graph::to_text(p); })
-          .of<&P::devices>("devices", "of the plan")
-          .of<&P::tensor>("tensor", "degree of tensor parallelism")
-          .of<&P::tensor_rows>("tensor_rows", "null: one-dimensional")
-          .when([](const P& p) { return p.tensor_rows > 0; })
-          .of<&P::sequence_parallel>("sequence_parallel", "whether norms are divided over the tensor axis")
-          .of<&P::ulysses>("ulysses", "degree of sequence parallelism by heads")
-          .of<&P::ring>("ring", "… by passing K and V round")
-          .of<&P::expert>("expert", "degree of expert parallelism")
-          .of<&P::expert_dispatch>("expert_dispatch",
-                                   "type that tokens travel to experts in; null: as the weights have it")
-          .of<&P::expert_combine>("expert_combine", "… and back")
-          .of<&P::data>("data", "replicas")
-          .of<&P::pipeline>("pipeline", "stages")
-          .of("embedding", "\"sharded\" or \"replicated\"",
-              [](const P& p) { return p.shard_embedding ? "sharded" : "replicated"; })
-          .named("plan");
-  return type;
+  return f.of("text", "as `--plan` writes it", [](const P& p) { return graph::to_text(p); })
+      .of<&P::devices>("devices", "of the plan")
+      .of<&P::tensor>("tensor", "degree of tensor parallelism")
+      .of<&P::tensor_rows>("tensor_rows", "null: one-dimensional")
+      .when([](const P& p) { return p.tensor_rows > 0; })
+      .of<&P::sequence_parallel>("sequence_parallel", "whether norms are divided over the tensor axis")
+      .of<&P::ulysses>("ulysses", "degree of sequence parallelism by heads")
+      .of<&P::ring>("ring", "… by passing K and V round")
+      .of<&P::expert>("expert", "degree of expert parallelism")
+      .of<&P::expert_dispatch>("expert_dispatch", "type that tokens travel to experts in; null: as the weights have it")
+      .of<&P::expert_combine>("expert_combine", "… and back")
+      .of<&P::data>("data", "replicas")
+      .of<&P::pipeline>("pipeline", "stages")
+      .of("embedding", "\"sharded\" or \"replicated\"",
+          [](const P& p) { return p.shard_embedding ? "sharded" : "replicated"; })
+      .named("plan");
 }
 
-template <>
-const Type& type_of<cost::Memory>() {
+Type fields_of(Fields<cost::Memory> f) {
   using M = cost::Memory;
-  static const Type type = Fields<M>()
-                               .of<&M::weights>("weight_bytes", "weights")
-                               .of<&M::kv_cache>("kv_cache_bytes", "KV cache of all sequences at their full length")
-                               .of<&M::activation>("activation_bytes", "the peak")
-                               .of<&M::reserve>("reserve_bytes", "what the runtime keeps for itself")
-                               .of<&M::total>("total_bytes", "the sum")
-                               .named("memory");
-  return type;
+  return f.of<&M::weights>("weight_bytes", "weights")
+      .of<&M::kv_cache>("kv_cache_bytes", "KV cache of all sequences at their full length")
+      .of<&M::activation>("activation_bytes", "the peak")
+      .of<&M::reserve>("reserve_bytes", "what the runtime keeps for itself")
+      .of<&M::total>("total_bytes", "the sum")
+      .named("memory");
 }
 
-template <>
-const Type& type_of<MemoryUsed>() {
+Type fields_of(Fields<MemoryUsed> f) {
   using M = MemoryUsed;
-  static const Type type = Fields<M>().spread<&M::memory>().of<&M::capacity>("capacity_bytes", "what there is");
-  return type;
+  return f.spread<&M::memory>().of<&M::capacity>("capacity_bytes", "what there is");
 }
 
-template <>
-const Type& type_of<MemoryRoof>() {
+Type fields_of(Fields<MemoryRoof> f) {
   using R = MemoryRoof;
-  static const Type type = Fields<R>()
-                               .of<&R::name>("name", "of the memory level")
-                               .of<&R::rate>("bytes_per_s", "of all tiles together")
-                               .of<&R::provenance>("provenance", "of the rate");
-  return type;
+  return f.of<&R::name>("name", "of the memory level")
+      .of<&R::rate>("bytes_per_s", "of all tiles together")
+      .of<&R::provenance>("provenance", "of the rate");
 }
 
-template <>
-const Type& type_of<ComputeRoof>() {
+Type fields_of(Fields<ComputeRoof> f) {
   using R = ComputeRoof;
-  static const Type type = Fields<R>()
-                               .of<&R::dtype>("dtype", "of the operands")
-                               .of<&R::unit>("unit", "\"matrix\" or \"vector\"")
-                               .of<&R::rate>("flops_per_s", "dense")
-                               .of<&R::provenance>("provenance", "of the rate");
-  return type;
+  return f.of<&R::dtype>("dtype", "of the operands")
+      .of<&R::unit>("unit", "\"matrix\" or \"vector\"")
+      .of<&R::rate>("flops_per_s", "dense")
+      .of<&R::provenance>("provenance", "of the rate");
 }
 
-template <>
-const Type& type_of<Roofs>() {
-  static const Type type =
-      Fields<Roofs>()
-          .of("memory", "near to far",
-              [](const Roofs& r) {
-                std::vector<MemoryRoof> roofs;
-                for (const hardware::MemoryLevel& level : r.device->memory) {
-                  if (!level.bandwidth) continue;
-                  const auto& tiles = r.device->tile_array;
-                  const double parts = level.per_tile && tiles ? d(tiles->tiles) : 1;
-                  roofs.push_back({level.name, *level.bandwidth * parts, level.bandwidth_provenance});
-                }
-                return roofs;
-              })
-          .of("compute", "the peak of every type",
-              [](const Roofs& r) {
-                std::vector<ComputeRoof> roofs;
-                for (const hardware::Peak& p : r.device->peaks) {
-                  if (r.device->find_peak(p.engine, p.dtype) != &p) continue;  // another accumulation of the same type
-                  roofs.push_back({p.dtype, p.engine, p.rate * r.device->clock_ratio(), p.provenance});
-                }
-                return roofs;
-              })
-          .named("roofs");
-  return type;
+Type fields_of(Fields<Roofs> f) {
+  return f
+      .of("memory", "near to far",
+          [](const Roofs& r) {
+            std::vector<MemoryRoof> roofs;
+            for (const hardware::MemoryLevel& level : r.device->memory) {
+              if (!level.bandwidth) continue;
+              const auto& tiles = r.device->tile_array;
+              const double parts = level.per_tile && tiles ? d(tiles->tiles) : 1;
+              roofs.push_back({level.name, *level.bandwidth * parts, level.bandwidth_provenance});
+            }
+            return roofs;
+          })
+      .of("compute", "the peak of every type",
+          [](const Roofs& r) {
+            std::vector<ComputeRoof> roofs;
+            for (const hardware::Peak& p : r.device->peaks) {
+              if (r.device->find_peak(p.engine, p.dtype) != &p) continue;  // another accumulation of the same type
+              roofs.push_back({p.dtype, p.engine, p.rate * r.device->clock_ratio(), p.provenance});
+            }
+            return roofs;
+          })
+      .named("roofs");
 }
 
-template <>
-const Type& type_of<CountedWork>() {
+Type fields_of(Fields<CountedWork> f) {
   using W = CountedWork;
-  static const Type type =
-      Fields<W>()
-          .of("flops", "sum of the two below", [](const W& w) { return (w.work->matrix + w.work->vector) * w.count; })
-          .of("matrix_flops", "of the matrix engine", [](const W& w) { return w.work->matrix * w.count; })
-          .of("vector_flops", "of the vector engine", [](const W& w) { return w.work->vector * w.count; })
-          .of("bytes", "memory traffic: sum of the five below", [](const W& w) { return w.work->bytes() * w.count; })
-          .of("weight_bytes", "weights read", [](const W& w) { return w.work->weights * w.count; })
-          .of("activation_read_bytes", "activations read",
-              [](const W& w) { return w.work->activations_read * w.count; })
-          .of("activation_written_bytes", "activations written",
-              [](const W& w) { return w.work->activations_written * w.count; })
-          .of("kv_read_bytes", "KV cache read", [](const W& w) { return w.work->kv_read * w.count; })
-          .of("kv_written_bytes", "KV cache written", [](const W& w) { return w.work->kv_written * w.count; })
-          .of("network_bytes",
-              "sent over the link between device and host, or by a device to others; not part of `bytes`",
-              [](const W& w) { return w.work->network * w.count; })
-          .named("work");
-  return type;
+  return f.of("flops", "sum of the two below", [](const W& w) { return (w.work->matrix + w.work->vector) * w.count; })
+      .of("matrix_flops", "of the matrix engine", [](const W& w) { return w.work->matrix * w.count; })
+      .of("vector_flops", "of the vector engine", [](const W& w) { return w.work->vector * w.count; })
+      .of("bytes", "memory traffic: sum of the five below", [](const W& w) { return w.work->bytes() * w.count; })
+      .of("weight_bytes", "weights read", [](const W& w) { return w.work->weights * w.count; })
+      .of("activation_read_bytes", "activations read", [](const W& w) { return w.work->activations_read * w.count; })
+      .of("activation_written_bytes", "activations written",
+          [](const W& w) { return w.work->activations_written * w.count; })
+      .of("kv_read_bytes", "KV cache read", [](const W& w) { return w.work->kv_read * w.count; })
+      .of("kv_written_bytes", "KV cache written", [](const W& w) { return w.work->kv_written * w.count; })
+      .of("network_bytes", "sent over the link between device and host, or by a device to others; not part of `bytes`",
+          [](const W& w) { return w.work->network * w.count; })
+      .named("work");
 }
 
-template <>
-const Type& type_of<estimate::Phase>() {
+Type fields_of(Fields<estimate::Phase> f) {
   using P = estimate::Phase;
-  static const Type type =
-      Fields<P>()
-          .of<&P::name>("name", "\"prefill\", \"decode\" and the like")
-          .of<&P::steps>("steps", "how many steps the phase has")
-          .of<&P::time>("time_s", "of one step")
-          .of<&P::total>("total_s", "of all steps")
-          .of<&P::roof>("roof_s", "the bound that `time_s` is held against")
-          .of<&P::ops_time>("ops_time_s", "of all ops: `time_s` + `overlapped_s` + `pipelined_s`")
-          .of<&P::overlapped>("overlapped_s",
-                              "what collectives take beside other ops, and what weights that come early save "
-                              "(`prefetch_weights`)")
-          .of<&P::pipelined>("pipelined_s", "what stages do at the same time")
-          .of<&P::bubble>("bubble_s", "idle time of the busiest stage")
-          .of<&P::batches>("micro_batches", "that a step goes through the pipeline in")
-          .spread([](const P& p) { return CountedWork{&p.work}; })
-          .of<&P::intensity>("intensity_flop_per_byte", "`flops` / `bytes`")
-          .of<&P::bound>("bound",
-                         "what binds the largest share of the time: \"matrix\", \"vector\", \"memory\", \"network\", "
-                         "\"launch\" or \"operand feed\" (the rate at which cores get operands from the cache)")
-          .named("phase");
-  return type;
+  return f.of<&P::name>("name", "\"prefill\", \"decode\" and the like")
+      .of<&P::steps>("steps", "how many steps the phase has")
+      .of<&P::time>("time_s", "of one step")
+      .of<&P::total>("total_s", "of all steps")
+      .of<&P::roof>("roof_s", "the bound that `time_s` is held against")
+      .of<&P::ops_time>("ops_time_s", "of all ops: `time_s` + `overlapped_s` + `pipelined_s`")
+      .of<&P::overlapped>("overlapped_s",
+                          "what collectives take beside other ops, and what weights that come early save "
+                          "(`prefetch_weights`)")
+      .of<&P::pipelined>("pipelined_s", "what stages do at the same time")
+      .of<&P::bubble>("bubble_s", "idle time of the busiest stage")
+      .of<&P::batches>("micro_batches", "that a step goes through the pipeline in")
+      .spread([](const P& p) { return CountedWork{&p.work}; })
+      .of<&P::intensity>("intensity_flop_per_byte", "`flops` / `bytes`")
+      .of<&P::bound>("bound",
+                     "what binds the largest share of the time: \"matrix\", \"vector\", \"memory\", \"network\", "
+                     "\"launch\" or \"operand feed\" (the rate at which cores get operands from the cache)")
+      .named("phase");
 }
 
-template <>
-const Type& type_of<Exchanged>() {
+Type fields_of(Fields<Exchanged> f) {
   using E = Exchanged;
-  static const Type type =
-      Fields<E>()
-          .of<&E::collective, &graph::Collective::kind>(
-              "kind",
-              "\"all-reduce\", \"all-gather\", \"reduce-scatter\", \"all-to-all\", \"send\", \"ring pass\" or "
-              "\"broadcast\"")
-          .of<&E::collective, &graph::Collective::axis>("axis", "of the plan")
-          .only_when([](const Exchanged& e) { return e.of_plan; })
-          .of<&E::collective, &graph::Collective::ranks>("ranks", "devices that take part")
-          .of<&E::collective, &graph::Collective::stride>("stride", "between their numbers")
-          .of("payload_bytes", "of one execution", [](const E& e) { return e.collective->bytes(); })
-          .of<&E::sent>("sent_bytes", "by one device in all executions, `network_bytes`")
-          .of<&E::cost, &cost::CollectiveCost::algorithm>("algorithm", "the fastest on these links")
-          .of<&E::cost, &cost::CollectiveCost::steps>("steps", "messages that follow one another")
-          .of<&E::cost, &cost::CollectiveCost::busiest_link>("busiest_link_bytes", "over the link that limits it")
-          .of<&E::cost, &cost::CollectiveCost::latency>("latency_s", "of one execution, as charged")
-          .of<&E::cost, &cost::CollectiveCost::transfer>("transfer_s", "likewise")
-          .of<&E::overlaps>("overlaps", "whether it may run beside other ops")
-          .named("exchange");
-  return type;
+  return f
+      .of<&E::collective, &graph::Collective::kind>(
+          "kind",
+          "\"all-reduce\", \"all-gather\", \"reduce-scatter\", \"all-to-all\", \"send\", \"ring pass\" or "
+          "\"broadcast\"")
+      .of<&E::collective, &graph::Collective::axis>("axis", "of the plan")
+      .only_when([](const Exchanged& e) { return e.of_plan; })
+      .of<&E::collective, &graph::Collective::ranks>("ranks", "devices that take part")
+      .of<&E::collective, &graph::Collective::stride>("stride", "between their numbers")
+      .of("payload_bytes", "of one execution", [](const E& e) { return e.collective->bytes(); })
+      .of<&E::sent>("sent_bytes", "by one device in all executions, `network_bytes`")
+      .of<&E::cost, &cost::CollectiveCost::algorithm>("algorithm", "the fastest on these links")
+      .of<&E::cost, &cost::CollectiveCost::steps>("steps", "messages that follow one another")
+      .of<&E::cost, &cost::CollectiveCost::busiest_link>("busiest_link_bytes", "over the link that limits it")
+      .of<&E::cost, &cost::CollectiveCost::latency>("latency_s", "of one execution, as charged")
+      .of<&E::cost, &cost::CollectiveCost::transfer>("transfer_s", "likewise")
+      .of<&E::overlaps>("overlaps", "whether it may run beside other ops")
+      .named("exchange");
 }
 
-template <>
-const Type& type_of<OpResult>() {
+Type fields_of(Fields<OpResult> f) {
   using O = OpResult;
-  static const Type type =
-      Fields<O>()
-          .of("name", "\"qkv_proj\"; not unique when layers differ", [](const O& o) { return o.op->op.name; })
-          .of("kind", "\"gemm\", \"attention\", \"vector\", \"gather\", \"copy\", \"transfer\" or \"collective\"",
-              [](const O& o) { return kind_text(o.op->op); })
-          .of("shape", "text for people", [](const O& o) { return shape_text(o.op->op); })
-          .of("count", "executions per step", [](const O& o) { return o.op->op.count; })
-          .spread([](const O& o) {
-            return CountedWork{&o.op->work, o.count()};
-          })
-          .of("weights",
-              "type of the weights read or sent, where that is one of ggml's (\"Q4_K\"; \"mixed\" when two halves "
-              "differ); else null",
-              [](const O& o) { return std::string_view(weight_format(o.op->op)->name); })
-          .when([](const O& o) {
-            const model::StoredFormat* format = weight_format(o.op->op);
-            return format != nullptr && !format->name.empty();
-          })
-          .of("place", "\"device\", \"host\", \"link\" between them, or \"network\" between devices",
-              [](const O& o) { return o.op->op.place; })
-          .of("matrix_dtype", "operand type of the matrix product", [](const O& o) { return o.op->work.matrix_dtype; })
-          .of("time_s", "as in a phase", [](const O& o) { return o.op->step_time(); })
-          .of("roof_s", "as in a phase", [](const O& o) { return o.op->time.roof * o.count(); })
-          .of("bound", "as in a phase", [](const O& o) { return o.op->time.bound; })
-          .of<&exchanged>("collective", "how an exchange between devices runs; null for other ops")
-          .named("op", "Numbers are of all `count` executions in the step; they add up to those of their phase.");
-  return type;
+  return f.of("name", "\"qkv_proj\"; not unique when layers differ", [](const O& o) { return o.op->op.name; })
+      .of("kind", "\"gemm\", \"attention\", \"vector\", \"gather\", \"copy\", \"transfer\" or \"collective\"",
+          [](const O& o) { return kind_text(o.op->op); })
+      .of("shape", "text for people", [](const O& o) { return shape_text(o.op->op); })
+      .of("count", "executions per step", [](const O& o) { return o.op->op.count; })
+      .spread([](const O& o) {
+        return CountedWork{&o.op->work, o.count()};
+      })
+      .of("weights",
+          "type of the weights read or sent, where that is one of ggml's (\"Q4_K\"; \"mixed\" when two halves "
+          "differ); else null",
+          [](const O& o) { return weight_format(o.op->op)->name; })
+      .when([](const O& o) {
+        const model::StoredFormat* format = weight_format(o.op->op);
+        return format != nullptr && !format->name.empty();
+      })
+      .of("place", "\"device\", \"host\", \"link\" between them, or \"network\" between devices",
+          [](const O& o) { return o.op->op.place; })
+      .of("matrix_dtype", "operand type of the matrix product", [](const O& o) { return o.op->work.matrix_dtype; })
+      .of("time_s", "as in a phase", [](const O& o) { return o.op->step_time(); })
+      .of("roof_s", "as in a phase", [](const O& o) { return o.op->time.roof * o.count(); })
+      .of("bound", "as in a phase", [](const O& o) { return o.op->time.bound; })
+      .of<&exchanged>("collective", "how an exchange between devices runs; null for other ops")
+      .named("op", "Numbers are of all `count` executions in the step; they add up to those of their phase.");
 }
 
-template <>
-const Type& type_of<PhaseOp>() {
+Type fields_of(Fields<PhaseOp> f) {
   using O = PhaseOp;
   static const auto collective = [](const O& o) { return std::get_if<graph::Collective>(&o.op().op->op.body); };
-  static const Type type =
-      Fields<O>()
-          .row<&O::phase, &estimate::Phase::name>("phase", "that it is of")
-          .row<&O::phase, &estimate::Phase::steps>("steps", "of the phase")
-          .spread<&O::op>()
-          .of("class", "what it is for, of a denoising step; null in other phases of a video",
-              [](const O& o) {
-                return o.phase().name == estimate::kVideoPhases[1] ? std::optional(purpose_of(o.op().op->op))
-                                                                   : std::nullopt;
-              })
-          .only_when([](const O& o) { return o.of.also == Also::purpose; })
-          .of("hidden_s", "of training: what of its time runs beside others",
-              [](const O& o) { return o.op().op->hidden; })
-          .only_when([](const O& o) { return o.of.also == Also::hidden; })
-          .row("share", "of the phase's time", [](const O& o) { return o.op().op->step_time() / o.phase().time; })
-          .row("axis", "of an exchange", [](const O& o) { return collective(o)->axis; })
-          .when([](const O& o) { return collective(o) != nullptr; })
-          .row("ranks", "of an exchange", [](const O& o) { return collective(o)->ranks; })
-          .when([](const O& o) { return collective(o) != nullptr; });
-  return type;
+  return f.row<&O::phase, &estimate::Phase::name>("phase", "that it is of")
+      .row<&O::phase, &estimate::Phase::steps>("steps", "of the phase")
+      .spread<&O::op>()
+      .of("class", "what it is for, of a denoising step; null in other phases of a video",
+          [](const O& o) {
+            return o.phase().name == estimate::kVideoPhases[1] ? std::optional(purpose_of(o.op().op->op))
+                                                               : std::nullopt;
+          })
+      .only_when([](const O& o) { return o.of.also == Also::purpose; })
+      .of("hidden_s", "of training: what of its time runs beside others", [](const O& o) { return o.op().op->hidden; })
+      .only_when([](const O& o) { return o.of.also == Also::hidden; })
+      .row("share", "of the phase's time", [](const O& o) { return o.op().op->step_time() / o.phase().time; })
+      .row("axis", "of an exchange", [](const O& o) { return collective(o)->axis; })
+      .when([](const O& o) { return collective(o) != nullptr; })
+      .row("ranks", "of an exchange", [](const O& o) { return collective(o)->ranks; })
+      .when([](const O& o) { return collective(o) != nullptr; });
 }
 
-template <>
-const Type& type_of<PhaseResult>() {
+Type fields_of(Fields<PhaseResult> f) {
   using P = PhaseResult;
   using G = graph::SequenceGroup;
   constexpr auto tokens = [](const P& p) { return p.also == Also::tokens; };
-  static const Type type =
-      Fields<P>()
-          .spread<&P::phase>()
-          .of<&P::phase, &estimate::Phase::first, &G::new_tokens>("new_tokens", "per sequence")
-          .only_when(tokens)
-          .of<&P::phase, &estimate::Phase::first, &G::context>("first_context", "cached tokens in the first step")
-          .only_when(tokens)
-          .of<&P::phase, &estimate::Phase::last, &G::context>("last_context", "cached tokens in the last step")
-          .only_when(tokens)
-          .of("ops", "of the step", [](const P& p) { return ops_of(p); });
-  return type;
+  return f.spread<&P::phase>()
+      .only_where(tokens)
+      .of<&P::phase, &estimate::Phase::first, &G::new_tokens>("new_tokens", "per sequence")
+      .of<&P::phase, &estimate::Phase::first, &G::context>("first_context", "cached tokens in the first step")
+      .of<&P::phase, &estimate::Phase::last, &G::context>("last_context", "cached tokens in the last step")
+      .always()
+      .of("ops", "of the step", [](const P& p) { return ops_of(p); });
 }
 
 std::vector<PhaseOp> ops_of(const PhaseResult& phase) {
@@ -347,19 +280,16 @@ std::vector<PhaseResult> phases_of(const estimate::Outcome& outcome, const cost:
   return phases;
 }
 
-template <>
-const Type& type_of<estimate::OpGroup>() {
+Type fields_of(Fields<estimate::OpGroup> f) {
   using G = estimate::OpGroup;
-  static const Type type = Fields<G>()
-                               .of<&G::name>("name", "what its ops have in common")
-                               .of<&G::count>("count", "executions")
-                               .of<&G::kernels>("kernels", "launches")
-                               .of<&G::time>("time_s", "of all")
-                               .spread([](const G& g) { return CountedWork{&g.work}; })
-                               .of<&G::roof>("roof_s", "the bound that it is held against")
-                               .of<&G::bound>("bound", "what binds most of the time")
-                               .named("ops together");
-  return type;
+  return f.of<&G::name>("name", "what its ops have in common")
+      .of<&G::count>("count", "executions")
+      .of<&G::kernels>("kernels", "launches")
+      .of<&G::time>("time_s", "of all")
+      .spread([](const G& g) { return CountedWork{&g.work}; })
+      .of<&G::roof>("roof_s", "the bound that it is held against")
+      .of<&G::bound>("bound", "what binds most of the time")
+      .named("ops together");
 }
 
 std::optional<Exchanged> exchanged(const OpResult& o) {

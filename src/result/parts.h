@@ -119,42 +119,24 @@ struct Exchanged {
 };
 std::optional<Exchanged> exchanged(const OpResult& op);
 
-template <>
-const Type& type_of<Source>();
-template <>
-const Type& type_of<Figure>();
-template <>
-const Type& type_of<HardwareUsed>();
-template <>
-const Type& type_of<RuntimeUsed>();
-template <>
-const Type& type_of<BandOf>();
-template <>
-const Type& type_of<graph::Plan>();
-template <>
-const Type& type_of<cost::Memory>();
-template <>
-const Type& type_of<MemoryUsed>();
-template <>
-const Type& type_of<MemoryRoof>();
-template <>
-const Type& type_of<ComputeRoof>();
-template <>
-const Type& type_of<Roofs>();
-template <>
-const Type& type_of<CountedWork>();
-template <>
-const Type& type_of<estimate::Phase>();
-template <>
-const Type& type_of<Exchanged>();
-template <>
-const Type& type_of<OpResult>();
-template <>
-const Type& type_of<PhaseOp>();
-template <>
-const Type& type_of<PhaseResult>();
-template <>
-const Type& type_of<estimate::OpGroup>();
+Type fields_of(Fields<Source> f);
+Type fields_of(Fields<Figure> f);
+Type fields_of(Fields<HardwareUsed> f);
+Type fields_of(Fields<RuntimeUsed> f);
+Type fields_of(Fields<BandOf> f);
+Type fields_of(Fields<graph::Plan> f);
+Type fields_of(Fields<cost::Memory> f);
+Type fields_of(Fields<MemoryUsed> f);
+Type fields_of(Fields<MemoryRoof> f);
+Type fields_of(Fields<ComputeRoof> f);
+Type fields_of(Fields<Roofs> f);
+Type fields_of(Fields<CountedWork> f);
+Type fields_of(Fields<estimate::Phase> f);
+Type fields_of(Fields<Exchanged> f);
+Type fields_of(Fields<OpResult> f);
+Type fields_of(Fields<PhaseOp> f);
+Type fields_of(Fields<PhaseResult> f);
+Type fields_of(Fields<estimate::OpGroup> f);
 
 // The first fields of what a result was computed with: `I` has a setup and an execution.
 template <class I>

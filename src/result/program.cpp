@@ -92,254 +92,200 @@ std::vector<IdleOp> idle(const ProgramStudy& study) {
 
 }  // namespace
 
-template <>
-const Type& type_of<ProgramFile>() {
+Type fields_of(Fields<ProgramFile> f) {
   using F = ProgramFile;
-  static const Type type = Fields<F>()
-                               .of("file", "that it was read from", [](const F& f) { return f.module->source->name(); })
-                               .of<&F::module, &program::Module::instructions>("instructions", "in it");
-  return type;
+  return f.of("file", "that it was read from", [](const F& f) { return f.module->source->name(); })
+      .of<&F::module, &program::Module::instructions>("instructions", "in it");
 }
 
-template <>
-const Type& type_of<ProgramInputs>() {
+Type fields_of(Fields<ProgramInputs> f) {
   using I = ProgramInputs;
-  static const Type type =
-      Fields<I>()
-          .of("program", "its text", [](const I& i) { return ProgramFile{i.of->program->module}; })
-          .of("hardware", "the device",
-              [](const I& i) {
-                return HardwareUsed{i.setup().device, figures_used(i.setup(), i.of->estimate->products)};
-              })
-          .of<&I::setup, &estimate::ProgramSetup::devices>("devices", "that run it")
-          .json("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; })
-          .of<&I::fuse>("fuse", "\"none\" or \"elementwise\"")
-          .of("runtime", "the runtime profile; null for the speed of light",
-              [](const I& i) { return runtime_used(i.setup()); });
-  return type;
+  return f.of("program", "its text", [](const I& i) { return ProgramFile{i.of->program->module}; })
+      .of("hardware", "the device",
+          [](const I& i) {
+            return HardwareUsed{i.setup().device, figures_used(i.setup(), i.of->estimate->products)};
+          })
+      .of<&I::setup, &estimate::ProgramSetup::devices>("devices", "that run it")
+      .json("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; })
+      .of<&I::fuse>("fuse", "\"none\" or \"elementwise\"")
+      .of("runtime", "the runtime profile; null for the speed of light",
+          [](const I& i) { return runtime_used(i.setup()); });
 }
 
-template <>
-const Type& type_of<ProgramMemory>() {
+Type fields_of(Fields<ProgramMemory> f) {
   using M = ProgramMemory;
   using E = estimate::ProgramEstimate;
-  static const Type type =
-      Fields<M>()
-          .of<&M::estimate, &E::memory, &cost::Memory::weights>("weight_bytes", "the sum of the two below")
-          .of<&M::estimate, &E::lowered, &program::Lowered::arguments>("argument_bytes", "of the program")
-          .of<&M::estimate, &E::lowered, &program::Lowered::constants>("constant_bytes", "of the program")
-          .of<&M::estimate, &E::memory, &cost::Memory::kv_cache>("kv_cache_bytes", "none")
-          .of<&M::estimate, &E::memory, &cost::Memory::activation>("activation_bytes", "the most alive at once")
-          .of<&M::estimate, &E::memory, &cost::Memory::reserve>("reserve_bytes", "what the runtime keeps for itself")
-          .of<&M::estimate, &E::memory, &cost::Memory::total>("total_bytes", "the sum")
-          .of<&M::estimate, &E::capacity>("capacity_bytes", "what there is");
-  return type;
+  return f.of<&M::estimate, &E::memory, &cost::Memory::weights>("weight_bytes", "the sum of the two below")
+      .of<&M::estimate, &E::lowered, &program::Lowered::arguments>("argument_bytes", "of the program")
+      .of<&M::estimate, &E::lowered, &program::Lowered::constants>("constant_bytes", "of the program")
+      .of<&M::estimate, &E::memory, &cost::Memory::kv_cache>("kv_cache_bytes", "none")
+      .of<&M::estimate, &E::memory, &cost::Memory::activation>("activation_bytes", "the most alive at once")
+      .of<&M::estimate, &E::memory, &cost::Memory::reserve>("reserve_bytes", "what the runtime keeps for itself")
+      .of<&M::estimate, &E::memory, &cost::Memory::total>("total_bytes", "the sum")
+      .of<&M::estimate, &E::capacity>("capacity_bytes", "what there is");
 }
 
-template <>
-const Type& type_of<ProgramFlops>() {
+Type fields_of(Fields<ProgramFlops> f) {
   using F = ProgramFlops;
-  static const Type type = Fields<F>()
-                               .of<&F::work, &cost::Work::matrix>("matrix", "of the matrix engine")
-                               .of<&F::work, &cost::Work::vector>("vector", "of the vector engine")
-                               .of("total", "the sum", [](const F& f) { return f.work->matrix + f.work->vector; });
-  return type;
+  return f.of<&F::work, &cost::Work::matrix>("matrix", "of the matrix engine")
+      .of<&F::work, &cost::Work::vector>("vector", "of the vector engine")
+      .of("total", "the sum", [](const F& f) { return f.work->matrix + f.work->vector; });
 }
 
-template <>
-const Type& type_of<program::AttentionShape>() {
+Type fields_of(Fields<program::AttentionShape> f) {
   using A = program::AttentionShape;
-  static const Type type = Fields<A>()
-                               .of<&A::kind>("kind", "of itself or of another sequence")
-                               .of<&A::batch>("batch", "sequences")
-                               .of<&A::queries>("queries", "of a sequence")
-                               .of<&A::keys>("keys", "that a query is multiplied with")
-                               .of<&A::heads>("heads", "of queries")
-                               .of<&A::kv_heads>("kv_heads", "of keys and values")
-                               .of<&A::head_dim>("head_dim", "of queries and keys")
-                               .of<&A::v_head_dim>("v_head_dim", "of values")
-                               .of<&A::masked>("masked", "by query and key: causal, as a rule")
-                               .of<&A::rotary>("rotary", "whether positions are");
-  return type;
+  return f.of<&A::kind>("kind", "of itself or of another sequence")
+      .of<&A::batch>("batch", "sequences")
+      .of<&A::queries>("queries", "of a sequence")
+      .of<&A::keys>("keys", "that a query is multiplied with")
+      .of<&A::heads>("heads", "of queries")
+      .of<&A::kv_heads>("kv_heads", "of keys and values")
+      .of<&A::head_dim>("head_dim", "of queries and keys")
+      .of<&A::v_head_dim>("v_head_dim", "of values")
+      .of<&A::masked>("masked", "by query and key: causal, as a rule")
+      .of<&A::rotary>("rotary", "whether positions are");
 }
 
-template <>
-const Type& type_of<program::FeedForwardShape>() {
+Type fields_of(Fields<program::FeedForwardShape> f) {
   using F = program::FeedForwardShape;
-  static const Type type = Fields<F>()
-                               .of<&F::intermediate>("intermediate", "width")
-                               .of<&F::gated>("gated", "whether it is")
-                               .of<&F::experts>("experts", "0: dense");
-  return type;
+  return f.of<&F::intermediate>("intermediate", "width")
+      .of<&F::gated>("gated", "whether it is")
+      .of<&F::experts>("experts", "0: dense");
 }
 
-template <>
-const Type& type_of<ProductLines>() {
-  static const Type type = Fields<ProductLines>()
-                               .of<&ProductLines::role>("role", "in the block")
-                               .of<&ProductLines::lines>("lines", "where products of that role stand");
-  return type;
+Type fields_of(Fields<ProductLines> f) {
+  return f.of<&ProductLines::role>("role", "in the block")
+      .of<&ProductLines::lines>("lines", "where products of that role stand");
 }
 
-template <>
-const Type& type_of<Block>() {
+Type fields_of(Fields<Block> f) {
   using B = Block;
   using T = program::TransformerBlock;
-  static const Type type =
-      Fields<B>()
-          .of<&B::block, &T::name>("name", "of the block")
-          .of<&B::block, &T::layers>("layers", "that are alike")
-          .of<&B::block, &T::again>("again", "whether they are layers of a block before, run over other tokens")
-          .of<&B::block, &T::hidden>("hidden", "width")
-          .of<&B::block, &T::attentions>("attentions", "of a layer")
-          .of<&B::block, &T::feed_forward>("feed_forward", "null: none was recognised")
-          .of("products", "of all layers", [](const B& b) {
-            std::vector<ProductLines> products;
-            for (const auto& product : b.block->products) {
-              products.push_back({product.role, {}});
-              for (const auto node : product.nodes) {
-                products.back().lines.push_back(b.program->node(node).instruction->line);
-              }
-            }
-            return products;
-          });
-  return type;
+  return f.of<&B::block, &T::name>("name", "of the block")
+      .of<&B::block, &T::layers>("layers", "that are alike")
+      .of<&B::block, &T::again>("again", "whether they are layers of a block before, run over other tokens")
+      .of<&B::block, &T::hidden>("hidden", "width")
+      .of<&B::block, &T::attentions>("attentions", "of a layer")
+      .of<&B::block, &T::feed_forward>("feed_forward", "null: none was recognised")
+      .of("products", "of all layers", [](const B& b) {
+        std::vector<ProductLines> products;
+        for (const auto& product : b.block->products) {
+          products.push_back({product.role, {}});
+          for (const auto node : product.nodes) {
+            products.back().lines.push_back(b.program->node(node).instruction->line);
+          }
+        }
+        return products;
+      });
 }
 
-template <>
-const Type& type_of<KernelExchange>() {
+Type fields_of(Fields<KernelExchange> f) {
   using E = KernelExchange;
-  static const Type type =
-      Fields<E>()
-          .of<&E::kernel, &Kernel::name>("name", "of the op")
-          .of<&E::kernel, &Kernel::line>("line", "where it stands")
-          .of("count", "executions", [](const E& e) { return e.kernel.op().op.count; })
-          .of<&E::kernel, &Kernel::groups>("groups", "of devices that exchange")
-          .spread<&E::exchanged>()
-          .of("inserted", "by a partition", [](const E& e) { return e.kernel.last().inserted.has_value(); })
-          .of("time_s", "of all executions", [](const E& e) { return e.kernel.op().step_time(); });
-  return type;
+  return f.of<&E::kernel, &Kernel::name>("name", "of the op")
+      .of<&E::kernel, &Kernel::line>("line", "where it stands")
+      .of("count", "executions", [](const E& e) { return e.kernel.op().op.count; })
+      .of<&E::kernel, &Kernel::groups>("groups", "of devices that exchange")
+      .spread<&E::exchanged>()
+      .of("inserted", "by a partition", [](const E& e) { return e.kernel.last().inserted.has_value(); })
+      .of("time_s", "of all executions", [](const E& e) { return e.kernel.op().step_time(); });
 }
 
-template <>
-const Type& type_of<program::Loop>() {
+Type fields_of(Fields<program::Loop> f) {
   using L = program::Loop;
-  static const Type type =
-      Fields<L>()
-          .of<&L::name>("name", "as `--trip-count` takes it")
-          .of("line", "where it stands", [](const L& l) { return l.instruction->line; })
-          .of<&L::trips>("trips", "how often it runs")
-          .of<&L::known>("known", "whether the program or the command says so")
-          .of<&L::most>("most", "`trips` is as often as it can run, something else may end it before");
-  return type;
+  return f.of<&L::name>("name", "as `--trip-count` takes it")
+      .of("line", "where it stands", [](const L& l) { return l.instruction->line; })
+      .of<&L::trips>("trips", "how often it runs")
+      .of<&L::known>("known", "whether the program or the command says so")
+      .of<&L::most>("most", "`trips` is as often as it can run, something else may end it before");
 }
 
-template <>
-const Type& type_of<program::Program::Unknown>() {
+Type fields_of(Fields<program::Program::Unknown> f) {
   using U = program::Program::Unknown;
-  static const Type type = Fields<U>()
-                               .of<&U::name>("name", "of the op or custom call")
-                               .of<&U::line>("line", "of the first")
-                               .of<&U::count>("count", "how many");
-  return type;
+  return f.of<&U::name>("name", "of the op or custom call")
+      .of<&U::line>("line", "of the first")
+      .of<&U::count>("count", "how many");
 }
 
-template <>
-const Type& type_of<IdleOp>() {
-  static const Type type =
-      Fields<IdleOp>().of<&IdleOp::name>("name", "of the instruction").of<&IdleOp::count>("count", "how many");
-  return type;
+Type fields_of(Fields<IdleOp> f) {
+  return f.of<&IdleOp::name>("name", "of the instruction").of<&IdleOp::count>("count", "how many");
 }
 
-template <>
-const Type& type_of<FusedInstruction>() {
+Type fields_of(Fields<FusedInstruction> f) {
   using F = FusedInstruction;
-  static const Type type =
-      Fields<F>().of<&F::name>("name", "of the instruction").of<&F::line>("line", "where it stands");
-  return type;
+  return f.of<&F::name>("name", "of the instruction").of<&F::line>("line", "where it stands");
 }
 
-template <>
-const Type& type_of<Kernel>() {
+Type fields_of(Fields<Kernel> f) {
   using K = Kernel;
-  static const Type type =
-      Fields<K>()
-          .of<&K::name>("name", "of the instruction, or what is fused")
-          .of("kind", "as of an estimate", [](const K& k) { return kind_text(k.op().op); })
-          .of<&K::lowered, &LoweredOp::op_class>("class", "of the instruction")
-          .of<&K::line>("line", "where it stands in the text")
-          .of("scope", "place in the source",
-              [](const K& k) { return program::scope_of(*k.study->program->module, *k.last().instruction); })
-          .of("shape", "text for people", [](const K& k) { return shape_text(k.op().op); })
-          .of("operands", "types", [](const K& k) { return types(k, k.last().operands); })
-          .of("results", "types", [](const K& k) { return types(k, k.last().results); })
-          .row<&K::results>("result", "types")
-          .of("count", "executions", [](const K& k) { return k.op().op.count; })
-          .spread([](const K& k) {
-            return CountedWork{&k.op().work, d(k.op().op.count)};
-          })
-          .of("matrix_dtype", "operand type of the matrix product", [](const K& k) { return k.op().work.matrix_dtype; })
-          .of("time_s", "of all executions", [](const K& k) { return k.op().step_time(); })
-          .of("roof_s", "the bound that it is held against",
-              [](const K& k) { return k.op().time.roof * d(k.op().op.count); })
-          .of("bound", "what binds it", [](const K& k) { return k.op().time.bound; })
-          .of("utilisation", "of the matrix peak", [](const K& k) { return k.study->estimate->of_peak[k.index]; })
-          .of<&K::role>("role", "\"qkv\" of a product in a transformer block; else null")
-          .when([](const K& k) { return !k.role().empty(); })
-          .row<&K::groups>("groups", "of devices that exchange")
-          .of<&fused>("fused", "instructions in it, where there are several");
-  return type;
+  return f.of<&K::name>("name", "of the instruction, or what is fused")
+      .of("kind", "as of an estimate", [](const K& k) { return kind_text(k.op().op); })
+      .of<&K::lowered, &LoweredOp::op_class>("class", "of the instruction")
+      .of<&K::line>("line", "where it stands in the text")
+      .of("scope", "place in the source",
+          [](const K& k) { return program::scope_of(*k.study->program->module, *k.last().instruction); })
+      .of("shape", "text for people", [](const K& k) { return shape_text(k.op().op); })
+      .of("operands", "types", [](const K& k) { return types(k, k.last().operands); })
+      .of("results", "types", [](const K& k) { return types(k, k.last().results); })
+      .row<&K::results>("result", "types")
+      .of("count", "executions", [](const K& k) { return k.op().op.count; })
+      .spread([](const K& k) {
+        return CountedWork{&k.op().work, d(k.op().op.count)};
+      })
+      .of("matrix_dtype", "operand type of the matrix product", [](const K& k) { return k.op().work.matrix_dtype; })
+      .of("time_s", "of all executions", [](const K& k) { return k.op().step_time(); })
+      .of("roof_s", "the bound that it is held against",
+          [](const K& k) { return k.op().time.roof * d(k.op().op.count); })
+      .of("bound", "what binds it", [](const K& k) { return k.op().time.bound; })
+      .of("utilisation", "of the matrix peak", [](const K& k) { return k.study->estimate->of_peak[k.index]; })
+      .of<&K::role>("role", "\"qkv\" of a product in a transformer block; else null")
+      .when([](const K& k) { return !k.role().empty(); })
+      .row<&K::groups>("groups", "of devices that exchange")
+      .of<&fused>("fused", "instructions in it, where there are several");
 }
 
-template <>
-const Type& type_of<ProgramStudy>() {
+Type fields_of(Fields<ProgramStudy> f) {
   using S = ProgramStudy;
   using E = estimate::ProgramEstimate;
   using P = estimate::Phase;
   using W = cost::Work;
-  static const Type type =
-      Fields<S>()
-          .of("label", "what the times are: \"upper bound, uncalibrated\", or the runtime profile",
-              [](const S& s) { return label(*s.setup); })
-          .row<&S::setup, &estimate::ProgramSetup::name>("program", "its name")
-          .row("hardware", "its name", [](const S& s) { return std::string_view(s.setup->device->name); })
-          .row("runtime", "the runtime profile, or \"none\"",
-               [](const S& s) { return s.setup->profile ? s.setup->profile->name : std::string("none"); })
-          .flat("inputs", "as resolved", [](const S& s) { return ProgramInputs{&s}; })
-          .of<&S::estimate, &E::fits>("fits", "whether its memory does")
-          .flat("memory", "of a device", [](const S& s) { return ProgramMemory{s.estimate}; })
-          .of<&S::estimate, &E::phase, &P::time>("time_s", "of one execution of the program")
-          .of<&S::estimate, &E::phase, &P::roof>("roof_s", "the bound that it is held against")
-          .of<&S::estimate, &E::phase, &P::bound>("bound", "what binds most of the time")
-          .of("flops", "of all executions of all ops",
-              [](const S& s) { return ProgramFlops{&s.estimate->phase().work}; })
-          .row<&S::estimate, &E::phase, &P::work, &W::matrix>("matrix_flops", "of the matrix engine")
-          .row<&S::estimate, &E::phase, &P::work, &W::vector>("vector_flops", "of the vector engine")
-          .of<&S::estimate, &E::phase, &P::work, &W::bytes>("bytes", "memory traffic")
-          .of<&S::estimate, &E::phase, &P::work, &W::network>("network_bytes", "sent to other devices")
-          .json("network_time_s", "of all exchanges",
-                [](const S& s) {
-                  return s.estimate->phase().bound_time[static_cast<std::size_t>(mapper::Bound::network)];
-                })
-          .json<&S::estimate, &E::peak>("matrix_peak_flops_per_s", "of the type that most products are in")
-          .of<&S::estimate, &E::utilisation>("utilisation", "products over what the peak could do in the time")
-          .of<&S::estimate, &E::kinds>("kinds", "ops by kind")
-          .of<&S::estimate, &E::scopes>("scopes", "ops by place in the source")
-          .of("blocks", "transformer blocks",
-              [](const S& s) {
-                std::vector<Block> blocks;
-                for (const auto& block : s.blocks->blocks) blocks.push_back({s.program, &block});
-                return blocks;
-              })
-          .of<&exchanges>("collectives", "between devices")
-          .of<&S::program, &program::Program::loops>("loops", "of the program")
-          .of<&S::program, &program::Program::unknown>("unknown", "ops and custom calls that no work is counted for")
-          .row("unknown", "how many of them",
-               [](const S& s) { return static_cast<std::int64_t>(s.program->unknown.size()); })
-          .of<&idle>("without_work", "instructions that do nothing on the device")
-          .of<&all_notes>("notes", "what was assumed")
-          .of<&kernels_of>("ops", "kernels in their order");
-  return type;
+  return f
+      .of("label", "what the times are: \"upper bound, uncalibrated\", or the runtime profile",
+          [](const S& s) { return label(*s.setup); })
+      .row<&S::setup, &estimate::ProgramSetup::name>("program", "its name")
+      .row("hardware", "its name", [](const S& s) { return s.setup->device->name; })
+      .row("runtime", "the runtime profile, or \"none\"",
+           [](const S& s) { return s.setup->profile ? s.setup->profile->name : std::string("none"); })
+      .flat("inputs", "as resolved", [](const S& s) { return ProgramInputs{&s}; })
+      .of<&S::estimate, &E::fits>("fits", "whether its memory does")
+      .flat("memory", "of a device", [](const S& s) { return ProgramMemory{s.estimate}; })
+      .of<&S::estimate, &E::phase, &P::time>("time_s", "of one execution of the program")
+      .of<&S::estimate, &E::phase, &P::roof>("roof_s", "the bound that it is held against")
+      .of<&S::estimate, &E::phase, &P::bound>("bound", "what binds most of the time")
+      .of("flops", "of all executions of all ops", [](const S& s) { return ProgramFlops{&s.estimate->phase().work}; })
+      .row<&S::estimate, &E::phase, &P::work, &W::matrix>("matrix_flops", "of the matrix engine")
+      .row<&S::estimate, &E::phase, &P::work, &W::vector>("vector_flops", "of the vector engine")
+      .of<&S::estimate, &E::phase, &P::work, &W::bytes>("bytes", "memory traffic")
+      .of<&S::estimate, &E::phase, &P::work, &W::network>("network_bytes", "sent to other devices")
+      .json("network_time_s", "of all exchanges",
+            [](const S& s) { return s.estimate->phase().bound_time[static_cast<std::size_t>(mapper::Bound::network)]; })
+      .json<&S::estimate, &E::peak>("matrix_peak_flops_per_s", "of the type that most products are in")
+      .of<&S::estimate, &E::utilisation>("utilisation", "products over what the peak could do in the time")
+      .of<&S::estimate, &E::kinds>("kinds", "ops by kind")
+      .of<&S::estimate, &E::scopes>("scopes", "ops by place in the source")
+      .of("blocks", "transformer blocks",
+          [](const S& s) {
+            std::vector<Block> blocks;
+            for (const auto& block : s.blocks->blocks) blocks.push_back({s.program, &block});
+            return blocks;
+          })
+      .of<&exchanges>("collectives", "between devices")
+      .of<&S::program, &program::Program::loops>("loops", "of the program")
+      .of<&S::program, &program::Program::unknown>("unknown", "ops and custom calls that no work is counted for")
+      .row("unknown", "how many of them",
+           [](const S& s) { return static_cast<std::int64_t>(s.program->unknown.size()); })
+      .of<&idle>("without_work", "instructions that do nothing on the device")
+      .of<&all_notes>("notes", "what was assumed")
+      .of<&kernels_of>("ops", "kernels in their order");
 }
 
 std::vector<Kernel> kernels_of(const ProgramStudy& study) {

@@ -35,9 +35,7 @@ struct Kernel {
 };
 std::vector<Kernel> kernels_of(const ProgramStudy& study);
 
-template <>
-const Type& type_of<Kernel>();
-template <>
-const Type& type_of<ProgramStudy>();
+Type fields_of(Fields<Kernel> f);
+Type fields_of(Fields<ProgramStudy> f);
 
 }  // namespace llmperf::result

@@ -42,79 +42,64 @@ Bands Training::bands() const {
   return {{"step", estimate->fits ? band_of(training_band(*setup, *estimate), estimate->time) : std::nullopt}};
 }
 
-template <>
-const Type& type_of<TrainingInputs>() {
+Type fields_of(Fields<TrainingInputs>) {
   using I = TrainingInputs;
-  static const Type type =
-      named_model_and_device<I>()
-          .row("plan", "as text", [](const I& i) { return graph::to_text(i.of->estimate->plan); })
-          .row("devices", "of the plan", [](const I& i) { return i.of->estimate->plan.devices(); })
-          .of<&I::scenario, &estimate::TrainingScenario::global_batch>("global_batch", "sequences of a step")
-          .of<&I::scenario, &estimate::TrainingScenario::micro_batch>("micro_batch", "sequences of a micro-batch")
-          .of<&I::scenario, &estimate::TrainingScenario::sequence>("sequence_tokens", "of each sequence")
-          .of("weights", "type", [](const I& i) { return std::string_view(i.execution().weights.name); })
-          .of("activations", "type", [](const I& i) { return i.execution().activations; })
-          .of<&I::options, &graph::TrainingOptions::gradient_bits>("gradient_bits", "of a parameter's gradient")
-          .of<&I::options, &graph::TrainingOptions::optimizer_bits>("optimizer_bits", "of a parameter's state")
-          .of<&I::options, &graph::TrainingOptions::recompute>("recompute", "\"none\", \"selective\" or \"full\"")
-          .of<&I::options, &graph::TrainingOptions::zero>("zero", "stage of ZeRO")
-          .of<&I::options, &graph::TrainingOptions::chunks>("interleave", "runs of layers per stage")
-          .of("options", "of the runtime",
-              [](const I& i) { return hardware::format_runtime_options(i.execution().runtime); })
-          .json("devices", "of the plan", [](const I& i) { return i.of->estimate->plan.devices(); })
-          .of("plan", "how the model is spread over them", [](const I& i) { return i.of->estimate->plan; })
-          .json("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; })
-          .json("runtime", "the runtime profile", [](const I& i) { return std::string_view(i.setup().profile->name); })
-          .only_when([](const I& i) { return i.setup().profile != nullptr; })
-          .json("separate_gradients", "true", [](const I&) { return true; })
-          .only_when([](const I& i) { return !i.options().fused_gradients; })
-          .json("exposed_sums", "true", [](const I&) { return true; })
-          .only_when([](const I& i) { return !i.options().overlapped_sums; });
-  return type;
+  return named_model_and_device<I>()
+      .row("plan", "as text", [](const I& i) { return graph::to_text(i.of->estimate->plan); })
+      .row("devices", "of the plan", [](const I& i) { return i.of->estimate->plan.devices(); })
+      .of<&I::scenario, &estimate::TrainingScenario::global_batch>("global_batch", "sequences of a step")
+      .of<&I::scenario, &estimate::TrainingScenario::micro_batch>("micro_batch", "sequences of a micro-batch")
+      .of<&I::scenario, &estimate::TrainingScenario::sequence>("sequence_tokens", "of each sequence")
+      .of("weights", "type", [](const I& i) { return i.execution().weights.name; })
+      .of("activations", "type", [](const I& i) { return i.execution().activations; })
+      .of<&I::options, &graph::TrainingOptions::gradient_bits>("gradient_bits", "of a parameter's gradient")
+      .of<&I::options, &graph::TrainingOptions::optimizer_bits>("optimizer_bits", "of a parameter's state")
+      .of<&I::options, &graph::TrainingOptions::recompute>("recompute", "\"none\", \"selective\" or \"full\"")
+      .of<&I::options, &graph::TrainingOptions::zero>("zero", "stage of ZeRO")
+      .of<&I::options, &graph::TrainingOptions::chunks>("interleave", "runs of layers per stage")
+      .of("options", "of the runtime",
+          [](const I& i) { return hardware::format_runtime_options(i.execution().runtime); })
+      .json("devices", "of the plan", [](const I& i) { return i.of->estimate->plan.devices(); })
+      .of("plan", "how the model is spread over them", [](const I& i) { return i.of->estimate->plan; })
+      .json("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; })
+      .json("runtime", "the runtime profile", [](const I& i) { return i.setup().profile->name; })
+      .only_when([](const I& i) { return i.setup().profile != nullptr; })
+      .json("separate_gradients", "true", [](const I&) { return true; })
+      .only_when([](const I& i) { return !i.options().fused_gradients; })
+      .json("exposed_sums", "true", [](const I&) { return true; })
+      .only_when([](const I& i) { return !i.options().overlapped_sums; });
 }
 
-template <>
-const Type& type_of<LayerRun>() {
-  static const Type type = Fields<LayerRun>()
-                               .of<&LayerRun::first_layer>("first_layer", "from 0")
-                               .of<&LayerRun::layers>("layers", "how many");
-  return type;
+Type fields_of(Fields<LayerRun> f) {
+  return f.of<&LayerRun::first_layer>("first_layer", "from 0").of<&LayerRun::layers>("layers", "how many");
 }
 
-template <>
-const Type& type_of<TrainingStage>() {
-  static const Type type = Fields<TrainingStage>()
-                               .of<&TrainingStage::layers>("layers", "how many")
-                               .of<&TrainingStage::runs>("runs", "of layers, several with `--interleave`");
-  return type;
+Type fields_of(Fields<TrainingStage> f) {
+  return f.of<&TrainingStage::layers>("layers", "how many")
+      .of<&TrainingStage::runs>("runs", "of layers, several with `--interleave`");
 }
 
-template <>
-const Type& type_of<TrainingMemoryUsed>() {
+Type fields_of(Fields<TrainingMemoryUsed> f) {
   using M = TrainingMemoryUsed;
   using E = estimate::TrainingEstimate;
   using Held = cost::Memory;
-  static const Type type =
-      Fields<M>()
-          .json("stage", "of the device", [](const M& m) { return m.of->fullest_stage + 1; })
-          .of<&M::of, &E::memory, &Held::weights>("weight_bytes",
-                                                  "with `zero` 3 in a pipeline the share and what is gathered")
-          .of<&M::of, &E::memory, &Held::gradients>("gradient_bytes", "gradients")
-          .of<&M::of, &E::memory, &Held::optimizer>("optimizer_bytes", "state of the optimiser")
-          .of<&M::of, &E::memory, &Held::activation>("activation_bytes", "of all micro-batches in flight")
-          .of<&M::of, &E::layer_activations>("layer_activation_bytes", "part of it: of one micro-batch and layer")
-          .of<&M::of, &E::memory, &Held::workspace>("workspace_bytes", "what one layer needs beside them")
-          .of<&M::of, &E::memory, &Held::reserve>("reserve_bytes", "what the runtime keeps for itself")
-          .of<&M::of, &E::memory, &Held::total>("total_bytes", "the sum")
-          .of<&M::of, &E::capacity>("capacity_bytes", "what there is");
-  return type;
+  return f.json("stage", "of the device", [](const M& m) { return m.of->fullest_stage + 1; })
+      .of<&M::of, &E::memory, &Held::weights>("weight_bytes",
+                                              "with `zero` 3 in a pipeline the share and what is gathered")
+      .of<&M::of, &E::memory, &Held::gradients>("gradient_bytes", "gradients")
+      .of<&M::of, &E::memory, &Held::optimizer>("optimizer_bytes", "state of the optimiser")
+      .of<&M::of, &E::memory, &Held::activation>("activation_bytes", "of all micro-batches in flight")
+      .of<&M::of, &E::layer_activations>("layer_activation_bytes", "part of it: of one micro-batch and layer")
+      .of<&M::of, &E::memory, &Held::workspace>("workspace_bytes", "what one layer needs beside them")
+      .of<&M::of, &E::memory, &Held::reserve>("reserve_bytes", "what the runtime keeps for itself")
+      .of<&M::of, &E::memory, &Held::total>("total_bytes", "the sum")
+      .of<&M::of, &E::capacity>("capacity_bytes", "what there is");
 }
 
-template <>
-const Type& type_of<Training>() {
+Type fields_of(Fields<Training>) {
   using T = Training;
   using E = estimate::TrainingEstimate;
-  static const Type type = with_phases(
+  return with_phases(
       answer_fields<T, TrainingInputs>(
           "`step` of `step_s`; null without a profile and outside of the published runs that it was compared with")
           .of<&T::estimate, &E::time>("step_s", "`compute_s` + `bubble_s` + `gradient_exposed_s` + `optimizer_s`")
@@ -141,7 +126,6 @@ const Type& type_of<Training>() {
           .of<&stages_of>("stages", "of each pipeline stage")
           .flat("memory", "of the fullest device", [](const T& t) { return TrainingMemoryUsed{t.estimate}; }),
       "\"forward\" and \"backward\" of one micro-batch, \"update\" of a step; op values add up to theirs");
-  return type;
 }
 
 }  // namespace llmperf::result

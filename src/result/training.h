@@ -20,7 +20,6 @@ struct Training : Answer {
   const estimate::TrainingEstimate* estimate;
 };
 
-template <>
-const Type& type_of<Training>();
+Type fields_of(Fields<Training> f);
 
 }  // namespace llmperf::result

@@ -27,94 +27,79 @@ Bands Video::bands() const {
   return {{"generation", estimate->fits ? band_of(band(*setup), estimate->generation) : std::nullopt}};
 }
 
-template <>
-const Type& type_of<model::VideoShape>() {
+Type fields_of(Fields<model::VideoShape> f) {
   using S = model::VideoShape;
-  static const Type type = Fields<S>()
-                               .of<&S::size, &model::VideoSize::height>("height", "pixels")
-                               .of<&S::size, &model::VideoSize::width>("width", "pixels")
-                               .of<&S::frames>("frames", "of a video")
-                               .of("latent", "frames, height, width",
-                                   [](const S& s) {
-                                     return std::array{s.latent_frames, s.latent_height, s.latent_width};
-                                   })
-                               .of("patches", "frames, rows, columns",
-                                   [](const S& s) {
-                                     return std::array{s.patch_frames, s.patch_rows, s.patch_columns};
-                                   })
-                               .json<&S::spatial_tokens>("spatial_tokens", "of a frame")
-                               .json<&S::temporal_tokens>("temporal_tokens", "of a place")
-                               .json<&S::tokens>("tokens", "of a video");
-  return type;
+  return f.of<&S::size, &model::VideoSize::height>("height", "pixels")
+      .of<&S::size, &model::VideoSize::width>("width", "pixels")
+      .of<&S::frames>("frames", "of a video")
+      .of("latent", "frames, height, width",
+          [](const S& s) {
+            return std::array{s.latent_frames, s.latent_height, s.latent_width};
+          })
+      .of("patches", "frames, rows, columns",
+          [](const S& s) {
+            return std::array{s.patch_frames, s.patch_rows, s.patch_columns};
+          })
+      .json<&S::spatial_tokens>("spatial_tokens", "of a frame")
+      .json<&S::temporal_tokens>("temporal_tokens", "of a place")
+      .json<&S::tokens>("tokens", "of a video");
 }
 
-template <>
-const Type& type_of<VideoInputs>() {
+Type fields_of(Fields<VideoInputs>) {
   using I = VideoInputs;
-  static const Type type =
-      named_model_and_device<I>()
-          .flat<&I::execution, &graph::VideoExecution::shape>("shape", "of a video")
-          .of<&I::execution, &graph::VideoExecution::videos>("videos", "generated together")
-          .of("steps", "of denoising", [](const I& i) { return i.setup().scenario.steps; })
-          .of<&I::execution, &graph::VideoExecution::guidance>(
-              "guidance", "whether classifier-free, which doubles the batch of a step")
-          .of<&I::execution, &graph::VideoExecution::text_tokens>("text_tokens", "of the prompt")
-          .row("tokens", "of a video", [](const I& i) { return i.execution().shape.tokens(); })
-          .of<&I::setup, &estimate::VideoSetup::weights_name>("weights", "of the transformer")
-          .of<&I::execution, &graph::VideoExecution::activations>("activations", "type")
-          .json<&I::execution, &graph::VideoExecution::text_activations>("text_encoder",
-                                                                         "type the text encoder runs in")
-          .of("options", "of the runtime", [](const I& i) { return options_text(i.setup()); })
-          .of("runtime", "the runtime profile; null for the speed of light",
-              [](const I& i) { return runtime_used(i.setup()); })
-          .of("devices", "of the plan", [](const I& i) { return i.setup().devices(); })
-          .of<&I::execution, &graph::VideoExecution::plan>("plan", "how the model is spread over them")
-          .row("plan", "as text", [](const I& i) { return graph::to_text(i.execution().plan); })
-          .of<&I::execution, &graph::VideoExecution::patches>("patches",
-                                                              "pieces of the latent that stages work on side by side")
-          .json("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; });
-  return type;
+  return named_model_and_device<I>()
+      .flat<&I::execution, &graph::VideoExecution::shape>("shape", "of a video")
+      .of<&I::execution, &graph::VideoExecution::videos>("videos", "generated together")
+      .of("steps", "of denoising", [](const I& i) { return i.setup().scenario.steps; })
+      .of<&I::execution, &graph::VideoExecution::guidance>("guidance",
+                                                           "whether classifier-free, which doubles the batch of a step")
+      .of<&I::execution, &graph::VideoExecution::text_tokens>("text_tokens", "of the prompt")
+      .row("tokens", "of a video", [](const I& i) { return i.execution().shape.tokens(); })
+      .of<&I::setup, &estimate::VideoSetup::weights_name>("weights", "of the transformer")
+      .of<&I::execution, &graph::VideoExecution::activations>("activations", "type")
+      .json<&I::execution, &graph::VideoExecution::text_activations>("text_encoder", "type the text encoder runs in")
+      .of("options", "of the runtime", [](const I& i) { return options_text(i.setup()); })
+      .of("runtime", "the runtime profile; null for the speed of light",
+          [](const I& i) { return runtime_used(i.setup()); })
+      .of("devices", "of the plan", [](const I& i) { return i.setup().devices(); })
+      .of<&I::execution, &graph::VideoExecution::plan>("plan", "how the model is spread over them")
+      .row("plan", "as text", [](const I& i) { return graph::to_text(i.execution().plan); })
+      .of<&I::execution, &graph::VideoExecution::patches>("patches",
+                                                          "pieces of the latent that stages work on side by side")
+      .json("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; });
 }
 
-template <>
-const Type& type_of<VideoMemoryUsed>() {
+Type fields_of(Fields<VideoMemoryUsed> f) {
   using M = VideoMemoryUsed;
   using E = estimate::VideoEstimate;
-  static const Type type =
-      Fields<M>()
-          .of<&M::estimate, &E::memory, &cost::Memory::weights>("weight_bytes", "the sum of the three below")
-          .json<&M::estimate, &E::parts, &cost::VideoMemory::transformer>("transformer_bytes", "its weights")
-          .json<&M::estimate, &E::parts, &cost::VideoMemory::text_encoder>("text_encoder_bytes", "its weights")
-          .json<&M::estimate, &E::parts, &cost::VideoMemory::autoencoder>("autoencoder_bytes", "its weights")
-          .of<&M::estimate, &E::memory, &cost::Memory::kv_cache>("kv_cache_bytes", "kept for patches")
-          .of<&M::estimate, &E::memory, &cost::Memory::activation>("activation_bytes", "the largest of the three below")
-          .json<&M::estimate, &E::parts, &cost::VideoMemory::text_activation>("text_activation_bytes", "encoding")
-          .json<&M::estimate, &E::parts, &cost::VideoMemory::step_activation>("step_activation_bytes", "a step")
-          .json<&M::estimate, &E::parts, &cost::VideoMemory::decode_activation>("decode_activation_bytes", "decoding")
-          .of<&M::estimate, &E::memory, &cost::Memory::reserve>("reserve_bytes", "what the runtime keeps for itself")
-          .of("total_bytes", "the sum", [](const M& m) { return m.estimate->memory.total(); })
-          .of<&M::estimate, &E::capacity>("capacity_bytes", "what there is");
-  return type;
+  return f.of<&M::estimate, &E::memory, &cost::Memory::weights>("weight_bytes", "the sum of the three below")
+      .json<&M::estimate, &E::parts, &cost::VideoMemory::transformer>("transformer_bytes", "its weights")
+      .json<&M::estimate, &E::parts, &cost::VideoMemory::text_encoder>("text_encoder_bytes", "its weights")
+      .json<&M::estimate, &E::parts, &cost::VideoMemory::autoencoder>("autoencoder_bytes", "its weights")
+      .of<&M::estimate, &E::memory, &cost::Memory::kv_cache>("kv_cache_bytes", "kept for patches")
+      .of<&M::estimate, &E::memory, &cost::Memory::activation>("activation_bytes", "the largest of the three below")
+      .json<&M::estimate, &E::parts, &cost::VideoMemory::text_activation>("text_activation_bytes", "encoding")
+      .json<&M::estimate, &E::parts, &cost::VideoMemory::step_activation>("step_activation_bytes", "a step")
+      .json<&M::estimate, &E::parts, &cost::VideoMemory::decode_activation>("decode_activation_bytes", "decoding")
+      .of<&M::estimate, &E::memory, &cost::Memory::reserve>("reserve_bytes", "what the runtime keeps for itself")
+      .of("total_bytes", "the sum", [](const M& m) { return m.estimate->memory.total(); })
+      .of<&M::estimate, &E::capacity>("capacity_bytes", "what there is");
 }
 
-template <>
-const Type& type_of<VideoStageHeld>() {
+Type fields_of(Fields<VideoStageHeld> f) {
   using S = VideoStageHeld;
-  static const Type type = Fields<S>()
-                               .of<&S::stage, &estimate::VideoStage::first>("first", "unit of the depth")
-                               .of<&S::stage, &estimate::VideoStage::last>("last", "unit of the depth")
-                               .of("devices", "of the stage", [](const S& s) { return s.stage->plan.stage(); })
-                               .of<&S::stage, &estimate::VideoStage::plan>("plan", "of the stage")
-                               .of<&S::weights>("weight_bytes", "of one of its devices")
-                               .of<&S::kept>("kv_cache_bytes", "likewise");
-  return type;
+  return f.of<&S::stage, &estimate::VideoStage::first>("first", "unit of the depth")
+      .of<&S::stage, &estimate::VideoStage::last>("last", "unit of the depth")
+      .of("devices", "of the stage", [](const S& s) { return s.stage->plan.stage(); })
+      .of<&S::stage, &estimate::VideoStage::plan>("plan", "of the stage")
+      .of<&S::weights>("weight_bytes", "of one of its devices")
+      .of<&S::kept>("kv_cache_bytes", "likewise");
 }
 
-template <>
-const Type& type_of<Video>() {
+Type fields_of(Fields<Video>) {
   using V = Video;
   using E = estimate::VideoEstimate;
-  static const Type type = with_phases(
+  return with_phases(
       answer_fields<V, VideoInputs>(
           "`generation` of `generation_s`; null without a profile and where it is extrapolated")
           .row<&V::estimate, &E::generation>("generation_s", "the whole generation")
@@ -134,7 +119,6 @@ const Type& type_of<Video>() {
           .of<&V::stages>("stages", "of each pipeline stage")
           .of<&V::estimate, &E::classes>("classes", "a step by what its kernels are for, the longest first"),
       "\"text encoding\", \"denoising step\" (`steps` of them), \"VAE decoding\", and \"other\" where there is any");
-  return type;
 }
 
 Video video(const estimate::VideoEstimator& estimator, const estimate::VideoEstimate& estimate) {

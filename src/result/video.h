@@ -29,7 +29,6 @@ struct Video : Answer {
 };
 Video video(const estimate::VideoEstimator& estimator, const estimate::VideoEstimate& estimate);
 
-template <>
-const Type& type_of<Video>();
+Type fields_of(Fields<Video> f);
 
 }  // namespace llmperf::result
