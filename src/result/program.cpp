@@ -94,7 +94,7 @@ std::vector<IdleOp> idle(const ProgramStudy& study) {
 
 Type fields_of(Fields<ProgramFile> f) {
   using F = ProgramFile;
-  return f.of("file", "that it was read from", [](const F& f) { return f.module->source->name(); })
+  return f.of("file", "that it was read from", [](const F& x) { return x.module->source->name(); })
       .of<&F::module, &program::Module::instructions>("instructions", "in it");
 }
 
@@ -129,7 +129,7 @@ Type fields_of(Fields<ProgramFlops> f) {
   using F = ProgramFlops;
   return f.of<&F::work, &cost::Work::matrix>("matrix", "of the matrix engine")
       .of<&F::work, &cost::Work::vector>("vector", "of the vector engine")
-      .of("total", "the sum", [](const F& f) { return f.work->matrix + f.work->vector; });
+      .of("total", "the sum", [](const F& x) { return x.work->matrix + x.work->vector; });
 }
 
 Type fields_of(Fields<program::AttentionShape> f) {
