@@ -303,6 +303,10 @@ Answer compare_answer(const CompareFlags& flags, const Context& context) {
                                        devices ? "a list of --hw" : "--against"),
                            "--with all for runtime options, --against '--weights w4a16' for any flag");
   }
+  if (flags.request.hw == "all" && !flags.against.empty()) {
+    throw Error::bad_input("--against: of --hw all there is no first device that it could be about",
+                           "name the devices: --hw rtx4090,h100");
+  }
   if (flags.request.training && !flags.with.empty()) {
     throw Error::bad_input("--with compares steps of inference", "--training --against '--options none'");
   }

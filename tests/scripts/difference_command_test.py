@@ -263,6 +263,7 @@ class Difference(ProgramTest):
         self.assert_bad_input(["compare", "a.json", "a.json", "--with", "all"], "--with has no effect beside saved results")
         self.assert_bad_input(["compare", *QWEN], "--with or --against is required")
         self.assert_bad_input(["compare", *QWEN, "--with", "all", "--against", "--batch 2"], "both say")
+        self.assert_bad_input(["compare", "-m", "qwen-7b", "--hw", "all", "--against", "--batch 2"], "no first device")
         self.assert_bad_input(["compare", *TRAINING, "--with", "all"], "--with compares steps of inference")
 
         def against(flags, *fragments):
