@@ -8,12 +8,12 @@
 //   embedders            a number: [timestep_channels, w] + w, [w, w] + w; the text: [text_channels, h] + h, [h, h] + h
 //
 // A rotary embedding stores half a head of frequencies.
+#include "model/video_parameters.h"
+
 #include <fmt/format.h>
 
 #include <numeric>
 #include <utility>
-
-#include "model/video_parameters.h"
 
 namespace llmperf::model {
 namespace {

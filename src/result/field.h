@@ -61,6 +61,7 @@ struct Shape {
   Kind kind = Kind::object;
   bool nullable = false;
   bool map = false;
+  bool nulls = false;               // in a map
   int lists = 0;                    // [] around it
   const Type& (*type)() = nullptr;  // of an object
 };
@@ -178,6 +179,7 @@ constexpr Shape shape_of() {
   } else if constexpr (is_map<T>) {
     Shape shape = shape_of<typename T::value_type::second_type>();
     shape.map = true;
+    shape.nulls = std::exchange(shape.nullable, false);
     return shape;
   } else if constexpr (std::ranges::range<T>) {
     Shape shape = shape_of<std::ranges::range_value_t<T>>();
@@ -290,8 +292,9 @@ class Fields {
   // … and its key is left out.
   template <class There>
   Fields& only_when(There there) {
+    const bool nullable = last().shape.nullable;
     this->when(there);
-    last().shape.nullable = false;
+    last().shape.nullable = nullable;
     last().left_out = true;
     return *this;
   }

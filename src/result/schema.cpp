@@ -58,7 +58,8 @@ class SchemaWriter {
     if (lists > 0) {
       json = {{"type", "array"}, {"items", value_of(shape, lists - 1)}};
     } else if (shape.map) {
-      json = {{"type", "object"}, {"additionalProperties", value_of({.kind = shape.kind, .type = shape.type}, 0)}};
+      json = {{"type", "object"},
+              {"additionalProperties", value_of({.kind = shape.kind, .nullable = shape.nulls, .type = shape.type}, 0)}};
     } else {
       switch (shape.kind) {
         case Kind::truth: json = {{"type", "boolean"}}; break;

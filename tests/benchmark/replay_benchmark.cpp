@@ -16,7 +16,6 @@
 
 #include "replay/cpu/cpu_backend.h"
 #include "replay/cpu/machine.h"
-#include "replay/cpu/machine.h"
 #include "replay/cpu/thread_pool.h"
 
 #ifdef LLMPERF_HAVE_OPENBLAS

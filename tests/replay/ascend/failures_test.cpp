@@ -110,7 +110,8 @@ TEST_CASE("any call that fails: a captured sequence") {
 
 TEST_CASE("any call that fails: a captured sequence with executors that are used up") {
   auto cann = functions();
-  cann->aclSetAclOpExecutorRepeatable.pointer = nullptr;  // those that were planned and not launched are still destroyed
+  cann->aclSetAclOpExecutorRepeatable.pointer =
+      nullptr;  // those that were planned and not launched are still destroyed
   fail_each_call(cann, running({gemm(2, 3, 16, Dtype::fp16), vector("activation", 2, 8, Dtype::fp16)}));
 }
 
