@@ -154,6 +154,7 @@ constexpr Family kFamilies[] = {
 
 constexpr std::string_view kNeutralKeys[] = {
     // identity and files
+    // NOLINTNEXTLINE(bugprone-suspicious-missing-comma): one text in several lines
     "auto_map custom_pipelines finetuning_task name_or_path problem_type tokenizer_class transformers_version "
     "transformers.js_config unsloth_fixed unsloth_version model_name model_file is_llama_config",
     // how it is run

@@ -143,24 +143,24 @@ class GgufKeys {
   std::optional<bool> boolean(std::string_view key);
 
   // Reports at the key if it is there.
-  void problem(std::string_view key, std::string message, std::string hint = {}) {
-    if (const GgufEntry* entry = find(key)) return problems_->add(*entry, std::move(message), std::move(hint));
-    problems_->add(std::move(message), std::move(hint));
+  void problem(std::string_view key, const std::string& message, const std::string& hint = {}) {
+    if (const GgufEntry* entry = find(key)) return problems_->add(*entry, message, hint);
+    problems_->add(message, hint);
   }
   void missing(std::string_view key) {
     unsound_ = true;
     problems_->add(fmt::format("missing key {}", quote(full(key))));
   }
   // Reports values that do not go together; nothing if one was replaced by a harmless one, which says nothing.
-  void contradiction(std::string_view key, std::string message, std::string hint = {}) {
-    if (!unsound_) problem(key, std::move(message), std::move(hint));
+  void contradiction(std::string_view key, const std::string& message, const std::string& hint = {}) {
+    if (!unsound_) problem(key, message, hint);
   }
   GgufProblems& problems() { return *problems_; }
 
  private:
-  void refuse(const GgufEntry& entry, std::string message) {
+  void refuse(const GgufEntry& entry, const std::string& message) {
     unsound_ = true;
-    problems_->add(entry, std::move(message));
+    problems_->add(entry, message);
   }
   std::int64_t read_int(const GgufEntry& entry, descriptor::IntRange range);
 
