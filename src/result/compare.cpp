@@ -35,7 +35,7 @@ Fields<Inputs> model_device_and_runtime() {
 
 }  // namespace
 
-Type fields_of(Fields<ComparedInputs>) {
+Type fields_of(const Fields<ComparedInputs>&) {
   using I = ComparedInputs;
   using S = estimate::Scenario;
   using Step = estimate::CompareStep;
@@ -55,7 +55,7 @@ Type fields_of(Fields<ComparedInputs>) {
       .of("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; });
 }
 
-Type fields_of(Fields<ComparedVideoInputs>) {
+Type fields_of(const Fields<ComparedVideoInputs>&) {
   using I = ComparedVideoInputs;
   using E = graph::VideoExecution;
   using Step = estimate::CompareStep;
@@ -159,7 +159,7 @@ Fields<T> with_times(Fields<T> fields, const char* const (&keys)[4], const char*
 
 }  // namespace
 
-Type fields_of(Fields<TextCompareStep>) {
+Type fields_of(const Fields<TextCompareStep>&) {
   using T = TextCompareStep;
   constexpr auto profile = [](const T& t) { return t.profile; };
   return with_times(option_fields<T>()
@@ -174,7 +174,7 @@ Type fields_of(Fields<TextCompareStep>) {
       .of<&T::step, &Step::phases>("phases", "against that step");
 }
 
-Type fields_of(Fields<VideoCompareStep>) {
+Type fields_of(const Fields<VideoCompareStep>&) {
   using S = VideoCompareStep;
   return with_times(option_fields<S>(), {"step_s", "generation_s", "step_gain_s", "generation_gain_s"},
                     {"a denoising step", "the generation"})

@@ -32,8 +32,8 @@ struct VideoCompareStep {
 };
 std::vector<VideoCompareStep> steps_of(const VideoComparison& c);
 
-Type fields_of(Fields<TextCompareStep> f);
-Type fields_of(Fields<VideoCompareStep> f);
+Type fields_of(const Fields<TextCompareStep>&);
+Type fields_of(const Fields<VideoCompareStep>&);
 Type fields_of(Fields<TextComparison> f);
 Type fields_of(Fields<VideoComparison> f);
 

@@ -51,7 +51,7 @@ Type fields_of(Fields<HostShare> f) {
                                                                 "whether tokens are looked up there");
 }
 
-Type fields_of(Fields<GenerationInputs>) {
+Type fields_of(const Fields<GenerationInputs>&) {
   using I = GenerationInputs;
   return named_model_and_device<I>()
       .of<&I::scenario, &estimate::Scenario::batch>("batch", "requests that are prefilled together")
@@ -91,7 +91,7 @@ Type fields_of(Fields<estimate::ContextPoint> f) {
       .of<&P::fits>("fits", "whether a request of that many tokens does");
 }
 
-Type fields_of(Fields<Generation>) {
+Type fields_of(const Fields<Generation>&) {
   using G = Generation;
   using E = Estimate;
   constexpr auto decodes = [](const G& g) { return g.estimate->fits && g.estimate->tpot.has_value(); };

@@ -44,6 +44,6 @@ struct Generation : Answer {
 Generation generation(const estimate::Estimator& estimator, const estimate::Estimate& estimate,
                       std::vector<estimate::ContextPoint> curve = {});
 
-Type fields_of(Fields<Generation> f);
+Type fields_of(const Fields<Generation>&);
 
 }  // namespace llmperf::result

@@ -42,7 +42,7 @@ Bands Training::bands() const {
   return {{"step", estimate->fits ? band_of(training_band(*setup, *estimate), estimate->time) : std::nullopt}};
 }
 
-Type fields_of(Fields<TrainingInputs>) {
+Type fields_of(const Fields<TrainingInputs>&) {
   using I = TrainingInputs;
   return named_model_and_device<I>()
       .row("plan", "as text", [](const I& i) { return graph::to_text(i.of->estimate->plan); })
@@ -96,7 +96,7 @@ Type fields_of(Fields<TrainingMemoryUsed> f) {
       .of<&M::of, &E::capacity>("capacity_bytes", "what there is");
 }
 
-Type fields_of(Fields<Training>) {
+Type fields_of(const Fields<Training>&) {
   using T = Training;
   using E = estimate::TrainingEstimate;
   return with_phases(

@@ -20,6 +20,6 @@ struct Training : Answer {
   const estimate::TrainingEstimate* estimate;
 };
 
-Type fields_of(Fields<Training> f);
+Type fields_of(const Fields<Training>&);
 
 }  // namespace llmperf::result

@@ -45,7 +45,7 @@ Type fields_of(Fields<model::VideoShape> f) {
       .json<&S::tokens>("tokens", "of a video");
 }
 
-Type fields_of(Fields<VideoInputs>) {
+Type fields_of(const Fields<VideoInputs>&) {
   using I = VideoInputs;
   return named_model_and_device<I>()
       .flat<&I::execution, &graph::VideoExecution::shape>("shape", "of a video")
@@ -96,7 +96,7 @@ Type fields_of(Fields<VideoStageHeld> f) {
       .of<&S::kept>("kv_cache_bytes", "likewise");
 }
 
-Type fields_of(Fields<Video>) {
+Type fields_of(const Fields<Video>&) {
   using V = Video;
   using E = estimate::VideoEstimate;
   return with_phases(

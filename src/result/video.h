@@ -29,6 +29,6 @@ struct Video : Answer {
 };
 Video video(const estimate::VideoEstimator& estimator, const estimate::VideoEstimate& estimate);
 
-Type fields_of(Fields<Video> f);
+Type fields_of(const Fields<Video>&);
 
 }  // namespace llmperf::result
