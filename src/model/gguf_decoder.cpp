@@ -487,8 +487,8 @@ class GgufReader {
     }
     experts.groups = keys_.value_or(Fact::expert_groups, 1);
     experts.groups_per_token = keys_.value_or(Fact::groups_per_token, experts.groups);
-    if (std::string wrong = groups_problem(experts); !wrong.empty()) {
-      keys_.contradiction(fact_row(Fact::expert_groups).gguf, std::move(wrong));
+    if (const std::string wrong = groups_problem(experts); !wrong.empty()) {
+      keys_.contradiction(fact_row(Fact::expert_groups).gguf, wrong);
     }
     const std::int64_t dense = widths_.empty() ? 0 : widths_[static_cast<std::size_t>(*first)];
     experts.intermediate = expert_width(dense, experts.per_token);
