@@ -78,8 +78,8 @@ export const settled = page =>
 // A chart is drawn when it comes near the window.
 export async function chart(page, name, phase) {
   const figure = page.locator(`figure[data-chart="${name}"]${phase ? `[data-phase="${phase}"]` : ''}`).first();
-  await figure.locator('.canvas').scrollIntoViewIfNeeded({timeout: 5000});
-  await figure.locator('.canvas canvas').first().waitFor({timeout: 5000});
+  await figure.locator('.canvas').scrollIntoViewIfNeeded({timeout: 20000});
+  await figure.locator('.canvas canvas').first().waitFor({timeout: 20000});
   await settled(page);
   return figure;
 }

@@ -33,7 +33,7 @@ RowLines::RowLines(LineFormat format, std::span<const std::string> columns, std:
     : format_(format), shown_(shown.begin(), shown.end()) {
   for (const std::size_t column : shown_) {
     const bool first = keys_.empty();
-    keys_.push_back((first ? "{" : ",") + quoted(columns[column]) + ":");
+    keys_.push_back(fmt::format("{}{}:", first ? '{' : ',', quoted(columns[column])));
     if (format_ == LineFormat::csv) {
       if (!first) header_ += ',';
       append_csv_cell(header_, columns[column]);
