@@ -2,7 +2,7 @@
 
 #include "catch.h"
 
-using namespace llmperf;
+namespace llmperf::dtype_test {
 
 TEST_CASE("every dtype name reads back as the type it names") {
   for (const std::string_view text : dtype_names()) {
@@ -25,3 +25,5 @@ TEST_CASE("names and sizes of the types that models use") {
 TEST_CASE("unknown dtype names give nothing") {
   for (const char* text : {"", "BF16", "bf16 ", "float16", "fp"}) CHECK_FALSE(parse_dtype(text));
 }
+
+}  // namespace llmperf::dtype_test

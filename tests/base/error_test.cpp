@@ -2,7 +2,7 @@
 
 #include "catch.h"
 
-using namespace llmperf;
+namespace llmperf::error_test {
 
 TEST_CASE("a diagnostic prints like a compiler's, with the hint on a line of its own") {
   CHECK(format_diagnostic({{"my.yaml", 14, 3}, "unknown key 'n_head'", "did you mean 'num_heads'?"}) ==
@@ -33,3 +33,5 @@ TEST_CASE("the kind of an error follows from how it was made") {
   CHECK(Error::failed("x").kind() == ErrorKind::failed);
   CHECK(std::string(Error::failed("disk full", "free some").what()) == "disk full\n  hint: free some");
 }
+
+}  // namespace llmperf::error_test

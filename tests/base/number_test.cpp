@@ -4,7 +4,7 @@
 
 #include "catch.h"
 
-using namespace llmperf;
+namespace llmperf::number_test {
 
 TEST_CASE("an integer is the whole text or nothing") {
   CHECK(parse_int("0") == 0);
@@ -135,3 +135,5 @@ TEST_CASE("a number with a decimal prefix is the nearest double to the decimal w
   CHECK(parse_bytes("1.5 GiB")->value == 1.5 * kGiB);
   CHECK(parse_seconds("0.7 us")->value == 0.7e-6);
 }
+
+}  // namespace llmperf::number_test

@@ -5,6 +5,8 @@
 #include "base/expression.h"
 #include "catch.h"
 
+namespace llmperf::term_test {
+
 using llmperf::Explanation;
 using llmperf::largest_of;
 using llmperf::Let;
@@ -97,3 +99,5 @@ TEST_CASE("the reader of printed formulas refuses what is none") {
     CHECK_THROWS_AS(evaluate(text), std::invalid_argument);
   }
 }
+
+}  // namespace llmperf::term_test

@@ -3,7 +3,8 @@
 #include "base/utf8.h"
 #include "catch.h"
 
-using namespace llmperf;
+namespace llmperf::text_test {
+
 using Names = std::vector<std::string>;
 
 TEST_CASE("a typo finds the name it was meant to be") {
@@ -102,3 +103,5 @@ TEST_CASE("splitting keeps empty parts; trimming, lowering and joining do what t
   CHECK(join(Names{"a", "", "b"}, ", ") == "a, , b");
   CHECK(join(Names{}, ", ").empty());
 }
+
+}  // namespace llmperf::text_test

@@ -4,7 +4,7 @@
 
 #include "catch.h"
 
-using namespace llmperf;
+namespace llmperf::units_test {
 
 namespace {
 
@@ -51,3 +51,5 @@ TEST_CASE("quantities of one dimension add, scale and compare") {
   CHECK(sum / 2 == Bytes{1.5});
   CHECK(Bytes{1} < Bytes{2});
 }
+
+}  // namespace llmperf::units_test

@@ -4,7 +4,7 @@
 #include "calibrate/validation.h"
 #include "catch.h"
 
-namespace llmperf::calibrate {
+namespace llmperf::calibrate::baselines_test {
 
 TEST_CASE("the bare roofline is the longer of compute and memory", "[baselines]") {
   const std::vector<double> measured = {1, 2, 3};
@@ -50,4 +50,4 @@ TEST_CASE("rows without bytes or without work have baselines", "[baselines]") {
   for (const double t : result.fitted) CHECK((t > 4e-6 && t < 14e-6));
 }
 
-}  // namespace llmperf::calibrate
+}  // namespace llmperf::calibrate::baselines_test

@@ -9,7 +9,7 @@
 #include "calibrate/predictor.h"
 #include "catch.h"
 
-namespace llmperf::calibrate {
+namespace llmperf::calibrate::calibrate_test {
 namespace {
 
 using hardware::RuntimeProfile;
@@ -96,4 +96,4 @@ TEST_CASE("a fit that the rows determine little of says so", "[calibrate]") {
   CHECK(warns(calibrate(m, card(), vllm()), "hardly more than its defaults"));
 }
 
-}  // namespace llmperf::calibrate
+}  // namespace llmperf::calibrate::calibrate_test

@@ -3,7 +3,7 @@
 #include "calibrate/synthetic.h"
 #include "catch.h"
 
-namespace llmperf::calibrate {
+namespace llmperf::calibrate::cross_validation_test {
 
 TEST_CASE("few groups are a fold each, in order of appearance", "[cross_validation]") {
   const std::vector<std::string> labels = {"a", "b", "a", "c", "c", "c"};
@@ -76,4 +76,4 @@ TEST_CASE("one group cannot be left out", "[cross_validation]") {
   CHECK(result.predicted.empty());
 }
 
-}  // namespace llmperf::calibrate
+}  // namespace llmperf::calibrate::cross_validation_test

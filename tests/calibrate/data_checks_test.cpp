@@ -6,7 +6,7 @@
 
 #include "catch.h"
 
-namespace llmperf::calibrate {
+namespace llmperf::calibrate::data_checks_test {
 namespace {
 
 const std::string kHeader = "hardware,op,dtype,m,n,k,latency_us\n";
@@ -103,4 +103,4 @@ TEST_CASE("a few rows faster than the hardware are warned of", "[data_checks]") 
               "first: t.csv:4)"));
 }
 
-}  // namespace llmperf::calibrate
+}  // namespace llmperf::calibrate::data_checks_test

@@ -7,7 +7,7 @@
 #include "calibrate/synthetic.h"
 #include "catch.h"
 
-namespace llmperf::calibrate {
+namespace llmperf::calibrate::fit_test {
 namespace {
 
 constexpr double kTruth[] = {kLaunch, kShare, kMemory};
@@ -275,4 +275,4 @@ TEST_CASE("a default outside of its bounds is an error", "[fit]") {
   CHECK_THROWS_AS(fit(problem), Error);
 }
 
-}  // namespace llmperf::calibrate
+}  // namespace llmperf::calibrate::fit_test

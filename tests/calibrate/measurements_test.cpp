@@ -6,7 +6,7 @@
 
 #include "catch.h"
 
-namespace llmperf::calibrate {
+namespace llmperf::calibrate::measurements_test {
 namespace {
 
 const std::string kSteps =
@@ -215,4 +215,4 @@ TEST_CASE("equal configurations are equal texts", "[measurements]") {
   CHECK(configuration(m.rows[0]) != configuration(m.rows[2]));
 }
 
-}  // namespace llmperf::calibrate
+}  // namespace llmperf::calibrate::measurements_test

@@ -6,7 +6,8 @@
 #include "catch.h"
 #include "cost/work.h"
 
-using namespace llmperf;
+namespace llmperf::op_row_test {
+
 using namespace llmperf::calibrate;
 
 namespace {
@@ -121,3 +122,5 @@ TEST_CASE("a word of the op column names one shape, which is written by the firs
   CHECK_FALSE(shape_of_word("vector:mask"));  // an op of graphs that nobody measures alone
   CHECK_FALSE(word_of(CollectiveShape{.kind = graph::CollectiveKind::send, .ranks = 2}));
 }
+
+}  // namespace llmperf::op_row_test

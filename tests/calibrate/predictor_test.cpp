@@ -11,7 +11,7 @@
 #include "catch.h"
 #include "model/model_file.h"
 
-namespace llmperf::calibrate {
+namespace llmperf::calibrate::predictor_test {
 namespace {
 
 using enum hardware::Parameter;
@@ -306,4 +306,4 @@ TEST_CASE("rows that name no model, scheme or option are errors with their line"
   CHECK_THAT(error_of("a100-sxm-80gb,7,vllm,,,llama-2-7b,bf16,1,decode,1,1,9\n"), Catch::Contains("heads"));
 }
 
-}  // namespace llmperf::calibrate
+}  // namespace llmperf::calibrate::predictor_test

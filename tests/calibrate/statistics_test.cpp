@@ -6,7 +6,7 @@
 
 #include "catch.h"
 
-namespace llmperf::calibrate {
+namespace llmperf::calibrate::statistics_test {
 namespace {
 
 constexpr std::string_view kSteps =
@@ -112,4 +112,4 @@ TEST_CASE("a row's group within one kind has a name, or none where the kind does
   CHECK(group_name(m.rows[0], "site").empty());
 }
 
-}  // namespace llmperf::calibrate
+}  // namespace llmperf::calibrate::statistics_test

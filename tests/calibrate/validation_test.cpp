@@ -2,7 +2,7 @@
 
 #include "catch.h"
 
-namespace llmperf::calibrate {
+namespace llmperf::calibrate::validation_test {
 namespace {
 
 Measurements three_rows() {  // 10, 20 and 40 us
@@ -54,4 +54,4 @@ TEST_CASE("errors by group start with all rows asked for", "[validation]") {
   CHECK(find(list, "m_band", "17-64") == nullptr);
 }
 
-}  // namespace llmperf::calibrate
+}  // namespace llmperf::calibrate::validation_test

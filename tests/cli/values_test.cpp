@@ -6,7 +6,8 @@
 #include "base/error.h"
 #include "catch.h"
 
-using namespace llmperf;
+namespace llmperf::values_test {
+
 using namespace llmperf::cli;
 
 namespace {
@@ -94,3 +95,5 @@ TEST_CASE("a long or strange value does not flood or fool the terminal", "[value
   CHECK(error_of([] { count_value("--n", std::string(100'000, '7'), 1, 10); }).size() < 200);
   CHECK(error_of([] { count_value("--n", "\x1b[2J", 1, 10); }).find('\x1b') == std::string::npos);
 }
+
+}  // namespace llmperf::values_test

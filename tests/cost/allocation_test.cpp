@@ -3,7 +3,7 @@
 #include "catch.h"
 #include "cost/memory.h"
 
-using namespace llmperf;
+namespace llmperf::allocation_test {
 
 namespace {
 
@@ -57,3 +57,5 @@ TEST_CASE("without padding only what is no multiple of the granule is rounded") 
   for (const double elements : matrices) expected += 1000 * std::ceil(2 * elements / 1000) - 2 * elements;
   CHECK(cost::stage_allocation_bytes(e, 40).value == expected);
 }
+
+}  // namespace llmperf::allocation_test

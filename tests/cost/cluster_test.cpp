@@ -5,7 +5,7 @@
 #include "catch.h"
 #include "cost/collective.h"
 
-namespace llmperf::cost {
+namespace llmperf::cost::cluster_test {
 namespace {
 
 using graph::Collective;
@@ -114,4 +114,4 @@ TEST_CASE("eight Gaudi 3 reach 98 % of the model") {
 }
 
 }  // namespace
-}  // namespace llmperf::cost
+}  // namespace llmperf::cost::cluster_test

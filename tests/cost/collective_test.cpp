@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "catch.h"
 
-namespace llmperf::cost {
+namespace llmperf::cost::collective_test {
 namespace {
 
 using graph::Collective;
@@ -518,4 +518,4 @@ TEST_CASE("an algorithm that does not exist for a collective is answered with th
 }
 
 }  // namespace
-}  // namespace llmperf::cost
+}  // namespace llmperf::cost::collective_test

@@ -8,7 +8,7 @@
 #include "graph/random_decoder.h"
 #include "graph/video_cases.h"
 
-namespace llmperf::graph {
+namespace llmperf::graph::joined_test {
 namespace {
 
 Execution execution(const model::Decoder& m, const char* options) {
@@ -144,4 +144,4 @@ TEST_CASE("a video block keeps only the norm of queries and keys and the rotatio
   CHECK(product(graph, "cross_proj").joined.output == VectorKind::add);
 }
 
-}  // namespace llmperf::graph
+}  // namespace llmperf::graph::joined_test

@@ -8,7 +8,8 @@
 #include "cost/work.h"
 #include "graph/decoder_graph.h"
 
-using namespace llmperf;
+namespace llmperf::limits_graph_test {
+
 using namespace llmperf::cost;
 
 namespace {
@@ -125,3 +126,5 @@ TEST_CASE("decode: the op graph agrees with the closed form in SI units, term by
     }
   }
 }
+
+}  // namespace llmperf::limits_graph_test

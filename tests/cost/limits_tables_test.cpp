@@ -7,7 +7,8 @@
 #include "cost/limits.h"
 #include "published_table.h"
 
-using namespace llmperf;
+namespace llmperf::limits_tables_test {
+
 using namespace llmperf::cost;
 
 namespace {
@@ -148,3 +149,5 @@ TEST_CASE("all published tables cover the same ten models", "[limits]") {
     CHECK(read_published_table(file).rows.size() == 10);
   }
 }
+
+}  // namespace llmperf::limits_tables_test

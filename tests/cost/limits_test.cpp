@@ -7,7 +7,8 @@
 #include "base/error.h"
 #include "catch.h"
 
-using namespace llmperf;
+namespace llmperf::limits_test {
+
 using namespace llmperf::cost;
 
 namespace {
@@ -286,3 +287,5 @@ TEST_CASE("limit precisions name a width or a scheme, and scales count in SI onl
     CHECK_THROWS_AS(parse_limit_precision(bad), Error);
   }
 }
+
+}  // namespace llmperf::limits_test

@@ -5,7 +5,7 @@
 #include "cost/work.h"
 #include "graph/video_cases.h"
 
-namespace llmperf::cost {
+namespace llmperf::cost::video_work_test {
 namespace {
 
 using graph::Graph;
@@ -171,4 +171,4 @@ TEST_CASE("Tensor and pipeline axes divide the blocks' weights") {
   CHECK(video_memory(c.execution).transformer.value == 2 * 1'207'643'972.0);
 }
 
-}  // namespace llmperf::cost
+}  // namespace llmperf::cost::video_work_test

@@ -5,7 +5,8 @@
 #include "catch.h"
 #include "graph/random_decoder.h"
 
-using namespace llmperf;
+namespace llmperf::work_test {
+
 using cost::Work;
 using cost::work_of;
 using graph::Attention;
@@ -303,3 +304,5 @@ TEST_CASE("overhead asks nothing of the device") {
   CHECK(w.network.value == 0);
   CHECK((w.matrix + w.vector).value == 0);
 }
+
+}  // namespace llmperf::work_test

@@ -8,7 +8,8 @@
 #include "catch.h"
 #include "temporary_folder.h"
 
-using namespace llmperf;
+namespace llmperf::catalog_test {
+
 using namespace llmperf::descriptor;
 using Catch::Matchers::Contains;
 
@@ -144,3 +145,5 @@ TEST_CASE("names that people type mean what is built in, in any case", "[catalog
   CHECK(llmperf::descriptor::is_path("Qwen/no-such-model"));
   CHECK(llmperf::descriptor::is_path("./qwen-7b"));
 }
+
+}  // namespace llmperf::catalog_test

@@ -10,7 +10,8 @@
 #include "descriptor/node.h"
 #include "temporary_folder.h"
 
-using namespace llmperf;
+namespace llmperf::file_test {
+
 using namespace llmperf::descriptor;
 using Catch::Matchers::Contains;
 
@@ -79,3 +80,5 @@ TEST_CASE("the limit counts what is read, not what the file system says") {
   CHECK_FALSE(read_text_file("/proc/self/status").empty());  // says it has 0 bytes
   CHECK_THAT(bad_input([] { read_text_file("/proc/self/status", 10); }), Contains("too large"));
 }
+
+}  // namespace llmperf::file_test

@@ -2,7 +2,8 @@
 #include "catch.h"
 #include "descriptor/node.h"
 
-using namespace llmperf;
+namespace llmperf::json_test {
+
 using namespace llmperf::descriptor;
 using Catch::Matchers::Contains;
 
@@ -128,3 +129,5 @@ TEST_CASE("a config may have 8 MiB") {
   CHECK_THAT(bad_input([&] { parse_json("{} " + spaces, "c.json", kConfigRules); }),
              Contains("too large: more than 8 MiB"));
 }
+
+}  // namespace llmperf::json_test

@@ -5,7 +5,8 @@
 #include "bad_input.h"
 #include "catch.h"
 
-using namespace llmperf;
+namespace llmperf::reader_test {
+
 using namespace llmperf::descriptor;
 using Catch::Matchers::Contains;
 
@@ -225,3 +226,5 @@ TEST_CASE("a flood of problems is cut off, and says so") {
   CHECK_THAT(report, Contains("more than 100 problems, the rest is not shown"));
   CHECK(std::count(report.begin(), report.end(), '\n') == 100);
 }
+
+}  // namespace llmperf::reader_test

@@ -3,7 +3,8 @@
 #include "catch.h"
 #include "descriptor/node.h"
 
-using namespace llmperf;
+namespace llmperf::yaml_test {
+
 using namespace llmperf::descriptor;
 using Catch::Matchers::Contains;
 
@@ -147,3 +148,5 @@ TEST_CASE("many keys are checked for duplicates in reasonable time") {
 TEST_CASE("text beyond the size limit is refused unread") {
   CHECK(problem(std::string(kMaxDescriptorBytes + 1, '[')) == "f.yaml: too large: more than 1 MiB");
 }
+
+}  // namespace llmperf::yaml_test

@@ -7,7 +7,8 @@
 #include "estimate/training.h"
 #include "model/weight_layout.h"
 
-using namespace llmperf;
+namespace llmperf::checkpoint_test {
+
 using estimate::Choices;
 using estimate::Estimator;
 using estimate::Setup;
@@ -70,3 +71,5 @@ TEST_CASE("a checkpoint that is quantised in part is not trained") {
   CHECK_THROWS_AS(estimate::TrainingEstimator(setup()), Error);
   CHECK_NOTHROW(estimate::TrainingEstimator(setup("bf16")));
 }
+
+}  // namespace llmperf::checkpoint_test

@@ -7,7 +7,8 @@
 #include "graph/random_decoder.h"
 #include "hardware/runtime_execution.h"
 
-using namespace llmperf;
+namespace llmperf::compare_test {
+
 using estimate::Choices;
 using estimate::CompareStep;
 using estimate::Comparison;
@@ -293,3 +294,5 @@ TEST_CASE("without decode steps there is nothing to compare in decode") {
   CHECK_FALSE(c.steps.back().times[1].time);
   CHECK(c.steps.back().times[1].gain.value == 0);
 }
+
+}  // namespace llmperf::compare_test

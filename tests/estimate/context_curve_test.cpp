@@ -6,7 +6,8 @@
 #include "builtin.h"
 #include "catch.h"
 
-using namespace llmperf;
+namespace llmperf::context_curve_test {
+
 using estimate::ContextPoint;
 
 namespace {
@@ -66,3 +67,5 @@ TEST_CASE("what fits nowhere has a cache and no times", "[context]") {
   CHECK(std::none_of(curve.points.begin(), curve.points.end(),
                      [](const ContextPoint& p) { return p.decode_step.has_value(); }));
 }
+
+}  // namespace llmperf::context_curve_test

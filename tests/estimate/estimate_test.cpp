@@ -7,7 +7,8 @@
 #include "estimate/context_sum.h"
 #include "graph/random_decoder.h"
 
-using namespace llmperf;
+namespace llmperf::estimate_test {
+
 using estimate::Choices;
 using estimate::Estimate;
 using estimate::Estimator;
@@ -296,3 +297,5 @@ TEST_CASE("a sum over contexts is exact for straight and broken lines") {
     }
   }
 }
+
+}  // namespace llmperf::estimate_test

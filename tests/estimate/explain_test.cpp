@@ -14,7 +14,8 @@
 #include "hardware/runtime_execution.h"
 #include "model/model_file.h"
 
-using namespace llmperf;
+namespace llmperf::explain_test {
+
 using estimate::Choices;
 using estimate::Estimate;
 using estimate::Estimator;
@@ -200,7 +201,7 @@ TEST_CASE("whatever an estimate prints is explained, on every model, device and 
     }
     for (std::size_t m = 0; m < models.size(); ++m) {
       const std::size_t r = (m + d) % kRuntimes.size();
-      if ((m + 2 * d) % 7 != 0) continue;
+      if ((m + 2 * d) % 21 != 0) continue;
       ++turn;
       Choices choices;
       choices.weights = std::string_view(kRuntimes[r]) == "llama.cpp" ? "q4_k_m" : kWeights[turn % kWeights.size()];
@@ -395,3 +396,5 @@ TEST_CASE("an estimate that does not fit explains its memory and says why there 
     CHECK(error.diagnostics().at(0).hint.find("does not fit") != std::string::npos);
   }
 }
+
+}  // namespace llmperf::explain_test

@@ -16,7 +16,8 @@
 #include "hardware/runtime_execution.h"
 #include "mapper/roofline/attention_kernel.h"
 
-using namespace llmperf;
+namespace llmperf::metamorphic_test {
+
 using estimate::Choices;
 using estimate::Estimate;
 using estimate::Estimator;
@@ -307,3 +308,5 @@ TEST_CASE("values of ops add up to their phase, and phases to the generation") {
     if (e.tpot) CHECK(at_least(std::max(e.tpot_first->value, e.tpot_last->value), e.tpot->value * (1 - 2e-3)));
   });
 }
+
+}  // namespace llmperf::metamorphic_test

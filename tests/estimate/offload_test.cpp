@@ -4,7 +4,8 @@
 #include "estimate/estimate.h"
 #include "estimate/gguf_study.h"
 
-using namespace llmperf;
+namespace llmperf::offload_test {
+
 using estimate::Choices;
 using estimate::Estimate;
 using estimate::Estimator;
@@ -193,3 +194,5 @@ TEST_CASE("the study of GGUF types finds the most layers that fit, and no more w
   CHECK(rows[2].decode_tokens_per_second > rows[1].decode_tokens_per_second);
   CHECK(rows[1].decode_tokens_per_second > rows[0].decode_tokens_per_second);
 }
+
+}  // namespace llmperf::offload_test

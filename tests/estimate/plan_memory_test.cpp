@@ -10,7 +10,8 @@
 #include "graph/random_decoder.h"
 #include "model/parameters.h"
 
-using namespace llmperf;
+namespace llmperf::plan_memory_test {
+
 using estimate::Choices;
 using estimate::Estimate;
 using estimate::Estimator;
@@ -230,3 +231,5 @@ TEST_CASE("the longest context is a prompt that the plan takes, and no longer on
   }
   CHECK(checked == 150);
 }
+
+}  // namespace llmperf::plan_memory_test

@@ -8,7 +8,8 @@
 #include "estimate/plan_cases.h"
 #include "graph/random_decoder.h"
 
-using namespace llmperf;
+namespace llmperf::plan_metamorphic_test {
+
 using estimate::Choices;
 using estimate::Estimate;
 using estimate::Estimator;
@@ -162,3 +163,5 @@ TEST_CASE("the speed of light of DeepSeek-V3 over 32 H100 is below what was publ
       prefill("deepseek-v3", device("h100-sxm"), nullptr, wide, {128, 4096, 1}, "fp8-block128") - light;
   CHECK(difference == Approx(58 * 16384 * 2.196 * 7168 * (2 - 1.03125) / 50e9).epsilon(0.001));
 }
+
+}  // namespace llmperf::plan_metamorphic_test

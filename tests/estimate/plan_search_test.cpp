@@ -7,7 +7,8 @@
 #include "hardware/device.h"
 #include "model/decoder.h"
 
-using namespace llmperf;
+namespace llmperf::plan_search_test {
+
 using estimate::Candidate;
 using estimate::PlanCost;
 using estimate::SearchSpace;
@@ -109,3 +110,5 @@ TEST_CASE("plans that fit come first, the fastest of them before all others") {
     if (c.candidate.options.zero > 0) CHECK(c.candidate.plan.replicas() > 1);
   }
 }
+
+}  // namespace llmperf::plan_search_test

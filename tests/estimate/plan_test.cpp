@@ -12,7 +12,8 @@
 #include "estimate/schedule.h"
 #include "graph/random_decoder.h"
 
-using namespace llmperf;
+namespace llmperf::plan_test {
+
 using estimate::Choices;
 using estimate::Estimate;
 using estimate::Estimator;
@@ -181,3 +182,5 @@ TEST_CASE("equal stages prefill in micro-batches + stages - 1 slots, and decode 
     CHECK(e.ttft.value < slots * layer * 1.1);
   }
 }
+
+}  // namespace llmperf::plan_test

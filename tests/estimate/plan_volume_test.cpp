@@ -9,7 +9,8 @@
 #include "estimate/plan_cases.h"
 #include "graph/random_decoder.h"
 
-using namespace llmperf;
+namespace llmperf::plan_volume_test {
+
 using graph::Collective;
 using graph::CollectiveKind;
 using graph::Execution;
@@ -205,3 +206,5 @@ TEST_CASE("a stage sends 2 b s h bytes to the next one, each device its share") 
     CHECK(sends({.tensor = t, .tensor_rows = 1}) == Approx(2 * x.bsh() * boundaries / d(t)));
   }
 }
+
+}  // namespace llmperf::plan_volume_test

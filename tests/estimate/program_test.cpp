@@ -8,7 +8,7 @@
 #include "program/flatten.h"
 #include "program/partition.h"
 
-namespace llmperf::estimate {
+namespace llmperf::estimate::program_test {
 namespace {
 
 namespace hlo = program;
@@ -182,4 +182,4 @@ TEST_CASE("f32 runs in tf32 where the device has it, what it does not multiply i
   CHECK(compute_types(test::device("atlas-800i-a2"))(Dtype::fp8) != Dtype::fp8);
 }
 
-}  // namespace llmperf::estimate
+}  // namespace llmperf::estimate::program_test

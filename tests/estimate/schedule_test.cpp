@@ -8,7 +8,8 @@
 #include "catch.h"
 #include "graph/random_decoder.h"
 
-using namespace llmperf;
+namespace llmperf::schedule_test {
+
 using estimate::OpEstimate;
 using estimate::Schedule;
 using estimate::Stage;
@@ -164,3 +165,5 @@ TEST_CASE("of the shorter of a product and its sum the hidden share takes no tim
   CHECK(overlapped(5, 3, 0) == 0);
   CHECK(overlapped(5, 3, 1) == 3);
 }
+
+}  // namespace llmperf::schedule_test

@@ -7,7 +7,8 @@
 #include "base/error.h"
 #include "catch.h"
 
-using namespace llmperf;
+namespace llmperf::speculative_test {
+
 using namespace llmperf::estimate;
 
 namespace {
@@ -176,3 +177,5 @@ TEST_CASE("acceptance rates outside [0, 1), batches and contexts out of range ar
   CHECK_THROWS_AS(c.speculation({.acceptance = 0.8, .batch = 1, .context = 0}), Error);
   CHECK_THROWS_AS(c.speculation({.acceptance = 0.8, .batch = 1, .context = kMaxTokens + 1}), Error);
 }
+
+}  // namespace llmperf::speculative_test

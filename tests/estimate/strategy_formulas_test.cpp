@@ -9,7 +9,8 @@
 #include "hardware/device.h"
 #include "model/decoder.h"
 
-using namespace llmperf;
+namespace llmperf::strategy_formulas_test {
+
 using estimate::StrategyFormulas;
 using estimate::StrategyTable;
 
@@ -117,3 +118,5 @@ TEST_CASE("formulas are printed as they are written by hand") {
   CHECK(estimate::pretty("12 * h * h + 13 * h") == "12 h^2 + 13 h");
   CHECK(estimate::pretty("5 * a * b * s * s / n") == "5 a b s^2 / n");
 }
+
+}  // namespace llmperf::strategy_formulas_test

@@ -5,7 +5,7 @@
 #include "estimate/video.h"
 #include "model/video_dit.h"
 
-namespace llmperf::estimate {
+namespace llmperf::estimate::tile_test {
 namespace {
 
 Estimate run(const char* options, const Scenario& scenario, const char* model = "llama-2-7b") {
@@ -102,4 +102,4 @@ TEST_CASE("a video step on tiles: classes add up, joining saves") {
   CHECK(sum.value == Approx(joined.phases[1].ops_time.value));
 }
 
-}  // namespace llmperf::estimate
+}  // namespace llmperf::estimate::tile_test

@@ -3,7 +3,8 @@
 
 #include "catch.h"
 
-using namespace llmperf;
+namespace llmperf::timeline_test {
+
 using namespace llmperf::estimate;
 
 namespace {
@@ -103,3 +104,5 @@ TEST_CASE("micro-batches beyond the limit are drawn in one piece") {
   CHECK(t.end == 30);
   CHECK(spans_of(t, SpanKind::micro_batch).size() == 8);
 }
+
+}  // namespace llmperf::timeline_test

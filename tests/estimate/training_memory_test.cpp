@@ -9,7 +9,8 @@
 #include "estimate/training.h"
 #include "gpt_block.h"
 
-using namespace llmperf;
+namespace llmperf::training_memory_test {
+
 using estimate::TrainingEstimator;
 using estimate::TrainingMemory;
 using estimate::TrainingScenario;
@@ -180,3 +181,5 @@ TEST_CASE("experts that one device holds alone are not gathered") {
   const double outer = 2. * 32000 * 4096 + 4096;
   CHECK(workspace(3) - workspace(0) == Approx((2 + 2) * (2 * layer + outer)));
 }
+
+}  // namespace llmperf::training_memory_test

@@ -12,7 +12,8 @@
 #include "hardware/runtime_profile.h"
 #include "model/model_file.h"
 
-using namespace llmperf;
+namespace llmperf::training_prediction_test {
+
 using estimate::TrainingEstimate;
 using estimate::TrainingEstimator;
 using estimate::TrainingScenario;
@@ -234,3 +235,5 @@ TEST_CASE("passes through a layer of the 22B model take what Korthikanti et al. 
     CHECK(layer_ms(e.phases[1]) == Approx(m.backward_ms).epsilon(0.04));
   }
 }
+
+}  // namespace llmperf::training_prediction_test

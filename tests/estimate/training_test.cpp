@@ -9,7 +9,8 @@
 #include "catch.h"
 #include "graph/random_decoder.h"
 
-using namespace llmperf;
+namespace llmperf::training_test {
+
 using estimate::TrainingEstimate;
 using estimate::TrainingEstimator;
 using estimate::TrainingMemory;
@@ -412,3 +413,5 @@ TEST_CASE("quantised weights cannot be trained") {
     CHECK_THROWS_AS(Study(small_gpt(1), "all", weights), Error);
   }
 }
+
+}  // namespace llmperf::training_test

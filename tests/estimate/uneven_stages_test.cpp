@@ -11,7 +11,8 @@
 #include "estimate/training.h"
 #include "graph/random_decoder.h"
 
-using namespace llmperf;
+namespace llmperf::uneven_stages_test {
+
 using estimate::Estimate;
 using estimate::Estimator;
 using estimate::Stage;
@@ -195,3 +196,5 @@ TEST_CASE("GGUF layers of two cards: each format is where its layers are") {
   CHECK(two.stage_memory(s, 0).activation < two.stage_memory(s, 1).activation);
   CHECK(two.memory(s).total() == std::max(two.stage_memory(s, 0).total(), two.stage_memory(s, 1).total()));
 }
+
+}  // namespace llmperf::uneven_stages_test

@@ -10,7 +10,7 @@
 #include "catch.h"
 #include "hardware/runtime_execution.h"
 
-namespace llmperf::estimate {
+namespace llmperf::estimate::video_test {
 namespace {
 
 // A generation of stdit3-xl2, with guidance and 300 text tokens. Keeps what an estimator points into.
@@ -296,4 +296,4 @@ TEST_CASE("Stages, patches and texts that make no sense are refused") {
   refused([](VideoChoices& c) { c.scenario.text_tokens = 301; }, "takes 300 tokens");
 }
 
-}  // namespace llmperf::estimate
+}  // namespace llmperf::estimate::video_test

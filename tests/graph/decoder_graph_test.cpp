@@ -6,7 +6,8 @@
 #include "catch.h"
 #include "graph/random_decoder.h"
 
-using namespace llmperf;
+namespace llmperf::decoder_graph_test {
+
 using graph::Execution;
 using graph::Gemm;
 using graph::Graph;
@@ -281,3 +282,5 @@ TEST_CASE("ops that are not flagged do not change with the context") {
     }
   }
 }
+
+}  // namespace llmperf::decoder_graph_test

@@ -8,7 +8,7 @@
 
 #include "catch.h"
 
-namespace llmperf::graph {
+namespace llmperf::graph::op_test {
 namespace {
 
 TEST_CASE("collectives and axes have the names that people use") {
@@ -72,4 +72,4 @@ TEST_CASE("the chance is what drawing experts at random comes to") {
 }
 
 }  // namespace
-}  // namespace llmperf::graph
+}  // namespace llmperf::graph::op_test

@@ -6,7 +6,8 @@
 #include "graph/decoder_graph.h"
 #include "model/parameters.h"
 
-using namespace llmperf;
+namespace llmperf::placement_test {
+
 using graph::Execution;
 using graph::Gemm;
 using graph::Graph;
@@ -219,3 +220,5 @@ TEST_CASE("llama.cpp keeps a micro-batch more than the window, in whole 256s") {
   CHECK(e.cached_tokens(sliding, 100'000) == 100'000);
   CHECK_FALSE(e.window(sliding).has_value());
 }
+
+}  // namespace llmperf::placement_test

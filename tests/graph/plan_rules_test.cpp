@@ -8,7 +8,8 @@
 #include "graph/plan.h"
 #include "graph/random_decoder.h"
 
-using namespace llmperf;
+namespace llmperf::plan_rules_test {
+
 using graph::Plan;
 
 TEST_CASE("legal and problems agree, and both agree with the rules written out") {
@@ -98,3 +99,5 @@ TEST_CASE("every illegal degree is named with the nearest legal ones") {
   CHECK(graph::nearest_divisors(3, 64) == "2 or 4");
   CHECK(graph::nearest_divisors(4, 61) == "1 or 61");
 }
+
+}  // namespace llmperf::plan_rules_test

@@ -13,7 +13,8 @@
 #include "graph/random_decoder.h"
 #include "model/parameters.h"
 
-using namespace llmperf;
+namespace llmperf::plan_test {
+
 using graph::Axis;
 using graph::Collective;
 using graph::CollectiveKind;
@@ -549,3 +550,5 @@ TEST_CASE("dealing 2 r pieces 0, 1, .., r-1, r-1, .., 1, 0 gives r ranks equal n
     }
   }
 }
+
+}  // namespace llmperf::plan_test

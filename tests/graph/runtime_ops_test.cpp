@@ -10,7 +10,8 @@
 #include "catch.h"
 #include "graph/decoder_graph.h"
 
-using namespace llmperf;
+namespace llmperf::runtime_ops_test {
+
 using graph::Graph;
 using graph::Op;
 using graph::SequenceGroup;
@@ -293,3 +294,5 @@ TEST_CASE("how chains run changes no matrix product") {
     }
   }
 }
+
+}  // namespace llmperf::runtime_ops_test

@@ -10,7 +10,8 @@
 #include "catch.h"
 #include "graph/random_decoder.h"
 
-using namespace llmperf;
+namespace llmperf::stage_split_test {
+
 using graph::PassCosts;
 using graph::StageSplit;
 
@@ -199,3 +200,5 @@ TEST_CASE("llama.cpp counts the output as one more layer, which the last device 
   CHECK(dealt(32, {1, 0, 1}) == Counts{17, 0, 15});
   CHECK(dealt(80, {79.5, 1}) == Counts{80, 0});  // the output alone
 }
+
+}  // namespace llmperf::stage_split_test

@@ -6,7 +6,7 @@
 #include "catch.h"
 #include "graph/video_cases.h"
 
-namespace llmperf::graph {
+namespace llmperf::graph::stdit_graph_test {
 namespace {
 
 std::int64_t launches(const Graph& graph, VideoLayer layer) {
@@ -181,4 +181,4 @@ TEST_CASE("Models without a temporal autoencoder decode frames alone") {
   CHECK(executions(graph, "2d_conv_out") == 4);
 }
 
-}  // namespace llmperf::graph
+}  // namespace llmperf::graph::stdit_graph_test

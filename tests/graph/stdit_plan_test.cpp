@@ -7,7 +7,7 @@
 #include "graph/stdit_graph.h"
 #include "graph/video_cases.h"
 
-namespace llmperf::graph {
+namespace llmperf::graph::stdit_plan_test {
 namespace {
 
 // Multiplications of an op, all executions.
@@ -208,4 +208,4 @@ TEST_CASE("Plans that do not divide a video model are refused with what would") 
   refused({.tensor = 4, .tensor_rows = 2, .sequence_parallel = true}, "ROWSxCOLUMNS", "--megatron-sp");
 }
 
-}  // namespace llmperf::graph
+}  // namespace llmperf::graph::stdit_plan_test

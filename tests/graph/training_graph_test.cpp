@@ -8,7 +8,8 @@
 #include "graph/random_decoder.h"
 #include "model/parameters.h"
 
-using namespace llmperf;
+namespace llmperf::training_graph_test {
+
 using graph::Axis;
 using graph::Collective;
 using graph::CollectiveKind;
@@ -395,3 +396,5 @@ TEST_CASE("every op of a forward pass can be differentiated, whatever the model,
     }
   }
 }
+
+}  // namespace llmperf::training_graph_test

@@ -5,7 +5,7 @@
 #include "catch.h"
 #include "graph/op.h"
 
-namespace llmperf::graph {
+namespace llmperf::graph::vector_op_test {
 namespace {
 
 double operations(VectorKind kind) { return vector_op(kind).operations; }
@@ -68,4 +68,4 @@ TEST_CASE("an op of a pass is called by its tag and the pass") {
 }
 
 }  // namespace
-}  // namespace llmperf::graph
+}  // namespace llmperf::graph::vector_op_test

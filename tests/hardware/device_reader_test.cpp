@@ -8,7 +8,7 @@
 #include "hardware/device.h"
 #include "one_problem.h"
 
-namespace llmperf::hardware {
+namespace llmperf::hardware::device_reader_test {
 namespace {
 
 // A small tile array with every kind of entry; line numbers below count from its first line.
@@ -255,4 +255,4 @@ TEST_CASE("an unknown device name is answered with the nearest ones") {
 }
 
 }  // namespace
-}  // namespace llmperf::hardware
+}  // namespace llmperf::hardware::device_reader_test

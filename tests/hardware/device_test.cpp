@@ -6,7 +6,7 @@
 #include "catch.h"
 #include "descriptor/catalog.h"
 
-namespace llmperf::hardware {
+namespace llmperf::hardware::device_test {
 namespace {
 
 double tera(const Device& device, Engine engine, Dtype dtype) {
@@ -208,4 +208,4 @@ TEST_CASE("a CPU has vector rates only") {
 }
 
 }  // namespace
-}  // namespace llmperf::hardware
+}  // namespace llmperf::hardware::device_test

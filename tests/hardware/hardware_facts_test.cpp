@@ -9,7 +9,7 @@
 #include "descriptor/catalog.h"
 #include "hardware/device.h"
 
-namespace llmperf::hardware {
+namespace llmperf::hardware::hardware_facts_test {
 namespace {
 
 struct Facts {
@@ -89,4 +89,4 @@ TEST_CASE("the table names every built-in device") {
 }
 
 }  // namespace
-}  // namespace llmperf::hardware
+}  // namespace llmperf::hardware::hardware_facts_test

@@ -2,7 +2,8 @@
 #include "catch.h"
 #include "hardware/runtime.h"
 
-using namespace llmperf;
+namespace llmperf::runtime_options_test {
+
 using hardware::format_runtime_options;
 using hardware::parse_runtime_options;
 using hardware::RuntimeOptions;
@@ -69,3 +70,5 @@ TEST_CASE("options are written as the shortest list that reads back as them") {
     if (!(again == options)) CHECK(format_runtime_options(options) == "read back as other options");
   }
 }
+
+}  // namespace llmperf::runtime_options_test

@@ -16,7 +16,7 @@
 #include "hardware/runtime_execution.h"
 #include "one_problem.h"
 
-namespace llmperf::hardware {
+namespace llmperf::hardware::runtime_profile_test {
 namespace {
 
 std::vector<RuntimeProfile> shipped() {
@@ -437,4 +437,4 @@ TEST_CASE("without a wish a runtime launches each phase in its own way", "[runti
   CHECK_THROWS_WITH(both("vllm", "egaer"), Catch::Contains("--execution: unknown way to run 'egaer'"));
 }
 
-}  // namespace llmperf::hardware
+}  // namespace llmperf::hardware::runtime_profile_test

@@ -3,7 +3,7 @@
 
 #include "import_helpers.h"
 
-namespace llmperf::import {
+namespace llmperf::import::ascend_csv_test {
 namespace {
 
 using calibrate::GemmShape;
@@ -179,4 +179,4 @@ TEST_CASE("malformed tables are refused with their places, all at once", "[impor
         std::vector<std::string>{"t.csv:2:5: not a count: '1.5'"});
 }
 
-}  // namespace llmperf::import
+}  // namespace llmperf::import::ascend_csv_test

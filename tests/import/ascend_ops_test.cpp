@@ -2,7 +2,7 @@
 #include "catch.h"
 #include "import/kernels.h"
 
-namespace llmperf::import {
+namespace llmperf::import::ascend_ops_test {
 namespace {
 
 using calibrate::AttentionShape;
@@ -222,4 +222,4 @@ TEST_CASE("who ran a kernel is told by its core, collectives by their type, too"
   CHECK(ascend_class("SDMA_SQE", "MemcpyAsync") == Class::other);
 }
 
-}  // namespace llmperf::import
+}  // namespace llmperf::import::ascend_ops_test

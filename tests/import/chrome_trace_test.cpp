@@ -3,7 +3,7 @@
 
 #include "import_helpers.h"
 
-namespace llmperf::import {
+namespace llmperf::import::chrome_trace_test {
 namespace {
 
 using calibrate::AttentionShape;
@@ -186,4 +186,4 @@ TEST_CASE("what is no trace is refused with its place", "[import][trace]") {
   CHECK(problems(std::string(100000, '[')).size() == 1);
 }
 
-}  // namespace llmperf::import
+}  // namespace llmperf::import::chrome_trace_test

@@ -1,7 +1,7 @@
 // The outputs of hccl_test and nccl-tests.
 #include "import_helpers.h"
 
-namespace llmperf::import {
+namespace llmperf::import::collective_files_test {
 namespace {
 
 using calibrate::CollectiveShape;
@@ -159,4 +159,4 @@ TEST_CASE("flags of collectives are refused where files say it themselves", "[im
   CHECK_THROWS_WITH(parse_source("nsys"), Catch::Contains("unknown source 'nsys'"));
 }
 
-}  // namespace llmperf::import
+}  // namespace llmperf::import::collective_files_test

@@ -6,7 +6,7 @@
 #include "catch.h"
 #include "kernel_values.h"
 
-namespace llmperf::mapper {
+namespace llmperf::mapper::attention_kernel_test {
 namespace {
 
 using enum hardware::Parameter;
@@ -226,4 +226,4 @@ TEST_CASE("a longer context never makes a token faster by more than a better div
 }
 
 }  // namespace
-}  // namespace llmperf::mapper
+}  // namespace llmperf::mapper::attention_kernel_test

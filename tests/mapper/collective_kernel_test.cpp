@@ -4,7 +4,7 @@
 #include "catch.h"
 #include "kernel_values.h"
 
-namespace llmperf::mapper {
+namespace llmperf::mapper::collective_kernel_test {
 namespace {
 
 using enum hardware::Parameter;
@@ -127,4 +127,4 @@ TEST_CASE("between nodes the algorithm is the one that is the cheapest as charge
 }
 
 }  // namespace
-}  // namespace llmperf::mapper
+}  // namespace llmperf::mapper::collective_kernel_test

@@ -9,7 +9,7 @@
 #include "catch.h"
 #include "mapper/roofline/collective_kernel.h"
 
-namespace llmperf::mapper {
+namespace llmperf::mapper::collective_metamorphic_test {
 namespace {
 
 using cost::Cluster;
@@ -149,4 +149,4 @@ TEST_CASE("a node of twice as many devices, on a switch that is no slower than t
 }
 
 }  // namespace
-}  // namespace llmperf::mapper
+}  // namespace llmperf::mapper::collective_metamorphic_test

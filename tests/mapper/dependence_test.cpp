@@ -4,7 +4,7 @@
 #include "mapper/machine.h"
 #include "mapper/roofline/efficiency.h"
 
-namespace llmperf::mapper {
+namespace llmperf::mapper::dependence_test {
 namespace {
 
 std::vector<graph::Op> products(const model::StoredFormat& packed) {
@@ -71,4 +71,4 @@ TEST_CASE("a product depends on the parameters of the kernel that runs") {
 }
 
 }  // namespace
-}  // namespace llmperf::mapper
+}  // namespace llmperf::mapper::dependence_test

@@ -6,7 +6,7 @@
 #include "mapper/machine.h"
 #include "mapper/roofline/step_overhead.h"
 
-namespace llmperf::mapper {
+namespace llmperf::mapper::efficiency_test {
 namespace {
 
 using enum hardware::Parameter;
@@ -111,4 +111,4 @@ TEST_CASE("a collective is five calls of the host, a kernel one for each of its 
 }
 
 }  // namespace
-}  // namespace llmperf::mapper
+}  // namespace llmperf::mapper::efficiency_test

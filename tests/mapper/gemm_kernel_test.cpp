@@ -7,7 +7,7 @@
 #include "catch.h"
 #include "kernel_values.h"
 
-namespace llmperf::mapper {
+namespace llmperf::mapper::gemm_kernel_test {
 namespace {
 
 using enum hardware::Parameter;
@@ -205,4 +205,4 @@ TEST_CASE("an empty product costs its launch, and a device of one core has finit
 }
 
 }  // namespace
-}  // namespace llmperf::mapper
+}  // namespace llmperf::mapper::gemm_kernel_test

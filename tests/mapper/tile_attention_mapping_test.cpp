@@ -6,7 +6,7 @@
 #include "mapper/tile/simulation.h"
 #include "tile_sums.h"
 
-namespace llmperf::mapper::tile {
+namespace llmperf::mapper::tile::tile_attention_mapping_test {
 namespace {
 
 // 4 pairs of 512 rows and 1024 keys of 64 elements.
@@ -233,4 +233,4 @@ TEST_CASE("the closed form of an attention agrees with its simulation") {
 }
 
 }  // namespace
-}  // namespace llmperf::mapper::tile
+}  // namespace llmperf::mapper::tile::tile_attention_mapping_test

@@ -3,7 +3,7 @@
 #include "mapper/tile/simulation.h"
 #include "tile_sums.h"
 
-namespace llmperf::mapper::tile {
+namespace llmperf::mapper::tile::tile_attention_search_test {
 namespace {
 
 double roof(const Machine& machine, const AttentionProblem& p) {
@@ -95,4 +95,4 @@ TEST_CASE("an attention that no tile has room for has no mapping") {
 }
 
 }  // namespace
-}  // namespace llmperf::mapper::tile
+}  // namespace llmperf::mapper::tile::tile_attention_search_test

@@ -5,7 +5,7 @@
 #include "mapper/tile/gemm.h"
 #include "tile_gemm_samples.h"
 
-namespace llmperf::mapper::tile {
+namespace llmperf::mapper::tile::tile_gemm_search_test {
 namespace {
 
 std::string shape(const GemmProblem& p) {
@@ -111,4 +111,4 @@ TEST_CASE("a memory too small for any block has no mapping") {
 }
 
 }  // namespace
-}  // namespace llmperf::mapper::tile
+}  // namespace llmperf::mapper::tile::tile_gemm_search_test

@@ -8,7 +8,7 @@
 #include "tile_gemm_samples.h"
 #include "tile_sums.h"
 
-namespace llmperf::mapper::tile {
+namespace llmperf::mapper::tile::tile_gemm_test {
 namespace {
 
 struct Moved {
@@ -214,4 +214,4 @@ TEST_CASE("a short schedule is simulated in full") {
 }
 
 }  // namespace
-}  // namespace llmperf::mapper::tile
+}  // namespace llmperf::mapper::tile::tile_gemm_test

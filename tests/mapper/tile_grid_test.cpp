@@ -6,7 +6,7 @@
 #include "mapper/tile/machine.h"
 #include "tile_machine.h"
 
-namespace llmperf::mapper::tile {
+namespace llmperf::mapper::tile::tile_grid_test {
 namespace {
 
 const Grid& grid_of(const std::vector<Grid>& grids, int batch, int m, int n, int k) {
@@ -58,4 +58,4 @@ TEST_CASE("a mesh of twelve tiles is shared out, too") {
 }
 
 }  // namespace
-}  // namespace llmperf::mapper::tile
+}  // namespace llmperf::mapper::tile::tile_grid_test

@@ -10,7 +10,7 @@
 #include "mapper/machine.h"
 #include "mapper/tile/published.h"
 
-namespace llmperf::mapper {
+namespace llmperf::mapper::tile_mapper_test {
 namespace {
 
 using tile::AttentionProblem;
@@ -51,15 +51,15 @@ struct Sum {
   }
   void add(const GemmProblem& p) {
     take(mapper.map(p, Dtype::bf16).found.front().simulated,
-         mapper::bound(mapper.machine(Dtype::bf16), p.flops(), vector_ops(p), p.least_bytes()));
+         tile_mapper_test::bound(mapper.machine(Dtype::bf16), p.flops(), vector_ops(p), p.least_bytes()));
   }
   void add(const AttentionProblem& p) {
     take(mapper.map(p, Dtype::bf16).found.front().simulated,
-         mapper::bound(mapper.machine(Dtype::bf16), p.flops(), p.vector_ops(), p.least_bytes()));
+         tile_mapper_test::bound(mapper.machine(Dtype::bf16), p.flops(), p.vector_ops(), p.least_bytes()));
   }
   void add(const VectorProblem& p) {
     take(mapper.map(p, Dtype::bf16).found.front().simulated,
-         mapper::bound(mapper.machine(Dtype::bf16), 0, p.vector_ops(), p.least_bytes()));
+         tile_mapper_test::bound(mapper.machine(Dtype::bf16), 0, p.vector_ops(), p.least_bytes()));
   }
 };
 
@@ -220,4 +220,4 @@ TEST_CASE("what an op leaves to the next one is what the channel and the memory 
   CHECK(mapper.seam(gather, cost::work_of(gather, {})).idle == 0);
 }
 
-}  // namespace llmperf::mapper
+}  // namespace llmperf::mapper::tile_mapper_test

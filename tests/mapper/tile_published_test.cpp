@@ -5,7 +5,7 @@
 #include "mapper/tile/published.h"
 #include "tile_machine.h"
 
-namespace llmperf::mapper::tile {
+namespace llmperf::mapper::tile::tile_published_test {
 namespace {
 
 struct PublishedOp {
@@ -60,4 +60,4 @@ TEST_CASE("published products keep the inputs on the tiles and k in the slices t
 }
 
 }  // namespace
-}  // namespace llmperf::mapper::tile
+}  // namespace llmperf::mapper::tile::tile_published_test

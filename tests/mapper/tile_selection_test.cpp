@@ -8,7 +8,7 @@
 #include "mapper/tile/selection.h"
 #include "tile_gemm_samples.h"
 
-namespace llmperf::mapper::tile {
+namespace llmperf::mapper::tile::tile_selection_test {
 namespace {
 
 constexpr double kEqual = 1.01;  // times that count as equal
@@ -248,4 +248,4 @@ TEST_CASE("what is near to a mapping fits and differs from it in what it says") 
 }
 
 }  // namespace
-}  // namespace llmperf::mapper::tile
+}  // namespace llmperf::mapper::tile::tile_selection_test

@@ -9,7 +9,7 @@
 #include "mapper/tile/study.h"
 #include "tile_machine.h"
 
-namespace llmperf::mapper::tile {
+namespace llmperf::mapper::tile::tile_study_test {
 namespace {
 
 GemmProblem random_gemm(Random& random) {
@@ -273,4 +273,4 @@ TEST_CASE("a whole simulation of too many steps is refused") {
 }
 
 }  // namespace
-}  // namespace llmperf::mapper::tile
+}  // namespace llmperf::mapper::tile::tile_study_test

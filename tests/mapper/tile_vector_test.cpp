@@ -3,7 +3,7 @@
 #include "mapper/tile/vector.h"
 #include "tile_sums.h"
 
-namespace llmperf::mapper::tile {
+namespace llmperf::mapper::tile::tile_vector_test {
 namespace {
 
 // RMSNorm: 4 operations per element, weights that all rows share.
@@ -104,4 +104,4 @@ TEST_CASE("rows longer than a tile's memory are spread over tiles, and with too 
 }
 
 }  // namespace
-}  // namespace llmperf::mapper::tile
+}  // namespace llmperf::mapper::tile::tile_vector_test

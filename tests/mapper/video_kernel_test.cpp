@@ -10,7 +10,7 @@
 #include "mapper/roofline/efficiency.h"
 #include "mapper/roofline/gemm_kernel.h"
 
-namespace llmperf::mapper {
+namespace llmperf::mapper::video_kernel_test {
 namespace {
 
 using enum hardware::Parameter;
@@ -118,4 +118,4 @@ TEST_CASE("a profile for video is not taken for language models, nor the other w
   CHECK(of("rtx4090").families == std::vector<std::string>{"any"});
 }
 
-}  // namespace llmperf::mapper
+}  // namespace llmperf::mapper::video_kernel_test

@@ -6,7 +6,7 @@
 #include "catch.h"
 #include "kernel_values.h"
 
-namespace llmperf::mapper {
+namespace llmperf::mapper::weight_kernel_test {
 namespace {
 
 using enum hardware::Parameter;
@@ -116,4 +116,4 @@ TEST_CASE("only dense products gain from accumulating in 16 bits") {
 }
 
 }  // namespace
-}  // namespace llmperf::mapper
+}  // namespace llmperf::mapper::weight_kernel_test

@@ -7,7 +7,8 @@
 #include "model/decoder.h"
 #include "model/parameters.h"
 
-using namespace llmperf;
+namespace llmperf::bad_model_test {
+
 using namespace llmperf::model;
 
 namespace {
@@ -240,3 +241,5 @@ TEST_CASE("an unknown model name is an error with the nearest names") {
   REQUIRE(problems.size() == 1);
   CHECK(problems[0].hint.find("'qwen-7b'") != std::string::npos);
 }
+
+}  // namespace llmperf::bad_model_test

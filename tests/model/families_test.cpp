@@ -10,7 +10,8 @@
 #include "model/gguf_converted.h"
 #include "model/gguf_decoder.h"
 
-using namespace llmperf;
+namespace llmperf::families_test {
+
 using namespace llmperf::model;
 
 namespace {
@@ -112,3 +113,5 @@ TEST_CASE("names of families are unique, and those a row is like exist") {
   CHECK(find_family("lama") == nullptr);
   CHECK(find_gguf_family("", false, false) == nullptr);
 }
+
+}  // namespace llmperf::families_test

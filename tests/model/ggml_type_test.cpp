@@ -5,7 +5,8 @@
 #include "catch.h"
 #include "model_files.h"
 
-using namespace llmperf;
+namespace llmperf::ggml_type_test {
+
 using namespace llmperf::model;
 
 TEST_CASE("every type of ggml has its published id, block and bits per weight") {
@@ -45,3 +46,5 @@ TEST_CASE("quantised weights are brought to fp16 with two operations each, float
   CHECK(stored_format(GgmlType::f32).compute == Dtype::fp32);
   CHECK(stored_format(GgmlType::f16).dequant_flops == 0);
 }
+
+}  // namespace llmperf::ggml_type_test

@@ -12,7 +12,8 @@
 #include "model/gguf_samples.h"
 #include "model/gguf_writer.h"
 
-using namespace llmperf;
+namespace llmperf::gguf_bad_file_test {
+
 using namespace llmperf::model;
 
 namespace {
@@ -204,3 +205,5 @@ TEST_CASE("what would take too much memory is refused, though the file is large 
   for (int i = 0; i < 300; ++i) arrays.add_array("key" + std::to_string(i), std::vector<bool>(4096));
   CHECK(refusal(arrays.bytes()).find("take more than 8 MiB") != std::string::npos);
 }
+
+}  // namespace llmperf::gguf_bad_file_test

@@ -9,7 +9,8 @@
 #include "model/model_file.h"
 #include "model/parameters.h"
 
-using namespace llmperf;
+namespace llmperf::gguf_decoder_test {
+
 using namespace llmperf::model;
 using Catch::Matchers::Contains;
 
@@ -350,3 +351,5 @@ TEST_CASE("a model written to a file and read back has the types of the file") {
   CHECK(model.kinds[0].attention.head_dim == 64);
   CHECK(tensor_bytes(match_tensors(model, file)).value == static_cast<double>(file.tensor_bytes));
 }
+
+}  // namespace llmperf::gguf_decoder_test

@@ -12,7 +12,8 @@
 #include "model/gguf_samples.h"
 #include "model/gguf_writer.h"
 
-using namespace llmperf;
+namespace llmperf::gguf_file_test {
+
 using namespace llmperf::model;
 
 // Written by hand from the tables of ggml's docs/gguf.md, independently of the writer: what a byte means is fixed here.
@@ -169,3 +170,5 @@ TEST_CASE("a GGUF file is known by its first bytes") {
   CHECK_FALSE(is_gguf(folder.path("none")));
   CHECK_FALSE(is_gguf(folder.path("")));
 }
+
+}  // namespace llmperf::gguf_file_test

@@ -5,7 +5,8 @@
 #include "model/gguf_converted.h"
 #include "model/gguf_decoder.h"
 
-using namespace llmperf;
+namespace llmperf::gguf_match_test {
+
 using namespace llmperf::model;
 using Catch::Matchers::Contains;
 
@@ -139,3 +140,5 @@ TEST_CASE("of latent attention stored whole and in halves the whole counts") {
   CHECK(tensors.size() == gguf_tensors(model).size());
   CHECK(find(tensors, "blk.26.attn_kv_b.weight").type == GgmlType::f16);
 }
+
+}  // namespace llmperf::gguf_match_test

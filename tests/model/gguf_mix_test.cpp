@@ -14,7 +14,8 @@
 #include "model/parameters.h"
 #include "model_files.h"
 
-using namespace llmperf;
+namespace llmperf::gguf_mix_test {
+
 using namespace llmperf::model;
 using Catch::Matchers::Contains;
 
@@ -318,3 +319,5 @@ TEST_CASE("rows that are no multiple of 32 cannot be stored in blocks of 32 and 
   CHECK(down("q4_k_s") == GgmlType::f16);
   CHECK_THROWS_WITH(down("q8_0"), Contains("11000"));
 }
+
+}  // namespace llmperf::gguf_mix_test

@@ -11,7 +11,8 @@
 #include "model/gguf_samples.h"
 #include "model/gguf_writer.h"
 
-using namespace llmperf;
+namespace llmperf::gguf_split_test {
+
 using namespace llmperf::model;
 
 TEST_CASE("a split model is read whole, whichever shard is given") {
@@ -154,3 +155,5 @@ TEST_CASE("a file that is not split must hold as many tensors as split.tensors.c
   write(1, -1);
   CHECK(bad_input([&] { read_gguf(path); }).find("split.tensors.count must be an integer from 0") != std::string::npos);
 }
+
+}  // namespace llmperf::gguf_split_test

@@ -9,7 +9,8 @@
 #include "model/model_file.h"
 #include "model/parameters.h"
 
-using namespace llmperf;
+namespace llmperf::gguf_tensors_test {
+
 using namespace llmperf::model;
 
 namespace {
@@ -158,3 +159,5 @@ TEST_CASE("the vocabulary is about 6 MB for Qwen and 0.7 MB for Llama 2") {
   CHECK(static_cast<double>(estimated_metadata_bytes(load_decoder("qwen1.5-7b"))) == Approx(5.85e6).epsilon(0.02));
   CHECK(static_cast<double>(estimated_metadata_bytes(load_decoder("llama-2-7b"))) == Approx(0.72e6).epsilon(0.02));
 }
+
+}  // namespace llmperf::gguf_tensors_test

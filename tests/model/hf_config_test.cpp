@@ -8,7 +8,8 @@
 #include "model/parameters.h"
 #include "model_files.h"
 
-using namespace llmperf;
+namespace llmperf::hf_config_test {
+
 using namespace llmperf::model;
 
 namespace {
@@ -188,3 +189,5 @@ TEST_CASE("a descriptor with a model_type key is read as a config") {
       "x.yaml");
   CHECK(parse_decoder(document).architecture == "llama");
 }
+
+}  // namespace llmperf::hf_config_test

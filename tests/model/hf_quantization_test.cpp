@@ -11,7 +11,8 @@
 #include "model/weight_layout.h"
 #include "model_files.h"
 
-using namespace llmperf;
+namespace llmperf::hf_quantization_test {
+
 using namespace llmperf::model;
 
 namespace {
@@ -345,3 +346,5 @@ TEST_CASE("published NVIDIA checkpoints have the bytes of their matrices") {
   CHECK(bytes(llama) ==
         80 * (2 * 8192.0 * 8192 + 2 * 1024 * 8192 + 3 * 28672.0 * 8192) + 2 * (161 * 8192 + 2 * 128256.0 * 8192));
 }
+
+}  // namespace llmperf::hf_quantization_test

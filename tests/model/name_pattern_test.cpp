@@ -4,6 +4,8 @@
 
 #include "catch.h"
 
+namespace llmperf::name_pattern_test {
+
 using namespace llmperf::model;
 
 namespace {
@@ -57,3 +59,5 @@ TEST_CASE("a pattern that backtracking would take for ever with is matched") {
   CHECK_FALSE(glob(std::string("*a*a*a*a*a*a*a*a*a*a*b"), name));
   CHECK_FALSE(glob("*", std::string(NamePattern::kLongest + 1, 'a')));
 }
+
+}  // namespace llmperf::name_pattern_test

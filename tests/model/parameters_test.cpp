@@ -6,7 +6,8 @@
 #include "model/model_file.h"
 #include "model_files.h"
 
-using namespace llmperf;
+namespace llmperf::parameters_test {
+
 using namespace llmperf::model;
 
 namespace {
@@ -139,3 +140,5 @@ TEST_CASE("files hold layers that predict further tokens, which nothing runs") {
   CHECK(counts.checkpoint - counts.total == layer + 2 * 7168 * 7168 + 3 * 7168 + 2 * std::int64_t{129280} * 7168);
   CHECK(counts.checkpoint / 1'000'000'000 == 684);
 }
+
+}  // namespace llmperf::parameters_test

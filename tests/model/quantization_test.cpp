@@ -6,7 +6,8 @@
 #include "model/parameters.h"
 #include "model/weight_layout.h"
 
-using namespace llmperf;
+namespace llmperf::quantization_test {
+
 using namespace llmperf::model;
 
 TEST_CASE("GPTQ with groups of 128 stores 4 bits per element and 20 bits per group") {
@@ -132,3 +133,5 @@ TEST_CASE("unknown schemes are errors that name the nearest ones") {
   CHECK(parse_kv_scheme("int4") == element_format(Dtype::int4));
   CHECK(parse_activation_dtype("fp16") == Dtype::fp16);
 }
+
+}  // namespace llmperf::quantization_test

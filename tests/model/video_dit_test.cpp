@@ -9,7 +9,7 @@
 #include "model/decoder.h"
 #include "model/video_parameters.h"
 
-namespace llmperf::model {
+namespace llmperf::model::video_dit_test {
 namespace {
 
 std::int64_t part(const std::vector<VideoPart>& parts, const std::string& name) {
@@ -126,4 +126,4 @@ TEST_CASE("A descriptor of a video model is read strictly") {
             .find("'sampler'") != std::string::npos);
 }
 
-}  // namespace llmperf::model
+}  // namespace llmperf::model::video_dit_test

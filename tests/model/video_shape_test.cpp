@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "catch.h"
 
-namespace llmperf::model {
+namespace llmperf::model::video_shape_test {
 namespace {
 
 // Spatial tokens of a latent frame, by resolution and aspect.
@@ -98,4 +98,4 @@ TEST_CASE("What leaves no latent is refused") {
   CHECK(video_shape(model, {8, 8}, 1).tokens() == 1);
 }
 
-}  // namespace llmperf::model
+}  // namespace llmperf::model::video_shape_test

@@ -6,7 +6,8 @@
 #include "catch.h"
 #include "model/parameters.h"
 
-using namespace llmperf;
+namespace llmperf::weight_layout_test {
+
 using namespace llmperf::model;
 
 namespace {
@@ -123,3 +124,5 @@ TEST_CASE("a weight that is no scheme and no GGUF type is refused with the neare
   CHECK_FALSE(layout_of(qwen, "bf16").gguf);
   CHECK(layout_of(qwen, "f16").gguf);
 }
+
+}  // namespace llmperf::weight_layout_test

@@ -1,6 +1,6 @@
 #include "program/recovered.h"
 
-namespace llmperf::program {
+namespace llmperf::program::block_kinds_test {
 
 TEST_CASE("One head of keys and values for all queries, in a block whose two halves read the same") {
   ProgramText p;
@@ -256,4 +256,4 @@ TEST_CASE("Attention without a mask and without a product to words is an encoder
   CHECK(says(refusal(r), "1 x block of self attention, feed-forward"));
 }
 
-}  // namespace llmperf::program
+}  // namespace llmperf::program::block_kinds_test

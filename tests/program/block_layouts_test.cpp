@@ -1,6 +1,6 @@
 #include "program/recovered.h"
 
-namespace llmperf::program {
+namespace llmperf::program::block_layouts_test {
 
 TEST_CASE("GPT-2: a fused projection cut in three, LayerNorm, GELU, biases, learned positions and a tied table") {
   ProgramText p;
@@ -114,4 +114,4 @@ TEST_CASE("Rows of all sequences in one dimension, batch and heads merged, softm
   CHECK(decoder_of(r).kinds[0].feed_forward == mlp);
 }
 
-}  // namespace llmperf::program
+}  // namespace llmperf::program::block_layouts_test

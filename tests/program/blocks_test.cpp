@@ -2,7 +2,7 @@
 #include "model/video_dit.h"
 #include "program/recovered.h"
 
-namespace llmperf::program {
+namespace llmperf::program::blocks_test {
 namespace {
 
 Recovered fixture(const std::string& file) {
@@ -119,4 +119,4 @@ TEST_CASE("The descriptor of the STDiT program is STDiT-XL/2 with one block") {
   CHECK(says(m.notes, "240 patches of a frame"));
 }
 
-}  // namespace llmperf::program
+}  // namespace llmperf::program::blocks_test

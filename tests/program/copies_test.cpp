@@ -2,7 +2,7 @@
 #include "program/loop_text.h"
 #include "program/run.h"
 
-namespace llmperf::program {
+namespace llmperf::program::copies_test {
 namespace {
 
 // 64 x 1024 bf16: 131,072 bytes; a row of it 2,048.
@@ -227,4 +227,4 @@ TEST_CASE("A member of a tuple that is not donated is copied") {
   CHECK(copies_in(run).count == 1);
 }
 
-}  // namespace llmperf::program
+}  // namespace llmperf::program::copies_test

@@ -68,8 +68,8 @@ inline std::unique_ptr<Divided> fixture(const std::string& name) {
 }
 
 // @main with these arguments and body, on a mesh of 2 ("data") x 4 ("model").
-inline std::unique_ptr<Divided> program(const std::string& arguments, const std::string& body,
-                                        std::optional<std::int64_t> devices = std::nullopt) {
+inline std::unique_ptr<Divided> divided_program(const std::string& arguments, const std::string& body,
+                                                std::optional<std::int64_t> devices = std::nullopt) {
   return divided(parse_text("test.mlir", "sdy.mesh @mesh = <[\"data\"=2, \"model\"=4]>\nfunc.func @main(" + arguments +
                                              "{\n" + body + "}\n"),
                  devices);

@@ -1,7 +1,7 @@
 #include "catch.h"
 #include "program/flat.h"
 
-namespace llmperf::program {
+namespace llmperf::program::extents_test {
 
 TEST_CASE("An open extent is refused at its argument unless --dim gives it") {
   const std::string text = R"(func.func @main(%x: tensor<?x8xf32>, %w: tensor<8x?xf32>) -> tensor<?x?xf32> {
@@ -96,4 +96,4 @@ TEST_CASE("Extents follow from operands, shapes and limits") {
   CHECK(Flat(open, {.extents = {{"", 0, 8}}}).result("dynamic_iota").dims == std::vector<std::int64_t>{8});
 }
 
-}  // namespace llmperf::program
+}  // namespace llmperf::program::extents_test

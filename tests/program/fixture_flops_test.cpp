@@ -4,7 +4,7 @@
 #include "program/flatten.h"
 #include "program/work.h"
 
-namespace llmperf::program {
+namespace llmperf::program::fixture_flops_test {
 namespace {
 
 using namespace graph;
@@ -96,4 +96,4 @@ TEST_CASE("The STDiT program has the matrix FLOPs of a block of the built-in STD
   CHECK(program_flops("stdit_block.mlir") * m.depth == built_in_flops(graph, true));
 }
 
-}  // namespace llmperf::program
+}  // namespace llmperf::program::fixture_flops_test

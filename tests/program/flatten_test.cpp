@@ -5,7 +5,7 @@
 #include "program/flat.h"
 #include "program/loop_text.h"
 
-namespace llmperf::program {
+namespace llmperf::program::flatten_test {
 
 TEST_CASE("Functions that are called are put in line, their results are the tensors they return") {
   const Flat f(function(R"(
@@ -288,4 +288,4 @@ TEST_CASE("Weights stay weights when they are only turned, cut or converted") {
   CHECK_FALSE(f.program.tensor(f.node("negate").results[0]).parameter);
 }
 
-}  // namespace llmperf::program
+}  // namespace llmperf::program::flatten_test

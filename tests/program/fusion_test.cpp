@@ -2,7 +2,7 @@
 #include "program/partition.h"
 #include "program/run.h"
 
-namespace llmperf::program {
+namespace llmperf::program::fusion_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -189,4 +189,4 @@ TEST_CASE("Every node that works is in one kernel, or repeated") {
   }
 }
 
-}  // namespace llmperf::program
+}  // namespace llmperf::program::fusion_test

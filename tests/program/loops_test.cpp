@@ -2,7 +2,7 @@
 #include "program/flat.h"
 #include "program/loop_text.h"
 
-namespace llmperf::program {
+namespace llmperf::program::loops_test {
 
 TEST_CASE("A loop is counted by its trip count") {
   struct Case {
@@ -172,4 +172,4 @@ TEST_CASE(
   CHECK_FALSE(open.program.loops[0].most);
 }
 
-}  // namespace llmperf::program
+}  // namespace llmperf::program::loops_test

@@ -3,7 +3,7 @@
 #include "program/refusal.h"
 #include "program/run.h"
 
-namespace llmperf::program {
+namespace llmperf::program::lower_test {
 namespace {
 
 // A statement of one op that has the arguments `arguments`.
@@ -403,4 +403,4 @@ TEST_CASE("Counts of a loop are those of the op, the arguments of its body take 
   CHECK(r.lowered.intermediate.value <= 4096 + 4 + 1);
 }
 
-}  // namespace llmperf::program
+}  // namespace llmperf::program::lower_test

@@ -2,7 +2,7 @@
 
 #include "catch.h"
 
-namespace llmperf::program {
+namespace llmperf::program::module_test {
 namespace {
 
 std::string scope(const std::string& location, const std::string& aliases = "") {
@@ -66,4 +66,4 @@ TEST_CASE("Fields and quotes of an attribute") {
   CHECK(unquoted("f") == "f");
 }
 
-}  // namespace llmperf::program
+}  // namespace llmperf::program::module_test

@@ -5,7 +5,7 @@
 #include "program/refusal.h"
 #include "program/work.h"
 
-namespace llmperf::program {
+namespace llmperf::program::parser_test {
 namespace {
 
 // One statement between arguments to name and a return.
@@ -389,4 +389,4 @@ TEST_CASE("Hostile repetition takes a moment, not minutes") {
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
 }
 
-}  // namespace llmperf::program
+}  // namespace llmperf::program::parser_test

@@ -3,7 +3,7 @@
 #include "catch.h"
 #include "program/divided.h"
 
-namespace llmperf::program {
+namespace llmperf::program::partition_test {
 namespace {
 
 // ---- the feed-forward layer of Megatron ----
@@ -46,9 +46,10 @@ const std::string kLayer = R"(
 )";
 
 TEST_CASE("Megatron on tokens that all have: one all-reduce of [4096, 1024] after the second product") {
-  const auto d = program("%x: tensor<4096x1024xbf16>, %w1: tensor<1024x4096xbf16> " + on("{}, {\"model\"}") +
-                             ", %w2: tensor<4096x1024xbf16> " + on("{\"model\"}, {}") + ") -> tensor<4096x1024xbf16>",
-                         kLayer);
+  const auto d =
+      divided_program("%x: tensor<4096x1024xbf16>, %w1: tensor<1024x4096xbf16> " + on("{}, {\"model\"}") +
+                          ", %w2: tensor<4096x1024xbf16> " + on("{\"model\"}, {}") + ") -> tensor<4096x1024xbf16>",
+                      kLayer);
   // Two groups of the four devices along "model", as there are two along "data".
   CHECK(d->exchanges() == Strings{"all-reduce 4/1 x2 bf16[4096,1024] -> bf16[4096,1024]"});
   CHECK(d->results("tanh") == Strings{"bf16[4096,1024]"});
@@ -56,20 +57,20 @@ TEST_CASE("Megatron on tokens that all have: one all-reduce of [4096, 1024] afte
 }
 
 TEST_CASE("tokens over one axis and weights over the other: every device has an eighth of the work") {
-  const auto d = program("%x: tensor<4096x1024xbf16> " + on("{\"data\"}, {}") + ", %w1: tensor<1024x4096xbf16> " +
-                             on("{}, {\"model\"}") + ", %w2: tensor<4096x1024xbf16> " + on("{\"model\"}, {}") +
-                             ") -> tensor<4096x1024xbf16>",
-                         kLayer);
+  const auto d = divided_program(
+      "%x: tensor<4096x1024xbf16> " + on("{\"data\"}, {}") + ", %w1: tensor<1024x4096xbf16> " + on("{}, {\"model\"}") +
+          ", %w2: tensor<4096x1024xbf16> " + on("{\"model\"}, {}") + ") -> tensor<4096x1024xbf16>",
+      kLayer);
   CHECK(d->exchanges() == Strings{"all-reduce 4/1 x2 bf16[2048,1024] -> bf16[2048,1024]"});
   CHECK(8 * matrix_flops(d->program) == d->whole_flops);
   CHECK(d->result_type() == "bf16[2048,1024]");
 }
 
 TEST_CASE("weights over the axis of the tokens are gathered where they are used (FSDP)") {
-  const auto d = program("%x: tensor<4096x1024xbf16> " + on("{\"data\"}, {}") + ", %w1: tensor<1024x4096xbf16> " +
-                             on("{\"data\"}, {}") + ", %w2: tensor<4096x1024xbf16> " + on("{\"data\"}, {}") +
-                             ") -> tensor<4096x1024xbf16>",
-                         kLayer);
+  const auto d = divided_program(
+      "%x: tensor<4096x1024xbf16> " + on("{\"data\"}, {}") + ", %w1: tensor<1024x4096xbf16> " + on("{\"data\"}, {}") +
+          ", %w2: tensor<4096x1024xbf16> " + on("{\"data\"}, {}") + ") -> tensor<4096x1024xbf16>",
+      kLayer);
   CHECK(d->exchanges() == Strings{"all-gather 2/4 x4 bf16[512,4096] -> bf16[1024,4096]",
                                   "all-gather 2/4 x4 bf16[2048,1024] -> bf16[4096,1024]"});
   CHECK(2 * matrix_flops(d->program) == d->whole_flops);
@@ -77,9 +78,9 @@ TEST_CASE("weights over the axis of the tokens are gathered where they are used 
 
 TEST_CASE("a gradient of divided tokens is summed") {
   const auto d =
-      program("%x: tensor<4096x1024xbf16> " + on("{\"data\", \"model\"}, {}") + ", %g: tensor<4096x512xbf16> " +
-                  on("{\"data\", \"model\"}, {}") + ") -> tensor<1024x512xbf16>",
-              R"(
+      divided_program("%x: tensor<4096x1024xbf16> " + on("{\"data\", \"model\"}, {}") + ", %g: tensor<4096x512xbf16> " +
+                          on("{\"data\", \"model\"}, {}") + ") -> tensor<1024x512xbf16>",
+                      R"(
   %0 = stablehlo.dot_general %x, %g, contracting_dims = [0] x [0] : (tensor<4096x1024xbf16>, tensor<4096x512xbf16>) -> tensor<1024x512xbf16>
   return %0 : tensor<1024x512xbf16>
 )");
@@ -90,10 +91,11 @@ TEST_CASE("a gradient of divided tokens is summed") {
 // ---- attention ----
 
 TEST_CASE("heads stay divided through reshapes, scores and softmax; a table divided by rows leaves summands") {
-  const auto d = program("%ids: tensor<8x128xi32> " + on("{\"data\"}, {}") + ", %table: tensor<32000x1024xbf16> " +
-                             on("{\"model\"}, {}") + ", %wq: tensor<1024x1024xbf16> " + on("{}, {\"model\"}") +
-                             ", %wo: tensor<1024x1024xbf16> " + on("{\"model\"}, {}") + ") -> tensor<8x128x1024xbf16>",
-                         R"(
+  const auto d =
+      divided_program("%ids: tensor<8x128xi32> " + on("{\"data\"}, {}") + ", %table: tensor<32000x1024xbf16> " +
+                          on("{\"model\"}, {}") + ", %wq: tensor<1024x1024xbf16> " + on("{}, {\"model\"}") +
+                          ", %wo: tensor<1024x1024xbf16> " + on("{\"model\"}, {}") + ") -> tensor<8x128x1024xbf16>",
+                      R"(
   %i = stablehlo.reshape %ids : (tensor<8x128xi32>) -> tensor<8x128x1xi32>
   %x = "stablehlo.gather"(%table, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [2], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 2>, slice_sizes = array<i64: 1, 1024>}> : (tensor<32000x1024xbf16>, tensor<8x128x1xi32>) -> tensor<8x128x1024xbf16>
   %q = stablehlo.dot_general %x, %wq, contracting_dims = [2] x [0] : (tensor<8x128x1024xbf16>, tensor<1024x1024xbf16>) -> tensor<8x128x1024xbf16>
@@ -118,7 +120,7 @@ TEST_CASE("heads stay divided through reshapes, scores and softmax; a table divi
 }
 
 TEST_CASE("heads that the devices do not divide are gathered before the reshape") {
-  const auto d = program("%q: tensor<8x96xbf16> " + on("{}, {\"model\"}") + ") -> tensor<8x6x16xbf16>", R"(
+  const auto d = divided_program("%q: tensor<8x96xbf16> " + on("{}, {\"model\"}") + ") -> tensor<8x6x16xbf16>", R"(
   %h = stablehlo.reshape %q : (tensor<8x96xbf16>) -> tensor<8x6x16xbf16>
   return %h : tensor<8x6x16xbf16>
 )");
@@ -160,15 +162,15 @@ TEST_CASE("from one sharding to another") {
   };
   for (const Case& c : cases) {
     CAPTURE(c.from, c.to);
-    const auto d = program("%x: tensor<16x16xf32> " + on(c.from) + ") -> tensor<16x16xf32>",
-                           "  %0 = sdy.sharding_constraint %x <@mesh, [" + c.to +
-                               "]> : tensor<16x16xf32>\n  return %0 : tensor<16x16xf32>\n");
+    const auto d = divided_program("%x: tensor<16x16xf32> " + on(c.from) + ") -> tensor<16x16xf32>",
+                                   "  %0 = sdy.sharding_constraint %x <@mesh, [" + c.to +
+                                       "]> : tensor<16x16xf32>\n  return %0 : tensor<16x16xf32>\n");
     CHECK(d->exchanges() == c.exchanges);
   }
 }
 
 TEST_CASE("a value is gathered once for all who use it") {
-  const auto d = program("%x: tensor<16x16xf32> " + on("{\"model\"}, {}") + ") -> tensor<16x16xf32>", R"(
+  const auto d = divided_program("%x: tensor<16x16xf32> " + on("{\"model\"}, {}") + ") -> tensor<16x16xf32>", R"(
   %0 = sdy.reshard %x <@mesh, [{}, {}]> : tensor<16x16xf32>
   %1 = sdy.reshard %x <@mesh, [{}, {}]> : tensor<16x16xf32>
   %2 = stablehlo.add %0, %1 : tensor<16x16xf32>
@@ -190,7 +192,8 @@ func.func @main(%x: tensor<16xf32> {mhlo.sharding = "{maximal device=2}"}, %y: t
 }
 
 TEST_CASE("Shardy's own collectives lead to the sharding they name") {
-  const auto d = program("%x: tensor<16x16xf32> " + on("{\"data\"}, {\"model\"}") + ") -> tensor<16x16xf32>", R"(
+  const auto d =
+      divided_program("%x: tensor<16x16xf32> " + on("{\"data\"}, {\"model\"}") + ") -> tensor<16x16xf32>", R"(
   %0 = sdy.all_gather [{}, {"model"}] %x out_sharding=<@mesh, [{"data"}, {}]> : tensor<16x16xf32>
   %1 = sdy.all_slice [{"model"}, {}] %0 out_sharding=<@mesh, [{"data", "model"}, {}]> : tensor<16x16xf32>
   return %1 : tensor<16x16xf32>
@@ -200,16 +203,16 @@ TEST_CASE("Shardy's own collectives lead to the sharding they name") {
 }
 
 TEST_CASE("results of the program lie as its signature says") {
-  const auto d =
-      program("%x: tensor<16x16xf32> " + on("{\"model\"}, {}") + ") -> (tensor<16x16xf32> " + on("{}, {}") + ")",
-              "  %0 = stablehlo.tanh %x : tensor<16x16xf32>\n  return %0 : tensor<16x16xf32>\n");
+  const auto d = divided_program(
+      "%x: tensor<16x16xf32> " + on("{\"model\"}, {}") + ") -> (tensor<16x16xf32> " + on("{}, {}") + ")",
+      "  %0 = stablehlo.tanh %x : tensor<16x16xf32>\n  return %0 : tensor<16x16xf32>\n");
   CHECK(d->exchanges() == Strings{"all-gather 4/1 x2 f32[4,16] -> f32[16,16]"});
   CHECK(d->results("tanh") == Strings{"f32[4,16]"});
   CHECK(d->result_type() == "f32[16,16]");
 }
 
 TEST_CASE("summands that an annotation begins are no exchange; who needs the value adds them up") {
-  const auto d = program("%a: tensor<16x32xf32> " + on("{\"data\"}, {}") + ") -> tensor<16x32xf32>", R"(
+  const auto d = divided_program("%a: tensor<16x32xf32> " + on("{\"data\"}, {}") + ") -> tensor<16x32xf32>", R"(
   %0 = stablehlo.add %a, %a {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}, {}], unreduced={"model"}>]>} : tensor<16x32xf32>
   %1 = stablehlo.multiply %0, %0 : tensor<16x32xf32>
   return %1 : tensor<16x32xf32>
@@ -219,7 +222,8 @@ TEST_CASE("summands that an annotation begins are no exchange; who needs the val
 }
 
 TEST_CASE("parts become summands without an exchange") {
-  const auto d = program("%a: tensor<16x32xf32> " + on("{\"data\"}, {\"model\"}") + ") -> tensor<16x32xf32>", R"(
+  const auto d =
+      divided_program("%a: tensor<16x32xf32> " + on("{\"data\"}, {\"model\"}") + ") -> tensor<16x32xf32>", R"(
   %0 = sdy.sharding_constraint %a <@mesh, [{"data"}, {}], unreduced={"model"}> : tensor<16x32xf32>
   %1 = sdy.sharding_constraint %0 <@mesh, [{"data", "model"}, {}]> : tensor<16x32xf32>
   return %1 : tensor<16x32xf32>
@@ -229,11 +233,11 @@ TEST_CASE("parts become summands without an exchange") {
 
 TEST_CASE("summands go through what is linear in them where the annotations say so, and are scattered at its end") {
   const auto d = [](const std::string& product, const std::string& op) {
-    return program("%x: tensor<16x64xf32> " + on("{\"data\"}, {\"model\"}") + ", %w: tensor<64x32xf32> " +
-                       on("{\"model\"}, {}") + ", %c: tensor<16x32xf32> " + on("{\"data\"}, {\"model\"}") +
-                       ") -> tensor<16x32xf32>",
-                   "  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] " + product +
-                       " : (tensor<16x64xf32>, tensor<64x32xf32>) -> tensor<16x32xf32>\n  %1 = stablehlo." + op + R"(
+    return divided_program(
+        "%x: tensor<16x64xf32> " + on("{\"data\"}, {\"model\"}") + ", %w: tensor<64x32xf32> " + on("{\"model\"}, {}") +
+            ", %c: tensor<16x32xf32> " + on("{\"data\"}, {\"model\"}") + ") -> tensor<16x32xf32>",
+        "  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] " + product +
+            " : (tensor<16x64xf32>, tensor<64x32xf32>) -> tensor<16x32xf32>\n  %1 = stablehlo." + op + R"(
  {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}, {}], unreduced={"model"}>]>} : tensor<16x32xf32>
   %2 = sdy.reshard %1 <@mesh, [{"data"}, {"model"}]> : tensor<16x32xf32>
   return %2 : tensor<16x32xf32>
@@ -259,8 +263,8 @@ TEST_CASE("summands go through what is linear in them where the annotations say 
 TEST_CASE("annotations that do not fit are errors with a place") {
   const auto failure = [](const std::string& sharding, std::optional<std::int64_t> devices) -> Diagnostic {
     try {
-      program("%x: tensor<16x16xf32> " + on(sharding) + ") -> tensor<16x16xf32>", "  return %x : tensor<16x16xf32>\n",
-              devices);
+      divided_program("%x: tensor<16x16xf32> " + on(sharding) + ") -> tensor<16x16xf32>",
+                      "  return %x : tensor<16x16xf32>\n", devices);
     } catch (const Error& error) {
       CHECK(error.kind() == ErrorKind::bad_input);
       return error.diagnostics().at(0);
@@ -277,4 +281,4 @@ TEST_CASE("annotations that do not fit are errors with a place") {
 }
 
 }  // namespace
-}  // namespace llmperf::program
+}  // namespace llmperf::program::partition_test

@@ -7,7 +7,7 @@
 #include "catch.h"
 #include "program/flatten.h"
 
-namespace llmperf::program {
+namespace llmperf::program::replica_groups_test {
 namespace {
 
 constexpr const char* kSum = R"(({
@@ -299,4 +299,4 @@ TEST_CASE("a module of very many devices costs no memory") {
 }
 
 }  // namespace
-}  // namespace llmperf::program
+}  // namespace llmperf::program::replica_groups_test

@@ -5,7 +5,7 @@
 #include "catch.h"
 #include "program/annotations.h"
 
-namespace llmperf::program {
+namespace llmperf::program::sharding_test {
 namespace {
 
 using Form = Sharding::Form;
@@ -266,4 +266,4 @@ TEST_CASE("a malformed sharding is answered with its place") {
 }
 
 }  // namespace
-}  // namespace llmperf::program
+}  // namespace llmperf::program::sharding_test

@@ -2,7 +2,7 @@
 #include "program/module.h"
 #include "program/refusal.h"
 
-namespace llmperf::program {
+namespace llmperf::program::type_test {
 namespace {
 
 // Of the only argument of a function.
@@ -138,4 +138,4 @@ TEST_CASE("A type that is an alias of itself is refused") {
   CHECK(refusal_of([] { type_of("!t", "!t = !t\n"); }).ends_with("types are nested more than 50 deep"));
 }
 
-}  // namespace llmperf::program
+}  // namespace llmperf::program::type_test

@@ -7,7 +7,8 @@
 #include "hardware/device.h"
 #include "model/model_file.h"
 
-using namespace llmperf;
+namespace llmperf::graph_rows_test {
+
 using calibrate::OpRow;
 
 namespace {
@@ -153,3 +154,5 @@ TEST_CASE("a list has every op once", "[graph_rows]") {
   const OpRow b{"gemm", Dtype::bf16, calibrate::GemmShape{1, 2, 4, 1, {}}};
   CHECK(replay::list_of({a, b, a}).ops.size() == 2);
 }
+
+}  // namespace llmperf::graph_rows_test

@@ -3,7 +3,8 @@
 #include "base/error.h"
 #include "catch.h"
 
-using namespace llmperf;
+namespace llmperf::replay_test {
+
 using namespace llmperf::replay;
 using calibrate::OpRow;
 
@@ -181,3 +182,5 @@ TEST_CASE("a sweep goes from one row to many, on matrices of several sizes", "[r
   CHECK(list_of(ops).ops.size() == ops.size());
   CHECK_THROWS_WITH(sweep("gem", Dtype::bf16), "--sweep: there is no 'gem'\n  hint: did you mean 'gemm'?");
 }
+
+}  // namespace llmperf::replay_test

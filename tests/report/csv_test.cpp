@@ -6,7 +6,7 @@
 #include "result/json.h"
 #include "result/row.h"
 
-using namespace llmperf::report;
+namespace llmperf::report::csv_test {
 
 namespace {
 
@@ -70,3 +70,5 @@ TEST_CASE("what is not finite is an empty cell", "[csv]") {
   CHECK(plain(NAN).empty());
   CHECK(plain(INFINITY).empty());
 }
+
+}  // namespace llmperf::report::csv_test

@@ -9,7 +9,7 @@
 #include "report/pages/plan.h"
 #include "result/op_text.h"
 
-namespace llmperf::report {
+namespace llmperf::report::figures_test {
 namespace {
 
 TEST_CASE("a latency of links is listed where it counts: without a profile, or as a step that the file states") {
@@ -60,4 +60,4 @@ TEST_CASE("exchanges of one name say which layers they are of, and those of one 
 }
 
 }  // namespace
-}  // namespace llmperf::report
+}  // namespace llmperf::report::figures_test

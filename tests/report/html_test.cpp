@@ -10,8 +10,7 @@
 #include "report/html/values.h"
 #include "report/html/writer.h"
 
-using namespace llmperf;
-using namespace llmperf::report;
+namespace llmperf::report::html_test {
 
 namespace {
 
@@ -163,3 +162,5 @@ TEST_CASE("a document may hold anything under any key", "[html]") {
     }
   }
 }
+
+}  // namespace llmperf::report::html_test

@@ -5,8 +5,7 @@
 
 #include "catch.h"
 
-using namespace llmperf;
-using namespace llmperf::result;
+namespace llmperf::result::json_test {
 
 TEST_CASE("NaN and infinity are null", "[json]") {
   CHECK(number(std::numeric_limits<double>::quiet_NaN()).is_null());
@@ -47,3 +46,5 @@ TEST_CASE("invalid UTF-8 is replaced, not thrown at the user", "[json]") {
   const std::string text = dump(Json{{"name", "a\xff"}});
   CHECK(text == "{\n  \"name\": \"a\uFFFD\"\n}\n");
 }
+
+}  // namespace llmperf::result::json_test

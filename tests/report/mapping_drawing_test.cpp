@@ -2,7 +2,7 @@
 
 #include "catch.h"
 
-namespace llmperf::report {
+namespace llmperf::report::mapping_drawing_test {
 namespace {
 
 using mapper::tile::Bar;
@@ -48,4 +48,4 @@ TEST_CASE("an SVG has a rectangle per bar in a window, and its title is escaped"
 }
 
 }  // namespace
-}  // namespace llmperf::report
+}  // namespace llmperf::report::mapping_drawing_test

@@ -4,7 +4,7 @@
 #include "catch.h"
 #include "report/document.h"
 
-using namespace llmperf::report;
+namespace llmperf::report::markdown_test {
 
 TEST_CASE("a table has a rule that aligns its columns", "[markdown]") {
   CHECK(render_markdown({Table{"Title", {{"name", true}, {"n"}}, {{"a", "1"}, {"b"}}}}) ==
@@ -34,3 +34,5 @@ TEST_CASE("no text breaks out of its cell or becomes markup", "[markdown]") {
   CHECK(cell("\x1b[1m") == "?\\[1m");
   CHECK(cell("模型 512x4096") == "模型 512x4096");
 }
+
+}  // namespace llmperf::report::markdown_test

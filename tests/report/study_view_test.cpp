@@ -4,7 +4,8 @@
 #include "catch.h"
 #include "report/quantity.h"
 
-using namespace llmperf;
+namespace llmperf::study_view_test {
+
 using report::Table;
 
 namespace {
@@ -79,3 +80,5 @@ TEST_CASE("a part is a title and what follows it without one") {
   CHECK(report::chosen_parts({{"Head", 1, 1}, {"Rests", 1, 1}}, page, "f").size() == 3);
   CHECK(report::chosen_parts({}, page, "f").size() == 5);
 }
+
+}  // namespace llmperf::study_view_test

@@ -8,8 +8,7 @@
 #include "catch.h"
 #include "report/document.h"
 
-using namespace llmperf;
-using namespace llmperf::report;
+namespace llmperf::report::text_test {
 
 namespace {
 
@@ -139,3 +138,5 @@ TEST_CASE("blocks are set apart by one empty line", "[text]") {
   CHECK(render_text({Paragraph{"a"}, Paragraph{"b"}, Fields{"t", {{"k", "v"}}}}) == "a\n\nb\n\nt\n  k  v\n");
   CHECK(render_text({}).empty());
 }
+
+}  // namespace llmperf::report::text_test

@@ -7,7 +7,7 @@
 #include "catch.h"
 #include "report/reports.h"
 
-namespace llmperf::report {
+namespace llmperf::report::validate_report_test {
 namespace {
 
 using calibrate::Calibration;
@@ -183,4 +183,4 @@ TEST_CASE("calibrate says of each parameter what it is, how well it is known and
   CHECK(r.csv.rows.size() == 3);
 }
 
-}  // namespace llmperf::report
+}  // namespace llmperf::report::validate_report_test

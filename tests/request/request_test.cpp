@@ -7,7 +7,8 @@
 #include "catch.h"
 #include "request/resolve.h"
 
-using namespace llmperf;
+namespace llmperf::request_test {
+
 using namespace llmperf::request;
 
 namespace {
@@ -115,3 +116,5 @@ TEST_CASE("a field of another workload is refused by name", "[request]") {
         "`zero` requires `training`\n  hint: leave it out");
   CHECK(refused(R"({"model": "qwen-7b", "hw": "h100-sxm", "training": true, "gen": 1})").find("`gen`") == 0);
 }
+
+}  // namespace llmperf::request_test

@@ -3,7 +3,7 @@
 #include "model/model_file.h"
 #include "result/basis.h"
 
-namespace llmperf::result {
+namespace llmperf::result::band_test {
 namespace {
 
 struct Case {
@@ -105,4 +105,4 @@ TEST_CASE("a profile of single kernels has no band for steps") {
   CHECK(said.text.starts_with("none: no whole steps were measured"));
 }
 
-}  // namespace llmperf::result
+}  // namespace llmperf::result::band_test

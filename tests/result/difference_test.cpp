@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "catch.h"
 
-namespace llmperf::result {
+namespace llmperf::result::difference_test {
 namespace {
 
 std::string saved(const std::string& figures, const std::string& ops) {
@@ -58,4 +58,4 @@ TEST_CASE("A value of another kind than its key is declared as is an error with 
   CHECK(message(R"({"name": "a", "collective": []})") == "'collective' is not an object");
 }
 
-}  // namespace llmperf::result
+}  // namespace llmperf::result::difference_test

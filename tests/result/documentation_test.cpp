@@ -10,7 +10,7 @@
 #include "catch.h"
 #include "result/document.h"
 
-namespace llmperf::result {
+namespace llmperf::result::documentation_test {
 namespace {
 
 const std::string kPath = std::string(LLMPERF_SOURCE_DIR) + "/docs/json.md";
@@ -60,4 +60,4 @@ TEST_CASE("Every declared document has its schema in docs/schema") {
   }
 }
 
-}  // namespace llmperf::result
+}  // namespace llmperf::result::documentation_test

@@ -5,7 +5,7 @@
 #include "result/document.h"
 #include "result/row.h"
 
-namespace llmperf::result {
+namespace llmperf::result::field_test {
 namespace {
 
 enum class Colour { red, green };
@@ -27,8 +27,6 @@ struct Cart {
   Map<Wheel> spare = {{"left", {0.25}}};
 };
 
-}  // namespace
-
 Type fields_of(Fields<Wheel> f) { return f.of<&Wheel::radius_m>("radius_m", "half of it"); }
 Type fields_of(Fields<Cart> f) {
   constexpr auto fits = [](const Cart& c) { return c.fits; };
@@ -47,8 +45,6 @@ Type fields_of(Fields<Cart> f) {
       .of<&Cart::spare>("spare", "by side")
       .spread([](const Cart& c) { return c.front; });
 }
-
-namespace {
 
 std::string cells(const sweep::Row& row) {
   std::string text;
@@ -135,4 +131,4 @@ TEST_CASE("Fields are documented with what their values are") {
 )");
 }
 
-}  // namespace llmperf::result
+}  // namespace llmperf::result::field_test

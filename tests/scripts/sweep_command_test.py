@@ -308,7 +308,7 @@ class SweepTest(ProgramTest):
     def test_running_out_of_memory_is_an_error_on_every_thread(self):
         words = ["sweep", "-m", "llama-3.2-1b", "--hw", "rtx4090", "--batch", "1-19000+1", "--format", "json", "--export", "rows.csv"]
         failed = 0
-        for megabytes, threads in itertools.product(range(32, 240, 24), ("1", "2")):
+        for megabytes, threads in itertools.product(range(32, 240, 52), ("1", "2")):
             done = self.run_limited([(resource.RLIMIT_AS, megabytes << 20), (resource.RLIMIT_STACK, 1 << 20)], *words, "--threads", threads)
             if done.returncode == 0:
                 self.assertEqual(len(json.loads(done.stdout)["rows"]), 19000)

@@ -3,7 +3,8 @@
 #include "base/error.h"
 #include "catch.h"
 
-using namespace llmperf;
+namespace llmperf::study_test {
+
 using study::Flag;
 using study::Study;
 
@@ -90,3 +91,5 @@ TEST_CASE("problems are told with their places, all at once") {
   CHECK(text.find("s.yaml:3:35: flag 'batch' needs a value") != std::string::npos);
   CHECK(text.find("missing key 'command'") != std::string::npos);
 }
+
+}  // namespace llmperf::study_test

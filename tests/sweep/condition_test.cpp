@@ -3,6 +3,8 @@
 #include "base/error.h"
 #include "catch.h"
 
+namespace llmperf::condition_test {
+
 namespace sweep = llmperf::sweep;
 
 namespace {
@@ -107,3 +109,5 @@ TEST_CASE("what is wrong is said with its place and the nearest column") {
   for (int i = 0; i < 100; ++i) deep = "1+(" + deep + ")";
   CHECK_FALSE(message(deep).empty());
 }
+
+}  // namespace llmperf::condition_test

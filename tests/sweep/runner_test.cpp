@@ -7,6 +7,8 @@
 
 #include "catch.h"
 
+namespace llmperf::runner_test {
+
 namespace sweep = llmperf::sweep;
 
 namespace {
@@ -68,3 +70,5 @@ TEST_CASE("no pieces, no results") {
   sweep::run_in_order<std::size_t>(0, 2, square_slowly,
                                    [](std::size_t, std::size_t&) -> bool { throw std::logic_error("there are none"); });
 }
+
+}  // namespace llmperf::runner_test

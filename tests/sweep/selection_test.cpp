@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "catch.h"
 
+namespace llmperf::selection_test {
+
 namespace sweep = llmperf::sweep;
 using sweep::Better;
 using sweep::Key;
@@ -99,3 +101,5 @@ TEST_CASE("keys know which way is better, or are told") {
   CHECK_THROWS_AS(sweep::parse_key("--by", "batch:up", kColumns), llmperf::Error);
   CHECK_THROWS_AS(sweep::parse_key("--by", "ttft", kColumns), llmperf::Error);
 }
+
+}  // namespace llmperf::selection_test

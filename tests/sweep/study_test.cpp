@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "catch.h"
 
+namespace llmperf::study_test {
+
 namespace sweep = llmperf::sweep;
 
 namespace {
@@ -59,3 +61,5 @@ TEST_CASE("more points than anybody waits for are an error") {
   std::vector<sweep::Axis> axes(5, axis("--batch", 1000));
   CHECK_THROWS_AS(sweep::Study(std::move(axes)), llmperf::Error);
 }
+
+}  // namespace llmperf::study_test

@@ -3,6 +3,8 @@
 #include "base/error.h"
 #include "catch.h"
 
+namespace llmperf::values_test {
+
 using llmperf::Error;
 using llmperf::sweep::expand_values;
 using Values = std::vector<std::string>;
@@ -57,3 +59,5 @@ TEST_CASE("the largest numbers do not overflow, and there is a limit on how many
   CHECK(expand_values("--x", "4611686018427387904-9223372036854775807*2") == Values{"4611686018427387904"});
   CHECK_THROWS_AS(expand_values("--x", "1-1000000000+1"), Error);
 }
+
+}  // namespace llmperf::values_test

@@ -4,7 +4,7 @@
 #include "catch.h"
 #include "support.h"
 
-namespace llmperf::replay::ascend {
+namespace llmperf::replay::ascend::constraints_test {
 
 TEST_CASE("what an op's constraints forbid is not available, with the constraint in words") {
   standin().standin_reset();
@@ -113,4 +113,4 @@ TEST_CASE("an op that does not fit in the device's memory is left out") {
   check_clean();
 }
 
-}  // namespace llmperf::replay::ascend
+}  // namespace llmperf::replay::ascend::constraints_test

@@ -4,7 +4,7 @@
 #include "catch.h"
 #include "support.h"
 
-namespace llmperf::replay::ascend {
+namespace llmperf::replay::ascend::conventions_test {
 namespace {
 
 class Rules {
@@ -159,4 +159,4 @@ TEST_CASE("what is left behind is seen at the end") {
   standin().standin_forget_objects();
 }
 
-}  // namespace llmperf::replay::ascend
+}  // namespace llmperf::replay::ascend::conventions_test

@@ -4,7 +4,7 @@
 #include "catch.h"
 #include "replay/ascend/device.h"
 
-namespace llmperf::replay::ascend {
+namespace llmperf::replay::ascend::elements_test {
 
 TEST_CASE("fp16 survives a round trip for every finite pattern") {
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
@@ -36,4 +36,4 @@ TEST_CASE("two int4 share a byte, the first in its lower half") {
   CHECK(stored == std::vector{std::byte{0xf1}, std::byte{0x78}, std::byte{0x03}});
 }
 
-}  // namespace llmperf::replay::ascend
+}  // namespace llmperf::replay::ascend::elements_test

@@ -7,7 +7,7 @@
 #include "catch.h"
 #include "support.h"
 
-namespace llmperf::replay::ascend {
+namespace llmperf::replay::ascend::failures_test {
 namespace {
 
 // Failing them changes nothing: facts that are not known, executors that are made anew, sequences that are not a graph,
@@ -162,4 +162,4 @@ TEST_CASE("codes have their meaning in the error") {
   CHECK(cann::describe_failure(none, 424242, "aclrtMalloc") == "aclrtMalloc failed with 424242 (unknown code)");
 }
 
-}  // namespace llmperf::replay::ascend
+}  // namespace llmperf::replay::ascend::failures_test

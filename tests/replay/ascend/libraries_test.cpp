@@ -6,7 +6,7 @@
 #include "replay/ascend/ascend_backend.h"
 #include "support.h"
 
-namespace llmperf::replay::ascend {
+namespace llmperf::replay::ascend::libraries_test {
 namespace {
 
 std::string message(const std::vector<std::string>& from) {
@@ -107,4 +107,4 @@ TEST_CASE("a runtime library without its functions is an error that names them",
   CHECK(text.find("not in CANN's libraries") != std::string::npos);
 }
 
-}  // namespace llmperf::replay::ascend
+}  // namespace llmperf::replay::ascend::libraries_test

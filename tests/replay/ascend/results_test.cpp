@@ -4,7 +4,7 @@
 #include "catch.h"
 #include "support.h"
 
-namespace llmperf::replay::ascend {
+namespace llmperf::replay::ascend::results_test {
 namespace {
 
 const std::vector<calibrate::OpRow>& every_op() {
@@ -183,4 +183,4 @@ TEST_CASE("a product that is summed over ranks") {
   check_clean();
 }
 
-}  // namespace llmperf::replay::ascend
+}  // namespace llmperf::replay::ascend::results_test

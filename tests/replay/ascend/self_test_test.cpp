@@ -6,7 +6,7 @@
 #include "replay/cpu/cpu_backend.h"
 #include "support.h"
 
-namespace llmperf::replay::ascend {
+namespace llmperf::replay::ascend::self_test_test {
 namespace {
 
 // Another backend whose every result is somewhat larger than it should be.
@@ -67,4 +67,4 @@ TEST_CASE("the self test passes every op that both backends have, and fails thos
   check_clean();
 }
 
-}  // namespace llmperf::replay::ascend
+}  // namespace llmperf::replay::ascend::self_test_test

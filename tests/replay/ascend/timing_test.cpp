@@ -2,7 +2,7 @@
 #include "catch.h"
 #include "support.h"
 
-namespace llmperf::replay::ascend {
+namespace llmperf::replay::ascend::timing_test {
 
 TEST_CASE("at most a hundred launches are queued while the stream waits, and all of them run") {
   standin().standin_reset();
@@ -121,4 +121,4 @@ TEST_CASE("a cold device is kept busy until it is warm") {
   check_clean();
 }
 
-}  // namespace llmperf::replay::ascend
+}  // namespace llmperf::replay::ascend::timing_test

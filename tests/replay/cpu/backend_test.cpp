@@ -11,7 +11,7 @@
 #include "replay/cpu/machine.h"
 #include "replay/cpu/operation.h"
 
-namespace llmperf::replay::cpu {
+namespace llmperf::replay::cpu::backend_test {
 namespace {
 
 using calibrate::AttentionShape;
@@ -155,4 +155,4 @@ TEST_CASE("names of processors become names of devices") {
   CHECK(device_name("CPU") == "cpu");
 }
 
-}  // namespace llmperf::replay::cpu
+}  // namespace llmperf::replay::cpu::backend_test

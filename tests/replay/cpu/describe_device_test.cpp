@@ -3,7 +3,7 @@
 #include "hardware/device.h"
 #include "replay/cpu/machine.h"
 
-namespace llmperf::replay::cpu {
+namespace llmperf::replay::cpu::describe_device_test {
 
 TEST_CASE("this machine's description is a device file whose figures are measured and possible") {
   const std::string text = describe_device({.threads = 1});
@@ -27,4 +27,4 @@ TEST_CASE("this machine's description is a device file whose figures are measure
   CHECK(device.dram().bandwidth->value > 1e7);
 }
 
-}  // namespace llmperf::replay::cpu
+}  // namespace llmperf::replay::cpu::describe_device_test

@@ -5,7 +5,7 @@
 #include "replay/cpu/cpu_backend.h"
 #include "replay/cpu/gemm_operation.h"
 
-namespace llmperf::replay::cpu {
+namespace llmperf::replay::cpu::libraries_test {
 namespace {
 
 using calibrate::GemmShape;
@@ -71,4 +71,4 @@ TEST_CASE("libraries are listed by name and version, or with the reason why they
   CHECK_THAT(names[2], Catch::StartsWith(has(Gemm::onednn) ? "oneDNN 2." : "oneDNN: not here, "));
 }
 
-}  // namespace llmperf::replay::cpu
+}  // namespace llmperf::replay::cpu::libraries_test

@@ -5,7 +5,7 @@
 #include "check.h"
 #include "replay/cpu/machine.h"
 
-namespace llmperf::replay::cpu {
+namespace llmperf::replay::cpu::ops_test {
 namespace {
 
 using calibrate::AttentionShape;
@@ -140,4 +140,4 @@ TEST_CASE("products of few and many rows, batched too, of fp32, bf16 and int8") 
   });
 }
 
-}  // namespace llmperf::replay::cpu
+}  // namespace llmperf::replay::cpu::ops_test

@@ -8,7 +8,7 @@
 #include "catch.h"
 #include "replay/cpu/machine.h"
 
-namespace llmperf::replay::cpu {
+namespace llmperf::replay::cpu::thread_pool_test {
 
 TEST_CASE("parts cover everything once, in whole grains, and are about equal") {
   for (const std::int64_t total : {0, 1, 47, 48, 49, 1000, 4096}) {
@@ -94,4 +94,4 @@ TEST_CASE("threads run where they are pinned") {
   CHECK(seen == processors);
 }
 
-}  // namespace llmperf::replay::cpu
+}  // namespace llmperf::replay::cpu::thread_pool_test
