@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -60,6 +61,23 @@ void handle_signals() {
     sigaction(signal, &now, nullptr);
   }
 }
+
+// Signals wait while there is a file that their handler does not know of yet.
+class HeldSignals {
+ public:
+  HeldSignals() {
+    sigset_t ending;
+    sigemptyset(&ending);
+    for (const int signal : kEndingSignals) sigaddset(&ending, signal);
+    pthread_sigmask(SIG_BLOCK, &ending, &before_);
+  }
+  ~HeldSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+
+ private:
+  sigset_t before_ = {};
+};
 
 // Whether there is an unfinished file of that path.
 bool is_being_written(const std::string& path) {
@@ -126,6 +144,7 @@ void PartialFile::open_beside(Left left, std::optional<unsigned> mode) {
     throw Error::bad_input("two results are to be written to " + quote(path_), "give each a file of its own");
   }
   for (;;) {
+    const HeldSignals held;
     lock_ = open(partial_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kNewFile);
     const bool fresh = lock_ >= 0;
     if (!fresh && errno == EEXIST) {

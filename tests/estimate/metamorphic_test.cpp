@@ -29,7 +29,7 @@ using test::device;
 
 namespace {
 
-constexpr int kCases = 200;
+constexpr int kCases = 120;
 constexpr double kExact = 1e-9;
 
 constexpr std::array kModels = {"llama-3.1-8b", "llama-3.3-70b",    "llama-3.2-1b", "qwen-7b",    "gemma-2-9b", "phi-2",
