@@ -7,4 +7,4 @@ cd "$(dirname "$0")/.."
 scripts/setup.sh build test
 cmake --preset release -DLLMPERF_TESTS=ON -DLLMPERF_BENCHMARKS=ON ${CI:+-DLLMPERF_WERROR=ON}
 cmake --build --preset release
-ctest --preset release -j "$(($(nproc) + 1))" "$@"  # one of them mostly waits for a browser
+ctest --preset release -j "$(nproc)" "$@"

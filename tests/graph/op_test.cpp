@@ -56,7 +56,7 @@ double drawn(const Routing& r, std::int64_t held, int tokens, std::mt19937_64& e
 
 TEST_CASE("the chance is what drawing experts at random comes to") {
   std::mt19937_64 engine(19);
-  constexpr int kTokens = 5000;
+  constexpr int kTokens = 20000;
   for (const Routing& r : {Routing{.experts = 256, .per_token = 8},
                            Routing{.experts = 256, .per_token = 8, .groups = 8, .groups_per_token = 4},  // DeepSeek-V3
                            Routing{.experts = 160, .per_token = 6, .groups = 8, .groups_per_token = 3},  // DeepSeek-V2

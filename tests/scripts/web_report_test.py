@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from program import PROGRAM, ROOT, SANITIZED
+from program import PROGRAM, ROOT
 
 SKIP = 77
 HOSTILE = '</script><script>window.hit = 1</script>'
@@ -152,8 +152,6 @@ def main():
         if shots:
             os.makedirs(shots, exist_ok=True)
         env = dict(os.environ, PAGES=folder, WEB=web, CHROMIUM=chromium, SHOTS=shots, SOURCE=ROOT)
-        if SANITIZED:
-            env["SLOW"] = "1"
         tests = os.path.join(ROOT, "tests", "web")
         files = [os.path.join(tests, name) for name in sorted(os.listdir(tests)) if name.endswith("_test.mjs") and (name == "speed_test.mjs") == speed]
         # One after the other: side by side they would slow each other down.

@@ -35,11 +35,11 @@ test('5,000 ops: the table sorts within 2 s of opening the page', async () => {
     );
   const attempts = [await attempt()];
   // Of a machine that may do other things too, the best of some.
-  while (attempts.length < 6 && !process.env.SLOW && attempts.at(-1).sorted > 2000) attempts.push(await attempt());
+  while (attempts.length < 6 && attempts.at(-1).sorted > 2000) attempts.push(await attempt());
   for (const {count, shown, ordered} of attempts) assert.ok(count === 5000 && shown > 100 && ordered);
   const best = Math.min(...attempts.map(one => one.sorted));
   console.log(
     `ready after ${Math.min(...attempts.map(one => one.ready)).toFixed(0)} ms, sorted after ${best.toFixed(0)} ms`,
   );
-  if (!process.env.SLOW) assert.ok(best <= 2000, `${best} ms`);
+  assert.ok(best <= 2000, `${best} ms`);
 });
