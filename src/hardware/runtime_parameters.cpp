@@ -27,10 +27,10 @@ constexpr Entry kEntries[] = {
     {gemm_memory_share, "gemm.memory_share", "", 0.85, 0.3, 0.2, 1, "of the memory bandwidth"},
     {gemm_overlap, "gemm.overlap", "", 3, 0.7, 1, 12,
      "exponent of the norm that joins compute and memory: 1 adds them, infinity hides the shorter"},
-    {gemm_share_16, "gemm.share_16", "", 0.15, 0.7, 0.02, 1, "of the matrix peak, tiles of at most 2,048 results"},
-    {gemm_share_64, "gemm.share_64", "", 0.65, 0.5, 0.1, 1, "tiles of at most 8,192 results"},
-    {gemm_share_128, "gemm.share_128", "", 0.82, 0.4, 0.2, 1, "tiles of at most 16,384 results"},
-    {gemm_share_256, "gemm.share_256", "", 0.97, 0.2, 0.3, 1, "larger tiles"},
+    {gemm_share_16, "gemm.share_16", "", 0.15, 0.7, 0.02, 1.3, "of the matrix peak, tiles of at most 2,048 results"},
+    {gemm_share_64, "gemm.share_64", "", 0.65, 0.5, 0.1, 1.3, "tiles of at most 8,192 results"},
+    {gemm_share_128, "gemm.share_128", "", 0.82, 0.4, 0.2, 1.3, "tiles of at most 16,384 results"},
+    {gemm_share_256, "gemm.share_256", "", 0.97, 0.2, 0.3, 1.3, "larger tiles"},
     {gemm_cache_rate, "gemm.cache_rate", "B/s", 4.5e+10, 0.7, 1e+09, 1e+12,
      "operands that one core gets from the cache"},
     {gemm_store_rate, "gemm.store_rate", "B/s", 2e+10, 1.5, 1e+09, 1e+12,
@@ -38,6 +38,8 @@ constexpr Entry kEntries[] = {
     {gemm_split_launch, "gemm.split_launch", "s", 2.6e-06, 0.7, 1e-07, 4e-05, "adding up the parts of a divided k"},
     {gemm_split_share, "gemm.split_share", "", 4, 1.5, 0.2, 50,
      "of the memory bandwidth, of the traffic of these parts (above 1: they stay in the cache)"},
+    {gemm_cached_share, "gemm.cached_share", "", 1.3, 0.7, 0.2, 20,
+     "of the memory bandwidth, of activations that the cache holds"},
     {format_overlap, "format.overlap", "", 3, 0.5, 1, 12, "exponent, of kernels that unpack weights on the way"},
     {format_small_overlap, "format.small_overlap", "", 1.5, 0.5, 1, 12,
      "exponent, of the matrix kernel beside one for few rows"},
@@ -111,19 +113,32 @@ struct Format {
 using F = FormatKernel;
 // Defaults: what unpacking kernels reach on an RTX 4090, of the 16-bit peak.
 constexpr Format kFormats[] = {
-    {F::fp8, 1.7, 1.7, 0.75},    {F::int8, 0.8, 0.8, 0.8},    {F::w8a8, 1.6, 1.6, 0.75},   {F::gptq, 0.9, 0.9, 0.9},
-    {F::awq, 0.5, 0.5, 0.8},     {F::mxfp4, 0.7, 0.7, 0.8},   {F::q2_k, 0.10, 0.1, 0.94},  {F::q3_k, 0.08, 0.1, 0.94},
-    {F::q4_k, 0.11, 0.1, 0.94},  {F::q5_k, 0.09, 0.1, 0.94},  {F::q6_k, 0.09, 0.1, 0.94},  {F::q4_0, 0.17, 0.13, 0.94},
-    {F::q4_1, 0.17, 0.13, 0.94}, {F::q5_0, 0.10, 0.12, 0.94}, {F::q5_1, 0.10, 0.12, 0.94}, {F::q8_0, 0.11, 0.1, 0.94},
-    {F::iq, 0.09, 0.09, 0.9},
+    {F::fp8, 1.7, 1.7, 0.75},    {F::fp8_block, 1.7, 1.7, 0.75}, {F::int8, 0.8, 0.8, 0.8},
+    {F::w8a8, 1.6, 1.6, 0.75},   {F::gptq, 0.9, 0.9, 0.9},       {F::awq, 0.5, 0.5, 0.8},
+    {F::mxfp4, 0.7, 0.7, 0.8},   {F::q2_k, 0.10, 0.1, 0.94},     {F::q3_k, 0.08, 0.1, 0.94},
+    {F::q4_k, 0.11, 0.1, 0.94},  {F::q5_k, 0.09, 0.1, 0.94},     {F::q6_k, 0.09, 0.1, 0.94},
+    {F::q4_0, 0.17, 0.13, 0.94}, {F::q4_1, 0.17, 0.13, 0.94},    {F::q5_0, 0.10, 0.12, 0.94},
+    {F::q5_1, 0.10, 0.12, 0.94}, {F::q8_0, 0.11, 0.1, 0.94},     {F::iq, 0.09, 0.09, 0.9},
 };
 static_assert(std::size(kFormats) == kFormatKernels);
 
+constexpr std::string_view format_unit(FormatParameter p) {
+  using enum FormatParameter;
+  const bool time = p == host || p == launch || p == block || p == step;
+  return time ? "s" : p == cache_rate || p == store_rate ? "B/s" : "";
+}
 constexpr std::string_view kFormatMeaning[] = {
-    "of the 16-bit matrix peak, unpacking weights on the way",
+    "of the 16-bit matrix peak, unpacking weights on the way; of narrow products, of their own",
     "the same of the kernel for few rows",
     "of the memory bandwidth, on packed weights",
     "of the host, on top of every product it launches",
+    "every narrow product",
+    "exponent, of narrow products",
+    "operands that one core of a narrow product gets from the cache",
+    "of one core writing the last results of a narrow product",
+    "of a core's time, per tile of a narrow product",
+    "of a core's time, per 128 of the depth of a narrow product: its scales",
+    "of the memory bandwidth, of the kernel that makes activations narrow",
 };
 
 const std::array<ParameterInfo, kAllParameters>& table() {
@@ -137,7 +152,7 @@ const std::array<ParameterInfo, kAllParameters>& table() {
       const auto set = [&](FormatParameter p, std::string_view suffix, double initial, double spread, double min,
                            double max) {
         all[index(f.kernel, p)] = {prefix + std::string(suffix),
-                                   p == FormatParameter::host ? "s" : "",
+                                   format_unit(p),
                                    initial,
                                    spread,
                                    min,
@@ -148,8 +163,15 @@ const std::array<ParameterInfo, kAllParameters>& table() {
       set(FormatParameter::small_share, ".small_share", f.small_share, 0.5, 0.01, 4);
       set(FormatParameter::memory_share, ".memory_share", f.memory_share, 0.2, 0.1, 1);
       // Types that activations are brought to first take two or three kernels more.
-      const bool both = f.kernel == F::fp8 || f.kernel == F::w8a8;
+      const bool both = f.kernel == F::fp8 || f.kernel == F::fp8_block || f.kernel == F::w8a8;
       set(FormatParameter::host, ".host", both ? 1.6e-5 : 3e-6, 1.0, 1e-8, 1e-3);
+      set(FormatParameter::launch, ".launch", 3.5e-6, 0.7, 1e-7, 4e-5);
+      set(FormatParameter::overlap, ".overlap", 2, 0.7, 1, 12);
+      set(FormatParameter::cache_rate, ".cache_rate", 2.5e11, 0.7, 1e9, 2e12);
+      set(FormatParameter::store_rate, ".store_rate", 1.5e10, 1, 1e9, 1e12);
+      set(FormatParameter::block, ".block", 1e-6, 0.7, 1e-9, 4e-5);
+      set(FormatParameter::step, ".step", 5e-8, 0.7, 1e-10, 1e-5);
+      set(FormatParameter::quantise_share, ".quantise_share", 0.7, 0.5, 0.05, 4);
     }
     return all;
   }();
@@ -169,6 +191,7 @@ std::optional<std::size_t> find_parameter(std::string_view name) {
 
 double get(const ParameterValues& values, Parameter p) { return values[index(p)]; }
 
+std::string_view name(ProductTiles tiles) { return kProductTilesNames[static_cast<std::size_t>(tiles)]; }
 std::string_view name(Dispatch dispatch) { return kDispatchNames[static_cast<std::size_t>(dispatch)]; }
 
 }  // namespace llmperf::hardware

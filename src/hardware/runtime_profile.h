@@ -30,7 +30,7 @@ namespace llmperf::hardware {
 enum class Parameter : unsigned char {
   // Dense matrix products (gemm_kernel.h).
   gemm_launch, gemm_share, gemm_memory_share, gemm_overlap, gemm_share_16, gemm_share_64, gemm_share_128,
-  gemm_share_256, gemm_cache_rate, gemm_store_rate, gemm_split_launch, gemm_split_share,
+  gemm_share_256, gemm_cache_rate, gemm_store_rate, gemm_split_launch, gemm_split_share, gemm_cached_share,
   // Products with quantised weights (weight_kernel.h); what depends on the format is in FormatParameter.
   format_overlap, format_small_overlap, dequantise_share, dequantise_cached,
   // Attention over a prompt (attention_kernel.h).
@@ -59,10 +59,18 @@ inline constexpr std::size_t kParameters = static_cast<std::size_t>(Parameter::c
 using llmperf::FormatKernel;
 using llmperf::kFormatKernels;
 enum class FormatParameter : unsigned char {
-  share,         // of the 16-bit matrix peak, unpacking weights on the way
+  share,         // of the 16-bit matrix peak, unpacking weights on the way; of narrow products, of their own peak
   small_share,   // the same of the kernel for few rows
   memory_share,  // of the memory bandwidth, on packed weights
   host,          // s of the host on top of every product it launches: wrappers, scales
+  // Of narrow products only (narrow_kernel.h).
+  launch,
+  overlap,
+  cache_rate,
+  store_rate,
+  block,
+  step,
+  quantise_share,
   count
 };
 inline constexpr std::size_t kFormatParameters = static_cast<std::size_t>(FormatParameter::count);
@@ -96,14 +104,25 @@ enum class Dispatch : unsigned char {
 };
 std::string_view name(Dispatch dispatch);
 
+// How a library multiplies with weights of a format.
+enum class ProductTiles : unsigned char {
+  unpacked,       // weights are unpacked on the way, or before (weight_kernel.h)
+  menu,           // both operands are narrow, and the kernel is the fastest of the dense products' (gemm_kernel.h)
+  by_rows,        // narrow, in tiles that hang on the number of rows alone (CUTLASS as vLLM and SGLang build it)
+  fewest_rounds,  // narrow, in tiles that need the fewest rounds over the cores (DeepGEMM)
+};
+std::string_view name(ProductTiles tiles);
+
 // Kernel choices: thresholds and structure that are read from the software, not fitted.
 struct KernelChoices {
-  bool tile_menu = false;          // GEMM libraries with tiles of several sizes and split k, else one share for all
-  std::int64_t row_granule = 1;    // dense products above 64 rows compute a multiple of it
-  std::int64_t small_granule = 1;  // products of any number of rows do
-  std::int64_t query_rows = 64;    // rows of Q per block of attention
-  bool split_ungrouped = false;    // decode divides the keys of heads that share no KV head, too
-  std::int64_t small_rows = 0;     // quantised: rows up to which the kernel for few rows runs; 0: there is none
+  bool tile_menu = false;           // GEMM libraries with tiles of several sizes and split k, else one share for all
+  std::int64_t row_granule = 1;     // dense products above 64 rows compute a multiple of it
+  std::int64_t small_granule = 1;   // products of any number of rows do
+  std::int64_t query_rows = 64;     // rows of Q per block of attention
+  bool split_ungrouped = false;     // decode divides the keys of heads that share no KV head, too
+  std::int64_t small_rows = 0;      // quantised: rows up to which the kernel for few rows runs; 0: there is none
+  bool cached_activations = false;  // dense products: what the cache holds of activations does not cross the memory bus
+  std::array<ProductTiles, kFormatKernels> product_tiles = {};
   std::array<std::int64_t, kFormatKernels> dequantise_rows = {};  // from here on weights are unpacked first; 0: never
   // Formats whose kernel loads weights and multiplies one after the other (exponent 1).
   std::array<bool, kFormatKernels> serial = {};

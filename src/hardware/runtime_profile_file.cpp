@@ -25,6 +25,7 @@ constexpr IntRange kRows{0, 1'000'000'000};
 template <class Choices, class Visit>
 void each_choice(Choices& c, Visit&& visit) {
   visit("tile_menu", c.tile_menu, 0, 1);
+  visit("cached_activations", c.cached_activations, 0, 1);
   visit("row_granule", c.row_granule, 1, 4096);
   visit("small_granule", c.small_granule, 1, 4096);
   visit("query_rows", c.query_rows, 1, 4096);
@@ -91,6 +92,13 @@ void read_choices(Reader& reader, KernelChoices& c) {
     } else {
       c.serial[static_cast<std::size_t>(found - names.begin())] = true;
     }
+  }
+  if (auto tiles = reader.optional_mapping("product_tiles")) {
+    for (std::size_t i = 0; i < kFormatKernels; ++i) {
+      c.product_tiles[i] =
+          static_cast<ProductTiles>(tiles->choice(name(static_cast<FormatKernel>(i)), kProductTilesNames, 0));
+    }
+    tiles->finish();
   }
   if (auto rows = reader.optional_mapping("dequantise_rows")) {
     for (std::size_t i = 0; i < kFormatKernels; ++i) {
@@ -248,11 +256,16 @@ std::string choices_text(const KernelChoices& c) {
   }
   if (!serial.empty()) text += "  serial_formats: " + list(serial) + "\n";
   std::vector<std::string> rows;
+  std::vector<std::string> tiles;
   for (std::size_t i = 0; i < kFormatKernels; ++i) {
-    if (c.dequantise_rows[i] == 0) continue;
-    rows.push_back(fmt::format("{}: {}", llmperf::name(static_cast<FormatKernel>(i)), c.dequantise_rows[i]));
+    const std::string_view format = llmperf::name(static_cast<FormatKernel>(i));
+    if (c.dequantise_rows[i] != 0) rows.push_back(fmt::format("{}: {}", format, c.dequantise_rows[i]));
+    if (c.product_tiles[i] != ProductTiles::unpacked) {
+      tiles.push_back(fmt::format("{}: {}", format, name(c.product_tiles[i])));
+    }
   }
-  if (!rows.empty()) text += "  dequantise_rows: {" + join(rows, ", ") + "}\n";
+  if (!tiles.empty()) text += fmt::format("  product_tiles: {{{}}}\n", join(tiles, ", "));
+  if (!rows.empty()) text += fmt::format("  dequantise_rows: {{{}}}\n", join(rows, ", "));
   return text;
 }
 

@@ -43,7 +43,8 @@ struct NamedFormat {
 constexpr NamedFormat kFormats[] = {
     {"fp8", {.bits = 8, .compute = Dtype::fp8, .kernel = K::fp8}},
     {"fp8-channel", {.bits = 8, .bits_per_row = 32, .compute = Dtype::fp8, .kernel = K::fp8}},
-    {"fp8-block128", {.bits = 8, .bits_per_block = 32, .block = 128, .compute = Dtype::fp8, .kernel = K::fp8}},
+    {"fp8-block128", {.bits = 8, .bits_per_block = 32, .block = 128, .compute = Dtype::fp8,
+                      .kernel = K::fp8_block}},
     {"int8", {.bits = 8, .bits_per_row = 16, .dequant_flops = 2, .kernel = K::int8}},
     {"w8a8", {.bits = 8, .bits_per_row = 16, .compute = Dtype::int8, .kernel = K::w8a8}},
     // The kernels of 4-bit floats.

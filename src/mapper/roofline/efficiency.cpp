@@ -10,6 +10,7 @@
 #include "base/match.h"
 #include "mapper/roofline/attention_kernel.h"
 #include "mapper/roofline/collective_kernel.h"
+#include "mapper/roofline/narrow_kernel.h"
 #include "mapper/roofline/weight_kernel.h"
 
 namespace llmperf::mapper {
@@ -53,6 +54,13 @@ AttentionCall call_of(const graph::Attention& a) {
   return call;
 }
 
+// Whether both operands go to the matrix engine in 8 bits or fewer, by a kernel that the profile knows.
+bool multiplies_narrow(const graph::Gemm& gemm, const hardware::KernelChoices& choices) {
+  constexpr double kWideBits = 8;
+  return gemm.weights && gemm.weights->kernel && bits(gemm.weights->compute) <= kWideBits &&
+         choices.product_tiles[static_cast<std::size_t>(*gemm.weights->kernel)] != hardware::ProductTiles::unpacked;
+}
+
 Bound bound_of(const ProductTime& t) {
   if (t.feed > t.compute) return Bound::operand_feed;
   return t.compute > t.memory ? Bound::matrix : Bound::memory;
@@ -88,8 +96,9 @@ const std::array<unsigned, hardware::kAllParameters>& table() {
 // A library without a menu of tiles has one share.
 bool dense_depends(std::size_t parameter, const hardware::KernelChoices& choices) {
   using enum hardware::Parameter;
-  const bool of_tiles = parameter >= index(gemm_share_16) && parameter < index(format_overlap);
+  const bool of_tiles = parameter >= index(gemm_share_16) && parameter < index(gemm_cached_share);
   if (of_tiles) return choices.tile_menu;
+  if (parameter == index(gemm_cached_share)) return choices.cached_activations;
   return parameter != index(gemm_share) || !choices.tile_menu;
 }
 
@@ -111,6 +120,23 @@ bool packed_depends(FormatKernel format, std::int64_t rows, std::size_t paramete
   if (parameter == index(format, FormatParameter::memory_share)) return !unpacks;
   if (parameter == index(format, FormatParameter::share)) return !unpacks && !small;
   return parameter == index(format, FormatParameter::small_share) && !unpacks && small;
+}
+
+// The same of a narrow product (narrow_kernel.cpp).
+bool narrow_depends(FormatKernel format, std::int64_t rows, std::size_t parameter,
+                    const hardware::KernelChoices& choices) {
+  using hardware::FormatParameter;
+  if (parameter == index(format, FormatParameter::host)) return true;
+  const hardware::ProductTiles rule = choices.product_tiles[static_cast<std::size_t>(format)];
+  if (rule == hardware::ProductTiles::menu) {
+    if (parameter == index(format, FormatParameter::share) || parameter == index(format, FormatParameter::step))
+      return true;
+    return parameter < index(hardware::Parameter::format_overlap) && dense_depends(parameter, choices);
+  }
+  const bool small = has_small_rows(rule, d(rows));
+  if (parameter == index(format, FormatParameter::share)) return !small;
+  if (parameter == index(format, FormatParameter::small_share)) return small;
+  return parameter >= index(format, FormatParameter::share) && parameter < index(format, FormatParameter::count);
 }
 
 // What convolutions share with products (convolution_seconds in gemm_kernel.cpp).
@@ -150,11 +176,16 @@ ProductTime Efficiency::kernel(const graph::Gemm& gemm, const cost::Work& work) 
     return gemm_time(on(work.matrix_dtype, sums(work)), profile_.values, choices, call);
   }
   const FormatKernel format = *gemm.weights->kernel;
+  if (multiplies_narrow(gemm, choices)) {
+    GemmCall narrow = call;
+    narrow.narrow_bytes = bytes_per_element(gemm.weights->compute);
+    return narrow_time(on(gemm.weights->compute), profile_.values, choices, format, narrow);
+  }
   KernelDevice device = on(gemm.activation);
   device.unpacked = choices.fp16_accumulate ? on(gemm.activation, cost::Sums::narrow).matrix : device.matrix;
   // Shares of kernels that multiply in 8 bits are of the 16-bit rate, half of their own. Where a device has no such
   // rate the products run in 16 bits, and get as far on those.
-  const bool eight = format == FormatKernel::fp8 || format == FormatKernel::w8a8;
+  const bool eight = format == FormatKernel::fp8 || format == FormatKernel::fp8_block || format == FormatKernel::w8a8;
   if (eight && bits(gemm.weights->compute) > 8) device.matrix /= 2;
   return weight_time(device, profile_.values, choices, format, call);
 }
@@ -204,7 +235,7 @@ OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
       [&](const graph::Gemm& gemm) {
         product = kernel(gemm, work);
         seconds = product->seconds + more;
-        launch = get(v, Parameter::gemm_launch) + more;
+        launch = product->launch + more;
         t.matrix = work.matrix / roofline_.matrix_rate(work.matrix_dtype, sums(work));
       },
       [&](const graph::Attention& attention) {
@@ -294,6 +325,7 @@ bool depends(const graph::Op& op, unsigned sections, std::size_t parameter, cons
   if (parameter == index(hardware::Parameter::vector_element_rate) && (sections & kStrided) == 0) return false;
   if (std::holds_alternative<graph::Convolution>(op.body) && of_product) return of_convolution(parameter);
   if (gemm == nullptr || !of_product) return !of_format;  // beside products: the kernels that follow one
+  if (multiplies_narrow(*gemm, choices)) return narrow_depends(*gemm->weights->kernel, gemm->m, parameter, choices);
   if (gemm->weights && gemm->weights->kernel) {
     return packed_depends(*gemm->weights->kernel, gemm->m, parameter, choices);
   }

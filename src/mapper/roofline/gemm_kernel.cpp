@@ -15,6 +15,10 @@
 // result, in 32-bit floating point, and another kernel reads and writes these parts (8 bytes each) once. The library
 // takes what is fastest. A batch of products is that many times the tiles.
 //
+// What the kernel before wrote the cache still holds, and what this one writes is kept for the next, as far as there is
+// room: activations up to half of the cache cross no memory bus, those that fill it all do. They pass at a share of
+// their own. Weights come from memory in any case.
+//
 // Without a menu of tiles (NPUs, other vendors' libraries) compute is FLOPs / (share F), rows rounded up to what the
 // library computes in any case.
 #include "mapper/roofline/gemm_kernel.h"
@@ -87,7 +91,7 @@ ProductTime tiled_time(const KernelDevice& d, const hardware::ParameterValues& v
     const double down = rounded_up(g.m / t.rows);
     const double across = rounded_up(g.n / t.columns);
     tiles[i] = down * across * g.batch / d.cores;
-    step[i] = steps * t.rows * t.columns / v[index(t.share)];
+    step[i] = steps * t.rows * t.columns / v[index(t.share)] + g.depth_seconds;
     stored[i] = std::min(g.m, t.rows) * std::min(g.n, t.columns) * store;
     waiting[i] = std::max(memory, (across * g.m + down * g.n) * g.batch * g.k * cached);
     ideal = std::min(ideal, tiles[i] * (g.k * step[i] + stored[i]));
@@ -145,10 +149,16 @@ ProductTime tiled_time(const KernelDevice& d, const hardware::ParameterValues& v
 ProductTime gemm_time(const KernelDevice& d, const hardware::ParameterValues& v, const hardware::KernelChoices& c,
                       const GemmCall& g) {
   const double launch = v[index(gemm_launch)];
-  if (!(g.m > 0 && g.n > 0 && g.k > 0 && g.batch > 0)) return {launch, 0, 0, 0};
-  const double memory = (g.first_bytes + g.second_bytes + g.result_bytes) / (d.bandwidth * v[index(gemm_memory_share)]);
+  if (!(g.m > 0 && g.n > 0 && g.k > 0 && g.batch > 0)) return {launch, 0, 0, 0, launch};
+  const double activations = g.first_bytes + g.result_bytes;
+  const double cached =
+      c.cached_activations && d.cache > 0 ? activations * std::clamp(2 - 2 * activations / d.cache, 0.0, 1.0) : 0;
+  const double memory =
+      ((activations + g.second_bytes - cached) / v[index(gemm_memory_share)] + cached / v[index(gemm_cached_share)]) /
+      d.bandwidth;
   ProductTime t = c.tile_menu ? tiled_time(d, v, g, memory) : flat_time(d, v, c, g, memory);
   t.seconds += launch;
+  t.launch = launch;
   return t;
 }
 

@@ -15,6 +15,8 @@ struct GemmCall {
   double first_bytes = 0;  // of all batches together
   double second_bytes = 0;
   double result_bytes = 0;
+  double depth_seconds = 0;  // of a core per unit of k and tile, beside the matrix engine: scales of blocks
+  double narrow_bytes = 0;   // of an element of both operands where a narrow product takes them
 };
 
 // What a product takes, launch included, and how long the kernel that runs needs of each thing that it does at the same
@@ -24,9 +26,10 @@ struct ProductTime {
   double compute = 0;  // s of the cores, with rows, rounds and parts that are not full
   double memory = 0;   // s of the memory bus
   double feed = 0;     // s until the cores have got their operands from the cache; 0 where memory is what they wait for
+  double launch = 0;   // s, of `seconds`
 };
 
-// A dense product.
+// A dense product; of narrow operands where `call` has their bytes, with device.matrix their rate.
 ProductTime gemm_time(const KernelDevice& device, const hardware::ParameterValues& values,
                       const hardware::KernelChoices& choices, const GemmCall& call);
 inline double gemm_seconds(const KernelDevice& device, const hardware::ParameterValues& values,

@@ -73,7 +73,7 @@ ProductTime weight_time(const KernelDevice& d, const hardware::ParameterValues& 
   const double memory = bytes / (d.bandwidth * v[index(format, FormatParameter::memory_share)]);
   const bool serial = c.serial[static_cast<std::size_t>(format)];
   const double overlap = serial ? 1 : v[index(has_small && !small ? format_small_overlap : format_overlap)];
-  return {v[index(gemm_launch)] + overlapped(compute, memory, overlap), compute, memory, 0};
+  return {v[index(gemm_launch)] + overlapped(compute, memory, overlap), compute, memory, 0, v[index(gemm_launch)]};
 }
 
 }  // namespace llmperf::mapper
