@@ -204,5 +204,22 @@ TEST_CASE("an empty product costs its launch, and a device of one core has finit
   CHECK(std::isfinite(gemm_seconds(d, v, menu(), call(1e6, 1e6, 1e6))));
 }
 
+TEST_CASE("activations that the cache holds cross it instead of the memory bus") {
+  // 1,000 x 1,000 x 1,000 in 16 bits: 2 MB of activations, 2 MB of weights, 2 MB of results; the cache has 10 MB. Of 4
+  // MB that pass, 2 - 2 * 4 / 10 would stay, so all do.
+  KernelChoices c;
+  c.cached_activations = true;
+  KernelDevice d = round_device();
+  d.matrix = 1e30;
+  const ParameterValues v = values_with({{gemm_memory_share, 0.5}, {gemm_cached_share, 2}});
+  const auto of = [&](double m) { return gemm_seconds(d, v, c, {m, 1000, 1000, 1, 2000 * m, 2e6, 2000 * m}); };
+  CHECK(of(1000) == Approx(2e6 / 0.5e12 + 4e6 / 2e12));
+  // Of 8 MB two fifths stay, of 10 MB and more none.
+  CHECK(of(2000) == Approx((2e6 + 4.8e6) / 0.5e12 + 3.2e6 / 2e12));
+  CHECK(of(2500) == Approx((2e6 + 10e6) / 0.5e12));
+  d.cache = 0;
+  CHECK(of(1000) == Approx(6e6 / 0.5e12));
+}
+
 }  // namespace
 }  // namespace llmperf::mapper::gemm_kernel_test
