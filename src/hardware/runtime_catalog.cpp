@@ -156,8 +156,25 @@ std::vector<std::string> runtimes_of(const Device& device) {
 
 std::vector<RuntimeProfile> all_runtime_profiles() { return profiles(); }
 
-RuntimeProfile load_runtime_profile(const Device& device, const std::string& name, UnknownRuntime unknown,
-                                    Workload workload) {
+RuntimeProfile carried_over(RuntimeProfile profile, const Device& from, const Device& to) {
+  if (!from.clock_hz || !to.clock_hz) return profile;
+  const double ratio = *to.clock_hz / *from.clock_hz;
+  for (std::size_t i = 0; i < kAllParameters; ++i) {
+    const ParameterInfo& info = parameter_info(i);
+    if (info.clock_power == 0) continue;
+    for (double* number : {&profile.values[i], &profile.prior[i]}) {
+      if (*number > 0)
+        *number = std::clamp(info.clock_power > 0 ? *number * ratio : *number / ratio, info.min, info.max);
+    }
+  }
+  profile.origin = to.name;
+  return profile;
+}
+
+namespace {
+
+RuntimeProfile chosen_profile(const Device& device, const std::string& name, UnknownRuntime unknown,
+                              Workload workload) {
   if (descriptor::is_path(name)) return parse_runtime_profile(descriptor::parse_file(name));
   const auto of_workload = [&](std::vector<RuntimeProfile> all) {
     std::erase_if(all, [&](const RuntimeProfile& p) { return p.workload != workload; });
@@ -190,6 +207,18 @@ RuntimeProfile load_runtime_profile(const Device& device, const std::string& nam
   if (const RuntimeProfile* p = choose(classes, "", family)) return *p;
   if (const RuntimeProfile* p = choose(classes, "", any)) return *p;
   throw Error::bad_input(fmt::format("no runtime profile for {}", device.name));
+}
+
+}  // namespace
+
+RuntimeProfile load_runtime_profile(const Device& device, const std::string& name, UnknownRuntime unknown,
+                                    Workload workload) {
+  RuntimeProfile profile = chosen_profile(device, name, unknown, workload);
+  const auto known = descriptor::names(descriptor::Kind::device);
+  if (profile.origin == device.name || std::find(known.begin(), known.end(), profile.origin) == known.end()) {
+    return profile;
+  }
+  return carried_over(profile, load_device(profile.origin), device);
 }
 
 }  // namespace llmperf::hardware

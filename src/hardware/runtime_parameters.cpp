@@ -127,6 +127,10 @@ constexpr std::string_view format_unit(FormatParameter p) {
   const bool time = p == host || p == launch || p == block || p == step;
   return time ? "s" : p == cache_rate || p == store_rate ? "B/s" : "";
 }
+constexpr int format_clock_power(FormatParameter p) {
+  using enum FormatParameter;
+  return p == cache_rate || p == store_rate ? 1 : p == block || p == step ? -1 : 0;
+}
 constexpr std::string_view kFormatMeaning[] = {
     "of the 16-bit matrix peak, unpacking weights on the way; of narrow products, of their own",
     "the same of the kernel for few rows",
@@ -145,7 +149,9 @@ const std::array<ParameterInfo, kAllParameters>& table() {
   static const std::array<ParameterInfo, kAllParameters> infos = [] {
     std::array<ParameterInfo, kAllParameters> all;
     for (const Entry& e : kEntries) {
-      all[index(e.parameter)] = {std::string(e.name), e.unit, e.initial, e.spread, e.min, e.max, e.meaning};
+      const bool of_core = e.parameter == gemm_cache_rate || e.parameter == gemm_store_rate;
+      all[index(e.parameter)] = {std::string(e.name), e.unit,         e.initial, e.spread, e.min, e.max,
+                                 e.meaning,           of_core ? 1 : 0};
     }
     for (const Format& f : kFormats) {
       const std::string prefix = "format." + std::string(name(f.kernel));
@@ -157,7 +163,8 @@ const std::array<ParameterInfo, kAllParameters>& table() {
                                    spread,
                                    min,
                                    max,
-                                   kFormatMeaning[static_cast<std::size_t>(p)]};
+                                   kFormatMeaning[static_cast<std::size_t>(p)],
+                                   format_clock_power(p)};
       };
       set(FormatParameter::share, ".share", f.share, 0.5, 0.01, 4);
       set(FormatParameter::small_share, ".small_share", f.small_share, 0.5, 0.01, 4);

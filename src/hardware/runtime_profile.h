@@ -90,6 +90,9 @@ struct ParameterInfo {
   double min = 0;         // bounds of a fit
   double max = 0;
   std::string_view meaning;
+  // What a core does in its own clock, so that on another chip it goes with the clock: 1 of rates, -1 of times, 0 of
+  // everything else.
+  int clock_power = 0;
 };
 const ParameterInfo& parameter_info(std::size_t index);
 std::optional<std::size_t> find_parameter(std::string_view name);
@@ -185,6 +188,7 @@ struct FittedError {
 struct RuntimeProfile {
   std::string name;      // "vllm": what --runtime takes
   std::string hardware;  // device whose measurements it rests on; empty: a class default
+  std::string origin;    // device whose cores its rates are of: that of the profile it is based on, or its own
   std::string title;
   std::string source;  // of measurements and choices
   std::string notes;
@@ -228,6 +232,9 @@ struct RuntimeProfile {
 // The profile a document describes; what it leaves out is that of its `based_on` profile, else the default. Throws
 // Error(bad_input) with every problem.
 RuntimeProfile parse_runtime_profile(const descriptor::Document& document);
+// What carries over to a chip with another clock: rates and times of one core go with it, shares of peaks and of the
+// memory bandwidth and launch times do not. Where either device does not say its clock, the profile as it is.
+RuntimeProfile carried_over(RuntimeProfile profile, const Device& from, const Device& to);
 // The file that parse_runtime_profile reads back to the same profile.
 std::string format_runtime_profile(const RuntimeProfile& profile);
 

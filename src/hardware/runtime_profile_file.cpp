@@ -189,6 +189,7 @@ RuntimeProfile parse_runtime_profile(const descriptor::Document& document) {
   RuntimeProfile p = start(reader, reader.string_or("based_on", ""));
   p.name = reader.require_string("name");
   const std::string base = std::exchange(p.hardware, reader.string_or("hardware", ""));
+  if (!p.hardware.empty()) p.origin = p.hardware;
   if (p.hardware != base) {  // what was fitted on one device is an assumption on another
     p.provenance.fill(Provenance::assumed);
     p.uncertainty.fill(0);
