@@ -199,10 +199,11 @@ CalibrateResult calibrate(const Measurements& measurements, const hardware::Devi
   if (rows.empty()) throw Error::bad_input("no rows to calibrate with", c.warnings.empty() ? "" : c.warnings.front());
 
   for (std::size_t i = 0; i < hardware::kAllParameters; ++i) {
-    if (profile.provenance[i] == hardware::Provenance::fitted) {
+    // What was fitted on this device goes back to where its fit began; what was on another one is where this one does.
+    if (profile.provenance[i] == hardware::Provenance::fitted && start.measured_on(device)) {
       profile.values[i] = profile.prior[i] > 0 ? profile.prior[i] : hardware::parameter_info(i).initial;
-      profile.provenance[i] = hardware::Provenance::assumed;
     }
+    if (profile.provenance[i] == hardware::Provenance::fitted) profile.provenance[i] = hardware::Provenance::assumed;
     profile.uncertainty[i] = 0;
   }
   Predictor predictor(used, rows, device, profile);
