@@ -180,7 +180,7 @@ void judge(const Measurements& rows, const FitResult& fitted, std::span<const do
 }
 
 // Kinds of groups that a profile stores the error of.
-constexpr std::string_view kStoredKinds[] = {"phase", "op"};
+constexpr std::string_view kStoredKinds[] = {"phase", "op", "scheme"};
 
 }  // namespace
 

@@ -63,7 +63,7 @@ Label runtime_phase(const StepRow& s) { return {fmt::format("{} {}", s.runtime, 
 Label batch_band(const StepRow& s) { return band(kBatchBands, s.batch); }
 Label runtime_batch_band(const StepRow& s) { return {fmt::format("{} batch {}", s.runtime, batch_band(s).name)}; }
 Label m_band(const GemmShape& g) { return band(kRowBands, g.m); }
-Label scheme(const GemmShape& g) { return {g.weights.empty() ? "not quantised" : g.weights}; }
+Label scheme(const GemmShape& g) { return {fmt::format("gemm {}", g.weights.empty() ? "dense" : g.weights)}; }
 Label site(const GemmShape& g) { return {fmt::format("n {} k {}", g.n, g.k)}; }
 Label layout(const AttentionShape& a) { return {fmt::format("{}/{} x {}", a.heads, a.kv_heads, a.head_dim)}; }
 Label collective(const CollectiveShape& c) { return {fmt::format("{} {} ranks", name(c.kind), c.ranks)}; }
