@@ -46,9 +46,10 @@ std::string options_text(const estimate::Setup& setup) {
 std::optional<Band> band(const estimate::Platform& platform, std::string_view phase, bool extrapolated) {
   if (platform.profile == nullptr) return std::nullopt;
   const hardware::RuntimeProfile& profile = *platform.profile;
-  const bool assumed = profile.hardware.empty();
   const hardware::FittedError* error = profile.error_of(phase);
-  if (error == nullptr || (extrapolated && !assumed)) return std::nullopt;
+  if (error == nullptr) return std::nullopt;
+  const bool assumed = profile.hardware.empty() || error->rows == 0;
+  if (extrapolated && !assumed) return std::nullopt;
   const hardware::FittedError wide = error->widened();
   return Band{wide.mean, wide.p90, assumed ? 0 : error->rows};
 }
@@ -62,9 +63,12 @@ std::string with_band(Seconds time, const std::optional<Band>& band) {
   return fmt::format("{} +- {}", format_seconds(time), format_seconds(time * band->mean));
 }
 
-std::string rows_text(std::int64_t rows, std::int64_t fewest) {
+std::string rows_text(const hardware::RuntimeProfile& profile, std::int64_t rows, std::int64_t fewest) {
   constexpr std::int64_t kFew = 20;  // below, the band is widened by more than a twentieth
-  if (rows == 0) return "; an assumption: nothing was measured on this device";
+  if (rows == 0) {
+    return fmt::format("; an assumption: {} measured on this device",
+                       profile.hardware.empty() ? "nothing was" : "single kernels were, whole steps were not");
+  }
   return fmt::format("; cross-validated on {} rows{}", rows,
                      fewest < kFew ? ", and widened because they are so few" : "");
 }
@@ -91,7 +95,7 @@ std::string band_text(const estimate::Setup& setup, const estimate::Scenario& sc
     text += b ? fmt::format("{} +- {} (9 of 10 within {})", phase, format_share(b->mean), format_share(b->p90))
               : fmt::format("{} none (extrapolated)", phase);
   }
-  return fewest ? text + rows_text(rows, *fewest)
+  return fewest ? text + rows_text(*setup.profile, rows, *fewest)
                 : "none: extrapolated beyond what was fitted, whose errors promise nothing here";
 }
 

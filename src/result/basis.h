@@ -41,7 +41,7 @@ std::string no_band_text(const estimate::Platform& platform);
 // One line on where the bands come from.
 std::string band_text(const estimate::Setup& setup, const estimate::Scenario& scenario);
 // "; cross-validated on 386 rows", "; an assumption: …". `fewest`: rows of the band that has the fewest.
-std::string rows_text(std::int64_t rows, std::int64_t fewest);
+std::string rows_text(const hardware::RuntimeProfile& profile, std::int64_t rows, std::int64_t fewest);
 // In which ways an estimate, or a phase of it ("prefill", "decode"), lies outside of what the profile was fitted on;
 // empty inside.
 std::vector<std::string> extrapolations(const estimate::Setup& setup, const estimate::Scenario& scenario);

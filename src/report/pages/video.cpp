@@ -63,7 +63,7 @@ std::string band_line(const VideoSetup& setup) {
   const std::optional<Band> b = band(setup);
   if (b)
     return fmt::format("+- {} (9 of 10 within {}){}", format_share(b->mean), format_share(b->p90),
-                       rows_text(b->rows, b->rows));
+                       rows_text(*setup.profile, b->rows, b->rows));
   return setup.profile->error_of("video") == nullptr
              ? "none: the profile was compared with no generations"
              : "none: extrapolated beyond what was fitted, whose errors promise nothing here";
