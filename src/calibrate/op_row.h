@@ -72,11 +72,13 @@ struct CacheShape {
   bool operator==(const CacheShape&) const = default;
 };
 
-// op "all_reduce", "all_gather", "reduce_scatter", "all_to_all" (or "alltoall").
+// op "all_reduce", "all_gather", "reduce_scatter", "all_to_all" (or "alltoall"), by the collective library;
+// "custom_all_reduce": by the kernels of the stack's own, where the profile has them.
 struct CollectiveShape {
   graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
   std::int64_t ranks = 0;
   Bytes bytes = {};  // of the full tensor on one rank: input of all-reduce and reduce-scatter, output of all-gather
+  bool custom = false;
   bool operator==(const CollectiveShape&) const = default;
 };
 

@@ -38,6 +38,16 @@ struct Links {
     Seconds fill;
   };
   std::optional<Chunks> chunks;
+  // All-reduces up to a size by kernels of the stack's own.
+  struct Custom {
+    Bytes most;
+    Seconds launch;
+    Seconds rank;
+    BytesPerSecond one_shot;
+    Seconds second;
+    BytesPerSecond two_shot;
+  };
+  std::optional<Custom> custom;
 };
 
 // Links without nodes: those of a torus, a ring or a mesh join as many devices as there are.
