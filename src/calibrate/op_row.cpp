@@ -56,7 +56,10 @@ struct ShapeText {
     std::string text = fmt::format("{} x {} x {}", g.m, g.n, g.k);
     if (g.batch > 1) text = fmt::format("{} * {}", g.batch, text);
     if (g.ranks > 1) text += fmt::format(" over {} ranks", g.ranks);
-    return g.weights.empty() ? text : text + " " + g.weights;
+    for (const std::string* part : {&g.weights, &g.power}) {
+      if (!part->empty()) text += " " + *part;
+    }
+    return text;
   }
   std::string operator()(const AttentionShape& a) const {
     return fmt::format("batch {} q {} kv {} heads {}/{} x {}{}", a.batch, a.q_len, a.kv_len, a.heads, a.kv_heads,

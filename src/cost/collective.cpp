@@ -19,10 +19,10 @@ namespace {
 using graph::CollectiveKind;
 using hardware::Topology;
 
-constexpr std::array<std::string_view, 10> kAlgorithmNames = {
-    "none", "ring",  "one-shot",   "two-shot",     "halving-doubling",
-    "tree", "bruck", "dimensions", "hierarchical", "direct"};
-static_assert(static_cast<std::size_t>(Algorithm::direct) + 1 == kAlgorithmNames.size());
+constexpr std::array<std::string_view, 11> kAlgorithmNames = {
+    "none",  "ring",       "one-shot",     "two-shot", "halving-doubling", "tree",
+    "bruck", "dimensions", "hierarchical", "direct",   "in-switch"};
+static_assert(static_cast<std::size_t>(Algorithm::in_switch) + 1 == kAlgorithmNames.size());
 
 // ---- One kind of link
 //
@@ -86,6 +86,14 @@ static_assert(static_cast<std::size_t>(Algorithm::direct) + 1 == kAlgorithmNames
 // added up, behind a second round of signals. Kernels of a few dozen blocks have only so much under way, so the rates
 // are far from the links', and differ. Which of the two runs is a rule of sizes: two ranks always take one shot, up to
 // four ranks below 512 KiB, up to eight below 256 KiB. There are kernels for 2, 4, 6 and 8 ranks.
+
+// A switch that can add up (NVLink SHARP, the library's NVLS) takes a tensor from every rank once and sends the sum
+// back: S bytes over each port, either way, whatever the number of ranks. Setting up its groups takes longer than the
+// launch of a ring, and the pipeline of chunks is filled likewise:
+//
+//   launch + switch_launch + S / in_switch + 2 sqrt(fill S / in_switch)
+//
+// On four ranks NCCL's own tuning keeps to rings.
 
 // `ranks` devices, `stride` apart, and the bytes of graph::Collective.
 struct Exchange {
@@ -399,6 +407,21 @@ CollectiveCost by_library(const Links& links, const Exchange& x, const Candidate
   return cost;
 }
 
+// All-reduces that the switch adds up; `none` where it does not.
+CollectiveCost by_switch(const Links& links, const Exchange& x) {
+  constexpr std::int64_t kLeastRanks = 5;
+  CollectiveCost cost;
+  const bool can = links.chunks->in_switch.value > 0 && links.topology == Topology::fully_switched;
+  if (!can || x.kind != CollectiveKind::all_reduce || x.ranks < kLeastRanks) return cost;
+  cost.algorithm = Algorithm::in_switch;
+  cost.steps = 1;
+  cost.sent = cost.busiest_link = Bytes{x.bytes};
+  cost.latency = links.launch + links.chunks->switch_launch;
+  cost.transfer = cost.sent / links.chunks->in_switch;
+  add_chunks(links, 0, 1, cost);
+  return cost;
+}
+
 bool has_custom(const Links& links, const Exchange& x) {
   constexpr std::int64_t kMostRanks = 8;
   return links.custom && !x.library && x.kind == CollectiveKind::all_reduce && x.ranks <= kMostRanks &&
@@ -452,6 +475,7 @@ Candidates one_level(const Links& links, const Exchange& exchange) {
   Candidates found = on_topology(links, exchange);
   if (!links.chunks) return found;
   only.add(by_library(links, exchange, found));
+  if (const CollectiveCost cost = by_switch(links, exchange); cost.algorithm != Algorithm::none) only.add(cost);
   return only;
 }
 

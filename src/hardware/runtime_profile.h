@@ -46,6 +46,7 @@ enum class Parameter : unsigned char {
   // Collectives (collective_kernel.h).
   collective_launch, collective_step, collective_share, collective_copy_share, collective_fill, network_share,
   network_step, collective_hidden,
+  switch_launch, switch_share,
   // All-reduces inside a node by kernels of the stack's own (collective.cpp).
   custom_launch, custom_rank, custom_share, custom_second, custom_second_share,
   // What long kernels and steady load leave of the clock (efficiency.cpp).
@@ -151,6 +152,7 @@ struct KernelChoices {
   // B up to which the stack's own kernels, of one shot and of two, do the all-reduces inside a node; 0: the library
   // does.
   std::int64_t custom_all_reduce = 0;
+  bool switch_reduces = false;  // the library has all-reduces that the switch of a node adds up (NVLS)
   Power power = Power::none;
   bool attention_appends = false;     // measured prompt attention includes appending K and V to the cache
   std::int64_t tensor_padding = 0;    // B that the allocator adds to every tensor, before it rounds up to the granule

@@ -37,6 +37,7 @@ void each_choice(Choices& c, Visit&& visit) {
   visit("allocated_kv", c.allocated_kv, 0, 1e9);
   visit("overlap_bytes", c.overlap_bytes, 0, 1e12);
   visit("custom_all_reduce", c.custom_all_reduce, 0, 1e12);
+  visit("switch_reduces", c.switch_reduces, 0, 1);
   visit("power", c.power, 0, 0);
   visit("attention_appends", c.attention_appends, 0, 1);
   visit("tensor_padding", c.tensor_padding, 0, 1 << 20);

@@ -549,6 +549,24 @@ TEST_CASE("a stack's own kernels all-reduce in one shot or in two, by size and r
   CHECK(cost(8, 256 * 1024).sent.value == Approx(2 * 7 / 8.0 * 256 * 1024));
 }
 
+TEST_CASE("a switch that adds up takes the tensor once, where more than four ranks make that the faster") {
+  Cluster c = switch8();
+  c.inside.launch = Seconds{9 * kMicro};
+  c.inside.chunks = {.copy = BytesPerSecond{1e12},
+                     .fill = Seconds{kMicro},
+                     .in_switch = BytesPerSecond{8e9},
+                     .switch_launch = Seconds{30 * kMicro}};
+  const auto cost = [&](std::int64_t ranks, double bytes) {
+    return collective_cost(c, collective(CollectiveKind::all_reduce, ranks, bytes));
+  };
+  // 80 MB at 8 GB/s: 10 ms, and 2 sqrt(1 us x 10 ms) = 200 us of filling; a ring sends 140 MB at 10 GB/s.
+  CHECK(cost(8, 80 * kMega).algorithm == Algorithm::in_switch);
+  CHECK(cost(8, 80 * kMega).time().value == Approx((9 + 30 + 10000 + 200) * kMicro));
+  CHECK(cost(8, 1000).algorithm == Algorithm::ring);
+  CHECK(cost(4, 80 * kMega).algorithm == Algorithm::ring);
+  CHECK(collective_cost(c, collective(CollectiveKind::all_gather, 8, 80 * kMega)).algorithm == Algorithm::ring);
+}
+
 TEST_CASE("what a stack has no kernel for is its library's") {
   Cluster library = custom8();
   library.inside.custom.reset();

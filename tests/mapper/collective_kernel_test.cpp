@@ -131,6 +131,19 @@ TEST_CASE("between nodes the algorithm is the one that is the cheapest as charge
   CHECK(cost::collective_cost(nodes(), op).algorithm == Algorithm::hierarchical);
 }
 
+TEST_CASE("a switch adds up at its share of the links, where the library has it do so") {
+  hardware::RuntimeProfile profile = profile_of(values());
+  profile.values[index(switch_launch)] = 30e-6;
+  profile.values[index(switch_share)] = 0.8;
+  const graph::Collective op = collective(CollectiveKind::all_reduce, 8, 800e6);
+  CHECK(cost::collective_cost(driven(nodes(), profile), op).algorithm == Algorithm::ring);
+  profile.choices.switch_reduces = true;
+  // 800 MB at 80 GB/s.
+  const CollectiveCost cost = cost::collective_cost(driven(nodes(), profile), op);
+  CHECK(cost.algorithm == Algorithm::in_switch);
+  CHECK(cost.time().value == Approx(9e-6 + 30e-6 + 10e-3));
+}
+
 TEST_CASE("a stack's own all-reduces are charged by its numbers, up to the size that it has them for") {
   hardware::RuntimeProfile profile = profile_of(values());
   for (const auto& [p, value] :

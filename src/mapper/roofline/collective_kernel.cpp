@@ -20,6 +20,10 @@ cost::Cluster driven(const cost::Cluster& cluster, const hardware::RuntimeProfil
   drive(result.between, Parameter::network_share, Parameter::network_step);
   result.inside.chunks = {.copy = get(values, Parameter::collective_copy_share) * cluster.inside.per_device,
                           .fill = Seconds{get(values, Parameter::collective_fill)}};
+  if (profile.choices.switch_reduces) {
+    result.inside.chunks->in_switch = get(values, Parameter::switch_share) * cluster.inside.per_device;
+    result.inside.chunks->switch_launch = Seconds{get(values, Parameter::switch_launch)};
+  }
   if (profile.choices.custom_all_reduce > 0) {
     const BytesPerSecond link = cluster.inside.per_device;
     result.inside.custom = {.most = Bytes{static_cast<double>(profile.choices.custom_all_reduce)},

@@ -350,6 +350,8 @@ bool depends(const graph::Op& op, unsigned sections, std::size_t parameter, cons
   }
   if (parameter == index(power_sustained)) return choices.power == hardware::Power::sustained;
   if (const auto* c = std::get_if<graph::Collective>(&op.body)) {
+    const bool switched = parameter == index(switch_launch) || parameter == index(switch_share);
+    if (switched) return choices.switch_reduces && c->kind == graph::CollectiveKind::all_reduce;
     const bool custom = parameter >= index(custom_launch) && parameter <= index(custom_second_share);
     if (custom) {
       return choices.custom_all_reduce > 0 && !c->library && c->kind == graph::CollectiveKind::all_reduce &&
