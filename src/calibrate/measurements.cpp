@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "calibrate/csv.h"
 #include "descriptor/catalog.h"
+#include "hardware/runtime_profile.h"
 #include "model/quantization.h"
 
 namespace llmperf::calibrate {
@@ -57,6 +58,7 @@ constexpr ColumnInfo kColumns[] = {
     {"head_dim", Use::no, Use::optional},
     {"causal", Use::no, Use::optional},
     {"bytes", Use::no, Use::optional},
+    {"power", Use::no, Use::optional},
     {"latency_ms", Use::required, Use::no},
     {"latency_us", Use::no, Use::required},
 };
@@ -109,6 +111,7 @@ void each_field(Of& s, const Visit& visit) {
     } else {
       visit("batch", s.batch, {.absent = 1});
       visit("weights", s.weights, {});
+      visit("power", s.power, {});
     }
   } else if constexpr (std::is_same_v<Type, AttentionShape>) {
     visit("batch", s.batch, {});
@@ -353,6 +356,11 @@ class FileParser {
   void check(const OpShape& shape) {
     match(
         shape,
+        [&](const GemmShape& g) {
+          if (!g.power.empty() && !hardware::parse_power(g.power)) {
+            problem(cell("power")->column, fmt::format("unknown load {}", quote(g.power)), "known: short, sustained");
+          }
+        },
         [&](const AttentionShape& a) {
           if (a.heads % a.kv_heads != 0) {
             problem(cell("kv_heads")->column,

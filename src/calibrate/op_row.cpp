@@ -29,12 +29,14 @@ struct Word {
 };
 const std::vector<Word>& words() {
   static const std::vector<Word> result = {{"gemm", GemmShape{}},
+                                           {"matmul", GemmShape{}},
                                            {"matmul_all_reduce", GemmShape{.ranks = 2}},
                                            {"attention_prefill", AttentionShape{.phase = Phase::prefill}},
                                            {"attention_decode", AttentionShape{.phase = Phase::decode}},
                                            {"gather", GatherShape{}},
                                            {"kv_write", CacheShape{}},
                                            {"all_reduce", CollectiveShape{.kind = CollectiveKind::all_reduce}},
+                                           {"custom_all_reduce", CollectiveShape{.custom = true}},
                                            {"all_gather", CollectiveShape{.kind = CollectiveKind::all_gather}},
                                            {"reduce_scatter", CollectiveShape{.kind = CollectiveKind::reduce_scatter}},
                                            {"all_to_all", CollectiveShape{.kind = CollectiveKind::all_to_all}},
@@ -47,14 +49,17 @@ bool same_word(const AttentionShape& a, const AttentionShape& b) { return a.phas
 bool same_word(const VectorShape&, const VectorShape&) { return false; }  // a layer is its own word
 bool same_word(const GatherShape&, const GatherShape&) { return true; }
 bool same_word(const CacheShape&, const CacheShape&) { return true; }
-bool same_word(const CollectiveShape& a, const CollectiveShape& b) { return a.kind == b.kind; }
+bool same_word(const CollectiveShape& a, const CollectiveShape& b) { return a.kind == b.kind && a.custom == b.custom; }
 
 struct ShapeText {
   std::string operator()(const GemmShape& g) const {
     std::string text = fmt::format("{} x {} x {}", g.m, g.n, g.k);
     if (g.batch > 1) text = fmt::format("{} * {}", g.batch, text);
     if (g.ranks > 1) text += fmt::format(" over {} ranks", g.ranks);
-    return g.weights.empty() ? text : text + " " + g.weights;
+    for (const std::string* part : {&g.weights, &g.power}) {
+      if (!part->empty()) text += " " + *part;
+    }
+    return text;
   }
   std::string operator()(const AttentionShape& a) const {
     return fmt::format("batch {} q {} kv {} heads {}/{} x {}{}", a.batch, a.q_len, a.kv_len, a.heads, a.kv_heads,

@@ -18,8 +18,8 @@ namespace llmperf::calibrate {
 enum class Phase : unsigned char { prefill, decode };
 std::string_view name(Phase phase);
 
-// op "gemm": `batch` products [m, k] x [k, n]. `weights`: the scheme in which the [k, n] operand is stored (column
-// `weights`: "int8", "w4a16-g128", "w8a8"); empty: as the other one.
+// op "gemm" (or "matmul"): `batch` products [m, k] x [k, n]. `weights`: the scheme in which the [k, n] operand is
+// stored (column `weights`: "int8", "w4a16-g128", "w8a8"); empty: as the other one.
 struct GemmShape {
   std::int64_t m = 0;
   std::int64_t n = 0;
@@ -27,6 +27,8 @@ struct GemmShape {
   std::int64_t batch = 1;
   std::string weights = {};
   std::int64_t ranks = 1;  // op "matmul_all_reduce" (column ranks): devices whose products one kernel adds up
+  // Load under which it was measured (column power: "short", "sustained"); empty: as the profile has it.
+  std::string power = {};
   bool operator==(const GemmShape&) const = default;
 };
 
@@ -72,11 +74,13 @@ struct CacheShape {
   bool operator==(const CacheShape&) const = default;
 };
 
-// op "all_reduce", "all_gather", "reduce_scatter", "all_to_all" (or "alltoall").
+// op "all_reduce", "all_gather", "reduce_scatter", "all_to_all" (or "alltoall"), by the collective library;
+// "custom_all_reduce": by the kernels of the stack's own, where the profile has them.
 struct CollectiveShape {
   graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
   std::int64_t ranks = 0;
   Bytes bytes = {};  // of the full tensor on one rank: input of all-reduce and reduce-scatter, output of all-gather
+  bool custom = false;
   bool operator==(const CollectiveShape&) const = default;
 };
 

@@ -19,13 +19,14 @@ namespace llmperf::calibrate {
 namespace {
 
 // A text that two ops share when they take the same time.
-std::string key_of(const graph::Op& op, const cost::Work& work) {
+std::string key_of(const graph::Op& op, const cost::Work& work, const mapper::Machine& machine) {
   std::string key;
   const auto add = [&](double x) { key.append(reinterpret_cast<const char*>(&x), sizeof x); };
   for (const double x :
-       {d(static_cast<std::int64_t>(op.body.index())), d(static_cast<int>(op.place)), d(op.launches), work.matrix.value,
-        work.vector.value, work.weights.value, work.activations_read.value, work.activations_written.value,
-        work.kv_read.value, work.kv_written.value, work.network.value}) {
+       {d(static_cast<std::int64_t>(op.body.index())), d(static_cast<int>(op.place)), d(op.launches),
+        d(static_cast<int>(machine.efficiency()->profile().choices.power)), work.matrix.value, work.vector.value,
+        work.weights.value, work.activations_read.value, work.activations_written.value, work.kv_read.value,
+        work.kv_written.value, work.network.value}) {
     add(x);
   }
   mapper::each_extent(op, add);
@@ -43,6 +44,7 @@ struct Predictor::UniqueOp {
   cost::Work work;
   const mapper::Machine* machine;
   unsigned sections;
+  const hardware::KernelChoices& choices() const { return machine->efficiency()->profile().choices; }
 };
 
 Predictor::Predictor(const Measurements& measurements, std::vector<std::size_t> rows, const hardware::Device& device,
@@ -71,7 +73,7 @@ Predictor::Predictor(const Measurements& measurements, std::vector<std::size_t> 
   dependents_.resize(hardware::kAllParameters);
   for (std::size_t p = 0; p < dependents_.size(); ++p) {
     for (std::size_t i = 0; i < ops_.size(); ++i) {
-      if (mapper::depends(ops_[i].op, ops_[i].sections, p, profile_.choices)) dependents_[p].push_back(i);
+      if (mapper::depends(ops_[i].op, ops_[i].sections, p, ops_[i].choices())) dependents_[p].push_back(i);
     }
   }
   op_seconds_.resize(ops_.size());
@@ -147,11 +149,23 @@ const estimate::Phase& Predictor::pipelined(const RowItems& row) {
 }
 
 void Predictor::add_op(const OpRow& row) {
-  if (!machine_) {
-    machine_ =
-        std::make_unique<mapper::Machine>(device_, cost::make_cluster(device_), nullptr, BytesPerSecond{}, &profile_);
+  for (const graph::Op& op : ops_of(row, profile_)) add(op, machine_of(row), roofs_.back());
+}
+
+// A profile that says nothing of power makes no difference between loads.
+const mapper::Machine& Predictor::machine_of(const OpRow& row) {
+  using hardware::Power;
+  const auto* gemm = std::get_if<GemmShape>(&row.shape);
+  const Power own = profile_.choices.power;
+  const Power power = own == Power::none || !gemm ? own : hardware::parse_power(gemm->power).value_or(own);
+  Loaded& load = loads_[power];
+  if (!load.machine) {
+    load.profile = profile_;
+    load.profile.choices.power = power;
+    load.machine = std::make_unique<mapper::Machine>(device_, cost::make_cluster(device_), nullptr, BytesPerSecond{},
+                                                     &load.profile);
   }
-  for (const graph::Op& op : ops_of(row, profile_)) add(op, *machine_, roofs_.back());
+  return *load.machine;
 }
 
 void Predictor::add(const graph::Op& op, const mapper::Machine& machine, RowRoof& roof) {
@@ -168,7 +182,7 @@ void Predictor::add(const graph::Op& op, const mapper::Machine& machine, RowRoof
   roof.memory += light.memory * count;
   roof.network += light.network * count;
   roof.roof += (op.place == graph::Place::network ? light.roof : light.total) * count;
-  const auto [it, added] = index_.try_emplace(key_of(op, work), static_cast<std::uint32_t>(ops_.size()));
+  const auto [it, added] = index_.try_emplace(key_of(op, work, machine), static_cast<std::uint32_t>(ops_.size()));
   if (added) ops_.push_back({op, work, &machine, mapper::sections_of(op)});
   items_.push_back({it->second, count, op.overlaps});
 }
@@ -206,6 +220,7 @@ std::vector<mapper::StepOverhead> Predictor::overheads() const {
 
 void Predictor::predict(std::span<const double> values, std::optional<std::size_t> changed, std::span<double> seconds) {
   std::copy(values.begin(), values.end(), profile_.values.begin());
+  for (auto& [power, load] : loads_) load.profile.values = profile_.values;
   std::vector<mapper::StepOverhead> trial_overheads;
   if (!changed) {
     for (std::size_t i = 0; i < ops_.size(); ++i) op_seconds_[i] = seconds_of(i);
@@ -234,7 +249,7 @@ std::vector<std::size_t> Predictor::parameters() const {
   for (std::size_t p = 0; p < hardware::kAllParameters; ++p) {
     const bool formats = p >= hardware::kParameters;
     const bool used = std::any_of(ops_.begin(), ops_.end(), [&](const UniqueOp& op) {
-      return mapper::depends(op.op, formats ? op.sections | mapper::kStep : op.sections, p, profile_.choices);
+      return mapper::depends(op.op, formats ? op.sections | mapper::kStep : op.sections, p, op.choices());
     });
     if (used || (steps && !formats && mapper::is_of_step(p))) result.push_back(p);
   }

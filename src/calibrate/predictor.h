@@ -75,6 +75,7 @@ class Predictor {
 
   void add_step(const StepRow& row);
   void add_op(const OpRow& row);
+  const mapper::Machine& machine_of(const OpRow& row);
   void add(const graph::Op& op, const mapper::Machine& machine, RowRoof& roof);
   const Case& case_of(const StepRow& row);
   const estimate::Phase& pipelined(const RowItems& row);
@@ -88,7 +89,12 @@ class Predictor {
   hardware::RuntimeProfile profile_;  // its values change with predict()
   std::map<std::string, std::unique_ptr<Case>> cases_;
   std::map<std::string, std::unique_ptr<model::Decoder>> models_;
-  std::unique_ptr<mapper::Machine> machine_;  // of op rows
+  // Of op rows: the profile under one load, the profile's own or that of the row.
+  struct Loaded {
+    hardware::RuntimeProfile profile;
+    std::unique_ptr<mapper::Machine> machine;
+  };
+  std::map<hardware::Power, Loaded> loads_;
   std::vector<RowItems> items_of_;
   std::vector<RowRoof> roofs_;
   std::vector<Item> items_;

@@ -102,7 +102,8 @@ graph::Op op_of(const CollectiveShape& s, Dtype dtype) {
                                     .ranks = s.ranks,
                                     .rows = 1,
                                     .width = s.bytes.value / bytes_per_element(dtype),
-                                    .element = model::element_format(dtype)}};
+                                    .element = model::element_format(dtype),
+                                    .library = !s.custom}};
 }
 
 }  // namespace

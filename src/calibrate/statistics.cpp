@@ -66,7 +66,9 @@ Label m_band(const GemmShape& g) { return band(kRowBands, g.m); }
 Label scheme(const GemmShape& g) { return {fmt::format("gemm {}", g.weights.empty() ? "dense" : g.weights)}; }
 Label site(const GemmShape& g) { return {fmt::format("n {} k {}", g.n, g.k)}; }
 Label layout(const AttentionShape& a) { return {fmt::format("{}/{} x {}", a.heads, a.kv_heads, a.head_dim)}; }
-Label collective(const CollectiveShape& c) { return {fmt::format("{} {} ranks", name(c.kind), c.ranks)}; }
+Label collective(const CollectiveShape& c) {
+  return {fmt::format("{}{} {} ranks", c.custom ? "custom " : "", name(c.kind), c.ranks)};
+}
 template <std::string StepRow::*Member>
 Label text(const StepRow& s) {
   return {s.*Member};

@@ -19,10 +19,10 @@ namespace {
 using graph::CollectiveKind;
 using hardware::Topology;
 
-constexpr std::array<std::string_view, 10> kAlgorithmNames = {
-    "none", "ring",  "one-shot",   "two-shot",     "halving-doubling",
-    "tree", "bruck", "dimensions", "hierarchical", "direct"};
-static_assert(static_cast<std::size_t>(Algorithm::direct) + 1 == kAlgorithmNames.size());
+constexpr std::array<std::string_view, 11> kAlgorithmNames = {
+    "none",  "ring",       "one-shot",     "two-shot", "halving-doubling", "tree",
+    "bruck", "dimensions", "hierarchical", "direct",   "in-switch"};
+static_assert(static_cast<std::size_t>(Algorithm::in_switch) + 1 == kAlgorithmNames.size());
 
 // ---- One kind of link
 //
@@ -75,6 +75,26 @@ static_assert(static_cast<std::size_t>(Algorithm::direct) + 1 == kAlgorithmNames
 // is posted at once, which costs the same few steps for any number of ranks. A ring pass is a call for every block,
 // each awaited by what uses the block.
 
+// All-reduces by kernels of a serving stack's own (Links::custom; vLLM's csrc/custom_all_reduce.cuh, which SGLang and
+// TensorRT-LLM have likewise). Every rank reads its peers' memory over the links, once it has seen the signal of each
+// of the r - 1 others:
+//
+//   one shot   launch + (r-1) rank + (r-1) S / one_shot
+//   two shots  launch + (r-1) rank + second + 2 (r-1)/r S / two_shot
+//
+// In one shot every rank reads and adds up all of the tensor; in two its part, and then the parts that the others have
+// added up, behind a second round of signals. Kernels of a few dozen blocks have only so much under way, so the rates
+// are far from the links', and differ. Which of the two runs is a rule of sizes: two ranks always take one shot, up to
+// four ranks below 512 KiB, up to eight below 256 KiB. There are kernels for 2, 4, 6 and 8 ranks.
+
+// A switch that can add up (NVLink SHARP, the library's NVLS) takes a tensor from every rank once and sends the sum
+// back: S bytes over each port, either way, whatever the number of ranks. Setting up its groups takes longer than the
+// launch of a ring, and the pipeline of chunks is filled likewise:
+//
+//   launch + switch_launch + S / in_switch + 2 sqrt(fill S / in_switch)
+//
+// On four ranks NCCL's own tuning keeps to rings.
+
 // `ranks` devices, `stride` apart, and the bytes of graph::Collective.
 struct Exchange {
   graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
@@ -82,7 +102,8 @@ struct Exchange {
   std::int64_t stride = 1;
   double bytes = 0;
   bool routed = false;
-  double once = 1;  // routed: bytes that a node is sent once, of those for its devices one by one
+  bool library = false;  // and by no other kernel
+  double once = 1;       // routed: bytes that a node is sent once, of those for its devices one by one
 
   double block() const { return bytes / d(ranks); }  // M of docs/formulas.md
   double others() const { return d(ranks - 1); }
@@ -386,6 +407,43 @@ CollectiveCost by_library(const Links& links, const Exchange& x, const Candidate
   return cost;
 }
 
+// All-reduces that the switch adds up; `none` where it does not.
+CollectiveCost by_switch(const Links& links, const Exchange& x) {
+  constexpr std::int64_t kLeastRanks = 5;
+  CollectiveCost cost;
+  const bool can = links.chunks->in_switch.value > 0 && links.topology == Topology::fully_switched;
+  if (!can || x.kind != CollectiveKind::all_reduce || x.ranks < kLeastRanks) return cost;
+  cost.algorithm = Algorithm::in_switch;
+  cost.steps = 1;
+  cost.sent = cost.busiest_link = Bytes{x.bytes};
+  cost.latency = links.launch + links.chunks->switch_launch;
+  cost.transfer = cost.sent / links.chunks->in_switch;
+  add_chunks(links, 0, 1, cost);
+  return cost;
+}
+
+bool has_custom(const Links& links, const Exchange& x) {
+  constexpr std::int64_t kMostRanks = 8;
+  return links.custom && !x.library && x.kind == CollectiveKind::all_reduce && x.ranks <= kMostRanks &&
+         x.ranks % 2 == 0 && x.bytes <= links.custom->most.value &&
+         (links.topology == Topology::fully_switched || links.topology == Topology::full_mesh);
+}
+
+CollectiveCost by_custom(const Links::Custom& custom, const Exchange& x) {
+  constexpr double kFew = 4;
+  constexpr double kOneShotOfFew = 512.0 * 1024;
+  constexpr double kOneShot = 256.0 * 1024;
+  const bool one = x.ranks == 2 || x.bytes < (d(x.ranks) <= kFew ? kOneShotOfFew : kOneShot);
+  CollectiveCost cost;
+  cost.algorithm = one ? Algorithm::one_shot : Algorithm::two_shot;
+  cost.steps = one ? 1 : 2;
+  cost.sent = Bytes{one ? x.others() * x.bytes : x.ring_bytes()};
+  cost.busiest_link = cost.sent;
+  cost.latency = custom.launch + x.others() * custom.rank + (one ? Seconds{} : custom.second);
+  cost.transfer = cost.sent / (one ? custom.one_shot : custom.two_shot);
+  return cost;
+}
+
 Candidates on_topology(const Links& links, const Exchange& exchange) {
   Candidates found;
   Writer writer(links, exchange, found);
@@ -409,10 +467,15 @@ Candidates on_topology(const Links& links, const Exchange& exchange) {
 // At least one algorithm for more than one rank; none for one. A library of rings has that one only.
 Candidates one_level(const Links& links, const Exchange& exchange) {
   if (exchange.ranks <= 1) return {};
+  Candidates only;
+  if (has_custom(links, exchange)) {
+    only.add(by_custom(*links.custom, exchange));
+    return only;
+  }
   Candidates found = on_topology(links, exchange);
   if (!links.chunks) return found;
-  Candidates only;
   only.add(by_library(links, exchange, found));
+  if (const CollectiveCost cost = by_switch(links, exchange); cost.algorithm != Algorithm::none) only.add(cost);
   return only;
 }
 
@@ -604,6 +667,7 @@ Candidates candidates(const Cluster& cluster, const graph::Collective& c) {
   Exchange x{c.kind, c.ranks, c.stride, c.bytes().value};
   const Placement at = place(cluster, c);
   x.routed = c.routing.experts > 0;
+  x.library = c.library;
   if (x.routed) {
     const std::int64_t held = c.routing.experts / c.ranks;
     x.once = reached(c.routing, at.inside * held) / (d(at.inside) * reached(c.routing, held));

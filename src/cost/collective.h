@@ -36,8 +36,21 @@ struct Links {
   struct Chunks {
     BytesPerSecond copy;
     Seconds fill;
+    // Of all-reduces that the switch adds up, where it can: the tensor's rate, and what they take beside a launch.
+    BytesPerSecond in_switch = {};
+    Seconds switch_launch = {};
   };
   std::optional<Chunks> chunks;
+  // All-reduces up to a size by kernels of the stack's own.
+  struct Custom {
+    Bytes most;
+    Seconds launch;
+    Seconds rank;
+    BytesPerSecond one_shot;
+    Seconds second;
+    BytesPerSecond two_shot;
+  };
+  std::optional<Custom> custom;
 };
 
 // Links without nodes: those of a torus, a ring or a mesh join as many devices as there are.
@@ -74,7 +87,8 @@ enum class Algorithm : unsigned char {
   bruck,             // all-to-all in log2(ranks) rounds
   dimensions,        // tori and meshes: one dimension after the other
   hierarchical,      // inside nodes, between them, inside again
-  direct             // one message
+  direct,            // one message
+  in_switch          // the switch adds up what everyone sends it once
 };
 std::string_view name(Algorithm algorithm);
 

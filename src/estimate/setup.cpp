@@ -178,7 +178,7 @@ void note_rate(Platform& platform, Dtype activations) {
                                        platform.device->name, name(activations)));
 }
 
-cost::Cluster Platform::charged_cluster() const { return profile ? mapper::driven(cluster, profile->values) : cluster; }
+cost::Cluster Platform::charged_cluster() const { return profile ? mapper::driven(cluster, *profile) : cluster; }
 
 void WorkloadChoices::run_as(const hardware::RuntimeExecution& execution) {
   runtime = execution.options;

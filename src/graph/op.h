@@ -234,6 +234,7 @@ struct Collective {
   double width = 0;
   model::ElementFormat element = {};
   Routing routing = {};
+  bool library = false;  // run by the collective library, whatever kernels of its own the stack has
   Bytes bytes() const { return Bytes{rows * width * bytes_per_element(element)}; }
 };
 

@@ -84,6 +84,18 @@ constexpr Entry kEntries[] = {
     {network_step, "network.step", "s", 20e-6, 0.5, 1e-7, 2e-4, "every message between nodes"},
     {collective_hidden, "collective.hidden", "", 0.5, 0.6, 0.01, 1.0,
      "of the shorter of a product and the collective beside it, what takes no time of its own"},
+    {switch_launch, "collective.switch_launch", "s", 3e-05, 0.5, 1e-07, 0.0005,
+     "every all-reduce that the switch adds up, beside the launch"},
+    {switch_share, "collective.switch_share", "", 0.63, 0.2, 0.05, 1,
+     "of the rate of a device's links, of a tensor that the switch adds up"},
+    {custom_launch, "custom.launch", "s", 4.2e-06, 0.5, 1e-07, 4e-05, "every all-reduce of the stack's own kernel"},
+    {custom_rank, "custom.rank", "s", 8e-08, 0.7, 1e-09, 5e-06, "every other rank, whose signal is awaited"},
+    {custom_share, "custom.share", "", 0.6, 0.3, 0.05, 1, "of the rate of a device's links, everything in one shot"},
+    {custom_second, "custom.second", "s", 4.5e-06, 0.7, 1e-07, 5e-05, "the second shot"},
+    {custom_second_share, "custom.second_share", "", 0.75, 0.3, 0.05, 1, "of the rate of the links, in two shots"},
+    {power_onset, "power.onset", "", 0.12, 0.7, 0.001, 1, "by which products and attention far above 1.7 ms slow down"},
+    {power_sustained, "power.sustained", "", 1, 0.2, 1, 2,
+     "what products and attention compute takes longer by in steady load"},
     {launch_gap, "launch.gap", "s", 1.5e-6, 0.7, 1e-8, 1e-4, "between two kernels of a step"},
     {step_prefill, "step.prefill", "s", 1e-3, 1.0, 1e-6, 5e-2, "every step that processes prompts"},
     {step_decode, "step.decode", "s", 4e-4, 1.0, 1e-6, 5e-2, "every step of one new token per sequence"},
@@ -199,6 +211,13 @@ std::optional<std::size_t> find_parameter(std::string_view name) {
 double get(const ParameterValues& values, Parameter p) { return values[index(p)]; }
 
 std::string_view name(ProductTiles tiles) { return kProductTilesNames[static_cast<std::size_t>(tiles)]; }
+std::string_view name(Power power) { return kPowerNames[static_cast<std::size_t>(power)]; }
+std::optional<Power> parse_power(std::string_view text) {
+  for (const Power power : {Power::short_run, Power::sustained}) {
+    if (text == name(power)) return power;
+  }
+  return std::nullopt;
+}
 std::string_view name(Dispatch dispatch) { return kDispatchNames[static_cast<std::size_t>(dispatch)]; }
 
 }  // namespace llmperf::hardware

@@ -46,6 +46,11 @@ enum class Parameter : unsigned char {
   // Collectives (collective_kernel.h).
   collective_launch, collective_step, collective_share, collective_copy_share, collective_fill, network_share,
   network_step, collective_hidden,
+  switch_launch, switch_share,
+  // All-reduces inside a node by kernels of the stack's own (collective.cpp).
+  custom_launch, custom_rank, custom_share, custom_second, custom_second_share,
+  // What long kernels and steady load leave of the clock (efficiency.cpp).
+  power_onset, power_sustained,
   // The host and what a step costs beside its kernels (step_overhead.h).
   launch_gap, step_prefill, step_decode, step_sequence, host_layer, host_launch, host_view, host_reshape, host_dispatch,
   memory_utilisation,
@@ -116,6 +121,16 @@ enum class ProductTiles : unsigned char {
 };
 std::string_view name(ProductTiles tiles);
 
+// How long the load lasts whose kernels are predicted. Chips boost beyond their clock until they are warm, and large
+// products draw more than the power limit allows for long.
+enum class Power : unsigned char {
+  none,       // the profile says nothing of it
+  short_run,  // a single prompt, a measurement of some calls
+  sustained,  // steady state: serving, training
+};
+std::string_view name(Power power);
+std::optional<Power> parse_power(std::string_view name);  // "short", "sustained"
+
 // Kernel choices: thresholds and structure that are read from the software, not fitted.
 struct KernelChoices {
   bool tile_menu = false;           // GEMM libraries with tiles of several sizes and split k, else one share for all
@@ -134,10 +149,15 @@ struct KernelChoices {
   bool fp16_accumulate = false;     // products that may (cost::Sums) accumulate in 16 bits
   std::int64_t allocated_kv = 0;    // tokens per sequence whose cache decode reads whatever its length; 0: the present
   std::int64_t overlap_bytes = 0;   // collectives up to this size overlap products; 0: of any size
-  bool attention_appends = false;   // measured prompt attention includes appending K and V to the cache
-  std::int64_t tensor_padding = 0;  // B that the allocator adds to every tensor, before it rounds up to the granule
-  std::int64_t tensor_granule = 1;  // B
-  double activation_factor = 1;     // memory the runtime plans for activations, over the peak of those alive at once
+  // B up to which the stack's own kernels, of one shot and of two, do the all-reduces inside a node; 0: the library
+  // does.
+  std::int64_t custom_all_reduce = 0;
+  bool switch_reduces = false;  // the library has all-reduces that the switch of a node adds up (NVLS)
+  Power power = Power::none;
+  bool attention_appends = false;     // measured prompt attention includes appending K and V to the cache
+  std::int64_t tensor_padding = 0;    // B that the allocator adds to every tensor, before it rounds up to the granule
+  std::int64_t tensor_granule = 1;    // B
+  double activation_factor = 1;       // memory the runtime plans for activations, over the peak of those alive at once
   bool replicates_embedding = false;  // under tensor parallelism every device holds embedding and lm_head whole
   bool caps_batch = false;            // sequences beyond the memory wait, so that a step runs fewer than asked
   bool operator==(const KernelChoices&) const = default;

@@ -36,6 +36,9 @@ void each_choice(Choices& c, Visit&& visit) {
   visit("fp16_accumulate", c.fp16_accumulate, 0, 1);
   visit("allocated_kv", c.allocated_kv, 0, 1e9);
   visit("overlap_bytes", c.overlap_bytes, 0, 1e12);
+  visit("custom_all_reduce", c.custom_all_reduce, 0, 1e12);
+  visit("switch_reduces", c.switch_reduces, 0, 1);
+  visit("power", c.power, 0, 0);
   visit("attention_appends", c.attention_appends, 0, 1);
   visit("tensor_padding", c.tensor_padding, 0, 1 << 20);
   visit("tensor_granule", c.tensor_granule, 1, 1 << 30);
@@ -78,6 +81,8 @@ void read_choices(Reader& reader, KernelChoices& c) {
       value = reader.bool_or(key, value);
     } else if constexpr (std::is_same_v<Value, double>) {
       value = reader.optional_double(key, min, max).value_or(value);
+    } else if constexpr (std::is_same_v<Value, Power>) {
+      value = static_cast<Power>(reader.choice(key, kPowerNames, static_cast<std::size_t>(value)));
     } else {
       value = reader.int_or(key, value, {static_cast<std::int64_t>(min), static_cast<std::int64_t>(max)});
     }
@@ -249,8 +254,13 @@ std::string list(const std::vector<std::string>& items) {
 
 std::string choices_text(const KernelChoices& c) {
   std::string text = "choices:\n";
-  each_choice(
-      c, [&](const char* key, const auto& value, double, double) { text += fmt::format("  {}: {}\n", key, value); });
+  each_choice(c, [&](const char* key, const auto& value, double, double) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, Power>) {
+      text += fmt::format("  {}: {}\n", key, name(value));
+    } else {
+      text += fmt::format("  {}: {}\n", key, value);
+    }
+  });
   std::vector<std::string> serial;
   for (std::size_t i = 0; i < kFormatKernels; ++i) {
     if (c.serial[i]) serial.emplace_back(llmperf::name(static_cast<FormatKernel>(i)));

@@ -76,6 +76,10 @@ const Field kFields[] = {
     {.name = "execution", .member = &R::execution, .group = kRuntime, .type = "HOW",
      .about = "eager, graph, static-graph or dynamic-graph (dispatched from the host) [the runtime's own]",
      .workloads = "tv", .values = {words, nullptr, "eager graph static-graph dynamic-graph"}},
+    {.name = "power", .member = &R::power, .group = kRuntime, .type = "LOAD",
+     .about = "of a profile that says what load leaves of the clock: short (a single prompt) or sustained (steady "
+              "serving, training) [the profile's own]",
+     .values = {words, nullptr, "short sustained"}},
     {.name = "tile-model", .member = &R::tile_model, .group = kHardware, .type = "NAME",
      .about = "arrays of tiles: default (the best mapping found), published (the published mapper's formulas) or "
               "roofline",

@@ -30,7 +30,7 @@ struct Request {
   Count batch, prompt, gen;
   Text weights, kv, activations, options;
   Amount reserve;
-  Text runtime, execution, tile_model;
+  Text runtime, execution, power, tile_model;
   Text gguf_era, cache_type_k, cache_type_v, gpu_layers, tensor_split, host;
   Text tp;  // "8", or "2x4": rows x columns
   Count pp, dp, ep;

@@ -118,6 +118,11 @@ std::optional<hardware::RuntimeProfile> choose_profile(const Request& request, c
                                        hardware::name(profile.workload), request.model.value_or(""),
                                        hardware::name(workload)));
   }
+  if (request.power) {
+    const std::optional<hardware::Power> power = hardware::parse_power(*request.power);
+    if (!power) throw unknown("power", "unknown load", *request.power, {"short", "sustained"});
+    if (profile.choices.power != hardware::Power::none) profile.choices.power = *power;
+  }
   return profile;
 }
 
@@ -304,6 +309,9 @@ void check_effects(const Resolved& r, const graph::Plan& plan, std::int64_t devi
   refuse(q.embedding == "replicated" && plan.tensor == 1,
          "`embedding`: without `tp` there is nothing that it could be replicated over");
   refuse(q.devices_per_node && devices == 1, "`devices-per-node`: there is one device");
+  refuse(
+      q.power && (!r.profile || r.profile->choices.power == hardware::Power::none),
+      fmt::format("`power`: {} says nothing of it", r.profile ? "profile " + r.profile->name : "the speed of light"));
   check_options(r, refuse);
   if (const auto* training = std::get_if<Training>(&r.work)) {
     refuse(q.recompute == "selective" && training->estimator->setup().execution.runtime.flash_attention,

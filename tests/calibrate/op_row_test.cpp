@@ -115,12 +115,25 @@ TEST_CASE("a word of the op column names one shape, which is written by the firs
     INFO(word);
     const std::optional<OpShape> shape = shape_of_word(word);
     REQUIRE(shape);
-    CHECK(word_of(*shape) == (word == "alltoall" ? "all_to_all" : word));
+    CHECK(word_of(*shape) == (word == "alltoall" ? "all_to_all" : word == "matmul" ? "gemm" : word));
   }
   CHECK(std::get<AttentionShape>(*shape_of_word("attention_decode")).phase == Phase::decode);
   CHECK(collective_kind("reduce_scatter") == graph::CollectiveKind::reduce_scatter);
   CHECK_FALSE(shape_of_word("vector:mask"));  // an op of graphs that nobody measures alone
   CHECK_FALSE(word_of(CollectiveShape{.kind = graph::CollectiveKind::send, .ranks = 2}));
+}
+
+TEST_CASE("an all-reduce that was measured is the library's, unless it says that it is the stack's own") {
+  const Measurements m = rows_of(
+      "hardware,op,dtype,ranks,bytes,latency_us\nx,all_reduce,bf16,4,4096,9\nx,custom_all_reduce,bf16,4,4096,4\n");
+  const auto by_library = [&](std::size_t row) {
+    const graph::Op op = ops_of(std::get<OpRow>(m.rows[row].of), {}).front();
+    const auto& c = std::get<graph::Collective>(op.body);
+    CHECK(c.bytes().value == 4096);
+    return c.library;
+  };
+  CHECK(by_library(0));
+  CHECK_FALSE(by_library(1));
 }
 
 }  // namespace llmperf::op_row_test

@@ -118,6 +118,33 @@ TEST_CASE("a collective is predicted from its bytes and ranks", "[predictor]") {
   CHECK(c.full()[0] == Approx(expected));
 }
 
+TEST_CASE("a product is predicted under the load that it was measured under, where the profile tells loads apart") {
+  RuntimeProfile p = half_profile();
+  p.values[index(power_onset)] = 0.1;
+  p.values[index(power_sustained)] = 1.25;
+  // 8192^3: 7 ms at half of 312 TFLOP/s, and by then 1 / (1 + (1.7 / 7)^2) of the onset.
+  const std::string rows =
+      "hardware,op,dtype,m,n,k,power,latency_us\na100-sxm-80gb,matmul,bf16,8192,8192,8192,,8000\n"
+      "a100-sxm-80gb,matmul,bf16,8192,8192,8192,short,8000\n"
+      "a100-sxm-80gb,gemm,bf16,8192,8192,8192,sustained,9000\n";
+  const auto seconds = [&](hardware::Power power) {
+    p.choices.power = power;
+    Case c(rows, a100(), p);
+    return c.full();
+  };
+  const auto at = [](double t) { return t * (1 + 0.1 / (1 + (1.7e-3 / t) * (1.7e-3 / t))); };
+  const std::vector<double> none = seconds(hardware::Power::none);
+  CHECK(none[1] == none[0]);
+  CHECK(none[2] == none[0]);
+  const std::vector<double> by_row = seconds(hardware::Power::short_run);
+  CHECK(by_row[0] == Approx(at(none[0])));
+  CHECK(by_row[1] == by_row[0]);
+  CHECK(by_row[2] == Approx(at(1.25 * none[0])).epsilon(0.01));
+  const std::vector<double> steady = seconds(hardware::Power::sustained);
+  CHECK(steady[0] == by_row[2]);
+  CHECK(steady[1] == by_row[1]);
+}
+
 TEST_CASE("attention that was measured with its append has two ops", "[predictor]") {
   RuntimeProfile p = half_profile();
   const OpRow row{"attention_prefill", Dtype::bf16, AttentionShape{Phase::prefill, 2, 16, 128, 32, 8, 128, true}};

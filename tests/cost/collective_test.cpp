@@ -517,5 +517,71 @@ TEST_CASE("an algorithm that does not exist for a collective is answered with th
   }
 }
 
+// Kernels of a stack's own: 4 us, 0.1 us for every other rank, 5 GB/s in one shot; 3 us more and 8 GB/s in two.
+Cluster custom8() {
+  Cluster c = switch8();
+  c.inside.chunks = {.copy = BytesPerSecond{1e12}, .fill = Seconds{kMicro}};
+  c.inside.launch = Seconds{9 * kMicro};
+  c.inside.custom = {.most = Bytes{8 * kMega},
+                     .launch = Seconds{4 * kMicro},
+                     .rank = Seconds{0.1 * kMicro},
+                     .one_shot = BytesPerSecond{5e9},
+                     .second = Seconds{3 * kMicro},
+                     .two_shot = BytesPerSecond{8e9}};
+  return c;
+}
+
+TEST_CASE("a stack's own kernels all-reduce in one shot or in two, by size and ranks") {
+  const auto cost = [](std::int64_t ranks, double bytes) {
+    return collective_cost(custom8(), collective(CollectiveKind::all_reduce, ranks, bytes));
+  };
+  // Two ranks: everything to the other, of any size: 1 MB / 5 GB/s = 200 us.
+  CHECK(cost(2, kMega).algorithm == Algorithm::one_shot);
+  CHECK(cost(2, kMega).time().value == Approx((4 + 0.1 + 200) * kMicro));
+  // Four, below 512 KiB: three times 100 kB; from there on 2 x 3/4 of it in two shots.
+  CHECK(cost(4, 1e5).time().value == Approx((4 + 0.3 + 60) * kMicro));
+  CHECK(cost(4, 512 * 1024 - 1).algorithm == Algorithm::one_shot);
+  CHECK(cost(4, 512 * 1024).algorithm == Algorithm::two_shot);
+  CHECK(cost(4, 1.6e6).time().value == Approx((4 + 0.3 + 3 + 300) * kMicro));
+  // Eight: from 256 KiB on.
+  CHECK(cost(8, 256 * 1024 - 1).algorithm == Algorithm::one_shot);
+  CHECK(cost(8, 256 * 1024).algorithm == Algorithm::two_shot);
+  CHECK(cost(8, 256 * 1024).sent.value == Approx(2 * 7 / 8.0 * 256 * 1024));
+}
+
+TEST_CASE("a switch that adds up takes the tensor once, where more than four ranks make that the faster") {
+  Cluster c = switch8();
+  c.inside.launch = Seconds{9 * kMicro};
+  c.inside.chunks = {.copy = BytesPerSecond{1e12},
+                     .fill = Seconds{kMicro},
+                     .in_switch = BytesPerSecond{8e9},
+                     .switch_launch = Seconds{30 * kMicro}};
+  const auto cost = [&](std::int64_t ranks, double bytes) {
+    return collective_cost(c, collective(CollectiveKind::all_reduce, ranks, bytes));
+  };
+  // 80 MB at 8 GB/s: 10 ms, and 2 sqrt(1 us x 10 ms) = 200 us of filling; a ring sends 140 MB at 10 GB/s.
+  CHECK(cost(8, 80 * kMega).algorithm == Algorithm::in_switch);
+  CHECK(cost(8, 80 * kMega).time().value == Approx((9 + 30 + 10000 + 200) * kMicro));
+  CHECK(cost(8, 1000).algorithm == Algorithm::ring);
+  CHECK(cost(4, 80 * kMega).algorithm == Algorithm::ring);
+  CHECK(collective_cost(c, collective(CollectiveKind::all_gather, 8, 80 * kMega)).algorithm == Algorithm::ring);
+}
+
+TEST_CASE("what a stack has no kernel for is its library's") {
+  Cluster library = custom8();
+  library.inside.custom.reset();
+  const auto as_library = [&](Collective c) {
+    return collective_cost(custom8(), c).time() == collective_cost(library, c).time();
+  };
+  CHECK_FALSE(as_library(collective(CollectiveKind::all_reduce, 8, 8 * kMega)));
+  CHECK(as_library(collective(CollectiveKind::all_reduce, 8, 8 * kMega + 1)));
+  CHECK(as_library(collective(CollectiveKind::all_reduce, 3, 1000)));
+  CHECK(as_library(collective(CollectiveKind::all_reduce, 16, 1000)));
+  CHECK(as_library(collective(CollectiveKind::all_gather, 8, 1000)));
+  Collective measured = collective(CollectiveKind::all_reduce, 8, 1000);
+  measured.library = true;
+  CHECK(as_library(measured));
+}
+
 }  // namespace
 }  // namespace llmperf::cost::collective_test

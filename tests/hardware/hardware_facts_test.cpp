@@ -1,6 +1,7 @@
 // Holds every device file against a table of published figures, so that a slip in one of the two shows.
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "base/number.h"
@@ -86,6 +87,37 @@ TEST_CASE("the table names every built-in device") {
     if (file.kind == descriptor::Kind::device) built_in.emplace(file.name);
   }
   CHECK(listed == built_in);
+}
+
+// A core of a generation multiplies so many numbers in a cycle: a peak, a number of cores or a clock that is another
+// one's shows. Cards for workstations and games, and the H20, have a part of it.
+TEST_CASE("the 16-bit peak is a whole number of operations per core and cycle") {
+  const std::map<std::string, double> of_generation = {
+      {"nvidia-volta", 1024}, {"nvidia-turing", 1024}, {"nvidia-ampere", 2048},
+      {"nvidia-ada", 1024},   {"nvidia-hopper", 4096}, {"nvidia-blackwell", 8192},
+      {"amd-cdna2", 1024},    {"amd-cdna3", 2048},     {"amd-cdna4", 4096}};
+  const std::map<std::string, double> parts = {
+      {"a10", 2}, {"a6000", 2},   {"l40", 2},     {"rtx3090", 4}, {"rtx-pro-6000-blackwell-server", 8},
+      {"h20", 4}, {"rtx4090", 2}, {"rtx5090", 16}};
+  std::set<std::string> checked;
+  for (const Facts& facts : read_facts()) {
+    CAPTURE(facts.name);
+    const Device device = load_device(facts.name);
+    const auto found = of_generation.find(device.family);
+    if (found == of_generation.end()) continue;
+    REQUIRE(device.cores.has_value());
+    REQUIRE(device.clock_hz.has_value());
+    const auto part = parts.find(facts.name);
+    const double each = found->second / (part == parts.end() ? 1 : part->second);
+    const double peak = device.find_peak(Engine::matrix, Dtype::fp16)->rate.value;
+    CHECK(peak / (static_cast<double>(*device.cores) * *device.clock_hz) == Approx(each).epsilon(0.02));
+    checked.insert(device.family);
+  }
+  CHECK(checked.size() == of_generation.size());
+}
+
+TEST_CASE("a short name means the one device that has it") {
+  CHECK(load_device("rtx-pro-6000").name == "rtx-pro-6000-blackwell-server");
 }
 
 }  // namespace

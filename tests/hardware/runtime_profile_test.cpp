@@ -37,17 +37,17 @@ RuntimeProfile profile_of(const std::string& device, const std::string& name,
 }
 
 const std::string kGood =
-    "name: toy\n"                                                      // 1
-    "hardware: toybox\n"                                               // 2
-    "title: Toy\n"                                                     // 3
-    "source: made up\n"                                                // 4
-    "options: all,no_fused_qkv\n"                                      // 5
-    "named_options:\n"                                                 // 6
-    "  - {name: mc2, switches: [overlap_collectives]}\n"               // 7
-    "choices: {tile_menu: true, serial_formats: [gptq]}\n"             // 8
-    "parameters:\n"                                                    // 9
-    "  - {name: gemm.launch, value: 4e-6, provenance: fitted}\n"       // 10
-    "  - {name: format.awq.share, value: 0.4, provenance: assumed}\n"  // 11
+    "name: toy\n"                                                                                         // 1
+    "hardware: toybox\n"                                                                                  // 2
+    "title: Toy\n"                                                                                        // 3
+    "source: made up\n"                                                                                   // 4
+    "options: all,no_fused_qkv\n"                                                                         // 5
+    "named_options:\n"                                                                                    // 6
+    "  - {name: mc2, switches: [overlap_collectives]}\n"                                                  // 7
+    "choices: {tile_menu: true, serial_formats: [gptq], power: sustained, custom_all_reduce: 8388608}\n"  // 8
+    "parameters:\n"                                                                                       // 9
+    "  - {name: gemm.launch, value: 4e-6, provenance: fitted}\n"                                          // 10
+    "  - {name: format.awq.share, value: 0.4, provenance: assumed}\n"                                     // 11
     "range: {rows: 20, weights: [bf16], models: [m], max_batch: 8, max_tokens: 512, max_context: 1000, "
     "min_parameters: 1e9, max_parameters: 8e9}\n"                           // 12
     "errors:\n"                                                             // 13
@@ -183,6 +183,8 @@ TEST_CASE("what a profile leaves out is the default, and an assumption", "[runti
   CHECK_FALSE(p.options.fused_qkv);
   CHECK(p.options.fused_norm);
   CHECK(p.choices.tile_menu);
+  CHECK(p.choices.power == Power::sustained);
+  CHECK(p.choices.custom_all_reduce == 8388608);
   CHECK(p.choices.serial[static_cast<std::size_t>(FormatKernel::gptq)]);
   CHECK_FALSE(p.choices.serial[static_cast<std::size_t>(FormatKernel::awq)]);
 }

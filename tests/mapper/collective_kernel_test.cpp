@@ -42,8 +42,13 @@ Cluster nodes(Topology topology = Topology::fully_switched, double per_link = 10
 graph::Collective collective(CollectiveKind kind, std::int64_t ranks, double bytes) {
   return {.kind = kind, .ranks = ranks, .rows = bytes, .width = 1, .element = {"int8", 8, 1}};
 }
+hardware::RuntimeProfile profile_of(const ParameterValues& v) {
+  hardware::RuntimeProfile profile;
+  profile.values = v;
+  return profile;
+}
 CollectiveCost cost_of(const Cluster& c, const ParameterValues& v, const graph::Collective& op) {
-  return cost::collective_cost(driven(c, v), op);
+  return cost::collective_cost(driven(c, profile_of(v)), op);
 }
 double of(CollectiveKind kind, std::int64_t ranks, double bytes, const ParameterValues& v = values(),
           const Cluster& c = nodes()) {
@@ -118,12 +123,45 @@ TEST_CASE("between nodes the algorithm is the one that is the cheapest as charge
   const double stages = 2 * (16e-6 + 70e-6 + 2.5e-6) + 29e-6 + 100e-6;
   const double ring = 9e-6 + 80e-6 + 26e-6 + 187.5e-6 + 1.25e-6;
   const graph::Collective op = collective(CollectiveKind::all_reduce, 16, 4e6);
-  const Cluster charged = driven(nodes(), values());
+  const Cluster charged = driven(nodes(), profile_of(values()));
   CHECK(cost::collective_cost(charged, op, Algorithm::hierarchical).time().value == Approx(stages));
   CHECK(cost::collective_cost(charged, op, Algorithm::ring).time().value == Approx(ring));
   CHECK(cost_of(nodes(), values(), op).algorithm == Algorithm::ring);
   // At the links' own rates and latencies the stages are the faster: 129 us, and 166 us by one ring.
   CHECK(cost::collective_cost(nodes(), op).algorithm == Algorithm::hierarchical);
+}
+
+TEST_CASE("a switch adds up at its share of the links, where the library has it do so") {
+  hardware::RuntimeProfile profile = profile_of(values());
+  profile.values[index(switch_launch)] = 30e-6;
+  profile.values[index(switch_share)] = 0.8;
+  const graph::Collective op = collective(CollectiveKind::all_reduce, 8, 800e6);
+  CHECK(cost::collective_cost(driven(nodes(), profile), op).algorithm == Algorithm::ring);
+  profile.choices.switch_reduces = true;
+  // 800 MB at 80 GB/s.
+  const CollectiveCost cost = cost::collective_cost(driven(nodes(), profile), op);
+  CHECK(cost.algorithm == Algorithm::in_switch);
+  CHECK(cost.time().value == Approx(9e-6 + 30e-6 + 10e-3));
+}
+
+TEST_CASE("a stack's own all-reduces are charged by its numbers, up to the size that it has them for") {
+  hardware::RuntimeProfile profile = profile_of(values());
+  for (const auto& [p, value] :
+       {std::pair{custom_launch, 4e-6}, std::pair{custom_rank, 1e-7}, std::pair{custom_share, 0.5},
+        std::pair{custom_second, 3e-6}, std::pair{custom_second_share, 0.8}}) {
+    profile.values[index(p)] = value;
+  }
+  const auto time = [&](std::int64_t ranks, double bytes) {
+    return cost::collective_cost(driven(nodes(), profile), collective(CollectiveKind::all_reduce, ranks, bytes)).time();
+  };
+  const Seconds library = time(4, 1e5);
+  CHECK(library.value == of(CollectiveKind::all_reduce, 4, 1e5));
+  profile.choices.custom_all_reduce = 8'000'000;
+  // Three times 100 kB at 50 GB/s; 2 x 7/8 of 8 MB at 80 GB/s.
+  CHECK(time(4, 1e5).value == Approx(4e-6 + 3e-7 + 6e-6));
+  CHECK(time(8, 8e6).value == Approx(4e-6 + 7e-7 + 3e-6 + 175e-6));
+  CHECK(time(8, 8.1e6).value == of(CollectiveKind::all_reduce, 8, 8.1e6));
+  CHECK(time(16, 1e5).value == of(CollectiveKind::all_reduce, 16, 1e5));  // of two nodes
 }
 
 }  // namespace

@@ -89,7 +89,9 @@ void everywhere(Rule rule) {
     CAPTURE(i, graph::name(c.op.kind), c.op.ranks, c.op.stride, c.op.rows, hardware::name(c.cluster.inside.topology),
             c.cluster.devices_per_node);
     rule(c.cluster, c.op);
-    rule(driven(c.cluster, c.values), c.op);
+    hardware::RuntimeProfile profile;
+    profile.values = c.values;
+    rule(driven(c.cluster, profile), c.op);
   }
 }
 

@@ -70,5 +70,33 @@ TEST_CASE("a product depends on the parameters of the kernel that runs") {
   CHECK(!uses(9, index(FormatKernel::q8_0, FormatParameter::share)));
 }
 
+TEST_CASE(
+    "all-reduces depend on the numbers of the stack's own kernel, and kernels on power, where a profile has them") {
+  hardware::KernelChoices choices;
+  graph::Op op{.name = "all-reduce",
+               .place = graph::Place::network,
+               .body = graph::Collective{.ranks = 4, .rows = 1000, .width = 1, .element = {"int8", 8, 1}}};
+  const auto uses = [&](hardware::Parameter p) { return depends(op, sections_of(op), index(p), choices); };
+  using enum hardware::Parameter;
+  CHECK(uses(collective_launch));
+  CHECK_FALSE(uses(custom_launch));
+  choices.custom_all_reduce = 1000;
+  CHECK(uses(custom_launch));
+  CHECK(uses(custom_second_share));
+  CHECK_FALSE(uses(power_onset));
+  choices.custom_all_reduce = 999;
+  CHECK_FALSE(uses(custom_launch));
+
+  op = {.name = "gemm", .body = graph::Gemm{.m = 64, .n = 64, .k = 64}};
+  CHECK_FALSE(uses(power_onset));
+  CHECK_FALSE(uses(power_sustained));
+  choices.power = hardware::Power::short_run;
+  CHECK(uses(power_onset));
+  CHECK_FALSE(uses(power_sustained));
+  choices.power = hardware::Power::sustained;
+  CHECK(uses(power_onset));
+  CHECK(uses(power_sustained));
+}
+
 }  // namespace
 }  // namespace llmperf::mapper::dependence_test

@@ -110,5 +110,33 @@ TEST_CASE("a collective is five calls of the host, a kernel one for each of its 
   CHECK(host.each(kernel).value == Approx(3e-6));
 }
 
+// 1.7 ms of an A100's 312 TFLOP/s is m n k of 265.2e9.
+TEST_CASE("long products slow down by the onset, and all of them in steady load, where the profile says so") {
+  const hardware::Device device = device_with_cache(40e6);
+  hardware::RuntimeProfile profile;
+  profile.values = values_with({{power_onset, 0.12}, {power_sustained, 1.2}, {gemm_overlap, 12}});
+  const auto time = [&](const graph::OpBody& body, hardware::Power power) {
+    profile.choices.power = power;
+    const graph::Op op{.name = "op", .body = body};
+    const Machine machine(device, cost::make_cluster(device), nullptr, {}, &profile);
+    return machine.time(op, machine.work(op)).total.value;
+  };
+  using enum hardware::Power;
+  const graph::Gemm product{.m = 6500, .n = 8000, .k = 5100, .activation = Dtype::fp16};
+  CHECK(time(product, none) == Approx(1.7e-3).epsilon(1e-3));
+  CHECK(time(product, short_run) == Approx(1.7e-3 * 1.06).epsilon(1e-3));
+  CHECK(time(product, sustained) == Approx(1.7e-3 * 1.2 * (1 + 0.12 * 1.44 / 2.44)).epsilon(1e-3));
+  graph::Gemm small = product;
+  small.m = 65;  // 17 us
+  CHECK(time(small, short_run) == Approx(time(small, none)).epsilon(1e-4));
+  // Attention over a prompt likewise, of one new token not: its keys come from memory.
+  CHECK(time(prompt_of(64, 16384), short_run) > 1.1 * time(prompt_of(64, 16384), none));
+  graph::Attention decode = prompt_of(32, 1);
+  decode.sequences = 512;
+  decode.context = 16384;
+  CHECK(time(decode, none) > 5e-3);
+  CHECK(time(decode, sustained) == Approx(time(decode, none)).epsilon(1e-3));
+}
+
 }  // namespace
 }  // namespace llmperf::mapper::efficiency_test

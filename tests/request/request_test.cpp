@@ -1,6 +1,11 @@
 // A request is a value: what is written of it, as JSON and as text, is what is read.
 #include "request/request.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "base/error.h"
@@ -100,9 +105,30 @@ TEST_CASE("a field that has no effect on what is asked is refused, and taken whe
   CHECK(refused("\"runtime\": \"vllm\", \"options\": \"none\"").find("`options` none: the stack of profile vllm") == 0);
   CHECK(refused("\"training\": true, \"recompute\": \"selective\"").find("`recompute` selective: flash attention") ==
         0);
+  CHECK(refused("\"runtime\": \"none\", \"power\": \"short\"").find("`power`: the speed of light says nothing") == 0);
   // The default restated does no harm.
   CHECK_NOTHROW(
       resolve(read(R"({"model": "llama-2-7b", "hw": "h100-sxm", "embedding": "sharded", "pp": 1})"), sources));
+}
+
+TEST_CASE("the load that is asked for is that of a profile which tells loads apart") {
+  const std::string path = std::filesystem::temp_directory_path() / fmt::format("llmperf-power-{}.yaml", getpid());
+  const auto asked = [&](const char* own, const char* power) {
+    std::ofstream(path) << "name: hot\nhardware: h100-sxm\ntitle: hot\nsource: a test\nchoices: {power: " << own
+                        << "}\n";
+    Request request = read(R"({"model": "llama-2-7b", "hw": "h100-sxm"})");
+    request.runtime = path;
+    request.power = power;
+    Sources sources;
+    const auto profile =
+        choose_profile(request, hardware::load_device("h100-sxm"), false, hardware::Workload::language, sources);
+    std::filesystem::remove(path);
+    return profile->choices.power;
+  };
+  CHECK(asked("short", "sustained") == hardware::Power::sustained);
+  CHECK(asked("sustained", "short") == hardware::Power::short_run);
+  CHECK(asked("none", "short") == hardware::Power::none);
+  CHECK(error_of([&] { asked("short", "sustaned"); }).find("`power`: unknown load 'sustaned'") == 0);
 }
 
 TEST_CASE("a field of another workload is refused by name", "[request]") {

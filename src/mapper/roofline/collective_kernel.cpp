@@ -6,7 +6,8 @@ namespace llmperf::mapper {
 
 using hardware::Parameter;
 
-cost::Cluster driven(const cost::Cluster& cluster, const hardware::ParameterValues& values) {
+cost::Cluster driven(const cost::Cluster& cluster, const hardware::RuntimeProfile& profile) {
+  const hardware::ParameterValues& values = profile.values;
   const auto drive = [&](cost::Links& links, Parameter share, Parameter step) {
     const Seconds own{get(values, step)};
     links.per_device = get(values, share) * links.per_device;
@@ -19,6 +20,19 @@ cost::Cluster driven(const cost::Cluster& cluster, const hardware::ParameterValu
   drive(result.between, Parameter::network_share, Parameter::network_step);
   result.inside.chunks = {.copy = get(values, Parameter::collective_copy_share) * cluster.inside.per_device,
                           .fill = Seconds{get(values, Parameter::collective_fill)}};
+  if (profile.choices.switch_reduces) {
+    result.inside.chunks->in_switch = get(values, Parameter::switch_share) * cluster.inside.per_device;
+    result.inside.chunks->switch_launch = Seconds{get(values, Parameter::switch_launch)};
+  }
+  if (profile.choices.custom_all_reduce > 0) {
+    const BytesPerSecond link = cluster.inside.per_device;
+    result.inside.custom = {.most = Bytes{static_cast<double>(profile.choices.custom_all_reduce)},
+                            .launch = Seconds{get(values, Parameter::custom_launch)},
+                            .rank = Seconds{get(values, Parameter::custom_rank)},
+                            .one_shot = get(values, Parameter::custom_share) * link,
+                            .second = Seconds{get(values, Parameter::custom_second)},
+                            .two_shot = get(values, Parameter::custom_second_share) * link};
+  }
   return result;
 }
 

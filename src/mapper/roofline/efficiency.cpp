@@ -75,9 +75,13 @@ bool is_decode(const graph::Attention& a) { return a.q_tokens == 1 && a.context 
 // Of every parameter, the sections it belongs to.
 const std::array<unsigned, hardware::kAllParameters>& table() {
   constexpr std::pair<std::string_view, unsigned> kSections[] = {
-      {"gemm", kGemm | kFormat}, {"format", kFormat},         {"prefill", kPrefill},    {"decode", kDecode},
-      {"vector", kVector},       {"collective", kCollective}, {"network", kCollective}, {"append", kAppend},
-      {"step", kStep},           {"launch", kStep},           {"host", kStep},          {"convolution", kConvolution}};
+      {"gemm", kGemm | kFormat}, {"format", kFormat},
+      {"prefill", kPrefill},     {"decode", kDecode},
+      {"vector", kVector},       {"collective", kCollective},
+      {"network", kCollective},  {"append", kAppend},
+      {"custom", kCollective},   {"power", kGemm | kFormat | kPrefill | kDecode | kConvolution},
+      {"step", kStep},           {"launch", kStep},
+      {"host", kStep},           {"convolution", kConvolution}};
   static const auto result = [&] {
     std::array<unsigned, hardware::kAllParameters> sections{};
     for (std::size_t i = 0; i < sections.size(); ++i) {
@@ -161,7 +165,24 @@ Efficiency::Efficiency(const hardware::Device& device, const hardware::RuntimePr
 KernelDevice Efficiency::on(Dtype dtype, cost::Sums sums) const {
   KernelDevice result = device_;
   result.matrix = roofline_.matrix_rate(dtype, sums).value * profile_.choices.clock;
+  if (profile_.choices.power == hardware::Power::sustained) {
+    result.matrix /= get(profile_.values, Parameter::power_sustained);
+  }
   return result;
+}
+
+// Where power is part of the profile, kernels of products and of attention over prompts
+//
+//     t (1 + onset / (1 + (1.7 ms / t)^2))
+//
+// Short ones run at the boost clock; one that keeps every core multiplying for longer than it takes the voltage
+// regulators to notice is slowed down while it runs, by up to the onset. The scale of 1.7 ms is that of some fifty
+// calls in a row on H100, whose 12 % the products and prompts above 8 ms share.
+double Efficiency::with_onset(double seconds) const {
+  constexpr double kScale = 1.7e-3;
+  if (profile_.choices.power == hardware::Power::none) return seconds;
+  const double square = seconds * seconds;
+  return seconds * (1 + get(profile_.values, Parameter::power_onset) * square / (square + kScale * kScale));
 }
 
 // What the stack makes of it: not all add up in 16 bits where they could.
@@ -234,12 +255,13 @@ OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
       op.body,
       [&](const graph::Gemm& gemm) {
         product = kernel(gemm, work);
-        seconds = product->seconds + more;
+        seconds = with_onset(product->seconds) + more;
         launch = product->launch + more;
         t.matrix = work.matrix / roofline_.matrix_rate(work.matrix_dtype, sums(work));
       },
       [&](const graph::Attention& attention) {
-        seconds = kernel(attention) + more;
+        const double own = kernel(attention);
+        seconds = (is_decode(attention) ? own : with_onset(own)) + more;
         launch = more;
       },
       [&](const graph::Convolution&) {
@@ -276,7 +298,7 @@ OpTime Efficiency::collective(const graph::Op& op, const cost::Cluster& cluster)
   const auto& c = std::get<graph::Collective>(op.body);
   const cost::CollectiveCost light = cost::collective_cost(cluster, c);
   OpTime t = time_of(light);
-  t.total = std::max(cost::collective_cost(driven(cluster, profile_.values), c).time(), light.time());
+  t.total = std::max(cost::collective_cost(driven(cluster, profile_), c).time(), light.time());
   t.network = t.roof;
   return t;
 }
@@ -309,7 +331,9 @@ void each_extent(const graph::Op& op, const std::function<void(double)>& visit) 
             g.weights && g.weights->kernel ? static_cast<int>(*g.weights->kernel) : -1);
       },
       [&](const graph::Attention& a) { all(a.sequences, a.q_tokens, a.context, a.heads, a.kv_heads, a.qk_dim); },
-      [&](const graph::Collective& c) { all(static_cast<int>(c.kind), c.ranks, c.stride, c.rows * c.width); },
+      [&](const graph::Collective& c) {
+        all(static_cast<int>(c.kind), c.ranks, c.stride, c.rows * c.width, c.library ? 1 : 0);
+      },
       [&](const graph::Copy& c) { all(c.to_cache ? 1 : 0, c.rows, strided(c)); },
       [&](const graph::Vector& v) { all(strided(v)); },
       // Their work says it all.
@@ -319,6 +343,21 @@ void each_extent(const graph::Op& op, const std::function<void(double)>& visit) 
 
 bool depends(const graph::Op& op, unsigned sections, std::size_t parameter, const hardware::KernelChoices& choices) {
   if ((table()[parameter] & sections) == 0) return false;
+  using enum hardware::Parameter;
+  if (parameter == index(power_onset)) {
+    return choices.power != hardware::Power::none && (sections & (kGemm | kFormat | kPrefill)) != 0 &&
+           !std::holds_alternative<graph::Convolution>(op.body);
+  }
+  if (parameter == index(power_sustained)) return choices.power == hardware::Power::sustained;
+  if (const auto* c = std::get_if<graph::Collective>(&op.body)) {
+    const bool switched = parameter == index(switch_launch) || parameter == index(switch_share);
+    if (switched) return choices.switch_reduces && c->kind == graph::CollectiveKind::all_reduce;
+    const bool custom = parameter >= index(custom_launch) && parameter <= index(custom_second_share);
+    if (custom) {
+      return choices.custom_all_reduce > 0 && !c->library && c->kind == graph::CollectiveKind::all_reduce &&
+             c->bytes().value <= d(choices.custom_all_reduce);
+    }
+  }
   const auto* gemm = std::get_if<graph::Gemm>(&op.body);
   const bool of_format = parameter >= hardware::kParameters;
   const bool of_product = of_format || (table()[parameter] & (kGemm | kFormat)) != 0;

@@ -34,6 +34,7 @@ class Efficiency {
   cost::Sums sums(const cost::Work& work) const;
   ProductTime kernel(const graph::Gemm& gemm, const cost::Work& work) const;
   double kernel(const graph::Attention& attention) const;
+  double with_onset(double seconds) const;
   double cached_bytes(const cost::Work& work, double launches) const;
   double stream(const graph::Op& op, const cost::Work& work) const;
   KernelDevice on(Dtype dtype, cost::Sums sums = cost::Sums::wide) const;
