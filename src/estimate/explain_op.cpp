@@ -85,9 +85,14 @@ void add_experts(const graph::Execution& e, const graph::Op& op, Term& formula) 
   const std::optional<model::Layer> layer = layer_of(e, op);
   if (!gemm || gemm->batch > 1 || !layer || !layer->feed_forward.experts) return;
   const model::Experts& x = *layer->feed_forward.experts;
-  formula.extend_meaning("weight_matrices", fmt::format(", expected: {0} * (1 - (1 - {1} / {0})^{2}){3}", x.count,
-                                                        x.per_token, gemm->m * e.plan.expert / x.per_token,
-                                                        e.plan.expert > 1 ? fmt::format(" / {}", e.plan.expert) : ""));
+  const std::int64_t tokens = gemm->m * e.plan.expert / x.per_token;
+  const std::string chosen =
+      e.routing.balanced
+          ? fmt::format("{} rows dealt to {}", tokens * x.per_token, x.count)
+          : fmt::format("sum over {0} of 1 - (1 - p)^{1}, the r-th picked with chance p ~ r^-{2} of {3} in all",
+                        x.count, tokens, format_significant(e.routing.exponent), x.per_token);
+  formula.extend_meaning("weight_matrices", fmt::format(", expected: {}{}", chosen,
+                                                        e.plan.expert > 1 ? fmt::format(", / {}", e.plan.expert) : ""));
 }
 
 Term work_of(const Estimator& estimator, const graph::Op& op, const graph::SequenceGroup& group, Metric metric) {

@@ -202,6 +202,7 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
   graph::Execution& e = setup.execution;
   e.model = &model;
   e.runtime = choices.runtime;
+  e.routing = choices.routing;
   if (choices.profile) {
     const hardware::KernelChoices& c = choices.profile->choices;
     e.allocation = {.padding = c.tensor_padding, .granule = c.tensor_granule};

@@ -74,6 +74,7 @@ struct Setup : Platform {
 // token embedding and sampling on the host, q, k, v and gate, up multiplied apart as the file keeps them.
 struct Choices : WorkloadChoices {
   std::optional<std::string> kv;
+  graph::Popularity routing;
   std::optional<std::string> cache_k;
   std::optional<std::string> cache_v;
   const model::WeightLayout* stored = nullptr;  // of the model's own file, taken when `weights` names nothing

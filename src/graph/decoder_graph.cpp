@@ -322,13 +322,13 @@ class DecoderBuilder {
   enum class Input : unsigned char { own, gathered, shared };
 
   void linear(Tag tag, Split split, std::int64_t rows, std::int64_t n, std::int64_t k, bool bias,
-              const model::StoredFormat& format, double matrices = 1, Input input = Input::own) {
+              const model::StoredFormat& format, const ExpertLoad& load = {}, Input input = Input::own) {
     if (two_dimensional() && split != Split::none) {
       two_dimensional_linear(tag, split, rows, n, k, bias, format, input);
       return;
     }
     if (streamed_)
-      send(Tag::send_weights, Transfer{.rows = n, .width = k, .weights = &format, .weight_matrices = matrices});
+      send(Tag::send_weights, Transfer{.rows = n, .width = k, .weights = &format, .weight_matrices = load.active});
     if (norm_pending_ && norm_pending_->width != k) write_pending_norm();
     Gemm& product = std::get<Gemm>(append(tag).body);
     product.m = rows;
@@ -336,7 +336,8 @@ class DecoderBuilder {
     product.k = k;
     product.activation = e_.activations;
     product.weights = &format;
-    product.weight_matrices = matrices;
+    product.weight_matrices = load.active;
+    product.row_tiles = load.tiles;
     product.bias = bias;
     if (norm_pending_ || norm_taken_) take_norm(product, input == Input::shared);
     if (input == Input::own) keeps(d(rows * k));
@@ -470,13 +471,13 @@ class DecoderBuilder {
     // One product reads one format: what a quantiser stores differently is multiplied apart.
     const bool alike = same_format(Role::q, Role::k) && same_format(Role::q, Role::v);
     if ((o_.fused_qkv || a.fused_qkv) && alike) {
-      linear(Tag::qkv_proj, Split::outputs, tokens_, q + k + v, m_.hidden, a.qkv_bias, format(Role::q), 1,
+      linear(Tag::qkv_proj, Split::outputs, tokens_, q + k + v, m_.hidden, a.qkv_bias, format(Role::q), {},
              Input::gathered);
       if (chained()) split_qkv(q + k + v);
     } else {
-      linear(Tag::q_proj, Split::outputs, tokens_, q, m_.hidden, a.qkv_bias, format(Role::q), 1, Input::gathered);
-      linear(Tag::k_proj, Split::outputs, tokens_, k, m_.hidden, a.qkv_bias, format(Role::k), 1, Input::shared);
-      linear(Tag::v_proj, Split::outputs, tokens_, v, m_.hidden, a.qkv_bias, format(Role::v), 1, Input::shared);
+      linear(Tag::q_proj, Split::outputs, tokens_, q, m_.hidden, a.qkv_bias, format(Role::q), {}, Input::gathered);
+      linear(Tag::k_proj, Split::outputs, tokens_, k, m_.hidden, a.qkv_bias, format(Role::k), {}, Input::shared);
+      linear(Tag::v_proj, Split::outputs, tokens_, v, m_.hidden, a.qkv_bias, format(Role::v), {}, Input::shared);
     }
     if (a.qk_norm) {
       rms_norm(Tag::q_norm, tokens_ * a.heads, a.head_dim);
@@ -539,16 +540,16 @@ class DecoderBuilder {
   void latent_projections(const model::Attention& a, const model::LatentAttention& l) {
     const std::int64_t q = a.heads * a.head_dim;
     if (l.q_lora_rank) {
-      linear(Tag::q_a_proj, Split::none, tokens_, *l.q_lora_rank, m_.hidden, a.qkv_bias, format(Role::q_a), 1,
+      linear(Tag::q_a_proj, Split::none, tokens_, *l.q_lora_rank, m_.hidden, a.qkv_bias, format(Role::q_a), {},
              Input::gathered);
       rms_norm(Tag::q_a_norm, tokens_, *l.q_lora_rank);
       keeps(d(tokens_ * *l.q_lora_rank));
       linear(Tag::q_b_proj, Split::none, tokens_, q, *l.q_lora_rank, false, format(Role::q_b));
     } else {
-      linear(Tag::q_proj, Split::outputs, tokens_, q, m_.hidden, a.qkv_bias, format(Role::q), 1, Input::gathered);
+      linear(Tag::q_proj, Split::outputs, tokens_, q, m_.hidden, a.qkv_bias, format(Role::q), {}, Input::gathered);
     }
     linear(Tag::kv_a_proj, Split::none, tokens_, l.kv_lora_rank + l.rope_dim, m_.hidden, a.qkv_bias, format(Role::kv_a),
-           1, Input::shared);
+           {}, Input::shared);
     rms_norm(Tag::kv_a_norm, tokens_, l.kv_lora_rank);
     keeps(d(tokens_ * l.kv_lora_rank));
     rope(a.heads, 1, l.rope_dim);
@@ -925,12 +926,12 @@ class DecoderBuilder {
   };
   void mlp(const model::FeedForward& f, std::int64_t width, const MlpRoles& roles, Input input) {
     if (!f.gated) {
-      linear(Tag::up_proj, Split::outputs, tokens_, width, m_.hidden, f.bias, format(roles.up), 1, input);
+      linear(Tag::up_proj, Split::outputs, tokens_, width, m_.hidden, f.bias, format(roles.up), {}, input);
     } else if ((o_.fused_gate_up || f.fused_gate_up) && same_format(roles.gate, roles.up)) {
-      linear(Tag::gate_up_proj, Split::outputs, tokens_, 2 * width, m_.hidden, f.bias, format(roles.up), 1, input);
+      linear(Tag::gate_up_proj, Split::outputs, tokens_, 2 * width, m_.hidden, f.bias, format(roles.up), {}, input);
     } else {
-      linear(Tag::gate_proj, Split::outputs, tokens_, width, m_.hidden, f.bias, format(roles.gate), 1, input);
-      linear(Tag::up_proj, Split::outputs, tokens_, width, m_.hidden, f.bias, format(roles.up), 1, Input::shared);
+      linear(Tag::gate_proj, Split::outputs, tokens_, width, m_.hidden, f.bias, format(roles.gate), {}, input);
+      linear(Tag::up_proj, Split::outputs, tokens_, width, m_.hidden, f.bias, format(roles.up), {}, Input::shared);
     }
     activate(Tag::activation, tokens_, width, f.gated);
     if (!f.experts) transpose_for_overlap(Tag::down_proj_transpose, m_.hidden, width, format(roles.down));
@@ -941,7 +942,8 @@ class DecoderBuilder {
   bool spreads_experts(const Layer& layer) const { return layer.feed_forward.experts && p_.expert > p_.tensor; }
 
   // Routed experts: every token is copied to its experts, the experts run as grouped GEMMs over all copies (weights of
-  // the experts reached are read once), and the weighted results are summed. Tokens are taken to be routed evenly.
+  // the experts reached are read once), and the weighted results are summed. How many they are is expected of their
+  // popularity; of devices that share them each is taken to have its share of all.
   //
   // Within the tensor axis every device has all tokens and serves those that its experts were picked for; the sum over
   // the axis is the one that ends a divided block. Beyond it every device routes its own share of the tokens, and the
@@ -952,9 +954,10 @@ class DecoderBuilder {
     const std::int64_t own = spread ? (tokens_ + p_.tensor - 1) / p_.tensor : tokens_;  // tokens routed here
     const std::int64_t copies_out = own * x.per_token;
     const std::int64_t rows = spread ? copies_out : (copies_out + p_.expert - 1) / p_.expert;
-    const double reached = experts_reached(x.count, x.per_token, spread ? own * p_.expert : own) / d(p_.expert);
+    const ExpertLoad load =
+        expert_load(e_.routing, x.count, x.per_token, spread ? own * p_.expert : own) / d(p_.expert);
     const double copied = d(rows * m_.hidden);
-    linear(Tag::router, Split::none, own, x.count, m_.hidden, x.router_bias, format(Role::router), 1,
+    linear(Tag::router, Split::none, own, x.count, m_.hidden, x.router_bias, format(Role::router), {},
            spread ? Input::own : Input::gathered);
     vector(Tag::routing, VectorKind::router, own, x.count, 1, 1);
     keeps(d(own * x.count));
@@ -963,17 +966,17 @@ class DecoderBuilder {
     if (spread) exchange_experts(Tag::experts_dispatch, own, x, Way::there);
     if (f.gated && (o_.fused_gate_up || f.fused_gate_up) && same_format(Role::expert_gate, Role::expert_up)) {
       linear(Tag::experts_gate_up, Split::none, rows, 2 * x.intermediate, m_.hidden, f.bias, format(Role::expert_up),
-             reached);
+             load);
     } else {
       if (f.gated) {
         linear(Tag::experts_gate, Split::none, rows, x.intermediate, m_.hidden, f.bias, format(Role::expert_gate),
-               reached);
+               load);
       }
-      linear(Tag::experts_up, Split::none, rows, x.intermediate, m_.hidden, f.bias, format(Role::expert_up), reached,
+      linear(Tag::experts_up, Split::none, rows, x.intermediate, m_.hidden, f.bias, format(Role::expert_up), load,
              f.gated ? Input::shared : Input::own);
     }
     activate(Tag::experts_activation, rows, x.intermediate, f.gated);
-    linear(Tag::experts_down, Split::none, rows, m_.hidden, x.intermediate, f.bias, format(Role::expert_down), reached);
+    linear(Tag::experts_down, Split::none, rows, m_.hidden, x.intermediate, f.bias, format(Role::expert_down), load);
     if (spread) exchange_experts(Tag::experts_return, own, x, Way::back);
     vector(Tag::combine, VectorKind::combine, rows, m_.hidden, 1, d(own) / d(rows));
     keeps(copied);
@@ -986,7 +989,7 @@ class DecoderBuilder {
       if (spread) reduce_tokens(Tag::mlp_reduce, Tag::mlp_scatter, tokens_);
       const std::int64_t sum = spread ? residual_tokens() : tokens_;
       if (x.shared_gate) {
-        linear(Tag::shared_gate, Split::none, sum, 1, m_.hidden, false, format(Role::shared_router), 1, Input::shared);
+        linear(Tag::shared_gate, Split::none, sum, 1, m_.hidden, false, format(Role::shared_router), {}, Input::shared);
         vector(Tag::apply_shared_gate, VectorKind::sigmoid_gate, sum, m_.hidden, 1, 1);
         keeps(d(sum * m_.hidden));
       }
@@ -1025,7 +1028,7 @@ class DecoderBuilder {
       exchange(Tag::head_gather, CollectiveKind::all_gather, Axis::tensor, p_.tensor, d(rows), d(m_.hidden));
     }
     linear(Tag::lm_head, p_.shard_embedding ? Split::outputs : Split::none, rows, vocab(), m_.hidden, m_.lm_head_bias,
-           e_.weights.lm_head, 1, Input::gathered);
+           e_.weights.lm_head, {}, Input::gathered);
     if (!e_.training && p_.shard_embedding) {
       exchange(Tag::logits_gather, CollectiveKind::all_gather, Axis::tensor, p_.tensor, d(rows), d(m_.vocab));
     }
@@ -1121,11 +1124,6 @@ bool splits_residual(const Plan& plan, std::span<const SequenceGroup> step) {
 
 void build_step(const Execution& execution, std::span<const SequenceGroup> step, Part part, Graph& graph) {
   DecoderBuilder(execution, step, part, graph).build();
-}
-
-double experts_reached(std::int64_t experts, std::int64_t per_token, std::int64_t tokens) {
-  const double e = d(experts);
-  return e * (1 - std::pow(1 - d(per_token) / e, d(tokens)));
 }
 
 bool latent_absorbed(const model::Attention& a, const SequenceGroup& group) {

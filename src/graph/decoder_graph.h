@@ -41,6 +41,7 @@ struct Execution {
   std::int64_t micro_batch = 512;  // GGUF: tokens that are computed at once at most; longer steps are cut
   bool windows = true;             // sliding windows are honoured
   Allocation allocation;           // of weights on the devices of a plan
+  Popularity routing;              // of experts among tokens
   Plan plan;                       // how the step is spread over devices; the ops are those of one of them
   StageSplit split;                // of the layers over the plan's stages; no runs: all of one length
   bool training = false;           // a forward pass to be differentiated: no cache, dropout, the loss over all tokens
@@ -69,10 +70,6 @@ void build_step(const Execution& execution, std::span<const SequenceGroup> step,
 // Rows from which a product with weights left on the host is worth sending them to the device, weights and all: the
 // threshold of ggml's schedulers.
 inline constexpr std::int64_t kStreamedRows = 32;
-
-// Expected number of distinct experts that `tokens` tokens reach when each picks `per_token` of `experts` uniformly:
-// E (1 - (1 - k/E)^tokens). Exactly per_token for one token.
-double experts_reached(std::int64_t experts, std::int64_t per_token, std::int64_t tokens);
 
 // Whether latent attention runs in its absorbed form (scores against the cached latents themselves) rather than expand
 // keys and values from them: when that takes fewer FLOPs per cached token. A prompt without a cache has none to save

@@ -2,6 +2,7 @@
 // shapes and storage types; `count` says how often it runs unchanged in one step (once per layer of its kind, usually).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include "base/dtype.h"
 #include "base/units.h"
+#include "graph/expert_load.h"
 #include "graph/vector_op.h"
 #include "model/quantization.h"
 
@@ -81,6 +83,7 @@ struct Gemm {
   Dtype activation = Dtype::bf16;                // of the inputs that are activations, and of the output
   const model::StoredFormat* weights = nullptr;  // storage of [n, k]; null: the operand is an activation too
   double weight_matrices = 1;                    // distinct weight matrices read (experts that tokens are routed to)
+  std::array<double, kTileRows.size()> row_tiles = {};  // of these (ExpertLoad::tiles); 0: all have as many rows
   bool bias = false;
   bool cached_operand = false;  // weights == null: the [k, n] operand is the KV cache, stored as `cached`
   model::ElementFormat cached = {};

@@ -64,6 +64,10 @@ const Field kFields[] = {
     {.name = "activations", .member = &R::activations, .group = kModel, .type = "DTYPE",
      .about = "activation type: bf16, fp16, fp32",
      .values = kFloats},
+    {.name = "routing", .member = &R::routing, .group = kModel, .type = "HOW",
+     .about = "how tokens choose experts: balanced, or power-law:A, the r-th most popular in proportion to r^-A (0: all "
+              "alike)",
+     .workloads = "tr", .otherwise = "power-law:0.8", .values = {words, nullptr, "balanced power-law:0 power-law:0.8"}},
     {.name = "options", .member = &R::options, .group = kRuntime, .type = "LIST",
      .about = "what the runtime fuses: all, none, or a list of names; no_NAME switches off [all; on an array of "
               "tiles all,joined_vectors,prefetch_weights]",

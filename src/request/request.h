@@ -28,7 +28,7 @@ using Amount = std::optional<Bytes>;
 struct Request {
   Text model, hw;
   Count batch, prompt, gen;
-  Text weights, kv, activations, options;
+  Text weights, kv, activations, routing, options;
   Amount reserve;
   Text runtime, execution, power, tile_model;
   Text gguf_era, cache_type_k, cache_type_v, gpu_layers, tensor_split, host;

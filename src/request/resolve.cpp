@@ -176,6 +176,15 @@ std::optional<Dtype> exchange_type(std::string_view field, const Text& text) {
                          name_hint(*text, names));
 }
 
+graph::Popularity routing_value(const std::string& text, const model::Decoder& model) {
+  const bool routes = std::any_of(model.kinds.begin(), model.kinds.end(),
+                                  [](const model::Layer& layer) { return layer.feed_forward.experts.has_value(); });
+  if (!routes) throw Error::bad_input(fmt::format("`routing`: {} has no routed experts", model.name), kLeaveOut);
+  const std::optional<graph::Popularity> routing = graph::parse_popularity(text);
+  if (routing) return *routing;
+  throw Error::bad_input(fmt::format("`routing`: cannot read {}", quote(text)), "balanced, or power-law:0.8");
+}
+
 // "8" or "2x4".
 void read_tensor(const std::string& text, graph::Plan& plan) {
   const std::vector<std::string_view> sides = split(text, 'x');
@@ -262,6 +271,7 @@ estimate::Choices choose(const Resolved& r) {
   estimate::Choices choices = choose_schemes(q, r.device, r.runtime());
   choices.cache_k = q.cache_type_k;
   choices.cache_v = q.cache_type_v;
+  if (q.routing) choices.routing = routing_value(*q.routing, r.model());
   if (q.gguf_era) choices.gguf_era = model::parse_gguf_era(*q.gguf_era);
   if (q.gpu_layers && q.gpu_layers != "all") {
     choices.gpu_layers = count_value("`gpu-layers`", *q.gpu_layers, 0, estimate::kMaxTokens);

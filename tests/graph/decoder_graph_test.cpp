@@ -182,18 +182,13 @@ TEST_CASE("experts run on every routed copy and read the experts that are reache
   const Graph one = step(execution(m), {{1, 1, 10}});
   CHECK(body<Gemm>(one, "experts_down").m == 2);
   CHECK(body<Gemm>(one, "experts_down").weight_matrices == Approx(2).epsilon(1e-14));
-  CHECK(body<Gemm>(step(execution(m), {{2, 1, 10}}), "experts_down").weight_matrices == Approx(8 - 8 * 0.5625));
-  CHECK(body<Gemm>(step(execution(m), {{1, 4096, 0}}), "experts_down").weight_matrices == 8);
-}
-
-TEST_CASE("one token reaches exactly its experts, many tokens reach all of them") {
-  for (std::int64_t count = 1; count <= 64; ++count) {
-    for (std::int64_t each = 1; each <= count; ++each) {
-      CHECK(graph::experts_reached(count, each, 1) == Approx(static_cast<double>(each)).epsilon(1e-13));
-      CHECK(graph::experts_reached(count, each, 1'000'000) == Approx(static_cast<double>(count)));
-      CHECK(graph::experts_reached(count, each, 3) <= static_cast<double>(std::min(count, 3 * each)) * (1 + 1e-13));
-    }
-  }
+  graph::Execution even = execution(m);
+  even.routing.exponent = 0;
+  CHECK(body<Gemm>(step(even, {{2, 1, 10}}), "experts_down").weight_matrices == Approx(8 - 8 * 0.5625));
+  even.routing.balanced = true;
+  CHECK(body<Gemm>(step(even, {{3, 1, 10}}), "experts_down").weight_matrices == 6);
+  CHECK(body<Gemm>(step(even, {{16, 1, 10}}), "experts_down").row_tiles == std::array<double, 4>{8, 8, 8, 8});
+  CHECK(body<Gemm>(step(execution(m), {{1, 4096, 0}}), "experts_down").weight_matrices == Approx(8));
 }
 
 TEST_CASE("latent attention is absorbed as long as that takes fewer FLOPs per cached token") {

@@ -161,6 +161,8 @@ class Errors(ProgramTest):
         self.assert_bad_input(routed + ["--ep-combine", "fp8"], "--ep-dispatch and --ep-combine", "an --ep beyond --tp")
         self.assert_bad_input(routed + ["--ep", "8", "--ep-dispatch", "fp9"], "--ep-dispatch", "'fp8'")
         self.assert_bad_input(["estimate", "-m", "mixtral-8x7b", "--hw", "h100-sxm", "--tp", "2x2"], "dense models")
+        self.assert_bad_input(LLAMA + ["--routing", "balanced"], "--routing", "no routed experts")
+        self.assert_bad_input(routed + ["--routing", "zipf"], "--routing: cannot read 'zipf'", "power-law:0.8")
         self.assert_bad_input(["estimate", "-m", "mixtral-8x7b", "--hw", "h100-sxm", "--ep", "8"], "--ep")
 
     def test_flags_that_cannot_be_read(self):

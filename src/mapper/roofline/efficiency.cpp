@@ -327,7 +327,7 @@ void each_extent(const graph::Op& op, const std::function<void(double)>& visit) 
   match(
       op.body,
       [&](const graph::Gemm& g) {
-        all(g.m, g.n, g.k, g.batch, g.weight_matrices, bits(g.activation),
+        all(g.m, g.n, g.k, g.batch, g.weight_matrices, g.row_tiles.front(), g.row_tiles.back(), bits(g.activation),
             g.weights && g.weights->kernel ? static_cast<int>(*g.weights->kernel) : -1);
       },
       [&](const graph::Attention& a) { all(a.sequences, a.q_tokens, a.context, a.heads, a.kv_heads, a.qk_dim); },

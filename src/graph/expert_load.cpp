@@ -1,0 +1,165 @@
+// Popular experts. A token picks the r-th of E experts with chance
+//
+//   p_r = min(1, s r^-A),  s such that the chances add up to k, the experts that a token picks
+//
+// independently of other tokens, so that of n tokens it gets some with chance 1 - (1 - p_r)^n, and n p_r of them on
+// average. With A = 0 that is the even draw, E (1 - (1 - k/E)^n). A count c that is large beside the rows b of a tile
+// fills c / b tiles and half a one more, and one that gets any at least one:
+//
+//   tiles = sum over experts of 1 - (1 - p_r)^n + max(0, n p_r - b/2) / b
+//
+// Round robin, the first experts get one row more than the others: with R = q E + r rows, r of them q + 1.
+//
+// Drawn (the workloads that kernels of ai-dynamo/aiconfigurator are measured with). Shares x of experts are drawn from
+// a density x^-A, on [1, 0.8 n] or, where rows are fewer than experts, on [0.01, 2], scaled to n k rows in all, and no
+// expert gets more than n. With counts c = min(s x, n) that means E E[c] = n k, and as counts are whole,
+//
+//   active = E E[min(c, 1)],   tiles = active + E E[(c - b/2)+] / b.
+#include "graph/expert_load.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/integer.h"
+#include "base/number.h"
+
+namespace llmperf::graph {
+namespace {
+
+constexpr std::string_view kBalanced = "balanced";
+constexpr std::string_view kPowerLaw = "power-law:";
+constexpr double kMostExponent = 10;
+
+// Calls `visit` with the chance of every expert.
+template <class Visit>
+void each_chance(double exponent, std::int64_t experts, std::int64_t per_token, Visit&& visit) {
+  // Of the last call, as builders of steps ask for the same again and again: weights, and the sums from each on.
+  thread_local std::vector<double> weights;
+  thread_local std::vector<double> sums;
+  thread_local double of = -1;
+  const auto count = static_cast<std::size_t>(experts);
+  if (of != exponent || weights.size() != count) {
+    weights.resize(count);
+    sums.resize(count);
+    for (std::size_t r = count; r-- > 0;) {
+      weights[r] = std::pow(static_cast<double>(r + 1), -exponent);
+      sums[r] = weights[r] + (r + 1 < count ? sums[r + 1] : 0);
+    }
+    of = exponent;
+  }
+  const auto picks = static_cast<std::size_t>(per_token);
+  std::size_t sure = 0;  // that every token picks
+  const auto scale = [&] { return static_cast<double>(picks - sure) / sums[sure]; };
+  while (sure < picks && weights[sure] * scale() >= 1) ++sure;
+  const double s = sure < picks ? scale() : 0;
+  for (std::size_t r = 0; r < count; ++r) visit(r < sure ? 1 : s * weights[r]);
+}
+
+// A density x^-A on [low, high].
+class Density {
+ public:
+  Density(double exponent, double low, double high) : a_(exponent), low_(low), high_(high) {}
+  double mean() const { return moment(2, low_) / moment(1, low_); }
+  // E[(x - y)+].
+  double over(double y) const {
+    if (y >= high_) return 0;
+    if (y <= low_) return mean() - y;
+    return (moment(2, y) - y * moment(1, y)) / moment(1, low_);
+  }
+  double low() const { return low_; }
+  double high() const { return high_; }
+
+ private:
+  // The integral of x^(order - 1 - A) from y to the upper end.
+  double moment(double order, double y) const {
+    const double e = order - a_;
+    return std::abs(e) < 1e-6 ? std::log(high_ / y) : (std::pow(high_, e) - std::pow(y, e)) / e;
+  }
+  double a_, low_, high_;
+};
+
+// The x from which on an expert gets every token: its capped mean is a share k / E of it.
+double first_capped(const Density& density, double share) {
+  const auto left = [&](double y) { return density.mean() - density.over(y) - share * y; };
+  double low = density.low();
+  double high = density.high();
+  if (left(high) >= 0) return high;
+  constexpr int kHalvings = 60;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = (low + high) / 2;
+    (left(middle) > 0 ? low : high) = middle;
+  }
+  return low;
+}
+
+}  // namespace
+
+std::string to_text(const Popularity& p) {
+  return p.balanced ? std::string(kBalanced) : fmt::format("{}{}", kPowerLaw, format_significant(p.exponent));
+}
+
+std::optional<Popularity> parse_popularity(std::string_view text) {
+  if (text == kBalanced) return Popularity{.balanced = true};
+  if (!text.starts_with(kPowerLaw)) return std::nullopt;
+  const std::optional<double> exponent = parse_double(text.substr(kPowerLaw.size()));
+  if (!exponent || *exponent < 0 || *exponent > kMostExponent) return std::nullopt;
+  return Popularity{.exponent = *exponent};
+}
+
+ExpertLoad ExpertLoad::operator/(double devices) const {
+  ExpertLoad share = *this;
+  share.active /= devices;
+  for (double& count : share.tiles) count /= devices;
+  return share;
+}
+
+ExpertLoad expert_load(const Popularity& popularity, std::int64_t experts, std::int64_t per_token,
+                       std::int64_t tokens) {
+  if (popularity.balanced) return dealt_load(experts, tokens * per_token);
+  ExpertLoad load{.active = 0};
+  const double n = d(tokens);
+  each_chance(popularity.exponent, experts, per_token, [&](double chance) {
+    // One token reaches as many as it picks, whatever rounding makes of the chances' sum.
+    load.active += chance >= 1 ? 1 : -std::expm1(n * std::log1p(-chance));
+    for (std::size_t i = 0; i < kTileRows.size(); ++i) {
+      load.tiles[i] += std::max(0.0, n * chance / kTileRows[i] - 0.5);
+    }
+  });
+  for (double& tiles : load.tiles) tiles += load.active;
+  return load;
+}
+
+ExpertLoad dealt_load(std::int64_t experts, std::int64_t rows) {
+  const std::int64_t each = rows / experts;
+  const std::int64_t more = rows % experts;
+  ExpertLoad load{.active = d(each > 0 ? experts : more)};
+  for (std::size_t i = 0; i < kTileRows.size(); ++i) {
+    load.tiles[i] =
+        d(more) * std::ceil(d(each + 1) / kTileRows[i]) + d(experts - more) * std::ceil(d(each) / kTileRows[i]);
+  }
+  return load;
+}
+
+ExpertLoad drawn_load(double exponent, std::int64_t experts, std::int64_t per_token, std::int64_t tokens) {
+  const double all = d(experts);
+  const double n = d(tokens);
+  const double rows = n * d(per_token);
+  constexpr double kFewestShares = 1.5;  // of a single token
+  const Density density =
+      rows > all ? Density(exponent, 1, std::max(kFewestShares, 0.8 * n)) : Density(exponent, 0.01, 2);
+  const double share = d(per_token) / all;
+  const bool capped = density.mean() < share * density.high();
+  const double scale = capped ? n / first_capped(density, share) : n * share / density.mean();
+  // E[(c - y)+].
+  const auto over = [&](double y) { return y < n ? scale * (density.over(y / scale) - density.over(n / scale)) : 0; };
+  ExpertLoad load{.active = std::min(all, rows - all * over(1))};
+  for (std::size_t i = 0; i < kTileRows.size(); ++i) {
+    load.tiles[i] = load.active + all * over(kTileRows[i] / 2) / kTileRows[i];
+  }
+  return load;
+}
+
+}  // namespace llmperf::graph

@@ -1,0 +1,99 @@
+#include "graph/expert_load.h"
+
+#include <cmath>
+
+#include "catch.h"
+
+namespace llmperf::graph::expert_load_test {
+namespace {
+
+constexpr Popularity kBalanced{.balanced = true};
+Popularity law(double exponent) { return {.exponent = exponent}; }
+
+TEST_CASE("a popularity is read as it is written") {
+  CHECK(to_text(Popularity{}) == "power-law:0.8");
+  CHECK(to_text(kBalanced) == "balanced");
+  CHECK(parse_popularity("balanced") == kBalanced);
+  CHECK(parse_popularity("power-law:0.8") == Popularity{});
+  CHECK(parse_popularity("power-law:1.2") == law(1.2));
+  for (const char* text : {"", "power-law", "power-law:", "power-law:-1", "power-law:11", "power-law:x", "even"}) {
+    CHECK_FALSE(parse_popularity(text));
+  }
+}
+
+TEST_CASE("rows dealt round robin differ by one at most") {
+  // 40 rows to 16 experts: eight of 3, eight of 2, each a tile of any height.
+  const ExpertLoad few = expert_load(kBalanced, 16, 2, 20);
+  CHECK(few.active == 16);
+  CHECK(few.tiles == std::array<double, 4>{16, 16, 16, 16});
+  // Three rows reach three.
+  CHECK(dealt_load(16, 3).active == 3);
+  CHECK(dealt_load(16, 3).tiles.front() == 3);
+  // 130 rows to two: 65 each; to four: 33, 33, 32, 32.
+  CHECK(dealt_load(2, 130).tiles == std::array<double, 4>{10, 6, 4, 2});
+  CHECK(dealt_load(4, 130).tiles == std::array<double, 4>{10, 6, 4, 4});
+  CHECK((dealt_load(4, 130) / 2).active == 2);
+  CHECK((dealt_load(4, 130) / 2).tiles.front() == 5);
+}
+
+TEST_CASE("popular experts get more of the tokens, so that fewer are reached") {
+  // Of two experts in proportion 2 : 1 a token picks one: p = 2/3 and 1/3. Three tokens miss them with chance 1/27 and
+  // 8/27. Of 96 tokens they get 64 and 32: 4 + 2 tiles of 16 rows and half a one more each.
+  CHECK(expert_load(law(1), 2, 1, 3).active == Approx(2 - 9.0 / 27));
+  CHECK(expert_load(law(1), 2, 1, 96).tiles.front() == Approx(4.5 + 2.5));
+  // In proportion 4 : 1 : 4/9 of two picks the first would get 72/49, and gets one; the others share the second pick as
+  // 9 : 4.
+  CHECK(expert_load(law(2), 3, 2, 2).active == Approx(1 + (1 - 16.0 / 169) + (1 - 81.0 / 169)));
+  // All alike: E (1 - (1 - k/E)^n).
+  CHECK(expert_load(law(0), 8, 2, 2).active == Approx(8 * (1 - 0.5625)));
+  CHECK(expert_load(law(0), 256, 8, 32).active == Approx(256 * (1 - std::pow(1 - 8.0 / 256, 32))));
+  // The default, and what measurements are made at: 117-129 and 210 (docs/formulas.md).
+  CHECK(expert_load({}, 256, 8, 32).active == Approx(120).epsilon(0.01));
+  CHECK(expert_load({}, 256, 8, 128).active == Approx(220).epsilon(0.01));
+}
+
+TEST_CASE("one token reaches exactly its experts, many tokens reach all of them, more tokens never fewer") {
+  for (const double exponent : {0.0, 0.8, 1.2, 3.0}) {
+    for (const std::int64_t count : {1, 2, 8, 64, 256}) {
+      for (std::int64_t each = 1; each <= count; each *= 2) {
+        CHECK(expert_load(law(exponent), count, each, 1).active == Approx(static_cast<double>(each)).epsilon(1e-12));
+        CHECK(expert_load(law(exponent), count, each, 1LL << 50).active == Approx(static_cast<double>(count)));
+        ExpertLoad last;
+        for (std::int64_t tokens = 1; tokens < 5000; tokens *= 3) {
+          const ExpertLoad now = expert_load(law(exponent), count, each, tokens);
+          CHECK(now.active >= last.active * (1 - 1e-12));
+          CHECK(now.active <= static_cast<double>(std::min(count, each * tokens)) * (1 + 1e-12));
+          CHECK(now.active <= expert_load(law(0), count, each, tokens).active * (1 + 1e-12));
+          for (std::size_t i = 0; i < kTileRows.size(); ++i) {
+            CHECK(now.tiles[i] >= now.active);
+            CHECK(now.tiles[i] * kTileRows[i] >= static_cast<double>(each * tokens) * (1 - 1e-12));
+            CHECK(now.tiles[i] >= last.tiles[i] * (1 - 1e-12));
+          }
+          last = now;
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("shares drawn from a density give the loads that kernels are measured at") {
+  CHECK(drawn_load(1.01, 256, 8, 32).active == Approx(127).epsilon(0.01));
+  CHECK(drawn_load(1.2, 256, 8, 32).active == Approx(115).epsilon(0.01));
+  CHECK(drawn_load(1.2, 256, 8, 128).active == Approx(206).epsilon(0.01));
+  CHECK(drawn_load(1.2, 8, 2, 1).active == Approx(2));
+  // All alike on [0.01, 2], a row each: counts are even on [a, b] = [0.00995, 1.99005], and lose (b - 1)^2 / 2 (b - a)
+  // to those that get a second.
+  CHECK(drawn_load(0, 256, 8, 32).active == Approx(256 * (1 - 0.24751)).epsilon(1e-4));
+  for (const double exponent : {1.0, 1.01, 1.2, 2.0}) {
+    for (const std::int64_t tokens : {1, 2, 4, 31, 32, 33, 500, 20000}) {
+      const ExpertLoad load = drawn_load(exponent, 128, 4, tokens);
+      CHECK(load.active <= 128);
+      CHECK(load.active > 0);
+      CHECK(load.tiles[0] >= load.tiles[1]);
+      CHECK(load.tiles[3] >= load.active);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace llmperf::graph::expert_load_test
