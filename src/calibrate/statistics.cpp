@@ -67,6 +67,11 @@ Label scheme(const GemmShape& g) { return {fmt::format("gemm {}", g.weights.empt
 Label site(const GemmShape& g) { return {fmt::format("n {} k {}", g.n, g.k)}; }
 Label layout(const AttentionShape& a) { return {fmt::format("{}/{} x {}", a.heads, a.kv_heads, a.head_dim)}; }
 Label collective(const CollectiveShape& c) { return {fmt::format("{} {} ranks", name(c.kind), c.ranks)}; }
+Label latent_layout(const LatentShape& l) { return {fmt::format("{} heads", l.heads)}; }
+std::optional<Label> any_layout(const Row& row) {
+  const std::optional<Label> label = of_shape<AttentionShape, layout>(row);
+  return label ? label : of_shape<LatentShape, latent_layout>(row);
+}
 template <std::string StepRow::*Member>
 Label text(const StepRow& s) {
   return {s.*Member};
@@ -85,7 +90,7 @@ constexpr Grouping kGroupings[] = {{"runtime", of_step<text<&StepRow::runtime>>}
                                    {"m_band", of_shape<GemmShape, m_band>},
                                    {"scheme", of_shape<GemmShape, scheme>},
                                    {"site", of_shape<GemmShape, site>},
-                                   {"layout", of_shape<AttentionShape, layout>},
+                                   {"layout", any_layout},
                                    {"collective", of_shape<CollectiveShape, collective>}};
 
 }  // namespace

@@ -336,6 +336,12 @@ TEST_CASE("latent attention over a prompt has numbers of its own") {
                                          {prefill_tail, 0.2}});
   const double step = 2.0 * 128 * 128 * 320 / 5e12 + 128.0 * 128 / 1e10;
   CHECK(prefill_seconds(compute_device(), v, flash3(), a) == Approx(4e-6 + 1.2 * (10 * step + 2e-6) + 12.8e-7));
+  // Made narrow first: 128 rows and 1,280 keys of ten heads, read in two bytes and written in one.
+  KernelDevice d = round_device();
+  d.matrix = 1e30;
+  ParameterValues slow = values_with({{prefill_quantise, 3e-6}, {prefill_memory_share, 1e12}});
+  a.key_value_bytes = 1;
+  CHECK(prefill_seconds(d, slow, flash3(), a) == Approx(3e-6 + 10 * (128.0 * 192 + 1280.0 * 320) * 3 / 1e12));
 }
 
 const ParameterValues& token3_values() {

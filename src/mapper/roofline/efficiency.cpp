@@ -160,6 +160,7 @@ bool attention_depends(const graph::Attention& a, std::size_t parameter, const h
   if (flash2 && own) return false;
   if (!flash2 && a.shared_kv) return own && !prompt;
   if (!flash2 && is_latent(a) && !is_decode(a)) {
+    if (p == prefill_quantise) return call.narrow();
     return own ? prompt : p == prefill_memory_share || p == prefill_overlap || p == prefill_tail;
   }
   switch (p) {

@@ -16,6 +16,7 @@
 // narrow products then is a share of its own with the exponentials in it.
 //
 // Latent attention over a prompt is the same on expanded keys of 192 and values of 128, by another kernel's numbers.
+// Where these are made narrow like the queries before, its products are no faster for it.
 //
 // One new token: a block takes the heads of a group (64 rows) and streams its keys; a part of the keys is
 //
@@ -65,6 +66,7 @@ struct PromptKernel {
   double share;
   double block;
   double exponential_rate;
+  double narrow_share;  // over keys of 8 bits, with exponentials; 0: no other than over others
 };
 
 // In how many parts the keys are divided: the smallest number that fills the last round nearly as well as the best one
@@ -94,11 +96,12 @@ double query_bytes(const AttentionCall& a) {
   return a.sequences * a.heads * a.queries * (a.qk_dim + a.v_dim) * a.element_bytes;
 }
 
-// Queries are read wide and written as narrow as the keys.
-double narrowing_seconds(const KernelDevice& d, const AttentionCall& a, double launch) {
+// Elements of a sequence are read wide and written as narrow as the cache.
+double narrowing_seconds(const KernelDevice& d, const AttentionCall& a, double elements, double launch) {
   if (!a.narrow()) return 0;
-  return launch + a.sequences * a.queries * a.heads * a.qk_dim * (a.element_bytes + a.key_value_bytes) / d.bandwidth;
+  return launch + a.sequences * elements * (a.element_bytes + a.key_value_bytes) / d.bandwidth;
 }
+double query_elements(const AttentionCall& a) { return a.queries * a.heads * a.qk_dim; }
 
 double prompt_seconds(const KernelDevice& d, const hardware::ParameterValues& v, const PromptKernel& kernel,
                       const AttentionCall& a, bool packed) {
@@ -130,8 +133,9 @@ double prompt_seconds(const KernelDevice& d, const hardware::ParameterValues& v,
 
   const double cells = tile.rows * tile.keys;
   const double products = 2 * cells * (flash3_width(a.qk_dim) + flash3_width(a.v_dim)) * d.cores / d.matrix;
-  const double step = a.narrow() ? products / v[index(prefill_narrow_share)]
-                                 : products / kernel.share + cells / kernel.exponential_rate;
+  const bool expanded = kernel.narrow_share <= 0;
+  const double step = a.narrow() && !expanded ? products / kernel.narrow_share
+                                              : products / kernel.share + cells / kernel.exponential_rate;
   const double whole = blocks * a.sequences * (packed ? a.kv_heads : a.heads);
   const double parts = flash3_splits(whole, longest, d.cores);
   const double each = (parts > 1 ? rounded_up(longest / parts) : longest) * step + kernel.block;
@@ -142,8 +146,10 @@ double prompt_seconds(const KernelDevice& d, const hardware::ParameterValues& v,
   const double keys = std::min(a.keys(), a.window > 0 ? a.window + a.queries - 1 : a.keys());
   const double rate = d.bandwidth * v[index(prefill_memory_share)];
   const double memory = (query_bytes(a) + a.sequences * a.kv_heads * keys * a.key_bytes()) / rate;
+  const double narrowed = query_elements(a) + (expanded ? a.kv_heads * a.keys() * (a.qk_dim + a.v_dim) : 0);
   return kernel.launch + overlapped(compute, memory, v[index(prefill_overlap)]) +
-         narrowing_seconds(d, a, v[index(prefill_quantise)]) + (parts > 1 ? joined_bytes(a, parts) / rate : 0);
+         narrowing_seconds(d, a, narrowed, v[index(prefill_quantise)]) +
+         (parts > 1 ? joined_bytes(a, parts) / rate : 0);
 }
 
 }  // namespace
@@ -155,11 +161,11 @@ double flash3_prefill_seconds(const KernelDevice& d, const hardware::ParameterVa
   if (!latent) {
     return prompt_seconds(d, v,
                           {v[index(prefill_launch)], v[index(prefill_share)], v[index(prefill_block)],
-                           v[index(prefill_exponential_rate)]},
+                           v[index(prefill_exponential_rate)], v[index(prefill_narrow_share)]},
                           a, packed);
   }
   const PromptKernel kernel{v[index(latent_prompt_launch)], v[index(latent_prompt_share)],
-                            v[index(latent_prompt_block)], v[index(latent_prompt_exponential_rate)]};
+                            v[index(latent_prompt_block)], v[index(latent_prompt_exponential_rate)], 0};
   return prompt_seconds(d, v, kernel, a, packed) + v[index(latent_token)] * a.sequences * a.queries / d.cores;
 }
 
@@ -183,7 +189,7 @@ double flash3_decode_seconds(const KernelDevice& d, const hardware::ParameterVal
   const double memory = (query_bytes(a) + a.sequences * a.kv_heads * keys * a.key_bytes()) / rate;
 
   double seconds = v[index(decode_launch)] + overlapped(rounds * each, memory, v[index(decode_overlap)]) +
-                   narrowing_seconds(d, a, v[index(decode_quantise)]);
+                   narrowing_seconds(d, a, query_elements(a), v[index(decode_quantise)]);
   if (a.sequences <= kMostSorted) seconds += v[index(decode_sequence)] * a.sequences;
   if (a.cuts()) seconds += v[index(decode_window)];
   if (parts > 1) {
