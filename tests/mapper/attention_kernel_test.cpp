@@ -379,6 +379,38 @@ TEST_CASE("a wide head starts slower, a window masks, and keys of 8 bits stream 
   CHECK(token3(a) == Approx(4e-6 + 12e-6 + 5e-6 + 1e-7));
 }
 
+TEST_CASE("more tokens, a longer context or more sequences make no attention of FlashAttention-3 faster") {
+  ParameterValues v = flash3_values();
+  for (const auto& [p, value] : {std::pair{decode_block_rate, 6e10}, {decode_block, 4e-6}, {decode_overlap, 1.6}}) {
+    v[index(p)] = value;
+  }
+  for (const double context : {0.0, 1000.0}) {
+    for (const double window : {0.0, 300.0}) {
+      double before = 0;
+      for (double queries = 2; queries < 1e5; queries = std::ceil(queries * 1.3)) {
+        AttentionCall a = call(4, queries, context, 24, 8);
+        a.window = window;
+        const double now = prefill_seconds(round_device(), v, flash3(), a);
+        CHECK(now >= before);
+        before = now;
+      }
+    }
+  }
+  double before = 0;
+  for (double context = 1; context < 1e6; context *= 1.5) {
+    const double now = decode_seconds(round_device(), v, flash3(), call(4, 1, std::floor(context), 32, 8));
+    CHECK(now >= before);
+    before = now;
+  }
+  before = 0;
+  for (double sequences = 1; sequences < 900; sequences *= 1.2) {
+    AttentionCall a = call(std::floor(sequences), 1, 100, 32, 8);
+    const double now = decode_seconds(round_device(), v, flash3(), a);
+    CHECK(now >= before);
+    before = now;
+  }
+}
+
 TEST_CASE("new tokens on latents read them once for all heads, in steps dealt to all cores") {
   AttentionCall a = call(4, 1, 639, 128, 1);
   a.qk_dim = 576;
