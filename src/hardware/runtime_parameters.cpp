@@ -74,7 +74,7 @@ constexpr Entry kEntries[] = {
     {decode_sequence, "decode.sequence", "s", 2e-08, 0.7, 1e-11, 1e-05,
      "every sequence of up to 992, which a kernel sorts by length (FlashAttention-3)"},
     {decode_window, "decode.window", "s", 2e-06, 0.7, 1e-09, 4e-05,
-     "a window narrower than the context: its blocks mask keys (FlashAttention-3)"},
+     "of a core's time, per block whose window masks keys (FlashAttention-3)"},
     {decode_quantise, "decode.quantise", "s", 1.5e-06, 0.7, 1e-09, 4e-05,
      "making queries as narrow as the keys (FlashAttention-3)"},
     {latent_launch, "latent.launch", "s", 7e-06, 0.5, 1e-07, 4e-05, "attention of new tokens on latents"},

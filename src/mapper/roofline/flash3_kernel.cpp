@@ -22,9 +22,9 @@
 //
 //   start (elements / 256)^(3/8) + (keys - n) elements / rate
 //
-// with the first step in the start, which grows slower than a head. Keys of 8 bits arrive as slow as others of as many
-// elements. Rounds of it add up, as a p-norm with the bytes. A kernel that sorts sequences by their length (of at most
-// 992) takes a time per sequence.
+// with the first step in the start, which grows slower than a head, and a time more where a window masks keys. Keys of
+// 8 bits arrive as slow as others of as many elements. Rounds of it add up, as a p-norm with the bytes. A kernel that
+// sorts sequences by their length (of at most 992) takes a time per sequence.
 //
 // Kernels for Blackwell (TensorRT-LLM, FlashInfer) keep heads of a group in blocks of their own, of 256 rows.
 #include <cstdint>
@@ -183,7 +183,8 @@ double flash3_decode_seconds(const KernelDevice& d, const hardware::ParameterVal
 
   const double streamed = std::max(0.0, std::min(rounded_up(steps / parts) * width, keys) - width);
   const double each = v[index(decode_block)] * std::pow(elements / kUsualElements, kStartGrowth) +
-                      streamed * elements * a.element_bytes / v[index(decode_block_rate)];
+                      streamed * elements * a.element_bytes / v[index(decode_block_rate)] +
+                      (a.cuts() ? v[index(decode_window)] : 0);
   const double rounds = rounded_up(whole * parts / d.cores);
   const double rate = d.bandwidth * v[index(decode_memory_share)];
   const double memory = (query_bytes(a) + a.sequences * a.kv_heads * keys * a.key_bytes()) / rate;
@@ -191,7 +192,6 @@ double flash3_decode_seconds(const KernelDevice& d, const hardware::ParameterVal
   double seconds = v[index(decode_launch)] + overlapped(rounds * each, memory, v[index(decode_overlap)]) +
                    narrowing_seconds(d, a, query_elements(a), v[index(decode_quantise)]);
   if (a.sequences <= kMostSorted) seconds += v[index(decode_sequence)] * a.sequences;
-  if (a.cuts()) seconds += v[index(decode_window)];
   if (parts > 1) {
     seconds += v[index(decode_split)] + parts * v[index(decode_split_each)] + joined_bytes(a, parts) / rate;
   }
