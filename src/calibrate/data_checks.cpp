@@ -34,6 +34,9 @@ std::vector<std::pair<std::string_view, std::int64_t>> numbers_of(const Row& row
   if (const auto* c = std::get_if<CollectiveShape>(&shape)) {
     return {{"ranks", c->ranks}, {"bytes", static_cast<std::int64_t>(c->bytes.value)}};
   }
+  if (const auto* l = std::get_if<LatentShape>(&shape)) {
+    return {{"batch", l->batch}, {"kv_len", l->kv_len}, {"heads", l->heads}};
+  }
   const auto& a = std::get<AttentionShape>(shape);
   return {{"batch", a.batch}, {"kv_len", a.kv_len}, {"heads", a.heads}, {"kv_heads", a.kv_heads}};
 }

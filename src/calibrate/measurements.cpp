@@ -57,6 +57,8 @@ constexpr ColumnInfo kColumns[] = {
     {"kv_heads", Use::no, Use::optional},
     {"head_dim", Use::no, Use::optional},
     {"causal", Use::no, Use::optional},
+    {"kv_dtype", Use::no, Use::optional},
+    {"window", Use::no, Use::optional},
     {"bytes", Use::no, Use::optional},
     {"power", Use::no, Use::optional},
     {"latency_ms", Use::required, Use::no},
@@ -121,6 +123,14 @@ void each_field(Of& s, const Visit& visit) {
     visit("kv_heads", s.kv_heads, {});
     visit("head_dim", s.head_dim, {});
     visit("causal", s.causal, {});
+    visit("kv_dtype", s.kv_dtype, {});
+    visit("window", s.window, {.absent = 0, .min = 0});
+  } else if constexpr (std::is_same_v<Type, LatentShape>) {
+    visit("batch", s.batch, {});
+    visit("q_len", s.q_len, s.phase == Phase::decode ? Rule{.absent = 1, .shown = true} : Rule{});
+    visit("kv_len", s.kv_len, {});
+    visit("heads", s.heads, {});
+    visit("kv_dtype", s.kv_dtype, {});
   } else if constexpr (std::is_same_v<Type, VectorShape>) {
     visit("m", s.tokens, {});
     if (known_layer(s.layer)) return;
@@ -345,6 +355,8 @@ class FileParser {
       o.shape = std::move(*shape);
       std::visit([&](auto& of) { each_field(of, CellReader{*this}); }, o.shape);
       if (auto* gemm = std::get_if<GemmShape>(&o.shape)) set_scheme(*gemm, o.dtype);
+      if (auto* a = std::get_if<AttentionShape>(&o.shape)) set_cache(a->kv_dtype, o.dtype);
+      if (auto* l = std::get_if<LatentShape>(&o.shape)) set_cache(l->kv_dtype, o.dtype);
       if (good_) check(o.shape);
     } else if (!o.op.empty()) {
       problem(cell("op")->column, fmt::format("unknown op {}", quote(o.op)), name_hint(o.op, op_names()));
@@ -366,11 +378,9 @@ class FileParser {
             problem(cell("kv_heads")->column,
                     fmt::format("{} heads do not share {} KV heads evenly", a.heads, a.kv_heads));
           }
-          if (a.causal && a.q_len > a.kv_len) {
-            problem(cell("kv_len")->column,
-                    fmt::format("kv_len {} counts the {} new tokens, so it cannot be less", a.kv_len, a.q_len));
-          }
+          if (a.causal) check_new(a);
         },
+        [&](const LatentShape& l) { check_new(l); },
         [&](const VectorShape& v) {
           if (v.heads > 0 && v.tokens % (v.heads + v.kv_heads) != 0) {
             problem(cell("m")->column,
@@ -378,6 +388,25 @@ class FileParser {
           }
         },
         [](const auto&) {});
+  }
+
+  template <class Shape>
+  void check_new(const Shape& s) {
+    if (s.q_len <= s.kv_len) return;
+    problem(cell("kv_len")->column,
+            fmt::format("kv_len {} counts the {} new tokens, so it cannot be less", s.kv_len, s.q_len));
+  }
+
+  // The type of a cache; empty for that of the rest.
+  void set_cache(std::string& kv_dtype, Dtype dtype) {
+    if (kv_dtype.empty()) return;
+    if (!parse_dtype(kv_dtype)) {
+      const std::vector<std::string> names(dtype_names().begin(), dtype_names().end());
+      problem(cell("kv_dtype")->column, fmt::format("unknown element type {}", quote(kv_dtype)),
+              name_hint(kv_dtype, names));
+    } else if (kv_dtype == name(dtype)) {
+      kv_dtype.clear();
+    }
   }
 
   // The scheme in its canonical spelling; empty for the type of the other operand.

@@ -33,6 +33,8 @@ const std::vector<Word>& words() {
                                            {"matmul_all_reduce", GemmShape{.ranks = 2}},
                                            {"attention_prefill", AttentionShape{.phase = Phase::prefill}},
                                            {"attention_decode", AttentionShape{.phase = Phase::decode}},
+                                           {"mla_prefill", LatentShape{.phase = Phase::prefill}},
+                                           {"mla_decode", LatentShape{.phase = Phase::decode}},
                                            {"gather", GatherShape{}},
                                            {"kv_write", CacheShape{}},
                                            {"all_reduce", CollectiveShape{.kind = CollectiveKind::all_reduce}},
@@ -46,6 +48,7 @@ const std::vector<Word>& words() {
 
 bool same_word(const GemmShape& a, const GemmShape& b) { return (a.ranks > 1) == (b.ranks > 1); }
 bool same_word(const AttentionShape& a, const AttentionShape& b) { return a.phase == b.phase; }
+bool same_word(const LatentShape& a, const LatentShape& b) { return a.phase == b.phase; }
 bool same_word(const VectorShape&, const VectorShape&) { return false; }  // a layer is its own word
 bool same_word(const GatherShape&, const GatherShape&) { return true; }
 bool same_word(const CacheShape&, const CacheShape&) { return true; }
@@ -62,9 +65,14 @@ struct ShapeText {
     return text;
   }
   std::string operator()(const AttentionShape& a) const {
-    return fmt::format("batch {} q {} kv {} heads {}/{} x {}{}", a.batch, a.q_len, a.kv_len, a.heads, a.kv_heads,
-                       a.head_dim, a.causal ? "" : " not causal");
+    return fmt::format("batch {} q {} kv {} heads {}/{} x {}{}{}{}", a.batch, a.q_len, a.kv_len, a.heads, a.kv_heads,
+                       a.head_dim, a.causal ? "" : " not causal",
+                       a.window > 0 ? fmt::format(" window {}", a.window) : "", cache_text(a.kv_dtype));
   }
+  std::string operator()(const LatentShape& l) const {
+    return fmt::format("batch {} q {} kv {} heads {}{}", l.batch, l.q_len, l.kv_len, l.heads, cache_text(l.kv_dtype));
+  }
+  static std::string cache_text(const std::string& kv_dtype) { return kv_dtype.empty() ? "" : " cache " + kv_dtype; }
   std::string operator()(const VectorShape& v) const {
     if (v.width == 0) return fmt::format("{} tokens", v.tokens);
     std::string text = fmt::format("{} x {}", v.tokens, v.width);

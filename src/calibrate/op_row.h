@@ -42,7 +42,21 @@ struct AttentionShape {
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
   bool causal = true;
+  std::string kv_dtype = {};  // of the cache; empty: as the rest
+  std::int64_t window = 0;    // keys that a query sees at most; 0: all
   bool operator==(const AttentionShape&) const = default;
+};
+
+// op "mla_prefill", "mla_decode": latent attention of DeepSeek's widths, over a prompt on expanded keys (192) and
+// values (128), and of new tokens on latents of 512 + 64.
+struct LatentShape {
+  Phase phase = Phase::prefill;
+  std::int64_t batch = 0;
+  std::int64_t q_len = 0;
+  std::int64_t kv_len = 0;
+  std::int64_t heads = 0;
+  std::string kv_dtype = {};  // of the cache; empty: as the rest
+  bool operator==(const LatentShape&) const = default;
 };
 
 // op "vector:NAME": an element-wise op or a norm. NAME is either a kind of graph::VectorKind (vector_op() below) on m
@@ -84,7 +98,8 @@ struct CollectiveShape {
   bool operator==(const CollectiveShape&) const = default;
 };
 
-using OpShape = std::variant<GemmShape, AttentionShape, VectorShape, GatherShape, CacheShape, CollectiveShape>;
+using OpShape =
+    std::variant<GemmShape, AttentionShape, LatentShape, VectorShape, GatherShape, CacheShape, CollectiveShape>;
 
 struct OpRow {
   std::string op;  // as written: "gemm", "vector:rms_norm", "alltoall"

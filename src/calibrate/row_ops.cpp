@@ -79,8 +79,33 @@ graph::Op op_of(const CacheShape& s, Dtype dtype) {
                               .rows = static_cast<double>(s.tokens)}};
 }
 
+// Of a row's cache; `dtype` where it does not say.
+model::ElementFormat cache_element(const std::string& kv_dtype, Dtype dtype) {
+  return model::element_format(parse_dtype(kv_dtype).value_or(dtype));
+}
+
+graph::Op op_of(const LatentShape& s, Dtype dtype) {
+  constexpr std::int64_t kLatent = 512;
+  constexpr std::int64_t kRotary = 64;
+  constexpr std::int64_t kHead = 128;
+  const bool absorbed = s.phase == Phase::decode;
+  const model::ElementFormat element = cache_element(s.kv_dtype, dtype);
+  return {.name = "attention",
+          .body = graph::Attention{.sequences = s.batch,
+                                   .q_tokens = s.q_len,
+                                   .context = s.kv_len - s.q_len,
+                                   .heads = s.heads,
+                                   .kv_heads = absorbed ? 1 : s.heads,
+                                   .qk_dim = (absorbed ? kLatent : kHead) + kRotary,
+                                   .v_dim = absorbed ? kLatent : kHead,
+                                   .window = std::nullopt,
+                                   .shared_kv = absorbed,
+                                   .activation = dtype,
+                                   .cached = {element, element}}};
+}
+
 graph::Op op_of(const AttentionShape& s, Dtype dtype) {
-  const model::ElementFormat element = model::element_format(dtype);
+  const model::ElementFormat element = cache_element(s.kv_dtype, dtype);
   return {.name = "attention",
           .body = graph::Attention{.sequences = s.batch,
                                    .q_tokens = s.q_len,
@@ -90,7 +115,7 @@ graph::Op op_of(const AttentionShape& s, Dtype dtype) {
                                    .kv_heads = s.kv_heads,
                                    .qk_dim = s.head_dim,
                                    .v_dim = s.head_dim,
-                                   .window = std::nullopt,
+                                   .window = s.window > 0 ? std::optional(s.window) : std::nullopt,
                                    .activation = dtype,
                                    .cached = {element, element}}};
 }
@@ -119,6 +144,7 @@ std::vector<graph::Op> ops_of(const OpRow& row, const hardware::RuntimeProfile& 
   if (attention && attention->phase == Phase::prefill && profile.choices.attention_appends) {
     ops.push_back(
         op_of(CacheShape{attention->batch * attention->q_len, attention->kv_heads, attention->head_dim}, row.dtype));
+    std::get<graph::Copy>(ops.back().body).to = cache_element(attention->kv_dtype, row.dtype);
   }
   return ops;
 }

@@ -69,6 +69,11 @@ Label layout(const AttentionShape& a) { return {fmt::format("{}/{} x {}", a.head
 Label collective(const CollectiveShape& c) {
   return {fmt::format("{}{} {} ranks", c.custom ? "custom " : "", name(c.kind), c.ranks)};
 }
+Label latent_layout(const LatentShape& l) { return {fmt::format("{} heads", l.heads)}; }
+std::optional<Label> any_layout(const Row& row) {
+  const std::optional<Label> label = of_shape<AttentionShape, layout>(row);
+  return label ? label : of_shape<LatentShape, latent_layout>(row);
+}
 template <std::string StepRow::*Member>
 Label text(const StepRow& s) {
   return {s.*Member};
@@ -87,7 +92,7 @@ constexpr Grouping kGroupings[] = {{"runtime", of_step<text<&StepRow::runtime>>}
                                    {"m_band", of_shape<GemmShape, m_band>},
                                    {"scheme", of_shape<GemmShape, scheme>},
                                    {"site", of_shape<GemmShape, site>},
-                                   {"layout", of_shape<AttentionShape, layout>},
+                                   {"layout", any_layout},
                                    {"collective", of_shape<CollectiveShape, collective>}};
 
 }  // namespace

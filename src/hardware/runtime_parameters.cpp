@@ -48,11 +48,16 @@ constexpr Entry kEntries[] = {
     {dequantise_cached, "format.dequantise_cached", "", 0.5, 0.7, 0.01, 1.0,
      "of a 16-bit copy that the cache can hold, the part that crosses the memory bus"},
     {prefill_launch, "prefill.launch", "s", 6e-06, 0.7, 1e-07, 4e-05, "attention over a prompt"},
-    {prefill_share, "prefill.share", "", 0.6, 0.4, 0.05, 1, "of the matrix peak"},
+    {prefill_share, "prefill.share", "", 0.6, 0.4, 0.05, 1.3, "of the matrix peak"},
     {prefill_block, "prefill.block", "s", 1.5e-06, 0.7, 1e-07, 4e-05, "of a core's time, per block of query rows"},
     {prefill_memory_share, "prefill.memory_share", "", 0.7, 0.3, 0.1, 1, "of the memory bandwidth"},
     {prefill_overlap, "prefill.overlap", "", 2, 0.5, 1, 12, "exponent"},
     {prefill_tail, "prefill.tail", "", 1.15, 0.3, 0.01, 2, "of the longest block, by which the last wave ends late"},
+    {prefill_exponential_rate, "prefill.exponential_rate", "1/s", 3.4e+10, 0.4, 1e+09, 1e+12,
+     "exponentials of one core, beside which it multiplies nothing (FlashAttention-3)"},
+    {prefill_narrow_share, "prefill.narrow_share", "", 0.6, 0.4, 0.05, 2.6,
+     "of the 16-bit matrix peak, over keys of 8 bits, exponentials included (FlashAttention-3)"},
+    {prefill_quantise, "prefill.quantise", "s", 1e-06, 1, 1e-09, 4e-05, "making queries as narrow as the keys"},
     {append_share, "append.share", "", 0.95, 0.3, 0.1, 4, "of the memory bandwidth, appending K and V to the cache"},
     {append_token, "append.token", "s", 1e-06, 0.7, 1e-08, 0.0001,
      "of a core's time, per token and 512 elements of keys"},
@@ -66,6 +71,29 @@ constexpr Entry kEntries[] = {
     {decode_copy_share, "decode.copy_share", "", 0.43, 0.7, 0.05, 4, "of the memory bandwidth, of that copy's traffic"},
     {decode_split, "decode.split", "s", 3e-06, 0.7, 1e-09, 4e-05, "joining parts of the keys"},
     {decode_split_each, "decode.split_each", "s", 2e-07, 0.7, 1e-10, 1e-05, "joining: each part"},
+    {decode_sequence, "decode.sequence", "s", 2e-08, 0.7, 1e-11, 1e-05,
+     "every sequence of up to 992, which a kernel sorts by length (FlashAttention-3)"},
+    {decode_window, "decode.window", "s", 2e-06, 0.7, 1e-09, 4e-05,
+     "of a core's time, per block whose window masks keys (FlashAttention-3)"},
+    {decode_quantise, "decode.quantise", "s", 1.5e-06, 0.7, 1e-09, 4e-05,
+     "making queries as narrow as the keys (FlashAttention-3)"},
+    {latent_launch, "latent.launch", "s", 7e-06, 0.5, 1e-07, 4e-05, "attention of new tokens on latents"},
+    {latent_share, "latent.share", "", 0.53, 0.4, 0.05, 1.3, "of the matrix peak"},
+    {latent_memory_share, "latent.memory_share", "", 0.9, 0.3, 0.1, 1, "of the memory bandwidth"},
+    {latent_block, "latent.block", "s", 3.8e-06, 0.7, 1e-08, 4e-05, "of a core's time, per block of 64 heads"},
+    {latent_overlap, "latent.overlap", "", 3, 0.5, 1, 12, "exponent"},
+    {latent_query_share, "latent.query_share", "", 0.6, 0.7, 0.05, 4,
+     "of the memory bandwidth, of queries and results, which overlap with nothing"},
+    {latent_split, "latent.split", "s", 2e-06, 0.7, 1e-09, 4e-05, "joining parts of the latents"},
+    {latent_prompt_launch, "latent.prompt_launch", "s", 1.27e-05, 0.7, 1e-07, 4e-05,
+     "latent attention over a prompt, on expanded keys and values"},
+    {latent_prompt_share, "latent.prompt_share", "", 0.75, 0.4, 0.05, 1.3, "of the matrix peak"},
+    {latent_prompt_block, "latent.prompt_block", "s", 1.3e-06, 0.7, 1e-08, 4e-05,
+     "of a core's time, per block of query rows"},
+    {latent_prompt_exponential_rate, "latent.prompt_exponential_rate", "1/s", 4.1e+10, 0.4, 1e+09, 1e+12,
+     "exponentials of one core, beside which it multiplies nothing"},
+    {latent_token, "latent.token", "s", 1.2e-07, 0.7, 1e-10, 0.0001,
+     "of a core's time, per token of a prompt: its latent goes to the cache"},
     {vector_launch, "vector.launch", "s", 2.5e-6, 0.7, 1e-7, 4e-5,
      "every kernel that is no matrix product or attention"},
     {vector_memory_share, "vector.memory_share", "", 0.8, 0.3, 0.05, 1, "of the memory bandwidth"},
@@ -161,7 +189,8 @@ const std::array<ParameterInfo, kAllParameters>& table() {
   static const std::array<ParameterInfo, kAllParameters> infos = [] {
     std::array<ParameterInfo, kAllParameters> all;
     for (const Entry& e : kEntries) {
-      const bool of_core = e.parameter == gemm_cache_rate || e.parameter == gemm_store_rate;
+      const bool of_core = e.parameter == gemm_cache_rate || e.parameter == gemm_store_rate ||
+                           e.parameter == prefill_exponential_rate || e.parameter == latent_prompt_exponential_rate;
       all[index(e.parameter)] = {std::string(e.name), e.unit,         e.initial, e.spread, e.min, e.max,
                                  e.meaning,           of_core ? 1 : 0};
     }
@@ -218,6 +247,7 @@ std::optional<Power> parse_power(std::string_view text) {
   }
   return std::nullopt;
 }
+std::string_view name(AttentionKernels kernels) { return kAttentionKernelsNames[static_cast<std::size_t>(kernels)]; }
 std::string_view name(Dispatch dispatch) { return kDispatchNames[static_cast<std::size_t>(dispatch)]; }
 
 }  // namespace llmperf::hardware

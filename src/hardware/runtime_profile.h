@@ -34,11 +34,14 @@ enum class Parameter : unsigned char {
   // Products with quantised weights (weight_kernel.h); what depends on the format is in FormatParameter.
   format_overlap, format_small_overlap, dequantise_share, dequantise_cached,
   // Attention over a prompt (attention_kernel.h).
-  prefill_launch, prefill_share, prefill_block, prefill_memory_share, prefill_overlap, prefill_tail, append_share,
-  append_token,
+  prefill_launch, prefill_share, prefill_block, prefill_memory_share, prefill_overlap, prefill_tail,
+  prefill_exponential_rate, prefill_narrow_share, prefill_quantise, append_share, append_token,
   // Attention of one new token per sequence.
   decode_launch, decode_memory_share, decode_block, decode_block_rate, decode_overlap, decode_pack, decode_copy,
-  decode_copy_share, decode_split, decode_split_each,
+  decode_copy_share, decode_split, decode_split_each, decode_sequence, decode_window, decode_quantise,
+  // Latent attention where it has kernels of its own (latent_kernel.cpp): new tokens on latents, then prompts.
+  latent_launch, latent_share, latent_memory_share, latent_block, latent_overlap, latent_query_share, latent_split,
+  latent_prompt_launch, latent_prompt_share, latent_prompt_block, latent_prompt_exponential_rate, latent_token,
   // Everything else that reads and writes memory: norms, activations, rope, copies, gathers.
   vector_launch, vector_memory_share, vector_cached_share, vector_element_rate,
   // Convolutions; their launch, memory share and overlap are those of products.
@@ -131,12 +134,21 @@ enum class Power : unsigned char {
 std::string_view name(Power power);
 std::optional<Power> parse_power(std::string_view name);  // "short", "sustained"
 
+// Which library's attention a stack runs.
+enum class AttentionKernels : unsigned char {
+  flash2,     // FlashAttention-2, and what is built like it
+  flash3,     // FlashAttention-3, FlashMLA: packed groups, exponentials that count
+  blackwell,  // the same as TensorRT-LLM and FlashInfer generate it for Blackwell: blocks of 256 rows of one head
+};
+std::string_view name(AttentionKernels kernels);
+
 // Kernel choices: thresholds and structure that are read from the software, not fitted.
 struct KernelChoices {
-  bool tile_menu = false;           // GEMM libraries with tiles of several sizes and split k, else one share for all
-  std::int64_t row_granule = 1;     // dense products above 64 rows compute a multiple of it
-  std::int64_t small_granule = 1;   // products of any number of rows do
-  std::int64_t query_rows = 64;     // rows of Q per block of attention
+  bool tile_menu = false;          // GEMM libraries with tiles of several sizes and split k, else one share for all
+  std::int64_t row_granule = 1;    // dense products above 64 rows compute a multiple of it
+  std::int64_t small_granule = 1;  // products of any number of rows do
+  AttentionKernels attention = AttentionKernels::flash2;
+  std::int64_t query_rows = 64;     // FlashAttention-2: rows of Q per block of attention
   bool split_ungrouped = false;     // decode divides the keys of heads that share no KV head, too
   std::int64_t small_rows = 0;      // quantised: rows up to which the kernel for few rows runs; 0: there is none
   bool cached_activations = false;  // dense products: what the cache holds of activations does not cross the memory bus

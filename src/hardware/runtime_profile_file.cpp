@@ -87,6 +87,8 @@ void read_choices(Reader& reader, KernelChoices& c) {
       value = reader.int_or(key, value, {static_cast<std::int64_t>(min), static_cast<std::int64_t>(max)});
     }
   });
+  c.attention = static_cast<AttentionKernels>(
+      reader.choice("attention", kAttentionKernelsNames, static_cast<std::size_t>(c.attention)));
   if (reader.has("serial_formats")) c.serial.fill(false);
   for (const std::string& format : reader.optional_strings("serial_formats")) {
     std::vector<std::string> names;
@@ -261,6 +263,7 @@ std::string choices_text(const KernelChoices& c) {
       text += fmt::format("  {}: {}\n", key, value);
     }
   });
+  text += fmt::format("  attention: {}\n", name(c.attention));
   std::vector<std::string> serial;
   for (std::size_t i = 0; i < kFormatKernels; ++i) {
     if (c.serial[i]) serial.emplace_back(llmperf::name(static_cast<FormatKernel>(i)));

@@ -23,25 +23,27 @@ cost::Work work_of(const Row& row) {
 constexpr const char* kEveryOp =
     "# measured by hand\n"
     "hardware,weights,op,dtype,ranks,batch,m,n,k,q_len,kv_len,heads,kv_heads,head_dim,causal,bytes,latency_us,spread_"
-    "us\n"
-    "x,,gemm,bf16,,,4,32,64,,,,,,,,1.5,0.1\n"
-    "x,w4a16-g128,gemm,bf16,,8,4,256,128,,,,,,,,2,\n"
-    "x,,attention_prefill,fp32,,2,,,,16,32,4,2,64,0,,3,\n"
-    "x,,attention_decode,fp32,,2,,,,1,32,4,2,64,1,,4,\n"
-    "x,,vector:act_fn,bf16,,,3,,,,,,,,,,5,\n"
-    "x,,vector:rms_norm,bf16,,,3,64,,,,,,,,,6,\n"
-    "x,,vector:rope,bf16,,,18,64,,,,4,2,,,,7,\n"
-    "x,,vector:elementwise,bf16,,,3,64,,,,,,,,1536,8,\n"
-    "x,,gather,bf16,,,3,64,1000,,,,,,,,9,\n"
-    "x,,kv_write,bf16,,,3,,,,,,2,64,,,10,\n"
-    "x,,all_reduce,bf16,2,,,,,,,,,,,4096,11,\n"
-    "x,,matmul_all_reduce,bf16,2,,4,32,64,,,,,,,,12,\n";
+    "us,kv_dtype,window\n"
+    "x,,gemm,bf16,,,4,32,64,,,,,,,,1.5,0.1,,\n"
+    "x,w4a16-g128,gemm,bf16,,8,4,256,128,,,,,,,,2,,,\n"
+    "x,,attention_prefill,fp32,,2,,,,16,32,4,2,64,0,,3,,,\n"
+    "x,,attention_decode,fp32,,2,,,,1,32,4,2,64,1,,4,,fp8,128\n"
+    "x,,vector:act_fn,bf16,,,3,,,,,,,,,,5,,,\n"
+    "x,,vector:rms_norm,bf16,,,3,64,,,,,,,,,6,,,\n"
+    "x,,vector:rope,bf16,,,18,64,,,,4,2,,,,7,,,\n"
+    "x,,vector:elementwise,bf16,,,3,64,,,,,,,,1536,8,,,\n"
+    "x,,gather,bf16,,,3,64,1000,,,,,,,,9,,,\n"
+    "x,,kv_write,bf16,,,3,,,,,,2,64,,,10,,,\n"
+    "x,,all_reduce,bf16,2,,,,,,,,,,,4096,11,,,\n"
+    "x,,matmul_all_reduce,bf16,2,,4,32,64,,,,,,,,12,,,\n"
+    "x,,mla_prefill,bf16,,2,,,,16,32,4,,,,,13,,,\n"
+    "x,,mla_decode,bf16,,2,,,,1,32,4,,,,,14,,fp8,\n";
 
 }  // namespace
 
 TEST_CASE("every op is read, and written so that it reads back the same", "[op_row]") {
   const Measurements read = rows_of(kEveryOp);
-  REQUIRE(read.rows.size() == 12);
+  REQUIRE(read.rows.size() == 14);
   const std::string text = format_measurements(read);
   const Measurements again = rows_of(text);
   REQUIRE(again.rows.size() == read.rows.size());
@@ -101,6 +103,43 @@ TEST_CASE("a rotated tensor is whole tokens", "[op_row]") {
 TEST_CASE("weights in the type of the other operand are no scheme", "[op_row]") {
   const Measurements m = rows_of("hardware,op,dtype,m,n,k,weights,latency_us\nx,gemm,bf16,1,2,3,bf16,1\n");
   CHECK(std::get<GemmShape>(std::get<OpRow>(m.rows[0].of).shape).weights.empty());
+}
+
+TEST_CASE("attention on a cache of another type, in a window", "[op_row]") {
+  const std::string header =
+      "hardware,op,dtype,batch,q_len,kv_len,heads,kv_heads,head_dim,kv_dtype,window,latency_us\n";
+  const Measurements m = rows_of(header +
+                                 "x,attention_decode,bf16,2,1,1000,8,2,128,bf16,,1\n"
+                                 "x,attention_decode,bf16,2,1,1000,8,2,128,fp8,0,1\n"
+                                 "x,attention_decode,bf16,2,1,1000,8,2,128,fp8,100,1\n");
+  const auto shape = [&](std::size_t row) { return std::get<AttentionShape>(std::get<OpRow>(m.rows[row].of).shape); };
+  CHECK(shape(0).kv_dtype.empty());
+  CHECK(shape(1).kv_dtype == "fp8");
+  CHECK(shape(1).window == 0);
+  CHECK(shape(2).window == 100);
+  const double cache = 2.0 * 1000 * 2 * 2 * 128;  // elements
+  CHECK(work_of(m.rows[0]).kv_read.value == Approx(2 * cache));
+  CHECK(work_of(m.rows[1]).kv_read.value == Approx(cache));
+  CHECK(work_of(m.rows[2]).kv_read.value == Approx(cache / 10));
+  CHECK_THROWS_WITH(rows_of(header + "x,attention_decode,bf16,2,1,1000,8,2,128,fp9,,1\n"),
+                    Catch::Contains("t.csv:2:42: unknown element type"));
+}
+
+TEST_CASE("latent attention: a prompt on expanded keys, new tokens on latents", "[op_row]") {
+  const Measurements m = rows_of(
+      "hardware,op,dtype,batch,q_len,kv_len,heads,kv_dtype,latency_us\n"
+      "x,mla_prefill,bf16,2,16,16,8,,1\n"
+      "x,mla_decode,bf16,2,1,1000,8,fp8,1\n");
+  const auto op = [&](std::size_t row) {
+    return std::get<graph::Attention>(ops_of(std::get<OpRow>(m.rows[row].of), {}).front().body);
+  };
+  CHECK(op(0).qk_dim == 192);
+  CHECK(op(0).v_dim == 128);
+  CHECK(op(0).kv_heads == 8);
+  CHECK(op(1).qk_dim == 576);
+  CHECK(op(1).v_dim == 512);
+  CHECK(op(1).shared_kv);
+  CHECK(work_of(m.rows[1]).kv_read.value == Approx(2.0 * 1000 * 576));
 }
 
 TEST_CASE("weights of a product are a scheme", "[op_row]") {

@@ -115,6 +115,14 @@ TEST_CASE("every shipped profile reads back from what the writer makes of it", "
   }
 }
 
+TEST_CASE("which attention runs is a choice by name", "[runtime_profile]") {
+  RuntimeProfile p = shipped().front();
+  for (const auto kernels : {AttentionKernels::flash2, AttentionKernels::flash3, AttentionKernels::blackwell}) {
+    p.choices.attention = kernels;
+    CHECK(parse(format_runtime_profile(p)).choices.attention == kernels);
+  }
+}
+
 TEST_CASE("the numbers of every shipped profile lie within their bounds", "[runtime_profile]") {
   for (const RuntimeProfile& p : shipped()) {
     for (std::size_t i = 0; i < kAllParameters; ++i) {

@@ -225,5 +225,209 @@ TEST_CASE("a longer context never makes a token faster by more than a better div
   }
 }
 
+// ---- FlashAttention-3
+
+KernelChoices flash3() {
+  KernelChoices c;
+  c.attention = hardware::AttentionKernels::flash3;
+  return c;
+}
+
+// 128 rows against 128 keys at half of a core's 10 TFLOP/s, and their exponentials.
+constexpr double kStep3 = 2.0 * 128 * 128 * 256 / 5e12 + 128.0 * 128 / 1e10;
+const ParameterValues& flash3_values() {
+  static const ParameterValues v = values_with({{prefill_launch, 5e-6},
+                                                {prefill_share, 0.5},
+                                                {prefill_exponential_rate, 1e10},
+                                                {prefill_narrow_share, 0.25},
+                                                {prefill_quantise, 3e-6},
+                                                {prefill_block, 1e-6},
+                                                {prefill_tail, 0.2}});
+  return v;
+}
+double prompt3(const AttentionCall& a, const KernelChoices& c = flash3()) {
+  return prefill_seconds(compute_device(), flash3_values(), c, a) - 5e-6;
+}
+
+TEST_CASE("FlashAttention-3 computes products and exponentials one after the other, and deals blocks evenly") {
+  // One block per core; the last one ends late by a fifth of itself.
+  const double block = 10 * kStep3 + 1e-6;
+  CHECK(prompt3(call(1, 128, 1152, 10, 10)) == Approx(1.2 * block));
+  // 15 blocks on 10 cores are 1.5 rounds.
+  CHECK(prompt3(call(1, 128, 1152, 15, 15)) == Approx(1.7 * block));
+  // Blocks of 1 to 4 steps.
+  CHECK(prompt3(call(1, 512, 0, 10, 10)) == Approx(10 * kStep3 + 4e-6 + 0.2 * (4 * kStep3 + 1e-6)));
+  // What no product fills is not shorter: one block of 4 steps alone.
+  CHECK(prompt3(call(1, 1, 511, 1, 1)) == Approx(4 * kStep3 + 1e-6));
+}
+
+TEST_CASE("FlashAttention-3 packs the heads of a group into the rows of one block") {
+  // 64 tokens of a group of 2 are 128 rows.
+  CHECK(prompt3(call(1, 64, 0, 20, 10)) == Approx(1.2 * (kStep3 + 1e-6)));
+  for (const double group : {2.0, 3.0, 7.0, 24.0}) {
+    for (const double context : {0.0, 1.0, 1000.0}) {
+      for (const double queries : {100.0, 1024.0, 3001.0}) {
+        const double blocks = std::ceil(queries * group / 128);
+        double steps = 0;
+        for (double i = 1; i <= blocks; ++i) {
+          steps += std::ceil((context + std::min(std::ceil(i * 128 / group), queries)) / 128);
+        }
+        const double longest = std::ceil((context + queries) / 128);
+        CHECK(prompt3(call(1, queries, context, 10 * group, 10)) ==
+              Approx(steps * kStep3 + blocks * 1e-6 + 0.2 * (longest * kStep3 + 1e-6)));
+      }
+    }
+  }
+}
+
+TEST_CASE("kernels for Blackwell keep heads apart, in blocks of 256 rows") {
+  KernelChoices c;
+  c.attention = hardware::AttentionKernels::blackwell;
+  CHECK(prompt3(call(1, 128, 0, 20, 10), c) == Approx(2.2 * (kStep3 + 1e-6)));
+  CHECK(prompt3(call(1, 256, 0, 10, 10), c) == Approx(1.2 * (2 * 2 * kStep3 + 1e-6)));
+}
+
+TEST_CASE("narrow heads have blocks of 192 rows, wide ones steps of fewer keys") {
+  AttentionCall a = call(1, 192, 0, 10, 10);
+  a.qk_dim = a.v_dim = 64;
+  CHECK(prompt3(a) == Approx(1.2 * (2 * (2.0 * 192 * 128 * 128 / 5e12 + 192.0 * 128 / 1e10) + 1e-6)));
+  a = call(1, 80, 0, 10, 10);
+  a.qk_dim = a.v_dim = 256;
+  CHECK(prompt3(a) == Approx(1.2 * (2.0 * 128 * 80 * 512 / 5e12 + 128.0 * 80 / 1e10 + 1e-6)));
+}
+
+TEST_CASE("FlashAttention-3 divides the keys of few blocks") {
+  // One block of 40 steps on 10 cores: 9 parts of 5 steps fill the cores better than .85, and 10 of 4 the best.
+  const double joined = 8.0 * 128 * 128;  // per part
+  const double seconds = prompt3(call(1, 128, 40 * 128 - 128, 1, 1));
+  CHECK(seconds == Approx(5 * kStep3 + 1e-6));
+  KernelDevice d = compute_device();
+  d.bandwidth = 1e12;
+  ParameterValues v = flash3_values();
+  v[index(prefill_overlap)] = 1;
+  const double bytes = (128.0 + 40 * 128) * 256 * 2 + 9 * joined;
+  CHECK(prefill_seconds(d, v, flash3(), call(1, 128, 40 * 128 - 128, 1, 1)) - 5e-6 == Approx(seconds + bytes / 1e12));
+}
+
+TEST_CASE("a window cuts the steps of FlashAttention-3, and they start anywhere") {
+  AttentionCall a = call(1, 128, 100000, 10, 10);
+  a.window = 129;  // the first and the last row see 256 keys together
+  CHECK(prompt3(a) == Approx(1.2 * ((255.0 / 128 + 1) * kStep3 + 1e-6)));
+  a = call(1, 1000, 0, 10, 10);
+  const double whole = prompt3(a);
+  a.window = 1000;
+  CHECK(prompt3(a) == Approx(whole));
+}
+
+TEST_CASE("over keys of 8 bits queries are made narrow first, and products have a share of their own") {
+  AttentionCall a = call(1, 128, 1152, 10, 10);
+  a.key_value_bytes = 1;
+  CHECK(prompt3(a) == Approx(1.2 * (10 * 2.0 * 128 * 128 * 256 / 2.5e12 + 1e-6) + 3e-6));
+}
+
+TEST_CASE("latent attention over a prompt has numbers of its own") {
+  AttentionCall a = call(1, 128, 1152, 10, 10);
+  a.qk_dim = 192;
+  const ParameterValues v = values_with({{latent_prompt_launch, 4e-6},
+                                         {latent_prompt_share, 0.5},
+                                         {latent_prompt_exponential_rate, 1e10},
+                                         {latent_prompt_block, 2e-6},
+                                         {latent_token, 1e-7},
+                                         {prefill_tail, 0.2}});
+  const double step = 2.0 * 128 * 128 * 320 / 5e12 + 128.0 * 128 / 1e10;
+  CHECK(prefill_seconds(compute_device(), v, flash3(), a) == Approx(4e-6 + 1.2 * (10 * step + 2e-6) + 12.8e-7));
+  // Made narrow first: 128 rows and 1,280 keys of ten heads, read in two bytes and written in one.
+  KernelDevice d = round_device();
+  d.matrix = 1e30;
+  ParameterValues slow = values_with({{prefill_quantise, 3e-6}, {prefill_memory_share, 1e12}});
+  a.key_value_bytes = 1;
+  CHECK(prefill_seconds(d, slow, flash3(), a) == Approx(3e-6 + 10 * (128.0 * 192 + 1280.0 * 320) * 3 / 1e12));
+}
+
+const ParameterValues& token3_values() {
+  static const ParameterValues v = values_with({{decode_launch, 4e-6},
+                                                {decode_block, 3e-6},
+                                                {decode_block_rate, 128 * 512 / 1e-6},  // a step in 1 us
+                                                {decode_split, 7e-6},
+                                                {decode_split_each, 1e-7},
+                                                {decode_sequence, 1e-8},
+                                                {decode_window, 2e-6},
+                                                {decode_quantise, 5e-6}});
+  return v;
+}
+double token3(const AttentionCall& a) { return decode_seconds(compute_device(), token3_values(), flash3(), a); }
+
+TEST_CASE("FlashAttention-3 streams the keys of new tokens in rounds of blocks") {
+  CHECK(token3(call(1, 1, 100, 1, 1)) == Approx(4e-6 + 3e-6 + 1e-8));
+  CHECK(token3(call(10, 1, 1279, 1, 1)) == Approx(4e-6 + 12e-6 + 1e-7));
+  CHECK(token3(call(11, 1, 1279, 64, 1)) == Approx(4e-6 + 24e-6 + 1.1e-7));
+  CHECK(token3(call(10, 1, 1279, 65, 1)) == Approx(4e-6 + 24e-6 + 1e-7));  // 64 heads to a block
+  CHECK(token3(call(1000, 1, 100, 1, 1)) == Approx(4e-6 + 300e-6));        // too many to sort
+  // One block of 10 steps: 9 parts of 2 fill nine cores, better than .85 of ten.
+  CHECK(token3(call(1, 1, 1279, 1, 1)) == Approx(4e-6 + 4e-6 + 1e-8 + 7e-6 + 9e-7));
+}
+
+TEST_CASE("a wide head starts slower, a window masks, and keys of 8 bits stream no faster") {
+  AttentionCall a = call(10, 1, 79, 1, 1);
+  a.qk_dim = a.v_dim = 256;
+  CHECK(token3(a) == Approx(4e-6 + 3e-6 * std::pow(2, 0.375) + 1e-7));
+  a = call(20, 1, 100000, 1, 1);
+  a.window = 1280;
+  CHECK(token3(a) == Approx(4e-6 + 2 * (12e-6 + 2e-6) + 2e-7));
+  a = call(10, 1, 1279, 1, 1);
+  a.key_value_bytes = 1;
+  CHECK(token3(a) == Approx(4e-6 + 12e-6 + 5e-6 + 1e-7));
+}
+
+TEST_CASE("more tokens, a longer context or more sequences make no attention of FlashAttention-3 faster") {
+  ParameterValues v = flash3_values();
+  for (const auto& [p, value] : {std::pair{decode_block_rate, 6e10}, {decode_block, 4e-6}, {decode_overlap, 1.6}}) {
+    v[index(p)] = value;
+  }
+  for (const double context : {0.0, 1000.0}) {
+    for (const double window : {0.0, 300.0}) {
+      double before = 0;
+      for (double queries = 2; queries < 1e5; queries = std::ceil(queries * 1.3)) {
+        AttentionCall a = call(4, queries, context, 24, 8);
+        a.window = window;
+        const double now = prefill_seconds(round_device(), v, flash3(), a);
+        CHECK(now >= before);
+        before = now;
+      }
+    }
+  }
+  double before = 0;
+  for (double context = 1; context < 1e6; context *= 1.5) {
+    const double now = decode_seconds(round_device(), v, flash3(), call(4, 1, std::floor(context), 32, 8));
+    CHECK(now >= before);
+    before = now;
+  }
+  before = 0;
+  for (double sequences = 1; sequences < 900; sequences *= 1.2) {
+    AttentionCall a = call(std::floor(sequences), 1, 100, 32, 8);
+    const double now = decode_seconds(round_device(), v, flash3(), a);
+    CHECK(now >= before);
+    before = now;
+  }
+}
+
+TEST_CASE("new tokens on latents read them once for all heads, in steps dealt to all cores") {
+  AttentionCall a = call(4, 1, 639, 128, 1);
+  a.qk_dim = 576;
+  a.v_dim = 512;
+  a.shared_kv = true;
+  const ParameterValues v =
+      values_with({{latent_launch, 4e-6}, {latent_share, 0.5}, {latent_block, 3e-6}, {latent_split, 7e-6}});
+  // 4 sequences of 2 blocks of 10 steps: 80 on 10 cores.
+  const double step = 2.0 * 64 * 64 * 1088 / 5e12;
+  CHECK(latent_seconds(compute_device(), v, a) == Approx(4e-6 + 3e-6 + 8 * step + 7e-6));
+  a.sequences = 10;
+  CHECK(latent_seconds(compute_device(), v, a) == Approx(4e-6 + 6e-6 + 20 * step));
+  // 576 elements of every token, and of every head 576 + 512 of queries and results.
+  KernelDevice d = round_device();
+  d.matrix = 1e30;
+  CHECK(latent_seconds(d, values_with({}), a) == Approx((10 * 640 * 1152.0 + 10 * 128 * 1088 * 2.0) / 1e12));
+}
+
 }  // namespace
 }  // namespace llmperf::mapper::attention_kernel_test

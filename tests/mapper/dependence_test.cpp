@@ -47,6 +47,71 @@ TEST_CASE("a parameter that a product does not depend on does not change its tim
   CHECK(told_apart > 0);
 }
 
+std::vector<graph::Op> attentions() {
+  std::vector<graph::Op> ops;
+  const auto add = [&](graph::Attention a) {
+    for (const double bits : {16.0, 8.0}) {
+      a.cached = {{.bits = bits}, {.bits = bits}};
+      ops.push_back({.name = "attention", .body = a});
+    }
+  };
+  for (const std::int64_t queries : {1, 200}) {
+    for (const std::int64_t context : {0, 5000}) {
+      for (const std::int64_t sequences : {1, 100}) {
+        graph::Attention a{
+            .sequences = sequences, .q_tokens = queries, .context = context, .heads = 32, .window = std::nullopt};
+        a.kv_heads = 8;
+        a.qk_dim = a.v_dim = 128;
+        add(a);
+        a.window = 1000;
+        add(a);
+        a.window = std::nullopt;
+        a.kv_heads = 32;
+        a.qk_dim = 192;
+        add(a);
+        a.kv_heads = 1;
+        a.qk_dim = 576;
+        a.v_dim = 512;
+        a.shared_kv = true;
+        add(a);
+      }
+    }
+  }
+  return ops;
+}
+
+TEST_CASE("attention depends on the parameters of the kernel that runs") {
+  const hardware::Device device = hardware::load_device("h100-sxm");
+  for (const auto kernels : {hardware::AttentionKernels::flash3, hardware::AttentionKernels::blackwell}) {
+    hardware::RuntimeProfile profile = hardware::all_runtime_profiles().front();
+    for (std::size_t p = 0; p < hardware::kAllParameters; ++p) profile.values[p] = hardware::parameter_info(p).initial;
+    profile.choices.attention = kernels;
+    const hardware::ParameterValues initial = profile.values;
+    const Machine machine(device, cost::make_cluster(device), nullptr, {}, &profile);
+    std::vector<bool> used(hardware::kAllParameters);
+    for (const graph::Op& op : attentions()) {
+      const cost::Work work = machine.work(op);
+      const unsigned sections = sections_of(op);
+      const double before = machine.time(op, work).total.value;
+      for (std::size_t p = 0; p < hardware::kAllParameters; ++p) {
+        profile.values[p] *= 0.7;
+        const bool changed = machine.time(op, work).total.value != before;
+        profile.values[p] = initial[p];
+        used[p] = used[p] || changed;
+        if (changed && !depends(op, sections, p, profile.choices)) FAIL(hardware::parameter_info(p).name);
+      }
+    }
+    using hardware::Parameter;
+    for (std::size_t p = index(Parameter::latent_launch); p <= index(Parameter::latent_token); ++p) CHECK(used[p]);
+    for (const Parameter p :
+         {Parameter::prefill_exponential_rate, Parameter::prefill_narrow_share, Parameter::prefill_quantise,
+          Parameter::decode_sequence, Parameter::decode_window, Parameter::decode_quantise, Parameter::decode_split}) {
+      CHECK(used[index(p)]);
+    }
+    for (const Parameter p : {Parameter::decode_pack, Parameter::decode_copy}) CHECK_FALSE(used[index(p)]);
+  }
+}
+
 TEST_CASE("a product depends on the parameters of the kernel that runs") {
   hardware::KernelChoices choices;
   choices.small_rows = 8;

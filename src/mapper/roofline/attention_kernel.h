@@ -1,5 +1,8 @@
-// Time of fused attention kernels (FlashAttention); derivations in prefill_kernel.cpp and decode_kernel.cpp.
+// Time of fused attention kernels; derivations in prefill_kernel.cpp and decode_kernel.cpp (FlashAttention-2),
+// flash3_kernel.cpp (FlashAttention-3) and latent_kernel.cpp (FlashMLA).
 #pragma once
+
+#include <cstdint>
 
 #include "hardware/runtime_profile.h"
 #include "mapper/roofline/kernel_device.h"
@@ -21,6 +24,8 @@ struct AttentionCall {
   double key_value_bytes = 2;  // of cached elements
 
   double keys() const { return all_keys > 0 ? all_keys : context + queries; }
+  bool cuts() const { return window > 0 && window < keys(); }      // some keys are outside of the window
+  bool narrow() const { return key_value_bytes < element_bytes; }  // cached elements are fewer bits than queries
   double key_bytes() const { return (qk_dim + (shared_kv ? 0 : v_dim)) * key_value_bytes; }  // with its value, per head
 };
 
@@ -29,6 +34,12 @@ double prefill_seconds(const KernelDevice& device, const hardware::ParameterValu
                        const hardware::KernelChoices& choices, const AttentionCall& call);
 double decode_seconds(const KernelDevice& device, const hardware::ParameterValues& values,
                       const hardware::KernelChoices& choices, const AttentionCall& call);
+// The same where the profile's kernels are not FlashAttention-2's, and of new tokens on latents (shared_kv).
+double flash3_prefill_seconds(const KernelDevice& device, const hardware::ParameterValues& values,
+                              const hardware::KernelChoices& choices, const AttentionCall& call);
+double flash3_decode_seconds(const KernelDevice& device, const hardware::ParameterValues& values,
+                             const AttentionCall& call);
+double latent_seconds(const KernelDevice& device, const hardware::ParameterValues& values, const AttentionCall& call);
 // Writing the keys and values of `tokens` tokens to the cache, `width` elements of each, without a launch; bytes: read
 // and written together.
 double append_seconds(const KernelDevice& device, const hardware::ParameterValues& values, double tokens, double width,
@@ -37,6 +48,8 @@ double append_seconds(const KernelDevice& device, const hardware::ParameterValue
 // For both kinds: keys (with their values) that a block works on at a time, as many as the shared memory of a core
 // holds at that head size.
 double keys_per_step(const AttentionCall& call);
+// Sum over i = 1 … blocks of ceil((context + i rows) / width): steps of blocks under a causal mask.
+double steps_until(double context, std::int64_t rows, std::int64_t width, double blocks);
 // The copies of queries and results, by which the heads of a group become the rows of one block, where they move
 // anything: grouped heads of several KV heads and several sequences.
 double regroup_seconds(const KernelDevice& device, const hardware::ParameterValues& values, const AttentionCall& call);

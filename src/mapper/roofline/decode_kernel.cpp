@@ -52,6 +52,7 @@ double regroup_seconds(const KernelDevice& d, const hardware::ParameterValues& v
 
 double decode_seconds(const KernelDevice& d, const hardware::ParameterValues& v, const hardware::KernelChoices& c,
                       const AttentionCall& a) {
+  if (c.attention != hardware::AttentionKernels::flash2) return flash3_decode_seconds(d, v, a);
   const bool grouped = a.heads > a.kv_heads;
   const double group = a.heads / a.kv_heads;
   const double keys = a.window > 0 ? std::min(a.keys(), a.window) : a.keys();

@@ -71,17 +71,26 @@ double strided(const graph::Vector& v) { return v.access == graph::Access::strid
 double strided(const graph::Copy& c) { return c.access == graph::Access::strided ? c.write_elements : 0; }
 
 bool is_decode(const graph::Attention& a) { return a.q_tokens == 1 && a.context > 0; }
+bool is_latent(const graph::Attention& a) { return a.shared_kv || a.qk_dim != a.v_dim; }
 
 // Of every parameter, the sections it belongs to.
 const std::array<unsigned, hardware::kAllParameters>& table() {
   constexpr std::pair<std::string_view, unsigned> kSections[] = {
-      {"gemm", kGemm | kFormat}, {"format", kFormat},
-      {"prefill", kPrefill},     {"decode", kDecode},
-      {"vector", kVector},       {"collective", kCollective},
-      {"network", kCollective},  {"append", kAppend},
-      {"custom", kCollective},   {"power", kGemm | kFormat | kPrefill | kDecode | kConvolution},
-      {"step", kStep},           {"launch", kStep},
-      {"host", kStep},           {"convolution", kConvolution}};
+      {"gemm", kGemm | kFormat},
+      {"format", kFormat},
+      {"prefill", kPrefill},
+      {"decode", kDecode},
+      {"vector", kVector},
+      {"collective", kCollective},
+      {"network", kCollective},
+      {"append", kAppend},
+      {"latent", kLatent},
+      {"custom", kCollective},
+      {"power", kGemm | kFormat | kPrefill | kDecode | kLatent | kConvolution},
+      {"step", kStep},
+      {"launch", kStep},
+      {"host", kStep},
+      {"convolution", kConvolution}};
   static const auto result = [&] {
     std::array<unsigned, hardware::kAllParameters> sections{};
     for (std::size_t i = 0; i < sections.size(); ++i) {
@@ -141,6 +150,35 @@ bool narrow_depends(FormatKernel format, std::int64_t rows, std::size_t paramete
   if (parameter == index(format, FormatParameter::share)) return !small;
   if (parameter == index(format, FormatParameter::small_share)) return small;
   return parameter >= index(format, FormatParameter::share) && parameter < index(format, FormatParameter::count);
+}
+
+// Of the kernels that the profile's library has, those that run, and of their parameters what the shape meets.
+bool attention_depends(const graph::Attention& a, std::size_t parameter, const hardware::KernelChoices& choices) {
+  using enum hardware::Parameter;
+  const auto p = static_cast<hardware::Parameter>(parameter);
+  const bool flash2 = choices.attention == hardware::AttentionKernels::flash2;
+  const bool own = p >= latent_launch && p <= latent_token;
+  const bool prompt = p >= latent_prompt_launch;
+  const AttentionCall call = call_of(a);
+  if (flash2 && own) return false;
+  if (!flash2 && a.shared_kv) return own && !prompt;
+  if (!flash2 && is_latent(a) && !is_decode(a)) {
+    if (p == prefill_quantise) return call.narrow();
+    return own ? prompt : p == prefill_memory_share || p == prefill_overlap || p == prefill_tail;
+  }
+  switch (p) {
+    case prefill_share: return flash2 || !call.narrow();
+    case prefill_exponential_rate: return !flash2 && !call.narrow();
+    case prefill_narrow_share:
+    case prefill_quantise:
+    case decode_quantise: return !flash2 && call.narrow();
+    case decode_sequence: return !flash2;
+    case decode_window: return !flash2 && call.cuts();
+    case decode_pack:
+    case decode_copy:
+    case decode_copy_share: return flash2;
+    default: return !own;
+  }
 }
 
 // What convolutions share with products (convolution_seconds in gemm_kernel.cpp).
@@ -214,6 +252,9 @@ ProductTime Efficiency::kernel(const graph::Gemm& gemm, const cost::Work& work) 
 double Efficiency::kernel(const graph::Attention& attention) const {
   const AttentionCall call = call_of(attention);
   const KernelDevice device = on(attention.activation);
+  if (call.shared_kv && profile_.choices.attention != hardware::AttentionKernels::flash2) {
+    return latent_seconds(device, profile_.values, call);
+  }
   const double seconds = is_decode(attention) ? decode_seconds(device, profile_.values, profile_.choices, call)
                                               : prefill_seconds(device, profile_.values, profile_.choices, call);
   // Backward: five products in place of two, over the same blocks.
@@ -312,7 +353,9 @@ unsigned sections_of(const graph::Op& op) {
   return result |
          match(
              op.body, [](const graph::Gemm& g) -> unsigned { return g.weights && g.weights->kernel ? kFormat : kGemm; },
-             [](const graph::Attention& a) -> unsigned { return is_decode(a) ? kDecode : kPrefill; },
+             [](const graph::Attention& a) -> unsigned {
+               return (is_decode(a) ? kDecode : kPrefill) | (is_latent(a) ? kLatent : 0U);
+             },
              [](const graph::Convolution&) -> unsigned { return kConvolution | kGemm; },
              [&](const graph::Vector& v) -> unsigned { return kVector | walk(strided(v)); },
              [](const graph::Gather&) -> unsigned { return kVector; },
@@ -330,7 +373,9 @@ void each_extent(const graph::Op& op, const std::function<void(double)>& visit) 
         all(g.m, g.n, g.k, g.batch, g.weight_matrices, g.row_tiles.front(), g.row_tiles.back(), bits(g.activation),
             g.weights && g.weights->kernel ? static_cast<int>(*g.weights->kernel) : -1);
       },
-      [&](const graph::Attention& a) { all(a.sequences, a.q_tokens, a.context, a.heads, a.kv_heads, a.qk_dim); },
+      [&](const graph::Attention& a) {
+        all(a.sequences, a.q_tokens, a.context, a.heads, a.kv_heads, a.qk_dim, a.v_dim, a.window.value_or(0));
+      },
       [&](const graph::Collective& c) {
         all(static_cast<int>(c.kind), c.ranks, c.stride, c.rows * c.width, c.library ? 1 : 0);
       },
@@ -359,6 +404,10 @@ bool depends(const graph::Op& op, unsigned sections, std::size_t parameter, cons
     }
   }
   const auto* gemm = std::get_if<graph::Gemm>(&op.body);
+  const auto* attention = std::get_if<graph::Attention>(&op.body);
+  if (attention && (table()[parameter] & (kPrefill | kDecode | kLatent)) != 0) {
+    return attention_depends(*attention, parameter, choices);
+  }
   const bool of_format = parameter >= hardware::kParameters;
   const bool of_product = of_format || (table()[parameter] & (kGemm | kFormat)) != 0;
   if (parameter == index(hardware::Parameter::vector_element_rate) && (sections & kStrided) == 0) return false;

@@ -57,7 +57,8 @@ enum Section : unsigned {
   kStep = 64,  // of the step as a whole, not of one op
   kAppend = 128,
   kConvolution = 256,
-  kStrided = 512,  // of no parameter: the kernel walks its elements in strides
+  kLatent = 512,    // latent attention: of new tokens on latents, or of a prompt on what they expand to
+  kStrided = 1024,  // of no parameter: the kernel walks its elements in strides
 };
 // Sections with a part in the op's time; 0 for ops of the host.
 unsigned sections_of(const graph::Op& op);

@@ -22,10 +22,7 @@ namespace llmperf::mapper {
 
 using enum hardware::Parameter;
 
-namespace {
-
-// Sum over i = 1 … blocks of ceil((context + i rows) / width). The residues of i rows repeat after `period` blocks, so
-// this is that many arithmetic series.
+// The residues of i rows repeat after `period` blocks, so this is that many arithmetic series.
 double steps_until(double context, std::int64_t rows, std::int64_t width, double blocks) {
   const auto common = static_cast<double>(std::gcd(rows, width));
   const double period = static_cast<double>(width) / common;
@@ -39,8 +36,6 @@ double steps_until(double context, std::int64_t rows, std::int64_t width, double
   return sum;
 }
 
-}  // namespace
-
 double keys_per_step(const AttentionCall& a) {
   const double elements = a.qk_dim + a.v_dim;
   return elements <= 128 ? 256 : elements <= 256 ? 128 : 64;
@@ -48,6 +43,7 @@ double keys_per_step(const AttentionCall& a) {
 
 double prefill_seconds(const KernelDevice& d, const hardware::ParameterValues& v, const hardware::KernelChoices& c,
                        const AttentionCall& a) {
+  if (c.attention != hardware::AttentionKernels::flash2) return flash3_prefill_seconds(d, v, c, a);
   const bool regrouped = a.queries == 1 && a.heads > a.kv_heads;  // the heads of a group are the rows of a block
   const auto rows = static_cast<double>(c.query_rows);
   const double width = keys_per_step(a);

@@ -97,6 +97,7 @@ aclTensor* causal_mask(Operands& operands) {
 
 std::unique_ptr<Part> make_attention(Device& device, const AttentionShape& s, Dtype dtype, Rotation rotation) {
   const cann::Functions& cann = device.cann();
+  require(s.window == 0 && s.kv_dtype.empty(), "windows and caches of another type are not replayed");
   require_positive({s.batch, s.q_len, s.kv_len, s.heads, s.kv_heads, s.head_dim}, "attention");
   const bool one_query = s.q_len == 1;
   const bool any_fused = cann.aclnnFusedInferAttentionScoreV3 || cann.aclnnFusedInferAttentionScoreV2 ||

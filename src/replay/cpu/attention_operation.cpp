@@ -138,6 +138,7 @@ Operated make_attention(const Workshop& shop, Dtype dtype, const calibrate::Atte
   const Element type = element_of(dtype, "attention");
   const auto queries = bytes_of_tensor({s.batch, s.q_len, s.heads, s.head_dim}, Element::f32);
   const auto cached = bytes_of_tensor({2, s.batch, s.kv_len, s.kv_heads, s.head_dim}, type);
+  require(s.window == 0 && s.kv_dtype.empty(), "windows and caches of another type are not replayed");
   require(s.heads % s.kv_heads == 0,
           fmt::format("{} query heads cannot share {} KV heads evenly", s.heads, s.kv_heads));
   require(!s.causal || s.kv_len >= s.q_len,
