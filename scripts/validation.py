@@ -269,6 +269,16 @@ PROMISES = [
     ("A100, attention over prompts", "head layout", 0.06, ["a100-sxm-80gb-vllm"], ["attention_prefill"]),
     ("A100, attention in decode", "head layout", 0.06, ["a100-sxm-80gb-vllm"], ["attention_decode"]),
     ("A100, NCCL", "(collective, ranks)", 0.08, ["a100-sxm-80gb-vllm"], COLLECTIVES),
+    ("H100, dense products", "(n, k)", 0.05, ["h100-sxm-vllm"], ["gemm dense"]),
+    ("H100, fp8 products", "(n, k)", 0.105, ["h100-sxm-vllm"], ["gemm fp8"]),
+    ("H100, fp8-block128 products", "(n, k)", 0.105, ["h100-sxm-vllm"], ["gemm fp8-block128"]),
+    ("H100, attention over prompts, with windows and fp8 caches", "head layout", 0.07, ["h100-sxm-vllm"], ["attention_prefill"]),
+    ("H100, attention in decode, with windows and fp8 caches", "head layout", 0.052, ["h100-sxm-vllm"], ["attention_decode"]),
+    ("H100, latent attention over prompts, both caches", "heads", 0.05, ["h100-sxm-vllm"], ["mla_prefill"]),
+    ("H100, latent attention in decode, both caches", "heads", 0.08, ["h100-sxm-vllm"], ["mla_decode"]),
+    ("H100, NCCL", "(collective, ranks)", 0.09, ["h100-sxm-vllm"], COLLECTIVES),
+    ("H100, custom all-reduce", "ranks", 0.05, ["h100-sxm-vllm"], ["custom_all_reduce"]),
+    ("MI300X, fp8-block128 products", "(n, k)", 0.05, ["mi300x-vllm"], ["gemm fp8-block128"]),
 ]
 
 
@@ -277,8 +287,10 @@ def baselines(documents, profiles_of, groups):
     fitted, bare = [], []
     for document in documents.values():
         for row in document["rows"]:
+            kind = row.get("phase", row.get("op"))
+            kinds = {kind, f"{kind} {row.get('weights') or 'dense'}"}
             known = any(row["profile"] == f"{p['name']} on {p['hardware']}" for p in profiles_of)
-            if row["scored"] and known and row.get("phase", row.get("op")) in groups:
+            if row["scored"] and known and kinds & set(groups):
                 fitted.append(abs(row["fitted_roofline_s"] / row["measured_s"] - 1))
                 bare.append(abs(row["roofline_s"] / row["measured_s"] - 1))
     return [percent(sum(errors) / len(errors)) if errors else "-" for errors in (fitted, bare)]
