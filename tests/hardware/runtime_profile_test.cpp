@@ -265,7 +265,7 @@ TEST_CASE("a device without a profile of its own gets its family's, else that of
     return p.name + ' ' + p.families.front();
   };
   CHECK(families("rtx3090", "") == "vllm nvidia-ampere");
-  CHECK(families("h100-sxm", "") == "vllm nvidia-hopper");
+  CHECK(families("h200-sxm", "") == "vllm nvidia-hopper");
   CHECK(families("epyc-9654", "llama.cpp") == "llama.cpp any");
   CHECK(families("a100-sxm-80gb", "transformers") == "transformers any");
   CHECK(families("ascend-910b2", "torchair-2024b") == "torchair ascend-910b");

@@ -90,11 +90,19 @@ TEST_CASE("another type of cache and another kind of model have no band") {
 }
 
 TEST_CASE("a class default says that nothing was measured, and its band is an assumption") {
-  const Said said({.hardware = "h100-sxm"});
-  CHECK(said.beyond == Ways{"device h100-sxm (nothing was measured on it)"});
+  const Said said({.hardware = "h200-sxm"});
+  CHECK(said.beyond == Ways{"device h200-sxm (nothing was measured on it)"});
   REQUIRE(said.decode);
   CHECK(said.decode->rows == 0);
   CHECK(said.text.find("an assumption") != std::string::npos);
+}
+
+TEST_CASE("a profile of single kernels may assume a band for steps, and says so") {
+  const Said said({.hardware = "h100-sxm"});
+  CHECK(said.beyond == Ways{"whole steps (fitted on single kernels)"});
+  REQUIRE(said.decode);
+  CHECK(said.decode->rows == 0);
+  CHECK(said.text.ends_with("an assumption: single kernels were, whole steps were not measured on this device"));
 }
 
 TEST_CASE("a profile of single kernels has no band for steps") {
