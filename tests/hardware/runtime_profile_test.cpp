@@ -266,11 +266,12 @@ TEST_CASE("a device without a profile of its own gets its family's, else that of
   };
   CHECK(families("rtx3090", "") == "vllm nvidia-ampere");
   CHECK(families("h200-sxm", "") == "vllm nvidia-hopper");
+  CHECK(families("mi325x", "") == "vllm amd-cdna3");
   CHECK(families("epyc-9654", "llama.cpp") == "llama.cpp any");
   CHECK(families("a100-sxm-80gb", "transformers") == "transformers any");
   CHECK(families("ascend-910b2", "torchair-2024b") == "torchair ascend-910b");
-  CHECK(families("mi300x", "") == "default any");
-  CHECK(families("mi300x", "vllm") == "vllm any");
+  CHECK(families("mi250x", "") == "default any");
+  CHECK(families("mi250x", "vllm") == "vllm any");
 }
 
 TEST_CASE("kernels for few rows and unpacking before a product are those of llama.cpp's CUDA backend alone",

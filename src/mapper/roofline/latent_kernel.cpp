@@ -20,7 +20,7 @@ using enum hardware::Parameter;
 double latent_seconds(const KernelDevice& d, const hardware::ParameterValues& v, const AttentionCall& a) {
   constexpr double kRows = 64;
   constexpr double kKeys = 64;
-  constexpr double kPartBytes = 8;  // of a partial result in 32 bits, written and read
+  constexpr double kResultBytes = 8;  // of a partial result in 32 bits, written and read
   const double rows = a.heads * a.queries;
   const double blocks = a.sequences * rounded_up(rows / kRows);
   const double steps = rounded_up(a.keys() / kKeys);
@@ -35,7 +35,7 @@ double latent_seconds(const KernelDevice& d, const hardware::ParameterValues& v,
                    overlapped(compute, memory, v[index(latent_overlap)]) + queries;
   if (blocks < d.cores && steps > 1) {
     const double parts = std::min(blocks * steps, blocks + d.cores);
-    seconds += v[index(latent_split)] + parts * std::min(rows, kRows) * a.v_dim * kPartBytes / d.bandwidth;
+    seconds += v[index(latent_split)] + parts * std::min(rows, kRows) * a.v_dim * kResultBytes / d.bandwidth;
   }
   return seconds;
 }
