@@ -378,10 +378,10 @@ TEST_CASE("other plans, caches, kinds of models, devices and layers on the host 
   CHECK(only([](StepSize& s) { s.kind = "experts"; }) == "model with experts (fitted dense)");
   CHECK(only([](StepSize& s) { s.layers_on_host = 3; }) == "3 layers on the host (fitted without)");
   CHECK(only([](StepSize& s) { s.device = "other"; }) == "device other (fitted on toybox)");
-  const RuntimeProfile any = profile_of("h100-sxm", "vllm");
+  const RuntimeProfile any = profile_of("h200-sxm", "vllm");
   REQUIRE(any.hardware.empty());
-  CHECK(any.beyond_range({.weights = "bf16", .device = "h100-sxm"}) ==
-        std::vector<std::string>{"device h100-sxm (nothing was measured on it)"});
+  CHECK(any.beyond_range({.weights = "bf16", .device = "h200-sxm"}) ==
+        std::vector<std::string>{"device h200-sxm (nothing was measured on it)"});
   const RuntimeProfile kernels = profile_of("a100-sxm-80gb", "vllm");
   CHECK(kernels.beyond_range({.weights = "bf16", .device = "a100-sxm-80gb"}) ==
         std::vector<std::string>{"whole steps (fitted on single kernels)"});
