@@ -15,5 +15,9 @@ enum class FormatKernel : unsigned char {
 // clang-format on
 inline constexpr std::size_t kFormatKernels = static_cast<std::size_t>(FormatKernel::count);
 std::string_view name(FormatKernel kernel);
+// Whether activations are brought to 8 bits too, where the device multiplies in these.
+constexpr bool multiplies_in_8_bits(FormatKernel kernel) {
+  return kernel == FormatKernel::fp8 || kernel == FormatKernel::fp8_block || kernel == FormatKernel::w8a8;
+}
 
 }  // namespace llmperf

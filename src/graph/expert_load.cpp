@@ -33,29 +33,41 @@ constexpr std::string_view kBalanced = "balanced";
 constexpr std::string_view kPowerLaw = "power-law:";
 constexpr double kMostExponent = 10;
 
-// Calls `visit` with the chance of every expert.
-template <class Visit>
-void each_chance(double exponent, std::int64_t experts, std::int64_t per_token, Visit&& visit) {
-  // Of the last call, as builders of steps ask for the same again and again: weights, and the sums from each on.
-  thread_local std::vector<double> weights;
-  thread_local std::vector<double> sums;
-  thread_local double of = -1;
+// The chance that a token picks an expert, and the logarithm of the chance that it does not.
+struct Chance {
+  double picked;
+  double left;
+};
+
+// Of all experts, the most popular first. Those of the last call stay, as builders of steps ask for the same again and
+// again.
+const std::vector<Chance>& chances(double exponent, std::int64_t experts, std::int64_t per_token) {
+  struct Known {
+    double exponent = -1;
+    std::int64_t experts = 0;
+    std::int64_t per_token = 0;
+    std::vector<Chance> chances = {};
+  };
+  thread_local Known known;
+  if (known.exponent == exponent && known.experts == experts && known.per_token == per_token) return known.chances;
   const auto count = static_cast<std::size_t>(experts);
-  if (of != exponent || weights.size() != count) {
-    weights.resize(count);
-    sums.resize(count);
-    for (std::size_t r = count; r-- > 0;) {
-      weights[r] = std::pow(static_cast<double>(r + 1), -exponent);
-      sums[r] = weights[r] + (r + 1 < count ? sums[r + 1] : 0);
-    }
-    of = exponent;
+  std::vector<double> weights(count);
+  std::vector<double> sums(count + 1);  // of the weights from each on
+  for (std::size_t r = count; r-- > 0;) {
+    weights[r] = std::pow(static_cast<double>(r + 1), -exponent);
+    sums[r] = weights[r] + sums[r + 1];
   }
   const auto picks = static_cast<std::size_t>(per_token);
   std::size_t sure = 0;  // that every token picks
   const auto scale = [&] { return static_cast<double>(picks - sure) / sums[sure]; };
   while (sure < picks && weights[sure] * scale() >= 1) ++sure;
   const double s = sure < picks ? scale() : 0;
-  for (std::size_t r = 0; r < count; ++r) visit(r < sure ? 1 : s * weights[r]);
+  known = {exponent, experts, per_token, {}};
+  for (std::size_t r = 0; r < count; ++r) {
+    const double picked = r < sure ? 1 : s * weights[r];
+    known.chances.push_back({picked, std::log1p(-picked)});
+  }
+  return known.chances;
 }
 
 // A density x^-A on [low, high].
@@ -121,13 +133,13 @@ ExpertLoad expert_load(const Popularity& popularity, std::int64_t experts, std::
   if (popularity.balanced) return dealt_load(experts, tokens * per_token);
   ExpertLoad load{.active = 0};
   const double n = d(tokens);
-  each_chance(popularity.exponent, experts, per_token, [&](double chance) {
+  for (const Chance& chance : chances(popularity.exponent, experts, per_token)) {
     // One token reaches as many as it picks, whatever rounding makes of the chances' sum.
-    load.active += chance >= 1 ? 1 : -std::expm1(n * std::log1p(-chance));
+    load.active += chance.picked >= 1 ? 1 : -std::expm1(n * chance.left);
     for (std::size_t i = 0; i < kTileRows.size(); ++i) {
-      load.tiles[i] += std::max(0.0, n * chance / kTileRows[i] - 0.5);
+      load.tiles[i] += std::max(0.0, n * chance.picked / kTileRows[i] - 0.5);
     }
-  });
+  }
   for (double& tiles : load.tiles) tiles += load.active;
   return load;
 }

@@ -214,10 +214,9 @@ RuntimeProfile chosen_profile(const Device& device, const std::string& name, Unk
 RuntimeProfile load_runtime_profile(const Device& device, const std::string& name, UnknownRuntime unknown,
                                     Workload workload) {
   RuntimeProfile profile = chosen_profile(device, name, unknown, workload);
+  if (profile.origin == device.name) return profile;
   const auto known = descriptor::names(descriptor::Kind::device);
-  if (profile.origin == device.name || std::find(known.begin(), known.end(), profile.origin) == known.end()) {
-    return profile;
-  }
+  if (std::find(known.begin(), known.end(), profile.origin) == known.end()) return profile;
   return carried_over(profile, load_device(profile.origin), device);
 }
 

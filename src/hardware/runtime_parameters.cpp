@@ -211,8 +211,7 @@ const std::array<ParameterInfo, kAllParameters>& table() {
       set(FormatParameter::small_share, ".small_share", f.small_share, 0.5, 0.01, 4);
       set(FormatParameter::memory_share, ".memory_share", f.memory_share, 0.2, 0.1, 1);
       // Types that activations are brought to first take two or three kernels more.
-      const bool both = f.kernel == F::fp8 || f.kernel == F::fp8_block || f.kernel == F::w8a8;
-      set(FormatParameter::host, ".host", both ? 1.6e-5 : 3e-6, 1.0, 1e-8, 1e-3);
+      set(FormatParameter::host, ".host", multiplies_in_8_bits(f.kernel) ? 1.6e-5 : 3e-6, 1.0, 1e-8, 1e-3);
       set(FormatParameter::launch, ".launch", 3.5e-6, 0.7, 1e-7, 4e-5);
       set(FormatParameter::overlap, ".overlap", 2, 0.7, 1, 12);
       set(FormatParameter::cache_rate, ".cache_rate", 2.5e11, 0.7, 1e9, 2e12);

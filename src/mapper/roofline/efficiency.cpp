@@ -244,8 +244,7 @@ ProductTime Efficiency::kernel(const graph::Gemm& gemm, const cost::Work& work) 
   device.unpacked = choices.fp16_accumulate ? on(gemm.activation, cost::Sums::narrow).matrix : device.matrix;
   // Shares of kernels that multiply in 8 bits are of the 16-bit rate, half of their own. Where a device has no such
   // rate the products run in 16 bits, and get as far on those.
-  const bool eight = format == FormatKernel::fp8 || format == FormatKernel::fp8_block || format == FormatKernel::w8a8;
-  if (eight && bits(gemm.weights->compute) > 8) device.matrix /= 2;
+  if (multiplies_in_8_bits(format) && bits(gemm.weights->compute) > 8) device.matrix /= 2;
   return weight_time(device, profile_.values, choices, format, call);
 }
 
@@ -261,12 +260,10 @@ double Efficiency::kernel(const graph::Attention& attention) const {
   return attention.backward ? 2.5 * seconds : seconds;
 }
 
-// Traffic of `launches` kernels that the cache holds from the one before or for the one after: all of it while it fills
-// less than half of the cache, none where it is larger. Weights are read from memory in any case.
+// Traffic of `launches` kernels that the cache holds. Weights are read from memory in any case.
 double Efficiency::cached_bytes(const cost::Work& work, double launches) const {
-  if (device_.cache <= 0) return 0;
   const double passing = (work.activations_read + work.activations_written).value;
-  return passing * std::clamp(2 - 2 * passing / launches / device_.cache, 0.0, 1.0);
+  return passing * device_.held(passing / launches);
 }
 
 double Efficiency::stream(const graph::Op& op, const cost::Work& work) const {

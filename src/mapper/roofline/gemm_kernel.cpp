@@ -151,8 +151,7 @@ ProductTime gemm_time(const KernelDevice& d, const hardware::ParameterValues& v,
   const double launch = v[index(gemm_launch)];
   if (!(g.m > 0 && g.n > 0 && g.k > 0 && g.batch > 0)) return {launch, 0, 0, 0, launch};
   const double activations = g.first_bytes + g.result_bytes;
-  const double cached =
-      c.cached_activations && d.cache > 0 ? activations * std::clamp(2 - 2 * activations / d.cache, 0.0, 1.0) : 0;
+  const double cached = c.cached_activations ? activations * d.held(activations) : 0;
   const double memory =
       ((activations + g.second_bytes - cached) / v[index(gemm_memory_share)] + cached / v[index(gemm_cached_share)]) /
       d.bandwidth;

@@ -1,6 +1,8 @@
 // What kernel formulas know of a device, in SI units.
 #pragma once
 
+#include <algorithm>
+
 namespace llmperf::mapper {
 
 struct KernelDevice {
@@ -9,6 +11,10 @@ struct KernelDevice {
   double bandwidth = 0;  // B/s, of device memory
   double cache = 0;      // B, shared by all cores; 0: none known
   double cores = 1;
+
+  // The share of `bytes` of activations that the cache holds from the kernel before or for the one after: all of them
+  // while they fill less than half of it, none where they are more than it has room for.
+  double held(double bytes) const { return cache > 0 ? std::clamp(2 - 2 * bytes / cache, 0.0, 1.0) : 0; }
 };
 
 }  // namespace llmperf::mapper

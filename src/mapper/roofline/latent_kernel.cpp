@@ -7,8 +7,8 @@
 // The tiles of all blocks are dealt evenly to the cores, so that a sequence may end up in several; another kernel joins
 // its parts. The heads of one sequence read its latents once, as far as memory is concerned:
 //
-//   launch + block max(1, blocks / cores) + p-norm( ceil(steps of all blocks / cores) tau, bytes of latents / (share B)
-//   )
+//   launch + block max(1, blocks / cores) +
+//     p-norm( ceil(steps of all blocks / cores) tau, bytes of latents / (share B) )
 //     + bytes of queries and results / (query share B) + join
 #include "mapper/roofline/attention_kernel.h"
 #include "mapper/roofline/kernel_norm.h"

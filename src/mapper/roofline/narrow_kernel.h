@@ -19,9 +19,9 @@ struct NarrowTile {
   double columns = 0;
   double rounds = 0;
 };
-// By the number of rows, as CUTLASS' kernels in vLLM and SGLang; and the tile of the fewest rounds, as DeepGEMM.
-// Whether it has 64 rows, else 128.
+// Whether the tile of a rule has 64 rows, else 128.
 bool has_small_rows(hardware::ProductTiles rule, double m);
+// By the number of rows, as CUTLASS' kernels in vLLM and SGLang; and the tile of the fewest rounds, as DeepGEMM.
 NarrowTile tile_by_rows(double m, double n, double batch, double cores);
 NarrowTile tile_of_fewest_rounds(double m, double n, double batch, double cores);
 
