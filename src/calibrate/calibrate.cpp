@@ -57,16 +57,21 @@ std::vector<std::size_t> usable_rows(const Measurements& measurements, const har
 }
 
 // What is left out together: the model of a step, or where all steps are of one model, its batch and options; the
-// (n, k) site, head layout or (collective, ranks) of an op.
+// (n, k) site, head layout, shape of experts or (collective, ranks) of an op.
 std::vector<std::string> labels_of(const Measurements& measurements, std::span<const std::size_t> rows) {
+  const auto kind_of = [](const Row& row) {
+    const auto& op = std::get<OpRow>(row.of);
+    const auto* experts = std::get_if<ExpertsShape>(&op.shape);
+    return experts ? op.op + ' ' + experts->weights : op.op;
+  };
   std::set<std::string> models;
-  std::map<std::string, std::set<std::string>> layouts;  // of each kind of attention
+  std::map<std::string, std::set<std::string>> layouts;  // of each kind of attention, of each scheme of experts
   for (const std::size_t i : rows) {
     const Row& row = measurements.rows[i];
     if (const auto* step = std::get_if<StepRow>(&row.of)) {
       models.insert(step->model);
     } else {
-      layouts[std::get<OpRow>(row.of).op].insert(group_name(row, "layout"));
+      layouts[kind_of(row)].insert(group_name(row, "layout") + group_name(row, "experts"));
     }
   }
   std::vector<std::string> labels;
@@ -78,10 +83,14 @@ std::vector<std::string> labels_of(const Measurements& measurements, std::span<c
       continue;
     }
     std::string label = std::get<OpRow>(row.of).op;
-    for (const char* by : {"site", "layout", "collective"}) label += '|' + group_name(row, by);
+    for (const char* by : {"site", "layout", "experts", "collective"}) label += '|' + group_name(row, by);
     const auto& op = std::get<OpRow>(row.of);
-    if (const auto* shape = std::get_if<AttentionShape>(&op.shape); shape && layouts[op.op].size() == 1) {
-      label += fmt::format("|{}|{}", shape->batch, shape->q_len);  // of one layout, its sizes are left out in turn
+    if (layouts[kind_of(row)].size() == 1) {  // of one layout, its sizes are left out in turn
+      if (const auto* shape = std::get_if<AttentionShape>(&op.shape)) {
+        label += fmt::format("|{}|{}", shape->batch, shape->q_len);
+      } else if (const auto* experts = std::get_if<ExpertsShape>(&op.shape)) {
+        label += fmt::format("|{}", experts->m);
+      }
     }
     labels.push_back(std::move(label));
   }

@@ -37,6 +37,7 @@ std::vector<std::pair<std::string_view, std::int64_t>> numbers_of(const Row& row
   if (const auto* l = std::get_if<LatentShape>(&shape)) {
     return {{"batch", l->batch}, {"kv_len", l->kv_len}, {"heads", l->heads}};
   }
+  if (const auto* e = std::get_if<ExpertsShape>(&shape)) return {{"m", e->m}, {"hidden", e->hidden}, {"topk", e->topk}};
   const auto& a = std::get<AttentionShape>(shape);
   return {{"batch", a.batch}, {"kv_len", a.kv_len}, {"heads", a.heads}, {"kv_heads", a.kv_heads}};
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "base/match.h"
 #include "base/number.h"
@@ -31,8 +32,8 @@ struct ColumnInfo {
 };
 constexpr ColumnInfo kColumns[] = {
     {"hardware", Use::required, Use::required},
-    {"tp", Use::optional, Use::no},
-    {"ep", Use::optional, Use::no},
+    {"tp", Use::optional, Use::optional},
+    {"ep", Use::optional, Use::optional},
     {"dp", Use::optional, Use::no},
     {"pp", Use::optional, Use::no},
     {"runtime", Use::required, Use::no},
@@ -51,6 +52,11 @@ constexpr ColumnInfo kColumns[] = {
     {"m", Use::no, Use::optional},
     {"n", Use::no, Use::optional},
     {"k", Use::no, Use::optional},
+    {"hidden", Use::no, Use::optional},
+    {"inter", Use::no, Use::optional},
+    {"topk", Use::no, Use::optional},
+    {"experts", Use::no, Use::optional},
+    {"distribution", Use::no, Use::optional},
     {"q_len", Use::no, Use::optional},
     {"kv_len", Use::no, Use::optional},
     {"heads", Use::no, Use::optional},
@@ -82,6 +88,10 @@ struct Rule {
   std::int64_t max = 1'000'000'000;
   bool shown = false;  // written also where it is what no text stands for
 };
+// What other tools' tables call schemes.
+constexpr std::pair<std::string_view, std::string_view> kSchemeAliases[] = {
+    {"bfloat16", "bf16"}, {"float16", "fp16"}, {"fp8_block", "fp8-block128"}, {"w4a16_mxfp4", "mxfp4"}};
+constexpr std::string_view kBalanced = "balanced";
 constexpr Rule kRanks{.min = 2, .max = 1'000'000};
 constexpr std::int64_t kPetabyte = 1'000'000'000'000'000;
 
@@ -131,6 +141,17 @@ void each_field(Of& s, const Visit& visit) {
     visit("kv_len", s.kv_len, {});
     visit("heads", s.heads, {});
     visit("kv_dtype", s.kv_dtype, {});
+    if (s.module) visit("weights", s.weights, {});
+  } else if constexpr (std::is_same_v<Type, ExpertsShape>) {
+    visit("m", s.m, {});
+    visit("hidden", s.hidden, {});
+    visit("inter", s.inter, {});
+    visit("topk", s.topk, {});
+    visit("experts", s.experts, {.max = 1'000'000});
+    visit("tp", s.tp, {.absent = 1});
+    visit("ep", s.ep, {.absent = 1});
+    visit("weights", s.weights, {});
+    visit("distribution", s.distribution, {});
   } else if constexpr (std::is_same_v<Type, VectorShape>) {
     visit("m", s.tokens, {});
     if (known_layer(s.layer)) return;
@@ -354,9 +375,18 @@ class FileParser {
     if (std::optional<OpShape> shape = shape_of_word(o.op)) {
       o.shape = std::move(*shape);
       std::visit([&](auto& of) { each_field(of, CellReader{*this}); }, o.shape);
-      if (auto* gemm = std::get_if<GemmShape>(&o.shape)) set_scheme(*gemm, o.dtype);
-      if (auto* a = std::get_if<AttentionShape>(&o.shape)) set_cache(a->kv_dtype, o.dtype);
-      if (auto* l = std::get_if<LatentShape>(&o.shape)) set_cache(l->kv_dtype, o.dtype);
+      match(
+          o.shape, [&](GemmShape& g) { set_scheme(g.weights, o.dtype); },
+          [&](AttentionShape& a) { set_cache(a.kv_dtype, o.dtype); },
+          [&](LatentShape& l) {
+            set_cache(l.kv_dtype, o.dtype);
+            set_scheme(l.weights, o.dtype);
+          },
+          [&](ExpertsShape& e) {
+            set_scheme(e.weights, o.dtype);
+            if (e.distribution == kBalanced) e.distribution.clear();
+          },
+          [](auto&) {});
       if (good_) check(o.shape);
     } else if (!o.op.empty()) {
       problem(cell("op")->column, fmt::format("unknown op {}", quote(o.op)), name_hint(o.op, op_names()));
@@ -381,6 +411,21 @@ class FileParser {
           if (a.causal) check_new(a);
         },
         [&](const LatentShape& l) { check_new(l); },
+        [&](const ExpertsShape& e) {
+          if (e.topk > e.experts) {
+            problem(cell("topk")->column, fmt::format("{} experts per token, and there are {}", e.topk, e.experts));
+          }
+          if (e.experts % e.ep != 0) {
+            problem(cell("ep")->column, fmt::format("{} experts are not dealt evenly to {} ranks", e.experts, e.ep));
+          }
+          if (e.inter % e.tp != 0) {
+            problem(cell("tp")->column, fmt::format("width {} is not divided evenly by {} ranks", e.inter, e.tp));
+          }
+          if (!e.distribution.empty() && !drawn_exponent(e.distribution)) {
+            problem(cell("distribution")->column, fmt::format("unknown distribution {}", quote(e.distribution)),
+                    "known: balanced, power_law_A with A from 0 to 10");
+          }
+        },
         [&](const VectorShape& v) {
           if (v.heads > 0 && v.tokens % (v.heads + v.kv_heads) != 0) {
             problem(cell("m")->column,
@@ -410,11 +455,14 @@ class FileParser {
   }
 
   // The scheme in its canonical spelling; empty for the type of the other operand.
-  void set_scheme(GemmShape& g, Dtype dtype) {
-    if (g.weights.empty()) return;
+  void set_scheme(std::string& weights, Dtype dtype) {
+    if (weights.empty()) return;
+    for (const auto& [alias, scheme] : kSchemeAliases) {
+      if (weights == alias) weights = scheme;
+    }
     try {
-      g.weights = model::parse_weight_scheme(g.weights).name;
-      if (g.weights == name(dtype)) g.weights.clear();
+      weights = model::parse_weight_scheme(weights).name;
+      if (weights == name(dtype)) weights.clear();
     } catch (const Error& error) {
       problem(cell("weights")->column, error.diagnostics().front().message, error.diagnostics().front().hint);
     }

@@ -2,8 +2,8 @@
 //
 //  * steps of whole models: hardware,tp,ep,dp,pp,runtime,execution,options,model,weights,kv,batch,phase,new_tokens,
 //    context,latency_ms. One forward step of `batch` sequences that each process new_tokens and have context cached.
-//  * kernels: hardware,op,dtype,weights,ranks,batch,m,n,k,q_len,kv_len,heads,kv_heads,head_dim,causal,kv_dtype,
-//    window,bytes,power,latency_us; a row fills in what its op has (op_row.h).
+//  * kernels: hardware,op,dtype,weights,ranks,batch,m,n,k,hidden,inter,topk,experts,tp,ep,distribution,q_len,kv_len,
+//    heads,kv_heads,head_dim,causal,kv_dtype,window,bytes,power,latency_us; a row fills in what its op has (op_row.h).
 //
 // Columns come in any order; those that the schema does not name are kept as they are and change no prediction
 // (unused_columns). Lines that start with '#' say where the rows are from. What a name means (hardware, runtime, model,

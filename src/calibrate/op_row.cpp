@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "base/number.h"
+
 namespace llmperf::calibrate {
 namespace {
 
@@ -35,6 +37,9 @@ const std::vector<Word>& words() {
                                            {"attention_decode", AttentionShape{.phase = Phase::decode}},
                                            {"mla_prefill", LatentShape{.phase = Phase::prefill}},
                                            {"mla_decode", LatentShape{.phase = Phase::decode}},
+                                           {"mla_module_prefill", LatentShape{.module = true}},
+                                           {"mla_module_decode", LatentShape{.phase = Phase::decode, .module = true}},
+                                           {"moe", ExpertsShape{}},
                                            {"gather", GatherShape{}},
                                            {"kv_write", CacheShape{}},
                                            {"all_reduce", CollectiveShape{.kind = CollectiveKind::all_reduce}},
@@ -48,7 +53,8 @@ const std::vector<Word>& words() {
 
 bool same_word(const GemmShape& a, const GemmShape& b) { return (a.ranks > 1) == (b.ranks > 1); }
 bool same_word(const AttentionShape& a, const AttentionShape& b) { return a.phase == b.phase; }
-bool same_word(const LatentShape& a, const LatentShape& b) { return a.phase == b.phase; }
+bool same_word(const LatentShape& a, const LatentShape& b) { return a.phase == b.phase && a.module == b.module; }
+bool same_word(const ExpertsShape&, const ExpertsShape&) { return true; }
 bool same_word(const VectorShape&, const VectorShape&) { return false; }  // a layer is its own word
 bool same_word(const GatherShape&, const GatherShape&) { return true; }
 bool same_word(const CacheShape&, const CacheShape&) { return true; }
@@ -70,7 +76,17 @@ struct ShapeText {
                        a.window > 0 ? fmt::format(" window {}", a.window) : "", cache_text(a.kv_dtype));
   }
   std::string operator()(const LatentShape& l) const {
-    return fmt::format("batch {} q {} kv {} heads {}{}", l.batch, l.q_len, l.kv_len, l.heads, cache_text(l.kv_dtype));
+    return fmt::format("batch {} q {} kv {} heads {}{}{}", l.batch, l.q_len, l.kv_len, l.heads, cache_text(l.kv_dtype),
+                       l.weights.empty() ? "" : " " + l.weights);
+  }
+  std::string operator()(const ExpertsShape& e) const {
+    std::string text = fmt::format("{} tokens to {} of {} experts {} x {}", e.m, e.topk, e.experts, e.hidden, e.inter);
+    if (e.tp > 1) text += fmt::format(" tp {}", e.tp);
+    if (e.ep > 1) text += fmt::format(" ep {}", e.ep);
+    for (const std::string* part : {&e.weights, &e.distribution}) {
+      if (!part->empty()) text += " " + *part;
+    }
+    return text;
   }
   static std::string cache_text(const std::string& kv_dtype) { return kv_dtype.empty() ? "" : " cache " + kv_dtype; }
   std::string operator()(const VectorShape& v) const {
@@ -89,6 +105,16 @@ struct ShapeText {
 };
 
 }  // namespace
+
+bool has_gate(const ExpertsShape& shape) { return shape.hidden != 2688 || shape.inter != 1856; }
+
+std::optional<double> drawn_exponent(std::string_view distribution) {
+  constexpr std::string_view kPowerLaw = "power_law_";
+  constexpr double kMost = 10;
+  if (!distribution.starts_with(kPowerLaw)) return std::nullopt;
+  const std::optional<double> exponent = parse_double(distribution.substr(kPowerLaw.size()));
+  return exponent && *exponent >= 0 && *exponent <= kMost ? exponent : std::nullopt;
+}
 
 std::string_view name(Phase phase) { return phase == Phase::prefill ? "prefill" : "decode"; }
 

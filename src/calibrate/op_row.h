@@ -48,7 +48,8 @@ struct AttentionShape {
 };
 
 // op "mla_prefill", "mla_decode": latent attention of DeepSeek's widths, over a prompt on expanded keys (192) and
-// values (128), and of new tokens on latents of 512 + 64.
+// values (128), and of new tokens on latents of 512 + 64. op "mla_module_prefill", "mla_module_decode": the same with
+// the projections around it, from a residual stream of 7168 elements back to one.
 struct LatentShape {
   Phase phase = Phase::prefill;
   std::int64_t batch = 0;
@@ -56,8 +57,29 @@ struct LatentShape {
   std::int64_t kv_len = 0;
   std::int64_t heads = 0;
   std::string kv_dtype = {};  // of the cache; empty: as the rest
+  bool module = false;
+  std::string weights = {};  // of a module's projections, as of GemmShape
   bool operator==(const LatentShape&) const = default;
 };
+
+// op "moe": the routed experts of a layer, from the router's logits to the sum of their results. Each of m tokens goes
+// to topk of them; of these, and of their inner width, a device has 1 / ep and 1 / tp.
+struct ExpertsShape {
+  std::int64_t m = 0;
+  std::int64_t hidden = 0;
+  std::int64_t inter = 0;
+  std::int64_t topk = 0;
+  std::int64_t experts = 0;
+  std::int64_t tp = 1;
+  std::int64_t ep = 1;
+  std::string weights = {};       // as of GemmShape
+  std::string distribution = {};  // "balanced", "power_law_1.2": a drawn_load() (expert_load.h); empty: balanced
+  bool operator==(const ExpertsShape&) const = default;
+};
+// Whether experts have a gate. Those of Nemotron 3 Nano, alone among the shapes that are measured, do not.
+bool has_gate(const ExpertsShape& shape);
+// A of "power_law_A"; nothing of other texts.
+std::optional<double> drawn_exponent(std::string_view distribution);
 
 // op "vector:NAME": an element-wise op or a norm. NAME is either a kind of graph::VectorKind (vector_op() below) on m
 // rows of n elements, or, without n, a layer that profilers of vLLM time by name ("act_fn", "embedding",
@@ -99,7 +121,8 @@ struct CollectiveShape {
 };
 
 using OpShape =
-    std::variant<GemmShape, AttentionShape, LatentShape, VectorShape, GatherShape, CacheShape, CollectiveShape>;
+    std::variant<GemmShape, AttentionShape, LatentShape, ExpertsShape, VectorShape, GatherShape, CacheShape,
+                 CollectiveShape>;
 
 struct OpRow {
   std::string op;  // as written: "gemm", "vector:rms_norm", "alltoall"

@@ -15,15 +15,22 @@ namespace {
 
 using graph::VectorKind;
 
-// The format of the scheme's linear layers. Ops point to formats, so that those of measured rows live as long as the
-// program.
-const model::StoredFormat& stored_format(const std::string& scheme, Dtype wide) {
+// A scheme. Ops point to its formats, so that those of measured rows live as long as the program.
+const model::WeightScheme& scheme_of(const std::string& name, Dtype wide) {
   static std::mutex mutex;
-  static std::map<std::pair<std::string, Dtype>, model::StoredFormat> formats;
+  static std::map<std::pair<std::string, Dtype>, model::WeightScheme> schemes;
   const std::lock_guard lock(mutex);
-  const auto [found, added] = formats.try_emplace({scheme, wide});
-  if (added) found->second = model::parse_weight_scheme(scheme, wide).linear;
+  const auto [found, added] = schemes.try_emplace({name, wide});
+  if (added) found->second = model::parse_weight_scheme(name, wide);
   return found->second;
+}
+// The format of its linear layers.
+const model::StoredFormat& stored_format(const std::string& scheme, Dtype wide) {
+  return scheme_of(scheme, wide).linear;
+}
+// A scheme as rows have it: empty for the type of the other operand.
+std::string scheme_or(const std::string& weights, Dtype dtype) {
+  return weights.empty() ? std::string(name(dtype)) : weights;
 }
 
 // Several products with weights of their own are the experts of one grouped product.
@@ -104,6 +111,86 @@ graph::Op op_of(const LatentShape& s, Dtype dtype) {
                                    .cached = {element, element}}};
 }
 
+// The fullest of the ranks gets its share of all rows and tiles, as the ranks of a plan do.
+std::vector<graph::Op> ops_of_shape(const ExpertsShape& s, Dtype dtype) {
+  using graph::Tag;
+  const std::int64_t rows = (s.m * s.topk + s.ep - 1) / s.ep;
+  const std::int64_t width = s.inter / s.tp;
+  const std::optional<double> drawn = drawn_exponent(s.distribution);
+  const graph::ExpertLoad load =
+      (drawn ? graph::drawn_load(*drawn, s.experts, s.topk, s.m) : graph::dealt_load(s.experts, s.m * s.topk)) /
+      static_cast<double>(s.ep);
+  const model::StoredFormat& format = scheme_of(scheme_or(s.weights, dtype), dtype).expert;
+  const auto product = [&](Tag tag, std::int64_t n, std::int64_t k) {
+    return graph::Op{.name = graph::name(tag),
+                     .tag = tag,
+                     .body = graph::Gemm{.m = rows,
+                                         .n = n,
+                                         .k = k,
+                                         .activation = dtype,
+                                         .weights = &format,
+                                         .weight_matrices = load.active,
+                                         .row_tiles = load.tiles}};
+  };
+  const auto vector = [&](Tag tag, VectorKind kind, std::int64_t of, std::int64_t columns, double reads,
+                          double writes) {
+    return graph::Op{.name = graph::name(tag),
+                     .tag = tag,
+                     .body = graph::Vector{.kind = kind,
+                                           .rows = of,
+                                           .width = columns,
+                                           .reads = reads,
+                                           .writes = writes,
+                                           .activation = dtype}};
+  };
+  const bool gated = has_gate(s);
+  const double copied = static_cast<double>(rows) * static_cast<double>(s.hidden);
+  const model::ElementFormat element = model::element_format(dtype);
+  return {vector(Tag::routing, VectorKind::router, s.m, s.experts, 1, 1),
+          {.name = graph::name(Tag::dispatch),
+           .tag = Tag::dispatch,
+           .body = graph::Copy{.read_elements = copied, .write_elements = copied, .from = element, .to = element}},
+          product(Tag::experts_gate_up, gated ? 2 * width : width, s.hidden),
+          vector(Tag::experts_activation, gated ? VectorKind::gated_activation : VectorKind::activation, rows, width,
+                 gated ? 2 : 1, 1),
+          product(Tag::experts_down, s.hidden, width),
+          vector(Tag::combine, VectorKind::combine, rows, s.hidden, 1,
+                 static_cast<double>(s.m) / static_cast<double>(rows))};
+}
+
+// DeepSeek-V3's projections around latent attention: down to latents of queries and of keys in one product, up to
+// heads, and back. New tokens meet latents where they are (absorbed), a prompt's are expanded to keys and values.
+std::vector<graph::Op> ops_of_module(const LatentShape& s, Dtype dtype) {
+  constexpr std::int64_t kHidden = 7168;
+  constexpr std::int64_t kQueryLatent = 1536;
+  constexpr std::int64_t kLatent = 512;
+  constexpr std::int64_t kRotary = 64;
+  constexpr std::int64_t kHead = 128;
+  const std::int64_t tokens = s.batch * s.q_len;
+  const auto linear = [&](std::int64_t n, std::int64_t k) {
+    return op_of(GemmShape{.m = tokens, .n = n, .k = k, .weights = scheme_or(s.weights, dtype)}, dtype);
+  };
+  const auto norm = [&](std::int64_t width) { return op_of(VectorShape{"rms_norm", tokens, width}, dtype); };
+  const auto per_head = [&](std::int64_t n, std::int64_t k) {
+    return op_of(GemmShape{.m = tokens, .n = n, .k = k, .batch = s.heads}, dtype);
+  };
+  const bool absorbed = s.phase == Phase::decode;
+  std::vector<graph::Op> ops = {linear(kQueryLatent + kLatent + kRotary, kHidden), norm(kQueryLatent),
+                                linear(s.heads * (kHead + kRotary), kQueryLatent), norm(kLatent),
+                                op_of(VectorShape{"rope", tokens * (s.heads + 1), kRotary, s.heads, 1}, dtype)};
+  graph::Op append = op_of(CacheShape{tokens, 1, (kLatent + kRotary) / 2}, dtype);
+  std::get<graph::Copy>(append.body).to = cache_element(s.kv_dtype, dtype);
+  ops.push_back(append);
+  ops.push_back(absorbed ? per_head(kLatent, kHead) : linear(s.heads * 2 * kHead, kLatent));
+  ops.push_back(op_of(s, dtype));
+  if (absorbed) ops.push_back(per_head(kHead, kLatent));
+  ops.push_back(linear(kHidden, s.heads * kHead));
+  return ops;
+}
+std::vector<graph::Op> ops_of_shape(const LatentShape& s, Dtype dtype) {
+  return s.module ? ops_of_module(s, dtype) : std::vector<graph::Op>{op_of(s, dtype)};
+}
+
 graph::Op op_of(const AttentionShape& s, Dtype dtype) {
   const model::ElementFormat element = cache_element(s.kv_dtype, dtype);
   return {.name = "attention",
@@ -131,10 +218,15 @@ graph::Op op_of(const CollectiveShape& s, Dtype dtype) {
                                     .library = !s.custom}};
 }
 
+template <class Shape>
+std::vector<graph::Op> ops_of_shape(const Shape& shape, Dtype dtype) {
+  return {op_of(shape, dtype)};
+}
+
 }  // namespace
 
 std::vector<graph::Op> ops_of(const OpRow& row, const hardware::RuntimeProfile& profile) {
-  std::vector<graph::Op> ops = {std::visit([&](const auto& shape) { return op_of(shape, row.dtype); }, row.shape)};
+  std::vector<graph::Op> ops = std::visit([&](const auto& shape) { return ops_of_shape(shape, row.dtype); }, row.shape);
   if (const auto* gemm = std::get_if<GemmShape>(&row.shape); gemm && gemm->ranks > 1) {
     const double bytes = static_cast<double>(gemm->m * gemm->n) * bytes_per_element(row.dtype);
     ops.push_back(op_of(CollectiveShape{graph::CollectiveKind::all_reduce, gemm->ranks, Bytes{bytes}}, row.dtype));

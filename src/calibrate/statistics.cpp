@@ -70,6 +70,14 @@ Label collective(const CollectiveShape& c) {
   return {fmt::format("{}{} {} ranks", c.custom ? "custom " : "", name(c.kind), c.ranks)};
 }
 Label latent_layout(const LatentShape& l) { return {fmt::format("{} heads", l.heads)}; }
+Label experts(const ExpertsShape& e) {
+  return {fmt::format("{} of {} x {} x {}", e.topk, e.experts, e.hidden, e.inter)};
+}
+Label experts_scheme(const ExpertsShape& e) { return {fmt::format("moe {}", e.weights.empty() ? "dense" : e.weights)}; }
+std::optional<Label> any_scheme(const Row& row) {
+  const std::optional<Label> label = of_shape<GemmShape, scheme>(row);
+  return label ? label : of_shape<ExpertsShape, experts_scheme>(row);
+}
 std::optional<Label> any_layout(const Row& row) {
   const std::optional<Label> label = of_shape<AttentionShape, layout>(row);
   return label ? label : of_shape<LatentShape, latent_layout>(row);
@@ -90,9 +98,10 @@ constexpr Grouping kGroupings[] = {{"runtime", of_step<text<&StepRow::runtime>>}
                                    {"options", of_step<text<&StepRow::options>>},
                                    {"op", op_word},
                                    {"m_band", of_shape<GemmShape, m_band>},
-                                   {"scheme", of_shape<GemmShape, scheme>},
+                                   {"scheme", any_scheme},
                                    {"site", of_shape<GemmShape, site>},
                                    {"layout", any_layout},
+                                   {"experts", of_shape<ExpertsShape, experts>},
                                    {"collective", of_shape<CollectiveShape, collective>}};
 
 }  // namespace

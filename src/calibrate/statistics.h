@@ -37,7 +37,7 @@ struct RowGroup {
 };
 // All groups of all kinds that apply, kind after kind; bands ascending, others in order of appearance. Steps are
 // grouped by model, runtime, weights, phase, batch band, execution, options, runtime with phase, runtime with batch
-// band; ops by op, band of m, (n, k) site, head layout, (collective, ranks). `rows` chooses which rows take part.
+// band; ops by op, band of m, scheme, (n, k) site, head layout, shape of experts, (collective, ranks). `rows` chooses which rows take part.
 std::vector<RowGroup> group_rows(const Measurements& measurements, std::span<const std::size_t> rows);
 
 // Rows that a text is equal of, in the order in which the texts appear; rows without one are in none.
@@ -49,7 +49,7 @@ std::vector<RowsOfText> rows_by_text(std::span<const std::size_t> rows,
                                      const std::function<std::optional<std::string>(std::size_t row)>& text);
 
 // One row's name within a kind of groups; empty when the kind does not apply to it. What cross-validation leaves out at
-// once is such a name: "model", "options", "site", "layout", "collective".
+// once is such a name: "model", "options", "site", "layout", "experts", "collective".
 std::string group_name(const Row& row, std::string_view by);
 
 }  // namespace llmperf::calibrate

@@ -21,6 +21,18 @@ struct Entry {
 };
 using enum Parameter;
 
+// By ExpertParameter.
+constexpr std::string_view kExpertMeaning[kExpertParameters] = {
+    "every grouped product of experts",
+    "of a core's time, per tile of a grouped product",
+    "of the memory bandwidth, of grouped products",
+    "exponent, of grouped products",
+    "of the matrix peak of a grouped product, in tiles of 16 rows",
+    "of a grouped product in tiles of 32 rows",
+    "of a grouped product in tiles of 64 rows",
+    "of a grouped product in tiles of 128 rows",
+};
+
 constexpr Entry kEntries[] = {
     {gemm_launch, "gemm.launch", "s", 3e-06, 0.7, 1e-07, 4e-05, "every kernel of a matrix product"},
     {gemm_share, "gemm.share", "", 0.85, 0.3, 0.1, 1, "of the matrix peak, where the library's tiles are not modelled"},
@@ -94,6 +106,20 @@ constexpr Entry kEntries[] = {
      "exponentials of one core, beside which it multiplies nothing"},
     {latent_token, "latent.token", "s", 1.2e-07, 0.7, 1e-10, 0.0001,
      "of a core's time, per token of a prompt: its latent goes to the cache"},
+    {experts_launch, "experts.launch", "s", 2e-05, 0.7, 1e-07, 4e-04,
+     "routing, sorting and adding up of experts, beside their two products"},
+    {experts_stream_share, "experts.stream_share", "", 0.8, 0.7, 0.05, 4,
+     "of the memory bandwidth, of copies, activations and sums around the products of experts"},
+    {experts_unaligned_share, "experts.unaligned_share", "", 0.3, 0.7, 0.02, 1,
+     "of what products of experts reach, where rows of weights are no multiple of 16 elements"},
+    {experts_product, "experts.product", "s", 2.6e-06, 0.7, 1e-07, 1e-04, kExpertMeaning[0]},
+    {experts_start, "experts.start", "s", 9e-07, 0.7, 1e-09, 4e-05, kExpertMeaning[1]},
+    {experts_memory_share, "experts.memory_share", "", 0.9, 0.3, 0.1, 1, kExpertMeaning[2]},
+    {experts_overlap, "experts.overlap", "", 3, 0.7, 1, 12, kExpertMeaning[3]},
+    {experts_share_16, "experts.share_16", "", 0.3, 0.7, 0.01, 1.3, kExpertMeaning[4]},
+    {experts_share_32, "experts.share_32", "", 0.3, 0.7, 0.01, 1.3, kExpertMeaning[5]},
+    {experts_share_64, "experts.share_64", "", 0.4, 0.7, 0.02, 1.3, kExpertMeaning[6]},
+    {experts_share_128, "experts.share_128", "", 0.6, 0.7, 0.02, 1.3, kExpertMeaning[7]},
     {vector_launch, "vector.launch", "s", 2.5e-6, 0.7, 1e-7, 4e-5,
      "every kernel that is no matrix product or attention"},
     {vector_memory_share, "vector.memory_share", "", 0.8, 0.3, 0.05, 1, "of the memory bandwidth"},
@@ -219,6 +245,12 @@ const std::array<ParameterInfo, kAllParameters>& table() {
       set(FormatParameter::block, ".block", 1e-6, 0.7, 1e-9, 4e-5);
       set(FormatParameter::step, ".step", 5e-8, 0.7, 1e-10, 1e-5);
       set(FormatParameter::quantise_share, ".quantise_share", 0.7, 0.5, 0.05, 4);
+      for (std::size_t i = 0; i < kExpertParameters; ++i) {
+        const ParameterInfo& wide = all[index(experts_product) + i];
+        ParameterInfo& own = all[index(f.kernel, FormatParameter::experts_product) + i];
+        own = wide;
+        own.name = prefix + ".experts_" + wide.name.substr(std::string_view("experts.").size());
+      }
     }
     return all;
   }();

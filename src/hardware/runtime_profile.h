@@ -42,6 +42,11 @@ enum class Parameter : unsigned char {
   // Latent attention where it has kernels of its own (latent_kernel.cpp): new tokens on latents, then prompts.
   latent_launch, latent_share, latent_memory_share, latent_block, latent_overlap, latent_query_share, latent_split,
   latent_prompt_launch, latent_prompt_share, latent_prompt_block, latent_prompt_exponential_rate, latent_token,
+  // Routed experts where they have kernels of their own (expert_kernel.cpp).
+  experts_launch, experts_stream_share, experts_unaligned_share,
+  // Of their products in the order of ExpertParameter; those of quantised weights are in FormatParameter.
+  experts_product, experts_start, experts_memory_share, experts_overlap, experts_share_16, experts_share_32,
+  experts_share_64, experts_share_128,
   // Everything else that reads and writes memory: norms, activations, rope, copies, gathers.
   vector_launch, vector_memory_share, vector_cached_share, vector_element_rate,
   // Convolutions; their launch, memory share and overlap are those of products.
@@ -79,6 +84,15 @@ enum class FormatParameter : unsigned char {
   block,
   step,
   quantise_share,
+  // Grouped products of experts in the order of ExpertParameter.
+  experts_product,
+  experts_start,
+  experts_memory_share,
+  experts_overlap,
+  experts_share_16,
+  experts_share_32,
+  experts_share_64,
+  experts_share_128,
   count
 };
 inline constexpr std::size_t kFormatParameters = static_cast<std::size_t>(FormatParameter::count);
@@ -87,6 +101,14 @@ inline constexpr std::size_t kAllParameters = kParameters + kFormatKernels * kFo
 constexpr std::size_t index(Parameter p) { return static_cast<std::size_t>(p); }
 constexpr std::size_t index(FormatKernel kernel, FormatParameter p) {
   return kParameters + static_cast<std::size_t>(kernel) * kFormatParameters + static_cast<std::size_t>(p);
+}
+
+// Of the grouped products of experts (expert_kernel.cpp), which are a kernel of its own for every format of weights.
+enum class ExpertParameter : unsigned char { launch, start, memory_share, overlap, share };  // share: the first of four
+inline constexpr std::size_t kExpertParameters = 8;
+constexpr std::size_t index(std::optional<FormatKernel> format, ExpertParameter p) {
+  return static_cast<std::size_t>(p) +
+         (format ? index(*format, FormatParameter::experts_product) : index(Parameter::experts_product));
 }
 
 // What all profiles know of a parameter.
@@ -151,6 +173,7 @@ struct KernelChoices {
   std::int64_t query_rows = 64;     // FlashAttention-2: rows of Q per block of attention
   bool split_ungrouped = false;     // decode divides the keys of heads that share no KV head, too
   std::int64_t small_rows = 0;      // quantised: rows up to which the kernel for few rows runs; 0: there is none
+  bool grouped_experts = false;     // routed experts are grouped kernels (expert_kernel.h), else a product for each
   bool cached_activations = false;  // dense products: what the cache holds of activations does not cross the memory bus
   std::array<ProductTiles, kFormatKernels> product_tiles = {};
   std::array<std::int64_t, kFormatKernels> dequantise_rows = {};  // from here on weights are unpacked first; 0: never

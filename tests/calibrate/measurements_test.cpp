@@ -95,8 +95,8 @@ TEST_CASE("a step row has its plan, axis by axis, and the type of its cache", "[
 
 TEST_CASE("a column of the other schema is one that nothing reads", "[measurements]") {
   const Measurements m =
-      parse_measurements("hardware,op,dtype,m,n,k,tp,kv,latency_us\na,gemm,bf16,1,2,3,8,fp8,4\n", "t.csv");
-  CHECK(m.unused_columns() == std::vector<std::string>{"tp", "kv"});
+      parse_measurements("hardware,op,dtype,m,n,k,pp,kv,latency_us\na,gemm,bf16,1,2,3,8,fp8,4\n", "t.csv");
+  CHECK(m.unused_columns() == std::vector<std::string>{"pp", "kv"});
   CHECK(m.rows[0].extra == std::vector<std::string>{"8", "fp8"});
 }
 

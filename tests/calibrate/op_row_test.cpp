@@ -23,27 +23,31 @@ cost::Work work_of(const Row& row) {
 constexpr const char* kEveryOp =
     "# measured by hand\n"
     "hardware,weights,op,dtype,ranks,batch,m,n,k,q_len,kv_len,heads,kv_heads,head_dim,causal,bytes,latency_us,spread_"
-    "us,kv_dtype,window\n"
-    "x,,gemm,bf16,,,4,32,64,,,,,,,,1.5,0.1,,\n"
-    "x,w4a16-g128,gemm,bf16,,8,4,256,128,,,,,,,,2,,,\n"
-    "x,,attention_prefill,fp32,,2,,,,16,32,4,2,64,0,,3,,,\n"
-    "x,,attention_decode,fp32,,2,,,,1,32,4,2,64,1,,4,,fp8,128\n"
-    "x,,vector:act_fn,bf16,,,3,,,,,,,,,,5,,,\n"
-    "x,,vector:rms_norm,bf16,,,3,64,,,,,,,,,6,,,\n"
-    "x,,vector:rope,bf16,,,18,64,,,,4,2,,,,7,,,\n"
-    "x,,vector:elementwise,bf16,,,3,64,,,,,,,,1536,8,,,\n"
-    "x,,gather,bf16,,,3,64,1000,,,,,,,,9,,,\n"
-    "x,,kv_write,bf16,,,3,,,,,,2,64,,,10,,,\n"
-    "x,,all_reduce,bf16,2,,,,,,,,,,,4096,11,,,\n"
-    "x,,matmul_all_reduce,bf16,2,,4,32,64,,,,,,,,12,,,\n"
-    "x,,mla_prefill,bf16,,2,,,,16,32,4,,,,,13,,,\n"
-    "x,,mla_decode,bf16,,2,,,,1,32,4,,,,,14,,fp8,\n";
+    "us,kv_dtype,window,hidden,inter,topk,experts,tp,ep,distribution\n"
+    "x,,gemm,bf16,,,4,32,64,,,,,,,,1.5,0.1,,,,,,,,,\n"
+    "x,w4a16-g128,gemm,bf16,,8,4,256,128,,,,,,,,2,,,,,,,,,,\n"
+    "x,,attention_prefill,fp32,,2,,,,16,32,4,2,64,0,,3,,,,,,,,,,\n"
+    "x,,attention_decode,fp32,,2,,,,1,32,4,2,64,1,,4,,fp8,128,,,,,,,\n"
+    "x,,vector:act_fn,bf16,,,3,,,,,,,,,,5,,,,,,,,,,\n"
+    "x,,vector:rms_norm,bf16,,,3,64,,,,,,,,,6,,,,,,,,,,\n"
+    "x,,vector:rope,bf16,,,18,64,,,,4,2,,,,7,,,,,,,,,,\n"
+    "x,,vector:elementwise,bf16,,,3,64,,,,,,,,1536,8,,,,,,,,,,\n"
+    "x,,gather,bf16,,,3,64,1000,,,,,,,,9,,,,,,,,,,\n"
+    "x,,kv_write,bf16,,,3,,,,,,2,64,,,10,,,,,,,,,,\n"
+    "x,,all_reduce,bf16,2,,,,,,,,,,,4096,11,,,,,,,,,,\n"
+    "x,,matmul_all_reduce,bf16,2,,4,32,64,,,,,,,,12,,,,,,,,,,\n"
+    "x,,mla_prefill,bf16,,2,,,,16,32,4,,,,,13,,,,,,,,,,\n"
+    "x,,mla_decode,bf16,,2,,,,1,32,4,,,,,14,,fp8,,,,,,,,\n"
+    "x,fp8-block128,mla_module_prefill,bf16,,2,,,,16,32,4,,,,,15,,,,,,,,,,\n"
+    "x,,mla_module_decode,bf16,,2,,,,1,32,4,,,,,16,,fp8,,,,,,,,\n"
+    "x,mxfp4,moe,bf16,,,4,,,,,,,,,,17,,,,2880,1440,4,32,2,4,power_law_1.2\n"
+    "x,,moe,bf16,,,4,,,,,,,,,,18,,,,2880,1440,4,32,,,\n";
 
 }  // namespace
 
 TEST_CASE("every op is read, and written so that it reads back the same", "[op_row]") {
   const Measurements read = rows_of(kEveryOp);
-  REQUIRE(read.rows.size() == 14);
+  REQUIRE(read.rows.size() == 18);
   const std::string text = format_measurements(read);
   const Measurements again = rows_of(text);
   REQUIRE(again.rows.size() == read.rows.size());
@@ -123,6 +127,55 @@ TEST_CASE("attention on a cache of another type, in a window", "[op_row]") {
   CHECK(work_of(m.rows[2]).kv_read.value == Approx(cache / 10));
   CHECK_THROWS_WITH(rows_of(header + "x,attention_decode,bf16,2,1,1000,8,2,128,fp9,,1\n"),
                     Catch::Contains("t.csv:2:42: unknown element type"));
+}
+
+TEST_CASE("experts: products of the rows that they get, and what is around them", "[op_row]") {
+  const std::string header = "hardware,op,dtype,weights,m,hidden,inter,topk,experts,tp,ep,distribution,latency_us\n";
+  const Measurements m = rows_of(header +
+                                 "x,moe,bf16,bfloat16,16,64,48,2,8,,1,balanced,1\n"
+                                 "x,moe,bf16,fp8_block,16,64,48,2,8,3,4,power_law_1.2,1\n"
+                                 "x,moe,bf16,,5,2688,1856,6,128,1,1,balanced,1\n");
+  const auto shape = [&](std::size_t row) { return std::get<ExpertsShape>(std::get<OpRow>(m.rows[row].of).shape); };
+  CHECK(shape(0) == ExpertsShape{.m = 16, .hidden = 64, .inter = 48, .topk = 2, .experts = 8});
+  CHECK(shape(1).weights == "fp8-block128");
+  CHECK(shape(1).distribution == "power_law_1.2");
+  // 32 rows, up and gate of 96 columns and down of 64: 2 * 32 * (96 * 64 + 64 * 48).
+  CHECK(work_of(m.rows[0]).matrix.value == 2 * 32 * (96 * 64 + 64 * 48));
+  CHECK(work_of(m.rows[0]).weights.value == 2 * 8 * (96 * 64 + 64 * 48));
+  // A quarter of the rows, a third of the width.
+  CHECK(work_of(m.rows[1]).matrix.value == 2 * 8 * (32 * 64 + 64 * 16));
+  // Experts without a gate: 30 rows of 30 experts, two matrices each.
+  CHECK(work_of(m.rows[2]).matrix.value == 2 * 30 * (2.0 * 2688 * 1856));
+  CHECK(work_of(m.rows[2]).weights.value == 2 * 30 * (2.0 * 2688 * 1856));
+  const auto tiles = [&](std::size_t row) {
+    return std::get<graph::Gemm>(ops_of(std::get<OpRow>(m.rows[row].of), {})[2].body).row_tiles;
+  };
+  CHECK(tiles(0) == std::array<double, 4>{8, 8, 8, 8});
+  CHECK(tiles(1).front() == Approx(graph::drawn_load(1.2, 8, 2, 16).tiles.front() / 4));
+  CHECK_THROWS_WITH(rows_of(header + "x,moe,bf16,,16,64,48,9,8,,,balanced,1\n"),
+                    Catch::Contains("9 experts per token, and there are 8"));
+  CHECK_THROWS_WITH(rows_of(header + "x,moe,bf16,,16,64,48,2,8,,3,balanced,1\n"),
+                    Catch::Contains("8 experts are not dealt evenly to 3 ranks"));
+  CHECK_THROWS_WITH(rows_of(header + "x,moe,bf16,,16,64,48,2,8,5,,balanced,1\n"),
+                    Catch::Contains("width 48 is not divided evenly by 5 ranks"));
+  CHECK_THROWS_WITH(rows_of(header + "x,moe,bf16,,16,64,48,2,8,,,zipf,1\n"),
+                    Catch::Contains("unknown distribution") && Catch::Contains("power_law_A"));
+}
+
+TEST_CASE("latent attention with its projections", "[op_row]") {
+  const Measurements m = rows_of(
+      "hardware,op,dtype,batch,q_len,kv_len,heads,kv_dtype,weights,latency_us\n"
+      "x,mla_module_prefill,bf16,2,16,16,8,,bfloat16,1\n"
+      "x,mla_module_decode,bf16,2,1,1000,8,fp8,bfloat16,1\n");
+  // DeepSeek-V3's, of 8 heads: down to 1536 + 576, queries up to 8 * 192, keys and values up to 8 * 256, and back.
+  const double projections = 7168.0 * 2112 + 1536.0 * 1536 + 512.0 * 2048 + 1024.0 * 7168;
+  CHECK(work_of(m.rows[0]).weights.value == Approx(2 * projections).epsilon(0.001));  // and the norms'
+  CHECK(work_of(m.rows[0]).matrix.value == 2 * 32 * projections + 2.0 * 2 * (16 * 17 / 2) * 320 * 8);
+  // Absorbed: a product per head on either side in place of the one up to keys and values.
+  CHECK(work_of(m.rows[1]).matrix.value ==
+        2 * 2 * (projections - 512.0 * 2048) + 2 * 2 * 8 * (2.0 * 512 * 128) + 2.0 * 2 * 1000 * 1088 * 8);
+  CHECK(work_of(m.rows[1]).kv_read.value == 2 * 1000 * 576);
+  CHECK(work_of(m.rows[1]).kv_written.value == 2 * 576);
 }
 
 TEST_CASE("latent attention: a prompt on expanded keys, new tokens on latents", "[op_row]") {

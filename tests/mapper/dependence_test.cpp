@@ -112,6 +112,51 @@ TEST_CASE("attention depends on the parameters of the kernel that runs") {
   }
 }
 
+TEST_CASE("experts depend on the parameters of their grouped kernels") {
+  using hardware::ExpertParameter;
+  using hardware::Parameter;
+  const hardware::Device device = hardware::load_device("h100-sxm");
+  hardware::RuntimeProfile profile = hardware::all_runtime_profiles().front();
+  for (std::size_t p = 0; p < hardware::kAllParameters; ++p) profile.values[p] = hardware::parameter_info(p).initial;
+  profile.choices.grouped_experts = true;
+  const hardware::ParameterValues initial = profile.values;
+  const Machine machine(device, cost::make_cluster(device), nullptr, {}, &profile);
+  const model::StoredFormat fp8{.bits = 8, .compute = Dtype::fp8, .kernel = FormatKernel::fp8_block};
+  const model::StoredFormat wide{.bits = 16};
+  std::vector<graph::Op> ops;
+  for (const model::StoredFormat* format : {&fp8, &wide}) {
+    for (const std::int64_t k : {232, 4096}) {
+      for (const double tiles : {1.0, 8.0, 300.0}) {
+        graph::Gemm g{.m = 16 * static_cast<std::int64_t>(tiles), .n = 4096, .k = k, .weights = format};
+        g.weight_matrices = 4;
+        g.row_tiles = {tiles, tiles / 2 + 1, tiles / 4 + 1, tiles / 8 + 1};
+        ops.push_back({.name = "experts_down", .tag = graph::Tag::experts_down, .body = g});
+      }
+    }
+  }
+  for (const graph::Tag tag : {graph::Tag::routing, graph::Tag::combine}) {
+    ops.push_back({.name = "around", .tag = tag, .body = graph::Vector{.rows = 1000, .width = 4096}});
+  }
+  std::vector<bool> used(hardware::kAllParameters);
+  for (const graph::Op& op : ops) {
+    const cost::Work work = machine.work(op);
+    const unsigned sections = sections_of(op);
+    const double before = machine.time(op, work).total.value;
+    for (std::size_t p = 0; p < hardware::kAllParameters; ++p) {
+      profile.values[p] *= 0.7;
+      const bool changed = machine.time(op, work).total.value != before;
+      profile.values[p] = initial[p];
+      used[p] = used[p] || changed;
+      if (changed && !depends(op, sections, p, profile.choices)) FAIL(hardware::parameter_info(p).name);
+    }
+  }
+  for (std::size_t p = index(Parameter::experts_launch); p <= index(Parameter::experts_overlap); ++p) CHECK(used[p]);
+  CHECK(used[index(FormatKernel::fp8_block, ExpertParameter::launch)]);
+  CHECK_FALSE(used[index(FormatKernel::fp8, ExpertParameter::launch)]);
+  CHECK_FALSE(used[index(Parameter::gemm_launch)]);
+  CHECK_FALSE(used[index(Parameter::vector_launch)]);
+}
+
 TEST_CASE("a product depends on the parameters of the kernel that runs") {
   hardware::KernelChoices choices;
   choices.small_rows = 8;

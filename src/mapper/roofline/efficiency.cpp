@@ -10,6 +10,7 @@
 #include "base/match.h"
 #include "mapper/roofline/attention_kernel.h"
 #include "mapper/roofline/collective_kernel.h"
+#include "mapper/roofline/expert_kernel.h"
 #include "mapper/roofline/narrow_kernel.h"
 #include "mapper/roofline/weight_kernel.h"
 
@@ -54,10 +55,19 @@ AttentionCall call_of(const graph::Attention& a) {
   return call;
 }
 
+// Products of routed experts.
+bool is_grouped(const graph::Gemm& gemm) { return gemm.row_tiles.front() > 0 && gemm.weights && gemm.batch == 1; }
+// What the stack does around them.
+bool is_around_experts(const graph::Op& op) {
+  using enum graph::Tag;
+  return op.pass == graph::Pass::forward &&
+         (op.tag == routing || op.tag == dispatch || op.tag == experts_activation || op.tag == combine);
+}
+
 // Whether both operands go to the matrix engine in 8 bits or fewer, by a kernel that the profile knows.
+constexpr double kNarrowBits = 8;
 bool multiplies_narrow(const graph::Gemm& gemm, const hardware::KernelChoices& choices) {
-  constexpr double kWideBits = 8;
-  return gemm.weights && gemm.weights->kernel && bits(gemm.weights->compute) <= kWideBits &&
+  return gemm.weights && gemm.weights->kernel && bits(gemm.weights->compute) <= kNarrowBits &&
          choices.product_tiles[static_cast<std::size_t>(*gemm.weights->kernel)] != hardware::ProductTiles::unpacked;
 }
 
@@ -85,8 +95,9 @@ const std::array<unsigned, hardware::kAllParameters>& table() {
       {"network", kCollective},
       {"append", kAppend},
       {"latent", kLatent},
+      {"experts", kExperts},
       {"custom", kCollective},
-      {"power", kGemm | kFormat | kPrefill | kDecode | kLatent | kConvolution},
+      {"power", kExperts | kGemm | kFormat | kPrefill | kDecode | kLatent | kConvolution},
       {"step", kStep},
       {"launch", kStep},
       {"host", kStep},
@@ -181,6 +192,21 @@ bool attention_depends(const graph::Attention& a, std::size_t parameter, const h
   }
 }
 
+// Of a product of experts, and of what is around it.
+bool experts_depend(const graph::Op& op, std::size_t parameter) {
+  using enum hardware::Parameter;
+  const auto* gemm = std::get_if<graph::Gemm>(&op.body);
+  if (gemm == nullptr) {
+    return parameter == index(experts_stream_share) ||
+           (parameter == index(experts_launch) && op.tag == graph::Tag::routing);
+  }
+  const std::optional<FormatKernel> format = gemm->weights->kernel;
+  if (parameter == index(experts_unaligned_share)) return !is_aligned(d(gemm->k));
+  if (format && parameter == index(*format, hardware::FormatParameter::host)) return true;
+  const std::size_t first = index(format, hardware::ExpertParameter::launch);
+  return parameter >= first && parameter < first + hardware::kExpertParameters;
+}
+
 // What convolutions share with products (convolution_seconds in gemm_kernel.cpp).
 bool of_convolution(std::size_t parameter) {
   using enum hardware::Parameter;
@@ -229,8 +255,15 @@ cost::Sums Efficiency::sums(const cost::Work& work) const {
 }
 
 ProductTime Efficiency::kernel(const graph::Gemm& gemm, const cost::Work& work) const {
-  const GemmCall call = call_of(gemm, work);
   const hardware::KernelChoices& choices = profile_.choices;
+  GemmCall call = call_of(gemm, work);
+  if (choices.grouped_experts && is_grouped(gemm)) {
+    call.m = d(gemm.m);
+    const bool narrow = gemm.weights->kernel && bits(gemm.weights->compute) <= kNarrowBits;
+    if (narrow) call.narrow_bytes = bytes_per_element(gemm.weights->compute);
+    const Dtype dtype = narrow ? gemm.weights->compute : gemm.activation;
+    return expert_time(on(dtype), profile_.values, gemm.weights->kernel, call, gemm.row_tiles);
+  }
   if (!gemm.weights || !gemm.weights->kernel) {
     return gemm_time(on(work.matrix_dtype, sums(work)), profile_.values, choices, call);
   }
@@ -289,6 +322,11 @@ OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
     seconds = launch + std::max(bytes, walk);
     walks = walk > bytes;
   };
+  const bool around_experts = profile_.choices.grouped_experts && is_around_experts(op);
+  const auto streams_around = [&] {
+    launch = op.tag == graph::Tag::routing ? get(v, Parameter::experts_launch) : 0;
+    seconds = launch + work.bytes().value / (device_.bandwidth * get(v, Parameter::experts_stream_share));
+  };
   match(
       op.body,
       [&](const graph::Gemm& gemm) {
@@ -306,8 +344,13 @@ OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
         launch = get(v, Parameter::gemm_launch) + more;
         seconds = more + convolution_seconds(on(work.matrix_dtype), v, work.matrix.value, work.bytes().value);
       },
-      [&](const graph::Vector& vector) { streams(strided(vector)); }, [&](const graph::Gather&) { streams(0); },
+      [&](const graph::Vector& vector) {
+        if (around_experts) return streams_around();
+        streams(strided(vector));
+      },
+      [&](const graph::Gather&) { streams(0); },
       [&](const graph::Copy& copy) {
+        if (around_experts) return streams_around();
         if (!copy.to_cache || copy.rows <= 0) return streams(strided(copy));
         launch = vector_launches;
         seconds =
@@ -345,7 +388,9 @@ OpTime Efficiency::collective(const graph::Op& op, const cost::Cluster& cluster)
 
 unsigned sections_of(const graph::Op& op) {
   if (op.place == graph::Place::host || op.place == graph::Place::link) return 0;
-  const unsigned result = op.launches > 1 ? kVector : 0U;
+  const bool grouped = std::holds_alternative<graph::Gemm>(op.body) && is_grouped(std::get<graph::Gemm>(op.body));
+  const unsigned result =
+      (op.launches > 1 ? kVector : 0U) | (grouped || is_around_experts(op) ? kExperts : 0U);
   const auto walk = [](double elements) { return elements > 0 ? kStrided : 0U; };
   return result |
          match(
@@ -364,6 +409,7 @@ unsigned sections_of(const graph::Op& op) {
 
 void each_extent(const graph::Op& op, const std::function<void(double)>& visit) {
   const auto all = [&](auto... numbers) { (visit(static_cast<double>(numbers)), ...); };
+  all(is_around_experts(op) ? static_cast<int>(op.tag) : 0);
   match(
       op.body,
       [&](const graph::Gemm& g) {
@@ -402,6 +448,8 @@ bool depends(const graph::Op& op, unsigned sections, std::size_t parameter, cons
   }
   const auto* gemm = std::get_if<graph::Gemm>(&op.body);
   const auto* attention = std::get_if<graph::Attention>(&op.body);
+  if (choices.grouped_experts && (sections & kExperts) != 0) return experts_depend(op, parameter);
+  if ((table()[parameter] & kExperts) != 0) return false;
   if (attention && (table()[parameter] & (kPrefill | kDecode | kLatent)) != 0) {
     return attention_depends(*attention, parameter, choices);
   }

@@ -30,7 +30,7 @@ using calibrate::Validation;
 constexpr std::pair<std::string_view, std::string_view> kKindTitles[] = {
     {"runtime_phase", "runtime, phase"}, {"batch_band", "batch"}, {"runtime_batch_band", "runtime, batch"},
     {"m_band", "rows of gemm"},          {"layout", "heads"},     {"site", "weight matrix"},
-    {"scheme", "weights of gemm"},
+    {"scheme", "op, weights"},
 };
 std::string kind_title(const std::string& by) {
   for (const auto& [kind, title] : kKindTitles) {

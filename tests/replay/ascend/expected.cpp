@@ -173,7 +173,8 @@ struct Expected {
   Dtype dtype;
   Values operator()(const calibrate::GemmShape& s) const { return product(s, dtype); }
   Values operator()(const calibrate::AttentionShape& s) const { return attend(s, dtype); }
-  Values operator()(const calibrate::LatentShape&) const { return {}; }  // not replayed
+  Values operator()(const calibrate::LatentShape&) const { return {}; }   // not replayed
+  Values operator()(const calibrate::ExpertsShape&) const { return {}; }  // not replayed
   Values operator()(const calibrate::VectorShape& s) const { return vector_values(s, dtype); }
   Values operator()(const calibrate::GatherShape& s) const {
     Values out;

@@ -63,7 +63,8 @@ struct Reference {
     return y;
   }
 
-  Values operator()(const calibrate::LatentShape&) const { return {}; }  // not replayed
+  Values operator()(const calibrate::LatentShape&) const { return {}; }   // not replayed
+  Values operator()(const calibrate::ExpertsShape&) const { return {}; }  // not replayed
   Values operator()(const AttentionShape& s) const {
     const Values q = operands(dtype, 0, s.batch * s.q_len * s.heads * s.head_dim);
     const Values k = operands(dtype, 1, s.batch * s.kv_len * s.kv_heads * s.head_dim);
