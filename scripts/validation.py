@@ -24,7 +24,7 @@ WORST = 15
 MANY = 16  # groups of one kind, of which only the worst are shown
 SHOWN = 8
 KINDS = {"runtime_phase": "runtime, phase", "batch_band": "batch", "runtime_batch_band": "runtime, batch",
-         "m_band": "rows of gemm", "scheme": "weights of gemm", "layout": "heads", "site": "weight matrix (n, k)"}
+         "m_band": "rows of gemm", "scheme": "op, weights", "layout": "heads", "experts": "experts", "site": "weight matrix (n, k)"}
 BY_HAND = "<!-- Written by scripts/validation.py; edit that. -->"
 
 
@@ -74,8 +74,9 @@ def profiles():
     return found
 
 
-def validate(program, name):
-    done = subprocess.run([program, "validate", name, "--json"], env=dict(os.environ, LLMPERF_PATH=""), check=False,
+def validate(program, name, runtime=None):
+    under = ["--runtime", runtime] if runtime else []
+    done = subprocess.run([program, "validate", name, "--json", *under], env=dict(os.environ, LLMPERF_PATH=""), check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", timeout=600)
     if done.returncode != 0:
         sys.exit(f"validate {name}: {done.stderr}")
@@ -106,7 +107,7 @@ def measurement(row):
                  row.get("options", "").replace("+", " + "), f"batch {row['batch']}", row["phase"],
                  f"{row['new_tokens']} new, {row['context']} cached"]
     else:
-        sizes = [f"{key} {int(row[key])}" for key in ("ranks", "batch", "m", "n", "k", "q_len", "kv_len", "heads", "kv_heads",
+        sizes = [f"{key} {int(row[key])}" for key in ("ranks", "batch", "m", "n", "k", "hidden", "inter", "topk", "experts", "tp", "ep", "q_len", "kv_len", "heads", "kv_heads",
                                                   "head_dim", "bytes") if row.get(key) is not None]
         parts = [row["op"], *sizes]
     return " ".join(part for part in parts if part)
@@ -311,6 +312,62 @@ def promises(documents, fitted):
                *baselines(documents, chosen, groups)]
 
 
+# Products of a chip of which its profile has seen nothing: (measurements, profile, measurements of the chip whose physics that
+# profile has).
+TRANSFERS = [
+    ("b200-sxm-ops", "class-nvidia-blackwell-vllm", "h100-sxm-ops"),
+    ("mi355x-ops", "class-amd-cdna-vllm", "mi300x-ops"),
+    ("h100-sxm-ops", "class-nvidia-ampere-vllm", "a100-sxm-80gb-ops"),
+    ("rtx4090-ops", "class-nvidia-ampere-vllm", "a100-sxm-80gb-ops"),
+]
+NARROW = ("fp8", "fp8-block128", "int8", "w8a8")
+
+
+def long_products(document):
+    """Measured and predicted seconds of products above 20 us, their FLOPs and bytes as shares of what the chip does in a second."""
+    rows = [row for row in document["rows"] if row["scored"] and row.get("op") in ("gemm", "matmul") and row["measured_s"] > 20e-6
+            and (not row.get("weights") or row["weights"] in NARROW)]
+    products = []
+    for row in rows:
+        m, n, k, batch = (float(row.get(key) or 1) for key in ("m", "n", "k", "batch"))
+        wide = 1 if row.get("weights") else 2
+        products.append({"measured": row["measured_s"], "predicted": row["predicted_s"], "roof": row["roofline_s"], "kind": wide,
+                         "flops": 2 * m * n * k * batch, "bytes": batch * (wide * n * k + 2 * m * (n + k))})
+    peaks = {}  # what the longest of both takes is the roof, so that some row shows each
+    for p in products:
+        peaks[p["kind"]] = max(peaks.get(p["kind"], 0), p["flops"] / p["roof"])
+    bandwidth = max(p["bytes"] / p["roof"] for p in products)
+    return [dict(p, compute=p["flops"] / peaks[p["kind"]], memory=p["bytes"] / bandwidth) for p in products]
+
+
+def mean_error(products, constants):
+    start, compute, memory = constants
+    return sum(abs((start + max(p["compute"] / compute, p["memory"] / memory)) / p["measured"] - 1) for p in products) / len(products)
+
+
+def three_constants(products):
+    """Launch and shares of peak and bandwidth with the least mean error, by steps along each that get smaller."""
+    best, step = [5e-6, 0.7, 0.8], 0.3
+    while step > 0.005:
+        trials = [[value * (factor if i == j else 1) for j, value in enumerate(best)]
+                  for i in range(3) for factor in (1 + step, 1 / (1 + step))]
+        trial = min(trials, key=lambda constants: mean_error(products, constants))
+        if mean_error(products, trial) < mean_error(products, best):
+            best = trial
+        else:
+            step /= 2
+    return best
+
+
+def transfers(program, documents):
+    for name, profile, other in TRANSFERS:
+        mine = long_products(validate(program, name, os.path.join(ROOT, "hardware", "runtimes", profile + ".yaml")))
+        constants = three_constants(long_products(documents[other]))
+        own = sum(abs(p["predicted"] / p["measured"] - 1) for p in mine) / len(mine)
+        yield [name, profile, str(len(mine)), percent(own), percent(mean_error(mine, constants)),
+               percent(mean_error(mine, three_constants(mine)))]
+
+
 def sets(documents):
     for name, document in documents.items():
         s = document["summary"]
@@ -318,11 +375,13 @@ def sets(documents):
                signed(s["bias"]), percent(s["fitted_roofline_mape"]), percent(s["roofline_mape"])]
 
 
-def page(documents, fitted):
+def page(program, documents, fitted):
     """docs/validation.md with its tables written anew."""
     tables = {
         "promises": table([":what", ":left out", "rows", "mean error", "at most", ":met", "3 constants", "roofline"],
                           list(promises(documents, fitted))),
+        "transfers": table([":measurements", ":profile", "products", "mean error", "3 constants of the other chip", "of its own"],
+                           list(transfers(program, documents))),
         "sets": table([":measurements", "rows", "llmperf", "median", "bias", "3 constants", "roofline"], list(sets(documents))),
     }
     with open(PAGE, encoding="utf-8") as file:
@@ -344,7 +403,7 @@ def main():
     fitted = profiles()
     files = {os.path.join(REPORTS, name + ".md"): report(name, document, fitted) for name, document in documents.items()}
     files.update({os.path.join(REPORTS, name + ".html"): residual_page(name, document) for name, document in documents.items()})
-    files[PAGE] = page(documents, fitted)
+    files[PAGE] = page(os.path.abspath(program), documents, fitted)
     stale = set(glob.glob(os.path.join(REPORTS, "*.*"))) - set(files)
     different = []
     for path, text in files.items():
