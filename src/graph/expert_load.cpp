@@ -20,7 +20,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "base/integer.h"
@@ -33,23 +35,37 @@ constexpr std::string_view kBalanced = "balanced";
 constexpr std::string_view kPowerLaw = "power-law:";
 constexpr double kMostExponent = 10;
 
-// The chance that a token picks an expert, and the logarithm of the chance that it does not.
-struct Chance {
-  double picked;
-  double left;
+// The chances with which a token picks experts, the most popular first, and what follows from them.
+struct Chances {
+  double exponent = -1;
+  std::int64_t experts = 0;
+  std::int64_t per_token = 0;
+  std::vector<double> picked = {};
+  std::vector<double> left = {};    // logarithm of the chance that it does not
+  std::vector<double> before = {};  // sums of `picked` of all more popular ones
+  // Experts that so many tokens reach, of the last numbers of tokens that were asked for: a step of prompts and one of
+  // new tokens come in turn.
+  std::array<std::pair<std::int64_t, double>, 4> active = {};
+  std::size_t next = 0;
+
+  double reached(std::int64_t tokens) {
+    for (const auto& [known, experts_reached] : active) {
+      if (known == tokens) return experts_reached;
+    }
+    constexpr double kSurely = -40;  // exp() of it is nothing beside 1
+    const double n = d(tokens);
+    const auto likely = std::partition_point(left.begin(), left.end(), [&](double l) { return n * l < kSurely; });
+    auto sum = static_cast<double>(likely - left.begin());
+    for (auto l = likely; l != left.end(); ++l) sum -= std::expm1(n * *l);
+    active[next++ % active.size()] = {tokens, sum};
+    return sum;
+  }
 };
 
-// Of all experts, the most popular first. Those of the last call stay, as builders of steps ask for the same again and
-// again.
-const std::vector<Chance>& chances(double exponent, std::int64_t experts, std::int64_t per_token) {
-  struct Known {
-    double exponent = -1;
-    std::int64_t experts = 0;
-    std::int64_t per_token = 0;
-    std::vector<Chance> chances = {};
-  };
-  thread_local Known known;
-  if (known.exponent == exponent && known.experts == experts && known.per_token == per_token) return known.chances;
+// Those of the last call stay, as builders of steps ask for the same again and again.
+Chances& chances(double exponent, std::int64_t experts, std::int64_t per_token) {
+  thread_local Chances known;
+  if (known.exponent == exponent && known.experts == experts && known.per_token == per_token) return known;
   const auto count = static_cast<std::size_t>(experts);
   std::vector<double> weights(count);
   std::vector<double> sums(count + 1);  // of the weights from each on
@@ -62,12 +78,15 @@ const std::vector<Chance>& chances(double exponent, std::int64_t experts, std::i
   const auto scale = [&] { return static_cast<double>(picks - sure) / sums[sure]; };
   while (sure < picks && weights[sure] * scale() >= 1) ++sure;
   const double s = sure < picks ? scale() : 0;
-  known = {exponent, experts, per_token, {}};
+  known = {exponent, experts, per_token};
+  known.before.push_back(0);
   for (std::size_t r = 0; r < count; ++r) {
     const double picked = r < sure ? 1 : s * weights[r];
-    known.chances.push_back({picked, std::log1p(-picked)});
+    known.picked.push_back(picked);
+    known.left.push_back(std::log1p(-picked));
+    known.before.push_back(known.before.back() + picked);
   }
-  return known.chances;
+  return known;
 }
 
 // A density x^-A on [low, high].
@@ -131,16 +150,15 @@ ExpertLoad ExpertLoad::operator/(double devices) const {
 ExpertLoad expert_load(const Popularity& popularity, std::int64_t experts, std::int64_t per_token,
                        std::int64_t tokens) {
   if (popularity.balanced) return dealt_load(experts, tokens * per_token);
-  ExpertLoad load{.active = 0};
+  Chances& c = chances(popularity.exponent, experts, per_token);
   const double n = d(tokens);
-  for (const Chance& chance : chances(popularity.exponent, experts, per_token)) {
-    // One token reaches as many as it picks, whatever rounding makes of the chances' sum.
-    load.active += chance.picked >= 1 ? 1 : -std::expm1(n * chance.left);
-    for (std::size_t i = 0; i < kTileRows.size(); ++i) {
-      load.tiles[i] += std::max(0.0, n * chance.picked / kTileRows[i] - 0.5);
-    }
+  ExpertLoad load{.active = c.reached(tokens)};
+  for (std::size_t i = 0; i < kTileRows.size(); ++i) {
+    const double half = kTileRows[i] / 2 / n;
+    const auto more = std::partition_point(c.picked.begin(), c.picked.end(), [&](double p) { return p > half; });
+    const auto full = more - c.picked.begin();  // experts that get more than half a tile
+    load.tiles[i] = load.active + n * c.before[static_cast<std::size_t>(full)] / kTileRows[i] - d(full) / 2;
   }
-  for (double& tiles : load.tiles) tiles += load.active;
   return load;
 }
 
