@@ -37,6 +37,7 @@
 #include "base/integer.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "graph/expert_load.h"
 #include "model/parameters.h"
 #include "model/quantization.h"
 
@@ -101,13 +102,17 @@ std::vector<std::string> notes_on(const model::Decoder& model) {
     notes.emplace_back("sliding windows are ignored: KV cache, KV reads and attention are upper bounds");
   }
   if (experts) {
-    // 1 - (1 - k/E)^n >= 0.99
-    const double missed = 1 - d(experts->per_token) / d(experts->count);
-    const double tokens = missed > 0 ? std::max(1.0, std::ceil(std::log(0.01) / std::log(missed))) : 1;
+    const auto most = [&](std::int64_t tokens) {
+      return graph::expert_load({}, experts->count, experts->per_token, tokens).active >= 0.99 * d(experts->count);
+    };
+    std::int64_t fewer = 0;
+    std::int64_t enough = 1;
+    for (; !most(enough); enough *= 2) fewer = enough;
+    while (enough - fewer > 1) (most((fewer + enough) / 2) ? enough : fewer) = (fewer + enough) / 2;
     notes.push_back(fmt::format(
-        "mixture of experts: all experts have to fit and a prefill reads all of them (a prompt of {:.0f} tokens "
-        "reaches 99 %), a decode step reads those of one token",
-        tokens));
+        "mixture of experts: all experts have to fit and a prefill reads all of them (a prompt of {} tokens reaches "
+        "99 %), a decode step reads those of one token",
+        enough));
   }
   if (latent) {
     notes.emplace_back(

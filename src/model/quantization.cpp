@@ -47,9 +47,8 @@ constexpr NamedFormat kFormats[] = {
                       .kernel = K::fp8_block}},
     {"int8", {.bits = 8, .bits_per_row = 16, .dequant_flops = 2, .kernel = K::int8}},
     {"w8a8", {.bits = 8, .bits_per_row = 16, .compute = Dtype::int8, .kernel = K::w8a8}},
-    // The kernels of 4-bit floats.
-    {"nvfp4", {.bits = 4, .group = 16, .bits_per_group = 8, .bits_per_tensor = 32, .dequant_flops = 1,
-               .kernel = K::mxfp4}},
+    {"nvfp4", {.bits = 4, .group = 16, .bits_per_group = 8, .bits_per_tensor = 32, .compute = Dtype::fp4,
+               .kernel = K::nvfp4}},
     {"mxfp4", grouped(32, 8, 1, K::mxfp4), true},
     {"nf4", grouped(64, 32, 2, K::gptq)},
     {"nf4-double", grouped(64, 8 + 32.0 / 256, 2, K::gptq)},

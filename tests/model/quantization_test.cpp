@@ -70,8 +70,8 @@ TEST_CASE("nvfp4 stores 4 bits, a byte of scale per 16 weights and 4 bytes per m
   CHECK(scheme.expert == scheme.linear);
   CHECK(scheme.embedding.bits == 16);
   CHECK(scheme.other.bits == 16);
-  CHECK(scheme.linear.compute == Dtype::bf16);
-  CHECK(scheme.linear.dequant_flops == 1);
+  CHECK(scheme.linear.compute == Dtype::fp4);
+  CHECK(scheme.linear.dequant_flops == 0);
 }
 
 TEST_CASE("nf4 stores 4 bits and a scale per 64 weights, in 32 bits or in 8 with one of 32 for 256 scales") {
