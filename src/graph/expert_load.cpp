@@ -15,6 +15,9 @@
 // expert gets more than n. With counts c = min(s x, n) that means E E[c] = n k, and as counts are whole,
 //
 //   active = E E[min(c, 1)],   tiles = active + E E[(c - b/2)+] / b.
+//
+// One draw that stands for all takes the shares at the middles of E equal parts of the density, from the top down, and
+// rounds the sums of counts so far: each count is then off by less than one and their sum is right.
 #include "graph/expert_load.h"
 
 #include <fmt/format.h>
@@ -100,6 +103,12 @@ class Density {
     if (y <= low_) return mean() - y;
     return (moment(2, y) - y * moment(1, y)) / moment(1, low_);
   }
+  // The x that a part `u` of the density is below.
+  double below(double u) const {
+    const double e = 1 - a_;
+    if (std::abs(e) < 1e-6) return low_ * std::pow(high_ / low_, u);
+    return std::pow((1 - u) * std::pow(low_, e) + u * std::pow(high_, e), 1 / e);
+  }
   double low() const { return low_; }
   double high() const { return high_; }
 
@@ -111,6 +120,11 @@ class Density {
   }
   double a_, low_, high_;
 };
+
+Density density_of_shares(double exponent, double experts, double rows, double tokens) {
+  constexpr double kFewestShares = 1.5;  // of a single token
+  return rows > experts ? Density(exponent, 1, std::max(kFewestShares, 0.8 * tokens)) : Density(exponent, 0.01, 2);
+}
 
 // The x from which on an expert gets every token: its capped mean is a share k / E of it.
 double first_capped(const Density& density, double share) {
@@ -177,9 +191,7 @@ ExpertLoad drawn_load(double exponent, std::int64_t experts, std::int64_t per_to
   const double all = d(experts);
   const double n = d(tokens);
   const double rows = n * d(per_token);
-  constexpr double kFewestShares = 1.5;  // of a single token
-  const Density density =
-      rows > all ? Density(exponent, 1, std::max(kFewestShares, 0.8 * n)) : Density(exponent, 0.01, 2);
+  const Density density = density_of_shares(exponent, all, rows, n);
   const double share = d(per_token) / all;
   const bool capped = density.mean() < share * density.high();
   const double scale = capped ? n / first_capped(density, share) : n * share / density.mean();
@@ -190,6 +202,36 @@ ExpertLoad drawn_load(double exponent, std::int64_t experts, std::int64_t per_to
     load.tiles[i] = load.active + all * over(kTileRows[i] / 2) / kTileRows[i];
   }
   return load;
+}
+
+std::vector<std::int64_t> drawn_counts(double exponent, std::int64_t experts, std::int64_t per_token,
+                                       std::int64_t tokens) {
+  const double n = d(tokens);
+  const double rows = n * d(per_token);
+  const Density density = density_of_shares(exponent, d(experts), rows, n);
+  std::vector<double> shares;
+  for (std::int64_t i = 0; i < experts; ++i) shares.push_back(density.below(1 - (d(i) + 0.5) / d(experts)));
+  const auto sum_of = [&](double scale) {
+    double sum = 0;
+    for (const double share : shares) sum += std::min(n, scale * share);
+    return sum;
+  };
+  double low = 0;
+  double high = n / shares.back();  // gives every expert all tokens
+  constexpr int kHalvings = 100;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = (low + high) / 2;
+    (sum_of(middle) < rows ? low : high) = middle;
+  }
+  std::vector<std::int64_t> counts;
+  double sum = 0;
+  std::int64_t before = 0;
+  for (const double share : shares) {
+    sum += std::min(n, high * share);
+    counts.push_back(std::llround(sum) - before);
+    before += counts.back();
+  }
+  return counts;
 }
 
 }  // namespace llmperf::graph

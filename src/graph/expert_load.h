@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace llmperf::graph {
 
@@ -37,5 +38,8 @@ ExpertLoad expert_load(const Popularity& popularity, std::int64_t experts, std::
 ExpertLoad dealt_load(std::int64_t experts, std::int64_t rows);
 // Of measurements whose experts' shares were drawn from a density x^-exponent.
 ExpertLoad drawn_load(double exponent, std::int64_t experts, std::int64_t per_token, std::int64_t tokens);
+// Rows of each expert in a draw that is as even as that density: the most popular expert first.
+std::vector<std::int64_t> drawn_counts(double exponent, std::int64_t experts, std::int64_t per_token,
+                                       std::int64_t tokens);
 
 }  // namespace llmperf::graph

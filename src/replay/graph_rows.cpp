@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 
+#include "calibrate/row_ops.h"
 #include "model/quantization.h"
 
 namespace llmperf::replay {
@@ -78,9 +79,24 @@ Row row(const graph::Gemm& g, const Place&) {
   return row_of_shape(g.activation, std::move(shape));
 }
 
+// Rows of latent attention have no widths: they are of DeepSeek's.
+Row latent_row(const graph::Attention& a) {
+  const calibrate::LatentShape shape{.phase = a.shared_kv ? calibrate::Phase::decode : calibrate::Phase::prefill,
+                                     .batch = a.sequences,
+                                     .q_len = a.q_tokens,
+                                     .kv_len = a.context + a.q_tokens,
+                                     .heads = a.heads};
+  Row row = row_of_shape(a.activation, shape);
+  const std::vector<graph::Op> ops = calibrate::ops_of(std::get<OpRow>(row), {});
+  const auto& same = std::get<graph::Attention>(ops.front().body);
+  if (a.keys > 0 || a.kv_heads != same.kv_heads || a.qk_dim != same.qk_dim || a.v_dim != same.v_dim) {
+    return fmt::format("is latent attention of other widths than {} and {}", same.qk_dim, same.v_dim);
+  }
+  return row;
+}
+
 Row row(const graph::Attention& a, const Place&) {
   if (a.backward) return "is a backward pass";
-  if (a.qk_dim != a.v_dim || a.shared_kv) return "is latent attention";
   if (a.softcap) return "caps its scores";
   if (a.query_ranks > 1 || a.key_ranks > 1) return "is divided over the sequence";
   const std::int64_t keys = a.keys > 0 ? a.keys : a.context + a.q_tokens;
@@ -89,6 +105,7 @@ Row row(const graph::Attention& a, const Place&) {
   if (a.keys == 0 && (a.cached.keys != own || a.cached.values != own)) {
     return fmt::format("reads a cache stored as {}", a.cached.name());
   }
+  if (a.qk_dim != a.v_dim || a.shared_kv) return latent_row(a);
   const bool decode = a.keys == 0 && a.q_tokens == 1;
   return row_of_shape(a.activation,
                       calibrate::AttentionShape{.phase = decode ? calibrate::Phase::decode : calibrate::Phase::prefill,

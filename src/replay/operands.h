@@ -13,6 +13,19 @@
 //  attention_*              0: Q [batch, q_len, heads, head_dim]; 1, 2: K and V          as Q
 //                           [batch, kv_len, kv_heads, head_dim]; scores over
 //                           sqrt(head_dim); causal: query i sees kv_len - q_len + i + 1
+//  mla_prefill              likewise, all heads with keys of 192 and values of 128       [batch, q_len, heads, 128]
+//  mla_decode               0: Q [batch, q_len, heads, 576]; 1: latents [batch,          [batch, q_len, heads, 512]
+//                           kv_len, 576], of which the first 512 elements are the
+//                           values; scores over sqrt(192); causal
+//  moe                      0: x [m, hidden]; of the experts / ep experts here, width    [m, hidden]: the sum over a
+//                           w = inter / tp: 1: [w gates then w ups, or w ups, hidden],   token's experts here
+//                           1 / sqrt(hidden); 2: [hidden, w], 1 / (topk sqrt(w)), which
+//                           weighs all of a token's experts alike. Down(SiLU(gate) up)
+//                           or Down(SiLU(up)). Row t topk + j, token t's pick j, goes to
+//                           expert number (t topk + j) mod experts, and here are the
+//                           first ones. Of power_law_A the r-th expert of drawn_counts()
+//                           takes that many rows after those of the experts before it,
+//                           row i of token i mod m, and here are those of r mod ep = 0
 //  vector:rms_norm          0: x [m, n]; 1: gamma [n]; epsilon kEpsilon                  [m, n]
 //  vector:layer_norm        0: x; 1: gamma; 2: beta; epsilon kEpsilon                    [m, n]
 //  vector:add, multiply     0: [m, n]; 1: [m, n]                                         [m, n]

@@ -1,6 +1,8 @@
 #include "graph/expert_load.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "catch.h"
 
@@ -91,6 +93,23 @@ TEST_CASE("shares drawn from a density give the loads that kernels are measured 
       CHECK(load.active > 0);
       CHECK(load.tiles[0] >= load.tiles[1]);
       CHECK(load.tiles[3] >= load.active);
+    }
+  }
+}
+
+TEST_CASE("a draw of counts has all rows, no expert more than the tokens, and the load of its density") {
+  // All alike on [1, 8]: shares of 7.125, 5.375, 3.625 and 1.875 of 18 are 7.9, 6.0, 4.0 and 2.1 of 20 rows.
+  CHECK(drawn_counts(0, 4, 2, 10) == std::vector<std::int64_t>{8, 6, 4, 2});
+  CHECK(drawn_counts(1.2, 3, 3, 5) == std::vector<std::int64_t>{5, 5, 5});
+  for (const double exponent : {0.0, 1.0, 1.01, 1.2, 2.0}) {
+    for (const std::int64_t tokens : {1, 2, 4, 31, 32, 33, 500, 20000}) {
+      const std::vector<std::int64_t> counts = drawn_counts(exponent, 128, 4, tokens);
+      INFO(exponent << " " << tokens);
+      CHECK(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}) == 4 * tokens);
+      CHECK(*std::max_element(counts.begin(), counts.end()) <= tokens);
+      CHECK(*std::min_element(counts.begin(), counts.end()) >= 0);
+      const auto active = std::count_if(counts.begin(), counts.end(), [](std::int64_t c) { return c > 0; });
+      CHECK(std::abs(static_cast<double>(active) - drawn_load(exponent, 128, 4, tokens).active) < 1);
     }
   }
 }

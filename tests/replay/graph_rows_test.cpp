@@ -77,6 +77,22 @@ TEST_CASE("a row asks for the work of the op it is of", "[graph_rows]") {
   }
 }
 
+TEST_CASE("latent attention is expanded over a prompt and absorbed for new tokens", "[graph_rows]") {
+  for (const auto& [group, expected] :
+       {std::pair{graph::SequenceGroup{2, 16, 0}, "mla_prefill bf16 batch 2 q 16 kv 16 heads 16"},
+        {graph::SequenceGroup{2, 1, 16}, "mla_decode bf16 batch 2 q 1 kv 17 heads 16"}}) {
+    const Built built("deepseek-v2-lite", group);
+    CHECK(text(op_named(built.step(), "attention")) == expected);
+    for (const graph::Op& op : built.graph) {
+      if (!std::holds_alternative<graph::Attention>(op.body)) continue;
+      const auto row = replay::row_of(op, built.graph, built.model.vocab);
+      const graph::Op again = calibrate::ops_of(std::get<OpRow>(row), {}).front();
+      CHECK(cost::work_of(again, {}).matrix.value == cost::work_of(op, {}).matrix.value);
+      CHECK(cost::work_of(again, {}).bytes().value == cost::work_of(op, {}).bytes().value);
+    }
+  }
+}
+
 TEST_CASE("layers follow each other, each with all its ops", "[graph_rows]") {
   const Built built("qwen1.5-0.5b", {1, 16, 0});
   const replay::Step step = built.step();
@@ -115,9 +131,15 @@ TEST_CASE("an op that a row cannot name says why", "[graph_rows]") {
     const Built built("qwen1.5-0.5b", {1, 16, 0}, choices);
     CHECK(text(op_named(built.step(), "input_norm")) == "-: stands for the 8 kernels of a chain");
   }
-  SECTION("latent attention") {
+  SECTION("latent attention of other widths than DeepSeek's") {
     const Built built("deepseek-v2-lite", {1, 1, 16});
-    CHECK(text(op_named(built.step(), "attention")) == "-: is latent attention");
+    for (graph::Op op : built.graph) {
+      auto* attention = std::get_if<graph::Attention>(&op.body);
+      if (!attention) continue;
+      attention->v_dim = 256;
+      const auto row = replay::row_of(op, built.graph, built.model.vocab);
+      CHECK(std::get<std::string>(row) == "is latent attention of other widths than 576 and 512");
+    }
   }
 }
 

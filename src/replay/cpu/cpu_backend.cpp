@@ -30,8 +30,8 @@ struct Maker {
   std::int64_t copies;
   Operated operator()(const calibrate::GemmShape& s) const { return make_gemm(shop, dtype, s, copies); }
   Operated operator()(const calibrate::AttentionShape& s) const { return make_attention(shop, dtype, s, copies); }
-  Operated operator()(const calibrate::LatentShape&) const { throw Refusal{"latent attention is not replayed"}; }
-  Operated operator()(const calibrate::ExpertsShape&) const { throw Refusal{"experts are not replayed"}; }
+  Operated operator()(const calibrate::LatentShape& s) const { return make_latent(shop, dtype, s, copies); }
+  Operated operator()(const calibrate::ExpertsShape& s) const { return make_experts(shop, dtype, s, copies); }
   Operated operator()(const calibrate::VectorShape& s) const { return make_vector(shop, dtype, s); }
   Operated operator()(const calibrate::GatherShape& s) const { return make_gather(shop, dtype, s, copies); }
   Operated operator()(const calibrate::CacheShape& s) const { return make_kv_write(shop, dtype, s, copies); }

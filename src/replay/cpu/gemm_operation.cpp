@@ -51,9 +51,6 @@ GemmPiece GemmDivision::piece(int thread) const {
           part_of(shape_.n, kColumnGrain, thread % columns_, columns_)};
 }
 
-namespace {
-
-// The types of a product.
 GemmPlan plan_of(Dtype dtype, const calibrate::GemmShape& shape) {
   const bool quantised = dtype == Dtype::int8 || shape.weights == "w8a8";
   require(shape.ranks <= 1, "no kernel here is a product and a collective in one");
@@ -63,9 +60,12 @@ GemmPlan plan_of(Dtype dtype, const calibrate::GemmShape& shape) {
           fmt::format("no product of {} here: fp32, bf16 and int8 only", name(dtype)));
   GemmPlan plan{.shape = shape, .output = dtype == Dtype::fp32 ? Element::f32 : Element::bf16};
   plan.input = quantised ? Element::s8 : plan.output;
+  plan.weights = {.operand = 1, .scale = static_cast<float>(1 / std::sqrt(static_cast<double>(shape.k)))};
   if (quantised) plan.scale = static_cast<float>(1 / (127.0 * 127.0 * std::sqrt(static_cast<double>(shape.k))));
   return plan;
 }
+
+namespace {
 
 bool library_for(const Workshop& shop, const GemmPlan& plan, Gemm library) {
   if (shop.gemm != Gemm::best) return shop.gemm == library;
@@ -75,13 +75,19 @@ bool library_for(const Workshop& shop, const GemmPlan& plan, Gemm library) {
 
 }  // namespace
 
+void GemmScratch::reserve(ThreadPool& pool, std::int64_t floats) {
+  if (floats <= stride_) return;
+  stride_ = whole_lines(floats * 4) / 4;
+  memory_ = zeroed(pool, pool.threads() * stride_ * 4);
+}
+
 GemmOperation::GemmOperation(const Workshop& shop, const GemmPlan& plan, std::int64_t filled_copies)
     : Operation(plan.copies), plan_(plan), division_(plan.shape, shop.pool->threads()) {
+  if (!plan_.scratch) plan_.scratch = std::make_shared<GemmScratch>();
   const calibrate::GemmShape& s = plan.shape;
   const std::int64_t weights = s.batch * s.n * s.k;
-  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.k)));
   x_ = filled(*shop.pool, plan.input, s.batch * s.m * s.k, 1, {.operand = 0});
-  w_ = filled(*shop.pool, plan.input, weights, filled_copies, {.operand = 1, .scale = scale});
+  w_ = filled(*shop.pool, plan.input, weights, filled_copies, plan.weights);
   w_stride_ = whole_lines(weights * bytes_of(plan.input));
   y_ = zeroed(*shop.pool, s.batch * s.m * s.n * bytes_of(plan.output));
 }
@@ -113,6 +119,10 @@ Operated make_gemm(const Workshop& shop, Dtype dtype, const calibrate::GemmShape
   const auto w = bytes_of_tensor({shape.batch, shape.n, shape.k}, plan.input);
   const auto y = bytes_of_tensor({shape.batch, shape.m, shape.n}, Element::f32);
   plan.copies = shop.copies(asked, w, 2 * (x + y));
+  return make_product(shop, plan);
+}
+
+std::unique_ptr<GemmOperation> make_product(const Workshop& shop, const GemmPlan& plan) {
   for (const auto& [library, make] :
        {std::pair{Gemm::openblas, &make_openblas_gemm}, std::pair{Gemm::onednn, &make_onednn_gemm}}) {
     if (!library_for(shop, plan, library)) continue;
@@ -140,10 +150,7 @@ class StreamedGemm final : public GemmOperation {
  public:
   StreamedGemm(const Workshop& shop, const GemmPlan& plan)
       : GemmOperation(shop, plan, plan.copies), kernels_(shop.kernels) {
-    if (plan.input != Element::f32) {
-      x_stride_ = whole_lines(plan.shape.m * plan.shape.k * 4) / 4;
-      x_floats_ = zeroed(*shop.pool, shop.pool->threads() * x_stride_ * 4);
-    }
+    if (plan.input != Element::f32) scratch().reserve(*shop.pool, plan.shape.m * plan.shape.k);
   }
 
   void execute(const Team& team, std::int64_t turn) override {
@@ -152,8 +159,8 @@ class StreamedGemm final : public GemmOperation {
     for (std::int64_t b = piece.batch.first; b < piece.batch.last; ++b) {
       ProductArgs args = product(piece, b, turn);
       if (plan().input != Element::f32) {
-        float* own = x_floats_.as<float>() + team.thread * x_stride_;
-        kernels_->widen(x().data() + b * s.m * s.k * bytes_of(plan().input), plan().input, own, s.m * s.k);
+        float* own = scratch().of(team.thread);
+        kernels_->widen(x() + b * s.m * s.k * bytes_of(plan().input), plan().input, own, s.m * s.k);
         args.x = own + piece.m.first * s.k;
       }
       kernels_->stream_product(args);
@@ -162,28 +169,25 @@ class StreamedGemm final : public GemmOperation {
 
  private:
   const Kernels* kernels_;
-  Buffer x_floats_;  // per thread [m, k]
-  std::int64_t x_stride_ = 0;
 };
 
 class BlockedGemm final : public GemmOperation {
  public:
   BlockedGemm(const Workshop& shop, const GemmPlan& plan)
-      : GemmOperation(shop, plan, plan.copies),
-        kernels_(shop.kernels),
-        scratch_(zeroed(*shop.pool, shop.pool->threads() * kProductScratch * 4)) {}
+      : GemmOperation(shop, plan, plan.copies), kernels_(shop.kernels) {
+    scratch().reserve(*shop.pool, kProductScratch);
+  }
 
   void execute(const Team& team, std::int64_t turn) override {
     const GemmPiece piece = division().piece(team.thread);
     if (piece.empty()) return;
     for (std::int64_t b = piece.batch.first; b < piece.batch.last; ++b) {
-      kernels_->blocked_product(product(piece, b, turn), scratch_.as<float>() + team.thread * kProductScratch);
+      kernels_->blocked_product(product(piece, b, turn), scratch().of(team.thread));
     }
   }
 
  private:
   const Kernels* kernels_;
-  Buffer scratch_;  // per thread
 };
 
 class ConvertedGemm final : public GemmOperation {
@@ -193,17 +197,16 @@ class ConvertedGemm final : public GemmOperation {
     const calibrate::GemmShape& s = plan.shape;
     panel_ = std::clamp<std::int64_t>(kPanelFloats / s.k / kPanelGrain * kPanelGrain, kPanelGrain, kMaxPanel);
     const std::int64_t products = whole_lines(s.m * panel_ * 4) / 4;
-    scratch_stride_ = kProductScratch + whole_lines(panel_ * s.k * 4) / 4 + products;
     x_floats_ = zeroed(*shop.pool, s.batch * s.m * s.k * 4);
-    scratch_ = zeroed(*shop.pool, shop.pool->threads() * scratch_stride_ * 4);
+    // Eigen's blocks, the panel [panel, k], its products [m, panel].
+    scratch().reserve(*shop.pool, kProductScratch + whole_lines(panel_ * s.k * 4) / 4 + products);
   }
 
   void execute(const Team& team, std::int64_t turn) override {
     const calibrate::GemmShape& s = plan().shape;
     const std::int64_t element = bytes_of(plan().input);
     const Range share = part_of(s.batch * s.m * s.k, 1024, team.thread, team.threads);
-    kernels_->widen(x().data() + share.first * element, plan().input, x_floats_.as<float>() + share.first,
-                    share.size());
+    kernels_->widen(x() + share.first * element, plan().input, x_floats_.as<float>() + share.first, share.size());
     team.wait();
     const GemmPiece piece = division().piece(team.thread);
     if (piece.m.size() == 0) return;
@@ -221,7 +224,7 @@ class ConvertedGemm final : public GemmOperation {
 
   void multiply_panel(int thread, std::int64_t turn, std::int64_t b, Range m, Range n) {
     const calibrate::GemmShape& s = plan().shape;
-    float* blocks = scratch_.as<float>() + thread * scratch_stride_;
+    float* blocks = scratch().of(thread);
     float* weights = blocks + kProductScratch;
     float* products = weights + whole_lines(panel_ * s.k * 4) / 4;
     const ProductArgs stored = product({{}, m, n}, b, turn);
@@ -240,13 +243,11 @@ class ConvertedGemm final : public GemmOperation {
   const Kernels* kernels_;
   std::int64_t panel_ = 0;  // rows of w converted at once
   Buffer x_floats_;         // [batch, m, k]
-  Buffer scratch_;          // per thread: Eigen's blocks, the panel [panel, k], its products [m, panel]
-  std::int64_t scratch_stride_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Operation> make_own_gemm(const Workshop& shop, const GemmPlan& plan) {
+std::unique_ptr<GemmOperation> make_own_gemm(const Workshop& shop, const GemmPlan& plan) {
   if (plan.shape.m <= kStreamRows) return std::make_unique<StreamedGemm>(shop, plan);
   if (plan.input == Element::f32 && plan.output == Element::f32) return std::make_unique<BlockedGemm>(shop, plan);
   return std::make_unique<ConvertedGemm>(shop, plan);

@@ -40,12 +40,27 @@ class GemmDivision {
 // ---- A product [m, k] x [n, k]^T as one library or another computes it. What all have in common: the operands, who
 // computes which part, and reading the result.
 
+// Memory of each thread for the time of a product.
+class GemmScratch {
+ public:
+  // At least `floats` for each thread, which may lie elsewhere than before.
+  void reserve(ThreadPool& pool, std::int64_t floats);
+  float* of(int thread) const { return memory_.as<float>() + thread * stride_; }
+
+ private:
+  Buffer memory_;
+  std::int64_t stride_ = 0;
+};
+
 struct GemmPlan {
   calibrate::GemmShape shape;
   Element input = Element::f32;   // of x and w
   Element output = Element::f32;  // of y
   float scale = 1;                // of the result: of quantised operands, the product of their scales
   std::int64_t copies = 1;
+  Fill weights = {};                          // how w is filled
+  bool joined = false;                        // y() is asked for: threads may else leave their pieces apart
+  std::shared_ptr<GemmScratch> scratch = {};  // of products that run one after the other; null: the product's own
 };
 
 class GemmOperation : public Operation {
@@ -54,16 +69,18 @@ class GemmOperation : public Operation {
   GemmOperation(const Workshop& shop, const GemmPlan& plan, std::int64_t filled_copies);
   std::vector<float> read() const override;
   const Buffer* rotated() const override { return &w_; }
+  // Of a single product, for an op that it is a part of: where x lies, and after an execution the result, [m, n].
+  std::byte* x() const { return x_.data(); }
+  virtual std::byte* y() const { return y_.data(); }
 
  protected:
   const GemmPlan& plan() const { return plan_; }
   const GemmDivision& division() const { return division_; }
+  GemmScratch& scratch() const { return *plan_.scratch; }
   // Weights of copy turn % copies: [batch, n, k].
   const std::byte* w(std::int64_t turn) const { return w_.data() + turn % copies() * w_stride_; }
   // Product b of a piece, of the operands as they are stored: x is of floats only where the plan's input is.
   ProductArgs product(const GemmPiece& piece, std::int64_t b, std::int64_t turn) const;
-  const Buffer& x() const { return x_; }
-  const Buffer& y() const { return y_; }
   // Replaces the weights: by as many copies in a form of the library's own, `stride` bytes apart.
   void repack(Buffer w, std::int64_t stride) {
     w_ = std::move(w);
@@ -79,8 +96,13 @@ class GemmOperation : public Operation {
   Buffer y_;
 };
 
+// The types of a product. Refusal where there is none of them.
+GemmPlan plan_of(Dtype dtype, const calibrate::GemmShape& shape);
+// By the library that the workshop names.
+std::unique_ptr<GemmOperation> make_product(const Workshop& shop, const GemmPlan& plan);
+
 // By this project's kernels: streamed for few rows, blocked by Eigen for many.
-std::unique_ptr<Operation> make_own_gemm(const Workshop& shop, const GemmPlan& plan);
+std::unique_ptr<GemmOperation> make_own_gemm(const Workshop& shop, const GemmPlan& plan);
 
 // ---- Products by libraries, which are loaded when the first is asked for: of fp32 by OpenBLAS, of fp32, bf16 and int8
 // by oneDNN. Refusal where there is no such library or it has no such product.
@@ -96,7 +118,7 @@ struct Loaded {
 // `why_not` where there is none.
 std::string openblas_name(std::string& why_not);
 std::string onednn_name(std::string& why_not);
-std::unique_ptr<Operation> make_openblas_gemm(const Workshop& shop, const GemmPlan& plan);
-std::unique_ptr<Operation> make_onednn_gemm(const Workshop& shop, const GemmPlan& plan);
+std::unique_ptr<GemmOperation> make_openblas_gemm(const Workshop& shop, const GemmPlan& plan);
+std::unique_ptr<GemmOperation> make_onednn_gemm(const Workshop& shop, const GemmPlan& plan);
 
 }  // namespace llmperf::replay::cpu

@@ -63,13 +63,16 @@ struct ProductArgs {
 // Strides in elements.
 struct AttentionTile {
   const void* q = nullptr;  // [queries, group, head_dim], queries q_stride apart
-  const void* k = nullptr;  // key 0 of the sequence, keys kv_stride apart
+  const void* k = nullptr;  // key 0 of the sequence, keys k_stride apart
   const void* v = nullptr;
   std::int64_t q_stride = 0;
-  std::int64_t kv_stride = 0;
+  std::int64_t k_stride = 0;
+  std::int64_t v_stride = 0;
+  std::int64_t y_stride = 0;  // between results [group, v_dim]
   std::int64_t queries = 0;
   std::int64_t group = 0;
-  std::int64_t head_dim = 0;
+  std::int64_t head_dim = 0;  // of queries and keys
+  std::int64_t v_dim = 0;
   std::int64_t first_key = 0;
   std::int64_t last_key = 0;
   std::int64_t visible = 0;       // keys that query 0 of the tile sees
@@ -79,7 +82,7 @@ struct AttentionTile {
 
 struct AttentionKernels {
   // Writes the state of the tile's rows (queries x group): sums of values weighted by exp(score - maximum) [rows,
-  // head_dim], then maxima [rows], then sums of the weights [rows].
+  // v_dim], then maxima [rows], then sums of the weights [rows].
   void (*tile)(const AttentionTile& tile, float* state, float* scratch);
   // The result of rows [first, last) of a tile (row: query and head of the group) from `count` states, `state_stride`
   // floats apart, of its keys.
@@ -124,9 +127,9 @@ inline constexpr std::int64_t kKeyBlock = 128;
 constexpr std::int64_t whole_line_floats(std::int64_t floats) { return (floats + 15) / 16 * 16; }
 
 // Floats that AttentionKernels::tile needs as scratch, and as state, for a tile of `rows` rows.
-constexpr std::int64_t attention_scratch(std::int64_t rows, std::int64_t head_dim) {
-  return whole_line_floats(rows * head_dim) + rows * kKeyBlock + 2 * kKeyBlock * head_dim + kProductScratch;
+constexpr std::int64_t attention_scratch(std::int64_t rows, std::int64_t head_dim, std::int64_t v_dim) {
+  return whole_line_floats(rows * head_dim) + (rows + head_dim + v_dim) * kKeyBlock + kProductScratch;
 }
-constexpr std::int64_t attention_state(std::int64_t rows, std::int64_t head_dim) { return rows * (head_dim + 2); }
+constexpr std::int64_t attention_state(std::int64_t rows, std::int64_t v_dim) { return rows * (v_dim + 2); }
 
 }  // namespace llmperf::replay::cpu

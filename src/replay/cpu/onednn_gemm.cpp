@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -147,6 +148,9 @@ class OneDnnGemm final : public GemmOperation {
       : GemmOperation(shop, plan, 1),
         dnn_(dnn),
         engine_(make_handle("dnnl_engine_create", dnn.engine_destroy, dnn.engine_create, dnnl_cpu, std::size_t{0})) {
+    if (plan.joined && division().slabs() > 1) {
+      rows_ = zeroed(*shop.pool, plan.shape.m * plan.shape.n * bytes_of(plan.output));
+    }
     const OneThread one(dnn);
     const int threads = shop.pool->threads();
     std::vector<PrimitiveDescHandle> descs;
@@ -180,7 +184,10 @@ class OneDnnGemm final : public GemmOperation {
           worker.primitive.get(), streams_[static_cast<std::size_t>(team.thread)].get(), 4, arguments);
       if (status != dnnl_success) failed_.store(static_cast<int>(status), std::memory_order_relaxed);
     }
+    if (rows_.bytes() > 0) join(division().piece(team.thread));
   }
+
+  std::byte* y() const override { return rows_.bytes() > 0 ? rows_.data() : GemmOperation::y(); }
 
   std::vector<float> read() const override {
     const std::vector<float> pieces = GemmOperation::read();
@@ -218,6 +225,15 @@ class OneDnnGemm final : public GemmOperation {
   std::int64_t result_offset(const GemmPiece& piece, std::int64_t b) const {
     const calibrate::GemmShape& s = plan().shape;
     return b * s.m * s.n + piece.m.first * s.n + piece.m.size() * piece.n.first;
+  }
+  // Brings a piece, whose rows lie without gaps, to its place in [m, n].
+  void join(const GemmPiece& piece) {
+    const std::int64_t element = bytes_of(plan().output);
+    const std::int64_t width = piece.n.size() * element;
+    const std::byte* from = GemmOperation::y() + result_offset(piece, 0) * element;
+    for (std::int64_t i = piece.m.first; i < piece.m.last; ++i, from += width) {
+      std::memcpy(rows_.data() + (i * plan().shape.n + piece.n.first) * element, from, static_cast<std::size_t>(width));
+    }
   }
   MemoryHandle memory(const dnnl_memory_desc_t& desc, void* data) const {
     return make_handle("dnnl_memory_create", dnn_.memory_destroy, dnn_.memory_create, &desc, engine_.get(), data);
@@ -304,8 +320,9 @@ class OneDnnGemm final : public GemmOperation {
       const dnnl_memory_desc_t source = matrix(dnn_, plan().input, piece.m.size(), s.k, s.k, 1);
       const dnnl_memory_desc_t result = matrix(dnn_, plan().output, piece.m.size(), piece.n.size(), piece.n.size(), 1);
       for (std::int64_t b = piece.batch.first; b < piece.batch.last; ++b) {
-        worker.sources.push_back(memory(source, x().data() + (b * s.m + piece.m.first) * s.k * bytes_of(plan().input)));
-        worker.results.push_back(memory(result, y().data() + result_offset(piece, b) * bytes_of(plan().output)));
+        worker.sources.push_back(memory(source, x() + (b * s.m + piece.m.first) * s.k * bytes_of(plan().input)));
+        worker.results.push_back(
+            memory(result, GemmOperation::y() + result_offset(piece, b) * bytes_of(plan().output)));
       }
     }
     workers_.push_back(std::move(worker));
@@ -317,6 +334,7 @@ class OneDnnGemm final : public GemmOperation {
   std::vector<Slab> slabs_;
   std::vector<MemoryHandle> weights_;  // [copies, batch, slabs]
   std::vector<Worker> workers_;        // per thread
+  Buffer rows_;                        // the pieces joined, where that is wanted
   std::string implementation_;
   std::atomic<int> failed_ = 0;
 };
@@ -331,7 +349,7 @@ std::string onednn_name(std::string& why_not) {
   return fmt::format("oneDNN {}.{}.{} ({})", version->major, version->minor, version->patch, library->library.path());
 }
 
-std::unique_ptr<Operation> make_onednn_gemm(const Workshop& shop, const GemmPlan& plan) {
+std::unique_ptr<GemmOperation> make_onednn_gemm(const Workshop& shop, const GemmPlan& plan) {
   const auto& [library, reason] = loaded_onednn();
   require(library.has_value(), reason);
   auto made = std::make_unique<OneDnnGemm>(shop, plan, *library);
@@ -352,7 +370,7 @@ std::string onednn_name(std::string& why_not) {
   return {};
 }
 
-std::unique_ptr<Operation> make_onednn_gemm(const Workshop&, const GemmPlan&) {
+std::unique_ptr<GemmOperation> make_onednn_gemm(const Workshop&, const GemmPlan&) {
   std::string why_not;
   onednn_name(why_not);
   throw Refusal{why_not};

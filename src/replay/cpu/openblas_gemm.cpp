@@ -84,7 +84,7 @@ std::string openblas_name(std::string& why_not) {
   return fmt::format("{} ({}{})", version, library->library.path(), core);
 }
 
-std::unique_ptr<Operation> make_openblas_gemm(const Workshop& shop, const GemmPlan& plan) {
+std::unique_ptr<GemmOperation> make_openblas_gemm(const Workshop& shop, const GemmPlan& plan) {
   require(plan.input == Element::f32, "OpenBLAS multiplies fp32 only");
   const auto& [library, reason] = loaded_openblas();
   require(library.has_value(), reason);
@@ -99,7 +99,7 @@ std::string openblas_name(std::string& why_not) {
   return {};
 }
 
-std::unique_ptr<Operation> make_openblas_gemm(const Workshop&, const GemmPlan&) {
+std::unique_ptr<GemmOperation> make_openblas_gemm(const Workshop&, const GemmPlan&) {
   std::string why_not;
   openblas_name(why_not);
   throw Refusal{why_not};

@@ -77,6 +77,7 @@ void fill_as(void* to, std::int64_t first, std::int64_t count, const Fill& fill,
 }  // namespace
 
 void fill_elements(void* to, Element element, std::int64_t first, std::int64_t count, const Fill& fill) {
+  first += fill.first;
   const auto value = [&](float x) { return fill.offset + fill.scale * x; };
   switch (element) {
     case Element::f32: return fill_as<float>(to, first, count, fill, value);

@@ -62,11 +62,12 @@ constexpr std::int64_t whole_lines(std::int64_t bytes) { return (bytes + 63) / 6
 
 // ---- Filling operands as operands.h says, on all threads, so that pages lie where they are used.
 
-// offset + scale fill_value(operand, i); s8: rounded(127 fill_value).
+// offset + scale fill_value(operand, first + i); s8: rounded(127 fill_value).
 struct Fill {
   std::uint32_t operand = 0;
   float scale = 1;
   float offset = 0;
+  std::int64_t first = 0;
 };
 
 // Elements [first, first + count) of an operand.
@@ -129,6 +130,8 @@ struct Workshop {
 using Operated = std::unique_ptr<Operation>;
 Operated make_gemm(const Workshop& shop, Dtype dtype, const calibrate::GemmShape& shape, std::int64_t copies);
 Operated make_attention(const Workshop& shop, Dtype dtype, const calibrate::AttentionShape& shape, std::int64_t copies);
+Operated make_latent(const Workshop& shop, Dtype dtype, const calibrate::LatentShape& shape, std::int64_t copies);
+Operated make_experts(const Workshop& shop, Dtype dtype, const calibrate::ExpertsShape& shape, std::int64_t copies);
 Operated make_vector(const Workshop& shop, Dtype dtype, const calibrate::VectorShape& shape);
 Operated make_gather(const Workshop& shop, Dtype dtype, const calibrate::GatherShape& shape, std::int64_t copies);
 Operated make_kv_write(const Workshop& shop, Dtype dtype, const calibrate::CacheShape& shape, std::int64_t copies);

@@ -103,6 +103,21 @@ TEST_CASE("what cannot be run comes back with the reason") {
   check_unavailable(*backend, attention(Dtype::fp32, {Phase::prefill, 1, 8, 8, 3, 2, 8, true}),
                     "3 query heads cannot share 2 KV heads evenly");
   check_unavailable(*backend, attention(Dtype::fp32, {Phase::prefill, 1, 8, 4, 2, 2, 8, true}), "would see none");
+  calibrate::LatentShape latent{.phase = Phase::decode, .batch = 1, .q_len = 1, .kv_len = 8, .heads = 2};
+  latent.kv_dtype = "fp8";
+  check_unavailable(*backend, {"mla_decode", Dtype::bf16, latent}, "caches of another type are not replayed");
+  latent.module = true;
+  check_unavailable(*backend, {"mla_module_decode", Dtype::bf16, latent}, "is several ops: replay them one by one");
+  const auto experts = [](Dtype dtype, std::int64_t count, std::int64_t ep, std::string weights) {
+    return OpRow{
+        "moe", dtype,
+        calibrate::ExpertsShape{
+            .m = 2, .hidden = 64, .inter = 64, .topk = 1, .experts = count, .ep = ep, .weights = std::move(weights)}};
+  };
+  check_unavailable(*backend, experts(Dtype::fp16, 4, 1, ""), "no moe of fp16 here: fp32 and bf16 only");
+  check_unavailable(*backend, experts(Dtype::bf16, 4, 1, "w8a8"), "no experts here read weights stored as w8a8");
+  check_unavailable(*backend, experts(Dtype::bf16, 4, 3, ""), "cannot be divided so");
+  check_unavailable(*backend, experts(Dtype::bf16, std::int64_t{1} << 40, 1, ""), "fits in any memory");
   const auto vector = [](Dtype dtype, VectorShape shape) { return OpRow{"vector:" + shape.layer, dtype, shape}; };
   check_unavailable(*backend, vector(Dtype::int8, {.layer = "add", .tokens = 1, .width = 8}), "no vector:add of int8");
   check_unavailable(*backend, vector(Dtype::fp32, {.layer = "dropout", .tokens = 1, .width = 8}), "vector:dropout");

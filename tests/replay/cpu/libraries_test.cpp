@@ -8,6 +8,7 @@
 namespace llmperf::replay::cpu::libraries_test {
 namespace {
 
+using calibrate::ExpertsShape;
 using calibrate::GemmShape;
 
 bool has(Gemm gemm) {
@@ -22,6 +23,8 @@ void check_products(Backend& backend, Dtype dtype) {
   check_op(backend, {"gemm", dtype, GemmShape{.m = 300, .n = 3, .k = 8}});
   check_op(backend, {"gemm", dtype, GemmShape{.m = 19, .n = 40, .k = 24, .batch = 3}});
   check_op(backend, {"gemm", dtype, GemmShape{.m = 9, .n = 130, .k = 64, .batch = 1}});
+  if (dtype == Dtype::int8) return;
+  check_op(backend, {"moe", dtype, ExpertsShape{.m = 45, .hidden = 200, .inter = 150, .topk = 2, .experts = 4}});
 }
 
 }  // namespace

@@ -89,6 +89,41 @@ TEST_CASE("attention of few queries streams the cache, of many is blocked, with 
   });
 }
 
+TEST_CASE("latent attention reads keys wider than values, and latents that are both") {
+  on_all([](Backend& backend) {
+    for (const Dtype dtype : kTypes) {
+      const auto shape = [&](Phase phase, int batch, int q, int kv, int heads) {
+        const calibrate::LatentShape s{.phase = phase, .batch = batch, .q_len = q, .kv_len = kv, .heads = heads};
+        check_op(backend, {*calibrate::word_of(s), dtype, s});
+      };
+      shape(Phase::prefill, 2, 17, 17, 2);
+      shape(Phase::prefill, 1, 3, 140, 3);
+      shape(Phase::prefill, 1, 100, 130, 1);
+      shape(Phase::decode, 2, 1, 133, 4);   // streamed
+      shape(Phase::decode, 1, 1, 530, 16);  // blocked, and its keys are divided among threads
+      shape(Phase::decode, 1, 2, 40, 128);
+    }
+  });
+}
+
+TEST_CASE("experts multiply the rows that they get, and a token's results are added up") {
+  on_all([](Backend& backend) {
+    for (const Dtype dtype : kTypes) {
+      const auto shape = [&](const calibrate::ExpertsShape& s) { check_op(backend, {"moe", dtype, s}); };
+      shape({.m = 1, .hidden = 40, .inter = 24, .topk = 1, .experts = 4});
+      shape({.m = 3, .hidden = 40, .inter = 24, .topk = 2, .experts = 8});  // two get nothing
+      shape({.m = 70, .hidden = 67, .inter = 101, .topk = 3, .experts = 4});
+      shape({.m = 30, .hidden = 40, .inter = 24, .topk = 2, .experts = 8, .tp = 2, .ep = 2});
+      shape({.m = 3, .hidden = 40, .inter = 24, .topk = 1, .experts = 8, .ep = 4});  // one token finds none here
+      for (const char* distribution : {"power_law_1.2", "power_law_0.5"}) {
+        shape({.m = 50, .hidden = 40, .inter = 24, .topk = 2, .experts = 16, .distribution = distribution});
+        shape({.m = 3, .hidden = 40, .inter = 24, .topk = 2, .experts = 16, .ep = 2, .distribution = distribution});
+      }
+      shape({.m = 2, .hidden = 2688, .inter = 1856, .topk = 1, .experts = 2, .tp = 58});  // without gates
+    }
+  });
+}
+
 TEST_CASE("rows are gathered from the table and keys and values written to the cache") {
   on_all([](Backend& backend) {
     for (const Dtype dtype : kTypes) {

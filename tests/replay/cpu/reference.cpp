@@ -12,6 +12,7 @@ namespace {
 using calibrate::AttentionShape;
 using calibrate::CacheShape;
 using calibrate::CollectiveShape;
+using calibrate::ExpertsShape;
 using calibrate::GatherShape;
 using calibrate::GemmShape;
 using calibrate::VectorShape;
@@ -63,31 +64,87 @@ struct Reference {
     return y;
   }
 
-  Values operator()(const calibrate::LatentShape&) const { return {}; }   // not replayed
-  Values operator()(const calibrate::ExpertsShape&) const { return {}; }  // not replayed
+  Values operator()(const ExpertsShape& s) const {
+    const std::int64_t held = s.experts / s.ep;
+    const std::int64_t width = s.inter / s.tp;
+    const std::int64_t columns = calibrate::has_gate(s) ? 2 * width : width;
+    const Values x = operands(dtype, 0, s.m * s.hidden);
+    const Values up = operands(dtype, 1, held * columns * s.hidden, 1 / std::sqrt(static_cast<double>(s.hidden)));
+    const Values down = operands(dtype, 2, held * s.hidden * width,
+                                 1 / (static_cast<double>(s.topk) * std::sqrt(static_cast<double>(width))));
+    Values y(x.size());
+    const auto add = [&](std::int64_t token, std::int64_t expert) {
+      if (expert >= held) return;
+      const auto product = [&](std::int64_t column) {
+        double sum = 0;
+        for (std::int64_t c = 0; c < s.hidden; ++c) {
+          sum += x[at(token * s.hidden + c)] * up[at((expert * columns + column) * s.hidden + c)];
+        }
+        return sum;
+      };
+      Values inner;
+      for (std::int64_t j = 0; j < width; ++j) {
+        inner.push_back(silu(product(j)) * (columns > width ? product(width + j) : 1));
+      }
+      for (std::int64_t i = 0; i < s.hidden; ++i) {
+        for (std::int64_t j = 0; j < width; ++j) {
+          y[at(token * s.hidden + i)] += inner[at(j)] * down[at((expert * s.hidden + i) * width + j)];
+        }
+      }
+    };
+    std::int64_t row = 0;
+    if (const auto exponent = calibrate::drawn_exponent(s.distribution)) {
+      std::int64_t popularity = 0;
+      for (const std::int64_t count : graph::drawn_counts(*exponent, s.experts, s.topk, s.m)) {
+        const std::int64_t expert = popularity % s.ep * held + popularity / s.ep;
+        for (std::int64_t i = 0; i < count; ++i) add(row++ % s.m, expert);
+        ++popularity;
+      }
+    } else {
+      for (; row < s.m * s.topk; ++row) add(row / s.topk, row % s.experts);
+    }
+    return y;
+  }
+
+  Values operator()(const calibrate::LatentShape& s) const {
+    const bool decode = s.phase == calibrate::Phase::decode;
+    const AttentionShape shape = {s.phase,           s.batch, s.q_len, s.kv_len, s.heads, decode ? 1 : s.heads,
+                                  decode ? 576 : 192};
+    const Values k = operands(dtype, 1, s.batch * s.kv_len * shape.kv_heads * shape.head_dim);
+    if (!decode) return attention(shape, k, operands(dtype, 2, s.batch * s.kv_len * s.heads * 128), 128, 192);
+    Values v;
+    for (std::int64_t i = 0; i < s.batch * s.kv_len; ++i) {
+      v.insert(v.end(), k.begin() + i * 576, k.begin() + i * 576 + 512);
+    }
+    return attention(shape, k, v, 512, 192);
+  }
+
   Values operator()(const AttentionShape& s) const {
+    const std::int64_t cached = s.batch * s.kv_len * s.kv_heads * s.head_dim;
+    return attention(s, operands(dtype, 1, cached), operands(dtype, 2, cached), s.head_dim, s.head_dim);
+  }
+
+  // Values are of v_dim elements, and scores over the root of `scaled_by`.
+  Values attention(const AttentionShape& s, const Values& k, const Values& v, std::int64_t v_dim,
+                   std::int64_t scaled_by) const {
     const Values q = operands(dtype, 0, s.batch * s.q_len * s.heads * s.head_dim);
-    const Values k = operands(dtype, 1, s.batch * s.kv_len * s.kv_heads * s.head_dim);
-    const Values v = operands(dtype, 2, s.batch * s.kv_len * s.kv_heads * s.head_dim);
-    Values y(q.size());
+    Values y;
     for (std::int64_t b = 0; b < s.batch; ++b) {
       for (std::int64_t i = 0; i < s.q_len; ++i) {
         for (std::int64_t h = 0; h < s.heads; ++h) {
           const std::int64_t row = ((b * s.q_len + i) * s.heads + h) * s.head_dim;
-          const auto key = [&](std::int64_t j) {
-            return ((b * s.kv_len + j) * s.kv_heads + h / (s.heads / s.kv_heads)) * s.head_dim;
-          };
+          const auto key = [&](std::int64_t j) { return (b * s.kv_len + j) * s.kv_heads + h / (s.heads / s.kv_heads); };
           const std::int64_t seen = s.causal ? s.kv_len - s.q_len + i + 1 : s.kv_len;
           double total = 0;
-          Values sums(at(s.head_dim));
+          Values sums(at(v_dim));
           for (std::int64_t j = 0; j < seen; ++j) {
             double score = 0;
-            for (std::int64_t d = 0; d < s.head_dim; ++d) score += q[at(row + d)] * k[at(key(j) + d)];
-            const double weight = std::exp(score / std::sqrt(static_cast<double>(s.head_dim)));
+            for (std::int64_t d = 0; d < s.head_dim; ++d) score += q[at(row + d)] * k[at(key(j) * s.head_dim + d)];
+            const double weight = std::exp(score / std::sqrt(static_cast<double>(scaled_by)));
             total += weight;
-            for (std::int64_t d = 0; d < s.head_dim; ++d) sums[at(d)] += weight * v[at(key(j) + d)];
+            for (std::int64_t d = 0; d < v_dim; ++d) sums[at(d)] += weight * v[at(key(j) * v_dim + d)];
           }
-          for (std::int64_t d = 0; d < s.head_dim; ++d) y[at(row + d)] = sums[at(d)] / total;
+          for (const double sum : sums) y.push_back(sum / total);
         }
       }
     }
