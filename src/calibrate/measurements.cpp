@@ -585,7 +585,7 @@ std::string csv_field(std::string_view text) {
 struct CellText {
   std::string operator()(std::monostate) const { return {}; }
   std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
-  std::string operator()(double value) const { return fmt::format("{:.12g}", value); }
+  std::string operator()(double value) const { return fmt::format("{:.0f}", value); }  // bytes, which are whole
   std::string operator()(bool value) const { return value ? "1" : "0"; }
   std::string operator()(std::string_view text) const { return csv_field(text); }
 };
