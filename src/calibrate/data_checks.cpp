@@ -35,6 +35,7 @@ std::vector<std::pair<std::string_view, std::int64_t>> numbers_of(const Row& row
     return {{"ranks", c->ranks}, {"bytes", static_cast<std::int64_t>(c->bytes.value)}};
   }
   if (const auto* l = std::get_if<LatentShape>(&shape)) {
+    if (l->part == LatentShape::Part::prolog) return {{"m", l->batch}, {"heads", l->heads}};
     return {{"batch", l->batch}, {"kv_len", l->kv_len}, {"heads", l->heads}};
   }
   if (const auto* e = std::get_if<ExpertsShape>(&shape)) return {{"m", e->m}, {"hidden", e->hidden}, {"topk", e->topk}};

@@ -136,12 +136,13 @@ void each_field(Of& s, const Visit& visit) {
     visit("kv_dtype", s.kv_dtype, {});
     visit("window", s.window, {.absent = 0, .min = 0});
   } else if constexpr (std::is_same_v<Type, LatentShape>) {
+    visit("heads", s.heads, {});
+    if (s.part != LatentShape::Part::attention) visit("weights", s.weights, {});
+    if (s.part == LatentShape::Part::prolog) return visit("m", s.batch, {});
     visit("batch", s.batch, {});
     visit("q_len", s.q_len, s.phase == Phase::decode ? Rule{.absent = 1, .shown = true} : Rule{});
     visit("kv_len", s.kv_len, {});
-    visit("heads", s.heads, {});
     visit("kv_dtype", s.kv_dtype, {});
-    if (s.module) visit("weights", s.weights, {});
   } else if constexpr (std::is_same_v<Type, ExpertsShape>) {
     visit("m", s.m, {});
     visit("hidden", s.hidden, {});
@@ -387,59 +388,15 @@ class FileParser {
             if (e.distribution == kBalanced) e.distribution.clear();
           },
           [](auto&) {});
-      if (good_) check(o.shape);
+      if (const auto found = good_ ? contradiction(o.shape) : std::nullopt) {
+        const std::vector<std::string_view> names = row_columns();
+        const auto at = std::find(names.begin(), names.end(), found->column) - names.begin();
+        problem(reader_.cells()[*at_[static_cast<std::size_t>(at)]].column, found->message, found->hint);
+      }
     } else if (!o.op.empty()) {
       problem(cell("op")->column, fmt::format("unknown op {}", quote(o.op)), name_hint(o.op, op_names()));
     }
     return o;
-  }
-
-  // What several cells say together.
-  void check(const OpShape& shape) {
-    match(
-        shape,
-        [&](const GemmShape& g) {
-          if (!g.power.empty() && !hardware::parse_power(g.power)) {
-            problem(cell("power")->column, fmt::format("unknown load {}", quote(g.power)), "known: short, sustained");
-          }
-        },
-        [&](const AttentionShape& a) {
-          if (a.heads % a.kv_heads != 0) {
-            problem(cell("kv_heads")->column,
-                    fmt::format("{} heads do not share {} KV heads evenly", a.heads, a.kv_heads));
-          }
-          if (a.causal) check_new(a);
-        },
-        [&](const LatentShape& l) { check_new(l); },
-        [&](const ExpertsShape& e) {
-          if (e.topk > e.experts) {
-            problem(cell("topk")->column, fmt::format("{} experts per token, and there are {}", e.topk, e.experts));
-          }
-          if (e.experts % e.ep != 0) {
-            problem(cell("ep")->column, fmt::format("{} experts are not dealt evenly to {} ranks", e.experts, e.ep));
-          }
-          if (e.inter % e.tp != 0) {
-            problem(cell("tp")->column, fmt::format("width {} is not divided evenly by {} ranks", e.inter, e.tp));
-          }
-          if (!e.distribution.empty() && !drawn_exponent(e.distribution)) {
-            problem(cell("distribution")->column, fmt::format("unknown distribution {}", quote(e.distribution)),
-                    "known: balanced, power_law_A with A from 0 to 10");
-          }
-        },
-        [&](const VectorShape& v) {
-          if (v.heads > 0 && v.tokens % (v.heads + v.kv_heads) != 0) {
-            problem(cell("m")->column,
-                    fmt::format("{} rows are not whole tokens of {} + {} heads", v.tokens, v.heads, v.kv_heads));
-          }
-        },
-        [](const auto&) {});
-  }
-
-  template <class Shape>
-  void check_new(const Shape& s) {
-    if (s.q_len <= s.kv_len) return;
-    problem(cell("kv_len")->column,
-            fmt::format("kv_len {} counts the {} new tokens, so it cannot be less", s.kv_len, s.q_len));
   }
 
   // The type of a cache; empty for that of the rest.
@@ -508,6 +465,55 @@ std::vector<Cell> row_cells(const Row& row) {
   each_field(row, write);
   return cells;
 }
+
+namespace {
+
+template <class Shape>
+std::optional<Contradiction> fewer_keys(const Shape& s) {
+  if (s.q_len <= s.kv_len) return std::nullopt;
+  return Contradiction{
+      "kv_len", fmt::format("kv_len {} counts the {} new tokens, so it cannot be less", s.kv_len, s.q_len), {}};
+}
+
+struct Contradictions {
+  using Found = std::optional<Contradiction>;
+  Found operator()(const GemmShape& g) const {
+    if (g.power.empty() || hardware::parse_power(g.power)) return {};
+    return Contradiction{"power", fmt::format("unknown load {}", quote(g.power)), "known: short, sustained"};
+  }
+  Found operator()(const AttentionShape& a) const {
+    if (a.heads % a.kv_heads != 0) {
+      return Contradiction{
+          "kv_heads", fmt::format("{} heads do not share {} KV heads evenly", a.heads, a.kv_heads), {}};
+    }
+    return a.causal ? fewer_keys(a) : Found();
+  }
+  Found operator()(const LatentShape& l) const { return fewer_keys(l); }
+  Found operator()(const ExpertsShape& e) const {
+    if (e.topk > e.experts) {
+      return Contradiction{"topk", fmt::format("{} experts per token, and there are {}", e.topk, e.experts), {}};
+    }
+    if (e.experts % e.ep != 0) {
+      return Contradiction{"ep", fmt::format("{} experts are not dealt evenly to {} ranks", e.experts, e.ep), {}};
+    }
+    if (e.inter % e.tp != 0) {
+      return Contradiction{"tp", fmt::format("width {} is not divided evenly by {} ranks", e.inter, e.tp), {}};
+    }
+    if (e.distribution.empty() || drawn_exponent(e.distribution)) return {};
+    return Contradiction{"distribution", fmt::format("unknown distribution {}", quote(e.distribution)),
+                         "known: balanced, power_law_A with A from 0 to 10"};
+  }
+  Found operator()(const VectorShape& v) const {
+    if (v.heads == 0 || v.tokens % (v.heads + v.kv_heads) == 0) return {};
+    return Contradiction{
+        "m", fmt::format("{} rows are not whole tokens of {} + {} heads", v.tokens, v.heads, v.kv_heads), {}};
+  }
+  Found operator()(const auto&) const { return {}; }
+};
+
+}  // namespace
+
+std::optional<Contradiction> contradiction(const OpShape& shape) { return std::visit(Contradictions{}, shape); }
 
 bool writable(const Row& row) {
   bool kept = true;
@@ -579,7 +585,7 @@ std::string csv_field(std::string_view text) {
 struct CellText {
   std::string operator()(std::monostate) const { return {}; }
   std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
-  std::string operator()(double value) const { return fmt::format("{:.12g}", value); }
+  std::string operator()(double value) const { return fmt::format("{:.0f}", value); }  // bytes, which are whole
   std::string operator()(bool value) const { return value ? "1" : "0"; }
   std::string operator()(std::string_view text) const { return csv_field(text); }
 };

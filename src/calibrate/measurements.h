@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -77,6 +78,13 @@ std::vector<std::string_view> row_columns();
 std::vector<Cell> row_cells(const Row& row);
 // Whether the row's numbers are within the bounds that a file of measurements is read with.
 bool writable(const Row& row);
+// What numbers within their bounds say against each other, and the column to say it of; files with it are not read.
+struct Contradiction {
+  std::string_view column;
+  std::string message;
+  std::string hint;
+};
+std::optional<Contradiction> contradiction(const OpShape& shape);
 
 // Everything that says what was measured, on one line: "rtx4090 vllm qwen1.5-7b bf16 batch 8 decode 1+512". Equal texts
 // are measurements of the same thing.

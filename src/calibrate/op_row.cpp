@@ -30,30 +30,32 @@ struct Word {
   OpShape shape;
 };
 const std::vector<Word>& words() {
-  static const std::vector<Word> result = {{"gemm", GemmShape{}},
-                                           {"matmul", GemmShape{}},
-                                           {"matmul_all_reduce", GemmShape{.ranks = 2}},
-                                           {"attention_prefill", AttentionShape{.phase = Phase::prefill}},
-                                           {"attention_decode", AttentionShape{.phase = Phase::decode}},
-                                           {"mla_prefill", LatentShape{.phase = Phase::prefill}},
-                                           {"mla_decode", LatentShape{.phase = Phase::decode}},
-                                           {"mla_module_prefill", LatentShape{.module = true}},
-                                           {"mla_module_decode", LatentShape{.phase = Phase::decode, .module = true}},
-                                           {"moe", ExpertsShape{}},
-                                           {"gather", GatherShape{}},
-                                           {"kv_write", CacheShape{}},
-                                           {"all_reduce", CollectiveShape{.kind = CollectiveKind::all_reduce}},
-                                           {"custom_all_reduce", CollectiveShape{.custom = true}},
-                                           {"all_gather", CollectiveShape{.kind = CollectiveKind::all_gather}},
-                                           {"reduce_scatter", CollectiveShape{.kind = CollectiveKind::reduce_scatter}},
-                                           {"all_to_all", CollectiveShape{.kind = CollectiveKind::all_to_all}},
-                                           {"alltoall", CollectiveShape{.kind = CollectiveKind::all_to_all}}};
+  static const std::vector<Word> result = {
+      {"gemm", GemmShape{}},
+      {"matmul", GemmShape{}},
+      {"matmul_all_reduce", GemmShape{.ranks = 2}},
+      {"attention_prefill", AttentionShape{.phase = Phase::prefill}},
+      {"attention_decode", AttentionShape{.phase = Phase::decode}},
+      {"mla_prefill", LatentShape{.phase = Phase::prefill}},
+      {"mla_decode", LatentShape{.phase = Phase::decode}},
+      {"mla_module_prefill", LatentShape{.part = LatentShape::Part::module}},
+      {"mla_module_decode", LatentShape{.phase = Phase::decode, .part = LatentShape::Part::module}},
+      {"mla_prolog", LatentShape{.phase = Phase::decode, .q_len = 1, .kv_len = 1, .part = LatentShape::Part::prolog}},
+      {"moe", ExpertsShape{}},
+      {"gather", GatherShape{}},
+      {"kv_write", CacheShape{}},
+      {"all_reduce", CollectiveShape{.kind = CollectiveKind::all_reduce}},
+      {"custom_all_reduce", CollectiveShape{.custom = true}},
+      {"all_gather", CollectiveShape{.kind = CollectiveKind::all_gather}},
+      {"reduce_scatter", CollectiveShape{.kind = CollectiveKind::reduce_scatter}},
+      {"all_to_all", CollectiveShape{.kind = CollectiveKind::all_to_all}},
+      {"alltoall", CollectiveShape{.kind = CollectiveKind::all_to_all}}};
   return result;
 }
 
 bool same_word(const GemmShape& a, const GemmShape& b) { return (a.ranks > 1) == (b.ranks > 1); }
 bool same_word(const AttentionShape& a, const AttentionShape& b) { return a.phase == b.phase; }
-bool same_word(const LatentShape& a, const LatentShape& b) { return a.phase == b.phase && a.module == b.module; }
+bool same_word(const LatentShape& a, const LatentShape& b) { return a.phase == b.phase && a.part == b.part; }
 bool same_word(const ExpertsShape&, const ExpertsShape&) { return true; }
 bool same_word(const VectorShape&, const VectorShape&) { return false; }  // a layer is its own word
 bool same_word(const GatherShape&, const GatherShape&) { return true; }
@@ -76,8 +78,10 @@ struct ShapeText {
                        a.window > 0 ? fmt::format(" window {}", a.window) : "", cache_text(a.kv_dtype));
   }
   std::string operator()(const LatentShape& l) const {
+    const std::string weights = l.weights.empty() ? "" : " " + l.weights;
+    if (l.part == LatentShape::Part::prolog) return fmt::format("{} tokens heads {}{}", l.batch, l.heads, weights);
     return fmt::format("batch {} q {} kv {} heads {}{}{}", l.batch, l.q_len, l.kv_len, l.heads, cache_text(l.kv_dtype),
-                       l.weights.empty() ? "" : " " + l.weights);
+                       weights);
   }
   std::string operator()(const ExpertsShape& e) const {
     std::string text = fmt::format("{} tokens to {} of {} experts {} x {}", e.m, e.topk, e.experts, e.hidden, e.inter);

@@ -49,16 +49,18 @@ struct AttentionShape {
 
 // op "mla_prefill", "mla_decode": latent attention of DeepSeek's widths, over a prompt on expanded keys (192) and
 // values (128), and of new tokens on latents of 512 + 64. op "mla_module_prefill", "mla_module_decode": the same with
-// the projections around it, from a residual stream of 7168 elements back to one.
+// the projections around it, from a residual stream of 7168 elements back to one. op "mla_prolog": what of that comes
+// before the attention of new tokens, one kernel on Ascend (MlaProlog).
 struct LatentShape {
+  enum class Part : unsigned char { attention, module, prolog };
   Phase phase = Phase::prefill;
-  std::int64_t batch = 0;
+  std::int64_t batch = 0;  // of a prolog column m: one new token of each sequence
   std::int64_t q_len = 0;
   std::int64_t kv_len = 0;
   std::int64_t heads = 0;
   std::string kv_dtype = {};  // of the cache; empty: as the rest
-  bool module = false;
-  std::string weights = {};  // of a module's projections, as of GemmShape
+  Part part = Part::attention;
+  std::string weights = {};  // of the projections, as of GemmShape
   bool operator==(const LatentShape&) const = default;
 };
 
@@ -120,9 +122,8 @@ struct CollectiveShape {
   bool operator==(const CollectiveShape&) const = default;
 };
 
-using OpShape =
-    std::variant<GemmShape, AttentionShape, LatentShape, ExpertsShape, VectorShape, GatherShape, CacheShape,
-                 CollectiveShape>;
+using OpShape = std::variant<GemmShape, AttentionShape, LatentShape, ExpertsShape, VectorShape, GatherShape, CacheShape,
+                             CollectiveShape>;
 
 struct OpRow {
   std::string op;  // as written: "gemm", "vector:rms_norm", "alltoall"

@@ -134,14 +134,11 @@ std::vector<graph::Op> ops_of_shape(const ExpertsShape& s, Dtype dtype) {
   };
   const auto vector = [&](Tag tag, VectorKind kind, std::int64_t of, std::int64_t columns, double reads,
                           double writes) {
-    return graph::Op{.name = graph::name(tag),
-                     .tag = tag,
-                     .body = graph::Vector{.kind = kind,
-                                           .rows = of,
-                                           .width = columns,
-                                           .reads = reads,
-                                           .writes = writes,
-                                           .activation = dtype}};
+    return graph::Op{
+        .name = graph::name(tag),
+        .tag = tag,
+        .body = graph::Vector{
+            .kind = kind, .rows = of, .width = columns, .reads = reads, .writes = writes, .activation = dtype}};
   };
   const bool gated = has_gate(s);
   const double copied = static_cast<double>(rows) * static_cast<double>(s.hidden);
@@ -159,7 +156,8 @@ std::vector<graph::Op> ops_of_shape(const ExpertsShape& s, Dtype dtype) {
 }
 
 // DeepSeek-V3's projections around latent attention: down to latents of queries and of keys in one product, up to
-// heads, and back. New tokens meet latents where they are (absorbed), a prompt's are expanded to keys and values.
+// heads, and back. New tokens meet latents where they are (absorbed), a prompt's are expanded to keys and values. A
+// prolog ends where the attention begins.
 std::vector<graph::Op> ops_of_module(const LatentShape& s, Dtype dtype) {
   constexpr std::int64_t kHidden = 7168;
   constexpr std::int64_t kQueryLatent = 1536;
@@ -182,13 +180,14 @@ std::vector<graph::Op> ops_of_module(const LatentShape& s, Dtype dtype) {
   std::get<graph::Copy>(append.body).to = cache_element(s.kv_dtype, dtype);
   ops.push_back(append);
   ops.push_back(absorbed ? per_head(kLatent, kHead) : linear(s.heads * 2 * kHead, kLatent));
+  if (s.part == LatentShape::Part::prolog) return ops;
   ops.push_back(op_of(s, dtype));
   if (absorbed) ops.push_back(per_head(kHead, kLatent));
   ops.push_back(linear(kHidden, s.heads * kHead));
   return ops;
 }
 std::vector<graph::Op> ops_of_shape(const LatentShape& s, Dtype dtype) {
-  return s.module ? ops_of_module(s, dtype) : std::vector<graph::Op>{op_of(s, dtype)};
+  return s.part == LatentShape::Part::attention ? std::vector<graph::Op>{op_of(s, dtype)} : ops_of_module(s, dtype);
 }
 
 graph::Op op_of(const AttentionShape& s, Dtype dtype) {

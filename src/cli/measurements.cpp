@@ -120,12 +120,14 @@ void add_import(Command& root) {
   Meanings<import::Source> sources;
   for (const std::string& name : import::source_names()) sources.emplace_back(name, import::parse_source(name));
   Flag& source = command.add("source", flags.source, sources, "SOURCE",
-                             "msprof, torch-npu, hccl-test, nccl-tests or chrome-trace");
+                             "msprof, torch-npu, hccl-test, nccl-tests, chrome-trace or aiconfigurator");
   source.required().otherwise.clear();
   command.add("files", flags.files, "FILE", "files of that source").required();
   command.add_field("hw", flags.options.hardware).about = "device of the measurements, for their column of that name";
   command.add("--ranks", flags.options.ranks, {2, kMostRanks}, "N",
-              "hccl-test, nccl-tests: devices that took part, where the file does not say");
+              "msprof, torch-npu, hccl-test, nccl-tests: devices that took part, where the file does not say");
+  command.add("--kv-len", flags.options.kv_len, {1, import::kMostTokens}, "N",
+              "msprof, torch-npu: tokens of each sequence that is cached in pages, the new ones included");
   command
       .add("--op", flags.options.collective, "NAME",
            "hccl-test, nccl-tests: all_reduce, all_gather, reduce_scatter or all_to_all [by the file's name]")

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 
+#include "base/integer.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "calibrate/csv.h"
@@ -47,25 +48,88 @@ Mapped quantised_matmul(const AscendKernel& k) {
   return gemm_row(slot(k.inputs, 0), slot(k.inputs, 1), out.shape, out.element.dtype, "w8a8");
 }
 
-// Weights of 8 or 4 bits, unpacked to the type of the activations. The scales, [k / group, n], say the group.
-Mapped weight_quantised_matmul(const AscendKernel& k) {
-  Tensor weights = slot(k.inputs, 1);
-  const Tensor& scales = slot(k.inputs, 2);
-  const Tensor& out = slot(k.outputs, 0);
+// Weights of 8 or 4 bits, unpacked to the type of the activations. The scales, [k / group, n] for each of the experts,
+// say the group.
+Mapped unpacked(const Tensor& x, Tensor weights, const Tensor& scales, const Tensor& out, std::int64_t experts = 1) {
   std::string scheme = "int8";
   if (weights.element.dtype == Dtype::int32 && !weights.shape.empty()) {  // eight of 4 bits in each
     weights.shape.back() *= 8;
     weights.element = element_type("int4");
   }
-  const std::optional<Product> p = find_product(slot(k.inputs, 0), weights, out.shape);
+  const std::optional<Product> p = find_product(x, weights, out.shape);
   if (p && weights.element.dtype == Dtype::int4) {
-    const std::optional<std::int64_t> all = elements(scales);
-    if (!all || *all % p->n != 0 || *all == p->n || p->k % (*all / p->n) != 0) return "group of the weights unknown";
-    scheme = fmt::format("w4a16-g{}", p->k / (*all / p->n));
+    const std::int64_t all = elements(scales).value_or(0) / experts;
+    if (all <= p->n || all % p->n != 0 || p->k % (all / p->n) != 0) return "group of the weights unknown";
+    scheme = fmt::format("w4a16-g{}", p->k / (all / p->n));
   } else if (p && weights.element.dtype != Dtype::int8) {
     return "weights are not int8 or int4";
   }
-  return gemm_row(slot(k.inputs, 0), weights, out.shape, slot(k.inputs, 0).element.dtype, scheme);
+  return gemm_row(x, weights, out.shape, x.element.dtype, scheme);
+}
+Mapped weight_quantised_matmul(const AscendKernel& k) {
+  return unpacked(slot(k.inputs, 0), slot(k.inputs, 1), slot(k.inputs, 2), slot(k.outputs, 0));
+}
+
+// x [m, k] and the weights of all experts, [experts, k, n] or [experts, n, k]. Which rows are whose is in memory: they
+// are taken to be dealt evenly.
+Mapped grouped_matmul(const AscendKernel& k) {
+  const Tensor& x = slot(k.inputs, 0);
+  Tensor weights = slot(k.inputs, 1);
+  const Tensor& out = slot(k.outputs, 0);
+  if (!elements(x) || !elements(weights)) return kNoShapes;
+  if (x.shape.size() != 2 || weights.shape.size() != 3) return kOtherShapes;  // a tensor for each expert
+  const std::int64_t experts = weights.shape.front();
+  weights.shape.erase(weights.shape.begin());
+  const bool wide = x.element.dtype == Dtype::fp16 || x.element.dtype == Dtype::bf16;
+  Mapped row = wide && weights.element.dtype != x.element.dtype
+                   ? unpacked(x, weights, slot(k.inputs, 5), out, experts)
+                   : (wide ? matmul : quantised_matmul)({k.type, {x, weights}, k.outputs});
+  if (!row.row) return row;
+  auto& gemm = std::get<calibrate::GemmShape>(row.row->shape);
+  gemm.batch = std::min(experts, gemm.m);
+  gemm.m = divide_up(gemm.m, gemm.batch);
+  return row;
+}
+
+// What comes before latent attention of new tokens, of DeepSeek-V3's widths: the op has no others.
+Mapped mla_prolog(const AscendKernel& k) {
+  const Tensor& x = slot(k.inputs, 0);
+  const Tensor& up = slot(k.inputs, 3);  // [heads, 128, 512]
+  const std::optional<std::int64_t> all = elements(x);
+  if (!all || !elements(up)) return kNoShapes;
+  const std::int64_t heads = up.shape.front();
+  const std::pair<std::size_t, Shape> expected[] = {
+      {1, {7168, 1536}}, {2, {1536, heads * (128 + 64)}}, {3, {heads, 128, 512}}, {4, {7168, 512 + 64}}};
+  for (const auto& [input, shape] : expected) {
+    if (slot(k.inputs, input).shape != shape || x.shape.back() != 7168) return "widths of another model";
+  }
+  const std::optional<Dtype> dtype = up.element.dtype;
+  const bool int8 = x.element.dtype == Dtype::int8;
+  for (const std::size_t input : {0U, 1U, 2U, 4U}) {
+    if (slot(k.inputs, input).element.dtype != (int8 ? Dtype::int8 : dtype)) return "operands of different types";
+  }
+  if (!dtype) return kNoElementType;
+  return calibrate::OpRow{"mla_prolog", *dtype,
+                          calibrate::LatentShape{.phase = calibrate::Phase::decode,
+                                                 .batch = *all / x.shape.back(),
+                                                 .q_len = 1,
+                                                 .kv_len = 1,
+                                                 .heads = heads,
+                                                 .part = calibrate::LatentShape::Part::prolog,
+                                                 .weights = int8 ? "w8a8" : ""}};
+}
+
+// Every rank's tokens, x [tokens, hidden], go to the experts that are picked for them, expert_ids [tokens, topk], or
+// come back from there: expand_x [rows, hidden]. Dispatched ones may be quantised on their way out.
+Mapped exchange(const AscendKernel& k) {
+  const Tensor& x = slot(k.inputs, 0);
+  const std::optional<std::int64_t> copies = elements(slot(k.inputs, 1));
+  if (!elements(x) || !copies) return kNoShapes;
+  if (!k.ranks) return "ranks not in the file: --ranks";
+  const bool out = without_version(k.type) == "MoeDistributeDispatch";
+  const ElementType element = out ? slot(k.outputs, 0).element : x.element;
+  const double sent = static_cast<double>(*copies) * static_cast<double>(x.shape.back()) * element.bits / 8;
+  return collective_row("all_to_all", *k.ranks, sent, element.dtype);
 }
 
 const Tensor* if_present(const Tensor& tensor) { return tensor.shape.empty() ? nullptr : &tensor; }
@@ -77,10 +141,50 @@ Mapped training_attention(const AscendKernel& k) {
                         .mask = if_present(slot(k.inputs, 6))});
 }
 
+// One new token of each sequence, [sequences, heads, head_dim] or with a dimension of 1 beside the heads, on pages of a
+// pool [pages, tokens of a page, kv_heads * head_dim], or with heads in a dimension of their own on either side of the
+// tokens. Pages hold a multiple of 16 tokens. The table, [sequences, pages], is as long as the longest may get.
+Mapped paged_attention(const AscendKernel& k, const Tensor& table) {
+  constexpr std::int64_t kPageStep = 16;
+  constexpr std::int64_t kLatent = 512;
+  if (!k.kv_len) return "keys are in pages: --kv-len";
+  const Tensor& query = slot(k.inputs, 0);
+  const Tensor& pool = slot(k.inputs, 1);
+  if (!elements(query) || !elements(pool) || !elements(table)) return kNoShapes;
+  if (!query.element.dtype || !pool.element.dtype) return kNoElementType;
+  Shape q = query.shape;
+  const Shape& p = pool.shape;
+  if (q.size() == 4 && (q[1] == 1 || q[2] == 1)) q.erase(q.begin() + (q[1] == 1 ? 1 : 2));
+  if (q.size() != 3 || q[0] != table.shape[0]) return "lengths are not in the shapes";
+  if (q[1] == 1) return "heads are not in the shapes";  // folded into the last dimension
+  std::optional<std::int64_t> kv_heads;
+  std::int64_t page = 0;
+  const auto try_reading = [&](std::int64_t tokens, std::int64_t heads) {
+    if (tokens % kPageStep != 0 || q[1] % heads != 0) return true;
+    const bool first = !kv_heads || kv_heads == heads;
+    kv_heads = heads;
+    page = tokens;
+    return first;
+  };
+  bool one = true;
+  if (p.size() == 3 && p[2] % q[2] == 0) one = try_reading(p[1], p[2] / q[2]);
+  if (p.size() == 4 && p[3] == q[2]) one = try_reading(p[1], p[2]) && try_reading(p[2], p[1]);
+  if (!one) return "layout is not in the shapes";
+  if (!kv_heads) return kOtherShapes;
+  if (divide_up(*k.kv_len, page) > table.shape[1]) return "fewer tokens than --kv-len in its pages";
+  const std::string cache = pool.element.dtype == query.element.dtype ? "" : std::string(name(*pool.element.dtype));
+  if (*kv_heads == 1 && q[2] == kLatent) {
+    return calibrate::OpRow{"mla_decode", *query.element.dtype,
+                            calibrate::LatentShape{calibrate::Phase::decode, q[0], 1, *k.kv_len, q[1], cache}};
+  }
+  return calibrate::OpRow{
+      "attention_decode", *query.element.dtype,
+      calibrate::AttentionShape{calibrate::Phase::decode, q[0], 1, *k.kv_len, q[1], *kv_heads, q[2], true, cache}};
+}
+
 Mapped inference_attention(const AscendKernel& k) {
-  // Where there is a block table keys are in pages of a pool.
   const Tensor& table = slot(k.inputs, without_version(k.type) == "IncreFlashAttention" ? 13 : 14);
-  if (table.shape.size() == 2 && table.element.dtype == Dtype::int32) return "keys are in pages";
+  if (table.shape.size() == 2 && table.element.dtype == Dtype::int32) return paged_attention(k, table);
   const Tensor& statistics = slot(k.outputs, 1);
   return attention_row({.query = slot(k.inputs, 0),
                         .key = slot(k.inputs, 1),
@@ -108,21 +212,24 @@ Mapped rope(const AscendKernel& k) {
   return row;
 }
 
-Mapped scatter(const AscendKernel& k) {
-  // The cache itself is not read: the updates are, and are written.
-  const Tensor& updates = slot(k.inputs, 2);
+// The cache itself is not read: the updates are, and are written.
+template <std::size_t Updates>
+Mapped into_cache(const AscendKernel& k) {
+  const Tensor& updates = slot(k.inputs, Updates);
   const std::array<const Tensor*, 2> both = {&updates, &updates};
   return elementwise_row(both);
 }
 
-// An input without a shape is a scalar or absent: nothing to read either way. A result without one is not known.
+// A tensor without a shape is a scalar or absent: nothing to move either way. Without the first result, nothing is
+// known.
 Mapped elementwise(const AscendKernel& k) {
   std::vector<const Tensor*> all;
-  for (const Tensor& t : k.inputs) {
-    if (!t.shape.empty()) all.push_back(&t);
+  for (const std::vector<Tensor>* list : {&k.inputs, &k.outputs}) {
+    for (const Tensor& t : *list) {
+      if (!t.shape.empty()) all.push_back(&t);
+    }
   }
-  for (const Tensor& t : k.outputs) all.push_back(&t);
-  return k.outputs.empty() ? Mapped(kNoShapes) : elementwise_row(all);
+  return slot(k.outputs, 0).shape.empty() ? Mapped(kNoShapes) : elementwise_row(all);
 }
 
 Mapped binary(VectorKind kind, const AscendKernel& k) {
@@ -133,7 +240,6 @@ Mapped add(const AscendKernel& k) { return binary(VectorKind::add, k); }
 Mapped multiply(const AscendKernel& k) { return binary(VectorKind::multiply, k); }
 Mapped gather(const AscendKernel& k) { return gather_row(slot(k.inputs, 0), slot(k.inputs, 1), slot(k.outputs, 0)); }
 Mapped cache(const AscendKernel& k) { return cache_row(slot(k.inputs, 0)); }
-Mapped no_op(const AscendKernel&) { return kNoSuchOp; }
 Mapped joined(const AscendKernel&) { return "a product and a collective in one"; }
 
 // The first input walked in rows; gated ones, whose input is two halves, by their result.
@@ -154,7 +260,9 @@ constexpr KernelRule kKernelRules[] = {
     {"MatMul|BatchMatMul", matmul},
     {"QuantBatchMatmul", quantised_matmul},
     {"WeightQuantBatchMatmul", weight_quantised_matmul},
-    {"GroupedMatmul", no_op},
+    {"GroupedMatmul", grouped_matmul},
+    {"MoeDistributeDispatch|MoeDistributeCombine", exchange},
+    {"MlaProlog", mla_prolog},
     {"MatmulAllReduce|MatmulReduceScatter|AllGatherMatmul", joined},
     {"FlashAttentionScore", training_attention},
     {"PromptFlashAttention|IncreFlashAttention|FusedInferAttentionScore", inference_attention},
@@ -169,16 +277,19 @@ constexpr KernelRule kKernelRules[] = {
     {"Mul", multiply},
     {"RotaryMul|RotaryPositionEmbedding|ApplyRotaryPosEmb", rope},
     {"Gather|Embedding", gather},
-    {"ScatterUpdate|Scatter", scatter},
+    {"ScatterUpdate|Scatter", into_cache<2>},
+    {"KvRmsNormRopeCache", into_cache<0>},
     {"ReshapeAndCache", cache},
 };
 
 // One pass over tensors whose bytes all cross the memory bus.
 constexpr std::string_view kElementwise =
-    "Abs|Adds|AscendQuant|BroadcastTo|Cast|ClipByValue|ConcatD|Concat|Cos|Div|DynamicQuant|Equal|Exp|Fill|Fills|"
-    "Greater|GreaterEqual|Identity|InplaceAdd|Less|LessEqual|LogicalAnd|LogicalNot|LogicalOr|MaskedFill|Maximum|"
-    "Minimum|Muls|Neg|NotEqual|Pow|RealDiv|Reciprocal|ReduceMax|ReduceMean|ReduceMeanD|ReduceSum|ReduceSumD|Rsqrt|"
-    "Select|Sigmoid|Sin|Sqrt|Square|Sub|Tanh|TensorMove|Tile|TransData|Transpose|TransposeD|ZerosLike";
+    "Abs|AddRmsNormDynamicQuant|AddRmsNormQuant|Adds|AscendQuant|BroadcastTo|Cast|ClipByValue|ConcatD|Concat|Cos|"
+    "DequantSwigluQuant|Div|DynamicQuant|Equal|Exp|Fill|Fills|Greater|GreaterEqual|Identity|InplaceAdd|InterleaveRope|"
+    "Less|LessEqual|LogicalAnd|LogicalNot|LogicalOr|MaskedFill|Maximum|Minimum|MoeFinalizeRouting|MoeGatingTopK|"
+    "MoeGatingTopKSoftmax|MoeInitRouting|MoeInitRoutingQuant|MoeTokenPermute|MoeTokenUnpermute|Muls|Neg|NotEqual|Pow|"
+    "RealDiv|Reciprocal|ReduceMax|ReduceMean|ReduceMeanD|ReduceSum|ReduceSumD|Rsqrt|"
+    "Select|Sigmoid|Sin|Sqrt|Square|Sub|SwiGluQuant|Tanh|TensorMove|Tile|TransData|Transpose|TransposeD|ZerosLike";
 
 }  // namespace
 
@@ -190,7 +301,7 @@ Class ascend_class(std::string_view core, std::string_view type) {
   const std::string_view plain = without_version(type);
   for (const KernelRule& rule : kKernelRules) {
     // A product joined with a collective waits for its peers, too.
-    if (rule.map == joined && is_among(plain, rule.types)) return Class::communication;
+    if ((rule.map == joined || rule.map == exchange) && is_among(plain, rule.types)) return Class::communication;
   }
   const bool cores = core.starts_with("AI_CORE") || core.starts_with("AI_VECTOR_CORE") || core.starts_with("AIC") ||
                      core.starts_with("AIV") || core.starts_with("MIX_AI");
@@ -202,8 +313,7 @@ Mapped ascend_row(const AscendKernel& kernel) {
       std::any_of(kernel.inputs.begin(), kernel.inputs.end(), [](const Tensor& t) { return t.known(); });
   const std::string_view type = without_version(kernel.type);
   for (const KernelRule& rule : kKernelRules) {
-    if (is_among(type, rule.types))
-      return shapes || rule.map == no_op || rule.map == joined ? rule.map(kernel) : kNoShapes;
+    if (is_among(type, rule.types)) return shapes || rule.map == joined ? rule.map(kernel) : kNoShapes;
   }
   return is_among(type, kElementwise) ? elementwise(kernel) : kNoSuchOp;
 }
@@ -224,8 +334,8 @@ bool missing(std::string_view text) { return text.empty() || text == "N/A" || te
 
 class AscendCsv {
  public:
-  AscendCsv(std::string_view text, Problems& problems, Collector& into)
-      : reader_(text, problems), problems_(&problems), into_(&into) {}
+  AscendCsv(std::string_view text, const Options& options, Problems& problems, Collector& into)
+      : reader_(text, problems), options_(&options), problems_(&problems), into_(&into) {}
 
   void read() {
     if (!reader_.next()) {
@@ -305,12 +415,17 @@ class AscendCsv {
                 .time = *duration,
                 .mapped = kNoShapes,
                 .line = reader_.line()};
-    AscendKernel kernel{.type = type, .inputs = tensors(inputs_), .outputs = tensors(outputs_)};
+    const AscendKernel kernel{.type = type,
+                              .inputs = tensors(inputs_),
+                              .outputs = tensors(outputs_),
+                              .ranks = options_->ranks,
+                              .kv_len = options_->kv_len};
     switch (e.of) {
       case Class::kernel: e.mapped = ascend_row(kernel); break;
       case Class::communication: {
-        const Mapped mapped = ascend_row(kernel);
-        e.mapped = mapped.remark == kNoSuchOp || mapped.row ? "no sizes" : mapped.remark;
+        e.mapped = ascend_row(kernel);
+        const bool sized = e.mapped.row && std::holds_alternative<calibrate::CollectiveShape>(e.mapped.row->shape);
+        if (!sized && (e.mapped.row || e.mapped.remark == kNoSuchOp)) e.mapped = "no sizes";
         break;
       }
       case Class::host: e.mapped = "runs on a CPU"; break;
@@ -371,6 +486,7 @@ class AscendCsv {
   }
 
   CsvReader reader_;
+  const Options* options_;
   Problems* problems_;
   Collector* into_;
   std::size_t width_ = 0;
@@ -380,8 +496,8 @@ class AscendCsv {
 
 }  // namespace
 
-void read_ascend_csv(std::string_view text, Problems& problems, Collector& into) {
-  AscendCsv(text, problems, into).read();
+void read_ascend_csv(std::string_view text, const Options& options, Problems& problems, Collector& into) {
+  AscendCsv(text, options, problems, into).read();
 }
 
 }  // namespace llmperf::import

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "base/number.h"
@@ -31,7 +32,7 @@ Mapped collective_row(const std::string& collective, std::int64_t ranks, double 
   if (!kind) return kNoSuchOp;
   if (!dtype) return kNoElementType;
   if (!(bytes > 0)) return "nothing sent";
-  return calibrate::OpRow{collective, *dtype, calibrate::CollectiveShape{*kind, ranks, Bytes{bytes}}};
+  return calibrate::OpRow{collective, *dtype, calibrate::CollectiveShape{*kind, ranks, Bytes{std::ceil(bytes)}}};
 }
 
 // ---- hccl_test prints a line per size, its columns set apart by '|':

@@ -57,6 +57,7 @@ void Collector::add(const Execution& e) {
   if (e.mapped.row && !(e.time.value > 0)) remark = "no time";
   if (e.mapped.row && e.time >= kLongest) remark = "time out of range";
   if (e.mapped.row && !calibrate::writable({hardware_, *e.mapped.row, e.time, 0, 0, {}})) remark = "sizes out of range";
+  if (e.mapped.row && remark.empty() && calibrate::contradiction(e.mapped.row->shape)) remark = "sizes do not fit";
   if (!e.mapped.row || !remark.empty()) {
     type.remarks[remark] += e.count;
     return;

@@ -63,11 +63,14 @@ std::optional<Seconds> read_microseconds(std::string_view text, int line, int co
 
 // CSV of Ascend profilers: op_summary_*.csv (msprof), kernel_details.csv (torch_npu), op_statistic.csv (totals by type
 // only). Which one it is, and where its columns stand, says the header.
-void read_ascend_csv(std::string_view text, descriptor::Problems& problems, Collector& into);
+void read_ascend_csv(std::string_view text, const Options& options, descriptor::Problems& problems, Collector& into);
 
 // Tables on the standard output of hccl_test and nccl-tests, among whatever else was printed there.
 void read_hccl_test(std::string_view text, const Options& options, descriptor::Problems& problems, Collector& into);
 void read_nccl_tests(std::string_view text, const Options& options, descriptor::Problems& problems, Collector& into);
+
+// Tables of kernels in the columns of aiconfigurator; which kind, says the name of the column of element types.
+void read_aiconfigurator(std::string_view text, descriptor::Problems& problems, Collector& into);
 
 // A trace of PyTorch's profiler in the Chrome Trace Event format. It is read in pieces: traces are large.
 void read_chrome_trace(std::istream& stream, descriptor::Problems& problems, Collector& into);

@@ -16,7 +16,8 @@ namespace {
 
 using descriptor::Problems;
 
-constexpr std::string_view kSourceNames[] = {"msprof", "torch-npu", "hccl-test", "nccl-tests", "chrome-trace"};
+constexpr std::string_view kSourceNames[] = {"msprof",     "torch-npu",    "hccl-test",
+                                             "nccl-tests", "chrome-trace", "aiconfigurator"};
 
 // Tables are read whole; traces are not, and are larger.
 constexpr std::size_t kMaxTableBytes = std::size_t{512} << 20;
@@ -43,14 +44,24 @@ class FileBuffer : public std::streambuf {
 
 void check_options(Source source, const Options& options) {
   const bool collectives = source == Source::hccl_test || source == Source::nccl_tests;
-  if (!collectives && (options.ranks || !options.collective.empty())) {
-    throw Error::bad_input(fmt::format("--ranks and --op are for hccl-test and nccl-tests, not for {}", name(source)));
+  const bool ascend = source == Source::msprof || source == Source::torch_npu;
+  if (!collectives && !options.collective.empty()) {
+    throw Error::bad_input(fmt::format("--op is for hccl-test and nccl-tests, not for {}", name(source)));
+  }
+  if (!collectives && !ascend && options.ranks) {
+    throw Error::bad_input(fmt::format("--ranks is for files that do not say it, not for {}", name(source)));
+  }
+  if (!ascend && options.kv_len) {
+    throw Error::bad_input(fmt::format("--kv-len is for msprof and torch-npu, not for {}", name(source)));
   }
   if (source != Source::hccl_test && options.dtype) {
     throw Error::bad_input(fmt::format("--dtype is for hccl-test: {} says it itself", name(source)));
   }
   if (options.ranks && (*options.ranks < 2 || *options.ranks > 1'000'000)) {
     throw Error::bad_input(fmt::format("--ranks must be between 2 and 1000000, not {}", *options.ranks));
+  }
+  if (options.kv_len && (*options.kv_len < 1 || *options.kv_len > kMostTokens)) {
+    throw Error::bad_input(fmt::format("--kv-len must be between 1 and {}, not {}", kMostTokens, *options.kv_len));
   }
   if (!options.collective.empty() && !calibrate::collective_kind(options.collective)) {
     const std::vector<std::string> names = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all"};
@@ -62,9 +73,10 @@ void check_options(Source source, const Options& options) {
 void read_table(Source source, std::string_view text, const Options& options, Problems& problems, Collector& into) {
   switch (source) {
     case Source::msprof:
-    case Source::torch_npu: read_ascend_csv(text, problems, into); break;
+    case Source::torch_npu: read_ascend_csv(text, options, problems, into); break;
     case Source::hccl_test: read_hccl_test(text, options, problems, into); break;
     case Source::nccl_tests: read_nccl_tests(text, options, problems, into); break;
+    case Source::aiconfigurator: read_aiconfigurator(text, problems, into); break;
     case Source::chrome_trace: break;
   }
 }

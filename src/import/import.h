@@ -12,19 +12,22 @@
 
 namespace llmperf::import {
 
-enum class Source : unsigned char { msprof, torch_npu, hccl_test, nccl_tests, chrome_trace };
-// The names that the command line takes: "msprof", "torch-npu", "hccl-test", "nccl-tests", "chrome-trace".
+enum class Source : unsigned char { msprof, torch_npu, hccl_test, nccl_tests, chrome_trace, aiconfigurator };
+// The names that the command line takes: "msprof", "torch-npu", "hccl-test", "nccl-tests", "chrome-trace", …
 const std::vector<std::string>& source_names();
 // Throws Error(bad_input) with the nearest names.
 Source parse_source(std::string_view name);
 std::string_view name(Source source);
 
+inline constexpr std::int64_t kMostTokens = 1'000'000'000;  // of --kv-len
+
 struct Options {
   std::string hardware = "unknown";  // for the column of that name: profiles seldom say
-  // What the output of hccl_test does not say, and that of nccl-tests not always. Of other sources they are errors.
+  // What files do not say, or not always; of sources that have no use for it, it is an error.
   std::optional<std::int64_t> ranks = {};
-  std::string collective = {};      // "all_reduce" …; empty: by the name of the file
-  std::optional<Dtype> dtype = {};  // hccl_test: fp32, its own default
+  std::string collective = {};              // "all_reduce" …; empty: by the name of the file
+  std::optional<Dtype> dtype = {};          // hccl_test: fp32, its own default
+  std::optional<std::int64_t> kv_len = {};  // Ascend: tokens of a sequence that is cached in pages, new ones included
 };
 
 // What ran it: kernels of the device; collectives, whose time includes waiting for peers; work on the host or an

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/integer.h"
 #include "base/text.h"
@@ -71,7 +72,7 @@ std::optional<std::int64_t> elements(const Tensor& tensor) {
 std::optional<Bytes> bytes(const Tensor& tensor) {
   const std::optional<std::int64_t> count = elements(tensor);
   if (!count || tensor.element.bits <= 0) return std::nullopt;
-  return Bytes{static_cast<double>(*count) * tensor.element.bits / 8};
+  return Bytes{std::ceil(static_cast<double>(*count) * tensor.element.bits / 8)};
 }
 
 void make_logical(Tensor& tensor, std::string_view format) {

@@ -137,6 +137,9 @@ struct AscendKernel {
   std::string_view type;
   std::vector<Tensor> inputs;  // by slot: an absent one is empty
   std::vector<Tensor> outputs;
+  // As of Options.
+  std::optional<std::int64_t> ranks = {};
+  std::optional<std::int64_t> kv_len = {};
 };
 Mapped ascend_row(const AscendKernel& kernel);
 

@@ -40,6 +40,7 @@ constexpr const char* kEveryOp =
     "x,,mla_decode,bf16,,2,,,,1,32,4,,,,,14,,fp8,,,,,,,,\n"
     "x,fp8-block128,mla_module_prefill,bf16,,2,,,,16,32,4,,,,,15,,,,,,,,,,\n"
     "x,,mla_module_decode,bf16,,2,,,,1,32,4,,,,,16,,fp8,,,,,,,,\n"
+    "x,w8a8,mla_prolog,bf16,,,5,,,,,4,,,,,16,,,,,,,,,,\n"
     "x,mxfp4,moe,bf16,,,4,,,,,,,,,,17,,,,2880,1440,4,32,2,4,power_law_1.2\n"
     "x,,moe,bf16,,,4,,,,,,,,,,18,,,,2880,1440,4,32,,,\n";
 
@@ -47,7 +48,7 @@ constexpr const char* kEveryOp =
 
 TEST_CASE("every op is read, and written so that it reads back the same", "[op_row]") {
   const Measurements read = rows_of(kEveryOp);
-  REQUIRE(read.rows.size() == 18);
+  REQUIRE(read.rows.size() == 19);
   const std::string text = format_measurements(read);
   const Measurements again = rows_of(text);
   REQUIRE(again.rows.size() == read.rows.size());
@@ -176,6 +177,15 @@ TEST_CASE("latent attention with its projections", "[op_row]") {
         2 * 2 * (projections - 512.0 * 2048) + 2 * 2 * 8 * (2.0 * 512 * 128) + 2.0 * 2 * 1000 * 1088 * 8);
   CHECK(work_of(m.rows[1]).kv_read.value == 2 * 1000 * 576);
   CHECK(work_of(m.rows[1]).kv_written.value == 2 * 576);
+}
+
+TEST_CASE("a prolog is what of the module comes before the attention of new tokens", "[op_row]") {
+  const Measurements m = rows_of("hardware,op,dtype,m,heads,weights,latency_us\nx,mla_prolog,bf16,5,8,,1\n");
+  const cost::Work work = work_of(m.rows[0]);
+  CHECK(work.matrix.value == 2 * 5 * (7168.0 * 2112 + 1536.0 * 1536 + 8.0 * 128 * 512));
+  CHECK(work.kv_written.value == 2 * 5 * 576);
+  CHECK(work.kv_read.value == 0);
+  CHECK(describe(std::get<OpRow>(m.rows[0].of)) == "mla_prolog bf16 5 tokens heads 8");
 }
 
 TEST_CASE("latent attention: a prompt on expanded keys, new tokens on latents", "[op_row]") {

@@ -41,6 +41,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (source == import::Source::hccl_test || source == import::Source::nccl_tests) {
     options.ranks = 8;
     options.collective = "all_reduce";
+  } else if (source == import::Source::msprof || source == import::Source::torch_npu) {
+    options.ranks = 8;
+    options.kv_len = 1000;
   }
   import::Imported imported;
   try {

@@ -152,10 +152,11 @@ TEST_CASE("what is written can be read back", "[import][ascend]") {
       imported(Source::torch_npu,
                kTorchNpu + bf16_product("10", "64,128;128,32", "64,32") +
                    line("RmsNorm", "AI_VECTOR_CORE", "3", "2,16,256;256", "DT_BF16;DT_BF16", "2,16,256", "DT_BF16") +
-                   line("Cast", "AI_VECTOR_CORE", "4", "4,8", "FLOAT", "4,8", "DT_BF16"));
+                   line("Cast", "AI_VECTOR_CORE", "4", "3", "INT4", "3", "DT_BF16") +  // 1.5 bytes
+                   line("Cast", "AI_VECTOR_CORE", "4", "999983,999979", "INT8", "999983,999979", "DT_BF16"));
   const calibrate::Measurements back = calibrate::parse_measurements(format_measurements(i.measurements), "w.csv");
-  REQUIRE(back.rows.size() == 3);
-  for (std::size_t row = 0; row < 3; ++row) {
+  REQUIRE(back.rows.size() == 4);
+  for (std::size_t row = 0; row < back.rows.size(); ++row) {
     CHECK(back.rows[row].of == i.measurements.rows[row].of);
     CHECK(back.rows[row].latency.value == Approx(i.measurements.rows[row].latency.value));
     CHECK(back.rows[row].extra == i.measurements.rows[row].extra);

@@ -7,8 +7,10 @@ namespace {
 
 using calibrate::AttentionShape;
 using calibrate::CacheShape;
+using calibrate::CollectiveShape;
 using calibrate::GatherShape;
 using calibrate::GemmShape;
+using calibrate::LatentShape;
 using calibrate::Phase;
 using calibrate::VectorShape;
 
@@ -158,7 +160,122 @@ TEST_CASE("inference attention is taken when only one reading of its shapes make
   paged[0] = bf16({8, 32, 1, 128});
   paged[1] = paged[2] = bf16({1000, 8, 128, 128});
   paged[14] = tensor("INT32", {8, 16});
-  CHECK(op_of(ascend_row({"FusedInferAttentionScore", paged, {bf16({8, 32, 1, 128})}})) == "keys are in pages");
+  CHECK(op_of(ascend_row({"FusedInferAttentionScore", paged, {bf16({8, 32, 1, 128})}})) ==
+        "keys are in pages: --kv-len");
+}
+
+TEST_CASE("attention on pages is a row with the tokens in the cache", "[import][ascend]") {
+  const auto attention = [](const Shape& query, const Tensor& pool, std::int64_t kv_len = 1000,
+                            const char* type = "FusedInferAttentionScore", std::size_t table = 14) {
+    std::vector<Tensor> inputs(table + 1);
+    inputs[0] = bf16(query);
+    inputs[1] = inputs[2] = pool;
+    inputs[table] = tensor("INT32", {8, 16});
+    return ascend_row({.type = type, .inputs = inputs, .outputs = {bf16(query)}, .kv_len = kv_len});
+  };
+  const AttentionShape expected{Phase::decode, 8, 1, 1000, 32, 8, 128, true};
+  for (const Shape& query : {Shape{8, 32, 128}, Shape{8, 1, 32, 128}, Shape{8, 32, 1, 128}}) {
+    for (const Shape& pool : {Shape{99, 128, 1024}, Shape{99, 128, 8, 128}, Shape{99, 8, 128, 128}}) {
+      CHECK(shape_of<AttentionShape>(attention(query, bf16(pool))) == expected);
+    }
+  }
+  CHECK(op_of(attention({8, 32, 128}, bf16({99, 8, 128, 128}), 1000, "IncreFlashAttention", 13)) == "attention_decode");
+  CHECK(shape_of<AttentionShape>(attention({8, 32, 128}, tensor("INT8", {99, 128, 1024}))).kv_dtype == "int8");
+  // Pages of 16 tokens with 32 heads, or of 32 tokens with 16.
+  CHECK(op_of(attention({8, 32, 128}, bf16({99, 16, 32, 128}), 200)) == "layout is not in the shapes");
+  CHECK(op_of(attention({8, 32, 128}, bf16({99, 128, 1000}))) == "shapes not understood");
+  CHECK(op_of(attention({8, 32, 128}, bf16({99, 128, 1024}), 2049)) == "fewer tokens than --kv-len in its pages");
+  CHECK(op_of(attention({16, 32, 128}, bf16({99, 128, 1024}))) == "lengths are not in the shapes");
+  CHECK(op_of(attention({8, 4, 32, 128}, bf16({99, 128, 1024}))) == "lengths are not in the shapes");
+  CHECK(op_of(attention({8, 1, 4096}, bf16({99, 128, 1024}))) == "heads are not in the shapes");
+  // One KV head of width 512 is a latent.
+  for (const Shape& pool : {Shape{99, 128, 512}, Shape{99, 128, 1, 512}, Shape{99, 1, 128, 512}}) {
+    const Mapped latent = attention({8, 128, 512}, bf16(pool));
+    CHECK(op_of(latent) == "mla_decode");
+    CHECK(shape_of<LatentShape>(latent) == LatentShape{Phase::decode, 8, 1, 1000, 128});
+  }
+  CHECK(op_of(attention({8, 32, 512}, bf16({99, 128, 2, 512}))) == "attention_decode");
+}
+
+TEST_CASE("experts are a batch of products that share the rows evenly", "[import][ascend]") {
+  const auto product = [](const Tensor& x, const Tensor& weights, const Tensor& out, const Tensor& scales = {}) {
+    return ascend_row({"GroupedMatmul", {x, weights, {}, {}, {}, scales}, {out}});
+  };
+  const GemmShape expected{.m = 13, .n = 512, .k = 256, .batch = 8};  // 100 rows / 8
+  CHECK(shape_of<GemmShape>(product(bf16({100, 256}), bf16({8, 256, 512}), bf16({100, 512}))) == expected);
+  CHECK(shape_of<GemmShape>(product(bf16({100, 256}), bf16({8, 512, 256}), bf16({100, 512}))) == expected);
+  CHECK(shape_of<GemmShape>(product(bf16({3, 256}), bf16({8, 512, 256}), bf16({3, 512}))) ==
+        GemmShape{.m = 1, .n = 512, .k = 256, .batch = 3});
+  const Tensor int8 = tensor("INT8", {8, 16, 16, 16, 32}, "FRACTAL_NZ");
+  GemmShape w8a8 = expected;
+  w8a8.weights = "w8a8";
+  CHECK(shape_of<GemmShape>(product(tensor("INT8", {100, 256}), int8, bf16({100, 512}))) == w8a8);
+  CHECK(op_of(product(tensor("INT8", {100, 256}), int8, tensor("INT32", {100, 512}))) == "result is not scaled");
+  CHECK(shape_of<GemmShape>(product(bf16({100, 256}), int8, bf16({100, 512}))).weights == "int8");
+  const Tensor int4 = tensor("INT4", {8, 256, 512});
+  CHECK(shape_of<GemmShape>(product(bf16({100, 256}), int4, bf16({100, 512}), bf16({8, 4, 512}))).weights ==
+        "w4a16-g64");
+  CHECK(op_of(product(bf16({100, 256}), int4, bf16({100, 512}), bf16({8, 512}))) == "group of the weights unknown");
+  CHECK(op_of(product(bf16({100, 256}), bf16({8, 255, 512}), bf16({100, 512}))) == "shapes do not multiply");
+  CHECK(op_of(product(bf16({100, 256}), bf16({256, 512}), bf16({100, 512}))) == "shapes not understood");
+  CHECK(op_of(product(bf16({100, 256}), bf16({0, 256, 512}), bf16({100, 512}))) == "no shapes");
+}
+
+TEST_CASE("tokens on their way to experts and back are an all-to-all", "[import][ascend]") {
+  const Tensor ids = tensor("INT32", {16, 8});
+  const auto moved = [&](const char* type, const Tensor& x, const Tensor& out, std::optional<std::int64_t> ranks) {
+    return ascend_row({.type = type, .inputs = {x, ids}, .outputs = {out}, .ranks = ranks});
+  };
+  const Mapped dispatch =
+      moved("MoeDistributeDispatchV2", bf16({16, 7168}), tensor("INT8", {256, 7168}), std::optional<std::int64_t>(32));
+  CHECK(op_of(dispatch) == "all_to_all");
+  CHECK(shape_of<CollectiveShape>(dispatch) ==
+        CollectiveShape{graph::CollectiveKind::all_to_all, 32, Bytes{16.0 * 8 * 7168}});
+  const Mapped combine = moved("MoeDistributeCombine", bf16({256, 7168}), bf16({16, 7168}), 32);
+  CHECK(shape_of<CollectiveShape>(combine).bytes.value == 16.0 * 8 * 7168 * 2);
+  CHECK(op_of(moved("MoeDistributeCombine", bf16({256, 7168}), bf16({16, 7168}), {})) ==
+        "ranks not in the file: --ranks");
+  CHECK(op_of(moved("MoeDistributeDispatch", bf16({16, 7168}), {}, 32)) == "element type");
+  CHECK(ascend_class("MIX_AIC", "MoeDistributeCombineV2") == Class::communication);
+}
+
+TEST_CASE("what comes before latent attention is one op of DeepSeek's widths", "[import][ascend]") {
+  const auto prolog = [](const char* x, const char* weights, Shape tokens, std::int64_t heads) {
+    return ascend_row({"MlaPrologV2",
+                       {tensor(x, std::move(tokens)), tensor(weights, {96, 448, 16, 16}, "FRACTAL_NZ"),
+                        tensor(weights, {1536, heads * 192}), bf16({heads, 128, 512}), tensor(weights, {7168, 576})},
+                       {bf16({4, heads, 512})}});
+  };
+  const Mapped row = prolog("DT_BF16", "DT_BF16", {4, 2, 7168}, 16);
+  CHECK(op_of(row) == "mla_prolog");
+  const LatentShape expected{Phase::decode, 8, 1, 1, 16, "", LatentShape::Part::prolog};
+  CHECK(shape_of<LatentShape>(row) == expected);
+  CHECK(shape_of<LatentShape>(prolog("INT8", "INT8", {8, 7168}, 16)).weights == "w8a8");
+  CHECK(op_of(prolog("DT_BF16", "INT8", {8, 7168}, 16)) == "operands of different types");
+  CHECK(op_of(prolog("DT_BF16", "DT_BF16", {8, 5120}, 16)) == "widths of another model");
+}
+
+TEST_CASE("kernels of experts and of quantisation move the bytes of all their tensors", "[import][ascend]") {
+  const auto bytes_of = [](const Mapped& row) { return shape_of<VectorShape>(row).bytes.value; };
+  // Absent scales and results of a kernel that has many take no bytes.
+  CHECK(bytes_of(ascend_row({"AddRmsNormQuant",
+                             {bf16({4, 64}), bf16({4, 64}), bf16({64}), tensor("FLOAT", {64}), absent()},
+                             {tensor("INT8", {4, 64}), absent(), bf16({4, 64})}})) ==
+        2 * 256 + 2 * 256 + 2 * 64 + 4 * 64 + 256 + 2 * 256);
+  CHECK(bytes_of(ascend_row({"DequantSwigluQuant",
+                             {tensor("INT32", {4, 128}), absent(), tensor("FLOAT", {4})},
+                             {tensor("INT8", {4, 64}), tensor("FLOAT", {4})}})) == 4 * 512 + 16 + 256 + 16);
+  CHECK(op_of(ascend_row({"AddRmsNormDynamicQuantV2", {bf16({4, 64})}, {absent(), bf16({4, 64})}})) == "no shapes");
+  for (const char* type :
+       {"SwiGluQuant", "MoeGatingTopK", "MoeGatingTopKSoftmaxV2", "MoeInitRoutingV3", "MoeInitRoutingQuantV2",
+        "MoeTokenPermute", "MoeTokenUnpermute", "MoeFinalizeRoutingV2", "InterleaveRope"}) {
+    CHECK(bytes_of(ascend_row({type, {bf16({4, 64})}, {bf16({4, 64}), absent()}})) == 2 * 2 * 256);
+  }
+  // The pools of keys are not walked: the new ones are read and written.
+  CHECK(bytes_of(ascend_row({"KvRmsNormRopeCache",
+                             {bf16({4, 1, 1, 576}), bf16({512}), bf16({4, 64}), bf16({4, 64}), tensor("INT64", {4}),
+                              bf16({1000, 128, 1, 64}), bf16({1000, 128, 1, 512})},
+                             {bf16({1000, 128, 1, 64}), bf16({1000, 128, 1, 512})}})) == 2 * 2 * 4 * 576);
 }
 
 TEST_CASE("norms, activations and element-wise kernels are rows of their last dimension", "[import][ascend]") {
@@ -179,7 +296,6 @@ TEST_CASE("norms, activations and element-wise kernels are rows of their last di
   const Mapped bias = ascend_row({"Add", {bf16({7, 8}), bf16({8})}, {bf16({7, 8})}});
   CHECK(op_of(bias) == "vector:elementwise");
   CHECK(shape_of<VectorShape>(bias).bytes.value == 2 * (56 + 8 + 56));
-  CHECK(op_of(ascend_row({"GroupedMatmul", {bf16({7, 8})}, {bf16({7, 8})}})) == "no such op");
   CHECK(op_of(ascend_row({"SomethingNew", {bf16({7, 8})}, {bf16({7, 8})}})) == "no such op");
   CHECK(op_of(ascend_row({"Cast", {tensor("INT64", {4})}, {tensor("INT64", {4})}})) == "element type");
 }

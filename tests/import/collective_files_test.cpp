@@ -148,8 +148,13 @@ TEST_CASE("hccl_test: what the output does not say must be given", "[import][hcc
 }
 
 TEST_CASE("flags of collectives are refused where files say it themselves", "[import]") {
-  CHECK(problems_of(Source::msprof, "", {.ranks = 8}).front() ==
-        "--ranks and --op are for hccl-test and nccl-tests, not for msprof");
+  CHECK(problems_of(Source::msprof, "", {.collective = "all_reduce"}).front() ==
+        "--op is for hccl-test and nccl-tests, not for msprof");
+  CHECK(problems_of(Source::chrome_trace, "", {.ranks = 8}).front() ==
+        "--ranks is for files that do not say it, not for chrome-trace");
+  CHECK(problems_of(Source::nccl_tests, "", {.kv_len = 8}).front() ==
+        "--kv-len is for msprof and torch-npu, not for nccl-tests");
+  CHECK(problems_of(Source::msprof, "", {.kv_len = 0}).front() == "--kv-len must be between 1 and 1000000000, not 0");
   CHECK(problems_of(Source::nccl_tests, "", {.dtype = Dtype::bf16}).front() ==
         "--dtype is for hccl-test: nccl-tests says it itself");
   CHECK(problems_of(Source::hccl_test, "", {.ranks = 1}).front() == "--ranks must be between 2 and 1000000, not 1");

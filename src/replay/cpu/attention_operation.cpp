@@ -169,7 +169,7 @@ Operated make_attention(const Workshop& shop, Dtype dtype, const calibrate::Atte
 }
 
 Operated make_latent(const Workshop& shop, Dtype dtype, const calibrate::LatentShape& s, std::int64_t asked) {
-  require(!s.module, "is several ops: replay them one by one");
+  require(s.part == calibrate::LatentShape::Part::attention, "is several ops: replay them one by one");
   const auto widths = [&](calibrate::Phase phase) {
     calibrate::LatentShape shape = s;
     shape.phase = phase;

@@ -106,7 +106,7 @@ TEST_CASE("what cannot be run comes back with the reason") {
   calibrate::LatentShape latent{.phase = Phase::decode, .batch = 1, .q_len = 1, .kv_len = 8, .heads = 2};
   latent.kv_dtype = "fp8";
   check_unavailable(*backend, {"mla_decode", Dtype::bf16, latent}, "caches of another type are not replayed");
-  latent.module = true;
+  latent.part = calibrate::LatentShape::Part::module;
   check_unavailable(*backend, {"mla_module_decode", Dtype::bf16, latent}, "is several ops: replay them one by one");
   const auto experts = [](Dtype dtype, std::int64_t count, std::int64_t ep, std::string weights) {
     return OpRow{
