@@ -292,7 +292,9 @@ struct ImportedRow {
 
 Type fields_of(Fields<import::Imported> f) {
   using I = import::Imported;
-  return f.of<&I::source>("source", "\"msprof\", \"torch-npu\", \"hccl-test\", \"nccl-tests\", \"chrome-trace\" or \"aiconfigurator\"")
+  return f
+      .of<&I::source>(
+          "source", "\"msprof\", \"torch-npu\", \"hccl-test\", \"nccl-tests\", \"chrome-trace\" or \"aiconfigurator\"")
       .of("files", "paths as given",
           [](const I& i) {
             std::vector<std::string> paths;

@@ -74,7 +74,8 @@ TEST_CASE("routing launches what is around the products, and the rest streams at
   const Machine machine(device, cost::make_cluster(device), nullptr, {}, &profile);
   const auto seconds_of = [&](graph::Tag tag, std::int64_t rows, bool grouped) {
     profile.choices.grouped_experts = grouped;
-    const graph::Op op{.name = "around", .tag = tag, .body = graph::Vector{.rows = rows, .width = 4096, .reads = 1, .writes = 1}};
+    const graph::Op op{
+        .name = "around", .tag = tag, .body = graph::Vector{.rows = rows, .width = 4096, .reads = 1, .writes = 1}};
     return machine.time(op, machine.work(op)).total.value;
   };
   const double stream = 2 * 2 * 1e6 * 4096 / bandwidth / 0.5;

@@ -86,22 +86,14 @@ bool is_latent(const graph::Attention& a) { return a.shared_kv || a.qk_dim != a.
 // Of every parameter, the sections it belongs to.
 const std::array<unsigned, hardware::kAllParameters>& table() {
   constexpr std::pair<std::string_view, unsigned> kSections[] = {
-      {"gemm", kGemm | kFormat},
-      {"format", kFormat},
-      {"prefill", kPrefill},
-      {"decode", kDecode},
-      {"vector", kVector},
-      {"collective", kCollective},
-      {"network", kCollective},
-      {"append", kAppend},
-      {"latent", kLatent},
-      {"experts", kExperts},
-      {"custom", kCollective},
-      {"power", kExperts | kGemm | kFormat | kPrefill | kDecode | kLatent | kConvolution},
-      {"step", kStep},
-      {"launch", kStep},
-      {"host", kStep},
-      {"convolution", kConvolution}};
+      {"gemm", kGemm | kFormat}, {"format", kFormat},
+      {"prefill", kPrefill},     {"decode", kDecode},
+      {"vector", kVector},       {"collective", kCollective},
+      {"network", kCollective},  {"append", kAppend},
+      {"latent", kLatent},       {"experts", kExperts},
+      {"custom", kCollective},   {"power", kExperts | kGemm | kFormat | kPrefill | kDecode | kLatent | kConvolution},
+      {"step", kStep},           {"launch", kStep},
+      {"host", kStep},           {"convolution", kConvolution}};
   static const auto result = [&] {
     std::array<unsigned, hardware::kAllParameters> sections{};
     for (std::size_t i = 0; i < sections.size(); ++i) {
@@ -389,8 +381,7 @@ OpTime Efficiency::collective(const graph::Op& op, const cost::Cluster& cluster)
 unsigned sections_of(const graph::Op& op) {
   if (op.place == graph::Place::host || op.place == graph::Place::link) return 0;
   const bool grouped = std::holds_alternative<graph::Gemm>(op.body) && is_grouped(std::get<graph::Gemm>(op.body));
-  const unsigned result =
-      (op.launches > 1 ? kVector : 0U) | (grouped || is_around_experts(op) ? kExperts : 0U);
+  const unsigned result = (op.launches > 1 ? kVector : 0U) | (grouped || is_around_experts(op) ? kExperts : 0U);
   const auto walk = [](double elements) { return elements > 0 ? kStrided : 0U; };
   return result |
          match(

@@ -9,8 +9,8 @@
 //
 //   launch + p-norm( min over b of w tau_b, (weights of active experts + rows) / (share B) )
 //
-// Where rows of weights are no multiple of 16 elements (a width of 1856 over eight ranks) the compiler cannot load them in
-// vectors, and both take a multiple of that time.
+// Where rows of weights are no multiple of 16 elements (a width of 1856 over eight ranks) the compiler cannot load them
+// in vectors, and both take a multiple of that time.
 //
 // Around the two products the stack routes, sorts, copies rows, activates and adds up: half a dozen kernels, whose
 // launches are one constant of the routing, and whose traffic streams at a share of its own (efficiency.cpp).
