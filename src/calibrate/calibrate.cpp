@@ -193,8 +193,11 @@ constexpr std::string_view kStoredKinds[] = {"phase", "op", "scheme"};
 
 }  // namespace
 
-CalibrateResult calibrate(const Measurements& measurements, const hardware::Device& device,
-                          const RuntimeProfile& start) {
+CalibrateResult calibrate(const Measurements& measurements, const hardware::Device& device, const RuntimeProfile& start,
+                          Pull pull) {
+  const auto pulled = [&](std::size_t p) {
+    return pull == Pull::to_fitted && start.provenance[p] == hardware::Provenance::fitted;
+  };
   CalibrateResult result{.calibration = {}, .profile = start};
   Calibration& c = result.calibration;
   RuntimeProfile& profile = result.profile;
@@ -208,6 +211,7 @@ CalibrateResult calibrate(const Measurements& measurements, const hardware::Devi
   if (rows.empty()) throw Error::bad_input("no rows to calibrate with", c.warnings.empty() ? "" : c.warnings.front());
 
   for (std::size_t i = 0; i < hardware::kAllParameters; ++i) {
+    if (pulled(i)) continue;
     // What was fitted on this device goes back to where its fit began; what was on another one is where this one does.
     if (profile.provenance[i] == hardware::Provenance::fitted && start.measured_on(device)) {
       profile.values[i] = profile.prior[i] > 0 ? profile.prior[i] : hardware::parameter_info(i).initial;
@@ -225,7 +229,11 @@ CalibrateResult calibrate(const Measurements& measurements, const hardware::Devi
   for (const std::size_t p : predictor.parameters()) {
     if (held(p)) continue;
     const hardware::ParameterInfo& info = hardware::parameter_info(p);
-    problem.free.push_back({p, std::clamp(profile.values[p], info.min, info.max), info.spread, info.min, info.max});
+    // No fit knows a number better than its formula is exact.
+    constexpr double kLeastSpread = 0.05;
+    const double known = std::clamp(start.uncertainty[p], kLeastSpread, info.spread);
+    problem.free.push_back(
+        {p, std::clamp(profile.values[p], info.min, info.max), pulled(p) ? known : info.spread, info.min, info.max});
   }
   DataCheck checked = check_rows(used, rows, problem.free.size());
   std::vector<RowLimits> limits;
@@ -248,7 +256,7 @@ CalibrateResult calibrate(const Measurements& measurements, const hardware::Devi
     c.parameters.push_back(
         {info.name, std::string(info.unit), std::string(info.meaning), problem.free[i], p, jackknife});
     profile.values[p.index] = p.value;
-    profile.prior[p.index] = problem.free[i].prior;
+    if (!pulled(p.index)) profile.prior[p.index] = problem.free[i].prior;
     if (p.identified != Identified::yes) continue;
     profile.provenance[p.index] = hardware::Provenance::fitted;
     profile.uncertainty[p.index] = std::max(p.relative_error, jackknife);
@@ -272,7 +280,13 @@ CalibrateResult calibrate(const Measurements& measurements, const hardware::Devi
   profile.hardware = device.name;
   profile.families.clear();
   note_range(used, predictor, profile.range);
-  profile.errors.clear();  // without anything left out, nothing is known of other rows
+  if (pull == Pull::to_fitted) profile.range.rows += start.range.rows;
+  // Without anything left out, nothing is known of other rows.
+  std::erase_if(profile.errors, [&](const hardware::FittedError& known) {
+    return pull == Pull::to_defaults ||
+           std::any_of(out.errors.begin(), out.errors.end(),
+                       [&](const GroupErrors& group) { return group.name == known.group; });
+  });
   for (const GroupErrors& group : out.errors) {
     if (std::find(std::begin(kStoredKinds), std::end(kStoredKinds), group.by) == std::end(kStoredKinds)) continue;
     profile.errors.push_back(

@@ -21,15 +21,20 @@ struct MeasuredFlags {
   std::vector<std::string> files;
   std::string hardware;
   std::string runtime;
+  std::string from;
   std::string out;
   std::optional<double> max_mape;
 };
 
-Answer calibrate_answer(const MeasuredFlags& flags, const Context&) {
+Answer calibrate_answer(const MeasuredFlags& flags, const Context& context) {
+  const bool pulled = !flags.from.empty();
+  if (pulled) context.refuse({"--runtime"}, "--from names the profile to start from", "give one of the two");
   const hardware::Device device = hardware::load_device(flags.hardware);
-  const auto start = hardware::load_runtime_profile(device, flags.runtime, hardware::UnknownRuntime::error);
+  const auto start =
+      hardware::load_runtime_profile(device, pulled ? flags.from : flags.runtime, hardware::UnknownRuntime::error);
   WrittenFile out(flags.out);
-  const auto result = calibrate::calibrate(calibrate::read_measurements(flags.files), device, start);
+  const auto result = calibrate::calibrate(calibrate::read_measurements(flags.files), device, start,
+                                           pulled ? calibrate::Pull::to_fitted : calibrate::Pull::to_defaults);
   out.commit(hardware::format_runtime_profile(result.profile));
   return {report::calibrate_report(result.calibration)};
 }
@@ -98,6 +103,8 @@ void add_calibrate(Command& root) {
   command.add_field("hw", flags.hardware).required();
   command.add_field("runtime", flags.runtime).about =
       "profile to start from, by name or file: its kernel choices and options stay [the device's own]";
+  command.add("--from", flags.from, "NAME",
+              "profile, by name or file, whose fitted numbers the fit starts at and is pulled towards");
   command.add("-o,--out", flags.out, "YAML", "file for the fitted profile");
 }
 

@@ -243,6 +243,11 @@ class DecoderBuilder {
     exchange(scatters ? scatter : all_reduce, scatters ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
              Axis::tensor, p_.tensor, d(rows), d(m_.hidden), overlaps);
   }
+  // Whether the last op was the sum of a block over the tensor axis.
+  bool sums_block() const {
+    const auto* last = graph_.empty() ? nullptr : std::get_if<Collective>(&graph_.back().body);
+    return last && last->kind == CollectiveKind::all_reduce && last->axis == Axis::tensor;
+  }
   // Matrices divided by rows run beside the sum of their results.
   bool overlaps_sums() const {
     return o_.overlap_collectives && prompts_ && p_.tensor > 1 && !two_dimensional() && !e_.training;
@@ -439,8 +444,10 @@ class DecoderBuilder {
       norm(norm_tag);
     } else if (o_.fused_add_norm) {
       const bool rms = m_.norm == model::Norm::rms;
+      const bool in_sum = o_.fused_all_reduce_norm && !prompts_ && !e_.training && sums_block();
       vector(fused_tag, rms ? VectorKind::add_rms_norm : VectorKind::add_layer_norm, residual_tokens(),
-             residual_width(), inputs, 2, (rms ? 1 : 2) * residual_width());
+             residual_width(), in_sum ? inputs - 1 : inputs, 2, (rms ? 1 : 2) * residual_width());
+      if (in_sum) launches(0);
       keep_norm_input(rms);
     } else {
       vector(add_tag, VectorKind::add, residual_tokens(), residual_width(), inputs, 1);

@@ -37,6 +37,9 @@ struct RuntimeOptions {
   // In steps of prompts o_proj and down_proj run beside the all-reduce of their result (matmul and collective in one
   // kernel: MC2). Not part of "all": few stacks do it.
   bool overlap_collectives = false;
+  // In steps of new tokens alone the kernel that sums a block over the tensor axis adds the residual and takes the norm
+  // that follows, so that the sum itself crosses no memory. Not part of "all".
+  bool fused_all_reduce_norm = false;
   // Norms, activations, rope, gates and residual adds run inside the products beside them: a norm on the inputs as they
   // come (its scale is applied to the results), the others on the results before they leave; keys and values go to the
   // cache at once. Not part of "all": kernels of arrays of tiles do it.

@@ -267,6 +267,22 @@ TEST_CASE("with overlap the sums after o_proj and down_proj run beside these pro
   }
 }
 
+TEST_CASE("the kernel of a sum over ranks adds the residual and takes the norm, in steps of new tokens") {
+  const char* const kFused = "all,fused_all_reduce_norm";
+  const Graph apart = step(kDecode, "all", Chains::one_kernel);
+  const Graph joined = step(kDecode, kFused, Chains::one_kernel);
+  for (const char* name : {"attention_add_norm", "mlp_add_norm"}) {
+    CHECK(get(apart, name).launches == 1);
+    CHECK(get(joined, name).launches == 0);
+    // Of sum and residual in, and residual and norm out, the first stays in the kernel.
+    CHECK(bytes(apart, name) == 4 * 2 * 4 * 8192);
+    CHECK(bytes(joined, name) == 3 * 2 * 4 * 8192);
+  }
+  CHECK(launches(apart) - launches(joined) == 2);
+  CHECK(launches(step(kPrompts, kFused, Chains::one_kernel)) == launches(step(kPrompts, "all", Chains::one_kernel)));
+  CHECK(get(step(kDecode, kFused, Chains::one_kernel, 0, 1), "mlp_add_norm").launches == 1);  // no ranks, no sum
+}
+
 TEST_CASE("an eager framework copies the weights of products that overlap their sums") {
   const Graph graph = step(kPrompts, "mc2", Chains::framework);
   CHECK(bytes(graph, "o_proj_transpose") == 2 * 2. * 8192 * 1024);  // read and written

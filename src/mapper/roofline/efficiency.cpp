@@ -288,7 +288,7 @@ double Efficiency::kernel(const graph::Attention& attention) const {
 // Traffic of `launches` kernels that the cache holds. Weights are read from memory in any case.
 double Efficiency::cached_bytes(const cost::Work& work, double launches) const {
   const double passing = (work.activations_read + work.activations_written).value;
-  return passing * device_.held(passing / launches);
+  return passing * device_.held(passing / std::max(1.0, launches));
 }
 
 double Efficiency::stream(const graph::Op& op, const cost::Work& work) const {
