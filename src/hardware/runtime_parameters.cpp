@@ -23,7 +23,7 @@ using enum Parameter;
 
 // By ExpertParameter.
 constexpr std::string_view kExpertMeaning[kExpertParameters] = {
-    "every grouped product of experts",
+    "every grouped product of experts, with its part of routing, sorting and adding up",
     "of a core's time, per tile of a grouped product",
     "of the memory bandwidth, of grouped products",
     "exponent, of grouped products",
@@ -106,13 +106,11 @@ constexpr Entry kEntries[] = {
      "exponentials of one core, beside which it multiplies nothing"},
     {latent_token, "latent.token", "s", 1.2e-07, 0.7, 1e-10, 0.0001,
      "of a core's time, per token of a prompt: its latent goes to the cache"},
-    {experts_launch, "experts.launch", "s", 2e-05, 0.7, 1e-07, 4e-04,
-     "routing, sorting and adding up of experts, beside their two products"},
     {experts_stream_share, "experts.stream_share", "", 0.8, 0.7, 0.05, 4,
      "of the memory bandwidth, of copies, activations and sums around the products of experts"},
     {experts_unaligned_share, "experts.unaligned_share", "", 0.3, 0.7, 0.02, 1,
      "of what products of experts reach, where rows of weights are no multiple of 16 elements"},
-    {experts_product, "experts.product", "s", 2.6e-06, 0.7, 1e-07, 1e-04, kExpertMeaning[0]},
+    {experts_product, "experts.product", "s", 1.4e-05, 0.7, 1e-07, 2e-04, kExpertMeaning[0]},
     {experts_start, "experts.start", "s", 9e-07, 0.7, 1e-09, 4e-05, kExpertMeaning[1]},
     {experts_memory_share, "experts.memory_share", "", 0.9, 0.3, 0.1, 1, kExpertMeaning[2]},
     {experts_overlap, "experts.overlap", "", 3, 0.7, 1, 12, kExpertMeaning[3]},

@@ -43,7 +43,7 @@ enum class Parameter : unsigned char {
   latent_launch, latent_share, latent_memory_share, latent_block, latent_overlap, latent_query_share, latent_split,
   latent_prompt_launch, latent_prompt_share, latent_prompt_block, latent_prompt_exponential_rate, latent_token,
   // Routed experts where they have kernels of their own (expert_kernel.cpp).
-  experts_launch, experts_stream_share, experts_unaligned_share,
+  experts_stream_share, experts_unaligned_share,
   // Of their products in the order of ExpertParameter; those of quantised weights are in FormatParameter.
   experts_product, experts_start, experts_memory_share, experts_overlap, experts_share_16, experts_share_32,
   experts_share_64, experts_share_128,

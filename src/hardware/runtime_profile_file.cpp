@@ -166,7 +166,7 @@ void read_errors(Reader& reader, RuntimeProfile& profile) {
   }
 }
 
-// What a profile starts from: parameters and choices of the one it is based on, which are assumptions here.
+// What a profile starts from: parameters and choices of the one it is based on.
 RuntimeProfile start(Reader& reader, const std::string& base) {
   RuntimeProfile profile;
   if (!base.empty()) {
@@ -177,15 +177,12 @@ RuntimeProfile start(Reader& reader, const std::string& base) {
     }
     profile.families.clear();
     profile.preferred = false;
-    profile.hardware.clear();
     profile.range = {};
     profile.notes.clear();
   } else {
     for (std::size_t i = 0; i < kAllParameters; ++i) profile.values[i] = parameter_info(i).initial;
     profile.provenance.fill(Provenance::assumed);
   }
-  profile.provenance.fill(Provenance::assumed);
-  profile.uncertainty.fill(0);
   return profile;
 }
 

@@ -188,10 +188,7 @@ bool attention_depends(const graph::Attention& a, std::size_t parameter, const h
 bool experts_depend(const graph::Op& op, std::size_t parameter) {
   using enum hardware::Parameter;
   const auto* gemm = std::get_if<graph::Gemm>(&op.body);
-  if (gemm == nullptr) {
-    return parameter == index(experts_stream_share) ||
-           (parameter == index(experts_launch) && op.tag == graph::Tag::routing);
-  }
+  if (gemm == nullptr) return parameter == index(experts_stream_share);
   const std::optional<FormatKernel> format = gemm->weights->kernel;
   if (parameter == index(experts_unaligned_share)) return !is_aligned(d(gemm->k));
   if (format && parameter == index(*format, hardware::FormatParameter::host)) return true;
@@ -316,8 +313,7 @@ OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
   };
   const bool around_experts = profile_.choices.grouped_experts && is_around_experts(op);
   const auto streams_around = [&] {
-    launch = op.tag == graph::Tag::routing ? get(v, Parameter::experts_launch) : 0;
-    seconds = launch + work.bytes().value / (device_.bandwidth * get(v, Parameter::experts_stream_share));
+    seconds = work.bytes().value / (device_.bandwidth * get(v, Parameter::experts_stream_share));
   };
   match(
       op.body,

@@ -13,7 +13,8 @@
 // in vectors, and both take a multiple of that time.
 //
 // Around the two products the stack routes, sorts, copies rows, activates and adds up: half a dozen kernels, whose
-// launches are one constant of the routing, and whose traffic streams at a share of its own (efficiency.cpp).
+// launches are in those of the products, for every backend has others, and whose traffic streams at a share of its own
+// (efficiency.cpp).
 #include "mapper/roofline/expert_kernel.h"
 
 #include <algorithm>
