@@ -55,8 +55,8 @@ struct CalibrateResult {
 // warning. Throws Error(bad_input) for data that cannot give a profile.
 //
 // Pull::to_fitted: the fit starts at the start's fitted numbers instead and is pulled towards them, the more the better
-// they were known, so that a few rows of one's own adapt a profile, and steps are fitted after the kernels in them. What
-// the rows say nothing about stays fitted, with its errors.
+// they were known, so that a few rows of one's own adapt a profile, and steps are fitted after the kernels in them.
+// What the rows say nothing about stays fitted, with its errors.
 enum class Pull : unsigned char { to_defaults, to_fitted };
 CalibrateResult calibrate(const Measurements& measurements, const hardware::Device& device,
                           const hardware::RuntimeProfile& start, Pull pull = Pull::to_defaults);

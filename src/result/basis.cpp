@@ -48,8 +48,12 @@ std::optional<Band> band(const estimate::Platform& platform, std::string_view ph
   const hardware::RuntimeProfile& profile = *platform.profile;
   const hardware::FittedError* error = profile.error_of(phase);
   if (error == nullptr) return std::nullopt;
-  const bool assumed = profile.hardware.empty() || error->rows == 0;
-  if (extrapolated && !assumed) return std::nullopt;
+  bool assumed = profile.hardware.empty() || error->rows == 0;
+  if (extrapolated && !assumed) {
+    error = profile.error_of(fmt::format("{} beyond", phase));
+    if (error == nullptr) return std::nullopt;
+    assumed = true;
+  }
   const hardware::FittedError wide = error->widened();
   return Band{wide.mean, wide.p90, assumed ? 0 : error->rows};
 }
@@ -67,7 +71,7 @@ std::string rows_text(const hardware::RuntimeProfile& profile, std::int64_t rows
   constexpr std::int64_t kFew = 20;  // below, the band is widened by more than a twentieth
   if (rows == 0) {
     return fmt::format("; an assumption: {} measured on this device",
-                       profile.hardware.empty() ? "nothing was" : "single kernels were, whole steps were not");
+                       profile.hardware.empty() ? "nothing was" : "such steps were not");
   }
   return fmt::format("; cross-validated on {} rows{}", rows,
                      fewest < kFew ? ", and widened because they are so few" : "");
@@ -91,7 +95,8 @@ std::string band_text(const estimate::Setup& setup, const estimate::Scenario& sc
     if (!text.empty()) text += ", ";
     const std::optional<Band> b = band(setup, scenario, phase);
     if (b) rows += b->rows;
-    if (b) fewest = std::min(fewest.value_or(b->rows), b->rows);
+    // An assumption beside a measured error rests on no rows, few or many.
+    if (b && (!fewest || *fewest == 0 || (b->rows > 0 && b->rows < *fewest))) fewest = b->rows;
     text += b ? fmt::format("{} +- {} (9 of 10 within {})", phase, format_share(b->mean), format_share(b->p90))
               : fmt::format("{} none (extrapolated)", phase);
   }

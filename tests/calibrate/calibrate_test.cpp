@@ -54,6 +54,26 @@ bool warns(const CalibrateResult& result, std::string_view text) {
 
 }  // namespace
 
+TEST_CASE("a fit that is pulled to a profile keeps what its rows say nothing about", "[calibrate]") {
+  const Measurements m = steps({"qwen1.5-1.8b", "qwen1.5-7b", "qwen1.5-14b"});
+  const RuntimeProfile& start = vllm();
+  const CalibrateResult pulled = calibrate(m, card(), start, Pull::to_fitted);
+  const CalibrateResult anew = calibrate(m, card(), start);
+  const std::size_t packed = index(FormatKernel::awq, hardware::FormatParameter::share);  // no row has such weights
+  REQUIRE(start.provenance[packed] == hardware::Provenance::fitted);
+  CHECK(pulled.profile.provenance[packed] == hardware::Provenance::fitted);
+  CHECK(anew.profile.provenance[packed] != hardware::Provenance::fitted);
+  // The rows are the profile's own predictions, so that nothing pulls it away from itself.
+  for (std::size_t p = 0; p < hardware::kAllParameters; ++p) {
+    INFO(hardware::parameter_info(p).name);
+    CHECK(pulled.profile.values[p] == Approx(start.values[p]).epsilon(1e-3));
+  }
+  CHECK(pulled.profile.range.rows == start.range.rows + 27);
+  CHECK(pulled.profile.error_of("gemm") != nullptr);
+  CHECK(anew.profile.error_of("gemm") == nullptr);
+  CHECK(pulled.profile.error_of("decode")->rows == 18);
+}
+
 TEST_CASE("a fit to several models stores its range and the errors of those left out", "[calibrate]") {
   const CalibrateResult result = calibrate(steps({"qwen1.5-1.8b", "qwen1.5-7b", "qwen1.5-14b"}), card(), vllm());
   const hardware::FittedRange& range = result.profile.range;

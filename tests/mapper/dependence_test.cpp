@@ -150,7 +150,8 @@ TEST_CASE("experts depend on the parameters of their grouped kernels") {
       if (changed && !depends(op, sections, p, profile.choices)) FAIL(hardware::parameter_info(p).name);
     }
   }
-  for (std::size_t p = index(Parameter::experts_stream_share); p <= index(Parameter::experts_overlap); ++p) CHECK(used[p]);
+  for (std::size_t p = index(Parameter::experts_stream_share); p <= index(Parameter::experts_overlap); ++p)
+    CHECK(used[p]);
   CHECK(used[index(FormatKernel::fp8_block, ExpertParameter::launch)]);
   CHECK_FALSE(used[index(FormatKernel::fp8, ExpertParameter::launch)]);
   CHECK_FALSE(used[index(Parameter::gemm_launch)]);
