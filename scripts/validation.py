@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes what llmperf says of its own accuracy: reports/validation/*.md, one for every shipped set of measurements, beside it a
-page with the residuals of every op, and the tables of docs/validation.md between their markers.
+page with the residuals of every op (one style sheet for all), and the tables of docs/validation.md between their markers.
 
     scripts/validation.py build/release/llmperf            writes them
     scripts/validation.py build/release/llmperf --check    exit status 1 when they are not what the program says now
@@ -107,8 +107,9 @@ def measurement(row):
                  row.get("options", "").replace("+", " + "), f"batch {row['batch']}", row["phase"],
                  f"{row['new_tokens']} new, {row['context']} cached"]
     else:
-        sizes = [f"{key} {int(row[key])}" for key in ("ranks", "batch", "m", "n", "k", "hidden", "inter", "topk", "experts", "tp", "ep", "q_len", "kv_len", "heads", "kv_heads",
-                                                  "head_dim", "bytes") if row.get(key) is not None]
+        columns = ("ranks", "batch", "m", "n", "k", "hidden", "inter", "topk", "experts", "tp", "ep", "q_len", "kv_len", "heads",
+                   "kv_heads", "head_dim", "bytes")
+        sizes = [f"{key} {int(row[key])}" for key in columns if row.get(key) is not None]
         parts = [row["op"], *sizes]
     return " ".join(part for part in parts if part)
 
@@ -207,7 +208,8 @@ def plot(rows):
     return "".join(out)
 
 
-STYLE = """
+STYLE_FILE = "residuals.css"
+STYLE = """\
 :root { color-scheme: light dark; --paper: #fff; --ink: #1d2129; --soft: #6b7280; --grid: #e5e7eb; --point: #2563eb; }
 @media (prefers-color-scheme: dark) { :root { --paper: #14171c; --ink: #e5e7eb; --soft: #9ca3af; --grid: #2a2f38;
  --point: #60a5fa; } }
@@ -232,7 +234,7 @@ def residual_page(name, document):
         kinds.setdefault(kind, []).append(row)
     out = ["<!doctype html>", '<html lang="en"><head><meta charset="utf-8">',
            '<meta name="viewport" content="width=device-width, initial-scale=1">', f"<title>{name}: residuals</title>",
-           f"<style>{STYLE}</style></head><body>", f"<h1>{name}: residuals</h1>",
+           f'<link rel="stylesheet" href="{STYLE_FILE}"></head><body>', f"<h1>{name}: residuals</h1>",
            "<p>Predicted over measured, by the time that was measured; 1 is exact, and what is off by more than a factor of two "
            f"is drawn at the edge. The same rows in numbers: <a href=\"{name}.md\">{name}.md</a>.</p>"]
     for kind, members in kinds.items():
@@ -333,14 +335,14 @@ def long_products(document):
     products = []
     for row in rows:
         m, n, k, batch = (float(row.get(key) or 1) for key in ("m", "n", "k", "batch"))
-        wide = 1 if row.get("weights") else 2
-        products.append({"measured": row["measured_s"], "predicted": row["predicted_s"], "roof": row["roofline_s"], "kind": wide,
-                         "flops": 2 * m * n * k * batch, "bytes": batch * (wide * n * k + 2 * m * (n + k))})
+        element = 1 if row.get("weights") else 2
+        products.append({"measured": row["measured_s"], "predicted": row["predicted_s"], "roof": row["roofline_s"], "element": element,
+                         "flops": 2 * m * n * k * batch, "bytes": batch * (element * n * k + 2 * m * (n + k))})
     peaks = {}  # what the longest of both takes is the roof, so that some row shows each
     for p in products:
-        peaks[p["kind"]] = max(peaks.get(p["kind"], 0), p["flops"] / p["roof"])
+        peaks[p["element"]] = max(peaks.get(p["element"], 0), p["flops"] / p["roof"])
     bandwidth = max(p["bytes"] / p["roof"] for p in products)
-    return [dict(p, compute=p["flops"] / peaks[p["kind"]], memory=p["bytes"] / bandwidth) for p in products]
+    return [dict(p, compute=p["flops"] / peaks[p["element"]], memory=p["bytes"] / bandwidth) for p in products]
 
 
 def mean_error(products, constants):
@@ -406,6 +408,7 @@ def main():
     fitted = profiles()
     files = {os.path.join(REPORTS, name + ".md"): report(name, document, fitted) for name, document in documents.items()}
     files.update({os.path.join(REPORTS, name + ".html"): residual_page(name, document) for name, document in documents.items()})
+    files[os.path.join(REPORTS, STYLE_FILE)] = STYLE
     files[PAGE] = page(os.path.abspath(program), documents, fitted)
     stale = set(glob.glob(os.path.join(REPORTS, "*.*"))) - set(files)
     different = []

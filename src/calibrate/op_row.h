@@ -53,6 +53,12 @@ struct AttentionShape {
 // before the attention of new tokens, one kernel on Ascend (MlaProlog).
 struct LatentShape {
   enum class Part : unsigned char { attention, module, prolog };
+  // Of the residual stream, of the latents of queries and of keys, of what of a head is rotated and of what is not.
+  static constexpr std::int64_t kHidden = 7168;
+  static constexpr std::int64_t kQueryLatent = 1536;
+  static constexpr std::int64_t kLatent = 512;
+  static constexpr std::int64_t kRotary = 64;
+  static constexpr std::int64_t kHead = 128;
   Phase phase = Phase::prefill;
   std::int64_t batch = 0;  // of a prolog column m: one new token of each sequence
   std::int64_t q_len = 0;

@@ -92,9 +92,7 @@ model::ElementFormat cache_element(const std::string& kv_dtype, Dtype dtype) {
 }
 
 graph::Op op_of(const LatentShape& s, Dtype dtype) {
-  constexpr std::int64_t kLatent = 512;
-  constexpr std::int64_t kRotary = 64;
-  constexpr std::int64_t kHead = 128;
+  using L = LatentShape;
   const bool absorbed = s.phase == Phase::decode;
   const model::ElementFormat element = cache_element(s.kv_dtype, dtype);
   return {.name = "attention",
@@ -103,8 +101,8 @@ graph::Op op_of(const LatentShape& s, Dtype dtype) {
                                    .context = s.kv_len - s.q_len,
                                    .heads = s.heads,
                                    .kv_heads = absorbed ? 1 : s.heads,
-                                   .qk_dim = (absorbed ? kLatent : kHead) + kRotary,
-                                   .v_dim = absorbed ? kLatent : kHead,
+                                   .qk_dim = (absorbed ? L::kLatent : L::kHead) + L::kRotary,
+                                   .v_dim = absorbed ? L::kLatent : L::kHead,
                                    .window = std::nullopt,
                                    .shared_kv = absorbed,
                                    .activation = dtype,
@@ -159,11 +157,7 @@ std::vector<graph::Op> ops_of_shape(const ExpertsShape& s, Dtype dtype) {
 // heads, and back. New tokens meet latents where they are (absorbed), a prompt's are expanded to keys and values. A
 // prolog ends where the attention begins.
 std::vector<graph::Op> ops_of_module(const LatentShape& s, Dtype dtype) {
-  constexpr std::int64_t kHidden = 7168;
-  constexpr std::int64_t kQueryLatent = 1536;
-  constexpr std::int64_t kLatent = 512;
-  constexpr std::int64_t kRotary = 64;
-  constexpr std::int64_t kHead = 128;
+  using L = LatentShape;
   const std::int64_t tokens = s.batch * s.q_len;
   const auto linear = [&](std::int64_t n, std::int64_t k) {
     return op_of(GemmShape{.m = tokens, .n = n, .k = k, .weights = scheme_or(s.weights, dtype)}, dtype);
@@ -173,17 +167,17 @@ std::vector<graph::Op> ops_of_module(const LatentShape& s, Dtype dtype) {
     return op_of(GemmShape{.m = tokens, .n = n, .k = k, .batch = s.heads}, dtype);
   };
   const bool absorbed = s.phase == Phase::decode;
-  std::vector<graph::Op> ops = {linear(kQueryLatent + kLatent + kRotary, kHidden), norm(kQueryLatent),
-                                linear(s.heads * (kHead + kRotary), kQueryLatent), norm(kLatent),
-                                op_of(VectorShape{"rope", tokens * (s.heads + 1), kRotary, s.heads, 1}, dtype)};
-  graph::Op append = op_of(CacheShape{tokens, 1, (kLatent + kRotary) / 2}, dtype);
+  std::vector<graph::Op> ops = {linear(L::kQueryLatent + L::kLatent + L::kRotary, L::kHidden), norm(L::kQueryLatent),
+                                linear(s.heads * (L::kHead + L::kRotary), L::kQueryLatent), norm(L::kLatent),
+                                op_of(VectorShape{"rope", tokens * (s.heads + 1), L::kRotary, s.heads, 1}, dtype)};
+  graph::Op append = op_of(CacheShape{tokens, 1, (L::kLatent + L::kRotary) / 2}, dtype);
   std::get<graph::Copy>(append.body).to = cache_element(s.kv_dtype, dtype);
   ops.push_back(append);
-  ops.push_back(absorbed ? per_head(kLatent, kHead) : linear(s.heads * 2 * kHead, kLatent));
+  ops.push_back(absorbed ? per_head(L::kLatent, L::kHead) : linear(s.heads * 2 * L::kHead, L::kLatent));
   if (s.part == LatentShape::Part::prolog) return ops;
   ops.push_back(op_of(s, dtype));
-  if (absorbed) ops.push_back(per_head(kHead, kLatent));
-  ops.push_back(linear(kHidden, s.heads * kHead));
+  if (absorbed) ops.push_back(per_head(L::kHead, L::kLatent));
+  ops.push_back(linear(L::kHidden, s.heads * L::kHead));
   return ops;
 }
 std::vector<graph::Op> ops_of_shape(const LatentShape& s, Dtype dtype) {

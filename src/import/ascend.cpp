@@ -94,14 +94,17 @@ Mapped grouped_matmul(const AscendKernel& k) {
 // What comes before latent attention of new tokens, of DeepSeek-V3's widths: the op has no others.
 Mapped mla_prolog(const AscendKernel& k) {
   const Tensor& x = slot(k.inputs, 0);
-  const Tensor& up = slot(k.inputs, 3);  // [heads, 128, 512]
+  using L = calibrate::LatentShape;
+  const Tensor& up = slot(k.inputs, 3);  // [heads, head, latent]
   const std::optional<std::int64_t> all = elements(x);
   if (!all || !elements(up)) return kNoShapes;
   const std::int64_t heads = up.shape.front();
-  const std::pair<std::size_t, Shape> expected[] = {
-      {1, {7168, 1536}}, {2, {1536, heads * (128 + 64)}}, {3, {heads, 128, 512}}, {4, {7168, 512 + 64}}};
+  const std::pair<std::size_t, Shape> expected[] = {{1, {L::kHidden, L::kQueryLatent}},
+                                                    {2, {L::kQueryLatent, heads * (L::kHead + L::kRotary)}},
+                                                    {3, {heads, L::kHead, L::kLatent}},
+                                                    {4, {L::kHidden, L::kLatent + L::kRotary}}};
   for (const auto& [input, shape] : expected) {
-    if (slot(k.inputs, input).shape != shape || x.shape.back() != 7168) return "widths of another model";
+    if (slot(k.inputs, input).shape != shape || x.shape.back() != L::kHidden) return "widths of another model";
   }
   const std::optional<Dtype> dtype = up.element.dtype;
   const bool int8 = x.element.dtype == Dtype::int8;
@@ -146,7 +149,6 @@ Mapped training_attention(const AscendKernel& k) {
 // tokens. Pages hold a multiple of 16 tokens. The table, [sequences, pages], is as long as the longest may get.
 Mapped paged_attention(const AscendKernel& k, const Tensor& table) {
   constexpr std::int64_t kPageStep = 16;
-  constexpr std::int64_t kLatent = 512;
   if (!k.kv_len) return "keys are in pages: --kv-len";
   const Tensor& query = slot(k.inputs, 0);
   const Tensor& pool = slot(k.inputs, 1);
@@ -173,7 +175,7 @@ Mapped paged_attention(const AscendKernel& k, const Tensor& table) {
   if (!kv_heads) return kOtherShapes;
   if (divide_up(*k.kv_len, page) > table.shape[1]) return "fewer tokens than --kv-len in its pages";
   const std::string cache = pool.element.dtype == query.element.dtype ? "" : std::string(name(*pool.element.dtype));
-  if (*kv_heads == 1 && q[2] == kLatent) {
+  if (*kv_heads == 1 && q[2] == calibrate::LatentShape::kLatent) {
     return calibrate::OpRow{"mla_decode", *query.element.dtype,
                             calibrate::LatentShape{calibrate::Phase::decode, q[0], 1, *k.kv_len, q[1], cache}};
   }

@@ -58,8 +58,8 @@ enum Section : unsigned {
   kAppend = 128,
   kConvolution = 256,
   kLatent = 512,    // latent attention: of new tokens on latents, or of a prompt on what they expand to
-  kExperts = 2048,  // routed experts: their products, and what is between them
   kStrided = 1024,  // of no parameter: the kernel walks its elements in strides
+  kExperts = 2048,  // routed experts: their products, and what is between them
 };
 // Sections with a part in the op's time; 0 for ops of the host.
 unsigned sections_of(const graph::Op& op);
