@@ -37,6 +37,7 @@ constexpr ColumnInfo kColumns[] = {
     {"dp", Use::optional, Use::no},
     {"pp", Use::optional, Use::no},
     {"runtime", Use::required, Use::no},
+    {"engine_version", Use::optional, Use::no},
     {"execution", Use::optional, Use::no},
     {"options", Use::optional, Use::no},
     {"model", Use::required, Use::no},
@@ -49,6 +50,11 @@ constexpr ColumnInfo kColumns[] = {
     {"phase", Use::required, Use::no},
     {"new_tokens", Use::required, Use::no},
     {"context", Use::required, Use::no},
+    {"concurrency", Use::optional, Use::no},
+    {"prompt", Use::optional, Use::no},
+    {"generated", Use::optional, Use::no},
+    {"loaded", Use::optional, Use::no},
+    {"measured", Use::optional, Use::no},
     {"m", Use::no, Use::optional},
     {"n", Use::no, Use::optional},
     {"k", Use::no, Use::optional},
@@ -105,6 +111,7 @@ void each_field(Of& s, const Visit& visit) {
     visit("dp", s.dp, {.absent = 1});
     visit("pp", s.pp, {.absent = 1});
     visit("runtime", s.runtime, {});
+    visit("engine_version", s.engine_version, {});
     visit("execution", s.execution, {.shown = true});
     visit("options", s.options, {.shown = true});
     visit("model", s.model, {});
@@ -114,6 +121,11 @@ void each_field(Of& s, const Visit& visit) {
     visit("phase", s.phase, {});
     visit("new_tokens", s.new_tokens, {});
     visit("context", s.context, {.min = 0});
+    visit("concurrency", s.concurrency, {.absent = 0});
+    visit("prompt", s.prompt, {.absent = 0});
+    visit("generated", s.generated, {.absent = 0});
+    visit("loaded", s.loaded, {.absent = 0});
+    visit("measured", s.measured, {});
   } else if constexpr (std::is_same_v<Type, GemmShape>) {
     visit("m", s.m, {});
     visit("n", s.n, {});
@@ -193,7 +205,9 @@ struct CellWriter {
   void operator()(Column c, const std::string& value, const Rule& rule) const {
     if (!value.empty() || rule.shown) cells[c.index] = std::string_view(value);
   }
-  void operator()(Column c, bool value, const Rule&) const { cells[c.index] = value; }
+  void operator()(Column c, bool value, const Rule& rule) const {
+    if (!rule.absent || value) cells[c.index] = value;
+  }
   void operator()(Column c, Phase value, const Rule&) const { cells[c.index] = name(value); }
 };
 
@@ -290,7 +304,13 @@ class FileParser {
     if (ops_) {
       row.of = op();
     } else {
-      each_field(std::get<StepRow>(row.of), CellReader{*this});
+      auto& step = std::get<StepRow>(row.of);
+      each_field(step, CellReader{*this});
+      if (step.loaded &&
+          (step.concurrency == 0 || step.prompt == 0 || step.generated == 0 || step.phase != Phase::decode)) {
+        problem(cell("loaded")->column, "a step of a loaded server needs 'concurrency', 'prompt' and 'generated'",
+                "and is one of decode");
+      }
     }
     if (!extra_.empty()) row.extra.resize(into_->extra_columns.size());
     for (const auto& [cell, index] : extra_) row.extra[index] = cells[cell].text;
@@ -349,8 +369,9 @@ class FileParser {
     void operator()(Column c, std::string& value, const Rule&) const {
       value = p.use(kColumns[c.index]) == Use::required ? p.required(c) : p.text(c);
     }
-    void operator()(Column c, bool& value, const Rule&) const {
+    void operator()(Column c, bool& value, const Rule& rule) const {
       const std::string text = to_lower(p.text(c));
+      if (text.empty() && rule.absent) return;
       value = text.empty() || text == "1" || text == "1.0" || text == "true";
       if (value || text == "0" || text == "0.0" || text == "false") return;
       p.problem(p.cell(c)->column, fmt::format("{} must be 0 or 1, not {}", quote(c.name()), quote(text)));
@@ -532,7 +553,10 @@ std::string configuration(const Row& row) {
     for (const std::string* part : {&s->execution, &s->options}) {
       if (!part->empty()) text += " " + *part;
     }
-    return text + fmt::format(" batch {} {} {}+{}", s->batch, name(s->phase), s->context, s->new_tokens);
+    if (!s->engine_version.empty()) text += " of " + s->engine_version;
+    text += fmt::format(" batch {} {} {}+{}", s->batch, name(s->phase), s->context, s->new_tokens);
+    if (s->loaded) text += fmt::format(" under {} requests {}+{}", s->concurrency, s->prompt, s->generated);
+    return text;
   }
   return fmt::format("{} {}", row.hardware, describe(std::get<OpRow>(row.of)));
 }

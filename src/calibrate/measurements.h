@@ -1,7 +1,9 @@
 // Measured latencies: rows of CSV files in one of two schemas, told apart by their header.
 //
-//  * steps of whole models: hardware,tp,ep,dp,pp,runtime,execution,options,model,weights,kv,batch,phase,new_tokens,
-//    context,latency_ms. One forward step of `batch` sequences that each process new_tokens and have context cached.
+//  * steps of whole models: hardware,tp,ep,dp,pp,runtime,engine_version,execution,options,model,weights,kv,batch,phase,
+//    new_tokens,context,concurrency,prompt,generated,loaded,measured,latency_ms. One forward step of `batch` sequences
+//    that each process new_tokens and have context cached. With `loaded`, the time per output token of a server that
+//    `concurrency` requests of `prompt` and `generated` tokens keep busy: others' prompts lengthen its steps.
 //  * kernels: hardware,op,dtype,weights,ranks,batch,m,n,k,hidden,inter,topk,experts,tp,ep,distribution,q_len,kv_len,
 //    heads,kv_heads,head_dim,causal,kv_dtype,window,bytes,power,latency_us; a row fills in what its op has (op_row.h).
 //
@@ -33,8 +35,9 @@ struct StepRow {
   std::int64_t dp = 1;
   std::int64_t pp = 1;
   std::string runtime;
-  std::string execution;  // "eager", "graph", …; empty: not said
-  std::string options;    // as written: "static_kv+flash_attention"; empty: not said
+  std::string engine_version = {};  // "0.6.3 (2024-09)", which says the era of the runtime; empty: not said
+  std::string execution;            // "eager", "graph", …; empty: not said
+  std::string options;              // as written: "static_kv+flash_attention"; empty: not said
   std::string model;
   std::string weights;
   std::string kv;          // of the cache; empty: not said
@@ -42,6 +45,16 @@ struct StepRow {
   Phase phase = Phase::prefill;
   std::int64_t new_tokens = 1;  // per sequence
   std::int64_t context = 0;     // cached tokens per sequence
+  // Of the requests that a server was loaded with; 0: not said.
+  std::int64_t concurrency = 0;
+  std::int64_t prompt = 0;     // tokens of one
+  std::int64_t generated = 0;  // tokens of one
+  bool loaded = false;         // the latency has others' prompts in it
+  std::string measured = {};   // when, as written
+  // Of others' prompts, how many a step of a loaded server processes on the mean.
+  double prompts_per_step() const {
+    return loaded ? static_cast<double>(concurrency - 1) / static_cast<double>(generated) : 0;
+  }
   std::int64_t replica_batch() const { return (batch + dp - 1) / dp; }
   bool operator==(const StepRow&) const = default;
 };

@@ -67,7 +67,9 @@ Predictor::Predictor(const Measurements& measurements, std::vector<std::size_t> 
         problems.push_back(std::move(problem));
       }
     }
-    items_of_.back().end = items_.size();
+    RowItems& items = items_of_.back();
+    items.prompt_end = items_.size();
+    if (items.of == nullptr) items.end = items.prompt_end;
   }
   if (!problems.empty()) throw Error(ErrorKind::bad_input, std::move(problems));
   dependents_.resize(hardware::kAllParameters);
@@ -141,6 +143,17 @@ void Predictor::add_step(const StepRow& row) {
   RowRoof& roof = roofs_.back();
   for (const graph::Op& op : graph) add(op, estimator.machine(), roof);
   if (items.micro_batches > 0) roof.roof = pipelined(items).roof;
+  items.end = items_.size();
+  items.prompts_per_step = row.prompts_per_step();
+  if (items.prompts_per_step == 0) return;
+  const graph::SequenceGroup prompt{1, row.prompt, 0};
+  graph::build_step(setup.execution, {&prompt, 1}, graph::Part::all, graph);
+  RowRoof of_prompt;
+  for (const graph::Op& op : graph) add(op, estimator.machine(), of_prompt);
+  roof.compute += of_prompt.compute * items.prompts_per_step;
+  roof.memory += of_prompt.memory * items.prompts_per_step;
+  roof.network += of_prompt.network * items.prompts_per_step;
+  roof.kernels += of_prompt.kernels * items.prompts_per_step;
 }
 
 const estimate::Phase& Predictor::pipelined(const RowItems& row) {
@@ -206,13 +219,19 @@ double Predictor::row_seconds(const RowItems& row, const std::vector<double>& op
   return overhead ? device + overhead->time(Seconds{device}, row.layers, row.sequences).value : device;
 }
 
+double Predictor::others_prompts(const RowItems& row, const std::vector<double>& op_seconds) const {
+  double seconds = 0;
+  for (std::size_t i = row.end; i < row.prompt_end; ++i) seconds += op_seconds[items_[i].op] * items_[i].count;
+  return seconds * row.prompts_per_step * get(profile_.values, hardware::Parameter::step_prompts);
+}
+
 std::vector<mapper::StepOverhead> Predictor::overheads() const {
   std::vector<mapper::StepOverhead> result;
   for (const RowItems& row : items_of_) {
     if (row.of == nullptr) continue;
     const estimate::Setup& setup = row.of->estimator->setup();
     mapper::StepOverhead& overhead =
-        result.emplace_back(profile_.values, row.prompts ? setup.dispatch : setup.decode_dispatch, row.prompts);
+        result.emplace_back(profile_.values, setup.dispatch_of(row.prompts, row.group.count), row.prompts);
     for (std::size_t i = row.begin; i < row.end; ++i) overhead.add(ops_[items_[i].op].op, items_[i].count);
   }
   return result;
@@ -237,9 +256,10 @@ void Predictor::predict(std::span<const double> values, std::optional<std::size_
     if (items_of_[i].micro_batches > 0) {
       seconds[i] = pipelined(items_of_[i]).time.value;
       ++step;
-      continue;
+    } else {
+      seconds[i] = row_seconds(items_of_[i], times, items_of_[i].of ? &steps[step++] : nullptr);
     }
-    seconds[i] = row_seconds(items_of_[i], times, items_of_[i].of ? &steps[step++] : nullptr);
+    seconds[i] += others_prompts(items_of_[i], times);
   }
 }
 

@@ -64,7 +64,9 @@ class Predictor {
   struct RowItems {
     std::size_t begin = 0;
     std::size_t end = 0;
-    const Case* of = nullptr;  // null: an op row
+    std::size_t prompt_end = 0;   // from `end` on: the prompt of a request to a loaded server
+    double prompts_per_step = 0;  // of such requests (StepRow)
+    const Case* of = nullptr;     // null: an op row
     bool prompts = false;
     double sequences = 0;            // of a replica
     graph::SequenceGroup group;      // of a replica; with a pipeline of a micro-batch
@@ -82,6 +84,8 @@ class Predictor {
   double seconds_of(std::size_t op) const;
   double row_seconds(const RowItems& row, const std::vector<double>& op_seconds,
                      const mapper::StepOverhead* overhead) const;
+  // Of the device, for the prompts of others that a step of a loaded server processes beside its tokens.
+  double others_prompts(const RowItems& row, const std::vector<double>& op_seconds) const;
   std::vector<mapper::StepOverhead> overheads() const;  // of step rows, in order; with the values of the moment
 
   std::vector<std::size_t> rows_;

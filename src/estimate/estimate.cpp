@@ -222,7 +222,7 @@ void Estimator::phase(std::string_view name, const SequenceGroup& group, std::in
   result.token_batches = e.weights.gguf && stages_.size() > 1 ? (tokens + e.micro_batch - 1) / e.micro_batch : 1;
   result.steady = group.new_tokens == 1 && group.context > 0 && !e.weights.gguf ? Steady::yes : Steady::no;
   const bool prompts = group.new_tokens > 1 || group.context == 0;
-  result.launches = {.dispatch = prompts ? setup_.dispatch : setup_.decode_dispatch,
+  result.launches = {.dispatch = setup_.dispatch_of(prompts, group.count),
                      .prompts = prompts,
                      .layers = d(e.model->num_layers()) * d(micro_batches),
                      .sequences = d(micro_batches * group.count)};
@@ -306,16 +306,14 @@ Seconds Estimator::step_time(std::span<const SequenceGroup> step) {
   Seconds sum;
   const bool prompts = std::any_of(step.begin(), step.end(), [](const SequenceGroup& g) { return g.new_tokens > 1; });
   std::optional<mapper::StepOverhead> host;
-  if (setup_.profile) {
-    host.emplace(setup_.profile->values, prompts ? setup_.dispatch : setup_.decode_dispatch, prompts);
-  }
+  std::int64_t sequences = 0;
+  for (const SequenceGroup& g : step) sequences += g.count;
+  if (setup_.profile) host.emplace(setup_.profile->values, setup_.dispatch_of(prompts, sequences), prompts);
   for (const graph::Op& op : graph_) {
     sum += time(op, work(op)).total * d(op.count);
     if (host) host->add(op);
   }
   if (!host) return sum;
-  std::int64_t sequences = 0;
-  for (const SequenceGroup& g : step) sequences += g.count;
   return sum + host->time(sum, d(setup_.execution.model->num_layers()), d(sequences));
 }
 

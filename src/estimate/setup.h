@@ -29,6 +29,11 @@ struct Platform {
 
   // The links as collectives are charged for them: under a profile as its library drives them.
   cost::Cluster charged_cluster() const;
+  // Of a step: decode of more sequences than were captured is launched as prompts are.
+  hardware::Dispatch dispatch_of(bool prompts, std::int64_t sequences) const {
+    const std::int64_t captured = profile ? profile->choices.graph_rows : 0;
+    return prompts || (captured > 0 && sequences > captured) ? dispatch : decode_dispatch;
+  }
   // Roofline where the device has no tiles or a profile times the ops.
   mapper::TileModel tile_model() const {
     return device->tile_array && profile == nullptr ? tiles : mapper::TileModel::roofline;

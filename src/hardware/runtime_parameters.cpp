@@ -152,6 +152,8 @@ constexpr Entry kEntries[] = {
     {step_prefill, "step.prefill", "s", 1e-3, 1.0, 1e-6, 5e-2, "every step that processes prompts"},
     {step_decode, "step.decode", "s", 4e-4, 1.0, 1e-6, 5e-2, "every step of one new token per sequence"},
     {step_sequence, "step.sequence", "s", 4e-5, 1.0, 1e-7, 5e-3, "every sequence: sampling and bookkeeping"},
+    {step_prompts, "step.prompts", "", 1.0, 0.2, 0.1, 3.0,
+     "of the kernels of others' prompts, what lengthens the steps of a loaded server"},
     {host_layer, "host.layer", "s", 8.5e-5, 0.7, 1e-6, 5e-3,
      "of the host, per layer of a step it launches kernel by kernel"},
     {host_launch, "host.launch", "s", 5e-6, 0.4, 1e-7, 5e-4, "of the host, per kernel"},

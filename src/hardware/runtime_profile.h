@@ -60,7 +60,7 @@ enum class Parameter : unsigned char {
   // What long kernels and steady load leave of the clock (efficiency.cpp).
   power_onset, power_sustained,
   // The host and what a step costs beside its kernels (step_overhead.h).
-  launch_gap, step_prefill, step_decode, step_sequence, host_layer, host_launch, host_view, host_reshape, host_dispatch,
+  launch_gap, step_prefill, step_decode, step_sequence, step_prompts, host_layer, host_launch, host_view, host_reshape, host_dispatch,
   memory_utilisation,
   // Around the steps of a generated image or video.
   generation_fixed, generation_video, generation_pixel,
@@ -195,6 +195,7 @@ struct KernelChoices {
   double activation_factor = 1;       // memory the runtime plans for activations, over the peak of those alive at once
   bool replicates_embedding = false;  // under tensor parallelism every device holds embedding and lm_head whole
   bool caps_batch = false;            // sequences beyond the memory wait, so that a step runs fewer than asked
+  std::int64_t graph_rows = 0;        // sequences up to which decode steps were captured; 0: of any number
   bool operator==(const KernelChoices&) const = default;
 };
 
@@ -244,6 +245,7 @@ struct RuntimeProfile {
   std::string name;      // "vllm": what --runtime takes
   std::string hardware;  // device whose measurements it rests on; empty: a class default
   std::string origin;    // device whose cores its rates are of: that of the profile it is based on, or its own
+  std::string engine;    // era whose host and choices it has: "vllm-v1" (engine.h); empty: its own
   std::string title;
   std::string source;  // of measurements and choices
   std::string notes;

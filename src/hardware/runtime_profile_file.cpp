@@ -46,6 +46,7 @@ void each_choice(Choices& c, Visit&& visit) {
   visit("activation_factor", c.activation_factor, 1, 100);
   visit("replicates_embedding", c.replicates_embedding, 0, 1);
   visit("caps_batch", c.caps_batch, 0, 1);
+  visit("graph_rows", c.graph_rows, 0, 1e9);
 }
 
 // ---- Reading
