@@ -146,8 +146,8 @@ void Predictor::add_step(const StepRow& row) {
   items.end = items_.size();
   items.prompts_per_step = row.prompts_per_step();
   if (items.prompts_per_step == 0) return;
-  const graph::SequenceGroup prompt{1, row.prompt, 0};
-  graph::build_step(setup.execution, {&prompt, 1}, graph::Part::all, graph);
+  const graph::SequenceGroup mixed[] = {group, {1, row.prompt, 0}};
+  graph::build_step(setup.execution, mixed, graph::Part::all, graph);
   RowRoof of_prompt;
   for (const graph::Op& op : graph) add(op, estimator.machine(), of_prompt);
   roof.compute += of_prompt.compute * items.prompts_per_step;
@@ -220,8 +220,10 @@ double Predictor::row_seconds(const RowItems& row, const std::vector<double>& op
 }
 
 double Predictor::others_prompts(const RowItems& row, const std::vector<double>& op_seconds) const {
+  if (row.end == row.prompt_end) return 0;
   double seconds = 0;
   for (std::size_t i = row.end; i < row.prompt_end; ++i) seconds += op_seconds[items_[i].op] * items_[i].count;
+  for (std::size_t i = row.begin; i < row.end; ++i) seconds -= op_seconds[items_[i].op] * items_[i].count;
   return seconds * row.prompts_per_step * get(profile_.values, hardware::Parameter::step_prompts);
 }
 

@@ -191,7 +191,7 @@ static_assert(std::size(kFormats) == kFormatKernels);
 
 constexpr std::string_view format_unit(FormatParameter p) {
   using enum FormatParameter;
-  const bool time = p == host || p == launch || p == block || p == step;
+  const bool time = p == host || p == reduce || p == launch || p == block || p == step;
   return time ? "s" : p == cache_rate || p == store_rate ? "B/s" : "";
 }
 constexpr int format_clock_power(FormatParameter p) {
@@ -203,6 +203,7 @@ constexpr std::string_view kFormatMeaning[] = {
     "the same of the kernel for few rows",
     "of the memory bandwidth, on packed weights",
     "of the host, on top of every product it launches",
+    "every product on the device, adding up what stripes of its work share (Marlin)",
     "every narrow product",
     "exponent, of narrow products",
     "operands that one core of a narrow product gets from the cache",
@@ -239,6 +240,7 @@ const std::array<ParameterInfo, kAllParameters>& table() {
       set(FormatParameter::memory_share, ".memory_share", f.memory_share, 0.2, 0.1, 1);
       // Types that activations are brought to first take two or three kernels more.
       set(FormatParameter::host, ".host", multiplies_in_8_bits(f.kernel) ? 1.6e-5 : 3e-6, 1.0, 1e-8, 1e-3);
+      set(FormatParameter::reduce, ".reduce", 1e-9, 0.7, 1e-9, 1e-4);
       set(FormatParameter::launch, ".launch", 3.5e-6, 0.7, 1e-7, 4e-5);
       set(FormatParameter::overlap, ".overlap", 2, 0.7, 1, 12);
       set(FormatParameter::cache_rate, ".cache_rate", 2.5e11, 0.7, 1e9, 2e12);

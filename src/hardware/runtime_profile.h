@@ -76,6 +76,7 @@ enum class FormatParameter : unsigned char {
   small_share,   // the same of the kernel for few rows
   memory_share,  // of the memory bandwidth, on packed weights
   host,          // s of the host on top of every product it launches: wrappers, scales
+  reduce,        // s of products with GPTQ's and AWQ's weights: adding up what stripes of the work share
   // Of narrow products only (narrow_kernel.h).
   launch,
   overlap,

@@ -76,7 +76,7 @@ TEST_CASE("columns come in any order and those unknown are kept by name", "[meas
 
 TEST_CASE("a step row has its plan, axis by axis, and the type of its cache", "[measurements]") {
   const Measurements m = parse_measurements(
-      "hardware,tp,ep,dp,pp,runtime,model,weights,kv,batch,phase,new_tokens,context,latency_ms,concurrency,untrusted\n"
+      "hardware,tp,ep,dp,pp,runtime,model,weights,kv,batch,phase,new_tokens,context,latency_ms,driver,untrusted\n"
       "d,8,4,2,3,vllm,m,bf16,fp8,5,decode,1,10,1,7,\n"
       "d,8,,,,vllm,m,bf16,,4,decode,1,10,1,7,\n",
       "t.csv");
@@ -89,8 +89,34 @@ TEST_CASE("a step row has its plan, axis by axis, and the type of its cache", "[
   CHECK(row.replica_batch() == 3);  // one replica has 3 of the 5 sequences, the other 2
   CHECK(configuration(m.rows[0]) == "d vllm m bf16 kv fp8 tp 8 ep 4 dp 2 pp 3 batch 5 decode 10+1");
   CHECK(configuration(m.rows[1]) == "d vllm m bf16 tp 8 batch 4 decode 10+1");
-  CHECK(m.unused_columns() == std::vector<std::string>{"concurrency"});
+  CHECK(m.unused_columns() == std::vector<std::string>{"driver"});
   CHECK(parse_measurements(format_measurements(m), "t.csv").rows[0].of == m.rows[0].of);
+}
+
+TEST_CASE("a row of a loaded server says its requests, the version of the engine and when it was measured") {
+  const std::string head =
+      "hardware,runtime,engine_version,model,weights,batch,phase,new_tokens,context,concurrency,prompt,generated,"
+      "loaded,"
+      "measured,latency_ms\n";
+  const std::string row = "a,vllm,0.12.0,m,bf16,16,decode,1,1280,16,1024,512,1,2026-03-27,14.5\n";
+  const Measurements m = parse_measurements(head + row + "a,vllm,,m,bf16,16,decode,1,1280,16,1024,512,,,14\n", "t.csv");
+  REQUIRE(m.rows.size() == 2);
+  const auto& s = std::get<StepRow>(m.rows[0].of);
+  CHECK(s.engine_version == "0.12.0");
+  CHECK(s.measured == "2026-03-27");
+  // Fifteen others, each with a prompt every 512 steps.
+  CHECK(s.prompts_per_step() == Approx(15.0 / 512));
+  CHECK(std::get<StepRow>(m.rows[1].of).prompts_per_step() == 0);
+  CHECK(m.unused_columns().empty());
+  CHECK(configuration(m.rows[0]) == "a vllm m bf16 of 0.12.0 batch 16 decode 1280+1 under 16 requests 1024+512");
+  CHECK(parse_measurements(format_measurements(m), "again.csv").rows[0].of == m.rows[0].of);
+  const std::string_view needs = "a step of a loaded server needs 'concurrency', 'prompt' and 'generated'";
+  for (const char* bad : {"a,vllm,,m,bf16,16,decode,1,1280,,1024,512,1,,14\n",
+                          "a,vllm,,m,bf16,16,decode,1,9,8,9,,1,,14\n", "a,vllm,,m,bf16,16,prefill,9,0,8,9,9,1,,14\n"}) {
+    const std::vector<std::string> problems = problems_of(head + bad);
+    REQUIRE(problems.size() == 1);
+    CHECK(problems[0].ends_with(needs));
+  }
 }
 
 TEST_CASE("a column of the other schema is one that nothing reads", "[measurements]") {

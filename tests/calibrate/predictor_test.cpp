@@ -194,6 +194,37 @@ TEST_CASE("a step pays for itself, its sequences and its launches", "[predictor]
   CHECK(more(host_layer, 1)[2] == Approx(32 - before[2]));
 }
 
+TEST_CASE("prompts of others lengthen the steps of a loaded server by what a mixed batch takes longer") {
+  const std::string head =
+      "hardware,runtime,model,weights,batch,phase,new_tokens,context,concurrency,prompt,generated,loaded,latency_ms\n";
+  const std::string of = "a100-sxm-80gb,half,llama-2-7b,bf16,";
+  RuntimeProfile p = half_profile();
+  p.values[index(step_decode)] = 1e-3;
+  // Products alone take time.
+  for (const Parameter other : {vector_memory_share, vector_cached_share, prefill_share, prefill_memory_share,
+                                decode_memory_share, append_share}) {
+    p.values[index(other)] = 1e9;
+  }
+  Case c(head + of + "9,decode,1,1000,,,,,30\n" + of + "9,decode,1,1000,9,512,256,1,30\n" + of +
+             "9,decode,1,1000,1,512,256,1,30\n",
+         a100(), p);
+  ParameterValues v = p.values;
+  v[index(step_prompts)] = 1;
+  const std::vector<double> once = c.full(v);
+  v[index(step_prompts)] = 2;
+  const std::vector<double> twice = c.full(v);
+  CHECK(once[0] == twice[0]);
+  CHECK(once[2] == once[0]);  // alone on the server
+  CHECK(twice[1] - once[0] == Approx(2 * (once[1] - once[0])));
+  // Eight others, each with a prompt in 256 steps. The step is bound by reading the weights, 521 tokens by products:
+  // some 512 x 2 x 6.6e9 FLOP at 156 TFLOP/s, less the products of 9 tokens that hid behind the memory.
+  const double mixed = (once[1] - once[0]) / (8.0 / 256);
+  const double products = 2 * 6.6e9 * 521 / 156e12;
+  const double weights = 2 * 6.6e9 / 1019.5e9;
+  CHECK(mixed > products - weights);
+  CHECK(mixed < 1.05 * (products - weights));  // small kernels never beat the full bandwidth
+}
+
 TEST_CASE("sequences beyond the memory wait where the runtime caps its batch", "[predictor]") {
   // A cache of 2048 tokens is 1 GiB in Llama-2-7B: the share leaves room for ten and a half.
   constexpr double kGibibyte = 1024.0 * 1024 * 1024;

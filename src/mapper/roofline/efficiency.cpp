@@ -133,6 +133,7 @@ bool packed_depends(FormatKernel format, std::int64_t rows, std::size_t paramete
   if (parameter == index(format_small_overlap)) return !unpacks && large;
   if (parameter < hardware::kParameters) return unpacks && dense_depends(parameter, choices);
   if (parameter == index(format, FormatParameter::host)) return true;
+  if (parameter == index(format, FormatParameter::reduce)) return !unpacks && in_stripes(format);
   if (parameter == index(format, FormatParameter::memory_share)) return !unpacks;
   if (parameter == index(format, FormatParameter::share)) return !unpacks && !small;
   return parameter == index(format, FormatParameter::small_share) && !unpacks && small;

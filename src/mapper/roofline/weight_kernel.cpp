@@ -1,8 +1,10 @@
-// Three ways to multiply with weights that are stored in fewer bits (Marlin, arXiv:2408.11743; AWQ, arXiv:2306.00978;
+// Ways to multiply with weights that are stored in fewer bits (Marlin, arXiv:2408.11743; AWQ, arXiv:2306.00978;
 // ggml-cuda's mmvq and mmq kernels):
 //  * a kernel that unpacks on the way: the p-norm of FLOPs / (share F) and bytes / (share B), weights as they are
 //  packed;
 //  * beside it, where a library has one, a kernel for few rows with a share and an exponent of its own;
+//  * Marlin deals the work out in stripes across columns; what stripes share is added up through a workspace, which costs
+//    every product as much;
 //  * from some number of rows on, a kernel that writes the weights in 16 bits and then a dense product. Where the cache
 //    can hold that copy, only part of it crosses the memory bus, each time.
 // Which one runs is the library's choice and known (KernelChoices); shares are of the 16-bit peak, and more than 1
@@ -73,7 +75,8 @@ ProductTime weight_time(const KernelDevice& d, const hardware::ParameterValues& 
   const double memory = bytes / (d.bandwidth * v[index(format, FormatParameter::memory_share)]);
   const bool serial = c.serial[static_cast<std::size_t>(format)];
   const double overlap = serial ? 1 : v[index(has_small && !small ? format_small_overlap : format_overlap)];
-  return {v[index(gemm_launch)] + overlapped(compute, memory, overlap), compute, memory, 0, v[index(gemm_launch)]};
+  const double launch = v[index(gemm_launch)] + (in_stripes(format) ? v[index(format, FormatParameter::reduce)] : 0);
+  return {launch + overlapped(compute, memory, overlap), compute, memory, 0, launch};
 }
 
 }  // namespace llmperf::mapper

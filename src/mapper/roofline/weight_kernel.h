@@ -7,6 +7,9 @@
 
 namespace llmperf::mapper {
 
+// Formats that serving stacks multiply with Marlin.
+constexpr bool in_stripes(FormatKernel format) { return format == FormatKernel::gptq || format == FormatKernel::awq; }
+
 // A product whose second operand is stored in a format of its own; call.second_bytes: as stored. `device.matrix` is the
 // rate that dense products of the 16-bit activations have.
 ProductTime weight_time(const KernelDevice& device, const hardware::ParameterValues& values,
