@@ -309,7 +309,7 @@ class Lookup {
     std::vector<std::string> known;
     for (const EngineEra& era : eras_) {
       if (!engine.empty() && (era.engine != engine || find_era({era}, device_.family, engine) == nullptr)) continue;
-      known.push_back(fmt::format("{} ({})", era.name, era.since.empty() ? "any version" : "from " + era.since));
+      known.push_back(fmt::format("{} ({})", era.name, era.since.empty() ? "from the first" : "from " + era.since));
     }
     return join(known, ", ");
   }

@@ -249,7 +249,7 @@ TEST_CASE("an engine that no profile of a device is of runs on its preferred ker
 
 TEST_CASE("versions and eras that are not known are said with those that are", "[engine]") {
   CHECK(refused("a100-sxm-80gb", "vllm@dev") ==
-        "no era of vllm has version 'dev' | known: vllm-v0 (any version), vllm-v1 (from 0.8)");
+        "no era of vllm has version 'dev' | known: vllm-v0 (from the first), vllm-v1 (from 0.8)");
   CHECK_THAT(refused("mi300x", "vllm@0.x"), Catch::Contains("vllm-aiter (from 0.8)"));
   CHECK(refused("h100-sxm", "sglang@0.3") == "no era of sglang has version '0.3' | known: sglang (from 0.4)");
   CHECK_THAT(refused("rtx4090", "llama.cpp@2000"), Catch::Contains("no versions are known of runtime 'llama.cpp'"));
