@@ -1,7 +1,7 @@
 # Writes OUTPUT: a C++ file that defines embedded_files() with the text of every data file, sorted by kind and name.
 cmake_minimum_required(VERSION 3.25)
 set(rows "")
-foreach(pair "model|models|yaml" "device|hardware/devices|yaml" "runtime|hardware/runtimes|yaml"
+foreach(pair "model|models|yaml" "device|hardware/devices|yaml" "runtime|hardware/runtimes|yaml" "engine|hardware/engines|yaml"
              "measurements|hardware/measurements|csv" "program|programs|yaml" "scenario|scenarios|yaml")
   string(REPLACE "|" ";" pair ${pair})
   list(GET pair 0 kind)

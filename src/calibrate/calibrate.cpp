@@ -13,6 +13,7 @@
 #include "calibrate/predictor.h"
 #include "calibrate/validation.h"
 #include "estimate/estimate.h"
+#include "hardware/engine.h"
 
 namespace llmperf::calibrate {
 namespace {
@@ -33,12 +34,25 @@ std::vector<std::size_t> usable_rows(const Measurements& measurements, const har
   std::vector<std::size_t> rows;
   const std::vector<std::string> profiles = hardware::runtimes_of(device);
   std::size_t foreign = 0;
+  std::size_t other_era = 0;
+  std::map<std::string, bool> eras;  // whether a runtime and version are of the profile's
+  const auto of_era = [&](const StepRow& step) {
+    if (profile.engine.empty()) return true;
+    const auto [it, added] = eras.try_emplace(step.runtime + '@' + step.engine_version);
+    if (added) {
+      const std::string era = hardware::era_of(device, step.runtime, step.engine_version);
+      it->second = era.empty() || era == profile.engine;
+    }
+    return it->second;
+  };
   std::size_t doubtful = 0;
   for (std::size_t i = 0; i < measurements.rows.size(); ++i) {
     const Row& row = measurements.rows[i];
     const auto* step = std::get_if<StepRow>(&row.of);
     if (row.hardware != device.name || (step && !runs_under(step->runtime, profile.name, profiles))) {
       ++foreign;
+    } else if (step && !of_era(*step)) {
+      ++other_era;
     } else if (!untrusted(measurements, row).empty()) {
       ++doubtful;
     } else {
@@ -48,6 +62,9 @@ std::vector<std::size_t> usable_rows(const Measurements& measurements, const har
   if (foreign > 0) {
     warnings.push_back(fmt::format("{} rows are of another device or runtime than {} under {}: left out", foreign,
                                    device.name, profile.name));
+  }
+  if (other_era > 0) {
+    warnings.push_back(fmt::format("{} rows are of other versions than {}: left out", other_era, profile.engine));
   }
   if (doubtful > 0) warnings.push_back(fmt::format("{} rows are marked untrusted: left out", doubtful));
   if (const auto unused = measurements.unused_columns(); !unused.empty()) {
@@ -279,6 +296,8 @@ CalibrateResult calibrate(const Measurements& measurements, const hardware::Devi
 
   profile.hardware = device.name;
   profile.families.clear();
+  profile.kernels.clear();
+  profile.foreign_steps.clear();
   note_range(used, predictor, profile.range);
   if (pull == Pull::to_fitted) profile.range.rows += start.range.rows;
   // Without anything left out, nothing is known of other rows.

@@ -145,7 +145,8 @@ std::vector<Batch> batches(const Measurements& measurements, const std::string& 
   for (std::size_t i = 0; i < measurements.rows.size(); ++i) {
     const Row& row = measurements.rows[i];
     const auto* step = std::get_if<StepRow>(&row.of);
-    const std::string name = !runtime.empty() ? runtime : step ? step->runtime : "";
+    std::string name = !runtime.empty() ? runtime : step ? step->runtime : "";
+    if (runtime.empty() && step && !step->engine_version.empty()) name += '@' + step->engine_version;
     const std::string key = row.hardware + '\n' + name;
     auto it = found.find(key);
     if (it == found.end()) {

@@ -48,6 +48,7 @@ Answer list_answer(const CatalogFlags& flags, const Context&) {
     case Kind::runtime: {
       report::RuntimeList list;
       for (hardware::RuntimeProfile& profile : hardware::all_runtime_profiles()) list.runtimes.push_back({profile});
+      list.engines = hardware::all_engines();
       return {report::runtime_list_report(list)};
     }
     case Kind::measurements: {

@@ -22,6 +22,7 @@ struct Folder {
 constexpr Folder kFolders[] = {{"models", ".yaml", "model"},
                                {"hardware/devices", ".yaml", "hardware"},
                                {"hardware/runtimes", ".yaml", "runtime profile"},
+                               {"hardware/engines", ".yaml", "engine"},
                                {"hardware/measurements", ".csv", "measurements"},
                                {"programs", ".yaml", "table for programs"},
                                {"scenarios", ".yaml", "scenario"}};

@@ -21,6 +21,7 @@ inline constexpr std::array<std::string_view, 4> kProductTilesNames = {"unpacked
 inline constexpr std::array<std::string_view, 3> kPowerNames = {"none", "short", "sustained"};
 inline constexpr std::array<std::string_view, 3> kAttentionKernelsNames = {"flash2", "flash3", "blackwell"};
 inline constexpr std::array<std::string_view, 2> kWorkloadNames = {"language", "video"};
+inline constexpr std::array<std::string_view, 3> kHostClassNames = {"desktop", "server", "grace"};
 inline constexpr std::array<std::string_view, 3> kChainNames = {"one_kernel", "framework", "compiled"};
 
 static_assert(static_cast<std::size_t>(Provenance::assumed) + 1 == kProvenanceNames.size());

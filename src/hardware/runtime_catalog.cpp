@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "descriptor/catalog.h"
+#include "hardware/engine.h"
 #include "hardware/runtime_profile.h"
 
 namespace llmperf::hardware {
@@ -79,6 +80,7 @@ std::string billions(double parameters) { return fmt::format("{:.3g} B", paramet
 }  // namespace
 
 std::string RuntimeProfile::title_for(const Device& device) const {
+  if (!kernels.empty()) return fmt::format("{}: kernels of {}", engine, kernels);
   return measured_on(device) ? fmt::format("{} on {}", name, device.name)
                              : fmt::format("{} ({})", name, hardware.empty() ? title : "of " + hardware);
 }
@@ -90,6 +92,7 @@ std::vector<std::string> RuntimeProfile::beyond_range(const StepSize& step) cons
     beyond.push_back(fmt::format("device {} ({})", step.device,
                                  hardware.empty() ? "nothing was measured on it" : "fitted on " + hardware));
   }
+  if (!foreign_steps.empty()) beyond.push_back(foreign_steps);
   if (range.max_tokens == 0) {
     if (range.rows > 0) beyond.push_back("whole steps (fitted on single kernels)");
     return beyond;
@@ -173,40 +176,161 @@ RuntimeProfile carried_over(RuntimeProfile profile, const Device& from, const De
 
 namespace {
 
-RuntimeProfile chosen_profile(const Device& device, const std::string& name, UnknownRuntime unknown,
-                              Workload workload) {
-  if (descriptor::is_path(name)) return parse_runtime_profile(descriptor::parse_file(name));
-  const auto of_workload = [&](std::vector<RuntimeProfile> all) {
-    std::erase_if(all, [&](const RuntimeProfile& p) { return p.workload != workload; });
-    return all;
-  };
-  const std::vector<RuntimeProfile> own = of_workload(profiles("hardware:", device.name));
-  const auto is_own = [&](const RuntimeProfile& p) { return p.hardware == device.name; };
-  if (const RuntimeProfile* p = choose(own, name, is_own)) return *p;
-  const std::vector<RuntimeProfile> classes = of_workload(profiles("families:"));
-  const auto family = [&](const RuntimeProfile& p) { return covers(p, device.family); };
-  const auto any = [&](const RuntimeProfile& p) { return covers(p, kAnyFamily); };
-  if (const RuntimeProfile* p = choose(classes, name, family)) return *p;
-  if (const RuntimeProfile* p = choose(classes, name, any)) return *p;
-  // The name is no runtime of this device's family: say so, or take the family's default.
-  if (unknown == UnknownRuntime::error) {
-    std::vector<std::string> known;
-    for (const RuntimeProfile& p : own) {
-      if (is_own(p)) known.push_back(p.name);
+// The engine's era over the kernels of `profile`.
+RuntimeProfile compose(RuntimeProfile profile, const EngineEra& era, const Device& device) {
+  std::string kernels = profile.title_for(device);
+  const std::string title = fmt::format("{}, kernels of {}", era.title, profile.title);
+  const std::string source = fmt::format("{}; kernels: {}", era.source, profile.source);
+  const bool measured = std::find(era.measured_on.begin(), era.measured_on.end(), device.name) != era.measured_on.end();
+  if (measured && profile.hardware.empty()) {
+    profile.hardware = device.name;
+    profile.families.clear();
+  }
+  RuntimeProfile p = with_engine(std::move(profile), era);
+  p.name = era.engine;
+  p.kernels = std::move(kernels);
+  p.title = title;
+  p.source = source;
+  p.notes = era.notes;
+  return p;
+}
+
+// What `--runtime` asks for.
+struct Asked {
+  std::string name;
+  std::string version;  // behind an @; empty: none is said
+};
+
+class Lookup {
+ public:
+  Lookup(const Device& device, Workload workload) : device_(device) {
+    const auto of_workload = [&](std::vector<RuntimeProfile> all) {
+      std::erase_if(all, [&](const RuntimeProfile& p) { return p.workload != workload; });
+      return all;
+    };
+    own_ = of_workload(profiles("hardware:", device.name));
+    std::erase_if(own_, [&](const RuntimeProfile& p) { return p.hardware != device.name; });
+    classes_ = of_workload(profiles("families:"));
+    if (workload == Workload::language) eras_ = all_engines();
+  }
+
+  RuntimeProfile strict(const Asked& asked) const {
+    const std::string engine = engine_of(asked.name);
+    const EngineEra* era = outright(asked.name);
+    if (era == nullptr && !asked.version.empty() && asked.version != "unknown") {
+      if (engine.empty()) {
+        throw Error::bad_input(fmt::format("no versions are known of runtime {}", quote(asked.name)),
+                               eras_.empty() ? "" : fmt::format("known: {}", known_eras()));
+      }
+      const std::optional<Version> version = parse_version(asked.version);
+      if (version) era = find_era(eras_, device_.family, engine, version);
+      if (era == nullptr) {
+        throw Error::bad_input(fmt::format("no era of {} has version {}", engine, quote(asked.version)),
+                               fmt::format("known: {}", known_eras(engine)));
+      }
     }
-    for (const RuntimeProfile& p : classes) {
-      if (family(p) || any(p)) known.push_back(p.name);
+    if (era != nullptr && find_era({*era}, device_.family, era->engine) == nullptr) {
+      throw Error::bad_input(fmt::format("{} is for {}, and {} is of {}", era->name, join(era->families, ", "),
+                                         device_.name, device_.family));
     }
+    if (std::optional<RuntimeProfile> p = found(asked.name, era)) return *std::move(p);
+    // The name is no runtime of this device's family.
+    std::vector<std::string> known = {"none"};
+    for (const RuntimeProfile& p : own_) known.push_back(p.name);
+    for (const RuntimeProfile& p : classes_) {
+      if (covers(p, device_.family) || covers(p, kAnyFamily)) known.push_back(p.name);
+    }
+    for (const EngineEra& e : eras_) known.insert(known.end(), {e.engine, e.name});
     std::sort(known.begin(), known.end());
     known.erase(std::unique(known.begin(), known.end()), known.end());
-    known.emplace_back("none");
-    const std::string hint = name_hint(name, known);
-    throw Error::bad_input(fmt::format("unknown runtime {} for {}", quote(name), device.name),
+    const std::string hint = name_hint(asked.name, known);
+    throw Error::bad_input(fmt::format("unknown runtime {} for {}", quote(asked.name), device_.name),
                            fmt::format("{}{} 'none' is the speed of light", hint, hint.ends_with('?') ? "" : ";"));
   }
-  if (const RuntimeProfile* p = choose(classes, "", family)) return *p;
-  if (const RuntimeProfile* p = choose(classes, "", any)) return *p;
-  throw Error::bad_input(fmt::format("no runtime profile for {}", device.name));
+
+  // What it says of the era as far as it is known, else the family's default.
+  RuntimeProfile lenient(const Asked& asked) const {
+    const EngineEra* era = outright(asked.name);
+    const std::optional<Version> version = parse_version(asked.version);
+    if (era == nullptr && version) era = find_era(eras_, device_.family, engine_of(asked.name), version);
+    if (std::optional<RuntimeProfile> p = found(asked.name, era)) return *std::move(p);
+    for (const std::string_view family : {std::string_view(device_.family), kAnyFamily}) {
+      const auto fits = [&](const RuntimeProfile& p) { return covers(p, family); };
+      if (const RuntimeProfile* p = choose(classes_, "", fits)) return current(*p);
+    }
+    throw Error::bad_input(fmt::format("no runtime profile for {}", device_.name));
+  }
+
+ private:
+  // The device's own of that name, else its family's, else that of all; without a name the preferred one.
+  const RuntimeProfile* fitted(const std::string& name) const {
+    if (const RuntimeProfile* p = choose(own_, name, [](const RuntimeProfile&) { return true; })) return p;
+    for (const std::string_view family : {std::string_view(device_.family), kAnyFamily}) {
+      if (const RuntimeProfile* p = choose(classes_, name, [&](const auto& one) { return covers(one, family); })) {
+        return p;
+      }
+    }
+    return nullptr;
+  }
+  // The engine that a name means by the rule for profiles, or "".
+  std::string engine_of(const std::string& name) const {
+    for (const std::string& prefix : prefixes(name)) {
+      for (const EngineEra& era : eras_) {
+        if (era.engine == prefix || era.name == prefix) return era.engine;
+      }
+    }
+    return "";
+  }
+  // The era of that very name.
+  const EngineEra* outright(const std::string& name) const {
+    for (const EngineEra& era : eras_) {
+      if (era.name == name && era.name != era.engine) return &era;
+    }
+    return nullptr;
+  }
+  // Kernels that come without an engine run under the present one.
+  RuntimeProfile current(const RuntimeProfile& profile) const {
+    if (!profile.engine.empty()) return profile;
+    const EngineEra* era = find_era(eras_, device_.family, profile.name);
+    return era != nullptr ? compose(profile, *era, device_) : profile;
+  }
+  // `era`: that is asked for, or null.
+  std::optional<RuntimeProfile> found(const std::string& name, const EngineEra* era) const {
+    const RuntimeProfile* p = fitted(era != nullptr ? era->engine : name);
+    if (p != nullptr && era == nullptr) return current(*p);
+    if (p != nullptr && p->engine == era->name) return *p;
+    if (era == nullptr) era = find_era(eras_, device_.family, engine_of(name));
+    if (era == nullptr) return std::nullopt;
+    if (p == nullptr) p = fitted("");
+    return p != nullptr ? std::optional(compose(*p, *era, device_)) : std::nullopt;
+  }
+  // "vllm-v0 (from the beginning), vllm-v1 (from 0.8)", of all engines without a name.
+  std::string known_eras(const std::string& engine = "") const {
+    std::vector<std::string> known;
+    for (const EngineEra& era : eras_) {
+      if (!engine.empty() && (era.engine != engine || find_era({era}, device_.family, engine) == nullptr)) continue;
+      known.push_back(fmt::format("{} ({})", era.name, era.since.empty() ? "from the first" : "from " + era.since));
+    }
+    return join(known, ", ");
+  }
+
+  const Device& device_;
+  std::vector<RuntimeProfile> own_;
+  std::vector<RuntimeProfile> classes_;
+  std::vector<EngineEra> eras_;
+};
+
+RuntimeProfile chosen_profile(const Device& device, const std::string& text, UnknownRuntime unknown,
+                              Workload workload) {
+  // Versions of measured rows may have slashes in them.
+  const std::size_t at = text.find('@');
+  const bool strict = unknown == UnknownRuntime::error;
+  if (descriptor::is_path(strict ? text : text.substr(0, at))) {
+    return parse_runtime_profile(descriptor::parse_file(text));
+  }
+  const Asked asked{text.substr(0, at), at == std::string::npos ? "" : text.substr(at + 1)};
+  const Lookup lookup(device, workload);
+  return strict ? lookup.strict(asked) : lookup.lenient(asked);
 }
 
 }  // namespace

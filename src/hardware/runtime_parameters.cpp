@@ -271,6 +271,11 @@ std::optional<std::size_t> find_parameter(std::string_view name) {
   return std::nullopt;
 }
 
+bool of_host(std::size_t index) {
+  const std::string_view name = table().at(index).name;
+  return name.starts_with("step.") || name.starts_with("host.") || name == "launch.gap" || name.ends_with(".host");
+}
+
 double get(const ParameterValues& values, Parameter p) { return values[index(p)]; }
 
 std::string_view name(ProductTiles tiles) { return kProductTilesNames[static_cast<std::size_t>(tiles)]; }

@@ -127,6 +127,9 @@ struct ParameterInfo {
 };
 const ParameterInfo& parameter_info(std::size_t index);
 std::optional<std::size_t> find_parameter(std::string_view name);
+// Whether it says what the host adds to a step (step.*, host.*, launch.gap, format.FAMILY.host): with another engine
+// these start from their defaults.
+bool of_host(std::size_t index);
 
 using ParameterValues = std::array<double, kAllParameters>;
 double get(const ParameterValues& values, Parameter p);
@@ -228,6 +231,7 @@ struct FittedRange {
   std::int64_t max_context = 0;
   double min_parameters = 0;  // of the models
   double max_parameters = 0;
+  bool operator==(const FittedRange&) const = default;
 };
 // Cross-validated error of predictions like one: no row was predicted by parameters it had a part in.
 struct FittedError {
@@ -247,6 +251,11 @@ struct RuntimeProfile {
   std::string hardware;  // device whose measurements it rests on; empty: a class default
   std::string origin;    // device whose cores its rates are of: that of the profile it is based on, or its own
   std::string engine;    // era whose host and choices it has: "vllm-v1" (engine.h); empty: its own
+  std::string
+      host_class;       // of machine that its host's numbers were measured on: "desktop", "server", "grace"; or empty
+  std::string kernels;  // profile whose kernels a lookup has put an engine on: "vllm on a100-sxm-80gb"; else empty
+  // Of an engine whose steps were not measured on this device: "vllm-v0 on this device (its steps were …)".
+  std::string foreign_steps;
   std::string title;
   std::string source;  // of measurements and choices
   std::string notes;
@@ -282,7 +291,8 @@ struct RuntimeProfile {
   std::vector<std::string> beyond_range(const StepSize& step) const;
   // The cross-validated error of a group, or null.
   const FittedError* error_of(std::string_view group) const;
-  // Name and device, for messages: "vllm on rtx4090", or "vllm (defaults of nvidia-hopper)".
+  // Name and device, for messages: "vllm on rtx4090", "vllm (defaults of nvidia-hopper)", or "vllm-v0: kernels of vllm
+  // on a100-sxm-80gb".
   std::string title_for(const Device& device) const;
   bool measured_on(const Device& device) const { return hardware == device.name; }
 };
@@ -297,9 +307,12 @@ RuntimeProfile carried_over(RuntimeProfile profile, const Device& from, const De
 std::string format_runtime_profile(const RuntimeProfile& profile);
 
 // The profile of that name for the device: one fitted on it, else that of the longest dash-separated prefix of the name
-// (torchair for torchair-2024b), else, likewise, a default of its family, else the default of its family whatever the
-// name, else that of all devices. An empty name means the preferred one. A path is read as a file. Throws
-// Error(bad_input) for names no profile has (strict), with the nearest.
+// (torchair for torchair-2024b), else, likewise, a default of its family, else that of all devices. An empty name means
+// the preferred one. NAME@VERSION means the engine's era of that version, as the name of an era does (engine.h): the
+// profile of that name where its steps are of that era, else its kernels with the era's part laid over them. An engine
+// that no such profile is of is laid over the preferred kernels. A path is read as a file. Throws Error(bad_input) for
+// names no profile has (strict), with the nearest; else they mean the default of the family, whatever the name, and a
+// version that says no era is none.
 enum class UnknownRuntime : bool { error, use_default };
 RuntimeProfile load_runtime_profile(const Device& device, const std::string& name_or_path,
                                     UnknownRuntime unknown = UnknownRuntime::error,

@@ -1,4 +1,5 @@
-// Runtime profiles as files. Reading is strict like that of devices: every problem of a file is reported at once.
+// Runtime profiles and engines as files. Reading is strict like that of devices: every problem of a file is reported at
+// once.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include "base/text.h"
 #include "descriptor/catalog.h"
 #include "descriptor/reader.h"
+#include "hardware/engine.h"
 #include "hardware/names.h"
 #include "hardware/runtime_profile.h"
 
@@ -118,7 +120,9 @@ void read_choices(Reader& reader, KernelChoices& c) {
   reader.finish();
 }
 
-void read_parameters(Reader& reader, RuntimeProfile& profile) {
+// Those that the list has.
+std::vector<std::size_t> read_parameters(Reader& reader, RuntimeProfile& profile) {
+  std::vector<std::size_t> listed;
   for (Reader& item : reader.optional_mappings("parameters")) {
     const std::string name = item.require_string("name");
     const std::optional<std::size_t> found = find_parameter(name);
@@ -135,7 +139,25 @@ void read_parameters(Reader& reader, RuntimeProfile& profile) {
     profile.prior[*found] = item.optional_double("prior", info.min, info.max).value_or(0);
     profile.uncertainty[*found] = item.optional_double("uncertainty", 0, 100).value_or(0);
     item.finish();
+    listed.push_back(*found);
   }
+  return listed;
+}
+
+// What an engine and a profile say in the same words, over what `p` has.
+std::vector<std::size_t> read_settings(Reader& reader, RuntimeProfile& p) {
+  p.dispatch = static_cast<Dispatch>(reader.choice("dispatch", kDispatchNames, static_cast<std::size_t>(p.dispatch)));
+  p.prefill_dispatch = static_cast<Dispatch>(
+      reader.choice("prefill_dispatch", kDispatchNames,
+                    static_cast<std::size_t>(reader.has("dispatch") ? p.dispatch : p.prefill_dispatch)));
+  p.options = read_options(reader, "options", p.workload, p.options);
+  p.base = read_options(reader, "base_options", p.workload, p.base);
+  const auto chains =
+      static_cast<Chains>(reader.choice("chains", kChainNames, static_cast<std::size_t>(p.options.chains)));
+  p.options.chains = p.base.chains = chains;
+  if (auto choices = reader.optional_mapping("choices")) read_choices(*choices, p.choices);
+  if (reader.has("host_class")) p.host_class = kHostClassNames[reader.choice("host_class", kHostClassNames)];
+  return read_parameters(reader, p);
 }
 
 void read_range(Reader& reader, FittedRange& r) {
@@ -167,9 +189,16 @@ void read_errors(Reader& reader, RuntimeProfile& profile) {
   }
 }
 
+RuntimeProfile defaults() {
+  RuntimeProfile profile;
+  for (std::size_t i = 0; i < kAllParameters; ++i) profile.values[i] = parameter_info(i).initial;
+  profile.provenance.fill(Provenance::assumed);
+  return profile;
+}
+
 // What a profile starts from: parameters and choices of the one it is based on.
 RuntimeProfile start(Reader& reader, const std::string& base) {
-  RuntimeProfile profile;
+  RuntimeProfile profile = defaults();
   if (!base.empty()) {
     if (reader.problems().file().ends_with(base + ".yaml")) {
       reader.problem("based_on", "a profile cannot be based on itself");
@@ -180,14 +209,117 @@ RuntimeProfile start(Reader& reader, const std::string& base) {
     profile.preferred = false;
     profile.range = {};
     profile.notes.clear();
-  } else {
-    for (std::size_t i = 0; i < kAllParameters; ++i) profile.values[i] = parameter_info(i).initial;
-    profile.provenance.fill(Provenance::assumed);
   }
   return profile;
 }
 
+void read_engine(Reader& reader, RuntimeProfile& p) {
+  const std::string engine = reader.string_or("engine", p.engine);
+  if (engine == p.engine) return;
+  try {
+    p = with_engine(std::move(p), load_engine(engine));
+  } catch (const Error& error) {
+    for (const Diagnostic& d : error.diagnostics()) reader.problem("engine", d.message, d.hint);
+  }
+}
+
+bool among(const std::vector<std::string>& list, const std::string& item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+// Errors of steps are the engine's. Those it promises beyond its range are what is expected on another device than it
+// was measured on, and never less than what was assumed of the profile's steps before.
+void take_step_errors(RuntimeProfile& p, const std::vector<FittedError>& engine, bool measured) {
+  for (const std::string phase : {"prefill", "decode"}) {
+    const std::string beyond = phase + " beyond";
+    std::optional<FittedError> own;
+    std::optional<FittedError> outside;
+    const auto assume = [&](FittedError error) {
+      error.group = phase;
+      error.rows = 0;
+      error.bias = 0;
+      if (!own || error.p90 > own->p90) own = std::move(error);
+    };
+    for (const FittedError& e : p.errors) {
+      if (e.group == phase && e.rows == 0) assume(e);
+    }
+    for (const FittedError& e : engine) {
+      if (e.group == beyond) outside = e;
+      if (!measured && (e.group == beyond || (e.group == phase && e.rows == 0))) assume(e);
+    }
+    for (const FittedError& e : engine) {
+      if (measured && e.group == phase) own = e;
+    }
+    std::erase_if(p.errors, [&](const FittedError& e) { return e.group == phase || e.group == beyond; });
+    if (own) p.errors.push_back(*std::move(own));
+    if (outside) p.errors.push_back(*std::move(outside));
+  }
+}
+
+// The part of an engine's document that changes a profile.
+void lay_over(Reader& reader, const EngineEra& era, RuntimeProfile& p) {
+  const bool measured = among(era.measured_on, p.hardware);
+  p.engine = era.name;
+  p.host_class.clear();
+  for (std::size_t i = 0; i < kAllParameters; ++i) {
+    if (!of_host(i)) continue;
+    p.values[i] = parameter_info(i).initial;
+    p.provenance[i] = Provenance::assumed;
+    p.prior[i] = p.uncertainty[i] = 0;
+  }
+  for (const std::size_t i : read_settings(reader, p)) {
+    if (measured) continue;
+    p.provenance[i] = Provenance::assumed;
+    p.prior[i] = p.uncertainty[i] = 0;
+  }
+  RuntimeProfile steps;
+  if (auto range = reader.optional_mapping("range")) read_range(*range, steps.range);
+  read_errors(reader, steps);
+  take_step_errors(p, steps.errors, measured);
+  p.foreign_steps.clear();
+  const std::int64_t rows = std::exchange(p.range, {}).rows;
+  if (p.hardware.empty()) return;  // of a class nothing was measured, which is said already
+  p.range = std::move(steps.range);
+  p.range.rows = measured ? std::max(rows, p.range.rows) : rows;  // that the device's numbers were fitted to
+  if (measured) return;
+  p.foreign_steps = era.measured_on.empty() ? fmt::format("{} (no steps of it were fitted)", era.name)
+                                            : fmt::format("{} on this device (its steps were fitted on {})", era.name,
+                                                          join(era.measured_on, ", "));
+}
+
 }  // namespace
+
+EngineEra parse_engine(const descriptor::Document& document) {
+  Problems problems(document.file);
+  Reader reader(document.root, problems, "engine");
+  EngineEra era;
+  era.name = reader.require_string("name");
+  era.engine = reader.require_string("engine");
+  era.since = reader.string_or("since", "");
+  if (!era.since.empty() && !parse_version(era.since)) {
+    reader.problem("since", fmt::format("{} is no version", quote(era.since)), "numbers with dots between, as \"0.8\"");
+  }
+  era.families = reader.optional_strings("families");
+  era.measured_on = reader.optional_strings("measured_on");
+  era.title = reader.require_string("title");
+  era.source = reader.require_string("source");
+  era.notes = reader.string_or("notes", "");
+  RuntimeProfile trial = defaults();
+  lay_over(reader, era, trial);
+  era.host_class = trial.host_class;
+  if (era.host_class.empty()) reader.problem("host_class", "an engine says what its host's numbers were measured on");
+  reader.finish();
+  problems.throw_if_any();
+  era.document = document;
+  return era;
+}
+
+RuntimeProfile with_engine(RuntimeProfile profile, const EngineEra& era) {
+  Problems problems(era.document.file);
+  Reader reader(era.document.root, problems, "engine");
+  lay_over(reader, era, profile);
+  return profile;
+}
 
 RuntimeProfile parse_runtime_profile(const descriptor::Document& document) {
   Problems problems(document.file);
@@ -200,7 +332,9 @@ RuntimeProfile parse_runtime_profile(const descriptor::Document& document) {
     p.provenance.fill(Provenance::assumed);
     p.uncertainty.fill(0);
     p.prior.fill(0);
+    p.foreign_steps.clear();
   }
+  read_engine(reader, p);
   p.families = reader.optional_strings("families");
   p.workload =
       static_cast<Workload>(reader.choice("workload", kWorkloadNames, static_cast<std::size_t>(Workload::language)));
@@ -208,22 +342,16 @@ RuntimeProfile parse_runtime_profile(const descriptor::Document& document) {
   p.title = reader.require_string("title");
   p.source = reader.require_string("source");
   p.notes = reader.string_or("notes", "");
-  p.dispatch = static_cast<Dispatch>(reader.choice("dispatch", kDispatchNames, static_cast<std::size_t>(p.dispatch)));
-  p.prefill_dispatch = static_cast<Dispatch>(
-      reader.choice("prefill_dispatch", kDispatchNames,
-                    static_cast<std::size_t>(reader.has("dispatch") ? p.dispatch : p.prefill_dispatch)));
-  p.options = read_options(reader, "options", p.workload, p.options);
-  p.base = read_options(reader, "base_options", p.workload, p.base);
-  const auto chains =
-      static_cast<Chains>(reader.choice("chains", kChainNames, static_cast<std::size_t>(p.options.chains)));
-  p.options.chains = p.base.chains = chains;
   if (reader.has("named_options")) p.ladder.clear();
   read_ladder(reader, p);
+  read_settings(reader, p);
   p.gguf_era = reader.string_or("gguf_era", p.gguf_era);
   if (reader.has("static_graph_needs")) p.static_graph_needs = reader.optional_strings("static_graph_needs");
-  if (auto choices = reader.optional_mapping("choices")) read_choices(*choices, p.choices);
-  read_parameters(reader, p);
-  if (auto range = reader.optional_mapping("range")) read_range(*range, p.range);
+  if (auto range = reader.optional_mapping("range")) {
+    p.foreign_steps.clear();
+    p.range = {};
+    read_range(*range, p.range);
+  }
   if (reader.has("errors")) read_errors(reader, p);
   if (p.hardware.empty() == p.families.empty()) {
     reader.problem("hardware", "a profile names the hardware it was measured on, or the families it is a default of");
@@ -253,7 +381,7 @@ std::string list(const std::vector<std::string>& items) {
   return "[" + join(parts, ", ") + "]";
 }
 
-std::string choices_text(const KernelChoices& c) {
+std::string choices_text(const KernelChoices& c, const KernelChoices& blank) {
   std::string text = "choices:\n";
   each_choice(c, [&](const char* key, const auto& value, double, double) {
     if constexpr (std::is_same_v<std::decay_t<decltype(value)>, Power>) {
@@ -267,7 +395,7 @@ std::string choices_text(const KernelChoices& c) {
   for (std::size_t i = 0; i < kFormatKernels; ++i) {
     if (c.serial[i]) serial.emplace_back(llmperf::name(static_cast<FormatKernel>(i)));
   }
-  if (!serial.empty()) text += "  serial_formats: " + list(serial) + "\n";
+  if (c.serial != blank.serial) text += "  serial_formats: " + list(serial) + "\n";
   std::vector<std::string> rows;
   std::vector<std::string> tiles;
   for (std::size_t i = 0; i < kFormatKernels; ++i) {
@@ -277,14 +405,17 @@ std::string choices_text(const KernelChoices& c) {
       tiles.push_back(fmt::format("{}: {}", format, name(c.product_tiles[i])));
     }
   }
-  if (!tiles.empty()) text += fmt::format("  product_tiles: {{{}}}\n", join(tiles, ", "));
-  if (!rows.empty()) text += fmt::format("  dequantise_rows: {{{}}}\n", join(rows, ", "));
+  if (c.product_tiles != blank.product_tiles) text += fmt::format("  product_tiles: {{{}}}\n", join(tiles, ", "));
+  if (c.dequantise_rows != blank.dequantise_rows) text += fmt::format("  dequantise_rows: {{{}}}\n", join(rows, ", "));
   return text;
 }
 
 }  // namespace
 
 std::string format_runtime_profile(const RuntimeProfile& p) {
+  RuntimeProfile blank = defaults();  // what a reader starts from
+  blank.hardware = p.hardware;
+  if (!p.engine.empty()) blank = with_engine(std::move(blank), load_engine(p.engine));
   std::string out = fmt::format("name: {}\n", quoted(p.name));
   const auto field = [&](const char* key, const std::string& value) {
     if (!value.empty()) out += fmt::format("{}: {}\n", key, quoted(value));
@@ -293,6 +424,8 @@ std::string format_runtime_profile(const RuntimeProfile& p) {
   if (!p.families.empty()) out += fmt::format("families: {}\n", list(p.families));
   if (p.workload != Workload::language) out += fmt::format("workload: {}\n", name(p.workload));
   if (p.preferred) out += "preferred: true\n";
+  field("engine", p.engine);
+  field("host_class", p.host_class);
   field("title", p.title);
   field("source", p.source);
   field("notes", p.notes);
@@ -308,12 +441,15 @@ std::string format_runtime_profile(const RuntimeProfile& p) {
   }
   if (!p.static_graph_needs.empty()) out += fmt::format("static_graph_needs: {}\n", list(p.static_graph_needs));
   field("gguf_era", p.gguf_era);
-  out += choices_text(p.choices);
-  // Every number the profile does not leave at its default.
+  out += choices_text(p.choices, blank.choices);
+  // Every number that is not the engine's, or else the default.
   std::string parameters;
   for (std::size_t i = 0; i < kAllParameters; ++i) {
     const ParameterInfo& info = parameter_info(i);
-    if (p.values[i] == info.initial && p.provenance[i] == Provenance::assumed) continue;
+    if (p.values[i] == blank.values[i] && p.provenance[i] == blank.provenance[i] &&
+        p.uncertainty[i] == blank.uncertainty[i]) {
+      continue;
+    }
     parameters +=
         fmt::format("  - {{name: {}, value: {:.6g}, provenance: {}", info.name, p.values[i], name(p.provenance[i]));
     if (p.prior[i] > 0 && p.prior[i] != info.initial) parameters += fmt::format(", prior: {:.6g}", p.prior[i]);
@@ -321,7 +457,7 @@ std::string format_runtime_profile(const RuntimeProfile& p) {
     parameters += "}\n";
   }
   if (!parameters.empty()) out += "parameters:\n" + parameters;
-  if (p.range.rows > 0) {
+  if (p.range.rows > 0 && p.range != blank.range) {
     const FittedRange& r = p.range;
     out += fmt::format(
         "range:\n  rows: {}\n  models: {}\n  weights: {}\n  kv: {}\n  plans: {}\n  kinds: {}\n  max_batch: {}\n  "

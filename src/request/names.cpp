@@ -45,6 +45,10 @@ Names runtime_names() {
   for (const std::string& file : descriptor::names(descriptor::Kind::runtime)) {
     for (const std::string& name : lines_of(descriptor::Kind::runtime, file, "name:")) names.insert(name);
   }
+  for (const std::string& era : descriptor::names(descriptor::Kind::engine)) {
+    names.insert(era);
+    for (const std::string& engine : lines_of(descriptor::Kind::engine, era, "engine:")) names.insert(engine);
+  }
   return {names.begin(), names.end()};
 }
 

@@ -75,7 +75,8 @@ const Field kFields[] = {
     {.name = "reserve", .member = &R::reserve, .group = kHardware, .type = "BYTES",
      .about = "memory the runtime keeps for itself [512MiB]"},
     {.name = "runtime", .member = &R::runtime, .group = kRuntime, .type = "NAME",
-     .about = "software stack, by name or profile file [the device's own]; none: the speed of light",
+     .about = "software stack, by name (of a version: vllm@0.6) or profile file [the device's own]; none: the speed of "
+              "light",
      .values = {paths, runtime_names}},
     {.name = "execution", .member = &R::execution, .group = kRuntime, .type = "HOW",
      .about = "eager, graph, static-graph or dynamic-graph (dispatched from the host) [the runtime's own]",

@@ -456,6 +456,9 @@ Type fields_of(Fields<RuntimeListed> f) {
       .of("hardware", "a device, or empty", [](const R& r) { return r.profile.hardware; })
       .of("families", "classes of devices, or empty", [](const R& r) { return join(r.profile.families, " "); })
       .of("preferred", "whether it is taken where none is named", [](const R& r) { return r.profile.preferred; })
+      .of("engine", "era of the engine whose host it has, or empty", [](const R& r) { return r.profile.engine; })
+      .of("host", "of machine that its host's numbers were measured on: \"desktop\", \"server\", \"grace\", or empty",
+          [](const R& r) { return r.profile.host_class; })
       .of("title", "for people", [](const R& r) { return r.profile.title; })
       .of("rows", "measurements that it was fitted to", [](const R& r) { return r.profile.range.rows; })
       .of("prefill_error", "mean, of what was left out of the fit; null: nothing was",
@@ -463,7 +466,21 @@ Type fields_of(Fields<RuntimeListed> f) {
       .of("decode_error", "likewise", [](const R& r) { return mean_error(r.profile, "decode"); })
       .of("gemm_error", "likewise, of matrix products", [](const R& r) { return mean_error(r.profile, "gemm"); });
 }
-Type fields_of(Fields<RuntimeList> f) { return f.of<&RuntimeList::runtimes>("runtimes", "built-in ones"); }
+Type fields_of(Fields<hardware::EngineEra> f) {
+  using E = hardware::EngineEra;
+  return f.of<&E::name>("name", "of the era; `--runtime` takes it")
+      .of<&E::engine>("engine", "which `--runtime` takes, with @ and a version")
+      .of<&E::since>("since", "its first version; empty: from the beginning")
+      .of<&E::families>("families", "classes of devices that it is for; empty: all")
+      .of<&E::host_class>("host", "of machine that its host's numbers were measured on")
+      .of<&E::measured_on>("measured_on", "devices whose steps it was fitted to")
+      .of<&E::title>("title", "for people")
+      .of<&E::source>("source", "of its numbers");
+}
+Type fields_of(Fields<RuntimeList> f) {
+  return f.of<&RuntimeList::runtimes>("runtimes", "built-in ones")
+      .of<&RuntimeList::engines>("engines", "what `--runtime ENGINE@VERSION` puts on a device's kernels");
+}
 
 Type fields_of(Fields<RuntimeParameter> f) {
   using P = RuntimeParameter;
@@ -498,6 +515,8 @@ Type fields_of(Fields<hardware::RuntimeProfile> f) {
       .of<&P::title>("title", "for people")
       .of<&P::hardware>("hardware", "a device, or empty")
       .of<&P::families>("families", "classes of devices")
+      .of<&P::engine>("engine", "era of the engine whose host it has, or empty")
+      .of<&P::host_class>("host", "of machine that its host's numbers were measured on, or empty")
       .of<&P::source>("source", "of its numbers")
       .of<&parameters_of>("parameters", "every number")
       .of<&P::errors>("errors", "cross-validated");

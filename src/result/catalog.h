@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "hardware/engine.h"
 #include "hardware/runtime_profile.h"
 #include "model/gguf_file.h"
 #include "model/parameters.h"
@@ -92,8 +93,10 @@ struct RuntimeListed {
   hardware::RuntimeProfile profile;
 };
 Type fields_of(Fields<RuntimeListed> f);
+Type fields_of(Fields<hardware::EngineEra> f);
 struct RuntimeList {
   std::vector<RuntimeListed> runtimes;
+  std::vector<hardware::EngineEra> engines;
 };
 Type fields_of(Fields<RuntimeList> f);
 struct RuntimeParameter {

@@ -47,6 +47,12 @@ Type fields_of(Fields<RuntimeUsed> f) {
       .of("source", "of its numbers", [](const R& r) -> const std::string& { return r.platform->profile->source; })
       .of("measured_on", "a device", [](const R& r) -> const std::string& { return r.platform->profile->hardware; })
       .when([](const R& r) { return !r.platform->profile->hardware.empty(); })
+      .of("engine", "era of the engine whose host it has; null: none of the files",
+          [](const R& r) -> const std::string& { return r.platform->profile->engine; })
+      .when([](const R& r) { return !r.platform->profile->engine.empty(); })
+      .of("host", "of machine that the host's numbers were measured on: \"desktop\", \"server\" or \"grace\"",
+          [](const R& r) -> const std::string& { return r.platform->profile->host_class; })
+      .when([](const R& r) { return !r.platform->profile->host_class.empty(); })
       .of("class_default", "whether it was not measured on this device",
           [](const R& r) { return !r.platform->profile->measured_on(*r.platform->device); })
       .of<&R::platform, &estimate::Platform::dispatch>("prefill_dispatch", "\"graph\", \"eager\" or \"dynamic_graph\"")

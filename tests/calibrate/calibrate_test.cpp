@@ -116,4 +116,18 @@ TEST_CASE("a fit that the rows determine little of says so", "[calibrate]") {
   CHECK(warns(calibrate(m, card(), vllm()), "hardly more than its defaults"));
 }
 
+TEST_CASE("rows of another era are left out of a fit, those without a version are not", "[calibrate]") {
+  Measurements m = steps({"qwen1.5-1.8b", "qwen1.5-7b"});
+  REQUIRE(vllm().engine == "vllm-v0");
+  const auto version = [&](std::size_t row) -> std::string& {
+    return std::get<StepRow>(m.rows[row].of).engine_version;
+  };
+  version(0) = "0.10.0";
+  version(1) = "0.4.1";
+  version(2) = "unknown";
+  const CalibrateResult result = calibrate(m, card(), vllm(), Pull::to_fitted);
+  CHECK(warns(result, "1 rows are of other versions than vllm-v0: left out"));
+  CHECK(result.calibration.residuals.front().errors.rows == static_cast<std::int64_t>(m.rows.size()) - 1);
+}
+
 }  // namespace llmperf::calibrate::calibrate_test

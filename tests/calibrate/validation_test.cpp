@@ -1,5 +1,7 @@
 #include "calibrate/validation.h"
 
+#include <string>
+
 #include "catch.h"
 
 namespace llmperf::calibrate::validation_test {
@@ -52,6 +54,26 @@ TEST_CASE("errors by group start with all rows asked for", "[validation]") {
   REQUIRE(find(list, "site", "n 3 k 3") != nullptr);
   CHECK(find(list, "site", "n 3 k 3")->errors.bias == Approx(-0.25));
   CHECK(find(list, "m_band", "17-64") == nullptr);
+}
+
+TEST_CASE("a row's version chooses the era that it is predicted by", "[validation]") {
+  const std::string step = "qwen1.5-7b,bf16,1,decode,1,200,20";
+  const Validation v = validate(
+      parse_measurements("hardware,runtime,engine_version,model,weights,batch,phase,new_tokens,"
+                         "context,latency_ms\n"
+                         "a100-sxm-80gb,vllm,0.6.3 (2024-09)," +
+                             step + "\n" + "a100-sxm-80gb,vllm,0.10.0rc1," + step + "\n" +
+                             "a100-sxm-80gb,vllm,unknown," + step + "\n" + "rtx4090,llama.cpp,b2000," + step + "\n",
+                         "t.csv"),
+      "");
+  REQUIRE(v.rows.size() == 4);
+  CHECK(v.rows[0].profile == "vllm-v0: kernels of vllm on a100-sxm-80gb");
+  CHECK(v.rows[1].profile == "vllm-v1: kernels of vllm on a100-sxm-80gb");
+  CHECK(v.rows[2].profile == v.rows[1].profile);
+  CHECK(v.rows[3].profile == "llama.cpp on rtx4090");
+  CHECK(v.rows[0].predicted > v.rows[1].predicted);  // whose host is serial with the device
+  CHECK(v.rows[2].predicted == v.rows[1].predicted);
+  CHECK(v.rows[0].extrapolated);
 }
 
 }  // namespace llmperf::calibrate::validation_test

@@ -86,6 +86,9 @@ TEST_CASE("every shipped profile reads back from what the writer makes of it", "
     CHECK(again.hardware == p.hardware);
     CHECK(again.families == p.families);
     CHECK(again.preferred == p.preferred);
+    CHECK(again.engine == p.engine);
+    CHECK(again.host_class == p.host_class);
+    CHECK(again.foreign_steps == p.foreign_steps);
     CHECK(again.title == p.title);
     CHECK(again.source == p.source);
     CHECK(again.notes == p.notes);
@@ -313,7 +316,7 @@ TEST_CASE("a runtime nobody knows is an error with the nearest name, or the defa
     REQUIRE_FALSE(error.diagnostics().empty());
     CHECK_THAT(error.diagnostics()[0].hint, Catch::Contains("'vllm'"));
   }
-  const RuntimeProfile p = profile_of("rtx4090", "sglang", UnknownRuntime::use_default);
+  const RuntimeProfile p = profile_of("rtx4090", "tgi", UnknownRuntime::use_default);
   CHECK_FALSE(p.families.empty());
   CHECK(p.name == "vllm");
 }
@@ -382,8 +385,8 @@ TEST_CASE("other plans, caches, kinds of models, devices and layers on the host 
   REQUIRE(any.hardware.empty());
   CHECK(any.beyond_range({.weights = "bf16", .device = "h200-sxm"}) ==
         std::vector<std::string>{"device h200-sxm (nothing was measured on it)"});
-  const RuntimeProfile kernels = profile_of("a100-sxm-80gb", "vllm");
-  CHECK(kernels.beyond_range({.weights = "bf16", .device = "a100-sxm-80gb"}) ==
+  const RuntimeProfile kernels = profile_of("h100-sxm", "sglang");
+  CHECK(kernels.beyond_range({.weights = "bf16", .device = "h100-sxm"}) ==
         std::vector<std::string>{"whole steps (fitted on single kernels)"});
 }
 

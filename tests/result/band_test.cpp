@@ -107,11 +107,22 @@ TEST_CASE("beyond what was fitted a profile may assume a band, and says so") {
 }
 
 TEST_CASE("a profile of single kernels has no band for steps") {
-  const Said said({.hardware = "a100-sxm-80gb"});
+  // By its path: by name it comes with an engine.
+  const Said said(
+      {.hardware = "a100-sxm-80gb", .runtime = LLMPERF_SOURCE_DIR "/hardware/runtimes/a100-sxm-80gb-vllm.yaml"});
   CHECK(said.beyond == Ways{"whole steps (fitted on single kernels)"});
   CHECK_FALSE(said.prefill);
   CHECK_FALSE(said.decode);
   CHECK(said.text.starts_with("none: no whole steps were measured"));
+}
+
+TEST_CASE("an engine of another device's steps brings what it promises beyond its range") {
+  const Said said({.hardware = "a100-sxm-80gb"});
+  REQUIRE_FALSE(said.beyond.empty());
+  CHECK(said.beyond.front() == "vllm-v1 on this device (its steps were fitted on h100-sxm)");
+  REQUIRE(said.decode);
+  CHECK(said.decode->rows == 0);
+  CHECK(said.decode->mean == said.profile.error_of("decode beyond")->mean);
 }
 
 }  // namespace llmperf::result::band_test

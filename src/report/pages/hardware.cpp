@@ -126,6 +126,8 @@ Report runtime_report(const RuntimeProfile& p) {
   Fields about{"", {{"hardware", covers(p)}, {"source", p.source}}};
   if (!p.notes.empty()) about.add("notes", p.notes);
   about.add("runs", fmt::format("prefill {}, decode {}", name(p.prefill_dispatch), name(p.dispatch)));
+  if (!p.engine.empty()) about.add("engine", p.engine);
+  if (!p.host_class.empty()) about.add("host", p.host_class);
   about.add("options", hardware::format_runtime_options(p.options, p.workload));
   Table numbers{
       "Numbers", {{"parameter", true}, {"value"}, {"unit", true}, {"from", true}, {"+-"}, {"what", true}}, {}};
@@ -149,13 +151,31 @@ Report runtime_report(const RuntimeProfile& p) {
 }
 
 Report runtime_list_report(const RuntimeList& list) {
-  Table people{
-      "", {{"runtime", true}, {"hardware", true}, {"measurements"}, {"prefill"}, {"decode"}, {"matrix products"}}, {}};
+  Table people{"",
+               {{"runtime", true},
+                {"hardware", true},
+                {"engine", true},
+                {"host", true},
+                {"measurements"},
+                {"prefill"},
+                {"decode"},
+                {"matrix products"}},
+               {}};
   for (const auto& [p] : list.runtimes) {
-    people.rows.push_back({p.name, covers(p), p.range.rows > 0 ? std::to_string(p.range.rows) : "none",
-                           error_cell(p, "prefill"), error_cell(p, "decode"), error_cell(p, "gemm")});
+    people.rows.push_back({p.name, covers(p), p.engine, p.host_class,
+                           p.range.rows > 0 ? std::to_string(p.range.rows) : "none", error_cell(p, "prefill"),
+                           error_cell(p, "decode"), error_cell(p, "gemm")});
   }
-  return {{people, Paragraph{"Errors are means, cross-validated; those of classes are assumptions."}},
+  Table engines{
+      "Engines and their eras",
+      {{"era", true}, {"engine", true}, {"versions", true}, {"for", true}, {"host", true}, {"steps of", true}},
+      {}};
+  for (const hardware::EngineEra& e : list.engines) {
+    engines.rows.push_back({e.name, e.engine, e.since.empty() ? "from the first" : "from " + e.since,
+                            e.families.empty() ? "any" : join(e.families, ", "), e.host_class,
+                            e.measured_on.empty() ? "none" : join(e.measured_on, ", ")});
+  }
+  return {{people, Paragraph{"Errors are means, cross-validated; those of classes are assumptions."}, engines},
           csv_of(list.runtimes),
           result::document("llmperf.runtime_list", list)};
 }

@@ -1,0 +1,54 @@
+// Engines and their eras: what a release of a serving engine makes of any device's kernels. Its host, the launches of
+// its small kernels, its fusions and choices are one file per era (hardware/engines), its kernels belong to the device
+// (runtime_profile.h). docs/runtimes.md, Engines and eras.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "descriptor/node.h"
+#include "hardware/runtime_profile.h"
+
+namespace llmperf::hardware {
+
+struct EngineEra {
+  std::string name;                      // "vllm-v0", that of its file
+  std::string engine;                    // "vllm": what --runtime takes
+  std::string since;                     // its first version, "0.8"; empty: from the beginning
+  std::vector<std::string> families;     // devices it is for, before the era of all devices; empty: all
+  std::vector<std::string> measured_on;  // devices whose steps it was fitted to
+  std::string host_class;
+  std::string title;
+  std::string source;
+  std::string notes;
+  descriptor::Document document;  // of which with_engine takes the rest
+};
+
+// The era a document describes. Throws Error(bad_input) with every problem.
+EngineEra parse_engine(const descriptor::Document& document);
+EngineEra load_engine(const std::string& name);
+// Every era there is, by file.
+std::vector<EngineEra> all_engines();
+
+// The profile with the engine's part in place of what it has: dispatch, options, choices and numbers that the engine
+// lists; what it does not list of the host are defaults. Fitted numbers are assumptions where none of its steps ran on
+// the profile's device. Range and errors of steps are the engine's, errors of kernels stay.
+RuntimeProfile with_engine(RuntimeProfile profile, const EngineEra& era);
+
+// The numbers a text begins with: {0, 6, 3} of "0.6.3 (2024-09)" and "v0.6.3", {1, 0, 0} of "1.0.0rc3". Nothing of
+// "unknown" and "0.x".
+using Version = std::vector<std::int64_t>;
+std::optional<Version> parse_version(std::string_view text);
+
+// Of `eras` that of the engine which began last, of several one of this family before one of all. With a version only
+// those that had begun by it. Null where there is none.
+const EngineEra* find_era(const std::vector<EngineEra>& eras, std::string_view family, std::string_view engine,
+                          const std::optional<Version>& version = std::nullopt);
+// The era that a runtime's name and a version, as rows of measurements have them, say on a device; "" where they do
+// not.
+std::string era_of(const Device& device, const std::string& runtime, const std::string& version);
+
+}  // namespace llmperf::hardware

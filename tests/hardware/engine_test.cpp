@@ -1,0 +1,286 @@
+// Engines and eras: which era a version means, what an engine's part changes of a profile, and which profile and era a
+// name means on a device.
+#include "hardware/engine.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "catch.h"
+#include "descriptor/catalog.h"
+#include "descriptor/node.h"
+#include "one_problem.h"
+
+namespace llmperf::hardware::engine_test {
+namespace {
+
+EngineEra era(const std::string& text) { return parse_engine(descriptor::parse_yaml(text, "toy.yaml")); }
+EngineEra era(const std::string& name, const std::string& since, const std::string& more = "") {
+  return era("name: " + name + "\nengine: toy\nhost_class: server\ntitle: t\nsource: s\n" +
+             (since.empty() ? "" : "since: \"" + since + "\"\n") + more);
+}
+RuntimeProfile profile(const std::string& text) {
+  return parse_runtime_profile(descriptor::parse_yaml(text, "toy.yaml"));
+}
+RuntimeProfile taken(const std::string& device, const std::string& name,
+                     UnknownRuntime unknown = UnknownRuntime::error) {
+  return load_runtime_profile(load_device(device), name, unknown);
+}
+double value(const RuntimeProfile& p, const char* parameter) { return p.values[find_parameter(parameter).value()]; }
+Provenance provenance(const RuntimeProfile& p, const char* parameter) {
+  return p.provenance[find_parameter(parameter).value()];
+}
+double initial(const char* parameter) { return parameter_info(find_parameter(parameter).value()).initial; }
+
+// What is wrong with asking for it, and what would not be.
+std::string refused(const std::string& device, const std::string& name) {
+  try {
+    return "no error: " + taken(device, name).name;
+  } catch (const Error& error) {
+    return error.diagnostics().front().message + " | " + error.diagnostics().front().hint;
+  }
+}
+
+const std::string kKernels =  // of a device, with a host of its own
+    "name: mine\nhardware: toybox\ntitle: t\nsource: s\n"
+    "parameters:\n"
+    "  - {name: gemm.launch, value: 4e-6, provenance: fitted, uncertainty: 0.1}\n"
+    "  - {name: step.decode, value: 0.003, provenance: fitted, uncertainty: 0.2}\n"
+    "  - {name: host.launch, value: 1e-5, provenance: fitted, uncertainty: 0.2}\n"
+    "range: {rows: 9, max_batch: 4, max_tokens: 4, max_context: 100, min_parameters: 1e9, max_parameters: 1e9}\n"
+    "errors:\n"
+    "  - {group: gemm, rows: 9, mean: 0.01, p90: 0.02}\n"
+    "  - {group: decode, rows: 9, mean: 0.03, p90: 0.06}\n"
+    "  - {group: prefill, rows: 0, mean: 0.1, p90: 0.2}\n";
+const std::string kPart =
+    "dispatch: eager\noptions: all,no_fused_qkv\nchoices: {graph_rows: 7}\n"
+    "parameters:\n"
+    "  - {name: step.decode, value: 0.002, provenance: fitted, uncertainty: 0.3}\n"
+    "  - {name: vector.launch, value: 1e-6, provenance: fitted, uncertainty: 0.3}\n"
+    "range: {rows: 5, weights: [fp8], max_batch: 8, max_tokens: 8, max_context: 50, min_parameters: 1e9, "
+    "max_parameters: 1e9}\n"
+    "errors:\n"
+    "  - {group: decode, rows: 5, mean: 0.07, p90: 0.1}\n"
+    "  - {group: decode beyond, rows: 0, mean: 0.2, p90: 0.3}\n";
+
+}  // namespace
+
+TEST_CASE("a version is the numbers that a text begins with", "[engine]") {
+  CHECK(parse_version("0.6.3 (2024-09)") == Version{0, 6, 3});
+  CHECK(parse_version("1.0.0rc3") == Version{1, 0, 0});
+  CHECK(parse_version("0.10.0, ROCm 6.4.1, AITER") == Version{0, 10, 0});
+  CHECK(parse_version("0.5.1.post1") == Version{0, 5, 1});
+  CHECK(parse_version("0.5-0.6.1 (2023-12)") == Version{0, 5});
+  CHECK(parse_version("v0.8") == Version{0, 8});
+  CHECK(parse_version("0.") == Version{0});
+  for (const char* text : {"", "unknown", "dev", "0.x", "main 0.9", "."}) {
+    CAPTURE(text);
+    CHECK_FALSE(parse_version(text).has_value());
+  }
+}
+
+TEST_CASE("a version means the era that began last before it, of its family first", "[engine]") {
+  const std::vector<EngineEra> eras = {era("old", ""), era("new", "0.8"), era("cdna", "0.8", "families: [c]\n"),
+                                       era("late", "1.2")};
+  const auto found = [&](const char* family, const char* version) {
+    const EngineEra* e = find_era(eras, family, "toy", parse_version(version));
+    return e != nullptr ? e->name : "none";
+  };
+  CHECK(found("n", "0.6.3") == "old");
+  CHECK(found("n", "0.7.99") == "old");
+  CHECK(found("n", "0.8") == "new");
+  CHECK(found("n", "0.8.0") == "new");
+  CHECK(found("n", "0.10.2") == "new");  // ten is more than eight
+  CHECK(found("n", "1.2rc1") == "late");
+  CHECK(found("c", "0.10") == "cdna");
+  CHECK(found("c", "0.7") == "old");
+  CHECK(found("c", "2") == "late");
+  CHECK(found("n", "") == "late");  // the present one
+  CHECK(find_era(eras, "n", "toybox") == nullptr);
+  CHECK(find_era({eras[1]}, "n", "toy", parse_version("0.7")) == nullptr);
+}
+
+TEST_CASE("an engine's part takes the place of a profile's host, and leaves its kernels", "[engine]") {
+  const RuntimeProfile before = profile(kKernels);
+  const RuntimeProfile p = with_engine(before, era("new", "0.8", kPart + "measured_on: [other, third]\n"));
+  CHECK(p.engine == "new");
+  CHECK(p.host_class == "server");
+  CHECK(p.dispatch == Dispatch::eager);
+  CHECK_FALSE(p.options.fused_qkv);
+  CHECK(p.base == before.base);
+  CHECK(p.choices.graph_rows == 7);
+  CHECK(value(p, "step.decode") == 0.002);
+  CHECK(value(p, "vector.launch") == 1e-6);
+  CHECK(value(p, "host.launch") == initial("host.launch"));  // not listed: not what the other engine took
+  CHECK(value(p, "gemm.launch") == 4e-6);
+  CHECK(provenance(p, "gemm.launch") == Provenance::fitted);
+  for (const char* name : {"step.decode", "vector.launch", "host.launch"}) {
+    CAPTURE(name);
+    CHECK(provenance(p, name) == Provenance::assumed);
+    CHECK(p.uncertainty[find_parameter(name).value()] == 0);
+  }
+  CHECK(p.error_of("gemm")->rows == 9);
+  CHECK(p.error_of("decode")->rows == 0);  // not measured here: what it promises beyond its range
+  CHECK(p.error_of("decode")->p90 == 0.3);
+  CHECK(p.error_of("prefill")->p90 == 0.2);  // of which the engine says nothing
+  CHECK(p.range.rows == 9);
+  CHECK(p.range.max_batch == 8);
+  CHECK(p.beyond_range({.batch = 8, .tokens = 8, .parameters = 1e9, .weights = "fp8", .device = "toybox"}) ==
+        std::vector<std::string>{"new on this device (its steps were fitted on other, third)"});
+}
+
+TEST_CASE("an engine whose steps were measured on the device is measured there", "[engine]") {
+  const RuntimeProfile p = with_engine(profile(kKernels), era("new", "0.8", kPart + "measured_on: [other, toybox]\n"));
+  CHECK(provenance(p, "step.decode") == Provenance::fitted);
+  CHECK(p.uncertainty[find_parameter("step.decode").value()] == 0.3);
+  CHECK(p.error_of("decode")->rows == 5);
+  CHECK(p.error_of("decode beyond")->p90 == 0.3);
+  CHECK(p.beyond_range({.batch = 8, .tokens = 8, .parameters = 1e9, .weights = "fp8", .device = "toybox"}).empty());
+  CHECK(p.beyond_range({.batch = 16, .tokens = 8, .parameters = 1e9, .weights = "fp8", .device = "toybox"}).size() ==
+        1);
+}
+
+TEST_CASE("what is of the host is known by its name", "[engine]") {
+  for (const char* name : {"step.decode", "step.sequence", "host.layer", "launch.gap", "format.awq.host"}) {
+    CHECK(of_host(find_parameter(name).value()));
+  }
+  for (const char* name :
+       {"gemm.launch", "vector.launch", "custom.launch", "memory.utilisation", "format.fp8.step", "format.awq.share"}) {
+    CHECK_FALSE(of_host(find_parameter(name).value()));
+  }
+}
+
+TEST_CASE("a line puts one engine's host on another's kernels", "[engine]") {
+  const RuntimeProfile base = taken("h100-sxm", "vllm");
+  const EngineEra sglang = load_engine("sglang");
+  const std::string head = "name: mine\nhardware: h100-sxm\nbased_on: h100-sxm-vllm\ntitle: t\nsource: s\n";
+  const RuntimeProfile p = profile(head + "engine: sglang\n");
+  CHECK(p.engine == "sglang");
+  CHECK(value(p, "step.decode") == value(with_engine(base, sglang), "step.decode"));
+  CHECK(value(p, "step.decode") != value(base, "step.decode"));
+  CHECK(value(p, "gemm.launch") == value(base, "gemm.launch"));
+  CHECK(provenance(p, "gemm.launch") == Provenance::fitted);
+  // The file's own lines come last, and an engine that the base has already changes nothing.
+  const RuntimeProfile own =
+      profile(head + "engine: sglang\nparameters: [{name: step.decode, value: 0.005, provenance: assumed}]\n");
+  CHECK(value(own, "step.decode") == 0.005);
+  CHECK(profile(head + "engine: vllm-v1\n").values == base.values);
+  CHECK(profile(head).engine == "vllm-v1");
+  check_one_problem([&] { profile(head + "engine: sglank\n"); }, 6, "unknown engine 'sglank'", "'sglang'");
+}
+
+TEST_CASE("every engine's file is named like its era, and no two begin together", "[engine]") {
+  std::set<std::string> begun;
+  for (const std::string& file : descriptor::names(descriptor::Kind::engine)) {
+    const EngineEra e = load_engine(file);
+    CAPTURE(file);
+    CHECK(e.name == file);
+    CHECK(begun.insert(e.engine + ' ' + e.since + ' ' + join(e.families, " ")).second);
+    // Small kernels are a matter of the engine's fusions, so that none leaves their launches to the kernels' profile.
+    RuntimeProfile p = profile(kKernels);
+    p.values[index(Parameter::vector_launch)] = 0;
+    CHECK(value(with_engine(p, e), "vector.launch") > 0);
+    for (const std::string& device : e.measured_on) CHECK_FALSE(load_device(device).name.empty());
+  }
+  CHECK(begun.size() >= 8);
+}
+
+TEST_CASE("kernels without an engine run under its present era", "[engine]") {
+  const Device a100 = load_device("a100-sxm-80gb");
+  const RuntimeProfile p = taken("a100-sxm-80gb", "vllm");
+  CHECK(p.name == "vllm");
+  CHECK(p.engine == "vllm-v1");
+  CHECK(p.measured_on(a100));
+  CHECK(p.title_for(a100) == "vllm-v1: kernels of vllm on a100-sxm-80gb");
+  CHECK(taken("a100-sxm-80gb", "").engine == "vllm-v1");
+  CHECK(value(p, "step.decode") == value(taken("h100-sxm", "vllm"), "step.decode"));
+  CHECK(provenance(p, "step.decode") == Provenance::assumed);
+  CHECK(provenance(p, "gemm.launch") == Provenance::fitted);
+  CHECK(p.choices.attention == AttentionKernels::flash2);
+  CHECK(taken("a100-sxm-80gb", "megatron").engine.empty());  // a stack that has no file
+}
+
+TEST_CASE("a version chooses the era on any device's kernels", "[engine]") {
+  const auto era_of_name = [](const char* device, const char* name) { return taken(device, name).engine; };
+  CHECK(era_of_name("a100-sxm-80gb", "vllm@0.6.3 (2024-09)") == "vllm-v0");
+  CHECK(era_of_name("a100-sxm-80gb", "vllm-v0") == "vllm-v0");
+  CHECK(era_of_name("a100-sxm-80gb", "vllm@unknown") == "vllm-v1");
+  CHECK(era_of_name("h200-sxm", "vllm@0.6") == "vllm-v0");
+  CHECK(era_of_name("h200-sxm", "vllm") == "vllm-v1");
+  CHECK(era_of_name("mi300x", "vllm@0.10.0, ROCm 6.4.1, AITER") == "vllm-aiter");
+  CHECK(era_of_name("mi300x", "vllm@0.6") == "vllm-v0");
+  CHECK(era_of_name("mi325x", "vllm") == "vllm-aiter");
+  CHECK(era_of_name("rtx4090", "vllm") == "vllm-v0");
+  CHECK(era_of_name("rtx4090", "vllm@0.10") == "vllm-v1");
+  const Device a100 = load_device("a100-sxm-80gb");
+  const RuntimeProfile old = taken("a100-sxm-80gb", "vllm@0.6");
+  CHECK(old.title_for(a100) == "vllm-v0: kernels of vllm on a100-sxm-80gb");
+  CHECK(value(old, "step.decode") > value(taken("a100-sxm-80gb", "vllm@0.10"), "step.decode"));
+  CHECK(value(old, "gemm.launch") == value(taken("a100-sxm-80gb", "vllm"), "gemm.launch"));
+}
+
+TEST_CASE("a profile whose steps are of the era is taken as it is", "[engine]") {
+  for (const auto& [device, name, version] :
+       {std::tuple{"rtx4090", "vllm", "vllm@0.4.1"}, std::tuple{"h100-sxm", "vllm", "vllm@0.18.0"},
+        std::tuple{"h100-sxm", "trtllm", "trtllm@1.0.0rc3"}, std::tuple{"mi300x", "vllm", "vllm@0.10"},
+        std::tuple{"rtx4090", "transformers", "transformers@4.40"}}) {
+    CAPTURE(device, version);
+    const RuntimeProfile p = taken(device, version);
+    CHECK(p.kernels.empty());
+    CHECK(format_runtime_profile(p) == format_runtime_profile(taken(device, name)));
+    CHECK(p.measured_on(load_device(device)));
+  }
+}
+
+TEST_CASE("an engine that no profile of a device is of runs on its preferred kernels", "[engine]") {
+  const Device card = load_device("rtx4090");
+  const RuntimeProfile p = taken("rtx4090", "sglang");
+  CHECK(p.name == "sglang");
+  CHECK(p.title_for(card) == "sglang: kernels of vllm on rtx4090");
+  CHECK(value(p, "gemm.launch") == value(taken("rtx4090", "vllm"), "gemm.launch"));
+  CHECK(value(p, "host.layer") == initial("host.layer"));
+  CHECK(taken("b200-sxm", "trtllm").title_for(load_device("b200-sxm")) ==
+        "trtllm: kernels of vllm (defaults of NVIDIA Blackwell)");
+  CHECK(taken("b200-sxm", "trtllm").choices.attention == AttentionKernels::blackwell);
+  CHECK(taken("b200-sxm", "trtllm").hardware.empty());
+  CHECK(taken("h100-sxm", "gpt-fast").choices.custom_all_reduce == 0);
+}
+
+TEST_CASE("versions and eras that are not known are said with those that are", "[engine]") {
+  CHECK(refused("a100-sxm-80gb", "vllm@dev") ==
+        "no era of vllm has version 'dev' | known: vllm-v0 (from the first), vllm-v1 (from 0.8)");
+  CHECK_THAT(refused("mi300x", "vllm@0.x"), Catch::Contains("vllm-aiter (from 0.8)"));
+  CHECK(refused("h100-sxm", "sglang@0.3") == "no era of sglang has version '0.3' | known: sglang (from 0.4)");
+  CHECK_THAT(refused("rtx4090", "llama.cpp@2000"), Catch::Contains("no versions are known of runtime 'llama.cpp'"));
+  CHECK_THAT(refused("h100-sxm", "vllm-aiter"), Catch::Contains("vllm-aiter is for amd-cdna3, amd-cdna4"));
+  CHECK_THAT(refused("h100-sxm", "sglan"), Catch::Contains("'sglang'"));
+  // Rows of measurements are taken as far as they are understood.
+  const auto lenient = [](const char* device, const char* name) {
+    return taken(device, name, UnknownRuntime::use_default).engine;
+  };
+  CHECK(lenient("a100-sxm-80gb", "vllm@dev/1234") == "vllm-v1");
+  CHECK(lenient("rtx4090", "llama.cpp@2000").empty());
+  CHECK(lenient("rtx4090", "sglang@0.3") == "sglang");
+  CHECK(lenient("a100-sxm-80gb", "somebody's@0.6") == "vllm-v1");
+}
+
+TEST_CASE("mistakes in an engine's file are reported where they are", "[engine]") {
+  const std::string good = "name: toy\nengine: toy\nhost_class: server\ntitle: t\nsource: s\n";
+  check_one_problem([&] { era(good + "since: soon\n"); }, 6, "'soon' is no version", "0.8");
+  check_one_problem([&] { era("name: toy\nengine: toy\ntitle: t\nsource: s\n"); }, 1, "host's numbers");
+  check_one_problem([&] { era(good + "host: server\n"); }, 6, "unknown key 'host'");
+  check_one_problem([&] { era(good + "parameters:\n  - {name: step.decod, value: 1, provenance: assumed}\n"); }, 7,
+                    "unknown parameter 'step.decod'", "'step.decode'");
+}
+
+TEST_CASE("the era of a row is said by its version or by its name", "[engine]") {
+  const Device a100 = load_device("a100-sxm-80gb");
+  CHECK(era_of(a100, "vllm", "0.6.3 (2024-09)") == "vllm-v0");
+  CHECK(era_of(a100, "vllm-v0", "") == "vllm-v0");
+  CHECK(era_of(a100, "vllm", "").empty());
+  CHECK(era_of(a100, "vllm", "unknown").empty());
+  CHECK(era_of(a100, "llama.cpp", "0.6").empty());
+}
+
+}  // namespace llmperf::hardware::engine_test
