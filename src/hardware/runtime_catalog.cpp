@@ -296,6 +296,10 @@ class Lookup {
   }
   // `era`: that is asked for, or null.
   std::optional<RuntimeProfile> found(const std::string& name, const EngineEra* era) const {
+    // The device's own steps under the era, whatever the name of the profile.
+    const auto own = std::find_if(own_.begin(), own_.end(),
+                                  [&](const RuntimeProfile& p) { return era != nullptr && p.engine == era->name; });
+    if (own != own_.end()) return *own;
     const RuntimeProfile* p = fitted(era != nullptr ? era->engine : name);
     if (p != nullptr && era == nullptr) return current(*p);
     if (p != nullptr && p->engine == era->name) return *p;
