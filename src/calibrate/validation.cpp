@@ -14,6 +14,7 @@
 #include "calibrate/predictor.h"
 #include "calibrate/statistics.h"
 #include "estimate/estimate.h"
+#include "hardware/engine.h"
 #include "hardware/runtime_profile.h"
 
 namespace llmperf::calibrate {
@@ -157,7 +158,9 @@ std::vector<Batch> batches(const Measurements& measurements, const std::string& 
         std::unique_ptr<hardware::Device>& device_of = devices[row.hardware];
         if (!device_of) device_of = std::make_unique<hardware::Device>(hardware::load_device(row.hardware));
         batch.device = device_of.get();
-        if (name != "none") {
+        if (name.empty()) {
+          batch.profile = hardware::load_kernels(*batch.device);
+        } else if (name != "none") {
           batch.profile = hardware::load_runtime_profile(
               *batch.device, name,
               runtime.empty() ? hardware::UnknownRuntime::use_default : hardware::UnknownRuntime::error);

@@ -38,6 +38,9 @@ std::vector<EngineEra> all_engines();
 // the profile's device. Range and errors of steps are the engine's, errors of kernels stay.
 RuntimeProfile with_engine(RuntimeProfile profile, const EngineEra& era);
 
+// The device's preferred profile as it was fitted, for kernels by themselves: under no engine but its own.
+RuntimeProfile load_kernels(const Device& device);
+
 // The numbers a text begins with: {0, 6, 3} of "0.6.3 (2024-09)" and "v0.6.3", {1, 0, 0} of "1.0.0rc3". Nothing of
 // "unknown" and "0.x".
 using Version = std::vector<std::int64_t>;

@@ -248,6 +248,11 @@ class Lookup {
                            fmt::format("{}{} 'none' is the speed of light", hint, hint.ends_with('?') ? "" : ";"));
   }
 
+  RuntimeProfile kernels() const {
+    if (const RuntimeProfile* p = fitted("")) return *p;
+    throw Error::bad_input(fmt::format("no runtime profile for {}", device_.name));
+  }
+
   // What it says of the era as far as it is known, else the family's default.
   RuntimeProfile lenient(const Asked& asked) const {
     const EngineEra* era = outright(asked.name);
@@ -337,15 +342,22 @@ RuntimeProfile chosen_profile(const Device& device, const std::string& text, Unk
   return strict ? lookup.strict(asked) : lookup.lenient(asked);
 }
 
+// Numbers of another device's cores at this one's clock.
+RuntimeProfile on(const Device& device, RuntimeProfile profile) {
+  if (profile.origin == device.name) return profile;
+  const auto known = descriptor::names(descriptor::Kind::device);
+  if (std::find(known.begin(), known.end(), profile.origin) == known.end()) return profile;
+  const Device from = load_device(profile.origin);
+  return carried_over(std::move(profile), from, device);
+}
+
 }  // namespace
 
 RuntimeProfile load_runtime_profile(const Device& device, const std::string& name, UnknownRuntime unknown,
                                     Workload workload) {
-  RuntimeProfile profile = chosen_profile(device, name, unknown, workload);
-  if (profile.origin == device.name) return profile;
-  const auto known = descriptor::names(descriptor::Kind::device);
-  if (std::find(known.begin(), known.end(), profile.origin) == known.end()) return profile;
-  return carried_over(profile, load_device(profile.origin), device);
+  return on(device, chosen_profile(device, name, unknown, workload));
 }
+
+RuntimeProfile load_kernels(const Device& device) { return on(device, Lookup(device, Workload::language).kernels()); }
 
 }  // namespace llmperf::hardware

@@ -201,6 +201,15 @@ TEST_CASE("kernels without an engine run under its present era", "[engine]") {
   CHECK(taken("a100-sxm-80gb", "megatron").engine.empty());  // a stack that has no file
 }
 
+TEST_CASE("kernels by themselves run under no engine that is not their own", "[engine]") {
+  const RuntimeProfile a100 = load_kernels(load_device("a100-sxm-80gb"));
+  CHECK(a100.engine.empty());
+  CHECK(value(a100, "vector.launch") == initial("vector.launch"));
+  CHECK(load_kernels(load_device("h100-sxm")).engine == "vllm-v1");
+  CHECK(load_kernels(load_device("h200-sxm")).families == std::vector<std::string>{"nvidia-hopper"});
+  CHECK(load_kernels(load_device("mi250x")).name == "default");
+}
+
 TEST_CASE("a version chooses the era on any device's kernels", "[engine]") {
   const auto era_of_name = [](const char* device, const char* name) { return taken(device, name).engine; };
   CHECK(era_of_name("a100-sxm-80gb", "vllm@0.6.3 (2024-09)") == "vllm-v0");

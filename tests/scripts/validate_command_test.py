@@ -132,13 +132,14 @@ class Validate(ProgramTest):
 
     def test_rows_find_the_profile_of_their_runtime(self):
         profile = {runtime: self.validate(DECODE.replace("vllm", runtime))["rows"][0]
-                   for runtime in ("vllm", "vllm-0.4", "transformers", "sglang")}
+                   for runtime in ("vllm", "vllm-0.4", "transformers", "sglang", "tgi")}
         self.assertEqual(profile["vllm"]["profile"], "vllm on rtx4090")
         self.assertEqual(profile["vllm-0.4"]["profile"], "vllm on rtx4090")
         self.assertEqual(profile["vllm-0.4"]["predicted_s"], profile["vllm"]["predicted_s"])
         self.assertEqual(profile["transformers"]["profile"], "transformers on rtx4090")
         self.assertNotEqual(profile["transformers"]["predicted_s"], profile["vllm"]["predicted_s"])
-        self.assertEqual([row["class_default"] for row in profile.values()], [False, False, False, True])
+        self.assertEqual(profile["sglang"]["profile"], "sglang: kernels of vllm on rtx4090")
+        self.assertEqual([row["class_default"] for row in profile.values()], [False, False, False, False, True])
         by_flag = self.validate(DECODE, words=["--runtime", "transformers"])["rows"][0]
         self.assertEqual(by_flag["predicted_s"], profile["transformers"]["predicted_s"])
 
