@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/text.h"
+#include "calibrate/advice.h"
 #include "calibrate/data_checks.h"
 #include "calibrate/fit.h"
 #include "calibrate/predictor.h"
@@ -133,31 +135,135 @@ void note_range(const Measurements& rows, const Predictor& predictor, hardware::
   }
 }
 
+// What groups are named by, where they speak against the rest; nothing: not of this kind.
+struct Kind {
+  std::string_view by;
+  std::optional<std::string> (*name)(const Row& row);
+};
+template <auto Name>
+std::optional<std::string> name_of_step(const Row& row) {
+  const auto* step = std::get_if<StepRow>(&row.of);
+  std::string text = step ? Name(*step) : "";
+  return text.empty() ? std::nullopt : std::optional(std::move(text));
+}
+std::optional<std::string> op_of_row(const Row& row) {
+  const auto* op = std::get_if<OpRow>(&row.of);
+  return op ? std::optional(op->op) : std::nullopt;
+}
+std::optional<std::string> scheme_of_row(const Row& row) {
+  std::string text = group_name(row, "scheme");
+  return text.empty() ? std::nullopt : std::optional(std::move(text));
+}
+constexpr Kind kKinds[] = {
+    {"model", name_of_step<[](const StepRow& s) { return s.model; }>},
+    {"weights", name_of_step<[](const StepRow& s) { return s.weights; }>},
+    {"cache", name_of_step<[](const StepRow& s) { return s.kv; }>},
+    {"plan",
+     name_of_step<[](const StepRow& s) { return fmt::format("tp {} ep {} dp {} pp {}", s.tp, s.ep, s.dp, s.pp); }>},
+    {"engine version", name_of_step<[](const StepRow& s) { return s.engine_version; }>},
+    {"execution", name_of_step<[](const StepRow& s) { return s.execution; }>},
+    {"op", op_of_row},
+    {"scheme", scheme_of_row},
+};
+
+// Offsets: the steps of a model times a factor of its own, in the fit alone. What the form cannot express of one model,
+// a kernel that it lacks, does not speak for the others then. They are parameters beyond the profile's, pulled to 1, of
+// models that stand out: one for every model takes the place of what sizes say.
+constexpr double kOffsetSpread = 0.1;
+constexpr double kFarOffset = 2 * kOffsetSpread;
+
+Predict with_offset(Predict predict, std::size_t parameter, std::vector<std::size_t> rows) {
+  return [predict = std::move(predict), parameter, rows = std::move(rows), whole = 1.0](
+             std::span<const double> values, std::optional<std::size_t> changed, std::span<double> seconds) mutable {
+    if (changed != parameter) predict(values, changed, seconds);
+    if (changed && *changed >= hardware::kAllParameters && changed != parameter) return;
+    for (const std::size_t row : rows) seconds[row] *= values[parameter] / (changed == parameter ? whole : 1);
+    if (!changed) whole = values[parameter];
+  };
+}
+
+// The model whose times are farthest from what the other models' would make of them, beyond two spreads; of three at
+// least that have no offset, for of two either may be the odd one.
+std::optional<RowsOfText> odd_model(const Measurements& rows, const FitProblem& problem,
+                                    std::span<const double> predicted, const std::vector<RowsOfText>& known) {
+  std::vector<std::size_t> all;
+  for (std::size_t i = 0; i < rows.rows.size(); ++i) {
+    if (problem.weights[i] > 0) all.push_back(i);
+  }
+  std::vector<RowsOfText> models = rows_by_text(all, [&](std::size_t row) {
+    const auto* step = std::get_if<StepRow>(&rows.rows[row].of);
+    return step ? std::optional(step->model) : std::nullopt;
+  });
+  std::erase_if(models, [&](const RowsOfText& model) {
+    return std::any_of(known.begin(), known.end(), [&](const RowsOfText& k) { return k.text == model.text; });
+  });
+  if (models.size() < 3) return std::nullopt;
+  std::vector<double> middles;
+  for (const RowsOfText& model : models) {
+    std::vector<double> off;
+    for (const std::size_t row : model.rows) off.push_back(std::log(problem.measured[row] / predicted[row]));
+    middles.push_back(quantile(std::move(off), 0.5));
+  }
+  std::optional<RowsOfText> odd;
+  double far = kFarOffset;
+  for (std::size_t m = 0; m < models.size(); ++m) {
+    std::vector<double> others = middles;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(m));
+    const double off = std::abs(middles[m] - quantile(std::move(others), 0.5));
+    if (off > far) {
+      far = off;
+      odd = models[m];
+    }
+  }
+  return odd;
+}
+
+// The fit of the problem, which gains an offset for every model that stands out and stays far off with one; returns
+// those in the order of their parameters.
+std::vector<RowsOfText> fit_with_offsets(const Measurements& rows, FitProblem& problem, FitResult& fitted) {
+  std::vector<RowsOfText> odd;
+  fitted = fit(problem);
+  while (const std::optional<RowsOfText> next = odd_model(rows, problem, fitted.predicted, odd)) {
+    FitProblem trial = problem;
+    trial.values.push_back(1);
+    trial.free.push_back({hardware::kAllParameters + odd.size(), 1, kOffsetSpread, 0.25, 4, 1});
+    trial.predict = with_offset(problem.predict, trial.free.back().index, next->rows);
+    FitResult again = fit(trial);
+    if (std::abs(std::log(again.values.back())) < kFarOffset) break;
+    odd.push_back(*next);
+    problem = std::move(trial);
+    fitted = std::move(again);
+  }
+  return odd;
+}
+
 // Warns of a fit that is worth little: by what the rows determined, by what simpler answers reach, and by the rows and
-// groups that the fit does not meet.
-void judge(const Measurements& rows, const FitResult& fitted, std::span<const double> defaults,
-           std::span<const double> roofline, const std::vector<GroupErrors>& residuals,
+// groups that the fit does not meet. `known`: rows that were named already.
+void judge(const Measurements& rows, const Calibration& c, std::span<const double> predicted,
+           std::span<const double> defaults, std::span<const double> roofline, std::set<std::size_t> known,
            std::vector<std::string>& warnings) {
   constexpr std::ptrdiff_t kFew = 5;
   constexpr double kWorthwhile = 0.9;  // of the error that it takes the place of
   constexpr double kSimpler = 1.3;
   constexpr double kFar = 0.3;  // off on the mean, or by a factor of 1.3
-  const Summary& all = residuals.front().errors;
-  const auto identified = std::count_if(fitted.parameters.begin(), fitted.parameters.end(),
-                                        [](const FittedParameter& p) { return p.identified == Identified::yes; });
+  const Summary& all = c.residuals.front().errors;
+  const auto identified = std::count_if(c.parameters.begin(), c.parameters.end(), [](const CalibratedParameter& p) {
+    return p.fitted.identified == Identified::yes;
+  });
   if (identified < kFew) {
     warnings.push_back(
         fmt::format("the rows determine only {} of {} numbers: this profile is hardly more than its "
                     "defaults",
-                    identified, fitted.parameters.size()));
+                    identified, c.parameters.size()));
   }
-  const auto mape = [&](std::span<const double> predicted) {
-    std::vector<double> errors;
-    for (std::size_t i = 0; i < rows.rows.size(); ++i) {
-      errors.push_back(relative_error(predicted[i], rows.rows[i].latency.value));
-    }
-    return summarise(errors).mape;
+  const auto errors = [&](std::span<const double> times, std::span<const std::size_t> of) {
+    std::vector<double> list;
+    for (const std::size_t i : of) list.push_back(relative_error(times[i], rows.rows[i].latency.value));
+    return summarise(list);
   };
+  std::vector<std::size_t> every(rows.rows.size());
+  std::iota(every.begin(), every.end(), std::size_t{0});
+  const auto mape = [&](std::span<const double> times) { return errors(times, every).mape; };
   const auto percent = [](double share) { return fmt::format("{:.1f} %", 100 * share); };
   if (const double before = mape(defaults); all.mape > kWorthwhile * before) {
     warnings.push_back(fmt::format("the fit ({} off on the mean) is hardly better than the defaults ({})",
@@ -167,19 +273,24 @@ void judge(const Measurements& rows, const FitResult& fitted, std::span<const do
     warnings.push_back(fmt::format("a roofline with three constants of these rows comes closer ({}) than the fit ({})",
                                    percent(simple), percent(all.mape)));
   }
-  // Of those that are far off, the groups of a kind that has others.
-  for (const GroupErrors& group : std::span(residuals).subspan(1)) {
-    const bool named = group.by == "model" || group.by == "weights" || group.by == "execution" || group.by == "op";
-    if (!named || group.errors.rows == all.rows || std::abs(group.errors.bias) < kFar) continue;
-    warnings.push_back(fmt::format("{} {} speaks against the rest: its {} rows are predicted {} too {} on the mean",
-                                   group.by, group.name, group.errors.rows, percent(std::abs(group.errors.bias)),
-                                   group.errors.bias > 0 ? "slow" : "fast"));
+  // Of those that are far off, the groups of a kind that has others, unless most of their rows were named with a kind
+  // before it.
+  for (const auto& [by, name] : kKinds) {
+    for (const auto& [text, members] : rows_by_text(every, [&](std::size_t i) { return name(rows.rows[i]); })) {
+      const double bias = errors(predicted, members).bias;
+      const auto named =
+          std::count_if(members.begin(), members.end(), [&](std::size_t i) { return known.contains(i); });
+      if (members.size() == every.size() || std::abs(bias) < kFar || 2 * named > std::ssize(members)) continue;
+      known.insert(members.begin(), members.end());
+      warnings.push_back(fmt::format("{} {} speaks against the rest: its {} rows are predicted {} too {} on the mean",
+                                     by, text, members.size(), percent(std::abs(bias)), bias > 0 ? "slow" : "fast"));
+    }
   }
   constexpr std::size_t kNamed = 6;
   std::vector<std::string> lines;
   std::size_t far = 0;
   for (std::size_t i = 0; i < rows.rows.size(); ++i) {
-    if (std::abs(std::log(fitted.predicted[i] / rows.rows[i].latency.value)) < std::log(1 + kFar)) continue;
+    if (std::abs(std::log(predicted[i] / rows.rows[i].latency.value)) < std::log(1 + kFar)) continue;
     if (++far <= kNamed) lines.push_back(fmt::format("{}:{}", rows.where(rows.rows[i]).file, rows.rows[i].line));
   }
   if (far > 0) {
@@ -191,10 +302,8 @@ void judge(const Measurements& rows, const FitResult& fitted, std::span<const do
 // Kinds of groups that a profile stores the error of.
 constexpr std::string_view kStoredKinds[] = {"phase", "op", "scheme"};
 
-}  // namespace
-
-CalibrateResult calibrate(const Measurements& measurements, const hardware::Device& device, const RuntimeProfile& start,
-                          Pull pull) {
+CalibrateResult fit_together(const Measurements& measurements, const hardware::Device& device,
+                             const RuntimeProfile& start, Pull pull) {
   const auto pulled = [&](std::size_t p) {
     return pull == Pull::to_fitted && start.provenance[p] == hardware::Provenance::fitted;
   };
@@ -223,7 +332,7 @@ CalibrateResult calibrate(const Measurements& measurements, const hardware::Devi
   FitProblem problem;
   for (const Row& row : used.rows) problem.measured.push_back(row.latency.value);
   problem.predict = [&](std::span<const double> values, std::optional<std::size_t> changed, std::span<double> out) {
-    predictor.predict(values, changed, out);
+    predictor.predict(values.first(hardware::kAllParameters), changed, out);
   };
   problem.values.assign(profile.values.begin(), profile.values.end());
   for (const std::size_t p : predictor.parameters()) {
@@ -246,10 +355,12 @@ CalibrateResult calibrate(const Measurements& measurements, const hardware::Devi
   problem.weights = std::move(checked.weights);
   std::vector<double> defaults(rows.size());
   predictor.predict(problem.values, std::nullopt, defaults);
-  const FitResult fitted = fit(problem);
+  const FitProblem bare = problem;
+  FitResult fitted;
+  const std::vector<RowsOfText> odd = fit_with_offsets(used, problem, fitted);
   const CrossValidation left = cross_validate(problem, fitted, labels_of(used, rows));
 
-  for (std::size_t i = 0; i < fitted.parameters.size(); ++i) {
+  for (std::size_t i = 0; i < bare.free.size(); ++i) {
     const FittedParameter& p = fitted.parameters[i];
     const hardware::ParameterInfo& info = hardware::parameter_info(p.index);
     const double jackknife = left.spread.empty() ? 0 : left.spread[i];
@@ -261,14 +372,28 @@ CalibrateResult calibrate(const Measurements& measurements, const hardware::Devi
     profile.provenance[p.index] = hardware::Provenance::fitted;
     profile.uncertainty[p.index] = std::max(p.relative_error, jackknife);
   }
-  c.correlations = fitted.correlations;
-  c.residuals = errors_by_group(used, rows, fitted.predicted);
+  for (const Correlation& pair : fitted.correlations) {
+    if (std::max(pair.first, pair.second) < hardware::kAllParameters) c.correlations.push_back(pair);
+  }
+  const auto values = std::span(fitted.values).first(hardware::kAllParameters);
+  std::vector<double> predicted(rows.size());
+  predictor.predict(values, std::nullopt, predicted);
+  c.residuals = errors_by_group(used, rows, predicted);
   std::vector<RooflineTimes> times;
   for (const std::size_t i : rows) {
     const RowRoof& roof = predictor.roofs()[i];
     times.push_back({roof.compute.value, roof.memory.value + roof.network.value, baseline_kind(used.rows[i])});
   }
-  judge(used, fitted, defaults, baselines(problem.measured, times).fitted, c.residuals, c.warnings);
+  std::set<std::size_t> named;
+  for (std::size_t i = 0; i < odd.size(); ++i) {
+    const double offset = fitted.values[hardware::kAllParameters + i];
+    named.insert(odd[i].rows.begin(), odd[i].rows.end());
+    c.warnings.push_back(
+        fmt::format("model {} is {:.0f} % {} than its parts say: its {} rows have little say in the fit", odd[i].text,
+                    100 * std::abs(offset - 1), offset > 1 ? "slower" : "faster", odd[i].rows.size()));
+  }
+  judge(used, c, predicted, defaults, baselines(problem.measured, times).fitted, std::move(named), c.warnings);
+  c.next = propose(used, predictor, device, bare, values, std::max(problem.noise, fitted.residual_scale));
   c.residual_scale = fitted.residual_scale;
   c.iterations = fitted.iterations;
   c.converged = fitted.converged;
@@ -293,6 +418,69 @@ CalibrateResult calibrate(const Measurements& measurements, const hardware::Devi
         {group.name, group.errors.mape, group.errors.p90_ape, group.errors.bias, group.errors.rows});
   }
   return result;
+}
+
+// The ops first, then the steps from there.
+CalibrateResult fit_in_turn(const Measurements& measurements, const hardware::Device& device,
+                            const RuntimeProfile& start, Pull pull) {
+  const auto only = [&](bool steps) {
+    std::vector<std::size_t> rows;
+    for (std::size_t i = 0; i < measurements.rows.size(); ++i) {
+      if (std::holds_alternative<StepRow>(measurements.rows[i].of) == steps) rows.push_back(i);
+    }
+    return subset(measurements, rows);
+  };
+  CalibrateResult result = fit_together(only(false), device, start, pull);
+  const Calibration ops = std::move(result.calibration);
+  result = fit_together(only(true), device, result.profile, Pull::to_fitted);
+  Calibration& c = result.calibration;
+
+  std::map<std::size_t, CalibratedParameter> parameters;
+  for (const CalibratedParameter& p : ops.parameters) parameters[p.free.index] = p;
+  for (const CalibratedParameter& p : c.parameters) {
+    CalibratedParameter& of_ops = parameters[p.free.index];
+    if (of_ops.name.empty() || p.fitted.identified == Identified::yes) of_ops = p;
+  }
+  c.parameters.clear();
+  for (auto& [index, parameter] : parameters) c.parameters.push_back(std::move(parameter));
+  c.correlations.insert(c.correlations.begin(), ops.correlations.begin(), ops.correlations.end());
+  c.left_out.insert(c.left_out.begin(), ops.left_out.begin(), ops.left_out.end());
+  c.left_out.front().by = "(n, k) site, head layout or (collective, ranks) of the ops, fitted first";
+  c.left_out.back().by = "model (or batch and options) of the steps, fitted after them";
+  c.converged = c.converged && ops.converged;
+  c.next.insert(c.next.begin(), ops.next.begin(), ops.next.end());
+  std::stable_sort(c.next.begin(), c.next.end(), [](const Proposal& a, const Proposal& b) { return a.gain > b.gain; });
+  if (c.next.size() > kProposals) c.next.resize(kProposals);
+  std::vector<std::string> warnings;
+  for (const std::string& warning : ops.warnings) warnings.push_back(fmt::format("ops: {}", warning));
+  for (const std::string& warning : c.warnings) warnings.push_back(fmt::format("steps: {}", warning));
+  c.warnings = std::move(warnings);
+
+  std::vector<std::string> ignored;
+  const std::vector<std::size_t> chosen = usable_rows(measurements, device, start, ignored);
+  const Measurements used = subset(measurements, chosen);
+  std::vector<std::size_t> rows(chosen.size());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  std::vector<double> predicted(rows.size());
+  Predictor(used, rows, device, result.profile).predict(result.profile.values, std::nullopt, predicted);
+  c.residuals = errors_by_group(used, rows, predicted);
+  return result;
+}
+
+}  // namespace
+
+CalibrateResult calibrate(const Measurements& measurements, const hardware::Device& device, const RuntimeProfile& start,
+                          Pull pull) {
+  constexpr std::size_t kFewest = 3;  // of which a fit can be made
+  std::vector<std::string> ignored;
+  std::set<std::string> steps;
+  std::set<std::string> ops;
+  for (const std::size_t i : usable_rows(measurements, device, start, ignored)) {
+    const Row& row = measurements.rows[i];
+    (std::holds_alternative<StepRow>(row.of) ? steps : ops).insert(configuration(row));
+  }
+  const bool in_turn = steps.size() >= kFewest && ops.size() > steps.size();
+  return in_turn ? fit_in_turn(measurements, device, start, pull) : fit_together(measurements, device, start, pull);
 }
 
 }  // namespace llmperf::calibrate

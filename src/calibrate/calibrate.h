@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/advice.h"
 #include "calibrate/fit.h"
 #include "calibrate/measurements.h"
 #include "calibrate/validation.h"
@@ -40,6 +41,7 @@ struct Calibration {
   double residual_scale = 0;
   int iterations = 0;
   bool converged = false;
+  std::vector<Proposal> next;  // rows worth measuring
   std::vector<std::string> warnings;
 };
 
@@ -57,6 +59,10 @@ struct CalibrateResult {
 // Pull::to_fitted: the fit starts at the start's fitted numbers instead and is pulled towards them, the more the better
 // they were known, so that a few rows of one's own adapt a profile, and steps are fitted after the kernels in them.
 // What the rows say nothing about stays fitted, with its errors.
+//
+// Where rows of ops outnumber steps, the ops are fitted first and the steps after them, pulled towards what the ops
+// gave: together the ops would settle every kernel to their last percent and leave what remains of a step to numbers
+// that no op knows.
 enum class Pull : unsigned char { to_defaults, to_fitted };
 CalibrateResult calibrate(const Measurements& measurements, const hardware::Device& device,
                           const hardware::RuntimeProfile& start, Pull pull = Pull::to_defaults);

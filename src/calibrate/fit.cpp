@@ -137,12 +137,19 @@ class Minimiser {
     }
     for (Eigen::Index i = 0; i < n_; ++i) {
       const double z = prior_offset(p.u, i);
-      p.cost += z * z / 2;
+      const double far = parameter(i).outlier;
+      p.cost += far > 0 ? far * far * (prior_bend(p.u, i) - 1) : z * z / 2;
     }
   }
 
   double prior_offset(const VectorXd& u, Eigen::Index i) const {
     return (u[i] - std::log(parameter(i).prior)) / parameter(i).spread;
+  }
+
+  // By how much less a prior pulls than a normal one would.
+  double prior_bend(const VectorXd& u, Eigen::Index i) const {
+    const double far = parameter(i).outlier;
+    return far > 0 ? std::hypot(1, prior_offset(u, i) / far) : 1;
   }
 
   bool take_slopes(const Slopes& known) {
@@ -194,14 +201,18 @@ class Minimiser {
 
   VectorXd cost_gradient() const {
     VectorXd gradient = slopes_.transpose() * row_weights(problem_->noise).cwiseProduct(point_.residuals);
-    for (Eigen::Index i = 0; i < n_; ++i) gradient[i] += prior_offset(point_.u, i) / parameter(i).spread;
+    for (Eigen::Index i = 0; i < n_; ++i) {
+      gradient[i] += prior_offset(point_.u, i) / (parameter(i).spread * prior_bend(point_.u, i));
+    }
     return gradient;
   }
 
   MatrixXd cost_hessian(double noise) const {
     const MatrixXd scaled = row_weights(noise).cwiseSqrt().asDiagonal() * slopes_;
     MatrixXd hessian = scaled.transpose() * scaled;
-    for (Eigen::Index i = 0; i < n_; ++i) hessian(i, i) += 1 / (parameter(i).spread * parameter(i).spread);
+    for (Eigen::Index i = 0; i < n_; ++i) {
+      hessian(i, i) += 1 / (parameter(i).spread * parameter(i).spread * prior_bend(point_.u, i));
+    }
     return hessian;
   }
 

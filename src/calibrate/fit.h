@@ -33,6 +33,9 @@ struct FreeParameter {
   double spread = 0.5;    // standard deviation of its logarithm
   double min = 0;         // positive
   double max = 0;
+  // Spreads beyond which the pull is soft L1 too, so that one far off is not shared out among others; 0: a normal
+  // prior.
+  double outlier = 0;
 };
 
 // Writes the predicted time of every row, in seconds. With `changed`, `values` differ in that one parameter from those

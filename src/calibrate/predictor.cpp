@@ -121,6 +121,13 @@ const estimate::Setup* Predictor::setup_of(std::size_t row) const {
   return items_of_[row].of == nullptr ? nullptr : &items_of_[row].of->estimator->setup();
 }
 
+bool Predictor::runs(std::size_t row, const StepRow& step) const {
+  const estimate::Estimator& estimator = *items_of_[row].of->estimator;
+  const std::int64_t length = step.context + step.new_tokens;
+  return length <= estimator.setup().execution.model->max_position.value_or(length) &&
+         estimator.fits({.batch = step.batch, .prompt = 1, .generate = length});
+}
+
 void Predictor::add_step(const StepRow& row) {
   const Case& of = case_of(row);
   estimate::Estimator& estimator = *of.estimator;

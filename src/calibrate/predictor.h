@@ -45,6 +45,8 @@ class Predictor {
   const std::vector<RowRoof>& roofs() const { return roofs_; }
   // Of a step row; null for ops.
   const estimate::Setup* setup_of(std::size_t row) const;
+  // Whether the device has the memory for a step row, and its model is trained on such a context.
+  bool runs(std::size_t row, const StepRow& step) const;
   // Parameters of a row's model (0 for ops).
   double model_parameters(std::size_t row) const { return items_of_[row].parameters; }
 

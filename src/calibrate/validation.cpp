@@ -28,7 +28,9 @@ double fitted_time(const RooflineTimes& t, std::span<const double> v) {
 // The maximum makes several local minima: the fit starts from a small and from a large launch time, and the better
 // wins.
 std::vector<double> fit_constants(std::span<const double> measured, std::span<const RooflineTimes> times,
-                                  const std::vector<std::size_t>& rows) {
+                                  std::vector<std::size_t> rows) {
+  std::erase_if(rows, [&](std::size_t row) { return !times[row].scored; });
+  if (rows.empty()) return {0, 1, 1};
   FitProblem problem;
   for (const std::size_t row : rows) problem.measured.push_back(measured[row]);
   problem.predict = [&](std::span<const double> values, std::optional<std::size_t>, std::span<double> predicted) {
@@ -234,7 +236,8 @@ Validation validate(Measurements measurements, const std::string& runtime, const
         if (row.remark.empty()) row.remark = beyond;
       }
       limits.push_back(limits_on(*batch.device, i, roof.roof.value, roof.kernels, baseline_kind(measurements.rows[i])));
-      times[i] = {roof.compute.value, roof.memory.value + roof.network.value, baseline_kind(measurements.rows[i])};
+      times[i] = {roof.compute.value, roof.memory.value + roof.network.value, baseline_kind(measurements.rows[i]),
+                  row.scored};
     }
   }
   try {

@@ -19,6 +19,7 @@ struct RooflineTimes {
   double compute = 0;     // s at the peak rate
   double memory = 0;      // s at the peak bandwidth; of a collective, of the links
   std::string kind = {};  // rows of one kind share their constants: "gemm", "decode"
+  bool scored = true;     // false: has no say in the constants; without any that has, they are 0, 1 and 1
 };
 
 struct RooflineConstants {

@@ -191,6 +191,20 @@ Type fields_of(Fields<calibrate::LeftOut> f) {
       .spread([](const L& l) { return ErrorSection{&l.errors}; });
 }
 
+Type fields_of(Fields<calibrate::Narrowed> f) {
+  using N = calibrate::Narrowed;
+  return f.of<&N::parameter>("parameter", "name")
+      .of<&N::before>("before", "relative uncertainty of the number without the row")
+      .of<&N::after>("after", "with it");
+}
+
+Type fields_of(Fields<calibrate::Proposal> f) {
+  using P = calibrate::Proposal;
+  return f.of("row", "what to measure, in the words of a measurement", [](const P& p) { return configuration(p.row); })
+      .of<&P::gain>("gain", "nats: by how much the logarithm of the volume falls in which the numbers lie")
+      .of<&P::narrows>("narrows", "one to three numbers that it tells most about");
+}
+
 Type fields_of(Fields<calibrate::Calibration> f) {
   using C = calibrate::Calibration;
   return f.of<&C::hardware>("hardware", "device that was fitted")
@@ -206,7 +220,9 @@ Type fields_of(Fields<calibrate::Calibration> f) {
       .of<&correlated>("correlations", "parameters that the rows know only together")
       .of("residuals", "errors of the fit to all rows", [](const C& c) { return ErrorSection{&c.residuals}; })
       .of<&C::left_out>("cross_validation",
-                        "rows predicted without their group; the profile stores those by phase and op")
+                        "rows predicted without their group; the profile stores those by phase and op. Two of them "
+                        "where ops were fitted first and steps after them")
+      .of<&C::next>("next_rows", "at most five that would tell most, each given those before it, the best first")
       .of<&C::warnings>("warnings", "as text");
 }
 

@@ -81,6 +81,8 @@ struct ValidatedRow {
 Type fields_of(Fields<ValidatedRow> f);
 
 Type fields_of(Fields<calibrate::Validation> f);
+Type fields_of(Fields<calibrate::Narrowed> f);
+Type fields_of(Fields<calibrate::Proposal> f);
 Type fields_of(Fields<calibrate::Calibration> f);
 Type fields_of(Fields<import::Imported> f);
 Type fields_of(Fields<replay::SelfTestResult> f);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "base/integer.h"
 #include "base/number.h"
@@ -354,6 +355,16 @@ Report calibrate_report(const Calibration& c) {
     Table t{"Parameters the rows know only together", {{"first", true}, {"second", true}, {"correlation"}}, {}};
     for (const Correlated& pair : correlated(c)) {
       t.rows.push_back({std::string(pair.first), std::string(pair.second), format_significant(pair.coefficient, 3)});
+    }
+    doc.emplace_back(std::move(t));
+  }
+  if (!c.next.empty()) {
+    Table t{"What further rows would tell", {{"row", true}, {"narrows", true}, {"before"}, {"after"}}, {}};
+    for (const calibrate::Proposal& p : c.next) {
+      std::string row = configuration(p.row);
+      for (const calibrate::Narrowed& n : p.narrows) {
+        t.rows.push_back({std::exchange(row, ""), n.parameter, format_share(n.before), format_share(n.after)});
+      }
     }
     doc.emplace_back(std::move(t));
   }
