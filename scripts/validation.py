@@ -3,9 +3,11 @@
 page with the residuals of every op (one style sheet for all), and the tables of docs/validation.md between their markers.
 
     scripts/validation.py build/release/llmperf            writes them
-    scripts/validation.py build/release/llmperf --check    exit status 1 when they are not what the program says now
+    scripts/validation.py build/release/llmperf --check    exit status 1 when they are not what the program says now; without
+                                                           the table of halves, which takes minutes
 
-Two sources: `llmperf validate` on the shipped rows, and the cross-validated errors that the profiles in hardware/runtimes store.
+Three sources: `llmperf validate` on the shipped rows, the cross-validated errors that the profiles in hardware/runtimes store, and
+scripts/halves.py.
 """
 import glob
 import html
@@ -16,6 +18,8 @@ import re
 import subprocess
 import sys
 import textwrap
+
+import halves
 
 ROOT = os.path.abspath(os.environ.get("LLMPERF_SOURCE_DIR", os.path.join(os.path.dirname(__file__), "..")))
 REPORTS = os.path.join(ROOT, "reports", "validation")
@@ -380,7 +384,7 @@ def sets(documents):
                signed(s["bias"]), percent(s["fitted_roofline_mape"]), percent(s["roofline_mape"])]
 
 
-def page(program, documents, fitted):
+def page(program, documents, fitted, checks):
     """docs/validation.md with its tables written anew."""
     tables = {
         "promises": table([":what", ":left out", "rows", "mean error", "at most", ":met", "3 constants", "roofline"],
@@ -389,6 +393,8 @@ def page(program, documents, fitted):
                            list(transfers(program, documents))),
         "sets": table([":measurements", "rows", "llmperf", "median", "bias", "3 constants", "roofline"], list(sets(documents))),
     }
+    if not checks:
+        tables["halves"] = table(halves.HEADER, [halves.cells(*found) for found in halves.halves(program)])
     with open(PAGE, encoding="utf-8") as file:
         text = file.read()
     for name, content in tables.items():
@@ -409,7 +415,7 @@ def main():
     files = {os.path.join(REPORTS, name + ".md"): report(name, document, fitted) for name, document in documents.items()}
     files.update({os.path.join(REPORTS, name + ".html"): residual_page(name, document) for name, document in documents.items()})
     files[os.path.join(REPORTS, STYLE_FILE)] = STYLE
-    files[PAGE] = page(os.path.abspath(program), documents, fitted)
+    files[PAGE] = page(os.path.abspath(program), documents, fitted, "--check" in sys.argv)
     stale = set(glob.glob(os.path.join(REPORTS, "*.*"))) - set(files)
     different = []
     for path, text in files.items():

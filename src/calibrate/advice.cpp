@@ -133,16 +133,18 @@ std::vector<Pick> most_telling(const SlopeRows& measured, std::span<const double
     return std::vector<double>(roots.begin(), roots.end());
   };
   std::vector<Pick> picks;
+  std::vector<bool> picked(candidates.size());
   while (picks.size() < most && !candidates.empty()) {
     Pick best{.before = deviations(), .after = {}};
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       const double gain = std::log1p(vector(candidates[i]).dot(s * vector(candidates[i])) / (noise * noise)) / 2;
-      if (gain > best.gain) best = {i, gain, std::move(best.before), {}};
+      if (!picked[i] && gain > best.gain) best = {i, gain, std::move(best.before), {}};
     }
     if (best.gain < kLeast) break;
     const VectorXd along = s * vector(candidates[best.candidate]);
     s -= along * along.transpose() / (noise * noise + vector(candidates[best.candidate]).dot(along));
     best.after = deviations();
+    picked[best.candidate] = true;
     picks.push_back(std::move(best));
   }
   return picks;

@@ -239,14 +239,16 @@ std::optional<RowsOfText> odd_model(const Measurements& rows, const FitProblem& 
 // those in the order of their parameters.
 std::vector<RowsOfText> fit_with_offsets(const Measurements& rows, FitProblem& problem, FitResult& fitted) {
   std::vector<RowsOfText> odd;
+  std::vector<RowsOfText> tried;
   fitted = fit(problem);
-  while (const std::optional<RowsOfText> next = odd_model(rows, problem, fitted.predicted, odd)) {
+  while (const std::optional<RowsOfText> next = odd_model(rows, problem, fitted.predicted, tried)) {
+    tried.push_back(*next);
     FitProblem trial = problem;
     trial.values.push_back(1);
     trial.free.push_back({hardware::kAllParameters + odd.size(), 1, kOffsetSpread, 0.25, 4, 1});
     trial.predict = with_offset(problem.predict, trial.free.back().index, next->rows);
     FitResult again = fit(trial);
-    if (std::abs(std::log(again.values.back())) < kFarOffset) break;
+    if (std::abs(std::log(again.values.back())) < kFarOffset) continue;
     odd.push_back(*next);
     problem = std::move(trial);
     fitted = std::move(again);

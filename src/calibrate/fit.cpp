@@ -304,7 +304,8 @@ std::vector<Doubtful> doubtful(const Minimiser& found, const MatrixXd& covarianc
     p.shrinkage = std::max(0.0, 1 - p.relative_error / free.spread);
     p.at_bound = found.at_bound(i);
     const bool no_effect = !found.has_effect(i);
-    if (min_shrinkage > 0 && (no_effect || p.shrinkage < min_shrinkage)) {
+    // Where a pull gives way the Hessian says nothing of what it would cost to drop the parameter.
+    if (free.outlier == 0 && min_shrinkage > 0 && (no_effect || p.shrinkage < min_shrinkage)) {
       list.push_back({free.index, no_effect ? -1 : p.shrinkage, no_effect});
     }
   }

@@ -36,6 +36,22 @@ TEST_CASE("three constants behind exact times are found, for every kind of row i
   for (std::size_t i = 0; i < measured.size(); ++i) CHECK(result.fitted[i] == Approx(measured[i]).epsilon(0.01));
 }
 
+TEST_CASE("rows that are not scored have no say in the constants", "[baselines]") {
+  std::vector<double> measured;
+  std::vector<RooflineTimes> times;
+  for (int i = 0; i < 20; ++i) {
+    const double memory = 1e-6 * (1 + i);
+    const bool scored = i < 10;
+    times.push_back({0, memory, "a", scored});
+    measured.push_back((scored ? 1 : 5) * (4e-6 + memory / 0.8));
+  }
+  times.push_back({1e-6, 2e-6, "b", false});
+  measured.push_back(1);
+  const Baselines result = baselines(measured, times);
+  for (std::size_t i = 10; i < 20; ++i) CHECK(result.fitted[i] == Approx(measured[i] / 5).epsilon(0.01));
+  CHECK(result.fitted.back() == 2e-6);
+}
+
 TEST_CASE("a single row is met by its constants", "[baselines]") {
   const std::vector<double> measured = {10e-6};
   const std::vector<RooflineTimes> times = {{2e-6, 1e-6, "a"}};

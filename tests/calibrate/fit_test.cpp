@@ -123,6 +123,25 @@ TEST_CASE("a fitted value stays within its bounds and says that it stands at one
   CHECK_FALSE(result.parameters[memory].at_bound);
 }
 
+TEST_CASE("a pull that gives way lets a number go that is far off", "[fit]") {
+  // One row, 40 % above the default of the one number, which is its time. Of both terms the slopes are equal in the
+  // end: r / s^2 / sqrt(1 + (r / c)^2) of the row's residual and z / spread / sqrt(1 + z^2) of what the number is off.
+  FitProblem problem;
+  problem.measured = {1.4};
+  problem.values = {1};
+  problem.predict = [](std::span<const double> values, std::optional<std::size_t>, std::span<double> predicted) {
+    predicted[0] = values[0];
+  };
+  problem.free = {{0, 1, 0.1, 0.1, 10, 1}};
+  const double found = std::log(fit(problem).values[0]);
+  const double r = std::log(1.4) - found;
+  CHECK(r / (0.05 * 0.05 * std::hypot(1, r / 0.15)) ==
+        Approx(found / (0.1 * 0.1 * std::hypot(1, found / 0.1))).epsilon(0.01));
+  CHECK(r == Approx(0.024).margin(0.001));
+  problem.free[0].outlier = 0;
+  CHECK(std::log(1.4) - std::log(fit(problem).values[0]) == Approx(0.073).margin(0.005));
+}
+
 TEST_CASE("without rows every parameter stays at its default", "[fit]") {
   const std::vector<Kernel> list = kernels(20);
   FitProblem problem = kernel_problem(list, 0.05);
