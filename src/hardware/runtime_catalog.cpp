@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "descriptor/catalog.h"
+#include "hardware/beyond_range.h"
 #include "hardware/runtime_profile.h"
 
 namespace llmperf::hardware {
@@ -83,44 +84,58 @@ std::string RuntimeProfile::title_for(const Device& device) const {
                              : fmt::format("{} ({})", name, hardware.empty() ? title : "of " + hardware);
 }
 
-std::vector<std::string> RuntimeProfile::beyond_range(const StepSize& step) const {
+std::vector<Beyond> ways_beyond(const RuntimeProfile& profile, const StepSize& step) {
   constexpr double kALittle = 1.1;
-  std::vector<std::string> beyond;
-  if (!step.device.empty() && step.device != hardware) {
-    beyond.push_back(fmt::format("device {} ({})", step.device,
-                                 hardware.empty() ? "nothing was measured on it" : "fitted on " + hardware));
+  const FittedRange& range = profile.range;
+  std::vector<Beyond> beyond;
+  const auto add = [&](Way way, std::string text, double excess = 1) {
+    beyond.push_back({way, std::move(text), excess});
+  };
+  if (!step.device.empty() && step.device != profile.hardware) {
+    add(Way::device,
+        fmt::format("device {} ({})", step.device,
+                    profile.hardware.empty() ? "nothing was measured on it" : "fitted on " + profile.hardware));
   }
   if (range.max_tokens == 0) {
-    if (range.rows > 0) beyond.push_back("whole steps (fitted on single kernels)");
+    if (range.rows > 0) add(Way::steps, "whole steps (fitted on single kernels)");
     return beyond;
   }
-  const auto above = [&](const char* what, std::int64_t value, std::int64_t limit) {
+  const auto above = [&](Way way, const char* what, std::int64_t value, std::int64_t limit) {
+    const double excess = static_cast<double>(value) / static_cast<double>(std::max<std::int64_t>(limit, 1));
     if (static_cast<double>(value) > kALittle * static_cast<double>(limit))
-      beyond.push_back(fmt::format("{} {} (fitted up to {})", what, value, limit));
+      add(way, fmt::format("{} {} (fitted up to {})", what, value, limit), excess);
   };
-  above("batch", step.batch, range.max_batch);
-  above("new tokens", step.tokens, range.max_tokens);
-  above("context", step.context, range.max_context);
+  above(Way::batch, "batch", step.batch, range.max_batch);
+  above(Way::tokens, "new tokens", step.tokens, range.max_tokens);
+  above(Way::context, "context", step.context, range.max_context);
   // Sizes between models and a little beyond are what the formulas are for.
   constexpr double kMargin = 2;
   if (step.parameters > kMargin * range.max_parameters || step.parameters < range.min_parameters / kMargin) {
-    beyond.push_back(fmt::format("{} parameters (fitted {} to {})", billions(step.parameters),
-                                 billions(range.min_parameters), billions(range.max_parameters)));
+    add(Way::parameters,
+        fmt::format("{} parameters (fitted {} to {})", billions(step.parameters), billions(range.min_parameters),
+                    billions(range.max_parameters)),
+        std::max(step.parameters / range.max_parameters, range.min_parameters / step.parameters) / kMargin);
   }
   if (!names(range.weights, step.weights)) {
-    beyond.push_back(fmt::format("weights {} (fitted {})", step.weights, join(range.weights, ", ")));
+    add(Way::weights, fmt::format("weights {} (fitted {})", step.weights, join(range.weights, ", ")));
   }
-  const auto other = [&](const char* what, const std::string& value, const std::vector<std::string>& fitted) {
+  const auto other = [&](Way way, const char* what, const std::string& value, const std::vector<std::string>& fitted) {
     if (value.empty() || fitted.empty() || names(fitted, value)) return;
-    beyond.push_back(fmt::format("{} {} (fitted {})", what, value, join(fitted, ", ")));
+    add(way, fmt::format("{} {} (fitted {})", what, value, join(fitted, ", ")));
   };
-  other("KV cache", step.kv, range.kv);
-  other("plan", step.plan, range.plans);
-  other("model with", step.kind, range.kinds);
+  other(Way::kv, "KV cache", step.kv, range.kv);
+  other(Way::plan, "plan", step.plan, range.plans);
+  other(Way::kind, "model with", step.kind, range.kinds);
   if (step.layers_on_host > 0) {
-    beyond.push_back(fmt::format("{} layers on the host (fitted without)", step.layers_on_host));
+    add(Way::host_layers, fmt::format("{} layers on the host (fitted without)", step.layers_on_host));
   }
   return beyond;
+}
+
+std::vector<std::string> RuntimeProfile::beyond_range(const StepSize& step) const {
+  std::vector<std::string> texts;
+  for (Beyond& way : ways_beyond(*this, step)) texts.push_back(std::move(way.text));
+  return texts;
 }
 
 FittedError FittedError::widened() const {

@@ -153,8 +153,8 @@ void read_range(Reader& reader, FittedRange& r) {
   reader.finish();
 }
 
+// A profile has its own groups of errors, and those of kernels of the one that it is based on.
 void read_errors(Reader& reader, RuntimeProfile& profile) {
-  profile.errors.clear();
   for (Reader& item : reader.optional_mappings("errors")) {
     FittedError error;
     error.group = item.require_string("group");
@@ -163,6 +163,7 @@ void read_errors(Reader& reader, RuntimeProfile& profile) {
     error.p90 = item.require_double("p90", 0, 1e3);
     error.bias = item.optional_double("bias", -1, 1e3).value_or(0);
     item.finish();
+    std::erase_if(profile.errors, [&](const FittedError& known) { return known.group == error.group; });
     profile.errors.push_back(std::move(error));
   }
 }
@@ -179,6 +180,9 @@ RuntimeProfile start(Reader& reader, const std::string& base) {
     profile.families.clear();
     profile.preferred = false;
     profile.range = {};
+    std::erase_if(profile.errors, [](const FittedError& e) {
+      return e.group == "prefill" || e.group == "decode" || e.group == "training" || e.group == "video";
+    });
     profile.notes.clear();
   } else {
     for (std::size_t i = 0; i < kAllParameters; ++i) profile.values[i] = parameter_info(i).initial;
@@ -200,6 +204,7 @@ RuntimeProfile parse_runtime_profile(const descriptor::Document& document) {
     p.provenance.fill(Provenance::assumed);
     p.uncertainty.fill(0);
     p.prior.fill(0);
+    if (!p.hardware.empty()) p.errors.clear();
   }
   p.families = reader.optional_strings("families");
   p.workload =
