@@ -201,15 +201,17 @@ def reason(row):
 
 
 def band_steps(rows, x, low, high):
-    """Of rows with a band: (left, right, mean half-width, nine-of-ten half-width) by columns of the plot, medians of each."""
+    """(left, right, half-width) by columns of the plot: of each the median, up to the next that has rows."""
     columns = {}
     for row in rows:
         if row.get("band_high_s"):
             column = int((math.log10(row["measured_s"]) - low) / (high - low) * BAND_COLUMNS)
             columns.setdefault(column, []).append(math.log(row["band_high_s"] / row["predicted_s"]))
-    for column, widths in sorted(columns.items()):
-        left, right = (x(10 ** (low + (column + side) * (high - low) / BAND_COLUMNS)) for side in (0, 1))
-        yield left, right, sorted(widths)[len(widths) // 2]
+    edge = lambda column: x(10 ** (low + column * (high - low) / BAND_COLUMNS))
+    order = sorted(columns)
+    for column, after in zip(order, [*order[1:], order[-1] + 1] if order else []):
+        widths = sorted(columns[column])
+        yield edge(column), edge(after), widths[len(widths) // 2]
 
 
 def plot(rows):

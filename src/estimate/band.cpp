@@ -139,9 +139,10 @@ Band band_of(const RuntimeProfile& profile, const hardware::StepSize& step, cons
     const double part = shares[i] * error_of(static_cast<Part>(i), profile, step);
     square += part * part;
   }
-  double width = kNineOfTen * std::sqrt(square);
-  if (whole) width = std::max(width, std::log1p(whole->widened().p90));
-  return of_log(width * distance(beyond));
+  const double width = kNineOfTen * std::sqrt(square);
+  // Without steps of the phase there is nothing to be far from: the range is that of another's.
+  if (!whole) return of_log(width);
+  return of_log(std::max(width, std::log1p(whole->widened().p90)) * distance(beyond));
 }
 
 }  // namespace llmperf::estimate

@@ -55,14 +55,12 @@ double error_of(Part part, const hardware::RuntimeProfile& profile, const hardwa
 // What distance multiplies the width by: 1 inside, and the more the farther.
 double distance(std::span<const hardware::Beyond> beyond);
 
-// Of a step: `measured` is the group of the profile's errors that says how far
-// whole steps were off ("decode"). Of a single op likewise ("gemm fp8"), its
-// part having a share of 1. `beyond`: ways_beyond() of the step.
+// Of a step: `measured` is the group of the profile's errors that says how far whole steps were off ("decode"). Of a
+// single op likewise ("gemm fp8"), its part having a share of 1. `beyond`: ways_beyond() of the step.
 Band band_of(const hardware::RuntimeProfile& profile, const hardware::StepSize& step, const Shares& shares,
              std::string_view measured, std::span<const hardware::Beyond> beyond);
 
-// The profile's error of a group, as a band; rows left out of the fit say so,
-// widened where they are few.
+// The profile's error of a group, as a band: widened where its rows are few.
 Band band_of(const hardware::FittedError& error);
 
 }  // namespace llmperf::estimate

@@ -34,9 +34,7 @@ Shares only(Part part, double share = 1) {
 }
 
 double width(const Band& band) { return std::log1p(band.p90); }
-double of_parts(const Shares& shares, std::vector<Beyond> beyond = {}) {
-  return width(band_of(profile(), kStep, shares, "prefill", beyond));
-}
+double of_parts(const Shares& shares) { return width(band_of(profile(), kStep, shares, "prefill", {})); }
 
 }  // namespace
 
