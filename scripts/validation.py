@@ -25,6 +25,8 @@ ROOT = os.path.abspath(os.environ.get("LLMPERF_SOURCE_DIR", os.path.join(os.path
 REPORTS = os.path.join(ROOT, "reports", "validation")
 PAGE = os.path.join(ROOT, "docs", "validation.md")
 WORST = 15
+BAND_COLUMNS = 36  # of a plot, each with a band of its own
+FEW = 4  # rows, below which a share says nothing
 MANY = 16  # groups of one kind, of which only the worst are shown
 SHOWN = 8
 KINDS = {"runtime_phase": "runtime, phase", "batch_band": "batch", "runtime_batch_band": "runtime, batch",
@@ -34,6 +36,14 @@ BY_HAND = "<!-- Written by scripts/validation.py; edit that. -->"
 
 def percent(share):
     return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def whole(share):
+    return "-" if share is None else f"{100 * share:.0f} %"
+
+
+def factor(value):
+    return "-" if value is None else f"{value:.2f}"
 
 
 def signed(share):
@@ -101,7 +111,8 @@ def group_rows(document):
             groups = sorted(groups, key=lambda g: (-round(g["mape"], 3), g["name"]))[:SHOWN]
         for group in groups:
             yield [title, group["name"], str(group["rows"]), percent(group["mape"]), percent(group["p90_ape"]),
-                   signed(group["bias"]), percent(group["roofline_mape"]), percent(group["fitted_roofline_mape"])]
+                   signed(group["bias"]), percent(group["roofline_mape"]), percent(group["fitted_roofline_mape"]),
+                   whole(group["inside_p90"]), factor(group["median_band_factor"])]
 
 
 def measurement(row):
@@ -141,7 +152,10 @@ def report(name, document, fitted):
                   ["three constants fitted to these rows", percent(summary["fitted_roofline_mape"]), "", "", ""],
                   ["bare roofline", percent(summary["roofline_mape"]), "", "", ""]]), "",
            "## By group", "",
-           table([":by", ":group", "rows", "mean", "90 % within", "bias", "roofline", "3 constants"], list(group_rows(document)))]
+           table([":by", ":group", "rows", "mean", "90 % within", "bias", "roofline", "3 constants", "inside", "band"],
+                 list(group_rows(document))), "",
+           paragraph("inside: rows in the band that nine of ten are to be in, which is a factor of that much wide to either side "
+                     "on the median (docs/validation.md).")]
     wanted = ("prefill", "decode") if steps else None
     chosen = [dict(profile, errors={group: error for group, error in profile["errors"].items()
                                     if (group in wanted if wanted else group not in ("prefill", "decode"))})
@@ -190,8 +204,23 @@ def reason(row):
     return "not explained"
 
 
+def band_steps(rows, x, low, high):
+    """(left, right, half-width) by columns of the plot: of each the median, up to the next that has rows."""
+    columns = {}
+    for row in rows:
+        if row.get("band_high_s"):
+            column = int((math.log10(row["measured_s"]) - low) / (high - low) * BAND_COLUMNS)
+            columns.setdefault(column, []).append(math.log(row["band_high_s"] / row["predicted_s"]))
+    edge = lambda column: x(10 ** (low + column * (high - low) / BAND_COLUMNS))
+    order = sorted(columns)
+    for column, after in zip(order, [*order[1:], order[-1] + 1] if order else []):
+        widths = sorted(columns[column])
+        yield edge(column), edge(after), widths[len(widths) // 2]
+
+
 def plot(rows):
-    """SVG: error of every row (predicted / measured) over the time that was measured, both in logarithms."""
+    """SVG: error of every row (predicted / measured) over the time that was measured, both in logarithms, and the band that nine
+    of ten are to be in."""
     p = PLOT
     low = math.floor(math.log10(min(r["measured_s"] for r in rows)))
     high = max(low + 1, math.ceil(math.log10(max(r["measured_s"] for r in rows))))
@@ -200,6 +229,10 @@ def plot(rows):
     y = lambda ratio: (p["top"] + (top - max(-top, min(top, math.log(ratio)))) / (2 * top)
                        * (p["height"] - p["top"] - p["bottom"]))
     out = [f'<svg viewBox="0 0 {p["width"]} {p["height"]}" role="img" aria-label="predicted over measured">']
+    band = "".join(f"M{left:.1f} {y(math.exp(width)):.1f}H{right:.1f}V{y(math.exp(-width)):.1f}H{left:.1f}z"
+                   for left, right, width in band_steps(rows, x, low, high))
+    if band:
+        out.append(f'<path class="band" d="{band}"/>')
     for ratio in (0.5, 0.7, 0.9, 1, 1.1, 1.4, 2):
         style = "one" if ratio == 1 else "grid"
         out.append(f'<line class="{style}" x1="{p["left"]}" x2="{p["width"] - p["right"]}" y1="{y(ratio):.1f}" y2="{y(ratio):.1f}"/>'
@@ -221,10 +254,22 @@ body { margin: 0 auto; max-width: 760px; padding: 16px; background: var(--paper)
  font: 15px/1.5 system-ui, sans-serif; }
 svg { width: 100%; height: auto; } svg text { fill: var(--soft); font-size: 12px; }
 .grid { stroke: var(--grid); } .one { stroke: var(--soft); }
+.band { fill: var(--point); fill-opacity: .13; }
 .points { stroke: var(--point); stroke-width: 4; stroke-linecap: round; stroke-opacity: .45; fill: none; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: 13px; }
 th, td { padding: 3px 10px 3px 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--grid); }
 """
+
+
+def coverage(rows):
+    """How many rows have a band, the share that is inside of it, and the factor that it is wide on the median."""
+    banded = [row for row in rows if row["scored"] and row.get("band_high_s")]
+    if not banded:
+        return None
+    off = [(abs(math.log(row["predicted_s"] / row["measured_s"])), math.log(row["band_high_s"] / row["predicted_s"]))
+           for row in banded]
+    return {"rows": len(off), "inside": sum(error <= width for error, width in off) / len(off),
+            "factor": math.exp(sorted(width for _, width in off)[len(off) // 2])}
 
 
 def residual_page(name, document):
@@ -240,10 +285,13 @@ def residual_page(name, document):
            '<meta name="viewport" content="width=device-width, initial-scale=1">', f"<title>{name}: residuals</title>",
            f'<link rel="stylesheet" href="{STYLE_FILE}"></head><body>', f"<h1>{name}: residuals</h1>",
            "<p>Predicted over measured, by the time that was measured; 1 is exact, and what is off by more than a factor of two "
-           f"is drawn at the edge. The same rows in numbers: <a href=\"{name}.md\">{name}.md</a>.</p>"]
+           "is drawn at the edge. Shaded: the band that nine of ten rows are to be in, the median of neighbouring rows. "
+           f"The same rows in numbers: <a href=\"{name}.md\">{name}.md</a>.</p>"]
     for kind, members in kinds.items():
         mean = sum(abs(row["error"]) for row in members) / len(members)
-        out += [f"<h2>{html.escape(kind)}: {len(members)} rows, {percent(mean)}</h2>", plot(members)]
+        band = coverage(members)
+        said = f"; {whole(band['inside'])} inside a band of a factor of {band['factor']:.2f}" if band else ""
+        out += [f"<h2>{html.escape(kind)}: {len(members)} rows, {percent(mean)}{said}</h2>", plot(members)]
     worst = sorted(rows, key=lambda row: (-round(abs(math.log(1 + row["error"])), 4), row["line"]))[:WORST]
     out += [f"<h2>The {len(worst)} worst rows</h2>", '<div class="scroll"><table><tr><th>measurement</th><th>measured</th>'
             "<th>error</th><th>reason</th></tr>"]
@@ -288,7 +336,7 @@ PROMISES = [
     ("H100, latent attention in decode, both caches", "heads", 0.08, ["h100-sxm-vllm"], ["mla_decode"]),
     ("H100, vLLM's experts", "shape", 0.115, ["h100-sxm-vllm"], ["moe dense"]),
     ("H100, vLLM's experts, fp8-block128", "shape", 0.06, ["h100-sxm-vllm"], ["moe fp8-block128"]),
-    ("H100, vLLM's experts, mxfp4", "tokens", 0.2, ["h100-sxm-vllm"], ["moe mxfp4"]),
+    ("H100, gpt-oss's experts, mxfp4", "tokens", 0.2, ["h100-sxm-trtllm"], ["moe mxfp4"]),
     ("H100, SGLang's experts, fp8-block128", "shape", 0.045, ["h100-sxm-sglang"], ["moe fp8-block128"]),
     ("H100, TensorRT-LLM's experts", "shape", 0.075, ["h100-sxm-trtllm"], ["moe dense"]),
     ("H100, TensorRT-LLM's experts, fp8 and fp8-block128", "shape", 0.075, ["h100-sxm-trtllm"], ["moe fp8", "moe fp8-block128"]),
@@ -377,6 +425,33 @@ def transfers(program, documents):
                percent(mean_error(mine, three_constants(mine)))]
 
 
+# Measurements by a profile that has seen nothing of their chip: (measurements, their runtime or empty, profile).
+FOREIGN = [
+    ("h100-sxm-steps", "", "class-nvidia-ampere-vllm"),
+    ("rtx4090-qwen1.5", "vllm", "class-nvidia-ampere-vllm"),
+    ("rtx4090-qwen1.5", "vllm", "class-nvidia-hopper-vllm"),
+    ("mi300x-steps", "", "class-any-vllm"),
+    ("atlas-800i-a2-llama-2-70b", "", "class-any-default"),
+    ("h100-sxm-ops", "", "class-nvidia-ampere-vllm"),
+    ("rtx4090-ops", "", "class-nvidia-ampere-vllm"),
+]
+
+
+def bands(program, documents):
+    def lines(name, profile, document, runtime=""):
+        for group in document["groups"]:
+            if (group["by"] in ("runtime_phase", "op") and group["name"].startswith(runtime) and group["rows"] >= FEW
+                    and group.get("median_band_factor")):
+                yield [name, profile, group["name"], str(group["rows"]), whole(group["inside_mean"]), whole(group["inside_p90"]),
+                       factor(group["median_band_factor"])]
+    for name, document in documents.items():
+        own = not any(row["class_default"] for row in document["rows"])
+        yield from lines(name, "its own" if own else "its class's", document)
+    for name, runtime, profile in FOREIGN:
+        document = validate(program, name, os.path.join(ROOT, "hardware", "runtimes", profile + ".yaml"))
+        yield from lines(name, profile, document, runtime)
+
+
 def sets(documents):
     for name, document in documents.items():
         s = document["summary"]
@@ -391,6 +466,8 @@ def page(program, documents, fitted, checks):
                           list(promises(documents, fitted))),
         "transfers": table([":measurements", ":profile", "products", "mean error", "3 constants of the other chip", "of its own"],
                            list(transfers(program, documents))),
+        "bands": table([":measurements", ":profile", ":kind", "rows", "inside mean", "inside 9 of 10", "median factor"],
+                       list(bands(program, documents))),
         "sets": table([":measurements", "rows", "llmperf", "median", "bias", "3 constants", "roofline"], list(sets(documents))),
     }
     if not checks:

@@ -429,7 +429,7 @@ CalibrateResult fit_together(const Measurements& measurements, const hardware::D
   if (pull == Pull::to_fitted) profile.range.rows += start.range.rows;
   // Without anything left out, nothing is known of other rows.
   std::erase_if(profile.errors, [&](const hardware::FittedError& known) {
-    return pull == Pull::to_defaults ||
+    return pull == Pull::to_defaults || !start.measured_on(device) ||
            std::any_of(out.errors.begin(), out.errors.end(),
                        [&](const GroupErrors& group) { return group.name == known.group; });
   });
@@ -437,6 +437,11 @@ CalibrateResult fit_together(const Measurements& measurements, const hardware::D
     if (std::find(std::begin(kStoredKinds), std::end(kStoredKinds), group.by) == std::end(kStoredKinds)) continue;
     profile.errors.push_back(
         {group.name, group.errors.mape, group.errors.p90_ape, group.errors.bias, group.errors.rows});
+  }
+  if (left.folds > 0) {  // … with the bands that follow from them
+    std::vector<double> seconds(rows.size());
+    predictor.predict(profile.values, std::nullopt, seconds);
+    out.errors = errors_by_group(used, rows, left.predicted, bands_of(used, predictor, profile));
   }
   return result;
 }

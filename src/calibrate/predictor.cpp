@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/integer.h"
@@ -270,6 +271,28 @@ void Predictor::predict(std::span<const double> values, std::optional<std::size_
     }
     seconds[i] += others_prompts(items_of_[i], times);
   }
+}
+
+estimate::Shares Predictor::shares(std::size_t row) const {
+  const RowItems& items = items_of_[row];
+  estimate::Shares shares = {};
+  const auto share = [&](estimate::Part part) -> double& { return shares[static_cast<std::size_t>(part)]; };
+  const auto add = [&](std::size_t i, double times) {
+    const Item& item = items_[i];
+    share(estimate::part_of(ops_[item.op].op)) += op_seconds_[item.op] * item.count * times;
+  };
+  for (std::size_t i = items.begin; i < items.end; ++i) add(i, 1);
+  const double own = std::accumulate(shares.begin(), shares.end(), 0.0);
+  if (items.of != nullptr) {
+    const auto step = std::count_if(items_of_.begin(), items_of_.begin() + static_cast<std::ptrdiff_t>(row),
+                                    [](const RowItems& r) { return r.of != nullptr; });
+    share(estimate::Part::host) +=
+        overheads_[static_cast<std::size_t>(step)].time(Seconds{own}, items.layers, items.sequences).value;
+  }
+  const double prompts = items.prompts_per_step * get(profile_.values, hardware::Parameter::step_prompts);
+  for (std::size_t i = items.end; i < items.prompt_end; ++i) add(i, prompts);
+  estimate::normalise(shares);
+  return shares;
 }
 
 std::vector<std::size_t> Predictor::parameters() const {

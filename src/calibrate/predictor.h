@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "calibrate/measurements.h"
+#include "estimate/band.h"
 #include "estimate/estimate.h"
 #include "hardware/device.h"
 #include "hardware/runtime_profile.h"
@@ -53,6 +54,8 @@ class Predictor {
   // Seconds of every row with these values. `changed`: only that parameter differs from the values of the last call
   // without it.
   void predict(std::span<const double> values, std::optional<std::size_t> changed, std::span<double> seconds);
+  // What the parts of a row take of the seconds that the last prediction of everything gave it.
+  estimate::Shares shares(std::size_t row) const;
   // Parameters that at least one row depends on.
   std::vector<std::size_t> parameters() const;
 

@@ -14,6 +14,7 @@
 #include "calibrate/predictor.h"
 #include "calibrate/statistics.h"
 #include "estimate/estimate.h"
+#include "hardware/beyond_range.h"
 #include "hardware/engine.h"
 #include "hardware/runtime_profile.h"
 
@@ -76,6 +77,7 @@ struct Predictions {
   std::vector<double> own;
   std::vector<double> roofline;
   std::vector<double> fitted_roofline;
+  Bands bands;
 };
 
 std::vector<double> errors(const Measurements& measurements, std::span<const double> predicted,
@@ -90,9 +92,25 @@ std::vector<double> errors(const Measurements& measurements, std::span<const dou
 }
 
 GroupErrors errors_of(const Measurements& measurements, const Predictions& p, const RowGroup& group) {
-  return {group.by, group.name, summarise(errors(measurements, p.own, group.rows)),
-          summarise(errors(measurements, p.roofline, group.rows)).mape,
-          summarise(errors(measurements, p.fitted_roofline, group.rows)).mape};
+  GroupErrors e{group.by, group.name, summarise(errors(measurements, p.own, group.rows)),
+                summarise(errors(measurements, p.roofline, group.rows)).mape,
+                summarise(errors(measurements, p.fitted_roofline, group.rows)).mape};
+  std::vector<double> factors;
+  double inside_mean = 0;
+  double inside_p90 = 0;
+  for (const std::size_t row : group.rows) {
+    if (p.bands.empty() || !p.bands[row]) continue;
+    const double ratio = p.own[row] / measurements.rows[row].latency.value;
+    const double off = std::max(ratio, 1 / ratio) - 1;
+    inside_mean += off <= p.bands[row]->mean ? 1 : 0;
+    inside_p90 += off <= p.bands[row]->p90 ? 1 : 0;
+    factors.push_back(1 + p.bands[row]->p90);
+  }
+  const auto count = static_cast<double>(factors.size());
+  e.inside_mean = inside_mean / count;
+  e.inside_p90 = inside_p90 / count;
+  e.band_factor = quantile(std::move(factors), 0.5);
+  return e;
 }
 
 }  // namespace
@@ -103,12 +121,14 @@ void summarise(Validation& validation) {
   p.own.resize(measurements.rows.size());
   p.roofline.resize(measurements.rows.size());
   p.fitted_roofline.resize(measurements.rows.size());
+  p.bands.resize(measurements.rows.size());
   RowGroup scored;
   for (const ValidatedRow& r : validation.rows) {
     if (r.scored) scored.rows.push_back(r.row);
     p.own[r.row] = r.predicted;
     p.roofline[r.row] = r.roofline;
     p.fitted_roofline[r.row] = r.fitted_roofline;
+    p.bands[r.row] = r.band;
   }
   validation.summary = errors_of(measurements, p, scored);
   validation.groups.clear();
@@ -118,10 +138,14 @@ void summarise(Validation& validation) {
 }
 
 std::vector<GroupErrors> errors_by_group(const Measurements& measurements, std::span<const std::size_t> rows,
-                                         std::span<const double> predicted) {
+                                         std::span<const double> predicted, const Bands& bands) {
   Predictions p;
   p.own.resize(measurements.rows.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) p.own[rows[i]] = predicted[i];
+  if (!bands.empty()) p.bands.resize(measurements.rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    p.own[rows[i]] = predicted[i];
+    if (!bands.empty()) p.bands[rows[i]] = bands[i];
+  }
   const RowGroup all{{}, {}, {rows.begin(), rows.end()}};
   std::vector<GroupErrors> list = {errors_of(measurements, p, all)};
   for (const RowGroup& group : group_rows(measurements, all.rows)) list.push_back(errors_of(measurements, p, group));
@@ -181,15 +205,39 @@ std::vector<Batch> batches(const Measurements& measurements, const std::string& 
   return result;
 }
 
-std::string remarks(const RuntimeProfile& profile, const StepRow& row, const estimate::Setup& setup) {
+hardware::StepSize step_of(const StepRow& row, const estimate::Setup& setup) {
   hardware::StepSize step = estimate::step_size(setup);
   step.batch = row.replica_batch();
   step.tokens = row.phase == Phase::prefill ? step.batch * row.new_tokens : step.batch;
   step.context = row.context;
-  return join(profile.beyond_range(step), "; ");
+  return step;
+}
+
+estimate::Band band_of(const Row& row, const Predictor& predictor, std::size_t k, const RuntimeProfile& profile) {
+  if (const auto* step = std::get_if<StepRow>(&row.of)) {
+    const hardware::StepSize size = step_of(*step, *predictor.setup_of(k));
+    return estimate::band_of(profile, size, predictor.shares(k), name(step->phase), ways_beyond(profile, size));
+  }
+  const auto& op = std::get<OpRow>(row.of);
+  const auto* gemm = std::get_if<GemmShape>(&op.shape);
+  const auto* experts = std::get_if<ExpertsShape>(&op.shape);
+  const hardware::StepSize size{.weights = gemm      ? gemm->weights
+                                           : experts ? experts->weights
+                                                     : "",
+                                .device = row.hardware};
+  const std::string scheme = group_name(row, "scheme");  // "gemm fp8"
+  return estimate::band_of(profile, size, predictor.shares(k), profile.error_of(scheme) ? scheme : op.op, {});
 }
 
 }  // namespace
+
+Bands bands_of(const Measurements& measurements, const Predictor& predictor, const RuntimeProfile& profile) {
+  Bands bands;
+  for (std::size_t k = 0; k < predictor.rows().size(); ++k) {
+    bands.emplace_back(band_of(measurements.rows[predictor.rows()[k]], predictor, k, profile));
+  }
+  return bands;
+}
 
 std::string baseline_kind(const Row& row) {
   if (const auto* op = std::get_if<OpRow>(&row.of)) return row.hardware + ' ' + op->op;
@@ -226,16 +274,18 @@ Validation validate(Measurements measurements, const std::string& runtime, const
     Predictor predictor(measurements, batch.rows, *batch.device, batch.profile);
     std::vector<double> seconds(batch.rows.size());
     predictor.predict(batch.profile.values, std::nullopt, seconds);
+    const Bands bands = light ? Bands(batch.rows.size()) : bands_of(measurements, predictor, batch.profile);
     for (std::size_t k = 0; k < batch.rows.size(); ++k) {
       const std::size_t i = batch.rows[k];
       const RowRoof& roof = predictor.roofs()[k];
       ValidatedRow& row = result.rows[i];
       row.predicted = light ? roof.roof.value : seconds[k];
       row.roofline = roof.roof.value;
+      row.band = bands[k];
       row.profile = light ? "none" : batch.profile.title_for(*batch.device);
       row.class_default = !light && !batch.profile.measured_on(*batch.device);
       if (const auto* step = std::get_if<StepRow>(&measurements.rows[i].of); step && !light) {
-        const std::string beyond = remarks(batch.profile, *step, *predictor.setup_of(k));
+        const std::string beyond = join(batch.profile.beyond_range(step_of(*step, *predictor.setup_of(k))), "; ");
         row.extrapolated = !beyond.empty();
         if (row.remark.empty()) row.remark = beyond;
       }

@@ -6,11 +6,14 @@
 // for every kind of row. The fit has seen the answers, which the predictions beside it have not.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "calibrate/predictor.h"
 #include "calibrate/statistics.h"
+#include "estimate/band.h"
 #include "hardware/device.h"
 
 namespace llmperf::calibrate {
@@ -44,6 +47,7 @@ struct ValidatedRow {
   double predicted = 0;        // s
   double roofline = 0;         // s, the baselines above
   double fitted_roofline = 0;  // s
+  std::optional<estimate::Band> band = {};
   std::string profile = {};    // that predicted it
   bool extrapolated = false;   // outside of what the profile was fitted on
   bool class_default = false;  // no profile for this device and runtime: its class's
@@ -58,6 +62,10 @@ struct GroupErrors {
   Summary errors;
   double roofline_mape = 0;
   double fitted_roofline_mape = 0;
+  // NaN where no row has a band.
+  double inside_mean = 0;  // share of the rows that are inside of the mean band
+  double inside_p90 = 0;   // … of that of nine in ten
+  double band_factor = 0;  // that the latter is wide on the median: 1.27 is +- 27 %
 };
 
 struct Validation {
@@ -86,9 +94,14 @@ std::string untrusted(const Measurements& measurements, const Row& row);
 // Fills in summary and groups from the rows.
 void summarise(Validation& validation);
 
+using Bands = std::vector<std::optional<estimate::Band>>;
+// Of the rows that the predictor predicted last, by the errors that `profile` states.
+Bands bands_of(const Measurements& measurements, const Predictor& predictor, const hardware::RuntimeProfile& profile);
+
 // Errors of `predicted` (s) for the rows `rows` of the measurements, by group; the first is of all of them. What
-// calibrate shows of fitted and of cross-validated predictions. The baselines' figures are NaN.
+// calibrate shows of fitted and of cross-validated predictions. The baselines' figures are NaN; `bands`, of the same
+// rows, may be empty.
 std::vector<GroupErrors> errors_by_group(const Measurements& measurements, std::span<const std::size_t> rows,
-                                         std::span<const double> predicted);
+                                         std::span<const double> predicted, const Bands& bands = {});
 
 }  // namespace llmperf::calibrate

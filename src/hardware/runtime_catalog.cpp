@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "descriptor/catalog.h"
+#include "hardware/beyond_range.h"
 #include "hardware/engine.h"
 #include "hardware/runtime_profile.h"
 
@@ -85,45 +86,59 @@ std::string RuntimeProfile::title_for(const Device& device) const {
                              : fmt::format("{} ({})", name, hardware.empty() ? title : "of " + hardware);
 }
 
-std::vector<std::string> RuntimeProfile::beyond_range(const StepSize& step) const {
+std::vector<Beyond> ways_beyond(const RuntimeProfile& profile, const StepSize& step) {
   constexpr double kALittle = 1.1;
-  std::vector<std::string> beyond;
-  if (!step.device.empty() && step.device != hardware) {
-    beyond.push_back(fmt::format("device {} ({})", step.device,
-                                 hardware.empty() ? "nothing was measured on it" : "fitted on " + hardware));
+  const FittedRange& range = profile.range;
+  std::vector<Beyond> beyond;
+  const auto add = [&](Way way, std::string text, double excess = 1) {
+    beyond.push_back({way, std::move(text), excess});
+  };
+  if (!step.device.empty() && step.device != profile.hardware) {
+    add(Way::device,
+        fmt::format("device {} ({})", step.device,
+                    profile.hardware.empty() ? "nothing was measured on it" : "fitted on " + profile.hardware));
   }
-  if (!foreign_steps.empty()) beyond.push_back(foreign_steps);
+  if (!profile.foreign_steps.empty()) add(Way::era, profile.foreign_steps);
   if (range.max_tokens == 0) {
-    if (range.rows > 0) beyond.push_back("whole steps (fitted on single kernels)");
+    if (range.rows > 0) add(Way::steps, "whole steps (fitted on single kernels)");
     return beyond;
   }
-  const auto above = [&](const char* what, std::int64_t value, std::int64_t limit) {
+  const auto above = [&](Way way, const char* what, std::int64_t value, std::int64_t limit) {
+    const double excess = static_cast<double>(value) / static_cast<double>(std::max<std::int64_t>(limit, 1));
     if (static_cast<double>(value) > kALittle * static_cast<double>(limit))
-      beyond.push_back(fmt::format("{} {} (fitted up to {})", what, value, limit));
+      add(way, fmt::format("{} {} (fitted up to {})", what, value, limit), excess);
   };
-  above("batch", step.batch, range.max_batch);
-  above("new tokens", step.tokens, range.max_tokens);
-  above("context", step.context, range.max_context);
+  above(Way::batch, "batch", step.batch, range.max_batch);
+  above(Way::tokens, "new tokens", step.tokens, range.max_tokens);
+  above(Way::context, "context", step.context, range.max_context);
   // Sizes between models and a little beyond are what the formulas are for.
   constexpr double kMargin = 2;
   if (step.parameters > kMargin * range.max_parameters || step.parameters < range.min_parameters / kMargin) {
-    beyond.push_back(fmt::format("{} parameters (fitted {} to {})", billions(step.parameters),
-                                 billions(range.min_parameters), billions(range.max_parameters)));
+    add(Way::parameters,
+        fmt::format("{} parameters (fitted {} to {})", billions(step.parameters), billions(range.min_parameters),
+                    billions(range.max_parameters)),
+        std::max(step.parameters / range.max_parameters, range.min_parameters / step.parameters) / kMargin);
   }
   if (!names(range.weights, step.weights)) {
-    beyond.push_back(fmt::format("weights {} (fitted {})", step.weights, join(range.weights, ", ")));
+    add(Way::weights, fmt::format("weights {} (fitted {})", step.weights, join(range.weights, ", ")));
   }
-  const auto other = [&](const char* what, const std::string& value, const std::vector<std::string>& fitted) {
+  const auto other = [&](Way way, const char* what, const std::string& value, const std::vector<std::string>& fitted) {
     if (value.empty() || fitted.empty() || names(fitted, value)) return;
-    beyond.push_back(fmt::format("{} {} (fitted {})", what, value, join(fitted, ", ")));
+    add(way, fmt::format("{} {} (fitted {})", what, value, join(fitted, ", ")));
   };
-  other("KV cache", step.kv, range.kv);
-  other("plan", step.plan, range.plans);
-  other("model with", step.kind, range.kinds);
+  other(Way::kv, "KV cache", step.kv, range.kv);
+  other(Way::plan, "plan", step.plan, range.plans);
+  other(Way::kind, "model with", step.kind, range.kinds);
   if (step.layers_on_host > 0) {
-    beyond.push_back(fmt::format("{} layers on the host (fitted without)", step.layers_on_host));
+    add(Way::host_layers, fmt::format("{} layers on the host (fitted without)", step.layers_on_host));
   }
   return beyond;
+}
+
+std::vector<std::string> RuntimeProfile::beyond_range(const StepSize& step) const {
+  std::vector<std::string> texts;
+  for (Beyond& way : ways_beyond(*this, step)) texts.push_back(std::move(way.text));
+  return texts;
 }
 
 FittedError FittedError::widened() const {
@@ -159,6 +174,34 @@ std::vector<std::string> runtimes_of(const Device& device) {
 
 std::vector<RuntimeProfile> all_runtime_profiles() { return profiles(); }
 
+namespace {
+
+// 16-bit FLOPs of one core in one cycle; 0: not known.
+double matrix_per_cycle(const Device& device) {
+  const Peak* peak = device.find_peak(Engine::matrix, Dtype::bf16);
+  if (peak == nullptr || !device.cores || !device.clock_hz) return 0;
+  return peak->rate.value / static_cast<double>(*device.cores) / *device.clock_hz;
+}
+
+// Small tiles are bound by what goes on beside the multiplications, at the pace of the clock: of weaker matrix engines
+// they are a larger share, up to that of the largest tiles.
+void widen_small_tiles(ParameterValues& values, double weaker) {
+  const auto widen = [&](std::span<double> tiles) {
+    const double most = *std::max_element(tiles.begin(), tiles.end());
+    for (double& share : tiles) share = std::min(share * weaker, most);
+  };
+  constexpr std::size_t kTiles = 4;
+  widen({&values[index(Parameter::gemm_share_16)], kTiles});
+  widen({&values[index(std::nullopt, ExpertParameter::share)], kTiles});
+  for (std::size_t f = 0; f < kFormatKernels; ++f) {
+    const auto format = static_cast<FormatKernel>(f);
+    widen({&values[index(format, ExpertParameter::share)], kTiles});
+    if (multiplies_in_8_bits(format)) widen({&values[index(format, FormatParameter::share)], 2});
+  }
+}
+
+}  // namespace
+
 RuntimeProfile carried_over(RuntimeProfile profile, const Device& from, const Device& to) {
   if (!from.clock_hz || !to.clock_hz) return profile;
   const double ratio = *to.clock_hz / *from.clock_hz;
@@ -170,6 +213,9 @@ RuntimeProfile carried_over(RuntimeProfile profile, const Device& from, const De
         *number = std::clamp(info.clock_power > 0 ? *number * ratio : *number / ratio, info.min, info.max);
     }
   }
+  const double had = matrix_per_cycle(from);
+  const double has = matrix_per_cycle(to);
+  if (has > 0 && had > has) widen_small_tiles(profile.values, had / has);
   profile.origin = to.name;
   return profile;
 }

@@ -175,8 +175,8 @@ void read_range(Reader& reader, FittedRange& r) {
   reader.finish();
 }
 
+// A profile has its own groups of errors, and those of kernels of the one that it is based on.
 void read_errors(Reader& reader, RuntimeProfile& profile) {
-  profile.errors.clear();
   for (Reader& item : reader.optional_mappings("errors")) {
     FittedError error;
     error.group = item.require_string("group");
@@ -185,6 +185,7 @@ void read_errors(Reader& reader, RuntimeProfile& profile) {
     error.p90 = item.require_double("p90", 0, 1e3);
     error.bias = item.optional_double("bias", -1, 1e3).value_or(0);
     item.finish();
+    std::erase_if(profile.errors, [&](const FittedError& known) { return known.group == error.group; });
     profile.errors.push_back(std::move(error));
   }
 }
@@ -208,6 +209,9 @@ RuntimeProfile start(Reader& reader, const std::string& base) {
     profile.families.clear();
     profile.preferred = false;
     profile.range = {};
+    std::erase_if(profile.errors, [](const FittedError& e) {
+      return e.group == "prefill" || e.group == "decode" || e.group == "training" || e.group == "video";
+    });
     profile.notes.clear();
   }
   return profile;
@@ -227,33 +231,11 @@ bool among(const std::vector<std::string>& list, const std::string& item) {
   return std::find(list.begin(), list.end(), item) != list.end();
 }
 
-// Errors of steps are the engine's. Those it promises beyond its range are what is expected on another device than it
-// was measured on, and never less than what was assumed of the profile's steps before.
+// Errors of steps are the engine's where it was measured on the profile's device. On others nothing is known of steps.
 void take_step_errors(RuntimeProfile& p, const std::vector<FittedError>& engine, bool measured) {
-  for (const std::string phase : {"prefill", "decode"}) {
-    const std::string beyond = phase + " beyond";
-    std::optional<FittedError> own;
-    std::optional<FittedError> outside;
-    const auto assume = [&](FittedError error) {
-      error.group = phase;
-      error.rows = 0;
-      error.bias = 0;
-      if (!own || error.p90 > own->p90) own = std::move(error);
-    };
-    for (const FittedError& e : p.errors) {
-      if (e.group == phase && e.rows == 0) assume(e);
-    }
-    for (const FittedError& e : engine) {
-      if (e.group == beyond) outside = e;
-      if (!measured && (e.group == beyond || (e.group == phase && e.rows == 0))) assume(e);
-    }
-    for (const FittedError& e : engine) {
-      if (measured && e.group == phase) own = e;
-    }
-    std::erase_if(p.errors, [&](const FittedError& e) { return e.group == phase || e.group == beyond; });
-    if (own) p.errors.push_back(*std::move(own));
-    if (outside) p.errors.push_back(*std::move(outside));
-  }
+  const auto of_steps = [](const FittedError& e) { return e.group == "prefill" || e.group == "decode"; };
+  std::erase_if(p.errors, of_steps);
+  if (measured) std::copy_if(engine.begin(), engine.end(), std::back_inserter(p.errors), of_steps);
 }
 
 // The part of an engine's document that changes a profile.
@@ -333,6 +315,7 @@ RuntimeProfile parse_runtime_profile(const descriptor::Document& document) {
     p.uncertainty.fill(0);
     p.prior.fill(0);
     p.foreign_steps.clear();
+    if (!p.hardware.empty()) p.errors.clear();
   }
   read_engine(reader, p);
   p.families = reader.optional_strings("families");

@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "estimate/estimate.h"
+#include "hardware/beyond_range.h"
 #include "hardware/runtime_execution.h"
 #include "model/video_parameters.h"
 
@@ -43,23 +44,12 @@ std::string options_text(const estimate::Setup& setup) {
                        : hardware::format_runtime_options(options);
 }
 
-std::optional<Band> band(const estimate::Platform& platform, std::string_view phase, bool extrapolated) {
-  if (platform.profile == nullptr) return std::nullopt;
-  const hardware::RuntimeProfile& profile = *platform.profile;
-  const hardware::FittedError* error = profile.error_of(phase);
-  if (error == nullptr) return std::nullopt;
-  bool assumed = profile.hardware.empty() || error->rows == 0;
-  if (extrapolated && !assumed) {
-    error = profile.error_of(fmt::format("{} beyond", phase));
-    if (error == nullptr) return std::nullopt;
-    assumed = true;
-  }
-  const hardware::FittedError wide = error->widened();
-  return Band{wide.mean, wide.p90, assumed ? 0 : error->rows};
-}
-
-std::optional<Band> band(const estimate::Setup& setup, const estimate::Scenario& scenario, std::string_view phase) {
-  return band(setup, phase, !extrapolations(setup, scenario, phase).empty());
+std::optional<Band> band(const estimate::Platform& platform, std::string_view workload, bool extrapolated) {
+  const hardware::FittedError* error = platform.profile ? platform.profile->error_of(workload) : nullptr;
+  if (error == nullptr || (extrapolated && !platform.profile->hardware.empty() && error->rows > 0)) return std::nullopt;
+  Band band = estimate::band_of(*error);
+  if (platform.profile->hardware.empty()) band.rows = 0;
+  return band;
 }
 
 std::string with_band(Seconds time, const std::optional<Band>& band) {
@@ -77,71 +67,74 @@ std::string rows_text(const hardware::RuntimeProfile& profile, std::int64_t rows
                      fewest < kFew ? ", and widened because they are so few" : "");
 }
 
-std::string band_text(const estimate::Setup& setup, const estimate::Scenario& scenario) {
-  if (setup.profile == nullptr) return no_band_text(setup);
-  if (setup.profile->error_of("prefill") == nullptr && setup.profile->error_of("decode") == nullptr) {
-    const hardware::FittedError* products = setup.profile->error_of("gemm");
-    if (products == nullptr) return "none: nothing was left out of the fit";
-    return fmt::format(
-        "none: no whole steps were measured; matrix products alone +- {} (9 of 10 within {}), cross-validated on {} "
-        "rows",
-        format_share(products->mean), format_share(products->p90), products->rows);
-  }
-  std::string text;
-  std::int64_t rows = 0;
-  std::optional<std::int64_t> fewest;
-  for (const char* phase : {"prefill", "decode"}) {
-    if (setup.profile->error_of(phase) == nullptr) continue;
-    if (!text.empty()) text += ", ";
-    const std::optional<Band> b = band(setup, scenario, phase);
-    if (b) rows += b->rows;
-    // An assumption beside a measured error rests on no rows, few or many.
-    if (b && (!fewest || *fewest == 0 || (b->rows > 0 && b->rows < *fewest))) fewest = b->rows;
-    text += b ? fmt::format("{} +- {} (9 of 10 within {})", phase, format_share(b->mean), format_share(b->p90))
-              : fmt::format("{} none (extrapolated)", phase);
-  }
-  return fewest ? text + rows_text(*setup.profile, rows, *fewest)
-                : "none: extrapolated beyond what was fitted, whose errors promise nothing here";
-}
-
 namespace {
 
-std::vector<std::string> beyond_range(const estimate::Setup& setup, const estimate::Scenario& s, std::string_view phase,
-                                      hardware::StepSize step) {
+hardware::StepSize step_of(const estimate::Setup& setup, const estimate::Scenario& s, std::string_view phase,
+                           hardware::StepSize step) {
   const bool prefill = phase == "prefill";
   const std::int64_t replicas = setup.execution.plan.data;
   step.batch = (s.batch + replicas - 1) / replicas;
   step.tokens = prefill ? step.batch * s.prompt : step.batch;
   // Of decode the mean, as in measured rows: errors are of the mean step.
   step.context = prefill ? s.prompt : s.prompt + s.generate / 2;
-  return setup.profile->beyond_range(step);
+  return step;
 }
 
 }  // namespace
 
+std::optional<Band> band(const estimate::Setup& setup, const estimate::Estimate& e, std::string_view phase) {
+  const auto found = std::ranges::find(e.phases, phase, &estimate::Phase::name);
+  if (setup.profile == nullptr || found == e.phases.end()) return std::nullopt;
+  const hardware::StepSize step = step_of(setup, e.scenario, phase, estimate::step_size(setup));
+  return estimate::band_of(*setup.profile, step, estimate::shares_of(found->ops), phase,
+                           ways_beyond(*setup.profile, step));
+}
+
+std::string band_text(const estimate::Setup& setup, const estimate::Estimate& e) {
+  if (setup.profile == nullptr) return no_band_text(setup);
+  std::string text;
+  std::int64_t rows = 0;
+  std::optional<std::int64_t> fewest;
+  std::vector<std::string> parts;
+  for (const estimate::Phase& phase : e.phases) {
+    const std::optional<Band> b = band(setup, e, phase.name);
+    text += fmt::format("{}{} +- {} (9 of 10 within {})", text.empty() ? "" : ", ", phase.name, format_share(b->mean),
+                        format_share(b->p90));
+    rows += b->rows;
+    if (b->rows == 0) parts.emplace_back(phase.name);
+    if (b->rows > 0 && (!fewest || b->rows < *fewest)) fewest = b->rows;
+  }
+  if (!fewest) return text + "; from the errors of the parts of a step";
+  text += rows_text(*setup.profile, rows, *fewest);
+  return parts.empty() ? text : fmt::format("{}; {} from the errors of its parts", text, parts.front());
+}
+
 std::vector<std::string> extrapolations(const estimate::Setup& setup, const estimate::Scenario& s,
                                         std::string_view phase) {
   if (setup.profile == nullptr) return {};
-  return beyond_range(setup, s, phase, estimate::step_size(setup));
+  return setup.profile->beyond_range(step_of(setup, s, phase, estimate::step_size(setup)));
 }
 
 std::vector<std::string> extrapolations(const estimate::Setup& setup, const estimate::Scenario& s) {
   if (setup.profile == nullptr) return {};
   const hardware::StepSize step = estimate::step_size(setup);
-  std::vector<std::string> all = beyond_range(setup, s, "prefill", step);
-  if (s.generate == 1) return all;
-  for (std::string& way : beyond_range(setup, s, "decode", step)) {
-    // A longer context takes the place of the prompt's.
-    const std::string_view what = std::string_view(way).substr(0, way.find(' '));
-    const auto same =
-        std::find_if(all.begin(), all.end(), [&](const std::string& one) { return one.starts_with(what); });
-    if (same == all.end()) {
-      all.push_back(std::move(way));
-    } else if (what == "context") {
-      *same = std::move(way);
+  const auto beyond = [&](std::string_view phase) {
+    return ways_beyond(*setup.profile, step_of(setup, s, phase, step));
+  };
+  std::vector<hardware::Beyond> all = beyond("prefill");
+  if (s.generate > 1) {
+    for (hardware::Beyond& way : beyond("decode")) {
+      const auto same = std::ranges::find(all, way.way, &hardware::Beyond::way);
+      if (same == all.end()) {
+        all.push_back(std::move(way));
+      } else if (way.way == hardware::Way::context) {  // a longer one takes the place of the prompt's
+        *same = std::move(way);
+      }
     }
   }
-  return all;
+  std::vector<std::string> texts;
+  for (hardware::Beyond& way : all) texts.push_back(std::move(way.text));
+  return texts;
 }
 
 std::string options_text(const estimate::VideoSetup& setup) {

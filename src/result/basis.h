@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "estimate/band.h"
 #include "estimate/estimate.h"
 #include "estimate/training.h"
 #include "estimate/video.h"
@@ -23,23 +24,18 @@ std::string options_text(const estimate::Setup& setup);
 // The type of the KV cache, and who chose it where that was the checkpoint.
 std::string kv_text(const estimate::Setup& setup);
 
-// How far predictions of steps like one were off: by cross-validation, widened where that had few rows
-// (FittedError::widened), or a class default's assumption.
-struct Band {
-  double mean = 0;  // absolute relative error
-  double p90 = 0;
-  std::int64_t rows = 0;  // 0: an assumption
-};
-// Of "prefill", "decode" or "video". Nothing for the speed of light, and nothing for an extrapolated phase of a
-// profile that was fitted to measurements: what holds inside of its range promises nothing outside.
-std::optional<Band> band(const estimate::Platform& platform, std::string_view phase, bool extrapolated);
-std::optional<Band> band(const estimate::Setup& setup, const estimate::Scenario& scenario, std::string_view phase);
+using estimate::Band;
+// Of a phase of an estimate; nothing for the speed of light, and for phases that it does not have (it does not fit).
+std::optional<Band> band(const estimate::Setup& setup, const estimate::Estimate& estimate, std::string_view phase);
+// Of "video" and "training", whose parts were not measured: by what was left out of the fit, or a class default's
+// assumption. Nothing where the profile says nothing of them, nor beyond what it was compared with.
+std::optional<Band> band(const estimate::Platform& platform, std::string_view workload, bool extrapolated);
 // "12.3 ms ± 0.7 ms"; the time alone without a band.
 std::string with_band(Seconds time, const std::optional<Band>& band);
 // Why there is none without a profile.
 std::string no_band_text(const estimate::Platform& platform);
 // One line on where the bands come from.
-std::string band_text(const estimate::Setup& setup, const estimate::Scenario& scenario);
+std::string band_text(const estimate::Setup& setup, const estimate::Estimate& estimate);
 // "; cross-validated on 386 rows", "; an assumption: …". `fewest`: rows of the band that has the fewest.
 std::string rows_text(const hardware::RuntimeProfile& profile, std::int64_t rows, std::int64_t fewest);
 // In which ways an estimate, or a phase of it ("prefill", "decode"), lies outside of what the profile was fitted on;

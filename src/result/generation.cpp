@@ -28,7 +28,7 @@ std::vector<std::string> Generation::beyond() const { return extrapolations(*set
 Bands Generation::bands() const {
   const Estimate& e = *estimate;
   const auto of = [&](const char* phase, const std::optional<Seconds>& time) {
-    return e.fits && time ? band_of(band(*setup, e.scenario, phase), *time) : std::nullopt;
+    return e.fits && time ? band_of(band(*setup, e, phase), *time) : std::nullopt;
   };
   return {{"prefill", of("prefill", e.ttft)}, {"decode", of("decode", e.tpot)}};
 }
@@ -97,8 +97,8 @@ Type fields_of(const Fields<Generation>&) {
   constexpr auto decodes = [](const G& g) { return g.estimate->fits && g.estimate->tpot.has_value(); };
   return with_phases(
       answer_fields<G, GenerationInputs>(
-          "how far like predictions were off: `prefill` of `ttft_s`, `decode` of `tpot_s`; each null without a profile "
-          "and where the phase is extrapolated beyond what was fitted")
+          "how far like predictions were off, or from the errors of the parts of a step: `prefill` of `ttft_s`, `decode` "
+          "of `tpot_s`; each null without a profile")
           .of<&G::estimate, &E::ttft>("ttft_s", "time to first token: the prefill step")
           .of<&G::estimate, &E::tpot>("tpot_s",
                                       "time per output token: mean over the generation; null with one generated token")

@@ -52,7 +52,12 @@ Type fields_of(Fields<Errors> f) {
       .of("p90_ape", "nine of ten are within this", [](const E& e) { return e.of->errors.p90_ape; })
       .of("max_ape", "the largest", [](const E& e) { return e.of->errors.max_ape; })
       .of("bias", "mean error", [](const E& e) { return e.of->errors.bias; })
-      .named("errors", "Shares, not percent; null where there are no rows.");
+      .of("inside_mean", "rows within the mean band that is printed beside them",
+          [](const E& e) { return e.of->inside_mean; })
+      .of("inside_p90", "… within that of nine in ten", [](const E& e) { return e.of->inside_p90; })
+      .of("median_band_factor", "that the latter is wide, to either side, on the median: 1.27 is +- 27 %",
+          [](const E& e) { return e.of->band_factor; })
+      .named("errors", "Shares, not percent; null where there are no rows, and of bands where there are none.");
 }
 Type fields_of(Fields<BaselineErrors> f) {
   using E = BaselineErrors;
@@ -91,6 +96,8 @@ Type fields_of(Fields<ValidatedRow> f) {
       .of("error", "predicted / measured - 1", [](const R& r) { return r.of->error(*r.row); })
       .of<&R::row, &V::roofline>("roofline_s", "the speed of light")
       .of<&R::row, &V::fitted_roofline>("fitted_roofline_s", "three constants fitted to the rows of its kind")
+      .of("band_low_s", "nine of ten like it are within this and the next", [](const R& r) { return r.edge(-1); })
+      .of("band_high_s", "likewise; null: no band", [](const R& r) { return r.edge(1); })
       .of<&R::row, &V::profile>("profile",
                                 "what predicted it: \"vllm on rtx4090\", \"vllm (defaults of NVIDIA Ampere)\"; "
                                 "\"none\" is the speed of light")

@@ -1,6 +1,7 @@
 // What the commands that deal in measurements answer: `llmperf validate`, `calibrate`, `import` and `replay`.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,11 @@ Type fields_of(Fields<SelfTest> f);
 struct ValidatedRow {
   const calibrate::Validation* of;
   const calibrate::ValidatedRow* row;
+  // Of the band that nine of ten are in: the lower of -1, the upper of 1.
+  std::optional<double> edge(int side) const {
+    if (!row->band) return std::nullopt;
+    return side < 0 ? row->predicted / (1 + row->band->p90) : row->predicted * (1 + row->band->p90);
+  }
 };
 Type fields_of(Fields<ValidatedRow> f);
 

@@ -67,11 +67,14 @@ Type fields_of(Fields<RuntimeUsed> f) {
 
 Type fields_of(Fields<BandOf> f) {
   using B = BandOf;
-  return f.of<&B::band, &Band::mean>("mean_error", "relative, of predictions that were left out of the fit")
+  return f
+      .of<&B::band, &Band::mean>(
+          "mean_error",
+          "relative, of predictions that were left out of the fit, or from the errors of the parts of a step")
       .of<&B::band, &Band::p90>("p90_error", "nine of ten were within this")
-      .of<&B::band, &Band::rows>("rows", "measurements that say so; 0: an assumption")
-      .of("low_s", "the time less the mean error", [](const B& b) { return b.time * (1 - std::min(b.band.mean, 1.0)); })
-      .of("high_s", "the time and the mean error", [](const B& b) { return b.time * (1 + b.band.mean); })
+      .of<&B::band, &Band::rows>("rows", "that were left out of the fit and say so; 0: from the errors of the parts")
+      .of("low_s", "the time over 1 + the mean error", [](const B& b) { return b.time / (1 + b.band.mean); })
+      .of("high_s", "the time times that", [](const B& b) { return b.time * (1 + b.band.mean); })
       .named("error band");
 }
 

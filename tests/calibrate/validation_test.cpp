@@ -1,5 +1,6 @@
 #include "calibrate/validation.h"
 
+#include <cmath>
 #include <string>
 
 #include "catch.h"
@@ -74,6 +75,27 @@ TEST_CASE("a row's version chooses the era that it is predicted by", "[validatio
   CHECK(v.rows[0].predicted > v.rows[1].predicted);  // whose host is serial with the device
   CHECK(v.rows[2].predicted == v.rows[1].predicted);
   CHECK(v.rows[0].extrapolated);
+}
+
+TEST_CASE("bands are judged by how many rows are inside of them", "[validation]") {
+  Validation v;
+  v.measurements = three_rows();
+  v.rows = {{.row = 0, .predicted = 11e-6}, {.row = 1, .predicted = 16e-6}, {.row = 2, .predicted = 60e-6}};
+  summarise(v);
+  CHECK(std::isnan(v.summary.inside_p90));  // none has a band
+  CHECK(std::isnan(v.summary.band_factor));
+  v.rows[0].band = {.mean = 0.12, .p90 = 0.2};  // a factor of 1.1 off
+  v.rows[1].band = {.mean = 0.1, .p90 = 0.26};  // 1.25
+  v.rows[2].band = {.mean = 0.1, .p90 = 0.4};   // 1.5
+  summarise(v);
+  CHECK(v.summary.inside_mean == Approx(1.0 / 3));
+  CHECK(v.summary.inside_p90 == Approx(2.0 / 3));
+  CHECK(v.summary.band_factor == Approx(1.26));
+  v.rows[2].band.reset();
+  summarise(v);
+  CHECK(v.summary.inside_mean == Approx(0.5));
+  CHECK(v.summary.inside_p90 == 1);
+  CHECK(v.summary.band_factor == Approx(1.23));
 }
 
 }  // namespace llmperf::calibrate::validation_test

@@ -83,12 +83,12 @@ Fields headline(const Generation& g) {
   const Estimate& e = *g.estimate;
   Fields f;
   f.rows.emplace_back("TTFT",
-                      fmt::format("{} ({}; bound by {})", with_band(e.ttft, band(*g.setup, e.scenario, "prefill")),
+                      fmt::format("{} ({}; bound by {})", with_band(e.ttft, band(*g.setup, e, "prefill")),
                                   tokens_rate(e.prefill_tokens_per_second), bound_shares(e.phases[0])));
   if (e.tpot) {
     f.rows.emplace_back(
         "TPOT", fmt::format("{} mean, {} first, {} last (bound by {})",
-                            with_band(*e.tpot, band(*g.setup, e.scenario, "decode")), format_seconds(*e.tpot_first),
+                            with_band(*e.tpot, band(*g.setup, e, "decode")), format_seconds(*e.tpot_first),
                             format_seconds(*e.tpot_last), bound_shares(e.phases[1])));
     f.rows.emplace_back("decode", fmt::format("{} in total, {} per request", tokens_rate(e.decode_tokens_per_second),
                                               tokens_rate(1 / e.tpot->value)));
@@ -97,7 +97,7 @@ Fields headline(const Generation& g) {
       "generation",
       fmt::format("{} for {} tokens per request: {} in total, {} per request", format_seconds(e.total),
                   e.scenario.generate, tokens_rate(e.tokens_per_second), tokens_rate(e.tokens_per_second_per_request)));
-  f.rows.emplace_back("error band", band_text(*g.setup, e.scenario));
+  f.rows.emplace_back("error band", band_text(*g.setup, e));
   if (const auto beyond = extrapolations(*g.setup, e.scenario); !beyond.empty()) {
     f.rows.emplace_back("extrapolated", join(beyond, "; "));
   }

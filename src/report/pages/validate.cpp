@@ -40,11 +40,15 @@ std::string kind_title(const std::string& by) {
   return by;
 }
 
+// "83 %"
+std::string whole_share(double share) { return fmt::format("{:.0f} %", 100 * share); }
+
 Table error_table(std::string title, bool by, bool baselines) {
   Table t{std::move(title), {}, {}};
   if (by) t.columns.push_back({"by", true});
   t.columns.insert(t.columns.end(), {{"group", true}, {"rows"}, {"mean"}, {"median"}, {"p90"}, {"bias"}});
   if (baselines) t.columns.insert(t.columns.end(), {{"roofline"}, {"fitted r."}});
+  t.columns.insert(t.columns.end(), {{"in band"}, {"9 of 10"}, {"width"}});
   return t;
 }
 
@@ -55,6 +59,12 @@ void add_errors(Table& t, const GroupErrors& g, bool by, bool baselines) {
              {g.name, std::to_string(g.errors.rows), format_share(g.errors.mape), format_share(g.errors.median_ape),
               format_share(g.errors.p90_ape), signed_share(g.errors.bias)});
   if (baselines) row.insert(row.end(), {format_share(g.roofline_mape), format_share(g.fitted_roofline_mape)});
+  if (std::isnan(g.band_factor)) {
+    row.insert(row.end(), {"-", "-", "-"});
+  } else {
+    row.insert(row.end(),
+               {whole_share(g.inside_mean), whole_share(g.inside_p90), fmt::format("x {:.2f}", g.band_factor)});
+  }
 }
 
 // A kind of groups with a single member says nothing that the summary does not; of one with many only the worst are
@@ -220,6 +230,12 @@ Fields validation_headline(const Validation& v) {
                                                              : ""));
   f.add("baselines", fmt::format("roofline {}; roofline with three constants fitted to these rows {}",
                                  format_share(v.summary.roofline_mape), format_share(v.summary.fitted_roofline_mape)));
+  if (!std::isnan(v.summary.band_factor)) {
+    f.add("bands",
+          fmt::format("{} of rows inside the mean band, {} inside that of nine in ten; on the median the latter "
+                      "is a factor of {:.2f} wide",
+                      whole_share(v.summary.inside_mean), whole_share(v.summary.inside_p90), v.summary.band_factor));
+  }
   f.add("rows", counts_text(v));
   std::vector<std::string> profiles;
   for (const calibrate::ValidatedRow& r : v.rows) {
