@@ -37,23 +37,20 @@ std::vector<std::size_t> usable_rows(const Measurements& measurements, const har
   const std::vector<std::string> profiles = hardware::runtimes_of(device);
   std::size_t foreign = 0;
   std::size_t other_era = 0;
-  std::map<std::string, bool> eras;  // whether a runtime and version are of the profile's
-  const auto of_era = [&](const StepRow& step) {
-    if (profile.engine.empty()) return true;
+  std::map<std::string, std::string> eras;  // that a runtime and version are of, as far as they say one
+  const auto era_of = [&](const StepRow& step) -> const std::string& {
     const auto [it, added] = eras.try_emplace(step.runtime + '@' + step.engine_version);
-    if (added) {
-      const std::string era = hardware::era_of(device, step.runtime, step.engine_version);
-      it->second = era.empty() || era == profile.engine;
-    }
+    if (added && !profile.engine.empty()) it->second = hardware::era_of(device, step.runtime, step.engine_version);
     return it->second;
   };
   std::size_t doubtful = 0;
   for (std::size_t i = 0; i < measurements.rows.size(); ++i) {
     const Row& row = measurements.rows[i];
     const auto* step = std::get_if<StepRow>(&row.of);
-    if (row.hardware != device.name || (step && !runs_under(step->runtime, profile.name, profiles))) {
+    const bool same_era = step && era_of(*step) == profile.engine && !profile.engine.empty();
+    if (row.hardware != device.name || (step && !same_era && !runs_under(step->runtime, profile.name, profiles))) {
       ++foreign;
-    } else if (step && !of_era(*step)) {
+    } else if (step && !same_era && !era_of(*step).empty()) {
       ++other_era;
     } else if (!untrusted(measurements, row).empty()) {
       ++doubtful;
