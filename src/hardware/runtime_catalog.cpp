@@ -187,8 +187,7 @@ double matrix_per_cycle(const Device& device) {
 // they are a larger share, up to that of the largest tiles.
 void widen_small_tiles(ParameterValues& values, double weaker) {
   const auto widen = [&](std::span<double> tiles) {
-    const double most = *std::max_element(tiles.begin(), tiles.end());
-    for (double& share : tiles) share = std::min(share * weaker, most);
+    for (double& share : tiles) share = std::max(share, std::min(share * weaker, tiles.back()));
   };
   constexpr std::size_t kTiles = 4;
   widen({&values[index(Parameter::gemm_share_16)], kTiles});
@@ -196,7 +195,10 @@ void widen_small_tiles(ParameterValues& values, double weaker) {
   for (std::size_t f = 0; f < kFormatKernels; ++f) {
     const auto format = static_cast<FormatKernel>(f);
     widen({&values[index(format, ExpertParameter::share)], kTiles});
-    if (multiplies_in_8_bits(format)) widen({&values[index(format, FormatParameter::share)], 2});
+    if (multiplies_in_8_bits(format)) {  // tiles of 64 rows, and larger ones
+      double& small = values[index(format, FormatParameter::small_share)];
+      small = std::max(small, std::min(small * weaker, values[index(format, FormatParameter::share)]));
+    }
   }
 }
 

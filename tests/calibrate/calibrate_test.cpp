@@ -178,8 +178,7 @@ TEST_CASE("half of a shipped file predicts the other half as well as three const
     const char* hardware;
     const char* runtime;
   };
-  for (const Half& of :
-       {Half{"mi300x-steps", "mi300x", "vllm"}, Half{"h100-sxm-steps", "h100-sxm", "trtllm"}}) {
+  for (const Half& of : {Half{"mi300x-steps", "mi300x", "vllm"}, Half{"h100-sxm-steps", "h100-sxm", "trtllm"}}) {
     INFO(of.file);
     const hardware::Device device = hardware::load_device(of.hardware);
     const std::string name = of.file;
@@ -240,6 +239,27 @@ TEST_CASE("rows of another era are left out of a fit, those without a version ar
   const CalibrateResult result = calibrate(m, card(), vllm(), Pull::to_fitted);
   CHECK(warns(result, "1 rows are of other versions than vllm-v0: left out"));
   CHECK(result.calibration.residuals.front().errors.rows == static_cast<std::int64_t>(m.rows.size()) - 1);
+}
+
+TEST_CASE("rows of an era are calibrated, whatever name its profile has", "[calibrate]") {
+  const hardware::Device device = hardware::load_device("a100-sxm-80gb");
+  const hardware::RuntimeProfile profile = hardware::load_runtime_profile(device, "vllm@0.6.3");
+  REQUIRE(profile.engine == "vllm-v0");
+  const std::string head = "hardware,runtime,engine_version,model,weights,batch,phase,new_tokens,context,latency_ms\n";
+  const auto row = [](const char* runtime, const char* version, int context) {
+    return fmt::format("a100-sxm-80gb,{},{},qwen2.5-7b,bf16,1,decode,1,{},{}\n", runtime, version, context,
+                       11.8 + 3e-5 * context);
+  };
+  std::string rows = head;
+  for (const int context : {1024, 4096, 8192, 16384}) rows += row("vllm", "0.6.3 (2024-09)", context);
+  rows += row("vllm", "0.12.0", 1024) + row("transformers", "4.46", 1024);
+  const CalibrateResult result = calibrate(parse_measurements(rows, "t.csv"), device, profile);
+  CHECK(result.calibration.residuals.front().errors.rows == 4);
+  const auto warned = [&](std::string_view text) {
+    return std::count(result.calibration.warnings.begin(), result.calibration.warnings.end(), text) == 1;
+  };
+  CHECK(warned("1 rows are of other versions than vllm-v0: left out"));
+  CHECK(warned("1 rows are of another device or runtime than a100-sxm-80gb under vllm-v0: left out"));
 }
 
 }  // namespace llmperf::calibrate::calibrate_test

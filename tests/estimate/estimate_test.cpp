@@ -189,6 +189,26 @@ TEST_CASE("rates are tokens over time, of one request and of all") {
   CHECK(e.decode_tokens_per_second == Approx(4 / e.tpot->value));
 }
 
+TEST_CASE("decode of more sequences than a graph was captured for is launched as prompts are") {
+  const model::Decoder model = model::load_decoder("llama-3-8b");
+  const hardware::Device hardware = hardware::load_device("h100-sxm");
+  hardware::RuntimeProfile profile = hardware::load_runtime_profile(hardware, "vllm");
+  profile.choices.graph_rows = 8;
+  profile.values[index(hardware::Parameter::host_layer)] = 1e-3;
+  Choices choices;
+  choices.profile = &profile;
+  choices.dispatch = hardware::Dispatch::eager;
+  choices.decode_dispatch = hardware::Dispatch::graph;
+  Estimator estimator(estimate::make_setup(model, hardware, choices));
+  CHECK(estimator.setup().dispatch_of(false, 8) == hardware::Dispatch::graph);
+  CHECK(estimator.setup().dispatch_of(false, 9) == hardware::Dispatch::eager);
+  CHECK(estimator.setup().dispatch_of(true, 1) == hardware::Dispatch::eager);
+  // The host needs a millisecond for each of 32 layers, and more than that for their kernels.
+  CHECK(step_seconds(estimator, {8, 1, 512}) < 0.02);
+  CHECK(step_seconds(estimator, {9, 1, 512}) > 0.032);
+  CHECK(estimator.run({9, 512, 2}).tpot->value == Approx(step_seconds(estimator, {9, 1, 512})));
+}
+
 TEST_CASE("what does not fit has memory and limits, and no times") {
   const model::Decoder model = model::load_decoder("llama-3-70b");
   const hardware::Device hardware = hardware::load_device("rtx4090");

@@ -292,4 +292,23 @@ TEST_CASE("the era of a row is said by its version or by its name", "[engine]") 
   CHECK(era_of(a100, "llama.cpp", "0.6").empty());
 }
 
+TEST_CASE("small tiles reach a larger share of weaker matrix engines, up to that of the largest") {
+  const Device h100 = load_device("h100-sxm");
+  RuntimeProfile profile = load_runtime_profile(h100, "vllm");
+  const auto share = [](const RuntimeProfile& p, Parameter tile) { return p.values[index(tile)]; };
+  // 989.4 TFLOP/s of 132 cores and 148 of 78 at the same clock: 3.95 times less of a core.
+  const double ratio = (989.4 / 132) / (148.0 / 78);
+  CHECK(ratio == Approx(3.95).epsilon(1e-2));
+  profile.values[index(Parameter::gemm_share_16)] = 0.2;
+  profile.values[index(Parameter::gemm_share_64)] = 0.8;
+  profile.values[index(Parameter::gemm_share_128)] = 1.3;
+  profile.values[index(Parameter::gemm_share_256)] = 0.95;
+  const RuntimeProfile weaker = carried_over(profile, h100, load_device("h20"));
+  CHECK(share(weaker, Parameter::gemm_share_16) == Approx(0.2 * ratio));
+  CHECK(share(weaker, Parameter::gemm_share_64) == 0.95);
+  CHECK(share(weaker, Parameter::gemm_share_128) == 1.3);
+  // Of stronger ones nothing is known.
+  CHECK(share(carried_over(profile, h100, load_device("b200-sxm")), Parameter::gemm_share_16) == 0.2);
+}
+
 }  // namespace llmperf::hardware::engine_test
