@@ -205,8 +205,8 @@ std::vector<Batch> batches(const Measurements& measurements, const std::string& 
   return result;
 }
 
-hardware::StepSize step_of(const StepRow& row, const estimate::Setup& setup) {
-  hardware::StepSize step = estimate::step_size(setup);
+hardware::StepSize step_of(const StepRow& row, const estimate::Setup& setup, const RuntimeProfile& profile) {
+  hardware::StepSize step = estimate::step_size(setup, &profile);
   step.batch = row.replica_batch();
   step.tokens = row.phase == Phase::prefill ? step.batch * row.new_tokens : step.batch;
   step.context = row.context;
@@ -215,7 +215,7 @@ hardware::StepSize step_of(const StepRow& row, const estimate::Setup& setup) {
 
 estimate::Band band_of(const Row& row, const Predictor& predictor, std::size_t k, const RuntimeProfile& profile) {
   if (const auto* step = std::get_if<StepRow>(&row.of)) {
-    const hardware::StepSize size = step_of(*step, *predictor.setup_of(k));
+    const hardware::StepSize size = step_of(*step, *predictor.setup_of(k), profile);
     return estimate::band_of(profile, size, predictor.shares(k), name(step->phase), ways_beyond(profile, size));
   }
   const auto& op = std::get<OpRow>(row.of);
@@ -285,7 +285,8 @@ Validation validate(Measurements measurements, const std::string& runtime, const
       row.profile = light ? "none" : batch.profile.title_for(*batch.device);
       row.class_default = !light && !batch.profile.measured_on(*batch.device);
       if (const auto* step = std::get_if<StepRow>(&measurements.rows[i].of); step && !light) {
-        const std::string beyond = join(batch.profile.beyond_range(step_of(*step, *predictor.setup_of(k))), "; ");
+        const std::string beyond =
+            join(batch.profile.beyond_range(step_of(*step, *predictor.setup_of(k), batch.profile)), "; ");
         row.extrapolated = !beyond.empty();
         if (row.remark.empty()) row.remark = beyond;
       }

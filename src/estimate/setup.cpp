@@ -261,13 +261,15 @@ std::string model_kind(const model::Decoder& model) {
   return parts.empty() ? "dense" : join(parts, ", ");
 }
 
-hardware::StepSize step_size(const Setup& setup) {
+hardware::StepSize step_size(const Setup& setup) { return step_size(setup, setup.profile); }
+
+hardware::StepSize step_size(const Setup& setup, const hardware::RuntimeProfile* profile) {
   const graph::Execution& e = setup.execution;
   hardware::StepSize step;
   step.parameters = static_cast<double>(model::count_parameters(*e.model).total);
   step.weights = e.weights.name;
-  if (const auto kernel = e.weights.groups.front()[model::Role::o].kernel; kernel && setup.profile) {
-    for (const std::string& fitted : setup.profile->range.weights) {
+  if (const auto kernel = e.weights.groups.front()[model::Role::o].kernel; kernel && profile) {
+    for (const std::string& fitted : profile->range.weights) {
       if (fitted.starts_with(llmperf::name(*kernel))) step.weights = fitted;
     }
   }

@@ -113,5 +113,7 @@ std::string model_kind(const model::Decoder& model);
 // A step as the range of a runtime profile sees it: all but batch, tokens and context, which are the step's own.
 // Weights go by the name that the setup's profile was fitted under where the same kernel runs: w4a16-g128 is GPTQ's.
 hardware::StepSize step_size(const Setup& setup);
+// The same, its weights by the name that a profile was fitted on.
+hardware::StepSize step_size(const Setup& setup, const hardware::RuntimeProfile* profile);
 
 }  // namespace llmperf::estimate

@@ -271,7 +271,7 @@ TEST_CASE("a device without a profile of its own gets its family's, else that of
   CHECK(families("h200-sxm", "") == "vllm nvidia-hopper");
   CHECK(families("mi325x", "") == "vllm amd-cdna3");
   CHECK(families("epyc-9654", "llama.cpp") == "llama.cpp any");
-  CHECK(families("a100-sxm-80gb", "transformers") == "transformers any");
+  CHECK(families("h200-sxm", "transformers") == "transformers any");
   CHECK(families("ascend-910b2", "torchair-2024b") == "torchair ascend-910b");
   CHECK(families("mi250x", "") == "default any");
   CHECK(families("mi250x", "vllm") == "vllm any");
@@ -385,8 +385,9 @@ TEST_CASE("other plans, caches, kinds of models, devices and layers on the host 
   REQUIRE(any.hardware.empty());
   CHECK(any.beyond_range({.weights = "bf16", .device = "h200-sxm"}) ==
         std::vector<std::string>{"device h200-sxm (nothing was measured on it)"});
-  const RuntimeProfile kernels = profile_of("h100-sxm", "sglang");
-  CHECK(kernels.beyond_range({.weights = "bf16", .device = "h100-sxm"}) ==
+  const RuntimeProfile kernels =
+      profile_of("a100-sxm-80gb", LLMPERF_SOURCE_DIR "/hardware/runtimes/a100-sxm-80gb-vllm.yaml");
+  CHECK(kernels.beyond_range({.weights = "bf16", .device = "a100-sxm-80gb"}) ==
         std::vector<std::string>{"whole steps (fitted on single kernels)"});
 }
 
