@@ -15,7 +15,15 @@
 
 namespace llmperf::descriptor {
 
-enum class Kind { model, device, runtime, engine, measurements, program, scenario };  // measurements are CSV, the rest YAML
+enum class Kind {
+  model,
+  device,
+  runtime,
+  engine,
+  measurements,
+  program,
+  scenario
+};  // measurements are CSV, the rest YAML
 
 struct EmbeddedFile {
   Kind kind;

@@ -96,9 +96,9 @@ Type fields_of(const Fields<Generation>&) {
   using E = Estimate;
   constexpr auto decodes = [](const G& g) { return g.estimate->fits && g.estimate->tpot.has_value(); };
   return with_phases(
-      answer_fields<G, GenerationInputs>(
-          "how far like predictions were off, or from the errors of the parts of a step: `prefill` of `ttft_s`, `decode` "
-          "of `tpot_s`; each null without a profile")
+      answer_fields<G, GenerationInputs>("how far like predictions were off, or from the errors of the parts of a "
+                                         "step: `prefill` of `ttft_s`, `decode` "
+                                         "of `tpot_s`; each null without a profile")
           .of<&G::estimate, &E::ttft>("ttft_s", "time to first token: the prefill step")
           .of<&G::estimate, &E::tpot>("tpot_s",
                                       "time per output token: mean over the generation; null with one generated token")

@@ -3,7 +3,8 @@
 //  * a kernel that unpacks on the way: the p-norm of FLOPs / (share F) and bytes / (share B), weights as they are
 //  packed;
 //  * beside it, where a library has one, a kernel for few rows with a share and an exponent of its own;
-//  * Marlin deals the work out in stripes across columns; what stripes share is added up through a workspace, which costs
+//  * Marlin deals the work out in stripes across columns; what stripes share is added up through a workspace, which
+//  costs
 //    every product as much;
 //  * from some number of rows on, a kernel that writes the weights in 16 bits and then a dense product. Where the cache
 //    can hold that copy, only part of it crosses the memory bus, each time.

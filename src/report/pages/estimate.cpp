@@ -82,14 +82,12 @@ std::string context_text(const Generation& g) {
 Fields headline(const Generation& g) {
   const Estimate& e = *g.estimate;
   Fields f;
-  f.rows.emplace_back("TTFT",
-                      fmt::format("{} ({}; bound by {})", with_band(e.ttft, band(*g.setup, e, "prefill")),
-                                  tokens_rate(e.prefill_tokens_per_second), bound_shares(e.phases[0])));
+  f.rows.emplace_back("TTFT", fmt::format("{} ({}; bound by {})", with_band(e.ttft, band(*g.setup, e, "prefill")),
+                                          tokens_rate(e.prefill_tokens_per_second), bound_shares(e.phases[0])));
   if (e.tpot) {
     f.rows.emplace_back(
-        "TPOT", fmt::format("{} mean, {} first, {} last (bound by {})",
-                            with_band(*e.tpot, band(*g.setup, e, "decode")), format_seconds(*e.tpot_first),
-                            format_seconds(*e.tpot_last), bound_shares(e.phases[1])));
+        "TPOT", fmt::format("{} mean, {} first, {} last (bound by {})", with_band(*e.tpot, band(*g.setup, e, "decode")),
+                            format_seconds(*e.tpot_first), format_seconds(*e.tpot_last), bound_shares(e.phases[1])));
     f.rows.emplace_back("decode", fmt::format("{} in total, {} per request", tokens_rate(e.decode_tokens_per_second),
                                               tokens_rate(1 / e.tpot->value)));
   }
