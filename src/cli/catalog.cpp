@@ -3,11 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/output.h"
 #include "hardware/device.h"
+#include "hardware/engine.h"
 #include "model/model_file.h"
 #include "model/video_dit.h"
 #include "report/reports.h"
@@ -118,8 +121,13 @@ Answer show_answer(const CatalogFlags& flags, const Context& context) {
   }
   switch (flags.kind) {
     case Kind::scenario: return {report::study_summary_report({flags.name, study::load_study(flags.name)})};
-    case Kind::runtime:
+    case Kind::runtime: {
+      const std::vector<std::string> eras = descriptor::names(Kind::engine);
+      if (std::find(eras.begin(), eras.end(), flags.name) != eras.end()) {
+        return {report::runtime_report(hardware::by_itself(hardware::load_engine(flags.name)))};
+      }
       return {report::runtime_report(hardware::parse_runtime_profile(descriptor::load(Kind::runtime, flags.name)))};
+    }
     case Kind::device: return {report::hardware_report(hardware::load_device(flags.name))};
     default:
       if (!model::is_video_dit(flags.name)) return {model_report(flags)};

@@ -38,6 +38,9 @@ std::vector<EngineEra> all_engines();
 // the profile's device. Range and errors of steps are the engine's, errors of kernels stay.
 RuntimeProfile with_engine(RuntimeProfile profile, const EngineEra& era);
 
+// What the era's file says, over the defaults of kernels.
+RuntimeProfile by_itself(const EngineEra& era);
+
 // The device's preferred profile as it was fitted, for kernels by themselves: under no engine but its own.
 RuntimeProfile load_kernels(const Device& device);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <type_traits>
 #include <utility>
 
@@ -301,6 +302,18 @@ RuntimeProfile with_engine(RuntimeProfile profile, const EngineEra& era) {
   Reader reader(era.document.root, problems, "engine");
   lay_over(reader, era, profile);
   return profile;
+}
+
+RuntimeProfile by_itself(const EngineEra& era) {
+  RuntimeProfile p = defaults();
+  if (!era.measured_on.empty()) p.hardware = era.measured_on.front();
+  p = with_engine(std::move(p), era);
+  p.name = era.name;
+  p.title = era.title;
+  p.source = era.source;
+  p.notes = era.notes;
+  p.families = era.families;
+  return p;
 }
 
 RuntimeProfile parse_runtime_profile(const descriptor::Document& document) {

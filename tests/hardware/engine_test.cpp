@@ -290,6 +290,17 @@ TEST_CASE("the era of a row is said by its version or by its name", "[engine]") 
   CHECK(era_of(a100, "llama.cpp", "0.6").empty());
 }
 
+TEST_CASE("an era by itself is what its file says", "[engine]") {
+  const RuntimeProfile p = by_itself(load_engine("vllm-v0"));
+  CHECK(p.name == "vllm-v0");
+  CHECK(p.hardware == "a100-sxm-80gb");
+  CHECK(p.choices.graph_rows == 256);
+  CHECK(value(p, "format.gptq.reduce") == Approx(11.4e-6).epsilon(0.01));
+  CHECK(provenance(p, "step.decode") == Provenance::fitted);
+  CHECK(value(p, "gemm.launch") == initial("gemm.launch"));
+  CHECK(by_itself(load_engine("gpt-fast")).hardware.empty());
+}
+
 TEST_CASE("small tiles reach a larger share of weaker matrix engines, up to that of the largest") {
   const Device h100 = load_device("h100-sxm");
   RuntimeProfile profile = load_runtime_profile(h100, "vllm");

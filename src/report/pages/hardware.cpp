@@ -87,7 +87,8 @@ std::string rate_text(const Device& d, hardware::Engine engine, Dtype dtype) {
 }
 
 std::string covers(const RuntimeProfile& p) {
-  return p.hardware.empty() ? "class " + join(p.families, ", ") : p.hardware;
+  if (p.hardware.empty()) return p.families.empty() ? "any device" : "class " + join(p.families, ", ");
+  return p.hardware;
 }
 
 std::string error_cell(const RuntimeProfile& p, std::string_view group) {
