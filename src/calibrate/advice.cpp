@@ -196,7 +196,8 @@ std::vector<Proposal> propose(const Measurements& rows, Predictor& predictor, co
   for (const FreeParameter& p : problem.free) spreads.push_back(p.spread);
   std::vector<Proposal> result;
   for (const Pick& pick : most_telling(measured, spreads, noise, candidates, kProposals)) {
-    Proposal& proposal = result.emplace_back(wanted.rows[pick.candidate], pick.gain);
+    result.push_back({wanted.rows[pick.candidate], pick.gain, {}});
+    Proposal& proposal = result.back();
     std::vector<std::size_t> by(spreads.size());
     for (std::size_t p = 0; p < by.size(); ++p) by[p] = p;
     std::stable_sort(by.begin(), by.end(), [&](std::size_t a, std::size_t b) {

@@ -291,15 +291,16 @@ void judge(const Measurements& rows, const Calibration& c, std::span<const doubl
   }
   // Of those that are far off, the groups of a kind that has others, unless most of their rows were named with a kind
   // before it.
-  for (const auto& [by, name] : kKinds) {
-    for (const auto& [text, members] : rows_by_text(every, [&](std::size_t i) { return name(rows.rows[i]); })) {
+  for (const Kind& kind : kKinds) {
+    for (const auto& [text, members] : rows_by_text(every, [&](std::size_t i) { return kind.name(rows.rows[i]); })) {
       const double bias = errors(predicted, members).bias;
       const auto named =
           std::count_if(members.begin(), members.end(), [&](std::size_t i) { return known.contains(i); });
       if (members.size() == every.size() || std::abs(bias) < kFar || 2 * named > std::ssize(members)) continue;
       known.insert(members.begin(), members.end());
       warnings.push_back(fmt::format("{} {} speaks against the rest: its {} rows are predicted {} too {} on the mean",
-                                     by, text, members.size(), percent(std::abs(bias)), bias > 0 ? "slow" : "fast"));
+                                     kind.by, text, members.size(), percent(std::abs(bias)),
+                                     bias > 0 ? "slow" : "fast"));
     }
   }
   constexpr std::size_t kNamed = 6;
