@@ -222,7 +222,8 @@ void read_engine(Reader& reader, RuntimeProfile& p) {
   const std::string engine = reader.string_or("engine", p.engine);
   if (engine == p.engine) return;
   try {
-    p = with_engine(std::move(p), load_engine(engine));
+    const EngineEra era = load_engine(engine);  // before `p` is moved from, for there may be none
+    p = with_engine(std::move(p), era);
   } catch (const Error& error) {
     for (const Diagnostic& d : error.diagnostics()) reader.problem("engine", d.message, d.hint);
   }
