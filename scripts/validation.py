@@ -247,20 +247,7 @@ def plot(rows):
     return "".join(out)
 
 
-STYLE_FILE = "residuals.css"
-STYLE = """\
-:root { color-scheme: light dark; --paper: #fff; --ink: #1d2129; --soft: #6b7280; --grid: #e5e7eb; --point: #2563eb; }
-@media (prefers-color-scheme: dark) { :root { --paper: #14171c; --ink: #e5e7eb; --soft: #9ca3af; --grid: #2a2f38;
- --point: #60a5fa; } }
-body { margin: 0 auto; max-width: 760px; padding: 16px; background: var(--paper); color: var(--ink);
- font: 15px/1.5 system-ui, sans-serif; }
-svg { width: 100%; height: auto; } svg text { fill: var(--soft); font-size: 12px; }
-.grid { stroke: var(--grid); } .one { stroke: var(--soft); }
-.band { fill: var(--point); fill-opacity: .13; }
-.points { stroke: var(--point); stroke-width: 4; stroke-linecap: round; stroke-opacity: .45; fill: none; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: 13px; }
-th, td { padding: 3px 10px 3px 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--grid); }
-"""
+STYLE_FILE = "residuals.css"  # of all pages, beside them; written by hand
 
 
 def coverage(rows):
@@ -496,9 +483,8 @@ def main():
     fitted = profiles()
     files = {os.path.join(REPORTS, name + ".md"): report(name, document, fitted) for name, document in documents.items()}
     files.update({os.path.join(REPORTS, name + ".html"): residual_page(name, document) for name, document in documents.items()})
-    files[os.path.join(REPORTS, STYLE_FILE)] = STYLE
     files[PAGE] = page(os.path.abspath(program), documents, fitted, "--check" in sys.argv)
-    stale = set(glob.glob(os.path.join(REPORTS, "*.*"))) - set(files)
+    stale = set(glob.glob(os.path.join(REPORTS, "*.*"))) - set(files) - {os.path.join(REPORTS, STYLE_FILE)}
     different = []
     for path, text in files.items():
         old = open(path, encoding="utf-8").read() if os.path.exists(path) else None

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -251,27 +253,21 @@ struct Asked {
 
 class Lookup {
  public:
-  Lookup(const Device& device, Workload workload) : device_(device) {
-    const auto of_workload = [&](std::vector<RuntimeProfile> all) {
-      std::erase_if(all, [&](const RuntimeProfile& p) { return p.workload != workload; });
-      return all;
-    };
-    own_ = of_workload(profiles("hardware:", device.name));
+  Lookup(const Device& device, Workload workload)
+      : device_(device), workload_(workload), own_(of_workload(profiles("hardware:", device.name))) {
     std::erase_if(own_, [&](const RuntimeProfile& p) { return p.hardware != device.name; });
-    classes_ = of_workload(profiles("families:"));
-    if (workload == Workload::language) eras_ = all_engines();
   }
 
   RuntimeProfile strict(const Asked& asked) const {
-    const std::string engine = engine_of(asked.name);
     const EngineEra* era = outright(asked.name);
     if (era == nullptr && !asked.version.empty() && asked.version != "unknown") {
+      const std::string engine = engine_of(asked.name);
       if (engine.empty()) {
         throw Error::bad_input(fmt::format("no versions are known of runtime {}", quote(asked.name)),
-                               eras_.empty() ? "" : fmt::format("known: {}", known_eras()));
+                               eras().empty() ? "" : fmt::format("known: {}", known_eras()));
       }
       const std::optional<Version> version = parse_version(asked.version);
-      if (version) era = find_era(eras_, device_.family, engine, version);
+      if (version) era = find_era(eras(), device_.family, engine, version);
       if (era == nullptr) {
         throw Error::bad_input(fmt::format("no era of {} has version {}", engine, quote(asked.version)),
                                fmt::format("known: {}", known_eras(engine)));
@@ -285,10 +281,10 @@ class Lookup {
     // The name is no runtime of this device's family.
     std::vector<std::string> known = {"none"};
     for (const RuntimeProfile& p : own_) known.push_back(p.name);
-    for (const RuntimeProfile& p : classes_) {
-      if (covers(p, device_.family) || covers(p, kAnyFamily)) known.push_back(p.name);
+    for (const std::string_view family : {std::string_view(device_.family), kAnyFamily}) {
+      for (const RuntimeProfile& p : classes(family)) known.push_back(p.name);
     }
-    for (const EngineEra& e : eras_) known.insert(known.end(), {e.engine, e.name});
+    for (const EngineEra& e : eras()) known.insert(known.end(), {e.engine, e.name});
     std::sort(known.begin(), known.end());
     known.erase(std::unique(known.begin(), known.end()), known.end());
     const std::string hint = name_hint(asked.name, known);
@@ -305,11 +301,10 @@ class Lookup {
   RuntimeProfile lenient(const Asked& asked) const {
     const EngineEra* era = outright(asked.name);
     const std::optional<Version> version = parse_version(asked.version);
-    if (era == nullptr && version) era = find_era(eras_, device_.family, engine_of(asked.name), version);
+    if (era == nullptr && version) era = find_era(eras(), device_.family, engine_of(asked.name), version);
     if (std::optional<RuntimeProfile> p = found(asked.name, era)) return *std::move(p);
     for (const std::string_view family : {std::string_view(device_.family), kAnyFamily}) {
-      const auto fits = [&](const RuntimeProfile& p) { return covers(p, family); };
-      if (const RuntimeProfile* p = choose(classes_, "", fits)) return current(*p);
+      if (const RuntimeProfile* p = choose(classes(family), "", every)) return current(*p);
     }
     throw Error::bad_input(fmt::format("no runtime profile for {}", device_.name));
   }
@@ -317,26 +312,26 @@ class Lookup {
  private:
   // The device's own of that name, else its family's, else that of all; without a name the preferred one.
   const RuntimeProfile* fitted(const std::string& name) const {
-    if (const RuntimeProfile* p = choose(own_, name, [](const RuntimeProfile&) { return true; })) return p;
+    if (const RuntimeProfile* p = choose(own_, name, every)) return p;
     for (const std::string_view family : {std::string_view(device_.family), kAnyFamily}) {
-      if (const RuntimeProfile* p = choose(classes_, name, [&](const auto& one) { return covers(one, family); })) {
-        return p;
-      }
+      if (const RuntimeProfile* p = choose(classes(family), name, every)) return p;
     }
     return nullptr;
   }
   // The engine that a name means by the rule for profiles, or "".
   std::string engine_of(const std::string& name) const {
     for (const std::string& prefix : prefixes(name)) {
-      for (const EngineEra& era : eras_) {
+      for (const EngineEra& era : eras()) {
         if (era.engine == prefix || era.name == prefix) return era.engine;
       }
     }
     return "";
   }
-  // The era of that very name.
+  // The era of that very name, which is its file's.
   const EngineEra* outright(const std::string& name) const {
-    for (const EngineEra& era : eras_) {
+    const std::vector<std::string> files = descriptor::names(descriptor::Kind::engine);
+    if (std::find(files.begin(), files.end(), name) == files.end()) return nullptr;
+    for (const EngineEra& era : eras()) {
       if (era.name == name && era.name != era.engine) return &era;
     }
     return nullptr;
@@ -344,7 +339,7 @@ class Lookup {
   // Kernels that come without an engine run under the present one.
   RuntimeProfile current(const RuntimeProfile& profile) const {
     if (!profile.engine.empty()) return profile;
-    const EngineEra* era = find_era(eras_, device_.family, profile.name);
+    const EngineEra* era = find_era(eras(), device_.family, profile.name);
     return era != nullptr ? compose(profile, *era, device_) : profile;
   }
   // `era`: that is asked for, or null.
@@ -356,7 +351,7 @@ class Lookup {
     const RuntimeProfile* p = fitted(era != nullptr ? era->engine : name);
     if (p != nullptr && era == nullptr) return current(*p);
     if (p != nullptr && p->engine == era->name) return *p;
-    if (era == nullptr) era = find_era(eras_, device_.family, engine_of(name));
+    if (era == nullptr) era = find_era(eras(), device_.family, engine_of(name));
     if (era == nullptr) return std::nullopt;
     if (p == nullptr) p = fitted("");
     return p != nullptr ? std::optional(compose(*p, *era, device_)) : std::nullopt;
@@ -364,17 +359,38 @@ class Lookup {
   // "vllm-v0 (from the beginning), vllm-v1 (from 0.8)", of all engines without a name.
   std::string known_eras(const std::string& engine = "") const {
     std::vector<std::string> known;
-    for (const EngineEra& era : eras_) {
+    for (const EngineEra& era : eras()) {
       if (!engine.empty() && (era.engine != engine || find_era({era}, device_.family, engine) == nullptr)) continue;
       known.push_back(fmt::format("{} ({})", era.name, era.since.empty() ? "from the first" : "from " + era.since));
     }
     return join(known, ", ");
   }
 
+  static bool every(const RuntimeProfile&) { return true; }
+  std::vector<RuntimeProfile> of_workload(std::vector<RuntimeProfile> all) const {
+    std::erase_if(all, [&](const RuntimeProfile& p) { return p.workload != workload_; });
+    return all;
+  }
+  // The defaults of a family.
+  const std::vector<RuntimeProfile>& classes(std::string_view family) const {
+    const auto [it, added] = classes_.try_emplace(family);
+    if (added) {
+      it->second = of_workload(profiles("families:", family));
+      std::erase_if(it->second, [&](const RuntimeProfile& p) { return !covers(p, family); });
+    }
+    return it->second;
+  }
+  const std::vector<EngineEra>& eras() const {
+    if (!eras_) eras_ = workload_ == Workload::language ? all_engines() : std::vector<EngineEra>();
+    return *eras_;
+  }
+
   const Device& device_;
+  Workload workload_;
   std::vector<RuntimeProfile> own_;
-  std::vector<RuntimeProfile> classes_;
-  std::vector<EngineEra> eras_;
+  // Read when they are asked for: most lookups end at the device's own.
+  mutable std::map<std::string_view, std::vector<RuntimeProfile>> classes_;
+  mutable std::optional<std::vector<EngineEra>> eras_;
 };
 
 RuntimeProfile chosen_profile(const Device& device, const std::string& text, UnknownRuntime unknown,
