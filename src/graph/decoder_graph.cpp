@@ -598,7 +598,7 @@ class DecoderBuilder {
       if (a.latent) expand(a, *a.latent, g);
       if (o_.flash_attention) {
         if (chained() && needs_mask()) convert_mask(g);
-        push(Tag::attention, core, 1, true);
+        push(Tag::attention, repeats(a) ? repeated(a, g, core) : core, 1, true);
         keep_flash(a, g);
       } else {
         naive(a, g);
@@ -782,6 +782,34 @@ class DecoderBuilder {
     per_head(Tag::v_absorb, a.v_head_dim, l.kv_lora_rank);
   }
 
+  bool repeats(const model::Attention& a) const { return o_.repeated_kv && a.heads != a.kv_heads && !a.latent; }
+  // Copies `columns` keys and values of every sequence to all the heads that share them.
+  void repeat_heads(const model::Attention& a, const SequenceGroup& g, std::int64_t columns) {
+    const double per_width = d(g.count * columns) / d(p_.ulysses);
+    const double heads = d(a.heads) / d(a.kv_heads);
+    const model::ElementFormat wide = model::element_format(e_.activations);
+    each_cache(a, {Tag::repeat_kv, Tag::repeat_k, Tag::repeat_v},
+               [&](Tag tag, std::int64_t width, const model::ElementFormat& from) {
+                 const double elements = per_width * d(width);
+                 push(tag,
+                      Copy{.read_elements = elements,
+                           .write_elements = elements * heads,
+                           .from = e_.training ? wide : from,
+                           .to = wide,
+                           .from_cache = !e_.training},
+                      1, true);
+                 launches(cache_kernels(a), concatenates(g) ? cache_kernels(a) : 0,
+                          chained() ? 3 * cache_kernels(a) : 0);
+               });
+  }
+  // Attention over keys and values that were repeated before: nothing is shared any more, or read from the cache.
+  Attention repeated(const model::Attention& a, const SequenceGroup& g, Attention core) {
+    repeat_heads(a, g, walked_columns(walked_keys(g)));
+    core.kv_heads = core.heads;
+    core.cached = activations_as_cache();
+    return core;
+  }
+
   void naive(const model::Attention& a, const SequenceGroup& g) {
     const std::int64_t total = walked_keys(g);
     // A cache that keeps only a window holds what the new tokens may see: the window before the first of them, and
@@ -798,22 +826,7 @@ class DecoderBuilder {
       launches(number, concatenates(g) ? number : 0, chained() ? views : 0);
     };
     const model::CacheScheme operand = plain || repeat ? activations_as_cache() : e_.kv;
-    if (repeat) {
-      const double per_width = d(g.count * columns) / d(p_.ulysses);
-      const double heads = d(a.heads) / d(a.kv_heads);
-      each_cache(a, {Tag::repeat_kv, Tag::repeat_k, Tag::repeat_v},
-                 [&](Tag tag, std::int64_t width, const model::ElementFormat& from) {
-                   const double elements = per_width * d(width);
-                   push(tag,
-                        Copy{.read_elements = elements,
-                             .write_elements = elements * heads,
-                             .from = e_.training ? operand.keys : from,
-                             .to = model::element_format(e_.activations),
-                             .from_cache = !e_.training},
-                        1, true);
-                   kernels(cache_kernels(a), 3 * cache_kernels(a));
-                 });
-    }
+    if (repeat) repeat_heads(a, g, columns);
     const bool cached = !plain;
     push(Tag::scores,
          Gemm{.m = rows,

@@ -28,6 +28,7 @@ constexpr Switch kSwitches[] = {
     {"static_kv", &RuntimeOptions::static_kv},
     {"last_token_logits", &RuntimeOptions::last_token_logits},
     {"overlap_collectives", &RuntimeOptions::overlap_collectives, kLanguage, false},
+    {"repeated_kv", &RuntimeOptions::repeated_kv, kLanguage, false},
     {"fused_all_reduce_norm", &RuntimeOptions::fused_all_reduce_norm, kLanguage, false},
     {"joined_vectors", &RuntimeOptions::joined_vectors, kLanguage | kVideo, false},
     {"prefetch_weights", &RuntimeOptions::prefetch_weights, kLanguage | kVideo, false},

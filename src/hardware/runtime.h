@@ -37,6 +37,9 @@ struct RuntimeOptions {
   // In steps of prompts o_proj and down_proj run beside the all-reduce of their result (matmul and collective in one
   // kernel: MC2). Not part of "all": few stacks do it.
   bool overlap_collectives = false;
+  // Grouped keys and values are copied to all query heads before attention, in every step, though its kernel could
+  // share them: a habit of a model's code, not of a kernel. Not part of "all": profiles say which models have it.
+  bool repeated_kv = false;
   // In steps of new tokens alone the kernel that sums a block over the tensor axis adds the residual and takes the norm
   // that follows, so that the sum itself crosses no memory. Not part of "all".
   bool fused_all_reduce_norm = false;

@@ -61,6 +61,7 @@ enum class Parameter : unsigned char {
   power_onset, power_sustained,
   // The host and what a step costs beside its kernels (step_overhead.h).
   launch_gap, step_prefill, step_decode, step_sequence, step_prompts, host_layer, host_launch, host_view, host_reshape, host_dispatch,
+  host_graph_layer,
   memory_utilisation,
   // Around the steps of a generated image or video.
   generation_fixed, generation_video, generation_pixel,
@@ -269,6 +270,8 @@ struct RuntimeProfile {
   RuntimeOptions base = {};                     // of --options none: what it does in any case
   // Options that a graph needs before it can be sunk to the device whole; without them it is dispatched from the host.
   std::vector<std::string> static_graph_needs;
+  // Architectures of models whose code in this stack has RuntimeOptions::repeated_kv (run_by() of runtime_execution.h).
+  std::vector<std::string> repeated_kv;
   // Names of --options in the order of the stack's own tuning guide, each with the switches it sets.
   struct NamedOption {
     std::string name;

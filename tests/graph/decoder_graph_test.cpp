@@ -161,6 +161,20 @@ TEST_CASE("naive attention repeats K and V to the query heads, only when they ar
   CHECK(executions(step(execution(mha, "none"), {{1, 1, 99}}), {"repeat_kv"}) == 0);
 }
 
+TEST_CASE("repeated_kv copies K and V to the query heads before a fused kernel, which reads the copy") {
+  const model::Decoder gqa = model::load_decoder("llama-3-8b");  // 32 heads, 8 KV heads of 128
+  const Graph graph = step(execution(gqa, "all,repeated_kv"), {{1, 1, 99}});
+  const auto copy = body<graph::Copy>(graph, "repeat_kv");
+  CHECK(copy.read_elements == 100.0 * 8 * 256);
+  CHECK(copy.write_elements == 100.0 * 32 * 256);
+  const auto attention = body<graph::Attention>(graph, "attention");
+  CHECK(attention.kv_heads == 32);
+  const model::Decoder mha = model::load_decoder("qwen-7b");
+  CHECK(executions(step(execution(mha, "all,repeated_kv"), {{1, 1, 99}}), {"repeat_kv"}) == 0);
+  const model::Decoder latent = model::load_decoder("deepseek-v2-lite");
+  CHECK(executions(step(execution(latent, "all,repeated_kv"), {{1, 1, 99}}), {"repeat_kv"}) == 0);
+}
+
 TEST_CASE("soft-capped scores are an op of their own in naive attention") {
   const model::Decoder m = model::load_decoder("gemma-2-2b");  // 26 layers, 8 heads
   const Graph graph = step(execution(m, "none"), {{1, 10, 0}});

@@ -420,6 +420,13 @@ TEST_CASE("options of a profile are all, none, or names on top of what the stack
   CHECK(options("no_mc2") == options("all,no_mc2"));
   const RuntimeProfile transformers = profile_of("rtx4090", "transformers");
   CHECK(resolve_execution(transformers, "none", "").options.flash_attention);  // its base has it
+
+  // ChatGLM's code repeats keys and values under torchair-2024a, whatever else is on; others' does not.
+  const RuntimeProfile glm = hardware::run_by(profile_of("atlas-800i-a2", "torchair-2024a"), "chatglm");
+  CHECK(resolve_execution(glm, "all", "").options.repeated_kv);
+  CHECK(resolve_execution(glm, "none", "").options.repeated_kv);
+  CHECK_FALSE(resolve_execution(glm, "all,no_repeated_kv", "").options.repeated_kv);
+  CHECK_FALSE(hardware::run_by(profile_of("atlas-800i-a2", "torchair-2024a"), "llama").options.repeated_kv);
   CHECK_THROWS_WITH(options("last_token_haed"), Catch::Contains("unknown runtime option 'last_token_haed'"));
   for (const char* list : {"all", "none", "static_kv", "static_kv,flash_attention,fused_qkv"}) {
     CHECK(format_profile_options(torchair, options(list)) == list);
