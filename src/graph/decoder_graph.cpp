@@ -546,6 +546,7 @@ class DecoderBuilder {
   // formulas of arXiv 2405.04434 section 2.1: q through its own low rank (or one matrix), k and v through one latent.
   void latent_projections(const model::Attention& a, const model::LatentAttention& l) {
     const std::int64_t q = a.heads * a.head_dim;
+    const std::size_t first = graph_.size();
     if (l.q_lora_rank) {
       linear(Tag::q_a_proj, Split::none, tokens_, *l.q_lora_rank, m_.hidden, a.qkv_bias, format(Role::q_a), {},
              Input::gathered);
@@ -561,6 +562,13 @@ class DecoderBuilder {
     keeps(d(tokens_ * l.kv_lora_rank));
     rope(a.heads, 1, l.rope_dim);
     if (!e_.training) write_cache(a);
+    if (!fuses_prolog(a)) return;
+    for (std::size_t i = first + 1; i < graph_.size(); ++i) graph_[i].launches = 0;
+  }
+  // Where all new tokens meet latents as they are.
+  bool fuses_prolog(const model::Attention& a) const {
+    return o_.fused_mla_prolog && !e_.training &&
+           std::all_of(step_.begin(), step_.end(), [&](const SequenceGroup& g) { return latent_absorbed(a, g); });
   }
 
   void rope(std::int64_t heads, std::int64_t kv_heads, std::int64_t rotary_dim) {
@@ -773,6 +781,7 @@ class DecoderBuilder {
            1, true);
     };
     per_head(Tag::q_absorb, l.kv_lora_rank, l.nope_dim);
+    if (fuses_prolog(a)) launches(0);
     core.kv_heads = 1;
     core.qk_dim = l.kv_lora_rank + l.rope_dim;
     core.v_dim = l.kv_lora_rank;

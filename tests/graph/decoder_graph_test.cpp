@@ -205,6 +205,26 @@ TEST_CASE("experts run on every routed copy and read the experts that are reache
   CHECK(body<Gemm>(step(execution(m), {{1, 4096, 0}}), "experts_down").weight_matrices == Approx(8));
 }
 
+TEST_CASE("what is before latent attention is one kernel of new tokens, where the runtime has it") {
+  const model::Decoder m = model::load_decoder("deepseek-v3");
+  const auto launches = [&](const char* options, const SequenceGroup& group) {
+    std::int64_t sum = 0;
+    for (const Op& op : step(execution(m, options), {group})) {
+      if (op.layer_kind != 0 || op.tag == graph::Tag::attention) continue;
+      if (op.tag >= graph::Tag::attention_gather && op.tag <= graph::Tag::q_absorb) sum += op.launches * op.count;
+    }
+    return sum / 3;  // dense layers
+  };
+  const char* const kFused = "all,fused_mla_prolog";
+  // Three products, two norms, rope, the cache and the queries' way into the latent space.
+  CHECK(launches("all", {8, 1, 1000}) == 8);
+  CHECK(launches(kFused, {8, 1, 1000}) == 1);
+  CHECK(launches(kFused, {8, 4, 1000}) == 1);
+  CHECK(launches(kFused, {8, 1000, 0}) == launches("all", {8, 1000, 0}));
+  CHECK(matrix_flops(step(execution(m, kFused), {{8, 1, 1000}}), -1) ==
+        matrix_flops(step(execution(m), {{8, 1, 1000}}), -1));
+}
+
 TEST_CASE("latent attention is absorbed as long as that takes fewer FLOPs per cached token") {
   const model::Decoder m = model::load_decoder("deepseek-v2-lite");  // latent 512 + 64, heads of 128 + 64 and 128
   const auto& a = m.kinds[0].attention;

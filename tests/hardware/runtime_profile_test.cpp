@@ -120,7 +120,8 @@ TEST_CASE("every shipped profile reads back from what the writer makes of it", "
 
 TEST_CASE("which attention runs is a choice by name", "[runtime_profile]") {
   RuntimeProfile p = shipped().front();
-  for (const auto kernels : {AttentionKernels::flash2, AttentionKernels::flash3, AttentionKernels::blackwell}) {
+  for (const auto kernels :
+       {AttentionKernels::flash2, AttentionKernels::flash3, AttentionKernels::blackwell, AttentionKernels::cann}) {
     p.choices.attention = kernels;
     CHECK(parse(format_runtime_profile(p)).choices.attention == kernels);
   }
