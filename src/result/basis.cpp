@@ -86,7 +86,9 @@ std::optional<Band> band(const estimate::Setup& setup, const estimate::Estimate&
   const auto found = std::ranges::find(e.phases, phase, &estimate::Phase::name);
   if (setup.profile == nullptr || found == e.phases.end()) return std::nullopt;
   const hardware::StepSize step = step_of(setup, e.scenario, phase, estimate::step_size(setup));
-  return estimate::band_of(*setup.profile, step, estimate::shares_of(found->ops), phase,
+  // Steps that verify are not the decode steps that were measured.
+  const std::string_view measured = phase == "decode" && setup.serving.verify > 1 ? "verify" : phase;
+  return estimate::band_of(*setup.profile, step, estimate::shares_of(found->ops), measured,
                            ways_beyond(*setup.profile, step));
 }
 
