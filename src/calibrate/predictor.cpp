@@ -139,7 +139,7 @@ void Predictor::add_step(const StepRow& row) {
   items.layers = d(setup.execution.model->num_layers());
   items.parameters = of.parameters;
   graph::SequenceGroup& group = items.group;
-  group = {estimator.replica_batch({.batch = row.batch}), row.new_tokens, row.context};
+  group = {estimator.replica_batch({.batch = row.batch}), row.new_tokens, row.context, row.phase == Phase::verify};
   if (profile_.choices.caps_batch) group.count = running_batch(estimator, profile_, group);
   items.sequences = d(group.count);
   if (setup.execution.plan.pipeline > 1) {

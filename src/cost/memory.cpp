@@ -82,7 +82,7 @@ void visit_alive(const graph::Execution& e, const graph::SequenceGroup& g, std::
     visit("attention", stream + grouped(attention_elements(e, layer.attention, g, share, tokens)) * element);
     visit("MLP", stream + grouped(feed_forward_elements(layer.feed_forward, share, tokens, hidden)) * element);
   }
-  const bool last = e.runtime.last_token_logits;
+  const bool last = e.runtime.last_token_logits && !g.verifies;
   const N rows = let("rows", last ? d(g.count) : share.tokens,
                      last ? "logits of the last token of each sequence" : "logits of every token");
   visit("head", let.noted(stream + rows * let("vocab", e.model->vocab, "entries of the vocabulary") *

@@ -331,10 +331,13 @@ TimelineStep step_of(const Phase& phase, std::span<const Stage> stages, const ha
   step.steady = phase.steady;
   for (std::size_t i = 0; i < phase.ops.size(); ++i) {
     TimelineOp& op = step.ops.emplace_back(timeline_op(phase.ops[i], hidden_time(phase.ops, i)));
-    // Micro-batches of tokens are drawn alike: each has its part of every execution.
-    op.count *= phase.token_batches;
-    op.seconds /= d(phase.token_batches);
-    op.hidden /= d(phase.token_batches);
+    // Micro-batches of tokens are drawn alike: each has its part of every execution. Of two micro-batches that take
+    // turns both are drawn as one.
+    const double parts = d(phase.token_batches) / d(phase.overlap_batches);
+    op.count = op.count * phase.token_batches / phase.overlap_batches;
+    op.seconds /= parts;
+    op.hidden /= parts;
+    op.kernels *= d(phase.overlap_batches);
   }
   for (const Stage& stage : stages) step.stage_layers.push_back(stage.layers);
   if (profile == nullptr || phase.ops.empty() || phase.ops.back().op.tag != graph::Tag::runtime_overhead) return step;

@@ -103,8 +103,8 @@ class DecoderBuilder {
     std::int64_t tokens = 0;
     for (const SequenceGroup& g : step) {
       tokens += g.count * g.new_tokens;
-      sequences_ += g.count;
-      prompts_ |= g.new_tokens > 1;
+      sampled_ += g.sampled();
+      prompts_ |= g.prompts();
       concatenates_ |= concatenates(g);
     }
     if (split_) tokens /= p_.sequence();
@@ -688,6 +688,7 @@ class DecoderBuilder {
             .window = e_.window(a),
             .query_tile = query_tile(g),
             .softcap = a.softcap,
+            .verifies = g.verifies,
             .query_ranks = query_ranks(),
             .key_ranks = key_ranks(),
             .activation = e_.activations,
@@ -1049,7 +1050,7 @@ class DecoderBuilder {
   }
 
   void head() {
-    const std::int64_t rows = o_.last_token_logits && !e_.training ? sequences_ : tokens_;
+    const std::int64_t rows = o_.last_token_logits && !e_.training ? sampled_ : tokens_;
     move_to(place_for(e_.weights.head_on_host, rows), rows);
     streamed_ = e_.weights.head_on_host && residual_ == Place::device;
     gather_tokens(Tag::head_gather, rows);
@@ -1085,11 +1086,11 @@ class DecoderBuilder {
     if (e_.weights.embedding_on_host) {  // llama.cpp samples on the host
       if (place_ == Place::device) {
         send(Tag::logits_to_host,
-             Transfer{.rows = sequences_, .width = m_.vocab, .element = model::element_format(Dtype::fp32)});
+             Transfer{.rows = sampled_, .width = m_.vocab, .element = model::element_format(Dtype::fp32)});
       }
       place_ = Place::host;
     }
-    vector(Tag::sampling, VectorKind::sampling, sequences_, m_.vocab, 1, 0);
+    vector(Tag::sampling, VectorKind::sampling, sampled_, m_.vocab, 1, 0);
   }
 
   const Execution& e_;
@@ -1102,7 +1103,7 @@ class DecoderBuilder {
   hardware::Chains chains_;
   bool split_;                   // the step's tokens are divided over the sequence axes
   std::int64_t residual_ranks_;  // devices of the tensor axis that the residual stream is divided over
-  std::int64_t sequences_ = 0;
+  std::int64_t sampled_ = 0;
   bool prompts_ = false;                 // the step has some
   bool concatenates_ = false;            // some cache of the step
   std::array<MicroBatches, 2> batches_;  // full ones, and the rest
@@ -1142,13 +1143,13 @@ std::int64_t Execution::cached_tokens(const model::Attention& a, std::int64_t to
 
 bool splits_sequence(const Plan& plan, std::span<const SequenceGroup> step) {
   return plan.sequence() > 1 && std::all_of(step.begin(), step.end(), [&](const SequenceGroup& g) {
-           return g.new_tokens % sequence_pieces(plan) == 0;
+           return !g.verifies && g.new_tokens % sequence_pieces(plan) == 0;
          });
 }
 
 bool splits_residual(const Plan& plan, std::span<const SequenceGroup> step) {
   return plan.sequence_parallel &&
-         std::any_of(step.begin(), step.end(), [](const SequenceGroup& g) { return g.new_tokens > 1; });
+         std::any_of(step.begin(), step.end(), [](const SequenceGroup& g) { return g.prompts(); });
 }
 
 void build_step(const Execution& execution, std::span<const SequenceGroup> step, Part part, Graph& graph) {

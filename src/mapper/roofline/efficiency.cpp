@@ -83,7 +83,7 @@ double reduced_rows(const graph::Vector& v) { return graph::vector_op(v.kind).is
 double sampled(const graph::Vector& v) { return v.kind == graph::VectorKind::sampling ? d(v.rows) * d(v.width) : 0; }
 double strided(const graph::Copy& c) { return c.access == graph::Access::strided ? c.write_elements : 0; }
 
-bool is_decode(const graph::Attention& a) { return a.q_tokens == 1 && a.context > 0; }
+bool is_decode(const graph::Attention& a) { return (a.q_tokens == 1 || a.verifies) && a.context > 0; }
 // By the kernel of decode: one new token per sequence, and with CANN's a few, whose heads of a group fill no block.
 bool decodes(const graph::Attention& a, const hardware::KernelChoices& choices) {
   return is_decode(a) || (choices.attention == hardware::AttentionKernels::cann && a.context > 0 &&
@@ -422,7 +422,8 @@ void each_extent(const graph::Op& op, const std::function<void(double)>& visit) 
             g.weights && g.weights->kernel ? static_cast<int>(*g.weights->kernel) : -1);
       },
       [&](const graph::Attention& a) {
-        all(a.sequences, a.q_tokens, a.context, a.heads, a.kv_heads, a.qk_dim, a.v_dim, a.window.value_or(0));
+        all(a.sequences, a.q_tokens, a.context, a.heads, a.kv_heads, a.qk_dim, a.v_dim, a.window.value_or(0),
+            a.verifies ? 1 : 0);
       },
       [&](const graph::Collective& c) {
         all(static_cast<int>(c.kind), c.ranks, c.stride, c.rows * c.width, c.library ? 1 : 0);
