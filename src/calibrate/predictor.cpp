@@ -92,8 +92,8 @@ const Predictor::Case& Predictor::case_of(const StepRow& row) {
   if (found) return *found;
   std::unique_ptr<model::Decoder>& decoder = models_[row.model];
   if (!decoder) decoder = std::make_unique<model::Decoder>(model::load_decoder(row.model));
-  const hardware::RuntimeExecution execution =
-      hardware::resolve_execution(profile_, row.options.empty() ? "all" : row.options, row.execution);
+  const hardware::RuntimeExecution execution = hardware::resolve_execution(
+      hardware::run_by(profile_, decoder->architecture), row.options.empty() ? "all" : row.options, row.execution);
   estimate::Choices choices;
   choices.weights = row.weights;
   if (!row.kv.empty()) {  // "fp8", or "q8_0/q4_0" of keys and values

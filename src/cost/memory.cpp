@@ -37,11 +37,13 @@ N attention_elements(const graph::Execution& e, const model::Attention& a, const
     elements = let.noted(elements + sequences * keys * heads * (nope_dim + v_dim),
                          "keys and values are expanded from the latents");
   }
-  if (e.runtime.flash_attention) return elements;
-  elements = let.noted(elements + 2 * tokens * heads * keys /
-                                      let.factor("score_ranks", share.score_ranks, "devices that share the scores"),
-                       "without flash attention the scores and their softmax exist in memory");
-  if (a.heads == a.kv_heads) return elements;
+  const bool flash = e.runtime.flash_attention;
+  if (flash && !e.runtime.repeated_kv) return elements;
+  if (!flash)
+    elements = let.noted(elements + 2 * tokens * heads * keys /
+                                        let.factor("score_ranks", share.score_ranks, "devices that share the scores"),
+                         "without flash attention the scores and their softmax exist in memory");
+  if (a.heads == a.kv_heads || (flash && a.latent)) return elements;
   return elements +
          sequences * keys * heads * (qk_dim + v_dim) /
              let.factor("repeat_ranks", share.repeat_ranks, "devices that share the repeated keys and values");

@@ -176,11 +176,12 @@ class StagePass {
 
   void wait_for_launch(const Execution& e, const TimelineOp& op) {
     clock_ += op.kernels * step_.launching->gap;
-    if (step_.launching->graph_launch > 0) return;
     double layer = 0;
     if (e.layer >= 0 && e.layer != launched_layer_) layer = step_.launching->host_layers / d(layers_);
     launched_layer_ = e.layer;
-    launches_.push_back({e, layer, launched_ + layer, launched_ + layer + op.host, 0});
+    if (step_.launching->graph_launch == 0) {
+      launches_.push_back({e, layer, launched_ + layer, launched_ + layer + op.host, 0});
+    }
     launched_ += layer + op.host;
     const double waits = std::clamp(launched_ - clock_, 0.0, waiting_);
     clock_ += waits;
@@ -350,6 +351,7 @@ TimelineStep step_of(const Phase& phase, std::span<const Stage> stages, const ha
     launching.host_layers = phase.launches.layers * get(values, hardware::Parameter::host_layer);
   } else if (phase.launches.dispatch == hardware::Dispatch::graph) {
     launching.graph_launch = get(values, hardware::Parameter::host_launch);
+    launching.host_layers = phase.launches.layers * get(values, hardware::Parameter::host_graph_layer);
   }
   return step;
 }

@@ -546,6 +546,7 @@ class DecoderBuilder {
   // formulas of arXiv 2405.04434 section 2.1: q through its own low rank (or one matrix), k and v through one latent.
   void latent_projections(const model::Attention& a, const model::LatentAttention& l) {
     const std::int64_t q = a.heads * a.head_dim;
+    const std::size_t first = graph_.size();
     if (l.q_lora_rank) {
       linear(Tag::q_a_proj, Split::none, tokens_, *l.q_lora_rank, m_.hidden, a.qkv_bias, format(Role::q_a), {},
              Input::gathered);
@@ -561,6 +562,13 @@ class DecoderBuilder {
     keeps(d(tokens_ * l.kv_lora_rank));
     rope(a.heads, 1, l.rope_dim);
     if (!e_.training) write_cache(a);
+    if (!fuses_prolog(a)) return;
+    for (std::size_t i = first + 1; i < graph_.size(); ++i) graph_[i].launches = 0;
+  }
+  // Where all new tokens meet latents as they are.
+  bool fuses_prolog(const model::Attention& a) const {
+    return o_.fused_mla_prolog && !e_.training &&
+           std::all_of(step_.begin(), step_.end(), [&](const SequenceGroup& g) { return latent_absorbed(a, g); });
   }
 
   void rope(std::int64_t heads, std::int64_t kv_heads, std::int64_t rotary_dim) {
@@ -598,7 +606,7 @@ class DecoderBuilder {
       if (a.latent) expand(a, *a.latent, g);
       if (o_.flash_attention) {
         if (chained() && needs_mask()) convert_mask(g);
-        push(Tag::attention, core, 1, true);
+        push(Tag::attention, repeats(a) ? repeated(a, g, core) : core, 1, true);
         keep_flash(a, g);
       } else {
         naive(a, g);
@@ -774,6 +782,7 @@ class DecoderBuilder {
            1, true);
     };
     per_head(Tag::q_absorb, l.kv_lora_rank, l.nope_dim);
+    if (fuses_prolog(a)) launches(0);
     core.kv_heads = 1;
     core.qk_dim = l.kv_lora_rank + l.rope_dim;
     core.v_dim = l.kv_lora_rank;
@@ -781,6 +790,34 @@ class DecoderBuilder {
     core.cached = e_.kv;
     push(Tag::attention, core, 1, true);
     per_head(Tag::v_absorb, a.v_head_dim, l.kv_lora_rank);
+  }
+
+  bool repeats(const model::Attention& a) const { return o_.repeated_kv && a.heads != a.kv_heads && !a.latent; }
+  // Copies `columns` keys and values of every sequence to all the heads that share them.
+  void repeat_heads(const model::Attention& a, const SequenceGroup& g, std::int64_t columns) {
+    const double per_width = d(g.count * columns) / d(p_.ulysses);
+    const double heads = d(a.heads) / d(a.kv_heads);
+    const model::ElementFormat wide = model::element_format(e_.activations);
+    each_cache(a, {Tag::repeat_kv, Tag::repeat_k, Tag::repeat_v},
+               [&](Tag tag, std::int64_t width, const model::ElementFormat& from) {
+                 const double elements = per_width * d(width);
+                 push(tag,
+                      Copy{.read_elements = elements,
+                           .write_elements = elements * heads,
+                           .from = e_.training ? wide : from,
+                           .to = wide,
+                           .from_cache = !e_.training},
+                      1, true);
+                 launches(cache_kernels(a), concatenates(g) ? cache_kernels(a) : 0,
+                          chained() ? 3 * cache_kernels(a) : 0);
+               });
+  }
+  // Attention over keys and values that were repeated before: nothing is shared any more, or read from the cache.
+  Attention repeated(const model::Attention& a, const SequenceGroup& g, Attention core) {
+    repeat_heads(a, g, walked_columns(walked_keys(g)));
+    core.kv_heads = core.heads;
+    core.cached = activations_as_cache();
+    return core;
   }
 
   void naive(const model::Attention& a, const SequenceGroup& g) {
@@ -799,22 +836,7 @@ class DecoderBuilder {
       launches(number, concatenates(g) ? number : 0, chained() ? views : 0);
     };
     const model::CacheScheme operand = plain || repeat ? activations_as_cache() : e_.kv;
-    if (repeat) {
-      const double per_width = d(g.count * columns) / d(p_.ulysses);
-      const double heads = d(a.heads) / d(a.kv_heads);
-      each_cache(a, {Tag::repeat_kv, Tag::repeat_k, Tag::repeat_v},
-                 [&](Tag tag, std::int64_t width, const model::ElementFormat& from) {
-                   const double elements = per_width * d(width);
-                   push(tag,
-                        Copy{.read_elements = elements,
-                             .write_elements = elements * heads,
-                             .from = e_.training ? operand.keys : from,
-                             .to = model::element_format(e_.activations),
-                             .from_cache = !e_.training},
-                        1, true);
-                   kernels(cache_kernels(a), 3 * cache_kernels(a));
-                 });
-    }
+    if (repeat) repeat_heads(a, g, columns);
     const bool cached = !plain;
     push(Tag::scores,
          Gemm{.m = rows,

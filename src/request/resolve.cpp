@@ -626,6 +626,7 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
   if (workload != Workload::training || request.runtime) {
     const auto sort = video ? hardware::Workload::video : hardware::Workload::language;
     r->profile = choose_profile(request, r->device, gguf, sort, sources);
+    if (!video && r->profile) r->profile = hardware::run_by(*std::move(r->profile), r->model().architecture);
   }
   switch (workload) {
     case Workload::text: make_generation(*r, unused); break;

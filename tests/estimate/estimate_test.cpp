@@ -209,6 +209,25 @@ TEST_CASE("decode of more sequences than a graph was captured for is launched as
   CHECK(estimator.run({9, 512, 2}).tpot->value == Approx(step_seconds(estimator, {9, 1, 512})));
 }
 
+TEST_CASE("a graph waits for a host that tells its attention the lengths, where that is the slower of the two") {
+  const model::Decoder model = model::load_decoder("llama-3-8b");
+  const hardware::Device hardware = hardware::load_device("h100-sxm");
+  hardware::RuntimeProfile profile = hardware::load_runtime_profile(hardware, "vllm");
+  Choices choices;
+  choices.profile = &profile;
+  choices.dispatch = choices.decode_dispatch = hardware::Dispatch::graph;
+  const auto decode = [&](double per_layer) {
+    profile.values[index(hardware::Parameter::host_graph_layer)] = per_layer;
+    Estimator estimator(estimate::make_setup(model, hardware, choices));
+    return step_seconds(estimator, {1, 1, 512});
+  };
+  const double device = decode(1e-9);
+  CHECK(device < 0.02);
+  CHECK(decode(1e-4) == Approx(device));  // 3.2 ms for 32 layers: hidden behind the device
+  // Twice as long per layer is twice as long for the step: nothing but the host is left of it.
+  CHECK(decode(2e-3) - decode(1e-3) == Approx(32e-3));
+}
+
 TEST_CASE("what does not fit has memory and limits, and no times") {
   const model::Decoder model = model::load_decoder("llama-3-70b");
   const hardware::Device hardware = hardware::load_device("rtx4090");

@@ -52,7 +52,7 @@ double regroup_seconds(const KernelDevice& d, const hardware::ParameterValues& v
 
 double decode_seconds(const KernelDevice& d, const hardware::ParameterValues& v, const hardware::KernelChoices& c,
                       const AttentionCall& a) {
-  if (c.attention != hardware::AttentionKernels::flash2) return flash3_decode_seconds(d, v, a);
+  if (!c.has_flash2_form()) return flash3_decode_seconds(d, v, a);
   const bool grouped = a.heads > a.kv_heads;
   const double group = a.heads / a.kv_heads * a.queries;
   const double keys = a.window > 0 ? std::min(a.keys(), a.window) : a.keys();
@@ -60,7 +60,7 @@ double decode_seconds(const KernelDevice& d, const hardware::ParameterValues& v,
   const double steps = rounded_up(keys / width);
   const double slots = kBlocksPerCore * d.cores;
 
-  const double whole = a.sequences * a.kv_heads * rounded_up(group / static_cast<double>(c.query_rows));
+  const double whole = a.sequences * a.kv_heads * rounded_up(group * a.queries / static_cast<double>(c.query_rows));
   const double splits = grouped || c.split_ungrouped ? key_splits(whole, steps, slots) : 1;
   const double blocks = whole * splits;
 
