@@ -115,6 +115,16 @@ Mapped grouped_matmul_swiglu_quant(const AscendKernel& k) {
   return grouped_matmul({k.type, {slot(k.inputs, 0), *weights}, {out}});
 }
 
+// The same of what goes down, with the sum of every token's results: there are as many of those as tokens.
+Mapped grouped_matmul_finalize(const AscendKernel& k) {
+  const Tensor& x = slot(k.inputs, 0);
+  Tensor out = slot(k.outputs, 0);
+  if (x.shape.empty() || out.shape.empty()) return kNoShapes;
+  out.shape = {x.shape.front(), out.shape.back()};
+  out.element = element_type("DT_BF16");
+  return grouped_matmul({k.type, {x, slot(k.inputs, 1)}, {out}});
+}
+
 // x [m, batch, k] or [batch, m, k], of which the batch is moved to where the weights [batch, k, n] have it, and the
 // result back: [m, batch, n] or [m, batch * n].
 Mapped transposed_batch_matmul(const AscendKernel& k) {
@@ -434,6 +444,7 @@ constexpr KernelRule kKernelRules[] = {
     {"WeightQuantBatchMatmul", weight_quantised_matmul},
     {"GroupedMatmul", grouped_matmul},
     {"GroupedMatmulSwigluQuant", grouped_matmul_swiglu_quant},
+    {"GroupedMatmulFinalizeRouting", grouped_matmul_finalize},
     {"MoeDistributeDispatch|MoeDistributeCombine", exchange},
     {"MlaProlog", mla_prolog},
     {"mla_preprocess_0_mix_aic|MlaPreprocess", mla_preprocess},
@@ -466,7 +477,7 @@ constexpr KernelRule kKernelRules[] = {
     {"AtbRope", folded_rope},
     {"Gather|Embedding", gather},
     {"ScatterUpdate|Scatter|ScatterNdUpdate", into_cache<2>},
-    {"KvRmsNormRopeCache", into_cache<0>},
+    {"KvRmsNormRopeCache|QkvRmsNormRopeCache|ScatterPaCache", into_cache<0>},
     {"ReshapeAndCache|ScatterPaKvCache", cache},
     {"AsStrided|BroadcastTo|GatherElements|Index|Pack|Pad|PagedCacheLoad|RepeatInterleave|Slice|Split|SplitD|"
      "StridedSlice|Tile|ViewCopy",
@@ -476,12 +487,13 @@ constexpr KernelRule kKernelRules[] = {
 // One pass over tensors whose bytes all cross the memory bus.
 constexpr std::string_view kElementwise =
     "Abs|AddRmsNormDynamicQuant|AddRmsNormQuant|Adds|AscendDequant|AscendQuant|AttentionUpdate|Cast|ClipByValue|"
-    "ConcatD|Concat|Cos|DequantSwigluQuant|Div|DynamicQuant|Equal|Exp|Fill|Fills|FloorDiv|FloorMod|Greater|"
-    "GreaterEqual|Identity|InplaceAdd|InterleaveRope|Less|LessEqual|Log|LogicalAnd|LogicalNot|LogicalOr|MaskedFill|"
-    "Maximum|Minimum|MoeFinalizeRouting|MoeGatingTopK|MoeGatingTopKSoftmax|MoeInitRouting|MoeInitRoutingCustom|"
-    "MoeInitRoutingQuant|MoeReRouting|MoeTokenPermute|MoeTokenUnpermute|Muls|Neg|NotEqual|Pow|RealDiv|Reciprocal|"
-    "ReduceMax|ReduceMean|ReduceMeanD|ReduceSum|ReduceSumD|RmsNormQuant|RopeWithSinCosCache|Rsqrt|Select|Sigmoid|Sin|"
-    "Sqrt|Square|Sub|SwiGluQuant|SwigluGroupQuant|Tanh|TensorMove|TransData|Transpose|TransposeD|ZerosLike";
+    "Concat|ConcatD|Cos|DequantSwigluQuant|Div|DynamicBlockQuant|DynamicQuant|Equal|Exp|Fill|Fills|FloorDiv|FloorMod|"
+    "Greater|GreaterEqual|Identity|InplaceAdd|InplacePartialRotaryMul|InterleaveRope|Less|LessEqual|Log|LogicalAnd|"
+    "LogicalNot|LogicalOr|MaskedFill|Maximum|Minimum|MoeFinalizeRouting|MoeGatingTopK|MoeGatingTopKSoftmax|"
+    "MoeInitRouting|MoeInitRoutingCustom|MoeInitRoutingQuant|MoeReRouting|MoeTokenPermute|MoeTokenUnpermute|Muls|Neg|"
+    "NotEqual|Pow|RealDiv|Reciprocal|ReduceMax|ReduceMean|ReduceMeanD|ReduceSum|ReduceSumD|RmsNormDynamicQuant|"
+    "RmsNormQuant|RopeWithSinCosCache|Rsqrt|Select|Sigmoid|Sin|Sqrt|Square|Sub|SwigluGroupQuant|SwiGluQuant|Tanh|"
+    "TensorMove|TransData|Transpose|TransposeD|ZerosLike";
 
 // ---- What stays without a row for a reason that is no fault of the file.
 

@@ -74,6 +74,11 @@ TEST_CASE("experts with their activation in one kernel are the product of gate a
                                         {int8({100, 512}), per_token}})) == expected);
   CHECK(op_of(ascend_row({"GroupedMatmulSwigluQuant", {int8({100, 256}), weights}, {int8({100, 400})}})) ==
         "shapes do not multiply");
+  // What goes down, summed over a token's experts: 100 rows of 25 tokens.
+  CHECK(shape_of<GemmShape>(ascend_row({"GroupedMatmulFinalizeRouting",
+                                        {int8({100, 512}), tensor("INT8", {8, 8, 32, 16, 32}, "FRACTAL_NZ")},
+                                        {tensor("FLOAT", {25, 256})}})) ==
+        GemmShape{.m = 13, .n = 256, .k = 512, .batch = 8, .weights = "w8a8"});
   // Sums of int8 that the next kernel scales: a product of int8 alone.
   const Mapped sums = ascend_row({"GroupedMatmulV4", {int8({100, 256}), weights}, {int32({100, 1024})}});
   CHECK(sums.row->dtype == Dtype::int8);
