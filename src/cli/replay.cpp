@@ -43,18 +43,20 @@ const Known kBackends[] = {{"cpu", open_cpu}, {"ascend", open_ascend}};
 
 struct BackendFlags {
   const Known* backend = &kBackends[0];
-  std::int64_t device = 0;      // of several: which
+  std::int64_t device = 0;  // of several: which
+  std::optional<std::int64_t> page;
   replay::cpu::CpuOptions cpu;  // threads, who multiplies
   bool is_cpu() const { return backend == &kBackends[0]; }
 };
 
 std::unique_ptr<replay::Backend> open_cpu(const BackendFlags& flags) {
   if (flags.device != 0) throw Error::bad_input("--device: there is one CPU, number 0", "leave it out");
+  if (flags.page) throw Error::bad_input("--page is for --backend ascend: caches of the CPU lie whole", "leave it out");
   return replay::cpu::make_cpu_backend(flags.cpu);
 }
 
 std::unique_ptr<replay::Backend> open_ascend(const BackendFlags& flags) {
-  return replay::ascend::make_ascend_backend(static_cast<int>(flags.device));
+  return replay::ascend::make_ascend_backend(static_cast<int>(flags.device), flags.page.value_or(0));
 }
 
 // ----
@@ -218,7 +220,7 @@ void predict_steps(const request::Resolved& resolved, const hardware::RuntimePro
 }
 
 Answer self_test_answer(const ReplayFlags& f, const Context& context) {
-  context.only({"--backend", "--device", "--threads", "--gemm"}, "--self-test");
+  context.only({"--backend", "--device", "--page", "--threads", "--gemm"}, "--self-test");
   const auto tested = f.backend.backend->open(f.backend);
   const auto reference = open_cpu({});
   const std::vector<replay::SelfTestResult> results = replay::self_test(*tested, *reference);
@@ -252,9 +254,9 @@ void check_flags(const ReplayFlags& f, const Context& context) {
   }
   if (f.sweep.empty()) context.refuse({"--dtype"}, "for --sweep");
   if (!f.request.model) {
-    context.only(
-        {"--backend", "--device", "--threads", "--gemm", "--hw", "--runtime", "--dtype", "--out", "--calibrate"},
-        f.ops.empty() ? "--sweep" : "--ops");
+    context.only({"--backend", "--device", "--page", "--threads", "--gemm", "--hw", "--runtime", "--dtype", "--out",
+                  "--calibrate"},
+                 f.ops.empty() ? "--sweep" : "--ops");
   }
   std::set<std::filesystem::path> paths;
   for (const std::string& path :
@@ -367,6 +369,9 @@ void add_replay(Command& root) {
   for (const Known& known : kBackends) backends.emplace_back(known.name, &known);
   command.add("--backend", f.backend.backend, backends, "NAME", "what runs the ops: " + words_of(backends));
   command.add("--device", f.backend.device, kDeviceNumbers, "N", "of several, which");
+  constexpr std::int64_t kLargestPage = 512;
+  command.add("--page", f.backend.page, {1, kLargestPage}, "N",
+              "ascend: attention's caches are in pages of as many tokens [each sequence's lies whole]");
   command.add("--threads", f.backend.cpu.threads, kThreads, "N", "cpu: threads [one per processor]").otherwise.clear();
   command.add("--gemm", f.backend.cpu.gemm,
               {{"best", Gemm::best}, {"eigen", Gemm::eigen}, {"openblas", Gemm::openblas}, {"onednn", Gemm::onednn}},

@@ -60,12 +60,23 @@ void Collector::add(const Execution& e) {
   if (e.mapped.row && remark.empty() && calibrate::contradiction(e.mapped.row->shape)) remark = "sizes do not fit";
   if (!e.mapped.row || !remark.empty()) {
     type.remarks[remark] += e.count;
+    if (e.mapped.group != nullptr) add_to_group(*e.mapped.group, e, type.summary);
     return;
   }
   type.summary.imported += e.count;
+  type.summary.in_rows += e.time;
   const auto [found, added] = known_.try_emplace({e.type, calibrate::describe(*e.mapped.row)}, measured_.size());
   if (added) measured_.push_back({*e.mapped.row, e.type, files_.size() - 1, e.line, {}});
   measured_[found->second].times.push_back(e.time.value);
+}
+
+void Collector::add_to_group(const Group& group, const Execution& e, TypeSummary& type) {
+  auto found = std::find_if(groups_.begin(), groups_.end(),
+                            [&](const GroupSummary& g) { return g.group == &group && g.of == e.of; });
+  if (found == groups_.end()) found = groups_.insert(groups_.end(), {.group = &group, .of = e.of, .total = {}});
+  found->count += e.count;
+  found->total += e.time;
+  type.in_groups += e.time;
 }
 
 calibrate::Row Collector::row(Measured& m) const {
@@ -83,7 +94,7 @@ calibrate::Row Collector::row(Measured& m) const {
 }
 
 Imported Collector::finish() {
-  Imported result{.source = source_, .measurements = {}, .types = {}};
+  Imported result{.source = source_, .measurements = {}, .types = {}, .groups = std::move(groups_)};
   result.measurements.files = std::move(files_);
   for (const char* column : kExtraColumns) result.measurements.extra_columns.emplace_back(column);
   for (Measured& m : measured_) result.measurements.rows.push_back(row(m));
@@ -91,9 +102,11 @@ Imported Collector::finish() {
     type.summary.remark = remark_text(type.remarks);
     result.types.push_back(std::move(type.summary));
   }
-  std::stable_sort(result.types.begin(), result.types.end(), [](const TypeSummary& a, const TypeSummary& b) {
+  const auto by_time = [](const auto& a, const auto& b) {
     return std::tuple(a.of, -a.total.value) < std::tuple(b.of, -b.total.value);
-  });
+  };
+  std::stable_sort(result.types.begin(), result.types.end(), by_time);
+  std::stable_sort(result.groups.begin(), result.groups.end(), by_time);
   return result;
 }
 

@@ -46,6 +46,7 @@ class Collector {
   };
 
   calibrate::Row row(Measured& measured) const;
+  void add_to_group(const Group& group, const Execution& execution, TypeSummary& type);
 
   Source source_;
   std::string hardware_;
@@ -53,6 +54,7 @@ class Collector {
   std::vector<Measured> measured_;
   std::map<std::pair<std::string, std::string>, std::size_t> known_;  // type, op: index into measured_
   std::map<std::pair<Class, std::string>, Type> types_;
+  std::vector<GroupSummary> groups_;
 };
 
 // A time in microseconds at that place; nothing, and a problem, when the text is none that can be.

@@ -1,6 +1,7 @@
 // Measurements from the files of profilers and test programs, so that whoever has a profile needs no replay.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -42,7 +43,23 @@ struct TypeSummary {
   std::int64_t count = 0;
   Seconds total;
   std::int64_t imported = 0;  // executions that became measurements
+  Seconds in_rows;            // what they took
+  Seconds in_groups;          // what those took that belong to a group
   std::string remark;         // why the others did not: "no shapes", "no such op"
+
+  Seconds left_out() const { return Seconds{std::max((total - in_rows - in_groups).value, 0.0)}; }
+};
+
+// What is no op of a model and needs no measurement, and why.
+struct Group {
+  std::string_view name;
+  std::string_view reason;
+};
+struct GroupSummary {
+  const Group* group;
+  Class of = Class::kernel;
+  std::int64_t count = 0;
+  Seconds total;
 };
 
 // Columns that the measurements have besides: interquartile range of the executions in microseconds, their number, and
@@ -54,6 +71,7 @@ struct Imported {
   calibrate::Measurements measurements;  // one row per distinct op and type: the median of its executions; of a
                                          // collective the shortest, which waited least
   std::vector<TypeSummary> types;        // by class, then by total time
+  std::vector<GroupSummary> groups;      // as types
 };
 
 // Throws Error(bad_input) with every problem of all files.

@@ -56,7 +56,8 @@ void make_logical(Tensor& tensor, std::string_view format);
 
 struct Mapped {
   std::optional<calibrate::OpRow> row;
-  std::string remark;  // empty when there is a row
+  std::string remark;            // empty when there is a row
+  const Group* group = nullptr;  // what it belongs to in place of a row; null: it is left out
 
   Mapped(calibrate::OpRow r) : row(std::move(r)) {}    // NOLINT(google-explicit-constructor)
   Mapped(std::string why) : remark(std::move(why)) {}  // NOLINT(google-explicit-constructor)
@@ -141,6 +142,7 @@ struct AscendKernel {
   std::optional<std::int64_t> ranks = {};
   std::optional<std::int64_t> kv_len = {};
 };
-Mapped ascend_row(const AscendKernel& kernel);
+// As a kernel of that class. Of those without a row, the group says whether one was to be expected.
+Mapped ascend_row(const AscendKernel& kernel, Class of = Class::kernel);
 
 }  // namespace llmperf::import

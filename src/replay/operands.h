@@ -5,7 +5,8 @@
 //  op                       operands (number: shape, scale)                              result
 //  gemm                     0: [batch, m, k]; 1: [batch, n, k], 1 / sqrt(k)              [batch, m, n]: of each x w^T
 //    int8 (w8a8)            the same, rounded(127 fill_value) with a scale of 1 / 127    [m, n] in 16 bits or fp32
-//                           for x and 1 / (127 sqrt(k)) for w
+//                           for x and 1 / (127 sqrt(k)) for w; a device may quantise x
+//                           itself, by the largest element of each row
 //    weights int8, w4a16    x in the op's type; w of 8- or 4-bit integers with a scale   [m, n]
 //                           of 1 / (127 sqrt(k)) or 1 / (7 sqrt(k)), the same for all
 //                           groups: rounded(127 or 7 fill_value)

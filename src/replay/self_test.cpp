@@ -37,6 +37,8 @@ std::vector<OpRow> small_ops() {
     for (const char* weights : {"int8", "w4a16-g32", "w8a8"}) {
       rows.push_back({"gemm", dtype, calibrate::GemmShape{5, 96, 128, 1, weights}});
     }
+    rows.push_back({"gemm", dtype, calibrate::GemmShape{7, 48, 64, 3, "w8a8"}});
+    rows.push_back({"moe", dtype, calibrate::ExpertsShape{.m = 5, .hidden = 64, .inter = 32, .topk = 2, .experts = 6}});
     rows.push_back(attention_row(33, 33, dtype, true));
     rows.push_back(attention_row(9, 40, dtype, true));
     rows.push_back(attention_row(9, 40, dtype, false));

@@ -240,16 +240,31 @@ Type fields_of(Fields<ClassTotal> f) {
   return f.of<&T::of>("class", "\"kernel\", \"communication\", \"host\" or \"other\"")
       .of<&T::count>("count", "executions")
       .of<&T::total>("time_s", "of all of them; never added up over classes")
-      .of<&T::imported>("imported", "executions that became measurements");
+      .of<&T::imported>("imported", "executions that became measurements")
+      .of<&T::in_rows>("in_rows_s", "time of these")
+      .of<&T::in_groups>("in_groups_s", "time of what is no op of a model: groups")
+      .of<&T::left_out>("left_out_s", "time of the rest");
+}
+
+Type fields_of(Fields<import::GroupSummary> f) {
+  using G = import::GroupSummary;
+  return f.of("group", "what it is", [](const G& g) { return g.group->name; })
+      .of("reason", "why it is no measurement", [](const G& g) { return g.group->reason; })
+      .of<&G::of>("class", "as above")
+      .of<&G::count>("count", "executions")
+      .of<&G::total>("time_s", "of all of them");
 }
 
 std::vector<ClassTotal> totals_of(const import::Imported& imported) {
   std::vector<ClassTotal> totals;
   for (const import::TypeSummary& t : imported.types) {
-    if (totals.empty() || totals.back().of != t.of) totals.push_back({.of = t.of, .total = {}});
+    if (totals.empty() || totals.back().of != t.of) totals.emplace_back().of = t.of;
     totals.back().count += t.count;
     totals.back().total += t.total;
     totals.back().imported += t.imported;
+    totals.back().in_rows += t.in_rows;
+    totals.back().in_groups += t.in_groups;
+    totals.back().left_out += t.left_out();
   }
   return totals;
 }
@@ -262,6 +277,9 @@ Type fields_of(Fields<ImportedType> f) {
       .of("time_s", "of all of them", [](const T& t) { return t.summary->total; })
       .of<&T::share>("share", "of the time of its class")
       .of("imported", "executions that became measurements", [](const T& t) { return t.summary->imported; })
+      .of("in_rows_s", "time of these", [](const T& t) { return t.summary->in_rows; })
+      .of("in_groups_s", "time of what is no op of a model", [](const T& t) { return t.summary->in_groups; })
+      .of("left_out_s", "time of the rest", [](const T& t) { return t.summary->left_out(); })
       .of("remark", "why the others did not; may be empty", [](const T& t) { return t.summary->remark; });
 }
 
@@ -326,6 +344,7 @@ Type fields_of(Fields<import::Imported> f) {
           })
       .of<&totals_of>("classes", "what ran it")
       .of<&types_of>("types", "by class, then by time")
+      .of<&I::groups>("groups", "what is no op of a model, by class, then by time")
       .of("measurements", "that they became",
           [](const I& i) {
             std::vector<ImportedRow> rows;

@@ -40,9 +40,13 @@ struct ClassTotal {
   std::int64_t count = 0;
   Seconds total;
   std::int64_t imported = 0;
+  Seconds in_rows;
+  Seconds in_groups;
+  Seconds left_out;
 };
 Type fields_of(Fields<ClassTotal> f);
 std::vector<ClassTotal> totals_of(const import::Imported& imported);
+Type fields_of(Fields<import::GroupSummary> f);
 struct ImportedType {
   const import::TypeSummary* summary;
   double share = 0;  // of the time of its class

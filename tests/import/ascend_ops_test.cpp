@@ -84,7 +84,11 @@ TEST_CASE("quantised products name the scheme of their weights", "[import][ascen
   // Blocks are padded: 12280 columns are stored in as many.
   CHECK(shape_of<GemmShape>(ascend_row({"QuantBatchMatmulV3", {x, nz}, {bf16({100, 12280})}})).n == 12280);
   CHECK(op_of(ascend_row({"QuantBatchMatmulV3", {x, nz}, {bf16({100, 12000})}})) == "shapes do not multiply");
-  CHECK(op_of(ascend_row({"QuantBatchMatmulV3", {x, nz}, {tensor("INT32", {100, 12288})}})) == "result is not scaled");
+  // Sums that another kernel scales: both operands of the row are int8.
+  const Mapped sums = ascend_row({"QuantBatchMatmulV3", {x, nz}, {tensor("INT32", {100, 12288})}});
+  CHECK(shape_of<GemmShape>(sums) == GemmShape{.m = 100, .n = 12288, .k = 3072});
+  CHECK(sums.row->dtype == Dtype::int8);
+  CHECK(op_of(ascend_row({"QuantBatchMatmulV3", {x, nz}, {tensor("INT8", {100, 12288})}})) == "result is not scaled");
 
   const Tensor a = bf16({4, 256});
   const Mapped int8 =
@@ -185,7 +189,7 @@ TEST_CASE("attention on pages is a row with the tokens in the cache", "[import][
   CHECK(op_of(attention({8, 32, 128}, bf16({99, 16, 32, 128}), 200)) == "layout is not in the shapes");
   CHECK(op_of(attention({8, 32, 128}, bf16({99, 128, 1000}))) == "shapes not understood");
   CHECK(op_of(attention({8, 32, 128}, bf16({99, 128, 1024}), 2049)) == "fewer tokens than --kv-len in its pages");
-  CHECK(op_of(attention({16, 32, 128}, bf16({99, 128, 1024}))) == "lengths are not in the shapes");
+  CHECK(op_of(attention({17, 32, 128}, bf16({99, 128, 1024}))) == "lengths are not in the shapes");
   CHECK(op_of(attention({8, 4, 32, 128}, bf16({99, 128, 1024}))) == "lengths are not in the shapes");
   CHECK(op_of(attention({8, 1, 4096}, bf16({99, 128, 1024}))) == "heads are not in the shapes");
   // One KV head of width 512 is a latent.
@@ -210,7 +214,7 @@ TEST_CASE("experts are a batch of products that share the rows evenly", "[import
   GemmShape w8a8 = expected;
   w8a8.weights = "w8a8";
   CHECK(shape_of<GemmShape>(product(tensor("INT8", {100, 256}), int8, bf16({100, 512}))) == w8a8);
-  CHECK(op_of(product(tensor("INT8", {100, 256}), int8, tensor("INT32", {100, 512}))) == "result is not scaled");
+  CHECK(op_of(product(tensor("INT8", {100, 256}), int8, tensor("INT8", {100, 512}))) == "result is not scaled");
   CHECK(shape_of<GemmShape>(product(bf16({100, 256}), int8, bf16({100, 512}))).weights == "int8");
   const Tensor int4 = tensor("INT4", {8, 256, 512});
   CHECK(shape_of<GemmShape>(product(bf16({100, 256}), int4, bf16({100, 512}), bf16({8, 4, 512}))).weights ==

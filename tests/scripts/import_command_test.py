@@ -29,14 +29,15 @@ data_size(Bytes): | aveg_time(us): | alg_bandwidth(GB/s): | check_result:
 """
 
 
+def classes_of(document):
+    return {c["class"]: c for c in document["classes"]}
+
+
 class Import(ProgramTest):
     def rows(self, name):
         """The rows of a file of measurements, without its comments."""
         with open(self.path(name), encoding="utf-8") as file:
             return list(csv.DictReader(line for line in file if not line.startswith("#")))
-
-    def classes(self, document):
-        return {c["class"]: c for c in document["classes"]}
 
     def types(self, document):
         return {(t["class"], t["type"]): t for t in document["types"]}
@@ -46,7 +47,7 @@ class Import(ProgramTest):
         document = self.json("import", "torch-npu", file, "--hw", "ascend-910b3", "-o", "./m.csv")
         self.assertEqual(document["schema"], "llmperf.import")
         self.assertEqual((document["source"], document["files"]), ("torch-npu", [file]))
-        classes = self.classes(document)
+        classes = classes_of(document)
         self.assertAlmostEqual(classes["kernel"]["time_s"], 231.78e-6, places=12)
         self.assertAlmostEqual(classes["communication"]["time_s"], 321.25e-6, places=12)
         self.assertAlmostEqual(classes["host"]["time_s"], 1000e-6, places=12)
@@ -131,6 +132,12 @@ class RealFiles(ProgramTest):
         for name, total in (("MatMulV2", 750.595), ("MatMulV3", 4122.342), ("FlashAttentionScore", 2033.78),
                             ("FlashAttentionScoreGrad", 3038.44), ("Add", 116.002)):
             self.assertAlmostEqual(types[name]["time_s"], total * 1e-6, delta=1e-9, msg=name)
+        # All but one attention, whose keys are wider than its queries, is a row or in a group.
+        kernel = classes_of(document)["kernel"]
+        self.assertAlmostEqual(kernel["left_out_s"], types["FlashAttentionScore"]["left_out_s"], delta=1e-9)
+        self.assertGreater((kernel["in_rows_s"] + kernel["in_groups_s"]) / kernel["time_s"], 0.9)
+        self.assertEqual({g["group"] for g in document["groups"]},
+                         {"contradictory shapes", "gradients, optimisers", "indices, masks, scalars"})
         # The inner dimensions of these products are 81920 and 8192.
         self.assertEqual(types["MatMulV2"]["remark"], "shapes do not multiply")
         with open(self.path("m.csv"), encoding="utf-8") as file:

@@ -161,6 +161,8 @@ class Wrong(Replay):
         self.assert_bad_input(["replay", "--hw", "epyc-9654", "--sweep", "gem"], "there is no 'gem'", "'gemm'")
         self.assert_bad_input([*model, "--threads", "0"], "--threads")
         self.assert_bad_input([*model, "--device", "1"], "--device")
+        self.assert_bad_input([*model, "--page", "128"], "--page is for --backend ascend")
+        self.assert_bad_input([*model, "--page", "1024"], "--page")
         self.assert_bad_input(["replay", "-m", "qwen1.5-0.5b", "--hw", "epic"], "unknown hardware 'epic'")
 
     def test_steps_of_models_are_no_ops(self):

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/integer.h"
 #include "replay/ascend/op.h"
 
 namespace llmperf::replay::ascend {
@@ -35,28 +36,38 @@ struct Arguments {
   double scale;
   std::int64_t next_tokens;
   std::int64_t sparse_mode;
+  // In pages: which of them are whose, and how many tokens each sequence has.
+  std::int64_t page = 0;
+  const aclTensor* table = nullptr;
+  const aclIntArray* lengths = nullptr;
 };
 
 // One kernel for both phases: it looks at the number of queries itself.
 Step fused(Device& device, const Arguments& a, const aclTensorList* keys, const aclTensorList* values) {
   const cann::Functions& cann = device.cann();
   const aclTensor* none = nullptr;
-  const aclIntArray* whole = nullptr;  // every sequence is as long as its tensor
+  const aclIntArray* whole = nullptr;  // every sequence has as many queries as its tensor
   if (cann.aclnnFusedInferAttentionScoreV3) {
-    return Step(device, cann.aclnnFusedInferAttentionScoreV3, a.query, keys, values, none, a.mask, whole, whole, none,
-                none, none, none, none, none, none, none, none, none, none, none, none, none, none, none, whole, none,
-                none, none, a.heads, a.scale, kEverything, a.next_tokens, layout(), a.kv_heads, a.sparse_mode,
-                kHighPrecision, 0, 0, false, 0, 0, a.out, none);
+    return Step(device, cann.aclnnFusedInferAttentionScoreV3, a.query, keys, values, none, a.mask, whole, a.lengths,
+                none, none, none, none, none, none, none, a.table, none, none, none, none, none, none, none, none,
+                whole, none, none, none, a.heads, a.scale, kEverything, a.next_tokens, layout(), a.kv_heads,
+                a.sparse_mode, kHighPrecision, a.page, 0, false, 0, 0, a.out, none);
+  }
+  if (cann.aclnnFusedInferAttentionScoreV4) {
+    return Step(device, cann.aclnnFusedInferAttentionScoreV4, a.query, keys, values, none, a.mask, whole, a.lengths,
+                none, none, none, none, none, none, none, a.table, none, none, none, none, none, none, none, none,
+                whole, none, none, none, none, none, a.heads, a.scale, kEverything, a.next_tokens, layout(), a.kv_heads,
+                a.sparse_mode, kHighPrecision, a.page, 0, false, 0, 0, 0, a.out, none);
   }
   if (cann.aclnnFusedInferAttentionScoreV2) {
-    return Step(device, cann.aclnnFusedInferAttentionScoreV2, a.query, keys, values, none, a.mask, whole, whole, none,
-                none, none, none, none, none, none, none, none, none, none, none, none, none, none, none, whole,
-                a.heads, a.scale, kEverything, a.next_tokens, layout(), a.kv_heads, a.sparse_mode, kHighPrecision, 0, 0,
-                false, 0, 0, a.out, none);
+    return Step(device, cann.aclnnFusedInferAttentionScoreV2, a.query, keys, values, none, a.mask, whole, a.lengths,
+                none, none, none, none, none, none, none, a.table, none, none, none, none, none, none, none, none,
+                whole, a.heads, a.scale, kEverything, a.next_tokens, layout(), a.kv_heads, a.sparse_mode,
+                kHighPrecision, a.page, 0, false, 0, 0, a.out, none);
   }
-  return Step(device, cann.aclnnFusedInferAttentionScore, a.query, keys, values, none, a.mask, whole, whole, none, none,
-              none, none, none, none, none, none, none, none, a.heads, a.scale, kEverything, a.next_tokens, layout(),
-              a.kv_heads, a.sparse_mode, kHighPrecision, 0, 0, false, a.out, none);
+  return Step(device, cann.aclnnFusedInferAttentionScore, a.query, keys, values, none, a.mask, whole, a.lengths, none,
+              none, none, none, none, none, none, a.table, none, none, a.heads, a.scale, kEverything, a.next_tokens,
+              layout(), a.kv_heads, a.sparse_mode, kHighPrecision, a.page, 0, false, a.out, none);
 }
 
 Step prompt(Device& device, const Arguments& a, const aclTensor* keys, const aclTensor* values) {
@@ -93,21 +104,46 @@ aclTensor* causal_mask(Operands& operands) {
   return operands.tensor(mask, DataType::boolean, {kMaskSize, kMaskSize});
 }
 
+// The values [batch, kv_len, width] in a pool [pages, page, width]: page p of sequence b is number p batch + b, so that
+// those of a sequence do not lie behind each other. What is behind a sequence's end is zero.
+std::vector<float> in_pages(const std::vector<float>& values, std::int64_t batch, std::int64_t kv_len,
+                            std::int64_t page, std::int64_t width) {
+  const std::int64_t pages = divide_up(kv_len, page);
+  std::vector<float> pool(element_count({pages, batch, page, width}), 0.0F);
+  for (std::int64_t b = 0; b < batch; ++b) {
+    for (std::int64_t p = 0; p < pages; ++p) {
+      const std::int64_t tokens = std::min(page, kv_len - p * page);
+      std::copy_n(values.begin() + (b * kv_len + p * page) * width, tokens * width,
+                  pool.begin() + (p * batch + b) * page * width);
+    }
+  }
+  return pool;
+}
+
 }  // namespace
 
-std::unique_ptr<Part> make_attention(Device& device, const AttentionShape& s, Dtype dtype, Rotation rotation) {
+std::unique_ptr<Part> make_attention(Device& device, const AttentionShape& s, Dtype dtype, Rotation rotation,
+                                     std::int64_t page) {
   const cann::Functions& cann = device.cann();
   require(s.window == 0 && s.kv_dtype.empty(), "windows and caches of another type are not replayed");
   require_positive({s.batch, s.q_len, s.kv_len, s.heads, s.kv_heads, s.head_dim}, "attention");
   const bool one_query = s.q_len == 1;
-  const bool any_fused = cann.aclnnFusedInferAttentionScoreV3 || cann.aclnnFusedInferAttentionScoreV2 ||
-                         cann.aclnnFusedInferAttentionScore;
+  const bool any_fused = cann.aclnnFusedInferAttentionScoreV3 || cann.aclnnFusedInferAttentionScoreV4 ||
+                         cann.aclnnFusedInferAttentionScoreV2 || cann.aclnnFusedInferAttentionScore;
   const bool any_other = one_query ? cann.aclnnIncreFlashAttentionV4 || cann.aclnnIncreFlashAttentionV3
                                    : cann.aclnnPromptFlashAttentionV3 || cann.aclnnPromptFlashAttentionV2;
   const std::string other = one_query ? "aclnnIncreFlashAttention" : "aclnnPromptFlashAttention";
   require(any_fused || any_other,
           fmt::format("neither aclnnFusedInferAttentionScore nor {}V{} is in the libraries of this CANN", other,
                       one_query ? "4" : "3"));
+  constexpr std::int64_t kPageStep = 16;
+  constexpr std::int64_t kLargestPage = 512;
+  if (page > 0) {
+    require(any_fused, "of attention only aclnnFusedInferAttentionScore takes pages");
+    require(page % kPageStep == 0 && page <= kLargestPage,
+            fmt::format("aclnnFusedInferAttentionScore takes pages of a multiple of {} tokens up to {}, not {}",
+                        kPageStep, kLargestPage, page));
+  }
   const std::string name = any_fused ? "aclnnFusedInferAttentionScore" : other;
   const DataType type = half_type(dtype, name);
   require(s.head_dim % 16 == 0 && s.head_dim <= 512,
@@ -125,21 +161,36 @@ std::unique_ptr<Part> make_attention(Device& device, const AttentionShape& s, Dt
   const Shape cached = {s.batch, s.kv_len, s.kv_heads, s.head_dim};
   // The last query sees every key: alone it needs no mask.
   const bool masked = s.causal && !one_query;
-  const Arguments arguments = {operands.tensor(filled(0, queries), type, queries),
-                               masked ? causal_mask(operands) : nullptr,
-                               part->output(type, queries),
-                               s.heads,
-                               s.kv_heads,
-                               1 / std::sqrt(static_cast<double>(s.head_dim)),
-                               masked ? 0 : kEverything,
-                               masked ? kCausal : kNoMask};
-  const std::vector<float> keys = filled(1, cached);
-  const std::vector<float> values = filled(2, cached);
+  Arguments arguments = {operands.tensor(filled(0, queries), type, queries),
+                         masked ? causal_mask(operands) : nullptr,
+                         part->output(type, queries),
+                         s.heads,
+                         s.kv_heads,
+                         1 / std::sqrt(static_cast<double>(s.head_dim)),
+                         masked ? 0 : kEverything,
+                         masked ? kCausal : kNoMask};
+  std::vector<float> keys = filled(1, cached);
+  std::vector<float> values = filled(2, cached);
+  Shape stored = cached;
+  if (page > 0) {
+    const std::int64_t width = s.kv_heads * s.head_dim;
+    const std::int64_t pages = divide_up(s.kv_len, page);
+    keys = in_pages(keys, s.batch, s.kv_len, page, width);
+    values = in_pages(values, s.batch, s.kv_len, page, width);
+    stored = {pages * s.batch, page, width};
+    std::vector<float> table(element_count({s.batch, pages}));
+    for (std::int64_t i = 0; i < s.batch * pages; ++i) {
+      table[static_cast<std::size_t>(i)] = static_cast<float>(i % pages * s.batch + i / pages);
+    }
+    arguments.page = page;
+    arguments.table = operands.tensor(table, DataType::int32, {s.batch, pages});
+    arguments.lengths = operands.array(std::vector<std::int64_t>(static_cast<std::size_t>(s.batch), s.kv_len));
+  }
   const std::int64_t copies = rotation.copies(2 * stored_bytes(type, keys.size()));
   for (std::int64_t i = 0; i < copies; ++i) {
     if (any_fused || one_query) {
-      const aclTensorList* k = operands.list(keys, type, cached);
-      const aclTensorList* v = operands.list(values, type, cached);
+      const aclTensorList* k = operands.list(keys, type, stored);
+      const aclTensorList* v = operands.list(values, type, stored);
       part->add_copy(any_fused ? fused(device, arguments, k, v) : incremental(device, arguments, k, v));
     } else {
       const aclTensor* k = operands.tensor(keys, type, cached);

@@ -46,6 +46,8 @@
   X(aclmdlRICaptureEnd, Status(Stream, GraphHandle*))                         \
   X(aclmdlRIExecuteAsync, Status(GraphHandle, Stream))                        \
   X(aclmdlRIDestroy, Status(GraphHandle))                                     \
+  X(aclCreateIntArray, aclIntArray*(const std::int64_t*, std::uint64_t))      \
+  X(aclDestroyIntArray, Status(const aclIntArray*))                           \
   X(aclSetAclOpExecutorRepeatable, Status(aclOpExecutor*))                    \
   X(aclDestroyAclOpExecutor, Status(aclOpExecutor*))
 
@@ -66,6 +68,7 @@
 #define LLMPERF_CANN_TENSORS_3 LLMPERF_CANN_TENSORS_2, const aclTensor*
 #define LLMPERF_CANN_TENSORS_5 LLMPERF_CANN_TENSORS_3, LLMPERF_CANN_TENSORS_2
 #define LLMPERF_CANN_LISTS_2 const aclTensorList*, const aclTensorList*
+#define LLMPERF_CANN_LISTS_3 LLMPERF_CANN_LISTS_2, const aclTensorList*
 #define LLMPERF_CANN_ARRAYS_2 const aclIntArray*, const aclIntArray*
 // query, key, value, shift, mask, lengths of queries and of keys: how every attention over lists starts.
 #define LLMPERF_CANN_FIA_START const aclTensor*, LLMPERF_CANN_LISTS_2, LLMPERF_CANN_TENSORS_2, LLMPERF_CANN_ARRAYS_2
@@ -86,6 +89,9 @@
   X(aclnnFusedInferAttentionScoreV3, LLMPERF_CANN_FIA_START, LLMPERF_CANN_TENSORS_5, LLMPERF_CANN_TENSORS_5,          \
     LLMPERF_CANN_TENSORS_3, LLMPERF_CANN_TENSORS_3, const aclIntArray*, LLMPERF_CANN_TENSORS_3,                       \
     LLMPERF_CANN_FIA_ATTRIBUTES, std::int64_t, std::int64_t, LLMPERF_CANN_TENSORS_2)                                  \
+  X(aclnnFusedInferAttentionScoreV4, LLMPERF_CANN_FIA_START, LLMPERF_CANN_TENSORS_5, LLMPERF_CANN_TENSORS_5,          \
+    LLMPERF_CANN_TENSORS_3, LLMPERF_CANN_TENSORS_3, const aclIntArray*, LLMPERF_CANN_TENSORS_5,                       \
+    LLMPERF_CANN_FIA_ATTRIBUTES, std::int64_t, std::int64_t, std::int64_t, LLMPERF_CANN_TENSORS_2)                    \
   X(aclnnFusedInferAttentionScoreV2, LLMPERF_CANN_FIA_START, LLMPERF_CANN_TENSORS_5, LLMPERF_CANN_TENSORS_5,          \
     LLMPERF_CANN_TENSORS_3, LLMPERF_CANN_TENSORS_3, const aclIntArray*, LLMPERF_CANN_FIA_ATTRIBUTES, std::int64_t,    \
     std::int64_t, LLMPERF_CANN_TENSORS_2)                                                                             \
@@ -112,4 +118,12 @@
   X(aclnnMul, LLMPERF_CANN_TENSORS_2, aclTensor*)                                                                     \
   X(aclnnEmbedding, LLMPERF_CANN_TENSORS_3)                                                                           \
   X(aclnnMatmulAllReduce, LLMPERF_CANN_TENSORS_3, const char*, const char*, std::int64_t, std::int64_t,               \
-    const aclTensor*)
+    const aclTensor*)                                                                                                 \
+  X(aclnnGroupedMatmulV4, LLMPERF_CANN_LISTS_3, LLMPERF_CANN_LISTS_3, LLMPERF_CANN_LISTS_2, const aclTensor*,         \
+    LLMPERF_CANN_LISTS_3, std::int64_t, std::int64_t, std::int64_t, std::int64_t, aclTensorList*, aclTensorList*,     \
+    aclTensorList*)                                                                                                   \
+  X(aclnnDynamicQuant, LLMPERF_CANN_TENSORS_2, LLMPERF_CANN_TENSORS_2)                                                \
+  X(aclnnMoeGatingTopKSoftmaxV2, LLMPERF_CANN_TENSORS_2, std::int64_t, std::int64_t, bool, LLMPERF_CANN_TENSORS_3)    \
+  X(aclnnMoeInitRoutingV2, LLMPERF_CANN_TENSORS_2, std::int64_t, std::int64_t, std::int64_t, std::int64_t,            \
+    std::int64_t, bool, LLMPERF_CANN_TENSORS_2, LLMPERF_CANN_TENSORS_2)                                               \
+  X(aclnnMoeFinalizeRoutingV2, LLMPERF_CANN_TENSORS_5, LLMPERF_CANN_TENSORS_2, std::int64_t, const aclTensor*)

@@ -58,6 +58,7 @@ using Event = Owned<void, &cann::Functions::aclrtDestroyEvent>;
 using Memory = Owned<void, &cann::Functions::aclrtFree>;
 using Tensor = Owned<aclTensor, &cann::Functions::aclDestroyTensor>;
 using TensorList = Owned<aclTensorList, &cann::Functions::aclDestroyTensorList>;  // and the tensors in it
+using IntArray = Owned<aclIntArray, &cann::Functions::aclDestroyIntArray>;
 using Scalar = Owned<aclScalar, &cann::Functions::aclDestroyScalar>;
 using Executor = Owned<aclOpExecutor, &cann::Functions::aclDestroyAclOpExecutor>;
 using Graph = Owned<void, &cann::Functions::aclmdlRIDestroy>;

@@ -46,6 +46,19 @@ std::vector<float> integers(std::uint32_t operand, const Shape& shape, double la
 
 double column_scale(std::int64_t k) { return 1 / std::sqrt(static_cast<double>(k)); }
 
+// Of each of `matrices` [n, k] the transposed.
+std::vector<float> turned(std::span<const float> w, std::int64_t matrices, std::int64_t n, std::int64_t k) {
+  std::vector<float> result(w.size());
+  for (std::int64_t m = 0; m < matrices; ++m) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      for (std::int64_t j = 0; j < k; ++j) {
+        result[static_cast<std::size_t>((m * k + j) * n + i)] = w[static_cast<std::size_t>((m * n + i) * k + j)];
+      }
+    }
+  }
+  return result;
+}
+
 std::unique_ptr<Part> make_plain(Device& device, const GemmShape& s, Dtype dtype, Rotation rotation) {
   const cann::Functions& cann = device.cann();
   const bool batched = s.batch > 1;
@@ -93,13 +106,7 @@ std::unique_ptr<Part> make_weight_only(Device& device, const GemmShape& s, Dtype
   const double largest = scheme.bits == 8 ? 127 : 7;
   std::vector<float> w = integers(1, {s.n, s.k}, largest);
   if (!transposed) {
-    std::vector<float> turned(w.size());
-    for (std::int64_t n = 0; n < s.n; ++n) {
-      for (std::int64_t k = 0; k < s.k; ++k) {
-        turned[static_cast<std::size_t>(k * s.n + n)] = w[static_cast<std::size_t>(n * s.k + k)];
-      }
-    }
-    w = std::move(turned);
+    w = turned(w, 1, s.n, s.k);
   }
   const Shape scale_shape = group == 0 ? Shape{s.n} : Shape{divide_up(s.k, group), s.n};
   const std::vector<float> scales(element_count(scale_shape), static_cast<float>(column_scale(s.k) / largest));
@@ -116,6 +123,54 @@ std::unique_ptr<Part> make_weight_only(Device& device, const GemmShape& s, Dtype
   return part;
 }
 
+// The rows [rows, k] of a product of int8, and a scale of each. Activations of 16 bits are quantised by the device, by
+// a launch before every product's; those of a row of type int8 are there in int8.
+struct QuantizedRows {
+  void* values;
+  void* scales;
+  std::function<void(std::vector<Step>&)> quantize;
+};
+QuantizedRows quantized_rows(Part& part, std::int64_t rows, std::int64_t k, Dtype dtype, DataType type) {
+  Operands& operands = part.operands;
+  std::vector<float> x = integers(0, {rows, k}, 127);
+  if (dtype == Dtype::int8) {
+    const std::vector<float> scales(element_count({rows}), 1.0F / 127);
+    return {operands.store(x, DataType::int8), operands.store(scales, DataType::fp32), [](std::vector<Step>&) {}};
+  }
+  const auto& op = needed(part.device.cann().aclnnDynamicQuant);
+  for (float& value : x) value /= 127;
+  void* values = operands.allocate(x.size());
+  void* scales = operands.allocate(stored_bytes(DataType::fp32, element_count({rows})));
+  aclTensor* wide = operands.tensor(x, type, {rows, k});
+  aclTensor* narrow = operands.tensor(values, DataType::int8, {rows, k});
+  aclTensor* steps_of_rows = operands.tensor(scales, DataType::fp32, {rows});
+  const aclTensor* none = nullptr;
+  return {values, scales, [&device = part.device, &op, wide, narrow, steps_of_rows, none](std::vector<Step>& steps) {
+            steps.push_back({device, op, wide, none, narrow, steps_of_rows});
+          }};
+}
+
+// As many rows for each.
+std::unique_ptr<Part> make_grouped(Device& device, const GemmShape& s, Dtype dtype, Rotation rotation) {
+  const DataType type = half_type(dtype == Dtype::int8 ? Dtype::fp16 : dtype, "aclnnGroupedMatmulV4");
+  const Grouped shape{s.batch, s.batch * s.m, s.n, s.k};
+  auto part = std::make_unique<Part>(device);
+  Operands& operands = part->operands;
+  const QuantizedRows x = quantized_rows(*part, shape.rows, s.k, dtype, type);
+  const std::size_t results = element_count({shape.rows, s.n});
+  void* out = operands.allocate(stored_bytes(type, results));
+  part->outputs.push_back({out, results, type});
+  std::vector<float> last_rows;
+  for (std::int64_t e = 1; e <= s.batch; ++e) last_rows.push_back(static_cast<float>(e * s.m));
+  const std::int64_t copies = rotation.copies(element_count({s.batch, s.n, s.k}));
+  for (std::int64_t i = 0; i < copies; ++i) {
+    std::vector<Step>& steps = part->copies.emplace_back();
+    x.quantize(steps);
+    steps.push_back(grouped_product(*part, shape, {x.values, x.scales, out, last_rows}, 1, column_scale(s.k), type));
+  }
+  return part;
+}
+
 std::unique_ptr<Part> make_quantized(Device& device, const GemmShape& s, Dtype dtype, Rotation rotation) {
   const cann::Functions& cann = device.cann();
   constexpr std::int64_t kLargest = 65535;
@@ -123,7 +178,6 @@ std::unique_ptr<Part> make_quantized(Device& device, const GemmShape& s, Dtype d
   const bool v5 = !v4 && static_cast<bool>(cann.aclnnQuantMatmulV5);
   if (!v4 && !v5) needed(cann.aclnnQuantMatmulV3);
   const char* name = v4 ? "aclnnQuantMatmulV4" : v5 ? "aclnnQuantMatmulV5" : "aclnnQuantMatmulV3";
-  require(s.batch == 1, fmt::format("{} is replayed on one matrix, not {}", name, s.batch));
   require(s.n <= kLargest && s.k <= kLargest, fmt::format("{} takes last dimensions up to {}", name, kLargest));
   // The results of a row with dtype int8 are stored in 16 bits.
   const DataType type = half_type(dtype == Dtype::int8 ? Dtype::fp16 : dtype, name);
@@ -137,34 +191,70 @@ std::unique_ptr<Part> make_quantized(Device& device, const GemmShape& s, Dtype d
   const std::vector<float> w = integers(1, {s.n, s.k}, 127);
   const double x_scale = 1.0 / 127;
   const double w_scale = column_scale(s.k) / 127;
-  aclTensor* input = operands.tensor(integers(0, {s.m, s.k}, 127), DataType::int8, {s.m, s.k});
+  // V3 has no scale per row: what is there in int8, by one scale, becomes part of the other one.
+  const bool per_row = v4 || v5;
+  const QuantizedRows x = quantized_rows(*part, s.m, s.k, per_row ? dtype : Dtype::int8, type);
+  aclTensor* input = operands.tensor(x.values, DataType::int8, {s.m, s.k});
   aclTensor* output = part->output(type, {s.m, s.n});
   const auto scales = [&](std::int64_t count, double value) {
     const std::vector<float> all(element_count({count}), static_cast<float>(value));
     return operands.tensor(all, DataType::fp32, {count});
   };
-  // V3 has no scale per token: it becomes part of the other one.
-  aclTensor* per_token = v4 || v5 ? scales(s.m, x_scale) : nullptr;
-  aclTensor* scale = scales(s.n, v4 || v5 ? w_scale : w_scale * x_scale);
+  aclTensor* per_token = per_row ? operands.tensor(x.scales, DataType::fp32, {s.m}) : nullptr;
+  aclTensor* scale = scales(s.n, per_row ? w_scale : w_scale * x_scale);
   const aclTensor* none = nullptr;
   const std::int64_t copies = rotation.copies(w.size());
   for (std::int64_t i = 0; i < copies; ++i) {
     aclTensor* weights = operands.tensor(w, DataType::int8, {s.n, s.k});
     constexpr std::int64_t kNoGroups = 0;
+    std::vector<Step>& steps = part->copies.emplace_back();
+    x.quantize(steps);
     if (v4) {
-      part->add_copy(
+      steps.push_back(
           {device, cann.aclnnQuantMatmulV4, input, weights, scale, none, per_token, none, false, true, output});
     } else if (v5) {
-      part->add_copy({device, cann.aclnnQuantMatmulV5, input, weights, per_token, scale, none, none, none, none, none,
-                      false, true, kNoGroups, output});
+      steps.push_back({device, cann.aclnnQuantMatmulV5, input, weights, per_token, scale, none, none, none, none, none,
+                       false, true, kNoGroups, output});
     } else {
-      part->add_copy({device, cann.aclnnQuantMatmulV3, input, weights, scale, none, none, false, true, output});
+      steps.push_back({device, cann.aclnnQuantMatmulV3, input, weights, scale, none, none, false, true, output});
     }
   }
   return part;
 }
 
 }  // namespace
+
+Step grouped_product(Part& part, const Grouped& s, const GroupedOperands& given, std::uint32_t operand, double scale,
+                     DataType type) {
+  constexpr std::int64_t kOneResult = 3;  // splitItem: results are in one tensor
+  constexpr std::int64_t kByRows = 0;     // groupType
+  constexpr std::int64_t kLastRows = 0;   // groupListType: the last row of each group, counted from 1
+  constexpr std::int64_t kNoActivation = 0;
+  const auto& op = needed(part.device.cann().aclnnGroupedMatmulV4);
+  Operands& operands = part.operands;
+  const bool int8 = given.x_scales != nullptr;
+  const DataType stored = int8 ? DataType::int8 : type;
+  const Shape weights = {s.experts, s.n, s.k};
+  const std::vector<float> w =
+      turned(int8 ? integers(operand, weights, 127) : filled(operand, weights, scale), s.experts, s.n, s.k);
+  const aclTensorList* none = nullptr;
+  const aclTensorList* x = operands.list(given.x, stored, {s.rows, s.k});
+  const aclTensorList* matrices = operands.list(w, stored, {s.experts, s.k, s.n});
+  const aclTensorList* scales = none;
+  const aclTensorList* x_scales = none;
+  if (int8) {
+    // Of results in bf16 the scales are too.
+    const DataType scale_type = type == DataType::bf16 ? DataType::bf16 : DataType::fp32;
+    const std::vector<float> all(element_count({s.experts, s.n}), static_cast<float>(scale / 127));
+    scales = operands.list(all, scale_type, {s.experts, s.n});
+    x_scales = operands.list(given.x_scales, DataType::fp32, {s.rows});
+  }
+  const aclTensor* groups = operands.tensor(given.last_rows, DataType::int64, {s.experts});
+  aclTensorList* out = operands.list(given.out, type, {s.rows, s.n});
+  aclTensorList* no_result = nullptr;
+  return Step(part.device, op, x, matrices, none, scales, none, none, none, x_scales, groups, none, none, none,
+              kOneResult, kByRows, kLastRows, kNoActivation, out, no_result, no_result);
+}
 
 std::int64_t Rotation::copies(std::size_t bytes) const {
   if (asked_ > 0) return asked_;
@@ -184,7 +274,8 @@ std::unique_ptr<Part> make_gemm(Device& device, const GemmShape& shape, Dtype dt
   switch (weights.kind) {
     case Weights::Kind::plain: return make_plain(device, shape, dtype, rotation);
     case Weights::Kind::weight_only: return make_weight_only(device, shape, dtype, weights, rotation);
-    case Weights::Kind::quantized: return make_quantized(device, shape, dtype, rotation);
+    case Weights::Kind::quantized:
+      return (shape.batch > 1 ? make_grouped : make_quantized)(device, shape, dtype, rotation);
   }
   return nullptr;
 }

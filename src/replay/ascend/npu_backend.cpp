@@ -107,12 +107,13 @@ constexpr std::int64_t kLargestCache = std::int64_t{192} << 20U;  // of a 910B, 
 
 }  // namespace
 
-NpuBackend::NpuBackend(std::shared_ptr<const cann::Functions> cann, int device, Seconds warm_up)
+NpuBackend::NpuBackend(std::shared_ptr<const cann::Functions> cann, int device, Seconds warm_up, std::int64_t page)
     : cann_(std::move(cann)),
       runtime_(*cann_),
       device_(*cann_, device),
       facts_(read_facts(*cann_, device)),
-      warm_up_(warm_up) {}
+      warm_up_(warm_up),
+      page_(page) {}
 
 NpuBackend::~NpuBackend() = default;
 
@@ -132,7 +133,9 @@ std::unique_ptr<Op> NpuBackend::make(const calibrate::OpRow& row, std::int64_t c
   if (const auto* s = std::get_if<calibrate::GemmShape>(&row.shape)) {
     part = make_gemm(device_, *s, row.dtype, rotation);
   } else if (const auto* a = std::get_if<calibrate::AttentionShape>(&row.shape)) {
-    part = make_attention(device_, *a, row.dtype, rotation);
+    part = make_attention(device_, *a, row.dtype, rotation, page_);
+  } else if (const auto* e = std::get_if<calibrate::ExpertsShape>(&row.shape)) {
+    part = make_experts(device_, *e, row.dtype, rotation);
   } else if (const auto* v = std::get_if<calibrate::VectorShape>(&row.shape)) {
     part = make_vector(device_, *v, row.dtype);
   } else if (const auto* g = std::get_if<calibrate::GatherShape>(&row.shape)) {
@@ -224,8 +227,8 @@ std::vector<float> NpuBackend::result(Prepared& prepared) {
   return values;
 }
 
-std::unique_ptr<Backend> make_ascend_backend(int device) {
-  return std::make_unique<NpuBackend>(cann::load(cann::library_folders()), device, kWarmUp);
+std::unique_ptr<Backend> make_ascend_backend(int device, std::int64_t page) {
+  return std::make_unique<NpuBackend>(cann::load(cann::library_folders()), device, kWarmUp, page);
 }
 
 }  // namespace llmperf::replay::ascend

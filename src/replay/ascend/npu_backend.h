@@ -42,7 +42,8 @@ class NpuBackend : public Backend {
  public:
   // An idle device clocks down: before the first run, and after a pause, the sequence is executed for as long as
   // `warm_up` without being timed, and at least once before every run.
-  NpuBackend(std::shared_ptr<const cann::Functions> cann, int device, Seconds warm_up);
+  // `page`: tokens of a page of attention's caches; 0: each sequence's lies whole.
+  NpuBackend(std::shared_ptr<const cann::Functions> cann, int device, Seconds warm_up, std::int64_t page = 0);
   ~NpuBackend() override;
 
   Description describe() const override;
@@ -67,6 +68,7 @@ class NpuBackend : public Backend {
   Device device_;
   NpuFacts facts_;
   Seconds warm_up_;
+  std::int64_t page_;
   std::optional<std::chrono::steady_clock::time_point> last_run_;
   bool ran_as_graph_ = false;
   std::map<int, std::unique_ptr<RankGroup>> groups_;

@@ -51,14 +51,23 @@ aclTensor* Operands::transposed(std::span<const float> values, cann::DataType ty
   return tensors_.back().get();
 }
 
-aclTensorList* Operands::list(std::span<const float> values, cann::DataType type, const Shape& shape) {
-  Tensor tensor = make(store(values, type), type, shape, dense_strides(shape), shape);
+aclTensorList* Operands::list(void* data, cann::DataType type, const Shape& shape) {
+  Tensor tensor = make(data, type, shape, dense_strides(shape), shape);
   const aclTensor* only = tensor.get();
   aclTensorList* list = device_.cann().aclCreateTensorList(&only, 1);
   if (list == nullptr) throw Error::failed("aclCreateTensorList failed: it made no list");
   static_cast<void>(tensor.release());  // destroyed with the list
   lists_.push_back(own<TensorList>(device_.cann(), list));
   return list;
+}
+
+aclIntArray* Operands::array(std::span<const std::int64_t> values) {
+  const cann::Functions& cann = device_.cann();
+  require(cann.aclCreateIntArray && cann.aclDestroyIntArray, "aclCreateIntArray is not in the libraries of this CANN");
+  aclIntArray* array = cann.aclCreateIntArray(values.data(), values.size());
+  if (array == nullptr) throw Error::failed("aclCreateIntArray failed: it made no array");
+  arrays_.push_back(own<IntArray>(cann, array));
+  return array;
 }
 
 aclScalar* Operands::scalar(float value) {

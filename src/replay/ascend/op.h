@@ -31,7 +31,12 @@ class Operands {
   }
   // [..., rows, columns] in memory, seen as [..., columns, rows].
   aclTensor* transposed(std::span<const float> values, cann::DataType type, const Shape& stored);
-  aclTensorList* list(std::span<const float> values, cann::DataType type, const Shape& shape);  // of one tensor
+  // Of one tensor, whose values are stored or which is there.
+  aclTensorList* list(std::span<const float> values, cann::DataType type, const Shape& shape) {
+    return list(store(values, type), type, shape);
+  }
+  aclTensorList* list(void* data, cann::DataType type, const Shape& shape);
+  aclIntArray* array(std::span<const std::int64_t> values);
   aclScalar* scalar(float value);
 
  private:
@@ -41,6 +46,7 @@ class Operands {
   std::vector<Memory> memory_;
   std::vector<Tensor> tensors_;
   std::vector<TensorList> lists_;
+  std::vector<IntArray> arrays_;
   std::vector<Scalar> scalars_;
 };
 
@@ -147,13 +153,37 @@ class Rotation {
 };
 
 // aclnnMatmul, aclnnBatchMatMul; weights int8, w8a16 and w4a16: aclnnWeightQuantBatchMatmulV2; w8a8 and int8:
-// aclnnQuantMatmulV4, else V5, else V3.
+// aclnnQuantMatmulV4, else V5, else V3; several of these: aclnnGroupedMatmulV4.
 std::unique_ptr<Part> make_gemm(Device& device, const calibrate::GemmShape& shape, Dtype dtype, Rotation rotation);
 
-// aclnnFusedInferAttentionScoreV3, else V2, else the first; without any aclnnPromptFlashAttentionV3, V2 (several
-// queries per sequence) or aclnnIncreFlashAttentionV4, V3 (one).
+// Experts that share rows evenly: expert e's are rows first(e) to first(e + 1) of x.
+struct Grouped {
+  std::int64_t experts;
+  std::int64_t rows;  // of all of them
+  std::int64_t n;
+  std::int64_t k;
+};
+// The launch of aclnnGroupedMatmulV4 of x [rows, k], or of int8 with its scales per row, on weights [experts, k, n]
+// that are `operand` of operands.h times `scale`; `last_rows`: where the rows of each expert end.
+struct GroupedOperands {
+  void* x;
+  void* x_scales;  // of int8, else null
+  void* out;
+  std::span<const float> last_rows;
+};
+Step grouped_product(Part& part, const Grouped& shape, const GroupedOperands& operands, std::uint32_t operand,
+                     double scale, cann::DataType type);
+
+// aclnnFusedInferAttentionScoreV3, else V4, else V2, else the first; without any aclnnPromptFlashAttentionV3, V2
+// (several queries per sequence) or aclnnIncreFlashAttentionV4, V3 (one). With `page`, keys and values are in pages of
+// as many tokens, and FusedInferAttentionScore is told a table of them and lengths; 0: sequences lie whole.
 std::unique_ptr<Part> make_attention(Device& device, const calibrate::AttentionShape& shape, Dtype dtype,
-                                     Rotation rotation);
+                                     Rotation rotation, std::int64_t page = 0);
+
+// aclnnMoeGatingTopKSoftmaxV2, aclnnMoeInitRoutingV2, aclnnGroupedMatmulV4, aclnnSwiGlu, aclnnGroupedMatmulV4 and
+// aclnnMoeFinalizeRoutingV2; of weights w8a8 aclnnDynamicQuant before each product.
+std::unique_ptr<Part> make_experts(Device& device, const calibrate::ExpertsShape& shape, Dtype dtype,
+                                   Rotation rotation);
 
 // aclnnRmsNorm, aclnnAddRmsNorm, aclnnApplyRotaryPosEmb (V2 where the heads are not of 128), aclnnSwiGlu, aclnnSilu,
 // aclnnAdd, aclnnMul.

@@ -1,6 +1,8 @@
 // `llmperf import`: what the files of a profiler hold, by class and type, and what became measurements.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/integer.h"
 #include "base/number.h"
 #include "report/reports.h"
@@ -21,23 +23,43 @@ std::string meaning_of(import::Class of) {
   return "";
 }
 
+std::string share_of(Seconds part, Seconds all) {
+  return part.value > 0 && all.value > 0 ? format_share(part / all) : "";
+}
+
 // Of one class; of long lists the types that take nearly all the time.
-Table types_table(const std::vector<ImportedType>& types, import::Class of) {
+Table types_table(const std::vector<ImportedType>& types, const ClassTotal& all) {
   constexpr std::size_t kMost = 40;
   Table t{
-      meaning_of(of), {{"type", true}, {"count"}, {"total"}, {"share"}, {"imported"}, {"left out because", true}}, {}};
+      meaning_of(all.of),
+      {{"type", true}, {"count"}, {"total"}, {"share"}, {"in rows"}, {"in groups"}, {"left out"}, {"because", true}},
+      {}};
   std::size_t hidden = 0;
   for (const ImportedType& type : types) {
     const import::TypeSummary& s = *type.summary;
-    if (s.of != of) continue;
+    if (s.of != all.of) continue;
     if (t.rows.size() == kMost) {
       ++hidden;
       continue;
     }
     t.rows.push_back({s.type, format_count(d(s.count)), format_seconds(s.total), format_share(type.share),
-                      format_count(d(s.imported)), s.remark});
+                      share_of(s.in_rows, all.total), share_of(s.in_groups, all.total),
+                      share_of(s.left_out(), all.total), s.remark});
   }
+  t.rows.push_back({"all", format_count(d(all.count)), format_seconds(all.total), "", share_of(all.in_rows, all.total),
+                    share_of(all.in_groups, all.total), share_of(all.left_out, all.total), ""});
   if (hidden > 0) t.title += fmt::format(" (the {} types of most time; {} more)", kMost, hidden);
+  return t;
+}
+
+// What is no op of a model, and why.
+Table groups_table(const import::Imported& imported, const std::vector<ClassTotal>& totals) {
+  Table t{"no op of a model", {{"group", true}, {"of", true}, {"count"}, {"total"}, {"share"}, {"why", true}}, {}};
+  for (const import::GroupSummary& g : imported.groups) {
+    const auto of = std::find_if(totals.begin(), totals.end(), [&](const ClassTotal& c) { return c.of == g.of; });
+    t.rows.push_back({std::string(g.group->name), meaning_of(g.of), format_count(d(g.count)), format_seconds(g.total),
+                      share_of(g.total, of->total), std::string(g.group->reason)});
+  }
   return t;
 }
 
@@ -48,12 +70,14 @@ Report import_report(const import::Imported& imported) {
   Fields f;
   f.add("measurements", fmt::format("{} of different ops", imported.measurements.rows.size()));
   std::vector<Table> tables;
-  for (const ClassTotal& c : totals_of(imported)) {
+  const std::vector<ClassTotal> totals = totals_of(imported);
+  for (const ClassTotal& c : totals) {
     f.add(meaning_of(c.of),
           fmt::format("{} in {} execution{}, {} imported", format_seconds(c.total), format_count(d(c.count)),
                       c.count == 1 ? "" : "s", format_count(d(c.imported))));
-    tables.push_back(types_table(types, c.of));
+    tables.push_back(types_table(types, c));
   }
+  if (!imported.groups.empty()) tables.push_back(groups_table(imported, totals));
   for (const std::string& warning : warnings_of(imported)) f.add("warning", warning);
   Document doc{Heading{"Imported measurements", std::string(name(imported.source))}, std::move(f)};
   for (Table& t : tables) doc.push_back(std::move(t));

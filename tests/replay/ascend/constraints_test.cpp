@@ -25,7 +25,11 @@ TEST_CASE("what an op's constraints forbid is not available, with the constraint
         {gemm(1, 65536, 2, Dtype::fp16, "int8"), "aclnnWeightQuantBatchMatmulV2 takes n and k up to 65535"},
         {gemm(1, 4, 4, Dtype::fp16, "int8", 2), "aclnnWeightQuantBatchMatmulV2 multiplies one matrix, not 2"},
         {gemm(1, 65536, 2, Dtype::bf16, "w8a8"), "aclnnQuantMatmulV4 takes last dimensions up to 65535"},
-        {gemm(1, 4, 4, Dtype::bf16, "w8a8", 2), "aclnnQuantMatmulV4 is replayed on one matrix, not 2"},
+        {gemm(1, 4, 4, Dtype::fp32, "w8a8", 2), "aclnnGroupedMatmulV4 takes fp16 and bf16, not fp32"},
+        {experts(4, 16, 8, 2, 4, Dtype::fp32), "moe takes fp16 and bf16, not fp32"},
+        {experts(4, 16, 8, 2, 4, Dtype::bf16, "int8"), "experts stored as int8 are not replayed: w8a8 are"},
+        {experts(4, 16, 8, 5, 4, Dtype::bf16), "its experts cannot be divided so"},
+        {experts(4, 16, 8, 2, 1025, Dtype::bf16), "aclnnGroupedMatmulV4 takes up to 1024 groups"},
         {gemm(1, 4, 4, Dtype::fp32, "w8a8"), "aclnnQuantMatmulV4 takes fp16 and bf16, not fp32"},
         {gemm(1 << 20, 4, 1 << 20, Dtype::fp16), "an operand of more than 2^32 elements is not replayed"},
         {gather(3, std::int64_t{1} << 62U, 8, Dtype::fp16), "an operand of more than 2^32 elements is not replayed"},
@@ -81,6 +85,7 @@ TEST_CASE("functions that are missing leave their ops out, and only theirs") {
   cann->HcclAllGather.pointer = nullptr;
   cann->aclnnQuantMatmulV4.plan = nullptr;
   cann->aclnnQuantMatmulV5.plan = nullptr;
+  cann->aclnnDynamicQuant.plan = nullptr;
   {
     const auto npu = backend(cann);
     CHECK(refusal(*npu, gemm(2, 2, 16, Dtype::fp16)) == "aclnnMatmul is not in the libraries of this CANN");
@@ -89,6 +94,12 @@ TEST_CASE("functions that are missing leave their ops out, and only theirs") {
     CHECK(refusal(*npu, vector("rope", 4, 64, Dtype::fp16, 1, 1)) ==
           "aclnnApplyRotaryPosEmb takes heads of 128 elements, not 64");
     CHECK(refusal(*npu, gemm(2, 2, 16, Dtype::fp16, "w8a8")).starts_with("aclnnQuantMatmulV3 takes a plain scale"));
+    CHECK(refusal(*npu, gemm(2, 2, 16, Dtype::bf16, "w8a8", 2)) ==
+          "aclnnDynamicQuant is not in the libraries of this CANN");
+    CHECK(refusal(*npu, gemm(2, 2, 16, Dtype::int8, "", 2)) == "");
+    CHECK(refusal(*npu, experts(4, 16, 8, 2, 4, Dtype::bf16)) == "");
+    CHECK(refusal(*npu, experts(4, 16, 8, 2, 4, Dtype::bf16, "w8a8")) ==
+          "aclnnDynamicQuant is not in the libraries of this CANN");
     CHECK(refusal(*npu, collective("all_gather", 2, 64, Dtype::fp16)) ==
           "HcclAllGather is not in the libraries of this CANN");
     CHECK(refusal(*npu, collective("all_reduce", 2, 64, Dtype::fp16)) == "");

@@ -55,6 +55,41 @@ Values product(const calibrate::GemmShape& s, Dtype dtype) {
   return out;
 }
 
+// Every token's picks weigh alike: 1 / topk is part of what their sum is made with.
+Values mixture(const calibrate::ExpertsShape& s, Dtype dtype) {
+  const std::int64_t width = s.inter / s.tp;
+  const Operand x = {0, dtype};
+  const bool int8 = !s.weights.empty();
+  const auto weight = [&](std::uint32_t operand, std::int64_t i, std::int64_t k) {
+    const double scale = 1 / std::sqrt(static_cast<double>(k));
+    const auto value = static_cast<double>(fill_value(operand, static_cast<std::uint64_t>(i)));
+    return int8 ? std::round(127 * value) / 127 * scale : rounded(value * scale, dtype);
+  };
+  Values out(static_cast<std::size_t>(s.m * s.hidden), 0.0);
+  for (std::int64_t row = 0; row < s.m * s.topk; ++row) {
+    const std::int64_t token = row / s.topk;
+    const std::int64_t expert = row % s.experts;
+    Values inner;
+    for (std::int64_t i = 0; i < 2 * width; ++i) {
+      double sum = 0;
+      for (std::int64_t l = 0; l < s.hidden; ++l) {
+        sum += x[token * s.hidden + l] * weight(1, (expert * 2 * width + i) * s.hidden + l, s.hidden);
+      }
+      inner.push_back(sum);
+    }
+    for (std::int64_t i = 0; i < s.hidden; ++i) {
+      double sum = 0;
+      for (std::int64_t l = 0; l < width; ++l) {
+        const double gate = inner[static_cast<std::size_t>(l)];
+        sum += gate / (1 + std::exp(-gate)) * inner[static_cast<std::size_t>(width + l)] *
+               weight(2, (expert * s.hidden + i) * width + l, width);
+      }
+      out[static_cast<std::size_t>(token * s.hidden + i)] += sum / static_cast<double>(s.topk);
+    }
+  }
+  return out;
+}
+
 Values attend(const calibrate::AttentionShape& s, Dtype dtype) {
   const Operand q = {0, dtype};
   const Operand k = {1, dtype};
@@ -173,8 +208,8 @@ struct Expected {
   Dtype dtype;
   Values operator()(const calibrate::GemmShape& s) const { return product(s, dtype); }
   Values operator()(const calibrate::AttentionShape& s) const { return attend(s, dtype); }
-  Values operator()(const calibrate::LatentShape&) const { return {}; }   // not replayed
-  Values operator()(const calibrate::ExpertsShape&) const { return {}; }  // not replayed
+  Values operator()(const calibrate::LatentShape&) const { return {}; }  // not replayed
+  Values operator()(const calibrate::ExpertsShape& s) const { return mixture(s, dtype); }
   Values operator()(const calibrate::VectorShape& s) const { return vector_values(s, dtype); }
   Values operator()(const calibrate::GatherShape& s) const {
     Values out;

@@ -17,10 +17,11 @@ standin_library(standin_ascendcl ascendcl standin ${standin}/core.cpp ${standin}
 standin_library(standin_nnopbase nnopbase standin ${standin}/nnopbase.cpp)
 standin_library(standin_hccl hccl standin ${standin}/hccl.cpp ${standin}/kernel.cpp)
 standin_library(standin_opapi opapi standin ${standin}/opapi_matmul.cpp ${standin}/opapi_attention.cpp
-  ${standin}/opapi_vector.cpp)
+  ${standin}/opapi_vector.cpp ${standin}/opapi_moe.cpp)
 standin_library(standin_opapi_nn opapi_nn split ${standin}/opapi_matmul.cpp)
 standin_library(standin_opapi_math opapi_math split ${standin}/opapi_vector.cpp)
-standin_library(standin_opapi_transformer opapi_transformer split ${standin}/opapi_attention.cpp)
+standin_library(standin_opapi_transformer opapi_transformer split ${standin}/opapi_attention.cpp
+  ${standin}/opapi_moe.cpp)
 standin_library(standin_opapi_reduced opapi reduced ${standin}/opapi_matmul.cpp)
 standin_library(standin_broken ascendcl broken ${standin}/broken.cpp)
 target_link_libraries(standin_nnopbase PRIVATE standin_ascendcl)

@@ -32,8 +32,8 @@ std::shared_ptr<cann::Functions> functions(const std::string& home) {
   return std::make_shared<cann::Functions>(*cann::load(folders(home)));
 }
 
-std::unique_ptr<NpuBackend> backend(std::shared_ptr<const cann::Functions> cann) {
-  return std::make_unique<NpuBackend>(std::move(cann), 0, Seconds{0});
+std::unique_ptr<NpuBackend> backend(std::shared_ptr<const cann::Functions> cann, std::int64_t page) {
+  return std::make_unique<NpuBackend>(std::move(cann), 0, Seconds{0}, page);
 }
 
 std::string violations() {
@@ -56,6 +56,13 @@ calibrate::OpRow attention(std::int64_t batch, std::int64_t q, std::int64_t kv, 
   const auto phase = q == 1 ? calibrate::Phase::decode : calibrate::Phase::prefill;
   return {q == 1 ? "attention_decode" : "attention_prefill", dtype,
           calibrate::AttentionShape{phase, batch, q, kv, heads, kv_heads, width, causal}};
+}
+calibrate::OpRow experts(std::int64_t m, std::int64_t hidden, std::int64_t inter, std::int64_t topk,
+                         std::int64_t experts, Dtype dtype, const std::string& weights, std::int64_t tp) {
+  return {
+      "moe", dtype,
+      calibrate::ExpertsShape{
+          .m = m, .hidden = hidden, .inter = inter, .topk = topk, .experts = experts, .tp = tp, .weights = weights}};
 }
 calibrate::OpRow vector(const std::string& layer, std::int64_t rows, std::int64_t width, Dtype dtype,
                         std::int64_t heads, std::int64_t kv_heads) {

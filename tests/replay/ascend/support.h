@@ -25,7 +25,7 @@ std::vector<std::string> folders(const std::string& home = "standin");
 std::shared_ptr<cann::Functions> functions(const std::string& home = "standin");
 
 // A backend that does not warm up for longer than one pass, on a stand-in that was reset.
-std::unique_ptr<NpuBackend> backend(std::shared_ptr<const cann::Functions> cann = functions());
+std::unique_ptr<NpuBackend> backend(std::shared_ptr<const cann::Functions> cann = functions(), std::int64_t page = 0);
 
 // All violations, one per line; empty: none.
 std::string violations();
@@ -36,6 +36,8 @@ calibrate::OpRow gemm(std::int64_t m, std::int64_t n, std::int64_t k, Dtype dtyp
                       std::int64_t batch = 1);
 calibrate::OpRow attention(std::int64_t batch, std::int64_t q, std::int64_t kv, std::int64_t heads,
                            std::int64_t kv_heads, std::int64_t width, Dtype dtype, bool causal = true);
+calibrate::OpRow experts(std::int64_t m, std::int64_t hidden, std::int64_t inter, std::int64_t topk,
+                         std::int64_t experts, Dtype dtype, const std::string& weights = {}, std::int64_t tp = 1);
 calibrate::OpRow vector(const std::string& layer, std::int64_t rows, std::int64_t width, Dtype dtype,
                         std::int64_t heads = 0, std::int64_t kv_heads = 0);
 calibrate::OpRow gather(std::int64_t rows, std::int64_t width, std::int64_t table, Dtype dtype);

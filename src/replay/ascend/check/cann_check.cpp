@@ -134,6 +134,10 @@ LLMPERF_SAME_OP(aclnnFusedInferAttentionScoreV2)
 #include <aclnnop/aclnn_fused_infer_attention_score_v3.h>
 LLMPERF_SAME_OP(aclnnFusedInferAttentionScoreV3)
 #endif
+#if __has_include("aclnnop/aclnn_fused_infer_attention_score_v4.h")
+#include <aclnnop/aclnn_fused_infer_attention_score_v4.h>
+LLMPERF_SAME_OP(aclnnFusedInferAttentionScoreV4)
+#endif
 #if __has_include("aclnnop/aclnn_prompt_flash_attention_v2.h")
 #include <aclnnop/aclnn_prompt_flash_attention_v2.h>
 LLMPERF_SAME_OP(aclnnPromptFlashAttentionV2)
@@ -193,5 +197,25 @@ LLMPERF_SAME_OP(aclnnEmbedding)
 #if __has_include("aclnnop/aclnn_matmul_all_reduce.h")
 #include <aclnnop/aclnn_matmul_all_reduce.h>
 LLMPERF_SAME_OP(aclnnMatmulAllReduce)
+#endif
+#if __has_include("aclnnop/aclnn_grouped_matmul_v4.h")
+#include <aclnnop/aclnn_grouped_matmul_v4.h>
+LLMPERF_SAME_OP(aclnnGroupedMatmulV4)
+#endif
+#if __has_include("aclnnop/aclnn_dynamic_quant.h")
+#include <aclnnop/aclnn_dynamic_quant.h>
+LLMPERF_SAME_OP(aclnnDynamicQuant)
+#endif
+#if __has_include("aclnnop/aclnn_moe_gating_top_k_softmax_v2.h")
+#include <aclnnop/aclnn_moe_gating_top_k_softmax_v2.h>
+LLMPERF_SAME_OP(aclnnMoeGatingTopKSoftmaxV2)
+#endif
+#if __has_include("aclnnop/aclnn_moe_init_routing_v2.h")
+#include <aclnnop/aclnn_moe_init_routing_v2.h>
+LLMPERF_SAME_OP(aclnnMoeInitRoutingV2)
+#endif
+#if __has_include("aclnnop/aclnn_moe_finalize_routing_v2.h")
+#include <aclnnop/aclnn_moe_finalize_routing_v2.h>
+LLMPERF_SAME_OP(aclnnMoeFinalizeRoutingV2)
 #endif
 #endif  // LLMPERF_CANN_CHECK

@@ -95,6 +95,7 @@ void store(char* data, aclDataType type, double value) {
   const auto as = [&](auto element) { std::memcpy(data, &element, sizeof element); };
   switch (type) {
     case ACL_FLOAT: as(static_cast<float>(value)); break;
+    case ACL_INT32: as(static_cast<std::int32_t>(std::lrint(value))); break;
     case ACL_INT8: as(static_cast<std::int8_t>(std::lrint(value))); break;
     case ACL_FLOAT16: as(to_fp16(value)); break;
     case ACL_BF16: {

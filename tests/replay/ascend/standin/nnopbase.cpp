@@ -48,6 +48,18 @@ aclnnStatus aclDestroyScalar(const aclScalar* scalar) {
   delete scalar;
   return injected;
 }
+aclIntArray* aclCreateIntArray(const int64_t* value, uint64_t size) {
+  if (enter("aclCreateIntArray") != 0) return nullptr;
+  auto* array = new aclIntArray{{value, value + size}};
+  born(array, "int array");
+  return array;
+}
+aclnnStatus aclDestroyIntArray(const aclIntArray* array) {
+  const int injected = enter("aclDestroyIntArray");
+  if (!dies(array, "int array", "aclDestroyIntArray")) return 161002;
+  delete array;
+  return injected;
+}
 // A list owns its tensors.
 aclTensorList* aclCreateTensorList(const aclTensor* const* value, uint64_t size) {
   if (enter("aclCreateTensorList") != 0) return nullptr;

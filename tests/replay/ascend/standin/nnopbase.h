@@ -21,6 +21,9 @@ struct aclTensor {
 struct aclScalar {
   float value = 0;
 };
+struct aclIntArray {
+  std::vector<std::int64_t> values;
+};
 struct aclTensorList {
   std::vector<aclTensor*> tensors;
 };
