@@ -108,7 +108,7 @@ Mapped grouped_matmul(const AscendKernel& k) {
 Mapped grouped_matmul_swiglu_quant(const AscendKernel& k) {
   const auto weights =
       std::find_if(k.inputs.begin(), k.inputs.end(), [](const Tensor& t) { return t.shape.size() == 3; });
-  if (weights == k.inputs.end() || slot(k.outputs, 0).shape.empty()) return kNoShapes;
+  if (weights == k.inputs.end() || !elements(slot(k.outputs, 0))) return kNoShapes;
   Tensor out = slot(k.outputs, 0);
   out.shape.back() *= 2;
   out.element = element_type("DT_BF16");  // what scaled results would be in
@@ -119,7 +119,7 @@ Mapped grouped_matmul_swiglu_quant(const AscendKernel& k) {
 Mapped grouped_matmul_finalize(const AscendKernel& k) {
   const Tensor& x = slot(k.inputs, 0);
   Tensor out = slot(k.outputs, 0);
-  if (x.shape.empty() || out.shape.empty()) return kNoShapes;
+  if (!elements(x) || !elements(out)) return kNoShapes;
   out.shape = {x.shape.front(), out.shape.back()};
   out.element = element_type("DT_BF16");
   return grouped_matmul({k.type, {x, slot(k.inputs, 1)}, {out}});
@@ -237,7 +237,8 @@ Mapped alike_sequences(const AscendKernel& k, const Tensor& query, const Tensor&
   if (key.shape[2] != width || heads % kv_heads != 0) return kOtherShapes;
   std::int64_t batch = sequences.count.value_or(0);
   if (k.kv_len && key.shape[0] % *k.kv_len == 0) {
-    batch = batch == 0 || batch * *k.kv_len == key.shape[0] ? key.shape[0] / *k.kv_len : 0;
+    const std::int64_t fitting = key.shape[0] / *k.kv_len;
+    batch = batch == 0 || batch == fitting ? fitting : 0;
   } else if (batch != 1) {
     batch = 0;
   }

@@ -136,13 +136,16 @@ std::unique_ptr<Part> make_attention(Device& device, const AttentionShape& s, Dt
   require(any_fused || any_other,
           fmt::format("neither aclnnFusedInferAttentionScore nor {}V{} is in the libraries of this CANN", other,
                       one_query ? "4" : "3"));
-  constexpr std::int64_t kPageStep = 16;
+  const std::int64_t page_step = one_query ? 16 : 128;
   constexpr std::int64_t kLargestPage = 512;
+  constexpr std::int64_t kWidestPage = 65535;
   if (page > 0) {
     require(any_fused, "of attention only aclnnFusedInferAttentionScore takes pages");
-    require(page % kPageStep == 0 && page <= kLargestPage,
-            fmt::format("aclnnFusedInferAttentionScore takes pages of a multiple of {} tokens up to {}, not {}",
-                        kPageStep, kLargestPage, page));
+    require(page % page_step == 0 && page <= kLargestPage,
+            fmt::format("aclnnFusedInferAttentionScore takes pages of a multiple of {} tokens up to {} for {}, not {}",
+                        page_step, kLargestPage, one_query ? "one query" : "several queries", page));
+    require(s.kv_heads * s.head_dim <= kWidestPage,
+            fmt::format("aclnnFusedInferAttentionScore takes pages of up to {} elements of a token", kWidestPage));
   }
   const std::string name = any_fused ? "aclnnFusedInferAttentionScore" : other;
   const DataType type = half_type(dtype, name);

@@ -91,8 +91,10 @@ std::unique_ptr<Part> make_experts(Device& device, const ExpertsShape& s, Dtype 
       steps.push_back(grouped_product(*part, shape, {int8 ? narrow : from, scales, to, ends}, operand, scale, type));
     };
     constexpr std::int64_t kAfterChoice = 1;  // renorm: softmax over the experts that were picked
-    constexpr std::int64_t kAll = 0;          // activeNum, expertCapacity, dropPadMode: no row is dropped
+    constexpr std::int64_t kAll = 0;          // activeNum, expertCapacity, dropPadMode: none is dropped
     constexpr std::int64_t kCumulative = 1;   // of the counts of rows
+    // dropPadMode: none is dropped, and the places are in the order of MoeInitRoutingV2, not in that of the first one.
+    constexpr std::int64_t kTokenByToken = 2;
     steps.push_back({device, gating, scores, none, s.topk, kAfterChoice, false, shares, picks, none});
     steps.push_back({device, routing, x, picks, kAll, kAll, s.experts, kAll, kCumulative, false,
                      operands.tensor(dealt, type, {rows, s.hidden}), places, counts, none});
@@ -102,7 +104,7 @@ std::unique_ptr<Part> make_experts(Device& device, const ExpertsShape& s, Dtype 
                      operands.tensor(gated, type, {rows, width})});
     product({s.experts, rows, s.hidden, width}, gated, done, 2, 1 / std::sqrt(static_cast<double>(width)));
     steps.push_back({device, finalize, operands.tensor(done, type, {rows, s.hidden}), places, none, none, none, shares,
-                     none, kAll, output});
+                     none, kTokenByToken, output});
   }
   return part;
 }

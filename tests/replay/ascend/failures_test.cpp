@@ -14,20 +14,20 @@ namespace {
 // what is destroyed anyway.
 bool tolerated(const std::string& function) {
   static const std::set<std::string> names = {
-      "aclrtGetVersion",      "aclGetDeviceCapability", "aclrtGetMemInfo",   "aclSetAclOpExecutorRepeatable",
-      "aclmdlRICaptureBegin", "aclmdlRICaptureEnd",     "aclrtFree",         "aclFinalize",
-      "aclrtResetDevice",     "aclrtDestroyStream",     "aclrtDestroyEvent", "aclDestroyTensor",
-      "aclDestroyTensorList", "aclDestroyScalar",       "aclmdlRIDestroy",   "aclDestroyAclOpExecutor",
-      "HcclCommDestroy"};
+      "aclrtGetVersion",         "aclGetDeviceCapability", "aclrtGetMemInfo",   "aclSetAclOpExecutorRepeatable",
+      "aclmdlRICaptureBegin",    "aclmdlRICaptureEnd",     "aclrtFree",         "aclFinalize",
+      "aclrtResetDevice",        "aclrtDestroyStream",     "aclrtDestroyEvent", "aclDestroyTensor",
+      "aclDestroyTensorList",    "aclDestroyIntArray",     "aclDestroyScalar",  "aclmdlRIDestroy",
+      "aclDestroyAclOpExecutor", "HcclCommDestroy"};
   return names.contains(function);
 }
 
 using Scenario = std::function<void(NpuBackend& npu)>;
 
 // "" where all went well; what it ended with otherwise.
-std::string attempt(const std::shared_ptr<cann::Functions>& cann, const Scenario& scenario) {
+std::string attempt(const std::shared_ptr<cann::Functions>& cann, const Scenario& scenario, std::int64_t page) {
   try {
-    const auto npu = backend(cann);
+    const auto npu = backend(cann, page);
     scenario(*npu);
     return "";
   } catch (const Error& error) {
@@ -44,9 +44,9 @@ std::unique_ptr<Prepared> made(std::variant<std::unique_ptr<Prepared>, Unavailab
 }
 
 void fail_each_call(const std::shared_ptr<cann::Functions>& cann, const Scenario& scenario, bool ranks = false,
-                    int patience = 150) {
+                    int patience = 150, std::int64_t page = 0) {
   standin().standin_reset();
-  REQUIRE(attempt(cann, scenario) == "");
+  REQUIRE(attempt(cann, scenario, page) == "");
   check_clean();
   const int calls = standin().standin_calls();
   REQUIRE(calls > 10);
@@ -54,7 +54,7 @@ void fail_each_call(const std::shared_ptr<cann::Functions>& cann, const Scenario
     standin().standin_reset();
     standin().standin_fail_call(failing, 0);
     standin().standin_set_patience(patience);
-    const std::string outcome = attempt(cann, scenario);
+    const std::string outcome = attempt(cann, scenario, page);
     // With ranks the order of calls differs from run to run: the one that failed is known only now.
     const bool reached = standin().standin_calls() >= failing;
     const std::string function = reached ? standin().standin_call(failing) : "";
@@ -89,10 +89,17 @@ TEST_CASE("any call that fails: products") {
   fail_each_call(functions(), running({gemm(2, 3, 16, Dtype::fp16, "", 2)}));
   fail_each_call(functions(), running({gemm(2, 4, 64, Dtype::fp16, "w4a16-g32")}));
   fail_each_call(functions(), running({gemm(2, 4, 16, Dtype::bf16, "w8a8")}));
+  fail_each_call(functions(), running({gemm(1, 4, 16, Dtype::bf16, "w8a8", 2)}));
+}
+
+TEST_CASE("any call that fails: experts") {
+  fail_each_call(functions(), running({experts(2, 16, 8, 1, 2, Dtype::bf16)}));
+  fail_each_call(functions(), running({experts(2, 16, 8, 1, 2, Dtype::bf16, "w8a8")}));
 }
 
 TEST_CASE("any call that fails: attention") {
   fail_each_call(functions(), running({attention(1, 1, 3, 2, 1, 16, Dtype::fp16)}));
+  fail_each_call(functions(), running({attention(1, 1, 3, 2, 1, 16, Dtype::fp16)}), false, 150, 16);
 }
 
 TEST_CASE("any call that fails: vector ops, lookups, the cache") {

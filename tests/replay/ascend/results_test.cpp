@@ -182,8 +182,12 @@ TEST_CASE("attention on pages is that on sequences that lie whole") {
     {
       const auto npu = backend(cann, 16);
       check_result(*npu, attention(3, 1, 37, 4, 2, 16, Dtype::fp16));  // two pages of 16 and one of 5
-      check_result(*npu, attention(2, 3, 32, 4, 1, 32, Dtype::bf16));  // several new tokens, whole pages
-      check_result(*npu, attention(1, 5, 5, 2, 2, 16, Dtype::bf16));   // less than a page
+      check_result(*npu, attention(2, 1, 32, 4, 1, 32, Dtype::bf16));  // whole pages
+    }
+    {
+      const auto npu = backend(cann, 128);
+      check_result(*npu, attention(2, 3, 200, 4, 2, 16, Dtype::bf16));  // several new tokens
+      check_result(*npu, attention(1, 5, 5, 2, 2, 16, Dtype::bf16));    // less than a page
     }
     check_clean();
   }
@@ -197,7 +201,12 @@ TEST_CASE("attention on pages is that on sequences that lie whole") {
     CHECK(refusal(*backend(cann, 16), attention(3, 1, 37, 4, 2, 16, Dtype::fp16)) ==
           "of attention only aclnnFusedInferAttentionScore takes pages");
     CHECK(refusal(*backend(functions(), 24), attention(3, 1, 37, 4, 2, 16, Dtype::fp16)) ==
-          "aclnnFusedInferAttentionScore takes pages of a multiple of 16 tokens up to 512, not 24");
+          "aclnnFusedInferAttentionScore takes pages of a multiple of 16 tokens up to 512 for one query, not 24");
+    CHECK(
+        refusal(*backend(functions(), 16), attention(3, 2, 37, 4, 2, 16, Dtype::fp16)) ==
+        "aclnnFusedInferAttentionScore takes pages of a multiple of 128 tokens up to 512 for several queries, not 16");
+    CHECK(refusal(*backend(functions(), 16), attention(1, 1, 3, 256, 256, 512, Dtype::fp16)) ==
+          "aclnnFusedInferAttentionScore takes pages of up to 65535 elements of a token");
     auto old = functions();
     old->aclCreateIntArray.pointer = nullptr;
     CHECK(refusal(*backend(old, 16), attention(3, 1, 37, 4, 2, 16, Dtype::fp16)) ==

@@ -59,7 +59,7 @@ endif()
 set(cann_check ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -DLLMPERF_CANN_CHECK -I${PROJECT_SOURCE_DIR}/src)
 set(cann_check_file ${PROJECT_SOURCE_DIR}/src/replay/ascend/check/cann_check.cpp)
 add_test(NAME cann_declarations COMMAND ${cann_check} -I${standin}/include ${cann_check_file})
-foreach(wrong aclrt aclnn value hccl)
+foreach(wrong aclrt aclnn grouped value hccl)
   add_test(NAME cann_declarations_refuse_${wrong}
     COMMAND ${cann_check} -I${standin}/wrong/${wrong} -I${standin}/include ${cann_check_file})
   set_tests_properties(cann_declarations_refuse_${wrong} PROPERTIES

@@ -107,7 +107,8 @@ int plan_pages(Checks& checks, const Arguments& a, std::uint64_t* workspace, acl
   const std::int64_t queries = a.query->shape[1];
   const std::int64_t width = a.query->shape[3];
   checks.holds(a.query->shape[2] == a.heads && a.kv_heads > 0 && a.heads % a.kv_heads == 0, "numHeads");
-  checks.holds(a.page > 0 && a.page % 16 == 0 && a.page <= 512, "blockSize");
+  checks.holds(a.page > 0 && a.page % (queries == 1 ? 16 : 128) == 0 && a.page <= 512, "blockSize");
+  checks.holds(a.kv_heads * width <= 65535, "elements of a token");
   checks.tensor("key", a.key, {a.query->type}, {-1, a.page, a.kv_heads * width});
   checks.tensor("value", a.value, {a.query->type}, {-1, a.page, a.kv_heads * width});
   checks.tensor("blockTable", a.table, {ACL_INT32}, {batch, -1});

@@ -190,7 +190,7 @@ aclnnStatus aclnnMoeFinalizeRoutingV2GetWorkspaceSize(const aclTensor* expanded,
                                                       aclOpExecutor** executor) {
   STANDIN_PLAN(aclnnMoeFinalizeRoutingV2);
   for (const aclTensor* absent : {x1, x2, bias, picks}) checks.absent("an optional", absent);
-  checks.holds(drop_pad == 0, "dropPadMode");
+  checks.holds(drop_pad == 0 || drop_pad == 2, "dropPadMode");
   if (!checks.rank("expandedX", expanded, kFloat, 2)) return checks.code();
   const std::int64_t rows = expanded->shape[0];
   const std::int64_t width = expanded->shape[1];
@@ -202,19 +202,23 @@ aclnnStatus aclnnMoeFinalizeRoutingV2GetWorkspaceSize(const aclTensor* expanded,
   const std::int64_t k = scales->shape[1];
   checks.holds(tokens * k == rows, "rows of scales");
   if (!checks.good()) return checks.code();
-  return checks.finish({expanded, places, scales, out}, workspace, executor, 0,
-                       [=, a = *expanded, p = *places, s = *scales, o = *out](Stream&) {
-                         for (std::int64_t t = 0; t < tokens; ++t) {
-                           for (std::int64_t i = 0; i < width; ++i) {
-                             double sum = 0;
-                             for (std::int64_t j = 0; j < k; ++j) {
-                               sum += get(s, {t, j}) * get(a, {static_cast<std::int64_t>(get(p, {t * k + j})), i});
-                             }
-                             put(o, {t, i}, sum);
-                           }
-                         }
-                         return 0;
-                       });
+  return checks.finish(
+      {expanded, places, scales, out}, workspace, executor, 0,
+      [=, a = *expanded, p = *places, s = *scales, o = *out](Stream&) {
+        // Pick by pick for MoeInitRouting, token by token for its second version.
+        const bool by_token = drop_pad == 2;
+        for (std::int64_t t = 0; t < tokens; ++t) {
+          for (std::int64_t i = 0; i < width; ++i) {
+            double sum = 0;
+            for (std::int64_t j = 0; j < k; ++j) {
+              sum += get(s, {t, j}) *
+                     get(a, {static_cast<std::int64_t>(get(p, {by_token ? t * k + j : j * tokens + t})), i});
+            }
+            put(o, {t, i}, sum);
+          }
+        }
+        return 0;
+      });
 }
 STANDIN_LAUNCH(aclnnMoeFinalizeRoutingV2)
 
