@@ -121,8 +121,12 @@ Measurements subset(const Measurements& all, std::span<const std::size_t> rows) 
   return some;
 }
 
-// Parameters that are never fitted: a limit, not a time.
-bool held(std::size_t parameter) { return parameter == index(hardware::Parameter::memory_utilisation); }
+// Parameters that are never fitted: a limit, not a time; and bounds that no kernel has where a profile does not say so.
+bool held(std::size_t parameter) {
+  using enum hardware::Parameter;
+  return parameter == index(memory_utilisation) ||
+         (parameter >= index(vector_reduce_rate) && parameter <= index(vector_sampling_rate));
+}
 
 void note_range(const Measurements& rows, const Predictor& predictor, hardware::FittedRange& range) {
   range = {};

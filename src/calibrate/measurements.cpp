@@ -378,9 +378,12 @@ class FileParser {
     }
     void operator()(Column c, Phase& value, const Rule&) const {
       const std::string text = p.required(c);
-      value = text == name(Phase::decode) ? Phase::decode : Phase::prefill;
+      for (const Phase phase : {Phase::prefill, Phase::decode, Phase::verify}) {
+        if (text == name(phase)) value = phase;
+      }
       if (text.empty() || text == name(value)) return;
-      p.problem(p.cell(c)->column, fmt::format("unknown phase {}", quote(text)), "known phases: prefill, decode");
+      p.problem(p.cell(c)->column, fmt::format("unknown phase {}", quote(text)),
+                "known phases: prefill, decode, verify");
     }
   };
 

@@ -2,8 +2,9 @@
 //
 //  * steps of whole models: hardware,tp,ep,dp,pp,runtime,engine_version,execution,options,model,weights,kv,batch,phase,
 //    new_tokens,context,concurrency,prompt,generated,loaded,measured,latency_ms. One forward step of `batch` sequences
-//    that each process new_tokens and have context cached. With `loaded`, the time per output token of a server that
-//    `concurrency` requests of `prompt` and `generated` tokens keep busy: others' prompts lengthen its steps.
+//    that each process new_tokens and have context cached; phase verify is decode that checks several new tokens of
+//    each (speculative decoding). With `loaded`, the time per output token of a server that `concurrency` requests of
+//    `prompt` and `generated` tokens keep busy: others' prompts lengthen its steps.
 //  * kernels: hardware,op,dtype,weights,ranks,batch,m,n,k,hidden,inter,topk,experts,tp,ep,distribution,q_len,kv_len,
 //    heads,kv_heads,head_dim,causal,kv_dtype,window,bytes,power,latency_us; a row fills in what its op has (op_row.h).
 //

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <type_traits>
 
 #include "base/number.h"
@@ -120,7 +121,10 @@ std::optional<double> drawn_exponent(std::string_view distribution) {
   return exponent && *exponent >= 0 && *exponent <= kMost ? exponent : std::nullopt;
 }
 
-std::string_view name(Phase phase) { return phase == Phase::prefill ? "prefill" : "decode"; }
+std::string_view name(Phase phase) {
+  constexpr std::array<std::string_view, 3> kNames = {"prefill", "decode", "verify"};
+  return kNames[static_cast<std::size_t>(phase)];
+}
 
 const VectorOp* vector_op(std::string_view name) {
   const auto* found = std::find_if(graph::kVectorOps.begin(), graph::kVectorOps.end(),

@@ -15,7 +15,7 @@
 
 namespace llmperf::calibrate {
 
-enum class Phase : unsigned char { prefill, decode };
+enum class Phase : unsigned char { prefill, decode, verify };  // verify: a step of decode with several tokens
 std::string_view name(Phase phase);
 
 // op "gemm" (or "matmul"): `batch` products [m, k] x [k, n]. `weights`: the scheme in which the [k, n] operand is

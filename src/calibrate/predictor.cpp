@@ -92,8 +92,8 @@ const Predictor::Case& Predictor::case_of(const StepRow& row) {
   if (found) return *found;
   std::unique_ptr<model::Decoder>& decoder = models_[row.model];
   if (!decoder) decoder = std::make_unique<model::Decoder>(model::load_decoder(row.model));
-  const hardware::RuntimeExecution execution =
-      hardware::resolve_execution(profile_, row.options.empty() ? "all" : row.options, row.execution);
+  const hardware::RuntimeExecution execution = hardware::resolve_execution(
+      hardware::run_by(profile_, decoder->architecture), row.options.empty() ? "all" : row.options, row.execution);
   estimate::Choices choices;
   choices.weights = row.weights;
   if (!row.kv.empty()) {  // "fp8", or "q8_0/q4_0" of keys and values
@@ -139,7 +139,7 @@ void Predictor::add_step(const StepRow& row) {
   items.layers = d(setup.execution.model->num_layers());
   items.parameters = of.parameters;
   graph::SequenceGroup& group = items.group;
-  group = {estimator.replica_batch({.batch = row.batch}), row.new_tokens, row.context};
+  group = {estimator.replica_batch({.batch = row.batch}), row.new_tokens, row.context, row.phase == Phase::verify};
   if (profile_.choices.caps_batch) group.count = running_batch(estimator, profile_, group);
   items.sequences = d(group.count);
   if (setup.execution.plan.pipeline > 1) {

@@ -153,6 +153,8 @@ std::vector<graph::Op> ops_of_shape(const ExpertsShape& s, Dtype dtype) {
                  static_cast<double>(s.m) / static_cast<double>(rows))};
 }
 
+// Of which CANN's MlaProlog makes one kernel.
+constexpr std::size_t kPrologOps = 7;
 // DeepSeek-V3's projections around latent attention: down to latents of queries and of keys in one product, up to
 // heads, and back. New tokens meet latents where they are (absorbed), a prompt's are expanded to keys and values. A
 // prolog ends where the attention begins.
@@ -224,6 +226,10 @@ std::vector<graph::Op> ops_of(const OpRow& row, const hardware::RuntimeProfile& 
     const double bytes = static_cast<double>(gemm->m * gemm->n) * bytes_per_element(row.dtype);
     ops.push_back(op_of(CollectiveShape{graph::CollectiveKind::all_reduce, gemm->ranks, Bytes{bytes}}, row.dtype));
     ops.back().overlaps = true;
+  }
+  const auto* latent = std::get_if<LatentShape>(&row.shape);
+  if (latent && latent->phase == Phase::decode && profile.options.fused_mla_prolog) {
+    for (std::size_t i = 1; i < std::min(ops.size(), kPrologOps); ++i) ops[i].launches = 0;
   }
   const auto* attention = std::get_if<AttentionShape>(&row.shape);
   if (attention && attention->phase == Phase::prefill && profile.choices.attention_appends) {

@@ -208,7 +208,7 @@ std::vector<Batch> batches(const Measurements& measurements, const std::string& 
 hardware::StepSize step_of(const StepRow& row, const estimate::Setup& setup, const RuntimeProfile& profile) {
   hardware::StepSize step = estimate::step_size(setup, &profile);
   step.batch = row.replica_batch();
-  step.tokens = row.phase == Phase::prefill ? step.batch * row.new_tokens : step.batch;
+  step.tokens = row.phase == Phase::decode ? step.batch : step.batch * row.new_tokens;
   step.context = row.context;
   return step;
 }

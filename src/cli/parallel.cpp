@@ -62,9 +62,10 @@ std::string infeasible_hint(const estimate::SearchSpace& space, const estimate::
 // What says nothing to the formulas of a layer, or on a single device.
 void check_effects(const ParallelFlags& f, const Context& context) {
   if (f.symbolic) {
-    context.refuse({"--kv", "--weights", "--reserve", "--embedding", "--training", "--top"},
+    context.refuse({"--kv", "--weights", "--reserve", "--embedding", "--training", "--phase", "--top"},
                    "no effect beside --symbolic");
   }
+  if (f.request.training) context.refuse({"--phase"}, "a training step has none");
   if (f.devices == 1) context.refuse({"--embedding", "--devices-per-node"}, "there is one device");
   for (const char* option : {"static_kv", "last_token_logits"}) {
     if (f.request.options.value_or("").find(option) == std::string::npos) continue;
@@ -80,6 +81,7 @@ Answer parallel_answer(const ParallelFlags& f, const Context& context) {
   const hardware::Device device = hardware::load_device(*f.request.hw);
   estimate::Choices choices = request::choose_schemes(f.request, device);
   choices.tiles = mapper::TileModel::roofline;  // ranks thousands of plans
+  choices.serving = request::serving_of(f.request);
   if (file.stored) choices.stored = &file.stored->layout;
   const estimate::Setup setup = estimate::make_setup(file.decoder, device, choices);
   if (setup.execution.weights.gguf) {
@@ -134,6 +136,9 @@ void add_parallel(Command& root) {
   command.add("--devices", flags.devices, kPlanDevices, "N", "devices in all").required().otherwise.clear();
   command.add("batch", r).about = "sequences of a step, all devices together";
   command.add("seq", r).old_names.emplace_back("--prompt");
+  auto& phase = command.add("phase", r);
+  phase.about = "what a step is: a prefill, or with decode a token of every sequence, --seq of it in the cache";
+  phase.otherwise = "prefill";
   command.add("training", r).about = "a training step rather than a prefill";
   command.add("micro-batch", r).with("--training");
   Meanings<std::vector<graph::Recompute>> recompute;

@@ -37,11 +37,13 @@ N attention_elements(const graph::Execution& e, const model::Attention& a, const
     elements = let.noted(elements + sequences * keys * heads * (nope_dim + v_dim),
                          "keys and values are expanded from the latents");
   }
-  if (e.runtime.flash_attention) return elements;
-  elements = let.noted(elements + 2 * tokens * heads * keys /
-                                      let.factor("score_ranks", share.score_ranks, "devices that share the scores"),
-                       "without flash attention the scores and their softmax exist in memory");
-  if (a.heads == a.kv_heads) return elements;
+  const bool flash = e.runtime.flash_attention;
+  if (flash && !e.runtime.repeated_kv) return elements;
+  if (!flash)
+    elements = let.noted(elements + 2 * tokens * heads * keys /
+                                        let.factor("score_ranks", share.score_ranks, "devices that share the scores"),
+                         "without flash attention the scores and their softmax exist in memory");
+  if (a.heads == a.kv_heads || (flash && a.latent)) return elements;
   return elements +
          sequences * keys * heads * (qk_dim + v_dim) /
              let.factor("repeat_ranks", share.repeat_ranks, "devices that share the repeated keys and values");
@@ -80,7 +82,7 @@ void visit_alive(const graph::Execution& e, const graph::SequenceGroup& g, std::
     visit("attention", stream + grouped(attention_elements(e, layer.attention, g, share, tokens)) * element);
     visit("MLP", stream + grouped(feed_forward_elements(layer.feed_forward, share, tokens, hidden)) * element);
   }
-  const bool last = e.runtime.last_token_logits;
+  const bool last = e.runtime.last_token_logits && !g.verifies;
   const N rows = let("rows", last ? d(g.count) : share.tokens,
                      last ? "logits of the last token of each sequence" : "logits of every token");
   visit("head", let.noted(stream + rows * let("vocab", e.model->vocab, "entries of the vocabulary") *

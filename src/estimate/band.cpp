@@ -83,7 +83,7 @@ Part part_of(const graph::Op& op) {
   if (op.place == graph::Place::network || op.place == graph::Place::link) return Part::collectives;
   if (const auto* attention = std::get_if<graph::Attention>(&op.body)) {
     if (attention->shared_kv || attention->qk_dim != attention->v_dim) return Part::latent_attention;
-    return attention->q_tokens > 1 ? Part::prompt_attention : Part::token_attention;
+    return attention->q_tokens > 1 && !attention->verifies ? Part::prompt_attention : Part::token_attention;
   }
   const bool of_experts = op.tag >= Tag::routing && op.tag <= Tag::experts_gather;
   if (const auto* gemm = std::get_if<graph::Gemm>(&op.body)) {

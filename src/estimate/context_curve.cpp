@@ -9,7 +9,7 @@ namespace {
 constexpr int kPowers = 16;
 
 std::set<std::int64_t> contexts(const Estimator& estimator, const Estimate& e) {
-  const std::int64_t own = e.scenario.prompt + e.scenario.generate;
+  const std::int64_t own = estimator.tokens(e.scenario);
   const std::int64_t trained = estimator.setup().execution.model->max_position.value_or(0);
   // What fits far beyond the length that the model is made for is of no use, where that length is known.
   const std::int64_t fitting = trained > 0 ? std::min(4 * trained, e.longest_context) : e.longest_context;
@@ -25,7 +25,8 @@ std::set<std::int64_t> contexts(const Estimator& estimator, const Estimate& e) {
 // Prompts that a plan cuts are multiples of a unit; of a shorter context nothing is left to cut.
 Scenario scenario_of(const Estimator& estimator, const Scenario& s, std::int64_t context) {
   const std::int64_t unit = estimator.prompt_unit();
-  const std::int64_t prompt = std::max(unit, (context - std::min(s.generate, context)) / unit * unit);
+  const std::int64_t generate = estimator.tokens(s) - s.prompt;
+  const std::int64_t prompt = std::max(unit, (context - std::min(generate, context)) / unit * unit);
   return {s.batch, prompt, std::max<std::int64_t>(context - prompt, 0)};
 }
 
@@ -37,7 +38,7 @@ std::vector<ContextPoint> context_curve(Estimator& estimator, const Estimate& es
   for (const std::int64_t context : contexts(estimator, estimate)) {
     const Scenario s = scenario_of(estimator, estimate.scenario, context);
     ContextPoint point{context, estimator.memory(s).kv_cache, estimator.fits(s), {}};
-    if (point.fits) {
+    if (point.fits && estimator.setup().serving.decodes()) {
       estimator.decode_step(s, context, step);
       point.decode_step = step.time;
     }

@@ -153,7 +153,8 @@ std::int64_t Estimator::replica_batch(const Scenario& s) const {
 
 std::int64_t Estimator::micro_batches(const Scenario& s) const {
   const std::int64_t stages = setup_.execution.plan.pipeline;
-  const std::int64_t batch = replica_batch(s);
+  const std::int64_t overlap = setup_.serving.overlap_batches;
+  const std::int64_t batch = (replica_batch(s) + overlap - 1) / overlap;
   if (setup_.execution.weights.gguf) return 1;  // llama.cpp decodes all sequences together
   if (setup_.pipeline_batches > 0) return std::min(setup_.pipeline_batches, batch);
   std::int64_t parts = std::min(stages, batch);
@@ -162,20 +163,40 @@ std::int64_t Estimator::micro_batches(const Scenario& s) const {
 }
 
 std::int64_t Estimator::batch_unit() const {
-  return setup_.execution.plan.data * std::max<std::int64_t>(1, setup_.pipeline_batches);
+  return setup_.execution.plan.data * std::max<std::int64_t>(1, setup_.pipeline_batches) *
+         setup_.serving.overlap_batches;
 }
 
 std::int64_t Estimator::prompt_unit() const { return graph::sequence_multiple(setup_.execution.plan); }
 
 SequenceGroup Estimator::prefill_of(const Scenario& s) const {
-  const std::int64_t parts = micro_batches(s);
+  const std::int64_t parts = micro_batches(s) * setup_.serving.overlap_batches;
   return {(replica_batch(s) + parts - 1) / parts, s.prompt, 0};
 }
 SequenceGroup Estimator::decode_at(const Scenario& s, std::int64_t context) const {
   SequenceGroup group = prefill_of(s);
-  group.new_tokens = 1;
+  group.new_tokens = setup_.serving.verify;
   group.context = context;
+  group.verifies = group.new_tokens > 1;
   return group;
+}
+
+std::int64_t Estimator::tokens(const Scenario& s) const {
+  return setup_.serving.decodes() ? s.prompt + s.generate : s.prompt;
+}
+std::int64_t Estimator::cached_tokens(const Scenario& s) const {
+  return tokens(s) + (setup_.serving.decodes() ? setup_.serving.verify - 1 : 0);
+}
+// Steps keep `accepted` tokens on the mean.
+std::int64_t Estimator::decode_steps(const Scenario& s) const {
+  if (!setup_.serving.decodes() || s.generate <= 1) return 0;
+  return static_cast<std::int64_t>(std::ceil(d(s.generate - 1) / setup_.serving.accepted));
+}
+std::int64_t Estimator::generated(const Scenario& s) const { return s.generate - (setup_.serving.prefills() ? 0 : 1); }
+
+const Phase* Estimate::phase(std::string_view name) const {
+  const auto found = std::ranges::find(phases, name, &Phase::name);
+  return found == phases.end() ? nullptr : &*found;
 }
 
 Estimate Estimator::run(const Scenario& scenario) {
@@ -197,16 +218,21 @@ void Estimator::run(const Scenario& scenario, Estimate& result) {
     result.phases.clear();
     return;
   }
-  result.phases.resize(scenario.generate > 1 ? 2 : 1);
-  prefill(scenario, result.phases[0]);
-  result.ttft = result.phases[0].time;
-  result.total = result.ttft;
+  const Serving& serving = setup_.serving;
+  result.phases.resize((serving.prefills() ? 1 : 0) + (decode_steps(scenario) > 0 ? 1 : 0));
+  result.ttft.reset();
+  result.total = {};
+  if (serving.prefills()) {
+    prefill(scenario, result.phases.front());
+    result.ttft = result.total = result.phases.front().time;
+  }
   decode(scenario, result);
 
   const double batch = d(scenario.batch);
-  result.tokens_per_second_per_request = d(scenario.generate) / result.total.value;
+  const bool generates = serving.decodes() && !result.phases.empty();
+  result.tokens_per_second_per_request = generates ? d(generated(scenario)) / result.total.value : 0;
   result.tokens_per_second = batch * result.tokens_per_second_per_request;
-  result.prefill_tokens_per_second = batch * d(scenario.prompt) / result.ttft.value;
+  result.prefill_tokens_per_second = result.ttft ? batch * d(scenario.prompt) / result.ttft->value : 0;
   result.decode_tokens_per_second = result.tpot ? batch / result.tpot->value : 0;
 }
 
@@ -217,31 +243,34 @@ void Estimator::phase(std::string_view name, const SequenceGroup& group, std::in
   result.steps = 1;
   result.first = result.last = group;
   result.micro_batches = micro_batches;
+  result.overlap_batches = setup_.serving.overlap_batches;
   const graph::Execution& e = setup_.execution;
   const std::int64_t tokens = group.count * group.new_tokens;
   result.token_batches = e.weights.gguf && stages_.size() > 1 ? (tokens + e.micro_batch - 1) / e.micro_batch : 1;
-  result.steady = group.new_tokens == 1 && group.context > 0 && !e.weights.gguf ? Steady::yes : Steady::no;
-  const bool prompts = group.new_tokens > 1 || group.context == 0;
+  const bool prompts = !is_decode(group);
+  result.steady = !prompts && !e.weights.gguf ? Steady::yes : Steady::no;
   result.launches = {.dispatch = setup_.dispatch_of(prompts, group.count),
                      .prompts = prompts,
-                     .layers = d(e.model->num_layers()) * d(micro_batches),
-                     .sequences = d(micro_batches * group.count)};
+                     .layers = d(e.model->num_layers()) * d(micro_batches * result.overlap_batches),
+                     .sequences = d(micro_batches * result.overlap_batches * group.count)};
   const bool prefetches = e.runtime.prefetch_weights && stages_.size() == 1;
   time_phase(setup_, machine_, graph_, stages_, prefetches ? Prefetch::yes : Prefetch::no, result, seconds_);
 }
 
-// The first step in full; then only the ops that grow with the context, summed over the generation.
+// The first step in full; then only the ops that grow with the context, summed over all contexts of the generation (of
+// steps that keep several tokens the mean over these stands for that over the steps).
 void Estimator::decode(const Scenario& scenario, Estimate& result) {
   result.tpot_first = result.tpot = result.tpot_last = std::nullopt;
-  const std::int64_t steps = scenario.generate - 1;
+  const std::int64_t steps = decode_steps(scenario);
   if (steps < 1) return;
-  Phase& decode = result.phases[1];
+  const double accepted = setup_.serving.accepted;
+  Phase& decode = result.phases.back();
   const SequenceGroup first = decode_at(scenario, scenario.prompt);
-  const std::int64_t last = scenario.prompt + steps - 1;
+  const std::int64_t last = scenario.prompt + static_cast<std::int64_t>(d(steps - 1) * accepted);
   phase("decode", first, micro_batches(scenario), decode);
   decode.steps = steps;
   decode.last = decode_at(scenario, last);
-  result.tpot_first = decode.time;
+  result.tpot_first = decode.time / accepted;
 
   std::size_t growing = 0;
   for (const OpEstimate& op : decode.ops) growing += op.op.grows_with_context ? 1 : 0;
@@ -279,7 +308,7 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
     seconds_[k] = op.step_time().value;
     if (!op.op.grows_with_context) continue;
     seconds_[k] = samples_[i * kRow + kTotal] * d(op.op.count);
-    from_row(sums_.data() + i * kRow, 1 / d(steps), setup_.profile != nullptr, op.work, op.time);
+    from_row(sums_.data() + i * kRow, 1 / d(last - scenario.prompt + 1), setup_.profile != nullptr, op.work, op.time);
     ++i;
   }
   if (setup_.profile) {
@@ -290,21 +319,21 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
     };
     decode.last_overhead = overhead();
     seconds_.back() = decode.last_overhead.value * d(runtime.op.count);
-    result.tpot_last = schedule_step(decode.ops, seconds_, stages_, decode.batches(), decode.steady).time;
+    result.tpot_last = schedule_step(decode.ops, seconds_, stages_, decode.batches(), decode.steady).time / accepted;
     for (std::size_t k = 0; k < kernels.size(); ++k) seconds_[k] = kernels[k].step_time().value;
     runtime.time.total = overhead();
   } else {
-    result.tpot_last = schedule_step(decode.ops, seconds_, stages_, decode.batches(), decode.steady).time;
+    result.tpot_last = schedule_step(decode.ops, seconds_, stages_, decode.batches(), decode.steady).time / accepted;
   }
   sum_up(decode, stages_, seconds_);
-  result.tpot = decode.time;
+  result.tpot = decode.time / accepted;
   result.total += decode.time * d(steps);
 }
 
 Seconds Estimator::step_time(std::span<const SequenceGroup> step) {
   graph::build_step(setup_.execution, step, graph::Part::all, graph_);
   Seconds sum;
-  const bool prompts = std::any_of(step.begin(), step.end(), [](const SequenceGroup& g) { return g.new_tokens > 1; });
+  const bool prompts = std::any_of(step.begin(), step.end(), [](const SequenceGroup& g) { return g.prompts(); });
   std::optional<mapper::StepOverhead> host;
   std::int64_t sequences = 0;
   for (const SequenceGroup& g : step) sequences += g.count;
@@ -324,7 +353,7 @@ Estimator::PlacedMemory Estimator::placed_memory(const Scenario& s) const {
   m.device = stage_memory(s, fullest);
   m.host.weights = host_weights_;
   if (e.weights.gguf) {
-    m.host.kv_cache = cost::kv_cache_bytes(e, s.prompt + s.generate).host * d(replica_batch(s));
+    m.host.kv_cache = cost::kv_cache_bytes(e, cached_tokens(s)).host * d(replica_batch(s));
     m.host.activation = compute_buffers(s, fullest).host;
   }
   return m;
@@ -338,11 +367,14 @@ cost::Memory Estimator::stage_memory(const Scenario& s, std::size_t stage) const
   if (e.weights.gguf) {
     m.activation = compute_buffers(s, stage).device;
   } else {
-    m.activation = std::max(cost::activation_peak(e, prefill_of(s)),
-                            cost::activation_peak(e, decode_at(s, s.prompt + s.generate - 1)));
-    m.activation = m.activation * setup_.activation_factor;
+    const Serving& serving = setup_.serving;
+    if (serving.prefills()) m.activation = cost::activation_peak(e, prefill_of(s));
+    if (serving.decodes()) {
+      m.activation = std::max(m.activation, cost::activation_peak(e, decode_at(s, s.prompt + s.generate - 1)));
+    }
+    m.activation = m.activation * (setup_.activation_factor * d(serving.overlap_batches));
   }
-  const std::int64_t tokens = s.prompt + s.generate;
+  const std::int64_t tokens = cached_tokens(s);
   const bool placed = e.weights.gguf && stages_.size() == 1;  // layers on the host cache there
   const Bytes kv =
       placed ? cost::kv_cache_bytes(e, tokens).device : cost::stage_kv_bytes(e, stages_[stage].layers, tokens);
@@ -351,15 +383,14 @@ cost::Memory Estimator::stage_memory(const Scenario& s, std::size_t stage) const
 }
 
 model::PlacedBytes Estimator::compute_buffers(const Scenario& s, std::size_t stage) const {
-  return cost::compute_buffers(setup_.execution, s.batch, s.batch * (s.prompt + s.generate),
-                               static_cast<std::int64_t>(stage));
+  return cost::compute_buffers(setup_.execution, s.batch, s.batch * cached_tokens(s), static_cast<std::int64_t>(stage));
 }
 
 std::size_t Estimator::fullest_stage(const Scenario& s) const {
   if (stages_.size() == 1) return 0;
   const double batch = d(replica_batch(s));
   const auto needs = [&](std::size_t i) {
-    const Bytes kv = cost::stage_kv_bytes(setup_.execution, stages_[i].layers, s.prompt + s.generate) * batch;
+    const Bytes kv = cost::stage_kv_bytes(setup_.execution, stages_[i].layers, cached_tokens(s)) * batch;
     return stages_[i].weights + kv + (setup_.execution.weights.gguf ? compute_buffers(s, i).device : Bytes{});
   };
   std::size_t fullest = 0;
@@ -392,7 +423,7 @@ void Estimator::limits(const Scenario& scenario, Estimate& result) const {
   const std::int64_t prompt = piece * largest(kMaxTokens / piece, [&](std::int64_t pieces) {
                                 return room({scenario.batch, piece * pieces, scenario.generate});
                               });
-  result.longest_context = prompt > 0 ? prompt + scenario.generate : 0;
+  result.longest_context = prompt > 0 ? tokens({scenario.batch, prompt, scenario.generate}) : 0;
 }
 
 }  // namespace llmperf::estimate

@@ -26,7 +26,8 @@ struct Scenario {
 inline constexpr std::int64_t kMaxBatch = 1'000'000;
 inline constexpr std::int64_t kMaxTokens = 100'000'000;
 
-// It fits when both the device and the host do. Phases: prefill, then decode when more than one token is generated.
+// It fits when both the device and the host do. Phases: prefill, then decode when more than one token is generated;
+// one of the two alone when the device runs no other (Serving).
 struct Estimate : Outcome {
   Scenario scenario;
   cost::Memory host_memory;  // all zero without a host
@@ -35,15 +36,17 @@ struct Estimate : Outcome {
   std::int64_t longest_context = 0;  // prompt + generate tokens per sequence that fit at this batch; 0: none
 
   // Only when it fits.
-  Seconds ttft;
-  std::optional<Seconds> tpot_first;  // of the second token of a request, the first decode step
-  std::optional<Seconds> tpot;        // mean
+  std::optional<Seconds> ttft;  // with a prefill
+  std::optional<Seconds>
+      tpot_first;               // of the second token of a request: the first decode step, over the tokens it keeps
+  std::optional<Seconds> tpot;  // mean
   std::optional<Seconds> tpot_last;
-  Seconds total;                 // ttft and all decode steps
-  double tokens_per_second = 0;  // generated tokens of all requests over `total`
+  Seconds total;                 // all steps
+  double tokens_per_second = 0;  // generated tokens of all requests over `total`; 0 of a prefill alone
   double tokens_per_second_per_request = 0;
-  double prefill_tokens_per_second = 0;  // prompt tokens over ttft
-  double decode_tokens_per_second = 0;   // batch / tpot; 0 without decode
+  double prefill_tokens_per_second = 0;             // prompt tokens over ttft; 0 without prefill
+  double decode_tokens_per_second = 0;              // batch / tpot; 0 without decode
+  const Phase* phase(std::string_view name) const;  // null where there is none
 };
 
 // Keeps its workspace between runs, so that a run allocates nothing once warm. One per thread.
@@ -65,7 +68,7 @@ class Estimator {
   }
   // A step of `micro_batches` parts, each over `group` (of one replica), whether it fits or not.
   void step(const graph::SequenceGroup& group, std::int64_t micro_batches, Phase& result) {
-    phase(group.new_tokens == 1 && group.context > 0 ? "decode" : "prefill", group, micro_batches, result);
+    phase(is_decode(group) ? "decode" : "prefill", group, micro_batches, result);
   }
   // Time of one step over `step` (of one replica), without the per-op results.
   Seconds step_time(std::span<const graph::SequenceGroup> step);
@@ -98,11 +101,18 @@ class Estimator {
   std::int64_t micro_batches(const Scenario& scenario) const;
   graph::SequenceGroup prefill_of(const Scenario& scenario) const;
   graph::SequenceGroup decode_at(const Scenario& scenario, std::int64_t context) const;
+  // Of a request: tokens that it has in the end, those that the cache has room for (guesses, too), decode steps, and
+  // tokens that come out of these steps and the prefill.
+  std::int64_t tokens(const Scenario& scenario) const;
+  std::int64_t cached_tokens(const Scenario& scenario) const;
+  std::int64_t decode_steps(const Scenario& scenario) const;
+  std::int64_t generated(const Scenario& scenario) const;
   // What a legal batch and a legal prompt are multiples of.
   std::int64_t batch_unit() const;
   std::int64_t prompt_unit() const;
 
  private:
+  static bool is_decode(const graph::SequenceGroup& group) { return !group.prompts() && group.context > 0; }
   void phase(std::string_view name, const graph::SequenceGroup& group, std::int64_t micro_batches, Phase& result);
   void decode(const Scenario& scenario, Estimate& result);
   graph::StageSplit split_layers();

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "base/error.h"
 #include "base/integer.h"
@@ -52,8 +53,12 @@ Term concurrent(const Estimator& estimator, const Phase& phase, const std::vecto
   const Schedule s = schedule_step(phase.ops, seconds, estimator.stages(), phase.batches(), phase.steady);
   Term rest = sum;
   if (s.overlapped.value > 0) {
-    rest = rest - named("overlapped", s.overlapped.value,
-                        "s that ops run beside the op before them: collectives, weights that come early");
+    rest =
+        rest - named("overlapped", s.overlapped.value,
+                     phase.overlap_batches > 1
+                         ? "s that exchanges of one micro-batch run beside the other's ops: of each the smaller of it "
+                           "and the ops before it, and of it and those after it, by half"
+                         : "s that ops run beside the op before them: collectives, weights that come early");
   }
   if (s.pipelined.value > 0) {
     rest = rest - named("pipelined", s.pipelined.value,
@@ -158,9 +163,19 @@ std::optional<Explanation> explain_phase(const Estimator& estimator, const Phase
 
 // ---- Times and rates of the whole request
 
-constexpr std::string_view kPrefillNumbers[] = {"ttft_s", "total_s", "tokens_per_second",
-                                                "tokens_per_second_per_request", "prefill_tokens_per_second"};
-constexpr std::string_view kDecodeNumbers[] = {"tpot_s", "tpot_first_s", "tpot_last_s", "decode_tokens_per_second"};
+// In their order; those of phases that there are.
+constexpr std::pair<std::string_view, std::string_view> kNumbers[] = {{"ttft_s", "prefill"},
+                                                                      {"total_s", ""},
+                                                                      {"tokens_per_second", "tokens"},
+                                                                      {"tokens_per_second_per_request", "tokens"},
+                                                                      {"prefill_tokens_per_second", "prefill"},
+                                                                      {"tpot_s", "decode"},
+                                                                      {"tpot_first_s", "decode"},
+                                                                      {"tpot_last_s", "decode"},
+                                                                      {"decode_tokens_per_second", "decode"}};
+bool has_number(const Estimate& e, std::string_view of) {
+  return of.empty() || (of == "tokens" ? e.tokens_per_second > 0 : e.phase(of) != nullptr);
+}
 
 // Variables that are themselves numbers of the estimate, or of the request.
 struct Known {
@@ -173,10 +188,18 @@ struct Known {
   }
   Term batch() const { return named("batch", e.scenario.batch, "requests"); }
   Term prompt() const { return named("prompt", e.scenario.prompt, "prompt tokens of a request"); }
-  Term generate() const { return named("generate", e.scenario.generate, "generated tokens of a request"); }
+  Term generate() const {
+    return named("generate", estimator.generated(e.scenario),
+                 e.ttft ? "generated tokens of a request" : "generated tokens of a request but the first");
+  }
   Term total() const {
     if (!e.tpot) return (*this)("ttft_s");
-    return (*this)("ttft_s") + named("decode_steps", e.phases[1].steps, "tokens after the first") * (*this)("tpot_s");
+    const std::int64_t steps = e.phase("decode")->steps;
+    const Term decode = estimator.setup().serving.accepted == 1
+                            ? named("decode_steps", steps, "tokens after the first") * (*this)("tpot_s")
+                            : named("decode_steps", steps, "steps that keep the tokens after the first") *
+                                  named(explain(estimator, e, "phases.decode.time_s"), "s of the mean step");
+    return e.ttft ? (*this)("ttft_s") + decode : decode;
   }
 };
 
@@ -185,11 +208,22 @@ std::optional<Explanation> explain_times(const Estimator& estimator, const Estim
   const auto sum = [&](const Phase& phase, Seconds number, const graph::SequenceGroup* step = nullptr) {
     return sum_of_ops(estimator, phase, Metric::time_s, std::string(path), number.value, step);
   };
+  const auto per_token = [&](const Phase& phase, Seconds number, const graph::SequenceGroup* step = nullptr) {
+    const Serving& serving = estimator.setup().serving;
+    if (serving.accepted == 1) return sum(phase, number, step);
+    const Term whole =
+        named(sum_of_ops(estimator, phase, Metric::time_s, "step_s", (number * serving.accepted).value, step),
+              fmt::format("s of a step that verifies {} tokens of every sequence", serving.verify));
+    return checked(whole / named("accepted_tokens", serving.accepted, "tokens of a sequence that a step keeps, mean"),
+                   std::string(path), "s", number.value);
+  };
   const Known known{estimator, e};
   const auto rate = [&](const Term& formula, double number) {
     return checked(formula, std::string(path), "token/s", number);
   };
-  if (path == "ttft_s") return sum(e.phases[0], e.ttft);
+  const auto* known_number = std::ranges::find(kNumbers, path, &std::pair<std::string_view, std::string_view>::first);
+  if (known_number == std::end(kNumbers) || !has_number(e, known_number->second)) return std::nullopt;
+  if (path == "ttft_s") return sum(e.phases[0], *e.ttft);
   if (path == "total_s") return checked(known.total(), std::string(path), "s", e.total.value);
   if (path == "tokens_per_second") {
     return rate(known.batch() * known.generate() / known("total_s"), e.tokens_per_second);
@@ -200,13 +234,11 @@ std::optional<Explanation> explain_times(const Estimator& estimator, const Estim
   if (path == "prefill_tokens_per_second") {
     return rate(known.batch() * known.prompt() / known("ttft_s"), e.prefill_tokens_per_second);
   }
-  if (!e.tpot) return std::nullopt;
-  const Phase& decode = e.phases[1];
-  if (path == "tpot_s") return sum(decode, *e.tpot);
-  if (path == "tpot_first_s") return sum(decode, *e.tpot_first, &decode.first);
-  if (path == "tpot_last_s") return sum(decode, *e.tpot_last, &decode.last);
-  if (path == "decode_tokens_per_second") return rate(known.batch() / known("tpot_s"), e.decode_tokens_per_second);
-  return std::nullopt;
+  const Phase& decode = *e.phase("decode");
+  if (path == "tpot_s") return per_token(decode, *e.tpot);
+  if (path == "tpot_first_s") return per_token(decode, *e.tpot_first, &decode.first);
+  if (path == "tpot_last_s") return per_token(decode, *e.tpot_last, &decode.last);
+  return rate(known.batch() / known("tpot_s"), e.decode_tokens_per_second);
 }
 
 [[noreturn]] void throw_unknown(const Estimate& e, std::string_view path) {
@@ -270,9 +302,8 @@ std::vector<std::string> explainable_paths(const Estimate& estimate) {
   const auto add = [&](std::string path) { paths.push_back(std::move(path)); };
   for (const std::string_view path : paths_of_memory(estimate)) add(std::string(path));
   if (estimate.phases.empty()) return paths;
-  for (const std::string_view path : kPrefillNumbers) add(std::string(path));
-  if (estimate.tpot) {
-    for (const std::string_view path : kDecodeNumbers) add(std::string(path));
+  for (const auto& [path, of] : kNumbers) {
+    if (has_number(estimate, of)) add(std::string(path));
   }
   for (const Phase& phase : estimate.phases) {
     for (const MetricInfo& metric : kMetrics) add(phase_path(phase, metric.name));

@@ -141,8 +141,12 @@ Term weights(const Context& c, bool on_host) {
 
 // Of one sequence.
 Term kv_cache(const Context& c, bool on_host) {
+  const Serving& serving = c.estimator.setup().serving;
   const Term tokens =
-      named("tokens", c.scenario().prompt + c.scenario().generate, "prompt and generated tokens of a sequence");
+      named("tokens", c.estimator.cached_tokens(c.scenario()),
+            !serving.decodes()   ? "prompt tokens of a sequence"
+            : serving.verify > 1 ? "prompt and generated tokens of a sequence, and guesses of its last step"
+                                 : "prompt and generated tokens of a sequence");
   Term sum;
   for (std::size_t kind = 0; kind < c.model().kinds.size(); ++kind) {
     std::int64_t layers = 0;
@@ -168,14 +172,16 @@ Term kv_cache(const Context& c, bool on_host) {
 Term activation(const Context& c, bool on_host) {
   const Scenario& s = c.scenario();
   if (on_host || c.execution().weights.gguf) {
-    return cost::explained_compute_buffer(c.execution(), s.batch, s.batch * (s.prompt + s.generate), on_host,
+    return cost::explained_compute_buffer(c.execution(), s.batch, s.batch * c.estimator.cached_tokens(s), on_host,
                                           static_cast<std::int64_t>(c.estimator.fullest_stage(s)));
   }
-  std::vector<cost::Alive> all = cost::explained_activation(c.execution(), c.estimator.prefill_of(s), "prefill");
-  for (cost::Alive& alive : cost::explained_activation(
-           c.execution(), c.estimator.decode_at(s, s.prompt + s.generate - 1), "last decode step")) {
-    all.push_back(std::move(alive));
-  }
+  const Serving& serving = c.estimator.setup().serving;
+  std::vector<cost::Alive> all;
+  const auto add = [&](const graph::SequenceGroup& step, const char* name) {
+    for (cost::Alive& alive : cost::explained_activation(c.execution(), step, name)) all.push_back(std::move(alive));
+  };
+  if (serving.prefills()) add(c.estimator.prefill_of(s), "prefill");
+  if (serving.decodes()) add(c.estimator.decode_at(s, s.prompt + s.generate - 1), "last decode step");
   const auto most = std::max_element(all.begin(), all.end(), [](const cost::Alive& a, const cost::Alive& b) {
     return a.bytes.value() < b.bytes.value();
   });
@@ -183,6 +189,9 @@ Term activation(const Context& c, bool on_host) {
   Term x = most->bytes.noted_first(fmt::format("the residual stream and the {}, the largest of:", most->what));
   if (factor != 1) {
     x = x.in_parentheses() * named("factor", factor, "memory the runtime plans, over what is alive at once");
+  }
+  if (serving.overlap_batches > 1) {
+    x = x.in_parentheses() * named("overlap_batches", serving.overlap_batches, "micro-batches at the same time");
   }
   for (const cost::Alive& alive : all) {
     x = x.noted(fmt::format("{}: {}", alive.what, format_bytes(Bytes{alive.bytes.value()})));
@@ -202,7 +211,7 @@ std::string fits_note(const Context& c, std::string_view what, std::int64_t valu
 // not.
 Term largest_batch(const Context& c) {
   const Scenario& s = c.scenario();
-  const bool in_parts = c.plan().data > 1 || c.plan().pipeline > 1 || c.estimator.setup().pipeline_batches > 0;
+  const bool in_parts = c.plan().pipeline > 1 || c.estimator.batch_unit() > 1;
   Term x;
   if (c.execution().weights.gguf || in_parts) {
     x = named("batch", c.estimate.largest_batch, "largest batch whose memory fits, found by bisection");
@@ -224,16 +233,17 @@ Term largest_batch(const Context& c) {
 Term longest_context(const Context& c) {
   const Scenario& s = c.scenario();
   const std::int64_t context = c.estimate.longest_context;
+  const std::int64_t generate = c.estimator.tokens(s) - s.prompt;
   if (context == 0) {
     const std::int64_t shortest = c.estimator.prompt_unit();
-    return Term(0).noted(fits_note(c, "context", shortest + s.generate, {s.batch, shortest, s.generate}));
+    return Term(0).noted(fits_note(c, "context", shortest + generate, {s.batch, shortest, s.generate}));
   }
-  const std::int64_t prompt = context - s.generate;
+  const std::int64_t prompt = context - generate;
   const Term x = (named("prompt", prompt, "longest prompt whose memory fits at this batch, found by bisection") +
-                  named("generate", s.generate, "generated tokens"))
+                  named("generate", generate, "generated tokens"))
                      .noted(fits_note(c, "context", context, {s.batch, prompt, s.generate}));
   const std::int64_t next = prompt + c.estimator.prompt_unit();
-  return x.noted(next <= kMaxTokens ? fits_note(c, "context", next + s.generate, {s.batch, next, s.generate})
+  return x.noted(next <= kMaxTokens ? fits_note(c, "context", next + generate, {s.batch, next, s.generate})
                                     : std::string("the longest prompt tried"));
 }
 

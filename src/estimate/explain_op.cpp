@@ -176,7 +176,7 @@ class OpExplainer {
     group.context = context;
     graph::Graph graph;
     graph::build_step(estimator_.setup().execution, {&group, 1}, graph::Part::context_dependent, graph);
-    graph[growing_index_].count *= phase_.micro_batches;
+    graph[growing_index_].count *= phase_.micro_batches * phase_.overlap_batches;
     return graph[growing_index_];
   }
   double of(const graph::Op& op, Metric metric) const {
@@ -345,6 +345,8 @@ class OpExplainer {
                                                            : Metric::vector_flops)));
   }
 
+  // Steps that keep several tokens are taken as if there were one at every context.
+  std::int64_t contexts() const { return phase_.last.context - phase_.first.context + 1; }
   struct Piece {
     std::int64_t first, last;  // contexts
     double at_first, at_last;
@@ -375,7 +377,7 @@ class OpExplainer {
       sum += d(good - begin + 1) * (start + f(good)) / 2;
     }
     // Kinks that happen to cancel in the middle of a piece: not pieces of lines after all.
-    const double mean = sum / d(phase_.steps);
+    const double mean = sum / d(contexts());
     if (std::abs(mean - number(metric)) > kOnLine * std::abs(mean)) pieces.clear();
     return pieces;
   }
@@ -393,7 +395,7 @@ class OpExplainer {
            at_context("last", pieces[0].at_last, phase_.last.context)) /
           2;
     } else if (pieces.empty()) {
-      x = named("sum", number(metric) * d(phase_.steps), fmt::format("{} of all steps together", unit(metric)))
+      x = named("sum", number(metric) * d(contexts()), fmt::format("{} of all steps together", unit(metric)))
               .in_parentheses();
       note = "not linear in the context, not even in a few pieces: the sum over the steps is taken as computed";
     } else {
@@ -407,8 +409,8 @@ class OpExplainer {
       }
       note = "linear in the context piece by piece: a window fills up or another limit takes over";
     }
-    if (pieces.size() != 1) x = x / named("steps", phase_.steps, "decode steps");
-    x = x.noted(fmt::format("a mean over the generation: {} steps, at {} to {} cached tokens", phase_.steps, first,
+    if (pieces.size() != 1) x = x / named("steps", contexts(), "decode steps");
+    x = x.noted(fmt::format("a mean over the generation: {} steps, at {} to {} cached tokens", contexts(), first,
                             phase_.last.context));
     if (!note.empty()) x = x.noted(std::string(note));
     graph::SequenceGroup group = phase_.first;

@@ -26,6 +26,10 @@ struct OpEstimate {
   // that a training step runs beside its passes. What follows from the times of an op and the one before it alone is
   // not kept: hidden_seconds().
   Seconds hidden;
+  // Of an exchange that runs beside the ops of the other of two micro-batches (beside_seconds() in schedule.h): the
+  // layers of its kind, 1 outside of them, and how often a step goes through each. 0: it runs alone.
+  std::int32_t layers = 0;
+  std::int32_t passes = 0;
   Seconds step_time() const { return time.total * static_cast<double>(op.count); }
 };
 
@@ -45,10 +49,10 @@ struct Launches {
 //
 //   time + overlapped + pipelined
 //
-// where `overlapped` is what collectives take beside other ops and what weights that come early save, and `pipelined`
-// what stages do at the same time. With M micro-batches and stages that are busy for b_i (all micro-batches together) a
-// prefill takes sum(b_i) / M + (M - 1) / M max(b_i); decode steps follow one another in a full pipeline:
-// max(sum(b_i) / M, max(b_i)).
+// where `overlapped` is what collectives take beside other ops (of the same micro-batch, or of the other of two) and
+// what weights that come early save, and `pipelined` what stages do at the same time. With M micro-batches and stages
+// that are busy for b_i (all micro-batches together) a prefill takes sum(b_i) / M + (M - 1) / M max(b_i); decode steps
+// follow one another in a full pipeline: max(sum(b_i) / M, max(b_i)).
 struct Phase {
   std::string_view name;  // "prefill", "decode", "denoising step", "backward", "program" …
   std::int64_t steps = 1;
@@ -67,7 +71,8 @@ struct Phase {
   Launches launches;
   Seconds bubble;  // of the busiest stage: time in which it has nothing to do
   std::int64_t micro_batches = 1;
-  std::int64_t token_batches = 1;  // GGUF on several stages: micro-batches of tokens, which ops count already
+  std::int64_t overlap_batches = 1;  // parts of each of them whose exchanges run beside the other's ops
+  std::int64_t token_batches = 1;    // GGUF on several stages: micro-batches of tokens, which ops count already
   Steady steady = Steady::no;
   Seconds bound_time[mapper::kBounds];  // of `ops_time` less `overlapped`, in ops bound by each mapper::Bound
   mapper::Bound bound = mapper::Bound::memory;

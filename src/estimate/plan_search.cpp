@@ -96,9 +96,14 @@ struct PlanSearch::State {
   SearchSpace space;
   std::optional<Estimator> inference;
   std::optional<TrainingEstimator> training;
-  Phase prefill;
+  Phase inference_step;
   TrainingEstimate step;
 
+  // The prefill, or with a cache of its sequences a step of decode.
+  void step_of_inference(Estimator& estimator) {
+    if (estimator.setup().serving.prefills()) return estimator.prefill(scenario(), inference_step);
+    estimator.decode_step(scenario(), space.sequence, inference_step);
+  }
   Scenario scenario() const { return {.batch = space.batch, .prompt = space.sequence, .generate = 0}; }
   TrainingScenario training_scenario() const { return {space.batch, space.micro_batch, space.sequence}; }
 };
@@ -122,8 +127,8 @@ PlanCost PlanSearch::cost(const Candidate& candidate) {
     cost.memory = estimator.memory(state_->scenario());
     cost.fits = cost.memory.total() <= estimator.capacity();
     if (!cost.fits) return cost;
-    estimator.prefill(state_->scenario(), state_->prefill);
-    cost.time = state_->prefill.time;
+    state_->step_of_inference(estimator);
+    cost.time = state_->inference_step.time;
     return cost;
   }
   TrainingEstimator& estimator = *state_->training;
@@ -180,11 +185,11 @@ Communication PlanSearch::communication(const Candidate& candidate) {
   }
   Estimator& estimator = *state_->inference;
   estimator.set_plan(candidate.plan);
-  estimator.prefill(state_->scenario(), state_->prefill);
+  state_->step_of_inference(estimator);
   Communication most;
-  if (state_->prefill.work.network.value == 0) return most;
+  if (state_->inference_step.work.network.value == 0) return most;
   for (std::size_t i = 0; i < estimator.stages().size(); ++i) {
-    const Communication stage = of_stage(state_->prefill, estimator.stages(), i);
+    const Communication stage = of_stage(state_->inference_step, estimator.stages(), i);
     if (stage.sent_bytes() > most.sent_bytes()) most = stage;
   }
   return most;

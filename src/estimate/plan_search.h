@@ -13,7 +13,8 @@
 namespace llmperf::estimate {
 
 // What is to be done on `devices` devices, by all of them: one forward pass over `batch` sequences of `sequence` tokens
-// and the cache they leave (prefill), or a training step over them in micro-batches of `micro_batch`.
+// and the cache they leave (prefill), a decode step after that (where the setup serves decode alone), or a training
+// step over them in micro-batches of `micro_batch`.
 struct SearchSpace {
   std::int64_t devices = 1;
   std::int64_t batch = 1;

@@ -38,6 +38,8 @@ void check(bool holds, std::string_view rule) {
   if (!holds) throw std::logic_error("internal error: " + std::string(rule));
 }
 
+bool is_exchange(const graph::Op& op) { return op.place == graph::Place::network && !is_stage_send(op); }
+
 Seconds saved(const mapper::tile::Seam& before, const mapper::tile::Seam& op) {
   if (op.weights <= 0) return {};
   return Seconds{std::min(op.load * std::min(1.0, before.room / op.weights), before.idle)};
@@ -56,6 +58,7 @@ void time_ops(const mapper::Machine& machine, std::span<const graph::Op> graph, 
   for (std::size_t i = 0; i < graph.size(); ++i) {
     OpEstimate& e = ops[i];
     e.hidden = {};  // of a run before
+    e.layers = e.passes = 0;
     e.op = graph[i];
     e.op.count *= times;
     if (e.op.overlaps) e.op.hidden = machine.hidden_share(e.op);
@@ -84,7 +87,18 @@ OpEstimate waiting(std::string_view name, Seconds time, std::int64_t count, grap
 
 void time_phase(const Platform& platform, const mapper::Machine& machine, std::span<const graph::Op> graph,
                 std::span<const Stage> stages, Prefetch prefetch, Phase& phase, std::vector<double>& seconds) {
-  time_ops(machine, graph, phase.micro_batches, phase.ops);
+  time_ops(machine, graph, phase.micro_batches * phase.overlap_batches, phase.ops);
+  if (phase.overlap_batches > 1) {
+    for (OpEstimate& op : phase.ops) {
+      if (!is_exchange(op.op)) continue;
+      std::int64_t layers = op.op.layer_kind < 0 ? 1 : 0;
+      for (const Stage& stage : stages) {
+        if (op.op.layer_kind >= 0) layers += stage.layers[static_cast<std::size_t>(op.op.layer_kind)];
+      }
+      op.layers = static_cast<std::int32_t>(layers);
+      op.passes = static_cast<std::int32_t>(phase.micro_batches * phase.overlap_batches);
+    }
+  }
   if (platform.profile) {
     seconds.clear();
     for (const OpEstimate& op : phase.ops) seconds.push_back(op.step_time().value);
@@ -135,12 +149,62 @@ std::vector<OpGroup> grouped(std::span<const OpEstimate> ops, const std::functio
   return sorted;
 }
 
+double beside_seconds(std::span<const OpEstimate> ops, std::span<const double> seconds, std::size_t i) {
+  const OpEstimate& op = ops[i];
+  const auto in_layer = [&](std::size_t k) { return k < ops.size() && ops[k].op.layer_kind == op.op.layer_kind; };
+  // Of the ops from k on until an exchange or the end of the layer, `step` by step; k is where it stopped.
+  const auto until = [&](std::size_t& k, std::size_t step) {
+    double sum = 0;
+    for (; in_layer(k) && !is_exchange(ops[k].op); k += step) {
+      if (!std::holds_alternative<graph::Overhead>(ops[k].op.body) && !is_stage_send(ops[k].op)) sum += seconds[k];
+    }
+    return sum;
+  };
+  // The exchanges that follow one another.
+  std::size_t before = i;
+  std::size_t after = i;
+  double exchanges = 0;
+  for (; in_layer(before) && is_exchange(ops[before].op); --before) exchanges += seconds[before];
+  for (++after; in_layer(after) && is_exchange(ops[after].op); ++after) exchanges += seconds[after];
+  if (exchanges <= 0) return 0;
+  const std::size_t first = before + 1;
+  const std::size_t last = after - 1;
+  const double own_before = until(before, static_cast<std::size_t>(-1));
+  const double own_after = until(after, 1);
+  const double executions = d(op.layers) * d(op.passes);
+  const auto hidden = [&](double beside) { return std::min(exchanges, beside) / executions; };
+  double each = hidden(own_before) + hidden(own_after);
+  if (op.op.layer_kind >= 0 && op.layers > 1) {
+    const double edge = 1 / d(op.layers);
+    if (!in_layer(before)) {  // the first of the layer: the ops of the layer before end beside it, but for the first
+      std::size_t end = last;
+      while (in_layer(end + 1)) ++end;
+      const double tail = end == last ? 0 : until(end, static_cast<std::size_t>(-1));
+      each += (1 - edge) * (hidden(own_before + tail) - hidden(own_before));
+    }
+    if (!in_layer(after)) {
+      std::size_t begin = first;
+      while (begin > 0 && in_layer(begin - 1)) --begin;
+      const double head = begin == first ? 0 : until(begin, 1);
+      each += (1 - edge) * (hidden(own_after + head) - hidden(own_after));
+    }
+  }
+  return each / 2 * executions * seconds[i] / exchanges;
+}
+
 double hidden_seconds(std::span<const OpEstimate> ops, std::span<const double> seconds, std::size_t i) {
   if (ops[i].hidden.value > 0) return std::min(ops[i].hidden.value, seconds[i]);
-  return ops[i].op.overlaps && i > 0 ? ops[i].op.hidden * std::min(seconds[i], seconds[i - 1]) : 0;
+  const double beside = ops[i].passes > 0 ? beside_seconds(ops, seconds, i) : 0;
+  return ops[i].op.overlaps && i > 0 ? std::max(beside, ops[i].op.hidden * std::min(seconds[i], seconds[i - 1]))
+                                     : beside;
 }
 
 Seconds hidden_time(std::span<const OpEstimate> ops, std::size_t i) {
+  if (ops[i].passes > 0) {
+    std::vector<double> all;
+    for (const OpEstimate& op : ops) all.push_back(op.step_time().value);
+    return Seconds{hidden_seconds(ops, all, i)};
+  }
   const double seconds[] = {i > 0 ? ops[i - 1].step_time().value : 0, ops[i].step_time().value};
   return Seconds{i > 0 ? hidden_seconds(ops.subspan(i - 1, 2), seconds, 1)
                        : hidden_seconds(ops.first(1), std::span(seconds).last(1), 0)};
@@ -176,7 +240,8 @@ Schedule schedule_step(std::span<const OpEstimate> ops, std::span<const double> 
   Schedule s;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     s.ops += Seconds{seconds[i]};
-    if (ops[i].op.overlaps || ops[i].hidden.value > 0) s.overlapped += Seconds{hidden_seconds(ops, seconds, i)};
+    if (ops[i].op.overlaps || ops[i].passes > 0 || ops[i].hidden.value > 0)
+      s.overlapped += Seconds{hidden_seconds(ops, seconds, i)};
   }
   const Seconds chain = s.ops - s.overlapped;
   if (stages.size() == 1) {
@@ -202,7 +267,7 @@ void sum_up(Phase& phase, std::span<const Stage> stages, std::vector<double>& se
     phase.work += op.work * count;
     times.ops += op.step_time();
     roof += op.time.roof * count;
-    concurrent |= op.op.overlaps || op.hidden.value > 0;
+    concurrent |= op.op.overlaps || op.passes > 0 || op.hidden.value > 0;
     phase.bound_time[static_cast<std::size_t>(op.time.bound)] += op.step_time();
     check(op.time.total.value >= op.time.roof.value * (1 - 1e-9), "an op is faster than its roof");
   }

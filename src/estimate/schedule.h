@@ -50,8 +50,20 @@ Schedule schedule_step(std::span<const OpEstimate> ops, std::span<const double> 
 // std::logic_error when an op is faster than its roof.
 void sum_up(Phase& phase, std::span<const Stage> stages, std::vector<double>& seconds);
 
-// What of op `i` is hidden: OpEstimate::hidden, else of a collective that can run while the op before it does its share
-// (Op::hidden) of the shorter of the two.
+// What of an exchange is hidden when the step's sequences are divided into two micro-batches, A and B, that take turns
+// (two-batch overlap): A's exchange n_i runs beside B's ops c_i before the same exchange, and B's beside A's ops c_i+1
+// after it. Two micro-batches with k exchanges then take
+//
+//   c_1 + sum over i of (max(n_i, c_i) + max(n_i, c_i+1)) + c_k+1
+//
+// which is what they take one after the other, 2 (sum of c_i + sum of n_i), less min(n_i, c_i) + min(n_i, c_i+1) for
+// each i. Exchanges that follow one another are one; the ops between the last exchange of a layer and the first of the
+// next are one c. Before the first exchange of the first layer and after the last of the last there are only that
+// layer's own.
+double beside_seconds(std::span<const OpEstimate> ops, std::span<const double> seconds, std::size_t i);
+
+// What of op `i` is hidden: OpEstimate::hidden, beside_seconds(), else of a collective that can run while the op before
+// it does its share (Op::hidden) of the shorter of the two.
 double hidden_seconds(std::span<const OpEstimate> ops, std::span<const double> seconds, std::size_t i);
 // … in the phase's (mean) step.
 Seconds hidden_time(std::span<const OpEstimate> ops, std::size_t i);

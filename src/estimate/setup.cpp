@@ -228,6 +228,12 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
     e.windows = keeps_windows(model);
   }
   if (choices.micro_batch) e.micro_batch = *choices.micro_batch;
+  setup.serving = choices.serving;
+  if (e.weights.gguf && setup.serving.overlap_batches > 1) {
+    throw Error::bad_input(
+        "--overlap-batches: llama.cpp takes all sequences of a GGUF model through the devices together",
+        "leave it out");
+  }
   place(device, choices, setup);
   spread(model, choices, setup);
 

@@ -2,9 +2,11 @@
 // llmperf (setups).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cost/collective.h"
@@ -40,6 +42,24 @@ struct Platform {
   }
 };
 
+// Which steps of its requests a device runs: all, or those of prompts or of decode alone, where the others run on other
+// devices (disaggregated) and the cache of the prompts is sent.
+enum class Served : std::uint8_t { both, prefill, decode };
+inline constexpr std::array<std::string_view, 3> kServed = {"both", "prefill", "decode"};
+constexpr std::string_view name(Served served) { return kServed[static_cast<std::size_t>(served)]; }
+
+inline constexpr std::int64_t kMostVerified = 64;
+
+// How the steps of requests are run.
+struct Serving {
+  Served phases = Served::both;
+  std::int64_t verify = 1;           // tokens of every sequence in a decode step: one, and guesses that it checks
+  double accepted = 1;               // of them, those that are kept on the mean: 1 to `verify`
+  std::int64_t overlap_batches = 1;  // 2: two micro-batches, whose exchanges run beside each other's ops
+  bool decodes() const { return phases != Served::prefill; }
+  bool prefills() const { return phases != Served::decode; }
+};
+
 // What can be chosen for any workload, names as on the command line; nothing where that is left to llmperf.
 struct WorkloadChoices {
   std::optional<std::string> weights;
@@ -59,7 +79,8 @@ void choose_platform(const hardware::Device& device, const WorkloadChoices& choi
 
 // Of language models: what does not change between scenarios. Model and host must outlive everything made from it, too.
 struct Setup : Platform {
-  graph::Execution execution;              // its plan is legal for the model
+  graph::Execution execution;  // its plan is legal for the model
+  Serving serving;
   std::int64_t pipeline_batches = 0;       // see Choices
   std::vector<double> tensor_split;        // see Choices
   const hardware::Device* host = nullptr;  // null: everything is on the device
@@ -80,6 +101,7 @@ struct Setup : Platform {
 struct Choices : WorkloadChoices {
   std::optional<std::string> kv;
   graph::Popularity routing;
+  Serving serving;
   std::optional<std::string> cache_k;
   std::optional<std::string> cache_v;
   const model::WeightLayout* stored = nullptr;  // of the model's own file, taken when `weights` names nothing

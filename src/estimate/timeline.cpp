@@ -176,11 +176,12 @@ class StagePass {
 
   void wait_for_launch(const Execution& e, const TimelineOp& op) {
     clock_ += op.kernels * step_.launching->gap;
-    if (step_.launching->graph_launch > 0) return;
     double layer = 0;
     if (e.layer >= 0 && e.layer != launched_layer_) layer = step_.launching->host_layers / d(layers_);
     launched_layer_ = e.layer;
-    launches_.push_back({e, layer, launched_ + layer, launched_ + layer + op.host, 0});
+    if (step_.launching->graph_launch == 0) {
+      launches_.push_back({e, layer, launched_ + layer, launched_ + layer + op.host, 0});
+    }
     launched_ += layer + op.host;
     const double waits = std::clamp(launched_ - clock_, 0.0, waiting_);
     clock_ += waits;
@@ -330,10 +331,13 @@ TimelineStep step_of(const Phase& phase, std::span<const Stage> stages, const ha
   step.steady = phase.steady;
   for (std::size_t i = 0; i < phase.ops.size(); ++i) {
     TimelineOp& op = step.ops.emplace_back(timeline_op(phase.ops[i], hidden_time(phase.ops, i)));
-    // Micro-batches of tokens are drawn alike: each has its part of every execution.
-    op.count *= phase.token_batches;
-    op.seconds /= d(phase.token_batches);
-    op.hidden /= d(phase.token_batches);
+    // Micro-batches of tokens are drawn alike: each has its part of every execution. Of two micro-batches that take
+    // turns both are drawn as one.
+    const double parts = d(phase.token_batches) / d(phase.overlap_batches);
+    op.count = op.count * phase.token_batches / phase.overlap_batches;
+    op.seconds /= parts;
+    op.hidden /= parts;
+    op.kernels *= d(phase.overlap_batches);
   }
   for (const Stage& stage : stages) step.stage_layers.push_back(stage.layers);
   if (profile == nullptr || phase.ops.empty() || phase.ops.back().op.tag != graph::Tag::runtime_overhead) return step;
@@ -347,6 +351,7 @@ TimelineStep step_of(const Phase& phase, std::span<const Stage> stages, const ha
     launching.host_layers = phase.launches.layers * get(values, hardware::Parameter::host_layer);
   } else if (phase.launches.dispatch == hardware::Dispatch::graph) {
     launching.graph_launch = get(values, hardware::Parameter::host_launch);
+    launching.host_layers = phase.launches.layers * get(values, hardware::Parameter::host_graph_layer);
   }
   return step;
 }

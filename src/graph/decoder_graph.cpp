@@ -103,8 +103,8 @@ class DecoderBuilder {
     std::int64_t tokens = 0;
     for (const SequenceGroup& g : step) {
       tokens += g.count * g.new_tokens;
-      sequences_ += g.count;
-      prompts_ |= g.new_tokens > 1;
+      sampled_ += g.sampled();
+      prompts_ |= g.prompts();
       concatenates_ |= concatenates(g);
     }
     if (split_) tokens /= p_.sequence();
@@ -546,6 +546,7 @@ class DecoderBuilder {
   // formulas of arXiv 2405.04434 section 2.1: q through its own low rank (or one matrix), k and v through one latent.
   void latent_projections(const model::Attention& a, const model::LatentAttention& l) {
     const std::int64_t q = a.heads * a.head_dim;
+    const std::size_t first = graph_.size();
     if (l.q_lora_rank) {
       linear(Tag::q_a_proj, Split::none, tokens_, *l.q_lora_rank, m_.hidden, a.qkv_bias, format(Role::q_a), {},
              Input::gathered);
@@ -561,6 +562,13 @@ class DecoderBuilder {
     keeps(d(tokens_ * l.kv_lora_rank));
     rope(a.heads, 1, l.rope_dim);
     if (!e_.training) write_cache(a);
+    if (!fuses_prolog(a)) return;
+    for (std::size_t i = first + 1; i < graph_.size(); ++i) graph_[i].launches = 0;
+  }
+  // Where all new tokens meet latents as they are.
+  bool fuses_prolog(const model::Attention& a) const {
+    return o_.fused_mla_prolog && !e_.training &&
+           std::all_of(step_.begin(), step_.end(), [&](const SequenceGroup& g) { return latent_absorbed(a, g); });
   }
 
   void rope(std::int64_t heads, std::int64_t kv_heads, std::int64_t rotary_dim) {
@@ -598,7 +606,7 @@ class DecoderBuilder {
       if (a.latent) expand(a, *a.latent, g);
       if (o_.flash_attention) {
         if (chained() && needs_mask()) convert_mask(g);
-        push(Tag::attention, core, 1, true);
+        push(Tag::attention, repeats(a) ? repeated(a, g, core) : core, 1, true);
         keep_flash(a, g);
       } else {
         naive(a, g);
@@ -680,6 +688,7 @@ class DecoderBuilder {
             .window = e_.window(a),
             .query_tile = query_tile(g),
             .softcap = a.softcap,
+            .verifies = g.verifies,
             .query_ranks = query_ranks(),
             .key_ranks = key_ranks(),
             .activation = e_.activations,
@@ -773,6 +782,7 @@ class DecoderBuilder {
            1, true);
     };
     per_head(Tag::q_absorb, l.kv_lora_rank, l.nope_dim);
+    if (fuses_prolog(a)) launches(0);
     core.kv_heads = 1;
     core.qk_dim = l.kv_lora_rank + l.rope_dim;
     core.v_dim = l.kv_lora_rank;
@@ -780,6 +790,34 @@ class DecoderBuilder {
     core.cached = e_.kv;
     push(Tag::attention, core, 1, true);
     per_head(Tag::v_absorb, a.v_head_dim, l.kv_lora_rank);
+  }
+
+  bool repeats(const model::Attention& a) const { return o_.repeated_kv && a.heads != a.kv_heads && !a.latent; }
+  // Copies `columns` keys and values of every sequence to all the heads that share them.
+  void repeat_heads(const model::Attention& a, const SequenceGroup& g, std::int64_t columns) {
+    const double per_width = d(g.count * columns) / d(p_.ulysses);
+    const double heads = d(a.heads) / d(a.kv_heads);
+    const model::ElementFormat wide = model::element_format(e_.activations);
+    each_cache(a, {Tag::repeat_kv, Tag::repeat_k, Tag::repeat_v},
+               [&](Tag tag, std::int64_t width, const model::ElementFormat& from) {
+                 const double elements = per_width * d(width);
+                 push(tag,
+                      Copy{.read_elements = elements,
+                           .write_elements = elements * heads,
+                           .from = e_.training ? wide : from,
+                           .to = wide,
+                           .from_cache = !e_.training},
+                      1, true);
+                 launches(cache_kernels(a), concatenates(g) ? cache_kernels(a) : 0,
+                          chained() ? 3 * cache_kernels(a) : 0);
+               });
+  }
+  // Attention over keys and values that were repeated before: nothing is shared any more, or read from the cache.
+  Attention repeated(const model::Attention& a, const SequenceGroup& g, Attention core) {
+    repeat_heads(a, g, walked_columns(walked_keys(g)));
+    core.kv_heads = core.heads;
+    core.cached = activations_as_cache();
+    return core;
   }
 
   void naive(const model::Attention& a, const SequenceGroup& g) {
@@ -798,22 +836,7 @@ class DecoderBuilder {
       launches(number, concatenates(g) ? number : 0, chained() ? views : 0);
     };
     const model::CacheScheme operand = plain || repeat ? activations_as_cache() : e_.kv;
-    if (repeat) {
-      const double per_width = d(g.count * columns) / d(p_.ulysses);
-      const double heads = d(a.heads) / d(a.kv_heads);
-      each_cache(a, {Tag::repeat_kv, Tag::repeat_k, Tag::repeat_v},
-                 [&](Tag tag, std::int64_t width, const model::ElementFormat& from) {
-                   const double elements = per_width * d(width);
-                   push(tag,
-                        Copy{.read_elements = elements,
-                             .write_elements = elements * heads,
-                             .from = e_.training ? operand.keys : from,
-                             .to = model::element_format(e_.activations),
-                             .from_cache = !e_.training},
-                        1, true);
-                   kernels(cache_kernels(a), 3 * cache_kernels(a));
-                 });
-    }
+    if (repeat) repeat_heads(a, g, columns);
     const bool cached = !plain;
     push(Tag::scores,
          Gemm{.m = rows,
@@ -1027,7 +1050,7 @@ class DecoderBuilder {
   }
 
   void head() {
-    const std::int64_t rows = o_.last_token_logits && !e_.training ? sequences_ : tokens_;
+    const std::int64_t rows = o_.last_token_logits && !e_.training ? sampled_ : tokens_;
     move_to(place_for(e_.weights.head_on_host, rows), rows);
     streamed_ = e_.weights.head_on_host && residual_ == Place::device;
     gather_tokens(Tag::head_gather, rows);
@@ -1063,11 +1086,11 @@ class DecoderBuilder {
     if (e_.weights.embedding_on_host) {  // llama.cpp samples on the host
       if (place_ == Place::device) {
         send(Tag::logits_to_host,
-             Transfer{.rows = sequences_, .width = m_.vocab, .element = model::element_format(Dtype::fp32)});
+             Transfer{.rows = sampled_, .width = m_.vocab, .element = model::element_format(Dtype::fp32)});
       }
       place_ = Place::host;
     }
-    vector(Tag::sampling, VectorKind::sampling, sequences_, m_.vocab, 1, 0);
+    vector(Tag::sampling, VectorKind::sampling, sampled_, m_.vocab, 1, 0);
   }
 
   const Execution& e_;
@@ -1080,7 +1103,7 @@ class DecoderBuilder {
   hardware::Chains chains_;
   bool split_;                   // the step's tokens are divided over the sequence axes
   std::int64_t residual_ranks_;  // devices of the tensor axis that the residual stream is divided over
-  std::int64_t sequences_ = 0;
+  std::int64_t sampled_ = 0;
   bool prompts_ = false;                 // the step has some
   bool concatenates_ = false;            // some cache of the step
   std::array<MicroBatches, 2> batches_;  // full ones, and the rest
@@ -1120,13 +1143,13 @@ std::int64_t Execution::cached_tokens(const model::Attention& a, std::int64_t to
 
 bool splits_sequence(const Plan& plan, std::span<const SequenceGroup> step) {
   return plan.sequence() > 1 && std::all_of(step.begin(), step.end(), [&](const SequenceGroup& g) {
-           return g.new_tokens % sequence_pieces(plan) == 0;
+           return !g.verifies && g.new_tokens % sequence_pieces(plan) == 0;
          });
 }
 
 bool splits_residual(const Plan& plan, std::span<const SequenceGroup> step) {
   return plan.sequence_parallel &&
-         std::any_of(step.begin(), step.end(), [](const SequenceGroup& g) { return g.new_tokens > 1; });
+         std::any_of(step.begin(), step.end(), [](const SequenceGroup& g) { return g.prompts(); });
 }
 
 void build_step(const Execution& execution, std::span<const SequenceGroup> step, Part part, Graph& graph) {

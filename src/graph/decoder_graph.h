@@ -17,11 +17,15 @@ namespace llmperf::graph {
 
 // `count` sequences that each process `new_tokens` while `context` tokens are already cached.
 // Prefill of B prompts is {B, P, 0}; one decode step {B, 1, context}; chunked prefill and continuous batching are
-// mixtures.
+// mixtures. A decode step that verifies (speculative decoding) has several new tokens as well: what the sequence would
+// say next if guesses are right. It runs as decode does, and takes the logits of every token.
 struct SequenceGroup {
   std::int64_t count = 1;
   std::int64_t new_tokens = 1;
   std::int64_t context = 0;
+  bool verifies = false;
+  bool prompts() const { return new_tokens > 1 && !verifies; }
+  std::int64_t sampled() const { return verifies ? count * new_tokens : count; }  // tokens that another is drawn after
 };
 
 // What a stack's allocator makes of a tensor of weights: `padding` bytes more, rounded up to whole granules.

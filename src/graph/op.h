@@ -125,6 +125,7 @@ struct Attention {
   std::int64_t query_tile = 0;  // rows of Q per pass over K and V; 0: all
   bool softcap = false;
   bool shared_kv = false;  // values are the first v_dim elements of the keys (latent attention, absorbed form)
+  bool verifies = false;   // the queries are a step's guesses (SequenceGroup::verifies): decode's kernel, of more rows
   // Devices that share the sequence. Either each has 1 / query_ranks of the queries, dealt so that all have as many
   // visible pairs, and sees every key; or each has all queries and 1 / key_ranks of the keys.
   std::int64_t query_ranks = 1;

@@ -19,7 +19,7 @@ inline constexpr std::array<std::string_view, 8> kTopologyNames = {
 inline constexpr std::array<std::string_view, 3> kDispatchNames = {"graph", "eager", "dynamic_graph"};
 inline constexpr std::array<std::string_view, 4> kProductTilesNames = {"unpacked", "menu", "by_rows", "fewest_rounds"};
 inline constexpr std::array<std::string_view, 3> kPowerNames = {"none", "short", "sustained"};
-inline constexpr std::array<std::string_view, 3> kAttentionKernelsNames = {"flash2", "flash3", "blackwell"};
+inline constexpr std::array<std::string_view, 4> kAttentionKernelsNames = {"flash2", "flash3", "blackwell", "cann"};
 inline constexpr std::array<std::string_view, 2> kWorkloadNames = {"language", "video"};
 inline constexpr std::array<std::string_view, 3> kHostClassNames = {"desktop", "server", "grace"};
 inline constexpr std::array<std::string_view, 3> kChainNames = {"one_kernel", "framework", "compiled"};
@@ -31,7 +31,7 @@ static_assert(static_cast<std::size_t>(Topology::tile_mesh) + 1 == kTopologyName
 static_assert(static_cast<std::size_t>(Dispatch::dynamic_graph) + 1 == kDispatchNames.size());
 static_assert(static_cast<std::size_t>(ProductTiles::fewest_rounds) + 1 == kProductTilesNames.size());
 static_assert(static_cast<std::size_t>(Power::sustained) + 1 == kPowerNames.size());
-static_assert(static_cast<std::size_t>(AttentionKernels::blackwell) + 1 == kAttentionKernelsNames.size());
+static_assert(static_cast<std::size_t>(AttentionKernels::cann) + 1 == kAttentionKernelsNames.size());
 static_assert(static_cast<std::size_t>(Workload::video) + 1 == kWorkloadNames.size());
 static_assert(static_cast<std::size_t>(Chains::compiled) + 1 == kChainNames.size());
 

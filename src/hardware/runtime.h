@@ -37,9 +37,15 @@ struct RuntimeOptions {
   // In steps of prompts o_proj and down_proj run beside the all-reduce of their result (matmul and collective in one
   // kernel: MC2). Not part of "all": few stacks do it.
   bool overlap_collectives = false;
+  // Grouped keys and values are copied to all query heads before attention, in every step, though its kernel could
+  // share them: a habit of a model's code, not of a kernel. Not part of "all": profiles say which models have it.
+  bool repeated_kv = false;
   // In steps of new tokens alone the kernel that sums a block over the tensor axis adds the residual and takes the norm
   // that follows, so that the sum itself crosses no memory. Not part of "all".
   bool fused_all_reduce_norm = false;
+  // In steps of new tokens alone everything before latent attention, from the projections to latents to the queries'
+  // way into the latent space and the cache, is one kernel (CANN's MlaProlog). Not part of "all".
+  bool fused_mla_prolog = false;
   // Norms, activations, rope, gates and residual adds run inside the products beside them: a norm on the inputs as they
   // come (its scale is applied to the results), the others on the results before they leave; keys and values go to the
   // cache at once. Not part of "all": kernels of arrays of tiles do it.

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/list.h"
 #include "base/text.h"
 
 namespace llmperf::hardware {
@@ -57,6 +58,12 @@ bool can_be_static(const RuntimeProfile& profile, const RuntimeOptions& options)
 }
 
 }  // namespace
+
+RuntimeProfile run_by(RuntimeProfile profile, std::string_view architecture) {
+  profile.options.repeated_kv |= contains(profile.repeated_kv, architecture);
+  profile.base.repeated_kv |= contains(profile.repeated_kv, architecture);
+  return profile;
+}
 
 RuntimeExecution resolve_execution(const RuntimeProfile& profile, std::string_view options,
                                    std::string_view execution) {

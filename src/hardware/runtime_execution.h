@@ -13,6 +13,9 @@ struct RuntimeExecution {
   Dispatch decode = Dispatch::graph;
 };
 
+// The profile as it runs models of an architecture, whose code may have habits (RuntimeProfile::repeated_kv).
+RuntimeProfile run_by(RuntimeProfile profile, std::string_view architecture);
+
 // `options`: "all" (everything the stack can do), "none" or "baseline" (what it does in any case), or a list of names,
 // the profile's own or switches, separated by ',' or '+'; names switch on from none, no_NAME (or after "all") off.
 // `execution`: empty for the profile's own; "eager"; "graph", which is dispatched from the host while options that a

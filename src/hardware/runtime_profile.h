@@ -35,7 +35,7 @@ enum class Parameter : unsigned char {
   format_overlap, format_small_overlap, dequantise_share, dequantise_cached,
   // Attention over a prompt (attention_kernel.h).
   prefill_launch, prefill_share, prefill_block, prefill_memory_share, prefill_overlap, prefill_tail,
-  prefill_exponential_rate, prefill_narrow_share, prefill_quantise, append_share, append_token,
+  prefill_fill, prefill_exponential_rate, prefill_narrow_share, prefill_quantise, append_share, append_token,
   // Attention of one new token per sequence.
   decode_launch, decode_memory_share, decode_block, decode_block_rate, decode_overlap, decode_pack, decode_copy,
   decode_copy_share, decode_split, decode_split_each, decode_sequence, decode_window, decode_quantise,
@@ -48,7 +48,8 @@ enum class Parameter : unsigned char {
   experts_product, experts_start, experts_memory_share, experts_overlap, experts_share_16, experts_share_32,
   experts_share_64, experts_share_128,
   // Everything else that reads and writes memory: norms, activations, rope, copies, gathers.
-  vector_launch, vector_memory_share, vector_cached_share, vector_element_rate,
+  vector_launch, vector_memory_share, vector_cached_share, vector_element_rate, vector_reduce_rate, vector_reduce_row,
+  vector_sampling_rate,
   // Convolutions; their launch, memory share and overlap are those of products.
   convolution_share,
   // Collectives (collective_kernel.h).
@@ -61,6 +62,7 @@ enum class Parameter : unsigned char {
   power_onset, power_sustained,
   // The host and what a step costs beside its kernels (step_overhead.h).
   launch_gap, step_prefill, step_decode, step_sequence, step_prompts, host_layer, host_launch, host_view, host_reshape, host_dispatch,
+  host_graph_layer,
   memory_utilisation,
   // Around the steps of a generated image or video.
   generation_fixed, generation_video, generation_pixel,
@@ -165,6 +167,7 @@ enum class AttentionKernels : unsigned char {
   flash2,     // FlashAttention-2, and what is built like it
   flash3,     // FlashAttention-3, FlashMLA: packed groups, exponentials that count
   blackwell,  // the same as TensorRT-LLM and FlashInfer generate it for Blackwell: blocks of 256 rows of one head
+  cann,       // FusedInferAttentionScore of CANN: FlashAttention-2's form and a start that nothing hides; latents apart
 };
 std::string_view name(AttentionKernels kernels);
 
@@ -174,6 +177,7 @@ struct KernelChoices {
   std::int64_t row_granule = 1;    // dense products above 64 rows compute a multiple of it
   std::int64_t small_granule = 1;  // products of any number of rows do
   AttentionKernels attention = AttentionKernels::flash2;
+  bool has_flash2_form() const { return attention == AttentionKernels::flash2 || attention == AttentionKernels::cann; }
   std::int64_t query_rows = 64;     // FlashAttention-2: rows of Q per block of attention
   bool split_ungrouped = false;     // decode divides the keys of heads that share no KV head, too
   std::int64_t small_rows = 0;      // quantised: rows up to which the kernel for few rows runs; 0: there is none
@@ -269,6 +273,8 @@ struct RuntimeProfile {
   RuntimeOptions base = {};                     // of --options none: what it does in any case
   // Options that a graph needs before it can be sunk to the device whole; without them it is dispatched from the host.
   std::vector<std::string> static_graph_needs;
+  // Architectures of models whose code in this stack has RuntimeOptions::repeated_kv (run_by() of runtime_execution.h).
+  std::vector<std::string> repeated_kv;
   // Names of --options in the order of the stack's own tuning guide, each with the switches it sets.
   struct NamedOption {
     std::string name;

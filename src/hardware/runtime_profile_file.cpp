@@ -344,6 +344,7 @@ RuntimeProfile parse_runtime_profile(const descriptor::Document& document) {
   read_settings(reader, p);
   p.gguf_era = reader.string_or("gguf_era", p.gguf_era);
   if (reader.has("static_graph_needs")) p.static_graph_needs = reader.optional_strings("static_graph_needs");
+  if (reader.has("repeated_kv")) p.repeated_kv = reader.optional_strings("repeated_kv");
   if (auto range = reader.optional_mapping("range")) {
     p.foreign_steps.clear();
     p.range = {};
@@ -437,6 +438,7 @@ std::string format_runtime_profile(const RuntimeProfile& p) {
     }
   }
   if (!p.static_graph_needs.empty()) out += fmt::format("static_graph_needs: {}\n", list(p.static_graph_needs));
+  if (!p.repeated_kv.empty()) out += fmt::format("repeated_kv: {}\n", list(p.repeated_kv));
   field("gguf_era", p.gguf_era);
   out += choices_text(p.choices, blank.choices);
   // Every number that is not the engine's, or else the default.

@@ -53,6 +53,17 @@ const Field kFields[] = {
     {.name = "gen", .member = &R::gen, .group = kWork, .type = "TOKENS",
      .about = "tokens to generate for a request; 2k is 2048",
      .workloads = "t", .otherwise = "128", .most = kMaxTokens, .kilo = Kilo::binary},
+    {.name = "phase", .member = &R::phase, .group = kWork, .type = "WHICH",
+     .about = "which steps the devices run: both, or prefill or decode alone, the other on other devices: memory is what "
+              "that one needs",
+     .workloads = "t", .otherwise = "both", .values = {words, nullptr, "both prefill decode"}},
+    {.name = "verify", .member = &R::verify, .group = kWork, .type = "TOKENS",
+     .about = "tokens of every sequence that a decode step processes: one, and guesses that it verifies (speculative "
+              "decoding); drafting them is left out",
+     .workloads = "t", .otherwise = "1", .most = static_cast<double>(estimate::kMostVerified)},
+    {.name = "accept", .member = &R::accept, .group = kWork, .type = "TOKENS",
+     .about = "of --verify, the tokens that a step keeps on the mean, 1 to as many as it verifies",
+     .workloads = "t", .otherwise = "1", .most = static_cast<double>(estimate::kMostVerified)},
     {.name = "weights", .member = &R::weights, .group = kModel, .type = "SCHEME",
      .about = "bf16, fp16, fp32, fp8, int8, w8a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m "
               "…) or bits per weight [the checkpoint's own, else the activation type]",
@@ -142,6 +153,10 @@ const Field kFields[] = {
     {.name = "pipeline-batches", .member = &R::pipeline_batches, .group = kPlan, .type = "N",
      .about = "micro-batches that a batch goes through the pipeline in [as many as divide it, up to --pp]",
      .workloads = "t", .most = kMaxBatch},
+    {.name = "overlap-batches", .member = &R::overlap_batches, .group = kPlan, .type = "N",
+     .about = "2: two micro-batches, each of half the sequences, whose exchanges between devices run beside the other's "
+              "ops; 1: one batch",
+     .workloads = "t", .otherwise = "1", .most = 2},
     {.name = "ubatch", .member = &R::ubatch, .group = kGguf, .type = "TOKENS",
      .about = "GGUF: tokens computed at once at most: longer prompts are cut [512]",
      .workloads = "t", .most = kMaxTokens, .kilo = Kilo::binary},

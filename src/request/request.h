@@ -28,6 +28,9 @@ using Amount = std::optional<Bytes>;
 struct Request {
   Text model, hw;
   Count batch, prompt, gen;
+  Text phase;
+  Count verify;
+  Number accept;
   Text weights, kv, activations, routing, options;
   Amount reserve;
   Text runtime, execution, power, tile_model;
@@ -38,7 +41,7 @@ struct Request {
   Text sp;  // "ulysses:4xring:2"
   bool megatron_sp = false;
   Text embedding;
-  Count devices, devices_per_node, pipeline_batches, ubatch;
+  Count devices, devices_per_node, pipeline_batches, overlap_batches, ubatch;
   Text resolution, aspect;
   Number seconds;
   Count frames, steps;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "base/error.h"
@@ -154,6 +155,25 @@ estimate::Choices choose_schemes(const Request& request, const hardware::Device&
   return choices;
 }
 
+estimate::Serving serving_of(const Request& q) {
+  estimate::Serving s;
+  const std::string phases = q.phase.value_or("both");
+  const auto* known = std::ranges::find(estimate::kServed, phases);
+  if (known == estimate::kServed.end()) {
+    throw unknown("phase", "unknown phase", phases, {estimate::kServed.begin(), estimate::kServed.end()});
+  }
+  s.phases = static_cast<estimate::Served>(known - estimate::kServed.begin());
+  s.verify = q.verify.value_or(1);
+  s.accepted = q.accept.value_or(1);
+  s.overlap_batches = q.overlap_batches.value_or(1);
+  if (s.accepted > static_cast<double>(s.verify)) {
+    throw Error::bad_input(fmt::format("`accept`: a step that verifies {} token{} cannot keep {}", s.verify,
+                                       s.verify == 1 ? "" : "s", s.accepted),
+                           fmt::format("`verify` {:.0f}, or more", std::ceil(s.accepted)));
+  }
+  return s;
+}
+
 // ---- The plan.
 
 bool sharded_embedding(const Request& request) {
@@ -285,6 +305,7 @@ estimate::Choices choose(const Resolved& r) {
     choices.plan.shard_embedding = !r.profile->choices.replicates_embedding;
   }
   choices.pipeline_batches = q.pipeline_batches.value_or(0);
+  choices.serving = serving_of(q);
   return choices;
 }
 
@@ -322,6 +343,12 @@ void check_effects(const Resolved& r, const graph::Plan& plan, std::int64_t devi
   refuse(
       q.power && (!r.profile || r.profile->choices.power == hardware::Power::none),
       fmt::format("`power`: {} says nothing of it", r.profile ? "profile " + r.profile->name : "the speed of light"));
+  if (const auto* text = std::get_if<Generation>(&r.work)) {
+    const estimate::Serving& serving = text->choices.serving;
+    refuse(q.gen && !serving.decodes(), "`gen`: `phase` prefill decodes nothing");
+    refuse(serving.verify > 1 && !serving.decodes(), "`verify`: `phase` prefill decodes nothing");
+    refuse(serving.overlap_batches > 1 && devices == 1, "`overlap-batches`: one device exchanges nothing");
+  }
   check_options(r, refuse);
   if (const auto* training = std::get_if<Training>(&r.work)) {
     refuse(q.recompute == "selective" && training->estimator->setup().execution.runtime.flash_attention,
@@ -368,8 +395,15 @@ void check_scenario(const estimate::Scenario& s, const estimate::Choices& choice
   };
   const graph::Plan& plan = choices.plan;
   divide("`batch`", s.batch, plan.data, "replicas (`dp`)");
-  if (choices.pipeline_batches > 0) {
-    divide("`batch`", s.batch, plan.data * choices.pipeline_batches, "micro-batches of all replicas");
+  const std::int64_t overlap = choices.serving.overlap_batches;
+  if (choices.pipeline_batches > 0 || overlap > 1) {
+    divide("`batch`", s.batch, plan.data * std::max<std::int64_t>(choices.pipeline_batches, 1) * overlap,
+           "micro-batches of all replicas");
+  }
+  if (choices.serving.phases == estimate::Served::decode && s.generate == 1) {
+    broken.push_back({.where = {},
+                      .message = "`gen` 1: the first token comes out of the prefill, and `phase` decode has none",
+                      .hint = "`gen` 2 or more"});
   }
   divide("`prompt`", s.prompt, graph::sequence_pieces(plan), "pieces of equal work (`sp`)");
   if (plan.sequence_parallel && plan.data > 0) {
@@ -592,6 +626,7 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
   if (workload != Workload::training || request.runtime) {
     const auto sort = video ? hardware::Workload::video : hardware::Workload::language;
     r->profile = choose_profile(request, r->device, gguf, sort, sources);
+    if (!video && r->profile) r->profile = hardware::run_by(*std::move(r->profile), r->model().architecture);
   }
   switch (workload) {
     case Workload::text: make_generation(*r, unused); break;
@@ -604,6 +639,34 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
 }  // namespace
 
 namespace {
+
+// What a request leaves out, and two micro-batches that take longer than one batch.
+void note_serving(Resolved& r) {
+  auto& text = std::get<Generation>(r.work);
+  const estimate::Serving& serving = text.choices.serving;
+  estimate::Setup setup = text.estimator->setup();
+  if (serving.verify > 1) {
+    const std::int64_t layers = r.model().next_token_layers;
+    setup.notes.push_back(fmt::format(
+        "a step verifies {} tokens of every sequence; what drafts the other {} is left out{}", serving.verify,
+        serving.verify - 1, layers > 0 ? ": the model's own next-token module is a layer and the head for each" : ""));
+  }
+  if (serving.overlap_batches > 1) {
+    estimate::Choices plain = text.choices;
+    plain.serving.overlap_batches = 1;
+    const estimate::Estimate with = text.estimator->run(text.scenario);
+    const estimate::Estimate without =
+        estimate::Estimator(estimate::make_setup(r.model(), r.device, plain)).run(text.scenario);
+    for (const estimate::Phase& phase : with.phases) {
+      const estimate::Phase* one = without.phase(phase.name);
+      if (one == nullptr || phase.time <= one->time) continue;
+      setup.notes.push_back(fmt::format("two micro-batches make a step of {} longer: {}, and {} without", phase.name,
+                                        format_seconds(phase.time), format_seconds(one->time)));
+    }
+  }
+  if (setup.notes.size() == text.estimator->setup().notes.size()) return;
+  text.estimator = std::make_unique<estimate::Estimator>(std::move(setup));
+}
 
 // A way to run that is not the stack's own and changes no time: that is told and not refused, as it may at another
 // batch.
@@ -647,6 +710,7 @@ std::unique_ptr<Resolved> resolve(const Request& request, Sources& sources, Unus
     text->scenario = scenario_of(request);
     check_scenario(text->scenario, text->choices);
     if (unused == Unused::refused) note_idle_execution(*r);
+    note_serving(*r);
   }
   return r;
 }

@@ -72,6 +72,7 @@ mapper::TileModel choose_tiles(const Request& request, const hardware::Device& d
 estimate::Choices choose_schemes(const Request& request, const hardware::Device& device,
                                  const hardware::RuntimeProfile* profile = nullptr);
 estimate::Choices choose(const Resolved& resolved);
+estimate::Serving serving_of(const Request& request);
 // The same request with other options, as `compare` holds them against each other; `options`: as the field takes them.
 estimate::Choices choices_with_options(const Resolved& resolved, const std::string& options);
 estimate::VideoChoices video_choices_with_options(const Resolved& resolved, const std::string& options);

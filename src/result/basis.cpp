@@ -74,7 +74,7 @@ hardware::StepSize step_of(const estimate::Setup& setup, const estimate::Scenari
   const bool prefill = phase == "prefill";
   const std::int64_t replicas = setup.execution.plan.data;
   step.batch = (s.batch + replicas - 1) / replicas;
-  step.tokens = prefill ? step.batch * s.prompt : step.batch;
+  step.tokens = step.batch * (prefill ? s.prompt : setup.serving.verify);
   // Of decode the mean, as in measured rows: errors are of the mean step.
   step.context = prefill ? s.prompt : s.prompt + s.generate / 2;
   return step;
@@ -86,7 +86,9 @@ std::optional<Band> band(const estimate::Setup& setup, const estimate::Estimate&
   const auto found = std::ranges::find(e.phases, phase, &estimate::Phase::name);
   if (setup.profile == nullptr || found == e.phases.end()) return std::nullopt;
   const hardware::StepSize step = step_of(setup, e.scenario, phase, estimate::step_size(setup));
-  return estimate::band_of(*setup.profile, step, estimate::shares_of(found->ops), phase,
+  // Steps that verify are not the decode steps that were measured.
+  const std::string_view measured = phase == "decode" && setup.serving.verify > 1 ? "verify" : phase;
+  return estimate::band_of(*setup.profile, step, estimate::shares_of(found->ops), measured,
                            ways_beyond(*setup.profile, step));
 }
 
@@ -121,8 +123,9 @@ std::vector<std::string> extrapolations(const estimate::Setup& setup, const esti
   const auto beyond = [&](std::string_view phase) {
     return ways_beyond(*setup.profile, step_of(setup, s, phase, step));
   };
-  std::vector<hardware::Beyond> all = beyond("prefill");
-  if (s.generate > 1) {
+  std::vector<hardware::Beyond> all;
+  if (setup.serving.prefills()) all = beyond("prefill");
+  if (setup.serving.decodes() && s.generate > 1) {
     for (hardware::Beyond& way : beyond("decode")) {
       const auto same = std::ranges::find(all, way.way, &hardware::Beyond::way);
       if (same == all.end()) {

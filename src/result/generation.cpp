@@ -57,6 +57,18 @@ Type fields_of(const Fields<GenerationInputs>&) {
       .of<&I::scenario, &estimate::Scenario::batch>("batch", "requests that are prefilled together")
       .of<&I::scenario, &estimate::Scenario::prompt>("prompt_tokens", "of each request")
       .of<&I::scenario, &estimate::Scenario::generate>("generate_tokens", "of each request")
+      .json("phase", "which steps the devices run, where that is one kind alone: \"prefill\" or \"decode\"",
+            [](const I& i) { return i.setup().serving.phases; })
+      .only_when([](const I& i) { return i.setup().serving.phases != estimate::Served::both; })
+      .json("verify_tokens", "of every sequence in a decode step, where that is more than one",
+            [](const I& i) { return i.setup().serving.verify; })
+      .only_when([](const I& i) { return i.setup().serving.verify > 1; })
+      .json("accepted_tokens", "of them, those that a step keeps on the mean",
+            [](const I& i) { return i.setup().serving.accepted; })
+      .only_when([](const I& i) { return i.setup().serving.verify > 1; })
+      .json("overlap_batches", "micro-batches whose exchanges run beside each other's ops, where there are two",
+            [](const I& i) { return i.setup().serving.overlap_batches; })
+      .only_when([](const I& i) { return i.setup().serving.overlap_batches > 1; })
       .of("weights", "what was used, also where it was left to llmperf",
           [](const I& i) { return i.execution().weights.name; })
       .of<&I::of, &Generation::kv>("kv", "likewise")
@@ -95,23 +107,33 @@ Type fields_of(const Fields<Generation>&) {
   using G = Generation;
   using E = Estimate;
   constexpr auto decodes = [](const G& g) { return g.estimate->fits && g.estimate->tpot.has_value(); };
+  constexpr auto prefills = [](const G& g) { return g.estimate->fits && g.estimate->ttft.has_value(); };
+  constexpr auto generates = [](const G& g) { return g.estimate->fits && g.estimate->tokens_per_second > 0; };
   return with_phases(
       answer_fields<G, GenerationInputs>("how far like predictions were off, or from the errors of the parts of a "
                                          "step: `prefill` of `ttft_s`, `decode` "
                                          "of `tpot_s`; each null without a profile")
-          .of<&G::estimate, &E::ttft>("ttft_s", "time to first token: the prefill step")
+          .of<&G::estimate, &E::ttft>("ttft_s", "time to first token: the prefill step; null with `--phase decode`")
           .of<&G::estimate, &E::tpot>("tpot_s",
-                                      "time per output token: mean over the generation; null with one generated token")
+                                      "time per output token: mean over the generation, of steps that verify several "
+                                      "tokens over those that they keep; null with one generated token and with "
+                                      "`--phase prefill`")
           .of<&G::estimate, &E::tpot_first>("tpot_first_s", "… of the first decode step")
           .of<&G::estimate, &E::tpot_last>("tpot_last_s", "… of the last")
-          .of<&G::estimate, &E::total>("total_s", "prefill and all decode steps")
-          .of<&G::estimate, &E::tokens_per_second>("tokens_per_second",
-                                                   "generated tokens of all requests over `total_s`")
+          .of<&G::estimate, &E::total>("total_s", "prefill and all decode steps, of those that the devices run")
+          .of<&G::estimate, &E::tokens_per_second>(
+              "tokens_per_second",
+              "generated tokens of all requests over `total_s`, with `--phase decode` all but the first; null with "
+              "`--phase prefill`")
+          .when(generates)
           .of<&G::estimate, &E::tokens_per_second_per_request>("tokens_per_second_per_request", "… of one")
+          .when(generates)
           .row("tokens_per_second_per_device", "… of all, over the devices",
                [](const G& g) { return g.estimate->tokens_per_second / d(g.setup->execution.plan.devices()); })
+          .when(generates)
           .json<&G::estimate, &E::prefill_tokens_per_second>("prefill_tokens_per_second",
                                                              "prompt tokens of all requests over `ttft_s`")
+          .when(prefills)
           .always()
           .json<&G::estimate, &E::decode_tokens_per_second>("decode_tokens_per_second",
                                                             "batch over `tpot_s`; null with one generated token")
@@ -138,7 +160,8 @@ Type fields_of(const Fields<Generation>&) {
           .of<&G::curve>("context_curve",
                          "over the tokens of every sequence, at this batch: powers of two, the request's own length, "
                          "the longest that fits and what the model is made for"),
-      "prefill, then decode when more than one token is generated. Everything is of one step, in decode of the mean "
+      "prefill, then decode when more than one token is generated; with `--phase` one of the two. Everything is of one "
+      "step, in decode of the mean "
       "step; with a plan bytes and FLOPs are of one device of every pipeline stage together, for all micro-batches of "
       "a "
       "replica");

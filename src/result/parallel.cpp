@@ -65,6 +65,9 @@ Type fields_of(Fields<ParallelInputs> f) {
       .of<&I::space, &S::batch>("batch", "sequences of a step")
       .of<&I::space, &S::sequence>("sequence_tokens", "of each sequence")
       .of<&I::space, &S::training>("training", "whether a training step")
+      .json("phase", "\"decode\" where a step is one of decode, its sequences in the cache",
+            [](const I& i) { return i.setup().serving.phases; })
+      .only_when([](const I& i) { return !i.setup().serving.prefills(); })
       .of<&I::space, &S::micro_batch>("micro_batch", "sequences of a micro-batch; null without `training`")
       .when([](const I& i) { return i.space().training; })
       .of("weights", "type", [](const I& i) { return i.execution().weights.name; })
@@ -80,7 +83,7 @@ Type fields_of(Fields<PlanMemory> f) {
   return f.of<&M::cost, &C::memory, &cost::Memory::weights>("weight_bytes", "weights")
       .of<&M::cost, &C::memory, &cost::Memory::gradients>("gradient_bytes", "of training")
       .of<&M::cost, &C::memory, &cost::Memory::optimizer>("optimizer_bytes", "of training")
-      .of<&M::cost, &C::memory, &cost::Memory::kv_cache>("kv_cache_bytes", "of a prefill")
+      .of<&M::cost, &C::memory, &cost::Memory::kv_cache>("kv_cache_bytes", "of a prefill, or before a decode step")
       .of<&M::cost, &C::activations>("activation_bytes", "the peak")
       .of<&M::cost, &C::memory, &cost::Memory::total>("total_bytes", "with the reserve");
 }

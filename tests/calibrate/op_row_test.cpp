@@ -186,6 +186,15 @@ TEST_CASE("a prolog is what of the module comes before the attention of new toke
   CHECK(work.kv_written.value == 2 * 5 * 576);
   CHECK(work.kv_read.value == 0);
   CHECK(describe(std::get<OpRow>(m.rows[0].of)) == "mla_prolog bf16 5 tokens heads 8");
+  const auto launches = [&](const hardware::RuntimeProfile& profile) {
+    std::int32_t sum = 0;
+    for (const graph::Op& op : ops_of(std::get<OpRow>(m.rows[0].of), profile)) sum += op.launches;
+    return sum;
+  };
+  hardware::RuntimeProfile profile;
+  CHECK(launches(profile) == 7);
+  profile.options.fused_mla_prolog = true;
+  CHECK(launches(profile) == 1);
 }
 
 TEST_CASE("latent attention: a prompt on expanded keys, new tokens on latents", "[op_row]") {

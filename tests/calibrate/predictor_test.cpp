@@ -260,7 +260,7 @@ TEST_CASE("a step row takes the time that estimate gives the step", "[predictor]
   Case c(kSteps + "rtx4090,1,vllm,,,qwen1.5-7b,bf16,2,prefill,300,0,30\n" +
              "rtx4090,1,vllm,,,qwen1.5-7b,bf16,2,decode,1,300,20\n",
          device, profile);
-  CHECK(c.full()[0] == Approx(e.ttft.value).epsilon(1e-9));
+  CHECK(c.full()[0] == Approx(e.ttft->value).epsilon(1e-9));
   CHECK(c.full()[1] == Approx(e.tpot->value).epsilon(1e-9));
 }
 
@@ -287,7 +287,7 @@ TEST_CASE("a step row of any plan and cache takes the time that estimate gives t
                                         plan.data, plan.pipeline, kv);
     Case c(columns + row + "prefill,300,0,30\n" + row + "decode,1,300,20\n", device, profile);
     CAPTURE(graph::to_text(plan), kv);
-    CHECK(c.full()[0] == Approx(e.ttft.value).epsilon(1e-9));
+    CHECK(c.full()[0] == Approx(e.ttft->value).epsilon(1e-9));
     CHECK(c.full()[1] == Approx(e.tpot->value).epsilon(1e-9));
     return c.full()[1];
   };

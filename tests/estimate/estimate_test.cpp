@@ -59,7 +59,7 @@ double step_seconds(Estimator& estimator, SequenceGroup group) { return estimato
 void check_against_steps(Estimator& estimator, const Scenario& s) {
   const Estimate e = estimator.run(s);
   REQUIRE(e.fits);
-  CHECK(e.ttft.value == Approx(step_seconds(estimator, {s.batch, s.prompt, 0})).epsilon(1e-12));
+  CHECK(e.ttft->value == Approx(step_seconds(estimator, {s.batch, s.prompt, 0})).epsilon(1e-12));
   double sum = 0;
   double flops = 0;
   double bytes = 0;
@@ -77,7 +77,7 @@ void check_against_steps(Estimator& estimator, const Scenario& s) {
   const auto steps = static_cast<double>(s.generate - 1);
   REQUIRE(e.tpot);
   CHECK(e.tpot->value == Approx(sum / steps).epsilon(1e-9));
-  CHECK(e.total.value == Approx(e.ttft.value + sum).epsilon(1e-9));
+  CHECK(e.total.value == Approx(e.ttft->value + sum).epsilon(1e-9));
   CHECK(e.tpot_first->value == Approx(step_seconds(estimator, {s.batch, 1, s.prompt})).epsilon(1e-12));
   CHECK(e.tpot_last->value == Approx(step_seconds(estimator, {s.batch, 1, s.prompt + s.generate - 2})).epsilon(1e-12));
   CHECK((e.phases[1].work.matrix + e.phases[1].work.vector).value == Approx(flops / steps).epsilon(1e-9));
@@ -174,7 +174,7 @@ TEST_CASE("one generated token comes out of the prefill: no decode") {
   CHECK_FALSE(e.tpot_last);
   CHECK(e.total == e.ttft);
   CHECK(e.decode_tokens_per_second == 0);
-  CHECK(e.tokens_per_second == Approx(1 / e.ttft.value));
+  CHECK(e.tokens_per_second == Approx(1 / e.ttft->value));
 }
 
 TEST_CASE("rates are tokens over time, of one request and of all") {
@@ -182,10 +182,10 @@ TEST_CASE("rates are tokens over time, of one request and of all") {
   const hardware::Device hardware = hardware::load_device("h100-sxm");
   Estimator estimator(estimate::make_setup(model, hardware, {}));
   const Estimate e = estimator.run({4, 1000, 101});
-  CHECK(e.total.value == Approx(e.ttft.value + 100 * e.tpot->value));
+  CHECK(e.total.value == Approx(e.ttft->value + 100 * e.tpot->value));
   CHECK(e.tokens_per_second_per_request == Approx(101 / e.total.value));
   CHECK(e.tokens_per_second == Approx(404 / e.total.value));
-  CHECK(e.prefill_tokens_per_second == Approx(4000 / e.ttft.value));
+  CHECK(e.prefill_tokens_per_second == Approx(4000 / e.ttft->value));
   CHECK(e.decode_tokens_per_second == Approx(4 / e.tpot->value));
 }
 
@@ -207,6 +207,25 @@ TEST_CASE("decode of more sequences than a graph was captured for is launched as
   CHECK(step_seconds(estimator, {8, 1, 512}) < 0.02);
   CHECK(step_seconds(estimator, {9, 1, 512}) > 0.032);
   CHECK(estimator.run({9, 512, 2}).tpot->value == Approx(step_seconds(estimator, {9, 1, 512})));
+}
+
+TEST_CASE("a graph waits for a host that tells its attention the lengths, where that is the slower of the two") {
+  const model::Decoder model = model::load_decoder("llama-3-8b");
+  const hardware::Device hardware = hardware::load_device("h100-sxm");
+  hardware::RuntimeProfile profile = hardware::load_runtime_profile(hardware, "vllm");
+  Choices choices;
+  choices.profile = &profile;
+  choices.dispatch = choices.decode_dispatch = hardware::Dispatch::graph;
+  const auto decode = [&](double per_layer) {
+    profile.values[index(hardware::Parameter::host_graph_layer)] = per_layer;
+    Estimator estimator(estimate::make_setup(model, hardware, choices));
+    return step_seconds(estimator, {1, 1, 512});
+  };
+  const double device = decode(1e-9);
+  CHECK(device < 0.02);
+  CHECK(decode(1e-4) == Approx(device));  // 3.2 ms for 32 layers: hidden behind the device
+  // Twice as long per layer is twice as long for the step: nothing but the host is left of it.
+  CHECK(decode(2e-3) - decode(1e-3) == Approx(32e-3));
 }
 
 TEST_CASE("what does not fit has memory and limits, and no times") {

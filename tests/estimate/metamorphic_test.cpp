@@ -303,7 +303,7 @@ TEST_CASE("values of ops add up to their phase, and phases to the generation") {
     if (e.phases.empty()) return;
     CHECK(total.value == Approx(e.total.value).epsilon(kExact));
     CHECK(e.total.value ==
-          Approx(e.ttft.value + static_cast<double>(scenario.generate - 1) * e.tpot.value_or(Seconds{}).value)
+          Approx(e.ttft->value + static_cast<double>(scenario.generate - 1) * e.tpot.value_or(Seconds{}).value)
               .epsilon(kExact));
     if (e.tpot) CHECK(at_least(std::max(e.tpot_first->value, e.tpot_last->value), e.tpot->value * (1 - 2e-3)));
   });

@@ -178,8 +178,8 @@ TEST_CASE("equal stages prefill in micro-batches + stages - 1 slots, and decode 
     CHECK(e.phases[0].micro_batches == batches);
     // What the stages send and the ends of the model add is less than a tenth here.
     const double slots = d(batches + 3);
-    CHECK(e.ttft.value > slots * layer);
-    CHECK(e.ttft.value < slots * layer * 1.1);
+    CHECK(e.ttft->value > slots * layer);
+    CHECK(e.ttft->value < slots * layer * 1.1);
   }
 }
 

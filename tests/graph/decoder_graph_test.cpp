@@ -161,6 +161,20 @@ TEST_CASE("naive attention repeats K and V to the query heads, only when they ar
   CHECK(executions(step(execution(mha, "none"), {{1, 1, 99}}), {"repeat_kv"}) == 0);
 }
 
+TEST_CASE("repeated_kv copies K and V to the query heads before a fused kernel, which reads the copy") {
+  const model::Decoder gqa = model::load_decoder("llama-3-8b");  // 32 heads, 8 KV heads of 128
+  const Graph graph = step(execution(gqa, "all,repeated_kv"), {{1, 1, 99}});
+  const auto copy = body<graph::Copy>(graph, "repeat_kv");
+  CHECK(copy.read_elements == 100.0 * 8 * 256);
+  CHECK(copy.write_elements == 100.0 * 32 * 256);
+  const auto attention = body<graph::Attention>(graph, "attention");
+  CHECK(attention.kv_heads == 32);
+  const model::Decoder mha = model::load_decoder("qwen-7b");
+  CHECK(executions(step(execution(mha, "all,repeated_kv"), {{1, 1, 99}}), {"repeat_kv"}) == 0);
+  const model::Decoder latent = model::load_decoder("deepseek-v2-lite");
+  CHECK(executions(step(execution(latent, "all,repeated_kv"), {{1, 1, 99}}), {"repeat_kv"}) == 0);
+}
+
 TEST_CASE("soft-capped scores are an op of their own in naive attention") {
   const model::Decoder m = model::load_decoder("gemma-2-2b");  // 26 layers, 8 heads
   const Graph graph = step(execution(m, "none"), {{1, 10, 0}});
@@ -189,6 +203,26 @@ TEST_CASE("experts run on every routed copy and read the experts that are reache
   CHECK(body<Gemm>(step(even, {{3, 1, 10}}), "experts_down").weight_matrices == 6);
   CHECK(body<Gemm>(step(even, {{16, 1, 10}}), "experts_down").row_tiles == std::array<double, 4>{8, 8, 8, 8});
   CHECK(body<Gemm>(step(execution(m), {{1, 4096, 0}}), "experts_down").weight_matrices == Approx(8));
+}
+
+TEST_CASE("what is before latent attention is one kernel of new tokens, where the runtime has it") {
+  const model::Decoder m = model::load_decoder("deepseek-v3");
+  const auto launches = [&](const char* options, const SequenceGroup& group) {
+    std::int64_t sum = 0;
+    for (const Op& op : step(execution(m, options), {group})) {
+      if (op.layer_kind != 0 || op.tag == graph::Tag::attention) continue;
+      if (op.tag >= graph::Tag::attention_gather && op.tag <= graph::Tag::q_absorb) sum += op.launches * op.count;
+    }
+    return sum / 3;  // dense layers
+  };
+  const char* const kFused = "all,fused_mla_prolog";
+  // Three products, two norms, rope, the cache and the queries' way into the latent space.
+  CHECK(launches("all", {8, 1, 1000}) == 8);
+  CHECK(launches(kFused, {8, 1, 1000}) == 1);
+  CHECK(launches(kFused, {8, 4, 1000}) == 1);
+  CHECK(launches(kFused, {8, 1000, 0}) == launches("all", {8, 1000, 0}));
+  CHECK(matrix_flops(step(execution(m, kFused), {{8, 1, 1000}}), -1) ==
+        matrix_flops(step(execution(m), {{8, 1, 1000}}), -1));
 }
 
 TEST_CASE("latent attention is absorbed as long as that takes fewer FLOPs per cached token") {

@@ -114,6 +114,7 @@ inline hardware::RuntimeOptions random_options(Random& random) {
   o.chains = static_cast<hardware::Chains>(later.in(0, 2));
   o.allocated_kv = later.chance() ? later.in(1, 2000) : 0;
   o.fused_all_reduce_norm = later.chance();
+  o.fused_mla_prolog = later.chance();
   return o;
 }
 

@@ -120,7 +120,8 @@ TEST_CASE("every shipped profile reads back from what the writer makes of it", "
 
 TEST_CASE("which attention runs is a choice by name", "[runtime_profile]") {
   RuntimeProfile p = shipped().front();
-  for (const auto kernels : {AttentionKernels::flash2, AttentionKernels::flash3, AttentionKernels::blackwell}) {
+  for (const auto kernels :
+       {AttentionKernels::flash2, AttentionKernels::flash3, AttentionKernels::blackwell, AttentionKernels::cann}) {
     p.choices.attention = kernels;
     CHECK(parse(format_runtime_profile(p)).choices.attention == kernels);
   }
@@ -420,6 +421,13 @@ TEST_CASE("options of a profile are all, none, or names on top of what the stack
   CHECK(options("no_mc2") == options("all,no_mc2"));
   const RuntimeProfile transformers = profile_of("rtx4090", "transformers");
   CHECK(resolve_execution(transformers, "none", "").options.flash_attention);  // its base has it
+
+  // ChatGLM's code repeats keys and values under torchair-2024a, whatever else is on; others' does not.
+  const RuntimeProfile glm = hardware::run_by(profile_of("atlas-800i-a2", "torchair-2024a"), "chatglm");
+  CHECK(resolve_execution(glm, "all", "").options.repeated_kv);
+  CHECK(resolve_execution(glm, "none", "").options.repeated_kv);
+  CHECK_FALSE(resolve_execution(glm, "all,no_repeated_kv", "").options.repeated_kv);
+  CHECK_FALSE(hardware::run_by(profile_of("atlas-800i-a2", "torchair-2024a"), "llama").options.repeated_kv);
   CHECK_THROWS_WITH(options("last_token_haed"), Catch::Contains("unknown runtime option 'last_token_haed'"));
   for (const char* list : {"all", "none", "static_kv", "static_kv,flash_attention,fused_qkv"}) {
     CHECK(format_profile_options(torchair, options(list)) == list);

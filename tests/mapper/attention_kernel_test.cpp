@@ -225,6 +225,45 @@ TEST_CASE("a longer context never makes a token faster by more than a better div
   }
 }
 
+// ---- CANN
+
+TEST_CASE("the first keys of a block of CANN's hide nothing, and its last rows are rounded up to 16") {
+  KernelChoices c;
+  c.attention = hardware::AttentionKernels::cann;
+  c.query_rows = 128;
+  ParameterValues v = prompt_values();
+  v[index(prefill_fill)] = 2e-6;
+  const auto of = [&](double queries, double context) {
+    return prefill_seconds(compute_device(), v, c, call(1, queries, context, 10, 10)) - 5e-6;
+  };
+  const double step = 2 * kStep;  // of 128 rows
+  CHECK(of(128, 0) == Approx(step + 1e-6 + 2e-6));
+  CHECK(of(128, 1152) == Approx(10 * step + 1e-6 + 4 * 2e-6));  // of 1,280 keys, 512 are the first
+  // Blocks of 1 to 6 steps, of which 1, 2, 3, 4, 4 and 4 are the first.
+  CHECK(of(768, 0) == Approx(6 * (3.5 * step + 1e-6 + 3 * 2e-6) + 0.8 * 2.5 * step));
+  // 3 and 16 rows are an eighth of a block, 17 a quarter.
+  CHECK(of(3, 1152) == Approx(10 * step / 8 + 9e-6));
+  CHECK(of(16, 1152) == Approx(of(3, 1152)));
+  CHECK(of(17, 1152) == Approx(10 * step / 4 + 9e-6));
+  // Of 136 rows the last 8 cost an eighth of their 2 steps.
+  CHECK(of(136, 0) == Approx(2 * (0.625 * step + 1e-6 + 1.5 * 2e-6) + 0.8 * 1.375 * step));
+  double before = 0;
+  for (double queries = 1; queries <= 2000; ++queries) {
+    const double seconds = of(queries, 100);
+    CHECK(seconds >= before);
+    before = seconds;
+  }
+  v[index(prefill_fill)] = 0;
+  CHECK(of(1280, 0) == Approx(prompt(call(1, 1280, 0, 10, 10), {.query_rows = 128})));
+}
+
+TEST_CASE("a few new tokens of a sequence are rows of the block of their heads") {
+  // 4 tokens of a group of 16 heads are 64 rows, one block; 5 are two. 20 sequences start theirs in 2 rounds, or in 4.
+  const double chain = 872.0 / 128 * 1e-6;  // of 1,000 keys, those after the first step
+  CHECK(token(call(20, 4, 996, 16, 1)) == Approx(4e-6 + 2e-6 + chain + 3e-6));
+  CHECK(token(call(20, 5, 995, 16, 1)) == Approx(4e-6 + 2e-6 + 2 * chain + 9e-6));
+}
+
 // ---- FlashAttention-3
 
 KernelChoices flash3() {

@@ -55,7 +55,7 @@ std::vector<graph::Op> attentions() {
       ops.push_back({.name = "attention", .body = a});
     }
   };
-  for (const std::int64_t queries : {1, 200}) {
+  for (const std::int64_t queries : {1, 4, 200}) {
     for (const std::int64_t context : {0, 5000}) {
       for (const std::int64_t sequences : {1, 100}) {
         graph::Attention a{
@@ -82,7 +82,8 @@ std::vector<graph::Op> attentions() {
 
 TEST_CASE("attention depends on the parameters of the kernel that runs") {
   const hardware::Device device = hardware::load_device("h100-sxm");
-  for (const auto kernels : {hardware::AttentionKernels::flash3, hardware::AttentionKernels::blackwell}) {
+  for (const auto kernels :
+       {hardware::AttentionKernels::flash3, hardware::AttentionKernels::blackwell, hardware::AttentionKernels::cann}) {
     hardware::RuntimeProfile profile = hardware::all_runtime_profiles().front();
     for (std::size_t p = 0; p < hardware::kAllParameters; ++p) profile.values[p] = hardware::parameter_info(p).initial;
     profile.choices.attention = kernels;
@@ -102,6 +103,9 @@ TEST_CASE("attention depends on the parameters of the kernel that runs") {
       }
     }
     using hardware::Parameter;
+    CHECK(used[index(Parameter::latent_share)]);
+    CHECK(used[index(Parameter::prefill_fill)] == (kernels == hardware::AttentionKernels::cann));
+    if (kernels == hardware::AttentionKernels::cann) continue;
     for (std::size_t p = index(Parameter::latent_launch); p <= index(Parameter::latent_token); ++p) CHECK(used[p]);
     for (const Parameter p :
          {Parameter::prefill_exponential_rate, Parameter::prefill_narrow_share, Parameter::prefill_quantise,

@@ -55,6 +55,54 @@ TEST_CASE("attention's backward pass is five products over the blocks of the for
   CHECK(time_of(device, values, {.name = "attention", .body = attention}).total.value == Approx(5 * forward / 2));
 }
 
+TEST_CASE("a few new tokens run by CANN's kernel of decode, as long as their heads fit in a block of rows") {
+  hardware::RuntimeProfile profile;
+  profile.values = values_with({{decode_launch, 1e-2}});
+  profile.choices.query_rows = 128;
+  const hardware::Device device = device_with_cache(40e6);
+  const Machine machine(device, cost::make_cluster(device), nullptr, {}, &profile);
+  const auto launched = [&](std::int64_t tokens, std::int64_t context) {
+    graph::Attention a = prompt_of(32, tokens);
+    a.context = context;
+    a.kv_heads = 8;
+    const graph::Op op{.name = "attention", .body = a};
+    return machine.time(op, machine.work(op)).total.value > 1e-2;
+  };
+  CHECK(launched(1, 1000));
+  CHECK_FALSE(launched(4, 1000));
+  profile.choices.attention = hardware::AttentionKernels::cann;
+  CHECK(launched(32, 1000));
+  CHECK_FALSE(launched(33, 1000));  // 132 rows of 4 heads each
+  CHECK_FALSE(launched(4, 0));
+}
+
+TEST_CASE("norms are bound by the rows that they reduce, and choosing a token by its logits") {
+  const hardware::Device device = device_with_cache(40e6);
+  const hardware::ParameterValues values = values_with(
+      {{vector_launch, 5e-6}, {vector_reduce_row, 2e-9}, {vector_reduce_rate, 1e11}, {vector_sampling_rate, 4e9}});
+  const auto of = [&](graph::VectorKind kind, std::int64_t rows, std::int64_t width) {
+    const graph::Op op{.name = "vector",
+                       .body = graph::Vector{.kind = kind, .rows = rows, .width = width, .reads = 1, .writes = 0}};
+    return time_of(device, values, op).total.value;
+  };
+  CHECK(of(graph::VectorKind::add_rms_norm, 2000, 5000) == Approx(5e-6 + 4e-6 + 100e-6));
+  CHECK(of(graph::VectorKind::softmax, 100'000, 128) == Approx(5e-6 + 200e-6 + 128e-6));
+  CHECK(of(graph::VectorKind::add, 2000, 5000) < 50e-6);
+  CHECK(of(graph::VectorKind::sampling, 16, 150'000) == Approx(5e-6 + 600e-6));
+}
+
+TEST_CASE("a product without a launch of its own is part of the kernel before it") {
+  const hardware::Device device = device_with_cache(40e6);
+  const hardware::ParameterValues values = values_with({{gemm_launch, 7e-6}, {vector_launch, 1e-6}});
+  const auto of = [&](std::int32_t launches) {
+    graph::Op op{.name = "product", .body = graph::Gemm{.m = 64, .n = 4096, .k = 4096}};
+    op.launches = launches;
+    return time_of(device, values, op).total.value;
+  };
+  CHECK(of(1) - of(0) == Approx(7e-6));
+  CHECK(of(2) - of(1) == Approx(1e-6));
+}
+
 TEST_CASE("a device whose file has no cores is taken to have a hundred") {
   hardware::Device device = device_with_cache(40e6);
   device.cores = std::nullopt;

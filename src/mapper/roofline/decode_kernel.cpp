@@ -1,8 +1,8 @@
 // Attention of one new token per sequence as FlashAttention-2 computes it with a cache ("Flash-Decoding", pytorch.org
 // blog, October 2023; FlashAttention's num_splits_heuristic). The query heads of a group share their K and V and are
-// the rows of one thread block, so blocks are sequences x KV heads. Where these do not fill the cores (two blocks
-// each), the keys are divided among s blocks and another kernel joins their results; FlashAttention-2 does so for
-// grouped heads only.
+// the rows of one thread block, those of every token of a step that verifies together, so blocks are sequences x KV
+// heads. Where these do not fill the cores (two blocks each), the keys are divided among s blocks and another kernel
+// joins their results; FlashAttention-2 does so for grouped heads only.
 //
 //   launch + p-norm(chain + s (w - 1), bytes / (share B)) + pack + copy + join
 //
@@ -52,15 +52,15 @@ double regroup_seconds(const KernelDevice& d, const hardware::ParameterValues& v
 
 double decode_seconds(const KernelDevice& d, const hardware::ParameterValues& v, const hardware::KernelChoices& c,
                       const AttentionCall& a) {
-  if (c.attention != hardware::AttentionKernels::flash2) return flash3_decode_seconds(d, v, a);
+  if (!c.has_flash2_form()) return flash3_decode_seconds(d, v, a);
   const bool grouped = a.heads > a.kv_heads;
-  const double group = a.heads / a.kv_heads;
+  const double group = a.heads / a.kv_heads * a.queries;
   const double keys = a.window > 0 ? std::min(a.keys(), a.window) : a.keys();
   const double width = keys_per_step(a);
   const double steps = rounded_up(keys / width);
   const double slots = kBlocksPerCore * d.cores;
 
-  const double whole = a.sequences * a.kv_heads * rounded_up(group / static_cast<double>(c.query_rows));
+  const double whole = a.sequences * a.kv_heads * rounded_up(group * a.queries / static_cast<double>(c.query_rows));
   const double splits = grouped || c.split_ungrouped ? key_splits(whole, steps, slots) : 1;
   const double blocks = whole * splits;
 

@@ -78,9 +78,17 @@ Bound bound_of(const ProductTime& t) {
 
 // Elements that a kernel walks in strides; 0 where it does not.
 double strided(const graph::Vector& v) { return v.access == graph::Access::strided ? d(v.rows) * d(v.width) : 0; }
+// Of a kernel that needs all of a row before it writes: the rows; 0 of others.
+double reduced_rows(const graph::Vector& v) { return graph::vector_op(v.kind).is(graph::kByRow) ? d(v.rows) : 0; }
+double sampled(const graph::Vector& v) { return v.kind == graph::VectorKind::sampling ? d(v.rows) * d(v.width) : 0; }
 double strided(const graph::Copy& c) { return c.access == graph::Access::strided ? c.write_elements : 0; }
 
-bool is_decode(const graph::Attention& a) { return a.q_tokens == 1 && a.context > 0; }
+bool is_decode(const graph::Attention& a) { return (a.q_tokens == 1 || a.verifies) && a.context > 0; }
+// By the kernel of decode: one new token per sequence, and with CANN's a few, whose heads of a group fill no block.
+bool decodes(const graph::Attention& a, const hardware::KernelChoices& choices) {
+  return is_decode(a) || (choices.attention == hardware::AttentionKernels::cann && a.context > 0 &&
+                          a.q_tokens * a.heads <= choices.query_rows * a.kv_heads);
+}
 bool is_latent(const graph::Attention& a) { return a.shared_kv || a.qk_dim != a.v_dim; }
 
 // Of every parameter, the sections it belongs to.
@@ -160,17 +168,22 @@ bool narrow_depends(FormatKernel format, std::int64_t rows, std::size_t paramete
 bool attention_depends(const graph::Attention& a, std::size_t parameter, const hardware::KernelChoices& choices) {
   using enum hardware::Parameter;
   const auto p = static_cast<hardware::Parameter>(parameter);
-  const bool flash2 = choices.attention == hardware::AttentionKernels::flash2;
+  const bool flash2 = choices.has_flash2_form();
   const bool own = p >= latent_launch && p <= latent_token;
   const bool prompt = p >= latent_prompt_launch;
   const AttentionCall call = call_of(a);
+  const bool decode = decodes(a, choices);
+  const unsigned phase = table()[parameter] & (kPrefill | kDecode);
+  const bool copied = a.q_tokens == 1 && (p == decode_copy || p == decode_copy_share);  // also of a first token
+  if (phase != 0 && phase != (decode ? kDecode : kPrefill) && !copied) return false;
+  if (a.shared_kv && choices.attention != hardware::AttentionKernels::flash2) return own && !prompt;
   if (flash2 && own) return false;
-  if (!flash2 && a.shared_kv) return own && !prompt;
   if (!flash2 && is_latent(a) && !is_decode(a)) {
     if (p == prefill_quantise) return call.narrow();
     return own ? prompt : p == prefill_memory_share || p == prefill_overlap || p == prefill_tail;
   }
   switch (p) {
+    case prefill_fill: return choices.attention == hardware::AttentionKernels::cann;
     case prefill_share: return flash2 || !call.narrow();
     case prefill_exponential_rate: return !flash2 && !call.narrow();
     case prefill_narrow_share:
@@ -277,8 +290,9 @@ double Efficiency::kernel(const graph::Attention& attention) const {
   if (call.shared_kv && profile_.choices.attention != hardware::AttentionKernels::flash2) {
     return latent_seconds(device, profile_.values, call);
   }
-  const double seconds = is_decode(attention) ? decode_seconds(device, profile_.values, profile_.choices, call)
-                                              : prefill_seconds(device, profile_.values, profile_.choices, call);
+  const double seconds = decodes(attention, profile_.choices)
+                             ? decode_seconds(device, profile_.values, profile_.choices, call)
+                             : prefill_seconds(device, profile_.values, profile_.choices, call);
   // Backward: five products in place of two, over the same blocks.
   return attention.backward ? 2.5 * seconds : seconds;
 }
@@ -300,15 +314,14 @@ OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
   OpTime t = roofline_.time(work);
   const hardware::ParameterValues& v = profile_.values;
   const double vector_launches = op.launches * get(v, Parameter::vector_launch);
-  const double more = (op.launches - 1) * get(v, Parameter::vector_launch);
+  const double more = std::max(0, op.launches - 1) * get(v, Parameter::vector_launch);
   double seconds = 0;
   double launch = 0;
   std::optional<ProductTime> product;
-  bool walks = false;  // bound by the elements that a kernel walks in strides
-  const auto streams = [&](double elements) {
+  bool walks = false;  // bound by the elements of a vector kernel, not by their bytes
+  const auto streams = [&](double walk) {
     launch = vector_launches;
     const double bytes = stream(op, work);
-    const double walk = elements / get(v, Parameter::vector_element_rate);
     seconds = launch + std::max(bytes, walk);
     walks = walk > bytes;
   };
@@ -320,13 +333,14 @@ OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
       op.body,
       [&](const graph::Gemm& gemm) {
         product = kernel(gemm, work);
-        seconds = with_onset(product->seconds) + more;
-        launch = product->launch + more;
+        const bool launched = op.launches > 0;  // else it is part of the kernel before it
+        seconds = with_onset(product->seconds) + (launched ? more : -product->launch);
+        launch = launched ? product->launch + more : 0;
         t.matrix = work.matrix / roofline_.matrix_rate(work.matrix_dtype, sums(work));
       },
       [&](const graph::Attention& attention) {
         const double own = kernel(attention);
-        seconds = (is_decode(attention) ? own : with_onset(own)) + more;
+        seconds = (decodes(attention, profile_.choices) ? own : with_onset(own)) + more;
         launch = more;
       },
       [&](const graph::Convolution&) {
@@ -335,12 +349,15 @@ OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
       },
       [&](const graph::Vector& vector) {
         if (around_experts) return streams_around();
-        streams(strided(vector));
+        const double reduced =
+            get(v, Parameter::vector_reduce_row) + d(vector.width) / get(v, Parameter::vector_reduce_rate);
+        streams(std::max({strided(vector) / get(v, Parameter::vector_element_rate), reduced_rows(vector) * reduced,
+                          sampled(vector) / get(v, Parameter::vector_sampling_rate)}));
       },
       [&](const graph::Gather&) { streams(0); },
       [&](const graph::Copy& copy) {
         if (around_experts) return streams_around();
-        if (!copy.to_cache || copy.rows <= 0) return streams(strided(copy));
+        if (!copy.to_cache || copy.rows <= 0) return streams(strided(copy) / get(v, Parameter::vector_element_rate));
         launch = vector_launches;
         seconds =
             launch + append_seconds(device_, v, copy.rows, copy.write_elements / copy.rows / 2, work.bytes().value);
@@ -384,7 +401,7 @@ unsigned sections_of(const graph::Op& op) {
          match(
              op.body, [](const graph::Gemm& g) -> unsigned { return g.weights && g.weights->kernel ? kFormat : kGemm; },
              [](const graph::Attention& a) -> unsigned {
-               return (is_decode(a) ? kDecode : kPrefill) | (is_latent(a) ? kLatent : 0U);
+               return (is_decode(a) ? kDecode : kPrefill | kDecode) | (is_latent(a) ? kLatent : 0U);
              },
              [](const graph::Convolution&) -> unsigned { return kConvolution | kGemm; },
              [&](const graph::Vector& v) -> unsigned { return kVector | walk(strided(v)); },
@@ -405,13 +422,14 @@ void each_extent(const graph::Op& op, const std::function<void(double)>& visit) 
             g.weights && g.weights->kernel ? static_cast<int>(*g.weights->kernel) : -1);
       },
       [&](const graph::Attention& a) {
-        all(a.sequences, a.q_tokens, a.context, a.heads, a.kv_heads, a.qk_dim, a.v_dim, a.window.value_or(0));
+        all(a.sequences, a.q_tokens, a.context, a.heads, a.kv_heads, a.qk_dim, a.v_dim, a.window.value_or(0),
+            a.verifies ? 1 : 0);
       },
       [&](const graph::Collective& c) {
         all(static_cast<int>(c.kind), c.ranks, c.stride, c.rows * c.width, c.library ? 1 : 0);
       },
       [&](const graph::Copy& c) { all(c.to_cache ? 1 : 0, c.rows, strided(c)); },
-      [&](const graph::Vector& v) { all(strided(v)); },
+      [&](const graph::Vector& v) { all(strided(v), reduced_rows(v), sampled(v)); },
       // Their work says it all.
       [](const graph::Convolution&) {}, [](const graph::Gather&) {}, [](const graph::Transfer&) {},
       [](const graph::Overhead&) {});
@@ -443,7 +461,12 @@ bool depends(const graph::Op& op, unsigned sections, std::size_t parameter, cons
   }
   const bool of_format = parameter >= hardware::kParameters;
   const bool of_product = of_format || (table()[parameter] & (kGemm | kFormat)) != 0;
-  if (parameter == index(hardware::Parameter::vector_element_rate) && (sections & kStrided) == 0) return false;
+  if (parameter == index(vector_element_rate) && (sections & kStrided) == 0) return false;
+  const auto* vector = std::get_if<graph::Vector>(&op.body);
+  if (parameter == index(vector_reduce_rate) || parameter == index(vector_reduce_row)) {
+    return vector && reduced_rows(*vector) > 0;
+  }
+  if (parameter == index(vector_sampling_rate)) return vector && sampled(*vector) > 0;
   if (std::holds_alternative<graph::Convolution>(op.body) && of_product) return of_convolution(parameter);
   if (gemm == nullptr || !of_product) return !of_format;  // beside products: the kernels that follow one
   if (multiplies_narrow(*gemm, choices)) return narrow_depends(*gemm->weights->kernel, gemm->m, parameter, choices);

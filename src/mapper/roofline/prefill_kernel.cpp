@@ -12,6 +12,10 @@
 // A chunk of a prompt with a long past has blocks of nearly one length, and whole rounds; without a mask all blocks are
 // alike. All this overlaps, as a p-norm, with reading Q, K and V and writing the result. Heads are computed as the next
 // width there is a kernel for, a multiple of 32 (FlashAttention: 32, 64, 96, 128 and so on).
+//
+// CANN's kernel (FusedInferAttentionScore) multiplies beside the softmax of the keys before. The first have none: a
+// block takes `fill` for every 128 of its first 512 keys. Its last block computes the rows it has, rounded up to
+// 16.
 #include <cstdint>
 #include <numeric>
 
@@ -43,7 +47,9 @@ double keys_per_step(const AttentionCall& a) {
 
 double prefill_seconds(const KernelDevice& d, const hardware::ParameterValues& v, const hardware::KernelChoices& c,
                        const AttentionCall& a) {
-  if (c.attention != hardware::AttentionKernels::flash2) return flash3_prefill_seconds(d, v, c, a);
+  if (!c.has_flash2_form()) return flash3_prefill_seconds(d, v, c, a);
+  constexpr double kFilling = 512;
+  constexpr double kFillingUnit = 128;
   const bool regrouped = a.queries == 1 && a.heads > a.kv_heads;  // the heads of a group are the rows of a block
   const auto rows = static_cast<double>(c.query_rows);
   const double width = keys_per_step(a);
@@ -56,13 +62,32 @@ double prefill_seconds(const KernelDevice& d, const hardware::ParameterValues& v
   const double seen = a.all_keys > 0 ? a.all_keys
                       : a.window > 0 ? a.window + std::min(rows, a.queries) - 1
                                      : context + a.queries;
-  const double longest = rounded_up(std::min(a.keys(), seen) / width);
+  double longest = rounded_up(std::min(a.keys(), seen) / width);
+  const bool cann = c.attention == hardware::AttentionKernels::cann;
+  const auto filling = [&](double steps) { return cann ? std::min(steps * width, kFilling) / kFillingUnit : 0; };
   double mean = longest;
+  const double full = filling(longest);
+  double fill = full;
   if (!regrouped && blocks > 1 && a.all_keys == 0) {
     const double growing = std::clamp(std::floor((seen - context) / rows), 0.0, blocks - 1);
     const double steps =
         steps_until(context, c.query_rows, static_cast<std::int64_t>(width), growing) + (blocks - growing) * longest;
     mean = steps / blocks;
+    double missing = 0;  // of the blocks that do not see as many keys
+    for (double i = 1; i <= growing; ++i) {
+      const double less = full - filling(rounded_up((context + i * rows) / width));
+      if (less <= 0) break;
+      missing += less;
+    }
+    fill -= missing / blocks;
+  }
+
+  if (cann) {
+    constexpr double kRowGranule = 16;
+    const double last = (regrouped ? group : a.queries) - (blocks - 1) * rows;
+    const double missing = 1 - std::min(1.0, round_up(last, kRowGranule) / rows);
+    mean -= missing * longest / blocks;
+    if (blocks == 1) longest = mean;
   }
 
   constexpr double kHeadGranule = 32;
@@ -70,8 +95,10 @@ double prefill_seconds(const KernelDevice& d, const hardware::ParameterValues& v
   const double step = 2 * rows * width * head * d.cores / (d.matrix * v[index(prefill_share)]);
   const double start = v[index(prefill_block)];
   const double rounds = rounded_up(all_blocks / d.cores);
-  const double compute = std::max(longest * step + start,
-                                  rounds * (mean * step + start) + v[index(prefill_tail)] * (longest - mean) * step);
+  const double each = v[index(prefill_fill)];
+  const double compute =
+      std::max(longest * step + start + full * each,
+               rounds * (mean * step + start + fill * each) + v[index(prefill_tail)] * (longest - mean) * step);
 
   const double keys = std::min(a.keys(), a.window > 0 ? a.window + a.queries - 1 : a.keys());
   const double bytes =

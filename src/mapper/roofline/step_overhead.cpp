@@ -34,8 +34,9 @@ void StepOverhead::add(const graph::Op& op, double count) {
 }
 
 Seconds StepOverhead::host(double layers) const {
-  if (dispatch_ != Dispatch::eager) return Seconds{host_};
-  return Seconds{host_ + layers * get(*values_, Parameter::host_layer)};
+  if (dispatch_ == Dispatch::dynamic_graph) return Seconds{host_};
+  const bool graph = dispatch_ == Dispatch::graph;
+  return Seconds{host_ + layers * get(*values_, graph ? Parameter::host_graph_layer : Parameter::host_layer)};
 }
 
 Seconds StepOverhead::time(Seconds device, double layers, double sequences) const {

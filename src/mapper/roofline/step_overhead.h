@@ -2,11 +2,12 @@
 // the device waits for.
 //
 //   gaps     = kernels x launch_gap
-//   host     = layers x host_layer
+//   host     = layers x host_layer (of a graph: host_graph_layer)
 //              + sum over kernels launched one by one of (host_launch + what views, new shapes and wrappers add)
 //   overhead = step + sequences x step_sequence + gaps + max(0, host - device - gaps)
 //
-// Launching runs ahead of the device, so that the slower of the two decides. A captured graph is launched as a whole.
+// Launching runs ahead of the device, so that the slower of the two decides. A captured graph is launched as a whole;
+// where its attention takes lengths from the host, that writes them layer by layer while the graph runs.
 #pragma once
 
 #include "graph/op.h"

@@ -26,6 +26,17 @@ Heading heading(const Generation& g) {
   return {g.setup->execution.model->name + " on " + devices, label(*g.setup)};
 }
 
+// What is not as in every request.
+std::string serving_text(const estimate::Serving& s) {
+  std::string text;
+  if (s.phases != estimate::Served::both) text += fmt::format("; {} alone", name(s.phases));
+  if (s.verify > 1) {
+    text += fmt::format("; steps verify {} tokens and keep {}", s.verify, format_significant(s.accepted));
+  }
+  if (s.overlap_batches > 1) text += "; two micro-batches whose exchanges run beside each other's ops";
+  return text;
+}
+
 std::string assumptions_line(const Generation& g) {
   const Estimate& e = *g.estimate;
   const graph::Execution& x = g.setup->execution;
@@ -45,7 +56,7 @@ std::string assumptions_line(const Generation& g) {
   }
   if (estimate::model_kind(*x.model).starts_with("experts")) text += "; routing " + graph::to_text(x.routing);
   if (x.plan.devices() > 1) text += "; " + plan_text(setup, x.split);
-  return text;
+  return text + serving_text(setup.serving);
 }
 
 std::string fit_text(const Estimate& e) {
@@ -82,19 +93,31 @@ std::string context_text(const Generation& g) {
 Fields headline(const Generation& g) {
   const Estimate& e = *g.estimate;
   Fields f;
-  f.rows.emplace_back("TTFT", fmt::format("{} ({}; bound by {})", with_band(e.ttft, band(*g.setup, e, "prefill")),
-                                          tokens_rate(e.prefill_tokens_per_second), bound_shares(e.phases[0])));
+  if (e.ttft) {
+    f.rows.emplace_back("TTFT",
+                        fmt::format("{} ({}; bound by {})", with_band(*e.ttft, band(*g.setup, e, "prefill")),
+                                    tokens_rate(e.prefill_tokens_per_second), bound_shares(*e.phase("prefill"))));
+  }
   if (e.tpot) {
+    const Phase& decode = *e.phase("decode");
     f.rows.emplace_back(
         "TPOT", fmt::format("{} mean, {} first, {} last (bound by {})", with_band(*e.tpot, band(*g.setup, e, "decode")),
-                            format_seconds(*e.tpot_first), format_seconds(*e.tpot_last), bound_shares(e.phases[1])));
+                            format_seconds(*e.tpot_first), format_seconds(*e.tpot_last), bound_shares(decode)));
+    const estimate::Serving& serving = g.setup->serving;
+    if (serving.verify > 1) {
+      f.rows.emplace_back("decode step", fmt::format("{} mean: verifies {} tokens of every request, keeps {}",
+                                                     format_seconds(decode.time), serving.verify,
+                                                     format_significant(serving.accepted)));
+    }
     f.rows.emplace_back("decode", fmt::format("{} in total, {} per request", tokens_rate(e.decode_tokens_per_second),
                                               tokens_rate(1 / e.tpot->value)));
   }
-  f.rows.emplace_back(
-      "generation",
-      fmt::format("{} for {} tokens per request: {} in total, {} per request", format_seconds(e.total),
-                  e.scenario.generate, tokens_rate(e.tokens_per_second), tokens_rate(e.tokens_per_second_per_request)));
+  if (e.tokens_per_second > 0) {
+    f.rows.emplace_back(
+        "generation", fmt::format("{} for {} tokens per request: {} in total, {} per request", format_seconds(e.total),
+                                  e.scenario.generate - (e.ttft ? 0 : 1), tokens_rate(e.tokens_per_second),
+                                  tokens_rate(e.tokens_per_second_per_request)));
+  }
   f.rows.emplace_back("error band", band_text(*g.setup, e));
   if (const auto beyond = extrapolations(*g.setup, e.scenario); !beyond.empty()) {
     f.rows.emplace_back("extrapolated", join(beyond, "; "));

@@ -31,11 +31,13 @@ Bytes passed(const Communication& c) {
 }
 Bytes sent(const Communication& c, CollectiveKind kind) { return c.sent[static_cast<std::size_t>(kind)]; }
 
+const char* step_text(const ParallelStudy& study) {
+  return study.space.training ? "training step" : study.setup->serving.prefills() ? "prefill" : "decode step";
+}
+
 Table cost_table(const ParallelStudy& study) {
-  const char* order = study.fitting == 0     ? "the smallest first"
-                      : study.space.training ? "the fastest training step first"
-                                             : "the fastest prefill first";
-  Table t{fmt::format("Plans, {} (memory of one device)", order), {{"#"}, {"plan", true}, {"weights"}}, {}};
+  const std::string order = study.fitting == 0 ? "the smallest" : fmt::format("the fastest {}", step_text(study));
+  Table t{fmt::format("Plans, {} first (memory of one device)", order), {{"#"}, {"plan", true}, {"weights"}}, {}};
   const bool training = study.space.training;
   if (training) {
     t.columns.insert(t.columns.end(), {{"grads"}, {"optim."}, {"activ."}});
@@ -136,9 +138,8 @@ Report parallel_report(const ParallelStudy& study) {
   Document doc{
       Heading{fmt::format("{} on {} x {}", setup.execution.model->name, study.space.devices, setup.device->title),
               kUncalibrated},
-      Paragraph{fmt::format("{}: {}; weights {}, activations {}; nodes of {}",
-                            study.space.training ? "training step" : "prefill", request_text(study.space),
-                            setup.execution.weights.name, name(setup.execution.activations),
+      Paragraph{fmt::format("{}: {}; weights {}, activations {}; nodes of {}", step_text(study),
+                            request_text(study.space), setup.execution.weights.name, name(setup.execution.activations),
                             setup.cluster.devices_per_node)},
       Paragraph{fmt::format("{} plans tried, {} divide model and batch, {} of them fit in {}; {} shown", study.tried,
                             study.legal, study.fitting, format_bytes_binary(*setup.device->dram().capacity),
