@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
     for (const std::int64_t batch : {1, 2, 4, 8}) {
       const estimate::Estimate e = estimator.run({.batch = batch, .prompt = 512, .generate = 128});
       if (!e.fits) break;
-      std::printf("%lld,%.17g,%.17g\n", static_cast<long long>(batch), e.ttft.value, e.tpot->value);
+      std::printf("%lld,%.17g,%.17g\n", static_cast<long long>(batch), e.ttft->value, e.tpot->value);
     }
   } catch (const Error& error) {  // an unknown name, a file that cannot be read: with its place and a hint
     std::fprintf(stderr, "%s\n", error.what());

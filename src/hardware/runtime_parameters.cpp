@@ -66,7 +66,7 @@ constexpr Entry kEntries[] = {
     {prefill_overlap, "prefill.overlap", "", 2, 0.5, 1, 12, "exponent"},
     {prefill_tail, "prefill.tail", "", 1.15, 0.3, 0.01, 2, "of the longest block, by which the last wave ends late"},
     {prefill_fill, "prefill.fill", "s", 1.2e-06, 0.7, 1e-09, 4e-05,
-     "of a core's time, per 128 of the first 512 keys of a block, beside which nothing runs (CANN)"},
+     "of a core's time, per 128 rows and 128 of the first 512 keys of a block, which nothing hides (CANN)"},
     {prefill_exponential_rate, "prefill.exponential_rate", "1/s", 3.4e+10, 0.4, 1e+09, 1e+12,
      "exponentials of one core, beside which it multiplies nothing (FlashAttention-3)"},
     {prefill_narrow_share, "prefill.narrow_share", "", 0.6, 0.4, 0.05, 2.6,

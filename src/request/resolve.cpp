@@ -640,16 +640,37 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
 
 namespace {
 
+// A guess for every sequence by the model's own module for further tokens: a decode step of its last layer and the
+// head. The product of [hidden, 2 hidden] that joins the token with the last state is not in it.
+Seconds guess_time(const Resolved& r, const Generation& text) {
+  model::Decoder module = r.model();
+  const model::Layer layer = module.kinds[module.layer_kinds.back()];
+  module.kinds.clear();
+  module.layer_kinds.clear();
+  module.kind_counts.clear();
+  module.add_layer(layer);
+  estimate::Choices choices = text.choices;
+  choices.serving = {};
+  choices.plan.pipeline = 1;
+  estimate::Phase step;
+  estimate::Estimator(estimate::make_setup(module, r.device, choices))
+      .decode_step(text.scenario, text.scenario.prompt, step);
+  return step.time;
+}
+
 // What a request leaves out, and two micro-batches that take longer than one batch.
 void note_serving(Resolved& r) {
   auto& text = std::get<Generation>(r.work);
   const estimate::Serving& serving = text.choices.serving;
   estimate::Setup setup = text.estimator->setup();
   if (serving.verify > 1) {
-    const std::int64_t layers = r.model().next_token_layers;
-    setup.notes.push_back(fmt::format(
-        "a step verifies {} tokens of every sequence; what drafts the other {} is left out{}", serving.verify,
-        serving.verify - 1, layers > 0 ? ": the model's own next-token module is a layer and the head for each" : ""));
+    std::string note = fmt::format("a step verifies {} tokens of every sequence; what drafts the other {} is left out",
+                                   serving.verify, serving.verify - 1);
+    if (r.model().next_token_layers > 0 && !setup.execution.weights.gguf) {
+      note += fmt::format(": the model's own module, a layer and the head, takes about {} for each",
+                          format_seconds(guess_time(r, text)));
+    }
+    setup.notes.push_back(std::move(note));
   }
   if (serving.overlap_batches > 1) {
     estimate::Choices plain = text.choices;

@@ -99,7 +99,8 @@ Type fields_of(Fields<estimate::ContextPoint> f) {
   using P = estimate::ContextPoint;
   return f.of<&P::context>("context_tokens", "of every sequence")
       .of<&P::kv_cache>("kv_cache_bytes", "of a device")
-      .of<&P::decode_step>("decode_step_s", "with that many tokens in the cache; null where it does not fit")
+      .of<&P::decode_step>("decode_step_s",
+                           "with that many tokens in the cache; null where it does not fit and with `--phase prefill`")
       .of<&P::fits>("fits", "whether a request of that many tokens does");
 }
 
@@ -131,8 +132,8 @@ Type fields_of(const Fields<Generation>&) {
           .row("tokens_per_second_per_device", "… of all, over the devices",
                [](const G& g) { return g.estimate->tokens_per_second / d(g.setup->execution.plan.devices()); })
           .when(generates)
-          .json<&G::estimate, &E::prefill_tokens_per_second>("prefill_tokens_per_second",
-                                                             "prompt tokens of all requests over `ttft_s`")
+          .json<&G::estimate, &E::prefill_tokens_per_second>(
+              "prefill_tokens_per_second", "prompt tokens of all requests over `ttft_s`; null with `--phase decode`")
           .when(prefills)
           .always()
           .json<&G::estimate, &E::decode_tokens_per_second>("decode_tokens_per_second",

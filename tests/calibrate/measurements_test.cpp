@@ -48,6 +48,15 @@ TEST_CASE("a step row is read field by field, its latency in seconds", "[measure
   CHECK(m.files[0].notes == std::vector<std::string>{"from somewhere"});
 }
 
+TEST_CASE("steps that verify have a phase of their own, and are written as they were read", "[measurements]") {
+  const Measurements m =
+      parse_measurements(kSteps + "d,4,vllm-ascend,graph,,kimi-k2.5,bf16,64,verify,4,2851,59.404\n", "t.csv");
+  const auto& s = std::get<StepRow>(m.rows.at(0).of);
+  CHECK(s.phase == Phase::verify);
+  CHECK(s.new_tokens == 4);
+  CHECK(parse_measurements(format_measurements(m), "u.csv").rows.at(0).of == m.rows[0].of);
+}
+
 TEST_CASE("op rows take the columns of their op", "[measurements]") {
   const Measurements m = parse_measurements(kOps +
                                                 "a,gemm,bf16,1,,17,32.0,64,,,,,,,,2.66\n"

@@ -285,10 +285,14 @@ TEST_CASE("a step row of any plan and cache takes the time that estimate gives t
     REQUIRE(e.fits);
     const std::string row = fmt::format("h100-sxm,{},{},{},{},vllm,mixtral-8x7b,bf16,{},12,", plan.tensor, plan.expert,
                                         plan.data, plan.pipeline, kv);
-    Case c(columns + row + "prefill,300,0,30\n" + row + "decode,1,300,20\n", device, profile);
+    choices.serving.verify = 4;
+    estimate::Estimator verifies(estimate::make_setup(decoder, device, choices));
+    Case c(columns + row + "prefill,300,0,30\n" + row + "decode,1,300,20\n" + row + "verify,4,300,20\n", device,
+           profile);
     CAPTURE(graph::to_text(plan), kv);
     CHECK(c.full()[0] == Approx(e.ttft->value).epsilon(1e-9));
     CHECK(c.full()[1] == Approx(e.tpot->value).epsilon(1e-9));
+    CHECK(c.full()[2] == Approx(verifies.run(e.scenario).tpot->value).epsilon(1e-9));
     return c.full()[1];
   };
   const double tensor = check_plan({.tensor = 4}, "bf16");

@@ -233,8 +233,8 @@ TEST_CASE("the first keys of a block of CANN's hide nothing, and its last rows a
   c.query_rows = 128;
   ParameterValues v = prompt_values();
   v[index(prefill_fill)] = 2e-6;
-  const auto of = [&](double queries, double context) {
-    return prefill_seconds(compute_device(), v, c, call(1, queries, context, 10, 10)) - 5e-6;
+  const auto of = [&](double queries, double context, double kv_heads = 5) {
+    return prefill_seconds(compute_device(), v, c, call(1, queries, context, 10, kv_heads)) - 5e-6;
   };
   const double step = 2 * kStep;  // of 128 rows
   CHECK(of(128, 0) == Approx(step + 1e-6 + 2e-6));
@@ -242,19 +242,23 @@ TEST_CASE("the first keys of a block of CANN's hide nothing, and its last rows a
   // Blocks of 1 to 6 steps, of which 1, 2, 3, 4, 4 and 4 are the first.
   CHECK(of(768, 0) == Approx(6 * (3.5 * step + 1e-6 + 3 * 2e-6) + 0.8 * 2.5 * step));
   // 3 and 16 rows are an eighth of a block, 17 a quarter.
-  CHECK(of(3, 1152) == Approx(10 * step / 8 + 9e-6));
+  CHECK(of(3, 1152) == Approx((10 * step + 8e-6) / 8 + 1e-6));
   CHECK(of(16, 1152) == Approx(of(3, 1152)));
-  CHECK(of(17, 1152) == Approx(10 * step / 4 + 9e-6));
+  CHECK(of(17, 1152) == Approx((10 * step + 8e-6) / 4 + 1e-6));
   // Of 136 rows the last 8 cost an eighth of their 2 steps.
-  CHECK(of(136, 0) == Approx(2 * (0.625 * step + 1e-6 + 1.5 * 2e-6) + 0.8 * 1.375 * step));
-  double before = 0;
-  for (double queries = 1; queries <= 2000; ++queries) {
-    const double seconds = of(queries, 100);
-    CHECK(seconds >= before);
-    before = seconds;
+  CHECK(of(136, 0) == Approx(2 * (0.625 * step + 1e-6 + 0.625 * 2e-6) + 0.8 * 1.375 * step));
+  // Heads with keys of their own: one block of 256 rows, which see 2 steps.
+  CHECK(of(256, 0, 10) == Approx(2 * (2 * step) + 1e-6 + 2 * (2 * 2e-6)));
+  for (const double kv_heads : {5.0, 10.0}) {
+    double before = 0;
+    for (double queries = 2; queries <= 2000; ++queries) {
+      const double seconds = of(queries, 100, kv_heads);
+      CHECK(seconds >= before);
+      before = seconds;
+    }
   }
   v[index(prefill_fill)] = 0;
-  CHECK(of(1280, 0) == Approx(prompt(call(1, 1280, 0, 10, 10), {.query_rows = 128})));
+  CHECK(of(1280, 0) == Approx(prompt(call(1, 1280, 0, 10, 5), {.query_rows = 128})));
 }
 
 TEST_CASE("a few new tokens of a sequence are rows of the block of their heads") {

@@ -3,6 +3,7 @@
 hide each other's exchanges (--overlap-batches): in every output, with the other commands, and what is wrong with them."""
 import csv
 import io
+import re
 import unittest
 
 from program import INFEASIBLE, USAGE, ProgramTest
@@ -81,6 +82,18 @@ class Verify(ProgramTest):
         self.assertIn("what drafts the other 3 is left out", document["notes"][0])
         self.assertIn("verifies 4 tokens", self.output("estimate", *LLAMA, "--verify", "4"))
         self.assertIn("step_s / accepted_tokens", self.output("explain", "tpot_s", *LLAMA, "--verify", "4", "--accept", "2.5"))
+
+    def test_what_drafts_is_left_out_and_estimated_in_a_note(self):
+        words = ["estimate", "-m", "deepseek-r1", "--hw", "h200-sxm", "--runtime", "none", "--tp", "8", "--batch", "32", "--verify", "2"]
+        document = self.json(*words)
+        notes = [note for note in document["notes"] if "the model's own module, a layer and the head, takes about" in note]
+        self.assertEqual(len(notes), 1, document["notes"])
+        plain = self.json(*words[:-2])["phases"][1]
+        head = sum(op["time_s"] for op in plain["ops"] if op["name"] == "lm_head")
+        value, unit = re.search(r"about ([\d.]+) (ms|us)", notes[0]).groups()
+        guess = float(value) * {"ms": 1e-3, "us": 1e-6}[unit]
+        self.assertGreater(guess, head)
+        self.assertLess(guess, head + 2 * plain["time_s"] / 61)
 
     def test_rows_of_measured_steps_that_verify(self):
         header = "hardware,tp,runtime,execution,options,model,weights,batch,phase,new_tokens,context,latency_ms\n"

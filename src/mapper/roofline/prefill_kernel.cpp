@@ -13,9 +13,9 @@
 // alike. All this overlaps, as a p-norm, with reading Q, K and V and writing the result. Heads are computed as the next
 // width there is a kernel for, a multiple of 32 (FlashAttention: 32, 64, 96, 128 and so on).
 //
-// CANN's kernel (FusedInferAttentionScore) multiplies beside the softmax of the keys before. The first have none: a
-// block takes `fill` for every 128 of its first 512 keys. Its last block computes the rows it has, rounded up to
-// 16.
+// CANN's kernel (FusedInferAttentionScore) multiplies beside the softmax of the keys before. The first have none: 128
+// rows of a block take `fill` for every 128 of its first 512 keys. Blocks are twice as tall where every head has keys
+// of its own, and the last one computes the rows it has, rounded up to 16.
 #include <cstdint>
 #include <numeric>
 
@@ -49,9 +49,10 @@ double prefill_seconds(const KernelDevice& d, const hardware::ParameterValues& v
                        const AttentionCall& a) {
   if (!c.has_flash2_form()) return flash3_prefill_seconds(d, v, c, a);
   constexpr double kFilling = 512;
-  constexpr double kFillingUnit = 128;
+  constexpr double kFillingUnit = 128;  // rows, and keys
+  const bool cann = c.attention == hardware::AttentionKernels::cann;
   const bool regrouped = a.queries == 1 && a.heads > a.kv_heads;  // the heads of a group are the rows of a block
-  const auto rows = static_cast<double>(c.query_rows);
+  const double rows = static_cast<double>(c.query_rows) * (cann && a.heads <= a.kv_heads ? 2 : 1);
   const double width = keys_per_step(a);
   const double context = std::max(0.0, a.context);
   const double group = a.heads / a.kv_heads;
@@ -63,15 +64,15 @@ double prefill_seconds(const KernelDevice& d, const hardware::ParameterValues& v
                       : a.window > 0 ? a.window + std::min(rows, a.queries) - 1
                                      : context + a.queries;
   double longest = rounded_up(std::min(a.keys(), seen) / width);
-  const bool cann = c.attention == hardware::AttentionKernels::cann;
   const auto filling = [&](double steps) { return cann ? std::min(steps * width, kFilling) / kFillingUnit : 0; };
   double mean = longest;
-  const double full = filling(longest);
+  double full = filling(longest);
   double fill = full;
   if (!regrouped && blocks > 1 && a.all_keys == 0) {
     const double growing = std::clamp(std::floor((seen - context) / rows), 0.0, blocks - 1);
     const double steps =
-        steps_until(context, c.query_rows, static_cast<std::int64_t>(width), growing) + (blocks - growing) * longest;
+        steps_until(context, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(width), growing) +
+        (blocks - growing) * longest;
     mean = steps / blocks;
     double missing = 0;  // of the blocks that do not see as many keys
     for (double i = 1; i <= growing; ++i) {
@@ -87,7 +88,11 @@ double prefill_seconds(const KernelDevice& d, const hardware::ParameterValues& v
     const double last = (regrouped ? group : a.queries) - (blocks - 1) * rows;
     const double missing = 1 - std::min(1.0, round_up(last, kRowGranule) / rows);
     mean -= missing * longest / blocks;
-    if (blocks == 1) longest = mean;
+    fill -= missing * full / blocks;
+    if (blocks == 1) {
+      longest = mean;
+      full = fill;
+    }
   }
 
   constexpr double kHeadGranule = 32;
@@ -95,7 +100,7 @@ double prefill_seconds(const KernelDevice& d, const hardware::ParameterValues& v
   const double step = 2 * rows * width * head * d.cores / (d.matrix * v[index(prefill_share)]);
   const double start = v[index(prefill_block)];
   const double rounds = rounded_up(all_blocks / d.cores);
-  const double each = v[index(prefill_fill)];
+  const double each = v[index(prefill_fill)] * rows / kFillingUnit;
   const double compute =
       std::max(longest * step + start + full * each,
                rounds * (mean * step + start + fill * each) + v[index(prefill_tail)] * (longest - mean) * step);

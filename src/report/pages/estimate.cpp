@@ -26,6 +26,11 @@ Heading heading(const Generation& g) {
   return {g.setup->execution.model->name + " on " + devices, label(*g.setup)};
 }
 
+// Nothing of a prefill alone.
+std::string generated_text(const Generation& g, std::string_view before) {
+  return g.setup->serving.decodes() ? fmt::format("{}{}", before, g.estimate->scenario.generate) : "";
+}
+
 // What is not as in every request.
 std::string serving_text(const estimate::Serving& s) {
   std::string text;
@@ -40,10 +45,9 @@ std::string serving_text(const estimate::Serving& s) {
 std::string assumptions_line(const Generation& g) {
   const Estimate& e = *g.estimate;
   const graph::Execution& x = g.setup->execution;
-  std::string text =
-      fmt::format("batch {}, prompt {}, generate {}; weights {}, KV cache {}, activations {}; options {}",
-                  e.scenario.batch, e.scenario.prompt, e.scenario.generate, x.weights.name, kv_text(*g.setup),
-                  name(x.activations), options_text(*g.setup));
+  std::string text = fmt::format("batch {}, prompt {}{}; weights {}, KV cache {}, activations {}; options {}",
+                                 e.scenario.batch, e.scenario.prompt, generated_text(g, ", generate "), x.weights.name,
+                                 kv_text(*g.setup), name(x.activations), options_text(*g.setup));
   // All that a stack has may be little.
   if (g.setup->profile && !x.runtime.flash_attention && text.ends_with("options all"))
     text += " of the stack, without flash attention";
@@ -129,8 +133,8 @@ Fields headline(const Generation& g) {
   }
   f.rows.emplace_back("memory", "fits: " + fit_text(e));
   if (g.setup->host) f.rows.emplace_back("offload", offload_text(*g.setup));
-  f.rows.emplace_back("largest batch", fmt::format("{} of {} + {} tokens", requests_text(e.largest_batch),
-                                                   e.scenario.prompt, e.scenario.generate));
+  f.rows.emplace_back("largest batch", fmt::format("{} of {}{} tokens", requests_text(e.largest_batch),
+                                                   e.scenario.prompt, generated_text(g, " + ")));
   f.rows.emplace_back("longest context", context_text(g));
   return f;
 }
