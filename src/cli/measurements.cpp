@@ -134,7 +134,7 @@ void add_import(Command& root) {
   command.add("--ranks", flags.options.ranks, {2, kMostRanks}, "N",
               "msprof, torch-npu, hccl-test, nccl-tests: devices that took part, where the file does not say");
   command.add("--kv-len", flags.options.kv_len, {1, import::kMostTokens}, "N",
-              "msprof, torch-npu: tokens of each sequence that is cached in pages, the new ones included");
+              "msprof, torch-npu: tokens of each sequence in pages or behind others, the new ones included");
   command
       .add("--op", flags.options.collective, "NAME",
            "hccl-test, nccl-tests: all_reduce, all_gather, reduce_scatter or all_to_all [by the file's name]")

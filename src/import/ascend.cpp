@@ -705,6 +705,9 @@ class AscendCsv {
                               .ranks = options_->ranks,
                               .kv_len = options_->kv_len};
     e.mapped = ascend_row(kernel, e.of);
+    // A file that says nothing of shapes does not say that there are none.
+    const bool silent = !inputs_.shapes || bare(reader_.cells()[*inputs_.shapes].text) == "N/A";
+    if (silent && e.mapped.group == &kBookkeeping && e.mapped.remark == kNoShapes) e.mapped.group = nullptr;
     into_->add(e);
   }
 

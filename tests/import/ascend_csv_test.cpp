@@ -112,6 +112,14 @@ TEST_CASE("empty slots are absent tensors or scalars, and N/A is nothing", "[imp
   CHECK(shape<VectorShape>(i, 1).bytes.value == 4 * 8 * (4 + 4));
 }
 
+TEST_CASE("a kernel without shapes is of scalars only where the file has shapes", "[import][ascend]") {
+  const auto in_groups = [](const std::string& text) { return imported(Source::torch_npu, text).groups.size(); };
+  CHECK(in_groups(kTorchNpu + line("Add", "AI_VECTOR_CORE", "1.5", ";", "FLOAT;FLOAT", "", "FLOAT")) == 1);
+  CHECK(in_groups("Type,Accelerator Core,Duration(us)\nAdd,AI_VECTOR_CORE,1.5\n") == 0);
+  CHECK(in_groups("Type,Accelerator Core,Duration(us),Input Shapes\nAdd,AI_VECTOR_CORE,1.5,N/A\n") == 0);
+  CHECK(in_groups("Type,Accelerator Core,Duration(us),Input Shapes\nSort,AI_VECTOR_CORE,1.5,N/A\n") == 1);
+}
+
 TEST_CASE("rows whose shapes do not multiply are left out", "[import][ascend]") {
   // Inner dimensions 81920 and 8192; a result of 1536 rows of 15365.
   const Imported i =
