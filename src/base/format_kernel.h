@@ -11,14 +11,15 @@ namespace llmperf {
 // codebook types.
 // clang-format off
 enum class FormatKernel : unsigned char {
-  fp8, fp8_block, int8, w8a8, gptq, awq, mxfp4, nvfp4, q2_k, q3_k, q4_k, q5_k, q6_k, q4_0, q4_1, q5_0, q5_1, q8_0, iq, count
+  fp8, fp8_block, int8, w8a8, w4a8, gptq, awq, mxfp4, nvfp4, q2_k, q3_k, q4_k, q5_k, q6_k, q4_0, q4_1, q5_0, q5_1, q8_0, iq, count
 };
 // clang-format on
 inline constexpr std::size_t kFormatKernels = static_cast<std::size_t>(FormatKernel::count);
 std::string_view name(FormatKernel kernel);
 // Whether activations are brought to 8 bits too, where the device multiplies in these.
 constexpr bool multiplies_in_8_bits(FormatKernel kernel) {
-  return kernel == FormatKernel::fp8 || kernel == FormatKernel::fp8_block || kernel == FormatKernel::w8a8;
+  return kernel == FormatKernel::fp8 || kernel == FormatKernel::fp8_block || kernel == FormatKernel::w8a8 ||
+         kernel == FormatKernel::w4a8;
 }
 
 }  // namespace llmperf

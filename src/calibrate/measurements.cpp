@@ -73,6 +73,7 @@ constexpr ColumnInfo kColumns[] = {
     {"window", Use::no, Use::optional},
     {"bytes", Use::no, Use::optional},
     {"power", Use::no, Use::optional},
+    {"copies", Use::no, Use::optional},
     {"latency_ms", Use::required, Use::no},
     {"latency_us", Use::no, Use::required},
 };
@@ -136,6 +137,7 @@ void each_field(Of& s, const Visit& visit) {
       visit("batch", s.batch, {.absent = 1});
       visit("weights", s.weights, {});
       visit("power", s.power, {});
+      visit("copies", s.copies, {.absent = 0});
     }
   } else if constexpr (std::is_same_v<Type, AttentionShape>) {
     visit("batch", s.batch, {});
@@ -147,6 +149,7 @@ void each_field(Of& s, const Visit& visit) {
     visit("causal", s.causal, {});
     visit("kv_dtype", s.kv_dtype, {});
     visit("window", s.window, {.absent = 0, .min = 0});
+    visit("copies", s.copies, {.absent = 0});
   } else if constexpr (std::is_same_v<Type, LatentShape>) {
     visit("heads", s.heads, {});
     if (s.part != LatentShape::Part::attention) visit("weights", s.weights, {});
@@ -520,9 +523,9 @@ struct Contradictions {
     if (e.inter % e.tp != 0) {
       return Contradiction{"tp", fmt::format("width {} is not divided evenly by {} ranks", e.inter, e.tp), {}};
     }
-    if (e.distribution.empty() || drawn_exponent(e.distribution)) return {};
+    if (e.distribution.empty() || e.distribution == kUniform || drawn_exponent(e.distribution)) return {};
     return Contradiction{"distribution", fmt::format("unknown distribution {}", quote(e.distribution)),
-                         "known: balanced, power_law_A with A from 0 to 10"};
+                         "known: balanced, uniform, power_law_A with A from 0 to 10"};
   }
   Found operator()(const VectorShape& v) const {
     if (v.heads == 0 || v.tokens % (v.heads + v.kv_heads) == 0) return {};

@@ -5,7 +5,8 @@
 //    that each process new_tokens and have context cached. With `loaded`, the time per output token of a server that
 //    `concurrency` requests of `prompt` and `generated` tokens keep busy: others' prompts lengthen its steps.
 //  * kernels: hardware,op,dtype,weights,ranks,batch,m,n,k,hidden,inter,topk,experts,tp,ep,distribution,q_len,kv_len,
-//    heads,kv_heads,head_dim,causal,kv_dtype,window,bytes,power,latency_us; a row fills in what its op has (op_row.h).
+//    heads,kv_heads,head_dim,causal,kv_dtype,window,bytes,power,copies,latency_us; a row fills in what its op has
+//    (op_row.h).
 //
 // Columns come in any order; those that the schema does not name are kept as they are and change no prediction
 // (unused_columns). Lines that start with '#' say where the rows are from. What a name means (hardware, runtime, model,

@@ -42,6 +42,7 @@ const std::vector<Word>& words() {
       {"mla_module_decode", LatentShape{.phase = Phase::decode, .part = LatentShape::Part::module}},
       {"mla_prolog", LatentShape{.phase = Phase::decode, .q_len = 1, .kv_len = 1, .part = LatentShape::Part::prolog}},
       {"moe", ExpertsShape{}},
+      {"moe_products", ExpertsShape{.products = true}},
       {"gather", GatherShape{}},
       {"kv_write", CacheShape{}},
       {"all_reduce", CollectiveShape{.kind = CollectiveKind::all_reduce}},
@@ -56,7 +57,7 @@ const std::vector<Word>& words() {
 bool same_word(const GemmShape& a, const GemmShape& b) { return (a.ranks > 1) == (b.ranks > 1); }
 bool same_word(const AttentionShape& a, const AttentionShape& b) { return a.phase == b.phase; }
 bool same_word(const LatentShape& a, const LatentShape& b) { return a.phase == b.phase && a.part == b.part; }
-bool same_word(const ExpertsShape&, const ExpertsShape&) { return true; }
+bool same_word(const ExpertsShape& a, const ExpertsShape& b) { return a.products == b.products; }
 bool same_word(const VectorShape&, const VectorShape&) { return false; }  // a layer is its own word
 bool same_word(const GatherShape&, const GatherShape&) { return true; }
 bool same_word(const CacheShape&, const CacheShape&) { return true; }
@@ -70,12 +71,13 @@ struct ShapeText {
     for (const std::string* part : {&g.weights, &g.power}) {
       if (!part->empty()) text += " " + *part;
     }
-    return text;
+    return text + copies_text(g.copies);
   }
   std::string operator()(const AttentionShape& a) const {
-    return fmt::format("batch {} q {} kv {} heads {}/{} x {}{}{}{}", a.batch, a.q_len, a.kv_len, a.heads, a.kv_heads,
+    return fmt::format("batch {} q {} kv {} heads {}/{} x {}{}{}{}{}", a.batch, a.q_len, a.kv_len, a.heads, a.kv_heads,
                        a.head_dim, a.causal ? "" : " not causal",
-                       a.window > 0 ? fmt::format(" window {}", a.window) : "", cache_text(a.kv_dtype));
+                       a.window > 0 ? fmt::format(" window {}", a.window) : "", cache_text(a.kv_dtype),
+                       copies_text(a.copies));
   }
   std::string operator()(const LatentShape& l) const {
     const std::string weights = l.weights.empty() ? "" : " " + l.weights;
@@ -92,6 +94,7 @@ struct ShapeText {
     }
     return text;
   }
+  static std::string copies_text(std::int64_t copies) { return copies > 0 ? fmt::format(" copies {}", copies) : ""; }
   static std::string cache_text(const std::string& kv_dtype) { return kv_dtype.empty() ? "" : " cache " + kv_dtype; }
   std::string operator()(const VectorShape& v) const {
     if (v.width == 0) return fmt::format("{} tokens", v.tokens);

@@ -29,6 +29,7 @@ struct GemmShape {
   std::int64_t ranks = 1;  // op "matmul_all_reduce" (column ranks): devices whose products one kernel adds up
   // Load under which it was measured (column power: "short", "sustained"); empty: as the profile has it.
   std::string power = {};
+  std::int64_t copies = 0;  // sets of weights that took turns in the measurement (column copies); 0: not said
   bool operator==(const GemmShape&) const = default;
 };
 
@@ -44,6 +45,7 @@ struct AttentionShape {
   bool causal = true;
   std::string kv_dtype = {};  // of the cache; empty: as the rest
   std::int64_t window = 0;    // keys that a query sees at most; 0: all
+  std::int64_t copies = 0;    // caches that took turns in the measurement; 0: not said
   bool operator==(const AttentionShape&) const = default;
 };
 
@@ -70,6 +72,7 @@ struct LatentShape {
   bool operator==(const LatentShape&) const = default;
 };
 
+// op "moe_products": of "moe" below the two grouped products and the activation between them alone.
 // op "moe": the routed experts of a layer, from the router's logits to the sum of their results. Each of m tokens goes
 // to topk of them; of these, and of their inner width, a device has 1 / ep and 1 / tp.
 struct ExpertsShape {
@@ -81,11 +84,14 @@ struct ExpertsShape {
   std::int64_t tp = 1;
   std::int64_t ep = 1;
   std::string weights = {};       // as of GemmShape
-  std::string distribution = {};  // "balanced", "power_law_1.2": a drawn_load() (expert_load.h); empty: balanced
+  std::string distribution = {};  // "balanced", "power_law_1.2": a drawn_load() (expert_load.h); "uniform": drawn
+                                  // evenly by every token; empty: balanced
+  bool products = false;
   bool operator==(const ExpertsShape&) const = default;
 };
 // Whether experts have a gate. Those of Nemotron 3 Nano, alone among the shapes that are measured, do not.
 bool has_gate(const ExpertsShape& shape);
+inline constexpr std::string_view kUniform = "uniform";
 // A of "power_law_A"; nothing of other texts.
 std::optional<double> drawn_exponent(std::string_view distribution);
 

@@ -35,7 +35,7 @@ std::string scheme_or(const std::string& weights, Dtype dtype) {
 
 // Several products with weights of their own are the experts of one grouped product.
 graph::Op op_of(const GemmShape& s, Dtype dtype) {
-  graph::Gemm g{.m = s.m, .n = s.n, .k = s.k, .batch = s.batch, .activation = dtype};
+  graph::Gemm g{.m = s.m, .n = s.n, .k = s.k, .batch = s.batch, .activation = dtype, .copies = s.copies};
   if (!s.weights.empty()) {
     g.m *= s.batch;
     g.batch = 1;
@@ -116,7 +116,9 @@ std::vector<graph::Op> ops_of_shape(const ExpertsShape& s, Dtype dtype) {
   const std::int64_t width = s.inter / s.tp;
   const std::optional<double> drawn = drawn_exponent(s.distribution);
   const graph::ExpertLoad load =
-      (drawn ? graph::drawn_load(*drawn, s.experts, s.topk, s.m) : graph::dealt_load(s.experts, s.m * s.topk)) /
+      (drawn                        ? graph::drawn_load(*drawn, s.experts, s.topk, s.m)
+       : s.distribution == kUniform ? graph::expert_load({.exponent = 0}, s.experts, s.topk, s.m)
+                                    : graph::dealt_load(s.experts, s.m * s.topk)) /
       static_cast<double>(s.ep);
   const model::StoredFormat& format = scheme_of(scheme_or(s.weights, dtype), dtype).expert;
   const auto product = [&](Tag tag, std::int64_t n, std::int64_t k) {
@@ -139,15 +141,21 @@ std::vector<graph::Op> ops_of_shape(const ExpertsShape& s, Dtype dtype) {
             .kind = kind, .rows = of, .width = columns, .reads = reads, .writes = writes, .activation = dtype}};
   };
   const bool gated = has_gate(s);
+  const graph::Op activation =
+      vector(Tag::experts_activation, gated ? VectorKind::gated_activation : VectorKind::activation, rows, width,
+             gated ? 2 : 1, 1);
   const double copied = static_cast<double>(rows) * static_cast<double>(s.hidden);
   const model::ElementFormat element = model::element_format(dtype);
+  if (s.products) {
+    return {product(Tag::experts_gate_up, gated ? 2 * width : width, s.hidden), activation,
+            product(Tag::experts_down, s.hidden, width)};
+  }
   return {vector(Tag::routing, VectorKind::router, s.m, s.experts, 1, 1),
           {.name = graph::name(Tag::dispatch),
            .tag = Tag::dispatch,
            .body = graph::Copy{.read_elements = copied, .write_elements = copied, .from = element, .to = element}},
           product(Tag::experts_gate_up, gated ? 2 * width : width, s.hidden),
-          vector(Tag::experts_activation, gated ? VectorKind::gated_activation : VectorKind::activation, rows, width,
-                 gated ? 2 : 1, 1),
+          activation,
           product(Tag::experts_down, s.hidden, width),
           vector(Tag::combine, VectorKind::combine, rows, s.hidden, 1,
                  static_cast<double>(s.m) / static_cast<double>(rows))};
@@ -199,7 +207,8 @@ graph::Op op_of(const AttentionShape& s, Dtype dtype) {
                                    .v_dim = s.head_dim,
                                    .window = s.window > 0 ? std::optional(s.window) : std::nullopt,
                                    .activation = dtype,
-                                   .cached = {element, element}}};
+                                   .cached = {element, element},
+                                   .copies = s.copies}};
 }
 
 graph::Op op_of(const CollectiveShape& s, Dtype dtype) {

@@ -91,6 +91,7 @@ struct Gemm {
   // there are weight_matrices results, among which the k rows of both operands are dealt.
   double accumulated_bits = 0;
   Joined joined = {};
+  std::int64_t copies = 0;  // of a measurement: sets of weights that take turns; 0: weights come from memory
 };
 
 // Feature maps of `inputs` channels filtered to `outputs` channels, at `positions` (pixels of all images or frames):
@@ -132,6 +133,7 @@ struct Attention {
   bool backward = false;  // gradients of Q, K and V, with the scores computed again
   Dtype activation = Dtype::bf16;
   model::CacheScheme cached = {};
+  std::int64_t copies = 0;  // of a measurement: caches that take turns; 0: K and V come from memory
 };
 
 // Keys that at least one query of the tile sees, summed over query tiles: what one KV head of a sequence is read for.

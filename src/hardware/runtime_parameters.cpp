@@ -52,6 +52,8 @@ constexpr Entry kEntries[] = {
      "of the memory bandwidth, of the traffic of these parts (above 1: they stay in the cache)"},
     {gemm_cached_share, "gemm.cached_share", "", 1.3, 0.7, 0.2, 20,
      "of the memory bandwidth, of activations that the cache holds"},
+    {gemm_resident_share, "gemm.resident_share", "", 2, 0.7, 0.2, 20,
+     "of the memory bandwidth, of weights that a measurement left in the cache (column copies)"},
     {format_overlap, "format.overlap", "", 3, 0.5, 1, 12, "exponent, of kernels that unpack weights on the way"},
     {format_small_overlap, "format.small_overlap", "", 1.5, 0.5, 1, 12,
      "exponent, of the matrix kernel beside one for few rows"},
@@ -91,6 +93,8 @@ constexpr Entry kEntries[] = {
      "of a core's time, per block whose window masks keys (FlashAttention-3)"},
     {decode_quantise, "decode.quantise", "s", 1.5e-06, 0.7, 1e-09, 4e-05,
      "making queries as narrow as the keys (FlashAttention-3)"},
+    {decode_resident_share, "decode.resident_share", "", 1.5, 0.7, 0.2, 20,
+     "of the memory bandwidth, of K and V that a measurement left in the cache (column copies)"},
     {latent_launch, "latent.launch", "s", 7e-06, 0.5, 1e-07, 4e-05, "attention of new tokens on latents"},
     {latent_share, "latent.share", "", 0.53, 0.4, 0.05, 1.3, "of the matrix peak"},
     {latent_memory_share, "latent.memory_share", "", 0.9, 0.3, 0.1, 1, "of the memory bandwidth"},
@@ -188,12 +192,12 @@ using F = FormatKernel;
 // Defaults: what unpacking kernels reach on an RTX 4090, of the 16-bit peak.
 constexpr Format kFormats[] = {
     {F::fp8, 1.7, 1.7, 0.75},    {F::fp8_block, 1.7, 1.7, 0.75}, {F::int8, 0.8, 0.8, 0.8},
-    {F::w8a8, 1.6, 1.6, 0.75},   {F::gptq, 0.9, 0.9, 0.9},       {F::awq, 0.5, 0.5, 0.8},
-    {F::mxfp4, 0.7, 0.7, 0.8},   {F::nvfp4, 0.7, 0.7, 0.8},      {F::q2_k, 0.10, 0.1, 0.94},
-    {F::q3_k, 0.08, 0.1, 0.94},  {F::q4_k, 0.11, 0.1, 0.94},     {F::q5_k, 0.09, 0.1, 0.94},
-    {F::q6_k, 0.09, 0.1, 0.94},  {F::q4_0, 0.17, 0.13, 0.94},    {F::q4_1, 0.17, 0.13, 0.94},
-    {F::q5_0, 0.10, 0.12, 0.94}, {F::q5_1, 0.10, 0.12, 0.94},    {F::q8_0, 0.11, 0.1, 0.94},
-    {F::iq, 0.09, 0.09, 0.9},
+    {F::w8a8, 1.6, 1.6, 0.75},   {F::w4a8, 1.6, 1.6, 0.75},      {F::gptq, 0.9, 0.9, 0.9},
+    {F::awq, 0.5, 0.5, 0.8},     {F::mxfp4, 0.7, 0.7, 0.8},      {F::nvfp4, 0.7, 0.7, 0.8},
+    {F::q2_k, 0.10, 0.1, 0.94},  {F::q3_k, 0.08, 0.1, 0.94},     {F::q4_k, 0.11, 0.1, 0.94},
+    {F::q5_k, 0.09, 0.1, 0.94},  {F::q6_k, 0.09, 0.1, 0.94},     {F::q4_0, 0.17, 0.13, 0.94},
+    {F::q4_1, 0.17, 0.13, 0.94}, {F::q5_0, 0.10, 0.12, 0.94},    {F::q5_1, 0.10, 0.12, 0.94},
+    {F::q8_0, 0.11, 0.1, 0.94},  {F::iq, 0.09, 0.09, 0.9},
 };
 static_assert(std::size(kFormats) == kFormatKernels);
 

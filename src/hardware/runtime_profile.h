@@ -31,6 +31,7 @@ enum class Parameter : unsigned char {
   // Dense matrix products (gemm_kernel.h).
   gemm_launch, gemm_share, gemm_memory_share, gemm_overlap, gemm_share_16, gemm_share_64, gemm_share_128,
   gemm_share_256, gemm_cache_rate, gemm_store_rate, gemm_split_launch, gemm_split_share, gemm_cached_share,
+  gemm_resident_share,
   // Products with quantised weights (weight_kernel.h); what depends on the format is in FormatParameter.
   format_overlap, format_small_overlap, dequantise_share, dequantise_cached,
   // Attention over a prompt (attention_kernel.h).
@@ -39,6 +40,7 @@ enum class Parameter : unsigned char {
   // Attention of one new token per sequence.
   decode_launch, decode_memory_share, decode_block, decode_block_rate, decode_overlap, decode_pack, decode_copy,
   decode_copy_share, decode_split, decode_split_each, decode_sequence, decode_window, decode_quantise,
+  decode_resident_share,
   // Latent attention where it has kernels of its own (latent_kernel.cpp): new tokens on latents, then prompts.
   latent_launch, latent_share, latent_memory_share, latent_block, latent_overlap, latent_query_share, latent_split,
   latent_prompt_launch, latent_prompt_share, latent_prompt_block, latent_prompt_exponential_rate, latent_token,
@@ -148,6 +150,7 @@ enum class ProductTiles : unsigned char {
   menu,           // both operands are narrow, and the kernel is the fastest of the dense products' (gemm_kernel.h)
   by_rows,        // narrow, in tiles that hang on the number of rows alone (CUTLASS as vLLM and SGLang build it)
   fewest_rounds,  // narrow, in tiles that need the fewest rounds over the cores (DeepGEMM)
+  cube,           // narrow, in the tiles of CANN's products (cube_tiles)
 };
 std::string_view name(ProductTiles tiles);
 
@@ -173,6 +176,7 @@ std::string_view name(AttentionKernels kernels);
 // Kernel choices: thresholds and structure that are read from the software, not fitted.
 struct KernelChoices {
   bool tile_menu = false;          // GEMM libraries with tiles of several sizes and split k, else one share for all
+  bool cube_tiles = false;         // CANN's: of 128 x 256 results, either way round, and split k
   std::int64_t row_granule = 1;    // dense products above 64 rows compute a multiple of it
   std::int64_t small_granule = 1;  // products of any number of rows do
   AttentionKernels attention = AttentionKernels::flash2;

@@ -28,6 +28,7 @@ constexpr IntRange kRows{0, 1'000'000'000};
 template <class Choices, class Visit>
 void each_choice(Choices& c, Visit&& visit) {
   visit("tile_menu", c.tile_menu, 0, 1);
+  visit("cube_tiles", c.cube_tiles, 0, 1);
   visit("grouped_experts", c.grouped_experts, 0, 1);
   visit("cached_activations", c.cached_activations, 0, 1);
   visit("row_granule", c.row_granule, 1, 4096);

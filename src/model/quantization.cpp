@@ -1,10 +1,11 @@
 // Weight schemes. A scheme says how matrices of each class are stored; the sizes of GPTQ, AWQ, block fp8 and MXFP4
 // follow from their published layouts: 4 bits per element plus an fp16 scale and a 4-bit zero point per group along the
 // inputs (GPTQ's qweight, scales, qzeros); 8 bits plus one fp32 scale per 128 x 128 tile (DeepSeek-V3, arXiv 2412.19437
-// section 3.3.2); 4 bits plus an 8-bit exponent per 32 elements (OCP Microscaling formats, v1.0); 4 bits plus an fp8
-// scale per 16 elements and an fp32 scale per tensor (NVFP4 of NVIDIA's Model Optimizer); 4 bits plus an fp32 scale per
-// 64 elements, or, quantised twice, an 8-bit one and an fp32 scale per 256 of those (QLoRA, arXiv 2305.14314 section
-// 3).
+// section 3.3.2); 4 bits plus a 16-bit scale per 256 elements and one per row, brought to 8 bits and multiplied with
+// activations of 8 bits (w4a8_dynamic.py of vllm-ascend); 4 bits plus an 8-bit exponent per 32 elements (OCP
+// Microscaling formats, v1.0); 4 bits plus an fp8 scale per 16 elements and an fp32 scale per tensor (NVFP4 of NVIDIA's
+// Model Optimizer); 4 bits plus an fp32 scale per 64 elements, or, quantised twice, an 8-bit one and an fp32 scale per
+// 256 of those (QLoRA, arXiv 2305.14314 section 3).
 #include "model/quantization.h"
 
 #include <fmt/format.h>
@@ -47,6 +48,8 @@ constexpr NamedFormat kFormats[] = {
                       .kernel = K::fp8_block}},
     {"int8", {.bits = 8, .bits_per_row = 16, .dequant_flops = 2, .kernel = K::int8}},
     {"w8a8", {.bits = 8, .bits_per_row = 16, .compute = Dtype::int8, .kernel = K::w8a8}},
+    {"w4a8", {.bits = 4, .group = 256, .bits_per_group = 16, .bits_per_row = 16, .compute = Dtype::int8,
+              .dequant_flops = 1, .kernel = K::w4a8}},
     {"nvfp4", {.bits = 4, .group = 16, .bits_per_group = 8, .bits_per_tensor = 32, .compute = Dtype::fp4,
                .kernel = K::nvfp4}},
     {"mxfp4", grouped(32, 8, 1, K::mxfp4), true},
@@ -69,7 +72,7 @@ WeightScheme uniform(std::string name, StoredFormat format, double vector_bits) 
 // Quantised matrices of the layers, or of routed experts; embedding, lm_head, routers and vectors stay wide, which is
 // also what is multiplied in where weights are unpacked.
 WeightScheme layers_only(std::string name, StoredFormat format, Dtype wide, bool experts_only = false) {
-  if (format.dequant_flops > 0) format.compute = wide;
+  if (format.dequant_flops > 0 && bits(format.compute) >= bits(wide)) format.compute = wide;
   WeightScheme scheme = uniform(std::move(name), plain(wide), bits(wide));
   scheme.expert = format;
   if (!experts_only) scheme.linear = format;
@@ -149,8 +152,9 @@ WeightScheme parse_weight_scheme(std::string_view text, Dtype wide) {
 }
 
 std::vector<std::string> weight_scheme_names() {
-  return {"fp32",      "fp16",      "bf16",       "fp8",  "fp8-channel", "fp8-block128", "int8",  "w8a8", "w4a16",
-          "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq",         "nvfp4",        "mxfp4", "nf4",  "nf4-double"};
+  return {"fp32", "fp16",  "bf16",  "fp8",       "fp8-channel", "fp8-block128", "int8",
+          "w8a8", "w4a8",  "w4a16", "w4a16-g32", "w4a16-g64",   "w4a16-g128",   "gptq",
+          "awq",  "nvfp4", "mxfp4", "nf4",       "nf4-double"};
 }
 
 ElementFormat element_format(Dtype dtype) { return {.name = name(dtype), .bits = bits(dtype)}; }

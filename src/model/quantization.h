@@ -43,13 +43,13 @@ struct WeightScheme {
 };
 
 // Schemes: fp32, fp16, bf16, fp8 (per-tensor scale), fp8-channel (fp32 scale per row), fp8-block128 (DeepSeek), int8
-// (= w8a16: per-row scale, weights only), w8a8 (int8 products), w4a16[-gN][-sym] (aliases gptq[-int4][-gN][-sym];
-// awq[-int4][-gN][-sym] is stored alike, its kernels differ; N = 32, 64, 128, 256 or any positive; default 128; fp16
-// scale and 4-bit zero per group, -sym: no zero), nf4 (bitsandbytes: blocks of 64 with an fp32 scale), nf4-double (with
-// an 8-bit scale that 256 blocks share an fp32 scale for), nvfp4 (blocks of 16 with an fp8 scale, and an fp32 scale per
-// matrix), mxfp4 (routed experts in blocks of 32 with an 8-bit scale, the rest bf16), or a number of bits per weight in
-// (0, 64] that then holds for every tensor. `wide` is the 16-bit type that unquantised parts use. Throws
-// Error(bad_input) with the nearest scheme names.
+// (= w8a16: per-row scale, weights only), w8a8 (int8 products), w4a8 (the same of 4-bit weights), w4a16[-gN][-sym]
+// (aliases gptq[-int4][-gN][-sym]; awq[-int4][-gN][-sym] is stored alike, its kernels differ; N = 32, 64, 128, 256 or
+// any positive; default 128; fp16 scale and 4-bit zero per group, -sym: no zero), nf4 (bitsandbytes: blocks of 64 with
+// an fp32 scale), nf4-double (with an 8-bit scale that 256 blocks share an fp32 scale for), nvfp4 (blocks of 16 with an
+// fp8 scale, and an fp32 scale per matrix), mxfp4 (routed experts in blocks of 32 with an 8-bit scale, the rest bf16),
+// or a number of bits per weight in (0, 64] that then holds for every tensor. `wide` is the 16-bit type that
+// unquantised parts use. Throws Error(bad_input) with the nearest scheme names.
 WeightScheme parse_weight_scheme(std::string_view text, Dtype wide = Dtype::bf16);
 std::vector<std::string> weight_scheme_names();
 

@@ -54,8 +54,8 @@ const Field kFields[] = {
      .about = "tokens to generate for a request; 2k is 2048",
      .workloads = "t", .otherwise = "128", .most = kMaxTokens, .kilo = Kilo::binary},
     {.name = "weights", .member = &R::weights, .group = kModel, .type = "SCHEME",
-     .about = "bf16, fp16, fp32, fp8, int8, w8a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m "
-              "…) or bits per weight [the checkpoint's own, else the activation type]",
+     .about = "bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type "
+              "(q4_k_m …) or bits per weight [the checkpoint's own, else the activation type]",
      .values = {words, weight_names}},
     {.name = "kv", .member = &R::kv, .group = kModel, .type = "SCHEME",
      .about = "KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the "

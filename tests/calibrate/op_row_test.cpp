@@ -1,5 +1,7 @@
 #include "calibrate/op_row.h"
 
+#include <cmath>
+
 #include "base/error.h"
 #include "calibrate/measurements.h"
 #include "calibrate/row_ops.h"
@@ -23,32 +25,33 @@ cost::Work work_of(const Row& row) {
 constexpr const char* kEveryOp =
     "# measured by hand\n"
     "hardware,weights,op,dtype,ranks,batch,m,n,k,q_len,kv_len,heads,kv_heads,head_dim,causal,bytes,latency_us,spread_"
-    "us,kv_dtype,window,hidden,inter,topk,experts,tp,ep,distribution\n"
-    "x,,gemm,bf16,,,4,32,64,,,,,,,,1.5,0.1,,,,,,,,,\n"
-    "x,w4a16-g128,gemm,bf16,,8,4,256,128,,,,,,,,2,,,,,,,,,,\n"
-    "x,,attention_prefill,fp32,,2,,,,16,32,4,2,64,0,,3,,,,,,,,,,\n"
-    "x,,attention_decode,fp32,,2,,,,1,32,4,2,64,1,,4,,fp8,128,,,,,,,\n"
-    "x,,vector:act_fn,bf16,,,3,,,,,,,,,,5,,,,,,,,,,\n"
-    "x,,vector:rms_norm,bf16,,,3,64,,,,,,,,,6,,,,,,,,,,\n"
-    "x,,vector:rope,bf16,,,18,64,,,,4,2,,,,7,,,,,,,,,,\n"
-    "x,,vector:elementwise,bf16,,,3,64,,,,,,,,1536,8,,,,,,,,,,\n"
-    "x,,gather,bf16,,,3,64,1000,,,,,,,,9,,,,,,,,,,\n"
-    "x,,kv_write,bf16,,,3,,,,,,2,64,,,10,,,,,,,,,,\n"
-    "x,,all_reduce,bf16,2,,,,,,,,,,,4096,11,,,,,,,,,,\n"
-    "x,,matmul_all_reduce,bf16,2,,4,32,64,,,,,,,,12,,,,,,,,,,\n"
-    "x,,mla_prefill,bf16,,2,,,,16,32,4,,,,,13,,,,,,,,,,\n"
-    "x,,mla_decode,bf16,,2,,,,1,32,4,,,,,14,,fp8,,,,,,,,\n"
-    "x,fp8-block128,mla_module_prefill,bf16,,2,,,,16,32,4,,,,,15,,,,,,,,,,\n"
-    "x,,mla_module_decode,bf16,,2,,,,1,32,4,,,,,16,,fp8,,,,,,,,\n"
-    "x,w8a8,mla_prolog,bf16,,,5,,,,,4,,,,,16,,,,,,,,,,\n"
-    "x,mxfp4,moe,bf16,,,4,,,,,,,,,,17,,,,2880,1440,4,32,2,4,power_law_1.2\n"
-    "x,,moe,bf16,,,4,,,,,,,,,,18,,,,2880,1440,4,32,,,\n";
+    "us,kv_dtype,window,hidden,inter,topk,experts,tp,ep,distribution,copies\n"
+    "x,,gemm,bf16,,,4,32,64,,,,,,,,1.5,0.1,,,,,,,,,,6\n"
+    "x,w4a16-g128,gemm,bf16,,8,4,256,128,,,,,,,,2,,,,,,,,,,,\n"
+    "x,,attention_prefill,fp32,,2,,,,16,32,4,2,64,0,,3,,,,,,,,,,,\n"
+    "x,,attention_decode,fp32,,2,,,,1,32,4,2,64,1,,4,,fp8,128,,,,,,,,1\n"
+    "x,,vector:act_fn,bf16,,,3,,,,,,,,,,5,,,,,,,,,,,\n"
+    "x,,vector:rms_norm,bf16,,,3,64,,,,,,,,,6,,,,,,,,,,,\n"
+    "x,,vector:rope,bf16,,,18,64,,,,4,2,,,,7,,,,,,,,,,,\n"
+    "x,,vector:elementwise,bf16,,,3,64,,,,,,,,1536,8,,,,,,,,,,,\n"
+    "x,,gather,bf16,,,3,64,1000,,,,,,,,9,,,,,,,,,,,\n"
+    "x,,kv_write,bf16,,,3,,,,,,2,64,,,10,,,,,,,,,,,\n"
+    "x,,all_reduce,bf16,2,,,,,,,,,,,4096,11,,,,,,,,,,,\n"
+    "x,,matmul_all_reduce,bf16,2,,4,32,64,,,,,,,,12,,,,,,,,,,,\n"
+    "x,,mla_prefill,bf16,,2,,,,16,32,4,,,,,13,,,,,,,,,,,\n"
+    "x,,mla_decode,bf16,,2,,,,1,32,4,,,,,14,,fp8,,,,,,,,,\n"
+    "x,fp8-block128,mla_module_prefill,bf16,,2,,,,16,32,4,,,,,15,,,,,,,,,,,\n"
+    "x,,mla_module_decode,bf16,,2,,,,1,32,4,,,,,16,,fp8,,,,,,,,,\n"
+    "x,w8a8,mla_prolog,bf16,,,5,,,,,4,,,,,16,,,,,,,,,,,\n"
+    "x,mxfp4,moe,bf16,,,4,,,,,,,,,,17,,,,2880,1440,4,32,2,4,power_law_1.2,\n"
+    "x,,moe,bf16,,,4,,,,,,,,,,18,,,,2880,1440,4,32,,,,\n"
+    "x,w8a8,moe_products,bf16,,,4,,,,,,,,,,19,,,,2880,1440,4,32,,4,uniform,\n";
 
 }  // namespace
 
 TEST_CASE("every op is read, and written so that it reads back the same", "[op_row]") {
   const Measurements read = rows_of(kEveryOp);
-  REQUIRE(read.rows.size() == 19);
+  REQUIRE(read.rows.size() == 20);
   const std::string text = format_measurements(read);
   const Measurements again = rows_of(text);
   REQUIRE(again.rows.size() == read.rows.size());
@@ -153,6 +156,12 @@ TEST_CASE("experts: products of the rows that they get, and what is around them"
   };
   CHECK(tiles(0) == std::array<double, 4>{8, 8, 8, 8});
   CHECK(tiles(1).front() == Approx(graph::drawn_load(1.2, 8, 2, 16).tiles.front() / 4));
+  // The products alone, and the activation, of tokens that draw their experts evenly: 8 (1 - 3/4 ^ 16) get some.
+  const Measurements drawn = rows_of(header + "x,moe_products,bf16,,16,64,48,2,8,,,uniform,1\n");
+  const std::vector<graph::Op> ops = ops_of(std::get<OpRow>(drawn.rows[0].of), {});
+  REQUIRE(ops.size() == 3);
+  CHECK(ops[1].tag == graph::Tag::experts_activation);
+  CHECK(std::get<graph::Gemm>(ops[0].body).weight_matrices == Approx(8 * (1 - std::pow(0.75, 16))));
   CHECK_THROWS_WITH(rows_of(header + "x,moe,bf16,,16,64,48,9,8,,,balanced,1\n"),
                     Catch::Contains("9 experts per token, and there are 8"));
   CHECK_THROWS_WITH(rows_of(header + "x,moe,bf16,,16,64,48,2,8,,3,balanced,1\n"),

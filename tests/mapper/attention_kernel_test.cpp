@@ -205,6 +205,24 @@ TEST_CASE("decode bound by memory reads the cache once") {
   CHECK(decode_seconds(d, v, {}, narrow) == Approx((64 * 32 * 1000 * 256.0 + queries) / 0.8e12));
 }
 
+TEST_CASE("keys and values that a measurement left in the cache come from there") {
+  // 2 MB of them, and 0.004 MB of queries and results. Of one cache, 2 of 10 MB, all stay; of six, which fill 1.2 times
+  // that, a tenth.
+  const ParameterValues v = values_with({{decode_memory_share, 0.5}, {decode_resident_share, 2}});
+  KernelDevice d = round_device();
+  d.matrix = 1e30;
+  AttentionCall a = call(4, 1, 487, 2, 2);
+  a.copies = 1;
+  const double cache = 4 * 2 * 488 * 512.0;
+  const double queries = 4 * 2 * 256 * 2.0;
+  CHECK(decode_seconds(d, v, {}, a) == Approx(queries / 0.5e12 + cache / 2e12));
+  a.copies = 6;
+  const double resident = (2.5 - 2 * 6 * cache / 1e7) * cache;
+  CHECK(decode_seconds(d, v, {}, a) == Approx((queries + cache - resident) / 0.5e12 + resident / 2e12));
+  a.copies = 0;
+  CHECK(decode_seconds(d, v, {}, a) == Approx((queries + cache) / 0.5e12));
+}
+
 TEST_CASE("latent attention reads its keys once and multiplies with them twice") {
   AttentionCall a = call(64, 1, 4095, 128, 1);
   a.qk_dim = 576;

@@ -162,6 +162,22 @@ TEST_CASE("experts depend on the parameters of their grouped kernels") {
   CHECK_FALSE(used[index(Parameter::vector_launch)]);
 }
 
+TEST_CASE("what a measurement left in the cache counts where it says so") {
+  using hardware::Parameter;
+  const auto uses = [](graph::OpBody body, Parameter p) {
+    const graph::Op op{.name = "op", .body = std::move(body)};
+    return depends(op, sections_of(op), index(p), {});
+  };
+  CHECK(!uses(graph::Gemm{.m = 1, .n = 64, .k = 64}, Parameter::gemm_resident_share));
+  CHECK(uses(graph::Gemm{.m = 1, .n = 64, .k = 64, .copies = 6}, Parameter::gemm_resident_share));
+  CHECK(!uses(graph::Gemm{.m = 1, .n = 64, .k = 64, .copies = 6}, Parameter::decode_resident_share));
+  graph::Attention a{.sequences = 1, .q_tokens = 1, .context = 9, .heads = 1, .kv_heads = 1, .window = std::nullopt};
+  a.qk_dim = a.v_dim = 64;
+  CHECK(!uses(a, Parameter::decode_resident_share));
+  a.copies = 1;
+  CHECK(uses(a, Parameter::decode_resident_share));
+}
+
 TEST_CASE("a product depends on the parameters of the kernel that runs") {
   hardware::KernelChoices choices;
   choices.small_rows = 8;

@@ -221,5 +221,98 @@ TEST_CASE("activations that the cache holds cross it instead of the memory bus")
   CHECK(of(1000) == Approx(6e6 / 0.5e12));
 }
 
+TEST_CASE("weights that a measurement left in the cache come from there") {
+  // 2 MB of weights. Three sets fill 6 of 10 MB and stay, five fill all of it and stay by half, seven not at all.
+  KernelDevice d = round_device();
+  d.matrix = 1e30;
+  const ParameterValues v = values_with({{gemm_memory_share, 0.5}, {gemm_resident_share, 2}});
+  for (const bool tiled : {false, true}) {
+    KernelChoices c;
+    c.tile_menu = tiled;
+    const auto of = [&](double copies) {
+      GemmCall g = call(1, 1000, 1000);
+      g.copies = copies;
+      return gemm_seconds(d, v, c, g);
+    };
+    CHECK(of(0) == Approx(2.004e6 / 0.5e12));
+    CHECK(of(3) == Approx(0.004e6 / 0.5e12 + 2e6 / 2e12));
+    CHECK(of(5) == Approx(1.004e6 / 0.5e12 + 1e6 / 2e12));
+    CHECK(of(7) == Approx(of(0)));
+  }
+}
+
+// ---- Tiles of CANN's products
+
+KernelChoices cube() {
+  KernelChoices c;
+  c.cube_tiles = true;
+  return c;
+}
+
+TEST_CASE("a cube multiplies whole tiles of 128 x 256 results, sixteen rows at a time") {
+  // A core of ten does 10 TFLOP/s, half of it.
+  const ParameterValues v = values_with({{gemm_launch, 2e-6}, {gemm_share, 0.5}, {gemm_split_launch, 1}});
+  const auto of = [&](double m, double n) {
+    return gemm_seconds(compute_device(), v, cube(), call(m, n, 1024)) - 2e-6;
+  };
+  const double row = 2 * 256 * 1024 / 5e12;  // of a tile
+  CHECK(of(128, 2560) == Approx(128 * row));
+  CHECK(of(1, 2560) == Approx(16 * row));
+  CHECK(of(17, 2560) == Approx(32 * row));
+  CHECK(of(128, 2561) == Approx(1.5 * 128 * row));  // 11 tiles of 128 x 256 are two rounds, 21 of 128 x 128 three
+  CHECK(of(256, 1280) == Approx(128 * row));        // either way round
+  CHECK(of(257, 1280) == Approx(2 * 128 * row));    // 15 of 128 x 256, or 20 of 256 x 128
+}
+
+TEST_CASE("one row of tiles multiplies while weights stream in, several wait for them first") {
+  // 1,000 x 1,000 weights are 2 MB, 4 us at half of 1 TB/s; 100 rows of activations and results 0.4 MB, 0.8 us, and
+  // 200 twice that. Eight tiles of 112, or of 208, rows x 128 columns x 1,024 on ten cores.
+  KernelDevice d = round_device();
+  const ParameterValues v = values_with({{gemm_memory_share, 0.5}, {gemm_overlap, 2}, {gemm_split_launch, 1}});
+  const double row = 2 * 256 * 1024 / 1e13;
+  CHECK(gemm_seconds(d, v, cube(), call(100, 1000, 1000)) == Approx(std::hypot(56 * row, 4.8e-6)));
+  const ProductTime several = gemm_time(d, v, cube(), call(200, 1000, 1000));
+  CHECK(several.seconds == Approx(4e-6 + std::hypot(104 * row, 1.6e-6)));
+  CHECK(several.memory == Approx(5.6e-6));
+  CHECK(several.compute == Approx(104 * row));
+}
+
+TEST_CASE("k is divided over idle cores of a cube, where adding up the parts costs less") {
+  // 128 x 256 results are two tiles of 128 x 128. Four parts of each, a depth of 2,048, keep eight of ten cores busy,
+  // and each result is added up of four times 8 bytes.
+  const ParameterValues v = values_with({{gemm_split_launch, 2e-6}, {gemm_split_share, 1}});
+  KernelDevice d = compute_device();
+  const double row = 2 * 256 * 1024 / 1e13;
+  CHECK(gemm_seconds(d, v, cube(), call(128, 256, 8192)) == Approx(2e-6 + 128 * row));
+  d.bandwidth = 1e12;
+  const double part = 128 * 256 * 8 / 1e12;
+  const GemmCall still{128, 256, 8192};  // whose operands take no time
+  CHECK(gemm_seconds(d, v, cube(), still) == Approx(2e-6 + 4 * part + 128 * row));
+}
+
+TEST_CASE("more rows, columns or depth make no product of a cube faster but by dividing k") {
+  KernelDevice d = round_device();
+  d.cores = 24;
+  const ParameterValues v = values_with({{gemm_launch, 6e-6},
+                                         {gemm_share, 0.95},
+                                         {gemm_memory_share, 0.85},
+                                         {gemm_overlap, 1.4},
+                                         {gemm_split_launch, 8e-6},
+                                         {gemm_split_share, 6}});
+  const auto of = [&](double m, double n, double k) { return gemm_seconds(d, v, cube(), call(m, n, k)); };
+  for (const double n : {256, 1000, 7168}) {
+    for (const double k : {512, 4096}) {
+      double before = 0;
+      for (double m = 1; m < 3000; m = std::ceil(m * 1.1)) {
+        const double now = of(m, n, k);
+        if (now < before * (1 - 1e-9)) FAIL(m << " " << n << " " << k);
+        before = now;
+      }
+      CHECK(of(300, n, k) <= of(300, n + 500, k) * (1 + 1e-9));
+      CHECK(of(300, n, k) <= of(300, n, 2 * k) * (1 + 1e-9));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace llmperf::mapper::gemm_kernel_test

@@ -75,6 +75,23 @@ TEST_CASE("DeepGEMM's tiles need the fewest rounds, and of those fill the last o
   CHECK(two.rounds == 2);
 }
 
+TEST_CASE("a cube's tiles are of as many rows as there are, in sixteens") {
+  const auto is = [](const NarrowTile& t, double rows, double columns, double rounds) {
+    return t.rows == rows && t.columns == columns && t.rounds == rounds;
+  };
+  CHECK(is(tile_of_cube(call(1, 2560, 64), 10), 16, 256, 1));
+  CHECK(is(tile_of_cube(call(100, 2500, 64), 10), 112, 256, 1));
+  CHECK(
+      is(tile_of_cube(call(300, 1280, 64), 10), 128, 256, 2));  // three tiles down; two of 256 rows are as many rounds
+  CHECK(is(tile_of_cube(call(256, 1280, 64), 10), 128, 256, 1));
+  CHECK(is(tile_of_cube(call(200, 1281, 64), 10), 208, 128, 2));  // less than two rounds of 128 x 256
+  // Three rounds of 112 x 128 are less than two of 112 x 256; the share of large tiles holds for all.
+  ParameterValues v = values();
+  v[index(kFormat, FormatParameter::share)] = 0.5;
+  CHECK(seconds(compute_device(), v, ProductTiles::cube, call(100, 2561, 1024)) ==
+        Approx(3 * 2 * 112.0 * 128 * 1024 / 0.5e13));
+}
+
 TEST_CASE("no tile needs fewer rounds than DeepGEMM's") {
   for (const double m : {1.0, 64.0, 65.0, 200.0, 1000.0, 4097.0}) {
     for (double n = 16; n <= 6000; n += 272) {

@@ -80,6 +80,14 @@ TEST_CASE("nf4 stores 4 bits and a scale per 64 weights, in 32 bits or in 8 with
   CHECK(parse_weight_scheme("nf4-double").linear.bytes(64, 4096).value == 64 * 4096 / 2 + 64 * 64 + 16 * 4);
 }
 
+TEST_CASE("w4a8 stores 4 bits, a 16-bit scale per 256 inputs and per row, and multiplies in 8 bits") {
+  const WeightScheme scheme = parse_weight_scheme("w4a8");
+  CHECK(scheme.linear.bytes(64, 4096).value == 64 * 4096 / 2 + 64 * 16 * 2 + 64 * 2);
+  CHECK(scheme.linear.compute == Dtype::int8);
+  CHECK(scheme.expert == scheme.linear);
+  CHECK(scheme.embedding.compute == Dtype::bf16);
+}
+
 TEST_CASE("fp8 by channel has a 32-bit scale per row, symmetric 4-bit groups have no zero point") {
   CHECK(parse_weight_scheme("fp8-channel").linear.bytes(128, 4096).value == 128 * 4096 + 128 * 4);
   CHECK(parse_weight_scheme("w4a16-g32-sym").linear.bytes(1, 4096).value == 4096 / 2 + 128 * 2);

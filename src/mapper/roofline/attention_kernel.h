@@ -22,6 +22,7 @@ struct AttentionCall {
   bool shared_kv = false;      // values are the first v_dim elements of the keys
   double element_bytes = 2;    // of queries and results
   double key_value_bytes = 2;  // of cached elements
+  double copies = 0;           // caches that take turns in a measurement; 0: they come from memory
 
   double keys() const { return all_keys > 0 ? all_keys : context + queries; }
   bool cuts() const { return window > 0 && window < keys(); }      // some keys are outside of the window

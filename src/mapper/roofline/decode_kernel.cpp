@@ -9,7 +9,8 @@
 // chain: a block reads its keys step by step, each waiting for memory, and so no faster than a rate that it reaches
 // alone; the first step is in the launch. w = ceil(blocks / cores) rounds of starting blocks, s seconds each. Grouped
 // heads cost a kernel that packs them and, unless there is one sequence or one KV head, copies of queries and results.
-// Latent attention, with a group of all heads, can be bound by its products instead of its bytes.
+// Keys and values that a measurement left in the cache (copies) come from there, at a share of their own. Latent
+// attention, with a group of all heads, can be bound by its products instead of its bytes.
 #include "mapper/roofline/attention_kernel.h"
 #include "mapper/roofline/kernel_norm.h"
 
@@ -70,8 +71,11 @@ double decode_seconds(const KernelDevice& d, const hardware::ParameterValues& v,
   const double starts = v[index(decode_block)] * (rounded_up(blocks / d.cores) - 1);
 
   const double head_elements = a.sequences * a.heads * a.queries * (a.qk_dim + a.v_dim);
-  const double bytes = a.sequences * a.kv_heads * keys * a.key_bytes() + head_elements * a.element_bytes;
-  const double memory = bytes / (d.bandwidth * v[index(decode_memory_share)]);
+  const double cache = a.sequences * a.kv_heads * keys * a.key_bytes();
+  const double resident = a.copies > 0 ? cache * d.resident(a.copies * cache) : 0;
+  const double memory =
+      (cache - resident + head_elements * a.element_bytes) / (d.bandwidth * v[index(decode_memory_share)]) +
+      resident / (d.bandwidth * v[index(decode_resident_share)]);
   const double compute = 2 * head_elements * keys / (d.matrix * v[index(prefill_share)]);
 
   double seconds = v[index(decode_launch)] +

@@ -32,6 +32,7 @@ GemmCall call_of(const graph::Gemm& g, const cost::Work& work) {
   call.first_bytes = d(g.m) * d(g.k) * d(g.batch) * element;
   call.result_bytes = work.activations_written.value;
   call.second_bytes = std::max(0.0, work.bytes().value - call.first_bytes - call.result_bytes);
+  call.copies = d(g.copies);
   return call;
 }
 
@@ -52,6 +53,7 @@ AttentionCall call_of(const graph::Attention& a) {
   call.shared_kv = a.shared_kv;
   call.element_bytes = bytes_per_element(a.activation);
   call.key_value_bytes = a.keys > 0 ? call.element_bytes : bytes_per_element(a.cached.keys);
+  call.copies = d(a.copies);
   return call;
 }
 
@@ -117,9 +119,12 @@ const std::array<unsigned, hardware::kAllParameters>& table() {
   return result;
 }
 
-// A library without a menu of tiles has one share.
+// A library without a menu of tiles has one share. What a measurement leaves in the cache is asked for before.
 bool dense_depends(std::size_t parameter, const hardware::KernelChoices& choices) {
   using enum hardware::Parameter;
+  if (parameter == index(gemm_resident_share)) return true;
+  const bool of_split = parameter == index(gemm_split_launch) || parameter == index(gemm_split_share);
+  if (of_split && choices.cube_tiles) return true;
   const bool of_tiles = parameter >= index(gemm_share_16) && parameter < index(gemm_cached_share);
   if (of_tiles) return choices.tile_menu;
   if (parameter == index(gemm_cached_share)) return choices.cached_activations;
@@ -194,6 +199,7 @@ bool attention_depends(const graph::Attention& a, std::size_t parameter, const h
     case decode_pack:
     case decode_copy:
     case decode_copy_share: return flash2;
+    case decode_resident_share: return flash2 && is_decode(a);
     default: return !own;
   }
 }
@@ -419,10 +425,10 @@ void each_extent(const graph::Op& op, const std::function<void(double)>& visit) 
       op.body,
       [&](const graph::Gemm& g) {
         all(g.m, g.n, g.k, g.batch, g.weight_matrices, g.row_tiles.front(), g.row_tiles.back(), bits(g.activation),
-            g.weights && g.weights->kernel ? static_cast<int>(*g.weights->kernel) : -1);
+            g.copies, g.weights && g.weights->kernel ? static_cast<int>(*g.weights->kernel) : -1);
       },
       [&](const graph::Attention& a) {
-        all(a.sequences, a.q_tokens, a.context, a.heads, a.kv_heads, a.qk_dim, a.v_dim, a.window.value_or(0));
+        all(a.sequences, a.q_tokens, a.context, a.heads, a.kv_heads, a.qk_dim, a.v_dim, a.window.value_or(0), a.copies);
       },
       [&](const graph::Collective& c) {
         all(static_cast<int>(c.kind), c.ranks, c.stride, c.rows * c.width, c.library ? 1 : 0);
@@ -453,6 +459,8 @@ bool depends(const graph::Op& op, unsigned sections, std::size_t parameter, cons
   }
   const auto* gemm = std::get_if<graph::Gemm>(&op.body);
   const auto* attention = std::get_if<graph::Attention>(&op.body);
+  if (parameter == index(gemm_resident_share) && (gemm == nullptr || gemm->copies == 0)) return false;
+  if (parameter == index(decode_resident_share) && (attention == nullptr || attention->copies == 0)) return false;
   if (choices.grouped_experts && (sections & kExperts) != 0) return experts_depend(op, parameter);
   if ((table()[parameter] & kExperts) != 0) return false;
   if (attention && (table()[parameter] & (kPrefill | kDecode | kLatent)) != 0) {

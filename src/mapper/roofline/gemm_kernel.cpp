@@ -19,8 +19,18 @@
 // room: activations up to half of the cache cross no memory bus, those that fill it all do. They pass at a share of
 // their own. Weights come from memory in any case.
 //
-// Without a menu of tiles (NPUs, other vendors' libraries) compute is FLOPs / (share F), rows rounded up to what the
-// library computes in any case.
+// CANN's products (MatMulV2, MatMulV3) on Ascend take tiles of 128 x 256 results, or 256 x 128: what fills the
+// accumulators of a cube core, 128 KiB. A cube multiplies 16 rows at a time, so that a tile of few rows is done sooner.
+// Up to 128 rows, the one row of tiles multiplies while weights stream in. Of several rows of tiles the first waits for
+// the weights, and the others find them in the cache:
+//
+//   one row of tiles:  p-norm( w (K 2 a b / (share F / cores)), all bytes )
+//   several:           bytes of weights + p-norm( w (K 2 a b / (share F / cores)), bytes of activations )
+//
+// Weights come from memory, unless a measurement kept them in the cache (copies): then at a share of their own.
+//
+// Without a menu of tiles (other NPUs' libraries, other vendors' libraries) compute is FLOPs / (share F), rows rounded
+// up to what the library computes in any case.
 #include "mapper/roofline/gemm_kernel.h"
 
 #include <array>
@@ -72,6 +82,38 @@ ProductTime flat_time(const KernelDevice& d, const hardware::ParameterValues& v,
   if (rows > kSmallRows) rows = round_up(rows, static_cast<double>(c.row_granule));
   const double compute = 2 * rows * g.n * g.k * g.batch / (d.matrix * v[index(gemm_share)]);
   return {Norm(v[index(gemm_overlap)])(compute, memory), compute, memory, 0};
+}
+
+// Operands' times: of the second one (weights), and of everything else.
+struct Passing {
+  double weights;
+  double activations;
+  double all() const { return weights + activations; }
+};
+
+ProductTime cube_time(const KernelDevice& d, const hardware::ParameterValues& v, const GemmCall& g, const Passing& p) {
+  const Norm norm(v[index(gemm_overlap)]);
+  const bool several = g.m > kCubeRows;
+  const double first = several ? p.weights : 0;
+  const double beside = several ? p.activations : p.all();
+  const double part = g.m * g.n * g.batch * kPartBytes / (d.bandwidth * v[index(gemm_split_share)]);
+  const double step = 2 * d.cores / (d.matrix * v[index(gemm_share)]);
+  ProductTime best{kNever, kNever, p.all(), 0};
+  for (const double parts : kSplits) {
+    if (parts > 1 && g.k < kDepth * parts) break;
+    const double joining = parts > 1 ? v[index(gemm_split_launch)] + parts * part : 0;
+    if (joining + beside >= best.seconds) break;
+    const double depth = round_up(g.k / parts, kDepth);
+    double compute = kNever;
+    for (const CubeTile& tile : kCubeTiles) {
+      const double rounds = rounded_up(tile.count(g) * parts / d.cores);
+      compute = std::min(compute, rounds * tile.rows_of(g.m) * tile.columns * depth * step);
+    }
+    const double least = first + joining + norm.at_least(compute, beside);
+    const double seconds = least < best.seconds ? first + joining + norm(compute, beside) : kNever;
+    if (seconds < best.seconds) best = {seconds, compute, p.all(), 0};
+  }
+  return best;
 }
 
 ProductTime tiled_time(const KernelDevice& d, const hardware::ParameterValues& v, const GemmCall& g, double memory) {
@@ -152,10 +194,20 @@ ProductTime gemm_time(const KernelDevice& d, const hardware::ParameterValues& v,
   if (!(g.m > 0 && g.n > 0 && g.k > 0 && g.batch > 0)) return {launch, 0, 0, 0, launch};
   const double activations = g.first_bytes + g.result_bytes;
   const double cached = c.cached_activations ? activations * d.held(activations) : 0;
-  const double memory =
-      ((activations + g.second_bytes - cached) / v[index(gemm_memory_share)] + cached / v[index(gemm_cached_share)]) /
-      d.bandwidth;
-  ProductTime t = c.tile_menu ? tiled_time(d, v, g, memory) : flat_time(d, v, c, g, memory);
+  const double resident = g.copies > 0 ? g.second_bytes * d.resident(g.copies * g.second_bytes) : 0;
+  ProductTime t;
+  if (c.cube_tiles) {
+    t = cube_time(
+        d, v, g,
+        {((g.second_bytes - resident) / v[index(gemm_memory_share)] + resident / v[index(gemm_resident_share)]) /
+             d.bandwidth,
+         ((activations - cached) / v[index(gemm_memory_share)] + cached / v[index(gemm_cached_share)]) / d.bandwidth});
+  } else {
+    const double memory = ((activations + g.second_bytes - cached - resident) / v[index(gemm_memory_share)] +
+                           cached / v[index(gemm_cached_share)] + resident / v[index(gemm_resident_share)]) /
+                          d.bandwidth;
+    t = c.tile_menu ? tiled_time(d, v, g, memory) : flat_time(d, v, c, g, memory);
+  }
   t.seconds += launch;
   t.launch = launch;
   return t;

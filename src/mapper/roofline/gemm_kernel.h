@@ -1,8 +1,12 @@
 // Time of a dense matrix product by a GPU's library; the derivation is in gemm_kernel.cpp.
 #pragma once
 
+#include <algorithm>
+#include <array>
+
 #include "hardware/runtime_profile.h"
 #include "mapper/roofline/kernel_device.h"
+#include "mapper/roofline/kernel_norm.h"
 
 namespace llmperf::mapper {
 
@@ -16,8 +20,19 @@ struct GemmCall {
   double second_bytes = 0;
   double result_bytes = 0;
   double depth_seconds = 0;  // of a core per unit of k and tile, beside the matrix engine: scales of blocks
+  double copies = 0;         // sets of weights that take turns in a measurement; 0: they come from memory
   double narrow_bytes = 0;   // of an element of both operands where a narrow product takes them
 };
+
+// A tile of results on a cube of CANN's products, of which 16 rows are multiplied at a time.
+inline constexpr double kCubeRows = 128;
+struct CubeTile {
+  double rows;
+  double columns;
+  double count(const GemmCall& g) const { return rounded_up(g.m / rows) * rounded_up(g.n / columns) * g.batch; }
+  double rows_of(double m) const { return std::min(rows, round_up(m, 16)); }
+};
+inline constexpr std::array<CubeTile, 2> kCubeTiles = {{{kCubeRows, 256}, {256, kCubeRows}}};
 
 // What a product takes, launch included, and how long the kernel that runs needs of each thing that it does at the same
 // time as the others.

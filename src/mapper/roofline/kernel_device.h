@@ -12,6 +12,10 @@ struct KernelDevice {
   double cache = 0;      // B, shared by all cores; 0: none known
   double cores = 1;
 
+  // Of `bytes` that a measurement reads over and over and nothing else in between: all while they fill three quarters
+  // of it, none where they are a quarter more than it has room for. Lines are not placed evenly, and where they are
+  // evicted in the order of their use, none of a sweep that is longer stays until it comes round again.
+  double resident(double bytes) const { return cache > 0 ? std::clamp(2.5 - 2 * bytes / cache, 0.0, 1.0) : 0; }
   // The share of `bytes` of activations that the cache holds from the kernel before or for the one after: all of them
   // while they fill less than half of it, none where they are more than it has room for.
   double held(double bytes) const { return cache > 0 ? std::clamp(2 - 2 * bytes / cache, 0.0, 1.0) : 0; }

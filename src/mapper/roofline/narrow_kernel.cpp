@@ -3,7 +3,8 @@
 //    128. Blocks come in clusters that share an operand, 8 across of the small ones and 2 down of the others, so that
 //    their numbers are rounded up;
 //  * of the fewest rounds over the cores (DeepGEMM): 64 rows to 64, else 128, and a multiple of 16 columns to 256. Of
-//    equal rounds the tile that fills the last one best.
+//    equal rounds the tile that fills the last one best;
+//  * of a cube (CANN's QuantBatchMatmulV3): 128 x 256 results or 256 x 128 (gemm_kernel.cpp), whichever computes less.
 // A core works through w tiles of a x b results in turn, and each costs
 //
 //   max(2 a b K / (share F / cores), K (min(a, m) + min(b, n)) e / cache rate) + K / 128 step + block
@@ -35,6 +36,7 @@ constexpr double kNarrowDepth = 128;  // of one iteration of the main loop
 }  // namespace
 
 bool has_small_rows(ProductTiles rule, double m) {
+  if (rule == ProductTiles::cube) return false;
   return m <= kSmallTile || (rule == ProductTiles::by_rows && m <= kLargeTile);
 }
 
@@ -67,6 +69,16 @@ NarrowTile tile_of_fewest_rounds(double m, double n, double batch, double cores)
   return best;
 }
 
+NarrowTile tile_of_cube(const GemmCall& g, double cores) {
+  NarrowTile best{};
+  for (const CubeTile& tile : kCubeTiles) {
+    const NarrowTile t{tile.rows_of(g.m), tile.columns, rounded_up(tile.count(g) / cores)};
+    const bool less = best.rounds == 0 || t.rounds * t.rows * t.columns < best.rounds * best.rows * best.columns;
+    if (less) best = t;
+  }
+  return best;
+}
+
 ProductTime narrow_time(const KernelDevice& d, const hardware::ParameterValues& v, const hardware::KernelChoices& c,
                         FormatKernel format, const GemmCall& g) {
   const ProductTiles rule = c.product_tiles[static_cast<std::size_t>(format)];
@@ -83,6 +95,7 @@ ProductTime narrow_time(const KernelDevice& d, const hardware::ParameterValues& 
   if (!(g.m > 0 && g.n > 0 && g.k > 0 && g.batch > 0)) return {launch, 0, 0, 0, launch};
 
   const NarrowTile tile = rule == ProductTiles::by_rows ? tile_by_rows(g.m, g.n, g.batch, d.cores)
+                          : rule == ProductTiles::cube  ? tile_of_cube(g, d.cores)
                                                         : tile_of_fewest_rounds(g.m, g.n, g.batch, d.cores);
   const double depth = round_up(g.k, kNarrowDepth);
   const double rows = std::min(tile.rows, g.m);

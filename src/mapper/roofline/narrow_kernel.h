@@ -19,10 +19,11 @@ struct NarrowTile {
   double columns = 0;
   double rounds = 0;
 };
-// Whether the tile of a rule has 64 rows, else 128.
+// Whether the tile of a rule has 64 rows, else 128; those of a cube are all of one share.
 bool has_small_rows(hardware::ProductTiles rule, double m);
 // By the number of rows, as CUTLASS' kernels in vLLM and SGLang; and the tile of the fewest rounds, as DeepGEMM.
 NarrowTile tile_by_rows(double m, double n, double batch, double cores);
 NarrowTile tile_of_fewest_rounds(double m, double n, double batch, double cores);
+NarrowTile tile_of_cube(const GemmCall& call, double cores);
 
 }  // namespace llmperf::mapper

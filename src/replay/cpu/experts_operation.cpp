@@ -140,7 +140,9 @@ class ExpertsOperation final : public Operation {
 
 Operated make_experts(const Workshop& shop, Dtype dtype, const ExpertsShape& s, std::int64_t asked) {
   const Element type = element_of(dtype, "moe");
+  require(!s.products, "the products of experts run among what is around them (op moe)");
   require(s.weights.empty(), fmt::format("no experts here read weights stored as {}", s.weights));
+  require(s.distribution != calibrate::kUniform, "no experts are drawn at random here: balanced or power_law_A");
   require(s.topk >= 1 && s.topk <= s.experts && s.ep >= 1 && s.experts % s.ep == 0 && s.tp >= 1 && s.inter % s.tp == 0,
           "its experts cannot be divided so");
   const std::int64_t width = s.inter / s.tp;
