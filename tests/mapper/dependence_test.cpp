@@ -165,7 +165,7 @@ TEST_CASE("experts depend on the parameters of their grouped kernels") {
 TEST_CASE("what a measurement left in the cache counts where it says so") {
   using hardware::Parameter;
   const auto uses = [](graph::OpBody body, Parameter p) {
-    const graph::Op op{.body = std::move(body)};
+    const graph::Op op{.name = "op", .body = std::move(body)};
     return depends(op, sections_of(op), index(p), {});
   };
   CHECK(!uses(graph::Gemm{.m = 1, .n = 64, .k = 64}, Parameter::gemm_resident_share));
