@@ -60,7 +60,8 @@ BytesPerSecond mesh_link(const hardware::Device& device, const hardware::Interco
   return static_cast<double>(each) * one;
 }
 
-Links inside_links(const hardware::Device& device, const hardware::Interconnect& net, std::int64_t devices) {
+// Of one level: of a package, a node or nodes.
+Links level_links(const hardware::Device& device, const hardware::Interconnect& net, std::int64_t devices) {
   Links links;
   links.name = net.name;
   links.topology = net.topology;
@@ -124,9 +125,43 @@ Cluster make_cluster(const hardware::Device& device, std::optional<std::int64_t>
   cluster.node_provenance = stated || devices_per_node ? Provenance::datasheet : Provenance::assumed;
   // Fewer devices than the file's leave the links as they are wired; more must share them.
   const std::int64_t wired = std::max(cluster.devices_per_node, devices_per_node.value_or(1));
-  cluster.inside = joined ? inside_links(device, *device.interconnect, wired) : host_links(device);
+  cluster.inside = joined ? level_links(device, *device.interconnect, wired) : host_links(device);
   if (devices_per_node) cluster.devices_per_node = *devices_per_node;
+  if (device.package && cluster.devices_per_node > device.package->devices) {
+    cluster.devices_per_package = device.package->devices;
+    cluster.package = level_links(device, *device.package, cluster.devices_per_package);
+  }
+  if (device.supernode && device.supernode->devices > cluster.devices_per_node) {
+    cluster.devices_per_supernode = device.supernode->devices;
+    cluster.supernode = level_links(device, *device.supernode, cluster.devices_per_supernode);
+  }
   return cluster;
+}
+
+std::string_view name(Level level) {
+  constexpr std::array<std::string_view, kLevels> kNames = {"inside a package", "inside a node",
+                                                            "between nodes of a supernode", "between nodes"};
+  return kNames[static_cast<std::size_t>(level)];
+}
+
+const Links& Cluster::links(Level level) const {
+  switch (level) {
+    case Level::package: return package;
+    case Level::supernode: return supernode;
+    case Level::network: return between;
+    case Level::node: break;
+  }
+  return inside;
+}
+
+std::int64_t Cluster::devices(Level level) const {
+  switch (level) {
+    case Level::package: return devices_per_package;
+    case Level::supernode: return std::max(devices_per_node, devices_per_supernode);
+    case Level::network: return kAnyDevices;
+    case Level::node: break;
+  }
+  return devices_per_node;
 }
 
 }  // namespace llmperf::cost

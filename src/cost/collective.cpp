@@ -1,5 +1,5 @@
 // Which algorithms a collective has in a cluster, and the fastest of them: first among devices that one kind of link
-// joins, then over nodes.
+// joins, then over levels of links.
 #include "cost/collective.h"
 
 #include <fmt/format.h>
@@ -114,12 +114,33 @@ struct Exchange {
   // By a ring a broadcast passes on all of the tensor, once round.
   double ring_rounds() const { return broadcast() ? 1 : phases(); }
   double ring_bytes() const { return broadcast() ? bytes : phases() * others() * block(); }
+  // What bytes take longer by where some of them are added up on arrival: all of a reduce-scatter's, which is half of
+  // an all-reduce.
+  double adding(const Links& links) const {
+    if (kind == CollectiveKind::reduce_scatter) return 1 / links.reduce;
+    return kind == CollectiveKind::all_reduce ? (1 + 1 / links.reduce) / 2 : 1;
+  }
+  Seconds start(const Links& links) const {
+    return bytes > links.small.value ? links.launch + links.setup : links.launch;
+  }
 };
 
 // The algorithms of one collective; no more than this exist for any.
 class Candidates {
  public:
   void add(const CollectiveCost& cost) { list_[count_++] = cost; }
+  // In place of the same algorithm on other levels if it is faster.
+  void add_or_replace(const CollectiveCost& cost) {
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (list_[i].algorithm != cost.algorithm) continue;
+      if (cost.time() < list_[i].time()) list_[i] = cost;
+      return;
+    }
+    add(cost);
+  }
+  void set_level(Level level) {
+    for (std::size_t i = 0; i < count_; ++i) list_[i].level = level;
+  }
   const CollectiveCost* begin() const { return list_.data(); }
   const CollectiveCost* end() const { return list_.data() + count_; }
   // The first of the fastest; `none` where there are none.
@@ -130,7 +151,7 @@ class Candidates {
   }
 
  private:
-  std::array<CollectiveCost, 5> list_;
+  std::array<CollectiveCost, 6> list_;
   std::size_t count_ = 0;
 };
 
@@ -175,8 +196,8 @@ class Writer {
     cost.steps = steps;
     cost.sent = Bytes{sent};
     cost.busiest_link = Bytes{busiest};
-    cost.latency = calls * links_.launch + steps * links_.latency;
-    cost.transfer = cost.busiest_link / rate;
+    cost.latency = calls * x_.start(links_) + steps * links_.latency;
+    cost.transfer = cost.busiest_link / rate * x_.adding(links_);
     found_.add(cost);
   }
 
@@ -402,7 +423,7 @@ CollectiveCost by_library(const Links& links, const Exchange& x, const Candidate
                    : x.kind == CollectiveKind::send     ? Algorithm::direct
                                                         : Algorithm::ring;
   cost.steps = ring_steps(x);
-  cost.latency = calls * links.launch + cost.steps * links.latency;
+  cost.latency = calls * x.start(links) + cost.steps * links.latency;
   add_chunks(links, whole ? 0 : x.block(), calls, cost);
   return cost;
 }
@@ -479,7 +500,7 @@ Candidates one_level(const Links& links, const Exchange& exchange) {
   return only;
 }
 
-// ---- Nodes
+// ---- Levels
 //
 // n ranks lie r to a node in q nodes. With q = 1 only the links inside count, with r = 1 only the network. With both:
 //  * hierarchical: all-reduce is a reduce-scatter inside, an all-reduce between nodes of the 1/r slice that each device
@@ -499,6 +520,14 @@ Candidates one_level(const Links& links, const Exchange& exchange) {
 //    passes on. Both levels work at the same time. Results come back the same way, summed up where they meet.
 //  * one-shot all-to-all over all ranks: the n - r messages to other nodes leave while those inside are under way.
 //  * send and ring pass: some neighbours are in another node, and all wait for them.
+//
+// Packages in a node and nodes in a supernode are levels of the same kind, and stages inside what lies below them have
+// all of these in turn. Two things differ from a network, whose cards are not the devices' links:
+//  * every die has a port of its own into the node, so that an exchange may leave the links of the package alone and
+//    run among all n ranks as if there were no packages;
+//  * a supernode joins nodes through the same ports, so that what goes there and what stays inside wait for each other:
+//    an exchange runs among all n ranks over the farther links, or in stages, and never over both at the same time. (A
+//    ring of n ranks sends every byte through a port once, wherever it goes.)
 
 CollectiveCost after(const CollectiveCost& first, const CollectiveCost& second) {
   const CollectiveCost& slower = second.transfer > first.transfer ? second : first;
@@ -516,21 +545,58 @@ CollectiveCost faster(const CollectiveCost& a, const CollectiveCost& b) {
   return a.algorithm == Algorithm::none || b.time() < a.time() ? b : a;
 }
 
-// Between devices of different nodes.
-Candidates over_network(const Cluster& cluster, const Exchange& x) {
-  Candidates found;
-  for (CollectiveCost cost : one_level(cluster.between, x)) {
-    cost.between = true;
-    found.add(cost);
+// Where the ranks of a collective lie.
+class Extent {
+ public:
+  Extent(const Cluster& cluster, std::int64_t ranks, std::int64_t stride) {
+    for (std::size_t i = 0; i < kLevels && joined() < ranks; ++i) {
+      const auto level = static_cast<Level>(i);
+      const std::int64_t fit = std::max<std::int64_t>(1, cluster.devices(level) / std::max<std::int64_t>(1, stride));
+      if (std::min(ranks, fit) <= joined()) continue;
+      parts_[count_++] = {level, &cluster.links(level), std::min(ranks, fit)};
+    }
   }
+  struct Part {
+    Level level = Level::node;
+    const Links* links = nullptr;
+    std::int64_t ranks = 1;  // that lie together at this level
+  };
+  bool one() const { return count_ == 1; }
+  std::size_t size() const { return count_; }
+  const Part& operator[](std::size_t i) const { return parts_[i]; }
+  const Part& far() const { return parts_[count_ - 1]; }
+  Extent inner() const {
+    Extent result = *this;
+    --result.count_;
+    return result;
+  }
+
+ private:
+  std::int64_t joined() const { return count_ == 0 ? 1 : far().ranks; }
+  std::array<Part, kLevels> parts_;
+  std::size_t count_ = 0;
+};
+
+// Among ranks of one level alone.
+Candidates on_level(const Extent::Part& part, Exchange x) {
+  if (part.level > Level::node) x.stride = 1;
+  Candidates found = one_level(*part.links, x);
+  found.set_level(part.level);
   return found;
 }
 
-// A collective over both levels.
+Candidates over_levels(const Extent& extent, const Exchange& x);
+
+// A collective over the farthest level of several and what lies within.
 class TwoLevels {
  public:
-  TwoLevels(const Cluster& cluster, const Exchange& x, const Placement& place)
-      : cluster_(cluster), x_(x), r_(place.inside), q_(place.nodes) {}
+  TwoLevels(const Extent& extent, const Exchange& x)
+      : within_(extent.inner()),
+        near_(*within_.far().links),
+        far_(extent.far()),
+        x_(x),
+        r_(within_.far().ranks),
+        q_((x.ranks + r_ - 1) / r_) {}
 
   Candidates costs() const {
     Candidates found;
@@ -538,7 +604,7 @@ class TwoLevels {
       case CollectiveKind::send:
       case CollectiveKind::ring_pass: found.add(neighbour()); break;
       case CollectiveKind::all_to_all:
-        found.add(pairwise());
+        if (far_.level != Level::supernode) found.add(pairwise());
         found.add(forwarded());
         break;
       case CollectiveKind::all_gather:
@@ -573,11 +639,9 @@ class TwoLevels {
   double slice() const { return x_.bytes / d(r_); }
 
   Candidates all_inside(CollectiveKind kind, double bytes) const {
-    return one_level(cluster_.inside, {kind, r_, x_.stride, bytes});
+    return over_levels(within_, {kind, r_, x_.stride, bytes});
   }
-  Candidates all_between(CollectiveKind kind, double bytes) const {
-    return over_network(cluster_, {kind, q_, 1, bytes});
-  }
+  Candidates all_between(CollectiveKind kind, double bytes) const { return on_level(far_, {kind, q_, 1, bytes}); }
   CollectiveCost inside(CollectiveKind kind, double bytes) const { return all_inside(kind, bytes).fastest(); }
   CollectiveCost between(CollectiveKind kind, double bytes) const { return all_between(kind, bytes).fastest(); }
 
@@ -585,26 +649,27 @@ class TwoLevels {
   CollectiveCost together(Algorithm algorithm, Bytes inside_link, Seconds inside_time, Bytes network) const {
     CollectiveCost cost;
     cost.algorithm = algorithm;
-    const Seconds network_time = network / cluster_.between.per_device;
-    cost.between = network_time >= inside_time;
-    cost.busiest_link = cost.between ? network : inside_link;
+    const Seconds network_time = network / far_.links->per_device * x_.adding(*far_.links);
+    const bool between = network_time >= inside_time;
+    cost.level = between ? far_.level : within_.far().level;
+    cost.busiest_link = between ? network : inside_link;
     cost.transfer = std::max(inside_time, network_time);
     return cost;
   }
 
   CollectiveCost ring() const {
-    const Links& links = cluster_.inside;
+    const Links& links = near_;
     const Bytes sent{x_.ring_bytes()};
     const bool switched = links.topology == Topology::fully_switched || links.topology == Topology::pcie_tree;
     // Links inside that share what a device passes on: one of each path in a mesh, both ways round of a ring.
     const double share = links.topology == Topology::full_mesh ? d(r_) : switched ? 1 : 2;
     const BytesPerSecond rate = switched ? links.per_device : links.per_link;
-    CollectiveCost cost = together(Algorithm::ring, sent / share, sent / share / rate, sent / d(r_));
+    CollectiveCost cost = together(Algorithm::ring, sent / share, sent / share / rate * x_.adding(links), sent / d(r_));
     const double crossing = d(std::min(q_, x_.ranks - 1));
     cost.steps = x_.ring_rounds() * x_.others();
     cost.sent = sent;
-    cost.latency = cluster_.between.launch +
-                   x_.ring_rounds() * (crossing * cluster_.between.latency + (x_.others() - crossing) * links.latency);
+    cost.latency = x_.start(*far_.links) +
+                   x_.ring_rounds() * (crossing * far_.links->latency + (x_.others() - crossing) * links.latency);
     add_chunks(links, x_.broadcast() ? 0 : x_.block(), 1, cost);
     return cost;
   }
@@ -621,9 +686,10 @@ class TwoLevels {
   CollectiveCost pairwise(const CollectiveCost& in) const {
     const double outside = d(x_.ranks - r_);
     CollectiveCost cost = together(Algorithm::one_shot, in.busiest_link, in.transfer, Bytes{outside * x_.block()});
-    cost.steps = std::max(in.steps, outside);
+    const double messages = far_.links->serial ? outside : 1;
+    cost.steps = std::max(in.steps, messages);
     cost.sent = Bytes{x_.others() * x_.block()};
-    cost.latency = std::max(in.latency, cluster_.between.launch + outside * cluster_.between.latency);
+    cost.latency = std::max(in.latency, x_.start(*far_.links) + messages * far_.links->latency);
     return cost;
   }
 
@@ -636,7 +702,7 @@ class TwoLevels {
         CollectiveCost cost = after(in, out);
         if (x_.routed) {
           cost.transfer = std::max(in.transfer, out.transfer);
-          cost.latency = cost.latency - cluster_.between.launch;
+          cost.latency = cost.latency - far_.links->launch;
         }
         best = faster(best, cost);
       }
@@ -648,33 +714,70 @@ class TwoLevels {
     const bool send = x_.kind == CollectiveKind::send;
     const double passes = send ? 1 : x_.others();
     const Bytes sent{passes * x_.bytes};
-    CollectiveCost cost =
-        together(send ? Algorithm::direct : Algorithm::ring, sent, sent / cluster_.inside.per_link, sent);
+    CollectiveCost cost = together(send ? Algorithm::direct : Algorithm::ring, sent, sent / near_.per_link, sent);
     cost.steps = passes;
     cost.sent = sent;
-    cost.latency = passes * (cluster_.between.launch + std::max(cluster_.inside.latency, cluster_.between.latency));
-    add_chunks(cluster_.inside, 0, passes, cost);
+    cost.latency = passes * (x_.start(*far_.links) + std::max(near_.latency, far_.links->latency));
+    add_chunks(near_, 0, passes, cost);
     return cost;
   }
 
-  const Cluster& cluster_;
+  const Extent within_;
+  const Links& near_;  // of what lies within, the farthest
+  const Extent::Part far_;
   const Exchange& x_;
   std::int64_t r_;
   std::int64_t q_;
 };
 
+Candidates over_levels(const Extent& extent, const Exchange& x) {
+  if (extent.one()) return on_level(extent.far(), x);
+  Candidates found = TwoLevels(extent, x).costs();
+  if (extent.far().level == Level::network) return found;
+  for (const CollectiveCost& flat : on_level(extent.far(), x)) found.add_or_replace(flat);
+  return found;
+}
+
+// Tokens to their experts and back by a kernel each way (Cluster::ExpertExchange), as CANN's MoeDistributeDispatch and
+// MoeDistributeCombine run them: every token is written to each of its experts, two on the same device included, and
+// the ranks wait for each other's counts and flags,
+//
+//   launch (+ there) + round log2(n) + T k (n-1)/n h / (share L)
+//
+// for T tokens of a device, k experts of each, and links of L. `none` for other exchanges.
+CollectiveCost by_expert_kernel(const Cluster& cluster, const graph::Collective& c, const Extent& extent) {
+  CollectiveCost cost;
+  if (!cluster.experts || c.routing.experts == 0 || extent.far().level == Level::network) return cost;
+  const Cluster::ExpertExchange& kernel = *cluster.experts;
+  const double tokens = c.rows / (d(c.ranks) * reached(c.routing, c.routing.experts / c.ranks));
+  if (tokens > kernel.tokens * (1 + 1e-9)) return cost;
+  cost.algorithm = Algorithm::one_shot;
+  cost.steps = 1;
+  cost.level = extent.far().level;
+  cost.sent = tokens * d(c.routing.per_token) * d(c.ranks - 1) / d(c.ranks) * (c.bytes() / c.rows);
+  cost.busiest_link = cost.sent;
+  cost.latency = kernel.launch + log2_rounds(c.ranks) * kernel.round;
+  if (!c.routing.returns) cost.latency = cost.latency + kernel.there;
+  cost.transfer = cost.sent / (kernel.share * extent.far().links->per_device);
+  return cost;
+}
+
 Candidates candidates(const Cluster& cluster, const graph::Collective& c) {
   Exchange x{c.kind, c.ranks, c.stride, c.bytes().value};
-  const Placement at = place(cluster, c);
+  const Extent extent(cluster, c.ranks, c.stride);
   x.routed = c.routing.experts > 0;
   x.library = c.library;
-  if (x.routed) {
-    const std::int64_t held = c.routing.experts / c.ranks;
-    x.once = reached(c.routing, at.inside * held) / (d(at.inside) * reached(c.routing, held));
+  if (const CollectiveCost kernel = by_expert_kernel(cluster, c, extent); kernel.algorithm != Algorithm::none) {
+    Candidates only;
+    only.add(kernel);
+    return only;
   }
-  if (at.nodes == 1) return one_level(cluster.inside, x);
-  if (at.inside > 1) return TwoLevels(cluster, x, at).costs();
-  return over_network(cluster, {x.kind, x.ranks, 1, x.bytes});
+  if (x.routed && !extent.one()) {
+    const std::int64_t held = c.routing.experts / c.ranks;
+    const std::int64_t together = extent.inner().far().ranks;
+    x.once = reached(c.routing, together * held) / (d(together) * reached(c.routing, held));
+  }
+  return over_levels(extent, x);
 }
 
 Error no_such_algorithm(Algorithm algorithm, const graph::Collective& c, const Candidates& found) {
@@ -694,6 +797,13 @@ Placement place(const Cluster& cluster, const graph::Collective& c) {
   const std::int64_t fit = std::max<std::int64_t>(1, cluster.devices_per_node / std::max<std::int64_t>(1, c.stride));
   const std::int64_t inside = std::min(ranks, fit);
   return {inside, (ranks + inside - 1) / inside};
+}
+
+std::vector<Level> levels_of(const Cluster& cluster, const graph::Collective& collective) {
+  const Extent extent(cluster, collective.ranks, collective.stride);
+  std::vector<Level> levels;
+  for (std::size_t i = 0; i < extent.size(); ++i) levels.push_back(extent[i].level);
+  return levels;
 }
 
 CollectiveCost collective_cost(const Cluster& cluster, const graph::Collective& collective,

@@ -1,7 +1,7 @@
 // Time of a collective on a set of links: alpha-beta, steps * latency + bytes / bandwidth, for every algorithm that the
 // topology allows; the fastest is taken. The derivations are in collective.cpp, of devices that one kind of
-// link joins and of nodes. Links that a collective library drives (mapper/roofline/collective_kernel.h) carry what it
-// costs, so that the algorithm is chosen by what is charged.
+// link joins and of levels of links. Links that a collective library drives (mapper/roofline/collective_kernel.h) carry
+// what it costs, so that the algorithm is chosen by what is charged.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace llmperf::cost {
 
-// The links between equal neighbours: the devices of a node, or the nodes.
+// The links between equal neighbours: the dies of a package, the devices of a node, or the nodes.
 struct Links {
   std::string_view name;  // "HCCS", "PCIe4 x16"; of the device's storage
   hardware::Topology topology = hardware::Topology::fully_switched;
@@ -30,7 +30,10 @@ struct Links {
   hardware::Provenance latency_provenance = hardware::Provenance::assumed;  // of the latency
   bool latency_stated = false;  // by the device's file, so that no library is faster than it
   // What a library adds; nothing at the speed of light.
-  Seconds launch;  // of every call
+  Seconds launch;                                        // of every call
+  Bytes small{std::numeric_limits<double>::infinity()};  // up to which a call starts at once
+  Seconds setup;                                         // of a larger one, beside the launch
+  double reduce = 1;                                     // of the rates, for bytes that are added up on arrival
   // Rings of chunks, the only algorithm of a library that has them: the rate at which a rank copies its own part, and
   // the latency of a chunk, by which filling the pipeline takes longer.
   struct Chunks {
@@ -56,12 +59,34 @@ struct Links {
 // Links without nodes: those of a torus, a ring or a mesh join as many devices as there are.
 inline constexpr std::int64_t kAnyDevices = std::numeric_limits<std::int64_t>::max();
 
+// Levels of links, near to far.
+enum class Level : unsigned char { package, node, supernode, network };
+inline constexpr std::size_t kLevels = 4;
+std::string_view name(Level level);  // "inside a node", "between nodes"
+
 // Devices in nodes. The device must outlive it.
 struct Cluster {
   Links inside;
   Links between;
+  Links package = {};    // of the dies of a card, nearer than a node's devices, which have ports of their own each
+  Links supernode = {};  // between nodes, through the ports that the devices have inside theirs
+  std::int64_t devices_per_package = 1;                                  // 1: there are no packages
   std::int64_t devices_per_node = 1;                                     // kAnyDevices: one node
+  std::int64_t devices_per_supernode = 1;                                // 1: there are no supernodes
   hardware::Provenance node_provenance = hardware::Provenance::assumed;  // of the file's devices_per_node
+  // One kernel that takes a device's tokens to their experts, and one that takes results back, up to so many tokens and
+  // not over the network.
+  struct ExpertExchange {
+    double tokens = 0;
+    Seconds launch;
+    Seconds there;  // beside it, on the way there
+    Seconds round;  // of every doubling of the ranks
+    double share = 1;
+  };
+  std::optional<ExpertExchange> experts = {};
+
+  const Links& links(Level level) const;
+  std::int64_t devices(Level level) const;  // that it joins; those of the level before where there is no such level
 };
 
 // From the device's file. Where it names no interconnect the devices of a node talk over their host links (a PCIe
@@ -76,6 +101,8 @@ struct Placement {
   std::int64_t nodes = 1;
 };
 Placement place(const Cluster& cluster, const graph::Collective& collective);
+// The levels whose links it uses, near to far; empty for one rank.
+std::vector<Level> levels_of(const Cluster& cluster, const graph::Collective& collective);
 
 enum class Algorithm : unsigned char {
   none,              // a single device
@@ -86,7 +113,7 @@ enum class Algorithm : unsigned char {
   tree,              // double binary tree; broadcast over neighbours: the shortest ways from the root
   bruck,             // all-to-all in log2(ranks) rounds
   dimensions,        // tori and meshes: one dimension after the other
-  hierarchical,      // inside nodes, between them, inside again
+  hierarchical,      // inside nodes (packages, supernodes), between them, inside again
   direct,            // one message
   in_switch          // the switch adds up what everyone sends it once
 };
@@ -94,12 +121,12 @@ std::string_view name(Algorithm algorithm);
 
 struct CollectiveCost {
   Algorithm algorithm = Algorithm::none;
-  double steps = 0;      // messages that follow one another
-  Bytes sent;            // by one device (the one that sends most), all its links together
-  Bytes busiest_link;    // over the link that limits the exchange, one direction
-  bool between = false;  // that link joins nodes
-  Seconds latency;       // of the steps, and of launching and filling what a library runs
-  Seconds transfer;      // busiest_link at that link's rate; hierarchical: of all stages
+  double steps = 0;           // messages that follow one another
+  Bytes sent;                 // by one device (the one that sends most), all its links together
+  Bytes busiest_link;         // over the link that limits the exchange, one direction
+  Level level = Level::node;  // of that link
+  Seconds latency;            // of the steps, and of launching and filling what a library runs
+  Seconds transfer;           // busiest_link at that link's rate; hierarchical: of all stages
   Seconds time() const { return latency + transfer; }
 };
 

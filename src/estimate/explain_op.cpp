@@ -229,9 +229,9 @@ class OpExplainer {
     const Term transfer =
         named("transfer_s", cost.transfer.value,
               cost.algorithm == cost::Algorithm::hierarchical
-                  ? fmt::format("s inside nodes and between them, {}; {} on the busiest link, {}",
+                  ? fmt::format("s level by level, {}; {} on the busiest link, {}",
                                 collective.routing.experts > 0 ? "at the same time" : "one after the other",
-                                format_bytes(cost.busiest_link), cost.between ? "between nodes" : "inside")
+                                format_bytes(cost.busiest_link), name(cost.level))
                   : fmt::format("s: {} on the busiest link", format_bytes(cost.busiest_link)));
     Term time = executions_of_step() * transfer;
     if (metric == Metric::time_s) {

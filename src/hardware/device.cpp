@@ -235,11 +235,13 @@ std::vector<MemoryLevel> read_memory(Reader& device, std::optional<DeviceKind> k
   return levels;
 }
 
-std::optional<Interconnect> read_interconnect(Reader& device) {
-  std::optional<Reader> reader = device.optional_mapping("interconnect");
+// Of the devices of a node, or of `joins_several`, which then says how many.
+std::optional<Interconnect> read_interconnect(Reader& device, std::string_view key, bool joins_several = false) {
+  std::optional<Reader> reader = device.optional_mapping(key);
   if (!reader) return std::nullopt;
   Interconnect net;
   net.name = reader->require_string("name");
+  if (joins_several) net.devices = reader->require_int("devices", IntRange{2, 1'000'000});
   net.topology = read_enum<Topology>(*reader, "topology", kTopologyNames);
   net.per_direction = read_bandwidth(*reader, "per_direction");
   net.per_link = read_bandwidth(*reader, "per_link");
@@ -350,10 +352,24 @@ Device parse_device(const descriptor::Document& document) {
   device.peaks = read_peaks(reader);
   device.tile_array = read_tile_array(reader, kind);
   device.memory = read_memory(reader, kind, device.tile_array ? device.tile_array->tiles : 0);
-  device.interconnect = read_interconnect(reader);
+  device.package = read_interconnect(reader, "package", true);
+  device.interconnect = read_interconnect(reader, "interconnect");
+  device.supernode = read_interconnect(reader, "supernode", true);
   device.network = read_network(reader);
   device.host_link = read_host_link(reader);
   device.devices_per_node = reader.int_or("devices_per_node", 1, IntRange{1, 1024});
+  const std::int64_t node = device.devices_per_node;
+  if (device.package &&
+      (!device.interconnect || node % device.package->devices != 0 || node == device.package->devices)) {
+    reader.problem("package", fmt::format("a node of {} that an interconnect joins is no multiple of a package of {}",
+                                          node, device.package->devices));
+  }
+  if (device.supernode && (!device.interconnect || device.supernode->topology != Topology::fully_switched ||
+                           device.supernode->devices % node != 0 || device.supernode->devices == node)) {
+    reader.problem("supernode", fmt::format("a supernode of {} is no fully_switched multiple of a node of {} that an "
+                                            "interconnect joins",
+                                            device.supernode->devices, node));
+  }
   device.cores = reader.optional_int("cores", IntRange{1, 10'000'000});
   device.clock_hz = read_with_unit(reader, "clock", kFrequencyUnits, 1e12, "2520 MHz");
   device.measured_clock_hz = read_with_unit(reader, "measured_clock", kFrequencyUnits, 1e12, "2700 MHz");

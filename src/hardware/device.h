@@ -53,6 +53,7 @@ struct Interconnect {
   std::optional<Seconds> latency;  // of a small message to a neighbour
   Provenance provenance = Provenance::datasheet;
   Provenance latency_provenance = Provenance::datasheet;  // given with the latency
+  std::int64_t devices = 1;                               // Device::package and Device::supernode: that they join
 };
 
 // What joins nodes of devices_per_node devices: a switched network, where every device has a share of its own.
@@ -89,9 +90,12 @@ struct Device {
   DeviceKind kind = DeviceKind::gpu;
   std::string source;
   std::string notes;
-  std::vector<Peak> peaks;          // a vector fp32 peak at least; unique by engine, dtype and accumulate
-  std::vector<MemoryLevel> memory;  // last: device memory with capacity and bandwidth
-  std::optional<Interconnect> interconnect;
+  std::vector<Peak> peaks;                   // a vector fp32 peak at least; unique by engine, dtype and accumulate
+  std::vector<MemoryLevel> memory;           // last: device memory with capacity and bandwidth
+  std::optional<Interconnect> package;       // what joins the dies of a card, nearer than the devices of a node
+  std::optional<Interconnect> interconnect;  // inside a node
+  // What joins nodes through the ports of the interconnect: other latencies, and nothing that a port would not share.
+  std::optional<Interconnect> supernode;
   std::optional<Network> network;
   std::optional<HostLink> host_link;
   std::optional<TileArray> tile_array;

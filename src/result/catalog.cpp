@@ -357,7 +357,9 @@ Type fields_of(Fields<hardware::MemoryLevel> f) {
 Type fields_of(Fields<hardware::Interconnect> f) {
   using I = hardware::Interconnect;
   return f.of<&I::name>("name", "\"NVLink4\"")
-      .of<&I::topology>("topology", "how devices of a node are joined")
+      .of<&I::topology>("topology", "how devices are joined")
+      .of<&I::devices>("devices", "of a package or supernode")
+      .only_when([](const I& i) { return i.devices > 1; })
       .of<&I::per_direction>("per_direction_bytes_per_s", "of one device, all its links")
       .of<&I::per_link>("per_link_bytes_per_s", "of one link; null: not stated")
       .of<&I::links>("links", "of one device; null: not stated")
@@ -413,8 +415,12 @@ Type fields_of(Fields<hardware::Device> f) {
       .of<&D::cloud_price>("cloud_price", "as quoted; may be empty")
       .of<&D::peaks>("peaks", "dense rates")
       .of<&D::memory>("memory", "near to far")
+      .of<&D::package>("package", "between the dies of a card")
+      .only_when(has<&D::package>)
       .of<&D::interconnect>("interconnect", "inside a node")
       .only_when(has<&D::interconnect>)
+      .of<&D::supernode>("supernode", "between nodes, through the ports of the interconnect")
+      .only_when(has<&D::supernode>)
       .of<&D::network>("network", "between nodes")
       .only_when(has<&D::network>)
       .of<&D::tile_array>("tile_array", "of such a device")

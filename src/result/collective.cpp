@@ -59,7 +59,12 @@ Type fields_of(Fields<CollectiveStudy> f) {
       .when([](const S& s) { return s.cluster.devices_per_node != cost::kAnyDevices; })
       .of("ranks_per_node", "how the ranks lie", [](const S& s) { return s.placement().inside; })
       .of("nodes", "likewise", [](const S& s) { return s.placement().nodes; })
+      .of("package", "links between dies of a card; null: there are none", [](const S& s) { return s.cluster.package; })
+      .when([](const S& s) { return s.cluster.devices_per_package > 1; })
       .of("inside", "links of a node", [](const S& s) { return s.cluster.inside; })
+      .of("supernode", "links between nodes that share ports with those inside; null: there are none",
+          [](const S& s) { return s.cluster.supernode; })
+      .when([](const S& s) { return s.cluster.devices_per_supernode > 1; })
       .of("between", "links between nodes", [](const S& s) { return s.cluster.between; })
       .of<&S::lines>("rows", "with one size every algorithm, fastest first; with several the chosen one of each")
       .of<&S::fastest>("fastest", "by size, up to 1 TiB");
@@ -72,8 +77,7 @@ void study_collective(CollectiveStudy& s) {
     c.rows = size.value / bytes_per_element(c.element);
     c.width = 1;
     const auto add = [&](const cost::CollectiveCost& cost, bool chosen) {
-      s.lines.push_back(
-          {size, cost, chosen, cost.between ? s.cluster.between.name : s.cluster.inside.name, cost::sent_bytes(c)});
+      s.lines.push_back({size, cost, chosen, s.cluster.links(cost.level).name, cost::sent_bytes(c)});
     };
     const cost::CollectiveCost chosen = collective_cost(s.cluster, c, s.algorithm);
     if (s.sizes.size() > 1) {

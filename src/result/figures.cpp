@@ -55,10 +55,16 @@ class Figures {
     if (devices == 1) return;
     const cost::Cluster& c = platform_.cluster;
     const cost::Cluster charged = platform_.charged_cluster();
+    if (charged.devices_per_package > 1) {
+      links("package_bytes_per_s", "package_latency_s", "links in a package", c.package, charged.package);
+    }
     if (c.devices_per_node > 1) {
       links("interconnect_bytes_per_s", "interconnect_latency_s", "links in a node", c.inside, charged.inside);
     }
-    if (devices > c.devices_per_node) {
+    if (c.devices_per_supernode > 1 && devices > c.devices_per_node) {
+      links("supernode_bytes_per_s", "supernode_latency_s", "links in a supernode", c.supernode, charged.supernode);
+    }
+    if (devices > std::max(c.devices_per_node, c.devices_per_supernode)) {
       links("network_bytes_per_s", "network_latency_s", "links between nodes", c.between, charged.between);
     }
   }

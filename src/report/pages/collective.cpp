@@ -97,19 +97,20 @@ Table lines_table(const CollectiveStudy& study) {
   return t;
 }
 
-void add_links(Fields& f, const char* where, const cost::Links& links) {
+void add_links(Fields& f, std::string_view where, const cost::Links& links) {
   std::string rate = format_bandwidth(links.per_device) + " per device";
   if (links.per_link != links.per_device) rate += fmt::format(", {} to a neighbour", format_bandwidth(links.per_link));
-  f.add(where, fmt::format("{}, {}: {} ({})", links.name, name(links.topology), rate, name(links.provenance)));
+  f.add(std::string(where),
+        fmt::format("{}, {}: {} ({})", links.name, name(links.topology), rate, name(links.provenance)));
   f.add("latency of a step", fmt::format("{} ({})", format_seconds(links.latency), name(links.latency_provenance)));
 }
 
 Fields basis_of(const CollectiveStudy& study) {
   Fields f{"Rests on", {}};
   const cost::Cluster& cluster = study.cluster;
-  const cost::Placement at = study.placement();
-  if (at.inside > 1) add_links(f, "inside a node", cluster.inside);
-  if (at.nodes > 1) add_links(f, "between nodes", cluster.between);
+  for (const cost::Level level : cost::levels_of(cluster, study.collective)) {
+    add_links(f, name(level), cluster.links(level));
+  }
   f.add("devices per node", cluster.devices_per_node == cost::kAnyDevices
                                 ? "any number: the links join neighbours"
                                 : fmt::format("{} ({})", cluster.devices_per_node,

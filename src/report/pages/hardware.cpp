@@ -47,12 +47,13 @@ std::vector<DeviceFigure> figures_of(const Device& d) {
     if (m.board) size(m.name + " on the board" + per, *m.board, Provenance::datasheet);
     if (m.bandwidth) rate(m.name + " bandwidth" + per, *m.bandwidth, m.bandwidth_provenance);
   }
-  if (d.interconnect) {
-    const hardware::Interconnect& i = *d.interconnect;
-    const std::string label = fmt::format("{} ({})", i.name, hardware::name(i.topology));
-    if (i.per_direction) rate(label + " per direction", *i.per_direction, i.provenance);
-    if (i.per_link) rate(label + " per link", *i.per_link, i.provenance);
-    if (i.latency) latency(label + " latency", *i.latency, i.latency_provenance);
+  for (const auto& net : {d.package, d.interconnect, d.supernode}) {
+    if (!net) continue;
+    std::string label = fmt::format("{} ({})", net->name, hardware::name(net->topology));
+    if (net->devices > 1) label += fmt::format(" of {}", net->devices);
+    if (net->per_direction) rate(label + " per direction", *net->per_direction, net->provenance);
+    if (net->per_link) rate(label + " per link", *net->per_link, net->provenance);
+    if (net->latency) latency(label + " latency", *net->latency, net->latency_provenance);
   }
   if (d.network) {
     rate(d.network->name + " between nodes, per direction", d.network->per_direction, d.network->provenance);
