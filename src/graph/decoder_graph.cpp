@@ -1018,7 +1018,8 @@ class DecoderBuilder {
                           .per_token = x.per_token,
                           .groups = x.groups,
                           .groups_per_token = x.groups_per_token,
-                          .back = back};
+                          .back = back,
+                          .returns = way == Way::back};
     const double devices = d(p_.expert) * reached(routing, x.count / p_.expert);
     exchange(tag, CollectiveKind::all_to_all, Axis::expert, p_.expert, d(tokens) * devices, d(m_.hidden));
     Collective& c = std::get<Collective>(graph_.back().body);

@@ -334,7 +334,10 @@ class Differentiator {
         return;  // of the embedding: with lm_head; of the loss: none
       case CollectiveKind::ring_pass: ring_ = &op; return;
       case CollectiveKind::all_to_all:  // gradients of tokens travel as results do, and the reverse
-        if (c.routing.experts > 0) std::swap(d.element, d.routing.back);
+        if (c.routing.experts > 0) {
+          std::swap(d.element, d.routing.back);
+          d.routing.returns = !c.routing.returns;
+        }
         push(op, Pass::backward, d);
         return;
       case CollectiveKind::send: push(op, Pass::backward, d); return;

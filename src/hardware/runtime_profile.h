@@ -54,9 +54,11 @@ enum class Parameter : unsigned char {
   // Collectives (collective_kernel.h).
   collective_launch, collective_step, collective_share, collective_copy_share, collective_fill, network_share,
   network_step, collective_hidden,
-  switch_launch, switch_share,
+  switch_launch, switch_share, collective_reduce, collective_setup,
   // All-reduces inside a node by kernels of the stack's own (collective.cpp).
   custom_launch, custom_rank, custom_share, custom_second, custom_second_share,
+  // Tokens on their way to experts and back, by one kernel each way (collective.cpp).
+  exchange_launch, exchange_there, exchange_round, exchange_share,
   // What long kernels and steady load leave of the clock (efficiency.cpp).
   power_onset, power_sustained,
   // The host and what a step costs beside its kernels (step_overhead.h).
@@ -192,6 +194,13 @@ struct KernelChoices {
   // does.
   std::int64_t custom_all_reduce = 0;
   bool switch_reduces = false;  // the library has all-reduces that the switch of a node adds up (NVLS)
+  // The library's collectives inside a node are rings of chunks (NCCL); else the fastest algorithm that the links
+  // allow.
+  bool rings = true;
+  std::int64_t small_collective = 0;  // B up to which a collective starts without collective.setup
+  // Tokens of a device up to which they go to experts, and results back, by one kernel each way that sends every token
+  // to each of its experts (MoeDistributeDispatch and MoeDistributeCombine); 0: by all-to-alls.
+  std::int64_t exchange_tokens = 0;
   Power power = Power::none;
   bool attention_appends = false;     // measured prompt attention includes appending K and V to the cache
   std::int64_t tensor_padding = 0;    // B that the allocator adds to every tensor, before it rounds up to the granule

@@ -42,6 +42,9 @@ void each_choice(Choices& c, Visit&& visit) {
   visit("overlap_bytes", c.overlap_bytes, 0, 1e12);
   visit("custom_all_reduce", c.custom_all_reduce, 0, 1e12);
   visit("switch_reduces", c.switch_reduces, 0, 1);
+  visit("rings", c.rings, 0, 1);
+  visit("small_collective", c.small_collective, 0, 1e12);
+  visit("exchange_tokens", c.exchange_tokens, 0, 1e9);
   visit("power", c.power, 0, 0);
   visit("attention_appends", c.attention_appends, 0, 1);
   visit("tensor_padding", c.tensor_padding, 0, 1 << 20);

@@ -86,14 +86,23 @@ bool is_latent(const graph::Attention& a) { return a.shared_kv || a.qk_dim != a.
 // Of every parameter, the sections it belongs to.
 const std::array<unsigned, hardware::kAllParameters>& table() {
   constexpr std::pair<std::string_view, unsigned> kSections[] = {
-      {"gemm", kGemm | kFormat}, {"format", kFormat},
-      {"prefill", kPrefill},     {"decode", kDecode},
-      {"vector", kVector},       {"collective", kCollective},
-      {"network", kCollective},  {"append", kAppend},
-      {"latent", kLatent},       {"experts", kExperts},
-      {"custom", kCollective},   {"power", kExperts | kGemm | kFormat | kPrefill | kDecode | kLatent | kConvolution},
-      {"step", kStep},           {"launch", kStep},
-      {"host", kStep},           {"convolution", kConvolution}};
+      {"gemm", kGemm | kFormat},
+      {"format", kFormat},
+      {"prefill", kPrefill},
+      {"decode", kDecode},
+      {"vector", kVector},
+      {"collective", kCollective},
+      {"network", kCollective},
+      {"append", kAppend},
+      {"latent", kLatent},
+      {"experts", kExperts},
+      {"exchange", kCollective},
+      {"custom", kCollective},
+      {"power", kExperts | kGemm | kFormat | kPrefill | kDecode | kLatent | kConvolution},
+      {"step", kStep},
+      {"launch", kStep},
+      {"host", kStep},
+      {"convolution", kConvolution}};
   static const auto result = [&] {
     std::array<unsigned, hardware::kAllParameters> sections{};
     for (std::size_t i = 0; i < sections.size(); ++i) {
@@ -408,7 +417,8 @@ void each_extent(const graph::Op& op, const std::function<void(double)>& visit) 
         all(a.sequences, a.q_tokens, a.context, a.heads, a.kv_heads, a.qk_dim, a.v_dim, a.window.value_or(0));
       },
       [&](const graph::Collective& c) {
-        all(static_cast<int>(c.kind), c.ranks, c.stride, c.rows * c.width, c.library ? 1 : 0);
+        all(static_cast<int>(c.kind), c.ranks, c.stride, c.rows * c.width, c.library ? 1 : 0,
+            c.routing.returns ? 1 : 0);
       },
       [&](const graph::Copy& c) { all(c.to_cache ? 1 : 0, c.rows, strided(c)); },
       [&](const graph::Vector& v) { all(strided(v)); },
@@ -426,11 +436,23 @@ bool depends(const graph::Op& op, unsigned sections, std::size_t parameter, cons
   }
   if (parameter == index(power_sustained)) return choices.power == hardware::Power::sustained;
   if (const auto* c = std::get_if<graph::Collective>(&op.body)) {
+    const bool all_reduce = c->kind == graph::CollectiveKind::all_reduce;
     const bool switched = parameter == index(switch_launch) || parameter == index(switch_share);
-    if (switched) return choices.switch_reduces && c->kind == graph::CollectiveKind::all_reduce;
+    if (switched) return choices.switch_reduces && choices.rings && all_reduce;
+    if (parameter == index(collective_copy_share) || parameter == index(collective_fill)) return choices.rings;
+    if (parameter == index(collective_reduce)) {
+      return all_reduce || c->kind == graph::CollectiveKind::reduce_scatter;
+    }
+    if (parameter == index(collective_setup)) {
+      return choices.small_collective > 0 && c->bytes().value > d(choices.small_collective);
+    }
+    if (parameter >= index(exchange_launch) && parameter <= index(exchange_share)) {
+      return choices.exchange_tokens > 0 && c->routing.experts > 0 &&
+             (parameter != index(exchange_there) || !c->routing.returns);
+    }
     const bool custom = parameter >= index(custom_launch) && parameter <= index(custom_second_share);
     if (custom) {
-      return choices.custom_all_reduce > 0 && !c->library && c->kind == graph::CollectiveKind::all_reduce &&
+      return choices.custom_all_reduce > 0 && !c->library && all_reduce &&
              c->bytes().value <= d(choices.custom_all_reduce);
     }
   }
