@@ -55,7 +55,7 @@ class Figures {
     if (devices == 1) return;
     const cost::Cluster& c = platform_.cluster;
     const cost::Cluster charged = platform_.charged_cluster();
-    if (c.devices_per_package > 1) {
+    if (charged.devices_per_package > 1) {
       links("package_bytes_per_s", "package_latency_s", "links in a package", c.package, charged.package);
     }
     if (c.devices_per_node > 1) {
