@@ -18,6 +18,12 @@ const StoredFormat& scheme_format(const WeightScheme& scheme, Role role) {
     case Role::token_embedding:
     case Role::position_embedding:
     case Role::lm_head: return scheme.embedding;
+    // Absorbed into queries and results, it multiplies in 16 bits: quantisers that take activations to 8 leave it alone
+    // (msmodelslim's DeepSeek).
+    case Role::kv_b: {
+      const std::optional<FormatKernel> kernel = scheme.linear.kernel;
+      return kernel == FormatKernel::w8a8 || kernel == FormatKernel::w4a8 ? scheme.other : scheme.linear;
+    }
     default: return scheme.linear;
   }
 }
