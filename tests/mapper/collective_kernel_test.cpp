@@ -164,5 +164,88 @@ TEST_CASE("a stack's own all-reduces are charged by its numbers, up to the size 
   CHECK(time(16, 1e5).value == of(CollectiveKind::all_reduce, 16, 1e5));  // of two nodes
 }
 
+// Dies in pairs on links of 200 GB/s and 1 us, eight to a node, 64 to a supernode at 10 us a step.
+Cluster dies() {
+  Cluster c = nodes();
+  c.package = c.supernode = c.inside;
+  c.package.topology = Topology::full_mesh;
+  c.package.per_device = c.package.per_link = BytesPerSecond{200e9};
+  c.package.latency = Seconds{1e-6};
+  c.supernode.latency = Seconds{10e-6};
+  c.supernode.latency_stated = true;
+  c.devices_per_package = 2;
+  c.devices_per_supernode = 64;
+  return c;
+}
+
+TEST_CASE("packages and supernodes are levels below and above a node") {
+  using cost::Level;
+  const auto levels = [](std::int64_t ranks, std::int64_t stride) {
+    graph::Collective op = collective(CollectiveKind::all_gather, ranks, 1);
+    op.stride = stride;
+    return cost::levels_of(dies(), op);
+  };
+  CHECK(levels(2, 1) == std::vector{Level::package});
+  CHECK(levels(2, 2) == std::vector{Level::node});
+  CHECK(levels(8, 1) == std::vector{Level::package, Level::node});
+  CHECK(levels(16, 2) == std::vector{Level::node, Level::supernode});
+  CHECK(levels(128, 1) == std::vector{Level::package, Level::node, Level::supernode, Level::network});
+  // Two dies: 1 us and half of 2 MB at 200 GB/s.
+  const auto time = [](std::int64_t ranks, double bytes) {
+    return cost::collective_cost(dies(), collective(CollectiveKind::all_gather, ranks, bytes), Algorithm::one_shot)
+        .time()
+        .value;
+  };
+  CHECK(time(2, 2e6) == Approx(1e-6 + 5e-6));
+  // Sixteen, of two nodes: everyone to everyone through their ports, at the farther level's latency.
+  CHECK(time(16, 16e6) == Approx(10e-6 + 150e-6));
+  double last = 0;
+  for (double bytes = 1; bytes < 1e9; bytes *= 2) {
+    const double now = cost::collective_cost(dies(), collective(CollectiveKind::all_reduce, 32, bytes)).time().value;
+    CHECK(now >= last);
+    last = now;
+  }
+}
+
+TEST_CASE("what is added up on arrival is slower, and large collectives take longer to start") {
+  ParameterValues v = values();
+  v[index(collective_reduce)] = 0.8;
+  v[index(collective_setup)] = 70e-6;
+  hardware::RuntimeProfile profile = profile_of(v);
+  profile.choices.rings = false;
+  profile.choices.small_collective = 1000;
+  const auto time = [&](CollectiveKind kind, double bytes) {
+    return cost::collective_cost(driven(nodes(), profile), collective(kind, 4, bytes)).time().value;
+  };
+  // 4 MB on 4 ranks: 3 MB at 50 GB/s are 60 us, 75 us where they are added up; one step.
+  CHECK(time(CollectiveKind::all_gather, 4e6) == Approx(9e-6 + 70e-6 + 1e-6 + 60e-6));
+  CHECK(time(CollectiveKind::reduce_scatter, 4e6) == Approx(9e-6 + 70e-6 + 1e-6 + 75e-6));
+  CHECK(time(CollectiveKind::all_reduce, 4e6) == Approx(9e-6 + 70e-6 + 2e-6 + 60e-6 + 75e-6));
+  CHECK(time(CollectiveKind::all_gather, 1000) == Approx(9e-6 + 1e-6 + 15e-9));
+}
+
+TEST_CASE("tokens go to their experts and back by one kernel each way, up to a number of tokens") {
+  ParameterValues v = values();
+  v[index(exchange_launch)] = 30e-6;
+  v[index(exchange_there)] = 40e-6;
+  v[index(exchange_round)] = 5e-6;
+  v[index(exchange_share)] = 0.8;
+  hardware::RuntimeProfile profile = profile_of(v);
+  profile.choices.exchange_tokens = 100;
+  graph::Collective op = collective(CollectiveKind::all_to_all, 8, 0);
+  op.routing = {.experts = 64, .per_token = 4};
+  op.width = 1000;
+  const auto time = [&](double tokens, bool returns) {
+    op.routing.returns = returns;
+    op.rows = tokens * 8 * graph::reached(op.routing, 8);
+    return cost::collective_cost(driven(nodes(), profile), op).time().value;
+  };
+  // 100 tokens to 4 experts each, 7/8 of them elsewhere, 1000 B: 350 kB at 80 GB/s; three doublings.
+  CHECK(time(100, false) == Approx(30e-6 + 40e-6 + 15e-6 + 350e3 / 80e9));
+  CHECK(time(100, true) == Approx(30e-6 + 15e-6 + 350e3 / 80e9));
+  profile.choices.exchange_tokens = 99;
+  CHECK(time(100, true) == Approx(time(100, false)));
+}
+
 }  // namespace
 }  // namespace llmperf::mapper::collective_kernel_test
