@@ -112,6 +112,7 @@ TEST_CASE("a collective is predicted from its bytes and ranks", "[predictor]") {
   p.values[index(collective_launch)] = 8e-6;
   p.values[index(collective_step)] = 1e-6;
   p.values[index(collective_copy_share)] = 1e30;
+  p.values[index(collective_reduce)] = 1;
   // Eight ranks of an A100 with 300 GB/s of links each: 14 steps, 14/8 of 80 MB at half of the rate.
   const double expected = 8e-6 + 14e-6 + 1.75 * 80e6 / 150e9;
   Case c(kOps + "a100-sxm-80gb,all_reduce,fp16,8,,,,,,,,,,,80000000,1000\n", a100(), p);

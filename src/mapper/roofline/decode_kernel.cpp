@@ -61,7 +61,7 @@ double decode_seconds(const KernelDevice& d, const hardware::ParameterValues& v,
   const double steps = rounded_up(keys / width);
   const double slots = kBlocksPerCore * d.cores;
 
-  const double whole = a.sequences * a.kv_heads * rounded_up(group * a.queries / static_cast<double>(c.query_rows));
+  const double whole = a.sequences * a.kv_heads * rounded_up(group / static_cast<double>(c.query_rows));
   const double splits = grouped || c.split_ungrouped ? key_splits(whole, steps, slots) : 1;
   const double blocks = whole * splits;
 
