@@ -183,7 +183,8 @@ std::unique_ptr<Part> make_attention(Device& device, const AttentionShape& s, Dt
     stored = {pages * s.batch, page, width};
     std::vector<float> table(element_count({s.batch, pages}));
     for (std::int64_t i = 0; i < s.batch * pages; ++i) {
-      table[static_cast<std::size_t>(i)] = static_cast<float>(i % pages * s.batch + i / pages);
+      const std::int64_t sequence = i / pages;
+      table[static_cast<std::size_t>(i)] = static_cast<float>(i % pages * s.batch + sequence);
     }
     arguments.page = page;
     arguments.table = operands.tensor(table, DataType::int32, {s.batch, pages});
