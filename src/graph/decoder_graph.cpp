@@ -820,16 +820,30 @@ class DecoderBuilder {
     return core;
   }
 
+  // Scores of a prompt, in memory: all at once, or llama.cpp's micro-batches after one another, each over what is cached
+  // by its end; `keys` on the mean.
   void naive(const model::Attention& a, const SequenceGroup& g) {
     const std::int64_t total = walked_keys(g);
+    const std::int64_t most = e_.weights.gguf && !a.latent ? e_.micro_batch : g.new_tokens;
+    if (g.new_tokens <= most) return scores_of(a, g, g.new_tokens, total, 1);
+    const std::int64_t whole = g.new_tokens / most;
+    scores_of(a, g, most, total - g.new_tokens + most * (whole + 1) / 2, whole);
+    if (g.new_tokens % most > 0) scores_of(a, g, g.new_tokens % most, total, 1);
+  }
+  // Of `tokens` new ones of every sequence over `total` keys, `times`.
+  void scores_of(const model::Attention& a, const SequenceGroup& g, std::int64_t tokens, std::int64_t total,
+                 std::int64_t times) {
     // A cache that keeps only a window holds what the new tokens may see: the window before the first of them, and
     // themselves.
     const std::optional<std::int64_t> window = e_.window(a);
-    const std::int64_t keys = window ? std::min(total, *window - 1 + g.new_tokens) : total;
-    const std::int64_t products = g.count * core_heads(a);
-    const std::int64_t rows = g.new_tokens / query_ranks();
+    const std::int64_t keys = window ? std::min(total, *window - 1 + tokens) : total;
+    // ggml's products share a KV head among the rows of the heads of its group; others copy it to each of them.
+    const bool shares = e_.weights.gguf && !a.latent && !e_.training;
+    const std::int64_t group = shares ? core_heads(a) / core_kv_heads(a) : 1;
+    const std::int64_t products = g.count * core_heads(a) / group;
+    const std::int64_t rows = tokens / query_ranks() * group;
     const std::int64_t columns = walked_columns(keys);
-    const bool repeat = a.heads != a.kv_heads;
+    const bool repeat = a.heads != a.kv_heads && !shares;
     const bool plain = a.latent || e_.training;
     // Kernels over a cache that grows have a new shape in every step.
     const auto kernels = [&](std::int32_t number, std::int32_t views = 0) {
@@ -846,10 +860,10 @@ class DecoderBuilder {
               .activation = e_.activations,
               .cached_operand = cached,
               .cached = operand.keys},
-         1, true);
+         times, true);
     kernels(1, 7);  // q, k and v are taken apart into heads, and the keys transposed
     // Queries and keys; the values are the weighted sum's.
-    const auto local = d(g.count * rows);
+    const auto local = d(g.count * rows / group);
     keeps(local * d((core_heads(a) + core_kv_heads(a)) * a.head_dim));
     const double scores = d(products * rows) * d(columns);
     const auto on_scores = [&](Tag tag, VectorKind kind, const Chained& chain, double operands = 0) {
@@ -857,7 +871,7 @@ class DecoderBuilder {
       const Chain one = chained() ? chain.of(chains_) : Chain{1, 0, 1, 0, 1};
       v.reads = one.reads(e_.activations) + operands;
       v.writes = one.writes(e_.activations);
-      push(tag, v, 1, true);
+      push(tag, v, times, true);
       kernels(one.launches);
     };
     if (a.softcap) on_scores(Tag::softcap, VectorKind::softcap, kSoftcapChain);
@@ -877,7 +891,7 @@ class DecoderBuilder {
               .activation = e_.activations,
               .cached_operand = cached,
               .cached = operand.values},
-         1, true);
+         times, true);
     kernels(1);
     keeps(local * d(core_kv_heads(a) * a.v_head_dim));
   }

@@ -54,7 +54,7 @@ constexpr Entry kEntries[] = {
      "of the memory bandwidth, of activations that the cache holds"},
     {gemm_resident_share, "gemm.resident_share", "", 2, 0.7, 0.2, 20,
      "of the memory bandwidth, of weights that a measurement left in the cache (column copies)"},
-    {format_overlap, "format.overlap", "", 3, 0.5, 1, 12, "exponent, of kernels that unpack weights on the way"},
+    {format_overlap, "format.overlap", "", 3, 0.5, 0.3, 12, "exponent, of kernels that unpack weights on the way"},
     {format_small_overlap, "format.small_overlap", "", 1.5, 0.5, 1, 12,
      "exponent, of the matrix kernel beside one for few rows"},
     {dequantise_share, "format.dequantise_share", "", 0.8, 0.4, 0.1, 4.0,
@@ -112,6 +112,13 @@ constexpr Entry kEntries[] = {
      "exponentials of one core, beside which it multiplies nothing"},
     {latent_token, "latent.token", "s", 1.2e-07, 0.7, 1e-10, 0.0001,
      "of a core's time, per token of a prompt: its latent goes to the cache"},
+    {product_rows, "product.rows", "", 24, 0.7, 1e-3, 1000, "of a 16-bit product, at which it gets half as far (ggml)"},
+    {product_experts, "product.experts", "", 0.5, 0.4, 0.02, 1, "of what other products reach, of those of experts (ggml)"},
+    {scores_share, "scores.share", "", 0.38, 0.4, 0.02, 1, "of the matrix peak, of products with a cache (ggml)"},
+    {scores_memory_share, "scores.memory_share", "", 0.36, 0.4, 0.02, 1, "of the memory bandwidth, of these products"},
+    {scores_bytes, "scores.bytes", "B", 15, 0.4, 1, 200, "of memory traffic per score that softmax leaves there"},
+    {per_watt, "power.per_watt", "FLOP/J", 1e14, 0.4, 1e9, 1e14,
+     "that long 16-bit products get out of the power limit (ggml); the largest: they are not held to it"},
     {experts_stream_share, "experts.stream_share", "", 0.8, 0.7, 0.05, 4,
      "of the memory bandwidth, of copies, activations and sums around the products of experts"},
     {experts_unaligned_share, "experts.unaligned_share", "", 0.3, 0.7, 0.02, 1,
@@ -209,7 +216,7 @@ constexpr Format kFormats[] = {
     {F::q2_k, 0.10, 0.1, 0.94},  {F::q3_k, 0.08, 0.1, 0.94},     {F::q4_k, 0.11, 0.1, 0.94},
     {F::q5_k, 0.09, 0.1, 0.94},  {F::q6_k, 0.09, 0.1, 0.94},     {F::q4_0, 0.17, 0.13, 0.94},
     {F::q4_1, 0.17, 0.13, 0.94}, {F::q5_0, 0.10, 0.12, 0.94},    {F::q5_1, 0.10, 0.12, 0.94},
-    {F::q8_0, 0.11, 0.1, 0.94},  {F::iq, 0.09, 0.09, 0.9},
+    {F::q8_0, 0.11, 0.1, 0.94},  {F::iq, 0.09, 0.09, 0.9},    {F::wide, 0.9, 0.9, 0.94},
 };
 static_assert(std::size(kFormats) == kFormatKernels);
 
@@ -227,6 +234,7 @@ constexpr std::string_view kFormatMeaning[] = {
     "the same of the kernel for few rows",
     "of the memory bandwidth, on packed weights",
     "of the host, on top of every product it launches",
+    "elements that one core unpacks in a cycle (ggml)",
     "every product on the device, adding up what stripes of its work share (Marlin)",
     "every narrow product",
     "exponent, of narrow products",
@@ -264,6 +272,7 @@ const std::array<ParameterInfo, kAllParameters>& table() {
       set(FormatParameter::memory_share, ".memory_share", f.memory_share, 0.2, 0.1, 1);
       // Types that activations are brought to first take two or three kernels more.
       set(FormatParameter::host, ".host", multiplies_in_8_bits(f.kernel) ? 1.6e-5 : 3e-6, 1.0, 1e-8, 1e-3);
+      set(FormatParameter::unpack_rate, ".unpack_rate", 25, 0.7, 0.1, 1000);
       set(FormatParameter::reduce, ".reduce", 1e-9, 0.7, 1e-9, 1e-4);
       set(FormatParameter::launch, ".launch", 3.5e-6, 0.7, 1e-7, 4e-5);
       set(FormatParameter::overlap, ".overlap", 2, 0.7, 1, 12);

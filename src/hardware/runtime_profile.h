@@ -44,6 +44,8 @@ enum class Parameter : unsigned char {
   // Latent attention where it has kernels of its own (latent_kernel.cpp): new tokens on latents, then prompts.
   latent_launch, latent_share, latent_memory_share, latent_block, latent_overlap, latent_query_share, latent_split,
   latent_prompt_launch, latent_prompt_share, latent_prompt_block, latent_prompt_exponential_rate, latent_token,
+  // ggml's kernels (ggml_kernel.h): products, and attention that keeps its scores in memory.
+  product_rows, product_experts, scores_share, scores_memory_share, scores_bytes, per_watt,
   // Routed experts where they have kernels of their own (expert_kernel.cpp).
   experts_stream_share, experts_unaligned_share,
   // Of their products in the order of ExpertParameter; those of quantised weights are in FormatParameter.
@@ -82,6 +84,7 @@ enum class FormatParameter : unsigned char {
   small_share,   // the same of the kernel for few rows
   memory_share,  // of the memory bandwidth, on packed weights
   host,          // s of the host on top of every product it launches: wrappers, scales
+  unpack_rate,   // elements that one core of ggml's unpacks in a cycle
   reduce,        // s of products with GPTQ's and AWQ's weights: adding up what stripes of the work share
   // Of narrow products only (narrow_kernel.h).
   launch,
@@ -184,6 +187,9 @@ struct KernelChoices {
   std::int64_t small_granule = 1;  // products of any number of rows do
   AttentionKernels attention = AttentionKernels::flash2;
   bool has_flash2_form() const { return attention == AttentionKernels::flash2 || attention == AttentionKernels::cann; }
+  // Products and attention are ggml's (ggml_kernel.h), quantised products in 8 bits or in 16.
+  bool ggml = false;
+  bool integer_products = false;
   std::int64_t query_rows = 64;     // FlashAttention-2: rows of Q per block of attention
   bool split_ungrouped = false;     // decode divides the keys of heads that share no KV head, too
   std::int64_t small_rows = 0;      // quantised: rows up to which the kernel for few rows runs; 0: there is none
@@ -191,6 +197,8 @@ struct KernelChoices {
   bool cached_activations = false;  // dense products: what the cache holds of activations does not cross the memory bus
   std::array<ProductTiles, kFormatKernels> product_tiles = {};
   std::array<std::int64_t, kFormatKernels> dequantise_rows = {};  // from here on weights are unpacked first; 0: never
+  // ggml: rows up to which a vector kernel runs, which unpacks weights for every row anew.
+  std::array<std::int64_t, kFormatKernels> few_rows = {};
   // Formats whose kernel loads weights and multiplies one after the other (exponent 1).
   std::array<bool, kFormatKernels> serial = {};
   std::int64_t format_granule = 1;  // rows of kernels that unpack on the way

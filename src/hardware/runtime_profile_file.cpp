@@ -29,6 +29,8 @@ template <class Choices, class Visit>
 void each_choice(Choices& c, Visit&& visit) {
   visit("tile_menu", c.tile_menu, 0, 1);
   visit("cube_tiles", c.cube_tiles, 0, 1);
+  visit("ggml", c.ggml, 0, 1);
+  visit("integer_products", c.integer_products, 0, 1);
   visit("grouped_experts", c.grouped_experts, 0, 1);
   visit("cached_activations", c.cached_activations, 0, 1);
   visit("row_granule", c.row_granule, 1, 4096);
@@ -55,6 +57,14 @@ void each_choice(Choices& c, Visit&& visit) {
   visit("caps_batch", c.caps_batch, 0, 1);
   visit("graph_rows", c.graph_rows, 0, 1e9);
 }
+
+// Numbers of rows by format; "all" is that of those that a file does not list.
+struct RowsByFormat {
+  const char* key;
+  std::array<std::int64_t, kFormatKernels> KernelChoices::*rows;
+};
+constexpr RowsByFormat kRowsByFormat[] = {{"dequantise_rows", &KernelChoices::dequantise_rows},
+                                          {"few_rows", &KernelChoices::few_rows}};
 
 // ---- Reading
 
@@ -116,9 +126,12 @@ void read_choices(Reader& reader, KernelChoices& c) {
     }
     tiles->finish();
   }
-  if (auto rows = reader.optional_mapping("dequantise_rows")) {
+  for (const RowsByFormat& by_format : kRowsByFormat) {
+    auto rows = reader.optional_mapping(by_format.key);
+    if (!rows) continue;
+    const std::int64_t others = rows->int_or("all", 0, kRows);
     for (std::size_t i = 0; i < kFormatKernels; ++i) {
-      c.dequantise_rows[i] = rows->int_or(name(static_cast<FormatKernel>(i)), 0, kRows);
+      (c.*by_format.rows)[i] = rows->int_or(name(static_cast<FormatKernel>(i)), others, kRows);
     }
     rows->finish();
   }
@@ -398,17 +411,23 @@ std::string choices_text(const KernelChoices& c, const KernelChoices& blank) {
     if (c.serial[i]) serial.emplace_back(llmperf::name(static_cast<FormatKernel>(i)));
   }
   if (c.serial != blank.serial) text += "  serial_formats: " + list(serial) + "\n";
-  std::vector<std::string> rows;
   std::vector<std::string> tiles;
   for (std::size_t i = 0; i < kFormatKernels; ++i) {
     const std::string_view format = llmperf::name(static_cast<FormatKernel>(i));
-    if (c.dequantise_rows[i] != 0) rows.push_back(fmt::format("{}: {}", format, c.dequantise_rows[i]));
     if (c.product_tiles[i] != ProductTiles::unpacked) {
       tiles.push_back(fmt::format("{}: {}", format, name(c.product_tiles[i])));
     }
   }
   if (c.product_tiles != blank.product_tiles) text += fmt::format("  product_tiles: {{{}}}\n", join(tiles, ", "));
-  if (c.dequantise_rows != blank.dequantise_rows) text += fmt::format("  dequantise_rows: {{{}}}\n", join(rows, ", "));
+  for (const RowsByFormat& by_format : kRowsByFormat) {
+    const auto& values = c.*by_format.rows;
+    if (values == blank.*by_format.rows) continue;
+    std::vector<std::string> rows;
+    for (std::size_t i = 0; i < kFormatKernels; ++i) {
+      if (values[i] != 0) rows.push_back(fmt::format("{}: {}", llmperf::name(static_cast<FormatKernel>(i)), values[i]));
+    }
+    text += fmt::format("  {}: {{{}}}\n", by_format.key, join(rows, ", "));
+  }
   return text;
 }
 

@@ -11,6 +11,7 @@
 #include "mapper/roofline/attention_kernel.h"
 #include "mapper/roofline/collective_kernel.h"
 #include "mapper/roofline/expert_kernel.h"
+#include "mapper/roofline/ggml_kernel.h"
 #include "mapper/roofline/narrow_kernel.h"
 #include "mapper/roofline/weight_kernel.h"
 
@@ -108,6 +109,8 @@ const std::array<unsigned, hardware::kAllParameters>& table() {
       {"experts", kExperts},
       {"exchange", kCollective},
       {"custom", kCollective},
+      {"product", kGemm | kFormat},
+      {"scores", kGemm},
       {"power", kExperts | kGemm | kFormat | kPrefill | kDecode | kLatent | kConvolution},
       {"step", kStep},
       {"launch", kStep},
@@ -178,6 +181,45 @@ bool narrow_depends(FormatKernel format, std::int64_t rows, std::size_t paramete
   return parameter >= index(format, FormatParameter::share) && parameter < index(format, FormatParameter::count);
 }
 
+// Ops that ggml has kernels of its own for.
+bool is_ggml(const graph::Op& op) {
+  return std::holds_alternative<graph::Gemm>(op.body) || std::holds_alternative<graph::Attention>(op.body) ||
+         op.tag == graph::Tag::softmax;
+}
+// Parameters of no other library.
+bool of_ggml_only(std::size_t parameter) {
+  using enum hardware::Parameter;
+  return (parameter >= index(product_rows) && parameter <= index(per_watt)) ||
+         (parameter >= hardware::kParameters && (parameter - hardware::kParameters) % hardware::kFormatParameters ==
+                                                    static_cast<std::size_t>(hardware::FormatParameter::unpack_rate));
+}
+// Of ggml's kernels (ggml_kernel.cpp): the parameters of the one that runs.
+bool ggml_depends(const graph::Op& op, std::size_t parameter, const hardware::KernelChoices& choices) {
+  using enum hardware::Parameter;
+  using hardware::FormatParameter;
+  const auto any = [&](auto... those) { return ((parameter == index(those)) || ...); };
+  if (std::holds_alternative<graph::Attention>(op.body)) {
+    return any(decode_launch, prefill_share, decode_memory_share);
+  }
+  const auto* gemm = std::get_if<graph::Gemm>(&op.body);
+  if (gemm == nullptr) return op.tag == graph::Tag::softmax && any(vector_launch, scores_bytes);
+  if (!gemm->weights) return any(gemm_launch, scores_share, scores_memory_share);
+  const bool grouped = gemm->weight_matrices > 1;
+  const FormatKernel format = gemm->weights->kernel.value_or(FormatKernel::wide);
+  const double rows = grouped ? d(gemm->m) / gemm->weight_matrices : d(gemm->m);
+  if (any(gemm_launch, gemm_memory_share)) return true;
+  switch (ggml_product(choices, format, rows)) {
+    case GgmlProduct::few_rows:
+      return any(format_small_overlap) || parameter == index(format, FormatParameter::unpack_rate);
+    case GgmlProduct::packed:
+      return any(format_overlap) || parameter == index(format, FormatParameter::share) ||
+             (grouped && any(product_experts));
+    case GgmlProduct::wide: break;
+  }
+  return any(gemm_share, gemm_overlap, product_rows, per_watt) || (grouped && any(product_experts)) ||
+         (format != FormatKernel::wide && any(dequantise_share));
+}
+
 // Of the kernels that the profile's library has, those that run, and of their parameters what the shape meets.
 bool attention_depends(const graph::Attention& a, std::size_t parameter, const hardware::KernelChoices& choices) {
   using enum hardware::Parameter;
@@ -242,6 +284,10 @@ Efficiency::Efficiency(const hardware::Device& device, const hardware::RuntimePr
   // Kernels that fill no core, and waves of blocks, hang on it. Of a device whose file does not say, the usual order.
   constexpr std::int64_t kUsualCores = 100;
   device_.cores = d(device.tile_array ? device.tile_array->tiles : device.cores.value_or(kUsualCores));
+  constexpr double kUsualClock = 1.7e9;
+  device_.clock = device.clock_hz.value_or(kUsualClock) * device.clock_ratio();
+  device_.integer = roofline.matrix_rate(Dtype::fp16, cost::Sums::integer).value;
+  device_.power = device.power_w.value_or(0);
 }
 
 KernelDevice Efficiency::on(Dtype dtype, cost::Sums sums) const {
@@ -282,6 +328,7 @@ ProductTime Efficiency::kernel(const graph::Gemm& gemm, const cost::Work& work) 
     const Dtype dtype = narrow ? gemm.weights->compute : gemm.activation;
     return expert_time(on(dtype), profile_.values, gemm.weights->kernel, call, gemm.row_tiles);
   }
+  if (choices.ggml) return ggml_kernel(gemm, call);
   if (!gemm.weights || !gemm.weights->kernel) {
     return gemm_time(on(work.matrix_dtype, sums(work)), profile_.values, choices, call);
   }
@@ -299,8 +346,24 @@ ProductTime Efficiency::kernel(const graph::Gemm& gemm, const cost::Work& work) 
   return weight_time(device, profile_.values, choices, format, call);
 }
 
+KernelDevice Efficiency::on_ggml(Dtype activation) const {
+  KernelDevice device = on(activation);
+  device.unpacked = profile_.choices.fp16_accumulate ? on(activation, cost::Sums::narrow).matrix : device.matrix;
+  return device;
+}
+
+ProductTime Efficiency::ggml_kernel(const graph::Gemm& gemm, const GemmCall& call) const {
+  const KernelDevice device = on_ggml(gemm.activation);
+  if (!gemm.weights) return scores_time(device, profile_.values, call);
+  const FormatKernel format = gemm.weights->kernel.value_or(FormatKernel::wide);
+  return ggml_time(device, profile_.values, profile_.choices, format, call, gemm.weight_matrices > 1);
+}
+
 double Efficiency::kernel(const graph::Attention& attention) const {
   const AttentionCall call = call_of(attention);
+  if (profile_.choices.ggml) {
+    return ggml_attention_seconds(on_ggml(attention.activation), profile_.values, call, d(attention.query_tile));
+  }
   const KernelDevice device = on(attention.activation);
   if (call.shared_kv && profile_.choices.attention != hardware::AttentionKernels::flash2) {
     return latent_seconds(device, profile_.values, call);
@@ -364,6 +427,11 @@ OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
       },
       [&](const graph::Vector& vector) {
         if (around_experts) return streams_around();
+        if (profile_.choices.ggml && op.tag == graph::Tag::softmax) {
+          launch = vector_launches;
+          seconds = launch + d(vector.rows) * d(vector.width) * get(v, Parameter::scores_bytes) / device_.bandwidth;
+          return;
+        }
         const double reduced =
             get(v, Parameter::vector_reduce_row) + d(vector.width) / get(v, Parameter::vector_reduce_rate);
         streams(std::max({strided(vector) / get(v, Parameter::vector_element_rate), reduced_rows(vector) * reduced,
@@ -438,22 +506,27 @@ void each_extent(const graph::Op& op, const std::function<void(double)>& visit) 
       },
       [&](const graph::Attention& a) {
         all(a.sequences, a.q_tokens, a.context, a.heads, a.kv_heads, a.qk_dim, a.v_dim, a.window.value_or(0),
-            a.verifies ? 1 : 0, a.copies);
+            a.query_tile, a.verifies ? 1 : 0, a.copies);
       },
       [&](const graph::Collective& c) {
         all(static_cast<int>(c.kind), c.ranks, c.stride, c.rows * c.width, c.library ? 1 : 0,
             c.routing.returns ? 1 : 0);
       },
       [&](const graph::Copy& c) { all(c.to_cache ? 1 : 0, c.rows, strided(c)); },
-      [&](const graph::Vector& v) { all(strided(v), reduced_rows(v), sampled(v)); },
+      [&](const graph::Vector& v) {
+        all(strided(v), reduced_rows(v), sampled(v), op.tag == graph::Tag::softmax ? 1 : 0);
+      },
       // Their work says it all.
       [](const graph::Convolution&) {}, [](const graph::Gather&) {}, [](const graph::Transfer&) {},
       [](const graph::Overhead&) {});
 }
 
 bool depends(const graph::Op& op, unsigned sections, std::size_t parameter, const hardware::KernelChoices& choices) {
-  if ((table()[parameter] & sections) == 0) return false;
   using enum hardware::Parameter;
+  if (choices.ggml && sections != 0 && is_ggml(op)) {
+    return ggml_depends(op, parameter, choices) || (op.launches > 1 && parameter == index(vector_launch));
+  }
+  if ((table()[parameter] & sections) == 0 || of_ggml_only(parameter)) return false;
   if (parameter == index(power_onset)) {
     return choices.power != hardware::Power::none && (sections & (kGemm | kFormat | kPrefill)) != 0 &&
            !std::holds_alternative<graph::Convolution>(op.body);

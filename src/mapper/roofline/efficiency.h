@@ -34,6 +34,8 @@ class Efficiency {
   cost::Sums sums(const cost::Work& work) const;
   ProductTime kernel(const graph::Gemm& gemm, const cost::Work& work) const;
   double kernel(const graph::Attention& attention) const;
+  ProductTime ggml_kernel(const graph::Gemm& gemm, const GemmCall& call) const;
+  KernelDevice on_ggml(Dtype activation) const;
   double with_onset(double seconds) const;
   double cached_bytes(const cost::Work& work, double launches) const;
   double stream(const graph::Op& op, const cost::Work& work) const;

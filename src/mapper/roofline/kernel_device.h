@@ -11,6 +11,9 @@ struct KernelDevice {
   double bandwidth = 0;  // B/s, of device memory
   double cache = 0;      // B, shared by all cores; 0: none known
   double cores = 1;
+  double integer = 0;  // op/s of 8-bit products, on whatever units are the fastest
+  double clock = 0;    // Hz
+  double power = 0;    // W that the device may draw; 0: not known
 
   // Of `bytes` that a measurement reads over and over and nothing else in between: all while they fill three quarters
   // of it, none where they are a quarter more than it has room for. Lines are not placed evenly, and where they are

@@ -25,6 +25,8 @@ Roofline::Roofline(const hardware::Device& device) : bandwidth_(*device.dram().b
   }
   const hardware::Peak* narrow = device.fastest_peak(Dtype::fp16);
   narrow_ = narrow ? narrow->rate * clock : vector_;
+  integer_ = std::max(matrix_[static_cast<std::size_t>(Dtype::int8)],
+                      device.find_peak(hardware::Engine::vector, Dtype::int8)->rate * clock);
   // The scratch memory of a tile is not a cache shared by all cores; how a tile array reuses operands is its mapper's
   // business.
   const hardware::MemoryLevel* cache = device.last_level_cache();
@@ -34,7 +36,7 @@ Roofline::Roofline(const hardware::Device& device) : bandwidth_(*device.dram().b
 FlopsPerSecond Roofline::matrix_rate(Dtype dtype, cost::Sums sums) const {
   const FlopsPerSecond wide = matrix_[static_cast<std::size_t>(dtype)];
   if (sums == cost::Sums::wide || dtype != Dtype::fp16) return wide;
-  return sums == cost::Sums::narrow ? narrow_ : std::max(narrow_, matrix_[static_cast<std::size_t>(Dtype::int8)]);
+  return sums == cost::Sums::narrow ? narrow_ : std::max(narrow_, integer_);
 }
 
 OpTime Roofline::time(const cost::Work& work) const {

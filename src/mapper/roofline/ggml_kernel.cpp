@@ -1,0 +1,118 @@
+// ggml multiplies in three ways (github.com/ggml-org/llama.cpp, ggml-cuda's mmvq, mmq and cuBLAS paths; those of its
+// other backends are built alike):
+//
+//  * Of few rows, kernels on the vector units unpack weights for each row anew. A core unpacks u elements of a format in
+//    a cycle, whatever its tensor units do, so that cards with much bandwidth per core wait for unpacking:
+//
+//      p-norm( bytes of weights / (share B), m n k / (cores clock u) )
+//
+//  * Of more rows, weights as they are packed meet activations in 8 bits, or in 16 where a backend has no such kernel:
+//
+//      q-norm( bytes of weights / (share B), 2 m n k / (share F) )
+//
+//  * Weights of 16 bits, and packed ones that were unpacked before, go to the vendor's library. A product of m rows gets
+//    m / (m + m0) as far as a long one, and a long one no farther than the power limit: chips of one architecture do as
+//    many FLOPs with a joule, whatever their peak:
+//
+//      1 / rate = (1 + m0 / m) 4-norm( 1 / (share F), 1 / (power E) )
+//
+// Without flash attention scores are 32-bit numbers in memory: two products with the cache over the whole rectangle of a
+// micro-batch and all keys, and a softmax between them. With it one kernel does the same work without that traffic.
+// Either sees the cache in whole blocks of keys.
+#include "mapper/roofline/ggml_kernel.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "mapper/roofline/kernel_norm.h"
+
+namespace llmperf::mapper {
+
+using hardware::FormatParameter;
+using enum hardware::Parameter;
+
+namespace {
+
+constexpr double kKeyBlock = 256;  // that flash attention's cache is padded to
+
+double elements(const GemmCall& g) { return g.m * g.n * g.k * g.batch; }
+
+double wide_seconds(const KernelDevice& d, const hardware::ParameterValues& v, const GemmCall& g) {
+  constexpr double kPowerNorm = 4;
+  const double all = 2 * elements(g);
+  const double peak = all / (d.unpacked * v[index(gemm_share)]);
+  const double power = d.power > 0 ? all / (d.power * v[index(per_watt)]) : 0;
+  return (1 + v[index(product_rows)] / g.m) * overlapped(peak, power, kPowerNorm);
+}
+
+}  // namespace
+
+GgmlProduct ggml_product(const hardware::KernelChoices& c, FormatKernel format, double rows) {
+  const auto f = static_cast<std::size_t>(format);
+  if (rows <= static_cast<double>(c.few_rows[f])) return GgmlProduct::few_rows;
+  const bool unpacks = c.dequantise_rows[f] > 0 && rows >= static_cast<double>(c.dequantise_rows[f]);
+  return unpacks || format == FormatKernel::wide ? GgmlProduct::wide : GgmlProduct::packed;
+}
+
+ProductTime ggml_time(const KernelDevice& d, const hardware::ParameterValues& v, const hardware::KernelChoices& c,
+                      FormatKernel format, const GemmCall& g, bool experts) {
+  const double launch = v[index(gemm_launch)];
+  if (!(g.m > 0 && g.n > 0 && g.k > 0 && g.batch > 0)) return {launch, 0, 0, 0, launch};
+  const double rate = d.bandwidth * v[index(gemm_memory_share)];
+  const double memory = g.second_bytes / rate;
+  const double reached = experts ? v[index(product_experts)] : 1;
+  switch (ggml_product(c, format, g.m)) {
+    case GgmlProduct::few_rows: {
+      const double unpacking = elements(g) / (d.cores * d.clock * v[index(format, FormatParameter::unpack_rate)]);
+      return {launch + overlapped(memory, unpacking, v[index(format_small_overlap)]), unpacking, memory, 0, launch};
+    }
+    case GgmlProduct::packed: {
+      const double peak = c.integer_products ? d.integer : d.matrix;
+      const double compute = 2 * elements(g) / (peak * v[index(format, FormatParameter::share)] * reached);
+      return {launch + overlapped(memory, compute, v[index(format_overlap)]), compute, memory, 0, launch};
+    }
+    case GgmlProduct::wide: break;
+  }
+  const double compute = wide_seconds(d, v, g) / reached;
+  if (format == FormatKernel::wide) {
+    return {launch + overlapped(memory, compute, v[index(gemm_overlap)]), compute, memory, 0, launch};
+  }
+  constexpr double kWideBytes = 2;
+  const double copy = kWideBytes * g.n * g.k * g.batch;
+  const double unpacking = copy / (d.bandwidth * v[index(dequantise_share)]);
+  const double read = copy / rate;
+  return {2 * launch + unpacking + overlapped(read, compute, v[index(gemm_overlap)]), compute, unpacking + read, 0,
+          2 * launch};
+}
+
+ProductTime scores_time(const KernelDevice& d, const hardware::ParameterValues& v, const GemmCall& g) {
+  constexpr double kOverlap = 2;
+  const double launch = v[index(gemm_launch)];
+  const double compute = 2 * elements(g) / (d.unpacked * v[index(scores_share)]);
+  const double memory = g.second_bytes / (d.bandwidth * v[index(scores_memory_share)]);
+  return {launch + overlapped(compute, memory, kOverlap), compute, memory, 0, launch};
+}
+
+double ggml_attention_seconds(const KernelDevice& d, const hardware::ParameterValues& v, const AttentionCall& a,
+                              double tile) {
+  constexpr double kOverlap = 2;
+  const double rows = tile > 0 ? std::min(tile, a.queries) : a.queries;
+  const double context = std::max(0.0, a.context);
+  double pairs = 0;
+  double read = 0;
+  for (double done = 0; done < a.queries; done += rows) {
+    const double some = std::min(rows, a.queries - done);
+    const double seen = a.all_keys > 0 ? a.all_keys : context + done + some;
+    const double kept = a.window > 0 ? std::min(seen, a.window + some) : seen;
+    const double keys = round_up(kept, kKeyBlock);
+    pairs += some * keys;
+    read += keys;
+  }
+  const double compute = 2 * a.sequences * a.heads * (a.qk_dim + a.v_dim) * pairs /
+                         (d.unpacked * v[index(prefill_share)]);
+  const double memory =
+      a.sequences * a.kv_heads * read * a.key_bytes() / (d.bandwidth * v[index(decode_memory_share)]);
+  return v[index(decode_launch)] + overlapped(compute, memory, kOverlap);
+}
+
+}  // namespace llmperf::mapper
