@@ -103,7 +103,7 @@ bool is_called(const EmbeddedFile& file, std::string_view key) {
   const std::string size = std::string(board.substr(0, board.find(' '))) + "gb";
   const auto means = [&](std::string_view name) {
     const std::string own = device_key(name);
-    return key == own || (!board.empty() && key == own + size);
+    return !own.empty() && (key == own || (!board.empty() && key == own + size));
   };
   if (means(file.name) || means(value_of(file, "\ntitle:"))) return true;
   const std::vector<std::string_view> aliases = split(value_of(file, "\naliases:"), ',');

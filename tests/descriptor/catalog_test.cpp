@@ -176,7 +176,7 @@ TEST_CASE("names that people type mean what is built in, in any case", "[catalog
   // Another card than that with 10 GiB.
   CHECK(refused(Kind::device, "RTX 3080 12GB").find("did you mean 'rtx3080'") != std::string::npos);
   CHECK(refused(Kind::device, "7900xtz").find("'rx7900xtx'") != std::string::npos);
-  CHECK(refused(Kind::device, "rtx").find("unknown hardware") == 0);
+  for (const char* name : {"rtx", "24GB"}) CHECK(refused(Kind::device, name).find("unknown hardware") == 0);
   CHECK(refused(Kind::device, "gpu").find("unknown hardware") == 0);
   CHECK(refused(Kind::model, "qwen7b").find("unknown model 'qwen7b'") == 0);
   CHECK_FALSE(llmperf::descriptor::is_path("Qwen/Qwen2.5-7B-Instruct"));
