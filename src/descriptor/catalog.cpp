@@ -39,8 +39,8 @@ std::vector<std::string> search_folders(Kind kind) {
 }
 
 // ---- Names that people type, by rule: any case, blanks for dashes; of a model its id at Hugging Face, whatever the
-// organisation, with or without what says how it was tuned; of a device some of its words ("h100", "RTX 4090", "A100
-// 80GB").
+// organisation, with or without what says how it was tuned; of a device its name, title or an alias, or some of its
+// words ("h100", "A100 80GB").
 
 std::vector<std::string> words_of(std::string_view text, std::initializer_list<std::string_view> dropped) {
   std::string lower = to_lower(text);
@@ -57,12 +57,11 @@ std::vector<std::string> model_words(std::string_view name) {
   return words_of(name.substr(name.find('/') + 1), {"instruct", "chat", "it", "hf", "base", "meta"});
 }
 
-// The id at Hugging Face that a model's file names.
-std::string_view hf_id(const EmbeddedFile& file) {
-  constexpr std::string_view kKey = "\nhf_id:";
-  const std::size_t at = file.text.find(kKey);
+// What stands behind `key` ("\nhf_id:") in the first line of a file that it begins.
+std::string_view value_of(const EmbeddedFile& file, std::string_view key) {
+  const std::size_t at = file.text.find(key);
   if (at == std::string_view::npos) return {};
-  const std::size_t begin = at + kKey.size();
+  const std::size_t begin = at + key.size();
   return trim(file.text.substr(begin, file.text.find('\n', begin) - begin));
 }
 
@@ -71,19 +70,58 @@ std::vector<std::string_view> models_called(std::string_view name) {
   std::vector<std::string_view> found;
   for (const EmbeddedFile& file : embedded_files()) {
     if (file.kind != Kind::model || words.empty()) continue;
-    const std::string_view id = hf_id(file);
+    const std::string_view id = value_of(file, "\nhf_id:");
     if (model_words(file.name) == words || (!id.empty() && model_words(id) == words)) found.push_back(file.name);
   }
   return found;
 }
 
-// Devices that have all the words. Of several the one that plugs into a board of its maker (SXM) is meant, which most
-// are.
+// "4060ti" of "RTX 4060 Ti", "NVIDIA GeForce RTX 4060 Ti" and "rtx-4060_ti": letters and digits, without the names of
+// makers and series in front.
+std::string device_key(std::string_view name) {
+  constexpr std::string_view kInFront[] = {"nvidia", "geforce", "tesla", "rtx", "amd",   "radeon", "instinct", "rx",
+                                           "ryzen",  "intel",   "core",  "arc", "apple", "google", "jetson"};
+  std::string key;
+  for (const char c : to_lower(name)) {
+    if (c == '+') key += "plus";
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) key += c;
+  }
+  for (bool cut = true; cut;) {
+    cut = false;
+    for (const std::string_view word : kInFront) {
+      if (!key.starts_with(word)) continue;
+      key.erase(0, word.size());
+      cut = true;
+    }
+  }
+  return key;
+}
+
+// By its name, title or an alias, with or without the size of its memory ("RTX 4090 24GB").
+bool is_called(const EmbeddedFile& file, std::string_view key) {
+  const std::string_view board = value_of(file, "\n    board:");
+  const std::string size = std::string(board.substr(0, board.find(' '))) + "gb";
+  const auto means = [&](std::string_view name) {
+    const std::string own = device_key(name);
+    return !own.empty() && (key == own || (!board.empty() && key == own + size));
+  };
+  if (means(file.name) || means(value_of(file, "\ntitle:"))) return true;
+  const std::vector<std::string_view> aliases = split(value_of(file, "\naliases:"), ',');
+  return std::any_of(aliases.begin(), aliases.end(), means);
+}
+
+// Those that are called so, else devices that have all the words. Of several of these the one that plugs into a board
+// of its maker (SXM) is meant, which most are.
 std::vector<std::string_view> devices_called(std::string_view name) {
   const std::vector<std::string> words =
-      words_of(name, {"nvidia", "geforce", "tesla", "rtx", "amd", "instinct", "intel", "google", "gpu"});
+      words_of(name, {"nvidia", "geforce", "tesla", "rtx", "amd", "radeon", "instinct", "intel", "google", "gpu"});
+  const std::string key = device_key(name);
   std::vector<std::string_view> found;
   std::vector<std::string_view> boards;
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (file.kind == Kind::device && !key.empty() && is_called(file, key)) found.push_back(file.name);
+  }
+  if (!found.empty()) return found;
   for (const EmbeddedFile& file : embedded_files()) {
     if (file.kind != Kind::device || words.empty()) continue;
     const std::vector<std::string> own = words_of(file.name, {});
@@ -95,6 +133,23 @@ std::vector<std::string_view> devices_called(std::string_view name) {
     if (has("sxm")) boards.push_back(file.name);
   }
   return boards.size() == 1 ? boards : found;
+}
+
+// The names nearest to one that nothing has. Of a device also those that are near without maker, series and the size of
+// the memory: "7900xtz", "RTX 3080 12GB".
+std::string hint_for(Kind kind, std::string_view name) {
+  const std::vector<std::string> known = names(kind);
+  if (kind != Kind::device || !nearest_names(name, known).empty()) return name_hint(name, known);
+  const std::string lower = to_lower(name);
+  const std::string key = device_key(lower.substr(0, lower.ends_with("gb") ? lower.find_last_of(" -_") : lower.size()));
+  std::vector<std::string> keys;
+  for (const std::string& other : known) keys.push_back(device_key(other));
+  std::vector<std::string> near;
+  for (const std::string& found : nearest_names(key, keys)) {
+    near.push_back(quote(known[static_cast<std::size_t>(std::find(keys.begin(), keys.end(), found) - keys.begin())]));
+  }
+  if (near.empty()) return name_hint(name, known);
+  return std::string("did you mean ").append(join(near, " or ")).append("?");
 }
 
 std::vector<std::string_view> called(Kind kind, std::string_view name) {
@@ -188,7 +243,7 @@ Found find(Kind kind, const std::string& name_or_path) {
                            join(std::vector<std::string>(meant.begin(), meant.end()), ", "));
   }
   throw Error::bad_input("unknown " + std::string(folder(kind).noun) + " " + quote(name_or_path),
-                         name_hint(name_or_path, names(kind)));
+                         hint_for(kind, name_or_path));
 }
 
 }  // namespace

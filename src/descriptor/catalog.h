@@ -3,7 +3,7 @@
 // A name given to --model or --hw is looked up in this order: a path (it contains '/' or ends in .yaml, .yml, .json,
 // .csv or .gguf); then <dir>/models/<name>.yaml, <dir>/hardware/devices/<name>.yaml and so on for each <dir> of
 // LLMPERF_PATH (colon-separated); then the embedded files, by their names, else by what people call them: any case,
-// `h100`, `RTX 4090`, ids at Hugging Face.
+// `h100`, `RTX 4090`, a device's aliases, ids at Hugging Face.
 #pragma once
 
 #include <span>

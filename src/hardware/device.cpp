@@ -343,6 +343,7 @@ Device parse_device(const descriptor::Document& document) {
   Device device;
   device.name = reader.require_string("name");
   device.title = reader.string_or("title", device.name);
+  reader.optional_strings("aliases");  // for those who look for the file (src/descriptor/catalog.cpp)
   device.vendor = reader.require_string("vendor");
   device.family = reader.require_string("family");
   const std::optional<DeviceKind> kind = read_kind(reader);

@@ -1,5 +1,6 @@
 #include "descriptor/catalog.h"
 
+#include <fmt/format.h>
 #include <stdlib.h>
 
 #include <algorithm>
@@ -124,6 +125,39 @@ TEST_CASE("names that people type mean what is built in, in any case", "[catalog
     INFO(name);
     CHECK(found(Kind::device, name) == "hardware/devices/rtx4090.yaml");
   }
+  const std::pair<const char*, const char*> devices[] = {{"3090", "rtx3090"},
+                                                         {"RTX 3090", "rtx3090"},
+                                                         {"rtx_3090 24GB", "rtx3090"},
+                                                         {"3090 Ti", "rtx3090ti"},
+                                                         {"4060ti", "rtx4060ti-16gb"},
+                                                         {"rtx 4060 ti 16gb", "rtx4060ti-16gb"},
+                                                         {"NVIDIA GeForce RTX 4070 Ti SUPER", "rtx4070tisuper"},
+                                                         {"RTX 6000 Ada", "rtx6000ada"},
+                                                         {"Tesla P40", "p40"},
+                                                         {"dgx-spark", "gb10"},
+                                                         {"orin", "jetson-agx-orin"},
+                                                         {"Jetson Thor", "jetson-agx-thor"},
+                                                         {"m2 ultra", "apple-m2-ultra"},
+                                                         {"m4", "apple-m4"},
+                                                         {"m4-max", "apple-m4-max"},
+                                                         {"Apple M2 Max", "apple-m2-max"},
+                                                         {"M2 Max 96GB", "apple-m2-max"},
+                                                         {"ryzen ai max+ 395", "strix-halo"},
+                                                         {"Radeon RX 7900 XTX", "rx7900xtx"},
+                                                         {"7900xtx", "rx7900xtx"},
+                                                         {"mi50", "mi50-32gb"},
+                                                         {"a770", "arc-a770-16gb"},
+                                                         {"Intel Arc B580", "arc-b580"},
+                                                         {"13900k", "core-i9-13900k"},
+                                                         {"i9-13900K", "core-i9-13900k"},
+                                                         {"9950x", "ryzen-9950x"},
+                                                         {"Ryzen 9 9950X", "ryzen-9950x"},
+                                                         {"8480+", "xeon-8480plus"},
+                                                         {"rpi5", "raspberry-pi-5"}};
+  for (const auto& [name, device] : devices) {
+    INFO(name);
+    CHECK(found(Kind::device, name) == fmt::format("hardware/devices/{}.yaml", device));
+  }
   CHECK(found(Kind::device, "h100") == "hardware/devices/h100-sxm.yaml");
   CHECK(found(Kind::device, "H100 PCIe") == "hardware/devices/h100-pcie.yaml");
   CHECK(found(Kind::device, "A100 80GB") == "hardware/devices/a100-sxm-80gb.yaml");
@@ -139,6 +173,10 @@ TEST_CASE("names that people type mean what is built in, in any case", "[catalog
   CHECK(refused(Kind::device, "a100").find("'a100' may be more than one hardware") == 0);
   CHECK(refused(Kind::device, "a100").find("a100-pcie-80gb, a100-sxm-40gb, a100-sxm-80gb") != std::string::npos);
   CHECK(refused(Kind::device, "rtx409").find("unknown hardware 'rtx409'") == 0);
+  // Another card than that with 10 GiB.
+  CHECK(refused(Kind::device, "RTX 3080 12GB").find("did you mean 'rtx3080'") != std::string::npos);
+  CHECK(refused(Kind::device, "7900xtz").find("'rx7900xtx'") != std::string::npos);
+  for (const char* name : {"rtx", "24GB"}) CHECK(refused(Kind::device, name).find("unknown hardware") == 0);
   CHECK(refused(Kind::device, "gpu").find("unknown hardware") == 0);
   CHECK(refused(Kind::model, "qwen7b").find("unknown model 'qwen7b'") == 0);
   CHECK_FALSE(llmperf::descriptor::is_path("Qwen/Qwen2.5-7B-Instruct"));
