@@ -14,7 +14,7 @@ namespace {
 
 using calibrate::GroupErrors;
 
-// Errors of predictions; with the two baselines, the speed of light and three constants fitted to the rows.
+// Errors of predictions; with the baselines: the speed of light, three constants fitted to the rows, the rule of thumb.
 struct Errors {
   const GroupErrors* of;
 };
@@ -29,7 +29,8 @@ struct Grouped {
     return Fields<Grouped>()
         .of("by",
             "steps by \"model\", \"runtime\", \"weights\", \"phase\", \"batch_band\", \"execution\", \"options\", "
-            "\"runtime_phase\", \"runtime_batch_band\"; kernels by \"op\", \"m_band\", \"site\" (n and k), \"layout\" "
+            "\"runtime_phase\", \"runtime_batch_band\", \"hardware_phase\", \"backend\", \"era\", \"cards\", "
+            "\"offload\"; kernels by \"op\", \"m_band\", \"site\" (n and k), \"layout\" "
             "(heads), \"collective\"",
             [](const Grouped& g) { return g.of->by; })
         .of("name", "of the group", [](const Grouped& g) { return g.of->name; })
@@ -64,7 +65,9 @@ Type fields_of(Fields<BaselineErrors> f) {
   return f.spread([](const E& e) { return Errors{e.of}; })
       .of("roofline_mape", "of the speed of light on the same rows", [](const E& e) { return e.of->roofline_mape; })
       .of("fitted_roofline_mape", "of three constants fitted to these rows",
-          [](const E& e) { return e.of->fitted_roofline_mape; });
+          [](const E& e) { return e.of->fitted_roofline_mape; })
+      .of("rule_mape", "of the rule of thumb on the steps among them; null: none",
+          [](const E& e) { return e.of->rule_mape; });
 }
 
 // Errors of all rows and by group; null and none where nothing was left out.
@@ -96,6 +99,9 @@ Type fields_of(Fields<ValidatedRow> f) {
       .of("error", "predicted / measured - 1", [](const R& r) { return r.of->error(*r.row); })
       .of<&R::row, &V::roofline>("roofline_s", "the speed of light")
       .of<&R::row, &V::fitted_roofline>("fitted_roofline_s", "three constants fitted to the rows of its kind")
+      .of<&R::row, &V::rule>("rule_s",
+                             "of steps by the rule of thumb: decode reads at three quarters of the bandwidth, prefill "
+                             "multiplies at half the 16-bit peak")
       .of("band_low_s", "nine of ten like it are within this and the next", [](const R& r) { return r.edge(-1); })
       .of("band_high_s", "likewise; null: no band", [](const R& r) { return r.edge(1); })
       .of<&R::row, &V::profile>("profile",
