@@ -243,7 +243,7 @@ Type fields_of(Fields<calibrate::Calibration> f) {
 
 Type fields_of(Fields<ClassTotal> f) {
   using T = ClassTotal;
-  return f.of<&T::of>("class", "\"kernel\", \"communication\", \"host\" or \"other\"")
+  return f.of<&T::of>("class", "\"kernel\", \"communication\", \"host\", \"other\" or \"step\"")
       .of<&T::count>("count", "executions")
       .of<&T::total>("time_s", "of all of them; never added up over classes")
       .of<&T::imported>("imported", "executions that became measurements")
@@ -300,8 +300,8 @@ std::vector<ImportedType> types_of(const import::Imported& imported) {
 }
 
 std::vector<std::string> warnings_of(const import::Imported& imported) {
-  if (imported.types.empty()) return {"the files hold no kernels and no collectives"};
-  if (imported.measurements.rows.empty()) return {"nothing here is a measurement of an op: the remarks say why"};
+  if (imported.types.empty()) return {"the files hold no kernels, no collectives and no steps"};
+  if (imported.measurements.rows.empty()) return {"nothing here is a measurement: the remarks say why"};
   return {};
 }
 
@@ -324,7 +324,11 @@ struct ImportedRow {
   static Type fields() {
     using R = ImportedRow;
     return Fields<R>()
-        .of("op", "one line", [](const R& r) { return calibrate::describe(std::get<calibrate::OpRow>(r.row->of)); })
+        .of("op", "one line; of llama-bench a step",
+            [](const R& r) {
+              const auto* op = std::get_if<calibrate::OpRow>(&r.row->of);
+              return op ? calibrate::describe(*op) : calibrate::configuration(*r.row);
+            })
         .of("time_s", "median; of collectives the shortest", [](const R& r) { return r.row->latency; })
         .of("spread_s", "between the quartiles", [](const R& r) { return *r.number("spread_us") * 1e-6; })
         .only_when([](const R& r) { return r.number("spread_us").has_value(); })
@@ -340,8 +344,9 @@ struct ImportedRow {
 Type fields_of(Fields<import::Imported> f) {
   using I = import::Imported;
   return f
-      .of<&I::source>(
-          "source", "\"msprof\", \"torch-npu\", \"hccl-test\", \"nccl-tests\", \"chrome-trace\" or \"aiconfigurator\"")
+      .of<&I::source>("source",
+                      "\"msprof\", \"torch-npu\", \"hccl-test\", \"nccl-tests\", \"chrome-trace\", \"aiconfigurator\" "
+                      "or \"llama-bench\"")
       .of("files", "paths as given",
           [](const I& i) {
             std::vector<std::string> paths;
