@@ -361,6 +361,35 @@ std::vector<std::string> words_of_title(std::string_view title) {
   return list;
 }
 
+bool is_cache(std::string_view type) {
+  try {
+    model::parse_kv_scheme(std::string(type));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Of every device that is built in or on the search path.
+struct Titled {
+  std::string name;
+  std::vector<std::string> title;
+};
+const std::vector<Titled>& titled_devices() {
+  static const std::vector<Titled> titled = [] {
+    std::vector<Titled> list;
+    for (const std::string& name : descriptor::names(descriptor::Kind::device)) {
+      try {
+        list.push_back({name, words_of_title(hardware::load_device(name).title)});
+      } catch (const Error& error) {  // a file of the search path that is none
+        if (error.kind() != ErrorKind::bad_input) throw;
+      }
+    }
+    return list;
+  }();
+  return titled;
+}
+
 class Steps {
  public:
   Steps(const Options& options, Collector& into) : options_(&options), into_(&into) {
@@ -373,9 +402,10 @@ class Steps {
     StepRow step;
     std::string remark = fill(record, step, row);
     const std::string_view type = record["model_type"];
-    const double tokens = static_cast<double>(record.integer("n_prompt") + record.integer("n_gen"));
+    constexpr double kLongest = 1e12;
     const double rate = record.number("avg_ts");
-    const Seconds time{rate > 0 && std::isfinite(tokens / rate) ? std::max(tokens, 0.0) / rate : 0};
+    const double tokens = d(record.integer("n_prompt")) + d(record.integer("n_gen"));
+    const Seconds time{rate > 0 ? std::clamp(tokens / rate, 0.0, kLongest) : 0};
     row.of = std::move(step);
     into_->add_step(std::string(type.empty() ? "no model" : type), time, std::move(row), std::move(remark));
   }
@@ -397,6 +427,7 @@ class Steps {
     if (prompt > 0 && generated > 0) return "prompt and generation in one test";
     if (prompt <= 0 && generated <= 0) return "no tokens";
     if (!(rate > 0)) return "no time";
+    if (std::max({prompt, generated, record.integer("n_depth")}) > kMostTokens) return "sizes out of range";
     step.phase = prompt > 0 ? Phase::prefill : Phase::decode;
     step.new_tokens = prompt > 0 ? prompt : 1;
     step.depth = std::max<std::int64_t>(0, record.integer("n_depth"));
@@ -415,6 +446,7 @@ class Steps {
     if (day.size() == 10 && day.find_first_not_of("0123456789-") == std::string_view::npos) step.measured = day;
     const std::int64_t number = record.integer("build_number");
     step.build = number > 0 ? fmt::format("b{}", number) : step.measured;
+    if (!is_cache(keys) || !is_cache(values)) return "type of the cache not known";
     step.weights = format_of(record["model_type"]);
     return step.weights.empty() ? "format not known" : "";
   }
@@ -528,17 +560,15 @@ class Steps {
     std::string best;
     std::size_t most = 0;
     bool alone = false;
-    for (const std::string& name : descriptor::names(descriptor::Kind::device)) {
-      const hardware::Device* device = load(name);
-      if (device == nullptr) continue;
-      const std::vector<std::string> title = words_of_title(device->title);
+    for (const Titled& titled : titled_devices()) {
+      const std::vector<std::string>& title = titled.title;
       const bool inside = std::all_of(title.begin(), title.end(), [&](const auto& word) { return has(own, word); });
       const bool other = std::any_of(std::begin(kTelling), std::end(kTelling),
                                      [&](std::string_view word) { return has(own, word) && !has(title, word); });
       if (!inside || other || title.size() < most) continue;
       alone = title.size() > most;
       most = title.size();
-      best = name;
+      best = titled.name;
     }
     return alone ? best : "";
   }

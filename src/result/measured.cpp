@@ -99,9 +99,12 @@ Type fields_of(Fields<ValidatedRow> f) {
       .of("error", "predicted / measured - 1", [](const R& r) { return r.of->error(*r.row); })
       .of<&R::row, &V::roofline>("roofline_s", "the speed of light")
       .of<&R::row, &V::fitted_roofline>("fitted_roofline_s", "three constants fitted to the rows of its kind")
-      .of<&R::row, &V::rule>("rule_s",
-                             "of steps by the rule of thumb: decode reads at three quarters of the bandwidth, prefill "
-                             "multiplies at half the 16-bit peak")
+      .of("rule_s",
+          "of steps by the rule of thumb: decode reads at three quarters of the bandwidth, prefill multiplies at half "
+          "the "
+          "16-bit peak",
+          [](const R& r) { return r.row->rule; })
+      .only_when([](const R& r) { return r.row->rule.has_value(); })
       .of("band_low_s", "nine of ten like it are within this and the next", [](const R& r) { return r.edge(-1); })
       .of("band_high_s", "likewise; null: no band", [](const R& r) { return r.edge(1); })
       .of<&R::row, &V::profile>("profile",

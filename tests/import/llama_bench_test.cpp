@@ -219,6 +219,10 @@ TEST_CASE("what a row cannot say leaves a test out, with the reason", "[import][
   CHECK(remark({{"tensor_split", "3.00/1.00"}}) == "cards with unequal shares (tensor_split)");
   CHECK(remark({{"gpu_info", "NVIDIA GeForce RTX 3090, NVIDIA GeForce RTX 4090"}}) == "cards of different kinds");
   CHECK(remark({{"n_gpu_layers", "20"}, {"cpu_info", "a CPU"}}) == "layers on a CPU: --host");
+  CHECK(remark({{"type_k", "q8"}}) == "type of the cache not known");
+  CHECK(remark({{"n_depth", "9000000000000000000"}}) == "sizes out of range");
+  CHECK(remark({{"n_gpu_layers", "20"}, {"backends", "Metal"}, {"gpu_info", "Apple M2 Ultra"}}) ==
+        "layers on the CPU of the same chip");
 }
 
 TEST_CASE("cards, layers on the host and the cache are told", "[import][llama-bench]") {
