@@ -76,6 +76,8 @@ void vary_step(StepRow step, const std::function<void(const StepRow&)>& emit) {
   step.concurrency = step.prompt = step.generated = 0;
   step.loaded = false;
   step.measured.clear();
+  step.depth.reset();
+  step.gen_tokens = 0;
   step.phase = Phase::decode;
   step.new_tokens = 1;
   for (const std::int64_t batch : kBatches) {

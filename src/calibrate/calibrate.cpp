@@ -39,8 +39,10 @@ std::vector<std::size_t> usable_rows(const Measurements& measurements, const har
   std::size_t other_era = 0;
   std::map<std::string, std::string> eras;  // that a runtime and version are of, as far as they say one
   const auto era_of = [&](const StepRow& step) -> const std::string& {
-    const auto [it, added] = eras.try_emplace(step.runtime + '@' + step.engine_version);
-    if (added && !profile.engine.empty()) it->second = hardware::era_of(device, step.runtime, step.engine_version);
+    const auto [it, added] = eras.try_emplace(runtime_text(step));
+    if (added && !profile.engine.empty()) {
+      it->second = hardware::era_of(device, runtime_name(step), runtime_version(step));
+    }
     return it->second;
   };
   std::size_t doubtful = 0;
@@ -48,7 +50,8 @@ std::vector<std::size_t> usable_rows(const Measurements& measurements, const har
     const Row& row = measurements.rows[i];
     const auto* step = std::get_if<StepRow>(&row.of);
     const bool same_era = step && era_of(*step) == profile.engine && !profile.engine.empty();
-    if (row.hardware != device.name || (step && !same_era && !runs_under(step->runtime, profile.name, profiles))) {
+    if (row.hardware != device.name ||
+        (step && !same_era && !runs_under(runtime_name(*step), profile.name, profiles))) {
       ++foreign;
     } else if (step && !same_era && !era_of(*step).empty()) {
       ++other_era;
@@ -176,9 +179,10 @@ constexpr Kind kKinds[] = {
     {"model", name_of_step<[](const StepRow& s) { return s.model; }>},
     {"weights", name_of_step<[](const StepRow& s) { return s.weights; }>},
     {"cache", name_of_step<[](const StepRow& s) { return s.kv; }>},
-    {"plan",
-     name_of_step<[](const StepRow& s) { return fmt::format("tp {} ep {} dp {} pp {}", s.tp, s.ep, s.dp, s.pp); }>},
-    {"engine version", name_of_step<[](const StepRow& s) { return s.engine_version; }>},
+    {"plan", name_of_step<[](const StepRow& s) {
+       return fmt::format("tp {} ep {} dp {} pp {} n_gpu {}", s.tp, s.ep, s.dp, s.pp, s.n_gpu);
+     }>},
+    {"engine version", name_of_step<[](const StepRow& s) { return runtime_version(s); }>},
     {"execution", name_of_step<[](const StepRow& s) { return s.execution; }>},
     {"op", op_of_row},
     {"scheme", scheme_of_row},

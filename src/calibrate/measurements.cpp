@@ -55,6 +55,19 @@ constexpr ColumnInfo kColumns[] = {
     {"generated", Use::optional, Use::no},
     {"loaded", Use::optional, Use::no},
     {"measured", Use::optional, Use::no},
+    {"n_gpu", Use::optional, Use::no},
+    {"split", Use::optional, Use::no},
+    {"gpu_layers", Use::optional, Use::no},
+    {"host", Use::optional, Use::no},
+    {"backend", Use::optional, Use::no},
+    {"build", Use::optional, Use::no},
+    {"era", Use::optional, Use::no},
+    {"flash_attention", Use::optional, Use::no},
+    {"ubatch", Use::optional, Use::no},
+    {"tool", Use::optional, Use::no},
+    {"threads", Use::optional, Use::no},
+    {"depth", Use::optional, Use::no},
+    {"gen_tokens", Use::optional, Use::no},
     {"m", Use::no, Use::optional},
     {"n", Use::no, Use::optional},
     {"k", Use::no, Use::optional},
@@ -98,6 +111,7 @@ struct Rule {
 // What other tools' tables call schemes.
 constexpr std::pair<std::string_view, std::string_view> kSchemeAliases[] = {
     {"bfloat16", "bf16"}, {"float16", "fp16"}, {"fp8_block", "fp8-block128"}, {"w4a16_mxfp4", "mxfp4"}};
+constexpr std::string_view kSplits[] = {"layer", "tensor", "row", "none"};
 constexpr std::string_view kBalanced = "balanced";
 constexpr Rule kRanks{.min = 2, .max = 1'000'000};
 constexpr std::int64_t kPetabyte = 1'000'000'000'000'000;
@@ -127,6 +141,19 @@ void each_field(Of& s, const Visit& visit) {
     visit("generated", s.generated, {.absent = 0});
     visit("loaded", s.loaded, {.absent = 0});
     visit("measured", s.measured, {});
+    visit("n_gpu", s.n_gpu, {.absent = 1});
+    visit("split", s.split, {});
+    visit("gpu_layers", s.gpu_layers, {.min = 0});
+    visit("host", s.host, {});
+    visit("backend", s.backend, {});
+    visit("build", s.build, {});
+    visit("era", s.era, {});
+    visit("flash_attention", s.flash_attention, {});
+    visit("ubatch", s.ubatch, {.absent = 0});
+    visit("tool", s.tool, {});
+    visit("threads", s.threads, {.absent = 0});
+    visit("depth", s.depth, {.min = 0});
+    visit("gen_tokens", s.gen_tokens, {.absent = 0});
   } else if constexpr (std::is_same_v<Type, GemmShape>) {
     visit("m", s.m, {});
     visit("n", s.n, {});
@@ -212,6 +239,10 @@ struct CellWriter {
     if (!rule.absent || value) cells[c.index] = value;
   }
   void operator()(Column c, Phase value, const Rule&) const { cells[c.index] = name(value); }
+  template <class Value>
+  void operator()(Column c, const std::optional<Value>& value, const Rule&) const {
+    if (value) cells[c.index] = *value;
+  }
 };
 
 struct Bounds {
@@ -222,6 +253,9 @@ struct Bounds {
   void operator()(Column c, Bytes value, const Rule& rule) const {
     const bool large = value.value > static_cast<double>(rule.max);
     (*this)(c, large ? rule.max + 1 : static_cast<std::int64_t>(value.value), rule);
+  }
+  void operator()(Column c, const std::optional<std::int64_t>& value, const Rule& rule) const {
+    if (value) (*this)(c, *value, rule);
   }
   void operator()(Column, const auto&, const Rule&) const {}
 };
@@ -256,7 +290,8 @@ class FileParser {
     for (std::size_t i = 0; i < width_; ++i) read_column_name(i, reader_.cells()[i]);
     std::vector<std::string> missing;
     for (std::size_t i = 0; i < std::size(kColumns); ++i) {
-      if (use(kColumns[i]) == Use::required && !at_[i]) missing.push_back(quote(kColumns[i].name));
+      const bool told = i == Column("context").index && (named("depth") || named("gen_tokens"));
+      if (use(kColumns[i]) == Use::required && !at_[i] && !told) missing.push_back(quote(kColumns[i].name));
     }
     if (missing.empty()) return true;
     problem(1, fmt::format("no column {}", join(missing, ", ")),
@@ -309,6 +344,13 @@ class FileParser {
     } else {
       auto& step = std::get<StepRow>(row.of);
       each_field(step, CellReader{*this});
+      if (tells_context()) {
+        step.context = step.depth.value_or(0) + (step.phase == Phase::prefill ? 0 : step.gen_tokens / 2);
+      }
+      if (!step.split.empty() && std::find(std::begin(kSplits), std::end(kSplits), step.split) == std::end(kSplits)) {
+        problem(cell("split")->column, fmt::format("unknown split {}", quote(step.split)),
+                fmt::format("known: {}", fmt::join(kSplits, ", ")));
+      }
       if (step.loaded &&
           (step.concurrency == 0 || step.prompt == 0 || step.generated == 0 || step.phase != Phase::decode)) {
         problem(cell("loaded")->column, "a step of a loaded server needs 'concurrency', 'prompt' and 'generated'",
@@ -326,6 +368,11 @@ class FileParser {
     return at ? &reader_.cells()[*at] : nullptr;
   }
   std::string text(Column c) const { return cell(c) ? cell(c)->text : std::string(); }
+
+  // Whether the row says by other columns what its context is.
+  bool tells_context() const {
+    return text("context").empty() && !(text("depth").empty() && text("gen_tokens").empty());
+  }
 
   std::string required(Column c) {
     const CsvCell* found = cell(c);
@@ -365,7 +412,13 @@ class FileParser {
 
   struct CellReader {
     FileParser& p;
-    void operator()(Column c, std::int64_t& value, const Rule& rule) const { value = p.integer(c, rule); }
+    void operator()(Column c, std::int64_t& value, const Rule& rule) const {
+      if (c.index != Column("context").index || !p.tells_context()) value = p.integer(c, rule);
+    }
+    template <class Value>
+    void operator()(Column c, std::optional<Value>& value, const Rule& rule) const {
+      if (!p.text(c).empty()) (*this)(c, value.emplace(), rule);
+    }
     void operator()(Column c, Bytes& value, const Rule& rule) const {
       value = Bytes{static_cast<double>(p.integer(c, rule))};
     }
@@ -548,9 +601,25 @@ bool writable(const Row& row) {
   return kept;
 }
 
+std::string runtime_name(const StepRow& row) {
+  if (row.backend.empty()) return row.runtime;
+  return fmt::format("{}-{}", row.runtime, row.backend.substr(0, row.backend.find('?')));
+}
+
+std::string runtime_version(const StepRow& row) {
+  return !row.engine_version.empty() ? row.engine_version : !row.build.empty() ? row.build : row.era;
+}
+
+std::string runtime_text(const StepRow& row) {
+  std::string text = runtime_name(row);
+  if (const std::string version = runtime_version(row); !version.empty()) text += '@' + version;
+  if (!row.tool.empty()) text += '+' + row.tool;
+  return text;
+}
+
 std::string configuration(const Row& row) {
   if (const auto* s = std::get_if<StepRow>(&row.of)) {
-    std::string text = fmt::format("{} {} {} {}", row.hardware, s->runtime, s->model, s->weights);
+    std::string text = fmt::format("{} {} {} {}", row.hardware, runtime_name(*s), s->model, s->weights);
     if (!s->kv.empty()) text += fmt::format(" kv {}", s->kv);
     for (const auto& [axis, degree] :
          {std::pair{"tp", s->tp}, std::pair{"ep", s->ep}, std::pair{"dp", s->dp}, std::pair{"pp", s->pp}}) {
@@ -559,7 +628,18 @@ std::string configuration(const Row& row) {
     for (const std::string* part : {&s->execution, &s->options}) {
       if (!part->empty()) text += " " + *part;
     }
-    if (!s->engine_version.empty()) text += " of " + s->engine_version;
+    if (s->n_gpu > 1) text += fmt::format(" {} GPUs by {}", s->n_gpu, s->split.empty() ? kSplits[0] : s->split);
+    if (s->gpu_layers) text += fmt::format(" {} layers on the GPU", *s->gpu_layers);
+    if (!s->host.empty()) text += " beside " + s->host;
+    if (s->flash_attention) text += *s->flash_attention ? " fa 1" : " fa 0";
+    for (const auto& [what, value] :
+         {std::pair{"ubatch", s->ubatch}, std::pair{"threads", s->threads}, std::pair{"generating", s->gen_tokens}}) {
+      if (value > 0) text += fmt::format(" {} {}", what, value);
+    }
+    for (const std::string& part : {runtime_version(*s), s->build.empty() ? std::string() : s->era}) {
+      if (!part.empty()) text += " of " + part;
+    }
+    if (!s->tool.empty()) text += " by " + s->tool;
     text += fmt::format(" batch {} {} {}+{}", s->batch, name(s->phase), s->context, s->new_tokens);
     if (s->loaded) text += fmt::format(" under {} requests {}+{}", s->concurrency, s->prompt, s->generated);
     return text;

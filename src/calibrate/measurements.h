@@ -4,7 +4,9 @@
 //    new_tokens,context,concurrency,prompt,generated,loaded,measured,latency_ms. One forward step of `batch` sequences
 //    that each process new_tokens and have context cached; phase verify is decode that checks several new tokens of
 //    each (speculative decoding). With `loaded`, the time per output token of a server that `concurrency` requests of
-//    `prompt` and `generated` tokens keep busy: others' prompts lengthen its steps.
+//    `prompt` and `generated` tokens keep busy: others' prompts lengthen its steps. Of llama.cpp and its like also
+//    n_gpu,split,gpu_layers,host,backend,build,era,flash_attention,ubatch,tool,threads,depth,gen_tokens; where a row
+//    has one of the last two it need not say its context.
 //  * kernels: hardware,op,dtype,weights,ranks,batch,m,n,k,hidden,inter,topk,experts,tp,ep,distribution,q_len,kv_len,
 //    heads,kv_heads,head_dim,causal,kv_dtype,window,bytes,power,copies,latency_us; a row fills in what its op has
 //    (op_row.h).
@@ -53,6 +55,21 @@ struct StepRow {
   std::int64_t generated = 0;  // tokens of one
   bool loaded = false;         // the latency has others' prompts in it
   std::string measured = {};   // when, as written
+  // Of llama.cpp and its like, as its tools call them; what a row does not say is as without the column.
+  std::int64_t n_gpu = 1;  // cards, where the plan above is of one device
+  std::string split =
+      {};  // how they share the model: "layer" (also when empty), "tensor", "row", or "none": one has it
+  std::optional<std::int64_t> gpu_layers = {};  // the others are on the host; of no meaning without memory of its own
+  std::string host = {};                        // device name of its CPU
+  std::string backend = {};                     // "cuda", "metal"; a question mark behind it: likely
+  std::string build = {};                       // "b4000", or a date
+  std::string era = {};                         // of the kernels: "cublas"
+  std::optional<bool> flash_attention = {};     // on or off over the profile's own options
+  std::int64_t ubatch = 0;                      // tokens of a prompt that are computed at once
+  std::string tool = {};                        // that measured: "llama-bench"
+  std::int64_t threads = 0;                     // of a CPU
+  std::optional<std::int64_t> depth = {};       // cached before the test
+  std::int64_t gen_tokens = 0;                  // of the test: the context is its mean
   // Of others' prompts, how many a step of a loaded server processes on the mean.
   double prompts_per_step() const {
     return loaded ? static_cast<double>(concurrency - 1) / static_cast<double>(generated) : 0;
@@ -104,6 +121,12 @@ std::optional<Contradiction> contradiction(const OpShape& shape);
 // Everything that says what was measured, on one line: "rtx4090 vllm qwen1.5-7b bf16 batch 8 decode 1+512". Equal texts
 // are measurements of the same thing.
 std::string configuration(const Row& row);
+
+// What a step ran under, as hardware::load_runtime_profile reads it: "vllm@0.6.3",
+// "llama.cpp-cuda@2024-05+llama-bench"; and what that is made of: "llama.cpp-cuda", and the version, build or else era.
+std::string runtime_text(const StepRow& row);
+std::string runtime_name(const StepRow& row);
+std::string runtime_version(const StepRow& row);
 
 inline constexpr std::size_t kMaxMeasurementBytes = std::size_t{64} << 20;
 

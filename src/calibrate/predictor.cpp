@@ -85,29 +85,76 @@ Predictor::Predictor(const Measurements& measurements, std::vector<std::size_t> 
 
 Predictor::~Predictor() = default;
 
-const Predictor::Case& Predictor::case_of(const StepRow& row) {
-  const std::string key = fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}", row.model, row.weights, row.kv, row.tp, row.ep,
-                                      row.dp, row.pp, row.execution, row.options);
-  std::unique_ptr<Case>& found = cases_[key];
-  if (found) return *found;
-  std::unique_ptr<model::Decoder>& decoder = models_[row.model];
-  if (!decoder) decoder = std::make_unique<model::Decoder>(model::load_decoder(row.model));
-  const hardware::RuntimeExecution execution = hardware::resolve_execution(
-      hardware::run_by(profile_, decoder->architecture), row.options.empty() ? "all" : row.options, row.execution);
+namespace {
+
+// What the options of a row are besides a column of their own.
+hardware::RuntimeExecution execution_of(const StepRow& row, const hardware::RuntimeProfile& profile) {
+  const bool repeated = row.flash_attention && row.options == "flash_attention";
+  std::string options = row.options.empty() || repeated ? "all" : row.options;
+  if (row.flash_attention) options += *row.flash_attention ? "+flash_attention" : "+no_flash_attention";
+  return hardware::resolve_execution(profile, options, row.execution);
+}
+
+graph::Plan plan_of(const StepRow& row) {
+  graph::Plan plan;
+  plan.tensor = row.tp;
+  plan.expert = row.ep;
+  plan.data = row.dp;
+  plan.pipeline = row.pp;
+  if (plan.devices() > 1 || row.split == "none") return plan;
+  (row.split == "tensor" || row.split == "row" ? plan.tensor : plan.pipeline) = row.n_gpu;
+  return plan;
+}
+
+// The profile's; of a format that its llama.cpp could not write yet, the first that could.
+model::GgufEra era_of(const StepRow& row, const hardware::RuntimeProfile& profile) {
+  const model::GgufEra era = model::parse_gguf_era(profile.gguf_era);
+  const model::GgufFileType* type = model::find_gguf_file_type(row.weights);
+  return type != nullptr ? std::max(era, type->since) : era;
+}
+
+}  // namespace
+
+estimate::Choices Predictor::choices_of(const StepRow& row, const model::Decoder& decoder) {
   estimate::Choices choices;
   choices.weights = row.weights;
   if (!row.kv.empty()) {  // "fp8", or "q8_0/q4_0" of keys and values
     choices.cache_k = split(row.kv, '/').front();
     choices.cache_v = split(row.kv, '/').back();
   }
-  choices.run_as(execution);
+  choices.run_as(execution_of(row, hardware::run_by(profile_, decoder.architecture)));
   choices.profile = &profile_;
-  if (!profile_.gguf_era.empty()) choices.gguf_era = model::parse_gguf_era(profile_.gguf_era);
-  choices.plan.tensor = row.tp;
-  choices.plan.expert = row.ep;
-  choices.plan.data = row.dp;
-  choices.plan.pipeline = row.pp;
+  if (!profile_.gguf_era.empty()) choices.gguf_era = era_of(row, profile_);
+  choices.plan = plan_of(row);
   choices.plan.shard_embedding = !profile_.choices.replicates_embedding;
+  if (row.ubatch > 0) choices.micro_batch = row.ubatch;
+  if (row.threads > 0) choices.threads = row.threads;
+  if (!estimate::has_own_memory(device_)) return choices;
+  if (!row.host.empty()) {
+    const auto [at, added] = hosts_.try_emplace(row.host);
+    if (added) at->second = hardware::load_device(row.host);
+    choices.host = &at->second;
+  }
+  if (row.gpu_layers && *row.gpu_layers <= decoder.num_layers()) {
+    if (row.host.empty()) {
+      throw Error::bad_input(fmt::format("'gpu_layers' leaves layers of {} to a CPU", row.model),
+                             "'host' names its device");
+    }
+    choices.gpu_layers = row.gpu_layers;
+  }
+  return choices;
+}
+
+const Predictor::Case& Predictor::case_of(const StepRow& row) {
+  const std::string key =
+      fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", row.model, row.weights, row.kv, row.tp, row.ep,
+                  row.dp, row.pp, row.execution, row.options, row.n_gpu, row.split, row.gpu_layers.value_or(-1),
+                  row.host, row.flash_attention ? static_cast<int>(*row.flash_attention) : -1, row.ubatch, row.threads);
+  std::unique_ptr<Case>& found = cases_[key];
+  if (found) return *found;
+  std::unique_ptr<model::Decoder>& decoder = models_[row.model];
+  if (!decoder) decoder = std::make_unique<model::Decoder>(model::load_decoder(row.model));
+  const estimate::Choices choices = choices_of(row, *decoder);
   if (const auto broken = graph::problems(*decoder, choices.plan); !broken.empty()) {
     throw Error::bad_input(broken.front().message, broken.front().hint);
   }
@@ -149,7 +196,7 @@ void Predictor::add_step(const StepRow& row) {
   graph::Graph graph;
   graph::build_step(setup.execution, {&group, 1}, graph::Part::all, graph);
   RowRoof& roof = roofs_.back();
-  for (const graph::Op& op : graph) add(op, estimator.machine(), roof);
+  for (const graph::Op& op : graph) add(op, estimator.machine(), roof, setup.host);
   if (items.micro_batches > 0) roof.roof = pipelined(items).roof;
   items.end = items_.size();
   items.prompts_per_step = row.prompts_per_step();
@@ -157,10 +204,11 @@ void Predictor::add_step(const StepRow& row) {
   const graph::SequenceGroup mixed[] = {group, {1, row.prompt, 0}};
   graph::build_step(setup.execution, mixed, graph::Part::all, graph);
   RowRoof of_prompt;
-  for (const graph::Op& op : graph) add(op, estimator.machine(), of_prompt);
+  for (const graph::Op& op : graph) add(op, estimator.machine(), of_prompt, setup.host);
   roof.compute += of_prompt.compute * items.prompts_per_step;
   roof.memory += of_prompt.memory * items.prompts_per_step;
   roof.network += of_prompt.network * items.prompts_per_step;
+  roof.products += of_prompt.products * items.prompts_per_step;
   roof.kernels += of_prompt.kernels * items.prompts_per_step;
 }
 
@@ -189,7 +237,19 @@ const mapper::Machine& Predictor::machine_of(const OpRow& row) {
   return *load.machine;
 }
 
-void Predictor::add(const graph::Op& op, const mapper::Machine& machine, RowRoof& roof) {
+namespace {
+
+// Of products of 16-bit operands; by the vector engines where there are no others.
+FlopsPerSecond rate_of_products(const hardware::Device& device) {
+  for (const Dtype dtype : {Dtype::fp16, Dtype::bf16}) {
+    if (const hardware::Peak* peak = device.find_peak(hardware::Engine::matrix, dtype)) return peak->rate;
+  }
+  return device.find_peak(hardware::Engine::vector, Dtype::fp16)->rate;
+}
+
+}  // namespace
+
+void Predictor::add(const graph::Op& op, const mapper::Machine& machine, RowRoof& roof, const hardware::Device* host) {
   const cost::Work work = machine.work(op);
   const double count = d(op.count);
   // The speed of light of the op, without the profile.
@@ -202,6 +262,8 @@ void Predictor::add(const graph::Op& op, const mapper::Machine& machine, RowRoof
   roof.compute += (light.matrix + light.vector) * count;
   roof.memory += light.memory * count;
   roof.network += light.network * count;
+  const bool on_host = op.place == graph::Place::host && host != nullptr;
+  roof.products += work.matrix / rate_of_products(on_host ? *host : device_) * count;
   roof.roof += (op.place == graph::Place::network ? light.roof : light.total) * count;
   const auto [it, added] = index_.try_emplace(key_of(op, work, machine), static_cast<std::uint32_t>(ops_.size()));
   if (added) ops_.push_back({op, work, &machine, mapper::sections_of(op)});

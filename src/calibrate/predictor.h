@@ -27,6 +27,7 @@ struct RowRoof {
   Seconds compute;  // of the matrix and vector engines
   Seconds memory;
   Seconds network;
+  Seconds products;    // of the matrix engines, were all of them of 16-bit operands
   double kernels = 0;  // launched
   Seconds roof;        // the speed of light: the sum over ops of the longest of these
 };
@@ -83,7 +84,8 @@ class Predictor {
   void add_step(const StepRow& row);
   void add_op(const OpRow& row);
   const mapper::Machine& machine_of(const OpRow& row);
-  void add(const graph::Op& op, const mapper::Machine& machine, RowRoof& roof);
+  estimate::Choices choices_of(const StepRow& row, const model::Decoder& decoder);
+  void add(const graph::Op& op, const mapper::Machine& machine, RowRoof& roof, const hardware::Device* host = nullptr);
   const Case& case_of(const StepRow& row);
   const estimate::Phase& pipelined(const RowItems& row);
   double seconds_of(std::size_t op) const;
@@ -98,6 +100,7 @@ class Predictor {
   hardware::RuntimeProfile profile_;  // its values change with predict()
   std::map<std::string, std::unique_ptr<Case>> cases_;
   std::map<std::string, std::unique_ptr<model::Decoder>> models_;
+  std::map<std::string, hardware::Device> hosts_;
   // Of op rows: the profile under one load, the profile's own or that of the row.
   struct Loaded {
     hardware::RuntimeProfile profile;

@@ -82,6 +82,19 @@ std::optional<Label> any_layout(const Row& row) {
   const std::optional<Label> label = of_shape<AttentionShape, layout>(row);
   return label ? label : of_shape<LatentShape, latent_layout>(row);
 }
+std::optional<Label> hardware_phase(const Row& row) {
+  const auto* step = std::get_if<StepRow>(&row.of);
+  return step ? std::optional(Label{fmt::format("{} {}", row.hardware, name(step->phase))}) : std::nullopt;
+}
+Label backend(const StepRow& s) { return {s.backend.substr(0, s.backend.find('?'))}; }
+Label cards(const StepRow& s) {
+  if (s.n_gpu == 1) return {s.split.empty() && s.backend.empty() ? "" : "1", 1};
+  return {fmt::format("{} by {}", s.n_gpu, s.split.empty() ? "layer" : s.split), s.n_gpu};
+}
+Label offload(const StepRow& s) {
+  if (s.host.empty() || !s.gpu_layers) return {};
+  return {fmt::format("{} beside {}", *s.gpu_layers == 0 ? "no layers" : "layers", s.host)};
+}
 template <std::string StepRow::*Member>
 Label text(const StepRow& s) {
   return {s.*Member};
@@ -96,6 +109,11 @@ constexpr Grouping kGroupings[] = {{"runtime", of_step<text<&StepRow::runtime>>}
                                    {"weights", of_step<text<&StepRow::weights>>},
                                    {"execution", of_step<text<&StepRow::execution>>},
                                    {"options", of_step<text<&StepRow::options>>},
+                                   {"hardware_phase", hardware_phase},
+                                   {"backend", of_step<backend>},
+                                   {"era", of_step<text<&StepRow::era>>},
+                                   {"cards", of_step<cards>},
+                                   {"offload", of_step<offload>},
                                    {"op", op_word},
                                    {"m_band", of_shape<GemmShape, m_band>},
                                    {"scheme", any_scheme},

@@ -77,6 +77,7 @@ struct Predictions {
   std::vector<double> own;
   std::vector<double> roofline;
   std::vector<double> fitted_roofline;
+  std::vector<std::optional<double>> rule;
   Bands bands;
 };
 
@@ -92,9 +93,17 @@ std::vector<double> errors(const Measurements& measurements, std::span<const dou
 }
 
 GroupErrors errors_of(const Measurements& measurements, const Predictions& p, const RowGroup& group) {
-  GroupErrors e{group.by, group.name, summarise(errors(measurements, p.own, group.rows)),
+  GroupErrors e{group.by,
+                group.name,
+                summarise(errors(measurements, p.own, group.rows)),
                 summarise(errors(measurements, p.roofline, group.rows)).mape,
                 summarise(errors(measurements, p.fitted_roofline, group.rows)).mape};
+  std::vector<double> rules;
+  for (const std::size_t row : group.rows) {
+    if (p.rule.empty() || !p.rule[row]) continue;
+    rules.push_back(relative_error(*p.rule[row], measurements.rows[row].latency.value));
+  }
+  e.rule_mape = summarise(rules).mape;
   std::vector<double> factors;
   double inside_mean = 0;
   double inside_p90 = 0;
@@ -121,6 +130,7 @@ void summarise(Validation& validation) {
   p.own.resize(measurements.rows.size());
   p.roofline.resize(measurements.rows.size());
   p.fitted_roofline.resize(measurements.rows.size());
+  p.rule.resize(measurements.rows.size());
   p.bands.resize(measurements.rows.size());
   RowGroup scored;
   for (const ValidatedRow& r : validation.rows) {
@@ -128,6 +138,7 @@ void summarise(Validation& validation) {
     p.own[r.row] = r.predicted;
     p.roofline[r.row] = r.roofline;
     p.fitted_roofline[r.row] = r.fitted_roofline;
+    p.rule[r.row] = r.rule;
     p.bands[r.row] = r.band;
   }
   validation.summary = errors_of(measurements, p, scored);
@@ -172,8 +183,7 @@ std::vector<Batch> batches(const Measurements& measurements, const std::string& 
   for (std::size_t i = 0; i < measurements.rows.size(); ++i) {
     const Row& row = measurements.rows[i];
     const auto* step = std::get_if<StepRow>(&row.of);
-    std::string name = !runtime.empty() ? runtime : step ? step->runtime : "";
-    if (runtime.empty() && step && !step->engine_version.empty()) name += '@' + step->engine_version;
+    const std::string name = !runtime.empty() ? runtime : step ? runtime_text(*step) : "";
     const std::string key = row.hardware + '\n' + name;
     auto it = found.find(key);
     if (it == found.end()) {
@@ -239,10 +249,16 @@ Bands bands_of(const Measurements& measurements, const Predictor& predictor, con
   return bands;
 }
 
+double rule_of(const StepRow& row, const RowRoof& roof) {
+  constexpr double kBandwidth = 0.75;
+  constexpr double kPeak = 0.5;
+  return row.phase == Phase::prefill ? roof.products.value / kPeak : roof.memory.value / kBandwidth;
+}
+
 std::string baseline_kind(const Row& row) {
   if (const auto* op = std::get_if<OpRow>(&row.of)) return row.hardware + ' ' + op->op;
   const auto& step = std::get<StepRow>(row.of);
-  return fmt::format("{} {} {} {}", row.hardware, step.runtime, step.weights, name(step.phase));
+  return fmt::format("{} {} {} {}", row.hardware, runtime_name(step), step.weights, name(step.phase));
 }
 
 std::string untrusted(const Measurements& measurements, const Row& row) {
@@ -281,6 +297,7 @@ Validation validate(Measurements measurements, const std::string& runtime, const
       ValidatedRow& row = result.rows[i];
       row.predicted = light ? roof.roof.value : seconds[k];
       row.roofline = roof.roof.value;
+      if (const auto* step = std::get_if<StepRow>(&measurements.rows[i].of)) row.rule = rule_of(*step, roof);
       row.band = bands[k];
       row.profile = light ? "none" : batch.profile.title_for(*batch.device);
       row.class_default = !light && !batch.profile.measured_on(*batch.device);

@@ -3,7 +3,9 @@
 //
 //   t = t0 + max(compute / ec, memory / em)
 //
-// for every kind of row. The fit has seen the answers, which the predictions beside it have not.
+// for every kind of row. The fit has seen the answers, which the predictions beside it have not. Of steps also the rule
+// of thumb that people reckon with: decode reads weights and cache at three quarters of the bandwidth, and prefill
+// multiplies at half the peak.
 #pragma once
 
 #include <optional>
@@ -39,14 +41,16 @@ struct Baselines {
   std::vector<RooflineConstants> constants;
 };
 Baselines baselines(std::span<const double> measured, std::span<const RooflineTimes> times);
+double rule_of(const StepRow& row, const RowRoof& roof);  // s
 
 // ---- Predictions beside measurements: the result of `llmperf validate`.
 
 struct ValidatedRow {
-  std::size_t row = 0;         // in Measurements::rows
-  double predicted = 0;        // s
-  double roofline = 0;         // s, the baselines above
-  double fitted_roofline = 0;  // s
+  std::size_t row = 0;              // in Measurements::rows
+  double predicted = 0;             // s
+  double roofline = 0;              // s, the baselines above
+  double fitted_roofline = 0;       // s
+  std::optional<double> rule = {};  // s; of steps
   std::optional<estimate::Band> band = {};
   std::string profile = {};    // that predicted it
   bool extrapolated = false;   // outside of what the profile was fitted on
@@ -62,6 +66,7 @@ struct GroupErrors {
   Summary errors;
   double roofline_mape = 0;
   double fitted_roofline_mape = 0;
+  double rule_mape = 0;  // of the steps among them
   // NaN where no row has a band.
   double inside_mean = 0;  // share of the rows that are inside of the mean band
   double inside_p90 = 0;   // … of that of nine in ten

@@ -62,7 +62,7 @@ struct ImportFlags {
 
 std::string measurement_text(const import::Imported& imported) {
   if (imported.measurements.rows.empty()) {
-    const std::string why = imported.types.empty() ? "the files hold no kernels and no collectives"
+    const std::string why = imported.types.empty() ? "the files hold no kernels, no collectives and no steps"
                             : imported.types.front().remark.empty()
                                 ? "no execution has a time"
                                 : fmt::format("{}: {}", imported.types.front().type, imported.types.front().remark);
@@ -109,8 +109,8 @@ void add_calibrate(Command& root) {
 }
 
 void add_validate(Command& root) {
-  Command& command = root.add_command(
-      "validate", "predictions beside measurements: the error of every row, and of two simpler models");
+  Command& command =
+      root.add_command("validate", "predictions beside measurements: the error of every row, and of simpler models");
   MeasuredFlags& flags = answers(command, validate_answer);
   add_measurements(command, flags);
   command.add_field("hw", flags.hardware).about = "a hardware file of your own, which rows name by its name";
@@ -127,12 +127,15 @@ void add_import(Command& root) {
   Meanings<import::Source> sources;
   for (const std::string& name : import::source_names()) sources.emplace_back(name, import::parse_source(name));
   Flag& source = command.add("source", flags.source, sources, "SOURCE",
-                             "msprof, torch-npu, hccl-test, nccl-tests, chrome-trace or aiconfigurator");
+                             "msprof, torch-npu, hccl-test, nccl-tests, chrome-trace, aiconfigurator or llama-bench");
   source.required().otherwise.clear();
   command.add("files", flags.files, "FILE", "files of that source").required();
   command.add_field("hw", flags.options.hardware).about = "device of the measurements, for their column of that name";
-  command.add("--ranks", flags.options.ranks, {2, kMostRanks}, "N",
-              "msprof, torch-npu, hccl-test, nccl-tests: devices that took part, where the file does not say");
+  command.add(
+      "--ranks", flags.options.ranks, {2, kMostRanks}, "N",
+      "msprof, torch-npu, hccl-test, nccl-tests, llama-bench: devices that took part, where the file does not say");
+  command.add_field("model", flags.options.model).about = "llama-bench: the model of all tests [by its parameters]";
+  command.add_field("host", flags.options.host).about = "llama-bench: CPU of the layers that are not on the device";
   command.add("--kv-len", flags.options.kv_len, {1, import::kMostTokens}, "N",
               "msprof, torch-npu: tokens of each sequence in pages or behind others, the new ones included");
   command

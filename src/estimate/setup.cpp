@@ -22,12 +22,6 @@ std::optional<Dtype> plain_dtype(std::string_view scheme) {
   return std::nullopt;
 }
 
-// Whether llama.cpp would keep a part of the model outside the device's memory: not on a CPU or a chip that shares its
-// memory with one.
-bool has_own_memory(const hardware::Device& device) {
-  return device.kind != hardware::DeviceKind::cpu && device.kind != hardware::DeviceKind::soc;
-}
-
 // Which part of a GGUF model is where, and over what the two parts talk.
 void place(const hardware::Device& device, const Choices& choices, Setup& setup) {
   model::WeightLayout& layout = setup.execution.weights;
@@ -151,6 +145,10 @@ void check_cache(const model::Decoder& model, const model::CacheScheme& kv) {
 }
 
 }  // namespace
+
+bool has_own_memory(const hardware::Device& device) {
+  return device.kind != hardware::DeviceKind::cpu && device.kind != hardware::DeviceKind::soc;
+}
 
 bool multiplies(const hardware::Device& device, Dtype dtype) {
   return device.find_peak(hardware::Engine::matrix, dtype) != nullptr;

@@ -72,9 +72,13 @@ struct WorkloadChoices {
   std::optional<Bytes> reserve;
   graph::Plan plan;  // must be legal (graph::problems)
   std::optional<std::int64_t> devices_per_node;
+  std::optional<std::int64_t> threads;  // of a CPU that computes
 
   void run_as(const hardware::RuntimeExecution& execution);
 };
+// Whether llama.cpp would keep a part of a model outside of the device's memory: not on a CPU or a chip that shares its
+// memory with one.
+bool has_own_memory(const hardware::Device& device);
 void choose_platform(const hardware::Device& device, const WorkloadChoices& choices, Platform& platform);
 
 // Of language models: what does not change between scenarios. Model and host must outlive everything made from it, too.

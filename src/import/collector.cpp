@@ -70,6 +70,29 @@ void Collector::add(const Execution& e) {
   measured_[found->second].times.push_back(e.time.value);
 }
 
+void Collector::add_step(const std::string& type, Seconds time, calibrate::Row row, std::string remark) {
+  Type& of = types_[{Class::step, type}];
+  of.summary.type = type;
+  of.summary.of = Class::step;
+  ++of.summary.count;
+  of.summary.total += time;
+  constexpr Seconds kShortest{1e-9};
+  constexpr Seconds kLongest{1e6};
+  if (remark.empty() && (row.latency < kShortest || row.latency >= kLongest)) remark = "time out of range";
+  if (remark.empty() && !calibrate::writable(row)) remark = "sizes out of range";
+  if (!remark.empty()) {
+    ++of.remarks[remark];
+    return;
+  }
+  ++of.summary.imported;
+  of.summary.in_rows += time;
+  row.file = files_.size() - 1;
+  row.extra = {
+      format_significant(1 / row.latency.value * static_cast<double>(std::get<calibrate::StepRow>(row.of).new_tokens)),
+      one_line(type), std::string(name(source_))};
+  steps_.push_back(std::move(row));
+}
+
 void Collector::add_to_group(const Group& group, const Execution& e, TypeSummary& type) {
   auto found = std::find_if(groups_.begin(), groups_.end(),
                             [&](const GroupSummary& g) { return g.group == &group && g.of == e.of; });
@@ -96,7 +119,12 @@ calibrate::Row Collector::row(Measured& m) const {
 Imported Collector::finish() {
   Imported result{.source = source_, .measurements = {}, .types = {}, .groups = std::move(groups_)};
   result.measurements.files = std::move(files_);
-  for (const char* column : kExtraColumns) result.measurements.extra_columns.emplace_back(column);
+  if (source_ == Source::llama_bench) {
+    result.measurements.extra_columns.assign(std::begin(kExtraStepColumns), std::end(kExtraStepColumns));
+    result.measurements.rows = std::move(steps_);
+  } else {
+    result.measurements.extra_columns.assign(std::begin(kExtraColumns), std::end(kExtraColumns));
+  }
   for (Measured& m : measured_) result.measurements.rows.push_back(row(m));
   for (auto& [key, type] : types_) {
     type.summary.remark = remark_text(type.remarks);

@@ -30,6 +30,8 @@ class Collector {
 
   void start_file(const std::string& path);
   void add(const Execution& execution);
+  // A step of a model that took part in a test of that time; `remark` says why it is no measurement.
+  void add_step(const std::string& type, Seconds time, calibrate::Row row, std::string remark);
   Imported finish();
 
  private:
@@ -52,6 +54,7 @@ class Collector {
   std::string hardware_;
   std::vector<calibrate::Measurements::File> files_;
   std::vector<Measured> measured_;
+  std::vector<calibrate::Row> steps_;
   std::map<std::pair<std::string, std::string>, std::size_t> known_;  // type, op: index into measured_
   std::map<std::pair<Class, std::string>, Type> types_;
   std::vector<GroupSummary> groups_;
@@ -73,6 +76,9 @@ void read_nccl_tests(std::string_view text, const Options& options, descriptor::
 
 // Tables of kernels in the columns of aiconfigurator; which kind, says the name of the column of element types.
 void read_aiconfigurator(std::string_view text, descriptor::Problems& problems, Collector& into);
+
+// Tests of llama-bench, in any of the forms that it prints.
+void read_llama_bench(std::string_view text, const Options& options, descriptor::Problems& problems, Collector& into);
 
 // A trace of PyTorch's profiler in the Chrome Trace Event format. It is read in pieces: traces are large.
 void read_chrome_trace(std::istream& stream, descriptor::Problems& problems, Collector& into);

@@ -16,8 +16,8 @@ namespace {
 
 using descriptor::Problems;
 
-constexpr std::string_view kSourceNames[] = {"msprof",     "torch-npu",    "hccl-test",
-                                             "nccl-tests", "chrome-trace", "aiconfigurator"};
+constexpr std::string_view kSourceNames[] = {"msprof",       "torch-npu",      "hccl-test",  "nccl-tests",
+                                             "chrome-trace", "aiconfigurator", "llama-bench"};
 
 // Tables are read whole; traces are not, and are larger.
 constexpr std::size_t kMaxTableBytes = std::size_t{512} << 20;
@@ -48,7 +48,14 @@ void check_options(Source source, const Options& options) {
   if (!collectives && !options.collective.empty()) {
     throw Error::bad_input(fmt::format("--op is for hccl-test and nccl-tests, not for {}", name(source)));
   }
-  if (!collectives && !ascend && options.ranks) {
+  const bool bench = source == Source::llama_bench;
+  if (!bench && !options.model.empty()) {
+    throw Error::bad_input(fmt::format("--model is for llama-bench, not for {}", name(source)));
+  }
+  if (!bench && !options.host.empty()) {
+    throw Error::bad_input(fmt::format("--host is for llama-bench, not for {}", name(source)));
+  }
+  if (!collectives && !ascend && !bench && options.ranks) {
     throw Error::bad_input(fmt::format("--ranks is for files that do not say it, not for {}", name(source)));
   }
   if (!ascend && options.kv_len) {
@@ -77,6 +84,7 @@ void read_table(Source source, std::string_view text, const Options& options, Pr
     case Source::hccl_test: read_hccl_test(text, options, problems, into); break;
     case Source::nccl_tests: read_nccl_tests(text, options, problems, into); break;
     case Source::aiconfigurator: read_aiconfigurator(text, problems, into); break;
+    case Source::llama_bench: read_llama_bench(text, options, problems, into); break;
     case Source::chrome_trace: break;
   }
 }
@@ -119,7 +127,7 @@ Source parse_source(std::string_view text) {
 std::string_view name(Source source) { return kSourceNames[static_cast<std::size_t>(source)]; }
 
 std::string_view name(Class of) {
-  constexpr std::string_view kNames[] = {"kernel", "communication", "host", "other"};
+  constexpr std::string_view kNames[] = {"kernel", "communication", "host", "other", "step"};
   return kNames[static_cast<std::size_t>(of)];
 }
 

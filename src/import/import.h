@@ -13,7 +13,15 @@
 
 namespace llmperf::import {
 
-enum class Source : unsigned char { msprof, torch_npu, hccl_test, nccl_tests, chrome_trace, aiconfigurator };
+enum class Source : unsigned char {
+  msprof,
+  torch_npu,
+  hccl_test,
+  nccl_tests,
+  chrome_trace,
+  aiconfigurator,
+  llama_bench
+};
 // The names that the command line takes: "msprof", "torch-npu", "hccl-test", "nccl-tests", "chrome-trace", …
 const std::vector<std::string>& source_names();
 // Throws Error(bad_input) with the nearest names.
@@ -28,12 +36,15 @@ struct Options {
   std::optional<std::int64_t> ranks = {};
   std::string collective = {};              // "all_reduce" …; empty: by the name of the file
   std::optional<Dtype> dtype = {};          // hccl_test: fp32, its own default
+  std::string model = {};                   // llama_bench: of all tests; empty: by the number of its parameters
+  std::string host = {};                    // llama_bench: the CPU of layers that are not on the device
   std::optional<std::int64_t> kv_len = {};  // Ascend: tokens of a sequence that is cached in pages, new ones included
 };
 
 // What ran it: kernels of the device; collectives, whose time includes waiting for peers; work on the host or an
-// auxiliary CPU that carries kernels' names (AI_CPU); anything else (copies, engines beside the cores).
-enum class Class : unsigned char { kernel, communication, host, other };
+// auxiliary CPU that carries kernels' names (AI_CPU); anything else (copies, engines beside the cores). Steps are whole
+// ones of a model.
+enum class Class : unsigned char { kernel, communication, host, other, step };
 std::string_view name(Class of);
 
 // Everything of one type and class that the files hold.
@@ -65,6 +76,9 @@ struct GroupSummary {
 // Columns that the measurements have besides: interquartile range of the executions in microseconds, their number, and
 // the type and the source they are of.
 inline constexpr const char* kExtraColumns[] = {"spread_us", "repetitions", "type", "source"};
+
+// Of steps: what the file says of the rate, its name of the model, the source.
+inline constexpr const char* kExtraStepColumns[] = {"tokens_per_s", "type", "source"};
 
 struct Imported {
   Source source = Source::msprof;

@@ -14,7 +14,7 @@ namespace {
 
 using calibrate::GroupErrors;
 
-// Errors of predictions; with the two baselines, the speed of light and three constants fitted to the rows.
+// Errors of predictions; with the baselines: the speed of light, three constants fitted to the rows, the rule of thumb.
 struct Errors {
   const GroupErrors* of;
 };
@@ -29,7 +29,8 @@ struct Grouped {
     return Fields<Grouped>()
         .of("by",
             "steps by \"model\", \"runtime\", \"weights\", \"phase\", \"batch_band\", \"execution\", \"options\", "
-            "\"runtime_phase\", \"runtime_batch_band\"; kernels by \"op\", \"m_band\", \"site\" (n and k), \"layout\" "
+            "\"runtime_phase\", \"runtime_batch_band\", \"hardware_phase\", \"backend\", \"era\", \"cards\", "
+            "\"offload\"; kernels by \"op\", \"m_band\", \"site\" (n and k), \"layout\" "
             "(heads), \"collective\"",
             [](const Grouped& g) { return g.of->by; })
         .of("name", "of the group", [](const Grouped& g) { return g.of->name; })
@@ -64,7 +65,9 @@ Type fields_of(Fields<BaselineErrors> f) {
   return f.spread([](const E& e) { return Errors{e.of}; })
       .of("roofline_mape", "of the speed of light on the same rows", [](const E& e) { return e.of->roofline_mape; })
       .of("fitted_roofline_mape", "of three constants fitted to these rows",
-          [](const E& e) { return e.of->fitted_roofline_mape; });
+          [](const E& e) { return e.of->fitted_roofline_mape; })
+      .of("rule_mape", "of the rule of thumb on the steps among them; null: none",
+          [](const E& e) { return e.of->rule_mape; });
 }
 
 // Errors of all rows and by group; null and none where nothing was left out.
@@ -96,6 +99,12 @@ Type fields_of(Fields<ValidatedRow> f) {
       .of("error", "predicted / measured - 1", [](const R& r) { return r.of->error(*r.row); })
       .of<&R::row, &V::roofline>("roofline_s", "the speed of light")
       .of<&R::row, &V::fitted_roofline>("fitted_roofline_s", "three constants fitted to the rows of its kind")
+      .of("rule_s",
+          "of steps by the rule of thumb: decode reads at three quarters of the bandwidth, prefill multiplies at half "
+          "the "
+          "16-bit peak",
+          [](const R& r) { return r.row->rule; })
+      .only_when([](const R& r) { return r.row->rule.has_value(); })
       .of("band_low_s", "nine of ten like it are within this and the next", [](const R& r) { return r.edge(-1); })
       .of("band_high_s", "likewise; null: no band", [](const R& r) { return r.edge(1); })
       .of<&R::row, &V::profile>("profile",
@@ -237,7 +246,7 @@ Type fields_of(Fields<calibrate::Calibration> f) {
 
 Type fields_of(Fields<ClassTotal> f) {
   using T = ClassTotal;
-  return f.of<&T::of>("class", "\"kernel\", \"communication\", \"host\" or \"other\"")
+  return f.of<&T::of>("class", "\"kernel\", \"communication\", \"host\", \"other\" or \"step\"")
       .of<&T::count>("count", "executions")
       .of<&T::total>("time_s", "of all of them; never added up over classes")
       .of<&T::imported>("imported", "executions that became measurements")
@@ -294,8 +303,8 @@ std::vector<ImportedType> types_of(const import::Imported& imported) {
 }
 
 std::vector<std::string> warnings_of(const import::Imported& imported) {
-  if (imported.types.empty()) return {"the files hold no kernels and no collectives"};
-  if (imported.measurements.rows.empty()) return {"nothing here is a measurement of an op: the remarks say why"};
+  if (imported.types.empty()) return {"the files hold no kernels, no collectives and no steps"};
+  if (imported.measurements.rows.empty()) return {"nothing here is a measurement: the remarks say why"};
   return {};
 }
 
@@ -318,7 +327,11 @@ struct ImportedRow {
   static Type fields() {
     using R = ImportedRow;
     return Fields<R>()
-        .of("op", "one line", [](const R& r) { return calibrate::describe(std::get<calibrate::OpRow>(r.row->of)); })
+        .of("op", "one line; of llama-bench a step",
+            [](const R& r) {
+              const auto* op = std::get_if<calibrate::OpRow>(&r.row->of);
+              return op ? calibrate::describe(*op) : calibrate::configuration(*r.row);
+            })
         .of("time_s", "median; of collectives the shortest", [](const R& r) { return r.row->latency; })
         .of("spread_s", "between the quartiles", [](const R& r) { return *r.number("spread_us") * 1e-6; })
         .only_when([](const R& r) { return r.number("spread_us").has_value(); })
@@ -334,8 +347,9 @@ struct ImportedRow {
 Type fields_of(Fields<import::Imported> f) {
   using I = import::Imported;
   return f
-      .of<&I::source>(
-          "source", "\"msprof\", \"torch-npu\", \"hccl-test\", \"nccl-tests\", \"chrome-trace\" or \"aiconfigurator\"")
+      .of<&I::source>("source",
+                      "\"msprof\", \"torch-npu\", \"hccl-test\", \"nccl-tests\", \"chrome-trace\", \"aiconfigurator\" "
+                      "or \"llama-bench\"")
       .of("files", "paths as given",
           [](const I& i) {
             std::vector<std::string> paths;

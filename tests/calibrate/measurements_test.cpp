@@ -128,6 +128,57 @@ TEST_CASE("a row of a loaded server says its requests, the version of the engine
   }
 }
 
+TEST_CASE("a step of llama.cpp says its cards, its host and its build", "[measurements]") {
+  const std::string head =
+      "hardware,runtime,model,weights,batch,phase,new_tokens,context,latency_ms,n_gpu,split,gpu_layers,host,backend,"
+      "build,"
+      "era,flash_attention,ubatch,tool,threads,depth,gen_tokens\n";
+  const Measurements m = parse_measurements(
+      head +
+          "d,llama.cpp,m,q4_0,1,decode,1,4160,9,4,row,0,c,vulkan?,2025-08,mmq,0,1024,llama-bench,16,4096,128\n"
+          "d,llama.cpp,m,q4_0,1,decode,1,,9,,,,,,,mmq,1,,,,4096,128\n"
+          "d,llama.cpp,m,q4_0,1,decode,1,,9,2,,,,,,,,,,,,128\n"
+          "d,llama.cpp,m,q4_0,1,prefill,512,,9,1,,,,,,,,,,,1024,\n",
+      "t.csv");
+  REQUIRE(m.rows.size() == 4);
+  const auto step = [&](std::size_t row) { return std::get<StepRow>(m.rows[row].of); };
+  CHECK(step(0).n_gpu == 4);
+  CHECK(step(0).split == "row");
+  CHECK(step(0).gpu_layers == 0);
+  CHECK(step(0).host == "c");
+  CHECK(step(0).flash_attention == false);
+  CHECK(step(0).ubatch == 1024);
+  CHECK(step(0).threads == 16);
+  CHECK(step(0).depth == 4096);
+  CHECK(step(0).gen_tokens == 128);
+  CHECK(runtime_text(step(0)) == "llama.cpp-vulkan@2025-08+llama-bench");
+  CHECK(configuration(m.rows[0]) ==
+        "d llama.cpp-vulkan m q4_0 4 GPUs by row 0 layers on the GPU beside c fa 0 ubatch 1024 threads 16 generating "
+        "128 of 2025-08 of mmq by llama-bench batch 1 decode 4160+1");
+  CHECK(step(1).context == 4096 + 64);  // the mean over 128 generated tokens
+  CHECK(step(1).flash_attention == true);
+  CHECK_FALSE(step(1).gpu_layers.has_value());
+  CHECK(runtime_text(step(1)) == "llama.cpp@mmq");
+  CHECK(step(2).context == 64);
+  CHECK(runtime_text(step(2)) == "llama.cpp");
+  CHECK(configuration(m.rows[2]) == "d llama.cpp m q4_0 2 GPUs by layer generating 128 batch 1 decode 64+1");
+  CHECK(step(3).context == 1024);
+  CHECK(m.unused_columns().empty());
+  const Measurements again = parse_measurements(format_measurements(m), "again.csv");
+  for (std::size_t row = 0; row < m.rows.size(); ++row) CHECK(again.rows[row].of == m.rows[row].of);
+}
+
+TEST_CASE("a row needs its context, or what it is the mean of", "[measurements]") {
+  const std::string head = "hardware,runtime,model,weights,batch,phase,new_tokens,latency_ms,";
+  CHECK(parse_measurements(head + "depth\nd,r,m,w,1,prefill,8,9,32\n", "t.csv").rows.size() == 1);
+  CHECK(problems_of(head + "depth\nd,r,m,w,1,prefill,8,9,\n") ==
+        std::vector<std::string>{"t.csv:2:1: such rows need a column 'context'"});
+  CHECK(problems_of(head + "split\nd,r,m,w,1,prefill,8,9,\n") ==
+        std::vector<std::string>{"t.csv:1:1: no column 'context'"});
+  CHECK(problems_of(head + "depth,split\nd,r,m,w,1,prefill,8,9,1,columns\n") ==
+        std::vector<std::string>{"t.csv:2:25: unknown split 'columns'"});
+}
+
 TEST_CASE("a column of the other schema is one that nothing reads", "[measurements]") {
   const Measurements m =
       parse_measurements("hardware,op,dtype,m,n,k,pp,kv,latency_us\na,gemm,bf16,1,2,3,8,fp8,4\n", "t.csv");

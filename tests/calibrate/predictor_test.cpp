@@ -303,6 +303,65 @@ TEST_CASE("a step row of any plan and cache takes the time that estimate gives t
   CHECK(check_plan({.tensor = 2, .pipeline = 2}, "bf16") != tensor);
 }
 
+TEST_CASE("a row of llama.cpp runs on its cards, beside its host and in its micro-batches", "[predictor]") {
+  const hardware::Device device = hardware::load_device("rtx4090");
+  const RuntimeProfile profile = hardware::load_runtime_profile(device, "llama.cpp");
+  const std::string head =
+      "hardware,runtime,model,weights,batch,phase,new_tokens,context,latency_ms,n_gpu,split,gpu_layers,host,"
+      "flash_attention,options,ubatch\n";
+  const std::string row = "rtx4090,llama.cpp,llama-2-7b,";
+  Case c(head + row + "q4_0,1,prefill,1024,0,9,,,,,,,\n" + row + "q4_0,1,prefill,1024,0,9,2,layer,,,,,\n" + row +
+             "q4_0,1,prefill,1024,0,9,2,none,,,,,\n" + row + "q4_0,1,decode,1,64,9,,,30,ryzen-7950x,1,,\n" + row +
+             "q4_0,1,decode,1,64,9,,,33,,0,flash_attention,1024\n" + row + "mxfp4_moe,1,decode,1,64,9,,,,,,,\n",
+         device, profile);
+  const auto setup = [&](std::size_t i) -> const estimate::Setup& { return *c.predictor.setup_of(i); };
+  const std::vector<double> seconds = c.full();
+  CHECK(setup(0).execution.plan.devices() == 1);
+  CHECK(setup(0).execution.micro_batch == 512);
+  CHECK(setup(1).execution.plan ==
+        graph::Plan{.pipeline = 2, .shard_embedding = setup(1).execution.plan.shard_embedding});
+  CHECK(seconds[1] < 0.9 * seconds[0]);  // two micro-batches, the second one card behind
+  CHECK(seconds[2] == seconds[0]);
+  REQUIRE(setup(3).host != nullptr);
+  CHECK(setup(3).host->name == "ryzen-7950x");
+  CHECK(estimate::step_size(setup(3)).layers_on_host == 3);  // of 32; of the 30 on the card the head is one
+  CHECK(setup(3).execution.runtime.flash_attention);
+  CHECK(setup(4).host == nullptr);  // all layers are on the card
+  CHECK_FALSE(setup(4).execution.runtime.flash_attention);
+  CHECK(setup(4).execution.micro_batch == 1024);
+  CHECK(seconds[5] > 0);  // though the profile's llama.cpp of 2024 could not write such a file
+
+  const auto decoder = model::load_decoder("llama-2-7b");
+  estimate::Choices choices;
+  choices.weights = "q4_0";
+  choices.profile = &profile;
+  choices.gguf_era = model::parse_gguf_era(profile.gguf_era);
+  choices.runtime = profile.options;
+  choices.plan = setup(1).execution.plan;
+  estimate::Phase phase;
+  estimate::Estimator(estimate::make_setup(decoder, device, choices)).prefill({.batch = 1, .prompt = 1024}, phase);
+  CHECK(seconds[1] == Approx(phase.time.value).epsilon(1e-9));
+
+  CHECK_THROWS_WITH(Case(head + row + "q4_0,1,decode,1,64,9,,,30,,,,\n", device, profile),
+                    Catch::Contains("leaves layers of llama-2-7b to a CPU"));
+}
+
+TEST_CASE("layers and a host mean nothing where the device has no memory of its own", "[predictor]") {
+  const hardware::Device device = hardware::load_device("ryzen-7950x");
+  const RuntimeProfile profile = hardware::load_runtime_profile(device, "llama.cpp");
+  const std::string head = "hardware,runtime,model,weights,batch,phase,new_tokens,context,latency_ms,gpu_layers,host\n";
+  Case c(head + "ryzen-7950x,llama.cpp,llama-2-7b,q4_0,1,decode,1,64,9,0,epyc-9654\n" +
+             "ryzen-7950x,llama.cpp,llama-2-7b,q4_0,1,decode,1,64,9,,\n",
+         device, profile);
+  CHECK(c.predictor.setup_of(0)->host == nullptr);
+  CHECK(c.full()[0] == c.full()[1]);
+}
+
+TEST_CASE("the work of products is held against the 16-bit peak", "[predictor]") {
+  Case c(kOps + "a100-sxm-80gb,gemm,bf16,1,,64,4096,8192,,,,,,,,40\n", a100(), half_profile());
+  CHECK(c.predictor.roofs()[0].products.value == Approx(2.0 * 64 * 4096 * 8192 / 312e12));
+}
+
 TEST_CASE("a prediction that is told of one changed parameter is the full one, for every parameter", "[predictor]") {
   const hardware::Device device = hardware::load_device("rtx4090");
   SECTION("vLLM, four weight formats, host and graph") {

@@ -82,6 +82,21 @@ TEST_CASE("step rows are grouped by what they are, bands in ascending order", "[
   }
 }
 
+TEST_CASE("steps of llama.cpp are grouped by backend, era, cards and host, where rows say them", "[statistics]") {
+  const auto groups = groups_of(
+      "hardware,runtime,model,weights,batch,phase,new_tokens,context,latency_ms,n_gpu,split,gpu_layers,host,backend,"
+      "era\n"
+      "a,llama.cpp,m,q4_0,1,decode,1,64,9,4,,,,cuda,fa\n"
+      "a,llama.cpp,m,q4_0,1,decode,1,64,9,1,,0,c,vulkan?,fa\n"
+      "b,llama.cpp,m,q4_0,1,prefill,64,0,9,2,row,8,c,vulkan,\n"
+      "b,vllm,m,bf16,1,prefill,64,0,9,,,,,,\n");
+  CHECK(names(groups, "hardware_phase") == std::vector<std::string>{"a decode", "b prefill"});
+  CHECK(names(groups, "backend") == std::vector<std::string>{"cuda", "vulkan"});
+  CHECK(names(groups, "era") == std::vector<std::string>{"fa"});
+  CHECK(names(groups, "cards") == std::vector<std::string>{"1", "2 by row", "4 by layer"});
+  CHECK(names(groups, "offload") == std::vector<std::string>{"no layers beside c", "layers beside c"});
+}
+
 TEST_CASE("op rows are grouped by op, rows of the product, site, head layout and collective", "[statistics]") {
   const std::vector<RowGroup> groups = groups_of(
       "hardware,op,dtype,ranks,batch,m,n,k,q_len,kv_len,heads,kv_heads,head_dim,causal,bytes,latency_us\n"

@@ -78,6 +78,37 @@ TEST_CASE("a row's version chooses the era that it is predicted by", "[validatio
   CHECK(v.rows[1].extrapolated);
 }
 
+TEST_CASE("the rule of thumb reads at three quarters of the bandwidth and multiplies at half the peak",
+          "[validation]") {
+  StepRow step;
+  RowRoof roof;
+  roof.memory = Seconds{3e-3};
+  roof.products = Seconds{5e-3};
+  step.phase = Phase::decode;
+  CHECK(rule_of(step, roof) == Approx(4e-3));
+  step.phase = Phase::verify;
+  CHECK(rule_of(step, roof) == Approx(4e-3));
+  step.phase = Phase::prefill;
+  CHECK(rule_of(step, roof) == Approx(10e-3));
+}
+
+TEST_CASE("every group shows the rule of thumb on its steps", "[validation]") {
+  Validation v;
+  v.measurements = parse_measurements(
+      "hardware,runtime,model,weights,batch,phase,new_tokens,context,latency_ms\n"
+      "a,llama.cpp,m,q4_0,1,decode,1,64,10\na,llama.cpp,m,q4_0,1,prefill,64,0,10\n",
+      "t.csv");
+  Row op = three_rows().rows[0];
+  v.measurements.rows.push_back(op);
+  v.rows = {{.row = 0, .predicted = 10e-3, .rule = 12e-3},
+            {.row = 1, .predicted = 10e-3, .rule = 4e-3},
+            {.row = 2, .predicted = 10e-6}};
+  summarise(v);
+  CHECK(v.summary.rule_mape == Approx(0.4));  // 20 % and 60 %
+  CHECK(find(v.groups, "hardware_phase", "a decode")->rule_mape == Approx(0.2));
+  CHECK(std::isnan(find(v.groups, "op", "gemm")->rule_mape));
+}
+
 TEST_CASE("bands are judged by how many rows are inside of them", "[validation]") {
   Validation v;
   v.measurements = three_rows();

@@ -35,6 +35,7 @@ Validation validation(int more = 0) {
     r.predicted = i == 0 ? 0.011 : i == 1 ? 18e-6 : 21e-6;
     r.roofline = i == 0 ? 0.004 : 2e-6;
     r.fitted_roofline = i == 0 ? 0.009 : 20e-6;
+    if (i == 0) r.rule = 0.008;
     r.profile = "vllm";
     r.extrapolated = i == 0;
     r.scored = i != 1;
@@ -91,6 +92,8 @@ TEST_CASE("validate's JSON holds every row with its measurement, prediction and 
   CHECK(step["error"].get<double>() == Approx(0.1));
   CHECK(step["roofline_s"] == 0.004);
   CHECK(step["fitted_roofline_s"] == 0.009);
+  CHECK(step["rule_s"] == 0.008);
+  CHECK_FALSE(j["rows"][1].contains("rule_s"));  // a kernel
   CHECK(step["profile"] == "vllm");
   CHECK(step["extrapolated"] == true);
   CHECK(j["unused_columns"] == json({"who", "error"}));
@@ -113,6 +116,7 @@ TEST_CASE("validate's summary and groups are of scored rows, beside their baseli
   CHECK(j["summary"]["p90_ape"].get<double>() == Approx(0.1));
   CHECK(j["summary"]["bias"].get<double>() == Approx(0.1));
   CHECK(j["summary"]["roofline_mape"].get<double>() == Approx(0.6));
+  CHECK(j["summary"]["rule_mape"].get<double>() == Approx(0.2));
   CHECK(j["groups"][0]["by"] == "runtime");
   CHECK(j["groups"][0]["name"] == "vllm");
   CHECK(j["groups"][0]["fitted_roofline_mape"].get<double>() == Approx(0.1));

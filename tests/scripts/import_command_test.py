@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """llmperf import as a user sees it: a profile goes in, measurements that validate and calibrate take come out."""
 import csv
+import json
 import os
 import unittest
 
@@ -79,6 +80,25 @@ class Import(ProgramTest):
         first, second = self.rows("m.csv")
         self.assertEqual((first["op"], first["ranks"], first["bytes"], first["latency_us"]), ("all_reduce", "8", "1048576", "40"))
         self.assertEqual((second["bytes"], second["dtype"]), ("2097152", "fp32"))
+
+    def test_rows_of_a_card_improve_its_profile(self):
+        """Tests of a card that is slower than llama.cpp's profile says: with them the profile is nearer to it."""
+        tests = [(512, 0, 0, 2600), (512, 0, 4096, 2100), (2048, 0, 0, 2500), (0, 128, 0, 81), (0, 128, 4096, 72), (0, 256, 0, 80.5)]
+        bench = self.write("bench.json", json.dumps([{
+            "build_commit": "4ffc47cb", "build_number": 6421, "cpu_info": "AMD Ryzen 9 7950X", "gpu_info": "NVIDIA GeForce RTX 3090",
+            "backends": "CUDA", "model_filename": "llama-3.1-8b.gguf", "model_type": "llama 8B Q4_K - Medium",
+            "model_n_params": 8030261312, "n_batch": 2048, "n_ubatch": 512, "n_threads": 16, "n_gpu_layers": 99,
+            "split_mode": "layer", "flash_attn": True, "n_prompt": prompt, "n_gen": generated, "n_depth": depth,
+            "test_time": "2025-09-09T10:00:00Z", "avg_ns": round(1e9 * (prompt + generated) / rate), "avg_ts": rate}
+            for prompt, generated, depth, rate in tests]))
+        document = self.json("import", "llama-bench", bench, "-o", "./bench.csv")
+        self.assertEqual([(c["class"], c["count"], c["imported"]) for c in document["classes"]], [("step", 6, 6)])
+        self.assertEqual({(row["hardware"], row["model"], row["weights"], row["build"]) for row in self.rows("bench.csv")},
+                         {("rtx3090", "llama-3.1-8b", "q4_k_m", "b6421")})
+        before = self.json("validate", "./bench.csv")["summary"]["mape"]
+        self.output("calibrate", "./bench.csv", "--hw", "rtx3090", "--from", "llama.cpp", "-o", "./mine.yaml")
+        after = self.json("validate", "./bench.csv", "--runtime", "./mine.yaml")["summary"]["mape"]
+        self.assertLess(after, 0.7 * before)
 
     def test_totals_are_a_summary_and_no_measurements(self):
         file = self.write("op_statistic.csv", STATISTIC)

@@ -29,9 +29,14 @@ using calibrate::Validation;
 
 // What people call the kinds of group_rows().
 constexpr std::pair<std::string_view, std::string_view> kKindTitles[] = {
-    {"runtime_phase", "runtime, phase"}, {"batch_band", "batch"}, {"runtime_batch_band", "runtime, batch"},
-    {"m_band", "rows of gemm"},          {"layout", "heads"},     {"site", "weight matrix"},
+    {"runtime_phase", "runtime, phase"},
+    {"batch_band", "batch"},
+    {"runtime_batch_band", "runtime, batch"},
+    {"m_band", "rows of gemm"},
+    {"layout", "heads"},
+    {"site", "weight matrix"},
     {"scheme", "op, weights"},
+    {"hardware_phase", "device, phase"},
 };
 std::string kind_title(const std::string& by) {
   for (const auto& [kind, title] : kKindTitles) {
@@ -43,11 +48,17 @@ std::string kind_title(const std::string& by) {
 // "83 %"
 std::string whole_share(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
-Table error_table(std::string title, bool by, bool baselines) {
-  Table t{std::move(title), {}, {}};
+// Without the unit, which the title says: the table has many columns.
+std::string bare(std::string share) {
+  if (share.ends_with(" %")) share.resize(share.size() - 2);
+  return share;
+}
+
+Table error_table(const std::string& title, bool by, bool baselines) {
+  Table t{fmt::format("{}, in %", title), {}, {}};
   if (by) t.columns.push_back({"by", true});
   t.columns.insert(t.columns.end(), {{"group", true}, {"rows"}, {"mean"}, {"median"}, {"p90"}, {"bias"}});
-  if (baselines) t.columns.insert(t.columns.end(), {{"roofline"}, {"fitted r."}});
+  if (baselines) t.columns.insert(t.columns.end(), {{"roofline"}, {"fitted r."}, {"rule"}});
   t.columns.insert(t.columns.end(), {{"in band"}, {"9 of 10"}, {"width"}});
   return t;
 }
@@ -55,15 +66,18 @@ Table error_table(std::string title, bool by, bool baselines) {
 void add_errors(Table& t, const GroupErrors& g, bool by, bool baselines) {
   std::vector<std::string>& row = t.rows.emplace_back();
   if (by) row.push_back(kind_title(g.by));
-  row.insert(row.end(),
-             {g.name, std::to_string(g.errors.rows), format_share(g.errors.mape), format_share(g.errors.median_ape),
-              format_share(g.errors.p90_ape), signed_share(g.errors.bias)});
-  if (baselines) row.insert(row.end(), {format_share(g.roofline_mape), format_share(g.fitted_roofline_mape)});
+  row.insert(row.end(), {g.name, std::to_string(g.errors.rows), bare(format_share(g.errors.mape)),
+                         bare(format_share(g.errors.median_ape)), bare(format_share(g.errors.p90_ape)),
+                         bare(signed_share(g.errors.bias))});
+  if (baselines) {
+    row.insert(row.end(), {bare(format_share(g.roofline_mape)), bare(format_share(g.fitted_roofline_mape)),
+                           std::isnan(g.rule_mape) ? "-" : bare(format_share(g.rule_mape))});
+  }
   if (std::isnan(g.band_factor)) {
     row.insert(row.end(), {"-", "-", "-"});
   } else {
-    row.insert(row.end(),
-               {whole_share(g.inside_mean), whole_share(g.inside_p90), fmt::format("x {:.2f}", g.band_factor)});
+    row.insert(row.end(), {bare(whole_share(g.inside_mean)), bare(whole_share(g.inside_p90)),
+                           fmt::format("x {:.2f}", g.band_factor)});
   }
 }
 
@@ -228,8 +242,14 @@ Fields validation_headline(const Validation& v) {
   f.add("bias", signed_share(s.bias) + (s.bias >= kNoBias    ? " (predictions are too slow)"
                                         : s.bias <= -kNoBias ? " (predictions are too fast)"
                                                              : ""));
-  f.add("baselines", fmt::format("roofline {}; roofline with three constants fitted to these rows {}",
-                                 format_share(v.summary.roofline_mape), format_share(v.summary.fitted_roofline_mape)));
+  std::string baselines =
+      fmt::format("roofline {}; roofline with three constants fitted to these rows {}",
+                  format_share(v.summary.roofline_mape), format_share(v.summary.fitted_roofline_mape));
+  if (!std::isnan(v.summary.rule_mape)) {
+    baselines += fmt::format("; rule of thumb (decode at 0.75 of the bandwidth, prefill at 0.5 of the peak) {}",
+                             format_share(v.summary.rule_mape));
+  }
+  f.add("baselines", std::move(baselines));
   if (!std::isnan(v.summary.band_factor)) {
     f.add("bands",
           fmt::format("{} of rows inside the mean band, {} inside that of nine in ten; on the median the latter "
