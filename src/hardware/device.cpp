@@ -371,6 +371,8 @@ Device parse_device(const descriptor::Document& document) {
                                             device.supernode->devices, node));
   }
   device.cores = reader.optional_int("cores", IntRange{1, 10'000'000});
+  device.core_bandwidth = read_bandwidth(reader, "core_bandwidth");
+  device.numa_nodes = reader.int_or("numa_nodes", 1, IntRange{1, 1024});
   device.clock_hz = read_with_unit(reader, "clock", kFrequencyUnits, 1e12, "2520 MHz");
   device.measured_clock_hz = read_with_unit(reader, "measured_clock", kFrequencyUnits, 1e12, "2700 MHz");
   if (device.measured_clock_hz && !device.clock_hz) {
@@ -403,6 +405,33 @@ const Peak* Device::fastest_peak(Dtype dtype) const {
     if (found == nullptr || peak.rate > found->rate) found = &peak;
   }
   return found;
+}
+
+Device with_threads(const Device& cpu, std::optional<std::int64_t> threads, std::optional<std::int64_t> numa_nodes) {
+  if (numa_nodes && *numa_nodes > cpu.numa_nodes) {
+    throw Error::bad_input(fmt::format("`numa`: {} has {} NUMA node{}", cpu.name, cpu.numa_nodes,
+                                       cpu.numa_nodes == 1 ? "" : "s, and its file says so"),
+                           fmt::format("at most {}; a device file says numa_nodes", cpu.numa_nodes));
+  }
+  if (threads && (!cpu.cores || *threads > *cpu.cores)) {
+    throw Error::bad_input(cpu.cores ? fmt::format("`threads`: {} has {} cores", cpu.name, *cpu.cores)
+                                     : fmt::format("`threads`: the file of {} does not say its cores", cpu.name),
+                           "threads beyond the cores share them, and are not modelled");
+  }
+  Device part = cpu;
+  const double nodes = static_cast<double>(numa_nodes.value_or(cpu.numa_nodes)) / static_cast<double>(cpu.numa_nodes);
+  MemoryLevel& memory = part.memory.back();
+  if (memory.bandwidth) *memory.bandwidth = *memory.bandwidth * nodes;
+  part.numa_nodes = numa_nodes.value_or(cpu.numa_nodes);
+  if (!cpu.cores) return part;
+  const double all = static_cast<double>(*cpu.cores);
+  const double used = threads ? static_cast<double>(*threads) : all * nodes;
+  part.cores = static_cast<std::int64_t>(used);
+  for (Peak& peak : part.peaks) peak.rate = peak.rate * (used / all);
+  if (threads && memory.bandwidth) {
+    memory.bandwidth = std::min(*memory.bandwidth, cpu.core_bandwidth.value_or(kCoreBandwidth) * used);
+  }
+  return part;
 }
 
 std::string_view name(Provenance provenance) { return kProvenanceNames[static_cast<std::size_t>(provenance)]; }
