@@ -372,7 +372,8 @@ cost::Memory Estimator::stage_memory(const Scenario& s, std::size_t stage) const
     const Serving& serving = setup_.serving;
     if (serving.prefills()) m.activation = cost::activation_peak(e, prefill_of(s));
     if (serving.decodes()) {
-      m.activation = std::max(m.activation, cost::activation_peak(e, decode_at(s, s.decode_context() + s.generate - 1)));
+      m.activation =
+          std::max(m.activation, cost::activation_peak(e, decode_at(s, s.decode_context() + s.generate - 1)));
     }
     m.activation = m.activation * (setup_.activation_factor * d(serving.overlap_batches));
   }
@@ -410,7 +411,9 @@ Bytes Estimator::room(const Scenario& scenario) const {
 
 void Estimator::limits(const Scenario& scenario, Estimate& result) const {
   const auto room = [&](const Scenario& s) { return this->room(s).value; };
-  const auto batch_room = [&](std::int64_t batch) { return room({batch, scenario.prompt, scenario.generate, scenario.depth}); };
+  const auto batch_room = [&](std::int64_t batch) {
+    return room({batch, scenario.prompt, scenario.generate, scenario.depth});
+  };
   // Batches that fill the pipeline are computed in smaller parts: among those alone the room never grows.
   const std::int64_t unit = batch_unit();
   const bool whole = setup_.pipeline_batches > 0 || setup_.execution.weights.gguf;

@@ -239,9 +239,10 @@ Term longest_context(const Context& c) {
     return Term(0).noted(fits_note(c, "context", shortest + others, {s.batch, shortest, s.generate, s.depth}));
   }
   const std::int64_t prompt = context - others;
-  const Term x = (named("prompt", prompt, "longest prompt whose memory fits at this batch, found by bisection") +
-                  named("generate", others, s.depth > 0 ? "generated tokens, and those cached before" : "generated tokens"))
-                     .noted(fits_note(c, "context", context, {s.batch, prompt, s.generate, s.depth}));
+  const Term x =
+      (named("prompt", prompt, "longest prompt whose memory fits at this batch, found by bisection") +
+       named("generate", others, s.depth > 0 ? "generated tokens, and those cached before" : "generated tokens"))
+          .noted(fits_note(c, "context", context, {s.batch, prompt, s.generate, s.depth}));
   const std::int64_t next = prompt + c.estimator.prompt_unit();
   return x.noted(next <= kMaxTokens ? fits_note(c, "context", next + others, {s.batch, next, s.generate, s.depth})
                                     : std::string("the longest prompt tried"));

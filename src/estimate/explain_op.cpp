@@ -264,8 +264,7 @@ class OpExplainer {
   }
   Term parameter(std::size_t p, const std::string& unit, const Term& x) const {
     const Setup& setup = estimator_.setup();
-    const hardware::RuntimeProfile& profile =
-        op_.place == graph::Place::host ? *setup.host_profile : *setup.profile;
+    const hardware::RuntimeProfile& profile = op_.place == graph::Place::host ? *setup.host_profile : *setup.profile;
     const auto& about = hardware::parameter_info(p);
     return x.noted(fmt::format("{} = {:.3g} {}({}): {}", about.name, profile.values[p], unit,
                                hardware::name(profile.provenance[p]), about.meaning));

@@ -63,8 +63,8 @@ std::optional<std::int64_t> most_layers(const model::Decoder& model, const hardw
   return low;
 }
 
-std::optional<std::int64_t> fewest_cpu_moe(const model::Decoder& model, const hardware::Device& device,
-                                           Choices choices, const Scenario& scenario) {
+std::optional<std::int64_t> fewest_cpu_moe(const model::Decoder& model, const hardware::Device& device, Choices choices,
+                                           const Scenario& scenario) {
   if (model_kind(model).find("experts") == std::string::npos) return std::nullopt;
   choices.gpu_layers.reset();
   choices.override_tensor.clear();

@@ -76,8 +76,9 @@ ExpertMatrices overridden(const model::Decoder& model, const std::string& text) 
       if (!std::regex_search(name, each.pattern)) continue;
       if (name.find("_exps.") == std::string::npos) {
         throw Error::bad_input(
-            fmt::format("--override-tensor: {} is about {}, too, and only routed experts are placed apart from their layer",
-                        quote(each.text), name),
+            fmt::format(
+                "--override-tensor: {} is about {}, too, and only routed experts are placed apart from their layer",
+                quote(each.text), name),
             "a pattern with _exps, or --gpu-layers for whole layers");
       }
       any = true;
@@ -94,15 +95,17 @@ ExpertMatrices overridden(const model::Decoder& model, const std::string& text) 
 void keep_experts(const model::Decoder& model, const Choices& choices, model::WeightLayout& layout) {
   if (!choices.cpu_moe && choices.override_tensor.empty()) return;
   if (model_kind(model).find("experts") == std::string::npos) {
-    throw Error::bad_input(fmt::format("{}: {} has no routed experts",
-                                       choices.cpu_moe ? "--n-cpu-moe" : "--override-tensor", model.name),
-                           "leave it out, or --gpu-layers for whole layers");
+    throw Error::bad_input(fmt::format("{} has no routed experts that could stay on the host", model.name),
+                           "--gpu-layers for whole layers");
   }
   const ExpertMatrices matrices =
       choices.override_tensor.empty() ? ExpertMatrices() : overridden(model, choices.override_tensor);
   const std::int64_t first = choices.cpu_moe.value_or(0);
   keep_experts_on_host(
-      [&](std::int64_t layer, model::Role role) { return layer < first || matrices.contains({layer, role}); }, layout);
+      [&](std::int64_t layer, model::Role role) {
+        return layer < first || matrices.contains({layer, role});
+      },
+      layout);
 }
 
 // Which part of a GGUF model is where, and over what the two parts talk.
@@ -114,10 +117,10 @@ void place(const hardware::Device& device, const Choices& choices, Setup& setup)
           std::tuple{"--n-cpu-moe", "experts", choices.cpu_moe.has_value()},
           std::tuple{"--override-tensor", "experts", !choices.override_tensor.empty()}}) {
       if (!given) continue;
-      throw Error::bad_input(layout.gguf
-                                 ? fmt::format("{} has no memory apart from the host's", device.name)
-                                 : fmt::format("{} stay on the host in GGUF formats only, not in {}", what, layout.name),
-                             fmt::format("leave out {}", flag));
+      throw Error::bad_input(
+          layout.gguf ? fmt::format("{} has no memory apart from the host's", device.name)
+                      : fmt::format("{} stay on the host in GGUF formats only, not in {}", what, layout.name),
+          fmt::format("leave out {}", flag));
     }
     layout.embedding_on_host = false;
     return;

@@ -23,10 +23,11 @@ namespace llmperf::estimate {
 struct Platform {
   cost::Cluster cluster;
   const hardware::Device* device = nullptr;
-  std::vector<std::shared_ptr<const hardware::Device>> parts;  // CPUs of which not all is used, kept for `device`, `host`
-  const hardware::RuntimeProfile* profile = nullptr;               // null: the speed of light
-  mapper::TileModel tiles = mapper::TileModel::mapped;             // of an array of tiles, without a profile
-  hardware::Dispatch dispatch = hardware::Dispatch::graph;         // with a profile; of text of the prefill
+  std::vector<std::shared_ptr<const hardware::Device>>
+      parts;                                                // CPUs of which not all is used, kept for `device`, `host`
+  const hardware::RuntimeProfile* profile = nullptr;        // null: the speed of light
+  mapper::TileModel tiles = mapper::TileModel::mapped;      // of an array of tiles, without a profile
+  hardware::Dispatch dispatch = hardware::Dispatch::graph;  // with a profile; of text of the prefill
   hardware::Dispatch decode_dispatch = hardware::Dispatch::graph;  // of text
   Bytes reserve{0.5 * kGiB};                                       // runtime context and workspaces; an assumption
   std::vector<std::string> notes;  // substitutions worth telling: "fp8 products run in bf16: …"
@@ -86,13 +87,13 @@ void choose_platform(const hardware::Device& device, const WorkloadChoices& choi
 struct Setup : Platform {
   graph::Execution execution;  // its plan is legal for the model
   Serving serving;
-  std::int64_t pipeline_batches = 0;       // see Choices
-  std::vector<double> tensor_split;        // see Choices
-  const hardware::Device* host = nullptr;  // null: everything is on the device
-  hardware::HostLink link;                 // between the two, where there is a host
+  std::int64_t pipeline_batches = 0;                       // see Choices
+  std::vector<double> tensor_split;                        // see Choices
+  const hardware::Device* host = nullptr;                  // null: everything is on the device
+  hardware::HostLink link;                                 // between the two, where there is a host
   const hardware::RuntimeProfile* host_profile = nullptr;  // of a host that has layers, experts or the head
   bool pinned_weights = false;                             // on the host
-  bool checkpoint_kv = false;              // the checkpoint says what the KV cache is stored in
+  bool checkpoint_kv = false;                              // the checkpoint says what the KV cache is stored in
   double activation_factor = 1;  // memory that a runtime plans for activations, over the peak of those alive at once
 };
 
@@ -120,7 +121,7 @@ struct Choices : WorkloadChoices {
   bool op_offload = true;       // micro-batches of many tokens are computed on the device all the same
   bool pinned_weights = false;  // what stays there is in pinned memory: the file is read, not mapped
   std::optional<std::int64_t> micro_batch;
-  const hardware::Device* host = nullptr;  // used by GGUF formats on a device with memory of its own
+  const hardware::Device* host = nullptr;                  // used by GGUF formats on a device with memory of its own
   const hardware::RuntimeProfile* host_profile = nullptr;  // … under a profile of the device; null: its speed of light
   // Micro-batches that a batch goes through the pipeline in; 0: the largest divisor of a replica's batch that is at
   // most the number of stages.

@@ -1008,7 +1008,8 @@ class DecoderBuilder {
     if (spread) exchange_experts(Tag::experts_dispatch, own, x, Way::there);
     streams_experts(gate, Role::expert_gate);
     const bool together = group_->holds_on_host(Role::expert_gate) == group_->holds_on_host(Role::expert_up);
-    if (f.gated && (o_.fused_gate_up || f.fused_gate_up) && same_format(Role::expert_gate, Role::expert_up) && together) {
+    if (f.gated && (o_.fused_gate_up || f.fused_gate_up) && same_format(Role::expert_gate, Role::expert_up) &&
+        together) {
       linear(Tag::experts_gate_up, Split::none, rows, 2 * x.intermediate, m_.hidden, f.bias, format(Role::expert_up),
              load);
     } else {

@@ -56,7 +56,8 @@ struct Execution {
   bool training = false;           // a forward pass to be differentiated: no cache, dropout, the loss over all tokens
 
   std::optional<std::int64_t> window(const model::Attention& a) const { return windows ? a.window : std::nullopt; }
-  // Whether the device computes micro-batches of so many rows with what the host keeps. An expert has its share of them.
+  // Whether the device computes micro-batches of so many rows with what the host keeps. An expert has its share of
+  // them.
   bool streams(std::int64_t rows) const { return streams_weights && rows >= kStreamedRows; }
   bool streams(std::int64_t rows, const model::Experts& x) const {
     return streams_weights && rows * x.per_token >= kStreamedRows * x.count;

@@ -409,27 +409,29 @@ const Peak* Device::fastest_peak(Dtype dtype) const {
 
 Device with_threads(const Device& cpu, std::optional<std::int64_t> threads, std::optional<std::int64_t> numa_nodes) {
   if (numa_nodes && *numa_nodes > cpu.numa_nodes) {
-    throw Error::bad_input(fmt::format("`numa`: {} has {} NUMA node{}", cpu.name, cpu.numa_nodes,
-                                       cpu.numa_nodes == 1 ? "" : "s, and its file says so"),
-                           fmt::format("at most {}; a device file says numa_nodes", cpu.numa_nodes));
+    throw Error::bad_input(
+        fmt::format("`numa`: {} has {} NUMA node{}", cpu.name, cpu.numa_nodes, cpu.numa_nodes == 1 ? "" : "s"),
+        "as many as its file says (numa_nodes), or fewer");
   }
-  if (threads && (!cpu.cores || *threads > *cpu.cores)) {
-    throw Error::bad_input(cpu.cores ? fmt::format("`threads`: {} has {} cores", cpu.name, *cpu.cores)
+  const std::int64_t nodes = numa_nodes.value_or(cpu.numa_nodes);
+  const std::int64_t cores = cpu.cores.value_or(0) * nodes / cpu.numa_nodes;
+  if (threads && *threads > cores) {
+    const char* of_nodes = nodes < cpu.numa_nodes ? " in these nodes" : "";
+    throw Error::bad_input(cpu.cores ? fmt::format("`threads`: {} has {} cores{}", cpu.name, cores, of_nodes)
                                      : fmt::format("`threads`: the file of {} does not say its cores", cpu.name),
                            "threads beyond the cores share them, and are not modelled");
   }
   Device part = cpu;
-  const double nodes = static_cast<double>(numa_nodes.value_or(cpu.numa_nodes)) / static_cast<double>(cpu.numa_nodes);
   MemoryLevel& memory = part.memory.back();
-  if (memory.bandwidth) *memory.bandwidth = *memory.bandwidth * nodes;
-  part.numa_nodes = numa_nodes.value_or(cpu.numa_nodes);
-  if (!cpu.cores) return part;
-  const double all = static_cast<double>(*cpu.cores);
-  const double used = threads ? static_cast<double>(*threads) : all * nodes;
-  part.cores = static_cast<std::int64_t>(used);
-  for (Peak& peak : part.peaks) peak.rate = peak.rate * (used / all);
+  const double share = static_cast<double>(nodes) / static_cast<double>(cpu.numa_nodes);
+  if (memory.bandwidth) memory.bandwidth = *memory.bandwidth * share;
+  part.numa_nodes = nodes;
+  const double used = threads ? static_cast<double>(*threads) / static_cast<double>(*cpu.cores) : share;
+  for (Peak& peak : part.peaks) peak.rate = peak.rate * used;
+  if (cpu.cores) part.cores = threads.value_or(cores);
   if (threads && memory.bandwidth) {
-    memory.bandwidth = std::min(*memory.bandwidth, cpu.core_bandwidth.value_or(kCoreBandwidth) * used);
+    const BytesPerSecond drawn = cpu.core_bandwidth.value_or(kCoreBandwidth) * static_cast<double>(*threads);
+    memory.bandwidth = std::min(*memory.bandwidth, drawn);
   }
   return part;
 }

@@ -23,8 +23,7 @@ TileModel parse_tile_model(std::string_view name) {
 }
 
 Machine::Machine(const hardware::Device& device, const cost::Cluster& cluster, const hardware::Device* host,
-                 BytesPerSecond link, const hardware::RuntimeProfile* profile, TileModel tiles,
-                 const HostSide& side)
+                 BytesPerSecond link, const hardware::RuntimeProfile* profile, TileModel tiles, const HostSide& side)
     : device_(device), link_(link), pinned_(side.pinned), cluster_(cluster) {
   if (host) host_.emplace(*host);
   if (host && side.profile) host_efficiency_.emplace(*host, *side.profile, *host_);

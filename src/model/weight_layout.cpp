@@ -55,7 +55,8 @@ StoredFormat joined(const StoredFormat& a, double a_elements, const StoredFormat
 // Puts layer `index` into the group of those that are stored like it.
 void add_layer(WeightLayout& layout, LayerGroup layer, std::int64_t index) {
   const auto same = std::find_if(layout.groups.begin(), layout.groups.end(), [&](const LayerGroup& group) {
-    return group.kind == layer.kind && group.on_host == layer.on_host && group.kept == layer.kept && group.formats == layer.formats;
+    return group.kind == layer.kind && group.on_host == layer.on_host && group.kept == layer.kept &&
+           group.formats == layer.formats;
   });
   if (same != layout.groups.end()) {
     same->layers.push_back(index);
@@ -75,9 +76,8 @@ void sort_groups(WeightLayout& layout) {
 
 bool WeightLayout::uses_host() const { return embedding_on_host || computes_on_host(); }
 bool WeightLayout::computes_on_host() const {
-  return head_on_host || std::any_of(groups.begin(), groups.end(), [](const LayerGroup& group) {
-           return group.on_host || group.keeps_experts();
-         });
+  return head_on_host || std::any_of(groups.begin(), groups.end(),
+                                     [](const LayerGroup& group) { return group.on_host || group.keeps_experts(); });
 }
 
 const StoredFormat& WeightLayout::outer(Role role) const {

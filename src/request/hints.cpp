@@ -62,8 +62,8 @@ std::string host_hint(const Resolved& r, const Generation& text) {
   const auto add = [&](const estimate::Choices& choices, const std::string& what) {
     const estimate::Estimate e = with(r, choices).run(text.scenario);
     const double rate = e.tpot ? e.decode_tokens_per_second : e.prefill_tokens_per_second;
-    splits.emplace_back(-rate, fmt::format("{} ({} tokens/s{})", what, format_significant(rate),
-                                           e.tpot ? "" : " of prompts"));
+    splits.emplace_back(-rate,
+                        fmt::format("{} ({} tokens/s{})", what, format_significant(rate), e.tpot ? "" : " of prompts"));
   };
   if (const auto layers = estimate::most_layers(r.model(), r.device, text.choices, text.scenario)) {
     estimate::Choices choices = text.choices;

@@ -62,7 +62,8 @@ Type fields_of(Fields<HostShare> f) {
       .of<&O::weights, &model::WeightLayout::head_on_host>("head_on_host", "whether the head runs there")
       .of<&O::weights, &model::WeightLayout::embedding_on_host>("token_embedding_on_host",
                                                                 "whether tokens are looked up there")
-      .json("expert_layers_on_host", "those on the device whose routed experts, or some matrices of them, stay on the host",
+      .json("expert_layers_on_host",
+            "those on the device whose routed experts, or some matrices of them, stay on the host",
             [](const O& o) { return expert_layers(o); })
       .only_when([](const O& o) { return !expert_layers(o).empty(); });
 }

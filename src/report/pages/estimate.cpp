@@ -47,8 +47,8 @@ std::string assumptions_line(const Generation& g) {
   const graph::Execution& x = g.setup->execution;
   const std::string depth = e.scenario.depth > 0 ? fmt::format(", {} cached", e.scenario.depth) : "";
   std::string text = fmt::format("batch {}{}, prompt {}{}; weights {}, KV cache {}, activations {}; options {}",
-                                 e.scenario.batch, depth, e.scenario.prompt, generated_text(g, ", generate "), x.weights.name,
-                                 kv_text(*g.setup), name(x.activations), options_text(*g.setup));
+                                 e.scenario.batch, depth, e.scenario.prompt, generated_text(g, ", generate "),
+                                 x.weights.name, kv_text(*g.setup), name(x.activations), options_text(*g.setup));
   // All that a stack has may be little.
   if (g.setup->profile && !x.runtime.flash_attention && text.ends_with("options all"))
     text += " of the stack, without flash attention";
