@@ -101,11 +101,11 @@ void keep_experts(const model::Decoder& model, const Choices& choices, model::We
   const ExpertMatrices matrices =
       choices.override_tensor.empty() ? ExpertMatrices() : overridden(model, choices.override_tensor);
   const std::int64_t first = choices.cpu_moe.value_or(0);
-  keep_experts_on_host(
-      [&](std::int64_t layer, model::Role role) {
-        return layer < first || matrices.contains({layer, role});
-      },
-      layout);
+  const auto is_kept = [&](std::int64_t layer, model::Role role) {
+    const model::Layer& kind = model.kinds[model.layer_kinds[static_cast<std::size_t>(layer)]];
+    return kind.feed_forward.experts && (layer < first || matrices.contains({layer, role}));
+  };
+  keep_experts_on_host(is_kept, layout);
 }
 
 // Which part of a GGUF model is where, and over what the two parts talk.
