@@ -373,7 +373,9 @@ hardware::StepSize step_size(const Setup& setup, const hardware::RuntimeProfile*
   step.plan = graph::to_text(e.plan);
   step.kind = model_kind(*e.model);
   step.device = setup.device->name;
-  for (const model::LayerGroup& group : e.weights.groups) step.layers_on_host += group.on_host ? group.count() : 0;
+  for (const model::LayerGroup& group : e.weights.groups) {
+    step.layers_on_host += group.on_host || group.keeps_experts() ? group.count() : 0;
+  }
   return step;
 }
 

@@ -234,7 +234,7 @@ struct StepSize {
   std::string plan = {};            // as graph::to_text writes it
   std::string kind = {};            // of model: "dense", "experts", "latent attention", …
   std::string device = {};          // that it runs on
-  std::int64_t layers_on_host = 0;  // of a GGUF model
+  std::int64_t layers_on_host = 0;  // of a GGUF model, whole or their experts
 };
 // What a profile was fitted on. Outside of it an estimate is extrapolated. Empty lists: not recorded, nothing is held
 // against them.
