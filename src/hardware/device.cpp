@@ -424,14 +424,22 @@ Device with_threads(const Device& cpu, std::optional<std::int64_t> threads, std:
   Device part = cpu;
   MemoryLevel& memory = part.memory.back();
   const double share = static_cast<double>(nodes) / static_cast<double>(cpu.numa_nodes);
-  if (memory.bandwidth) memory.bandwidth = *memory.bandwidth * share;
+  if (memory.bandwidth && share < 1) {
+    memory.bandwidth = *memory.bandwidth * share;
+    memory.bandwidth_provenance = Provenance::derived;
+  }
   part.numa_nodes = nodes;
   const double used = threads ? static_cast<double>(*threads) / static_cast<double>(*cpu.cores) : share;
-  for (Peak& peak : part.peaks) peak.rate = peak.rate * used;
+  for (Peak& peak : part.peaks) {
+    if (used < 1) peak = {peak.engine, peak.dtype, peak.accumulate, peak.rate * used, Provenance::derived};
+  }
   if (cpu.cores) part.cores = threads.value_or(cores);
   if (threads && memory.bandwidth) {
     const BytesPerSecond drawn = cpu.core_bandwidth.value_or(kCoreBandwidth) * static_cast<double>(*threads);
-    memory.bandwidth = std::min(*memory.bandwidth, drawn);
+    if (drawn < *memory.bandwidth) {
+      memory.bandwidth = drawn;
+      memory.bandwidth_provenance = cpu.core_bandwidth ? Provenance::derived : Provenance::assumed;
+    }
   }
   return part;
 }
