@@ -126,7 +126,7 @@ std::vector<Job> jobs_of_model(const ReplayFlags& f, request::Resolved& resolved
     jobs.push_back({phase, replay::step_of(graph, resolved.model().vocab, sums), group});
   };
   add("prefill", estimator.prefill_of(s));
-  add("decode", estimator.decode_at(s, s.prompt));
+  add("decode", estimator.decode_at(s, s.decode_context()));
   return jobs;
 }
 

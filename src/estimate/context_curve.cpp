@@ -25,7 +25,7 @@ std::set<std::int64_t> contexts(const Estimator& estimator, const Estimate& e) {
 // Prompts that a plan cuts are multiples of a unit; of a shorter context nothing is left to cut.
 Scenario scenario_of(const Estimator& estimator, const Scenario& s, std::int64_t context) {
   const std::int64_t unit = estimator.prompt_unit();
-  const std::int64_t generate = estimator.tokens(s) - s.prompt;
+  const std::int64_t generate = estimator.tokens(s) - s.prompt;  // and what was cached before
   const std::int64_t prompt = std::max(unit, (context - std::min(generate, context)) / unit * unit);
   return {s.batch, prompt, std::max<std::int64_t>(context - prompt, 0)};
 }

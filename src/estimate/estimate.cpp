@@ -90,7 +90,8 @@ std::int64_t largest(std::int64_t limit, Room&& room) {
 
 Estimator::Estimator(Setup setup)
     : setup_(std::move(setup)),
-      machine_(*setup_.device, setup_.cluster, setup_.host, setup_.link.per_direction, setup_.profile, setup_.tiles),
+      machine_(*setup_.device, setup_.cluster, setup_.host, setup_.link.per_direction, setup_.profile, setup_.tiles,
+               {.profile = setup_.host_profile, .pinned = setup_.pinned_weights}),
       host_weights_(model::placed_weight_bytes(*setup_.execution.model, setup_.execution.weights).host) {
   set_plan(setup_.execution.plan);
 }
@@ -171,7 +172,7 @@ std::int64_t Estimator::prompt_unit() const { return graph::sequence_multiple(se
 
 SequenceGroup Estimator::prefill_of(const Scenario& s) const {
   const std::int64_t parts = micro_batches(s) * setup_.serving.overlap_batches;
-  return {(replica_batch(s) + parts - 1) / parts, s.prompt, 0};
+  return {(replica_batch(s) + parts - 1) / parts, s.prompt, s.depth};
 }
 SequenceGroup Estimator::decode_at(const Scenario& s, std::int64_t context) const {
   SequenceGroup group = prefill_of(s);
@@ -182,7 +183,7 @@ SequenceGroup Estimator::decode_at(const Scenario& s, std::int64_t context) cons
 }
 
 std::int64_t Estimator::tokens(const Scenario& s) const {
-  return setup_.serving.decodes() ? s.prompt + s.generate : s.prompt;
+  return s.depth + s.prompt + (setup_.serving.decodes() ? s.generate : 0);
 }
 std::int64_t Estimator::cached_tokens(const Scenario& s) const {
   return tokens(s) + (setup_.serving.decodes() ? setup_.serving.verify - 1 : 0);
@@ -265,8 +266,9 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
   if (steps < 1) return;
   const double accepted = setup_.serving.accepted;
   Phase& decode = result.phases.back();
-  const SequenceGroup first = decode_at(scenario, scenario.prompt);
-  const std::int64_t last = scenario.prompt + static_cast<std::int64_t>(d(steps - 1) * accepted);
+  const std::int64_t start = scenario.decode_context();
+  const SequenceGroup first = decode_at(scenario, start);
+  const std::int64_t last = start + static_cast<std::int64_t>(d(steps - 1) * accepted);
   phase("decode", first, micro_batches(scenario), decode);
   decode.steps = steps;
   decode.last = decode_at(scenario, last);
@@ -286,7 +288,7 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
   const bool tiles = machine().tiles() != nullptr;
   // Ranges end where a window fills up.
   sums_.assign(width, 0.0);
-  std::int64_t begin = scenario.prompt;
+  std::int64_t begin = start;
   while (begin <= last) {
     std::int64_t end = last;
     for (const model::Layer& layer : setup_.execution.model->kinds) {
@@ -308,7 +310,7 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
     seconds_[k] = op.step_time().value;
     if (!op.op.grows_with_context) continue;
     seconds_[k] = samples_[i * kRow + kTotal] * d(op.op.count);
-    from_row(sums_.data() + i * kRow, 1 / d(last - scenario.prompt + 1), setup_.profile != nullptr, op.work, op.time);
+    from_row(sums_.data() + i * kRow, 1 / d(last - start + 1), setup_.profile != nullptr, op.work, op.time);
     ++i;
   }
   if (setup_.profile) {
@@ -370,7 +372,8 @@ cost::Memory Estimator::stage_memory(const Scenario& s, std::size_t stage) const
     const Serving& serving = setup_.serving;
     if (serving.prefills()) m.activation = cost::activation_peak(e, prefill_of(s));
     if (serving.decodes()) {
-      m.activation = std::max(m.activation, cost::activation_peak(e, decode_at(s, s.prompt + s.generate - 1)));
+      m.activation =
+          std::max(m.activation, cost::activation_peak(e, decode_at(s, s.decode_context() + s.generate - 1)));
     }
     m.activation = m.activation * (setup_.activation_factor * d(serving.overlap_batches));
   }
@@ -408,7 +411,9 @@ Bytes Estimator::room(const Scenario& scenario) const {
 
 void Estimator::limits(const Scenario& scenario, Estimate& result) const {
   const auto room = [&](const Scenario& s) { return this->room(s).value; };
-  const auto batch_room = [&](std::int64_t batch) { return room({batch, scenario.prompt, scenario.generate}); };
+  const auto batch_room = [&](std::int64_t batch) {
+    return room({batch, scenario.prompt, scenario.generate, scenario.depth});
+  };
   // Batches that fill the pipeline are computed in smaller parts: among those alone the room never grows.
   const std::int64_t unit = batch_unit();
   const bool whole = setup_.pipeline_batches > 0 || setup_.execution.weights.gguf;
@@ -421,9 +426,9 @@ void Estimator::limits(const Scenario& scenario, Estimate& result) const {
   }
   const std::int64_t piece = prompt_unit();
   const std::int64_t prompt = piece * largest(kMaxTokens / piece, [&](std::int64_t pieces) {
-                                return room({scenario.batch, piece * pieces, scenario.generate});
+                                return room({scenario.batch, piece * pieces, scenario.generate, scenario.depth});
                               });
-  result.longest_context = prompt > 0 ? tokens({scenario.batch, prompt, scenario.generate}) : 0;
+  result.longest_context = prompt > 0 ? tokens({scenario.batch, prompt, scenario.generate, scenario.depth}) : 0;
 }
 
 }  // namespace llmperf::estimate

@@ -16,11 +16,14 @@ namespace llmperf::estimate {
 
 // `batch` requests (of all replicas of the model together) of `prompt` tokens each are prefilled together; the first
 // token comes out of the prefill, the other generate - 1 out of one decode step each, at contexts prompt, prompt + 1,
-// …, prompt + generate - 2 cached tokens.
+// …, prompt + generate - 2 cached tokens, and `depth` more in every step.
 struct Scenario {
   std::int64_t batch = 1;
   std::int64_t prompt = 512;
   std::int64_t generate = 128;
+  std::int64_t depth = 0;  // tokens of every request that are cached before its prompt
+
+  std::int64_t decode_context() const { return depth + prompt; }  // tokens cached before the first decode step
 };
 
 inline constexpr std::int64_t kMaxBatch = 1'000'000;

@@ -123,8 +123,8 @@ Term weights(const Context& c, bool on_host) {
   }
   for (std::size_t i = 0; i < layout.groups.size(); ++i) {
     const model::LayerGroup& group = layout.groups[i];
-    if (group.on_host != on_host) continue;
     for (const model::Tensor& tensor : model::layer_tensors(c.model(), c.model().kinds[group.kind])) {
+      if (group.holds_on_host(tensor.role) != on_host) continue;
       const std::string suffix = i > 0 ? fmt::format("_{}", i + 1) : "";
       const std::string meaning = layout.groups.size() > 1 ? "B, of layers " + ranges(group.layers)
                                                            : std::string("B, all tensors of that name together");
@@ -181,7 +181,7 @@ Term activation(const Context& c, bool on_host) {
     for (cost::Alive& alive : cost::explained_activation(c.execution(), step, name)) all.push_back(std::move(alive));
   };
   if (serving.prefills()) add(c.estimator.prefill_of(s), "prefill");
-  if (serving.decodes()) add(c.estimator.decode_at(s, s.prompt + s.generate - 1), "last decode step");
+  if (serving.decodes()) add(c.estimator.decode_at(s, s.decode_context() + s.generate - 1), "last decode step");
   const auto most = std::max_element(all.begin(), all.end(), [](const cost::Alive& a, const cost::Alive& b) {
     return a.bytes.value() < b.bytes.value();
   });
@@ -216,7 +216,7 @@ Term largest_batch(const Context& c) {
   if (c.execution().weights.gguf || in_parts) {
     x = named("batch", c.estimate.largest_batch, "largest batch whose memory fits, found by bisection");
   } else {
-    const cost::Memory one = c.estimator.memory({1, s.prompt, s.generate});
+    const cost::Memory one = c.estimator.memory({1, s.prompt, s.generate, s.depth});
     const Term room = named("capacity", c.estimate.capacity.value, "B of device memory") -
                       named("weight_bytes", one.weights.value, "B of weights") -
                       named("reserve_bytes", one.reserve.value, "B for the runtime");
@@ -225,25 +225,26 @@ Term largest_batch(const Context& c) {
     x = max(Term(0), min(named("limit", kMaxBatch, "largest batch tried"), floor(room / each)));
   }
   const std::int64_t batch = c.estimate.largest_batch;
-  if (batch > 0) x = x.noted(fits_note(c, "batch", batch, {batch, s.prompt, s.generate}));
+  if (batch > 0) x = x.noted(fits_note(c, "batch", batch, {batch, s.prompt, s.generate, s.depth}));
   const std::int64_t next = batch + c.estimator.batch_unit();
-  return next > kMaxBatch ? x : x.noted(fits_note(c, "batch", next, {next, s.prompt, s.generate}));
+  return next > kMaxBatch ? x : x.noted(fits_note(c, "batch", next, {next, s.prompt, s.generate, s.depth}));
 }
 
 Term longest_context(const Context& c) {
   const Scenario& s = c.scenario();
   const std::int64_t context = c.estimate.longest_context;
-  const std::int64_t generate = c.estimator.tokens(s) - s.prompt;
+  const std::int64_t others = c.estimator.tokens(s) - s.prompt;
   if (context == 0) {
     const std::int64_t shortest = c.estimator.prompt_unit();
-    return Term(0).noted(fits_note(c, "context", shortest + generate, {s.batch, shortest, s.generate}));
+    return Term(0).noted(fits_note(c, "context", shortest + others, {s.batch, shortest, s.generate, s.depth}));
   }
-  const std::int64_t prompt = context - generate;
-  const Term x = (named("prompt", prompt, "longest prompt whose memory fits at this batch, found by bisection") +
-                  named("generate", generate, "generated tokens"))
-                     .noted(fits_note(c, "context", context, {s.batch, prompt, s.generate}));
+  const std::int64_t prompt = context - others;
+  const Term x =
+      (named("prompt", prompt, "longest prompt whose memory fits at this batch, found by bisection") +
+       named("generate", others, s.depth > 0 ? "generated tokens, and those cached before" : "generated tokens"))
+          .noted(fits_note(c, "context", context, {s.batch, prompt, s.generate, s.depth}));
   const std::int64_t next = prompt + c.estimator.prompt_unit();
-  return x.noted(next <= kMaxTokens ? fits_note(c, "context", next + generate, {s.batch, next, s.generate})
+  return x.noted(next <= kMaxTokens ? fits_note(c, "context", next + others, {s.batch, next, s.generate, s.depth})
                                     : std::string("the longest prompt tried"));
 }
 

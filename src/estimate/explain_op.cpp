@@ -213,7 +213,11 @@ class OpExplainer {
     const Term rate =
         named("link_rate", link.per_direction.value,
               fmt::format("B/s, {} between host and device, one way ({})", link.name, hardware::name(link.provenance)));
-    return done(metric, part(Metric::network_bytes) / rate);
+    const auto share = estimator_.machine().upload_share(op_);
+    if (!share || metric == Metric::roof_s) return done(metric, part(Metric::network_bytes) / rate);
+    const double of_rate = get(estimator_.setup().profile->values, *share);
+    const Term sent = rate * named("upload_share", of_rate, "of that rate, of weights");
+    return done(metric, parameter(index(*share), "", part(Metric::network_bytes) / sent.in_parentheses()));
   }
 
   // Steps that follow one another, and the bytes on the link that limits the exchange; under a runtime profile both as
@@ -247,9 +251,11 @@ class OpExplainer {
 
   // The roof of a prediction, and the numbers of the profile that it hangs on.
   Term under_profile(const mapper::OpTime& t, Term x) const {
-    const hardware::RuntimeProfile& profile = *estimator_.setup().profile;
+    const Setup& setup = estimator_.setup();
+    const bool on_host = op_.place == graph::Place::host;
+    const hardware::RuntimeProfile& profile = on_host ? *setup.host_profile : *setup.profile;
     x = x.noted(fmt::format("{} of the roof of {}, under {}", format_share(t.roof / t.total), format_seconds(t.roof),
-                            profile.title_for(*estimator_.setup().device)));
+                            profile.title_for(on_host ? *setup.host : *setup.device)));
     for (const std::size_t p : mapper::parameters_of(op_, profile.choices)) {
       const std::string_view unit = hardware::parameter_info(p).unit;
       x = parameter(p, unit.empty() ? "" : std::string(unit) + " ", x);
@@ -257,7 +263,8 @@ class OpExplainer {
     return x;
   }
   Term parameter(std::size_t p, const std::string& unit, const Term& x) const {
-    const hardware::RuntimeProfile& profile = *estimator_.setup().profile;
+    const Setup& setup = estimator_.setup();
+    const hardware::RuntimeProfile& profile = op_.place == graph::Place::host ? *setup.host_profile : *setup.profile;
     const auto& about = hardware::parameter_info(p);
     return x.noted(fmt::format("{} = {:.3g} {}({}): {}", about.name, profile.values[p], unit,
                                hardware::name(profile.provenance[p]), about.meaning));
@@ -316,7 +323,10 @@ class OpExplainer {
     if (estimate_.op.place == graph::Place::link) return time_over_link(metric);
     const bool network = estimate_.op.place == graph::Place::network;
     if (network && (!estimator_.setup().profile || metric == Metric::time_s)) return time_of_collective(metric);
-    if (estimator_.setup().profile && estimate_.op.place != graph::Place::host) return predicted(metric);
+    const bool on_host = estimate_.op.place == graph::Place::host;
+    if (on_host ? estimator_.machine().host_efficiency() != nullptr : estimator_.setup().profile != nullptr) {
+      return predicted(metric);
+    }
     const bool tiles = estimator_.machine().tiles() && estimate_.op.place == graph::Place::device;
     if (tiles && metric == Metric::time_s) return mapped(metric);
     const mapper::Roofline& roofline = estimator_.roofline(estimate_.op.place);

@@ -63,6 +63,27 @@ std::optional<std::int64_t> most_layers(const model::Decoder& model, const hardw
   return low;
 }
 
+std::optional<std::int64_t> fewest_cpu_moe(const model::Decoder& model, const hardware::Device& device, Choices choices,
+                                           const Scenario& scenario) {
+  if (model_kind(model).find("experts") == std::string::npos) return std::nullopt;
+  choices.gpu_layers.reset();
+  choices.override_tensor.clear();
+  const auto with_experts = [&](std::int64_t layers) {
+    choices.cpu_moe = layers;
+    return Estimator(make_setup(model, device, choices));
+  };
+  std::int64_t low = 0;  // does not fit, or everything does
+  std::int64_t high = model.num_layers();
+  const Estimator all = with_experts(high);
+  if (all.setup().host == nullptr || all.memory(scenario).total() > all.capacity()) return std::nullopt;
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    const Estimator e = with_experts(middle);
+    (e.memory(scenario).total() <= e.capacity() ? high : low) = middle;
+  }
+  return with_experts(high).fits(scenario) ? std::optional(high) : std::nullopt;
+}
+
 GgufCandidate gguf_candidate(const model::Decoder& model, const model::GgufFileType& type, model::GgufEra era) {
   const std::vector<model::GgufTensor> tensors = model::quantised_tensors(model, type, era);
   return {.name = std::string(type.name),

@@ -44,6 +44,12 @@ struct GgufStudyRow {
 std::optional<std::int64_t> most_layers(const model::Decoder& model, const hardware::Device& device,
                                         const Choices& choices, const Scenario& scenario);
 
+// The fewest layers, from the first, whose routed experts have to stay on the host for the rest to fit on the device
+// while the host holds them; nothing when there are no experts, or that is not enough. `choices` as for make_setup;
+// where it says which layers and experts stay there is ignored.
+std::optional<std::int64_t> fewest_cpu_moe(const model::Decoder& model, const hardware::Device& device, Choices choices,
+                                           const Scenario& scenario);
+
 // Rows in the order of `candidates`. `choices` gives the cache types, the micro-batch and the host (null: no split is
 // tried); its weights and gpu_layers are ignored. Throws what make_setup throws.
 std::vector<GgufStudyRow> study_gguf(const model::Decoder& model, const hardware::Device& device,

@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <array>
+#include <regex>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "mapper/roofline/collective_kernel.h"
+#include "model/gguf_tensors.h"
 #include "model/parameters.h"
 
 namespace llmperf::estimate {
@@ -22,21 +26,105 @@ std::optional<Dtype> plain_dtype(std::string_view scheme) {
   return std::nullopt;
 }
 
+// The CPU, or the part of it that is used.
+const hardware::Device* in_use(const hardware::Device& cpu, const WorkloadChoices& choices, Platform& platform) {
+  if (!choices.threads && !choices.numa_nodes) return &cpu;
+  platform.parts.push_back(
+      std::make_shared<hardware::Device>(hardware::with_threads(cpu, choices.threads, choices.numa_nodes)));
+  return platform.parts.back().get();
+}
+
+// Whether "PATTERN=CPU" is about a tensor; patterns and places as llama.cpp reads them.
+struct Override {
+  std::string text;
+  std::regex pattern;
+};
+std::vector<Override> read_overrides(const std::string& text) {
+  std::vector<Override> all;
+  for (const std::string_view each : split(text, ',')) {
+    const std::size_t equals = each.rfind('=');
+    if (equals == std::string_view::npos || each.substr(equals + 1) != "CPU") {
+      throw Error::bad_input(fmt::format("--override-tensor: {} places nothing on the CPU", quote(each)),
+                             "PATTERN=CPU, such as 'blk\\.[0-9]\\.ffn_.*_exps=CPU'");
+    }
+    const std::string pattern(each.substr(0, equals));
+    try {
+      all.push_back({pattern, std::regex(pattern)});
+    } catch (const std::regex_error&) {
+      throw Error::bad_input(fmt::format("--override-tensor: {} is no regular expression", quote(pattern)));
+    }
+  }
+  return all;
+}
+
+using ExpertMatrices = std::set<std::pair<std::int64_t, model::Role>>;
+
+// The experts' matrices that the patterns are about. Throws where one is about another tensor, or about none.
+ExpertMatrices overridden(const model::Decoder& model, const std::string& text) {
+  ExpertMatrices matrices;
+  const std::vector<model::GgufTensor> tensors = model::gguf_tensors(model);
+  for (const Override& each : read_overrides(text)) {
+    bool any = false;
+    for (const model::GgufTensor& tensor : tensors) {
+      const std::string name = tensor.name();
+      if (!std::regex_search(name, each.pattern)) continue;
+      if (name.find("_exps.") == std::string::npos) {
+        throw Error::bad_input(
+            fmt::format(
+                "--override-tensor: {} is about {}, too, and only routed experts are placed apart from their layer",
+                quote(each.text), name),
+            "a pattern with _exps, or --gpu-layers for whole layers");
+      }
+      any = true;
+      matrices.emplace(tensor.layer, tensor.role);  // biases have the role of a vector, and stay
+    }
+    if (any) continue;
+    throw Error::bad_input(fmt::format("--override-tensor: {} is about no tensor of {}", quote(each.text), model.name),
+                           "names are those of the GGUF file: blk.0.ffn_gate_exps.weight");
+  }
+  return matrices;
+}
+
+// Experts that stay on the host while the rest of their layer does not.
+void keep_experts(const model::Decoder& model, const Choices& choices, model::WeightLayout& layout) {
+  if (!choices.cpu_moe && choices.override_tensor.empty()) return;
+  if (model_kind(model).find("experts") == std::string::npos) {
+    throw Error::bad_input(fmt::format("{} has no routed experts that could stay on the host", model.name),
+                           "--gpu-layers for whole layers");
+  }
+  const ExpertMatrices matrices =
+      choices.override_tensor.empty() ? ExpertMatrices() : overridden(model, choices.override_tensor);
+  const std::int64_t first = choices.cpu_moe.value_or(0);
+  const auto is_kept = [&](std::int64_t layer, model::Role role) {
+    const model::Layer& kind = model.kinds[model.layer_kinds[static_cast<std::size_t>(layer)]];
+    return kind.feed_forward.experts && (layer < first || matrices.contains({layer, role}));
+  };
+  keep_experts_on_host(is_kept, layout);
+}
+
 // Which part of a GGUF model is where, and over what the two parts talk.
 void place(const hardware::Device& device, const Choices& choices, Setup& setup) {
   model::WeightLayout& layout = setup.execution.weights;
   if (!layout.gguf || !has_own_memory(device) || choices.host == nullptr) {
-    if (choices.gpu_layers) {
-      throw Error::bad_input(layout.gguf
-                                 ? fmt::format("{} has no memory apart from the host's", device.name)
-                                 : fmt::format("layers stay on the host in GGUF formats only, not in {}", layout.name),
-                             "leave out --gpu-layers");
+    for (const auto& [flag, what, given] :
+         {std::tuple{"--gpu-layers", "layers", choices.gpu_layers.has_value()},
+          std::tuple{"--n-cpu-moe", "experts", choices.cpu_moe.has_value()},
+          std::tuple{"--override-tensor", "experts", !choices.override_tensor.empty()}}) {
+      if (!given) continue;
+      throw Error::bad_input(
+          layout.gguf ? fmt::format("{} has no memory apart from the host's", device.name)
+                      : fmt::format("{} stay on the host in GGUF formats only, not in {}", what, layout.name),
+          fmt::format("leave out {}", flag));
     }
     layout.embedding_on_host = false;
     return;
   }
-  setup.host = choices.host;
+  setup.host = in_use(*choices.host, choices, setup);
   keep_on_host(*setup.execution.model, choices.gpu_layers.value_or(setup.execution.model->num_layers() + 1), layout);
+  keep_experts(*setup.execution.model, choices, layout);
+  if (layout.computes_on_host() && choices.profile) setup.host_profile = choices.host_profile;
+  setup.execution.streams_weights = choices.op_offload;
+  setup.pinned_weights = choices.pinned_weights;
   setup.link = device.host_link.value_or(hardware::HostLink{
       .name = "PCIe4 x16", .per_direction = BytesPerSecond{32e9}, .provenance = hardware::Provenance::assumed});
 }
@@ -83,10 +171,12 @@ void check_layer_split(const Choices& choices, const Setup& setup) {
         "--pipeline-batches: llama.cpp takes all sequences of a GGUF model through the devices together",
         "leave it out");
   }
-  if (layout.head_on_host || layout.groups.front().on_host) {
-    throw Error::bad_input(
-        "--gpu-layers: layers of a GGUF model are on several devices or on one and the host, not both",
-        "leave out --gpu-layers or --pp");
+  if (layout.computes_on_host()) {
+    const bool layers = layout.head_on_host || layout.groups.front().on_host;
+    const char* flag = layers ? "--gpu-layers" : choices.cpu_moe ? "--n-cpu-moe" : "--override-tensor";
+    throw Error::bad_input(fmt::format("{}: {} of a GGUF model are on several devices or on one and the host, not both",
+                                       flag, layers ? "layers" : "experts"),
+                           fmt::format("leave out {} or --pp", flag));
   }
 }
 
@@ -186,7 +276,7 @@ void WorkloadChoices::run_as(const hardware::RuntimeExecution& execution) {
 
 void choose_platform(const hardware::Device& device, const WorkloadChoices& choices, Platform& platform) {
   platform.cluster = cost::make_cluster(device, choices.devices_per_node);
-  platform.device = &device;
+  platform.device = device.kind == hardware::DeviceKind::cpu ? in_use(device, choices, platform) : &device;
   platform.profile = choices.profile;
   platform.tiles = choices.tiles;
   platform.dispatch = choices.dispatch;
@@ -281,7 +371,9 @@ hardware::StepSize step_size(const Setup& setup, const hardware::RuntimeProfile*
   step.plan = graph::to_text(e.plan);
   step.kind = model_kind(*e.model);
   step.device = setup.device->name;
-  for (const model::LayerGroup& group : e.weights.groups) step.layers_on_host += group.on_host ? group.count() : 0;
+  for (const model::LayerGroup& group : e.weights.groups) {
+    step.layers_on_host += group.on_host || group.keeps_experts() ? group.count() : 0;
+  }
   return step;
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,9 +23,11 @@ namespace llmperf::estimate {
 struct Platform {
   cost::Cluster cluster;
   const hardware::Device* device = nullptr;
-  const hardware::RuntimeProfile* profile = nullptr;               // null: the speed of light
-  mapper::TileModel tiles = mapper::TileModel::mapped;             // of an array of tiles, without a profile
-  hardware::Dispatch dispatch = hardware::Dispatch::graph;         // with a profile; of text of the prefill
+  std::vector<std::shared_ptr<const hardware::Device>>
+      parts;                                                // CPUs of which not all is used, kept for `device`, `host`
+  const hardware::RuntimeProfile* profile = nullptr;        // null: the speed of light
+  mapper::TileModel tiles = mapper::TileModel::mapped;      // of an array of tiles, without a profile
+  hardware::Dispatch dispatch = hardware::Dispatch::graph;  // with a profile; of text of the prefill
   hardware::Dispatch decode_dispatch = hardware::Dispatch::graph;  // of text
   Bytes reserve{0.5 * kGiB};                                       // runtime context and workspaces; an assumption
   std::vector<std::string> notes;  // substitutions worth telling: "fp8 products run in bf16: …"
@@ -72,7 +75,9 @@ struct WorkloadChoices {
   std::optional<Bytes> reserve;
   graph::Plan plan;  // must be legal (graph::problems)
   std::optional<std::int64_t> devices_per_node;
-  std::optional<std::int64_t> threads;  // of a CPU that computes
+  // Of a CPU, be it the device or the host: cores and NUMA nodes that are used; nothing: all.
+  std::optional<std::int64_t> threads;
+  std::optional<std::int64_t> numa_nodes;
 
   void run_as(const hardware::RuntimeExecution& execution);
 };
@@ -85,11 +90,13 @@ void choose_platform(const hardware::Device& device, const WorkloadChoices& choi
 struct Setup : Platform {
   graph::Execution execution;  // its plan is legal for the model
   Serving serving;
-  std::int64_t pipeline_batches = 0;       // see Choices
-  std::vector<double> tensor_split;        // see Choices
-  const hardware::Device* host = nullptr;  // null: everything is on the device
-  hardware::HostLink link;                 // between the two, where there is a host
-  bool checkpoint_kv = false;              // the checkpoint says what the KV cache is stored in
+  std::int64_t pipeline_batches = 0;                       // see Choices
+  std::vector<double> tensor_split;                        // see Choices
+  const hardware::Device* host = nullptr;                  // null: everything is on the device
+  hardware::HostLink link;                                 // between the two, where there is a host
+  const hardware::RuntimeProfile* host_profile = nullptr;  // of a host that has layers, experts or the head
+  bool pinned_weights = false;                             // on the host
+  bool checkpoint_kv = false;                              // the checkpoint says what the KV cache is stored in
   double activation_factor = 1;  // memory that a runtime plans for activations, over the peak of those alive at once
 };
 
@@ -99,7 +106,7 @@ struct Setup : Platform {
 //  the
 //    device multiplies it, else fp32;
 //  * kv is what the checkpoint asks for, else the activation type; cache_k and cache_v override it for one half;
-//  * gpu_layers are all layers, and the head is on the device.
+//  * gpu_layers are all layers, and the head is on the device; so are all experts.
 // Weights in a GGUF format (by name, or `stored`) are run as llama.cpp does: computed in fp16, cached in fp16, the
 // token embedding and sampling on the host, q, k, v and gate, up multiplied apart as the file keeps them.
 struct Choices : WorkloadChoices {
@@ -111,8 +118,14 @@ struct Choices : WorkloadChoices {
   const model::WeightLayout* stored = nullptr;  // of the model's own file, taken when `weights` names nothing
   model::GgufEra gguf_era = model::GgufEra::v2026;
   std::optional<std::int64_t> gpu_layers;
+  // Of the layers, from the first, those whose routed experts stay on the host.
+  std::optional<std::int64_t> cpu_moe;
+  std::string override_tensor;  // "blk\.[0-9]\..*_exps=CPU": regular expressions of names of such matrices
+  bool op_offload = true;       // micro-batches of many tokens are computed on the device all the same
+  bool pinned_weights = false;  // what stays there is in pinned memory: the file is read, not mapped
   std::optional<std::int64_t> micro_batch;
-  const hardware::Device* host = nullptr;  // used by GGUF formats on a device with memory of its own
+  const hardware::Device* host = nullptr;                  // used by GGUF formats on a device with memory of its own
+  const hardware::RuntimeProfile* host_profile = nullptr;  // … under a profile of the device; null: its speed of light
   // Micro-batches that a batch goes through the pipeline in; 0: the largest divisor of a replica's batch that is at
   // most the number of stages.
   std::int64_t pipeline_batches = 0;

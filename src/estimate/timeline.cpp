@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "base/integer.h"
@@ -383,6 +384,34 @@ bool same_tags(const Phase& phase, std::size_t a, std::size_t b, std::size_t siz
   return true;
 }
 
+// Where groups of one kind begin that have ops of their own, as experts on the host do: at the first product of each.
+// Nothing where the ops' counts say otherwise.
+std::optional<std::vector<std::size_t>> starts_of(const Phase& phase, const LayerRun& run,
+                                                  std::span<const model::LayerGroup> groups) {
+  const auto tag = [&](std::size_t i) { return phase.ops[i].op.tag; };
+  const std::size_t end = run.first + run.size;
+  std::size_t first = run.first;
+  while (first < end && tag(first) == graph::Tag::send_weights) ++first;
+  std::vector<std::size_t> found;
+  for (std::size_t i = first; i < end; ++i) {
+    if (tag(i) == tag(first)) found.push_back(i);
+  }
+  if (found.size() % groups.size() != 0) return std::nullopt;
+  std::vector<std::size_t> starts;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    std::size_t start = found[g * found.size() / groups.size()];
+    while (start > run.first && tag(start - 1) == graph::Tag::send_weights) --start;
+    starts.push_back(start);
+  }
+  starts.push_back(end);
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (std::size_t i = starts[g]; i < starts[g + 1]; ++i) {
+      if (phase.ops[i].op.count % groups[g].count() != 0) return std::nullopt;
+    }
+  }
+  return starts;
+}
+
 // The layer groups of a decoder follow one another in the graph; those of one kind that touch are told apart by their
 // ops, which then are the same ones over again.
 std::vector<LayerRun> decoder_runs(const Phase& phase, const std::vector<model::LayerGroup>& groups) {
@@ -404,6 +433,11 @@ std::vector<LayerRun> decoder_runs(const Phase& phase, const std::vector<model::
     for (std::size_t p = 1; alike && p < parts; ++p) alike = same_tags(phase, run.first, run.first + p * size, size);
     if (alike && end > group) {
       for (std::size_t p = 0; p < parts; ++p) runs.push_back({run.first + p * size, size, groups[group + p].layers});
+    } else if (const auto starts =
+                   end > group ? starts_of(phase, run, std::span(groups).subspan(group, parts)) : std::nullopt) {
+      for (std::size_t p = 0; p < parts; ++p) {
+        runs.push_back({(*starts)[p], (*starts)[p + 1] - (*starts)[p], groups[group + p].layers});
+      }
     } else {
       std::vector<std::int64_t> layers;
       for (std::size_t g = group; g < end; ++g) {

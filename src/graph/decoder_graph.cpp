@@ -10,7 +10,8 @@
 //
 // Layers left on the host run there, but for a step of many tokens, which the device computes with the layer's weights
 // and cache sent over the link for the occasion; new keys and values go back to it. The residual stream moves when the
-// place changes. A GGUF model takes a long step in micro-batches.
+// place changes. Experts may be left there alone: their inputs and results cross the link, or for many tokens their
+// matrices do. A GGUF model takes a long step in micro-batches.
 //
 // Where chains of element-wise operations are kernels of their own (hardware::Chains) a vector op stands for those of a
 // chain, and the step has what such stacks run besides: mask_prepare before the layers, rope_tables, split_qkv (of a
@@ -267,16 +268,22 @@ class DecoderBuilder {
   bool same_format(model::Role a, model::Role b) const { return format(a) == format(b); }
 
   // Where `rows` rows meet weights that are kept on the host or not.
-  static Place place_for(bool on_host, std::int64_t rows) {
-    return on_host && rows < kStreamedRows ? Place::host : Place::device;
+  Place place_for(bool on_host, std::int64_t rows) const {
+    return on_host && !e_.streams(rows) ? Place::host : Place::device;
   }
   // The residual stream follows: from here on ops run at `place`.
   void move_to(Place place, std::int64_t rows) {
     if (place != residual_) {
-      send(place == Place::host ? Tag::to_host : Tag::to_device,
-           Transfer{.rows = rows, .width = m_.hidden, .element = model::element_format(e_.activations)});
+      cross(place, rows, m_.hidden);
     }
     place_ = residual_ = place;
+  }
+  // Activations on their way to `place`, where ops run from here on.
+  void cross(Place place, std::int64_t rows, std::int64_t width) {
+    if (place == place_) return;
+    send(place == Place::host ? Tag::to_host : Tag::to_device,
+         Transfer{.rows = rows, .width = width, .element = model::element_format(e_.activations)});
+    place_ = place;
   }
 
   // Micro-batches of one size, which run the same ops one after the other. Attention is not split: the passes over the
@@ -1006,21 +1013,35 @@ class DecoderBuilder {
     vector(Tag::routing, VectorKind::router, own, x.count, 1, 1);
     keeps(d(own * x.count));
     const model::ElementFormat element = model::element_format(e_.activations);
+    const Place up = place_of(x, Role::expert_up);
+    const Place gate = f.gated ? place_of(x, Role::expert_gate) : up;
+    const Place down = place_of(x, Role::expert_down);
+    if (gate != residual_ || up != residual_) cross(Place::host, own, m_.hidden);
+    place_ = gate;
     push(Tag::dispatch, Copy{.read_elements = copied, .write_elements = copied, .from = element, .to = element});
     if (spread) exchange_experts(Tag::experts_dispatch, own, x, Way::there);
-    if (f.gated && (o_.fused_gate_up || f.fused_gate_up) && same_format(Role::expert_gate, Role::expert_up)) {
+    streams_experts(gate, Role::expert_gate);
+    const bool together = group_->holds_on_host(Role::expert_gate) == group_->holds_on_host(Role::expert_up);
+    if (f.gated && (o_.fused_gate_up || f.fused_gate_up) && same_format(Role::expert_gate, Role::expert_up) &&
+        together) {
       linear(Tag::experts_gate_up, Split::none, rows, 2 * x.intermediate, m_.hidden, f.bias, format(Role::expert_up),
              load);
     } else {
       if (f.gated) {
         linear(Tag::experts_gate, Split::none, rows, x.intermediate, m_.hidden, f.bias, format(Role::expert_gate),
                load);
+        cross(up, rows, x.intermediate);
       }
+      streams_experts(up, Role::expert_up);
       linear(Tag::experts_up, Split::none, rows, x.intermediate, m_.hidden, f.bias, format(Role::expert_up), load,
              f.gated ? Input::shared : Input::own);
     }
     activate(Tag::experts_activation, rows, x.intermediate, f.gated);
+    cross(down, rows, x.intermediate);
+    streams_experts(down, Role::expert_down);
     linear(Tag::experts_down, Split::none, rows, m_.hidden, x.intermediate, f.bias, format(Role::expert_down), load);
+    cross(residual_, rows, m_.hidden);
+    streamed_ = group_->on_host && residual_ == Place::device;
     if (spread) exchange_experts(Tag::experts_return, own, x, Way::back);
     vector(Tag::combine, VectorKind::combine, rows, m_.hidden, 1, d(own) / d(rows));
     keeps(copied);
@@ -1041,6 +1062,13 @@ class DecoderBuilder {
     }
     if (!spread) reduce_tokens(Tag::mlp_reduce, Tag::mlp_scatter, tokens_);
   }
+  // Where the products with an expert's matrix run: with the rest of the layer, or on the host that keeps the matrix
+  // while its rows are too few to send it. Activations go there and back, and what is between two products is computed
+  // where the first one is.
+  Place place_of(const model::Experts& x, Role role) const {
+    return group_->holds_on_host(role) && !e_.streams(tokens_, x) ? Place::host : residual_;
+  }
+  void streams_experts(Place place, Role role) { streamed_ = place == Place::device && group_->holds_on_host(role); }
   // A token goes once to every device that has experts of it, which sums up its results before they come back.
   enum class Way : unsigned char { there, back };
   void exchange_experts(Tag tag, std::int64_t tokens, const model::Experts& x, Way way) {

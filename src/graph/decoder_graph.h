@@ -34,6 +34,10 @@ struct Allocation {
   std::int64_t granule = 1;
 };
 
+// Rows from which a product with weights left on the host is worth sending them to the device, weights and all: the
+// threshold of ggml's schedulers.
+inline constexpr std::int64_t kStreamedRows = 32;
+
 // How a model is executed: everything but the step itself. Must outlive the graphs built from it (ops point to its
 // formats).
 struct Execution {
@@ -48,9 +52,16 @@ struct Execution {
   Popularity routing;              // of experts among tokens
   Plan plan;                       // how the step is spread over devices; the ops are those of one of them
   StageSplit split;                // of the layers over the plan's stages; no runs: all of one length
+  bool streams_weights = true;     // products of many rows with weights left on the host run on the device
   bool training = false;           // a forward pass to be differentiated: no cache, dropout, the loss over all tokens
 
   std::optional<std::int64_t> window(const model::Attention& a) const { return windows ? a.window : std::nullopt; }
+  // Whether the device computes micro-batches of so many rows with what the host keeps. An expert has its share of
+  // them.
+  bool streams(std::int64_t rows) const { return streams_weights && rows >= kStreamedRows; }
+  bool streams(std::int64_t rows, const model::Experts& x) const {
+    return streams_weights && rows * x.per_token >= kStreamedRows * x.count;
+  }
   // Of the group's layers, those of pipeline stage `stage`.
   std::int64_t stage_layers(const model::LayerGroup& group, std::int64_t stage) const;
   // Of the `tokens` of a sequence, those that a layer keeps in its cache.
@@ -70,10 +81,6 @@ bool splits_residual(const Plan& plan, std::span<const SequenceGroup> step);
 // Part::context_dependent only those ops that change when contexts grow are built, the same ones in the same order as
 // the ops flagged grows_with_context in the whole graph.
 void build_step(const Execution& execution, std::span<const SequenceGroup> step, Part part, Graph& graph);
-
-// Rows from which a product with weights left on the host is worth sending them to the device, weights and all: the
-// threshold of ggml's schedulers.
-inline constexpr std::int64_t kStreamedRows = 32;
 
 // Whether latent attention runs in its absorbed form (scores against the cached latents themselves) rather than expand
 // keys and values from them: when that takes fewer FLOPs per cached token. A prompt without a cache has none to save

@@ -372,6 +372,8 @@ Device parse_device(const descriptor::Document& document) {
                                             device.supernode->devices, node));
   }
   device.cores = reader.optional_int("cores", IntRange{1, 10'000'000});
+  device.core_bandwidth = read_bandwidth(reader, "core_bandwidth");
+  device.numa_nodes = reader.int_or("numa_nodes", 1, IntRange{1, 1024});
   device.clock_hz = read_with_unit(reader, "clock", kFrequencyUnits, 1e12, "2520 MHz");
   device.measured_clock_hz = read_with_unit(reader, "measured_clock", kFrequencyUnits, 1e12, "2700 MHz");
   if (device.measured_clock_hz && !device.clock_hz) {
@@ -404,6 +406,43 @@ const Peak* Device::fastest_peak(Dtype dtype) const {
     if (found == nullptr || peak.rate > found->rate) found = &peak;
   }
   return found;
+}
+
+Device with_threads(const Device& cpu, std::optional<std::int64_t> threads, std::optional<std::int64_t> numa_nodes) {
+  if (numa_nodes && *numa_nodes > cpu.numa_nodes) {
+    throw Error::bad_input(
+        fmt::format("`numa`: {} has {} NUMA node{}", cpu.name, cpu.numa_nodes, cpu.numa_nodes == 1 ? "" : "s"),
+        "as many as its file says (numa_nodes), or fewer");
+  }
+  const std::int64_t nodes = numa_nodes.value_or(cpu.numa_nodes);
+  const std::int64_t cores = cpu.cores.value_or(0) * nodes / cpu.numa_nodes;
+  if (threads && *threads > cores) {
+    const char* of_nodes = nodes < cpu.numa_nodes ? " in these nodes" : "";
+    throw Error::bad_input(cpu.cores ? fmt::format("`threads`: {} has {} cores{}", cpu.name, cores, of_nodes)
+                                     : fmt::format("`threads`: the file of {} does not say its cores", cpu.name),
+                           "threads beyond the cores share them, and are not modelled");
+  }
+  Device part = cpu;
+  MemoryLevel& memory = part.memory.back();
+  const double share = static_cast<double>(nodes) / static_cast<double>(cpu.numa_nodes);
+  if (memory.bandwidth && share < 1) {
+    memory.bandwidth = *memory.bandwidth * share;
+    memory.bandwidth_provenance = Provenance::derived;
+  }
+  part.numa_nodes = nodes;
+  const double used = threads ? static_cast<double>(*threads) / static_cast<double>(*cpu.cores) : share;
+  for (Peak& peak : part.peaks) {
+    if (used < 1) peak = {peak.engine, peak.dtype, peak.accumulate, peak.rate * used, Provenance::derived};
+  }
+  if (cpu.cores) part.cores = threads.value_or(cores);
+  if (threads && memory.bandwidth) {
+    const BytesPerSecond drawn = cpu.core_bandwidth.value_or(kCoreBandwidth) * static_cast<double>(*threads);
+    if (drawn < *memory.bandwidth) {
+      memory.bandwidth = drawn;
+      memory.bandwidth_provenance = cpu.core_bandwidth ? Provenance::derived : Provenance::assumed;
+    }
+  }
+  return part;
 }
 
 std::string_view name(Provenance provenance) { return kProvenanceNames[static_cast<std::size_t>(provenance)]; }

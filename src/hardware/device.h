@@ -101,11 +101,13 @@ struct Device {
   std::optional<TileArray> tile_array;
   std::int64_t devices_per_node = 1;  // a server (atlas-800i-a2) is described by one of its devices and their number
   std::optional<std::int64_t> cores;  // SMs, compute units, AI cores
-  std::optional<double> clock_hz;     // that the peaks are given at
-  std::optional<double> measured_clock_hz;  // that the device was seen to run products at, where that is another
-  std::optional<double> power_w;            // TDP of one device
-  std::optional<double> price_usd;          // list price of one device
-  std::string cloud_price;                  // as quoted, with its source; may be empty
+  std::optional<BytesPerSecond> core_bandwidth;  // of a CPU: of the memory bandwidth, what one core draws
+  std::int64_t numa_nodes = 1;                   // of a CPU: that cores and memory are divided into
+  std::optional<double> clock_hz;                // that the peaks are given at
+  std::optional<double> measured_clock_hz;       // that the device was seen to run products at, where that is another
+  std::optional<double> power_w;                 // TDP of one device
+  std::optional<double> price_usd;               // list price of one device
+  std::string cloud_price;                       // as quoted, with its source; may be empty
 
   const MemoryLevel& dram() const { return memory.back(); }
   // The on-chip cache that all cores share, if given: the level before the last; null when that is memory of one tile.
@@ -120,6 +122,14 @@ struct Device {
   // What the peaks are to be multiplied by: the clock seen over the one they are given at.
   double clock_ratio() const { return clock_hz && measured_clock_hz ? *measured_clock_hz / *clock_hz : 1; }
 };
+
+// What one core of a CPU draws of the memory bandwidth where its file says nothing: 13 GB/s were seen on a Ryzen 7950X
+// (4 threads), 28 GB/s on an Apple M2 Max.
+inline constexpr BytesPerSecond kCoreBandwidth{13e9};
+// The CPU as a program sees it that runs on `threads` of its cores in `numa_nodes` of its nodes; nothing: all. Its
+// rates are those of these cores, its bandwidth that of these nodes or what the cores draw, if that is less; of the
+// memory all is there. Throws Error(bad_input) for what it does not have.
+Device with_threads(const Device& cpu, std::optional<std::int64_t> threads, std::optional<std::int64_t> numa_nodes);
 
 // The device a document describes. Throws Error(bad_input) with every problem found, each with its position.
 Device parse_device(const descriptor::Document& document);

@@ -64,6 +64,8 @@ enum class Parameter : unsigned char {
   custom_launch, custom_rank, custom_share, custom_second, custom_second_share,
   // Tokens on their way to experts and back, by one kernel each way (collective.cpp).
   exchange_launch, exchange_there, exchange_round, exchange_share,
+  // Weights on their way from the host to the device that multiplies them (mapper/machine.h).
+  upload_share, upload_pinned_share,
   // What long kernels and steady load leave of the clock (efficiency.cpp).
   power_onset, power_sustained,
   // The host and what a step costs beside its kernels (step_overhead.h).
@@ -240,7 +242,7 @@ struct StepSize {
   std::string plan = {};            // as graph::to_text writes it
   std::string kind = {};            // of model: "dense", "experts", "latent attention", …
   std::string device = {};          // that it runs on
-  std::int64_t layers_on_host = 0;  // of a GGUF model
+  std::int64_t layers_on_host = 0;  // of a GGUF model, whole or their experts
 };
 // What a profile was fitted on. Outside of it an estimate is extrapolated. Empty lists: not recorded, nothing is held
 // against them.

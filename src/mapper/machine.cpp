@@ -23,9 +23,10 @@ TileModel parse_tile_model(std::string_view name) {
 }
 
 Machine::Machine(const hardware::Device& device, const cost::Cluster& cluster, const hardware::Device* host,
-                 BytesPerSecond link, const hardware::RuntimeProfile* profile, TileModel tiles)
-    : device_(device), link_(link), cluster_(cluster) {
+                 BytesPerSecond link, const hardware::RuntimeProfile* profile, TileModel tiles, const HostSide& side)
+    : device_(device), link_(link), pinned_(side.pinned), cluster_(cluster) {
   if (host) host_.emplace(*host);
+  if (host && side.profile) host_efficiency_.emplace(*host, *side.profile, *host_);
   if (profile) {
     efficiency_.emplace(device, *profile, device_);
   } else if (device.tile_array && tiles != TileModel::roofline) {
@@ -36,15 +37,25 @@ Machine::~Machine() = default;
 
 OpTime Machine::time(const graph::Op& op, const cost::Work& work) const {
   switch (op.place) {
-    case graph::Place::link: return time_over_link(work, link_);
+    case graph::Place::link: {
+      OpTime t = time_over_link(work, link_);
+      if (const auto share = upload_share(op)) t.total = t.total / get(efficiency_->profile().values, *share);
+      return t;
+    }
     case graph::Place::network:
       return efficiency_ ? efficiency_->collective(op, cluster_)
                          : time_of(cost::collective_cost(cluster_, std::get<graph::Collective>(op.body)));
-    case graph::Place::host: return roofline(op.place).time(work);
+    case graph::Place::host: return host_efficiency_ ? host_efficiency_->time(op, work) : roofline(op.place).time(work);
     default: break;
   }
   if (efficiency_) return efficiency_->time(op, work);
   return tiles_ ? tiles_->time(op, work, device_.time(work)) : device_.time(work);
+}
+
+std::optional<hardware::Parameter> Machine::upload_share(const graph::Op& op) const {
+  const auto* sent = std::get_if<graph::Transfer>(&op.body);
+  if (!efficiency_ || sent == nullptr || sent->weights == nullptr) return std::nullopt;
+  return pinned_ ? hardware::Parameter::upload_pinned_share : hardware::Parameter::upload_share;
 }
 
 double Machine::hidden_share(const graph::Op& op) const {

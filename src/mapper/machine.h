@@ -27,13 +27,20 @@ std::string_view name(TileModel model);
 // Throws Error(bad_input).
 TileModel parse_tile_model(std::string_view name);
 
+// What is known of the host beside its datasheet.
+struct HostSide {
+  const hardware::RuntimeProfile* profile = nullptr;  // that times its ops; null: its speed of light
+  bool pinned = false;                                // weights left there are in pinned memory
+};
+
 class Machine {
  public:
-  // The device, and host and profile if there are any, must outlive it. Without a profile times are those of the
-  // tiles where the device has some, else the speed of light.
+  // The device, and host and profiles if there are any, must outlive it. Without a profile times are those of the
+  // tiles where the device has some, else the speed of light. Under one, weights cross the link to the host at the
+  // profile's share of its rate.
   Machine(const hardware::Device& device, const cost::Cluster& cluster, const hardware::Device* host = nullptr,
           BytesPerSecond link = {}, const hardware::RuntimeProfile* profile = nullptr,
-          TileModel tiles = TileModel::mapped);
+          TileModel tiles = TileModel::mapped, const HostSide& side = {});
   ~Machine();
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
@@ -51,6 +58,9 @@ class Machine {
   double hidden_share(const graph::Op& op) const;
   // Null for the speed of light.
   const Efficiency* efficiency() const { return efficiency_ ? &*efficiency_ : nullptr; }
+  const Efficiency* host_efficiency() const { return host_efficiency_ ? &*host_efficiency_ : nullptr; }
+  // What is sent of a link to the host: null for activations, which take all of it.
+  std::optional<hardware::Parameter> upload_share(const graph::Op& op) const;
   // Null where ops are not timed by mappings.
   const tile::TileMapper* tiles() const { return tiles_.get(); }
 
@@ -58,8 +68,10 @@ class Machine {
   Roofline device_;
   std::optional<Roofline> host_;
   BytesPerSecond link_;
+  bool pinned_;
   cost::Cluster cluster_;
   std::optional<Efficiency> efficiency_;
+  std::optional<Efficiency> host_efficiency_;
   std::unique_ptr<tile::TileMapper> tiles_;
 };
 

@@ -55,7 +55,8 @@ StoredFormat joined(const StoredFormat& a, double a_elements, const StoredFormat
 // Puts layer `index` into the group of those that are stored like it.
 void add_layer(WeightLayout& layout, LayerGroup layer, std::int64_t index) {
   const auto same = std::find_if(layout.groups.begin(), layout.groups.end(), [&](const LayerGroup& group) {
-    return group.kind == layer.kind && group.on_host == layer.on_host && group.formats == layer.formats;
+    return group.kind == layer.kind && group.on_host == layer.on_host && group.kept == layer.kept &&
+           group.formats == layer.formats;
   });
   if (same != layout.groups.end()) {
     same->layers.push_back(index);
@@ -73,9 +74,10 @@ void sort_groups(WeightLayout& layout) {
 
 }  // namespace
 
-bool WeightLayout::uses_host() const {
-  return embedding_on_host || head_on_host ||
-         std::any_of(groups.begin(), groups.end(), [](const LayerGroup& group) { return group.on_host; });
+bool WeightLayout::uses_host() const { return embedding_on_host || computes_on_host(); }
+bool WeightLayout::computes_on_host() const {
+  return head_on_host || std::any_of(groups.begin(), groups.end(),
+                                     [](const LayerGroup& group) { return group.on_host || group.keeps_experts(); });
 }
 
 const StoredFormat& WeightLayout::outer(Role role) const {
@@ -212,6 +214,21 @@ void keep_on_host(const Decoder& model, std::int64_t offloaded, WeightLayout& la
   sort_groups(layout);
 }
 
+void keep_experts_on_host(const std::function<bool(std::int64_t layer, Role role)>& is_kept, WeightLayout& layout) {
+  const std::vector<LayerGroup> groups = std::move(layout.groups);
+  layout.groups.clear();
+  for (const LayerGroup& group : groups) {
+    for (const std::int64_t index : group.layers) {
+      LayerGroup layer{.kind = group.kind, .on_host = group.on_host, .kept = group.kept, .formats = group.formats};
+      for (const Role role : {Role::expert_gate, Role::expert_up, Role::expert_down}) {
+        if (!group.on_host && is_kept(index, role)) layer.kept[static_cast<std::size_t>(role)] = true;
+      }
+      add_layer(layout, std::move(layer), index);
+    }
+  }
+  sort_groups(layout);
+}
+
 Bytes tensor_bytes(const WeightLayout& layout, const StoredFormat& format, const Tensor& tensor) {
   if (tensor.role == Role::vector) return Bytes{static_cast<double>(tensor.elements()) * layout.vector_bits / 8};
   return static_cast<double>(tensor.count) * format.bytes(tensor.n, tensor.k);
@@ -245,7 +262,10 @@ PlacedBytes placed_weight_bytes(const Decoder& model, const WeightLayout& layout
   placed.at(layout.embedding_on_host) += embedding;
   placed.at(layout.head_on_host) += head;
   for (const LayerGroup& group : layout.groups) {
-    placed.at(group.on_host) += static_cast<double>(group.count()) * layer_bytes(model, layout, group);
+    for (const Tensor& tensor : layer_tensors(model, model.kinds[group.kind])) {
+      placed.at(group.holds_on_host(tensor.role)) +=
+          static_cast<double>(group.count()) * tensor_bytes(layout, group[tensor.role], tensor);
+    }
   }
   return placed;
 }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,10 +26,13 @@ struct LayerGroup {
   std::size_t kind = 0;                   // index into Decoder::kinds
   std::vector<std::int64_t> layers = {};  // indices of the layers, ascending
   bool on_host = false;                   // kept in the memory of the host rather than of the device
+  std::array<bool, kRoles> kept = {};     // of a layer on the device: matrices of routed experts that the host keeps
   RoleFormats formats = {};
   std::int64_t count() const { return static_cast<std::int64_t>(layers.size()); }
   const StoredFormat& operator[](Role role) const { return formats[static_cast<std::size_t>(role)]; }
   StoredFormat& operator[](Role role) { return formats[static_cast<std::size_t>(role)]; }
+  bool holds_on_host(Role role) const { return on_host || kept[static_cast<std::size_t>(role)]; }
+  bool keeps_experts() const { return kept != std::array<bool, kRoles>{}; }
 };
 
 // Bytes in the memory of the device and of the host.
@@ -52,6 +56,7 @@ struct WeightLayout {
   bool head_on_host = false;
 
   bool uses_host() const;                      // some of it is kept there
+  bool computes_on_host() const;               // … of the layers, the experts or the head
   const StoredFormat& outer(Role role) const;  // token_embedding, position_embedding or lm_head
 };
 
@@ -73,6 +78,9 @@ WeightLayout make_layout(const Decoder& model, std::string_view weights, Dtype w
 // Keeps all but the last `offloaded` of the layers and the head on the host, as llama.cpp's option of that name counts:
 // the head is the first to go to the device, then the last layer and so on; num_layers + 1 or more is everything.
 void keep_on_host(const Decoder& model, std::int64_t offloaded, WeightLayout& layout);
+
+// Keeps matrices of routed experts on the host, whatever the layer's others do: those that `is_kept` says.
+void keep_experts_on_host(const std::function<bool(std::int64_t layer, Role role)>& is_kept, WeightLayout& layout);
 
 // Bytes as stored, scales and zeros included.
 Bytes tensor_bytes(const WeightLayout& layout, const StoredFormat& format, const Tensor& tensor);

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/number.h"
 #include "base/text.h"
@@ -53,6 +55,34 @@ std::string layer_split_hint(const Resolved& r, const Generation& text) {
   return {};
 }
 
+// The splits between device and host that put as much on the device as it holds, the faster one first; empty when none
+// fits.
+std::string host_hint(const Resolved& r, const Generation& text) {
+  std::vector<std::pair<double, std::string>> splits;
+  const auto add = [&](const estimate::Choices& choices, const std::string& what) {
+    const estimate::Estimate e = with(r, choices).run(text.scenario);
+    const double rate = e.tpot ? e.decode_tokens_per_second : e.prefill_tokens_per_second;
+    splits.emplace_back(-rate,
+                        fmt::format("{} ({} tokens/s{})", what, format_significant(rate), e.tpot ? "" : " of prompts"));
+  };
+  if (const auto layers = estimate::most_layers(r.model(), r.device, text.choices, text.scenario)) {
+    estimate::Choices choices = text.choices;
+    choices.gpu_layers = layers;
+    add(choices, fmt::format("`gpu-layers` {}, the rest on {}", *layers, r.host.name));
+  }
+  if (const auto layers = estimate::fewest_cpu_moe(r.model(), r.device, text.choices, text.scenario)) {
+    estimate::Choices choices = text.choices;
+    choices.gpu_layers.reset();
+    choices.override_tensor.clear();
+    choices.cpu_moe = layers;
+    add(choices, fmt::format("`n-cpu-moe` {}, the experts of as many layers on {}", *layers, r.host.name));
+  }
+  std::sort(splits.begin(), splits.end());
+  std::vector<std::string> texts;
+  for (auto& [rate, split] : splits) texts.push_back(std::move(split));
+  return join(texts, "; or with ");
+}
+
 // What would make the same request fit on the same device: the built-in schemes that do, else the bits per weight that
 // would.
 std::string fitting_hint(const Resolved& r, const Generation& text, const estimate::Estimate& e) {
@@ -64,9 +94,9 @@ std::string fitting_hint(const Resolved& r, const Generation& text, const estima
   }
   if (setup.host) {
     const std::string devices = layer_split_hint(r, text);
-    const auto layers = estimate::most_layers(r.model(), r.device, text.choices, text.scenario);
-    return (layers ? fmt::format("it fits with `gpu-layers` {}, the rest on {}", *layers, r.host.name)
-                   : "no split with the host fits: use a narrower type, a larger host or a shorter context") +
+    const std::string split = host_hint(r, text);
+    return (!split.empty() ? "it fits with " + split
+                           : "no split with the host fits: use a narrower type, a larger host or a shorter context") +
            (devices.empty() ? "" : "; or on " + devices);
   }
   std::vector<std::string> fitting;

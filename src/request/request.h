@@ -27,7 +27,7 @@ using Amount = std::optional<Bytes>;
 // Only what was asked: what is empty is chosen by resolve().
 struct Request {
   Text model, hw;
-  Count batch, prompt, gen;
+  Count batch, prompt, gen, depth;
   Text phase;
   Count verify;
   Number accept;
@@ -35,6 +35,12 @@ struct Request {
   Amount reserve;
   Text runtime, execution, power, tile_model;
   Text gguf_era, cache_type_k, cache_type_v, gpu_layers, tensor_split, host;
+  Count n_cpu_moe;
+  bool cpu_moe = false;
+  Text override_tensor;
+  bool no_op_offload = false;
+  bool no_mmap = false;
+  Count threads, numa;
   Text tp;  // "8", or "2x4": rows x columns
   Count pp, dp, ep;
   Text ep_dispatch, ep_combine;

@@ -152,6 +152,8 @@ estimate::Choices choose_schemes(const Request& request, const hardware::Device&
   choices.tiles = choose_tiles(request, device, profile);
   choices.reserve = request.reserve;
   choices.devices_per_node = request.devices_per_node;
+  choices.threads = request.threads;
+  choices.numa_nodes = request.numa;
   return choices;
 }
 
@@ -299,7 +301,12 @@ estimate::Choices choose(const Resolved& r) {
   if (q.tensor_split) choices.tensor_split = split_value(*q.tensor_split);
   choices.micro_batch = q.ubatch;
   if (r.file.stored) choices.stored = &r.file.stored->layout;
+  choices.cpu_moe = q.cpu_moe ? r.model().num_layers() : q.n_cpu_moe;
+  choices.override_tensor = q.override_tensor.value_or("");
+  choices.op_offload = !q.no_op_offload;
+  choices.pinned_weights = q.no_mmap;
   choices.host = &r.host;
+  choices.host_profile = r.host_profile ? &*r.host_profile : nullptr;
   choices.plan = choose_plan(q, r.model());
   if (r.profile && !q.embedding && choices.plan.tensor > 1) {
     choices.plan.shard_embedding = !r.profile->choices.replicates_embedding;
@@ -330,6 +337,34 @@ void check_options(const Resolved& r, const Refuse& refuse) {
          fmt::format("`options` {}: the stack of profile {} does the same without it", *q.options, r.profile->name));
 }
 
+// What is said about a CPU that computes nothing, and about experts, of which the host has none.
+template <class Refuse>
+void check_host_effects(const Resolved& r, const estimate::Setup& setup, const Refuse& refuse) {
+  const Request& q = r.asked;
+  const model::WeightLayout& layout = setup.execution.weights;
+  const bool computes = setup.host != nullptr && layout.computes_on_host();
+  const std::string idle = "the host computes nothing but the token embedding and the sampling";
+  const char* more = "give `gpu-layers` or `n-cpu-moe` as well, or leave it out";
+  if (setup.device->kind != hardware::DeviceKind::cpu && !computes) {
+    const std::string why = setup.host != nullptr ? idle : r.device.name + " is no CPU";
+    refuse(q.threads.has_value(), fmt::format("`threads`: {}", why), setup.host != nullptr ? more : kLeaveOut);
+    refuse(q.numa.has_value(), fmt::format("`numa`: {}", why), setup.host != nullptr ? more : kLeaveOut);
+  }
+  refuse(q.no_op_offload && !computes, fmt::format("`no-op-offload`: {}", idle), more);
+  refuse(q.no_mmap && !computes, fmt::format("`no-mmap`: {}", idle), more);
+  refuse(q.no_mmap && computes && q.no_op_offload, "`no-mmap`: with `no-op-offload` no weights are sent");
+  refuse(q.no_mmap && computes && !r.profile, "`no-mmap`: the speed of light takes all of the link's rate");
+  refuse(q.cpu_moe && q.n_cpu_moe, "`cpu-moe` and `n-cpu-moe` both say whose experts stay on the host",
+         "give one of them");
+  const std::int64_t layers = r.model().num_layers();
+  refuse(q.n_cpu_moe.value_or(0) > layers, fmt::format("`n-cpu-moe`: {} has {} layers", r.model().name, layers),
+         "`cpu-moe` for all");
+  const bool kept = std::ranges::any_of(layout.groups, &model::LayerGroup::keeps_experts);
+  const char* const field = q.cpu_moe ? "cpu-moe" : q.n_cpu_moe ? "n-cpu-moe" : "override-tensor";
+  refuse((q.cpu_moe || q.n_cpu_moe || q.override_tensor) && !kept,
+         fmt::format("`{}`: of the layers on the device none has such experts", field));
+}
+
 // What has no effect beside the rest of a request. A value that restates the default does no harm.
 void check_effects(const Resolved& r, const graph::Plan& plan, std::int64_t devices) {
   const Request& q = r.asked;
@@ -345,6 +380,7 @@ void check_effects(const Resolved& r, const graph::Plan& plan, std::int64_t devi
       fmt::format("`power`: {} says nothing of it", r.profile ? "profile " + r.profile->name : "the speed of light"));
   if (const auto* text = std::get_if<Generation>(&r.work)) {
     const estimate::Serving& serving = text->choices.serving;
+    check_host_effects(r, text->estimator->setup(), refuse);
     refuse(q.gen && !serving.decodes(), "`gen`: `phase` prefill decodes nothing");
     refuse(serving.verify > 1 && !serving.decodes(), "`verify`: `phase` prefill decodes nothing");
     refuse(serving.overlap_batches > 1 && devices == 1, "`overlap-batches`: one device exchanges nothing");
@@ -379,7 +415,8 @@ void check_effects(const Resolved& r, const graph::Plan& plan, std::int64_t devi
 estimate::Scenario scenario_of(const Request& request) {
   return {.batch = request.batch.value_or(1),
           .prompt = request.prompt.value_or(512),
-          .generate = request.gen.value_or(128)};
+          .generate = request.gen.value_or(128),
+          .depth = request.depth.value_or(0)};
 }
 
 // What the plan divides of a request: the batch over replicas and micro-batches, the prompt over the sequence axes.
@@ -404,6 +441,11 @@ void check_scenario(const estimate::Scenario& s, const estimate::Choices& choice
     broken.push_back({.where = {},
                       .message = "`gen` 1: the first token comes out of the prefill, and `phase` decode has none",
                       .hint = "`gen` 2 or more"});
+  }
+  if (s.depth > 0 && plan.sequence() > 1) {
+    broken.push_back({.where = {},
+                      .message = "`depth`: devices that share a sequence (`sp`) start it from its first token",
+                      .hint = kLeaveOut});
   }
   divide("`prompt`", s.prompt, graph::sequence_pieces(plan), "pieces of equal work (`sp`)");
   if (plan.sequence_parallel && plan.data > 0) {
@@ -431,7 +473,8 @@ void check_gguf(const Resolved& r, const estimate::Setup& setup) {
     return;
   }
   for (const auto& [field, given] : {std::pair{"host", q.host.has_value()}, std::pair{"ubatch", q.ubatch.has_value()},
-                                     std::pair{"gguf-era", q.gguf_era.has_value()}}) {
+                                     std::pair{"gguf-era", q.gguf_era.has_value()},
+                                     std::pair{"no-op-offload", q.no_op_offload}, std::pair{"no-mmap", q.no_mmap}}) {
     if (!given) continue;
     throw Error::bad_input(fmt::format("`{}` is for GGUF formats, not for {}", field, setup.execution.weights.name),
                            "`weights` q4_k_m, or a GGUF file as model");
@@ -626,6 +669,10 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
   if (workload != Workload::training || request.runtime) {
     const auto sort = video ? hardware::Workload::video : hardware::Workload::language;
     r->profile = choose_profile(request, r->device, gguf, sort, sources);
+    if (gguf && r->profile) {
+      r->host_profile = sources.profile(request.host.value_or(kDefaultHost), r->host, "llama.cpp",
+                                        hardware::UnknownRuntime::use_default, sort);
+    }
     if (!video && r->profile) r->profile = hardware::run_by(*std::move(r->profile), r->model().architecture);
   }
   switch (workload) {
@@ -654,7 +701,7 @@ Seconds guess_time(const Resolved& r, const Generation& text) {
   choices.plan.pipeline = 1;
   estimate::Phase step;
   estimate::Estimator(estimate::make_setup(module, r.device, choices))
-      .decode_step(text.scenario, text.scenario.prompt, step);
+      .decode_step(text.scenario, text.scenario.decode_context(), step);
   return step.time;
 }
 

@@ -39,8 +39,9 @@ struct Resolved {
   model::VideoDit video;
   hardware::Device device;
   hardware::Device host;
-  std::optional<hardware::RuntimeProfile> profile;  // none: the speed of light
-  std::variant<Generation, Video, Training> work;   // in the order of Workload
+  std::optional<hardware::RuntimeProfile> profile;       // none: the speed of light
+  std::optional<hardware::RuntimeProfile> host_profile;  // of GGUF formats
+  std::variant<Generation, Video, Training> work;        // in the order of Workload
   Resolved() = default;
   Resolved(const Resolved&) = delete;
   Resolved& operator=(const Resolved&) = delete;

@@ -76,7 +76,7 @@ hardware::StepSize step_of(const estimate::Setup& setup, const estimate::Scenari
   step.batch = (s.batch + replicas - 1) / replicas;
   step.tokens = step.batch * (prefill ? s.prompt : setup.serving.verify);
   // Of decode the mean, as in measured rows: errors are of the mean step.
-  step.context = prefill ? s.prompt : s.prompt + s.generate / 2;
+  step.context = s.depth + (prefill ? s.prompt : s.prompt + s.generate / 2);
   return step;
 }
 

@@ -33,6 +33,19 @@ Bands Generation::bands() const {
   return {{"prefill", of("prefill", e.ttft)}, {"decode", of("decode", e.tpot)}};
 }
 
+namespace {
+
+std::vector<std::int64_t> expert_layers(const HostShare& share) {
+  std::vector<std::int64_t> layers;
+  for (const model::LayerGroup& group : share.weights().groups) {
+    if (group.keeps_experts()) layers.insert(layers.end(), group.layers.begin(), group.layers.end());
+  }
+  std::sort(layers.begin(), layers.end());
+  return layers;
+}
+
+}  // namespace
+
 Type fields_of(Fields<HostShare> f) {
   using O = HostShare;
   return f.of<&O::setup, &estimate::Setup::host, &hardware::Device::name>("host", "its name")
@@ -48,7 +61,11 @@ Type fields_of(Fields<HostShare> f) {
           })
       .of<&O::weights, &model::WeightLayout::head_on_host>("head_on_host", "whether the head runs there")
       .of<&O::weights, &model::WeightLayout::embedding_on_host>("token_embedding_on_host",
-                                                                "whether tokens are looked up there");
+                                                                "whether tokens are looked up there")
+      .json("expert_layers_on_host",
+            "those on the device whose routed experts, or some matrices of them, stay on the host",
+            [](const O& o) { return expert_layers(o); })
+      .only_when([](const O& o) { return !expert_layers(o).empty(); });
 }
 
 Type fields_of(const Fields<GenerationInputs>&) {
@@ -57,6 +74,9 @@ Type fields_of(const Fields<GenerationInputs>&) {
       .of<&I::scenario, &estimate::Scenario::batch>("batch", "requests that are prefilled together")
       .of<&I::scenario, &estimate::Scenario::prompt>("prompt_tokens", "of each request")
       .of<&I::scenario, &estimate::Scenario::generate>("generate_tokens", "of each request")
+      .json("depth_tokens", "of each request, cached before its prompt, where there are some",
+            [](const I& i) { return i.scenario().depth; })
+      .only_when([](const I& i) { return i.scenario().depth > 0; })
       .json("phase", "which steps the devices run, where that is one kind alone: \"prefill\" or \"decode\"",
             [](const I& i) { return i.setup().serving.phases; })
       .only_when([](const I& i) { return i.setup().serving.phases != estimate::Served::both; })

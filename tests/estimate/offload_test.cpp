@@ -195,4 +195,158 @@ TEST_CASE("the study of GGUF types finds the most layers that fit, and no more w
   CHECK(rows[1].decode_tokens_per_second > rows[0].decode_tokens_per_second);
 }
 
+TEST_CASE("experts of the first layers are counted where they are") {
+  const model::Decoder model = model::load_decoder("mixtral-8x7b");  // 8 experts of 3 matrices of 4096 x 14336
+  Choices choices = choices_for("q4_0");
+  const estimate::Scenario scenario{1, 100, 10};
+  const double device = estimator(model, choices).memory(scenario).weights.value;
+  const double host = estimator(model, choices).host_memory(scenario).weights.value;
+  choices.cpu_moe = 10;
+  const double moved = 10 * 8 * 3 * 4096.0 * 14336 * 4.5 / 8;
+  CHECK(estimator(model, choices).memory(scenario).weights.value == device - moved);
+  CHECK(estimator(model, choices).host_memory(scenario).weights.value == host + moved);
+  CHECK(estimator(model, choices).host_memory(scenario).kv_cache.value == 0);
+
+  choices.cpu_moe.reset();
+  choices.override_tensor = "blk\\.[0-9]\\.ffn_(up|gate|down)_exps=CPU";  // the same layers by name
+  CHECK(estimator(model, choices).host_memory(scenario).weights.value == host + moved);
+  choices.override_tensor = "blk\\.7\\.ffn_up_exps=CPU,blk\\.8\\.ffn_down_exps\\.weight=CPU";
+  CHECK(estimator(model, choices).host_memory(scenario).weights.value == host + moved / 10 * 2 / 3);
+}
+
+TEST_CASE("decoding with experts on the host takes those that tokens reach over its bandwidth") {
+  const model::Decoder model = model::load_decoder("mixtral-8x7b");
+  Choices choices = choices_for("q4_0");
+  choices.cpu_moe = 32;
+  const Estimate e = estimator(model, choices).run({1, 1, 2});
+  const double experts = 32 * 2 * 3 * 4096.0 * 14336 * 4.5 / 8 / 67e9;  // two of eight
+  CHECK(e.tpot->value > experts);
+  CHECK(e.tpot->value < 1.05 * experts);
+}
+
+TEST_CASE("patterns place routed experts on the CPU, and nothing else") {
+  const model::Decoder model = model::load_decoder("mixtral-8x7b");
+  Choices choices = choices_for("q4_0");
+  const auto refused = [&](const char* text) {
+    choices.override_tensor = text;
+    try {
+      estimate::make_setup(model, rtx4090(), choices);
+    } catch (const Error& error) {
+      return error.diagnostics().front().message;
+    }
+    return std::string();
+  };
+  CHECK(refused("ffn_up_exps=CPU").empty());
+  CHECK(refused("ffn=CPU").find("'ffn' is about blk.0.ffn_norm.weight, too") != std::string::npos);
+  CHECK(refused("attn_q=CPU").find("only routed experts") != std::string::npos);
+  CHECK(refused("ffn_up_exps=CUDA0").find("places nothing on the CPU") != std::string::npos);
+  CHECK(refused("ffn_up_exps").find("places nothing on the CPU") != std::string::npos);
+  CHECK(refused("exps[=CPU").find("no regular expression") != std::string::npos);
+  CHECK(refused("blk\\.40\\..*_exps=CPU").find("no tensor of mixtral-8x7b") != std::string::npos);
+}
+
+TEST_CASE("the fewest layers whose experts stay on the host are found, and fewer would not do") {
+  const model::Decoder model = model::load_decoder("mixtral-8x7b");
+  Choices choices = choices_for("q4_k_m");
+  const estimate::Scenario scenario{1, 512, 128};
+  const auto layers = estimate::fewest_cpu_moe(model, rtx4090(), choices, scenario);
+  REQUIRE(layers);
+  choices.cpu_moe = layers;
+  CHECK(estimator(model, choices).fits(scenario));
+  --*choices.cpu_moe;
+  CHECK_FALSE(estimator(model, choices).fits(scenario));
+  CHECK_FALSE(estimate::fewest_cpu_moe(model::load_decoder("llama-2-7b"), rtx4090(), choices_for("f16"), scenario));
+}
+
+TEST_CASE("weights on the host are uploaded at a share of the link's rate, and pinned ones at another") {
+  const model::Decoder model = model::load_decoder("llama-2-7b");
+  hardware::RuntimeProfile profile = hardware::load_runtime_profile(rtx4090(), "llama.cpp");
+  profile.values[index(hardware::Parameter::upload_share)] = 0.25;
+  profile.values[index(hardware::Parameter::upload_pinned_share)] = 0.5;
+  Choices choices = choices_for("f16");
+  choices.gpu_layers = 5;  // the head and 4 layers
+  choices.profile = &profile;
+  const auto sent = [&] {
+    const Estimate e = estimator(model, choices).run({1, 64, 1});
+    double seconds = 0;
+    for (const estimate::OpEstimate& op : e.phases[0].ops) {
+      if (op.op.name == "send_weights") seconds += op.step_time().value;
+    }
+    return seconds;
+  };
+  const double bytes = 28 * 2.0 * (4 * 4096.0 * 4096 + 3 * 4096.0 * 11008);
+  CHECK(sent() == Approx(bytes / (0.25 * 32e9)));
+  choices.pinned_weights = true;
+  CHECK(sent() == Approx(bytes / (0.5 * 32e9)));
+  choices.op_offload = false;
+  CHECK(sent() == 0);
+  choices.profile = nullptr;
+  choices.op_offload = true;
+  CHECK(sent() == Approx(bytes / 32e9));
+}
+
+TEST_CASE("the host's ops are timed by a profile of its own, where it computes any") {
+  const model::Decoder model = model::load_decoder("llama-2-7b");
+  const hardware::RuntimeProfile profile = hardware::load_runtime_profile(rtx4090(), "llama.cpp");
+  const hardware::RuntimeProfile of_host = hardware::load_runtime_profile(cpu(), "llama.cpp");
+  Choices choices = choices_for("q4_0");
+  choices.profile = &profile;
+  choices.host_profile = &of_host;
+  CHECK(estimator(model, choices).setup().host_profile == nullptr);
+  choices.gpu_layers = 5;
+  Estimator split = estimator(model, choices);
+  REQUIRE(split.setup().host_profile == &of_host);
+  const mapper::Machine alone(cpu(), cost::make_cluster(cpu()), nullptr, {}, &of_host);
+  estimate::Phase step;
+  split.decode_step({1, 100, 1}, 100, step);
+  int compared = 0;
+  for (const estimate::OpEstimate& e : step.ops) {
+    if (e.op.place != graph::Place::host) continue;
+    graph::Op op = e.op;
+    op.place = graph::Place::device;
+    CHECK(e.time.total.value == alone.time(op, alone.work(op)).total.value);
+    ++compared;
+  }
+  CHECK(compared > 10);
+  choices.profile = nullptr;
+  CHECK(estimator(model, choices).setup().host_profile == nullptr);  // the speed of light
+}
+
+TEST_CASE("a host of which few threads run draws what they draw") {
+  const model::Decoder model = model::load_decoder("llama-2-7b");
+  Choices choices = choices_for("f16");
+  choices.gpu_layers = 1;
+  const double all = estimator(model, choices).run({1, 1, 2}).tpot->value;
+  choices.threads = 2;  // 26 of 67 GB/s
+  Estimator few = estimator(model, choices);
+  CHECK(few.setup().host->dram().bandwidth->value == 26e9);
+  CHECK(few.run({1, 1, 2}).tpot->value == Approx(all * 67 / 26).epsilon(0.01));
+  CHECK(few.host_capacity().value == cpu().dram().capacity->value);
+
+  Choices own;
+  own.weights = "q4_0";
+  own.threads = 2;
+  const estimate::Setup setup = estimate::make_setup(model, cpu(), own);
+  CHECK(setup.device->cores == 2);
+  CHECK(Estimator(setup).machine().roofline().bandwidth().value == 26e9);
+}
+
+TEST_CASE("what is cached before the prompt takes its room and is attended to") {
+  const model::Decoder model = model::load_decoder("llama-2-7b");
+  Estimator e = estimator(model, choices_for("q4_0"));
+  const Estimate deep = e.run({.batch = 1, .prompt = 100, .generate = 10, .depth = 1000});
+  const Estimate whole = e.run({.batch = 1, .prompt = 1100, .generate = 10});
+  const Estimate shallow = e.run({.batch = 1, .prompt = 100, .generate = 10});
+  CHECK(deep.memory.total() == whole.memory.total());
+  CHECK(*deep.tpot == *whole.tpot);
+  CHECK(*deep.tpot_first == *whole.tpot_first);
+  CHECK(*deep.tpot_last == *whole.tpot_last);
+  CHECK(*deep.ttft > *shallow.ttft);
+  CHECK(*deep.ttft < *whole.ttft);
+  CHECK(deep.prefill_tokens_per_second == Approx(100 / deep.ttft->value));
+  CHECK(deep.longest_context == whole.longest_context);
+  CHECK(deep.phases[0].first.context == 1000);
+  CHECK(deep.phases[1].first.context == 1100);
+}
+
 }  // namespace llmperf::offload_test

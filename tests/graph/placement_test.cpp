@@ -221,4 +221,95 @@ TEST_CASE("llama.cpp keeps a micro-batch more than the window, in whole 256s") {
   CHECK_FALSE(e.window(sliding).has_value());
 }
 
+namespace {
+
+Execution with_experts_on_host(const model::Decoder& m, std::int64_t layers, std::vector<model::Role> roles) {
+  Execution e = split(m, m.num_layers() + 1, "q4_0");
+  e.runtime.fused_gate_up = false;  // as the file keeps them
+  model::keep_experts_on_host(
+      [&](std::int64_t layer, model::Role role) {
+        return layer < layers && std::find(roles.begin(), roles.end(), role) != roles.end();
+      },
+      e.weights);
+  return e;
+}
+constexpr auto kExpertRoles = {model::Role::expert_gate, model::Role::expert_up, model::Role::expert_down};
+
+}  // namespace
+
+TEST_CASE("experts on the host are computed there in decode: tokens go there, every expert's result comes back") {
+  const model::Decoder m = model::load_decoder("mixtral-8x7b");  // 32 layers, hidden 4096, 2 of 8 experts
+  const Graph graph = step(with_experts_on_host(m, 10, kExpertRoles), {3, 1, 100});
+  for (const char* product : {"experts_gate", "experts_up", "experts_down", "experts_activation", "dispatch"}) {
+    INFO(product);
+    CHECK(count(graph, product, Place::host) == 10);
+    CHECK(count(graph, product, Place::device) == 22);
+  }
+  CHECK(count(graph, "combine", Place::device) == 32);
+  CHECK(count(graph, "router", Place::device) == 32);
+  CHECK(count(graph, "attention", Place::device) == 32);
+  double there = 0, back = 0;
+  for (const Op& op : graph) {
+    if (op.layer_kind < 0 || op.place != Place::link) continue;
+    const auto& sent = std::get<Transfer>(op.body);
+    CHECK(sent.weights == nullptr);
+    (op.name == "to_host" ? there : back) += static_cast<double>(op.count * sent.rows * sent.width);
+  }
+  CHECK(there == 10 * 3 * 4096.0);
+  CHECK(back == 10 * 3 * 2 * 4096.0);
+}
+
+TEST_CASE("matrices of experts go to the device from 32 rows an expert on") {
+  const model::Decoder m = model::load_decoder("mixtral-8x7b");  // 32 x 8 / 2 = 128 tokens
+  const Execution e = with_experts_on_host(m, 32, kExpertRoles);
+  CHECK(weights_sent(step(e, {1, 127, 0})) == 0);
+  CHECK(count(step(e, {1, 127, 0}), "experts_up", Place::host) == 32);
+  const Graph graph = step(e, {1, 128, 0});
+  CHECK(count(graph, "experts_up", Place::device) == 32);
+  double matrices = 0;
+  for (const Op& op : graph) {
+    if (op.name == "send_weights")
+      matrices += static_cast<double>(op.count) * std::get<Transfer>(op.body).weight_matrices;
+  }
+  CHECK(matrices == Approx(3 * 32 * 8.0).epsilon(0.001));  // so many tokens reach all eight
+  Execution stays = e;
+  stays.streams_weights = false;
+  CHECK(weights_sent(step(stays, {1, 512, 0})) == 0);
+  CHECK(count(step(stays, {1, 512, 0}), "experts_up", Place::host) == 32);
+}
+
+TEST_CASE("of experts whose matrices are in both places activations cross between two products") {
+  const model::Decoder m = model::load_decoder("mixtral-8x7b");  // experts 14336 wide
+  const Graph graph = step(with_experts_on_host(m, 1, {model::Role::expert_up, model::Role::expert_down}), {1, 1, 9});
+  CHECK(count(graph, "experts_gate", Place::device) == 32);
+  CHECK(count(graph, "experts_up", Place::host) == 1);
+  CHECK(count(graph, "experts_activation", Place::host) == 1);
+  double crossed = 0;
+  for (const Op& op : graph) {
+    if (op.layer_kind < 0 || op.place != Place::link) continue;
+    const auto& sent = std::get<Transfer>(op.body);
+    crossed += static_cast<double>(op.count * sent.rows * sent.width);
+  }
+  CHECK(crossed == 4096 + 2 * 14336 + 2 * 4096.0);  // the token, the gates of two experts, two results
+}
+
+TEST_CASE("a split of experts neither adds nor loses weights that a step multiplies with") {
+  const model::Decoder m = model::load_decoder("deepseek-v2-lite");
+  for (const std::int64_t tokens : {1, 64, 512}) {
+    const double whole = weights_multiplied(step(split(m, 99, "q4_0"), {1, tokens, 0}));
+    CHECK(weights_multiplied(step(with_experts_on_host(m, 9, kExpertRoles), {1, tokens, 0})) ==
+          Approx(whole).epsilon(1e-14));
+  }
+}
+
+TEST_CASE("without op offload a prompt runs where the weights are") {
+  const model::Decoder m = model::load_decoder("qwen1.5-7b");
+  Execution e = split(m, 13);
+  e.streams_weights = false;
+  const Graph graph = step(e, {1, 512, 0});
+  CHECK(weights_sent(graph) == 0);
+  CHECK(count(graph, "o_proj", Place::host) == 20);
+  CHECK(count(graph, "kv_to_device", Place::link) == 0);
+}
+
 }  // namespace llmperf::placement_test

@@ -2,7 +2,9 @@
 #include "hardware/device.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "base/error.h"
 #include "catch.h"
 #include "descriptor/catalog.h"
 
@@ -272,6 +274,31 @@ TEST_CASE("a CPU has vector rates only") {
   const Device device = load_device("epyc-9654");
   CHECK(device.find_peak(Engine::matrix, Dtype::fp32) == nullptr);
   CHECK(tera(device, Engine::vector, Dtype::fp16) == Approx(96 * 2.4e9 * 32 / 1e12).epsilon(0.001));
+}
+
+TEST_CASE("a program on some cores of a CPU has their rates, and the bandwidth that they draw") {
+  Device cpu = load_device("ryzen-7950x");  // 16 cores, 2.735 TFLOP/s, 67 GB/s
+  const Device four = with_threads(cpu, 4, std::nullopt);
+  CHECK(tera(four, Engine::vector, Dtype::fp32) == Approx(2.735 / 4));
+  CHECK(four.cores == 4);
+  CHECK(four.dram().bandwidth->value == 4 * 13e9);
+  CHECK(four.dram().bandwidth_provenance == Provenance::assumed);
+  CHECK(four.peaks.front().provenance == Provenance::derived);
+  CHECK(with_threads(cpu, 8, std::nullopt).dram().bandwidth->value == 67e9);  // they could draw 104
+  cpu.core_bandwidth = BytesPerSecond{5e9};
+  CHECK(with_threads(cpu, 8, std::nullopt).dram().bandwidth->value == 40e9);
+  CHECK(with_threads(cpu, std::nullopt, std::nullopt).dram().bandwidth->value == 67e9);
+
+  cpu.numa_nodes = 4;
+  const Device node = with_threads(cpu, std::nullopt, 1);
+  CHECK(node.cores == 4);
+  CHECK(node.dram().bandwidth->value == 67e9 / 4);
+  CHECK(tera(node, Engine::vector, Dtype::fp32) == Approx(2.735 / 4));
+  CHECK(with_threads(cpu, 2, 1).dram().bandwidth->value == 10e9);  // of the node's 16.75
+  CHECK(with_threads(cpu, std::nullopt, 4).dram().bandwidth->value == 67e9);
+  CHECK_THROWS_AS(with_threads(cpu, 17, std::nullopt), Error);
+  CHECK_THROWS_AS(with_threads(cpu, 5, 1), Error);  // a node has four
+  CHECK_THROWS_AS(with_threads(cpu, std::nullopt, 5), Error);
 }
 
 }  // namespace

@@ -111,6 +111,39 @@ TEST_CASE("a field that has no effect on what is asked is refused, and taken whe
       resolve(read(R"({"model": "llama-2-7b", "hw": "h100-sxm", "embedding": "sharded", "pp": 1})"), sources));
 }
 
+TEST_CASE("what is said of a host that computes nothing is refused, and of experts that there are none of",
+          "[request]") {
+  Sources sources;
+  const auto asked = [](const std::string& model, const std::string& more) {
+    return read(fmt::format(R"({{"hw": "rtx4090", "weights": "q4_0", "model": "{}", {}}})", model, more));
+  };
+  const auto refused = [&](const std::string& model, const std::string& more) {
+    return error_of([&] { resolve(asked(model, more), sources); });
+  };
+  for (const char* field : {"\"threads\": 4", "\"no_op_offload\": true", "\"no_mmap\": true"}) {
+    INFO(field);
+    CHECK(refused("llama-2-7b", field).find("the host computes nothing but the token embedding") != std::string::npos);
+    CHECK_NOTHROW(resolve(asked("llama-2-7b", fmt::format("{}, \"gpu_layers\": 20", field)), sources));
+    CHECK_NOTHROW(resolve(asked("mixtral-8x7b", fmt::format("{}, \"n_cpu_moe\": 20", field)), sources));
+  }
+  CHECK(refused("llama-2-7b", "\"no_mmap\": true, \"gpu_layers\": 9, \"no_op_offload\": true")
+            .find("`no-mmap`: with `no-op-offload` no weights are sent") == 0);
+  CHECK(refused("llama-2-7b", "\"no_mmap\": true, \"gpu_layers\": 9, \"runtime\": \"none\"")
+            .find("`no-mmap`: the speed of light") == 0);
+  CHECK(refused("llama-2-7b", "\"threads\": 17, \"gpu_layers\": 9").find("`threads`: ryzen-7950x has 16 cores") == 0);
+  CHECK(refused("llama-2-7b", "\"numa\": 2, \"gpu_layers\": 9").find("`numa`: ryzen-7950x has 1 NUMA node") == 0);
+  CHECK(refused("llama-2-7b", "\"n_cpu_moe\": 2").find("llama-2-7b has no routed experts") == 0);
+  CHECK(refused("mixtral-8x7b", "\"n_cpu_moe\": 33").find("`n-cpu-moe`: mixtral-8x7b has 32 layers") == 0);
+  CHECK(refused("mixtral-8x7b", "\"n_cpu_moe\": 3, \"cpu_moe\": true").find("`cpu-moe` and `n-cpu-moe` both") == 0);
+  CHECK(
+      refused("mixtral-8x7b", "\"cpu_moe\": true, \"gpu_layers\": 0").find("`cpu-moe`: of the layers on the device") ==
+      0);
+  CHECK(refused("deepseek-v2-lite", "\"n_cpu_moe\": 1").find("`n-cpu-moe`: of the layers on the device none") == 0);
+  CHECK(refused("mixtral-8x7b", "\"cpu_moe\": true, \"pp\": 2").find("--n-cpu-moe: experts of a GGUF model") == 0);
+  const Request bf16 = read(R"({"hw": "rtx4090", "model": "qwen-7b", "weights": "int8", "no_mmap": true})");
+  CHECK(error_of([&] { resolve(bf16, sources); }).find("`no-mmap` is for GGUF formats") == 0);
+}
+
 TEST_CASE("the load that is asked for is that of a profile which tells loads apart") {
   const std::string path = std::filesystem::temp_directory_path() / fmt::format("llmperf-power-{}.yaml", getpid());
   const auto asked = [&](const char* own, const char* power) {

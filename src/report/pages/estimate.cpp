@@ -45,9 +45,10 @@ std::string serving_text(const estimate::Serving& s) {
 std::string assumptions_line(const Generation& g) {
   const Estimate& e = *g.estimate;
   const graph::Execution& x = g.setup->execution;
-  std::string text = fmt::format("batch {}, prompt {}{}; weights {}, KV cache {}, activations {}; options {}",
-                                 e.scenario.batch, e.scenario.prompt, generated_text(g, ", generate "), x.weights.name,
-                                 kv_text(*g.setup), name(x.activations), options_text(*g.setup));
+  const std::string depth = e.scenario.depth > 0 ? fmt::format(", {} cached", e.scenario.depth) : "";
+  std::string text = fmt::format("batch {}{}, prompt {}{}; weights {}, KV cache {}, activations {}; options {}",
+                                 e.scenario.batch, depth, e.scenario.prompt, generated_text(g, ", generate "),
+                                 x.weights.name, kv_text(*g.setup), name(x.activations), options_text(*g.setup));
   // All that a stack has may be little.
   if (g.setup->profile && !x.runtime.flash_attention && text.ends_with("options all"))
     text += " of the stack, without flash attention";
@@ -77,9 +78,14 @@ std::string fit_text(const Estimate& e) {
 std::string offload_text(const estimate::Setup& setup) {
   const model::WeightLayout& w = setup.execution.weights;
   std::int64_t layers = w.head_on_host ? 0 : 1;
-  for (const model::LayerGroup& group : w.groups) layers += group.on_host ? 0 : group.count();
-  return fmt::format("{} of {} layers on the device (the head counts as one); the token embedding and sampling on {}",
-                     layers, setup.execution.model->num_layers() + 1, setup.host->title);
+  std::int64_t experts = 0;
+  for (const model::LayerGroup& group : w.groups) {
+    layers += group.on_host ? 0 : group.count();
+    experts += group.keeps_experts() ? group.count() : 0;
+  }
+  const std::string kept = experts > 0 ? fmt::format("routed experts of {} of them, ", experts) : "";
+  return fmt::format("{} of {} layers on the device (the head counts as one); {}the token embedding and sampling on {}",
+                     layers, setup.execution.model->num_layers() + 1, kept, setup.host->title);
 }
 
 std::string context_text(const Generation& g) {
@@ -133,7 +139,8 @@ Fields headline(const Generation& g) {
   }
   f.rows.emplace_back("memory", "fits: " + fit_text(e));
   if (g.setup->host) f.rows.emplace_back("offload", offload_text(*g.setup));
-  f.rows.emplace_back("largest batch", fmt::format("{} of {}{} tokens", requests_text(e.largest_batch),
+  f.rows.emplace_back("largest batch", fmt::format("{} of {}{}{} tokens", requests_text(e.largest_batch),
+                                                   e.scenario.depth > 0 ? fmt::format("{} + ", e.scenario.depth) : "",
                                                    e.scenario.prompt, generated_text(g, " + ")));
   f.rows.emplace_back("longest context", context_text(g));
   return f;
