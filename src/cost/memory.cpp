@@ -112,9 +112,6 @@ N layer_kv(const model::CacheScheme& kv, const model::Attention& a, const N& tok
 // Tokens of a micro-batch, and whether one is large enough for the device to compute what the host keeps.
 std::int64_t batch_tokens(const graph::Execution& e, std::int64_t cells) { return std::min(e.micro_batch, cells); }
 bool is_sent(const graph::Execution& e, std::int64_t cells) { return e.streams(batch_tokens(e, cells)); }
-bool is_sent(const graph::Execution& e, std::int64_t cells, const model::FeedForward& f) {
-  return f.experts ? e.streams(batch_tokens(e, cells), *f.experts) : is_sent(e, cells);
-}
 
 // The candidates among which the largest counts, in elements per token, of what runs on the host or on the device; 0
 // for what does not run there.
@@ -125,19 +122,19 @@ struct ComputeTerms {
 };
 ComputeTerms compute_terms(const graph::Execution& e, std::int64_t cells, bool on_host, std::int64_t stage) {
   const bool sent = is_sent(e, cells);
-  const auto runs_here = [&](bool kept_on_host, bool is_sent) { return on_host == (kept_on_host && !is_sent); };
+  const auto runs_here = [&](bool kept_on_host) { return on_host == (kept_on_host && !sent); };
   const double hidden = d(e.model->hidden);
   ComputeTerms terms;
-  if (stage == e.plan.pipeline - 1 && runs_here(e.weights.head_on_host, sent)) terms.head = d(e.model->vocab) + hidden;
+  if (stage == e.plan.pipeline - 1 && runs_here(e.weights.head_on_host)) terms.head = d(e.model->vocab) + hidden;
   for (const model::LayerGroup& group : e.weights.groups) {
     if (e.stage_layers(group, stage) == 0) continue;
     const model::Layer& layer = e.model->kinds[group.kind];
-    if (runs_here(group.on_host, sent)) {
+    if (runs_here(group.on_host)) {
       const double scores = e.runtime.flash_attention ? 0 : d(layer.attention.heads) * d(cells);
       terms.attention = std::max(terms.attention, scores + d(cells) + 4 * hidden);
     }
     const model::FeedForward& f = layer.feed_forward;
-    if (!runs_here(group.on_host || group.keeps_experts(), is_sent(e, cells, f))) continue;
+    if (!runs_here(group.on_host || group.keeps_experts())) continue;
     const double copies = f.experts ? d(f.experts->per_token) : 1;
     const double width = d(f.experts ? f.experts->intermediate : f.intermediate);
     terms.mlp = std::max(terms.mlp, copies * std::max(2 * width, width + hidden) + d(cells) + 2 * hidden);
@@ -156,9 +153,7 @@ Bytes largest_sent(const graph::Execution& e, std::int64_t cells) {
     if (!group.on_host && !group.keeps_experts()) continue;
     const model::Layer& layer = e.model->kinds[group.kind];
     for (const model::Tensor& tensor : model::layer_tensors(*e.model, layer)) {
-      const bool expert = tensor.role == model::Role::expert_gate || tensor.role == model::Role::expert_up ||
-                          tensor.role == model::Role::expert_down;
-      if (!group.holds_on_host(tensor.role) || (expert && !is_sent(e, cells, layer.feed_forward))) continue;
+      if (!group.holds_on_host(tensor.role)) continue;
       matrix = std::max(matrix, model::tensor_bytes(e.weights, group[tensor.role], tensor));
     }
     if (!group.on_host) continue;

@@ -1013,9 +1013,9 @@ class DecoderBuilder {
     vector(Tag::routing, VectorKind::router, own, x.count, 1, 1);
     keeps(d(own * x.count));
     const model::ElementFormat element = model::element_format(e_.activations);
-    const Place up = place_of(x, Role::expert_up);
-    const Place gate = f.gated ? place_of(x, Role::expert_gate) : up;
-    const Place down = place_of(x, Role::expert_down);
+    const Place up = place_of(Role::expert_up);
+    const Place gate = f.gated ? place_of(Role::expert_gate) : up;
+    const Place down = place_of(Role::expert_down);
     if (gate != residual_ || up != residual_) cross(Place::host, own, m_.hidden);
     place_ = gate;
     push(Tag::dispatch, Copy{.read_elements = copied, .write_elements = copied, .from = element, .to = element});
@@ -1065,8 +1065,8 @@ class DecoderBuilder {
   // Where the products with an expert's matrix run: with the rest of the layer, or on the host that keeps the matrix
   // while its rows are too few to send it. Activations go there and back, and what is between two products is computed
   // where the first one is.
-  Place place_of(const model::Experts& x, Role role) const {
-    return group_->holds_on_host(role) && !e_.streams(tokens_, x) ? Place::host : residual_;
+  Place place_of(Role role) const {
+    return group_->holds_on_host(role) && !e_.streams(tokens_) ? Place::host : residual_;
   }
   void streams_experts(Place place, Role role) { streamed_ = place == Place::device && group_->holds_on_host(role); }
   // A token goes once to every device that has experts of it, which sums up its results before they come back.

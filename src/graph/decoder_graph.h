@@ -56,12 +56,9 @@ struct Execution {
   bool training = false;           // a forward pass to be differentiated: no cache, dropout, the loss over all tokens
 
   std::optional<std::int64_t> window(const model::Attention& a) const { return windows ? a.window : std::nullopt; }
-  // Whether the device computes micro-batches of so many rows with what the host keeps. An expert has its share of
-  // them.
+  // Whether the device computes micro-batches of so many rows with what the host keeps, experts or not: ggml counts
+  // tokens.
   bool streams(std::int64_t rows) const { return streams_weights && rows >= kStreamedRows; }
-  bool streams(std::int64_t rows, const model::Experts& x) const {
-    return streams_weights && rows * x.per_token >= kStreamedRows * x.count;
-  }
   // Of the group's layers, those of pipeline stage `stage`.
   std::int64_t stage_layers(const model::LayerGroup& group, std::int64_t stage) const;
   // Of the `tokens` of a sequence, those that a layer keeps in its cache.

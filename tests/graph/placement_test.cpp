@@ -259,19 +259,19 @@ TEST_CASE("experts on the host are computed there in decode: tokens go there, ev
   CHECK(back == 10 * 3 * 2 * 4096.0);
 }
 
-TEST_CASE("matrices of experts go to the device from 32 rows an expert on") {
-  const model::Decoder m = model::load_decoder("mixtral-8x7b");  // 32 x 8 / 2 = 128 tokens
+TEST_CASE("matrices of experts go to the device from 32 tokens on") {
+  const model::Decoder m = model::load_decoder("mixtral-8x7b");
   const Execution e = with_experts_on_host(m, 32, kExpertRoles);
-  CHECK(weights_sent(step(e, {1, 127, 0})) == 0);
-  CHECK(count(step(e, {1, 127, 0}), "experts_up", Place::host) == 32);
-  const Graph graph = step(e, {1, 128, 0});
+  CHECK(weights_sent(step(e, {1, 31, 0})) == 0);
+  CHECK(count(step(e, {1, 31, 0}), "experts_up", Place::host) == 32);
+  const Graph graph = step(e, {1, 32, 0});
   CHECK(count(graph, "experts_up", Place::device) == 32);
   double matrices = 0;
   for (const Op& op : graph) {
     if (op.name == "send_weights")
       matrices += static_cast<double>(op.count) * std::get<Transfer>(op.body).weight_matrices;
   }
-  CHECK(matrices == Approx(3 * 32 * 8.0).epsilon(0.001));  // so many tokens reach all eight
+  CHECK(matrices == Approx(3 * 32 * 8.0).epsilon(0.01));  // so many tokens reach nearly all eight
   Execution stays = e;
   stays.streams_weights = false;
   CHECK(weights_sent(step(stays, {1, 512, 0})) == 0);
