@@ -93,9 +93,7 @@ std::vector<double> errors(const Measurements& measurements, std::span<const dou
 }
 
 GroupErrors errors_of(const Measurements& measurements, const Predictions& p, const RowGroup& group) {
-  GroupErrors e{group.by,
-                group.name,
-                summarise(errors(measurements, p.own, group.rows)),
+  GroupErrors e{group.by, group.name, summarise(errors(measurements, p.own, group.rows)),
                 summarise(errors(measurements, p.roofline, group.rows)).mape,
                 summarise(errors(measurements, p.fitted_roofline, group.rows)).mape};
   std::vector<double> rules;
@@ -197,7 +195,7 @@ std::vector<Batch> batches(const Measurements& measurements, const std::string& 
         } else if (name != "none") {
           batch.profile = hardware::load_runtime_profile(
               *batch.device, name,
-              runtime.empty() ? hardware::UnknownRuntime::use_default : hardware::UnknownRuntime::error);
+              runtime.empty() ? hardware::UnknownRuntime::measured : hardware::UnknownRuntime::error);
         }
       } catch (const Error& error) {
         for (Diagnostic problem : error.diagnostics()) {

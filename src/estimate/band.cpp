@@ -131,8 +131,11 @@ Band band_of(const FittedError& error) {
 
 Band band_of(const RuntimeProfile& profile, const hardware::StepSize& step, const Shares& shares,
              std::string_view measured, std::span<const hardware::Beyond> beyond) {
-  const FittedError* whole = profile.hardware == step.device ? profile.error_of(measured) : nullptr;
+  // Of a class that states errors, they are those of devices left out.
+  const bool by_class = profile.hardware.empty() && profile.range.rows > 0;
+  const FittedError* whole = by_class || profile.hardware == step.device ? profile.error_of(measured) : nullptr;
   if (whole && beyond.empty()) return band_of(*whole);
+  if (whole && by_class) return of_log(std::log1p(whole->widened().p90) * distance(beyond), whole->rows);
   const double common = whole ? kCommon : kUnmeasured;
   double square = common * common;
   for (std::size_t i = 0; i < kParts; ++i) {

@@ -1,7 +1,10 @@
 #include "hardware/engine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "descriptor/catalog.h"
 
@@ -20,7 +23,18 @@ std::vector<EngineEra> all_engines() {
 std::optional<Version> parse_version(std::string_view text) {
   const auto digit = [&](std::size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '9'; };
   Version version;
-  std::size_t at = text.starts_with('v') ? 1 : 0;
+  if (text.starts_with("20") && text.size() >= 4 && digit(2) && digit(3) && (text.size() == 4 || text[4] == '-')) {
+    constexpr Version::value_type kLastDay = 31;
+    version = {0, 12, kLastDay};
+    for (std::size_t part = 0, from = 0; part < version.size() && digit(from); ++part) {
+      version[part] = 0;
+      for (; digit(from) && version[part] < 10'000; ++from) version[part] = 10 * version[part] + (text[from] - '0');
+      if (from >= text.size() || text[from] != '-') break;
+      ++from;
+    }
+    return version;
+  }
+  std::size_t at = text.starts_with('v') || text.starts_with('b') ? 1 : 0;
   while (digit(at)) {
     constexpr std::int64_t kLargest = 1'000'000'000;
     std::int64_t number = 0;
@@ -34,6 +48,11 @@ std::optional<Version> parse_version(std::string_view text) {
   return version;
 }
 
+bool is_date(const Version& version) {
+  constexpr std::int64_t kFirstYear = 2000;
+  return version.size() == 3 && version.front() >= kFirstYear;
+}
+
 const EngineEra* find_era(const std::vector<EngineEra>& eras, std::string_view family, std::string_view engine,
                           const std::optional<Version>& version) {
   const EngineEra* best = nullptr;
@@ -42,7 +61,8 @@ const EngineEra* find_era(const std::vector<EngineEra>& eras, std::string_view f
     const bool own = std::find(era.families.begin(), era.families.end(), family) != era.families.end();
     if (era.engine != engine || (!era.families.empty() && !own)) continue;
     const Version since = parse_version(era.since).value_or(Version());
-    if (version && *version < since) continue;
+    const bool dated = version && is_date(*version);
+    if (version && *version < (dated ? parse_version(era.since_date).value_or(Version()) : since)) continue;
     if (best != nullptr && (since < begun || (since == begun && !own))) continue;
     best = &era;
     begun = since;
@@ -55,9 +75,56 @@ std::string era_of(const Device& device, const std::string& runtime, const std::
   for (const EngineEra& era : eras) {
     if (era.name == runtime && era.name != era.engine) return era.name;
   }
-  const std::optional<Version> parsed = parse_version(version);
-  const EngineEra* era = parsed ? find_era(eras, device.family, runtime, parsed) : nullptr;
+  // The engine whose name the runtime's begins with: "llama.cpp-vulkan" is one of llama.cpp's backends.
+  const auto of_engine = [&](const EngineEra& era) {
+    return runtime == era.engine || runtime.starts_with(era.engine + '-');
+  };
+  const auto engine = std::find_if(eras.begin(), eras.end(), of_engine);
+  if (engine == eras.end()) return "";
+  const EngineEra* era = era_by_text(eras, device.family, engine->engine, version);
   return era != nullptr ? era->name : "";
+}
+
+const EngineEra* era_by_text(const std::vector<EngineEra>& eras, std::string_view family, const std::string& engine,
+                             std::string_view text) {
+  const auto own = [&](const EngineEra& era) {
+    return era.engine == engine && era.name == fmt::format("{}-{}", engine, text) &&
+           find_era({era}, family, engine) != nullptr;
+  };
+  const auto named = std::find_if(eras.begin(), eras.end(), own);
+  if (named != eras.end()) return &*named;
+  const std::optional<Version> version = parse_version(text);
+  return version ? find_era(eras, family, engine, version) : nullptr;
+}
+
+namespace {
+
+std::vector<EngineEra::Tool> tools_of(const RuntimeProfile& profile) {
+  const std::vector<std::string> files = descriptor::names(descriptor::Kind::engine);
+  const bool known = std::find(files.begin(), files.end(), profile.engine) != files.end();
+  return known ? load_engine(profile.engine).tools : std::vector<EngineEra::Tool>();
+}
+
+}  // namespace
+
+bool knows_tool(const RuntimeProfile& profile, const std::string& tool) {
+  if (tool.empty() || tool == profile.tool) return true;
+  const std::vector<EngineEra::Tool> tools = tools_of(profile);
+  return std::any_of(tools.begin(), tools.end(), [&](const EngineEra::Tool& each) { return each.name == tool; });
+}
+
+RuntimeProfile with_tool(RuntimeProfile profile, const std::string& tool) {
+  if (tool.empty() || tool == profile.tool) return profile;
+  std::vector<std::string> names;
+  for (const EngineEra::Tool& each : tools_of(profile)) {
+    names.push_back(each.name);
+    if (each.name != tool) continue;
+    profile.values[index(Parameter::step_decode)] += each.step_s;
+    profile.tool = tool;
+    return profile;
+  }
+  throw Error::bad_input(fmt::format("no tool {} of {} is known", quote(tool), profile.name),
+                         names.empty() ? "" : fmt::format("known: {}", join(names, ", ")));
 }
 
 }  // namespace llmperf::hardware

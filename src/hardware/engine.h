@@ -17,10 +17,17 @@ namespace llmperf::hardware {
 struct EngineEra {
   std::string name;                      // "vllm-v0", that of its file
   std::string engine;                    // "vllm": what --runtime takes
-  std::string since;                     // its first version, "0.8"; empty: from the beginning
+  std::string since;                     // its first version or build, "0.8", "b3216"; empty: from the beginning
+  std::string since_date;                // when that came out, "2024-06-24"; empty: not said
   std::vector<std::string> families;     // devices it is for, before the era of all devices; empty: all
   std::vector<std::string> measured_on;  // devices whose steps it was fitted to
   std::string host_class;
+  // What runs the engine adds to a step of decode: a server, a binding.
+  struct Tool {
+    std::string name;
+    double step_s = 0;
+  };
+  std::vector<Tool> tools;
   std::string title;
   std::string source;
   std::string notes;
@@ -44,15 +51,25 @@ RuntimeProfile by_itself(const EngineEra& era);
 // The device's preferred profile as it was fitted, for kernels by themselves: under no engine but its own.
 RuntimeProfile load_kernels(const Device& device);
 
-// The numbers a text begins with: {0, 6, 3} of "0.6.3 (2024-09)" and "v0.6.3", {1, 0, 0} of "1.0.0rc3". Nothing of
-// "unknown" and "0.x".
+// The numbers a text begins with: {0, 6, 3} of "0.6.3 (2024-09)" and "v0.6.3", {1, 0, 0} of "1.0.0rc3", {4000} of
+// "b4000". Of a date year, month and day, the last ones there are where it leaves them out: {2024, 5, 31} of "2024-05".
+// Nothing of "unknown" and "0.x".
 using Version = std::vector<std::int64_t>;
 std::optional<Version> parse_version(std::string_view text);
+bool is_date(const Version& version);
 
 // Of `eras` that of the engine which began last, of several one of this family before one of all. With a version only
 // those that had begun by it. Null where there is none.
 const EngineEra* find_era(const std::vector<EngineEra>& eras, std::string_view family, std::string_view engine,
                           const std::optional<Version>& version = std::nullopt);
+// That of the engine which the text names, as "cublas" does "llama.cpp-cublas", or whose version, build or date it is.
+const EngineEra* era_by_text(const std::vector<EngineEra>& eras, std::string_view family, const std::string& engine,
+                             std::string_view text);
+
+// The profile as the engine's tool of that name runs it. Throws Error(bad_input) for one that the engine does not know.
+RuntimeProfile with_tool(RuntimeProfile profile, const std::string& tool);
+bool knows_tool(const RuntimeProfile& profile, const std::string& tool);
+
 // The era that a runtime's name and a version, as rows of measurements have them, say on a device; "" where they do
 // not.
 std::string era_of(const Device& device, const std::string& runtime, const std::string& version);

@@ -226,6 +226,9 @@ RuntimeProfile carried_over(RuntimeProfile profile, const Device& from, const De
 
 namespace {
 
+// "llama.cpp-vulkan" of "llama.cpp".
+bool is_backend(std::string_view name, const std::string& engine) { return name.starts_with(engine + '-'); }
+
 // The engine's era over the kernels of `profile`.
 RuntimeProfile compose(RuntimeProfile profile, const EngineEra& era, const Device& device) {
   std::string kernels = profile.title_for(device);
@@ -236,8 +239,9 @@ RuntimeProfile compose(RuntimeProfile profile, const EngineEra& era, const Devic
     profile.hardware = device.name;
     profile.families.clear();
   }
+  const std::string name = profile.name;
   RuntimeProfile p = with_engine(std::move(profile), era);
-  p.name = era.engine;
+  p.name = is_backend(name, era.engine) ? name : era.engine;
   p.kernels = std::move(kernels);
   p.title = title;
   p.source = source;
@@ -249,13 +253,25 @@ RuntimeProfile compose(RuntimeProfile profile, const EngineEra& era, const Devic
 struct Asked {
   std::string name;
   std::string version;  // behind an @; empty: none is said
+  std::string tool;     // behind a +; likewise
 };
+Asked parse_asked(const std::string& text) {
+  const std::size_t plus = text.find('+');
+  const std::string rest = text.substr(0, plus);
+  const std::size_t at = rest.find('@');
+  return {rest.substr(0, at), at == std::string::npos ? "" : rest.substr(at + 1),
+          plus == std::string::npos ? "" : text.substr(plus + 1)};
+}
 
 class Lookup {
  public:
-  Lookup(const Device& device, Workload workload)
+  // A profile of a tool is for that tool, and with `any_tool` for who says nothing of tools and versions.
+  Lookup(const Device& device, Workload workload, const Asked& asked = {}, bool any_tool = false)
       : device_(device), workload_(workload), own_(of_workload(profiles("hardware:", device.name))) {
-    std::erase_if(own_, [&](const RuntimeProfile& p) { return p.hardware != device.name; });
+    any_tool = any_tool && asked.tool.empty() && asked.version.empty();
+    std::erase_if(own_, [&](const RuntimeProfile& p) {
+      return p.hardware != device.name || !(p.tool.empty() || p.tool == asked.tool || any_tool);
+    });
   }
 
   RuntimeProfile strict(const Asked& asked) const {
@@ -266,8 +282,7 @@ class Lookup {
         throw Error::bad_input(fmt::format("no versions are known of runtime {}", quote(asked.name)),
                                eras().empty() ? "" : fmt::format("known: {}", known_eras()));
       }
-      const std::optional<Version> version = parse_version(asked.version);
-      if (version) era = find_era(eras(), device_.family, engine, version);
+      era = era_by_text(eras(), device_.family, engine, asked.version);
       if (era == nullptr) {
         throw Error::bad_input(fmt::format("no era of {} has version {}", engine, quote(asked.version)),
                                fmt::format("known: {}", known_eras(engine)));
@@ -300,8 +315,7 @@ class Lookup {
   // What it says of the era as far as it is known, else the family's default.
   RuntimeProfile lenient(const Asked& asked) const {
     const EngineEra* era = outright(asked.name);
-    const std::optional<Version> version = parse_version(asked.version);
-    if (era == nullptr && version) era = find_era(eras(), device_.family, engine_of(asked.name), version);
+    if (era == nullptr) era = era_by_text(eras(), device_.family, engine_of(asked.name), asked.version);
     if (std::optional<RuntimeProfile> p = found(asked.name, era)) return *std::move(p);
     for (const std::string_view family : {std::string_view(device_.family), kAnyFamily}) {
       if (const RuntimeProfile* p = choose(classes(family), "", every)) return current(*p);
@@ -339,7 +353,7 @@ class Lookup {
   // Kernels that come without an engine run under the present one.
   RuntimeProfile current(const RuntimeProfile& profile) const {
     if (!profile.engine.empty()) return profile;
-    const EngineEra* era = find_era(eras(), device_.family, profile.name);
+    const EngineEra* era = find_era(eras(), device_.family, engine_of(profile.name));
     return era != nullptr ? compose(profile, *era, device_) : profile;
   }
   // `era`: that is asked for, or null.
@@ -348,7 +362,8 @@ class Lookup {
     const auto own = std::find_if(own_.begin(), own_.end(),
                                   [&](const RuntimeProfile& p) { return era != nullptr && p.engine == era->name; });
     if (own != own_.end()) return *own;
-    const RuntimeProfile* p = fitted(era != nullptr ? era->engine : name);
+    const bool backend = era != nullptr && name != era->name && is_backend(name, era->engine);
+    const RuntimeProfile* p = fitted(era == nullptr || backend ? name : era->engine);
     if (p != nullptr && era == nullptr) return current(*p);
     if (p != nullptr && p->engine == era->name) return *p;
     if (era == nullptr) era = find_era(eras(), device_.family, engine_of(name));
@@ -396,14 +411,15 @@ class Lookup {
 RuntimeProfile chosen_profile(const Device& device, const std::string& text, UnknownRuntime unknown,
                               Workload workload) {
   // Versions of measured rows may have slashes in them.
-  const std::size_t at = text.find('@');
   const bool strict = unknown == UnknownRuntime::error;
-  if (descriptor::is_path(strict ? text : text.substr(0, at))) {
+  const Asked asked = parse_asked(text);
+  if (descriptor::is_path(strict ? text : asked.name)) {
     return parse_runtime_profile(descriptor::parse_file(text));
   }
-  const Asked asked{text.substr(0, at), at == std::string::npos ? "" : text.substr(at + 1)};
-  const Lookup lookup(device, workload);
-  return strict ? lookup.strict(asked) : lookup.lenient(asked);
+  const Lookup lookup(device, workload, asked, unknown == UnknownRuntime::measured);
+  if (strict) return with_tool(lookup.strict(asked), asked.tool);
+  RuntimeProfile profile = lookup.lenient(asked);
+  return knows_tool(profile, asked.tool) ? with_tool(std::move(profile), asked.tool) : profile;
 }
 
 // Numbers of another device's cores at this one's clock.

@@ -278,6 +278,7 @@ struct RuntimeProfile {
   std::string hardware;  // device whose measurements it rests on; empty: a class default
   std::string origin;    // device whose cores its rates are of: that of the profile it is based on, or its own
   std::string engine;    // era whose host and choices it has: "vllm-v1" (engine.h); empty: its own
+  std::string tool;      // that ran it where it was measured: "llama-cpp-python"; empty: the engine by itself
   std::string
       host_class;       // of machine that its host's numbers were measured on: "desktop", "server", "grace"; or empty
   std::string kernels;  // profile whose kernels a lookup has put an engine on: "vllm on a100-sxm-80gb"; else empty
@@ -337,12 +338,13 @@ std::string format_runtime_profile(const RuntimeProfile& profile);
 
 // The profile of that name for the device: one fitted on it, else that of the longest dash-separated prefix of the name
 // (torchair for torchair-2024b), else, likewise, a default of its family, else that of all devices. An empty name means
-// the preferred one. NAME@VERSION means the engine's era of that version, as the name of an era does (engine.h): the
-// profile of that name where its steps are of that era, else its kernels with the era's part laid over them. An engine
-// that no such profile is of is laid over the preferred kernels. A path is read as a file. Throws Error(bad_input) for
-// names no profile has (strict), with the nearest; else they mean the default of the family, whatever the name, and a
-// version that says no era is none.
-enum class UnknownRuntime : bool { error, use_default };
+// the preferred one. NAME@VERSION means the engine's era of that version, build or date, as the name of an era does
+// (engine.h), and +TOOL behind it the tool that runs the engine: the profile of that name where its steps are of that
+// era, else its kernels with the era's part laid over them. An engine that no such profile is of is laid over the
+// preferred kernels. A path is read as a file. Throws Error(bad_input) for names no profile has (strict), with the
+// nearest; else they mean the default of the family, whatever the name, and a version that says no era is none.
+// `measured`: of a row of measurements, likewise; one that names neither tool nor version means a profile of any tool.
+enum class UnknownRuntime : unsigned char { error, use_default, measured };
 RuntimeProfile load_runtime_profile(const Device& device, const std::string& name_or_path,
                                     UnknownRuntime unknown = UnknownRuntime::error,
                                     Workload workload = Workload::language);

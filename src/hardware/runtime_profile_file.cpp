@@ -273,11 +273,14 @@ void lay_over(Reader& reader, const EngineEra& era, RuntimeProfile& p) {
     p.provenance[i] = Provenance::assumed;
     p.prior[i] = p.uncertainty[i] = 0;
   }
+  p.gguf_era = reader.string_or("gguf_era", p.gguf_era);
   RuntimeProfile steps;
   if (auto range = reader.optional_mapping("range")) read_range(*range, steps.range);
   read_errors(reader, steps);
-  take_step_errors(p, steps.errors, measured);
   p.foreign_steps.clear();
+  // What a class says of steps holds for devices left out, under any engine that it is for.
+  if (p.hardware.empty() && p.range.rows > 0) return;
+  take_step_errors(p, steps.errors, measured);
   const std::int64_t rows = std::exchange(p.range, {}).rows;
   if (p.hardware.empty()) return;  // of a class nothing was measured, which is said already
   p.range = std::move(steps.range);
@@ -299,6 +302,14 @@ EngineEra parse_engine(const descriptor::Document& document) {
   era.since = reader.string_or("since", "");
   if (!era.since.empty() && !parse_version(era.since)) {
     reader.problem("since", fmt::format("{} is no version", quote(era.since)), "numbers with dots between, as \"0.8\"");
+  }
+  era.since_date = reader.string_or("since_date", "");
+  if (!era.since_date.empty() && !is_date(parse_version(era.since_date).value_or(Version()))) {
+    reader.problem("since_date", fmt::format("{} is no date", quote(era.since_date)), "as \"2024-06-24\"");
+  }
+  for (Reader& item : reader.optional_mappings("tools")) {
+    era.tools.push_back({item.require_string("name"), item.require_double("step_s", 0, 1)});
+    item.finish();
   }
   era.families = reader.optional_strings("families");
   era.measured_on = reader.optional_strings("measured_on");
@@ -353,6 +364,7 @@ RuntimeProfile parse_runtime_profile(const descriptor::Document& document) {
   p.workload =
       static_cast<Workload>(reader.choice("workload", kWorkloadNames, static_cast<std::size_t>(Workload::language)));
   p.preferred = reader.bool_or("preferred", false);
+  p.tool = reader.string_or("tool", "");
   p.title = reader.require_string("title");
   p.source = reader.require_string("source");
   p.notes = reader.string_or("notes", "");
@@ -446,6 +458,7 @@ std::string format_runtime_profile(const RuntimeProfile& p) {
   if (p.workload != Workload::language) out += fmt::format("workload: {}\n", name(p.workload));
   if (p.preferred) out += "preferred: true\n";
   field("engine", p.engine);
+  field("tool", p.tool);
   field("host_class", p.host_class);
   field("title", p.title);
   field("source", p.source);

@@ -92,6 +92,9 @@ const Field kFields[] = {
      .about = "software stack, by name (of a version: vllm@0.6) or profile file [the device's own]; none: the speed of "
               "light",
      .values = {paths, runtime_names}},
+    {.name = "tool", .member = &R::tool, .group = kRuntime, .type = "NAME",
+     .about = "what runs the engine and adds to its steps: llama-bench, llama-server, ollama, llama-cpp-python [nothing]",
+     .workloads = "t", .values = {words, nullptr, "llama-bench llama-server ollama llama-cpp-python"}},
     {.name = "execution", .member = &R::execution, .group = kRuntime, .type = "HOW",
      .about = "eager, graph, static-graph or dynamic-graph (dispatched from the host) [the runtime's own]",
      .workloads = "tv", .values = {words, nullptr, "eager graph static-graph dynamic-graph"}},

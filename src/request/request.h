@@ -33,7 +33,7 @@ struct Request {
   Number accept;
   Text weights, kv, activations, routing, options;
   Amount reserve;
-  Text runtime, execution, power, tile_model;
+  Text runtime, tool, execution, power, tile_model;
   Text gguf_era, cache_type_k, cache_type_v, gpu_layers, tensor_split, host;
   Count n_cpu_moe;
   bool cpu_moe = false;

@@ -111,8 +111,9 @@ std::optional<hardware::RuntimeProfile> choose_profile(const Request& request, c
   if (request.runtime == "none") return std::nullopt;
   const bool own = !request.runtime;
   if (own && device.tile_array) return std::nullopt;  // the tiles' mapper times the ops
-  const std::string name = own ? (gguf ? "llama.cpp" : "") : *request.runtime;
-  const auto missing = own ? hardware::UnknownRuntime::use_default : hardware::UnknownRuntime::error;
+  std::string name = own ? (gguf ? "llama.cpp" : "") : *request.runtime;
+  if (request.tool) name += '+' + *request.tool;
+  const auto missing = own && !request.tool ? hardware::UnknownRuntime::use_default : hardware::UnknownRuntime::error;
   hardware::RuntimeProfile profile = sources.profile(request.hw.value_or(""), device, name, missing, workload);
   if (profile.workload != workload) {  // of a file
     throw Error::bad_input(fmt::format("`runtime`: {} is a profile for {} models, and {} is a {} model", name,
