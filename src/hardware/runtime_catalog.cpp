@@ -352,7 +352,7 @@ class Lookup {
   }
   // Kernels that come without an engine run under the present one.
   RuntimeProfile current(const RuntimeProfile& profile) const {
-    if (!profile.engine.empty()) return profile;
+    if (!profile.engine.empty() || !profile.tool.empty()) return profile;
     const EngineEra* era = find_era(eras(), device_.family, engine_of(profile.name));
     return era != nullptr ? compose(profile, *era, device_) : profile;
   }
@@ -364,7 +364,7 @@ class Lookup {
     if (own != own_.end()) return *own;
     const bool backend = era != nullptr && name != era->name && is_backend(name, era->engine);
     const RuntimeProfile* p = fitted(era == nullptr || backend ? name : era->engine);
-    if (p != nullptr && era == nullptr) return current(*p);
+    if (p != nullptr && (era == nullptr || !p->tool.empty())) return current(*p);
     if (p != nullptr && p->engine == era->name) return *p;
     if (era == nullptr) era = find_era(eras(), device_.family, engine_of(name));
     if (era == nullptr) return std::nullopt;

@@ -174,7 +174,7 @@ constexpr Entry kEntries[] = {
      "the kernel on the way there, beside the launch: quantising, counting, sorting what arrived"},
     {exchange_round, "exchange.round", "s", 8e-06, 0.5, 1e-08, 0.0001, "every doubling of the ranks"},
     {exchange_share, "exchange.share", "", 0.9, 0.2, 0.05, 1, "of the rate of a device's links"},
-    {upload_share, "upload.share", "", 0.45, 0.5, 0.02, 1,
+    {upload_share, "upload.share", "", 0.18, 0.5, 0.02, 1,
      "of the host link's rate, of weights in pageable memory (of files that are mapped)"},
     {upload_pinned_share, "upload.pinned_share", "", 0.8, 0.2, 0.02, 1, "of that rate, of weights in pinned memory"},
     {power_onset, "power.onset", "", 0.12, 0.7, 0.001, 1, "by which products and attention far above 1.7 ms slow down"},
