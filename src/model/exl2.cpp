@@ -1,6 +1,6 @@
 // ExLlamaV2 quantises each matrix several ways and picks what meets a mean number of bits per weight (its README and
-// doc/convert.md): that number holds scales and is of the layers' matrices, lm_head has its own, 6 by default. The token
-// embedding stays in 16 bits, in the memory of the host.
+// doc/convert.md): that number holds scales and is of the layers' matrices, lm_head has its own, 6 by default. The
+// token embedding stays in 16 bits, in the memory of the host.
 #include "model/exl2.h"
 
 #include <fmt/format.h>

@@ -181,9 +181,10 @@ WeightScheme parse_weight_scheme(std::string_view text, Dtype wide) {
 }
 
 std::vector<std::string> weight_scheme_names() {
-  return {"fp32",   "fp16",   "bf16",   "fp8",       "fp8-channel", "fp8-block128", "int8",       "w8a8",
-          "w4a8",   "w4a16",  "w4a16-g32", "w4a16-g64", "w4a16-g128",  "gptq",         "awq",        "nvfp4",
-          "mxfp4",  "nf4",    "nf4-double", "mlx-q3",   "mlx-q4",      "mlx-q6",       "mlx-q8",     "exl2-2.4bpw",
+  return {"fp32",        "fp16",        "bf16",        "fp8",         "fp8-channel", "fp8-block128",
+          "int8",        "w8a8",        "w4a8",        "w4a16",       "w4a16-g32",   "w4a16-g64",
+          "w4a16-g128",  "gptq",        "awq",         "nvfp4",       "mxfp4",       "nf4",
+          "nf4-double",  "mlx-q3",      "mlx-q4",      "mlx-q6",      "mlx-q8",      "exl2-2.4bpw",
           "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw"};
 }
 
