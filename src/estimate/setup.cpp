@@ -102,7 +102,13 @@ void keep_experts(const model::Decoder& model, const Choices& choices, model::We
   keep_experts_on_host(is_kept, layout);
 }
 
-// Which part of a GGUF model is where, and over what the two parts talk.
+hardware::HostLink link_of(const hardware::Device& device) {
+  return device.host_link.value_or(hardware::HostLink{
+      .name = "PCIe4 x16", .per_direction = BytesPerSecond{32e9}, .provenance = hardware::Provenance::assumed});
+}
+
+// Which part of a model is where, and over what the two parts talk: of GGUF models what the options say, of EXL2 the
+// token embedding.
 void place(const hardware::Device& device, const Choices& choices, Setup& setup) {
   model::WeightLayout& layout = setup.execution.weights;
   if (!layout.gguf || !has_own_memory(device) || choices.host == nullptr) {
@@ -116,7 +122,12 @@ void place(const hardware::Device& device, const Choices& choices, Setup& setup)
                       : fmt::format("{} stay on the host in GGUF formats only, not in {}", what, layout.name),
           fmt::format("leave out {}", flag));
     }
-    layout.embedding_on_host = false;
+    layout.embedding_on_host = layout.embedding_on_host && has_own_memory(device) && choices.host != nullptr &&
+                               choices.plan.devices() == 1 && !layout.gguf;
+    if (layout.embedding_on_host) {
+      setup.host = in_use(*choices.host, choices, setup);
+      setup.link = link_of(device);
+    }
     return;
   }
   setup.host = in_use(*choices.host, choices, setup);
@@ -125,8 +136,7 @@ void place(const hardware::Device& device, const Choices& choices, Setup& setup)
   if (layout.computes_on_host() && choices.profile) setup.host_profile = choices.host_profile;
   setup.execution.streams_weights = choices.op_offload;
   setup.pinned_weights = choices.pinned_weights;
-  setup.link = device.host_link.value_or(hardware::HostLink{
-      .name = "PCIe4 x16", .per_direction = BytesPerSecond{32e9}, .provenance = hardware::Provenance::assumed});
+  setup.link = link_of(device);
 }
 
 void check_tensor_split(const model::Decoder& model, const Choices& choices, const Setup& setup) {

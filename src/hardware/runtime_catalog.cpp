@@ -259,8 +259,14 @@ Asked parse_asked(const std::string& text) {
   const std::size_t plus = text.find('+');
   const std::string rest = text.substr(0, plus);
   const std::size_t at = rest.find('@');
-  return {rest.substr(0, at), at == std::string::npos ? "" : rest.substr(at + 1),
-          plus == std::string::npos ? "" : text.substr(plus + 1)};
+  Asked asked = {rest.substr(0, at), at == std::string::npos ? "" : rest.substr(at + 1),
+                 plus == std::string::npos ? "" : text.substr(plus + 1)};
+  // A tool that people take for the engine. Its versions are its own: what is asked for is a build or a date.
+  if (asked.name == "ollama") {
+    asked.name = "llama.cpp";
+    if (asked.tool.empty()) asked.tool = "ollama";
+  }
+  return asked;
 }
 
 class Lookup {

@@ -69,7 +69,7 @@ const Field kFields[] = {
      .workloads = "t", .otherwise = "1", .most = static_cast<double>(estimate::kMostVerified)},
     {.name = "weights", .member = &R::weights, .group = kModel, .type = "SCHEME",
      .about = "bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type "
-              "(q4_k_m …) or bits per weight [the checkpoint's own, else the activation type]",
+              "(q4_k_m …), mlx-q4 (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]",
      .values = {words, weight_names}},
     {.name = "kv", .member = &R::kv, .group = kModel, .type = "SCHEME",
      .about = "KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the "
