@@ -189,7 +189,7 @@ Answer limits_answer(const LimitsFlags& flags, const Context& context) {
   }
   if (asks_for_gguf(weights)) return gguf_answer(flags, context, models, gguf_types(weights, era_of(flags)));
   context.refuse({"--gguf-era", "--cache-type-k", "--cache-type-v", "--host", "--runtime", "--tool", "--devices"},
-                 "for GGUF types", "--weights all-gguf");
+                 "for GGUF types, not for the closed form", "--weights all-gguf, or leave it out");
   const double kv_bits = model::parse_kv_scheme(flags.kv).bits;
   std::vector<cost::LimitPrecision> precisions;
   for (const std::string& text : weights) {

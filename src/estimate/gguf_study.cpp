@@ -72,7 +72,7 @@ GgufStudyRow study_one(const model::Decoder& model, const hardware::Device& devi
     time_split(model, device, choices, context, row);
     return row;
   }
-  if (choices.plan.devices() > 1) return row;
+  if (choices.plan.devices() > 1 || all.setup().host == nullptr) return row;
   if (const auto layers = most_layers(model, device, choices, whole)) {
     row.offloaded = layers;
     choices.gpu_layers = layers;
