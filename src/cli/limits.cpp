@@ -13,6 +13,7 @@
 #include "report/reports.h"
 #include "request/names.h"
 #include "request/resolve.h"
+#include "result/basis.h"
 
 namespace llmperf::cli {
 namespace {
@@ -28,7 +29,7 @@ struct LimitsFlags {
   std::string draft;
   std::optional<double> accept;
   std::optional<std::int64_t> batch, context;
-  request::Request gguf;  // era, cache types and host of GGUF types
+  request::Request gguf;  // of GGUF types: era, cache types, host, runtime, devices
 };
 
 model::GgufEra era_of(const LimitsFlags& flags) {
@@ -123,37 +124,57 @@ std::vector<estimate::GgufCandidate> candidates(const model::ModelFile& file,
   return list;
 }
 
+// Under the runtime's profile, layers on as many devices as asked for.
 Answer gguf_answer(const LimitsFlags& flags, const Context& context, const std::vector<model::ModelFile>& models,
                    const std::vector<const model::GgufFileType*>& types) {
   context.refuse({"--draft", "--accept", "--batch", "--units"}, "not for GGUF types: it belongs to the closed form");
-  const hardware::Device device = hardware::load_device(flags.hardware);
-  const std::string host_name = flags.gguf.host.value_or("");
-  const hardware::Device host = request::load_host(host_name);
-  estimate::Choices choices;
-  choices.gguf_era = era_of(flags);
-  choices.kv = flags.kv;
-  choices.cache_k = flags.gguf.cache_type_k;
-  choices.cache_v = flags.gguf.cache_type_v;
-  choices.host = &host;
-  const std::int64_t tokens = flags.context.value_or(kGgufContext);
-  std::vector<report::GgufStudy> studies;
-  std::optional<estimate::Setup> setup;
-  for (const model::ModelFile& file : models) {
-    const auto list = candidates(file, types, choices.gguf_era);
-    if (!setup) {
-      choices.stored = &list.front().layout;
-      setup = estimate::make_setup(file.decoder, device, choices);
-      request::check_host(host_name, *setup);
-    }
-    studies.push_back({&file.decoder, estimate::study_gguf(file.decoder, device, list, tokens, choices)});
+  request::Request asked = flags.gguf;
+  asked.hw = flags.hardware;
+  request::Sources sources;
+  const hardware::Device device = sources.device(flags.hardware);
+  const std::string host_name = asked.host.value_or("");
+  const hardware::Device host = sources.host(host_name);
+  constexpr auto kText = hardware::Workload::language;
+  const auto profile = request::choose_profile(asked, device, true, kText, sources);
+  std::optional<hardware::RuntimeProfile> host_profile;
+  if (profile) {
+    host_profile = sources.profile(asked.host.value_or(request::kDefaultHost), host, "llama.cpp",
+                                   hardware::UnknownRuntime::use_default, kText);
   }
-  return {report::gguf_report({.device = &device,
-                               .host = setup->host,
-                               .context = tokens,
-                               .kv = setup->execution.kv,
-                               .era = choices.gguf_era,
-                               .notes = setup->notes,
-                               .studies = std::move(studies)})};
+  const std::int64_t tokens = flags.context.value_or(kGgufContext);
+  report::GgufLimits limits{};
+  limits.device = &device;
+  limits.devices = asked.devices.value_or(1);
+  limits.context = tokens;
+  limits.era = era_of(flags);
+  for (const model::ModelFile& file : models) {
+    std::optional<hardware::RuntimeProfile> own;
+    if (profile) own = hardware::run_by(*profile, file.decoder.architecture);
+    estimate::Choices choices = request::choose_schemes(asked, device, own ? &*own : nullptr);
+    choices.gguf_era = limits.era;
+    choices.kv = flags.kv;
+    choices.cache_k = asked.cache_type_k;
+    choices.cache_v = asked.cache_type_v;
+    choices.host = &host;
+    choices.host_profile = host_profile ? &*host_profile : nullptr;
+    choices.plan.pipeline = limits.devices;
+    for (const graph::Problem& problem : graph::problems(file.decoder, choices.plan)) {
+      throw Error::bad_input("--devices: " + problem.message, problem.hint);
+    }
+    const auto list = candidates(file, types, choices.gguf_era);
+    if (limits.studies.empty()) {
+      choices.stored = &list.front().layout;
+      const estimate::Setup setup = estimate::make_setup(file.decoder, device, choices);
+      request::check_host(host_name, setup);
+      limits.host = setup.host == nullptr ? nullptr : &host;
+      limits.kv = setup.execution.kv;
+      limits.notes = setup.notes;
+      limits.label = result::label(setup);
+      if (own) limits.runtime = own->name;
+    }
+    limits.studies.push_back({&file.decoder, estimate::study_gguf(file.decoder, device, list, tokens, choices)});
+  }
+  return {report::gguf_report(limits)};
 }
 
 Answer limits_answer(const LimitsFlags& flags, const Context& context) {
@@ -167,7 +188,8 @@ Answer limits_answer(const LimitsFlags& flags, const Context& context) {
     throw Error::bad_input(fmt::format("--weights: unknown precision {}", quote(name)), "did you mean 'all-gguf'?");
   }
   if (asks_for_gguf(weights)) return gguf_answer(flags, context, models, gguf_types(weights, era_of(flags)));
-  context.refuse({"--gguf-era", "--cache-type-k", "--cache-type-v", "--host"}, "for GGUF types", "--weights all-gguf");
+  context.refuse({"--gguf-era", "--cache-type-k", "--cache-type-v", "--host", "--runtime", "--tool", "--devices"},
+                 "for GGUF types, not for the closed form", "--weights all-gguf, or leave it out");
   const double kv_bits = model::parse_kv_scheme(flags.kv).bits;
   std::vector<cost::LimitPrecision> precisions;
   for (const std::string& text : weights) {
@@ -232,7 +254,10 @@ void add_limits(Command& root) {
       .add("--context", flags.context, {1, estimate::kMaxTokens, request::Kilo::binary}, "TOKENS",
            "speculative decoding: cached tokens [512]; GGUF: tokens of the sequence [4096]")
       .old_names = {"--prompt", "--seq"};
-  for (const char* field : {"host", "gguf-era", "cache-type-k", "cache-type-v"}) command.add(field, flags.gguf);
+  for (const char* field : {"host", "gguf-era", "cache-type-k", "cache-type-v", "runtime", "tool"}) {
+    command.add(field, flags.gguf);
+  }
+  command.add("--devices", flags.gguf.devices, {1, 1024}, "N", "GGUF: devices that the layers are dealt to [1]");
 }
 
 }  // namespace llmperf::cli

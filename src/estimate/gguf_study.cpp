@@ -13,6 +13,46 @@ Estimator with_layers(const model::Decoder& model, const hardware::Device& devic
   return Estimator(make_setup(model, device, choices));
 }
 
+// The same without a profile.
+Choices at_the_speed_of_light(Choices choices) {
+  choices.profile = choices.host_profile = nullptr;
+  choices.run_as({});
+  return choices;
+}
+
+// Of a split: prefill of a prompt and decode of the context's last token.
+void time_split(const model::Decoder& model, const hardware::Device& device, const Choices& choices,
+                std::int64_t context, GgufStudyRow& row) {
+  const std::int64_t prompt = std::min(kStudyPrompt, context);
+  const auto time = [&](Estimator& e, std::string_view phase_name, StudyRate& rate, bool bound) {
+    const bool prefill = phase_name == "prefill";
+    const std::int64_t tokens = prefill ? prompt : 1;
+    Phase phase;
+    if (prefill) {
+      e.prefill({1, prompt, 1}, phase);
+    } else {
+      e.decode_step({1, context - 1, 2}, context - 1, phase);
+    }
+    const double tokens_per_second = static_cast<double>(tokens) / phase.time.value;
+    if (bound) {
+      rate.bound = tokens_per_second;
+      return;
+    }
+    hardware::StepSize step = step_size(e.setup());
+    step.tokens = tokens;
+    step.context = prefill ? prompt : context - 1;
+    rate.predicted = {tokens_per_second, band_of(*choices.profile, step, shares_of(phase.ops), phase_name,
+                                                 ways_beyond(*choices.profile, step))};
+  };
+  Estimator bound(make_setup(model, device, at_the_speed_of_light(choices)));
+  time(bound, "prefill", row.prefill, true);
+  time(bound, "decode", row.decode, true);
+  if (choices.profile == nullptr) return;
+  Estimator predicted(make_setup(model, device, choices));
+  time(predicted, "prefill", row.prefill, false);
+  time(predicted, "decode", row.decode, false);
+}
+
 GgufStudyRow study_one(const model::Decoder& model, const hardware::Device& device, const GgufCandidate& candidate,
                        std::int64_t context, Choices choices) {
   choices.stored = &candidate.layout;
@@ -29,17 +69,23 @@ GgufStudyRow study_one(const model::Decoder& model, const hardware::Device& devi
   row.fits = all.fits(whole);
   if (row.fits) {
     row.offloaded = model.num_layers() + 1;
-  } else {
-    row.offloaded = most_layers(model, device, choices, whole);
+    time_split(model, device, choices, context, row);
+    return row;
   }
-  if (!row.offloaded) return row;
-
-  Estimator split = with_layers(model, device, choices, row.fits ? std::nullopt : row.offloaded);
-  const std::int64_t prompt = std::min(kStudyPrompt, context);
-  const graph::SequenceGroup prefill{1, prompt, 0};
-  const graph::SequenceGroup decode{1, 1, context - 1};
-  row.prefill_tokens_per_second = static_cast<double>(prompt) / split.step_time({&prefill, 1}).value;
-  row.decode_tokens_per_second = 1 / split.step_time({&decode, 1}).value;
+  if (choices.plan.devices() > 1 || all.setup().host == nullptr) return row;
+  if (const auto layers = most_layers(model, device, choices, whole)) {
+    row.offloaded = layers;
+    choices.gpu_layers = layers;
+    time_split(model, device, choices, context, row);
+  }
+  choices.gpu_layers.reset();
+  if (const auto layers = fewest_cpu_moe(model, device, choices, whole)) {
+    GgufStudyRow other = row;
+    other.offloaded = model.num_layers() + 1;
+    other.cpu_moe = choices.cpu_moe = layers;
+    time_split(model, device, choices, context, other);
+    if (!row.offloaded || other.decode.best_known() > row.decode.best_known()) row = std::move(other);
+  }
   return row;
 }
 
@@ -96,6 +142,8 @@ std::vector<GgufStudyRow> study_gguf(const model::Decoder& model, const hardware
                                      const std::vector<GgufCandidate>& candidates, std::int64_t context,
                                      Choices choices) {
   choices.weights.reset();
+  choices.gpu_layers.reset();
+  choices.cpu_moe.reset();
   std::vector<GgufStudyRow> rows;
   for (const GgufCandidate& candidate : candidates) {
     rows.push_back(study_one(model, device, candidate, context, choices));

@@ -42,7 +42,9 @@ std::string tensor_hint(const Resolved& r, const Generation& text) {
 std::string layer_split_hint(const Resolved& r, const Generation& text) {
   estimate::Choices choices = text.choices;
   if (choices.plan.devices() != choices.plan.pipeline) return {};
-  choices.gpu_layers.reset();
+  choices.gpu_layers.reset();  // on several devices nothing stays on the host
+  choices.cpu_moe.reset();
+  choices.override_tensor.clear();
   const bool uneven = !choices.tensor_split.empty();
   choices.tensor_split.clear();
   for (choices.plan.pipeline += uneven ? 0 : 1; choices.plan.pipeline <= 8; ++choices.plan.pipeline) {

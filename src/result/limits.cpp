@@ -122,7 +122,9 @@ Type fields_of(Fields<Limits> f) {
 Type fields_of(Fields<GgufRow> f) {
   using R = GgufRow;
   constexpr auto split = [](const R& r) { return r.row->offloaded.has_value(); };
-  return f.of("model", "its name", [](const R& r) { return r.model->name; })
+  return f.of("hardware", "as above", [](const R& r) { return r.all->device->name; })
+      .of("devices", "as above", [](const R& r) { return r.all->devices; })
+      .of("model", "its name", [](const R& r) { return r.model->name; })
       .of("weights", "type, or \"as stored\"", [](const R& r) { return r.row->name; })
       .of("imatrix", "made with an importance matrix", [](const R& r) { return r.row->imatrix; })
       .of("tensor_bytes", "as stored", [](const R& r) { return r.row->tensors; })
@@ -132,27 +134,44 @@ Type fields_of(Fields<GgufRow> f) {
       .of("kv_cache_bytes", "likewise", [](const R& r) { return r.row->memory.kv_cache; })
       .of("compute_buffer_bytes", "likewise", [](const R& r) { return r.row->memory.activation; })
       .of("reserve_bytes", "likewise", [](const R& r) { return r.row->memory.reserve; })
-      .of("total_bytes", "of these four", [](const R& r) { return r.row->memory.total(); })
-      .of("fits", "on the device", [](const R& r) { return r.row->fits; })
+      .of("total_bytes", "of these four; of several devices on the fullest",
+          [](const R& r) { return r.row->memory.total(); })
+      .of("fits", "on the device, or on all of them", [](const R& r) { return r.row->fits; })
       .of("layers", "the head being one", [](const R& r) { return r.model->num_layers() + 1; })
-      .of("layers_on_device", "most that fit; null: no split fits", [](const R& r) { return r.row->offloaded; })
+      .of("layers_on_device", "most that fit, or all beside `cpu_moe_layers`; null: no split fits",
+          [](const R& r) { return r.row->offloaded; })
+      .of("cpu_moe_layers", "whose experts are on the host; null: no split fits, or layers are the faster one",
+          [](const R& r) { return r.row->cpu_moe; })
       .where(split)
-      .of("prefill_tokens_per_second", "of that split", [](const R& r) { return r.row->prefill_tokens_per_second; })
-      .of("decode_tokens_per_second", "of that split", [](const R& r) { return r.row->decode_tokens_per_second; });
+      .of("prefill_tokens_per_second", "of that split, at most", [](const R& r) { return r.row->prefill.bound; })
+      .of("decode_tokens_per_second", "of that split, at most", [](const R& r) { return r.row->decode.bound; })
+      .where([](const R& r) { return r.row->prefill.predicted.has_value(); })
+      .of("predicted_prefill_tokens_per_second", "of that split, under the runtime",
+          [](const R& r) { return r.row->prefill.predicted->rate; })
+      .of("predicted_prefill_low", "in tokens per second: nine of ten are between this and `predicted_prefill_high`",
+          [](const R& r) { return r.row->prefill.predicted->low(); })
+      .of("predicted_prefill_high", "likewise", [](const R& r) { return r.row->prefill.predicted->high(); })
+      .of("predicted_decode_tokens_per_second", "of that split, under the runtime",
+          [](const R& r) { return r.row->decode.predicted->rate; })
+      .of("predicted_decode_low", "as above", [](const R& r) { return r.row->decode.predicted->low(); })
+      .of("predicted_decode_high", "likewise", [](const R& r) { return r.row->decode.predicted->high(); });
 }
 
 std::vector<GgufRow> GgufLimits::rows() const {
   std::vector<GgufRow> rows;
   for (const GgufStudy& study : studies) {
-    for (const estimate::GgufStudyRow& row : study.rows) rows.push_back({study.model, &row});
+    for (const estimate::GgufStudyRow& row : study.rows) rows.push_back({this, study.model, &row});
   }
   return rows;
 }
 
 Type fields_of(Fields<GgufLimits> f) {
   using G = GgufLimits;
-  return f.of("label", "\"upper bound, uncalibrated\"", [](const G&) { return kUncalibrated; })
+  return f.of<&G::label>("label", "what the predicted times are; \"upper bound, uncalibrated\" without a profile")
       .of("hardware", "its name", [](const G& g) { return g.device->name; })
+      .of<&G::devices>("devices", "that the layers are dealt to")
+      .of<&G::runtime>("runtime", "of the profile; null: there are bounds alone")
+      .when([](const G& g) { return !g.runtime.empty(); })
       .of("host", "its name; null: the device shares its memory with the CPU", [](const G& g) { return g.host->name; })
       .when([](const G& g) { return g.host != nullptr; })
       .of<&G::capacity>("capacity_bytes", "device memory")

@@ -49,7 +49,9 @@ struct GgufStudy {
   const model::Decoder* model;
   std::vector<estimate::GgufStudyRow> rows;
 };
+struct GgufLimits;
 struct GgufRow {
+  const GgufLimits* all;
   const model::Decoder* model;
   const estimate::GgufStudyRow* row;
 };
@@ -57,6 +59,9 @@ Type fields_of(Fields<GgufRow> f);
 struct GgufLimits {
   const hardware::Device* device;
   const hardware::Device* host = nullptr;
+  std::int64_t devices = 1;
+  std::string label;    // what the times are
+  std::string runtime;  // of the profile; empty: the speed of light
   std::int64_t context = 0;
   model::CacheScheme kv;
   model::GgufEra era;

@@ -201,9 +201,33 @@ class Types(Gguf):
         decode = self.json(*words, "--prompt", "999", "--gen", "2")
         self.assertAlmostEqual(row["decode_tokens_per_second"] * decode["tpot_s"], 1)
 
+    def test_the_prediction_is_that_of_an_estimate(self):
+        words = ["-m", "qwen3-8b", "--hw", "rtx3090", "--weights", "q4_k_m"]
+        for more, plan in (([], []), (["--tool", "ollama"], []), (["--runtime", "llama.cpp@b4000"], []), (["--devices", "2"], ["--pp", "2"])):
+            with self.subTest(more=more):
+                row = self.json("limits", *words, "--context", "1000", *more)["rows"][0]
+                estimate = ["estimate", *words, *(plan or more)]
+                decode = self.json(*estimate, "--prompt", "999", "--gen", "2")
+                self.assertAlmostEqual(row["predicted_decode_tokens_per_second"] * decode["tpot_s"], 1)
+                prefill = self.json(*estimate, "--prompt", "512", "--gen", "1")
+                self.assertAlmostEqual(row["predicted_prefill_tokens_per_second"] * prefill["ttft_s"], 512)
+                self.assertLess(row["predicted_decode_low"], row["predicted_decode_tokens_per_second"])
+                self.assertLess(row["predicted_decode_tokens_per_second"], row["predicted_decode_high"])
+                self.assertLess(row["predicted_decode_tokens_per_second"], row["decode_tokens_per_second"])
+
+    def test_experts_off_the_device_are_those_of_an_estimate(self):
+        words = ["-m", "qwen3-30b-a3b", "--hw", "rtx3060", "--weights", "q4_k_m"]
+        row = self.json("limits", *words, "--context", "1000")["rows"][0]
+        self.assertFalse(row["fits"])
+        self.assertEqual(row["layers_on_device"], row["layers"])
+        estimate = ["estimate", *words, "--prompt", "999", "--gen", "2", "--n-cpu-moe"]
+        self.assertAlmostEqual(row["predicted_decode_tokens_per_second"] * self.json(*estimate, str(row["cpu_moe_layers"]))["tpot_s"], 1)
+        self.assertFalse(self.json(*estimate, str(row["cpu_moe_layers"] - 1), status=3)["fits"])
+
     def test_types_and_precisions_of_the_closed_form_do_not_mix(self):
         self.assert_bad_input(["limits", "-m", "qwen-7b", "--hw", "rtx4090", "--weights", "q4_k_m,w4kv16"], "w4kv16")
         self.assert_bad_input(["limits", "-m", "qwen-7b", "--hw", "rtx4090", "--gguf-era", "2024"], "GGUF")
+        self.assert_bad_input(["limits", "-m", "qwen-7b", "--hw", "rtx4090", "--devices", "2"], "GGUF")
         self.assert_bad_input(["limits", "-m", "qwen-7b", "--hw", "rtx4090", "--weights", "all-gguf", "--units", "article"], "--units")
 
     def test_eras_and_their_mistakes(self):

@@ -118,28 +118,39 @@ std::string upper(std::string text) {
   return text;
 }
 
+// Tokens per second: what is predicted, nine of ten, and the bound; without a profile the bound alone.
+void add_rate(std::vector<std::string>& cells, const estimate::StudyRate& rate, bool split, bool predicted) {
+  const auto& p = rate.predicted;
+  if (predicted) {
+    cells.push_back(split ? format_significant(p->rate, 3) : "-");
+    cells.push_back(split ? format_significant(p->low(), 2) + "-" + format_significant(p->high(), 2) : "-");
+  }
+  cells.push_back(split ? format_significant(rate.bound, predicted ? 3 : 4) : "-");
+}
+
 Table gguf_table(const GgufStudy& study, const GgufLimits& limits) {
-  const bool host = limits.host != nullptr;
-  Table t{study.model->name,
-          {{"type", true},
-           {"file"},
-           {"BPW"},
-           {host ? "device memory" : "memory"},
-           {"fits", true},
-           {host ? "layers on device" : "layers"},
-           {fmt::format("prefill {} [t/s]", limits.prefill())},
-           {"decode [t/s]"}},
-          {}};
+  const bool predicted = !limits.runtime.empty();
+  const std::string layers = std::to_string(study.model->num_layers() + 1);
+  Table t{study.model->name, {{"type", true}, {"file"}}, {}};
+  if (!predicted) t.columns.push_back({"BPW"});  // where there is room
+  t.columns.insert(t.columns.end(), {{limits.host != nullptr ? "on device" : "memory"}, {"fits", true}});
+  const std::vector<const char*> rates =
+      predicted ? std::vector{"prefill", "9 of 10", "at most", "decode", "9 of 10", "at most"}
+                : std::vector{"prefill", "decode"};
+  for (const char* rate : rates) t.columns.push_back({rate});
   for (const estimate::GgufStudyRow& row : study.rows) {
     const bool split = row.offloaded.has_value();
-    t.rows.push_back({upper(row.name), format_bytes(row.file), fmt::format("{:.2f}", row.bits_per_weight),
-                      format_bytes_binary(row.memory.total()),
-                      row.fits ? "yes"
-                      : split  ? "split"
-                               : "no",
-                      split ? fmt::format("{}/{}", *row.offloaded, study.model->num_layers() + 1) : "-",
-                      split ? format_significant(row.prefill_tokens_per_second) : "-",
-                      split ? format_significant(row.decode_tokens_per_second) : "-"});
+    std::vector<std::string> cells = {upper(row.name), format_bytes(row.file)};
+    if (!predicted) cells.push_back(fmt::format("{:.2f}", row.bits_per_weight));
+    cells.push_back(format_bytes_binary(row.memory.total()));
+    if (row.fits || !split) {
+      cells.emplace_back(row.fits ? "yes" : "no");
+    } else {
+      cells.push_back(row.cpu_moe ? fmt::format("moe {}", *row.cpu_moe) : fmt::format("{}/{}", *row.offloaded, layers));
+    }
+    add_rate(cells, row.prefill, split, predicted);
+    add_rate(cells, row.decode, split, predicted);
+    t.rows.push_back(std::move(cells));
   }
   return t;
 }
@@ -171,22 +182,33 @@ Report limits_report(const Limits& limits) {
 }
 
 Report gguf_report(const GgufLimits& g) {
-  Document doc{Heading{"GGUF file types on " + g.device->title, kUncalibrated},
-               Paragraph{fmt::format("one sequence of {} token{}, KV cache {}; rules of {}; {} of memory{}",
+  const std::string cards = g.devices > 1 ? fmt::format("{} x ", g.devices) : "";
+  Document doc{Heading{fmt::format("GGUF file types on {}{}", cards, g.device->title), g.label},
+               Paragraph{fmt::format("one sequence of {} token{}, KV cache {}; rules of {}; {}{} of memory{}",
                                      format_count(d(g.context)), g.context == 1 ? "" : "s", g.kv.name(), name(g.era),
-                                     format_bytes_binary(g.capacity()),
-                                     g.host ? "; what does not fit stays on " + g.host->title : "")}};
+                                     cards, format_bytes_binary(g.capacity()),
+                                     g.host && g.devices == 1 ? "; what does not fit stays on " + g.host->title : "")}};
   for (const GgufStudy& study : g.studies) doc.push_back(gguf_table(study, g));
   Fields notes;
+  const char* const fullest = g.devices > 1 ? "; of the fullest device" : "";
   if (g.host) {
-    notes.add("device memory",
-              "weights but the token embedding, KV cache, compute buffers and the runtime reserve, everything "
-              "offloaded");
-    notes.add("fits", "split: with some layers on the host; no: neither, the host is too small");
-    notes.add("layers on device", "the most that fit, the head being one; speeds are of that split");
+    notes.add("on device", fmt::format("weights but the token embedding, KV cache, compute buffers and the runtime "
+                                       "reserve, everything offloaded{}",
+                                       fullest));
   } else {
-    notes.add("memory", "weights, KV cache, compute buffers and the runtime reserve");
+    notes.add("memory", fmt::format("weights, KV cache, compute buffers and the runtime reserve{}", fullest));
   }
+  if (g.host && g.devices == 1) {
+    notes.add(
+        "fits",
+        "N/M: the most that fit, the head being one, the rest on the host (--gpu-layers N); moe N: the "
+        "experts of N layers there (--n-cpu-moe N), where that is faster; no: neither, the host is too small");
+  }
+  notes.add("speeds", fmt::format("tokens per second of a prefill of {} and of decoding the last of the context{}",
+                                  format_count(d(g.prefill())),
+                                  g.runtime.empty() ? ": the speed of light"
+                                                    : "; 9 of 10: as many of like times lie between; at most: the "
+                                                      "speed of light"));
   notes.add("file", "tensors as stored, and an estimate of the metadata");
   for (const std::string& note : g.notes) notes.add("note", note);
   doc.push_back(std::move(notes));
