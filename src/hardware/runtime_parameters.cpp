@@ -113,12 +113,16 @@ constexpr Entry kEntries[] = {
     {latent_token, "latent.token", "s", 1.2e-07, 0.7, 1e-10, 0.0001,
      "of a core's time, per token of a prompt: its latent goes to the cache"},
     {product_rows, "product.rows", "", 24, 0.7, 1e-3, 1000, "of a 16-bit product, at which it gets half as far (ggml)"},
-    {product_experts, "product.experts", "", 0.5, 0.4, 0.02, 1, "of what other products reach, of those of experts (ggml)"},
+    {product_experts, "product.experts", "", 0.5, 0.4, 0.02, 1,
+     "of what other products reach, of those of experts (ggml)"},
     {scores_share, "scores.share", "", 0.38, 0.4, 0.02, 1, "of the matrix peak, of products with a cache (ggml)"},
     {scores_memory_share, "scores.memory_share", "", 0.36, 0.4, 0.02, 1, "of the memory bandwidth, of these products"},
     {scores_bytes, "scores.bytes", "B", 15, 0.4, 1, 200, "of memory traffic per score that softmax leaves there"},
     {per_watt, "power.per_watt", "FLOP/J", 1e14, 0.4, 1e9, 1e14,
      "that long 16-bit products get out of the power limit (ggml); the largest: they are not held to it"},
+    {split_hop, "split.hop", "s", 3e-4, 0.5, 1e-6, 1e-2, "every hand-over of a step from one card to the next (ggml)"},
+    {split_queue, "split.queue", "", 1024, 0.2, 16, 65536, "launches that a card can have pending (ggml)"},
+    {split_kernels, "split.kernels", "", 45, 0.3, 5, 500, "launches of a layer in a micro-batch of a prompt (ggml)"},
     {experts_stream_share, "experts.stream_share", "", 0.8, 0.7, 0.05, 4,
      "of the memory bandwidth, of copies, activations and sums around the products of experts"},
     {experts_unaligned_share, "experts.unaligned_share", "", 0.3, 0.7, 0.02, 1,
@@ -219,7 +223,7 @@ constexpr Format kFormats[] = {
     {F::q2_k, 0.10, 0.1, 0.94},  {F::q3_k, 0.08, 0.1, 0.94},     {F::q4_k, 0.11, 0.1, 0.94},
     {F::q5_k, 0.09, 0.1, 0.94},  {F::q6_k, 0.09, 0.1, 0.94},     {F::q4_0, 0.17, 0.13, 0.94},
     {F::q4_1, 0.17, 0.13, 0.94}, {F::q5_0, 0.10, 0.12, 0.94},    {F::q5_1, 0.10, 0.12, 0.94},
-    {F::q8_0, 0.11, 0.1, 0.94},  {F::iq, 0.09, 0.09, 0.9},    {F::wide, 0.9, 0.9, 0.94},
+    {F::q8_0, 0.11, 0.1, 0.94},  {F::iq, 0.09, 0.09, 0.9},       {F::wide, 0.9, 0.9, 0.94},
 };
 static_assert(std::size(kFormats) == kFormatKernels);
 
