@@ -23,7 +23,8 @@ std::vector<EngineEra> all_engines() {
 std::optional<Version> parse_version(std::string_view text) {
   const auto digit = [&](std::size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '9'; };
   Version version;
-  if (text.starts_with("20") && text.size() >= 4 && digit(2) && digit(3) && (text.size() == 4 || text[4] == '-')) {
+  if (text.starts_with("20") && text.size() >= 4 && digit(2) && digit(3) &&
+      (text.size() == 4 || text[4] == '-' || text[4] == ' ')) {
     constexpr Version::value_type kLastDay = 31;
     version = {0, 12, kLastDay};
     for (std::size_t part = 0, from = 0; part < version.size() && digit(from); ++part) {
