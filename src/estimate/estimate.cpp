@@ -278,9 +278,12 @@ void Estimator::phase(std::string_view name, const SequenceGroup& group, std::in
   const std::int64_t tokens = group.count * group.new_tokens;
   result.token_batches = e.weights.gguf && stages_.size() > 1 ? (tokens + e.micro_batch - 1) / e.micro_batch : 1;
   const bool prompts = !is_decode(group);
-  result.in_flight = result.token_batches > 1 && setup_.profile
-                         ? prompts_in_flight(setup_.profile->values, d(e.model->num_layers()), d(e.plan.pipeline))
-                         : std::numeric_limits<double>::infinity();
+  result.in_flight = std::numeric_limits<double>::infinity();
+  if (result.token_batches > 1 && setup_.profile) {
+    const std::optional<FormatKernel> kernel = e.weights.groups.front()[model::Role::o].kernel;
+    result.in_flight = prompts_in_flight(setup_.profile->values, d(e.model->num_layers()), d(e.plan.pipeline),
+                                         d(result.token_batches), kernel && kernel != FormatKernel::wide);
+  }
   pace_stages();
   result.steady = !prompts && !e.weights.gguf ? Steady::yes : Steady::no;
   result.launches = {.dispatch = setup_.dispatch_of(prompts, group.count),

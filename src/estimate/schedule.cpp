@@ -1,6 +1,7 @@
 #include "estimate/schedule.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -258,11 +259,14 @@ Schedule schedule_step(std::span<const OpEstimate> ops, std::span<const double> 
   return s;
 }
 
-double prompts_in_flight(const hardware::ParameterValues& values, double layers, double devices) {
+double prompts_in_flight(const hardware::ParameterValues& values, double layers, double cards, double micro_batches,
+                         bool unpacks) {
   constexpr double kCopies = 4;
-  const double launches = get(values, hardware::Parameter::split_kernels) * layers / devices;
-  const double queued = std::max(1.0, get(values, hardware::Parameter::split_queue) / launches);
-  return std::min({devices, kCopies, queued});
+  const double launches = get(values, hardware::Parameter::split_kernels) * (unpacks ? 1 : 7.0 / 8);
+  const double queued = get(values, hardware::Parameter::split_queue) / (launches * layers / cards);
+  const double ahead = std::ceil(queued);
+  const double period = micro_batches <= ahead ? 1 : std::max(1.0, (cards - 1 + ahead - queued) / ahead);
+  return std::min(kCopies, cards / period);
 }
 
 void sum_up(Phase& phase, std::span<const Stage> stages, std::vector<double>& seconds) {

@@ -49,12 +49,17 @@ Schedule schedule_step(std::span<const OpEstimate> ops, std::span<const double> 
                        std::int64_t micro_batches, Steady steady,
                        double in_flight = std::numeric_limits<double>::infinity());
 
-// Micro-batches of a prompt that llama.cpp's devices work on at the same time, of `layers` dealt to `devices`: each
-// has copies of its inputs for four, and the host, which launches for all devices in turn, is held up where more
-// launches are pending on one than its queue takes:
+// What pipelining makes of a prompt's micro-batches in llama.cpp: so many are worked on at the same time. One host
+// launches for all cards in turn and stops where more launches are pending on a card than its queue takes. A queue that
+// holds q = queue / (kernels x layers / cards) micro-batches lets the first card begin micro-batch m + 1 once the last
+// has done m - q of them, so that j = ceil(q) micro-batches take (cards - 1 + j - q) stages' times, not fewer than j:
 //
-//   min(devices, 4, max(1, queue / (kernels x layers / devices)))
-double prompts_in_flight(const hardware::ParameterValues& values, double layers, double devices);
+//   in flight = min(4, cards / max(1, (cards - 1 + j - q) / j))
+//
+// and min(4, cards) of no more than j micro-batches. Inputs are kept for four. Layers whose weights are not unpacked
+// before their products launch an eighth less.
+double prompts_in_flight(const hardware::ParameterValues& values, double layers, double cards, double micro_batches,
+                         bool unpacks);
 
 // Work, times and bounds of a phase from its ops, micro-batches and steadiness. `seconds` is scratch. Throws
 // std::logic_error when an op is faster than its roof.

@@ -122,7 +122,7 @@ constexpr Entry kEntries[] = {
      "that long 16-bit products get out of the power limit (ggml); the largest: they are not held to it"},
     {split_hop, "split.hop", "s", 3e-4, 0.5, 1e-6, 1e-2, "every hand-over of a step from one card to the next (ggml)"},
     {split_queue, "split.queue", "", 1024, 0.2, 16, 65536, "launches that a card can have pending (ggml)"},
-    {split_kernels, "split.kernels", "", 45, 0.3, 5, 500, "launches of a layer in a micro-batch of a prompt (ggml)"},
+    {split_kernels, "split.kernels", "", 55, 0.3, 5, 500, "launches of a layer in a micro-batch of a prompt (ggml)"},
     {experts_stream_share, "experts.stream_share", "", 0.8, 0.7, 0.05, 4,
      "of the memory bandwidth, of copies, activations and sums around the products of experts"},
     {experts_unaligned_share, "experts.unaligned_share", "", 0.3, 0.7, 0.02, 1,

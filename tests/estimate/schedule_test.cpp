@@ -35,6 +35,33 @@ std::vector<Stage> equal_stages(std::int64_t stages, std::int64_t layers_each) {
 
 }  // namespace
 
+TEST_CASE("micro-batches of a prompt overlap as far as the cards' launch queue goes, four at most") {
+  hardware::ParameterValues values{};
+  values[index(hardware::Parameter::split_queue)] = 1000;
+  values[index(hardware::Parameter::split_kernels)] = 50;
+  const auto in_flight = [&](double layers, double cards, double micro_batches = 100, bool unpacks = true) {
+    return estimate::prompts_in_flight(values, layers, cards, micro_batches, unpacks);
+  };
+  // 20 layers of 50 launches fill the queue: the next micro-batch begins once the last of four cards begins this one.
+  CHECK(in_flight(80, 4) == Approx(4.0 / 3));
+  // Half a micro-batch pending: two cards take 2 - 0.5 stages' time for each.
+  CHECK(in_flight(80, 2) == Approx(2 / 1.5));
+  // Two and a half: three take 4 - 1 + 3 - 2.5 stages' times.
+  CHECK(in_flight(32, 4) == Approx(4 / (3.5 / 3)));
+  CHECK(in_flight(8, 4) == 4);   // ten fit
+  CHECK(in_flight(80, 8) == 4);  // eight cards, and copies of four inputs
+  CHECK(in_flight(80, 4, 1) == 4);
+  CHECK(in_flight(70, 4, 100, false) == Approx(in_flight(70 * 7.0 / 8, 4)));  // no weights are unpacked
+}
+
+TEST_CASE("of micro-batches in flight the limit counts where stages would take more") {
+  const std::vector<OpEstimate> ops = {op("layer", 0)};
+  // Two micro-batches of 20 s on four stages of 5 s each.
+  CHECK(schedule_step(ops, std::vector<double>{40}, equal_stages(4, 2), 2, Steady::no).time.value == 25);
+  CHECK(schedule_step(ops, std::vector<double>{40}, equal_stages(4, 2), 2, Steady::no, 2).time.value == 30);
+  CHECK(schedule_step(ops, std::vector<double>{40}, equal_stages(4, 2), 2, Steady::no, 8).time.value == 25);
+}
+
 TEST_CASE("on one stage ops follow one another, whatever the number of micro-batches") {
   const std::vector<OpEstimate> ops = {op("embed", -1), op("layer", 0), op("lm_head", -1)};
   const std::vector<double> seconds = {1, 20, 3};

@@ -197,4 +197,30 @@ TEST_CASE("GGUF layers of two cards: each format is where its layers are") {
   CHECK(two.memory(s).total() == std::max(two.stage_memory(s, 0).total(), two.stage_memory(s, 1).total()));
 }
 
+TEST_CASE("GGUF layers of unlike cards: dealt by free memory, timed on their own card") {
+  estimate::Choices choices;
+  choices.weights = "q4_k_m";
+  choices.host = &device("ryzen-7950x");
+  const model::Decoder& m = decoder("llama-3-8b");
+  const auto first_and_tpot = [&](std::vector<estimate::Card> cards) {
+    choices.cards = std::move(cards);
+    choices.plan.pipeline = choices.cards.empty() ? 1 : static_cast<std::int64_t>(choices.cards.size());
+    Estimator e(estimate::make_setup(m, device("rtx3090"), choices));
+    const Estimate result = e.run({1, 512, 2});
+    REQUIRE(result.fits);
+    return std::pair{stage_layers(e.setup().execution.split), result.tpot->value};
+  };
+  const estimate::Card large{&device("rtx3090"), nullptr};
+  const estimate::Card small{&device("rtx3060"), nullptr};
+  const auto [all, alone] = first_and_tpot({});
+  const auto [even, alike] = first_and_tpot({large, large});
+  const auto [uneven, unlike] = first_and_tpot({large, small});
+  CHECK(even == std::vector<std::int64_t>{17, 15});
+  // 23.7 and 11.75 GiB, half a GiB of each reserved: 0.673 of 33 items.
+  CHECK(uneven == std::vector<std::int64_t>{23, 9});
+  // Decode reads weights: nine layers and the head, 0.33 of them, at 360 instead of 936 GB/s.
+  CHECK(alike / alone == Approx(1).epsilon(0.01));
+  CHECK(unlike / alone == Approx(0.67 + 0.33 * 936.2 / 360).epsilon(0.03));
+}
+
 }  // namespace llmperf::uneven_stages_test

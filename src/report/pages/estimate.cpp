@@ -22,7 +22,7 @@ std::string tokens_rate(double rate) { return format_significant(rate) + " token
 std::string requests_text(std::int64_t count) { return fmt::format("{} request{}", count, count == 1 ? "" : "s"); }
 
 Heading heading(const Generation& g) {
-  const std::string devices = title_text(*g.setup->device, g.setup->execution.plan.devices());
+  const std::string devices = title_text(*g.setup);
   return {g.setup->execution.model->name + " on " + devices, label(*g.setup)};
 }
 

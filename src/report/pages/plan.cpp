@@ -19,6 +19,19 @@ std::string title_text(const hardware::Device& device, std::int64_t devices) {
   return devices > 1 ? fmt::format("{} x {}", devices, device.title) : device.title;
 }
 
+std::string title_text(const estimate::Setup& setup) {
+  if (setup.cards.empty()) return title_text(*setup.device, setup.execution.plan.devices());
+  std::vector<std::string> titles;
+  for (auto card = setup.cards.begin(); card != setup.cards.end();) {
+    const auto next = std::find_if(card, setup.cards.end(), [&](const estimate::Card& other) {
+      return other.device->title != card->device->title;
+    });
+    titles.push_back(title_text(*card->device, next - card));
+    card = next;
+  }
+  return join(titles, " + ");
+}
+
 std::string devices_text(const cost::Cluster& cluster, std::int64_t devices) {
   // A node may be as large as an integer goes.
   const std::int64_t nodes = 1 + (devices - 1) / cluster.devices_per_node;

@@ -12,6 +12,8 @@ namespace llmperf::report {
 
 // "16 x NVIDIA H100 SXM"; of one device its title alone.
 std::string title_text(const hardware::Device& device, std::int64_t devices);
+// "2 x A + B" of unlike cards.
+std::string title_text(const estimate::Setup& setup);
 // "16 devices on 2 nodes".
 std::string devices_text(const cost::Cluster& cluster, std::int64_t devices);
 // "16 devices on 2 nodes: tp 8, pp 2; embedding sharded"; with the layers of stages that are not alike.
