@@ -607,7 +607,9 @@ std::string runtime_name(const StepRow& row) {
 }
 
 std::string runtime_version(const StepRow& row) {
-  return !row.engine_version.empty() ? row.engine_version : !row.build.empty() ? row.build : row.era;
+  if (!row.engine_version.empty()) return row.engine_version;
+  // The month of a build may be of two eras.
+  return row.build.empty() || row.era.empty() ? row.build + row.era : row.build + ' ' + row.era;
 }
 
 std::string runtime_text(const StepRow& row) {
@@ -636,9 +638,7 @@ std::string configuration(const Row& row) {
          {std::pair{"ubatch", s->ubatch}, std::pair{"threads", s->threads}, std::pair{"generating", s->gen_tokens}}) {
       if (value > 0) text += fmt::format(" {} {}", what, value);
     }
-    for (const std::string& part : {runtime_version(*s), s->build.empty() ? std::string() : s->era}) {
-      if (!part.empty()) text += " of " + part;
-    }
+    if (const std::string version = runtime_version(*s); !version.empty()) text += " of " + version;
     if (!s->tool.empty()) text += " by " + s->tool;
     text += fmt::format(" batch {} {} {}+{}", s->batch, name(s->phase), s->context, s->new_tokens);
     if (s->loaded) text += fmt::format(" under {} requests {}+{}", s->concurrency, s->prompt, s->generated);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/integer.h"
 #include "estimate/context_sum.h"
@@ -93,6 +94,10 @@ Estimator::Estimator(Setup setup)
       machine_(*setup_.device, setup_.cluster, setup_.host, setup_.link.per_direction, setup_.profile, setup_.tiles,
                {.profile = setup_.host_profile, .pinned = setup_.pinned_weights}),
       host_weights_(model::placed_weight_bytes(*setup_.execution.model, setup_.execution.weights).host) {
+  for (const Card& card : setup_.cards) {
+    cards_.push_back(std::make_unique<mapper::Machine>(*card.device, setup_.cluster, setup_.host,
+                                                       setup_.link.per_direction, card.profile, setup_.tiles));
+  }
   set_plan(setup_.execution.plan);
 }
 
@@ -103,6 +108,30 @@ void Estimator::set_plan(const graph::Plan& plan) {
   stages_.clear();
   for (std::int64_t i = 0; i < plan.pipeline; ++i) {
     stages_.push_back({e.split.layers_of_kinds(*e.model, i), cost::stage_weight_bytes(e, i)});
+  }
+  std::vector<mapper::Machine::Part> parts;
+  for (std::size_t i = 0; i < cards_.size(); ++i) {
+    mapper::Machine::Part& part = parts.emplace_back(mapper::Machine::Part{cards_[i].get()});
+    for (std::size_t kind = 0; kind < e.model->kinds.size(); ++kind) {
+      part.shares.push_back(d(stages_[i].layers[kind]) / d(e.model->kind_counts[kind]));
+    }
+  }
+  machine_.divide(std::move(parts));
+}
+
+void Estimator::pace_stages() {
+  for (std::size_t i = 0; i < cards_.size(); ++i) {
+    double own = 0;
+    double mean = 0;
+    for (const graph::Op& op : graph_) {
+      if (op.layer_kind < 0 || op.place != graph::Place::device) continue;
+      const auto kind = static_cast<std::size_t>(op.layer_kind);
+      const double here = d(op.count) * d(stages_[i].layers[kind]);
+      const cost::Work each = work(op);
+      own += here * cards_[i]->time(op, each).total.value;
+      mean += here * time(op, each).total.value;
+    }
+    stages_[i].pace = mean > 0 ? own / mean : 1;
   }
 }
 
@@ -210,7 +239,7 @@ void Estimator::run(const Scenario& scenario, Estimate& result) {
   result.scenario = scenario;
   const PlacedMemory placed = placed_memory(scenario);
   result.memory = placed.device;
-  result.capacity = capacity();
+  result.capacity = capacity(fullest_stage(scenario));
   result.host_memory = placed.host;
   result.host_capacity = host_capacity();
   result.fits = fits(scenario);
@@ -249,6 +278,10 @@ void Estimator::phase(std::string_view name, const SequenceGroup& group, std::in
   const std::int64_t tokens = group.count * group.new_tokens;
   result.token_batches = e.weights.gguf && stages_.size() > 1 ? (tokens + e.micro_batch - 1) / e.micro_batch : 1;
   const bool prompts = !is_decode(group);
+  result.in_flight = result.token_batches > 1 && setup_.profile
+                         ? prompts_in_flight(setup_.profile->values, d(e.model->num_layers()), d(e.plan.pipeline))
+                         : std::numeric_limits<double>::infinity();
+  pace_stages();
   result.steady = !prompts && !e.weights.gguf ? Steady::yes : Steady::no;
   result.launches = {.dispatch = setup_.dispatch_of(prompts, group.count),
                      .prompts = prompts,
@@ -321,11 +354,13 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
     };
     decode.last_overhead = overhead();
     seconds_.back() = decode.last_overhead.value * d(runtime.op.count);
-    result.tpot_last = schedule_step(decode.ops, seconds_, stages_, decode.batches(), decode.steady).time / accepted;
+    result.tpot_last =
+        schedule_step(decode.ops, seconds_, stages_, decode.batches(), decode.steady, decode.in_flight).time / accepted;
     for (std::size_t k = 0; k < kernels.size(); ++k) seconds_[k] = kernels[k].step_time().value;
     runtime.time.total = overhead();
   } else {
-    result.tpot_last = schedule_step(decode.ops, seconds_, stages_, decode.batches(), decode.steady).time / accepted;
+    result.tpot_last =
+        schedule_step(decode.ops, seconds_, stages_, decode.batches(), decode.steady, decode.in_flight).time / accepted;
   }
   sum_up(decode, stages_, seconds_);
   result.tpot = decode.time / accepted;
@@ -394,7 +429,8 @@ std::size_t Estimator::fullest_stage(const Scenario& s) const {
   const double batch = d(replica_batch(s));
   const auto needs = [&](std::size_t i) {
     const Bytes kv = cost::stage_kv_bytes(setup_.execution, stages_[i].layers, cached_tokens(s)) * batch;
-    return stages_[i].weights + kv + (setup_.execution.weights.gguf ? compute_buffers(s, i).device : Bytes{});
+    const Bytes buffers = setup_.execution.weights.gguf ? compute_buffers(s, i).device : Bytes{};
+    return stages_[i].weights + kv + buffers - capacity(i);
   };
   std::size_t fullest = 0;
   for (std::size_t i = 1; i < stages_.size(); ++i) {
@@ -405,7 +441,7 @@ std::size_t Estimator::fullest_stage(const Scenario& s) const {
 
 Bytes Estimator::room(const Scenario& scenario) const {
   const PlacedMemory m = placed_memory(scenario);
-  const Bytes device = capacity() - m.device.total();
+  const Bytes device = capacity(fullest_stage(scenario)) - m.device.total();
   return setup_.host ? std::min(device, host_capacity() - m.host.total()) : device;
 }
 

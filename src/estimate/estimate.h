@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -80,7 +81,10 @@ class Estimator {
   // Bytes left where they are scarcer; negative: it does not fit.
   Bytes room(const Scenario& scenario) const;
   bool fits(const Scenario& scenario) const { return room(scenario).value >= 0; }
-  Bytes capacity() const { return *setup_.device->dram().capacity; }
+  Bytes capacity() const { return capacity(0); }
+  Bytes capacity(std::size_t stage) const {
+    return *(cards_.empty() ? *setup_.device : *setup_.cards[stage].device).dram().capacity;
+  }
   Bytes host_capacity() const { return setup_.host ? *setup_.host->dram().capacity : Bytes{}; }
 
   const Setup& setup() const { return setup_; }
@@ -89,7 +93,7 @@ class Estimator {
   // is run: a model is loaded once.
   void set_plan(const graph::Plan& plan);
   const std::vector<Stage>& stages() const { return stages_; }
-  // The pipeline stage whose device needs most, and what a device of a stage needs.
+  // The pipeline stage whose device has least room, and what a device of a stage needs.
   std::size_t fullest_stage(const Scenario& scenario) const;
   cost::Memory stage_memory(const Scenario& scenario, std::size_t stage) const;
   const mapper::Machine& machine() const { return machine_; }
@@ -119,6 +123,8 @@ class Estimator {
   void phase(std::string_view name, const graph::SequenceGroup& group, std::int64_t micro_batches, Phase& result);
   void decode(const Scenario& scenario, Estimate& result);
   graph::StageSplit split_layers();
+  // What layers of the graph take on each of unlike devices, over the mean.
+  void pace_stages();
   graph::PassCosts pass_costs(const graph::SequenceGroup& group);
   // llama.cpp's compute buffers beside stage `stage`.
   model::PlacedBytes compute_buffers(const Scenario& scenario, std::size_t stage) const;
@@ -130,6 +136,7 @@ class Estimator {
   PlacedMemory placed_memory(const Scenario& scenario) const;
 
   Setup setup_;
+  std::vector<std::unique_ptr<mapper::Machine>> cards_;  // of each stage, where devices are unlike
   mapper::Machine machine_;
   Bytes host_weights_;
   std::vector<Stage> stages_;  // at least one

@@ -242,6 +242,10 @@ class OpExplainer {
       const std::string more = predicts ? ", launching, and filling the pipeline of chunks" : "";
       time = executions_of_step() *
              (named("latency_s", cost.latency.value, fmt::format("s: {} steps{}", cost.steps, more)) + transfer);
+      if (predicts && estimator_.setup().profile->choices.ggml && collective.kind == graph::CollectiveKind::send) {
+        const double hop = get(estimator_.setup().profile->values, hardware::Parameter::split_hop);
+        time = time + executions_of_step() * named("hop_s", hop, "s: every hand-over to the next card");
+      }
     }
     time = time.noted(fmt::format("{} among {} devices by the {} algorithm, the fastest on these links",
                                   name(collective.kind), collective.ranks, cost::name(cost.algorithm)));

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -73,6 +74,7 @@ struct Phase {
   std::int64_t micro_batches = 1;
   std::int64_t overlap_batches = 1;  // parts of each of them whose exchanges run beside the other's ops
   std::int64_t token_batches = 1;    // GGUF on several stages: micro-batches of tokens, which ops count already
+  double in_flight = std::numeric_limits<double>::infinity();  // of them, those that are worked on at the same time
   Steady steady = Steady::no;
   Seconds bound_time[mapper::kBounds];  // of `ops_time` less `overlapped`, in ops bound by each mapper::Bound
   mapper::Bound bound = mapper::Bound::memory;
@@ -85,6 +87,7 @@ struct Phase {
 struct Stage {
   std::vector<std::int64_t> layers;  // of each kind
   Bytes weights;
+  double pace = 1;  // time that a layer takes here, over the mean of all stages: of unlike devices
 };
 
 // What an estimate of any workload says; each adds the figures that follow from its phases.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <stdexcept>
@@ -219,7 +220,7 @@ double StageShare::of(const graph::Op& op) {
       const auto kind = static_cast<std::size_t>(kind_);
       double all = 0;
       for (const Stage& stage : stages_) all += d(stage.layers[kind]);
-      layers_ = d(stages_[index_].layers[kind]) / all;
+      layers_ = d(stages_[index_].layers[kind]) / all * stages_[index_].pace;
     }
     return layers_;
   }
@@ -236,7 +237,7 @@ double StageShare::of(const graph::Op& op) {
 }
 
 Schedule schedule_step(std::span<const OpEstimate> ops, std::span<const double> seconds, std::span<const Stage> stages,
-                       std::int64_t micro_batches, Steady steady) {
+                       std::int64_t micro_batches, Steady steady, double in_flight) {
   Schedule s;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     s.ops += Seconds{seconds[i]};
@@ -250,10 +251,18 @@ Schedule schedule_step(std::span<const OpEstimate> ops, std::span<const double> 
   }
   const Seconds longest{busiest(ops, seconds, stages)};
   const double m = d(micro_batches);
-  s.time = steady == Steady::yes ? std::max(chain / m, longest) : chain / m + (m - 1) / m * longest;
+  const Seconds each = std::max(longest, chain / in_flight);
+  s.time = steady == Steady::yes ? std::max(chain / m, longest) : chain / m + (m - 1) / m * each;
   s.pipelined = chain - s.time;
   s.bubble = s.time - longest;
   return s;
+}
+
+double prompts_in_flight(const hardware::ParameterValues& values, double layers, double devices) {
+  constexpr double kCopies = 4;
+  const double launches = get(values, hardware::Parameter::split_kernels) * layers / devices;
+  const double queued = std::max(1.0, get(values, hardware::Parameter::split_queue) / launches);
+  return std::min({devices, kCopies, queued});
 }
 
 void sum_up(Phase& phase, std::span<const Stage> stages, std::vector<double>& seconds) {
@@ -274,15 +283,15 @@ void sum_up(Phase& phase, std::span<const Stage> stages, std::vector<double>& se
 
   times.time = times.ops;
   if (concurrent) {
-    const auto schedule = [&](Seconds mapper::OpTime::*part) {
+    const auto schedule = [&](Seconds mapper::OpTime::*part, double in_flight) {
       seconds.resize(phase.ops.size());
       for (std::size_t i = 0; i < phase.ops.size(); ++i) {
         seconds[i] = (phase.ops[i].time.*part).value * d(phase.ops[i].op.count);
       }
-      return schedule_step(phase.ops, seconds, stages, phase.batches(), phase.steady);
+      return schedule_step(phase.ops, seconds, stages, phase.batches(), phase.steady, in_flight);
     };
-    roof = schedule(&mapper::OpTime::roof).time;
-    times = schedule(&mapper::OpTime::total);
+    roof = schedule(&mapper::OpTime::roof, std::numeric_limits<double>::infinity()).time;
+    times = schedule(&mapper::OpTime::total, phase.in_flight);
     for (std::size_t i = 0; i < phase.ops.size(); ++i) {
       Seconds& bound = phase.bound_time[static_cast<std::size_t>(phase.ops[i].time.bound)];
       bound = bound - Seconds{hidden_seconds(phase.ops, seconds, i)};

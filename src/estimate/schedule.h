@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "base/units.h"
@@ -42,9 +43,18 @@ struct Schedule {
   Seconds bubble;  // of the busiest stage
 };
 
-// `seconds`: what each op takes in the step, all executions of all micro-batches.
+// `seconds`: what each op takes in the step, all executions of all micro-batches. `in_flight`: of these, as many as are
+// worked on at the same time, whatever the number of stages.
 Schedule schedule_step(std::span<const OpEstimate> ops, std::span<const double> seconds, std::span<const Stage> stages,
-                       std::int64_t micro_batches, Steady steady);
+                       std::int64_t micro_batches, Steady steady,
+                       double in_flight = std::numeric_limits<double>::infinity());
+
+// Micro-batches of a prompt that llama.cpp's devices work on at the same time, of `layers` dealt to `devices`: each
+// has copies of its inputs for four, and the host, which launches for all devices in turn, is held up where more
+// launches are pending on one than its queue takes:
+//
+//   min(devices, 4, max(1, queue / (kernels x layers / devices)))
+double prompts_in_flight(const hardware::ParameterValues& values, double layers, double devices);
 
 // Work, times and bounds of a phase from its ops, micro-batches and steadiness. `seconds` is scratch. Throws
 // std::logic_error when an op is faster than its roof.

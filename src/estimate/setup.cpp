@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "mapper/roofline/collective_kernel.h"
+#include "model/ggml_type.h"
 #include "model/gguf_tensors.h"
 #include "model/parameters.h"
 
@@ -102,7 +103,13 @@ void keep_experts(const model::Decoder& model, const Choices& choices, model::We
   keep_experts_on_host(is_kept, layout);
 }
 
-// Which part of a GGUF model is where, and over what the two parts talk.
+hardware::HostLink link_of(const hardware::Device& device) {
+  return device.host_link.value_or(hardware::HostLink{
+      .name = "PCIe4 x16", .per_direction = BytesPerSecond{32e9}, .provenance = hardware::Provenance::assumed});
+}
+
+// Which part of a model is where, and over what the two parts talk: of GGUF models what the options say, of EXL2 the
+// token embedding.
 void place(const hardware::Device& device, const Choices& choices, Setup& setup) {
   model::WeightLayout& layout = setup.execution.weights;
   if (!layout.gguf || !has_own_memory(device) || choices.host == nullptr) {
@@ -116,7 +123,12 @@ void place(const hardware::Device& device, const Choices& choices, Setup& setup)
                       : fmt::format("{} stay on the host in GGUF formats only, not in {}", what, layout.name),
           fmt::format("leave out {}", flag));
     }
-    layout.embedding_on_host = false;
+    layout.embedding_on_host = layout.embedding_on_host && has_own_memory(device) && choices.host != nullptr &&
+                               choices.plan.devices() == 1 && !layout.gguf;
+    if (layout.embedding_on_host) {
+      setup.host = in_use(*choices.host, choices, setup);
+      setup.link = link_of(device);
+    }
     return;
   }
   setup.host = in_use(*choices.host, choices, setup);
@@ -125,20 +137,20 @@ void place(const hardware::Device& device, const Choices& choices, Setup& setup)
   if (layout.computes_on_host() && choices.profile) setup.host_profile = choices.host_profile;
   setup.execution.streams_weights = choices.op_offload;
   setup.pinned_weights = choices.pinned_weights;
-  setup.link = device.host_link.value_or(hardware::HostLink{
-      .name = "PCIe4 x16", .per_direction = BytesPerSecond{32e9}, .provenance = hardware::Provenance::assumed});
+  setup.link = link_of(device);
 }
 
-void check_tensor_split(const model::Decoder& model, const Choices& choices, const Setup& setup) {
-  const std::vector<double>& shares = choices.tensor_split;
+void check_tensor_split(const model::Decoder& model, const Setup& setup) {
+  const std::vector<double>& shares = setup.tensor_split;
+  const std::int64_t devices = setup.execution.plan.pipeline;
   if (shares.empty()) return;
   const auto given = static_cast<std::int64_t>(shares.size());
-  if (!setup.execution.weights.gguf || given != choices.plan.pipeline) {
+  if (!setup.execution.weights.gguf || given != devices) {
     throw Error::bad_input(
         fmt::format("--tensor-split gives shares of {} devices, and there {}", given,
                     !setup.execution.weights.gguf ? "is no GGUF format, whose layers llama.cpp deals so"
-                    : choices.plan.pipeline == 1  ? std::string("is one")
-                                                  : fmt::format("are {}", choices.plan.pipeline)),
+                    : devices == 1                ? std::string("is one")
+                                                  : fmt::format("are {}", devices)),
         setup.execution.weights.gguf ? fmt::format("--pp {}", given) : "--weights q4_k_m, or a GGUF file as model");
   }
   const graph::StageSplit split = graph::proportional_split(model.num_layers(), shares);
@@ -156,16 +168,46 @@ void check_tensor_split(const model::Decoder& model, const Choices& choices, con
   }
 }
 
-// llama.cpp deals layers to devices and divides none of them.
-void check_layer_split(const Choices& choices, const Setup& setup) {
+// As llama.cpp deals layers to devices: by the memory that each has free.
+void deal_to_cards(const Choices& choices, Setup& setup) {
+  setup.cards = choices.cards;
+  if (choices.cards.empty() || !setup.tensor_split.empty()) return;
+  for (const Card& card : choices.cards) {
+    setup.tensor_split.push_back((*card.device->dram().capacity - setup.reserve).value);
+  }
+}
+
+// Products that add up over devices divide the rows of their weights, which are stored in blocks.
+void check_blocks(const model::Decoder& model, const graph::Plan& plan, const model::WeightLayout& layout) {
+  for (const model::LayerGroup& group : layout.groups) {
+    const model::Layer local = graph::shard(model.kinds[group.kind], plan);
+    const model::FeedForward& f = local.feed_forward;
+    const std::int64_t inner = f.experts ? f.experts->intermediate : f.intermediate;
+    for (const auto& [role, row] : {std::pair{model::Role::o, local.attention.heads * local.attention.v_head_dim},
+                                    std::pair{model::Role::down, inner}}) {
+      const auto types = model::ggml_types();
+      const auto type = std::ranges::find(types, group[role].name, &model::GgmlTypeInfo::name);
+      if (type == types.end() || row % type->block == 0) continue;
+      throw Error::bad_input(
+          fmt::format("--tp {}: a device would get {} of a row of {} ({}), which is stored in blocks "
+                      "of {}",
+                      plan.tensor, row, model.name, type->name, type->block),
+          "fewer devices, or --pp, which deals whole layers");
+    }
+  }
+}
+
+// llama.cpp deals layers to devices and divides none of them, or all of them by their heads and columns.
+void check_gguf_split(const model::Decoder& model, const Choices& choices, const Setup& setup) {
   const graph::Plan& plan = choices.plan;
   const model::WeightLayout& layout = setup.execution.weights;
-  if (plan.pipeline != plan.devices()) {
-    throw Error::bad_input(fmt::format("a plan over {} devices does not go with GGUF formats ({}), whose layers are "
-                                       "dealt to devices whole",
+  if (plan.pipeline != plan.devices() && plan.tensor != plan.devices()) {
+    throw Error::bad_input(fmt::format("a plan over {} devices does not go with GGUF formats ({}): layers are dealt to "
+                                       "devices whole, or all are divided by heads and columns",
                                        plan.devices(), layout.name),
-                           "--pp alone, or --weights bf16, fp8, int8, w8a8 or w4a16");
+                           "--pp or --tp alone, or --weights bf16, fp8, int8, w8a8 or w4a16");
   }
+  if (plan.tensor > 1) check_blocks(model, plan, layout);
   if (choices.pipeline_batches > 0) {
     throw Error::bad_input(
         "--pipeline-batches: llama.cpp takes all sequences of a GGUF model through the devices together",
@@ -176,7 +218,7 @@ void check_layer_split(const Choices& choices, const Setup& setup) {
     const char* flag = layers ? "--gpu-layers" : choices.cpu_moe ? "--n-cpu-moe" : "--override-tensor";
     throw Error::bad_input(fmt::format("{}: {} of a GGUF model are on several devices or on one and the host, not both",
                                        flag, layers ? "layers" : "experts"),
-                           fmt::format("leave out {} or --pp", flag));
+                           fmt::format("leave out {} or {}", flag, plan.tensor > 1 ? "--tp" : "--pp"));
   }
 }
 
@@ -192,9 +234,10 @@ void spread(const model::Decoder& model, const Choices& choices, Setup& setup) {
   setup.pipeline_batches = choices.pipeline_batches;
   setup.tensor_split = choices.tensor_split;
   setup.execution.plan = plan;
-  check_tensor_split(model, choices, setup);
+  deal_to_cards(choices, setup);
+  check_tensor_split(model, setup);
   if (plan.devices() == 1) return;
-  if (setup.execution.weights.gguf) check_layer_split(choices, setup);
+  if (setup.execution.weights.gguf) check_gguf_split(model, choices, setup);
   for (const model::Layer& layer : model.kinds) {
     const model::Attention& a = layer.attention;
     if (a.latent || a.kv_heads >= plan.tensor) continue;

@@ -86,12 +86,19 @@ struct WorkloadChoices {
 bool has_own_memory(const hardware::Device& device);
 void choose_platform(const hardware::Device& device, const WorkloadChoices& choices, Platform& platform);
 
+// A device among unlike ones, and what times its ops. Both must outlive everything made from it.
+struct Card {
+  const hardware::Device* device = nullptr;
+  const hardware::RuntimeProfile* profile = nullptr;
+};
+
 // Of language models: what does not change between scenarios. Model and host must outlive everything made from it, too.
 struct Setup : Platform {
   graph::Execution execution;  // its plan is legal for the model
   Serving serving;
   std::int64_t pipeline_batches = 0;                       // see Choices
   std::vector<double> tensor_split;                        // see Choices
+  std::vector<Card> cards;                                 // of the stages; empty: all are `device`
   const hardware::Device* host = nullptr;                  // null: everything is on the device
   hardware::HostLink link;                                 // between the two, where there is a host
   const hardware::RuntimeProfile* host_profile = nullptr;  // of a host that has layers, experts or the head
@@ -132,6 +139,9 @@ struct Choices : WorkloadChoices {
   // GGUF: how much of the model each device of the pipeline gets, in any unit; empty: all as much, as llama.cpp deals
   // it to devices of equal free memory.
   std::vector<double> tensor_split;
+  // GGUF: the unlike devices of the pipeline, of which the first is the device; layers are dealt to them by the memory
+  // that each has free.
+  std::vector<Card> cards;
 };
 // The type that activations have unless asked otherwise; whether the device has a matrix rate for a type.
 Dtype activation_dtype(const hardware::Device& device);

@@ -1,6 +1,7 @@
 #include "estimate/timeline.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -166,7 +167,8 @@ class StagePass {
       layer_ = e.layer;
       layer_start_ = clock_;
     }
-    const double end = clock_ + op.seconds - op.hidden;
+    const double pace = e.layer >= 0 && !step_.pace.empty() ? step_.pace[static_cast<std::size_t>(stage_)] : 1;
+    const double end = clock_ + op.seconds * pace - op.hidden;
     if (op.prefetched && op.hidden > 0) add(SpanKind::prefetch, e, std::max(before_, clock_ - op.hidden), clock_);
     const double start = op.prefetched ? clock_ : std::max(0.0, clock_ - op.hidden);
     add(SpanKind::op, e, start, end);
@@ -243,7 +245,7 @@ class Entries {
       start = d(m) * step_.time / d(step_.micro_batches) +
               std::accumulate(lengths_.begin(), lengths_.begin() + static_cast<std::ptrdiff_t>(stage), 0.0);
     } else {
-      start = std::max(stage == 0 ? 0.0 : arrived_, free_[stage]);
+      start = std::max(stage == 0 ? d(m) * step_.period : arrived_, free_[stage]);
     }
     arrived_ = free_[stage] = start + lengths_[stage];
     return start;
@@ -330,6 +332,10 @@ TimelineStep step_of(const Phase& phase, std::span<const Stage> stages, const ha
   step.time = phase.time.value;
   step.micro_batches = phase.batches();
   step.steady = phase.steady;
+  const double batches = d(phase.batches());
+  if (phase.batches() > 1 && std::isfinite(phase.in_flight)) {
+    step.period = (phase.ops_time - phase.overlapped).value / (batches * phase.in_flight);
+  }
   for (std::size_t i = 0; i < phase.ops.size(); ++i) {
     TimelineOp& op = step.ops.emplace_back(timeline_op(phase.ops[i], hidden_time(phase.ops, i)));
     // Micro-batches of tokens are drawn alike: each has its part of every execution. Of two micro-batches that take
@@ -340,7 +346,10 @@ TimelineStep step_of(const Phase& phase, std::span<const Stage> stages, const ha
     op.hidden /= parts;
     op.kernels *= d(phase.overlap_batches);
   }
-  for (const Stage& stage : stages) step.stage_layers.push_back(stage.layers);
+  for (const Stage& stage : stages) {
+    step.stage_layers.push_back(stage.layers);
+    step.pace.push_back(stage.pace);
+  }
   if (profile == nullptr || phase.ops.empty() || phase.ops.back().op.tag != graph::Tag::runtime_overhead) return step;
 
   const hardware::ParameterValues& values = profile->values;

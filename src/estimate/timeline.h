@@ -58,6 +58,8 @@ struct TimelineStep {
   std::vector<std::vector<std::int64_t>> stage_layers;  // of each kind, by stage; at least one stage
   std::int64_t micro_batches = 1;
   Steady steady = Steady::no;
+  double period = 0;         // s, at least, from one micro-batch to the next
+  std::vector<double> pace;  // of each stage's layers (Stage)
   std::optional<Launching> launching;
 };
 

@@ -827,8 +827,8 @@ class DecoderBuilder {
     return core;
   }
 
-  // Scores of a prompt, in memory: all at once, or llama.cpp's micro-batches after one another, each over what is cached
-  // by its end; `keys` on the mean.
+  // Scores of a prompt, in memory: all at once, or llama.cpp's micro-batches after one another, each over what is
+  // cached by its end; `keys` on the mean.
   void naive(const model::Attention& a, const SequenceGroup& g) {
     const std::int64_t total = walked_keys(g);
     const std::int64_t most = e_.weights.gguf && !a.latent ? e_.micro_batch : g.new_tokens;
@@ -917,7 +917,7 @@ class DecoderBuilder {
                             .width = residual_width(),
                             .table = &e_.weights.token_embedding,
                             .activation = e_.activations});
-    if (p_.shard_embedding) reduce_tokens(Tag::embed_reduce, Tag::embed_scatter, tokens_);
+    if (p_.shard_embedding && place_ == Place::device) reduce_tokens(Tag::embed_reduce, Tag::embed_scatter, tokens_);
     if (m_.position_embeddings > 0)
       vector(Tag::add_positions, VectorKind::add, residual_tokens(), residual_width(), 2, 1);
     dropout(Tag::embed_dropout, residual_tokens(), residual_width());

@@ -87,14 +87,27 @@ std::string era_of(const Device& device, const std::string& runtime, const std::
 
 const EngineEra* era_by_text(const std::vector<EngineEra>& eras, std::string_view family, const std::string& engine,
                              std::string_view text) {
-  const auto own = [&](const EngineEra& era) {
-    return era.engine == engine && era.name == fmt::format("{}-{}", engine, text) &&
-           find_era({era}, family, engine) != nullptr;
+  const auto named = [&](std::string_view word) {
+    return std::find_if(eras.begin(), eras.end(), [&](const EngineEra& era) {
+      return era.engine == engine && era.name == fmt::format("{}-{}", engine, word);
+    });
   };
-  const auto named = std::find_if(eras.begin(), eras.end(), own);
-  if (named != eras.end()) return &*named;
   const std::optional<Version> version = parse_version(text);
-  return version ? find_era(eras, family, engine, version) : nullptr;
+  if (!version) {
+    const auto era = named(text);
+    if (era == eras.end() || find_era({*era}, family, engine) != nullptr) return era == eras.end() ? nullptr : &*era;
+    const Version beginning = {2000, 1, 1};  // of other devices' era: what these had when it began
+    return find_era(eras, family, engine, parse_version(era->since_date).value_or(beginning));
+  }
+  // A month in which one era followed another may say which: "2025-08 mmq".
+  if (is_date(*version)) {
+    const EngineEra* first = find_era(eras, family, engine, Version{version->at(0), version->at(1), 0});
+    for (const std::string_view word : split(text, ' ')) {
+      const auto era = named(word);
+      if (first != nullptr && era != eras.end() && era->name == first->name) return first;
+    }
+  }
+  return find_era(eras, family, engine, version);
 }
 
 namespace {

@@ -259,8 +259,14 @@ Asked parse_asked(const std::string& text) {
   const std::size_t plus = text.find('+');
   const std::string rest = text.substr(0, plus);
   const std::size_t at = rest.find('@');
-  return {rest.substr(0, at), at == std::string::npos ? "" : rest.substr(at + 1),
-          plus == std::string::npos ? "" : text.substr(plus + 1)};
+  Asked asked = {rest.substr(0, at), at == std::string::npos ? "" : rest.substr(at + 1),
+                 plus == std::string::npos ? "" : text.substr(plus + 1)};
+  // A tool that people take for the engine. Its versions are its own: what is asked for is a build or a date.
+  if (asked.name == "ollama") {
+    asked.name = "llama.cpp";
+    if (asked.tool.empty()) asked.tool = "ollama";
+  }
+  return asked;
 }
 
 class Lookup {
@@ -352,7 +358,7 @@ class Lookup {
   }
   // Kernels that come without an engine run under the present one.
   RuntimeProfile current(const RuntimeProfile& profile) const {
-    if (!profile.engine.empty()) return profile;
+    if (!profile.engine.empty() || !profile.tool.empty()) return profile;
     const EngineEra* era = find_era(eras(), device_.family, engine_of(profile.name));
     return era != nullptr ? compose(profile, *era, device_) : profile;
   }
@@ -364,7 +370,7 @@ class Lookup {
     if (own != own_.end()) return *own;
     const bool backend = era != nullptr && name != era->name && is_backend(name, era->engine);
     const RuntimeProfile* p = fitted(era == nullptr || backend ? name : era->engine);
-    if (p != nullptr && era == nullptr) return current(*p);
+    if (p != nullptr && (era == nullptr || !p->tool.empty())) return current(*p);
     if (p != nullptr && p->engine == era->name) return *p;
     if (era == nullptr) era = find_era(eras(), device_.family, engine_of(name));
     if (era == nullptr) return std::nullopt;

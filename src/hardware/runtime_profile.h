@@ -46,6 +46,8 @@ enum class Parameter : unsigned char {
   latent_prompt_launch, latent_prompt_share, latent_prompt_block, latent_prompt_exponential_rate, latent_token,
   // ggml's kernels (ggml_kernel.h): products, and attention that keeps its scores in memory.
   product_rows, product_experts, scores_share, scores_memory_share, scores_bytes, per_watt,
+  // Layers of a GGUF model on several devices (estimate/schedule.h).
+  split_hop, split_queue, split_kernels,
   // Routed experts where they have kernels of their own (expert_kernel.cpp).
   experts_stream_share, experts_unaligned_share,
   // Of their products in the order of ExpertParameter; those of quantised weights are in FormatParameter.

@@ -1,5 +1,6 @@
 #include "mapper/machine.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/error.h"
@@ -48,8 +49,26 @@ OpTime Machine::time(const graph::Op& op, const cost::Work& work) const {
     case graph::Place::host: return host_efficiency_ ? host_efficiency_->time(op, work) : roofline(op.place).time(work);
     default: break;
   }
+  if (!parts_.empty()) return mean_time(op, work);
   if (efficiency_) return efficiency_->time(op, work);
   return tiles_ ? tiles_->time(op, work, device_.time(work)) : device_.time(work);
+}
+
+OpTime Machine::mean_time(const graph::Op& op, const cost::Work& work) const {
+  if (op.layer_kind < 0) return parts_.back().machine->time(op, work);
+  OpTime mean;
+  double most = 0;
+  for (const Part& part : parts_) {
+    const double share = part.shares[static_cast<std::size_t>(op.layer_kind)];
+    if (share <= 0) continue;
+    const OpTime t = part.machine->time(op, work);
+    for (Seconds OpTime::*of : {&OpTime::total, &OpTime::matrix, &OpTime::vector, &OpTime::memory, &OpTime::roof}) {
+      mean.*of += share * (t.*of);
+    }
+    if (share * t.total.value > most) mean.bound = t.bound;
+    most = std::max(most, share * t.total.value);
+  }
+  return mean;
 }
 
 std::optional<hardware::Parameter> Machine::upload_share(const graph::Op& op) const {

@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "cost/collective.h"
 #include "cost/work.h"
@@ -51,6 +53,14 @@ class Machine {
   }
   const cost::Cluster& cluster() const { return cluster_; }
 
+  // Layers that are on unlike devices: ops of layers take the mean over the parts, by the share of the layers of their
+  // kind that each has; those outside of layers run on the last. Parts must outlive it.
+  struct Part {
+    const Machine* machine = nullptr;
+    std::vector<double> shares = {};  // by kind of layers
+  };
+  void divide(std::vector<Part> parts) { parts_ = std::move(parts); }
+
   // Work and time of one execution where the op runs. Throws Error(infeasible) when no mapping fits into a tile.
   cost::Work work(const graph::Op& op) const { return cost::work_of(op, roofline(op.place).cache()); }
   OpTime time(const graph::Op& op, const cost::Work& work) const;
@@ -72,7 +82,10 @@ class Machine {
   cost::Cluster cluster_;
   std::optional<Efficiency> efficiency_;
   std::optional<Efficiency> host_efficiency_;
+  OpTime mean_time(const graph::Op& op, const cost::Work& work) const;
+
   std::unique_ptr<tile::TileMapper> tiles_;
+  std::vector<Part> parts_;  // empty: one device, or several alike
 };
 
 }  // namespace llmperf::mapper

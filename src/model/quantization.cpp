@@ -5,7 +5,7 @@
 // activations of 8 bits (w4a8_dynamic.py of vllm-ascend); 4 bits plus an 8-bit exponent per 32 elements (OCP
 // Microscaling formats, v1.0); 4 bits plus an fp8 scale per 16 elements and an fp32 scale per tensor (NVFP4 of NVIDIA's
 // Model Optimizer); 4 bits plus an fp32 scale per 64 elements, or, quantised twice, an 8-bit one and an fp32 scale per
-// 256 of those (QLoRA, arXiv 2305.14314 section 3).
+// 256 of those (QLoRA, arXiv 2305.14314 section 3); MLX's: 2 to 8 bits and a 16-bit scale and bias per 64 elements.
 #include "model/quantization.h"
 
 #include <fmt/format.h>
@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "model/exl2.h"
 #include "model/gguf_mix.h"
 #include "model/stored_bytes.h"
 
@@ -102,6 +103,32 @@ std::optional<Int4> parse_int4(std::string_view text) {
   return std::nullopt;
 }
 
+// "mlx-q4", "mlx-q6-g32": what MLX quantises in groups with a 16-bit scale and bias. It quantises the embedding and
+// lm_head, too, and routers to 8 bits (mlx-lm's models).
+std::optional<WeightScheme> parse_mlx(std::string_view text, Dtype wide) {
+  constexpr std::string_view prefix = "mlx-q";
+  if (!text.starts_with(prefix) || text.size() == prefix.size()) return std::nullopt;
+  const int bits_each = text[prefix.size()] - '0';
+  if (bits_each < 2 || bits_each > 8 || bits_each == 7) return std::nullopt;
+  int group = 64;
+  if (const std::string_view rest = text.substr(prefix.size() + 1); !rest.empty()) {
+    if (rest != "-g32" && rest != "-g64" && rest != "-g128") return std::nullopt;
+    group = static_cast<int>(parse_int(rest.substr(2)).value_or(group));
+  }
+  const auto format = [&](int each) {
+    return StoredFormat{.bits = static_cast<double>(each),
+                        .group = group,
+                        .bits_per_group = 16 + 16,
+                        .compute = wide,
+                        .dequant_flops = 2,
+                        .kernel = each > 6 ? FormatKernel::int8 : FormatKernel::gptq};
+  };
+  const std::string name = fmt::format("mlx-q{}{}", bits_each, group == 64 ? "" : fmt::format("-g{}", group));
+  WeightScheme scheme = uniform(name, format(bits_each), bits(wide));
+  scheme.other = format(8);
+  return scheme;
+}
+
 // Every tensor at that many bits, vectors included, so that bytes = parameters * bits / 8. Below 16 bits the weights
 // have to be unpacked and scaled before they are multiplied.
 WeightScheme bits_per_weight(double bits_each, Dtype wide) {
@@ -139,6 +166,8 @@ WeightScheme parse_weight_scheme(std::string_view text, Dtype wide) {
     const double scale = int4->symmetric ? 16 : 16 + 4;
     return layers_only(int4->name(), grouped(int4->group, scale, 2, int4->kernel), wide);
   }
+  if (auto mlx = parse_mlx(text, wide)) return *std::move(mlx);
+  if (const auto exl2 = parse_exl2(text)) return exl2->scheme(wide);
   const std::optional<double> number = parse_double(text);
   if (number && *number > 0 && *number <= 64) return bits_per_weight(*number, wide);
   if (number) {
@@ -152,9 +181,11 @@ WeightScheme parse_weight_scheme(std::string_view text, Dtype wide) {
 }
 
 std::vector<std::string> weight_scheme_names() {
-  return {"fp32", "fp16",  "bf16",  "fp8",       "fp8-channel", "fp8-block128", "int8",
-          "w8a8", "w4a8",  "w4a16", "w4a16-g32", "w4a16-g64",   "w4a16-g128",   "gptq",
-          "awq",  "nvfp4", "mxfp4", "nf4",       "nf4-double"};
+  return {"fp32",        "fp16",        "bf16",        "fp8",         "fp8-channel", "fp8-block128",
+          "int8",        "w8a8",        "w4a8",        "w4a16",       "w4a16-g32",   "w4a16-g64",
+          "w4a16-g128",  "gptq",        "awq",         "nvfp4",       "mxfp4",       "nf4",
+          "nf4-double",  "mlx-q3",      "mlx-q4",      "mlx-q6",      "mlx-q8",      "exl2-2.4bpw",
+          "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw"};
 }
 
 ElementFormat element_format(Dtype dtype) { return {.name = name(dtype), .bits = bits(dtype)}; }

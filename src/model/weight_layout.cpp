@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "model/exl2.h"
+
 namespace llmperf::model {
 namespace {
 
@@ -90,6 +92,10 @@ WeightLayout uniform_layout(const Decoder& model, const WeightScheme& scheme) {
                       .position_embedding = scheme.embedding,
                       .lm_head = scheme.embedding,
                       .vector_bits = scheme.vector_bits};
+  if (const auto exl2 = parse_exl2(scheme.name)) {
+    layout.lm_head = exl2->head_format(scheme.embedding.compute);
+    layout.embedding_on_host = true;
+  }
   layout.groups.resize(model.kinds.size());
   for (std::size_t kind = 0; kind < model.kinds.size(); ++kind) {
     LayerGroup& group = layout.groups[kind];

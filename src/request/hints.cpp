@@ -41,7 +41,7 @@ std::string tensor_hint(const Resolved& r, const Generation& text) {
 // The fewest devices that hold the layers of the same GGUF model; empty when there is no such number up to 8.
 std::string layer_split_hint(const Resolved& r, const Generation& text) {
   estimate::Choices choices = text.choices;
-  if (choices.plan.devices() != choices.plan.pipeline) return {};
+  if (choices.plan.devices() != choices.plan.pipeline || !choices.cards.empty()) return {};
   choices.gpu_layers.reset();  // on several devices nothing stays on the host
   choices.cpu_moe.reset();
   choices.override_tensor.clear();

@@ -41,7 +41,7 @@ Names host_names() {
 }
 
 Names runtime_names() {
-  std::set<std::string> names = {"none"};
+  std::set<std::string> names = {"none", "ollama"};
   for (const std::string& file : descriptor::names(descriptor::Kind::runtime)) {
     for (const std::string& name : lines_of(descriptor::Kind::runtime, file, "name:")) names.insert(name);
   }

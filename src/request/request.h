@@ -34,7 +34,7 @@ struct Request {
   Text weights, kv, activations, routing, options;
   Amount reserve;
   Text runtime, tool, execution, power, tile_model;
-  Text gguf_era, cache_type_k, cache_type_v, gpu_layers, tensor_split, host;
+  Text gguf_era, cache_type_k, cache_type_v, gpu_layers, split, tensor_split, host;
   Count n_cpu_moe;
   bool cpu_moe = false;
   Text override_tensor;

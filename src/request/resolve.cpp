@@ -263,6 +263,48 @@ graph::Plan read_plan(const Request& q) {
   return plan;
 }
 
+// The devices that `hw` lists and those of `devices` go to the axis that `split` says: with GGUF formats there is one.
+Request split_over_devices(const Resolved& r) {
+  Request q = r.asked;
+  if (!is_gguf(q, r.file)) return q;
+  const std::string how = q.split.value_or("layer");
+  if (how == "row") {
+    throw Error::bad_input("`split` row: llama.cpp has removed it, and what it gathers on one card is not modelled",
+                           "`split` layer, or tensor");
+  }
+  if (how != "layer" && how != "tensor" && how != "none") {
+    throw unknown("split", "unknown way", how, {"layer", "tensor", "none"});
+  }
+  if (r.devices > 1 && q.devices.value_or(r.devices) != r.devices) {
+    throw Error::bad_input(fmt::format("`devices` {}: `hw` lists {}", *q.devices, r.devices), kLeaveOut);
+  }
+  const std::int64_t devices = r.devices > 1 ? r.devices : q.devices.value_or(1);
+  if (how == "none" && devices > 1) {
+    throw Error::bad_input(fmt::format("`split` none: one device computes everything, and there are {}", devices),
+                           "`split` layer, or one device");
+  }
+  if (how == "tensor" && !r.cards.empty()) {
+    throw Error::bad_input("`split` tensor: devices that get equal parts have to be alike", "`split` layer");
+  }
+  const bool planned = q.tp || q.pp || q.dp || q.ep || q.sp;
+  if (q.split && (devices == 1 || planned)) {
+    throw Error::bad_input(
+        planned ? "`split`: the plan says how devices share the model" : "`split`: there is one device",
+        planned ? kLeaveOut : "give `devices` as well, or leave it out");
+  }
+  if (r.devices > 1 && planned) {
+    throw Error::bad_input(fmt::format("`hw` lists {} devices, which take the layers one after the other", r.devices),
+                           "leave out the degrees of the plan, or name one device");
+  }
+  if (devices == 1 || planned) return q;
+  if (how == "tensor") {
+    q.tp = std::to_string(devices);
+  } else {
+    q.pp = devices;
+  }
+  return q;
+}
+
 template <class Model>
 graph::Plan choose_plan(const Request& request, const Model& model) {
   const graph::Plan plan = read_plan(request);
@@ -308,7 +350,10 @@ estimate::Choices choose(const Resolved& r) {
   choices.pinned_weights = q.no_mmap;
   choices.host = &r.host;
   choices.host_profile = r.host_profile ? &*r.host_profile : nullptr;
-  choices.plan = choose_plan(q, r.model());
+  for (const std::unique_ptr<Listed>& card : r.cards) {
+    choices.cards.push_back({.device = &card->device, .profile = card->profile ? &*card->profile : nullptr});
+  }
+  choices.plan = choose_plan(split_over_devices(r), r.model());
   if (r.profile && !q.embedding && choices.plan.tensor > 1) {
     choices.plan.shard_embedding = !r.profile->choices.replicates_embedding;
   }
@@ -473,9 +518,10 @@ void check_gguf(const Resolved& r, const estimate::Setup& setup) {
     }
     return;
   }
-  for (const auto& [field, given] : {std::pair{"host", q.host.has_value()}, std::pair{"ubatch", q.ubatch.has_value()},
-                                     std::pair{"gguf-era", q.gguf_era.has_value()},
-                                     std::pair{"no-op-offload", q.no_op_offload}, std::pair{"no-mmap", q.no_mmap}}) {
+  for (const auto& [field, given] :
+       {std::pair{"host", q.host.has_value()}, std::pair{"ubatch", q.ubatch.has_value()},
+        std::pair{"gguf-era", q.gguf_era.has_value()}, std::pair{"split", q.split.has_value()},
+        std::pair{"no-op-offload", q.no_op_offload}, std::pair{"no-mmap", q.no_mmap}}) {
     if (!given) continue;
     throw Error::bad_input(fmt::format("`{}` is for GGUF formats, not for {}", field, setup.execution.weights.name),
                            "`weights` q4_k_m, or a GGUF file as model");
@@ -654,6 +700,19 @@ estimate::VideoChoices video_choices_with_options(const Resolved& r, const std::
 
 namespace {
 
+// "2xrtx3090+rtx3060": one name for each device. A file's name may look like a list.
+std::vector<std::string> listed_devices(const std::string& text) {
+  if (text.find('/') != std::string::npos || text.ends_with(".yaml")) return {text};
+  std::vector<std::string> names;
+  for (const std::string_view part : split(text, '+')) {
+    const std::size_t times = part.find_first_not_of("0123456789");
+    const bool counted = times > 0 && times + 1 < part.size() && part[times] == 'x';
+    const std::int64_t count = counted ? count_value("`hw`", part.substr(0, times), 1, kMaxDegree) : 1;
+    names.insert(names.end(), static_cast<std::size_t>(count), std::string(counted ? part.substr(times + 1) : part));
+  }
+  return names;
+}
+
 std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sources& sources, Unused unused) {
   check_fields(request, workload);
   auto r = std::make_unique<Resolved>();
@@ -664,17 +723,33 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
   } else {
     r->file = sources.model(*request.model);
   }
-  r->device = sources.device(required(request.hw, "hw"));
+  const std::vector<std::string> names = listed_devices(required(request.hw, "hw"));
+  r->devices = static_cast<std::int64_t>(names.size());
+  Request first = request;
+  first.hw = names.front();
+  r->device = sources.device(names.front());
   if (!video) r->host = sources.host(request.host.value_or(""));
   const bool gguf = workload == Workload::text && is_gguf(request, r->file);
   if (workload != Workload::training || request.runtime) {
     const auto sort = video ? hardware::Workload::video : hardware::Workload::language;
-    r->profile = choose_profile(request, r->device, gguf, sort, sources);
+    r->profile = choose_profile(first, r->device, gguf, sort, sources);
     if (gguf && r->profile) {
       r->host_profile = sources.profile(request.host.value_or(kDefaultHost), r->host, "llama.cpp",
                                         hardware::UnknownRuntime::use_default, sort);
     }
     if (!video && r->profile) r->profile = hardware::run_by(*std::move(r->profile), r->model().architecture);
+  }
+  if (r->devices > 1 && !gguf) {
+    throw Error::bad_input("`hw`: several devices run GGUF formats alone, whose layers are dealt to them",
+                           "`weights` q4_k_m, or one device and a plan");
+  }
+  const bool unlike = std::ranges::any_of(names, [&](const std::string& name) { return name != names.front(); });
+  for (const std::string& name : unlike ? names : std::vector<std::string>()) {
+    Listed& card = *r->cards.emplace_back(std::make_unique<Listed>(Listed{sources.device(name), {}}));
+    Request own = request;
+    own.hw = name;
+    card.profile = choose_profile(own, card.device, gguf, hardware::Workload::language, sources);
+    if (card.profile) card.profile = hardware::run_by(*std::move(card.profile), r->model().architecture);
   }
   switch (workload) {
     case Workload::text: make_generation(*r, unused); break;

@@ -32,6 +32,12 @@ struct Training {
   std::unique_ptr<estimate::TrainingEstimator> estimator;
 };
 
+// A device of a list, and its profile.
+struct Listed {
+  hardware::Device device;
+  std::optional<hardware::RuntimeProfile> profile;
+};
+
 // Stays where it is: choices and estimators point into it.
 struct Resolved {
   Request asked;
@@ -39,6 +45,8 @@ struct Resolved {
   model::VideoDit video;
   hardware::Device device;
   hardware::Device host;
+  std::int64_t devices = 1;                              // that `hw` lists
+  std::vector<std::unique_ptr<Listed>> cards = {};       // all of these, where they are unlike
   std::optional<hardware::RuntimeProfile> profile;       // none: the speed of light
   std::optional<hardware::RuntimeProfile> host_profile;  // of GGUF formats
   std::variant<Generation, Video, Training> work;        // in the order of Workload

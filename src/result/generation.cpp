@@ -112,7 +112,9 @@ Type fields_of(Fields<StageHeld> f) {
       .of<&S::memory, &cost::Memory::weights>("weight_bytes", "of one of its devices")
       .of<&S::memory, &cost::Memory::kv_cache>("kv_cache_bytes", "likewise")
       .of<&S::memory, &cost::Memory::activation>("activation_bytes", "likewise")
-      .of("total_bytes", "with the reserve", [](const S& s) { return s.memory.total(); });
+      .of("total_bytes", "with the reserve", [](const S& s) { return s.memory.total(); })
+      .of<&S::capacity>("capacity_bytes", "what the device has")
+      .of<&S::device>("device", "its name");
 }
 
 Type fields_of(Fields<estimate::ContextPoint> f) {
@@ -214,7 +216,8 @@ Generation generation(const estimate::Estimator& estimator, const Estimate& esti
   const graph::StageSplit& split = g.setup->execution.split;
   for (std::size_t i = 0; i < estimator.stages().size(); ++i) {
     g.stages.push_back(
-        {split.first[i], split.layers(static_cast<std::int64_t>(i)), estimator.stage_memory(estimate.scenario, i)});
+        {split.first[i], split.layers(static_cast<std::int64_t>(i)), estimator.stage_memory(estimate.scenario, i),
+         g.setup->cards.empty() ? g.setup->device->name : g.setup->cards[i].device->name, estimator.capacity(i)});
   }
   return g;
 }

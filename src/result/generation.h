@@ -15,6 +15,8 @@ struct StageHeld {
   std::int64_t first_layer = 0;
   std::int64_t layers = 0;
   cost::Memory memory;
+  std::string device;
+  Bytes capacity;  // of that device
 };
 
 struct Generation : Answer {

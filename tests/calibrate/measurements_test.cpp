@@ -151,10 +151,10 @@ TEST_CASE("a step of llama.cpp says its cards, its host and its build", "[measur
   CHECK(step(0).threads == 16);
   CHECK(step(0).depth == 4096);
   CHECK(step(0).gen_tokens == 128);
-  CHECK(runtime_text(step(0)) == "llama.cpp-vulkan@2025-08+llama-bench");
+  CHECK(runtime_text(step(0)) == "llama.cpp-vulkan@2025-08 mmq+llama-bench");
   CHECK(configuration(m.rows[0]) ==
         "d llama.cpp-vulkan m q4_0 4 GPUs by row 0 layers on the GPU beside c fa 0 ubatch 1024 threads 16 generating "
-        "128 of 2025-08 of mmq by llama-bench batch 1 decode 4160+1");
+        "128 of 2025-08 mmq by llama-bench batch 1 decode 4160+1");
   CHECK(step(1).context == 4096 + 64);  // the mean over 128 generated tokens
   CHECK(step(1).flash_attention == true);
   CHECK_FALSE(step(1).gpu_layers.has_value());

@@ -317,10 +317,10 @@ TEST_CASE("a host of which few threads run draws what they draw") {
   Choices choices = choices_for("f16");
   choices.gpu_layers = 1;
   const double all = estimator(model, choices).run({1, 1, 2}).tpot->value;
-  choices.threads = 2;  // 26 of 67 GB/s
+  choices.threads = 2;  // 40 of 67 GB/s
   Estimator few = estimator(model, choices);
-  CHECK(few.setup().host->dram().bandwidth->value == 26e9);
-  CHECK(few.run({1, 1, 2}).tpot->value == Approx(all * 67 / 26).epsilon(0.01));
+  CHECK(few.setup().host->dram().bandwidth->value == 40e9);
+  CHECK(few.run({1, 1, 2}).tpot->value == Approx(all * 67 / 40).epsilon(0.01));
   CHECK(few.host_capacity().value == cpu().dram().capacity->value);
 
   Choices own;
@@ -328,7 +328,7 @@ TEST_CASE("a host of which few threads run draws what they draw") {
   own.threads = 2;
   const estimate::Setup setup = estimate::make_setup(model, cpu(), own);
   CHECK(setup.device->cores == 2);
-  CHECK(Estimator(setup).machine().roofline().bandwidth().value == 26e9);
+  CHECK(Estimator(setup).machine().roofline().bandwidth().value == 40e9);
 }
 
 TEST_CASE("what is cached before the prompt takes its room and is attended to") {

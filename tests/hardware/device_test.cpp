@@ -281,10 +281,12 @@ TEST_CASE("a program on some cores of a CPU has their rates, and the bandwidth t
   const Device four = with_threads(cpu, 4, std::nullopt);
   CHECK(tera(four, Engine::vector, Dtype::fp32) == Approx(2.735 / 4));
   CHECK(four.cores == 4);
-  CHECK(four.dram().bandwidth->value == 4 * 13e9);
-  CHECK(four.dram().bandwidth_provenance == Provenance::assumed);
+  CHECK(four.dram().bandwidth->value == 67e9);  // they could draw 80
   CHECK(four.peaks.front().provenance == Provenance::derived);
-  CHECK(with_threads(cpu, 8, std::nullopt).dram().bandwidth->value == 67e9);  // they could draw 104
+  CHECK(with_threads(cpu, 2, std::nullopt).dram().bandwidth->value == 2 * 20e9);
+  cpu.core_bandwidth.reset();
+  CHECK(with_threads(cpu, 4, std::nullopt).dram().bandwidth->value == 4 * 13e9);  // where a file does not say
+  CHECK(with_threads(cpu, 4, std::nullopt).dram().bandwidth_provenance == Provenance::assumed);
   cpu.core_bandwidth = BytesPerSecond{5e9};
   CHECK(with_threads(cpu, 8, std::nullopt).dram().bandwidth->value == 40e9);
   CHECK(with_threads(cpu, std::nullopt, std::nullopt).dram().bandwidth->value == 67e9);

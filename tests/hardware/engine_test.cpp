@@ -72,6 +72,12 @@ TEST_CASE("a version is the numbers that a text begins with", "[engine]") {
   CHECK(parse_version("0.5-0.6.1 (2023-12)") == Version{0, 5});
   CHECK(parse_version("v0.8") == Version{0, 8});
   CHECK(parse_version("0.") == Version{0});
+  CHECK(parse_version("b4380") == Version{4380});
+  CHECK(parse_version("2024-06-10") == Version{2024, 6, 10});
+  CHECK(parse_version("2024-06 PR") == Version{2024, 6, 31});  // by the end of the month
+  CHECK(parse_version("2025") == Version{2025, 12, 31});
+  CHECK(is_date({2024, 6, 10}));
+  CHECK_FALSE(is_date({0, 6, 3}));
   for (const char* text : {"", "unknown", "dev", "0.x", "main 0.9", "."}) {
     CAPTURE(text);
     CHECK_FALSE(parse_version(text).has_value());
@@ -172,10 +178,11 @@ TEST_CASE("every engine's file is named like its era, and no two begin together"
     CAPTURE(file);
     CHECK(e.name == file);
     CHECK(begun.insert(e.engine + ' ' + e.since + ' ' + join(e.families, " ")).second);
-    // Small kernels are a matter of the engine's fusions, so that none leaves their launches to the kernels' profile.
+    // Small kernels are a matter of the engine's fusions, so that none leaves their launches to the kernels' profile;
+    // llama.cpp's are those of its backends, and part of their profiles.
     RuntimeProfile p = profile(kKernels);
     p.values[index(Parameter::vector_launch)] = 0;
-    CHECK(value(with_engine(p, e), "vector.launch") > 0);
+    CHECK((value(with_engine(p, e), "vector.launch") > 0) == (e.engine != "llama.cpp"));
     for (const std::string& device : e.measured_on) CHECK_FALSE(load_device(device).name.empty());
   }
   CHECK(begun.size() >= 8);
@@ -226,6 +233,58 @@ TEST_CASE("a version chooses the era on any device's kernels", "[engine]") {
   CHECK(value(old, "gemm.launch") == value(taken("a100-sxm-80gb", "vllm"), "gemm.launch"));
 }
 
+TEST_CASE("a build, a date or its own name chooses an era of llama.cpp", "[engine]") {
+  const auto of = [](const char* device, const std::string& release) {
+    return taken(device, ("llama.cpp@" + release).c_str()).engine;
+  };
+  CHECK(of("rtx3090", "b3215") == "llama.cpp-cublas");
+  CHECK(of("rtx3090", "b3216") == "llama.cpp-mmq");
+  CHECK(of("rtx3090", "b4000") == "llama.cpp-mmq");
+  CHECK(of("rtx3090", "2024-06-23") == "llama.cpp-cublas");
+  CHECK(of("rtx3090", "2024-06-24") == "llama.cpp-mmq");
+  CHECK(of("rtx3090", "2025-09") == "llama.cpp-fa");
+  CHECK(of("rtx3090", "mmq") == "llama.cpp-mmq");
+  CHECK(taken("rtx3090", "llama.cpp").engine == "llama.cpp-fa");
+  // Where a month had two eras, the row may say which.
+  CHECK(of("rtx3090", "2025-08") == "llama.cpp-fa");
+  CHECK(of("rtx3090", "2025-08 mmq") == "llama.cpp-mmq");
+  CHECK(of("rtx3090", "2024-05 mmq") == "llama.cpp-cublas");  // there was none yet
+  // Other devices have eras of their own; another's name is the time when it began.
+  CHECK(of("apple-m2-ultra", "cublas") == "llama.cpp-unified");
+  CHECK(of("apple-m2-ultra", "fa") == "llama.cpp-unified-fa");
+  CHECK(of("rx7900xt", "2026-05") == "llama.cpp-fa-amd");
+}
+
+TEST_CASE("flash attention is on where an era has it on", "[engine]") {
+  CHECK_FALSE(taken("rtx3090", "llama.cpp@b4000").options.flash_attention);
+  CHECK(taken("rtx3090", "llama.cpp@b6325").options.flash_attention);
+  CHECK_FALSE(taken("apple-m4-pro", "llama.cpp@2024-12").options.flash_attention);
+  CHECK(taken("apple-m4-pro", "llama.cpp").options.flash_attention);
+}
+
+TEST_CASE("a backend has kernels of its own under the same eras", "[engine]") {
+  CHECK(taken("rtx3090", "llama.cpp-vulkan@b4000").name == "llama.cpp-vulkan");
+  CHECK(taken("rtx3090", "llama.cpp-vulkan@b4000").engine == "llama.cpp-mmq");
+  CHECK(taken("rtx3090", "llama.cpp-cuda@b4000").name == "llama.cpp");
+  const double hip = value(taken("rx7900xt", "llama.cpp-rocm"), "format.q4_0.share");
+  CHECK(hip < value(taken("rx7900xt", "llama.cpp-vulkan"), "format.q4_0.share"));
+}
+
+TEST_CASE("a tool adds its time to a step of decode, and one that was measured by itself has its own profile",
+          "[engine]") {
+  const double bench = value(taken("rtx3090", "llama.cpp+llama-bench"), "step.decode");
+  CHECK(value(taken("rtx3090", "llama.cpp+llama-server"), "step.decode") == Approx(bench + 0.34e-3));
+  CHECK_THROWS_AS(taken("rtx3090", "llama.cpp+nothing"), Error);
+  CHECK(taken("rtx4090", "llama.cpp+llama-cpp-python").measured_on(load_device("rtx4090")));
+  CHECK_FALSE(taken("rtx4090", "llama.cpp").measured_on(load_device("rtx4090")));
+  // A row of measurements that says neither tool nor version.
+  const auto row = [](const char* runtime) {
+    return load_runtime_profile(load_device("rtx4090"), runtime, UnknownRuntime::measured).tool;
+  };
+  CHECK(row("llama.cpp") == "llama-cpp-python");
+  CHECK(row("llama.cpp@2024-05").empty());
+}
+
 TEST_CASE("a profile whose steps are of the era is taken as it is", "[engine]") {
   for (const auto& [device, name, version] :
        {std::tuple{"rtx4090", "vllm", "vllm@0.4.1"}, std::tuple{"h100-sxm", "vllm", "vllm@0.18.0"},
@@ -259,7 +318,8 @@ TEST_CASE("versions and eras that are not known are said with those that are", "
         "no era of vllm has version 'dev' | known: vllm-v0 (from the first), vllm-v1 (from 0.8)");
   CHECK_THAT(refused("mi300x", "vllm@0.x"), Catch::Contains("vllm-aiter (from 0.8)"));
   CHECK(refused("h100-sxm", "sglang@0.3") == "no era of sglang has version '0.3' | known: sglang (from 0.4)");
-  CHECK_THAT(refused("rtx4090", "llama.cpp@2000"), Catch::Contains("no versions are known of runtime 'llama.cpp'"));
+  CHECK_THAT(refused("a100-sxm-80gb", "megatron@2000"), Catch::Contains("no versions are known of runtime 'megatron'"));
+  CHECK_THAT(refused("rtx4090", "llama.cpp@soon"), Catch::Contains("llama.cpp-mmq (from b3216)"));
   CHECK_THAT(refused("h100-sxm", "vllm-aiter"), Catch::Contains("vllm-aiter is for amd-cdna3, amd-cdna4"));
   CHECK_THAT(refused("h100-sxm", "sglan"), Catch::Contains("'sglang'"));
   // Rows of measurements are taken as far as they are understood.
@@ -267,7 +327,7 @@ TEST_CASE("versions and eras that are not known are said with those that are", "
     return taken(device, name, UnknownRuntime::use_default).engine;
   };
   CHECK(lenient("a100-sxm-80gb", "vllm@dev/1234") == "vllm-v1");
-  CHECK(lenient("rtx4090", "llama.cpp@2000").empty());
+  CHECK(lenient("a100-sxm-80gb", "megatron@2000").empty());
   CHECK(lenient("rtx4090", "sglang@0.3") == "sglang");
   CHECK(lenient("a100-sxm-80gb", "somebody's@0.6") == "vllm-v1");
 }
@@ -287,7 +347,8 @@ TEST_CASE("the era of a row is said by its version or by its name", "[engine]") 
   CHECK(era_of(a100, "vllm-v0", "") == "vllm-v0");
   CHECK(era_of(a100, "vllm", "").empty());
   CHECK(era_of(a100, "vllm", "unknown").empty());
-  CHECK(era_of(a100, "llama.cpp", "0.6").empty());
+  CHECK(era_of(a100, "megatron", "0.6").empty());
+  CHECK(era_of(a100, "llama.cpp-cuda", "b4000") == "llama.cpp-mmq");
 }
 
 TEST_CASE("an era by itself is what its file says", "[engine]") {

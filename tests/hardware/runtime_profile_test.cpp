@@ -147,7 +147,8 @@ TEST_CASE("parameters have names of their own, defaults within bounds and units 
     CHECK(info.min <= info.initial);
     CHECK(info.initial <= info.max);
     CHECK(info.spread > 0);
-    CHECK((info.unit.empty() || info.unit == "s" || info.unit == "B/s" || info.unit == "1/s"));
+    CHECK((info.unit.empty() || info.unit == "s" || info.unit == "B/s" || info.unit == "1/s" ||
+           info.unit == "B" || info.unit == "FLOP/J"));
     CHECK_FALSE(info.meaning.empty());
   }
   CHECK_FALSE(find_parameter("gemm.lunch").has_value());
@@ -252,7 +253,7 @@ TEST_CASE("a device's own profile is taken by name, by the longest prefix of the
     return p.name;
   };
   CHECK(own("rtx4090", "") == "vllm");
-  CHECK(own("rtx4090", "llama.cpp") == "llama.cpp");
+  CHECK(own("rtx4090", "llama.cpp+llama-cpp-python") == "llama.cpp");
   CHECK(own("rtx4090", "vllm-0.4-nightly") == "vllm");
   CHECK(own("atlas-800i-a2", "") == "torchair");
   CHECK(own("atlas-800i-a2", "torchair-2024b") == "torchair");
@@ -271,28 +272,30 @@ TEST_CASE("a device without a profile of its own gets its family's, else that of
   CHECK(families("rtx3090", "") == "vllm nvidia-ampere");
   CHECK(families("h200-sxm", "") == "vllm nvidia-hopper");
   CHECK(families("mi325x", "") == "vllm amd-cdna3");
-  CHECK(families("epyc-9654", "llama.cpp") == "llama.cpp any");
+  CHECK(families("gaudi2", "llama.cpp") == "llama.cpp any");
   CHECK(families("h200-sxm", "transformers") == "transformers any");
   CHECK(families("ascend-910b2", "torchair-2024b") == "torchair ascend-910b");
   CHECK(families("mi250x", "") == "default any");
   CHECK(families("mi250x", "vllm") == "vllm any");
 }
 
-TEST_CASE("kernels for few rows and unpacking before a product are those of llama.cpp's CUDA backend alone",
-          "[runtime_profile]") {
-  const std::array<std::int64_t, kFormatKernels> never = {};
+TEST_CASE("llama.cpp unpacks weights before a product in the era of cuBLAS, and without int8 units", "[runtime_profile]") {
+  const auto from = [](const char* device, const char* name) {
+    const KernelChoices c = profile_of(device, name).choices;
+    CHECK(c.ggml);
+    return c.dequantise_rows[static_cast<std::size_t>(FormatKernel::q4_k)];
+  };
+  CHECK(from("rtx4090", "llama.cpp@2024-05") == 33);
+  CHECK(from("rtx4090", "llama.cpp@2024-12") == 0);
+  CHECK(from("h100-sxm", "llama.cpp") == 0);
+  CHECK(from("v100-sxm2-32gb", "llama.cpp") == 64);
+  CHECK(from("p40", "llama.cpp") == 0);
+  CHECK(from("rx7900xt", "llama.cpp-rocm@2025-10") == 64);
+  CHECK(from("rx7900xt", "llama.cpp-rocm") == 0);
+  CHECK(from("mi300x", "llama.cpp-rocm@2025-10") == 0);
   for (const char* device : {"epyc-9654", "apple-m2-ultra", "atlas-800i-a2"}) {
-    CAPTURE(device);
-    const KernelChoices c = profile_of(device, "llama.cpp").choices;
-    CHECK(c.small_rows == 0);
-    CHECK(c.dequantise_rows == never);
-    CHECK_FALSE(c.fp16_accumulate);
-  }
-  for (const char* device : {"rtx4090", "rtx3090", "h100-sxm", "mi300x"}) {
-    CAPTURE(device);
-    const KernelChoices c = profile_of(device, "llama.cpp").choices;
-    CHECK(c.small_rows == 8);
-    CHECK(c.dequantise_rows[static_cast<std::size_t>(FormatKernel::q4_k)] == 33);
+    CHECK(from(device, "llama.cpp") == 0);
+    CHECK_FALSE(profile_of(device, "llama.cpp").choices.fp16_accumulate);
   }
 }
 

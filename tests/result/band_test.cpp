@@ -59,7 +59,7 @@ TEST_CASE("inside of what was fitted both phases have the errors of the rows lef
 }
 
 TEST_CASE("a prompt and a context beyond the fitted ones have a band of their parts") {
-  const Said said({.runtime = "llama.cpp", .weights = "q4_0", .scenario = {1, 16384, 128}});
+  const Said said({.runtime = "llama.cpp+llama-cpp-python", .weights = "q4_0", .scenario = {1, 16384, 128}});
   CHECK(said.beyond == Ways{"new tokens 16384 (fitted up to 500)", "context 16448 (fitted up to 8001)"});
   REQUIRE(said.prefill);
   REQUIRE(said.decode);

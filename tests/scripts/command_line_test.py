@@ -95,7 +95,7 @@ class Flags(ProgramTest):
         eager = " ".join(self.output(*ESTIMATE, "--runtime", "vllm", "--execution", "eager").split())
         self.assertIn("execution eager takes as long as vllm's own", eager)
         self.assertNotIn("takes as long", self.output(*ESTIMATE, "--runtime", "vllm", "--execution", "graph"))
-        own = " ".join(self.output(*ESTIMATE, "--weights", "q4_k_m").split())
+        own = " ".join(self.output(*ESTIMATE, "--weights", "q4_k_m", "--runtime", "llama.cpp@b4000").split())
         self.assertIn("options all of the stack, without flash attention", own)
 
     def test_words_too_many_are_errors(self):

@@ -111,6 +111,7 @@ const std::array<unsigned, hardware::kAllParameters>& table() {
       {"custom", kCollective},
       {"product", kGemm | kFormat},
       {"scores", kGemm},
+      {"split", kCollective},
       {"power", kExperts | kGemm | kFormat | kPrefill | kDecode | kLatent | kConvolution},
       {"step", kStep},
       {"launch", kStep},
@@ -189,7 +190,7 @@ bool is_ggml(const graph::Op& op) {
 // Parameters of no other library.
 bool of_ggml_only(std::size_t parameter) {
   using enum hardware::Parameter;
-  return (parameter >= index(product_rows) && parameter <= index(per_watt)) ||
+  return (parameter >= index(product_rows) && parameter <= index(split_kernels)) ||
          (parameter >= hardware::kParameters && (parameter - hardware::kParameters) % hardware::kFormatParameters ==
                                                     static_cast<std::size_t>(hardware::FormatParameter::unpack_rate));
 }
@@ -470,6 +471,9 @@ OpTime Efficiency::collective(const graph::Op& op, const cost::Cluster& cluster)
   OpTime t = time_of(light);
   t.total = std::max(cost::collective_cost(driven(cluster, profile_), c).time(), light.time());
   t.network = t.roof;
+  if (profile_.choices.ggml && c.kind == graph::CollectiveKind::send) {
+    t.total += Seconds{get(profile_.values, hardware::Parameter::split_hop)};
+  }
   return t;
 }
 
@@ -526,6 +530,8 @@ bool depends(const graph::Op& op, unsigned sections, std::size_t parameter, cons
   if (choices.ggml && sections != 0 && is_ggml(op)) {
     return ggml_depends(op, parameter, choices) || (op.launches > 1 && parameter == index(vector_launch));
   }
+  const auto* sent = std::get_if<graph::Collective>(&op.body);
+  if (parameter == index(split_hop)) return choices.ggml && sent && sent->kind == graph::CollectiveKind::send;
   if ((table()[parameter] & sections) == 0 || of_ggml_only(parameter)) return false;
   if (parameter == index(power_onset)) {
     return choices.power != hardware::Power::none && (sections & (kGemm | kFormat | kPrefill)) != 0 &&

@@ -177,7 +177,10 @@ Report runtime_list_report(const RuntimeList& list) {
                             e.families.empty() ? "any" : join(e.families, ", "), e.host_class,
                             e.measured_on.empty() ? "none" : join(e.measured_on, ", ")});
   }
-  return {{people, Paragraph{"Errors are means, cross-validated; those of classes are assumptions."}, engines},
+  return {{people,
+           Paragraph{"Errors are means, cross-validated; those of classes are assumptions. Another name of llama.cpp "
+                     "under the tool ollama: ollama."},
+           engines},
           csv_of(list.runtimes),
           result::document("llmperf.runtime_list", list)};
 }

@@ -108,12 +108,18 @@ Table stage_table(const Generation& g) {
   // llama.cpp's buffers are those of each device; other activations are the same on all.
   const bool gguf = g.setup->execution.weights.gguf;
   if (gguf) t.columns.insert(t.columns.end(), {{"compute buffers"}, {"total"}});
+  const bool unlike = !g.setup->cards.empty();
+  if (unlike) t.columns.insert(t.columns.end(), {{"capacity"}, {"device", true}});
   for (const StageHeld& stage : g.stages) {
     t.rows.push_back({std::to_string(t.rows.size() + 1), std::to_string(stage.layers),
                       format_bytes_binary(stage.memory.weights), format_bytes_binary(stage.memory.kv_cache)});
     if (gguf) {
       t.rows.back().push_back(format_bytes_binary(stage.memory.activation));
       t.rows.back().push_back(format_bytes_binary(stage.memory.total()));
+    }
+    if (unlike) {
+      t.rows.back().push_back(format_bytes_binary(stage.capacity));
+      t.rows.back().push_back(stage.device);
     }
   }
   return t;
