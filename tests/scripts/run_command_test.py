@@ -183,8 +183,8 @@ class WhatDoesNotFit(RunTest):
     def test_a_wrong_value_in_one_section_leaves_the_others(self):
         text = (STUDY + "  - {title: Three, command: estimate, flags: {model: qwen-7b, tp: 3}}\n"
                 "  - {title: Mixed, command: estimate, rows: [{model: qwen-7b}, {model: qwen-7b, tp: 3}], columns: [model, fits]}\n"
-                "  - {title: Columns, command: limits, flags: {model: qwen-7b}, columns: [modle]}\n"
-                "  - {title: Last, command: limits, flags: {model: qwen-7b}}\n")
+                "  - {title: Columns, command: limits, flags: {model: qwen-7b, runtime: false}, columns: [modle]}\n"
+                "  - {title: Last, command: limits, flags: {model: qwen-7b, runtime: false}}\n")
         errors = ("section 'Three': --tp: 32 heads of qwen-7b do not divide by 3", "section 'Mixed': --tp:", "no column 'modle'")
         page = self.assert_section_error(["run", self.study(text)], *errors)
         for line in ("Three\n\n--tp: 32 heads of qwen-7b do not divide by 3.\n", "  qwen-7b  yes\n\nRow 2: --tp: 32 heads of",
