@@ -119,6 +119,12 @@ void Estimator::set_plan(const graph::Plan& plan) {
   machine_.divide(std::move(parts));
 }
 
+std::vector<Stage> Estimator::stages(const Phase& phase) const {
+  std::vector<Stage> paced = stages_;
+  for (std::size_t i = 0; i < phase.pace.size(); ++i) paced[i].pace = phase.pace[i];
+  return paced;
+}
+
 void Estimator::pace_stages() {
   for (std::size_t i = 0; i < cards_.size(); ++i) {
     double own = 0;
@@ -285,6 +291,8 @@ void Estimator::phase(std::string_view name, const SequenceGroup& group, std::in
                                          d(result.token_batches), kernel && kernel != FormatKernel::wide);
   }
   pace_stages();
+  result.pace.clear();
+  for (std::size_t i = 0; i < cards_.size(); ++i) result.pace.push_back(stages_[i].pace);
   result.steady = !prompts && !e.weights.gguf ? Steady::yes : Steady::no;
   result.launches = {.dispatch = setup_.dispatch_of(prompts, group.count),
                      .prompts = prompts,

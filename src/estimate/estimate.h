@@ -93,6 +93,7 @@ class Estimator {
   // is run: a model is loaded once.
   void set_plan(const graph::Plan& plan);
   const std::vector<Stage>& stages() const { return stages_; }
+  std::vector<Stage> stages(const Phase& phase) const;  // at the pace that they have in the phase
   // The pipeline stage whose device has least room, and what a device of a stage needs.
   std::size_t fullest_stage(const Scenario& scenario) const;
   cost::Memory stage_memory(const Scenario& scenario, std::size_t stage) const;

@@ -51,7 +51,7 @@ std::string op_path(const Phase& phase, std::string_view key) {
 // What is done at the same time as something else does not take time of its own.
 Term concurrent(const Estimator& estimator, const Phase& phase, const std::vector<double>& seconds, const Term& sum) {
   const Schedule s =
-      schedule_step(phase.ops, seconds, estimator.stages(), phase.batches(), phase.steady, phase.in_flight);
+      schedule_step(phase.ops, seconds, estimator.stages(phase), phase.batches(), phase.steady, phase.in_flight);
   Term rest = sum;
   if (s.overlapped.value > 0) {
     rest =

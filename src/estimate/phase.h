@@ -75,6 +75,7 @@ struct Phase {
   std::int64_t overlap_batches = 1;  // parts of each of them whose exchanges run beside the other's ops
   std::int64_t token_batches = 1;    // GGUF on several stages: micro-batches of tokens, which ops count already
   double in_flight = std::numeric_limits<double>::infinity();  // of them, those that are worked on at the same time
+  std::vector<double> pace;                                    // of each stage (Stage), where devices are unlike
   Steady steady = Steady::no;
   Seconds bound_time[mapper::kBounds];  // of `ops_time` less `overlapped`, in ops bound by each mapper::Bound
   mapper::Bound bound = mapper::Bound::memory;

@@ -478,7 +478,7 @@ std::vector<LayerRun> repeated_runs(const Phase& phase, Key&& key) {
 std::vector<TimelineStep> timeline_steps(const Estimator& estimator, const Estimate& e) {
   std::vector<TimelineStep> steps;
   for (const Phase& phase : e.phases) {
-    steps.push_back(step_of(phase, estimator.stages(), estimator.setup().profile));
+    steps.push_back(step_of(phase, estimator.stages(phase), estimator.setup().profile));
     steps.back().runs = decoder_runs(phase, estimator.setup().execution.weights.groups);
   }
   return steps;

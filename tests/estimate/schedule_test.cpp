@@ -49,7 +49,7 @@ TEST_CASE("micro-batches of a prompt overlap as far as the cards' launch queue g
   // Two and a half: three take 4 - 1 + 3 - 2.5 stages' times.
   CHECK(in_flight(32, 4) == Approx(4 / (3.5 / 3)));
   CHECK(in_flight(8, 4) == 4);   // ten fit
-  CHECK(in_flight(80, 8) == 4);  // eight cards, and copies of four inputs
+  CHECK(in_flight(16, 8) == 4);  // eight cards, and copies of four inputs
   CHECK(in_flight(80, 4, 1) == 4);
   CHECK(in_flight(70, 4, 100, false) == Approx(in_flight(70 * 7.0 / 8, 4)));  // no weights are unpacked
 }
