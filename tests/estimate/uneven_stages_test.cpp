@@ -223,4 +223,26 @@ TEST_CASE("GGUF layers of unlike cards: dealt by free memory, timed on their own
   CHECK(unlike / alone == Approx(0.67 + 0.33 * 936.2 / 360).epsilon(0.03));
 }
 
+TEST_CASE("a decode step of a GGUF model is handed over once less than there are cards") {
+  const hardware::RuntimeProfile profile = hardware::load_runtime_profile(device("rtx3090"), "llama.cpp");
+  estimate::Choices choices;
+  choices.weights = "q4_k_m";
+  choices.host = &device("ryzen-7950x");
+  choices.profile = &profile;
+  const auto handed_over = [&](std::int64_t cards) {
+    choices.plan.pipeline = cards;
+    const Estimate e =
+        Estimator(estimate::make_setup(decoder("llama-3-8b"), device("rtx3090"), choices)).run({1, 512, 2});
+    double seconds = 0;
+    for (const estimate::OpEstimate& op : e.phases.back().ops) {
+      if (op.op.tag == graph::Tag::stage_send) seconds += op.step_time().value;
+    }
+    return seconds;
+  };
+  CHECK(handed_over(1) == 0);
+  // 0.3 ms each, and 16 KB over the link.
+  CHECK(handed_over(2) == Approx(1 * 3e-4).epsilon(0.2));
+  CHECK(handed_over(4) == Approx(3 * 3e-4).epsilon(0.4));
+}
+
 }  // namespace llmperf::uneven_stages_test

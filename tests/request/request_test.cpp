@@ -176,4 +176,26 @@ TEST_CASE("a field of another workload is refused by name", "[request]") {
   CHECK(refused(R"({"model": "qwen-7b", "hw": "h100-sxm", "training": true, "gen": 1})").find("`gen`") == 0);
 }
 
+TEST_CASE("a list of devices is a plan over them, of GGUF formats alone") {
+  Sources sources;
+  const auto asked = [](const char* more) {
+    return read(fmt::format(R"({{"model": "llama-3-8b", "weights": "q4_k_m", {}}})", more));
+  };
+  const auto plan = [&](const char* more) {
+    return std::get<Generation>(resolve(asked(more), sources)->work).choices.plan;
+  };
+  CHECK(plan(R"("hw": "2xrtx3090")") == graph::Plan{.pipeline = 2});
+  CHECK(plan(R"("hw": "2xrtx3090+rtx3060")") == graph::Plan{.pipeline = 3});
+  CHECK(plan(R"("hw": "rtx3090", "devices": 4)") == graph::Plan{.pipeline = 4});
+  CHECK(plan(R"("hw": "rtx3090", "devices": 2, "split": "tensor")").tensor == 2);
+  CHECK(std::get<Generation>(resolve(asked(R"("hw": "2xrtx3090")"), sources)->work).choices.cards.empty());
+  const auto refused = [&](const char* more) { return error_of([&] { resolve(asked(more), sources); }); };
+  CHECK(refused(R"("hw": "rtx3090", "devices": 2, "split": "row")").find("removed") != std::string::npos);
+  CHECK(refused(R"("hw": "rtx3090+rtx3060", "split": "tensor")").find("alike") != std::string::npos);
+  CHECK(refused(R"("hw": "2xrtx3090", "pp": 2)").find("`hw` lists 2 devices") == 0);
+  CHECK(refused(R"("hw": "rtx3090", "split": "layer")").find("there is one device") != std::string::npos);
+  CHECK(error_of([&] { resolve(read(R"({"model": "llama-3-8b", "hw": "2xrtx3090"})"), sources); }).find("GGUF") !=
+        std::string::npos);
+}
+
 }  // namespace llmperf::request_test
