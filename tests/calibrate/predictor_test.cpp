@@ -335,7 +335,6 @@ TEST_CASE("a row of llama.cpp runs on its cards, beside its host and in its micr
   estimate::Choices choices;
   choices.weights = "q4_0";
   choices.profile = &profile;
-  choices.gguf_era = model::parse_gguf_era(profile.gguf_era);
   choices.runtime = profile.options;
   choices.plan = setup(1).execution.plan;
   estimate::Phase phase;
