@@ -33,6 +33,15 @@ def run(program, *words):
     return json.loads(done.stdout)
 
 
+# A profile that is one tool's is asked for by that.
+OF_TOOLS = {"llama.cpp": "llama.cpp+llama-cpp-python"}
+
+
+def file_of_classes(path):
+    """Rows of many devices, which class profiles predict: nothing is fitted to those of one."""
+    return os.path.basename(path) in ("llama.cpp.csv", "apple-mlx.csv", "rtx-exllamav2.csv")
+
+
 def sets(program):
     """(name, hardware, runtime, rows) of every profile's rows in every shipped file."""
     for path in sorted(glob.glob(os.path.join(ROOT, "hardware", "measurements", "*.csv"))):
@@ -40,8 +49,10 @@ def sets(program):
             rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
         found = {}
         for row, predicted in zip(rows, run(program, "validate", path)["rows"]):
-            if predicted["scored"]:
-                found.setdefault((row["hardware"], predicted["profile"].split()[0]), []).append(row)
+            if not predicted["scored"] or file_of_classes(path):
+                continue
+            runtime = predicted["profile"].split()[0]
+            found.setdefault((row["hardware"], OF_TOOLS.get(runtime, runtime)), []).append(row)
         for (hardware, runtime), members in found.items():
             if len(members) >= FEWEST:
                 yield os.path.basename(path)[:-len(".csv")], hardware, runtime, members

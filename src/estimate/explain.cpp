@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -49,9 +50,10 @@ std::string op_path(const Phase& phase, std::string_view key) {
 }
 
 // What is done at the same time as something else does not take time of its own.
-Term concurrent(const Estimator& estimator, const Phase& phase, const std::vector<double>& seconds, const Term& sum) {
+Term concurrent(const Estimator& estimator, const Phase& phase, const std::vector<double>& seconds, double in_flight,
+                const Term& sum) {
   const Schedule s =
-      schedule_step(phase.ops, seconds, estimator.stages(phase), phase.batches(), phase.steady, phase.in_flight);
+      schedule_step(phase.ops, seconds, estimator.stages(phase), phase.batches(), phase.steady, in_flight);
   Term rest = sum;
   if (s.overlapped.value > 0) {
     rest =
@@ -90,7 +92,11 @@ Explanation sum_of_ops(const Estimator& estimator, const Phase& phase, Metric me
     }
     sum = sum + named(variable, values[i], executions(metric, op.op.count));
   }
-  if (metric == Metric::time_s || metric == Metric::roof_s) sum = concurrent(estimator, phase, values, sum);
+  if (metric == Metric::time_s) sum = concurrent(estimator, phase, values, phase.in_flight, sum);
+  // No queue holds up the speed of light.
+  if (metric == Metric::roof_s) {
+    sum = concurrent(estimator, phase, values, std::numeric_limits<double>::infinity(), sum);
+  }
   if (step) {
     sum = sum.noted(fmt::format("the decode step at {} cached tokens", step->context));
   } else if (phase.steps > 1) {

@@ -121,7 +121,7 @@ std::vector<Beyond> ways_beyond(const RuntimeProfile& profile, const StepSize& s
                     billions(range.max_parameters)),
         std::max(step.parameters / range.max_parameters, range.min_parameters / step.parameters) / kMargin);
   }
-  if (!names(range.weights, step.weights)) {
+  if (!range.weights.empty() && !names(range.weights, step.weights)) {
     add(Way::weights, fmt::format("weights {} (fitted {})", step.weights, join(range.weights, ", ")));
   }
   const auto other = [&](Way way, const char* what, const std::string& value, const std::vector<std::string>& fitted) {

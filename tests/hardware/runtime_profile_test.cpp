@@ -147,8 +147,8 @@ TEST_CASE("parameters have names of their own, defaults within bounds and units 
     CHECK(info.min <= info.initial);
     CHECK(info.initial <= info.max);
     CHECK(info.spread > 0);
-    CHECK((info.unit.empty() || info.unit == "s" || info.unit == "B/s" || info.unit == "1/s" ||
-           info.unit == "B" || info.unit == "FLOP/J"));
+    CHECK((info.unit.empty() || info.unit == "s" || info.unit == "B/s" || info.unit == "1/s" || info.unit == "B" ||
+           info.unit == "FLOP/J"));
     CHECK_FALSE(info.meaning.empty());
   }
   CHECK_FALSE(find_parameter("gemm.lunch").has_value());
@@ -279,7 +279,8 @@ TEST_CASE("a device without a profile of its own gets its family's, else that of
   CHECK(families("mi250x", "vllm") == "vllm any");
 }
 
-TEST_CASE("llama.cpp unpacks weights before a product in the era of cuBLAS, and without int8 units", "[runtime_profile]") {
+TEST_CASE("llama.cpp unpacks weights before a product in the era of cuBLAS, and without int8 units",
+          "[runtime_profile]") {
   const auto from = [](const char* device, const char* name) {
     const KernelChoices c = profile_of(device, name).choices;
     CHECK(c.ggml);

@@ -336,7 +336,6 @@ class LayerSplit(Gguf):
                 self.assertTrue(os.path.exists(self.path("split.trace.json")))
 
     def test_what_llama_cpp_does_not_do_is_refused(self):
-        self.assert_bad_input([*self.WORDS, "--tp", "2"], "does not go with GGUF formats", "--pp")
         self.assert_bad_input([*self.WORDS, "--pp", "2", "--dp", "2"], "does not go with GGUF formats")
         self.assert_bad_input([*self.WORDS, "--pp", "2", "--gpu-layers", "40"], "--gpu-layers", "not both")
         self.assert_bad_input([*self.WORDS, "--pp", "2", "--pipeline-batches", "2"], "--pipeline-batches")

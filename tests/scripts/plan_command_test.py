@@ -210,9 +210,9 @@ class Errors(ProgramTest):
         self.assert_bad_input([*parallel, "4", "--recompute", "full"], "--recompute requires --training")
         self.assert_bad_input([*parallel, "1", "--symbolic"], "several devices", "--devices 8")
 
-    def test_a_gguf_format_takes_no_plan(self):
+    def test_rows_of_a_gguf_format_are_divided_in_whole_blocks(self):
         self.assert_bad_input(["estimate", "-m", "llama-2-7b", "--hw", "rtx4090", "--weights", "q4_k_m", "--tp", "2"],
-                              "GGUF", "--weights")
+                              "5504 of a row", "--pp")
 
     def test_every_command_that_takes_the_flags_checks_them(self):
         for command in ("estimate", "explain"):

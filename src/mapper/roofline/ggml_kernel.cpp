@@ -1,7 +1,8 @@
 // ggml multiplies in three ways (github.com/ggml-org/llama.cpp, ggml-cuda's mmvq, mmq and cuBLAS paths; those of its
 // other backends are built alike):
 //
-//  * Of few rows, kernels on the vector units unpack weights for each row anew. A core unpacks u elements of a format in
+//  * Of few rows, kernels on the vector units unpack weights for each row anew. A core unpacks u elements of a format
+//  in
 //    a cycle, whatever its tensor units do, so that cards with much bandwidth per core wait for unpacking:
 //
 //      p-norm( bytes of weights / (share B), m n k / (cores clock u) )
@@ -10,14 +11,15 @@
 //
 //      q-norm( bytes of weights / (share B), 2 m n k / (share F) )
 //
-//  * Weights of 16 bits, and packed ones that were unpacked before, go to the vendor's library. A product of m rows gets
+//  * Weights of 16 bits, and packed ones that were unpacked before, go to the vendor's library. A product of m rows
+//  gets
 //    m / (m + m0) as far as a long one, and a long one no farther than the power limit: chips of one architecture do as
 //    many FLOPs with a joule, whatever their peak:
 //
 //      1 / rate = (1 + m0 / m) 4-norm( 1 / (share F), 1 / (power E) )
 //
-// Without flash attention scores are 32-bit numbers in memory: two products with the cache over the whole rectangle of a
-// micro-batch and all keys, and a softmax between them. With it one kernel does the same work without that traffic.
+// Without flash attention scores are 32-bit numbers in memory: two products with the cache over the whole rectangle of
+// a micro-batch and all keys, and a softmax between them. With it one kernel does the same work without that traffic.
 // Either sees the cache in whole blocks of keys.
 #include "mapper/roofline/ggml_kernel.h"
 
@@ -108,10 +110,9 @@ double ggml_attention_seconds(const KernelDevice& d, const hardware::ParameterVa
     pairs += some * keys;
     read += keys;
   }
-  const double compute = 2 * a.sequences * a.heads * (a.qk_dim + a.v_dim) * pairs /
-                         (d.unpacked * v[index(prefill_share)]);
-  const double memory =
-      a.sequences * a.kv_heads * read * a.key_bytes() / (d.bandwidth * v[index(decode_memory_share)]);
+  const double compute =
+      2 * a.sequences * a.heads * (a.qk_dim + a.v_dim) * pairs / (d.unpacked * v[index(prefill_share)]);
+  const double memory = a.sequences * a.kv_heads * read * a.key_bytes() / (d.bandwidth * v[index(decode_memory_share)]);
   return v[index(decode_launch)] + overlapped(compute, memory, kOverlap);
 }
 

@@ -52,7 +52,7 @@ class Roofline {
   std::array<FlopsPerSecond, 13> matrix_;
   FlopsPerSecond narrow_;   // of fp16 operands, whatever they are added up in
   FlopsPerSecond integer_;  // of 8-bit operands, of the matrix or the vector engine
-  FlopsPerSecond vector_;  // fp32: norms, softmax and activations accumulate in it
+  FlopsPerSecond vector_;   // fp32: norms, softmax and activations accumulate in it
   BytesPerSecond bandwidth_;
   cost::Cache cache_;
 };

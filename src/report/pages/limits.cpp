@@ -199,10 +199,9 @@ Report gguf_report(const GgufLimits& g) {
     notes.add("memory", fmt::format("weights, KV cache, compute buffers and the runtime reserve{}", fullest));
   }
   if (g.host && g.devices == 1) {
-    notes.add(
-        "fits",
-        "N/M: the most that fit, the head being one, the rest on the host (--gpu-layers N); moe N: the "
-        "experts of N layers there (--n-cpu-moe N), where that is faster; no: neither, the host is too small");
+    notes.add("fits",
+              "N/M: the most that fit, the head being one, the rest on the host (--gpu-layers N); moe N: the "
+              "experts of N layers there (--n-cpu-moe N), where that is faster; no: neither, the host is too small");
   }
   notes.add("speeds", fmt::format("tokens per second of a prefill of {} and of decoding the last of the context{}",
                                   format_count(d(g.prefill())),
