@@ -418,8 +418,8 @@ Device with_threads(const Device& cpu, std::optional<std::int64_t> threads, std:
   const std::int64_t cores = cpu.cores.value_or(0) * nodes / cpu.numa_nodes;
   if (threads && *threads > cores) {
     const char* of_nodes = nodes < cpu.numa_nodes ? " in these nodes" : "";
-    throw Error::bad_input(cpu.cores ? fmt::format("`threads`: {} has {} cores{}", cpu.name, cores, of_nodes)
-                                     : fmt::format("`threads`: the file of {} does not say its cores", cpu.name),
+    throw Error::bad_input(cpu.cores ? fmt::format("`cpu-threads`: {} has {} cores{}", cpu.name, cores, of_nodes)
+                                     : fmt::format("`cpu-threads`: the file of {} does not say its cores", cpu.name),
                            "threads beyond the cores share them, and are not modelled");
   }
   Device part = cpu;

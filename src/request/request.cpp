@@ -145,7 +145,7 @@ const Field kFields[] = {
     {.name = "no-mmap", .member = &R::no_mmap, .group = kGguf, .type = "",
      .about = "GGUF: weights on the host are in pinned memory, which reaches the device faster than a mapped file",
      .workloads = "t"},
-    {.name = "threads", .member = &R::threads, .group = kHardware, .type = "N",
+    {.name = "cpu-threads", .member = &R::cpu_threads, .group = kHardware, .type = "N",
      .about = "of a CPU, as device or as host: cores that are used [all]",
      .workloads = "t", .most = kMostRanks},
     {.name = "numa", .member = &R::numa, .group = kHardware, .type = "N",

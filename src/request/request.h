@@ -40,7 +40,7 @@ struct Request {
   Text override_tensor;
   bool no_op_offload = false;
   bool no_mmap = false;
-  Count threads, numa;
+  Count cpu_threads, numa;
   Text tp;  // "8", or "2x4": rows x columns
   Count pp, dp, ep;
   Text ep_dispatch, ep_combine;

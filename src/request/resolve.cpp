@@ -153,7 +153,7 @@ estimate::Choices choose_schemes(const Request& request, const hardware::Device&
   choices.tiles = choose_tiles(request, device, profile);
   choices.reserve = request.reserve;
   choices.devices_per_node = request.devices_per_node;
-  choices.threads = request.threads;
+  choices.threads = request.cpu_threads;
   choices.numa_nodes = request.numa;
   return choices;
 }
@@ -393,7 +393,7 @@ void check_host_effects(const Resolved& r, const estimate::Setup& setup, const R
   const char* more = "give `gpu-layers` or `n-cpu-moe` as well, or leave it out";
   if (setup.device->kind != hardware::DeviceKind::cpu && !computes) {
     const std::string why = setup.host != nullptr ? idle : r.device.name + " is no CPU";
-    refuse(q.threads.has_value(), fmt::format("`threads`: {}", why), setup.host != nullptr ? more : kLeaveOut);
+    refuse(q.cpu_threads.has_value(), fmt::format("`cpu-threads`: {}", why), setup.host != nullptr ? more : kLeaveOut);
     refuse(q.numa.has_value(), fmt::format("`numa`: {}", why), setup.host != nullptr ? more : kLeaveOut);
   }
   refuse(q.no_op_offload && !computes, fmt::format("`no-op-offload`: {}", idle), more);

@@ -120,7 +120,7 @@ TEST_CASE("what is said of a host that computes nothing is refused, and of exper
   const auto refused = [&](const std::string& model, const std::string& more) {
     return error_of([&] { resolve(asked(model, more), sources); });
   };
-  for (const char* field : {"\"threads\": 4", "\"no_op_offload\": true", "\"no_mmap\": true"}) {
+  for (const char* field : {"\"cpu_threads\": 4", "\"no_op_offload\": true", "\"no_mmap\": true"}) {
     INFO(field);
     CHECK(refused("llama-2-7b", field).find("the host computes nothing but the token embedding") != std::string::npos);
     CHECK_NOTHROW(resolve(asked("llama-2-7b", fmt::format("{}, \"gpu_layers\": 20", field)), sources));
@@ -130,7 +130,9 @@ TEST_CASE("what is said of a host that computes nothing is refused, and of exper
             .find("`no-mmap`: with `no-op-offload` no weights are sent") == 0);
   CHECK(refused("llama-2-7b", "\"no_mmap\": true, \"gpu_layers\": 9, \"runtime\": \"none\"")
             .find("`no-mmap`: the speed of light") == 0);
-  CHECK(refused("llama-2-7b", "\"threads\": 17, \"gpu_layers\": 9").find("`threads`: ryzen-7950x has 16 cores") == 0);
+  CHECK(
+      refused("llama-2-7b", "\"cpu_threads\": 17, \"gpu_layers\": 9").find("`cpu-threads`: ryzen-7950x has 16 cores") ==
+      0);
   CHECK(refused("llama-2-7b", "\"numa\": 2, \"gpu_layers\": 9").find("`numa`: ryzen-7950x has 1 NUMA node") == 0);
   CHECK(refused("llama-2-7b", "\"n_cpu_moe\": 2").find("llama-2-7b has no routed experts") == 0);
   CHECK(refused("mixtral-8x7b", "\"n_cpu_moe\": 33").find("`n-cpu-moe`: mixtral-8x7b has 32 layers") == 0);
