@@ -369,7 +369,10 @@ CalibrateResult fit_together(const Measurements& measurements, const hardware::D
     problem.free.push_back(
         {p, std::clamp(profile.values[p], info.min, info.max), pulled(p) ? known : info.spread, info.min, info.max});
   }
-  DataCheck checked = check_rows(used, rows, problem.free.size());
+  // Numbers of the device's class hold for it until its own rows say otherwise, be it one.
+  const bool of_class = pull == Pull::to_fitted && start.hardware.empty();
+  constexpr std::size_t kFewest = 3;
+  DataCheck checked = check_rows(used, rows, problem.free.size(), of_class ? 1 : kFewest);
   std::vector<RowLimits> limits;
   for (const std::size_t i : rows) {
     const RowRoof& roof = predictor.roofs()[i];
@@ -431,11 +434,13 @@ CalibrateResult fit_together(const Measurements& measurements, const hardware::D
   profile.families.clear();
   profile.kernels.clear();
   profile.foreign_steps.clear();
-  note_range(used, predictor, profile.range);
-  if (pull == Pull::to_fitted) profile.range.rows += start.range.rows;
+  // A class that says how far off it is on devices left out says it of this one, too.
+  const bool covers = of_class && start.range.rows > 0;
+  if (!covers) note_range(used, predictor, profile.range);
+  if (pull == Pull::to_fitted) profile.range.rows = start.range.rows + static_cast<std::int64_t>(rows.size());
   // Without anything left out, nothing is known of other rows.
   std::erase_if(profile.errors, [&](const hardware::FittedError& known) {
-    return pull == Pull::to_defaults || !start.measured_on(device) ||
+    return pull == Pull::to_defaults || !(start.measured_on(device) || covers) ||
            std::any_of(out.errors.begin(), out.errors.end(),
                        [&](const GroupErrors& group) { return group.name == known.group; });
   });

@@ -109,15 +109,15 @@ void check_constants(const Measurements& measurements, const std::string& kind, 
 
 }  // namespace
 
-DataCheck check_rows(const Measurements& measurements, std::span<const std::size_t> rows, std::size_t parameters) {
-  constexpr std::size_t kFewest = 3;
+DataCheck check_rows(const Measurements& measurements, std::span<const std::size_t> rows, std::size_t parameters,
+                     std::size_t fewest) {
   DataCheck check;
   const auto repeats = rows_by_text(rows, [&](std::size_t row) { return configuration(measurements.rows[row]); });
-  if (repeats.size() < kFewest) {
+  if (repeats.size() < fewest) {
     const std::string file = measurements.files.size() == 1 ? measurements.files.front().path : "";
     throw Error(ErrorKind::bad_input, {{{file},
                                         fmt::format("{} measurement{} of different things: a profile needs at least {}",
-                                                    repeats.size(), repeats.size() == 1 ? "" : "s", kFewest),
+                                                    repeats.size(), repeats.size() == 1 ? "" : "s", fewest),
                                         "a profile of the device's class may do without"}});
   }
   if (repeats.size() < parameters) {

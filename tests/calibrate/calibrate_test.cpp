@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "calibrate/predictor.h"
@@ -72,6 +73,38 @@ TEST_CASE("a fit that is pulled to a profile keeps what its rows say nothing abo
   CHECK(pulled.profile.error_of("gemm") != nullptr);
   CHECK(anew.profile.error_of("gemm") == nullptr);
   CHECK(pulled.profile.error_of("decode")->rows == 18);
+}
+
+TEST_CASE("one row of one's own card pulls the profile of its class to it", "[calibrate]") {
+  const hardware::Device device = hardware::load_device("rtx4080");
+  const RuntimeProfile start = hardware::load_runtime_profile(device, "llama.cpp@2024-05");
+  REQUIRE(start.hardware.empty());
+  const std::string shipped[] = {"llama.cpp"};
+  Measurements all = read_measurements(shipped);
+  std::erase_if(all.rows, [](const Row& row) {
+    return row.hardware != "rtx4080" || std::get<StepRow>(row.of).phase != Phase::decode;
+  });
+  REQUIRE(all.rows.size() == 7);
+  Measurements one = all;
+  one.rows.resize(1);
+  const RuntimeProfile own = calibrate(one, device, start, Pull::to_fitted).profile;
+  const auto mean_error = [&](const RuntimeProfile& profile) {
+    const std::vector<std::size_t> others = {1, 2, 3, 4, 5, 6};
+    std::vector<double> seconds(others.size());
+    Predictor(all, others, device, profile).predict(profile.values, std::nullopt, seconds);
+    double sum = 0;
+    for (std::size_t i = 0; i < others.size(); ++i) {
+      sum += std::abs(seconds[i] / all.rows[others[i]].latency.value - 1);
+    }
+    return sum / static_cast<double>(others.size());
+  };
+  CHECK(mean_error(own) < 0.5 * mean_error(start));
+  // The errors are still those of devices left out, and so is the range.
+  CHECK(own.measured_on(device));
+  CHECK(own.range.rows == start.range.rows + 1);
+  CHECK(own.error_of("decode")->mean == start.error_of("decode")->mean);
+  // Without a profile to be pulled to, a row says too little.
+  CHECK_THROWS_WITH(calibrate(one, device, start), Catch::Contains("a profile needs at least 3"));
 }
 
 TEST_CASE("a fit to several models stores its range and the errors of those left out", "[calibrate]") {
