@@ -195,6 +195,10 @@ class Estimates(HtmlTest):
         text = self.page("show", "model", "mixtral-8x7b")
         self.assertIn('<div class="card-value">46.7 B</div><div class="card-note">46,702,792,704</div>', text)
 
+    def test_cards_of_several_kinds_are_all_in_the_title(self):
+        page = self.output("estimate", "-m", "llama-3-70b", "--hw", "rtx3090+rtx3060", "--weights", "q3_k_m", "--format", "html")
+        self.assertIn("<title>Estimate: llama-3-70b on rtx3090+rtx3060</title>", page)
+
     def test_a_training_step_without_an_error_band_says_so(self):
         for words in (TRAINING, ESTIMATE):
             self.assertIn('data-tone="warn"><div class="card-label">Error band</div>', self.page(*words), words)

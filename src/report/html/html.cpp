@@ -107,7 +107,10 @@ std::string title_of(const Json& json, const Labels& labels) {
   if (const std::string title = find_text(json, "title"); schema == "llmperf.study" && !title.empty()) return title;
   const std::string model = first_text(json, {"inputs.model.name", "inputs.model", "model"});
   std::string hardware = first_text(json, {"inputs.hardware.name", "inputs.hardware", "hardware"});
-  if (const auto devices = find_number(json, "inputs.devices"); devices && *devices > 1 && !hardware.empty()) {
+  // Cards of several kinds are named as they were asked for.
+  if (const std::string cards = find_text(json, "request.hw"); cards.find('+') != std::string::npos) {
+    hardware = cards;
+  } else if (const auto devices = find_number(json, "inputs.devices"); devices && *devices > 1 && !hardware.empty()) {
     hardware = labels.text("two_axes", {plain(*devices), hardware});
   }
   if (!model.empty() && !hardware.empty())
