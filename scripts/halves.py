@@ -37,22 +37,18 @@ def run(program, *words):
 OF_TOOLS = {"llama.cpp": "llama.cpp+llama-cpp-python"}
 
 
-def file_of_classes(path):
-    """Rows of many devices, which class profiles predict: nothing is fitted to those of one."""
-    return os.path.basename(path) in ("llama.cpp.csv", "apple-mlx.csv", "rtx-exllamav2.csv")
-
-
 def sets(program):
     """(name, hardware, runtime, rows) of every profile's rows in every shipped file."""
     for path in sorted(glob.glob(os.path.join(ROOT, "hardware", "measurements", "*.csv"))):
         with open(path, encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+        if len({row["hardware"] for row in rows}) > 1:
+            continue  # class profiles predict them, and nothing is fitted to those of one device
         found = {}
         for row, predicted in zip(rows, run(program, "validate", path)["rows"]):
-            if not predicted["scored"] or file_of_classes(path):
-                continue
-            runtime = predicted["profile"].split()[0]
-            found.setdefault((row["hardware"], OF_TOOLS.get(runtime, runtime)), []).append(row)
+            if predicted["scored"]:
+                runtime = predicted["profile"].split()[0]
+                found.setdefault((row["hardware"], OF_TOOLS.get(runtime, runtime)), []).append(row)
         for (hardware, runtime), members in found.items():
             if len(members) >= FEWEST:
                 yield os.path.basename(path)[:-len(".csv")], hardware, runtime, members

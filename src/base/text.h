@@ -30,6 +30,8 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 std::vector<std::string_view> words(std::string_view text);  // what stands between spaces
 std::string_view trim(std::string_view text);
 std::string to_lower(std::string_view text);
+// Of ASCII; capitals are not.
+constexpr bool is_letter_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 std::string join(std::span<const std::string> parts, std::string_view separator);
 
 }  // namespace llmperf

@@ -371,8 +371,7 @@ CalibrateResult fit_together(const Measurements& measurements, const hardware::D
   }
   // Numbers of the device's class hold for it until its own rows say otherwise, be it one.
   const bool of_class = pull == Pull::to_fitted && start.hardware.empty();
-  constexpr std::size_t kFewest = 3;
-  DataCheck checked = check_rows(used, rows, problem.free.size(), of_class ? 1 : kFewest);
+  DataCheck checked = check_rows(used, rows, problem.free.size(), of_class ? 1 : kFewestRows);
   std::vector<RowLimits> limits;
   for (const std::size_t i : rows) {
     const RowRoof& roof = predictor.roofs()[i];
@@ -508,7 +507,6 @@ CalibrateResult fit_in_turn(const Measurements& measurements, const hardware::De
 
 CalibrateResult calibrate(const Measurements& measurements, const hardware::Device& device, const RuntimeProfile& start,
                           Pull pull) {
-  constexpr std::size_t kFewest = 3;  // of which a fit can be made
   std::vector<std::string> ignored;
   std::set<std::string> steps;
   std::set<std::string> ops;
@@ -516,7 +514,7 @@ CalibrateResult calibrate(const Measurements& measurements, const hardware::Devi
     const Row& row = measurements.rows[i];
     (std::holds_alternative<StepRow>(row.of) ? steps : ops).insert(configuration(row));
   }
-  const bool in_turn = steps.size() >= kFewest && ops.size() > steps.size();
+  const bool in_turn = steps.size() >= kFewestRows && ops.size() > steps.size();
   return in_turn ? fit_in_turn(measurements, device, start, pull) : fit_together(measurements, device, start, pull);
 }
 

@@ -15,10 +15,11 @@ struct DataCheck {
   std::vector<std::string> warnings;
   std::vector<double> weights;  // one per row asked about: n copies of a row count as one together
 };
+inline constexpr std::size_t kFewestRows = 3;  // of which a profile can be fitted
 // What the chosen rows alone show. `parameters` are to be fitted. Throws Error(bad_input) when there are fewer than
 // `fewest` different measurements, or all of one kind have the same latency although they measured different things.
 DataCheck check_rows(const Measurements& measurements, std::span<const std::size_t> rows, std::size_t parameters,
-                     std::size_t fewest = 3);
+                     std::size_t fewest = kFewestRows);
 
 // What the hardware could do for a row.
 struct RowLimits {

@@ -128,19 +128,15 @@ std::vector<estimate::GgufCandidate> candidates(const model::ModelFile& file,
 Answer gguf_answer(const LimitsFlags& flags, const Context& context, const std::vector<model::ModelFile>& models,
                    const std::vector<const model::GgufFileType*>& types) {
   context.refuse({"--draft", "--accept", "--batch", "--units"}, "not for GGUF types: it belongs to the closed form");
-  request::Request asked = flags.gguf;
-  asked.hw = flags.hardware;
+  const request::Request& asked = flags.gguf;
   request::Sources sources;
   const hardware::Device device = sources.device(flags.hardware);
   const std::string host_name = asked.host.value_or("");
   const hardware::Device host = sources.host(host_name);
-  constexpr auto kText = hardware::Workload::language;
-  const auto profile = request::choose_profile(asked, device, true, kText, sources);
+  const auto profile =
+      request::choose_profile(asked, flags.hardware, device, true, hardware::Workload::language, sources);
   std::optional<hardware::RuntimeProfile> host_profile;
-  if (profile) {
-    host_profile = sources.profile(asked.host.value_or(request::kDefaultHost), host, "llama.cpp",
-                                   hardware::UnknownRuntime::use_default, kText);
-  }
+  if (profile) host_profile = request::choose_host_profile(asked, host, sources);
   const std::int64_t tokens = flags.context.value_or(kGgufContext);
   report::GgufLimits limits{};
   limits.device = &device;

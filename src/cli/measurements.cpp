@@ -13,6 +13,7 @@
 #include "import/import.h"
 #include "report/reports.h"
 #include "request/names.h"
+#include "result/measured.h"
 
 namespace llmperf::cli {
 namespace {
@@ -62,7 +63,7 @@ struct ImportFlags {
 
 std::string measurement_text(const import::Imported& imported) {
   if (imported.measurements.rows.empty()) {
-    const std::string why = imported.types.empty() ? "the files hold no kernels, no collectives and no steps"
+    const std::string why = imported.types.empty() ? result::warnings_of(imported).front()
                             : imported.types.front().remark.empty()
                                 ? "no execution has a time"
                                 : fmt::format("{}: {}", imported.types.front().type, imported.types.front().remark);

@@ -298,7 +298,7 @@ Answer replay_answer(const ReplayFlags& flags, const Context& context) {
   request::Sources sources;
   sources.put(f.request.hw.value_or(""), device);
   std::optional<hardware::RuntimeProfile> profile =
-      choose_profile(f.request, device, false, hardware::Workload::language, sources);
+      choose_profile(f.request, f.request.hw.value_or(""), device, false, hardware::Workload::language, sources);
   if (!f.profile.empty() && !profile) {
     throw Error::bad_input("--calibrate starts from a runtime profile", "leave out --runtime none");
   }

@@ -84,7 +84,7 @@ std::string device_key(std::string_view name) {
   std::string key;
   for (const char c : to_lower(name)) {
     if (c == '+') key += "plus";
-    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) key += c;
+    if (is_letter_or_digit(c)) key += c;
   }
   for (bool cut = true; cut;) {
     cut = false;

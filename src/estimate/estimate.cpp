@@ -357,6 +357,9 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
     from_row(sums_.data() + i * kRow, 1 / d(last - start + 1), setup_.profile != nullptr, op.work, op.time);
     ++i;
   }
+  const auto last_step = [&] {
+    return schedule_step(decode.ops, seconds_, stages_, decode.batches(), decode.steady, decode.in_flight).time;
+  };
   if (setup_.profile) {
     const std::span<const OpEstimate> kernels = std::span(decode.ops).first(decode.ops.size() - 1);
     OpEstimate& runtime = decode.ops.back();
@@ -365,13 +368,11 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
     };
     decode.last_overhead = overhead();
     seconds_.back() = decode.last_overhead.value * d(runtime.op.count);
-    result.tpot_last =
-        schedule_step(decode.ops, seconds_, stages_, decode.batches(), decode.steady, decode.in_flight).time / accepted;
+    result.tpot_last = last_step() / accepted;
     for (std::size_t k = 0; k < kernels.size(); ++k) seconds_[k] = kernels[k].step_time().value;
     runtime.time.total = overhead();
   } else {
-    result.tpot_last =
-        schedule_step(decode.ops, seconds_, stages_, decode.batches(), decode.steady, decode.in_flight).time / accepted;
+    result.tpot_last = last_step() / accepted;
   }
   sum_up(decode, stages_, seconds_);
   result.tpot = decode.time / accepted;

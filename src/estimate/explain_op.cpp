@@ -253,25 +253,28 @@ class OpExplainer {
     return done(metric, time.with_part(explain(Metric::network_bytes)));
   }
 
+  // That times the op.
+  const hardware::RuntimeProfile& profile() const {
+    const Setup& setup = estimator_.setup();
+    return op_.place == graph::Place::host ? *setup.host_profile : *setup.profile;
+  }
+
   // The roof of a prediction, and the numbers of the profile that it hangs on.
   Term under_profile(const mapper::OpTime& t, Term x) const {
     const Setup& setup = estimator_.setup();
-    const bool on_host = op_.place == graph::Place::host;
-    const hardware::RuntimeProfile& profile = on_host ? *setup.host_profile : *setup.profile;
+    const hardware::Device& device = op_.place == graph::Place::host ? *setup.host : *setup.device;
     x = x.noted(fmt::format("{} of the roof of {}, under {}", format_share(t.roof / t.total), format_seconds(t.roof),
-                            profile.title_for(on_host ? *setup.host : *setup.device)));
-    for (const std::size_t p : mapper::parameters_of(op_, profile.choices)) {
+                            profile().title_for(device)));
+    for (const std::size_t p : mapper::parameters_of(op_, profile().choices)) {
       const std::string_view unit = hardware::parameter_info(p).unit;
       x = parameter(p, unit.empty() ? "" : std::string(unit) + " ", x);
     }
     return x;
   }
   Term parameter(std::size_t p, const std::string& unit, const Term& x) const {
-    const Setup& setup = estimator_.setup();
-    const hardware::RuntimeProfile& profile = op_.place == graph::Place::host ? *setup.host_profile : *setup.profile;
     const auto& about = hardware::parameter_info(p);
-    return x.noted(fmt::format("{} = {:.3g} {}({}): {}", about.name, profile.values[p], unit,
-                               hardware::name(profile.provenance[p]), about.meaning));
+    return x.noted(fmt::format("{} = {:.3g} {}({}): {}", about.name, profile().values[p], unit,
+                               hardware::name(profile().provenance[p]), about.meaning));
   }
 
   // Under a runtime profile: the kernel's time, held against the resources at their peaks.

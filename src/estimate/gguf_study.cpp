@@ -24,33 +24,31 @@ Choices at_the_speed_of_light(Choices choices) {
 void time_split(const model::Decoder& model, const hardware::Device& device, const Choices& choices,
                 std::int64_t context, GgufStudyRow& row) {
   const std::int64_t prompt = std::min(kStudyPrompt, context);
-  const auto time = [&](Estimator& e, std::string_view phase_name, StudyRate& rate, bool bound) {
-    const bool prefill = phase_name == "prefill";
-    const std::int64_t tokens = prefill ? prompt : 1;
+  const auto run = [&](Estimator& estimator, bool prefill) {
     Phase phase;
     if (prefill) {
-      e.prefill({1, prompt, 1}, phase);
+      estimator.prefill({1, prompt, 1}, phase);
     } else {
-      e.decode_step({1, context - 1, 2}, context - 1, phase);
+      estimator.decode_step({1, context - 1, 2}, context - 1, phase);
     }
-    const double tokens_per_second = static_cast<double>(tokens) / phase.time.value;
-    if (bound) {
-      rate.bound = tokens_per_second;
-      return;
-    }
-    hardware::StepSize step = step_size(e.setup());
-    step.tokens = tokens;
-    step.context = prefill ? prompt : context - 1;
-    rate.predicted = {tokens_per_second, band_of(*choices.profile, step, shares_of(phase.ops), phase_name,
-                                                 ways_beyond(*choices.profile, step))};
+    return phase;
   };
   Estimator bound(make_setup(model, device, at_the_speed_of_light(choices)));
-  time(bound, "prefill", row.prefill, true);
-  time(bound, "decode", row.decode, true);
-  if (choices.profile == nullptr) return;
-  Estimator predicted(make_setup(model, device, choices));
-  time(predicted, "prefill", row.prefill, false);
-  time(predicted, "decode", row.decode, false);
+  std::optional<Estimator> predicted;
+  if (choices.profile != nullptr) predicted.emplace(make_setup(model, device, choices));
+  for (const bool prefill : {true, false}) {
+    StudyRate& rate = prefill ? row.prefill : row.decode;
+    const std::int64_t tokens = prefill ? prompt : 1;
+    rate.bound = static_cast<double>(tokens) / run(bound, prefill).time.value;
+    if (!predicted) continue;
+    const Phase phase = run(*predicted, prefill);
+    hardware::StepSize step = step_size(predicted->setup());
+    step.tokens = tokens;
+    step.context = prefill ? prompt : context - 1;
+    rate.predicted = {static_cast<double>(tokens) / phase.time.value,
+                      band_of(*choices.profile, step, shares_of(phase.ops), prefill ? "prefill" : "decode",
+                              ways_beyond(*choices.profile, step))};
+  }
 }
 
 GgufStudyRow study_one(const model::Decoder& model, const hardware::Device& device, const GgufCandidate& candidate,
@@ -111,7 +109,7 @@ std::optional<std::int64_t> most_layers(const model::Decoder& model, const hardw
 
 std::optional<std::int64_t> fewest_cpu_moe(const model::Decoder& model, const hardware::Device& device, Choices choices,
                                            const Scenario& scenario) {
-  if (model_kind(model).find("experts") == std::string::npos) return std::nullopt;
+  if (!model.has_experts()) return std::nullopt;
   choices.gpu_layers.reset();
   choices.override_tensor.clear();
   const auto with_experts = [&](std::int64_t layers) {

@@ -89,7 +89,7 @@ ExpertMatrices overridden(const model::Decoder& model, const std::string& text) 
 // Experts that stay on the host while the rest of their layer does not.
 void keep_experts(const model::Decoder& model, const Choices& choices, model::WeightLayout& layout) {
   if (!choices.cpu_moe && choices.override_tensor.empty()) return;
-  if (model_kind(model).find("experts") == std::string::npos) {
+  if (!model.has_experts()) {
     throw Error::bad_input(fmt::format("{} has no routed experts that could stay on the host", model.name),
                            "--gpu-layers for whole layers");
   }
@@ -391,10 +391,11 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
 }
 
 std::string model_kind(const model::Decoder& model) {
-  const auto any = [&](auto&& has) { return std::any_of(model.kinds.begin(), model.kinds.end(), has); };
+  const bool latent =
+      std::ranges::any_of(model.kinds, [](const model::Layer& l) { return l.attention.latent.has_value(); });
   std::vector<std::string> parts;
-  if (any([](const model::Layer& l) { return l.feed_forward.experts.has_value(); })) parts.emplace_back("experts");
-  if (any([](const model::Layer& l) { return l.attention.latent.has_value(); })) parts.emplace_back("latent attention");
+  if (model.has_experts()) parts.emplace_back("experts");
+  if (latent) parts.emplace_back("latent attention");
   return parts.empty() ? "dense" : join(parts, ", ");
 }
 

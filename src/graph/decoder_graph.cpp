@@ -273,10 +273,8 @@ class DecoderBuilder {
   }
   // The residual stream follows: from here on ops run at `place`.
   void move_to(Place place, std::int64_t rows) {
-    if (place != residual_) {
-      cross(place, rows, m_.hidden);
-    }
-    place_ = residual_ = place;
+    cross(place, rows, m_.hidden);
+    residual_ = place;
   }
   // Activations on their way to `place`, where ops run from here on.
   void cross(Place place, std::int64_t rows, std::int64_t width) {

@@ -23,10 +23,6 @@ namespace {
 
 using model::Layer;
 
-bool has_experts(const model::Decoder& m) {
-  return std::any_of(m.kinds.begin(), m.kinds.end(), [](const Layer& l) { return l.feed_forward.experts.has_value(); });
-}
-
 constexpr std::string_view kStageDevices = "devices of a stage";
 
 // Calls `visit(split)` for everything the plan divides, until one visit returns false. Returns whether none did.
@@ -35,7 +31,7 @@ bool each_split(const model::Decoder& m, const Plan& p, Visit&& visit) {
   if (p.tensor_rows > 0) {
     if (!visit(Split{"--tp", "hidden columns", p.tensor, m.hidden})) return false;
   }
-  if (p.expert > 1 && has_experts(m)) {
+  if (p.expert > 1 && m.has_experts()) {
     const bool inside = p.expert <= p.tensor;
     if (!visit(inside ? Split{"--ep", "devices of the tensor axis", p.expert, p.tensor}
                       : Split{"--tp", "degree of the experts", p.tensor, p.expert}))
@@ -82,7 +78,7 @@ std::array<Rule, 7> rules(const model::Decoder& m, const Plan& p) {
   return {{
       {p.sequence_parallel && p.tensor == 1,
        "--megatron-sp divides the residual stream over the tensor axis: it needs --tp", "--tp 2 --megatron-sp"},
-      {p.expert > 1 && !has_experts(m), "--ep divides routed experts, and the model has none", "leave it out"},
+      {p.expert > 1 && !m.has_experts(), "--ep divides routed experts, and the model has none", "leave it out"},
       {(p.expert_dispatch || p.expert_combine) && p.expert <= p.tensor,
        "--ep-dispatch and --ep-combine are of the exchange between experts, which takes an --ep beyond --tp",
        "leave them out"},
@@ -90,7 +86,7 @@ std::array<Rule, 7> rules(const model::Decoder& m, const Plan& p) {
        "use --tp or --pp"},
       {p.tensor_rows > 0 && p.sequence_parallel, "--tp ROWSxCOLUMNS already divides the residual stream",
        "leave out --megatron-sp"},
-      {p.tensor_rows > 0 && (has_experts(m) || has_latent(m)),
+      {p.tensor_rows > 0 && (m.has_experts() || has_latent(m)),
        "--tp ROWSxCOLUMNS is for dense models with plain attention", "--tp with one degree"},
       {p.tensor_rows > 0 && p.tensor % p.tensor_rows != 0, "--tp ROWSxCOLUMNS: the axis is no multiple of its rows",
        ""},

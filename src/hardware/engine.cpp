@@ -111,32 +111,21 @@ const EngineEra* era_by_text(const std::vector<EngineEra>& eras, std::string_vie
   return find_era(eras, family, engine, version);
 }
 
-namespace {
-
-std::vector<EngineEra::Tool> tools_of(const RuntimeProfile& profile) {
-  const std::vector<std::string> files = descriptor::names(descriptor::Kind::engine);
-  const bool known = std::find(files.begin(), files.end(), profile.engine) != files.end();
-  return known ? load_engine(profile.engine).tools : std::vector<EngineEra::Tool>();
-}
-
-}  // namespace
-
-bool knows_tool(const RuntimeProfile& profile, const std::string& tool) {
-  if (tool.empty() || tool == profile.tool) return true;
-  const std::vector<EngineEra::Tool> tools = tools_of(profile);
-  return std::any_of(tools.begin(), tools.end(), [&](const EngineEra::Tool& each) { return each.name == tool; });
-}
-
-RuntimeProfile with_tool(RuntimeProfile profile, const std::string& tool) {
+RuntimeProfile with_tool(RuntimeProfile profile, const std::string& tool, UnknownRuntime unknown) {
   if (tool.empty() || tool == profile.tool) return profile;
+  const std::vector<std::string> engines = descriptor::names(descriptor::Kind::engine);
+  const bool has_engine = std::find(engines.begin(), engines.end(), profile.engine) != engines.end();
+  const std::vector<EngineEra::Tool> tools =
+      has_engine ? load_engine(profile.engine).tools : std::vector<EngineEra::Tool>();
   std::vector<std::string> names;
-  for (const EngineEra::Tool& each : tools_of(profile)) {
+  for (const EngineEra::Tool& each : tools) {
     names.push_back(each.name);
     if (each.name != tool) continue;
     profile.values[index(Parameter::step_decode)] += each.step_s;
     profile.tool = tool;
     return profile;
   }
+  if (unknown != UnknownRuntime::error) return profile;
   throw Error::bad_input(fmt::format("no tool {} of {} is known", quote(tool), profile.name),
                          names.empty() ? "" : fmt::format("known: {}", join(names, ", ")));
 }

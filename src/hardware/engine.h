@@ -66,9 +66,9 @@ const EngineEra* find_era(const std::vector<EngineEra>& eras, std::string_view f
 const EngineEra* era_by_text(const std::vector<EngineEra>& eras, std::string_view family, const std::string& engine,
                              std::string_view text);
 
-// The profile as the engine's tool of that name runs it. Throws Error(bad_input) for one that the engine does not know.
-RuntimeProfile with_tool(RuntimeProfile profile, const std::string& tool);
-bool knows_tool(const RuntimeProfile& profile, const std::string& tool);
+// The profile as the engine's tool of that name runs it. One that the engine does not know adds nothing, or is an
+// Error(bad_input) where `unknown` is.
+RuntimeProfile with_tool(RuntimeProfile profile, const std::string& tool, UnknownRuntime unknown);
 
 // The era that a runtime's name and a version, as rows of measurements have them, say on a device; "" where they do
 // not.

@@ -423,9 +423,7 @@ RuntimeProfile chosen_profile(const Device& device, const std::string& text, Unk
     return parse_runtime_profile(descriptor::parse_file(text));
   }
   const Lookup lookup(device, workload, asked, unknown == UnknownRuntime::measured);
-  if (strict) return with_tool(lookup.strict(asked), asked.tool);
-  RuntimeProfile profile = lookup.lenient(asked);
-  return knows_tool(profile, asked.tool) ? with_tool(std::move(profile), asked.tool) : profile;
+  return with_tool(strict ? lookup.strict(asked) : lookup.lenient(asked), asked.tool, unknown);
 }
 
 // Numbers of another device's cores at this one's clock.

@@ -277,7 +277,7 @@ const std::vector<KnownModel>& known_models() {
 // Letters and digits, in one case.
 std::string letters(std::string_view text) {
   std::string result = to_lower(text);
-  std::erase_if(result, [](char c) { return !((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')); });
+  std::erase_if(result, std::not_fn(is_letter_or_digit));
   return result;
 }
 
@@ -348,8 +348,7 @@ constexpr std::string_view kTelling[] = {"laptop", "mobile", "max", "ti",    "su
 
 std::vector<std::string> words_of_title(std::string_view title) {
   std::string text = to_lower(title);
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return !((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')); }, ' ');
+  std::replace_if(text.begin(), text.end(), std::not_fn(is_letter_or_digit), ' ');
   std::vector<std::string> list;
   for (const std::string_view word : words(text)) {
     if (word == "gb" && !list.empty()) {  // "80 GB" is "80GB"

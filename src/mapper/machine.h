@@ -75,6 +75,8 @@ class Machine {
   const tile::TileMapper* tiles() const { return tiles_.get(); }
 
  private:
+  OpTime mean_time(const graph::Op& op, const cost::Work& work) const;
+
   Roofline device_;
   std::optional<Roofline> host_;
   BytesPerSecond link_;
@@ -82,8 +84,6 @@ class Machine {
   cost::Cluster cluster_;
   std::optional<Efficiency> efficiency_;
   std::optional<Efficiency> host_efficiency_;
-  OpTime mean_time(const graph::Op& op, const cost::Work& work) const;
-
   std::unique_ptr<tile::TileMapper> tiles_;
   std::vector<Part> parts_;  // empty: one device, or several alike
 };

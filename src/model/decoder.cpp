@@ -25,6 +25,10 @@ void Decoder::add_layer(const Layer& layer) {
   ++kind_counts[kind];
 }
 
+bool Decoder::has_experts() const {
+  return std::ranges::any_of(kinds, [](const Layer& layer) { return layer.feed_forward.experts.has_value(); });
+}
+
 Decoder parse_decoder(const descriptor::Document& document, const descriptor::Document* hf_quant_config) {
   if (is_video_dit(document)) reject_video_dit(document.file);
   descriptor::Problems problems(document.file);

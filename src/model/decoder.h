@@ -113,6 +113,7 @@ struct Decoder {
   std::vector<std::int64_t> kind_counts;   // layers of each kind; add_layer keeps the three in step
 
   std::int64_t num_layers() const { return static_cast<std::int64_t>(layer_kinds.size()); }
+  bool has_experts() const;  // routed ones, in some layer
   // Layers of kind `kind`.
   std::int64_t count_of_kind(std::size_t kind) const { return kind_counts[kind]; }
   // Appends one layer, sharing the kind of an equal one.

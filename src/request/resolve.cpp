@@ -106,15 +106,16 @@ hardware::RuntimeExecution choose_execution(const Request& request, const hardwa
 
 }  // namespace
 
-std::optional<hardware::RuntimeProfile> choose_profile(const Request& request, const hardware::Device& device,
-                                                       bool gguf, hardware::Workload workload, Sources& sources) {
+std::optional<hardware::RuntimeProfile> choose_profile(const Request& request, const std::string& hw,
+                                                       const hardware::Device& device, bool gguf,
+                                                       hardware::Workload workload, Sources& sources) {
   if (request.runtime == "none") return std::nullopt;
   const bool own = !request.runtime;
   if (own && device.tile_array) return std::nullopt;  // the tiles' mapper times the ops
   std::string name = own ? (gguf ? "llama.cpp" : "") : *request.runtime;
   if (request.tool) name += '+' + *request.tool;
   const auto missing = own && !request.tool ? hardware::UnknownRuntime::use_default : hardware::UnknownRuntime::error;
-  hardware::RuntimeProfile profile = sources.profile(request.hw.value_or(""), device, name, missing, workload);
+  hardware::RuntimeProfile profile = sources.profile(hw, device, name, missing, workload);
   if (profile.workload != workload) {  // of a file
     throw Error::bad_input(fmt::format("`runtime`: {} is a profile for {} models, and {} is a {} model", name,
                                        hardware::name(profile.workload), request.model.value_or(""),
@@ -126,6 +127,11 @@ std::optional<hardware::RuntimeProfile> choose_profile(const Request& request, c
     if (profile.choices.power != hardware::Power::none) profile.choices.power = *power;
   }
   return profile;
+}
+
+hardware::RuntimeProfile choose_host_profile(const Request& request, const hardware::Device& host, Sources& sources) {
+  return sources.profile(request.host.value_or(kDefaultHost), host, "llama.cpp", hardware::UnknownRuntime::use_default,
+                         hardware::Workload::language);
 }
 
 mapper::TileModel choose_tiles(const Request& request, const hardware::Device& device,
@@ -725,19 +731,18 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
   }
   const std::vector<std::string> names = listed_devices(required(request.hw, "hw"));
   r->devices = static_cast<std::int64_t>(names.size());
-  Request first = request;
-  first.hw = names.front();
   r->device = sources.device(names.front());
   if (!video) r->host = sources.host(request.host.value_or(""));
   const bool gguf = workload == Workload::text && is_gguf(request, r->file);
-  if (workload != Workload::training || request.runtime) {
+  const auto profile_of = [&](const std::string& hw, const hardware::Device& device) {
     const auto sort = video ? hardware::Workload::video : hardware::Workload::language;
-    r->profile = choose_profile(first, r->device, gguf, sort, sources);
-    if (gguf && r->profile) {
-      r->host_profile = sources.profile(request.host.value_or(kDefaultHost), r->host, "llama.cpp",
-                                        hardware::UnknownRuntime::use_default, sort);
-    }
-    if (!video && r->profile) r->profile = hardware::run_by(*std::move(r->profile), r->model().architecture);
+    auto profile = choose_profile(request, hw, device, gguf, sort, sources);
+    if (!video && profile) profile = hardware::run_by(*std::move(profile), r->model().architecture);
+    return profile;
+  };
+  if (workload != Workload::training || request.runtime) {
+    r->profile = profile_of(names.front(), r->device);
+    if (gguf && r->profile) r->host_profile = choose_host_profile(request, r->host, sources);
   }
   if (r->devices > 1 && !gguf) {
     throw Error::bad_input("`hw`: several devices run GGUF formats alone, whose layers are dealt to them",
@@ -746,10 +751,7 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
   const bool unlike = std::ranges::any_of(names, [&](const std::string& name) { return name != names.front(); });
   for (const std::string& name : unlike ? names : std::vector<std::string>()) {
     Listed& card = *r->cards.emplace_back(std::make_unique<Listed>(Listed{sources.device(name), {}}));
-    Request own = request;
-    own.hw = name;
-    card.profile = choose_profile(own, card.device, gguf, hardware::Workload::language, sources);
-    if (card.profile) card.profile = hardware::run_by(*std::move(card.profile), r->model().architecture);
+    card.profile = profile_of(name, card.device);
   }
   switch (workload) {
     case Workload::text: make_generation(*r, unused); break;

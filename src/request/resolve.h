@@ -72,9 +72,12 @@ void check_fields(const Request& request, Workload workload);
 
 // ---- The passes that other commands share.
 
-// The profile that the request names for a device and its weights; nothing for "none".
-std::optional<hardware::RuntimeProfile> choose_profile(const Request& request, const hardware::Device& device,
-                                                       bool gguf, hardware::Workload workload, Sources& sources);
+// The profile that the request names for a device, asked for as `hw`, and its weights; nothing for "none".
+std::optional<hardware::RuntimeProfile> choose_profile(const Request& request, const std::string& hw,
+                                                       const hardware::Device& device, bool gguf,
+                                                       hardware::Workload workload, Sources& sources);
+// That of the CPU beside the device, which computes what a GGUF model leaves there.
+hardware::RuntimeProfile choose_host_profile(const Request& request, const hardware::Device& host, Sources& sources);
 mapper::TileModel choose_tiles(const Request& request, const hardware::Device& device,
                                const hardware::RuntimeProfile* profile);
 // Formats, options, execution, reserve and nodes: all that asks neither for the model nor for a plan.

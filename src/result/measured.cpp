@@ -101,8 +101,7 @@ Type fields_of(Fields<ValidatedRow> f) {
       .of<&R::row, &V::fitted_roofline>("fitted_roofline_s", "three constants fitted to the rows of its kind")
       .of("rule_s",
           "of steps by the rule of thumb: decode reads at three quarters of the bandwidth, prefill multiplies at half "
-          "the "
-          "16-bit peak",
+          "the 16-bit peak",
           [](const R& r) { return r.row->rule; })
       .only_when([](const R& r) { return r.row->rule.has_value(); })
       .of("band_low_s", "nine of ten like it are within this and the next", [](const R& r) { return r.edge(-1); })

@@ -155,8 +155,8 @@ TEST_CASE("the load that is asked for is that of a profile which tells loads apa
     request.runtime = path;
     request.power = power;
     Sources sources;
-    const auto profile =
-        choose_profile(request, hardware::load_device("h100-sxm"), false, hardware::Workload::language, sources);
+    const auto profile = choose_profile(request, "h100-sxm", hardware::load_device("h100-sxm"), false,
+                                        hardware::Workload::language, sources);
     std::filesystem::remove(path);
     return profile->choices.power;
   };

@@ -1,9 +1,8 @@
 // ggml multiplies in three ways (github.com/ggml-org/llama.cpp, ggml-cuda's mmvq, mmq and cuBLAS paths; those of its
 // other backends are built alike):
 //
-//  * Of few rows, kernels on the vector units unpack weights for each row anew. A core unpacks u elements of a format
-//  in
-//    a cycle, whatever its tensor units do, so that cards with much bandwidth per core wait for unpacking:
+//  * Of few rows, kernels on the vector units unpack weights for each row anew. A core unpacks u elements of a format a
+//    cycle, whatever its tensor units do, so that cards with much bandwidth per core wait for unpacking:
 //
 //      p-norm( bytes of weights / (share B), m n k / (cores clock u) )
 //
@@ -11,9 +10,8 @@
 //
 //      q-norm( bytes of weights / (share B), 2 m n k / (share F) )
 //
-//  * Weights of 16 bits, and packed ones that were unpacked before, go to the vendor's library. A product of m rows
-//  gets
-//    m / (m + m0) as far as a long one, and a long one no farther than the power limit: chips of one architecture do as
+//  * Weights of 16 bits, and packed ones that were unpacked before, go to the vendor's library. A product of m rows is
+//    m / (m + m0) as fast as a long one, and a long one no faster than the power limit: chips of one architecture do as
 //    many FLOPs with a joule, whatever their peak:
 //
 //      1 / rate = (1 + m0 / m) 4-norm( 1 / (share F), 1 / (power E) )

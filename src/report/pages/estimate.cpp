@@ -59,7 +59,7 @@ std::string assumptions_line(const Generation& g) {
     text += fmt::format("; runtime {}, {}", setup.profile->name,
                         prefill == decode ? decode : fmt::format("prefill {}, decode {}", prefill, decode));
   }
-  if (estimate::model_kind(*x.model).starts_with("experts")) text += "; routing " + graph::to_text(x.routing);
+  if (x.model->has_experts()) text += "; routing " + graph::to_text(x.routing);
   if (x.plan.devices() > 1) text += "; " + plan_text(setup, x.split);
   return text + serving_text(setup.serving);
 }
