@@ -49,6 +49,16 @@ N attention_elements(const graph::Execution& e, const model::Attention& a, const
              let.factor("repeat_ranks", share.repeat_ranks, "devices that share the repeated keys and values");
 }
 
+// What goes into a recurrence, its convolved share and its result.
+template <class N>
+N recurrent_elements(const model::Recurrent& r, const N& tokens) {
+  const Let<N> let;
+  const model::RecurrentProducts products = model::recurrent_products(r);
+  return tokens * (let("inputs", products.in + products.gates, "columns of the products before the recurrence") +
+                   let("conv_channels", r.conv > 0 ? r.conv_channels() : 0, "channels of the convolution") +
+                   let("values", r.values(), "elements of all value heads"));
+}
+
 template <class N>
 N feed_forward_elements(const model::FeedForward& f, const StepShare& share, const N& tokens, const N& hidden) {
   const Let<N> let;
@@ -75,13 +85,20 @@ void visit_alive(const graph::Execution& e, const graph::SequenceGroup& g, std::
   const N residual = e.plan.devices() > 1 ? let("residual", share.residual_elements,
                                                 "elements of the residual stream: tokens * hidden, or a device's share")
                                           : tokens * hidden;
-  const N stream = residual * element;
+  const N stream = residual * let.factor("streams", e.model->streams.count, "residual streams") * element;
   model::Layer scratch;
   for (const model::Layer& kind : e.model->kinds) {
     const model::Layer& layer = local(kind, e.plan, scratch);
-    visit("attention", stream + grouped(attention_elements(e, layer.attention, g, share, tokens)) * element);
+    if (layer.attends()) {
+      visit("attention", stream + grouped(attention_elements(e, layer.attention, g, share, tokens)) * element);
+    }
+    if (layer.recurrent) {
+      visit("recurrence", stream + grouped(recurrent_elements(*layer.recurrent, tokens)) * element);
+    }
+    if (!layer.has_feed_forward()) continue;
     visit("MLP", stream + grouped(feed_forward_elements(layer.feed_forward, share, tokens, hidden)) * element);
   }
+  if (e.model->encoder) return;
   const bool last = e.runtime.last_token_logits && !g.verifies;
   const N rows = let("rows", last ? d(g.count) : share.tokens,
                      last ? "logits of the last token of each sequence" : "logits of every token");
@@ -90,23 +107,64 @@ void visit_alive(const graph::Execution& e, const graph::SequenceGroup& g, std::
                           "logits and their fp32 softmax"));
 }
 
-// Keys and values of `tokens` tokens in one layer.
+// Keys and values of a layer that keeps `kept` of `tokens` tokens, entries that stand for several of them, index keys.
 template <class N>
-N layer_kv(const model::CacheScheme& kv, const model::Attention& a, const N& tokens, std::string_view suffix) {
+N layer_kv(const model::CacheScheme& kv, const model::Attention& a, const N& kept, const N& tokens,
+           std::string_view suffix) {
   const Let<N> let;
   const Let<N> of_kind(suffix);
   const model::CacheRow row = model::cache_row(a);
-  if (a.latent || kv.keys == kv.values) {
-    return tokens *
-           of_kind("values_per_token", row.keys + row.values,
-                   a.latent ? "latent and rotary key of a token" : "keys and values of a token, all KV heads") *
-           let("kv_element_bytes", bytes_per_element(kv.keys), "bytes of a cached value ({})", kv.keys.name);
+  N rows = kept;
+  if (a.compression) {
+    rows = grouped(kept + tokens / of_kind("ratio", a.compression->ratio, "tokens that a compressed entry stands for"));
   }
-  return tokens *
-         (of_kind("keys", row.keys, "key elements of a token, all KV heads") *
-              let("key_bytes", bytes_per_element(kv.keys), "bytes of a cached key ({})", kv.keys.name) +
-          of_kind("values", row.values, "value elements of a token, all KV heads") *
-              let("value_bytes", bytes_per_element(kv.values), "bytes of a cached value ({})", kv.values.name));
+  N bytes = 0;
+  if (a.latent || a.one_vector || kv.keys == kv.values) {
+    bytes = rows *
+            of_kind("values_per_token", row.keys + row.values,
+                    a.latent       ? "latent and rotary key of a token"
+                    : a.one_vector ? "the vector that is key and value of a token"
+                                   : "keys and values of a token, all KV heads") *
+            let("kv_element_bytes", bytes_per_element(kv.keys), "bytes of a cached value ({})", kv.keys.name);
+  } else {
+    bytes = rows *
+            (of_kind("keys", row.keys, "key elements of a token, all KV heads") *
+                 let("key_bytes", bytes_per_element(kv.keys), "bytes of a cached key ({})", kv.keys.name) +
+             of_kind("values", row.values, "value elements of a token, all KV heads") *
+                 let("value_bytes", bytes_per_element(kv.values), "bytes of a cached value ({})", kv.values.name));
+  }
+  const model::IndexRow index = model::index_row(a);
+  if (index.elements == 0) return bytes;
+  return grouped(bytes + tokens * of_kind("index_bytes", index.bytes(), "bytes of index keys that a token adds"));
+}
+
+// States in fp32, and the inputs that a convolution or a compressor waits with.
+template <class N>
+N layer_state(const graph::Execution& e, const model::Layer& layer, std::string_view suffix) {
+  const Let<N> of_kind(suffix);
+  const Let<N> let;
+  constexpr double kWide = 4;
+  N bytes = 0;
+  if (layer.recurrent) {
+    const model::Recurrent& r = *layer.recurrent;
+    const double narrow = e.weights.gguf ? kWide : bytes_per_element(e.activations);
+    if (r.state_elements() > 0) {
+      bytes = of_kind("heads", r.heads, "heads, each with a state") * of_kind("key_dim", r.key_dim, "rows of a state") *
+              of_kind("value_dim", r.value_dim, "columns of a state") *
+              let("state_element_bytes", kWide, "bytes of an element of a state");
+    }
+    if (r.conv > 0) {
+      bytes = bytes + of_kind("conv_channels", r.conv_channels(), "channels of the convolution") *
+                          of_kind("conv_inputs", r.conv - 1, "inputs that it still needs") *
+                          let("conv_element_bytes", narrow, "bytes of one");
+    }
+  }
+  if (const auto& c = layer.attention.compression) {
+    const std::int64_t width = (c->overlaps ? 2 : 1) * layer.attention.head_dim;
+    bytes = bytes + 2 * of_kind("ratio", c->ratio, "tokens of an entry that is not complete") *
+                        of_kind("entry_width", width, "elements of a key, and of a gate, of one") * kWide;
+  }
+  return bytes;
 }
 
 // Tokens of a micro-batch, and whether one is large enough for the device to compute what the host keeps.
@@ -157,7 +215,8 @@ Bytes largest_sent(const graph::Execution& e, std::int64_t cells) {
       matrix = std::max(matrix, model::tensor_bytes(e.weights, group[tensor.role], tensor));
     }
     if (!group.on_host) continue;
-    cache = std::max(cache, Bytes{layer_kv(e.kv, layer.attention, d(e.cached_tokens(layer.attention, cells)), "")});
+    const model::Attention& a = layer.attention;
+    cache = std::max(cache, layer_kv_bytes(e.kv, a, e.cached_tokens(a, cells), cells));
   }
   return matrix + cache;
 }
@@ -194,19 +253,44 @@ N compute_buffer(const graph::Execution& e, std::int64_t sequences, std::int64_t
 
 }  // namespace
 
-Bytes layer_kv_bytes(const model::CacheScheme& kv, const model::Attention& a, std::int64_t tokens) {
-  return Bytes{layer_kv(kv, a, d(tokens), "")};
+Bytes layer_kv_bytes(const model::CacheScheme& kv, const model::Attention& a, std::int64_t kept, std::int64_t tokens) {
+  return Bytes{layer_kv(kv, a, d(kept), d(tokens), "")};
 }
-Term explained_layer_kv(const model::CacheScheme& kv, const model::Attention& a, const Term& tokens,
+Term explained_layer_kv(const model::CacheScheme& kv, const model::Attention& a, const Term& kept, const Term& tokens,
                         std::string_view suffix) {
-  return layer_kv(kv, a, tokens, suffix);
+  return layer_kv(kv, a, kept, tokens, suffix);
+}
+
+Bytes layer_state_bytes(const graph::Execution& e, const model::Layer& layer) {
+  return Bytes{layer_state<double>(e, layer, "")};
+}
+Term explained_layer_state(const graph::Execution& e, const model::Layer& layer, std::string_view suffix) {
+  return layer_state<Term>(e, layer, suffix);
+}
+
+model::PlacedBytes state_bytes(const graph::Execution& e) {
+  model::PlacedBytes bytes;
+  for (const model::LayerGroup& group : e.weights.groups) {
+    bytes.at(group.on_host) += layer_state_bytes(e, e.model->kinds[group.kind]) * d(group.count());
+  }
+  return bytes;
+}
+
+Bytes stage_state_bytes(const graph::Execution& e, std::span<const std::int64_t> layers) {
+  Bytes bytes;
+  model::Layer share;
+  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
+    bytes += layer_state_bytes(e, local(e.model->kinds[kind], e.plan, share)) * d(layers[kind]);
+  }
+  return bytes;
 }
 
 model::PlacedBytes kv_cache_bytes(const graph::Execution& e, std::int64_t tokens) {
   model::PlacedBytes bytes;
   for (const model::LayerGroup& group : e.weights.groups) {
+    if (e.model->encoder) break;
     const model::Attention& a = e.model->kinds[group.kind].attention;
-    bytes.at(group.on_host) += layer_kv_bytes(e.kv, a, e.cached_tokens(a, tokens)) * d(group.count());
+    bytes.at(group.on_host) += layer_kv_bytes(e.kv, a, e.cached_tokens(a, tokens), tokens) * d(group.count());
   }
   return bytes;
 }
@@ -291,8 +375,9 @@ Bytes stage_kv_bytes(const graph::Execution& e, std::span<const std::int64_t> la
   Bytes bytes;
   model::Layer share;
   for (std::size_t kind = 0; kind < layers.size(); ++kind) {
+    if (e.model->encoder) break;
     const model::Attention& a = local(e.model->kinds[kind], e.plan, share).attention;
-    bytes += layer_kv_bytes(e.kv, a, e.cached_tokens(a, tokens)) * (d(layers[kind]) / d(e.plan.sequence()));
+    bytes += layer_kv_bytes(e.kv, a, e.cached_tokens(a, tokens), tokens) * (d(layers[kind]) / d(e.plan.sequence()));
   }
   return bytes;
 }

@@ -16,18 +16,24 @@ namespace llmperf::cost {
 struct Memory {
   Bytes weights{};
   Bytes kv_cache{};    // of all sequences at their full length
+  Bytes state{};       // of recurrences (and of compressors of keys), the same at every length
   Bytes gradients{};   // of training, as the next three
   Bytes optimizer{};   // its state
   Bytes activation{};  // largest sum of tensors alive at once; of training what is kept between the passes
   Bytes workspace{};   // of one layer beside them: tensors computed again, gradients on their way, gathered weights
   Bytes reserve{};     // runtime context and workspaces
-  Bytes total() const { return weights + kv_cache + gradients + optimizer + activation + workspace + reserve; }
+  Bytes total() const { return weights + kv_cache + state + gradients + optimizer + activation + workspace + reserve; }
 };
 
-// Bytes of KV cache of `tokens` tokens in one layer of this kind.
-Bytes layer_kv_bytes(const model::CacheScheme& kv, const model::Attention& attention, std::int64_t tokens);
+// Bytes of KV cache, index keys among them, of `tokens` tokens in one layer of this kind, of which `kept` are in its
+// window.
+Bytes layer_kv_bytes(const model::CacheScheme& kv, const model::Attention& attention, std::int64_t kept,
+                     std::int64_t tokens);
 // … of all layers, each where its weights are.
 model::PlacedBytes kv_cache_bytes(const graph::Execution& execution, std::int64_t tokens);
+// Bytes of a sequence's state in one layer, and in all of them. llama.cpp keeps inputs of convolutions in 32 bits, too.
+Bytes layer_state_bytes(const graph::Execution& execution, const model::Layer& layer);
+model::PlacedBytes state_bytes(const graph::Execution& execution);
 
 // ---- One device of a plan
 
@@ -40,6 +46,8 @@ Bytes stage_weight_bytes(const graph::Execution& execution, std::int64_t stage);
 Bytes stage_allocation_bytes(const graph::Execution& execution, std::int64_t stage);
 // Bytes of KV cache that a device holds of one sequence of `tokens` tokens; `layers`: of each kind, on its stage.
 Bytes stage_kv_bytes(const graph::Execution& execution, std::span<const std::int64_t> layers, std::int64_t tokens);
+// … and of its state.
+Bytes stage_state_bytes(const graph::Execution& execution, std::span<const std::int64_t> layers);
 // Matrices outside the layers as the device of a stage holds them.
 std::vector<model::Tensor> stage_outer_tensors(const graph::Execution& execution, std::int64_t stage);
 

@@ -156,24 +156,6 @@ Terms<N> work(const graph::Gemm& g, const Cache& cache) {
 
 // ---- Attention
 
-// Queries before a window is full see context + i keys, the rest see the window.
-template <class N>
-N pairs_of_sequence(const graph::Attention& a) {
-  using std::max, std::min;
-  const Let<N> let;
-  const N q = let("q", a.q_tokens, "new tokens of a sequence");
-  if (a.keys > 0) return q * let("keys", a.keys, "keys that every query sees");
-  const N context = let("context", a.context, "tokens cached before them");
-  if (!a.window) {
-    return let.noted(q * context + q * (q + 1) / 2,
-                     "query i sees the cached tokens and the new ones up to itself; masked pairs are skipped");
-  }
-  const N window = let("window", *a.window, "keys a query may see, itself included");
-  const N growing =
-      let.part("growing", min(q, max(N(0), window - context)), "queries that come before the window is full");
-  return growing * context + growing * (growing + 1) / 2 + (q - growing) * window;
-}
-
 template <class N>
 Terms<N> work(const graph::Attention& a, const Cache&) {
   const Let<N> let;
@@ -186,8 +168,8 @@ Terms<N> work(const graph::Attention& a, const Cache&) {
   const N query_ranks = let.factor("query_ranks", a.query_ranks, "devices that share the queries");
   const N key_ranks = let.factor("key_ranks", a.key_ranks, "devices that share the keys");
   const N element = element_bytes<N>(a.activation);
-  const N pairs =
-      let.part("pairs", pairs_of_sequence<N>(a), "(query, key) pairs of one sequence and head that are not masked");
+  const N pairs = let.part("pairs", graph::pairs_of_sequence<N>(a),
+                           "(query, key) pairs of one sequence and head that are not masked");
   // Forward: scores and weighted sum. Backward: the scores again, and the gradients of scores, Q, K and V.
   w.matrix = a.backward ? let.noted(2 * pairs * (3 * qk_dim + 2 * v_dim) * heads * sequences / query_ranks / key_ranks,
                                     "scores again, and the gradients of scores, queries, keys and values")
@@ -228,6 +210,71 @@ Terms<N> work(const graph::Attention& a, const Cache&) {
   w.activations_read = a.backward ? queries + 2 * results : queries;  // backward: the result and its gradient
   w.activations_written = a.backward ? queries + both : results;
   if (a.keys > 0) w.activations_read = w.activations_read + both;
+  return w;
+}
+
+// ---- Recurrences
+
+// Operations on an element of a state for a new token: decay and the product with a query (3) everywhere; the delta
+// rule takes what the state has for the key from the value (2 + 2), others add an outer product (2), scaled by the time
+// step where there is one (1); mamba makes a decay of each element (2 more).
+double operations_per_state(model::RecurrentKind kind) {
+  switch (kind) {
+    case model::RecurrentKind::gated_delta_net:
+    case model::RecurrentKind::kimi_delta: return 7;
+    case model::RecurrentKind::mamba2: return 6;
+    case model::RecurrentKind::mamba: return 8;
+    case model::RecurrentKind::lightning: return 5;
+    case model::RecurrentKind::short_conv: return 0;
+  }
+  return 0;
+}
+
+// In chunks of C tokens, per head: scores between the tokens of a chunk from keys and queries (of the delta rule also
+// from keys and keys), their product with the values, and products of [C, key_dim] with the state: what the state gives
+// the chunk and what the chunk gives the state (of the delta rule also what the state has for the keys).
+template <class N>
+Terms<N> work(const graph::Scan& s, const Cache&) {
+  const Let<N> let;
+  Terms<N> w;
+  w.matrix_dtype = s.activation;
+  const bool delta = s.kind == model::RecurrentKind::gated_delta_net || s.kind == model::RecurrentKind::kimi_delta;
+  const N sequences = let("sequences", s.sequences, "sequences of the step");
+  const N tokens = let("tokens", s.tokens, "new tokens of a sequence");
+  const N heads = let("heads", s.heads, "heads, each with a state");
+  const N key_dim = let("key_dim", s.key_dim, "rows of a state");
+  const N value_dim = let("value_dim", s.value_dim, "columns of a state");
+  const N element = element_bytes<N>(s.activation);
+  const N state = sequences * heads * key_dim * value_dim;
+  const std::int64_t chunks = s.chunk > 0 ? (s.tokens + s.chunk - 1) / s.chunk : 0;
+  if (chunks == 0) {
+    w.vector = state * tokens *
+               let("state_flops", operations_per_state(s.kind), "operations on an element of a state for a token");
+  } else {
+    const std::int64_t whole = s.tokens / s.chunk;
+    const std::int64_t rest = s.tokens % s.chunk;
+    const N squares = let("chunk_pairs", whole * s.chunk * s.chunk + rest * rest,
+                          "pairs of tokens in the same chunk, masked ones among them");
+    const bool grouped_scores = s.kind == model::RecurrentKind::mamba2;
+    const N score_heads = grouped_scores ? let("key_heads", s.key_heads, "groups of heads that share keys") : heads;
+    w.matrix = let.noted(2 * sequences * squares * (score_heads * key_dim * (delta ? 2 : 1) + heads * value_dim) +
+                             2 * state * tokens * (delta ? 3 : 2),
+                         "scores within chunks and their product with values, and products with the state");
+    w.vector = let.noted(2 * sequences * squares * heads, "decays between the tokens of a chunk");
+  }
+  const N inputs = sequences * tokens *
+                   (2 * let("key_heads", s.key_heads, "heads of queries and keys") * key_dim + heads * value_dim);
+  w.activations_read = inputs * element;
+  w.activations_written = sequences * tokens * heads * value_dim * element;
+  if (chunks > 1) {
+    const N passed = let.noted(state * let("inner_chunks", chunks - 1, "chunks that another follows") * element,
+                               "states at the ends of chunks, written for the kernel of the chunks");
+    w.activations_read = w.activations_read + passed;
+    w.activations_written = w.activations_written + passed;
+  }
+  constexpr double kStateBytes = 4;
+  w.kv_written = let.noted(state * kStateBytes, "states, in fp32");
+  if (s.has_past) w.kv_read = w.kv_written;
   return w;
 }
 
@@ -414,7 +461,7 @@ Terms<Term> explained_copy(const graph::Copy& copy, const Term& read, const Term
 
 Bytes sent_bytes(const graph::Collective& c) { return Bytes{sent<double>(c)}; }
 
-double visible_pairs(const graph::Attention& a) { return pairs_of_sequence<double>(a); }
+double visible_pairs(const graph::Attention& a) { return graph::pairs_of_sequence<double>(a); }
 
 OperandReads gemm_reads(double m, double n, double first_bytes, double second_bytes, double element_bytes,
                         const Cache& cache) {

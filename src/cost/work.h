@@ -47,6 +47,8 @@ using Cache = std::optional<Bytes>;
 //    once per query tile and KV head.
 //  * Convolution: 2 positions outputs inputs taps; the maps once each.
 //  * Vector: operations per element by kind (vector_flops_per_element).
+//  * Scan: operations on the state by kind, token by token, or products within and between chunks; the state once each
+//    way, counted with the KV cache.
 //  * Transfer: bytes over the link alone; what reads and writes them in memory at either end is the ops before and
 //    after.
 Work work_of(const graph::Op& op, const Cache& cache = std::nullopt);

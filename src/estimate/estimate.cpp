@@ -336,9 +336,12 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
   while (begin <= last) {
     std::int64_t end = last;
     for (const model::Layer& layer : setup_.execution.model->kinds) {
-      const std::int64_t full =
-          setup_.execution.window(layer.attention).value_or(0) - 1;  // from this context on the window is full
-      if (full > begin && full < end) end = full;
+      const model::Attention& a = layer.attention;
+      const std::int64_t pool = a.compression ? a.compression->ratio : 1;
+      // From these contexts on a window is full, or queries see chosen keys only.
+      for (const std::int64_t keys : {setup_.execution.window(a).value_or(0), a.indexer ? pool * a.indexer->top_k : 0}) {
+        if (keys - 1 > begin && keys - 1 < end) end = keys - 1;
+      }
     }
     if (tiles) end = std::min(end, begin / kPiece * kPiece + kPiece - 1);
     sum_over_context(begin, end, width, samples_, sums_.data(), evaluate,
@@ -403,6 +406,7 @@ Estimator::PlacedMemory Estimator::placed_memory(const Scenario& s) const {
   m.host.weights = host_weights_;
   if (e.weights.gguf) {
     m.host.kv_cache = cost::kv_cache_bytes(e, cached_tokens(s)).host * d(replica_batch(s));
+    m.host.state = cost::state_bytes(e).host * d(replica_batch(s));
     m.host.activation = compute_buffers(s, fullest).host;
   }
   return m;
@@ -429,6 +433,8 @@ cost::Memory Estimator::stage_memory(const Scenario& s, std::size_t stage) const
   const Bytes kv =
       placed ? cost::kv_cache_bytes(e, tokens).device : cost::stage_kv_bytes(e, stages_[stage].layers, tokens);
   m.kv_cache = kv * d(replica_batch(s));
+  const Bytes state = placed ? cost::state_bytes(e).device : cost::stage_state_bytes(e, stages_[stage].layers);
+  m.state = state * d(replica_batch(s));
   return m;
 }
 
@@ -440,7 +446,9 @@ std::size_t Estimator::fullest_stage(const Scenario& s) const {
   if (stages_.size() == 1) return 0;
   const double batch = d(replica_batch(s));
   const auto needs = [&](std::size_t i) {
-    const Bytes kv = cost::stage_kv_bytes(setup_.execution, stages_[i].layers, cached_tokens(s)) * batch;
+    const Bytes kv = (cost::stage_kv_bytes(setup_.execution, stages_[i].layers, cached_tokens(s)) +
+                      cost::stage_state_bytes(setup_.execution, stages_[i].layers)) *
+                     batch;
     const Bytes buffers = setup_.execution.weights.gguf ? compute_buffers(s, i).device : Bytes{};
     return stages_[i].weights + kv + buffers - capacity(i);
   };

@@ -14,8 +14,9 @@
 namespace llmperf::estimate {
 namespace {
 
-constexpr std::array<std::string_view, 14> kPaths = {"memory.weight_bytes",
+constexpr std::array<std::string_view, 16> kPaths = {"memory.weight_bytes",
                                                      "memory.kv_cache_bytes",
+                                                     "memory.state_bytes",
                                                      "memory.activation_bytes",
                                                      "memory.reserve_bytes",
                                                      "memory.total_bytes",
@@ -24,6 +25,7 @@ constexpr std::array<std::string_view, 14> kPaths = {"memory.weight_bytes",
                                                      "longest_context_tokens",
                                                      "host_memory.weight_bytes",
                                                      "host_memory.kv_cache_bytes",
+                                                     "host_memory.state_bytes",
                                                      "host_memory.activation_bytes",
                                                      "host_memory.reserve_bytes",
                                                      "host_memory.total_bytes",
@@ -139,7 +141,32 @@ Term weights(const Context& c, bool on_host) {
   return c.model().tied_embeddings && !copied ? sum.noted("lm_head shares the storage of the embedding") : sum;
 }
 
+// Layers of a kind that the fullest device holds, or the host.
+std::int64_t layers_held(const Context& c, std::size_t kind, bool on_host) {
+  if (c.plan().devices() > 1) return on_host ? 0 : c.stage().layers[kind];
+  std::int64_t layers = 0;
+  for (const model::LayerGroup& group : c.execution().weights.groups) {
+    if (group.kind == kind && group.on_host == on_host) layers += group.count();
+  }
+  return layers;
+}
+std::string kind_suffix(const Context& c, std::size_t kind) {
+  return c.model().kinds.size() > 1 ? fmt::format("_{}", kind + 1) : "";
+}
+
 // Of one sequence.
+Term state(const Context& c, bool on_host) {
+  Term sum;
+  for (std::size_t kind = 0; kind < c.model().kinds.size(); ++kind) {
+    const std::string suffix = kind_suffix(c, kind);
+    const Term each =
+        cost::explained_layer_state(c.execution(), graph::shard(c.model().kinds[kind], c.plan()), suffix);
+    const std::int64_t layers = layers_held(c, kind, on_host);
+    if (layers == 0 || each.is(0)) continue;
+    sum = sum + named("layers" + suffix, layers, "layers of this kind") * each.in_parentheses();
+  }
+  return sum.is(0) ? sum : sum.in_parentheses();
+}
 Term kv_cache(const Context& c, bool on_host) {
   const Serving& serving = c.estimator.setup().serving;
   const Term tokens =
@@ -149,20 +176,16 @@ Term kv_cache(const Context& c, bool on_host) {
                                  : "prompt and generated tokens of a sequence");
   Term sum;
   for (std::size_t kind = 0; kind < c.model().kinds.size(); ++kind) {
-    std::int64_t layers = 0;
-    for (const model::LayerGroup& group : c.execution().weights.groups) {
-      if (group.kind == kind && group.on_host == on_host) layers += group.count();
-    }
-    if (c.plan().devices() > 1) layers = on_host ? 0 : c.stage().layers[kind];
-    if (layers == 0) continue;
+    const std::int64_t layers = layers_held(c, kind, on_host);
     const model::Attention a = graph::shard(c.model().kinds[kind], c.plan()).attention;
-    const std::string suffix = c.model().kinds.size() > 1 ? fmt::format("_{}", kind + 1) : "";
+    if (layers == 0 || a.heads == 0 || c.model().encoder) continue;
+    const std::string suffix = kind_suffix(c, kind);
     const Term kept = c.execution().window(a)
                           ? min(tokens, named("window" + suffix, c.execution().cached_tokens(a, 2 * kMaxTokens),
                                               "tokens a layer with a window keeps"))
                           : tokens;
     sum = sum + named("layers" + suffix, layers, "layers of this kind") *
-                    cost::explained_layer_kv(c.execution().kv, a, kept, suffix);
+                    cost::explained_layer_kv(c.execution().kv, a, kept, tokens, suffix);
   }
   if (sum.is(0) || c.plan().sequence() == 1) return sum.is(0) ? sum : sum.in_parentheses();
   return sum.in_parentheses() / named("sequence_ranks", c.plan().sequence(), "devices that share a sequence");
@@ -250,7 +273,9 @@ Term longest_context(const Context& c) {
 
 Term total(const Context& c, std::string_view memory) {
   Term sum;
-  for (const std::string_view what : {"weight_bytes", "kv_cache_bytes", "activation_bytes", "reserve_bytes"}) {
+  for (const std::string_view what :
+       {"weight_bytes", "kv_cache_bytes", "state_bytes", "activation_bytes", "reserve_bytes"}) {
+    if (what == "state_bytes" && !c.model().has_recurrent() && c.estimate.memory.state.value == 0) continue;
     const Explanation part = explain_memory(c.estimator, c.estimate, fmt::format("{}.{}", memory, what));
     sum = sum + named(what, part.value, "B").with_part(part);
   }
@@ -275,6 +300,10 @@ Explanation explain_memory(const Estimator& estimator, const Estimate& estimate,
     const Term batch = named("batch", estimator.replica_batch(estimate.scenario),
                              c.plan().data > 1 ? "requests of one replica" : "requests");
     return is(batch * kv_cache(c, on_host), memory.kv_cache.value);
+  }
+  if (what == "state_bytes") {
+    const Term batch = named("batch", estimator.replica_batch(estimate.scenario), "requests");
+    return is(batch * state(c, on_host), memory.state.value);
   }
   if (what == "activation_bytes") return is(activation(c, on_host), memory.activation.value);
   if (what == "reserve_bytes") {

@@ -183,8 +183,10 @@ void check_blocks(const model::Decoder& model, const graph::Plan& plan, const mo
     const model::Layer local = graph::shard(model.kinds[group.kind], plan);
     const model::FeedForward& f = local.feed_forward;
     const std::int64_t inner = f.experts ? f.experts->intermediate : f.intermediate;
-    for (const auto& [role, row] : {std::pair{model::Role::o, local.attention.heads * local.attention.v_head_dim},
-                                    std::pair{model::Role::down, inner}}) {
+    for (const auto& [role, row] :
+         {std::pair{model::Role::o, local.attention.heads * local.attention.v_head_dim},
+          std::pair{model::Role::recurrent_out, local.recurrent ? local.recurrent->values() : 0},
+          std::pair{model::Role::down, inner}}) {
       const auto types = model::ggml_types();
       const auto type = std::ranges::find(types, group[role].name, &model::GgmlTypeInfo::name);
       if (type == types.end() || row % type->block == 0) continue;
@@ -240,7 +242,7 @@ void spread(const model::Decoder& model, const Choices& choices, Setup& setup) {
   if (setup.execution.weights.gguf) check_gguf_split(model, choices, setup);
   for (const model::Layer& layer : model.kinds) {
     const model::Attention& a = layer.attention;
-    if (a.latent || a.kv_heads >= plan.tensor) continue;
+    if (a.latent || !layer.attends() || a.kv_heads >= plan.tensor) continue;
     setup.notes.push_back(fmt::format("{} KV heads on {} devices: each is held by {}", a.kv_heads, plan.tensor,
                                       plan.tensor / a.kv_heads));
     break;
@@ -396,6 +398,10 @@ std::string model_kind(const model::Decoder& model) {
   std::vector<std::string> parts;
   if (model.has_experts()) parts.emplace_back("experts");
   if (latent) parts.emplace_back("latent attention");
+  if (model.has_recurrent()) parts.emplace_back("recurrent layers");
+  const auto chooses = [](const model::Layer& l) { return l.attention.indexer || l.attention.compression; };
+  if (std::ranges::any_of(model.kinds, chooses)) parts.emplace_back("chosen keys");
+  if (model.encoder) parts.emplace_back("encoder");
   return parts.empty() ? "dense" : join(parts, ", ");
 }
 

@@ -204,8 +204,8 @@ class Table {
     matrix(1, query_, false, a.o_bias);
     matrix((f.gated ? 2 : 1) * mlp_factor_, mlp_, f.bias, false);
     matrix(mlp_factor_, mlp_, false, f.bias);
-    p.undivided.add(layer_.norms * (model_.norm == model::Norm::rms ? 1 : 2), h);
-    if (a.qk_norm) p.undivided.add(2, Term("d", d(a.head_dim), "width of a head"));
+    p.undivided.add(layer_.norms * (model_.norm == model::Norm::layer ? 2 : 1), h);
+    if (a.qk_norm != model::QkNorm::none) p.undivided.add(2, Term("d", d(a.head_dim), "width of a head"));
     if (a.sinks) p.divided.add(1, heads());
     return p;
   }
@@ -220,7 +220,7 @@ class Table {
     stream.add(2 * layer_.norms, b * s * h);                // inputs of the norms
     stream.add(layer_.parallel_blocks ? 2 : 4, b * s * h);  // inputs of qkv and of the MLP
     if (model_.dropout) stream.add(2, b * s * h);           // a byte per element and mask
-    if (a.qk_norm) local(2, query_), local(2, key);
+    if (a.qk_norm != model::QkNorm::none) local(2, query_), local(2, key);
     local(2, query_), local(2, key), local(2, key);
     if (o.flash_attention) {
       local(4, heads());  // the logarithm of each row's sum, fp32
@@ -319,7 +319,7 @@ StrategyTable strategy_formulas(const Setup& setup, std::int64_t batch, std::int
   const model::Decoder& model = *setup.execution.model;
   const model::Layer& layer = model.kinds.front();
   if (model.kinds.size() > 1 || layer.feed_forward.experts || layer.attention.latent ||
-      layer.attention.v_head_dim != layer.attention.head_dim) {
+      layer.attention.v_head_dim != layer.attention.head_dim || !model.is_plain_transformer()) {
     throw Error::bad_input(
         fmt::format("formulas are for dense models whose layers are all alike; {} is another", model.name),
         "leave out --symbolic: numbers are there for every model");

@@ -693,6 +693,12 @@ bool trainable(const model::StoredFormat& f) {
 }
 
 void check_trainable(const Setup& setup) {
+  const model::Decoder& model = *setup.execution.model;
+  if (!model.is_plain_transformer()) {
+    throw Error::bad_input(
+        fmt::format("--training knows layers of attention and an MLP or experts; {} has others", model.name),
+        "leave out --training");
+  }
   const model::WeightLayout& w = setup.execution.weights;
   bool plain = !w.gguf && trainable(w.token_embedding) && trainable(w.lm_head);
   for (const model::LayerGroup& group : w.groups) {

@@ -125,9 +125,10 @@ class DecoderBuilder {
       group_ = &group;
       kind_ = static_cast<int>(group.kind);
       count_ = group.count();
-      if (all) each_batch([&] { before_attention(layer); });
-      attention(layer.attention, part_);
-      if (all) each_batch([&] { after_attention(layer); });
+      if (all) each_batch([&] { before_mixer(layer); });
+      if (layer.attends()) attention(layer.attention, part_);
+      if (all && layer.recurrent) scan(*layer.recurrent);
+      if (all) each_batch([&] { after_mixer(layer); });
       group_ = nullptr;
       kind_ = -1;
       count_ = 1;
@@ -143,7 +144,7 @@ class DecoderBuilder {
     }
     if (e_.training) {
       loss();
-    } else {
+    } else if (!m_.encoder) {
       sample();
     }
   }
@@ -386,6 +387,12 @@ class DecoderBuilder {
                      .parameters = vector_bytes(parameters),
                      .activation = e_.activations});
   }
+  // One kernel of `operations` per element that no VectorKind is for.
+  void elementwise(Tag tag, std::int64_t rows, std::int64_t width, double operations, double reads, double writes,
+                   std::int64_t parameters = 0) {
+    vector(tag, VectorKind::elementwise, rows, width, reads, writes, parameters);
+    std::get<Vector>(graph_.back().body).operations = operations;
+  }
   Bytes vector_bytes(std::int64_t parameters) const { return Bytes{d(parameters) * e_.weights.vector_bits / 8}; }
   // One vector op that stands for the kernels of a chain.
   void chain(Tag tag, VectorKind kind, const Chained& kernels, std::int64_t rows, std::int64_t width,
@@ -410,17 +417,19 @@ class DecoderBuilder {
       norm_pending_ = Vector{.kind = rms ? VectorKind::rms_norm : VectorKind::layer_norm,
                              .rows = residual_tokens(),
                              .width = residual_width(),
-                             .parameters = vector_bytes((rms ? 1 : 2) * residual_width()),
+                             .parameters = vector_bytes(norm_weights() * residual_width()),
                              .activation = e_.activations};
       return;
     }
     if (rms) {
       rms_norm(tag, residual_tokens(), residual_width());
     } else {
-      vector(tag, VectorKind::layer_norm, residual_tokens(), residual_width(), 1, 1, 2 * residual_width());
+      vector(tag, VectorKind::layer_norm, residual_tokens(), residual_width(), 1, 1, norm_weights() * residual_width());
     }
     keep_norm_input(rms);
   }
+  // Weights of a norm per element: its gain, and of LayerNorm usually a bias.
+  std::int64_t norm_weights() const { return m_.norm == model::Norm::layer ? 2 : 1; }
   // A norm over a row that lies on several devices sums its statistics.
   void keep_norm_input(bool rms) {
     keeps(d(residual_tokens() * residual_width()));
@@ -438,7 +447,11 @@ class DecoderBuilder {
   // The residual add after a block and the norm that reads its result. `inputs` tensors are added (2, or 3 in parallel
   // blocks).
   void add_and_norm(Tag add_tag, Tag norm_tag, Tag fused_tag, double inputs) {
-    if (joins()) {
+    if (m_.streams.mix != model::StreamMix::none) {
+      write_streams();
+      read_streams();
+      norm(norm_tag);
+    } else if (joins()) {
       write_pending_norm();
       if (Gemm* product = product_of(residual_tokens(), residual_width())) {
         product->joined.output = VectorKind::add;
@@ -451,7 +464,7 @@ class DecoderBuilder {
       const bool rms = m_.norm == model::Norm::rms;
       const bool in_sum = o_.fused_all_reduce_norm && !prompts_ && !e_.training && sums_block();
       vector(fused_tag, rms ? VectorKind::add_rms_norm : VectorKind::add_layer_norm, residual_tokens(),
-             residual_width(), in_sum ? inputs - 1 : inputs, 2, (rms ? 1 : 2) * residual_width());
+             residual_width(), in_sum ? inputs - 1 : inputs, 2, norm_weights() * residual_width());
       if (in_sum) launches(0);
       keep_norm_input(rms);
     } else {
@@ -460,15 +473,165 @@ class DecoderBuilder {
     }
   }
 
-  // ---- Before attention: queries, keys and values, rope, the cache
+  // ---- Several residual streams (model::Streams): a part reads one vector made of all of them, and its result goes
+  // back to all. What the weights are made from is all streams side by side.
 
-  void before_attention(const model::Layer& layer) {
+  void read_streams() {
+    const std::int64_t n = m_.streams.count;
+    const bool small = m_.streams.mix == model::StreamMix::altup;
+    linear(Tag::stream_mix, Split::none, residual_tokens(), small ? n : model::hyper_connection(m_).outputs,
+           small ? residual_width() : n * residual_width(), false, format(Role::stream_mix), {}, Input::shared);
+    elementwise(Tag::stream_read, residual_tokens(), residual_width(), 2 * d(n), d(n), small ? d(n) : 1);
+  }
+  void write_streams() {
+    const auto n = d(m_.streams.count);
+    elementwise(Tag::stream_write, residual_tokens(), residual_width(), 2 * n * n + 2 * n, n + 1, n);
+  }
+
+  // ---- Before attention and recurrences: their products, rope, the cache
+
+  void before_mixer(const Layer& layer) {
+    if (!layer.mixes()) return;
     gather_tokens(Tag::attention_gather, tokens_);
-    if (layer.attention.latent) {
-      latent_projections(layer.attention, *layer.attention.latent);
-    } else {
-      projections(layer.attention);
+    if (layer.attends()) {
+      if (layer.attention.latent) {
+        latent_projections(layer.attention, *layer.attention.latent);
+      } else {
+        projections(layer.attention);
+      }
+      if (layer.attention.compression) compress(layer.attention, *layer.attention.compression);
+      if (layer.attention.indexer) index(layer.attention, *layer.attention.indexer);
+      gate_projection(layer.attention);
     }
+    if (layer.recurrent) recurrent_projections(*layer.recurrent, layer.attends() ? Input::shared : Input::gathered);
+  }
+
+  // Of a recurrence: its inputs, gates and decays, and the convolution over the tokens of each sequence.
+  void recurrent_projections(const model::Recurrent& r, Input input) {
+    using model::RecurrentKind;
+    const model::RecurrentProducts products = model::recurrent_products(r);
+    const auto of_hidden = [&](Tag tag, Split split, std::int64_t n, Role role) {
+      linear(tag, split, tokens_, n, m_.hidden, false, format(role), {}, std::exchange(input, Input::shared));
+    };
+    of_hidden(Tag::recurrent_in, Split::outputs, products.in, Role::recurrent_in);
+    if (products.gates > 0) of_hidden(Tag::recurrent_gates, Split::outputs, products.gates, Role::recurrent_gates);
+    if (r.kind == RecurrentKind::kimi_delta) {
+      const std::int64_t rank = r.gate_rank > 0 ? r.gate_rank : r.value_dim;
+      of_hidden(Tag::decay_a, Split::none, rank, Role::decay_a);
+      linear(Tag::decay_b, Split::none, tokens_, r.keys(), rank, false, format(Role::decay_b));
+      of_hidden(Tag::gate_a, Split::none, r.gate_rank > 0 ? rank : r.values(), Role::gate_a);
+      if (r.gate_rank > 0) {
+        linear(Tag::gate_b, Split::none, tokens_, r.values(), rank, false, format(Role::gate_b));
+      }
+    }
+    if (r.conv > 0) convolve(r);
+    if (r.kind == RecurrentKind::mamba) {
+      linear(Tag::recurrent_x, Split::none, tokens_, r.gate_rank + 2 * r.key_dim, r.values(), false,
+             format(Role::recurrent_x));
+      linear(Tag::recurrent_dt, Split::none, tokens_, r.values(), r.gate_rank, true, format(Role::recurrent_dt));
+    }
+  }
+  // A multiply and an add per tap, and the activation after it; of a convolution that stands alone the products with
+  // what gates its input and its result. The last inputs of every sequence are read and written with the state.
+  void convolve(const model::Recurrent& r) {
+    constexpr double kSilu = 4;
+    const bool alone = r.kind == model::RecurrentKind::short_conv;
+    const double kept = d(r.conv - 1) * sequences() / d(tokens_ * times_);
+    elementwise(Tag::conv, tokens_, r.conv_channels(), 2 * d(r.conv) + (alone ? 2 : kSilu), (alone ? 3 : 1) + kept,
+                1 + kept, r.conv_channels() * (r.conv + (r.conv_bias ? 1 : 0)));
+  }
+  double sequences() const {
+    double sum = 0;
+    for (const SequenceGroup& g : step_) sum += d(g.count);
+    return sum;
+  }
+  // Not divided over the sequence: a state passes through all tokens before it.
+  void scan(const model::Recurrent& r) {
+    if (r.state_elements() == 0) return;
+    place_ = place_for(group_->on_host, batches_[0].tokens);
+    for (const SequenceGroup& g : step_) {
+      const bool chunks = g.prompts() && r.kind != model::RecurrentKind::mamba;
+      push(Tag::scan, Scan{.kind = r.kind,
+                           .sequences = g.count,
+                           .tokens = g.new_tokens,
+                           .heads = r.heads,
+                           .key_heads = r.key_heads,
+                           .key_dim = r.key_dim,
+                           .value_dim = r.value_dim,
+                           .chunk = chunks ? r.chunk : 0,
+                           .has_past = g.context > 0,
+                           .activation = e_.activations});
+      // Cumulative decays, scores, their inverse, what the delta rule writes, states, results.
+      constexpr std::int32_t kDeltaKernels = 6;
+      constexpr std::int32_t kChunkKernels = 4;
+      const bool delta = r.kind == model::RecurrentKind::gated_delta_net || r.kind == model::RecurrentKind::kimi_delta;
+      if (chunks) launches(delta ? kDeltaKernels : kChunkKernels);
+    }
+  }
+  void recurrent_output(const model::Recurrent& r) {
+    using model::RecurrentKind;
+    const bool by_head = r.kind == RecurrentKind::gated_delta_net || r.kind == RecurrentKind::kimi_delta;
+    if (r.kind == RecurrentKind::mamba2 && !r.norms) {
+      vector(Tag::gated_norm, VectorKind::multiply, tokens_, r.values(), 2, 1);
+    } else if (by_head) {
+      vector(Tag::gated_norm, VectorKind::rms_norm, tokens_ * r.heads, r.value_dim, 2, 1, r.value_dim);
+    } else if (r.kind == RecurrentKind::mamba2 || r.kind == RecurrentKind::lightning) {
+      vector(Tag::gated_norm, VectorKind::rms_norm, tokens_, r.values(), 2, 1, r.values());
+    }  // of mamba the gate is part of the scan
+    linear(Tag::recurrent_out, Split::inputs, tokens_, m_.hidden, r.values(), false, format(Role::recurrent_out));
+  }
+
+  // Index queries, keys and head weights, and the new index keys' rows of the cache.
+  void index(const model::Attention& a, const model::Indexer& x) {
+    if (x.reused) return;
+    const bool latent = a.latent && a.latent->q_lora_rank;
+    const std::int64_t rank = x.from_hidden ? m_.hidden
+                              : latent      ? *a.latent->q_lora_rank
+                              : a.low_rank  ? a.low_rank->query_rank
+                                            : m_.hidden;
+    linear(Tag::index_q, Split::none, tokens_, x.heads * x.head_dim, rank, false, format(Role::index_q), {},
+           Input::shared);
+    if (x.weighted) {
+      linear(Tag::index_weights, Split::none, tokens_, x.heads, m_.hidden, false, format(Role::index_weights), {},
+             Input::shared);
+    }
+    if (!a.compression) {
+      linear(Tag::index_k, Split::none, tokens_, x.head_dim, m_.hidden, false, format(Role::index_k), {},
+             Input::shared);
+      vector(Tag::index_norm, VectorKind::layer_norm, tokens_, x.head_dim, 1, 1, 2 * x.head_dim);
+    }
+    write_index(a);
+  }
+  void write_index(const model::Attention& a) {
+    const model::IndexRow row = model::index_row(a);
+    push(Tag::index_write, Copy{.read_elements = d(tokens_) * row.elements,
+                                .write_elements = d(tokens_) * row.elements,
+                                .from = model::element_format(e_.activations),
+                                .to = index_format(row.bits),
+                                .to_cache = true,
+                                .rows = d(tokens_)});
+  }
+  static model::ElementFormat index_format(double bits) { return {.name = "index keys", .bits = bits, .block = 1}; }
+
+  // Entries of several tokens: keys and gates of each token, whose weighted sum a kernel makes once there are enough.
+  void compress(const model::Attention& a, const model::Compression& c) {
+    const std::int64_t width = (c.overlaps ? 2 : 1) * a.head_dim;
+    linear(Tag::compress, Split::none, tokens_, 2 * width, m_.hidden, false, format(Role::compress), {}, Input::shared);
+    constexpr double kPooling = 6;  // an exponential, sums of it and of the product, a norm
+    elementwise(Tag::compress_pool, tokens_, 2 * width, kPooling, 1, 1 / d(2 * c.ratio), width * c.ratio);
+    if (!a.indexer || a.indexer->reused) return;
+    const std::int64_t of_index = 4 * a.indexer->head_dim;
+    linear(Tag::compress, Split::none, tokens_, of_index, m_.hidden, false, format(Role::index_compress), {},
+           Input::shared);
+    elementwise(Tag::compress_pool, tokens_, of_index, kPooling, 1, 1 / d(4 * c.ratio),
+                2 * a.indexer->head_dim * c.ratio);
+  }
+
+  void gate_projection(const model::Attention& a) {
+    if (a.gate != model::OutputGate::element && a.gate != model::OutputGate::head) return;
+    const std::int64_t columns = a.gate == model::OutputGate::element ? a.heads * a.v_head_dim : a.heads;
+    linear(Tag::attention_gate, Split::outputs, tokens_, columns, m_.hidden, false, format(Role::attention_gate), {},
+           Input::shared);
   }
   // Ulysses: from all heads of some tokens to some heads of all tokens, or back.
   void exchange_heads(Tag tag, std::int64_t width) {
@@ -477,9 +640,17 @@ class DecoderBuilder {
   }
 
   void projections(const model::Attention& a) {
-    const std::int64_t q = a.heads * a.head_dim;
-    const std::int64_t k = a.kv_heads * a.head_dim;
-    const std::int64_t v = a.kv_heads * a.v_head_dim;
+    const std::int64_t q = a.heads * a.head_dim * (a.gate == model::OutputGate::with_queries ? 2 : 1);
+    const std::int64_t k = a.shares_cache ? 0 : a.kv_heads * a.head_dim;
+    const std::int64_t v = a.shares_cache || a.no_v_proj || a.one_vector ? 0 : a.kv_heads * a.v_head_dim;
+    if (a.low_rank) {
+      low_rank_queries(*a.low_rank, q);
+      linear(Tag::k_proj, Split::none, tokens_, k, m_.hidden, false, format(Role::k), {}, Input::shared);
+      rms_norm(Tag::k_norm, tokens_, k);
+      rope(a.heads, a.kv_heads, a.rotary_dim);
+      write_cache(a);
+      return;
+    }
     // One product reads one format: what a quantiser stores differently is multiplied apart.
     const bool alike = same_format(Role::q, Role::k) && same_format(Role::q, Role::v);
     if ((o_.fused_qkv || a.fused_qkv) && alike) {
@@ -488,25 +659,39 @@ class DecoderBuilder {
       if (chained()) split_qkv(q + k + v);
     } else {
       linear(Tag::q_proj, Split::outputs, tokens_, q, m_.hidden, a.qkv_bias, format(Role::q), {}, Input::gathered);
-      linear(Tag::k_proj, Split::outputs, tokens_, k, m_.hidden, a.qkv_bias, format(Role::k), {}, Input::shared);
-      linear(Tag::v_proj, Split::outputs, tokens_, v, m_.hidden, a.qkv_bias, format(Role::v), {}, Input::shared);
+      if (k > 0)
+        linear(Tag::k_proj, Split::outputs, tokens_, k, m_.hidden, a.qkv_bias, format(Role::k), {}, Input::shared);
+      if (v > 0)
+        linear(Tag::v_proj, Split::outputs, tokens_, v, m_.hidden, a.qkv_bias, format(Role::v), {}, Input::shared);
     }
-    if (a.qk_norm) {
-      rms_norm(Tag::q_norm, tokens_ * a.heads, a.head_dim);
-      keeps(d(tokens_ * q));
-      rms_norm(Tag::k_norm, tokens_ * a.kv_heads, a.head_dim);
-      keeps(d(tokens_ * k));
-    }
+    norm_heads(a);
     if (Gemm* product = product_of(tokens_, q + k + v)) {
       join_rope_and_cache(*product, a, k + v);
       if (product->joined.cached > 0) return;
     } else {
-      rope(a.heads, a.kv_heads, a.rotary_dim);
+      rope(a.heads, a.shares_cache ? 0 : a.kv_heads, a.rotary_dim);
     }
     exchange_heads(Tag::q_all_to_all, q);
     exchange_heads(Tag::k_all_to_all, k);
     exchange_heads(Tag::v_all_to_all, v);
     if (!e_.training) write_cache(a);
+  }
+  void norm_heads(const model::Attention& a) {
+    if (a.qk_norm == model::QkNorm::none) return;
+    const bool whole = a.qk_norm == model::QkNorm::whole;
+    const auto norm = [&](Tag tag, std::int64_t heads) {
+      rms_norm(tag, whole ? tokens_ : tokens_ * heads, whole ? heads * a.head_dim : a.head_dim);
+      keeps(d(tokens_ * heads * a.head_dim));
+    };
+    norm(Tag::q_norm, a.heads);
+    if (!a.shares_cache) norm(Tag::k_norm, a.kv_heads);
+    // Statistics of a vector that lies on several devices are summed.
+    if (whole) exchange(Tag::norm_statistics, CollectiveKind::all_reduce, Axis::tensor, p_.tensor, d(tokens_), 2);
+  }
+  void low_rank_queries(const model::LowRankProjections& r, std::int64_t queries) {
+    linear(Tag::q_a_proj, Split::none, tokens_, r.query_rank, m_.hidden, false, format(Role::q_a), {}, Input::gathered);
+    rms_norm(Tag::q_a_norm, tokens_, r.query_rank);
+    linear(Tag::q_b_proj, Split::none, tokens_, queries, r.query_rank, false, format(Role::q_b));
   }
   // New keys and values go to the cache at once where it has a row for each of them on this device.
   void join_rope_and_cache(Gemm& product, const model::Attention& a, std::int64_t keys_and_values) {
@@ -514,7 +699,7 @@ class DecoderBuilder {
       product.joined.output = VectorKind::rope;
       product.joined.share = d((a.heads + a.kv_heads) * a.rotary_dim) / d(product.n);
     }
-    if (e_.kv.keys == e_.kv.values && p_.sequence() == 1) {
+    if (e_.kv.keys == e_.kv.values && p_.sequence() == 1 && keys_and_values > 0 && !m_.encoder) {
       product.joined.cached = keys_and_values;
       product.cached = e_.kv.keys;
     }
@@ -528,6 +713,7 @@ class DecoderBuilder {
   // The new tokens' rows, where the cache is.
   void write_cache(const model::Attention& a) {
     if (chained() && !o_.static_kv) return;  // keys and values are the cache, or appended to it
+    if (a.shares_cache || m_.encoder) return;
     const model::ElementFormat element = model::element_format(e_.activations);
     if (streamed_) {
       send(Tag::kv_to_host, Transfer{.rows = tokens_, .width = model::kv_values_per_token(a), .element = element});
@@ -602,6 +788,7 @@ class DecoderBuilder {
       if (concatenates(g)) concatenate(a, g);
       if (sent) place_ = Place::device;
       const Attention core = kernel(a, g);
+      if (a.indexer && !a.indexer->reused) score_keys(a, *a.indexer, g);
       if (sent) send_cache(a, g, core);
       if (sent && a.latent && part == Part::all) send_kv_b(a);
       if (a.latent && latent_absorbed(a, g)) {
@@ -609,10 +796,11 @@ class DecoderBuilder {
         continue;
       }
       if (a.latent) expand(a, *a.latent, g);
-      if (o_.flash_attention) {
+      if (o_.flash_attention || a.compression || a.indexer) {
         if (chained() && needs_mask()) convert_mask(g);
         push(Tag::attention, repeats(a) ? repeated(a, g, core) : core, 1, true);
         keep_flash(a, g);
+        if (a.compression) push(Tag::compressed_attention, over_entries(a, core), 1, true);
       } else {
         naive(a, g);
         if (chained() && part == Part::all) merge_heads(a, g);
@@ -681,8 +869,59 @@ class DecoderBuilder {
     push(Tag::merge_heads, copy_of(d(rows * core_heads(a) * a.v_head_dim)));
     launches(1, 0, 2);
   }
+  // Scores of all keys and the choice of the best, of which a query sees `top_k`.
+  void score_keys(const model::Attention& a, const model::Indexer& x, const SequenceGroup& g) {
+    const std::int64_t pool = a.compression ? a.compression->ratio : x.pool;
+    push(Tag::index_scores,
+         Attention{.sequences = g.count,
+                   .q_tokens = g.new_tokens,
+                   .context = g.context,
+                   .heads = x.heads,
+                   .kv_heads = 1,
+                   .qk_dim = x.head_dim,
+                   .v_dim = 0,
+                   .shared_kv = true,
+                   .pool = pool,
+                   .verifies = g.verifies,
+                   .activation = e_.activations,
+                   .cached = {index_format(x.cached_bits), index_format(x.cached_bits)}},
+         1, true);
+    // Scores in 32 bits, of which those behind the query are not looked at.
+    const std::int64_t keys = std::max<std::int64_t>(1, (g.context + g.new_tokens / 2) / pool);
+    push(Tag::top_k,
+         Vector{.kind = VectorKind::reduce,
+                .rows = g.count * g.new_tokens,
+                .width = keys,
+                .reads = 32 / bits(e_.activations),
+                .writes = 0,
+                .activation = e_.activations},
+         1, true);
+  }
+  // Behind the window: entries of several tokens, all of them or the chosen ones.
+  static Attention over_entries(const model::Attention& a, Attention core) {
+    core.pool = a.compression->ratio;
+    core.window = a.indexer ? std::optional(a.indexer->top_k) : std::nullopt;
+    core.picked = a.indexer.has_value();
+    return core;
+  }
   // Attention over keys and values with all their heads, in one kernel.
   Attention kernel(const model::Attention& a, const SequenceGroup& g) const {
+    Attention core = whole_kernel(a, g);
+    if (m_.encoder) {
+      core.context = 0;
+      core.keys = std::min(g.new_tokens, core.window.value_or(g.new_tokens));
+      core.window.reset();
+    } else if (chooses_keys(a, g)) {
+      core.window = std::min(a.indexer->top_k, core.window.value_or(a.indexer->top_k));
+      core.picked = true;
+    }
+    if (a.one_vector) {
+      core.shared_kv = true;
+      core.v_dim = core.qk_dim;
+    }
+    return core;
+  }
+  Attention whole_kernel(const model::Attention& a, const SequenceGroup& g) const {
     return {.sequences = g.count,
             .q_tokens = g.new_tokens,
             .context = walked_keys(g) - g.new_tokens,
@@ -697,7 +936,7 @@ class DecoderBuilder {
             .query_ranks = query_ranks(),
             .key_ranks = key_ranks(),
             .activation = e_.activations,
-            .cached = a.latent || e_.training ? activations_as_cache() : e_.kv};
+            .cached = a.latent || e_.training || m_.encoder ? activations_as_cache() : e_.kv};
   }
   // Queries, keys and values, and the logarithm of the sum of each row of scores.
   void keep_flash(const model::Attention& a, const SequenceGroup& g) {
@@ -918,39 +1157,114 @@ class DecoderBuilder {
     if (p_.shard_embedding && place_ == Place::device) reduce_tokens(Tag::embed_reduce, Tag::embed_scatter, tokens_);
     if (m_.position_embeddings > 0)
       vector(Tag::add_positions, VectorKind::add, residual_tokens(), residual_width(), 2, 1);
+    if (m_.type_embeddings > 0) vector(Tag::add_types, VectorKind::add, residual_tokens(), residual_width(), 2, 1);
+    if (m_.embedding_norm) norm(Tag::embed_norm);
+    if (m_.layer_embedding_width > 0) embed_layers();
     dropout(Tag::embed_dropout, residual_tokens(), residual_width());
     move_to(place_for(e_.weights.groups.front().on_host, tokens_), tokens_);
+    if (m_.kinds.front().norms_after) return;
+    if (m_.streams.mix != model::StreamMix::none) {
+      group_ = &e_.weights.groups.front();
+      read_streams();
+      group_ = nullptr;
+    }
     norm(Tag::input_norm);  // of the first layer; the others' follow the previous layer's add
   }
+  // The tokens' rows of the table for all layers, with what is made of their embedding.
+  void embed_layers() {
+    const std::int64_t width = m_.num_layers() * m_.layer_embedding_width;
+    push(Tag::layer_embed,
+         Gather{.rows = tokens_, .width = width, .table = &e_.weights.token_embedding, .activation = e_.activations});
+    linear(Tag::layer_embed_proj, Split::none, tokens_, width, m_.hidden, false, e_.weights.token_embedding, {},
+           Input::shared);
+    rms_norm(Tag::layer_embed_norm, tokens_ * m_.num_layers(), m_.layer_embedding_width);
+    vector(Tag::layer_add, VectorKind::add, tokens_, width, 2, 1);
+  }
 
-  void after_attention(const Layer& layer) {
+  void attention_output(const Layer& layer) {
     const model::Attention& a = layer.attention;
-    exchange_heads(Tag::o_all_to_all, a.heads * a.v_head_dim);
-    if (!layer.parallel_blocks) {
-      transpose_for_overlap(Tag::o_proj_transpose, m_.hidden, a.heads * a.v_head_dim, format(Role::o));
+    const std::int64_t width = a.heads * a.v_head_dim;
+    exchange_heads(Tag::o_all_to_all, width);
+    if (a.gate != model::OutputGate::none) {
+      const double gates = a.gate == model::OutputGate::head ? 1 / d(a.v_head_dim) : 1;
+      vector(Tag::apply_gate, VectorKind::sigmoid_gate, tokens_, width, 1 + gates, 1);
     }
-    linear(Tag::o_proj, Split::inputs, tokens_, m_.hidden, a.heads * a.v_head_dim, a.o_bias, format(Role::o));
-    // Blocks side by side add up before they are summed over the ranks, unless the experts' results are whole.
-    if (!layer.parallel_blocks || spreads_experts(layer)) {
-      reduce_tokens(Tag::attention_reduce, Tag::attention_scatter, tokens_);
+    if (!layer.parallel_blocks) transpose_for_overlap(Tag::o_proj_transpose, m_.hidden, width, format(Role::o));
+    if (!a.low_rank) {
+      linear(Tag::o_proj, Split::inputs, tokens_, m_.hidden, width, a.o_bias, format(Role::o));
+      return;
     }
-    if (layer.norms == 4) norm(Tag::post_attention_norm);
-    dropout(Tag::attention_dropout, residual_tokens(), residual_width());
-    if (!layer.parallel_blocks) {
-      add_and_norm(Tag::attention_add, Tag::mlp_norm, Tag::attention_add_norm, 2);
-      if (!spreads_experts(layer)) gather_tokens(Tag::mlp_gather, tokens_);
+    const model::LowRankProjections& r = *a.low_rank;
+    push(Tag::o_a_proj, Gemm{.m = tokens_,
+                             .n = r.output_rank,
+                             .k = width / r.output_groups,
+                             .batch = r.output_groups,
+                             .activation = e_.activations,
+                             .weights = &format(Role::o_a),
+                             .weight_matrices = d(r.output_groups)});
+    linear(Tag::o_b_proj, Split::inputs, tokens_, m_.hidden, r.output_groups * r.output_rank, a.o_bias,
+           format(Role::o_b));
+  }
+
+  void after_mixer(const Layer& layer) {
+    if (layer.attends()) attention_output(layer);
+    if (layer.recurrent) recurrent_output(*layer.recurrent);
+    if (layer.attends() && layer.recurrent) vector(Tag::add_mixers, VectorKind::add, tokens_, m_.hidden, 2, 1);
+    if (layer.low_rank_branch > 0) branch(layer.low_rank_branch);
+    const bool apart = !layer.parallel_blocks;
+    if (layer.mixes()) {
+      // Blocks side by side add up before they are summed over the ranks, unless the experts' results are whole.
+      if (apart || spreads_experts(layer)) reduce_tokens(Tag::attention_reduce, Tag::attention_scatter, tokens_);
+      if (layer.norms == 4 || layer.norms_after) norm(Tag::post_attention_norm);
+      dropout(Tag::attention_dropout, residual_tokens(), residual_width());
     }
+    if (!layer.has_feed_forward()) {
+      if (layer.mixes()) finish_part(layer, Tag::attention_add, Tag::next_norm, Tag::attention_add_norm, 2);
+      return;
+    }
+    if (layer.mixes() && apart) {
+      finish_part(layer, Tag::attention_add, Tag::mlp_norm, Tag::attention_add_norm, 2);
+    }
+    if (apart && !spreads_experts(layer)) gather_tokens(Tag::mlp_gather, tokens_);
+    const bool two_norms = layer.parallel_blocks && layer.norms == 2;
+    if (two_norms) norm(Tag::mlp_norm);
     if (layer.feed_forward.experts) {
-      experts(layer.feed_forward, *layer.feed_forward.experts);
+      experts(layer, *layer.feed_forward.experts);
     } else {
       mlp(layer.feed_forward, layer.feed_forward.intermediate, {Role::gate, Role::up, Role::down},
-          layer.parallel_blocks ? Input::shared : Input::gathered);
+          apart || two_norms ? Input::gathered : Input::shared);
       reduce_tokens(Tag::mlp_reduce, Tag::mlp_scatter, tokens_);
     }
-    if (layer.norms == 4) norm(Tag::post_mlp_norm);
+    if (layer.norms == 4 || layer.norms_after) norm(Tag::post_mlp_norm);
     dropout(Tag::mlp_dropout, residual_tokens(), residual_width());
+    if (m_.layer_embedding_width > 0) layer_embedding();
     // The norm that follows is the next layer's input norm, or the final norm.
-    add_and_norm(Tag::mlp_add, Tag::next_norm, Tag::mlp_add_norm, layer.parallel_blocks ? 3 : 2);
+    finish_part(layer, Tag::mlp_add, Tag::next_norm, Tag::mlp_add_norm, apart ? 2 : 3);
+  }
+  // The residual add after a part, and the norm before the next one where norms stand before parts.
+  void finish_part(const Layer& layer, Tag add_tag, Tag norm_tag, Tag fused_tag, double inputs) {
+    if (!layer.norms_after) {
+      add_and_norm(add_tag, norm_tag, fused_tag, inputs);
+    } else {
+      vector(add_tag, VectorKind::add, residual_tokens(), residual_width(), inputs, 1);
+    }
+  }
+  // Beside attention (LAuReL): the input through a low rank, a norm, added.
+  void branch(std::int64_t rank) {
+    linear(Tag::branch_down, Split::none, tokens_, rank, m_.hidden, false, format(Role::branch_down), {},
+           Input::shared);
+    linear(Tag::branch_up, Split::none, tokens_, m_.hidden, rank, false, format(Role::branch_up));
+    rms_norm(Tag::branch_norm, tokens_, m_.hidden);
+    vector(Tag::add_mixers, VectorKind::add, tokens_, m_.hidden, 2, 1);
+  }
+  // A layer's share of the embedding made for it, gated by the layer's result (Gemma 3n).
+  void layer_embedding() {
+    const std::int64_t width = m_.layer_embedding_width;
+    linear(Tag::layer_gate, Split::none, tokens_, width, m_.hidden, false, format(Role::layer_gate), {}, Input::shared);
+    vector(Tag::layer_multiply, VectorKind::gated_activation, tokens_, width, 2, 1);
+    linear(Tag::layer_projection, Split::none, tokens_, m_.hidden, width, false, format(Role::layer_projection));
+    rms_norm(Tag::layer_norm, tokens_, m_.hidden);
+    vector(Tag::layer_add, VectorKind::add, tokens_, m_.hidden, 2, 1);
   }
 
   void activate(Tag tag, std::int64_t rows, std::int64_t width, bool gated) {
@@ -997,24 +1311,40 @@ class DecoderBuilder {
   // Within the tensor axis every device has all tokens and serves those that its experts were picked for; the sum over
   // the axis is the one that ends a divided block. Beyond it every device routes its own share of the tokens, and the
   // copies travel.
-  void experts(const model::FeedForward& f, const model::Experts& x) {
+  void experts(const Layer& layer, const model::Experts& x) {
+    const model::FeedForward& f = layer.feed_forward;
     write_pending_norm();  // for the router and for the copies
     const bool spread = p_.expert > p_.tensor;
     const std::int64_t own = spread ? (tokens_ + p_.tensor - 1) / p_.tensor : tokens_;  // tokens routed here
-    const std::int64_t copies_out = own * x.per_token;
+    // Those that tokens pick among experts that return their input are no work.
+    const std::int64_t all = x.count + x.identity;
+    const double real = d(x.count) / d(all);
+    const auto copies_out = static_cast<std::int64_t>(std::ceil(d(own * x.per_token) * real));
+    const std::int64_t width = x.latent > 0 ? x.latent : m_.hidden;  // that experts work in
     const std::int64_t rows = spread ? copies_out : (copies_out + p_.expert - 1) / p_.expert;
     const ExpertLoad load =
-        expert_load(e_.routing, x.count, x.per_token, spread ? own * p_.expert : own) / d(p_.expert);
-    const double copied = d(rows * m_.hidden);
-    linear(Tag::router, Split::none, own, x.count, m_.hidden, x.router_bias, format(Role::router), {},
-           spread ? Input::own : Input::gathered);
-    vector(Tag::routing, VectorKind::router, own, x.count, 1, 1);
-    keeps(d(own * x.count));
+        expert_load(e_.routing, all, x.per_token, spread ? own * p_.expert : own) / (d(p_.expert) / real);
+    const double copied = d(rows * width);
+    const bool beside = f.intermediate > 0;
+    if (beside) {
+      mlp(f, f.intermediate, {Role::gate, Role::up, Role::down}, Input::gathered);
+      if (model::has_norms_beside_experts(layer)) rms_norm(Tag::experts_norm, own, m_.hidden);
+    }
+    linear(Tag::router, Split::none, own, all, m_.hidden, x.router_bias, format(Role::router), {},
+           spread   ? Input::own
+           : beside ? Input::shared
+                    : Input::gathered);
+    vector(Tag::routing, VectorKind::router, own, all, 1, 1);
+    keeps(d(own * all));
+    if (x.latent > 0) {
+      linear(Tag::latent_down, Split::none, own, width, m_.hidden, false, format(Role::latent_down), {}, Input::shared);
+      if (x.latent_norm) rms_norm(Tag::latent_norm, own, width);
+    }
     const model::ElementFormat element = model::element_format(e_.activations);
     const Place up = place_of(Role::expert_up);
     const Place gate = f.gated ? place_of(Role::expert_gate) : up;
     const Place down = place_of(Role::expert_down);
-    if (gate != residual_ || up != residual_) cross(Place::host, own, m_.hidden);
+    if (gate != residual_ || up != residual_) cross(Place::host, own, width);
     place_ = gate;
     push(Tag::dispatch, Copy{.read_elements = copied, .write_elements = copied, .from = element, .to = element});
     if (spread) exchange_experts(Tag::experts_dispatch, own, x, Way::there);
@@ -1022,27 +1352,34 @@ class DecoderBuilder {
     const bool together = group_->holds_on_host(Role::expert_gate) == group_->holds_on_host(Role::expert_up);
     if (f.gated && (o_.fused_gate_up || f.fused_gate_up) && same_format(Role::expert_gate, Role::expert_up) &&
         together) {
-      linear(Tag::experts_gate_up, Split::none, rows, 2 * x.intermediate, m_.hidden, f.bias, format(Role::expert_up),
-             load);
+      linear(Tag::experts_gate_up, Split::none, rows, 2 * x.intermediate, width, f.bias, format(Role::expert_up), load);
     } else {
       if (f.gated) {
-        linear(Tag::experts_gate, Split::none, rows, x.intermediate, m_.hidden, f.bias, format(Role::expert_gate),
-               load);
+        linear(Tag::experts_gate, Split::none, rows, x.intermediate, width, f.bias, format(Role::expert_gate), load);
         cross(up, rows, x.intermediate);
       }
       streams_experts(up, Role::expert_up);
-      linear(Tag::experts_up, Split::none, rows, x.intermediate, m_.hidden, f.bias, format(Role::expert_up), load,
+      linear(Tag::experts_up, Split::none, rows, x.intermediate, width, f.bias, format(Role::expert_up), load,
              f.gated ? Input::shared : Input::own);
     }
     activate(Tag::experts_activation, rows, x.intermediate, f.gated);
     cross(down, rows, x.intermediate);
     streams_experts(down, Role::expert_down);
-    linear(Tag::experts_down, Split::none, rows, m_.hidden, x.intermediate, f.bias, format(Role::expert_down), load);
-    cross(residual_, rows, m_.hidden);
+    linear(Tag::experts_down, Split::none, rows, width, x.intermediate, f.bias, format(Role::expert_down), load);
+    cross(residual_, rows, width);
     streamed_ = group_->on_host && residual_ == Place::device;
     if (spread) exchange_experts(Tag::experts_return, own, x, Way::back);
-    vector(Tag::combine, VectorKind::combine, rows, m_.hidden, 1, d(own) / d(rows));
+    vector(Tag::combine, VectorKind::combine, rows, width, 1, d(own) / d(rows));
     keeps(copied);
+    if (x.latent > 0) {
+      linear(Tag::latent_up, Split::none, own, m_.hidden, width, false, format(Role::latent_up));
+    }
+    if (beside) {
+      if (model::has_norms_beside_experts(layer)) {
+        rms_norm(Tag::experts_norm, 2 * own, m_.hidden);  // of the results of both
+      }
+      vector(Tag::add_shared, VectorKind::add, own, m_.hidden, 2, 1);
+    }
     if (spread && residual_ranks_ == 1) {
       exchange(Tag::experts_gather, CollectiveKind::all_gather, Axis::tensor, p_.tensor, d(tokens_), d(m_.hidden));
     }
@@ -1084,13 +1421,21 @@ class DecoderBuilder {
                           .back = back,
                           .returns = way == Way::back};
     const double devices = d(p_.expert) * reached(routing, x.count / p_.expert);
-    exchange(tag, CollectiveKind::all_to_all, Axis::expert, p_.expert, d(tokens) * devices, d(m_.hidden));
+    exchange(tag, CollectiveKind::all_to_all, Axis::expert, p_.expert, d(tokens) * devices,
+             d(x.latent > 0 ? x.latent : m_.hidden));
     Collective& c = std::get<Collective>(graph_.back().body);
     c.element = there;
     c.routing = routing;
   }
 
   void head() {
+    if (m_.encoder) {
+      if (m_.pooler) {
+        linear(Tag::pooler, Split::none, sampled_, m_.hidden, m_.hidden, true, e_.weights.lm_head, {}, Input::gathered);
+      }
+      return;
+    }
+    if (m_.kinds.back().norms_after && m_.final_norm) norm(Tag::final_norm);
     const std::int64_t rows = o_.last_token_logits && !e_.training ? sampled_ : tokens_;
     move_to(place_for(e_.weights.head_on_host, rows), rows);
     streamed_ = e_.weights.head_on_host && residual_ == Place::device;
@@ -1174,8 +1519,13 @@ std::int64_t Execution::stage_layers(const model::LayerGroup& group, std::int64_
   return at(end) - at(first);
 }
 
+std::optional<std::int64_t> Execution::window(const model::Attention& a) const {
+  if (!windows || !a.window) return std::nullopt;
+  return a.chunked ? (*a.window + 1) / 2 : *a.window;
+}
+
 std::int64_t Execution::cached_tokens(const model::Attention& a, std::int64_t tokens) const {
-  const std::optional<std::int64_t> full = window(a);
+  const std::optional<std::int64_t> full = windows ? a.window : std::nullopt;
   if (!full) return tokens;
   // llama.cpp keeps a micro-batch more than the window, in whole 256s.
   const std::int64_t cells = weights.gguf ? (*full + micro_batch + 255) / 256 * 256 : *full;
@@ -1197,7 +1547,12 @@ void build_step(const Execution& execution, std::span<const SequenceGroup> step,
   DecoderBuilder(execution, step, part, graph).build();
 }
 
+bool chooses_keys(const model::Attention& a, const SequenceGroup& g) {
+  return a.indexer && !a.compression && g.context + g.new_tokens > a.indexer->top_k;
+}
+
 bool latent_absorbed(const model::Attention& a, const SequenceGroup& group) {
+  if (chooses_keys(a, group)) return true;  // each query has latents of its own
   // Per head and cached token, expanding costs kv_lora (nope + v) multiply-adds once; per new token on top, scores and
   // values cost 2 kv_lora + rope absorbed against nope + rope + v expanded.
   const std::int64_t r = a.latent->kv_lora_rank;

@@ -55,7 +55,8 @@ struct Execution {
   bool streams_weights = true;     // products of many rows with weights left on the host run on the device
   bool training = false;           // a forward pass to be differentiated: no cache, dropout, the loss over all tokens
 
-  std::optional<std::int64_t> window(const model::Attention& a) const { return windows ? a.window : std::nullopt; }
+  // Keys that a query sees at most. Of a chunk, which a query stands anywhere in, half of it: the mean over queries.
+  std::optional<std::int64_t> window(const model::Attention& a) const;
   // Whether the device computes micro-batches of so many rows with what the host keeps, experts or not: ggml counts
   // tokens.
   bool streams(std::int64_t rows) const { return streams_weights && rows >= kStreamedRows; }
@@ -78,6 +79,10 @@ bool splits_residual(const Plan& plan, std::span<const SequenceGroup> step);
 // Part::context_dependent only those ops that change when contexts grow are built, the same ones in the same order as
 // the ops flagged grows_with_context in the whole graph.
 void build_step(const Execution& execution, std::span<const SequenceGroup> step, Part part, Graph& graph);
+
+// Whether queries attend to keys that were chosen for each: from the first key on that a query cannot see for their
+// number.
+bool chooses_keys(const model::Attention& attention, const SequenceGroup& group);
 
 // Whether latent attention runs in its absorbed form (scores against the cached latents themselves) rather than expand
 // keys and values from them: when that takes fewer FLOPs per cached token. A prompt without a cache has none to save

@@ -7,17 +7,47 @@
 
 namespace llmperf::graph {
 
+// Visible (query, key) pairs of one sequence. Queries before a window is full see context + i keys, the rest see the
+// window. Where a key stands for `pool` tokens, as many pairs of tokens are one.
+template <class N>
+N pairs_of_sequence(const Attention& a) {
+  using std::max, std::min;
+  const Let<N> let;
+  const N q = let("q", a.q_tokens, "new tokens of a sequence");
+  if (a.keys > 0) return q * let("keys", a.keys, "keys that every query sees");
+  const N context = let("context", a.context, "tokens cached before them");
+  const N pool = a.pool > 1 ? let("pool", a.pool, "tokens that a key stands for") : N(1);
+  if (!a.window) {
+    const N all = let.noted(q * context + q * (q + 1) / 2,
+                            "query i sees the cached tokens and the new ones up to itself; masked pairs are skipped");
+    return a.pool > 1 ? grouped(all) / pool : all;
+  }
+  const N keys = let("window", *a.window, "keys a query may see, itself included");
+  const N window = a.pool > 1 ? keys * pool : keys;
+  const N growing =
+      let.part("growing", min(q, max(N(0), window - context)), "queries that come before the window is full");
+  const N all = growing * context + growing * (growing + 1) / 2 + (q - growing) * window;
+  return a.pool > 1 ? grouped(all) / pool : all;
+}
+
 // Keys that at least one query of a tile sees, summed over the tiles of queries. A tile of rows first..last sees from
 // the oldest key of its first row to the newest of its last row.
 template <class N>
 N keys_of_tiles(const Attention& a) {
-  using std::max;
+  using std::max, std::min;
   const Let<N> let;
   const std::int64_t tile = a.query_tile > 0 ? std::min(a.query_tile, a.q_tokens) : a.q_tokens;
   const auto tiles = [&] { return let("tiles", divide_up(a.q_tokens, tile), "passes: q / tile, rounded up"); };
   if (a.keys > 0) return let("all_keys", a.keys, "keys that every query sees") * tiles();
   const N context = let("context", a.context, "tokens cached before the new ones");
   const N q = let("q", a.q_tokens, "new tokens of a sequence");
+  if (a.picked && a.q_tokens > 1) {
+    return let.noted(pairs_of_sequence<N>(a), "every query reads the keys that were chosen for it");
+  }
+  if (a.pool > 1) {
+    const N entries = (context + q) / let("pool", a.pool, "tokens that a key stands for");
+    return a.window ? min(entries, let("window", *a.window, "keys a query may see")) : entries;
+  }
   if (tile == a.q_tokens) {
     const N once =
         a.window

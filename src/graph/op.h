@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "graph/expert_load.h"
 #include "graph/vector_op.h"
+#include "model/decoder.h"
 #include "model/quantization.h"
 
 namespace llmperf::graph {
@@ -26,13 +27,23 @@ namespace llmperf::graph {
 // models the kernels of one part share a tag.
 LLMPERF_WORDS(Tag, none,
               // outside the layers
-              embed, embed_reduce, embed_scatter, add_positions, embed_dropout, input_norm, stage_send, stage_gather,
-              head_gather, lm_head, logits_gather, logits_to_fp32, logits_to_host, cross_entropy, loss_reduce, sampling,
+              embed, embed_reduce, embed_scatter, add_positions, add_types, embed_norm, layer_embed, layer_embed_proj,
+              layer_embed_norm, embed_dropout, input_norm, stage_send, stage_gather, head_gather, final_norm, pooler,
+              lm_head, logits_gather, logits_to_fp32, logits_to_host, cross_entropy, loss_reduce, sampling,
               mask_prepare, to_host, to_device, send_weights, runtime_overhead,
               // before attention
               attention_gather, qkv_proj, q_proj, k_proj, v_proj, qkv_bias, split_qkv, q_norm, k_norm, q_a_proj,
               q_a_norm, q_b_proj, kv_a_proj, kv_a_norm, rope_tables, rope, rope_q, rope_k, q_all_to_all, k_all_to_all,
               v_all_to_all, kv_to_host, kv_write, k_write, v_write,
+              // an indexer, compressed keys, gates
+              attention_gate, index_q, index_k, index_weights, index_norm, index_write, index_scores, top_k, compress,
+              compress_pool, compressed_attention, apply_gate, o_a_proj, o_b_proj,
+              // recurrences
+              recurrent_in, recurrent_gates, decay_a, decay_b, gate_a, gate_b, conv, recurrent_x, recurrent_dt, scan,
+              gated_norm, recurrent_out, add_mixers,
+              // between the parts of a layer
+              stream_mix, stream_read, stream_write, branch_down, branch_up, branch_norm, layer_gate, layer_multiply,
+              layer_projection, layer_norm, layer_add, latent_down, latent_norm, latent_up,
               // attention
               kv_concat, k_concat, v_concat, kv_to_device, k_to_device, v_to_device, kv_b_proj, q_absorb, v_absorb,
               attention, repeat_kv, repeat_k, repeat_v, scores, softcap, mask, softmax, scores_dropout, weighted_sum,
@@ -45,7 +56,7 @@ LLMPERF_WORDS(Tag, none,
               // experts
               router, routing, dispatch, experts_dispatch, experts_gate_up, experts_gate, experts_up,
               experts_activation, experts_down, experts_return, combine, experts_gather, shared_gate, apply_shared_gate,
-              add_shared,
+              add_shared, experts_norm,
               // two-dimensional tensor parallelism
               gather_columns, reduce_rows, norm_statistics,
               // parts of a block of a video model
@@ -110,8 +121,9 @@ struct Convolution {
   bool bias = false;
 };
 
-// softmax(Q K^T) V over a cache in one kernel. Every sequence adds q_tokens to `context` cached ones; query i (from 1)
-// sees min(context + i, window) keys. With `keys` nothing is cached or masked: every query sees that many.
+// softmax(Q K^T) V over a cache in one kernel; without values (v_dim 0) the scores alone, summed over the heads. Every
+// sequence adds q_tokens to `context` cached ones; query i (from 1) sees min(context + i, window) keys. With `keys`
+// nothing is cached or masked: every query sees that many.
 struct Attention {
   static constexpr std::string_view kKind = "attention";
   std::int64_t sequences = 0;
@@ -122,10 +134,12 @@ struct Attention {
   std::int64_t kv_heads = 0;
   std::int64_t qk_dim = 0;
   std::int64_t v_dim = 0;
-  std::optional<std::int64_t> window;
+  std::optional<std::int64_t> window = {};
   std::int64_t query_tile = 0;  // rows of Q per pass over K and V; 0: all
   bool softcap = false;
   bool shared_kv = false;  // values are the first v_dim elements of the keys (latent attention, absorbed form)
+  std::int64_t pool = 1;   // tokens that a key stands for; the window counts keys
+  bool picked = false;     // the window is of chosen keys, those of each query its own
   bool verifies = false;   // the queries are a step's guesses (SequenceGroup::verifies): decode's kernel, of more rows
   // Devices that share the sequence. Either each has 1 / query_ranks of the queries, dealt so that all have as many
   // visible pairs, and sees every key; or each has all queries and 1 / key_ranks of the keys.
@@ -135,6 +149,23 @@ struct Attention {
   Dtype activation = Dtype::bf16;
   model::CacheScheme cached = {};
   std::int64_t copies = 0;  // of a measurement: caches that take turns; 0: K and V come from memory
+};
+
+// A recurrence over `tokens` new tokens of every sequence: each head has a state [key_dim, value_dim] in fp32, which is
+// read before the first of them (of a sequence that has a past) and written after the last. Prompts are taken `chunk`
+// tokens at a time, as products of matrices; the states at the ends of chunks go through memory.
+struct Scan {
+  static constexpr std::string_view kKind = "scan";
+  model::RecurrentKind kind = model::RecurrentKind::gated_delta_net;
+  std::int64_t sequences = 0;
+  std::int64_t tokens = 0;
+  std::int64_t heads = 0;
+  std::int64_t key_heads = 0;
+  std::int64_t key_dim = 0;
+  std::int64_t value_dim = 0;
+  std::int64_t chunk = 0;  // 0: token by token
+  bool has_past = false;
+  Dtype activation = Dtype::bf16;
 };
 
 // Keys that at least one query of the tile sees, summed over query tiles: what one KV head of a sequence is read for.
@@ -251,7 +282,7 @@ struct Overhead {
   static constexpr std::string_view kKind = "overhead";
 };
 
-using OpBody = std::variant<Gemm, Attention, Vector, Gather, Copy, Transfer, Collective, Overhead, Convolution>;
+using OpBody = std::variant<Gemm, Attention, Vector, Gather, Copy, Transfer, Collective, Overhead, Convolution, Scan>;
 
 // What runs an op: the device, the CPU that holds the layers left on the host, the link between the two, or the links
 // between devices.

@@ -43,16 +43,22 @@ bool each_split(const model::Decoder& m, const Plan& p, Visit&& visit) {
     const std::int64_t heads = p.tensor * p.ulysses;
     if (heads > 1 && !visit(Split{p.ulysses > 1 ? "--tp times ulysses" : "--tp", "heads", heads, a.heads}))
       return false;
-    if (!a.latent) {
+    if (layer.recurrent && p.tensor > 1) {
+      const model::Recurrent& r = *layer.recurrent;
+      const bool channels = r.value_dim == 1;
+      if (!visit(Split{"--tp", channels ? "channels of a recurrence" : "heads of a recurrence", p.tensor, r.heads}) ||
+          (!channels && !visit(Split{"--tp", "key heads of a recurrence", p.tensor, r.key_heads, true})))
+        return false;
+    }
+    if (!a.latent && layer.attends()) {
       if (p.tensor > 1 && !visit(Split{"--tp", "KV heads", p.tensor, a.kv_heads, true})) return false;
       const std::int64_t local = std::max<std::int64_t>(1, a.kv_heads / p.tensor);
       if (p.ulysses > 1 && !visit(Split{"--sp ulysses", "KV heads of a device", p.ulysses, local})) return false;
     }
     const model::FeedForward& f = layer.feed_forward;
-    if (!f.experts) {
-      if (p.tensor > 1 && !visit(Split{"--tp", "MLP columns", p.tensor, f.intermediate})) return false;
-      continue;
-    }
+    if (p.tensor > 1 && f.intermediate > 0 && !visit(Split{"--tp", "MLP columns", p.tensor, f.intermediate}))
+      return false;
+    if (!f.experts) continue;
     const model::Experts& x = *f.experts;
     if (p.expert > 1 && !visit(Split{"--ep", "experts", p.expert, x.count})) return false;
     if (p.expert_tensor() > 1 && !visit(Split{"--tp", "columns of an expert", p.expert_tensor(), x.intermediate}))
@@ -68,13 +74,20 @@ bool has_latent(const model::Decoder& m) {
   return std::any_of(m.kinds.begin(), m.kinds.end(), [](const Layer& l) { return l.attention.latent.has_value(); });
 }
 
+// Keys that stand for several tokens, are chosen, or belong to another layer.
+bool compresses(const model::Decoder& m) {
+  return std::any_of(m.kinds.begin(), m.kinds.end(), [](const Layer& l) {
+    return l.attention.compression || l.attention.indexer || l.attention.shares_cache;
+  });
+}
+
 // Rules that are no divisions.
 struct Rule {
   bool broken;
   const char* message;
   const char* hint;
 };
-std::array<Rule, 7> rules(const model::Decoder& m, const Plan& p) {
+std::array<Rule, 10> rules(const model::Decoder& m, const Plan& p) {
   return {{
       {p.sequence_parallel && p.tensor == 1,
        "--megatron-sp divides the residual stream over the tensor axis: it needs --tp", "--tp 2 --megatron-sp"},
@@ -86,6 +99,12 @@ std::array<Rule, 7> rules(const model::Decoder& m, const Plan& p) {
        "use --tp or --pp"},
       {p.tensor_rows > 0 && p.sequence_parallel, "--tp ROWSxCOLUMNS already divides the residual stream",
        "leave out --megatron-sp"},
+      {p.sequence() > 1 && m.has_recurrent(), "--sp divides the sequence, through which a state passes token by token",
+       "use --tp or --pp"},
+      {p.sequence() > 1 && (compresses(m) || m.encoder), "--sp is for decoders whose keys are cached one by one",
+       "use --tp or --pp"},
+      {p.tensor_rows > 0 && (m.has_recurrent() || compresses(m) || m.streams.count > 1),
+       "--tp ROWSxCOLUMNS is for models of attention and MLPs", "--tp with one degree"},
       {p.tensor_rows > 0 && (m.has_experts() || has_latent(m)),
        "--tp ROWSxCOLUMNS is for dense models with plain attention", "--tp with one degree"},
       {p.tensor_rows > 0 && p.tensor % p.tensor_rows != 0, "--tp ROWSxCOLUMNS: the axis is no multiple of its rows",
@@ -166,7 +185,12 @@ Layer shard(const Layer& layer, const Plan& plan) {
   Layer local = layer;
   model::Attention& a = local.attention;
   a.heads /= plan.tensor;
-  a.kv_heads = a.latent ? a.heads : std::max<std::int64_t>(1, a.kv_heads / plan.tensor);
+  a.kv_heads = a.latent ? a.heads : std::max<std::int64_t>(local.attends() ? 1 : 0, a.kv_heads / plan.tensor);
+  if (a.low_rank) a.low_rank->output_groups = std::max<std::int64_t>(1, a.low_rank->output_groups / plan.tensor);
+  if (local.recurrent) {
+    local.recurrent->heads /= plan.tensor;
+    local.recurrent->key_heads = std::max<std::int64_t>(1, local.recurrent->key_heads / plan.tensor);
+  }
   model::FeedForward& f = local.feed_forward;
   f.intermediate /= plan.tensor;
   if (f.experts) {

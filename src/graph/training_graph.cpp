@@ -306,6 +306,9 @@ class Differentiator {
   void differentiate(std::size_t, const Convolution&) {
     throw std::logic_error("internal error: training knows decoders, which have no convolutions");
   }
+  void differentiate(std::size_t, const Scan&) {
+    throw std::logic_error("internal error: training knows no recurrences");
+  }
   void differentiate(std::size_t, const Overhead&) {}  // of a step, not of its passes
   void differentiate(std::size_t i, const Collective& c) {
     const Op& op = f_[i];

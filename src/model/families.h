@@ -105,7 +105,7 @@ struct Family {
   std::string_view rotary_key = {};           // … unless this key says another; empty: there is none
   Trait qkv_bias = {};
   Trait o_bias = {};
-  bool qk_norm = false;
+  QkNorm qk_norm = QkNorm::none;
   bool sinks = false;
   bool softcap = false;    // unless attn_logit_softcapping is null or 0
   bool fused_qkv = false;  // in the checkpoint; a GGUF file has the tensor or not

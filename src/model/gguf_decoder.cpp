@@ -401,7 +401,8 @@ class GgufReader {
     const auto has = [this](std::string_view stem) { return tensors_.find(0, stem) != nullptr; };
     attention_.qkv_bias = family_.qkv_bias.always() || has("attn_qkv.bias") || has("attn_q.bias");
     attention_.o_bias = family_.o_bias.always() || has("attn_output.bias");
-    attention_.qk_norm = family_.qk_norm || has("attn_q_norm.weight");
+    attention_.qk_norm = family_.qk_norm;
+    if (has("attn_q_norm.weight") && attention_.qk_norm == QkNorm::none) attention_.qk_norm = QkNorm::head;
     attention_.sinks = family_.sinks || has("attn_sinks.weight");
     attention_.fused_qkv = has("attn_qkv.weight");
     attention_.softcap = family_.softcap && keys_.number("attn_logit_softcapping").value_or(1) != 0;
@@ -504,10 +505,10 @@ class GgufReader {
   // ---- The whole
 
   void assemble_layers() {
-    Layer layer{.attention = attention_,
-                .feed_forward = {},
-                .norms = family_.norms,
-                .parallel_blocks = family_.parallel_blocks};
+    Layer layer;
+    layer.attention = attention_;
+    layer.norms = family_.norms;
+    layer.parallel_blocks = family_.parallel_blocks;
     for (std::size_t i = 0; i < routed_.size(); ++i) {
       layer.attention.heads = heads_[i];
       layer.attention.kv_heads = kv_heads_[i];

@@ -15,8 +15,12 @@ const StoredFormat& scheme_format(const WeightScheme& scheme, Role role) {
     case Role::expert_up:
     case Role::expert_gate_up:
     case Role::expert_down: return scheme.expert;
+    // Small matrices that quantisers leave alone.
     case Role::router:
-    case Role::shared_router: return scheme.other;
+    case Role::shared_router:
+    case Role::index_weights:
+    case Role::recurrent_gates:
+    case Role::stream_mix: return scheme.other;
     case Role::token_embedding:
     case Role::position_embedding:
     case Role::lm_head: return scheme.embedding;

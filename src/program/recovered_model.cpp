@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "descriptor/catalog.h"
 #include "descriptor/node.h"
+#include "descriptor/writer.h"
 #include "model/decoder.h"
 #include "model/video_dit.h"
 #include "program/blocks.h"
@@ -22,33 +23,7 @@
 namespace llmperf::program {
 namespace {
 
-std::string yaml_text(std::string_view value) {
-  std::string text = "\"";
-  for (const char c : value) {
-    if (c == '"' || c == '\\') text += '\\';
-    text += c;
-  }
-  return text + '"';
-}
-
-// Entries of a mapping in YAML.
-class Entries {
- public:
-  template <typename Value>  // as it stands
-  void put(std::string_view key, const Value& value) {
-    entries_.push_back(fmt::format("{}: {}", key, value));
-  }
-  void text(std::string_view key, std::string_view value) { put(key, yaml_text(value)); }
-  void flag(std::string_view key, bool value) {
-    if (value) put(key, true);
-  }
-
-  std::string lines() const { return join(entries_, "\n") + "\n"; }
-  std::string in_braces() const { return "{" + join(entries_, ", ") + "}"; }
-
- private:
-  std::vector<std::string> entries_;
-};
+using Entries = descriptor::Writer;
 
 std::string model_name(const Program& program) {
   std::string_view file = program.module->source->name();

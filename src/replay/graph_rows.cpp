@@ -100,6 +100,8 @@ Row row(const graph::Attention& a, const Place&) {
   if (a.softcap) return "caps its scores";
   if (a.query_ranks > 1 || a.key_ranks > 1) return "is divided over the sequence";
   const std::int64_t keys = a.keys > 0 ? a.keys : a.context + a.q_tokens;
+  if (a.picked || a.v_dim == 0) return "chooses its keys";
+  if (a.pool > 1) return "has keys of several tokens";
   if (a.window && *a.window < keys) return "has a sliding window";
   const model::ElementFormat own = model::element_format(a.activation);
   if (a.keys == 0 && (a.cached.keys != own || a.cached.values != own)) {
@@ -159,6 +161,7 @@ Row row(const graph::Collective& c, const Place&) {
 }
 
 Row row(const graph::Transfer&, const Place&) { return "crosses the link to the host"; }
+Row row(const graph::Scan&, const Place&) { return "no replay of recurrences"; }
 Row row(const graph::Convolution&, const Place&) { return "no replay of convolutions"; }
 Row row(const graph::Overhead&, const Place&) { return "is no op"; }
 

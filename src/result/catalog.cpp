@@ -149,7 +149,7 @@ double ModelShown::bits_per_weight() const { return weights.value * 8 / d(model:
 Bytes ModelShown::kv_per_token() const {
   Bytes bytes;
   for (std::size_t k = 0; k < model.kinds.size(); ++k) {
-    bytes += cost::layer_kv_bytes(kv, model.kinds[k].attention, 1) * d(model.count_of_kind(k));
+    bytes += cost::layer_kv_bytes(kv, model.kinds[k].attention, 1, 1) * d(model.count_of_kind(k));
   }
   return bytes;
 }

@@ -27,9 +27,16 @@ std::string layers_text(const model::Decoder& model, int kind) {
   };
   const auto routed = [](const model::Layer& l) { return l.feed_forward.experts.has_value(); };
   const auto slides = [](const model::Layer& l) { return l.attention.window.has_value(); };
+  const auto recurs = [](const model::Layer& l) { return l.recurrent.has_value(); };
+  const auto compressed = [](const model::Layer& l) { return l.attention.compression; };
   std::vector<std::string> traits;
-  if (differ(routed)) traits.emplace_back(routed(layer) ? "expert" : "dense");
-  if (differ(slides)) traits.emplace_back(slides(layer) ? "window" : "full");
+  if (differ(recurs)) traits.emplace_back(recurs(layer) ? name(layer.recurrent->kind) : "attention");
+  if (differ(routed)) traits.emplace_back(routed(layer) ? "expert" : layer.has_feed_forward() ? "dense" : "mixer");
+  if (differ(slides) && layer.attends()) traits.emplace_back(slides(layer) ? "window" : "full");
+  if (differ(compressed)) {
+    const auto& c = layer.attention.compression;
+    traits.push_back(c ? fmt::format("1 key for {} tokens", c->ratio) : "no compressed keys");
+  }
   return traits.empty() ? fmt::format("kind {}", kind + 1) : join(traits, ", ");
 }
 
@@ -47,6 +54,9 @@ std::string shape_text(const graph::Op& op) {
       const std::int64_t keys = a.keys > 0 ? a.keys : a.context + a.q_tokens;
       return fmt::format("{} * {}q {}kv h{}/{} d{}", a.sequences, a.q_tokens, keys, a.heads, a.kv_heads,
                          a.qk_dim == a.v_dim ? std::to_string(a.qk_dim) : fmt::format("{}/{}", a.qk_dim, a.v_dim));
+    }
+    std::string operator()(const graph::Scan& s) const {
+      return fmt::format("{} * {}q h{} {}x{}", s.sequences, s.tokens, s.heads, s.key_dim, s.value_dim);
     }
     std::string operator()(const graph::Convolution& c) const {
       return fmt::format("{} px {}x{} -> {}", c.positions, c.inputs, c.taps, c.outputs);
@@ -73,7 +83,7 @@ const model::StoredFormat* weight_format(const graph::Op& op) {
       [](const graph::Transfer& t) -> Stored { return t.weights; },
       [](const graph::Attention&) -> Stored { return nullptr; }, [](const graph::Vector&) -> Stored { return nullptr; },
       [](const graph::Copy&) -> Stored { return nullptr; }, [](const graph::Collective&) -> Stored { return nullptr; },
-      [](const graph::Overhead&) -> Stored { return nullptr; });
+      [](const graph::Overhead&) -> Stored { return nullptr; }, [](const graph::Scan&) -> Stored { return nullptr; });
 }
 
 }  // namespace llmperf::result

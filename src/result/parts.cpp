@@ -102,6 +102,8 @@ Type fields_of(Fields<cost::Memory> f) {
   using M = cost::Memory;
   return f.of<&M::weights>("weight_bytes", "weights")
       .of<&M::kv_cache>("kv_cache_bytes", "KV cache of all sequences at their full length")
+      .of<&M::state>("state_bytes", "of recurrent layers, all sequences; only of models that have such")
+      .only_when([](const M& m) { return m.state.value > 0; })
       .of<&M::activation>("activation_bytes", "the peak")
       .of<&M::reserve>("reserve_bytes", "what the runtime keeps for itself")
       .of<&M::total>("total_bytes", "the sum")

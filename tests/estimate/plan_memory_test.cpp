@@ -76,7 +76,7 @@ TEST_CASE("KV-cache bytes of all devices are the model's, once per copy of a KV 
     for (std::size_t kind = 0; kind < m.kinds.size(); ++kind) {
       const model::Attention& a = m.kinds[kind].attention;
       const double copies = a.latent ? d(plan.tensor) : std::max(1.0, d(plan.tensor) / d(a.kv_heads));
-      expected += cost::layer_kv_bytes(e.kv, a, e.cached_tokens(a, tokens)).value * d(m.count_of_kind(kind)) * copies;
+      expected += cost::layer_kv_bytes(e.kv, a, e.cached_tokens(a, tokens), tokens).value * d(m.count_of_kind(kind)) * copies;
     }
     double all = 0;
     for (std::int64_t stage = 0; stage < plan.pipeline; ++stage) {

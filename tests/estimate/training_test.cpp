@@ -264,6 +264,7 @@ TEST_CASE("what ZeRO sends: once a step up to stage 1, for every micro-batch bey
 TEST_CASE("experts have their own replicas: dense gradients go over all, experts' over those that hold the same") {
   model::Decoder m = small_gpt(2);
   for (model::Layer& layer : m.kinds) {
+    layer.feed_forward.intermediate = 0;
     layer.feed_forward.experts = model::Experts{.count = 8, .per_token = 2, .intermediate = 1024};
   }
   Study study(std::move(m));

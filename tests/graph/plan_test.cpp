@@ -67,6 +67,7 @@ struct Described {
     return fmt::format("{} {} {} {} {} {}", name(c.kind), name(c.axis), c.ranks, c.stride, c.rows, c.width);
   }
   std::string operator()(const graph::Convolution&) const { return "convolution"; }
+  std::string operator()(const graph::Scan& scan) const { return fmt::format("scan {} {}", scan.tokens, scan.heads); }
   std::string operator()(const graph::Overhead&) const { return "overhead"; }
 };
 std::vector<std::string> described(const Graph& graph) {
@@ -481,6 +482,7 @@ TEST_CASE("parallel blocks are summed over the tensor axis once, also where the 
   // Experts beyond the tensor axis give whole results; the attention's summands still need their sum.
   model::Decoder routed = m;
   for (model::Layer& layer : routed.kinds) {
+    layer.feed_forward.intermediate = 0;
     layer.feed_forward.experts = model::Experts{.count = 8, .per_token = 2, .intermediate = 128};
   }
   plan.expert = 8;

@@ -36,7 +36,7 @@ inline model::Attention random_attention(Random& random) {
   if (random.chance()) a.window = random.in(1, 300);
   a.qkv_bias = random.chance();
   a.o_bias = random.chance();
-  a.qk_norm = random.chance();
+  a.qk_norm = random.chance() ? model::QkNorm::head : model::QkNorm::none;
   a.softcap = random.chance();
   a.fused_qkv = random.chance();
   if (random.in(0, 3) == 0) {
@@ -60,6 +60,7 @@ inline model::FeedForward random_feed_forward(Random& random) {
   f.bias = random.chance();
   f.fused_gate_up = f.gated && random.chance();
   if (random.chance()) return f;
+  f.intermediate = 0;
   model::Experts e;
   e.count = random.in(2, 40);
   e.per_token = random.in(1, e.count);
@@ -82,7 +83,9 @@ inline model::Decoder random_decoder(Random& random) {
   m.position_embeddings = random.chance() ? 1024 : 0;
   const std::int64_t kinds = random.in(1, 3);
   for (std::int64_t kind = 0; kind < kinds; ++kind) {
-    model::Layer layer{.attention = random_attention(random), .feed_forward = random_feed_forward(random)};
+    model::Layer layer;
+    layer.attention = random_attention(random);
+    layer.feed_forward = random_feed_forward(random);
     layer.parallel_blocks = random.in(0, 3) == 0;
     layer.norms = layer.parallel_blocks ? 1 : random.chance() ? 2 : 4;
     for (std::int64_t i = random.in(1, 6); i > 0; --i) m.add_layer(layer);

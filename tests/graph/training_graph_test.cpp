@@ -352,6 +352,7 @@ TEST_CASE("going back, sums of input gradients run beside weight gradients and g
 TEST_CASE("weight gradients are as large as the weights, and experts' as large as those that tokens reach") {
   model::Decoder m = Gpt{.b = 1, .s = 8, .h = 64, .a = 4, .n = 1, .layers = 1, .v = 100}.decoder();
   model::Layer layer = m.kinds[0];
+  layer.feed_forward.intermediate = 0;
   layer.feed_forward.experts = model::Experts{.count = 8, .per_token = 2, .intermediate = 32};
   m.add_layer(layer);
   const Execution e = execution(m, {});

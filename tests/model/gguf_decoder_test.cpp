@@ -200,7 +200,7 @@ TEST_CASE("biases and query and key norms are there when the first layer has the
   converted.add_tensor("blk.0.ffn_down.bias", {4096, 1, 1, 1}, GgmlType::f32);
   const Layer layer = parse_gguf_decoder(converted.file).kinds[0];
   CHECK(layer.attention.qkv_bias);
-  CHECK(layer.attention.qk_norm);
+  CHECK(layer.attention.qk_norm == QkNorm::head);
   CHECK_FALSE(layer.attention.o_bias);
   CHECK(layer.feed_forward.bias);
 }

@@ -46,6 +46,12 @@ AttentionCall call_of(const graph::Attention& a) {
   if (a.keys > 0) {
     call.all_keys = d(a.keys) / d(a.key_ranks);
     call.context = 0;
+  } else if (a.pool > 1 || a.picked || (a.shared_kv && a.window)) {
+    // Keys that stand for several tokens, or were chosen: as many as a query sees on the mean, without a mask.
+    const double seen = std::max(1.0, cost::visible_pairs(a) / d(a.q_tokens));
+    call.window = 0;
+    call.all_keys = a.q_tokens > 1 && !a.verifies ? seen : 0;
+    call.context = a.q_tokens > 1 && !a.verifies ? 0 : std::max(0.0, seen - call.queries);
   }
   call.heads = d(a.heads);
   call.kv_heads = d(a.kv_heads);
@@ -426,6 +432,13 @@ OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
         launch = get(v, Parameter::gemm_launch) + more;
         seconds = more + convolution_seconds(on(work.matrix_dtype), v, work.matrix.value, work.bytes().value);
       },
+      [&](const graph::Scan&) {
+        // Bound by its bytes, or in chunks by products, of which it gets the share that attention over prompts does.
+        const double products = work.matrix.value / (on(work.matrix_dtype).matrix * get(v, Parameter::prefill_share));
+        const double bytes = stream(op, work);
+        launch = vector_launches;
+        seconds = launch + std::max(bytes, products);
+      },
       [&](const graph::Vector& vector) {
         if (around_experts) return streams_around();
         if (profile_.choices.ggml && op.tag == graph::Tag::softmax) {
@@ -491,6 +504,7 @@ unsigned sections_of(const graph::Op& op) {
                return (is_decode(a) ? kDecode : kPrefill | kDecode) | (is_latent(a) ? kLatent : 0U);
              },
              [](const graph::Convolution&) -> unsigned { return kConvolution | kGemm; },
+             [](const graph::Scan&) -> unsigned { return kVector | kPrefill; },
              [&](const graph::Vector& v) -> unsigned { return kVector | walk(strided(v)); },
              [](const graph::Gather&) -> unsigned { return kVector; },
              [&](const graph::Copy& c) -> unsigned { return kVector | walk(strided(c)) | (c.to_cache ? kAppend : 0U); },
@@ -510,7 +524,7 @@ void each_extent(const graph::Op& op, const std::function<void(double)>& visit) 
       },
       [&](const graph::Attention& a) {
         all(a.sequences, a.q_tokens, a.context, a.heads, a.kv_heads, a.qk_dim, a.v_dim, a.window.value_or(0),
-            a.query_tile, a.verifies ? 1 : 0, a.copies);
+            a.query_tile, a.verifies ? 1 : 0, a.copies, a.pool, a.picked ? 1 : 0);
       },
       [&](const graph::Collective& c) {
         all(static_cast<int>(c.kind), c.ranks, c.stride, c.rows * c.width, c.library ? 1 : 0,
@@ -521,14 +535,18 @@ void each_extent(const graph::Op& op, const std::function<void(double)>& visit) 
         all(strided(v), reduced_rows(v), sampled(v), op.tag == graph::Tag::softmax ? 1 : 0);
       },
       // Their work says it all.
-      [](const graph::Convolution&) {}, [](const graph::Gather&) {}, [](const graph::Transfer&) {},
-      [](const graph::Overhead&) {});
+      [&](const graph::Scan& scan) { all(scan.tokens, scan.chunk); }, [](const graph::Convolution&) {},
+      [](const graph::Gather&) {}, [](const graph::Transfer&) {}, [](const graph::Overhead&) {});
 }
 
 bool depends(const graph::Op& op, unsigned sections, std::size_t parameter, const hardware::KernelChoices& choices) {
   using enum hardware::Parameter;
   if (choices.ggml && sections != 0 && is_ggml(op)) {
     return ggml_depends(op, parameter, choices) || (op.launches > 1 && parameter == index(vector_launch));
+  }
+  if (std::holds_alternative<graph::Scan>(op.body)) {
+    return parameter == index(vector_launch) || parameter == index(vector_memory_share) ||
+           parameter == index(vector_cached_share) || parameter == index(prefill_share);
   }
   const auto* sent = std::get_if<graph::Collective>(&op.body);
   if (parameter == index(split_hop)) return choices.ggml && sent && sent->kind == graph::CollectiveKind::send;

@@ -70,14 +70,14 @@ AttentionProblem attention(const graph::Attention& a) {
   p.queries = std::max<std::int64_t>(1, a.q_tokens / a.query_ranks);
   const std::int64_t keys = a.keys > 0 ? a.keys : a.context + a.q_tokens;
   p.keys = std::max<std::int64_t>(1, keys / a.key_ranks);
-  p.causal = a.keys == 0 && a.query_ranks == 1 && a.key_ranks == 1 && a.q_tokens > 1 && !a.window;
+  p.causal = a.keys == 0 && a.query_ranks == 1 && a.key_ranks == 1 && a.q_tokens > 1 && !a.window && a.pool == 1;
   if (!p.causal && a.keys == 0) {
     // A window, or a share of the sequence: as many scores without a mask.
     const double pairs = cost::visible_pairs(a) / d(a.query_ranks) / d(a.key_ranks);
     p.keys = std::max<std::int64_t>(1, std::llround(pairs / d(p.queries)));
   }
   p.qk_dim = a.qk_dim;
-  p.v_dim = a.v_dim;
+  p.v_dim = std::max<std::int64_t>(1, a.v_dim);  // scores alone: their sums over heads
   p.q_bytes = p.o_bytes = bytes_per_element(a.activation);
   p.k_bytes = bytes_per_element(a.cached.keys);
   p.v_bytes = a.shared_kv ? 0 : bytes_per_element(a.cached.values);
@@ -118,6 +118,9 @@ std::optional<Problem> problem_of(const graph::Op& op, const cost::Work& work) {
       [&](const graph::Gather& g) -> Found { return stream(g.rows, g.width, 0, false, work); },
       [&](const graph::Copy& c) -> Found {
         return stream(1, std::llround(std::max(c.read_elements, c.write_elements)), 0, false, work);
+      },
+      [&](const graph::Scan& s) -> Found {
+        return stream(s.sequences * s.tokens, s.heads * s.value_dim, 0, false, work);
       },
       [](const graph::Transfer&) -> Found { return std::nullopt; },
       [](const graph::Collective&) -> Found { return std::nullopt; },

@@ -169,12 +169,12 @@ Table phase_table(const Generation& g) {
 }
 
 Table memory_table(std::string title, const cost::Memory& memory, Bytes capacity) {
-  return capacity_table(std::move(title), capacity,
-                        {{"weights", memory.weights},
-                         {"KV cache", memory.kv_cache},
-                         {"activations (peak)", memory.activation},
-                         {"runtime reserve", memory.reserve},
-                         {"total", memory.total()}});
+  std::vector<std::pair<std::string, Bytes>> rows = {{"weights", memory.weights}, {"KV cache", memory.kv_cache}};
+  if (memory.state.value > 0) rows.emplace_back("recurrent state", memory.state);
+  rows.insert(rows.end(), {{"activations (peak)", memory.activation},
+                           {"runtime reserve", memory.reserve},
+                           {"total", memory.total()}});
+  return capacity_table(std::move(title), capacity, rows);
 }
 
 void add_memory(const Generation& g, Document& doc) {

@@ -33,7 +33,7 @@ std::string attention_text(const model::Attention& a) {
   }
   if (a.window) text += fmt::format(", sliding window {}", *a.window);
   if (a.qkv_bias) text += ", QKV bias";
-  if (a.qk_norm) text += ", QK norm";
+  if (a.qk_norm != model::QkNorm::none) text += ", QK norm";
   return text;
 }
 
