@@ -70,8 +70,11 @@ std::vector<std::string_view> models_called(std::string_view name) {
   std::vector<std::string_view> found;
   for (const EmbeddedFile& file : embedded_files()) {
     if (file.kind != Kind::model || words.empty()) continue;
-    const std::string_view id = value_of(file, "\nhf_id:");
-    if (model_words(file.name) == words || (!id.empty() && model_words(id) == words)) found.push_back(file.name);
+    const auto means = [&](std::string_view text) { return !text.empty() && model_words(text) == words; };
+    const std::vector<std::string_view> aliases = split(value_of(file, "\naliases:"), ',');
+    const bool called = means(file.name) || means(value_of(file, "\nhf_id:")) ||
+                        std::any_of(aliases.begin(), aliases.end(), [&](auto a) { return means(trim(a)); });
+    if (called) found.push_back(file.name);
   }
   return found;
 }

@@ -25,6 +25,22 @@ class Writer {
     }
     put(key, '"' + quoted + '"');
   }
+  // Without quotation marks where YAML needs none.
+  void words(std::string_view key, std::string_view value) {
+    constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ._/-+(),;";
+    const bool letter = !value.empty() && kPlain.find(value.front()) < 52;
+    const bool word = value != "true" && value != "false" && value != "null" && value != "yes" && value != "no";
+    if (letter && word && value.find_first_not_of(kPlain) == std::string_view::npos && value.back() != ' ') {
+      put(key, value);
+    } else {
+      text(key, value);
+    }
+  }
+  // A mapping of its own, a line an entry.
+  void block(std::string_view key, const Writer& inner) {
+    entries_.push_back(fmt::format("{}:", key));
+    for (const std::string& entry : inner.entries_) entries_.push_back("  " + entry);
+  }
   void flag(std::string_view key, bool value) { unless(false, key, value); }
   // Only what is not `usual`, which is what a reader takes where nothing is said.
   template <typename Usual, typename Value>
@@ -33,11 +49,7 @@ class Writer {
   }
 
   bool empty() const { return entries_.empty(); }
-  std::string lines(std::string_view indent = {}) const {
-    std::string all;
-    for (const std::string& entry : entries_) all += fmt::format("{}{}\n", indent, entry);
-    return all;
-  }
+  std::string lines() const { return join(entries_, "\n") + "\n"; }
   std::string in_braces() const { return "{" + join(entries_, ", ") + "}"; }
 
  private:

@@ -524,6 +524,10 @@ class DecoderBuilder {
         linear(Tag::gate_b, Split::none, tokens_, r.values(), rank, false, format(Role::gate_b));
       }
     }
+    if (r.head_norms) {
+      rms_norm(Tag::q_norm, tokens_ * r.key_heads, r.key_dim);
+      rms_norm(Tag::k_norm, tokens_ * r.key_heads, r.key_dim);
+    }
     if (r.conv > 0) convolve(r);
     if (r.kind == RecurrentKind::mamba) {
       linear(Tag::recurrent_x, Split::none, tokens_, r.gate_rank + 2 * r.key_dim, r.values(), false,

@@ -81,7 +81,8 @@ struct Attention {
   OutputGate gate = OutputGate::none;
   bool no_v_proj = false;     // values are the keys before norm and rotation (Gemma 4): no matrix, but cached
   bool one_vector = false;    // keys and values are one vector per head, cached once (DeepSeek-V4)
-  bool shares_cache = false;  // keys and values are those of an earlier layer: no matrices, no cache (Gemma 3n)
+  bool shares_cache = false;  // keys and values are those of an earlier layer: no matrices, no cache (Gemma 4 E2B)
+  bool unused_kv = false;     // … and yet the checkpoint holds matrices of its own (Gemma 3n)
   bool sinks = false;         // one learned logit per head (gpt-oss)
   bool softcap = false;       // tanh on the scores (Gemma 2)
   bool fused_qkv = false;     // the checkpoint holds q, k and v as one matrix
@@ -110,6 +111,7 @@ struct Recurrent {
   bool conv_bias = false;
   std::int64_t gate_rank = 0;  // of the time steps of mamba, of the gates of kimi_delta (0: full)
   bool norms = true;           // on what the recurrence returns; of mamba (Jamba) on time step, B and C
+  bool head_norms = false;     // RMSNorm over each query and key head (Ring)
   std::int64_t chunk = 64;     // tokens of a prompt that are computed together, as products of matrices
   bool operator==(const Recurrent&) const = default;
 
@@ -208,6 +210,8 @@ struct Decoder {
   // Layers that predict further tokens (MTP), which the published files hold and nothing here runs: each is a layer of
   // the last kind, a projection of its two inputs, three norms, and copies of the embedding and the lm_head.
   std::int64_t next_token_layers = 0;
+  bool next_token_copies = true;     // … or they share the embedding and the lm_head (Qwen3-Next)
+  bool attention_residuals = false;  // four vectors per layer weigh the results of the layers before it (Kimi K3)
   bool lm_head_bias = false;
   std::int64_t position_embeddings = 0;  // learned absolute positions; 0: none
   std::int64_t type_embeddings = 0;      // of segments, added to the tokens' (BERT)

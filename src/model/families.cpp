@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "model/reading.h"
 
@@ -56,8 +57,19 @@ constexpr ExpertRule kDeepseekExperts = {.count = "n_routed_experts",
 constexpr std::string_view kDeepseekSkipped =
     "num_key_value_heads head_dim qk_head_dim routed_scaling_factor scoring_func";
 
+constexpr std::string_view kGlmLiteSkipped =
+    "num_key_value_heads head_dim qk_head_dim routed_scaling_factor scoring_func partial_rotary_factor rope_interleave";
+
 constexpr ExpertRule with_shared_expert(ExpertRule rule) {
   rule.shared = SharedExperts::gated;
+  return rule;
+}
+constexpr ExpertRule leading_dense(ExpertRule rule, std::int64_t layers) {
+  rule.leading = layers;
+  return rule;
+}
+constexpr ExpertRule without_dense(ExpertRule rule) {
+  rule.dense = DenseLayers::none;
   return rule;
 }
 // The routing bias per expert (e_score_correction_bias) belongs to the method of DeepSeek-V3.
@@ -67,6 +79,32 @@ constexpr ExpertRule with_correction(ExpertRule rule) {
   rule.score_correction = true;
   return rule;
 }
+
+constexpr std::string_view kGraniteScalars =
+    "attention_multiplier embedding_multiplier logits_scaling residual_multiplier init_method normalization_function "
+    "position_embedding_type";
+constexpr std::string_view kLfm2Skipped =
+    "block_dim block_ffn_dim_multiplier block_mlp_init_scale block_multiple_of block_norm_eps block_out_init_scale "
+    "block_use_swiglu block_use_xavier_init block_auto_adjust_ff_dim block_ff_dim conv_dim conv_dim_out "
+    "conv_use_xavier_init norm_eps num_heads use_pos_enc routed_scaling_factor theta";
+constexpr std::string_view kBailingSkipped =
+    "embedding_dropout output_dropout router_dtype routed_scaling_factor score_function max_window_layers "
+    "group_norm_size linear_silu layer_group_size mtp_loss_scaling_factor multi_gate norm_head norm_softmax "
+    "moe_router_topk_scaling_factor linear_attn_norm_group_size";
+constexpr ExpertRule kBailingExperts = {.count = kNumExperts,
+                                        .grouped = true,
+                                        .dense = DenseLayers::leading,
+                                        .score_correction = true,
+                                        .correction_key = "moe_router_enable_expert_bias"};
+constexpr std::string_view kGptSpelt =
+    "hidden_size=n_embd num_hidden_layers=n_layer num_attention_heads=n_head num_key_value_heads= head_dim= "
+    "intermediate_size=n_inner max_position_embeddings=n_positions";
+constexpr std::string_view kGptSkipped =
+    "n_ctx scale_attn_weights scale_attn_by_inverse_layer_idx reorder_and_upcast_attn summary_activation "
+    "summary_first_dropout summary_proj_to_labels summary_type summary_use_proj";
+constexpr std::string_view kBertSkipped =
+    "attention_probs_dropout_prob position_embedding_type output_past gradient_checkpointing directionality "
+    "pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type";
 
 // A row per architecture: what it is called, then attention, feed-forward part and keys.
 // clang-format off
@@ -149,6 +187,308 @@ constexpr Family kFamilies[] = {
      .skipped = "swiglu_limit swiglu_alpha experts_per_token"},
     {.name = "yi", .like = "llama"},
     {.name = "Yi", .like = "llama"},  // the spelling of the first Yi files, which no hint needs to name
+
+    // ---- 2024 to 2026, by the code in transformers and beside the models' files
+    {.name = "ministral3", .gguf = "mistral3", .kv_heads = 8, .window = {.layers = W::all, .has_layer_types = false},
+     .must_be_false = "attention_bias"},
+    {.name = "mistral3", .like = "ministral3"},
+    {.name = "deepseek_v32", .gguf = "deepseek32", .latent = true, .experts = with_correction(kDeepseekExperts),
+     .must_be_false = "attention_bias mlp_bias", .must_be_one = "moe_layer_freq", .skipped = kDeepseekSkipped,
+     .own_layers = make_indexed_layers},
+    {.name = "glm_moe_dsa", .gguf = "glm-dsa", .latent = true, .experts = with_correction(kDeepseekExperts),
+     .must_be_false = "attention_bias mlp_bias", .must_be_one = "moe_layer_freq", .skipped = kDeepseekSkipped,
+     .own_layers = make_indexed_layers},
+    {.name = "glm4_moe_lite", .latent = true, .experts = with_correction(kDeepseekExperts),
+     .must_be_false = "attention_bias mlp_bias", .must_be_one = "moe_layer_freq", .skipped = kGlmLiteSkipped},
+    {.name = "glm4_moe", .gguf = "glm4moe", .kv_heads = 8, .head_dim = 128,
+     .rotary = 0.5, .rotary_key = "partial_rotary_factor", .qkv_bias = kAttentionBias,
+     .qk_norm = QkNorm::head, .qk_normed = {false, "use_qk_norm"},
+     .experts = leading_dense(with_correction(kDeepseekExperts), 1), .skipped = "routed_scaling_factor scoring_func"},
+    {.name = "minimax_m2", .gguf = "minimax-m2", .kv_heads = 8, .head_dim = 128, .rotary_dim_key = "rotary_dim",
+     .qk_norm = QkNorm::whole, .qk_normed = {true, "use_qk_norm"},
+     .experts = {.count = kLocalExperts, .width = Fact::intermediate, .score_correction = true,
+                 .correction_key = "use_routing_bias"},
+     .skipped = "sliding_window attn_type_list mtp_transformer_layers num_mtp_modules use_mtp qk_norm_type scoring_func "
+                "shared_intermediate_size partial_rotary_factor"},
+    {.name = "minimax_m3_vl", .gguf = "minimax-m3", .kv_heads = 4, .head_dim = 128, .rotary_dim_key = "rotary_dim",
+     .qk_norm = QkNorm::head, .qk_normed = {true, "use_qk_norm"}, .activation = Activation::swiglu_clamped,
+     .activation_key = "",
+     .experts = {.count = kLocalExperts, .width = Fact::intermediate, .score_correction = true,
+                 .correction_key = "use_routing_bias"},
+     .must_be_false = "attention_output_gate",
+     .skipped = "hidden_act num_mtp_modules qk_norm_type scoring_func partial_rotary_factor routed_scaling_factor "
+                "swiglu_alpha swiglu_limit use_gemma_norm",
+     .own_layers = make_minimax_m3_layers},
+    {.name = "minimax_m3", .like = "minimax_m3_vl"},
+    {.name = "deepseek_v4", .gguf = "deepseek4", .spelt = "intermediate_size=", .kv_heads = 1, .head_dim = 512, .window = {.layers = W::all, .absent = 128,
+     .has_layer_types = false}, .experts = without_dense(with_correction(kDeepseekExperts)),
+     .must_be_false = "attention_bias mlp_bias", .skipped = "routed_scaling_factor scoring_func swiglu_limit "
+     "compress_rope_theta hc_eps hc_sinkhorn_iters",
+     .own_layers = make_deepseek_v4_layers},
+    {.name = "kimi_linear", .gguf = "kimi-linear",
+     .spelt = "num_experts_per_tok=num_experts_per_token n_shared_experts=num_shared_experts n_group=num_expert_group "
+              "max_position_embeddings=model_max_length",
+     .latent = true,
+     .experts = {.count = kNumExperts, .grouped = true, .methods = "noaux_tc", .shared = SharedExperts::counted,
+                 .dense = DenseLayers::leading, .leading = 1, .score_correction = true},
+     .must_be_true = "mla_use_nope", .must_be_one = "moe_layer_freq",
+     .skipped = "num_key_value_heads head_dim routed_scaling_factor moe_renormalize moe_router_activation_func "
+                "use_grouped_topk activation_situ_beta activation_situ_linear_beta",
+     .own_layers = make_kimi_layers},
+    {.name = "longcat_flash",
+     .spelt = "num_hidden_layers=num_layers intermediate_size=ffn_hidden_size num_experts_per_tok=moe_topk "
+              "moe_intermediate_size=expert_ffn_hidden_size",
+     .latent = true, .experts = {.count = "n_routed_experts", .score_correction = true},
+     .must_be_false = "attention_bias router_bias",
+     .skipped = "num_key_value_heads head_dim attention_method mla_scale_q_lora mla_scale_kv_lora "
+                "routed_scaling_factor hidden_act",
+     .own_layers = make_longcat_layers},
+    // Three layers of four are gated delta nets, and a sigmoid gate in the query matrix is on the others' result.
+    {.name = "qwen3_next", .gguf = "qwen3next", .kv_heads = 2, .head_dim = 256,
+     .rotary = 0.25, .rotary_key = "partial_rotary_factor", .qkv_bias = kAttentionBias, .o_bias = kAttentionBias,
+     .qk_norm = QkNorm::head, .experts = with_shared_expert(kQwenExperts),
+     .must_be_false = "use_sliding_window", .own_layers = make_delta_net_layers},
+    {.name = "qwen3_5_moe_text", .gguf = "qwen35moe", .next_token_key = "mtp_num_hidden_layers", .next_token_copies = false,
+     .kv_heads = 2, .head_dim = 256, .rotary = 0.25, .rotary_key = "partial_rotary_factor", .qkv_bias = kAttentionBias,
+     .o_bias = kAttentionBias, .qk_norm = QkNorm::head, .experts = with_shared_expert(kQwenExperts),
+     .must_be_true = "attn_output_gate",
+     .must_be_false = "use_sliding_window mtp_use_dedicated_embeddings", .skipped = "mamba_ssm_dtype",
+     .own_layers = make_delta_net_layers},
+    {.name = "qwen3_5_moe", .like = "qwen3_5_moe_text"},
+    {.name = "qwen3_5_text", .gguf = "qwen35", .next_token_key = "mtp_num_hidden_layers", .next_token_copies = false,
+     .kv_heads = 4, .head_dim = 256, .rotary = 0.25, .rotary_key = "partial_rotary_factor", .qkv_bias = kAttentionBias,
+     .o_bias = kAttentionBias, .qk_norm = QkNorm::head, .must_be_true = "attn_output_gate",
+     .must_be_false = "use_sliding_window mtp_use_dedicated_embeddings", .skipped = "mamba_ssm_dtype mlp_only_layers",
+     .own_layers = make_delta_net_layers},
+    {.name = "qwen3_5", .like = "qwen3_5_text"},
+    {.name = "qwen2_vl", .gguf = "qwen2vl", .kv_heads = 8, .qkv_bias = {true}, .window = kSwitchedWindow,
+     .skipped = "vision_config"},
+    {.name = "qwen2_5_vl", .like = "qwen2_vl"},
+    {.name = "qwen2_vl_text", .like = "qwen2_vl"},
+    {.name = "qwen2_5_vl_text", .like = "qwen2_vl"},
+    {.name = "qwen3_vl", .like = "qwen3"},
+    {.name = "qwen3_vl_moe", .like = "qwen3_moe"},
+    {.name = "qwen3_omni_moe_text", .like = "qwen3_moe"},
+    {.name = "qwen3_omni_moe", .like = "qwen3_moe"},
+    {.name = "gemma3_text", .gguf = "gemma3",
+     .absent = "vocab_size=262208 hidden_size=2304 num_hidden_layers=26 num_attention_heads=8 intermediate_size=9216",
+     .norms = 4, .tied = true, .kv_heads = 4, .head_dim = 256,
+     .qkv_bias = kAttentionBias, .o_bias = kAttentionBias, .qk_norm = QkNorm::head,
+     .window = {.layers = W::pattern, .absent = 4096, .period = 6},
+     .activation = Activation::gelu_tanh, .activation_key = "hidden_activation",
+     .must_be_false = "use_bidirectional_attention",
+     .skipped = "hidden_act query_pre_attn_scalar final_logit_softcapping attn_logit_softcapping rope_local_base_freq"},
+    {.name = "gemma3", .like = "gemma3_text"},
+    {.name = "gemma4_text", .gguf = "gemma4", .norms = 4, .tied = true, .kv_heads = 4, .head_dim = 256,
+     .qkv_bias = kAttentionBias, .o_bias = kAttentionBias, .qk_norm = QkNorm::head,
+     .window = {.layers = W::pattern, .absent = 512, .period = 6},
+     .activation = Activation::gelu_tanh, .activation_key = "hidden_activation",
+     .skipped = "hidden_act final_logit_softcapping use_bidirectional_attention",
+     .own_layers = make_gemma4_layers},
+    {.name = "gemma4", .like = "gemma4_text"},
+    {.name = "gemma3n_text", .gguf = "gemma3n", .spelt = "intermediate_size=", .absent = "vocab_size=262400",
+     .norms = 4, .tied = true, .kv_heads = 2, .head_dim = 256,
+     .qkv_bias = kAttentionBias, .o_bias = kAttentionBias, .qk_norm = QkNorm::head,
+     .window = {.layers = W::pattern, .absent = 512, .period = 5},
+     .activation = Activation::gelu_tanh, .activation_key = "hidden_activation",
+     .skipped = "query_pre_attn_scalar final_logit_softcapping rope_local_base_freq activation_sparsity_pattern "
+                "altup_active_idx altup_coef_clip altup_correct_scale altup_lr_multiplier",
+     .own_layers = make_gemma3n_layers},
+    {.name = "gemma3n", .like = "gemma3n_text"},
+    // Each block is one mixer behind one norm.
+    {.name = "nemotron_h", .gguf = "nemotron_h", .spelt = "num_hidden_layers=", .kv_heads = 8, .head_dim = 128,
+     .rotary = 0, .gated = false, .activation = Activation::relu2, .activation_key = "mlp_hidden_act",
+     .must_be_false = "attention_bias mlp_bias mamba_proj_bias use_bias moe_shared_expert_overlap",
+     .skipped = "num_hidden_layers expand mamba_expand hidden_act mamba_hidden_act mamba_ssm_cache_dtype "
+                "partial_rotary_factor sliding_window rescale_prenorm_residual residual_in_fp32 time_step_floor "
+                "time_step_limit time_step_max time_step_min time_step_rank use_mamba_kernels norm_topk_prob "
+                "routed_scaling_factor mtp_layers_block_type mtp_hybrid_override_pattern mamba_num_groups "
+                "mamba_state_dim num_query_groups attention_head_dim",
+     .own_layers = make_nemotron_h_layers},
+    {.name = "nemotron-nas", .gguf = "deci", .spelt = "intermediate_size= num_key_value_heads=",
+     .must_be_false = "attention_bias mlp_bias", .skipped = "num_key_value_heads intermediate_size",
+     .own_layers = make_nemotron_nas_layers},
+    {.name = "granite", .gguf = "granite", .qkv_bias = kAttentionBias, .o_bias = kAttentionBias,
+     .mlp_bias = {false, "mlp_bias"}, .skipped = kGraniteScalars},
+    {.name = "granitemoe", .gguf = "granitemoe", .qkv_bias = kAttentionBias, .o_bias = kAttentionBias,
+     .experts = {.count = kLocalExperts, .width = Fact::intermediate}, .skipped = kGraniteScalars},
+    {.name = "granitemoehybrid", .gguf = "granitehybrid", .spelt = "intermediate_size=",
+     .qkv_bias = kAttentionBias, .o_bias = kAttentionBias,
+     .must_be_false = "mamba_proj_bias mlp_bias", .skipped = kGraniteScalars, .own_layers = make_granite_hybrid_layers},
+    {.name = "falcon_h1", .gguf = "falcon-h1", .kv_heads = 8,
+     .must_be_false = "attention_bias mamba_proj_bias mlp_bias projectors_bias",
+     .skipped = "attention_in_multiplier attention_out_multiplier attn_layer_indices embedding_multiplier key_multiplier "
+                "lm_head_multiplier mamba_expand mamba_norm_before_gate mamba_use_mlp mlp_expansion_factor "
+                "mlp_multipliers ssm_in_multiplier ssm_multipliers ssm_out_multiplier time_step_floor time_step_max "
+                "time_step_min time_step_limit",
+     .own_layers = make_falcon_h1_layers},
+    {.name = "jamba", .gguf = "jamba", .kv_heads = 8, .rotary = 0, .must_be_false = "mamba_proj_bias",
+     .skipped = "calc_logits_for_entire_prompt sliding_window use_mamba_kernels mamba_inner_layernorms",
+     .own_layers = make_jamba_layers},
+    {.name = "lfm2", .gguf = "lfm2", .spelt = "intermediate_size=", .tied = true, .kv_heads = 8,
+     .qk_norm = QkNorm::head, .activation_key = "", .must_be_false = "conv_bias", .skipped = kLfm2Skipped,
+     .own_keys = read_lfm2_keys, .own_layers = make_lfm2_layers},
+    {.name = "lfm2_moe", .gguf = "lfm2moe", .tied = true, .kv_heads = 8, .qk_norm = QkNorm::head, .activation_key = "",
+     .experts = {.count = kNumExperts, .dense = DenseLayers::leading, .score_correction = true,
+                 .correction_key = "use_expert_bias"},
+     .must_be_false = "conv_bias", .skipped = kLfm2Skipped, .own_layers = make_lfm2_layers},
+    {.name = "llama4_text", .gguf = "llama4", .spelt = "intermediate_size=intermediate_size_mlp", .kv_heads = 8,
+     .head_dim = 128, .qkv_bias = kAttentionBias, .o_bias = kAttentionBias,
+     .skipped = "use_qk_norm attn_temperature_tuning attn_scale floor_scale for_llm_compressor layer_types",
+     .own_layers = make_llama4_layers},
+    {.name = "llama4", .like = "llama4_text"},
+    {.name = "mimo", .kv_heads = 8, .qkv_bias = {true, "attention_bias"}, .window = kSwitchedWindow},
+    {.name = "mimo_v2_flash", .gguf = "mimo2", .kv_heads = 4, .head_dim = 192,
+     .rotary = 0.334, .rotary_key = "partial_rotary_factor",
+     .experts = {.count = "n_routed_experts", .grouped = true, .methods = "noaux_tc", .score_correction = true},
+     .must_be_false = "attention_bias",
+     .skipped = "attention_chunk_size attention_value_scale n_shared_experts routed_scaling_factor scoring_func "
+                "sliding_window_size swa_rope_theta hybrid_block_size attention_projection_layout",
+     .own_layers = make_mimo_v2_layers},
+    {.name = "step3p5", .gguf = "step35", .spelt = "num_key_value_heads=num_attention_groups", .kv_heads = 8,
+     .qk_norm = QkNorm::head, .qk_normed = {true, "use_qk_norm"}, .activation_key = "",
+     .must_be_true = "use_moe use_head_wise_attn_gate",
+     .skipped = "att_impl_type max_seq_len moe_every_n_layer moe_layer_offset moe_router_activation "
+                "moe_router_scaling_factor need_fp32_gate norm_expert_weight scoring_func n_shared_experts partial_rotary_factors swiglu_limits "
+                "swiglu_limits_shared use_rope_layers yarn_only_types zero_centered sink use_moe_router_bias",
+     .own_layers = make_step3_layers},
+    {.name = "step3p7", .like = "step3p5"},
+    {.name = "cohere", .gguf = "command-r", .norm = Norm::layer_no_bias, .norms = 1, .parallel_blocks = true, .tied = true,
+     .qkv_bias = kAttentionBias, .o_bias = kAttentionBias, .qk_norm = QkNorm::whole, .qk_normed = {false, "use_qk_norm"},
+     .skipped = "logit_scale"},
+    {.name = "cohere2", .gguf = "cohere2", .norm = Norm::layer_no_bias, .norms = 1, .parallel_blocks = true, .tied = true,
+     .qkv_bias = kAttentionBias, .o_bias = kAttentionBias,
+     .window = {.layers = W::pattern, .absent = 4096, .period = 4, .rotates_all = false},
+     .must_be_true = "use_parallel_block use_gated_activation use_embedding_sharing",
+     .must_be_false = "use_qk_norm use_parallel_embedding",
+     .skipped = "logit_scale layer_switch order_of_interleaved_layers position_embedding_type rotary_pct"},
+    {.name = "olmo2", .gguf = "olmo2", .norms_after = true, .qkv_bias = kAttentionBias, .o_bias = kAttentionBias,
+     .qk_norm = QkNorm::whole},
+    {.name = "olmo3", .gguf = "olmo2", .norms_after = true, .qkv_bias = kAttentionBias, .o_bias = kAttentionBias,
+     .qk_norm = QkNorm::whole, .window = {.layers = W::pattern, .absent = 4096, .period = 4}},
+    {.name = "exaone4", .gguf = "exaone4", .norms_after = true, .kv_heads = 32, .qk_norm = QkNorm::head,
+     .window = {.layers = W::pattern, .absent = 4096, .period = 4}},
+    {.name = "seed_oss", .gguf = "seed_oss", .kv_heads = 8, .head_dim = 128, .qkv_bias = {true, "attention_bias"},
+     .o_bias = {false, "attention_out_bias"}, .mlp_bias = {false, "mlp_bias"}, .skipped = "residual_dropout"},
+    {.name = "smollm3", .gguf = "smollm3", .tied = true, .kv_heads = 4,
+     .qkv_bias = kAttentionBias, .o_bias = kAttentionBias, .mlp_bias = {false, "mlp_bias"},
+     .must_be_false = "use_sliding_window", .skipped = "sliding_window max_window_layers layer_types",
+     .own_layers = make_smollm3_layers},
+    {.name = "internlm2", .gguf = "internlm2", .qkv_bias = {false, "bias"}, .o_bias = {false, "bias"}},
+    {.name = "internlm3", .gguf = "internlm3", .qkv_bias = {false, "qkv_bias"}, .o_bias = {false, "bias"},
+     .mlp_bias = {false, "bias"}},
+    {.name = "bailing_moe", .gguf = "bailingmoe2", .rotary_key = "partial_rotary_factor",
+     .qkv_bias = {false, "use_qkv_bias"}, .o_bias = {false, "use_bias"},
+     .qk_norm = QkNorm::head, .qk_normed = {false, "use_qk_norm"}, .fused_qkv = true, .experts = kBailingExperts,
+     .must_be_true = "use_rmsnorm", .skipped = kBailingSkipped, .own_keys = read_bailing_keys},
+    {.name = "bailing_moe_v2", .like = "bailing_moe"},
+    {.name = "bailing_moe_linear", .rotary_key = "partial_rotary_factor",
+     .qkv_bias = {false, "use_qkv_bias"}, .o_bias = {false, "use_bias"},
+     .qk_norm = QkNorm::head, .qk_normed = {false, "use_qk_norm"}, .fused_qkv = true, .experts = kBailingExperts,
+     .must_be_true = "use_rmsnorm", .skipped = kBailingSkipped, .own_keys = read_bailing_keys,
+     .own_layers = make_ring_layers},
+    {.name = "bailing_moe_linear_v2", .like = "bailing_moe_linear"},
+    {.name = "ernie4_5", .gguf = "ernie4_5", .tied = true, .qkv_bias = {false, "use_bias"}, .o_bias = {false, "use_bias"},
+     .mlp_bias = {false, "use_bias"}},
+    {.name = "ernie4_5_moe", .gguf = "ernie4_5-moe",
+     .spelt = "num_experts_per_tok=moe_k n_shared_experts=moe_num_shared_experts", .tied = true, .kv_heads = 4,
+     .qkv_bias = {false, "use_bias"}, .o_bias = {false, "use_bias"}, .mlp_bias = {false, "use_bias"},
+     .experts = {.count = "moe_num_experts", .shared = SharedExperts::counted, .score_correction = true},
+     .skipped = "moe_capacity moe_gate moe_use_aux_free moe_norm_min moe_group moe_aux_loss_lambda",
+     .own_layers = make_ernie_layers},
+    {.name = "hunyuan_v1_moe", .gguf = "hunyuan-moe", .spelt = "head_dim=attention_head_dim num_experts_per_tok= "
+     "moe_intermediate_size= n_shared_experts=", .qkv_bias = kAttentionBias, .o_bias = kAttentionBias,
+     .qk_norm = QkNorm::head, .qk_normed = {false, "use_qk_norm"}, .mlp_bias = {false, "mlp_bias"},
+     .must_be_false = "use_cla use_mla position_embedding_xdrope group_limited_greedy",
+     .skipped = "cla_share_factor dense_list mask_init_id moe_drop_tokens moe_layer_num_skipped "
+                "moe_random_routing_dropped_token norm_topk_prob norm_type org_vocab_size pad_id eod_token_id "
+                "routed_scaling_factor topk_group n_group use_mixed_mlp_moe use_rotary_pos_emb num_media_embeds "
+                "capacity_factor",
+     .own_keys = read_hunyuan_keys},
+    {.name = "hunyuan_v1_dense", .gguf = "hunyuan-dense", .qkv_bias = kAttentionBias, .o_bias = kAttentionBias,
+     .qk_norm = QkNorm::head, .qk_normed = {true, "use_qk_norm"}, .mlp_bias = {false, "mlp_bias"},
+     .must_be_false = "use_cla", .skipped = "cla_share_factor dense_list mask_init_id norm_type org_vocab_size pad_id "
+     "eod_token_id use_rotary_pos_emb attention_head_dim"},
+    {.name = "phimoe", .gguf = "phimoe", .norm = Norm::layer, .lm_head_bias = true, .kv_heads = 8, .qkv_bias = kAttentionBias,
+     .o_bias = kAttentionBias, .window = {.layers = W::all, .has_layer_types = false},
+     .experts = {.count = kLocalExperts, .width = Fact::intermediate}, .must_be_true = "lm_head_bias", .skipped = "input_jitter_noise"},
+    {.name = "dbrx", .gguf = "dbrx",
+     .spelt = "hidden_size=d_model num_hidden_layers=n_layers num_attention_heads=n_heads num_key_value_heads= head_dim= "
+              "max_position_embeddings=max_seq_len intermediate_size=",
+     .norm = Norm::layer_no_bias, .fused_qkv = true, .activation_key = "", .skipped = "resid_pdrop emb_pdrop", .own_layers = make_dbrx_layers},
+    {.name = "minimax_text_01", .kv_heads = 8, .rotary_dim_key = "rotary_dim",
+     .experts = {.count = kLocalExperts, .width = Fact::intermediate},
+     .skipped = "layernorm_full_attention_alpha layernorm_full_attention_beta layernorm_linear_attention_alpha "
+                "layernorm_linear_attention_beta layernorm_mlp_alpha layernorm_mlp_beta postnorm sliding_window "
+                "shared_intermediate_size shared_moe_mode block_size full_attn_alpha_factor full_attn_beta_factor "
+                "linear_attn_alpha_factor linear_attn_beta_factor mlp_alpha_factor mlp_beta_factor",
+     .own_layers = make_minimax_01_layers},
+    {.name = "minimax_m1", .like = "minimax_text_01"},
+    {.name = "minimax", .like = "minimax_text_01"},
+
+    // ---- Older decoders
+    {.name = "gpt2", .gguf = "gpt2", .spelt = kGptSpelt, .absent = "max_position_embeddings=1024", .norm = Norm::layer,
+     .tied = true, .learned_positions = 0, .rotary = 0, .qkv_bias = {true}, .o_bias = {true}, .fused_qkv = true,
+     .gated = false, .activation = Activation::gelu_tanh, .activation_key = "activation_function", .width_of_hidden = 4,
+     .mlp_bias = {true}, .skipped = kGptSkipped},
+    {.name = "gptj", .gguf = "gptj", .spelt = kGptSpelt, .norm = Norm::layer, .norms = 1, .parallel_blocks = true,
+     .lm_head_bias = true, .rotary_dim_key = "rotary_dim", .gated = false, .activation = Activation::gelu_tanh,
+     .activation_key = "activation_function", .width_of_hidden = 4, .mlp_bias = {true}, .must_be_true = "rotary",
+     .skipped = kGptSkipped},
+    {.name = "gpt_neox", .gguf = "gptneox", .norm = Norm::layer, .rotary = 0.25, .rotary_key = "rotary_pct",
+     .qkv_bias = {true, "attention_bias"}, .o_bias = {true, "attention_bias"}, .fused_qkv = true, .gated = false,
+     .activation = Activation::gelu, .width_of_hidden = 4, .mlp_bias = {true},
+     .skipped = "rotary_emb_base attention_probs_dropout_prob", .own_keys = read_neox_keys},
+    {.name = "opt", .gguf = "opt", .spelt = "intermediate_size=ffn_dim num_key_value_heads= head_dim=",
+     .norm = Norm::layer, .tied = true, .learned_positions = 2, .rotary = 0, .qkv_bias = {true, "enable_bias"},
+     .o_bias = {true, "enable_bias"}, .gated = false, .activation = Activation::relu,
+     .activation_key = "activation_function", .mlp_bias = {true, "enable_bias"}, .must_be_true = "do_layer_norm_before",
+     .must_be_false = "remove_final_layer_norm",
+     .skipped = "activation_dropout dropout init_std layerdrop word_embed_proj_dim layer_norm_elementwise_affine"},
+    {.name = "bloom", .gguf = "bloom",
+     .spelt = "hidden_size=n_embed num_hidden_layers=n_layer num_attention_heads=n_head num_key_value_heads= head_dim= "
+              "intermediate_size=n_inner max_position_embeddings=seq_length",
+     .norm = Norm::layer, .tied = true, .embedding_norm = true, .rotary = 0, .qkv_bias = {true}, .o_bias = {true},
+     .fused_qkv = true, .gated = false, .activation = Activation::gelu_tanh, .activation_key = "", .width_of_hidden = 4,
+     .mlp_bias = {true},
+     .skipped = "apply_residual_connection_post_layernorm attention_softmax_in_fp32 masked_softmax_fusion offset_alibi "
+                "skip_bias_add skip_bias_add_qkv slow_but_exact unk_token_id bias_dropout_fusion"},
+    {.name = "falcon", .gguf = "falcon", .spelt = "num_key_value_heads=num_kv_heads intermediate_size=ffn_hidden_size",
+     .norm = Norm::layer, .tied = true, .fused_qkv = true, .gated = false, .activation = Activation::gelu,
+     .activation_key = "activation", .width_of_hidden = 4, .must_be_false = "alibi bias",
+     .skipped = "apply_residual_connection_post_layernorm multi_query new_decoder_architecture parallel_attn "
+                "num_ln_in_parallel_attn hidden_act",
+     .own_keys = read_falcon_keys},
+    {.name = "mpt", .gguf = "mpt",
+     .spelt = "hidden_size=d_model num_hidden_layers=n_layers num_attention_heads=n_heads num_key_value_heads= head_dim= "
+              "max_position_embeddings=max_seq_len intermediate_size=",
+     .norm = Norm::layer_no_bias, .tied = true, .rotary = 0, .fused_qkv = true, .gated = false,
+     .activation = Activation::gelu, .activation_key = "",
+     .skipped = "init_config init_device learned_pos_emb logit_scale embedding_fraction emb_pdrop resid_pdrop verbose "
+                "norm_type tokenizer_name",
+     .own_keys = read_mpt_keys},
+    {.name = "starcoder2", .gguf = "starcoder2", .norm = Norm::layer, .tied = true, .kv_heads = 2,
+     .qkv_bias = {true, "use_bias"}, .o_bias = {true, "use_bias"},
+     .window = {.layers = W::all, .has_layer_types = false}, .gated = false, .activation = Activation::gelu_tanh,
+     .mlp_bias = {true, "use_bias"},
+     .skipped = "activation_function attention_softmax_in_fp32 embedding_dropout mlp_type norm_epsilon norm_type "
+                "residual_dropout scale_attention_softmax_in_fp32 scale_attn_weights"},
+
+    // ---- Encoders
+    {.name = "bert", .gguf = "bert", .norm = Norm::layer, .norms_after = true, .encoder = true, .embedding_norm = true,
+     .learned_positions = 0, .rotary = 0, .qkv_bias = {true}, .o_bias = {true}, .gated = false,
+     .activation = Activation::gelu, .mlp_bias = {true}, .skipped = kBertSkipped, .own_keys = read_bert_keys},
+    {.name = "xlm-roberta", .like = "bert"},
+    {.name = "roberta", .like = "bert"},
+    {.name = "camembert", .like = "bert"},
+    {.name = "modernbert", .gguf = "modern-bert", .norm = Norm::layer_no_bias, .encoder = true,
+     .qkv_bias = kAttentionBias, .o_bias = kAttentionBias, .fused_qkv = true, .activation = Activation::gelu,
+     .activation_key = "hidden_activation", .mlp_bias = {false, "mlp_bias"}, .fused_gate_up = true,
+     .must_be_false = "norm_bias",
+     .skipped = "classifier_activation classifier_bias classifier_pooling decoder_bias deterministic_flash_attn "
+                "embedding_dropout global_rope_theta local_rope_theta initializer_cutoff_factor mlp_dropout norm_eps "
+                "position_embedding_type reference_compile sparse_pred_ignore_index sparse_prediction repad_logits_with_grad",
+     .own_layers = make_modernbert_layers},
 };
 // clang-format on
 
@@ -170,7 +510,7 @@ constexpr std::string_view kNeutralKeys[] = {
     // labels of classifiers
     "id2label label2id num_labels task_specific_params",
     // numerics and positions
-    "rms_norm_eps layer_norm_eps layer_norm_epsilon layernorm_epsilon rope_theta rope_scaling rope_interleave "
+    "rms_norm_eps layer_norm_eps layer_norm_epsilon layernorm_epsilon norm_eps rope_theta rope_scaling rope_interleave "
     "rope_interleaved original_max_position_embeddings initial_context_length use_mrope",
     // token ids
     "bos_token_id eos_token_id pad_token_id sep_token_id unk_token_id cls_token_id decoder_start_token_id "
@@ -179,7 +519,7 @@ constexpr std::string_view kNeutralKeys[] = {
     "bad_words_ids begin_suppress_tokens diversity_penalty do_sample early_stopping encoder_no_repeat_ngram_size "
     "exponential_decay_length_penalty length_penalty max_length max_new_tokens min_length no_repeat_ngram_size "
     "num_beam_groups num_beams num_return_sequences remove_invalid_values repetition_penalty suppress_tokens "
-    "temperature top_k top_p typical_p num_logits_to_keep tie_encoder_decoder model_max_length",
+    "temperature top_k top_p typical_p num_logits_to_keep logits_to_keep tie_encoder_decoder model_max_length",
 };
 
 struct ActivationName {
@@ -187,6 +527,8 @@ struct ActivationName {
   Activation activation;
 };
 constexpr ActivationName kActivations[] = {{"silu", Activation::silu},
+                                           {"relu2", Activation::relu2},
+                                           {"situ", Activation::silu},
                                            {"swish", Activation::silu},
                                            {"gelu", Activation::gelu},
                                            {"gelu_python", Activation::gelu},
@@ -207,6 +549,15 @@ std::string_view Family::key(Fact fact) const {
     if (word.substr(0, sign) == usual) return word.substr(sign + 1);
   }
   return usual;
+}
+
+std::optional<std::int64_t> Family::value_where_absent(Fact fact) const {
+  const std::string_view usual = fact_row(fact).hf;
+  for (const std::string_view word : words(absent)) {
+    const std::size_t sign = word.find('=');
+    if (word.substr(0, sign) == usual) return parse_int(word.substr(sign + 1));
+  }
+  return std::nullopt;
 }
 
 std::span<const Family> families() { return kFamilies; }
@@ -263,7 +614,8 @@ bool is_neutral_key(std::string_view key) {
     std::ranges::sort(all);
     return all;
   }();
-  return key.starts_with('_') || std::ranges::binary_search(sorted, key);
+  const bool id = key.ends_with("_token_id") || key.ends_with("_token_index") || key.ends_with("_token_ids");
+  return id || key.starts_with('_') || std::ranges::binary_search(sorted, key);
 }
 
 std::optional<Activation> find_activation(std::string_view name) {

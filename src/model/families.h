@@ -45,15 +45,18 @@ struct Trait {
 enum class WindowLayers : unsigned char {
   none,  // no model of the architecture has one: its keys are errors
   all,
-  even,   // every second layer, beginning with the first
-  upper,  // from max_window_layers on
-  listed  // only layer_types says so: versions of transformers disagree on what holds without it
+  even,     // every second layer, beginning with the first
+  pattern,  // all but each `period`-th
+  upper,    // from max_window_layers on
+  listed    // only layer_types says so: versions of transformers disagree on what holds without it
 };
 struct WindowRule {
   WindowLayers layers = WindowLayers::none;
   std::int64_t absent = 0;      // the window where the key is absent, but not null; 0: none
   bool switched = false;        // it is in use if use_sliding_window says so; unknown to llama.cpp
   bool has_layer_types = true;  // a list may say otherwise
+  std::int64_t period = 0;      // where sliding_window_pattern is absent
+  bool rotates_all = true;      // layers without a window are rotated, too
 };
 
 // Which layers of a mixture are dense: those that decoder_sparse_step and mlp_only_layers name (Qwen), or the first
@@ -79,9 +82,10 @@ struct ExpertRule {
   std::int64_t leading = 0;  // dense layers where the key is absent
   bool router_bias = false;
   bool score_correction = false;
+  std::string_view correction_key = {};  // a bool that says whether there is one after all
 };
 
-class ConfigReader;  // hf_config.cpp
+class ConfigReader;  // hf_config.h
 
 // Absent keys take the defaults of the architecture's config class in transformers.
 struct Family {
@@ -90,6 +94,7 @@ struct Family {
   std::string_view gguf = {};  // general.architecture of GGUF files; several rows may be the same to llama.cpp
   std::string_view spelt =
       {};  // keys of facts that go by others, "head_dim=kv_channels", or are not there, "head_dim="
+  std::string_view absent = {};              // what facts are where their keys are absent: "vocab_size=262208"
   std::string_view other_max_position = {};  // key that says it where the first does not
 
   Norm norm = Norm::rms;
@@ -97,15 +102,23 @@ struct Family {
   bool parallel_blocks = false;  // attention and MLP side by side
   bool tied = false;             // where tie_word_embeddings is absent
   bool lm_head_bias = false;
+  bool norms_after = false;  // … each part, and none before
+  bool encoder = false;      // reads in both directions, and generates nothing
+  bool embedding_norm = false;
+  std::optional<std::int64_t> learned_positions = {};  // a table of as many positions, and so many rows more
+  std::string_view next_token_key = "num_nextn_predict_layers";
+  bool next_token_copies = true;  // … have the embedding and the head once more
 
   bool latent = false;                        // attention through latents
   std::optional<std::int64_t> kv_heads = {};  // where absent; none: as many as query heads
   std::optional<std::int64_t> head_dim = {};  // where absent; none: hidden / heads
   double rotary = 1;                          // share of a head that is rotated, …
   std::string_view rotary_key = {};           // … unless this key says another; empty: there is none
+  std::string_view rotary_dim_key = {};       // key of the width that is rotated
   Trait qkv_bias = {};
   Trait o_bias = {};
   QkNorm qk_norm = QkNorm::none;
+  Trait qk_normed = {true};  // whether there is that norm
   bool sinks = false;
   bool softcap = false;    // unless attn_logit_softcapping is null or 0
   bool fused_qkv = false;  // in the checkpoint; a GGUF file has the tensor or not
@@ -115,6 +128,7 @@ struct Family {
   Activation activation = Activation::silu;
   std::string_view activation_key = "hidden_act";  // empty: there is none
   bool halved_width = false;                       // the width counts the gate and up matrices together
+  std::int64_t width_of_hidden = 0;                // the width in hidden vectors where its key is absent or null
   Trait mlp_bias = {};
   bool fused_gate_up = false;
   ExpertRule experts = {};
@@ -125,9 +139,11 @@ struct Family {
   std::string_view must_be_false = {};
   std::string_view must_be_one = {};
   std::string_view skipped = {};
-  void (*own_keys)(ConfigReader&) = nullptr;  // reads what no other architecture has
+  void (*own_keys)(ConfigReader&) = nullptr;    // reads what no other architecture has
+  void (*own_layers)(ConfigReader&) = nullptr;  // … once there are layers, which differ in it
 
   std::string_view key(Fact fact) const;  // of config.json
+  std::optional<std::int64_t> value_where_absent(Fact fact) const;
 };
 
 // Every row.
@@ -151,9 +167,40 @@ bool is_neutral_key(std::string_view key);
 std::optional<Activation> find_activation(std::string_view name);
 std::vector<std::string> activation_names();
 
-// Names that no other architecture's config has (hf_config.cpp).
+// What only one architecture's config has (hf_families.cpp).
 void read_qwen_keys(ConfigReader& config);
 void read_qwen3_moe_keys(ConfigReader& config);
 void read_chatglm_keys(ConfigReader& config);
+void read_bailing_keys(ConfigReader& config);
+void read_hunyuan_keys(ConfigReader& config);
+void read_falcon_keys(ConfigReader& config);
+void read_mpt_keys(ConfigReader& config);
+void read_bert_keys(ConfigReader& config);
+void read_lfm2_keys(ConfigReader& config);
+void read_neox_keys(ConfigReader& config);
+// … whose layers differ in it (hf_layers.cpp).
+void make_indexed_layers(ConfigReader& config);  // DeepSeek-V3.2, GLM-5
+void make_deepseek_v4_layers(ConfigReader& config);
+void make_kimi_layers(ConfigReader& config);
+void make_longcat_layers(ConfigReader& config);
+void make_delta_net_layers(ConfigReader& config);  // Qwen3-Next, Qwen3.5
+void make_minimax_m3_layers(ConfigReader& config);
+void make_minimax_01_layers(ConfigReader& config);
+void make_gemma4_layers(ConfigReader& config);
+void make_gemma3n_layers(ConfigReader& config);
+void make_nemotron_h_layers(ConfigReader& config);
+void make_nemotron_nas_layers(ConfigReader& config);
+void make_granite_hybrid_layers(ConfigReader& config);
+void make_falcon_h1_layers(ConfigReader& config);
+void make_jamba_layers(ConfigReader& config);
+void make_lfm2_layers(ConfigReader& config);
+void make_llama4_layers(ConfigReader& config);
+void make_mimo_v2_layers(ConfigReader& config);
+void make_step3_layers(ConfigReader& config);
+void make_ernie_layers(ConfigReader& config);
+void make_smollm3_layers(ConfigReader& config);
+void make_ring_layers(ConfigReader& config);
+void make_modernbert_layers(ConfigReader& config);
+void make_dbrx_layers(ConfigReader& config);
 
 }  // namespace llmperf::model

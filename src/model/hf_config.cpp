@@ -1,15 +1,16 @@
 // Hugging Face configs. A ConfigReader goes through what the row of the architecture (families.h) says there is to
-// read; what a row cannot say are the functions after it. A config says a lot that does not change what a model costs
-// (token ids, dropout, sampling defaults); those keys are listed and skipped. Any other key that nobody reads is an
-// error, because it might change the cost.
+// read. A config says a lot that does not change what a model costs (token ids, dropout, sampling defaults); those keys
+// are listed and skipped. Any other key that nobody reads is an error, because it might change the cost.
+#include "model/hf_config.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
 #include "base/text.h"
-#include "model/families.h"
 #include "model/hf_quantization.h"
 #include "model/reading.h"
 
@@ -18,341 +19,387 @@ namespace llmperf::model {
 using descriptor::Node;
 using descriptor::Reader;
 
-class ConfigReader {
- public:
-  ConfigReader(Reader& of, const Family& family) : reader(of), family_(family) {}
+void ConfigReader::read() {
+  read_dimensions();
+  family_.latent ? read_latent() : read_heads();
+  read_window();
+  read_feed_forward();
+  check_keys();
+  reader.ignore(family_.skipped);
+  if (family_.own_keys != nullptr) family_.own_keys(*this);
+  const Attention& a = layer.attention;
+  if (a.kv_heads > 0) check_divisible(reader, key(Fact::heads), a.heads, key(Fact::kv_heads), a.kv_heads);
+  make_layers();
+  if (family_.own_layers != nullptr) family_.own_layers(*this);
+}
 
-  void read() {
-    read_dimensions();
-    family_.latent ? read_latent() : read_heads();
-    read_window();
-    read_feed_forward();
-    check_keys();
-    reader.ignore(family_.skipped);
-    if (family_.own_keys != nullptr) family_.own_keys(*this);
-    const Attention& a = layer.attention;
-    check_divisible(reader, family_.key(Fact::heads), a.heads, family_.key(Fact::kv_heads), a.kv_heads);
+void ConfigReader::make_layers() {
+  layers.assign(static_cast<std::size_t>(num_layers_), layer);
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const bool slides = sliding_.empty() || sliding_[i];
+    if (slides) layers[i].attention.window = window_;
+    if (!slides && !family_.window.rotates_all) layers[i].attention.rotary_dim = 0;
+    if (!dense_layers_.empty() && dense_layers_[i]) layers[i].feed_forward = dense_;
   }
-  // Every layer in order; all but which is stored how.
-  std::vector<Layer> layers() const {
-    std::vector<Layer> layers(static_cast<std::size_t>(num_layers_), layer);
-    for (std::size_t i = 0; i < layers.size(); ++i) {
-      if (sliding_.empty() || sliding_[i]) layers[i].attention.window = window_;
-      if (!dense_layers_.empty() && dense_layers_[i]) layers[i].feed_forward = dense_;
-    }
-    return layers;
-  }
+}
 
-  std::int64_t require(Fact fact) { return reader.require_int(family_.key(fact), fact_row(fact).range); }
-  std::optional<std::int64_t> optional(Fact fact) {
-    return reader.optional_int(family_.key(fact), fact_row(fact).range);
-  }
-  std::int64_t value_or(Fact fact, std::int64_t absent) { return optional(fact).value_or(absent); }
-  bool is_null(Fact fact) const { return reader.is_null(family_.key(fact)); }
-  bool flag(const Trait& trait) {
-    if (trait.key.empty()) return trait.value;
-    const auto known = std::ranges::find(flags_, trait.key, &std::pair<std::string_view, bool>::first);
-    if (known != flags_.end()) return known->second;
-    return flags_.emplace_back(trait.key, reader.bool_or(trait.key, trait.value)).second;
-  }
+void ConfigReader::set_layers(std::vector<Layer> all) {
+  layers = std::move(all);
+  num_layers_ = static_cast<std::int64_t>(layers.size());
+}
 
-  Reader& reader;
-  Decoder decoder;
-  Layer layer;  // every layer, but for windows and dense layers
+std::string_view ConfigReader::key(Fact fact) const {
+  const std::string_view own = family_.key(fact);
+  const std::string_view usual = fact_row(fact).hf;
+  return own.empty() || own == usual || reader.has(own) || !reader.has(usual) ? own : usual;
+}
 
- private:
-  void read_dimensions() {
-    decoder.hidden = require(Fact::hidden);
-    num_layers_ = require(Fact::layers);
-    decoder.vocab = require(Fact::vocab);
-    decoder.max_position = optional(Fact::max_position);
-    decoder.tied_embeddings = reader.bool_or("tie_word_embeddings", family_.tied);
-    if (!family_.other_max_position.empty()) {
-      const auto other = reader.optional_int(family_.other_max_position, fact_row(Fact::max_position).range);
-      if (!decoder.max_position) decoder.max_position = other;
-    }
-    decoder.norm = family_.norm;
-    decoder.lm_head_bias = family_.lm_head_bias;
-    layer.norms = family_.norms;
-    layer.parallel_blocks = family_.parallel_blocks;
-  }
-
-  void read_heads() {
-    Attention& attention = layer.attention;
-    attention.heads = require(Fact::heads);
-    attention.kv_heads = attention.heads;
-    if (!family_.key(Fact::kv_heads).empty()) {
-      const bool as_many = reader.is_null(fact_row(Fact::kv_heads).hf) || !family_.kv_heads;
-      attention.kv_heads = value_or(Fact::kv_heads, as_many ? attention.heads : *family_.kv_heads);
-    }
-    // Under these names null is not the same as absent.
-    const bool derived = reader.is_null(fact_row(Fact::head_dim).hf) || !family_.head_dim;
-    if (const auto given = optional(Fact::head_dim)) {
-      attention.head_dim = *given;
-    } else if (!derived) {
-      attention.head_dim = *family_.head_dim;
-    } else {
-      attention.head_dim = derive_head_dim(reader, family_.key(Fact::hidden), decoder.hidden, family_.key(Fact::heads),
-                                           attention.heads, family_.key(Fact::head_dim));
-    }
-    attention.v_head_dim = attention.head_dim;
-
-    std::optional<double> share;
-    if (!family_.rotary_key.empty()) {
-      share = reader.optional_double(family_.rotary_key, 0, 1);
-      if (!share && reader.has("rope_parameters")) {
-        share = reader.optional_mapping("rope_parameters")->optional_double(family_.rotary_key, 0, 1);
-      }
-    }
-    const double rotated = static_cast<double>(attention.head_dim) * share.value_or(family_.rotary);
-    attention.rotary_dim = static_cast<std::int64_t>(std::floor(rotated));
-    attention.qkv_bias = flag(family_.qkv_bias);
-    attention.o_bias = flag(family_.o_bias);
-    attention.qk_norm = family_.qk_norm;
-    attention.sinks = family_.sinks;
-    attention.fused_qkv = family_.fused_qkv;
-    if (family_.softcap) {
-      reader.optional_double("attn_logit_softcapping", 0, 1e6);
-      attention.softcap = !reader.is_null("attn_logit_softcapping");
+std::int64_t ConfigReader::require(Fact fact) {
+  const std::string_view name = key(fact);
+  if (!reader.has(name)) {
+    if (const auto absent = family_.value_where_absent(fact)) {
+      reader.ignore(name);
+      return *absent;
     }
   }
+  return reader.require_int(name, fact_row(fact).range);
+}
 
-  void read_latent() {
-    decoder.next_token_layers = reader.int_or("num_nextn_predict_layers", 0, kNextTokenRange);
-    Attention& attention = layer.attention;
-    LatentAttention latent;
-    attention.heads = require(Fact::heads);
-    attention.kv_heads = attention.heads;
-    latent.q_lora_rank = optional(Fact::q_lora_rank);
-    if (!latent.q_lora_rank && !is_null(Fact::q_lora_rank)) latent.q_lora_rank = 1536;
-    latent.kv_lora_rank = value_or(Fact::kv_lora_rank, 512);
-    latent.rope_dim = value_or(Fact::rope_dim, 64);
-    latent.nope_dim = value_or(Fact::nope_dim, 128);
-    attention.head_dim = latent.rope_dim + latent.nope_dim;
-    attention.v_head_dim = value_or(Fact::v_head_dim, 128);
-    attention.rotary_dim = latent.rope_dim;
-    attention.latent = latent;
+std::optional<std::int64_t> ConfigReader::optional(Fact fact) {
+  const std::string_view name = key(fact);
+  if (name.empty()) return std::nullopt;
+  const auto given = reader.optional_int(name, fact_row(fact).range);
+  return given ? given : family_.value_where_absent(fact);
+}
+
+bool ConfigReader::flag(const Trait& trait) {
+  if (trait.key.empty()) return trait.value;
+  const auto known = std::ranges::find(flags_, trait.key, &std::pair<std::string_view, bool>::first);
+  if (known != flags_.end()) return known->second;
+  return flags_.emplace_back(trait.key, reader.bool_or(trait.key, trait.value)).second;
+}
+
+bool ConfigReader::fits_layers(std::string_view key, std::size_t entries, bool may_be_longer) {
+  const auto most = static_cast<std::size_t>(num_layers_);
+  if (entries == most || (may_be_longer && entries > most)) return true;
+  const std::string_view count = this->key(Fact::layers);
+  if (count.empty() || is_sound(reader, count, kLayerRange)) {
+    reader.problem(key, fmt::format("{} lists {} layers, {} is {}", key, entries, count, num_layers_));
   }
+  return false;
+}
 
-  void read_window() {
-    const WindowRule& rule = family_.window;
-    if (rule.layers == WindowLayers::none) return;
-    if (rule.switched && (!reader.bool_or("use_sliding_window", false) || is_null(Fact::window))) {
-      // Some files leave 0 or any other value behind where it is not in use.
-      reader.ignore("sliding_window max_window_layers");
-    } else {
-      window_ = optional(Fact::window);
-      if (!window_ && !is_null(Fact::window) && rule.absent > 0) window_ = rule.absent;
+std::optional<std::vector<std::size_t>> ConfigReader::words_of_layers(std::string_view key,
+                                                                      std::span<const std::string_view> known,
+                                                                      bool may_be_longer) {
+  if (reader.find(key) == nullptr) return std::nullopt;
+  std::vector<std::size_t> places;
+  for (const std::string& word : reader.optional_strings(key)) {
+    const auto found = std::ranges::find(known, word);
+    if (found == known.end()) {
+      const std::vector<std::string> names(known.begin(), known.end());
+      reader.problem(key, fmt::format("layer type {} is not supported", quote(word)),
+                     "known types: " + join(names, ", "));
+      return std::nullopt;
     }
-    if (rule.layers == WindowLayers::upper && window_) {
-      const std::int64_t first = reader.int_or("max_window_layers", 28, {0, kLayerRange.max});
-      for (std::int64_t i = 0; i < num_layers_; ++i) sliding_.push_back(i >= first);
-    } else if (rule.switched) {
-      reader.ignore("max_window_layers");
-    }
-    if (rule.layers == WindowLayers::even) {
-      for (std::int64_t i = 0; i < num_layers_; ++i) sliding_.push_back(i % 2 == 0);
-    }
-    if (rule.layers == WindowLayers::listed && window_ && !reader.has("layer_types")) {
-      reader.problem("use_sliding_window",
-                     "use_sliding_window needs layer_types: versions of transformers disagree on "
-                     "which layers of this architecture see the window");
-    }
-    if (rule.has_layer_types) read_layer_types();
+    places.push_back(static_cast<std::size_t>(found - known.begin()));
   }
+  if (!fits_layers(key, places.size(), may_be_longer)) return std::nullopt;
+  places.resize(static_cast<std::size_t>(num_layers_));
+  return places;
+}
 
-  // Which layers use the window, where the file lists them.
-  void read_layer_types() {
-    if (reader.find("layer_types") == nullptr) return;
-    std::vector<bool> sliding;
-    for (const std::string& type : reader.optional_strings("layer_types")) {
-      if (type != "sliding_attention" && type != "full_attention") {
-        reader.problem("layer_types", fmt::format("layer type {} is not supported", quote(type)),
-                       "known types: full_attention, sliding_attention");
-        return;
-      }
-      sliding.push_back(type == "sliding_attention");
-    }
-    if (sliding.size() == static_cast<std::size_t>(num_layers_)) {
-      sliding_ = std::move(sliding);
-    } else if (is_sound(reader, family_.key(Fact::layers), kLayerRange)) {
-      reader.problem("layer_types", fmt::format("layer_types lists {} layers, {} is {}", sliding.size(),
-                                                family_.key(Fact::layers), num_layers_));
+std::optional<std::vector<std::int64_t>> ConfigReader::numbers_of_layers(std::string_view key,
+                                                                         descriptor::IntRange range,
+                                                                         bool may_be_longer) {
+  if (reader.find(key) == nullptr) return std::nullopt;
+  std::vector<std::int64_t> numbers = reader.optional_ints(key, range);
+  if (!fits_layers(key, numbers.size(), may_be_longer)) return std::nullopt;
+  numbers.resize(static_cast<std::size_t>(num_layers_));
+  return numbers;
+}
+
+void ConfigReader::read_dimensions() {
+  decoder.hidden = require(Fact::hidden);
+  if (!key(Fact::layers).empty()) num_layers_ = require(Fact::layers);
+  decoder.vocab = require(Fact::vocab);
+  decoder.max_position = optional(Fact::max_position);
+  decoder.tied_embeddings = reader.bool_or("tie_word_embeddings", family_.tied);
+  if (!family_.other_max_position.empty()) {
+    const auto other = reader.optional_int(family_.other_max_position, fact_row(Fact::max_position).range);
+    if (!decoder.max_position) decoder.max_position = other;
+  }
+  decoder.norm = family_.norm;
+  decoder.lm_head_bias = family_.lm_head_bias;
+  decoder.encoder = family_.encoder;
+  decoder.embedding_norm = family_.embedding_norm;
+  decoder.next_token_layers = reader.int_or(family_.next_token_key, 0, kNextTokenRange);
+  decoder.next_token_copies = family_.next_token_copies;
+  if (family_.learned_positions && decoder.max_position) {
+    decoder.position_embeddings = *decoder.max_position + *family_.learned_positions;
+  }
+  layer.norms = family_.norms;
+  layer.parallel_blocks = family_.parallel_blocks;
+  layer.norms_after = family_.norms_after;
+}
+
+void ConfigReader::read_heads() {
+  Attention& attention = layer.attention;
+  attention.heads = require(Fact::heads);
+  attention.kv_heads = attention.heads;
+  if (!key(Fact::kv_heads).empty()) {
+    const bool as_many = reader.is_null(fact_row(Fact::kv_heads).hf) || !family_.kv_heads;
+    attention.kv_heads = value_or(Fact::kv_heads, as_many ? attention.heads : *family_.kv_heads);
+  }
+  // Under these names null is not the same as absent.
+  const bool derived = reader.is_null(fact_row(Fact::head_dim).hf) || !family_.head_dim;
+  if (const auto given = optional(Fact::head_dim)) {
+    attention.head_dim = *given;
+  } else if (!derived) {
+    attention.head_dim = *family_.head_dim;
+  } else {
+    attention.head_dim = derive_head_dim(reader, key(Fact::hidden), decoder.hidden, key(Fact::heads), attention.heads,
+                                         key(Fact::head_dim));
+  }
+  attention.v_head_dim = attention.head_dim;
+
+  read_rotation(attention);
+  attention.qkv_bias = flag(family_.qkv_bias);
+  attention.o_bias = flag(family_.o_bias);
+  attention.qk_norm = flag(family_.qk_normed) ? family_.qk_norm : QkNorm::none;
+  attention.sinks = family_.sinks;
+  attention.fused_qkv = family_.fused_qkv;
+  if (family_.softcap) {
+    reader.optional_double("attn_logit_softcapping", 0, 1e6);
+    attention.softcap = !reader.is_null("attn_logit_softcapping");
+  }
+}
+
+void ConfigReader::read_rotation(Attention& attention) {
+  std::optional<double> share;
+  if (!family_.rotary_key.empty()) {
+    share = reader.optional_double(family_.rotary_key, 0, 1);
+    if (!share && reader.has("rope_parameters")) {
+      share = reader.optional_mapping("rope_parameters")->optional_double(family_.rotary_key, 0, 1);
     }
   }
+  const double rotated = static_cast<double>(attention.head_dim) * share.value_or(family_.rotary);
+  attention.rotary_dim = static_cast<std::int64_t>(std::floor(rotated));
+  if (family_.rotary_dim_key.empty()) return;
+  const auto given = reader.optional_int(family_.rotary_dim_key, {0, kHeadDimRange.max});
+  if (given && *given > attention.head_dim) {
+    reader.problem(family_.rotary_dim_key, fmt::format("{} ({}) is more than the width of a head ({})",
+                                                       family_.rotary_dim_key, *given, attention.head_dim));
+  }
+  if (given) attention.rotary_dim = *given;
+}
 
-  void read_feed_forward() {
-    FeedForward& ff = layer.feed_forward;
-    ff.gated = family_.gated;
-    ff.fused_gate_up = family_.fused_gate_up;
-    if (!family_.experts.count.empty()) {
-      ff.activation = read_activation();
-      ff.bias = flag(family_.mlp_bias);
-      return read_experts();
-    }
-    const std::string_view key = family_.key(Fact::intermediate);
-    const std::int64_t parts = family_.halved_width ? 2 : 1;
-    const std::int64_t width = reader.require_int(key, {1, parts * kWidthRange.max});
-    if (width % parts != 0 && is_sound(reader, key, kWidthRange)) {
-      reader.problem(key, fmt::format("{} ({}) is not even: in this architecture it is twice the width of one matrix",
-                                      key, width));
-    }
-    ff.intermediate = std::max<std::int64_t>(width / parts, 1);
+void ConfigReader::read_latent() {
+  Attention& attention = layer.attention;
+  LatentAttention latent;
+  attention.heads = require(Fact::heads);
+  attention.kv_heads = attention.heads;
+  latent.q_lora_rank = optional(Fact::q_lora_rank);
+  if (!latent.q_lora_rank && !is_null(Fact::q_lora_rank)) latent.q_lora_rank = 1536;
+  latent.kv_lora_rank = value_or(Fact::kv_lora_rank, 512);
+  latent.rope_dim = value_or(Fact::rope_dim, 64);
+  latent.nope_dim = value_or(Fact::nope_dim, 128);
+  attention.head_dim = latent.rope_dim + latent.nope_dim;
+  attention.v_head_dim = value_or(Fact::v_head_dim, 128);
+  attention.rotary_dim = latent.rope_dim;
+  attention.latent = latent;
+}
+
+void ConfigReader::read_window() {
+  const WindowRule& rule = family_.window;
+  if (rule.layers == WindowLayers::none) return;
+  if (rule.switched && (!reader.bool_or("use_sliding_window", false) || is_null(Fact::window))) {
+    // Some files leave 0 or any other value behind where it is not in use.
+    reader.ignore("sliding_window max_window_layers");
+  } else {
+    window_ = optional(Fact::window);
+    if (!window_ && !is_null(Fact::window) && rule.absent > 0) window_ = rule.absent;
+  }
+  if (rule.layers == WindowLayers::upper && window_) {
+    const std::int64_t first = reader.int_or("max_window_layers", 28, {0, kLayerRange.max});
+    for (std::int64_t i = 0; i < num_layers_; ++i) sliding_.push_back(i >= first);
+  } else if (rule.switched) {
+    reader.ignore("max_window_layers");
+  }
+  if (rule.layers == WindowLayers::pattern) read_window_period();
+  if (rule.layers == WindowLayers::even) {
+    for (std::int64_t i = 0; i < num_layers_; ++i) sliding_.push_back(i % 2 == 0);
+  }
+  if (rule.layers == WindowLayers::listed && window_ && !reader.has("layer_types")) {
+    reader.problem("use_sliding_window",
+                   "use_sliding_window needs layer_types: versions of transformers disagree on "
+                   "which layers of this architecture see the window");
+  }
+  if (rule.has_layer_types) read_layer_types();
+}
+
+// "sliding_window_pattern": 6, or "LLLG".
+void ConfigReader::read_window_period() {
+  constexpr std::string_view kPattern = "sliding_window_pattern";
+  std::int64_t period = family_.window.period;
+  const Node* node = reader.find(kPattern);
+  if (node != nullptr && node->kind == Node::Kind::scalar && node->quoted) {
+    period = static_cast<std::int64_t>(node->scalar.size());
+    const bool known = node->scalar.find_first_not_of('L') + 1 == node->scalar.size() && node->scalar.ends_with('G');
+    if (!known) reader.problem(kPattern, fmt::format("{} {} is not supported", kPattern, quote(node->scalar)));
+  } else {
+    period = reader.int_or(kPattern, period, {1, kLayerRange.max});
+  }
+  for (std::int64_t i = 0; i < num_layers_; ++i) sliding_.push_back((i + 1) % period != 0);
+}
+
+// Which layers use the window, where the file lists them.
+void ConfigReader::read_layer_types() {
+  constexpr std::array<std::string_view, 2> kTypes = {"full_attention", "sliding_attention"};
+  const auto types = words_of_layers("layer_types", kTypes);
+  if (!types) return;
+  sliding_.clear();
+  for (const std::size_t type : *types) sliding_.push_back(type == 1);
+}
+
+void ConfigReader::read_feed_forward() {
+  FeedForward& ff = layer.feed_forward;
+  ff.gated = family_.gated;
+  ff.fused_gate_up = family_.fused_gate_up;
+  if (!family_.experts.count.empty()) {
     ff.activation = read_activation();
     ff.bias = flag(family_.mlp_bias);
+    return read_experts();
   }
-
-  Activation read_activation() {
-    const std::string_view key = family_.activation_key;
-    const std::string name = key.empty() ? "" : reader.string_or(key, "");
-    if (name.empty()) return family_.activation;
-    const std::optional<Activation> known = find_activation(name);
-    if (!known) {
-      reader.problem(key, fmt::format("{} {} is not supported", key, quote(name)),
-                     "known names: " + join(activation_names(), ", "));
-    }
-    if (family_.activation != Activation::swiglu_clamped) return known.value_or(Activation::silu);
-    if (known && known != Activation::silu) {
-      reader.problem(key, fmt::format("this architecture has a clamped SwiGLU; {} must be silu", key));
-    }
-    return family_.activation;
+  const std::string_view name = key(Fact::intermediate);
+  ff.activation = read_activation();
+  ff.bias = flag(family_.mlp_bias);
+  if (name.empty() && family_.width_of_hidden == 0) return;  // own_layers knows
+  if (family_.width_of_hidden > 0 && !reader.has(name)) {
+    reader.ignore(name);
+    ff.intermediate = family_.width_of_hidden * decoder.hidden;
+    return;
   }
+  const std::int64_t parts = family_.halved_width ? 2 : 1;
+  const std::int64_t width = reader.require_int(name, {1, parts * kWidthRange.max});
+  if (width % parts != 0 && is_sound(reader, name, kWidthRange)) {
+    reader.problem(name, fmt::format("{} ({}) is not even: in this architecture it is twice the width of one matrix",
+                                     name, width));
+  }
+  ff.intermediate = std::max<std::int64_t>(width / parts, 1);
+}
 
-  void read_experts() {
-    const ExpertRule& rule = family_.experts;
-    Experts experts;
-    const bool other = !reader.has(rule.count) && reader.has(rule.other_count);
-    reader.ignore(rule.count);
-    experts.count = reader.require_int(other ? rule.other_count : rule.count, fact_row(Fact::experts).range);
-    if (const auto second = reader.optional_int(rule.other_count); second && *second != experts.count) {
-      for (const std::string_view key : {rule.count, rule.other_count}) {
-        reader.problem(key,
-                       fmt::format("{} is {} and {} is {}: both are the number of experts", rule.count, experts.count,
-                                   rule.other_count, *second),
-                       "keep the one that is true");
-      }
+Activation ConfigReader::read_activation() {
+  const std::string_view key = family_.activation_key;
+  const std::string name = key.empty() ? "" : reader.string_or(key, "");
+  if (name.empty()) return family_.activation;
+  const std::optional<Activation> known = find_activation(name);
+  if (!known) {
+    reader.problem(key, fmt::format("{} {} is not supported", key, quote(name)),
+                   "known names: " + join(activation_names(), ", "));
+  }
+  if (family_.activation != Activation::swiglu_clamped) return known.value_or(Activation::silu);
+  if (known && known != Activation::silu) {
+    reader.problem(key, fmt::format("this architecture has a clamped SwiGLU; {} must be silu", key));
+  }
+  return family_.activation;
+}
+
+void ConfigReader::read_experts() {
+  const ExpertRule& rule = family_.experts;
+  Experts experts;
+  const bool other = !reader.has(rule.count) && reader.has(rule.other_count);
+  reader.ignore(rule.count);
+  experts.count = reader.require_int(other ? rule.other_count : rule.count, fact_row(Fact::experts).range);
+  if (const auto second = reader.optional_int(rule.other_count); second && *second != experts.count) {
+    for (const std::string_view key : {rule.count, rule.other_count}) {
+      reader.problem(key,
+                     fmt::format("{} is {} and {} is {}: both are the number of experts", rule.count, experts.count,
+                                 rule.other_count, *second),
+                     "keep the one that is true");
     }
+  }
+  if (!key(Fact::experts_per_token).empty()) {
     experts.per_token = require(Fact::experts_per_token);
-    check_experts(reader, family_.key(Fact::experts_per_token), experts);
-    reader.ignore("norm_topk_prob");
-    if (!rule.methods.empty()) reader.choice("topk_method", words(rule.methods), 0);
-    if (rule.grouped) {
-      experts.groups = value_or(Fact::expert_groups, 1);
-      experts.groups_per_token = value_or(Fact::groups_per_token, experts.groups);
-      std::string wrong = groups_problem(experts);
-      if (!wrong.empty()) reader.problem(family_.key(Fact::expert_groups), std::move(wrong));
-    }
-    experts.intermediate = require(rule.width);
-    read_shared_experts(experts);
-    experts.router_bias = rule.router_bias;
-    experts.score_correction = rule.score_correction;
-    layer.feed_forward.experts = experts;
-    read_dense_layers();
+    check_experts(reader, key(Fact::experts_per_token), experts);
   }
-
-  void read_shared_experts(Experts& experts) {
-    switch (family_.experts.shared) {
-      case SharedExperts::none: return;
-      case SharedExperts::gated:
-        experts.shared_intermediate = require(Fact::shared_width);
-        experts.shared_gate = true;
-        return;
-      case SharedExperts::counted: {
-        const std::string_view key = family_.key(Fact::shared_experts);
-        const std::int64_t count = reader.optional_int(key, {0, kExpertRange.max}).value_or(0);
-        if (!reader.has(key) && !reader.is_null(key)) reader.require_int(key);
-        experts.shared_intermediate = count * experts.intermediate;
-        return;
-      }
-    }
+  reader.ignore("norm_topk_prob");
+  if (!rule.methods.empty()) reader.choice("topk_method", words(rule.methods), 0);
+  if (rule.grouped) {
+    experts.groups = value_or(Fact::expert_groups, 1);
+    experts.groups_per_token = value_or(Fact::groups_per_token, experts.groups);
+    std::string wrong = groups_problem(experts);
+    if (!wrong.empty()) reader.problem(key(Fact::expert_groups), std::move(wrong));
   }
-
-  // The dense layers are of width intermediate_size, which otherwise means nothing.
-  void read_dense_layers() {
-    const auto is_dense = [this](std::int64_t i) { return dense_layers_[static_cast<std::size_t>(i)]; };
-    switch (family_.experts.dense) {
-      case DenseLayers::none: return;
-      case DenseLayers::leading: {
-        const std::int64_t dense = value_or(Fact::leading_dense, family_.experts.leading);
-        for (std::int64_t i = 0; i < num_layers_; ++i) dense_layers_.push_back(i < dense);
-        break;
-      }
-      case DenseLayers::by_step: {
-        // Layer i has experts when i + 1 is a multiple of the step and it is not in the list.
-        const std::int64_t step = reader.int_or("decoder_sparse_step", 1, kLayerRange);
-        for (std::int64_t i = 0; i < num_layers_; ++i) dense_layers_.push_back((i + 1) % step != 0);
-        for (const std::int64_t i : reader.optional_ints("mlp_only_layers", {0, kLayerRange.max})) {
-          if (i < num_layers_) dense_layers_[static_cast<std::size_t>(i)] = true;
-        }
-        break;
-      }
-    }
-    dense_ = layer.feed_forward;
-    dense_.experts.reset();
-    bool any = false;
-    for (std::int64_t i = 0; i < num_layers_; ++i) any = any || is_dense(i);
-    if (any) {
-      dense_.intermediate = require(Fact::intermediate);
-    } else {
-      reader.ignore(family_.key(Fact::intermediate));
-    }
-  }
-
-  // Reports a boolean key that is not `expected`: that variant is not supported.
-  void expect(std::string_view key, bool expected) {
-    if (reader.bool_or(key, expected) == expected) return;
-    reader.problem(key, fmt::format("{}: {} is not supported for this architecture", key, !expected));
-  }
-
-  // Keys of this architecture, and of every one, that must say what they usually say.
-  void check_keys() {
-    for (const std::string_view key : words(family_.must_be_false)) expect(key, false);
-    for (const std::string_view key : words(family_.must_be_true)) expect(key, true);
-    for (const std::string_view key : words(family_.must_be_one)) {
-      if (reader.int_or(key, 1, {1, kPositionRange.max}) == 1) continue;
-      reader.problem(key, fmt::format("{} other than 1 is not supported", key));
-    }
-  }
-
-  const Family& family_;
-  std::int64_t num_layers_ = 1;
-  std::optional<std::int64_t> window_;                    // of the layers with sliding_[i]
-  std::vector<bool> sliding_;                             // empty: all layers
-  FeedForward dense_;                                     // replaces the experts in the layers with dense_layers_[i]
-  std::vector<bool> dense_layers_;                        // empty: none
-  std::vector<std::pair<std::string_view, bool>> flags_;  // read: one key may say several things
-};
-
-// The config counts heads times kv_channels, and says whether there is no bias but that of the fused q, k, v matrix.
-void read_qwen_keys(ConfigReader& config) {
-  Reader& reader = config.reader;
-  const Attention& attention = config.layer.attention;
-  if (attention.heads * attention.head_dim != config.decoder.hidden && is_sound(reader, "hidden_size", kHiddenRange) &&
-      is_sound(reader, "num_attention_heads", kHeadRange)) {
-    reader.problem("hidden_size", fmt::format("hidden_size ({}) is not num_attention_heads ({}) times kv_channels ({})",
-                                              config.decoder.hidden, attention.heads, attention.head_dim));
-  }
-  const bool biases = !reader.bool_or("no_bias", true);
-  config.layer.attention.o_bias = config.layer.feed_forward.bias = biases;
+  if (!key(rule.width).empty()) experts.intermediate = require(rule.width);
+  read_shared_experts(experts);
+  experts.router_bias = rule.router_bias;
+  experts.score_correction = flag({rule.score_correction, rule.correction_key});
+  layer.feed_forward.experts = experts;
+  read_dense_layers();
 }
 
-// Keys of Qwen3-Coder-480B's own file: other names, or parts that this architecture has never had.
-void read_qwen3_moe_keys(ConfigReader& config) {
-  if (config.reader.bool_or("qkv_bias", false)) config.layer.attention.qkv_bias = true;
-  if (config.reader.int_or("shared_expert_intermediate_size", 0, {0, kWidthRange.max}) != 0) {
-    config.reader.problem("shared_expert_intermediate_size", "shared experts are not supported for this architecture");
+void ConfigReader::read_shared_experts(Experts& experts) {
+  switch (family_.experts.shared) {
+    case SharedExperts::none: return;
+    case SharedExperts::gated:
+      experts.shared_intermediate = require(Fact::shared_width);
+      experts.shared_gate = true;
+      return;
+    case SharedExperts::counted: {
+      const std::string_view name = key(Fact::shared_experts);
+      const std::int64_t count = reader.optional_int(name, {0, kExpertRange.max}).value_or(0);
+      if (!reader.has(name) && !reader.is_null(name)) reader.require_int(name);
+      experts.shared_intermediate = count * experts.intermediate;
+      return;
+    }
   }
 }
 
-void read_chatglm_keys(ConfigReader& config) {
-  Reader& reader = config.reader;
-  Attention& attention = config.layer.attention;
-  if (!reader.bool_or("multi_query_attention", false)) attention.kv_heads = attention.heads;
-  attention.qkv_bias = attention.qkv_bias || attention.o_bias;
-  config.decoder.norm = reader.bool_or("rmsnorm", true) ? Norm::rms : Norm::layer;
-  if (reader.find("pre_seq_len") != nullptr) reader.problem("pre_seq_len", "prefix tuning is not supported");
-  if (reader.int_or("quantization_bit", 0, {0, 64}) != 0) {
-    reader.problem("quantization_bit", "quantization_bit is not supported", "remove it and choose with --weights");
+// The dense layers are of width intermediate_size, which otherwise means nothing.
+void ConfigReader::read_dense_layers() {
+  const auto is_dense = [this](std::int64_t i) { return dense_layers_[static_cast<std::size_t>(i)]; };
+  switch (family_.experts.dense) {
+    case DenseLayers::none: return;
+    case DenseLayers::leading: {
+      const std::int64_t dense = value_or(Fact::leading_dense, family_.experts.leading);
+      for (std::int64_t i = 0; i < num_layers_; ++i) dense_layers_.push_back(i < dense);
+      break;
+    }
+    case DenseLayers::by_step: {
+      // Layer i has experts when i + 1 is a multiple of the step and it is not in the list.
+      const std::int64_t step = reader.int_or("decoder_sparse_step", 1, kLayerRange);
+      for (std::int64_t i = 0; i < num_layers_; ++i) dense_layers_.push_back((i + 1) % step != 0);
+      for (const std::int64_t i : reader.optional_ints("mlp_only_layers", {0, kLayerRange.max})) {
+        if (i < num_layers_) dense_layers_[static_cast<std::size_t>(i)] = true;
+      }
+      break;
+    }
+  }
+  dense_ = layer.feed_forward;
+  dense_.experts.reset();
+  bool any = false;
+  for (std::int64_t i = 0; i < num_layers_; ++i) any = any || is_dense(i);
+  if (any) {
+    dense_.intermediate = require(Fact::intermediate);
+  } else {
+    reader.ignore(key(Fact::intermediate));
+  }
+}
+
+// Reports a boolean key that is not `expected`: that variant is not supported.
+void ConfigReader::expect(std::string_view key, bool expected) {
+  if (reader.bool_or(key, expected) == expected) return;
+  reader.problem(key, fmt::format("{}: {} is not supported for this architecture", key, !expected));
+}
+
+// Keys of this architecture, and of every one, that must say what they usually say.
+void ConfigReader::check_keys() {
+  for (const std::string_view key : words(family_.must_be_false)) expect(key, false);
+  for (const std::string_view key : words(family_.must_be_true)) expect(key, true);
+  for (const std::string_view key : words(family_.must_be_one)) {
+    if (reader.int_or(key, 1, {1, kPositionRange.max}) == 1) continue;
+    reader.problem(key, fmt::format("{} other than 1 is not supported", key));
   }
 }
 
@@ -368,11 +415,11 @@ const Family* family_of(Reader& reader, const std::string& model_type) {
   return nullptr;
 }
 
-// A head other than a language model's would change what the output costs.
-void check_architectures(Reader& reader) {
+// A head other than a language model's would change what the output costs. Encoders are counted without one.
+void check_architectures(Reader& reader, const Family& family) {
   for (const std::string& name : reader.optional_strings("architectures")) {
-    const bool language_model = name.ends_with("ForCausalLM") || name.ends_with("LMHeadModel") ||
-                                name == "ChatGLMModel" || name == "ChatGLMForConditionalGeneration";
+    const bool language_model = family.encoder || name.ends_with("ForCausalLM") || name.ends_with("LMHeadModel") ||
+                                name.ends_with("ForConditionalGeneration") || name == "ChatGLMModel";
     if (!language_model) {
       reader.problem("architectures",
                      fmt::format("architecture {} is not a decoder with a language model head", quote(name)));
@@ -428,10 +475,10 @@ const Node* entry(const Node& mapping, std::string_view key) {
 // A model that reads more than text has a config of its own for the language model. What may stand outside of it holds
 // for the language model too; everything else there is about the other parts. Null: the config is all of one model.
 std::optional<Node> language_config(const Node& root) {
-  for (const std::string_view key : {"text_config", "llm_config"}) {
+  for (const std::string_view key : {"text_config", "llm_config", "thinker_config"}) {
     const Node* nested = entry(root, key);
     if (nested == nullptr || nested->kind != Node::Kind::mapping) continue;
-    Node language = *nested;
+    Node language = language_config(*nested).value_or(*nested);
     for (const char* shared : {"model_type", "tie_word_embeddings", "quantization_config"}) {
       const Node* outer = entry(root, shared);
       const bool has_own = entry(language, shared) != nullptr;
@@ -442,11 +489,29 @@ std::optional<Node> language_config(const Node& root) {
   return std::nullopt;
 }
 
+// DeepSeek-V4 says beside the quantisation that routed experts are stored otherwise than it says.
+void read_expert_type(Reader& reader, Quantization& quantization) {
+  constexpr std::string_view kKey = "expert_dtype";
+  const Node* node = reader.find(kKey);
+  if (node == nullptr) return;
+  const std::string type = reader.string_or(kKey, "");
+  if (type == "fp8" || type == "bf16") return;
+  if (type != "fp4") {
+    reader.problem(kKey, fmt::format("{} {} is not supported", kKey, quote(type)), "known: fp4, fp8, bf16");
+    return;
+  }
+  // After those of a list, which may say otherwise.
+  Quantization::Rule rule{"mxfp4", {}};
+  rule.modules.add("mlp.experts", *node, reader.problems());
+  quantization.rules.push_back(std::move(rule));
+}
+
 // What the config and the file beside it say, in that order. Problems of the latter are thrown at once.
 Quantization read_quantization(Reader& reader, const descriptor::Document* beside,
                                descriptor::Problems& beside_problems) {
   auto own = reader.optional_mapping("quantization_config");
   Quantization quantization = own ? read_quantization_config(*own) : Quantization();
+  read_expert_type(reader, quantization);
   if (beside == nullptr) return quantization;
   Reader root(beside->root, beside_problems, "the file");
   Quantization other = read_hf_quant_config(root, own.has_value());
@@ -481,7 +546,7 @@ Decoder parse_hf_config(const descriptor::Document& document, descriptor::Proble
   decoder.architecture = model_type;
   decoder.source = "Hugging Face config " + document.file;
   if (language) decoder.notes = "the language model alone: what reads images, video or sound is not counted";
-  check_architectures(reader);
+  check_architectures(reader, *family);
   config.read();
   descriptor::Problems beside_problems(beside ? beside->file : std::string());
   Quantization quantization = read_quantization(reader, beside, beside_problems);
@@ -489,7 +554,7 @@ Decoder parse_hf_config(const descriptor::Document& document, descriptor::Proble
   reader.finish(kEveryKeyCounts);
   problems.throw_if_any();
 
-  const std::vector<Layer> layers = config.layers();
+  const std::vector<Layer>& layers = config.layers;
   const bool own = reader.has("quantization_config");
   const std::vector<int> stored_as =
       apply_quantization(quantization, layers, decoder, own ? problems : beside_problems);

@@ -41,6 +41,39 @@ constexpr Spelling kSpellings[] = {
     {"mlp.experts.@.gate_proj", "block_sparse_moe.experts.@.w1"},
     {"mlp.experts.@.up_proj", "block_sparse_moe.experts.@.w3"},
     {"mlp.experts.@.down_proj", "block_sparse_moe.experts.@.w2"},
+    {"mlp.gate", "router.proj"}, {"mlp.gate", "feed_forward.router"}, {"mlp.gate", "mlp.router.classifier"},
+    {"mlp.experts.@.gate_proj", "ffn.experts.@.w1"}, {"mlp.experts.@.up_proj", "ffn.experts.@.w3"},
+    {"mlp.experts.@.down_proj", "ffn.experts.@.w2"},
+    {"mlp.experts.@.gate_proj", "experts.@.gate_proj"}, {"mlp.experts.@.up_proj", "experts.@.up_proj"},
+    {"mlp.experts.@.down_proj", "experts.@.down_proj"},
+    {"mlp.shared_experts.gate_proj", "share_expert.gate_proj"}, {"mlp.shared_experts.up_proj", "share_expert.up_proj"},
+    {"mlp.shared_experts.down_proj", "share_expert.down_proj"},
+    {"self_attn.q_a_proj", "attn.wq_a"}, {"self_attn.q_b_proj", "attn.wq_b"}, {"self_attn.k_proj", "attn.wkv"},
+    {"self_attn.o_a_proj", "attn.wo_a"}, {"self_attn.o_b_proj", "attn.wo_b"},
+    {"self_attn.compressor.kv_gate_proj", "attn.compressor.wkv"},
+    {"self_attn.indexer.compressor.kv_gate_proj", "attn.indexer.compressor.wkv"},
+    {"self_attn.indexer.weights_proj", "self_attn.indexers_proj"},
+    {"linear_attn.in_proj_qkvz", "linear_attn.in_proj_qkv"}, {"linear_attn.in_proj_qkvz", "linear_attn.in_proj_z"},
+    {"linear_attn.in_proj_ba", "linear_attn.in_proj_a"}, {"linear_attn.in_proj_ba", "linear_attn.in_proj_b"},
+    {"linear_attn.in_proj_qkvz", "mixer.in_proj"}, {"linear_attn.in_proj_qkvz", "mamba.in_proj"},
+    {"linear_attn.in_proj_qkvz", "conv.in_proj"}, {"linear_attn.out_proj", "conv.out_proj"},
+    {"linear_attn.in_proj_qkvz", "self_attn.q_proj"}, {"linear_attn.out_proj", "self_attn.o_proj"},
+    {"linear_attn.in_proj_ba", "self_attn.b_proj"},
+};
+// The part of a layer that a module belongs to, by architecture.
+struct PartSpelling {
+  std::string_view usual;
+  std::string_view other;
+  std::string_view architectures;
+};
+constexpr PartSpelling kPartSpellings[] = {
+    {"self_attn.", "mixer.", "nemotron_h"}, {"mlp.", "mixer.", "nemotron_h"}, {"linear_attn.", "mixer.", "nemotron_h"},
+    {"linear_attn.", "mamba.", "granitemoehybrid jamba falcon_h1"},
+    {"linear_attn.", "self_attn.", "kimi_linear minimax_text_01 minimax_m1"},
+    {"self_attn.", "attn.", "deepseek_v4"}, {"mlp.", "ffn.", "deepseek_v4"},
+    {"mlp.", "block_sparse_moe.", "minimax_m2 minimax_m3_vl minimax_m3 minimax_text_01 minimax_m1 mixtral phimoe"},
+    {"mlp.", "feed_forward.", "llama4_text llama4 jamba falcon_h1 lfm2 lfm2_moe"},
+    {"mlp.", "moe.", "step3p5 step3p7"},
 };
 // clang-format on
 
@@ -49,9 +82,9 @@ constexpr std::array<std::string_view, 4> kWrappers = {"model.", "language_model
 constexpr std::array<std::string_view, 4> kPrefixes = {"model.", "language_model.model.", "model.language_model.", ""};
 
 // Parts of a name that no matrix of the decoder has: norms, embeddings, other modalities, heads for further tokens.
-constexpr std::array<std::string_view, 15> kElsewhere = {"norm",  "emb",   "bias",    "vis",    "image",
-                                                         "audio", "tower", "patch",   "merger", "projector",
-                                                         "mm_",   "mtp",   "eh_proj", "nextn",  "multi_modal"};
+constexpr std::array<std::string_view, 16> kElsewhere = {
+    "norm",  "conv1d", "emb",       "bias", "vis", "image",   "audio", "tower",
+    "patch", "merger", "projector", "mm_",  "mtp", "eh_proj", "nextn", "multi_modal"};
 
 bool is_expert(Role role) { return role == Role::expert_gate || role == Role::expert_up || role == Role::expert_down; }
 
@@ -86,13 +119,18 @@ std::string with_number(std::string_view name, std::int64_t expert) {
 
 }  // namespace
 
-Module module_of(const Tensor& tensor, std::int64_t layer) {
+Module module_of(const Tensor& tensor, std::int64_t layer, std::string_view architecture) {
   const bool expert = is_expert(tensor.role);
   std::string usual(tensor.name.substr(0, tensor.name.rfind(".weight")));
   if (expert) usual.insert(usual.find(kExpertsPart) + kExpertsPart.size(), "@.");
   std::vector<std::string> spellings = {usual};
   for (const Spelling& s : kSpellings) {
     if (s.usual == usual) spellings.emplace_back(s.other);
+  }
+  for (const PartSpelling& s : kPartSpellings) {
+    const std::vector<std::string_view> those = words(s.architectures);
+    if (std::ranges::find(those, architecture) == those.end()) continue;
+    if (usual.starts_with(s.usual)) spellings.push_back(std::string(s.other) + usual.substr(s.usual.size()));
   }
   Module module{.names = {}, .experts = expert ? tensor.count : 0};
   for (const std::int64_t number : {std::int64_t{0}, module.experts - 1}) {
@@ -253,7 +291,7 @@ std::string block_fp8(Reader& reader, std::string_view key) {
 }
 
 std::string read_fp8(Reader& quantization) {
-  quantization.ignore("activation_scheme fmt scale_fmt");
+  quantization.ignore("activation_scheme fmt scale_fmt dequantize weight_block_size");
   return quantization.has("weight_block_size") ? block_fp8(quantization, "weight_block_size") : "fp8";
 }
 
@@ -433,6 +471,11 @@ Quantization read_quantization_config(Reader& quantization) {
   } else if (method == "fp8") {
     result.scheme = read_fp8(quantization);
     result.ignored.read(quantization, "ignored_layers");
+    if (quantization.has("quantized_layers")) {
+      // Model Optimizer's keys beside: what its list does not name stays as the method says.
+      read_quantized_layers(quantization, result);
+      quantization.ignore("producer config_groups group_size quant_algo moe_quant_algo ignore");
+    }
   } else if (method == "fbgemm_fp8") {
     result.scheme = "fp8-channel";
     quantization.ignore("activation_scale_ub");
@@ -479,10 +522,21 @@ Quantization read_hf_quant_config(Reader& root, bool kv_only) {
   return result;
 }
 
-namespace {
+bool is_quantisable(Role role) {
+  return role != Role::vector && role != Role::router && role != Role::shared_router && role != Role::stream_mix &&
+         role != Role::recurrent_gates && role != Role::index_weights;
+}
 
-// Quantisers leave vectors and routers alone, whether they say so or not.
-bool is_quantisable(Role role) { return role != Role::vector && role != Role::router && role != Role::shared_router; }
+RoleSchemes expert_mixture(const std::string& experts, const std::string& others) {
+  RoleSchemes schemes;
+  for (auto role = static_cast<std::size_t>(Role::q); role < static_cast<std::size_t>(Role::token_embedding); ++role) {
+    const auto each = static_cast<Role>(role);
+    if (is_quantisable(each)) schemes[each] = is_expert(each) ? experts : others;
+  }
+  return schemes;
+}
+
+namespace {
 
 // The scheme of a matrix that is `in_reach` of the one for everything; every list is asked, as it notes what it names.
 std::string scheme_of(Quantization& q, const Module& module, bool in_reach) {
@@ -514,24 +568,42 @@ std::vector<int> apply_quantization(Quantization& q, const std::vector<Layer>& l
   for (const Quantization::Rule& rule : q.rules) too_long = rule.modules.is_too_long(count, problems) || too_long;
   if (too_long) return stored_as;
 
+  // Layers are stored alike where the matrices that both have are.
   std::vector<RoleSchemes> mixture;
+  std::vector<std::set<Role>> present;
   // The scheme of that name is for experts only.
   bool uniform = !q.scheme.empty() && (q.scheme != "mxfp4" || q.experts_only);
   bool quantised = false;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const std::vector<Tensor> tensors = layer_tensors(decoder, layers[i]);
     RoleSchemes schemes;
+    std::set<Role> roles;
     for (const Tensor& tensor : tensors) {
       if (tensor.role == Role::vector) continue;
+      roles.insert(tensor.role);
       const bool in_reach = is_expert(tensor.role) || !q.experts_only;
-      const std::string scheme = scheme_of(q, module_of(tensor, static_cast<std::int64_t>(i)), in_reach);
+      const std::string scheme =
+          scheme_of(q, module_of(tensor, static_cast<std::int64_t>(i), decoder.architecture), in_reach);
       if (is_quantisable(tensor.role) && !scheme.empty()) schemes[tensor.role] = scheme;
     }
     uniform = uniform && schemes == uniform_schemes(q, tensors);
     quantised = quantised || !schemes.empty();
-    const auto known = std::find(mixture.begin(), mixture.end(), schemes);
-    stored_as[i] = static_cast<int>(known - mixture.begin());
-    if (known == mixture.end()) mixture.push_back(std::move(schemes));
+    std::size_t known = 0;
+    const auto agrees = [&](Role role) {
+      const auto own = schemes.find(role);
+      const auto other = mixture[known].find(role);
+      const bool both = own != schemes.end() && other != mixture[known].end();
+      return !present[known].contains(role) ||
+             (both ? own->second == other->second : own == schemes.end() && other == mixture[known].end());
+    };
+    while (known < mixture.size() && !std::ranges::all_of(roles, agrees)) ++known;
+    stored_as[i] = static_cast<int>(known);
+    if (known == mixture.size()) {
+      mixture.emplace_back();
+      present.emplace_back();
+    }
+    mixture[known].insert(schemes.begin(), schemes.end());
+    present[known].insert(roles.begin(), roles.end());
   }
   const std::string head = scheme_of(q, lm_head_module(), q.with_head && !decoder.tied_embeddings);
   if (!head.empty() && !decoder.tied_embeddings) {

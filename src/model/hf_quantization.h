@@ -21,7 +21,8 @@ struct Module {
   std::vector<std::string> names;
   std::int64_t experts = 0;  // routed experts that it stands for; 0: it is no expert
 };
-Module module_of(const Tensor& tensor, std::int64_t layer);
+// `architecture`: some have parts of other names.
+Module module_of(const Tensor& tensor, std::int64_t layer, std::string_view architecture = {});
 Module lm_head_module();
 
 // A list of modules ("model.layers.0.self_attn*", "re:.*mlp.gate$", "lm_head"), which the libraries that wrote them
@@ -87,6 +88,11 @@ Quantization read_quantization_config(descriptor::Reader& quantization);
 // The hf_quant_config.json that NVIDIA's Model Optimizer leaves beside config.json; `kv_only`: config.json says the
 // rest.
 Quantization read_hf_quant_config(descriptor::Reader& root, bool kv_only);
+
+// Whether quantisers store matrices of the role otherwise at all: they leave vectors, routers and small gates alone.
+bool is_quantisable(Role role);
+// A mixture of two schemes: routed experts, and all else that is quantised.
+RoleSchemes expert_mixture(const std::string& experts, const std::string& others);
 
 // What every layer of `decoder` is stored as, in order; default_weights, default_kv and mixture of the decoder with it.
 // Layers are to be marked with the result (Layer::stored_as). Reports, where the lists stand, entries that mean

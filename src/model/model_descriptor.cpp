@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "descriptor/writer.h"
 #include "model/decoder.h"
+#include "model/hf_quantization.h"
 #include "model/quantization.h"
 #include "model/reading.h"
 
@@ -67,14 +68,14 @@ void read_latent(Reader& reader, Attention& attention) {
   latent.kv_lora_rank = reader.require_int("kv_lora_rank", kWidthRange);
   latent.rope_dim = reader.require_int("rope_dim", kHeadDimRange);
   latent.nope_dim = reader.require_int("nope_dim", kHeadDimRange);
-  for (const std::string_view key : {"kv_heads", "head_dim", "rotary_dim", "qkv_bias", "qk_norm", "fused_qkv",
-                                     "low_rank", "compression", "no_v_proj", "one_vector", "shares_cache"}) {
+  for (const std::string_view key : {"kv_heads", "head_dim", "qkv_bias", "qk_norm", "fused_qkv", "low_rank",
+                                     "compression", "no_v_proj", "one_vector", "shares_cache"}) {
     reject(reader, key, "does not apply to latent attention (kv_lora_rank is given)");
   }
   attention.kv_heads = attention.heads;
   attention.head_dim = latent.rope_dim + latent.nope_dim;
   attention.v_head_dim = reader.require_int("v_head_dim", kHeadDimRange);
-  attention.rotary_dim = latent.rope_dim;
+  attention.rotary_dim = reader.int_or("rotary_dim", latent.rope_dim, {0, latent.rope_dim});  // 0: no position at all
   attention.latent = latent;
 }
 
@@ -102,6 +103,8 @@ void read_heads(Reader& reader, Reader& model, const Decoder& decoder, Attention
   attention.no_v_proj = reader.bool_or("no_v_proj", false);
   attention.one_vector = reader.bool_or("one_vector", false);
   attention.shares_cache = reader.bool_or("shares_cache", false);
+  attention.unused_kv = reader.bool_or("unused_kv", false);
+  if (attention.unused_kv && !attention.shares_cache) reader.problem("unused_kv", "unused_kv needs shares_cache");
   if (auto part = reader.optional_mapping("low_rank")) {
     attention.low_rank = LowRankProjections{.query_rank = part->require_int("query_rank", kWidthRange),
                                             .output_rank = part->require_int("output_rank", kWidthRange),
@@ -170,6 +173,7 @@ Recurrent read_recurrent(Reader& reader) {
   r.conv_bias = reader.bool_or("conv_bias", false);
   r.gate_rank = reader.int_or("gate_rank", 0, {0, kWidthRange.max});
   r.norms = reader.bool_or("norms", true);
+  r.head_norms = reader.bool_or("head_norms", false);
   r.chunk = reader.int_or("chunk", r.chunk, {1, 65'536});
   const bool plain = r.kind == RecurrentKind::short_conv;
   if (r.conv == 0 && (plain || r.conv_bias)) reader.problem("conv", "the convolution needs its number of taps, conv");
@@ -243,13 +247,22 @@ void read_model(Reader& reader, Decoder& decoder) {
   decoder.architecture = reader.string_or("architecture", "");
   decoder.source = reader.string_or("source", "");
   decoder.notes = reader.string_or("notes", "");
+  reader.string_or("aliases", "");  // for those who look for the file (src/descriptor/catalog.cpp)
   decoder.default_weights = reader.string_or("default_weights", "");
-  if (!decoder.default_weights.empty()) {
+  const auto check_scheme = [&](std::string_view key, const std::string& scheme) {
+    if (scheme.empty()) return;
     try {
-      parse_weight_scheme(decoder.default_weights);
+      parse_weight_scheme(scheme);
     } catch (const Error& error) {
-      for (const Diagnostic& d : error.diagnostics()) reader.problem("default_weights", d.message, d.hint);
+      for (const Diagnostic& d : error.diagnostics()) reader.problem(key, d.message, d.hint);
     }
+  };
+  check_scheme("default_weights", decoder.default_weights);
+  const std::string experts = reader.string_or("default_experts", "");
+  check_scheme("default_experts", experts);
+  if (!experts.empty()) {
+    if (decoder.default_weights.empty()) reader.problem("default_experts", "default_experts needs default_weights");
+    decoder.mixture = {expert_mixture(experts, decoder.default_weights)};
   }
   decoder.hidden = reader.require_int("hidden_size", kHiddenRange);
   decoder.vocab = reader.require_int("vocab_size", kVocabRange);
@@ -261,6 +274,8 @@ void read_model(Reader& reader, Decoder& decoder) {
     reader.problem("checkpoint_repeats_lm_head", "checkpoint_repeats_lm_head needs tied_embeddings");
   }
   decoder.next_token_layers = reader.int_or("next_token_layers", 0, kNextTokenRange);
+  decoder.next_token_copies = reader.bool_or("next_token_copies", true);
+  decoder.attention_residuals = reader.bool_or("attention_residuals", false);
   decoder.lm_head_bias = reader.bool_or("lm_head_bias", false);
   decoder.position_embeddings = reader.int_or("position_embeddings", 0, {0, kPositionRange.max});
   decoder.dropout = reader.bool_or("dropout", false);
@@ -473,6 +488,7 @@ std::string written(const Attention& a, const Decoder& m) {
     w.put("rope_dim", a.latent->rope_dim);
     w.put("nope_dim", a.latent->nope_dim);
     w.put("v_head_dim", a.v_head_dim);
+    w.unless(a.latent->rope_dim, "rotary_dim", a.rotary_dim);
   } else {
     w.unless(a.heads, "kv_heads", a.kv_heads);
     w.put("head_dim", a.head_dim);
@@ -484,6 +500,7 @@ std::string written(const Attention& a, const Decoder& m) {
     w.unless(false, "no_v_proj", a.no_v_proj);
     w.unless(false, "one_vector", a.one_vector);
     w.unless(false, "shares_cache", a.shares_cache);
+    w.unless(false, "unused_kv", a.unused_kv);
     if (a.low_rank) {
       Writer rank;
       rank.put("query_rank", a.low_rank->query_rank);
@@ -521,6 +538,7 @@ std::string written(const std::optional<Recurrent>& recurrent) {
   w.unless(false, "conv_bias", r.conv_bias);
   w.unless(0, "gate_rank", r.gate_rank);
   w.unless(true, "norms", r.norms);
+  w.unless(false, "head_norms", r.head_norms);
   w.unless(Recurrent().chunk, "chunk", r.chunk);
   return w.in_braces();
 }
@@ -615,9 +633,7 @@ void write_kinds(const Decoder& m, Writer& top) {
     write_layer(layer, &usual, m, kind);
     kinds.put(name, kind.in_braces());
   }
-  std::string text = kinds.lines("  ");
-  text.pop_back();
-  top.put("kinds", "\n" + text);
+  top.block("kinds", kinds);
   // The shortest pattern that gives the layers, else all of them; runs are counted.
   const std::vector<unsigned char>& order = m.layer_kinds;
   std::size_t period = 1;
@@ -640,19 +656,39 @@ void write_kinds(const Decoder& m, Writer& top) {
 
 std::string to_descriptor(const Decoder& m) {
   Writer w;
-  w.text("name", m.name);
+  // Of mixtures those of two schemes can be said.
+  std::string experts;
+  std::string others = m.mixture.empty() ? m.default_weights : "";
+  if (!m.mixture.empty()) {
+    const RoleSchemes& first = m.mixture.front();
+    const auto of = [&](Role role) { return first.contains(role) ? first.at(role) : std::string(); };
+    const std::string output = of(Role::o_b).empty() ? of(Role::o) : of(Role::o_b);
+    const RoleSchemes two = expert_mixture(of(Role::expert_up), output);
+    const auto is_said = [&](const auto& entry) {
+      const auto other = two.find(entry.first);
+      return other != two.end() && other->second == entry.second;
+    };
+    if (m.mixture.size() == 1 && !output.empty() && std::ranges::all_of(first, is_said)) {
+      experts = of(Role::expert_up);
+      others = output;
+    }
+  }
+  w.words("name", m.name);
   for (const auto& [key, text] : {std::pair<std::string_view, std::string_view>{"hf_id", m.hf_id},
                                   {"architecture", m.architecture},
                                   {"source", m.source},
                                   {"notes", m.notes},
-                                  {"default_weights", m.mixture.empty() ? m.default_weights : ""}}) {
-    if (!text.empty()) w.text(key, text);
+                                  {"default_weights", others},
+                                  {"default_experts", experts}}) {
+    if (!text.empty()) w.words(key, text);
   }
   w.put("hidden_size", m.hidden);
   w.put("num_layers", m.num_layers());
   w.put("vocab_size", m.vocab);
   if (m.max_position) w.put("max_position", *m.max_position);
   w.unless(0, "next_token_layers", m.next_token_layers);
+  w.unless(true, "next_token_copies", m.next_token_copies);
+  w.unless(false, "attention_residuals", m.attention_residuals);
   w.put("norm", word(kNormNames, m.norm));
   w.unless(false, "tied_embeddings", m.tied_embeddings);
   w.unless(false, "checkpoint_repeats_lm_head", m.checkpoint_repeats_lm_head);

@@ -183,7 +183,7 @@ void add_heads(std::vector<Tensor>& tensors, const Attention& a, std::int64_t hi
   } else {
     list.linear(Role::q, queries, hidden, a.qkv_bias);
   }
-  if (!a.shares_cache) {
+  if (!a.shares_cache || a.unused_kv) {
     list.linear(Role::k, a.kv_heads * a.head_dim, hidden, a.qkv_bias);
     if (!a.no_v_proj && !a.one_vector) list.linear(Role::v, a.kv_heads * a.v_head_dim, hidden, a.qkv_bias);
   }
@@ -198,7 +198,7 @@ void add_head_norms(std::vector<Tensor>& tensors, const Attention& a) {
   }
   const bool whole = a.qk_norm == QkNorm::whole;
   norms.vector({"self_attn.q_norm.weight", "attn_q_norm.weight"}, whole ? a.heads * a.head_dim : a.head_dim);
-  if (a.shares_cache) return;
+  if (a.shares_cache && !a.unused_kv) return;
   norms.vector({"self_attn.k_norm.weight", "attn_k_norm.weight"}, whole ? keys : a.head_dim);
 }
 
@@ -275,6 +275,7 @@ void add_recurrent(std::vector<Tensor>& tensors, const Recurrent& r, std::int64_
       break;
     case RecurrentKind::lightning:
       if (r.norms) norms.vector(norm, r.values());
+      if (r.head_norms) norms.vector({"linear_attn.qk_norm.weight", "ssm_qk_norm.weight"}, 2 * r.key_dim);
       break;
     case RecurrentKind::short_conv: break;
   }
@@ -346,6 +347,7 @@ void add_between(std::vector<Tensor>& tensors, const Decoder& m, const Layer& la
     list.matrix(Role::layer_projection, m.hidden, m.layer_embedding_width);
     list.vector({"post_per_layer_input_norm.weight", "post_norm.weight"}, m.hidden);
   }
+  if (m.attention_residuals) list.vector({"attn_res.weight", "attn_res.weight"}, 4 * m.hidden);
   if (layer.scaled) list.vector({"layer_scalar", "layer_output_scale.weight"}, 1);
 }
 
@@ -443,6 +445,7 @@ std::vector<Tensor> outer_tensors(const Decoder& model) {
     // Into the further streams and back.
     norms.matrix(Role::stream_mix, model.hidden, model.hidden, 2 * (model.streams.count - 1));
   }
+  if (model.attention_residuals) norms.vector({"model.attn_res.weight", "attn_res.weight"}, 2 * model.hidden);
   if (model.final_norm) {
     norms.norm(model.norm, {"model.norm.weight", "output_norm.weight"}, {"model.norm.bias", "output_norm.bias"},
                model.hidden);
@@ -489,7 +492,8 @@ ParameterCounts count_parameters(const Decoder& model) {
     if (tensor.role == Role::layer_embedding) idle += tensor.elements();
   }
   const std::int64_t output_matrix = model.encoder ? 0 : model.vocab * model.hidden;
-  counts.lm_head = output_matrix + (model.lm_head_bias ? model.vocab : 0);
+  const std::int64_t pooler = model.pooler ? model.hidden * (model.hidden + 1) : 0;
+  counts.lm_head = output_matrix + pooler + (model.lm_head_bias ? model.vocab : 0);
   counts.total = outer + counts.layers;
   counts.activated = counts.total - idle;
   counts.checkpoint = counts.total + (model.checkpoint_repeats_lm_head ? output_matrix : 0);
@@ -497,7 +501,7 @@ ParameterCounts count_parameters(const Decoder& model) {
     // The two inputs, the hidden state and the next token's embedding, have a norm each and are projected together; a
     // third norm stands before the head (DeepSeek-V3's README_WEIGHTS.md: 11.5 G parameters beside the copies).
     const std::int64_t hidden = model.hidden;
-    std::int64_t elements = 2 * hidden * hidden + 3 * hidden + 2 * output_matrix;
+    std::int64_t elements = 2 * hidden * hidden + 3 * hidden + (model.next_token_copies ? 2 * output_matrix : 0);
     for (const Tensor& tensor : layer_tensors(model, model.kinds[model.layer_kinds.back()]))
       elements += tensor.elements();
     counts.checkpoint += model.next_token_layers * elements;

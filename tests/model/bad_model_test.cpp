@@ -74,7 +74,7 @@ TEST_CASE("an unknown architecture is named with those that are supported, and n
   CHECK(problems[0].message == "model_type 'lama' is not supported");
   CHECK(problems[0].hint.find("did you mean 'llama'") != std::string::npos);
   CHECK(problems[0].hint.find("deepseek_v3") != std::string::npos);
-  CHECK(mentions(json_problems(R"({"model_type": "gemma3"})"), "'gemma3' is not supported"));
+  CHECK(mentions(json_problems(R"({"model_type": "gemma9"})"), "'gemma9' is not supported"));
   CHECK(mentions(json_problems(R"({"hidden_size": 64})"), "missing key 'model_type'"));
 }
 
