@@ -549,16 +549,15 @@ class GgufReader {
     } else if (!attention_.latent && rows(i, "attn_q.weight") == 2 * heads * attention_.head_dim) {
       attention_.gate = OutputGate::with_queries;
     }
-    Attention sliding = attention_;
-    sliding.head_dim = sliding_attention_.head_dim;
-    sliding.v_head_dim = sliding_attention_.v_head_dim;
-    sliding.rotary_dim = sliding_attention_.rotary_dim;
-    sliding.chunked = sliding_attention_.chunked;
-    sliding_attention_ = sliding;
+    const Attention own = std::exchange(sliding_attention_, attention_);
+    sliding_attention_.head_dim = own.head_dim;
+    sliding_attention_.v_head_dim = own.v_head_dim;
+    sliding_attention_.rotary_dim = own.rotary_dim;
+    sliding_attention_.chunked = own.chunked;
     for (Attention* attention : {&attention_, &sliding_attention_}) {
-      const std::int64_t own = first_attending(attention == &sliding_attention_);
-      attention->sinks = family_.sinks || has(own, "attn_sinks.weight");
-      attention->no_v_proj = !latent_ && has(own, "attn_k.weight") && !has(own, "attn_v.weight");
+      const std::int64_t first = first_attending(attention == &sliding_attention_);
+      attention->sinks = family_.sinks || has(first, "attn_sinks.weight");
+      attention->no_v_proj = !latent_ && has(first, "attn_k.weight") && !has(first, "attn_v.weight");
     }
   }
 

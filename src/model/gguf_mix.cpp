@@ -332,10 +332,10 @@ GgmlType fitting_type(GgmlType wanted, std::int64_t columns, GgufEra era) {
 
 // The loader's idea of a 70B: 80 layers, and in the Llama family grouped heads (LLaMA 65B has 80 layers too).
 bool is_70b(const Decoder& model, std::int64_t group) {
-  constexpr std::array<std::string_view, 3> kLlamaFamily = {"llama", "mistral", "mixtral"};
   if (model.num_layers() != 80) return false;
-  if (model.architecture == "qwen2") return true;
-  return group > 1 && std::find(kLlamaFamily.begin(), kLlamaFamily.end(), model.architecture) != kLlamaFamily.end();
+  const std::string_view architecture = gguf_architecture_name(model);
+  const bool any = architecture == "qwen2" || architecture == "qwen2vl" || architecture == "deci";
+  return any || (architecture == "llama" && group > 1);
 }
 
 Mix make_mix(const Decoder& model, std::span<const GgufTensor> tensors, const GgufFileType& type, GgufEra era) {

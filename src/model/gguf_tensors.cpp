@@ -265,7 +265,7 @@ std::int64_t estimated_metadata_bytes(const Decoder& model) {
   constexpr double kSentencePiece = 8 + 6.5 + 4 + 4;
   constexpr std::int64_t kOther = 4096;                   // dimensions, names, the chat template
   constexpr std::int64_t kLargestSentencePiece = 65'536;  // but for Gemma; phi-2 has the vocabulary of GPT-2
-  const bool gemma = model.architecture == "gemma" || model.architecture == "gemma2";
+  const bool gemma = model.architecture.starts_with("gemma");
   const bool sentence_piece = gemma || (model.vocab <= kLargestSentencePiece && model.architecture != "phi");
   return kOther +
          static_cast<std::int64_t>((sentence_piece ? kSentencePiece : kBytePair) * static_cast<double>(model.vocab));
