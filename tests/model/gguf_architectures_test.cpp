@@ -1,8 +1,11 @@
 #include "model/gguf_architectures.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -47,7 +50,7 @@ std::string refusal(const ConvertedGguf& converted) {
   return bad_input([&] { parse_gguf_decoder(converted.file); });
 }
 
-// A file does not say in which runs of tokens a prompt is computed, nor whether the checkpoint fuses what it does not.
+// A file does not say in which runs of tokens a prompt is computed.
 void forget(Decoder& model) {
   for (Layer& layer : model.kinds) {
     if (layer.recurrent) layer.recurrent->chunk = 64;
@@ -251,6 +254,20 @@ TEST_CASE("value matrices count among those there are, whatever their layers") {
   CHECK(find(qwen, "blk.10.attn_qkv.weight").type == GgmlType::q6_k);
   CHECK(find(qwen, "blk.8.attn_gate.weight").type == GgmlType::q4_k);
   CHECK(find(qwen, "blk.8.ssm_alpha.weight").type == GgmlType::q4_k);
+}
+
+TEST_CASE("sizes and numbers of tensors are those that llama.cpp printed for published files") {
+  const auto gib = [](const std::string& model, const std::string& type, GgufEra era) {
+    return fmt::format("{:.2f}", tensor_bytes(quantised(model, type, era)).value / kGiB);
+  };
+  // lmstudio-ai/lmstudio-bug-tracker#1266: 313 F32 and 48 F16 tensors, 391 of Q4_K, 55 of Q6_K; 45.08 GiB. The 48 are
+  // the gates of the shared experts, which the converter has left in F32 since.
+  CHECK(gib(kQwen3Next, "q4_k_m", GgufEra::v2025) == "45.08");
+  std::map<std::string_view, int> counts;
+  for (const GgufTensor& tensor : quantised(kQwen3Next, "q4_k_m", GgufEra::v2025)) ++counts[info(tensor.type).name];
+  CHECK(counts == std::map<std::string_view, int>{{"F32", 313 + 48}, {"Q4_K", 391}, {"Q6_K", 55}});
+  CHECK(gib(kLfm2Moe, "q4_0", GgufEra::v2026) == "4.41");      // ggml-org/llama.cpp#19848
+  CHECK(gib(kKimiLinear, "q2_k", GgufEra::v2025) == "16.78");  // ggml-org/llama.cpp#17592
 }
 
 TEST_CASE("MLPs of a model without experts are counted, against all layers") {

@@ -92,7 +92,7 @@ inline const std::string kLfm2Moe = R"(
 name: lfm2-8b-a1b
 architecture: lfm2_moe
 hidden_size: 2048
-num_layers: 8
+num_layers: 24
 vocab_size: 65536
 norm: rms
 tied_embeddings: true
@@ -101,7 +101,7 @@ kinds:
   dense: {recurrent: {kind: short_conv, heads: 2048, conv: 3}, feed_forward: {activation: silu, intermediate: 7168}}
   conv: {recurrent: {kind: short_conv, heads: 2048, conv: 3}}
   full: {attention: {heads: 32, kv_heads: 8, qk_norm: head}}
-layers: [dense x2, full, conv x3, full, conv]
+layers: [dense x2, full, conv x3, full, conv x3, full, conv x3, full, conv x3, full, conv x2, full, conv x2]
 )";
 inline const std::string kGemma3 = R"(
 name: gemma-3-1b
