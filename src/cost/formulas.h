@@ -34,7 +34,7 @@ struct Alive {
 std::vector<Alive> explained_activation(const graph::Execution& execution, const graph::SequenceGroup& group,
                                         std::string_view step);
 // Names of a kind of layer end in `suffix`.
-Term explained_layer_kv(const model::CacheScheme& kv, const model::Attention& attention, const Term& kept,
+Term explained_layer_kv(const graph::Execution& execution, const model::Attention& attention, const Term& kept,
                         const Term& tokens, std::string_view suffix);
 Term explained_layer_state(const graph::Execution& execution, const model::Layer& layer, std::string_view suffix);
 Term explained_compute_buffer(const graph::Execution& execution, std::int64_t sequences, std::int64_t cells,

@@ -109,8 +109,8 @@ void visit_alive(const graph::Execution& e, const graph::SequenceGroup& g, std::
 
 // Keys and values of a layer that keeps `kept` of `tokens` tokens, entries that stand for several of them, index keys.
 template <class N>
-N layer_kv(const model::CacheScheme& kv, const model::Attention& a, const N& kept, const N& tokens,
-           std::string_view suffix) {
+N layer_kv(const model::CacheScheme& kv, const model::Attention& a, const model::IndexRow& index, const N& kept,
+           const N& tokens, std::string_view suffix) {
   const Let<N> let;
   const Let<N> of_kind(suffix);
   const model::CacheRow row = model::cache_row(a);
@@ -127,13 +127,12 @@ N layer_kv(const model::CacheScheme& kv, const model::Attention& a, const N& kep
                                    : "keys and values of a token, all KV heads") *
             let("kv_element_bytes", bytes_per_element(kv.keys), "bytes of a cached value ({})", kv.keys.name);
   } else {
-    bytes = rows *
-            (of_kind("keys", row.keys, "key elements of a token, all KV heads") *
-                 let("key_bytes", bytes_per_element(kv.keys), "bytes of a cached key ({})", kv.keys.name) +
-             of_kind("values", row.values, "value elements of a token, all KV heads") *
-                 let("value_bytes", bytes_per_element(kv.values), "bytes of a cached value ({})", kv.values.name));
+    bytes =
+        rows * (of_kind("keys", row.keys, "key elements of a token, all KV heads") *
+                    let("key_bytes", bytes_per_element(kv.keys), "bytes of a cached key ({})", kv.keys.name) +
+                of_kind("values", row.values, "value elements of a token, all KV heads") *
+                    let("value_bytes", bytes_per_element(kv.values), "bytes of a cached value ({})", kv.values.name));
   }
-  const model::IndexRow index = model::index_row(a);
   if (index.elements == 0) return bytes;
   return grouped(bytes + tokens * of_kind("index_bytes", index.bytes(), "bytes of index keys that a token adds"));
 }
@@ -216,7 +215,7 @@ Bytes largest_sent(const graph::Execution& e, std::int64_t cells) {
     }
     if (!group.on_host) continue;
     const model::Attention& a = layer.attention;
-    cache = std::max(cache, layer_kv_bytes(e.kv, a, e.cached_tokens(a, cells), cells));
+    cache = std::max(cache, layer_kv_bytes(e, a, cells));
   }
   return matrix + cache;
 }
@@ -254,11 +253,14 @@ N compute_buffer(const graph::Execution& e, std::int64_t sequences, std::int64_t
 }  // namespace
 
 Bytes layer_kv_bytes(const model::CacheScheme& kv, const model::Attention& a, std::int64_t kept, std::int64_t tokens) {
-  return Bytes{layer_kv(kv, a, d(kept), d(tokens), "")};
+  return Bytes{layer_kv(kv, a, model::index_row(a), d(kept), d(tokens), "")};
 }
-Term explained_layer_kv(const model::CacheScheme& kv, const model::Attention& a, const Term& kept, const Term& tokens,
+Bytes layer_kv_bytes(const graph::Execution& e, const model::Attention& a, std::int64_t tokens) {
+  return Bytes{layer_kv(e.kv, a, e.index_row(a), d(e.cached_tokens(a, tokens)), d(tokens), "")};
+}
+Term explained_layer_kv(const graph::Execution& e, const model::Attention& a, const Term& kept, const Term& tokens,
                         std::string_view suffix) {
-  return layer_kv(kv, a, kept, tokens, suffix);
+  return layer_kv(e.kv, a, e.index_row(a), kept, tokens, suffix);
 }
 
 Bytes layer_state_bytes(const graph::Execution& e, const model::Layer& layer) {
@@ -290,7 +292,7 @@ model::PlacedBytes kv_cache_bytes(const graph::Execution& e, std::int64_t tokens
   for (const model::LayerGroup& group : e.weights.groups) {
     if (e.model->encoder) break;
     const model::Attention& a = e.model->kinds[group.kind].attention;
-    bytes.at(group.on_host) += layer_kv_bytes(e.kv, a, e.cached_tokens(a, tokens), tokens) * d(group.count());
+    bytes.at(group.on_host) += layer_kv_bytes(e, a, tokens) * d(group.count());
   }
   return bytes;
 }
@@ -377,7 +379,7 @@ Bytes stage_kv_bytes(const graph::Execution& e, std::span<const std::int64_t> la
   for (std::size_t kind = 0; kind < layers.size(); ++kind) {
     if (e.model->encoder) break;
     const model::Attention& a = local(e.model->kinds[kind], e.plan, share).attention;
-    bytes += layer_kv_bytes(e.kv, a, e.cached_tokens(a, tokens), tokens) * (d(layers[kind]) / d(e.plan.sequence()));
+    bytes += layer_kv_bytes(e, a, tokens) * (d(layers[kind]) / d(e.plan.sequence()));
   }
   return bytes;
 }

@@ -29,6 +29,8 @@ struct Memory {
 // window.
 Bytes layer_kv_bytes(const model::CacheScheme& kv, const model::Attention& attention, std::int64_t kept,
                      std::int64_t tokens);
+// … as the execution caches them.
+Bytes layer_kv_bytes(const graph::Execution& execution, const model::Attention& attention, std::int64_t tokens);
 // … of all layers, each where its weights are.
 model::PlacedBytes kv_cache_bytes(const graph::Execution& execution, std::int64_t tokens);
 // Bytes of a sequence's state in one layer, and in all of them. llama.cpp keeps inputs of convolutions in 32 bits, too.

@@ -185,7 +185,7 @@ Term kv_cache(const Context& c, bool on_host) {
                                               "tokens a layer with a window keeps"))
                           : tokens;
     sum = sum + named("layers" + suffix, layers, "layers of this kind") *
-                    cost::explained_layer_kv(c.execution().kv, a, kept, tokens, suffix);
+                    cost::explained_layer_kv(c.execution(), a, kept, tokens, suffix);
   }
   if (sum.is(0) || c.plan().sequence() == 1) return sum.is(0) ? sum : sum.in_parentheses();
   return sum.in_parentheses() / named("sequence_ranks", c.plan().sequence(), "devices that share a sequence");

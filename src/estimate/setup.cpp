@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "mapper/roofline/collective_kernel.h"
 #include "model/ggml_type.h"
+#include "model/gguf_architectures.h"
 #include "model/gguf_tensors.h"
 #include "model/parameters.h"
 
@@ -261,11 +262,6 @@ void spread(const model::Decoder& model, const Choices& choices, Setup& setup) {
   }
 }
 
-// llama.cpp runs Gemma 2 and gpt-oss with their sliding windows, Mistral and Phi-3 without.
-bool keeps_windows(const model::Decoder& model) {
-  return model.architecture == "gemma2" || model.architecture == "gpt_oss";
-}
-
 // A row of one token's keys (or values) is cut into blocks.
 void check_cache(const model::Decoder& model, const model::CacheScheme& kv) {
   for (const model::Layer& layer : model.kinds) {
@@ -358,7 +354,7 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
     if (!choices.activations) e.activations = Dtype::fp16;
     // The file keeps them apart, and so does llama.cpp.
     e.runtime.fused_qkv = e.runtime.fused_gate_up = false;
-    e.windows = keeps_windows(model);
+    e.windows = model::gguf_keeps_windows(model);
   }
   if (choices.micro_batch) e.micro_batch = *choices.micro_batch;
   setup.serving = choices.serving;

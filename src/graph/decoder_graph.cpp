@@ -607,7 +607,7 @@ class DecoderBuilder {
     write_index(a);
   }
   void write_index(const model::Attention& a) {
-    const model::IndexRow row = model::index_row(a);
+    const model::IndexRow row = e_.index_row(a);
     push(Tag::index_write, Copy{.read_elements = d(tokens_) * row.elements,
                                 .write_elements = d(tokens_) * row.elements,
                                 .from = model::element_format(e_.activations),
@@ -876,6 +876,7 @@ class DecoderBuilder {
   // Scores of all keys and the choice of the best, of which a query sees `top_k`.
   void score_keys(const model::Attention& a, const model::Indexer& x, const SequenceGroup& g) {
     const std::int64_t pool = a.compression ? a.compression->ratio : x.pool;
+    const model::ElementFormat cached = index_format(e_.weights.gguf ? e_.kv.keys.bits : x.cached_bits);
     push(Tag::index_scores,
          Attention{.sequences = g.count,
                    .q_tokens = g.new_tokens,
@@ -888,7 +889,7 @@ class DecoderBuilder {
                    .pool = pool,
                    .verifies = g.verifies,
                    .activation = e_.activations,
-                   .cached = {index_format(x.cached_bits), index_format(x.cached_bits)}},
+                   .cached = {cached, cached}},
          1, true);
     // Scores in 32 bits, of which those behind the query are not looked at.
     const std::int64_t keys = std::max<std::int64_t>(1, (g.context + g.new_tokens / 2) / pool);
@@ -1534,6 +1535,12 @@ std::int64_t Execution::cached_tokens(const model::Attention& a, std::int64_t to
   // llama.cpp keeps a micro-batch more than the window, in whole 256s.
   const std::int64_t cells = weights.gguf ? (*full + micro_batch + 255) / 256 * 256 : *full;
   return std::min(tokens, cells);
+}
+
+model::IndexRow Execution::index_row(const model::Attention& a) const {
+  model::IndexRow row = model::index_row(a);
+  if (weights.gguf && row.elements > 0) row.bits = kv.keys.bits;
+  return row;
 }
 
 bool splits_sequence(const Plan& plan, std::span<const SequenceGroup> step) {

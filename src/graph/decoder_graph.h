@@ -64,6 +64,8 @@ struct Execution {
   std::int64_t stage_layers(const model::LayerGroup& group, std::int64_t stage) const;
   // Of the `tokens` of a sequence, those that a layer keeps in its cache.
   std::int64_t cached_tokens(const model::Attention& a, std::int64_t tokens) const;
+  // Index keys as they are cached: llama.cpp has them in the type of keys.
+  model::IndexRow index_row(const model::Attention& a) const;
 };
 
 enum class Part : unsigned char { all, context_dependent };

@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "model/families.h"
+#include "model/gguf_architectures.h"
 #include "model/reading.h"
 
 namespace llmperf::model {
@@ -230,28 +231,37 @@ std::optional<bool> GgufKeys::boolean(std::string_view key) {
 class GgufReader {
  public:
   GgufReader(const GgufFile& file, GgufProblems& problems, const GgufIndex& tensors, const Family& family)
-      : file_(file), problems_(problems), tensors_(tensors), family_(family), keys_(file, problems, family.gguf) {}
+      : file_(file), problems_(problems), tensors_(tensors), family_(family), keys_(file, problems, family.gguf) {
+    if (const GgufArchitecture* own = find_gguf_architecture(family.gguf)) architecture_ = *own;
+    latent_ = family.latent || keys_.has(fact_row(Fact::kv_lora_rank).gguf);
+  }
 
   Decoder read() {
-    layers_ = keys_.require(Fact::layers);
+    blocks_ = keys_.require(Fact::layers);
     problems_.throw_if_any();  // arrays have one value per layer
+    read_next_token_layers();
     read_dimensions();
-    check_norm();
+    read_norm();
     check_variants();
     read_heads();
-    family_.latent ? read_latent() : read_head_dim();
-    read_window();
-    read_attention_traits();
     find_expert_layers();
     read_widths();
+    find_mixers();
+    problems_.throw_if_any();  // which layers there are is known
+    read_attention();
+    if (const auto first = std::ranges::find(recurrent_, true); first != recurrent_.end()) {
+      recurrence_ = read_recurrent(first - recurrent_.begin());
+    }
     read_experts();
     const std::optional<std::int64_t> first = first_layer(false);
     dense_ = feed_forward(first && tensors_.find(*first, "ffn_down.bias") != nullptr);
+    read_streams();
     problems_.throw_if_any();
 
     // The name Hugging Face has for it, so that a model is the same whichever file it was read from.
     decoder_.architecture = family_.name;
-    decoder_.tied_embeddings = tensors_.find("output.weight") == nullptr;
+    decoder_.encoder = architecture_.encoder;
+    decoder_.tied_embeddings = tensors_.find("output.weight") == nullptr && !decoder_.encoder;
     decoder_.lm_head_bias = family_.lm_head_bias || tensors_.find("output.bias") != nullptr;
     assemble_layers();
     problems_.throw_if_any();
@@ -261,6 +271,37 @@ class GgufReader {
   }
 
  private:
+  // Whether layer `i` has the tensor, and rows of it: of a matrix the outputs.
+  bool has(std::int64_t i, std::string_view stem) const { return tensors_.find(i, stem) != nullptr; }
+  std::int64_t rows(std::int64_t i, std::string_view stem) const { return rows(tensors_.find(i, stem)); }
+  static std::int64_t rows(const GgufTensorInfo* tensor) { return tensor == nullptr ? 0 : tensor->shape[1]; }
+  // … as a width, which is reported if it is none.
+  std::int64_t width_of(const GgufTensorInfo* tensor, descriptor::IntRange range) {
+    const std::int64_t width = rows(tensor);
+    if (tensor == nullptr || (width >= range.min && width <= range.max)) return width;
+    problems_.add(*tensor, fmt::format("tensor {} has {} rows, supported are {} to {}", quote(tensor->name), width,
+                                       range.min, range.max));
+    return range.min;
+  }
+
+  // The last layers of a file may be such as predict further tokens. They are not run here, nor in most of llama.cpp.
+  void read_next_token_layers() {
+    constexpr std::string_view key = "nextn_predict_layers";
+    const std::int64_t next = keys_.nonzero(key, kNextTokenRange.max).value_or(0);
+    layers_ = blocks_ - next;
+    if (layers_ < 1) {
+      keys_.problem(key, fmt::format("{} ({}) leaves none of the {} layers", key, next, blocks_));
+      layers_ = 1;
+    }
+    // A file may have been left without them.
+    if (has(layers_, "nextn.eh_proj.weight")) decoder_.next_token_layers = next;
+  }
+  std::vector<std::int64_t> per_layer(std::string_view key, descriptor::IntRange range) {
+    std::vector<std::int64_t> values = keys_.per_layer(key, blocks_, range);
+    if (!values.empty()) values.resize(static_cast<std::size_t>(layers_));
+    return values;
+  }
+
   void read_dimensions() {
     decoder_.hidden = keys_.require(Fact::hidden);
     decoder_.max_position = keys_.nonzero(Fact::max_position);
@@ -274,14 +315,30 @@ class GgufReader {
     } else {
       decoder_.vocab = list->length;
     }
+    decoder_.position_embeddings = width_of(tensors_.find("position_embd.weight"), kPositionRange);
+    decoder_.type_embeddings = width_of(tensors_.find("token_types.weight"), kVocabRange);
+    // Where it is the last norm the one after the embedding has no name.
+    const bool is_final = architecture_.renamed.find("output_norm.weight=") != std::string_view::npos;
+    decoder_.embedding_norm = !is_final && tensors_.find("token_embd_norm.weight") != nullptr;
+    decoder_.final_norm = !architecture_.encoder || tensors_.find("output_norm.weight") != nullptr;
   }
 
-  // The file must say which norm the architecture uses, and nothing else.
-  void check_norm() {
+  // The file must say which norm the architecture uses, and nothing else. Its tensors say which of the two kinds of
+  // LayerNorm.
+  void read_norm() {
     std::string_view expected = "attention.layer_norm_rms_epsilon";
     std::string_view other = "attention.layer_norm_epsilon";
-    if (family_.norm == Norm::layer) std::swap(expected, other);
+    const bool known = find_gguf_family(family_.gguf, false, false) != nullptr;
+    const bool mean =
+        known ? family_.norm != Norm::rms : architecture_.other_norm_key || (!keys_.has(expected) && keys_.has(other));
     decoder_.norm = family_.norm;
+    if (mean != architecture_.other_norm_key) std::swap(expected, other);
+    if (!known && mean) {
+      const bool biased = std::ranges::any_of(file_.tensors, [](const GgufTensorInfo& tensor) {
+        return tensor.name.ends_with("_norm.bias") && tensor.name.find("indexer") == std::string::npos;
+      });
+      decoder_.norm = biased ? Norm::layer : Norm::layer_no_bias;
+    }
     if (keys_.has(expected)) return;
     if (!keys_.has(other)) return keys_.missing(expected);
     keys_.problem(other, fmt::format("{} belongs to another kind of norm: the architecture {} uses {}",
@@ -290,38 +347,95 @@ class GgufReader {
 
   // Variants that would change what the model costs.
   void check_variants() {
-    if (!keys_.boolean("attention.causal").value_or(true)) {
+    if (!architecture_.encoder && !keys_.boolean("attention.causal").value_or(true)) {
       keys_.problem("attention.causal", "attention that is not causal (an embedding model) is not supported");
     }
-    if (keys_.nonzero("nextn_predict_layers", kLayerRange.max)) {
-      keys_.problem("nextn_predict_layers", "layers for the prediction of further tokens (MTP) are not supported",
-                    "convert the model without them");
-    }
     for (const std::string_view key : {"attention.max_alibi_bias", "attention.clamp_kqv"}) {
-      if (keys_.number(key).value_or(0) == 0) continue;
+      if (architecture_.accepted.find(key) != std::string_view::npos || keys_.number(key).value_or(0) == 0) continue;
       keys_.problem(key, fmt::format("{} is not supported for this architecture", quote(keys_.full(key))));
     }
   }
 
-  // ---- Attention
+  // ---- Which layers there are
 
   void read_heads() {
     const auto& [heads, heads_hf, heads_key, heads_range] = fact_row(Fact::heads);
     const std::string_view kv_key = fact_row(Fact::kv_heads).gguf;
-    heads_ = keys_.per_layer(heads_key, layers_, heads_range);
+    const bool all_attend = architecture_.mixers == GgufMixers::attention && !architecture_.parts_may_lack;
+    const descriptor::IntRange range = {all_attend ? heads_range.min : 0, heads_range.max};
+    heads_ = per_layer(heads_key, range);
     if (heads_.empty()) {
       keys_.missing(heads_key);
       heads_.assign(static_cast<std::size_t>(layers_), 1);
     }
     // Latent attention is stored as one key-value head since 2025, and as many as there are query heads before.
-    if (!family_.latent) kv_heads_ = keys_.per_layer(kv_key, layers_, heads_range);
+    const bool says_kind = architecture_.mixers != GgufMixers::attention;
+    kv_heads_ = latent_ && !says_kind ? heads_ : per_layer(kv_key, range);
     if (kv_heads_.empty()) kv_heads_ = heads_;
     for (std::size_t i = 0; i < heads_.size(); ++i) {
-      if (heads_[i] % kv_heads_[i] == 0) continue;
+      if (kv_heads_[i] == 0 || heads_[i] % kv_heads_[i] == 0) continue;
       keys_.contradiction(kv_key, fmt::format("layer {}: {} ({}) is not divisible by {} ({})", i, heads_key, heads_[i],
                                               kv_key, kv_heads_[i]));
       break;
     }
+  }
+
+  void find_mixers() {
+    const auto count = static_cast<std::size_t>(layers_);
+    recurrent_.assign(count, false);
+    attends_.assign(count, false);
+    std::vector<std::int64_t> listed;
+    std::int64_t interval = 0;
+    if (architecture_.mixers == GgufMixers::by_interval) {
+      listed = per_layer("attention.recurrent_layers", {0, 1});
+      if (listed.empty()) interval = keys_.optional("full_attention_interval", kLayerRange).value_or(4);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool no_keys = heads_[i] == 0 || kv_heads_[i] == 0;
+      switch (architecture_.mixers) {
+        case GgufMixers::attention: break;
+        case GgufMixers::recurrent:
+        case GgufMixers::both: recurrent_[i] = true; break;
+        case GgufMixers::by_kv_heads: recurrent_[i] = no_keys; break;
+        case GgufMixers::one_part: recurrent_[i] = no_keys && !has_feed_forward(i); break;
+        case GgufMixers::by_interval:
+          recurrent_[i] = listed.empty() ? (static_cast<std::int64_t>(i) + 1) % interval != 0 : listed[i] != 0;
+          break;
+      }
+      const bool instead = recurrent_[i] && architecture_.mixers != GgufMixers::both;
+      attends_[i] = !instead && !no_keys;
+      if (no_keys && architecture_.mixers == GgufMixers::both) {
+        return keys_.contradiction(fact_row(Fact::kv_heads).gguf,
+                                   fmt::format("layer {} has no key and value heads: in this architecture every layer "
+                                               "has attention",
+                                               i));
+      }
+    }
+    const bool any = std::ranges::find(attends_, true) != attends_.end();
+    if (!any && std::ranges::find(recurrent_, true) == recurrent_.end()) {
+      keys_.contradiction(fact_row(Fact::heads).gguf, "no layer has attention heads, nor is one recurrent");
+    }
+  }
+
+  // ---- Attention
+
+  // The first layer that attends, and slides or not; the first that attends where there is none, 0 without attention.
+  std::int64_t first_attending(std::optional<bool> sliding = {}) const {
+    for (std::size_t i = 0; i < attends_.size(); ++i) {
+      if (attends_[i] && (!sliding || *sliding == slides(i))) return static_cast<std::int64_t>(i);
+    }
+    return sliding ? first_attending() : 0;
+  }
+  bool slides(std::size_t i) const { return window_ && sliding_[i]; }
+
+  void read_attention() {
+    if (std::ranges::find(attends_, true) == attends_.end()) return;
+    latent_ ? read_latent() : read_head_dim();
+    read_window();
+    read_attention_traits(first_attending());
+    read_indexer();
+    const std::int64_t shared = keys_.nonzero("attention.shared_kv_layers", layers_).value_or(0);
+    first_sharing_ = layers_ - shared;
   }
 
   void read_head_dim() {
@@ -329,7 +443,7 @@ class GgufReader {
     const std::string_view key_length = fact_row(Fact::head_dim).gguf;
     const std::string_view value_length = fact_row(Fact::v_head_dim).gguf;
     const std::string_view rotary_key = fact_row(Fact::rope_dim).gguf;
-    const std::int64_t heads = heads_.front();
+    const std::int64_t heads = heads_[static_cast<std::size_t>(first_attending())];
     const std::int64_t by_default = std::max<std::int64_t>(1, decoder_.hidden / heads);
     attention_.head_dim = keys_.value_or(Fact::head_dim, by_default);
     attention_.v_head_dim = keys_.value_or(Fact::v_head_dim, by_default);
@@ -345,13 +459,25 @@ class GgufReader {
       keys_.contradiction(rotary_key, fmt::format("{} ({}) is more than the width of a head ({})", rotary_key,
                                                   attention_.rotary_dim, attention_.head_dim));
     }
+    const bool rotated = architecture_.rotated && keys_.boolean("rope.scaling.finetuned").value_or(true);
+    if (!rotated || decoder_.position_embeddings > 0) attention_.rotary_dim = 0;
+    // Layers with a window may have heads of another width.
+    const auto of_window = [&](std::string_view key, std::int64_t otherwise, std::int64_t least) {
+      return keys_.optional(std::string(key) + "_swa", {least, kHeadDimRange.max}).value_or(otherwise);
+    };
+    sliding_attention_ = attention_;
+    sliding_attention_.head_dim = of_window(key_length, attention_.head_dim, 1);
+    sliding_attention_.v_head_dim = of_window(value_length, attention_.v_head_dim, 1);
+    const std::int64_t rotary = of_window(rotary_key, std::min(attention_.rotary_dim, sliding_attention_.head_dim), 0);
+    sliding_attention_.rotary_dim = std::min(rotary, sliding_attention_.head_dim);
   }
 
   // Files since April 2025 give the widths of the compressed heads as key_length and value_length, and those of the
   // heads proper under names of their own.
   void read_latent() {
     LatentAttention latent;
-    latent.q_lora_rank = keys_.nonzero(Fact::q_lora_rank);
+    // Of small models it says a width, and yet they have the full matrix.
+    if (!has(first_attending(), "attn_q.weight")) latent.q_lora_rank = keys_.nonzero(Fact::q_lora_rank);
     latent.kv_lora_rank = keys_.require(Fact::kv_lora_rank);
     latent.rope_dim = keys_.require(Fact::rope_dim);
     std::string key_length(fact_row(Fact::head_dim).gguf);
@@ -369,56 +495,135 @@ class GgufReader {
                                                   fact_row(Fact::rope_dim).gguf, latent.rope_dim));
     }
     attention_.latent = latent;
+    sliding_attention_ = attention_;
   }
 
   void read_window() {
     const std::string_view key = fact_row(Fact::window).gguf;
-    const WindowRule rule = gguf_window(family_);
+    const bool own = find_gguf_architecture(family_.gguf) != nullptr;
+    const WindowRule usual = own ? WindowRule{} : gguf_window(family_);
+    const GgufWindows rule = architecture_.windows.value_or(
+        GgufWindows{.period = usual.layers == WindowLayers::all ? 0 : 2, .absent = usual.absent});
     window_ = keys_.nonzero(Fact::window);
     if (!keys_.has(key) && rule.absent > 0) window_ = rule.absent;
     if (!window_) return;
-    if (rule.layers == WindowLayers::none) {
+    if (!architecture_.windows && usual.layers == WindowLayers::none) {
+      window_.reset();
+      // Files of some architectures have the key, which their loader does not ask for.
+      if (own) return;
       return keys_.problem(key, fmt::format("a sliding window is not supported for the architecture {}", family_.gguf));
     }
     // An array says which layers slide, a number n that every n-th does not.
     const std::string_view pattern = "attention.sliding_window_pattern";
     const GgufEntry* entry = keys_.find(pattern);
     std::vector<std::int64_t> values;
-    if (entry != nullptr) values = keys_.per_layer(pattern, layers_, {0, kLayerRange.max});
+    if (entry != nullptr) values = per_layer(pattern, {0, kLayerRange.max});
     const bool is_period = entry != nullptr && !std::holds_alternative<GgufArray>(entry->value);
     for (std::int64_t i = 0; i < layers_; ++i) {
-      if (values.empty()) {
-        sliding_.push_back(rule.layers == WindowLayers::all || i % 2 == 0);
-      } else {
-        const std::int64_t value = values[static_cast<std::size_t>(i)];
-        sliding_.push_back(is_period ? value == 0 || i % value < value - 1 : value != 0);
+      if (!values.empty() && !is_period) {
+        sliding_.push_back(values[static_cast<std::size_t>(i)] != 0);
+        continue;
       }
+      const std::int64_t period = values.empty() ? rule.period : values.front();
+      const std::int64_t full = rule.full_first ? 0 : period - 1;
+      sliding_.push_back(period == 0 || i % period != full);
+    }
+    sliding_attention_.chunked = rule.chunked;
+  }
+
+  // What the tensors of the first layer that attends say; match_tensors finds the layers that differ.
+  void read_attention_traits(std::int64_t i) {
+    attention_.qkv_bias = family_.qkv_bias.always() || has(i, "attn_qkv.bias") || has(i, "attn_q.bias");
+    attention_.o_bias = family_.o_bias.always() || has(i, "attn_output.bias");
+    attention_.qk_norm = family_.qk_norm;
+    const std::int64_t heads = heads_[static_cast<std::size_t>(i)];
+    if (const GgufTensorInfo* norm = tensors_.find(i, "attn_q_norm.weight")) {
+      const std::int64_t head_dim =
+          slides(static_cast<std::size_t>(i)) ? sliding_attention_.head_dim : attention_.head_dim;
+      attention_.qk_norm = heads > 1 && norm->elements() == heads * head_dim ? QkNorm::whole : QkNorm::head;
+    }
+    attention_.fused_qkv = has(i, "attn_qkv.weight") || architecture_.splits_qkv;
+    attention_.softcap = family_.softcap && keys_.number("attn_logit_softcapping").value_or(1) != 0;
+    if (has(i, "attn_gate.weight")) {
+      attention_.gate = rows(i, "attn_gate.weight") == heads ? OutputGate::head : OutputGate::element;
+    } else if (!attention_.latent && rows(i, "attn_q.weight") == 2 * heads * attention_.head_dim) {
+      attention_.gate = OutputGate::with_queries;
+    }
+    const Attention own = std::exchange(sliding_attention_, attention_);
+    sliding_attention_.head_dim = own.head_dim;
+    sliding_attention_.v_head_dim = own.v_head_dim;
+    sliding_attention_.rotary_dim = own.rotary_dim;
+    sliding_attention_.chunked = own.chunked;
+    for (Attention* attention : {&attention_, &sliding_attention_}) {
+      const std::int64_t first = first_attending(attention == &sliding_attention_);
+      attention->sinks = family_.sinks || has(first, "attn_sinks.weight");
+      attention->no_v_proj = !latent_ && has(first, "attn_k.weight") && !has(first, "attn_v.weight");
     }
   }
 
-  // What the tensors of the first layer say; match_tensors finds the layers that differ.
-  void read_attention_traits() {
-    const auto has = [this](std::string_view stem) { return tensors_.find(0, stem) != nullptr; };
-    attention_.qkv_bias = family_.qkv_bias.always() || has("attn_qkv.bias") || has("attn_q.bias");
-    attention_.o_bias = family_.o_bias.always() || has("attn_output.bias");
-    attention_.qk_norm = family_.qk_norm;
-    if (has("attn_q_norm.weight") && attention_.qk_norm == QkNorm::none) attention_.qk_norm = QkNorm::head;
-    attention_.sinks = family_.sinks || has("attn_sinks.weight");
-    attention_.fused_qkv = has("attn_qkv.weight");
-    attention_.softcap = family_.softcap && keys_.number("attn_logit_softcapping").value_or(1) != 0;
+  void read_indexer() {
+    const auto heads = keys_.nonzero("attention.indexer.head_count", kHeadRange.max);
+    if (!heads) return;
+    indexer_ = Indexer{.heads = *heads,
+                       .head_dim = keys_.require("attention.indexer.key_length", kHeadDimRange),
+                       .top_k = keys_.require("attention.indexer.top_k", kPositionRange)};
+  }
+
+  // ---- Recurrence
+
+  // What the first recurrent layer `i` has.
+  Recurrent read_recurrent(std::int64_t i) {
+    Recurrent r;
+    r.kind = architecture_.recurrent;
+    constexpr descriptor::IntRange kTaps = {1, 64};
+    if (r.kind == RecurrentKind::short_conv) {
+      r.heads = r.key_heads = decoder_.hidden;
+      r.key_dim = r.value_dim = 1;
+      r.conv = keys_.require("shortconv.l_cache", kTaps);
+      return r;
+    }
+    r.conv = keys_.require("ssm.conv_kernel", kTaps);
+    r.conv_bias = has(i, "ssm_conv1d.bias");
+    if (r.kind == RecurrentKind::kimi_delta) {
+      r.heads = r.key_heads = std::max<std::int64_t>(1, heads_[static_cast<std::size_t>(i)]);
+      r.key_dim = r.value_dim = keys_.require("kda.head_dim", kHeadDimRange);
+      if (has(i, "ssm_g_b.weight")) r.gate_rank = width_of(tensors_.find(i, "ssm_g_a.weight"), kWidthRange);
+      return r;
+    }
+    const std::int64_t inner = keys_.require("ssm.inner_size", kWidthRange);
+    const std::int64_t rank = keys_.require("ssm.time_step_rank", kWidthRange);
+    r.key_dim = keys_.require("ssm.state_size", kHeadDimRange);
+    if (r.kind == RecurrentKind::mamba) {
+      r.heads = r.key_heads = inner;
+      r.value_dim = 1;
+      r.gate_rank = rank;
+      r.norms = has(i, "ssm_dt_norm.weight");
+      return r;
+    }
+    r.heads = rank;
+    r.key_heads = keys_.require("ssm.group_count", kWidthRange);
+    r.value_dim = std::max<std::int64_t>(1, inner / rank);
+    r.norms = r.kind == RecurrentKind::gated_delta_net || has(i, "ssm_norm.weight");
+    const auto divides = [&](std::string_view key, std::int64_t value, std::string_view by, std::int64_t divisor) {
+      if (value % divisor == 0) return;
+      keys_.contradiction(key, fmt::format("{} ({}) is not divisible by {} ({})", key, value, by, divisor));
+    };
+    divides("ssm.inner_size", inner, "ssm.time_step_rank", rank);
+    divides("ssm.time_step_rank", rank, "ssm.group_count", r.key_heads);
+    return r;
   }
 
   // ---- Feed-forward part
 
   void find_expert_layers() {
-    for (std::int64_t i = 0; i < layers_; ++i) routed_.push_back(tensors_.find(i, kRouter) != nullptr);
+    for (std::int64_t i = 0; i < layers_; ++i) routed_.push_back(has(i, kRouter));
     const bool any = first_layer(true).has_value();
     if (!any && keys_.nonzero(Fact::experts)) {
       keys_.problem(fact_row(Fact::experts).gguf,
                     fmt::format("the file has experts by this key, but no layer with a router ({})", kRouter));
     }
     const auto leading = keys_.optional(Fact::leading_dense);
-    if (!any || !leading) return;
+    if (!any || !leading || !architecture_.leading_dense) return;
     const std::string_view key = fact_row(Fact::leading_dense).gguf;
     for (std::int64_t i = 0; i < layers_; ++i) {
       const bool routed = routed_[static_cast<std::size_t>(i)];
@@ -431,7 +636,7 @@ class GgufReader {
   void read_widths() {
     const std::string_view key = fact_row(Fact::intermediate).gguf;
     const std::int64_t parts = family_.halved_width ? 2 : 1;
-    widths_ = keys_.per_layer(key, layers_, {0, parts * kWidthRange.max});
+    widths_ = per_layer(key, {0, parts * kWidthRange.max});
     for (std::int64_t& width : widths_) {
       if (width % parts != 0) {
         keys_.problem(key, fmt::format("{} ({}) is not divisible by {}: in this architecture it counts the gate and up "
@@ -441,19 +646,24 @@ class GgufReader {
       }
       width /= parts;
     }
+    if (architecture_.parts_may_lack) {
+      if (widths_.empty()) widths_.assign(routed_.size(), 0);
+      return;
+    }
     for (std::size_t i = 0; i < routed_.size(); ++i) {
       if (routed_[i] || (!widths_.empty() && widths_[i] > 0)) continue;
       if (widths_.empty()) return keys_.missing(key);
       return keys_.problem(key, fmt::format("layer {} has no feed-forward width", i));
     }
   }
+  bool has_feed_forward(std::size_t i) const { return routed_[i] || (!widths_.empty() && widths_[i] > 0); }
 
   // Of a routed expert; `dense`: the width by feed_forward_length.
   std::int64_t expert_width(std::int64_t dense, std::int64_t per_token) {
     if (const auto own = keys_.nonzero(Fact::expert_width)) return *own;
     std::int64_t width = 0;
     switch (family_.experts.unsaid_width) {
-      case UnsaidWidth::refused: break;
+      case UnsaidWidth::refused: width = architecture_.models.empty() ? 0 : dense; break;
       case UnsaidWidth::dense: width = dense; break;
       case UnsaidWidth::dense_per_used: width = dense / per_token; break;
     }
@@ -461,8 +671,9 @@ class GgufReader {
     return width;
   }
 
-  // Of all shared experts together.
-  std::int64_t shared_width(std::int64_t dense, std::int64_t expert_width) {
+  // Of all shared experts together. Some architectures give the width of one, some of all: their matrix has it.
+  std::int64_t shared_width(std::int64_t layer, std::int64_t dense, std::int64_t expert_width) {
+    if (const GgufTensorInfo* up = tensors_.find(layer, "ffn_up_shexp.weight")) return width_of(up, kWidthRange);
     if (const auto own = keys_.nonzero(Fact::shared_width)) return *own;
     if (family_.experts.shared == SharedExperts::gated) return dense;
     const std::int64_t count = keys_.nonzero(Fact::shared_experts).value_or(0);
@@ -493,29 +704,83 @@ class GgufReader {
     }
     const std::int64_t dense = widths_.empty() ? 0 : widths_[static_cast<std::size_t>(*first)];
     experts.intermediate = expert_width(dense, experts.per_token);
-    experts.shared_intermediate = shared_width(dense, experts.intermediate);
+    experts.shared_intermediate = shared_width(*first, dense, experts.intermediate);
     experts.shared_gate = experts.shared_intermediate > 0 &&
                           (family_.experts.shared == SharedExperts::gated || has("ffn_gate_inp_shexp.weight"));
     experts.router_bias = family_.experts.router_bias || has("ffn_gate_inp.bias");
     experts.score_correction = has(kScoreCorrection);
+    experts.router_scales = has("ffn_gate_inp.scale");
+    experts.latent = width_of(tensors_.find(*first, "ffn_latent_down.weight"), kWidthRange);
     expert_ = feed_forward(has("ffn_down_exps.bias"));
     expert_.experts = experts;
   }
 
-  // ---- The whole
+  // ---- Around the layers
+
+  // What Gemma 3n and 4 have beside a layer's parts.
+  void read_streams() {
+    decoder_.layer_embedding_width = keys_.nonzero("embedding_length_per_layer_input", kWidthRange.max).value_or(0);
+    if (decoder_.layer_embedding_width > 0) {
+      const GgufTensorInfo* table = tensors_.find("per_layer_token_embd.weight");
+      decoder_.layer_embedding_vocab = table == nullptr ? decoder_.vocab : width_of(table, kVocabRange);
+    }
+    const std::int64_t streams = keys_.nonzero("altup.num_inputs", 64).value_or(1);
+    if (streams > 1) decoder_.streams = {.mix = StreamMix::altup, .count = streams};
+  }
+
+  // Where the norms of a layer of two parts stand; of the first such one, in which the embedding's may stand for the
+  // first.
+  struct NormPlaces {
+    int per_part = 1;
+    bool after = false;
+    bool parallel = false;
+    bool shared = false;  // one norm of parallel blocks serves both
+  };
+  NormPlaces norm_places() {
+    std::int64_t layer = -1;
+    for (std::size_t i = 0; i < routed_.size() && layer < 0; ++i) {
+      if ((attends_[i] || recurrent_[i]) && has_feed_forward(i)) layer = static_cast<std::int64_t>(i);
+    }
+    const auto any = [&](std::initializer_list<std::string_view> stems) {
+      return std::ranges::any_of(stems, [&](std::string_view stem) { return has(layer, stem); });
+    };
+    const bool before = any({"attn_norm.weight"});
+    const bool second = any({"ffn_norm.weight", "ffn_norm", "attn_norm_2.weight"});
+    const bool behind = any({"post_attention_norm.weight", "attn_output_norm.weight"});
+    const bool last = any({"post_ffw_norm.weight", "layer_output_norm.weight"});
+    NormPlaces places;
+    if (layer < 0 || (!before && !last)) {
+      places.per_part = family_.norms == 4 ? 2 : 1;
+      places.parallel = family_.parallel_blocks;
+      places.shared = places.parallel && family_.norms == 1;
+      return places;
+    }
+    places.per_part = before && last ? 2 : 1;
+    places.after = !before;
+    places.shared = before && !second && !behind && !last;
+    places.parallel =
+        places.shared || any({"attn_norm_2.weight"}) || keys_.boolean("use_parallel_residual").value_or(false);
+    return places;
+  }
 
   void assemble_layers() {
-    Layer layer;
-    layer.attention = attention_;
-    layer.norms = family_.norms;
-    layer.parallel_blocks = family_.parallel_blocks;
+    const NormPlaces places = norm_places();
     for (std::size_t i = 0; i < routed_.size(); ++i) {
-      layer.attention.heads = heads_[i];
-      layer.attention.kv_heads = kv_heads_[i];
-      layer.attention.window.reset();
-      if (window_ && sliding_[i]) layer.attention.window = window_;
-      layer.feed_forward = routed_[i] ? expert_ : dense_;
-      if (!routed_[i]) layer.feed_forward.intermediate = widths_[i];
+      Layer layer;
+      if (attends_[i]) layer.attention = attention_of(i);
+      if (recurrent_[i]) layer.recurrent = recurrence_;
+      if (has_feed_forward(i)) {
+        layer.feed_forward = routed_[i] ? expert_ : dense_;
+        const bool beside = routed_[i] && has(static_cast<std::int64_t>(i), "ffn_down.weight");
+        if ((!routed_[i] || beside) && !widths_.empty()) layer.feed_forward.intermediate = widths_[i];
+      }
+      const int parts = (layer.mixes() ? 1 : 0) + (layer.has_feed_forward() ? 1 : 0);
+      layer.norms = places.shared ? std::min(parts, 1) : parts * places.per_part;
+      layer.norms_after = places.after;
+      layer.parallel_blocks = places.parallel;
+      const auto index = static_cast<std::int64_t>(i);
+      layer.scaled = has(index, "layer_output_scale.weight");
+      layer.low_rank_branch = width_of(tensors_.find(index, "laurel_l.weight"), {0, kWidthRange.max});
       decoder_.add_layer(layer);
       if (decoder_.kinds.size() <= Decoder::kMostKinds) continue;
       return keys_.problem(fact_row(Fact::layers).gguf,
@@ -523,33 +788,68 @@ class GgufReader {
     }
   }
 
+  Attention attention_of(std::size_t i) const {
+    Attention a = slides(i) ? sliding_attention_ : attention_;
+    const auto index = static_cast<std::int64_t>(i);
+    a.heads = heads_[i];
+    a.kv_heads = latent_ ? heads_[i] : kv_heads_[i];
+    if (slides(i)) a.window = window_;
+    const std::int64_t every = architecture_.unrotated_every;
+    if (every > 0 && (index + 1) % every == 0 && (!architecture_.windows || window_)) a.rotary_dim = 0;
+    a.shares_cache = index >= first_sharing_;
+    a.indexer = indexer_;
+    if (a.indexer && !has(index, "indexer.attn_k.weight")) a.indexer->reused = true;
+    return a;
+  }
+
   // Index of the first layer with or without experts; none if there is no such layer.
   std::optional<std::int64_t> first_layer(bool with_experts) const {
     const auto found = std::find(routed_.begin(), routed_.end(), with_experts);
     return found == routed_.end() ? std::nullopt : std::optional<std::int64_t>(found - routed_.begin());
   }
+  // What is the same of dense layers and experts, from the first layer with such a part.
   FeedForward feed_forward(bool has_bias) const {
-    return {.gated = family_.gated,
-            .activation = family_.activation,
-            .bias = family_.mlp_bias.always() || has_bias,
-            .fused_gate_up = family_.fused_gate_up,
-            .experts = {}};
+    FeedForward ff{.gated = family_.gated,
+                   .activation = family_.activation,
+                   .bias = family_.mlp_bias.always() || has_bias,
+                   .fused_gate_up = family_.fused_gate_up,
+                   .experts = {}};
+    for (std::size_t i = 0; i < routed_.size(); ++i) {
+      const auto index = static_cast<std::int64_t>(i);
+      const std::string_view ending = routed_[i] ? "_exps.weight" : ".weight";
+      const auto named = [&](std::string_view stem) { return has(index, std::string(stem) + std::string(ending)); };
+      if (!has_feed_forward(i) || !named("ffn_up")) continue;
+      const bool both = !routed_[i] && rows(index, "ffn_up.weight") == 2 * widths_[i];
+      ff.fused_gate_up = ff.fused_gate_up || both;
+      ff.gated = both || named("ffn_gate");
+      break;
+    }
+    return ff;
   }
 
   const GgufFile& file_;
   GgufProblems& problems_;
   const GgufIndex& tensors_;
   const Family& family_;
+  GgufArchitecture architecture_ = {};
   GgufKeys keys_;
+  bool latent_ = false;
   Decoder decoder_ = {};
-  std::int64_t layers_ = 1;
+  std::int64_t blocks_ = 1;  // layers of the file
+  std::int64_t layers_ = 1;  // … that are run
   std::vector<std::int64_t> heads_ = {};
   std::vector<std::int64_t> kv_heads_ = {};
   std::vector<std::int64_t> widths_ = {};  // of feed_forward_length
   std::vector<bool> routed_ = {};          // which layers have experts
-  Attention attention_ = {};               // of every layer, but for heads and window
+  std::vector<bool> attends_ = {};
+  std::vector<bool> recurrent_ = {};
+  Attention attention_ = {};          // of every layer without a window, but for its heads
+  Attention sliding_attention_ = {};  // … with one
+  std::optional<Indexer> indexer_ = {};
+  std::int64_t first_sharing_ = 0;  // layers from here on have the keys and values of an earlier one
   std::optional<std::int64_t> window_ = {};
   std::vector<bool> sliding_ = {};  // which layers see the window
+  Recurrent recurrence_ = {};       // of every recurrent layer
   FeedForward dense_ = {};          // without its width
   FeedForward expert_ = {};
 };
@@ -601,18 +901,18 @@ std::string describe_file_type(const GgufFile& file) {
   return name.empty() ? fmt::format(", file type {}", *id) : fmt::format(", file type {}", name);
 }
 
-// The row of the file's architecture; null when that was reported.
-const Family* family_of_file(const GgufFile& file, GgufProblems& problems) {
+// The row of the file's architecture, one made from llama.cpp's where families have none; none when that was reported.
+std::optional<Family> family_of_file(const GgufFile& file, GgufProblems& problems) {
   const GgufEntry* type = file.find("general.type");
   if (type != nullptr && text_of(file, "general.type") != "model") {
     problems.add(*type, fmt::format("the file holds {}, not a model", quote(text_of(file, "general.type"))));
-    return nullptr;
+    return std::nullopt;
   }
   const GgufEntry* entry = file.find("general.architecture");
   if (entry == nullptr || !std::holds_alternative<std::string>(entry->value)) {
     const char* message = "missing key 'general.architecture', which must be a string";
     entry == nullptr ? problems.add(message) : problems.add(*entry, message);
-    return nullptr;
+    return std::nullopt;
   }
   const auto any_layer = [&](std::string_view stem) {
     return std::ranges::any_of(file.tensors, [&](const GgufTensorInfo& tensor) {
@@ -622,20 +922,23 @@ const Family* family_of_file(const GgufFile& file, GgufProblems& problems) {
   };
   const std::string& name = std::get<std::string>(entry->value);
   const Family* family = find_gguf_family(name, any_layer(kRouter), any_layer(kScoreCorrection));
-  if (family != nullptr) return family;
-  const std::vector<std::string> known = gguf_family_names();
+  if (family != nullptr) return *family;
+  if (const GgufArchitecture* own = find_gguf_architecture(name)) {
+    return Family{.name = words(own->models).front(), .gguf = own->name, .activation = own->activation};
+  }
+  const std::vector<std::string> known = gguf_architecture_names();
   std::string hint;
   if (!nearest_names(name, known).empty()) hint = name_hint(name, known) + " ";
   problems.add(*entry, fmt::format("general.architecture {} is not supported", quote(name)),
                hint + "supported: " + join(known, ", "));
-  return nullptr;
+  return std::nullopt;
 }
 
 }  // namespace
 
 Decoder parse_gguf_decoder(const GgufFile& file) {
   GgufProblems problems(file);
-  const Family* family = family_of_file(file, problems);
+  const std::optional<Family> family = family_of_file(file, problems);
   problems.throw_if_any();  // the keys of an unknown architecture mean nothing
   const GgufIndex tensors(file);
   Decoder decoder = GgufReader(file, problems, tensors, *family).read();
@@ -658,6 +961,11 @@ constexpr std::string_view kPositionTables[] = {"rope_freqs.weight", "rope_facto
                                                 "rope_factors_short.weight", "attn_rot_embd.weight"};
 // The halves of attn_kv_b, in files that also hold the whole.
 constexpr std::string_view kCopies[] = {"attn_k_b.weight", "attn_v_b.weight"};
+// Of layers that use the keys and values of an earlier one: loaded, and without effect.
+constexpr std::string_view kUnused[] = {"attn_k.weight", "attn_v.weight", "attn_k_norm.weight"};
+// What embedding models have behind the last layer.
+constexpr std::string_view kHeads[] = {"cls.weight",      "cls.bias",       "cls.output.weight", "cls.output.bias",
+                                       "cls.norm.weight", "dense_2.weight", "dense_3.weight"};
 
 Shape shape_of(const GgufTensor& tensor) {
   if (tensor.is_vector()) return {tensor.n, tensor.count, 1, 1};
@@ -681,16 +989,23 @@ class Matcher {
   explicit Matcher(const GgufFile& file) : file_(file), index_(file), problems_(file) {}
 
   std::vector<GgufTensor> match(const Decoder& model) {
-    const bool whole = index_.find(0, "attn_kv_b.weight") != nullptr;
-    const bool halves = index_.find(0, "attn_k_b.weight") != nullptr;
-    std::vector<GgufTensor> tensors = gguf_tensors(model, {.split_kv_b = halves && !whole});
+    const bool whole = any_layer("attn_kv_b.weight");
+    const bool halves = any_layer("attn_k_b.weight");
+    std::vector<GgufTensor> tensors =
+        gguf_tensors(model, {.split_kv_b = halves && !whole, .joined_delta_net = any_layer("ssm_in.weight")});
     for (GgufTensor& tensor : tensors) match(tensor);
-    add_others(tensors, whole && halves);
+    add_others(model, tensors, whole && halves);
     problems_.throw_if_any();
     return tensors;
   }
 
  private:
+  bool any_layer(std::string_view stem) const {
+    return std::ranges::any_of(file_.tensors, [&](const GgufTensorInfo& tensor) {
+      return tensor.name.ends_with(stem) && parse_name(tensor.name).stem == stem;
+    });
+  }
+
   void match(GgufTensor& tensor) {
     const std::string name = tensor.name();
     if (const GgufTensorInfo* info = index_.find(name)) {
@@ -703,7 +1018,9 @@ class Matcher {
   // Gives `tensor` the type of `info` if that has the shape.
   void take(const GgufTensorInfo& info, const Shape& shape, GgufTensor& tensor) {
     used_.insert(&info);
-    if (info.shape != shape) {
+    // Tables and norms of recurrences have two dimensions in files.
+    const bool same = tensor.is_vector() ? info.elements() == tensor.elements() : info.shape == shape;
+    if (!same) {
       problems_.add(info, fmt::format("tensor {} is {}, expected {}", quote(info.name), shape_text(info.shape),
                                       shape_text(shape)));
     } else {
@@ -763,14 +1080,32 @@ class Matcher {
     return true;
   }
 
-  // What the file has beyond the model: position tables at the end of `tensors`, copies nowhere, the rest is wrong.
-  void add_others(std::vector<GgufTensor>& tensors, bool has_copies) {
+  // What the file has beyond the model: what is loaded with it at the end of `tensors`, copies and layers for further
+  // tokens nowhere, the rest is wrong.
+  void add_others(const Decoder& model, std::vector<GgufTensor>& tensors, bool has_copies) {
+    const std::int64_t layers = model.num_layers();
     for (const GgufTensorInfo& info : file_.tensors) {
       if (used_.contains(&info)) continue;
       const PlacedName name = parse_name(info.name);
-      if (const std::string_view* table = find_stem(kPositionTables, name.stem)) {
-        check_type(info, true);
-        tensors.push_back({.stem = *table, .layer = name.layer, .n = info.elements(), .type = info.type});
+      const bool in_layer = name.layer >= 0 && name.layer < layers;
+      if (name.layer >= layers && name.layer < layers + model.next_token_layers) continue;
+      const std::string_view* other = find_stem(kPositionTables, name.stem);
+      const bool is_table = other != nullptr;
+      if (other == nullptr && model.encoder && name.layer < 0) other = find_stem(kHeads, name.stem);
+      if (other == nullptr && in_layer &&
+          model.kinds[model.layer_kinds[static_cast<std::size_t>(name.layer)]].attention.shares_cache) {
+        other = find_stem(kUnused, name.stem);
+      }
+      if (other != nullptr) {
+        check_type(info, is_table);
+        const bool is_matrix = !is_table && info.shape[1] > 1;
+        const Role matrix = name.layer < 0 ? Role::pooler : name.stem == kUnused[0] ? Role::k : Role::v;
+        tensors.push_back({.stem = *other,
+                           .role = is_matrix ? matrix : Role::vector,
+                           .layer = name.layer,
+                           .n = is_matrix ? info.elements() / info.shape[0] : info.elements(),
+                           .k = is_matrix ? info.shape[0] : 1,
+                           .type = info.type});
       } else if (!has_copies || find_stem(kCopies, name.stem) == nullptr) {
         problems_.add(info, fmt::format("unexpected tensor {} {}", quote(info.name), shape_text(info.shape)));
       }

@@ -1,7 +1,7 @@
 // The quantiser's choice per tensor. Read from llama_tensor_get_type of llama.cpp as of January 2024, April 2024, early
-// 2025 and 2026 (llama.cpp, later src/llama-quant.cpp). Each category of tensors has a table; the first row that names
-// the file type and whose conditions all hold wins, and without one the tensor gets the file's base type. The rules for
-// Falcon are left out, as no such model is known here.
+// 2025 and 2026 (llama.cpp, later src/llama-quant.cpp). Each category of tensors, which go by their names, has a table;
+// the first row that names the file type and whose conditions all hold wins, and without one the tensor gets the file's
+// base type.
 #include "model/gguf_mix.h"
 
 #include <fmt/format.h>
@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "model/gguf_architectures.h"
 
 namespace llmperf::model {
 namespace {
@@ -70,22 +71,27 @@ void require_era(const GgufFileType& type, GgufEra era) {
 
 // ---- The rules
 
+// What a tensor is to the rules.
+enum class Category : unsigned char { qkv, v, k, q, o, up, gate, down, other };
+constexpr std::size_t kCategories = static_cast<std::size_t>(Category::other) + 1;
+
 // What the rules ask about the file and the model.
 struct Mix {
   GgufFtype file;
   GgmlType base;  // what a tensor gets when no rule says otherwise
   bool imatrix = false;
   GgufEra era;
-  bool has_output = true;          // output.weight is there; otherwise token_embd.weight serves as it too
-  bool is_70b = false;             // 80 layers of an architecture for which the loader calls that a 70B
-  std::int64_t group = 1;          // query heads per key and value head
-  std::int64_t experts = 0;        // of a mixture layer; 0: dense
-  std::int64_t layers = 1;         // of the model
-  std::int64_t ffn_down_seen = 0;  // down matrices before this tensor
+  bool has_output = true;    // output.weight is there; otherwise token_embd.weight serves as it too
+  bool is_70b = false;       // 80 layers of an architecture for which the loader calls that a 70B
+  bool is_falcon = false;    // the architecture has rules of its own
+  std::int64_t group = 1;    // query heads per key and value head of the first layer; 0: it has none
+  std::int64_t experts = 0;  // of a mixture layer; 0: dense
+  std::int64_t layers = 1;   // of the file
+  std::int64_t values = 0;   // value matrices, or such as hold them, that the file has
+  std::array<std::int64_t, kCategories> seen = {};  // tensors of each category before this one
 };
 
-// Conditions; a row's are combined with |. i is the position among the model's tensors of that category, n their
-// number.
+// Conditions; a row's are combined with |. i is a tensor's position among n.
 enum : unsigned {
   kAlways = 0,
   kFirst2 = 1 << 0,
@@ -119,8 +125,13 @@ struct Rule {
 
 bool more_bits(std::int64_t i, std::int64_t n) { return i < n / 8 || i >= 7 * n / 8 || (i - n / 8) % 3 == 2; }
 
-bool holds(unsigned conditions, const Mix& mix, std::int64_t i) {
-  const std::int64_t n = mix.layers;
+struct Position {
+  std::int64_t i = 0;
+  std::int64_t n = 1;
+};
+
+bool holds(unsigned conditions, const Mix& mix, const Position& position) {
+  const auto [i, n] = position;
   const auto met = [conditions](unsigned condition, bool state) { return (conditions & condition) == 0 || state; };
   return met(kFirst2, i < 2) && met(kFirst4, i < 4) && met(kFirst8th, i < n / 8) && met(kFirst16th, i < n / 16) &&
          met(kMoreBits, more_bits(i, n)) && met(kMiddle, i >= n / 8 && i < 7 * n / 8) &&
@@ -128,9 +139,9 @@ bool holds(unsigned conditions, const Mix& mix, std::int64_t i) {
          met(kImatrix, mix.imatrix) && met(kNoImatrix, !mix.imatrix);
 }
 
-GgmlType apply(std::span<const Rule> rules, const Mix& mix, std::int64_t i) {
+GgmlType apply(std::span<const Rule> rules, const Mix& mix, const Position& position = {}) {
   const auto rule = std::find_if(rules.begin(), rules.end(), [&](const Rule& each) {
-    return is_one_of(each.files, mix.file) && holds(each.conditions, mix, i);
+    return is_one_of(each.files, mix.file) && holds(each.conditions, mix, position);
   });
   return rule == rules.end() ? mix.base : rule->type;
 }
@@ -138,20 +149,22 @@ GgmlType apply(std::span<const Rule> rules, const Mix& mix, std::int64_t i) {
 GgmlType output_type(const Mix& mix, const GgufTensor& tensor) {
   constexpr Rule kRules[] = {{kLowBit | of({F::iq3_xxs}), kAlways, G::q5_k},
                              {of({F::q8_0, F::mxfp4_moe}), kAlways, G::q8_0}};
-  if (tensor.k % info(mix.base).block != 0) return G::q8_0;
+  if (mix.is_falcon || tensor.k % info(mix.base).block != 0) return G::q8_0;
   Mix otherwise = mix;
   otherwise.base = G::q6_k;
-  return apply(kRules, otherwise, 0);
+  return apply(kRules, otherwise);
 }
 
 GgmlType token_embedding_type(const Mix& mix) {
   constexpr Rule kRules[] = {{of({F::iq1_s, F::iq1_m, F::iq2_xxs, F::iq2_xs}), kAlways, G::q2_k},
                              {of({F::iq2_s, F::iq2_m, F::iq3_xxs}), kAlways, G::iq3_s},
                              {of({F::tq1_0, F::tq2_0}), kAlways, G::q4_k}};
-  return apply(kRules, mix, 0);
+  return apply(kRules, mix);
 }
 
-GgmlType attention_v_type(const Mix& mix, std::int64_t i) {
+// Of all tensors that hold values, in whatever layers.
+GgmlType attention_v_type(const Mix& mix) {
+  const Position position = {mix.seen[static_cast<std::size_t>(Category::v)], mix.values};
   constexpr Rule kLowBitRules[] = {{kLowBit, kGroups4, G::q4_k},
                                    {kLowBit, kExperts4, G::q4_k},
                                    {of({F::iq2_s, F::iq2_m}), kAlways, G::iq3_s},
@@ -165,15 +178,15 @@ GgmlType attention_v_type(const Mix& mix, std::int64_t i) {
                              {of({F::iq4_nl, F::iq4_xs}), kGroups4, G::q5_k},
                              {of({F::q4_k_m, F::q5_k_m}), kMoreBits, G::q6_k},
                              {of({F::q4_k_s}), kFirst4, G::q5_k}};
-  if (is_one_of(kLowBit, mix.file)) return apply(kLowBitRules, mix, i);
+  if (is_one_of(kLowBit, mix.file)) return apply(kLowBitRules, mix, position);
   if (mix.experts == 8) return G::q8_0;
-  const GgmlType type = apply(kRules, mix, i);
+  const GgmlType type = apply(kRules, mix, position);
   return mix.is_70b && (type == G::q3_k || type == G::q4_k) ? G::q5_k : type;
 }
 
 GgmlType attention_q_type(const Mix& mix) {
   constexpr Rule kRules[] = {{of({F::iq3_xs}), kAlways, G::iq3_xxs}, {of({F::iq3_xxs}), kAlways, G::iq2_s}};
-  return apply(kRules, mix, 0);
+  return apply(kRules, mix);
 }
 
 GgmlType attention_k_type(const Mix& mix) {
@@ -181,12 +194,12 @@ GgmlType attention_k_type(const Mix& mix) {
   return attention_q_type(mix);
 }
 
-GgmlType fused_qkv_type(const Mix& mix, std::int64_t i) {
+GgmlType fused_qkv_type(const Mix& mix) {
   constexpr Rule kRules[] = {{of({F::q3_k_m, F::q3_k_l, F::iq3_m}), kAlways, G::q4_k},
                              {of({F::q4_k_m}), kAlways, G::q5_k},
                              {of({F::q5_k_m}), kAlways, G::q6_k}};
-  if (mix.era >= GgufEra::v2026) return attention_v_type(mix, i);
-  return apply(kRules, mix, i);
+  if (mix.era >= GgufEra::v2026) return attention_v_type(mix);
+  return apply(kRules, mix);
 }
 
 GgmlType attention_output_type(const Mix& mix) {
@@ -197,11 +210,18 @@ GgmlType attention_output_type(const Mix& mix) {
                              {of({F::q2_k}), kAlways, G::q3_k},
                              {of({F::q3_k_m, F::iq3_m}), kAlways, G::q4_k},
                              {of({F::q3_k_l}), kAlways, G::q5_k}};
+  constexpr Rule kFalcon[] = {{of({F::q3_k_l}), kAlways, G::q4_k}};
   if (mix.experts == 8) return is_one_of(kWidenedOfEight, mix.file) ? G::q5_k : mix.base;
-  return apply(kRules, mix, 0);
+  if (mix.is_falcon && !is_one_of(kLowBit, mix.file)) return apply(kFalcon, mix);
+  return apply(kRules, mix);
 }
 
-GgmlType ffn_down_type(const Mix& mix, std::int64_t layer) {
+// Layers count in mixtures, tensors of the category in other models; against all layers either way.
+Position layer_position(const Mix& mix, const GgufTensor& tensor, Category category) {
+  return {mix.experts > 1 ? tensor.layer : mix.seen[static_cast<std::size_t>(category)], mix.layers};
+}
+
+GgmlType ffn_down_type(const Mix& mix, const GgufTensor& tensor) {
   constexpr Rule kLowBitRules[] = {{of({F::iq2_s, F::iq2_m}), kFirst8th, G::iq3_s}, {kLowBit, kFirst8th, G::q2_k}};
   constexpr Rule kRules[] = {{of({F::q2_k}), kAlways, G::q3_k},
                              {of({F::q2_k_s, F::iq3_m}), kFirst8th, G::q4_k},
@@ -216,13 +236,21 @@ GgmlType ffn_down_type(const Mix& mix, std::int64_t layer) {
                              {of({F::q4_k_s}), kFirst8th, G::q5_k},
                              {of({F::q4_0}), kImatrix | kFirst8th, G::q4_1},
                              {of({F::q5_0}), kImatrix | kFirst8th, G::q5_1}};
-  // The low-bit rules count matrices, those of shared experts too; the others go by the layer.
-  return is_one_of(kLowBit, mix.file) ? apply(kLowBitRules, mix, mix.ffn_down_seen) : apply(kRules, mix, layer);
+  constexpr Rule kFalcon[] = {{of({F::q3_k_m}), kFirst16th, G::q5_k},        {of({F::q3_k_m}), kMoreBits, G::q4_k},
+                              {of({F::q3_k_m}), kAlways, G::q3_k},           {of({F::q3_k_l}), kAlways, G::q4_k},
+                              {of({F::q4_k_m}), kFirst16th, G::q6_k},        {of({F::q4_k_m}), kMoreBits, G::q5_k},
+                              {of({F::q4_k_m, F::q4_k_s}), kAlways, G::q4_k}};
+  // The low-bit rules count matrices, those of shared experts too.
+  const std::int64_t seen = mix.seen[static_cast<std::size_t>(Category::down)];
+  if (is_one_of(kLowBit, mix.file)) return apply(kLowBitRules, mix, {seen, mix.layers});
+  const Position position = layer_position(mix, tensor, Category::down);
+  const bool own = mix.is_falcon && is_one_of(of({F::q3_k_m, F::q3_k_l, F::q4_k_m, F::q4_k_s}), mix.file);
+  return own ? apply(kFalcon, mix, position) : apply(kRules, mix, position);
 }
 
-GgmlType ffn_gate_or_up_type(const Mix& mix, std::int64_t layer) {
+GgmlType ffn_gate_or_up_type(const Mix& mix, const GgufTensor& tensor, Category category) {
   constexpr Rule kRules[] = {{of({F::iq3_xs}), kMiddle, G::iq3_xxs}};
-  return apply(kRules, mix, layer);
+  return apply(kRules, mix, layer_position(mix, tensor, category));
 }
 
 struct Replacement {
@@ -240,32 +268,50 @@ constexpr Replacement kReplacements[] = {
     {G::iq4_xs, G::iq4_nl, G::iq4_nl, G::iq4_nl},  {G::tq1_0, G::q4_0, G::q4_0, G::q4_0},
     {G::tq2_0, G::q4_0, G::q4_0, G::q4_0}};
 
+// By the name, as llama.cpp finds it: the first that is part of it. Experts are of the category of their dense kin.
+Category category_of(std::string_view stem, GgufEra era) {
+  struct Row {
+    std::string_view part;
+    Category category;
+  };
+  constexpr Row kRows[] = {
+      {"attn_qkv.weight", Category::qkv}, {"attn_kv_b.weight", Category::v}, {"attn_v.weight", Category::v},
+      {"attn_k.weight", Category::k},     {"attn_q.weight", Category::q},    {"attn_output.weight", Category::o},
+      {"ffn_up", Category::up},           {"ffn_gate", Category::gate},      {"ffn_down", Category::down}};
+  const auto* row = std::ranges::find_if(kRows, [&](const Row& each) {
+    return stem.find(each.part) != std::string_view::npos && (each.part != kRows[1].part || era >= GgufEra::v2026);
+  });
+  return row == std::end(kRows) ? Category::other : row->category;
+}
+
+// Matrices that the quantiser leaves as the converter wrote them, in 16 bits.
+bool stays_wide(std::string_view stem) {
+  constexpr std::array<std::string_view, 3> kParts = {"altup", "laurel", "per_layer_model_proj"};
+  return std::ranges::any_of(kParts, [&](std::string_view part) { return stem.find(part) != std::string_view::npos; });
+}
+
 // The type the mix wants for a tensor that may be quantised, whatever its shape.
 GgmlType mixed_type(const Mix& mix, const GgufTensor& tensor) {
+  const bool is_embedding = tensor.stem == "token_embd.weight" || tensor.stem == "per_layer_token_embd.weight";
   const bool is_output = tensor.role == Role::lm_head ||
                          // Until then the embedding of a tied model was quantised like any other.
-                         (tensor.role == Role::token_embedding && !mix.has_output && mix.era != GgufEra::v2024_02);
+                         (is_embedding && !mix.has_output && mix.era != GgufEra::v2024_02);
   if (is_output) return output_type(mix, tensor);
   if (mix.file == F::mxfp4_moe) return tensor.count > 1 ? G::mxfp4 : G::q8_0;
-  switch (tensor.role) {
-    case Role::token_embedding: return token_embedding_type(mix);
-    case Role::q: return attention_q_type(mix);
-    case Role::k: return attention_k_type(mix);
-    case Role::v: return attention_v_type(mix, tensor.layer);
-    case Role::qkv: return fused_qkv_type(mix, tensor.layer);
-    case Role::o: return attention_output_type(mix);
-    case Role::down:
-    case Role::expert_down:
-    case Role::shared_down: return ffn_down_type(mix, tensor.layer);
-    case Role::gate:
-    case Role::up:
-    case Role::gate_up:
-    case Role::expert_gate:
-    case Role::expert_up:
-    case Role::shared_gate:
-    case Role::shared_up: return ffn_gate_or_up_type(mix, tensor.layer);
-    default: return mix.base;  // the matrices of latent attention
+  if (is_embedding) return token_embedding_type(mix);
+  const Category category = category_of(tensor.stem, mix.era);
+  switch (category) {
+    case Category::q: return attention_q_type(mix);
+    case Category::k: return attention_k_type(mix);
+    case Category::v: return attention_v_type(mix);
+    case Category::qkv: return fused_qkv_type(mix);
+    case Category::o: return attention_output_type(mix);
+    case Category::down: return ffn_down_type(mix, tensor);
+    case Category::gate:
+    case Category::up: return ffn_gate_or_up_type(mix, tensor, category);
+    case Category::other: break;  // matrices of latent attention and of recurrences, gates
   }
+  return mix.base;
 }
 
 // `wanted`, or what replaces it when rows of `columns` elements are no multiple of its block. Throws Error(bad_input)
@@ -286,10 +332,10 @@ GgmlType fitting_type(GgmlType wanted, std::int64_t columns, GgufEra era) {
 
 // The loader's idea of a 70B: 80 layers, and in the Llama family grouped heads (LLaMA 65B has 80 layers too).
 bool is_70b(const Decoder& model, std::int64_t group) {
-  constexpr std::array<std::string_view, 3> kLlamaFamily = {"llama", "mistral", "mixtral"};
   if (model.num_layers() != 80) return false;
-  if (model.architecture == "qwen2") return true;
-  return group > 1 && std::find(kLlamaFamily.begin(), kLlamaFamily.end(), model.architecture) != kLlamaFamily.end();
+  const std::string_view architecture = gguf_architecture_name(model);
+  const bool any = architecture == "qwen2" || architecture == "qwen2vl" || architecture == "deci";
+  return any || (architecture == "llama" && group > 1);
 }
 
 Mix make_mix(const Decoder& model, std::span<const GgufTensor> tensors, const GgufFileType& type, GgufEra era) {
@@ -297,16 +343,19 @@ Mix make_mix(const Decoder& model, std::span<const GgufTensor> tensors, const Gg
   Mix mix{.file = type.id, .base = type.type, .imatrix = type.imatrix, .era = era};
   mix.has_output =
       std::any_of(tensors.begin(), tensors.end(), [](const GgufTensor& t) { return t.role == Role::lm_head; });
-  mix.group = attention.heads / attention.kv_heads;
+  mix.group = attention.kv_heads > 0 ? attention.heads / attention.kv_heads : 0;
   mix.is_70b = is_70b(model, mix.group);
-  mix.layers = model.num_layers();
+  mix.is_falcon = gguf_architecture_name(model) == "falcon";
+  for (const GgufTensor& tensor : tensors) {
+    mix.layers = std::max<std::int64_t>(mix.layers, tensor.layer + 1);
+    const Category category = category_of(tensor.stem, GgufEra::v2026);
+    if (!tensor.is_vector() && (category == Category::v || category == Category::qkv)) ++mix.values;
+  }
   for (const Layer& layer : model.kinds) {
     if (layer.feed_forward.experts) mix.experts = layer.feed_forward.experts->count;
   }
   return mix;
 }
-
-bool is_ffn_down(Role role) { return role == Role::down || role == Role::expert_down || role == Role::shared_down; }
 
 }  // namespace
 
@@ -335,7 +384,10 @@ const GgufFileType* find_gguf_file_type(std::string_view name) {
 
 std::vector<GgufTensor> quantised_tensors(const Decoder& model, const GgufFileType& type, GgufEra era) {
   require_era(type, era);
-  std::vector<GgufTensor> tensors = gguf_tensors(model, {.split_kv_b = era >= GgufEra::v2025});
+  std::vector<GgufTensor> tensors = gguf_tensors(model, {.split_kv_b = era >= GgufEra::v2025,
+                                                         .joined_delta_net = era < GgufEra::v2026,
+                                                         .next_token_layers = true,
+                                                         .unused_projections = true});
   Mix mix = make_mix(model, tensors, type, era);
   const bool is_float = info(type.type).block == 1;
   for (GgufTensor& tensor : tensors) {
@@ -345,8 +397,13 @@ std::vector<GgufTensor> quantised_tensors(const Decoder& model, const GgufFileTy
       if (!wide) tensor.type = GgmlType::f16;
       continue;
     }
-    tensor.type = is_float ? type.type : fitting_type(mixed_type(mix, tensor), tensor.k, era);
-    if (is_ffn_down(tensor.role)) ++mix.ffn_down_seen;
+    if (is_float) {
+      tensor.type = type.type;
+    } else if (!stays_wide(tensor.stem)) {
+      tensor.type = fitting_type(mixed_type(mix, tensor), tensor.k, era);
+    }
+    const Category category = category_of(tensor.stem, era);
+    ++mix.seen[static_cast<std::size_t>(category == Category::qkv ? Category::v : category)];
   }
   return tensors;
 }

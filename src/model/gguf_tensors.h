@@ -37,13 +37,19 @@ struct GgufTensorOptions {
   // Since April 2025 the converter writes kv_b of latent attention as attn_k_b (transposed) and attn_v_b, one matrix
   // per head; both have Role::kv_b.
   bool split_kv_b = false;
+  // Until early 2026 it wrote the inputs of a gated delta net and their gate as one matrix, ssm_in.
+  bool joined_delta_net = false;
+  // Layers that predict further tokens, behind the others, where it keeps them in the file. They are not loaded.
+  bool next_token_layers = false;
+  // Projections of layers that use an earlier layer's keys and values, where the checkpoint has them all the same.
+  bool unused_projections = false;
 };
 
 // In file order: token_embd, the layers in order, output_norm, output. Vectors, routers and position tables are F32
 // (they are never quantised), every other type is left at F16. A tied lm_head has a tensor of its own (output.weight)
 // only where the published checkpoint repeats it (Decoder::checkpoint_repeats_lm_head). Frequency tables of scaled
 // rotary embeddings (rope_freqs.weight of Llama 3.1, rope_factors_*.weight of Phi-3; a few hundred bytes) are left out,
-// as a Decoder does not say how positions are scaled.
+// as a Decoder does not say how positions are scaled; so is the pooler of an encoder, which the converter drops.
 std::vector<GgufTensor> gguf_tensors(const Decoder& model, GgufTensorOptions options = {});
 
 // Bytes of all tensors' data, padding left out.

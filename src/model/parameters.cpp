@@ -358,8 +358,8 @@ void add_norms(std::vector<Tensor>& tensors, const Decoder& model, const Layer& 
     list.norm(model.norm, weight, bias, model.hidden);
   };
   // Usually the norm before the feed-forward part, but one of attention's output where there are four (Gemma 2,
-  // GLM-4-0414) or it follows its part, and by that name also in gpt-oss.
-  const bool of_attention = layer.norms == 4 || layer.norms_after || model.architecture == "gpt_oss";
+  // GLM-4-0414) or it follows its part.
+  const bool of_attention = layer.norms == 4 || layer.norms_after;
   if (layer.norms >= 2 || (layer.norms_after && layer.mixes())) {
     norm({"post_attention_layernorm.weight", of_attention ? "post_attention_norm.weight" : "ffn_norm.weight"},
          {"post_attention_layernorm.bias", of_attention ? "post_attention_norm.bias" : "ffn_norm.bias"});

@@ -1,6 +1,7 @@
 #include "model/weight_layout.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 
@@ -48,7 +49,8 @@ void assign(LayerGroup& group, Role role, const StoredFormat& format) {
   }
 }
 
-// Two tensors that are one matrix to the cost model (the halves of kv_b): the format that gives their bytes together.
+// Two tensors that are one matrix to the cost model (the halves of kv_b, the inputs of a recurrence): the format that
+// gives their bytes together.
 StoredFormat joined(const StoredFormat& a, double a_elements, const StoredFormat& b, double b_elements) {
   if (a_elements == 0 || a == b) return b;
   StoredFormat both = b;
@@ -161,12 +163,14 @@ WeightLayout checkpoint_layout(const Decoder& model, Dtype wide) {
 WeightLayout gguf_layout(const Decoder& model, std::span<const GgufTensor> tensors, std::string name) {
   WeightLayout layout{.name = std::move(name), .vector_bits = 32, .gguf = true, .embedding_on_host = true};
   std::vector<LayerGroup> layers(model.layer_kinds.size());
-  std::vector<double> kv_b_elements(layers.size(), 0.0);
+  std::vector<std::array<double, kRoles>> elements(layers.size());  // of each role's matrices so far
   bool has_head = false;
   Bytes total;
   for (const GgufTensor& tensor : tensors) {
     const StoredFormat format = stored_format(tensor.type);
     const auto layer = static_cast<std::size_t>(tensor.layer);
+    // Those that predict further tokens are in the file, and not loaded.
+    if (tensor.layer >= model.num_layers()) continue;
     total += tensor.bytes();
     if (tensor.is_vector()) continue;
     if (tensor.role == Role::token_embedding) {
@@ -176,13 +180,11 @@ WeightLayout gguf_layout(const Decoder& model, std::span<const GgufTensor> tenso
     } else if (tensor.role == Role::lm_head) {
       layout.lm_head = format;
       has_head = true;
-    } else if (layer < layers.size() && tensor.role == Role::kv_b) {
-      StoredFormat& kv_b = layers[layer][Role::kv_b];
-      const auto elements = static_cast<double>(tensor.elements());
-      kv_b = joined(kv_b, kv_b_elements[layer], format, elements);
-      kv_b_elements[layer] += elements;
     } else if (layer < layers.size()) {
-      assign(layers[layer], tensor.role, format);
+      double& before = elements[layer][static_cast<std::size_t>(tensor.role)];
+      const auto own = static_cast<double>(tensor.elements());
+      assign(layers[layer], tensor.role, joined(layers[layer][tensor.role], before, format, own));
+      before += own;
     }
   }
   if (!has_head) layout.lm_head = layout.token_embedding;

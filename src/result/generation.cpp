@@ -199,8 +199,7 @@ Generation::Generation(const estimate::Setup& s)
       parameters(d(model::count_parameters(*s.execution.model).total)) {
   const model::Decoder& m = *s.execution.model;
   for (std::size_t kind = 0; kind < m.kinds.size(); ++kind) {
-    kv_bytes_per_token +=
-        cost::layer_kv_bytes(s.execution.kv, m.kinds[kind].attention, 1, 1).value * d(m.kind_counts[kind]);
+    kv_bytes_per_token += cost::layer_kv_bytes(s.execution, m.kinds[kind].attention, 1).value * d(m.kind_counts[kind]);
   }
 }
 

@@ -36,11 +36,13 @@ class Input {
   std::size_t at_ = 0;
 };
 
-constexpr std::array<const char*, 14> kArchitectures = {"llama",    "qwen",  "qwen2",   "qwen2moe", "qwen3",
-                                                        "qwen3moe", "gemma", "gemma2",  "phi2",     "phi3",
-                                                        "chatglm",  "glm4",  "gpt-oss", "deepseek2"};
+constexpr std::array<const char*, 34> kArchitectures = {
+    "llama",     "qwen",    "qwen2",   "qwen2moe",    "qwen3",     "qwen3moe", "gemma",   "gemma2",     "phi2",
+    "phi3",      "chatglm", "glm4",    "gpt-oss",     "deepseek2", "gemma3",   "gemma3n", "gemma4",     "qwen3next",
+    "qwen35moe", "glm4moe", "glm-dsa", "kimi-linear", "mimo2",     "mamba",    "jamba",   "nemotron_h", "granitehybrid",
+    "falcon-h1", "lfm2",    "llama4",  "olmo2",       "deci",      "gpt2",     "bert"};
 // Most models need the first six.
-constexpr std::array<const char*, 26> kKeys = {"block_count",
+constexpr std::array<const char*, 44> kKeys = {"block_count",
                                                "embedding_length",
                                                "feed_forward_length",
                                                "attention.head_count",
@@ -65,17 +67,57 @@ constexpr std::array<const char*, 26> kKeys = {"block_count",
                                                "attention.key_length_mla",
                                                "attention.value_length_mla",
                                                "vocab_size",
-                                               "nextn_predict_layers"};
+                                               "nextn_predict_layers",
+                                               "full_attention_interval",
+                                               "attention.recurrent_layers",
+                                               "attention.sliding_window_pattern",
+                                               "attention.shared_kv_layers",
+                                               "attention.key_length_swa",
+                                               "attention.indexer.head_count",
+                                               "attention.indexer.key_length",
+                                               "attention.indexer.top_k",
+                                               "ssm.conv_kernel",
+                                               "ssm.inner_size",
+                                               "ssm.state_size",
+                                               "ssm.time_step_rank",
+                                               "ssm.group_count",
+                                               "kda.head_dim",
+                                               "shortconv.l_cache",
+                                               "embedding_length_per_layer_input",
+                                               "altup.num_inputs",
+                                               "rope.dimension_count_swa"};
 constexpr std::array<std::int64_t, 16> kNumbers = {1,   2,   4, 8,  16, 32,     64,        128,
                                                    256, 512, 0, -1, 3,  70'000, 1LL << 40, INT64_MAX};
-constexpr std::array<const char*, 16> kStems = {"token_embd.weight",          "output.weight",
-                                                "blk.0.attn_q.bias",          "blk.0.attn_qkv.weight",
-                                                "blk.0.attn_q_norm.weight",   "blk.0.ffn_gate_inp.weight",
-                                                "blk.1.ffn_gate_exps.weight", "blk.0.attn_sinks.weight",
-                                                "blk.0.ffn_gate.weight",      "blk.0.exp_probs_b.bias",
-                                                "blk.0.attn_kv_b.weight",     "blk.0.attn_k_b.weight",
-                                                "blk.0.ffn_up_shexp.weight",  "blk.0.ffn_gate_inp_shexp.weight",
-                                                "blk.0.attn_output.bias",     "rope_freqs.weight"};
+constexpr std::array<const char*, 30> kStems = {"token_embd.weight",
+                                                "output.weight",
+                                                "blk.0.attn_q.bias",
+                                                "blk.0.attn_qkv.weight",
+                                                "blk.0.attn_q_norm.weight",
+                                                "blk.0.ffn_gate_inp.weight",
+                                                "blk.1.ffn_gate_exps.weight",
+                                                "blk.0.attn_sinks.weight",
+                                                "blk.0.ffn_gate.weight",
+                                                "blk.0.exp_probs_b.bias",
+                                                "blk.0.attn_kv_b.weight",
+                                                "blk.0.attn_k_b.weight",
+                                                "blk.0.ffn_up_shexp.weight",
+                                                "blk.0.ffn_gate_inp_shexp.weight",
+                                                "blk.0.attn_output.bias",
+                                                "rope_freqs.weight",
+                                                "blk.0.attn_norm.weight",
+                                                "blk.0.post_attention_norm.weight",
+                                                "blk.0.post_ffw_norm.weight",
+                                                "blk.0.attn_gate.weight",
+                                                "blk.0.attn_k.weight",
+                                                "blk.0.ffn_up.weight",
+                                                "blk.0.ffn_latent_down.weight",
+                                                "blk.0.laurel_l.weight",
+                                                "blk.0.ssm_g_b.weight",
+                                                "blk.0.ssm_g_a.weight",
+                                                "blk.0.ssm_dt_norm.weight",
+                                                "blk.1.nextn.eh_proj.weight",
+                                                "position_embd.weight",
+                                                "per_layer_token_embd.weight"};
 
 GgufValue value(Input& in) {
   switch (in.byte() % 8) {
@@ -119,7 +161,9 @@ void add_tensors(Input& in, const model::Decoder& decoder, model::GgufFile& file
   constexpr std::array<model::GgmlType, 5> kTypes = {model::GgmlType::f32, model::GgmlType::f16, model::GgmlType::q8_0,
                                                      model::GgmlType::q4_k, model::GgmlType::q6_k};
   file.tensors.clear();
-  for (const model::GgufTensor& t : model::gguf_tensors(decoder, {.split_kv_b = in.byte() % 2 == 0})) {
+  for (const model::GgufTensor& t : model::gguf_tensors(decoder, {.split_kv_b = in.byte() % 2 == 0,
+                                                                 .joined_delta_net = in.byte() % 2 == 0,
+                                                                 .next_token_layers = in.byte() % 2 == 0})) {
     model::GgufTensorInfo info{.name = t.name(), .shape = {t.k, t.n, t.count, 1}, .dimensions = 3, .type = t.type};
     if (t.is_vector()) info.shape = {t.n, t.count, 1, 1};
     if (!in.empty()) {
