@@ -614,7 +614,7 @@ void make_step3_layers(ConfigReader& config) {
   for (std::size_t i = 0; i < routes.size() && leading >= 0; ++i) routes[i] = static_cast<std::int64_t>(i) >= leading;
   const std::string listed =
       leading < 0 ? reader.require_string("moe_layers_enum") : reader.string_or("moe_layers_enum", "");
-  for (const std::string_view word : split(listed, ',')) {
+  for (const std::string_view word : llmperf::split(listed, ',')) {
     if (trim(word).empty()) continue;
     const auto i = parse_int(trim(word));
     if (i && *i >= 0 && static_cast<std::size_t>(*i) < routes.size()) {
