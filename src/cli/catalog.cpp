@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/command_line.h"
+#include "cli/files.h"
 #include "cli/output.h"
 #include "hardware/device.h"
 #include "hardware/engine.h"
@@ -27,6 +28,7 @@ struct CatalogFlags {
   std::string name;
   request::Request request;  // what a model is sized with
   bool tensors = false;
+  std::string emit_model;
 };
 
 // Rows and comment of a built-in set, without reading its columns.
@@ -79,7 +81,7 @@ Answer list_answer(const CatalogFlags& flags, const Context&) {
 }
 
 report::Report model_report(const CatalogFlags& flags) {
-  const model::ModelFile file = model::load_model(flags.name);
+  const model::ModelFile file = model::load_model(flags.name, flags.request.assume.value_or(""));
   const model::Decoder& decoder = file.decoder;
   const request::Request& asked = flags.request;
   const model::GgufEra era = asked.gguf_era ? model::parse_gguf_era(*asked.gguf_era) : model::GgufEra::v2026;
@@ -116,8 +118,14 @@ report::Report model_report(const CatalogFlags& flags) {
 
 Answer show_answer(const CatalogFlags& flags, const Context& context) {
   if (flags.kind != Kind::model || model::is_video_dit(flags.name)) {
-    context.refuse({"--weights", "--kv", "--gguf-era", "--cache-type-k", "--cache-type-v", "--detail"},
-                   "for language models");
+    context.refuse(
+        {"--weights", "--kv", "--gguf-era", "--cache-type-k", "--cache-type-v", "--detail", "--assume", "--emit-model"},
+        "for language models");
+  }
+  if (!flags.emit_model.empty()) {
+    const std::string text = model::to_descriptor(model::load_decoder(flags.name, flags.request.assume.value_or("")));
+    if (flags.emit_model == "-") return write_stdout(text), Answer{};
+    WrittenFile(flags.emit_model).commit(text);
   }
   switch (flags.kind) {
     case Kind::scenario: return {report::study_summary_report({flags.name, study::load_study(flags.name)})};
@@ -164,7 +172,9 @@ void add_show(Command& root) {
   command.add("NAME", flags.name, "", "built-in name or file").required().offers(Values::Sort::paths);
   command.add("weights", flags.request).about = "model: weight scheme to size it with";
   command.add("kv", flags.request).about = "model: KV cache type to size it with";
-  for (const char* field : {"gguf-era", "cache-type-k", "cache-type-v"}) command.add(field, flags.request);
+  for (const char* field : {"assume", "gguf-era", "cache-type-k", "cache-type-v"}) command.add(field, flags.request);
+  command.add("--emit-model", flags.emit_model, "FILE",
+              "model: write its descriptor, to change and to give as a model; -: to stdout, instead of the report");
   command.add("--detail", flags.tensors, {{"summary", false}, {"tensors", true}}, "LEVEL",
               "model: summary, or tensors (every tensor, its type and its bytes)");
 }

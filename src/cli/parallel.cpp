@@ -77,7 +77,7 @@ void check_effects(const ParallelFlags& f, const Context& context) {
 Answer parallel_answer(const ParallelFlags& f, const Context& context) {
   check_effects(f, context);
   estimate::SearchSpace space = space_of(f);
-  const model::ModelFile file = model::load_model(*f.request.model);
+  const model::ModelFile file = model::load_model(*f.request.model, f.request.assume.value_or(""));
   const hardware::Device device = hardware::load_device(*f.request.hw);
   estimate::Choices choices = request::choose_schemes(f.request, device);
   choices.tiles = mapper::TileModel::roofline;  // ranks thousands of plans

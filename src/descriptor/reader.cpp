@@ -264,6 +264,14 @@ void Reader::ignore(std::string_view keys) {
   for (const std::string_view key : words(keys)) find(key);
 }
 
+std::vector<std::string> Reader::unknown_keys() const {
+  std::vector<std::string> keys;
+  for (const Node::Entry& entry : node_->entries) {
+    if (std::find(asked_.begin(), asked_.end(), entry.key) == asked_.end()) keys.push_back(entry.key);
+  }
+  return keys;
+}
+
 void Reader::finish(std::string_view advice) {
   for (const Node::Entry& entry : node_->entries) {
     if (std::find(asked_.begin(), asked_.end(), entry.key) != asked_.end()) continue;

@@ -81,6 +81,8 @@ class Reader {
   bool is_null(std::string_view key) const;
   // Marks keys, with spaces between them, as known and deliberately unused.
   void ignore(std::string_view keys);
+  // Keys that were never asked for, in file order.
+  std::vector<std::string> unknown_keys() const;
   // Reports every key that was never asked for. `advice` is appended to the hint.
   void finish(std::string_view advice = {});
 

@@ -363,6 +363,7 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
         "--overlap-batches: llama.cpp takes all sequences of a GGUF model through the devices together",
         "leave it out");
   }
+  if (!model.assumed.empty()) setup.notes.push_back(fmt::format("{} is {}", model.name, model.assumed));
   place(device, choices, setup);
   spread(model, choices, setup);
 

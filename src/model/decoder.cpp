@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/error.h"
 #include "model/reading.h"
 #include "model/video_dit.h"
 
@@ -48,10 +49,16 @@ std::int64_t Recurrent::state_elements() const {
   return kind == RecurrentKind::short_conv ? 0 : heads * key_dim * value_dim;
 }
 
-Decoder parse_decoder(const descriptor::Document& document, const descriptor::Document* hf_quant_config) {
+Decoder parse_decoder(const descriptor::Document& document, const descriptor::Document* hf_quant_config,
+                      const std::string& assume) {
   if (is_video_dit(document)) reject_video_dit(document.file);
+  if (!assume.empty() && !is_hf_config(document)) {
+    throw Error(ErrorKind::bad_input, {{{document.file, 0, 0},
+                                        "only a Hugging Face config can be read as another family",
+                                        "leave out --assume: a descriptor says what the model is"}});
+  }
   descriptor::Problems problems(document.file);
-  return is_hf_config(document) ? parse_hf_config(document, problems, hf_quant_config)
+  return is_hf_config(document) ? parse_hf_config(document, problems, hf_quant_config, assume)
                                 : parse_model_descriptor(document, problems);
 }
 

@@ -191,10 +191,11 @@ struct Streams {
 
 struct Decoder {
   std::string name;
-  std::string hf_id;            // may be empty
-  std::string architecture;     // HF model_type: "qwen2"
-  std::string source;           // where the dimensions come from
-  std::string notes;            // traps worth showing
+  std::string hf_id;         // may be empty
+  std::string architecture;  // HF model_type: "qwen2"
+  std::string source;        // where the dimensions come from
+  std::string notes;         // traps worth showing
+  std::string assumed;       // what it was read as although it does not say so, with what was passed over; else empty
   std::string default_weights;  // scheme of the published checkpoint when it is quantised, else empty
   std::string default_kv;       // type of the KV cache that the checkpoint asks for; empty: that of the activations
   // What the checkpoint's matrices are stored as where no one scheme says it, one entry per way of storing a layer
@@ -245,12 +246,17 @@ struct Decoder {
 };
 
 // The decoder of load_model (model_file.h).
-Decoder load_decoder(const std::string& name_or_path);
+Decoder load_decoder(const std::string& name_or_path, const std::string& assume = {});
 
 // The decoder a document describes: a Hugging Face config (a .json file, or one with a model_type or architectures key)
-// or a model descriptor of our own. `hf_quant_config`: the file of that name beside a config.json, or null. Throws
-// Error(bad_input) with every problem found.
-Decoder parse_decoder(const descriptor::Document& document, const descriptor::Document* hf_quant_config = nullptr);
+// or a model descriptor of our own. `hf_quant_config`: the file of that name beside a config.json, or null. `assume`:
+// the family that a config is read as, whatever it says; keys that the family does not know are passed over and named.
+// Throws Error(bad_input) with every problem found.
+Decoder parse_decoder(const descriptor::Document& document, const descriptor::Document* hf_quant_config = nullptr,
+                      const std::string& assume = {});
+
+// The families of Hugging Face configs that are read, by model_type.
+std::vector<std::string> family_names();
 
 // The same decoder as a model descriptor, to read it again or to change what another model does otherwise. How a
 // checkpoint's matrices are stored one by one (Decoder::mixture) is left out.

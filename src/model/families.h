@@ -156,7 +156,6 @@ const Family* find_gguf_family(std::string_view architecture, bool experts, bool
 // The window of the models that llama.cpp runs as `family.gguf`, of whatever row.
 WindowRule gguf_window(const Family& family);
 // What is supported, for hints.
-std::vector<std::string> family_names();
 std::vector<std::string> gguf_family_names();
 
 // Keys that do not change the cost, of transformers' PretrainedConfig and of every architecture: ids, training,

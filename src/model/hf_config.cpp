@@ -10,6 +10,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "model/hf_quantization.h"
 #include "model/reading.h"
@@ -405,14 +406,25 @@ void ConfigReader::check_keys() {
 
 namespace {
 
+// Null, and reported, where there is none.
 const Family* family_of(Reader& reader, const std::string& model_type) {
   if (const Family* family = find_family(model_type)) return family;
   const std::vector<std::string> known = family_names();
   std::string hint;
   if (!nearest_names(model_type, known).empty()) hint = name_hint(model_type, known) + " ";
+  hint +=
+      "If its layers are those of a known family, --assume FAMILY reads it so; else start from a descriptor: llmperf "
+      "show model NEAREST --emit-model my.yaml. ";
   reader.problem("model_type", fmt::format("model_type {} is not supported", quote(model_type)),
                  hint + "supported: " + join(known, ", "));
   return nullptr;
+}
+
+const Family* assumed_family(const std::string& assume) {
+  if (const Family* family = find_family(assume)) return family;
+  const std::vector<std::string> known = family_names();
+  throw Error::bad_input(fmt::format("--assume: unknown family {}", quote(assume)),
+                         name_hint(assume, known) + " known: " + join(known, ", "));
 }
 
 // A head other than a language model's would change what the output costs. Encoders are counted without one.
@@ -529,15 +541,16 @@ bool is_hf_config(const descriptor::Document& document) {
 }
 
 Decoder parse_hf_config(const descriptor::Document& document, descriptor::Problems& problems,
-                        const descriptor::Document* beside) {
+                        const descriptor::Document* beside, const std::string& assume) {
   const std::optional<Node> language = language_config(document.root);
   // Keys that do not change the cost are out of the way, so that neither readers nor hints need to know them.
   Node root = language ? *language : document.root;
   std::erase_if(root.entries, [](const Node::Entry& e) { return is_neutral_key(e.key); });
   Reader reader(root, problems, "the config");
-  const std::string model_type = reader.require_string("model_type");
+  const bool assumes = !assume.empty();
+  const std::string model_type = assumes ? reader.string_or("model_type", "none") : reader.require_string("model_type");
   problems.throw_if_any();
-  const Family* family = family_of(reader, model_type);
+  const Family* family = assumes ? assumed_family(assume) : family_of(reader, model_type);
   problems.throw_if_any();  // the keys of an unknown architecture mean nothing
 
   ConfigReader config(reader, *family);
@@ -546,12 +559,22 @@ Decoder parse_hf_config(const descriptor::Document& document, descriptor::Proble
   decoder.architecture = model_type;
   decoder.source = "Hugging Face config " + document.file;
   if (language) decoder.notes = "the language model alone: what reads images, video or sound is not counted";
-  check_architectures(reader, *family);
+  if (assumes) {
+    reader.ignore("architectures");
+  } else {
+    check_architectures(reader, *family);
+  }
   config.read();
   descriptor::Problems beside_problems(beside ? beside->file : std::string());
   Quantization quantization = read_quantization(reader, beside, beside_problems);
   check_common_keys(reader);
-  reader.finish(kEveryKeyCounts);
+  if (assumes) {
+    const std::vector<std::string> unknown = reader.unknown_keys();
+    decoder.assumed = fmt::format("read as {}, its model_type is {}", assume, model_type);
+    if (!unknown.empty()) decoder.assumed += "; keys passed over: " + join(unknown, ", ");
+  } else {
+    reader.finish(kEveryKeyCounts);
+  }
   problems.throw_if_any();
 
   const std::vector<Layer>& layers = config.layers;

@@ -33,14 +33,14 @@ std::string config_path(const std::string& name_or_path) {
 }
 
 // The decoder of a descriptor or config. NVIDIA's checkpoints say how they are quantised in a file beside config.json.
-Decoder load_described(const std::string& name_or_path) {
+Decoder load_described(const std::string& name_or_path, const std::string& assume) {
   const descriptor::Document document = descriptor::load(descriptor::Kind::model, name_or_path);
   const fs::path path(name_or_path);
   const std::string beside = (path.parent_path() / "hf_quant_config.json").string();
   std::error_code ignored;
-  if (path.filename() != "config.json" || !fs::exists(beside, ignored)) return parse_decoder(document);
+  if (path.filename() != "config.json" || !fs::exists(beside, ignored)) return parse_decoder(document, nullptr, assume);
   const descriptor::Document quantization = descriptor::parse_file(beside, descriptor::kConfigRules);
-  return parse_decoder(document, &quantization);
+  return parse_decoder(document, &quantization, assume);
 }
 
 }  // namespace
@@ -48,10 +48,12 @@ Decoder load_described(const std::string& name_or_path) {
 std::vector<std::string> decoder_names() { return names(false); }
 std::vector<std::string> video_names() { return names(true); }
 
-ModelFile load_model(const std::string& given) {
+ModelFile load_model(const std::string& given, const std::string& assume) {
   const std::string name_or_path = config_path(given);
   const bool gguf = name_or_path.ends_with(".gguf") || (descriptor::is_path(name_or_path) && is_gguf(name_or_path));
-  if (!gguf) return {.decoder = load_described(name_or_path), .stored = {}};
+  if (!gguf) return {.decoder = load_described(name_or_path, assume), .stored = {}};
+  if (!assume.empty())
+    throw Error::bad_input("--assume is for Hugging Face configs, not for GGUF files", "leave it out");
   GgufFile file = read_gguf(name_or_path);
   Decoder decoder = parse_gguf_decoder(file);
   std::vector<GgufTensor> tensors = match_tensors(decoder, file);
@@ -60,6 +62,8 @@ ModelFile load_model(const std::string& given) {
           .stored = StoredModel{.file = std::move(file), .tensors = std::move(tensors), .layout = std::move(layout)}};
 }
 
-Decoder load_decoder(const std::string& name_or_path) { return load_model(name_or_path).decoder; }
+Decoder load_decoder(const std::string& name_or_path, const std::string& assume) {
+  return load_model(name_or_path, assume).decoder;
+}
 
 }  // namespace llmperf::model

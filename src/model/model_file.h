@@ -25,8 +25,8 @@ struct ModelFile {
 
 // A built-in name, or the path of a YAML file, a Hugging Face config.json, the folder that holds one (with a
 // hf_quant_config.json beside it, if there is one) or a GGUF file (known by its first bytes). Throws Error(bad_input)
-// with every problem found.
-ModelFile load_model(const std::string& given);
+// with every problem found. `assume`: the family that a Hugging Face config is read as (parse_decoder).
+ModelFile load_model(const std::string& given, const std::string& assume = {});
 
 // Names of the built-in (or search path's) models of one sort, sorted: language models, and video models (video_dit.h).
 std::vector<std::string> decoder_names();

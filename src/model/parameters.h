@@ -77,7 +77,7 @@ std::vector<Tensor> layer_tensors(const Decoder& model, const Layer& layer);
 std::vector<Tensor> outer_tensors(const Decoder& model);
 
 struct ParameterCounts {
-  std::int64_t embedding = 0;     // token embedding [vocab, hidden], and learned positions
+  std::int64_t embedding = 0;  // token embedding [vocab, hidden], and learned positions
   // The output matrix and its bias, also when it shares the embedding's storage; of an encoder its pooler.
   std::int64_t lm_head = 0;
   std::int64_t layers = 0;        // all decoder layers, norms and biases included
@@ -85,10 +85,10 @@ struct ParameterCounts {
   std::int64_t recurrent = 0;     // of `layers`: the same of recurrences
   std::int64_t feed_forward = 0;  // of `layers`: MLP, experts, router
   std::int64_t norms = 0;         // of `layers`: norms over the hidden vector
-  std::int64_t final_norm = 0;  // and what else is neither of layers, nor embedding or head: norms, mixing of streams
-  std::int64_t total = 0;       // embedding + layers + final_norm + lm_head, tied weights once
-  std::int64_t activated = 0;   // total less the routed experts one token does not use
-  std::int64_t checkpoint = 0;  // what the published files hold (tied lm_head twice where they do)
+  std::int64_t final_norm = 0;    // and what else is neither of layers, nor embedding or head: norms, mixing of streams
+  std::int64_t total = 0;         // embedding + layers + final_norm + lm_head, tied weights once
+  std::int64_t activated = 0;     // total less the routed experts one token does not use
+  std::int64_t checkpoint = 0;    // what the published files hold (tied lm_head twice where they do)
   // Closed form of the limits (docs/formulas.md): matrices and biases of the layers, norms left out, and what one token
   // uses of them.
   std::int64_t layer_matrices = 0;

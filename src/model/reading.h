@@ -16,7 +16,7 @@ bool is_hf_config(const descriptor::Document& document);
 // `beside`: the hf_quant_config.json of the same folder, or null. Both throw Error(bad_input) with all problems, those
 // already in `problems` included.
 Decoder parse_hf_config(const descriptor::Document& document, descriptor::Problems& problems,
-                        const descriptor::Document* beside);
+                        const descriptor::Document* beside, const std::string& assume);
 Decoder parse_model_descriptor(const descriptor::Document& document, descriptor::Problems& problems);
 
 // Advice on unknown keys of a checkpoint's files.

@@ -10,6 +10,7 @@
 #include "descriptor/reader.h"
 #include "estimate/estimate.h"
 #include "estimate/video.h"
+#include "model/decoder.h"
 #include "model/quantization.h"
 #include "request/names.h"
 
@@ -41,6 +42,10 @@ const Field kFields[] = {
     {.name = "model", .member = &R::model, .group = kModel, .type = "MODEL",
      .about = "built-in name or Hugging Face id, YAML file, Hugging Face config.json or its folder, or GGUF file",
      .values = {paths, model_names}},
+    {.name = "assume", .member = &R::assume, .group = kModel, .type = "FAMILY",
+     .about = "read a Hugging Face config as this family, whatever its model_type says; keys that the family does not know "
+              "are passed over and named in every output",
+     .workloads = "tr", .values = {words, model::family_names}},
     {.name = "hw", .member = &R::hw, .group = kHardware, .type = "DEVICE",
      .about = "built-in name or YAML file; GGUF: several joined by +, such as 2xrtx3090+rtx3060, to which layers are dealt",
      .values = {paths, device_names}},

@@ -26,7 +26,7 @@ using Amount = std::optional<Bytes>;
 
 // Only what was asked: what is empty is chosen by resolve().
 struct Request {
-  Text model, hw;
+  Text model, assume, hw;
   Count batch, prompt, gen, depth;
   Text phase;
   Count verify;

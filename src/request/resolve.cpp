@@ -727,7 +727,7 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
   if (video) {
     r->video = sources.video(*request.model);
   } else {
-    r->file = sources.model(*request.model);
+    r->file = sources.model(*request.model, request.assume.value_or(""));
   }
   const std::vector<std::string> names = listed_devices(required(request.hw, "hw"));
   r->devices = static_cast<std::int64_t>(names.size());

@@ -25,9 +25,9 @@ hardware::Device load_host(const std::string& name) {
   return host;
 }
 
-model::ModelFile Sources::model(const std::string& name) {
+model::ModelFile Sources::model(const std::string& name, const std::string& assume) {
   const std::lock_guard lock(mutex_);
-  return found(models_, name, [&] { return model::load_model(name); });
+  return found(models_, {name, assume}, [&] { return model::load_model(name, assume); });
 }
 
 model::VideoDit Sources::video(const std::string& name) {

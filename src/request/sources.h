@@ -21,7 +21,7 @@ hardware::Device load_host(const std::string& name);
 class Sources {
  public:
   // Throw Error(bad_input) for what there is none of or cannot be read, again at every call.
-  model::ModelFile model(const std::string& name);
+  model::ModelFile model(const std::string& name, const std::string& assume = {});
   model::VideoDit video(const std::string& name);
   bool is_video(const std::string& name);
   hardware::Device device(const std::string& name);
@@ -33,7 +33,7 @@ class Sources {
 
  private:
   std::mutex mutex_;
-  std::map<std::string, model::ModelFile> models_;
+  std::map<std::pair<std::string, std::string>, model::ModelFile> models_;
   std::map<std::string, model::VideoDit> video_models_;
   std::map<std::string, bool> is_video_;
   std::map<std::string, hardware::Device> devices_;

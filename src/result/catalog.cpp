@@ -51,6 +51,28 @@ Type fields_of(Fields<model::Experts> f) {
       .of<&E::shared_intermediate>("shared_intermediate", "of the shared ones; 0: none");
 }
 
+Type fields_of(Fields<model::Indexer> f) {
+  using X = model::Indexer;
+  return f.of<&X::heads>("heads", "of index queries")
+      .of<&X::head_dim>("head_dim", "of index queries and keys")
+      .of<&X::top_k>("top_k", "keys that a query attends to")
+      .of<&X::pool>("pool", "tokens that an index key stands for")
+      .of<&X::reused>("reused", "whether the choice is that of the layer before");
+}
+
+Type fields_of(Fields<model::Recurrent> f) {
+  using R = model::Recurrent;
+  return f
+      .of("kind", "gated_delta_net, kimi_delta, mamba, mamba2, lightning or short_conv",
+          [](const R& r) { return name(r.kind); })
+      .of<&R::heads>("heads", "of values, each with a state")
+      .of<&R::key_heads>("key_heads", "of queries and keys")
+      .of<&R::key_dim>("key_dim", "rows of a state")
+      .of<&R::value_dim>("value_dim", "columns of a state")
+      .of<&R::conv>("conv", "taps of the convolution; 0: none")
+      .of("state_elements", "of a sequence", [](const R& r) { return r.state_elements(); });
+}
+
 Type fields_of(Fields<LayerKind> f) {
   using K = LayerKind;
   return f.of<&K::layers>("layers", "how many")
@@ -61,6 +83,13 @@ Type fields_of(Fields<LayerKind> f) {
       .of("sliding_window", "null: none", [](const K& k) { return k.attention().window; })
       .of("latent", "latent attention only", [](const K& k) { return k.attention().latent; })
       .only_when([](const K& k) { return k.attention().latent.has_value(); })
+      .of("indexer", "of layers that choose their keys only", [](const K& k) { return k.attention().indexer; })
+      .only_when([](const K& k) { return k.attention().indexer.has_value(); })
+      .of("compression_ratio", "tokens of an entry behind the window, where there are such",
+          [](const K& k) { return k.attention().compression ? k.attention().compression->ratio : 0; })
+      .only_when([](const K& k) { return k.attention().compression.has_value(); })
+      .of("recurrent", "of layers with a recurrence only", [](const K& k) { return k.layer->recurrent; })
+      .only_when([](const K& k) { return k.layer->recurrent.has_value(); })
       .spread([](const K& k) { return k.layer->feed_forward.experts; })
       .only_when([](const K& k) { return k.experts(); })
       .of("intermediate", "width of the MLP", [](const K& k) { return k.layer->feed_forward.intermediate; })
@@ -76,6 +105,8 @@ Type fields_of(Fields<model::ParameterCounts> f) {
       .of<&P::layers>("layers", "all of them")
       .of<&P::checkpoint>("checkpoint", "as the published files hold them")
       .of<&P::attention>("attention", "of `layers`")
+      .of<&P::recurrent>("recurrent", "of `layers`, where there are recurrences")
+      .only_when([](const P& p) { return p.recurrent > 0; })
       .of<&P::feed_forward>("feed_forward", "of `layers`")
       .of<&P::norms>("norms", "of `layers`: the rest")
       .of<&P::final_norm>("final_norm", "behind the layers");
@@ -118,6 +149,9 @@ Type fields_of(Fields<ModelShown> f) {
       .of("architecture", "Hugging Face's model type", [](const M& m) { return m.model.architecture; })
       .of("source", "of the dimensions", [](const M& m) { return m.model.source; })
       .of("notes", "may be empty", [](const M& m) { return m.model.notes; })
+      .of("assumed", "with `--assume` only: what it was read as, and what was passed over",
+          [](const M& m) { return m.model.assumed; })
+      .only_when([](const M& m) { return !m.model.assumed.empty(); })
       .of("hidden_size", "width of a token", [](const M& m) { return m.model.hidden; })
       .of("num_layers", "of all kinds", [](const M& m) { return m.model.num_layers(); })
       .of("vocab_size", "tokens", [](const M& m) { return m.model.vocab; })
@@ -138,6 +172,8 @@ Type fields_of(Fields<ModelShown> f) {
                                "included")
       .of("kv", "type of the cache", [](const M& m) { return m.kv.name(); })
       .of<&M::kv_per_token>("kv_bytes_per_token", "while no window is full")
+      .of<&M::state>("state_bytes_per_sequence", "of recurrences, where there are such")
+      .only_when([](const M& m) { return m.state.value > 0; })
       .of("gguf", "null but for GGUF files and types", [](const M& m) { return GgufSizes{&m}; })
       .when([](const M& m) { return m.tensors != nullptr; })
       .of<&M::rows>("tensors", "with `--detail tensors` only")

@@ -45,6 +45,8 @@ struct ModelShown {
   double bits_per_weight() const;
   // Of one token, all layers.
   Bytes kv_per_token() const;
+  // Of recurrences, a sequence of any length; inputs of convolutions in 16 bits, of a GGUF layout in 32.
+  Bytes state = Bytes{model::state_bytes_per_sequence(model, layout.gguf ? 4 : 2)};
   // Of the file: read, or what the tensors and the vocabulary would take.
   Bytes file_size() const;
   // In the order of the file; of a weight scheme by Hugging Face's names, embedding first.

@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "base/integer.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "cost/memory.h"
 #include "report/reports.h"
 #include "report/rows.h"
@@ -20,45 +23,122 @@ std::string count_text(std::int64_t n) { return format_count(d(n)); }
 std::string share_text(std::int64_t n, std::int64_t total) { return format_share(d(n) / d(total)); }
 std::string size_text(Bytes b) { return fmt::format("{} ({})", format_bytes(b), format_bytes_binary(b)); }
 
-std::string attention_text(const model::Attention& a) {
+std::string heads_text(const model::Attention& a) {
   std::string text = fmt::format("{} heads x {}", a.heads, a.head_dim);
   if (a.latent) {
     text += fmt::format(", values {}; latent {} + rotary {}", a.v_head_dim, a.latent->kv_lora_rank, a.latent->rope_dim);
     if (a.latent->q_lora_rank) text += fmt::format(", query rank {}", *a.latent->q_lora_rank);
-  } else {
-    text += fmt::format(", {} KV heads{}", a.kv_heads,
-                        a.kv_heads == a.heads ? " (MHA)"
-                        : a.kv_heads == 1     ? " (MQA)"
-                                              : " (GQA)");
+    return text;
   }
-  if (a.window) text += fmt::format(", sliding window {}", *a.window);
+  text += fmt::format(", {} KV heads{}", a.kv_heads,
+                      a.kv_heads == a.heads ? " (MHA)"
+                      : a.kv_heads == 1     ? " (MQA)"
+                                            : " (GQA)");
+  if (a.v_head_dim != a.head_dim) text += fmt::format(", values {}", a.v_head_dim);
+  if (a.low_rank) {
+    text += fmt::format(", query rank {}, output rank {} in {} groups", a.low_rank->query_rank, a.low_rank->output_rank,
+                        a.low_rank->output_groups);
+  }
+  if (a.one_vector) text += ", keys and values one vector";
+  if (a.no_v_proj) text += ", values are the keys";
+  if (a.shares_cache) text += ", keys and values of an earlier layer";
+  return text;
+}
+
+std::string attention_text(const model::Attention& a) {
+  std::string text = heads_text(a);
+  if (a.window) text += fmt::format(a.chunked ? ", chunks of {}" : ", sliding window {}", *a.window);
+  if (a.compression) text += fmt::format(", behind it one entry for {} tokens", a.compression->ratio);
+  if (a.indexer) {
+    const model::Indexer& x = *a.indexer;
+    text += x.reused ? fmt::format(", the best {} keys, as the layer before chose them", x.top_k)
+                     : fmt::format(", the best {} keys by {} index heads x {}", x.top_k, x.heads, x.head_dim);
+  }
+  if (a.gate != model::OutputGate::none) text += ", output gate";
   if (a.qkv_bias) text += ", QKV bias";
   if (a.qk_norm != model::QkNorm::none) text += ", QK norm";
+  if (a.sinks) text += ", sinks";
+  if (!a.latent && a.rotary_dim == 0) text += ", not rotated";
+  return text;
+}
+
+std::string recurrent_text(const model::Recurrent& r) {
+  if (r.kind == model::RecurrentKind::short_conv) return fmt::format("gated convolution of {} taps", r.conv);
+  std::string kind(name(r.kind));
+  std::replace(kind.begin(), kind.end(), '_', ' ');
+  std::string text = r.value_dim == 1
+                         ? fmt::format("{}, {} channels, state {}", kind, r.heads, r.key_dim)
+                         : fmt::format("{}, {} heads, state {} x {}", kind, r.heads, r.key_dim, r.value_dim);
+  if (r.key_heads != r.heads && r.value_dim > 1) text += fmt::format(", {} key heads", r.key_heads);
+  if (r.conv > 0) text += fmt::format(", convolution {}", r.conv);
   return text;
 }
 
 std::string feed_forward_text(const model::FeedForward& f) {
-  if (!f.experts) return fmt::format("{} wide{}", f.intermediate, f.gated ? ", gated" : "");
+  const std::string dense = fmt::format("{} wide{}", f.intermediate, f.gated ? ", gated" : "");
+  if (!f.experts) return dense;
   const model::Experts& e = *f.experts;
   std::string text = fmt::format("{} experts x {}, {} per token", e.count, e.intermediate, e.per_token);
   if (e.groups > 1) text += fmt::format(" from {} of {} groups", e.groups_per_token, e.groups);
+  if (e.identity > 0) text += fmt::format(" of these and {} that return their input", e.identity);
+  if (e.latent > 0) text += fmt::format(", in a width of {}", e.latent);
   if (e.shared_intermediate > 0) text += fmt::format(", shared expert {}", e.shared_intermediate);
-  return text;
+  return f.intermediate > 0 ? text + ", beside an MLP " + dense : text;
+}
+
+std::string layer_text(const model::Layer& layer) {
+  std::vector<std::string> parts;
+  if (layer.attends()) parts.push_back(attention_text(layer.attention));
+  if (layer.recurrent) parts.push_back(recurrent_text(*layer.recurrent));
+  if (layer.has_feed_forward()) parts.push_back("MLP " + feed_forward_text(layer.feed_forward));
+  return parts.empty() ? "nothing" : join(parts, layer.parallel_blocks ? "; beside it " : "; ");
+}
+
+// "3 of kind 2, 1 of kind 1, 12 times": the layers in order, as runs.
+std::string order_of_layers(const model::Decoder& m) {
+  const auto& order = m.layer_kinds;
+  std::size_t period = 1;
+  while (period < order.size() &&
+         !std::equal(order.begin() + static_cast<std::ptrdiff_t>(period), order.end(), order.begin())) {
+    ++period;
+  }
+  const bool repeats = 2 * period <= order.size();
+  const std::size_t end = repeats ? period : order.size();
+  std::vector<std::string> runs;
+  for (std::size_t i = 0; i < end;) {
+    std::size_t run = i;
+    while (run < end && order[run] == order[i]) ++run;
+    runs.push_back(
+        fmt::format("{}{}", static_cast<char>('A' + order[i] % 26), run - i > 1 ? fmt::format("x{}", run - i) : ""));
+    i = run;
+  }
+  const std::string text = join(runs, " ");
+  return repeats ? fmt::format("{}, repeated to {} layers", text, order.size()) : text;
 }
 
 Fields shape_of_model(const model::Decoder& m) {
   Fields f;
   if (!m.hf_id.empty()) f.add("published as", m.hf_id);
-  f.add("architecture", m.architecture);
-  f.add("hidden size", std::to_string(m.hidden));
-  f.add("vocabulary", count_text(m.vocab) + (m.tied_embeddings ? ", lm_head tied to the embedding" : ""));
-  if (m.max_position) f.add("trained context", count_text(*m.max_position));
-  for (std::size_t k = 0; k < m.kinds.size(); ++k) {
-    f.add(fmt::format("{} layers", m.count_of_kind(k)),
-          attention_text(m.kinds[k].attention) + "; MLP " + feed_forward_text(m.kinds[k].feed_forward));
+  f.add("architecture", m.architecture + (m.encoder ? ", an encoder: reads a text once, in both directions" : ""));
+  f.add("hidden size", std::to_string(m.hidden) +
+                           (m.streams.count > 1 ? fmt::format(" in {} residual streams", m.streams.count) : ""));
+  f.add("vocabulary", count_text(m.vocab) + (m.tied_embeddings && !m.encoder ? ", lm_head tied to the embedding" : ""));
+  if (m.layer_embedding_width > 0) {
+    f.add("layer embeddings", fmt::format("{} x {} layers x {}", count_text(m.layer_embedding_vocab), m.num_layers(),
+                                          m.layer_embedding_width));
   }
+  if (m.max_position) f.add("trained context", count_text(*m.max_position));
+  const bool lettered = m.kinds.size() > 2;
+  for (std::size_t k = 0; k < m.kinds.size(); ++k) {
+    const std::string letter = lettered ? fmt::format("{}: ", static_cast<char>('A' + k % 26)) : "";
+    f.add(fmt::format("{}{} layers", letter, m.count_of_kind(k)), layer_text(m.kinds[k]));
+  }
+  if (lettered) f.add("in order", order_of_layers(m));
+  if (m.next_token_layers > 0)
+    f.add("beside them", fmt::format("{} layers that predict further tokens", m.next_token_layers));
   f.add("source", m.source);
   if (!m.notes.empty()) f.add("notes", m.notes);
+  if (!m.assumed.empty()) f.add("assumed", m.assumed);
   return f;
 }
 
@@ -69,11 +149,14 @@ Table parts_of_model(const model::Decoder& m, const model::ParameterCounts& p) {
   };
   row("embedding", p.embedding);
   row("layers", p.layers);
-  row("  attention", p.attention);
+  if (p.attention > 0) row("  attention", p.attention);
+  if (p.recurrent > 0) row("  recurrences", p.recurrent);
   row("  MLP and experts", p.feed_forward);
   row("  norms", p.norms);
-  row("final norm", p.final_norm);
-  row(m.tied_embeddings ? "lm_head (shares the embedding)" : "lm_head", p.lm_head);
+  row(m.is_plain_transformer() ? "final norm" : "norms outside the layers", p.final_norm);
+  if (p.lm_head > 0) {
+    row(m.encoder ? "pooler" : m.tied_embeddings ? "lm_head (shares the embedding)" : "lm_head", p.lm_head);
+  }
   row("total", p.total);
   if (p.activated != p.total) row("activated per token", p.activated);
   if (p.checkpoint != p.total) row("stored in the published files", p.checkpoint);
@@ -94,8 +177,11 @@ Fields storage_of_model(const ModelShown& v) {
                                               format_bytes_binary(placed.device), format_bytes_binary(placed.host)));
   }
   const Bytes kv = v.kv_per_token();
-  f.add("KV cache in " + v.kv.name(),
-        fmt::format("{} per token, {} per 1024 tokens", format_bytes(kv), format_bytes(kv * 1024)));
+  if (kv.value > 0) {
+    f.add("KV cache in " + v.kv.name(),
+          fmt::format("{} per token, {} per 1024 tokens", format_bytes(kv), format_bytes(kv * 1024)));
+  }
+  if (v.state.value > 0) f.add("recurrent state", size_text(v.state) + " per sequence, whatever its length");
   return f;
 }
 
@@ -130,6 +216,7 @@ Fields shape_of_video(const VideoDit& m) {
         fmt::format("{:g} for a second asked for, played at {:g} per second", m.frames_per_second, m.frame_rate));
   f.add("source", m.source);
   if (!m.notes.empty()) f.add("notes", m.notes);
+  if (!m.assumed.empty()) f.add("assumed", m.assumed);
   return f;
 }
 
