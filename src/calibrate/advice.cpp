@@ -53,6 +53,9 @@ struct Vary {
   void operator()(const ExpertsShape& s) const { vary_tokens(s, &ExpertsShape::m, emit); }
   void operator()(const GatherShape& s) const { vary_tokens(s, &GatherShape::rows, emit); }
   void operator()(const CacheShape& s) const { vary_tokens(s, &CacheShape::tokens, emit); }
+  void operator()(const ScanShape& s) const {
+    vary_tokens(s, s.q_len > 1 ? &ScanShape::q_len : &ScanShape::batch, emit);
+  }
   void operator()(const VectorShape& s) const {
     if (s.bytes.value == 0) vary_tokens(s, &VectorShape::tokens, emit);
   }

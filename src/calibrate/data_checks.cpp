@@ -31,6 +31,7 @@ std::vector<std::pair<std::string_view, std::int64_t>> numbers_of(const Row& row
   if (const auto* v = std::get_if<VectorShape>(&shape)) return {{"m", v->tokens}};
   if (const auto* g = std::get_if<GatherShape>(&shape)) return {{"m", g->rows}};
   if (const auto* c = std::get_if<CacheShape>(&shape)) return {{"m", c->tokens}};
+  if (const auto* s = std::get_if<ScanShape>(&shape)) return {{"batch", s->batch}, {"q_len", s->q_len}};
   if (const auto* c = std::get_if<CollectiveShape>(&shape)) {
     return {{"ranks", c->ranks}, {"bytes", static_cast<std::int64_t>(c->bytes.value)}};
   }

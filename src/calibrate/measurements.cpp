@@ -210,6 +210,13 @@ void each_field(Of& s, const Visit& visit) {
     visit("m", s.tokens, {});
     visit("kv_heads", s.kv_heads, {});
     visit("head_dim", s.head_dim, {});
+  } else if constexpr (std::is_same_v<Type, ScanShape>) {
+    visit("batch", s.batch, {});
+    visit("q_len", s.q_len, {.absent = 1, .shown = true});
+    visit("heads", s.heads, {});
+    visit("kv_heads", s.key_heads, {});
+    visit("k", s.key_dim, {});
+    visit("n", s.value_dim, {});
   } else {
     static_assert(std::is_same_v<Type, CollectiveShape>);
     visit("ranks", s.ranks, kRanks);
@@ -582,6 +589,11 @@ struct Contradictions {
     if (e.distribution.empty() || e.distribution == kUniform || drawn_exponent(e.distribution)) return {};
     return Contradiction{"distribution", fmt::format("unknown distribution {}", quote(e.distribution)),
                          "known: balanced, uniform, power_law_A with A from 0 to 10"};
+  }
+  Found operator()(const ScanShape& s) const {
+    if (s.heads % s.key_heads == 0) return {};
+    return Contradiction{
+        "kv_heads", fmt::format("{} heads do not share {} heads of keys evenly", s.heads, s.key_heads), {}};
   }
   Found operator()(const VectorShape& v) const {
     if (v.heads == 0 || v.tokens % (v.heads + v.kv_heads) == 0) return {};

@@ -46,6 +46,11 @@ const std::vector<Word>& words() {
       {"moe_products", ExpertsShape{.products = true}},
       {"gather", GatherShape{}},
       {"kv_write", CacheShape{}},
+      {"scan:gated_delta_net", ScanShape{.kind = model::RecurrentKind::gated_delta_net}},
+      {"scan:kimi_delta", ScanShape{.kind = model::RecurrentKind::kimi_delta}},
+      {"scan:mamba", ScanShape{.kind = model::RecurrentKind::mamba}},
+      {"scan:mamba2", ScanShape{.kind = model::RecurrentKind::mamba2}},
+      {"scan:lightning", ScanShape{.kind = model::RecurrentKind::lightning}},
       {"all_reduce", CollectiveShape{.kind = CollectiveKind::all_reduce}},
       {"custom_all_reduce", CollectiveShape{.custom = true}},
       {"all_gather", CollectiveShape{.kind = CollectiveKind::all_gather}},
@@ -62,6 +67,7 @@ bool same_word(const ExpertsShape& a, const ExpertsShape& b) { return a.products
 bool same_word(const VectorShape&, const VectorShape&) { return false; }  // a layer is its own word
 bool same_word(const GatherShape&, const GatherShape&) { return true; }
 bool same_word(const CacheShape&, const CacheShape&) { return true; }
+bool same_word(const ScanShape& a, const ScanShape& b) { return a.kind == b.kind; }
 bool same_word(const CollectiveShape& a, const CollectiveShape& b) { return a.kind == b.kind && a.custom == b.custom; }
 
 struct ShapeText {
@@ -106,6 +112,10 @@ struct ShapeText {
   std::string operator()(const GatherShape& g) const { return fmt::format("{} x {} of {}", g.rows, g.width, g.table); }
   std::string operator()(const CacheShape& c) const {
     return fmt::format("{} tokens {} x {}", c.tokens, c.kv_heads, c.head_dim);
+  }
+  std::string operator()(const ScanShape& s) const {
+    return fmt::format("batch {} q {} heads {}/{} x {} x {}", s.batch, s.q_len, s.heads, s.key_heads, s.key_dim,
+                       s.value_dim);
   }
   std::string operator()(const CollectiveShape& c) const {
     return fmt::format("{} ranks {:.0f} B", c.ranks, c.bytes.value);

@@ -124,6 +124,20 @@ struct CacheShape {
   bool operator==(const CacheShape&) const = default;
 };
 
+// op "scan:NAME", NAME of model::RecurrentKind: a recurrence over q_len new tokens of each sequence; one token goes on
+// from a state, several are a prompt. Each of `heads` heads has a state of key_dim rows (column k) and value_dim
+// columns (column n); queries and keys are of key_heads heads (column kv_heads).
+struct ScanShape {
+  model::RecurrentKind kind = model::RecurrentKind::gated_delta_net;
+  std::int64_t batch = 0;
+  std::int64_t q_len = 1;
+  std::int64_t heads = 0;
+  std::int64_t key_heads = 0;
+  std::int64_t key_dim = 0;
+  std::int64_t value_dim = 0;
+  bool operator==(const ScanShape&) const = default;
+};
+
 // op "all_reduce", "all_gather", "reduce_scatter", "all_to_all" (or "alltoall"), by the collective library;
 // "custom_all_reduce": by the kernels of the stack's own, where the profile has them.
 struct CollectiveShape {
@@ -135,7 +149,7 @@ struct CollectiveShape {
 };
 
 using OpShape = std::variant<GemmShape, AttentionShape, LatentShape, ExpertsShape, VectorShape, GatherShape, CacheShape,
-                             CollectiveShape>;
+                             CollectiveShape, ScanShape>;
 
 struct OpRow {
   std::string op;  // as written: "gemm", "vector:rms_norm", "alltoall"

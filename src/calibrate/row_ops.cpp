@@ -211,6 +211,22 @@ graph::Op op_of(const AttentionShape& s, Dtype dtype) {
                                    .copies = s.copies}};
 }
 
+// Prompts in chunks of the usual length: how a kernel cuts them is its own affair.
+graph::Op op_of(const ScanShape& s, Dtype dtype) {
+  const bool chunks = s.q_len > 1 && s.kind != model::RecurrentKind::mamba;
+  return {.name = "scan",
+          .body = graph::Scan{.kind = s.kind,
+                              .sequences = s.batch,
+                              .tokens = s.q_len,
+                              .heads = s.heads,
+                              .key_heads = s.key_heads,
+                              .key_dim = s.key_dim,
+                              .value_dim = s.value_dim,
+                              .chunk = chunks ? model::Recurrent().chunk : 0,
+                              .has_past = s.q_len == 1,
+                              .activation = dtype}};
+}
+
 graph::Op op_of(const CollectiveShape& s, Dtype dtype) {
   return {.name = graph::name(s.kind),
           .place = graph::Place::network,

@@ -176,7 +176,11 @@ Terms<N> work(const graph::Attention& a, const Cache&) {
                         : let.noted(2 * pairs * (qk_dim + v_dim) * heads * sequences / query_ranks / key_ranks,
                                     "scores and weighted sum: a multiply and an add per element of a key and of a "
                                     "value");
-  N each = let("softmax_flops", kSoftmaxFlops, "maximum, subtract, exponential, sum, divide");
+  constexpr double kScoreFlops = 3;
+  const bool scores = a.v_dim == 0;
+  N each = scores
+               ? let("score_flops", kScoreFlops, "negative scores become 0, are weighted and added up over the heads")
+               : let("softmax_flops", kSoftmaxFlops, "maximum, subtract, exponential, sum, divide");
   if (a.softcap) each = each + let("softcap_flops", 1, "tanh on each score");
   w.vector = pairs * heads * sequences * each / query_ranks / key_ranks;
   if (a.backward) w.vector = 2 * w.vector;
@@ -210,6 +214,7 @@ Terms<N> work(const graph::Attention& a, const Cache&) {
   w.activations_read = a.backward ? queries + 2 * results : queries;  // backward: the result and its gradient
   w.activations_written = a.backward ? queries + both : results;
   if (a.keys > 0) w.activations_read = w.activations_read + both;
+  if (scores) w.activations_written = pairs * sequences * let("score_bytes", 4, "bytes of a score, in fp32");
   return w;
 }
 
@@ -230,9 +235,23 @@ double operations_per_state(model::RecurrentKind kind) {
   return 0;
 }
 
+// Beside queries, keys and values of a token: decays (of a head, or of each element of a key), how much of a value is
+// written, time steps; of mamba, whose kernel applies it, the gate of the result.
+std::int64_t gates_of(const graph::Scan& s) {
+  switch (s.kind) {
+    case model::RecurrentKind::gated_delta_net: return 2 * s.heads;
+    case model::RecurrentKind::kimi_delta: return s.heads + s.key_heads * s.key_dim;
+    case model::RecurrentKind::mamba2: return s.heads;
+    case model::RecurrentKind::mamba: return 2 * s.heads * s.value_dim;
+    default: return 0;
+  }
+}
+
 // In chunks of C tokens, per head: scores between the tokens of a chunk from keys and queries (of the delta rule also
 // from keys and keys), their product with the values, and products of [C, key_dim] with the state: what the state gives
-// the chunk and what the chunk gives the state (of the delta rule also what the state has for the keys).
+// the chunk and what the chunk gives the state (of the delta rule also what the state has for the keys). Masked halves
+// of [C, C] are multiplied and counted; the triangular system that the delta rule solves within a chunk takes less than
+// these and is not counted. Work on values alone (activations, skips) is left out.
 template <class N>
 Terms<N> work(const graph::Scan& s, const Cache&) {
   const Let<N> let;
@@ -263,7 +282,8 @@ Terms<N> work(const graph::Scan& s, const Cache&) {
     w.vector = let.noted(2 * sequences * squares * heads, "decays between the tokens of a chunk");
   }
   const N inputs = sequences * tokens *
-                   (2 * let("key_heads", s.key_heads, "heads of queries and keys") * key_dim + heads * value_dim);
+                   (2 * let("key_heads", s.key_heads, "heads of queries and keys") * key_dim + heads * value_dim +
+                    let("gates", gates_of(s), "decays, time steps and gates of a token"));
   w.activations_read = inputs * element;
   w.activations_written = sequences * tokens * heads * value_dim * element;
   if (chunks > 1) {

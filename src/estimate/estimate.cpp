@@ -339,10 +339,16 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
       const model::Attention& a = layer.attention;
       const std::int64_t pool = a.compression ? a.compression->ratio : 1;
       // From these contexts on a window is full, or queries see chosen keys only.
-      for (const std::int64_t keys : {setup_.execution.window(a).value_or(0), a.indexer ? pool * a.indexer->top_k : 0}) {
+      for (const std::int64_t keys :
+           {setup_.execution.window(a).value_or(0), a.indexer ? pool * a.indexer->top_k : 0}) {
         if (keys - 1 > begin && keys - 1 < end) end = keys - 1;
       }
+      if (a.chunked && setup_.execution.window(a) && setup_.execution.runtime.flash_attention)
+        end = std::min(end, begin / *a.window * *a.window + *a.window - 1);
     }
+    // Scores in memory go up in steps where the keys are dealt to the ring.
+    const std::int64_t ring = setup_.execution.plan.ring;
+    if (ring > 1 && !setup_.execution.runtime.flash_attention) end = std::min(end, begin / ring * ring + ring - 1);
     if (tiles) end = std::min(end, begin / kPiece * kPiece + kPiece - 1);
     sum_over_context(begin, end, width, samples_, sums_.data(), evaluate,
                      setup_.profile || tiles ? kCurved : kStraight);

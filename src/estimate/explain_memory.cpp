@@ -14,22 +14,14 @@
 namespace llmperf::estimate {
 namespace {
 
-constexpr std::array<std::string_view, 16> kPaths = {"memory.weight_bytes",
-                                                     "memory.kv_cache_bytes",
-                                                     "memory.state_bytes",
-                                                     "memory.activation_bytes",
-                                                     "memory.reserve_bytes",
-                                                     "memory.total_bytes",
-                                                     "memory.capacity_bytes",
-                                                     "largest_batch",
-                                                     "longest_context_tokens",
-                                                     "host_memory.weight_bytes",
-                                                     "host_memory.kv_cache_bytes",
-                                                     "host_memory.state_bytes",
-                                                     "host_memory.activation_bytes",
-                                                     "host_memory.reserve_bytes",
-                                                     "host_memory.total_bytes",
-                                                     "host_memory.capacity_bytes"};
+constexpr std::array<std::string_view, 16> kPaths = {"memory.weight_bytes",          "memory.kv_cache_bytes",
+                                                     "memory.state_bytes",           "memory.activation_bytes",
+                                                     "memory.reserve_bytes",         "memory.total_bytes",
+                                                     "memory.capacity_bytes",        "largest_batch",
+                                                     "longest_context_tokens",       "host_memory.weight_bytes",
+                                                     "host_memory.kv_cache_bytes",   "host_memory.state_bytes",
+                                                     "host_memory.activation_bytes", "host_memory.reserve_bytes",
+                                                     "host_memory.total_bytes",      "host_memory.capacity_bytes"};
 
 struct Context {
   const Estimator& estimator;
@@ -46,6 +38,11 @@ std::string identifier(std::string_view tensor) {
   std::string text(tensor);
   std::replace(text.begin(), text.end(), '.', '_');
   return text;
+}
+
+// Matrices between residual streams are in layers and outside.
+std::string outer_identifier(const model::Tensor& tensor) {
+  return (tensor.role == model::Role::stream_mix ? "outer_" : "") + identifier(tensor.name);
 }
 
 Term tensor_bytes(const model::WeightLayout& layout, const model::StoredFormat& format, const model::Tensor& tensor,
@@ -76,7 +73,7 @@ void visit_share(const Context& c, Add&& add) {
   const auto stage = static_cast<std::int64_t>(c.estimator.fullest_stage(c.scenario()));
   const model::WeightLayout& layout = c.execution().weights;
   for (const model::Tensor& tensor : cost::stage_outer_tensors(c.execution(), stage)) {
-    add(tensor, layout.outer(tensor.role), identifier(tensor.name), 1);
+    add(tensor, layout.outer(tensor.role), outer_identifier(tensor), 1);
   }
   for (std::size_t i = 0; i < layout.groups.size(); ++i) {
     const model::LayerGroup& group = layout.groups[i];
@@ -114,7 +111,7 @@ Term weights(const Context& c, bool on_host) {
   }
   for (const model::Tensor& tensor : model::outer_tensors(c.model())) {
     const bool held_on_host = tensor.part == model::Part::embedding ? layout.embedding_on_host : layout.head_on_host;
-    if (held_on_host == on_host) add(tensor, layout.outer(tensor.role), identifier(tensor.name), 1);
+    if (held_on_host == on_host) add(tensor, layout.outer(tensor.role), outer_identifier(tensor), 1);
   }
   const bool copied = model::holds_tied_head(c.model(), layout);
   if (copied && layout.head_on_host == on_host) {
@@ -159,8 +156,7 @@ Term state(const Context& c, bool on_host) {
   Term sum;
   for (std::size_t kind = 0; kind < c.model().kinds.size(); ++kind) {
     const std::string suffix = kind_suffix(c, kind);
-    const Term each =
-        cost::explained_layer_state(c.execution(), graph::shard(c.model().kinds[kind], c.plan()), suffix);
+    const Term each = cost::explained_layer_state(c.execution(), graph::shard(c.model().kinds[kind], c.plan()), suffix);
     const std::int64_t layers = layers_held(c, kind, on_host);
     if (layers == 0 || each.is(0)) continue;
     sum = sum + named("layers" + suffix, layers, "layers of this kind") * each.in_parentheses();
@@ -243,8 +239,9 @@ Term largest_batch(const Context& c) {
     const Term room = named("capacity", c.estimate.capacity.value, "B of device memory") -
                       named("weight_bytes", one.weights.value, "B of weights") -
                       named("reserve_bytes", one.reserve.value, "B for the runtime");
-    const Term each = named("kv_cache_bytes_each", one.kv_cache.value, "B of KV cache of one request") +
-                      named("activation_bytes_each", one.activation.value, "B of activations of one request");
+    Term each = named("kv_cache_bytes_each", one.kv_cache.value, "B of KV cache of one request") +
+                named("activation_bytes_each", one.activation.value, "B of activations of one request");
+    if (one.state.value > 0) each = each + named("state_bytes_each", one.state.value, "B of states of one request");
     x = max(Term(0), min(named("limit", kMaxBatch, "largest batch tried"), floor(room / each)));
   }
   const std::int64_t batch = c.estimate.largest_batch;

@@ -447,7 +447,9 @@ class DecoderBuilder {
   // The residual add after a block and the norm that reads its result. `inputs` tensors are added (2, or 3 in parallel
   // blocks).
   void add_and_norm(Tag add_tag, Tag norm_tag, Tag fused_tag, double inputs) {
-    if (m_.streams.mix != model::StreamMix::none) {
+    if (m_.streams.mix == model::StreamMix::hyper_connections || (predicts_streams() && norm_tag == Tag::next_norm)) {
+      write_pending_norm();
+      if (predicts_streams()) vector(add_tag, VectorKind::add, residual_tokens(), residual_width(), inputs, 1);
       write_streams();
       read_streams();
       norm(norm_tag);
@@ -473,19 +475,35 @@ class DecoderBuilder {
     }
   }
 
-  // ---- Several residual streams (model::Streams): a part reads one vector made of all of them, and its result goes
-  // back to all. What the weights are made from is all streams side by side.
+  // ---- Several residual streams (model::Streams). Hyper-connections: a part reads one vector made of all of them, and
+  // its result goes back to all, with weights made from all streams side by side (the head, which needs fewer, is taken
+  // to read as a part does). AltUp: a layer predicts all streams from all, works on one of them, and corrects all by
+  // what came of it; its embeddings come and go through a matrix for each further stream.
 
-  void read_streams() {
+  bool predicts_streams() const { return m_.streams.mix == model::StreamMix::altup; }
+  // The product that the weights of a mixture come from.
+  void mix_streams() {
     const std::int64_t n = m_.streams.count;
-    const bool small = m_.streams.mix == model::StreamMix::altup;
-    linear(Tag::stream_mix, Split::none, residual_tokens(), small ? n : model::hyper_connection(m_).outputs,
-           small ? residual_width() : n * residual_width(), false, format(Role::stream_mix), {}, Input::shared);
-    elementwise(Tag::stream_read, residual_tokens(), residual_width(), 2 * d(n), d(n), small ? d(n) : 1);
+    const bool one = predicts_streams();
+    linear(Tag::stream_mix, Split::none, residual_tokens(), one ? n : model::hyper_connection(m_).outputs,
+           one ? residual_width() : n * residual_width(), false, format(Role::stream_mix));
+  }
+  void read_streams() {
+    const auto n = d(m_.streams.count);
+    mix_streams();
+    elementwise(Tag::stream_read, residual_tokens(), residual_width(), 2 * n * (predicts_streams() ? n : 1), n,
+                predicts_streams() ? n : 1);
   }
   void write_streams() {
     const auto n = d(m_.streams.count);
-    elementwise(Tag::stream_write, residual_tokens(), residual_width(), 2 * n * n + 2 * n, n + 1, n);
+    if (predicts_streams()) mix_streams();
+    elementwise(Tag::stream_write, residual_tokens(), residual_width(),
+                predicts_streams() ? 2 * n + 1 : 2 * n * (n + 1), n + 1, n);
+  }
+  void project_streams(std::int64_t rows) {
+    if (!predicts_streams()) return;
+    linear(Tag::stream_projection, Split::none, rows, (m_.streams.count - 1) * m_.hidden, m_.hidden, false,
+           e_.weights.token_embedding, {}, Input::shared);
   }
 
   // ---- Before attention and recurrences: their products, rope, the cache
@@ -530,8 +548,13 @@ class DecoderBuilder {
     }
     if (r.conv > 0) convolve(r);
     if (r.kind == RecurrentKind::mamba) {
-      linear(Tag::recurrent_x, Split::none, tokens_, r.gate_rank + 2 * r.key_dim, r.values(), false,
+      linear(Tag::recurrent_x, Split::inputs, tokens_, r.gate_rank + 2 * r.key_dim, r.values(), false,
              format(Role::recurrent_x));
+      exchange(Tag::recurrent_reduce, CollectiveKind::all_reduce, Axis::tensor, p_.tensor, d(tokens_),
+               d(r.gate_rank + 2 * r.key_dim));
+      if (r.norms)
+        vector(Tag::recurrent_norm, VectorKind::rms_norm, tokens_, r.gate_rank + 2 * r.key_dim, 1, 1,
+               r.gate_rank + 2 * r.key_dim);
       linear(Tag::recurrent_dt, Split::none, tokens_, r.values(), r.gate_rank, true, format(Role::recurrent_dt));
     }
   }
@@ -594,7 +617,7 @@ class DecoderBuilder {
                               : a.low_rank  ? a.low_rank->query_rank
                                             : m_.hidden;
     linear(Tag::index_q, Split::none, tokens_, x.heads * x.head_dim, rank, false, format(Role::index_q), {},
-           Input::shared);
+           x.from_hidden || !(latent || a.low_rank) ? Input::shared : Input::own);
     if (x.weighted) {
       linear(Tag::index_weights, Split::none, tokens_, x.heads, m_.hidden, false, format(Role::index_weights), {},
              Input::shared);
@@ -622,7 +645,8 @@ class DecoderBuilder {
     const std::int64_t width = (c.overlaps ? 2 : 1) * a.head_dim;
     linear(Tag::compress, Split::none, tokens_, 2 * width, m_.hidden, false, format(Role::compress), {}, Input::shared);
     constexpr double kPooling = 6;  // an exponential, sums of it and of the product, a norm
-    elementwise(Tag::compress_pool, tokens_, 2 * width, kPooling, 1, 1 / d(2 * c.ratio), width * c.ratio);
+    elementwise(Tag::compress_pool, tokens_, 2 * width, kPooling, 1, d(a.head_dim) / d(2 * width * c.ratio),
+                width * c.ratio);
     if (!a.indexer || a.indexer->reused) return;
     const std::int64_t of_index = 4 * a.indexer->head_dim;
     linear(Tag::compress, Split::none, tokens_, of_index, m_.hidden, false, format(Role::index_compress), {},
@@ -675,7 +699,7 @@ class DecoderBuilder {
     } else {
       rope(a.heads, a.shares_cache ? 0 : a.kv_heads, a.rotary_dim);
     }
-    exchange_heads(Tag::q_all_to_all, q);
+    exchange_heads(Tag::q_all_to_all, a.heads * a.head_dim);  // gates stay with their tokens
     exchange_heads(Tag::k_all_to_all, k);
     exchange_heads(Tag::v_all_to_all, v);
     if (!e_.training) write_cache(a);
@@ -891,15 +915,16 @@ class DecoderBuilder {
                    .activation = e_.activations,
                    .cached = {cached, cached}},
          1, true);
-    // Scores in 32 bits, of which those behind the query are not looked at.
-    const std::int64_t keys = std::max<std::int64_t>(1, (g.context + g.new_tokens / 2) / pool);
+    // The scores come in 32 bits, of which a query looks at those of the keys before it, on the mean of half the new.
+    const double share = 1 / d(pool);
     push(Tag::top_k,
-         Vector{.kind = VectorKind::reduce,
+         Vector{.kind = VectorKind::elementwise,
                 .rows = g.count * g.new_tokens,
-                .width = keys,
-                .reads = 32 / bits(e_.activations),
+                .width = g.context + (g.new_tokens + 1) / 2,
+                .reads = share * 32 / bits(e_.activations),
                 .writes = 0,
-                .activation = e_.activations},
+                .activation = e_.activations,
+                .operations = share},
          1, true);
   }
   // Behind the window: entries of several tokens, all of them or the chosen ones.
@@ -935,6 +960,7 @@ class DecoderBuilder {
             .qk_dim = a.head_dim,
             .v_dim = a.v_head_dim,
             .window = e_.window(a),
+            .chunked = a.chunked && e_.window(a),
             .query_tile = query_tile(g),
             .softcap = a.softcap,
             .verifies = g.verifies,
@@ -1164,11 +1190,13 @@ class DecoderBuilder {
       vector(Tag::add_positions, VectorKind::add, residual_tokens(), residual_width(), 2, 1);
     if (m_.type_embeddings > 0) vector(Tag::add_types, VectorKind::add, residual_tokens(), residual_width(), 2, 1);
     if (m_.embedding_norm) norm(Tag::embed_norm);
+    write_pending_norm();  // for the residual stream
     if (m_.layer_embedding_width > 0) embed_layers();
     dropout(Tag::embed_dropout, residual_tokens(), residual_width());
     move_to(place_for(e_.weights.groups.front().on_host, tokens_), tokens_);
     if (m_.kinds.front().norms_after) return;
     if (m_.streams.mix != model::StreamMix::none) {
+      project_streams(residual_tokens());
       group_ = &e_.weights.groups.front();
       read_streams();
       group_ = nullptr;
@@ -1251,6 +1279,7 @@ class DecoderBuilder {
     if (!layer.norms_after) {
       add_and_norm(add_tag, norm_tag, fused_tag, inputs);
     } else {
+      write_pending_norm();
       vector(add_tag, VectorKind::add, residual_tokens(), residual_width(), inputs, 1);
     }
   }
@@ -1265,7 +1294,8 @@ class DecoderBuilder {
   // A layer's share of the embedding made for it, gated by the layer's result (Gemma 3n).
   void layer_embedding() {
     const std::int64_t width = m_.layer_embedding_width;
-    linear(Tag::layer_gate, Split::none, tokens_, width, m_.hidden, false, format(Role::layer_gate), {}, Input::shared);
+    write_pending_norm();
+    linear(Tag::layer_gate, Split::none, tokens_, width, m_.hidden, false, format(Role::layer_gate));
     vector(Tag::layer_multiply, VectorKind::gated_activation, tokens_, width, 2, 1);
     linear(Tag::layer_projection, Split::none, tokens_, m_.hidden, width, false, format(Role::layer_projection));
     rms_norm(Tag::layer_norm, tokens_, m_.hidden);
@@ -1444,6 +1474,7 @@ class DecoderBuilder {
     const std::int64_t rows = o_.last_token_logits && !e_.training ? sampled_ : tokens_;
     move_to(place_for(e_.weights.head_on_host, rows), rows);
     streamed_ = e_.weights.head_on_host && residual_ == Place::device;
+    project_streams(rows);
     gather_tokens(Tag::head_gather, rows);
     if (two_dimensional() && !p_.shard_embedding) {
       exchange(Tag::head_gather, CollectiveKind::all_gather, Axis::tensor, p_.tensor, d(rows), d(m_.hidden));
@@ -1525,12 +1556,11 @@ std::int64_t Execution::stage_layers(const model::LayerGroup& group, std::int64_
 }
 
 std::optional<std::int64_t> Execution::window(const model::Attention& a) const {
-  if (!windows || !a.window) return std::nullopt;
-  return a.chunked ? (*a.window + 1) / 2 : *a.window;
+  return windows ? a.window : std::nullopt;
 }
 
 std::int64_t Execution::cached_tokens(const model::Attention& a, std::int64_t tokens) const {
-  const std::optional<std::int64_t> full = windows ? a.window : std::nullopt;
+  const std::optional<std::int64_t> full = window(a);
   if (!full) return tokens;
   // llama.cpp keeps a micro-batch more than the window, in whole 256s.
   const std::int64_t cells = weights.gguf ? (*full + micro_batch + 255) / 256 * 256 : *full;

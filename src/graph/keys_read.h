@@ -7,12 +7,25 @@
 
 namespace llmperf::graph {
 
+// … where the window does not slide: the pairs of whole chunks and of the last one, less those of cached queries.
+template <class N>
+N pairs_of_chunks(const Attention& a) {
+  const Let<N> let;
+  const std::int64_t end = a.context + a.q_tokens;
+  const N keys = let("window", *a.window, "tokens of a chunk, of which a query sees those up to itself");
+  const N whole = let("chunks", end / *a.window - a.context / *a.window, "chunks that end among the new tokens");
+  const N rest = let("rest", end % *a.window, "tokens of the last chunk");
+  const N before = let("rest_before", a.context % *a.window, "tokens of the first chunk that were cached before");
+  return (whole * keys * (keys + 1) + rest * (rest + 1) - before * (before + 1)) / 2;
+}
+
 // Visible (query, key) pairs of one sequence. Queries before a window is full see context + i keys, the rest see the
 // window. Where a key stands for `pool` tokens, as many pairs of tokens are one.
 template <class N>
 N pairs_of_sequence(const Attention& a) {
   using std::max, std::min;
   const Let<N> let;
+  if (a.chunked) return pairs_of_chunks<N>(a);
   const N q = let("q", a.q_tokens, "new tokens of a sequence");
   if (a.keys > 0) return q * let("keys", a.keys, "keys that every query sees");
   const N context = let("context", a.context, "tokens cached before them");
@@ -48,7 +61,7 @@ N keys_of_tiles(const Attention& a) {
     const N entries = (context + q) / let("pool", a.pool, "tokens that a key stands for");
     return a.window ? min(entries, let("window", *a.window, "keys a query may see")) : entries;
   }
-  if (tile == a.q_tokens) {
+  if (tile == a.q_tokens && !a.chunked) {
     const N once =
         a.window
             ? context + q - max(N(0), context + 1 - let("window", *a.window, "keys a query may see, itself included"))
@@ -62,10 +75,12 @@ N keys_of_tiles(const Attention& a) {
   std::int64_t sum = 0;
   for (std::int64_t first = 1; first <= a.q_tokens; first += tile) {
     const std::int64_t last = std::min(first + tile - 1, a.q_tokens);
-    sum += a.context + last - std::max<std::int64_t>(0, a.context + first - *a.window);
+    const std::int64_t chunk = (a.context + first - 1) / *a.window * *a.window;
+    sum += a.context + last - (a.chunked ? chunk : std::max<std::int64_t>(0, a.context + first - *a.window));
   }
   return let.noted(let("keys_read", sum, "keys that a tile of queries sees, summed over the tiles"),
-                   "{} queries in tiles of {}, a window of {}", a.q_tokens, tile, *a.window);
+                   "{} queries in tiles of {}, a {} of {}", a.q_tokens, tile, a.chunked ? "chunk" : "window",
+                   *a.window);
 }
 
 }  // namespace llmperf::graph

@@ -39,11 +39,11 @@ LLMPERF_WORDS(Tag, none,
               attention_gate, index_q, index_k, index_weights, index_norm, index_write, index_scores, top_k, compress,
               compress_pool, compressed_attention, apply_gate, o_a_proj, o_b_proj,
               // recurrences
-              recurrent_in, recurrent_gates, decay_a, decay_b, gate_a, gate_b, conv, recurrent_x, recurrent_dt, scan,
-              gated_norm, recurrent_out, add_mixers,
+              recurrent_in, recurrent_gates, decay_a, decay_b, gate_a, gate_b, conv, recurrent_x, recurrent_reduce,
+              recurrent_norm, recurrent_dt, scan, gated_norm, recurrent_out, add_mixers,
               // between the parts of a layer
-              stream_mix, stream_read, stream_write, branch_down, branch_up, branch_norm, layer_gate, layer_multiply,
-              layer_projection, layer_norm, layer_add, latent_down, latent_norm, latent_up,
+              stream_mix, stream_read, stream_write, stream_projection, branch_down, branch_up, branch_norm, layer_gate,
+              layer_multiply, layer_projection, layer_norm, layer_add, latent_down, latent_norm, latent_up,
               // attention
               kv_concat, k_concat, v_concat, kv_to_device, k_to_device, v_to_device, kv_b_proj, q_absorb, v_absorb,
               attention, repeat_kv, repeat_k, repeat_v, scores, softcap, mask, softmax, scores_dropout, weighted_sum,
@@ -135,6 +135,7 @@ struct Attention {
   std::int64_t qk_dim = 0;
   std::int64_t v_dim = 0;
   std::optional<std::int64_t> window = {};
+  bool chunked = false;         // the window does not slide: a query sees what its run of `window` tokens has so far
   std::int64_t query_tile = 0;  // rows of Q per pass over K and V; 0: all
   bool softcap = false;
   bool shared_kv = false;  // values are the first v_dim elements of the keys (latent attention, absorbed form)

@@ -161,7 +161,11 @@ Row row(const graph::Collective& c, const Place&) {
 }
 
 Row row(const graph::Transfer&, const Place&) { return "crosses the link to the host"; }
-Row row(const graph::Scan&, const Place&) { return "no replay of recurrences"; }
+Row row(const graph::Scan& s, const Place&) {
+  if (s.has_past && s.tokens > 1) return "goes on with a prompt";
+  return row_of_shape(
+      s.activation, calibrate::ScanShape{s.kind, s.sequences, s.tokens, s.heads, s.key_heads, s.key_dim, s.value_dim});
+}
 Row row(const graph::Convolution&, const Place&) { return "no replay of convolutions"; }
 Row row(const graph::Overhead&, const Place&) { return "is no op"; }
 

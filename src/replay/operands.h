@@ -44,6 +44,13 @@
 //  gather                   0: table [k, n]; row r is number gathered_row(r, k)          [m, n]
 //  kv_write                 0: keys [m, kv_heads, head_dim]; 1: values, to places 0 to   keys, then values, as cached
 //                           m - 1 of a cache
+//  scan:gated_delta_net,    0: queries, 1: keys [batch, q_len, kv_heads, k], 1 / sqrt(k);  [batch, q_len, heads, n]: of
+//  scan:mamba2              2: values [batch, q_len, heads, n]; of every token and head    each token the state's
+//                           3: decay, 7/8 + fill_value / 8; 4: how much is written, (1 +   transpose times the query,
+//                           fill_value) / 2; one token: 5: state [batch, heads, k, n] in   after its own key and value
+//                           fp32, several: 0. It decays; then the key times 4 times the    went in
+//                           value is added, of the delta net the value less what the state
+//                           has for the key
 //  all_reduce               r: [bytes / element size] of rank r                          the sum, as rank 0 has it
 //  all_gather               r: [elements / ranks] of rank r                              all of it, as rank 0 has it
 //  reduce_scatter           r: [elements] of rank r                                      rank 0's part of the sum

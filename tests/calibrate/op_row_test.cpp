@@ -45,13 +45,15 @@ constexpr const char* kEveryOp =
     "x,w8a8,mla_prolog,bf16,,,5,,,,,4,,,,,16,,,,,,,,,,,\n"
     "x,mxfp4,moe,bf16,,,4,,,,,,,,,,17,,,,2880,1440,4,32,2,4,power_law_1.2,\n"
     "x,,moe,bf16,,,4,,,,,,,,,,18,,,,2880,1440,4,32,,,,\n"
-    "x,w8a8,moe_products,bf16,,,4,,,,,,,,,,19,,,,2880,1440,4,32,,4,uniform,\n";
+    "x,w8a8,moe_products,bf16,,,4,,,,,,,,,,19,,,,2880,1440,4,32,,4,uniform,\n"
+    "x,,scan:mamba2,bf16,,3,,16,8,1,,4,2,,,,20,,,,,,,,,,,\n"
+    "x,,scan:gated_delta_net,bf16,,2,,16,8,128,,4,2,,,,21,,,,,,,,,,,\n";
 
 }  // namespace
 
 TEST_CASE("every op is read, and written so that it reads back the same", "[op_row]") {
   const Measurements read = rows_of(kEveryOp);
-  REQUIRE(read.rows.size() == 20);
+  REQUIRE(read.rows.size() == 22);
   const std::string text = format_measurements(read);
   const Measurements again = rows_of(text);
   REQUIRE(again.rows.size() == read.rows.size());
@@ -96,6 +98,12 @@ TEST_CASE("a row asks for the work of its op", "[op_row]") {
   }
   SECTION("attention without a mask pairs every query with every key") {
     CHECK(work_of(m.rows[2]).matrix.value == 2.0 * 2 * 16 * 32 * 2 * 64 * 4);  // 2 sequences, 16 x 32 pairs, 4 heads
+  }
+  SECTION("a token of a recurrence reads and writes the states, a prompt only writes them") {
+    CHECK(work_of(m.rows[20]).kv_read.value == 3 * 4 * 8 * 16 * 4);
+    CHECK(work_of(m.rows[20]).vector.value == 3 * 4 * 8 * 16 * 6);
+    CHECK(work_of(m.rows[21]).kv_read.value == 0);
+    CHECK(work_of(m.rows[21]).matrix.value > 0);
   }
   SECTION("keys and values are read and written to the cache") {
     CHECK(work_of(m.rows[9]).kv_written.value == 2 * 2 * 3 * 2 * 64);

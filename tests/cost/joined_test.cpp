@@ -83,7 +83,8 @@ TEST_CASE("joining changes no operation, only where it runs") {
     const cost::Work joined = work(step(execution(m, "all,no_last_token_logits,joined_vectors"), group));
     INFO(i);
     CHECK(joined.matrix.value == Approx(apart.matrix.value));
-    CHECK(joined.bytes().value <= apart.bytes().value * (1 + 1e-12));
+    // The weights of a norm are read by each product that does it, nothing else is read or written more often.
+    CHECK((joined.bytes() - joined.weights).value <= (apart.bytes() - apart.weights).value * (1 + 1e-12));
     // A norm that several products read is done by each of them.
     CHECK(joined.vector.value >= apart.vector.value * (1 - 1e-12));
   }

@@ -288,7 +288,7 @@ TEST_CASE("a warm estimator gives what a fresh one gives") {
 TEST_CASE("GQA shrinks the KV cache and what decode reads of it by kv_heads / heads") {
   test::Random random(14);
   for (int i = 0; i < 100; ++i) {
-    model::Decoder gqa = test::random_decoder(random);
+    model::Decoder gqa = test::plain_decoder(random);
     gqa.kinds.resize(1);
     std::fill(gqa.layer_kinds.begin(), gqa.layer_kinds.end(), static_cast<unsigned char>(0));
     model::Attention& a = gqa.kinds[0].attention;

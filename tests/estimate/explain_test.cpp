@@ -10,6 +10,7 @@
 #include "catch.h"
 #include "descriptor/catalog.h"
 #include "estimate/builtin.h"
+#include "graph/mixer_cases.h"
 #include "graph/random_decoder.h"
 #include "hardware/runtime_execution.h"
 #include "model/model_file.h"
@@ -165,6 +166,21 @@ TEST_CASE("formulas hold for random models on caches of any size") {
     setup.device = &hardware;
     Estimator e(setup);
     check_everything(e, {random.in(1, 40), random.in(1, 900), random.in(1, 400)});
+  }
+}
+
+TEST_CASE("formulas hold for every mixer, kind of expert and residual stream") {
+  for (const auto& [name, model] : test::mixer_decoders()) {
+    for (const char* options : {"all", "none"}) {
+      for (const char* weights : {"bf16", "w4a16-g32"}) {
+        INFO(name << " " << options << " " << weights);
+        Choices choices;
+        choices.weights = weights;
+        choices.runtime = hardware::parse_runtime_options(options);
+        Estimator e(estimate::make_setup(model, device("h100-sxm"), choices));
+        CHECK(check_everything(e, {3, 37, 60}) > 50);
+      }
+    }
   }
 }
 

@@ -57,7 +57,13 @@ TEST_CASE("weight bytes of all stages and devices are those of the shares, embed
     }
     const double table = d(graph::shard_vocab(m, plan) * m.hidden);
     elements += table + d(m.position_embeddings * m.hidden);
-    elements += d(m.hidden * (m.norm == model::Norm::layer ? 2 : 1));
+    const std::int64_t norms = (m.final_norm ? 1 : 0) + (m.embedding_norm ? 1 : 0);
+    elements += d(norms * m.hidden * (m.norm == model::Norm::layer ? 2 : 1));
+    const std::int64_t of_layers = m.num_layers() * m.layer_embedding_width;
+    elements += d(of_layers * (m.layer_embedding_vocab + m.hidden) + m.layer_embedding_width);
+    const std::int64_t n = m.streams.count;
+    if (m.streams.mix == model::StreamMix::hyper_connections) elements += d(n * n * m.hidden + n + 1);
+    if (m.streams.mix == model::StreamMix::altup) elements += d(2 * (n - 1) * m.hidden * m.hidden);
     if (!m.tied_embeddings || plan.pipeline > 1) elements += table;
     if (m.lm_head_bias) elements += d(m.vocab);
     CHECK(weights_of_all_devices(m, plan) == Approx(2 * elements * d(plan.stage())).epsilon(1e-12));
@@ -75,8 +81,14 @@ TEST_CASE("KV-cache bytes of all devices are the model's, once per copy of a KV 
     double expected = 0;
     for (std::size_t kind = 0; kind < m.kinds.size(); ++kind) {
       const model::Attention& a = m.kinds[kind].attention;
+      if (!m.kinds[kind].attends()) continue;
       const double copies = a.latent ? d(plan.tensor) : std::max(1.0, d(plan.tensor) / d(a.kv_heads));
-      expected += cost::layer_kv_bytes(e.kv, a, e.cached_tokens(a, tokens), tokens).value * d(m.count_of_kind(kind)) * copies;
+      model::Attention own = a;
+      own.indexer.reset();
+      const double kept = cost::layer_kv_bytes(e.kv, own, e.cached_tokens(a, tokens), tokens).value;
+      // Every device has all index keys.
+      const double index = cost::layer_kv_bytes(e.kv, a, e.cached_tokens(a, tokens), tokens).value - kept;
+      expected += (kept * copies + index * d(plan.tensor)) * d(m.count_of_kind(kind));
     }
     double all = 0;
     for (std::int64_t stage = 0; stage < plan.pipeline; ++stage) {

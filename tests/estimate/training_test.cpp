@@ -303,7 +303,7 @@ TEST_CASE("times add up: ops to phases, phases to the step, whatever the model, 
   test::Random random(3);
   int runs = 0;
   for (int i = 0; i < 150; ++i) {
-    model::Decoder m = test::random_decoder(random);
+    model::Decoder m = test::plain_decoder(random);
     m.dropout = random.chance();
     const Plan plan = test::random_plan(random, m);
     Study study(std::move(m), random.chance() ? "all" : "none");

@@ -57,8 +57,10 @@ std::int64_t matrix_flops(const Graph& graph, int layer_kind) {
     if (const auto* g = std::get_if<Gemm>(&op.body)) sum += 2 * g->m * g->n * g->k * g->batch * op.count;
     if (const auto* a = std::get_if<graph::Attention>(&op.body)) {
       for (std::int64_t i = 1; i <= a->q_tokens; ++i) {
-        sum += 2 * std::min(a->context + i, a->window.value_or(INT64_MAX)) * (a->qk_dim + a->v_dim) * a->heads *
-               a->sequences * op.count;
+        const std::int64_t window = a->window.value_or(INT64_MAX / a->pool);
+        const std::int64_t seen = std::min(a->context + i, window * a->pool);
+        sum += 2 * (a->chunked ? (a->context + i - 1) % window + 1 : seen) * (a->qk_dim + a->v_dim) * a->heads *
+               a->sequences * op.count / a->pool;
       }
     }
   }

@@ -32,7 +32,14 @@ TEST_CASE("legal and problems agree, and both agree with the rules written out")
     for (const model::Layer& layer : m.kinds) {
       const model::Attention& a = layer.attention;
       ok &= a.heads % (p.tensor * p.ulysses) == 0;
-      if (a.latent) {
+      if (const auto& r = layer.recurrent) {
+        ok &= p.ulysses * p.ring == 1 && p.tensor_rows == 0 && r->heads % p.tensor == 0;
+        ok &= r->value_dim == 1 || r->key_heads % p.tensor == 0 || p.tensor % r->key_heads == 0;
+      }
+      if (a.indexer || a.compression || a.shares_cache) ok &= p.ulysses * p.ring == 1 && p.tensor_rows == 0;
+      if (!layer.attends()) {
+        ok &= a.heads == 0;
+      } else if (a.latent) {
         ok &= p.ulysses * p.ring == 1;
       } else {
         const bool kv = a.kv_heads % p.tensor == 0 || p.tensor % a.kv_heads == 0;
@@ -42,16 +49,16 @@ TEST_CASE("legal and problems agree, and both agree with the rules written out")
         experts = true;
         ok &= x->count % p.expert == 0 && x->shared_intermediate % p.tensor == 0;
         ok &= p.expert >= p.tensor || x->intermediate % (p.tensor / p.expert) == 0;
-      } else {
-        ok &= layer.feed_forward.intermediate % p.tensor == 0;
       }
+      ok &= layer.feed_forward.intermediate % p.tensor == 0;
       if (p.tensor_rows > 0) ok &= !a.latent && !layer.feed_forward.experts;
     }
     if (p.expert > 1) {
       ok &= experts;
       ok &= p.expert <= p.tensor ? p.tensor % p.expert == 0 : p.expert % p.tensor == 0 && p.stage() % p.expert == 0;
     }
-    if (p.tensor_rows > 0) ok &= !p.sequence_parallel && p.tensor % p.tensor_rows == 0 && m.hidden % p.tensor == 0;
+    if (p.tensor_rows > 0)
+      ok &= m.streams.count == 1 && !p.sequence_parallel && p.tensor % p.tensor_rows == 0 && m.hidden % p.tensor == 0;
     INFO(graph::to_text(p));
     CHECK(graph::legal(m, p) == ok);
     const auto problems = graph::problems(m, p);

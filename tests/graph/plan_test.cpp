@@ -92,7 +92,11 @@ double matrix_flops(const Op& op) {
   if (const auto* g = std::get_if<Gemm>(&op.body)) return 2 * d(g->m) * d(g->n) * d(g->k) * d(g->batch) * d(op.count);
   if (const auto* a = std::get_if<graph::Attention>(&op.body)) {
     double pairs = 0;
-    for (std::int64_t i = 1; i <= a->q_tokens; ++i) pairs += d(std::min(a->context + i, a->window.value_or(INT64_MAX)));
+    for (std::int64_t i = 1; i <= a->q_tokens; ++i) {
+      const std::int64_t seen = a->context + i;
+      const std::int64_t window = a->window.value_or(INT64_MAX / a->pool);
+      pairs += a->chunked ? d((seen - 1) % window + 1) : d(std::min(seen, window * a->pool)) / d(a->pool);
+    }
     return 2 * pairs * d(a->qk_dim + a->v_dim) * d(a->heads) * d(a->sequences) * d(op.count) /
            d(a->query_ranks * a->key_ranks);
   }
@@ -107,6 +111,26 @@ FlopsByOp matrix_flops(const Graph& graph) {
   return flops;
 }
 
+// Of the products before a recurrence that give keys and queries: columns of these, and all. With fewer key heads than
+// devices these are held several times. Nothing of other products.
+struct KeyColumns {
+  double keys = 0;
+  double all = 0;
+};
+KeyColumns key_columns(const model::Recurrent& r, std::string_view name) {
+  using model::RecurrentKind;
+  const auto keys = static_cast<double>(r.keys());
+  const auto values = static_cast<double>(r.values());
+  const bool has_keys = r.kind != RecurrentKind::mamba && r.kind != RecurrentKind::short_conv;
+  if (name == "decay_b") return {keys, keys};
+  if (name != "recurrent_in" || !has_keys) return {};
+  switch (r.kind) {
+    case RecurrentKind::gated_delta_net: return {2 * keys, 2 * keys + 2 * values};
+    case RecurrentKind::mamba2: return {2 * keys, 2 * keys + 2 * values + static_cast<double>(r.heads)};
+    default: return {2 * keys, 2 * keys + values};
+  }
+}
+
 // How often the devices that share one replica of the model (tensor and sequence axes) together do what one device
 // without a plan does once. 1 for what is divided; the rest is work that every device repeats.
 double repeated(const model::Decoder& m, const Plan& plan, bool split, bool last_token_logits, int kind,
@@ -118,53 +142,120 @@ double repeated(const model::Decoder& m, const Plan& plan, bool split, bool last
     const double padded = static_cast<double>(graph::shard_vocab(m, plan)) * tensor / static_cast<double>(m.vocab);
     return rows * padded;
   }
+  const bool spread = plan.expert > plan.tensor;
+  static const std::set<std::string> kResidual = {"stream_mix", "layer_embed_proj"};
+  if (kResidual.count(name) > 0) {
+    return (plan.sequence_parallel && split && name == "stream_mix" ? 1 : tensor) * idle;
+  }
   const model::Layer& layer = m.kinds[static_cast<std::size_t>(kind)];
   const model::Attention& a = layer.attention;
-  const double copies = a.latent ? 1 : std::max(1.0, tensor / static_cast<double>(a.kv_heads));  // of KV heads
+  const double copies = a.latent || !layer.attends() ? 1 : std::max(1.0, tensor / static_cast<double>(a.kv_heads));
   if (name == "k_proj" || name == "v_proj") return copies * idle;
   if (name == "qkv_proj") {
-    const auto q = static_cast<double>(a.heads * a.head_dim);
-    const auto kv = static_cast<double>(a.kv_heads * (a.head_dim + a.v_head_dim));
+    const auto q = static_cast<double>(a.heads * a.head_dim) * (a.gate == model::OutputGate::with_queries ? 2 : 1);
+    const auto keys = static_cast<double>(a.shares_cache ? 0 : a.kv_heads * a.head_dim);
+    const auto kv = keys + static_cast<double>(a.shares_cache || a.no_v_proj ? 0 : a.kv_heads * a.v_head_dim);
     return (q + copies * kv) / (q + kv) * idle;
   }
-  if (name == "q_a_proj" || name == "kv_a_proj") return tensor;
-  const bool spread = plan.expert > plan.tensor;
-  if (name == "router") return (spread ? 1 : tensor) * idle;
+  if (layer.recurrent) {
+    const auto [keys, all] = key_columns(*layer.recurrent, name);
+    const double key_copies = std::max(1.0, tensor / static_cast<double>(layer.recurrent->key_heads));
+    if (all > 0) return (all + (key_copies - 1) * keys) / all * idle;
+    if (name == "decay_a" || (name == "gate_a" && layer.recurrent->gate_rank > 0)) return tensor * idle;
+  }
+  // What every device has whole: products of no heads, with scores of an indexer among them.
+  static const std::set<std::string> kWhole = {"q_a_proj",      "kv_a_proj",       "index_q",   "index_k",
+                                               "index_weights", "compress",        "branch_up", "branch_down",
+                                               "layer_gate",    "layer_projection"};
+  if (name == "index_scores") return tensor;
+  if (kWhole.count(name) > 0) return tensor * idle;
+  if (name == "router" || name == "latent_down" || name == "latent_up") return (spread ? 1 : tensor) * idle;
   if (name == "shared_gate") return (spread && plan.sequence_parallel && split ? 1 : tensor) * idle;
   static const std::set<std::string> kAttention = {"attention", "scores", "weighted_sum"};
   if (kAttention.count(name) > 0) return 1;
   return idle;
 }
 
-std::int64_t tensor_axis_copies(const model::Layer& layer, const Plan& plan, const model::Tensor& tensor) {
+double tensor_axis_copies(const model::Layer& layer, const Plan& plan, const model::Tensor& tensor) {
   using model::Role;
   const std::string_view name = tensor.name;
-  const std::int64_t dense = plan.replicas();
-  const std::int64_t kv =
-      layer.attention.latent ? 1 : std::max<std::int64_t>(1, plan.tensor / layer.attention.kv_heads);
+  const auto dense = static_cast<double>(plan.replicas());
+  const auto whole = dense * static_cast<double>(plan.tensor);
+  const double kv =
+      layer.attention.latent || !layer.attends()
+          ? 1
+          : std::max(1.0, static_cast<double>(plan.tensor) / static_cast<double>(layer.attention.kv_heads));
+  if (layer.recurrent) {
+    const model::Recurrent& r = *layer.recurrent;
+    const double copies = std::max(1.0, static_cast<double>(plan.tensor) / static_cast<double>(r.key_heads));
+    const auto mixed = [&](double keys, double all) { return dense * (all + (copies - 1) * keys) / all; };
+    const auto keys = static_cast<double>(r.keys());
+    const KeyColumns columns = key_columns(r, "recurrent_in");
+    if (tensor.role == Role::recurrent_in) return columns.all > 0 ? mixed(columns.keys, columns.all) : dense;
+    if (name.starts_with("linear_attn.conv1d")) {
+      return columns.all > 0 ? mixed(2 * keys, 2 * keys + static_cast<double>(r.values())) : dense;
+    }
+    if (tensor.role == Role::decay_b || (name == "linear_attn.dt_bias" && r.kind == model::RecurrentKind::kimi_delta)) {
+      return dense * copies;
+    }
+    if (name == "linear_attn.norm.weight") {
+      const bool all_values = r.kind == model::RecurrentKind::mamba2 || r.kind == model::RecurrentKind::lightning;
+      return all_values ? dense : whole;
+    }
+    if (tensor.role == Role::gate_a && r.gate_rank == 0) return dense;
+    if (tensor.role == Role::vector && tensor.part == model::Part::recurrent) return dense;
+  }
   switch (tensor.role) {
     case Role::k:
     case Role::v: return dense * kv;
     case Role::q_a:
     case Role::kv_a:
+    case Role::index_q:
+    case Role::index_k:
+    case Role::index_weights:
+    case Role::compress:
+    case Role::index_compress:
+    case Role::decay_a:
+    case Role::gate_a:
     case Role::router:
-    case Role::shared_router: return dense * plan.tensor;
+    case Role::latent_down:
+    case Role::latent_up:
+    case Role::stream_mix:
+    case Role::branch_down:
+    case Role::branch_up:
+    case Role::layer_gate:
+    case Role::layer_projection:
+    case Role::shared_router: return whole;
     case Role::expert_gate:
     case Role::expert_up:
-    case Role::expert_down: return plan.expert_replicas();
+    case Role::expert_down: return static_cast<double>(plan.expert_replicas());
     case Role::vector: break;
     default: return dense;
   }
   if (name == "self_attn.k_proj.bias" || name == "self_attn.v_proj.bias") return dense * kv;
-  if (name == "mlp.experts.down_proj.bias") return plan.expert_replicas() * plan.expert_tensor();
-  if (name.starts_with("mlp.experts.")) return plan.expert_replicas();
+  if (layer.attention.qk_norm == model::QkNorm::whole) {
+    if (name == "self_attn.q_norm.weight") return dense;
+    if (name == "self_attn.k_norm.weight") return dense * kv;
+  }
+  if (name == "mlp.experts.down_proj.bias") {
+    return static_cast<double>(plan.expert_replicas() * plan.expert_tensor());
+  }
+  if (name.starts_with("mlp.experts.")) return static_cast<double>(plan.expert_replicas());
   static const std::set<std::string_view> kDivided = {"self_attn.q_proj.bias",
                                                       "self_attn.sinks",
                                                       "mlp.gate_proj.bias",
                                                       "mlp.up_proj.bias",
                                                       "mlp.shared_experts.gate_proj.bias",
                                                       "mlp.shared_experts.up_proj.bias"};
-  return kDivided.count(name) > 0 ? dense : dense * plan.tensor;
+  return kDivided.count(name) > 0 ? dense : whole;
+}
+
+// Tokens whose experts return them are no whole number of rows.
+model::Decoder without_identity(model::Decoder m) {
+  for (model::Layer& layer : m.kinds) {
+    if (layer.feed_forward.experts) layer.feed_forward.experts->identity = 0;
+  }
+  return m;
 }
 
 template <class Check>
@@ -185,7 +276,7 @@ double close_to(double x) { return std::abs(x) * 1e-12; }
 TEST_CASE("random plans reach every axis, alone and together") {
   int tensor = 0, rows = 0, residual = 0, ulysses = 0, ring = 0, usp = 0, inside = 0, beyond = 0, stages = 0,
       copied = 0;
-  each_random_plan(1, 1000, [&](test::Random&, const model::Decoder& m, const Plan& p) {
+  each_random_plan(1, 1200, [&](test::Random&, const model::Decoder& m, const Plan& p) {
     CHECK(graph::legal(m, p));
     tensor += p.tensor > 1;
     rows += p.tensor_rows > 1;
@@ -196,8 +287,9 @@ TEST_CASE("random plans reach every axis, alone and together") {
     inside += p.expert > 1 && p.expert <= p.tensor;
     beyond += p.expert > p.tensor;
     stages += p.pipeline > 1;
-    copied += std::any_of(m.kinds.begin(), m.kinds.end(),
-                          [&](const auto& l) { return !l.attention.latent && l.attention.kv_heads < p.tensor; });
+    copied += std::any_of(m.kinds.begin(), m.kinds.end(), [&](const auto& l) {
+      return l.attends() && !l.attention.latent && l.attention.kv_heads < p.tensor;
+    });
   });
   INFO(fmt::format("{} {} {} {} {} {} {} {} {} {}", tensor, rows, residual, ulysses, ring, usp, inside, beyond, stages,
                    copied));
@@ -223,7 +315,8 @@ TEST_CASE("weights of all devices, copies counted, are the weights of the model"
       for (std::size_t i = 0; i < whole.size(); ++i) {
         INFO(whole[i].name);
         REQUIRE(local[i].name == whole[i].name);
-        CHECK(local[i].elements() * plan.stage() == whole[i].elements() * tensor_axis_copies(layer, plan, whole[i]));
+        const auto all = static_cast<double>(local[i].elements() * plan.stage());
+        CHECK(all == Approx(static_cast<double>(whole[i].elements()) * tensor_axis_copies(layer, plan, whole[i])));
       }
     }
     const std::int64_t vocab = graph::shard_vocab(m, plan) * (plan.shard_embedding ? plan.tensor : 1);
@@ -233,7 +326,8 @@ TEST_CASE("weights of all devices, copies counted, are the weights of the model"
 }
 
 TEST_CASE("matrix FLOPs of all devices in a prompt, repeated ones counted, are those without a plan") {
-  each_random_plan(3, 400, [&](test::Random& random, const model::Decoder& m, const Plan& plan) {
+  each_random_plan(3, 400, [&](test::Random& random, const model::Decoder& drawn, const Plan& plan) {
+    const model::Decoder m = without_identity(drawn);
     const hardware::RuntimeOptions options = test::random_options(random);
     const SequenceGroup group{test::smallest_batch(plan), test::smallest_prompt(plan) * random.in(1, 3), 0};
     if (group.new_tokens == 1 && plan.sequence() > 1) return;
@@ -241,6 +335,7 @@ TEST_CASE("matrix FLOPs of all devices in a prompt, repeated ones counted, are t
     const FlopsByOp local = matrix_flops(step(execution(m, plan, options), group));
     REQUIRE(local.size() == whole.size());
     for (const auto& [op, flops] : whole) {
+      if (op.second == "stream_projection") continue;  // at both ends, of rows that are divided otherwise
       INFO(op.second);
       const double expected = flops * repeated(m, plan, true, options.last_token_logits, op.first, op.second);
       REQUIRE(local.count(op) == 1);
@@ -255,7 +350,7 @@ TEST_CASE("in a decode step the sequence axes share the attention and repeat the
     const hardware::RuntimeOptions options = test::random_options(random);
     // Full windows and whole caches divide by the ring.
     const SequenceGroup group{test::smallest_batch(plan) * plan.tensor, 1, plan.ring * 400 - 1};
-    model::Decoder wide = m;
+    model::Decoder wide = without_identity(m);
     for (model::Layer& layer : wide.kinds) {
       if (layer.attention.window) layer.attention.window = plan.ring * *layer.attention.window;
     }
@@ -263,6 +358,7 @@ TEST_CASE("in a decode step the sequence axes share the attention and repeat the
     const FlopsByOp local = matrix_flops(step(execution(wide, plan, options), group));
     REQUIRE(local.size() == whole.size());
     for (const auto& [op, flops] : whole) {
+      if (op.second == "stream_projection") continue;  // at both ends, of rows that are divided otherwise
       INFO(op.second);
       const double expected = flops * repeated(wide, plan, false, options.last_token_logits, op.first, op.second);
       CHECK(local.at(op) * static_cast<double>(plan.tensor * plan.sequence()) ==

@@ -72,7 +72,8 @@ inline model::FeedForward random_feed_forward(Random& random) {
   return f;
 }
 
-inline model::Decoder random_decoder(Random& random) {
+// Attention and an MLP or experts in every layer.
+inline model::Decoder plain_decoder(Random& random) {
   model::Decoder m;
   m.name = "random";
   m.hidden = 32 * random.in(1, 24);
@@ -89,6 +90,113 @@ inline model::Decoder random_decoder(Random& random) {
     layer.parallel_blocks = random.in(0, 3) == 0;
     layer.norms = layer.parallel_blocks ? 1 : random.chance() ? 2 : 4;
     for (std::int64_t i = random.in(1, 6); i > 0; --i) m.add_layer(layer);
+  }
+  return m;
+}
+
+inline model::Recurrent random_recurrent(Random& random) {
+  model::Recurrent r;
+  r.kind = static_cast<model::RecurrentKind>(random.in(0, 5));
+  r.key_heads = random.in(1, 4);
+  r.heads = r.key_heads * random.in(1, 4);
+  r.key_dim = 16 * random.in(1, 8);
+  r.value_dim = 16 * random.in(1, 8);
+  r.conv = random.chance() ? 4 : 0;
+  r.conv_bias = r.conv > 0 && random.chance();
+  r.norms = random.chance();
+  r.chunk = random.in(16, 128);
+  if (r.kind == model::RecurrentKind::kimi_delta && random.chance()) r.gate_rank = 16 * random.in(1, 4);
+  if (r.kind == model::RecurrentKind::mamba || r.kind == model::RecurrentKind::short_conv) {
+    r.heads = 32 * random.in(1, 16);
+    r.key_heads = r.value_dim = 1;
+    r.conv = 4;
+    r.gate_rank = r.kind == model::RecurrentKind::mamba ? 16 * random.in(1, 4) : 0;
+    if (r.gate_rank == 0) r.key_dim = 1;
+  }
+  return r;
+}
+
+// Gates, norms over all heads, values that are the keys, caches of other layers, chosen and compressed keys.
+inline void vary_attention(Random& random, model::Attention& a) {
+  a.gate = static_cast<model::OutputGate>(a.latent ? 2 * random.in(0, 1) : random.in(0, 3));
+  a.sinks = random.chance();
+  if (a.window && random.in(0, 2) == 0) a.chunked = true;
+  if (!a.latent) {
+    a.qk_norm = static_cast<model::QkNorm>(random.in(0, 2));
+    a.no_v_proj = random.in(0, 3) == 0;
+    a.shares_cache = random.in(0, 3) == 0;
+  }
+  if (random.in(0, 2) > 0 || a.shares_cache) return;
+  model::Indexer x{.heads = 4 * random.in(1, 4), .head_dim = 32, .top_k = random.in(8, 400)};
+  x.from_hidden = random.chance();
+  x.weighted = random.chance();
+  x.reused = random.in(0, 3) == 0;
+  if (a.latent || random.chance()) {
+    a.window.reset();
+    a.chunked = false;
+    a.softcap = false;
+    x.pool = a.latent ? 1 : 16 * random.in(1, 3);
+    a.indexer = x;
+    return;
+  }
+  a = {.heads = a.heads, .kv_heads = 1, .head_dim = a.head_dim, .v_head_dim = a.head_dim, .rotary_dim = 16};
+  a.window = random.in(1, 200);
+  a.one_vector = true;
+  a.low_rank = {.query_rank = 32, .output_rank = 32, .output_groups = a.heads};
+  a.compression = {.ratio = random.chance() ? 4 : 32};
+  a.compression->overlaps = a.compression->ratio == 4;
+  if (!a.compression->overlaps) return;
+  x.top_k = 1 + x.top_k / 8;
+  x.cached_bits = 4;
+  x.reused = x.from_hidden = false;
+  a.indexer = x;
+}
+
+inline void vary_layer(Random& random, model::Layer& layer, bool norms_after) {
+  const std::int64_t mixer = random.in(0, 7);
+  if (mixer < 3) layer.recurrent = random_recurrent(random);
+  if (mixer == 1 || mixer == 2 || mixer == 3) layer.attention = {};  // 3: a layer that mixes nothing
+  if (layer.attends()) vary_attention(random, layer.attention);
+  model::FeedForward& f = layer.feed_forward;
+  if (layer.mixes() && random.in(0, 3) == 0) {
+    f = {};
+  } else if (f.experts) {
+    if (random.in(0, 2) == 0) f.intermediate = 32 * random.in(1, 20);
+    if (random.in(0, 2) == 0) f.experts->identity = random.in(1, 20);
+    if (random.in(0, 2) == 0) f.experts->latent = 32 * random.in(1, 8);
+    f.experts->latent_norm = f.experts->latent > 0 && random.chance();
+  }
+  layer.norms_after = norms_after;
+  layer.scaled = random.chance();
+  if (norms_after || !layer.mixes() || !layer.has_feed_forward()) {
+    layer.parallel_blocks = false;
+    layer.norms = layer.mixes() && layer.has_feed_forward() ? 2 : 1;
+  } else if (layer.parallel_blocks && random.chance()) {
+    layer.norms = 2;
+  }
+  if (layer.attends() && !layer.recurrent && !layer.parallel_blocks && random.in(0, 5) == 0) layer.low_rank_branch = 16;
+}
+
+// Every second one of layers that newer models have besides. What came later is drawn apart, so that the cases of a
+// seed stay what they were.
+inline model::Decoder random_decoder(Random& random) {
+  model::Decoder plain = plain_decoder(random);
+  Random later(static_cast<std::uint64_t>(plain.vocab * plain.hidden + plain.num_layers()));
+  if (later.chance()) return plain;
+  const bool norms_after = later.in(0, 4) == 0;
+  std::vector<model::Layer> kinds = plain.kinds;
+  for (model::Layer& layer : kinds) vary_layer(later, layer, norms_after);
+  model::Decoder m = plain;
+  m.kinds.clear();
+  m.layer_kinds.clear();
+  m.kind_counts.clear();
+  for (const unsigned char kind : plain.layer_kinds) m.add_layer(kinds[kind]);
+  m.embedding_norm = later.chance();
+  m.final_norm = !norms_after || later.chance();
+  if (later.in(0, 4) == 0) m.layer_embedding_width = 16 * later.in(1, 4), m.layer_embedding_vocab = m.vocab;
+  if (!norms_after && later.in(0, 3) == 0) {
+    m.streams = {.mix = later.chance() ? model::StreamMix::altup : model::StreamMix::hyper_connections,
+                 .count = later.in(2, 4)};
   }
   return m;
 }

@@ -379,7 +379,7 @@ TEST_CASE("weight gradients are as large as the weights, and experts' as large a
 TEST_CASE("every op of a forward pass can be differentiated, whatever the model, the options and the plan") {
   test::Random random(13);
   for (int i = 0; i < 400; ++i) {
-    model::Decoder m = test::random_decoder(random);
+    model::Decoder m = test::plain_decoder(random);
     m.dropout = random.chance();
     Execution e = execution(m, test::random_plan(random, m));
     e.runtime = test::random_options(random);

@@ -77,6 +77,26 @@ TEST_CASE("a row asks for the work of the op it is of", "[graph_rows]") {
   }
 }
 
+TEST_CASE("a recurrence is a row of its shape, and a row asks for its work again", "[graph_rows]") {
+  const std::string model = LLMPERF_SOURCE_DIR "/tests/replay/recurrent.yaml";
+  for (const auto& [group, expected] :
+       {std::pair{graph::SequenceGroup{2, 100, 0}, "scan:gated_delta_net bf16 batch 2 q 100 heads 4/2 x 32 x 32"},
+        {graph::SequenceGroup{3, 1, 100}, "scan:gated_delta_net bf16 batch 3 q 1 heads 4/2 x 32 x 32"}}) {
+    const Built built(model, group);
+    CHECK(text(op_named(built.step(), "scan")) == expected);
+    std::size_t scans = 0;
+    for (const graph::Op& op : built.graph) {
+      if (!std::holds_alternative<graph::Scan>(op.body)) continue;
+      const auto row = replay::row_of(op, built.graph, built.model.vocab);
+      const graph::Op again = calibrate::ops_of(std::get<OpRow>(row), {}).front();
+      CHECK(cost::work_of(again, {}).matrix.value == cost::work_of(op, {}).matrix.value);
+      CHECK(cost::work_of(again, {}).bytes().value == cost::work_of(op, {}).bytes().value);
+      ++scans;
+    }
+    CHECK(scans == 2);
+  }
+}
+
 TEST_CASE("latent attention is expanded over a prompt and absorbed for new tokens", "[graph_rows]") {
   for (const auto& [group, expected] :
        {std::pair{graph::SequenceGroup{2, 16, 0}, "mla_prefill bf16 batch 2 q 16 kv 16 heads 16"},

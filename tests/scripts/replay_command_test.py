@@ -10,6 +10,7 @@ import unittest
 from program import FAILED, INFEASIBLE, PROGRAM, ROOT, SANITIZED, ProgramTest
 
 MODEL = os.path.join(ROOT, "tests", "replay", "tiny.yaml")
+RECURRENT = os.path.join(ROOT, "tests", "replay", "recurrent.yaml")
 OPS = """hardware,op,dtype,batch,m,n,k,q_len,kv_len,heads,kv_heads,head_dim,ranks,bytes,latency_us
 x,gemm,fp32,,4,32,64,,,,,,,,1
 x,gemm,fp32,,4,32,64,,,,,,,,1
@@ -96,6 +97,17 @@ class Models(Replay):
         self.assertEqual([row["untrusted"] for row in steps], ["", ""])
         self.assertEqual([(row["phase"], row["new_tokens"], row["context"]) for row in steps],
                          [("prefill", "16", "0"), ("decode", "1", "16")])
+
+    def test_recurrences_are_listed_and_timed(self):
+        document = self.replay("-m", RECURRENT, *FP32, "--prompt", "16", "-o", "./t.csv")
+        for phase, tokens in zip(document["phases"], (16, 1)):
+            scans = {op["op"]: op for op in phase["ops"] if op.get("op", "").startswith("scan:")}
+            self.assertEqual(set(scans), {"scan:gated_delta_net", "scan:mamba2"})
+            self.assertEqual(scans["scan:gated_delta_net"]["count"], 2)
+            self.assertEqual(scans["scan:mamba2"]["shape"], f"batch 1 q {tokens} heads 8/2 x 16 x 32")
+            for op in scans.values():
+                self.assertGreater(op["time_s"], 0)
+        self.assertEqual(len([row for row in self.rows("t.csv") if row["op"].startswith("scan:")]), 4)
 
     def test_it_replays_the_ops_that_estimate_predicts(self):
         words = ["-m", MODEL, *FP32, "--batch", "2", "--prompt", "16"]

@@ -35,6 +35,7 @@ struct Maker {
   Operated operator()(const calibrate::VectorShape& s) const { return make_vector(shop, dtype, s); }
   Operated operator()(const calibrate::GatherShape& s) const { return make_gather(shop, dtype, s, copies); }
   Operated operator()(const calibrate::CacheShape& s) const { return make_kv_write(shop, dtype, s, copies); }
+  Operated operator()(const calibrate::ScanShape& s) const { return make_scan(shop, dtype, s, copies); }
   Operated operator()(const calibrate::CollectiveShape& s) const { return make_collective(shop, dtype, s); }
 };
 
@@ -106,8 +107,10 @@ class CpuBackend final : public Backend {
 
   std::vector<float> result(Prepared& prepared) override {
     Prepared* const one[] = {&prepared};
+    auto& op = dynamic_cast<Operation&>(prepared);
+    op.restore();
     run(one, 0);  // the pass that warms up
-    return dynamic_cast<Operation&>(prepared).read();
+    return op.read();
   }
 
  private:

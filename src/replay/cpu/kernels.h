@@ -89,11 +89,37 @@ struct AttentionKernels {
   void (*finish)(const float* states, std::int64_t count, std::int64_t state_stride, const AttentionTile& tile,
                  void* out, std::int64_t first, std::int64_t last);
 };
+
+// The recurrence of one head (operands.h, scan) over `columns` columns of its state, token by token in fp32. Strides in
+// elements between tokens; the state's between its rows.
+struct ScanArgs {
+  const void* q = nullptr;  // [key_dim] of a token
+  const void* k = nullptr;
+  const void* v = nullptr;  // [columns]
+  const void* decay = nullptr;
+  const void* write = nullptr;
+  void* y = nullptr;
+  float* state = nullptr;  // [key_dim, columns]
+  std::int64_t qk_stride = 0;
+  std::int64_t v_stride = 0;  // and of y
+  std::int64_t gate_stride = 0;
+  std::int64_t state_stride = 0;
+  std::int64_t tokens = 0;
+  std::int64_t key_dim = 0;
+  std::int64_t columns = 0;
+  bool fresh = false;  // the state is 0 before the first token
+  bool delta = false;
+};
+// scratch: scan_scratch() floats.
+using ScanKernel = void (*)(const ScanArgs& args, float* scratch);
+
 struct Kernels {
   RowKernels f32;
   RowKernels bf16;
   AttentionKernels attention_f32;
   AttentionKernels attention_bf16;
+  ScanKernel scan_f32;
+  ScanKernel scan_bf16;
 
   // Few rows of x (kStreamRows): every row of w is read once, from memory to registers.
   void (*stream_product)(const ProductArgs& args);
@@ -125,6 +151,10 @@ inline constexpr std::int64_t kKeyBlock = 128;
 
 // Floats in whole cache lines: where Eigen's blocks may begin.
 constexpr std::int64_t whole_line_floats(std::int64_t floats) { return (floats + 15) / 16 * 16; }
+
+constexpr std::int64_t scan_scratch(std::int64_t key_dim, std::int64_t columns) {
+  return 2 * whole_line_floats(key_dim) + 2 * whole_line_floats(columns);
+}
 
 // Floats that AttentionKernels::tile needs as scratch, and as state, for a tile of `rows` rows.
 constexpr std::int64_t attention_scratch(std::int64_t rows, std::int64_t head_dim, std::int64_t v_dim) {

@@ -102,6 +102,8 @@ class Operation : public Prepared {
   virtual void execute(const Team& team, std::int64_t turn) = 0;
   // What went wrong in an execution; empty: nothing.
   virtual std::string failure() const { return {}; }
+  // Before a result is asked for: operands that executions change, as they were filled.
+  virtual void restore() {}
   // The result of the last execution, of which there was one at least.
   virtual std::vector<float> read() const = 0;
   // Operands of which there are copies() copies, one after the other, or null.
@@ -135,6 +137,7 @@ Operated make_experts(const Workshop& shop, Dtype dtype, const calibrate::Expert
 Operated make_vector(const Workshop& shop, Dtype dtype, const calibrate::VectorShape& shape);
 Operated make_gather(const Workshop& shop, Dtype dtype, const calibrate::GatherShape& shape, std::int64_t copies);
 Operated make_kv_write(const Workshop& shop, Dtype dtype, const calibrate::CacheShape& shape, std::int64_t copies);
+Operated make_scan(const Workshop& shop, Dtype dtype, const calibrate::ScanShape& shape, std::int64_t copies);
 Operated make_collective(const Workshop& shop, Dtype dtype, const calibrate::CollectiveShape& shape);
 
 // fp32 or bf16; Refusal of others, for an op called `op`.

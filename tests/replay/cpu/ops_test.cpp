@@ -106,6 +106,34 @@ TEST_CASE("latent attention reads keys wider than values, and latents that are b
   });
 }
 
+TEST_CASE("recurrences go on from a state, or walk through a prompt, with heads that share their keys") {
+  on_all([](Backend& backend) {
+    for (const Dtype dtype : kTypes) {
+      for (const auto kind : {model::RecurrentKind::gated_delta_net, model::RecurrentKind::mamba2}) {
+        const auto shape = [&](int batch, int q, int heads, int key_heads, int key_dim, int value_dim) {
+          const calibrate::ScanShape s{kind, batch, q, heads, key_heads, key_dim, value_dim};
+          check_op(backend, {*calibrate::word_of(s), dtype, s});
+        };
+        shape(1, 1, 1, 1, 3, 5);
+        shape(2, 1, 6, 2, 16, 32);
+        shape(1, 1, 1, 1, 128, 77);  // its columns are divided among threads
+        shape(2, 9, 4, 2, 19, 21);
+        shape(1, 70, 2, 2, 32, 64);
+      }
+    }
+  });
+}
+
+TEST_CASE("states that executions change are there again for a result") {
+  const auto backend = make_cpu_backend({.threads = 1, .gemm = Gemm::eigen});
+  const calibrate::ScanShape s{model::RecurrentKind::mamba2, 1, 1, 2, 1, 8, 16};
+  const auto ready = prepared(*backend, {*calibrate::word_of(s), Dtype::fp32, s}, 2);
+  const std::vector<float> first = backend->result(*ready);
+  Prepared* const one[] = {ready.get()};
+  backend->run(one, 5);
+  CHECK(backend->result(*ready) == first);
+}
+
 TEST_CASE("experts multiply the rows that they get, and a token's results are added up") {
   on_all([](Backend& backend) {
     for (const Dtype dtype : kTypes) {

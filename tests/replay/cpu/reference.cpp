@@ -15,6 +15,7 @@ using calibrate::CollectiveShape;
 using calibrate::ExpertsShape;
 using calibrate::GatherShape;
 using calibrate::GemmShape;
+using calibrate::ScanShape;
 using calibrate::VectorShape;
 using graph::CollectiveKind;
 using graph::VectorKind;
@@ -246,6 +247,37 @@ struct Reference {
     Values y = operands(dtype, 0, s.tokens * s.kv_heads * s.head_dim);
     const Values values = operands(dtype, 1, s.tokens * s.kv_heads * s.head_dim);
     y.insert(y.end(), values.begin(), values.end());
+    return y;
+  }
+
+  Values operator()(const ScanShape& s) const {
+    const double root = 1 / std::sqrt(static_cast<double>(s.key_dim));
+    const bool delta = s.kind == model::RecurrentKind::gated_delta_net;
+    Values y(at(s.batch * s.q_len * s.heads * s.value_dim));
+    for (std::int64_t item = 0; item < s.batch * s.heads; ++item) {
+      const std::int64_t head = item % s.heads;
+      Values state(at(s.key_dim * s.value_dim), 0.0);
+      for (std::int64_t i = 0; s.q_len == 1 && i < s.key_dim * s.value_dim; ++i) {
+        state[at(i)] = operand(Dtype::fp32, 5, item * s.key_dim * s.value_dim + i);
+      }
+      for (std::int64_t t = 0; t < s.q_len; ++t) {
+        const std::int64_t token = item / s.heads * s.q_len + t;
+        const std::int64_t key = (token * s.key_heads + head / (s.heads / s.key_heads)) * s.key_dim;
+        const double decay = operand(dtype, 3, token * s.heads + head, 0.125, 0.875);
+        const double write = operand(dtype, 4, token * s.heads + head, 0.5, 0.5);
+        for (std::int64_t j = 0; j < s.value_dim; ++j) {
+          const std::int64_t value = (token * s.heads + head) * s.value_dim + j;
+          const auto cell = [&](std::int64_t i) -> double& { return state[at(i * s.value_dim + j)]; };
+          double had = 0;
+          for (std::int64_t i = 0; i < s.key_dim; ++i) had += (cell(i) *= decay) * operand(dtype, 1, key + i, root);
+          const double added = write * (operand(dtype, 2, value) - (delta ? had : 0));
+          for (std::int64_t i = 0; i < s.key_dim; ++i) {
+            cell(i) += operand(dtype, 1, key + i, root) * added;
+            y[at(value)] += operand(dtype, 0, key + i, root) * cell(i);
+          }
+        }
+      }
+    }
     return y;
   }
 
