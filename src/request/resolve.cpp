@@ -778,9 +778,9 @@ void note_serving(Resolved& r) {
   const estimate::Serving& serving = text.choices.serving;
   estimate::Setup setup = text.estimator->setup();
   if (serving.verify > 1) {  // without a draft
-    setup.notes.push_back(
-        fmt::format("a step verifies {} tokens of every sequence; what drafts the other {} is left out{}",
-                    serving.verify, serving.verify - 1, r.model().next_token_layers > 0 ? ": `draft` mtp has it" : ""));
+    setup.notes.push_back(fmt::format(
+        "a step verifies {} tokens of every sequence; what drafts the other {} is left out{}", serving.verify,
+        serving.verify - 1, r.model().next_token_layers > 0 ? " (the model's own layer for further tokens, say)" : ""));
   }
   if (serving.overlap_batches > 1) {
     estimate::Choices plain = text.choices;

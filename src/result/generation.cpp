@@ -154,6 +154,9 @@ Type fields_of(Fields<StageHeld> f) {
       .of<&S::layers>("layers", "how many")
       .of<&S::memory, &cost::Memory::weights>("weight_bytes", "of one of its devices")
       .of<&S::memory, &cost::Memory::kv_cache>("kv_cache_bytes", "likewise")
+      .of("draft_bytes", "likewise: weights and cache of what drafts, where something does",
+          [](const S& s) { return s.memory.draft + s.memory.draft_cache; })
+      .only_when([](const S& s) { return s.memory.draft.value > 0; })
       .of<&S::memory, &cost::Memory::activation>("activation_bytes", "likewise")
       .of("total_bytes", "with the reserve", [](const S& s) { return s.memory.total(); })
       .of<&S::capacity>("capacity_bytes", "what the device has")
@@ -222,6 +225,11 @@ Type fields_of(const Fields<Generation>&) {
                                                "requests of this prompt and generation that fit; 0: none")
           .of<&G::estimate, &E::longest_context>(
               "longest_context_tokens", "prompt and generated tokens of a sequence that fit at this batch; 0: none")
+          .row("draft_tokens", "that `--draft` proposes for a step", [](const G& g) { return g.setup->draft->tokens; })
+          .when([](const G& g) { return g.setup->draft.has_value(); })
+          .row("kept_tokens", "that a step keeps on the mean, with `--draft` or `--verify`",
+               [](const G& g) { return g.setup->serving.accepted; })
+          .when([](const G& g) { return g.setup->serving.verify > 1; })
           .row<&G::parameters>("parameters", "of the model")
           .row<&G::kv_bytes_per_token>("kv_bytes_per_token",
                                        "that a token adds to the cache of one sequence, on all devices together")

@@ -12,6 +12,7 @@
 #include "estimate/explain.h"
 #include "estimate/plan_cases.h"
 #include "estimate/speculative.h"
+#include "graph/random_decoder.h"
 
 namespace llmperf::drafting_test {
 
@@ -251,6 +252,41 @@ TEST_CASE("every number of an estimate with a draft is explained") {
   explained(drafted("llama-3-8b", eagle("llama-3-8b", 3, 0.7)), {3, 500, 50});
   explained(drafted("deepseek-v3", mtp(2, Acceptance({0.9, 0.6})), {.tensor = 8, .expert = 8}), {8, 700, 30});
   explained(drafted("llama-3-70b", model_draft("llama-3.2-1b", 4, 0), {.tensor = 4, .pipeline = 2}), {8, 700, 30});
+}
+
+TEST_CASE("whatever model, plan and options: cycles add up, memory too, and every number is explained") {
+  test::Random random(91);
+  for (int i = 0; i < 25; ++i) {
+    const model::Decoder m = test::random_decoder(random);
+    if (std::ranges::none_of(m.kinds, &model::Layer::attends)) continue;
+    Choices choices;
+    choices.activations = "bf16";
+    choices.plan = test::random_plan(random, m);
+    choices.runtime = test::random_options(random);
+    choices.serving.overlap_batches = random.in(1, 2);
+    choices.draft = draft_of(Draft::Kind::eagle, model::eagle_draft(m), random.in(1, 9),
+                             static_cast<double>(random.in(0, 10)) / 10);
+    const std::int64_t batch = choices.plan.data * choices.serving.overlap_batches * random.in(1, 3);
+    const Scenario s{batch, test::smallest_prompt(choices.plan) * random.in(1, 20), random.in(2, 200)};
+    INFO("case " << i << ", " << graph::to_text(choices.plan));
+    Estimator e(make_setup(m, test::device("h100-sxm"), choices));
+    const Estimate result = e.run(s);
+    REQUIRE(result.fits);
+    const Phase& verify = *result.phase("decode");
+    const Phase& drafts = *result.phase("draft");
+    const double cycle = (verify.time + drafts.time).value;
+    CHECK(result.tpot->value == Approx(cycle / e.setup().serving.accepted).epsilon(1e-12));
+    CHECK(result.total.value == Approx(result.ttft->value + d(verify.steps) * cycle).epsilon(1e-12));
+    CHECK(drafts.time.value >= drafts.roof.value * (1 - 1e-9));
+    const std::vector<std::string> paths = explainable_paths(result);
+    for (const std::string& path : paths) {
+      try {
+        explain(e, result, path);
+      } catch (const std::exception& error) {
+        FAIL_CHECK(path << ": " << error.what());
+      }
+    }
+  }
 }
 
 }  // namespace llmperf::drafting_test

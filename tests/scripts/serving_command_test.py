@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Prefill and decode apart (--phase), decode steps that verify several tokens (--verify, --accept), what drafts them (--draft) and two micro-batches that
-hide each other's exchanges (--overlap-batches): in every output, with the other commands, and what is wrong with them."""
+"""Prefill and decode apart (--phase), decode steps that verify several tokens (--verify, --accept), what drafts them
+(--draft) and two micro-batches that hide each other's exchanges (--overlap-batches): in every output, with the other
+commands, and what is wrong with them."""
 import csv
 import io
 import json
@@ -85,7 +86,7 @@ class Verify(ProgramTest):
 
     def test_a_note_names_the_layer_that_could_draft(self):
         words = ["estimate", "-m", "deepseek-r1", "--hw", "h200-sxm", "--runtime", "none", "--tp", "8", "--batch", "32", "--verify", "2"]
-        self.assertIn("--draft mtp has it", "".join(self.json(*words)["notes"]))
+        self.assertIn("(the model's own layer for further tokens, say)", "".join(self.json(*words)["notes"]))
 
     def test_rows_of_measured_steps_that_verify(self):
         header = "hardware,tp,runtime,execution,options,model,weights,batch,phase,new_tokens,context,latency_ms\n"
@@ -119,6 +120,12 @@ class Draft(ProgramTest):
         self.assertEqual(memory["total_bytes"], sum(memory[part] for part in parts))
         self.assertNotIn("draft_weight_bytes", self.json("estimate", *LLAMA)["memory"])
 
+    def test_a_model_of_its_own_begins_a_step_for_each_token(self):
+        one = ["--hw", "h100-sxm", "--batch", "16", "--gen", "2"]
+        draft = self.json("estimate", "-m", "llama-3-8b", *one, "--prompt", "2048", *SMALL)["draft"]
+        alone = self.json("estimate", "-m", "llama-3.2-1b", *one, "--prompt", "2049")["tpot_s"]
+        self.assertAlmostEqual(draft["draft_s"] / (3 * alone), 1, 9)
+
     def test_without_a_number_the_best_length_is_taken_and_marked(self):
         words = ["estimate", *LLAMA, "--draft", "eagle", "--accept", "0.8,0.7,0.5"]
         document = self.json(*words)
@@ -139,13 +146,15 @@ class Draft(ProgramTest):
         text = self.output("explain", "tpot_s", *words)
         self.assertIn("(step_s + draft_s) / accepted_tokens", text)
         self.assertIn("draft_weight_bytes", self.output("explain", "memory.total_bytes", *words))
-        rows = list(csv.DictReader(io.StringIO(self.output(
-            "sweep", *LLAMA, "--draft", "llama-3.2-1b:1,llama-3.2-1b:5,eagle,mtp", "--accept", "0.8,0.9/0.5", "--format", "csv"))))
+        done = self.run_program(
+            "sweep", *LLAMA, "--draft", "llama-3.2-1b:1,llama-3.2-1b:5,eagle,mtp", "--accept", "0.8,0.9/0.5", "--format", "csv")
+        rows = list(csv.DictReader(io.StringIO(done.stdout)))
         self.assertEqual(len(rows), 8)
-        self.assertEqual([row["error"] != "" for row in rows], [False] * 6 + [True] * 2)
-        self.assertIn("llama-3-8b has no layers", rows[-1]["error"])
-        self.assertNotEqual(rows[0]["tpot_s"], rows[2]["tpot_s"])
-        self.assertNotEqual(rows[2]["tpot_s"], rows[3]["tpot_s"])
+        self.assertEqual([row["error"] != "" for row in rows], [False, False, False, True] * 2)  # of each acceptance
+        self.assertIn("llama-3-8b has no layers", rows[3]["error"])
+        self.assertEqual([row["draft_tokens"] for row in rows[:2]], ["1", "5"])
+        self.assertGreater(int(rows[2]["draft_tokens"]), 1)
+        self.assertEqual(len({row["tpot_s"] for row in rows}), 7)  # and none where it failed
         self.output("compare", *LLAMA, "--against", "--draft eagle:3 --accept 0.7")
 
     def test_a_request_keeps_it(self):

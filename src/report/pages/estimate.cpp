@@ -194,10 +194,8 @@ Table draft_table(const Generation& g) {
 Table memory_table(std::string title, const cost::Memory& memory, Bytes capacity) {
   std::vector<std::pair<std::string, Bytes>> rows = {{"weights", memory.weights}, {"KV cache", memory.kv_cache}};
   if (memory.state.value > 0) rows.emplace_back("recurrent state", memory.state);
-  if (memory.draft.value > 0) {
-    rows.emplace_back("draft: weights", memory.draft);
-    rows.emplace_back("draft: cache", memory.draft_cache);
-  }
+  if (memory.draft.value > 0) rows.emplace_back("draft: weights", memory.draft);
+  if (memory.draft_cache.value > 0) rows.emplace_back("draft: cache", memory.draft_cache);
   rows.insert(
       rows.end(),
       {{"activations (peak)", memory.activation}, {"runtime reserve", memory.reserve}, {"total", memory.total()}});
