@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "estimate/speculative.h"
 #include "report/reports.h"
+#include "request/draft.h"
 #include "request/names.h"
 #include "request/resolve.h"
 #include "result/basis.h"
@@ -27,7 +28,7 @@ struct LimitsFlags {
   std::string kv = "fp16";
   cost::UnitConvention units = cost::UnitConvention::si;
   std::string draft;
-  std::optional<double> accept;
+  std::string accept;
   std::optional<std::int64_t> batch, context;
   request::Request gguf;  // of GGUF types: era, cache types, host, runtime, devices
 };
@@ -48,13 +49,12 @@ std::string kv_of(const cost::LimitPrecision& p, const std::string& fallback) {
 
 // Nothing without --draft.
 std::optional<estimate::SpeculativeScenario> speculative_scenario(const LimitsFlags& flags) {
-  if (flags.draft.empty() && !flags.accept && !flags.batch && !flags.context) return std::nullopt;
-  if (flags.draft.empty() || !flags.accept) {
+  if (flags.draft.empty() && flags.accept.empty() && !flags.batch && !flags.context) return std::nullopt;
+  if (flags.draft.empty() || flags.accept.empty()) {
     throw Error::bad_input("--draft and --accept go together, --batch and --context with them",
                            "--draft MODEL --accept 0.8; --context also goes with GGUF types: --weights all-gguf");
   }
   estimate::SpeculativeScenario scenario;
-  scenario.acceptance = *flags.accept;
   scenario.batch = flags.batch.value_or(scenario.batch);
   scenario.context = flags.context.value_or(scenario.context);
   return scenario;
@@ -63,14 +63,19 @@ std::optional<estimate::SpeculativeScenario> speculative_scenario(const LimitsFl
 report::SpeculativeStudy speculative_study(const LimitsFlags& flags, const estimate::SpeculativeScenario& scenario,
                                            const model::Decoder& target, const hardware::Device& device,
                                            const cost::LimitPrecision& precision) {
-  const model::Decoder draft = model::load_decoder(flags.draft);
+  request::Sources sources;
   estimate::Choices choices;
   choices.weights = precision.scheme;
   choices.kv = kv_of(precision, flags.kv);
-  const estimate::Setup target_setup = estimate::make_setup(target, device, choices);
-  const estimate::Setup draft_setup = estimate::make_setup(draft, device, choices);
-  return {draft.name, target_setup.execution.weights.name, draft_setup.execution.weights.name,
-          estimate::speculate(target_setup, draft_setup, scenario)};
+  choices.draft = request::read_draft(flags.draft, flags.accept, target, sources);
+  if (!choices.draft->best) {
+    throw Error::bad_input(fmt::format("--draft {}: limits compares all lengths of a draft", flags.draft),
+                           "leave out the number of tokens");
+  }
+  const estimate::Setup setup = estimate::make_setup(target, device, choices);
+  const graph::Execution& draft = setup.draft->setup->execution;
+  return {draft.model->name, setup.execution.weights.name, draft.weights.name, setup.notes,
+          estimate::speculate(setup, scenario)};
 }
 
 constexpr std::string_view kAllGguf = "all-gguf";
@@ -242,9 +247,10 @@ void add_limits(Command& root) {
   command.add_field("kv", flags.kv).about = "KV cache type where a precision names none";
   command.add("--units", flags.units, {{"si", cost::UnitConvention::si}, {"article", cost::UnitConvention::article}},
               "UNITS", "si, or article (K = 1024 throughout, plain vector rate)");
-  command.add("--draft", flags.draft, "MODEL", "speculative decoding: the draft model")
-      .offers(Values::Sort::paths, request::model_names);
-  command.add("--accept", flags.accept, {0, 1}, "P", "speculative decoding: chance that a draft token is accepted");
+  command.add("--draft", flags.draft, "MODEL", "speculative decoding: a draft model, mtp or eagle")
+      .offers(Values::Sort::paths, request::draft_names);
+  command.add("--accept", flags.accept, "P",
+              "speculative decoding: chance that a draft token is accepted, or of the first, second …: 0.85,0.7,0.6");
   command.add("--batch", flags.batch, {1, estimate::kMaxBatch}, "N", "speculative decoding: sequences in lockstep [1]");
   command
       .add("--context", flags.context, {1, estimate::kMaxTokens, request::Kilo::binary}, "TOKENS",

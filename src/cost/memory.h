@@ -15,14 +15,18 @@ namespace llmperf::cost {
 // Of the device, or of the host; what a workload has none of is zero.
 struct Memory {
   Bytes weights{};
-  Bytes kv_cache{};    // of all sequences at their full length
-  Bytes state{};       // of recurrences (and of compressors of keys), the same at every length
-  Bytes gradients{};   // of training, as the next three
-  Bytes optimizer{};   // its state
-  Bytes activation{};  // largest sum of tensors alive at once; of training what is kept between the passes
-  Bytes workspace{};   // of one layer beside them: tensors computed again, gradients on their way, gathered weights
-  Bytes reserve{};     // runtime context and workspaces
-  Bytes total() const { return weights + kv_cache + state + gradients + optimizer + activation + workspace + reserve; }
+  Bytes kv_cache{};     // of all sequences at their full length
+  Bytes state{};        // of recurrences (and of compressors of keys), the same at every length
+  Bytes draft{};        // weights of what drafts (speculative decoding)
+  Bytes draft_cache{};  // its KV cache and its state; of llama.cpp also its compute buffers
+  Bytes gradients{};    // of training, as the next three
+  Bytes optimizer{};    // its state
+  Bytes activation{};   // largest sum of tensors alive at once; of training what is kept between the passes
+  Bytes workspace{};    // of one layer beside them: tensors computed again, gradients on their way, gathered weights
+  Bytes reserve{};      // runtime context and workspaces
+  Bytes total() const {
+    return weights + kv_cache + state + draft + draft_cache + gradients + optimizer + activation + workspace + reserve;
+  }
 };
 
 // Bytes of KV cache, index keys among them, of `tokens` tokens in one layer of this kind, of which `kept` are in its

@@ -98,13 +98,20 @@ Estimator::Estimator(Setup setup)
     cards_.push_back(std::make_unique<mapper::Machine>(*card.device, setup_.cluster, setup_.host,
                                                        setup_.link.per_direction, card.profile, setup_.tiles));
   }
+  if (setup_.draft) draft_ = std::make_unique<Estimator>(*setup_.draft->setup);
   set_plan(setup_.execution.plan);
+}
+
+void Estimator::set_draft_tokens(std::int64_t tokens) {
+  estimate::set_draft_tokens(tokens, setup_);
+  draft_->setup_.serving.drafts = tokens;
 }
 
 void Estimator::set_plan(const graph::Plan& plan) {
   graph::Execution& e = setup_.execution;
   e.plan = plan;
   e.split = split_layers();
+  if (draft_) draft_->set_plan(draft_plan(*draft_->setup_.execution.model, plan));
   stages_.clear();
   for (std::int64_t i = 0; i < plan.pipeline; ++i) {
     stages_.push_back({e.split.layers_of_kinds(*e.model, i), cost::stage_weight_bytes(e, i)});
@@ -212,7 +219,7 @@ SequenceGroup Estimator::prefill_of(const Scenario& s) const {
 SequenceGroup Estimator::decode_at(const Scenario& s, std::int64_t context) const {
   SequenceGroup group = prefill_of(s);
   group.new_tokens = setup_.serving.verify;
-  group.context = context;
+  group.context = context + (setup_.serving.drafts - 1) / 2;  // of several in a row the middle one
   group.verifies = group.new_tokens > 1;
   return group;
 }
@@ -242,6 +249,22 @@ Estimate Estimator::run(const Scenario& scenario) {
 }
 
 void Estimator::run(const Scenario& scenario, Estimate& result) {
+  if (setup_.draft && setup_.draft->best) {
+    std::int64_t best = 1;
+    std::optional<Seconds> least;
+    for (std::int64_t tokens = 1; tokens <= kMostCompared; ++tokens) {
+      set_draft_tokens(tokens);
+      run_drafts(scenario, result);
+      if (!result.fits || !result.tpot || (least && *least <= *result.tpot)) continue;
+      least = result.tpot;
+      best = tokens;
+    }
+    set_draft_tokens(best);
+  }
+  run_drafts(scenario, result);
+}
+
+void Estimator::run_drafts(const Scenario& scenario, Estimate& result) {
   result.scenario = scenario;
   const PlacedMemory placed = placed_memory(scenario);
   result.memory = placed.device;
@@ -255,7 +278,8 @@ void Estimator::run(const Scenario& scenario, Estimate& result) {
     return;
   }
   const Serving& serving = setup_.serving;
-  result.phases.resize((serving.prefills() ? 1 : 0) + (decode_steps(scenario) > 0 ? 1 : 0));
+  const std::size_t decodes = decode_steps(scenario) > 0 ? 1 : 0;
+  result.phases.resize((serving.prefills() ? 1 : 0) + (draft_ ? 2 : 1) * decodes);
   result.ttft.reset();
   result.total = {};
   if (serving.prefills()) {
@@ -275,6 +299,10 @@ void Estimator::run(const Scenario& scenario, Estimate& result) {
 // One step: its graph, and how it runs.
 void Estimator::phase(std::string_view name, const SequenceGroup& group, std::int64_t micro_batches, Phase& result) {
   graph::build_step(setup_.execution, {&group, 1}, graph::Part::all, graph_);
+  const Serving& serving = setup_.serving;
+  if (serving.drafts > 1) {  // what is made of a verified token's states is made once
+    for (graph::Op& op : graph_) op.count *= op.tag == graph::Tag::join_states ? 1 : serving.drafts;
+  }
   result.name = name;
   result.steps = 1;
   result.first = result.last = group;
@@ -296,33 +324,32 @@ void Estimator::phase(std::string_view name, const SequenceGroup& group, std::in
   result.steady = !prompts && !e.weights.gguf ? Steady::yes : Steady::no;
   result.launches = {.dispatch = setup_.dispatch_of(prompts, group.count),
                      .prompts = prompts,
-                     .layers = d(e.model->num_layers()) * d(micro_batches * result.overlap_batches),
-                     .sequences = d(micro_batches * result.overlap_batches * group.count)};
+                     .layers = d(e.model->num_layers() * serving.drafts) * d(micro_batches * result.overlap_batches),
+                     .sequences = d(micro_batches * result.overlap_batches * group.count * serving.drafts),
+                     .steps = d(serving.drafts)};
+  if (serving.joins_step) result.launches.sequences = result.launches.steps = 0;
   const bool prefetches = e.runtime.prefetch_weights && stages_.size() == 1;
   time_phase(setup_, machine_, graph_, stages_, prefetches ? Prefetch::yes : Prefetch::no, result, seconds_);
 }
 
 // The first step in full; then only the ops that grow with the context, summed over all contexts of the generation (of
 // steps that keep several tokens the mean over these stands for that over the steps).
-void Estimator::decode(const Scenario& scenario, Estimate& result) {
-  result.tpot_first = result.tpot = result.tpot_last = std::nullopt;
-  const std::int64_t steps = decode_steps(scenario);
-  if (steps < 1) return;
-  const double accepted = setup_.serving.accepted;
-  Phase& decode = result.phases.back();
-  const std::int64_t start = scenario.decode_context();
-  const SequenceGroup first = decode_at(scenario, start);
-  const std::int64_t last = start + static_cast<std::int64_t>(d(steps - 1) * accepted);
-  phase("decode", first, micro_batches(scenario), decode);
+Estimator::Pace Estimator::walk(std::string_view name, const Scenario& scenario, std::int64_t steps,
+                                std::int64_t last_context, Phase& decode) {
+  const SequenceGroup first_step = decode_at(scenario, scenario.decode_context());
+  phase(name, first_step, micro_batches(scenario), decode);
   decode.steps = steps;
-  decode.last = decode_at(scenario, last);
-  result.tpot_first = decode.time / accepted;
+  decode.last = decode_at(scenario, last_context);
+  const std::int64_t start = first_step.context;
+  const std::int64_t last = decode.last.context;
+  Pace pace{.first = decode.time, .mean = {}, .last = {}};
 
   std::size_t growing = 0;
   for (const OpEstimate& op : decode.ops) growing += op.op.grows_with_context ? 1 : 0;
   const std::size_t width = growing * kRow;
   const auto evaluate = [&](std::int64_t context, double* out) {
-    const SequenceGroup group = decode_at(scenario, context);
+    SequenceGroup group = first_step;
+    group.context = context;
     graph::build_step(setup_.execution, {&group, 1}, graph::Part::context_dependent, graph_);
     for (std::size_t i = 0; i < growing; ++i) {
       const cost::Work each = work(graph_[i]);
@@ -377,15 +404,37 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
     };
     decode.last_overhead = overhead();
     seconds_.back() = decode.last_overhead.value * d(runtime.op.count);
-    result.tpot_last = last_step() / accepted;
+    pace.last = last_step();
     for (std::size_t k = 0; k < kernels.size(); ++k) seconds_[k] = kernels[k].step_time().value;
     runtime.time.total = overhead();
   } else {
-    result.tpot_last = last_step() / accepted;
+    pace.last = last_step();
   }
   sum_up(decode, stages_, seconds_);
-  result.tpot = decode.time / accepted;
-  result.total += decode.time * d(steps);
+  pace.mean = decode.time;
+  return pace;
+}
+
+Estimator::Pace& Estimator::Pace::operator+=(const Pace& other) {
+  first += other.first;
+  mean += other.mean;
+  last += other.last;
+  return *this;
+}
+
+void Estimator::decode(const Scenario& scenario, Estimate& result) {
+  result.tpot_first = result.tpot = result.tpot_last = std::nullopt;
+  const std::int64_t steps = decode_steps(scenario);
+  if (steps < 1) return;
+  const double accepted = setup_.serving.accepted;
+  const std::int64_t last = scenario.decode_context() + static_cast<std::int64_t>(d(steps - 1) * accepted);
+  Phase& phase = result.phases[setup_.serving.prefills() ? 1 : 0];
+  Pace pace = walk("decode", scenario, steps, last, phase);
+  if (draft_) pace += draft_->walk("draft", scenario, steps, last, result.phases.back());
+  result.tpot_first = pace.first / accepted;
+  result.tpot = pace.mean / accepted;
+  result.tpot_last = pace.last / accepted;
+  result.total += pace.mean * d(steps);
 }
 
 Seconds Estimator::step_time(std::span<const SequenceGroup> step) {
@@ -410,6 +459,7 @@ Estimator::PlacedMemory Estimator::placed_memory(const Scenario& s) const {
   const std::size_t fullest = fullest_stage(s);
   m.device = stage_memory(s, fullest);
   m.host.weights = host_weights_;
+  if (draft_) m.host.draft = draft_->host_weights_;
   if (e.weights.gguf) {
     m.host.kv_cache = cost::kv_cache_bytes(e, cached_tokens(s)).host * d(replica_batch(s));
     m.host.state = cost::state_bytes(e).host * d(replica_batch(s));
@@ -441,7 +491,21 @@ cost::Memory Estimator::stage_memory(const Scenario& s, std::size_t stage) const
   m.kv_cache = kv * d(replica_batch(s));
   const Bytes state = placed ? cost::state_bytes(e).device : cost::stage_state_bytes(e, stages_[stage].layers);
   m.state = state * d(replica_batch(s));
+  if (draft_ && stage + 1 == stages_.size()) add_draft(s, m);
   return m;
+}
+
+// A draft runs on the devices of the last stage, where its target's hidden states are. Its activations take the place
+// of the target's, which are more.
+void Estimator::add_draft(const Scenario& s, cost::Memory& memory) const {
+  if (!setup_.serving.decodes()) return;
+  const graph::Execution& e = draft_->setup_.execution;
+  const Stage& stage = draft_->stages_.front();
+  memory.draft = stage.weights;
+  memory.draft_cache =
+      (cost::stage_kv_bytes(e, stage.layers, cached_tokens(s)) + cost::stage_state_bytes(e, stage.layers)) *
+      d(draft_->replica_batch(s));
+  if (e.weights.gguf) memory.draft_cache += draft_->compute_buffers(s, 0).device;
 }
 
 model::PlacedBytes Estimator::compute_buffers(const Scenario& s, std::size_t stage) const {
@@ -456,7 +520,9 @@ std::size_t Estimator::fullest_stage(const Scenario& s) const {
                       cost::stage_state_bytes(setup_.execution, stages_[i].layers)) *
                      batch;
     const Bytes buffers = setup_.execution.weights.gguf ? compute_buffers(s, i).device : Bytes{};
-    return stages_[i].weights + kv + buffers - capacity(i);
+    cost::Memory drafts;
+    if (draft_ && i + 1 == stages_.size()) add_draft(s, drafts);
+    return stages_[i].weights + kv + buffers + drafts.total() - capacity(i);
   };
   std::size_t fullest = 0;
   for (std::size_t i = 1; i < stages_.size(); ++i) {

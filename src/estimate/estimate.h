@@ -31,7 +31,8 @@ inline constexpr std::int64_t kMaxBatch = 1'000'000;
 inline constexpr std::int64_t kMaxTokens = 100'000'000;
 
 // It fits when both the device and the host do. Phases: prefill, then decode when more than one token is generated;
-// one of the two alone when the device runs no other (Serving).
+// one of the two alone when the device runs no other (Serving). With a draft decode steps verify, and the phase after
+// them is what drafts for one: a cycle of a request is the two, one after the other.
 struct Estimate : Outcome {
   Scenario scenario;
   cost::Memory host_memory;  // all zero without a host
@@ -88,6 +89,14 @@ class Estimator {
   Bytes host_capacity() const { return setup_.host ? *setup_.host->dram().capacity : Bytes{}; }
 
   const Setup& setup() const { return setup_; }
+  // Of what drafts; null where nothing does. Its phase is one of `draft_tokens` steps in a row.
+  const Estimator* draft() const { return draft_.get(); }
+  // A step verifies what as many drafts propose. There has to be a draft.
+  void set_draft_tokens(std::int64_t tokens);
+  // The steps that draft for a decode step with `context` cached tokens, whether it fits or not.
+  void draft_steps(const Scenario& scenario, std::int64_t context, Phase& result) {
+    draft_->phase("draft", draft_->decode_at(scenario, context), draft_->micro_batches(scenario), result);
+  }
   // Takes another legal plan; the setup's notes stay those of the first. Layers that its stages cannot share evenly are
   // dealt by what they take in a prefill and in decode steps of one and of many sequences (kReferenceSteps), whatever
   // is run: a model is loaded once.
@@ -122,7 +131,16 @@ class Estimator {
  private:
   static bool is_decode(const graph::SequenceGroup& group) { return !group.prompts() && group.context > 0; }
   void phase(std::string_view name, const graph::SequenceGroup& group, std::int64_t micro_batches, Phase& result);
+  // The steps of a phase as the context grows: in full at `start`, the mean and the last one's time.
+  struct Pace {
+    Seconds first, mean, last;
+    Pace& operator+=(const Pace& other);
+  };
+  Pace walk(std::string_view name, const Scenario& scenario, std::int64_t steps, std::int64_t last_context,
+            Phase& phase);
   void decode(const Scenario& scenario, Estimate& result);
+  void run_drafts(const Scenario& scenario, Estimate& result);
+  void add_draft(const Scenario& scenario, cost::Memory& memory) const;
   graph::StageSplit split_layers();
   // What layers of the graph take on each of unlike devices, over the mean.
   void pace_stages();
@@ -137,6 +155,7 @@ class Estimator {
   PlacedMemory placed_memory(const Scenario& scenario) const;
 
   Setup setup_;
+  std::unique_ptr<Estimator> draft_;
   std::vector<std::unique_ptr<mapper::Machine>> cards_;  // of each stage, where devices are unlike
   mapper::Machine machine_;
   Bytes host_weights_;

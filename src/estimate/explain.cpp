@@ -72,8 +72,9 @@ Term concurrent(const Estimator& estimator, const Phase& phase, const std::vecto
 }
 
 // A sum over the ops of a phase, `step`: at that step instead of the mean one. The largest terms are explained.
-Explanation sum_of_ops(const Estimator& estimator, const Phase& phase, Metric metric, std::string path, double number,
-                       const graph::SequenceGroup* step = nullptr) {
+// No number: none is known that it has to be.
+Explanation sum_of_ops(const Estimator& estimator, const Phase& phase, Metric metric, std::string path,
+                       std::optional<double> number, const graph::SequenceGroup* step = nullptr) {
   const std::vector<std::string> keys = op_keys(phase);
   std::vector<Explanation> parts(phase.ops.size());
   std::vector<double> values(phase.ops.size());
@@ -103,7 +104,8 @@ Explanation sum_of_ops(const Estimator& estimator, const Phase& phase, Metric me
     sum = sum.noted(fmt::format("of the mean step: {} steps, at {} to {} cached tokens", phase.steps,
                                 phase.first.context, phase.last.context));
   }
-  Explanation x = checked(sum, std::move(path), unit(metric), number);
+  Explanation x = number ? checked(sum, std::move(path), unit(metric), *number)
+                         : sum.explained(std::move(path), std::string(unit(metric)));
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] > values[b]; });
   order.resize(std::min(order.size(), kLargestParts));
   for (const std::size_t i : order) {
@@ -202,10 +204,14 @@ struct Known {
   Term total() const {
     if (!e.tpot) return (*this)("ttft_s");
     const std::int64_t steps = e.phase("decode")->steps;
+    const auto kept = [&] {
+      const Term step = named(explain(estimator, e, "phases.decode.time_s"), "s of the mean step");
+      if (estimator.draft() == nullptr) return step;
+      return (step + named(explain(estimator, e, "phases.draft.time_s"), "s of what drafts for it")).in_parentheses();
+    };
     const Term decode = estimator.setup().serving.accepted == 1
                             ? named("decode_steps", steps, "tokens after the first") * (*this)("tpot_s")
-                            : named("decode_steps", steps, "steps that keep the tokens after the first") *
-                                  named(explain(estimator, e, "phases.decode.time_s"), "s of the mean step");
+                            : named("decode_steps", steps, "steps that keep the tokens after the first") * kept();
     return e.ttft ? (*this)("ttft_s") + decode : decode;
   }
 };
@@ -215,12 +221,20 @@ std::optional<Explanation> explain_times(const Estimator& estimator, const Estim
   const auto sum = [&](const Phase& phase, Seconds number, const graph::SequenceGroup* step = nullptr) {
     return sum_of_ops(estimator, phase, Metric::time_s, std::string(path), number.value, step);
   };
-  const auto per_token = [&](const Phase& phase, Seconds number, const graph::SequenceGroup* step = nullptr) {
+  // At each phase's first or last step, or of the mean one.
+  using At = graph::SequenceGroup Phase::*;
+  const auto per_token = [&](const Phase& phase, Seconds number, At at = nullptr) {
     const Serving& serving = estimator.setup().serving;
-    if (serving.accepted == 1) return sum(phase, number, step);
-    const Term whole =
-        named(sum_of_ops(estimator, phase, Metric::time_s, "step_s", (number * serving.accepted).value, step),
-              fmt::format("s of a step that verifies {} tokens of every sequence", serving.verify));
+    const auto step_of = [&](const Phase& p) { return at == nullptr ? nullptr : &(p.*at); };
+    if (serving.accepted == 1 && estimator.draft() == nullptr) return sum(phase, number, step_of(phase));
+    Term whole = named(sum_of_ops(estimator, phase, Metric::time_s, "step_s", std::nullopt, step_of(phase)),
+                       fmt::format("s of a step that verifies {} tokens of every sequence", serving.verify));
+    if (const Estimator* draft = estimator.draft()) {
+      const Phase& drafts = *e.phase("draft");
+      whole = (whole + named(sum_of_ops(*draft, drafts, Metric::time_s, "draft_s", std::nullopt, step_of(drafts)),
+                             fmt::format("s of drafting {} of them", serving.verify - 1)))
+                  .in_parentheses();
+    }
     return checked(whole / named("accepted_tokens", serving.accepted, "tokens of a sequence that a step keeps, mean"),
                    std::string(path), "s", number.value);
   };
@@ -243,8 +257,8 @@ std::optional<Explanation> explain_times(const Estimator& estimator, const Estim
   }
   const Phase& decode = *e.phase("decode");
   if (path == "tpot_s") return per_token(decode, *e.tpot);
-  if (path == "tpot_first_s") return per_token(decode, *e.tpot_first, &decode.first);
-  if (path == "tpot_last_s") return per_token(decode, *e.tpot_last, &decode.last);
+  if (path == "tpot_first_s") return per_token(decode, *e.tpot_first, &Phase::first);
+  if (path == "tpot_last_s") return per_token(decode, *e.tpot_last, &Phase::last);
   return rate(known.batch() / known("tpot_s"), e.decode_tokens_per_second);
 }
 
@@ -258,6 +272,8 @@ std::optional<Explanation> explain_times(const Estimator& estimator, const Estim
 std::vector<std::string_view> paths_of_memory(const Estimate& estimate) {
   std::vector<std::string_view> paths;
   for (const std::string_view path : memory_paths()) {
+    const cost::Memory& memory = path.starts_with("host_") ? estimate.host_memory : estimate.memory;
+    if (path.find("draft_") != std::string_view::npos && memory.draft.value == 0) continue;
     if (estimate.host_capacity.value > 0 || !path.starts_with("host_")) paths.push_back(path);
   }
   return paths;
@@ -330,7 +346,8 @@ Explanation explain(const Estimator& estimator, const Estimate& estimate, std::s
   for (const Phase& phase : estimate.phases) {
     const std::string prefix = phase_path(phase, "");
     if (!path.starts_with(prefix)) continue;
-    if (auto found = explain_phase(estimator, phase, path.substr(prefix.size()))) return *std::move(found);
+    const Estimator& of = phase.name == "draft" ? *estimator.draft() : estimator;
+    if (auto found = explain_phase(of, phase, path.substr(prefix.size()))) return *std::move(found);
   }
   throw_unknown(estimate, path);
 }

@@ -14,14 +14,25 @@
 namespace llmperf::estimate {
 namespace {
 
-constexpr std::array<std::string_view, 16> kPaths = {"memory.weight_bytes",          "memory.kv_cache_bytes",
-                                                     "memory.state_bytes",           "memory.activation_bytes",
-                                                     "memory.reserve_bytes",         "memory.total_bytes",
-                                                     "memory.capacity_bytes",        "largest_batch",
-                                                     "longest_context_tokens",       "host_memory.weight_bytes",
-                                                     "host_memory.kv_cache_bytes",   "host_memory.state_bytes",
-                                                     "host_memory.activation_bytes", "host_memory.reserve_bytes",
-                                                     "host_memory.total_bytes",      "host_memory.capacity_bytes"};
+constexpr std::array<std::string_view, 19> kPaths = {"memory.weight_bytes",
+                                                     "memory.kv_cache_bytes",
+                                                     "memory.state_bytes",
+                                                     "memory.draft_weight_bytes",
+                                                     "memory.draft_cache_bytes",
+                                                     "memory.activation_bytes",
+                                                     "memory.reserve_bytes",
+                                                     "memory.total_bytes",
+                                                     "memory.capacity_bytes",
+                                                     "largest_batch",
+                                                     "longest_context_tokens",
+                                                     "host_memory.weight_bytes",
+                                                     "host_memory.kv_cache_bytes",
+                                                     "host_memory.state_bytes",
+                                                     "host_memory.draft_weight_bytes",
+                                                     "host_memory.activation_bytes",
+                                                     "host_memory.reserve_bytes",
+                                                     "host_memory.total_bytes",
+                                                     "host_memory.capacity_bytes"};
 
 struct Context {
   const Estimator& estimator;
@@ -163,10 +174,10 @@ Term state(const Context& c, bool on_host) {
   }
   return sum.is(0) ? sum : sum.in_parentheses();
 }
-Term kv_cache(const Context& c, bool on_host) {
+Term kv_cache(const Context& c, bool on_host, std::int64_t cached_tokens) {
   const Serving& serving = c.estimator.setup().serving;
   const Term tokens =
-      named("tokens", c.estimator.cached_tokens(c.scenario()),
+      named("tokens", cached_tokens,
             !serving.decodes()   ? "prompt tokens of a sequence"
             : serving.verify > 1 ? "prompt and generated tokens of a sequence, and guesses of its last step"
                                  : "prompt and generated tokens of a sequence");
@@ -185,6 +196,18 @@ Term kv_cache(const Context& c, bool on_host) {
   }
   if (sum.is(0) || c.plan().sequence() == 1) return sum.is(0) ? sum : sum.in_parentheses();
   return sum.in_parentheses() / named("sequence_ranks", c.plan().sequence(), "devices that share a sequence");
+}
+
+// A draft has as many tokens as its target.
+Term draft_cache(const Context& target, const Context& draft) {
+  const std::int64_t tokens = target.estimator.cached_tokens(target.scenario());
+  const Term batch = named("batch", draft.estimator.replica_batch(draft.scenario()), "requests of a replica");
+  const Term kept = state(draft, false);
+  Term sum = batch * kv_cache(draft, false, tokens);
+  if (!kept.is(0)) sum = sum + batch * kept;
+  if (!draft.execution().weights.gguf) return sum;
+  return sum +
+         named("compute_buffers", target.estimate.memory.draft_cache.value - sum.value(), "B of its compute buffers");
 }
 
 // Of whichever of a prefill and the last decode step needs most; llama.cpp's buffers are sized once for both.
@@ -236,12 +259,18 @@ Term largest_batch(const Context& c) {
     x = named("batch", c.estimate.largest_batch, "largest batch whose memory fits, found by bisection");
   } else {
     const cost::Memory one = c.estimator.memory({1, s.prompt, s.generate, s.depth});
-    const Term room = named("capacity", c.estimate.capacity.value, "B of device memory") -
-                      named("weight_bytes", one.weights.value, "B of weights") -
-                      named("reserve_bytes", one.reserve.value, "B for the runtime");
+    const Term room =
+        named("capacity", c.estimate.capacity.value, "B of device memory") -
+        named("weight_bytes", one.weights.value, "B of weights") -
+        named("reserve_bytes", one.reserve.value, "B for the runtime") -
+        (one.draft.value > 0 ? named("draft_weight_bytes", one.draft.value, "B of weights of the draft") : Term(0));
     Term each = named("kv_cache_bytes_each", one.kv_cache.value, "B of KV cache of one request") +
                 named("activation_bytes_each", one.activation.value, "B of activations of one request");
-    if (one.state.value > 0) each = each + named("state_bytes_each", one.state.value, "B of states of one request");
+    for (const auto& [name, bytes, meaning] :
+         {std::tuple{"state_bytes_each", one.state, "B of recurrent state of one request"},
+          std::tuple{"draft_cache_bytes_each", one.draft_cache, "B of the draft's cache of one request"}}) {
+      if (bytes.value > 0) each = each + named(name, bytes.value, meaning);
+    }
     x = max(Term(0), min(named("limit", kMaxBatch, "largest batch tried"), floor(room / each)));
   }
   const std::int64_t batch = c.estimate.largest_batch;
@@ -270,8 +299,11 @@ Term longest_context(const Context& c) {
 
 Term total(const Context& c, std::string_view memory) {
   Term sum;
-  for (const std::string_view what :
-       {"weight_bytes", "kv_cache_bytes", "state_bytes", "activation_bytes", "reserve_bytes"}) {
+  for (const std::string_view what : {"weight_bytes", "kv_cache_bytes", "state_bytes", "draft_weight_bytes",
+                                      "draft_cache_bytes", "activation_bytes", "reserve_bytes"}) {
+    if (what.starts_with("draft_") &&
+        (c.estimator.draft() == nullptr || (memory == "host_memory" && what == "draft_cache_bytes")))
+      continue;
     if (what == "state_bytes" && !c.model().has_recurrent() && c.estimate.memory.state.value == 0) continue;
     const Explanation part = explain_memory(c.estimator, c.estimate, fmt::format("{}.{}", memory, what));
     sum = sum + named(what, part.value, "B").with_part(part);
@@ -293,10 +325,14 @@ Explanation explain_memory(const Estimator& estimator, const Estimate& estimate,
     return checked(formula, std::string(path), unit, number);
   };
   if (what == "weight_bytes") return is(weights(c, on_host), memory.weights.value);
+  if (const Estimator* draft = estimator.draft(); draft != nullptr && what.starts_with("draft_")) {
+    if (what == "draft_weight_bytes") return is(weights({*draft, estimate}, on_host), memory.draft.value);
+    return is(draft_cache(c, {*draft, estimate}), memory.draft_cache.value);
+  }
   if (what == "kv_cache_bytes") {
     const Term batch = named("batch", estimator.replica_batch(estimate.scenario),
                              c.plan().data > 1 ? "requests of one replica" : "requests");
-    return is(batch * kv_cache(c, on_host), memory.kv_cache.value);
+    return is(batch * kv_cache(c, on_host, estimator.cached_tokens(estimate.scenario)), memory.kv_cache.value);
   }
   if (what == "state_bytes") {
     const Term batch = named("batch", estimator.replica_batch(estimate.scenario), "requests");

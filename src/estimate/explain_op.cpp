@@ -176,7 +176,7 @@ class OpExplainer {
     group.context = context;
     graph::Graph graph;
     graph::build_step(estimator_.setup().execution, {&group, 1}, graph::Part::context_dependent, graph);
-    graph[growing_index_].count *= phase_.micro_batches * phase_.overlap_batches;
+    graph[growing_index_].count *= phase_.micro_batches * phase_.overlap_batches * estimator_.setup().serving.drafts;
     return graph[growing_index_];
   }
   double of(const graph::Op& op, Metric metric) const {
@@ -192,7 +192,8 @@ class OpExplainer {
   Explanation leaf(Metric metric) const {
     const Term each = work_of(estimator_, op_, group_, metric);
     if (each.is(0)) return done(metric, Term(0).noted(std::string(info(metric).none)), of(op_, metric));
-    const bool of_layers = op_.layer_kind >= 0 && !estimator_.setup().execution.weights.gguf;
+    const bool of_layers =
+        op_.layer_kind >= 0 && !estimator_.setup().execution.weights.gguf && estimator_.setup().serving.drafts == 1;
     const Term times = named("count", op_.count,
                              !of_layers                       ? "executions in a step"
                              : estimator_.stages().size() > 1 ? "layers of this kind, for every micro-batch"

@@ -42,6 +42,7 @@ struct Launches {
   bool prompts = true;   // whether the step processes prompts
   double layers = 0;     // that a step launches, of all micro-batches
   double sequences = 0;  // likewise
+  double steps = 1;      // that the runtime begins
 };
 
 // The sums over ops count every execution; they are of one step (decode: the mean step) and of one device of every

@@ -76,7 +76,7 @@ Seconds runtime_overhead(const Platform& platform, const Launches& launches, std
     host.add(ops[i].op);
     device += seconds[i] - hidden_seconds(ops, seconds, i);
   }
-  return host.time(Seconds{device}, launches.layers, launches.sequences);
+  return host.time(Seconds{device}, launches.layers, launches.sequences, launches.steps);
 }
 
 OpEstimate waiting(std::string_view name, Seconds time, std::int64_t count, graph::Tag tag) {

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "mapper/roofline/collective_kernel.h"
+#include "model/draft.h"
 #include "model/ggml_type.h"
 #include "model/gguf_architectures.h"
 #include "model/gguf_tensors.h"
@@ -275,7 +276,64 @@ void check_cache(const model::Decoder& model, const model::CacheScheme& kv) {
   }
 }
 
+// Weights of fewer bits than this are of checkpoints that leave the layer for further tokens in 16.
+constexpr double kNarrow = 8;
+
+// A draft computes with its target's types and runtime. Layers for further tokens are stored as the target's are,
+// heads made for a target in the type of the activations; a model of its own as asked for, else as its file says.
+std::shared_ptr<const Setup> draft_setup(const Setup& target, const Choices& target_choices, const Draft& draft) {
+  const graph::Execution& e = target.execution;
+  const model::Decoder& model = draft.file->decoder;
+  Choices c = target_choices;
+  c.draft.reset();
+  c.serving = {
+      .phases = target_choices.serving.phases, .drafts = draft.tokens, .joins_step = draft.kind != Draft::Kind::model};
+  c.plan = draft_plan(model, e.plan);
+  c.activations = std::string(name(e.activations));
+  c.stored = draft.file->stored ? &draft.file->stored->layout : nullptr;
+  c.gpu_layers.reset();
+  c.cpu_moe.reset();
+  c.override_tensor.clear();
+  c.tensor_split.clear();
+  c.pipeline_batches = 0;
+  const auto refuse = [&](const std::string& why) {
+    throw Error::bad_input(fmt::format("`draft`: {}", why), "another draft, or none");
+  };
+  if (!target.cards.empty()) refuse("of devices that are unlike it is not said which one drafts");
+  if (draft.kind != Draft::Kind::model) {
+    if (e.weights.gguf)
+      refuse(fmt::format("{} is of GGUF formats, for which models of their own draft", e.model->name));
+    const model::StoredFormat& stored = e.weights.groups.back()[model::Role::o];
+    const bool wide = draft.kind == Draft::Kind::eagle || !e.model->mixture.empty() || stored.bits < kNarrow;
+    if (wide) c.weights = c.activations;
+  } else if (!model::shares_vocabulary(model, *e.model)) {
+    refuse(fmt::format("{} has a vocabulary of {} tokens and {} one of {}: the two have to be the same", model.name,
+                       model.vocab, e.model->name, e.model->vocab));
+  }
+  Setup setup = make_setup(model, *target.device, c);
+  if (setup.execution.weights.gguf != e.weights.gguf) {
+    refuse("of it and its target one is of GGUF formats and the other is not: no runtime has both");
+  }
+  if (draft.kind != Draft::Kind::model) setup.execution.weights.token_embedding = e.weights.token_embedding;
+  if (draft.kind == Draft::Kind::next_token) setup.execution.weights.lm_head = e.weights.lm_head;
+  return std::make_shared<const Setup>(std::move(setup));
+}
+
 }  // namespace
+
+graph::Plan draft_plan(const model::Decoder& draft, const graph::Plan& target) {
+  graph::Plan plan = target;
+  plan.pipeline = 1;
+  if (!draft.has_experts()) plan.expert = 1;
+  return graph::legal(draft, plan) ? plan : graph::Plan{.data = target.data};
+}
+
+void set_draft_tokens(std::int64_t tokens, Setup& setup) {
+  Draft& draft = *setup.draft;
+  draft.tokens = tokens;
+  setup.serving.verify = tokens + 1;
+  setup.serving.accepted = expected_tokens(draft.acceptance, tokens);
+}
 
 bool has_own_memory(const hardware::Device& device) {
   return device.kind != hardware::DeviceKind::cpu && device.kind != hardware::DeviceKind::soc;
@@ -386,6 +444,16 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
   for (model::LayerGroup& group : e.weights.groups) std::for_each(group.formats.begin(), group.formats.end(), fit);
   if (!note.empty()) setup.notes.push_back(note);
   note_rate(setup, e.activations);
+  if (choices.draft) {
+    setup.draft = choices.draft;
+    setup.draft->setup = draft_setup(setup, choices, *choices.draft);
+    set_draft_tokens(choices.draft->tokens, setup);
+    const model::Decoder& drafts = choices.draft->file->decoder;
+    if (choices.draft->kind == Draft::Kind::model && drafts.vocab != model.vocab) {
+      setup.notes.push_back(fmt::format("{} has a vocabulary of {} and {} one of {}: taken for padding of the table",
+                                        model.name, model.vocab, drafts.name, drafts.vocab));
+    }
+  }
   return setup;
 }
 

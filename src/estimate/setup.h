@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "cost/collective.h"
+#include "estimate/acceptance.h"
 #include "graph/decoder_graph.h"
 #include "hardware/device.h"
 #include "hardware/runtime_execution.h"
 #include "hardware/runtime_profile.h"
 #include "mapper/machine.h"
+#include "model/model_file.h"
 
 namespace llmperf::estimate {
 
@@ -58,10 +60,28 @@ struct Serving {
   Served phases = Served::both;
   std::int64_t verify = 1;           // tokens of every sequence in a decode step: one, and guesses that it checks
   double accepted = 1;               // of them, those that are kept on the mean: 1 to `verify`
+  std::int64_t drafts = 1;           // of a draft: steps of one token each that it takes in a row
+  bool joins_step = false;           // … within its target's step, which begins but once
   std::int64_t overlap_batches = 1;  // 2: two micro-batches, whose exchanges run beside each other's ops
   bool decodes() const { return phases != Served::prefill; }
   bool prefills() const { return phases != Served::decode; }
 };
+
+struct Setup;
+
+// What proposes the tokens that a decode step of the target verifies: a model of its own, or layers made for it
+// (model/draft.h), which run in the target's step on hidden states of it and share its embedding.
+struct Draft {
+  enum class Kind : std::uint8_t { model, next_token, eagle };
+  Kind kind = Kind::model;
+  std::shared_ptr<const model::ModelFile> file;
+  std::int64_t tokens = 1;  // that it proposes for a step
+  bool best = false;        // they are as many as take the least time per token: a run says how many
+  Acceptance acceptance;
+  std::shared_ptr<const Setup> setup = {};  // how it runs, beside its target; made with that one's
+};
+inline constexpr std::int64_t kMaxDraftLength = 32;
+inline constexpr std::int64_t kMostCompared = 8;  // lengths of which the best is taken where none is asked for
 
 // What can be chosen for any workload, names as on the command line; nothing where that is left to llmperf.
 struct WorkloadChoices {
@@ -102,8 +122,9 @@ struct Setup : Platform {
   const hardware::Device* host = nullptr;                  // null: everything is on the device
   hardware::HostLink link;                                 // between the two, where there is a host
   const hardware::RuntimeProfile* host_profile = nullptr;  // of a host that has layers, experts or the head
-  bool pinned_weights = false;                             // on the host
-  bool checkpoint_kv = false;                              // the checkpoint says what the KV cache is stored in
+  std::optional<Draft> draft;
+  bool pinned_weights = false;   // on the host
+  bool checkpoint_kv = false;    // the checkpoint says what the KV cache is stored in
   double activation_factor = 1;  // memory that a runtime plans for activations, over the peak of those alive at once
 };
 
@@ -120,6 +141,7 @@ struct Choices : WorkloadChoices {
   std::optional<std::string> kv;
   graph::Popularity routing;
   Serving serving;
+  std::optional<Draft> draft;  // decides what of `serving` is about verifying
   std::optional<std::string> cache_k;
   std::optional<std::string> cache_v;
   const model::WeightLayout* stored = nullptr;  // of the model's own file, taken when `weights` names nothing
@@ -151,6 +173,12 @@ bool multiplies(const hardware::Device& device, Dtype dtype);
 void substitute(model::StoredFormat& format, const hardware::Device& device, Dtype activations, std::string& note);
 // Notes that there is no matrix rate for a type, where that is so.
 void note_rate(Platform& platform, Dtype activations);
+
+// How a draft spreads over its target's devices: as the target does, without its stages; where that divides the draft's
+// dimensions not, each device runs it whole.
+graph::Plan draft_plan(const model::Decoder& draft, const graph::Plan& target);
+// A step verifies what `tokens` drafts propose.
+void set_draft_tokens(std::int64_t tokens, Setup& setup);
 
 // Throws Error(bad_input) for unknown schemes, and for a cache type whose blocks do not divide the rows of the cache.
 Setup make_setup(const model::Decoder& model, const hardware::Device& device, const Choices& choices);

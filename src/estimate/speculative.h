@@ -1,20 +1,16 @@
-// Speculative decoding: a small draft model proposes k tokens one by one, the target checks them in one step of k + 1
-// tokens and keeps the longest accepted run plus one token of its own. speculative.cpp has the formulas.
+// Speculative decoding: a draft proposes k tokens one by one, the target checks them in one step of k + 1 tokens and
+// keeps the longest accepted run plus one token of its own. speculative.cpp has the formulas.
 #pragma once
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "estimate/estimate.h"
 
 namespace llmperf::estimate {
 
-inline constexpr std::int64_t kMaxDraftLength = 32;
-
 struct SpeculativeScenario {
-  double acceptance = 0.8;     // chance that the target keeps a draft token whose predecessors it kept; in [0, 1)
   std::int64_t batch = 1;      // sequences that draft and verify in lockstep
   std::int64_t context = 512;  // tokens of each already in both caches; at least 1
 };
@@ -23,15 +19,19 @@ struct SpeculativeScenario {
 struct SpeculativeRound {
   std::int64_t length = 0;
   double expected_tokens = 1;  // per sequence
-  Seconds draft;               // k decode steps of the draft model
+  Seconds draft;               // k steps of the draft
   Seconds verify;              // one target step of k + 1 tokens per sequence
   double speedup = 1;          // over plain decoding with the target
   Seconds time() const { return draft + verify; }
   Seconds time_per_token() const { return time() / expected_tokens; }
 };
 
+// The fastest of them, or null where none is faster than plain decoding.
+const SpeculativeRound* best_round(std::span<const SpeculativeRound> rounds);
+
 struct Speculation {
   SpeculativeScenario scenario;
+  Acceptance acceptance;
   Seconds target_step;                   // plain decoding: one token per sequence
   std::vector<SpeculativeRound> rounds;  // k = 1, 2, …, kMaxDraftLength
   std::int64_t best_length = 0;          // 0: do not speculate, no length is faster than plain decoding
@@ -41,23 +41,20 @@ struct Speculation {
   Bytes memory;
   Bytes capacity;
   bool fits = false;
-  std::vector<std::string> notes;
-  const SpeculativeRound* best() const {
-    return best_length > 0 ? &rounds[static_cast<std::size_t>(best_length - 1)] : nullptr;
-  }
+  const SpeculativeRound* best() const { return best_round(rounds); }
 };
 
-// 1 + p + … + p^k = (1 - p^(k+1)) / (1 - p): tokens a round of draft length k is expected to yield.
-double expected_tokens(double acceptance, std::int64_t length);
+// Rounds of length 1, 2, … from step times: drafts[i] is what i + 1 steps of the draft take, verifies[i] the target's
+// step of i + 2 tokens. Both spans are equally long.
+std::vector<SpeculativeRound> speculative_rounds(const Acceptance& acceptance, Seconds target_step,
+                                                 std::span<const Seconds> drafts, std::span<const Seconds> verifies);
 
-// Rounds of length 1, 2, … from step times: draft_steps[i] is the draft model's (i + 1)-th step of a round,
-// verify_steps[i] the target's step of i + 2 tokens. Both spans are equally long.
-std::vector<SpeculativeRound> speculative_rounds(double acceptance, Seconds target_step,
-                                                 std::span<const Seconds> draft_steps,
-                                                 std::span<const Seconds> verify_steps);
+// With the modelled times of every step at one context. The setup has a draft. Throws Error(bad_input) for a batch or a
+// context out of range.
+Speculation speculate(const Setup& setup, const SpeculativeScenario& scenario);
 
-// With the modelled times of every step. Both setups are for the same device. Throws Error(bad_input) for an acceptance
-// rate outside [0, 1), or a batch or context out of range.
-Speculation speculate(const Setup& target, const Setup& draft, const SpeculativeScenario& scenario);
+// The mean rounds of a scenario's generation, of length 1, 2, …, `most`, against the same without a draft; none where
+// it decodes nothing. The setup has a draft, and the longest one fits.
+std::vector<SpeculativeRound> rounds_of(const Setup& setup, const Scenario& scenario, std::int64_t most);
 
 }  // namespace llmperf::estimate

@@ -478,8 +478,9 @@ std::vector<LayerRun> repeated_runs(const Phase& phase, Key&& key) {
 std::vector<TimelineStep> timeline_steps(const Estimator& estimator, const Estimate& e) {
   std::vector<TimelineStep> steps;
   for (const Phase& phase : e.phases) {
-    steps.push_back(step_of(phase, estimator.stages(phase), estimator.setup().profile));
-    steps.back().runs = decoder_runs(phase, estimator.setup().execution.weights.groups);
+    const Estimator& of = phase.name == "draft" ? *estimator.draft() : estimator;
+    steps.push_back(step_of(phase, of.stages(phase), of.setup().profile));
+    steps.back().runs = decoder_runs(phase, of.setup().execution.weights.groups);
   }
   return steps;
 }

@@ -511,6 +511,7 @@ class DecoderBuilder {
   void before_mixer(const Layer& layer) {
     if (!layer.mixes()) return;
     gather_tokens(Tag::attention_gather, tokens_);
+    mixer_input_ = layer.mixer_input(m_.hidden);
     if (layer.attends()) {
       if (layer.attention.latent) {
         latent_projections(layer.attention, *layer.attention.latent);
@@ -682,15 +683,15 @@ class DecoderBuilder {
     // One product reads one format: what a quantiser stores differently is multiplied apart.
     const bool alike = same_format(Role::q, Role::k) && same_format(Role::q, Role::v);
     if ((o_.fused_qkv || a.fused_qkv) && alike) {
-      linear(Tag::qkv_proj, Split::outputs, tokens_, q + k + v, m_.hidden, a.qkv_bias, format(Role::q), {},
+      linear(Tag::qkv_proj, Split::outputs, tokens_, q + k + v, mixer_input_, a.qkv_bias, format(Role::q), {},
              Input::gathered);
       if (chained()) split_qkv(q + k + v);
     } else {
-      linear(Tag::q_proj, Split::outputs, tokens_, q, m_.hidden, a.qkv_bias, format(Role::q), {}, Input::gathered);
+      linear(Tag::q_proj, Split::outputs, tokens_, q, mixer_input_, a.qkv_bias, format(Role::q), {}, Input::gathered);
       if (k > 0)
-        linear(Tag::k_proj, Split::outputs, tokens_, k, m_.hidden, a.qkv_bias, format(Role::k), {}, Input::shared);
+        linear(Tag::k_proj, Split::outputs, tokens_, k, mixer_input_, a.qkv_bias, format(Role::k), {}, Input::shared);
       if (v > 0)
-        linear(Tag::v_proj, Split::outputs, tokens_, v, m_.hidden, a.qkv_bias, format(Role::v), {}, Input::shared);
+        linear(Tag::v_proj, Split::outputs, tokens_, v, mixer_input_, a.qkv_bias, format(Role::v), {}, Input::shared);
     }
     norm_heads(a);
     if (Gemm* product = product_of(tokens_, q + k + v)) {
@@ -1194,6 +1195,7 @@ class DecoderBuilder {
     if (m_.layer_embedding_width > 0) embed_layers();
     dropout(Tag::embed_dropout, residual_tokens(), residual_width());
     move_to(place_for(e_.weights.groups.front().on_host, tokens_), tokens_);
+    join_inputs(m_.kinds.front());
     if (m_.kinds.front().norms_after) return;
     if (m_.streams.mix != model::StreamMix::none) {
       project_streams(residual_tokens());
@@ -1202,6 +1204,23 @@ class DecoderBuilder {
       group_ = nullptr;
     }
     norm(Tag::input_norm);  // of the first layer; the others' follow the previous layer's add
+  }
+  // Of a draft: what its layer reads is made of hidden states of its target and of the token's embedding.
+  void join_inputs(const Layer& layer) {
+    if (layer.joined_inputs == 0) return;
+    group_ = &e_.weights.groups.front();
+    const auto join = [&](Tag tag) {
+      linear(tag, Split::none, residual_tokens(), m_.hidden, layer.joined_inputs * m_.hidden, false,
+             format(Role::join_inputs));
+    };
+    if (layer.reads_token) {
+      join(Tag::join_states);
+      rms_norm(Tag::input_norms, residual_tokens(), m_.hidden);
+    } else {
+      rms_norm(Tag::input_norms, layer.joined_inputs * residual_tokens(), m_.hidden);
+      join(Tag::join_inputs);
+    }
+    group_ = nullptr;
   }
   // The tokens' rows of the table for all layers, with what is made of their embedding.
   void embed_layers() {
@@ -1530,8 +1549,9 @@ class DecoderBuilder {
   bool concatenates_ = false;            // some cache of the step
   std::array<MicroBatches, 2> batches_;  // full ones, and the rest
   std::size_t batch_count_ = 0;
-  std::int64_t tokens_ = 0;  // of the micro-batch being built
-  std::int64_t times_ = 1;   // micro-batches that are like it
+  std::int64_t tokens_ = 0;       // of the micro-batch being built
+  std::int64_t mixer_input_ = 0;  // width of what the products before attention read
+  std::int64_t times_ = 1;        // micro-batches that are like it
   std::int64_t count_ = 1;
   int kind_ = -1;
   const model::LayerGroup* group_ = nullptr;  // that is being built

@@ -31,10 +31,10 @@ LLMPERF_WORDS(Tag, none,
               layer_embed_norm, embed_dropout, input_norm, stage_send, stage_gather, head_gather, final_norm, pooler,
               lm_head, logits_gather, logits_to_fp32, logits_to_host, cross_entropy, loss_reduce, sampling,
               mask_prepare, to_host, to_device, send_weights, runtime_overhead,
-              // before attention
-              attention_gather, qkv_proj, q_proj, k_proj, v_proj, qkv_bias, split_qkv, q_norm, k_norm, q_a_proj,
-              q_a_norm, q_b_proj, kv_a_proj, kv_a_norm, rope_tables, rope, rope_q, rope_k, q_all_to_all, k_all_to_all,
-              v_all_to_all, kv_to_host, kv_write, k_write, v_write,
+              // before the layer of a draft, and before attention
+              input_norms, join_inputs, join_states, attention_gather, qkv_proj, q_proj, k_proj, v_proj, qkv_bias,
+              split_qkv, q_norm, k_norm, q_a_proj, q_a_norm, q_b_proj, kv_a_proj, kv_a_norm, rope_tables, rope, rope_q,
+              rope_k, q_all_to_all, k_all_to_all, v_all_to_all, kv_to_host, kv_write, k_write, v_write,
               // an indexer, compressed keys, gates
               attention_gate, index_q, index_k, index_weights, index_norm, index_write, index_scores, top_k, compress,
               compress_pool, compressed_attention, apply_gate, o_a_proj, o_b_proj,

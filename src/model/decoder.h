@@ -169,12 +169,18 @@ struct Layer {
   bool norms_after = false;      // … after each part and not before it (OLMo 2, BERT)
   bool parallel_blocks = false;  // attention and MLP are added up (Phi-2); with two norms (GPT-NeoX) each has its own
   bool scaled = false;           // one learned factor of the layer's result (Gemma 4)
+  // Of layers that draft (draft.h): vectors of the hidden width that a product before the layer makes one of; 0: none.
+  // Each is normed first; or attention reads the token's embedding beside their sum, and that sum is normed.
+  std::int64_t joined_inputs = 0;
+  bool reads_token = false;
   std::int64_t low_rank_branch = 0;  // rank of two matrices beside attention (LAuReL of Gemma 3n); 0: none
   int stored_as = 0;                 // index into Decoder::mixture
   bool operator==(const Layer&) const = default;
 
   bool attends() const { return attention.heads > 0; }
   bool mixes() const { return attends() || recurrent.has_value(); }
+  // What its products before attention read, of a hidden vector of that width.
+  std::int64_t mixer_input(std::int64_t hidden) const { return reads_token ? 2 * hidden : hidden; }
   bool has_feed_forward() const { return feed_forward.intermediate > 0 || feed_forward.experts.has_value(); }
 };
 
@@ -207,9 +213,10 @@ struct Decoder {
   std::optional<std::int64_t> max_position = {};  // trained context length; none: not published
   Norm norm = Norm::rms;
   bool tied_embeddings = false;             // lm_head shares the embedding's storage
+  bool borrows_embedding = false;           // of a draft: its target's embedding, and lm_head where that is tied
   bool checkpoint_repeats_lm_head = false;  // tied, and yet the published files store it twice
-  // Layers that predict further tokens (MTP), which the published files hold and nothing here runs: each is a layer of
-  // the last kind, a projection of its two inputs, three norms, and copies of the embedding and the lm_head.
+  // Layers that predict further tokens (MTP), which the published files hold and a draft can be made of (draft.h): each
+  // is a layer of the last kind, a projection of its two inputs, three norms, and copies of the embedding and lm_head.
   std::int64_t next_token_layers = 0;
   bool next_token_copies = true;     // … or they share the embedding and the lm_head (Qwen3-Next)
   bool attention_residuals = false;  // four vectors per layer weigh the results of the layers before it (Kimi K3)

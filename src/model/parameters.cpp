@@ -12,6 +12,8 @@
 #include <array>
 #include <iterator>
 
+#include "model/draft.h"
+
 namespace llmperf::model {
 namespace {
 
@@ -77,6 +79,7 @@ constexpr MatrixNames kMatrices[] = {
     {Role::branch_up, {"laurel.linear_right.weight", "laurel_r.weight"}},
     {Role::layer_gate, {"per_layer_input_gate.weight", "inp_gate.weight"}},
     {Role::layer_projection, {"per_layer_projection.weight", "proj.weight"}},
+    {Role::join_inputs, {"eh_proj.weight", "nextn.eh_proj.weight"}},
     {Role::token_embedding, {"model.embed_tokens.weight", "token_embd.weight"}},
     {Role::position_embedding, {"model.embed_positions.weight", "position_embd.weight"}},
     {Role::type_embedding, {"model.token_type_embeddings.weight", "token_types.weight"}},
@@ -172,6 +175,7 @@ void add_compressor(std::vector<Tensor>& tensors, const Attention& a, const Comp
   norms.vector({"self_attn.compressor.norm.weight", "attn_compress_norm.weight"}, a.head_dim);
 }
 
+// `hidden`: what q, k and v read.
 void add_heads(std::vector<Tensor>& tensors, const Attention& a, std::int64_t hidden) {
   TensorList list(tensors, Part::attention);
   const std::int64_t queries = a.heads * a.head_dim * (a.gate == OutputGate::with_queries ? 2 : 1);
@@ -202,12 +206,12 @@ void add_head_norms(std::vector<Tensor>& tensors, const Attention& a) {
   norms.vector({"self_attn.k_norm.weight", "attn_k_norm.weight"}, whole ? keys : a.head_dim);
 }
 
-void add_attention(std::vector<Tensor>& tensors, const Attention& a, std::int64_t hidden) {
+void add_attention(std::vector<Tensor>& tensors, const Attention& a, std::int64_t hidden, std::int64_t inputs) {
   TensorList list(tensors, Part::attention);
   if (a.latent) {
     add_latent_projections(tensors, a, *a.latent, hidden);
   } else {
-    add_heads(tensors, a, hidden);
+    add_heads(tensors, a, inputs);
   }
   if (a.compression) add_compressor(tensors, a, *a.compression, hidden);
   if (a.indexer) add_indexer(tensors, a, *a.indexer, hidden);
@@ -404,12 +408,17 @@ RecurrentProducts recurrent_products(const Recurrent& r) {
 std::vector<Tensor> layer_tensors(const Decoder& model, const Layer& layer) {
   std::vector<Tensor> tensors;
   tensors.reserve(24);
+  if (layer.joined_inputs > 0) {
+    TensorList list(tensors, Part::norm);
+    list.matrix(Role::join_inputs, model.hidden, layer.joined_inputs * model.hidden);
+    list.vector({"hnorm.weight", "nextn.hnorm.weight"}, model.hidden, layer.reads_token ? 1 : layer.joined_inputs);
+  }
   if (layer.norms >= 1 && !layer.norms_after) {
     TensorList(tensors, Part::norm)
         .norm(model.norm, {"input_layernorm.weight", "attn_norm.weight"}, {"input_layernorm.bias", "attn_norm.bias"},
               model.hidden);
   }
-  if (layer.attends()) add_attention(tensors, layer.attention, model.hidden);
+  if (layer.attends()) add_attention(tensors, layer.attention, model.hidden, layer.mixer_input(model.hidden));
   if (layer.recurrent) add_recurrent(tensors, *layer.recurrent, model.hidden);
   add_norms(tensors, model, layer);
   add_feed_forward(tensors, layer.feed_forward, model.hidden);
@@ -422,7 +431,7 @@ std::vector<Tensor> outer_tensors(const Decoder& model) {
   TensorList embeddings(tensors, Part::embedding);
   TensorList head(tensors, Part::lm_head);
   TensorList norms(tensors, Part::norm);
-  embeddings.matrix(Role::token_embedding, model.vocab, model.hidden);
+  if (!model.borrows_embedding) embeddings.matrix(Role::token_embedding, model.vocab, model.hidden);
   if (model.position_embeddings > 0) {
     embeddings.matrix(Role::position_embedding, model.position_embeddings, model.hidden);
   }
@@ -498,13 +507,9 @@ ParameterCounts count_parameters(const Decoder& model) {
   counts.activated = counts.total - idle;
   counts.checkpoint = counts.total + (model.checkpoint_repeats_lm_head ? output_matrix : 0);
   if (model.next_token_layers > 0) {
-    // The two inputs, the hidden state and the next token's embedding, have a norm each and are projected together; a
-    // third norm stands before the head (DeepSeek-V3's README_WEIGHTS.md: 11.5 G parameters beside the copies).
-    const std::int64_t hidden = model.hidden;
-    std::int64_t elements = 2 * hidden * hidden + 3 * hidden + (model.next_token_copies ? 2 * output_matrix : 0);
-    for (const Tensor& tensor : layer_tensors(model, model.kinds[model.layer_kinds.back()]))
-      elements += tensor.elements();
-    counts.checkpoint += model.next_token_layers * elements;
+    // With copies of the embedding and the lm_head (DeepSeek-V3's README_WEIGHTS.md: 11.5 G parameters beside them).
+    counts.checkpoint += model.next_token_layers * (count_parameters(next_token_draft(model)).total +
+                                                    (model.next_token_copies ? 2 * output_matrix : 0));
   }
   counts.layer_matrices_activated = counts.layer_matrices - idle;
   return counts;

@@ -26,6 +26,7 @@ enum class Role : unsigned char {
   shared_router,              // the sigmoid gate on the shared expert
   latent_down, latent_up,     // around experts that work in a width of their own
   stream_mix, branch_down, branch_up, layer_gate, layer_projection,  // Streams, Layer::low_rank_branch, layer embeddings
+  join_inputs,                // Layer::joined_inputs
   token_embedding, position_embedding, type_embedding, layer_embedding, model_projection, pooler, lm_head
 };
 // clang-format on

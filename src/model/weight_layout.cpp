@@ -21,7 +21,8 @@ const StoredFormat& scheme_format(const WeightScheme& scheme, Role role) {
     case Role::shared_router:
     case Role::index_weights:
     case Role::recurrent_gates:
-    case Role::stream_mix: return scheme.other;
+    case Role::stream_mix:
+    case Role::join_inputs: return scheme.other;
     case Role::token_embedding:
     case Role::position_embedding:
     case Role::lm_head: return scheme.embedding;

@@ -29,6 +29,11 @@ Names lines_of(descriptor::Kind kind, const std::string& file, std::string_view 
 }  // namespace
 
 Names model_names() { return descriptor::names(descriptor::Kind::model); }
+Names draft_names() {
+  Names names = model_names();
+  names.insert(names.begin(), {"mtp", "eagle"});
+  return names;
+}
 Names device_names() { return descriptor::names(descriptor::Kind::device); }
 
 Names host_names() {

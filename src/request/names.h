@@ -7,6 +7,7 @@
 namespace llmperf::request {
 
 std::vector<std::string> model_names();
+std::vector<std::string> draft_names();  // also of what is no model
 std::vector<std::string> device_names();
 std::vector<std::string> host_names();
 std::vector<std::string> runtime_names();

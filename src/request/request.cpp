@@ -67,11 +67,17 @@ const Field kFields[] = {
      .workloads = "t", .otherwise = "both", .values = {words, nullptr, "both prefill decode"}},
     {.name = "verify", .member = &R::verify, .group = kWork, .type = "TOKENS",
      .about = "tokens of every sequence that a decode step processes: one, and guesses that it verifies (speculative "
-              "decoding); drafting them is left out",
+              "decoding) of what is not said; --draft says it",
      .workloads = "t", .otherwise = "1", .most = static_cast<double>(estimate::kMostVerified)},
-    {.name = "accept", .member = &R::accept, .group = kWork, .type = "TOKENS",
-     .about = "of --verify, the tokens that a step keeps on the mean, 1 to as many as it verifies",
-     .workloads = "t", .otherwise = "1", .most = static_cast<double>(estimate::kMostVerified)},
+    {.name = "accept", .member = &R::accept, .group = kWork, .type = "RATE",
+     .about = "with --draft the chance that a token it proposes is kept when those before it are, one for all or a list for "
+              "the first, second … (0.85,0.7,0.6; in lists of values 0.85/0.7/0.6), or a file of such numbers; with "
+              "--verify the tokens that a step keeps on the mean",
+     .workloads = "t"},
+    {.name = "draft", .member = &R::draft, .group = kWork, .type = "MODEL[:N]",
+     .about = "speculative decoding: what proposes N tokens for each decode step to verify, a model, mtp (the model's own "
+              "layer for further tokens) or eagle (an EAGLE-3 head) [N: the best of 1 to 8]",
+     .workloads = "t", .values = {paths, draft_names}},
     {.name = "weights", .member = &R::weights, .group = kModel, .type = "SCHEME",
      .about = "bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type "
               "(q4_k_m …), mlx-q4 (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]",

@@ -30,7 +30,8 @@ struct Request {
   Count batch, prompt, gen, depth;
   Text phase;
   Count verify;
-  Number accept;
+  Text accept;  // tokens of --verify, or chances of a draft
+  Text draft;   // "mtp:3"
   Text weights, kv, activations, routing, options;
   Amount reserve;
   Text runtime, tool, execution, power, tile_model;

@@ -13,6 +13,7 @@
 #include "graph/stdit_graph.h"
 #include "hardware/runtime_execution.h"
 #include "model/weight_layout.h"
+#include "request/draft.h"
 
 namespace llmperf::request {
 namespace {
@@ -173,8 +174,12 @@ estimate::Serving serving_of(const Request& q) {
   }
   s.phases = static_cast<estimate::Served>(known - estimate::kServed.begin());
   s.verify = q.verify.value_or(1);
-  s.accepted = q.accept.value_or(1);
   s.overlap_batches = q.overlap_batches.value_or(1);
+  if (q.draft && q.verify) {
+    throw Error::bad_input("`draft` and `verify` both say how many tokens a step verifies", "give one of them");
+  }
+  if (q.draft || !q.accept) return s;
+  s.accepted = number_value("`accept`", *q.accept, 1, static_cast<double>(estimate::kMostVerified));
   if (s.accepted > static_cast<double>(s.verify)) {
     throw Error::bad_input(fmt::format("`accept`: a step that verifies {} token{} cannot keep {}", s.verify,
                                        s.verify == 1 ? "" : "s", s.accepted),
@@ -434,6 +439,7 @@ void check_effects(const Resolved& r, const graph::Plan& plan, std::int64_t devi
     const estimate::Serving& serving = text->choices.serving;
     check_host_effects(r, text->estimator->setup(), refuse);
     refuse(q.gen && !serving.decodes(), "`gen`: `phase` prefill decodes nothing");
+    refuse(q.draft && !serving.decodes(), "`draft`: `phase` prefill decodes nothing");
     refuse(serving.verify > 1 && !serving.decodes(), "`verify`: `phase` prefill decodes nothing");
     refuse(serving.overlap_batches > 1 && devices == 1, "`overlap-batches`: one device exchanges nothing");
   }
@@ -534,9 +540,10 @@ void check_gguf(const Resolved& r, const estimate::Setup& setup) {
   }
 }
 
-void make_generation(Resolved& r, Unused unused) {
+void make_generation(Resolved& r, Sources& sources, Unused unused) {
   auto& text = r.work.emplace<Generation>();
   text.choices = choose(r);
+  if (r.asked.draft) text.choices.draft = read_draft(*r.asked.draft, r.asked.accept, r.model(), sources);
   text.estimator = std::make_unique<estimate::Estimator>(estimate::make_setup(r.model(), r.device, text.choices));
   check_gguf(r, text.estimator->setup());
   if (unused == Unused::refused) check_effects(r, text.choices.plan, text.choices.plan.devices());
@@ -754,7 +761,7 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
     card.profile = profile_of(name, card.device);
   }
   switch (workload) {
-    case Workload::text: make_generation(*r, unused); break;
+    case Workload::text: make_generation(*r, sources, unused); break;
     case Workload::video: make_video(*r, unused); break;
     case Workload::training: make_training(*r, unused); break;
   }
@@ -765,37 +772,15 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
 
 namespace {
 
-// A guess for every sequence by the model's own module for further tokens: a decode step of its last layer and the
-// head. The product of [hidden, 2 hidden] that joins the token with the last state is not in it.
-Seconds guess_time(const Resolved& r, const Generation& text) {
-  model::Decoder module = r.model();
-  const model::Layer layer = module.kinds[module.layer_kinds.back()];
-  module.kinds.clear();
-  module.layer_kinds.clear();
-  module.kind_counts.clear();
-  module.add_layer(layer);
-  estimate::Choices choices = text.choices;
-  choices.serving = {};
-  choices.plan.pipeline = 1;
-  estimate::Phase step;
-  estimate::Estimator(estimate::make_setup(module, r.device, choices))
-      .decode_step(text.scenario, text.scenario.decode_context(), step);
-  return step.time;
-}
-
 // What a request leaves out, and two micro-batches that take longer than one batch.
 void note_serving(Resolved& r) {
   auto& text = std::get<Generation>(r.work);
   const estimate::Serving& serving = text.choices.serving;
   estimate::Setup setup = text.estimator->setup();
-  if (serving.verify > 1) {
-    std::string note = fmt::format("a step verifies {} tokens of every sequence; what drafts the other {} is left out",
-                                   serving.verify, serving.verify - 1);
-    if (r.model().next_token_layers > 0 && !setup.execution.weights.gguf) {
-      note += fmt::format(": the model's own module, a layer and the head, takes about {} for each",
-                          format_seconds(guess_time(r, text)));
-    }
-    setup.notes.push_back(std::move(note));
+  if (serving.verify > 1) {  // without a draft
+    setup.notes.push_back(fmt::format(
+        "a step verifies {} tokens of every sequence; what drafts the other {} is left out{}", serving.verify,
+        serving.verify - 1, r.model().next_token_layers > 0 ? " (the model's own layer for further tokens, say)" : ""));
   }
   if (serving.overlap_batches > 1) {
     estimate::Choices plain = text.choices;

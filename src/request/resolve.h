@@ -83,7 +83,7 @@ mapper::TileModel choose_tiles(const Request& request, const hardware::Device& d
 // Formats, options, execution, reserve and nodes: all that asks neither for the model nor for a plan.
 estimate::Choices choose_schemes(const Request& request, const hardware::Device& device,
                                  const hardware::RuntimeProfile* profile = nullptr);
-estimate::Choices choose(const Resolved& resolved);
+estimate::Choices choose(const Resolved& resolved);  // all but what drafts
 estimate::Serving serving_of(const Request& request);
 // The same request with other options, as `compare` holds them against each other; `options`: as the field takes them.
 estimate::Choices choices_with_options(const Resolved& resolved, const std::string& options);

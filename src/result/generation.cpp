@@ -105,12 +105,58 @@ Type fields_of(const Fields<GenerationInputs>&) {
       .when([](const I& i) { return i.setup().host != nullptr; });
 }
 
+Type fields_of(Fields<estimate::SpeculativeRound> f) {
+  using R = estimate::SpeculativeRound;
+  return f.of<&R::length>("draft_length", "tokens, 1 to 32")
+      .of<&R::expected_tokens>("expected_tokens", "that a round yields, per sequence")
+      .of<&R::draft>("draft_s", "steps of the draft")
+      .of<&R::verify>("verify_s", "step of the target")
+      .of<&R::speedup>("speedup", "over plain decoding");
+}
+
+namespace {
+
+// What drafts, and what comes of it.
+struct Drafted {
+  const Generation* of;
+  const estimate::Draft& draft() const { return *of->setup->draft; }
+  const graph::Execution& execution() const { return draft().setup->execution; }
+};
+
+}  // namespace
+
+Type fields_of(Fields<Drafted> f) {
+  using D = Drafted;
+  return f.of("model", "its name", [](const D& d) { return std::string_view(d.execution().model->name); })
+      .of("weights", "what it is stored as", [](const D& d) { return d.execution().weights.name; })
+      .of("parameters", "of its own", [](const D& d) { return model::count_parameters(*d.execution().model).total; })
+      .of("plan", "how it is spread over the devices of one stage", [](const D& d) { return d.execution().plan; })
+      .of("tokens", "that it proposes for a step", [](const D& d) { return d.draft().tokens; })
+      .of("best_of", "lengths that these were chosen from; null where they were asked for",
+          [](const D&) { return estimate::kMostCompared; })
+      .when([](const D& d) { return d.draft().best; })
+      .of("acceptance", "chances that the first, second … is kept; the last one holds for further tokens",
+          [](const D& d) { return d.draft().acceptance.rates; })
+      .of("kept_tokens", "of a cycle, with the one that the model adds",
+          [](const D& d) { return d.of->setup->serving.accepted; })
+      .of("draft_s", "of a cycle: all steps of the draft",
+          [](const D& d) { return d.of->estimate->phase("draft")->time; })
+      .when([](const D& d) { return d.of->estimate->phase("draft") != nullptr; })
+      .of("verify_s", "of a cycle: the model's step", [](const D& d) { return d.of->estimate->phase("decode")->time; })
+      .when([](const D& d) { return d.of->estimate->phase("draft") != nullptr; })
+      .of("rounds", "cycles of 1 to 8 tokens, against the same request without a draft",
+          [](const D& d) { return d.of->rounds; });
+}
+
 Type fields_of(Fields<StageHeld> f) {
   using S = StageHeld;
   return f.of<&S::first_layer>("first_layer", "from 0")
       .of<&S::layers>("layers", "how many")
       .of<&S::memory, &cost::Memory::weights>("weight_bytes", "of one of its devices")
       .of<&S::memory, &cost::Memory::kv_cache>("kv_cache_bytes", "likewise")
+      .of("draft_bytes", "likewise: weights and cache of what drafts, where something does",
+          [](const S& s) { return s.memory.draft + s.memory.draft_cache; })
+      .only_when([](const S& s) { return s.memory.draft.value > 0; })
       .of<&S::memory, &cost::Memory::activation>("activation_bytes", "likewise")
       .of("total_bytes", "with the reserve", [](const S& s) { return s.memory.total(); })
       .of<&S::capacity>("capacity_bytes", "what the device has")
@@ -161,6 +207,8 @@ Type fields_of(const Fields<Generation>&) {
           .json<&G::estimate, &E::decode_tokens_per_second>("decode_tokens_per_second",
                                                             "batch over `tpot_s`; null with one generated token")
           .when(decodes)
+          .json("draft", "what drafts; only with `--draft`", [](const G& g) { return Drafted{&g}; })
+          .only_when([](const G& g) { return g.setup->draft.has_value(); })
           .flat("memory", "of one device, with a pipeline of the fullest stage",
                 [](const G& g) {
                   return MemoryUsed{&g.estimate->memory, g.estimate->capacity};
@@ -177,13 +225,19 @@ Type fields_of(const Fields<Generation>&) {
                                                "requests of this prompt and generation that fit; 0: none")
           .of<&G::estimate, &E::longest_context>(
               "longest_context_tokens", "prompt and generated tokens of a sequence that fit at this batch; 0: none")
+          .row("draft_tokens", "that `--draft` proposes for a step", [](const G& g) { return g.setup->draft->tokens; })
+          .when([](const G& g) { return g.setup->draft.has_value(); })
+          .row("kept_tokens", "that a step keeps on the mean, with `--draft` or `--verify`",
+               [](const G& g) { return g.setup->serving.accepted; })
+          .when([](const G& g) { return g.setup->serving.verify > 1; })
           .row<&G::parameters>("parameters", "of the model")
           .row<&G::kv_bytes_per_token>("kv_bytes_per_token",
                                        "that a token adds to the cache of one sequence, on all devices together")
           .of<&G::curve>("context_curve",
                          "over the tokens of every sequence, at this batch: powers of two, the request's own length, "
                          "the longest that fits and what the model is made for"),
-      "prefill, then decode when more than one token is generated; with `--phase` one of the two. Everything is of one "
+      "prefill, then decode when more than one token is generated, then with `--draft` all that drafts for one of its "
+      "steps; with `--phase` one of the two. Everything is of one "
       "step, in decode of the mean "
       "step; with a plan bytes and FLOPs are of one device of every pipeline stage together, for all micro-batches of "
       "a "
@@ -208,6 +262,9 @@ Generation generation(const estimate::Estimator& estimator, const Estimate& esti
   Generation g(estimator.setup());
   g.estimate = &estimate;
   g.curve = std::move(curve);
+  if (g.setup->draft && estimate.fits) {
+    g.rounds = estimate::rounds_of(*g.setup, estimate.scenario, estimate::kMostCompared);
+  }
   const mapper::Roofline& roofline = estimator.roofline();
   const model::StoredFormat& weights = g.setup->execution.weights.groups.front()[model::Role::o];
   const cost::Sums sums = g.setup->profile ? cost::Sums::wide : cost::sums_of(weights);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "estimate/context_curve.h"
+#include "estimate/speculative.h"
 #include "result/parts.h"
 
 namespace llmperf::result {
@@ -36,6 +37,7 @@ struct Generation : Answer {
   FlopsPerByte ridge;  // of the layers' products
   std::vector<StageHeld> stages;
   std::vector<estimate::ContextPoint> curve;
+  std::vector<estimate::SpeculativeRound> rounds;  // of what drafts, by length
 
   std::vector<std::string> beyond() const;
   Bands bands() const;
@@ -46,6 +48,7 @@ struct Generation : Answer {
 Generation generation(const estimate::Estimator& estimator, const estimate::Estimate& estimate,
                       std::vector<estimate::ContextPoint> curve = {});
 
+Type fields_of(Fields<estimate::SpeculativeRound> f);
 Type fields_of(const Fields<Generation>&);
 
 }  // namespace llmperf::result

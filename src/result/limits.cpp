@@ -4,6 +4,7 @@
 
 #include "base/integer.h"
 #include "result/basis.h"
+#include "result/generation.h"
 
 namespace llmperf::result {
 namespace {
@@ -62,21 +63,16 @@ Type fields_of(Fields<LimitsRow> f) {
       .of("decode_B_ms", "article units only", [](const R& r) { return r.limits->decode_base.value * 1e3; });
 }
 
-Type fields_of(Fields<estimate::SpeculativeRound> f) {
-  using R = estimate::SpeculativeRound;
-  return f.of<&R::length>("draft_length", "tokens, 1 to 32")
-      .of<&R::expected_tokens>("expected_tokens", "of a round, per sequence")
-      .of<&R::draft>("draft_s", "steps of the draft model")
-      .of<&R::verify>("verify_s", "step of the target")
-      .of<&R::speedup>("speedup", "over plain decoding");
-}
-
 Type fields_of(Fields<SpeculativeStudy> f) {
   using S = SpeculativeStudy;
   return f.of<&S::draft>("draft", "the draft model")
       .of<&S::draft_weights>("draft_weights", "scheme used")
       .of<&S::target_weights>("target_weights", "scheme used")
-      .of("acceptance", "as given", [](const S& s) { return s.speculation.scenario.acceptance; })
+      .of("acceptance", "as given; of a table that of the first token",
+          [](const S& s) { return s.speculation.acceptance.of(0); })
+      .json("acceptance_table", "where it is one: chances of the first, second … token, the last also of further ones",
+            [](const S& s) { return s.speculation.acceptance.rates; })
+      .only_when([](const S& s) { return s.speculation.acceptance.rates.size() > 1; })
       .of("batch", "as given", [](const S& s) { return s.speculation.scenario.batch; })
       .of("context_tokens", "as given", [](const S& s) { return s.speculation.scenario.context; })
       .of("target_step_s", "plain decoding", [](const S& s) { return s.speculation.target_step; })

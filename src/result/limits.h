@@ -25,6 +25,7 @@ struct SpeculativeStudy {
   std::string draft;
   std::string target_weights;
   std::string draft_weights;
+  std::vector<std::string> notes;
   estimate::Speculation speculation;
 };
 Type fields_of(Fields<SpeculativeStudy> f);

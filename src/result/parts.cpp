@@ -104,6 +104,11 @@ Type fields_of(Fields<cost::Memory> f) {
       .of<&M::kv_cache>("kv_cache_bytes", "KV cache of all sequences at their full length")
       .of<&M::state>("state_bytes", "of recurrent layers, all sequences; only of models that have such")
       .only_when([](const M& m) { return m.state.value > 0; })
+      .of<&M::draft>("draft_weight_bytes", "weights of what drafts (`--draft`), but for what it shares with the model")
+      .only_when([](const M& m) { return m.draft.value > 0; })
+      .of<&M::draft_cache>("draft_cache_bytes",
+                           "its KV cache and recurrent state, all sequences; of llama.cpp also its compute buffers")
+      .only_when([](const M& m) { return m.draft.value > 0; })
       .of<&M::activation>("activation_bytes", "the peak")
       .of<&M::reserve>("reserve_bytes", "what the runtime keeps for itself")
       .of<&M::total>("total_bytes", "the sum")

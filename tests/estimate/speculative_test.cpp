@@ -1,7 +1,7 @@
 #include "estimate/speculative.h"
 
 #include <cmath>
-#include <limits>
+#include <memory>
 #include <string>
 
 #include "base/error.h"
@@ -13,11 +13,11 @@ using namespace llmperf::estimate;
 
 namespace {
 
-// All draft steps cost `draft`; a check of k + 1 tokens costs `verify` and `more` per draft token.
+// Each draft step costs `draft`; a check of k + 1 tokens costs `verify` and `more` per draft token.
 std::vector<SpeculativeRound> rounds(double acceptance, double draft, double verify, double more = 0) {
   std::vector<Seconds> drafts, checks;
   for (std::int64_t k = 1; k <= kMaxDraftLength; ++k) {
-    drafts.emplace_back(draft);
+    drafts.emplace_back(draft * static_cast<double>(k));
     checks.emplace_back(verify + more * static_cast<double>(k));
   }
   return speculative_rounds(acceptance, Seconds{10}, drafts, checks);
@@ -25,15 +25,19 @@ std::vector<SpeculativeRound> rounds(double acceptance, double draft, double ver
 
 struct Case {
   model::Decoder target = model::load_decoder("qwen1.5-72b");
-  model::Decoder draft = model::load_decoder("qwen1.5-0.5b");
   hardware::Device device = hardware::load_device("h100-sxm");
-  Setup setup(const model::Decoder& model, const std::string& weights) const {
+  Setup setup(const model::Decoder& model, const std::string& weights, const Acceptance& acceptance = {},
+              const std::string& draft = {}) const {
     Choices choices;
     choices.weights = weights;
+    if (!draft.empty()) {
+      choices.draft =
+          Draft{.file = std::make_shared<model::ModelFile>(model::load_model(draft)), .acceptance = acceptance};
+    }
     return make_setup(model, device, choices);
   }
-  Speculation speculation(const SpeculativeScenario& scenario) const {
-    return speculate(setup(target, "w4a16"), setup(draft, "bf16"), scenario);
+  Speculation speculation(const Acceptance& acceptance, const SpeculativeScenario& scenario) const {
+    return speculate(setup(target, "w4a16", acceptance, "qwen1.5-0.5b"), scenario);
   }
 };
 
@@ -83,8 +87,8 @@ TEST_CASE("nothing is gained when nothing is accepted or a check costs as much a
   for (const SpeculativeRound& round : rounds(0.9, 0, 10, 10)) CHECK(round.speedup < 1);
 }
 
-TEST_CASE("draft steps of a round add up", "[speculative]") {
-  const Seconds draft[] = {Seconds{1}, Seconds{2}, Seconds{3}};
+TEST_CASE("a round is its drafts and its check", "[speculative]") {
+  const Seconds draft[] = {Seconds{1}, Seconds{3}, Seconds{6}};
   const Seconds verify[] = {Seconds{10}, Seconds{11}, Seconds{12}};
   const auto table = speculative_rounds(0.5, Seconds{10}, draft, verify);
   REQUIRE(table.size() == 3);
@@ -96,24 +100,25 @@ TEST_CASE("draft steps of a round add up", "[speculative]") {
 
 TEST_CASE("steps cost what the estimator says, the check with the logits of all its tokens", "[speculative]") {
   const Case c;
-  const Speculation s = c.speculation({.acceptance = 0.8, .batch = 4, .context = 1000});
-  Setup checking = c.setup(c.target, "w4a16");
-  Estimator target(checking);
-  checking.execution.runtime.last_token_logits = false;
-  Estimator verifier(checking);
-  Estimator draft(c.setup(c.draft, "bf16"));
-  const auto time = [](Estimator& estimator, graph::SequenceGroup group) { return estimator.step_time({&group, 1}); };
-  CHECK(s.target_step == time(target, {4, 1, 1000}));
+  const Speculation s = c.speculation(0.8, {.batch = 4, .context = 1000});
+  Estimator target(c.setup(c.target, "w4a16"));
+  const model::Decoder small = model::load_decoder("qwen1.5-0.5b");
+  Estimator draft(c.setup(small, "w4a16"));
+  const auto time = [](Estimator& estimator, graph::SequenceGroup group) {
+    return estimator.step_time({&group, 1}).value;
+  };
+  CHECK(s.target_step.value == Approx(time(target, {4, 1, 1000})));
   REQUIRE(s.rounds.size() == 32);
-  CHECK(s.rounds[0].draft == time(draft, {4, 1, 1000}));
-  CHECK(s.rounds[2].draft == time(draft, {4, 1, 1000}) + time(draft, {4, 1, 1001}) + time(draft, {4, 1, 1002}));
-  CHECK(s.rounds[2].verify == time(verifier, {4, 4, 1000}));
-  CHECK(time(verifier, {4, 4, 1000}) > time(target, {4, 4, 1000}));
+  CHECK(s.rounds[0].draft.value == Approx(time(draft, {4, 1, 1000})));
+  CHECK(s.rounds[2].draft.value ==
+        Approx(time(draft, {4, 1, 1000}) + time(draft, {4, 1, 1001}) + time(draft, {4, 1, 1002})));
+  CHECK(s.rounds[2].verify.value == Approx(time(target, {4, 4, 1000, true})));
+  CHECK(time(target, {4, 4, 1000, true}) > time(target, {4, 4, 1000}));
 }
 
 TEST_CASE("a 72B target on an H100 gains from a 0.5B draft at batch 1 and less at a large batch", "[speculative]") {
   const Case c;
-  const Speculation one = c.speculation({.acceptance = 0.8, .batch = 1, .context = 512});
+  const Speculation one = c.speculation(0.8, {.batch = 1, .context = 512});
   REQUIRE(one.best());
   CHECK(one.best()->speedup == one.best_speedup);
   CHECK(one.best_speedup > 2);
@@ -123,17 +128,17 @@ TEST_CASE("a 72B target on an H100 gains from a 0.5B draft at batch 1 and less a
   CHECK(one.rounds[3].verify < one.target_step * 1.05);
   for (const SpeculativeRound& round : one.rounds) CHECK(round.speedup <= one.best_speedup);
 
-  const Speculation many = c.speculation({.acceptance = 0.8, .batch = 96, .context = 64});
+  const Speculation many = c.speculation(0.8, {.batch = 96, .context = 64});
   REQUIRE(many.fits);
   CHECK(many.best_speedup < one.best_speedup);
   CHECK(many.best_length < one.best_length);
 
-  const Speculation never = c.speculation({.acceptance = 0, .batch = 1, .context = 512});
+  const Speculation never = c.speculation(0, {.batch = 1, .context = 512});
   CHECK(never.best_length == 0);
   CHECK(never.best_speedup == 1);
   CHECK(!never.best());
 
-  const Speculation likely = c.speculation({.acceptance = 0.95, .batch = 1, .context = 512});
+  const Speculation likely = c.speculation(0.95, {.batch = 1, .context = 512});
   CHECK(likely.best_speedup > one.best_speedup);
   CHECK(likely.best_length > one.best_length);
 }
@@ -141,41 +146,39 @@ TEST_CASE("a 72B target on an H100 gains from a 0.5B draft at batch 1 and less a
 TEST_CASE("a model cannot be its own draft", "[speculative]") {
   // k + 1 tokens at most for k + 1 target steps.
   const Case c;
-  const Setup setup = c.setup(c.target, "w4a16");
-  const Speculation s = speculate(setup, setup, {.acceptance = 0.99, .batch = 1, .context = 512});
-  CHECK(s.best_length == 0);
+  const Setup setup = c.setup(c.target, "w4a16", 0.99, "qwen1.5-72b");
+  CHECK(speculate(setup, {.batch = 1, .context = 512}).best_length == 0);
 }
 
 TEST_CASE("target and draft have to fit together, and should share a vocabulary", "[speculative]") {
   const Case c;
-  const SpeculativeScenario scenario{.acceptance = 0.8, .batch = 1, .context = 512};
-  const Speculation small = c.speculation(scenario);
+  const SpeculativeScenario scenario{.batch = 1, .context = 512};
+  const Setup setup = c.setup(c.target, "w4a16", 0.8, "qwen1.5-0.5b");
+  const Speculation small = speculate(setup, scenario);
   CHECK(small.fits);
-  const Scenario whole{1, 512, kMaxDraftLength + 1};
+  const Scenario whole{1, 512, 1 + kMaxDraftLength};
+  const model::Decoder half = model::load_decoder("qwen1.5-0.5b");
   const Estimator target(c.setup(c.target, "w4a16"));
-  const Estimator draft(c.setup(c.draft, "bf16"));
+  const Estimator draft(c.setup(half, "w4a16"));
   const cost::Memory a = target.memory(whole);
   const cost::Memory b = draft.memory(whole);
-  CHECK(small.memory >= a.total() + b.weights + b.kv_cache);
+  CHECK(small.memory >= a.weights + a.kv_cache + a.reserve + b.weights + b.kv_cache);
   CHECK(small.memory < a.total() + b.total());  // one reserve, one step at a time
   CHECK(small.capacity == target.capacity());
   // 144 GB of weights in 80 GB.
-  CHECK(!speculate(c.setup(c.target, "bf16"), c.setup(c.draft, "bf16"), scenario).fits);
+  CHECK(!speculate(c.setup(c.target, "bf16", 0.8, "qwen1.5-0.5b"), scenario).fits);
   // 152064 and 151936 entries.
-  REQUIRE(small.notes.size() == 1);
-  CHECK(small.notes.front().find("151936") != std::string::npos);
+  REQUIRE(setup.notes.size() == 1);
+  CHECK(setup.notes.front().find("151936") != std::string::npos);
   const model::Decoder seven = model::load_decoder("qwen1.5-7b");
-  CHECK(speculate(c.setup(seven, "bf16"), c.setup(c.draft, "bf16"), scenario).notes.empty());
+  CHECK(c.setup(seven, "bf16", 0.8, "qwen1.5-0.5b").notes.empty());
 }
 
-TEST_CASE("acceptance rates outside [0, 1), batches and contexts out of range are errors", "[speculative]") {
+TEST_CASE("batches and contexts out of range are errors", "[speculative]") {
   const Case c;
-  for (const double p : {-0.1, 1.0, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
-    CHECK_THROWS_AS(c.speculation({.acceptance = p, .batch = 1, .context = 512}), Error);
-  }
-  CHECK_THROWS_AS(c.speculation({.acceptance = 0.8, .batch = 0, .context = 512}), Error);
-  CHECK_THROWS_AS(c.speculation({.acceptance = 0.8, .batch = 1, .context = 0}), Error);
-  CHECK_THROWS_AS(c.speculation({.acceptance = 0.8, .batch = 1, .context = kMaxTokens + 1}), Error);
+  CHECK_THROWS_AS(c.speculation(0.8, {.batch = 0, .context = 512}), Error);
+  CHECK_THROWS_AS(c.speculation(0.8, {.batch = 1, .context = 0}), Error);
+  CHECK_THROWS_AS(c.speculation(0.8, {.batch = 1, .context = kMaxTokens + 1}), Error);
 }
 
 }  // namespace llmperf::speculative_test

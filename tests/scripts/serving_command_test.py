@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Prefill and decode apart (--phase), decode steps that verify several tokens (--verify, --accept) and two micro-batches that
-hide each other's exchanges (--overlap-batches): in every output, with the other commands, and what is wrong with them."""
+"""Prefill and decode apart (--phase), decode steps that verify several tokens (--verify, --accept), what drafts them
+(--draft) and two micro-batches that hide each other's exchanges (--overlap-batches): in every output, with the other
+commands, and what is wrong with them."""
 import csv
 import io
-import re
+import json
 import unittest
 
 from program import INFEASIBLE, USAGE, ProgramTest
@@ -83,17 +84,9 @@ class Verify(ProgramTest):
         self.assertIn("verifies 4 tokens", self.output("estimate", *LLAMA, "--verify", "4"))
         self.assertIn("step_s / accepted_tokens", self.output("explain", "tpot_s", *LLAMA, "--verify", "4", "--accept", "2.5"))
 
-    def test_what_drafts_is_left_out_and_estimated_in_a_note(self):
+    def test_a_note_names_the_layer_that_could_draft(self):
         words = ["estimate", "-m", "deepseek-r1", "--hw", "h200-sxm", "--runtime", "none", "--tp", "8", "--batch", "32", "--verify", "2"]
-        document = self.json(*words)
-        notes = [note for note in document["notes"] if "the model's own module, a layer and the head, takes about" in note]
-        self.assertEqual(len(notes), 1, document["notes"])
-        plain = self.json(*words[:-2])["phases"][1]
-        head = sum(op["time_s"] for op in plain["ops"] if op["name"] == "lm_head")
-        value, unit = re.search(r"about ([\d.]+) (ms|us)", notes[0]).groups()
-        guess = float(value) * {"ms": 1e-3, "us": 1e-6}[unit]
-        self.assertGreater(guess, head)
-        self.assertLess(guess, head + 2 * plain["time_s"] / 61)
+        self.assertIn("(the model's own layer for further tokens, say)", "".join(self.json(*words)["notes"]))
 
     def test_rows_of_measured_steps_that_verify(self):
         header = "hardware,tp,runtime,execution,options,model,weights,batch,phase,new_tokens,context,latency_ms\n"
@@ -104,6 +97,85 @@ class Verify(ProgramTest):
         self.assertGreater(predicted[0], predicted[1])
         step = self.json("estimate", *LLAMA[:-2], "--gen", "2", "--verify", "4")
         self.assertAlmostEqual(step["phases"][1]["time_s"] / predicted[0], 1, 9)
+
+
+SMALL = ["--draft", "llama-3.2-1b:3", "--accept", "0.8"]
+
+
+class Draft(ProgramTest):
+    def test_a_cycle_is_what_drafts_and_the_step_that_verifies(self):
+        document = self.json("estimate", *LLAMA, *SMALL)
+        names = [phase["name"] for phase in document["phases"]]
+        self.assertEqual(names, ["prefill", "decode", "draft"])
+        verify, drafts = document["phases"][1:]
+        draft = document["draft"]
+        self.assertEqual((draft["tokens"], draft["acceptance"], draft["best_of"]), (3, [0.8], None))
+        self.assertAlmostEqual(draft["kept_tokens"], 2.952)
+        self.assertAlmostEqual(document["tpot_s"], (verify["time_s"] + drafts["time_s"]) / 2.952)
+        self.assertEqual((draft["draft_s"], draft["verify_s"]), (drafts["time_s"], verify["time_s"]))
+        self.assertEqual((verify["new_tokens"], verify["steps"]), (4, 34))  # 100 / 2.952
+        self.assertAlmostEqual(document["total_s"], document["ttft_s"] + 34 * (verify["time_s"] + drafts["time_s"]))
+        memory = document["memory"]
+        parts = ("weight_bytes", "kv_cache_bytes", "draft_weight_bytes", "draft_cache_bytes", "activation_bytes", "reserve_bytes")
+        self.assertEqual(memory["total_bytes"], sum(memory[part] for part in parts))
+        self.assertNotIn("draft_weight_bytes", self.json("estimate", *LLAMA)["memory"])
+
+    def test_a_model_of_its_own_begins_a_step_for_each_token(self):
+        one = ["--hw", "h100-sxm", "--batch", "16", "--gen", "2"]
+        draft = self.json("estimate", "-m", "llama-3-8b", *one, "--prompt", "2048", *SMALL)["draft"]
+        alone = self.json("estimate", "-m", "llama-3.2-1b", *one, "--prompt", "2049")["tpot_s"]
+        self.assertAlmostEqual(draft["draft_s"] / (3 * alone), 1, 9)
+
+    def test_without_a_number_the_best_length_is_taken_and_marked(self):
+        words = ["estimate", *LLAMA, "--draft", "eagle", "--accept", "0.8,0.7,0.5"]
+        document = self.json(*words)
+        rounds = document["draft"]["rounds"]
+        self.assertEqual([r["draft_length"] for r in rounds], list(range(1, 9)))
+        best = max(rounds, key=lambda r: r["speedup"])
+        self.assertEqual((document["draft"]["tokens"], document["draft"]["best_of"]), (best["draft_length"], 8))
+        self.assertAlmostEqual(document["tpot_s"], (best["draft_s"] + best["verify_s"]) / best["expected_tokens"])
+        plain = self.json("estimate", *LLAMA)
+        self.assertAlmostEqual(plain["tpot_s"] / document["tpot_s"], best["speedup"])
+        self.assertRegex(self.output(*words), rf"\n +{best['draft_length']} .* best, taken\n")
+
+    def test_every_output_and_command_takes_it(self):
+        words = [*LLAMA, *SMALL]
+        for output in (["--format", "csv"], ["--format", "md"], ["--export", "page.html"], ["--export", "x.trace.json"], ["--detail", "ops"]):
+            with self.subTest(output=output):
+                self.assertEqual(self.run_program("estimate", *words, *output).returncode, 0)
+        text = self.output("explain", "tpot_s", *words)
+        self.assertIn("(step_s + draft_s) / accepted_tokens", text)
+        self.assertIn("draft_weight_bytes", self.output("explain", "memory.total_bytes", *words))
+        done = self.run_program(
+            "sweep", *LLAMA, "--draft", "llama-3.2-1b:1,llama-3.2-1b:5,eagle,mtp", "--accept", "0.8,0.9/0.5", "--format", "csv")
+        rows = list(csv.DictReader(io.StringIO(done.stdout)))
+        self.assertEqual(len(rows), 8)
+        self.assertEqual([row["error"] != "" for row in rows], [False, False, False, True] * 2)  # of each acceptance
+        self.assertIn("llama-3-8b has no layers", rows[3]["error"])
+        self.assertEqual([row["draft_tokens"] for row in rows[:2]], ["1", "5"])
+        self.assertGreater(int(rows[2]["draft_tokens"]), 1)
+        self.assertEqual(len({row["tpot_s"] for row in rows}), 7)  # and none where it failed
+        self.output("compare", *LLAMA, "--against", "--draft eagle:3 --accept 0.7")
+
+    def test_a_request_keeps_it(self):
+        first = self.json("estimate", *LLAMA, *SMALL)
+        again = self.json("estimate", "--request", self.write("result.json", json.dumps(first)))
+        self.assertEqual((again["request"], again["tpot_s"]), (first["request"], first["tpot_s"]))
+
+    def test_acceptance_can_be_a_file(self):
+        table = self.write("rates.txt", "0.9\n0.7\n")
+        document = self.json("estimate", *LLAMA, "--draft", "eagle:2", "--accept", table)
+        self.assertAlmostEqual(document["draft"]["kept_tokens"], 1 + 0.9 + 0.63)
+
+    def test_limits_takes_the_same(self):
+        words = ["-m", "llama-3-8b", "--hw", "h100-sxm", "--weights", "bf16", "--batch", "4", "--context", "1000"]
+        study = self.json("limits", *words, "--draft", "eagle", "--accept", "0.8,0.7")["speculation"]
+        self.assertEqual((study["draft"], study["acceptance"], study["acceptance_table"]), ("EAGLE-3 of llama-3-8b", 0.8, [0.8, 0.7]))
+        self.assertAlmostEqual(study["rounds"][1]["expected_tokens"], 1 + 0.8 + 0.56)
+        estimate = self.json("estimate", "-m", "llama-3-8b", "--hw", "h100-sxm", "--runtime", "none", "--kv", "fp16", "--batch", "4",
+                             "--prompt", "1000", "--gen", "2", "--draft", "eagle:4", "--accept", "0.8,0.7")["draft"]
+        for key in ("draft_s", "verify_s"):
+            self.assertAlmostEqual(study["rounds"][3][key] / estimate[key], 1, 9)
 
 
 class TwoMicroBatches(ProgramTest):
@@ -141,6 +213,17 @@ class Wrong(ProgramTest):
                 ([*estimate, "--accept", "2"], ("a step that verifies 1 token cannot keep 2", "--verify 2")),
                 ([*estimate, "--verify", "3", "--accept", "3.5"], ("a step that verifies 3 tokens cannot keep 3.5", "--verify 4")),
                 ([*estimate, "--verify", "2", "--accept", "0.5"], ("--accept", "between 1 and 64")),
+                ([*estimate, "--draft", "eagle"], ("--draft takes --accept", "--accept 0.8")),
+                ([*estimate, "--draft", "eagle", "--accept", "1.2"], ("--accept", "chance between 0 and 1")),
+                ([*estimate, "--draft", "eagle:0", "--accept", "0.8"], ("--draft", "between 1 and 32")),
+                ([*estimate, "--draft", "eagle:99", "--accept", "0.8"], ("--draft", "between 1 and 32")),
+                ([*estimate, "--draft", "mtp", "--accept", "0.8"], ("--draft: llama-3-8b has no layers that predict further tokens",)),
+                ([*estimate, "--draft", "lama-3.2-1b", "--accept", "0.8"], ("--draft", "llama-3.2-1b")),
+                ([*estimate, "--draft", "qwen2.5-0.5b:2", "--accept", "0.8"], ("--draft", "vocabulary of 151936")),
+                ([*estimate, *SMALL, "--verify", "2"], ("--draft and --verify both",)),
+                ([*estimate[:-2], "--phase", "prefill", *SMALL], ("--draft: --phase prefill decodes nothing",)),
+                ([*estimate, "--weights", "q4_k_m", "--draft", "eagle", "--accept", "0.8"], ("models of their own draft",)),
+                (["limits", "-m", "llama-3-8b", "--hw", "h100-sxm", *SMALL], ("limits compares all lengths",)),
                 ([*estimate, "--overlap-batches", "2"], ("one device exchanges nothing",)),
                 ([*estimate, "--overlap-batches", "3"], ("--overlap-batches", "between 1 and 2")),
                 (["estimate", *TP8[:-1], "1", "--overlap-batches", "2"], ("--batch", "micro-batches")),

@@ -39,12 +39,12 @@ Seconds StepOverhead::host(double layers) const {
   return Seconds{host_ + layers * get(*values_, graph ? Parameter::host_graph_layer : Parameter::host_layer)};
 }
 
-Seconds StepOverhead::time(Seconds device, double layers, double sequences) const {
+Seconds StepOverhead::time(Seconds device, double layers, double sequences, double steps) const {
   const hardware::ParameterValues& v = *values_;
   const double fixed = get(v, prompts_ ? Parameter::step_prefill : Parameter::step_decode);
   const double gaps = kernels_ * get(v, Parameter::launch_gap);
   const double waiting = std::max(0.0, host(layers).value - device.value - gaps);
-  return Seconds{fixed + sequences * get(v, Parameter::step_sequence) + gaps + waiting};
+  return Seconds{steps * fixed + sequences * get(v, Parameter::step_sequence) + gaps + waiting};
 }
 
 }  // namespace llmperf::mapper

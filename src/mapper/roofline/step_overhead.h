@@ -4,7 +4,7 @@
 //   gaps     = kernels x launch_gap
 //   host     = layers x host_layer (of a graph: host_graph_layer)
 //              + sum over kernels launched one by one of (host_launch + what views, new shapes and wrappers add)
-//   overhead = step + sequences x step_sequence + gaps + max(0, host - device - gaps)
+//   overhead = steps x step + sequences x step_sequence + gaps + max(0, host - device - gaps)
 //
 // Launching runs ahead of the device, so that the slower of the two decides. A captured graph is launched as a whole;
 // where its attention takes lengths from the host, that writes them layer by layer while the graph runs.
@@ -26,8 +26,8 @@ class StepOverhead {
   void add(const graph::Op& op, double count);
   // Of the host, to launch one execution.
   Seconds each(const graph::Op& op) const;
-  // `device`: what the kernels of the step take; `layers`: of the model.
-  Seconds time(Seconds device, double layers, double sequences) const;
+  // `device`: what the kernels of the step take; `layers`: of the model; `steps`: that a runtime begins with it.
+  Seconds time(Seconds device, double layers, double sequences, double steps = 1) const;
   // Of the host, whether the device waits for it or not.
   Seconds host(double layers) const;
 

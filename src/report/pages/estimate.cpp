@@ -32,10 +32,13 @@ std::string generated_text(const Generation& g, std::string_view before) {
 }
 
 // What is not as in every request.
-std::string serving_text(const estimate::Serving& s) {
+std::string serving_text(const estimate::Serving& s, const std::optional<estimate::Draft>& draft) {
   std::string text;
   if (s.phases != estimate::Served::both) text += fmt::format("; {} alone", name(s.phases));
-  if (s.verify > 1) {
+  if (s.verify > 1 && draft) {
+    text += fmt::format("; {} drafts {} token{} for a step, accepted with {}", draft->file->decoder.name, draft->tokens,
+                        draft->tokens == 1 ? "" : "s", draft->acceptance.text());
+  } else if (s.verify > 1) {
     text += fmt::format("; steps verify {} tokens and keep {}", s.verify, format_significant(s.accepted));
   }
   if (s.overlap_batches > 1) text += "; two micro-batches whose exchanges run beside each other's ops";
@@ -61,7 +64,7 @@ std::string assumptions_line(const Generation& g) {
   }
   if (x.model->has_experts()) text += "; routing " + graph::to_text(x.routing);
   if (x.plan.devices() > 1) text += "; " + plan_text(setup, x.split);
-  return text + serving_text(setup.serving);
+  return text + serving_text(setup.serving, setup.draft);
 }
 
 std::string fit_text(const Estimate& e) {
@@ -119,6 +122,11 @@ Fields headline(const Generation& g) {
                                                      format_seconds(decode.time), serving.verify,
                                                      format_significant(serving.accepted)));
     }
+    if (const Phase* draft = e.phase("draft")) {
+      f.rows.emplace_back("draft", fmt::format("{} mean for {} token{}, {} of a cycle", format_seconds(draft->time),
+                                               serving.verify - 1, serving.verify == 2 ? "" : "s",
+                                               format_share(draft->time / (draft->time + decode.time))));
+    }
     f.rows.emplace_back("decode", fmt::format("{} in total, {} per request", tokens_rate(e.decode_tokens_per_second),
                                               tokens_rate(1 / e.tpot->value)));
   }
@@ -168,12 +176,29 @@ Table phase_table(const Generation& g) {
   return t;
 }
 
+// Lengths of a draft, against decoding without one; the best is marked.
+Table draft_table(const Generation& g) {
+  Table t{"Length of the draft", {{"tokens"}, {"kept"}, {"draft"}, {"verify"}, {"TPOT"}, {"speed-up"}, {"", true}}, {}};
+  const estimate::SpeculativeRound* best = estimate::best_round(g.rounds);
+  for (const estimate::SpeculativeRound& r : g.rounds) {
+    std::string mark = &r == best ? "best" : "";
+    if (r.length == g.setup->draft->tokens) mark += mark.empty() ? "taken" : ", taken";
+    t.rows.push_back({std::to_string(r.length), fmt::format("{:.2f}", r.expected_tokens), format_seconds(r.draft),
+                      format_seconds(r.verify), format_seconds(r.time_per_token()), fmt::format("{:.2f}", r.speedup),
+                      mark});
+  }
+  if (best == nullptr) t.title += ": none is faster than decoding without";
+  return t;
+}
+
 Table memory_table(std::string title, const cost::Memory& memory, Bytes capacity) {
   std::vector<std::pair<std::string, Bytes>> rows = {{"weights", memory.weights}, {"KV cache", memory.kv_cache}};
   if (memory.state.value > 0) rows.emplace_back("recurrent state", memory.state);
-  rows.insert(rows.end(), {{"activations (peak)", memory.activation},
-                           {"runtime reserve", memory.reserve},
-                           {"total", memory.total()}});
+  if (memory.draft.value > 0) rows.emplace_back("draft: weights", memory.draft);
+  if (memory.draft_cache.value > 0) rows.emplace_back("draft: cache", memory.draft_cache);
+  rows.insert(
+      rows.end(),
+      {{"activations (peak)", memory.activation}, {"runtime reserve", memory.reserve}, {"total", memory.total()}});
   return capacity_table(std::move(title), capacity, rows);
 }
 
@@ -208,6 +233,7 @@ Document document(const Generation& g, Detail detail) {
   }
   doc.push_back(headline(g));
   doc.push_back(phase_table(g));
+  if (!g.rounds.empty()) doc.push_back(draft_table(g));
   add_memory(g, doc);
   if (g.stages.size() > 1) doc.push_back(stage_table(g));
   if (g.setup->execution.plan.devices() > 1) {

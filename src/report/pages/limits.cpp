@@ -93,16 +93,15 @@ void add_speculation(Document& doc, const SpeculativeStudy& study, const std::st
   Fields f{fmt::format("Speculative decoding: {} ({}) drafts for {} ({})", study.draft, study.draft_weights, target,
                        study.target_weights),
            {}};
-  f.add("acceptance",
-        fmt::format("{} per draft token, batch {}, {} cached tokens", format_significant(s.scenario.acceptance),
-                    s.scenario.batch, format_count(d(s.scenario.context))));
+  f.add("acceptance", fmt::format("{} per draft token, batch {}, {} cached tokens", s.acceptance.text(),
+                                  s.scenario.batch, format_count(d(s.scenario.context))));
   f.add("plain decoding", format_seconds(s.target_step) + " per token");
   f.add("best draft length", s.best() ? fmt::format("{}: {:.2f} times faster, {} per token", s.best_length,
                                                     s.best_speedup, format_seconds(s.best()->time_per_token()))
                                       : "none: no draft length is faster than plain decoding");
   f.add("memory", fmt::format("both models need {} of {}: {}", format_bytes_binary(s.memory),
                               format_bytes_binary(s.capacity), s.fits ? "fits" : "does NOT fit on one device"));
-  for (const std::string& note : s.notes) f.add("note", note);
+  for (const std::string& note : study.notes) f.add("note", note);
   Table t{"", {{"draft length"}, {"tokens / round"}, {"draft"}, {"verify"}, {"per token"}, {"speed-up"}}, {}};
   for (const estimate::SpeculativeRound& r : s.rounds) {
     if (r.length > 8 && r.length % 8 != 0 && r.length != s.best_length) continue;

@@ -118,6 +118,8 @@ Table communication_table(const cost::Cluster& cluster, bool pipeline, const Pha
 
 Table stage_table(const Generation& g) {
   Table t{"Pipeline stages (one device of each)", {{"stage"}, {"layers"}, {"weights"}, {"KV cache"}}, {}};
+  const bool drafts = g.setup->draft.has_value();
+  if (drafts) t.columns.push_back({"draft"});
   // llama.cpp's buffers are those of each device; other activations are the same on all.
   const bool gguf = g.setup->execution.weights.gguf;
   if (gguf) t.columns.insert(t.columns.end(), {{"compute buffers"}, {"total"}});
@@ -126,6 +128,7 @@ Table stage_table(const Generation& g) {
   for (const StageHeld& stage : g.stages) {
     t.rows.push_back({std::to_string(t.rows.size() + 1), std::to_string(stage.layers),
                       format_bytes_binary(stage.memory.weights), format_bytes_binary(stage.memory.kv_cache)});
+    if (drafts) t.rows.back().push_back(format_bytes_binary(stage.memory.draft + stage.memory.draft_cache));
     if (gguf) {
       t.rows.back().push_back(format_bytes_binary(stage.memory.activation));
       t.rows.back().push_back(format_bytes_binary(stage.memory.total()));
