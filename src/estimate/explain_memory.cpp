@@ -14,22 +14,14 @@
 namespace llmperf::estimate {
 namespace {
 
-constexpr std::array<std::string_view, 16> kPaths = {"memory.weight_bytes",
-                                                     "memory.kv_cache_bytes",
-                                                     "memory.state_bytes",
-                                                     "memory.activation_bytes",
-                                                     "memory.reserve_bytes",
-                                                     "memory.total_bytes",
-                                                     "memory.capacity_bytes",
-                                                     "largest_batch",
-                                                     "longest_context_tokens",
-                                                     "host_memory.weight_bytes",
-                                                     "host_memory.kv_cache_bytes",
-                                                     "host_memory.state_bytes",
-                                                     "host_memory.activation_bytes",
-                                                     "host_memory.reserve_bytes",
-                                                     "host_memory.total_bytes",
-                                                     "host_memory.capacity_bytes"};
+constexpr std::array<std::string_view, 16> kPaths = {"memory.weight_bytes",          "memory.kv_cache_bytes",
+                                                     "memory.state_bytes",           "memory.activation_bytes",
+                                                     "memory.reserve_bytes",         "memory.total_bytes",
+                                                     "memory.capacity_bytes",        "largest_batch",
+                                                     "longest_context_tokens",       "host_memory.weight_bytes",
+                                                     "host_memory.kv_cache_bytes",   "host_memory.state_bytes",
+                                                     "host_memory.activation_bytes", "host_memory.reserve_bytes",
+                                                     "host_memory.total_bytes",      "host_memory.capacity_bytes"};
 
 struct Context {
   const Estimator& estimator;
@@ -91,7 +83,7 @@ void visit_share(const Context& c, Add&& add) {
 }
 
 // Those on the device, or those on the host.
-Term weights(const Context& c, bool on_host) {
+Term language_weights(const Context& c, bool on_host) {
   const model::WeightLayout& layout = c.execution().weights;
   Term sum;
   const auto add = [&](const model::Tensor& tensor, const model::StoredFormat& format, std::string path,
@@ -141,6 +133,16 @@ Term weights(const Context& c, bool on_host) {
   return c.model().tied_embeddings && !copied ? sum.noted("lm_head shares the storage of the embedding") : sum;
 }
 
+// And the vision tower of the first stage.
+Term weights(const Context& c, bool on_host) {
+  const Term language = language_weights(c, on_host);
+  if (!c.model().vision || on_host || c.estimator.fullest_stage(c.scenario()) > 0) return language;
+  const Term tower = named("vision_parameters", model::count_parameters(*c.model().vision).total(),
+                           "parameters of the vision tower and its projectors") *
+                     named("vision_bits", c.execution().vision_weights.bits, "bits that each is stored in") / 8;
+  return language + tower;
+}
+
 // Layers of a kind that the fullest device holds, or the host.
 std::int64_t layers_held(const Context& c, std::size_t kind, bool on_host) {
   if (c.plan().devices() > 1) return on_host ? 0 : c.stage().layers[kind];
@@ -159,8 +161,7 @@ Term state(const Context& c, bool on_host) {
   Term sum;
   for (std::size_t kind = 0; kind < c.model().kinds.size(); ++kind) {
     const std::string suffix = kind_suffix(c, kind);
-    const Term each =
-        cost::explained_layer_state(c.execution(), graph::shard(c.model().kinds[kind], c.plan()), suffix);
+    const Term each = cost::explained_layer_state(c.execution(), graph::shard(c.model().kinds[kind], c.plan()), suffix);
     const std::int64_t layers = layers_held(c, kind, on_host);
     if (layers == 0 || each.is(0)) continue;
     sum = sum + named("layers" + suffix, layers, "layers of this kind") * each.in_parentheses();
@@ -203,7 +204,10 @@ Term activation(const Context& c, bool on_host) {
   const auto add = [&](const graph::SequenceGroup& step, const char* name) {
     for (cost::Alive& alive : cost::explained_activation(c.execution(), step, name)) all.push_back(std::move(alive));
   };
-  if (serving.prefills()) add(c.estimator.prefill_of(s), "prefill");
+  if (serving.prefills()) add(c.estimator.prefill_of(s), c.estimator.setup().encodes() ? "pass" : "prefill");
+  if (serving.prefills() && s.images > 0) {
+    all.push_back(cost::explained_vision_activation(c.execution(), c.estimator.images_of(s)));
+  }
   if (serving.decodes()) add(c.estimator.decode_at(s, s.decode_context() + s.generate - 1), "last decode step");
   const auto most = std::max_element(all.begin(), all.end(), [](const cost::Alive& a, const cost::Alive& b) {
     return a.bytes.value() < b.bytes.value();
@@ -224,6 +228,14 @@ Term activation(const Context& c, bool on_host) {
 
 // ---- Limits
 
+Scenario with_batch(Scenario s, std::int64_t batch) {
+  s.batch = batch;
+  return s;
+}
+Scenario with_prompt(Scenario s, std::int64_t prompt) {
+  s.prompt = prompt;
+  return s;
+}
 std::string fits_note(const Context& c, std::string_view what, std::int64_t value, const Scenario& s) {
   const Bytes total = c.estimator.memory(s).total();
   return fmt::format("{} {} needs {} of {}: {}", what, value, format_bytes(total), format_bytes(c.estimate.capacity),
@@ -234,12 +246,14 @@ std::string fits_note(const Context& c, std::string_view what, std::int64_t valu
 // not.
 Term largest_batch(const Context& c) {
   const Scenario& s = c.scenario();
-  const bool in_parts = c.plan().pipeline > 1 || c.estimator.batch_unit() > 1;
+  // Whole images are dealt to the devices of the tensor axis.
+  const bool dealt = s.images > 0 && c.plan().tensor > 1;
+  const bool in_parts = c.plan().pipeline > 1 || c.estimator.batch_unit() > 1 || dealt;
   Term x;
   if (c.execution().weights.gguf || in_parts) {
     x = named("batch", c.estimate.largest_batch, "largest batch whose memory fits, found by bisection");
   } else {
-    const cost::Memory one = c.estimator.memory({1, s.prompt, s.generate, s.depth});
+    const cost::Memory one = c.estimator.memory(with_batch(s, 1));
     const Term room = named("capacity", c.estimate.capacity.value, "B of device memory") -
                       named("weight_bytes", one.weights.value, "B of weights") -
                       named("reserve_bytes", one.reserve.value, "B for the runtime");
@@ -248,9 +262,9 @@ Term largest_batch(const Context& c) {
     x = max(Term(0), min(named("limit", kMaxBatch, "largest batch tried"), floor(room / each)));
   }
   const std::int64_t batch = c.estimate.largest_batch;
-  if (batch > 0) x = x.noted(fits_note(c, "batch", batch, {batch, s.prompt, s.generate, s.depth}));
+  if (batch > 0) x = x.noted(fits_note(c, "batch", batch, with_batch(s, batch)));
   const std::int64_t next = batch + c.estimator.batch_unit();
-  return next > kMaxBatch ? x : x.noted(fits_note(c, "batch", next, {next, s.prompt, s.generate, s.depth}));
+  return next > kMaxBatch ? x : x.noted(fits_note(c, "batch", next, with_batch(s, next)));
 }
 
 Term longest_context(const Context& c) {
@@ -259,15 +273,15 @@ Term longest_context(const Context& c) {
   const std::int64_t others = c.estimator.tokens(s) - s.prompt;
   if (context == 0) {
     const std::int64_t shortest = c.estimator.prompt_unit();
-    return Term(0).noted(fits_note(c, "context", shortest + others, {s.batch, shortest, s.generate, s.depth}));
+    return Term(0).noted(fits_note(c, "context", shortest + others, with_prompt(s, shortest)));
   }
   const std::int64_t prompt = context - others;
   const Term x =
       (named("prompt", prompt, "longest prompt whose memory fits at this batch, found by bisection") +
        named("generate", others, s.depth > 0 ? "generated tokens, and those cached before" : "generated tokens"))
-          .noted(fits_note(c, "context", context, {s.batch, prompt, s.generate, s.depth}));
+          .noted(fits_note(c, "context", context, with_prompt(s, prompt)));
   const std::int64_t next = prompt + c.estimator.prompt_unit();
-  return x.noted(next <= kMaxTokens ? fits_note(c, "context", next + others, {s.batch, next, s.generate, s.depth})
+  return x.noted(next <= kMaxTokens ? fits_note(c, "context", next + others, with_prompt(s, next))
                                     : std::string("the longest prompt tried"));
 }
 

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "model/families.h"
 #include "model/hf_quantization.h"
+#include "model/hf_vision.h"
 #include "model/reading.h"
 
 namespace llmperf::model {
@@ -483,6 +484,9 @@ Decoder parse_hf_config(const descriptor::Document& document, descriptor::Proble
   if (language) decoder.notes = "the language model alone: what reads images, video or sound is not counted";
   check_architectures(reader);
   config.read();
+  if (language) decoder.vision = read_hf_vision(document.root, decoder.hidden, problems);
+  if (decoder.vision)
+    decoder.notes = "the language model, and beside it the tower that reads images; what reads sound is not counted";
   descriptor::Problems beside_problems(beside ? beside->file : std::string());
   Quantization quantization = read_quantization(reader, beside, beside_problems);
   check_common_keys(reader);

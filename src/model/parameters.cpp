@@ -492,7 +492,8 @@ ParameterCounts count_parameters(const Decoder& model) {
   counts.lm_head = output_matrix + (model.lm_head_bias ? model.vocab : 0);
   counts.total = outer + counts.layers;
   counts.activated = counts.total - idle;
-  counts.checkpoint = counts.total + (model.checkpoint_repeats_lm_head ? output_matrix : 0);
+  if (model.vision) counts.vision = count_parameters(*model.vision).total();
+  counts.checkpoint = counts.total + (model.checkpoint_repeats_lm_head ? output_matrix : 0) + counts.vision;
   if (model.next_token_layers > 0) {
     // The two inputs, the hidden state and the next token's embedding, have a norm each and are projected together; a
     // third norm stands before the head (DeepSeek-V3's README_WEIGHTS.md: 11.5 G parameters beside the copies).

@@ -27,7 +27,8 @@ using Amount = std::optional<Bytes>;
 // Only what was asked: what is empty is chosen by resolve().
 struct Request {
   Text model, hw;
-  Count batch, prompt, gen, depth;
+  Count batch, prompt, gen, depth, images;
+  Text image_size;
   Text phase;
   Count verify;
   Number accept;

@@ -74,7 +74,9 @@ Type fields_of(Fields<model::ParameterCounts> f) {
       .of<&P::embedding>("embedding", "with learned positions")
       .of<&P::lm_head>("lm_head", "also when it is tied")
       .of<&P::layers>("layers", "all of them")
-      .of<&P::checkpoint>("checkpoint", "as the published files hold them")
+      .of<&P::checkpoint>("checkpoint", "as the published files hold them, a vision tower among them")
+      .of<&P::vision>("vision", "of the vision tower, which `total` leaves out; only where there is one")
+      .only_when([](const P& p) { return p.vision > 0; })
       .of<&P::attention>("attention", "of `layers`")
       .of<&P::feed_forward>("feed_forward", "of `layers`")
       .of<&P::norms>("norms", "of `layers`: the rest")
@@ -148,7 +150,7 @@ double ModelShown::bits_per_weight() const { return weights.value * 8 / d(model:
 
 Bytes ModelShown::kv_per_token() const {
   Bytes bytes;
-  for (std::size_t k = 0; k < model.kinds.size(); ++k) {
+  for (std::size_t k = 0; k < model.kinds.size() && !model.encoder; ++k) {
     bytes += cost::layer_kv_bytes(kv, model.kinds[k].attention, 1, 1) * d(model.count_of_kind(k));
   }
   return bytes;

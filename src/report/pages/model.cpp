@@ -46,6 +46,16 @@ std::string feed_forward_text(const model::FeedForward& f) {
   return text;
 }
 
+std::string tower_text(const model::VisionTower& t) {
+  std::string text =
+      fmt::format("{} layers, {} wide, {} heads x {}, MLP {} wide{}; patches {} x {}", t.layers, t.hidden, t.heads,
+                  t.head_dim, t.intermediate, t.gated ? ", gated" : "", t.patch, t.patch);
+  if (t.merge > 1) text += fmt::format(", {} x {} of them a token", t.merge, t.merge);
+  if (t.window > 0) text += fmt::format("; windows of {} x {} but in {} layers", t.window, t.window, t.full_layers);
+  if (t.deepstack > 0) text += fmt::format("; {} inner layers projected, too", t.deepstack);
+  return text;
+}
+
 Fields shape_of_model(const model::Decoder& m) {
   Fields f;
   if (!m.hf_id.empty()) f.add("published as", m.hf_id);
@@ -57,6 +67,7 @@ Fields shape_of_model(const model::Decoder& m) {
     f.add(fmt::format("{} layers", m.count_of_kind(k)),
           attention_text(m.kinds[k].attention) + "; MLP " + feed_forward_text(m.kinds[k].feed_forward));
   }
+  if (m.vision) f.add("vision tower", tower_text(*m.vision));
   f.add("source", m.source);
   if (!m.notes.empty()) f.add("notes", m.notes);
   return f;
@@ -65,7 +76,7 @@ Fields shape_of_model(const model::Decoder& m) {
 Table parts_of_model(const model::Decoder& m, const model::ParameterCounts& p) {
   Table t{"Parameters (exact, computed from the dimensions above)", {{"part", true}, {"parameters"}, {"of total"}}, {}};
   const auto row = [&](const std::string& name, std::int64_t n) {
-    t.rows.push_back({name, count_text(n), share_text(n, p.total)});
+    t.rows.push_back({name, count_text(n), share_text(n, p.total + p.vision)});
   };
   row("embedding", p.embedding);
   row("layers", p.layers);
@@ -73,10 +84,12 @@ Table parts_of_model(const model::Decoder& m, const model::ParameterCounts& p) {
   row("  MLP and experts", p.feed_forward);
   row("  norms", p.norms);
   row("final norm", p.final_norm);
-  row(m.tied_embeddings ? "lm_head (shares the embedding)" : "lm_head", p.lm_head);
-  row("total", p.total);
+  if (!m.encoder) row(m.tied_embeddings ? "lm_head (shares the embedding)" : "lm_head", p.lm_head);
+  row(p.vision > 0 ? "language model" : "total", p.total);
+  if (p.vision > 0) row("vision tower", p.vision);
+  if (p.vision > 0) row("total", p.total + p.vision);
   if (p.activated != p.total) row("activated per token", p.activated);
-  if (p.checkpoint != p.total) row("stored in the published files", p.checkpoint);
+  if (p.checkpoint != p.total + p.vision) row("stored in the published files", p.checkpoint);
   return t;
 }
 
@@ -93,6 +106,8 @@ Fields storage_of_model(const ModelShown& v) {
     f.add("all layers offloaded", fmt::format("{} on the device, {} (token embedding) on the host",
                                               format_bytes_binary(placed.device), format_bytes_binary(placed.host)));
   }
+  if (v.parameters.vision > 0) f.add("vision tower in 16 bits", size_text(Bytes{2 * d(v.parameters.vision)}));
+  if (v.model.encoder) return f;
   const Bytes kv = v.kv_per_token();
   f.add("KV cache in " + v.kv.name(),
         fmt::format("{} per token, {} per 1024 tokens", format_bytes(kv), format_bytes(kv * 1024)));
