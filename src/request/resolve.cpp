@@ -607,8 +607,11 @@ void make_training(Resolved& r, Unused unused) {
   const Request& q = r.asked;
   auto& training = r.work.emplace<Training>();
   training.choices = choose(r);
-  training.estimator =
-      std::make_unique<estimate::TrainingEstimator>(estimate::make_setup(r.model(), r.device, training.choices));
+  estimate::Setup setup = estimate::make_setup(r.model(), r.device, training.choices);
+  if (r.model().vision) {
+    setup.notes.emplace_back("the language model alone is trained: the vision tower is neither held nor run");
+  }
+  training.estimator = std::make_unique<estimate::TrainingEstimator>(std::move(setup));
   training.options = training_options(q, training.estimator->setup());
   const graph::Plan& plan = training.choices.plan;
   estimate::TrainingScenario& s = training.scenario;

@@ -58,8 +58,10 @@ TEST_CASE("a model that reads images holds its tower with images or without", "[
   const Scenario s{.batch = 2, .prompt = 512, .generate = 16};
   CHECK(own.memory(s).weights.value == text.memory(s).weights.value + tower);
   // Whatever the language model is stored in.
-  Estimator narrow = estimator("qwen3-vl-8b", {{.weights = "w4a16"}});
-  Estimator narrow_text = estimator("qwen3-8b", {{.weights = "w4a16"}});
+  estimate::Choices four_bits;
+  four_bits.weights = "w4a16";
+  Estimator narrow = estimator("qwen3-vl-8b", four_bits);
+  Estimator narrow_text = estimator("qwen3-8b", four_bits);
   CHECK(narrow.memory(s).weights.value == narrow_text.memory(s).weights.value + tower);
   // Every device of the tensor axis holds all of it, of a pipeline the first stage.
   estimate::Choices two;

@@ -214,4 +214,20 @@ TEST_CASE("sizes of images are width x height", "[vision]") {
   CHECK_THROWS_AS(see(of_file("qwen3-vl-8b", 4096), {4000, 10}), Error);  // more than 200 to 1
 }
 
+TEST_CASE("an encoder's parameters are those it was published with", "[encoder]") {
+  const Decoder bert = parse_decoder(descriptor::parse_yaml(
+      "name: bert-base\nhidden_size: 768\nnum_layers: 12\nvocab_size: 30522\nnorm: layer\nposition_embeddings: 512\n"
+      "type_embeddings: 2\nembedding_norm: true\nfinal_norm: false\nencoder: true\npooler: true\nnorms_after: true\n"
+      "attention: {heads: 12, qkv_bias: true, o_bias: true}\n"
+      "feed_forward: {intermediate: 3072, activation: gelu, gated: false, bias: true}\n",
+      "bert.yaml"));
+  CHECK(count_parameters(bert).total == 109'482'240);
+  CHECK(count_parameters(bert).lm_head == 0);
+  CHECK(count_parameters(load_decoder("bge-m3")).total == 567'754'752);
+}
+
+TEST_CASE("the built-in descriptor of a model that reads images has the tower of its config.json", "[vision]") {
+  CHECK(load_decoder("qwen3-vl-8b").vision == of_file("qwen3-vl-8b", 4096));
+}
+
 }  // namespace llmperf::vision_test

@@ -110,7 +110,7 @@ class Encoders(Refused):
         self.assertEqual(self.run_program("parallel", *ENCODER, "--devices", "4", "--batch", "8").returncode, DONE)
         self.assertIn("encoder", self.refused("parallel", *ENCODER, "--devices", "4", "--phase", "decode"))
         self.refused("parallel", *ENCODER, "--devices", "4", "--training")
-        self.assertEqual(self.run_program("compare", *ENCODER, "--runtime", "none").returncode, DONE)
+        self.assertEqual(self.run_program("compare", *ENCODER, "--runtime", "none", "--with", "all").returncode, DONE)
         document = self.json("show", "model", "bge-m3")
         self.assertEqual(document["parameters"]["total"], 567754752)
         self.assertEqual(document["kv_bytes_per_token"], 0)

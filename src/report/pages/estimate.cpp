@@ -32,9 +32,10 @@ std::string generated_text(const Generation& g, std::string_view before) {
 }
 
 // What is not as in every request.
-std::string serving_text(const estimate::Serving& s) {
+std::string serving_text(const estimate::Setup& setup) {
+  const estimate::Serving& s = setup.serving;
   std::string text;
-  if (s.phases != estimate::Served::both) text += fmt::format("; {} alone", name(s.phases));
+  if (s.phases != estimate::Served::both && !setup.encodes()) text += fmt::format("; {} alone", name(s.phases));
   if (s.verify > 1) {
     text += fmt::format("; steps verify {} tokens and keep {}", s.verify, format_significant(s.accepted));
   }
@@ -65,12 +66,13 @@ std::string assumptions_line(const Generation& g) {
   if (setup.profile) {
     const std::string prefill(hardware::name(setup.dispatch));
     const std::string decode(hardware::name(setup.decode_dispatch));
-    text += fmt::format("; runtime {}, {}", setup.profile->name,
-                        prefill == decode ? decode : fmt::format("prefill {}, decode {}", prefill, decode));
+    text += fmt::format(
+        "; runtime {}, {}", setup.profile->name,
+        prefill == decode || setup.encodes() ? prefill : fmt::format("prefill {}, decode {}", prefill, decode));
   }
   if (x.model->has_experts()) text += "; routing " + graph::to_text(x.routing);
   if (x.plan.devices() > 1) text += "; " + plan_text(setup, x.split);
-  return text + serving_text(setup.serving);
+  return text + serving_text(setup);
 }
 
 std::string fit_text(const Estimate& e) {

@@ -67,6 +67,7 @@ Fields shape_of_model(const model::Decoder& m) {
     f.add(fmt::format("{} layers", m.count_of_kind(k)),
           attention_text(m.kinds[k].attention) + "; MLP " + feed_forward_text(m.kinds[k].feed_forward));
   }
+  if (m.encoder) f.add("encoder", "reads a text once, in both directions: no cache, no lm_head");
   if (m.vision) f.add("vision tower", tower_text(*m.vision));
   f.add("source", m.source);
   if (!m.notes.empty()) f.add("notes", m.notes);
@@ -83,7 +84,7 @@ Table parts_of_model(const model::Decoder& m, const model::ParameterCounts& p) {
   row("  attention", p.attention);
   row("  MLP and experts", p.feed_forward);
   row("  norms", p.norms);
-  row("final norm", p.final_norm);
+  row(m.encoder && !m.final_norm ? "norm of the embedding" : "final norm", p.final_norm);
   if (!m.encoder) row(m.tied_embeddings ? "lm_head (shares the embedding)" : "lm_head", p.lm_head);
   row(p.vision > 0 ? "language model" : "total", p.total);
   if (p.vision > 0) row("vision tower", p.vision);
