@@ -143,7 +143,11 @@ class VisionBuilder {
 
   void project() {
     const std::int64_t tokens = images_of_device(e_, all_) * image_.tokens;
-    if (t_.projector_norm) norm(Tag::merge_norm, patches_, t_.hidden);
+    if (t_.projector_norm && t_.projector_rms) {
+      vector(Tag::merge_norm, VectorKind::rms_norm, patches_, t_.hidden, 1, 1, t_.hidden);
+    } else if (t_.projector_norm) {
+      norm(Tag::merge_norm, patches_, t_.hidden);
+    }
     // The mean of a token's patches.
     if (t_.merge > 1 && t_.projector.front() == t_.hidden) {
       vector(Tag::merge_norm, VectorKind::reduce, patches_, t_.hidden, 1, d(tokens) / d(patches_));

@@ -126,6 +126,7 @@ VisionTower read_gemma3(TowerSource& s) {
   t.rotary = false;
   t.positions = across * across;
   t.projector = {t.hidden, s.text_hidden};
+  t.projector_norm = t.projector_rms = true;
   t.image = {.rule = ImageRule::square, .side = side, .wrapper = 4};  // marks, and an empty line on either side
   return t;
 }

@@ -490,6 +490,9 @@ ParameterCounts count_parameters(const Decoder& model) {
   }
   const std::int64_t output_matrix = model.encoder ? 0 : model.vocab * model.hidden;
   counts.lm_head = output_matrix + (model.lm_head_bias ? model.vocab : 0);
+  for (const Tensor& tensor : outer_tensors(model)) {
+    if (model.encoder && tensor.part == Part::lm_head) counts.lm_head += tensor.elements();  // a pooler
+  }
   counts.total = outer + counts.layers;
   counts.activated = counts.total - idle;
   if (model.vision) counts.vision = count_parameters(*model.vision).total();

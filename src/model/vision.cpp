@@ -191,7 +191,7 @@ VisionParameters count_parameters(const VisionTower& t) {
   for (std::size_t i = 0; i + 1 < t.projector.size(); ++i) {
     chain += matrix(t.projector[i + 1], t.projector[i], t.projector_bias);
   }
-  p.projector = chain + (t.projector_norm ? norm(t, h) : 0) + (t.standardized ? 2 * h : 0) +
+  p.projector = chain + (t.projector_norm ? (t.projector_rms ? h : norm(t, h)) : 0) + (t.standardized ? 2 * h : 0) +
                 t.deepstack * (chain + norm(t, t.projector.front()));
   return p;
 }

@@ -66,6 +66,7 @@ struct VisionTower {
   // Widths from a token's row to the language model's, one matrix from each to the next: [4608, 4608, 4096].
   std::vector<std::int64_t> projector;
   bool projector_norm = false;  // over the patches' rows
+  bool projector_rms = false;   // RMSNorm, whatever the layers have
   bool projector_bias = false;
   std::int64_t deepstack = 0;  // layers whose rows go through a projector of their own, too (norm over a token's row)
   ImageScaling image;

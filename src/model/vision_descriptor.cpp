@@ -49,6 +49,7 @@ void visit_tower(Tower& t, Visit&& visit) {
   visit.flag("standardized", t.standardized, false);
   visit.numbers("projector", t.projector);
   visit.flag("projector_norm", t.projector_norm, false);
+  visit.flag("projector_rms", t.projector_rms, false);
   visit.flag("projector_bias", t.projector_bias, false);
   visit.number("deepstack", t.deepstack, {0, 64}, 0);
 }

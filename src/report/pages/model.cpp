@@ -85,7 +85,9 @@ Table parts_of_model(const model::Decoder& m, const model::ParameterCounts& p) {
   row("  MLP and experts", p.feed_forward);
   row("  norms", p.norms);
   row(m.encoder && !m.final_norm ? "norm of the embedding" : "final norm", p.final_norm);
-  if (!m.encoder) row(m.tied_embeddings ? "lm_head (shares the embedding)" : "lm_head", p.lm_head);
+  if (!m.encoder || p.lm_head > 0) {
+    row(m.encoder ? "pooler" : m.tied_embeddings ? "lm_head (shares the embedding)" : "lm_head", p.lm_head);
+  }
   row(p.vision > 0 ? "language model" : "total", p.total);
   if (p.vision > 0) row("vision tower", p.vision);
   if (p.vision > 0) row("total", p.total + p.vision);
