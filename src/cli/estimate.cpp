@@ -117,7 +117,7 @@ Answer explain_answer(const EstimateFlags& flags, const Context&) {
   const request::Request request = request_of(flags, "explain");
   const auto resolved = request::resolve_setup(request, sources);
   auto& text = std::get<request::Generation>(resolved->work);
-  text.scenario = request::scenario_of(request);
+  text.scenario = request::scenario_of(request, resolved->model());
   request::check_scenario(text.scenario, text.choices);
   const estimate::Estimate e = text.estimator->run(text.scenario);
   if (!flags.number.empty()) {

@@ -180,7 +180,13 @@ Answer gguf_answer(const LimitsFlags& flags, const Context& context, const std::
 
 Answer limits_answer(const LimitsFlags& flags, const Context& context) {
   std::vector<model::ModelFile> models;
-  for (const std::string& name : list_value("--model", flags.models)) models.push_back(model::load_model(name));
+  for (const std::string& name : list_value("--model", flags.models)) {
+    models.push_back(model::load_model(name));
+    if (!models.back().decoder.encoder) continue;
+    throw Error::bad_input(
+        fmt::format("{} is an encoder: the limits are those of decoding with a cache, and it has neither", name),
+        "llmperf estimate says how many sequences it reads per second");
+  }
   const std::vector<std::string> weights = list_value("--weights", flags.weights);
   const bool as_stored = flags.weights == kDefaultWeights && models.front().stored && models.size() == 1;
   if (as_stored) return gguf_answer(flags, context, models, {});

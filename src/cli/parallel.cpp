@@ -78,6 +78,7 @@ Answer parallel_answer(const ParallelFlags& f, const Context& context) {
   check_effects(f, context);
   estimate::SearchSpace space = space_of(f);
   const model::ModelFile file = model::load_model(*f.request.model, f.request.assume.value_or(""));
+  if (file.decoder.encoder) context.refuse({"--kv", "--phase"}, "an encoder caches nothing and decodes nothing");
   const hardware::Device device = hardware::load_device(*f.request.hw);
   estimate::Choices choices = request::choose_schemes(f.request, device);
   choices.tiles = mapper::TileModel::roofline;  // ranks thousands of plans

@@ -126,7 +126,7 @@ std::vector<Job> jobs_of_model(const ReplayFlags& f, request::Resolved& resolved
     jobs.push_back({phase, replay::step_of(graph, resolved.model().vocab, sums), group});
   };
   add("prefill", estimator.prefill_of(s));
-  add("decode", estimator.decode_at(s, s.decode_context()));
+  if (!estimator.setup().encodes()) add("decode", estimator.decode_at(s, s.decode_context()));
   return jobs;
 }
 
@@ -388,7 +388,9 @@ void add_replay(Command& root) {
   command.add("--self-test", f.self_test, "compare results with the cpu backend's, op by op");
   for (const request::Field& field : request::fields()) {
     const bool named = command.find("--" + std::string(field.name)) != nullptr || field.name == "gen";
-    if (!named && field.applies_to(request::Workload::text)) command.add(field.name, f.request);
+    // The ops of a vision tower are not replayed.
+    const bool images = field.name == "images" || field.name == "image-size";
+    if (!named && !images && field.applies_to(request::Workload::text)) command.add(field.name, f.request);
   }
 }
 

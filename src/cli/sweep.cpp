@@ -384,7 +384,7 @@ void PointStudy::Evaluator::set_scenario(estimate::Scenario& scenario) const {
     const std::int64_t value = points_.inner_values_[i][values_[outer + i]];
     switch (points_.fields_[outer + i].front()->name.front()) {
       case 'b': scenario.batch = value; break;
-      case 'p': scenario.prompt = value; break;
+      case 'p': scenario.prompt = value + scenario.image_tokens(); break;
       default: scenario.generate = value; break;
     }
   }
@@ -395,7 +395,7 @@ std::string PointStudy::Evaluator::generation(sweep::Row& row) {
   if (!setup_error_.empty()) return setup_error_;
   const auto& text = std::get<request::Generation>(setup_->work);
   try {
-    estimate::Scenario scenario = request::scenario_of(request_);
+    estimate::Scenario scenario = request::scenario_of(request_, setup_->model());
     set_scenario(scenario);
     request::check_scenario(scenario, text.choices);
     text.estimator->run(scenario, estimate_);

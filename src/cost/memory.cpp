@@ -107,6 +107,25 @@ void visit_alive(const graph::Execution& e, const graph::SequenceGroup& g, std::
                           "logits and their fp32 softmax"));
 }
 
+template <class N>
+N vision_alive(const graph::Execution& e, const graph::SeenImages& images) {
+  const Let<N> let;
+  const model::VisionTower& t = *e.model->vision;
+  const std::int64_t seen = graph::images_of_device(e, images.count);
+  const N patches = let("patches", seen * images.each.tiles * (images.each.patches + (t.class_token ? 1 : 0)),
+                        "patches of the images that a device sees at once");
+  const N hidden = let("tower_hidden", t.hidden, "width of the tower");
+  const N attention = let("tower_attention", 2 * (t.heads + t.kv_heads) * t.head_dim, "queries, keys, values, result");
+  const N mlp = hidden + let("tower_matrices", t.gated ? 3 : 2,
+                             t.gated ? "gate, up and their product" : "up and its activation") *
+                             let("tower_intermediate", t.intermediate, "width of the tower's MLP");
+  const N rows = let("image_tokens", images.count * images.each.tokens, "rows that the tower makes of all images") *
+                 let("hidden", t.output(), "width of the residual stream") *
+                 let.factor("levels", 1 + t.deepstack, "results of a token: the last and those of inner layers");
+  return grouped(patches * grouped(hidden + largest_of({attention, mlp})) + rows) *
+         let("element_bytes", bytes_per_element(e.activations), "bytes of an activation ({})", e.activations);
+}
+
 // Keys and values of a layer that keeps `kept` of `tokens` tokens, entries that stand for several of them, index keys.
 template <class N>
 N layer_kv(const model::CacheScheme& kv, const model::Attention& a, const model::IndexRow& index, const N& kept,
@@ -401,6 +420,17 @@ Bytes activation_peak(const graph::Execution& e, const graph::SequenceGroup& g) 
   double largest = 0;
   visit_alive<double>(e, g, "", [&](std::string_view, double bytes) { largest = std::max(largest, bytes); });
   return Bytes{largest};
+}
+
+Bytes vision_weight_bytes(const graph::Execution& e) {
+  if (!e.model->vision) return {};
+  return Bytes{d(model::count_parameters(*e.model->vision).total()) * e.vision_weights.bits / 8};
+}
+Bytes vision_activation_peak(const graph::Execution& e, const graph::SeenImages& images) {
+  return Bytes{vision_alive<double>(e, images)};
+}
+Alive explained_vision_activation(const graph::Execution& e, const graph::SeenImages& images) {
+  return {"layers of the vision tower", vision_alive<Term>(e, images)};
 }
 
 std::vector<Alive> explained_activation(const graph::Execution& e, const graph::SequenceGroup& g,

@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "graph/decoder_graph.h"
 #include "graph/stdit_graph.h"
+#include "graph/vision_graph.h"
 #include "model/parameters.h"
 
 namespace llmperf::cost {
@@ -57,11 +58,17 @@ Bytes stage_state_bytes(const graph::Execution& execution, std::span<const std::
 // Matrices outside the layers as the device of a stage holds them.
 std::vector<model::Tensor> stage_outer_tensors(const graph::Execution& execution, std::int64_t stage);
 
+// Of the vision tower, which every device of the first stage holds whole; nothing without one.
+Bytes vision_weight_bytes(const graph::Execution& execution);
+
 // Largest set of activation tensors alive at once in a step: the residual stream plus, whichever is largest, what
 // attention (q, k, v and its result; without flash attention two score matrices and the repeated K and V), the MLP (its
 // input, the gate and up results, their product; for experts of every routed copy) or the head (logits and their fp32
 // softmax) hold. Of one device of the plan.
 Bytes activation_peak(const graph::Execution& execution, const graph::SequenceGroup& group);
+// … in the pass of the vision tower over images: the residual stream and, whichever is larger, what attention or the
+// MLP of a layer hold, and the rows that the tower makes. Of one device.
+Bytes vision_activation_peak(const graph::Execution& execution, const graph::SeenImages& images);
 // Its terms: how many tokens a device computes in the step, how much of the residual stream it keeps, over how many
 // devices the scores and the repeated K and V are divided beyond that, and how many copies of a token go to its
 // experts.

@@ -27,7 +27,11 @@ Scenario scenario_of(const Estimator& estimator, const Scenario& s, std::int64_t
   const std::int64_t unit = estimator.prompt_unit();
   const std::int64_t generate = estimator.tokens(s) - s.prompt;  // and what was cached before
   const std::int64_t prompt = std::max(unit, (context - std::min(generate, context)) / unit * unit);
-  return {s.batch, prompt, std::max<std::int64_t>(context - prompt, 0)};
+  Scenario other = s;
+  other.prompt = prompt;
+  other.generate = std::max<std::int64_t>(context - prompt, 0);
+  other.depth = 0;
+  return other;
 }
 
 }  // namespace

@@ -115,6 +115,7 @@ void Estimator::set_plan(const graph::Plan& plan) {
   stages_.clear();
   for (std::int64_t i = 0; i < plan.pipeline; ++i) {
     stages_.push_back({e.split.layers_of_kinds(*e.model, i), cost::stage_weight_bytes(e, i)});
+    if (i == 0) stages_.back().weights += cost::vision_weight_bytes(e);
   }
   std::vector<mapper::Machine::Part> parts;
   for (std::size_t i = 0; i < cards_.size(); ++i) {
@@ -216,6 +217,7 @@ SequenceGroup Estimator::prefill_of(const Scenario& s) const {
   const std::int64_t parts = micro_batches(s) * setup_.serving.overlap_batches;
   return {(replica_batch(s) + parts - 1) / parts, s.prompt, s.depth};
 }
+graph::SeenImages Estimator::images_of(const Scenario& s) const { return {replica_batch(s) * s.images, s.image}; }
 SequenceGroup Estimator::decode_at(const Scenario& s, std::int64_t context) const {
   SequenceGroup group = prefill_of(s);
   group.new_tokens = setup_.serving.verify;
@@ -278,13 +280,20 @@ void Estimator::run_drafts(const Scenario& scenario, Estimate& result) {
     return;
   }
   const Serving& serving = setup_.serving;
+  const bool sees = serving.prefills() && scenario.images > 0;
   const std::size_t decodes = decode_steps(scenario) > 0 ? 1 : 0;
-  result.phases.resize((serving.prefills() ? 1 : 0) + (draft_ ? 2 : 1) * decodes);
+  result.phases.resize((sees ? 1 : 0) + (serving.prefills() ? 1 : 0) + (draft_ ? 2 : 1) * decodes);
   result.ttft.reset();
   result.total = {};
+  if (sees) {
+    vision(scenario, result.phases.front());
+    result.total = result.phases.front().time;
+  }
   if (serving.prefills()) {
-    prefill(scenario, result.phases.front());
-    result.ttft = result.total = result.phases.front().time;
+    Phase& step = result.phases[sees ? 1 : 0];
+    prefill(scenario, step);
+    result.total += step.time;
+    result.ttft = result.total;
   }
   decode(scenario, result);
 
@@ -294,6 +303,23 @@ void Estimator::run_drafts(const Scenario& scenario, Estimate& result) {
   result.tokens_per_second = batch * result.tokens_per_second_per_request;
   result.prefill_tokens_per_second = result.ttft ? batch * d(scenario.prompt) / result.ttft->value : 0;
   result.decode_tokens_per_second = result.tpot ? batch / result.tpot->value : 0;
+  result.sequences_per_second = setup_.encodes() ? batch / result.ttft->value : 0;
+}
+
+// The tower is on the first stage, whose images are not divided into micro-batches.
+void Estimator::vision(const Scenario& scenario, Phase& result) {
+  const graph::SeenImages images = images_of(scenario);
+  graph::build_vision(setup_.execution, images, graph_);
+  Phase pass;
+  pass.name = "vision";
+  pass.first = pass.last = {.count = images.count, .new_tokens = images.each.tokens};
+  pass.ops = std::move(result.ops);
+  result = std::move(pass);
+  result.launches = {.dispatch = setup_.dispatch_of(true, images.count),
+                     .prompts = true,
+                     .layers = d(setup_.execution.model->vision->layers),
+                     .sequences = d(images.count)};
+  time_phase(setup_, machine_, graph_, stages_, Prefetch::no, result, seconds_);
 }
 
 // One step: its graph, and how it runs.
@@ -428,7 +454,7 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
   if (steps < 1) return;
   const double accepted = setup_.serving.accepted;
   const std::int64_t last = scenario.decode_context() + static_cast<std::int64_t>(d(steps - 1) * accepted);
-  Phase& phase = result.phases[setup_.serving.prefills() ? 1 : 0];
+  Phase& phase = result.phases[result.phases.size() - (draft_ ? 2 : 1)];
   Pace pace = walk("decode", scenario, steps, last, phase);
   if (draft_) pace += draft_->walk("draft", scenario, steps, last, result.phases.back());
   result.tpot_first = pace.first / accepted;
@@ -478,6 +504,9 @@ cost::Memory Estimator::stage_memory(const Scenario& s, std::size_t stage) const
   } else {
     const Serving& serving = setup_.serving;
     if (serving.prefills()) m.activation = cost::activation_peak(e, prefill_of(s));
+    if (serving.prefills() && s.images > 0) {
+      m.activation = std::max(m.activation, cost::vision_activation_peak(e, images_of(s)));
+    }
     if (serving.decodes()) {
       m.activation =
           std::max(m.activation, cost::activation_peak(e, decode_at(s, s.decode_context() + s.generate - 1)));
@@ -540,7 +569,14 @@ Bytes Estimator::room(const Scenario& scenario) const {
 void Estimator::limits(const Scenario& scenario, Estimate& result) const {
   const auto room = [&](const Scenario& s) { return this->room(s).value; };
   const auto batch_room = [&](std::int64_t batch) {
-    return room({batch, scenario.prompt, scenario.generate, scenario.depth});
+    Scenario other = scenario;
+    other.batch = batch;
+    return room(other);
+  };
+  const auto of_prompt = [&](std::int64_t prompt) {
+    Scenario other = scenario;
+    other.prompt = prompt;
+    return other;
   };
   // Batches that fill the pipeline are computed in smaller parts: among those alone the room never grows.
   const std::int64_t unit = batch_unit();
@@ -553,10 +589,9 @@ void Estimator::limits(const Scenario& scenario, Estimate& result) const {
     if (batch_room(batch) >= 0) result.largest_batch = batch;
   }
   const std::int64_t piece = prompt_unit();
-  const std::int64_t prompt = piece * largest(kMaxTokens / piece, [&](std::int64_t pieces) {
-                                return room({scenario.batch, piece * pieces, scenario.generate, scenario.depth});
-                              });
-  result.longest_context = prompt > 0 ? tokens({scenario.batch, prompt, scenario.generate, scenario.depth}) : 0;
+  const std::int64_t prompt =
+      piece * largest(kMaxTokens / piece, [&](std::int64_t pieces) { return room(of_prompt(piece * pieces)); });
+  result.longest_context = prompt > 0 ? tokens(of_prompt(prompt)) : 0;
 }
 
 }  // namespace llmperf::estimate

@@ -11,19 +11,24 @@
 
 #include "estimate/phase.h"
 #include "estimate/setup.h"
+#include "graph/vision_graph.h"
 #include "mapper/machine.h"
 
 namespace llmperf::estimate {
 
 // `batch` requests (of all replicas of the model together) of `prompt` tokens each are prefilled together; the first
 // token comes out of the prefill, the other generate - 1 out of one decode step each, at contexts prompt, prompt + 1,
-// …, prompt + generate - 2 cached tokens, and `depth` more in every step.
+// …, prompt + generate - 2 cached tokens, and `depth` more in every step. An encoder reads the prompts and is done.
 struct Scenario {
   std::int64_t batch = 1;
   std::int64_t prompt = 512;
   std::int64_t generate = 128;
   std::int64_t depth = 0;  // tokens of every request that are cached before its prompt
+  // Of every request, and what the model's tower makes of one; their tokens are among those of the prompt.
+  std::int64_t images = 0;
+  model::SeenImage image = {};
 
+  std::int64_t image_tokens() const { return images * image.prompt_tokens; }
   std::int64_t decode_context() const { return depth + prompt; }  // tokens cached before the first decode step
 };
 
@@ -31,8 +36,9 @@ inline constexpr std::int64_t kMaxBatch = 1'000'000;
 inline constexpr std::int64_t kMaxTokens = 100'000'000;
 
 // It fits when both the device and the host do. Phases: prefill, then decode when more than one token is generated;
-// one of the two alone when the device runs no other (Serving). With a draft decode steps verify, and the phase after
-// them is what drafts for one: a cycle of a request is the two, one after the other.
+// one of the two alone when the device runs no other (Serving). Before the prefill, vision where there are images. With
+// a draft decode steps verify, and the phase after them is what drafts for one: a cycle of a request is the two, one
+// after the other. Of an encoder one phase: encode.
 struct Estimate : Outcome {
   Scenario scenario;
   cost::Memory host_memory;  // all zero without a host
@@ -41,7 +47,7 @@ struct Estimate : Outcome {
   std::int64_t longest_context = 0;  // prompt + generate tokens per sequence that fit at this batch; 0: none
 
   // Only when it fits.
-  std::optional<Seconds> ttft;  // with a prefill
+  std::optional<Seconds> ttft;  // with a prefill: it and the pass over images; of an encoder its pass
   std::optional<Seconds>
       tpot_first;               // of the second token of a request: the first decode step, over the tokens it keeps
   std::optional<Seconds> tpot;  // mean
@@ -51,6 +57,7 @@ struct Estimate : Outcome {
   double tokens_per_second_per_request = 0;
   double prefill_tokens_per_second = 0;             // prompt tokens over ttft; 0 without prefill
   double decode_tokens_per_second = 0;              // batch / tpot; 0 without decode
+  double sequences_per_second = 0;                  // of an encoder: batch / ttft; else 0
   const Phase* phase(std::string_view name) const;  // null where there is none
 };
 
@@ -65,15 +72,17 @@ class Estimator {
 
   // The prefill alone, whether it fits or not.
   void prefill(const Scenario& scenario, Phase& result) {
-    phase("prefill", prefill_of(scenario), micro_batches(scenario), result);
+    phase(prompt_phase(), prefill_of(scenario), micro_batches(scenario), result);
   }
+  // The pass of the vision tower over the images of all requests, of which there must be some.
+  void vision(const Scenario& scenario, Phase& result);
   // The decode step with `context` cached tokens, whether it fits or not.
   void decode_step(const Scenario& scenario, std::int64_t context, Phase& result) {
     phase("decode", decode_at(scenario, context), micro_batches(scenario), result);
   }
   // A step of `micro_batches` parts, each over `group` (of one replica), whether it fits or not.
   void step(const graph::SequenceGroup& group, std::int64_t micro_batches, Phase& result) {
-    phase(is_decode(group) ? "decode" : "prefill", group, micro_batches, result);
+    phase(is_decode(group) ? "decode" : prompt_phase(), group, micro_batches, result);
   }
   // Time of one step over `step` (of one replica), without the per-op results.
   Seconds step_time(std::span<const graph::SequenceGroup> step);
@@ -117,6 +126,7 @@ class Estimator {
   std::int64_t replica_batch(const Scenario& scenario) const;
   std::int64_t micro_batches(const Scenario& scenario) const;
   graph::SequenceGroup prefill_of(const Scenario& scenario) const;
+  graph::SeenImages images_of(const Scenario& scenario) const;  // of a replica
   graph::SequenceGroup decode_at(const Scenario& scenario, std::int64_t context) const;
   // Of a request: tokens that it has in the end, those that the cache has room for (guesses, too), decode steps, and
   // tokens that come out of these steps and the prefill.
@@ -124,6 +134,8 @@ class Estimator {
   std::int64_t cached_tokens(const Scenario& scenario) const;
   std::int64_t decode_steps(const Scenario& scenario) const;
   std::int64_t generated(const Scenario& scenario) const;
+  // What the phase of the prompts is called.
+  std::string_view prompt_phase() const { return setup_.encodes() ? "encode" : "prefill"; }
   // What a legal batch and a legal prompt are multiples of.
   std::int64_t batch_unit() const;
   std::int64_t prompt_unit() const;

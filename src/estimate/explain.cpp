@@ -178,11 +178,13 @@ constexpr std::pair<std::string_view, std::string_view> kNumbers[] = {{"ttft_s",
                                                                       {"tokens_per_second", "tokens"},
                                                                       {"tokens_per_second_per_request", "tokens"},
                                                                       {"prefill_tokens_per_second", "prefill"},
+                                                                      {"sequences_per_second", "encode"},
                                                                       {"tpot_s", "decode"},
                                                                       {"tpot_first_s", "decode"},
                                                                       {"tpot_last_s", "decode"},
                                                                       {"decode_tokens_per_second", "decode"}};
 bool has_number(const Estimate& e, std::string_view of) {
+  if (of == "prefill") return e.ttft.has_value();
   return of.empty() || (of == "tokens" ? e.tokens_per_second > 0 : e.phase(of) != nullptr);
 }
 
@@ -191,9 +193,10 @@ struct Known {
   const Estimator& estimator;
   const Estimate& e;
   Term operator()(std::string_view path) const {
-    return named(explain(estimator, e, path), path == "ttft_s"    ? "s to the first token"
-                                              : path == "total_s" ? "s from the start to the last token"
-                                                                  : "s per token after the first, on average");
+    return named(explain(estimator, e, path),
+                 path == "ttft_s"    ? estimator.setup().encodes() ? "s of the pass" : "s to the first token"
+                 : path == "total_s" ? "s from the start to the last token"
+                                     : "s per token after the first, on average");
   }
   Term batch() const { return named("batch", e.scenario.batch, "requests"); }
   Term prompt() const { return named("prompt", e.scenario.prompt, "prompt tokens of a request"); }
@@ -244,7 +247,17 @@ std::optional<Explanation> explain_times(const Estimator& estimator, const Estim
   };
   const auto* known_number = std::ranges::find(kNumbers, path, &std::pair<std::string_view, std::string_view>::first);
   if (known_number == std::end(kNumbers) || !has_number(e, known_number->second)) return std::nullopt;
-  if (path == "ttft_s") return sum(e.phases[0], *e.ttft);
+  if (path == "ttft_s") {
+    if (e.phases[0].name != "vision") return sum(e.phases[0], *e.ttft);
+    const auto part = [&](const Phase& phase, const char* what) {
+      return named(phase_metric(estimator, phase, Metric::time_s), what);
+    };
+    return checked(part(e.phases[0], "s of the pass over the images") + part(e.phases[1], "s of the prefill"),
+                   std::string(path), "s", e.ttft->value);
+  }
+  if (path == "sequences_per_second") {
+    return checked(known.batch() / known("ttft_s"), std::string(path), "sequence/s", e.sequences_per_second);
+  }
   if (path == "total_s") return checked(known.total(), std::string(path), "s", e.total.value);
   if (path == "tokens_per_second") {
     return rate(known.batch() * known.generate() / known("total_s"), e.tokens_per_second);

@@ -99,7 +99,7 @@ void visit_share(const Context& c, Add&& add) {
 }
 
 // Those on the device, or those on the host.
-Term weights(const Context& c, bool on_host) {
+Term language_weights(const Context& c, bool on_host) {
   const model::WeightLayout& layout = c.execution().weights;
   Term sum;
   const auto add = [&](const model::Tensor& tensor, const model::StoredFormat& format, std::string path,
@@ -147,6 +147,16 @@ Term weights(const Context& c, bool on_host) {
     sum = sum.noted("names that end in a number belong to layers of another kind, format or place");
   }
   return c.model().tied_embeddings && !copied ? sum.noted("lm_head shares the storage of the embedding") : sum;
+}
+
+// And the vision tower of the first stage.
+Term weights(const Context& c, bool on_host) {
+  const Term language = language_weights(c, on_host);
+  if (!c.model().vision || on_host || c.estimator.fullest_stage(c.scenario()) > 0) return language;
+  const Term tower = named("vision_parameters", model::count_parameters(*c.model().vision).total(),
+                           "parameters of the vision tower and its projectors") *
+                     named("vision_bits", c.execution().vision_weights.bits, "bits that each is stored in") / 8;
+  return language + tower;
 }
 
 // Layers of a kind that the fullest device holds, or the host.
@@ -222,7 +232,10 @@ Term activation(const Context& c, bool on_host) {
   const auto add = [&](const graph::SequenceGroup& step, const char* name) {
     for (cost::Alive& alive : cost::explained_activation(c.execution(), step, name)) all.push_back(std::move(alive));
   };
-  if (serving.prefills()) add(c.estimator.prefill_of(s), "prefill");
+  if (serving.prefills()) add(c.estimator.prefill_of(s), c.estimator.setup().encodes() ? "pass" : "prefill");
+  if (serving.prefills() && s.images > 0) {
+    all.push_back(cost::explained_vision_activation(c.execution(), c.estimator.images_of(s)));
+  }
   if (serving.decodes()) add(c.estimator.decode_at(s, s.decode_context() + s.generate - 1), "last decode step");
   const auto most = std::max_element(all.begin(), all.end(), [](const cost::Alive& a, const cost::Alive& b) {
     return a.bytes.value() < b.bytes.value();
@@ -243,6 +256,14 @@ Term activation(const Context& c, bool on_host) {
 
 // ---- Limits
 
+Scenario with_batch(Scenario s, std::int64_t batch) {
+  s.batch = batch;
+  return s;
+}
+Scenario with_prompt(Scenario s, std::int64_t prompt) {
+  s.prompt = prompt;
+  return s;
+}
 std::string fits_note(const Context& c, std::string_view what, std::int64_t value, const Scenario& s) {
   const Bytes total = c.estimator.memory(s).total();
   return fmt::format("{} {} needs {} of {}: {}", what, value, format_bytes(total), format_bytes(c.estimate.capacity),
@@ -253,12 +274,14 @@ std::string fits_note(const Context& c, std::string_view what, std::int64_t valu
 // not.
 Term largest_batch(const Context& c) {
   const Scenario& s = c.scenario();
-  const bool in_parts = c.plan().pipeline > 1 || c.estimator.batch_unit() > 1;
+  // Whole images are dealt to the devices of the tensor axis.
+  const bool dealt = s.images > 0 && c.plan().tensor > 1;
+  const bool in_parts = c.plan().pipeline > 1 || c.estimator.batch_unit() > 1 || dealt;
   Term x;
   if (c.execution().weights.gguf || in_parts) {
     x = named("batch", c.estimate.largest_batch, "largest batch whose memory fits, found by bisection");
   } else {
-    const cost::Memory one = c.estimator.memory({1, s.prompt, s.generate, s.depth});
+    const cost::Memory one = c.estimator.memory(with_batch(s, 1));
     const Term room =
         named("capacity", c.estimate.capacity.value, "B of device memory") -
         named("weight_bytes", one.weights.value, "B of weights") -
@@ -274,9 +297,9 @@ Term largest_batch(const Context& c) {
     x = max(Term(0), min(named("limit", kMaxBatch, "largest batch tried"), floor(room / each)));
   }
   const std::int64_t batch = c.estimate.largest_batch;
-  if (batch > 0) x = x.noted(fits_note(c, "batch", batch, {batch, s.prompt, s.generate, s.depth}));
+  if (batch > 0) x = x.noted(fits_note(c, "batch", batch, with_batch(s, batch)));
   const std::int64_t next = batch + c.estimator.batch_unit();
-  return next > kMaxBatch ? x : x.noted(fits_note(c, "batch", next, {next, s.prompt, s.generate, s.depth}));
+  return next > kMaxBatch ? x : x.noted(fits_note(c, "batch", next, with_batch(s, next)));
 }
 
 Term longest_context(const Context& c) {
@@ -285,15 +308,15 @@ Term longest_context(const Context& c) {
   const std::int64_t others = c.estimator.tokens(s) - s.prompt;
   if (context == 0) {
     const std::int64_t shortest = c.estimator.prompt_unit();
-    return Term(0).noted(fits_note(c, "context", shortest + others, {s.batch, shortest, s.generate, s.depth}));
+    return Term(0).noted(fits_note(c, "context", shortest + others, with_prompt(s, shortest)));
   }
   const std::int64_t prompt = context - others;
   const Term x =
       (named("prompt", prompt, "longest prompt whose memory fits at this batch, found by bisection") +
        named("generate", others, s.depth > 0 ? "generated tokens, and those cached before" : "generated tokens"))
-          .noted(fits_note(c, "context", context, {s.batch, prompt, s.generate, s.depth}));
+          .noted(fits_note(c, "context", context, with_prompt(s, prompt)));
   const std::int64_t next = prompt + c.estimator.prompt_unit();
-  return x.noted(next <= kMaxTokens ? fits_note(c, "context", next + others, {s.batch, next, s.generate, s.depth})
+  return x.noted(next <= kMaxTokens ? fits_note(c, "context", next + others, with_prompt(s, next))
                                     : std::string("the longest prompt tried"));
 }
 

@@ -416,6 +416,8 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
   }
   if (choices.micro_batch) e.micro_batch = *choices.micro_batch;
   setup.serving = choices.serving;
+  if (model.encoder) setup.serving.phases = Served::prefill;
+  e.vision_weights.compute = e.activations;
   if (e.weights.gguf && setup.serving.overlap_batches > 1) {
     throw Error::bad_input(
         "--overlap-batches: llama.cpp takes all sequences of a GGUF model through the devices together",
@@ -438,7 +440,8 @@ Setup make_setup(const model::Decoder& model, const hardware::Device& device, co
 
   std::string note;
   const auto fit = [&](model::StoredFormat& format) { substitute(format, device, e.activations, note); };
-  for (model::StoredFormat* format : {&e.weights.token_embedding, &e.weights.position_embedding, &e.weights.lm_head}) {
+  for (model::StoredFormat* format :
+       {&e.weights.token_embedding, &e.weights.position_embedding, &e.weights.lm_head, &e.vision_weights}) {
     fit(*format);
   }
   for (model::LayerGroup& group : e.weights.groups) std::for_each(group.formats.begin(), group.formats.end(), fit);

@@ -44,6 +44,7 @@ struct Execution {
   const model::Decoder* model = nullptr;
   model::WeightLayout weights;
   model::CacheScheme kv;
+  model::StoredFormat vision_weights;  // of a vision tower, which checkpoints keep in 16 bits
   Dtype activations = Dtype::bf16;
   hardware::RuntimeOptions runtime;
   std::int64_t micro_batch = 512;  // GGUF: tokens that are computed at once at most; longer steps are cut

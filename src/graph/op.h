@@ -57,6 +57,9 @@ LLMPERF_WORDS(Tag, none,
               router, routing, dispatch, experts_dispatch, experts_gate_up, experts_gate, experts_up,
               experts_activation, experts_down, experts_return, combine, experts_gather, shared_gate, apply_shared_gate,
               add_shared, experts_norm,
+              // a vision tower
+              patch_embed, patch_norm, merge_norm, merge_proj, deepstack_norm, deepstack_proj, deepstack_add,
+              images_gather,
               // two-dimensional tensor parallelism
               gather_columns, reduce_rows, norm_statistics,
               // parts of a block of a video model

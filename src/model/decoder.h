@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "model/vision.h"
+
 namespace llmperf::descriptor {
 struct Document;
 }
@@ -233,7 +235,8 @@ struct Decoder {
   std::int64_t layer_embedding_width = 0;
   std::int64_t layer_embedding_vocab = 0;
   Streams streams;
-  bool dropout = false;  // trained with dropout on scores and on the outputs of both blocks
+  bool dropout = false;                    // trained with dropout on scores and on the outputs of both blocks
+  std::optional<VisionTower> vision = {};  // beside it: what reads images
 
   std::vector<Layer> kinds;                // distinct layers, at least one
   std::vector<unsigned char> layer_kinds;  // index into kinds for each layer, in order

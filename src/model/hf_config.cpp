@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "model/hf_quantization.h"
+#include "model/hf_vision.h"
 #include "model/reading.h"
 
 namespace llmperf::model {
@@ -565,6 +566,9 @@ Decoder parse_hf_config(const descriptor::Document& document, descriptor::Proble
     check_architectures(reader, *family);
   }
   config.read();
+  if (language) decoder.vision = read_hf_vision(document.root, decoder.hidden, problems);
+  if (decoder.vision)
+    decoder.notes = "the language model, and beside it the tower that reads images; what reads sound is not counted";
   descriptor::Problems beside_problems(beside ? beside->file : std::string());
   Quantization quantization = read_quantization(reader, beside, beside_problems);
   check_common_keys(reader);

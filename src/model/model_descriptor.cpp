@@ -17,6 +17,7 @@
 #include "model/hf_quantization.h"
 #include "model/quantization.h"
 #include "model/reading.h"
+#include "model/vision_descriptor.h"
 
 namespace llmperf::model {
 
@@ -290,6 +291,7 @@ void read_model(Reader& reader, Decoder& decoder) {
     decoder.layer_embedding_vocab = part->require_int("vocab", kVocabRange);
     part->finish();
   }
+  if (auto part = reader.optional_mapping("vision")) decoder.vision = read_vision(*part, decoder.hidden);
   if (auto part = reader.optional_mapping("streams")) {
     decoder.streams.mix = static_cast<StreamMix>(part->choice("mix", kStreamMixNames));
     decoder.streams.count = part->require_int("count", {1, 64});
@@ -713,6 +715,7 @@ std::string to_descriptor(const Decoder& m) {
     w.put("streams", of.in_braces());
   }
   write_kinds(m, w);
+  if (m.vision) w.put("vision", written(*m.vision));
   return w.lines();
 }
 

@@ -505,7 +505,8 @@ ParameterCounts count_parameters(const Decoder& model) {
   counts.lm_head = output_matrix + pooler + (model.lm_head_bias ? model.vocab : 0);
   counts.total = outer + counts.layers;
   counts.activated = counts.total - idle;
-  counts.checkpoint = counts.total + (model.checkpoint_repeats_lm_head ? output_matrix : 0);
+  if (model.vision) counts.vision = count_parameters(*model.vision).total();
+  counts.checkpoint = counts.total + (model.checkpoint_repeats_lm_head ? output_matrix : 0) + counts.vision;
   if (model.next_token_layers > 0) {
     // With copies of the embedding and the lm_head (DeepSeek-V3's README_WEIGHTS.md: 11.5 G parameters beside them).
     counts.checkpoint += model.next_token_layers * (count_parameters(next_token_draft(model)).total +

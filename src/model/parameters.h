@@ -89,7 +89,8 @@ struct ParameterCounts {
   std::int64_t final_norm = 0;    // and what else is neither of layers, nor embedding or head: norms, mixing of streams
   std::int64_t total = 0;         // embedding + layers + final_norm + lm_head, tied weights once
   std::int64_t activated = 0;     // total less the routed experts one token does not use
-  std::int64_t checkpoint = 0;    // what the published files hold (tied lm_head twice where they do)
+  std::int64_t checkpoint = 0;    // what the published files hold (tied lm_head twice where they do, a vision tower)
+  std::int64_t vision = 0;        // of the tower, which is not among those above
   // Closed form of the limits (docs/formulas.md): matrices and biases of the layers, norms left out, and what one token
   // uses of them.
   std::int64_t layer_matrices = 0;

@@ -69,6 +69,7 @@ std::string size_problem(const Decoder& model) {
   for (std::size_t kind = 0; kind < model.kinds.size(); ++kind) {
     total += static_cast<double>(model.count_of_kind(kind)) * elements(layer_tensors(model, model.kinds[kind]));
   }
+  if (model.vision) total += static_cast<double>(count_parameters(*model.vision).total());
   if (total <= kMostParameters) return {};
   return fmt::format("the model has {:.1e} parameters, more than the {:.0e} supported", total, kMostParameters);
 }

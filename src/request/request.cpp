@@ -24,6 +24,7 @@ using enum Values::Sort;
 
 constexpr double kMostRanks = 1 << 20;
 constexpr double kMaxTokens = static_cast<double>(estimate::kMaxTokens);
+constexpr double kMaxImages = 1000;
 constexpr double kMaxBatch = static_cast<double>(estimate::kMaxBatch);
 constexpr std::string_view kModel = "Model";
 constexpr std::string_view kWork = "Workload";
@@ -61,6 +62,13 @@ const Field kFields[] = {
     {.name = "depth", .member = &R::depth, .group = kWork, .type = "TOKENS",
      .about = "tokens of a request that are cached before its prompt; 4k is 4096",
      .workloads = "t", .otherwise = "0", .least = 0, .most = kMaxTokens, .kilo = Kilo::binary},
+    {.name = "images", .member = &R::images, .group = kWork, .type = "N",
+     .about = "images of a request, which the model's vision tower sees before the prefill; their tokens come on top of "
+              "--prompt",
+     .workloads = "t", .otherwise = "0", .least = 0, .most = kMaxImages},
+    {.name = "image-size", .member = &R::image_size, .group = kWork, .type = "WIDTHxHEIGHT",
+     .about = "of an image in pixels, before the model scales it",
+     .workloads = "t", .otherwise = "1024x1024"},
     {.name = "phase", .member = &R::phase, .group = kWork, .type = "WHICH",
      .about = "which steps the devices run: both, or prefill or decode alone, the other on other devices: memory is what "
               "that one needs",

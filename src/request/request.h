@@ -27,7 +27,8 @@ using Amount = std::optional<Bytes>;
 // Only what was asked: what is empty is chosen by resolve().
 struct Request {
   Text model, assume, hw;
-  Count batch, prompt, gen, depth;
+  Count batch, prompt, gen, depth, images;
+  Text image_size;
   Text phase;
   Count verify;
   Text accept;  // tokens of --verify, or chances of a draft

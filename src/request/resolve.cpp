@@ -422,6 +422,17 @@ void check_host_effects(const Resolved& r, const estimate::Setup& setup, const R
          fmt::format("`{}`: of the layers on the device none has such experts", field));
 }
 
+// An encoder reads a text once: there is no cache, and nothing comes after the prompt.
+template <class Refuse>
+void check_encoder_effects(const Resolved& r, const Refuse& refuse) {
+  if (!r.model().encoder) return;
+  for (const char* name : {"gen", "depth", "phase", "verify", "accept", "kv", "cache-type-k", "cache-type-v"}) {
+    refuse(get(r.asked, field(name)).has_value(),
+           fmt::format("`{}`: {} is an encoder: it reads every text once, caches nothing and generates nothing", name,
+                       r.model().name));
+  }
+}
+
 // What has no effect beside the rest of a request. A value that restates the default does no harm.
 void check_effects(const Resolved& r, const graph::Plan& plan, std::int64_t devices) {
   const Request& q = r.asked;
@@ -438,6 +449,13 @@ void check_effects(const Resolved& r, const graph::Plan& plan, std::int64_t devi
   if (const auto* text = std::get_if<Generation>(&r.work)) {
     const estimate::Serving& serving = text->choices.serving;
     check_host_effects(r, text->estimator->setup(), refuse);
+    refuse(q.image_size && q.images.value_or(0) == 0 && r.model().vision, "`image-size`: there are no images",
+           "give `images` as well");
+    const bool fixed = r.model().vision && r.model().vision->image.rule == model::ImageRule::square;
+    refuse(q.image_size && fixed, fixed ? fmt::format("`image-size`: {0} scales every image to {1}x{1}", r.model().name,
+                                                      r.model().vision->image.side)
+                                        : "");
+    check_encoder_effects(r, refuse);
     refuse(q.gen && !serving.decodes(), "`gen`: `phase` prefill decodes nothing");
     refuse(q.draft && !serving.decodes(), "`draft`: `phase` prefill decodes nothing");
     refuse(serving.verify > 1 && !serving.decodes(), "`verify`: `phase` prefill decodes nothing");
@@ -470,11 +488,21 @@ void check_effects(const Resolved& r, const graph::Plan& plan, std::int64_t devi
 
 // ---- Text.
 
-estimate::Scenario scenario_of(const Request& request) {
-  return {.batch = request.batch.value_or(1),
-          .prompt = request.prompt.value_or(512),
-          .generate = request.gen.value_or(128),
-          .depth = request.depth.value_or(0)};
+estimate::Scenario scenario_of(const Request& request, const model::Decoder& model) {
+  estimate::Scenario s{.batch = request.batch.value_or(1),
+                       .prompt = request.prompt.value_or(512),
+                       .generate = request.gen.value_or(128),
+                       .depth = request.depth.value_or(0),
+                       .images = request.images.value_or(0)};
+  const model::ImageSize size = model::parse_image_size(request.image_size.value_or("1024x1024"));
+  if ((request.image_size || s.images > 0) && !model.vision) {
+    throw Error::bad_input(fmt::format("`{}`: {} has no vision tower: it reads text alone",
+                                       s.images > 0 ? "images" : "image-size", model.name),
+                           kLeaveOut);
+  }
+  if (s.images > 0) s.image = model::see(*model.vision, size);
+  s.prompt += s.image_tokens();
+  return s;
 }
 
 // What the plan divides of a request: the batch over replicas and micro-batches, the prompt over the sequence axes.
@@ -544,7 +572,22 @@ void make_generation(Resolved& r, Sources& sources, Unused unused) {
   auto& text = r.work.emplace<Generation>();
   text.choices = choose(r);
   if (r.asked.draft) text.choices.draft = read_draft(*r.asked.draft, r.asked.accept, r.model(), sources);
-  text.estimator = std::make_unique<estimate::Estimator>(estimate::make_setup(r.model(), r.device, text.choices));
+  if (r.model().encoder) {
+    // What cannot be meant, even where a sweep takes fields that others have a use for.
+    if (text.choices.serving.phases == estimate::Served::decode || r.asked.depth.value_or(0) > 0) {
+      throw Error::bad_input(fmt::format("`{}`: {} is an encoder, which caches nothing and decodes nothing",
+                                         r.asked.depth.value_or(0) > 0 ? "depth" : "phase", r.model().name),
+                             kLeaveOut);
+    }
+    text.choices.serving = {.overlap_batches = text.choices.serving.overlap_batches};
+  }
+  estimate::Setup setup = estimate::make_setup(r.model(), r.device, text.choices);
+  if (r.model().vision) {
+    setup.notes.push_back(fmt::format("the weights hold the vision tower ({} in 16 bits), with images or without{}",
+                                      format_bytes(cost::vision_weight_bytes(setup.execution)),
+                                      text.choices.plan.tensor > 1 ? "; every device of `tp` holds all of it" : ""));
+  }
+  text.estimator = std::make_unique<estimate::Estimator>(std::move(setup));
   check_gguf(r, text.estimator->setup());
   if (unused == Unused::refused) check_effects(r, text.choices.plan, text.choices.plan.devices());
 }
@@ -571,8 +614,11 @@ void make_training(Resolved& r, Unused unused) {
   const Request& q = r.asked;
   auto& training = r.work.emplace<Training>();
   training.choices = choose(r);
-  training.estimator =
-      std::make_unique<estimate::TrainingEstimator>(estimate::make_setup(r.model(), r.device, training.choices));
+  estimate::Setup setup = estimate::make_setup(r.model(), r.device, training.choices);
+  if (r.model().vision) {
+    setup.notes.emplace_back("the language model alone is trained: the vision tower is neither held nor run");
+  }
+  training.estimator = std::make_unique<estimate::TrainingEstimator>(std::move(setup));
   training.options = training_options(q, training.estimator->setup());
   const graph::Plan& plan = training.choices.plan;
   estimate::TrainingScenario& s = training.scenario;
@@ -838,7 +884,7 @@ std::unique_ptr<Resolved> resolve(const Request& request, Sources& sources, Unus
                                                     : Workload::text;
   auto r = resolve(request, workload, sources, unused);
   if (auto* text = std::get_if<Generation>(&r->work)) {
-    text->scenario = scenario_of(request);
+    text->scenario = scenario_of(request, r->model());
     check_scenario(text->scenario, text->choices);
     if (unused == Unused::refused) note_idle_execution(*r);
     note_serving(*r);

@@ -89,7 +89,8 @@ estimate::Serving serving_of(const Request& request);
 estimate::Choices choices_with_options(const Resolved& resolved, const std::string& options);
 estimate::VideoChoices video_choices_with_options(const Resolved& resolved, const std::string& options);
 
-estimate::Scenario scenario_of(const Request& request);
+// Throws Error(bad_input) for images that the model cannot see.
+estimate::Scenario scenario_of(const Request& request, const model::Decoder& model);
 // Throws Error(bad_input) for what the plan of the choices does not divide.
 void check_scenario(const estimate::Scenario& scenario, const estimate::Choices& choices);
 bool sharded_embedding(const Request& request);

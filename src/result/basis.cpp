@@ -71,7 +71,7 @@ namespace {
 
 hardware::StepSize step_of(const estimate::Setup& setup, const estimate::Scenario& s, std::string_view phase,
                            hardware::StepSize step) {
-  const bool prefill = phase == "prefill";
+  const bool prefill = phase != "decode";
   const std::int64_t replicas = setup.execution.plan.data;
   step.batch = (s.batch + replicas - 1) / replicas;
   step.tokens = step.batch * (prefill ? s.prompt : setup.serving.verify);
@@ -90,6 +90,16 @@ std::optional<Band> band(const estimate::Setup& setup, const estimate::Estimate&
   const std::string_view measured = phase == "decode" && setup.serving.verify > 1 ? "verify" : phase;
   return estimate::band_of(*setup.profile, step, estimate::shares_of(found->ops), measured,
                            ways_beyond(*setup.profile, step));
+}
+
+std::optional<Band> ttft_band(const estimate::Setup& setup, const estimate::Estimate& e) {
+  std::optional<Band> widest;
+  for (const estimate::Phase& phase : e.phases) {
+    if (phase.name == "decode") continue;
+    const std::optional<Band> each = band(setup, e, phase.name);
+    if (each && (!widest || widest->p90 < each->p90)) widest = each;
+  }
+  return widest;
 }
 
 std::string band_text(const estimate::Setup& setup, const estimate::Estimate& e) {

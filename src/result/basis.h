@@ -38,6 +38,8 @@ std::string no_band_text(const estimate::Platform& platform);
 std::string band_text(const estimate::Setup& setup, const estimate::Estimate& estimate);
 // "; cross-validated on 386 rows", "; an assumption: …". `fewest`: rows of the band that has the fewest.
 std::string rows_text(const hardware::RuntimeProfile& profile, std::int64_t rows, std::int64_t fewest);
+// Of the time to the first token: of the pass over images and the prefill the wider one.
+std::optional<Band> ttft_band(const estimate::Setup& setup, const estimate::Estimate& e);
 // In which ways an estimate, or a phase of it ("prefill", "decode"), lies outside of what the profile was fitted on;
 // empty inside.
 std::vector<std::string> extrapolations(const estimate::Setup& setup, const estimate::Scenario& scenario);

@@ -101,9 +101,11 @@ Type fields_of(Fields<model::ParameterCounts> f) {
   return f.of<&P::total>("total", "tied weights once")
       .of<&P::activated>("activated", "that one token uses")
       .of<&P::embedding>("embedding", "with learned positions")
-      .of<&P::lm_head>("lm_head", "also when it is tied")
+      .of<&P::lm_head>("lm_head", "also when it is tied; of an encoder the pooler")
       .of<&P::layers>("layers", "all of them")
-      .of<&P::checkpoint>("checkpoint", "as the published files hold them")
+      .of<&P::checkpoint>("checkpoint", "as the published files hold them, a vision tower among them")
+      .of<&P::vision>("vision", "of the vision tower, which `total` leaves out; only where there is one")
+      .only_when([](const P& p) { return p.vision > 0; })
       .of<&P::attention>("attention", "of `layers`")
       .of<&P::recurrent>("recurrent", "of `layers`, where there are recurrences")
       .only_when([](const P& p) { return p.recurrent > 0; })
@@ -184,7 +186,7 @@ double ModelShown::bits_per_weight() const { return weights.value * 8 / d(model:
 
 Bytes ModelShown::kv_per_token() const {
   Bytes bytes;
-  for (std::size_t k = 0; k < model.kinds.size(); ++k) {
+  for (std::size_t k = 0; k < model.kinds.size() && !model.encoder; ++k) {
     bytes += cost::layer_kv_bytes(kv, model.kinds[k].attention, 1, 1) * d(model.count_of_kind(k));
   }
   return bytes;

@@ -30,7 +30,9 @@ Bands Generation::bands() const {
   const auto of = [&](const char* phase, const std::optional<Seconds>& time) {
     return e.fits && time ? band_of(band(*setup, e, phase), *time) : std::nullopt;
   };
-  return {{"prefill", of("prefill", e.ttft)}, {"decode", of("decode", e.tpot)}};
+  if (setup->encodes()) return {{"encode", of("encode", e.ttft)}};
+  return {{"prefill", e.fits && e.ttft ? band_of(ttft_band(*setup, e), *e.ttft) : std::nullopt},
+          {"decode", of("decode", e.tpot)}};
 }
 
 namespace {
@@ -70,16 +72,37 @@ Type fields_of(Fields<HostShare> f) {
 
 Type fields_of(const Fields<GenerationInputs>&) {
   using I = GenerationInputs;
+  constexpr auto sees = [](const I& i) { return i.scenario().images > 0; };
   return named_model_and_device<I>()
       .of<&I::scenario, &estimate::Scenario::batch>("batch", "requests that are prefilled together")
-      .of<&I::scenario, &estimate::Scenario::prompt>("prompt_tokens", "of each request")
-      .of<&I::scenario, &estimate::Scenario::generate>("generate_tokens", "of each request")
+      .of("prompt_tokens", "of each request, but those of its images",
+          [](const I& i) { return i.scenario().prompt - i.scenario().image_tokens(); })
+      .of("generate_tokens", "of each request; 0 of an encoder",
+          [](const I& i) { return i.setup().encodes() ? 0 : i.scenario().generate; })
+      .json("images", "of each request, where there are some, as the next five",
+            [](const I& i) { return i.scenario().images; })
+      .only_when(sees)
+      .json("image_tokens", "of all images of a request, in its prompt",
+            [](const I& i) { return i.scenario().image_tokens(); })
+      .only_when(sees)
+      .json("image_scaled", "what the tower scales each image to: width x height in pixels",
+            [](const I& i) { return model::to_text(i.scenario().image.scaled); })
+      .only_when(sees)
+      .json("image_patches", "of an image, of all its tiles",
+            [](const I& i) { return i.scenario().image.tiles * i.scenario().image.patches; })
+      .only_when(sees)
+      .json("image_embeddings", "of an image: rows that the tower makes, without what stands around them in the prompt",
+            [](const I& i) { return i.scenario().image.tokens; })
+      .only_when(sees)
+      .json("vision_weights", "what the tower is stored as, in bits",
+            [](const I& i) { return i.execution().vision_weights.bits; })
+      .only_when(sees)
       .json("depth_tokens", "of each request, cached before its prompt, where there are some",
             [](const I& i) { return i.scenario().depth; })
       .only_when([](const I& i) { return i.scenario().depth > 0; })
       .json("phase", "which steps the devices run, where that is one kind alone: \"prefill\" or \"decode\"",
             [](const I& i) { return i.setup().serving.phases; })
-      .only_when([](const I& i) { return i.setup().serving.phases != estimate::Served::both; })
+      .only_when([](const I& i) { return i.setup().serving.phases != estimate::Served::both && !i.setup().encodes(); })
       .json("verify_tokens", "of every sequence in a decode step, where that is more than one",
             [](const I& i) { return i.setup().serving.verify; })
       .only_when([](const I& i) { return i.setup().serving.verify > 1; })
@@ -182,7 +205,9 @@ Type fields_of(const Fields<Generation>&) {
       answer_fields<G, GenerationInputs>("how far like predictions were off, or from the errors of the parts of a "
                                          "step: `prefill` of `ttft_s`, `decode` "
                                          "of `tpot_s`; each null without a profile")
-          .of<&G::estimate, &E::ttft>("ttft_s", "time to first token: the prefill step; null with `--phase decode`")
+          .of<&G::estimate, &E::ttft>("ttft_s",
+                                      "time to first token: the prefill step, with images the vision tower's pass "
+                                      "before it; of an encoder its only pass; null with `--phase decode`")
           .of<&G::estimate, &E::tpot>("tpot_s",
                                       "time per output token: mean over the generation, of steps that verify several "
                                       "tokens over those that they keep; null with one generated token and with "
@@ -197,6 +222,8 @@ Type fields_of(const Fields<Generation>&) {
           .when(generates)
           .of<&G::estimate, &E::tokens_per_second_per_request>("tokens_per_second_per_request", "… of one")
           .when(generates)
+          .of<&G::estimate, &E::sequences_per_second>("sequences_per_second", "of an encoder: batch over `ttft_s`")
+          .only_when([](const G& g) { return g.estimate->sequences_per_second > 0; })
           .row("tokens_per_second_per_device", "… of all, over the devices",
                [](const G& g) { return g.estimate->tokens_per_second / d(g.setup->execution.plan.devices()); })
           .when(generates)

@@ -181,9 +181,11 @@ Table where_table(const Comparison& c) {
 
 Document document(const Setup& setup, const estimate::Scenario& s, const Comparison& c) {
   const graph::Execution& x = setup.execution;
-  std::string request = fmt::format(
-      "batch {}, prompt {}, generate {}; weights {}, KV cache {}, activations {}; options {} to {}", s.batch, s.prompt,
-      s.generate, x.weights.name, kv_text(setup), name(x.activations), c.steps.front().options, c.steps.back().options);
+  const bool encodes = setup.encodes();
+  std::string request = fmt::format("batch {}, prompt {}{}; weights {}, {}activations {}; options {} to {}", s.batch,
+                                    s.prompt, encodes ? "" : fmt::format(", generate {}", s.generate), x.weights.name,
+                                    encodes ? "" : fmt::format("KV cache {}, ", kv_text(setup)), name(x.activations),
+                                    c.steps.front().options, c.steps.back().options);
   if (x.plan.devices() > 1) request += "; " + plan_text(setup, x.split);
   Document doc{
       Heading{fmt::format("Runtime options: {} on {}", x.model->name, title_text(*setup.device, x.plan.devices())),

@@ -32,9 +32,11 @@ std::string generated_text(const Generation& g, std::string_view before) {
 }
 
 // What is not as in every request.
-std::string serving_text(const estimate::Serving& s, const std::optional<estimate::Draft>& draft) {
+std::string serving_text(const estimate::Setup& setup) {
+  const estimate::Serving& s = setup.serving;
+  const std::optional<estimate::Draft>& draft = setup.draft;
   std::string text;
-  if (s.phases != estimate::Served::both) text += fmt::format("; {} alone", name(s.phases));
+  if (s.phases != estimate::Served::both && !setup.encodes()) text += fmt::format("; {} alone", name(s.phases));
   if (s.verify > 1 && draft) {
     text += fmt::format("; {} drafts {} token{} for a step, accepted with {}", draft->file->decoder.name, draft->tokens,
                         draft->tokens == 1 ? "" : "s", draft->acceptance.text());
@@ -45,13 +47,22 @@ std::string serving_text(const estimate::Serving& s, const std::optional<estimat
   return text;
 }
 
+// " + 2 images of 1026 tokens (scaled to 1024x1024)".
+std::string images_text(const estimate::Scenario& s) {
+  if (s.images == 0) return {};
+  return fmt::format(" + {} image{} of {} tokens (scaled to {})", s.images, s.images == 1 ? "" : "s",
+                     s.image.prompt_tokens, model::to_text(s.image.scaled));
+}
+
 std::string assumptions_line(const Generation& g) {
   const Estimate& e = *g.estimate;
   const graph::Execution& x = g.setup->execution;
   const std::string depth = e.scenario.depth > 0 ? fmt::format(", {} cached", e.scenario.depth) : "";
-  std::string text = fmt::format("batch {}{}, prompt {}{}; weights {}, KV cache {}, activations {}; options {}",
-                                 e.scenario.batch, depth, e.scenario.prompt, generated_text(g, ", generate "),
-                                 x.weights.name, kv_text(*g.setup), name(x.activations), options_text(*g.setup));
+  const std::string cache = g.setup->encodes() ? "" : "KV cache " + kv_text(*g.setup) + ", ";
+  std::string text =
+      fmt::format("batch {}{}, prompt {}{}{}; weights {}, {}activations {}; options {}", e.scenario.batch, depth,
+                  e.scenario.prompt - e.scenario.image_tokens(), images_text(e.scenario),
+                  generated_text(g, ", generate "), x.weights.name, cache, name(x.activations), options_text(*g.setup));
   // All that a stack has may be little.
   if (g.setup->profile && !x.runtime.flash_attention && text.ends_with("options all"))
     text += " of the stack, without flash attention";
@@ -59,12 +70,13 @@ std::string assumptions_line(const Generation& g) {
   if (setup.profile) {
     const std::string prefill(hardware::name(setup.dispatch));
     const std::string decode(hardware::name(setup.decode_dispatch));
-    text += fmt::format("; runtime {}, {}", setup.profile->name,
-                        prefill == decode ? decode : fmt::format("prefill {}, decode {}", prefill, decode));
+    text += fmt::format(
+        "; runtime {}, {}", setup.profile->name,
+        prefill == decode || setup.encodes() ? prefill : fmt::format("prefill {}, decode {}", prefill, decode));
   }
   if (x.model->has_experts()) text += "; routing " + graph::to_text(x.routing);
   if (x.plan.devices() > 1) text += "; " + plan_text(setup, x.split);
-  return text + serving_text(setup.serving, setup.draft);
+  return text + serving_text(setup);
 }
 
 std::string fit_text(const Estimate& e) {
@@ -103,13 +115,27 @@ std::string context_text(const Generation& g) {
   return text;
 }
 
+// "bound by …", of a pass over images and of the prefill.
+std::string prompt_bounds(const Estimate& e) {
+  const Phase* vision = e.phase("vision");
+  const std::string prefill = "bound by " + bound_shares(*e.phase("prefill"));
+  if (vision == nullptr) return prefill;
+  return fmt::format("{} of it for the images, bound by {}; prefill {}", format_seconds(vision->time),
+                     bound_shares(*vision), prefill);
+}
+
 Fields headline(const Generation& g) {
   const Estimate& e = *g.estimate;
   Fields f;
-  if (e.ttft) {
-    f.rows.emplace_back("TTFT",
-                        fmt::format("{} ({}; bound by {})", with_band(*e.ttft, band(*g.setup, e, "prefill")),
-                                    tokens_rate(e.prefill_tokens_per_second), bound_shares(*e.phase("prefill"))));
+  if (g.setup->encodes()) {
+    const Phase& pass = e.phases.front();
+    f.rows.emplace_back(
+        "time", fmt::format("{} (bound by {})", with_band(*e.ttft, ttft_band(*g.setup, e)), bound_shares(pass)));
+    f.rows.emplace_back("throughput", fmt::format("{} sequences/s, {}", format_significant(e.sequences_per_second),
+                                                  tokens_rate(e.prefill_tokens_per_second)));
+  } else if (e.ttft) {
+    f.rows.emplace_back("TTFT", fmt::format("{} ({}; {})", with_band(*e.ttft, ttft_band(*g.setup, e)),
+                                            tokens_rate(e.prefill_tokens_per_second), prompt_bounds(e)));
   }
   if (e.tpot) {
     const Phase& decode = *e.phase("decode");
@@ -191,8 +217,9 @@ Table draft_table(const Generation& g) {
   return t;
 }
 
-Table memory_table(std::string title, const cost::Memory& memory, Bytes capacity) {
-  std::vector<std::pair<std::string, Bytes>> rows = {{"weights", memory.weights}, {"KV cache", memory.kv_cache}};
+Table memory_table(std::string title, const cost::Memory& memory, Bytes capacity, bool encodes = false) {
+  std::vector<std::pair<std::string, Bytes>> rows = {{"weights", memory.weights}};
+  if (!encodes) rows.emplace_back("KV cache", memory.kv_cache);
   if (memory.state.value > 0) rows.emplace_back("recurrent state", memory.state);
   if (memory.draft.value > 0) rows.emplace_back("draft: weights", memory.draft);
   if (memory.draft_cache.value > 0) rows.emplace_back("draft: cache", memory.draft_cache);
@@ -205,7 +232,7 @@ Table memory_table(std::string title, const cost::Memory& memory, Bytes capacity
 void add_memory(const Generation& g, Document& doc) {
   const Estimate& e = *g.estimate;
   const hardware::Device* host = g.setup->host;
-  doc.push_back(memory_table("Memory", e.memory, e.capacity));
+  doc.push_back(memory_table("Memory", e.memory, e.capacity, g.setup->encodes()));
   if (host) doc.push_back(memory_table("Memory of the host (" + host->title + ")", e.host_memory, e.host_capacity));
 }
 

@@ -116,6 +116,16 @@ std::string order_of_layers(const model::Decoder& m) {
   return repeats ? fmt::format("{}, repeated to {} layers", text, order.size()) : text;
 }
 
+std::string tower_text(const model::VisionTower& t) {
+  std::string text =
+      fmt::format("{} layers, {} wide, {} heads x {}, MLP {} wide{}; patches {} x {}", t.layers, t.hidden, t.heads,
+                  t.head_dim, t.intermediate, t.gated ? ", gated" : "", t.patch, t.patch);
+  if (t.merge > 1) text += fmt::format(", {} x {} of them a token", t.merge, t.merge);
+  if (t.window > 0) text += fmt::format("; windows of {} x {} but in {} layers", t.window, t.window, t.full_layers);
+  if (t.deepstack > 0) text += fmt::format("; {} inner layers projected, too", t.deepstack);
+  return text;
+}
+
 Fields shape_of_model(const model::Decoder& m) {
   Fields f;
   if (!m.hf_id.empty()) f.add("published as", m.hf_id);
@@ -136,6 +146,7 @@ Fields shape_of_model(const model::Decoder& m) {
   if (lettered) f.add("in order", order_of_layers(m));
   if (m.next_token_layers > 0)
     f.add("beside them", fmt::format("{} layers that predict further tokens", m.next_token_layers));
+  if (m.vision) f.add("vision tower", tower_text(*m.vision));
   f.add("source", m.source);
   if (!m.notes.empty()) f.add("notes", m.notes);
   if (!m.assumed.empty()) f.add("assumed", m.assumed);
@@ -145,7 +156,7 @@ Fields shape_of_model(const model::Decoder& m) {
 Table parts_of_model(const model::Decoder& m, const model::ParameterCounts& p) {
   Table t{"Parameters (exact, computed from the dimensions above)", {{"part", true}, {"parameters"}, {"of total"}}, {}};
   const auto row = [&](const std::string& name, std::int64_t n) {
-    t.rows.push_back({name, count_text(n), share_text(n, p.total)});
+    t.rows.push_back({name, count_text(n), share_text(n, p.total + p.vision)});
   };
   row("embedding", p.embedding);
   row("layers", p.layers);
@@ -157,9 +168,11 @@ Table parts_of_model(const model::Decoder& m, const model::ParameterCounts& p) {
   if (p.lm_head > 0) {
     row(m.encoder ? "pooler" : m.tied_embeddings ? "lm_head (shares the embedding)" : "lm_head", p.lm_head);
   }
-  row("total", p.total);
+  row(p.vision > 0 ? "language model" : "total", p.total);
+  if (p.vision > 0) row("vision tower", p.vision);
+  if (p.vision > 0) row("total", p.total + p.vision);
   if (p.activated != p.total) row("activated per token", p.activated);
-  if (p.checkpoint != p.total) row("stored in the published files", p.checkpoint);
+  if (p.checkpoint != p.total + p.vision) row("stored in the published files", p.checkpoint);
   return t;
 }
 
@@ -176,6 +189,8 @@ Fields storage_of_model(const ModelShown& v) {
     f.add("all layers offloaded", fmt::format("{} on the device, {} (token embedding) on the host",
                                               format_bytes_binary(placed.device), format_bytes_binary(placed.host)));
   }
+  if (v.parameters.vision > 0) f.add("vision tower in 16 bits", size_text(Bytes{2 * d(v.parameters.vision)}));
+  if (v.model.encoder) return f;
   const Bytes kv = v.kv_per_token();
   if (kv.value > 0) {
     f.add("KV cache in " + v.kv.name(),

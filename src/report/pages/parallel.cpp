@@ -32,7 +32,10 @@ Bytes passed(const Communication& c) {
 Bytes sent(const Communication& c, CollectiveKind kind) { return c.sent[static_cast<std::size_t>(kind)]; }
 
 const char* step_text(const ParallelStudy& study) {
-  return study.space.training ? "training step" : study.setup->serving.prefills() ? "prefill" : "decode step";
+  return study.space.training              ? "training step"
+         : study.setup->encodes()          ? "pass"
+         : study.setup->serving.prefills() ? "prefill"
+                                           : "decode step";
 }
 
 Table cost_table(const ParallelStudy& study) {
