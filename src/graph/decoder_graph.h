@@ -56,7 +56,7 @@ struct Execution {
   bool streams_weights = true;     // products of many rows with weights left on the host run on the device
   bool training = false;           // a forward pass to be differentiated: no cache, dropout, the loss over all tokens
 
-  // Keys that a query sees at most. Of a chunk, which a query stands anywhere in, half of it: the mean over queries.
+  // Keys that a query sees at most: none where windows are not honoured.
   std::optional<std::int64_t> window(const model::Attention& a) const;
   // Whether the device computes micro-batches of so many rows with what the host keeps, experts or not: ggml counts
   // tokens.

@@ -55,7 +55,8 @@ struct Place {
 const graph::Attention* attention_of(const Place& at) {
   for (const graph::Op& other : at.graph) {
     const auto* attention = std::get_if<graph::Attention>(&other.body);
-    if (attention && other.layer_kind == at.op.layer_kind) return attention;
+    const bool scores_alone = attention && attention->v_dim == 0;  // of an indexer
+    if (attention && !scores_alone && other.layer_kind == at.op.layer_kind) return attention;
   }
   return nullptr;
 }
@@ -123,8 +124,9 @@ Row row(const graph::Attention& a, const Place&) {
 Row row(const graph::Vector& v, const Place& at) {
   const calibrate::VectorOp* known = calibrate::vector_op(graph::name(v.kind));
   if (known == nullptr) return fmt::format("no replay of {}", graph::name(v.kind));
-  if (at.op.launches != 1 || v.reads != known->reads || v.writes != known->writes) {
-    return fmt::format("stands for the {} kernels of a chain", at.op.launches);
+  if (at.op.launches != 1) return fmt::format("stands for the {} kernels of a chain", at.op.launches);
+  if (v.reads != known->reads || v.writes != known->writes) {
+    return fmt::format("reads and writes other tensors than {} does", graph::name(v.kind));
   }
   calibrate::VectorShape shape{.layer = std::string(graph::name(v.kind)), .tokens = v.rows, .width = v.width};
   const graph::Attention* attention = v.kind == graph::VectorKind::rope ? attention_of(at) : nullptr;
