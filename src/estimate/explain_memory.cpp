@@ -324,9 +324,9 @@ Term total(const Context& c, std::string_view memory) {
   Term sum;
   for (const std::string_view what : {"weight_bytes", "kv_cache_bytes", "state_bytes", "draft_weight_bytes",
                                       "draft_cache_bytes", "activation_bytes", "reserve_bytes"}) {
-    if (what.starts_with("draft_") &&
-        (c.estimator.draft() == nullptr || (memory == "host_memory" && what == "draft_cache_bytes")))
-      continue;
+    const bool of_draft = what.starts_with("draft_");
+    const cost::Memory& held = memory == "memory" ? c.estimate.memory : c.estimate.host_memory;
+    if (of_draft && (what == "draft_cache_bytes" ? held.draft_cache : held.draft).value == 0) continue;
     if (what == "state_bytes" && !c.model().has_recurrent() && c.estimate.memory.state.value == 0) continue;
     const Explanation part = explain_memory(c.estimator, c.estimate, fmt::format("{}.{}", memory, what));
     sum = sum + named(what, part.value, "B").with_part(part);
