@@ -559,16 +559,18 @@ Decoder parse_hf_config(const descriptor::Document& document, descriptor::Proble
   decoder.name = name_from_file(document.file);
   decoder.architecture = model_type;
   decoder.source = "Hugging Face config " + document.file;
-  if (language) decoder.notes = "the language model alone: what reads images, video or sound is not counted";
   if (assumes) {
     reader.ignore("architectures");
   } else {
     check_architectures(reader, *family);
   }
   config.read();
-  if (language) decoder.vision = read_hf_vision(document.root, decoder.hidden, problems);
-  if (decoder.vision)
+  decoder.vision = read_hf_vision(document.root, decoder.hidden, problems);
+  if (decoder.vision) {
     decoder.notes = "the language model, and beside it the tower that reads images; what reads sound is not counted";
+  } else if (language) {
+    decoder.notes = "the language model alone: what reads images, video or sound is not counted";
+  }
   descriptor::Problems beside_problems(beside ? beside->file : std::string());
   Quantization quantization = read_quantization(reader, beside, beside_problems);
   check_common_keys(reader);
