@@ -18,7 +18,7 @@
 #include "estimate/setup.h"
 #include "hardware/device.h"
 #include "import/collector.h"
-#include "model/families.h"
+#include "model/gguf_architectures.h"
 #include "model/gguf_mix.h"
 #include "model/model_file.h"
 #include "model/parameters.h"
@@ -295,8 +295,7 @@ const KnownModel* model_of(const Record& record, std::string& remark) {
   const double parameters = record.number("model_n_params");
   std::vector<const KnownModel*> found;
   for (const KnownModel& known : known_models()) {
-    const model::Family* family = model::find_family(known.decoder.architecture);
-    if (family == nullptr || letters(family->gguf) != architecture) continue;
+    if (letters(model::gguf_architecture_name(known.decoder)) != architecture) continue;
     if (std::abs(known.parameters / parameters - 1) < kClose + record.number("rounding")) found.push_back(&known);
   }
   if (found.empty()) {

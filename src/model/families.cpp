@@ -3,6 +3,7 @@
 #include "model/families.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #include "base/number.h"
@@ -43,10 +44,8 @@ using W = WindowLayers;
 constexpr Trait kAttentionBias = {false, "attention_bias"};
 constexpr WindowRule kSwitchedWindow = {.layers = W::upper, .absent = 4096, .switched = true};
 constexpr std::string_view kNumExperts = "num_experts", kLocalExperts = "num_local_experts";
-constexpr ExpertRule kQwenExperts = {.count = kNumExperts,
-                                     .other_count = kLocalExperts,
-                                     .unsaid_width = UnsaidWidth::dense_per_used,
-                                     .dense = DenseLayers::by_step};
+constexpr ExpertRule kQwenExperts = {
+    .count = kNumExperts, .other_count = kLocalExperts, .unsaid_per_used = true, .dense = DenseLayers::by_step};
 constexpr ExpertRule kDeepseekExperts = {.count = "n_routed_experts",
                                          .other_count = kLocalExperts,
                                          .grouped = true,
@@ -116,8 +115,7 @@ constexpr Family kFamilies[] = {
     {.name = "mistral", .gguf = "llama", .kv_heads = 8,
      .window = {.layers = W::all, .absent = 4096, .has_layer_types = false}, .must_be_false = "attention_bias"},
     {.name = "mixtral", .gguf = "llama", .kv_heads = 8, .window = {.layers = W::all, .has_layer_types = false},
-     .experts = {.count = kLocalExperts, .other_count = kNumExperts, .width = Fact::intermediate,
-                 .unsaid_width = UnsaidWidth::dense}},
+     .experts = {.count = kLocalExperts, .other_count = kNumExperts, .width = Fact::intermediate}},
     // The code of the first Qwen came with its files, whose config has names of its own.
     {.name = "qwen", .gguf = "qwen",
      .spelt = "max_position_embeddings=seq_length num_key_value_heads= head_dim=kv_channels",
@@ -136,8 +134,9 @@ constexpr Family kFamilies[] = {
      .qkv_bias = kAttentionBias, .o_bias = kAttentionBias, .qk_norm = QkNorm::head,
      .window = {.layers = W::all, .absent = 4096, .switched = true}, .experts = kQwenExperts,
      .must_be_true = "use_qk_norm", .own_keys = read_qwen3_moe_keys},
-    {.name = "qwen3_vl_text", .like = "qwen3"},
-    {.name = "qwen3_vl_moe_text", .like = "qwen3_moe"},
+    // Those for images differ in the rotary embedding alone.
+    {.name = "qwen3_vl_text", .like = "qwen3", .gguf = "qwen3vl"},
+    {.name = "qwen3_vl_moe_text", .like = "qwen3_moe", .gguf = "qwen3vlmoe"},
     // The first files of Gemma say hidden_act: gelu, and were trained and are run with the tanh form.
     {.name = "gemma", .gguf = "gemma", .tied = true, .kv_heads = 16, .head_dim = 256,
      .qkv_bias = kAttentionBias, .o_bias = kAttentionBias,
@@ -198,7 +197,7 @@ constexpr Family kFamilies[] = {
     {.name = "glm_moe_dsa", .gguf = "glm-dsa", .latent = true, .experts = with_correction(kDeepseekExperts),
      .must_be_false = "attention_bias mlp_bias", .must_be_one = "moe_layer_freq", .skipped = kDeepseekSkipped,
      .own_layers = make_indexed_layers},
-    {.name = "glm4_moe_lite", .latent = true, .experts = with_correction(kDeepseekExperts),
+    {.name = "glm4_moe_lite", .gguf = "deepseek2", .latent = true, .experts = with_correction(kDeepseekExperts),
      .must_be_false = "attention_bias mlp_bias", .must_be_one = "moe_layer_freq", .skipped = kGlmLiteSkipped},
     {.name = "glm4_moe", .gguf = "glm4moe", .kv_heads = 8, .head_dim = 128,
      .rotary = 0.5, .rotary_key = "partial_rotary_factor", .qkv_bias = kAttentionBias,
@@ -210,7 +209,7 @@ constexpr Family kFamilies[] = {
                  .correction_key = "use_routing_bias"},
      .skipped = "sliding_window attn_type_list mtp_transformer_layers num_mtp_modules use_mtp qk_norm_type scoring_func "
                 "shared_intermediate_size partial_rotary_factor"},
-    {.name = "minimax_m3_vl", .gguf = "minimax-m3", .kv_heads = 4, .head_dim = 128, .rotary_dim_key = "rotary_dim",
+    {.name = "minimax_m3_vl", .kv_heads = 4, .head_dim = 128, .rotary_dim_key = "rotary_dim",
      .qk_norm = QkNorm::head, .qk_normed = {true, "use_qk_norm"}, .activation = Activation::swiglu_clamped,
      .activation_key = "",
      .experts = {.count = kLocalExperts, .width = Fact::intermediate, .score_correction = true,
@@ -220,7 +219,7 @@ constexpr Family kFamilies[] = {
                 "swiglu_alpha swiglu_limit use_gemma_norm",
      .own_layers = make_minimax_m3_layers},
     {.name = "minimax_m3", .like = "minimax_m3_vl"},
-    {.name = "deepseek_v4", .gguf = "deepseek4", .spelt = "intermediate_size=", .kv_heads = 1, .head_dim = 512, .window = {.layers = W::all, .absent = 128,
+    {.name = "deepseek_v4", .spelt = "intermediate_size=", .kv_heads = 1, .head_dim = 512, .window = {.layers = W::all, .absent = 128,
      .has_layer_types = false}, .experts = without_dense(with_correction(kDeepseekExperts)),
      .must_be_false = "attention_bias mlp_bias", .skipped = "routed_scaling_factor scoring_func swiglu_limit "
      "compress_rope_theta hc_eps hc_sinkhorn_iters",
@@ -228,7 +227,7 @@ constexpr Family kFamilies[] = {
     {.name = "kimi_linear", .gguf = "kimi-linear",
      .spelt = "num_experts_per_tok=num_experts_per_token n_shared_experts=num_shared_experts n_group=num_expert_group "
               "max_position_embeddings=model_max_length",
-     .latent = true,
+     .latent = true, .rotary = 0,
      .experts = {.count = kNumExperts, .grouped = true, .methods = "noaux_tc", .shared = SharedExperts::counted,
                  .dense = DenseLayers::leading, .leading = 1, .score_correction = true},
      .must_be_true = "mla_use_nope", .must_be_one = "moe_layer_freq",
@@ -266,10 +265,10 @@ constexpr Family kFamilies[] = {
     {.name = "qwen2_5_vl", .like = "qwen2_vl"},
     {.name = "qwen2_vl_text", .like = "qwen2_vl"},
     {.name = "qwen2_5_vl_text", .like = "qwen2_vl"},
-    {.name = "qwen3_vl", .like = "qwen3"},
-    {.name = "qwen3_vl_moe", .like = "qwen3_moe"},
-    {.name = "qwen3_omni_moe_text", .like = "qwen3_moe"},
-    {.name = "qwen3_omni_moe", .like = "qwen3_moe"},
+    {.name = "qwen3_vl", .like = "qwen3_vl_text"},
+    {.name = "qwen3_vl_moe", .like = "qwen3_vl_moe_text"},
+    {.name = "qwen3_omni_moe_text", .like = "qwen3_vl_moe_text"},
+    {.name = "qwen3_omni_moe", .like = "qwen3_vl_moe_text"},
     {.name = "gemma3_text", .gguf = "gemma3",
      .absent = "vocab_size=262208 hidden_size=2304 num_hidden_layers=26 num_attention_heads=8 intermediate_size=9216",
      .norms = 4, .tied = true, .kv_heads = 4, .head_dim = 256,
@@ -296,7 +295,7 @@ constexpr Family kFamilies[] = {
      .own_layers = make_gemma3n_layers},
     {.name = "gemma3n", .like = "gemma3n_text"},
     // Each block is one mixer behind one norm.
-    {.name = "nemotron_h", .gguf = "nemotron_h", .spelt = "num_hidden_layers=", .kv_heads = 8, .head_dim = 128,
+    {.name = "nemotron_h", .gguf = "nemotron_h nemotron_h_moe", .spelt = "num_hidden_layers=", .kv_heads = 8, .head_dim = 128,
      .rotary = 0, .gated = false, .activation = Activation::relu2, .activation_key = "mlp_hidden_act",
      .must_be_false = "attention_bias mlp_bias mamba_proj_bias use_bias moe_shared_expert_overlap",
      .skipped = "num_hidden_layers expand mamba_expand hidden_act mamba_hidden_act mamba_ssm_cache_dtype "
@@ -367,17 +366,17 @@ constexpr Family kFamilies[] = {
     {.name = "olmo3", .gguf = "olmo2", .norms_after = true, .qkv_bias = kAttentionBias, .o_bias = kAttentionBias,
      .qk_norm = QkNorm::whole, .window = {.layers = W::pattern, .absent = 4096, .period = 4}},
     {.name = "exaone4", .gguf = "exaone4", .norms_after = true, .kv_heads = 32, .qk_norm = QkNorm::head,
-     .window = {.layers = W::pattern, .absent = 4096, .period = 4}},
+     .window = {.layers = W::pattern, .absent = 4096, .period = 4, .rotates_all = false}},
     {.name = "seed_oss", .gguf = "seed_oss", .kv_heads = 8, .head_dim = 128, .qkv_bias = {true, "attention_bias"},
      .o_bias = {false, "attention_out_bias"}, .mlp_bias = {false, "mlp_bias"}, .skipped = "residual_dropout"},
     {.name = "smollm3", .gguf = "smollm3", .tied = true, .kv_heads = 4,
      .qkv_bias = kAttentionBias, .o_bias = kAttentionBias, .mlp_bias = {false, "mlp_bias"},
      .must_be_false = "use_sliding_window", .skipped = "sliding_window max_window_layers layer_types",
      .own_layers = make_smollm3_layers},
-    {.name = "internlm2", .gguf = "internlm2", .qkv_bias = {false, "bias"}, .o_bias = {false, "bias"}},
-    {.name = "internlm3", .gguf = "internlm3", .qkv_bias = {false, "qkv_bias"}, .o_bias = {false, "bias"},
+    {.name = "internlm2", .gguf = "internlm2", .qkv_bias = {false, "bias"}, .o_bias = {false, "bias"}, .fused_qkv = true},
+    {.name = "internlm3", .gguf = "llama", .qkv_bias = {false, "qkv_bias"}, .o_bias = {false, "bias"},
      .mlp_bias = {false, "bias"}},
-    {.name = "bailing_moe", .gguf = "bailingmoe2", .rotary_key = "partial_rotary_factor",
+    {.name = "bailing_moe", .gguf = "bailingmoe bailingmoe2", .rotary_key = "partial_rotary_factor",
      .qkv_bias = {false, "use_qkv_bias"}, .o_bias = {false, "use_bias"},
      .qk_norm = QkNorm::head, .qk_normed = {false, "use_qk_norm"}, .fused_qkv = true, .experts = kBailingExperts,
      .must_be_true = "use_rmsnorm", .skipped = kBailingSkipped, .own_keys = read_bailing_keys},
@@ -431,7 +430,7 @@ constexpr Family kFamilies[] = {
      .tied = true, .learned_positions = 0, .rotary = 0, .qkv_bias = {true}, .o_bias = {true}, .fused_qkv = true,
      .gated = false, .activation = Activation::gelu_tanh, .activation_key = "activation_function", .width_of_hidden = 4,
      .mlp_bias = {true}, .skipped = kGptSkipped},
-    {.name = "gptj", .gguf = "gptj", .spelt = kGptSpelt, .norm = Norm::layer, .norms = 1, .parallel_blocks = true,
+    {.name = "gptj", .spelt = kGptSpelt, .norm = Norm::layer, .norms = 1, .parallel_blocks = true,
      .lm_head_bias = true, .rotary_dim_key = "rotary_dim", .gated = false, .activation = Activation::gelu_tanh,
      .activation_key = "activation_function", .width_of_hidden = 4, .mlp_bias = {true}, .must_be_true = "rotary",
      .skipped = kGptSkipped},
@@ -439,7 +438,7 @@ constexpr Family kFamilies[] = {
      .qkv_bias = {true, "attention_bias"}, .o_bias = {true, "attention_bias"}, .fused_qkv = true, .gated = false,
      .activation = Activation::gelu, .width_of_hidden = 4, .mlp_bias = {true},
      .skipped = "rotary_emb_base attention_probs_dropout_prob", .own_keys = read_neox_keys},
-    {.name = "opt", .gguf = "opt", .spelt = "intermediate_size=ffn_dim num_key_value_heads= head_dim=",
+    {.name = "opt", .spelt = "intermediate_size=ffn_dim num_key_value_heads= head_dim=",
      .norm = Norm::layer, .tied = true, .learned_positions = 2, .rotary = 0, .qkv_bias = {true, "enable_bias"},
      .o_bias = {true, "enable_bias"}, .gated = false, .activation = Activation::relu,
      .activation_key = "activation_function", .mlp_bias = {true, "enable_bias"}, .must_be_true = "do_layer_norm_before",
@@ -490,7 +489,16 @@ constexpr Family kFamilies[] = {
                 "position_embedding_type reference_compile sparse_pred_ignore_index sparse_prediction repad_logits_with_grad",
      .own_layers = make_modernbert_layers},
 };
+
+// Read from GGUF files alone.
+constexpr Family kGgufFamilies[] = {
+    {.name = "mamba", .gguf = "mamba"},
+    {.name = "mamba2", .gguf = "mamba2"},
+    {.name = "mistral4", .gguf = "mistral4", .latent = true},
+    {.name = "nomic_bert", .gguf = "nomic-bert", .norm = Norm::layer, .encoder = true},
+};
 // clang-format on
+constexpr std::array<std::span<const Family>, 2> kGgufTables = {kFamilies, kGgufFamilies};
 
 constexpr std::string_view kNeutralKeys[] = {
     // identity and files
@@ -568,12 +576,28 @@ const Family* find_family(std::string_view model_type) {
   return found->like.empty() ? found : find_family(found->like);
 }
 
-const Family* find_gguf_family(std::string_view architecture, bool experts, bool score_correction) {
-  const Family* first = nullptr;
-  for (const Family& family : kFamilies) {
-    if (family.gguf != architecture || family.gguf.empty()) continue;
-    if (first == nullptr) first = &family;
-    if (!family.experts.count.empty() == experts && family.experts.score_correction == score_correction) return &family;
+std::string_view gguf_names(std::string_view model_type) {
+  for (const std::span<const Family> table : kGgufTables) {
+    const auto row = std::ranges::find(table, model_type, &Family::name);
+    if (row != table.end()) return row->gguf.empty() && !row->like.empty() ? gguf_names(row->like) : row->gguf;
+  }
+  return {};
+}
+
+std::optional<Family> find_gguf_family(std::string_view architecture, bool experts, bool score_correction) {
+  std::optional<Family> first;
+  for (const std::span<const Family> table : kGgufTables) {
+    for (const Family& row : table) {
+      const std::vector<std::string_view> names = words(row.gguf);
+      const auto name = std::ranges::find(names, architecture);
+      if (name == names.end()) continue;
+      Family family = row.like.empty() ? row : *find_family(row.like);
+      family.name = row.name;
+      family.gguf = *name;
+      const ExpertRule& rule = family.experts;
+      if (!rule.count.empty() == experts && rule.score_correction == score_correction) return family;
+      if (!first) first = family;
+    }
   }
   return first;
 }
@@ -598,9 +622,12 @@ std::vector<std::string> family_names() {
 
 std::vector<std::string> gguf_family_names() {
   std::vector<std::string> names;
-  for (const Family& family : kFamilies) {
-    if (family.gguf.empty() || std::ranges::find(names, family.gguf) != names.end()) continue;
-    names.emplace_back(family.gguf);
+  for (const std::span<const Family> table : kGgufTables) {
+    for (const Family& family : table) {
+      for (const std::string_view name : words(family.gguf)) {
+        if (std::ranges::find(names, name) == names.end()) names.emplace_back(name);
+      }
+    }
   }
   return names;
 }

@@ -64,17 +64,12 @@ struct WindowRule {
 enum class DenseLayers : unsigned char { none, by_step, leading };
 // Experts that every token takes: one of a width of its own behind a gate (Qwen), or several of a routed one's width.
 enum class SharedExperts : unsigned char { none, gated, counted };
-// Width of an expert in GGUF files without the key, as in those before it was introduced.
-enum class UnsaidWidth : unsigned char {
-  refused,        // there are no such files
-  dense,          // feed_forward_length
-  dense_per_used  // feed_forward_length over the experts per token
-};
 struct ExpertRule {
   std::string_view count = {};        // key of their number; empty: a dense model
   std::string_view other_count = {};  // … by the version of transformers that wrote the file
   Fact width = Fact::expert_width;
-  UnsaidWidth unsaid_width = UnsaidWidth::refused;
+  // Where a GGUF file does not say an expert's width it is feed_forward_length over the experts per token.
+  bool unsaid_per_used = false;
   bool grouped = false;           // n_group, topk_group
   std::string_view methods = {};  // values of topk_method, the usual first, between spaces; empty: there is no such key
   SharedExperts shared = SharedExperts::none;
@@ -90,8 +85,10 @@ class ConfigReader;  // hf_config.h
 // Absent keys take the defaults of the architecture's config class in transformers.
 struct Family {
   std::string_view name;       // model_type of config.json: "qwen2_moe"
-  std::string_view like = {};  // all that the row of that name says; nothing else is said here
-  std::string_view gguf = {};  // general.architecture of GGUF files; several rows may be the same to llama.cpp
+  std::string_view like = {};  // all that the row of that name says; nothing else is said here but `gguf`
+  // general.architecture of GGUF files; empty: none is known. Several rows may be the same to it, and
+  // one of ours two of its (gguf_architecture_name), between a space.
+  std::string_view gguf = {};
   std::string_view spelt =
       {};  // keys of facts that go by others, "head_dim=kv_channels", or are not there, "head_dim="
   std::string_view absent = {};              // what facts are where their keys are absent: "vocab_size=262208"
@@ -150,9 +147,11 @@ struct Family {
 std::span<const Family> families();
 // The row of a model_type, that of another where it is like it; null when there is none.
 const Family* find_family(std::string_view model_type);
-// The row of a GGUF file's architecture: of several the first one that does or does not have experts and their
-// score correction, as the file does, else the first. Null when there is none.
-const Family* find_gguf_family(std::string_view architecture, bool experts, bool score_correction);
+// `gguf` of the row of a model_type, or of the one that it is like; empty when there is none.
+std::string_view gguf_names(std::string_view model_type);
+// The row of a GGUF file's architecture, with that one name: of several the first one that does or does not have
+// experts and their score correction, as the file does, else the first.
+std::optional<Family> find_gguf_family(std::string_view architecture, bool experts, bool score_correction);
 // The window of the models that llama.cpp runs as `family.gguf`, of whatever row.
 WindowRule gguf_window(const Family& family);
 // What is supported, for hints.

@@ -260,7 +260,7 @@ class GgufReader {
 
     // The name Hugging Face has for it, so that a model is the same whichever file it was read from.
     decoder_.architecture = family_.name;
-    decoder_.encoder = architecture_.encoder;
+    decoder_.encoder = family_.encoder;
     decoder_.tied_embeddings = tensors_.find("output.weight") == nullptr && !decoder_.encoder;
     decoder_.lm_head_bias = family_.lm_head_bias || tensors_.find("output.bias") != nullptr;
     assemble_layers();
@@ -294,7 +294,9 @@ class GgufReader {
       layers_ = 1;
     }
     // A file may have been left without them.
-    if (has(layers_, "nextn.eh_proj.weight")) decoder_.next_token_layers = next;
+    if (!has(layers_, "nextn.eh_proj.weight")) return;
+    decoder_.next_token_layers = next;
+    decoder_.next_token_copies = has(layers_, "nextn.embed_tokens.weight");
   }
   std::vector<std::int64_t> per_layer(std::string_view key, descriptor::IntRange range) {
     std::vector<std::int64_t> values = keys_.per_layer(key, blocks_, range);
@@ -317,10 +319,11 @@ class GgufReader {
     }
     decoder_.position_embeddings = width_of(tensors_.find("position_embd.weight"), kPositionRange);
     decoder_.type_embeddings = width_of(tensors_.find("token_types.weight"), kVocabRange);
-    // Where it is the last norm the one after the embedding has no name.
-    const bool is_final = architecture_.renamed.find("output_norm.weight=") != std::string_view::npos;
-    decoder_.embedding_norm = !is_final && tensors_.find("token_embd_norm.weight") != nullptr;
-    decoder_.final_norm = !architecture_.encoder || tensors_.find("output_norm.weight") != nullptr;
+    // Where it is the last norm or the first layer's, it is not one after the embedding beside those.
+    const bool other = architecture_.embedding_norm_first ||
+                       architecture_.renamed.find("output_norm.weight=") != std::string_view::npos;
+    decoder_.embedding_norm = !other && tensors_.find("token_embd_norm.weight") != nullptr;
+    decoder_.final_norm = !family_.encoder || tensors_.find("output_norm.weight") != nullptr;
   }
 
   // The file must say which norm the architecture uses, and nothing else. Its tensors say which of the two kinds of
@@ -328,12 +331,9 @@ class GgufReader {
   void read_norm() {
     std::string_view expected = "attention.layer_norm_rms_epsilon";
     std::string_view other = "attention.layer_norm_epsilon";
-    const bool known = find_gguf_family(family_.gguf, false, false) != nullptr;
-    const bool mean =
-        known ? family_.norm != Norm::rms : architecture_.other_norm_key || (!keys_.has(expected) && keys_.has(other));
-    decoder_.norm = family_.norm;
+    const bool mean = family_.norm != Norm::rms;
     if (mean != architecture_.other_norm_key) std::swap(expected, other);
-    if (!known && mean) {
+    if (mean) {
       const bool biased = std::ranges::any_of(file_.tensors, [](const GgufTensorInfo& tensor) {
         return tensor.name.ends_with("_norm.bias") && tensor.name.find("indexer") == std::string::npos;
       });
@@ -347,7 +347,7 @@ class GgufReader {
 
   // Variants that would change what the model costs.
   void check_variants() {
-    if (!architecture_.encoder && !keys_.boolean("attention.causal").value_or(true)) {
+    if (!family_.encoder && !keys_.boolean("attention.causal").value_or(true)) {
       keys_.problem("attention.causal", "attention that is not causal (an embedding model) is not supported");
     }
     for (const std::string_view key : {"attention.max_alibi_bias", "attention.clamp_kqv"}) {
@@ -459,7 +459,7 @@ class GgufReader {
       keys_.contradiction(rotary_key, fmt::format("{} ({}) is more than the width of a head ({})", rotary_key,
                                                   attention_.rotary_dim, attention_.head_dim));
     }
-    const bool rotated = architecture_.rotated && keys_.boolean("rope.scaling.finetuned").value_or(true);
+    const bool rotated = family_.rotary > 0 && keys_.boolean("rope.scaling.finetuned").value_or(true);
     if (!rotated || decoder_.position_embeddings > 0) attention_.rotary_dim = 0;
     // Layers with a window may have heads of another width.
     const auto of_window = [&](std::string_view key, std::int64_t otherwise, std::int64_t least) {
@@ -488,7 +488,7 @@ class GgufReader {
     }
     attention_.head_dim = keys_.require(key_length, kHeadDimRange);
     attention_.v_head_dim = keys_.require(value_length, kHeadDimRange);
-    attention_.rotary_dim = latent.rope_dim;
+    attention_.rotary_dim = family_.rotary > 0 ? latent.rope_dim : 0;
     latent.nope_dim = attention_.head_dim - latent.rope_dim;
     if (latent.nope_dim < 1) {
       keys_.contradiction(key_length, fmt::format("{} ({}) must be more than {} ({})", key_length, attention_.head_dim,
@@ -507,12 +507,8 @@ class GgufReader {
     window_ = keys_.nonzero(Fact::window);
     if (!keys_.has(key) && rule.absent > 0) window_ = rule.absent;
     if (!window_) return;
-    if (!architecture_.windows && usual.layers == WindowLayers::none) {
-      window_.reset();
-      // Files of some architectures have the key, which their loader does not ask for.
-      if (own) return;
-      return keys_.problem(key, fmt::format("a sliding window is not supported for the architecture {}", family_.gguf));
-    }
+    // Other loaders do not ask for the key.
+    if (!architecture_.windows && usual.layers == WindowLayers::none) return window_.reset();
     // An array says which layers slide, a number n that every n-th does not.
     const std::string_view pattern = "attention.sliding_window_pattern";
     const GgufEntry* entry = keys_.find(pattern);
@@ -535,14 +531,14 @@ class GgufReader {
   void read_attention_traits(std::int64_t i) {
     attention_.qkv_bias = family_.qkv_bias.always() || has(i, "attn_qkv.bias") || has(i, "attn_q.bias");
     attention_.o_bias = family_.o_bias.always() || has(i, "attn_output.bias");
-    attention_.qk_norm = family_.qk_norm;
+    attention_.qk_norm = family_.qk_normed.always() ? family_.qk_norm : QkNorm::none;
     const std::int64_t heads = heads_[static_cast<std::size_t>(i)];
     if (const GgufTensorInfo* norm = tensors_.find(i, "attn_q_norm.weight")) {
       const std::int64_t head_dim =
           slides(static_cast<std::size_t>(i)) ? sliding_attention_.head_dim : attention_.head_dim;
       attention_.qk_norm = heads > 1 && norm->elements() == heads * head_dim ? QkNorm::whole : QkNorm::head;
     }
-    attention_.fused_qkv = has(i, "attn_qkv.weight") || architecture_.splits_qkv;
+    attention_.fused_qkv = has(i, "attn_qkv.weight") || (architecture_.splits_qkv && family_.fused_qkv);
     attention_.softcap = family_.softcap && keys_.number("attn_logit_softcapping").value_or(1) != 0;
     if (has(i, "attn_gate.weight")) {
       attention_.gate = rows(i, "attn_gate.weight") == heads ? OutputGate::head : OutputGate::element;
@@ -577,8 +573,8 @@ class GgufReader {
     r.kind = architecture_.recurrent;
     constexpr descriptor::IntRange kTaps = {1, 64};
     if (r.kind == RecurrentKind::short_conv) {
-      r.heads = r.key_heads = decoder_.hidden;
-      r.key_dim = r.value_dim = 1;
+      r.heads = decoder_.hidden;
+      r.key_heads = r.key_dim = r.value_dim = 1;
       r.conv = keys_.require("shortconv.l_cache", kTaps);
       return r;
     }
@@ -594,8 +590,8 @@ class GgufReader {
     const std::int64_t rank = keys_.require("ssm.time_step_rank", kWidthRange);
     r.key_dim = keys_.require("ssm.state_size", kHeadDimRange);
     if (r.kind == RecurrentKind::mamba) {
-      r.heads = r.key_heads = inner;
-      r.value_dim = 1;
+      r.heads = inner;
+      r.key_heads = r.value_dim = 1;
       r.gate_rank = rank;
       r.norms = has(i, "ssm_dt_norm.weight");
       return r;
@@ -661,12 +657,10 @@ class GgufReader {
   // Of a routed expert; `dense`: the width by feed_forward_length.
   std::int64_t expert_width(std::int64_t dense, std::int64_t per_token) {
     if (const auto own = keys_.nonzero(Fact::expert_width)) return *own;
-    std::int64_t width = 0;
-    switch (family_.experts.unsaid_width) {
-      case UnsaidWidth::refused: width = architecture_.models.empty() ? 0 : dense; break;
-      case UnsaidWidth::dense: width = dense; break;
-      case UnsaidWidth::dense_per_used: width = dense / per_token; break;
-    }
+    const ExpertRule& rule = family_.experts;
+    // Configs that have no key for it have one width, of dense layers and of experts.
+    const bool one = rule.count.empty() || rule.width == Fact::intermediate;
+    const std::int64_t width = rule.unsaid_per_used ? dense / per_token : one ? dense : 0;
     if (width == 0) keys_.missing(fact_row(Fact::expert_width).gguf);
     return width;
   }
@@ -797,6 +791,7 @@ class GgufReader {
     const std::int64_t every = architecture_.unrotated_every;
     if (every > 0 && (index + 1) % every == 0 && (!architecture_.windows || window_)) a.rotary_dim = 0;
     a.shares_cache = index >= first_sharing_;
+    a.unused_kv = a.shares_cache && has(index, "attn_k.weight");
     a.indexer = indexer_;
     if (a.indexer && !has(index, "indexer.attn_k.weight")) a.indexer->reused = true;
     return a;
@@ -901,7 +896,7 @@ std::string describe_file_type(const GgufFile& file) {
   return name.empty() ? fmt::format(", file type {}", *id) : fmt::format(", file type {}", name);
 }
 
-// The row of the file's architecture, one made from llama.cpp's where families have none; none when that was reported.
+// The row of the file's architecture; none when that was reported.
 std::optional<Family> family_of_file(const GgufFile& file, GgufProblems& problems) {
   const GgufEntry* type = file.find("general.type");
   if (type != nullptr && text_of(file, "general.type") != "model") {
@@ -921,12 +916,9 @@ std::optional<Family> family_of_file(const GgufFile& file, GgufProblems& problem
     });
   };
   const std::string& name = std::get<std::string>(entry->value);
-  const Family* family = find_gguf_family(name, any_layer(kRouter), any_layer(kScoreCorrection));
-  if (family != nullptr) return *family;
-  if (const GgufArchitecture* own = find_gguf_architecture(name)) {
-    return Family{.name = words(own->models).front(), .gguf = own->name, .activation = own->activation};
-  }
-  const std::vector<std::string> known = gguf_architecture_names();
+  std::optional<Family> family = find_gguf_family(name, any_layer(kRouter), any_layer(kScoreCorrection));
+  if (family) return family;
+  const std::vector<std::string> known = gguf_family_names();
   std::string hint;
   if (!nearest_names(name, known).empty()) hint = name_hint(name, known) + " ";
   problems.add(*entry, fmt::format("general.architecture {} is not supported", quote(name)),
@@ -961,8 +953,6 @@ constexpr std::string_view kPositionTables[] = {"rope_freqs.weight", "rope_facto
                                                 "rope_factors_short.weight", "attn_rot_embd.weight"};
 // The halves of attn_kv_b, in files that also hold the whole.
 constexpr std::string_view kCopies[] = {"attn_k_b.weight", "attn_v_b.weight"};
-// Of layers that use the keys and values of an earlier one: loaded, and without effect.
-constexpr std::string_view kUnused[] = {"attn_k.weight", "attn_v.weight", "attn_k_norm.weight"};
 // What embedding models have behind the last layer.
 constexpr std::string_view kHeads[] = {"cls.weight",      "cls.bias",       "cls.output.weight", "cls.output.bias",
                                        "cls.norm.weight", "dense_2.weight", "dense_3.weight"};
@@ -1087,21 +1077,15 @@ class Matcher {
     for (const GgufTensorInfo& info : file_.tensors) {
       if (used_.contains(&info)) continue;
       const PlacedName name = parse_name(info.name);
-      const bool in_layer = name.layer >= 0 && name.layer < layers;
       if (name.layer >= layers && name.layer < layers + model.next_token_layers) continue;
       const std::string_view* other = find_stem(kPositionTables, name.stem);
       const bool is_table = other != nullptr;
       if (other == nullptr && model.encoder && name.layer < 0) other = find_stem(kHeads, name.stem);
-      if (other == nullptr && in_layer &&
-          model.kinds[model.layer_kinds[static_cast<std::size_t>(name.layer)]].attention.shares_cache) {
-        other = find_stem(kUnused, name.stem);
-      }
       if (other != nullptr) {
         check_type(info, is_table);
         const bool is_matrix = !is_table && info.shape[1] > 1;
-        const Role matrix = name.layer < 0 ? Role::pooler : name.stem == kUnused[0] ? Role::k : Role::v;
         tensors.push_back({.stem = *other,
-                           .role = is_matrix ? matrix : Role::vector,
+                           .role = is_matrix ? Role::pooler : Role::vector,
                            .layer = name.layer,
                            .n = is_matrix ? info.elements() / info.shape[0] : info.elements(),
                            .k = is_matrix ? info.shape[0] : 1,

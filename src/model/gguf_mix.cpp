@@ -383,11 +383,11 @@ const GgufFileType* find_gguf_file_type(std::string_view name) {
 }
 
 std::vector<GgufTensor> quantised_tensors(const Decoder& model, const GgufFileType& type, GgufEra era) {
+  require_gguf_architecture(model);
   require_era(type, era);
-  std::vector<GgufTensor> tensors = gguf_tensors(model, {.split_kv_b = era >= GgufEra::v2025,
-                                                         .joined_delta_net = era < GgufEra::v2026,
-                                                         .next_token_layers = true,
-                                                         .unused_projections = true});
+  std::vector<GgufTensor> tensors = gguf_tensors(
+      model,
+      {.split_kv_b = era >= GgufEra::v2025, .joined_delta_net = era < GgufEra::v2026, .next_token_layers = true});
   Mix mix = make_mix(model, tensors, type, era);
   const bool is_float = info(type.type).block == 1;
   for (GgufTensor& tensor : tensors) {

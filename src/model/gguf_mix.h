@@ -42,8 +42,9 @@ std::span<const GgufFileType> gguf_file_types();
 const GgufFileType* find_gguf_file_type(std::string_view name);
 
 // The tensors of the model with the types the quantiser would choose; a caller may copy a file type and set `imatrix`.
-// Throws Error(bad_input) when the era does not have the file type, or when rows are no multiple of a block of 32 and
-// llama.cpp refuses them. 2-bit and 3-bit i-quants of early 2024 changed from week to week and are not in v2024_02.
+// Throws Error(bad_input) when no architecture of llama.cpp is known for the model, or the era the file type, or when
+// rows are no multiple of a block of 32 and llama.cpp refuses them. 2-bit and 3-bit i-quants of early 2024 changed from
+// week to week and are not in v2024_02.
 std::vector<GgufTensor> quantised_tensors(const Decoder& model, const GgufFileType& type, GgufEra era);
 
 }  // namespace llmperf::model

@@ -124,13 +124,8 @@ void rename_all(std::vector<GgufTensor>& tensors, const GgufArchitecture& archit
   }
 }
 
-GgufArchitecture architecture_of(const Decoder& model) {
-  const GgufArchitecture* known = gguf_architecture(model);
-  return known == nullptr ? GgufArchitecture{} : *known;
-}
-
 std::vector<GgufTensor> gguf_layer(const Decoder& model, const Layer& layer, GgufTensorOptions options) {
-  const GgufArchitecture architecture = architecture_of(model);
+  const GgufArchitecture architecture = gguf_architecture(model);
   std::vector<GgufTensor> tensors;
   for (const Tensor& tensor : layer_tensors(model, layer)) tensors.push_back(to_gguf(tensor));
   if (layer.attention.fused_qkv && !architecture.splits_qkv) {
@@ -156,24 +151,12 @@ std::vector<GgufTensor> next_token_layer(const Decoder& model, GgufTensorOptions
     tensors.push_back({.stem = stem, .role = role, .n = n, .k = k, .type = GgmlType::f16});
   };
   matrix("nextn.eh_proj.weight", Role::model_projection, model.hidden, 2 * model.hidden);
-  matrix("nextn.embed_tokens.weight", Role::layer_embedding, model.vocab, model.hidden);
-  matrix("nextn.shared_head_head.weight", Role::layer_embedding, model.vocab, model.hidden);
+  if (model.next_token_copies) {
+    matrix("nextn.embed_tokens.weight", Role::layer_embedding, model.vocab, model.hidden);
+    matrix("nextn.shared_head_head.weight", Role::layer_embedding, model.vocab, model.hidden);
+  }
   for (const std::string_view norm : {"nextn.enorm.weight", "nextn.hnorm.weight", "nextn.shared_head_norm.weight"}) {
     tensors.push_back({.stem = norm, .n = model.hidden});
-  }
-  return tensors;
-}
-
-// Matrices of layers that use the keys and values of an earlier one: the checkpoint has them, and llama.cpp loads them.
-std::vector<GgufTensor> unused_projections(const Decoder& model, const Attention& a, GgufTensorOptions options) {
-  Layer owner;
-  owner.attention = a;
-  owner.attention.shares_cache = false;
-  std::vector<GgufTensor> tensors;
-  for (const GgufTensor& tensor : gguf_layer(model, owner, options)) {
-    if (tensor.role == Role::k || tensor.role == Role::v || tensor.stem == "attn_k_norm.weight") {
-      tensors.push_back(tensor);
-    }
   }
   return tensors;
 }
@@ -195,7 +178,7 @@ std::string GgufTensor::name() const {
 }
 
 std::vector<GgufTensor> gguf_tensors(const Decoder& model, GgufTensorOptions options) {
-  const GgufArchitecture architecture = architecture_of(model);
+  const GgufArchitecture architecture = gguf_architecture(model);
   std::vector<GgufTensor> tensors;
   std::vector<GgufTensor> last;  // output_norm, output
   for (const Tensor& tensor : outer_tensors(model)) {
@@ -225,11 +208,13 @@ std::vector<GgufTensor> gguf_tensors(const Decoder& model, GgufTensorOptions opt
   };
   const std::int64_t layers = model.num_layers();
   for (std::int64_t i = 0; i < layers; ++i) {
-    const std::size_t kind = model.layer_kinds[static_cast<std::size_t>(i)];
-    add(kinds[kind], i);
-    const Attention& attention = model.kinds[kind].attention;
-    if (options.unused_projections && architecture.keeps_shared_projections && attention.shares_cache) {
-      add(unused_projections(model, attention, options), i);
+    add(kinds[model.layer_kinds[static_cast<std::size_t>(i)]], i);
+  }
+  if (architecture.embedding_norm_first) {
+    const auto first = std::ranges::find(tensors, "attn_norm.weight", &GgufTensor::stem);
+    if (first != tensors.end()) {
+      first->stem = "token_embd_norm.weight";
+      first->layer = -1;
     }
   }
   if (options.next_token_layers && architecture.keeps_next_token_layers) {

@@ -41,8 +41,6 @@ struct GgufTensorOptions {
   bool joined_delta_net = false;
   // Layers that predict further tokens, behind the others, where it keeps them in the file. They are not loaded.
   bool next_token_layers = false;
-  // Projections of layers that use an earlier layer's keys and values, where the checkpoint has them all the same.
-  bool unused_projections = false;
 };
 
 // In file order: token_embd, the layers in order, output_norm, output. Vectors, routers and position tables are F32

@@ -208,7 +208,7 @@ void ConfigReader::read_latent() {
   latent.nope_dim = value_or(Fact::nope_dim, 128);
   attention.head_dim = latent.rope_dim + latent.nope_dim;
   attention.v_head_dim = value_or(Fact::v_head_dim, 128);
-  attention.rotary_dim = latent.rope_dim;
+  attention.rotary_dim = family_.rotary > 0 ? latent.rope_dim : 0;
   attention.latent = latent;
 }
 

@@ -190,7 +190,6 @@ void make_kimi_layers(ConfigReader& config) {
   const bool latent_norm = reader.bool_or("latent_moe_use_norm", false);
   const bool gated = reader.bool_or("mla_use_output_gate", false);
   for (Layer& layer : config.layers) {
-    layer.attention.rotary_dim = 0;
     if (gated) layer.attention.gate = OutputGate::element;
     if (!layer.feed_forward.experts) continue;
     layer.feed_forward.experts->latent = latent;

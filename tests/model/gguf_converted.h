@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,40 @@
 #include "model/gguf_architectures.h"
 #include "model/gguf_file.h"
 #include "model/gguf_tensors.h"
+
+// The model type that is read from the file of one of this type: to llama.cpp several are the same.
+inline std::string type_in_file(const std::string& model_type) {
+  static const std::map<std::string, std::string> kSame = {
+      {"mistral", "llama"},       {"internlm3", "llama"},
+      {"olmo3", "olmo2"},         {"glm4_moe_lite", "deepseek_v3"},
+      {"qwen2_5_vl", "qwen2_vl"}, {"qwen3_omni_moe_text", "qwen3_vl_moe_text"},
+      {"xlm-roberta", "bert"}};
+  const auto found = kSame.find(model_type);
+  return found == kSame.end() ? model_type : found->second;
+}
+
+// What such a file says of a model. It does not say in which runs of tokens a recurrence takes a prompt, nor what
+// windows llama.cpp does not run, and has no layers for further tokens and no pooler (on an encoder's first token)
+// where the converter drops them.
+inline llmperf::model::Decoder as_converted(const llmperf::model::Decoder& model) {
+  namespace m = llmperf::model;
+  const m::GgufArchitecture* own = m::find_gguf_architecture(m::gguf_architecture_name(model));
+  m::Decoder result = model;
+  result.pooler = false;
+  if (own == nullptr || !own->keeps_next_token_layers) result.next_token_layers = 0;
+  result.kinds.clear();
+  result.layer_kinds.clear();
+  result.kind_counts.clear();
+  for (const unsigned char kind : model.layer_kinds) {
+    m::Layer layer = model.kinds[kind];
+    if (layer.recurrent) layer.recurrent->chunk = m::Recurrent{}.chunk;
+    // Which of the two forms of GELU it is.
+    if (model.architecture == "gpt_neox") layer.feed_forward.activation = m::Activation::gelu;
+    if (own != nullptr && !own->windows) layer.attention.window.reset();
+    result.add_layer(layer);
+  }
+  return result;
+}
 
 class ConvertedGguf {
  public:
@@ -139,7 +174,9 @@ class ConvertedGguf {
 
   void add_head_widths(const llmperf::model::Attention& a, bool since_2025) {
     if (arch_ == "granitehybrid") set_arch("rope.scaling.finetuned", a.rotary_dim > 0);
-    const std::int64_t rotary = own().unrotated_every > 0 || arch_ == "granitehybrid" ? a.head_dim : a.rotary_dim;
+    const std::int64_t rotary = own().unrotated_every > 0 || arch_ == "granitehybrid" ? a.head_dim
+                                : a.latent                                            ? a.latent->rope_dim
+                                                                                      : a.rotary_dim;
     if (rotary > 0) set_arch("rope.dimension_count", rotary);
     if (a.latent) {
       const llmperf::model::LatentAttention& latent = *a.latent;

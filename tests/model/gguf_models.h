@@ -84,7 +84,7 @@ norm: rms
 tied_embeddings: true
 feed_forward: {activation: silu, intermediate: 8192}
 kinds:
-  conv: {recurrent: {kind: short_conv, heads: 2048, conv: 3}}
+  conv: {recurrent: {kind: short_conv, heads: 2048, key_heads: 1, conv: 3}}
   full: {attention: {heads: 32, kv_heads: 8, qk_norm: head}}
 layers: [conv x2, full, conv x2, full, conv x2, full, conv, full, conv, full, conv, full, conv]
 )";
@@ -98,8 +98,8 @@ norm: rms
 tied_embeddings: true
 feed_forward: {activation: silu, experts: {count: 32, per_token: 4, intermediate: 1792, score_correction: true}}
 kinds:
-  dense: {recurrent: {kind: short_conv, heads: 2048, conv: 3}, feed_forward: {activation: silu, intermediate: 7168}}
-  conv: {recurrent: {kind: short_conv, heads: 2048, conv: 3}}
+  dense: {recurrent: {kind: short_conv, heads: 2048, key_heads: 1, conv: 3}, feed_forward: {activation: silu, intermediate: 7168}}
+  conv: {recurrent: {kind: short_conv, heads: 2048, key_heads: 1, conv: 3}}
   full: {attention: {heads: 32, kv_heads: 8, qk_norm: head}}
 layers: [dense x2, full, conv x3, full, conv x3, full, conv x3, full, conv x3, full, conv x2, full, conv x2]
 )";
@@ -135,8 +135,10 @@ feed_forward: {intermediate: 16384, activation: gelu_tanh}
 kinds:
   sliding: {attention: {heads: 8, kv_heads: 2, head_dim: 256, qk_norm: head, window: 512}}
   full: {attention: {heads: 8, kv_heads: 2, head_dim: 256, qk_norm: head}}
-  sharing: {attention: {heads: 8, kv_heads: 2, head_dim: 256, qk_norm: head, window: 512, shares_cache: true}}
-  full_sharing: {attention: {heads: 8, kv_heads: 2, head_dim: 256, qk_norm: head, shares_cache: true}}
+  sharing:
+    attention: {heads: 8, kv_heads: 2, head_dim: 256, qk_norm: head, window: 512, shares_cache: true, unused_kv: true}
+  full_sharing:
+    attention: {heads: 8, kv_heads: 2, head_dim: 256, qk_norm: head, shares_cache: true, unused_kv: true}
 layers: [sliding x4, full, sliding x2, sharing x2, full_sharing]
 )";
 inline const std::string kGemma4Moe = R"(
@@ -198,9 +200,9 @@ vocab_size: 65536
 norm: rms
 feed_forward: {activation: silu, intermediate: 14336}
 kinds:
-  mamba: {recurrent: {kind: mamba, heads: 8192, key_dim: 16, gate_rank: 256, conv: 4, conv_bias: true}}
+  mamba: {recurrent: {kind: mamba, heads: 8192, key_heads: 1, key_dim: 16, gate_rank: 256, conv: 4, conv_bias: true}}
   experts:
-    recurrent: {kind: mamba, heads: 8192, key_dim: 16, gate_rank: 256, conv: 4, conv_bias: true}
+    recurrent: {kind: mamba, heads: 8192, key_heads: 1, key_dim: 16, gate_rank: 256, conv: 4, conv_bias: true}
     feed_forward: {activation: silu, experts: {count: 16, per_token: 2, intermediate: 14336}}
   full: {attention: {heads: 32, kv_heads: 8, rotary_dim: 0}}
 pattern: [mamba, experts, mamba, experts, full, experts, mamba, experts]
@@ -230,7 +232,7 @@ kinds:
   dense: {recurrent: {kind: kimi_delta, heads: 32, key_dim: 128, value_dim: 128, conv: 4, gate_rank: 128},
           feed_forward: {activation: silu, intermediate: 9216}}
   delta: {recurrent: {kind: kimi_delta, heads: 32, key_dim: 128, value_dim: 128, conv: 4, gate_rank: 128}}
-  full: {attention: {heads: 32, kv_lora_rank: 512, rope_dim: 64, nope_dim: 128, v_head_dim: 128}}
+  full: {attention: {heads: 32, kv_lora_rank: 512, rope_dim: 64, nope_dim: 128, v_head_dim: 128, rotary_dim: 0}}
 layers: [dense, delta x2, full, delta x3, full, delta x3, full, delta x3, full, delta x3, full, delta x3, full,
          delta x2, full]
 )";
