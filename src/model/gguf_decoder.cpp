@@ -459,7 +459,9 @@ class GgufReader {
       keys_.contradiction(rotary_key, fmt::format("{} ({}) is more than the width of a head ({})", rotary_key,
                                                   attention_.rotary_dim, attention_.head_dim));
     }
-    const bool rotated = family_.rotary > 0 && keys_.boolean("rope.scaling.finetuned").value_or(true);
+    // Of Granite the key says whether there is a rotary embedding at all.
+    const bool granite = family_.gguf.starts_with("granite");
+    const bool rotated = family_.rotary > 0 && (!granite || keys_.boolean("rope.scaling.finetuned").value_or(true));
     if (!rotated || decoder_.position_embeddings > 0) attention_.rotary_dim = 0;
     // Layers with a window may have heads of another width.
     const auto of_window = [&](std::string_view key, std::int64_t otherwise, std::int64_t least) {

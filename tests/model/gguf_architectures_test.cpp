@@ -300,6 +300,19 @@ TEST_CASE("tables of the layers' embeddings are quantised as the output is, smal
   CHECK(find(tensors, "altup_proj.weight").elements() == 3 * 2048 * 2048);
 }
 
+TEST_CASE("Falcon has rules of its own for its output, down matrices and attention's output") {
+  const std::vector<GgufTensor> medium = quantised(kFalcon40b, "q4_k_m");
+  CHECK(find(medium, "output.weight").type == GgmlType::q8_0);
+  CHECK(find(medium, "blk.2.ffn_down.weight").type == GgmlType::q6_k);  // of 60 the first three
+  CHECK(find(medium, "blk.3.ffn_down.weight").type == GgmlType::q5_k);  // of the first seven
+  CHECK(find(medium, "blk.7.ffn_down.weight").type == GgmlType::q4_k);
+  CHECK(find(medium, "blk.9.ffn_down.weight").type == GgmlType::q5_k);  // every third between
+  const std::vector<GgufTensor> small = quantised(kFalcon40b, "q3_k_m");
+  CHECK(find(small, "blk.0.attn_output.weight").type == GgmlType::q3_k);
+  CHECK(find(small, "blk.7.ffn_down.weight").type == GgmlType::q3_k);
+  CHECK(find(quantised(kFalcon40b, "q3_k_l"), "blk.0.attn_output.weight").type == GgmlType::q4_k);
+}
+
 TEST_CASE("files of MXFP4 have it in every matrix of three dimensions") {
   const std::vector<GgufTensor> tensors = quantised(kGlm52, "mxfp4_moe");
   CHECK(find(tensors, "blk.3.ffn_down_exps.weight").type == GgmlType::mxfp4);

@@ -385,6 +385,18 @@ norms_per_layer: 2
 attention: {heads: 64, rotary_dim: 24, qkv_bias: true, o_bias: true, fused_qkv: true}
 feed_forward: {intermediate: 24576, activation: gelu, gated: false, bias: true}
 )";
+inline const std::string kFalcon40b = R"(
+name: falcon-40b
+architecture: falcon
+hidden_size: 8192
+num_layers: 60
+vocab_size: 65024
+norm: layer
+parallel_blocks: true
+norms_per_layer: 2
+attention: {heads: 128, kv_heads: 8, fused_qkv: true}
+feed_forward: {intermediate: 32768, activation: gelu, gated: false}
+)";
 inline const std::string kDbrx = R"(
 name: dbrx
 architecture: dbrx
@@ -430,7 +442,7 @@ feed_forward: {intermediate: 3072, activation: gelu, gated: false, bias: true}
 
 // Every one of them.
 inline const std::vector<std::string> kGgufModels = {
-    kQwen3Next, kQwen35,     kNemotron3Nano, kNemotronNano9b, kLfm2,          kLfm2Moe,    kGemma3,
-    kGemma3n,   kGemma4Moe,  kGraniteSmall,  kGlm45Air,       kJamba,         kFalconH1,   kKimiLinear,
-    kGlm52,     kMinimaxM2,  kMimoV2,        kStep35,         kOlmo3,         kCommandR7b, kLlama4,
-    kGpt2,      kStarcoder2, kGptNeox,       kDbrx,           kNemotronSuper, kBert};
+    kQwen3Next, kQwen35,     kNemotron3Nano, kNemotronNano9b, kLfm2,  kLfm2Moe,       kGemma3,
+    kGemma3n,   kGemma4Moe,  kGraniteSmall,  kGlm45Air,       kJamba, kFalconH1,      kKimiLinear,
+    kGlm52,     kMinimaxM2,  kMimoV2,        kStep35,         kOlmo3, kCommandR7b,    kLlama4,
+    kGpt2,      kStarcoder2, kGptNeox,       kFalcon40b,      kDbrx,  kNemotronSuper, kBert};
