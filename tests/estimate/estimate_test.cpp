@@ -162,6 +162,28 @@ TEST_CASE("sums over ops equal totals exactly and nothing is faster than its roo
   }
 }
 
+// The devices have the memory that the largest model takes, so that none is only counted.
+TEST_CASE("every built-in model on five devices: finite times, none faster than its roof") {
+  for (const char* name : {"h100-sxm", "rtx4090", "atlas-800i-a2", "apple-m3-max", "epyc-9654"}) {
+    hardware::Device hardware = hardware::load_device(name);
+    hardware.memory.back().capacity = Bytes{1e14};
+    for (const std::string& published : model::decoder_names()) {
+      INFO(published << " on " << name);
+      const model::Decoder model = model::load_decoder(published);
+      Estimator estimator(estimate::make_setup(model, hardware, {}));
+      const Estimate e = estimator.run({3, 300, 20});
+      check_invariants(e);
+      REQUIRE(e.fits);
+      CHECK(std::isfinite(e.total.value));
+      CHECK(e.ttft.has_value());
+      CHECK(e.ttft->value > 0);
+      // An encoder answers with its one pass.
+      CHECK(e.tpot.has_value() == !model.encoder);
+      if (e.tpot) CHECK(e.tpot->value > 0);
+    }
+  }
+}
+
 TEST_CASE("one generated token comes out of the prefill: no decode") {
   const model::Decoder model = model::load_decoder("qwen-7b");
   const hardware::Device hardware = hardware::load_device("rtx4090");

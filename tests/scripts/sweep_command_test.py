@@ -69,6 +69,17 @@ class SweepTest(ProgramTest):
                               row["prompt_tokens"], "--batch", "1")[0]
             self.assertEqual((row["ttft_s"], row["tpot_s"]), (alone["ttft_s"], alone["tpot_s"]), row["point"])
 
+    def test_every_built_in_model_on_five_devices(self):
+        models = [m["model"] for m in rows_of(self.output("list", "models", "--format", "csv"))]
+        devices = ["h100-sxm", "rtx4090", "atlas-800i-a2", "apple-m3-max", "epyc-9654"]
+        rows = self.rows("sweep", "-m", ",".join(models), "--hw", ",".join(devices))
+        self.assertEqual(len(rows), len(models) * len(devices))
+        for row in rows:
+            self.assertEqual(row["error"], "", row)
+            self.assertFalse([v for v in row.values() if v.lower() in ("nan", "inf", "-nan", "-inf")], row)
+            self.assertEqual(row["fits"] == "true", float(row["total_bytes"]) <= float(row["capacity_bytes"]), row)
+            self.assertEqual(row["fits"] == "true", row["ttft_s"] != "", row)
+
     def test_csv_and_json_lines_hold_the_same(self):
         table = self.rows(*SMALL)
         lines = [json.loads(line) for line in self.output(*SMALL, "--format", "jsonl").splitlines()]
