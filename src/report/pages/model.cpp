@@ -47,7 +47,7 @@ std::string heads_text(const model::Attention& a) {
 
 std::string attention_text(const model::Attention& a) {
   std::string text = heads_text(a);
-  if (a.window) text += fmt::format(a.chunked ? ", chunks of {}" : ", sliding window {}", *a.window);
+  if (a.window) text += fmt::format(", {} {}", a.chunked ? "chunks of" : "sliding window", *a.window);
   if (a.compression) text += fmt::format(", behind it one entry for {} tokens", a.compression->ratio);
   if (a.indexer) {
     const model::Indexer& x = *a.indexer;
@@ -231,7 +231,6 @@ Fields shape_of_video(const VideoDit& m) {
         fmt::format("{:g} for a second asked for, played at {:g} per second", m.frames_per_second, m.frame_rate));
   f.add("source", m.source);
   if (!m.notes.empty()) f.add("notes", m.notes);
-  if (!m.assumed.empty()) f.add("assumed", m.assumed);
   return f;
 }
 
