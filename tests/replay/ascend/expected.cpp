@@ -209,6 +209,7 @@ struct Expected {
   Values operator()(const calibrate::GemmShape& s) const { return product(s, dtype); }
   Values operator()(const calibrate::AttentionShape& s) const { return attend(s, dtype); }
   Values operator()(const calibrate::LatentShape&) const { return {}; }  // not replayed
+  Values operator()(const calibrate::ScanShape&) const { return {}; }    // nor this
   Values operator()(const calibrate::ExpertsShape& s) const { return mixture(s, dtype); }
   Values operator()(const calibrate::VectorShape& s) const { return vector_values(s, dtype); }
   Values operator()(const calibrate::GatherShape& s) const {
