@@ -308,7 +308,7 @@ void PointStudy::check_sources(const std::vector<sweep::Axis>& axes) {
         sources_.video(model);
         ++videos;
       } else {
-        sources_.model(model);
+        sources_.model(model, same_.assume.value_or(""));
       }
     });
   }

@@ -407,12 +407,33 @@ void ConfigReader::check_keys() {
 
 namespace {
 
+// Of the families that can read the config the one that passes over the least of it; empty where none can.
+std::string nearest_family(const descriptor::Document& document) {
+  std::string nearest;
+  std::size_t least = std::string::npos;
+  for (const std::string& name : family_names()) {
+    try {
+      descriptor::Problems problems(document.file);
+      const std::size_t passed_over = parse_hf_config(document, problems, nullptr, name).assumed.size() - name.size();
+      if (passed_over >= least) continue;
+      least = passed_over;
+      nearest = name;
+    } catch (const Error&) {  // not this one
+    }
+  }
+  return nearest;
+}
+
 // Null, and reported, where there is none.
-const Family* family_of(Reader& reader, const std::string& model_type) {
+const Family* family_of(Reader& reader, const descriptor::Document& document, const std::string& model_type) {
   if (const Family* family = find_family(model_type)) return family;
   const std::vector<std::string> known = family_names();
   std::string hint;
-  if (!nearest_names(model_type, known).empty()) hint = name_hint(model_type, known) + " ";
+  if (!nearest_names(model_type, known).empty()) {
+    hint = name_hint(model_type, known) + " ";
+  } else if (const std::string nearest = nearest_family(document); !nearest.empty()) {
+    hint = fmt::format("by its keys it is nearest to {}. ", nearest);
+  }
   hint +=
       "If its layers are those of a known family, --assume FAMILY reads it so; else start from a descriptor: llmperf "
       "show model NEAREST --emit-model my.yaml. ";
@@ -424,8 +445,7 @@ const Family* family_of(Reader& reader, const std::string& model_type) {
 const Family* assumed_family(const std::string& assume) {
   if (const Family* family = find_family(assume)) return family;
   const std::vector<std::string> known = family_names();
-  throw Error::bad_input(fmt::format("--assume: unknown family {}", quote(assume)),
-                         name_hint(assume, known) + " known: " + join(known, ", "));
+  throw Error::bad_input(fmt::format("--assume: unknown family {}", quote(assume)), name_hint(assume, known));
 }
 
 // A head other than a language model's would change what the output costs. Encoders are counted without one.
@@ -551,7 +571,7 @@ Decoder parse_hf_config(const descriptor::Document& document, descriptor::Proble
   const bool assumes = !assume.empty();
   const std::string model_type = assumes ? reader.string_or("model_type", "none") : reader.require_string("model_type");
   problems.throw_if_any();
-  const Family* family = assumes ? assumed_family(assume) : family_of(reader, model_type);
+  const Family* family = assumes ? assumed_family(assume) : family_of(reader, document, model_type);
   problems.throw_if_any();  // the keys of an unknown architecture mean nothing
 
   ConfigReader config(reader, *family);

@@ -27,6 +27,12 @@ std::string label(const estimate::Platform& platform) {
                      own ? "" : ", not measured on this device");
 }
 
+std::string label(const estimate::Setup& setup) {
+  const std::string& assumed = setup.execution.model->assumed;
+  const std::string basis = label(static_cast<const estimate::Platform&>(setup));
+  return assumed.empty() ? basis : fmt::format("{}; model {}", basis, assumed.substr(0, assumed.find(',')));
+}
+
 std::string no_band_text(const estimate::Platform& platform) {
   switch (platform.tile_model()) {
     case mapper::TileModel::mapped:

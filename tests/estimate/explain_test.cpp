@@ -13,6 +13,7 @@
 #include "graph/mixer_cases.h"
 #include "graph/random_decoder.h"
 #include "hardware/runtime_execution.h"
+#include "model/gguf_architectures.h"
 #include "model/model_file.h"
 
 namespace llmperf::explain_test {
@@ -220,7 +221,10 @@ TEST_CASE("whatever an estimate prints is explained, on every model, device and 
       if ((m + 2 * d) % 21 != 0) continue;
       ++turn;
       Choices choices;
-      choices.weights = std::string_view(kRuntimes[r]) == "llama.cpp" ? "q4_k_m" : kWeights[turn % kWeights.size()];
+      // Some models have no GGUF file.
+      const bool gguf =
+          std::string_view(kRuntimes[r]) == "llama.cpp" && !model::gguf_architecture_name(decoder(models[m])).empty();
+      choices.weights = gguf ? "q4_k_m" : kWeights[turn % kWeights.size()];
       choices.tiles = mapper::TileModel::roofline;
       choices.runtime = hardware::parse_runtime_options(turn % 2 == 0 ? "all" : "none");
       if (profiles[r]) {

@@ -78,6 +78,27 @@ TEST_CASE("an unknown architecture is named with those that are supported, and n
   CHECK(mentions(json_problems(R"({"hidden_size": 64})"), "missing key 'model_type'"));
 }
 
+TEST_CASE("a model of an unknown type is read as the family it is assumed to be, which says so") {
+  const auto text = [](const std::string& type, const std::string& more = "") {
+    std::string config = llama("", "", more);
+    return config.replace(config.find("llama"), 5, type);
+  };
+  const auto read = [](const std::string& config, const std::string& family) {
+    return parse_decoder(descriptor::parse_json(config, "config.json"), nullptr, family);
+  };
+  // Of the families that can read it llama passes over nothing, and is the first.
+  CHECK(mentions(json_problems(text("quantum")), "by its keys it is nearest to llama. "));
+  const std::string experts = ",\n\"num_local_experts\": 4,\n\"num_experts_per_tok\": 2";
+  CHECK(mentions(json_problems(text("quantum", experts)), "by its keys it is nearest to mixtral. "));
+  const Decoder assumed = read(text("quantum", ",\n\"flux\": 3"), "llama");
+  const Decoder llama = read(text("llama"), "");
+  CHECK(assumed.kinds == llama.kinds);
+  CHECK(count_parameters(assumed).total == count_parameters(llama).total);
+  CHECK(assumed.assumed == "read as llama, its model_type is quantum; keys passed over: flux");
+  CHECK(llama.assumed.empty());
+  CHECK(mentions(problems_of([&] { read(text("quantum"), "lama"); }), "--assume: unknown family 'lama'"));
+}
+
 TEST_CASE("a key that is not understood is an error with the nearest known ones") {
   const auto problems = json_problems(llama("", "", ",\n\"num_key_value_head\": 2"));
   REQUIRE(problems.size() == 1);

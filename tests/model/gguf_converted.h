@@ -34,6 +34,7 @@ inline llmperf::model::Decoder as_converted(const llmperf::model::Decoder& model
   const m::GgufArchitecture* own = m::find_gguf_architecture(m::gguf_architecture_name(model));
   m::Decoder result = model;
   result.pooler = false;
+  result.vision.reset();  // a file of its own
   if (own == nullptr || !own->keeps_next_token_layers) result.next_token_layers = 0;
   result.kinds.clear();
   result.layer_kinds.clear();

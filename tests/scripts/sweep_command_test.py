@@ -70,7 +70,8 @@ class SweepTest(ProgramTest):
             self.assertEqual((row["ttft_s"], row["tpot_s"]), (alone["ttft_s"], alone["tpot_s"]), row["point"])
 
     def test_every_built_in_model_on_five_devices(self):
-        models = [m["model"] for m in rows_of(self.output("list", "models", "--format", "csv"))]
+        models = [m["model"] for m in rows_of(self.output("list", "models", "--format", "csv")) if not m["model"].startswith("stdit")]
+        self.assertGreater(len(models), 160)
         devices = ["h100-sxm", "rtx4090", "atlas-800i-a2", "apple-m3-max", "epyc-9654"]
         rows = self.rows("sweep", "-m", ",".join(models), "--hw", ",".join(devices))
         self.assertEqual(len(rows), len(models) * len(devices))
