@@ -89,12 +89,22 @@ constexpr std::string_view kLfm2Skipped =
 constexpr std::string_view kBailingSkipped =
     "embedding_dropout output_dropout router_dtype routed_scaling_factor score_function max_window_layers "
     "group_norm_size linear_silu layer_group_size mtp_loss_scaling_factor multi_gate norm_head norm_softmax "
-    "moe_router_topk_scaling_factor linear_attn_norm_group_size";
+    "moe_router_topk_scaling_factor linear_attn_norm_group_size rotary_dim sliding_window";
 constexpr ExpertRule kBailingExperts = {.count = kNumExperts,
                                         .grouped = true,
                                         .dense = DenseLayers::leading,
                                         .score_correction = true,
                                         .correction_key = "moe_router_enable_expert_bias"};
+// The first file of the family has keys of everything that its code once did: images, latent attention, classifiers.
+constexpr std::string_view kHunyuanSkipped =
+    "anyres_pooling_size anyres_vit_max_image_size anyres_vit_two_views attention_head_dim capacity_factor "
+    "cla_share_factor class_num dense_list enable_lm_head_fp32 eod_token_id im_end_id im_newline_id im_start_id "
+    "image_token_id kv_lora_rank mask_init_id max_image_size moe_drop_tokens moe_layer_num_skipped "
+    "moe_random_routing_dropped_token n_group norm_topk_prob norm_type num_media_embeds org_vocab_size pad_id "
+    "pool_type q_lora_rank qk_nope_head_dim qk_rope_head_dim routed_scaling_factor skip_cls_token text_end_id "
+    "text_start_id topk_group use_mixed_mlp_moe use_rotary_pos_emb v_head_dim video_end_id video_start_id "
+    "vit_add_patchemb_bias vit_input_resolution vit_mapping_type vit_norm_type vit_patch vit_path vit_remove_prenorm "
+    "vit_token vit_type vit_used_rms_norm vit_use_grad xdrope_section";
 constexpr std::string_view kGptSpelt =
     "hidden_size=n_embd num_hidden_layers=n_layer num_attention_heads=n_head num_key_value_heads= head_dim= "
     "intermediate_size=n_inner max_position_embeddings=n_positions";
@@ -125,7 +135,8 @@ constexpr Family kFamilies[] = {
      .skipped = "scale_attn_weights bf16 fp16 fp32 rotary_emb_base use_dynamic_ntk use_logn_attn use_flash_attn "
                 "use_cache_kernel softmax_in_fp32 onnx_safe",
      .own_keys = read_qwen_keys},
-    {.name = "qwen2", .gguf = "qwen2", .kv_heads = 32, .qkv_bias = {true}, .window = kSwitchedWindow},
+    {.name = "qwen2", .gguf = "qwen2", .kv_heads = 32, .qkv_bias = {true}, .window = kSwitchedWindow,
+     .skipped = "dual_chunk_attention_config"},
     {.name = "qwen2_moe", .gguf = "qwen2moe", .kv_heads = 16, .qkv_bias = {true, "qkv_bias"},
      .window = {.layers = W::listed, .absent = 4096, .switched = true}, .experts = with_shared_expert(kQwenExperts)},
     {.name = "qwen3", .gguf = "qwen3", .kv_heads = 32, .head_dim = 128,
@@ -177,6 +188,10 @@ constexpr Family kFamilies[] = {
      .rotary = 0.5, .rotary_key = "partial_rotary_factor",
      .qkv_bias = {true, "attention_bias"},  // the output projection has none
      .fused_gate_up = true},
+    {.name = "glm4v", .like = "glm4"},
+    {.name = "glm4v_text", .like = "glm4"},
+    {.name = "glm", .kv_heads = 2, .head_dim = 128, .rotary = 0.5, .rotary_key = "partial_rotary_factor",
+     .qkv_bias = {true, "attention_bias"}, .fused_gate_up = true},
     // The checkpoint fuses the experts; llama.cpp's converter takes them apart.
     {.name = "gpt_oss", .gguf = "gpt-oss", .kv_heads = 8, .head_dim = 64,
      .qkv_bias = {true, "attention_bias"}, .o_bias = {true, "attention_bias"}, .sinks = true,
@@ -191,18 +206,23 @@ constexpr Family kFamilies[] = {
     {.name = "ministral3", .gguf = "mistral3", .kv_heads = 8, .window = {.layers = W::all, .has_layer_types = false},
      .must_be_false = "attention_bias"},
     {.name = "mistral3", .like = "ministral3"},
+    {.name = "mistral4", .gguf = "mistral4", .latent = true, .experts = kDeepseekExperts,
+     .must_be_false = "attention_bias mlp_bias", .must_be_one = "moe_layer_freq", .skipped = kDeepseekSkipped},
     {.name = "deepseek_v32", .gguf = "deepseek32", .latent = true, .experts = with_correction(kDeepseekExperts),
      .must_be_false = "attention_bias mlp_bias", .must_be_one = "moe_layer_freq", .skipped = kDeepseekSkipped,
      .own_layers = make_indexed_layers},
     {.name = "glm_moe_dsa", .gguf = "glm-dsa", .latent = true, .experts = with_correction(kDeepseekExperts),
      .must_be_false = "attention_bias mlp_bias", .must_be_one = "moe_layer_freq", .skipped = kDeepseekSkipped,
      .own_layers = make_indexed_layers},
-    {.name = "glm4_moe_lite", .gguf = "deepseek2", .latent = true, .experts = with_correction(kDeepseekExperts),
+    {.name = "glm4_moe_lite", .gguf = "deepseek2", .latent = true,
+     .experts = leading_dense(with_correction(kDeepseekExperts), 1),
      .must_be_false = "attention_bias mlp_bias", .must_be_one = "moe_layer_freq", .skipped = kGlmLiteSkipped},
     {.name = "glm4_moe", .gguf = "glm4moe", .kv_heads = 8, .head_dim = 128,
      .rotary = 0.5, .rotary_key = "partial_rotary_factor", .qkv_bias = kAttentionBias,
      .qk_norm = QkNorm::head, .qk_normed = {false, "use_qk_norm"},
      .experts = leading_dense(with_correction(kDeepseekExperts), 1), .skipped = "routed_scaling_factor scoring_func"},
+    {.name = "glm4v_moe", .like = "glm4_moe"},
+    {.name = "glm4v_moe_text", .like = "glm4_moe"},
     {.name = "minimax_m2", .gguf = "minimax-m2", .kv_heads = 8, .head_dim = 128, .rotary_dim_key = "rotary_dim",
      .qk_norm = QkNorm::whole, .qk_normed = {true, "use_qk_norm"},
      .experts = {.count = kLocalExperts, .width = Fact::intermediate, .score_correction = true,
@@ -265,6 +285,8 @@ constexpr Family kFamilies[] = {
     {.name = "qwen2_5_vl", .like = "qwen2_vl"},
     {.name = "qwen2_vl_text", .like = "qwen2_vl"},
     {.name = "qwen2_5_vl_text", .like = "qwen2_vl"},
+    {.name = "qwen2_5_omni", .like = "qwen2_vl"},
+    {.name = "qwen2_5_omni_text", .like = "qwen2_vl"},
     {.name = "qwen3_vl", .like = "qwen3_vl_text"},
     {.name = "qwen3_vl_moe", .like = "qwen3_vl_moe_text"},
     {.name = "qwen3_omni_moe_text", .like = "qwen3_vl_moe_text"},
@@ -297,12 +319,12 @@ constexpr Family kFamilies[] = {
     // Each block is one mixer behind one norm.
     {.name = "nemotron_h", .gguf = "nemotron_h nemotron_h_moe", .spelt = "num_hidden_layers=", .kv_heads = 8, .head_dim = 128,
      .rotary = 0, .gated = false, .activation = Activation::relu2, .activation_key = "mlp_hidden_act",
-     .must_be_false = "attention_bias mlp_bias mamba_proj_bias use_bias moe_shared_expert_overlap",
+     .must_be_false = "attention_bias mlp_bias mamba_proj_bias use_bias",
      .skipped = "num_hidden_layers expand mamba_expand hidden_act mamba_hidden_act mamba_ssm_cache_dtype "
                 "partial_rotary_factor sliding_window rescale_prenorm_residual residual_in_fp32 time_step_floor "
                 "time_step_limit time_step_max time_step_min time_step_rank use_mamba_kernels norm_topk_prob "
                 "routed_scaling_factor mtp_layers_block_type mtp_hybrid_override_pattern mamba_num_groups "
-                "mamba_state_dim num_query_groups attention_head_dim",
+                "mamba_state_dim num_query_groups attention_head_dim moe_shared_expert_overlap",
      .own_layers = make_nemotron_h_layers},
     {.name = "nemotron-nas", .gguf = "deci", .spelt = "intermediate_size= num_key_value_heads=",
      .must_be_false = "attention_bias mlp_bias", .skipped = "num_key_value_heads intermediate_size",
@@ -325,12 +347,13 @@ constexpr Family kFamilies[] = {
      .skipped = "calc_logits_for_entire_prompt sliding_window use_mamba_kernels mamba_inner_layernorms",
      .own_layers = make_jamba_layers},
     {.name = "lfm2", .gguf = "lfm2", .spelt = "intermediate_size=", .tied = true, .kv_heads = 8,
-     .qk_norm = QkNorm::head, .activation_key = "", .must_be_false = "conv_bias", .skipped = kLfm2Skipped,
-     .own_keys = read_lfm2_keys, .own_layers = make_lfm2_layers},
+     .qk_norm = QkNorm::head, .activation_key = "", .must_be_true = "tie_embedding", .must_be_false = "conv_bias",
+     .skipped = kLfm2Skipped, .own_keys = read_lfm2_keys, .own_layers = make_lfm2_layers},
     {.name = "lfm2_moe", .gguf = "lfm2moe", .tied = true, .kv_heads = 8, .qk_norm = QkNorm::head, .activation_key = "",
      .experts = {.count = kNumExperts, .dense = DenseLayers::leading, .score_correction = true,
                  .correction_key = "use_expert_bias"},
-     .must_be_false = "conv_bias", .skipped = kLfm2Skipped, .own_layers = make_lfm2_layers},
+     .must_be_true = "tie_embedding", .must_be_false = "conv_bias", .skipped = kLfm2Skipped,
+     .own_layers = make_lfm2_layers},
     {.name = "llama4_text", .gguf = "llama4", .spelt = "intermediate_size=intermediate_size_mlp", .kv_heads = 8,
      .head_dim = 128, .qkv_bias = kAttentionBias, .o_bias = kAttentionBias,
      .skipped = "use_qk_norm attn_temperature_tuning attn_scale floor_scale for_llm_compressor layer_types",
@@ -359,8 +382,8 @@ constexpr Family kFamilies[] = {
      .qkv_bias = kAttentionBias, .o_bias = kAttentionBias,
      .window = {.layers = W::pattern, .absent = 4096, .period = 4, .rotates_all = false},
      .must_be_true = "use_parallel_block use_gated_activation use_embedding_sharing",
-     .must_be_false = "use_qk_norm use_parallel_embedding",
-     .skipped = "logit_scale layer_switch order_of_interleaved_layers position_embedding_type rotary_pct"},
+     .must_be_false = "use_qk_norm",
+     .skipped = "logit_scale use_parallel_embedding layer_switch order_of_interleaved_layers position_embedding_type rotary_pct"},
     {.name = "olmo2", .gguf = "olmo2", .norms_after = true, .qkv_bias = kAttentionBias, .o_bias = kAttentionBias,
      .qk_norm = QkNorm::whole},
     {.name = "olmo3", .gguf = "olmo2", .norms_after = true, .qkv_bias = kAttentionBias, .o_bias = kAttentionBias,
@@ -373,24 +396,33 @@ constexpr Family kFamilies[] = {
      .qkv_bias = kAttentionBias, .o_bias = kAttentionBias, .mlp_bias = {false, "mlp_bias"},
      .must_be_false = "use_sliding_window", .skipped = "sliding_window max_window_layers layer_types",
      .own_layers = make_smollm3_layers},
+    {.name = "olmoe", .qkv_bias = kAttentionBias, .o_bias = kAttentionBias, .qk_norm = QkNorm::whole,
+     .experts = {.count = kNumExperts, .width = Fact::intermediate}, .skipped = "clip_qkv"},
+    {.name = "exaone", .spelt = "num_hidden_layers=num_layers", .activation_key = "activation_function",
+     .skipped = "embed_dropout"},
+    {.name = "nemotron", .norm = Norm::layer, .rotary = 0.5, .rotary_key = "partial_rotary_factor",
+     .qkv_bias = kAttentionBias, .o_bias = kAttentionBias, .gated = false, .activation = Activation::relu2,
+     .mlp_bias = {false, "mlp_bias"}},
+    {.name = "granitemoeshared", .like = "granitemoehybrid"},
     {.name = "internlm2", .gguf = "internlm2", .qkv_bias = {false, "bias"}, .o_bias = {false, "bias"}, .fused_qkv = true},
     {.name = "internlm3", .gguf = "llama", .qkv_bias = {false, "qkv_bias"}, .o_bias = {false, "bias"},
      .mlp_bias = {false, "bias"}},
     {.name = "bailing_moe", .gguf = "bailingmoe bailingmoe2", .rotary_key = "partial_rotary_factor",
      .qkv_bias = {false, "use_qkv_bias"}, .o_bias = {false, "use_bias"},
      .qk_norm = QkNorm::head, .qk_normed = {false, "use_qk_norm"}, .fused_qkv = true, .experts = kBailingExperts,
-     .must_be_true = "use_rmsnorm", .skipped = kBailingSkipped, .own_keys = read_bailing_keys},
+     .must_be_true = "use_rmsnorm", .must_be_false = "use_sliding_window", .skipped = kBailingSkipped, .own_keys = read_bailing_keys},
     {.name = "bailing_moe_v2", .like = "bailing_moe"},
     {.name = "bailing_moe_linear", .rotary_key = "partial_rotary_factor",
      .qkv_bias = {false, "use_qkv_bias"}, .o_bias = {false, "use_bias"},
      .qk_norm = QkNorm::head, .qk_normed = {false, "use_qk_norm"}, .fused_qkv = true, .experts = kBailingExperts,
-     .must_be_true = "use_rmsnorm", .skipped = kBailingSkipped, .own_keys = read_bailing_keys,
+     .must_be_true = "use_rmsnorm", .must_be_false = "use_sliding_window", .skipped = kBailingSkipped, .own_keys = read_bailing_keys,
      .own_layers = make_ring_layers},
     {.name = "bailing_moe_linear_v2", .like = "bailing_moe_linear"},
     {.name = "ernie4_5", .gguf = "ernie4_5", .tied = true, .qkv_bias = {false, "use_bias"}, .o_bias = {false, "use_bias"},
      .mlp_bias = {false, "use_bias"}},
     {.name = "ernie4_5_moe", .gguf = "ernie4_5-moe",
-     .spelt = "num_experts_per_tok=moe_k n_shared_experts=moe_num_shared_experts", .tied = true, .kv_heads = 4,
+     .spelt = "num_experts_per_tok=moe_k n_shared_experts=moe_num_shared_experts",
+     .absent = "n_shared_experts=0", .tied = true, .kv_heads = 4,
      .qkv_bias = {false, "use_bias"}, .o_bias = {false, "use_bias"}, .mlp_bias = {false, "use_bias"},
      .experts = {.count = "moe_num_experts", .shared = SharedExperts::counted, .score_correction = true},
      .skipped = "moe_capacity moe_gate moe_use_aux_free moe_norm_min moe_group moe_aux_loss_lambda",
@@ -398,16 +430,12 @@ constexpr Family kFamilies[] = {
     {.name = "hunyuan_v1_moe", .gguf = "hunyuan-moe", .spelt = "head_dim=attention_head_dim num_experts_per_tok= "
      "moe_intermediate_size= n_shared_experts=", .qkv_bias = kAttentionBias, .o_bias = kAttentionBias,
      .qk_norm = QkNorm::head, .qk_normed = {false, "use_qk_norm"}, .mlp_bias = {false, "mlp_bias"},
-     .must_be_false = "use_cla use_mla position_embedding_xdrope group_limited_greedy",
-     .skipped = "cla_share_factor dense_list mask_init_id moe_drop_tokens moe_layer_num_skipped "
-                "moe_random_routing_dropped_token norm_topk_prob norm_type org_vocab_size pad_id eod_token_id "
-                "routed_scaling_factor topk_group n_group use_mixed_mlp_moe use_rotary_pos_emb num_media_embeds "
-                "capacity_factor",
+     .must_be_false = "use_cla use_mla position_embedding_xdrope group_limited_greedy add_classification_head",
+     .skipped = kHunyuanSkipped,
      .own_keys = read_hunyuan_keys},
     {.name = "hunyuan_v1_dense", .gguf = "hunyuan-dense", .qkv_bias = kAttentionBias, .o_bias = kAttentionBias,
      .qk_norm = QkNorm::head, .qk_normed = {true, "use_qk_norm"}, .mlp_bias = {false, "mlp_bias"},
-     .must_be_false = "use_cla", .skipped = "cla_share_factor dense_list mask_init_id norm_type org_vocab_size pad_id "
-     "eod_token_id use_rotary_pos_emb attention_head_dim"},
+     .must_be_false = "use_cla use_mla position_embedding_xdrope add_classification_head", .skipped = kHunyuanSkipped},
     {.name = "phimoe", .gguf = "phimoe", .norm = Norm::layer, .lm_head_bias = true, .kv_heads = 8, .qkv_bias = kAttentionBias,
      .o_bias = kAttentionBias, .window = {.layers = W::all, .has_layer_types = false},
      .experts = {.count = kLocalExperts, .width = Fact::intermediate}, .must_be_true = "lm_head_bias", .skipped = "input_jitter_noise"},
@@ -476,14 +504,14 @@ constexpr Family kFamilies[] = {
     // ---- Encoders
     {.name = "bert", .gguf = "bert", .norm = Norm::layer, .norms_after = true, .encoder = true, .embedding_norm = true,
      .learned_positions = 0, .rotary = 0, .qkv_bias = {true}, .o_bias = {true}, .gated = false,
-     .activation = Activation::gelu, .mlp_bias = {true}, .skipped = kBertSkipped, .own_keys = read_bert_keys},
+     .activation = Activation::gelu, .mlp_bias = {true}, .must_be_false = "is_causal", .skipped = kBertSkipped, .own_keys = read_bert_keys},
     {.name = "xlm-roberta", .like = "bert"},
     {.name = "roberta", .like = "bert"},
     {.name = "camembert", .like = "bert"},
     {.name = "modernbert", .gguf = "modern-bert", .norm = Norm::layer_no_bias, .encoder = true,
      .qkv_bias = kAttentionBias, .o_bias = kAttentionBias, .fused_qkv = true, .activation = Activation::gelu,
      .activation_key = "hidden_activation", .mlp_bias = {false, "mlp_bias"}, .fused_gate_up = true,
-     .must_be_false = "norm_bias",
+     .must_be_false = "norm_bias is_causal causal_mask",
      .skipped = "classifier_activation classifier_bias classifier_pooling decoder_bias deterministic_flash_attn "
                 "embedding_dropout global_rope_theta local_rope_theta initializer_cutoff_factor mlp_dropout norm_eps "
                 "position_embedding_type reference_compile sparse_pred_ignore_index sparse_prediction repad_logits_with_grad",
@@ -494,7 +522,6 @@ constexpr Family kFamilies[] = {
 constexpr Family kGgufFamilies[] = {
     {.name = "mamba", .gguf = "mamba"},
     {.name = "mamba2", .gguf = "mamba2"},
-    {.name = "mistral4", .gguf = "mistral4", .latent = true},
     {.name = "nomic_bert", .gguf = "nomic-bert", .norm = Norm::layer, .encoder = true},
 };
 // clang-format on
@@ -514,7 +541,7 @@ constexpr std::string_view kNeutralKeys[] = {
     // training
     "attention_dropout attn_dropout_prob attn_pdrop embd_pdrop emb_dropout_prob resid_pdrop hidden_dropout "
     "hidden_dropout_prob initializer_range router_aux_loss_coef aux_loss_alpha seq_aux router_jitter_noise "
-    "classifier_dropout",
+    "classifier_dropout matryoshka_dimensions",
     // labels of classifiers
     "id2label label2id num_labels task_specific_params",
     // numerics and positions

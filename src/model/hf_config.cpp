@@ -351,7 +351,8 @@ void ConfigReader::read_shared_experts(Experts& experts) {
     case SharedExperts::counted: {
       const std::string_view name = key(Fact::shared_experts);
       const std::int64_t count = reader.optional_int(name, {0, kExpertRange.max}).value_or(0);
-      if (!reader.has(name) && !reader.is_null(name)) reader.require_int(name);
+      const bool said = reader.has(name) || reader.is_null(name) || family_.value_where_absent(Fact::shared_experts);
+      if (!said) reader.require_int(name);
       experts.shared_intermediate = count * experts.intermediate;
       return;
     }
@@ -455,7 +456,8 @@ void check_architectures(Reader& reader, const Family& family) {
                                 name.ends_with("ForConditionalGeneration") || name == "ChatGLMModel";
     if (!language_model) {
       reader.problem("architectures",
-                     fmt::format("architecture {} is not a decoder with a language model head", quote(name)));
+                     fmt::format("architecture {} is not a decoder with a language model head", quote(name)),
+                     fmt::format("--assume {} counts it as one that has it", family.name));
     }
   }
 }
@@ -599,6 +601,9 @@ Decoder parse_hf_config(const descriptor::Document& document, descriptor::Proble
     decoder.assumed = fmt::format("read as {}, its model_type is {}", assume, model_type);
     if (!unknown.empty()) decoder.assumed += "; keys passed over: " + join(unknown, ", ");
   } else {
+    for (const std::string& key : reader.unknown_keys()) {
+      if (reader.is_null(key)) reader.ignore(key);  // nothing is said of it
+    }
     reader.finish(kEveryKeyCounts);
   }
   problems.throw_if_any();

@@ -73,9 +73,7 @@ void recur(Layer& layer, const Recurrent& recurrent) {
 // index_types: layers that are "shared" take the choice of the layer before.
 void make_indexed_layers(ConfigReader& config) {
   Reader& reader = config.reader;
-  reader.ignore(
-      "indexer_rope_interleave index_share_for_mtp_iteration index_skip_topk_offset index_topk_freq index_topk_pattern "
-      "mlp_layer_types");
+  reader.ignore("indexer_rope_interleave index_share_for_mtp_iteration mlp_layer_types");
   if (!config.layer.attention.latent->q_lora_rank) {
     reader.problem("q_lora_rank", "this architecture makes index queries of the query latent: q_lora_rank is needed");
   }
@@ -85,9 +83,21 @@ void make_indexed_layers(ConfigReader& config) {
   indexer.top_k = reader.int_or("index_topk", 2048, kPositionRange);
   constexpr std::array<std::string_view, 2> kTypes = {"full", "shared"};
   const auto types = config.words_of_layers("indexer_types", kTypes);
+  // Where no list says it a pattern of F and S does, else every so many layers behind the first ones.
+  const std::string pattern = reader.string_or("index_topk_pattern", "");
+  if (!pattern.empty() && (pattern.size() < config.layers.size() || pattern.find_first_not_of("FS") != pattern.npos)) {
+    reader.problem("index_topk_pattern", fmt::format("index_topk_pattern must have an F or an S for each of {} layers",
+                                                     config.layers.size()));
+    return;
+  }
+  const std::int64_t period = reader.int_or("index_topk_freq", 1, kLayerRange);
+  const std::int64_t first = reader.int_or("index_skip_topk_offset", 2, {0, kLayerRange.max});
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
     config.layers[i].attention.indexer = indexer;
-    config.layers[i].attention.indexer->reused = types && (*types)[i] == 1;
+    const std::int64_t behind = std::max<std::int64_t>(static_cast<std::int64_t>(i) - first + 1, 0);
+    config.layers[i].attention.indexer->reused = types              ? (*types)[i] == 1
+                                                 : !pattern.empty() ? pattern[i] == 'S'
+                                                                    : behind % period != 0;
   }
 }
 
@@ -182,7 +192,11 @@ void make_kimi_layers(ConfigReader& config) {
   kda.gate_rank = linear->bool_or("use_full_rank_gate", false) ? 0 : kda.value_dim;
   const IntRange places = {1, static_cast<std::int64_t>(config.layers.size())};
   const std::vector<std::int64_t> recurrent = linear->optional_ints("kda_layers", places);
-  linear->optional_ints("full_attn_layers", places);
+  const std::vector<std::int64_t> full = linear->optional_ints("full_attn_layers", places);
+  if (recurrent.size() + full.size() != config.layers.size()) {
+    reader.problem("linear_attn_config", fmt::format("kda_layers and full_attn_layers name {} and {} layers of {}",
+                                                     recurrent.size(), full.size(), config.layers.size()));
+  }
   linear->ignore("gate_lower_bound");
   linear->finish();
   config.decoder.attention_residuals = reader.int_or("attn_res_block_size", 0, {0, kLayerRange.max}) > 0;
@@ -375,11 +389,14 @@ void make_jamba_layers(ConfigReader& config) {
   mamba.value_dim = 1;
   mamba.conv = reader.int_or("mamba_d_conv", 4, kConvRange);
   mamba.conv_bias = reader.bool_or("mamba_conv_bias", true);
-  mamba.gate_rank = reader.int_or("mamba_dt_rank", (config.decoder.hidden + 15) / 16, kWidthRange);
+  const std::int64_t usual_rank = (config.decoder.hidden + 15) / 16;
+  const descriptor::Node* rank = reader.find("mamba_dt_rank");
+  const bool automatic = rank != nullptr && rank->scalar == "auto";
+  mamba.gate_rank = automatic ? usual_rank : reader.int_or("mamba_dt_rank", usual_rank, kWidthRange);
   Experts experts;
   experts.count = reader.int_or("num_experts", 16, kExpertRange);
   experts.per_token = reader.int_or("num_experts_per_tok", 2, kExpertRange);
-  check_experts(reader, "num_experts_per_tok", experts);
+  if (experts.count > 1) check_experts(reader, "num_experts_per_tok", experts);
   experts.intermediate = config.layer.feed_forward.intermediate;
   const auto of = [&](std::string_view period, std::int64_t p, std::string_view offset, std::int64_t o) {
     const std::int64_t every = reader.int_or(period, p, kLayerRange);
@@ -412,7 +429,8 @@ void make_lfm2_layers(ConfigReader& config) {
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
     Layer& layer = config.layers[i];
     const auto index = static_cast<std::int64_t>(i);
-    const bool attends = types ? (*types)[i] == 1 : std::ranges::find(full, index) != full.end();
+    // Without a list all layers attend.
+    const bool attends = types ? (*types)[i] == 1 : full.empty() || std::ranges::find(full, index) != full.end();
     if (!attends) recur(layer, conv);
     if (width > 0 && index < dense_layers) layer.feed_forward = dense(layer.feed_forward, width);
   }
@@ -427,6 +445,7 @@ void make_gemma4_layers(ConfigReader& config) {
   Attention full = config.layer.attention;
   full.head_dim = full.v_head_dim = reader.int_or("global_head_dim", full.head_dim, kHeadDimRange);
   full.kv_heads = reader.int_or("num_global_key_value_heads", full.kv_heads, kHeadRange);
+  check_divisible(reader, "num_attention_heads", full.heads, "num_global_key_value_heads", full.kv_heads);
   full.no_v_proj = reader.bool_or("attention_k_eq_v", false);
   full.rotary_dim = full.head_dim;
   if (auto parameters = reader.optional_mapping("rope_parameters")) {

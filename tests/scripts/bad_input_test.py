@@ -110,7 +110,7 @@ class BadFiles(ProgramTest):
             ("kv_heads: 2", "kv_head: 2", "kv_head", "unknown key 'kv_head'\n  hint: did you mean 'kv_heads'"),
             ("norm: rms", "norm: rms\nnorm: layer", "norm: layer", "duplicate key 'norm'\n  hint: first given at line 5"),
             ("heads: 8,", "heads: 8, heads: 8,", "heads: 8, kv", "duplicate key 'heads'"),
-            ("norm: rms", "norm: rsm", "rsm", "must be one of rms, layer, not 'rsm'\n  hint: did you mean 'rms'?"),
+            ("norm: rms", "norm: rsm", "rsm", "must be one of rms, layer, layer_no_bias, not 'rsm'\n  hint: did you mean 'rms'?"),
             ("gated: true", "gated: yes", "yes", "must be true or false"),
             ("gated: true", "gated: 1", "1}", "must be true or false"),
             ("name: tiny", "name: ''", "''", "must not be empty"),
