@@ -103,6 +103,48 @@ TEST_CASE("absent keys take the defaults of their architecture") {
   CHECK_FALSE(parse(base("glm4", "")).kinds[0].attention.o_bias);
 }
 
+TEST_CASE("an empty key says nothing, whatever it is called") {
+  CHECK(parse(llama(R"(, "flux": null)")).kinds == parse(llama()).kinds);
+  CHECK_THROWS_AS(parse(llama(R"(, "flux": 1)")), Error);
+}
+
+// A list, a pattern and a frequency behind the first layers say the same: 5 of 10 layers have an indexer of their own.
+TEST_CASE("which layers choose keys for themselves is said in one of three ways") {
+  const auto reused = [](const std::string& more) {
+    const Decoder model = parse(R"({"model_type": "glm_moe_dsa", "hidden_size": 64, "num_hidden_layers": 10,
+        "num_attention_heads": 4, "q_lora_rank": 32, "kv_lora_rank": 32, "qk_nope_head_dim": 16, "qk_rope_head_dim": 16,
+        "v_head_dim": 16, "vocab_size": 100, "intermediate_size": 160, "moe_intermediate_size": 32,
+        "n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 1)" +
+                                more + "}");
+    std::vector<bool> layers;
+    for (const unsigned char kind : model.layer_kinds) layers.push_back(model.kinds[kind].attention.indexer->reused);
+    return layers;
+  };
+  const auto expected = std::vector<bool>{false, false, false, true, true, true, false, true, true, true};
+  CHECK(reused(R"(, "index_topk_freq": 4, "index_skip_topk_offset": 3)") == expected);
+  CHECK(reused(R"(, "index_topk_pattern": "FFFSSSFSSS")") == expected);
+  CHECK(
+      reused(R"(, "index_topk_freq": 1, "indexer_types": ["full", "full", "full", "shared", "shared", "shared", "full",
+                  "shared", "shared", "shared"])") == expected);
+  CHECK(reused("") == std::vector<bool>(10, false));
+  CHECK_THROWS_AS(reused(R"(, "index_topk_pattern": "FFS")"), Error);
+  CHECK_THROWS_AS(reused(R"(, "index_topk_pattern": "FFFSSSFSSX")"), Error);
+}
+
+TEST_CASE("OLMoE has the parameters it was published with") {
+  const Decoder model = parse(R"({"model_type": "olmoe", "hidden_size": 2048, "num_hidden_layers": 16,
+      "num_attention_heads": 16, "num_key_value_heads": 16, "vocab_size": 50304, "intermediate_size": 1024,
+      "num_experts": 64, "num_experts_per_tok": 8, "norm_topk_prob": false, "clip_qkv": null})");
+  CHECK(count_parameters(model).total == 6'919'161'856);
+}
+
+TEST_CASE("ERNIE's largest mixture has no shared experts, and says nothing of them") {
+  const std::string config = R"({"model_type": "ernie4_5_moe", "hidden_size": 64, "num_hidden_layers": 4,
+      "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 100, "intermediate_size": 160,
+      "moe_intermediate_size": 32, "moe_num_experts": 4, "moe_k": 2)";
+  CHECK(parse(config + "}").kinds == parse(config + R"(, "moe_num_shared_experts": 0})").kinds);
+}
+
 TEST_CASE("biases and ties are honoured where the config sets them") {
   const Decoder model = parse(llama(R"(, "attention_bias": true, "mlp_bias": true, "tie_word_embeddings": true)"));
   CHECK(model.tied_embeddings);
