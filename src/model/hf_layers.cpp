@@ -725,8 +725,11 @@ void make_modernbert_layers(ConfigReader& config) {
   Reader& reader = config.reader;
   const std::int64_t every = reader.int_or("global_attn_every_n_layers", 3, kLayerRange);
   const std::int64_t window = reader.int_or("local_attention", 128, kPositionRange);
+  constexpr std::array<std::string_view, 2> kTypes = {"full_attention", "sliding_attention"};
+  const auto types = config.words_of_layers("layer_types", kTypes);
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
-    if (static_cast<std::int64_t>(i) % every != 0) config.layers[i].attention.window = window;
+    const bool local = types ? (*types)[i] == 1 : static_cast<std::int64_t>(i) % every != 0;
+    if (local) config.layers[i].attention.window = window;
   }
 }
 
