@@ -287,6 +287,7 @@ std::vector<std::string_view> paths_of_memory(const Estimate& estimate) {
   for (const std::string_view path : memory_paths()) {
     const cost::Memory& memory = path.starts_with("host_") ? estimate.host_memory : estimate.memory;
     if (path.find("draft_") != std::string_view::npos && memory.draft.value == 0) continue;
+    if (path.ends_with("state_bytes") && memory.state.value == 0) continue;
     if (estimate.host_capacity.value > 0 || !path.starts_with("host_")) paths.push_back(path);
   }
   return paths;

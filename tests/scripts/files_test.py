@@ -136,9 +136,9 @@ class OwnFiles(ProgramTest):
         self.assertIn("weights bf16, KV cache bf16, activations", self.output(*estimate, "--weights", "bf16", "--kv", "bf16"))
 
     def test_an_architecture_it_does_not_know_is_an_error(self):
-        file = self.write("config.json", '{"model_type": "bert", "hidden_size": 768}')
+        file = self.write("config.json", '{"model_type": "t5", "hidden_size": 768}')
         done = self.run_program("show", "model", file)
-        self.assert_error(done, USAGE, f"{file}:1:16: ", "'bert'", "hint: ")
+        self.assert_error(done, USAGE, f"{file}:1:16: ", "'t5'", "hint: ")
 
 
 if __name__ == "__main__":
