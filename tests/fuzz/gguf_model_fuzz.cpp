@@ -1,5 +1,6 @@
 // GGUF headers as models: metadata and tensors put together from the input. Whatever is accepted has parameters, a
 // layout, and the bytes of its tensors; whatever is refused is explained.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -151,7 +152,9 @@ model::GgufFile file_from(Input& in) {
   for (const char* stem : kStems) {
     if (in.byte() % 2 == 0) continue;
     file.tensors.push_back({.name = stem, .shape = {64, in.pick(kNumbers), 1, 1}, .dimensions = 2});
-    if (file.tensors.back().shape[1] < 1) file.tensors.back().shape[1] = 1;
+    // A file of no elements, or of more than 2^63 - 1, is refused when it is read.
+    std::int64_t& rows = file.tensors.back().shape[1];
+    rows = std::clamp<std::int64_t>(rows, 1, std::int64_t{1} << 56);
   }
   return file;
 }
