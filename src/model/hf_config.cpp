@@ -412,10 +412,15 @@ namespace {
 std::string nearest_family(const descriptor::Document& document) {
   std::string nearest;
   std::size_t least = std::string::npos;
+  // How its weights are stored says nothing of the family, and takes longest to read.
+  descriptor::Document plain = document;
+  const auto is_stored = [](const Node::Entry& e) { return e.key == "quantization_config"; };
+  std::erase_if(plain.root.entries, is_stored);
+  for (Node::Entry& part : plain.root.entries) std::erase_if(part.value.entries, is_stored);
   for (const std::string& name : family_names()) {
     try {
       descriptor::Problems problems(document.file);
-      const std::size_t passed_over = parse_hf_config(document, problems, nullptr, name).assumed.size() - name.size();
+      const std::size_t passed_over = parse_hf_config(plain, problems, nullptr, name).assumed.size() - name.size();
       if (passed_over >= least) continue;
       least = passed_over;
       nearest = name;
