@@ -85,7 +85,8 @@ void make_indexed_layers(ConfigReader& config) {
   const auto types = config.words_of_layers("indexer_types", kTypes);
   // Where no list says it a pattern of F and S does, else every so many layers behind the first ones.
   const std::string pattern = reader.string_or("index_topk_pattern", "");
-  if (!pattern.empty() && (pattern.size() < config.layers.size() || pattern.find_first_not_of("FS") != pattern.npos)) {
+  if (!pattern.empty() &&
+      (pattern.size() < config.layers.size() || pattern.find_first_not_of("FS") != std::string::npos)) {
     reader.problem("index_topk_pattern", fmt::format("index_topk_pattern must have an F or an S for each of {} layers",
                                                      config.layers.size()));
     return;
