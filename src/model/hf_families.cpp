@@ -124,7 +124,8 @@ void read_lfm2_keys(ConfigReader& config) {
   if (reader.bool_or("block_auto_adjust_ff_dim", true)) {
     const double factor = reader.optional_double("block_ffn_dim_multiplier", 0, 64).value_or(1);
     const std::int64_t multiple = reader.int_or("block_multiple_of", 256, kWidthRange);
-    width = static_cast<std::int64_t>(factor * static_cast<double>(2 * width / 3));
+    const std::int64_t two_thirds = 2 * width / 3;
+    width = static_cast<std::int64_t>(factor * static_cast<double>(two_thirds));
     width = std::max<std::int64_t>(1, (width + multiple - 1) / multiple) * multiple;
   }
   config.layer.feed_forward.intermediate = width;

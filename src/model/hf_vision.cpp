@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "model/reading.h"
 #include "model/vision_descriptor.h"
@@ -169,7 +170,7 @@ VisionTower read_llama4(TowerSource& s) {
   t.patch = r.require_int("patch_size", kPatchRange);
   t.image = {.rule = ImageRule::tiles, .side = r.require_int("image_size", kImageSideRange), .most = 16, .wrapper = 3};
   const double ratio = r.optional_double("pixel_shuffle_ratio", 1.0 / 16, 1).value_or(0.5);
-  t.merge = static_cast<std::int64_t>(1 / ratio + 0.5);
+  t.merge = std::llround(1 / ratio);
   const std::int64_t across = t.image.side / std::max<std::int64_t>(t.patch, 1);
   t.positions = across * across + 1;
   t.class_token = t.norm_before = t.norm_after = true;
