@@ -65,13 +65,19 @@ void read_qwen_patches(TowerSource& s, VisionTower& t, std::int64_t patch, std::
   t.image = {.rule = ImageRule::nearest, .least_pixels = 3136, .most_pixels = 12'845'056, .wrapper = 2};
 }
 
-VisionTower read_qwen2_vl(TowerSource& s) {
-  Reader& r = s.vision;
+// `width`: the key of the tower's own width.
+VisionTower qwen2_layers(Reader& r, std::string_view width) {
   VisionTower t;
   t.layers = r.int_or("depth", 32, kLayerRange);
-  t.hidden = r.int_or("embed_dim", 1280, kTowerHidden);
+  t.hidden = r.int_or(width, 1280, kTowerHidden);
   t.heads = t.kv_heads = r.int_or("num_heads", 16, kTowerHeads);
   t.head_dim = t.hidden / t.heads;
+  return t;
+}
+
+VisionTower read_qwen2_vl(TowerSource& s) {
+  Reader& r = s.vision;
+  VisionTower t = qwen2_layers(r, "embed_dim");
   t.intermediate = t.hidden * r.int_or("mlp_ratio", 4, kMergeRange);
   // `hidden_size` is the language model's width here.
   read_qwen_patches(s, t, 14, r.int_or("hidden_size", s.text_hidden, kTowerHidden));
@@ -80,11 +86,7 @@ VisionTower read_qwen2_vl(TowerSource& s) {
 
 VisionTower read_qwen2_5_vl(TowerSource& s) {
   Reader& r = s.vision;
-  VisionTower t;
-  t.layers = r.int_or("depth", 32, kLayerRange);
-  t.hidden = r.int_or("hidden_size", 1280, kTowerHidden);
-  t.heads = t.kv_heads = r.int_or("num_heads", 16, kTowerHeads);
-  t.head_dim = t.hidden / t.heads;
+  VisionTower t = qwen2_layers(r, "hidden_size");
   t.intermediate = r.int_or("intermediate_size", 3420, kTowerWidth);
   t.gated = true;
   t.layer_norm = false;
