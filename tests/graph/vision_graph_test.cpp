@@ -94,8 +94,9 @@ TEST_CASE("a tower without windows has one attention op, whose tiles see themsel
   m.vision->window = m.vision->full_layers = 0;
   m.vision->class_token = true;
   m.vision->image = {.rule = model::ImageRule::tiles, .side = 16, .most = 4};
+  const Execution e = execution(m);  // which the ops point into
   Graph graph;
-  build_vision(execution(m), {2, model::see(*m.vision, {32, 32})}, graph);
+  build_vision(e, {2, model::see(*m.vision, {32, 32})}, graph);
   int ops = 0;
   for (const Op& op : graph) {
     const auto* attention = std::get_if<Attention>(&op.body);
@@ -113,8 +114,10 @@ TEST_CASE("devices of the tensor axis take whole images and gather their rows", 
   const model::SeenImage image = model::see(*m.vision, {48, 32});
   Graph one;
   Graph shared;
-  build_vision(execution(m), {2, image}, one);
-  build_vision(execution(m, 4), {5, image}, shared);  // two on the busiest
+  const Execution alone = execution(m);
+  const Execution split = execution(m, 4);
+  build_vision(alone, {2, image}, one);
+  build_vision(split, {5, image}, shared);  // two on the busiest
   CHECK(flops(shared) == flops(one));
   std::int64_t gathered = 0;
   for (const Op& op : shared) {
