@@ -12,8 +12,8 @@
 #include "base/match.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "calibrate/csv.h"
 #include "descriptor/catalog.h"
+#include "descriptor/csv.h"
 #include "hardware/runtime_profile.h"
 #include "model/quantization.h"
 
@@ -307,7 +307,7 @@ class FileParser {
     return false;
   }
 
-  void read_column_name(std::size_t i, const CsvCell& cell) {
+  void read_column_name(std::size_t i, const descriptor::CsvCell& cell) {
     const auto* known = std::find_if(std::begin(kColumns), std::end(kColumns), [&](const ColumnInfo& info) {
       return use(info) != Use::no && info.name == cell.text;
     });
@@ -325,8 +325,8 @@ class FileParser {
 
   Use use(const ColumnInfo& info) const { return ops_ ? info.ops : info.steps; }
   bool named(std::string_view name) const {
-    const std::vector<CsvCell>& cells = reader_.cells();
-    return std::any_of(cells.begin(), cells.end(), [&](const CsvCell& cell) { return cell.text == name; });
+    const std::vector<descriptor::CsvCell>& cells = reader_.cells();
+    return std::any_of(cells.begin(), cells.end(), [&](const descriptor::CsvCell& cell) { return cell.text == name; });
   }
 
   void problem(int column, std::string message, std::string hint = {}) {
@@ -336,7 +336,7 @@ class FileParser {
 
   void read_row() {
     good_ = true;
-    const std::vector<CsvCell>& cells = reader_.cells();
+    const std::vector<descriptor::CsvCell>& cells = reader_.cells();
     if (cells.size() != width_) {
       problem(1, fmt::format("{} fields, and the header has {}", cells.size(), width_));
       return;
@@ -370,7 +370,7 @@ class FileParser {
   }
 
   // The cell of a column; null when the file has no such column.
-  const CsvCell* cell(Column c) const {
+  const descriptor::CsvCell* cell(Column c) const {
     const std::optional<std::size_t>& at = at_[c.index];
     return at ? &reader_.cells()[*at] : nullptr;
   }
@@ -382,7 +382,7 @@ class FileParser {
   }
 
   std::string required(Column c) {
-    const CsvCell* found = cell(c);
+    const descriptor::CsvCell* found = cell(c);
     if (found == nullptr) {
       problem(1, fmt::format("such rows need a column {}", quote(c.name())));
       return {};
@@ -512,7 +512,7 @@ class FileParser {
     }
   }
 
-  CsvReader reader_;
+  descriptor::CsvReader reader_;
   Measurements* into_;
   Problems* problems_;
   bool ops_ = false;  // the schema: of ops, else of steps

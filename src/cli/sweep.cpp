@@ -10,7 +10,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "calibrate/csv.h"
+#include "descriptor/csv.h"
 #include "cli/command_line.h"
 #include "cli/estimate.h"
 #include "cli/progress.h"
@@ -93,7 +93,7 @@ std::string canonical(const Field& field, const std::string& text) {
 sweep::Axis read_points(const std::string& path) {
   const std::string text = descriptor::read_text_file(path, kMaxPointsFileBytes);
   descriptor::Problems problems(path);
-  calibrate::CsvReader reader(text, problems);
+  descriptor::CsvReader reader(text, problems);
   sweep::Axis axis;
   std::vector<std::string> known;
   for (const Field& field : request::fields()) {
@@ -101,7 +101,7 @@ sweep::Axis read_points(const std::string& path) {
   }
   while (reader.next()) {
     std::vector<std::string> values;
-    for (const calibrate::CsvCell& cell : reader.cells()) values.push_back(cell.text);
+    for (const descriptor::CsvCell& cell : reader.cells()) values.push_back(cell.text);
     if (axis.flags.empty()) {
       for (std::size_t i = 0; i < values.size(); ++i) {
         const Field* field = request::find_field(values[i]);
