@@ -62,7 +62,7 @@ struct Estimate : Outcome {
 };
 
 // Whether a group gets one token per sequence (or verifies some) after others.
-constexpr bool is_decode(const graph::SequenceGroup& group) { return !group.prompts() && group.context > 0; }
+inline bool is_decode(const graph::SequenceGroup& group) { return !group.prompts() && group.context > 0; }
 bool has_prompts(std::span<const graph::SequenceGroup> step);
 std::int64_t sequences_of(std::span<const graph::SequenceGroup> step);
 std::int64_t rows_of(std::span<const graph::SequenceGroup> step);
@@ -70,9 +70,9 @@ std::int64_t rows_of(std::span<const graph::SequenceGroup> step);
 // Groups that decode with as many new tokens each, as one: all their sequences, the mean of their contexts and the
 // longest. Others stay as they are.
 void pool_decodes(std::span<const graph::SequenceGroup> step, std::vector<graph::SequenceGroup>& pooled);
-// Whether the attention of a group is part of an earlier group's launch: kernels take sequences of any lengths (varlen),
-// those that decode and pieces of prompts in one launch where the stack's do (KernelChoices::joint_attention), else in
-// one for each of the two.
+// Whether the attention of a group is part of an earlier group's launch: kernels take sequences of any lengths
+// (varlen), those that decode and pieces of prompts in one launch where the stack's do
+// (KernelChoices::joint_attention), else in one for each of the two.
 bool joins_attention(const Platform& platform, std::span<const graph::SequenceGroup> step, std::size_t group);
 // Attention over latents is launched for each group all the same.
 void join_attention(const Platform& platform, std::span<const graph::SequenceGroup> step, graph::Graph& graph);

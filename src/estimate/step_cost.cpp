@@ -1,6 +1,6 @@
-// A step is timed as Estimator::mixed_step times it: the ops of its graph one after the other, less what collectives hide
-// behind the op before them, plus what the runtime takes beside kernels (step_overhead.h). All of these are sums over
-// ops, and an op's shape hangs on little of the step (graph::Scope), so that sums of ops are kept by that little:
+// A step is timed as Estimator::mixed_step times it: the ops of its graph one after the other, less what collectives
+// hide behind the op before them, plus what the runtime takes beside kernels (step_overhead.h). All of these are sums
+// over ops, and an op's shape hangs on little of the step (graph::Scope), so that sums of ops are kept by that little:
 //
 //   rows        new tokens that products compute, with those that pad a captured graph
 //   sampled     sequences whose logits are made
@@ -8,14 +8,14 @@
 //   decodes     how many, the mean of their contexts, and how much longer the longest is
 //   chunk       new tokens and context of each
 //
-// beside how the step is dispatched. Contexts lie on a grid of 16 (1 below 16, a 256th above 4,096) and times between two
-// of its points on the line through them; how much longer the longest sequence is counts through the tail of a kernel
-// alone, and is kept at powers of two. Kernels deal keys in blocks of 64 to 256, so that most cells are straight, and
-// where one has a step the whole step of the model is off by less than a thousandth.
+// beside how the step is dispatched. Contexts lie on a grid of 16 (1 below 16, a 256th above 4,096) and times between
+// two of its points on the line through them; how much longer the longest sequence is counts through the tail of a
+// kernel alone, and is kept at powers of two. Kernels deal keys in blocks of 64 to 256, so that most cells are
+// straight, and where one has a step the whole step of the model is off by less than a thousandth.
 //
 // Where the times of ops hang on one another otherwise (weights that tiles load early, exchanges beside the ops of
-// another micro-batch, unlike devices, llama.cpp's pipeline), whole steps are kept instead: without padding, without the
-// longest sequence, and exact on the same grid.
+// another micro-batch, unlike devices, llama.cpp's pipeline), whole steps are kept instead: without padding, without
+// the longest sequence, and exact on the same grid.
 #include "estimate/step_cost.h"
 
 #include <algorithm>
@@ -33,127 +33,128 @@
 #include "mapper/roofline/step_overhead.h"
 
 namespace llmperf::estimate {
-namespace {
 
 using graph::Scope;
 using graph::SequenceGroup;
-using Launched = mapper::StepOverhead::Launched;
-
-// What ops of a step take together, at up to four points between which a step lies.
-struct Sum {
-  std::array<double, 4> seconds = {};
-  Launched launched;
-  const double* stages = nullptr;  // likewise of each pipeline stage: [point][stage]
-};
-
-// From keys (not 0) to sums. Any thread may look one up while another, of which there must be one at a time, adds some:
-// a slot's key is written after its sum, and a table that was outgrown stays until the end.
-class Memo {
- public:
-  Memo() { grow(1024); }
-  const Sum* find(std::uint64_t key) const {
-    const Table& table = *current_.load(std::memory_order_acquire);
-    for (std::size_t i = table.start(key);; ++i) {
-      const Slot& slot = table.slots[i & table.mask];
-      const std::uint64_t there = slot.key.load(std::memory_order_acquire);
-      if (there == key) return &slot.sum;
-      if (there == 0) return nullptr;
-    }
-  }
-  const Sum& add(std::uint64_t key, const Sum& sum) {
-    if (2 * ++used_ > tables_.back().mask) grow(2 * (tables_.back().mask + 1));
-    return put(tables_.back(), key, sum);
-  }
-
- private:
-  struct alignas(64) Slot {  // one line of the cache
-    std::atomic<std::uint64_t> key = 0;
-    Sum sum;
-  };
-  struct Table {
-    explicit Table(std::size_t size) : mask(size - 1), shift(64 - std::countr_zero(size)), slots(size) {}
-    std::size_t start(std::uint64_t key) const { return (key * 0x9E3779B97F4A7C15U) >> shift; }  // 2^64 / golden ratio
-    std::size_t mask;
-    int shift;
-    std::vector<Slot> slots;
-  };
-  static const Sum& put(Table& table, std::uint64_t key, const Sum& sum) {
-    std::size_t i = table.start(key);
-    while (table.slots[i & table.mask].key.load(std::memory_order_relaxed) != 0) ++i;
-    Slot& slot = table.slots[i & table.mask];
-    slot.sum = sum;
-    slot.key.store(key, std::memory_order_release);
-    return slot.sum;
-  }
-  void grow(std::size_t size) {
-    Table& table = tables_.emplace_back(size);
-    if (tables_.size() > 1) {
-      for (const Slot& slot : tables_[tables_.size() - 2].slots) {
-        if (const std::uint64_t key = slot.key.load(std::memory_order_relaxed); key != 0) put(table, key, slot.sum);
-      }
-    }
-    current_.store(&table, std::memory_order_release);
-  }
-
-  std::deque<Table> tables_;
-  std::atomic<const Table*> current_ = nullptr;
-  std::size_t used_ = 0;
-};
-
-// A place on a grid: the point below, the distance to the next, and how far between them.
-struct Cell {
-  std::int64_t low = 0;
-  std::int64_t width = 1;
-  double share = 0;
-};
-Cell context_cell(double context) {
-  const auto whole = static_cast<std::int64_t>(context);
-  constexpr std::int64_t kBlock = 16;
-  constexpr std::int64_t kFine = 4096;  // up to which cells are of one block
-  const std::int64_t width =
-      whole < kBlock  ? 1
-      : whole < kFine ? kBlock
-                      : static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(whole))) / (kFine / kBlock);
-  const std::int64_t low = whole / width * width;
-  return {low, width, (context - d(low)) / d(width)};
-}
-// 0 to 16, and then from one power of two to the next.
-Cell excess_cell(double excess) {
-  constexpr std::int64_t kLeast = 16;
-  const auto whole = static_cast<std::uint64_t>(std::max(0.0, excess));
-  if (whole < kLeast) return {0, kLeast, std::max(0.0, excess) / kLeast};
-  const auto low = static_cast<std::int64_t>(std::bit_floor(whole));
-  return {low, low, (excess - d(low)) / d(low)};
-}
-
-enum Kind : std::uint64_t { kRows = 1, kSampled, kSequences, kDecodes, kChunk };
-
-// What of a step all of its sums hang on.
-struct Mode {
-  hardware::Dispatch dispatch = hardware::Dispatch::graph;
-  bool prompts = false;   // to the runtime
-  bool builds = false;    // … to the graph: a prompt of one token has none to it
-  bool split = false;     // over the sequence axes
-  bool past = false;      // some context
-  bool streamed = false;  // layers on the host are computed by the device
-  std::uint64_t bits() const {
-    return static_cast<std::uint64_t>(dispatch) | (prompts ? 4U : 0U) | (builds ? 8U : 0U) | (split ? 16U : 0U) |
-           (past ? 32U : 0U) | (streamed ? 64U : 0U);
-  }
-};
-constexpr int kModeBits = 7;
-// Three bits of the kind, seven of the mode, and the rest: 28 of a number of tokens or sequences, 26 of another.
-std::uint64_t key_of(Kind kind, const Mode& mode, std::int64_t a, std::uint64_t b = 0) {
-  return kind | mode.bits() << 3 | static_cast<std::uint64_t>(a) << (3 + kModeBits) | b << (31 + kModeBits);
-}
-std::uint64_t mixed(std::uint64_t hash, std::uint64_t next) {
-  hash = (hash ^ next) * 0xFF51AFD7ED558CCDU;
-  return hash ^ hash >> 32;
-}
-
-}  // namespace
 
 struct StepCost::Tables {
+  using Launched = mapper::StepOverhead::Launched;
+
+  // What ops of a step take together, at up to four points between which a step lies.
+  struct Sum {
+    std::array<double, 4> seconds = {};
+    Launched launched;
+    const double* stages = nullptr;  // likewise of each pipeline stage: [point][stage]
+  };
+
+  // From keys (not 0) to sums. Any thread may look one up while another, of which there must be one at a time, adds
+  // some: a slot's key is written after its sum, and a table that was outgrown stays until the end.
+  class Memo {
+   public:
+    Memo() { grow(1024); }
+    const Sum* find(std::uint64_t key) const {
+      const Table& table = *current_.load(std::memory_order_acquire);
+      for (std::size_t i = table.start(key);; ++i) {
+        const Slot& slot = table.slots[i & table.mask];
+        const std::uint64_t there = slot.key.load(std::memory_order_acquire);
+        if (there == key) return &slot.sum;
+        if (there == 0) return nullptr;
+      }
+    }
+    const Sum& add(std::uint64_t key, const Sum& sum) {
+      if (2 * ++used_ > tables_.back().mask) grow(2 * (tables_.back().mask + 1));
+      return put(tables_.back(), key, sum);
+    }
+
+   private:
+    struct alignas(64) Slot {  // one line of the cache
+      std::atomic<std::uint64_t> key = 0;
+      Sum sum;
+    };
+    struct Table {
+      explicit Table(std::size_t size) : mask(size - 1), shift(64 - std::countr_zero(size)), slots(size) {}
+      std::size_t start(std::uint64_t key) const {
+        return (key * 0x9E3779B97F4A7C15U) >> shift;
+      }  // 2^64 / golden ratio
+      std::size_t mask;
+      int shift;
+      std::vector<Slot> slots;
+    };
+    static const Sum& put(Table& table, std::uint64_t key, const Sum& sum) {
+      std::size_t i = table.start(key);
+      while (table.slots[i & table.mask].key.load(std::memory_order_relaxed) != 0) ++i;
+      Slot& slot = table.slots[i & table.mask];
+      slot.sum = sum;
+      slot.key.store(key, std::memory_order_release);
+      return slot.sum;
+    }
+    void grow(std::size_t size) {
+      Table& table = tables_.emplace_back(size);
+      if (tables_.size() > 1) {
+        for (const Slot& slot : tables_[tables_.size() - 2].slots) {
+          if (const std::uint64_t key = slot.key.load(std::memory_order_relaxed); key != 0) put(table, key, slot.sum);
+        }
+      }
+      current_.store(&table, std::memory_order_release);
+    }
+
+    std::deque<Table> tables_;
+    std::atomic<const Table*> current_ = nullptr;
+    std::size_t used_ = 0;
+  };
+
+  // A place on a grid: the point below, the distance to the next, and how far between them.
+  struct Cell {
+    std::int64_t low = 0;
+    std::int64_t width = 1;
+    double share = 0;
+  };
+  static Cell context_cell(double context) {
+    const auto whole = static_cast<std::int64_t>(context);
+    constexpr std::int64_t kBlock = 16;
+    constexpr std::int64_t kFine = 4096;  // up to which cells are of one block
+    const std::int64_t width =
+        whole < kBlock ? 1
+        : whole < kFine
+            ? kBlock
+            : static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(whole))) / (kFine / kBlock);
+    const std::int64_t low = whole / width * width;
+    return {low, width, (context - d(low)) / d(width)};
+  }
+  // 0 to 16, and then from one power of two to the next.
+  static Cell excess_cell(double excess) {
+    constexpr std::int64_t kLeast = 16;
+    const auto whole = static_cast<std::uint64_t>(std::max(0.0, excess));
+    if (whole < kLeast) return {0, kLeast, std::max(0.0, excess) / kLeast};
+    const auto low = static_cast<std::int64_t>(std::bit_floor(whole));
+    return {low, low, (excess - d(low)) / d(low)};
+  }
+
+  enum Kind : std::uint64_t { kRows = 1, kSampled, kSequences, kDecodes, kChunk };
+
+  // What of a step all of its sums hang on.
+  struct Mode {
+    hardware::Dispatch dispatch = hardware::Dispatch::graph;
+    bool prompts = false;   // to the runtime
+    bool builds = false;    // … to the graph: a prompt of one token has none to it
+    bool split = false;     // over the sequence axes
+    bool past = false;      // some context
+    bool streamed = false;  // layers on the host are computed by the device
+    std::uint64_t bits() const {
+      return static_cast<std::uint64_t>(dispatch) | (prompts ? 4U : 0U) | (builds ? 8U : 0U) | (split ? 16U : 0U) |
+             (past ? 32U : 0U) | (streamed ? 64U : 0U);
+    }
+  };
+  static constexpr int kModeBits = 7;
+  // Three bits of the kind, seven of the mode, and the rest: 28 of a number of tokens or sequences, 26 of another.
+  static std::uint64_t key_of(Kind kind, const Mode& mode, std::int64_t a, std::uint64_t b = 0) {
+    return kind | mode.bits() << 3 | static_cast<std::uint64_t>(a) << (3 + kModeBits) | b << (31 + kModeBits);
+  }
+  static std::uint64_t mixed(std::uint64_t hash, std::uint64_t next) {
+    hash = (hash ^ next) * 0xFF51AFD7ED558CCDU;
+    return hash ^ hash >> 32;
+  }
+
   explicit Tables(Setup s)
       : estimator(std::move(s)),
         setup(estimator.setup()),
@@ -246,7 +247,8 @@ struct StepCost::Tables {
     build(groups, graph::Part::all);
     Sum sum;
     std::vector<double> shares(stages);
-    add_ops(mode, [&](const graph::Op& op) { return op.scope == scope; }, 0, sum, shares);
+    add_ops(
+        mode, [&](const graph::Op& op) { return op.scope == scope; }, 0, sum, shares);
     return keep(key, sum, std::move(shares));
   }
 
@@ -264,7 +266,8 @@ struct StepCost::Tables {
         if (a && op.tag == graph::Tag::attention && !a->shared_kv) op.launches = 0;
       }
     }
-    add_ops(mode, [](const graph::Op& op) { return op.scope == Scope::group && op.group == 0; }, point, sum, shares);
+    add_ops(
+        mode, [](const graph::Op& op) { return op.scope == Scope::group && op.group == 0; }, point, sum, shares);
   }
 
   const Sum& of_decodes(const Mode& mode, std::int64_t count, const Cell& context, const Cell& excess) const {

@@ -9,9 +9,9 @@
 // chain: a block reads its keys step by step, each waiting for memory, and so no faster than a rate that it reaches
 // alone; the first step is in the launch. w = ceil(blocks / cores) rounds of starting blocks, s seconds each. Grouped
 // heads cost a kernel that packs them and, unless there is one sequence or one KV head, copies of queries and results.
-// Of sequences of unequal lengths, whose bytes and rounds are those of the mean, the chain is no shorter than the longest
-// one's. Keys and values that a measurement left in the cache (copies) come from there, at a share of their own. Latent
-// attention, with a group of all heads, can be bound by its products instead of its bytes.
+// Of sequences of unequal lengths, whose bytes and rounds are those of the mean, the chain is no shorter than the
+// longest one's. Keys and values that a measurement left in the cache (copies) come from there, at a share of their
+// own. Latent attention, with a group of all heads, can be bound by its products instead of its bytes.
 #include "mapper/roofline/attention_kernel.h"
 #include "mapper/roofline/kernel_norm.h"
 

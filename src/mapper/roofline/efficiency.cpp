@@ -386,9 +386,9 @@ double Efficiency::kernel(const graph::Attention& attention) const {
 // What of the kernel is its launch.
 double Efficiency::launch(const graph::Attention& attention) const {
   const bool flash2 = profile_.choices.has_flash2_form();
-  const Parameter p = decodes(attention, profile_.choices)   ? Parameter::decode_launch
-                      : !flash2 && is_latent(attention) ? Parameter::latent_prompt_launch
-                                                             : Parameter::prefill_launch;
+  const Parameter p = decodes(attention, profile_.choices) ? Parameter::decode_launch
+                      : !flash2 && is_latent(attention)    ? Parameter::latent_prompt_launch
+                                                           : Parameter::prefill_launch;
   return get(profile_.values, p);
 }
 

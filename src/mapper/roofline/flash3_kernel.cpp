@@ -193,7 +193,8 @@ double flash3_decode_seconds(const KernelDevice& d, const hardware::ParameterVal
   const double rate = d.bandwidth * v[index(decode_memory_share)];
   const double memory = (query_bytes(a) + a.sequences * a.kv_heads * keys * a.key_bytes()) / rate;
 
-  double seconds = v[index(decode_launch)] + overlapped(std::max(rounds * part(keys), part(longest)), memory, v[index(decode_overlap)]) +
+  double seconds = v[index(decode_launch)] +
+                   overlapped(std::max(rounds * part(keys), part(longest)), memory, v[index(decode_overlap)]) +
                    narrowing_seconds(d, a, query_elements(a), v[index(decode_quantise)]);
   if (a.sequences <= kMostSorted) seconds += v[index(decode_sequence)] * a.sequences;
   if (parts > 1) {

@@ -42,7 +42,8 @@ Seconds StepOverhead::host(double layers) const {
 
 Seconds StepOverhead::time(Seconds device, double layers, double sequences, double steps) const {
   const hardware::ParameterValues& v = *values_;
-  const double fixed = get(v, prompts_ && dispatch_ != Dispatch::pieces ? Parameter::step_prefill : Parameter::step_decode);
+  const double fixed =
+      get(v, prompts_ && dispatch_ != Dispatch::pieces ? Parameter::step_prefill : Parameter::step_decode);
   const double gaps = launched_.kernels * get(v, Parameter::launch_gap);
   const double waiting = std::max(0.0, host(layers).value - device.value - gaps);
   return Seconds{steps * fixed + sequences * get(v, Parameter::step_sequence) + gaps + waiting};
