@@ -28,12 +28,6 @@ struct EstimateFlags {
   report::Detail detail = report::Detail::summary;
 };
 
-// The JSON with the request as its last key.
-std::string with_request(std::string json, const request::Request& request) {
-  json.erase(json.rfind("\n}"));
-  return json + ",\n  \"request\": " + to_json(request) + "\n}\n";
-}
-
 template <class Estimate>
 Answer answer_of(const Resolved& r, const Estimate& e, report::Report report) {
   Answer answer{std::move(report)};
@@ -69,6 +63,11 @@ Answer answer_of(Resolved& r, request::Training& training, report::Detail detail
 }
 
 }  // namespace
+
+std::string with_request(std::string json, const request::Request& request) {
+  json.erase(json.rfind("\n}"));
+  return json + ",\n  \"request\": " + to_json(request) + "\n}\n";
+}
 
 Answer answer(Resolved& resolved, report::Detail detail, bool curve) {
   Answer answer = std::visit([&](auto& work) { return answer_of(resolved, work, detail, curve); }, resolved.work);

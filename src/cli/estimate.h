@@ -15,6 +15,9 @@ namespace llmperf::cli {
 Answer answer(request::Resolved& resolved, report::Detail detail, bool curve);
 Flag& add_detail(Command& command, report::Detail& detail, const char* about);
 
+// The JSON with the request as its last key.
+std::string with_request(std::string json, const request::Request& request);
+
 // The request of a file, or of stdin where `path` is "-".
 request::Request read_request(const std::string& path);
 // `over` where it asks for something, else `under`.

@@ -29,6 +29,8 @@ constexpr Example kExamples[] = {
      "llmperf estimate -m qwen-7b --hw rtx4090 --detail ops"},
     {"estimate", "With 4-bit weights on two cards, also as a file for scripts:",
      "llmperf estimate -m llama-3-70b --hw rtx4090 --weights w4a16 --tp 2 --export estimate.json"},
+    {"serve", "How traffic fares on a serving engine, and whether it keeps a promise:",
+     "llmperf serve -m llama-3.1-8b --hw h100-sxm --rate 10 --slo ttft.p99=1s,tpot.p95=50ms"},
     {"compare", "What running without flash attention costs:",
      "llmperf compare -m qwen-7b --hw rtx4090 --options all --with all,no_flash_attention"},
     {"explain",

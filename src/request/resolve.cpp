@@ -15,6 +15,7 @@
 #include "model/weight_layout.h"
 #include "request/draft.h"
 #include "request/price.h"
+#include "request/traffic.h"
 
 namespace llmperf::request {
 namespace {
@@ -55,8 +56,13 @@ void check_fields(const Request& request, Workload workload) {
   for (const Field& field : fields()) {
     if (field.applies_to(workload) || !get(request, field)) continue;
     Diagnostic d{.where = {}, .message = {}, .hint = kLeaveOut};
-    if (workload == Workload::video) {
+    if (workload == Workload::video && field.workloads != "s") {
       d.message = fmt::format("`{}` is for language models: {} is not one", field.name, *request.model);
+    } else if (field.workloads == "s") {
+      d.message = fmt::format("`{}` is of traffic that is served, which this is not", field.name);
+      d.hint = "llmperf serve";
+    } else if (workload == Workload::serve) {
+      d.message = fmt::format("`{}` has no effect on traffic that is served", field.name);
     } else if (field.workloads == "v") {
       d.message = fmt::format("`{}` is for models that generate video: {} is not one", field.name, *request.model);
     } else if (workload == Workload::training) {
@@ -460,8 +466,8 @@ void check_effects(const Resolved& r, const graph::Plan& plan, std::int64_t devi
                                         : "");
     check_encoder_effects(r, refuse);
     for (const char* name : {"block-size", "max-batched-tokens", "max-seqs"}) {
-      refuse(!q.kv_utilisation && get(q, field(name)), fmt::format("`{}`: no cache is sized", name),
-             "give `kv-utilisation` as well");
+      refuse(r.workload() == Workload::text && !q.kv_utilisation && get(q, field(name)),
+             fmt::format("`{}`: no cache is sized", name), "give `kv-utilisation` as well");
     }
     const bool cached =
         std::ranges::any_of(text->step, [](const auto& g) { return g.new_tokens > 1 && g.context > 0; });
@@ -863,10 +869,31 @@ std::optional<estimate::HourPrice> choose_price(const Resolved& r, Sources& sour
   return estimate::mean_price(all);
 }
 
+// The profile of the engine that was asked for, where the request names no runtime: the device's own where that is of
+// the engine, of a version the era that it is in. Without any the device's own stands for it.
+Request on_engine(const Request& request, const Resolved& r, const std::string& hw, bool gguf, Sources& sources) {
+  if (!request.engine || request.runtime || r.device.tile_array) return request;
+  const std::size_t at = request.engine->find('@');
+  const serving::EngineKind kind = serving::parse_engine_kind(std::string_view(*request.engine).substr(0, at));
+  const auto own = choose_profile(request, hw, r.device, gguf, hardware::Workload::language, sources);
+  const bool versioned = at != std::string::npos;
+  if (own && !versioned && engine_of(own->name) == kind) return request;
+  Request q = request;
+  q.runtime = std::string(name(kind)) + (versioned ? request.engine->substr(at) : "");
+  try {
+    choose_profile(q, hw, r.device, gguf, hardware::Workload::language, sources);
+  } catch (const Error&) {
+    if (versioned && engine_of(own->name) == kind) throw;
+    return request;
+  }
+  return q;
+}
+
 std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sources& sources, Unused unused) {
   check_fields(request, workload);
   auto r = std::make_unique<Resolved>();
   r->asked = request;
+  r->asked_for = workload;
   const bool video = workload == Workload::video;
   if (video) {
     r->video = sources.video(*request.model);
@@ -877,10 +904,12 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
   r->devices = static_cast<std::int64_t>(names.size());
   r->device = sources.device(names.front());
   if (!video) r->host = sources.host(request.host.value_or(""));
-  const bool gguf = workload == Workload::text && is_gguf(request, r->file);
+  const bool generates = workload == Workload::text || workload == Workload::serve;
+  const bool gguf = generates && is_gguf(request, r->file);
+  const Request run = on_engine(request, *r, names.front(), gguf, sources);
   const auto profile_of = [&](const std::string& hw, const hardware::Device& device) {
     const auto sort = video ? hardware::Workload::video : hardware::Workload::language;
-    auto profile = choose_profile(request, hw, device, gguf, sort, sources);
+    auto profile = choose_profile(run, hw, device, gguf, sort, sources);
     if (!video && profile) profile = hardware::run_by(*std::move(profile), r->model().architecture);
     return profile;
   };
@@ -899,7 +928,8 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
   }
   r->price = choose_price(*r, sources, unused);
   switch (workload) {
-    case Workload::text: make_generation(*r, sources, unused); break;
+    case Workload::text:
+    case Workload::serve: make_generation(*r, sources, unused); break;
     case Workload::video: make_video(*r, unused); break;
     case Workload::training: make_training(*r, unused); break;
   }
@@ -967,6 +997,18 @@ std::unique_ptr<Resolved> resolve_setup(const Request& request, Sources& sources
   const std::string& model = required(request.model, "model");
   if (sources.is_video(model)) model::reject_video_dit(model);
   return resolve(request, Workload::text, sources, unused);
+}
+
+std::unique_ptr<Resolved> resolve_serving(const Request& request, Sources& sources) {
+  const std::string& model = required(request.model, "model");
+  if (sources.is_video(model)) model::reject_video_dit(model);
+  auto r = resolve(request, Workload::serve, sources, Unused::refused);
+  if (r->model().encoder) {
+    throw Error::bad_input(
+        fmt::format("{} is an encoder: it generates nothing that could be served token by token", r->model().name),
+        "llmperf estimate says how many sequences it reads per second");
+  }
+  return r;
 }
 
 std::unique_ptr<Resolved> resolve(const Request& request, Sources& sources, Unused unused) {
