@@ -29,6 +29,8 @@ constexpr Example kExamples[] = {
      "llmperf estimate -m qwen-7b --hw rtx4090 --detail ops"},
     {"estimate", "With 4-bit weights on two cards, also as a file for scripts:",
      "llmperf estimate -m llama-3-70b --hw rtx4090 --weights w4a16 --tp 2 --export estimate.json"},
+    {"capacity", "The cheapest GPUs that serve 20 requests a second within a promise:",
+     "llmperf capacity -m llama-3.3-70b --rate 20 --slo ttft.p99=1s,tpot.p95=50ms --weights bf16,fp8"},
     {"serve", "How traffic fares on a serving engine, and whether it keeps a promise:",
      "llmperf serve -m llama-3.1-8b --hw h100-sxm --rate 10 --slo ttft.p99=1s,tpot.p95=50ms"},
     {"compare", "What running without flash attention costs:",

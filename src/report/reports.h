@@ -20,6 +20,9 @@ namespace llmperf::calibrate {
 struct Validation;
 struct Calibration;
 }  // namespace llmperf::calibrate
+namespace llmperf::request {
+struct CapacityResult;
+}
 namespace llmperf::import {
 struct Imported;
 }
@@ -73,6 +76,9 @@ std::vector<std::string> missed_bounds(const Serving& serving);
 
 // `llmperf graph`. `json`: whether it is wanted; of a program of many ops it is by far the largest part.
 Report program_report(const ProgramStudy& study, Detail detail, bool json);
+
+// `llmperf capacity`.
+Report capacity_report(const request::CapacityResult& result);
 
 // `llmperf parallel`, and `--symbolic`.
 Report parallel_report(const ParallelStudy& study);

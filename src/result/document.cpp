@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "result/capacity.h"
 #include "result/catalog.h"
 #include "result/collective.h"
 #include "result/compare.h"
@@ -116,6 +117,7 @@ std::span<const Documented> documents() {
       {"llmperf.estimate of a video model", "llmperf estimate --json", &type_of<Video>},
       {"llmperf.training", "llmperf estimate --training --json", &type_of<Training>},
       {"llmperf.serve", "llmperf serve --json", &type_of<Serving>},
+      {"llmperf.capacity", "llmperf capacity --json", &type_of<request::CapacityResult>},
       {"llmperf.parallel", "llmperf parallel --json", &type_of<ParallelStudy>},
       {"llmperf.parallel_symbolic", "llmperf parallel --symbolic --json", &type_of<StrategyStudy>},
       {"llmperf.graph", "llmperf graph --json", &type_of<ProgramStudy>},
