@@ -102,6 +102,13 @@ void check_complete(const request::Request& request, const std::string& hint) {
   }
 }
 
+void refuse_beside(const request::Request& request) {
+  for (const char* name : {"step", "kv-utilisation"}) {
+    if (!get(request, request::field(name))) continue;
+    throw Error::bad_input(fmt::format("`{}`: only `llmperf estimate` shows it", name), "leave it out");
+  }
+}
+
 namespace {
 
 // What the file asks for with the flags over it. `command`: that is asked, for the message about what is missing.
@@ -120,6 +127,7 @@ Answer estimate_answer(const EstimateFlags& flags, const Context& context) {
 Answer explain_answer(const EstimateFlags& flags, const Context&) {
   request::Sources sources;
   const request::Request request = request_of(flags, "explain");
+  refuse_beside(request);
   const auto resolved = request::resolve_setup(request, sources);
   auto& text = std::get<request::Generation>(resolved->work);
   text.scenario = request::scenario_of(request, resolved->model());

@@ -136,6 +136,10 @@ const Field kFields[] = {
               "roofline",
      .workloads = "tvr",
      .otherwise = "default", .values = {words, nullptr, "default published roofline"}},
+    {.name = "price", .member = &R::price, .group = kHardware, .type = "AMOUNT|FILE",
+     .about = "what an hour of one device costs: USD, another currency (2.5EUR), or a YAML or CSV file of prices by device "
+              "[the hardware file's]",
+     .values = {files}},
     {.name = "gguf-era", .member = &R::gguf_era, .group = kGguf, .type = "ERA",
      .about = "version of llama.cpp's rules for a GGUF --weights: 2024-02 (before 19 February 2024), 2024, 2025, "
               "2026 [2026]",

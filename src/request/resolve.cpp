@@ -14,6 +14,7 @@
 #include "hardware/runtime_execution.h"
 #include "model/weight_layout.h"
 #include "request/draft.h"
+#include "request/price.h"
 #include "request/traffic.h"
 
 namespace llmperf::request {
@@ -370,6 +371,7 @@ estimate::Choices choose(const Resolved& r) {
   for (const std::unique_ptr<Listed>& card : r.cards) {
     choices.cards.push_back({.device = &card->device, .profile = card->profile ? &*card->profile : nullptr});
   }
+  choices.price = r.price;
   choices.plan = choose_plan(split_over_devices(r), r.model());
   if (r.profile && !q.embedding && choices.plan.tensor > 1) {
     choices.plan.shard_embedding = !r.profile->choices.replicates_embedding;
@@ -767,6 +769,7 @@ void make_video(Resolved& r, Unused unused) {
   c.tiles = choose_tiles(q, r.device, r.runtime());
   choose_video_execution(r, q, c);
   c.reserve = q.reserve;
+  c.price = r.price;
   c.plan = choose_plan(q, r.video);
   if (c.scenario.videos % c.plan.data != 0) {
     throw Error::bad_input(
@@ -867,6 +870,25 @@ Request on_engine(const Request& request, const Resolved& r, const std::string& 
   return q;
 }
 
+// Of the device, or of all that are listed. One that a file of prices leaves out is a mistake, but not in a sweep.
+std::optional<estimate::HourPrice> choose_price(const Resolved& r, Sources& sources, Unused unused) {
+  const auto of = [&](const hardware::Device& device) -> std::optional<estimate::HourPrice> {
+    if (!r.asked.price) return estimate::hour_price(device);
+    if (auto given = parse_price(*r.asked.price)) return given;
+    const auto prices = sources.prices(*r.asked.price);
+    if (const auto at = prices.find(device.name); at != prices.end()) return at->second;
+    if (unused == Unused::taken) return std::nullopt;
+    std::vector<std::string> names;
+    for (const auto& [name, price] : prices) names.push_back(name);
+    throw Error::bad_input(fmt::format("`price`: {} has no price of {}", *r.asked.price, device.name),
+                           name_hint(device.name, names));
+  };
+  if (r.cards.empty()) return of(r.device);
+  std::vector<std::optional<estimate::HourPrice>> all;
+  for (const std::unique_ptr<Listed>& card : r.cards) all.push_back(of(card->device));
+  return estimate::mean_price(all);
+}
+
 std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sources& sources, Unused unused) {
   check_fields(request, workload);
   auto r = std::make_unique<Resolved>();
@@ -904,6 +926,7 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
     Listed& card = *r->cards.emplace_back(std::make_unique<Listed>(Listed{sources.device(name), {}}));
     card.profile = profile_of(name, card.device);
   }
+  r->price = choose_price(*r, sources, unused);
   switch (workload) {
     case Workload::text:
     case Workload::serve: make_generation(*r, sources, unused); break;

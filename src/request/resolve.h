@@ -50,6 +50,7 @@ struct Resolved {
   hardware::Device host;
   std::int64_t devices = 1;                              // that `hw` lists
   std::vector<std::unique_ptr<Listed>> cards = {};       // all of these, where they are unlike
+  std::optional<estimate::HourPrice> price;              // of one of them, or their mean
   std::optional<hardware::RuntimeProfile> profile;       // none: the speed of light
   std::optional<hardware::RuntimeProfile> host_profile;  // of GGUF formats
   Workload asked_for = Workload::text;

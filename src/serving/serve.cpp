@@ -34,6 +34,7 @@ EngineSettings choose_engine(const EngineChoices& choices, const estimate::Setup
   take(s.chunked_prefill, choices.chunked_prefill);
   take(s.admission, choices.admission);
   if (choices.kv_blocks) s.kv_blocks = choices.kv_blocks;
+  if (setup.profile) s.frontend = Seconds{hardware::get(setup.profile->values, hardware::Parameter::host_request)};
   return s;
 }
 

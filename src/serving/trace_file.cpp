@@ -106,7 +106,7 @@ struct Field {
 struct Row {
   int line = 0;
   std::array<std::optional<Field>, kColumns> fields = {};
-  std::vector<std::uint64_t> hashes;
+  std::vector<std::uint64_t> hashes = {};
 };
 
 class Reader {
@@ -228,7 +228,9 @@ class Reader {
     const std::optional<std::int64_t> input = tokens(row, kInput, "input tokens");
     const std::optional<std::int64_t> output = tokens(row, kOutput, "output tokens");
     if (!input || !output) return;
-    Request r{.input = *input, .output = *output};
+    Request r;
+    r.input = *input;
+    r.output = *output;
     const bool milliseconds = row.fields[kMilliseconds].has_value();
     const std::optional<Field>& time = row.fields[milliseconds ? kMilliseconds : kTime];
     if (w.requests.empty()) trace_.timed = time.has_value();
