@@ -48,8 +48,7 @@ std::optional<result::Band> band_of_steps(const estimate::Estimator& estimator, 
 }
 
 Answer serve_answer(const ServeFlags& flags, const Context& context) {
-  const request::Request asked =
-      flags.file.empty() ? flags.request : merged(read_request(flags.file), flags.request);
+  const request::Request asked = flags.file.empty() ? flags.request : merged(read_request(flags.file), flags.request);
   check_complete(asked, "llmperf serve --help says what it takes");
   request::Sources sources;
   const auto resolved = request::resolve_serving(asked, sources);
@@ -59,24 +58,24 @@ Answer serve_answer(const ServeFlags& flags, const Context& context) {
   const serving::EngineSettings settings = serving::choose_engine(traffic.engine, setup);
   const auto sent = [&](std::uint64_t seed) { return requests_of(traffic, seed, resolved->model(), settings); };
   const serving::Workload first = sent(traffic.load.seed);
-  const serving::Deployed deployed = serving::deploy(setup, traffic.engine, traffic.replicas,
-                                                     std::llround(first.mean_input() + first.mean_output()));
+  const serving::Deployed deployed =
+      serving::deploy(setup, traffic.engine, traffic.replicas, std::llround(first.mean_input() + first.mean_output()));
 
   const InterruptGuard guard;
   result::Serving result(setup);
   const bool drawn = context.output->wants(report::Format::json) || context.output->wants(report::Format::trace);
-  const serving::Study study = serving::serve(
-      deployed, sent, traffic.load.seed, traffic.seeds,
-      [&](const serving::Summary& s) {
-        result.step = mean_step(setup, s, first);
-        result.band = band_of_steps(estimator, result.step);
-        if (!result.band) {  // as many sequences at once are not what fits by an estimate's rules
-          result.step.batch = setup.execution.plan.data;
-          result.band = band_of_steps(estimator, result.step);
-        }
-        return result.band ? result.band->p90 : 0;
-      },
-      traffic.slo, {.seed = traffic.load.seed, .timeline = drawn, .stop = &interruption()});
+  const serving::Study study =
+      serving::serve(deployed, sent, traffic.load.seed, traffic.seeds,
+                     [&](const serving::Summary& s) {
+                       result.step = mean_step(setup, s, first);
+                       result.band = band_of_steps(estimator, result.step);
+                       if (!result.band) {  // as many sequences at once are not what fits by an estimate's rules
+                         result.step.batch = setup.execution.plan.data;
+                         result.band = band_of_steps(estimator, result.step);
+                       }
+                       return result.band ? result.band->p90 : 0;
+                     },
+                     traffic.slo, {.seed = traffic.load.seed, .timeline = drawn, .stop = &interruption()});
   if (study.run.interrupted && study.summary.requests == 0) {
     fmt::print(stderr, "llmperf: interrupted before a request had ended\n");
     return {.status = kExitInterrupted};
@@ -102,7 +101,8 @@ Answer serve_answer(const ServeFlags& flags, const Context& context) {
     answer.status = kExitInterrupted;
     return answer;
   }
-  for (const std::string& missed : report::missed_bounds(result)) answer.exceeded.push_back("--slo is missed: " + missed);
+  for (const std::string& missed : report::missed_bounds(result))
+    answer.exceeded.push_back("--slo is missed: " + missed);
   return answer;
 }
 
@@ -110,7 +110,8 @@ Answer serve_answer(const ServeFlags& flags, const Context& context) {
 
 void add_serve(Command& root) {
   Command& command = root.add_command(
-      "serve", "traffic on a serving engine, step by step: TTFT, TPOT, throughput and what keeps them from being better");
+      "serve",
+      "traffic on a serving engine, step by step: TTFT, TPOT, throughput and what keeps them from being better");
   ServeFlags& flags = answers(command, serve_answer, Traced::yes);
   command.add_fields(flags.request, "s");
   for (const char* flag : {"--model", "--hw"}) command.find(flag)->required().unless = "--request";

@@ -23,12 +23,11 @@ constexpr std::size_t kMostRequests = 4000;
 constexpr std::size_t kMostSteps = 60'000;
 constexpr int kTracksPerProcess = 100'000;
 
-// Slices that overlap stand on tracks of their own: each goes to the first that is free.
+// Tracks for slices that overlap: each goes to the first that is free.
 class Lanes {
  public:
   std::size_t take(double from, double to) {
-    // Halves of a nanosecond are rounding's.
-    constexpr double kTouches = 5e-10;
+    constexpr double kTouches = 5e-10;  // half a nanosecond is rounding's
     const auto free = std::ranges::find_if(ends_, [&](double end) { return end <= from + kTouches; });
     const auto lane = static_cast<std::size_t>(free - ends_.begin());
     if (free == ends_.end()) ends_.emplace_back();
@@ -44,12 +43,10 @@ class Lanes {
 struct Traced {
   std::vector<Interval> steps;
   std::vector<Served> requests;
-  std::int64_t blocks = 0;
   Json data;
   std::vector<std::string> notes;
 };
 
-int process_of(std::int32_t replica) { return 10 + replica; }
 TraceTrack track_of(int process, std::size_t row) {
   return {process, process * kTracksPerProcess + static_cast<int>(row)};
 }
@@ -60,51 +57,67 @@ std::string step_name(const Interval& step) {
   return step.decodes == 0 ? prompts : fmt::format("{} + decode {}", prompts, step.decodes);
 }
 
+// Names of as many tracks of a process, from `row` on.
+void name_tracks(TraceWriter& trace, int process, std::size_t row, std::size_t count, const char* name) {
+  for (std::size_t i = 0; i < count; ++i) {
+    trace.track(track_of(process, row + i), i == 0 ? name : fmt::format("{} {}", name, i + 1));
+  }
+}
+
+void draw_step(TraceWriter& trace, const TraceTrack& track, const Interval& step) {
+  trace.slice(track, step_name(step), step.prompts > 0 ? "prefill" : "decode", step.begin.value, step.end.value,
+              fmt::format(R"("steps":{},"decodes":{},"prompts":{},"prompt_tokens":{},"waiting":{},"kv_blocks":{})",
+                          step.steps, step.decodes, step.prompts, step.prompt_tokens, step.waiting, step.blocks));
+  trace.counter(track.process, "waiting", "requests", step.begin.value, d(step.waiting));
+  trace.counter(track.process, "KV blocks", "blocks", step.begin.value, d(step.blocks));
+}
+
+// What it waited for comes first, though of a prompt in pieces some of it is between them.
+void draw_request(TraceWriter& trace, const TraceTrack& track, const Served& r, std::size_t index) {
+  const std::string args =
+      fmt::format(R"("request":{},"input_tokens":{},"output_tokens":{},"reused_tokens":{},"preemptions":{})", index,
+                  r.input, r.output, r.reused, r.preemptions);
+  double waits = 0;
+  for (const serving::Cause cause : {serving::Cause::queue, serving::Cause::kv, serving::Cause::budget}) {
+    waits += r.causes[static_cast<std::size_t>(cause)];
+  }
+  const double begins = std::clamp(r.sent.value + waits, r.sent.value, r.first.value);
+  const auto slice = [&](const char* what, double from, double to) {
+    if (to > from) trace.slice(track, fmt::format("{} {}", what, index), what, from, to, args);
+  };
+  slice("queued", r.sent.value, begins);
+  slice("prefill", begins, r.first.value);
+  slice("decode", r.first.value, r.last.value);
+}
+
+void draw_replica(TraceWriter& trace, const Traced& t, std::int32_t replica) {
+  const int process = 10 + replica;
+  std::vector<std::pair<std::size_t, std::size_t>> steps;     // track, index
+  std::vector<std::pair<std::size_t, std::size_t>> requests;  // likewise
+  Lanes of_steps;                                             // several where stages work on steps of their own
+  Lanes of_requests;
+  for (std::size_t i = 0; i < t.steps.size(); ++i) {
+    const Interval& s = t.steps[i];
+    if (s.replica == replica) steps.emplace_back(1 + of_steps.take(s.begin.value, s.end.value), i);
+  }
+  for (std::size_t i = 0; i < t.requests.size(); ++i) {
+    const Served& r = t.requests[i];
+    if (r.replica != replica) continue;
+    requests.emplace_back(1 + of_steps.count() + of_requests.take(r.sent.value, r.last.value), i);
+  }
+  trace.process(process, fmt::format("replica {}", replica));
+  name_tracks(trace, process, 1, of_steps.count(), "steps");
+  name_tracks(trace, process, 1 + of_steps.count(), of_requests.count(), "requests");
+  for (const auto& [row, i] : steps) draw_step(trace, track_of(process, row), t.steps[i]);
+  for (const auto& [row, i] : requests) draw_request(trace, track_of(process, row), t.requests[i], i);
+}
+
 std::string draw(const Traced& t, const std::string& command) {
   TraceWriter trace;
   std::int32_t replicas = 0;
   for (const Interval& step : t.steps) replicas = std::max(replicas, step.replica + 1);
   for (const Served& r : t.requests) replicas = std::max(replicas, r.replica + 1);
-  for (std::int32_t replica = 0; replica < replicas; ++replica) {
-    const int process = process_of(replica);
-    trace.process(process, fmt::format("replica {}", replica));
-    Lanes steps;
-    for (const Interval& step : t.steps) {
-      if (step.replica != replica) continue;
-      const TraceTrack track = track_of(process, 1 + steps.take(step.begin.value, step.end.value));
-      trace.slice(track, step_name(step), step.prompts > 0 ? "prefill" : "decode", step.begin.value, step.end.value,
-                  fmt::format("\"steps\":{},\"decodes\":{},\"prompts\":{},\"prompt_tokens\":{},\"waiting\":{},\"kv_"
-                              "blocks\":{}",
-                              step.steps, step.decodes, step.prompts, step.prompt_tokens, step.waiting, step.blocks));
-      trace.counter(process, "waiting", "requests", step.begin.value, d(step.waiting));
-      trace.counter(process, "KV blocks", "blocks", step.begin.value, d(step.blocks));
-    }
-    for (std::size_t i = 0; i < steps.count(); ++i) {
-      trace.track(track_of(process, 1 + i), steps.count() == 1 ? "steps" : fmt::format("steps {}", i + 1));
-    }
-    Lanes lanes;
-    for (std::size_t i = 0; i < t.requests.size(); ++i) {
-      const Served& r = t.requests[i];
-      if (r.replica != replica) continue;
-      const TraceTrack track =
-          track_of(process, 1 + steps.count() + lanes.take(r.sent.value, std::max(r.last.value, r.sent.value)));
-      const std::string args =
-          fmt::format("\"request\":{},\"input_tokens\":{},\"output_tokens\":{},\"reused_tokens\":{},\"preemptions\":{}",
-                      i, r.input, r.output, r.reused, r.preemptions);
-      // What it waited for comes first: with pieces of a prompt some of it is between them.
-      const double waits = r.causes[static_cast<std::size_t>(serving::Cause::queue)] +
-                           r.causes[static_cast<std::size_t>(serving::Cause::kv)] +
-                           r.causes[static_cast<std::size_t>(serving::Cause::budget)];
-      const double begins = std::clamp(r.sent.value + waits, r.sent.value, r.first.value);
-      trace.slice(track, fmt::format("queued {}", i), "queued", r.sent.value, begins, args);
-      trace.slice(track, fmt::format("prefill {}", i), "prefill", begins, r.first.value, args);
-      if (r.last > r.first)
-        trace.slice(track, fmt::format("decode {}", i), "decode", r.first.value, r.last.value, args);
-    }
-    for (std::size_t i = 0; i < lanes.count(); ++i) {
-      trace.track(track_of(process, 1 + steps.count() + i), i == 0 ? "requests" : fmt::format("requests {}", i + 1));
-    }
-  }
+  for (std::int32_t replica = 0; replica < replicas; ++replica) draw_replica(trace, t, replica);
   Json data = t.data;
   data["notes"] = t.notes;
   if (!command.empty()) data["command"] = command;

@@ -169,8 +169,8 @@ serving::Workload requests_of(const Traffic& t, std::uint64_t seed, const model:
   serving::Workload w = t.trace ? serving::sent_as(*t.trace, load) : serving::make_workload(load);
   const std::int64_t made_for = model.max_position.value_or(std::numeric_limits<std::int64_t>::max());
   // The other engines cut what is longer in any case.
-  const bool whole = !settings.chunked_prefill && (settings.kind == serving::EngineKind::vllm ||
-                                                   settings.kind == serving::EngineKind::trtllm);
+  const bool whole = !settings.chunked_prefill &&
+                     (settings.kind == serving::EngineKind::vllm || settings.kind == serving::EngineKind::trtllm);
   const std::string shorter = t.trace ? "leave such requests out" : "shorter `input` and `output`";
   for (std::size_t i = 0; i < w.requests.size(); ++i) {
     const serving::Request& r = w.requests[i];

@@ -282,6 +282,16 @@ Type fields_of(Fields<Serving> f) {
       .of("inputs", "what was asked for, with what was left to llmperf", [](const S& s) { return ServingInputs{&s}; })
       .of<&S::deployed, &serving::Deployed::devices>("devices", "of all replicas")
       .spread([](const S& s) { return s.measured(); })
+      .of<&S::cost_per_hour>("cost_per_hour", "of all devices, in `currency`; null without a price, as all costs")
+      .of("cost_per_million_output_tokens", "over `output_tokens_per_second`, prompts and idle time included",
+          [](const S& s) {
+            const std::optional<double> hour = s.cost_per_hour();
+            const double rate = s.study->summary.output_tokens_per_second;
+            constexpr double kMillion = 1e6;
+            constexpr double kHour = 3600;
+            return hour && rate > 0 ? std::optional(*hour / (rate * kHour) * kMillion) : std::nullopt;
+          })
+      .spread([](const S& s) { return PriceUsed{&s.setup->price}; })
       .json("interrupted", "true where the run was ended early: the requests that had ended are in it",
             [](const S& s) { return s.study->run.interrupted; })
       .only_when([](const S& s) { return s.study->run.interrupted; })
@@ -333,6 +343,10 @@ std::vector<serving::Served> ended(const serving::Run& run) {
   std::vector<serving::Served> all;
   std::ranges::copy_if(run.requests, std::back_inserter(all), &serving::Served::ended);
   return all;
+}
+
+std::optional<double> Serving::cost_per_hour() const {
+  return setup->price ? std::optional(setup->price->amount * d(deployed->devices)) : std::nullopt;
 }
 
 std::vector<ServedBound> Serving::bounds() const {

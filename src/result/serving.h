@@ -94,6 +94,7 @@ struct Serving : Answer {
 
   Measured measured() const { return {&study->summary, traffic.endless}; }
   std::vector<ServedBound> bounds() const;
+  std::optional<double> cost_per_hour() const;
   std::vector<std::string> beyond() const { return extrapolations(*setup, step); }
 };
 Type fields_of(Fields<Serving> f);

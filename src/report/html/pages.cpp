@@ -65,10 +65,9 @@ constexpr Chart kCharts[] = {{"sweep", "sweep-pareto", "pareto", "", "pareto"}, 
                              {"serve", "causes", "causes", "", "causes"}};
 
 // The list that a reader came for: before the details.
-constexpr std::pair<std::string_view, const char*> kLists[] = {{"sweep", "rows"},        {"parallel", "plans"},
-                                                               {"mapping", "mappings"},  {"difference", "results"},
-                                                               {"difference", "inputs"}, {"difference", "phases"},
-                                                               {"serve", "slo"}};
+constexpr std::pair<std::string_view, const char*> kLists[] = {
+    {"sweep", "rows"},        {"parallel", "plans"},    {"mapping", "mappings"}, {"difference", "results"},
+    {"difference", "inputs"}, {"difference", "phases"}, {"serve", "slo"}};
 
 // The columns of an estimate's ops.
 constexpr const char* kOpColumns[] = {"name",     "kind",    "class",        "shape",   "count", "time_s",
@@ -202,12 +201,13 @@ void estimate_cards(Cards& c) {
 // What people ask of a service: throughput, waiting, and whether it keeps what it promises.
 void serving_cards(Cards& c) {
   c.scalar("output_tokens_per_second",
-           c.labels_.text("requests_rate", {format_significant(find_number(c.document_, "requests_per_second").value_or(0))}));
+           c.labels_.text("requests_rate",
+                          {format_significant(find_number(c.document_, "requests_per_second").value_or(0))}));
   const Json* stable = find(c.document_, "stable");
   if (stable != nullptr && stable->is_boolean() && !stable->get<bool>()) {
     const double growth = find_number(c.document_, "queue_growth_per_second").value_or(0);
-    c.add({c.labels_.key("stable"), c.labels_.text("no"),
-           c.labels_.text("queue_grows", {format_significant(growth)}), Tone::bad});
+    c.add({c.labels_.key("stable"), c.labels_.text("no"), c.labels_.text("queue_grows", {format_significant(growth)}),
+           Tone::bad});
   }
   for (const std::string key : {"ttft_s", "tpot_s"}) {
     const auto median = find_number(c.document_, key + ".p50");
@@ -221,7 +221,8 @@ void serving_cards(Cards& c) {
     std::string missed;
     for (const Json& bound : *slo) {
       const Json* met = find(bound, "met");
-      if (met != nullptr && met->is_boolean() && !met->get<bool>()) missed = c.joined(missed, find_text(bound, "bound"));
+      if (met != nullptr && met->is_boolean() && !met->get<bool>())
+        missed = c.joined(missed, find_text(bound, "bound"));
     }
     c.add({c.labels_.title("slo"), c.labels_.text(missed.empty() ? "slo_met" : "slo_missed"), missed,
            missed.empty() ? Tone::good : Tone::bad});

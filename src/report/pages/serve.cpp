@@ -177,6 +177,10 @@ Fields headline(const Serving& r) {
     f.add("goodput", fmt::format("{} that meet every bound, {} of all", per_second(*s.goodput_per_second, "requests"),
                                  format_share(s.met_share)));
   }
+  if (const std::optional<double> hour = r.cost_per_hour(); hour && s.output_tokens_per_second > 0) {
+    f.add("cost", fmt::format("{}; {} a million output tokens", price_text(*r.setup->price, *hour),
+                              format_significant(*hour / (s.output_tokens_per_second * 3600) * 1e6, 3)));
+  }
   f.add("bound", bound_text(r));
   f.add("error band", band_text(r));
   if (const auto beyond = r.beyond(); !beyond.empty()) f.add("extrapolated", join(beyond, "; "));
