@@ -42,10 +42,16 @@ Answer answer_of(const Resolved& r, const Estimate& e, report::Report report) {
 }
 
 Answer answer_of(Resolved& r, request::Generation& text, report::Detail detail, bool curve) {
-  const estimate::Estimate e = text.estimator->run(text.scenario);
+  estimate::Estimate e = text.estimator->run(text.scenario);
   std::vector<estimate::ContextPoint> points;
   if (curve) points = estimate::context_curve(*text.estimator, e);
-  const result::Generation result = result::generation(*text.estimator, e, std::move(points));
+  if (e.fits && !text.step.empty()) {
+    estimate::Phase& step = e.phases.emplace_back();
+    text.estimator->mixed_step(text.step, step);
+    step.name = "step";
+  }
+  result::Generation result = result::generation(*text.estimator, e, std::move(points));
+  if (text.memory) result.room = estimate::kv_capacity(*text.estimator, *text.memory);
   return answer_of(r, e, report::estimate_report(result, detail, report::step_trace(*text.estimator, e)));
 }
 
