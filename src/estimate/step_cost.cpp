@@ -8,10 +8,10 @@
 //   decodes     how many, the mean of their contexts, and how much longer the longest is
 //   chunk       new tokens and context of each
 //
-// beside how the step is dispatched. Contexts lie on a grid of 16 (1 below 16, a 256th above 4,096) and times between
-// two of its points on the line through them; how much longer the longest sequence is counts through the tail of a
-// kernel alone, and is kept at powers of two. Kernels deal keys in blocks of 64 to 256, so that most cells are
-// straight, and where one has a step the whole step of the model is off by less than a thousandth.
+// beside how the step is dispatched. Contexts lie in cells of 16 (1 below 16, a 256th from 4,096 on), whose first and
+// last token are computed and between which times lie on a straight line: kernels deal keys in blocks of 64 to 256, so
+// that steps are where a cell begins, and are kept. How much longer the longest sequence is counts through the tail of
+// a kernel alone, and is kept at powers of two.
 //
 // Where the times of ops hang on one another otherwise (weights that tiles load early, exchanges beside the ops of
 // another micro-batch, unlike devices, llama.cpp's pipeline), whole steps are kept instead: without padding, without
@@ -103,11 +103,12 @@ struct StepCost::Tables {
     std::size_t used_ = 0;
   };
 
-  // A place on a grid: the point below, the distance to the next, and how far between them.
+  // A part of a grid: its first and last point, and how far between them.
   struct Cell {
     std::int64_t low = 0;
-    std::int64_t width = 1;
+    std::int64_t high = 0;
     double share = 0;
+    std::int64_t width() const { return high - low + 1; }
   };
   static Cell context_cell(double context) {
     const auto whole = static_cast<std::int64_t>(context);
@@ -119,7 +120,7 @@ struct StepCost::Tables {
             ? kBlock
             : static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(whole))) / (kFine / kBlock);
     const std::int64_t low = whole / width * width;
-    return {low, width, (context - d(low)) / d(width)};
+    return {low, low + width - 1, width > 1 ? std::min(1.0, (context - d(low)) / d(width - 1)) : 0};
   }
   // 0 to 16, and then from one power of two to the next.
   static Cell excess_cell(double excess) {
@@ -127,7 +128,7 @@ struct StepCost::Tables {
     const auto whole = static_cast<std::uint64_t>(std::max(0.0, excess));
     if (whole < kLeast) return {0, kLeast, std::max(0.0, excess) / kLeast};
     const auto low = static_cast<std::int64_t>(std::bit_floor(whole));
-    return {low, low, (excess - d(low)) / d(low)};
+    return {low, 2 * low, (excess - d(low)) / d(low)};
   }
 
   enum Kind : std::uint64_t { kRows = 1, kSampled, kSequences, kDecodes, kChunk };
@@ -165,8 +166,26 @@ struct StepCost::Tables {
     const graph::Execution& e = setup.execution;
     whole_steps = (e.runtime.prefetch_weights && stages == 1 && estimator.machine().tiles() != nullptr) ||
                   setup.serving.overlap_batches > 1 || !setup.cards.empty() || (e.weights.gguf && stages > 1);
-    for (const model::Layer& layer : e.model->kinds) convolves |= layer.recurrent.has_value();
+    for (const model::Layer& layer : e.model->kinds) {
+      convolves |= layer.recurrent.has_value();
+      chooses |= layer.attention.indexer.has_value();
+    }
     if (setup.draft) draft = std::make_unique<Tables>(*setup.draft->setup);
+  }
+
+  // The cell of a context. Where queries begin to see chosen keys alone in it, times jump: there cells are of one
+  // token.
+  Cell cell_of(double context, std::int64_t tokens) const {
+    const Cell cell = context_cell(context);
+    if (!chooses) return cell;
+    const auto chosen = [&](const model::Layer& layer, std::int64_t cached) {
+      return graph::chooses_keys(layer.attention, {1, tokens, cached});
+    };
+    const bool jumps = std::ranges::any_of(setup.execution.model->kinds, [&](const model::Layer& layer) {
+      return chosen(layer, cell.low) != chosen(layer, cell.high);
+    });
+    const auto whole = static_cast<std::int64_t>(context);
+    return jumps ? Cell{whole, whole, 0} : cell;
   }
 
   Mode mode_of(const StepShape& shape, std::int64_t rows, std::int64_t sequences) const {
@@ -271,8 +290,8 @@ struct StepCost::Tables {
   }
 
   const Sum& of_decodes(const Mode& mode, std::int64_t count, const Cell& context, const Cell& excess) const {
-    const auto place = static_cast<std::uint64_t>(context.low / context.width) << 10 |
-                       static_cast<std::uint64_t>(std::bit_width(static_cast<std::uint64_t>(context.width))) << 5 |
+    const auto place = static_cast<std::uint64_t>(context.low / context.width()) << 10 |
+                       static_cast<std::uint64_t>(std::bit_width(static_cast<std::uint64_t>(context.width()))) << 5 |
                        static_cast<std::uint64_t>(std::bit_width(static_cast<std::uint64_t>(excess.low)));
     const std::uint64_t key = key_of(kDecodes, mode, count, place);
     if (const Sum* found = memo.find(key)) return *found;
@@ -281,16 +300,16 @@ struct StepCost::Tables {
     Sum sum;
     std::vector<double> shares(4 * stages);
     for (std::size_t point = 0; point < 4; ++point) {
-      const double mean = d(context.low + (point % 2 > 0 ? context.width : 0));
-      const double longest = mean + d(excess.low + (point / 2 > 0 ? excess.width : 0));
+      const double mean = d(point % 2 > 0 ? context.high : context.low);
+      const double longest = mean + d(point / 2 > 0 ? excess.high : excess.low);
       add_group(mode, decodes_of(count, mean, longest), false, point, sum, shares);
     }
     return keep(key, sum, std::move(shares));
   }
 
   const Sum& of_chunk(const Mode& mode, std::int64_t tokens, const Cell& context, bool joined) const {
-    const auto place = static_cast<std::uint64_t>(context.low / context.width) << 6 |
-                       static_cast<std::uint64_t>(std::bit_width(static_cast<std::uint64_t>(context.width))) << 1 |
+    const auto place = static_cast<std::uint64_t>(context.low / context.width()) << 6 |
+                       static_cast<std::uint64_t>(std::bit_width(static_cast<std::uint64_t>(context.width()))) << 1 |
                        (joined ? 1U : 0U);
     const std::uint64_t key = key_of(kChunk, mode, tokens, place);
     if (const Sum* found = memo.find(key)) return *found;
@@ -299,7 +318,7 @@ struct StepCost::Tables {
     Sum sum;
     std::vector<double> shares(2 * stages);
     for (std::size_t point = 0; point < 2; ++point) {
-      const std::int64_t before = context.low + (point > 0 ? context.width : 0);
+      const std::int64_t before = point > 0 ? context.high : context.low;
       add_group(mode, {1, tokens, before}, joined, point, sum, shares);
     }
     return keep(key, sum, std::move(shares));
@@ -328,7 +347,7 @@ struct StepCost::Tables {
     Sum sum;
     for (std::size_t point = 0; point < 2; ++point) {
       groups.clear();
-      const double mean = d(context.low + (point > 0 ? context.width : 0));
+      const double mean = d(point > 0 ? context.high : context.low);
       if (shape.decodes > 0) groups.push_back(decodes_of(shape.decodes, mean, 0));
       for (const Chunk& chunk : shape.chunks) groups.push_back({1, chunk.tokens, chunk.context});
       const std::int64_t parts = setup.serving.overlap_batches;
@@ -363,7 +382,7 @@ struct StepCost::Tables {
     bool prompts_before = false;
     if (shape.decodes > 0) {
       const double mean = d(shape.context_sum) / d(shape.decodes);
-      const Cell context = context_cell(mean);
+      const Cell context = cell_of(mean, setup.serving.verify);
       const Cell excess = excess_cell(d(shape.context_max) - mean);
       const double x = context.share;
       const double y = excess.share;
@@ -375,7 +394,7 @@ struct StepCost::Tables {
     for (const Chunk& chunk : shape.chunks) {
       const bool decodes = chunk.tokens == 1 && chunk.context > 0;
       const bool before = joint ? decodes_before || prompts_before : decodes ? decodes_before : prompts_before;
-      const Cell context = context_cell(d(chunk.context));
+      const Cell context = cell_of(d(chunk.context), chunk.tokens);
       total.add(of_chunk(mode, chunk.tokens, context, varlen && before), {1 - context.share, context.share, 0, 0});
       (decodes ? decodes_before : prompts_before) = true;
     }
@@ -434,6 +453,7 @@ struct StepCost::Tables {
   bool on_host;
   bool whole_steps = false;
   bool convolves = false;
+  bool chooses = false;  // keys
   std::unique_ptr<Tables> draft;
 
   mutable Memo memo;

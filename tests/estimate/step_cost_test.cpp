@@ -113,12 +113,14 @@ TEST_CASE("the first decode step and the prefill of an estimate are steps of the
   }
 }
 
-TEST_CASE("a mixed step is the estimator's, with kernels launched together and off the grid within a thousandth") {
+TEST_CASE(
+    "a mixed step is the estimator's, with kernels launched together, and off the grid almost always within 0.1 %") {
   std::mt19937 random(26);
   const auto number = [&](std::int64_t least, std::int64_t most) {
     return std::uniform_int_distribution<std::int64_t>(least, most)(random);
   };
-  double worst = 0;
+  int steps = 0;
+  int beyond = 0;
   for (const Case& c : cases()) {
     INFO(c.name);
     Estimator estimator(c.setup);
@@ -136,10 +138,11 @@ TEST_CASE("a mixed step is the estimator's, with kernels launched together and o
       const double error = seconds(cost, shape) / mixed(estimator, groups) - 1;
       INFO(count << " at " << context << " and " << chunks.size() << " chunks: " << 100 * error << " %");
       CHECK(std::abs(error) < 4e-3);
-      worst = std::max(worst, std::abs(error));
+      ++steps;
+      beyond += std::abs(error) > 1e-3 ? 1 : 0;
     }
   }
-  WARN("off the grid at most " << 100 * worst << " %");
+  CHECK(beyond <= steps / 100);  // chunks alone, whose keys step elsewhere
 }
 
 TEST_CASE("sequences of several contexts are one kernel of as many, as long as their mean, whoever groups them") {
@@ -149,7 +152,9 @@ TEST_CASE("sequences of several contexts are one kernel of as many, as long as t
   std::vector<SequenceGroup> one_by_one;
   for (std::int64_t i = 0; i < 64; ++i) one_by_one.push_back({1, 1, 1024 - 512 + 16 * i + 8});
   const double together = mixed(estimator, {{64, 1, 1024}});
-  CHECK(mixed(estimator, one_by_one) == Approx(together).epsilon(5e-3));
+  // The longest one's part of a kernel that they fill but once is a little more than the mean's.
+  CHECK(mixed(estimator, one_by_one) > together);
+  CHECK(mixed(estimator, one_by_one) < 1.02 * together);
   CHECK(estimator.step_time(one_by_one).value == Approx(mixed(estimator, one_by_one)).epsilon(1e-9));
   CHECK(seconds(cost, {.decodes = 64, .context_sum = 64 * 1024, .context_max = 1528}) ==
         Approx(mixed(estimator, one_by_one)).epsilon(1e-3));
@@ -177,11 +182,11 @@ TEST_CASE("few tokens beside decodes cost their work, not the prompts' dispatch,
   const double before = seconds(cost, shape);
   shape.chunks = {&chunk, 1};
   CHECK(seconds(cost, shape) > before);
-  CHECK(seconds(cost, shape) - before < 1.5e-3);  // 4.4 ms kernel by kernel
-  // As a vLLM of before its graphs, or of none.
+  CHECK(seconds(cost, shape) - before < 1.3e-3);
+  // Without them, kernel by kernel.
   Case eager = c;
   eager.profile->choices.graph_pieces = false;
-  CHECK(seconds(StepCost(eager.setup), shape) - before > 2e-3);
+  CHECK(seconds(StepCost(eager.setup), shape) - before > 1.7e-3);
 }
 
 TEST_CASE("rows that pad a graph are computed by products and by nothing else") {
