@@ -66,7 +66,7 @@ class Replica {
 
  private:
   struct Flight {
-    Step step;
+    Step step = {};
     double begin = 0;
     double end = 0;
     double last = 0;  // … of its steps began at
