@@ -302,7 +302,7 @@ std::vector<ImportedType> types_of(const import::Imported& imported) {
 }
 
 std::vector<std::string> warnings_of(const import::Imported& imported) {
-  if (imported.types.empty()) return {"the files hold no kernels, no collectives and no steps"};
+  if (imported.types.empty()) return {"the files hold no kernels, no collectives, no steps and no runs"};
   if (imported.measurements.rows.empty()) return {"nothing here is a measurement: the remarks say why"};
   return {};
 }

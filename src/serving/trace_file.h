@@ -24,6 +24,7 @@ struct Trace {
 // `most`: of the requests, from the first on; 0: all. Throws Error(bad_input) with the positions of what is wrong:
 // times that decrease, lengths below 1, columns that are missing.
 Trace read_trace(std::string_view text, const std::string& file, std::int64_t most = 0);
+// Of a file, or of a built-in trace by its name.
 Trace load_trace(const std::string& path, std::int64_t most = 0);
 
 // How a trace is sent: at a rate (its own times scaled to it; of lengths alone, at random times as make_workload()), or

@@ -20,6 +20,7 @@ std::string meaning_of(import::Class of) {
     case import::Class::host: return "host time";
     case import::Class::other: return "other";
     case import::Class::step: return "tests";
+    case import::Class::run: return "runs";
   }
   return "";
 }
