@@ -36,7 +36,7 @@ estimate::Scenario mean_step(const estimate::Setup& setup, const serving::Summar
 }
 
 // What an estimate says of that step's error: of prompts and of decode the wider one. Nothing without a profile.
-std::optional<result::Band> band_of_steps(const estimate::Estimator& estimator, const estimate::Scenario& step) {
+std::optional<result::Band> band_of_steps(estimate::Estimator& estimator, const estimate::Scenario& step) {
   if (estimator.setup().profile == nullptr) return std::nullopt;
   const estimate::Estimate e = estimator.run(step);
   std::optional<result::Band> wider;
@@ -53,7 +53,7 @@ Answer serve_answer(const ServeFlags& flags, const Context& context) {
   request::Sources sources;
   const auto resolved = request::resolve_serving(asked, sources);
   const request::Traffic traffic = request::read_traffic(*resolved);
-  const estimate::Estimator& estimator = *std::get<request::Generation>(resolved->work).estimator;
+  estimate::Estimator& estimator = *std::get<request::Generation>(resolved->work).estimator;
   const estimate::Setup& setup = estimator.setup();
   const serving::EngineSettings settings = serving::choose_engine(traffic.engine, setup);
   const auto sent = [&](std::uint64_t seed) { return requests_of(traffic, seed, resolved->model(), settings); };
