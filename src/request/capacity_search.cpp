@@ -22,9 +22,9 @@ namespace llmperf::request {
 namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::infinity();
-constexpr std::int64_t kMostReplicas = 4096;
+constexpr std::int64_t kPlenty = 4096;
 
-std::vector<std::string> items(const std::string& text) {
+std::vector<std::string> parts_of(const std::string& text) {
   std::vector<std::string> list;
   for (const std::string_view part : split(text, ',')) {
     if (!trim(part).empty()) list.emplace_back(trim(part));
@@ -34,7 +34,7 @@ std::vector<std::string> items(const std::string& text) {
 
 // Names that a list stands for; "all" are the GPUs.
 std::vector<std::string> devices_of(const std::string& text, Sources& sources) {
-  if (text != "all") return items(text);
+  if (text != "all") return parts_of(text);
   std::vector<std::string> names;
   for (const std::string& name : descriptor::names(descriptor::Kind::device)) {
     if (sources.device(name).kind == hardware::DeviceKind::gpu) names.push_back(name);
@@ -146,8 +146,8 @@ void search_apart(CapacityResult& result, Case& c, const std::atomic<bool>* stop
   serving::Deployment deployment = c.deployed->deployment;
   const auto busy = [&](bool decode) {
     serving::Deployed one = *c.deployed;
-    one.deployment.pool.replicas = decode ? kMostReplicas : 1;
-    one.deployment.decode->replicas = decode ? 1 : kMostReplicas;
+    one.deployment.pool.replicas = decode ? kPlenty : 1;
+    one.deployment.decode->replicas = decode ? 1 : kPlenty;
     const double most = serving::closed_form(one, c.traffic.load).ceiling;
     return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(result.rate / (0.8 * most))));
   };
@@ -208,7 +208,7 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
   const auto list = [&](const Text& text) {
     std::vector<Text> values;
     if (!text) return std::vector<Text>{std::nullopt};
-    for (std::string& item : items(*text)) values.emplace_back(std::move(item));
+    for (std::string& item : parts_of(*text)) values.emplace_back(std::move(item));
     return values;
   };
   std::vector<Request> requests;
