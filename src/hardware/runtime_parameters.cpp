@@ -200,6 +200,8 @@ constexpr Entry kEntries[] = {
      "of the host, per kernel of a graph dispatched from it"},
     {host_graph_layer, "host.graph_layer", "s", 1e-9, 0.7, 1e-9, 5e-3,
      "of the host, per layer of a graph whose attention it has to tell the lengths before every replay"},
+    {host_piece, "host.piece", "s", 1e-4, 0.7, 1e-9, 5e-3,
+     "of the host, per layer of a graph in pieces: one replay and the call of its attention"},
     {memory_utilisation, "memory.utilisation", "", 0.9, 0.1, 0.3, 1.0,
      "of the device's memory, for weights and KV cache"},
     {generation_fixed, "generation.fixed", "s", 0.2, 1.0, 1e-4, 1e2, "every generated image or video"},
