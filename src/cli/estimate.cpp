@@ -42,10 +42,16 @@ Answer answer_of(const Resolved& r, const Estimate& e, report::Report report) {
 }
 
 Answer answer_of(Resolved& r, request::Generation& text, report::Detail detail, bool curve) {
-  const estimate::Estimate e = text.estimator->run(text.scenario);
+  estimate::Estimate e = text.estimator->run(text.scenario);
   std::vector<estimate::ContextPoint> points;
   if (curve) points = estimate::context_curve(*text.estimator, e);
-  const result::Generation result = result::generation(*text.estimator, e, std::move(points));
+  if (e.fits && !text.step.empty()) {
+    estimate::Phase& step = e.phases.emplace_back();
+    text.estimator->mixed_step(text.step, step);
+    step.name = "step";
+  }
+  result::Generation result = result::generation(*text.estimator, e, std::move(points));
+  if (text.memory) result.room = estimate::kv_capacity(*text.estimator, *text.memory);
   return answer_of(r, e, report::estimate_report(result, detail, report::step_trace(*text.estimator, e)));
 }
 
@@ -97,6 +103,13 @@ void check_complete(const request::Request& request, const std::string& hint) {
   }
 }
 
+void refuse_beside(const request::Request& request) {
+  for (const char* name : {"step", "kv-utilisation"}) {
+    if (!get(request, request::field(name))) continue;
+    throw Error::bad_input(fmt::format("`{}`: only `llmperf estimate` shows it", name), "leave it out");
+  }
+}
+
 namespace {
 
 // What the file asks for with the flags over it. `command`: that is asked, for the message about what is missing.
@@ -115,6 +128,7 @@ Answer estimate_answer(const EstimateFlags& flags, const Context& context) {
 Answer explain_answer(const EstimateFlags& flags, const Context&) {
   request::Sources sources;
   const request::Request request = request_of(flags, "explain");
+  refuse_beside(request);
   const auto resolved = request::resolve_setup(request, sources);
   auto& text = std::get<request::Generation>(resolved->work);
   text.scenario = request::scenario_of(request, resolved->model());

@@ -29,6 +29,9 @@ struct Request {
   Text model, assume, hw;
   Count batch, prompt, gen, depth, images;
   Text image_size;
+  Text step;  // "32x1@2048,1x512@0"
+  Number kv_utilisation;
+  Count block_size, max_batched_tokens, max_seqs;
   Text phase;
   Count verify;
   Text accept;  // tokens of --verify, or chances of a draft

@@ -426,7 +426,8 @@ void check_host_effects(const Resolved& r, const estimate::Setup& setup, const R
 template <class Refuse>
 void check_encoder_effects(const Resolved& r, const Refuse& refuse) {
   if (!r.model().encoder) return;
-  for (const char* name : {"gen", "depth", "phase", "verify", "accept", "kv", "cache-type-k", "cache-type-v"}) {
+  for (const char* name :
+       {"gen", "depth", "step", "kv-utilisation", "phase", "verify", "accept", "kv", "cache-type-k", "cache-type-v"}) {
     refuse(get(r.asked, field(name)).has_value(),
            fmt::format("`{}`: {} is an encoder: it reads every text once, caches nothing and generates nothing", name,
                        r.model().name));
@@ -456,6 +457,14 @@ void check_effects(const Resolved& r, const graph::Plan& plan, std::int64_t devi
                                                       r.model().vision->image.side)
                                         : "");
     check_encoder_effects(r, refuse);
+    for (const char* name : {"block-size", "max-batched-tokens", "max-seqs"}) {
+      refuse(!q.kv_utilisation && get(q, field(name)), fmt::format("`{}`: no cache is sized", name),
+             "give `kv-utilisation` as well");
+    }
+    const bool cached =
+        std::ranges::any_of(text->step, [](const auto& g) { return g.new_tokens > 1 && g.context > 0; });
+    refuse(cached && plan.sequence() > 1,
+           "`step`: devices that share a sequence (`sp`) start a prompt from its first token", "contexts of 0");
     refuse(q.gen && !serving.decodes(), "`gen`: `phase` prefill decodes nothing");
     refuse(q.draft && !serving.decodes(), "`draft`: `phase` prefill decodes nothing");
     refuse(serving.verify > 1 && !serving.decodes(), "`verify`: `phase` prefill decodes nothing");
@@ -487,6 +496,58 @@ void check_effects(const Resolved& r, const graph::Plan& plan, std::int64_t devi
 }  // namespace
 
 // ---- Text.
+
+std::vector<graph::SequenceGroup> step_value(std::string_view text) {
+  std::vector<graph::SequenceGroup> step;
+  std::vector<Diagnostic> broken;
+  std::size_t begin = 0;
+  for (const std::string_view group : split(text, ',')) {
+    const std::size_t times = group.find('x');
+    const std::size_t at = group.find('@');
+    const std::string name = fmt::format("`step`: group {} ({}, from character {})", step.size() + broken.size() + 1,
+                                         quote(group), begin + 1);
+    begin += group.size() + 1;
+    const char* const missing = times == std::string_view::npos ? "x between sequences and new tokens"
+                                : at == std::string_view::npos  ? "@ before the cached tokens"
+                                : at < times                    ? "x before the @"
+                                                                : nullptr;
+    if (missing != nullptr) {
+      broken.push_back({.where = {},
+                        .message = fmt::format("{}: there is no {}", name, missing),
+                        .hint = "COUNTxNEW@CONTEXT, as in 32x1@2048,1x512@0"});
+      continue;
+    }
+    try {
+      step.push_back({.count = count_value(name, group.substr(0, times), 1, estimate::kMaxBatch, Kilo::decimal),
+                      .new_tokens = count_value(name, group.substr(times + 1, at - times - 1), 1, estimate::kMaxTokens,
+                                                Kilo::binary),
+                      .context = count_value(name, group.substr(at + 1), 0, estimate::kMaxTokens, Kilo::binary)});
+    } catch (const Error& error) {
+      for (const Diagnostic& d : error.diagnostics()) broken.push_back(d);
+    }
+  }
+  throw_if_any(std::move(broken));
+  return step;
+}
+
+namespace {
+
+// By vLLM's rules, or those of the runtime that was asked for.
+std::optional<estimate::EngineMemory> engine_memory_of(const Resolved& r) {
+  const Request& q = r.asked;
+  if (!q.kv_utilisation) return std::nullopt;
+  estimate::EngineMemory memory = estimate::engine_memory(r.device);
+  memory.utilisation = *q.kv_utilisation;
+  memory.block_size = q.block_size.value_or(memory.block_size);
+  memory.batched_tokens = q.max_batched_tokens.value_or(memory.batched_tokens);
+  memory.max_sequences = q.max_seqs.value_or(memory.max_sequences);
+  using Room = estimate::EngineMemory::Room;
+  if (r.profile && r.profile->name == "sglang") memory.room = Room::weights_and_cache;
+  if (r.profile && r.profile->name == "trtllm") memory.room = Room::share_of_free;
+  return memory;
+}
+
+}  // namespace
 
 estimate::Scenario scenario_of(const Request& request, const model::Decoder& model) {
   estimate::Scenario s{.batch = request.batch.value_or(1),
@@ -588,6 +649,14 @@ void make_generation(Resolved& r, Sources& sources, Unused unused) {
                                       text.choices.plan.tensor > 1 ? "; every device of `tp` holds all of it" : ""));
   }
   text.estimator = std::make_unique<estimate::Estimator>(std::move(setup));
+  text.memory = engine_memory_of(r);
+  if (r.asked.step) text.step = step_value(*r.asked.step);
+  const std::int64_t verify = text.choices.serving.verify;
+  for (graph::SequenceGroup& group : text.step) {
+    if (group.new_tokens > 1 || group.context == 0 || verify == 1) continue;
+    group.new_tokens = verify;
+    group.verifies = true;
+  }
   check_gguf(r, text.estimator->setup());
   if (unused == Unused::refused) check_effects(r, text.choices.plan, text.choices.plan.devices());
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "estimate/estimate.h"
+#include "estimate/kv_capacity.h"
 #include "estimate/training.h"
 #include "estimate/video.h"
 #include "hardware/device.h"
@@ -21,6 +22,8 @@ struct Generation {
   estimate::Choices choices;
   estimate::Scenario scenario;
   std::unique_ptr<estimate::Estimator> estimator;
+  std::vector<graph::SequenceGroup> step;        // of one step more; empty: none was asked for
+  std::optional<estimate::EngineMemory> memory;  // by which an engine sizes its cache, where that was asked for
 };
 struct Video {
   estimate::VideoChoices choices;
@@ -88,6 +91,9 @@ estimate::Serving serving_of(const Request& request);
 // The same request with other options, as `compare` holds them against each other; `options`: as the field takes them.
 estimate::Choices choices_with_options(const Resolved& resolved, const std::string& options);
 estimate::VideoChoices video_choices_with_options(const Resolved& resolved, const std::string& options);
+
+// "32x1@2048,1x512@0": COUNTxNEW@CONTEXT. Throws Error(bad_input) with the place of every group that is not like that.
+std::vector<graph::SequenceGroup> step_value(std::string_view text);
 
 // Throws Error(bad_input) for images that the model cannot see.
 estimate::Scenario scenario_of(const Request& request, const model::Decoder& model);
