@@ -204,6 +204,8 @@ constexpr Entry kEntries[] = {
      "of the host, per layer of a graph in pieces: one replay and the call of its attention"},
     {memory_utilisation, "memory.utilisation", "", 0.9, 0.1, 0.3, 1.0,
      "of the device's memory, for weights and KV cache"},
+    {serve_frontend, "serve.frontend", "s", 1e-6, 2.5, 1e-9, 0.1,
+     "of a server's front end per request, one after the other: HTTP, tokenising"},
     {generation_fixed, "generation.fixed", "s", 0.2, 1.0, 1e-4, 1e2, "every generated image or video"},
     {generation_video, "generation.video", "s", 1.6, 1.0, 1e-4, 1e2, "every video, on top"},
     {generation_pixel, "generation.pixel", "s", 1e-8, 0.5, 1e-10, 1e-6, "encoding the file, per pixel of it"},

@@ -41,6 +41,9 @@ Deployed deploy(const estimate::Setup& setup, const EngineChoices& engine, const
                 std::int64_t sequence_tokens) {
   Deployed d_;
   d_.settings = choose_engine(engine, setup);
+  if (setup.profile != nullptr) {
+    d_.settings.frontend = Seconds{get(setup.profile->values, hardware::Parameter::serve_frontend)};
+  }
   const EngineSettings& s = d_.settings;
   const estimate::Estimator estimator(setup);
   d_.kv = estimate::kv_capacity(estimator, {.utilisation = s.kv_utilisation,
