@@ -522,7 +522,7 @@ CalibrateResult fit_in_turn(const Measurements& measurements, const hardware::De
 // rows of kernels and steps.
 std::vector<std::size_t> served_parameters(const Measurements& rows, const RuntimeProfile& profile) {
   using enum hardware::Parameter;
-  std::vector<std::size_t> list = {index(step_decode), index(step_sequence), index(serve_frontend)};
+  std::vector<std::size_t> list = {index(step_decode), index(step_sequence), index(host_request)};
   const bool exchanges = std::any_of(rows.rows.begin(), rows.rows.end(),
                                      [](const Row& row) { return std::get<ServingRow>(row.of).tp > 1; });
   if (exchanges) list.push_back(index(profile.choices.custom_all_reduce > 0 ? custom_launch : collective_launch));

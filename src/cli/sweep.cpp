@@ -370,6 +370,7 @@ void PointStudy::Evaluator::load_setup_once() {
   generation_.reset();
   try {
     for (std::size_t i = 0; i < outer; ++i) set_axis(i);
+    refuse_beside(request_);
     setup_ = resolve_setup(request_, points_.sources_, request::Unused::taken);
     generation_.emplace(std::get<request::Generation>(setup_->work).estimator->setup());
   } catch (const std::exception& error) {

@@ -277,6 +277,7 @@ void Estimator::run_drafts(const Scenario& scenario, Estimate& result) {
   limits(scenario, result);
   if (!result.fits) {
     result.phases.clear();
+    result.spending = {};
     return;
   }
   const Serving& serving = setup_.serving;
@@ -304,6 +305,76 @@ void Estimator::run_drafts(const Scenario& scenario, Estimate& result) {
   result.prefill_tokens_per_second = result.ttft ? batch * d(scenario.prompt) / result.ttft->value : 0;
   result.decode_tokens_per_second = result.tpot ? batch / result.tpot->value : 0;
   result.sequences_per_second = setup_.encodes() ? batch / result.ttft->value : 0;
+  spend(result);
+}
+
+std::optional<BoardPower> Estimator::board() const {
+  BoardPower board;
+  if (setup_.cards.empty()) {
+    if (!setup_.device->power_w) return std::nullopt;
+    const bool alone = setup_.host == nullptr && setup_.device->power_shares && roofline().bandwidth().value > 0;
+    board.watts = *setup_.device->power_w;
+    board.shares = alone ? &*setup_.device->power_shares : nullptr;
+    board.bandwidth = roofline().bandwidth();
+    board.matrix_rate = product_rate();
+    return board;
+  }
+  for (const Card& card : setup_.cards) {
+    if (!card.device->power_w) return std::nullopt;
+    board.watts += *card.device->power_w / static_cast<double>(setup_.cards.size());
+  }
+  return board;
+}
+
+FlopsPerSecond Estimator::product_rate() const {
+  const model::StoredFormat& weights = setup_.execution.weights.groups.front()[model::Role::o];
+  return roofline().matrix_rate(weights.compute, setup_.profile ? cost::Sums::wide : cost::sums_of(weights));
+}
+
+Load Estimator::load(const Phase& phase) const {
+  const double each = d(phase.steps) / d(setup_.execution.plan.pipeline);  // ops are of a device of every stage
+  return {phase.work.bytes() * each, phase.work.matrix * each, phase.total()};
+}
+
+std::span<const Phase> Estimator::prompt_phases(const Estimate& e) {
+  const bool decodes = e.phase("decode") != nullptr;
+  const std::size_t after = !decodes ? 0 : e.phase("draft") != nullptr ? 2 : 1;
+  return std::span(e.phases).first(e.phases.size() - after);
+}
+
+std::span<const Phase> Estimator::decode_phases(const Estimate& e) {
+  return std::span(e.phases).subspan(prompt_phases(e).size());
+}
+
+void Estimator::spend(Estimate& e) const {
+  Spending& s = e.spending;
+  s = {};
+  const double devices = d(setup_.execution.plan.devices());
+  if (setup_.price) {
+    const double hour = cost_per_hour<double>(setup_.price->amount, devices, {});
+    const auto per_million = [hour](double rate) {
+      return rate > 0 ? std::optional(cost_per_million(hour, rate)) : std::nullopt;
+    };
+    s.cost_per_hour = hour;
+    s.cost_per_million_input_tokens = per_million(e.prefill_tokens_per_second);
+    s.cost_per_million_output_tokens = per_million(e.decode_tokens_per_second);
+    s.request_cost_per_million_output = per_million(e.tokens_per_second);
+  }
+  const std::optional<BoardPower> board = this->board();
+  if (!board) return;
+  const auto mean_power = [&](std::span<const Phase> phases) {
+    double joules = 0;
+    Seconds time;
+    for (const Phase& phase : phases) {
+      joules += power<double>(*board, load(phase)) * phase.total().value;
+      time += phase.total();
+    }
+    return devices * joules / time.value;
+  };
+  s.power_basis = board->basis();
+  s.average_power_w = mean_power(e.phases);
+  if (e.ttft) s.joules_per_input_token = mean_power(prompt_phases(e)) / e.prefill_tokens_per_second;
+  if (e.tpot) s.joules_per_output_token = mean_power(decode_phases(e)) / e.decode_tokens_per_second;
 }
 
 // The tower is on the first stage, whose images are not divided into micro-batches.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,9 +56,10 @@ struct Estimate : Outcome {
   Seconds total;                 // all steps
   double tokens_per_second = 0;  // generated tokens of all requests over `total`; 0 of a prefill alone
   double tokens_per_second_per_request = 0;
-  double prefill_tokens_per_second = 0;             // prompt tokens over ttft; 0 without prefill
-  double decode_tokens_per_second = 0;              // batch / tpot; 0 without decode
-  double sequences_per_second = 0;                  // of an encoder: batch / ttft; else 0
+  double prefill_tokens_per_second = 0;  // prompt tokens over ttft; 0 without prefill
+  double decode_tokens_per_second = 0;   // batch / tpot; 0 without decode
+  double sequences_per_second = 0;       // of an encoder: batch / ttft; else 0
+  Spending spending;
   const Phase* phase(std::string_view name) const;  // null where there is none
 };
 
@@ -135,6 +137,16 @@ class Estimator {
   std::size_t fullest_stage(const Scenario& scenario) const;
   cost::Memory stage_memory(const Scenario& scenario, std::size_t stage) const;
   const mapper::Machine& machine() const { return machine_; }
+  // What draws power; nothing where a device's file does not say. Measured shares are taken of one kind of device,
+  // which computes everything itself.
+  std::optional<BoardPower> board() const;
+  // Of the layers' products, which are most of all.
+  FlopsPerSecond product_rate() const;
+  // What a device of the plan does in all steps of a phase.
+  Load load(const Phase& phase) const;
+  // Of the phases of an estimate those that read the prompts; the others decode.
+  static std::span<const Phase> prompt_phases(const Estimate& estimate);
+  static std::span<const Phase> decode_phases(const Estimate& estimate);
   // Of the device or of the host.
   const mapper::Roofline& roofline(graph::Place place = graph::Place::device) const { return machine_.roofline(place); }
   // Work and time of one execution where the op runs.
@@ -182,6 +194,7 @@ class Estimator {
   // llama.cpp's compute buffers beside stage `stage`.
   model::PlacedBytes compute_buffers(const Scenario& scenario, std::size_t stage) const;
   void limits(const Scenario& scenario, Estimate& result) const;
+  void spend(Estimate& result) const;
   struct PlacedMemory {
     cost::Memory device;
     cost::Memory host;

@@ -188,6 +188,68 @@ bool has_number(const Estimate& e, std::string_view of) {
   return of.empty() || (of == "tokens" ? e.tokens_per_second > 0 : e.phase(of) != nullptr);
 }
 
+// ---- What it costs and draws.
+
+constexpr std::pair<std::string_view, std::optional<double> Spending::*> kSpending[] = {
+    {"cost_per_hour", &Spending::cost_per_hour},
+    {"cost_per_million_input_tokens", &Spending::cost_per_million_input_tokens},
+    {"cost_per_million_output_tokens", &Spending::cost_per_million_output_tokens},
+    {"request_cost_per_million_output_tokens", &Spending::request_cost_per_million_output},
+    {"average_power_w", &Spending::average_power_w},
+    {"joules_per_input_token", &Spending::joules_per_input_token},
+    {"joules_per_output_token", &Spending::joules_per_output_token}};
+
+// The mean over phases, of all devices.
+Term mean_power(const Estimator& estimator, std::span<const Phase> phases) {
+  const BoardPower board = *estimator.board();
+  const Term devices("devices", d(estimator.setup().execution.plan.devices()), "devices of the plan");
+  if (board.shares == nullptr) return (devices * power<Term>(board, {})).noted("an upper bound: no device draws more");
+  const std::string measured = "shares measured: " + board.shares->source;
+  if (phases.size() == 1) return (devices * power<Term>(board, estimator.load(phases.front()))).noted(measured);
+  Term joules = 0;
+  Term time = 0;
+  for (const Phase& phase : phases) {
+    const Load load = estimator.load(phase);
+    const Term drawn = power<Term>(board, load);
+    const std::string name(phase.name);
+    const Term seconds("seconds_" + name, load.time.value, "s of all its steps");
+    joules = joules +
+             Term("power_" + name, drawn.value(), "W of one device").with_part(drawn.explained("power_" + name, "W")) *
+                 seconds;
+    time = time + seconds;
+  }
+  return (devices * joules.in_parentheses() / time.in_parentheses()).noted(measured);
+}
+
+std::optional<Explanation> explain_spending(const Estimator& estimator, const Estimate& e, std::string_view path) {
+  const auto* found =
+      std::ranges::find(kSpending, path, &std::pair<std::string_view, std::optional<double> Spending::*>::first);
+  if (found == std::end(kSpending) || !(e.spending.*found->second)) return std::nullopt;
+  const double number = *(e.spending.*found->second);
+  const auto rate = [&](std::string_view of) { return named(explain(estimator, e, of), "tokens a second"); };
+  if (path == "average_power_w") {
+    return checked(mean_power(estimator, e.phases), std::string(path), "W", number);
+  }
+  if (path.starts_with("joules")) {
+    const bool input = path == "joules_per_input_token";
+    const auto phases = input ? Estimator::prompt_phases(e) : Estimator::decode_phases(e);
+    const Term watts = mean_power(estimator, phases);
+    return checked(watts / rate(input ? "prefill_tokens_per_second" : "decode_tokens_per_second"), std::string(path),
+                   "J", number);
+  }
+  const HourPrice& price = *estimator.setup().price;
+  if (path == "cost_per_hour") {
+    const double devices = d(estimator.setup().execution.plan.devices());
+    return checked(cost_per_hour<Term>(price.amount, devices, price.currency).noted("price of " + price.text()),
+                   std::string(path), price.currency, number);
+  }
+  const Term hour = named(explain(estimator, e, "cost_per_hour"), price.currency + " for an hour of all devices");
+  const std::string_view tokens = path == "cost_per_million_input_tokens"    ? "prefill_tokens_per_second"
+                                  : path == "cost_per_million_output_tokens" ? "decode_tokens_per_second"
+                                                                             : "tokens_per_second";
+  return checked(cost_per_million(hour, rate(tokens)), std::string(path), price.currency, number);
+}
+
 // Variables that are themselves numbers of the estimate, or of the request.
 struct Known {
   const Estimator& estimator;
@@ -342,6 +404,9 @@ std::vector<std::string> explainable_paths(const Estimate& estimate) {
   for (const auto& [path, of] : kNumbers) {
     if (has_number(estimate, of)) add(std::string(path));
   }
+  for (const auto& [path, member] : kSpending) {
+    if (estimate.spending.*member) add(std::string(path));
+  }
   for (const Phase& phase : estimate.phases) {
     for (const MetricInfo& metric : kMetrics) add(phase_path(phase, metric.name));
     add(phase_path(phase, kIntensity));
@@ -357,6 +422,7 @@ Explanation explain(const Estimator& estimator, const Estimate& estimate, std::s
   const auto memory = paths_of_memory(estimate);
   if (std::find(memory.begin(), memory.end(), path) != memory.end()) return explain_memory(estimator, estimate, path);
   if (auto found = explain_times(estimator, estimate, path)) return *std::move(found);
+  if (auto found = explain_spending(estimator, estimate, path)) return *std::move(found);
   for (const Phase& phase : estimate.phases) {
     const std::string prefix = phase_path(phase, "");
     if (!path.starts_with(prefix)) continue;

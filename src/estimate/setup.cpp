@@ -381,6 +381,7 @@ void choose_platform(const hardware::Device& device, const WorkloadChoices& choi
   platform.dispatch = choices.dispatch;
   platform.decode_dispatch = choices.decode_dispatch;
   if (choices.reserve) platform.reserve = *choices.reserve;
+  platform.price = choices.price;
 }
 
 Setup make_setup(const model::Decoder& model, const hardware::Device& device, const Choices& choices) {

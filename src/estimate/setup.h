@@ -12,6 +12,7 @@
 
 #include "cost/collective.h"
 #include "estimate/acceptance.h"
+#include "estimate/price.h"
 #include "graph/decoder_graph.h"
 #include "hardware/device.h"
 #include "hardware/runtime_execution.h"
@@ -33,6 +34,7 @@ struct Platform {
   hardware::Dispatch decode_dispatch = hardware::Dispatch::graph;  // of text
   Bytes reserve{0.5 * kGiB};                                       // runtime context and workspaces; an assumption
   std::vector<std::string> notes;  // substitutions worth telling: "fp8 products run in bf16: …"
+  std::optional<HourPrice> price;  // of a device, of unlike ones their mean
 
   // The links as collectives are charged for them: under a profile as its library drives them.
   cost::Cluster charged_cluster() const;
@@ -102,6 +104,7 @@ struct WorkloadChoices {
   // Of a CPU, be it the device or the host: cores and NUMA nodes that are used; nothing: all.
   std::optional<std::int64_t> threads;
   std::optional<std::int64_t> numa_nodes;
+  std::optional<HourPrice> price;  // hour_price() of the device, where nobody says another
 
   void run_as(const hardware::RuntimeExecution& execution);
 };

@@ -351,8 +351,9 @@ struct StepCost::Tables {
       if (shape.decodes > 0) groups.push_back(decodes_of(shape.decodes, mean, 0));
       for (const Chunk& chunk : shape.chunks) groups.push_back({1, chunk.tokens, chunk.context});
       const std::int64_t parts = setup.serving.overlap_batches;
-      for (SequenceGroup& g : groups) {
-        if (g.count > 1) g.count = (g.count + parts - 1) / parts;
+      for (SequenceGroup& g : groups) {  // a lone sequence that decodes is in both
+        std::int64_t& shared = g.prompts() ? g.new_tokens : g.count;
+        shared = (shared + parts - 1) / parts;
       }
       estimator.mixed_step(groups, phase);
       sum.seconds[point] = phase.time.value;

@@ -30,6 +30,8 @@ constexpr Bytes kMaxCapacity{1e18};
 constexpr Seconds kMaxLatency{1};
 constexpr std::size_t kMaxPeaks = 64;
 constexpr std::size_t kMaxLevels = 16;
+constexpr std::size_t kMaxPrices = 64;
+constexpr double kMaxAmount = 1e9;
 
 std::string_view limit_text(FlopsPerSecond) { return "1e20 OP/s"; }
 std::string_view limit_text(BytesPerSecond) { return "1e15 B/s"; }
@@ -94,7 +96,6 @@ struct Unit {
 };
 constexpr Unit kFrequencyUnits[] = {{"Hz", 1}, {"kHz", 1e3}, {"MHz", 1e6}, {"GHz", 1e9}};
 constexpr Unit kPowerUnits[] = {{"W", 1}, {"kW", 1e3}};
-constexpr Unit kPriceUnits[] = {{"USD", 1}};
 
 // The number in front of one of the units, with at most one space between them.
 std::optional<double> parse_with_unit(std::string_view text, std::span<const Unit> units) {
@@ -324,6 +325,59 @@ std::optional<TileArray> read_tile_array(Reader& device, std::optional<DeviceKin
   return array;
 }
 
+Price read_price(Reader& reader) {
+  Price price;
+  price.kind = read_enum<Offer>(reader, "kind", kOfferNames);
+  price.amount = reader.require_double("amount", 0, kMaxAmount);
+  if (reader.has("amount") && price.amount == 0) reader.problem("amount", "'amount' must be more than nothing");
+  price.currency = reader.require_string("currency");
+  if (!price.currency.empty() && !is_currency(price.currency)) {
+    reader.problem("currency", fmt::format("'currency' must be three capital letters, not {}", quote(price.currency)),
+                   "USD");
+  }
+  price.source = reader.require_string("source");
+  price.date = reader.string_or("date", "");
+  if (!price.date.empty() && !is_date(price.date)) {
+    reader.problem("date", fmt::format("'date' must be a year, a month or a day, not {}", quote(price.date)),
+                   "2026-03 or 2026-03-31");
+  }
+  reader.finish();
+  return price;
+}
+
+// All of one currency: there are no exchange rates.
+std::vector<Price> read_prices(Reader& device) {
+  std::vector<Reader> items = device.optional_mappings("prices");
+  if (items.size() > kMaxPrices) {
+    device.problem("prices", fmt::format("more than {} prices", kMaxPrices));
+    return {};
+  }
+  std::vector<Price> prices;
+  for (Reader& item : items) {
+    prices.push_back(read_price(item));
+    if (item.has("currency") && prices.back().currency != prices.front().currency) {
+      item.problem("currency",
+                   fmt::format("a price in {} beside one in {}", prices.back().currency, prices.front().currency),
+                   "there are no exchange rates: leave one of them out");
+    }
+  }
+  return prices;
+}
+
+std::optional<PowerShares> read_power_shares(Reader& device, const Device& of) {
+  std::optional<Reader> reader = device.optional_mapping("power_shares");
+  if (!reader) return std::nullopt;
+  if (!of.power_w) device.problem("power_shares", "'power_shares' without the 'power' that they are shares of");
+  PowerShares shares;
+  shares.idle = reader->require_double("idle", 0, 1);
+  shares.memory = reader->require_double("memory", 0, 10);
+  shares.matrix = reader->require_double("matrix", 0, 10);
+  shares.provenance = read_provenance(*reader);
+  shares.source = reader->require_string("source");
+  reader->finish();
+  return shares;
+}
+
 // That type's figure; with several, the one that accumulates in fp32, which is what inference kernels use.
 const Peak* find_exact(const std::vector<Peak>& peaks, Engine engine, Dtype dtype) {
   const Peak* found = nullptr;
@@ -336,6 +390,26 @@ const Peak* find_exact(const std::vector<Peak>& peaks, Engine engine, Dtype dtyp
 }
 
 }  // namespace
+
+bool is_currency(std::string_view text) {
+  return text.size() == 3 && std::ranges::all_of(text, [](char c) { return c >= 'A' && c <= 'Z'; });
+}
+
+// "2026", "2026-03" or "2026-03-31".
+bool is_date(std::string_view text) {
+  constexpr std::string_view kPattern = "dddd-dd-dd";
+  if (text.size() != 4 && text.size() != 7 && text.size() != kPattern.size()) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool digit = text[i] >= '0' && text[i] <= '9';
+    if (kPattern[i] == 'd' ? !digit : text[i] != '-') return false;
+  }
+  const auto between = [&](std::size_t at, int most) {
+    if (text.size() < at + 2) return true;
+    const int value = (text[at] - '0') * 10 + (text[at + 1] - '0');
+    return value >= 1 && value <= most;
+  };
+  return between(5, 12) && between(8, 31);
+}
 
 Device parse_device(const descriptor::Document& document) {
   Problems problems(document.file);
@@ -380,8 +454,8 @@ Device parse_device(const descriptor::Document& document) {
     reader.problem("measured_clock", "'measured_clock' without 'clock', which the peaks are given at");
   }
   device.power_w = read_with_unit(reader, "power", kPowerUnits, 1e6, "450 W");
-  device.price_usd = read_with_unit(reader, "price", kPriceUnits, 1e9, "1599 USD");
-  device.cloud_price = reader.string_or("cloud_price", "");
+  device.power_shares = read_power_shares(reader, device);
+  device.prices = read_prices(reader);
   reader.finish();
   problems.throw_if_any();
   return device;
@@ -448,6 +522,7 @@ Device with_threads(const Device& cpu, std::optional<std::int64_t> threads, std:
 std::string_view name(Provenance provenance) { return kProvenanceNames[static_cast<std::size_t>(provenance)]; }
 std::string_view name(DeviceKind kind) { return kDeviceKindNames[static_cast<std::size_t>(kind)]; }
 std::string_view name(Topology topology) { return kTopologyNames[static_cast<std::size_t>(topology)]; }
+std::string_view name(Offer offer) { return kOfferNames[static_cast<std::size_t>(offer)]; }
 std::string_view name(Engine engine) { return kEngineNames[static_cast<std::size_t>(engine)]; }
 
 Device load_device(const std::string& name_or_path) {

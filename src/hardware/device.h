@@ -20,6 +20,7 @@ namespace llmperf::hardware {
 enum class Provenance : unsigned char { datasheet, derived, measured, fitted, assumed };
 enum class Engine : unsigned char { matrix, vector };
 enum class DeviceKind : unsigned char { gpu, npu, asic, cpu, soc, tile_array };
+enum class Offer : unsigned char { purchase, rent, spot };  // to own it; by the hour, on demand or as long as it lasts
 
 // Dense peak rate of one engine for one operand type, of one device.
 struct Peak {
@@ -82,6 +83,25 @@ struct TileArray {
   Provenance provenance = Provenance::datasheet;
 };
 
+// What one device is sold for, or an hour of it is let for.
+struct Price {
+  Offer kind = Offer::purchase;
+  double amount = 0;
+  std::string currency = {};  // "USD": three capitals; those of one device are all of one currency
+  std::string source = {};    // who asks for it
+  std::string date = {};      // when that was read: "2026", "2026-03" or "2026-03-31"; may be empty
+};
+
+// Of the board power, what a busy device draws however little it does, and what it draws more at full memory bandwidth
+// and at the full rate of its matrix units: shares that were measured on this very device.
+struct PowerShares {
+  double idle = 0;
+  double memory = 0;
+  double matrix = 0;
+  Provenance provenance = Provenance::measured;
+  std::string source = {};
+};
+
 struct Device {
   std::string name;
   std::string title;  // "NVIDIA GeForce RTX 4090"
@@ -106,8 +126,8 @@ struct Device {
   std::optional<double> clock_hz;                // that the peaks are given at
   std::optional<double> measured_clock_hz;       // that the device was seen to run products at, where that is another
   std::optional<double> power_w;                 // TDP of one device
-  std::optional<double> price_usd;               // list price of one device
-  std::string cloud_price;                       // as quoted, with its source; may be empty
+  std::optional<PowerShares> power_shares;       // of it
+  std::vector<Price> prices;
 
   const MemoryLevel& dram() const { return memory.back(); }
   // The on-chip cache that all cores share, if given: the level before the last; null when that is memory of one tile.
@@ -131,6 +151,10 @@ inline constexpr BytesPerSecond kCoreBandwidth{13e9};
 // memory all is there. Throws Error(bad_input) for what it does not have.
 Device with_threads(const Device& cpu, std::optional<std::int64_t> threads, std::optional<std::int64_t> numa_nodes);
 
+// Of a price: three capital letters; a year, a month or a day.
+bool is_currency(std::string_view text);
+bool is_date(std::string_view text);
+
 // The device a document describes. Throws Error(bad_input) with every problem found, each with its position.
 Device parse_device(const descriptor::Document& document);
 // A built-in name or a YAML path, read by parse_device.
@@ -140,5 +164,6 @@ std::string_view name(Provenance provenance);
 std::string_view name(DeviceKind kind);
 std::string_view name(Topology topology);
 std::string_view name(Engine engine);
+std::string_view name(Offer offer);
 
 }  // namespace llmperf::hardware

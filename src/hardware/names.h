@@ -13,6 +13,7 @@ inline constexpr std::array<std::string_view, 5> kProvenanceNames = {"datasheet"
                                                                      "assumed"};
 inline constexpr std::array<std::string_view, 2> kEngineNames = {"matrix", "vector"};
 inline constexpr std::array<std::string_view, 6> kDeviceKindNames = {"gpu", "npu", "asic", "cpu", "soc", "tile_array"};
+inline constexpr std::array<std::string_view, 3> kOfferNames = {"purchase", "rent", "spot"};
 inline constexpr std::array<std::string_view, 8> kTopologyNames = {
     "none", "full_mesh", "fully_switched", "ring", "torus_2d", "torus_3d", "pcie_tree", "tile_mesh"};
 
@@ -28,6 +29,7 @@ inline constexpr std::array<std::string_view, 3> kChainNames = {"one_kernel", "f
 static_assert(static_cast<std::size_t>(Provenance::assumed) + 1 == kProvenanceNames.size());
 static_assert(static_cast<std::size_t>(Engine::vector) + 1 == kEngineNames.size());
 static_assert(static_cast<std::size_t>(DeviceKind::tile_array) + 1 == kDeviceKindNames.size());
+static_assert(static_cast<std::size_t>(Offer::spot) + 1 == kOfferNames.size());
 static_assert(static_cast<std::size_t>(Topology::tile_mesh) + 1 == kTopologyNames.size());
 static_assert(static_cast<std::size_t>(Dispatch::pieces) + 1 == kDispatchNames.size());
 static_assert(static_cast<std::size_t>(ProductTiles::cube) + 1 == kProductTilesNames.size());

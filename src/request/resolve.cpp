@@ -14,6 +14,8 @@
 #include "hardware/runtime_execution.h"
 #include "model/weight_layout.h"
 #include "request/draft.h"
+#include "request/price.h"
+#include "request/traffic.h"
 
 namespace llmperf::request {
 namespace {
@@ -54,8 +56,13 @@ void check_fields(const Request& request, Workload workload) {
   for (const Field& field : fields()) {
     if (field.applies_to(workload) || !get(request, field)) continue;
     Diagnostic d{.where = {}, .message = {}, .hint = kLeaveOut};
-    if (workload == Workload::video) {
+    if (workload == Workload::video && field.workloads != "s") {
       d.message = fmt::format("`{}` is for language models: {} is not one", field.name, *request.model);
+    } else if (field.workloads == "s") {
+      d.message = fmt::format("`{}` is of traffic that is served, which this is not", field.name);
+      d.hint = "llmperf serve";
+    } else if (workload == Workload::serve) {
+      d.message = fmt::format("`{}` has no effect on traffic that is served", field.name);
     } else if (field.workloads == "v") {
       d.message = fmt::format("`{}` is for models that generate video: {} is not one", field.name, *request.model);
     } else if (workload == Workload::training) {
@@ -364,6 +371,7 @@ estimate::Choices choose(const Resolved& r) {
   for (const std::unique_ptr<Listed>& card : r.cards) {
     choices.cards.push_back({.device = &card->device, .profile = card->profile ? &*card->profile : nullptr});
   }
+  choices.price = r.price;
   choices.plan = choose_plan(split_over_devices(r), r.model());
   if (r.profile && !q.embedding && choices.plan.tensor > 1) {
     choices.plan.shard_embedding = !r.profile->choices.replicates_embedding;
@@ -458,8 +466,8 @@ void check_effects(const Resolved& r, const graph::Plan& plan, std::int64_t devi
                                         : "");
     check_encoder_effects(r, refuse);
     for (const char* name : {"block-size", "max-batched-tokens", "max-seqs"}) {
-      refuse(!q.kv_utilisation && get(q, field(name)), fmt::format("`{}`: no cache is sized", name),
-             "give `kv-utilisation` as well");
+      refuse(r.workload() == Workload::text && !q.kv_utilisation && get(q, field(name)),
+             fmt::format("`{}`: no cache is sized", name), "give `kv-utilisation` as well");
     }
     const bool cached =
         std::ranges::any_of(text->step, [](const auto& g) { return g.new_tokens > 1 && g.context > 0; });
@@ -761,6 +769,7 @@ void make_video(Resolved& r, Unused unused) {
   c.tiles = choose_tiles(q, r.device, r.runtime());
   choose_video_execution(r, q, c);
   c.reserve = q.reserve;
+  c.price = r.price;
   c.plan = choose_plan(q, r.video);
   if (c.scenario.videos % c.plan.data != 0) {
     throw Error::bad_input(
@@ -841,10 +850,50 @@ std::vector<std::string> listed_devices(const std::string& text) {
   return names;
 }
 
+// Of the device, or of all that are listed. One that a file of prices leaves out is a mistake, but not in a sweep.
+std::optional<estimate::HourPrice> choose_price(const Resolved& r, Sources& sources, Unused unused) {
+  const auto of = [&](const hardware::Device& device) -> std::optional<estimate::HourPrice> {
+    if (!r.asked.price) return estimate::hour_price(device);
+    if (auto given = parse_price(*r.asked.price)) return given;
+    const auto prices = sources.prices(*r.asked.price);
+    if (const auto at = prices.find(device.name); at != prices.end()) return at->second;
+    if (unused == Unused::taken) return std::nullopt;
+    std::vector<std::string> names;
+    for (const auto& [name, price] : prices) names.push_back(name);
+    throw Error::bad_input(fmt::format("`price`: {} has no price of {}", *r.asked.price, device.name),
+                           name_hint(device.name, names));
+  };
+  if (r.cards.empty()) return of(r.device);
+  std::vector<std::optional<estimate::HourPrice>> all;
+  for (const std::unique_ptr<Listed>& card : r.cards) all.push_back(of(card->device));
+  return estimate::mean_price(all);
+}
+
+// The profile of the engine that was asked for, where the request names no runtime: the device's own where that is of
+// the engine, of a version the era that it is in. Without any the device's own stands for it.
+Request on_engine(const Request& request, const Resolved& r, const std::string& hw, bool gguf, Sources& sources) {
+  if (!request.engine || request.runtime || r.device.tile_array) return request;
+  const std::size_t at = request.engine->find('@');
+  const serving::EngineKind kind = serving::parse_engine_kind(std::string_view(*request.engine).substr(0, at));
+  const auto own = choose_profile(request, hw, r.device, gguf, hardware::Workload::language, sources);
+  const bool versioned = at != std::string::npos;
+  if (own && !versioned && engine_of(own->name) == kind) return request;
+  Request q = request;
+  q.runtime = std::string(name(kind)) + (versioned ? request.engine->substr(at) : "");
+  try {
+    choose_profile(q, hw, r.device, gguf, hardware::Workload::language, sources);
+  } catch (const Error&) {
+    if (versioned && engine_of(own->name) == kind) throw;
+    return request;
+  }
+  return q;
+}
+
 std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sources& sources, Unused unused) {
   check_fields(request, workload);
   auto r = std::make_unique<Resolved>();
   r->asked = request;
+  r->asked_for = workload;
   const bool video = workload == Workload::video;
   if (video) {
     r->video = sources.video(*request.model);
@@ -855,10 +904,12 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
   r->devices = static_cast<std::int64_t>(names.size());
   r->device = sources.device(names.front());
   if (!video) r->host = sources.host(request.host.value_or(""));
-  const bool gguf = workload == Workload::text && is_gguf(request, r->file);
+  const bool generates = workload == Workload::text || workload == Workload::serve;
+  const bool gguf = generates && is_gguf(request, r->file);
+  const Request run = on_engine(request, *r, names.front(), gguf, sources);
   const auto profile_of = [&](const std::string& hw, const hardware::Device& device) {
     const auto sort = video ? hardware::Workload::video : hardware::Workload::language;
-    auto profile = choose_profile(request, hw, device, gguf, sort, sources);
+    auto profile = choose_profile(run, hw, device, gguf, sort, sources);
     if (!video && profile) profile = hardware::run_by(*std::move(profile), r->model().architecture);
     return profile;
   };
@@ -875,8 +926,10 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
     Listed& card = *r->cards.emplace_back(std::make_unique<Listed>(Listed{sources.device(name), {}}));
     card.profile = profile_of(name, card.device);
   }
+  r->price = choose_price(*r, sources, unused);
   switch (workload) {
-    case Workload::text: make_generation(*r, sources, unused); break;
+    case Workload::text:
+    case Workload::serve: make_generation(*r, sources, unused); break;
     case Workload::video: make_video(*r, unused); break;
     case Workload::training: make_training(*r, unused); break;
   }
@@ -944,6 +997,18 @@ std::unique_ptr<Resolved> resolve_setup(const Request& request, Sources& sources
   const std::string& model = required(request.model, "model");
   if (sources.is_video(model)) model::reject_video_dit(model);
   return resolve(request, Workload::text, sources, unused);
+}
+
+std::unique_ptr<Resolved> resolve_serving(const Request& request, Sources& sources) {
+  const std::string& model = required(request.model, "model");
+  if (sources.is_video(model)) model::reject_video_dit(model);
+  auto r = resolve(request, Workload::serve, sources, Unused::refused);
+  if (r->model().encoder) {
+    throw Error::bad_input(
+        fmt::format("{} is an encoder: it generates nothing that could be served token by token", r->model().name),
+        "llmperf estimate says how many sequences it reads per second");
+  }
+  return r;
 }
 
 std::unique_ptr<Resolved> resolve(const Request& request, Sources& sources, Unused unused) {

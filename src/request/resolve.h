@@ -50,14 +50,16 @@ struct Resolved {
   hardware::Device host;
   std::int64_t devices = 1;                              // that `hw` lists
   std::vector<std::unique_ptr<Listed>> cards = {};       // all of these, where they are unlike
+  std::optional<estimate::HourPrice> price;              // of one of them, or their mean
   std::optional<hardware::RuntimeProfile> profile;       // none: the speed of light
   std::optional<hardware::RuntimeProfile> host_profile;  // of GGUF formats
-  std::variant<Generation, Video, Training> work;        // in the order of Workload
+  Workload asked_for = Workload::text;
+  std::variant<Generation, Video, Training> work;  // of traffic that is served a Generation without its scenario
   Resolved() = default;
   Resolved(const Resolved&) = delete;
   Resolved& operator=(const Resolved&) = delete;
 
-  Workload workload() const { return static_cast<Workload>(work.index()); }
+  Workload workload() const { return asked_for; }
   const model::Decoder& model() const { return file.decoder; }
   const hardware::RuntimeProfile* runtime() const { return profile ? &*profile : nullptr; }
 };
@@ -70,6 +72,8 @@ enum class Unused : bool { refused, taken };
 std::unique_ptr<Resolved> resolve(const Request& request, Sources& sources, Unused unused = Unused::refused);
 // Of text; the scenario (batch, prompt, gen) is left to the caller, who may have many of them.
 std::unique_ptr<Resolved> resolve_setup(const Request& request, Sources& sources, Unused unused = Unused::refused);
+// Of traffic that is served, on the steps of the engine that the request names.
+std::unique_ptr<Resolved> resolve_serving(const Request& request, Sources& sources);
 // Throws Error(bad_input) where a workload has no use for a field that was asked for.
 void check_fields(const Request& request, Workload workload);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "request/price.h"
 
 namespace llmperf::request {
 namespace {
@@ -48,6 +49,11 @@ hardware::Device Sources::device(const std::string& name) {
 hardware::Device Sources::host(const std::string& name) {
   const std::lock_guard lock(mutex_);
   return found(hosts_, name, [&] { return load_host(name); });
+}
+
+std::map<std::string, estimate::HourPrice> Sources::prices(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  return found(prices_, path, [&] { return load_prices(path); });
 }
 
 hardware::RuntimeProfile Sources::profile(const std::string& device_name, const hardware::Device& device,

@@ -6,6 +6,7 @@
 #include <string>
 #include <tuple>
 
+#include "estimate/price.h"
 #include "hardware/device.h"
 #include "hardware/runtime_profile.h"
 #include "model/model_file.h"
@@ -29,6 +30,8 @@ class Sources {
   hardware::RuntimeProfile profile(const std::string& device_name, const hardware::Device& device,
                                    const std::string& name, hardware::UnknownRuntime unknown,
                                    hardware::Workload workload);
+  // Of a file of prices, by the names of devices. Throws Error(bad_input) with every problem of the file.
+  std::map<std::string, estimate::HourPrice> prices(const std::string& path);
   void put(const std::string& name, hardware::Device device) { devices_.insert_or_assign(name, std::move(device)); }
 
  private:
@@ -38,6 +41,7 @@ class Sources {
   std::map<std::string, bool> is_video_;
   std::map<std::string, hardware::Device> devices_;
   std::map<std::string, hardware::Device> hosts_;
+  std::map<std::string, std::map<std::string, estimate::HourPrice>> prices_;
   std::map<std::tuple<std::string, std::string, hardware::Workload>, hardware::RuntimeProfile> profiles_;
 };
 

@@ -7,6 +7,7 @@
 #include "base/integer.h"
 #include "base/text.h"
 #include "cost/memory.h"
+#include "estimate/price.h"
 
 namespace llmperf::result {
 namespace {
@@ -435,6 +436,33 @@ Type fields_of(Fields<hardware::HostLink> f) {
       .of<&H::provenance>("provenance", "of the rate");
 }
 
+Type fields_of(Fields<hardware::Price> f) {
+  using P = hardware::Price;
+  return f.of<&P::kind>("kind", "\"purchase\", or of an hour \"rent\" (on demand) or \"spot\"")
+      .of<&P::amount>("amount", "of one device")
+      .of<&P::currency>("currency", "\"USD\"")
+      .of<&P::source>("source", "who asks for it")
+      .of<&P::date>("date", "when that was read; may be empty");
+}
+
+Type fields_of(Fields<hardware::PowerShares> f) {
+  using S = hardware::PowerShares;
+  return f.of<&S::idle>("idle", "that a busy device draws at least")
+      .of<&S::memory>("memory", "that full memory bandwidth adds")
+      .of<&S::matrix>("matrix", "that the full rate of matrix products adds")
+      .of<&S::provenance>("provenance", "of the three")
+      .of<&S::source>("source", "where they were measured");
+}
+
+Type fields_of(Fields<estimate::HourPrice> f) {
+  using P = estimate::HourPrice;
+  return f.of<&P::amount>("amount", "of one device")
+      .of<&P::currency>("currency", "\"USD\"")
+      .of<&P::basis>("basis", "\"rent\", \"spot\" or \"derived\"")
+      .of<&P::source>("source", "the offer, or what it is derived from")
+      .of<&P::date>("date", "may be empty");
+}
+
 Type fields_of(Fields<hardware::Device> f) {
   using D = hardware::Device;
   return f.of<&D::name>("name", "built-in name")
@@ -453,8 +481,9 @@ Type fields_of(Fields<hardware::Device> f) {
       .of<&D::clock_hz>("clock_hz", "that the peaks are given at; null: not stated")
       .of<&D::measured_clock_hz>("measured_clock_hz", "that products were seen to run at; null: no other")
       .of<&D::power_w>("power_w", "null: not stated")
-      .of<&D::price_usd>("price_usd", "null: not stated")
-      .of<&D::cloud_price>("cloud_price", "as quoted; may be empty")
+      .of<&D::power_shares>("power_shares", "of it, where they were measured; else null")
+      .of<&D::prices>("prices", "as they were asked for; may be empty")
+      .of<&estimate::hour_price>("hour_price", "that costs are computed with; null: none")
       .of<&D::peaks>("peaks", "dense rates")
       .of<&D::memory>("memory", "near to far")
       .of<&D::package>("package", "between the dies of a card")

@@ -213,6 +213,7 @@ Type fields_of(Fields<estimate::KvCapacity> f) {
 Type fields_of(const Fields<Generation>&) {
   using G = Generation;
   using E = Estimate;
+  using S = estimate::Spending;
   constexpr auto decodes = [](const G& g) { return g.estimate->fits && g.estimate->tpot.has_value(); };
   constexpr auto prefills = [](const G& g) { return g.estimate->fits && g.estimate->ttft.has_value(); };
   constexpr auto generates = [](const G& g) { return g.estimate->fits && g.estimate->tokens_per_second > 0; };
@@ -249,6 +250,28 @@ Type fields_of(const Fields<Generation>&) {
           .json<&G::estimate, &E::decode_tokens_per_second>("decode_tokens_per_second",
                                                             "batch over `tpot_s`; null with one generated token")
           .when(decodes)
+          .of<&G::estimate, &E::spending, &S::cost_per_hour>(
+              "cost_per_hour", "of all devices of the plan, in `currency`; null without a price, as all costs")
+          .of<&G::estimate, &E::spending, &S::cost_per_million_input_tokens>(
+              "cost_per_million_input_tokens",
+              "the prefill's time over the prompts' tokens; null with `--phase decode`")
+          .of<&G::estimate, &E::spending, &S::cost_per_million_output_tokens>(
+              "cost_per_million_output_tokens",
+              "the decode steps' time over the tokens that they keep; null without any")
+          .of<&G::estimate, &E::spending, &S::request_cost_per_million_output>(
+              "request_cost_per_million_output_tokens",
+              "`total_s` over all generated tokens: prompts are paid for, too")
+          .spread([](const G& g) { return PriceUsed{&g.setup->price}; })
+          .of<&G::estimate, &E::spending, &S::average_power_w>(
+              "average_power_w",
+              "of all devices, over `total_s`; null where a file does not state it, as the three below")
+          .of<&G::estimate, &E::spending, &S::joules_per_input_token>(
+              "joules_per_input_token", "over the time of `cost_per_million_input_tokens`")
+          .of<&G::estimate, &E::spending, &S::joules_per_output_token>(
+              "joules_per_output_token", "over the time of `cost_per_million_output_tokens`")
+          .of<&G::estimate, &E::spending, &S::power_basis>(
+              "power_basis", "\"board power, upper bound\" or \"measured shares of board power\"")
+          .when([](const G& g) { return g.estimate->spending.average_power_w.has_value(); })
           .json("draft", "what drafts; only with `--draft`", [](const G& g) { return Drafted{&g}; })
           .only_when([](const G& g) { return g.setup->draft.has_value(); })
           .json<&G::room>("kv", "the KV cache as an engine sizes it; only with `--kv-utilisation`")
@@ -309,10 +332,7 @@ Generation generation(const estimate::Estimator& estimator, const Estimate& esti
   if (g.setup->draft && estimate.fits) {
     g.rounds = estimate::rounds_of(*g.setup, estimate.scenario, estimate::kMostCompared);
   }
-  const mapper::Roofline& roofline = estimator.roofline();
-  const model::StoredFormat& weights = g.setup->execution.weights.groups.front()[model::Role::o];
-  const cost::Sums sums = g.setup->profile ? cost::Sums::wide : cost::sums_of(weights);
-  g.ridge = roofline.matrix_rate(weights.compute, sums) / roofline.bandwidth();
+  g.ridge = estimator.product_rate() / estimator.roofline().bandwidth();
   const graph::StageSplit& split = g.setup->execution.split;
   for (std::size_t i = 0; i < estimator.stages().size(); ++i) {
     g.stages.push_back(

@@ -115,6 +115,29 @@ Type fields_of(Fields<cost::Memory> f) {
       .named("memory");
 }
 
+Type fields_of(Fields<PriceUsed> f) {
+  const auto of = []<class Get>(Get) {
+    return [](const PriceUsed& p) { return *p.price ? std::optional(Get()(**p.price)) : std::nullopt; };
+  };
+  using P = estimate::HourPrice;
+  return f.of("currency", "of costs", of([](const P& p) { return std::string_view(p.currency); }))
+      .of("price_basis",
+          "of a device-hour: \"rent\" (the median of offers on demand), \"spot\", \"derived\" (a purchase price over "
+          "three "
+          "years, and electricity) or \"given\"",
+          of([](const P& p) { return p.basis; }))
+      .of("price_source", "who asks for it", of([](const P& p) { return std::string_view(p.source); }))
+      .of("price_date", "when that was read; may be empty", of([](const P& p) { return std::string_view(p.date); }));
+}
+
+Type fields_of(Fields<RunSpent> f) {
+  using R = RunSpent;
+  return f.of<&R::spent, &estimate::Spent::cost_per_hour>("cost_per_hour", "of all devices; null without a price")
+      .of<&R::spent, &estimate::Spent::power_w>("average_power_w", "of all devices; null where it is not stated")
+      .of("power_basis", "what that rests on", [](const R&) { return estimate::kPowerBound; })
+      .when([](const R& r) { return r.power_known(); });
+}
+
 Type fields_of(Fields<MemoryUsed> f) {
   using M = MemoryUsed;
   return f.spread<&M::memory>().of<&M::capacity>("capacity_bytes", "what there is");

@@ -59,6 +59,16 @@ struct Answer {
   cost::Cluster cluster;  // as exchanges are charged
 };
 
+// The price that costs rest on.
+struct PriceUsed {
+  const std::optional<estimate::HourPrice>* price;
+};
+// … and what a whole run of video or training takes at it.
+struct RunSpent {
+  estimate::Spent spent;
+  bool power_known() const { return spent.power_w.has_value(); }
+};
+
 struct MemoryUsed {
   const cost::Memory* memory;
   Bytes capacity;
@@ -126,6 +136,8 @@ Type fields_of(Fields<RuntimeUsed> f);
 Type fields_of(Fields<BandOf> f);
 Type fields_of(Fields<graph::Plan> f);
 Type fields_of(Fields<cost::Memory> f);
+Type fields_of(Fields<PriceUsed> f);
+Type fields_of(Fields<RunSpent> f);
 Type fields_of(Fields<MemoryUsed> f);
 Type fields_of(Fields<MemoryRoof> f);
 Type fields_of(Fields<ComputeRoof> f);

@@ -42,6 +42,20 @@ Bands Training::bands() const {
   return {{"step", estimate->fits ? band_of(training_band(*setup, *estimate), estimate->time) : std::nullopt}};
 }
 
+estimate::Spent Training::spent() const {
+  return estimate::spent(setup->price, setup->device->power_w, d(estimate->plan.devices()), estimate->time);
+}
+
+namespace {
+
+// Of a step, over its tokens.
+std::optional<double> per_token(const Training& t, std::optional<double> of_step) {
+  const double tokens = t.estimate->tokens_per_second * t.estimate->time.value;
+  return of_step ? std::optional(*of_step / tokens) : std::nullopt;
+}
+
+}  // namespace
+
 Type fields_of(const Fields<TrainingInputs>&) {
   using I = TrainingInputs;
   return named_model_and_device<I>()
@@ -116,7 +130,17 @@ Type fields_of(const Fields<Training>&) {
               [](const T& t) { return t.estimate->tokens_per_second / d(t.estimate->plan.devices()); })
           .of<&T::estimate, &E::mfu>("mfu", "`model_flops` over what all devices could do in `step_s`")
           .of<&T::estimate, &E::hfu>("hfu", "… `hardware_flops`")
+          .spread([](const T& t) { return RunSpent{t.spent()}; })
+          .of("cost_per_step", "all devices for `step_s`, in `currency`", [](const T& t) { return t.spent().cost; })
+          .of("cost_per_million_tokens", "of the global batch",
+              [](const T& t) -> std::optional<double> {
+                const std::optional<double> one = per_token(t, t.spent().cost);
+                return one ? std::optional(1e6 * *one) : std::nullopt;
+              })
+          .of("joules_per_token", "an upper bound, as the power",
+              [](const T& t) { return per_token(t, t.spent().joules); })
           .always()
+          .spread([](const T& t) { return PriceUsed{&t.setup->price}; })
           .json<&T::estimate, &E::model_flops>("model_flops", "matrix products of all devices: three forward passes")
           .json<&T::estimate, &E::hardware_flops>("hardware_flops",
                                                   "… with what is computed again or on several devices")

@@ -16,6 +16,8 @@ struct Training : Answer {
   std::vector<std::string> beyond() const;
   Bands bands() const;
 
+  estimate::Spent spent() const;  // a step
+
   const estimate::Setup* setup;
   const estimate::TrainingEstimate* estimate;
 };

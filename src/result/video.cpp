@@ -27,6 +27,10 @@ Bands Video::bands() const {
   return {{"generation", estimate->fits ? band_of(band(*setup), estimate->generation) : std::nullopt}};
 }
 
+estimate::Spent Video::spent() const {
+  return estimate::spent(setup->price, setup->device->power_w, d(setup->devices()), estimate->generation);
+}
+
 Type fields_of(Fields<model::VideoShape> f) {
   using S = model::VideoShape;
   return f.of<&S::size, &model::VideoSize::height>("height", "pixels")
@@ -114,7 +118,12 @@ Type fields_of(const Fields<Video>&) {
               "step_utilisation", "matrix products of a step over what its devices could do in that time")
           .json<&V::estimate, &E::generation_utilisation>("generation_utilisation",
                                                           "… of all steps, over the generation")
+          .spread([](const V& v) { return RunSpent{v.spent()}; })
+          .of("cost_per_generation", "all devices for `generation_s`, in `currency`",
+              [](const V& v) { return v.spent().cost; })
+          .of("joules_per_generation", "an upper bound, as the power", [](const V& v) { return v.spent().joules; })
           .always()
+          .spread([](const V& v) { return PriceUsed{&v.setup->price}; })
           .flat("memory", "of a device of the fullest stage", [](const V& v) { return VideoMemoryUsed{v.estimate}; })
           .of<&V::stages>("stages", "of each pipeline stage")
           .of<&V::estimate, &E::classes>("classes", "a step by what its kernels are for, the longest first"),

@@ -25,6 +25,7 @@ struct Video : Answer {
 
   const estimate::VideoSetup* setup;
   const estimate::VideoEstimate* estimate;
+  estimate::Spent spent() const;
   std::vector<VideoStageHeld> stages;  // of a document, and empty in rows
 };
 Video video(const estimate::VideoEstimator& estimator, const estimate::VideoEstimate& estimate);

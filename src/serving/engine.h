@@ -43,7 +43,7 @@ struct EngineSettings {
   // Rows of captured graphs: a smaller batch is padded to the next of them.
   bool pads_graphs = true;
   std::int64_t graph_rows = 512;
-  Seconds frontend{};  // of a request, one after the other: HTTP, tokenising
+  Seconds frontend{};  // of a request, before its first step: HTTP, tokenising
   // SGLang.
   bool mixes = false;                       // prompts and decodes in one step
   std::int64_t max_prefill_tokens = 16384;  // of a step of prompts

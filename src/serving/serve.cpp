@@ -34,6 +34,7 @@ EngineSettings choose_engine(const EngineChoices& choices, const estimate::Setup
   take(s.chunked_prefill, choices.chunked_prefill);
   take(s.admission, choices.admission);
   if (choices.kv_blocks) s.kv_blocks = choices.kv_blocks;
+  if (setup.profile) s.frontend = Seconds{hardware::get(setup.profile->values, hardware::Parameter::host_request)};
   return s;
 }
 
@@ -41,12 +42,14 @@ Deployed deploy(const estimate::Setup& setup, const EngineChoices& engine, const
                 std::int64_t sequence_tokens) {
   Deployed d_;
   d_.settings = choose_engine(engine, setup);
-  if (setup.profile != nullptr) {
-    d_.settings.frontend = Seconds{get(setup.profile->values, hardware::Parameter::serve_frontend)};
-  }
   const EngineSettings& s = d_.settings;
   const estimate::Estimator estimator(setup);
-  d_.kv = estimate::kv_capacity(estimator, {.utilisation = s.kv_utilisation,
+  using Room = estimate::EngineMemory::Room;
+  const Room room = s.kind == EngineKind::sglang   ? Room::weights_and_cache
+                    : s.kind == EngineKind::trtllm ? Room::share_of_free
+                                                   : Room::share_of_all;
+  d_.kv = estimate::kv_capacity(estimator, {.room = room,
+                                            .utilisation = s.kv_utilisation,
                                             .batched_tokens = s.max_batched_tokens,
                                             .max_sequences = s.max_sequences,
                                             .block_size = s.block_size,
@@ -104,10 +107,9 @@ Deployed deploy(const estimate::Setup& setup, const EngineChoices& engine, const
   return d_;
 }
 
-Study serve(const Deployed& deployed, const WorkloadOf& workload, std::uint64_t seed, std::int64_t seeds, double band,
-            const Slo& slo, const RunOptions& options) {
+Study serve(const Deployed& deployed, const WorkloadOf& workload, std::uint64_t seed, std::int64_t seeds,
+            const BandOf& band_of, const Slo& slo, const RunOptions& options) {
   Study study;
-  study.band = band;
   std::vector<Summary> all;
   const auto run = [&](std::uint64_t s, double pace, bool first) {
     Deployment deployment = deployed.deployment;
@@ -117,6 +119,7 @@ Study serve(const Deployed& deployed, const WorkloadOf& workload, std::uint64_t 
     one.seed = s;
     one.timeline = options.timeline && first;
     Run r = simulate(deployment, w, one);
+    if (r.interrupted && !first) return false;
     all.push_back(summarise(r, w, slo));
     if (first) study.run = std::move(r);
     return !(options.stop != nullptr && options.stop->load());
@@ -125,6 +128,7 @@ Study serve(const Deployed& deployed, const WorkloadOf& workload, std::uint64_t 
   for (std::int64_t i = 1; i < seeds && goes_on; ++i) goes_on = run(seed + static_cast<std::uint64_t>(i), 1, false);
   study.seeds = all;
   study.summary = all.front();
+  const double band = study.band = band_of(study.summary);
   // Steps that all take longer, or all shorter, are the worst case of a band that says it of each.
   if (band > 0 && goes_on) goes_on = run(seed, 1 + band, false);
   if (band > 0 && goes_on) run(seed, 1 / (1 + band), false);

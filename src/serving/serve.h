@@ -63,7 +63,10 @@ struct Study {
   Run run;                       // of the first seed
 };
 using WorkloadOf = std::function<Workload(std::uint64_t seed)>;
-Study serve(const Deployed& deployed, const WorkloadOf& workload, std::uint64_t seed, std::int64_t seeds, double band,
-            const Slo& slo, const RunOptions& options = {});
+// Of a run, the band of its steps: which depends on what these are.
+using BandOf = std::function<double(const Summary&)>;
+// A run that is ended early is left out, but for the first.
+Study serve(const Deployed& deployed, const WorkloadOf& workload, std::uint64_t seed, std::int64_t seeds,
+            const BandOf& band, const Slo& slo, const RunOptions& options = {});
 
 }  // namespace llmperf::serving

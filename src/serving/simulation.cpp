@@ -54,6 +54,7 @@ class Replica {
   void step(double horizon, std::vector<Sequence*>& ended) {
     const double now = next();
     while (!flights_.empty() && flights_.front().end <= now) land(ended);
+    if (!ended.empty()) return;  // a closed loop sends others now, which the next step may have
     std::erase_if(arriving_, [&](const auto& one) {
       if (one.first > now) return false;
       scheduler_.join(*one.second);
@@ -427,7 +428,7 @@ class Simulation {
     }
   }
 
-  // Into the engine once the front end, which takes one after the other, is done with it.
+  // Into the engine once the front end is done with it.
   void send(double now) {
     const auto request = static_cast<std::int32_t>(sent_);
     Served& r = run_.requests[sent_];
@@ -435,8 +436,7 @@ class Simulation {
       now = std::max(now, workload_->requests[sent_].sent.value);
     }
     r.sent = Seconds{now};
-    frontend_free_ = std::max(frontend_free_, now) + deployment_->pool.settings.frontend.value;
-    arrivals_.push({frontend_free_, static_cast<std::int64_t>(sent_), request});
+    arrivals_.push({now + deployment_->pool.settings.frontend.value, static_cast<std::int64_t>(sent_), request});
     ++sent_;
   }
 
@@ -514,7 +514,6 @@ class Simulation {
   std::size_t sent_ = 0;
   std::size_t done_ = 0;
   std::size_t turn_ = 0;
-  double frontend_free_ = 0;
 };
 
 }  // namespace

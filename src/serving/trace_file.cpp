@@ -229,7 +229,9 @@ class Reader {
     const std::optional<std::int64_t> input = tokens(row, kInput, "input tokens");
     const std::optional<std::int64_t> output = tokens(row, kOutput, "output tokens");
     if (!input || !output) return;
-    Request r{.input = *input, .output = *output};
+    Request r;
+    r.input = *input;
+    r.output = *output;
     const bool milliseconds = row.fields[kMilliseconds].has_value();
     const std::optional<Field>& time = row.fields[milliseconds ? kMilliseconds : kTime];
     if (w.requests.empty()) trace_.timed = time.has_value();

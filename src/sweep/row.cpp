@@ -11,7 +11,9 @@ Better better(std::string_view column) {
   constexpr std::string_view kHigher[] = {"largest_batch", "longest_context_tokens", "fits", "mfu"};
   if (std::find(std::begin(kHigher), std::end(kHigher), column) != std::end(kHigher)) return Better::higher;
   if (column.find("_per_second") != std::string_view::npos) return Better::higher;
-  if (column.ends_with("_s") || column.ends_with("_bytes") || column == "devices") return Better::lower;
+  const bool spent =
+      column.starts_with("cost_") || column.starts_with("request_cost_") || column.starts_with("joules_");
+  if (spent || column.ends_with("_s") || column.ends_with("_bytes") || column == "devices") return Better::lower;
   return Better::unsaid;
 }
 

@@ -226,6 +226,7 @@ TEST_CASE("whatever an estimate prints is explained, on every model, device and 
           std::string_view(kRuntimes[r]) == "llama.cpp" && !model::gguf_architecture_name(decoder(models[m])).empty();
       choices.weights = gguf ? "q4_k_m" : kWeights[turn % kWeights.size()];
       choices.tiles = mapper::TileModel::roofline;
+      choices.price = estimate::hour_price(hardware);
       choices.runtime = hardware::parse_runtime_options(turn % 2 == 0 ? "all" : "none");
       if (profiles[r]) {
         const auto run = hardware::resolve_execution(*profiles[r], turn % 2 == 0 ? "all" : "none", "");

@@ -249,6 +249,25 @@ TEST_CASE("with a draft a step of decodes verifies, after the steps that drafted
   }
 }
 
+TEST_CASE("where ops hang on their neighbours whole steps are kept, as exact") {
+  Case tiles = case_of("llama-3.2-1b", "tx8", "none");
+  tiles.setup.execution.runtime.prefetch_weights = true;
+  Case halves = case_of("llama-3.1-8b", "h100-sxm", "vllm", {.tensor = 4});
+  halves.setup.serving.overlap_batches = 2;
+  for (const Case& c : {tiles, halves}) {
+    INFO(c.name);
+    const std::int64_t parts = c.setup.serving.overlap_batches;
+    Estimator estimator(c.setup);
+    const StepCost cost(c.setup);
+    CHECK(seconds(cost, decodes(8, 512)) == Approx(alone(estimator, {8 / parts, 1, 512})).epsilon(1e-9));
+    CHECK(seconds(cost, decodes(8, 512)) == Approx(alone(estimator, {8 / parts, 1, 512})).epsilon(1e-9));  // kept
+    const Chunk chunk{128, 0};
+    StepShape shape = decodes(8, 512);
+    shape.chunks = {&chunk, 1};
+    CHECK(seconds(cost, shape) == Approx(mixed(estimator, {{8 / parts, 1, 512}, {1, 128 / parts, 0}})).epsilon(1e-9));
+  }
+}
+
 TEST_CASE("more sequences, contexts, tokens and rows never take less") {
   for (const char* runtime : {"none", "vllm"}) {
     const Case c = case_of("llama-3.1-8b", "h100-sxm", runtime);

@@ -31,7 +31,7 @@ const std::string kGood =
     "provenance: assumed}\n"                                                                            //
     "clock: 1.5 GHz\n"                                                                                  // 14
     "power: 30 W\n"                                                                                     // 15
-    "price: 99.5 USD\n"                                                                                 // 16
+    "prices: [{kind: rent, amount: 2.5, currency: USD, source: a shop, date: 2026-03}]\n"               // 16
     "network: {name: Wire, per_direction: 9 GB/s, provenance: datasheet}\n";                            // 17
 
 Device parse(const std::string& text) { return parse_device(descriptor::parse_yaml(text, "toy.yaml")); }
@@ -80,7 +80,11 @@ TEST_CASE("a device file gives every figure with its provenance") {
   CHECK(*device.clock_hz == Approx(1.5e9));
   CHECK(device.clock_ratio() == 1);
   CHECK(*device.power_w == Approx(30));
-  CHECK(*device.price_usd == Approx(99.5));
+  REQUIRE(device.prices.size() == 1);
+  CHECK(device.prices[0].kind == Offer::rent);
+  CHECK(device.prices[0].amount == 2.5);
+  CHECK(device.prices[0].source == "a shop");
+  CHECK(device.prices[0].date == "2026-03");
 }
 
 TEST_CASE("unknown keys are reported at the key, at every depth") {
@@ -120,7 +124,33 @@ TEST_CASE("figures need a unit of their dimension and must be positive") {
     check_problem("1.5 GHz", bad, 14, "'clock' must be a positive number with a unit");
   }
   check_problem("30 W", "30 V", 15, "'power' must be");
-  check_problem("99.5 USD", "99.5 EUR", 16, "'price' must be");
+}
+
+TEST_CASE("a price is a number with a currency, a source and a date that exists") {
+  check_problem("amount: 2.5", "amount: 2.5 USD", 16, "'amount' must be a number");
+  check_problem("amount: 2.5", "amount: 0", 16, "'amount' must be more than nothing");
+  check_problem("amount: 2.5, ", "", 16, "missing key 'amount'");
+  check_problem("currency: USD", "currency: dollars", 16, "'currency' must be three capital letters");
+  check_problem("source: a shop, ", "", 16, "missing key 'source'");
+  check_problem("kind: rent", "kind: lease", 16, "'kind' must be one of");
+  for (const char* bad : {"2026-13", "2026-3", "26-03", "2026-03-32", "March"}) {
+    check_problem("2026-03", bad, 16, "'date' must be a year, a month or a day");
+  }
+  CHECK(parse(edit(kGood, ", date: 2026-03", "")).prices[0].date.empty());
+  check_problem("prices: [", "prices: [{kind: purchase, amount: 900, currency: EUR, source: another shop}, ", 16,
+                "a price in USD beside one in EUR");
+}
+
+TEST_CASE("measured shares of the board power need the power that they are shares of") {
+  const std::string shares = "power_shares: {idle: 0.3, memory: 0.7, matrix: 1.2, provenance: measured, source: a log}";
+  const Device device = parse(kGood + shares + "\n");
+  CHECK(device.power_shares->idle == 0.3);
+  CHECK(device.power_shares->matrix == 1.2);
+  check_problem("power: 30 W", shares, 15, "'power_shares' without the 'power'");
+  check_problem("power: 30 W",
+                "power: 30 W\npower_shares: {idle: 1.3, memory: 0.7, matrix: 1.2, provenance: measured, "
+                "source: a log}",
+                16, "'idle' must be");
 }
 
 TEST_CASE("figures that only a wrong unit explains are refused") {

@@ -89,7 +89,14 @@ TEST_CASE("RTX 4090: three fp16 rates, and the one with fp32 accumulation is use
   CHECK(device.fastest_peak(Dtype::fp16)->rate.value == Approx(330.3e12));  // with 16-bit accumulation
   CHECK(device.fastest_peak(Dtype::fp4) == nullptr);
   CHECK(*device.power_w == Approx(450));
-  CHECK(*device.price_usd == Approx(1599));
+  CHECK_FALSE(device.power_shares.has_value());
+  REQUIRE(device.prices.size() == 6);
+  CHECK(device.prices[0].kind == Offer::purchase);
+  CHECK(device.prices[0].amount == 1599);
+  CHECK(device.prices[1].kind == Offer::spot);
+  CHECK(device.prices[1].amount == 0.34);
+  CHECK(device.prices[1].currency == "USD");
+  CHECK(device.prices[1].date == "2026-03");
   CHECK(device.devices_per_node == 1);
 
   const auto fp16_accumulation = std::find_if(device.peaks.begin(), device.peaks.end(), [](const Peak& peak) {

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "catch.h"
+#include "request/price.h"
 #include "request/resolve.h"
 
 namespace llmperf::request_test {
@@ -198,6 +199,74 @@ TEST_CASE("a list of devices is a plan over them, of GGUF formats alone") {
   CHECK(refused(R"("hw": "rtx3090", "split": "layer")").find("there is one device") != std::string::npos);
   CHECK(error_of([&] { resolve(read(R"({"model": "llama-3-8b", "hw": "2xrtx3090"})"), sources); }).find("GGUF") !=
         std::string::npos);
+}
+
+TEST_CASE("a price is a number of USD, another currency, or a file", "[request]") {
+  CHECK(parse_price("2.5")->amount == 2.5);
+  CHECK(parse_price("2.5")->currency == "USD");
+  CHECK(parse_price("2.5")->basis == estimate::PriceBasis::given);
+  CHECK(parse_price("2.5 EUR/h")->currency == "EUR");
+  CHECK(parse_price("0.34USD/h")->amount == 0.34);
+  CHECK_FALSE(parse_price("prices.yaml"));
+  CHECK_FALSE(parse_price("./prices.csv"));
+  for (const char* bad : {"0", "-1", "cheap", "2.5 dollars", "1e10", "EUR"}) {
+    INFO(bad);
+    CHECK(error_of([&] { parse_price(bad); }).find("`price`: '" + std::string(bad) + "' is neither") == 0);
+  }
+}
+
+TEST_CASE("a request costs what it says, else what the device's file says, else what a file of prices says") {
+  Sources sources;
+  const auto price = [&](const char* more, Unused unused = Unused::refused) {
+    return resolve(read(fmt::format(R"({{"model": "qwen-7b", "hw": "h100-sxm"{}}})", more)), sources, unused)->price;
+  };
+  CHECK(price("")->amount == estimate::hour_price(sources.device("h100-sxm"))->amount);
+  CHECK(price(R"(, "price": 2.5)")->amount == 2.5);
+  const std::string yaml = (std::filesystem::temp_directory_path() / fmt::format("prices_{}.yaml", getpid())).string();
+  const std::string asked = fmt::format(R"(, "price": "{}")", yaml);
+  std::ofstream(yaml) << "currency: EUR\nsource: a contract\ndate: 2026-05\n"
+                         "devices:\n  H100: 1.5\n  ours: {amount: 3, currency: USD}\n";
+  CHECK(price(asked.c_str())->amount == 1.5);
+  CHECK(price(asked.c_str())->text() == "given: a contract, 2026-05");
+  CHECK(load_prices(yaml).at("ours").currency == "USD");
+  std::ofstream(yaml) << "devices: {rtx4090: 0.5}\n";
+  Sources again;
+  const Request of_other = read(fmt::format(R"({{"model": "qwen-7b", "hw": "h100-sxm"{}}})", asked));
+  CHECK(error_of([&] { resolve(of_other, again); }).find("has no price of h100-sxm") != std::string::npos);
+  CHECK_FALSE(resolve(of_other, again, Unused::taken)->price);  // a sweep goes on
+  std::filesystem::remove(yaml);
+}
+
+TEST_CASE("every mistake in a file of prices is reported where it is") {
+  const auto problems = [](const char* name, const char* text) {
+    const std::string path = (std::filesystem::temp_directory_path() / fmt::format("{}_{}", getpid(), name)).string();
+    std::ofstream(path) << text;
+    const std::string found = error_of([&] { load_prices(path); });
+    std::filesystem::remove(path);
+    return found;
+  };
+  const auto has = [](const std::string& text, const char* part) { CHECK_THAT(text, Catch::Contains(part)); };
+  const std::string yaml = problems("p.yaml",
+                                    "currency: usd\n"
+                                    "devices:\n"
+                                    "  h100-sxm: cheap\n"
+                                    "  a: {amount: 0}\n"
+                                    "  b: {amount: 1, per: day}\n"
+                                    "  c: {amount: 1, date: 2026-14}\n");
+  has(yaml, ":1:11: 'currency' must be three capital letters");
+  has(yaml, ":3:13: 'h100-sxm' must be a number");
+  has(yaml, ":4:15: 'amount' must be more than nothing");
+  has(yaml, ":5:18: unknown key 'per'");
+  has(yaml, ":6:24: 'date' must be a year");
+  has(problems("q.yaml", "currency: USD\n"), "missing key 'devices'");
+  const std::string csv =
+      problems("p.csv", "device,amount,currency\nh100-sxm,none,USD\na,1,usd\n,1,USD\nH100 SXM,2,USD\n");
+  has(csv, ":2:10: 'none' is no price of an hour");
+  has(csv, ":3:5: 'usd' is no currency");
+  has(csv, ":4:1: a price without a device");
+  has(csv, ":5:1: second price of 'H100 SXM'");
+  has(problems("q.csv", "device,price\nx,1\n"), ":1:8: unknown column 'price'");
+  has(problems("r.csv", "device\nx\n"), "missing column 'amount'");
 }
 
 }  // namespace llmperf::request_test

@@ -51,7 +51,7 @@ class Step(ProgramTest):
     def test_wrong_texts_are_told_with_their_place(self):
         for text, words in (("32x1@2048,1y512@0", ("group 2 ('1y512@0', from character 11)", "no x between")),
                             ("32x1", ("group 1 ('32x1', from character 1)", "no @ before")),
-                            ("0x1@5", ("group 1", "1 to")),
+                            ("0x1@5", ("group 1", "between 1 and")),
                             ("1x@5", ("group 1",)),
                             ("", ("--step",))):
             with self.subTest(text=text):

@@ -54,6 +54,33 @@ class SweepTest(ProgramTest):
                 self.assertEqual({k: row[k] for k in estimate}, estimate)
                 self.assertEqual(row["error"], "")
 
+    def test_rows_are_kept_and_ordered_by_what_a_million_tokens_cost(self):
+        words = ["sweep", "-m", "qwen-7b", "--hw", "rtx4090,h100-sxm,a10,ascend-910b4", "--runtime", "none", "--batch", "8"]
+        cost = "cost_per_million_output_tokens"
+        rows = {r["hardware"]: r for r in self.rows(*words)}
+        self.assertEqual(rows["ascend-910b4"][cost], "")  # nobody's price is known
+        self.assertEqual(rows["ascend-910b4"]["currency"], "")
+        h100 = rows["h100-sxm"]
+        self.assertAlmostEqual(float(h100["cost_per_hour"]) / 3600 * float(h100["tpot_s"]) / 8 * 1e6, float(h100[cost]), places=9)
+        self.assertEqual((h100["price_basis"], h100["currency"]), ("rent", "USD"))
+        bound = sorted(float(r[cost]) for r in rows.values() if r[cost])[1]
+        kept = self.rows(*words, "--where", f"{cost}<={bound}")
+        self.assertEqual(sorted(float(r[cost]) for r in kept)[-1], bound)
+        self.assertEqual(len(kept), 2)
+        best = self.rows(*words, "--top", "1", "--by", cost)
+        self.assertEqual([float(r[cost]) for r in best], [min(float(r[cost]) for r in rows.values() if r[cost])])
+
+    def test_a_price_is_an_axis_and_costs_are_in_proportion_to_it(self):
+        rows = self.rows("sweep", "-m", "qwen-7b", "--hw", "rtx4090", "--price", "1,2EUR", "--tp", "1,2")
+        of = {(r["price"], r["devices"]): r for r in rows}
+        self.assertEqual(float(of["1", "2"]["cost_per_hour"]), 2)
+        self.assertEqual(float(of["2EUR", "2"]["cost_per_hour"]), 4)
+        self.assertEqual(of["2EUR", "1"]["currency"], "EUR")
+        self.assertEqual(of["1", "1"]["price_basis"], "given")
+        for devices in ("1", "2"):
+            self.assertAlmostEqual(2 * float(of["1", devices]["cost_per_million_input_tokens"]),
+                                   float(of["2EUR", devices]["cost_per_million_input_tokens"]), places=12)
+
     def test_every_number_of_threads_writes_the_same_bytes(self):
         outputs = {self.output(*LARGE[:-2], "--tp", "1,2", "--threads", n, "--format", "csv") for n in ("1", "2", "5")}
         self.assertEqual(len(outputs), 1)

@@ -124,6 +124,31 @@ std::string prompt_bounds(const Estimate& e) {
                      bound_shares(*vision), prefill);
 }
 
+// "0.021 per input token", of those that there are.
+std::string per_token(std::optional<double> in, std::optional<double> out, std::optional<double> all) {
+  std::string text;
+  for (const auto& [value, what] :
+       {std::pair{in, "input"}, std::pair{out, "output"}, std::pair{all, "output with its prompt"}}) {
+    if (value) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", format_significant(*value, 3), what);
+  }
+  return text;
+}
+
+void add_spending(const Generation& g, Fields& f) {
+  const estimate::Spending& s = g.estimate->spending;
+  if (s.cost_per_hour) {
+    const std::string tokens =
+        per_token(s.cost_per_million_input_tokens, s.cost_per_million_output_tokens,
+                  s.cost_per_million_input_tokens ? s.request_cost_per_million_output : std::nullopt);
+    f.rows.emplace_back("cost",
+                        fmt::format("{}; a million tokens: {}", price_text(*g.setup->price, *s.cost_per_hour), tokens));
+  }
+  if (!s.average_power_w) return;
+  f.rows.emplace_back("energy",
+                      fmt::format("{} W ({}); J per token: {}", format_significant(*s.average_power_w), s.power_basis,
+                                  per_token(s.joules_per_input_token, s.joules_per_output_token, {})));
+}
+
 Fields headline(const Generation& g) {
   const Estimate& e = *g.estimate;
   Fields f;
@@ -162,6 +187,7 @@ Fields headline(const Generation& g) {
                                   e.scenario.generate - (e.ttft ? 0 : 1), tokens_rate(e.tokens_per_second),
                                   tokens_rate(e.tokens_per_second_per_request)));
   }
+  add_spending(g, f);
   f.rows.emplace_back("error band", band_text(*g.setup, e));
   if (const auto beyond = extrapolations(*g.setup, e.scenario); !beyond.empty()) {
     f.rows.emplace_back("extrapolated", join(beyond, "; "));

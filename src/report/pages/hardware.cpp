@@ -3,6 +3,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "estimate/price.h"
 #include "report/reports.h"
 #include "report/rows.h"
 #include "result/catalog.h"
@@ -75,11 +76,27 @@ Fields about_device(const Device& d) {
   if (d.measured_clock_hz) f.add("measured clock", mhz(*d.measured_clock_hz) + ": peaks are taken at that clock");
   if (const auto& t = d.tile_array) f.add("tiles", fmt::format("{} ({} x {} mesh)", t->tiles, t->mesh_x, t->mesh_y));
   if (d.power_w) f.add("power", format_significant(*d.power_w) + " W");
-  if (d.price_usd) f.add("list price", format_count(*d.price_usd) + " USD");
-  if (!d.cloud_price.empty()) f.add("cloud price", d.cloud_price);
+  if (const auto& s = d.power_shares) {
+    f.add("power shares", fmt::format("{} idle, {} at full bandwidth, {} at the full matrix rate ({}: {})", s->idle,
+                                      s->memory, s->matrix, hardware::name(s->provenance), s->source));
+  }
+  if (const auto price = estimate::hour_price(d)) {
+    f.add("price",
+          fmt::format("{} {} an hour ({})", format_significant(price->amount), price->currency, price->text()));
+  }
   f.add("source", d.source);
   if (!d.notes.empty()) f.add("notes", d.notes);
   return f;
+}
+
+Table price_table(const Device& d) {
+  Table t{"Prices of one device, or of an hour of it",
+          {{"kind", true}, {"amount"}, {"currency", true}, {"date", true}, {"source", true}},
+          {}};
+  for (const hardware::Price& p : d.prices) {
+    t.rows.push_back({std::string(name(p.kind)), format_significant(p.amount, 6), p.currency, p.date, p.source});
+  }
+  return t;
 }
 
 std::string rate_text(const Device& d, hardware::Engine engine, Dtype dtype) {
@@ -109,7 +126,9 @@ Report hardware_report(const Device& d) {
     if (!f.note.empty()) about.add(f.what, f.note);
     csv.rows.push_back({d.name, f.what, plain(f.value), f.unit, from});
   }
-  return {{Heading{d.name, d.title}, about, people}, csv, result::document("llmperf.hardware", d)};
+  Document page{Heading{d.name, d.title}, about, people};
+  if (!d.prices.empty()) page.push_back(price_table(d));
+  return {std::move(page), csv, result::document("llmperf.hardware", d)};
 }
 
 Report hardware_list_report(const DeviceList& list) {

@@ -47,6 +47,22 @@ std::string plan_text(const estimate::Setup& setup, const graph::StageSplit& spl
                                             : "; embedding replicated");
 }
 
+std::string price_text(const estimate::HourPrice& price, double cost_per_hour) {
+  return fmt::format("{} {}/h ({})", format_significant(cost_per_hour), price.currency, price.text());
+}
+
+void add_spent(const std::optional<estimate::HourPrice>& price, const estimate::Spent& spent, std::string_view run,
+               Fields& fields) {
+  if (price && spent.cost) {
+    fields.add("cost", fmt::format("{} {} {}; {}", format_significant(*spent.cost, 3), price->currency, run,
+                                   price_text(*price, *spent.cost_per_hour)));
+  }
+  if (spent.joules) {
+    fields.add("energy", fmt::format("{} J {}; {} W ({})", format_significant(*spent.joules, 3), run,
+                                     format_significant(*spent.power_w), estimate::kPowerBound));
+  }
+}
+
 std::string network_text(const Phase& p) {
   Seconds network;
   for (const OpEstimate& o : p.ops) network += o.time.bound == mapper::Bound::network ? o.step_time() : Seconds{};

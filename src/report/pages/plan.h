@@ -22,6 +22,11 @@ std::string plan_text(const estimate::Setup& setup, const graph::StageSplit& spl
 std::string plan_text(const estimate::VideoSetup& setup);
 // "102 frames of 720x1280, 30 steps with guidance, 300 text tokens; weights bf16, activations bf16, …".
 std::string request_text(const estimate::VideoSetup& setup);
+// "2.69 USD/h (rent: RunPod Community Cloud, 2026-09-25)", of all devices together.
+std::string price_text(const estimate::HourPrice& price, double cost_per_hour);
+// The cost and the energy of a run, "a step" or "a generation".
+void add_spent(const std::optional<estimate::HourPrice>& price, const estimate::Spent& spent, std::string_view run,
+               Fields& fields);
 // What a device sends in a step and what that costs; what stages and collectives do side by side.
 std::string network_text(const estimate::Phase& phase);
 

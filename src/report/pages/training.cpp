@@ -78,7 +78,9 @@ std::string error_band(const estimate::Setup& setup, const TrainingEstimate& e) 
                      format_share(band->mean), format_share(band->p90), error->rows);
 }
 
-Fields headline(const estimate::Setup& setup, const TrainingEstimate& e) {
+Fields headline(const Training& training) {
+  const estimate::Setup& setup = *training.setup;
+  const TrainingEstimate& e = *training.estimate;
   Fields f;
   f.rows.emplace_back("step", fmt::format("{}: {} tokens/s, {} per device", format_seconds(e.time),
                                           format_significant(e.tokens_per_second),
@@ -87,6 +89,7 @@ Fields headline(const estimate::Setup& setup, const TrainingEstimate& e) {
                       fmt::format("MFU {}, HFU {}; {} of the model, {} computed", format_share(e.mfu),
                                   format_share(e.hfu), format_flops(e.model_flops), format_flops(e.hardware_flops)));
   f.rows.emplace_back("bound by", bound_shares(e));
+  add_spent(setup.price, training.spent(), "a step", f);
   f.rows.emplace_back("error band", error_band(setup, e));
   if (const auto beyond = training_extrapolations(setup, e); !beyond.empty()) {
     f.rows.emplace_back("extrapolated", join(beyond, "; "));
@@ -174,7 +177,7 @@ Document document(const Training& training, Detail detail) {
     doc.push_back(memory_table(e));
     return doc;
   }
-  doc.push_back(headline(setup, e));
+  doc.push_back(headline(training));
   doc.push_back(time_table(e));
   doc.push_back(memory_table(e));
   if (e.plan.devices() > 1) doc.push_back(communication_table(e));

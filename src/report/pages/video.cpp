@@ -69,7 +69,9 @@ std::string band_line(const VideoSetup& setup) {
              : "none: extrapolated beyond what was fitted, whose errors promise nothing here";
 }
 
-Fields headline(const VideoSetup& setup, const VideoEstimate& e) {
+Fields headline(const Video& video) {
+  const VideoSetup& setup = *video.setup;
+  const VideoEstimate& e = *video.estimate;
   Fields f;
   const std::optional<Band> b = band(setup);
   const auto add = [&](const char* label, std::string text) { f.rows.emplace_back(label, std::move(text)); };
@@ -77,6 +79,7 @@ Fields headline(const VideoSetup& setup, const VideoEstimate& e) {
   add("denoising step", fmt::format("{} (bound by {})", with_band(e.step, b), bound_shares(e.phases[1])));
   add("latent", latent_text(setup.execution.shape));
   add("matrix peak", utilisation_text(e));
+  add_spent(setup.price, video.spent(), "a generation", f);
   add("error band", band_line(setup));
   if (const auto beyond = extrapolations(setup); !beyond.empty()) add("extrapolated", join(beyond, "; "));
   if (setup.devices() > 1) add("network in a step", network_text(e.phases[1]));
@@ -167,7 +170,7 @@ Document document(const Video& video, Detail detail) {
     doc.push_back(memory_table(e, stages));
     return doc;
   }
-  doc.push_back(headline(setup, e));
+  doc.push_back(headline(video));
   doc.push_back(phase_table(e));
   doc.push_back(class_table(e));
   doc.push_back(memory_table(e, stages));
