@@ -660,7 +660,7 @@ class FileParser {
   bool serving_ = false;  // of servers, else of steps
   std::size_t width_ = 0;
   std::array<std::optional<std::size_t>, std::size(kColumns)> at_ = {};
-  std::vector<std::pair<std::size_t, std::size_t>> extra_;  // cell, index in extra_columns
+  std::vector<std::pair<std::size_t, std::size_t>> extra_;             // cell, index in extra_columns
   std::vector<std::pair<std::size_t, const ServingFigure*>> figures_;  // likewise
   bool good_ = true;
 };
@@ -928,11 +928,11 @@ std::string format_measurements(const Measurements& measurements) {
     for (const std::size_t c : columns) fields.push_back(std::visit(CellText{}, cells[r][c]));
     const std::size_t first = fields.size();
     fields.resize(first + latencies.size());
-    for (next = r; next < rows.size() && (next == r || of_one_line(row, rows[next])); ++next) {
-      std::size_t i = 0;
-      while (!latencies[i].is_of(rows[next])) ++i;
-      if (!fields[first + i].empty()) break;  // a second run of the same settings
-      fields[first + i] = latencies[i].text(rows[next].latency);
+    std::size_t at = 0;  // a figure whose column is before it is of a second run of the same settings
+    for (next = r; next < rows.size() && (next == r || of_one_line(row, rows[next])); ++next, ++at) {
+      while (at < latencies.size() && !latencies[at].is_of(rows[next])) ++at;
+      if (at == latencies.size()) break;
+      fields[first + at] = latencies[at].text(rows[next].latency);
     }
     for (std::size_t i = 0; i < measurements.extra_columns.size(); ++i) {
       fields.push_back(i < row.extra.size() ? csv_field(row.extra[i]) : std::string());

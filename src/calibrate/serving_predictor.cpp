@@ -207,9 +207,8 @@ void ServingPredictor::simulate(RunOf& run, const RuntimeProfile* profile, std::
     run.remark = "not predicted: the replicas of prompts and of decode have plans of their own";
     return;
   }
-  const std::string key =
-      fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", row.model, row.weights, row.kv, row.tp, row.ep, row.dp, row.pp,
-                  row.execution, row.options, row.draft, row.accept);
+  const std::string key = fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", row.model, row.weights, row.kv, row.tp,
+                                      row.ep, row.dp, row.pp, row.execution, row.options, row.draft, row.accept);
   auto found = cases.find(key);
   if (found == cases.end()) {
     estimate::Setup setup = estimate::make_setup(*models_.at(row.model), device_, choices_of(row, profile));

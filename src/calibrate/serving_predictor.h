@@ -21,8 +21,8 @@ namespace llmperf::calibrate {
 
 class ServingPredictor {
  public:
-  // The rows `rows` of `measurements`, which are ServingRows of `device`. Throws Error(bad_input) with the lines of rows
-  // that name no model, scheme, engine or trace.
+  // The rows `rows` of `measurements`, which are ServingRows of `device`. Throws Error(bad_input) with the lines of
+  // rows that name no model, scheme, engine or trace.
   ServingPredictor(const Measurements& measurements, std::vector<std::size_t> rows, const hardware::Device& device);
   ~ServingPredictor();
   ServingPredictor(const ServingPredictor&) = delete;

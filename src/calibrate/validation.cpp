@@ -180,8 +180,8 @@ std::vector<Batch> batches(const Measurements& measurements, const std::string& 
   std::vector<Diagnostic> problems;
   for (std::size_t i = 0; i < measurements.rows.size(); ++i) {
     const Row& row = measurements.rows[i];
-    const std::string own =
-        match(row.of, [](const OpRow&) { return std::string(); }, [](const auto& whole) { return runtime_text(whole); });
+    const std::string own = match(
+        row.of, [](const OpRow&) { return std::string(); }, [](const auto& whole) { return runtime_text(whole); });
     const std::string name = runtime.empty() ? own : runtime;
     const bool run = std::holds_alternative<ServingRow>(row.of);
     const std::string key = row.hardware + (run ? "\n\n" : "\n") + name;

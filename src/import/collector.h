@@ -57,7 +57,7 @@ class Collector {
   std::string hardware_;
   std::vector<calibrate::Measurements::File> files_;
   std::vector<Measured> measured_;
-  std::vector<calibrate::Row> steps_;  // and figures of runs
+  std::vector<calibrate::Row> steps_;                                 // and figures of runs
   std::map<std::pair<std::string, std::string>, std::size_t> known_;  // type, op: index into measured_
   std::map<std::pair<Class, std::string>, Type> types_;
   std::vector<GroupSummary> groups_;

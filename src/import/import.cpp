@@ -57,11 +57,13 @@ void check_options(Source source, const Options& options) {
   for (const auto& [flag, given] :
        {std::pair{"--weights", !options.weights.empty()}, std::pair{"--runtime", !options.runtime.empty()},
         std::pair{"--concurrency", options.concurrency.has_value()}, std::pair{"--rate", options.rate.has_value()}}) {
-    if (given && !runs) throw Error::bad_input(fmt::format("{} is for runs of servers, not for {}", flag, name(source)));
+    if (given && !runs)
+      throw Error::bad_input(fmt::format("{} is for runs of servers, not for {}", flag, name(source)));
   }
   if (!bench && !options.host.empty()) {
     throw Error::bad_input(fmt::format("--host is for llama-bench, not for {}", name(source)));
   }
+  if (options.rate && !(*options.rate > 0)) throw Error::bad_input("--rate must be above 0");
   if (!collectives && !ascend && !bench && !runs && options.ranks) {
     throw Error::bad_input(fmt::format("--ranks is for files that do not say it, not for {}", name(source)));
   }

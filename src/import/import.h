@@ -34,16 +34,17 @@ const std::vector<std::string>& source_names();
 Source parse_source(std::string_view name);
 std::string_view name(Source source);
 
+inline constexpr std::int64_t kMostRequests = 10'000'000;   // of --concurrency
 inline constexpr std::int64_t kMostTokens = 1'000'000'000;  // of --kv-len
 
 struct Options {
   std::string hardware = "unknown";  // for the column of that name: profiles seldom say
   // What files do not say, or not always; of sources that have no use for it, it is an error.
   std::optional<std::int64_t> ranks = {};
-  std::string collective = {};              // "all_reduce" …; empty: by the name of the file
-  std::optional<Dtype> dtype = {};          // hccl_test: fp32, its own default
+  std::string collective = {};      // "all_reduce" …; empty: by the name of the file
+  std::optional<Dtype> dtype = {};  // hccl_test: fp32, its own default
   std::string model = {};  // llama_bench, runs: of all of them; empty: by the number of parameters, or its name there
-  std::string host = {};                    // llama_bench: the CPU of layers that are not on the device
+  std::string host = {};   // llama_bench: the CPU of layers that are not on the device
   std::optional<std::int64_t> kv_len = {};  // Ascend: tokens of a sequence that is cached in pages, new ones included
   // Of runs, over what the file says; `ranks` is their tensor parallelism.
   std::string weights = {};

@@ -23,11 +23,11 @@ using descriptor::Problems;
 // The built-in name of a model that a server calls by its id or by the folder that it is in.
 std::string model_called(const std::string& text) {
   for (const std::string& name : {text, text.substr(text.find_last_of('/') + 1)}) {
-    if (name.empty() || (descriptor::is_path(name) && name != text)) continue;
+    if (name.empty() || descriptor::is_path(name)) continue;  // no file is read because another names it
     try {
       const std::string path = descriptor::load(descriptor::Kind::model, name).file;
       const std::string file = path.substr(path.find_last_of('/') + 1);
-      return path == name ? path : file.substr(0, file.rfind('.'));
+      return file.substr(0, file.rfind('.'));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::bad_input) throw;
     }
@@ -45,6 +45,14 @@ std::string device_called(const std::string& text) {
   }
 }
 
+// As a cell of a file has it.
+std::string cell_text(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  }
+  return std::string(trim(text));
+}
+
 // Why the run is no measurement; empty: it is.
 std::string complete(BenchmarkRun& run, const Options& options, std::string_view runtime) {
   calibrate::ServingRow& row = run.row;
@@ -53,7 +61,8 @@ std::string complete(BenchmarkRun& run, const Options& options, std::string_view
   if (row.model.empty()) return "model not in the file: --model";
   if (options.model.empty()) row.model = model_called(called);
   if (row.model.empty()) return fmt::format("model {} is not built in: --model", called);
-  if (!options.weights.empty()) row.weights = options.weights;
+  row.weights = cell_text(options.weights.empty() ? row.weights : options.weights);
+  row.engine_version = cell_text(row.engine_version);
   if (row.weights.empty()) return "weights not in the file: --weights";
   if (!options.runtime.empty()) {
     const std::size_t at = options.runtime.find('@');
@@ -70,6 +79,15 @@ std::string complete(BenchmarkRun& run, const Options& options, std::string_view
   if (!row.rate && row.concurrency == 0 && row.requests == 0) return "load not in the file: --concurrency or --rate";
   if (run.figures.empty()) return "no figures";
   return "";
+}
+
+void move_down(Node& node, int lines) {
+  node.line += lines;
+  for (Node& item : node.items) move_down(item, lines);
+  for (Node::Entry& entry : node.entries) {
+    entry.line += lines;
+    move_down(entry.value, lines);
+  }
 }
 
 }  // namespace
@@ -94,6 +112,7 @@ void add_run(BenchmarkRun run, const Options& options, std::string_view runtime,
   if (run.failed > 0 && run.untrusted.empty()) {
     run.untrusted = fmt::format("{} of {} requests failed", run.failed, run.completed + run.failed);
   }
+  run.hardware = cell_text(run.hardware);
   const std::string hardware =
       options.hardware != Options().hardware || run.hardware.empty() ? options.hardware : device_called(run.hardware);
   // In the order in which a file has their columns.
@@ -142,7 +161,7 @@ std::vector<Node> read_documents(std::string_view text, Problems& problems) {
   const auto parse = [&](std::string_view part, int before) {
     try {
       Node root = descriptor::parse_json(part, "", kRules).root;
-      root.line += before;
+      move_down(root, before);
       documents.push_back(std::move(root));
     } catch (const Error& error) {
       for (const Diagnostic& found : error.diagnostics()) {

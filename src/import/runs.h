@@ -1,5 +1,5 @@
-// Runs of serving benchmarks, whatever tool made them: what a file says of the load and of the figures, and what only the
-// command line can say, become rows of measurements.
+// Runs of serving benchmarks, whatever tool made them: what a file says of the load and of the figures, and what only
+// the command line can say, become rows of measurements.
 #pragma once
 
 #include <optional>
@@ -16,8 +16,8 @@ namespace llmperf::import {
 
 struct BenchmarkRun {
   int line = 0;
-  std::string hardware = {};     // as the file says it; empty: it does not
-  calibrate::ServingRow row;     // of the figures all but the metric
+  std::string hardware = {};                                  // as the file says it; empty: it does not
+  calibrate::ServingRow row;                                  // of the figures all but the metric
   std::vector<std::pair<std::string, Seconds>> figures = {};  // metric, of a rate its inverse
   std::int64_t completed = 0;
   std::int64_t failed = 0;
@@ -33,8 +33,8 @@ struct BenchmarkRun {
 // Adds the run to the collector, completed by the options. `runtime`: the engine where neither says one; empty: none.
 void add_run(BenchmarkRun run, const Options& options, std::string_view runtime, Collector& into);
 
-// What lengths are made from to have these: one length, evenly between two, or else a lognormal distribution of the same
-// mean and standard deviation. Empty of none.
+// What lengths are made from to have these: one length, evenly between two, or else a lognormal distribution of the
+// same mean and standard deviation. Empty of none.
 std::string lengths_of(const std::vector<double>& lengths);
 std::string lengths_of(double mean, double deviation);
 

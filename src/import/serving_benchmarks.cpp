@@ -3,16 +3,18 @@
 //  * vLLM's `vllm bench serve --save-result` (vllm/benchmarks/serve.py at 009e6d4): one object, times in milliseconds,
 //    with --save-detailed also those of every request;
 //  * SGLang's `sglang.bench_serving` (python/sglang/bench_serving.py at 0033168): a line for each run, likewise;
-//  * SemiAnalysisAI's InferenceX (utils/process_result.py at 00e51cc and after it): objects that say the plan too, times
+//  * SemiAnalysisAI's InferenceX (utils/process_result.py at 00e51cc and after it): objects that say the plan too,
+//  times
 //    in seconds, throughputs per device.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <span>
 
 #include "base/error.h"
 #include "base/integer.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "import/runs.h"
 #include "model/model_file.h"

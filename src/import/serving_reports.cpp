@@ -1,9 +1,9 @@
 // Reports of load generators that know no engine: AIPerf and GenAI-Perf before it (profile_export_aiperf.json as its
 // docs/reference/json-export-schema.md at 1554b47 has it, and the CSV beside it), and GuideLLM (benchmarks.json).
 //
-// What AIPerf calls inter token latency is vLLM's TPOT, (latency - TTFT) / (tokens - 1) of each request; its inter chunk
-// latency is the time between two chunks. GuideLLM's inter token latency is the former of each request, weighted with
-// its tokens, whose mean is that of all gaps: an ITL; of its percentiles vLLM has no like.
+// What AIPerf calls inter token latency is vLLM's TPOT, (latency - TTFT) / (tokens - 1) of each request; its inter
+// chunk latency is the time between two chunks. GuideLLM's inter token latency is the former of each request, weighted
+// with its tokens, whose mean is that of all gaps: an ITL; of its percentiles vLLM has no like.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include <limits>
 #include <map>
 
-#include "base/error.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "descriptor/csv.h"
 #include "import/runs.h"
@@ -100,20 +100,19 @@ void read_aiperf_json(std::string_view text, const Options& options, Problems& p
       const Node* at = value_at(object, place);
       if (run.row.model.empty() && at != nullptr && at->kind == Node::Kind::scalar) run.row.model = at->scalar;
     }
-    run.row.concurrency =
-        count_of(object,
-                 {"input_config.loadgen.concurrency", "input_config.phases.profiling.concurrency",
-                  "input_config.perf_analyzer.stimulus.concurrency", "input_config.concurrency"},
-                 problems)
-            .value_or(0);
+    run.row.concurrency = count_of(object,
+                                   {"input_config.loadgen.concurrency", "input_config.phases.profiling.concurrency",
+                                    "input_config.perf_analyzer.stimulus.concurrency", "input_config.concurrency"},
+                                   problems)
+                              .value_or(0);
     run.row.rate = number_of(object,
                              {"input_config.loadgen.request_rate", "input_config.phases.profiling.rate",
                               "input_config.perf_analyzer.stimulus.request_rate", "input_config.request_rate"},
                              problems);
     if (run.row.rate && !(*run.row.rate > 0 && std::isfinite(*run.row.rate))) run.row.rate.reset();
-    const std::string arrivals = text_at(object, "input_config.loadgen.arrival_pattern", problems)
-                                     .value_or(text_at(object, "input_config.loadgen.request_rate_mode", problems)
-                                                   .value_or("poisson"));
+    const std::string arrivals =
+        text_at(object, "input_config.loadgen.arrival_pattern", problems)
+            .value_or(text_at(object, "input_config.loadgen.request_rate_mode", problems).value_or("poisson"));
     if (run.row.rate && arrivals == "constant") run.row.burstiness = std::numeric_limits<double>::infinity();
     if (to_lower(text_at(object, "was_cancelled", problems).value_or("")) == "true") {
       run.untrusted = "the run was cancelled";
@@ -159,7 +158,8 @@ void read_aiperf_csv(std::string_view text, const Options& options, Problems& pr
       continue;
     }
     const auto [title, unit] = title_of(cells.front().text);
-    const auto* known = std::find_if(std::begin(kTimes), std::end(kTimes), [&](const Known& k) { return k.title == title; });
+    const auto* known =
+        std::find_if(std::begin(kTimes), std::end(kTimes), [&](const Known& k) { return k.title == title; });
     for (std::size_t i = 1; i < cells.size(); ++i) {
       if (cells[i].text.empty()) continue;
       const std::optional<double> value = grouped_number(cells[i].text);
@@ -180,13 +180,16 @@ void read_aiperf_csv(std::string_view text, const Options& options, Problems& pr
     }
   }
   if (header.empty()) {
-    problems.add(1, 1, "no table that begins with 'Metric': not a profile export of aiperf", "profile_export_aiperf.csv");
+    problems.add(1, 1, "no table that begins with 'Metric': not a profile export of aiperf",
+                 "profile_export_aiperf.csv");
     return;
   }
   const auto lengths = [&](const char* title) { return lengths_of(means[title], deviations[title]); };
   run.row.input = lengths("input sequence length");
   run.row.output = lengths("output sequence length");
-  const auto rate = [&](const char* title) { return means.contains(title) ? std::optional(means[title]) : std::nullopt; };
+  const auto rate = [&](const char* title) {
+    return means.contains(title) ? std::optional(means[title]) : std::nullopt;
+  };
   run.add_rate("output_tokens_per_second", rate("output token throughput"));
   run.add_rate("requests_per_second", rate("request throughput"));
   const auto requests = [&](const char* title) {
@@ -242,9 +245,10 @@ void read_guidellm(std::string_view text, const Options& options, Problems& prob
       run.row.input = lengths("prompt_token_count");
       run.row.output = lengths("output_token_count");
       const auto total = [&](std::string_view which) {
-        const auto number = count_of(benchmark, {fmt::format("metrics.request_totals.{}", which),
-                                                 fmt::format("run_stats.requests_made.{}", which)},
-                                     problems);
+        const auto number = count_of(
+            benchmark,
+            {fmt::format("metrics.request_totals.{}", which), fmt::format("run_stats.requests_made.{}", which)},
+            problems);
         return number.value_or(0);
       };
       run.completed = total("successful");
@@ -260,8 +264,10 @@ void read_guidellm(std::string_view text, const Options& options, Problems& prob
       if (strategy != nullptr) {
         const std::string type = text_at(*strategy, "type_", problems).value_or("");
         if (type == "synchronous") run.row.concurrency = 1;
-        if (type == "concurrent") run.row.concurrency = count_of(*strategy, {"streams", "max_concurrency"}, problems).value_or(0);
-        if (type == "constant" || type == "poisson" || type == "async") run.row.rate = number_at(*strategy, "rate", problems);
+        if (type == "concurrent")
+          run.row.concurrency = count_of(*strategy, {"streams", "max_concurrency"}, problems).value_or(0);
+        if (type == "constant" || type == "poisson" || type == "async")
+          run.row.rate = number_at(*strategy, "rate", problems);
         if (type == "constant") run.row.burstiness = std::numeric_limits<double>::infinity();
         if (run.row.rate && !(*run.row.rate > 0 && std::isfinite(*run.row.rate))) run.row.rate.reset();
       }

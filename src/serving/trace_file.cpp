@@ -296,9 +296,8 @@ Trace read_trace(std::string_view text, const std::string& file, std::int64_t mo
 Trace load_trace(const std::string& path, std::int64_t most) {
   // What has an extension is a file, whatever the extension says.
   const bool file = descriptor::is_path(path) || path.find('.') != std::string::npos;
-  const descriptor::Text text = file
-                                    ? descriptor::Text{path, descriptor::read_text_file(path, kMaxTraceBytes)}
-                                    : descriptor::load_text(descriptor::Kind::trace, path, kMaxTraceBytes);
+  const descriptor::Text text = file ? descriptor::Text{path, descriptor::read_text_file(path, kMaxTraceBytes)}
+                                     : descriptor::load_text(descriptor::Kind::trace, path, kMaxTraceBytes);
   return read_trace(text.text, text.path, most);
 }
 
