@@ -392,7 +392,7 @@ class FileParser {
       if (at) problem(cell.column, fmt::format("a second column {}", quote(cell.text)));
       at = i;
     } else if (const ServingFigure* figure = serving_ ? figure_called(cell.text) : nullptr) {
-      const auto same = [&](const auto& known) { return known.second == figure; };
+      const auto same = [&](const auto& one) { return one.second == figure; };
       if (std::any_of(figures_.begin(), figures_.end(), same)) {
         problem(cell.column, fmt::format("a second column {}", quote(cell.text)));
       }

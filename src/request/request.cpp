@@ -78,19 +78,6 @@ const Field kFields[] = {
      .about = "one step of continuous batching more, shown as a phase of its own: COUNTxNEW@CONTEXT for sequences that "
               "process NEW tokens after CONTEXT cached ones, as in 32x1@2048,1x512@0 for 32 that decode beside a prompt",
      .workloads = "t", .separator = ';'},
-    {.name = "kv-utilisation", .member = &R::kv_utilisation, .group = kHardware, .type = "SHARE",
-     .about = "share of the memory that an engine may use; says how many blocks and tokens its KV cache then holds",
-     .workloads = "t", .least = 0.01, .most = 1},
-    {.name = "block-size", .member = &R::block_size, .group = kHardware, .type = "TOKENS",
-     .about = "tokens of a block of that cache",
-     .workloads = "t", .otherwise = "16", .most = 1 << 20},
-    {.name = "max-batched-tokens", .member = &R::max_batched_tokens, .group = kHardware, .type = "TOKENS",
-     .about = "tokens of the largest step, whose activations leave the cache the rest [8192 from 70 GiB on, but for the "
-              "A100; else 2048]",
-     .workloads = "t", .most = kMaxTokens, .kilo = Kilo::binary},
-    {.name = "max-seqs", .member = &R::max_seqs, .group = kHardware, .type = "N",
-     .about = "sequences of the largest step [1024 where it is of 8192 tokens, else 256]",
-     .workloads = "t", .most = kMaxBatch},
     {.name = "phase", .member = &R::phase, .group = kWork, .type = "WHICH",
      .about = "which steps the devices run: both, or prefill or decode alone, the other on other devices: memory is what "
               "that one needs",

@@ -468,8 +468,6 @@ void check_effects(const Resolved& r, const graph::Plan& plan, std::int64_t devi
     for (const char* name : {"block-size", "max-batched-tokens", "max-seqs"}) {
       refuse(r.workload() == Workload::text && !q.kv_utilisation && get(q, field(name)),
              fmt::format("`{}`: no cache is sized", name), "give `kv-utilisation` as well");
-      refuse(!q.kv_utilisation && get(q, field(name)), fmt::format("`{}`: no cache is sized", name),
-             "give `kv-utilisation` as well");
     }
     const bool cached =
         std::ranges::any_of(text->step, [](const auto& g) { return g.new_tokens > 1 && g.context > 0; });

@@ -78,7 +78,7 @@ struct TrafficSent {
 TrafficSent traffic_sent(const serving::Load& load, const serving::Workload& requests, bool of_trace);
 
 struct Serving : Answer {
-  explicit Serving(const estimate::Setup& setup) : Answer(setup, result::label(setup)), setup(&setup) {}
+  explicit Serving(const estimate::Setup& s) : Answer(s, result::label(s)), setup(&s) {}
 
   const estimate::Setup* setup;
   const serving::Deployed* deployed = nullptr;
