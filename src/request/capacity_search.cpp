@@ -133,8 +133,8 @@ void search_replicas(CapacityResult& result, Case& c, const std::atomic<bool>* s
     load.rate = share;
     load.requests = serving::CapacityOptions{}.requests;
     const serving::Workload w = serving::make_workload(load);
-    k.at = serving::summarise(serving::simulate(c.deployed->deployment, w, {.seed = load.seed, .stop = stop}), w,
-                              result.slo);
+    k.at = serving::summarise(
+        serving::simulate(c.deployed->deployment, w, {.seed = load.seed, .gaps = false, .stop = stop}), w, result.slo);
     ++runs;
   }
 }
@@ -160,8 +160,8 @@ void search_apart(CapacityResult& result, Case& c, const std::atomic<bool>* stop
   for (int more = 0; more < 24 && (stop == nullptr || !stop->load()); ++more) {
     deployment.pool.replicas = k.replicas;
     deployment.decode->replicas = k.decode_replicas;
-    const serving::Summary s =
-        serving::summarise(serving::simulate(deployment, w, {.seed = load.seed, .stop = stop}), w, result.slo);
+    const serving::Summary s = serving::summarise(
+        serving::simulate(deployment, w, {.seed = load.seed, .gaps = false, .stop = stop}), w, result.slo);
     ++runs;
     k.simulated = true;
     k.at = s;

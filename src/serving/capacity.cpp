@@ -75,6 +75,7 @@ Capacity max_rate(const Deployed& deployed, const Load& load, const Slo& slo, co
   Capacity result;
   const ClosedForm closed = closed_form(deployed, load);
   result.ceiling = closed.ceiling;
+  const bool gaps = std::ranges::count(slo, Metric::itl, &Bound::metric) > 0;
   const auto at = [&](double rate) {
     Load one = load;
     one.rate = rate;
@@ -82,7 +83,7 @@ Capacity max_rate(const Deployed& deployed, const Load& load, const Slo& slo, co
     one.requests = options.requests;
     const Workload w = make_workload(one);
     ++result.simulations;
-    const Run run = simulate(deployed.deployment, w, {.seed = load.seed, .stop = options.stop});
+    const Run run = simulate(deployed.deployment, w, {.seed = load.seed, .gaps = gaps, .stop = options.stop});
     return summarise(run, w, slo);
   };
   const auto meets = [&](const Summary& s) { return s.stable && s.excess(slo) <= 0; };

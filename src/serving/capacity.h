@@ -38,8 +38,8 @@ struct Capacity {
 };
 
 struct CapacityOptions {
-  std::int64_t requests = 400;  // that a rate is judged by
-  double tolerance = 0.02;      // relative, of the rate
+  std::int64_t requests = 300;  // that a rate is judged by
+  double tolerance = 0.03;      // relative, of the rate
   // Rates beyond this one are of no interest: a deployment that takes it is not asked for more.
   std::optional<double> enough;
   const std::atomic<bool>* stop = nullptr;

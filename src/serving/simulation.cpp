@@ -28,6 +28,7 @@ class Replica {
         index_(index),
         run_(&run),
         timeline_(options.timeline),
+        gaps_(options.gaps),
         random_(options.seed, static_cast<std::uint64_t>(index)) {}
 
   const Scheduler& scheduler() const { return scheduler_; }
@@ -177,7 +178,7 @@ class Replica {
         for (Sequence* s : flight.step.decodes) gap(*s, flight.end, flight);
         settle_gaps(flight);
       } else {
-        run_->gaps.emplace_back(flight.seconds, count);
+        keep_gap(flight.seconds, count);
         run_->gap_causes.decode += flight.seconds * d(count);
       }
       flight.last = flight.end;
@@ -231,13 +232,16 @@ class Replica {
     if (s.last.value == flight.last) {
       ++alike_;
     } else {
-      run_->gaps.emplace_back(now - s.last.value, 1);
+      keep_gap(now - s.last.value, 1);
       run_->gap_causes.stall += std::max(0.0, now - s.last.value - flight.seconds);
       ++others_;
     }
   }
+  void keep_gap(double seconds, std::int64_t count) {
+    if (gaps_) run_->gaps.emplace_back(seconds, count);
+  }
   void settle_gaps(const Flight& flight) {
-    if (alike_ > 0) run_->gaps.emplace_back(flight.end - flight.last, alike_);
+    if (alike_ > 0) keep_gap(flight.end - flight.last, alike_);
     if (alike_ + others_ > 0) {
       const double own = flight.step.prompts.empty()
                              ? flight.seconds
@@ -318,6 +322,7 @@ class Replica {
   std::int32_t index_;
   Run* run_;
   bool timeline_;
+  bool gaps_;
   Random random_;
   std::deque<Flight> flights_;
   std::vector<std::pair<double, Sequence*>> arriving_;  // when what is sent of them will be there
