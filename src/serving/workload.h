@@ -21,7 +21,7 @@ struct Segment {
 };
 
 struct Request {
-  Seconds sent;                    // in an open loop; in a closed one the order alone counts
+  Seconds sent = {};               // in an open loop; in a closed one the order alone counts
   std::int64_t input = 1;          // tokens of the prompt
   std::int64_t output = 1;         // tokens that are generated; what max_tokens says, too
   std::int32_t first_segment = 0;  // of Workload::segments
