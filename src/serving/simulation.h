@@ -116,7 +116,7 @@ struct RunOptions {
   const std::atomic<bool>* stop = nullptr;  // ends early when it is set
 };
 
-// Throws Error(bad_input) for a request that the cache has no room for at all.
+// Throws Error(infeasible) for a request that the cache, or without chunks a step, has no room for at all.
 Run simulate(const Deployment& deployment, const Workload& workload, const RunOptions& options = {});
 
 }  // namespace llmperf::serving
