@@ -31,9 +31,6 @@ struct KvUsed {
   const Serving* of;
   const Summary& summary() const { return of->study->summary; }
 };
-struct StepBand {
-  const Serving* of;
-};
 
 // "vllm" alone, "trtllm" alone: a setting of one engine.
 template <EngineKind Kind>
@@ -190,14 +187,6 @@ Type fields_of(Fields<KvUsed> f) {
       .of<&K::of, &Serving::deployed, &serving::Deployed::kv>("memory", "what leaves room for so many");
 }
 
-Type fields_of(Fields<StepBand> f) {
-  using B = StepBand;
-  return f.of<&B::of, &Serving::band, &Band::mean>("mean_error", "relative, of the times of such steps")
-      .of<&B::of, &Serving::band, &Band::p90>("p90_error", "nine of ten are within this: what `bands` come of")
-      .of<&B::of, &Serving::band, &Band::rows>(
-          "rows", "that were left out of the fit and say so; 0: from the errors of the parts");
-}
-
 Type fields_of(Fields<ServedBound> f) {
   using B = ServedBound;
   return f.of("bound", "as text", [](const B& b) { return b.bound.text(); })
@@ -276,9 +265,10 @@ Type fields_of(Fields<Serving> f) {
       .of("extrapolated", "whether steps lie outside of what the profile was fitted on",
           [](const S& s) { return !s.beyond().empty(); })
       .of<&S::beyond>("extrapolations", "in which ways")
-      .of("error_band", "of the time of a step, as an estimate of the mean step has it; null without a profile",
-          [](const S& s) { return StepBand{&s}; })
-      .when([](const S& s) { return s.band.has_value(); })
+      .of<&S::bands>(
+          "error_band",
+          "of the time of a step, as an estimate has it: `prefill` of one prompt of the mean length, `decode` "
+          "of the mean batch; each null without a profile")
       .of("inputs", "what was asked for, with what was left to llmperf", [](const S& s) { return ServingInputs{&s}; })
       .of<&S::deployed, &serving::Deployed::devices>("devices", "of all replicas")
       .spread([](const S& s) { return s.measured(); })
@@ -347,6 +337,15 @@ std::vector<serving::Served> ended(const serving::Run& run) {
 
 std::optional<double> Serving::cost_per_hour() const {
   return setup->price ? std::optional(setup->price->amount * d(deployed->devices)) : std::nullopt;
+}
+
+// What a step of prompts and one of decode have in common is said once.
+std::vector<std::string> Serving::beyond() const {
+  std::vector<std::string> all = extrapolations(*setup, prompts, "prefill");
+  for (std::string& way : extrapolations(*setup, decodes, "decode")) {
+    if (std::ranges::find(all, way) == all.end()) all.push_back(std::move(way));
+  }
+  return all;
 }
 
 std::vector<ServedBound> Serving::bounds() const {

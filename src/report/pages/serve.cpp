@@ -145,12 +145,20 @@ std::string bound_text(const Serving& r) {
 }
 
 std::string band_text(const Serving& r) {
-  if (!r.band) return no_band_text(*r.setup);
-  std::string text = fmt::format(
-      "of a step +- {} (9 of 10 within {}, which ranges show{})", format_share(r.band->mean), format_share(r.band->p90),
-      r.study->seeds.size() > 1 ? fmt::format(", over {} seeds", r.study->seeds.size()) : "");
-  if (r.band->rows == 0) return text + "; from the errors of the parts of a step";
-  return text + rows_text(*r.setup->profile, r.band->rows, r.band->rows);
+  if (r.setup->profile == nullptr) return no_band_text(*r.setup);
+  std::vector<std::string> parts;
+  std::int64_t rows = 0;
+  for (const auto& [phase, band] : r.bands) {
+    if (!band) continue;
+    parts.push_back(fmt::format("{} +- {} (9 of 10 within {})", phase, format_share(band->band.mean),
+                                format_share(band->band.p90)));
+    rows += band->band.rows;
+  }
+  const std::string seeds =
+      r.study->seeds.size() > 1 ? fmt::format(", and {} seeds", r.study->seeds.size()) : std::string();
+  return fmt::format(
+      "{}; {}; ranges are of the latter{}", join(parts, ", "),
+      rows > 0 ? fmt::format("cross-validated on {} rows", rows) : "from the errors of the parts of a step", seeds);
 }
 
 Fields headline(const Serving& r) {
