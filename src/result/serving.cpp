@@ -64,7 +64,7 @@ Type fields_of(Fields<EngineSettings> f) {
       .of<&S::asynchronous>("asynchronous", "whether the next step is prepared while one runs")
       .of<&S::graph_rows>("graph_rows", "of the largest captured graph, to whose sizes steps are padded; null: none is")
       .when([](const S& s) { return s.pads_graphs; })
-      .of<&S::frontend>("frontend_s", "of each request, one after the other, before it reaches the engine")
+      .of<&S::frontend>("frontend_s", "of each request, before it can be in a step: HTTP, tokenising")
       .of<&S::reserves_full_input>("reserves_full_input",
                                    "vLLM: whether blocks of all of a prompt must be free, not of its first part alone")
       .only_when(of_engine<EngineKind::vllm>())
@@ -150,7 +150,7 @@ Type fields_of(Fields<TtftCauses> f) {
   using C = TtftCauses;
   using serving::Cause;
   return f
-      .of("queue", "waiting for a seat, or for the step that was under way",
+      .of("queue", "the front end, waiting for a seat, or for the step that was under way",
           [](const C& c) { return c.of(Cause::queue); })
       .of("kv", "waiting for blocks of the KV cache", [](const C& c) { return c.of(Cause::kv); })
       .of("budget", "waiting for a share of a step's tokens", [](const C& c) { return c.of(Cause::budget); })
@@ -189,7 +189,7 @@ Type fields_of(Fields<KvUsed> f) {
 
 Type fields_of(Fields<ServedBound> f) {
   using B = ServedBound;
-  return f.of("bound", "as text", [](const B& b) { return b.bound.text(); })
+  return f.of("name", "as text", [](const B& b) { return b.bound.text(); })
       .of<&B::bound, &serving::Bound::metric>("metric", "\"ttft\", \"tpot\", \"itl\" or \"e2e\"")
       .of<&B::bound, &serving::Bound::statistic>("statistic", "\"mean\", \"p50\" …")
       .of<&B::bound, &serving::Bound::limit>("limit_s", "that it must not exceed")

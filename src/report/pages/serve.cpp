@@ -123,7 +123,7 @@ std::string queue_text(const Summary& s) {
 // What most of a time passes with, and what could be done about it is another's to say.
 std::string bound_text(const Serving& r) {
   const Summary& s = r.study->summary;
-  constexpr std::array<const char*, 5> kWords = {"waiting for a seat or a step's end", "waiting for KV blocks",
+  constexpr std::array<const char*, 5> kWords = {"the front end, a seat or a step's end", "waiting for KV blocks",
                                                  "waiting for a share of a step's tokens", "the prompt's own steps",
                                                  "what others add to these"};
   std::vector<std::pair<double, std::string>> parts;
@@ -219,6 +219,9 @@ Fields engine_fields(const Serving& r) {
   Fields f{"Engine", {}};
   f.add("steps", fmt::format("{} in {}, {} of which they run", format_count(d(s.steps)), format_seconds(s.duration),
                              format_share(s.busy_share)));
+  if (const Seconds front = r.deployed->settings.frontend; front.value > 0) {
+    f.add("front end", format_seconds(front) + " of each request before it can be in a step");
+  }
   f.add("batch", fmt::format("{} sequences on the mean, {} waiting", format_significant(s.mean_batch),
                              format_significant(s.mean_waiting)));
   f.add("KV cache",
