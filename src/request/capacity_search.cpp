@@ -99,7 +99,7 @@ void screen(const CapacityResult& result, Sources& sources, Request request, Cas
     c.deployed = serving::deploy(setup, c.traffic.engine, replicas, tokens);
     k.engine = std::string(name(c.deployed->settings.kind));
     if (!c.deployed->settings.version.empty()) k.engine += "@" + c.deployed->settings.version;
-    const serving::ClosedForm closed = serving::closed_form(*c.deployed, c.traffic.load);
+    const serving::ClosedForm closed = serving::closed_form(*c.deployed, c.traffic.load, result.slo);
     k.binding = closed.misses(result.slo, c.traffic.load.output.mean());
     if (k.binding != serving::Binding::none) return;
     k.ceiling = closed.ceiling;
@@ -148,7 +148,7 @@ void search_apart(CapacityResult& result, Case& c, const std::atomic<bool>* stop
     serving::Deployed one = *c.deployed;
     one.deployment.pool.replicas = decode ? kPlenty : 1;
     one.deployment.decode->replicas = decode ? 1 : kPlenty;
-    const double most = serving::closed_form(one, c.traffic.load).ceiling;
+    const double most = serving::closed_form(one, c.traffic.load, result.slo).ceiling;
     return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(result.rate / (0.8 * most))));
   };
   k.replicas = busy(false);

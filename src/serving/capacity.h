@@ -53,6 +53,6 @@ struct ClosedForm {
   double ceiling = 0;                                   // requests per second of one replica
   Binding misses(const Slo& slo, double output) const;  // a bound that a request alone exceeds; none: it meets all
 };
-ClosedForm closed_form(const Deployed& deployed, const Load& load);
+ClosedForm closed_form(const Deployed& deployed, const Load& load, const Slo& slo = {});
 
 }  // namespace llmperf::serving

@@ -43,17 +43,15 @@ Table meeting_table(const CapacityResult& r) {
       fmt::format("What serves {} requests/s within the bounds, by {}", format_significant(r.rate), name(r.minimise)),
       {{"#"},
        {"hardware", true},
-       {"replica", true},
+       {"replicas", true},
        {"weights", true},
-       {"repl."},
        {"dev."},
-       {"req/s each"},
-       {"per hour"},
-       {"per 1M out"},
+       {"req/s"},
+       {"per h"},
+       {"per M"},
        {"TTFT p99"},
        {"TPOT p95"},
-       {"binds", true},
-       {"", true}},
+       {"binds", true}},
       {}};
   std::size_t i = 0;
   for (const Candidate& k : r.candidates) {
