@@ -25,7 +25,7 @@ struct ServeFlags {
 
 // What stands for the steps of a run: of prompts one of the mean length, of decode as many sequences as a step had on
 // the mean; and what the profile says of both.
-void describe_steps(const estimate::Estimator& estimator, const serving::Summary& s, const serving::Workload& sent,
+void describe_steps(estimate::Estimator& estimator, const serving::Summary& s, const serving::Workload& sent,
                     result::Serving& result) {
   const graph::Plan& plan = estimator.setup().execution.plan;
   const auto tokens = [](double mean, std::int64_t least) {

@@ -35,6 +35,10 @@ EngineSettings choose_engine(const EngineChoices& choices, const estimate::Setup
   take(s.admission, choices.admission);
   if (choices.kv_blocks) s.kv_blocks = choices.kv_blocks;
   if (setup.profile) s.frontend = Seconds{hardware::get(setup.profile->values, hardware::Parameter::host_request)};
+  if (s.kind == EngineKind::vllm) {  // which captures no graphs of more rows than its sequences may have
+    const std::int64_t each = 1 + (setup.draft ? setup.draft->tokens : 0);
+    s.graph_rows = std::min({s.graph_rows, 2 * s.max_sequences * each, s.max_batched_tokens});
+  }
   return s;
 }
 

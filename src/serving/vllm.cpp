@@ -4,9 +4,8 @@
 //  1. Those that run, in the order in which they were admitted, get what they want of the step's tokens. Where no block
 //     is free, the last of them all is preempted: it loses its blocks, goes to the front of the queue and is computed
 //     again, prompt and generated tokens.
-//  2. Unless one was preempted, those that wait, first come first served: what the cache has of the prompt is taken,
-//  and
-//     as much of the rest as the step still has tokens for. What does not fit ends the loop.
+//  2. Unless one was preempted, those that wait, first come first served: what the cache has of the prompt is taken
+//     and as much of the rest as the step still has tokens for. What does not fit ends the loop.
 #include <algorithm>
 
 #include "base/integer.h"

@@ -181,6 +181,52 @@ TEST_CASE("requests and tokens are conserved, the cache is never over-full, and 
   }
 }
 
+TEST_CASE("steps that are taken at once are those that are taken one by one") {
+  // The requests go to the first of 64 replicas in turn; between two of them the others get 63, each of whose arrivals
+  // ends a run of steps.
+  constexpr std::size_t kReplicas = 64;
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+    INFO("seed " << seed);
+    Case c = random_case(seed);
+    Deployment& d = c.deployment;
+    if (!c.workload.open || c.workload.concurrency) continue;
+    d.decode.reset();
+    d.drafts = 0;
+    d.pool.stages = 1;
+    d.pool.replicas = 1;
+    d.pool.settings.frontend = {};
+    const Run together = simulate(d, c.workload, {.timeline = true});
+    Workload w = c.workload;
+    w.requests.clear();
+    for (std::size_t i = 0; i < c.workload.requests.size(); ++i) {
+      const Request& r = c.workload.requests[i];
+      w.requests.push_back(r);
+      const double next = i + 1 < c.workload.requests.size() ? c.workload.requests[i + 1].sent.value : r.sent.value + 1;
+      for (std::size_t k = 1; k < kReplicas; ++k) {
+        Request other;
+        other.sent = r.sent + Seconds{(next - r.sent.value) * static_cast<double>(k) / kReplicas};
+        w.requests.push_back(other);
+      }
+    }
+    d.pool.replicas = kReplicas;
+    d.router = Router::round_robin;
+    const Run apart = simulate(d, w, {.timeline = true});
+    for (std::size_t i = 0; i < c.workload.requests.size(); ++i) {
+      const Served& a = together.requests[i];
+      const Served& b = apart.requests[i * kReplicas];
+      REQUIRE(b.replica == 0);
+      REQUIRE(a.first == b.first);
+      REQUIRE(a.last == b.last);
+      REQUIRE(a.reused == b.reused);
+      REQUIRE(a.preemptions == b.preemptions);
+    }
+    const auto intervals = [](const Run& run) {
+      return std::ranges::count_if(run.timeline, [](const Interval& i) { return i.replica == 0; });
+    };
+    REQUIRE(intervals(apart) >= intervals(together));
+  }
+}
+
 TEST_CASE("no request is faster than alone") {
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
     INFO("seed " << seed);
