@@ -23,28 +23,31 @@ struct ServeFlags {
   request::Request request;
 };
 
-// The step that stands for those of a run: as many sequences as one had on the mean, of the mean lengths.
-estimate::Scenario mean_step(const estimate::Setup& setup, const serving::Summary& s, const serving::Workload& sent) {
-  const graph::Plan& plan = setup.execution.plan;
-  const auto sequences = std::max<std::int64_t>(1, std::llround(s.mean_batch));
-  const auto tokens = [](double mean) { return std::clamp<std::int64_t>(std::llround(mean), 1, estimate::kMaxTokens); };
+// What stands for the steps of a run: of prompts one of the mean length, of decode as many sequences as a step had on
+// the mean; and what the profile says of both.
+void describe_steps(const estimate::Estimator& estimator, const serving::Summary& s, const serving::Workload& sent,
+                    result::Serving& result) {
+  const graph::Plan& plan = estimator.setup().execution.plan;
+  const auto tokens = [](double mean, std::int64_t least) {
+    return std::clamp<std::int64_t>(std::llround(mean), least, estimate::kMaxTokens);
+  };
+  result.prompts = {
+      .batch = plan.data, .prompt = tokens(sent.mean_input(), 1), .generate = tokens(sent.mean_output(), 2)};
+  result.decodes = result.prompts;
   // Ranks that share experts step together, the others are replicas.
+  const auto sequences = std::max<std::int64_t>(1, std::llround(s.mean_batch));
   const std::int64_t batch = plan.expert > 1 ? divide_up(sequences, plan.data) * plan.data : sequences * plan.data;
-  return {.batch = std::min(batch, estimate::kMaxBatch / plan.data * plan.data),
-          .prompt = tokens(sent.mean_input()),
-          .generate = std::max<std::int64_t>(2, tokens(sent.mean_output()))};
-}
-
-// What an estimate says of that step's error: of prompts and of decode the wider one. Nothing without a profile.
-std::optional<result::Band> band_of_steps(estimate::Estimator& estimator, const estimate::Scenario& step) {
-  if (estimator.setup().profile == nullptr) return std::nullopt;
-  const estimate::Estimate e = estimator.run(step);
-  std::optional<result::Band> wider;
-  for (const char* phase : {"prefill", "decode"}) {
-    const std::optional<result::Band> band = result::band(estimator.setup(), e, phase);
-    if (band && (!wider || band->p90 > wider->p90)) wider = band;
-  }
-  return wider;
+  result.decodes.batch = std::min(batch, estimate::kMaxBatch / plan.data * plan.data);
+  const auto band_of = [&](const estimate::Scenario& step, const char* phase, bool prefill) {
+    const estimate::Estimate e = estimator.run(step);
+    const estimate::Phase* found = e.phase(phase);
+    if (found == nullptr) return std::optional<result::BandOf>();
+    return result::band_of(result::band(estimator.setup(), e, phase), prefill ? *e.ttft : *e.tpot);
+  };
+  const auto decode = band_of(result.decodes, "decode", false);
+  result.bands = {{"prefill", band_of(result.prompts, "prefill", true)},
+                  // As many sequences at once may be more than an estimate has room for.
+                  {"decode", decode ? decode : band_of(result.prompts, "decode", false)}};
 }
 
 Answer serve_answer(const ServeFlags& flags, const Context& context) {
@@ -64,18 +67,14 @@ Answer serve_answer(const ServeFlags& flags, const Context& context) {
   const InterruptGuard guard;
   result::Serving result(setup);
   const bool drawn = context.output->wants(report::Format::json) || context.output->wants(report::Format::trace);
-  const serving::Study study =
-      serving::serve(deployed, sent, traffic.load.seed, traffic.seeds,
-                     [&](const serving::Summary& s) {
-                       result.step = mean_step(setup, s, first);
-                       result.band = band_of_steps(estimator, result.step);
-                       if (!result.band) {  // as many sequences at once are not what fits by an estimate's rules
-                         result.step.batch = setup.execution.plan.data;
-                         result.band = band_of_steps(estimator, result.step);
-                       }
-                       return result.band ? result.band->p90 : 0;
-                     },
-                     traffic.slo, {.seed = traffic.load.seed, .timeline = drawn, .stop = &interruption()});
+  const serving::Study study = serving::serve(
+      deployed, sent, traffic.load.seed, traffic.seeds,
+      [&](const serving::Summary& s) {
+        describe_steps(estimator, s, first, result);
+        const auto p90 = [](const std::optional<result::BandOf>& band) { return band ? band->band.p90 : 0; };
+        return serving::StepBand{p90(result.bands[0].second), p90(result.bands[1].second)};
+      },
+      traffic.slo, {.seed = traffic.load.seed, .timeline = drawn, .stop = &interruption()});
   if (study.run.interrupted && study.summary.requests == 0) {
     fmt::print(stderr, "llmperf: interrupted before a request had ended\n");
     return {.status = kExitInterrupted};

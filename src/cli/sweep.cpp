@@ -67,6 +67,7 @@ std::vector<std::string> result_columns(request::Workload workload) {
     case request::Workload::text: result::fill_row<result::Generation>(row, nullptr); break;
     case request::Workload::video: result::fill_row<result::Video>(row, nullptr); break;
     case request::Workload::training: result::fill_row<result::Training>(row, nullptr); break;
+    case request::Workload::serve: break;  // no sweep has such points
   }
   std::vector<std::string> columns;
   for (std::size_t i = 0; i < row.size(); ++i) columns.emplace_back(row.name(i));

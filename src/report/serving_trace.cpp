@@ -21,7 +21,7 @@ using serving::Served;
 // More than this take viewers long to load.
 constexpr std::size_t kMostRequests = 4000;
 constexpr std::size_t kMostSteps = 60'000;
-constexpr int kTracksPerProcess = 100'000;
+constexpr int kTracksPerReplica = 100'000;
 
 // Tracks for slices that overlap: each goes to the first that is free.
 class Lanes {
@@ -48,7 +48,7 @@ struct Traced {
 };
 
 TraceTrack track_of(int process, std::size_t row) {
-  return {process, process * kTracksPerProcess + static_cast<int>(row)};
+  return {process, process * kTracksPerReplica + static_cast<int>(row)};
 }
 
 std::string step_name(const Interval& step) {

@@ -99,7 +99,7 @@ void screen(const CapacityResult& result, Sources& sources, Request request, Cas
     c.deployed = serving::deploy(setup, c.traffic.engine, replicas, tokens);
     k.engine = std::string(name(c.deployed->settings.kind));
     if (!c.deployed->settings.version.empty()) k.engine += "@" + c.deployed->settings.version;
-    const serving::ClosedForm closed = serving::closed_form(*c.deployed, c.traffic.load);
+    const serving::ClosedForm closed = serving::closed_form(*c.deployed, c.traffic.load, result.slo);
     k.binding = closed.misses(result.slo, c.traffic.load.output.mean());
     if (k.binding != serving::Binding::none) return;
     k.ceiling = closed.ceiling;
@@ -133,8 +133,8 @@ void search_replicas(CapacityResult& result, Case& c, const std::atomic<bool>* s
     load.rate = share;
     load.requests = serving::CapacityOptions{}.requests;
     const serving::Workload w = serving::make_workload(load);
-    k.at = serving::summarise(serving::simulate(c.deployed->deployment, w, {.seed = load.seed, .stop = stop}), w,
-                              result.slo);
+    k.at = serving::summarise(
+        serving::simulate(c.deployed->deployment, w, {.seed = load.seed, .gaps = false, .stop = stop}), w, result.slo);
     ++runs;
   }
 }
@@ -148,7 +148,7 @@ void search_apart(CapacityResult& result, Case& c, const std::atomic<bool>* stop
     serving::Deployed one = *c.deployed;
     one.deployment.pool.replicas = decode ? kPlenty : 1;
     one.deployment.decode->replicas = decode ? 1 : kPlenty;
-    const double most = serving::closed_form(one, c.traffic.load).ceiling;
+    const double most = serving::closed_form(one, c.traffic.load, result.slo).ceiling;
     return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(result.rate / (0.8 * most))));
   };
   k.replicas = busy(false);
@@ -160,8 +160,8 @@ void search_apart(CapacityResult& result, Case& c, const std::atomic<bool>* stop
   for (int more = 0; more < 24 && (stop == nullptr || !stop->load()); ++more) {
     deployment.pool.replicas = k.replicas;
     deployment.decode->replicas = k.decode_replicas;
-    const serving::Summary s =
-        serving::summarise(serving::simulate(deployment, w, {.seed = load.seed, .stop = stop}), w, result.slo);
+    const serving::Summary s = serving::summarise(
+        serving::simulate(deployment, w, {.seed = load.seed, .gaps = false, .stop = stop}), w, result.slo);
     ++runs;
     k.simulated = true;
     k.at = s;

@@ -26,7 +26,7 @@ enum class Minimise : std::uint8_t { cost, devices, energy };
 inline constexpr std::array<std::string_view, 3> kMinimised = {"cost", "devices", "energy"};
 constexpr std::string_view name(Minimise minimise) { return kMinimised[static_cast<std::size_t>(minimise)]; }
 
-inline constexpr double kNear = 3;
+inline constexpr double kNear = 1.5;
 
 struct CapacityQuery {
   Request request;             // `hw`, `tp`, `weights` and `engine` may be lists, `hw` all

@@ -31,9 +31,6 @@ struct KvUsed {
   const Serving* of;
   const Summary& summary() const { return of->study->summary; }
 };
-struct StepBand {
-  const Serving* of;
-};
 
 // "vllm" alone, "trtllm" alone: a setting of one engine.
 template <EngineKind Kind>
@@ -67,7 +64,7 @@ Type fields_of(Fields<EngineSettings> f) {
       .of<&S::asynchronous>("asynchronous", "whether the next step is prepared while one runs")
       .of<&S::graph_rows>("graph_rows", "of the largest captured graph, to whose sizes steps are padded; null: none is")
       .when([](const S& s) { return s.pads_graphs; })
-      .of<&S::frontend>("frontend_s", "of each request, one after the other, before it reaches the engine")
+      .of<&S::frontend>("frontend_s", "of each request, before it can be in a step: HTTP, tokenising")
       .of<&S::reserves_full_input>("reserves_full_input",
                                    "vLLM: whether blocks of all of a prompt must be free, not of its first part alone")
       .only_when(of_engine<EngineKind::vllm>())
@@ -153,7 +150,7 @@ Type fields_of(Fields<TtftCauses> f) {
   using C = TtftCauses;
   using serving::Cause;
   return f
-      .of("queue", "waiting for a seat, or for the step that was under way",
+      .of("queue", "the front end, waiting for a seat, or for the step that was under way",
           [](const C& c) { return c.of(Cause::queue); })
       .of("kv", "waiting for blocks of the KV cache", [](const C& c) { return c.of(Cause::kv); })
       .of("budget", "waiting for a share of a step's tokens", [](const C& c) { return c.of(Cause::budget); })
@@ -190,17 +187,9 @@ Type fields_of(Fields<KvUsed> f) {
       .of<&K::of, &Serving::deployed, &serving::Deployed::kv>("memory", "what leaves room for so many");
 }
 
-Type fields_of(Fields<StepBand> f) {
-  using B = StepBand;
-  return f.of<&B::of, &Serving::band, &Band::mean>("mean_error", "relative, of the times of such steps")
-      .of<&B::of, &Serving::band, &Band::p90>("p90_error", "nine of ten are within this: what `bands` come of")
-      .of<&B::of, &Serving::band, &Band::rows>(
-          "rows", "that were left out of the fit and say so; 0: from the errors of the parts");
-}
-
 Type fields_of(Fields<ServedBound> f) {
   using B = ServedBound;
-  return f.of("bound", "as text", [](const B& b) { return b.bound.text(); })
+  return f.of("name", "as text", [](const B& b) { return b.bound.text(); })
       .of<&B::bound, &serving::Bound::metric>("metric", "\"ttft\", \"tpot\", \"itl\" or \"e2e\"")
       .of<&B::bound, &serving::Bound::statistic>("statistic", "\"mean\", \"p50\" …")
       .of<&B::bound, &serving::Bound::limit>("limit_s", "that it must not exceed")
@@ -276,9 +265,10 @@ Type fields_of(Fields<Serving> f) {
       .of("extrapolated", "whether steps lie outside of what the profile was fitted on",
           [](const S& s) { return !s.beyond().empty(); })
       .of<&S::beyond>("extrapolations", "in which ways")
-      .of("error_band", "of the time of a step, as an estimate of the mean step has it; null without a profile",
-          [](const S& s) { return StepBand{&s}; })
-      .when([](const S& s) { return s.band.has_value(); })
+      .of<&S::bands>(
+          "error_band",
+          "of the time of a step, as an estimate has it: `prefill` of one prompt of the mean length, `decode` "
+          "of the mean batch; each null without a profile")
       .of("inputs", "what was asked for, with what was left to llmperf", [](const S& s) { return ServingInputs{&s}; })
       .of<&S::deployed, &serving::Deployed::devices>("devices", "of all replicas")
       .spread([](const S& s) { return s.measured(); })
@@ -347,6 +337,15 @@ std::vector<serving::Served> ended(const serving::Run& run) {
 
 std::optional<double> Serving::cost_per_hour() const {
   return setup->price ? std::optional(setup->price->amount * d(deployed->devices)) : std::nullopt;
+}
+
+// What a step of prompts and one of decode have in common is said once.
+std::vector<std::string> Serving::beyond() const {
+  std::vector<std::string> all = extrapolations(*setup, prompts, "prefill");
+  for (std::string& way : extrapolations(*setup, decodes, "decode")) {
+    if (std::ranges::find(all, way) == all.end()) all.push_back(std::move(way));
+  }
+  return all;
 }
 
 std::vector<ServedBound> Serving::bounds() const {

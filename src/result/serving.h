@@ -86,8 +86,9 @@ struct Serving : Answer {
   serving::Replicas replicas;
   TrafficSent traffic;
   serving::Slo slo;
-  estimate::Scenario step;   // that stands for the steps of the run where the profile is asked how far off it may be
-  std::optional<Band> band;  // of it
+  // What stands for the run's steps of prompts and of decode where the profile is asked how far off it may be.
+  estimate::Scenario prompts, decodes;
+  Bands bands;  // of both
   std::vector<std::string> notes;
   std::vector<ServingMoment> timeline;
   std::vector<ServingPercentile> percentiles;
@@ -95,7 +96,7 @@ struct Serving : Answer {
   Measured measured() const { return {&study->summary, traffic.endless}; }
   std::vector<ServedBound> bounds() const;
   std::optional<double> cost_per_hour() const;
-  std::vector<std::string> beyond() const { return extrapolations(*setup, step); }
+  std::vector<std::string> beyond() const;
 };
 Type fields_of(Fields<Serving> f);
 

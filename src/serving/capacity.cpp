@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/integer.h"
 
@@ -27,7 +28,7 @@ const Bound* worst(const Summary& s, const Slo& slo) {
 
 }  // namespace
 
-ClosedForm closed_form(const Deployed& deployed, const Load& load) {
+ClosedForm closed_form(const Deployed& deployed, const Load& load, const Slo& slo) {
   const Pool& prompts = deployed.deployment.pool;
   const Pool& decodes = deployed.deployment.decode ? *deployed.deployment.decode : prompts;
   const auto input = static_cast<std::int64_t>(load.input.mean());
@@ -53,7 +54,19 @@ ClosedForm closed_form(const Deployed& deployed, const Load& load) {
   };
   c.tpot = Seconds{decode(1)};
   const std::int64_t room = decodes.blocks * decodes.settings.block_size / std::max<std::int64_t>(context, 1);
-  const std::int64_t batch = std::clamp<std::int64_t>(room, 1, decodes.settings.max_sequences);
+  std::int64_t batch = std::clamp<std::int64_t>(room, 1, decodes.settings.max_sequences);
+  double longest = std::numeric_limits<double>::infinity();
+  for (const Bound& b : slo) {
+    if (b.metric == Metric::tpot) longest = std::min(longest, b.limit.value);
+  }
+  if (decode(batch) > longest) {
+    std::int64_t low = 1;
+    while (batch - low > 1) {
+      const std::int64_t middle = low + (batch - low) / 2;
+      (decode(middle) > longest ? batch : low) = middle;
+    }
+    batch = low;
+  }
   const double of_decode = d(output) * decode(batch) / d(batch * decodes.ranks);
   const double of_prompt = c.ttft.value / d(prompts.ranks);
   const double replicas = d(prompts.replicas);
@@ -73,8 +86,9 @@ Binding ClosedForm::misses(const Slo& slo, double output) const {
 
 Capacity max_rate(const Deployed& deployed, const Load& load, const Slo& slo, const CapacityOptions& options) {
   Capacity result;
-  const ClosedForm closed = closed_form(deployed, load);
+  const ClosedForm closed = closed_form(deployed, load, slo);
   result.ceiling = closed.ceiling;
+  const bool gaps = std::ranges::count(slo, Metric::itl, &Bound::metric) > 0;
   const auto at = [&](double rate) {
     Load one = load;
     one.rate = rate;
@@ -82,7 +96,7 @@ Capacity max_rate(const Deployed& deployed, const Load& load, const Slo& slo, co
     one.requests = options.requests;
     const Workload w = make_workload(one);
     ++result.simulations;
-    const Run run = simulate(deployed.deployment, w, {.seed = load.seed, .stop = options.stop});
+    const Run run = simulate(deployed.deployment, w, {.seed = load.seed, .gaps = gaps, .stop = options.stop});
     return summarise(run, w, slo);
   };
   const auto meets = [&](const Summary& s) { return s.stable && s.excess(slo) <= 0; };
@@ -115,8 +129,8 @@ Capacity max_rate(const Deployed& deployed, const Load& load, const Slo& slo, co
     blame(s);
     high = *options.enough;
   }
-  // The highest rate lies in the upper half more often than not.
-  for (double rate = high * 0.7; high - low > options.tolerance * high; rate = (low + high) / 2) {
+  // The highest rate lies near the ceiling more often than not.
+  for (double rate = high * 0.8; high - low > options.tolerance * high; rate = (low + high) / 2) {
     if (options.stop != nullptr && options.stop->load()) break;
     const Summary s = at(rate);
     if (meets(s)) {

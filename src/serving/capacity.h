@@ -38,8 +38,8 @@ struct Capacity {
 };
 
 struct CapacityOptions {
-  std::int64_t requests = 400;  // that a rate is judged by
-  double tolerance = 0.02;      // relative, of the rate
+  std::int64_t requests = 300;  // that a rate is judged by
+  double tolerance = 0.03;      // relative, of the rate
   // Rates beyond this one are of no interest: a deployment that takes it is not asked for more.
   std::optional<double> enough;
   const std::atomic<bool>* stop = nullptr;
@@ -53,6 +53,6 @@ struct ClosedForm {
   double ceiling = 0;                                   // requests per second of one replica
   Binding misses(const Slo& slo, double output) const;  // a bound that a request alone exceeds; none: it meets all
 };
-ClosedForm closed_form(const Deployed& deployed, const Load& load);
+ClosedForm closed_form(const Deployed& deployed, const Load& load, const Slo& slo = {});
 
 }  // namespace llmperf::serving

@@ -17,7 +17,7 @@ struct Sglang {
 
  private:
   static bool extend(Scheduler& s, Step& step);
-  static void retract(Scheduler& s, Step& step);
+  static bool retract(Scheduler& s, Step& step);
 };
 
 struct Trtllm {
@@ -26,6 +26,8 @@ struct Trtllm {
 
 struct LlamaCpp {
   static void plan(Scheduler& s, Step& step);
+  // So that blocks are free of what idle slots keep.
+  static void clear_idle_slots(Scheduler& s, std::int64_t blocks);
 };
 
 }  // namespace llmperf::serving

@@ -47,7 +47,7 @@ void KvCache::hold(std::span<const Segment> content, std::int64_t blocks, Held& 
       r.held = here;
       if (r.held == r.cached) unlink(index);
     }
-    ++r.holders;
+    r.holds.push_back(here);
     held.runs.emplace_back(index, here);
     return true;
   });
@@ -88,10 +88,11 @@ void KvCache::publish(std::span<const Segment> content, std::int64_t tokens, Hel
     const auto mine = std::ranges::find(held.runs, found->second, &std::pair<std::int32_t, std::int64_t>::first);
     if (mine == held.runs.end() && r.cached > 0) return true;  // its own copy of what others keep
     if (mine == held.runs.end()) {
-      ++r.holders;
+      r.holds.push_back(blocks);
       held.runs.emplace_back(found->second, blocks);
     } else {
       if (mine->second < r.cached) return true;
+      *std::ranges::find(r.holds, mine->second) = blocks;
       mine->second = blocks;
     }
     held.own -= blocks - r.cached;
@@ -113,10 +114,12 @@ void KvCache::release(Held& held) {
   for (auto last = held.runs.rbegin(); last != held.runs.rend(); ++last) {
     const std::int32_t index = last->first;
     Run& r = run(index);
-    if (--r.holders > 0) continue;
-    free_ += r.held;
-    r.held = 0;
-    if (r.queued) unlink(index);
+    r.holds.erase(std::ranges::find(r.holds, last->second));
+    const std::int64_t most = r.holds.empty() ? 0 : std::ranges::max(r.holds);
+    if (most == r.held) continue;
+    free_ += r.held - most;
+    r.held = most;
+    unlink(index);
     enqueue(index);
   }
   held = {};

@@ -53,9 +53,9 @@ class KvCache {
  private:
   struct Run {
     std::uint64_t id = 0;
-    std::int64_t cached = 0;  // blocks, from the segment's first on
-    std::int64_t held = 0;    // of these, by requests
-    std::int32_t holders = 0;
+    std::int64_t cached = 0;                     // blocks, from the segment's first on
+    std::int64_t held = 0;                       // of these, by requests
+    std::vector<std::int64_t> holds = {};        // of each of them
     std::int32_t before = kNone, after = kNone;  // in the queue
     bool queued = false;
     bool named = false;  // found by its id

@@ -4,6 +4,7 @@
 // with prompts fill the batch up to n_batch.
 #include <algorithm>
 
+#include "base/integer.h"
 #include "serving/engines.h"
 
 namespace llmperf::serving {
@@ -23,59 +24,69 @@ std::int64_t common(std::span<const Segment> a, std::span<const Segment> b) {
 
 }  // namespace
 
+// Slots that are idle keep what they have in a cache that all share until its room is needed: the first of them first.
+void LlamaCpp::clear_idle_slots(Scheduler& s, std::int64_t blocks) {
+  if (!s.settings_.unified_kv) return;
+  std::int64_t kept = 0;
+  const auto idle = [&](const Scheduler::Slot& slot) { return slot.busy ? 0 : s.cache_.blocks_of(slot.tokens); };
+  for (const Scheduler::Slot& slot : s.slots_) kept += idle(slot);
+  for (Scheduler::Slot& slot : s.slots_) {
+    if (s.cache_.free() - kept >= blocks) return;
+    kept -= idle(slot);
+    if (!slot.busy) slot.tokens = 0;
+  }
+}
+
 void LlamaCpp::plan(Scheduler& s, Step& step) {
   const EngineSettings& o = s.settings_;
-  while (!s.waiting_.empty()) {
-    Sequence& q = *s.waiting_.front();
+  std::int64_t promised = 0;  // cells of prompts that are not computed yet
+  for (const Sequence* q : s.running_) promised += s.lacks(*q, q->known() + 1);
+  while (Sequence* first = s.next()) {
+    Sequence& q = *first;
     const auto there = [&](const Scheduler::Slot& slot) {
-      return std::min(common(slot.content, q.content), slot.tokens);
+      return o.prefix_caching ? std::min(common(slot.content, q.content), slot.tokens) : 0;
     };
+    const auto similar = [&](const Scheduler::Slot& slot) { return d(there(slot)) > kSimilar * d(q.input); };
     Scheduler::Slot* best = nullptr;
     for (Scheduler::Slot& slot : s.slots_) {
       if (slot.busy) continue;
-      const bool similar = static_cast<double>(there(slot)) > kSimilar * static_cast<double>(q.input);
-      if (best == nullptr || (similar && there(slot) > there(*best)) ||
-          (!similar && slot.used < best->used &&
-           static_cast<double>(there(*best)) <= kSimilar * static_cast<double>(q.input))) {
+      if (best == nullptr || (similar(slot) ? there(slot) > there(*best) : !similar(*best) && slot.used < best->used)) {
         best = &slot;
       }
     }
-    s.blocked_ = Cause::queue;
-    if (best == nullptr) break;
     s.blocked_ = Cause::kv;
-    // What other requests hold, and may yet, of a cache that all slots share.
-    if (o.unified_kv && s.cache_.blocks_of(q.input + 1) > s.cache_.free()) break;
+    // What other requests hold, and their prompts will, of a cache that all slots share. (The server would fail.)
+    if (best == nullptr || (o.unified_kv && s.cache_.blocks_of(q.known() + 1) + promised > s.cache_.free())) break;
     s.waiting_.pop_front();
     q.slot = static_cast<std::int32_t>(best - s.slots_.data());
-    q.computed = o.prefix_caching ? std::min(there(*best), q.known() - 1) : 0;
+    q.computed = std::min(there(*best), q.known() - 1);
     if (!q.admitted) q.reused = q.computed;
     q.admitted = true;
-    s.allocate(q, q.computed);
     best->busy = true;
     best->content = q.content;
+    s.allocate(q, q.computed);
     s.running_.push_back(&q);
+    promised += s.lacks(q, q.known() + 1);
   }
   std::int64_t budget = o.max_batched_tokens;
   for (std::size_t i = 0; i < s.running_.size(); ++i) {
     Sequence& q = *s.running_[i];
-    if (!q.decodes() || budget <= 0) continue;
-    while (!s.allocate(q, q.computed + 1 + s.drafts_)) {
-      // No free cells: the server gives up the slot that was filled last and computes it again.
-      Sequence& last = *s.running_.back();
-      s.slots_[static_cast<std::size_t>(last.slot)].busy = false;
-      last.slot = -1;
-      s.preempt(last, true, step);
-      if (&last == &q) break;
-    }
-    if (i >= s.running_.size()) break;
+    if (q.flying || !q.decodes() || budget <= 0) continue;
+    // No free cells: the slot that was filled last is given up and computed again. (The server would fail.)
+    if (!s.allocate_or_preempt(q, q.computed + 1 + s.drafts_, step)) break;
     s.add_decode(step, q);
     budget -= 1 + s.drafts_;
   }
-  for (Sequence* q : s.running_) {
-    if (q->flying || q->decodes() || budget <= 0) continue;
-    const std::int64_t tokens = std::min(q->known() - q->computed, budget);
-    if (!s.allocate(*q, q->computed + tokens)) continue;
-    s.add_prompt(step, *q, tokens);
+  for (std::size_t i = 0; i < s.running_.size(); ++i) {
+    Sequence& q = *s.running_[i];
+    if (q.flying || q.decodes() || budget <= 0) continue;
+    // As much as there are cells for; where nothing else goes on, those of the slot that was filled last.
+    const std::int64_t cells = (s.cache_.free() + q.held.blocks) * o.block_size - q.computed;
+    const std::int64_t tokens =
+        std::min({q.known() - q.computed, budget, std::max<std::int64_t>(cells, step.empty() ? 1 : 0)});
+    if (tokens == 0) continue;
+    if (!s.allocate_or_preempt(q, q.computed + tokens, step)) break;
+    s.add_prompt(step, q, tokens);
     budget -= tokens;
   }
 }

@@ -54,7 +54,7 @@ void Scheduler::receive() {
   while (!waiting_.empty() && waiting_.front()->remote) {
     Sequence& s = *waiting_.front();
     blocked_ = Cause::queue;
-    if (static_cast<std::int64_t>(running_.size() + incoming_.size()) >= settings_.max_sequences) return;
+    if (seats() <= 0) return;
     blocked_ = Cause::kv;
     if (!allocate(s, s.known())) return;
     waiting_.pop_front();
@@ -63,6 +63,12 @@ void Scheduler::receive() {
     s.remote = false;
     incoming_.push_back(&s);
   }
+}
+
+Sequence* Scheduler::next() {
+  if (waiting_.empty() || waiting_.front()->remote) return nullptr;
+  blocked_ = Cause::queue;
+  return seats() > 0 ? waiting_.front() : nullptr;
 }
 
 void Scheduler::join(Sequence& sequence) {
@@ -89,19 +95,46 @@ void Scheduler::leave(const std::vector<Sequence*>& ended) {
 bool Scheduler::allocate(Sequence& s, std::int64_t tokens) {
   const std::int64_t blocks = lacks(s, tokens);
   if (blocks > cache_.free()) return false;
-  if (blocks > 0) cache_.take(blocks, s.held);
+  if (blocks == 0) return true;
+  if (settings_.kind == EngineKind::llama_cpp) LlamaCpp::clear_idle_slots(*this, blocks);
+  cache_.take(blocks, s.held);
   return true;
 }
 
+bool Scheduler::allocate_or_preempt(Sequence& s, std::int64_t tokens, Step& step) {
+  while (!allocate(s, tokens)) {
+    const auto last = std::find_if(running_.rbegin(), running_.rend(), [](auto* q) { return q->under_way == 0; });
+    if (last == running_.rend()) return false;
+    Sequence& victim = **last;
+    preempt(victim, true, step);
+    if (&victim == &s) return false;
+  }
+  return true;
+}
+
+// vLLM counts tokens as computed once they are in a step: the next step of a pipeline goes on with the prompt, and
+// others in the same step have its blocks. The other engines wait for the step's end with both.
 void Scheduler::add_prompt(Step& step, Sequence& s, std::int64_t tokens) {
-  s.flying = true;
+  const bool at_once = settings_.kind == EngineKind::vllm;
   step.prompts.push_back({&s, tokens, s.computed});
-  // Blocks are there for others as soon as they are in a step.
-  if (s.shares) cache_.publish(s.content, std::min(s.computed + tokens, s.input), s.held);
+  s.computed += tokens;
+  ++s.under_way;
+  s.flying = !at_once || s.computed >= s.known();
+  if (s.shares && at_once) cache_.publish(s.content, std::min(s.computed, s.input), s.held);
+}
+
+void Scheduler::land(const Piece& piece) {
+  Sequence& s = *piece.sequence;
+  --s.under_way;
+  s.flying = s.under_way > 0 && s.computed >= s.known();
+  if (s.shares && settings_.kind != EngineKind::vllm) {
+    cache_.publish(s.content, std::min(piece.context + piece.tokens, s.input), s.held);
+  }
 }
 
 void Scheduler::add_decode(Step& step, Sequence& s) {
   s.flying = true;
+  s.under_way = 1;
   step.decodes.push_back(&s);
   step.context_sum += s.computed;
   step.context_max = std::max(step.context_max, s.computed);
@@ -121,10 +154,13 @@ void Scheduler::admit(Sequence& s, const KvCache::Hit& hit) {
 }
 
 void Scheduler::preempt(Sequence& s, bool to_front, Step& step) {
-  s.shares = true;  // its blocks may still be there when it comes back
-  cache_.publish(s.content, s.computed, s.held);
+  s.shares = true;  // its blocks may still be there when it comes back; SGLang keeps those of the prompt alone
+  const bool prompt_alone = settings_.kind == EngineKind::sglang;
+  cache_.publish(s.content, prompt_alone ? std::min(s.computed, s.input) : s.computed, s.held);
   cache_.release(s.held);
   s.computed = 0;
+  if (s.slot >= 0) slots_[static_cast<std::size_t>(s.slot)] = {};
+  s.slot = -1;
   ++s.preemptions;
   s.seen = false;
   std::erase(running_, &s);

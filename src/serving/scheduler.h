@@ -29,11 +29,12 @@ struct Sequence {
   std::int32_t request = 0;  // index in the workload
   std::int64_t input = 0;
   std::int64_t output = 0;     // tokens that it generates here
-  std::int64_t computed = 0;   // tokens whose keys and values are cached
+  std::int64_t computed = 0;   // tokens whose keys and values are cached, or will be once the steps that run end
   std::int64_t generated = 0;  // tokens that came out
   std::int64_t reused = 0;     // tokens of the prompt that were cached when it was admitted first
   std::int32_t preemptions = 0;
-  bool flying = false;  // in a step that runs
+  std::int32_t under_way = 0;  // steps that run with some of it: of a pipeline several may have pieces of its prompt
+  bool flying = false;         // nothing of it may be computed until one of these ends
   bool admitted = false;
   bool remote = false;     // its prompt was computed elsewhere, and has to be sent here
   std::int32_t slot = -1;  // llama.cpp
@@ -41,6 +42,7 @@ struct Sequence {
   std::vector<Segment> content = {};  // of all of its tokens; the last one has no end
   bool shares = false;                // some of it is, or may become, others'
   Seconds arrived{}, first{}, last{};
+  Seconds told{};      // until when the causes are known
   Causes causes = {};  // seconds
   Causes waited = {};  // the replica's clocks when it began to wait
   bool seen = false;   // … which is set
@@ -57,8 +59,8 @@ struct Piece {
 
 // What a replica computes at once.
 struct Step {
-  std::vector<Piece> prompts;
-  std::vector<Sequence*> decodes;
+  std::vector<Piece> prompts = {};
+  std::vector<Sequence*> decodes = {};
   std::int64_t context_sum = 0;  // of the decodes
   std::int64_t context_max = 0;
   std::int32_t preempted = 0;  // sequences that lost their blocks to it
@@ -90,13 +92,13 @@ class Scheduler {
   // of and listed in `ended`, those that got tokens were told so by `emit`.
   template <class Emit>
   void complete(Step& step, const std::vector<std::int64_t>* kept, Emit emit, std::vector<Sequence*>& ended) {
-    for (Piece& p : step.prompts) {
-      p.sequence->flying = false;
-      p.sequence->computed += p.tokens;
-      if (p.sequence->computed >= p.sequence->known()) put_out(*p.sequence, 1, emit, ended);
+    for (const Piece& p : step.prompts) {
+      land(p);
+      if (p.context + p.tokens >= p.sequence->known()) put_out(*p.sequence, 1, emit, ended);
     }
     for (std::size_t i = 0; i < step.decodes.size(); ++i) {
       Sequence& s = *step.decodes[i];
+      s.under_way = 0;
       s.flying = false;
       const std::int64_t tokens = std::min(kept ? (*kept)[i] : 1, s.output - s.generated);
       s.computed += tokens;
@@ -110,7 +112,7 @@ class Scheduler {
   void advance(std::int64_t steps);
   // Remote sequences that a plan has taken blocks for, and whose keys and values are to be sent; they join once these
   // are there.
-  std::vector<Sequence*>& incoming() { return incoming_; }
+  const std::vector<Sequence*>& incoming() const { return incoming_; }
   void join(Sequence& sequence);
 
  private:
@@ -125,10 +127,19 @@ class Scheduler {
     emit(s, tokens);
     if (s.generated >= s.output) ended.push_back(&s);
   }
+  void land(const Piece& piece);
   void receive();
+  // The first of those that wait, if there is a seat for it and its prompt is computed here.
+  Sequence* next();
+  std::int64_t seats() const {
+    return settings_.max_sequences - static_cast<std::int64_t>(running_.size() + incoming_.size());
+  }
   void leave(const std::vector<Sequence*>& ended);
   // Whether the sequence has blocks for so many tokens, after taking what is missing if there is as much.
   bool allocate(Sequence& s, std::int64_t tokens);
+  // … after preempting, of those that no running step has a part of, the one that was admitted last, and again; false
+  // where that was the sequence itself, or none is left.
+  bool allocate_or_preempt(Sequence& s, std::int64_t tokens, Step& step);
   // Blocks that it lacks for so many tokens.
   std::int64_t lacks(const Sequence& s, std::int64_t tokens) const {
     return std::max<std::int64_t>(0, cache_.blocks_of(tokens) - s.held.blocks);
@@ -156,8 +167,8 @@ class Scheduler {
   // llama.cpp: what each slot's cache holds.
   struct Slot {
     std::vector<Segment> content;
-    std::int64_t tokens = 0;
-    std::int64_t used = 0;  // when it was, in steps
+    std::int64_t tokens = 0;  // that stay there while it is idle
+    std::int64_t used = 0;    // when it was, in steps
     bool busy = false;
   };
   std::vector<Slot> slots_;

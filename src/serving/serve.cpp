@@ -111,9 +111,19 @@ Study serve(const Deployed& deployed, const WorkloadOf& workload, std::uint64_t 
             const BandOf& band_of, const Slo& slo, const RunOptions& options) {
   Study study;
   std::vector<Summary> all;
-  const auto run = [&](std::uint64_t s, double pace, bool first) {
+  // With prompts and without a step takes so many times what it costs.
+  const auto run = [&](std::uint64_t s, StepBand paces, bool first) {
     Deployment deployment = deployed.deployment;
-    deployment.pace = pace;
+    const auto paced = [&](Pool& pool) {
+      if (paces.prompts == 1 && paces.decode == 1) return;
+      pool.cost = [cost = pool.cost, paces](const estimate::StepShape& shape) {
+        const double pace = shape.chunks.empty() ? paces.decode : paces.prompts;
+        const estimate::StepTime t = cost(shape);
+        return estimate::StepTime{t.latency * pace, t.interval * pace};
+      };
+    };
+    paced(deployment.pool);
+    if (deployment.decode) paced(*deployment.decode);
     const Workload w = workload(s);
     RunOptions one = options;
     one.seed = s;
@@ -124,14 +134,16 @@ Study serve(const Deployed& deployed, const WorkloadOf& workload, std::uint64_t 
     if (first) study.run = std::move(r);
     return !(options.stop != nullptr && options.stop->load());
   };
-  bool goes_on = run(seed, 1, true);
-  for (std::int64_t i = 1; i < seeds && goes_on; ++i) goes_on = run(seed + static_cast<std::uint64_t>(i), 1, false);
+  constexpr StepBand kAsIs{1, 1};
+  bool goes_on = run(seed, kAsIs, true);
+  for (std::int64_t i = 1; i < seeds && goes_on; ++i) goes_on = run(seed + static_cast<std::uint64_t>(i), kAsIs, false);
   study.seeds = all;
   study.summary = all.front();
-  const double band = study.band = band_of(study.summary);
+  const StepBand band = study.band = band_of(study.summary);
+  const bool wide = band.prompts > 0 || band.decode > 0;
   // Steps that all take longer, or all shorter, are the worst case of a band that says it of each.
-  if (band > 0 && goes_on) goes_on = run(seed, 1 + band, false);
-  if (band > 0 && goes_on) run(seed, 1 / (1 + band), false);
+  if (wide && goes_on) goes_on = run(seed, {1 + band.prompts, 1 + band.decode}, false);
+  if (wide && goes_on) run(seed, {1 / (1 + band.prompts), 1 / (1 + band.decode)}, false);
   const auto range = [&](auto of) {
     Range r{of(all.front()), of(all.front()), of(all.front())};
     for (const Summary& s : all) {

@@ -54,17 +54,24 @@ struct Range {
   double low = 0, middle = 0, high = 0;
 };
 
+// How far off steps may be: half-widths that nine of ten are within, of those with prompts and of those of decode
+// alone; 0: not known.
+struct StepBand {
+  double prompts = 0;
+  double decode = 0;
+};
+
 struct Study {
   Summary summary;             // of the first seed, at the cost as it is
   std::vector<Summary> seeds;  // of all, likewise
-  double band = 0;             // relative half-width of a step's cost that nine of ten steps are within; 0: none
+  StepBand band;
   Range ttft_p99, ttft_mean, tpot_mean, e2e_mean,
       output_tokens_per_second;  // over seeds, and steps that take the band longer and shorter
   Run run;                       // of the first seed
 };
 using WorkloadOf = std::function<Workload(std::uint64_t seed)>;
 // Of a run, the band of its steps: which depends on what these are.
-using BandOf = std::function<double(const Summary&)>;
+using BandOf = std::function<StepBand(const Summary&)>;
 // A run that is ended early is left out, but for the first.
 Study serve(const Deployed& deployed, const WorkloadOf& workload, std::uint64_t seed, std::int64_t seeds,
             const BandOf& band, const Slo& slo, const RunOptions& options = {});

@@ -17,6 +17,7 @@ namespace llmperf::serving {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr std::uint64_t kDraftStreams = std::uint64_t{1} << 32;  // beside those of the workload
 
 class Replica {
  public:
@@ -28,7 +29,8 @@ class Replica {
         index_(index),
         run_(&run),
         timeline_(options.timeline),
-        random_(options.seed, static_cast<std::uint64_t>(index)) {}
+        gaps_(options.gaps),
+        random_(options.seed, kDraftStreams + static_cast<std::uint64_t>(index)) {}
 
   const Scheduler& scheduler() const { return scheduler_; }
   Sequence make(std::int32_t request, Seconds now) const { return scheduler_.make(request, now); }
@@ -54,7 +56,6 @@ class Replica {
   void step(double horizon, std::vector<Sequence*>& ended) {
     const double now = next();
     while (!flights_.empty() && flights_.front().end <= now) land(ended);
-    if (!ended.empty()) return;  // a closed loop sends others now, which the next step may have
     std::erase_if(arriving_, [&](const auto& one) {
       if (one.first > now) return false;
       scheduler_.join(*one.second);
@@ -62,6 +63,8 @@ class Replica {
       return true;
     });
     const bool free = static_cast<std::int64_t>(flights_.size()) < pool_->stages && stage_free_ <= now;
+    // What ended may send the next request, of a closed loop, or go on elsewhere, at once.
+    if (!ended.empty()) horizon = now;
     if (pending_ && free) launch(now, horizon);
   }
 
@@ -108,20 +111,24 @@ class Replica {
     }
     std::int64_t rows = shape.decodes * (1 + deployment_->drafts);
     for (const estimate::Chunk& c : chunks_) rows += c.tokens;
-    shape.padded_rows = pool_->settings.padded(rows);
+    return time(shape, rows);
+  }
+  estimate::StepTime time(estimate::StepShape shape, std::int64_t rows) const {
+    const EngineSettings& s = pool_->settings;
+    // SGLang captures steps of decode alone.
+    shape.padded_rows = s.kind == EngineKind::sglang && !shape.chunks.empty() ? rows : s.padded(rows);
     estimate::StepTime t = pool_->cost(shape);
     t.latency = t.latency * deployment_->pace;
     t.interval = t.interval * deployment_->pace;
-    if (!pool_->settings.asynchronous) {
-      t.latency += pool_->settings.host_step;
-      t.interval += pool_->settings.host_step;
+    if (!s.asynchronous) {
+      t.latency += s.host_step;
+      t.interval += s.host_step;
     }
     return t;
   }
-  double alone(const Piece& p) {
+  double alone(const Piece& p) const {
     const estimate::Chunk chunk{p.tokens, p.context};
-    return deployment_->pace *
-           pool_->cost({.chunks = {&chunk, 1}, .padded_rows = pool_->settings.padded(p.tokens)}).latency.value;
+    return time({.chunks = {&chunk, 1}}, p.tokens).latency.value;
   }
 
   void launch(double now, double horizon) {
@@ -155,12 +162,18 @@ class Replica {
       run_->prompt_tokens += p.tokens;
       if (s.generated > 0) continue;
       settle_clocks(s);
-      const double own = alone(p);
+      // Of pieces that overlap in a pipeline the time that is new.
+      const double seconds = flight.end - std::max(now, s.told.value);
+      const double own = std::min(alone(p), seconds);
+      s.told = Seconds{flight.end};
       s.causes[static_cast<std::size_t>(Cause::prefill)] += own;
-      s.causes[static_cast<std::size_t>(Cause::interference)] += flight.end - now - own;
+      s.causes[static_cast<std::size_t>(Cause::interference)] += seconds - own;
     }
-    const bool steady = step.prompts.empty() && step.decodes.size() == scheduler_.running().size() &&
-                        pool_->stages == 1 && deployment_->drafts == 0;
+    // After a step that preempted something the next one may admit it again.
+    const bool steady = step.preempted == 0 && step.prompts.empty() &&
+                        step.decodes.size() == scheduler_.running().size() && pool_->stages == 1 &&
+                        deployment_->drafts == 0;
+    for (const auto& [ready, sequence] : arriving_) horizon = std::min(horizon, ready);
     if (steady) run_ahead(flight, horizon);
     flights_.push_back(std::move(flight));
   }
@@ -177,7 +190,7 @@ class Replica {
         for (Sequence* s : flight.step.decodes) gap(*s, flight.end, flight);
         settle_gaps(flight);
       } else {
-        run_->gaps.emplace_back(flight.seconds, count);
+        keep_gap(flight.seconds, count);
         run_->gap_causes.decode += flight.seconds * d(count);
       }
       flight.last = flight.end;
@@ -231,17 +244,23 @@ class Replica {
     if (s.last.value == flight.last) {
       ++alike_;
     } else {
-      run_->gaps.emplace_back(now - s.last.value, 1);
+      keep_gap(now - s.last.value, 1);
       run_->gap_causes.stall += std::max(0.0, now - s.last.value - flight.seconds);
       ++others_;
     }
   }
+  void keep_gap(double seconds, std::int64_t count) {
+    if (gaps_) run_->gaps.emplace_back(seconds, count);
+  }
   void settle_gaps(const Flight& flight) {
-    if (alike_ > 0) run_->gaps.emplace_back(flight.end - flight.last, alike_);
+    if (alike_ > 0) keep_gap(flight.end - flight.last, alike_);
     if (alike_ + others_ > 0) {
-      const double own = flight.step.prompts.empty()
-                             ? flight.seconds
-                             : std::min(flight.seconds, time(flight.step, 0, false).latency.value);
+      double own = flight.seconds;
+      if (flight.step.decodes.empty()) {
+        own = 0;  // a sequence that was preempted is computed again
+      } else if (!flight.step.prompts.empty()) {
+        own = std::min(own, time(flight.step, 0, false).latency.value);
+      }
       run_->gap_causes.decode += own * d(alike_ + others_);
       run_->gap_causes.prefill += (flight.seconds - own) * d(alike_ + others_);
     }
@@ -276,6 +295,7 @@ class Replica {
       if (t.per_layer) seconds /= d(t.layers);
       link_free_ = std::max(link_free_, now) + seconds;
       settle_clocks(*s);
+      s->causes[static_cast<std::size_t>(Cause::kv)] += link_free_ + t.latency.value - now;
       arriving_.emplace_back(link_free_ + t.latency.value, s);
     }
   }
@@ -287,15 +307,18 @@ class Replica {
     r.reused += s.reused;
     r.preemptions += s.preemptions;
     r.replica = index_;
+    if (s.first.value == 0) return;  // which came from elsewhere
     for (std::size_t i = 0; i < s.causes.size(); ++i) r.causes[i] += s.causes[i];
   }
 
   void log(const Flight& flight, double end, std::int64_t steps) {
-    const double seconds = end - flight.begin;
+    const double seconds = end - std::max(flight.begin, logged_);  // stages' steps overlap
+    logged_ = end;
     const auto waiting = static_cast<std::int64_t>(scheduler_.waiting().size());
     const std::int64_t blocks = scheduler_.cache().used();
     run_->busy += seconds;
-    run_->decode_seconds += seconds * static_cast<double>(flight.step.decodes.size() + flight.step.prompts.size());
+    run_->decode_seconds +=
+        (end - flight.begin) * static_cast<double>(flight.step.decodes.size() + flight.step.prompts.size());
     run_->waiting_seconds += seconds * d(waiting);
     run_->block_seconds += seconds * d(blocks);
     run_->peak_blocks = std::max(run_->peak_blocks, blocks);
@@ -318,6 +341,7 @@ class Replica {
   std::int32_t index_;
   Run* run_;
   bool timeline_;
+  bool gaps_;
   Random random_;
   std::deque<Flight> flights_;
   std::vector<std::pair<double, Sequence*>> arriving_;  // when what is sent of them will be there
@@ -330,6 +354,7 @@ class Replica {
   double stage_free_ = 0;
   double wake_ = 0;
   double link_free_ = 0;
+  double logged_ = 0;
   bool pending_ = false;  // a plan may find something to do
   std::int64_t alike_ = 0, others_ = 0;
 };
@@ -416,15 +441,32 @@ class Simulation {
   }
 
   void check() const {
-    const Pool& longest = deployment_->decode ? *deployment_->decode : deployment_->pool;
-    const std::int64_t room = longest.blocks * longest.settings.block_size;
+    check(deployment_->pool, deployment_->decode.has_value());
+    if (deployment_->decode) check(*deployment_->decode, false);
+  }
+  void check(const Pool& pool, bool prompts_alone) const {
+    const EngineSettings& s = pool.settings;
+    const bool parts = s.kind == EngineKind::llama_cpp && !s.unified_kv;  // a slot has its own
+    const std::int64_t room = pool.blocks * s.block_size / (parts ? s.max_sequences : 1);
+    // What is preempted is computed again with what it generated.
+    const bool again =
+        s.kind == EngineKind::vllm || (s.kind == EngineKind::trtllm && s.admission == Admission::max_utilisation);
+    const bool chunks = s.chunked_prefill || s.kind == EngineKind::sglang || s.kind == EngineKind::llama_cpp;
     for (std::size_t i = 0; i < workload_->requests.size(); ++i) {
       const Request& r = workload_->requests[i];
-      if (r.input + r.output + deployment_->drafts <= room) continue;
-      throw Error::infeasible(
-          fmt::format("request {} of {} and {} tokens is longer than the KV cache, which has room for {} tokens", i + 1,
-                      r.input, r.output, format_count(d(room))),
-          "more devices, narrower weights or a narrower KV cache; or leave such requests out");
+      const std::int64_t output = prompts_alone ? 1 : r.output;
+      if (r.input + output + deployment_->drafts > room) {
+        throw Error::infeasible(
+            fmt::format("request {} of {} and {} tokens is longer than the KV cache, which has room for {} tokens",
+                        i + 1, r.input, output, format_count(d(room))),
+            "more devices, narrower weights or a narrower KV cache; or leave such requests out");
+      }
+      if (!chunks && r.input + (again ? output - 1 : 0) > s.max_batched_tokens * pool.ranks) {
+        throw Error::infeasible(
+            fmt::format("request {} of {} and {} tokens is longer than a step, which computes {} tokens at most", i + 1,
+                        r.input, output, format_count(d(s.max_batched_tokens * pool.ranks))),
+            "chunked prefill, or a larger `max-batched-tokens`");
+      }
     }
   }
 
@@ -478,13 +520,13 @@ class Simulation {
   // Of the replicas of a pool.
   Replica& choose(const std::vector<Replica*>& pool, std::int32_t request) {
     if (pool.size() == 1) return *pool.front();
-    if (deployment_->router == Router::round_robin) return *pool[turn_++ % pool.size()];
+    if (deployment_->router == Router::round_robin) return *pool[turns_[&pool == &prompts_ ? 0 : 1]++ % pool.size()];
     // Requests that are there; or what Dynamo's router adds up: blocks of prompts that are still to be computed, this
     // one's among them, and blocks of those that run.
     const auto load = [&](const Replica& r) {
       const Scheduler& s = r.scheduler();
       if (deployment_->router == Router::least_loaded)
-        return d(static_cast<std::int64_t>(s.running().size() + s.waiting().size()));
+        return d(static_cast<std::int64_t>(s.running().size() + s.waiting().size() + s.incoming().size()));
       const Sequence q = r.make(request, {});
       const KvCache::Hit hit = s.cache().find(q.content, q.input - 1);
       std::int64_t blocks = s.cache().blocks_of(q.input) - hit.blocks + s.cache().used();
@@ -513,7 +555,7 @@ class Simulation {
   std::priority_queue<Arrival> arrivals_;
   std::size_t sent_ = 0;
   std::size_t done_ = 0;
-  std::size_t turn_ = 0;
+  std::array<std::size_t, 2> turns_ = {};  // of prompts and of decode
 };
 
 }  // namespace

@@ -112,10 +112,11 @@ struct Run {
 struct RunOptions {
   std::uint64_t seed = 0;  // of what drafts are kept
   bool timeline = false;
+  bool gaps = true;  // times between tokens are kept, which ITL is made of
   const std::atomic<bool>* stop = nullptr;  // ends early when it is set
 };
 
-// Throws Error(bad_input) for a request that the cache has no room for at all.
+// Throws Error(infeasible) for a request that the cache, or without chunks a step, has no room for at all.
 Run simulate(const Deployment& deployment, const Workload& workload, const RunOptions& options = {});
 
 }  // namespace llmperf::serving

@@ -66,9 +66,11 @@ std::int64_t days(std::int64_t y, std::int64_t m, std::int64_t day) {
   return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
 }
 
-// "2023-11-16 18:17:03.9799600", with a T for the blank and a Z behind it, if you like.
+// "2023-11-16 18:17:03.9799600", with a T for the blank and a Z or +00:00 behind it, if you like.
 std::optional<double> date_seconds(std::string_view text) {
-  if (text.ends_with('Z')) text.remove_suffix(1);
+  for (const std::string_view zone : {"Z", "+00:00"}) {
+    if (text.ends_with(zone)) text.remove_suffix(zone.size());
+  }
   if (text.size() < 19 || text[4] != '-' || text[7] != '-' || (text[10] != ' ' && text[10] != 'T') || text[13] != ':' ||
       text[16] != ':') {
     return std::nullopt;
@@ -172,7 +174,6 @@ class Reader {
         for (const Diagnostic& found : error.diagnostics()) {
           problems_.add(line, found.where.column, found.message, found.hint);
         }
-        return;
       }
     }
   }
@@ -180,11 +181,13 @@ class Reader {
   void read_object(const descriptor::Node& object, int line) {
     Row row{.line = line};
     bool chat = false;
+    bool hashed = false;
     for (const descriptor::Node::Entry& entry : object.entries) {
       const std::optional<Column> c = column_of(entry.key);
       chat = chat || entry.key == "chat_id";
       if (!c) continue;
       if (*c == kHashes) {
+        hashed = true;
         for (const descriptor::Node& item : entry.value.items) {
           const std::optional<std::int64_t> id = parse_int(item.scalar);
           if (!id || *id < 0) {
@@ -198,7 +201,7 @@ class Reader {
       }
     }
     // Mooncake's are milliseconds; nothing else tells them from seconds.
-    const bool mooncake = !row.hashes.empty() && !chat;
+    const bool mooncake = hashed && !chat;
     if (mooncake && row.fields[kTime]) {
       row.fields[kMilliseconds] = row.fields[kTime];
       row.fields[kTime].reset();
@@ -268,7 +271,7 @@ class Reader {
       const auto [said, first] = said_.try_emplace(row.fields[kSession]->text, 0, sessions_);
       if (first) ++sessions_;
       auto& [known, id] = said->second;
-      if (r.input < known) id = ++sessions_;
+      if (r.input < known) id = sessions_++;
       known = r.input + r.output;
       w.segments.push_back({mixed(id + 1) >> 3, r.input});
       r.session = true;

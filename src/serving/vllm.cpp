@@ -24,15 +24,7 @@ void Vllm::plan(Scheduler& s, Step& step) {
     std::int64_t tokens = decodes ? 1 + s.drafts_ : q.known() - q.computed;
     if (!decodes && o.long_prefill_threshold > 0) tokens = std::min(tokens, o.long_prefill_threshold);
     tokens = std::min(tokens, budget);
-    bool allocated = s.allocate(q, q.computed + tokens);
-    while (!allocated) {
-      // The last that is not in a step that runs (of pipeline stages).
-      Sequence& last = **std::find_if(s.running_.rbegin(), s.running_.rend(), [](auto* r) { return !r->flying; });
-      s.preempt(last, true, step);
-      if (&last == &q) break;
-      allocated = s.allocate(q, q.computed + tokens);
-    }
-    if (!allocated) break;
+    if (!s.allocate_or_preempt(q, q.computed + tokens, step)) break;
     if (decodes) {
       s.add_decode(step, q);
     } else {
@@ -40,15 +32,14 @@ void Vllm::plan(Scheduler& s, Step& step) {
     }
     budget -= tokens;
   }
-  s.blocked_ = Cause::kv;
-  if (step.preempted > 0) return;
-
-  while (!s.waiting_.empty()) {
-    s.blocked_ = Cause::queue;
-    if (static_cast<std::int64_t>(s.running_.size()) >= o.max_sequences) return;
+  if (step.preempted > 0) {
+    s.blocked_ = Cause::kv;
+    return;
+  }
+  while (Sequence* first = s.next()) {
+    Sequence& q = *first;
     s.blocked_ = Cause::budget;
     if (budget <= 0) return;
-    Sequence& q = *s.waiting_.front();
     const KvCache::Hit hit = s.find(q);
     const std::int64_t cached = hit.blocks * o.block_size;
     std::int64_t tokens = q.known() - cached;

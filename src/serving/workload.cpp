@@ -111,7 +111,11 @@ Workload make_workload(const Load& load) {
   Random output(load.seed, Stream::outputs);
   Random kinds(load.seed, Stream::prefixes);
   double now = 0;
-  std::vector<std::int64_t> said;  // tokens of each session so far
+  struct Said {
+    std::int64_t tokens = 0;
+    Segment prefix = {};
+  };
+  std::vector<Said> said;  // in each session so far
   const std::int64_t sessions = divide_up(load.requests, load.turns);
   for (std::int64_t i = 0; i < load.requests; ++i) {
     if (load.rate) now += std::isinf(load.burstiness) ? 1 : intervals.gamma(load.burstiness) / load.burstiness;
@@ -120,17 +124,21 @@ Workload make_workload(const Load& load) {
     r.input = draw(load.input, input);
     r.output = draw(load.output, output);
     r.first_segment = static_cast<std::int32_t>(w.segments.size());
-    std::int64_t begin = 0;
-    if (load.prefix.tokens > 0) {
-      begin = std::min(load.prefix.tokens, r.input);
+    // Turn by turn of all sessions, so that a turn comes after the one before it.
+    const auto session = static_cast<std::size_t>(i % sessions);
+    Segment prefix;
+    if (i < sessions && load.prefix.tokens > 0) {
       const auto kind = static_cast<std::uint64_t>(kinds.uniform() * d(load.prefix.kinds));
-      w.segments.push_back({kPrefixIds + kind, begin});
+      prefix = {kPrefixIds + kind, std::min(load.prefix.tokens, r.input)};
     }
-    if (load.turns > 1) {  // turn by turn of all sessions, so that a turn comes after the one before it
-      const auto session = static_cast<std::size_t>(i % sessions);
-      if (said.size() <= session) said.push_back(0);
-      r.input += said[session];
-      said[session] = r.input + r.output;
+    if (load.turns > 1) {
+      if (i < sessions) said.push_back({0, prefix});
+      prefix = said[session].prefix;  // a session's first turn has it, and with that all of them
+      r.input += said[session].tokens;
+      said[session].tokens = r.input + r.output;
+    }
+    if (prefix.end > 0) w.segments.push_back(prefix);
+    if (load.turns > 1) {
       w.segments.push_back({kSessionIds + session, r.input});
       r.session = true;
     }

@@ -84,8 +84,9 @@ class Metrics(Serve):
     def test_one_request_alone_is_the_estimate(self):
         one = self.json(*LLAMA, "--concurrency", "1", "--requests", "1", "--input", "1024", "--output", "65")
         estimate = self.json("estimate", *LLAMA[1:], "--prompt", "1024", "--gen", "65")
-        self.assertAlmostEqual(one["ttft_s"]["mean"] / estimate["ttft_s"], 1, delta=0.01)
-        self.assertAlmostEqual(one["tpot_s"]["mean"] / estimate["tpot_s"], 1, delta=0.01)
+        alone = one["ttft_s"]["mean"] - one["inputs"]["engine"]["frontend_s"]
+        self.assertAlmostEqual(alone / estimate["ttft_s"], 1, delta=0.001)
+        self.assertAlmostEqual(one["tpot_s"]["mean"] / estimate["tpot_s"], 1, delta=0.001)
 
     def test_a_seed_says_all_that_is_random(self):
         one, same, other = (self.json(*SMALL, "--seed", seed) for seed in ("3", "3", "4"))
@@ -134,7 +135,7 @@ class Metrics(Serve):
 class Slo(Serve):
     def test_bounds_that_are_met_exit_with_0(self):
         document = self.json(*SMALL, "--slo", "ttft=10s,tpot.p95=1s")
-        self.assertEqual([bound["bound"] for bound in document["slo"]], ["ttft.p99=10 s", "tpot.p95=1 s"])
+        self.assertEqual([bound["name"] for bound in document["slo"]], ["ttft.p99=10 s", "tpot.p95=1 s"])
         self.assertTrue(all(bound["met"] and bound["relative_excess"] < 0 for bound in document["slo"]))
         self.assertEqual(document["goodput_per_second"], document["requests_per_second"])
         self.assertIsNone(self.json(*SMALL)["goodput_per_second"])
@@ -199,8 +200,9 @@ class Engines(Serve):
         self.assertEqual(document["inputs"]["kv_link_bytes_per_s"], 10e9)
         self.assertEqual({row["replica"] for row in self.rows(*words)}, {2})
         self.assertIn("2 replicas for prompts, 1 for decode", self.output(*words).replace("\n", " "))
-        slow = self.json(*words[:-1], "100 MB/s")
-        self.assertGreater(slow["ttft_s"]["mean"], 2 * document["ttft_s"]["mean"])
+        slow = self.json(*words[:-1], "1 GB/s")
+        # 256 tokens of 128 KiB take 34 ms, and not 3.
+        self.assertGreater(slow["ttft_s"]["mean"], document["ttft_s"]["mean"] + 0.03)
 
 
 class Traces(Serve):
@@ -237,7 +239,7 @@ class Traces(Serve):
                               ("arrival_s,output_tokens\n1,10\n", "input"), ("arrival_s,input_tokens,output_tokens\n", "without a request")):
             with self.subTest(message=message):
                 self.assert_bad_input([*LLAMA, "--trace", self.write("t.csv", text)], "t.csv", message)
-        self.assert_error(self.run_program(*LLAMA, "--trace", "absent.csv"), 1, "absent.csv")
+        self.assert_bad_input([*LLAMA, "--trace", "absent.csv"], "absent.csv: cannot open")
 
 
 class Outputs(Serve):

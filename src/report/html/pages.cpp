@@ -33,7 +33,7 @@ constexpr std::pair<std::string_view, const char*> kCards[] = {
     {"hardware", "peaks.0.flops_per_s"},
     {"replay", "phases.0.ops_time_s phases.0.whole_step.time_s phases.0.predicted_step_s"},
     {"self_test", "passed"},
-    {"serve", "goodput_per_second kv.peak_share preemptions utilisation"},
+    {"serve", "goodput_per_second preemptions utilisation"},
 };
 // Of an estimate, below its charts.
 constexpr const char* kMoreFigures =
@@ -222,10 +222,13 @@ void serving_cards(Cards& c) {
     for (const Json& bound : *slo) {
       const Json* met = find(bound, "met");
       if (met != nullptr && met->is_boolean() && !met->get<bool>())
-        missed = c.joined(missed, find_text(bound, "bound"));
+        missed = c.joined(missed, find_text(bound, "name"));
     }
     c.add({c.labels_.title("slo"), c.labels_.text(missed.empty() ? "slo_met" : "slo_missed"), missed,
            missed.empty() ? Tone::good : Tone::bad});
+  }
+  if (const auto peak = find_number(c.document_, "kv.peak_share")) {
+    c.add({c.labels_.title("kv_share"), format_share(*peak), c.labels_.text("at_most")});
   }
   add_basis(c);
 }

@@ -43,26 +43,24 @@ Table meeting_table(const CapacityResult& r) {
       fmt::format("What serves {} requests/s within the bounds, by {}", format_significant(r.rate), name(r.minimise)),
       {{"#"},
        {"hardware", true},
-       {"replica", true},
+       {"replicas", true},
        {"weights", true},
-       {"repl."},
        {"dev."},
-       {"req/s each"},
-       {"per hour"},
-       {"per 1M out"},
+       {"req/s"},
+       {"per h"},
+       {"per M"},
        {"TTFT p99"},
        {"TPOT p95"},
-       {"binds", true},
-       {"", true}},
+       {"binds", true}},
       {}};
   std::size_t i = 0;
   for (const Candidate& k : r.candidates) {
     if (!k.meets) continue;
-    t.rows.push_back({std::to_string(++i), k.hardware + (k.extrapolated ? " *" : ""), k.plan, k.weights,
-                      replicas_text(k), std::to_string(k.devices), format_significant(k.max_requests_per_second, 3),
-                      money(k.cost_per_hour), money(k.cost_per_million_output_tokens),
-                      format_seconds(Seconds{k.at->ttft.p99}), format_seconds(Seconds{k.at->tpot.p95}), binding_text(k),
-                      k.pareto ? "Pareto" : ""});
+    t.rows.push_back({std::to_string(++i) + (k.pareto ? "+" : ""), k.hardware + (k.extrapolated ? "*" : ""),
+                      replicas_text(k) + " x " + k.plan, k.weights, std::to_string(k.devices),
+                      format_significant(k.max_requests_per_second, 3), money(k.cost_per_hour),
+                      money(k.cost_per_million_output_tokens), format_seconds(Seconds{k.at->ttft.p99}),
+                      format_seconds(Seconds{k.at->tpot.p95}), binding_text(k)});
   }
   return t;
 }
@@ -126,8 +124,11 @@ Document document(const CapacityResult& r) {
   doc.emplace_back(std::move(f));
   if (best != nullptr) doc.emplace_back(meeting_table(r));
   if (std::ranges::any_of(r.candidates, [](const Candidate& k) { return !k.meets; })) doc.emplace_back(others_table(r));
-  if (std::ranges::any_of(r.candidates, [](const Candidate& k) { return k.meets && k.extrapolated; })) {
-    doc.emplace_back(Paragraph{"* extrapolated: nothing was measured on this device."});
+  if (best != nullptr) {
+    doc.emplace_back(Paragraph{
+        "req/s: that one replica takes within the bounds; per h, per M: cost of all devices for an hour, and for a "
+        "million output tokens; binds: what is exceeded beyond that rate. +: none is both cheaper and quicker from end "
+        "to end. *: nothing was measured on this device."});
   }
   return doc;
 }

@@ -123,7 +123,7 @@ std::string queue_text(const Summary& s) {
 // What most of a time passes with, and what could be done about it is another's to say.
 std::string bound_text(const Serving& r) {
   const Summary& s = r.study->summary;
-  constexpr std::array<const char*, 5> kWords = {"waiting for a seat or a step's end", "waiting for KV blocks",
+  constexpr std::array<const char*, 5> kWords = {"the front end, a seat or a step's end", "waiting for KV blocks",
                                                  "waiting for a share of a step's tokens", "the prompt's own steps",
                                                  "what others add to these"};
   std::vector<std::pair<double, std::string>> parts;
@@ -145,12 +145,20 @@ std::string bound_text(const Serving& r) {
 }
 
 std::string band_text(const Serving& r) {
-  if (!r.band) return no_band_text(*r.setup);
-  std::string text = fmt::format(
-      "of a step +- {} (9 of 10 within {}, which ranges show{})", format_share(r.band->mean), format_share(r.band->p90),
-      r.study->seeds.size() > 1 ? fmt::format(", over {} seeds", r.study->seeds.size()) : "");
-  if (r.band->rows == 0) return text + "; from the errors of the parts of a step";
-  return text + rows_text(*r.setup->profile, r.band->rows, r.band->rows);
+  if (r.setup->profile == nullptr) return no_band_text(*r.setup);
+  std::vector<std::string> parts;
+  std::int64_t rows = 0;
+  for (const auto& [phase, band] : r.bands) {
+    if (!band) continue;
+    parts.push_back(fmt::format("{} +- {} (9 of 10 within {})", phase, format_share(band->band.mean),
+                                format_share(band->band.p90)));
+    rows += band->band.rows;
+  }
+  const std::string seeds =
+      r.study->seeds.size() > 1 ? fmt::format(", and {} seeds", r.study->seeds.size()) : std::string();
+  return fmt::format(
+      "{}; {}; ranges are of the latter{}", join(parts, ", "),
+      rows > 0 ? fmt::format("cross-validated on {} rows", rows) : "from the errors of the parts of a step", seeds);
 }
 
 Fields headline(const Serving& r) {
@@ -211,6 +219,9 @@ Fields engine_fields(const Serving& r) {
   Fields f{"Engine", {}};
   f.add("steps", fmt::format("{} in {}, {} of which they run", format_count(d(s.steps)), format_seconds(s.duration),
                              format_share(s.busy_share)));
+  if (const Seconds front = r.deployed->settings.frontend; front.value > 0) {
+    f.add("front end", format_seconds(front) + " of each request before it can be in a step");
+  }
   f.add("batch", fmt::format("{} sequences on the mean, {} waiting", format_significant(s.mean_batch),
                              format_significant(s.mean_waiting)));
   f.add("KV cache",

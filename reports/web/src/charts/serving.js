@@ -19,7 +19,7 @@ export function servingTimeline() {
   const names = bands.flatMap(({keys}) => keys);
   const first = moments[0].begin_s;
   return {
-    height: top(bands.length) + 58,
+    height: top(bands.length) + 36,
     option: colours => ({
       grid: bands.map((unused, i) => ({left: 64, right: 20, top: top(i), height: kBand, containLabel: false})),
       legend: {data: names.map(key => label(`serving.${key}`))},
