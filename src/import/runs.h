@@ -21,6 +21,7 @@ struct BenchmarkRun {
   std::vector<std::pair<std::string, Seconds>> figures = {};  // metric, of a rate its inverse
   std::int64_t completed = 0;
   std::int64_t failed = 0;
+  bool at_once = false;  // without rate and concurrency: the file says that all are sent at the beginning
   Seconds duration{};
   std::string untrusted = {};
 

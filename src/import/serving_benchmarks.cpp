@@ -121,6 +121,7 @@ BenchmarkRun common(const Node& object, std::string_view e2e, Problems& problems
   run.line = object.line;
   const std::optional<double> rate = number_at(object, "request_rate", problems);
   if (rate && std::isfinite(*rate) && *rate > 0) run.row.rate = rate;
+  run.at_once = rate.has_value() && !run.row.rate;
   const std::optional<double> burstiness = number_at(object, "burstiness", problems);
   if (run.row.rate && burstiness && *burstiness > 0) run.row.burstiness = *burstiness;
   run.row.concurrency = count_at(object, "max_concurrency", problems).value_or(0);

@@ -264,6 +264,7 @@ void read_guidellm(std::string_view text, const Options& options, Problems& prob
       if (strategy != nullptr) {
         const std::string type = text_at(*strategy, "type_", problems).value_or("");
         if (type == "synchronous") run.row.concurrency = 1;
+        run.at_once = type == "throughput";
         if (type == "concurrent")
           run.row.concurrency = count_of(*strategy, {"streams", "max_concurrency"}, problems).value_or(0);
         if (type == "constant" || type == "poisson" || type == "async")
