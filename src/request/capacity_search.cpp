@@ -110,6 +110,8 @@ void screen(const CapacityResult& result, Sources& sources, Request request, Cas
   }
 }
 
+bool stopped(const std::atomic<bool>* stop) { return stop != nullptr && stop->load(); }
+
 // As many replicas of one kind as the rate needs.
 void search_replicas(CapacityResult& result, Case& c, const std::atomic<bool>* stop, std::atomic<std::int64_t>& runs) {
   Candidate& k = c.candidate;
@@ -127,15 +129,18 @@ void search_replicas(CapacityResult& result, Case& c, const std::atomic<bool>* s
     return;
   }
   k.replicas = static_cast<std::int64_t>(std::ceil(result.rate / found.requests_per_second * (1 - 1e-9)));
-  const double share = result.rate / d(k.replicas);
-  if (share < found.requests_per_second) {
+  // Between two rates that hold one may not, by chance: then a replica more.
+  for (int more = 0; more < 3; ++more, ++k.replicas) {
     serving::Load load = c.traffic.load;
-    load.rate = share;
+    load.rate = result.rate / d(k.replicas);
+    if (*load.rate >= found.requests_per_second) break;
     load.requests = serving::CapacityOptions{}.requests;
     const serving::Workload w = serving::make_workload(load);
     k.at = serving::summarise(
         serving::simulate(c.deployed->deployment, w, {.seed = load.seed, .gaps = false, .stop = stop}), w, result.slo);
     ++runs;
+    k.meets = k.at->stable && k.at->excess(result.slo) <= 0;
+    if (k.meets || stopped(stop)) break;
   }
 }
 
@@ -157,7 +162,7 @@ void search_apart(CapacityResult& result, Case& c, const std::atomic<bool>* stop
   load.rate = result.rate;
   load.requests = std::max<std::int64_t>(serving::CapacityOptions{}.requests, 40 * (k.replicas + k.decode_replicas));
   const serving::Workload w = serving::make_workload(load);
-  for (int more = 0; more < 24 && (stop == nullptr || !stop->load()); ++more) {
+  for (int more = 0; more < 24 && !stopped(stop); ++more) {
     deployment.pool.replicas = k.replicas;
     deployment.decode->replicas = k.decode_replicas;
     const serving::Summary s = serving::summarise(
@@ -241,14 +246,13 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
       }
     }
   }
-  const auto stopped = [&] { return stop != nullptr && stop->load(); };
   std::atomic<std::int64_t> runs = 0;
   std::mutex telling;
   std::size_t done = 0;
   const auto in_parallel = [&](auto work) {
     std::atomic<std::size_t> next = 0;
     const auto loop = [&] {
-      for (std::size_t i = next++; i < cases.size() && !stopped(); i = next++) work(i);
+      for (std::size_t i = next++; i < cases.size() && !stopped(stop); i = next++) work(i);
     };
     const unsigned threads = std::max(1U, std::thread::hardware_concurrency());
     std::vector<std::thread> others;
@@ -267,7 +271,11 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
   std::atomic<double> best = kUnknown;
   in_parallel([&](std::size_t i) {
     Case& c = cases[i];
-    const bool near = c.least <= kNear * best.load() || c.least == kUnknown;
+    // What nobody asked for by name and has no price is not ranked by it.
+    const bool near = c.least <= kNear * best.load() || (c.least == kUnknown && !all);
+    if (c.least == kUnknown && all && c.candidate.ceiling > 0) {
+      c.candidate.why = fmt::format("no {} is known", result.minimise == Minimise::energy ? "board power" : "price");
+    }
     if (c.deployed && c.candidate.ceiling > 0 && near) {
       if (c.apart) {
         search_apart(result, c, stop, runs);
@@ -288,7 +296,7 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
     }
   });
   result.simulations = runs;
-  result.interrupted = stopped();
+  result.interrupted = stopped(stop);
   for (Case& c : cases) result.candidates.push_back(std::move(c.candidate));
   std::ranges::stable_sort(result.candidates, [&](const Candidate& a, const Candidate& b) {
     const auto rank = [&](const Candidate& k) {

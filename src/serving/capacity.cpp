@@ -29,50 +29,64 @@ const Bound* worst(const Summary& s, const Slo& slo) {
 }  // namespace
 
 ClosedForm closed_form(const Deployed& deployed, const Load& load, const Slo& slo) {
-  const Pool& prompts = deployed.deployment.pool;
-  const Pool& decodes = deployed.deployment.decode ? *deployed.deployment.decode : prompts;
-  const auto input = static_cast<std::int64_t>(load.input.mean());
-  const auto output = static_cast<std::int64_t>(load.output.mean());
-  const auto step = [](const Pool& pool, const estimate::StepShape& shape) { return pool.cost(shape).interval.value; };
-  const auto prompt = [&](std::int64_t tokens) {
+  const Deployment& of = deployed.deployment;
+  const Pool& prompts = of.pool;
+  const Pool& decodes = of.decode ? *of.decode : prompts;
+  const double input = load.input.mean();
+  const double output = load.output.mean();
+  const double computed = std::max(1.0, input - d(load.prefix.tokens));  // of a prompt
+  const double accepted = of.drafts > 0 ? estimate::expected_tokens(of.acceptance, of.drafts) : 1;
+  const auto context = static_cast<std::int64_t>(input + output / 2);
+  const auto step = [&](const Pool& pool, std::int64_t tokens, std::int64_t sequences) {
     const estimate::Chunk chunk{tokens, 0};
-    return step(prompts, {.chunks = {&chunk, 1}, .padded_rows = prompts.settings.padded(tokens)});
+    estimate::StepShape shape{.decodes = sequences,
+                              .context_sum = sequences * context,
+                              .context_max = sequences > 0 ? context : 0,
+                              .padded_rows = pool.settings.padded(tokens + sequences * (1 + of.drafts))};
+    if (tokens > 0) shape.chunks = {&chunk, 1};
+    return pool.cost(shape).interval.value;
   };
+  const std::int64_t budget = prompts.settings.max_batched_tokens;
+  const std::int64_t own = std::min(static_cast<std::int64_t>(input), budget);
   ClosedForm c;
-  const std::int64_t budget = std::min(input, prompts.settings.max_batched_tokens);
-  c.ttft = Seconds{prompt(budget) * d(input) / d(budget)};
-  const double accepted = deployed.deployment.drafts > 0
-                              ? estimate::expected_tokens(deployed.deployment.acceptance, deployed.deployment.drafts)
-                              : 1;
-  const std::int64_t context = input + output / 2;
-  const auto decode = [&](std::int64_t sequences) {
-    return step(decodes, {.decodes = sequences,
-                          .context_sum = sequences * context,
-                          .context_max = context,
-                          .padded_rows = decodes.settings.padded(sequences * (1 + deployed.deployment.drafts))}) /
-           accepted;
-  };
-  c.tpot = Seconds{decode(1)};
-  const std::int64_t room = decodes.blocks * decodes.settings.block_size / std::max<std::int64_t>(context, 1);
-  std::int64_t batch = std::clamp<std::int64_t>(room, 1, decodes.settings.max_sequences);
+  c.ttft = Seconds{step(prompts, own, 0) * input / d(own)};
+  c.tpot = Seconds{step(decodes, 0, 1) / accepted};
+
   double longest = std::numeric_limits<double>::infinity();
   for (const Bound& b : slo) {
     if (b.metric == Metric::tpot) longest = std::min(longest, b.limit.value);
   }
-  if (decode(batch) > longest) {
+  const bool mixes = !of.decode && (prompts.settings.kind != EngineKind::sglang || prompts.settings.mixes);
+  // Of a step of so many decodes in which as many prompt tokens are as keep their number: seconds, and requests that
+  // are through with it.
+  const auto balanced = [&](std::int64_t sequences) {
+    const double ended = d(sequences) * accepted / output;
+    if (!mixes) {
+      const double decode = step(decodes, 0, sequences);
+      const double prompt = of.decode ? 0 : step(prompts, budget, 0) / d(budget) * computed * ended;
+      return std::pair(decode + prompt, ended);
+    }
+    const std::int64_t room = std::max<std::int64_t>(1, budget - sequences);
+    const double tokens = ended * computed;
+    const std::int64_t chunk = std::clamp<std::int64_t>(std::llround(tokens), 1, room);
+    return std::pair(step(prompts, chunk, sequences), ended * std::min(1.0, d(chunk) / tokens));
+  };
+  const std::int64_t fits = decodes.blocks * decodes.settings.block_size / std::max<std::int64_t>(context, 1);
+  std::int64_t batch = std::clamp<std::int64_t>(fits, 1, decodes.settings.max_sequences);
+  if (balanced(batch).first / accepted > longest) {
     std::int64_t low = 1;
     while (batch - low > 1) {
       const std::int64_t middle = low + (batch - low) / 2;
-      (decode(middle) > longest ? batch : low) = middle;
+      (balanced(middle).first / accepted > longest ? batch : low) = middle;
     }
     batch = low;
   }
-  const double of_decode = d(output) * decode(batch) / d(batch * decodes.ranks);
-  const double of_prompt = c.ttft.value / d(prompts.ranks);
-  const double replicas = d(prompts.replicas);
-  c.ceiling = deployed.deployment.decode
-                  ? std::min(replicas / of_prompt, d(decodes.replicas) / of_decode)
-                  : replicas / (of_prompt * (1 - std::min(1.0, d(load.prefix.tokens) / d(input))) + of_decode);
+  const auto [seconds, ended] = balanced(batch);
+  c.ceiling = d(decodes.replicas * decodes.ranks) * ended / seconds;
+  if (of.decode) {
+    c.ceiling =
+        std::min(c.ceiling, d(prompts.replicas * prompts.ranks) * d(budget) / (step(prompts, budget, 0) * computed));
+  }
   return c;
 }
 

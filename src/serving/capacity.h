@@ -2,14 +2,15 @@
 // many replicas a given rate needs.
 //
 // A closed form brackets the rate before anything is simulated. Alone, a request takes what its prompt and its tokens
-// take; where that is already longer than a bound allows, no rate meets it. And a replica that is never idle, its
-// largest batch decoding and its prompts in full steps, takes
+// take; where that is already longer than a bound allows, no rate meets it. And where B sequences are decoded in every
+// step, B / output of them end with it, so that as many prompts have to be computed beside them:
 //
-//   s = input c(b) / b + output c(B) / B,  B = min(seats, KV tokens / (input + output / 2))
+//   rate = (B / output) / c(B decodes, B input / output tokens of prompts)
 //
-// of its time for a request, c(b) being a step of a full budget b of prompt tokens and c(B) one of B decodes, so that
-// no rate beyond 1 / s is sustained. Between the two the rate is bisected by simulation, with the same requests and the
-// same random numbers at every rate: only the times between arrivals are scaled.
+// c being what such a step takes (of an engine that mixes the two; else the sum of both kinds of steps). B is the
+// largest that there are seats and KV blocks for and that exceeds no bound on TPOT. No rate beyond that one is
+// sustained. Below it the rate is bisected by simulation, with the same requests and the same random numbers at every
+// rate: only the times between arrivals are scaled.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,7 @@ constexpr std::string_view name(Binding binding) { return kBindings[static_cast<
 
 struct Capacity {
   double requests_per_second = 0;   // of the deployment, at most; 0: the bounds are missed at any rate
-  double ceiling = 0;               // 1 / s above, times the replicas
+  double ceiling = 0;               // by the closed form, of all replicas
   Binding binding = Binding::none;  // what is exceeded first beyond that rate
   std::optional<Cause> cause;       // of a TTFT: what takes most of it there
   Summary at;                       // at that rate; of a request alone where there is none
@@ -50,7 +51,7 @@ Capacity max_rate(const Deployed& deployed, const Load& load, const Slo& slo, co
 // Time of a request by itself, and the rate that no queue survives.
 struct ClosedForm {
   Seconds ttft{}, tpot{};
-  double ceiling = 0;                                   // requests per second of one replica
+  double ceiling = 0;                                   // requests per second of all replicas
   Binding misses(const Slo& slo, double output) const;  // a bound that a request alone exceeds; none: it meets all
 };
 ClosedForm closed_form(const Deployed& deployed, const Load& load, const Slo& slo = {});

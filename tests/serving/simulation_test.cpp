@@ -198,13 +198,13 @@ TEST_CASE("the time that a step makes others wait in SGLang is a stall") {
   CHECK(run.gap_causes.decode == Approx(0.024));
 }
 
-TEST_CASE("the front end takes one request after the other, and a host that is not asynchronous each step") {
+TEST_CASE("requests pass the front end beside each other, and a host that is not asynchronous takes each step") {
   Deployment d = deployment();
   d.pool.settings.frontend = Seconds{0.005};
   d.pool.settings.host_step = Seconds{0.002};
   const Run run = simulate(d, sent({{20, 1}, {20, 1}}, {0, 0}));
-  CHECK(ms(run.requests[0].ttft()) == Approx(5 + 30));
-  CHECK(ms(run.requests[1].ttft()) == Approx(35 + 30));
+  CHECK(ms(run.requests[0].ttft()) == Approx(5 + 50));  // one step of both prompts
+  CHECK(ms(run.requests[1].ttft()) == Approx(5 + 50));
   d.pool.settings.asynchronous = false;
   CHECK(ms(simulate(d, sent({{20, 1}}, {0})).requests[0].ttft()) == Approx(5 + 30 + 2));
 }
