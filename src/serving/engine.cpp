@@ -26,6 +26,7 @@ void vllm_defaults(const hardware::Device& device, EngineSettings& s) {
   s.max_sequences = large && since(s.version, {0, 11, 1}) ? 1024 : 256;
   if (!since(s.version, {0, 9})) s.max_batched_tokens = 2048;
   s.kv_utilisation = since(s.version, {0, 20}) ? 0.92 : 0.9;
+  s.counts_graphs = since(s.version, {0, 20});
   s.reserves_full_input = since(s.version, {0, 18});
   s.asynchronous = since(s.version, {0, 12});
 }

@@ -42,6 +42,7 @@ struct EngineSettings {
   Seconds host_step{};       // to prepare a step
   // Rows of captured graphs: a smaller batch is padded to the next of them.
   bool pads_graphs = true;
+  bool counts_graphs = true;  // their memory is taken off before the KV cache is sized
   std::int64_t graph_rows = 512;
   Seconds frontend{};  // of a request, before its first step: HTTP, tokenising
   // SGLang.

@@ -57,7 +57,7 @@ Deployed deploy(const estimate::Setup& setup, const EngineChoices& engine, const
                                             .batched_tokens = s.max_batched_tokens,
                                             .max_sequences = s.max_sequences,
                                             .block_size = s.block_size,
-                                            .graph_rows = s.pads_graphs ? s.graph_rows : 0,
+                                            .graph_rows = s.pads_graphs && s.counts_graphs ? s.graph_rows : 0,
                                             .sequence_tokens = sequence_tokens});
   const std::int64_t blocks = s.kv_blocks.value_or(d_.kv.blocks);
   if (blocks <= 0) {
