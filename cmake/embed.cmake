@@ -2,7 +2,7 @@
 cmake_minimum_required(VERSION 3.25)
 set(rows "")
 foreach(pair "model|models|yaml" "device|hardware/devices|yaml" "runtime|hardware/runtimes|yaml" "engine|hardware/engines|yaml"
-             "measurements|hardware/measurements|csv" "program|programs|yaml" "scenario|scenarios|yaml")
+             "measurements|hardware/measurements|csv" "trace|hardware/traces|csv" "program|programs|yaml" "scenario|scenarios|yaml")
   string(REPLACE "|" ";" pair ${pair})
   list(GET pair 0 kind)
   list(GET pair 1 folder)

@@ -30,7 +30,8 @@ FEW = 4  # rows, below which a share says nothing
 MANY = 16  # groups of one kind, of which only the worst are shown
 SHOWN = 8
 KINDS = {"runtime_phase": "runtime, phase", "batch_band": "batch", "runtime_batch_band": "runtime, batch",
-         "m_band": "rows of gemm", "scheme": "op, weights", "layout": "heads", "experts": "experts", "site": "weight matrix (n, k)"}
+         "metric_hardware": "figure, device", "metric_model": "figure, model", "metric_tp": "figure, TP",
+         "metric_load": "figure, load", "m_band": "rows of gemm", "scheme": "op, weights", "layout": "heads", "experts": "experts", "site": "weight matrix (n, k)"}
 BY_HAND = "<!-- Written by scripts/validation.py; edit that. -->"
 
 
@@ -117,7 +118,12 @@ def group_rows(document):
 
 def measurement(row):
     """What was measured, in the words of the file."""
-    if row.get("model"):
+    if row.get("metric"):
+        load = (f"concurrency {row['concurrency']}" if row.get("concurrency") else f"{row['rate']} a second" if row.get("rate")
+                else row.get("trace", ""))
+        parts = [row["runtime"], row["model"], row["weights"], f"tp {row['tp']}", load, row.get("input", ""),
+                 f"-> {row['output']}" if row.get("output") else "", row["metric"]]
+    elif row.get("model"):
         parts = [row["runtime"], row["model"], row["weights"], row.get("execution", ""),
                  row.get("options", "").replace("+", " + "), f"batch {row['batch']}", row["phase"],
                  f"{row['new_tokens']} new, {row['context']} cached"]
@@ -176,7 +182,9 @@ def report(name, document, fitted):
         out += ["", "## Listed, not scored", "",
                 table(["line", ":measurement", "measured", "predicted", "error", ":why"],
                       [[str(row["line"]), measurement(row), seconds(row["measured_s"]), seconds(row["predicted_s"]),
-                        signed(row["error"]), row["remark"]] for row in doubtful])]
+                        signed(row["error"]), row["remark"]] if row["predicted_s"] is not None
+                       else [str(row["line"]), measurement(row), seconds(row["measured_s"]), "-", "-", row["remark"]]
+                       for row in doubtful])]
     return "\n".join(out) + "\n"
 
 
@@ -200,6 +208,8 @@ PLOT = {"width": 720, "height": 260, "left": 56, "right": 24, "top": 10, "bottom
 
 
 def reason(row):
+    if row.get("metric"):
+        return "not explained"
     for op, condition, text in REASONS:
         if (row.get("op") or row["phase"]).startswith(op) and condition(row):
             return text
@@ -266,7 +276,7 @@ def residual_page(name, document):
     rows = [row for row in document["rows"] if row["scored"] and row["measured_s"] > 0]
     kinds = {}
     for row in rows:
-        kind = row.get("op") or f"{row['runtime']} {row['phase']}"
+        kind = row.get("op") or row.get("metric") or f"{row['runtime']} {row['phase']}"
         if row.get("weights") and row.get("op"):
             kind += " " + row["weights"]
         kinds.setdefault(kind, []).append(row)
@@ -444,6 +454,72 @@ def bands(program, documents):
         yield from lines(name, profile, document, runtime)
 
 
+def median(values):
+    values = sorted(values)
+    middle = len(values) // 2
+    return values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
+
+
+def runs(document):
+    """Scored figures of each run: (the run's row, {metric: (measured, predicted)})."""
+    found = {}
+    for row in document["rows"]:
+        if row["scored"] and row.get("metric"):
+            found.setdefault((row["file"], row["line"]), (row, {}))[1][row["metric"]] = (row["measured_s"], row["predicted_s"])
+    return list(found.values())
+
+
+def nominal(lengths):
+    """The mean of 1024 or of 819-1024."""
+    ends = [int(end) for end in lengths.split("-")]
+    return sum(ends) / len(ends)
+
+
+def serving(documents):
+    """Errors of TPOT, TTFT and the throughput that follows from them, by model, plan and concurrency."""
+    groups = {}
+    for row, figures in runs(documents["h100-sxm-serving"]):
+        if row["runtime"] != "vllm" or not row.get("concurrency") or not {"ttft.mean", "tpot.mean"} <= set(figures):
+            continue
+        tokens = nominal(row["output"])
+        rate = [tokens / (figures["ttft.mean"][side] + (tokens - 1) * figures["tpot.mean"][side]) for side in (0, 1)]
+        errors = [figures["tpot.mean"][1] / figures["tpot.mean"][0] - 1, figures["ttft.mean"][1] / figures["ttft.mean"][0] - 1,
+                  rate[1] / rate[0] - 1]
+        for key in (("all", "all", "all"), (row["model"], str(row["tp"]), "all"), (row["model"], "all", str(row["concurrency"])),
+                    (row["model"], str(row["tp"]), str(row["concurrency"]))):
+            groups.setdefault(key, []).append(errors)
+    order = lambda text: (text != "all", int(text) if text.isdigit() else 0, text)
+    for key, errors in sorted(groups.items(), key=lambda item: tuple(order(part) for part in item[0])):
+        mean = [sum(abs(e[i]) for e in errors) / len(errors) for i in range(3)]
+        bias = [sum(e[i] for e in errors) / len(errors) for i in range(3)]
+        yield [*key, str(len(errors)), percent(mean[0]), signed(bias[0]), percent(mean[1]), signed(bias[1]), percent(mean[2]),
+               signed(bias[2])]
+
+
+PEERS = os.path.join(ROOT, "scripts", "serving_peers.csv")
+# Models whose served requests two numbers of the profile were fitted on (hardware/engines/vllm-v1.yaml): left out.
+FITTED_ON = ("mistral-nemo-12b", "qwen2.5-7b")
+
+
+def peers(documents):
+    """Median errors of means on the runs that each simulator predicted, and llmperf's on the same ones."""
+    measured = {row["run"]: figures for row, figures in runs(documents["h100-sxm-serving"])
+                if row.get("run") and row["model"] not in FITTED_ON}
+    metrics = ("e2e", "itl", "ttft")
+    found = {}
+    with open(PEERS, encoding="utf-8") as file:
+        lines = [line.strip().split(",") for line in file if not line.startswith("#")]
+    for simulator, run, *predicted in lines[1:]:
+        if run in measured:
+            found.setdefault(simulator, []).append((measured[run], [float(ms) / 1e3 for ms in predicted]))
+    for simulator, rows in sorted(found.items()):
+        theirs = [median([abs(predicted[i] / figures[f"{metric}.mean"][0] - 1) for figures, predicted in rows])
+                  for i, metric in enumerate(metrics)]
+        ours = [median([abs(figures[f"{metric}.mean"][1] / figures[f"{metric}.mean"][0] - 1) for figures, _ in rows])
+                for metric in metrics]
+        yield [simulator, str(len(rows)), *(percent(error) for pair in zip(theirs, ours) for error in pair)]
+
+
 def sets(documents):
     for name, document in documents.items():
         s = document["summary"]
@@ -460,6 +536,9 @@ def page(program, documents, fitted, checks):
                            list(transfers(program, documents))),
         "bands": table([":measurements", ":profile", ":kind", "rows", "inside mean", "inside 9 of 10", "median factor"],
                        list(bands(program, documents))),
+        "serving": table([":model", "TP", "concurrency", "runs", "TPOT", "bias", "TTFT", "bias", "throughput", "bias"],
+                         list(serving(documents))),
+        "peers": table([":simulator", "runs", "E2E", "llmperf", "ITL", "llmperf", "TTFT", "llmperf"], list(peers(documents))),
         "sets": table([":measurements", "rows", "llmperf", "median", "bias", "3 constants", "roofline"], list(sets(documents))),
     }
     if not checks:

@@ -166,7 +166,7 @@ std::vector<Row> sizes_not_measured(const Measurements& rows) {
     };
     if (const auto* step = std::get_if<StepRow>(&row.of)) {
       vary_step(*step, emit);
-    } else {
+    } else if (std::holds_alternative<OpRow>(row.of)) {
       auto op = std::get<OpRow>(row.of);
       const Emit shaped = [&](OpShape shape) {
         op.shape = std::move(shape);

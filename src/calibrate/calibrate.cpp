@@ -8,11 +8,14 @@
 #include <numeric>
 #include <set>
 
+#include "base/match.h"
 #include "base/text.h"
 #include "calibrate/advice.h"
 #include "calibrate/data_checks.h"
 #include "calibrate/fit.h"
+#include "calibrate/pattern_search.h"
 #include "calibrate/predictor.h"
+#include "calibrate/serving_predictor.h"
 #include "calibrate/validation.h"
 #include "estimate/estimate.h"
 #include "hardware/engine.h"
@@ -38,22 +41,34 @@ std::vector<std::size_t> usable_rows(const Measurements& measurements, const har
   std::size_t foreign = 0;
   std::size_t other_era = 0;
   std::map<std::string, std::string> eras;  // that a runtime and version are of, as far as they say one
-  const auto era_of = [&](const StepRow& step) -> const std::string& {
-    const auto [it, added] = eras.try_emplace(runtime_text(step));
-    if (added && !profile.engine.empty()) {
-      it->second = hardware::era_of(device, runtime_name(step), runtime_version(step));
-    }
+  // What ran the row: a name and a version; no name: an op.
+  struct Under {
+    std::string name, version;
+  };
+  const auto under_of = [](const Row& row) {
+    return match(
+        row.of, [](const OpRow&) { return Under{}; },
+        [](const StepRow& step) {
+          return Under{runtime_name(step), runtime_version(step)};
+        },
+        [](const ServingRow& run) {
+          return Under{run.runtime, run.engine_version};
+        });
+  };
+  const auto era_of = [&](const Under& under) -> const std::string& {
+    const auto [it, added] = eras.try_emplace(under.name + '@' + under.version);
+    if (added && !profile.engine.empty()) it->second = hardware::era_of(device, under.name, under.version);
     return it->second;
   };
   std::size_t doubtful = 0;
   for (std::size_t i = 0; i < measurements.rows.size(); ++i) {
     const Row& row = measurements.rows[i];
-    const auto* step = std::get_if<StepRow>(&row.of);
-    const bool same_era = step && era_of(*step) == profile.engine && !profile.engine.empty();
-    if (row.hardware != device.name ||
-        (step && !same_era && !runs_under(runtime_name(*step), profile.name, profiles))) {
+    const Under under = under_of(row);
+    const bool named = !under.name.empty();
+    const bool same_era = named && era_of(under) == profile.engine && !profile.engine.empty();
+    if (row.hardware != device.name || (named && !same_era && !runs_under(under.name, profile.name, profiles))) {
       ++foreign;
-    } else if (step && !same_era && !era_of(*step).empty()) {
+    } else if (named && !same_era && !era_of(under).empty()) {
       ++other_era;
     } else if (!untrusted(measurements, row).empty()) {
       ++doubtful;
@@ -282,7 +297,7 @@ void judge(const Measurements& rows, const Calibration& c, std::span<const doubl
   }
   const auto errors = [&](std::span<const double> times, std::span<const std::size_t> of) {
     std::vector<double> list;
-    for (const std::size_t i : of) list.push_back(relative_error(times[i], rows.rows[i].latency.value));
+    for (const std::size_t i : of) list.push_back(relative_error(rows.rows[i], times[i]));
     return summarise(list);
   };
   std::vector<std::size_t> every(rows.rows.size());
@@ -503,10 +518,113 @@ CalibrateResult fit_in_turn(const Measurements& measurements, const hardware::De
   return result;
 }
 
+// What figures of servers can say: the host's part of a step, an exchange, the front end. All else of a step is for
+// rows of kernels and steps.
+std::vector<std::size_t> served_parameters(const Measurements& rows, const RuntimeProfile& profile) {
+  using enum hardware::Parameter;
+  std::vector<std::size_t> list = {index(step_decode), index(step_sequence), index(host_request)};
+  const bool exchanges = std::any_of(rows.rows.begin(), rows.rows.end(),
+                                     [](const Row& row) { return std::get<ServingRow>(row.of).tp > 1; });
+  if (exchanges) list.push_back(index(profile.choices.custom_all_reduce > 0 ? custom_launch : collective_launch));
+  return list;
+}
+
+// Of a run's figures the mean TTFT and TPOT, where it has one: the others follow from the same steps.
+bool counts(const Row& row) {
+  const std::string& metric = std::get<ServingRow>(row.of).metric;
+  return metric == "ttft.mean" || metric == "tpot.mean";
+}
+
+// Few numbers by simulations of the runs, from where the profile is.
+CalibrateResult fit_served(const Measurements& measurements, const hardware::Device& device,
+                           const RuntimeProfile& start, CalibrateResult result) {
+  Calibration& c = result.calibration;
+  RuntimeProfile& profile = result.profile;
+  c.hardware = device.name;
+  c.runtime = profile.name;
+  c.files.clear();
+  for (const Measurements::File& file : measurements.files) c.files.push_back(file.path);
+  const Measurements used = subset(measurements, usable_rows(measurements, device, start, c.warnings));
+  if (used.rows.empty())
+    throw Error::bad_input("no rows to calibrate with", c.warnings.empty() ? "" : c.warnings.back());
+  std::vector<std::size_t> rows(used.rows.size());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  ServingPredictor predictor(used, rows, device);
+  FitProblem problem;
+  const bool means = std::any_of(used.rows.begin(), used.rows.end(), counts);
+  for (const Row& row : used.rows) {
+    problem.measured.push_back(row.latency.value);
+    problem.weights.push_back(!means || counts(row) ? 1 : 0);
+  }
+  std::vector<double> predicted(rows.size());
+  predictor.predict(&profile, predicted);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!std::isfinite(predicted[i])) problem.weights[i] = 0;
+  }
+  RuntimeProfile trial = profile;
+  problem.predict = [&](std::span<const double> values, std::optional<std::size_t>, std::span<double> seconds) {
+    const auto own = values.first(hardware::kAllParameters);
+    std::copy(own.begin(), own.end(), trial.values.begin());
+    predictor.predict(&trial, seconds);
+  };
+  problem.values.assign(profile.values.begin(), profile.values.end());
+  for (const std::size_t p : served_parameters(used, profile)) {
+    const hardware::ParameterInfo& info = hardware::parameter_info(p);
+    problem.free.push_back({p, std::clamp(profile.values[p], info.min, info.max), info.spread, info.min, info.max});
+  }
+  const FitResult fitted = pattern_search(problem);
+  for (std::size_t i = 0; i < problem.free.size(); ++i) {
+    const FittedParameter& p = fitted.parameters[i];
+    const hardware::ParameterInfo& info = hardware::parameter_info(p.index);
+    std::erase_if(c.parameters, [&](const CalibratedParameter& known) { return known.free.index == p.index; });
+    c.parameters.push_back({info.name, std::string(info.unit), std::string(info.meaning), problem.free[i], p, 0});
+    if (p.identified != Identified::yes) continue;
+    profile.values[p.index] = p.value;
+    profile.prior[p.index] = problem.free[i].prior;
+    profile.provenance[p.index] = hardware::Provenance::fitted;
+    profile.uncertainty[p.index] = p.relative_error;
+  }
+  predictor.predict(&profile, predicted);
+  std::vector<std::size_t> known;
+  std::vector<double> seconds;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!std::isfinite(predicted[i])) continue;
+    known.push_back(i);
+    seconds.push_back(predicted[i]);
+  }
+  if (known.size() < rows.size()) {
+    std::size_t first = 0;
+    while (std::isfinite(predicted[first])) ++first;
+    c.warnings.push_back(fmt::format("{} of {} figures are of runs that nothing predicts (the first is {})",
+                                     rows.size() - known.size(), rows.size(), predictor.remark(first)));
+  }
+  std::vector<GroupErrors> residuals = errors_by_group(used, known, seconds);
+  if (c.residuals.empty()) {
+    c.residuals = std::move(residuals);
+  } else {  // behind those of steps and ops, whose summary is the first
+    c.residuals.insert(c.residuals.end(), residuals.begin() + 1, residuals.end());
+  }
+  c.residual_scale = fitted.residual_scale;
+  c.iterations = fitted.iterations;
+  c.converged = fitted.converged;
+  profile.hardware = device.name;
+  return result;
+}
+
 }  // namespace
 
 CalibrateResult calibrate(const Measurements& measurements, const hardware::Device& device, const RuntimeProfile& start,
                           Pull pull) {
+  const auto is_run = [](const Row& row) { return std::holds_alternative<ServingRow>(row.of); };
+  if (std::any_of(measurements.rows.begin(), measurements.rows.end(), is_run)) {
+    Measurements runs = measurements;
+    Measurements others = measurements;
+    std::erase_if(runs.rows, [&](const Row& row) { return !is_run(row); });
+    std::erase_if(others.rows, is_run);
+    CalibrateResult result{.calibration = {}, .profile = start};
+    if (!others.rows.empty()) result = calibrate(others, device, start, pull);
+    return fit_served(runs, device, start, std::move(result));
+  }
   std::vector<std::string> ignored;
   std::set<std::string> steps;
   std::set<std::string> ops;

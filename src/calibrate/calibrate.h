@@ -63,6 +63,10 @@ struct CalibrateResult {
 // Where rows of ops outnumber steps, the ops are fitted first and the steps after them, pulled towards what the ops
 // gave: together the ops would settle every kernel to their last percent and leave what remains of a step to numbers
 // that no op knows.
+//
+// Figures of servers are fitted last, by simulation and at most four numbers: the fixed host time of a step of decode
+// and of each of its sequences, an exchange, and the front end's time for a request. They are pulled towards what the
+// profile has, and say nothing of the errors that it stores.
 enum class Pull : unsigned char { to_defaults, to_fitted };
 CalibrateResult calibrate(const Measurements& measurements, const hardware::Device& device,
                           const hardware::RuntimeProfile& start, Pull pull = Pull::to_defaults);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/match.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "calibrate/statistics.h"
@@ -15,8 +16,9 @@ namespace {
 using RowList = std::vector<std::size_t>;
 
 std::string kind_of(const Row& row) {
-  if (const auto* s = std::get_if<StepRow>(&row.of)) return std::string(name(s->phase));
-  return std::get<OpRow>(row.of).op;
+  return match(
+      row.of, [](const StepRow& s) { return std::string(name(s.phase)); }, [](const OpRow& o) { return o.op; },
+      [](const ServingRow& r) { return r.metric; });
 }
 
 // What a row measured, as named numbers: those whose being constant hides what depends on them.
@@ -26,6 +28,7 @@ std::vector<std::pair<std::string_view, std::int64_t>> numbers_of(const Row& row
             s->phase == Phase::prefill ? std::pair<std::string_view, std::int64_t>{"new_tokens", s->new_tokens}
                                        : std::pair<std::string_view, std::int64_t>{"context", s->context}};
   }
+  if (const auto* r = std::get_if<ServingRow>(&row.of)) return {{"concurrency", r->concurrency}};
   const auto& shape = std::get<OpRow>(row.of).shape;
   if (const auto* g = std::get_if<GemmShape>(&shape)) return {{"m", g->m}, {"n", g->n}, {"k", g->k}};
   if (const auto* v = std::get_if<VectorShape>(&shape)) return {{"m", v->tokens}};

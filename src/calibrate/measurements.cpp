@@ -12,8 +12,8 @@
 #include "base/match.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "calibrate/csv.h"
 #include "descriptor/catalog.h"
+#include "descriptor/csv.h"
 #include "hardware/runtime_profile.h"
 #include "model/quantization.h"
 
@@ -24,25 +24,26 @@ using descriptor::Problems;
 
 // ---- The schema: every column, and what each kind of row has in it. Files are read and written by it.
 
-enum class Use : unsigned char { no, optional, required };  // of a column, in files of steps and in files of ops
+enum class Use : unsigned char { no, optional, required };  // of a column, in each kind of file
 struct ColumnInfo {
   std::string_view name;
   Use steps;
   Use ops;
+  Use serving = Use::no;
 };
 constexpr ColumnInfo kColumns[] = {
-    {"hardware", Use::required, Use::required},
-    {"tp", Use::optional, Use::optional},
-    {"ep", Use::optional, Use::optional},
-    {"dp", Use::optional, Use::no},
-    {"pp", Use::optional, Use::no},
-    {"runtime", Use::required, Use::no},
-    {"engine_version", Use::optional, Use::no},
-    {"execution", Use::optional, Use::no},
-    {"options", Use::optional, Use::no},
-    {"model", Use::required, Use::no},
-    {"weights", Use::required, Use::optional},
-    {"kv", Use::optional, Use::no},
+    {"hardware", Use::required, Use::required, Use::required},
+    {"tp", Use::optional, Use::optional, Use::optional},
+    {"ep", Use::optional, Use::optional, Use::optional},
+    {"dp", Use::optional, Use::no, Use::optional},
+    {"pp", Use::optional, Use::no, Use::optional},
+    {"runtime", Use::required, Use::no, Use::required},
+    {"engine_version", Use::optional, Use::no, Use::optional},
+    {"execution", Use::optional, Use::no, Use::optional},
+    {"options", Use::optional, Use::no, Use::optional},
+    {"model", Use::required, Use::no, Use::required},
+    {"weights", Use::required, Use::optional, Use::required},
+    {"kv", Use::optional, Use::no, Use::optional},
     {"op", Use::no, Use::required},
     {"dtype", Use::no, Use::required},
     {"ranks", Use::no, Use::optional},
@@ -50,7 +51,7 @@ constexpr ColumnInfo kColumns[] = {
     {"phase", Use::required, Use::no},
     {"new_tokens", Use::required, Use::no},
     {"context", Use::required, Use::no},
-    {"concurrency", Use::optional, Use::no},
+    {"concurrency", Use::optional, Use::no, Use::optional},
     {"prompt", Use::optional, Use::no},
     {"generated", Use::optional, Use::no},
     {"loaded", Use::optional, Use::no},
@@ -87,6 +88,27 @@ constexpr ColumnInfo kColumns[] = {
     {"bytes", Use::no, Use::optional},
     {"power", Use::no, Use::optional},
     {"copies", Use::no, Use::optional},
+    {"max_batched_tokens", Use::no, Use::no, Use::optional},
+    {"max_seqs", Use::no, Use::no, Use::optional},
+    {"kv_utilisation", Use::no, Use::no, Use::optional},
+    {"kv_blocks", Use::no, Use::no, Use::optional},
+    {"block_size", Use::no, Use::no, Use::optional},
+    {"prefix_caching", Use::no, Use::no, Use::optional},
+    {"rate", Use::no, Use::no, Use::optional},
+    {"burstiness", Use::no, Use::no, Use::optional},
+    {"requests", Use::no, Use::no, Use::optional},
+    {"input", Use::no, Use::no, Use::optional},
+    {"output", Use::no, Use::no, Use::optional},
+    {"prefix", Use::no, Use::no, Use::optional},
+    {"trace", Use::no, Use::no, Use::optional},
+    {"replicas", Use::no, Use::no, Use::optional},
+    {"prefill_replicas", Use::no, Use::no, Use::optional},
+    {"decode_replicas", Use::no, Use::no, Use::optional},
+    {"prefill_plan", Use::no, Use::no, Use::optional},
+    {"decode_plan", Use::no, Use::no, Use::optional},
+    {"draft", Use::no, Use::no, Use::optional},
+    {"accept", Use::no, Use::no, Use::optional},
+    {"metric", Use::no, Use::no, Use::no},  // of a run: which figure; in files each has a column
     {"latency_ms", Use::required, Use::no},
     {"latency_us", Use::no, Use::required},
 };
@@ -114,6 +136,7 @@ constexpr std::pair<std::string_view, std::string_view> kSchemeAliases[] = {
 constexpr std::string_view kSplits[] = {"layer", "tensor", "row", "none"};
 constexpr std::string_view kBalanced = "balanced";
 constexpr Rule kRanks{.min = 2, .max = 1'000'000};
+constexpr std::int64_t kMostRequests = 10'000'000;  // of a run
 constexpr std::int64_t kPetabyte = 1'000'000'000'000'000;
 
 // visit(column, member, rule) of everything that a row or the shape of an op has in a column; Of may be const.
@@ -154,6 +177,39 @@ void each_field(Of& s, const Visit& visit) {
     visit("threads", s.threads, {.absent = 0});
     visit("depth", s.depth, {.min = 0});
     visit("gen_tokens", s.gen_tokens, {.absent = 0});
+  } else if constexpr (std::is_same_v<Type, ServingRow>) {
+    visit("tp", s.tp, {.absent = 1, .shown = true});
+    visit("ep", s.ep, {.absent = 1});
+    visit("dp", s.dp, {.absent = 1});
+    visit("pp", s.pp, {.absent = 1});
+    visit("runtime", s.runtime, {});
+    visit("engine_version", s.engine_version, {});
+    visit("execution", s.execution, {});
+    visit("options", s.options, {});
+    visit("model", s.model, {});
+    visit("weights", s.weights, {});
+    visit("kv", s.kv, {});
+    visit("max_batched_tokens", s.max_batched_tokens, {.absent = 0});
+    visit("max_seqs", s.max_seqs, {.absent = 0});
+    visit("kv_utilisation", s.kv_utilisation, {.max = 1});
+    visit("kv_blocks", s.kv_blocks, {.absent = 0});
+    visit("block_size", s.block_size, {.absent = 0, .max = 1 << 20});
+    visit("prefix_caching", s.prefix_caching, {});
+    visit("rate", s.rate, {});
+    visit("burstiness", s.burstiness, {.absent = 1});
+    visit("concurrency", s.concurrency, {.absent = 0, .max = kMostRequests});
+    visit("requests", s.requests, {.absent = 0, .max = kMostRequests});
+    visit("input", s.input, {});
+    visit("output", s.output, {});
+    visit("prefix", s.prefix, {});
+    visit("trace", s.trace, {});
+    visit("replicas", s.replicas, {.absent = 1, .max = 1'000'000});
+    visit("prefill_replicas", s.prefill_replicas, {.absent = 0, .max = 1'000'000});
+    visit("decode_replicas", s.decode_replicas, {.absent = 0, .max = 1'000'000});
+    visit("prefill_plan", s.prefill_plan, {});
+    visit("decode_plan", s.decode_plan, {});
+    visit("draft", s.draft, {});
+    visit("accept", s.accept, {});
   } else if constexpr (std::is_same_v<Type, GemmShape>) {
     visit("m", s.m, {});
     visit("n", s.n, {});
@@ -227,8 +283,14 @@ void each_field(Of& s, const Visit& visit) {
 // Of the row or, of an op, its shape.
 template <class Visit>
 void each_field(const Row& row, const Visit& visit) {
-  if (const auto* step = std::get_if<StepRow>(&row.of)) return each_field(*step, visit);
-  std::visit([&](const auto& shape) { each_field(shape, visit); }, std::get<OpRow>(row.of).shape);
+  match(
+      row.of, [&](const OpRow& op) { std::visit([&](const auto& shape) { each_field(shape, visit); }, op.shape); },
+      [&](const auto& whole) { each_field(whole, visit); });
+}
+
+// A number above 0 that need not be whole; infinite ones are what they are.
+bool positive(double value, const Rule& rule) {
+  return value > 0 && (value <= static_cast<double>(rule.max) || std::isinf(value));
 }
 
 struct CellWriter {
@@ -246,6 +308,9 @@ struct CellWriter {
     if (!rule.absent || value) cells[c.index] = value;
   }
   void operator()(Column c, Phase value, const Rule&) const { cells[c.index] = name(value); }
+  void operator()(Column c, double value, const Rule& rule) const {
+    if (!rule.absent || value != static_cast<double>(*rule.absent)) cells[c.index] = value;
+  }
   template <class Value>
   void operator()(Column c, const std::optional<Value>& value, const Rule&) const {
     if (value) cells[c.index] = *value;
@@ -262,6 +327,13 @@ struct Bounds {
     (*this)(c, large ? rule.max + 1 : static_cast<std::int64_t>(value.value), rule);
   }
   void operator()(Column c, const std::optional<std::int64_t>& value, const Rule& rule) const {
+    if (value) (*this)(c, *value, rule);
+  }
+  void operator()(Column, double value, const Rule& rule) const {
+    const bool absent = rule.absent && value == static_cast<double>(*rule.absent);
+    kept = kept && (absent || positive(value, rule));
+  }
+  void operator()(Column c, const std::optional<double>& value, const Rule& rule) const {
     if (value) (*this)(c, *value, rule);
   }
   void operator()(Column, const auto&, const Rule&) const {}
@@ -291,8 +363,11 @@ class FileParser {
     width_ = reader_.cells().size();
     ops_ = named("op") || named("latency_us");
     if (ops_ && named("latency_ms")) {
-      problem(1, "latency_ms (steps) and latency_us (ops) in one file", "a file holds rows of one of the two schemas");
+      problem(1, "latency_ms (steps) and latency_us (ops) in one file", "a file holds rows of one schema");
       return false;
+    }
+    if (!ops_ && !named("latency_ms")) {
+      for (const ServingFigure& figure : serving_figures()) serving_ = serving_ || named(figure.column);
     }
     for (std::size_t i = 0; i < width_; ++i) read_column_name(i, reader_.cells()[i]);
     std::vector<std::string> missing;
@@ -302,12 +377,13 @@ class FileParser {
     }
     if (missing.empty()) return true;
     problem(1, fmt::format("no column {}", join(missing, ", ")),
-            fmt::format("taken for measurements of {}, because there is {} column 'op' or 'latency_us'",
-                        ops_ ? "ops" : "steps", ops_ ? "a" : "no"));
+            serving_ ? "taken for measurements of servers, because there are columns of their figures"
+                     : fmt::format("taken for measurements of {}, because there is {} column 'op' or 'latency_us'",
+                                   ops_ ? "ops" : "steps", ops_ ? "a" : "no"));
     return false;
   }
 
-  void read_column_name(std::size_t i, const CsvCell& cell) {
+  void read_column_name(std::size_t i, const descriptor::CsvCell& cell) {
     const auto* known = std::find_if(std::begin(kColumns), std::end(kColumns), [&](const ColumnInfo& info) {
       return use(info) != Use::no && info.name == cell.text;
     });
@@ -315,6 +391,12 @@ class FileParser {
       std::optional<std::size_t>& at = at_[static_cast<std::size_t>(known - std::begin(kColumns))];
       if (at) problem(cell.column, fmt::format("a second column {}", quote(cell.text)));
       at = i;
+    } else if (const ServingFigure* figure = serving_ ? figure_called(cell.text) : nullptr) {
+      const auto same = [&](const auto& one) { return one.second == figure; };
+      if (std::any_of(figures_.begin(), figures_.end(), same)) {
+        problem(cell.column, fmt::format("a second column {}", quote(cell.text)));
+      }
+      figures_.emplace_back(i, figure);
     } else if (!cell.text.empty()) {
       std::vector<std::string>& names = into_->extra_columns;
       const auto found = std::find(names.begin(), names.end(), cell.text);
@@ -323,10 +405,16 @@ class FileParser {
     }
   }
 
-  Use use(const ColumnInfo& info) const { return ops_ ? info.ops : info.steps; }
+  static const ServingFigure* figure_called(std::string_view column) {
+    for (const ServingFigure& figure : serving_figures()) {
+      if (figure.column == column) return &figure;
+    }
+    return nullptr;
+  }
+  Use use(const ColumnInfo& info) const { return ops_ ? info.ops : serving_ ? info.serving : info.steps; }
   bool named(std::string_view name) const {
-    const std::vector<CsvCell>& cells = reader_.cells();
-    return std::any_of(cells.begin(), cells.end(), [&](const CsvCell& cell) { return cell.text == name; });
+    const std::vector<descriptor::CsvCell>& cells = reader_.cells();
+    return std::any_of(cells.begin(), cells.end(), [&](const descriptor::CsvCell& cell) { return cell.text == name; });
   }
 
   void problem(int column, std::string message, std::string hint = {}) {
@@ -336,7 +424,7 @@ class FileParser {
 
   void read_row() {
     good_ = true;
-    const std::vector<CsvCell>& cells = reader_.cells();
+    const std::vector<descriptor::CsvCell>& cells = reader_.cells();
     if (cells.size() != width_) {
       problem(1, fmt::format("{} fields, and the header has {}", cells.size(), width_));
       return;
@@ -345,9 +433,11 @@ class FileParser {
     row.file = into_->files.size() - 1;
     row.line = reader_.line();
     row.hardware = required("hardware");
-    row.latency = Seconds{ops_ ? latency("latency_us") * 1e-6 : latency("latency_ms") * 1e-3};
+    if (!serving_) row.latency = Seconds{ops_ ? latency("latency_us") * 1e-6 : latency("latency_ms") * 1e-3};
     if (ops_) {
       row.of = op();
+    } else if (serving_) {
+      row.of = served();
     } else {
       auto& step = std::get<StepRow>(row.of);
       each_field(step, CellReader{*this});
@@ -366,11 +456,52 @@ class FileParser {
     }
     if (!extra_.empty()) row.extra.resize(into_->extra_columns.size());
     for (const auto& [cell, index] : extra_) row.extra[index] = cells[cell].text;
+    if (serving_) return add_figures(row);
     if (good_) into_->rows.push_back(std::move(row));
   }
 
+  ServingRow served() {
+    ServingRow row;
+    each_field(row, CellReader{*this});
+    const auto check = [&](Column c, const auto& parse) {
+      if (text(c).empty()) return;
+      try {
+        parse(text(c));
+      } catch (const Error& error) {
+        problem(cell(c)->column, error.diagnostics().front().message, error.diagnostics().front().hint);
+      }
+    };
+    check("input", [](const std::string& text) { serving::parse_lengths("input", text); });
+    check("output", [](const std::string& text) { serving::parse_lengths("output", text); });
+    check("prefix", [](const std::string& text) { serving::parse_prefix(text, {}); });
+    if (row.rate && std::isinf(*row.rate)) row.rate.reset();  // all at once, or as the closed loop lets them
+    if (row.trace.empty() && (row.input.empty() || row.output.empty())) {
+      problem(1, "a run without a 'trace' needs lengths in 'input' and 'output'", "1024, 820-1024, lognormal:900:0.7");
+    } else if (row.trace.empty() && !row.rate && row.concurrency == 0 && row.requests == 0) {
+      problem(1, "a run needs a 'rate', a 'concurrency' or, where all are sent at once, its number of 'requests'");
+    }
+    return row;
+  }
+
+  // A row for each figure that the line has.
+  void add_figures(Row& row) {
+    const std::size_t before = into_->rows.size();
+    bool any = false;
+    for (const auto& [at, figure] : figures_) {
+      const descriptor::CsvCell& found = reader_.cells()[at];
+      if (found.text.empty()) continue;
+      any = true;
+      const double value = latency_of(found, figure->column);
+      row.latency = Seconds{figure->rate ? 1 / value : value * 1e-3};
+      std::get<ServingRow>(row.of).metric = figure->metric;
+      into_->rows.push_back(row);
+    }
+    if (!any) problem(1, "a run without any figure", "ttft_mean_ms, tpot_mean_ms, output_tokens_per_second …");
+    if (!good_) into_->rows.resize(before);
+  }
+
   // The cell of a column; null when the file has no such column.
-  const CsvCell* cell(Column c) const {
+  const descriptor::CsvCell* cell(Column c) const {
     const std::optional<std::size_t>& at = at_[c.index];
     return at ? &reader_.cells()[*at] : nullptr;
   }
@@ -382,7 +513,7 @@ class FileParser {
   }
 
   std::string required(Column c) {
-    const CsvCell* found = cell(c);
+    const descriptor::CsvCell* found = cell(c);
     if (found == nullptr) {
       problem(1, fmt::format("such rows need a column {}", quote(c.name())));
       return {};
@@ -407,13 +538,12 @@ class FileParser {
   }
 
   // Up to a day: no step of a model takes longer.
-  double latency(Column c) {
+  double latency(Column c) { return required(c).empty() ? 1 : latency_of(*cell(c), c.name()); }
+  double latency_of(const descriptor::CsvCell& found, std::string_view name) {
     constexpr double kLongest = 1e12;
-    const std::string value = required(c);
-    if (value.empty()) return 1;
-    const std::optional<double> number = parse_double(value);
+    const std::optional<double> number = parse_double(found.text);
     if (number && *number > 0 && *number < kLongest) return *number;
-    problem(cell(c)->column, fmt::format("{} must be a positive number, not {}", quote(c.name()), quote(value)));
+    problem(found.column, fmt::format("{} must be a positive number, not {}", quote(name), quote(found.text)));
     return 1;
   }
 
@@ -428,6 +558,17 @@ class FileParser {
     }
     void operator()(Column c, Bytes& value, const Rule& rule) const {
       value = Bytes{static_cast<double>(p.integer(c, rule))};
+    }
+    void operator()(Column c, double& value, const Rule& rule) const {
+      const std::string text = p.text(c);
+      if (text.empty() && rule.absent) return;
+      const std::optional<double> number = text == "inf" ? std::numeric_limits<double>::infinity() : parse_double(text);
+      if (number && positive(*number, rule)) {
+        value = *number;
+      } else {
+        p.problem(p.cell(c)->column, fmt::format("{} must be a number above 0 and up to {}, not {}", quote(c.name()),
+                                                 rule.max, quote(text)));
+      }
     }
     void operator()(Column c, std::string& value, const Rule&) const {
       value = p.use(kColumns[c.index]) == Use::required ? p.required(c) : p.text(c);
@@ -512,13 +653,15 @@ class FileParser {
     }
   }
 
-  CsvReader reader_;
+  descriptor::CsvReader reader_;
   Measurements* into_;
   Problems* problems_;
-  bool ops_ = false;  // the schema: of ops, else of steps
+  bool ops_ = false;      // the schema: of ops,
+  bool serving_ = false;  // of servers, else of steps
   std::size_t width_ = 0;
   std::array<std::optional<std::size_t>, std::size(kColumns)> at_ = {};
-  std::vector<std::pair<std::size_t, std::size_t>> extra_;  // cell, index in extra_columns
+  std::vector<std::pair<std::size_t, std::size_t>> extra_;             // cell, index in extra_columns
+  std::vector<std::pair<std::size_t, const ServingFigure*>> figures_;  // likewise
   bool good_ = true;
 };
 
@@ -549,6 +692,7 @@ std::vector<Cell> row_cells(const Row& row) {
     write("op", op->op, {.shown = true});
     cells[Column("dtype").index] = name(op->dtype);
   }
+  if (const auto* run = std::get_if<ServingRow>(&row.of)) write("metric", run->metric, {});
   each_field(row, write);
   return cells;
 }
@@ -624,6 +768,10 @@ std::string runtime_version(const StepRow& row) {
   return row.build.empty() || row.era.empty() ? row.build + row.era : row.build + ' ' + row.era;
 }
 
+std::string runtime_text(const ServingRow& row) {
+  return row.engine_version.empty() ? row.runtime : fmt::format("{}@{}", row.runtime, row.engine_version);
+}
+
 std::string runtime_text(const StepRow& row) {
   std::string text = runtime_name(row);
   if (const std::string version = runtime_version(row); !version.empty()) text += '@' + version;
@@ -655,6 +803,9 @@ std::string configuration(const Row& row) {
     text += fmt::format(" batch {} {} {}+{}", s->batch, name(s->phase), s->context, s->new_tokens);
     if (s->loaded) text += fmt::format(" under {} requests {}+{}", s->concurrency, s->prompt, s->generated);
     return text;
+  }
+  if (const auto* r = std::get_if<ServingRow>(&row.of)) {
+    return fmt::format("{} {} {} {} {} {}", row.hardware, r->runtime, r->model, r->weights, describe(*r), r->metric);
   }
   return fmt::format("{} {}", row.hardware, describe(std::get<OpRow>(row.of)));
 }
@@ -707,12 +858,48 @@ std::string csv_field(std::string_view text) {
 struct CellText {
   std::string operator()(std::monostate) const { return {}; }
   std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
-  std::string operator()(double value) const { return fmt::format("{:.0f}", value); }  // bytes, which are whole
+  std::string operator()(double value) const {
+    const bool whole = value == std::floor(value) && std::abs(value) < 1e18;  // bytes
+    return whole ? fmt::format("{:.0f}", value) : fmt::format("{}", value);
+  }
   std::string operator()(bool value) const { return value ? "1" : "0"; }
   std::string operator()(std::string_view text) const { return csv_field(text); }
 };
 
 std::string line(const std::vector<std::string>& fields) { return fmt::format("{}\n", fmt::join(fields, ",")); }
+
+// A column of latencies, or of a figure.
+struct Latency {
+  std::string column;
+  std::string metric;
+  double unit = 1;  // of which a second has so many; 0: a rate
+  bool is_of(const Row& row) const {
+    const auto* run = std::get_if<ServingRow>(&row.of);
+    return metric.empty() || (run && run->metric == metric);
+  }
+  std::string text(Seconds latency) const {
+    return fmt::format("{:.6g}", unit > 0 ? latency.value * unit : 1 / latency.value);
+  }
+};
+std::vector<Latency> latencies_of(const std::vector<Row>& rows) {
+  if (rows.empty() || std::holds_alternative<OpRow>(rows.front().of)) return {{"latency_us", "", 1e6}};
+  if (std::holds_alternative<StepRow>(rows.front().of)) return {{"latency_ms", "", 1e3}};
+  std::vector<Latency> columns;
+  for (const ServingFigure& figure : serving_figures()) {
+    Latency column{figure.column, figure.metric, figure.rate ? 0.0 : 1e3};
+    if (std::any_of(rows.begin(), rows.end(), [&](const Row& row) { return column.is_of(row); })) {
+      columns.push_back(std::move(column));
+    }
+  }
+  return columns;
+}
+// Figures of one run, that stood on one line.
+bool of_one_line(const Row& a, const Row& b) {
+  const auto* run = std::get_if<ServingRow>(&a.of);
+  const auto* other = std::get_if<ServingRow>(&b.of);
+  return run && other && a.file == b.file && a.line == b.line && a.hardware == b.hardware && a.extra == b.extra &&
+         run->same_run(*other);
+}
 
 }  // namespace
 
@@ -721,24 +908,32 @@ std::string format_measurements(const Measurements& measurements) {
   for (const Measurements::File& file : measurements.files) {
     for (const std::string& note : file.notes) text += fmt::format("# {}\n", note);
   }
+  const std::vector<Row>& rows = measurements.rows;
   std::vector<std::vector<Cell>> cells;
-  for (const Row& row : measurements.rows) cells.push_back(row_cells(row));
+  for (const Row& row : rows) cells.push_back(row_cells(row));
   std::vector<std::size_t> columns;
   for (std::size_t c = 0; c < kRowColumns; ++c) {
     const bool used = std::any_of(cells.begin(), cells.end(), [&](const auto& row) { return row[c].index() != 0; });
-    if (used) columns.push_back(c);
+    if (used && c != Column("metric").index) columns.push_back(c);
   }
-  const bool steps = !measurements.rows.empty() && std::holds_alternative<StepRow>(measurements.rows.front().of);
+  const std::vector<Latency> latencies = latencies_of(rows);
   std::vector<std::string> fields;
   for (const std::size_t c : columns) fields.emplace_back(kColumns[c].name);
-  fields.emplace_back(steps ? "latency_ms" : "latency_us");
+  for (const Latency& latency : latencies) fields.push_back(latency.column);
   for (const std::string& name : measurements.extra_columns) fields.push_back(csv_field(name));
   text += line(fields);
-  for (std::size_t r = 0; r < cells.size(); ++r) {
-    const Row& row = measurements.rows[r];
+  for (std::size_t r = 0, next = 0; r < rows.size(); r = next) {
+    const Row& row = rows[r];
     fields.clear();
     for (const std::size_t c : columns) fields.push_back(std::visit(CellText{}, cells[r][c]));
-    fields.push_back(fmt::format("{:.6g}", row.latency.value * (steps ? 1e3 : 1e6)));
+    const std::size_t first = fields.size();
+    fields.resize(first + latencies.size());
+    std::size_t at = 0;  // a figure whose column is before it is of a second run of the same settings
+    for (next = r; next < rows.size() && (next == r || of_one_line(row, rows[next])); ++next, ++at) {
+      while (at < latencies.size() && !latencies[at].is_of(rows[next])) ++at;
+      if (at == latencies.size()) break;
+      fields[first + at] = latencies[at].text(rows[next].latency);
+    }
     for (std::size_t i = 0; i < measurements.extra_columns.size(); ++i) {
       fields.push_back(i < row.extra.size() ? csv_field(row.extra[i]) : std::string());
     }

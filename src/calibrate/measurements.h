@@ -1,4 +1,4 @@
-// Measured latencies: rows of CSV files in one of two schemas, told apart by their header.
+// Measured latencies: rows of CSV files in one of three schemas, told apart by their header.
 //
 //  * steps of whole models: hardware,tp,ep,dp,pp,runtime,engine_version,execution,options,model,weights,kv,batch,phase,
 //    new_tokens,context,concurrency,prompt,generated,loaded,measured,latency_ms. One forward step of `batch` sequences
@@ -10,6 +10,11 @@
 //  * kernels: hardware,op,dtype,weights,ranks,batch,m,n,k,hidden,inter,topk,experts,tp,ep,distribution,q_len,kv_len,
 //    heads,kv_heads,head_dim,causal,kv_dtype,window,bytes,power,copies,latency_us; a row fills in what its op has
 //    (op_row.h).
+//  * servers under load: hardware,tp,ep,dp,pp,runtime,engine_version,execution,options,model,weights,kv,
+//    max_batched_tokens,max_seqs,kv_utilisation,kv_blocks,block_size,prefix_caching,rate,burstiness,concurrency,
+//    requests,input,output,prefix,trace,replicas,prefill_replicas,decode_replicas,prefill_plan,decode_plan,draft,accept
+//    (serving_row.h), and at least one of the figures METRIC_STATISTIC_ms (ttft, tpot, itl, e2e; mean, p50, p90, p95,
+//    p99), output_tokens_per_second and requests_per_second. Each figure is a row of its own.
 //
 // Columns come in any order; those that the schema does not name are kept as they are and change no prediction
 // (unused_columns). Lines that start with '#' say where the rows are from. What a name means (hardware, runtime, model,
@@ -27,6 +32,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "calibrate/op_row.h"
+#include "calibrate/serving_row.h"
 
 namespace llmperf::calibrate {
 
@@ -80,8 +86,8 @@ struct StepRow {
 
 struct Row {
   std::string hardware;
-  std::variant<StepRow, OpRow> of;
-  Seconds latency;
+  std::variant<StepRow, OpRow, ServingRow> of;
+  Seconds latency;       // of a figure that is a rate its inverse
   std::size_t file = 0;  // in Measurements::files
   int line = 0;
   std::vector<std::string> extra;  // of Measurements::extra_columns, or shorter: the rest is empty
@@ -125,12 +131,13 @@ std::string configuration(const Row& row);
 // What a step ran under, as hardware::load_runtime_profile reads it: "vllm@0.6.3",
 // "llama.cpp-cuda@2024-05+llama-bench"; and what that is made of: "llama.cpp-cuda", and the version, build or else era.
 std::string runtime_text(const StepRow& row);
+std::string runtime_text(const ServingRow& row);
 std::string runtime_name(const StepRow& row);
 std::string runtime_version(const StepRow& row);
 
 inline constexpr std::size_t kMaxMeasurementBytes = std::size_t{64} << 20;
 
-// Reads files of either schema, by path or by built-in name. Throws Error(bad_input) with every problem of all files:
+// Reads files of any schema, by path or by built-in name. Throws Error(bad_input) with every problem of all files:
 // not readable, missing columns, bad numbers, latencies that are not positive, unknown phases, ops and element types,
 // no rows.
 Measurements read_measurements(std::span<const std::string> names_or_paths);
@@ -138,7 +145,8 @@ Measurements read_measurements(std::span<const std::string> names_or_paths);
 Measurements parse_measurements(std::string_view text, const std::string& file);
 
 // The file that parse_measurements reads back: the files' notes as comments, the columns that some row fills in, then
-// the extra columns. The rows are of one schema.
+// the extra columns. The rows are of one schema; figures of one run stand on one line where their rows follow each
+// other and came from one.
 std::string format_measurements(const Measurements& measurements);
 
 }  // namespace llmperf::calibrate

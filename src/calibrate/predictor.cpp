@@ -10,7 +10,6 @@
 #include "base/integer.h"
 #include "base/text.h"
 #include "calibrate/row_ops.h"
-#include "hardware/runtime_execution.h"
 #include "mapper/roofline/efficiency.h"
 #include "mapper/roofline/step_overhead.h"
 #include "model/model_file.h"
@@ -85,48 +84,8 @@ Predictor::Predictor(const Measurements& measurements, std::vector<std::size_t> 
 
 Predictor::~Predictor() = default;
 
-namespace {
-
-// What the options of a row are besides a column of their own.
-hardware::RuntimeExecution execution_of(const StepRow& row, const hardware::RuntimeProfile& profile) {
-  const bool repeated = row.flash_attention && row.options == "flash_attention";
-  std::string options = row.options.empty() || repeated ? "all" : row.options;
-  if (row.flash_attention) options += *row.flash_attention ? "+flash_attention" : "+no_flash_attention";
-  return hardware::resolve_execution(profile, options, row.execution);
-}
-
-graph::Plan plan_of(const StepRow& row) {
-  graph::Plan plan;
-  plan.tensor = row.tp;
-  plan.expert = row.ep;
-  plan.data = row.dp;
-  plan.pipeline = row.pp;
-  if (plan.devices() > 1 || row.split == "none") return plan;
-  (row.split == "tensor" || row.split == "row" ? plan.tensor : plan.pipeline) = row.n_gpu;
-  return plan;
-}
-
-// The profile's; of a format that its llama.cpp could not write yet, the first that could.
-model::GgufEra era_of(const StepRow& row, const hardware::RuntimeProfile& profile) {
-  const model::GgufEra era = model::parse_gguf_era(profile.gguf_era);
-  const model::GgufFileType* type = model::find_gguf_file_type(row.weights);
-  return type != nullptr ? std::max(era, type->since) : era;
-}
-
-}  // namespace
-
 estimate::Choices Predictor::choices_of(const StepRow& row, const model::Decoder& decoder) {
-  estimate::Choices choices;
-  choices.weights = row.weights;
-  if (!row.kv.empty()) {  // "fp8", or "q8_0/q4_0" of keys and values
-    choices.cache_k = split(row.kv, '/').front();
-    choices.cache_v = split(row.kv, '/').back();
-  }
-  choices.run_as(execution_of(row, hardware::run_by(profile_, decoder.architecture)));
-  choices.profile = &profile_;
-  if (!profile_.gguf_era.empty()) choices.gguf_era = era_of(row, profile_);
-  choices.plan = plan_of(row);
-  choices.plan.shard_embedding = !profile_.choices.replicates_embedding;
+  estimate::Choices choices = step_choices(row, profile_, decoder);
   if (row.ubatch > 0) choices.micro_batch = row.ubatch;
   if (row.threads > 0) choices.threads = row.threads;
   if (!estimate::has_own_memory(device_)) return choices;
@@ -303,7 +262,7 @@ std::vector<mapper::StepOverhead> Predictor::overheads() const {
     if (row.of == nullptr) continue;
     const estimate::Setup& setup = row.of->estimator->setup();
     mapper::StepOverhead& overhead =
-        result.emplace_back(profile_.values, setup.dispatch_of(row.prompts, row.group.count), row.prompts);
+        result.emplace_back(profile_.values, setup.dispatch_of(row.prompts, row.group.count, row.group.count * row.group.new_tokens), row.prompts);
     for (std::size_t i = row.begin; i < row.end; ++i) overhead.add(ops_[items_[i].op].op, items_[i].count);
   }
   return result;

@@ -9,11 +9,13 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "hardware/runtime_execution.h"
 
 namespace llmperf::calibrate {
 namespace {
 
 using graph::VectorKind;
+using hardware::RuntimeProfile;
 
 // A scheme. Ops point to its formats, so that those of measured rows live as long as the program.
 const model::WeightScheme& scheme_of(const std::string& name, Dtype wide) {
@@ -245,7 +247,7 @@ std::vector<graph::Op> ops_of_shape(const Shape& shape, Dtype dtype) {
 
 }  // namespace
 
-std::vector<graph::Op> ops_of(const OpRow& row, const hardware::RuntimeProfile& profile) {
+std::vector<graph::Op> ops_of(const OpRow& row, const RuntimeProfile& profile) {
   std::vector<graph::Op> ops = std::visit([&](const auto& shape) { return ops_of_shape(shape, row.dtype); }, row.shape);
   if (const auto* gemm = std::get_if<GemmShape>(&row.shape); gemm && gemm->ranks > 1) {
     const double bytes = static_cast<double>(gemm->m * gemm->n) * bytes_per_element(row.dtype);
@@ -265,7 +267,52 @@ std::vector<graph::Op> ops_of(const OpRow& row, const hardware::RuntimeProfile& 
   return ops;
 }
 
-std::int64_t running_batch(const estimate::Estimator& estimator, const hardware::RuntimeProfile& profile,
+namespace {
+
+// What the options of a row are besides a column of their own.
+hardware::RuntimeExecution execution_of(const StepRow& row, const RuntimeProfile& profile) {
+  const bool repeated = row.flash_attention && row.options == "flash_attention";
+  std::string options = row.options.empty() || repeated ? "all" : row.options;
+  if (row.flash_attention) options += *row.flash_attention ? "+flash_attention" : "+no_flash_attention";
+  return hardware::resolve_execution(profile, options, row.execution);
+}
+
+graph::Plan plan_of(const StepRow& row) {
+  graph::Plan plan;
+  plan.tensor = row.tp;
+  plan.expert = row.ep;
+  plan.data = row.dp;
+  plan.pipeline = row.pp;
+  if (plan.devices() > 1 || row.split == "none") return plan;
+  (row.split == "tensor" || row.split == "row" ? plan.tensor : plan.pipeline) = row.n_gpu;
+  return plan;
+}
+
+// The profile's; of a format that its llama.cpp could not write yet, the first that could.
+model::GgufEra era_of(const StepRow& row, const RuntimeProfile& profile) {
+  const model::GgufEra era = model::parse_gguf_era(profile.gguf_era);
+  const model::GgufFileType* type = model::find_gguf_file_type(row.weights);
+  return type != nullptr ? std::max(era, type->since) : era;
+}
+
+}  // namespace
+
+estimate::Choices step_choices(const StepRow& row, const RuntimeProfile& profile, const model::Decoder& decoder) {
+  estimate::Choices choices;
+  choices.weights = row.weights;
+  if (!row.kv.empty()) {  // "fp8", or "q8_0/q4_0" of keys and values
+    choices.cache_k = split(row.kv, '/').front();
+    choices.cache_v = split(row.kv, '/').back();
+  }
+  choices.run_as(execution_of(row, hardware::run_by(profile, decoder.architecture)));
+  choices.profile = &profile;
+  if (!profile.gguf_era.empty()) choices.gguf_era = era_of(row, profile);
+  choices.plan = plan_of(row);
+  choices.plan.shard_embedding = !profile.choices.replicates_embedding;
+  return choices;
+}
+
+std::int64_t running_batch(const estimate::Estimator& estimator, const RuntimeProfile& profile,
                            const graph::SequenceGroup& group) {
   const double share = get(profile.values, hardware::Parameter::memory_utilisation);
   const double room = share * estimator.capacity().value - estimator.stages().front().weights.value;

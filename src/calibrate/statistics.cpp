@@ -100,6 +100,29 @@ Label text(const StepRow& s) {
   return {s.*Member};
 }
 
+// Of figures of servers, each kind for every metric apart.
+template <auto Name>
+std::optional<Label> of_run(const Row& row) {
+  const auto* run = std::get_if<ServingRow>(&row.of);
+  if (!run) return std::nullopt;
+  Label label = Name(row, *run);
+  const auto& figures = serving_figures();
+  const auto metric = find_figure(run->metric) - figures.data();
+  constexpr std::int64_t kApart = std::int64_t{1} << 40;
+  label.order += metric * kApart;
+  label.name = label.name.empty() ? run->metric : fmt::format("{} {}", run->metric, label.name);
+  return label;
+}
+Label metric_alone(const Row&, const ServingRow&) { return {}; }
+Label of_device(const Row& row, const ServingRow&) { return {row.hardware}; }
+Label of_model(const Row&, const ServingRow& r) { return {r.model}; }
+Label of_tp(const Row&, const ServingRow& r) { return {fmt::format("tp {}", r.tp), r.tp}; }
+Label of_load(const Row&, const ServingRow& r) {
+  if (!r.trace.empty()) return {"trace " + r.trace};
+  if (r.concurrency > 0) return {fmt::format("concurrency {}", r.concurrency), r.concurrency};
+  return r.rate ? Label{fmt::format("{} requests/s", *r.rate), static_cast<std::int64_t>(*r.rate)} : Label{"at once"};
+}
+
 constexpr Grouping kGroupings[] = {{"runtime", of_step<text<&StepRow::runtime>>},
                                    {"phase", of_step<phase>},
                                    {"runtime_phase", of_step<runtime_phase>},
@@ -114,6 +137,11 @@ constexpr Grouping kGroupings[] = {{"runtime", of_step<text<&StepRow::runtime>>}
                                    {"era", of_step<text<&StepRow::era>>},
                                    {"cards", of_step<cards>},
                                    {"offload", of_step<offload>},
+                                   {"metric", of_run<metric_alone>},
+                                   {"metric_hardware", of_run<of_device>},
+                                   {"metric_model", of_run<of_model>},
+                                   {"metric_tp", of_run<of_tp>},
+                                   {"metric_load", of_run<of_load>},
                                    {"op", op_word},
                                    {"m_band", of_shape<GemmShape, m_band>},
                                    {"scheme", any_scheme},
@@ -123,6 +151,13 @@ constexpr Grouping kGroupings[] = {{"runtime", of_step<text<&StepRow::runtime>>}
                                    {"collective", of_shape<CollectiveShape, collective>}};
 
 }  // namespace
+
+double relative_error(const Row& row, double predicted) {
+  const auto* run = std::get_if<ServingRow>(&row.of);
+  const ServingFigure* figure = run ? find_figure(run->metric) : nullptr;
+  const bool rate = figure && figure->rate;
+  return rate ? relative_error(row.latency.value, predicted) : relative_error(predicted, row.latency.value);
+}
 
 double quantile(std::vector<double> values, double share) {
   if (values.empty()) return std::numeric_limits<double>::quiet_NaN();

@@ -13,6 +13,8 @@
 namespace llmperf::calibrate {
 
 constexpr double relative_error(double predicted, double measured) { return predicted / measured - 1; }
+// Of a row, whose figure may be a rate: that of the rate then, though its inverse is what is predicted.
+double relative_error(const Row& row, double predicted);
 
 // Of the absolute errors, except for the bias. All but `rows` are NaN when there are no rows: no error is not an error
 // of 0.
@@ -38,7 +40,8 @@ struct RowGroup {
 // All groups of all kinds that apply, kind after kind; bands ascending, others in order of appearance. Steps are
 // grouped by model, runtime, weights, phase, batch band, execution, options, runtime with phase, runtime with batch
 // band, device with phase, and where rows have them by backend, era, cards and host; ops by op, band of m, scheme, (n,
-// k) site, head layout, shape of experts, (collective, ranks). `rows` chooses which rows take part.
+// k) site, head layout, shape of experts, (collective, ranks); figures of servers by metric, and that with model,
+// device, plan and load. `rows` chooses which rows take part.
 std::vector<RowGroup> group_rows(const Measurements& measurements, std::span<const std::size_t> rows);
 
 // Rows that a text is equal of, in the order in which the texts appear; rows without one are in none.

@@ -8,10 +8,12 @@
 #include <numeric>
 #include <optional>
 
+#include "base/match.h"
 #include "base/text.h"
 #include "calibrate/data_checks.h"
 #include "calibrate/fit.h"
 #include "calibrate/predictor.h"
+#include "calibrate/serving_predictor.h"
 #include "calibrate/statistics.h"
 #include "estimate/estimate.h"
 #include "hardware/beyond_range.h"
@@ -86,9 +88,7 @@ std::vector<double> errors(const Measurements& measurements, std::span<const dou
   std::vector<double> list;
   if (predicted.empty()) return list;
   list.reserve(rows.size());
-  for (const std::size_t row : rows) {
-    list.push_back(relative_error(predicted[row], measurements.rows[row].latency.value));
-  }
+  for (const std::size_t row : rows) list.push_back(relative_error(measurements.rows[row], predicted[row]));
   return list;
 }
 
@@ -180,9 +180,11 @@ std::vector<Batch> batches(const Measurements& measurements, const std::string& 
   std::vector<Diagnostic> problems;
   for (std::size_t i = 0; i < measurements.rows.size(); ++i) {
     const Row& row = measurements.rows[i];
-    const auto* step = std::get_if<StepRow>(&row.of);
-    const std::string name = !runtime.empty() ? runtime : step ? runtime_text(*step) : "";
-    const std::string key = row.hardware + '\n' + name;
+    const std::string own = match(
+        row.of, [](const OpRow&) { return std::string(); }, [](const auto& whole) { return runtime_text(whole); });
+    const std::string name = runtime.empty() ? own : runtime;
+    const bool run = std::holds_alternative<ServingRow>(row.of);
+    const std::string key = row.hardware + (run ? "\n\n" : "\n") + name;
     auto it = found.find(key);
     if (it == found.end()) {
       Batch batch;
@@ -254,9 +256,14 @@ double rule_of(const StepRow& row, const RowRoof& roof) {
 }
 
 std::string baseline_kind(const Row& row) {
-  if (const auto* op = std::get_if<OpRow>(&row.of)) return row.hardware + ' ' + op->op;
-  const auto& step = std::get<StepRow>(row.of);
-  return fmt::format("{} {} {} {}", row.hardware, runtime_name(step), step.weights, name(step.phase));
+  return match(
+      row.of, [&](const OpRow& op) { return row.hardware + ' ' + op.op; },
+      [&](const StepRow& step) {
+        return fmt::format("{} {} {} {}", row.hardware, runtime_name(step), step.weights, name(step.phase));
+      },
+      [&](const ServingRow& run) {
+        return fmt::format("{} {} {} {}", row.hardware, run.runtime, run.weights, run.metric);
+      });
 }
 
 std::string untrusted(const Measurements& measurements, const Row& row) {
@@ -265,6 +272,37 @@ std::string untrusted(const Measurements& measurements, const Row& row) {
   const auto column = static_cast<std::size_t>(it - columns.begin());
   return it != columns.end() && column < row.extra.size() ? row.extra[column] : "";
 }
+
+namespace {
+
+// Figures of servers: the speed of light is the same simulation of steps that take no longer than they must, and what
+// is fitted to the rows are a launch and a share of that.
+void predict_runs(const Measurements& measurements, const Batch& batch, Validation& result,
+                  std::vector<RooflineTimes>& times) {
+  const bool light = batch.profile.name.empty();
+  ServingPredictor predictor(measurements, batch.rows, *batch.device);
+  std::vector<double> roofs(batch.rows.size());
+  predictor.predict(nullptr, roofs);
+  std::vector<double> seconds = roofs;
+  if (!light) predictor.predict(&batch.profile, seconds);
+  for (std::size_t k = 0; k < batch.rows.size(); ++k) {
+    const std::size_t i = batch.rows[k];
+    ValidatedRow& row = result.rows[i];
+    row.predicted = seconds[k];
+    row.roofline = roofs[k];
+    row.profile = light ? "none" : batch.profile.title_for(*batch.device);
+    row.class_default = !light && !batch.profile.measured_on(*batch.device);
+    row.extrapolated = !predictor.beyond(k).empty();
+    if (!predictor.remark(k).empty()) {
+      row.scored = false;
+      if (row.remark.empty()) row.remark = predictor.remark(k);
+    }
+    if (row.remark.empty()) row.remark = predictor.beyond(k);
+    times[i] = {0, roofs[k], baseline_kind(measurements.rows[i]), row.scored};
+  }
+}
+
+}  // namespace
 
 Validation validate(Measurements measurements, const std::string& runtime, const hardware::Device* device) {
   Validation result;
@@ -283,6 +321,10 @@ Validation validate(Measurements measurements, const std::string& runtime, const
     result.rows[i].scored = result.rows[i].remark.empty();
   }
   for (Batch& batch : batches(measurements, runtime, devices)) {
+    if (std::holds_alternative<ServingRow>(measurements.rows[batch.rows.front()].of)) {
+      predict_runs(measurements, batch, result, times);
+      continue;
+    }
     const bool light = batch.profile.name.empty();
     if (light) std::fill(batch.profile.values.begin(), batch.profile.values.end(), 1.0);
     Predictor predictor(measurements, batch.rows, *batch.device, batch.profile);

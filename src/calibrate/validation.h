@@ -47,8 +47,8 @@ double rule_of(const StepRow& row, const RowRoof& roof);  // s
 
 struct ValidatedRow {
   std::size_t row = 0;              // in Measurements::rows
-  double predicted = 0;             // s
-  double roofline = 0;              // s, the baselines above
+  double predicted = 0;             // s; of a rate its inverse; NaN: not predicted
+  double roofline = 0;              // s, the baselines above; of a server simulated at the speed of light
   double fitted_roofline = 0;       // s
   std::optional<double> rule = {};  // s; of steps
   std::optional<estimate::Band> band = {};
@@ -81,7 +81,7 @@ struct Validation {
   std::vector<std::string> warnings;
 
   double measured(const ValidatedRow& r) const { return measurements.rows[r.row].latency.value; }
-  double error(const ValidatedRow& r) const { return relative_error(r.predicted, measured(r)); }
+  double error(const ValidatedRow& r) const { return relative_error(measurements.rows[r.row], r.predicted); }
 };
 
 // Every row by the profile of its runtime for its device (ops: the device's preferred one), or all by `runtime`: a name

@@ -267,6 +267,7 @@ Answer compare_options(const CompareFlags& flags) {
   if (!asked.options) asked.options = "none";
   const std::string execution = asked.execution.value_or("");
   request::Sources sources;
+  refuse_beside(asked);
   const auto resolved = resolve(asked, sources, request::Unused::taken);
   const Resolved& r = *resolved;
   if (std::holds_alternative<request::Video>(r.work)) return compare_videos(flags, r, execution);

@@ -28,12 +28,6 @@ struct EstimateFlags {
   report::Detail detail = report::Detail::summary;
 };
 
-// The JSON with the request as its last key.
-std::string with_request(std::string json, const request::Request& request) {
-  json.erase(json.rfind("\n}"));
-  return json + ",\n  \"request\": " + to_json(request) + "\n}\n";
-}
-
 template <class Estimate>
 Answer answer_of(const Resolved& r, const Estimate& e, report::Report report) {
   Answer answer{std::move(report)};
@@ -42,10 +36,16 @@ Answer answer_of(const Resolved& r, const Estimate& e, report::Report report) {
 }
 
 Answer answer_of(Resolved& r, request::Generation& text, report::Detail detail, bool curve) {
-  const estimate::Estimate e = text.estimator->run(text.scenario);
+  estimate::Estimate e = text.estimator->run(text.scenario);
   std::vector<estimate::ContextPoint> points;
   if (curve) points = estimate::context_curve(*text.estimator, e);
-  const result::Generation result = result::generation(*text.estimator, e, std::move(points));
+  if (e.fits && !text.step.empty()) {
+    estimate::Phase& step = e.phases.emplace_back();
+    text.estimator->mixed_step(text.step, step);
+    step.name = "step";
+  }
+  result::Generation result = result::generation(*text.estimator, e, std::move(points));
+  if (text.memory) result.room = estimate::kv_capacity(*text.estimator, *text.memory);
   return answer_of(r, e, report::estimate_report(result, detail, report::step_trace(*text.estimator, e)));
 }
 
@@ -63,6 +63,11 @@ Answer answer_of(Resolved& r, request::Training& training, report::Detail detail
 }
 
 }  // namespace
+
+std::string with_request(std::string json, const request::Request& request) {
+  json.erase(json.rfind("\n}"));
+  return json + ",\n  \"request\": " + to_json(request) + "\n}\n";
+}
 
 Answer answer(Resolved& resolved, report::Detail detail, bool curve) {
   Answer answer = std::visit([&](auto& work) { return answer_of(resolved, work, detail, curve); }, resolved.work);
@@ -97,6 +102,13 @@ void check_complete(const request::Request& request, const std::string& hint) {
   }
 }
 
+void refuse_beside(const request::Request& request) {
+  for (const char* name : {"step", "kv-utilisation"}) {
+    if (!get(request, request::field(name))) continue;
+    throw Error::bad_input(fmt::format("`{}`: only `llmperf estimate` shows it", name), "leave it out");
+  }
+}
+
 namespace {
 
 // What the file asks for with the flags over it. `command`: that is asked, for the message about what is missing.
@@ -115,6 +127,7 @@ Answer estimate_answer(const EstimateFlags& flags, const Context& context) {
 Answer explain_answer(const EstimateFlags& flags, const Context&) {
   request::Sources sources;
   const request::Request request = request_of(flags, "explain");
+  refuse_beside(request);
   const auto resolved = request::resolve_setup(request, sources);
   auto& text = std::get<request::Generation>(resolved->work);
   text.scenario = request::scenario_of(request, resolved->model());

@@ -128,14 +128,23 @@ void add_import(Command& root) {
   Meanings<import::Source> sources;
   for (const std::string& name : import::source_names()) sources.emplace_back(name, import::parse_source(name));
   Flag& source = command.add("source", flags.source, sources, "SOURCE",
-                             "msprof, torch-npu, hccl-test, nccl-tests, chrome-trace, aiconfigurator or llama-bench");
+                             "msprof, torch-npu, hccl-test, nccl-tests, chrome-trace, aiconfigurator, llama-bench, "
+                             "vllm-bench, sglang-bench, aiperf, guidellm or inferencex");
   source.required().otherwise.clear();
   command.add("files", flags.files, "FILE", "files of that source").required();
   command.add_field("hw", flags.options.hardware).about = "device of the measurements, for their column of that name";
-  command.add(
-      "--ranks", flags.options.ranks, {2, kMostRanks}, "N",
-      "msprof, torch-npu, hccl-test, nccl-tests, llama-bench: devices that took part, where the file does not say");
-  command.add_field("model", flags.options.model).about = "llama-bench: the model of all tests [by its parameters]";
+  command.add("--ranks", flags.options.ranks, {2, kMostRanks}, "N",
+              "msprof, torch-npu, hccl-test, nccl-tests, llama-bench: devices that took part, where the file does not "
+              "say; runs of "
+              "servers: their tensor parallelism");
+  command.add_field("model", flags.options.model).about =
+      "llama-bench, runs of servers: the model of all of them [by its parameters, its name]";
+  command.add_field("weights", flags.options.weights).about = "runs of servers: scheme of the weights [the file's]";
+  command.add_field("runtime", flags.options.runtime).about =
+      "runs of servers: engine and version, vllm@0.15.1 [what the file says]";
+  command.add("--concurrency", flags.options.concurrency, {1, import::kMostRequests}, "N",
+              "runs of servers: requests under way at most [the file's]");
+  command.add("--rate", flags.options.rate, {0, 1'000'000'000}, "R", "runs of servers: requests per second [the file's]");
   command.add_field("host", flags.options.host).about = "llama-bench: CPU of the layers that are not on the device";
   command.add("--kv-len", flags.options.kv_len, {1, import::kMostTokens}, "N",
               "msprof, torch-npu: tokens of each sequence in pages or behind others, the new ones included");

@@ -12,6 +12,8 @@ namespace llmperf::cli {
 namespace {
 
 volatile std::sig_atomic_t signalled = 0;
+std::atomic<bool> ending = false;
+static_assert(std::atomic<bool>::is_always_lock_free);  // or a handler could not set it
 
 }  // namespace
 
@@ -19,7 +21,10 @@ volatile std::sig_atomic_t signalled = 0;
 InterruptGuard::InterruptGuard() {
   for (std::size_t i = 0; i < before_.size(); ++i) {
     const int signal = kEndingSignals[i];
-    before_[i] = std::signal(signal, [](int number) { signalled = number; });
+    before_[i] = std::signal(signal, [](int number) {
+      signalled = number;
+      ending = true;
+    });
     if (before_[i] == SIG_IGN && signal != SIGINT) std::signal(signal, SIG_IGN);
   }
 }
@@ -28,6 +33,7 @@ InterruptGuard::~InterruptGuard() {
 }
 
 int interrupting_signal() { return signalled; }
+const std::atomic<bool>& interruption() { return ending; }
 
 Progress::~Progress() {
   if (!shown_) return;

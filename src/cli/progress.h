@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <string>
@@ -25,6 +26,8 @@ class InterruptGuard {
 };
 // The last of these signals; 0: there was none.
 int interrupting_signal();
+// What is true from then on, for work that looks whether it should end.
+const std::atomic<bool>& interruption();
 inline bool interrupted() { return interrupting_signal() != 0; }
 
 // A line on the terminal, where stderr is one: what is done next, and how long all will still take at this pace.

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <set>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/number.h"
@@ -390,7 +392,10 @@ void add_replay(Command& root) {
     const bool named = command.find("--" + std::string(field.name)) != nullptr || field.name == "gen";
     // The ops of a vision tower are not replayed.
     const bool images = field.name == "images" || field.name == "image-size";
-    if (!named && !images && field.applies_to(request::Workload::text)) command.add(field.name, f.request);
+    // Nor is what an estimate says beside its own numbers.
+    constexpr std::string_view kBeside[] = {"step", "kv-utilisation", "block-size", "max-batched-tokens", "max-seqs"};
+    const bool beside = std::ranges::find(kBeside, field.name) != std::end(kBeside);
+    if (!named && !images && !beside && field.applies_to(request::Workload::text)) command.add(field.name, f.request);
   }
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "calibrate/csv.h"
+#include "descriptor/csv.h"
 #include "cli/command_line.h"
 #include "cli/estimate.h"
 #include "cli/progress.h"
@@ -67,6 +67,7 @@ std::vector<std::string> result_columns(request::Workload workload) {
     case request::Workload::text: result::fill_row<result::Generation>(row, nullptr); break;
     case request::Workload::video: result::fill_row<result::Video>(row, nullptr); break;
     case request::Workload::training: result::fill_row<result::Training>(row, nullptr); break;
+    case request::Workload::serve: break;  // no sweep has such points
   }
   std::vector<std::string> columns;
   for (std::size_t i = 0; i < row.size(); ++i) columns.emplace_back(row.name(i));
@@ -93,7 +94,7 @@ std::string canonical(const Field& field, const std::string& text) {
 sweep::Axis read_points(const std::string& path) {
   const std::string text = descriptor::read_text_file(path, kMaxPointsFileBytes);
   descriptor::Problems problems(path);
-  calibrate::CsvReader reader(text, problems);
+  descriptor::CsvReader reader(text, problems);
   sweep::Axis axis;
   std::vector<std::string> known;
   for (const Field& field : request::fields()) {
@@ -101,7 +102,7 @@ sweep::Axis read_points(const std::string& path) {
   }
   while (reader.next()) {
     std::vector<std::string> values;
-    for (const calibrate::CsvCell& cell : reader.cells()) values.push_back(cell.text);
+    for (const descriptor::CsvCell& cell : reader.cells()) values.push_back(cell.text);
     if (axis.flags.empty()) {
       for (std::size_t i = 0; i < values.size(); ++i) {
         const Field* field = request::find_field(values[i]);
@@ -370,6 +371,7 @@ void PointStudy::Evaluator::load_setup_once() {
   generation_.reset();
   try {
     for (std::size_t i = 0; i < outer; ++i) set_axis(i);
+    refuse_beside(request_);
     setup_ = resolve_setup(request_, points_.sources_, request::Unused::taken);
     generation_.emplace(std::get<request::Generation>(setup_->work).estimator->setup());
   } catch (const std::exception& error) {

@@ -24,6 +24,7 @@ constexpr Folder kFolders[] = {{"models", ".yaml", "model"},
                                {"hardware/runtimes", ".yaml", "runtime profile"},
                                {"hardware/engines", ".yaml", "engine"},
                                {"hardware/measurements", ".csv", "measurements"},
+                               {"hardware/traces", ".csv", "trace"},
                                {"programs", ".yaml", "table for programs"},
                                {"scenarios", ".yaml", "scenario"}};
 const Folder& folder(Kind kind) { return kFolders[static_cast<std::size_t>(kind)]; }
@@ -257,9 +258,9 @@ Document load(Kind kind, const std::string& name_or_path) {
   return parse_file(found.path, kind == Kind::model ? kConfigRules : JsonRules());
 }
 
-Text load_text(Kind kind, const std::string& name_or_path) {
+Text load_text(Kind kind, const std::string& name_or_path, std::size_t max_bytes) {
   Found found = find(kind, name_or_path);
-  std::string text = found.embedded ? std::string(found.embedded->text) : read_text_file(found.path);
+  std::string text = found.embedded ? std::string(found.embedded->text) : read_text_file(found.path, max_bytes);
   return {std::move(found.path), std::move(text)};
 }
 

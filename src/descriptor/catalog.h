@@ -21,9 +21,10 @@ enum class Kind {
   runtime,
   engine,
   measurements,
+  trace,
   program,
   scenario
-};  // measurements are CSV, the rest YAML
+};  // measurements and traces of requests are CSV, the rest YAML
 
 struct EmbeddedFile {
   Kind kind;
@@ -48,6 +49,7 @@ struct Text {
   std::string path;
   std::string text;
 };
-Text load_text(Kind kind, const std::string& name_or_path);
+// Throws Error(bad_input) also for a file beyond `max_bytes`.
+Text load_text(Kind kind, const std::string& name_or_path, std::size_t max_bytes = kMaxDescriptorBytes);
 
 }  // namespace llmperf::descriptor

@@ -386,7 +386,7 @@ void Estimator::vision(const Scenario& scenario, Phase& result) {
   pass.first = pass.last = {.count = images.count, .new_tokens = images.each.tokens};
   pass.ops = std::move(result.ops);
   result = std::move(pass);
-  result.launches = {.dispatch = setup_.dispatch_of(true, images.count),
+  result.launches = {.dispatch = setup_.dispatch_of(true, images.count, kMaxTokens),  // the tower is not captured
                      .prompts = true,
                      .layers = d(setup_.execution.model->vision->layers),
                      .sequences = d(images.count)};
@@ -394,21 +394,34 @@ void Estimator::vision(const Scenario& scenario, Phase& result) {
 }
 
 // One step: its graph, and how it runs.
-void Estimator::phase(std::string_view name, const SequenceGroup& group, std::int64_t micro_batches, Phase& result) {
-  graph::build_step(setup_.execution, {&group, 1}, graph::Part::all, graph_);
+void Estimator::phase(std::string_view name, std::span<const SequenceGroup> groups, std::int64_t micro_batches,
+                      Phase& result) {
+  graph::build_step(setup_.execution, groups, graph::Part::all, graph_);
+  join_attention(setup_, groups, graph_);
   const Serving& serving = setup_.serving;
   if (serving.drafts > 1) {  // what is made of a verified token's states is made once
     for (graph::Op& op : graph_) op.count *= op.tag == graph::Tag::join_states ? 1 : serving.drafts;
   }
   result.name = name;
   result.steps = 1;
+  const std::int64_t tokens = rows_of(groups);
+  const std::int64_t sequences = sequences_of(groups);
+  SequenceGroup group = groups.front();
+  result.groups.clear();
+  if (groups.size() > 1) {
+    result.groups.assign(groups.begin(), groups.end());
+    double context = 0;
+    for (const SequenceGroup& g : groups) context += d(g.count) * d(g.context);
+    group = {.count = sequences,
+             .new_tokens = (tokens + sequences - 1) / sequences,
+             .context = static_cast<std::int64_t>(context / d(sequences))};
+  }
   result.first = result.last = group;
   result.micro_batches = micro_batches;
   result.overlap_batches = setup_.serving.overlap_batches;
   const graph::Execution& e = setup_.execution;
-  const std::int64_t tokens = group.count * group.new_tokens;
   result.token_batches = e.weights.gguf && stages_.size() > 1 ? (tokens + e.micro_batch - 1) / e.micro_batch : 1;
-  const bool prompts = !is_decode(group);
+  const bool prompts = has_prompts(groups);
   result.in_flight = std::numeric_limits<double>::infinity();
   if (result.token_batches > 1 && setup_.profile) {
     const std::optional<FormatKernel> kernel = e.weights.groups.front()[model::Role::o].kernel;
@@ -419,10 +432,10 @@ void Estimator::phase(std::string_view name, const SequenceGroup& group, std::in
   result.pace.clear();
   for (std::size_t i = 0; i < cards_.size(); ++i) result.pace.push_back(stages_[i].pace);
   result.steady = !prompts && !e.weights.gguf ? Steady::yes : Steady::no;
-  result.launches = {.dispatch = setup_.dispatch_of(prompts, group.count),
+  result.launches = {.dispatch = setup_.dispatch_of(prompts, sequences, tokens),
                      .prompts = prompts,
                      .layers = d(e.model->num_layers() * serving.drafts) * d(micro_batches * result.overlap_batches),
-                     .sequences = d(micro_batches * result.overlap_batches * group.count * serving.drafts),
+                     .sequences = d(micro_batches * result.overlap_batches * sequences * serving.drafts),
                      .steps = d(serving.drafts)};
   if (serving.joins_step) result.launches.sequences = result.launches.steps = 0;
   const bool prefetches = e.runtime.prefetch_weights && stages_.size() == 1;
@@ -534,14 +547,73 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
   result.total += pace.mean * d(steps);
 }
 
+bool has_prompts(std::span<const SequenceGroup> step) { return !std::ranges::all_of(step, is_decode); }
+std::int64_t sequences_of(std::span<const SequenceGroup> step) {
+  std::int64_t sum = 0;
+  for (const SequenceGroup& g : step) sum += g.count;
+  return sum;
+}
+std::int64_t rows_of(std::span<const SequenceGroup> step) {
+  std::int64_t sum = 0;
+  for (const SequenceGroup& g : step) sum += g.count * g.new_tokens;
+  return sum;
+}
+
+void pool_decodes(std::span<const SequenceGroup> step, std::vector<SequenceGroup>& pooled) {
+  pooled.clear();
+  for (const SequenceGroup& g : step) {
+    const auto alike = std::ranges::find_if(pooled, [&](const SequenceGroup& p) {
+      return is_decode(p) && is_decode(g) && p.new_tokens == g.new_tokens && p.verifies == g.verifies;
+    });
+    if (alike == pooled.end()) {
+      pooled.push_back(g);
+      continue;
+    }
+    SequenceGroup& p = *alike;
+    const std::int64_t longest = std::max({p.context, p.longest, g.context, g.longest});
+    const double sum = d(p.count) * d(p.context) + d(g.count) * d(g.context);
+    p.count += g.count;
+    p.context = static_cast<std::int64_t>(std::llround(sum / d(p.count)));
+    p.longest = longest > p.context ? longest : 0;
+  }
+}
+
+bool joins_attention(const Platform& platform, std::span<const SequenceGroup> step, std::size_t group) {
+  if (!platform.profile || platform.profile->choices.ggml) return false;
+  const bool joint = platform.profile->choices.joint_attention;
+  return std::ranges::any_of(step.first(group), [&](const SequenceGroup& before) {
+    return joint || is_decode(before) == is_decode(step[group]);
+  });
+}
+
+void join_attention(const Platform& platform, std::span<const SequenceGroup> step, graph::Graph& graph) {
+  if (step.size() < 2) return;
+  for (graph::Op& op : graph) {
+    const auto* a = std::get_if<graph::Attention>(&op.body);
+    if (a && op.tag == graph::Tag::attention && !a->shared_kv &&
+        joins_attention(platform, step, static_cast<std::size_t>(op.group))) {
+      op.launches = 0;
+    }
+  }
+}
+
+void Estimator::mixed_step(std::span<const SequenceGroup> groups, Phase& result) {
+  pool_decodes(groups, pooled_);
+  const bool prompts = has_prompts(pooled_);
+  phase(!prompts ? "decode" : pooled_.size() == 1 ? prompt_phase() : "step", pooled_, 1, result);
+}
+
 Seconds Estimator::step_time(std::span<const SequenceGroup> step) {
-  graph::build_step(setup_.execution, step, graph::Part::all, graph_);
+  pool_decodes(step, pooled_);
+  graph::build_step(setup_.execution, pooled_, graph::Part::all, graph_);
+  join_attention(setup_, pooled_, graph_);
   Seconds sum;
-  const bool prompts = std::any_of(step.begin(), step.end(), [](const SequenceGroup& g) { return g.prompts(); });
+  const std::int64_t sequences = sequences_of(step);
   std::optional<mapper::StepOverhead> host;
-  std::int64_t sequences = 0;
-  for (const SequenceGroup& g : step) sequences += g.count;
-  if (setup_.profile) host.emplace(setup_.profile->values, setup_.dispatch_of(prompts, sequences), prompts);
+  if (setup_.profile) {
+    const bool prompts = has_prompts(pooled_);
+    host.emplace(setup_.profile->values, setup_.dispatch_of(prompts, sequences, rows_of(pooled_)), prompts);
+  }
   for (const graph::Op& op : graph_) {
     sum += time(op, work(op)).total * d(op.count);
     if (host) host->add(op);

@@ -63,6 +63,22 @@ struct Estimate : Outcome {
   const Phase* phase(std::string_view name) const;  // null where there is none
 };
 
+// Whether a group gets one token per sequence (or verifies some) after others.
+inline bool is_decode(const graph::SequenceGroup& group) { return !group.prompts() && group.context > 0; }
+bool has_prompts(std::span<const graph::SequenceGroup> step);
+std::int64_t sequences_of(std::span<const graph::SequenceGroup> step);
+std::int64_t rows_of(std::span<const graph::SequenceGroup> step);
+
+// Groups that decode with as many new tokens each, as one: all their sequences, the mean of their contexts and the
+// longest. Others stay as they are.
+void pool_decodes(std::span<const graph::SequenceGroup> step, std::vector<graph::SequenceGroup>& pooled);
+// Whether the attention of a group is part of an earlier group's launch: kernels take sequences of any lengths
+// (varlen), those that decode and pieces of prompts in one launch where the stack's do
+// (KernelChoices::joint_attention), else in one for each of the two.
+bool joins_attention(const Platform& platform, std::span<const graph::SequenceGroup> step, std::size_t group);
+// Attention over latents is launched for each group all the same.
+void join_attention(const Platform& platform, std::span<const graph::SequenceGroup> step, graph::Graph& graph);
+
 // Keeps its workspace between runs, so that a run allocates nothing once warm. One per thread.
 class Estimator {
  public:
@@ -84,8 +100,11 @@ class Estimator {
   }
   // A step of `micro_batches` parts, each over `group` (of one replica), whether it fits or not.
   void step(const graph::SequenceGroup& group, std::int64_t micro_batches, Phase& result) {
-    phase(is_decode(group) ? "decode" : prompt_phase(), group, micro_batches, result);
+    phase(is_decode(group) ? "decode" : prompt_phase(), {&group, 1}, micro_batches, result);
   }
+  // A step of continuous batching over several groups (of one replica, at least one), whether it fits or not: groups
+  // that decode are pooled, and attention is launched together (join_attention).
+  void mixed_step(std::span<const graph::SequenceGroup> groups, Phase& result);
   // Time of one step over `step` (of one replica), without the per-op results.
   Seconds step_time(std::span<const graph::SequenceGroup> step);
   cost::Memory memory(const Scenario& scenario) const { return placed_memory(scenario).device; }
@@ -153,8 +172,11 @@ class Estimator {
   std::int64_t prompt_unit() const;
 
  private:
-  static bool is_decode(const graph::SequenceGroup& group) { return !group.prompts() && group.context > 0; }
-  void phase(std::string_view name, const graph::SequenceGroup& group, std::int64_t micro_batches, Phase& result);
+  void phase(std::string_view name, std::span<const graph::SequenceGroup> groups, std::int64_t micro_batches,
+             Phase& result);
+  void phase(std::string_view name, const graph::SequenceGroup& group, std::int64_t micro_batches, Phase& result) {
+    phase(name, {&group, 1}, micro_batches, result);
+  }
   // The steps of a phase as the context grows: in full at `start`, the mean and the last one's time.
   struct Pace {
     Seconds first, mean, last;
@@ -186,6 +208,7 @@ class Estimator {
   Bytes host_weights_;
   std::vector<Stage> stages_;  // at least one
   graph::Graph graph_;
+  std::vector<graph::SequenceGroup> pooled_;
   std::vector<double> samples_;  // scratch of sum_over_context
   std::vector<double> seconds_;  // scratch: the times of the ops of a step
   std::vector<double> sums_;

@@ -11,11 +11,17 @@ namespace llmperf::estimate {
 
 // What an engine is told of memory.
 struct EngineMemory {
-  double utilisation = 0.92;           // share of the device's memory that it may use
+  // What `utilisation` is a share of: all memory (vLLM), all memory for weights and cache alone (SGLang), or what
+  // weights and the largest step leave free (TensorRT-LLM).
+  enum class Room : std::uint8_t { share_of_all, weights_and_cache, share_of_free };
+  Room room = Room::share_of_all;
+  double utilisation = 0.92;
   std::int64_t batched_tokens = 8192;  // of its largest step, which its profile run computes
   std::int64_t max_sequences = 1024;
-  std::int64_t block_size = 16;      // tokens
-  std::int64_t graph_rows = 512;     // of the largest captured graph; 0: none is
+  std::int64_t block_size = 16;  // tokens
+  // Of the largest captured graph, whose memory is taken off; 0: none is captured before the cache is sized, as up to
+  // vLLM 0.19.
+  std::int64_t graph_rows = 0;
   std::int64_t sequence_tokens = 0;  // of a sequence whose blocks are counted, where these are not alike; 0: many
 };
 
@@ -33,6 +39,11 @@ struct KvCapacity {
   std::int64_t blocks = 0;
   std::int64_t tokens() const { return blocks * block_size; }
 };
+// vLLM's defaults for a server on the device (arg_utils.py, get_batch_defaults): 8,192 tokens and 1,024 sequences from
+// 70 GiB on, but for the A100; else 2,048 and 256.
+EngineMemory engine_memory(const hardware::Device& device);
+
+// Where nothing fits there are no blocks. Every sequence that runs takes its state out of the same room.
 KvCapacity kv_capacity(const Estimator& estimator, const EngineMemory& memory);
 
 }  // namespace llmperf::estimate

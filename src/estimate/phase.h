@@ -60,6 +60,7 @@ struct Phase {
   std::int64_t steps = 1;
   graph::SequenceGroup first;  // of the first step
   graph::SequenceGroup last;
+  std::vector<graph::SequenceGroup> groups;  // of a mixed step; `first` has their sequences, and means of the rest
   std::vector<OpEstimate> ops;
   cost::Work work;
   Seconds time;  // of one step

@@ -38,9 +38,13 @@ struct Platform {
 
   // The links as collectives are charged for them: under a profile as its library drives them.
   cost::Cluster charged_cluster() const;
-  // Of a step: decode of more sequences than were captured is launched as prompts are.
-  hardware::Dispatch dispatch_of(bool prompts, std::int64_t sequences) const {
+  // Of a step of `rows` new tokens: decode of more sequences than were captured is launched as prompts are, and few
+  // tokens with prompts among them as graphs in pieces where a stack has captured these.
+  hardware::Dispatch dispatch_of(bool prompts, std::int64_t sequences, std::int64_t rows) const {
+    using enum hardware::Dispatch;
     const std::int64_t captured = profile ? profile->choices.graph_rows : 0;
+    const bool in_pieces = captured > 0 && profile->choices.graph_pieces && rows <= captured;
+    if (prompts && in_pieces && dispatch == eager && decode_dispatch == graph) return pieces;
     return prompts || (captured > 0 && sequences > captured) ? dispatch : decode_dispatch;
   }
   // Roofline where the device has no tiles or a profile times the ops.

@@ -359,6 +359,8 @@ TimelineStep step_of(const Phase& phase, std::span<const Stage> stages, const ha
   launching.gap = get(values, hardware::Parameter::launch_gap);
   if (phase.launches.dispatch == hardware::Dispatch::eager) {
     launching.host_layers = phase.launches.layers * get(values, hardware::Parameter::host_layer);
+  } else if (phase.launches.dispatch == hardware::Dispatch::pieces) {
+    launching.host_layers = phase.launches.layers * get(values, hardware::Parameter::host_piece);
   } else if (phase.launches.dispatch == hardware::Dispatch::graph) {
     launching.graph_launch = get(values, hardware::Parameter::host_launch);
     launching.host_layers = phase.launches.layers * get(values, hardware::Parameter::host_graph_layer);

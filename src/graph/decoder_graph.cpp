@@ -126,8 +126,10 @@ class DecoderBuilder {
       kind_ = static_cast<int>(group.kind);
       count_ = group.count();
       if (all) each_batch([&] { before_mixer(layer); });
+      scope_ = Scope::group;
       if (layer.attends()) attention(layer.attention, part_);
-      if (all && layer.recurrent) scan(*layer.recurrent);
+      if (part_ != Part::context_dependent && layer.recurrent) scan(*layer.recurrent);
+      scope_ = Scope::rows;
       if (all) each_batch([&] { after_mixer(layer); });
       group_ = nullptr;
       kind_ = -1;
@@ -163,6 +165,8 @@ class DecoderBuilder {
     op.count = count_ * times_ * times;
     op.layer_kind = kind_;
     op.place = place_;
+    op.scope = scope_;
+    op.group = step_group_;
     op.grows_with_context = grows;
     return op;
   }
@@ -565,9 +569,12 @@ class DecoderBuilder {
     constexpr double kSilu = 4;
     const bool alone = r.kind == model::RecurrentKind::short_conv;
     const double kept = d(r.conv - 1) * sequences() / d(tokens_ * times_);
+    const Scope here = std::exchange(scope_, Scope::sequences);
     elementwise(Tag::conv, tokens_, r.conv_channels(), 2 * d(r.conv) + (alone ? 2 : kSilu), (alone ? 3 : 1) + kept,
                 1 + kept, r.conv_channels() * (r.conv + (r.conv_bias ? 1 : 0)));
+    scope_ = here;
   }
+  std::int16_t number_of(const SequenceGroup& g) const { return static_cast<std::int16_t>(&g - step_.data()); }
   double sequences() const {
     double sum = 0;
     for (const SequenceGroup& g : step_) sum += d(g.count);
@@ -578,6 +585,7 @@ class DecoderBuilder {
     if (r.state_elements() == 0) return;
     place_ = place_for(group_->on_host, batches_[0].tokens);
     for (const SequenceGroup& g : step_) {
+      step_group_ = number_of(g);
       const bool chunks = g.prompts() && r.kind != model::RecurrentKind::mamba;
       push(Tag::scan, Scan{.kind = r.kind,
                            .sequences = g.count,
@@ -813,13 +821,14 @@ class DecoderBuilder {
   void attention(const model::Attention& a, Part part) {
     const bool sent = group_->on_host && place_for(true, batches_[0].tokens) == Place::device;
     for (const SequenceGroup& g : step_) {
+      step_group_ = number_of(g);
       place_ = group_->on_host ? Place::host : Place::device;
       if (concatenates(g)) concatenate(a, g);
       if (sent) place_ = Place::device;
       const Attention core = kernel(a, g);
       if (a.indexer && !a.indexer->reused) score_keys(a, *a.indexer, g);
       if (sent) send_cache(a, g, core);
-      if (sent && a.latent && part == Part::all) send_kv_b(a);
+      if (sent && a.latent && part != Part::context_dependent) send_kv_b(a);
       if (a.latent && latent_absorbed(a, g)) {
         absorbed(a, *a.latent, g, core);
         continue;
@@ -832,11 +841,11 @@ class DecoderBuilder {
         if (a.compression) push(Tag::compressed_attention, over_entries(a, core), 1, true);
       } else {
         naive(a, g);
-        if (chained() && part == Part::all) merge_heads(a, g);
+        if (chained() && part != Part::context_dependent) merge_heads(a, g);
       }
       if (split_) {
         pass_keys(a, g);
-      } else if (part == Part::all) {
+      } else if (part != Part::context_dependent) {
         merge_shares(a, g);
       }
     }
@@ -849,11 +858,14 @@ class DecoderBuilder {
   void prepare_masks() {
     if (!chained() || !needs_mask()) return;
     const Place here = std::exchange(place_, Place::device);
+    const Scope scope = std::exchange(scope_, Scope::group);
     for (const SequenceGroup& g : step_) {
+      step_group_ = number_of(g);
       mask(Tag::mask_prepare, g, kMaskKernels * in_bytes(), kMaskKernels * in_bytes());
       launches(kMaskKernels);
     }
     place_ = here;
+    scope_ = scope;
   }
 
   // Heads and KV heads of one device inside attention.
@@ -956,6 +968,7 @@ class DecoderBuilder {
     return {.sequences = g.count,
             .q_tokens = g.new_tokens,
             .context = walked_keys(g) - g.new_tokens,
+            .longest = g.longest > g.context ? g.longest : 0,
             .heads = core_heads(a),
             .kv_heads = core_kv_heads(a),
             .qk_dim = a.head_dim,
@@ -1484,13 +1497,16 @@ class DecoderBuilder {
 
   void head() {
     if (m_.encoder) {
+      scope_ = Scope::sampled;
       if (m_.pooler) {
         linear(Tag::pooler, Split::none, sampled_, m_.hidden, m_.hidden, true, e_.weights.lm_head, {}, Input::gathered);
       }
       return;
     }
     if (m_.kinds.back().norms_after && m_.final_norm) norm(Tag::final_norm);
-    const std::int64_t rows = o_.last_token_logits && !e_.training ? sampled_ : tokens_;
+    const bool last = o_.last_token_logits && !e_.training;
+    const std::int64_t rows = last ? sampled_ : tokens_;
+    if (last) scope_ = Scope::sampled;
     move_to(place_for(e_.weights.head_on_host, rows), rows);
     streamed_ = e_.weights.head_on_host && residual_ == Place::device;
     project_streams(rows);
@@ -1504,6 +1520,7 @@ class DecoderBuilder {
       exchange(Tag::logits_gather, CollectiveKind::all_gather, Axis::tensor, p_.tensor, d(rows), d(m_.vocab));
     }
     if (chained()) widen_logits(rows);
+    scope_ = Scope::rows;
   }
   void widen_logits(std::int64_t rows) {
     Copy copy = copy_of(d(rows * m_.vocab));
@@ -1524,6 +1541,7 @@ class DecoderBuilder {
   }
 
   void sample() {
+    scope_ = Scope::sampled;
     if (e_.weights.embedding_on_host) {  // llama.cpp samples on the host
       if (place_ == Place::device) {
         send(Tag::logits_to_host,
@@ -1556,6 +1574,8 @@ class DecoderBuilder {
   int kind_ = -1;
   const model::LayerGroup* group_ = nullptr;  // that is being built
   Place place_ = Place::device;               // of the ops being built
+  Scope scope_ = Scope::rows;                 // likewise
+  std::int16_t step_group_ = 0;               // of the step's groups, the one that is being built
   Place residual_ = Place::device;            // of the residual stream
   Tag norm_tag_ = Tag::none;
   std::optional<Vector> norm_pending_;  // waits for the product that takes it over

@@ -24,6 +24,7 @@ struct SequenceGroup {
   std::int64_t new_tokens = 1;
   std::int64_t context = 0;
   bool verifies = false;
+  std::int64_t longest = 0;  // context of the longest, where `context` is the mean of unequal ones; 0: all are alike
   bool prompts() const { return new_tokens > 1 && !verifies; }
   std::int64_t sampled() const { return verifies ? count * new_tokens : count; }  // tokens that another is drawn after
 };
@@ -69,7 +70,7 @@ struct Execution {
   model::IndexRow index_row(const model::Attention& a) const;
 };
 
-enum class Part : unsigned char { all, context_dependent };
+enum class Part : unsigned char { all, context_dependent, groups };
 
 // Whether a step's tokens are divided over the sequence axes: those of prompts are. A single new token is not; its step
 // runs whole on every device of these axes, each with its share of the cache.
@@ -80,7 +81,7 @@ bool splits_residual(const Plan& plan, std::span<const SequenceGroup> step);
 // Replaces the contents of `graph` (whose capacity is reused) with the ops of one step, in execution order: those of
 // one device of every pipeline stage, one stage after the other. `step` is the share of one replica (Plan::data). With
 // Part::context_dependent only those ops that change when contexts grow are built, the same ones in the same order as
-// the ops flagged grows_with_context in the whole graph.
+// the ops flagged grows_with_context in the whole graph; with Part::groups those of Scope::group.
 void build_step(const Execution& execution, std::span<const SequenceGroup> step, Part part, Graph& graph);
 
 // Whether queries attend to keys that were chosen for each: from the first key on that a query cannot see for their

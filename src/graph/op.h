@@ -132,6 +132,7 @@ struct Attention {
   std::int64_t sequences = 0;
   std::int64_t q_tokens = 0;
   std::int64_t context = 0;
+  std::int64_t longest = 0;  // context of the longest sequence, where `context` is the mean of unequal ones
   std::int64_t keys = 0;
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
@@ -293,6 +294,11 @@ using OpBody = std::variant<Gemm, Attention, Vector, Gather, Copy, Transfer, Col
 enum class Place : unsigned char { device, host, link, network };
 std::string_view name(Place place);
 
+// What of a step the shape of an op of a decoder hangs on: its new tokens, the sequences whose logits are made, tokens
+// and sequences both, or one group of sequences (attention, recurrences) and whether the step is divided. Ops of `rows`
+// and `sampled` are the same in every step of as many, whatever it is made of.
+enum class Scope : unsigned char { rows, sampled, sequences, group };
+
 struct Op {
   std::string_view name;  // for people, of static storage: "qkv_proj"
   Tag tag = Tag::none;    // of an op that a builder of this folder wrote
@@ -300,6 +306,8 @@ struct Op {
   std::int64_t count = 1;  // executions per step
   int layer_kind = -1;     // index into Decoder::kinds, or VideoLayer (stdit_graph.h); -1: outside the layers
   Place place = Place::device;
+  Scope scope = Scope::rows;
+  std::int16_t group = 0;  // of Scope::group: which of the step's
   bool grows_with_context = false;
   bool overlaps = false;  // a collective that can run while the op before it does
   double hidden = 1;      // of the shorter of the two, the share that then takes no time of its own

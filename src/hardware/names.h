@@ -17,7 +17,7 @@ inline constexpr std::array<std::string_view, 3> kOfferNames = {"purchase", "ren
 inline constexpr std::array<std::string_view, 8> kTopologyNames = {
     "none", "full_mesh", "fully_switched", "ring", "torus_2d", "torus_3d", "pcie_tree", "tile_mesh"};
 
-inline constexpr std::array<std::string_view, 3> kDispatchNames = {"graph", "eager", "dynamic_graph"};
+inline constexpr std::array<std::string_view, 4> kDispatchNames = {"graph", "eager", "dynamic_graph", "pieces"};
 inline constexpr std::array<std::string_view, 5> kProductTilesNames = {"unpacked", "menu", "by_rows", "fewest_rounds",
                                                                        "cube"};
 inline constexpr std::array<std::string_view, 3> kPowerNames = {"none", "short", "sustained"};
@@ -31,7 +31,7 @@ static_assert(static_cast<std::size_t>(Engine::vector) + 1 == kEngineNames.size(
 static_assert(static_cast<std::size_t>(DeviceKind::tile_array) + 1 == kDeviceKindNames.size());
 static_assert(static_cast<std::size_t>(Offer::spot) + 1 == kOfferNames.size());
 static_assert(static_cast<std::size_t>(Topology::tile_mesh) + 1 == kTopologyNames.size());
-static_assert(static_cast<std::size_t>(Dispatch::dynamic_graph) + 1 == kDispatchNames.size());
+static_assert(static_cast<std::size_t>(Dispatch::pieces) + 1 == kDispatchNames.size());
 static_assert(static_cast<std::size_t>(ProductTiles::cube) + 1 == kProductTilesNames.size());
 static_assert(static_cast<std::size_t>(Power::sustained) + 1 == kPowerNames.size());
 static_assert(static_cast<std::size_t>(AttentionKernels::cann) + 1 == kAttentionKernelsNames.size());

@@ -72,7 +72,7 @@ enum class Parameter : unsigned char {
   power_onset, power_sustained,
   // The host and what a step costs beside its kernels (step_overhead.h).
   launch_gap, step_prefill, step_decode, step_sequence, step_prompts, host_layer, host_launch, host_view, host_reshape, host_dispatch,
-  host_graph_layer,
+  host_graph_layer, host_request, host_piece,
   memory_utilisation,
   // Around the steps of a generated image or video.
   generation_fixed, generation_video, generation_pixel,
@@ -151,6 +151,7 @@ enum class Dispatch : unsigned char {
   graph,          // captured once, replayed by the device: the host shows in fixed costs only
   eager,          // every kernel launched by the host, which may be the slower of the two
   dynamic_graph,  // a graph whose ops are dispatched from the host
+  pieces,         // a graph of what is between the attentions of two layers, which the host launches
 };
 std::string_view name(Dispatch dispatch);
 
@@ -229,6 +230,8 @@ struct KernelChoices {
   bool replicates_embedding = false;  // under tensor parallelism every device holds embedding and lm_head whole
   bool caps_batch = false;            // sequences beyond the memory wait, so that a step runs fewer than asked
   std::int64_t graph_rows = 0;        // sequences up to which decode steps were captured; 0: of any number
+  bool graph_pieces = false;          // steps with prompts of at most graph_rows tokens are replayed in pieces
+  bool joint_attention = false;       // sequences that decode and pieces of prompts are one launch of attention
   bool operator==(const KernelChoices&) const = default;
 };
 

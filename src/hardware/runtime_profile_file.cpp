@@ -56,6 +56,8 @@ void each_choice(Choices& c, Visit&& visit) {
   visit("replicates_embedding", c.replicates_embedding, 0, 1);
   visit("caps_batch", c.caps_batch, 0, 1);
   visit("graph_rows", c.graph_rows, 0, 1e9);
+  visit("graph_pieces", c.graph_pieces, 0, 1);
+  visit("joint_attention", c.joint_attention, 0, 1);
 }
 
 // Numbers of rows by format; "all" is that of those that a file does not list.

@@ -6,7 +6,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "calibrate/csv.h"
+#include "descriptor/csv.h"
 #include "import/collector.h"
 #include "import/kernels.h"
 
@@ -66,7 +66,7 @@ class KernelTable {
   static const std::array<Kind, 6> kKinds;
 
   bool read_header() {
-    for (const calibrate::CsvCell& cell : reader_.cells()) names_.push_back(cell.text);
+    for (const descriptor::CsvCell& cell : reader_.cells()) names_.push_back(cell.text);
     for (const Kind& kind : kKinds) {
       if (find(kind.dtype)) kind_ = &kind;
     }
@@ -207,7 +207,7 @@ class KernelTable {
     return 0;
   }
 
-  calibrate::CsvReader reader_;
+  descriptor::CsvReader reader_;
   Problems* problems_;
   Collector* into_;
   std::vector<std::string> names_;  // of columns

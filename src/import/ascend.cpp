@@ -9,7 +9,7 @@
 #include "base/integer.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "calibrate/csv.h"
+#include "descriptor/csv.h"
 #include "import/collector.h"
 #include "import/kernels.h"
 
@@ -604,8 +604,8 @@ Mapped ascend_row(const AscendKernel& kernel, Class of) {
 
 namespace {
 
-using calibrate::CsvCell;
-using calibrate::CsvReader;
+using descriptor::CsvCell;
+using descriptor::CsvReader;
 using descriptor::Problems;
 
 // Profilers quote shapes once more inside the quoted field, and end numbers with a TAB.

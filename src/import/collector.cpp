@@ -93,6 +93,34 @@ void Collector::add_step(const std::string& type, Seconds time, calibrate::Row r
   steps_.push_back(std::move(row));
 }
 
+void Collector::add_run(const std::string& type, Seconds time, std::vector<calibrate::Row> rows, std::string remark,
+                        const std::string& untrusted) {
+  Type& of = types_[{Class::run, type}];
+  of.summary.type = type;
+  of.summary.of = Class::run;
+  ++of.summary.count;
+  of.summary.total += time;
+  constexpr Seconds kShortest{1e-9};
+  constexpr Seconds kLongest{1e6};
+  const bool within = std::all_of(rows.begin(), rows.end(), [&](const calibrate::Row& row) {
+    return row.latency > kShortest && row.latency < kLongest;
+  });
+  const bool writable = std::all_of(rows.begin(), rows.end(), calibrate::writable);
+  if (remark.empty() && !within) remark = "time out of range";
+  if (remark.empty() && !writable) remark = "sizes out of range";
+  if (!remark.empty()) {
+    ++of.remarks[remark];
+    return;
+  }
+  ++of.summary.imported;
+  of.summary.in_rows += time;
+  for (calibrate::Row& row : rows) {
+    row.file = files_.size() - 1;
+    row.extra = {one_line(type), std::string(name(source_)), untrusted};
+    steps_.push_back(std::move(row));
+  }
+}
+
 void Collector::add_to_group(const Group& group, const Execution& e, TypeSummary& type) {
   auto found = std::find_if(groups_.begin(), groups_.end(),
                             [&](const GroupSummary& g) { return g.group == &group && g.of == e.of; });
@@ -119,9 +147,11 @@ calibrate::Row Collector::row(Measured& m) const {
 Imported Collector::finish() {
   Imported result{.source = source_, .measurements = {}, .types = {}, .groups = std::move(groups_)};
   result.measurements.files = std::move(files_);
+  result.measurements.rows = std::move(steps_);
   if (source_ == Source::llama_bench) {
     result.measurements.extra_columns.assign(std::begin(kExtraStepColumns), std::end(kExtraStepColumns));
-    result.measurements.rows = std::move(steps_);
+  } else if (is_of_servers(source_)) {
+    result.measurements.extra_columns.assign(std::begin(kExtraRunColumns), std::end(kExtraRunColumns));
   } else {
     result.measurements.extra_columns.assign(std::begin(kExtraColumns), std::end(kExtraColumns));
   }

@@ -32,6 +32,9 @@ class Collector {
   void add(const Execution& execution);
   // A step of a model that took part in a test of that time; `remark` says why it is no measurement.
   void add_step(const std::string& type, Seconds time, calibrate::Row row, std::string remark);
+  // A run of a benchmark, which took that time, with a row for each of its figures.
+  void add_run(const std::string& type, Seconds time, std::vector<calibrate::Row> rows, std::string remark,
+               const std::string& untrusted);
   Imported finish();
 
  private:
@@ -54,7 +57,7 @@ class Collector {
   std::string hardware_;
   std::vector<calibrate::Measurements::File> files_;
   std::vector<Measured> measured_;
-  std::vector<calibrate::Row> steps_;
+  std::vector<calibrate::Row> steps_;                                 // and figures of runs
   std::map<std::pair<std::string, std::string>, std::size_t> known_;  // type, op: index into measured_
   std::map<std::pair<Class, std::string>, Type> types_;
   std::vector<GroupSummary> groups_;
@@ -79,6 +82,13 @@ void read_aiconfigurator(std::string_view text, descriptor::Problems& problems, 
 
 // Tests of llama-bench, in any of the forms that it prints.
 void read_llama_bench(std::string_view text, const Options& options, descriptor::Problems& problems, Collector& into);
+
+// Runs of servers, as the benchmarks of vLLM and SGLang, InferenceX, AIPerf and GuideLLM write them.
+void read_vllm_bench(std::string_view text, const Options& options, descriptor::Problems& problems, Collector& into);
+void read_sglang_bench(std::string_view text, const Options& options, descriptor::Problems& problems, Collector& into);
+void read_inferencex(std::string_view text, const Options& options, descriptor::Problems& problems, Collector& into);
+void read_aiperf(std::string_view text, const Options& options, descriptor::Problems& problems, Collector& into);
+void read_guidellm(std::string_view text, const Options& options, descriptor::Problems& problems, Collector& into);
 
 // A trace of PyTorch's profiler in the Chrome Trace Event format. It is read in pieces: traces are large.
 void read_chrome_trace(std::istream& stream, descriptor::Problems& problems, Collector& into);

@@ -16,8 +16,9 @@ namespace {
 
 using descriptor::Problems;
 
-constexpr std::string_view kSourceNames[] = {"msprof",       "torch-npu",      "hccl-test",  "nccl-tests",
-                                             "chrome-trace", "aiconfigurator", "llama-bench"};
+constexpr std::string_view kSourceNames[] = {"msprof",       "torch-npu",      "hccl-test",   "nccl-tests",
+                                             "chrome-trace", "aiconfigurator", "llama-bench", "vllm-bench",
+                                             "sglang-bench", "aiperf",         "guidellm",    "inferencex"};
 
 // Tables are read whole; traces are not, and are larger.
 constexpr std::size_t kMaxTableBytes = std::size_t{512} << 20;
@@ -49,13 +50,21 @@ void check_options(Source source, const Options& options) {
     throw Error::bad_input(fmt::format("--op is for hccl-test and nccl-tests, not for {}", name(source)));
   }
   const bool bench = source == Source::llama_bench;
-  if (!bench && !options.model.empty()) {
-    throw Error::bad_input(fmt::format("--model is for llama-bench, not for {}", name(source)));
+  const bool runs = is_of_servers(source);
+  if (!bench && !runs && !options.model.empty()) {
+    throw Error::bad_input(fmt::format("--model is for llama-bench and runs of servers, not for {}", name(source)));
+  }
+  for (const auto& [flag, given] :
+       {std::pair{"--weights", !options.weights.empty()}, std::pair{"--runtime", !options.runtime.empty()},
+        std::pair{"--concurrency", options.concurrency.has_value()}, std::pair{"--rate", options.rate.has_value()}}) {
+    if (given && !runs)
+      throw Error::bad_input(fmt::format("{} is for runs of servers, not for {}", flag, name(source)));
   }
   if (!bench && !options.host.empty()) {
     throw Error::bad_input(fmt::format("--host is for llama-bench, not for {}", name(source)));
   }
-  if (!collectives && !ascend && !bench && options.ranks) {
+  if (options.rate && !(*options.rate > 0)) throw Error::bad_input("--rate must be above 0");
+  if (!collectives && !ascend && !bench && !runs && options.ranks) {
     throw Error::bad_input(fmt::format("--ranks is for files that do not say it, not for {}", name(source)));
   }
   if (!ascend && options.kv_len) {
@@ -85,6 +94,11 @@ void read_table(Source source, std::string_view text, const Options& options, Pr
     case Source::nccl_tests: read_nccl_tests(text, options, problems, into); break;
     case Source::aiconfigurator: read_aiconfigurator(text, problems, into); break;
     case Source::llama_bench: read_llama_bench(text, options, problems, into); break;
+    case Source::vllm_bench: read_vllm_bench(text, options, problems, into); break;
+    case Source::sglang_bench: read_sglang_bench(text, options, problems, into); break;
+    case Source::aiperf: read_aiperf(text, options, problems, into); break;
+    case Source::guidellm: read_guidellm(text, options, problems, into); break;
+    case Source::inferencex: read_inferencex(text, options, problems, into); break;
     case Source::chrome_trace: break;
   }
 }
@@ -127,7 +141,7 @@ Source parse_source(std::string_view text) {
 std::string_view name(Source source) { return kSourceNames[static_cast<std::size_t>(source)]; }
 
 std::string_view name(Class of) {
-  constexpr std::string_view kNames[] = {"kernel", "communication", "host", "other", "step"};
+  constexpr std::string_view kNames[] = {"kernel", "communication", "host", "other", "step", "run"};
   return kNames[static_cast<std::size_t>(of)];
 }
 

@@ -20,31 +20,43 @@ enum class Source : unsigned char {
   nccl_tests,
   chrome_trace,
   aiconfigurator,
-  llama_bench
+  llama_bench,
+  vllm_bench,  // from here on runs of servers
+  sglang_bench,
+  aiperf,
+  guidellm,
+  inferencex
 };
+constexpr bool is_of_servers(Source source) { return source >= Source::vllm_bench; }
 // The names that the command line takes: "msprof", "torch-npu", "hccl-test", "nccl-tests", "chrome-trace", …
 const std::vector<std::string>& source_names();
 // Throws Error(bad_input) with the nearest names.
 Source parse_source(std::string_view name);
 std::string_view name(Source source);
 
+inline constexpr std::int64_t kMostRequests = 10'000'000;   // of --concurrency
 inline constexpr std::int64_t kMostTokens = 1'000'000'000;  // of --kv-len
 
 struct Options {
   std::string hardware = "unknown";  // for the column of that name: profiles seldom say
   // What files do not say, or not always; of sources that have no use for it, it is an error.
   std::optional<std::int64_t> ranks = {};
-  std::string collective = {};              // "all_reduce" …; empty: by the name of the file
-  std::optional<Dtype> dtype = {};          // hccl_test: fp32, its own default
-  std::string model = {};                   // llama_bench: of all tests; empty: by the number of its parameters
-  std::string host = {};                    // llama_bench: the CPU of layers that are not on the device
+  std::string collective = {};      // "all_reduce" …; empty: by the name of the file
+  std::optional<Dtype> dtype = {};  // hccl_test: fp32, its own default
+  std::string model = {};  // llama_bench, runs: of all of them; empty: by the number of parameters, or its name there
+  std::string host = {};   // llama_bench: the CPU of layers that are not on the device
   std::optional<std::int64_t> kv_len = {};  // Ascend: tokens of a sequence that is cached in pages, new ones included
+  // Of runs, over what the file says; `ranks` is their tensor parallelism.
+  std::string weights = {};
+  std::string runtime = {};  // "vllm@0.15.1"
+  std::optional<std::int64_t> concurrency = {};
+  std::optional<double> rate = {};
 };
 
 // What ran it: kernels of the device; collectives, whose time includes waiting for peers; work on the host or an
 // auxiliary CPU that carries kernels' names (AI_CPU); anything else (copies, engines beside the cores). Steps are whole
-// ones of a model.
-enum class Class : unsigned char { kernel, communication, host, other, step };
+// ones of a model, runs those of a benchmark against a server.
+enum class Class : unsigned char { kernel, communication, host, other, step, run };
 std::string_view name(Class of);
 
 // Everything of one type and class that the files hold.
@@ -79,6 +91,8 @@ inline constexpr const char* kExtraColumns[] = {"spread_us", "repetitions", "typ
 
 // Of steps: what the file says of the rate, its name of the model, the source.
 inline constexpr const char* kExtraStepColumns[] = {"tokens_per_s", "type", "source"};
+// Of runs: the file's name of the model, the source, and why the row is not to be trusted.
+inline constexpr const char* kExtraRunColumns[] = {"type", "source", "untrusted"};
 
 struct Imported {
   Source source = Source::msprof;

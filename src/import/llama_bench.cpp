@@ -12,8 +12,8 @@
 #include "base/integer.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "calibrate/csv.h"
 #include "descriptor/catalog.h"
+#include "descriptor/csv.h"
 #include "descriptor/node.h"
 #include "estimate/setup.h"
 #include "hardware/device.h"
@@ -73,9 +73,9 @@ void read_json(std::string_view text, int before, Problems& problems, std::vecto
 }
 
 void read_csv(std::string_view text, Problems& problems, std::vector<Record>& records) {
-  calibrate::CsvReader reader(text, problems);
+  descriptor::CsvReader reader(text, problems);
   if (!reader.next()) return;
-  const std::vector<calibrate::CsvCell> names = reader.cells();
+  const std::vector<descriptor::CsvCell> names = reader.cells();
   while (reader.next() && !problems.full()) {
     if (reader.cells().size() != names.size()) {
       problems.add(reader.line(), 1,

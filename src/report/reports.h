@@ -20,6 +20,9 @@ namespace llmperf::calibrate {
 struct Validation;
 struct Calibration;
 }  // namespace llmperf::calibrate
+namespace llmperf::request {
+struct CapacityResult;
+}
 namespace llmperf::import {
 struct Imported;
 }
@@ -33,6 +36,7 @@ struct RuntimeProfile;
 
 namespace llmperf::result {
 struct Generation;
+struct Serving;
 struct Training;
 struct Video;
 struct ProgramStudy;
@@ -66,8 +70,15 @@ Report estimate_report(const Generation& generation, Detail detail, Trace trace 
 Report video_report(const Video& video, Detail detail, Trace trace = {});
 Report training_report(const Training& training, Detail detail, Trace trace = {});
 
+// `llmperf serve`; its CSV has a row for each request. The bounds that are missed, each as text.
+Report serving_report(const Serving& serving, Trace trace = {});
+std::vector<std::string> missed_bounds(const Serving& serving);
+
 // `llmperf graph`. `json`: whether it is wanted; of a program of many ops it is by far the largest part.
 Report program_report(const ProgramStudy& study, Detail detail, bool json);
+
+// `llmperf capacity`.
+Report capacity_report(const request::CapacityResult& result);
 
 // `llmperf parallel`, and `--symbolic`.
 Report parallel_report(const ParallelStudy& study);

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "calibrate/csv.h"
 #include "descriptor/catalog.h"
+#include "descriptor/csv.h"
 #include "descriptor/reader.h"
 #include "hardware/device.h"
 
@@ -81,7 +81,7 @@ Prices read_yaml(const std::string& path) {
 Prices read_csv(const std::string& path) {
   const std::string text = descriptor::read_text_file(path);
   Problems problems(path);
-  calibrate::CsvReader csv(text, problems);
+  descriptor::CsvReader csv(text, problems);
   constexpr std::array<std::string_view, 5> kColumns = {"device", "amount", "currency", "source", "date"};
   std::array<std::optional<std::size_t>, kColumns.size()> at;
   if (csv.next()) {

@@ -34,7 +34,12 @@ constexpr std::string_view kPlan = "Plan";
 constexpr std::string_view kGguf = "GGUF";
 constexpr std::string_view kVideo = "Video";
 constexpr std::string_view kTraining = "Training";
+constexpr std::string_view kTraffic = "Traffic";
+constexpr std::string_view kEngine = "Engine";
+constexpr double kMostRequests = 1e6;
+constexpr double kMostReplicas = 1024;
 constexpr Values kTokenTypes = {words, nullptr, "bf16 fp16 fp8 int8"};
+constexpr Values kOnOff = {words, nullptr, "on off"};
 constexpr Values kFloats = {words, nullptr, "bf16 fp16 fp32"};
 
 using R = Request;
@@ -46,7 +51,7 @@ const Field kFields[] = {
     {.name = "assume", .member = &R::assume, .group = kModel, .type = "FAMILY",
      .about = "read a Hugging Face config as this family, whatever its model_type says; keys that the family does not know "
               "are passed over and named in every output",
-     .workloads = "tr", .values = {words, model::family_names}},
+     .workloads = "trs", .values = {words, model::family_names}},
     {.name = "hw", .member = &R::hw, .group = kHardware, .type = "DEVICE",
      .about = "built-in name or YAML file; GGUF: several joined by +, such as 2xrtx3090+rtx3060, to which layers are dealt",
      .values = {paths, device_names}},
@@ -69,6 +74,10 @@ const Field kFields[] = {
     {.name = "image-size", .member = &R::image_size, .group = kWork, .type = "WIDTHxHEIGHT",
      .about = "of an image in pixels, before the model scales it",
      .workloads = "t", .otherwise = "1024x1024"},
+    {.name = "step", .member = &R::step, .group = kWork, .type = "GROUPS",
+     .about = "one step of continuous batching more, shown as a phase of its own: COUNTxNEW@CONTEXT for sequences that "
+              "process NEW tokens after CONTEXT cached ones, as in 32x1@2048,1x512@0 for 32 that decode beside a prompt",
+     .workloads = "t", .separator = ';'},
     {.name = "phase", .member = &R::phase, .group = kWork, .type = "WHICH",
      .about = "which steps the devices run: both, or prefill or decode alone, the other on other devices: memory is what "
               "that one needs",
@@ -81,11 +90,11 @@ const Field kFields[] = {
      .about = "with --draft the chance that a token it proposes is kept when those before it are, one for all or a list for "
               "the first, second … (0.85,0.7,0.6; in lists of values 0.85/0.7/0.6), or a file of such numbers; with "
               "--verify the tokens that a step keeps on the mean",
-     .workloads = "t"},
+     .workloads = "ts"},
     {.name = "draft", .member = &R::draft, .group = kWork, .type = "MODEL[:N]",
      .about = "speculative decoding: what proposes N tokens for each decode step to verify, a model, mtp (the model's own "
               "layer for further tokens) or eagle (an EAGLE-3 head) [N: the best of 1 to 8]",
-     .workloads = "t", .values = {paths, draft_names}},
+     .workloads = "ts", .values = {paths, draft_names}},
     {.name = "weights", .member = &R::weights, .group = kModel, .type = "SCHEME",
      .about = "bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type "
               "(q4_k_m …), mlx-q4 (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]",
@@ -93,30 +102,31 @@ const Field kFields[] = {
     {.name = "kv", .member = &R::kv, .group = kModel, .type = "SCHEME",
      .about = "KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the "
               "checkpoint's own, else the activation type]",
-     .workloads = "t", .values = {words, model::kv_scheme_names}},
+     .workloads = "ts", .values = {words, model::kv_scheme_names}},
     {.name = "activations", .member = &R::activations, .group = kModel, .type = "DTYPE",
      .about = "activation type: bf16, fp16, fp32",
      .values = kFloats},
     {.name = "routing", .member = &R::routing, .group = kModel, .type = "HOW",
      .about = "how tokens choose experts: balanced, or power-law:A, the r-th most popular in proportion to r^-A (0: all "
               "alike)",
-     .workloads = "tr", .otherwise = "power-law:0.8", .values = {words, nullptr, "balanced power-law:0 power-law:0.8"}},
+     .workloads = "trs", .otherwise = "power-law:0.8", .values = {words, nullptr, "balanced power-law:0 power-law:0.8"}},
     {.name = "options", .member = &R::options, .group = kRuntime, .type = "LIST",
      .about = "what the runtime fuses: all, none, or a list of names; no_NAME switches off [all; on an array of "
               "tiles all,joined_vectors,prefetch_weights]",
      .values = {items, option_names}, .separator = ';'},
     {.name = "reserve", .member = &R::reserve, .group = kHardware, .type = "BYTES",
-     .about = "memory the runtime keeps for itself [512MiB]"},
+     .about = "memory the runtime keeps for itself [512MiB]",
+     .workloads = "tvr"},
     {.name = "runtime", .member = &R::runtime, .group = kRuntime, .type = "NAME",
      .about = "software stack, by name (of a version: vllm@0.6) or profile file [the device's own]; none: the speed of "
               "light",
      .values = {paths, runtime_names}},
     {.name = "tool", .member = &R::tool, .group = kRuntime, .type = "NAME",
      .about = "what runs the engine and adds to its steps: llama-bench, llama-server, ollama, llama-cpp-python [nothing]",
-     .workloads = "t", .values = {words, nullptr, "llama-bench llama-server ollama llama-cpp-python"}},
+     .workloads = "ts", .values = {words, nullptr, "llama-bench llama-server ollama llama-cpp-python"}},
     {.name = "execution", .member = &R::execution, .group = kRuntime, .type = "HOW",
      .about = "eager, graph, static-graph or dynamic-graph (dispatched from the host) [the runtime's own]",
-     .workloads = "tv", .values = {words, nullptr, "eager graph static-graph dynamic-graph"}},
+     .workloads = "tvs", .values = {words, nullptr, "eager graph static-graph dynamic-graph"}},
     {.name = "power", .member = &R::power, .group = kRuntime, .type = "LOAD",
      .about = "of a profile that says what load leaves of the clock: short (a single prompt) or sustained (steady "
               "serving, training) [the profile's own]",
@@ -124,6 +134,7 @@ const Field kFields[] = {
     {.name = "tile-model", .member = &R::tile_model, .group = kHardware, .type = "NAME",
      .about = "arrays of tiles: default (the best mapping found), published (the published mapper's formulas) or "
               "roofline",
+     .workloads = "tvr",
      .otherwise = "default", .values = {words, nullptr, "default published roofline"}},
     {.name = "price", .member = &R::price, .group = kHardware, .type = "AMOUNT|FILE",
      .about = "what an hour of one device costs: USD, another currency (2.5EUR), or a YAML or CSV file of prices by device "
@@ -132,13 +143,13 @@ const Field kFields[] = {
     {.name = "gguf-era", .member = &R::gguf_era, .group = kGguf, .type = "ERA",
      .about = "version of llama.cpp's rules for a GGUF --weights: 2024-02 (before 19 February 2024), 2024, 2025, "
               "2026 [2026]",
-     .workloads = "t", .values = {words, era_names}},
+     .workloads = "ts", .values = {words, era_names}},
     {.name = "cache-type-k", .member = &R::cache_type_k, .group = kGguf, .type = "TYPE",
      .about = "type of the cached keys, in place of --kv: f16, q8_0, q4_0 …",
-     .workloads = "t", .values = {words, model::kv_scheme_names}},
+     .workloads = "ts", .values = {words, model::kv_scheme_names}},
     {.name = "cache-type-v", .member = &R::cache_type_v, .group = kGguf, .type = "TYPE",
      .about = "type of the cached values, in place of --kv",
-     .workloads = "t", .values = {words, model::kv_scheme_names}},
+     .workloads = "ts", .values = {words, model::kv_scheme_names}},
     {.name = "gpu-layers", .member = &R::gpu_layers, .group = kGguf, .type = "N",
      .about = "GGUF: layers on the device, the head counted first, the rest on the host [all]",
      .workloads = "t", .values = {words, nullptr, "all"}},
@@ -184,21 +195,23 @@ const Field kFields[] = {
      .most = kMostRanks},
     {.name = "ep", .member = &R::ep, .group = kPlan, .type = "N",
      .about = "devices that share the routed experts",
-     .workloads = "tr", .most = kMostRanks},
+     .workloads = "trs", .most = kMostRanks},
     {.name = "ep-dispatch", .member = &R::ep_dispatch, .group = kPlan, .type = "DTYPE",
      .about = "what tokens travel to experts of other devices as: bf16, fp16, fp8, int8 [as the experts' products "
               "take them]",
-     .workloads = "tr", .values = kTokenTypes},
+     .workloads = "trs", .values = kTokenTypes},
     {.name = "ep-combine", .member = &R::ep_combine, .group = kPlan, .type = "DTYPE",
      .about = "and their results back [the activations' type]",
-     .workloads = "tr", .values = kTokenTypes},
+     .workloads = "trs", .values = kTokenTypes},
     {.name = "sp", .member = &R::sp, .group = kPlan, .type = "WHAT",
-     .about = "devices that share a sequence: ulysses:4, ring:2, ulysses:4xring:2"},
+     .about = "devices that share a sequence: ulysses:4, ring:2, ulysses:4xring:2",
+     .workloads = "tvr"},
     {.name = "megatron-sp", .member = &R::megatron_sp, .group = kPlan, .type = "",
-     .about = "the residual stream over the devices of --tp too"},
+     .about = "the residual stream over the devices of --tp too",
+     .workloads = "tvr"},
     {.name = "embedding", .member = &R::embedding, .group = kPlan, .type = "HOW",
      .about = "embedding and lm_head over the devices of --tp: sharded, replicated [as the runtime does]",
-     .workloads = "tr", .values = {words, nullptr, "sharded replicated"}},
+     .workloads = "trs", .values = {words, nullptr, "sharded replicated"}},
     {.name = "devices", .member = &R::devices, .group = kPlan, .type = "N",
      .about = "devices in all: what the degrees leave becomes --dp, with GGUF formats --pp",
      .most = kMostRanks},
@@ -214,7 +227,7 @@ const Field kFields[] = {
      .workloads = "t", .otherwise = "1", .most = 2},
     {.name = "ubatch", .member = &R::ubatch, .group = kGguf, .type = "TOKENS",
      .about = "GGUF: tokens computed at once at most: longer prompts are cut [512]",
-     .workloads = "t", .most = kMaxTokens, .kilo = Kilo::binary},
+     .workloads = "ts", .most = kMaxTokens, .kilo = Kilo::binary},
     {.name = "resolution", .member = &R::resolution, .group = kVideo, .type = "SIZE",
      .about = "144p to 1080p, or HEIGHTxWIDTH in pixels [720p]",
      .workloads = "v", .values = {words, resolution_names}},
@@ -281,6 +294,96 @@ const Field kFields[] = {
     {.name = "exposed-sums", .member = &R::exposed_sums, .group = kTraining, .type = "",
      .about = "exchanges of tensor parallelism do not run beside products of the backward pass",
      .workloads = "r"},
+    {.name = "rate", .member = &R::rate, .group = kTraffic, .type = "PER_S",
+     .about = "requests per second, at random intervals; a trace's own times are scaled to it",
+     .workloads = "s", .least = 1e-6, .most = 1e6},
+    {.name = "burstiness", .member = &R::burstiness, .group = kTraffic, .type = "SHAPE",
+     .about = "of the gamma distribution of the intervals: 1 is a Poisson process, less comes in bursts, inf at equal "
+              "intervals",
+     .workloads = "s", .otherwise = "1", .values = {words, nullptr, "0.5 1 inf"}},
+    {.name = "concurrency", .member = &R::concurrency, .group = kTraffic, .type = "N",
+     .about = "requests under way at most: one that ends lets the next one in; beside --rate those that come meanwhile "
+              "are sent later",
+     .workloads = "s", .most = kMostRequests, .kilo = Kilo::decimal},
+    {.name = "requests", .member = &R::requests, .group = kTraffic, .type = "N",
+     .about = "that are sent [1000; of a trace all, else the first of them]",
+     .workloads = "s", .most = kMostRequests, .kilo = Kilo::decimal},
+    {.name = "trace", .member = &R::trace, .group = kTraffic, .type = "FILE",
+     .about = "requests from a file: CSV or JSON lines with lengths, times (arrival_s, timestamp), hash_ids or sessions",
+     .workloads = "s", .values = {files}},
+    {.name = "input", .member = &R::input, .group = kTraffic, .type = "LENGTHS",
+     .about = "prompt tokens of a request: 1024, 800-1024 (even), lognormal:1024:0.8 (mean, spread of the logarithm)",
+     .workloads = "s", .otherwise = "1024", .separator = ';'},
+    {.name = "output", .member = &R::output, .group = kTraffic, .type = "LENGTHS",
+     .about = "tokens to generate for a request, likewise",
+     .workloads = "s", .otherwise = "128", .separator = ';'},
+    {.name = "prefix", .member = &R::prefix, .group = kTraffic, .type = "TOKENS",
+     .about = "what prompts begin with that others do as well: a share of the mean prompt (0.5) or tokens (512); 512:8 of "
+              "eight different ones",
+     .workloads = "s", .separator = ';'},
+    {.name = "turns", .member = &R::turns, .group = kTraffic, .type = "N",
+     .about = "requests of a session, each of which begins with all that was said before",
+     .workloads = "s", .otherwise = "1", .most = 1000},
+    {.name = "seed", .member = &R::seed, .group = kTraffic, .type = "N",
+     .about = "of all that is random",
+     .workloads = "s", .otherwise = "0", .least = 0, .most = 1e15},
+    {.name = "seeds", .member = &R::seeds, .group = kTraffic, .type = "N",
+     .about = "runs with as many seeds, from --seed on: the band says how far they differ",
+     .workloads = "s", .otherwise = "1", .most = 1000},
+    {.name = "slo", .member = &R::slo, .group = kTraffic, .type = "BOUNDS",
+     .about = "what is promised: ttft.p99=1s,tpot.p95=50ms; of ttft, tpot, itl, e2e the mean, p50, p90, p95 or p99; a "
+              "bound that is missed exits with 4",
+     .workloads = "s", .separator = ';'},
+    {.name = "engine", .member = &R::engine, .group = kEngine, .type = "NAME[@VERSION]",
+     .about = "whose rules requests are scheduled by: vllm, sglang, trtllm or llama.cpp, of a version vllm@0.15.1 [the "
+              "runtime's]",
+     .workloads = "s", .values = {words, nullptr, "vllm sglang trtllm llama.cpp"}},
+    {.name = "kv-utilisation", .member = &R::kv_utilisation, .group = kEngine, .type = "SHARE",
+     .about = "share of the memory that an engine may use; says how many blocks and tokens its KV cache then holds "
+              "[serving: the engine's own]",
+     .workloads = "ts", .least = 0.01, .most = 1},
+    {.name = "block-size", .member = &R::block_size, .group = kEngine, .type = "TOKENS",
+     .about = "tokens of a block of that cache [16; SGLang and llama.cpp 1, TensorRT-LLM 32]",
+     .workloads = "ts", .most = 1 << 20},
+    {.name = "max-batched-tokens", .member = &R::max_batched_tokens, .group = kEngine, .type = "TOKENS",
+     .about = "tokens of the largest step, whose activations leave the cache the rest [the engine's: of vLLM 8192 from "
+              "70 GiB on, but for the A100; else 2048]",
+     .workloads = "ts", .most = kMaxTokens, .kilo = Kilo::binary},
+    {.name = "max-seqs", .member = &R::max_seqs, .group = kEngine, .type = "N",
+     .about = "sequences of the largest step [the engine's: of vLLM 1024 where it is of 8192 tokens, else 256]",
+     .workloads = "ts", .most = kMaxBatch},
+    {.name = "kv-blocks", .member = &R::kv_blocks, .group = kEngine, .type = "N",
+     .about = "blocks of that cache, whatever the memory has room for",
+     .workloads = "s", .most = 1e9},
+    {.name = "prefix-caching", .member = &R::prefix_caching, .group = kEngine, .type = "WHETHER",
+     .about = "what is cached of a prompt's beginning is taken for later ones: on, off [on]",
+     .workloads = "s", .values = kOnOff},
+    {.name = "chunked-prefill", .member = &R::chunked_prefill, .group = kEngine, .type = "WHETHER",
+     .about = "prompts that are longer than what is left of a step are cut: on, off [the engine's]",
+     .workloads = "s", .values = kOnOff},
+    {.name = "admission", .member = &R::admission, .group = kEngine, .type = "WHEN",
+     .about = "TensorRT-LLM: a request is let in when all that it may ever need is free (guaranteed-no-evict), or when its "
+              "prompt is (max-utilisation)",
+     .workloads = "s", .values = {words, nullptr, "guaranteed-no-evict max-utilisation"}},
+    {.name = "replicas", .member = &R::replicas, .group = kEngine, .type = "N",
+     .about = "engines, each on the devices of the plan, to which requests are dealt",
+     .workloads = "s", .otherwise = "1", .most = kMostReplicas},
+    {.name = "router", .member = &R::router, .group = kEngine, .type = "HOW",
+     .about = "how they are: round-robin, least-loaded (fewest requests), prefix-aware (fewest blocks to compute and in use)",
+     .workloads = "s", .otherwise = "least-loaded", .values = {words, nullptr, "round-robin least-loaded prefix-aware"}},
+    {.name = "prefill-replicas", .member = &R::prefill_replicas, .group = kEngine, .type = "N",
+     .about = "engines that compute prompts alone, and send their keys and values on",
+     .workloads = "s", .most = kMostReplicas},
+    {.name = "decode-replicas", .member = &R::decode_replicas, .group = kEngine, .type = "N",
+     .about = "… to as many that decode",
+     .workloads = "s", .most = kMostReplicas},
+    {.name = "kv-link", .member = &R::kv_link, .group = kEngine, .type = "RATE",
+     .about = "… over a link of so much per device and direction, 50GB/s [the network of the hardware file, else its "
+              "interconnect]",
+     .workloads = "s"},
+    {.name = "kv-transfer", .member = &R::kv_transfer, .group = kEngine, .type = "WHEN",
+     .about = "… after the prompt is computed, or per-layer, while it is",
+     .workloads = "s", .otherwise = "after", .values = {words, nullptr, "after per-layer"}},
 };
 // clang-format on
 

@@ -29,6 +29,9 @@ struct Request {
   Text model, assume, hw;
   Count batch, prompt, gen, depth, images;
   Text image_size;
+  Text step;  // "32x1@2048,1x512@0"
+  Number kv_utilisation;
+  Count block_size, max_batched_tokens, max_seqs;
   Text phase;
   Count verify;
   Text accept;  // tokens of --verify, or chances of a draft
@@ -66,11 +69,23 @@ struct Request {
   Number optimizer_bits;
   bool separate_gradients = false;
   bool exposed_sums = false;
+  Number rate;
+  Text burstiness;  // a number, or "inf"
+  Count concurrency, requests;
+  Text trace, input, output, prefix;
+  Count turns, seed, seeds;
+  Text slo, engine;  // "ttft.p99=1s,tpot.p95=50ms", "vllm@0.15.1"
+  Count kv_blocks;
+  Text prefix_caching, chunked_prefill, admission;
+  Count replicas;
+  Text router;
+  Count prefill_replicas, decode_replicas;
+  Text kv_link, kv_transfer;
   bool operator==(const Request&) const = default;
 };
 
-// What a request becomes: a generation of text, a generated video, a training step.
-enum class Workload : std::uint8_t { text, video, training };
+// What a request becomes: a generation of text, a generated video, a training step, traffic that is served.
+enum class Workload : std::uint8_t { text, video, training, serve };
 
 // What a value may be, for completion.
 struct Values {
@@ -99,15 +114,15 @@ struct Field {
   std::string_view group;  // heading in the help
   std::string_view type;   // as help shows it: "N"
   std::string_view about;
-  std::string_view workloads = "tvr";  // that it means something to: text, video, tRaining
-  std::string_view otherwise = {};     // the value when it is not asked for, where there is always the same one
+  std::string_view workloads = "tvrs";  // that it means something to: text, video, tRaining, serving
+  std::string_view otherwise = {};      // the value when it is not asked for, where there is always the same one
   Values values = {};
   double least = 1;  // of counts and numbers
   double most = 0;
   Kilo kilo = Kilo::none;
   char separator = ',';  // of values in a list: those of some have commas themselves
   bool applies_to(Workload workload) const {
-    return workloads.find("tvr"[static_cast<std::size_t>(workload)]) != std::string_view::npos;
+    return workloads.find("tvrs"[static_cast<std::size_t>(workload)]) != std::string_view::npos;
   }
   bool is_switch() const { return std::holds_alternative<bool Request::*>(member); }
 };

@@ -15,6 +15,7 @@
 #include "model/weight_layout.h"
 #include "request/draft.h"
 #include "request/price.h"
+#include "request/traffic.h"
 
 namespace llmperf::request {
 namespace {
@@ -55,8 +56,13 @@ void check_fields(const Request& request, Workload workload) {
   for (const Field& field : fields()) {
     if (field.applies_to(workload) || !get(request, field)) continue;
     Diagnostic d{.where = {}, .message = {}, .hint = kLeaveOut};
-    if (workload == Workload::video) {
+    if (workload == Workload::video && field.workloads != "s") {
       d.message = fmt::format("`{}` is for language models: {} is not one", field.name, *request.model);
+    } else if (field.workloads == "s") {
+      d.message = fmt::format("`{}` is of traffic that is served, which this is not", field.name);
+      d.hint = "llmperf serve";
+    } else if (workload == Workload::serve) {
+      d.message = fmt::format("`{}` has no effect on traffic that is served", field.name);
     } else if (field.workloads == "v") {
       d.message = fmt::format("`{}` is for models that generate video: {} is not one", field.name, *request.model);
     } else if (workload == Workload::training) {
@@ -428,7 +434,8 @@ void check_host_effects(const Resolved& r, const estimate::Setup& setup, const R
 template <class Refuse>
 void check_encoder_effects(const Resolved& r, const Refuse& refuse) {
   if (!r.model().encoder) return;
-  for (const char* name : {"gen", "depth", "phase", "verify", "accept", "kv", "cache-type-k", "cache-type-v"}) {
+  for (const char* name :
+       {"gen", "depth", "step", "kv-utilisation", "phase", "verify", "accept", "kv", "cache-type-k", "cache-type-v"}) {
     refuse(get(r.asked, field(name)).has_value(),
            fmt::format("`{}`: {} is an encoder: it reads every text once, caches nothing and generates nothing", name,
                        r.model().name));
@@ -458,6 +465,14 @@ void check_effects(const Resolved& r, const graph::Plan& plan, std::int64_t devi
                                                       r.model().vision->image.side)
                                         : "");
     check_encoder_effects(r, refuse);
+    for (const char* name : {"block-size", "max-batched-tokens", "max-seqs"}) {
+      refuse(r.workload() == Workload::text && !q.kv_utilisation && get(q, field(name)),
+             fmt::format("`{}`: no cache is sized", name), "give `kv-utilisation` as well");
+    }
+    const bool cached =
+        std::ranges::any_of(text->step, [](const auto& g) { return g.new_tokens > 1 && g.context > 0; });
+    refuse(cached && plan.sequence() > 1,
+           "`step`: devices that share a sequence (`sp`) start a prompt from its first token", "contexts of 0");
     refuse(q.gen && !serving.decodes(), "`gen`: `phase` prefill decodes nothing");
     refuse(q.draft && !serving.decodes(), "`draft`: `phase` prefill decodes nothing");
     refuse(serving.verify > 1 && !serving.decodes(), "`verify`: `phase` prefill decodes nothing");
@@ -489,6 +504,58 @@ void check_effects(const Resolved& r, const graph::Plan& plan, std::int64_t devi
 }  // namespace
 
 // ---- Text.
+
+std::vector<graph::SequenceGroup> step_value(std::string_view text) {
+  std::vector<graph::SequenceGroup> step;
+  std::vector<Diagnostic> broken;
+  std::size_t begin = 0;
+  for (const std::string_view group : split(text, ',')) {
+    const std::size_t times = group.find('x');
+    const std::size_t at = group.find('@');
+    const std::string name = fmt::format("`step`: group {} ({}, from character {})", step.size() + broken.size() + 1,
+                                         quote(group), begin + 1);
+    begin += group.size() + 1;
+    const char* const missing = times == std::string_view::npos ? "x between sequences and new tokens"
+                                : at == std::string_view::npos  ? "@ before the cached tokens"
+                                : at < times                    ? "x before the @"
+                                                                : nullptr;
+    if (missing != nullptr) {
+      broken.push_back({.where = {},
+                        .message = fmt::format("{}: there is no {}", name, missing),
+                        .hint = "COUNTxNEW@CONTEXT, as in 32x1@2048,1x512@0"});
+      continue;
+    }
+    try {
+      step.push_back({.count = count_value(name, group.substr(0, times), 1, estimate::kMaxBatch, Kilo::decimal),
+                      .new_tokens = count_value(name, group.substr(times + 1, at - times - 1), 1, estimate::kMaxTokens,
+                                                Kilo::binary),
+                      .context = count_value(name, group.substr(at + 1), 0, estimate::kMaxTokens, Kilo::binary)});
+    } catch (const Error& error) {
+      for (const Diagnostic& d : error.diagnostics()) broken.push_back(d);
+    }
+  }
+  throw_if_any(std::move(broken));
+  return step;
+}
+
+namespace {
+
+// By vLLM's rules, or those of the runtime that was asked for.
+std::optional<estimate::EngineMemory> engine_memory_of(const Resolved& r) {
+  const Request& q = r.asked;
+  if (!q.kv_utilisation) return std::nullopt;
+  estimate::EngineMemory memory = estimate::engine_memory(r.device);
+  memory.utilisation = *q.kv_utilisation;
+  memory.block_size = q.block_size.value_or(memory.block_size);
+  memory.batched_tokens = q.max_batched_tokens.value_or(memory.batched_tokens);
+  memory.max_sequences = q.max_seqs.value_or(memory.max_sequences);
+  using Room = estimate::EngineMemory::Room;
+  if (r.profile && r.profile->name == "sglang") memory.room = Room::weights_and_cache;
+  if (r.profile && r.profile->name == "trtllm") memory.room = Room::share_of_free;
+  return memory;
+}
+
+}  // namespace
 
 estimate::Scenario scenario_of(const Request& request, const model::Decoder& model) {
   estimate::Scenario s{.batch = request.batch.value_or(1),
@@ -590,6 +657,14 @@ void make_generation(Resolved& r, Sources& sources, Unused unused) {
                                       text.choices.plan.tensor > 1 ? "; every device of `tp` holds all of it" : ""));
   }
   text.estimator = std::make_unique<estimate::Estimator>(std::move(setup));
+  text.memory = engine_memory_of(r);
+  if (r.asked.step) text.step = step_value(*r.asked.step);
+  const std::int64_t verify = text.choices.serving.verify;
+  for (graph::SequenceGroup& group : text.step) {
+    if (group.new_tokens > 1 || group.context == 0 || verify == 1) continue;
+    group.new_tokens = verify;
+    group.verifies = true;
+  }
   check_gguf(r, text.estimator->setup());
   if (unused == Unused::refused) check_effects(r, text.choices.plan, text.choices.plan.devices());
 }
@@ -794,10 +869,31 @@ std::optional<estimate::HourPrice> choose_price(const Resolved& r, Sources& sour
   return estimate::mean_price(all);
 }
 
+// The profile of the engine that was asked for, where the request names no runtime: the device's own where that is of
+// the engine, of a version the era that it is in. Without any the device's own stands for it.
+Request on_engine(const Request& request, const Resolved& r, const std::string& hw, bool gguf, Sources& sources) {
+  if (!request.engine || request.runtime || r.device.tile_array) return request;
+  const std::size_t at = request.engine->find('@');
+  const serving::EngineKind kind = serving::parse_engine_kind(std::string_view(*request.engine).substr(0, at));
+  const auto own = choose_profile(request, hw, r.device, gguf, hardware::Workload::language, sources);
+  const bool versioned = at != std::string::npos;
+  if (own && !versioned && engine_of(own->name) == kind) return request;
+  Request q = request;
+  q.runtime = std::string(name(kind)) + (versioned ? request.engine->substr(at) : "");
+  try {
+    choose_profile(q, hw, r.device, gguf, hardware::Workload::language, sources);
+  } catch (const Error&) {
+    if (versioned && engine_of(own->name) == kind) throw;
+    return request;
+  }
+  return q;
+}
+
 std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sources& sources, Unused unused) {
   check_fields(request, workload);
   auto r = std::make_unique<Resolved>();
   r->asked = request;
+  r->asked_for = workload;
   const bool video = workload == Workload::video;
   if (video) {
     r->video = sources.video(*request.model);
@@ -808,10 +904,12 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
   r->devices = static_cast<std::int64_t>(names.size());
   r->device = sources.device(names.front());
   if (!video) r->host = sources.host(request.host.value_or(""));
-  const bool gguf = workload == Workload::text && is_gguf(request, r->file);
+  const bool generates = workload == Workload::text || workload == Workload::serve;
+  const bool gguf = generates && is_gguf(request, r->file);
+  const Request run = on_engine(request, *r, names.front(), gguf, sources);
   const auto profile_of = [&](const std::string& hw, const hardware::Device& device) {
     const auto sort = video ? hardware::Workload::video : hardware::Workload::language;
-    auto profile = choose_profile(request, hw, device, gguf, sort, sources);
+    auto profile = choose_profile(run, hw, device, gguf, sort, sources);
     if (!video && profile) profile = hardware::run_by(*std::move(profile), r->model().architecture);
     return profile;
   };
@@ -830,7 +928,8 @@ std::unique_ptr<Resolved> resolve(const Request& request, Workload workload, Sou
   }
   r->price = choose_price(*r, sources, unused);
   switch (workload) {
-    case Workload::text: make_generation(*r, sources, unused); break;
+    case Workload::text:
+    case Workload::serve: make_generation(*r, sources, unused); break;
     case Workload::video: make_video(*r, unused); break;
     case Workload::training: make_training(*r, unused); break;
   }
@@ -898,6 +997,18 @@ std::unique_ptr<Resolved> resolve_setup(const Request& request, Sources& sources
   const std::string& model = required(request.model, "model");
   if (sources.is_video(model)) model::reject_video_dit(model);
   return resolve(request, Workload::text, sources, unused);
+}
+
+std::unique_ptr<Resolved> resolve_serving(const Request& request, Sources& sources) {
+  const std::string& model = required(request.model, "model");
+  if (sources.is_video(model)) model::reject_video_dit(model);
+  auto r = resolve(request, Workload::serve, sources, Unused::refused);
+  if (r->model().encoder) {
+    throw Error::bad_input(
+        fmt::format("{} is an encoder: it generates nothing that could be served token by token", r->model().name),
+        "llmperf estimate says how many sequences it reads per second");
+  }
+  return r;
 }
 
 std::unique_ptr<Resolved> resolve(const Request& request, Sources& sources, Unused unused) {

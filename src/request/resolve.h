@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "estimate/estimate.h"
+#include "estimate/kv_capacity.h"
 #include "estimate/training.h"
 #include "estimate/video.h"
 #include "hardware/device.h"
@@ -21,6 +22,8 @@ struct Generation {
   estimate::Choices choices;
   estimate::Scenario scenario;
   std::unique_ptr<estimate::Estimator> estimator;
+  std::vector<graph::SequenceGroup> step;        // of one step more; empty: none was asked for
+  std::optional<estimate::EngineMemory> memory;  // by which an engine sizes its cache, where that was asked for
 };
 struct Video {
   estimate::VideoChoices choices;
@@ -50,12 +53,13 @@ struct Resolved {
   std::optional<estimate::HourPrice> price;              // of one of them, or their mean
   std::optional<hardware::RuntimeProfile> profile;       // none: the speed of light
   std::optional<hardware::RuntimeProfile> host_profile;  // of GGUF formats
-  std::variant<Generation, Video, Training> work;        // in the order of Workload
+  Workload asked_for = Workload::text;
+  std::variant<Generation, Video, Training> work;  // of traffic that is served a Generation without its scenario
   Resolved() = default;
   Resolved(const Resolved&) = delete;
   Resolved& operator=(const Resolved&) = delete;
 
-  Workload workload() const { return static_cast<Workload>(work.index()); }
+  Workload workload() const { return asked_for; }
   const model::Decoder& model() const { return file.decoder; }
   const hardware::RuntimeProfile* runtime() const { return profile ? &*profile : nullptr; }
 };
@@ -68,6 +72,8 @@ enum class Unused : bool { refused, taken };
 std::unique_ptr<Resolved> resolve(const Request& request, Sources& sources, Unused unused = Unused::refused);
 // Of text; the scenario (batch, prompt, gen) is left to the caller, who may have many of them.
 std::unique_ptr<Resolved> resolve_setup(const Request& request, Sources& sources, Unused unused = Unused::refused);
+// Of traffic that is served, on the steps of the engine that the request names.
+std::unique_ptr<Resolved> resolve_serving(const Request& request, Sources& sources);
 // Throws Error(bad_input) where a workload has no use for a field that was asked for.
 void check_fields(const Request& request, Workload workload);
 
@@ -89,6 +95,9 @@ estimate::Serving serving_of(const Request& request);
 // The same request with other options, as `compare` holds them against each other; `options`: as the field takes them.
 estimate::Choices choices_with_options(const Resolved& resolved, const std::string& options);
 estimate::VideoChoices video_choices_with_options(const Resolved& resolved, const std::string& options);
+
+// "32x1@2048,1x512@0": COUNTxNEW@CONTEXT. Throws Error(bad_input) with the place of every group that is not like that.
+std::vector<graph::SequenceGroup> step_value(std::string_view text);
 
 // Throws Error(bad_input) for images that the model cannot see.
 estimate::Scenario scenario_of(const Request& request, const model::Decoder& model);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "result/capacity.h"
 #include "result/catalog.h"
 #include "result/collective.h"
 #include "result/compare.h"
@@ -15,6 +16,7 @@
 #include "result/measured.h"
 #include "result/parallel.h"
 #include "result/program.h"
+#include "result/serving.h"
 #include "result/study.h"
 #include "result/training.h"
 #include "result/video.h"
@@ -114,6 +116,8 @@ std::span<const Documented> documents() {
       {"llmperf.estimate", "llmperf estimate --json", &type_of<Generation>},
       {"llmperf.estimate of a video model", "llmperf estimate --json", &type_of<Video>},
       {"llmperf.training", "llmperf estimate --training --json", &type_of<Training>},
+      {"llmperf.serve", "llmperf serve --json", &type_of<Serving>},
+      {"llmperf.capacity", "llmperf capacity --json", &type_of<request::CapacityResult>},
       {"llmperf.parallel", "llmperf parallel --json", &type_of<ParallelStudy>},
       {"llmperf.parallel_symbolic", "llmperf parallel --symbolic --json", &type_of<StrategyStudy>},
       {"llmperf.graph", "llmperf graph --json", &type_of<ProgramStudy>},

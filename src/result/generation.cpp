@@ -195,6 +195,21 @@ Type fields_of(Fields<estimate::ContextPoint> f) {
       .of<&P::fits>("fits", "whether a request of that many tokens does");
 }
 
+Type fields_of(Fields<estimate::KvCapacity> f) {
+  using K = estimate::KvCapacity;
+  return f.of<&K::blocks>("blocks", "of all layers; 0: none fits")
+      .of<&K::block_size>("block_size", "tokens of a block")
+      .of("tokens", "of all blocks", [](const K& k) { return k.tokens(); })
+      .of<&K::block>("block_bytes", "of a device")
+      .of<&K::usable>("usable_bytes", "that the engine may use")
+      .of<&K::weights>("weight_bytes", "of it, weights")
+      .of<&K::activation>("activation_bytes", "… the peak of the largest step")
+      .of<&K::other>("other_bytes", "… libraries, what exchanges stage in, tables of positions")
+      .of<&K::kv>("kv_bytes", "… what is left; negative: nothing fits")
+      .of<&K::state>("state_bytes", "of recurrences, which every sequence that runs takes out of the same room")
+      .named("room for keys and values", "Of the device that has least.");
+}
+
 Type fields_of(const Fields<Generation>&) {
   using G = Generation;
   using E = Estimate;
@@ -259,6 +274,8 @@ Type fields_of(const Fields<Generation>&) {
           .when([](const G& g) { return g.estimate->spending.average_power_w.has_value(); })
           .json("draft", "what drafts; only with `--draft`", [](const G& g) { return Drafted{&g}; })
           .only_when([](const G& g) { return g.setup->draft.has_value(); })
+          .json<&G::room>("kv", "the KV cache as an engine sizes it; only with `--kv-utilisation`")
+          .only_when([](const G& g) { return g.room.has_value(); })
           .flat("memory", "of one device, with a pipeline of the fullest stage",
                 [](const G& g) {
                   return MemoryUsed{&g.estimate->memory, g.estimate->capacity};
@@ -287,7 +304,7 @@ Type fields_of(const Fields<Generation>&) {
                          "over the tokens of every sequence, at this batch: powers of two, the request's own length, "
                          "the longest that fits and what the model is made for"),
       "prefill, then decode when more than one token is generated, then with `--draft` all that drafts for one of its "
-      "steps; with `--phase` one of the two. Everything is of one "
+      "steps; with `--phase` one of the two; with `--step` that step at the end. Everything is of one "
       "step, in decode of the mean "
       "step; with a plan bytes and FLOPs are of one device of every pipeline stage together, for all micro-batches of "
       "a "

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "estimate/context_curve.h"
+#include "estimate/kv_capacity.h"
 #include "estimate/speculative.h"
 #include "result/parts.h"
 
@@ -38,6 +39,7 @@ struct Generation : Answer {
   std::vector<StageHeld> stages;
   std::vector<estimate::ContextPoint> curve;
   std::vector<estimate::SpeculativeRound> rounds;  // of what drafts, by length
+  std::optional<estimate::KvCapacity> room;        // of an engine's cache, where that was asked for
 
   std::vector<std::string> beyond() const;
   Bands bands() const;
@@ -49,6 +51,7 @@ Generation generation(const estimate::Estimator& estimator, const estimate::Esti
                       std::vector<estimate::ContextPoint> curve = {});
 
 Type fields_of(Fields<estimate::SpeculativeRound> f);
+Type fields_of(Fields<estimate::KvCapacity> f);
 Type fields_of(const Fields<Generation>&);
 
 }  // namespace llmperf::result

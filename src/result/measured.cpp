@@ -30,7 +30,8 @@ struct Grouped {
         .of("by",
             "steps by \"model\", \"runtime\", \"weights\", \"phase\", \"batch_band\", \"execution\", \"options\", "
             "\"runtime_phase\", \"runtime_batch_band\", \"hardware_phase\", \"backend\", \"era\", \"cards\", "
-            "\"offload\"; kernels by \"op\", \"m_band\", \"site\" (n and k), \"layout\" "
+            "\"offload\"; figures of servers by \"metric\", \"metric_hardware\", \"metric_model\", \"metric_tp\", "
+            "\"metric_load\"; kernels by \"op\", \"m_band\", \"site\" (n and k), \"layout\" "
             "(heads), \"collective\"",
             [](const Grouped& g) { return g.of->by; })
         .of("name", "of the group", [](const Grouped& g) { return g.of->name; })
@@ -94,9 +95,9 @@ Type fields_of(Fields<calibrate::Measurements::File> f) {
 Type fields_of(Fields<ValidatedRow> f) {
   using R = ValidatedRow;
   using V = calibrate::ValidatedRow;
-  return f.of("measured_s", "as the file says", [](const R& r) { return r.of->measured(*r.row); })
+  return f.of("measured_s", "as the file says; of a rate its inverse", [](const R& r) { return r.of->measured(*r.row); })
       .of<&R::row, &V::predicted>("predicted_s", "by the profile")
-      .of("error", "predicted / measured - 1", [](const R& r) { return r.of->error(*r.row); })
+      .of("error", "predicted / measured - 1; of a rate that of the rate", [](const R& r) { return r.of->error(*r.row); })
       .of<&R::row, &V::roofline>("roofline_s", "the speed of light")
       .of<&R::row, &V::fitted_roofline>("fitted_roofline_s", "three constants fitted to the rows of its kind")
       .of("rule_s",
@@ -245,7 +246,7 @@ Type fields_of(Fields<calibrate::Calibration> f) {
 
 Type fields_of(Fields<ClassTotal> f) {
   using T = ClassTotal;
-  return f.of<&T::of>("class", "\"kernel\", \"communication\", \"host\", \"other\" or \"step\"")
+  return f.of<&T::of>("class", "\"kernel\", \"communication\", \"host\", \"other\", \"step\" or \"run\"")
       .of<&T::count>("count", "executions")
       .of<&T::total>("time_s", "of all of them; never added up over classes")
       .of<&T::imported>("imported", "executions that became measurements")
@@ -302,7 +303,7 @@ std::vector<ImportedType> types_of(const import::Imported& imported) {
 }
 
 std::vector<std::string> warnings_of(const import::Imported& imported) {
-  if (imported.types.empty()) return {"the files hold no kernels, no collectives and no steps"};
+  if (imported.types.empty()) return {"the files hold no kernels, no collectives, no steps and no runs"};
   if (imported.measurements.rows.empty()) return {"nothing here is a measurement: the remarks say why"};
   return {};
 }
@@ -326,12 +327,12 @@ struct ImportedRow {
   static Type fields() {
     using R = ImportedRow;
     return Fields<R>()
-        .of("op", "one line; of llama-bench a step",
+        .of("op", "one line; of llama-bench a step, of servers a figure of a run",
             [](const R& r) {
               const auto* op = std::get_if<calibrate::OpRow>(&r.row->of);
               return op ? calibrate::describe(*op) : calibrate::configuration(*r.row);
             })
-        .of("time_s", "median; of collectives the shortest", [](const R& r) { return r.row->latency; })
+        .of("time_s", "median; of collectives the shortest; of a rate its inverse", [](const R& r) { return r.row->latency; })
         .of("spread_s", "between the quartiles", [](const R& r) { return *r.number("spread_us") * 1e-6; })
         .only_when([](const R& r) { return r.number("spread_us").has_value(); })
         .of("repetitions", "executions", [](const R& r) { return r.number("repetitions"); })

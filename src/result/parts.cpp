@@ -293,6 +293,15 @@ Type fields_of(Fields<PhaseOp> f) {
       .when([](const O& o) { return collective(o) != nullptr; });
 }
 
+Type fields_of(Fields<graph::SequenceGroup> f) {
+  using G = graph::SequenceGroup;
+  return f.of<&G::count>("sequences", "alike")
+      .of<&G::new_tokens>("new_tokens", "of each")
+      .of<&G::context>("context", "cached tokens of each, on the mean")
+      .of("longest_context", "of the longest", [](const G& g) { return std::max(g.context, g.longest); })
+      .named("group of sequences");
+}
+
 Type fields_of(Fields<PhaseResult> f) {
   using P = PhaseResult;
   using G = graph::SequenceGroup;
@@ -303,6 +312,10 @@ Type fields_of(Fields<PhaseResult> f) {
       .of<&P::phase, &estimate::Phase::first, &G::context>("first_context", "cached tokens in the first step")
       .of<&P::phase, &estimate::Phase::last, &G::context>("last_context", "cached tokens in the last step")
       .always()
+      .of<&P::phase, &estimate::Phase::groups>("groups",
+                                               "of a step of several groups of sequences; those that decode "
+                                               "together are one")
+      .only_when([](const P& p) { return !p.phase->groups.empty(); })
       .of("ops", "of the step", [](const P& p) { return ops_of(p); });
 }
 

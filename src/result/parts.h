@@ -147,6 +147,7 @@ Type fields_of(Fields<estimate::Phase> f);
 Type fields_of(Fields<Exchanged> f);
 Type fields_of(Fields<OpResult> f);
 Type fields_of(Fields<PhaseOp> f);
+Type fields_of(Fields<graph::SequenceGroup> f);
 Type fields_of(Fields<PhaseResult> f);
 Type fields_of(Fields<estimate::OpGroup> f);
 

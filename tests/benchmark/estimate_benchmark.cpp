@@ -5,7 +5,9 @@
 
 #include "estimate/estimate.h"
 #include "estimate/plan_search.h"
+#include "estimate/step_cost.h"
 #include "hardware/device.h"
+#include "hardware/runtime_execution.h"
 #include "model/decoder.h"
 
 namespace {
@@ -35,6 +37,33 @@ BENCHMARK_CAPTURE(full_estimate, dense_80_layers_mha, "qwen1.5-72b", "h200-sxm",
 BENCHMARK_CAPTURE(full_estimate, sliding_windows, "gemma-2-27b", "h200-sxm", "bf16");
 BENCHMARK_CAPTURE(full_estimate, experts_and_latent_attention, "deepseek-v2-lite", "h200-sxm", "bf16");
 BENCHMARK_CAPTURE(full_estimate, experts_61_layers, "deepseek-v3", "h200-sxm", "fp8-block128", 8);
+
+// The figure to hold: a step of continuous batching in at most 0.2 us once its tables are filled.
+void mixed_step(benchmark::State& state, const char* model_name, std::int64_t tensor) {
+  const model::Decoder model = model::load_decoder(model_name);
+  const hardware::Device device = hardware::load_device("h100-sxm");
+  const hardware::RuntimeProfile profile = hardware::load_runtime_profile(device, "vllm");
+  estimate::Choices choices;
+  choices.plan.tensor = tensor;
+  choices.profile = &profile;
+  choices.run_as(hardware::resolve_execution(profile, profile.options, ""));
+  const estimate::StepCost cost(estimate::make_setup(model, device, choices));
+  const estimate::Chunk chunk{.tokens = 256, .context = 512};
+  std::int64_t i = 0;
+  const auto step = [&] {
+    i = (i + 1) % 4096;  // decodes that go on, at other contexts in every step
+    const std::int64_t decodes = 40 + i % 24;
+    return cost({.decodes = decodes,
+                 .context_sum = decodes * (500 + i),
+                 .context_max = 1500 + i,
+                 .chunks = {&chunk, i % 2 > 0 ? 1U : 0U}});
+  };
+  for (int warm = 0; warm < 4096; ++warm) benchmark::DoNotOptimize(step());
+  for (auto _ : state) benchmark::DoNotOptimize(step());
+}
+BENCHMARK_CAPTURE(mixed_step, dense_32_layers, "llama-3.1-8b", 1);
+BENCHMARK_CAPTURE(mixed_step, dense_80_layers, "llama-3.1-70b", 4);
+BENCHMARK_CAPTURE(mixed_step, experts_61_layers, "deepseek-v3", 8);
 
 // The figure to hold: 10,000 legal plans enumerated, checked for legality and memory, costed and ranked in at most 0.2
 // s.

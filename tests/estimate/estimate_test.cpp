@@ -223,9 +223,9 @@ TEST_CASE("decode of more sequences than a graph was captured for is launched as
   choices.dispatch = hardware::Dispatch::eager;
   choices.decode_dispatch = hardware::Dispatch::graph;
   Estimator estimator(estimate::make_setup(model, hardware, choices));
-  CHECK(estimator.setup().dispatch_of(false, 8) == hardware::Dispatch::graph);
-  CHECK(estimator.setup().dispatch_of(false, 9) == hardware::Dispatch::eager);
-  CHECK(estimator.setup().dispatch_of(true, 1) == hardware::Dispatch::eager);
+  CHECK(estimator.setup().dispatch_of(false, 8, 8) == hardware::Dispatch::graph);
+  CHECK(estimator.setup().dispatch_of(false, 9, 9) == hardware::Dispatch::eager);
+  CHECK(estimator.setup().dispatch_of(true, 1, 512) == hardware::Dispatch::eager);
   // The host needs a millisecond for each of 32 layers, and more than that for their kernels.
   CHECK(step_seconds(estimator, {8, 1, 512}) < 0.02);
   CHECK(step_seconds(estimator, {9, 1, 512}) > 0.032);

@@ -39,6 +39,10 @@ VIDEO_COMPARE = ["compare", *VIDEO[1:], "--with", "fused_qk_norm,fused_modulate,
 MAP_GEMM = ["map", "gemm", "--hw", "tx8", "--m", "4096", "--n", "12288", "--k", "4096", "--tile-model", "published"]
 MAP_ATTENTION = ["map", "attention", "--hw", "tx8", "--queries", "4096", "--heads", "32", "--causal"]
 MAP_VECTOR = ["map", "vector", "--hw", "tx8", "--kind", "rms_norm", "--rows", "4096", "--width", "4096", "--simulate"]
+SERVE = ["serve", "-m", "qwen-7b", "--hw", "rtx4090", "--rate", "2", "--requests", "100", "--input", "256-768", "--output", "64", "--weights", "w4a16",
+         "--slo", "ttft.p99=2s,tpot=100ms"]
+APART = ["serve", "-m", "llama-3.1-8b", "--hw", "h100-sxm", "--concurrency", "8", "--requests", "20", "--prefix", "0.5:2", "--turns", "2",
+         "--prefill-replicas", "1", "--decode-replicas", "2"]
 SYMBOLIC = ["parallel", "-m", "gpt-block", "--hw", "a100-sxm-80gb", "--devices", "8", "--batch", "8", "--symbolic", "--options", "none"]
 PROGRAMS = os.path.join(ROOT, "tests", "program", "programs")
 GRAPH_LLAMA = ["graph", os.path.join(PROGRAMS, "llama_decoder_while.mlir"), "--hw", "rtx4090", "--fuse", "elementwise"]
@@ -71,6 +75,7 @@ OUTPUTS = {
     "estimate_stdit3-xl2_h100.txt": VIDEO,
     "estimate_stdit3-xl2_h100_stages.txt": VIDEO_PLAN,
     "compare_stdit3-xl2_h100.txt": VIDEO_COMPARE,
+    "serve_qwen-7b_rtx4090.txt": [*SERVE, "--seeds", "2"],
     "graph_llama_decoder_while.txt": [*GRAPH_LLAMA, "--detail", "ops"],
     "graph_mlp_gspmd.txt": [*GRAPH_MLP, "--detail", "ops"],
     "graph_stdit_block.txt": GRAPH_STDIT,
@@ -101,6 +106,7 @@ DOCUMENTS = [[*TP8, "--pp", "2"], PARALLEL, [*PARALLEL[:5], "--devices", "64", "
              ["compare", *TP8[1:], "--pp", "2", "--against", "--weights w4a16 --gen 1 --options all,no_fused_qkv"],
              ["compare", *PREDICTED[1:], "--against", "--runtime none"],
              ["compare", *PREDICTED[1:], "--against", "--runtime none", "--against", "--weights w4a16"],
+             SERVE, APART, [*SERVE, "--engine", "sglang"], [*SERVE, "--engine", "trtllm"],
              VALIDATE, ["validate", "rtx4090-ops"], ["validate", "a100-sxm-80gb-ops"], CALIBRATE]
 
 

@@ -15,6 +15,83 @@ WIDE = ["-m", "deepseek-r1", "--hw", "ascend-910b2", "--runtime", "none", "--wei
 TP8 = ["-m", "llama-3-70b", "--hw", "h100-sxm", "--tp", "8", "--batch", "64"]
 
 
+class Step(ProgramTest):
+    """--step: one step of continuous batching."""
+    WORDS = ["-m", "llama-3.1-70b", "--hw", "h100-sxm", "--tp", "4", "--runtime", "vllm", "--batch", "4"]
+
+    def step(self, text, *more):
+        phases = self.json("estimate", *self.WORDS, "--step", text, *more)["phases"]
+        self.assertEqual([phase["name"] for phase in phases], ["prefill", "decode", "step"])
+        return phases[-1]
+
+    def test_it_is_a_phase_of_its_own_whose_ops_add_up(self):
+        step = self.step("32x1@2048,1x512@0")
+        self.assertEqual(step["groups"], [
+            {"sequences": 32, "new_tokens": 1, "context": 2048, "longest_context": 2048},
+            {"sequences": 1, "new_tokens": 512, "context": 0, "longest_context": 0}])
+        self.assertAlmostEqual(sum(op["time_s"] for op in step["ops"]), step["time_s"])
+        plain = self.json("estimate", *self.WORDS)
+        self.assertEqual([phase["name"] for phase in plain["phases"]], ["prefill", "decode"])
+
+    def test_sequences_that_decode_are_one_group(self):
+        step = self.step("1x1@1000,1x1@3000,2x1@2000,1x64@16")
+        self.assertEqual(step["groups"][0], {"sequences": 4, "new_tokens": 1, "context": 2000, "longest_context": 3000})
+
+    def test_one_group_alone_is_the_phase_of_the_estimate(self):
+        whole = self.json("estimate", *self.WORDS, "--prompt", "512")
+        self.assertEqual(self.step("4x512@0")["time_s"], whole["phases"][0]["time_s"])
+        self.assertEqual(self.step("4x1@512")["time_s"], whole["tpot_first_s"])
+
+    def test_text_says_what_the_parts_take(self):
+        text = self.output("estimate", *self.WORDS, "--step", "32x1@2k,1x512@0")
+        for words in ("Step of 33 sequences", "attention of 32 x 1 new after 2048", "attention of 1 x 512 new after 0",
+                      "logits and sampling", "beside the kernels"):
+            self.assertIn(words, text)
+
+    def test_wrong_texts_are_told_with_their_place(self):
+        for text, words in (("32x1@2048,1y512@0", ("group 2 ('1y512@0', from character 11)", "no x between")),
+                            ("32x1", ("group 1 ('32x1', from character 1)", "no @ before")),
+                            ("0x1@5", ("group 1", "between 1 and")),
+                            ("1x@5", ("group 1",)),
+                            ("", ("--step",))):
+            with self.subTest(text=text):
+                self.assert_usage(words, "estimate", *self.WORDS, "--step", text)
+
+    def assert_usage(self, words, *arguments):
+        result = self.run_program(*arguments)
+        self.assertEqual(result.returncode, USAGE, result.stdout)
+        for word in words:
+            self.assertIn(word, result.stderr)
+
+
+class KvCache(ProgramTest):
+    """--kv-utilisation: the blocks of an engine's cache."""
+    WORDS = ["-m", "llama-3.1-8b", "--hw", "rtx4090", "--gen", "16", "--kv-utilisation", "0.9"]
+
+    def test_blocks_are_those_that_vllm_prints(self):
+        # casys-kaist/LLMServingSim at 5daddb2: vLLM 0.19.0, 2,588 blocks of 16.
+        kv = self.json("estimate", *self.WORDS, "--max-batched-tokens", "2048", "--max-seqs", "256")["kv"]
+        self.assertAlmostEqual(kv["blocks"] / 2588, 1, delta=0.03)
+        self.assertEqual(kv["tokens"], 16 * kv["blocks"])
+        self.assertEqual(kv["block_bytes"], 16 * 131072)
+
+    def test_only_where_it_is_asked_for(self):
+        self.assertNotIn("kv", self.json("estimate", *self.WORDS[:-2]))
+        self.assertIn("KV cache of an engine", self.output("estimate", *self.WORDS))
+
+    def test_a_share_of_weights_and_cache_or_of_what_is_free_under_other_engines(self):
+        words = ["-m", "llama-3.1-8b", "--hw", "h100-sxm", "--kv-utilisation", "0.9"]
+        kv = {runtime: self.json("estimate", *words, "--runtime", runtime)["kv"] for runtime in ("vllm", "sglang", "trtllm")}
+        self.assertGreater(kv["sglang"]["blocks"], kv["vllm"]["blocks"])
+        self.assertGreater(kv["trtllm"]["blocks"], kv["vllm"]["blocks"])
+
+    def test_settings_without_it_have_no_effect(self):
+        for flag in ("--block-size", "--max-batched-tokens", "--max-seqs"):
+            result = self.run_program("estimate", *self.WORDS[:-2], flag, "64")
+            self.assertEqual(result.returncode, USAGE)
+            self.assertIn("--kv-utilisation", result.stderr)
+
+
 class Phase(ProgramTest):
     def test_decode_alone_has_the_times_of_decode_and_nothing_of_the_prefill(self):
         whole = self.json("estimate", *LLAMA)

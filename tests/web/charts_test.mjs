@@ -29,6 +29,7 @@ const kPages = {
   'graph.html': [['time-by-op'], ['roofline']],
   'calibrate.html': [['bars']],
   'study.html': [['table']],
+  'serve.html': [['serving-timeline'], ['percentiles'], ['causes']],
 };
 
 for (const [name, charts] of Object.entries(kPages)) {

@@ -7,6 +7,7 @@ import {memory} from './charts/memory.js';
 import {pareto} from './charts/pareto.js';
 import {roofline} from './charts/roofline.js';
 import {heatmap} from './charts/heatmap.js';
+import {causes, percentiles, servingTimeline} from './charts/serving.js';
 import {timeByBound, timeByOp} from './charts/time.js';
 import {validation} from './charts/validation.js';
 import {drawCharts} from './draw.js';
@@ -29,5 +30,8 @@ drawCharts({
   'sweep-pareto': pareto,
   validation: validation,
   compare: compare,
+  'serving-timeline': servingTimeline,
+  percentiles: percentiles,
+  causes: causes,
 });
 performance.mark('report-ready');

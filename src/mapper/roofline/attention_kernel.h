@@ -13,6 +13,7 @@ struct AttentionCall {
   double sequences = 1;
   double queries = 1;  // per sequence, after `context` cached tokens
   double context = 0;
+  double longest = 0;   // context of the longest sequence, where `context` is the mean of unequal ones
   double window = 0;    // keys that a query sees at most; 0: all
   double all_keys = 0;  // > 0: every query sees that many, and nothing is masked
   double heads = 1;
@@ -25,6 +26,7 @@ struct AttentionCall {
   double copies = 0;           // caches that take turns in a measurement; 0: they come from memory
 
   double keys() const { return all_keys > 0 ? all_keys : context + queries; }
+  double longest_keys() const { return longest > context && all_keys <= 0 ? longest + queries : keys(); }
   bool cuts() const { return window > 0 && window < keys(); }      // some keys are outside of the window
   bool narrow() const { return key_value_bytes < element_bytes; }  // cached elements are fewer bits than queries
   double key_bytes() const { return (qk_dim + (shared_kv ? 0 : v_dim)) * key_value_bytes; }  // with its value, per head

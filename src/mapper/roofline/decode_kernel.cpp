@@ -9,8 +9,9 @@
 // chain: a block reads its keys step by step, each waiting for memory, and so no faster than a rate that it reaches
 // alone; the first step is in the launch. w = ceil(blocks / cores) rounds of starting blocks, s seconds each. Grouped
 // heads cost a kernel that packs them and, unless there is one sequence or one KV head, copies of queries and results.
-// Keys and values that a measurement left in the cache (copies) come from there, at a share of their own. Latent
-// attention, with a group of all heads, can be bound by its products instead of its bytes.
+// Of sequences of unequal lengths, whose bytes and rounds are those of the mean, the chain is no shorter than the
+// longest one's. Keys and values that a measurement left in the cache (copies) come from there, at a share of their
+// own. Latent attention, with a group of all heads, can be bound by its products instead of its bytes.
 #include "mapper/roofline/attention_kernel.h"
 #include "mapper/roofline/kernel_norm.h"
 
@@ -66,8 +67,11 @@ double decode_seconds(const KernelDevice& d, const hardware::ParameterValues& v,
   const double blocks = whole * splits;
 
   const double chain_keys = std::min(rounded_up(steps / splits) * width, keys);
-  const double chain =
-      std::max(1.0, blocks / slots) * std::max(0.0, chain_keys - width) * a.key_bytes() / v[index(decode_block_rate)];
+  const double longest = a.window > 0 ? std::min(a.longest_keys(), a.window) : a.longest_keys();
+  const double longest_chain = std::min(rounded_up(rounded_up(longest / width) / splits) * width, longest);
+  const double chain = std::max(std::max(1.0, blocks / slots) * std::max(0.0, chain_keys - width),
+                                std::max(0.0, longest_chain - width)) *
+                       a.key_bytes() / v[index(decode_block_rate)];
   const double starts = v[index(decode_block)] * (rounded_up(blocks / d.cores) - 1);
 
   const double head_elements = a.sequences * a.heads * a.queries * (a.qk_dim + a.v_dim);

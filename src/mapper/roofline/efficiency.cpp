@@ -42,6 +42,7 @@ AttentionCall call_of(const graph::Attention& a) {
   call.sequences = d(a.sequences);
   call.queries = d(a.q_tokens) / d(a.query_ranks);
   call.context = d(a.context + a.q_tokens) / d(a.key_ranks) - call.queries;
+  call.longest = a.longest > 0 ? d(a.longest + a.q_tokens) / d(a.key_ranks) - call.queries : 0;
   call.window = a.window ? d(*a.window) : 0;
   if (a.keys > 0) {
     call.all_keys = d(a.keys) / d(a.key_ranks);
@@ -382,6 +383,15 @@ double Efficiency::kernel(const graph::Attention& attention) const {
   return attention.backward ? 2.5 * seconds : seconds;
 }
 
+// What of the kernel is its launch.
+double Efficiency::launch(const graph::Attention& attention) const {
+  const bool flash2 = profile_.choices.has_flash2_form();
+  const Parameter p = decodes(attention, profile_.choices) ? Parameter::decode_launch
+                      : !flash2 && is_latent(attention)    ? Parameter::latent_prompt_launch
+                                                           : Parameter::prefill_launch;
+  return get(profile_.values, p);
+}
+
 // Traffic of `launches` kernels that the cache holds. Weights are read from memory in any case.
 double Efficiency::cached_bytes(const cost::Work& work, double launches) const {
   const double passing = (work.activations_read + work.activations_written).value;
@@ -425,7 +435,8 @@ OpTime Efficiency::time(const graph::Op& op, const cost::Work& work) const {
       },
       [&](const graph::Attention& attention) {
         const double own = kernel(attention);
-        seconds = (decodes(attention, profile_.choices) ? own : with_onset(own)) + more;
+        const double joined = op.launches > 0 ? 0 : this->launch(attention);  // part of the launch before it
+        seconds = (decodes(attention, profile_.choices) ? own : with_onset(own)) + more - joined;
         launch = more;
       },
       [&](const graph::Convolution&) {
@@ -523,7 +534,7 @@ void each_extent(const graph::Op& op, const std::function<void(double)>& visit) 
             g.copies, g.weights && g.weights->kernel ? static_cast<int>(*g.weights->kernel) : -1);
       },
       [&](const graph::Attention& a) {
-        all(a.sequences, a.q_tokens, a.context, a.heads, a.kv_heads, a.qk_dim, a.v_dim, a.window.value_or(0),
+        all(a.sequences, a.q_tokens, a.context, a.longest, a.heads, a.kv_heads, a.qk_dim, a.v_dim, a.window.value_or(0),
             a.query_tile, a.verifies ? 1 : 0, a.copies, a.pool, a.picked ? 1 : 0);
       },
       [&](const graph::Collective& c) {

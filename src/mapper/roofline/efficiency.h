@@ -34,6 +34,7 @@ class Efficiency {
   cost::Sums sums(const cost::Work& work) const;
   ProductTime kernel(const graph::Gemm& gemm, const cost::Work& work) const;
   double kernel(const graph::Attention& attention) const;
+  double launch(const graph::Attention& attention) const;
   ProductTime ggml_kernel(const graph::Gemm& gemm, const GemmCall& call) const;
   KernelDevice on_ggml(Dtype activation) const;
   double with_onset(double seconds) const;

@@ -22,6 +22,7 @@
 //
 //   start (elements / 256)^(3/8) + (keys - n) elements / rate
 //
+// (of sequences of unequal lengths the rounds are those of the mean, and no shorter than a part of the longest one)
 // with the first step in the start, which grows slower than a head, and a time more where a window masks keys. Keys of
 // 8 bits arrive as slow as others of as many elements. Rounds of it add up, as a p-norm with the bytes. A kernel that
 // sorts sequences by their length (of at most 992) takes a time per sequence.
@@ -181,15 +182,19 @@ double flash3_decode_seconds(const KernelDevice& d, const hardware::ParameterVal
   const double whole = a.sequences * a.kv_heads * rounded_up(a.queries * a.heads / a.kv_heads / kRows);
   const double parts = flash3_splits(whole, steps, d.cores);
 
-  const double streamed = std::max(0.0, std::min(rounded_up(steps / parts) * width, keys) - width);
-  const double each = v[index(decode_block)] * std::pow(elements / kUsualElements, kStartGrowth) +
-                      streamed * elements * a.element_bytes / v[index(decode_block_rate)] +
-                      (a.cuts() ? v[index(decode_window)] : 0);
+  const auto part = [&](double of) {
+    const double streamed = std::max(0.0, std::min(rounded_up(rounded_up(of / width) / parts) * width, of) - width);
+    return v[index(decode_block)] * std::pow(elements / kUsualElements, kStartGrowth) +
+           streamed * elements * a.element_bytes / v[index(decode_block_rate)] +
+           (a.cuts() ? v[index(decode_window)] : 0);
+  };
+  const double longest = a.cuts() ? a.window : a.longest_keys();  // of unequal sequences, which the others run beside
   const double rounds = rounded_up(whole * parts / d.cores);
   const double rate = d.bandwidth * v[index(decode_memory_share)];
   const double memory = (query_bytes(a) + a.sequences * a.kv_heads * keys * a.key_bytes()) / rate;
 
-  double seconds = v[index(decode_launch)] + overlapped(rounds * each, memory, v[index(decode_overlap)]) +
+  double seconds = v[index(decode_launch)] +
+                   overlapped(std::max(rounds * part(keys), part(longest)), memory, v[index(decode_overlap)]) +
                    narrowing_seconds(d, a, query_elements(a), v[index(decode_quantise)]);
   if (a.sequences <= kMostSorted) seconds += v[index(decode_sequence)] * a.sequences;
   if (parts > 1) {

@@ -9,7 +9,7 @@ using hardware::FormatParameter;
 using hardware::Parameter;
 
 Seconds StepOverhead::each(const graph::Op& op) const {
-  if (op.place == graph::Place::host || op.place == graph::Place::link || dispatch_ == Dispatch::graph) return {};
+  if (op.place == graph::Place::host || op.place == graph::Place::link || launched_whole()) return {};
   const hardware::ParameterValues& v = *values_;
   const auto launches = static_cast<double>(op.launches);
   if (dispatch_ == Dispatch::dynamic_graph) {
@@ -28,21 +28,23 @@ Seconds StepOverhead::each(const graph::Op& op) const {
 
 void StepOverhead::add(const graph::Op& op, double count) {
   if (op.place == graph::Place::host || op.place == graph::Place::link) return;
-  kernels_ += count * op.launches;
-  if (dispatch_ == Dispatch::graph) return;
-  host_ += count * each(op).value;
+  launched_.kernels += count * op.launches;
+  launched_.host += count * each(op).value;
 }
 
 Seconds StepOverhead::host(double layers) const {
-  if (dispatch_ == Dispatch::dynamic_graph) return Seconds{host_};
-  const bool graph = dispatch_ == Dispatch::graph;
-  return Seconds{host_ + layers * get(*values_, graph ? Parameter::host_graph_layer : Parameter::host_layer)};
+  if (dispatch_ == Dispatch::dynamic_graph) return Seconds{launched_.host};
+  const Parameter layer = dispatch_ == Dispatch::graph    ? Parameter::host_graph_layer
+                          : dispatch_ == Dispatch::pieces ? Parameter::host_piece
+                                                          : Parameter::host_layer;
+  return Seconds{launched_.host + layers * get(*values_, layer)};
 }
 
 Seconds StepOverhead::time(Seconds device, double layers, double sequences, double steps) const {
   const hardware::ParameterValues& v = *values_;
-  const double fixed = get(v, prompts_ ? Parameter::step_prefill : Parameter::step_decode);
-  const double gaps = kernels_ * get(v, Parameter::launch_gap);
+  const double fixed =
+      get(v, prompts_ && dispatch_ != Dispatch::pieces ? Parameter::step_prefill : Parameter::step_decode);
+  const double gaps = launched_.kernels * get(v, Parameter::launch_gap);
   const double waiting = std::max(0.0, host(layers).value - device.value - gaps);
   return Seconds{steps * fixed + sequences * get(v, Parameter::step_sequence) + gaps + waiting};
 }

@@ -7,7 +7,8 @@
 //   overhead = steps x step + sequences x step_sequence + gaps + max(0, host - device - gaps)
 //
 // Launching runs ahead of the device, so that the slower of the two decides. A captured graph is launched as a whole;
-// where its attention takes lengths from the host, that writes them layer by layer while the graph runs.
+// where its attention takes lengths from the host, that writes them layer by layer while the graph runs. Of a graph in
+// pieces the host replays one piece and calls one attention per layer (host_piece), and the loop around it is decode's.
 #pragma once
 
 #include "graph/op.h"
@@ -22,6 +23,17 @@ class StepOverhead {
   StepOverhead(const hardware::ParameterValues& values, hardware::Dispatch dispatch, bool prompts)
       : values_(&values), dispatch_(dispatch), prompts_(prompts) {}
 
+  // Sums over ops.
+  struct Launched {
+    double host = 0;  // s, of those that it launches one by one
+    double kernels = 0;
+  };
+  void add(const Launched& ops) {
+    launched_.host += ops.host;
+    launched_.kernels += ops.kernels;
+  }
+  const Launched& launched() const { return launched_; }
+
   void add(const graph::Op& op) { add(op, static_cast<double>(op.count)); }
   void add(const graph::Op& op, double count);
   // Of the host, to launch one execution.
@@ -32,11 +44,14 @@ class StepOverhead {
   Seconds host(double layers) const;
 
  private:
+  bool launched_whole() const {
+    return dispatch_ == hardware::Dispatch::graph || dispatch_ == hardware::Dispatch::pieces;
+  }
+
   const hardware::ParameterValues* values_;
   hardware::Dispatch dispatch_;
   bool prompts_;
-  double host_ = 0;
-  double kernels_ = 0;
+  Launched launched_;
 };
 
 }  // namespace llmperf::mapper

@@ -60,7 +60,12 @@ bool is_share(std::string_view key) {
                       "acceptance", "change_relative", "share_of_change"});
 }
 
+// What stands for a quantity that the object it is in is named by: "p99" of "ttft_s".
+bool is_statistic(std::string_view key) { return one_of(key, {"mean", "p50", "p90", "p95", "p99", "low", "high"}); }
+
 std::string quantity_text(std::string_view key, double value, std::string_view parent) {
+  if (is_statistic(key) && parent.ends_with("_s")) return quantity_text(parent, value);
+  if (parent == "ttft" || parent == "itl") return format_share(value);  // of its causes
   if (is_share(key)) return format_share(value);
   return value < 0 ? "-" + magnitude(key, -value, parent) : magnitude(key, value, parent);
 }

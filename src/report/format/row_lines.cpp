@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "calibrate/csv.h"
+#include "descriptor/csv.h"
 #include "report/format/csv.h"
 #include "result/json.h"
 
@@ -82,10 +82,10 @@ Json parse_object(const std::string& text, const std::string& file, int line) {
 
 std::vector<std::string> csv_cells(const std::string& text, const std::string& file, int line) {
   descriptor::Problems problems(file);
-  calibrate::CsvReader reader(text, problems, line);
+  descriptor::CsvReader reader(text, problems, line);
   std::vector<std::string> cells;
   if (reader.next()) {
-    for (const calibrate::CsvCell& cell : reader.cells()) cells.push_back(cell.text);
+    for (const descriptor::CsvCell& cell : reader.cells()) cells.push_back(cell.text);
   }
   problems.throw_if_any();
   return cells;

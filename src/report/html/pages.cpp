@@ -33,6 +33,7 @@ constexpr std::pair<std::string_view, const char*> kCards[] = {
     {"hardware", "peaks.0.flops_per_s"},
     {"replay", "phases.0.ops_time_s phases.0.whole_step.time_s phases.0.predicted_step_s"},
     {"self_test", "passed"},
+    {"serve", "goodput_per_second preemptions utilisation"},
 };
 // Of an estimate, below its charts.
 constexpr const char* kMoreFigures =
@@ -58,12 +59,15 @@ constexpr Chart kCharts[] = {{"sweep", "sweep-pareto", "pareto", "", "pareto"}, 
                              {"graph", "time-by-op", "ops", "program", "time_by_op"},
                              {"graph", "roofline", "ops", "program", "roofline"},
                              {"mapping", "schedule", "schedule.lanes", "", "drawing"},
-                             {"mapping", "bars", "mappings", "", "mappings_by_time"}};
+                             {"mapping", "bars", "mappings", "", "mappings_by_time"},
+                             {"serve", "serving-timeline", "timeline", "", "serving_timeline"},
+                             {"serve", "percentiles", "percentiles", "", "percentiles"},
+                             {"serve", "causes", "causes", "", "causes"}};
 
 // The list that a reader came for: before the details.
-constexpr std::pair<std::string_view, const char*> kLists[] = {{"sweep", "rows"},        {"parallel", "plans"},
-                                                               {"mapping", "mappings"},  {"difference", "results"},
-                                                               {"difference", "inputs"}, {"difference", "phases"}};
+constexpr std::pair<std::string_view, const char*> kLists[] = {
+    {"sweep", "rows"},        {"parallel", "plans"},    {"mapping", "mappings"}, {"difference", "results"},
+    {"difference", "inputs"}, {"difference", "phases"}, {"serve", "slo"}};
 
 // The columns of an estimate's ops.
 constexpr const char* kOpColumns[] = {"name",     "kind",    "class",        "shape",   "count", "time_s",
@@ -194,6 +198,41 @@ void estimate_cards(Cards& c) {
   add_basis(c);
 }
 
+// What people ask of a service: throughput, waiting, and whether it keeps what it promises.
+void serving_cards(Cards& c) {
+  c.scalar("output_tokens_per_second",
+           c.labels_.text("requests_rate",
+                          {format_significant(find_number(c.document_, "requests_per_second").value_or(0))}));
+  const Json* stable = find(c.document_, "stable");
+  if (stable != nullptr && stable->is_boolean() && !stable->get<bool>()) {
+    const double growth = find_number(c.document_, "queue_growth_per_second").value_or(0);
+    c.add({c.labels_.key("stable"), c.labels_.text("no"), c.labels_.text("queue_grows", {format_significant(growth)}),
+           Tone::bad});
+  }
+  for (const std::string key : {"ttft_s", "tpot_s"}) {
+    const auto median = find_number(c.document_, key + ".p50");
+    const auto most = find_number(c.document_, key + ".p99");
+    if (!median || !most) continue;
+    c.add({c.labels_.title(key), quantity_text(key, *median),
+           c.labels_.text("percentile_99", {quantity_text(key, *most)})});
+  }
+  const Json* slo = find(c.document_, "slo");
+  if (slo != nullptr && is_list_of_objects(*slo)) {
+    std::string missed;
+    for (const Json& bound : *slo) {
+      const Json* met = find(bound, "met");
+      if (met != nullptr && met->is_boolean() && !met->get<bool>())
+        missed = c.joined(missed, find_text(bound, "name"));
+    }
+    c.add({c.labels_.title("slo"), c.labels_.text(missed.empty() ? "slo_met" : "slo_missed"), missed,
+           missed.empty() ? Tone::good : Tone::bad});
+  }
+  if (const auto peak = find_number(c.document_, "kv.peak_share")) {
+    c.add({c.labels_.title("kv_share"), format_share(*peak), c.labels_.text("at_most")});
+  }
+  add_basis(c);
+}
+
 // Of several results each against the first, as many as leave the chart of all of them on the first screen.
 void result_cards(Cards& c, const Json& results) {
   constexpr std::size_t kMost = 4;
@@ -234,6 +273,7 @@ std::vector<HtmlCard> headline_cards(const Json& document, const std::string& sc
   Cards cards(document, labels);
   if (schema == "estimate" || schema == "training") estimate_cards(cards);
   if (schema == "difference") difference_cards(cards);
+  if (schema == "serve") serving_cards(cards);
   for (const auto& [of, paths] : kCards) {
     if (of == schema) cards.scalars(paths);
   }

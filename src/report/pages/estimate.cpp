@@ -198,6 +198,15 @@ Fields headline(const Generation& g) {
     }
   }
   f.rows.emplace_back("memory", "fits: " + fit_text(e));
+  if (g.room) {
+    const estimate::KvCapacity& k = *g.room;
+    f.rows.emplace_back(
+        "KV cache of an engine",
+        fmt::format("{} blocks of {}: {} tokens; {} of {} are left by {} of weights, {} of activations "
+                    "and {} besides",
+                    k.blocks, k.block_size, k.tokens(), format_bytes(k.kv), format_bytes(k.usable),
+                    format_bytes(k.weights), format_bytes(k.activation), format_bytes(k.other + k.graphs)));
+  }
   if (g.setup->host) f.rows.emplace_back("offload", offload_text(*g.setup));
   f.rows.emplace_back("largest batch", fmt::format("{} of {}{}{} tokens", requests_text(e.largest_batch),
                                                    e.scenario.depth > 0 ? fmt::format("{} + ", e.scenario.depth) : "",
@@ -225,6 +234,35 @@ Table phase_table(const Generation& g) {
                       format_significant(p.intensity().value, 3), format_significant(g.ridge.value, 3),
                       std::string(mapper::name(p.bound)), format_share(p.roof / p.time)});
   }
+  return t;
+}
+
+// What a step is made of, and what of it each part takes.
+Table step_table(const Phase& p) {
+  Table t{fmt::format("Step of {} sequences", p.first.count), {{"part", true}, {"time"}, {"of the step"}}, {}};
+  const auto add = [&](std::string name, auto&& takes) {
+    Seconds sum;
+    for (std::size_t i = 0; i < p.ops.size(); ++i) {
+      if (takes(p.ops[i].op)) sum += p.ops[i].step_time();
+    }
+    if (sum.value > 0) t.rows.push_back({std::move(name), format_seconds(sum), format_share(sum / p.time)});
+  };
+  const auto own = [](const graph::Op& op) { return !std::holds_alternative<graph::Overhead>(op.body); };
+  add("products, norms and exchanges of all tokens", [&](const graph::Op& op) {
+    return own(op) && (op.scope == graph::Scope::rows || op.scope == graph::Scope::sequences);
+  });
+  const std::vector<graph::SequenceGroup> groups =
+      p.groups.empty() ? std::vector<graph::SequenceGroup>{p.first} : p.groups;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const graph::SequenceGroup& of = groups[g];
+    const std::string longest = of.longest > of.context ? fmt::format(" (longest {})", of.longest) : "";
+    add(fmt::format("attention of {} x {} new after {}{}", of.count, of.new_tokens, of.context, longest),
+        [&](const graph::Op& op) {
+          return own(op) && op.scope == graph::Scope::group && static_cast<std::size_t>(op.group) == g;
+        });
+  }
+  add("logits and sampling", [&](const graph::Op& op) { return own(op) && op.scope == graph::Scope::sampled; });
+  add("beside the kernels", [&](const graph::Op& op) { return !own(op); });
   return t;
 }
 
@@ -286,6 +324,9 @@ Document document(const Generation& g, Detail detail) {
   }
   doc.push_back(headline(g));
   doc.push_back(phase_table(g));
+  for (const Phase& p : e.phases) {
+    if (p.name == "step") doc.push_back(step_table(p));
+  }
   if (!g.rounds.empty()) doc.push_back(draft_table(g));
   add_memory(g, doc);
   if (g.stages.size() > 1) doc.push_back(stage_table(g));

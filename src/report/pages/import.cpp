@@ -20,6 +20,7 @@ std::string meaning_of(import::Class of) {
     case import::Class::host: return "host time";
     case import::Class::other: return "other";
     case import::Class::step: return "tests";
+    case import::Class::run: return "runs";
   }
   return "";
 }
@@ -69,8 +70,11 @@ Table groups_table(const import::Imported& imported, const std::vector<ClassTota
 Report import_report(const import::Imported& imported) {
   const std::vector<ImportedType> types = types_of(imported);
   Fields f;
-  f.add("measurements", fmt::format("{} of {}", imported.measurements.rows.size(),
-                                    imported.source == import::Source::llama_bench ? "steps" : "different ops"));
+  const std::size_t rows = imported.measurements.rows.size();
+  f.add("measurements", import::is_of_servers(imported.source)
+                            ? fmt::format("{} figures", rows)
+                            : fmt::format("{} of {}", rows,
+                                          imported.source == import::Source::llama_bench ? "steps" : "different ops"));
   std::vector<Table> tables;
   const std::vector<ClassTotal> totals = totals_of(imported);
   for (const ClassTotal& c : totals) {

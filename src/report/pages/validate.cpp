@@ -37,6 +37,11 @@ constexpr std::pair<std::string_view, std::string_view> kKindTitles[] = {
     {"site", "weight matrix"},
     {"scheme", "op, weights"},
     {"hardware_phase", "device, phase"},
+    {"metric_hardware", "figure, device"},
+    {"metric_model", "figure, model"},
+    {"metric_tp", "figure, TP"},
+    {"metric_load", "figure, load"},
+    {"metric", "figure"},
 };
 std::string kind_title(const std::string& by) {
   for (const auto& [kind, title] : kKindTitles) {

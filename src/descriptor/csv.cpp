@@ -1,12 +1,12 @@
-#include "calibrate/csv.h"
+#include "descriptor/csv.h"
 
 #include <algorithm>
 
 #include "base/text.h"
 
-namespace llmperf::calibrate {
+namespace llmperf::descriptor {
 
-CsvReader::CsvReader(std::string_view text, descriptor::Problems& problems, int first_line)
+CsvReader::CsvReader(std::string_view text, Problems& problems, int first_line)
     : rest_(text), problems_(&problems), line_(first_line - 1) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (rest_.starts_with(kByteOrderMark)) rest_.remove_prefix(kByteOrderMark.size());
@@ -68,4 +68,4 @@ bool CsvReader::read_cells(std::string_view record) {
   }
 }
 
-}  // namespace llmperf::calibrate
+}  // namespace llmperf::descriptor

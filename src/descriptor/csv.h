@@ -8,7 +8,7 @@
 
 #include "descriptor/reader.h"
 
-namespace llmperf::calibrate {
+namespace llmperf::descriptor {
 
 struct CsvCell {
   std::string text;  // without quotes and the blanks around it
@@ -18,7 +18,7 @@ struct CsvCell {
 class CsvReader {
  public:
   // `text`, which begins at line `first_line` of its file, must outlive the reader.
-  CsvReader(std::string_view text, descriptor::Problems& problems, int first_line = 1);
+  CsvReader(std::string_view text, Problems& problems, int first_line = 1);
 
   // Reads the next record; false at the end of the text. A record that is not CSV is reported and skipped.
   bool next();
@@ -30,10 +30,10 @@ class CsvReader {
   bool read_cells(std::string_view record);
 
   std::string_view rest_;
-  descriptor::Problems* problems_;
+  Problems* problems_;
   int line_;
   std::vector<CsvCell> cells_;
   std::vector<std::string> comments_;
 };
 
-}  // namespace llmperf::calibrate
+}  // namespace llmperf::descriptor

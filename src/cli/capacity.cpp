@@ -1,0 +1,58 @@
+// `llmperf capacity`: how many of which devices serve a rate of requests within bounds, and what that costs.
+#include <fmt/format.h>
+
+#include "cli/command_line.h"
+#include "cli/estimate.h"
+#include "cli/progress.h"
+#include "report/reports.h"
+#include "request/capacity_search.h"
+
+namespace llmperf::cli {
+namespace {
+
+struct CapacityFlags {
+  request::CapacityQuery query;
+};
+
+Answer capacity_answer(const CapacityFlags& flags, const Context&) {
+  request::Sources sources;
+  const InterruptGuard guard;
+  Progress progress;
+  const request::CapacityResult result = request::search_capacity(
+      flags.query, sources, &interruption(),
+      [&](std::size_t done, std::size_t all) { progress(done, all, fmt::format("candidate {} of {}", done, all)); });
+  Answer answer{report::capacity_report(result)};
+  if (result.interrupted) {
+    answer.status = kExitInterrupted;
+  } else if (result.best() == nullptr) {
+    answer.error = Error::infeasible("nothing meets the bounds; the best there is stands above",
+                                     "looser --slo, more of --hw, --tp or --weights");
+  }
+  return answer;
+}
+
+}  // namespace
+
+void add_capacity(Command& root) {
+  Command& command = root.add_command(
+      "capacity", "the cheapest devices, plan and weights that serve a rate of requests within bounds");
+  CapacityFlags& flags = answers(command, capacity_answer);
+  command.add_fields(flags.query.request, "s");
+  command.find("--model")->required();
+  command.find("--rate")->required();
+  command.find("--slo")->required();
+  Flag& hw = *command.find("--hw");
+  hw.about = "built-in names or YAML files, comma-separated; all: every built-in GPU [all]";
+  hw.values.sort = request::Values::Sort::items;
+  command.find("--tp")->about = "tensor-parallel devices of a replica, comma-separated [1, 2, 4 … of a node]";
+  command.find("--weights")->about += "; several, comma-separated, are compared";
+  command.find("--engine")->about += "; several, comma-separated, are compared";
+  command.add("--pd", flags.query.disaggregated, "try prompts and decode on replicas of their own as well");
+  command.add("--minimise", flags.query.minimise,
+              {{"cost", request::Minimise::cost},
+               {"devices", request::Minimise::devices},
+               {"energy", request::Minimise::energy}},
+              "WHAT", "cost per hour, devices, or board power");
+}
+
+}  // namespace llmperf::cli

@@ -1,0 +1,285 @@
+// `llmperf serve`.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/integer.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "report/pages/phase.h"
+#include "report/pages/plan.h"
+#include "report/reports.h"
+#include "report/rows.h"
+#include "result/document.h"
+#include "result/generation.h"
+#include "result/serving.h"
+
+namespace llmperf::report {
+namespace {
+
+using serving::Distribution;
+using serving::EngineKind;
+using serving::EngineSettings;
+using serving::Summary;
+
+std::string per_second(double rate, const char* what) { return fmt::format("{} {}/s", format_significant(rate), what); }
+
+std::string engine_name(const EngineSettings& s) {
+  constexpr std::array<const char*, 4> kTitles = {"vLLM", "SGLang", "TensorRT-LLM", "llama.cpp"};
+  const std::string title = kTitles[static_cast<std::size_t>(s.kind)];
+  return s.version.empty() ? title : title + " " + s.version;
+}
+
+std::string traffic_text(const TrafficSent& t) {
+  std::string text = t.trace.empty() ? "" : t.trace + ": ";
+  text += fmt::format("{} request{}", format_count(d(t.requests)), t.requests == 1 ? "" : "s");
+  if (t.rate) text += fmt::format(" at {} per second", format_significant(*t.rate));
+  if (t.rate && t.random) {
+    text += !std::isfinite(t.burstiness) ? ", at equal intervals"
+            : t.burstiness == 1          ? " (Poisson)"
+                                         : fmt::format(" (burstiness {})", format_significant(t.burstiness));
+  }
+  if (t.concurrency) text += fmt::format(", {} under way at most", format_count(d(*t.concurrency)));
+  if (t.trace.empty()) {
+    text += fmt::format("; {} tokens in, {} out", t.input, t.output);
+    if (t.prefix.tokens > 0) {
+      text += fmt::format("; {} tokens of the prompt {}", format_count(d(t.prefix.tokens)),
+                          t.prefix.kinds == 1 ? "alike in all" : fmt::format("of {} kinds", t.prefix.kinds));
+    }
+    if (t.turns > 1) text += fmt::format("; sessions of {} turns", t.turns);
+  } else {
+    text += fmt::format("; {} tokens in and {} out on the mean", format_significant(t.mean_input),
+                        format_significant(t.mean_output));
+  }
+  return text;
+}
+
+std::string engine_text(const Serving& r) {
+  const EngineSettings& s = r.deployed->settings;
+  const serving::Deployment& of = r.deployed->deployment;
+  std::string text = fmt::format("{}: {} tokens and {} sequences a step", engine_name(s),
+                                 format_count(d(s.max_batched_tokens)), format_count(d(s.max_sequences)));
+  if (!s.chunked_prefill) text += ", prompts uncut";
+  if (!s.prefix_caching) text += ", no prefix cache";
+  if (of.decode) {
+    text += fmt::format("; {} replica{} for prompts, {} for decode, over {} {}", of.pool.replicas,
+                        of.pool.replicas == 1 ? "" : "s", of.decode->replicas, format_bandwidth(of.transfer.rate),
+                        of.transfer.per_layer ? "while prompts are computed" : "once they are");
+  } else if (r.study->run.replicas > 1) {
+    text += fmt::format("; {} replicas, {}", r.study->run.replicas, name(of.router));
+  }
+  return text;
+}
+
+std::string assumptions_line(const Serving& r) {
+  const graph::Execution& x = r.setup->execution;
+  std::string text =
+      fmt::format("{}. {}; weights {}, KV cache {}, activations {}; options {}", traffic_text(r.traffic),
+                  engine_text(r), x.weights.name, kv_text(*r.setup), name(x.activations), options_text(*r.setup));
+  if (r.setup->profile) text += "; runtime " + r.setup->profile->name;
+  if (x.plan.devices() > 1) text += "; " + plan_text(*r.setup, x.split);
+  if (const auto& draft = r.setup->draft) {
+    text += fmt::format("; {} drafts {} token{} for a step, accepted with {}", draft->file->decoder.name, draft->tokens,
+                        draft->tokens == 1 ? "" : "s", draft->acceptance.text());
+  }
+  return text;
+}
+
+// " (1.1 s .. 1.4 s)".
+std::string range_text(const serving::Range& r, bool time) {
+  if (!(r.high > r.low)) return {};
+  const auto text = [&](double v) { return time ? format_seconds(Seconds{v}) : format_significant(v); };
+  return fmt::format(" ({} .. {})", text(r.low), text(r.high));
+}
+
+// "mean 45.2 ms (44 ms .. 47 ms), p50 …, p99 …".
+std::string times_text(const Distribution& t, const serving::Range* mean, const serving::Range* p99) {
+  return fmt::format("p50 {}, p99 {}{}, mean {}{}", format_seconds(Seconds{t.p50}), format_seconds(Seconds{t.p99}),
+                     p99 ? range_text(*p99, true) : "", format_seconds(Seconds{t.mean}),
+                     mean ? range_text(*mean, true) : "");
+}
+
+// "ttft.p99 is 1.2 s, 20.0 % above 1 s".
+std::string missed_text(const ServedBound& b) {
+  const std::string what = fmt::format("{}.{}", name(b.bound.metric), b.bound.statistic);
+  if (!b.value) return fmt::format("{} grows without end, and {} is promised", what, format_seconds(b.bound.limit));
+  return fmt::format("{} is {}, {} {} {}", what, format_seconds(Seconds{*b.value}), format_share(std::abs(*b.excess())),
+                     b.met() ? "below" : "above", format_seconds(b.bound.limit));
+}
+
+std::string slo_text(const Serving& r) {
+  std::vector<std::string> met;
+  std::vector<std::string> missed;
+  for (const ServedBound& b : r.bounds()) (b.met() ? met : missed).push_back(missed_text(b));
+  if (missed.empty()) return "met: " + join(met, "; ");
+  return "missed: " + join(missed, "; ") + (met.empty() ? "" : "; met: " + join(met, "; "));
+}
+
+std::string queue_text(const Summary& s) {
+  return fmt::format("unstable: queue grows by {}", per_second(s.queue_growth, "requests"));
+}
+
+// What most of a time passes with, and what could be done about it is another's to say.
+std::string bound_text(const Serving& r) {
+  const Summary& s = r.study->summary;
+  constexpr std::array<const char*, 5> kWords = {"the front end, a seat or a step's end", "waiting for KV blocks",
+                                                 "waiting for a share of a step's tokens", "the prompt's own steps",
+                                                 "what others add to these"};
+  std::vector<std::pair<double, std::string>> parts;
+  for (std::size_t i = 0; i < kWords.size(); ++i) parts.emplace_back(s.ttft_causes[i], kWords[i]);
+  std::vector<std::pair<double, std::string>> gaps = {{s.itl_causes.decode, "decode steps"},
+                                                      {s.itl_causes.prefill, "prompts in the same steps"},
+                                                      {s.itl_causes.stall, "steps without it"}};
+  const auto most = [](std::vector<std::pair<double, std::string>>& of) {
+    std::ranges::stable_sort(of, std::greater{}, &std::pair<double, std::string>::first);
+    std::vector<std::string> texts;
+    for (const auto& [share, what] : of) {
+      if (share >= 0.05 || texts.empty()) texts.push_back(fmt::format("{} {}", format_share(share), what));
+    }
+    return join(texts, ", ");
+  };
+  std::string text = "TTFT by " + most(parts);
+  if (s.itl.mean > 0) text += "; time between tokens by " + most(gaps);
+  return text;
+}
+
+std::string band_text(const Serving& r) {
+  if (r.setup->profile == nullptr) return no_band_text(*r.setup);
+  std::vector<std::string> parts;
+  std::int64_t rows = 0;
+  for (const auto& [phase, band] : r.bands) {
+    if (!band) continue;
+    parts.push_back(fmt::format("{} +- {} (9 of 10 within {})", phase, format_share(band->band.mean),
+                                format_share(band->band.p90)));
+    rows += band->band.rows;
+  }
+  const std::string seeds =
+      r.study->seeds.size() > 1 ? fmt::format(", and {} seeds", r.study->seeds.size()) : std::string();
+  return fmt::format(
+      "{}; {}; ranges are of the latter{}", join(parts, ", "),
+      rows > 0 ? fmt::format("cross-validated on {} rows", rows) : "from the errors of the parts of a step", seeds);
+}
+
+Fields headline(const Serving& r) {
+  const serving::Study& t = *r.study;
+  const Summary& s = t.summary;
+  const Measured measured = r.measured();
+  Fields f;
+  if (t.run.interrupted) {
+    f.add("interrupted",
+          fmt::format("{} of {} requests had ended", format_count(d(s.requests)), format_count(d(r.traffic.requests))));
+  }
+  if (!s.stable) {
+    f.add("load", queue_text(s) + (measured.endless ? ": no TTFT holds for longer than it is looked at"
+                                                    : " while the trace lasts"));
+  }
+  f.add("throughput",
+        fmt::format("{}{}, {}, {}", per_second(s.output_tokens_per_second, "output tokens"),
+                    range_text(t.output_tokens_per_second, false), per_second(s.requests_per_second, "requests"),
+                    per_second(s.input_tokens_per_second, "prompt tokens")));
+  if (measured.steady()) f.add("TTFT", times_text(s.ttft, &t.ttft_mean, &t.ttft_p99));
+  if (s.tpot.mean > 0) f.add("TPOT", times_text(s.tpot, &t.tpot_mean, nullptr));
+  if (!r.slo.empty()) f.add("SLO", slo_text(r));
+  if (s.goodput_per_second) {
+    f.add("goodput", fmt::format("{} that meet every bound, {} of all", per_second(*s.goodput_per_second, "requests"),
+                                 format_share(s.met_share)));
+  }
+  if (const std::optional<double> hour = r.cost_per_hour(); hour && s.output_tokens_per_second > 0) {
+    f.add("cost", fmt::format("{}; {} a million output tokens", price_text(*r.setup->price, *hour),
+                              format_significant(*hour / (s.output_tokens_per_second * 3600) * 1e6, 3)));
+  }
+  f.add("bound", bound_text(r));
+  f.add("error band", band_text(r));
+  if (const auto beyond = r.beyond(); !beyond.empty()) f.add("extrapolated", join(beyond, "; "));
+  return f;
+}
+
+Table latency_table(const Serving& r) {
+  Table t{"Latency", {{"metric", true}, {"of", true}, {"mean"}, {"p50"}, {"p90"}, {"p95"}, {"p99"}}, {}};
+  const Summary& s = r.study->summary;
+  const auto add = [&](const char* name, const char* of, const Distribution& t_) {
+    std::vector<std::string> cells = {name, of};
+    for (const double v : {t_.mean, t_.p50, t_.p90, t_.p95, t_.p99}) cells.push_back(format_seconds(Seconds{v}));
+    t.rows.push_back(std::move(cells));
+  };
+  const bool steady = r.measured().steady();
+  if (steady) add("TTFT", "requests", s.ttft);
+  if (s.tpot.mean > 0) add("TPOT", "requests", s.tpot);
+  if (s.itl.mean > 0) add("ITL", "tokens", s.itl);
+  if (steady) add("end to end", "requests", s.e2e);
+  return t;
+}
+
+Fields engine_fields(const Serving& r) {
+  const Summary& s = r.study->summary;
+  const estimate::KvCapacity& kv = r.deployed->kv;
+  const std::int64_t blocks = r.deployed->deployment.pool.blocks;
+  const std::int64_t size = r.deployed->settings.block_size;
+  Fields f{"Engine", {}};
+  f.add("steps", fmt::format("{} in {}, {} of which they run", format_count(d(s.steps)), format_seconds(s.duration),
+                             format_share(s.busy_share)));
+  if (const Seconds front = r.deployed->settings.frontend; front.value > 0) {
+    f.add("front end", format_seconds(front) + " of each request before it can be in a step");
+  }
+  f.add("batch", fmt::format("{} sequences on the mean, {} waiting", format_significant(s.mean_batch),
+                             format_significant(s.mean_waiting)));
+  f.add("KV cache",
+        fmt::format("{} block{} of {} token{}: {} tokens; {} in use on the mean, {} at most", format_count(d(blocks)),
+                    blocks == 1 ? "" : "s", size, size == 1 ? "" : "s", format_count(d(blocks * size)),
+                    format_share(s.kv_mean_share), format_share(s.kv_peak_share)));
+  if (!r.deployed->settings.kv_blocks) {
+    f.add("memory", fmt::format("{} for keys and values of {}: {} weights, {} activations, {} graphs, {} besides",
+                                format_bytes_binary(kv.kv), format_bytes_binary(kv.usable),
+                                format_bytes_binary(kv.weights), format_bytes_binary(kv.activation),
+                                format_bytes_binary(kv.graphs), format_bytes_binary(kv.other)));
+  }
+  f.add("preemptions", format_count(d(s.preemptions)));
+  f.add("prefix hits", format_share(s.prefix_hit_share) + " of prompt tokens");
+  return f;
+}
+
+Table seed_table(const Serving& r) {
+  Table t{
+      "Seeds", {{"seed"}, {"requests/s"}, {"tokens/s"}, {"TTFT p50"}, {"TTFT p99"}, {"TPOT p50"}, {"TPOT p99"}}, {}};
+  for (std::size_t i = 0; i < r.study->seeds.size(); ++i) {
+    const Summary& s = r.study->seeds[i];
+    const bool steady = Measured{&s, r.traffic.endless}.steady();
+    const auto time = [](double v) { return format_seconds(Seconds{v}); };
+    t.rows.push_back({std::to_string(r.traffic.seed + i), format_significant(s.requests_per_second),
+                      format_significant(s.output_tokens_per_second), steady ? time(s.ttft.p50) : "unstable",
+                      steady ? time(s.ttft.p99) : "-", time(s.tpot.p50), time(s.tpot.p99)});
+  }
+  return t;
+}
+
+Document document(const Serving& r) {
+  Document doc{
+      Heading{fmt::format(
+                  "{} served by {} on {}", r.setup->execution.model->name, engine_name(r.deployed->settings),
+                  r.setup->cards.empty() ? title_text(*r.setup->device, r.deployed->devices) : title_text(*r.setup)),
+              r.label},
+      Paragraph{assumptions_line(r)}, headline(r), latency_table(r), engine_fields(r)};
+  if (r.study->seeds.size() > 1) doc.push_back(seed_table(r));
+  Fields basis = rests_on(*r.setup, figures_used(*r.setup));
+  for (const std::string& note : r.notes) basis.add("note", note);
+  doc.push_back(std::move(basis));
+  return doc;
+}
+
+}  // namespace
+
+std::vector<std::string> missed_bounds(const Serving& serving) {
+  std::vector<std::string> missed;
+  for (const ServedBound& b : serving.bounds()) {
+    if (!b.met()) missed.push_back(missed_text(b));
+  }
+  return missed;
+}
+
+Report serving_report(const Serving& serving, Trace trace) {
+  return {document(serving), csv_of(ended(serving.study->run)), result::document("llmperf.serve", serving),
+          std::move(trace)};
+}
+
+}  // namespace llmperf::report

@@ -1,0 +1,320 @@
+#include "request/capacity_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "base/error.h"
+#include "base/integer.h"
+#include "base/list.h"
+#include "base/text.h"
+#include "descriptor/catalog.h"
+#include "estimate/price.h"
+#include "graph/plan.h"
+#include "request/resolve.h"
+
+namespace llmperf::request {
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::infinity();
+constexpr std::int64_t kPlenty = 4096;
+
+std::vector<std::string> parts_of(const std::string& text) {
+  std::vector<std::string> list;
+  for (const std::string_view part : split(text, ',')) {
+    if (!trim(part).empty()) list.emplace_back(trim(part));
+  }
+  return list;
+}
+
+// Names that a list stands for; "all" are the GPUs.
+std::vector<std::string> devices_of(const std::string& text, Sources& sources) {
+  if (text != "all") return parts_of(text);
+  std::vector<std::string> names;
+  for (const std::string& name : descriptor::names(descriptor::Kind::device)) {
+    if (sources.device(name).kind == hardware::DeviceKind::gpu) names.push_back(name);
+  }
+  return names;
+}
+
+// A candidate and all that its simulation needs.
+struct Case {
+  Candidate candidate;
+  std::unique_ptr<Resolved> resolved;
+  std::optional<serving::Deployed> deployed;
+  Traffic traffic;
+  bool apart = false;
+  double least = kUnknown;  // of what is minimised
+};
+
+const estimate::Setup& setup_of(const Case& c) { return std::get<Generation>(c.resolved->work).estimator->setup(); }
+
+void price(const CapacityResult& result, Case& c) {
+  const estimate::Setup& setup = setup_of(c);
+  Candidate& k = c.candidate;
+  k.devices = (k.replicas + k.decode_replicas) * k.replica_devices;
+  const double output = result.rate * c.traffic.load.output.mean();  // tokens per second
+  const auto devices = d(k.devices);
+  k.cost_per_hour.reset();
+  if (setup.price) {
+    k.currency = setup.price->currency;
+    k.cost_per_hour = estimate::cost_per_hour<double>(setup.price->amount, devices, k.currency);
+    k.cost_per_million_output_tokens = estimate::cost_per_million<double>(*k.cost_per_hour, output);
+  }
+  if (setup.device->power_w) {
+    k.power_w = *setup.device->power_w * devices;
+    k.joules_per_output_token = *k.power_w / output;
+  }
+}
+
+// What it takes at least: as many replicas as its ceiling asks for.
+void bound(const CapacityResult& result, Case& c) {
+  Candidate& k = c.candidate;
+  if (k.ceiling <= 0) return;
+  k.replicas = static_cast<std::int64_t>(std::ceil(result.rate / k.ceiling));
+  price(result, c);
+  c.least = k.objective(result.minimise).value_or(kUnknown);
+}
+
+void screen(const CapacityResult& result, Sources& sources, Request request, Case& c) {
+  Candidate& k = c.candidate;
+  try {
+    c.resolved = resolve_serving(request, sources);
+    c.traffic = read_traffic(*c.resolved);
+    const estimate::Setup& setup = setup_of(c);
+    k.hardware = setup.device->name;
+    k.plan = graph::to_text(setup.execution.plan);
+    k.weights = setup.execution.weights.name;
+    k.replica_devices = setup.execution.plan.devices();
+    k.profile = setup.profile ? setup.profile->name : "none";
+    k.extrapolated = setup.profile == nullptr || !setup.profile->measured_on(*setup.device);
+    const auto tokens = static_cast<std::int64_t>(c.traffic.load.input.mean() + c.traffic.load.output.mean());
+    serving::Replicas replicas = c.traffic.replicas;
+    if (c.apart) replicas.prefill = replicas.decode = 1;
+    c.deployed = serving::deploy(setup, c.traffic.engine, replicas, tokens);
+    k.engine = std::string(name(c.deployed->settings.kind));
+    if (!c.deployed->settings.version.empty()) k.engine += "@" + c.deployed->settings.version;
+    const serving::ClosedForm closed = serving::closed_form(*c.deployed, c.traffic.load, result.slo);
+    k.binding = closed.misses(result.slo, c.traffic.load.output.mean());
+    if (k.binding != serving::Binding::none) return;
+    k.ceiling = closed.ceiling;
+    bound(result, c);
+  } catch (const Error& error) {
+    k.why = error.diagnostics().front().message;
+    k.binding = error.kind() == ErrorKind::infeasible ? serving::Binding::memory : serving::Binding::none;
+  }
+}
+
+bool stopped(const std::atomic<bool>* stop) { return stop != nullptr && stop->load(); }
+
+// As many replicas of one kind as the rate needs.
+void search_replicas(CapacityResult& result, Case& c, const std::atomic<bool>* stop, std::atomic<std::int64_t>& runs) {
+  Candidate& k = c.candidate;
+  const serving::Capacity found =
+      serving::max_rate(*c.deployed, c.traffic.load, result.slo, {.enough = result.rate, .stop = stop});
+  runs += found.simulations;
+  k.simulated = true;
+  k.max_requests_per_second = found.requests_per_second;
+  k.binding = found.binding;
+  k.cause = found.cause;
+  k.at = found.at;
+  k.meets = found.requests_per_second > 0;
+  if (!k.meets) {
+    k.replicas = 0;
+    return;
+  }
+  k.replicas = static_cast<std::int64_t>(std::ceil(result.rate / found.requests_per_second * (1 - 1e-9)));
+  // Between two rates that hold one may not, by chance: then a replica more.
+  for (int more = 0; more < 3; ++more, ++k.replicas) {
+    serving::Load load = c.traffic.load;
+    load.rate = result.rate / d(k.replicas);
+    if (*load.rate >= found.requests_per_second) break;
+    load.requests = serving::CapacityOptions{}.requests;
+    const serving::Workload w = serving::make_workload(load);
+    k.at = serving::summarise(
+        serving::simulate(c.deployed->deployment, w, {.seed = load.seed, .gaps = false, .stop = stop}), w, result.slo);
+    ++runs;
+    k.meets = k.at->stable && k.at->excess(result.slo) <= 0;
+    if (k.meets || stopped(stop)) break;
+  }
+}
+
+// Replicas of prompts and of decode: at first as many as keep each of the two busy for four fifths of the time, then
+// one more of the kind whose bound is exceeded.
+void search_apart(CapacityResult& result, Case& c, const std::atomic<bool>* stop, std::atomic<std::int64_t>& runs) {
+  Candidate& k = c.candidate;
+  serving::Deployment deployment = c.deployed->deployment;
+  const auto busy = [&](bool decode) {
+    serving::Deployed one = *c.deployed;
+    one.deployment.pool.replicas = decode ? kPlenty : 1;
+    one.deployment.decode->replicas = decode ? 1 : kPlenty;
+    const double most = serving::closed_form(one, c.traffic.load, result.slo).ceiling;
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(result.rate / (0.8 * most))));
+  };
+  k.replicas = busy(false);
+  k.decode_replicas = busy(true);
+  serving::Load load = c.traffic.load;
+  load.rate = result.rate;
+  load.requests = std::max<std::int64_t>(serving::CapacityOptions{}.requests, 40 * (k.replicas + k.decode_replicas));
+  const serving::Workload w = serving::make_workload(load);
+  for (int more = 0; more < 24 && !stopped(stop); ++more) {
+    deployment.pool.replicas = k.replicas;
+    deployment.decode->replicas = k.decode_replicas;
+    const serving::Summary s = serving::summarise(
+        serving::simulate(deployment, w, {.seed = load.seed, .gaps = false, .stop = stop}), w, result.slo);
+    ++runs;
+    k.simulated = true;
+    k.at = s;
+    k.meets = s.stable && s.excess(result.slo) <= 0;
+    if (k.meets) break;
+    double prompts = 0;
+    double decodes = 0;
+    for (const serving::Bound& b : result.slo) {
+      const double excess = s.of(b.metric).of(b.statistic) / b.limit.value;
+      (b.metric == serving::Metric::ttft ? prompts : decodes) =
+          std::max(b.metric == serving::Metric::ttft ? prompts : decodes, excess);
+    }
+    k.binding = prompts > decodes ? serving::Binding::ttft : serving::Binding::tpot;
+    ++(prompts > decodes ? k.replicas : k.decode_replicas);
+  }
+  k.max_requests_per_second = k.meets ? result.rate : 0;
+}
+
+}  // namespace
+
+std::optional<double> Candidate::objective(Minimise minimise) const {
+  switch (minimise) {
+    case Minimise::cost: return cost_per_hour;
+    case Minimise::devices: return d(devices);
+    case Minimise::energy: break;
+  }
+  return power_w;
+}
+
+CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, const std::atomic<bool>* stop,
+                               const std::function<void(std::size_t, std::size_t)>& progress) {
+  const Request& q = query.request;
+  CapacityResult result;
+  result.asked = q;
+  result.minimise = query.minimise;
+  if (!q.rate) throw Error::bad_input("nothing says what is to be served", "`rate` 20 (requests per second)");
+  if (!q.slo) throw Error::bad_input("nothing says what is promised", "`slo` ttft.p99=1s,tpot.p95=50ms");
+  result.rate = *q.rate;
+  result.slo = serving::parse_slo(*q.slo);
+
+  std::vector<Case> cases;
+  const std::vector<std::string> hardware = devices_of(q.hw.value_or("all"), sources);
+  const bool all = q.hw.value_or("all") == "all";
+  const auto list = [&](const Text& text) {
+    std::vector<Text> values;
+    if (!text) return std::vector<Text>{std::nullopt};
+    for (std::string& item : parts_of(*text)) values.emplace_back(std::move(item));
+    return values;
+  };
+  std::vector<Request> requests;
+  for (const std::string& hw : hardware) {
+    std::vector<Text> tp = list(q.tp);
+    if (!q.tp) {
+      tp.clear();
+      const std::int64_t node = sources.device(hw).devices_per_node;
+      for (std::int64_t n = 1; n <= std::max<std::int64_t>(node, 1); n *= 2) tp.emplace_back(std::to_string(n));
+    }
+    for (const Text& n : tp) {
+      for (const Text& weights : list(q.weights)) {
+        for (const Text& engine : list(q.engine)) {
+          for (const bool apart : {false, true}) {
+            if (apart && !query.disaggregated) continue;
+            Request one = q;
+            one.hw = hw;
+            one.tp = n;
+            one.weights = weights;
+            one.engine = engine;
+            requests.push_back(std::move(one));
+            cases.emplace_back().apart = apart;
+            Candidate& k = cases.back().candidate;
+            k.hardware = hw;
+            k.plan = n ? "tp " + *n : "";
+            k.weights = weights.value_or("");
+            k.engine = engine.value_or("");
+          }
+        }
+      }
+    }
+  }
+  std::atomic<std::int64_t> runs = 0;
+  std::mutex telling;
+  std::size_t done = 0;
+  const auto in_parallel = [&](auto work) {
+    std::atomic<std::size_t> next = 0;
+    const auto loop = [&] {
+      for (std::size_t i = next++; i < cases.size() && !stopped(stop); i = next++) work(i);
+    };
+    const unsigned threads = std::max(1U, std::thread::hardware_concurrency());
+    std::vector<std::thread> others;
+    for (unsigned t = 1; t < threads; ++t) others.emplace_back(loop);
+    loop();
+    for (std::thread& t : others) t.join();
+  };
+  in_parallel([&](std::size_t i) { screen(result, sources, requests[i], cases[i]); });
+  if (!cases.empty()) {
+    const auto read = std::ranges::find_if(cases, [](const Case& c) { return c.resolved != nullptr; });
+    // Where nothing could be read at all, what is wrong is wrong with the request.
+    if (read == cases.end() && !all) resolve_serving(requests.front(), sources);
+    if (read != cases.end()) result.load = read->traffic.load;
+  }
+  std::ranges::stable_sort(cases, {}, [](const Case& c) { return c.least; });
+  std::atomic<double> best = kUnknown;
+  in_parallel([&](std::size_t i) {
+    Case& c = cases[i];
+    // What nobody asked for by name and has no price is not ranked by it.
+    const bool near = c.least <= kNear * best.load() || (c.least == kUnknown && !all);
+    if (c.least == kUnknown && all && c.candidate.ceiling > 0) {
+      c.candidate.why = fmt::format("no {} is known", result.minimise == Minimise::energy ? "board power" : "price");
+    }
+    if (c.deployed && c.candidate.ceiling > 0 && near) {
+      if (c.apart) {
+        search_apart(result, c, stop, runs);
+      } else {
+        search_replicas(result, c, stop, runs);
+      }
+      if (c.candidate.meets) {
+        price(result, c);
+        const double value = c.candidate.objective(result.minimise).value_or(kUnknown);
+        for (double b = best.load(); value < b && !best.compare_exchange_weak(b, value);) {
+        }
+      }
+    }
+    c.deployed.reset();
+    if (progress) {
+      const std::scoped_lock lock(telling);
+      progress(++done, cases.size());
+    }
+  });
+  result.simulations = runs;
+  result.interrupted = stopped(stop);
+  for (Case& c : cases) result.candidates.push_back(std::move(c.candidate));
+  std::ranges::stable_sort(result.candidates, [&](const Candidate& a, const Candidate& b) {
+    const auto rank = [&](const Candidate& k) {
+      // Those that meet by what is minimised, then those that were not near, then by how close they come.
+      const int group = k.meets ? 0 : k.ceiling > 0 && !k.simulated ? 1 : k.simulated ? 2 : 3;
+      const double value =
+          group == 2 && k.at ? k.at->excess(result.slo) : k.objective(result.minimise).value_or(kUnknown);
+      return std::tuple(group, value, k.devices);
+    };
+    return rank(a) < rank(b);
+  });
+  double quickest = kUnknown;
+  for (Candidate& k : result.candidates) {
+    if (!k.meets || !k.at || !k.objective(result.minimise)) continue;
+    k.pareto = k.at->e2e.mean < quickest;
+    quickest = std::min(quickest, k.at->e2e.mean);
+  }
+  return result;
+}
+
+}  // namespace llmperf::request

@@ -1,0 +1,197 @@
+#include "request/traffic.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/integer.h"
+#include "base/number.h"
+#include "base/text.h"
+
+namespace llmperf::request {
+namespace {
+
+constexpr std::int64_t kRequests = 1000;
+constexpr const char* kInput = "1024";
+constexpr const char* kOutput = "128";
+
+bool switch_value(std::string_view field, const std::string& text) {
+  if (text == "on" || text == "off") return text == "on";
+  throw Error::bad_input(fmt::format("`{}`: {} is neither on nor off", field, quote(text)));
+}
+
+// Which of `names` a text is.
+template <class Names>
+std::size_t named(std::string_view field, const std::string& text, const Names& names) {
+  const auto found = std::ranges::find(names, std::string_view(text));
+  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  throw Error::bad_input(fmt::format("`{}`: there is no {}", field, quote(text)),
+                         name_hint(text, std::vector<std::string>(names.begin(), names.end())));
+}
+
+double burstiness_value(const std::string& text) {
+  if (text == "inf") return std::numeric_limits<double>::infinity();
+  constexpr double kLeast = 0.01;
+  constexpr double kMost = 1e6;
+  const std::optional<double> value = parse_double(text);
+  if (value && *value >= kLeast && *value <= kMost) return *value;
+  throw Error::bad_input(
+      fmt::format("`burstiness`: {} is no number between {} and {:.0f}, nor inf", quote(text), kLeast, kMost));
+}
+
+// What has no effect beside the rest, or lacks what would give it one.
+void check_traffic(const Request& q, const serving::EngineChoices& engine) {
+  std::vector<Diagnostic> broken;
+  const auto refuse = [&](bool useless, std::string message, std::string hint = "leave it out") {
+    if (useless) broken.push_back({.where = {}, .message = std::move(message), .hint = std::move(hint)});
+  };
+  refuse(!q.rate && !q.concurrency && !q.trace, "nothing says when requests are sent",
+         "`rate` 4 (per second), `concurrency` 16 (under way at once), or `trace` FILE");
+  refuse(q.burstiness && !q.rate, "`burstiness` is of requests at a `rate`", "give `rate` as well, or leave it out");
+  if (q.trace) {
+    for (const char* name : {"input", "output", "prefix", "turns"}) {
+      refuse(get(q, field(name)).has_value(), fmt::format("`{}`: the trace says it", name));
+    }
+  }
+  refuse(q.prefill_replicas && !q.decode_replicas, "`prefill-replicas`: nothing decodes what they compute",
+         "give `decode-replicas` as well");
+  refuse(q.decode_replicas && !q.prefill_replicas, "`decode-replicas`: nothing computes the prompts",
+         "give `prefill-replicas` as well");
+  const bool apart = q.prefill_replicas && q.decode_replicas;
+  refuse(apart && q.replicas, "`replicas` compute prompts and decode, and `prefill-replicas` say who computes prompts",
+         "leave one of them out");
+  for (const char* name : {"kv-link", "kv-transfer"}) {
+    refuse(!apart && get(q, field(name)), fmt::format("`{}`: no keys and values are sent", name),
+           "give `prefill-replicas` and `decode-replicas` as well, or leave it out");
+  }
+  const bool one = apart ? *q.prefill_replicas == 1 && *q.decode_replicas == 1 : q.replicas.value_or(1) == 1;
+  refuse(q.router && one && q.dp.value_or(1) == 1 && !q.devices, "`router`: there is one replica",
+         "give `replicas` as well, or leave it out");
+  refuse(q.kv_blocks && q.kv_utilisation, "`kv-blocks` and `kv-utilisation` both say how large the KV cache is",
+         "leave one of them out");
+  const serving::EngineKind kind =
+      serving::parse_engine_kind(std::string_view(engine.engine).substr(0, engine.engine.find('@')));
+  refuse(q.admission && kind != serving::EngineKind::trtllm,
+         fmt::format("`admission` is of TensorRT-LLM, and the engine is {}", name(kind)));
+  if (!broken.empty()) throw Error(ErrorKind::bad_input, std::move(broken));
+}
+
+serving::EngineChoices engine_choices(const Request& q, const Resolved& r) {
+  serving::EngineChoices e;
+  e.engine = q.engine.value_or(std::string(name(engine_of(r.profile ? r.profile->name : ""))));
+  e.max_batched_tokens = q.max_batched_tokens;
+  e.max_sequences = q.max_seqs;
+  e.block_size = q.block_size;
+  e.kv_blocks = q.kv_blocks;
+  e.kv_utilisation = q.kv_utilisation;
+  if (q.prefix_caching) e.prefix_caching = switch_value("prefix-caching", *q.prefix_caching);
+  if (q.chunked_prefill) e.chunked_prefill = switch_value("chunked-prefill", *q.chunked_prefill);
+  if (q.admission) {
+    constexpr std::array<std::string_view, 2> kNames = {"guaranteed-no-evict", "max-utilisation"};
+    e.admission = static_cast<serving::Admission>(named("admission", *q.admission, kNames));
+  }
+  return e;
+}
+
+serving::Replicas replicas_of(const Request& q) {
+  serving::Replicas r;
+  r.count = q.replicas.value_or(1);
+  r.prefill = q.prefill_replicas;
+  r.decode = q.decode_replicas;
+  if (q.router) r.router = static_cast<serving::Router>(named("router", *q.router, serving::kRouters));
+  if (q.kv_link) {
+    r.kv_link = parse_bytes_per_second(*q.kv_link);
+    if (!r.kv_link || !(r.kv_link->value > 0)) {
+      throw Error::bad_input(fmt::format("`kv-link`: cannot read {}", quote(*q.kv_link)), "`kv-link` 50GB/s");
+    }
+  }
+  if (q.kv_transfer) {
+    constexpr std::array<std::string_view, 2> kNames = {"after", "per-layer"};
+    r.kv_per_layer = named("kv-transfer", *q.kv_transfer, kNames) == 1;
+  }
+  return r;
+}
+
+}  // namespace
+
+serving::EngineKind engine_of(std::string_view runtime) {
+  for (const serving::EngineKind kind :
+       {serving::EngineKind::sglang, serving::EngineKind::trtllm, serving::EngineKind::llama_cpp}) {
+    if (runtime.starts_with(name(kind))) return kind;
+  }
+  return serving::EngineKind::vllm;
+}
+
+Traffic read_traffic(const Resolved& r) {
+  const Request& q = r.asked;
+  Traffic t;
+  t.engine = engine_choices(q, r);
+  check_traffic(q, t.engine);
+  const std::string engine = t.engine.engine.substr(0, t.engine.engine.find('@'));
+  if (r.profile && engine_of(r.profile->name) != serving::parse_engine_kind(engine)) {
+    t.notes.push_back(fmt::format("{}'s rules on the steps of runtime {}", engine, r.profile->name));
+  }
+  t.replicas = replicas_of(q);
+  t.load.rate = q.rate;
+  if (q.burstiness) t.load.burstiness = burstiness_value(*q.burstiness);
+  t.load.concurrency = q.concurrency;
+  t.load.requests = q.requests.value_or(kRequests);
+  t.load.input = serving::parse_lengths("input", q.input.value_or(kInput));
+  t.load.output = serving::parse_lengths("output", q.output.value_or(kOutput));
+  if (q.prefix) t.load.prefix = serving::parse_prefix(*q.prefix, t.load.input);
+  t.load.turns = q.turns.value_or(1);
+  t.load.seed = static_cast<std::uint64_t>(q.seed.value_or(0));
+  t.seeds = q.seeds.value_or(1);
+  if (q.slo) t.slo = serving::parse_slo(*q.slo);
+  if (!q.trace) return t;
+  t.trace = serving::load_trace(*q.trace, q.requests.value_or(0));
+  const bool random = q.rate && !t.trace->timed;
+  std::vector<Diagnostic> broken;
+  for (const char* name : {"burstiness", "seeds"}) {
+    if (random || !get(q, field(name)) || (name == std::string_view("seeds") && (t.seeds == 1 || q.draft))) continue;
+    broken.push_back({.where = {},
+                      .message = fmt::format("`{}`: nothing of a trace {} is random", name,
+                                             t.trace->timed ? "with times" : "in a closed loop"),
+                      .hint = "leave it out"});
+  }
+  if (!broken.empty()) throw Error(ErrorKind::bad_input, std::move(broken));
+  return t;
+}
+
+serving::Workload requests_of(const Traffic& t, std::uint64_t seed, const model::Decoder& model,
+                              const serving::EngineSettings& settings) {
+  serving::Load load = t.load;
+  load.seed = seed;
+  serving::Workload w = t.trace ? serving::sent_as(*t.trace, load) : serving::make_workload(load);
+  const std::int64_t made_for = model.max_position.value_or(std::numeric_limits<std::int64_t>::max());
+  // The other engines cut what is longer in any case.
+  const bool whole = !settings.chunked_prefill &&
+                     (settings.kind == serving::EngineKind::vllm || settings.kind == serving::EngineKind::trtllm);
+  const std::string shorter = t.trace ? "leave such requests out" : "shorter `input` and `output`";
+  for (std::size_t i = 0; i < w.requests.size(); ++i) {
+    const serving::Request& r = w.requests[i];
+    if (r.input + r.output > made_for) {
+      throw Error::bad_input(
+          fmt::format("request {}: {} tokens of prompt and {} of output are more than the {} that {} "
+                      "is made for",
+                      i + 1, format_count(d(r.input)), format_count(d(r.output)), format_count(d(made_for)),
+                      model.name),
+          shorter);
+    }
+    if (whole && r.input > settings.max_batched_tokens) {
+      throw Error::bad_input(
+          fmt::format("request {}: a prompt of {} tokens is longer than a step of {}, and {} does not "
+                      "cut it",
+                      i + 1, format_count(d(r.input)), format_count(d(settings.max_batched_tokens)),
+                      name(settings.kind)),
+          "`chunked-prefill` on, or a larger `max-batched-tokens`");
+    }
+  }
+  return w;
+}
+
+}  // namespace llmperf::request

@@ -1,0 +1,38 @@
+// From what was asked of serving to what the simulation is given: the engine and its settings, replicas, the requests
+// that are sent, and what is promised of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "request/request.h"
+#include "request/resolve.h"
+#include "serving/serve.h"
+#include "serving/trace_file.h"
+
+namespace llmperf::request {
+
+// The engine of a runtime profile's name: vLLM's where it is none that has rules of its own.
+serving::EngineKind engine_of(std::string_view runtime);
+
+struct Traffic {
+  serving::EngineChoices engine;
+  serving::Replicas replicas;
+  serving::Load load;                   // that is made, or how the trace is sent
+  std::optional<serving::Trace> trace;  // none: all requests are made
+  serving::Slo slo;
+  std::int64_t seeds = 1;
+  std::vector<std::string> notes;  // of what stands for what there is none of
+};
+
+// Reads the trace. Throws Error(bad_input), all that has no effect at once.
+Traffic read_traffic(const Resolved& resolved);
+// The requests of a seed. Throws Error(bad_input) for one that is longer than the model was made for, or than a step of
+// an engine that does not cut prompts.
+serving::Workload requests_of(const Traffic& traffic, std::uint64_t seed, const model::Decoder& model,
+                              const serving::EngineSettings& settings);
+
+}  // namespace llmperf::request

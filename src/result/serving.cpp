@@ -1,0 +1,448 @@
+#include "result/serving.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/integer.h"
+#include "result/generation.h"
+
+namespace llmperf::result {
+namespace {
+
+using serving::Distribution;
+using serving::EngineKind;
+using serving::EngineSettings;
+using serving::Summary;
+
+struct ServingInputs {
+  const Serving* of;
+  const estimate::Setup& setup() const { return *of->setup; }
+  const graph::Execution& execution() const { return of->setup->execution; }
+};
+struct TtftCauses {
+  const serving::Causes* shares;
+  double of(serving::Cause cause) const { return (*shares)[static_cast<std::size_t>(cause)]; }
+};
+struct CausesOf {
+  const Summary* summary;
+};
+struct KvUsed {
+  const Serving* of;
+  const Summary& summary() const { return of->study->summary; }
+};
+
+// "vllm" alone, "trtllm" alone: a setting of one engine.
+template <EngineKind Kind>
+constexpr auto of_engine() {
+  return [](const EngineSettings& s) { return s.kind == Kind; };
+}
+
+}  // namespace
+
+Type fields_of(Fields<Distribution> f) {
+  using D = Distribution;
+  return f.of<&D::mean>("mean", "the mean")
+      .of<&D::p50>("p50", "the median")
+      .of<&D::p90>("p90", "nine of ten are within this")
+      .of<&D::p95>("p95", "19 of 20 are")
+      .of<&D::p99>("p99", "99 of 100 are")
+      .named("distribution", "Percentiles are interpolated between the two nearest values, as numpy does.");
+}
+
+Type fields_of(Fields<EngineSettings> f) {
+  using S = EngineSettings;
+  return f.of<&S::kind>("name", "\"vllm\", \"sglang\", \"trtllm\" or \"llama.cpp\"")
+      .of<&S::version>("version", "that was asked for; null: the newest whose rules are known")
+      .when([](const S& s) { return !s.version.empty(); })
+      .of<&S::max_batched_tokens>("max_batched_tokens", "of a step")
+      .of<&S::max_sequences>("max_sequences", "that run at once; of llama.cpp slots")
+      .of<&S::kv_utilisation>("kv_utilisation", "share of the memory that it may use")
+      .of<&S::block_size>("block_size", "tokens")
+      .of<&S::prefix_caching>("prefix_caching", "whether what is cached of a prompt's beginning is taken")
+      .of<&S::chunked_prefill>("chunked_prefill", "whether prompts are cut")
+      .of<&S::asynchronous>("asynchronous", "whether the next step is prepared while one runs")
+      .of<&S::graph_rows>("graph_rows", "of the largest captured graph, to whose sizes steps are padded; null: none is")
+      .when([](const S& s) { return s.pads_graphs; })
+      .of<&S::frontend>("frontend_s", "of each request, before it can be in a step: HTTP, tokenising")
+      .of<&S::reserves_full_input>("reserves_full_input",
+                                   "vLLM: whether blocks of all of a prompt must be free, not of its first part alone")
+      .only_when(of_engine<EngineKind::vllm>())
+      .of<&S::watermark>("watermark", "vLLM: share of the blocks that stays free where something runs")
+      .only_when(of_engine<EngineKind::vllm>())
+      .of<&S::max_prefill_tokens>("max_prefill_tokens", "SGLang: of a step of prompts")
+      .only_when(of_engine<EngineKind::sglang>())
+      .of<&S::conservativeness>("conservativeness", "SGLang: of the share of max_tokens that is reserved")
+      .only_when(of_engine<EngineKind::sglang>())
+      .of("admission", "TensorRT-LLM: \"guaranteed-no-evict\" or \"max-utilisation\"",
+          [](const S& s) {
+            return s.admission == serving::Admission::max_utilisation ? "max-utilisation" : "guaranteed-no-evict";
+          })
+      .only_when(of_engine<EngineKind::trtllm>());
+}
+
+Type fields_of(Fields<TrafficSent> f) {
+  using T = TrafficSent;
+  constexpr auto made = [](const T& t) { return t.trace.empty(); };
+  return f.of<&T::trace>("trace", "its file; null: requests were made")
+      .when([](const T& t) { return !t.trace.empty(); })
+      .of<&T::requests>("requests", "that are sent")
+      .of<&T::rate>("requests_per_second", "at which they come; null: as the closed loop lets them, or all at once")
+      .of("burstiness", "shape of the gamma distribution of their intervals; null: all alike, or not random",
+          [](const T& t) { return t.burstiness; })
+      .when([](const T& t) { return t.random && std::isfinite(t.burstiness); })
+      .of<&T::concurrency>("concurrency", "requests under way at most; null: any number")
+      .of<&T::input>("input", "lengths of prompts, as asked for; null: the trace's")
+      .when(made)
+      .of<&T::output>("output", "likewise of what is generated")
+      .when(made)
+      .of<&T::mean_input>("mean_input_tokens", "of all requests")
+      .of<&T::mean_output>("mean_output_tokens", "likewise")
+      .of<&T::prefix, &serving::Prefix::tokens>("prefix_tokens", "at the beginning of prompts that others have as well")
+      .when(made)
+      .of<&T::prefix, &serving::Prefix::kinds>("prefixes", "of them, which requests choose among")
+      .when([](const T& t) { return t.trace.empty() && t.prefix.tokens > 0; })
+      .of<&T::turns>("turns", "requests of a session")
+      .when(made)
+      .of<&T::seed>("seed", "of what is random, of the first run");
+}
+
+Type fields_of(const Fields<ServingInputs>&) {
+  using I = ServingInputs;
+  constexpr auto apart = [](const I& i) { return i.of->deployed->deployment.decode.has_value(); };
+  return model_and_device<I>()
+      .of("weights", "what was used, also where it was left to llmperf",
+          [](const I& i) { return i.execution().weights.name; })
+      .of("kv", "likewise", [](const I& i) { return i.execution().kv.name(); })
+      .of("activations", "likewise", [](const I& i) { return i.execution().activations; })
+      .of("options", "likewise", [](const I& i) { return options_text(i.setup()); })
+      .of("runtime", "the runtime profile; null for the speed of light",
+          [](const I& i) { return runtime_used(i.setup(), true); })
+      .of("plan", "how the model is spread over the devices of a replica",
+          [](const I& i) { return i.execution().plan; })
+      .of("devices_per_node", "of a node", [](const I& i) { return i.setup().cluster.devices_per_node; })
+      .of<&I::of, &Serving::deployed, &serving::Deployed::settings>("engine", "whose rules it is, with its settings")
+      .of("draft_tokens", "that are proposed for each step; null without `--draft`",
+          [](const I& i) { return i.setup().draft->tokens; })
+      .when([](const I& i) { return i.setup().draft.has_value(); })
+      .of("replicas", "engines; with prompts and decode apart those of both",
+          [](const I& i) { return i.of->study->run.replicas; })
+      .of("prefill_replicas", "that compute prompts alone; null: none do",
+          [](const I& i) { return i.of->deployed->deployment.pool.replicas; })
+      .when(apart)
+      .of("decode_replicas", "that decode alone; null: none do",
+          [](const I& i) { return i.of->deployed->deployment.decode->replicas; })
+      .when(apart)
+      .of("router", "how requests are dealt to them: \"round-robin\", \"least-loaded\" or \"prefix-aware\"",
+          [](const I& i) { return i.of->deployed->deployment.router; })
+      .of("kv_link_bytes_per_s", "at which a replica sends keys and values; null: none are sent",
+          [](const I& i) { return i.of->deployed->deployment.transfer.rate; })
+      .when(apart)
+      .of("kv_bytes_per_token", "that are sent of a prompt; null: none are",
+          [](const I& i) { return i.of->deployed->deployment.transfer.per_token; })
+      .when(apart)
+      .of<&I::of, &Serving::traffic>("traffic", "what was sent")
+      .of("slo", "what was promised, as text; null: nothing", [](const I& i) { return serving::text_of(i.of->slo); })
+      .when([](const I& i) { return !i.of->slo.empty(); });
+}
+
+Type fields_of(Fields<TtftCauses> f) {
+  using C = TtftCauses;
+  using serving::Cause;
+  return f
+      .of("queue", "the front end, waiting for a seat, or for the step that was under way",
+          [](const C& c) { return c.of(Cause::queue); })
+      .of("kv", "waiting for blocks of the KV cache", [](const C& c) { return c.of(Cause::kv); })
+      .of("budget", "waiting for a share of a step's tokens", [](const C& c) { return c.of(Cause::budget); })
+      .of("prefill", "what the steps of its prompt take by themselves", [](const C& c) { return c.of(Cause::prefill); })
+      .of("interference", "what others in the same steps add", [](const C& c) { return c.of(Cause::interference); });
+}
+Type fields_of(Fields<serving::GapCauses> f) {
+  using G = serving::GapCauses;
+  return f.of<&G::decode>("decode", "steps of decode by themselves")
+      .of<&G::prefill>("prefill", "what prompts in the same steps add")
+      .of<&G::stall>("stall", "steps that a request was not in: of prompts alone, preempted, or sent elsewhere");
+}
+Type fields_of(Fields<CausesOf> f) {
+  using C = CausesOf;
+  return f
+      .of("ttft", "shares of all time to a first token", [](const C& c) { return TtftCauses{&c.summary->ttft_causes}; })
+      .of<&C::summary, &Summary::itl_causes>("itl", "shares of all time between tokens");
+}
+
+Type fields_of(Fields<serving::Range> f) {
+  using R = serving::Range;
+  return f.of<&R::low>("low", "least").of<&R::high>("high", "most");
+}
+
+Type fields_of(Fields<KvUsed> f) {
+  using K = KvUsed;
+  return f.of("blocks", "of a replica", [](const K& k) { return k.of->deployed->deployment.pool.blocks; })
+      .of("block_size", "tokens of a block", [](const K& k) { return k.of->deployed->settings.block_size; })
+      .of("tokens", "that they have room for",
+          [](const K& k) { return k.of->deployed->deployment.pool.blocks * k.of->deployed->settings.block_size; })
+      .of("peak_share", "of the blocks, that requests hold at most",
+          [](const K& k) { return k.summary().kv_peak_share; })
+      .of("mean_share", "… on the mean while steps run", [](const K& k) { return k.summary().kv_mean_share; })
+      .of<&K::of, &Serving::deployed, &serving::Deployed::kv>("memory", "what leaves room for so many");
+}
+
+Type fields_of(Fields<ServedBound> f) {
+  using B = ServedBound;
+  return f.of("name", "as text", [](const B& b) { return b.bound.text(); })
+      .of<&B::bound, &serving::Bound::metric>("metric", "\"ttft\", \"tpot\", \"itl\" or \"e2e\"")
+      .of<&B::bound, &serving::Bound::statistic>("statistic", "\"mean\", \"p50\" …")
+      .of<&B::bound, &serving::Bound::limit>("limit_s", "that it must not exceed")
+      .of<&B::value>("value_s", "what it is; null: it grows without end")
+      .of<&B::met>("met", "whether it is kept")
+      .of<&B::excess>("relative_excess", "how far it is exceeded: 0.2 of what is 20 % too long; below 0 there is room");
+}
+
+Type fields_of(Fields<Measured> f) {
+  using M = Measured;
+  using S = Summary;
+  constexpr auto steady = [](const M& m) { return m.steady(); };
+  constexpr auto continued = [](const M& m) { return m.summary->tpot.mean > 0; };
+  return f.of<&M::summary, &S::stable>("stable", "whether as many requests end as are sent")
+      .of<&M::summary, &S::queue_growth>("queue_growth_per_second",
+                                         "requests that are sent beyond those; 0 where it is stable")
+      .of<&M::summary, &S::requests>("requests", "that ended: all, but where it was interrupted")
+      .of<&M::summary, &S::duration>("duration_s", "from the first that is sent to the last token")
+      .of<&M::summary, &S::output_tokens_per_second>("output_tokens_per_second", "generated, over the duration")
+      .of<&M::summary, &S::input_tokens_per_second>("input_tokens_per_second", "of prompts, likewise")
+      .of<&M::summary, &S::requests_per_second>("requests_per_second", "that end, likewise")
+      .of<&M::summary, &S::goodput_per_second>("goodput_per_second",
+                                               "of them, those that meet all bounds of `--slo`; null without")
+      .of<&M::summary, &S::met_share>("good_share", "… of those that ended; null without")
+      .when([](const M& m) { return m.summary->goodput_per_second.has_value(); })
+      .of<&M::summary, &S::ttft>(
+          "ttft_s",
+          "time to first token, of each request from when it is sent; null where made traffic is "
+          "more than is served")
+      .when(steady)
+      .of<&M::summary, &S::tpot>(
+          "tpot_s",
+          "time per output token, of each request: from its first to its last over one less than "
+          "its tokens; AIPerf's inter token latency; null where no request has two")
+      .when(continued)
+      .of<&M::summary, &S::itl>("itl_s", "every time between two tokens, of all requests together; null likewise")
+      .when(continued)
+      .of<&M::summary, &S::e2e>(
+          "e2e_s", "from when a request is sent to its last token; AIPerf's request latency; null as `ttft_s`")
+      .when(steady)
+      .of<&M::summary, &S::preemptions>("preemptions", "requests that lost their blocks and were computed again")
+      .of<&M::summary, &S::prefix_hit_share>("prefix_hit_share", "of prompt tokens, that the cache had")
+      .of("causes", "what time passes with", [](const M& m) { return CausesOf{m.summary}; })
+      .of<&M::summary, &S::mean_batch>("mean_batch", "sequences in a step, over the time that steps run")
+      .of<&M::summary, &S::mean_waiting>("mean_waiting", "… and sequences that wait")
+      .of<&M::summary, &S::busy_share>("utilisation", "share of the duration in which steps run")
+      .of<&M::summary, &S::steps>("steps", "of all replicas");
+}
+
+Type fields_of(Fields<SeedMeasured> f) {
+  return f.of<&SeedMeasured::seed>("seed", "of all that is random").spread<&SeedMeasured::measured>();
+}
+
+Type fields_of(Fields<ServingMoment> f) {
+  using M = ServingMoment;
+  return f.of<&M::begin>("begin_s", "of the stretch, whose values are means")
+      .of<&M::running>("running", "sequences in steps, of all replicas")
+      .of<&M::waiting>("waiting", "sequences")
+      .of<&M::kv_share>("kv_share", "of the blocks of all replicas, that requests hold")
+      .of<&M::output_tokens_per_second>("output_tokens_per_second", "generated");
+}
+Type fields_of(Fields<ServingPercentile> f) {
+  using P = ServingPercentile;
+  return f.of<&P::share>("share", "of the requests")
+      .of<&P::ttft>("ttft_s", "that they are within")
+      .of<&P::tpot>("tpot_s", "likewise, of those of two tokens and more; null: there are none")
+      .of<&P::e2e>("e2e_s", "likewise");
+}
+
+Type fields_of(Fields<Serving> f) {
+  using S = Serving;
+  return f.of<&S::label>("label", "as of an estimate: where the times of steps are from")
+      .of("extrapolated", "whether steps lie outside of what the profile was fitted on",
+          [](const S& s) { return !s.beyond().empty(); })
+      .of<&S::beyond>("extrapolations", "in which ways")
+      .of<&S::bands>(
+          "error_band",
+          "of the time of a step, as an estimate has it: `prefill` of one prompt of the mean length, `decode` "
+          "of the mean batch; each null without a profile")
+      .of("inputs", "what was asked for, with what was left to llmperf", [](const S& s) { return ServingInputs{&s}; })
+      .of<&S::deployed, &serving::Deployed::devices>("devices", "of all replicas")
+      .spread([](const S& s) { return s.measured(); })
+      .of<&S::cost_per_hour>("cost_per_hour", "of all devices, in `currency`; null without a price, as all costs")
+      .of("cost_per_million_output_tokens", "over `output_tokens_per_second`, prompts and idle time included",
+          [](const S& s) {
+            const std::optional<double> hour = s.cost_per_hour();
+            const double rate = s.study->summary.output_tokens_per_second;
+            constexpr double kMillion = 1e6;
+            constexpr double kHour = 3600;
+            return hour && rate > 0 ? std::optional(*hour / (rate * kHour) * kMillion) : std::nullopt;
+          })
+      .spread([](const S& s) { return PriceUsed{&s.setup->price}; })
+      .json("interrupted", "true where the run was ended early: the requests that had ended are in it",
+            [](const S& s) { return s.study->run.interrupted; })
+      .only_when([](const S& s) { return s.study->run.interrupted; })
+      .of<&S::bounds>("slo", "each bound of `--slo`")
+      .of("kv", "the KV cache", [](const S& s) { return KvUsed{&s}; })
+      .of("bands",
+          "how far the numbers go, over `seeds` and with all steps longer or shorter by the error that nine of ten are "
+          "within: `ttft_mean_s`, `ttft_p99_s`, `tpot_mean_s`, `e2e_mean_s`, `output_tokens_per_second`",
+          [](const S& s) {
+            const auto steady = [&](const serving::Range& r) {
+              return s.measured().steady() ? std::optional(r) : std::nullopt;
+            };
+            const serving::Study& t = *s.study;
+            return Map<std::optional<serving::Range>>{{"ttft_mean_s", steady(t.ttft_mean)},
+                                                      {"ttft_p99_s", steady(t.ttft_p99)},
+                                                      {"tpot_mean_s", t.tpot_mean},
+                                                      {"e2e_mean_s", steady(t.e2e_mean)},
+                                                      {"output_tokens_per_second", t.output_tokens_per_second}};
+          })
+      .of("seeds", "the same of each run, at the time of steps as it is",
+          [](const S& s) {
+            std::vector<SeedMeasured> all;
+            for (std::size_t i = 0; i < s.study->seeds.size(); ++i) {
+              all.push_back({s.traffic.seed + i, {&s.study->seeds[i], s.traffic.endless}});
+            }
+            return all;
+          })
+      .of<&S::timeline>("timeline", "how the first run went, in stretches of equal length")
+      .of<&S::percentiles>("percentiles", "of its requests, in steps of 1 %")
+      .of<&S::notes>("notes", "substitutions, as text");
+}
+
+Type fields_of(Fields<serving::Served> f) {
+  using R = serving::Served;
+  return f.of<&R::sent>("sent_s", "when the request was sent")
+      .of<&R::ttft>("ttft_s", "to its first token")
+      .of("tpot_s", "time per output token after that; empty where there is one alone",
+          [](const R& r) { return r.tpot(); })
+      .when([](const R& r) { return r.output > 1; })
+      .of<&R::latency>("e2e_s", "to its last token")
+      .of<&R::input>("input_tokens", "of its prompt")
+      .of<&R::output>("output_tokens", "generated")
+      .of<&R::reused>("reused_tokens", "of the prompt, that the cache had")
+      .of<&R::preemptions>("preemptions", "how often it lost its blocks")
+      .of<&R::replica>("replica", "that its last token came from, from 0");
+}
+
+std::vector<serving::Served> ended(const serving::Run& run) {
+  std::vector<serving::Served> all;
+  std::ranges::copy_if(run.requests, std::back_inserter(all), &serving::Served::ended);
+  return all;
+}
+
+std::optional<double> Serving::cost_per_hour() const {
+  return setup->price ? std::optional(setup->price->amount * d(deployed->devices)) : std::nullopt;
+}
+
+// What a step of prompts and one of decode have in common is said once.
+std::vector<std::string> Serving::beyond() const {
+  std::vector<std::string> all = extrapolations(*setup, prompts, "prefill");
+  for (std::string& way : extrapolations(*setup, decodes, "decode")) {
+    if (std::ranges::find(all, way) == all.end()) all.push_back(std::move(way));
+  }
+  return all;
+}
+
+std::vector<ServedBound> Serving::bounds() const {
+  std::vector<ServedBound> all;
+  for (const serving::Bound& b : slo) {
+    const bool of_requests = b.metric == serving::Metric::ttft || b.metric == serving::Metric::e2e;
+    ServedBound& one = all.emplace_back(ServedBound{b, {}});
+    if (!of_requests || measured().steady()) one.value = study->summary.of(b.metric).of(b.statistic);
+  }
+  return all;
+}
+
+TrafficSent traffic_sent(const serving::Load& load, const serving::Workload& requests, bool of_trace) {
+  TrafficSent t;
+  if (of_trace) t.trace = requests.name;
+  t.requests = static_cast<std::int64_t>(requests.requests.size());
+  // At a rate that was asked for the requests come by its definition: the last one at their number over it.
+  if (requests.open) t.rate = load.rate ? load.rate : std::optional(requests.requests_per_second());
+  if (t.rate == 0.0) t.rate.reset();
+  t.concurrency = requests.concurrency;
+  t.burstiness = load.burstiness;
+  t.random = requests.endless;
+  t.endless = requests.endless;
+  if (!of_trace) {
+    t.input = serving::text_of(load.input);
+    t.output = serving::text_of(load.output);
+    t.prefix = load.prefix;
+    t.turns = load.turns;
+  }
+  t.mean_input = requests.mean_input();
+  t.mean_output = requests.mean_output();
+  t.seed = load.seed;
+  return t;
+}
+
+std::vector<ServingMoment> moments(const serving::Run& run, std::int64_t most) {
+  const double begin = run.begin.value;
+  const double seconds = run.end.value - begin;
+  if (run.timeline.empty() || !(seconds > 0)) return {};
+  const double stretch = seconds / d(most);
+  std::vector<ServingMoment> all(static_cast<std::size_t>(most));
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].begin = Seconds{begin + stretch * static_cast<double>(i)};
+  const auto index = [&](double at) {
+    return static_cast<std::size_t>(std::clamp((at - begin) / stretch, 0.0, d(most - 1)));
+  };
+  // Calls add(moment, seconds) for each that a time from `from` to `to` touches.
+  const auto spread = [&](double from, double to, auto add) {
+    for (std::size_t i = index(from); i <= index(to); ++i) {
+      const double inside = std::min(to, all[i].begin.value + stretch) - std::max(from, all[i].begin.value);
+      if (inside > 0) add(all[i], inside);
+    }
+  };
+  const double blocks = d(run.blocks * run.replicas);
+  for (const serving::Interval& step : run.timeline) {
+    spread(step.begin.value, step.end.value, [&](ServingMoment& m, double inside) {
+      const double share = inside / stretch;
+      m.running += share * d(step.decodes + step.prompts);
+      m.waiting += share * d(step.waiting);
+      if (blocks > 0) m.kv_share += share * d(step.blocks) / blocks;
+    });
+  }
+  // A request's tokens come evenly from the first to the last.
+  for (const serving::Served& r : run.requests) {
+    if (!r.ended) continue;
+    all[index(r.first.value)].output_tokens_per_second += 1 / stretch;
+    if (r.output < 2) continue;
+    spread(r.first.value, r.last.value,
+           [&](ServingMoment& m, double inside) { m.output_tokens_per_second += inside / r.tpot().value / stretch; });
+  }
+  return all;
+}
+
+std::vector<ServingPercentile> percentiles(const serving::Run& run) {
+  std::vector<double> ttft;
+  std::vector<double> tpot;
+  std::vector<double> e2e;
+  for (const serving::Served& r : run.requests) {
+    if (!r.ended) continue;
+    ttft.push_back(r.ttft().value);
+    e2e.push_back(r.latency().value);
+    if (r.output > 1) tpot.push_back(r.tpot().value);
+  }
+  if (ttft.empty()) return {};
+  for (std::vector<double>* list : {&ttft, &tpot, &e2e}) std::ranges::sort(*list);
+  const auto at = [](const std::vector<double>& sorted, double share) {
+    const double position = share * static_cast<double>(sorted.size() - 1);
+    const auto below = static_cast<std::size_t>(position);
+    const double low = sorted[below];
+    return low + (position - static_cast<double>(below)) * (sorted[std::min(below + 1, sorted.size() - 1)] - low);
+  };
+  std::vector<ServingPercentile> all;
+  for (int i = 0; i <= 100; ++i) {
+    const double share = i / 100.0;
+    all.push_back(
+        {share, at(ttft, share), tpot.empty() ? std::nullopt : std::optional(at(tpot, share)), at(e2e, share)});
+  }
+  return all;
+}
+
+}  // namespace llmperf::result

@@ -1,0 +1,112 @@
+// What `llmperf serve` answers: what is measured of requests that an engine serves, and what that rests on.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "estimate/band.h"
+#include "result/parts.h"
+#include "serving/serve.h"
+#include "serving/trace_file.h"
+
+namespace llmperf::result {
+
+// A stretch of the run, as means over it.
+struct ServingMoment {
+  Seconds begin;
+  double running = 0;  // sequences in steps, of all replicas
+  double waiting = 0;
+  double kv_share = 0;
+  double output_tokens_per_second = 0;
+};
+Type fields_of(Fields<ServingMoment> f);
+
+// What so many of the requests are within.
+struct ServingPercentile {
+  double share = 0;
+  double ttft = 0;
+  std::optional<double> tpot;  // none: no request has a second token
+  double e2e = 0;
+};
+Type fields_of(Fields<ServingPercentile> f);
+
+// A bound, and what it bounds.
+struct ServedBound {
+  serving::Bound bound;
+  std::optional<double> value;  // none: it grows without end
+  bool met() const { return value && *value <= bound.limit.value; }
+  // How far it is exceeded, 0.2 of what is 20 % too long; negative where there is room.
+  std::optional<double> excess() const { return value ? std::optional(*value / bound.limit.value - 1) : std::nullopt; }
+};
+Type fields_of(Fields<ServedBound> f);
+
+// What was measured under one seed. Where a queue grows that nothing ends, the times of whole requests say how long it
+// was looked at, and no more: there are none.
+struct Measured {
+  const serving::Summary* summary;
+  bool endless;
+  bool steady() const { return !endless || summary->stable; }
+};
+Type fields_of(Fields<Measured> f);
+
+struct SeedMeasured {
+  std::uint64_t seed;
+  Measured measured;
+};
+Type fields_of(Fields<SeedMeasured> f);
+
+// Of the traffic that was sent.
+struct TrafficSent {
+  std::string trace;  // empty: it was made
+  std::int64_t requests = 0;
+  std::optional<double> rate;  // none: as the closed loop lets them, or all at once
+  std::optional<std::int64_t> concurrency;
+  double burstiness = 1;  // of a rate that was asked for
+  bool random = false;    // the times are
+  bool endless = false;
+  std::string input, output;  // as asked for; empty: the trace's
+  double mean_input = 0;
+  double mean_output = 0;
+  serving::Prefix prefix;
+  std::int64_t turns = 1;
+  std::uint64_t seed = 0;
+};
+// `load`: that was asked for; `requests`: what it became.
+TrafficSent traffic_sent(const serving::Load& load, const serving::Workload& requests, bool of_trace);
+
+struct Serving : Answer {
+  explicit Serving(const estimate::Setup& s) : Answer(s, result::label(s)), setup(&s) {}
+
+  const estimate::Setup* setup;
+  const serving::Deployed* deployed = nullptr;
+  const serving::Study* study = nullptr;
+  serving::Replicas replicas;
+  TrafficSent traffic;
+  serving::Slo slo;
+  // What stands for the run's steps of prompts and of decode where the profile is asked how far off it may be.
+  estimate::Scenario prompts, decodes;
+  Bands bands;  // of both
+  std::vector<std::string> notes;
+  std::vector<ServingMoment> timeline;
+  std::vector<ServingPercentile> percentiles;
+
+  Measured measured() const { return {&study->summary, traffic.endless}; }
+  std::vector<ServedBound> bounds() const;
+  std::optional<double> cost_per_hour() const;
+  std::vector<std::string> beyond() const;
+};
+Type fields_of(Fields<Serving> f);
+
+// Of a request that ended.
+Type fields_of(Fields<serving::Served> f);
+std::vector<serving::Served> ended(const serving::Run& run);
+
+// How the run went, in at most `most` stretches of equal length; of a run without a timeline none.
+std::vector<ServingMoment> moments(const serving::Run& run, std::int64_t most);
+// In steps of 1 %.
+std::vector<ServingPercentile> percentiles(const serving::Run& run);
+
+}  // namespace llmperf::result

@@ -1,0 +1,59 @@
+// How much a deployment can take: the highest rate of requests at which bounds on TTFT, TPOT, ITL and E2E hold, and how
+// many replicas a given rate needs.
+//
+// A closed form brackets the rate before anything is simulated. Alone, a request takes what its prompt and its tokens
+// take; where that is already longer than a bound allows, no rate meets it. And where B sequences are decoded in every
+// step, B / output of them end with it, so that as many prompts have to be computed beside them:
+//
+//   rate = (B / output) / c(B decodes, B input / output tokens of prompts)
+//
+// c being what such a step takes (of an engine that mixes the two; else the sum of both kinds of steps). B is the
+// largest that there are seats and KV blocks for and that exceeds no bound on TPOT. No rate beyond that one is
+// sustained. Below it the rate is bisected by simulation, with the same requests and the same random numbers at every
+// rate: only the times between arrivals are scaled.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "serving/metrics.h"
+#include "serving/serve.h"
+#include "serving/workload.h"
+
+namespace llmperf::serving {
+
+// What limits a rate.
+enum class Binding : std::uint8_t { none, memory, length, ttft, tpot, itl, e2e, throughput };
+inline constexpr std::array<std::string_view, 8> kBindings = {"none", "memory", "length", "ttft",
+                                                              "tpot", "itl",    "e2e",    "throughput"};
+constexpr std::string_view name(Binding binding) { return kBindings[static_cast<std::size_t>(binding)]; }
+
+struct Capacity {
+  double requests_per_second = 0;   // of the deployment, at most; 0: the bounds are missed at any rate
+  double ceiling = 0;               // by the closed form, of all replicas
+  Binding binding = Binding::none;  // what is exceeded first beyond that rate
+  std::optional<Cause> cause;       // of a TTFT: what takes most of it there
+  Summary at;                       // at that rate; of a request alone where there is none
+  std::int64_t simulations = 0;
+};
+
+struct CapacityOptions {
+  std::int64_t requests = 300;  // that a rate is judged by
+  double tolerance = 0.03;      // relative, of the rate
+  // Rates beyond this one are of no interest: a deployment that takes it is not asked for more.
+  std::optional<double> enough;
+  const std::atomic<bool>* stop = nullptr;
+};
+// `load`: its rate is not read.
+Capacity max_rate(const Deployed& deployed, const Load& load, const Slo& slo, const CapacityOptions& options = {});
+
+// Time of a request by itself, and the rate that no queue survives.
+struct ClosedForm {
+  Seconds ttft{}, tpot{};
+  double ceiling = 0;                                   // requests per second of all replicas
+  Binding misses(const Slo& slo, double output) const;  // a bound that a request alone exceeds; none: it meets all
+};
+ClosedForm closed_form(const Deployed& deployed, const Load& load, const Slo& slo = {});
+
+}  // namespace llmperf::serving

@@ -1,0 +1,167 @@
+#include "serving/serve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/integer.h"
+#include "base/number.h"
+#include "cost/memory.h"
+
+namespace llmperf::serving {
+namespace {
+
+// Keys and values of a token, in all layers.
+Bytes kv_per_token(const estimate::Setup& setup) {
+  constexpr std::int64_t kTokens = 4096;
+  const model::PlacedBytes bytes = cost::kv_cache_bytes(setup.execution, kTokens);
+  return (bytes.device + bytes.host) / d(kTokens);
+}
+
+}  // namespace
+
+EngineSettings choose_engine(const EngineChoices& choices, const estimate::Setup& setup) {
+  EngineSettings s = engine_defaults(choices.engine, *setup.device, setup.execution.plan.devices());
+  const auto take = [](auto& setting, const auto& choice) {
+    if (choice) setting = *choice;
+  };
+  take(s.max_batched_tokens, choices.max_batched_tokens);
+  take(s.max_sequences, choices.max_sequences);
+  take(s.block_size, choices.block_size);
+  take(s.kv_utilisation, choices.kv_utilisation);
+  take(s.prefix_caching, choices.prefix_caching);
+  take(s.chunked_prefill, choices.chunked_prefill);
+  take(s.admission, choices.admission);
+  if (choices.kv_blocks) s.kv_blocks = choices.kv_blocks;
+  if (setup.profile) s.frontend = Seconds{hardware::get(setup.profile->values, hardware::Parameter::host_request)};
+  if (s.kind == EngineKind::vllm) {  // which captures no graphs of more rows than its sequences may have
+    const std::int64_t each = 1 + (setup.draft ? setup.draft->tokens : 0);
+    s.graph_rows = std::min({s.graph_rows, 2 * s.max_sequences * each, s.max_batched_tokens});
+  }
+  return s;
+}
+
+Deployed deploy(const estimate::Setup& setup, const EngineChoices& engine, const Replicas& replicas,
+                std::int64_t sequence_tokens) {
+  Deployed d_;
+  d_.settings = choose_engine(engine, setup);
+  const EngineSettings& s = d_.settings;
+  const estimate::Estimator estimator(setup);
+  using Room = estimate::EngineMemory::Room;
+  const Room room = s.kind == EngineKind::sglang   ? Room::weights_and_cache
+                    : s.kind == EngineKind::trtllm ? Room::share_of_free
+                                                   : Room::share_of_all;
+  d_.kv = estimate::kv_capacity(estimator, {.room = room,
+                                            .utilisation = s.kv_utilisation,
+                                            .batched_tokens = s.max_batched_tokens,
+                                            .max_sequences = s.max_sequences,
+                                            .block_size = s.block_size,
+                                            .graph_rows = s.pads_graphs && s.counts_graphs ? s.graph_rows : 0,
+                                            .sequence_tokens = sequence_tokens});
+  const std::int64_t blocks = s.kv_blocks.value_or(d_.kv.blocks);
+  if (blocks <= 0) {
+    throw Error::infeasible(
+        fmt::format("{} leaves no room for a KV cache: weights {}, activations {}, graphs {} and {} of the rest of {}",
+                    setup.execution.model->name, format_bytes_binary(d_.kv.weights),
+                    format_bytes_binary(d_.kv.activation), format_bytes_binary(d_.kv.graphs),
+                    format_bytes_binary(d_.kv.other), format_bytes_binary(d_.kv.usable)),
+        "more devices (`tp`), narrower weights, or a larger share of the memory (`kv-utilisation`)");
+  }
+  d_.cost = std::make_shared<const estimate::StepCost>(setup);
+  const graph::Plan& plan = setup.execution.plan;
+  Pool pool{.settings = s,
+            .cost = [cost = d_.cost](const estimate::StepShape& shape) { return (*cost)(shape); },
+            .blocks = blocks,
+            .replicas = replicas.count,
+            .stages = plan.pipeline};
+  // Ranks that share experts step together; others are replicas of their own.
+  if (plan.expert > 1) {
+    pool.ranks = plan.data;
+  } else {
+    pool.replicas *= plan.data;
+  }
+  Deployment& deployment = d_.deployment;
+  deployment.router = replicas.router;
+  if (setup.draft) {
+    deployment.drafts = setup.draft->tokens;
+    deployment.acceptance = setup.draft->acceptance;
+  }
+  d_.devices = replicas.count * plan.devices();
+  if (replicas.prefill || replicas.decode) {
+    deployment.decode = pool;
+    pool.replicas = replicas.prefill.value_or(1) * (pool.replicas / replicas.count);
+    deployment.decode->replicas = replicas.decode.value_or(1) * (deployment.decode->replicas / replicas.count);
+    const hardware::Device& device = *setup.device;
+    std::optional<BytesPerSecond> link = replicas.kv_link;
+    if (!link && device.network) link = device.network->per_direction;
+    if (!link && device.interconnect) link = device.interconnect->per_direction;
+    if (!link && device.host_link) link = device.host_link->per_direction;
+    if (!link)
+      throw Error::bad_input(fmt::format("{} has no link that a KV cache could be sent over", device.name),
+                             "say `kv-link`");
+    deployment.transfer = {.per_token = kv_per_token(setup),
+                           .rate = BytesPerSecond{link->value * d(plan.devices())},
+                           .latency = replicas.kv_latency,
+                           .per_layer = replicas.kv_per_layer,
+                           .layers = setup.execution.model->num_layers()};
+    d_.devices = (replicas.prefill.value_or(1) + replicas.decode.value_or(1)) * plan.devices();
+  }
+  deployment.pool = std::move(pool);
+  return d_;
+}
+
+Study serve(const Deployed& deployed, const WorkloadOf& workload, std::uint64_t seed, std::int64_t seeds,
+            const BandOf& band_of, const Slo& slo, const RunOptions& options) {
+  Study study;
+  std::vector<Summary> all;
+  // With prompts and without a step takes so many times what it costs.
+  const auto run = [&](std::uint64_t s, StepBand paces, bool first) {
+    Deployment deployment = deployed.deployment;
+    const auto paced = [&](Pool& pool) {
+      if (paces.prompts == 1 && paces.decode == 1) return;
+      pool.cost = [cost = pool.cost, paces](const estimate::StepShape& shape) {
+        const double pace = shape.chunks.empty() ? paces.decode : paces.prompts;
+        const estimate::StepTime t = cost(shape);
+        return estimate::StepTime{t.latency * pace, t.interval * pace};
+      };
+    };
+    paced(deployment.pool);
+    if (deployment.decode) paced(*deployment.decode);
+    const Workload w = workload(s);
+    RunOptions one = options;
+    one.seed = s;
+    one.timeline = options.timeline && first;
+    Run r = simulate(deployment, w, one);
+    if (r.interrupted && !first) return false;
+    all.push_back(summarise(r, w, slo));
+    if (first) study.run = std::move(r);
+    return !(options.stop != nullptr && options.stop->load());
+  };
+  constexpr StepBand kAsIs{1, 1};
+  bool goes_on = run(seed, kAsIs, true);
+  for (std::int64_t i = 1; i < seeds && goes_on; ++i) goes_on = run(seed + static_cast<std::uint64_t>(i), kAsIs, false);
+  study.seeds = all;
+  study.summary = all.front();
+  const StepBand band = study.band = band_of(study.summary);
+  const bool wide = band.prompts > 0 || band.decode > 0;
+  // Steps that all take longer, or all shorter, are the worst case of a band that says it of each.
+  if (wide && goes_on) goes_on = run(seed, {1 + band.prompts, 1 + band.decode}, false);
+  if (wide && goes_on) run(seed, {1 / (1 + band.prompts), 1 / (1 + band.decode)}, false);
+  const auto range = [&](auto of) {
+    Range r{of(all.front()), of(all.front()), of(all.front())};
+    for (const Summary& s : all) {
+      r.low = std::min(r.low, of(s));
+      r.high = std::max(r.high, of(s));
+    }
+    return r;
+  };
+  study.ttft_mean = range([](const Summary& s) { return s.ttft.mean; });
+  study.ttft_p99 = range([](const Summary& s) { return s.ttft.p99; });
+  study.tpot_mean = range([](const Summary& s) { return s.tpot.mean; });
+  study.e2e_mean = range([](const Summary& s) { return s.e2e.mean; });
+  study.output_tokens_per_second = range([](const Summary& s) { return s.output_tokens_per_second; });
+  return study;
+}
+
+}  // namespace llmperf::serving

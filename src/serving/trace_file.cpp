@@ -1,0 +1,331 @@
+#include "serving/trace_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/integer.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "descriptor/catalog.h"
+#include "descriptor/csv.h"
+#include "descriptor/node.h"
+#include "serving/random.h"
+
+namespace llmperf::serving {
+namespace {
+
+enum Column : std::uint8_t { kTime, kMilliseconds, kInput, kOutput, kSession, kHashes, kColumns };
+struct ColumnName {
+  std::string_view name;  // in small letters
+  Column column;
+};
+constexpr std::array kNames = {
+    ColumnName{"arrival_s", kTime},
+    ColumnName{"timestamp", kTime},
+    ColumnName{"arrival_time", kTime},
+    ColumnName{"arrived_at", kTime},
+    ColumnName{"timestamp_ms", kMilliseconds},
+    ColumnName{"arrival_ms", kMilliseconds},
+    ColumnName{"input_tokens", kInput},
+    ColumnName{"contexttokens", kInput},
+    ColumnName{"input_length", kInput},
+    ColumnName{"request tokens", kInput},
+    ColumnName{"num_prefill_tokens", kInput},
+    ColumnName{"prompt_tokens", kInput},
+    ColumnName{"output_tokens", kOutput},
+    ColumnName{"generatedtokens", kOutput},
+    ColumnName{"output_length", kOutput},
+    ColumnName{"response tokens", kOutput},
+    ColumnName{"num_decode_tokens", kOutput},
+    ColumnName{"completion_tokens", kOutput},
+    ColumnName{"session", kSession},
+    ColumnName{"session_id", kSession},
+    ColumnName{"session id", kSession},
+    ColumnName{"chat_id", kSession},
+    ColumnName{"hash_ids", kHashes},
+};
+std::optional<Column> column_of(std::string_view name) {
+  const std::string small = to_lower(name);
+  const auto found = std::ranges::find(kNames, std::string_view(small), &ColumnName::name);
+  return found == kNames.end() ? std::nullopt : std::optional(found->column);
+}
+
+// Days from 1970-01-01 (H. Hinnant, chrono-compatible low-level date algorithms).
+std::int64_t days(std::int64_t y, std::int64_t m, std::int64_t day) {
+  y -= m <= 2 ? 1 : 0;
+  const std::int64_t era = y / 400;
+  const std::int64_t of_era = y - era * 400;
+  const std::int64_t of_year = (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+  return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
+}
+
+// "2023-11-16 18:17:03.9799600", with a T for the blank and a Z or +00:00 behind it, if you like.
+std::optional<double> date_seconds(std::string_view text) {
+  for (const std::string_view zone : {"Z", "+00:00"}) {
+    if (text.ends_with(zone)) text.remove_suffix(zone.size());
+  }
+  if (text.size() < 19 || text[4] != '-' || text[7] != '-' || (text[10] != ' ' && text[10] != 'T') || text[13] != ':' ||
+      text[16] != ':') {
+    return std::nullopt;
+  }
+  const auto number = [&](std::size_t at, std::size_t digits) -> std::optional<std::int64_t> {
+    std::int64_t n = 0;
+    for (const char c : text.substr(at, digits)) {
+      if (c < '0' || c > '9') return std::nullopt;
+      n = n * 10 + (c - '0');
+    }
+    return n;
+  };
+  const auto year = number(0, 4), month = number(5, 2), day = number(8, 2), hour = number(11, 2),
+             minute = number(14, 2), second = number(17, 2);
+  if (!year || !month || !day || !hour || !minute || !second) return std::nullopt;
+  if (*month < 1 || *month > 12 || *day < 1 || *day > 31 || *hour > 23 || *minute > 59 || *second > 60)
+    return std::nullopt;
+  double fraction = 0;
+  if (text.size() > 19) {
+    if (text[19] != '.') return std::nullopt;
+    double unit = 0.1;
+    for (const char c : text.substr(20)) {
+      if (c < '0' || c > '9') return std::nullopt;
+      fraction += unit * (c - '0');
+      unit /= 10;
+    }
+  }
+  return d(days(*year, *month, *day) * 86400 + *hour * 3600 + *minute * 60 + *second) + fraction;
+}
+
+// A row as it was found; the places are for messages.
+struct Field {
+  std::string text;
+  int column = 0;
+};
+struct Row {
+  int line = 0;
+  std::array<std::optional<Field>, kColumns> fields = {};
+  std::vector<std::uint64_t> hashes = {};
+};
+
+class Reader {
+ public:
+  Reader(std::string_view text, const std::string& file, std::int64_t most)
+      : text_(text), problems_(file), most_(most > 0 ? most : std::numeric_limits<std::int64_t>::max()) {
+    trace_.workload.name = file;
+  }
+
+  Trace read() {
+    const std::string_view content = trim(text_);
+    if (content.starts_with('{')) {
+      read_lines();
+    } else {
+      read_csv();
+    }
+    if (problems_.empty() && trace_.workload.requests.empty()) problems_.add(1, 1, "a trace without a request");
+    problems_.throw_if_any();
+    return std::move(trace_);
+  }
+
+ private:
+  bool done() const { return problems_.full() || static_cast<std::int64_t>(trace_.workload.requests.size()) >= most_; }
+
+  void read_csv() {
+    descriptor::CsvReader csv(text_, problems_);
+    if (!csv.next()) return;
+    std::array<std::optional<std::size_t>, kColumns> columns = {};
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < csv.cells().size(); ++i) {
+      names.push_back(csv.cells()[i].text);
+      const std::optional<Column> c = column_of(csv.cells()[i].text);
+      if (c && !columns[*c]) columns[*c] = i;
+    }
+    for (const auto& [column, name] : {std::pair{kInput, "input_tokens"}, std::pair{kOutput, "output_tokens"}}) {
+      if (columns[column]) continue;
+      problems_.add(csv.line(), 1, fmt::format("no column of {}: there are {}", name, quote(join(names, ", "))),
+                    "columns: arrival_s (or timestamp), input_tokens, output_tokens");
+    }
+    if (!problems_.empty()) return;
+    while (!done() && csv.next()) {
+      Row row{.line = csv.line()};
+      for (std::size_t c = 0; c < kHashes; ++c) {
+        if (!columns[c] || *columns[c] >= csv.cells().size()) continue;
+        const descriptor::CsvCell& cell = csv.cells()[*columns[c]];
+        if (!cell.text.empty()) row.fields[c] = Field{cell.text, cell.column};
+      }
+      add(row, 1);
+    }
+  }
+
+  void read_lines() {
+    std::string_view rest = text_;
+    for (int line = 1; !rest.empty() && !done(); ++line) {
+      const std::size_t end = std::min(rest.find('\n'), rest.size());
+      const std::string_view one = trim(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+      if (one.empty()) continue;
+      try {
+        read_object(descriptor::parse_json(one, problems_.file(), {.max_bytes = kMaxTraceBytes}).root, line);
+      } catch (const Error& error) {
+        for (const Diagnostic& found : error.diagnostics()) {
+          problems_.add(line, found.where.column, found.message, found.hint);
+        }
+      }
+    }
+  }
+
+  void read_object(const descriptor::Node& object, int line) {
+    Row row{.line = line};
+    bool chat = false;
+    bool hashed = false;
+    for (const descriptor::Node::Entry& entry : object.entries) {
+      const std::optional<Column> c = column_of(entry.key);
+      chat = chat || entry.key == "chat_id";
+      if (!c) continue;
+      if (*c == kHashes) {
+        hashed = true;
+        for (const descriptor::Node& item : entry.value.items) {
+          const std::optional<std::int64_t> id = parse_int(item.scalar);
+          if (!id || *id < 0) {
+            problems_.add(line, item.column, fmt::format("{} is no hash_id", quote(item.scalar)));
+            return;
+          }
+          row.hashes.push_back(static_cast<std::uint64_t>(*id));
+        }
+      } else if (entry.value.kind == descriptor::Node::Kind::scalar) {
+        row.fields[*c] = Field{entry.value.scalar, entry.value.column};
+      }
+    }
+    // Mooncake's are milliseconds; nothing else tells them from seconds.
+    const bool mooncake = hashed && !chat;
+    if (mooncake && row.fields[kTime]) {
+      row.fields[kMilliseconds] = row.fields[kTime];
+      row.fields[kTime].reset();
+    }
+    hash_tokens_ = mooncake ? 512 : 16;
+    add(row, 1);
+  }
+
+  std::optional<std::int64_t> tokens(const Row& row, Column column, std::string_view what) {
+    const std::optional<Field>& field = row.fields[column];
+    if (!field) {
+      problems_.add(row.line, 1, fmt::format("no {}", what));
+      return std::nullopt;
+    }
+    const std::optional<std::int64_t> n = parse_int(field->text);
+    if (!n || *n < 1 || *n > kMaxLength) {
+      problems_.add(
+          row.line, field->column,
+          fmt::format("{} of {}: a number of tokens from 1 to {} is expected", what, quote(field->text), kMaxLength),
+          n && *n == 0 ? "a request that failed? leave it out" : "");
+      return std::nullopt;
+    }
+    return n;
+  }
+
+  void add(const Row& row, int column) {
+    Workload& w = trace_.workload;
+    const std::optional<std::int64_t> input = tokens(row, kInput, "input tokens");
+    const std::optional<std::int64_t> output = tokens(row, kOutput, "output tokens");
+    if (!input || !output) return;
+    Request r;
+    r.input = *input;
+    r.output = *output;
+    const bool milliseconds = row.fields[kMilliseconds].has_value();
+    const std::optional<Field>& time = row.fields[milliseconds ? kMilliseconds : kTime];
+    if (w.requests.empty()) trace_.timed = time.has_value();
+    if (time.has_value() != trace_.timed) {
+      problems_.add(row.line, column, trace_.timed ? "no time" : "a time, where the first request has none");
+      return;
+    }
+    if (time) {
+      std::optional<double> at = parse_double(time->text);
+      if (at && milliseconds) at = *at / 1e3;
+      if (!at) at = date_seconds(time->text);
+      if (!at || !(std::abs(*at) < 1e12)) {
+        problems_.add(row.line, time->column, fmt::format("{} is no time", quote(time->text)),
+                      "seconds, or a date: 2023-11-16 18:17:03.97");
+        return;
+      }
+      if (w.requests.empty()) first_ = *at;
+      r.sent = Seconds{*at - first_};
+      if (!w.requests.empty() && r.sent < w.requests.back().sent) {
+        problems_.add(row.line, time->column, fmt::format("{} is before the request above", quote(time->text)),
+                      "times must not decrease: sort the trace");
+        return;
+      }
+    }
+    r.first_segment = static_cast<std::int32_t>(w.segments.size());
+    std::int64_t end = 0;
+    for (const std::uint64_t hash : row.hashes) {
+      if (end >= r.input) break;
+      end = std::min(end + hash_tokens_, r.input);
+      w.segments.push_back({mixed(hash + 1) >> 3, end});
+    }
+    if (row.hashes.empty() && row.fields[kSession]) {
+      // A turn that is no longer than what was said before is not its continuation.
+      const auto [said, first] = said_.try_emplace(row.fields[kSession]->text, 0, sessions_);
+      if (first) ++sessions_;
+      auto& [known, id] = said->second;
+      if (r.input < known) id = sessions_++;
+      known = r.input + r.output;
+      w.segments.push_back({mixed(id + 1) >> 3, r.input});
+      r.session = true;
+    }
+    r.segments = static_cast<std::int32_t>(w.segments.size()) - r.first_segment;
+    w.requests.push_back(r);
+  }
+
+  std::string_view text_;
+  descriptor::Problems problems_;
+  std::int64_t most_;
+  Trace trace_;
+  double first_ = 0;
+  std::int64_t hash_tokens_ = 512;
+  std::unordered_map<std::string, std::pair<std::int64_t, std::uint64_t>> said_;  // tokens, and an id, by session
+  std::uint64_t sessions_ = 0;
+};
+
+}  // namespace
+
+Trace read_trace(std::string_view text, const std::string& file, std::int64_t most) {
+  return Reader(text, file, most).read();
+}
+
+Trace load_trace(const std::string& path, std::int64_t most) {
+  // What has an extension is a file, whatever the extension says.
+  const bool file = descriptor::is_path(path) || path.find('.') != std::string::npos;
+  const descriptor::Text text = file ? descriptor::Text{path, descriptor::read_text_file(path, kMaxTraceBytes)}
+                                     : descriptor::load_text(descriptor::Kind::trace, path, kMaxTraceBytes);
+  return read_trace(text.text, text.path, most);
+}
+
+Workload sent_as(Trace trace, const Load& load) {
+  Workload w = std::move(trace.workload);
+  w.concurrency = load.concurrency;
+  w.open = trace.timed && !load.concurrency;
+  if (!load.rate) {
+    if (trace.timed || load.concurrency) return w;
+    throw Error::bad_input(fmt::format("{} has lengths and no times", w.name), "say `rate` or `concurrency`");
+  }
+  w.open = true;
+  const auto n = static_cast<std::int64_t>(w.requests.size());
+  if (!trace.timed) {
+    Load other = load;
+    other.requests = n;
+    const Workload times = make_workload(other);
+    for (std::size_t i = 0; i < w.requests.size(); ++i) w.requests[i].sent = times.requests[i].sent;
+    w.endless = true;
+    return w;
+  }
+  if (const double own = w.requests_per_second(); own > 0) {
+    for (Request& r : w.requests) r.sent = r.sent * (own / *load.rate);
+  }
+  return w;
+}
+
+}  // namespace llmperf::serving

@@ -1,0 +1,155 @@
+#include "serving/workload.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/integer.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "serving/random.h"
+
+namespace llmperf::serving {
+namespace {
+
+constexpr std::uint64_t kPrefixIds = std::uint64_t{1} << 62;  // ids that are no request's or session's
+constexpr std::uint64_t kSessionIds = std::uint64_t{1} << 61;
+
+enum Stream : std::uint8_t { arrivals, inputs, outputs, prefixes };
+
+[[noreturn]] void refuse_lengths(std::string_view field, std::string_view text) {
+  throw Error::bad_input(fmt::format("`{}`: {} is no length in tokens", field, quote(text)),
+                         "1024, 800-1024 (uniform), lognormal:1024:0.8 (mean, spread of the logarithm)");
+}
+
+std::int64_t draw(const Lengths& lengths, Random& random) {
+  double tokens = lengths.low;
+  if (lengths.kind == Lengths::Kind::uniform) {
+    tokens = std::floor(lengths.low + random.uniform() * (lengths.high - lengths.low + 1));
+  } else if (lengths.kind == Lengths::Kind::lognormal) {
+    const double spread = lengths.high;
+    tokens = std::round(lengths.low * std::exp(spread * random.normal() - spread * spread / 2));
+  }
+  return static_cast<std::int64_t>(std::clamp(tokens, 1.0, d(kMaxLength)));
+}
+
+template <class Of>
+double mean(const std::vector<Request>& requests, Of of) {
+  double sum = 0;
+  for (const Request& r : requests) sum += d(of(r));
+  return requests.empty() ? 0 : sum / d(static_cast<std::int64_t>(requests.size()));
+}
+
+}  // namespace
+
+double Workload::requests_per_second() const {
+  if (!open || requests.empty()) return 0;
+  const double span = (requests.back().sent - requests.front().sent).value;
+  return span > 0 ? d(static_cast<std::int64_t>(requests.size()) - 1) / span : 0;
+}
+double Workload::mean_input() const {
+  return mean(requests, [](const Request& r) { return r.input; });
+}
+double Workload::mean_output() const {
+  return mean(requests, [](const Request& r) { return r.output; });
+}
+
+Lengths parse_lengths(std::string_view field, std::string_view text) {
+  const auto length = [&](std::string_view part) {
+    const std::optional<std::int64_t> n = parse_int(part);
+    if (!n || *n < 1 || *n > kMaxLength) refuse_lengths(field, text);
+    return d(*n);
+  };
+  if (text.starts_with("lognormal:")) {
+    const std::vector<std::string_view> parts = split(text, ':');
+    const std::optional<double> spread = parts.size() == 3 ? parse_double(parts[2]) : std::nullopt;
+    if (!spread || *spread < 0 || *spread > 4) refuse_lengths(field, text);
+    return {Lengths::Kind::lognormal, length(parts[1]), *spread};
+  }
+  if (const std::size_t dash = text.find('-'); dash != std::string_view::npos && dash > 0) {
+    const Lengths range{Lengths::Kind::uniform, length(text.substr(0, dash)), length(text.substr(dash + 1))};
+    if (range.high < range.low) refuse_lengths(field, text);
+    return range;
+  }
+  return {Lengths::Kind::fixed, length(text), 0};
+}
+
+std::string text_of(const Lengths& lengths) {
+  switch (lengths.kind) {
+    case Lengths::Kind::fixed: return fmt::format("{}", lengths.low);
+    case Lengths::Kind::uniform: return fmt::format("{}-{}", lengths.low, lengths.high);
+    case Lengths::Kind::lognormal: return fmt::format("lognormal:{}:{}", lengths.low, lengths.high);
+  }
+  return "";
+}
+
+Prefix parse_prefix(std::string_view text, const Lengths& input) {
+  const std::size_t colon = text.find(':');
+  const std::string_view amount = text.substr(0, colon);
+  Prefix prefix;
+  std::optional<std::int64_t> kinds = 1;
+  if (colon != std::string_view::npos) kinds = parse_int(text.substr(colon + 1));
+  const std::optional<double> number = parse_double(amount);
+  if (!kinds || *kinds < 1 || *kinds > 1'000'000 || !number || *number < 0 || *number > d(kMaxLength)) {
+    throw Error::bad_input(fmt::format("`prefix`: {} is no prefix", quote(text)),
+                           "0.5 (a share of the mean prompt), 512 (tokens), 512:8 (of eight different ones)");
+  }
+  prefix.tokens = static_cast<std::int64_t>(*number <= 1 ? std::round(*number * input.mean()) : *number);
+  prefix.kinds = *kinds;
+  return prefix;
+}
+
+Workload make_workload(const Load& load) {
+  Workload w;
+  w.open = load.rate.has_value();
+  w.endless = w.open;
+  w.concurrency = load.concurrency;
+  Random intervals(load.seed, Stream::arrivals);
+  Random input(load.seed, Stream::inputs);
+  Random output(load.seed, Stream::outputs);
+  Random kinds(load.seed, Stream::prefixes);
+  double now = 0;
+  struct Said {
+    std::int64_t tokens = 0;
+    Segment prefix = {};
+  };
+  std::vector<Said> said;  // in each session so far
+  const std::int64_t sessions = divide_up(load.requests, load.turns);
+  for (std::int64_t i = 0; i < load.requests; ++i) {
+    if (load.rate) now += std::isinf(load.burstiness) ? 1 : intervals.gamma(load.burstiness) / load.burstiness;
+    Request r;
+    r.sent = Seconds{now};
+    r.input = draw(load.input, input);
+    r.output = draw(load.output, output);
+    r.first_segment = static_cast<std::int32_t>(w.segments.size());
+    // Turn by turn of all sessions, so that a turn comes after the one before it.
+    const auto session = static_cast<std::size_t>(i % sessions);
+    Segment prefix;
+    if (i < sessions && load.prefix.tokens > 0) {
+      const auto kind = static_cast<std::uint64_t>(kinds.uniform() * d(load.prefix.kinds));
+      prefix = {kPrefixIds + kind, std::min(load.prefix.tokens, r.input)};
+    }
+    if (load.turns > 1) {
+      if (i < sessions) said.push_back({0, prefix});
+      prefix = said[session].prefix;  // a session's first turn has it, and with that all of them
+      r.input += said[session].tokens;
+      said[session].tokens = r.input + r.output;
+    }
+    if (prefix.end > 0) w.segments.push_back(prefix);
+    if (load.turns > 1) {
+      w.segments.push_back({kSessionIds + session, r.input});
+      r.session = true;
+    }
+    r.segments = static_cast<std::int32_t>(w.segments.size()) - r.first_segment;
+    w.requests.push_back(r);
+  }
+  if (load.rate) {
+    const double scale = d(load.requests) / *load.rate / now;
+    for (Request& r : w.requests) r.sent = r.sent * scale;
+  }
+  return w;
+}
+
+}  // namespace llmperf::serving

@@ -1,0 +1,86 @@
+// What an engine is asked to serve: requests with their lengths, when they are sent, and which of their tokens others
+// have as well.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+
+namespace llmperf::serving {
+
+// Tokens of a prompt up to `end` (from the end of the segment before) whose content goes by `id`: where two requests
+// have the same segments up to a token they have the same tokens up to there.
+struct Segment {
+  std::uint64_t id = 0;
+  std::int64_t end = 0;
+};
+
+struct Request {
+  Seconds sent = {};               // in an open loop; in a closed one the order alone counts
+  std::int64_t input = 1;          // tokens of the prompt
+  std::int64_t output = 1;         // tokens that are generated; what max_tokens says, too
+  std::int32_t first_segment = 0;  // of Workload::segments
+  std::int32_t segments = 0;       // none: all tokens are its own
+  bool session = false;            // what is generated goes on with the last segment: a later turn may begin with it
+};
+
+// Requests in the order in which they are sent, and how.
+struct Workload {
+  std::string name;  // of a trace its file
+  std::vector<Request> requests;
+  std::vector<Segment> segments;
+  std::optional<std::int64_t> concurrency;  // a closed loop: so many are under way at most
+  bool open = true;                         // sent at their times; else as soon as the closed loop lets them
+  bool endless = false;  // made to a rate, as many as asked for: a queue that grows has no end that would count
+
+  std::span<const Segment> content(const Request& r) const {
+    return std::span(segments).subspan(static_cast<std::size_t>(r.first_segment), static_cast<std::size_t>(r.segments));
+  }
+  // Over the time from the first to the last; 0 where they are sent at once.
+  double requests_per_second() const;
+  double mean_input() const;
+  double mean_output() const;
+};
+
+// Lengths of prompts or of outputs: "1024", "800-1024" (uniform, both ends included), "lognormal:1024:0.8" (mean and
+// standard deviation of the logarithm).
+struct Lengths {
+  enum class Kind : std::uint8_t { fixed, uniform, lognormal };
+  Kind kind = Kind::fixed;
+  double low = 1;   // fixed: the length; lognormal: the mean
+  double high = 1;  // lognormal: the standard deviation of the logarithm
+  double mean() const { return kind == Kind::uniform ? (low + high) / 2 : low; }
+};
+inline constexpr std::int64_t kMaxLength = 10'000'000;
+// Throws Error(bad_input); `field` is the one that messages name.
+Lengths parse_lengths(std::string_view field, std::string_view text);
+std::string text_of(const Lengths& lengths);
+
+// Tokens at the beginning of prompts that others have as well: "0.5" (a share of the mean prompt) or "512" tokens,
+// "512:8" of eight different ones that requests choose among evenly.
+struct Prefix {
+  std::int64_t tokens = 0;
+  std::int64_t kinds = 1;
+};
+Prefix parse_prefix(std::string_view text, const Lengths& input);
+
+struct Load {
+  std::optional<double> rate;  // requests per second; none: all at once, or as the closed loop lets them
+  double burstiness = 1;       // shape of the gamma distribution of intervals: 1 Poisson, infinity constant
+  std::optional<std::int64_t> concurrency;
+  std::int64_t requests = 1000;
+  Lengths input, output;
+  Prefix prefix;
+  std::int64_t turns = 1;  // of a session, each of which begins with all that was said before
+  std::uint64_t seed = 0;
+};
+// The intervals are scaled so that the last request comes at requests / rate, as vLLM's benchmark does
+// (vllm/benchmarks/serve.py at 009e6d4).
+Workload make_workload(const Load& load);
+
+}  // namespace llmperf::serving

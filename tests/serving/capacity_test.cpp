@@ -1,0 +1,108 @@
+// The closed form by hand, and what the search for the highest rate promises.
+#include "serving/capacity.h"
+
+#include "catch.h"
+
+namespace llmperf::serving::capacity_test {
+namespace {
+
+// A step takes 10 ms, and 0.1 ms for every token of a prompt.
+Deployed deployed(std::int64_t seats = 4, std::int64_t replicas = 1) {
+  Deployed d;
+  d.settings.max_batched_tokens = 1000;
+  d.settings.max_sequences = seats;
+  d.settings.pads_graphs = false;
+  d.deployment.pool = {.settings = d.settings,
+                       .cost =
+                           [](const estimate::StepShape& shape) {
+                             double seconds = 10e-3;
+                             for (const estimate::Chunk& c : shape.chunks)
+                               seconds += 0.1e-3 * static_cast<double>(c.tokens);
+                             return estimate::StepTime{Seconds{seconds}, Seconds{seconds}};
+                           },
+                       .blocks = 1000,
+                       .replicas = replicas};
+  return d;
+}
+
+Load load() {
+  Load l;
+  l.input = parse_lengths("input", "100");
+  l.output = parse_lengths("output", "10");
+  return l;
+}
+
+}  // namespace
+
+TEST_CASE("alone a request takes its prompt's step and one for each further token", "[capacity]") {
+  const ClosedForm c = closed_form(deployed(), load());
+  CHECK(c.ttft.value == Approx(20e-3));
+  CHECK(c.tpot.value == Approx(10e-3));
+  CHECK(c.misses(parse_slo("ttft=21ms,tpot=11ms,e2e=111ms"), 10) == Binding::none);
+  CHECK(c.misses(parse_slo("ttft=19ms"), 10) == Binding::ttft);
+  CHECK(c.misses(parse_slo("tpot=9ms"), 10) == Binding::tpot);
+  CHECK(c.misses(parse_slo("e2e=109ms"), 10) == Binding::e2e);  // 20 + 9 x 10
+}
+
+TEST_CASE("the ceiling is what full seats get through in steps that balance prompts and decodes", "[capacity]") {
+  // Of four sequences 0.4 end with a step, so that 40 tokens of prompts are computed in it: 14 ms.
+  CHECK(closed_form(deployed(), load()).ceiling == Approx(0.4 / 14e-3));
+  CHECK(closed_form(deployed(4, 3), load()).ceiling == Approx(3 * 0.4 / 14e-3));
+  // Half of the prompt is cached: 20 tokens.
+  Load cached = load();
+  cached.prefix = {.tokens = 50, .kinds = 1};
+  CHECK(closed_form(deployed(), cached).ceiling == Approx(0.4 / 12e-3));
+  // 16,000 tokens hold 152 sequences of 105.
+  CHECK(closed_form(deployed(1000), load()).ceiling == Approx(15.2 * (848.0 / 1520) / 94.8e-3));
+}
+
+TEST_CASE("a bound on TPOT leaves as many sequences as do not exceed it", "[capacity]") {
+  // With two there are 20 tokens of prompts in a step, which takes 12 ms.
+  CHECK(closed_form(deployed(), load(), parse_slo("tpot=12ms")).ceiling == Approx(0.2 / 12e-3));
+  CHECK(closed_form(deployed(), load(), parse_slo("tpot=12.9ms")).ceiling == Approx(0.2 / 12e-3));
+  CHECK(closed_form(deployed(), load(), parse_slo("tpot=13ms")).ceiling == Approx(0.3 / 13e-3));
+}
+
+TEST_CASE("at the highest rate bounds hold, and beyond it they do not", "[capacity]") {
+  const Deployed d = deployed();
+  for (const char* text : {"ttft.p99=60ms", "ttft.p95=40ms,tpot.p95=13ms", "e2e.p90=150ms"}) {
+    INFO(text);
+    const Slo slo = parse_slo(text);
+    const Capacity most = max_rate(d, load(), slo);
+    REQUIRE(most.requests_per_second > 0);
+    CHECK(most.requests_per_second <= most.ceiling);
+    CHECK(most.binding != Binding::none);
+    CHECK(most.at.excess(slo) <= 0);
+    Load beyond = load();
+    beyond.requests = CapacityOptions{}.requests;
+    beyond.rate =
+        most.requests_per_second * (1 + 2 * CapacityOptions{}.tolerance * most.ceiling / most.requests_per_second);
+    const Workload w = make_workload(beyond);
+    const Summary s = summarise(simulate(d.deployment, w), w, slo);
+    CHECK((s.excess(slo) > 0 || !s.stable));
+  }
+}
+
+TEST_CASE("looser bounds and more seats never lower the highest rate", "[capacity]") {
+  const auto rate = [](std::int64_t seats, const char* slo) {
+    return max_rate(deployed(seats), load(), parse_slo(slo)).requests_per_second;
+  };
+  const double slack = 0.97;  // the search's tolerance
+  CHECK(rate(4, "ttft.p99=80ms") >= slack * rate(4, "ttft.p99=50ms"));
+  CHECK(rate(8, "ttft.p99=50ms") >= slack * rate(4, "ttft.p99=50ms"));
+}
+
+TEST_CASE("a rate that is enough is tried first, and no other where it holds", "[capacity]") {
+  const Capacity found = max_rate(deployed(), load(), parse_slo("ttft.p99=60ms"), {.enough = 2});
+  CHECK(found.requests_per_second == 2);
+  CHECK(found.simulations == 1);
+}
+
+TEST_CASE("where a request alone exceeds a bound no rate is found, and the bound is named", "[capacity]") {
+  const Capacity found = max_rate(deployed(), load(), parse_slo("ttft.p99=15ms"));
+  CHECK(found.requests_per_second == 0);
+  CHECK(found.binding == Binding::ttft);
+  CHECK(found.simulations == 1);
+}
+
+}  // namespace llmperf::serving::capacity_test

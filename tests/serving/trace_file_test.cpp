@@ -1,0 +1,192 @@
+// Traces as they are published, and what is wrong with them by line and column.
+#include "serving/trace_file.h"
+
+#include "base/error.h"
+#include "catch.h"
+
+namespace llmperf::trace_file_test {
+
+using namespace llmperf::serving;
+
+namespace {
+
+std::vector<std::string> problems(std::string_view text) {
+  std::vector<std::string> lines;
+  try {
+    read_trace(text, "t");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::bad_input);
+    for (const Diagnostic& found : error.diagnostics()) {
+      lines.push_back(format_diagnostic({found.where, found.message, ""}));
+    }
+  }
+  return lines;
+}
+std::string problem(std::string_view text) {
+  const std::vector<std::string> all = problems(text);
+  REQUIRE(all.size() == 1);
+  return all.front();
+}
+
+}  // namespace
+
+TEST_CASE("Azure's traces have dates") {
+  const Trace t = read_trace(
+      "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+      "2023-11-16 18:15:46.6805900,374,44\n"
+      "2023-11-16 18:15:50.9951690,396,109\n"
+      "2023-11-17 00:00:00,879,55\n",
+      "azure.csv");
+  CHECK(t.timed);
+  const Workload& w = t.workload;
+  REQUIRE(w.requests.size() == 3);
+  CHECK(w.requests[0].sent.value == 0);
+  CHECK(w.requests[1].sent.value == Approx(4.314579).margin(1e-6));
+  CHECK(w.requests[2].sent.value == Approx(20653.31941).margin(1e-5));  // 5 h 44 min 13.32 s to midnight
+  CHECK(w.requests[2].input == 879);
+  CHECK(w.requests[2].output == 55);
+  CHECK(w.name == "azure.csv");
+  // Those of 2024 have a time zone; a leap day is a day.
+  const Trace later = read_trace(
+      "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-02-28 23:59:59.5+00:00,1,1\n2024-03-01T00:00:00Z,1,1\n", "t");
+  CHECK(later.workload.requests[1].sent.value == Approx(86400.5));
+}
+
+TEST_CASE("Mooncake's traces have milliseconds, and blocks of 512 tokens") {
+  const Trace t = read_trace(
+      R"({"timestamp": 27482, "input_length": 1100, "output_length": 52, "hash_ids": [46, 47, 48]}
+{"timestamp": 30535, "input_length": 600, "output_length": 26, "hash_ids": [46, 49]}
+{"timestamp": 30536, "input_length": 5, "output_length": 1, "hash_ids": []})",
+      "t");
+  const Workload& w = t.workload;
+  REQUIRE(w.requests.size() == 3);
+  CHECK(w.requests[1].sent.value == Approx(3.053));
+  CHECK(w.requests[2].sent.value == Approx(3.054));  // no blocks, and milliseconds all the same
+  const std::span<const Segment> a = w.content(w.requests[0]);
+  const std::span<const Segment> b = w.content(w.requests[1]);
+  REQUIRE(a.size() == 3);
+  REQUIRE(b.size() == 2);
+  CHECK(a[0].end == 512);
+  CHECK(a[1].end == 1024);
+  CHECK(a[2].end == 1100);
+  CHECK(a[0].id == b[0].id);
+  CHECK(a[1].id != b[1].id);
+  CHECK(b[1].end == 600);
+  CHECK(w.content(w.requests[2]).empty());
+}
+
+TEST_CASE("Qwen-Bailian's traces have seconds, and blocks of 16 tokens") {
+  const Trace t = read_trace(
+      R"({"chat_id": 159, "parent_chat_id": -1, "timestamp": 61.114, "input_length": 40, "output_length": 205, "type": "text", "turn": 1, "hash_ids": [1, 2, 3]}
+{"chat_id": 160, "parent_chat_id": 159, "timestamp": 63.614, "input_length": 20, "output_length": 1, "type": "text", "turn": 2, "hash_ids": [1, 9]})",
+      "t");
+  const Workload& w = t.workload;
+  CHECK(w.requests[1].sent.value == Approx(2.5));
+  REQUIRE(w.content(w.requests[0]).size() == 3);
+  CHECK(w.content(w.requests[0])[1].end == 32);
+  CHECK(w.content(w.requests[0])[2].end == 40);
+  CHECK(w.content(w.requests[0])[0].id == w.content(w.requests[1])[0].id);
+}
+
+TEST_CASE("BurstGPT's sessions go on with what was said before, where there is room for it") {
+  const Trace t = read_trace(
+      "Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
+      "5,s1,2,ChatGPT,100,20,120,Conversation log\n"
+      "45,s1,2,ChatGPT,150,20,170,Conversation log\n"
+      "46,s2,2,ChatGPT,150,20,170,Conversation log\n"
+      "50,s1,2,ChatGPT,30,20,50,Conversation log\n"
+      "51,s3,2,ChatGPT,30,20,50,Conversation log\n"
+      "52,,2,GPT-4,30,20,50,API log\n",
+      "t");
+  const Workload& w = t.workload;
+  REQUIRE(w.requests.size() == 6);
+  const auto id = [&](std::size_t i) { return w.content(w.requests[i])[0].id; };
+  CHECK(id(0) == id(1));
+  CHECK(w.content(w.requests[1])[0].end == 150);
+  CHECK(w.requests[1].session);
+  CHECK(id(2) != id(0));
+  CHECK(id(3) != id(0));  // 30 tokens cannot begin with 170
+  CHECK(id(4) != id(2));
+  CHECK(id(4) != id(3));
+  CHECK(w.content(w.requests[5]).empty());
+  CHECK_FALSE(w.requests[5].session);
+}
+
+TEST_CASE("Vidur's traces have lengths alone") {
+  Trace t = read_trace("num_prefill_tokens,num_decode_tokens,pd_ratio\n1000,20,50\n2000,10,200\n", "arxiv.csv");
+  CHECK_FALSE(t.timed);
+  CHECK_THROWS_AS(sent_as(t, {}), Error);
+  Load load;
+  load.rate = 4;
+  const Workload w = sent_as(t, load);
+  CHECK(w.open);
+  CHECK(w.requests.back().sent.value == Approx(0.5));  // requests / rate
+  CHECK(w.requests.back().input == 2000);
+  Load closed;
+  closed.concurrency = 1;
+  CHECK_FALSE(sent_as(t, closed).open);
+  CHECK(sent_as(t, closed).concurrency == 1);
+}
+
+TEST_CASE("our own traces, as CSV or lines of JSON") {
+  const Trace csv =
+      read_trace("# made by hand\narrival_s,input_tokens,output_tokens,session\n0.5,10,2,a\n0.5,20,3,\n", "t");
+  CHECK(csv.workload.requests[1].sent.value == 0);
+  CHECK(csv.workload.requests[0].session);
+  CHECK_FALSE(csv.workload.requests[1].session);
+  const Trace json = read_trace(
+      "{\"arrival_s\": 1e1, \"input_tokens\": 10, \"output_tokens\": 2}\n\n"
+      "{\"arrival_s\": 10.25, \"input_tokens\": 11, \"output_tokens\": 1}\n",
+      "t");
+  CHECK(json.workload.requests[1].sent.value == 0.25);
+  CHECK(json.workload.requests[1].input == 11);
+  CHECK(read_trace("arrival_s,input_tokens,output_tokens\n1,1,1\n2,x,1\n", "t", 1).workload.requests.size() == 1);
+}
+
+TEST_CASE("a trace is sent as it stands, at a rate, or in a closed loop") {
+  const Trace t = read_trace("arrival_s,input_tokens,output_tokens\n0,1,1\n1,1,1\n4,1,1\n", "t");
+  CHECK(t.workload.requests_per_second() == 0.5);
+  CHECK(sent_as(t, {}).requests.back().sent.value == 4);
+  Load faster;
+  faster.rate = 2;
+  const Workload w = sent_as(t, faster);
+  CHECK(w.requests[1].sent.value == 0.25);  // four times as fast
+  CHECK(w.requests_per_second() == 2);
+  Load closed;
+  closed.concurrency = 2;
+  CHECK_FALSE(sent_as(t, closed).open);
+}
+
+TEST_CASE("what is wrong with a trace has its line and column") {
+  const std::string head = "arrival_s,input_tokens,output_tokens\n";
+  CHECK(problem(head + "3,1,1\n2,1,1\n") == "t:3:1: '2' is before the request above");
+  CHECK(problem(head + "0,0,1\n") == "t:2:3: input tokens of '0': a number of tokens from 1 to 10000000 is expected");
+  CHECK(problem(head + "0,1,-4\n") ==
+        "t:2:5: output tokens of '-4': a number of tokens from 1 to 10000000 is expected");
+  CHECK(problem(head + "0,99999999999999999999,1\n") ==
+        "t:2:3: input tokens of '99999999999999999999': a number of tokens from 1 to 10000000 is expected");
+  CHECK(problem(head + "0,,1\n") == "t:2:1: no input tokens");
+  CHECK(problem(head + "1e300,1,1\n") == "t:2:1: '1e300' is no time");
+  CHECK(problem(head + "noon,1,1\n") == "t:2:1: 'noon' is no time");
+  CHECK(problem(head + "2023-13-01 00:00:00,1,1\n") == "t:2:1: '2023-13-01 00:00:00' is no time");
+  CHECK(problem(head + "0,1,1\n,1,1\n") == "t:3:1: no time");
+  CHECK(problem(head) == "t:1:1: a trace without a request");
+  CHECK(problem("arrival_s,output_tokens\n1,1\n") ==
+        "t:1:1: no column of input_tokens: there are 'arrival_s, output_tokens'");
+  CHECK(problem("").find("without a request") != std::string::npos);
+}
+
+TEST_CASE("all that is wrong with a trace is said at once") {
+  const std::string head = "arrival_s,input_tokens,output_tokens\n";
+  CHECK(problems(head + "0,0,1\n1,1,1\n2,1,x\n").size() == 2);
+  const std::vector<std::string> json = problems(
+      "{\"input_tokens\": 1, \"output_tokens\": 1}\n{\"input_tokens\": 1, \n{\"input_tokens\": 0, \"output_tokens\": "
+      "1}\n[1]\n");
+  REQUIRE(json.size() == 4);
+  CHECK(json[0].starts_with("t:2:"));
+  CHECK(json[1].starts_with("t:3:18: input tokens of '0'"));
+  CHECK(json[2] == "t:4:1: no input tokens");
+  CHECK(problem(R"({"input_length": 1, "output_length": 1, "hash_ids": [-3]})") == "t:1:54: '-3' is no hash_id");
+}
+
+}  // namespace llmperf::trace_file_test
