@@ -42,7 +42,7 @@ class Capacity(ProgramTest):
         tp = "2" if best["plan"] == "tp 2" else "1"
         served = self.json("serve", "-m", "llama-3.1-8b", "--hw", best["hardware"], "--tp", tp, "--weights",
                            best["weights"], "--rate", str(20 / best["replicas"]), "--input", "1000", "--output", "200",
-                           "--requests", "300", "--slo", "ttft.p99=1s,tpot.p99=50ms")
+                           "--requests", "1000", "--slo", "ttft.p99=1s,tpot.p99=50ms")
         self.assertTrue(all(bound["met"] for bound in served["slo"]))
         self.assertAlmostEqual(served["ttft_s"]["p99"], best["at"]["ttft_p99_s"], delta=0.02 * best["at"]["ttft_p99_s"])
 
