@@ -31,6 +31,7 @@ constexpr Seconds kMaxLatency{1};
 constexpr std::size_t kMaxPeaks = 64;
 constexpr std::size_t kMaxLevels = 16;
 constexpr std::size_t kMaxPrices = 64;
+constexpr double kMinAmount = 1e-6;
 constexpr double kMaxAmount = 1e9;
 
 std::string_view limit_text(FlopsPerSecond) { return "1e20 OP/s"; }
@@ -328,8 +329,7 @@ std::optional<TileArray> read_tile_array(Reader& device, std::optional<DeviceKin
 Price read_price(Reader& reader) {
   Price price;
   price.kind = read_enum<Offer>(reader, "kind", kOfferNames);
-  price.amount = reader.require_double("amount", 0, kMaxAmount);
-  if (reader.has("amount") && price.amount == 0) reader.problem("amount", "'amount' must be more than nothing");
+  price.amount = reader.require_double("amount", kMinAmount, kMaxAmount);
   price.currency = reader.require_string("currency");
   if (!price.currency.empty() && !is_currency(price.currency)) {
     reader.problem("currency", fmt::format("'currency' must be three capital letters, not {}", quote(price.currency)),

@@ -21,9 +21,10 @@ using descriptor::Reader;
 using estimate::HourPrice;
 using Prices = std::map<std::string, HourPrice>;
 
+constexpr double kMinAmount = 1e-6;
 constexpr double kMaxAmount = 1e9;
 
-bool is_amount(double value) { return value > 0 && value <= kMaxAmount; }
+bool is_amount(double value) { return value >= kMinAmount && value <= kMaxAmount; }
 
 // The name of the built-in device that is called so; any other name as it stands.
 std::string device_name(const std::string& text) {
@@ -66,8 +67,7 @@ Prices read_yaml(const std::string& path) {
     const std::string key = plain ? entry.key : "amount";
     Reader own(plain ? devices->node() : entry.value, problems, "price");
     HourPrice price = plain ? rest : read_terms(own, rest);
-    price.amount = own.require_double(key, 0, kMaxAmount);
-    if (own.has(key) && price.amount == 0) own.problem(key, fmt::format("{} must be more than nothing", quote(key)));
+    price.amount = own.require_double(key, kMinAmount, kMaxAmount);
     if (!plain) own.finish();
     if (!prices.emplace(device_name(entry.key), price).second) {
       problems.add(entry.line, entry.column, fmt::format("second price of {}", quote(entry.key)));

@@ -314,9 +314,12 @@ Difference difference(const SavedResult& before, const SavedResult& after) {
         "compare results of the same kind");
   }
   Difference d{&before, &after, input_changes(before, after), {}, {}};
+  // There are no exchange rates.
+  const bool one_currency = text(before.document.root, "currency") == text(after.document.root, "currency");
   for (const std::string_view key : split(before.kind->figures, ' ')) {
+    const bool foreign = key.starts_with("cost_") && !one_currency;
     FigureChange& change = d.figures.emplace_back();
-    change = {std::string(key), before.figure(key), after.figure(key), std::nullopt};
+    change = {std::string(key), before.figure(key), foreign ? std::nullopt : after.figure(key), std::nullopt};
     change.inside_band = inside_band(d, change);
   }
   if (!before.fits || !after.fits) return d;

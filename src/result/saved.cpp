@@ -19,15 +19,16 @@ constexpr JudgedTime kVideoTimes[] = {{"generation_s", "the generation", "genera
 constexpr JudgedTime kTrainingTimes[] = {{"step_s", "the step"}};
 constexpr SavedKind kKinds[] = {
     {"llmperf.training", "an estimate of a training step", "",
-     "step_s tokens_per_second mfu compute_s bubble_s gradient_exposed_s optimizer_s memory.total_bytes "
-     "memory.capacity_bytes",
+     "step_s tokens_per_second mfu compute_s bubble_s gradient_exposed_s optimizer_s cost_per_million_tokens "
+     "memory.total_bytes memory.capacity_bytes",
      "step_s", kTrainingTimes, &type_of<Training>},
     {"llmperf.estimate", "an estimate of generated video", "generation_s",
-     "step_s generation_s step_utilisation generation_utilisation memory.total_bytes memory.weight_bytes "
-     "memory.capacity_bytes",
+     "step_s generation_s step_utilisation generation_utilisation cost_per_generation memory.total_bytes "
+     "memory.weight_bytes memory.capacity_bytes",
      "generation_s", kVideoTimes, &type_of<Video>},
     {"llmperf.estimate", "an estimate of a generation", "",
-     "ttft_s tpot_s total_s tokens_per_second prefill_tokens_per_second decode_tokens_per_second memory.total_bytes "
+     "ttft_s tpot_s total_s tokens_per_second prefill_tokens_per_second decode_tokens_per_second "
+     "cost_per_million_input_tokens cost_per_million_output_tokens joules_per_output_token memory.total_bytes "
      "memory.weight_bytes memory.kv_cache_bytes memory.capacity_bytes largest_batch longest_context_tokens",
      "total_s", kGenerationTimes, &type_of<Generation>},
 };

@@ -43,6 +43,7 @@ Bands Training::bands() const {
 }
 
 estimate::Spent Training::spent() const {
+  if (!estimate->fits) return {};
   return estimate::spent(setup->price, setup->device->power_w, d(estimate->plan.devices()), estimate->time);
 }
 
@@ -130,6 +131,7 @@ Type fields_of(const Fields<Training>&) {
               [](const T& t) { return t.estimate->tokens_per_second / d(t.estimate->plan.devices()); })
           .of<&T::estimate, &E::mfu>("mfu", "`model_flops` over what all devices could do in `step_s`")
           .of<&T::estimate, &E::hfu>("hfu", "… `hardware_flops`")
+          .always()
           .spread([](const T& t) { return RunSpent{t.spent()}; })
           .of("cost_per_step", "all devices for `step_s`, in `currency`", [](const T& t) { return t.spent().cost; })
           .of("cost_per_million_tokens", "of the global batch",
@@ -139,7 +141,6 @@ Type fields_of(const Fields<Training>&) {
               })
           .of("joules_per_token", "an upper bound, as the power",
               [](const T& t) { return per_token(t, t.spent().joules); })
-          .always()
           .spread([](const T& t) { return PriceUsed{&t.setup->price}; })
           .json<&T::estimate, &E::model_flops>("model_flops", "matrix products of all devices: three forward passes")
           .json<&T::estimate, &E::hardware_flops>("hardware_flops",

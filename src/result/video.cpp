@@ -28,6 +28,7 @@ Bands Video::bands() const {
 }
 
 estimate::Spent Video::spent() const {
+  if (!estimate->fits) return {};
   return estimate::spent(setup->price, setup->device->power_w, d(setup->devices()), estimate->generation);
 }
 
@@ -118,11 +119,11 @@ Type fields_of(const Fields<Video>&) {
               "step_utilisation", "matrix products of a step over what its devices could do in that time")
           .json<&V::estimate, &E::generation_utilisation>("generation_utilisation",
                                                           "… of all steps, over the generation")
+          .always()
           .spread([](const V& v) { return RunSpent{v.spent()}; })
           .of("cost_per_generation", "all devices for `generation_s`, in `currency`",
               [](const V& v) { return v.spent().cost; })
           .of("joules_per_generation", "an upper bound, as the power", [](const V& v) { return v.spent().joules; })
-          .always()
           .spread([](const V& v) { return PriceUsed{&v.setup->price}; })
           .flat("memory", "of a device of the fullest stage", [](const V& v) { return VideoMemoryUsed{v.estimate}; })
           .of<&V::stages>("stages", "of each pipeline stage")

