@@ -339,11 +339,15 @@ std::optional<double> Serving::cost_per_hour() const {
   return setup->price ? std::optional(setup->price->amount * d(deployed->devices)) : std::nullopt;
 }
 
-// What a step of prompts and one of decode have in common is said once.
+// In what a step of prompts and one of decode both are it is said of prompts: "new tokens 1024".
 std::vector<std::string> Serving::beyond() const {
+  const auto what = [](const std::string& way) {
+    return std::string_view(way).substr(0, way.find_first_of("0123456789"));
+  };
   std::vector<std::string> all = extrapolations(*setup, prompts, "prefill");
   for (std::string& way : extrapolations(*setup, decodes, "decode")) {
-    if (std::ranges::find(all, way) == all.end()) all.push_back(std::move(way));
+    const bool said = std::ranges::any_of(all, [&](const std::string& other) { return what(other) == what(way); });
+    if (!said) all.push_back(std::move(way));
   }
   return all;
 }
