@@ -34,15 +34,15 @@ TEST_CASE("A stretch of a run has the means of its steps, and as many tokens as 
   const double tokens[] = {0, 2, 2};
   for (std::size_t i = 0; i < 3; ++i) {
     INFO(i);
-    CHECK(thirds[i].begin.value == Catch::Approx(static_cast<double>(i)));
-    CHECK(thirds[i].running == Catch::Approx(running[i]));
-    CHECK(thirds[i].waiting == Catch::Approx(waiting[i]));
-    CHECK(thirds[i].kv_share == Catch::Approx(kv[i]));
-    CHECK(thirds[i].output_tokens_per_second == Catch::Approx(tokens[i]));
+    CHECK(thirds[i].begin.value == Approx(static_cast<double>(i)));
+    CHECK(thirds[i].running == Approx(running[i]));
+    CHECK(thirds[i].waiting == Approx(waiting[i]));
+    CHECK(thirds[i].kv_share == Approx(kv[i]));
+    CHECK(thirds[i].output_tokens_per_second == Approx(tokens[i]));
   }
   // A step over two stretches is half in each.
   const auto halves = moments(two_requests(), 2);
-  CHECK(halves[0].running == Catch::Approx((1 + 0.5 * 2) / 1.5));
+  CHECK(halves[0].running == Approx((1 + 0.5 * 2) / 1.5));
 }
 
 TEST_CASE("A run without a timeline, and one in which nothing happened, have no stretches") {
@@ -57,7 +57,7 @@ TEST_CASE("Percentiles are of the requests that ended, those of TPOT of those wi
   const auto all = percentiles(two_requests());
   REQUIRE(all.size() == 101);
   CHECK(all[0].e2e == 1);
-  CHECK(all[50].e2e == Catch::Approx(2));
+  CHECK(all[50].e2e == Approx(2));
   CHECK(all[100].e2e == 3);
   CHECK(all[50].ttft == 1);
   CHECK(all[99].tpot == 1.0);
@@ -68,7 +68,7 @@ TEST_CASE("A bound is exceeded by a share of itself, and by nothing that can be 
   const serving::Bound second{serving::Metric::ttft, "p99", Seconds{1}};
   const ServedBound over{second, 1.2};
   CHECK_FALSE(over.met());
-  CHECK(*over.excess() == Catch::Approx(0.2));
+  CHECK(*over.excess() == Approx(0.2));
   CHECK(ServedBound{second, 1.0}.met());
   CHECK_FALSE(ServedBound{second, {}}.met());
   CHECK_FALSE(ServedBound{second, {}}.excess());
