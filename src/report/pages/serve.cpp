@@ -157,7 +157,7 @@ std::string band_text(const Serving& r) {
   const std::string seeds =
       r.study->seeds.size() > 1 ? fmt::format(", and {} seeds", r.study->seeds.size()) : std::string();
   return fmt::format(
-      "{}; {}; in brackets: steps off by the latter{}", join(parts, ", "),
+      "{}; {}; ranges are of the latter{}", join(parts, ", "),
       rows > 0 ? fmt::format("cross-validated on {} rows", rows) : "from the errors of the parts of a step", seeds);
 }
 
