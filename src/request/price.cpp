@@ -106,9 +106,9 @@ Prices read_csv(const std::string& path) {
       const std::size_t i = at[column].value_or(0);
       problems.add(csv.line(), i < csv.cells().size() ? csv.cells()[i].column : 1, std::move(message));
     };
-    const auto cell = [&](std::size_t column, std::string fallback) {
+    const auto cell = [&](std::size_t column, const std::string& fallback) {
       const bool given = at[column] && *at[column] < csv.cells().size() && !csv.cells()[*at[column]].text.empty();
-      return given ? csv.cells()[*at[column]].text : std::move(fallback);
+      return given ? csv.cells()[*at[column]].text : fallback;
     };
     HourPrice price{.currency = cell(2, "USD"), .source = cell(3, path), .date = cell(4, "")};
     price.amount = parse_double(cell(1, "")).value_or(0);
