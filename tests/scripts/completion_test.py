@@ -120,8 +120,6 @@ class Candidates(CandidatesTest):
 
 
 class Scripts(CandidatesTest):
-    seconds = 60
-
     def shell(self, *words, **options):
         env = dict(os.environ, PATH=os.path.dirname(PROGRAM) + ":" + os.environ["PATH"], LLMPERF_PATH="", HOME=self.folder,
                    XDG_CONFIG_HOME=self.folder, XDG_DATA_HOME=self.folder, TERM="xterm")

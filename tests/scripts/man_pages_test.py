@@ -33,8 +33,6 @@ def plain(roff):
 
 
 class ManPages(ProgramTest):
-    seconds = 60
-
     def setUp(self):
         super().setUp()
         self.output("man", "--out", "pages")

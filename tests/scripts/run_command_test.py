@@ -44,8 +44,6 @@ def section(**keys):
 
 
 class RunTest(ProgramTest):
-    seconds = 60
-
     def study(self, text=STUDY, name="study.yaml"):
         return self.write(name, text)
 
