@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import unittest
 
-from program import DONE, FAILED, PROGRAM, USAGE, ProgramTest
+from program import DONE, FAILED, LONG, PROGRAM, USAGE, ProgramTest
 
 PROGRAM_TEXT = """\
 module {
@@ -33,6 +33,8 @@ def plain(roff):
 
 
 class ManPages(ProgramTest):
+    seconds = LONG
+
     def setUp(self):
         super().setUp()
         self.output("man", "--out", "pages")

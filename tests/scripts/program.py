@@ -23,8 +23,8 @@ def sanitized():
 
 
 SANITIZED = sanitized()
-# For what never ends: nothing a user can type takes longer than a few, but on a machine that does much else.
-SECONDS = 300 if SANITIZED else 60
+SECONDS = 300 if SANITIZED else 5  # nothing a user can type takes longer
+LONG = max(60, SECONDS)            # but for several commands at once, and whole studies
 MEMORY = 1 << 30
 
 

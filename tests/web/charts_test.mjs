@@ -33,7 +33,7 @@ const kPages = {
 
 // Opening a page is most of what a test of it costs: each is opened once, and then shown in another size and the other theme.
 async function firstChartIsInSight(page, name) {
-  for (const width of [1280, 390]) {
+  for (const width of [1440, 390]) {
     await page.setViewportSize({width, height: 900});
     await settled(page);
     const tops = await page
