@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What CI checks beyond the tests: formatting; the tests and fuzzers under sanitizers; the thread sanitizer and clang-tidy on
-# what changed since LLMPERF_CHECK_BASE (the last commit that is older than six hours), or with --all on everything.
+# What CI checks beyond the tests: formatting; the fuzzers and, under sanitizers, the tests that do not repeat others; the
+# thread sanitizer and clang-tidy on what changed since LLMPERF_CHECK_BASE (the last commit that is older than six hours).
+# With --all it is every test, and everything instead of what changed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,7 +20,7 @@ git ls-files '*.cpp' '*.h' | xargs clang-format --dry-run --Werror
 echo "== clang, address and undefined-behaviour sanitizers, fuzzers"
 cmake --preset asan-ubsan
 cmake --build --preset asan-ubsan
-ctest --preset asan-ubsan -j "$(nproc)"
+ctest --preset asan-ubsan -j "$(nproc)" ${base:+-LE repeats}
 
 if [ -n "$(changed '^(src|tests)/(base|sweep|replay)/|^CMakePresets|CMakeLists')" ]; then
   echo "== clang, thread sanitizer: what runs threads"

@@ -168,7 +168,7 @@ TEST_CASE("a gated delta net multiplies as its chunks do, and by 7 operations pe
 }
 
 TEST_CASE("what a prompt's chunks are charged covers the system that the delta rule solves, masked halves left out") {
-  const model::Recurrent& r = recurrent_of(test::mixer_decoders().at("gated delta net"));
+  const model::Recurrent r = recurrent_of(test::mixer_decoders().at("gated delta net"));
   const auto d = [](std::int64_t x) { return static_cast<double>(x); };
   for (const std::int64_t chunk : {16, 64, 128}) {
     Count charged;

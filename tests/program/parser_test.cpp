@@ -1,7 +1,11 @@
 #include <chrono>
 
 #include "catch.h"
+#include "descriptor/node.h"
+#include "program/flatten.h"
+#include "program/lower.h"
 #include "program/module.h"
+#include "program/partition.h"
 #include "program/refusal.h"
 #include "program/work.h"
 
@@ -357,6 +361,29 @@ TEST_CASE("What cannot be read is refused at its line and column") {
     INFO(c.text);
     CHECK(refusal(c.text) == c.refusal);
   }
+}
+
+TEST_CASE("A program that ends too early is read as far as it goes, or refused at a place in it") {
+  constexpr const char* kPrograms[] = {"generic_mhlo", "llama_block", "llama_decoder_while", "mlp_gspmd",
+                                       "mlp_shardy",   "mlp_spmd",    "stdit_block"};
+  std::size_t prefixes = 0;
+  std::size_t refused = 0;
+  for (const char* name : kPrograms) {
+    const std::string text =
+        descriptor::read_text_file(fmt::format("{}/tests/program/programs/{}.mlir", LLMPERF_SOURCE_DIR, name));
+    for (std::size_t size = 0; size < text.size(); size += 53) {
+      INFO(name << ", " << size << " bytes");
+      const std::string refusal = refusal_of([&] {
+        const Module module = parse_text("t.mlir", text.substr(0, size));
+        Program program = flatten(module, {});
+        CHECK_FALSE(lower(program, {.devices = partition(program, {}).devices}).ops.empty());
+      });
+      CHECK_FALSE(refusal.starts_with("0:"));
+      ++prefixes;
+      if (!refusal.empty()) ++refused;
+    }
+  }
+  CHECK(refused > prefixes * 9 / 10);
 }
 
 TEST_CASE("Deep nesting is refused, whatever is nested") {

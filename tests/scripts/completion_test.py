@@ -9,7 +9,7 @@ import subprocess
 import time
 import unittest
 
-from program import PROGRAM, ROOT, USAGE, ProgramTest
+from program import LONG, PROGRAM, ROOT, USAGE, ProgramTest
 
 SHELLS = ["bash", "zsh", "fish"]
 
@@ -120,7 +120,7 @@ class Candidates(CandidatesTest):
 
 
 class Scripts(CandidatesTest):
-    seconds = 60
+    seconds = LONG
 
     def shell(self, *words, **options):
         env = dict(os.environ, PATH=os.path.dirname(PROGRAM) + ":" + os.environ["PATH"], LLMPERF_PATH="", HOME=self.folder,

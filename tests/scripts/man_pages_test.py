@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import unittest
 
-from program import DONE, FAILED, PROGRAM, USAGE, ProgramTest
+from program import DONE, FAILED, LONG, PROGRAM, USAGE, ProgramTest
 
 PROGRAM_TEXT = """\
 module {
@@ -33,7 +33,7 @@ def plain(roff):
 
 
 class ManPages(ProgramTest):
-    seconds = 60
+    seconds = LONG
 
     def setUp(self):
         super().setUp()

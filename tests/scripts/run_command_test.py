@@ -11,7 +11,7 @@ import subprocess
 import time
 import unittest
 
-from program import DONE, FAILED, INFEASIBLE, PROGRAM, ROOT, SANITIZED, USAGE, ProgramTest
+from program import DONE, FAILED, INFEASIBLE, LONG, PROGRAM, ROOT, SANITIZED, USAGE, ProgramTest
 
 STUDY = """\
 title: Two models
@@ -44,7 +44,7 @@ def section(**keys):
 
 
 class RunTest(ProgramTest):
-    seconds = 60
+    seconds = LONG
 
     def study(self, text=STUDY, name="study.yaml"):
         return self.write(name, text)

@@ -140,9 +140,10 @@ def main():
             print(f"skipped: {reason.read()}")
         return SKIP
     node = shutil.which("node")
-    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
+    # The one without windows opens a page in less than half the time.
+    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium-headless-shell") or shutil.which("chromium")
     driver = os.path.join(web, "node_modules", "playwright-core")
-    for name, there in (("node", node), ("chromium (scripts/setup.sh test)", chromium), (driver, os.path.isdir(driver))):
+    for name, there in (("node", node), ("chromium-headless-shell (scripts/setup.sh test)", chromium), (driver, os.path.isdir(driver))):
         if not there:
             print(f"failed: {name} is missing")
             return 1

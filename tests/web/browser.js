@@ -11,7 +11,9 @@ const {chromium} = createRequire(path.join(WEB, 'package.json'))('playwright-cor
 
 let browser;
 export const launch = async () => {
-  browser = await chromium.launch({executablePath: CHROMIUM, args: ['--no-sandbox']});
+  // One process draws the pages, as they are open one after the other.
+  const args = ['--no-sandbox', '--renderer-process-limit=1', '--disable-site-isolation-trials'];
+  browser = await chromium.launch({executablePath: CHROMIUM, args});
 };
 export const close = () => browser.close();
 
@@ -97,11 +99,14 @@ export async function pixels(page, locator, line = null) {
       const context = new OffscreenCanvas(width, height).getContext('2d');
       context.drawImage(bitmap, 0, 0);
       const {data} = context.getImageData(0, 0, width, height);
-      const at = i => (data[i] << 16) + (data[i + 1] << 8) + data[i + 2];
-      const name = value => `#${value.toString(16).padStart(6, '0')}`;
+      const words = new Uint32Array(data.buffer); // aabbggrr
+      const name = word => `#${[0, 8, 16].map(by => ((word >>> by) & 255).toString(16).padStart(2, '0')).join('')}`;
       const counts = new Map();
-      for (let i = 0; i < data.length; i += 4) counts.set(at(i), (counts.get(at(i)) ?? 0) + 1);
-      const row = y => Array.from({length: width}, (unused, x) => name(at(4 * (y * width + x))));
+      for (let i = 0, end = 0; i < words.length; i = end) {
+        while (end < words.length && words[end] === words[i]) ++end; // most neighbours are alike
+        counts.set(words[i], (counts.get(words[i]) ?? 0) + end - i);
+      }
+      const row = y => Array.from({length: width}, (unused, x) => name(words[y * width + x]));
       const have = y => row(y).filter(one => one === wanted).length;
       const ys = Array.from({length: wanted ? height : 0}, (unused, y) => y);
       const best = ys.map(have).reduce((most, count, y, all) => (count > all[most] ? y : most), 0);
