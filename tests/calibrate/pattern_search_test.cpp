@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "base/error.h"
 #include "catch.h"
 
 namespace llmperf::calibrate::pattern_search_test {

@@ -31,9 +31,9 @@ TEST_CASE("one request alone takes what an estimate says", "[serving][predictor]
   const hardware::Device device = hardware::load_device("rtx4090");
   estimate::Choices choices;
   choices.weights = "bf16";
-  const estimate::Estimator estimator(estimate::make_setup(decoder, device, choices));
+  estimate::Estimator estimator(estimate::make_setup(decoder, device, choices));
   const auto alone = estimator.run({.batch = 1, .prompt = 512, .generate = 64});
-  CHECK(predicted(v, 0) == Approx(alone.time_to_first_token().value).epsilon(0.02));
+  CHECK(predicted(v, 0) == Approx(alone.ttft->value).epsilon(0.02));
   // 64 tokens: the first with the prompt, 63 after it.
   CHECK(1 / predicted(v, 2) == Approx(64 / (predicted(v, 0) + 63 * predicted(v, 1))).epsilon(0.001));
 }
@@ -43,7 +43,7 @@ TEST_CASE("more at once is slower for each and faster for all", "[serving][predi
   CHECK(predicted(v, 3) > predicted(v, 0));  // TTFT
   CHECK(predicted(v, 4) > predicted(v, 1));  // TPOT
   CHECK(predicted(v, 5) < predicted(v, 2));  // time for a token of the server
-  CHECK(v.rows[0].profile == "vllm on rtx4090");
+  CHECK(v.rows[0].profile == "vllm-v1: kernels of vllm on rtx4090");
   // The speed of light is the same simulation of shorter steps.
   for (const ValidatedRow& one : v.rows) CHECK(one.roofline < one.predicted);
 }
@@ -93,11 +93,16 @@ TEST_CASE("the engine of a runtime, with the version that has rules of its own",
 }
 
 TEST_CASE("calibrate finds host times that made figures of servers", "[serving][calibrate]") {
+  // A version whose scheduler waits for the device: what the host does in a step is not hidden behind it.
+  const auto waits = [](std::string rows) {
+    for (std::size_t at; (at = rows.find("0.15.1")) != std::string::npos;) rows.replace(at, 6, "0.11.0");
+    return rows;
+  };
   const hardware::Device device = hardware::load_device("rtx4090");
-  const auto start = hardware::load_runtime_profile(device, "vllm", hardware::UnknownRuntime::error);
+  const auto start = hardware::load_runtime_profile(device, "vllm@0.11.0", hardware::UnknownRuntime::error);
   hardware::RuntimeProfile made = start;
-  get(made.values, hardware::Parameter::step_decode) *= 3;
-  Measurements m = of(row("0,1,4,,,256,32,") + row("0,8,32,,,256,32,"));
+  made.values[std::size_t(hardware::Parameter::step_decode)] *= 10;
+  Measurements m = of(waits(row("0,1,4,,,256,32,") + row("0,8,32,,,256,32,")));
   std::vector<std::size_t> rows = {0, 1, 2, 3, 4, 5};
   std::vector<double> seconds(rows.size());
   ServingPredictor(m, rows, device).predict(&made, seconds);
@@ -105,7 +110,7 @@ TEST_CASE("calibrate finds host times that made figures of servers", "[serving][
   const CalibrateResult result = calibrate(m, device, start);
   const double found = get(result.profile.values, hardware::Parameter::step_decode);
   const double was = get(start.values, hardware::Parameter::step_decode);
-  CHECK(found > 1.5 * was);
+  CHECK(found == Approx(10 * was).epsilon(0.2));
   CHECK(result.calibration.residuals.front().errors.mape < 0.02);
   CHECK(result.calibration.parameters.size() == 3);  // one device exchanges nothing
 }

@@ -265,7 +265,7 @@ TEST_CASE("what is no output of llama-bench is refused with its place", "[import
         std::vector<std::string>{"t.csv:1:1: not an insertion of names and values"});
   CHECK(problems_of(kSource, "log\n{\"a\": }\n").size() == 1);
   CHECK(problems_of(Source::nccl_tests, "", {.model = "llama-3-8b"}) ==
-        std::vector<std::string>{"--model is for llama-bench, not for nccl-tests"});
+        std::vector<std::string>{"--model is for llama-bench and runs of servers, not for nccl-tests"});
 }
 
 }  // namespace llmperf::import::llama_bench_test

@@ -33,8 +33,9 @@ std::string error_of(Ask ask) {
 
 Request read(const std::string& json) { return parse_request(descriptor::parse_json(json, "r.json")); }
 
-// A value that every field takes, by its kind.
+// A value that a field takes, by its kind; a share is at most 1.
 std::string sample(const Field& field) {
+  if (field.name == "kv-utilisation") return "0.5";
   if (field.is_switch()) return "true";
   if (std::holds_alternative<Amount Request::*>(field.member)) return "2GiB";
   return std::holds_alternative<Text Request::*>(field.member) ? "a \"b\"\\c" : "2";

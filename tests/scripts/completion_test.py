@@ -56,7 +56,7 @@ class Candidates(CandidatesTest):
         self.assertEqual(self.offered("show", "model", ""), sorted(listed["models"]))
         self.assertEqual(self.offered("show", "hardware", "rtx409"), ["rtx4090"])
         self.assertIn("vllm", self.offered("estimate", "--runtime", ""))
-        self.assertEqual(self.offered("validate", "rtx"), ["rtx-exllamav2", "rtx4090-ops", "rtx4090-qwen1.5"])
+        self.assertEqual(self.offered("validate", "rtx"), ["rtx-exllamav2", "rtx-pro-6000-serving", "rtx4090-ops", "rtx4090-qwen1.5", "rtx4090-serving"])
         self.assertIn("ryzen-7950x", self.offered("estimate", "--host", ""))
         self.assertNotIn("rtx4090", self.offered("estimate", "--host", ""))  # no CPU
 
