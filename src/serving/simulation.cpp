@@ -35,10 +35,18 @@ class Replica {
   const Scheduler& scheduler() const { return scheduler_; }
   Sequence make(std::int32_t request, Seconds now) const { return scheduler_.make(request, now); }
   void add(Sequence& s, double now) {
-    scheduler_.add(s);
-    arrived_.push_back(&s);
-    if (!pending_) wake_ = now;
-    pending_ = true;
+    const bool planned_ahead = pool_->settings.asynchronous && pool_->stages == 1 && !flights_.empty();
+    (planned_ahead ? late_ : arrived_).push_back(&s);
+    wake(now);
+  }
+  // Those that no plan has seen yet.
+  template <class Visit>
+  void each_unseen(Visit visit) const {
+    for (const Sequence* s : arrived_) visit(*s);
+    for (const Sequence* s : late_) visit(*s);
+  }
+  std::int64_t requests() const {
+    return static_cast<std::int64_t>(scheduler_.running().size() + scheduler_.incoming().size()) + waiting();
   }
 
   // When something happens here next.
@@ -131,17 +139,30 @@ class Replica {
     return time({.chunks = {&chunk, 1}}, p.tokens).latency.value;
   }
 
-  void launch(double now, double horizon) {
-    clocks_[static_cast<std::size_t>(scheduler_.blocked())] += now - planned_;
-    planned_ = now;
+  std::int64_t waiting() const {
+    return static_cast<std::int64_t>(scheduler_.waiting().size() + arrived_.size() + late_.size());
+  }
+  void enter(double now) {
     for (Sequence* s : arrived_) {
+      scheduler_.add(*s);
       s->causes[static_cast<std::size_t>(Cause::queue)] += now - s->arrived.value;
       begin_waiting(*s);
     }
     arrived_.clear();
+  }
+
+  void launch(double now, double horizon) {
+    clocks_[static_cast<std::size_t>(scheduler_.blocked())] += now - planned_;
+    planned_ = now;
     Flight flight{.begin = now};
-    scheduler_.plan(flight.step);
     Step& step = flight.step;
+    enter(now);
+    scheduler_.plan(step);
+    arrived_.swap(late_);
+    if (step.empty() && !arrived_.empty()) {  // nothing was planned ahead
+      enter(now);
+      scheduler_.plan(step);
+    }
     // Those that were preempted wait again.
     for (Sequence* s : scheduler_.waiting()) {
       if (s->seen && s->preemptions == 0) break;
@@ -170,7 +191,7 @@ class Replica {
       s.causes[static_cast<std::size_t>(Cause::interference)] += seconds - own;
     }
     // After a step that preempted something the next one may admit it again.
-    const bool steady = step.preempted == 0 && step.prompts.empty() &&
+    const bool steady = step.preempted == 0 && step.prompts.empty() && arrived_.empty() &&
                         step.decodes.size() == scheduler_.running().size() && pool_->stages == 1 &&
                         deployment_->drafts == 0;
     for (const auto& [ready, sequence] : arriving_) horizon = std::min(horizon, ready);
@@ -314,12 +335,11 @@ class Replica {
   void log(const Flight& flight, double end, std::int64_t steps) {
     const double seconds = end - std::max(flight.begin, logged_);  // stages' steps overlap
     logged_ = end;
-    const auto waiting = static_cast<std::int64_t>(scheduler_.waiting().size());
     const std::int64_t blocks = scheduler_.cache().used();
     run_->busy += seconds;
     run_->decode_seconds +=
         (end - flight.begin) * static_cast<double>(flight.step.decodes.size() + flight.step.prompts.size());
-    run_->waiting_seconds += seconds * d(waiting);
+    run_->waiting_seconds += seconds * d(waiting());
     run_->block_seconds += seconds * d(blocks);
     run_->peak_blocks = std::max(run_->peak_blocks, blocks);
     if (!timeline_) return;
@@ -329,7 +349,7 @@ class Replica {
                .steps = static_cast<std::int32_t>(steps),
                .decodes = static_cast<std::int32_t>(flight.step.decodes.size()),
                .prompts = static_cast<std::int32_t>(flight.step.prompts.size()),
-               .waiting = waiting,
+               .waiting = waiting(),
                .blocks = blocks};
     for (const Piece& p : flight.step.prompts) i.prompt_tokens += p.tokens;
     run_->timeline.push_back(i);
@@ -345,7 +365,9 @@ class Replica {
   Random random_;
   std::deque<Flight> flights_;
   std::vector<std::pair<double, Sequence*>> arriving_;  // when what is sent of them will be there
-  std::vector<Sequence*> arrived_;                      // since the last plan
+  std::vector<Sequence*> arrived_;                      // that the next plan sees
+  // … and the one after it: an engine that is asynchronous has planned the next step when the one that runs began.
+  std::vector<Sequence*> late_;
   std::vector<Sequence*> ended_;
   std::vector<std::int64_t> kept_;
   std::vector<estimate::Chunk> chunks_;
@@ -526,11 +548,12 @@ class Simulation {
     const auto load = [&](const Replica& r) {
       const Scheduler& s = r.scheduler();
       if (deployment_->router == Router::least_loaded)
-        return d(static_cast<std::int64_t>(s.running().size() + s.waiting().size() + s.incoming().size()));
+        return d(r.requests());
       const Sequence q = r.make(request, {});
       const KvCache::Hit hit = s.cache().find(q.content, q.input - 1);
       std::int64_t blocks = s.cache().blocks_of(q.input) - hit.blocks + s.cache().used();
       for (const Sequence* w : s.waiting()) blocks += s.cache().blocks_of(w->input);
+      r.each_unseen([&](const Sequence& w) { blocks += s.cache().blocks_of(w.input); });
       return d(blocks);
     };
     Replica* best = pool.front();

@@ -33,6 +33,7 @@ Deployment deployment(EngineKind kind = EngineKind::vllm, std::int64_t budget = 
   Deployment d;
   d.pool.settings = test::engine(kind, budget, kind == EngineKind::vllm || kind == EngineKind::trtllm ? 4 : 1);
   d.pool.settings.pads_graphs = false;
+  d.pool.settings.asynchronous = false;
   d.pool.cost = ten_and_rows;
   d.pool.blocks = blocks;
   return d;
@@ -54,17 +55,23 @@ std::vector<Served> plain_vllm(const Deployment& deployment, const Workload& w) 
   std::vector<Served> served(w.requests.size());
   std::vector<Seq> all(w.requests.size());
   std::deque<Seq*> waiting;
+  std::vector<Seq*> late;  // an asynchronous engine has planned the next step when they come
   std::vector<Seq*> running;
   std::int64_t free = deployment.pool.blocks;
   std::size_t next = 0;
   std::size_t done = 0;
   double now = 0;
+  bool busy = false;
   const auto arrive = [&](double until) {
     const auto most = next - done < static_cast<std::size_t>(w.concurrency.value_or(1 << 30));
     if (next == all.size() || !most || (w.open && w.requests[next].sent.value > until)) return false;
     served[next].sent = Seconds{w.open ? w.requests[next].sent.value : now};
     all[next] = {.request = next, .known = w.requests[next].input};
-    waiting.push_back(&all[next++]);
+    if (busy && o.asynchronous) {
+      late.push_back(&all[next++]);
+    } else {
+      waiting.push_back(&all[next++]);
+    }
     return true;
   };
   const auto want = [&](const Seq& s, std::int64_t tokens) {
@@ -105,6 +112,10 @@ std::vector<Served> plain_vllm(const Deployment& deployment, const Workload& w) 
       budget -= s.now;
       step.push_back(&s);
     }
+    const bool more = !late.empty();
+    waiting.insert(waiting.end(), late.begin(), late.end());
+    late.clear();
+    if (step.empty() && more) continue;
     if (step.empty()) {
       // Those that others' ends let go of arrive behind the plan.
       if (!arrive(now)) {
@@ -127,6 +138,7 @@ std::vector<Served> plain_vllm(const Deployment& deployment, const Workload& w) 
     }
     shape.chunks = chunks;
     const double begin = now;
+    busy = true;
     now += deployment.pool.cost(shape).latency.value;
     if (w.open) {
       while (next < all.size() && w.requests[next].sent.value <= now && arrive(now)) {
@@ -139,6 +151,7 @@ std::vector<Served> plain_vllm(const Deployment& deployment, const Workload& w) 
       }
       now = end;
     }
+    busy = false;
     for (Seq* s : step) {
       s->computed += s->now;
       if (s->computed < s->known) continue;
@@ -190,6 +203,18 @@ TEST_CASE("a request that arrives in a step waits for its end, and slows the oth
   CHECK(run.gap_causes.stall == 0);
 }
 
+TEST_CASE("an asynchronous engine has planned the next step when a request arrives") {
+  // As above, but the step from 41 to 52 was planned at 30: B's prompt is computed with A's last token from 52 to 83.
+  Deployment d = deployment();
+  d.pool.settings.asynchronous = true;
+  const Run run = simulate(d, sent({{20, 4}, {20, 1}}, {0, 0.035}));
+  CHECK(ms(run.requests[0].latency()) == Approx(30 + 11 + 11 + 31));
+  CHECK(ms(run.requests[1].ttft()) == Approx(83 - 35));
+  CHECK(ms(Seconds{run.requests[1].causes[static_cast<std::size_t>(Cause::queue)]}) == Approx(17));
+  // Where no step follows, nothing was planned: A ends at 30, and B begins then.
+  CHECK(ms(simulate(d, sent({{20, 1}, {20, 1}}, {0, 0.005})).requests[1].ttft()) == Approx(25 + 30));
+}
+
 TEST_CASE("the time that a step makes others wait in SGLang is a stall") {
   // A's second token waits for B's prompt: 30 + 30 + 11.
   const Run run = simulate(deployment(EngineKind::sglang), sent({{20, 2}, {20, 2}}, {0, 0.001}));
@@ -202,6 +227,7 @@ TEST_CASE("requests pass the front end beside each other, and a host that is not
   Deployment d = deployment();
   d.pool.settings.frontend = Seconds{0.005};
   d.pool.settings.host_step = Seconds{0.002};
+  d.pool.settings.asynchronous = true;
   const Run run = simulate(d, sent({{20, 1}, {20, 1}}, {0, 0}));
   CHECK(ms(run.requests[0].ttft()) == Approx(5 + 50));  // one step of both prompts
   CHECK(ms(run.requests[1].ttft()) == Approx(5 + 50));
@@ -358,6 +384,7 @@ TEST_CASE("vLLM's simulation gives the times of a plain loop, to the last bit") 
     d.pool.settings.block_size = between(1, 17);
     d.pool.settings.max_sequences = between(1, 30);
     d.pool.settings.reserves_full_input = random.uniform() < 0.5;
+    d.pool.settings.asynchronous = random.uniform() < 0.5;
     d.pool.blocks = std::max(d.pool.blocks, 400 / d.pool.settings.block_size);
     Workload w;
     w.open = random.uniform() < 0.7;
