@@ -5,6 +5,7 @@ page with the residuals of every op (one style sheet for all), and the tables of
     scripts/validation.py build/release/llmperf            writes them
     scripts/validation.py build/release/llmperf --check    exit status 1 when they are not what the program says now; without
                                                            the table of halves, which takes minutes
+    scripts/validation.py build/release/llmperf --keep-halves  writes them all but that table
 
 Three sources: `llmperf validate` on the shipped rows, the cross-validated errors that the profiles in hardware/runtimes store, and
 scripts/halves.py.
@@ -496,6 +497,23 @@ def serving(documents):
                signed(bias[2])]
 
 
+def servers(documents):
+    """Errors of means by device, engine and model, of every set of measurements of servers."""
+    metrics = ("ttft.mean", "tpot.mean", "itl.mean", "e2e.mean")
+    groups = {}
+    for name, document in documents.items():
+        if name.endswith("-serving"):
+            for row, figures in runs(document):
+                key = (row["hardware"], row["runtime"], row["model"], row["weights"])
+                groups.setdefault(key, []).append({m: figures[m][1] / figures[m][0] - 1 for m in metrics if m in figures})
+    for key, errors in sorted(groups.items()):
+        cells = [*key, str(len(errors))]
+        for metric in metrics:
+            found = [e[metric] for e in errors if metric in e]
+            cells += [percent(sum(map(abs, found)) / len(found)), signed(sum(found) / len(found))] if found else ["", ""]
+        yield cells
+
+
 PEERS = os.path.join(ROOT, "scripts", "serving_peers.csv")
 # Models whose served requests two numbers of the profile were fitted on (hardware/engines/vllm-v1.yaml): left out.
 FITTED_ON = ("mistral-nemo-12b", "qwen2.5-7b")
@@ -538,6 +556,8 @@ def page(program, documents, fitted, checks):
                        list(bands(program, documents))),
         "serving": table([":model", "TP", "concurrency", "runs", "TPOT", "bias", "TTFT", "bias", "throughput", "bias"],
                          list(serving(documents))),
+        "servers": table([":device", ":engine", ":model", ":weights", "runs", "TTFT", "bias", "TPOT", "bias", "ITL", "bias", "E2E",
+                          "bias"], list(servers(documents))),
         "peers": table([":simulator", "runs", "E2E", "llmperf", "ITL", "llmperf", "TTFT", "llmperf"], list(peers(documents))),
         "sets": table([":measurements", "rows", "llmperf", "median", "bias", "3 constants", "roofline"], list(sets(documents))),
     }
@@ -554,7 +574,7 @@ def page(program, documents, fitted, checks):
 
 
 def main():
-    words = [word for word in sys.argv[1:] if word != "--check"]
+    words = [word for word in sys.argv[1:] if not word.startswith("--")]
     program = words[0] if words else os.environ.get("LLMPERF", os.path.join(ROOT, "build", "release", "llmperf"))
     names = sorted(os.path.basename(path)[:-len(".csv")]
                    for path in glob.glob(os.path.join(ROOT, "hardware", "measurements", "*.csv")))
@@ -562,7 +582,7 @@ def main():
     fitted = profiles()
     files = {os.path.join(REPORTS, name + ".md"): report(name, document, fitted) for name, document in documents.items()}
     files.update({os.path.join(REPORTS, name + ".html"): residual_page(name, document) for name, document in documents.items()})
-    files[PAGE] = page(os.path.abspath(program), documents, fitted, "--check" in sys.argv)
+    files[PAGE] = page(os.path.abspath(program), documents, fitted, bool({"--check", "--keep-halves"} & set(sys.argv)))
     stale = set(glob.glob(os.path.join(REPORTS, "*.*"))) - set(files) - {os.path.join(REPORTS, STYLE_FILE)}
     different = []
     for path, text in files.items():

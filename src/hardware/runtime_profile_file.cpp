@@ -270,6 +270,10 @@ void lay_over(Reader& reader, const EngineEra& era, RuntimeProfile& p) {
     p.provenance[i] = Provenance::assumed;
     p.prior[i] = p.uncertainty[i] = 0;
   }
+  const KernelChoices none;
+  p.choices.graph_rows = none.graph_rows;
+  p.choices.graph_pieces = none.graph_pieces;
+  p.choices.joint_attention = none.joint_attention;
   for (const std::size_t i : read_settings(reader, p)) {
     if (measured) continue;
     p.provenance[i] = Provenance::assumed;
