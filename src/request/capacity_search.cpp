@@ -87,7 +87,7 @@ double least(const CapacityResult& result, const Case& c) {
   return c.missed.empty() ? kUnknown : bound(result, c, c.missed.back(), k);
 }
 
-void screen(const CapacityResult& result, Sources& sources, Request request, Case& c) {
+void screen(const CapacityResult& result, Sources& sources, const Request& request, Case& c) {
   Candidate& k = c.candidate;
   try {
     c.resolved = resolve_serving(request, sources);
