@@ -24,6 +24,7 @@ namespace {
 constexpr std::int64_t kVerified = 1000;  // requests
 constexpr double kUnknown = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kPlenty = 4096;
+constexpr std::int64_t kFew = 32;  // replicas
 
 std::vector<std::string> parts_of(const std::string& text) {
   std::vector<std::string> list;
@@ -50,14 +51,15 @@ struct Case {
   std::optional<serving::Deployed> deployed;
   Traffic traffic;
   bool apart = false;
-  double least = kUnknown;  // of what is minimised
+  // Rates that a replica does not take: what is beyond its ceiling, and then what simulations showed.
+  std::vector<double> missed;
+  std::int64_t simulations = 0;
 };
 
 const estimate::Setup& setup_of(const Case& c) { return std::get<Generation>(c.resolved->work).estimator->setup(); }
 
-void price(const CapacityResult& result, Case& c) {
+void price(const CapacityResult& result, const Case& c, Candidate& k) {
   const estimate::Setup& setup = setup_of(c);
-  Candidate& k = c.candidate;
   k.devices = (k.replicas + k.decode_replicas) * k.replica_devices;
   const double output = result.rate * c.traffic.load.output.mean();  // tokens per second
   const auto devices = d(k.devices);
@@ -73,16 +75,19 @@ void price(const CapacityResult& result, Case& c) {
   }
 }
 
-// What it takes at least: as many replicas as its ceiling asks for.
-void bound(const CapacityResult& result, Case& c) {
-  Candidate& k = c.candidate;
-  if (k.ceiling <= 0) return;
-  k.replicas = static_cast<std::int64_t>(std::ceil(result.rate / k.ceiling));
-  price(result, c);
-  c.least = k.objective(result.minimise).value_or(kUnknown);
+// As many replicas as share the rate at less than `missed` each: of what is minimised that is the least.
+double bound(const CapacityResult& result, const Case& c, double missed, Candidate& k) {
+  k.replica_devices = c.candidate.replica_devices;
+  k.replicas = static_cast<std::int64_t>(std::floor(result.rate / missed * (1 + 1e-9))) + 1;
+  price(result, c, k);
+  return k.objective(result.minimise).value_or(kUnknown);
+}
+double least(const CapacityResult& result, const Case& c) {
+  Candidate k;
+  return c.missed.empty() ? kUnknown : bound(result, c, c.missed.back(), k);
 }
 
-void screen(const CapacityResult& result, Sources& sources, Request request, Case& c) {
+void screen(const CapacityResult& result, Sources& sources, const Request& request, Case& c) {
   Candidate& k = c.candidate;
   try {
     c.resolved = resolve_serving(request, sources);
@@ -104,7 +109,7 @@ void screen(const CapacityResult& result, Sources& sources, Request request, Cas
     k.binding = closed.misses(result.slo, c.traffic.load.output.mean());
     if (k.binding != serving::Binding::none) return;
     k.ceiling = closed.ceiling;
-    bound(result, c);
+    c.missed = {closed.ceiling};
   } catch (const Error& error) {
     k.why = error.diagnostics().front().message;
     k.binding = error.kind() == ErrorKind::infeasible ? serving::Binding::memory : serving::Binding::none;
@@ -116,26 +121,27 @@ bool gaps(const CapacityResult& result) {
 }
 bool stopped(const std::atomic<bool>* stop) { return stop != nullptr && stop->load(); }
 
-// As many replicas of one kind as the rate needs.
-void search_replicas(CapacityResult& result, Case& c, const std::atomic<bool>* stop, std::atomic<std::int64_t>& runs) {
+// As many replicas of one kind as the rate needs, unless they turn out not to be of interest.
+void search_replicas(const CapacityResult& result, Case& c, const std::function<bool()>& worthwhile,
+                     const std::atomic<bool>* stop) {
   Candidate& k = c.candidate;
-  const serving::Capacity found =
-      serving::max_rate(*c.deployed, c.traffic.load, result.slo, {.enough = result.rate, .stop = stop});
-  runs += found.simulations;
-  k.simulated = true;
+  const auto goes_on = [&](double missed) {
+    c.missed.push_back(missed);
+    return worthwhile();
+  };
+  const serving::Capacity found = serving::max_rate(*c.deployed, c.traffic.load, result.slo,
+                                                    {.enough = result.rate, .worthwhile = goes_on, .stop = stop});
+  c.simulations += found.simulations;
   k.max_requests_per_second = found.requests_per_second;
   k.binding = found.binding;
   k.cause = found.cause;
   k.at = found.at;
-  k.meets = found.requests_per_second > 0;
-  if (!k.meets) {
-    k.replicas = 0;
-    return;
-  }
+  k.meets = found.requests_per_second > 0 && worthwhile();
+  if (!k.meets) return;
   k.replicas = static_cast<std::int64_t>(std::ceil(result.rate / found.requests_per_second * (1 - 1e-9)));
   // The answer is held against more requests than the search was, as percentiles want; where they do not meet the
-  // bounds a replica more shares the rate.
-  for (int more = 0; more < 4; ++more, ++k.replicas) {
+  // bounds a replica more shares the rate, of many as many as take off what the search is unsure of.
+  for (int more = 0; more < 4; ++more, k.replicas += divide_up(k.replicas, kFew)) {
     serving::Load load = c.traffic.load;
     load.rate = result.rate / d(k.replicas);
     load.requests = kVerified;
@@ -143,15 +149,15 @@ void search_replicas(CapacityResult& result, Case& c, const std::atomic<bool>* s
     k.at = serving::summarise(
         serving::simulate(c.deployed->deployment, w, {.seed = load.seed, .gaps = gaps(result), .stop = stop}), w,
         result.slo);
-    ++runs;
+    ++c.simulations;
     k.meets = k.at->stable && k.at->excess(result.slo) <= 0;
-    if (k.meets || stopped(stop)) break;
+    if (k.meets || stopped(stop) || !goes_on(*load.rate)) break;
   }
 }
 
 // Replicas of prompts and of decode: at first as many as keep each of the two busy for four fifths of the time, then
 // one more of the kind whose bound is exceeded.
-void search_apart(CapacityResult& result, Case& c, const std::atomic<bool>* stop, std::atomic<std::int64_t>& runs) {
+void search_apart(const CapacityResult& result, Case& c, const std::atomic<bool>* stop) {
   Candidate& k = c.candidate;
   serving::Deployment deployment = c.deployed->deployment;
   const auto busy = [&](bool decode) {
@@ -172,8 +178,7 @@ void search_apart(CapacityResult& result, Case& c, const std::atomic<bool>* stop
     deployment.decode->replicas = k.decode_replicas;
     const serving::Summary s = serving::summarise(
         serving::simulate(deployment, w, {.seed = load.seed, .gaps = gaps(result), .stop = stop}), w, result.slo);
-    ++runs;
-    k.simulated = true;
+    ++c.simulations;
     k.at = s;
     k.meets = s.stable && s.excess(result.slo) <= 0;
     if (k.meets) break;
@@ -251,7 +256,6 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
       }
     }
   }
-  std::atomic<std::int64_t> runs = 0;
   std::mutex telling;
   std::size_t done = 0;
   const auto in_parallel = [&](auto work) {
@@ -259,7 +263,7 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
     const auto loop = [&] {
       for (std::size_t i = next++; i < cases.size() && !stopped(stop); i = next++) work(i);
     };
-    const unsigned threads = std::max(1U, std::thread::hardware_concurrency());
+    const unsigned threads = query.threads > 0 ? query.threads : std::max(1U, std::thread::hardware_concurrency());
     std::vector<std::thread> others;
     for (unsigned t = 1; t < threads; ++t) others.emplace_back(loop);
     loop();
@@ -272,25 +276,25 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
     if (read == cases.end() && !all) resolve_serving(requests.front(), sources);
     if (read != cases.end()) result.load = read->traffic.load;
   }
-  std::ranges::stable_sort(cases, {}, [](const Case& c) { return c.least; });
+  std::ranges::stable_sort(cases, {}, [&](const Case& c) { return least(result, c); });
   std::atomic<double> best = kUnknown;
+  // What nobody asked for by name and has no price is not ranked by it.
+  const auto far = [&](double value) { return value > kNear * best && (all || value != kUnknown); };
   in_parallel([&](std::size_t i) {
     Case& c = cases[i];
-    // What nobody asked for by name and has no price is not ranked by it.
-    const bool near = c.least <= kNear * best.load() || (c.least == kUnknown && !all);
-    if (c.least == kUnknown && all && c.candidate.ceiling > 0) {
-      c.candidate.why = fmt::format("no {} is known", result.minimise == Minimise::energy ? "board power" : "price");
-    }
-    if (c.deployed && c.candidate.ceiling > 0 && near) {
+    Candidate& k = c.candidate;
+    const auto worthwhile = [&] { return !far(least(result, c)); };
+    if (k.ceiling > 0 && worthwhile()) {
       if (c.apart) {
-        search_apart(result, c, stop, runs);
+        search_apart(result, c, stop);
       } else {
-        search_replicas(result, c, stop, runs);
+        search_replicas(result, c, worthwhile, stop);
       }
-      if (c.candidate.meets) {
-        price(result, c);
-        const double value = c.candidate.objective(result.minimise).value_or(kUnknown);
-        for (double b = best.load(); value < b && !best.compare_exchange_weak(b, value);) {
+      k.simulated = !stopped(stop);
+      if (k.simulated && k.meets) {
+        price(result, c, k);
+        const double value = k.objective(result.minimise).value_or(kUnknown);
+        for (double b = best; value < b && !best.compare_exchange_weak(b, value);) {
         }
       }
     }
@@ -300,9 +304,29 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
       progress(++done, cases.size());
     }
   });
-  result.simulations = runs;
   result.interrupted = stopped(stop);
-  for (Case& c : cases) result.candidates.push_back(std::move(c.candidate));
+  // How much of those that are far was simulated hangs on how soon others were done, which is chance. What is said of
+  // them is the first rate that shows it; of one that was stopped nothing is known.
+  for (Case& c : cases) {
+    Candidate& k = c.candidate;
+    const auto shown = std::ranges::find_if(c.missed, [&](double missed) {
+      Candidate one;
+      return far(bound(result, c, missed, one));
+    });
+    if (k.ceiling > 0 && (!k.simulated || shown != c.missed.end())) {
+      k.simulated = k.meets = false;
+      k.binding = serving::Binding::none;
+      k.cause.reset();
+      k.at.reset();
+      k.max_requests_per_second = 0;
+      k.decode_replicas = 0;
+      const double value = bound(result, c, shown != c.missed.end() ? *shown : k.ceiling, k);
+      if (all && value == kUnknown)
+        k.why = fmt::format("no {} is known", result.minimise == Minimise::energy ? "board power" : "price");
+    }
+    if (k.simulated) result.simulations += c.simulations;
+    result.candidates.push_back(std::move(k));
+  }
   std::ranges::stable_sort(result.candidates, [&](const Candidate& a, const Candidate& b) {
     const auto rank = [&](const Candidate& k) {
       // Those that meet by what is minimised, then those that were not near, then by how close they come.

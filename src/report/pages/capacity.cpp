@@ -79,7 +79,7 @@ Table others_table(const CapacityResult& r) {
     }
     std::string why = k.why;
     if (why.empty() && k.ceiling > 0 && !k.simulated) {
-      why = fmt::format("not simulated: at least {} devices", k.devices);
+      why = fmt::format("given up: at least {} devices", k.devices);
       if (k.cost_per_hour) why += fmt::format(", {} {} per hour", money(k.cost_per_hour), k.currency);
     } else if (why.empty() && k.at) {
       why = fmt::format("alone TTFT p99 {}, TPOT p95 {}", format_seconds(Seconds{k.at->ttft.p99}),
@@ -100,7 +100,7 @@ Document document(const CapacityResult& r) {
   Fields f;
   const Candidate* best = r.best();
   if (best == nullptr) {
-    f.add("answer", "nothing meets the bounds");
+    f.add("answer", r.interrupted ? "nothing found yet that meets the bounds" : "nothing meets the bounds");
     if (!r.candidates.empty() && r.candidates.front().at) f.add("nearest", title_of(r.candidates.front()));
   } else {
     std::string text = title_of(*best);
