@@ -535,6 +535,8 @@ bool counts(const Row& row) {
   return metric == "ttft.mean" || metric == "tpot.mean";
 }
 
+constexpr double kAcceptance = 0.7;  // where nothing is known
+
 // Few numbers by simulations of the runs, from where the profile is.
 CalibrateResult fit_served(const Measurements& measurements, const hardware::Device& device,
                            const RuntimeProfile& start, CalibrateResult result) {
@@ -557,6 +559,12 @@ CalibrateResult fit_served(const Measurements& measurements, const hardware::Dev
     problem.weights.push_back(!means || counts(row) ? 1 : 0);
   }
   std::vector<double> predicted(rows.size());
+  std::vector<std::string> drafts;  // whose acceptance is found as well, behind the parameters of profiles
+  for (const auto& [draft, unknown] : predictor.acceptances()) drafts.push_back(draft);
+  const auto accept = [&](std::span<const double> shares) {
+    for (std::size_t i = 0; i < drafts.size(); ++i) predictor.accept(drafts[i], shares[i]);
+  };
+  accept(std::vector<double>(drafts.size(), kAcceptance));
   predictor.predict(&profile, predicted);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!std::isfinite(predicted[i])) problem.weights[i] = 0;
@@ -565,6 +573,7 @@ CalibrateResult fit_served(const Measurements& measurements, const hardware::Dev
   problem.predict = [&](std::span<const double> values, std::optional<std::size_t>, std::span<double> seconds) {
     const auto own = values.first(hardware::kAllParameters);
     std::copy(own.begin(), own.end(), trial.values.begin());
+    accept(values.subspan(hardware::kAllParameters));
     predictor.predict(&trial, seconds);
   };
   problem.values.assign(profile.values.begin(), profile.values.end());
@@ -572,9 +581,19 @@ CalibrateResult fit_served(const Measurements& measurements, const hardware::Dev
     const hardware::ParameterInfo& info = hardware::parameter_info(p);
     problem.free.push_back({p, std::clamp(profile.values[p], info.min, info.max), info.spread, info.min, info.max});
   }
+  for (std::size_t i = 0; i < drafts.size(); ++i) {
+    problem.values.push_back(kAcceptance);
+    problem.free.push_back({hardware::kAllParameters + i, kAcceptance, 0.3, 0.05, 0.99});
+  }
   const FitResult fitted = pattern_search(problem);
+  accept(std::span(fitted.values).subspan(hardware::kAllParameters));
   for (std::size_t i = 0; i < problem.free.size(); ++i) {
     const FittedParameter& p = fitted.parameters[i];
+    if (p.index >= hardware::kAllParameters) {
+      c.parameters.push_back({"accept " + drafts[p.index - hardware::kAllParameters], "",
+                              "of each drafted token, given that those before it were kept", problem.free[i], p, 0});
+      continue;
+    }
     const hardware::ParameterInfo& info = hardware::parameter_info(p.index);
     std::erase_if(c.parameters, [&](const CalibratedParameter& known) { return known.free.index == p.index; });
     c.parameters.push_back({info.name, std::string(info.unit), std::string(info.meaning), problem.free[i], p, 0});

@@ -40,33 +40,7 @@ StepRow step_of(const ServingRow& row) {
   return step;
 }
 
-estimate::Draft draft_of(const ServingRow& row, const model::Decoder& target) {
-  const std::size_t colon = row.draft.rfind(':');
-  const std::string name = row.draft.substr(0, colon);
-  const std::optional<std::int64_t> tokens =
-      colon == std::string::npos ? std::optional<std::int64_t>(1) : parse_int(row.draft.substr(colon + 1));
-  if (!tokens || *tokens < 1 || *tokens > estimate::kMaxDraftLength) {
-    throw Error::bad_input(fmt::format("'draft': {} proposes no number of tokens", quote(row.draft)), "mtp:3, eagle:2");
-  }
-  if (row.accept.empty()) throw Error::bad_input("'draft' needs 'accept'", "0.8, or 0.85/0.7/0.6");
-  estimate::Draft draft;
-  draft.tokens = *tokens;
-  std::string accept = row.accept;
-  std::replace(accept.begin(), accept.end(), '/', ',');
-  draft.acceptance = estimate::parse_acceptance(accept);
-  auto file = std::make_shared<model::ModelFile>();
-  if (name == "mtp") {
-    draft.kind = estimate::Draft::Kind::next_token;
-    file->decoder = model::next_token_draft(target);
-  } else if (name == "eagle") {
-    draft.kind = estimate::Draft::Kind::eagle;
-    file->decoder = model::eagle_draft(target);
-  } else {
-    *file = model::load_model(name);
-  }
-  draft.file = std::move(file);
-  return draft;
-}
+std::string draft_and_target(const ServingRow& row) { return fmt::format("{} on {}", row.draft, row.model); }
 
 serving::EngineChoices engine_choices(const ServingRow& row) {
   serving::EngineChoices choices;
@@ -164,11 +138,48 @@ void ServingPredictor::prepare(const ServingRow& row) {
   if (!decoder) decoder = std::make_unique<model::Decoder>(model::load_decoder(row.model));
   engine_of(row);
   if (!row.trace.empty() && !traces_.contains(row.trace)) traces_[row.trace] = serving::load_trace(row.trace);
+  if (!row.draft.empty() && row.accept.empty()) {
+    acceptances_.emplace(draft_and_target(row), std::numeric_limits<double>::quiet_NaN());
+    return;
+  }
   const estimate::Choices choices = choices_of(row, nullptr);
   if (const auto broken = graph::problems(*decoder, choices.plan); !broken.empty()) {
     throw Error::bad_input(broken.front().message, broken.front().hint);
   }
   estimate::make_setup(*decoder, device_, choices);
+}
+
+estimate::Draft ServingPredictor::draft_of(const ServingRow& row, const model::Decoder& target) const {
+  const std::size_t colon = row.draft.rfind(':');
+  const std::string name = row.draft.substr(0, colon);
+  const std::optional<std::int64_t> tokens =
+      colon == std::string::npos ? std::optional<std::int64_t>(1) : parse_int(row.draft.substr(colon + 1));
+  if (!tokens || *tokens < 1 || *tokens > estimate::kMaxDraftLength) {
+    throw Error::bad_input(fmt::format("'draft': {} proposes no number of tokens", quote(row.draft)), "mtp:3, eagle:2");
+  }
+  estimate::Draft draft;
+  draft.tokens = *tokens;
+  if (row.accept.empty()) {
+    const double share = acceptances_.at(draft_and_target(row));
+    if (std::isnan(share)) throw Error::bad_input("'draft' needs 'accept'", "0.8, or 0.85/0.7/0.6");
+    draft.acceptance = estimate::Acceptance(share);
+  } else {
+    std::string accept = row.accept;
+    std::replace(accept.begin(), accept.end(), '/', ',');
+    draft.acceptance = estimate::parse_acceptance(accept);
+  }
+  auto file = std::make_shared<model::ModelFile>();
+  if (name == "mtp") {
+    draft.kind = estimate::Draft::Kind::next_token;
+    file->decoder = model::next_token_draft(target);
+  } else if (name == "eagle") {
+    draft.kind = estimate::Draft::Kind::eagle;
+    file->decoder = model::eagle_draft(target);
+  } else {
+    *file = model::load_model(name);
+  }
+  draft.file = std::move(file);
+  return draft;
 }
 
 estimate::Choices ServingPredictor::choices_of(const ServingRow& row, const RuntimeProfile* profile) const {

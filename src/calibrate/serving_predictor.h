@@ -37,6 +37,10 @@ class ServingPredictor {
   // Of the last prediction: how far it is from what the profile was fitted on ("batch 64 of up to 32"); empty: inside.
   const std::string& beyond(std::size_t row) const;
   std::size_t runs() const { return runs_.size(); }
+  // Drafts of rows that do not say how many of their tokens are kept ("eagle:3 on llama-3.1-8b"), with what is taken
+  // for it: the share of each token, given those before it. Until it is set such rows are not predicted.
+  const std::map<std::string, double>& acceptances() const { return acceptances_; }
+  void accept(const std::string& draft, double share) { acceptances_.at(draft) = share; }
 
  private:
   struct Simulated;
@@ -47,6 +51,7 @@ class ServingPredictor {
     std::string beyond = {};
   };
   void prepare(const ServingRow& row);
+  estimate::Draft draft_of(const ServingRow& row, const model::Decoder& target) const;
   estimate::Choices choices_of(const ServingRow& row, const hardware::RuntimeProfile* profile) const;
   serving::Workload workload_of(const ServingRow& row, std::uint64_t seed) const;
   void simulate(RunOf& run, const hardware::RuntimeProfile* profile, std::map<std::string, Simulated>& cases,
@@ -59,6 +64,7 @@ class ServingPredictor {
   std::vector<std::string> metrics_;  // likewise
   std::map<std::string, std::unique_ptr<model::Decoder>> models_;
   std::map<std::string, serving::Trace> traces_;
+  std::map<std::string, double> acceptances_;
 };
 
 // The engine whose rules a runtime follows, as serving::choose_engine takes it: "vllm@0.15.1". Throws Error(bad_input).

@@ -144,7 +144,8 @@ void add_import(Command& root) {
       "runs of servers: engine and version, vllm@0.15.1 [what the file says]";
   command.add("--concurrency", flags.options.concurrency, {1, import::kMostRequests}, "N",
               "runs of servers: requests under way at most [the file's]");
-  command.add("--rate", flags.options.rate, {0, 1'000'000'000}, "R", "runs of servers: requests per second [the file's]");
+  command.add("--rate", flags.options.rate, {0, 1'000'000'000}, "R",
+              "runs of servers: requests per second [the file's]");
   command.add_field("host", flags.options.host).about = "llama-bench: CPU of the layers that are not on the device";
   command.add("--kv-len", flags.options.kv_len, {1, import::kMostTokens}, "N",
               "msprof, torch-npu: tokens of each sequence in pages or behind others, the new ones included");

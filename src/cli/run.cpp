@@ -37,7 +37,7 @@ struct SectionPlan {
 // The commands that answer with a table or a page.
 const std::vector<std::string> kSectionCommands = {"estimate", "compare",        "explain",  "graph",    "limits",
                                                    "map",      "map-collective", "parallel", "validate", "calibrate",
-                                                   "replay",   "sweep",          "serve",    "list",  "show"};
+                                                   "replay",   "sweep",          "serve",    "list",     "show"};
 
 std::vector<std::string> start_of(const study::Section& section) {
   std::vector<std::string> words = {section.command.text};

@@ -10,11 +10,11 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "descriptor/csv.h"
 #include "cli/command_line.h"
 #include "cli/estimate.h"
 #include "cli/progress.h"
 #include "cli/rows.h"
+#include "descriptor/csv.h"
 #include "report/document.h"
 #include "report/reports.h"
 #include "request/names.h"

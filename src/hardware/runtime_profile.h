@@ -230,9 +230,9 @@ struct KernelChoices {
   bool replicates_embedding = false;  // under tensor parallelism every device holds embedding and lm_head whole
   bool caps_batch = false;            // sequences beyond the memory wait, so that a step runs fewer than asked
   // What engines capture and launch together; another engine's file starts from these defaults.
-  std::int64_t graph_rows = 0;        // sequences up to which decode steps were captured; 0: of any number
-  bool graph_pieces = false;          // steps with prompts of at most graph_rows tokens are replayed in pieces
-  bool joint_attention = false;       // sequences that decode and pieces of prompts are one launch of attention
+  std::int64_t graph_rows = 0;   // sequences up to which decode steps were captured; 0: of any number
+  bool graph_pieces = false;     // steps with prompts of at most graph_rows tokens are replayed in pieces
+  bool joint_attention = false;  // sequences that decode and pieces of prompts are one launch of attention
   bool operator==(const KernelChoices&) const = default;
 };
 

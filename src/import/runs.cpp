@@ -76,7 +76,8 @@ std::string complete(BenchmarkRun& run, const Options& options, std::string_view
   if (options.rate) row.rate = options.rate;
   if (run.completed > 0 && row.requests == 0) row.requests = run.completed + run.failed;
   if (row.input.empty() || row.output.empty()) return "lengths not in the file";
-  if (!row.rate && row.concurrency == 0 && !(run.at_once && row.requests > 0)) return "load not in the file: --concurrency or --rate";
+  if (!row.rate && row.concurrency == 0 && !(run.at_once && row.requests > 0))
+    return "load not in the file: --concurrency or --rate";
   if (run.figures.empty()) return "no figures";
   return "";
 }

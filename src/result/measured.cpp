@@ -95,9 +95,11 @@ Type fields_of(Fields<calibrate::Measurements::File> f) {
 Type fields_of(Fields<ValidatedRow> f) {
   using R = ValidatedRow;
   using V = calibrate::ValidatedRow;
-  return f.of("measured_s", "as the file says; of a rate its inverse", [](const R& r) { return r.of->measured(*r.row); })
+  return f
+      .of("measured_s", "as the file says; of a rate its inverse", [](const R& r) { return r.of->measured(*r.row); })
       .of<&R::row, &V::predicted>("predicted_s", "by the profile")
-      .of("error", "predicted / measured - 1; of a rate that of the rate", [](const R& r) { return r.of->error(*r.row); })
+      .of("error", "predicted / measured - 1; of a rate that of the rate",
+          [](const R& r) { return r.of->error(*r.row); })
       .of<&R::row, &V::roofline>("roofline_s", "the speed of light")
       .of<&R::row, &V::fitted_roofline>("fitted_roofline_s", "three constants fitted to the rows of its kind")
       .of("rule_s",
@@ -332,7 +334,8 @@ struct ImportedRow {
               const auto* op = std::get_if<calibrate::OpRow>(&r.row->of);
               return op ? calibrate::describe(*op) : calibrate::configuration(*r.row);
             })
-        .of("time_s", "median; of collectives the shortest; of a rate its inverse", [](const R& r) { return r.row->latency; })
+        .of("time_s", "median; of collectives the shortest; of a rate its inverse",
+            [](const R& r) { return r.row->latency; })
         .of("spread_s", "between the quartiles", [](const R& r) { return *r.number("spread_us") * 1e-6; })
         .only_when([](const R& r) { return r.number("spread_us").has_value(); })
         .of("repetitions", "executions", [](const R& r) { return r.number("repetitions"); })

@@ -547,8 +547,7 @@ class Simulation {
     // one's among them, and blocks of those that run.
     const auto load = [&](const Replica& r) {
       const Scheduler& s = r.scheduler();
-      if (deployment_->router == Router::least_loaded)
-        return d(r.requests());
+      if (deployment_->router == Router::least_loaded) return d(r.requests());
       const Sequence q = r.make(request, {});
       const KvCache::Hit hit = s.cache().find(q.content, q.input - 1);
       std::int64_t blocks = s.cache().blocks_of(q.input) - hit.blocks + s.cache().used();

@@ -112,7 +112,7 @@ struct Run {
 struct RunOptions {
   std::uint64_t seed = 0;  // of what drafts are kept
   bool timeline = false;
-  bool gaps = true;  // times between tokens are kept, which ITL is made of
+  bool gaps = true;                         // times between tokens are kept, which ITL is made of
   const std::atomic<bool>* stop = nullptr;  // ends early when it is set
 };
 

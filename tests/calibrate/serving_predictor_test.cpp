@@ -115,4 +115,28 @@ TEST_CASE("calibrate finds host times that made figures of servers", "[serving][
   CHECK(result.calibration.parameters.size() == 3);  // one device exchanges nothing
 }
 
+TEST_CASE("calibrate finds what is kept of a draft where rows do not say it", "[serving][calibrate]") {
+  const hardware::Device device = hardware::load_device("rtx4090");
+  const auto rows = [](const std::string& accept) {
+    return parse_measurements(
+        "hardware,tp,runtime,engine_version,model,weights,draft,accept,concurrency,requests,input,output,"
+        "ttft_mean_ms,tpot_mean_ms\n"
+        "rtx4090,1,vllm,0.15.1,llama-3.1-8b,bf16,eagle:3," +
+            accept + ",1,4,256,64,100,10\nrtx4090,1,vllm,0.15.1,llama-3.1-8b,bf16,eagle:3," + accept +
+            ",4,16,256,64,100,10\n",
+        "t.csv");
+  };
+  const auto start = hardware::load_runtime_profile(device, "vllm@0.15.1", hardware::UnknownRuntime::error);
+  const Measurements known = rows("0.85");
+  std::vector<double> seconds(4);
+  ServingPredictor(known, {0, 1, 2, 3}, device).predict(&start, seconds);
+  Measurements unknown = rows("");
+  CHECK(validate(unknown).rows[0].remark == "not predicted: 'draft' needs 'accept'");
+  for (std::size_t i = 0; i < seconds.size(); ++i) unknown.rows[i].latency = Seconds{seconds[i]};
+  const CalibrateResult result = calibrate(unknown, device, start);
+  const CalibratedParameter& found = result.calibration.parameters.back();
+  CHECK(found.name == "accept eagle:3 on llama-3.1-8b");
+  CHECK(found.fitted.value == Approx(0.85).epsilon(0.06));
+}
+
 }  // namespace llmperf::calibrate::serving_predictor_test

@@ -9,16 +9,14 @@ namespace {
 // Two requests: three tokens at 1 s, 2 s and 3 s, of a prompt that is computed in the first second; one token at 2 s.
 serving::Run two_requests() {
   serving::Run run;
-  run.requests = {
-      {.sent = Seconds{0}, .first = Seconds{1}, .last = Seconds{3}, .input = 8, .output = 3, .ended = true},
-      {.sent = Seconds{1}, .first = Seconds{2}, .last = Seconds{2}, .input = 8, .output = 1, .ended = true},
-      {.sent = Seconds{2}, .input = 8, .output = 9}};
+  run.requests = {{.sent = Seconds{0}, .first = Seconds{1}, .last = Seconds{3}, .input = 8, .output = 3, .ended = true},
+                  {.sent = Seconds{1}, .first = Seconds{2}, .last = Seconds{2}, .input = 8, .output = 1, .ended = true},
+                  {.sent = Seconds{2}, .input = 8, .output = 9}};
   run.end = Seconds{3};
   run.blocks = 4;
-  run.timeline = {
-      {.begin = Seconds{0}, .end = Seconds{1}, .prompts = 1, .prompt_tokens = 8, .waiting = 1, .blocks = 1},
-      {.begin = Seconds{1}, .end = Seconds{2}, .decodes = 1, .prompts = 1, .prompt_tokens = 8, .blocks = 2},
-      {.begin = Seconds{2}, .end = Seconds{3}, .decodes = 1, .blocks = 1}};
+  run.timeline = {{.begin = Seconds{0}, .end = Seconds{1}, .prompts = 1, .prompt_tokens = 8, .waiting = 1, .blocks = 1},
+                  {.begin = Seconds{1}, .end = Seconds{2}, .decodes = 1, .prompts = 1, .prompt_tokens = 8, .blocks = 2},
+                  {.begin = Seconds{2}, .end = Seconds{3}, .decodes = 1, .blocks = 1}};
   return run;
 }
 
@@ -85,7 +83,8 @@ TEST_CASE("Made traffic says the rate that was asked for, a trace the one that i
   CHECK(made.input == "10");
   serving::Workload trace;
   trace.name = "t.csv";
-  trace.requests = {{.sent = Seconds{0}, .input = 10}, {.sent = Seconds{1}, .input = 30}, {.sent = Seconds{4}, .input = 20}};
+  trace.requests = {
+      {.sent = Seconds{0}, .input = 10}, {.sent = Seconds{1}, .input = 30}, {.sent = Seconds{4}, .input = 20}};
   const TrafficSent sent = traffic_sent({}, trace, true);
   CHECK(sent.rate == 0.5);  // two intervals in four seconds
   CHECK(sent.mean_input == 20);

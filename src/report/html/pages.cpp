@@ -221,8 +221,7 @@ void serving_cards(Cards& c) {
     std::string missed;
     for (const Json& bound : *slo) {
       const Json* met = find(bound, "met");
-      if (met != nullptr && met->is_boolean() && !met->get<bool>())
-        missed = c.joined(missed, find_text(bound, "name"));
+      if (met != nullptr && met->is_boolean() && !met->get<bool>()) missed = c.joined(missed, find_text(bound, "name"));
     }
     c.add({c.labels_.title("slo"), c.labels_.text(missed.empty() ? "slo_met" : "slo_missed"), missed,
            missed.empty() ? Tone::good : Tone::bad});
