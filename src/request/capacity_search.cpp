@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -16,14 +17,16 @@
 #include "descriptor/catalog.h"
 #include "estimate/price.h"
 #include "graph/plan.h"
+#include "model/quantization.h"
+#include "model/weight_layout.h"
 #include "request/resolve.h"
 
 namespace llmperf::request {
 namespace {
 
-constexpr std::int64_t kVerified = 1000;  // requests
 constexpr double kUnknown = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kPlenty = 4096;
+constexpr std::int64_t kTraced = 20'000;  // requests of a trace, at most where nobody says how many
 
 std::vector<std::string> parts_of(const std::string& text) {
   std::vector<std::string> list;
@@ -48,6 +51,7 @@ struct Case {
   Candidate candidate;
   std::unique_ptr<Resolved> resolved;
   std::optional<serving::Deployed> deployed;
+  std::optional<Error> error;  // why there is none
   Traffic traffic;
   bool apart = false;
   double least = kUnknown;  // of what is minimised
@@ -73,6 +77,14 @@ void price(const CapacityResult& result, Case& c) {
   }
 }
 
+// Of what does not meet the bounds no number of replicas serves the rate.
+void unprice(Candidate& k) {
+  k.replicas = k.decode_replicas = k.devices = 0;
+  for (std::optional<double>* number :
+       {&k.cost_per_hour, &k.cost_per_million_output_tokens, &k.power_w, &k.joules_per_output_token})
+    number->reset();
+}
+
 // What it takes at least: as many replicas as its ceiling asks for.
 void bound(const CapacityResult& result, Case& c) {
   Candidate& k = c.candidate;
@@ -82,11 +94,23 @@ void bound(const CapacityResult& result, Case& c) {
   c.least = k.objective(result.minimise).value_or(kUnknown);
 }
 
-void screen(const CapacityResult& result, Sources& sources, Request request, Case& c) {
+// A trace that is sent at the rate asked for, and lengths that the closed form may take for its requests'.
+void send(serving::Load& load, const std::shared_ptr<const serving::Trace>& trace) {
+  const auto fixed = [](double mean) { return serving::Lengths{serving::Lengths::Kind::fixed, std::round(mean), 0}; };
+  const serving::Workload& all = trace->workload;
+  load.trace = trace;
+  load.input = fixed(all.mean_input());
+  load.output = fixed(all.mean_output());
+  load.prefix.tokens = std::llround(serving::mean_known_tokens(all));
+}
+
+void screen(const CapacityResult& result, Sources& sources, Request request,
+            const std::shared_ptr<const serving::Trace>& trace, Case& c) {
   Candidate& k = c.candidate;
   try {
     c.resolved = resolve_serving(request, sources);
     c.traffic = read_traffic(*c.resolved);
+    if (trace) send(c.traffic.load, trace);
     const estimate::Setup& setup = setup_of(c);
     k.hardware = setup.device->name;
     k.plan = graph::to_text(setup.execution.plan);
@@ -98,6 +122,8 @@ void screen(const CapacityResult& result, Sources& sources, Request request, Cas
     serving::Replicas replicas = c.traffic.replicas;
     if (c.apart) replicas.prefill = replicas.decode = 1;
     c.deployed = serving::deploy(setup, c.traffic.engine, replicas, tokens);
+    k.binding = serving::Binding::length;
+    requests_of(c.traffic, c.traffic.load.seed, c.resolved->model(), c.deployed->settings);
     k.engine = std::string(name(c.deployed->settings.kind));
     if (!c.deployed->settings.version.empty()) k.engine += "@" + c.deployed->settings.version;
     const serving::ClosedForm closed = serving::closed_form(*c.deployed, c.traffic.load, result.slo);
@@ -106,8 +132,9 @@ void screen(const CapacityResult& result, Sources& sources, Request request, Cas
     k.ceiling = closed.ceiling;
     bound(result, c);
   } catch (const Error& error) {
+    c.error = error;
     k.why = error.diagnostics().front().message;
-    k.binding = error.kind() == ErrorKind::infeasible ? serving::Binding::memory : serving::Binding::none;
+    if (error.kind() == ErrorKind::infeasible) k.binding = serving::Binding::memory;
   }
 }
 
@@ -138,7 +165,7 @@ void search_replicas(CapacityResult& result, Case& c, const std::atomic<bool>* s
   for (int more = 0; more < 4; ++more, ++k.replicas) {
     serving::Load load = c.traffic.load;
     load.rate = result.rate / d(k.replicas);
-    load.requests = kVerified;
+    load.requests = c.traffic.load.requests;
     const serving::Workload w = serving::make_workload(load);
     k.at = serving::summarise(
         serving::simulate(c.deployed->deployment, w, {.seed = load.seed, .gaps = gaps(result), .stop = stop}), w,
@@ -165,7 +192,7 @@ void search_apart(CapacityResult& result, Case& c, const std::atomic<bool>* stop
   k.decode_replicas = busy(true);
   serving::Load load = c.traffic.load;
   load.rate = result.rate;
-  load.requests = std::max<std::int64_t>(kVerified, 40 * (k.replicas + k.decode_replicas));
+  load.requests = std::max<std::int64_t>(c.traffic.load.requests, 40 * (k.replicas + k.decode_replicas));
   const serving::Workload w = serving::make_workload(load);
   for (int more = 0; more < 24 && !stopped(stop); ++more) {
     deployment.pool.replicas = k.replicas;
@@ -211,6 +238,15 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
   if (!q.slo) throw Error::bad_input("nothing says what is promised", "`slo` ttft.p99=1s,tpot.p95=50ms");
   result.rate = *q.rate;
   result.slo = serving::parse_slo(*q.slo);
+  check_capacity(q, query.disaggregated);
+  for (const std::string& weights : parts_of(q.weights.value_or(""))) {
+    if (model::gguf_weights(weights) == nullptr) model::parse_weight_scheme(weights);
+  }
+  for (const std::string& engine : parts_of(q.engine.value_or("")))
+    serving::parse_engine_kind(std::string_view(engine).substr(0, engine.find('@')));
+  std::shared_ptr<const serving::Trace> trace;
+  if (q.trace)
+    trace = std::make_shared<const serving::Trace>(serving::load_trace(*q.trace, q.requests.value_or(kTraced)));
 
   std::vector<Case> cases;
   const std::vector<std::string> hardware = devices_of(q.hw.value_or("all"), sources);
@@ -239,6 +275,13 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
             one.tp = n;
             one.weights = weights;
             one.engine = engine;
+            one.trace.reset();
+            if (apart) {
+              one.prefill_replicas = one.decode_replicas = 2;  // found later; of one there is nothing to route
+            } else {
+              one.kv_link.reset();
+              one.kv_transfer.reset();
+            }
             requests.push_back(std::move(one));
             cases.emplace_back().apart = apart;
             Candidate& k = cases.back().candidate;
@@ -256,21 +299,31 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
   std::size_t done = 0;
   const auto in_parallel = [&](auto work) {
     std::atomic<std::size_t> next = 0;
+    std::exception_ptr thrown;
     const auto loop = [&] {
-      for (std::size_t i = next++; i < cases.size() && !stopped(stop); i = next++) work(i);
+      try {
+        for (std::size_t i = next++; i < cases.size() && !stopped(stop); i = next++) work(i);
+      } catch (...) {
+        const std::scoped_lock lock(telling);
+        thrown = std::current_exception();
+        next = cases.size();
+      }
     };
     const unsigned threads = std::max(1U, std::thread::hardware_concurrency());
     std::vector<std::thread> others;
     for (unsigned t = 1; t < threads; ++t) others.emplace_back(loop);
     loop();
     for (std::thread& t : others) t.join();
+    if (thrown) std::rethrow_exception(thrown);
   };
-  in_parallel([&](std::size_t i) { screen(result, sources, requests[i], cases[i]); });
-  if (!cases.empty()) {
-    const auto read = std::ranges::find_if(cases, [](const Case& c) { return c.resolved != nullptr; });
-    // Where nothing could be read at all, what is wrong is wrong with the request.
-    if (read == cases.end() && !all) resolve_serving(requests.front(), sources);
-    if (read != cases.end()) result.load = read->traffic.load;
+  if (cases.empty()) throw Error::bad_input("`hw`: no device is named", "`hw` h100-sxm,h200-sxm, or all");
+  in_parallel([&](std::size_t i) { screen(result, sources, requests[i], trace, cases[i]); });
+  // Where nothing could be read at all, what is wrong is wrong with the request.
+  if (std::ranges::all_of(cases, [](const Case& c) { return c.error && c.error->kind() == ErrorKind::bad_input; }))
+    throw Error(*cases.front().error);
+  if (const auto read = std::ranges::find_if(cases, [](const Case& c) { return c.traffic.load.rate.has_value(); });
+      read != cases.end()) {
+    result.load = read->traffic.load;
   }
   std::ranges::stable_sort(cases, {}, [](const Case& c) { return c.least; });
   std::atomic<double> best = kUnknown;
@@ -282,11 +335,15 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
       c.candidate.why = fmt::format("no {} is known", result.minimise == Minimise::energy ? "board power" : "price");
     }
     if (c.deployed && c.candidate.ceiling > 0 && near) {
-      if (c.apart) {
-        search_apart(result, c, stop, runs);
-      } else {
-        search_replicas(result, c, stop, runs);
+      try {
+        (c.apart ? search_apart : search_replicas)(result, c, stop, runs);
+      } catch (const Error& error) {  // a request that the cache has no room for
+        c.candidate.why = error.diagnostics().front().message;
+        c.candidate.binding = serving::Binding::length;
+        c.candidate.simulated = true;
       }
+      if (stopped(stop)) c.candidate.meets = false;  // a run that ended early says nothing
+      if (!c.candidate.meets) unprice(c.candidate);
       if (c.candidate.meets) {
         price(result, c);
         const double value = c.candidate.objective(result.minimise).value_or(kUnknown);
@@ -305,11 +362,11 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
   for (Case& c : cases) result.candidates.push_back(std::move(c.candidate));
   std::ranges::stable_sort(result.candidates, [&](const Candidate& a, const Candidate& b) {
     const auto rank = [&](const Candidate& k) {
-      // Those that meet by what is minimised, then those that were not near, then by how close they come.
+      // Those that meet by what is minimised, the quicker of two that take the same first; then those that were not near, then by how close they come.
       const int group = k.meets ? 0 : k.ceiling > 0 && !k.simulated ? 1 : k.simulated ? 2 : 3;
       const double value =
           group == 2 && k.at ? k.at->excess(result.slo) : k.objective(result.minimise).value_or(kUnknown);
-      return std::tuple(group, value, k.devices);
+      return std::tuple(group, value, group == 0 && k.at ? k.at->e2e.mean : 0, k.devices);
     };
     return rank(a) < rank(b);
   });

@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "serving/random.h"
+#include "serving/trace_file.h"
 
 namespace llmperf::serving {
 namespace {
@@ -102,6 +103,7 @@ Prefix parse_prefix(std::string_view text, const Lengths& input) {
 }
 
 Workload make_workload(const Load& load) {
+  if (load.trace) return sent_as(first_of(*load.trace, load.requests), load);
   Workload w;
   w.open = load.rate.has_value();
   w.endless = w.open;
