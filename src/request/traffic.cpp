@@ -130,7 +130,8 @@ void check_capacity(const Request& q, bool disaggregated) {
   if (!disaggregated) {
     constexpr const char* kApart = "try prompts and decode apart as well (pd), or leave it out";
     for (const char* name : {"kv-link", "kv-transfer"}) refuse(name, "no keys and values are sent", kApart);
-    if (q.dp.value_or(1) == 1 && !q.devices) refuse("router", "each replica is simulated at its share of the rate", kApart);
+    if (q.dp.value_or(1) == 1 && !q.devices)
+      refuse("router", "each replica is simulated at its share of the rate", kApart);
   }
   if (q.trace) {
     for (const char* name : {"input", "output", "prefix", "turns"}) refuse(name, "the trace says it");
