@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/integer.h"
 #include "base/list.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "descriptor/catalog.h"
 #include "estimate/price.h"
@@ -55,6 +56,7 @@ struct Case {
   Traffic traffic;
   bool apart = false;
   double least = kUnknown;  // of what is minimised
+  double alone = kUnknown;  // how far a request by itself exceeds a bound, of what is ruled out by that
   bool done = false;
 };
 
@@ -95,6 +97,18 @@ void bound(const CapacityResult& result, Case& c) {
   c.least = k.objective(result.minimise).value_or(kUnknown);
 }
 
+// How far a request alone exceeds the bound that it exceeds most.
+double excess_alone(const serving::ClosedForm& closed, const serving::Slo& slo, double output) {
+  double most = 0;
+  for (const serving::Bound& b : slo) {
+    const Seconds alone = b.metric == serving::Metric::ttft  ? closed.ttft
+                          : b.metric == serving::Metric::e2e ? closed.ttft + closed.tpot * (output - 1)
+                                                             : closed.tpot;
+    most = std::max(most, alone / b.limit);
+  }
+  return most;
+}
+
 // A trace that is sent at the rate asked for, and lengths that the closed form may take for its requests'.
 void send(serving::Load& load, const std::shared_ptr<const serving::Trace>& trace) {
   const auto fixed = [](double mean) { return serving::Lengths{serving::Lengths::Kind::fixed, std::round(mean), 0}; };
@@ -129,7 +143,12 @@ void screen(const CapacityResult& result, Sources& sources, Request request,
     if (!c.deployed->settings.version.empty()) k.engine += "@" + c.deployed->settings.version;
     const serving::ClosedForm closed = serving::closed_form(*c.deployed, c.traffic.load, result.slo);
     k.binding = closed.misses(result.slo, c.traffic.load.output.mean());
-    if (k.binding != serving::Binding::none) return;
+    if (k.binding != serving::Binding::none) {
+      k.why = fmt::format("a request alone has a TTFT of {} and a TPOT of {}", format_seconds(closed.ttft),
+                          format_seconds(closed.tpot));
+      c.alone = excess_alone(closed, result.slo, c.traffic.load.output.mean());
+      return;
+    }
     k.ceiling = closed.ceiling;
     bound(result, c);
   } catch (const Error& error) {
@@ -336,7 +355,7 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
       read != cases.end()) {
     result.load = read->traffic.load;
   }
-  std::ranges::stable_sort(cases, {}, [](const Case& c) { return c.least; });
+  std::ranges::stable_sort(cases, {}, [](const Case& c) { return std::pair(c.least, c.alone); });
   std::atomic<double> best = kUnknown;
   in_parallel([&](std::size_t i) {
     Case& c = cases[i];

@@ -78,7 +78,9 @@ Type fields_of(Fields<CapacityCandidate> f) {
       .when([](const C& c) { return c.of().cause.has_value(); })
       .of("simulated", "false: the closed form puts it far beyond the best, or rules it out",
           [](const C& c) { return c.of().simulated; })
-      .of("why", "of one that cannot be built; null of others", [](const C& c) { return c.of().why; })
+      .of("why",
+          "why it is none: it cannot be built, a request alone is too slow, the search was interrupted; null of others",
+          [](const C& c) { return c.of().why; })
       .when([](const C& c) { return !c.of().why.empty(); })
       .of("beyond_best",
           "by how much more of what is minimised it takes than the best: 0.2 is 20 %; null: it does not "

@@ -234,6 +234,15 @@ void serving_cards(Cards& c) {
   add_basis(c);
 }
 
+// "3 x tp 4"; "4 + 2 x tp 1" of prompts and decode apart.
+std::string replicas_text(const Json& candidate, const Labels& labels) {
+  const auto number = [&](const char* key) { return format_count(find_number(candidate, key).value_or(0)); };
+  const std::string plan = find_text(candidate, "plan");
+  const bool apart = find_number(candidate, "decode_replicas").value_or(0) > 0;
+  return apart ? labels.text("replicas_apart", {number("replicas"), number("decode_replicas"), plan})
+               : labels.text("replicas_of", {number("replicas"), plan});
+}
+
 // "12 x h100-sxm", and how they are dealt.
 void candidate_card(Cards& c, const std::string& title, const Json& candidate, std::string note, Tone tone) {
   const auto number = [&](const char* key) { return format_count(find_number(candidate, key).value_or(0)); };
@@ -272,9 +281,10 @@ void capacity_cards(Cards& c) {
       candidate_card(c, c.labels_.text("runner_up"), *next, more, Tone::plain);
     }
   }
-  c.add({c.labels_.title("binding"), c.labels_.value("binding", find_text(*best, "binding")),
-         c.labels_.text("beyond_rate",
-                        {format_significant(find_number(*best, "max_requests_per_second").value_or(0), 3)})});
+  if (find_text(*best, "binding") != "none")
+    c.add({c.labels_.title("binding"), c.labels_.value("binding", find_text(*best, "binding")),
+           c.labels_.text("beyond_rate",
+                          {format_significant(find_number(*best, "max_requests_per_second").value_or(0), 3)})});
   if (const auto joules = find_number(*best, "joules_per_output_token"))
     c.add({c.labels_.title("joules_per_output_token"), format_significant(*joules, 3), c.labels_.text("at_most")});
   const Json* extrapolated = find(*best, "extrapolated");
@@ -511,7 +521,7 @@ void write_estimate(const Section& s) {
 // the others do not.
 
 // A candidate as a row: `at` has the bounded statistics by their names, "tpot_p99_s".
-Json candidate_row(const Json& candidate, bool meets) {
+Json candidate_row(const Json& candidate, bool meets, const Labels& labels) {
   Json row = Json::object();
   const auto take = [&](std::initializer_list<const char*> keys) {
     for (const char* key : keys) {
@@ -533,8 +543,9 @@ Json candidate_row(const Json& candidate, bool meets) {
     bounds();
     return row;
   }
-  take({"hardware", "plan", "replicas", "decode_replicas", "weights", "engine", "devices", "cost_per_hour",
-        "cost_per_million_output_tokens"});
+  take({"hardware"});
+  row["replicas"] = replicas_text(candidate, labels);
+  take({"weights", "engine", "devices", "cost_per_hour", "cost_per_million_output_tokens"});
   bounds();
   take({"max_requests_per_second", "binding", "beyond_best", "pareto"});
   for (const char* key : {"ttft_mean_s", "tpot_mean_s", "e2e_mean_s", "mean_batch", "utilisation"}) {
@@ -552,7 +563,7 @@ void write_candidates(const Section& s) {
   for (const Json& candidate : *all) {
     const Json* meets = find(candidate, "meets");
     const bool yes = meets != nullptr && meets->is_boolean() && meets->get<bool>();
-    (yes ? met : others).push_back(candidate_row(candidate, yes));
+    (yes ? met : others).push_back(candidate_row(candidate, yes, s.labels));
   }
   if (!met.empty()) {
     s.page.open_section("candidates", s.labels.text("capacity_met"), 2);
@@ -560,11 +571,12 @@ void write_candidates(const Section& s) {
     s.page.close_section();
   }
   if (others.empty()) return;
-  s.page.open_fold("section", "others", s.labels.text("capacity_others"));
+  const std::string title = s.labels.text(met.empty() ? "capacity_none" : "capacity_others");
+  met.empty() ? s.page.open_section("others", title, 2) : s.page.open_fold("section", "others", title);
   HtmlTable table = table_of(others, "others", s.labels);
   table.caption = s.labels.text("capacity_others");
   write_table(s.page, std::move(table), s.labels);
-  s.page.close_fold();
+  met.empty() ? s.page.close_section() : s.page.close_fold();
 }
 
 // ---- The sections of a study: its words, commands and tables.

@@ -36,7 +36,9 @@ std::string binding_text(const Candidate& k) {
 }
 
 bool several_engines(const CapacityResult& r) {
-  return std::ranges::any_of(r.candidates, [&](const Candidate& k) { return k.engine != r.candidates.front().engine; });
+  // What could not be read has none.
+  const std::string& first = r.candidates.front().engine;
+  return std::ranges::any_of(r.candidates, [&](const Candidate& k) { return !k.engine.empty() && k.engine != first; });
 }
 
 // "3 replicas of tp 4 on h100-sxm, fp8: 12 devices".
@@ -83,7 +85,8 @@ Table meeting_table(const CapacityResult& r) {
       {{"#"}, {"hardware", true}, {"replicas", true}, {"weights", true}},
       {}};
   if (engines) t.columns.push_back({"engine", true});
-  for (const char* column : {"dev.", "req/s", "per h", "per M"}) t.columns.push_back({column});
+  if (!engines) t.columns.push_back({"dev."});  // for one of the two there is room
+  for (const char* column : {"req/s", "per h", "per M"}) t.columns.push_back({column});
   constexpr std::array<const char*, serving::kMetrics.size()> kTitles = {"TTFT", "TPOT", "ITL", "E2E"};
   for (const Shown& s : times)
     t.columns.push_back({fmt::format("{} {}", kTitles[static_cast<std::size_t>(s.metric)], s.statistic)});
@@ -97,8 +100,9 @@ Table meeting_table(const CapacityResult& r) {
         std::vector<std::string>{std::to_string(++i) + (k.pareto ? "+" : ""), k.hardware + (k.extrapolated ? "*" : ""),
                                  replicas + " x " + k.plan, k.weights});
     if (engines) row.push_back(k.engine);
-    row.insert(row.end(), {std::to_string(k.devices), format_significant(k.max_requests_per_second, 3),
-                           money(k.cost_per_hour), money(k.cost_per_million_output_tokens)});
+    if (!engines) row.push_back(std::to_string(k.devices));
+    row.insert(row.end(), {format_significant(k.max_requests_per_second, 3), money(k.cost_per_hour),
+                           money(k.cost_per_million_output_tokens)});
     for (const Shown& s : times) row.push_back(format_seconds(Seconds{k.at->of(s.metric).of(s.statistic)}));
     row.push_back(binding_text(k));
   }
@@ -116,7 +120,7 @@ std::string why_not(const CapacityResult& r, const Candidate& k) {
     if (k.cost_per_hour) why += fmt::format(", {} {} per hour", money(k.cost_per_hour), k.currency);
     return why;
   }
-  if (!k.at) return "a request alone exceeds it";
+  if (!k.at) return "";
   std::vector<std::string> missed;
   for (const ServedBound& b : bounds_at(r.slo, *k.at, k.at->stable)) {
     if (!b.met()) missed.push_back(slo_bound_text(b));
@@ -161,8 +165,7 @@ Document document(const CapacityResult& r) {
   const Candidate* best = r.best();
   if (best == nullptr) {
     f.add("answer", "nothing meets the bounds");
-    if (!r.candidates.empty() && r.candidates.front().at) {
-      const Candidate& nearest = r.candidates.front();
+    if (const Candidate& nearest = r.candidates.front(); nearest.binding != serving::Binding::memory) {
       f.add("nearest", fmt::format("{}; {}", title_of(r, nearest), why_not(r, nearest)));
     }
   } else {
