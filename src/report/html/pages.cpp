@@ -276,8 +276,9 @@ void capacity_cards(Cards& c) {
   }
   if (const Json* next = find(c.document_, "candidates.1")) {
     if (const auto beyond = find_number(*next, "beyond_best")) {
-      const std::string more = c.labels_.text(
-          "more_of", {format_share(*beyond), c.labels_.value("minimise", find_text(c.document_, "minimise"))});
+      const std::string what = c.labels_.value("minimise", find_text(c.document_, "minimise"));
+      const std::string more =
+          *beyond > 0 ? c.labels_.text("more_of", {format_share(*beyond), what}) : c.labels_.text("same_of", {what});
       candidate_card(c, c.labels_.text("runner_up"), *next, more, Tone::plain);
     }
   }
@@ -545,7 +546,7 @@ Json candidate_row(const Json& candidate, bool meets, const Labels& labels) {
   }
   take({"hardware"});
   row["replicas"] = replicas_text(candidate, labels);
-  take({"weights", "engine", "devices", "cost_per_hour", "cost_per_million_output_tokens"});
+  take({"cost_per_hour", "weights", "engine", "devices", "cost_per_million_output_tokens"});
   bounds();
   take({"max_requests_per_second", "binding", "beyond_best", "pareto"});
   for (const char* key : {"ttft_mean_s", "tpot_mean_s", "e2e_mean_s", "mean_batch", "utilisation"}) {

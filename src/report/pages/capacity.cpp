@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/integer.h"
 #include "base/number.h"
@@ -150,14 +151,26 @@ Table others_table(const CapacityResult& r) {
   return t;
 }
 
+// "1024 tokens in, 128 out, 512 of the prompt alike in all".
+std::string requests_text(const serving::Load& load) {
+  const std::string input = serving::text_of(load.input);
+  const std::string output = serving::text_of(load.output);
+  if (load.trace)
+    return fmt::format("{}: {} tokens in and {} out on the mean", load.trace->workload.name, input, output);
+  std::string text = fmt::format("{} tokens in, {} out", input, output);
+  if (load.prefix.tokens > 0) {
+    text += fmt::format(", {} of the prompt {}", format_count(d(load.prefix.tokens)),
+                        load.prefix.kinds == 1 ? "alike in all" : fmt::format("of {} kinds", load.prefix.kinds));
+  }
+  if (load.turns > 1) text += fmt::format(", sessions of {} turns", load.turns);
+  if (!std::isfinite(load.burstiness)) return text + ", at equal intervals";
+  if (load.burstiness != 1) text += fmt::format(", burstiness {}", format_significant(load.burstiness));
+  return text;
+}
+
 Document document(const CapacityResult& r) {
-  const std::string requests =
-      r.load.trace
-          ? fmt::format("{}: {} tokens in and {} out on the mean", r.load.trace->workload.name,
-                        serving::text_of(r.load.input), serving::text_of(r.load.output))
-          : fmt::format("{} tokens in, {} out", serving::text_of(r.load.input), serving::text_of(r.load.output));
   Document doc{Heading{fmt::format("{} at {} requests/s", r.asked.model.value_or(""), format_significant(r.rate)), ""},
-               Paragraph{fmt::format("{}; {}; {}, {}", serving::text_of(r.slo), requests,
+               Paragraph{fmt::format("{}; {}; {}, {}", serving::text_of(r.slo), requests_text(r.load),
                                      count_text(r.candidates.size(), "candidate"),
                                      count_text(static_cast<std::size_t>(r.simulations), "simulation"))}};
   Fields f;
