@@ -182,7 +182,7 @@ serving::Summary judged(const CapacityResult& result, const Case& c, const servi
 void search_replicas(CapacityResult& result, Case& c, const std::atomic<bool>* stop, std::atomic<std::int64_t>& runs) {
   Candidate& k = c.candidate;
   const serving::Capacity found =
-      serving::max_rate(*c.deployed, c.traffic.load, result.slo, {.enough = result.rate, .stop = stop});
+      serving::max_rate(*c.deployed, c.traffic.load, result.slo, {.enough = std::nullopt, .stop = stop});
   runs += found.simulations;
   k.simulated = true;
   k.max_requests_per_second = found.requests_per_second;

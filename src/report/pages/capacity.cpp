@@ -202,6 +202,7 @@ Document document(const CapacityResult& r) {
                                  format_significant(best->max_requests_per_second, 3),
                                  best->decode_replicas > 0 ? "all" : "a replica"));
     }
+    if (best->extrapolated) f.add("extrapolated", "nothing was measured on " + best->hardware);
     if (best->joules_per_output_token) {
       f.add("energy", fmt::format("{} J for an output token by board power, an upper bound",
                                   format_significant(*best->joules_per_output_token, 3)));
@@ -212,11 +213,11 @@ Document document(const CapacityResult& r) {
   if (std::ranges::any_of(r.candidates, [](const Candidate& k) { return !k.meets; })) doc.emplace_back(others_table(r));
   if (best != nullptr) {
     doc.emplace_back(Paragraph{fmt::format(
-        "req/s: that one replica takes within the bounds ({} where it takes all of them; of prompts and decode apart "
-        "all replicas); per h, per M: {} of all devices for an hour, and for a million output tokens with their "
-        "prompts and idle time; times: of a replica at its share of the rate; binds: what is exceeded beyond its "
+        "req/s: that one replica takes within the bounds (of prompts and decode apart all replicas, and at least); per "
+        "h, per M: {} of all devices for an hour, and for a million output tokens with their prompts and idle time; "
+        "times: of a replica at its share of the rate; binds: what is exceeded beyond its "
         "req/s. +: none is both cheaper and quicker from end to end. *: nothing was measured on this device.",
-        format_significant(r.rate), best->currency.empty() ? "cost" : best->currency)});
+        best->currency.empty() ? "cost" : best->currency)});
   }
   return doc;
 }
