@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <mutex>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -250,11 +252,21 @@ Found find(Kind kind, const std::string& name_or_path) {
                          hint_for(kind, name_or_path));
 }
 
+// What is embedded never changes, and some of it (an engine's eras) is asked for with every device there is.
+Document parse_once(const EmbeddedFile& file) {
+  static std::mutex mutex;
+  static std::map<const EmbeddedFile*, Document> parsed;
+  const std::scoped_lock lock(mutex);
+  auto at = parsed.find(&file);
+  if (at == parsed.end()) at = parsed.emplace(&file, parse_yaml(file.text, std::string(file.path))).first;
+  return at->second;
+}
+
 }  // namespace
 
 Document load(Kind kind, const std::string& name_or_path) {
   const Found found = find(kind, name_or_path);
-  if (found.embedded) return parse_yaml(found.embedded->text, found.path);
+  if (found.embedded) return parse_once(*found.embedded);
   return parse_file(found.path, kind == Kind::model ? kConfigRules : JsonRules());
 }
 

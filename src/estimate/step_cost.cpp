@@ -51,7 +51,7 @@ struct StepCost::Tables {
   // some: a slot's key is written after its sum, and a table that was outgrown stays until the end.
   class Memo {
    public:
-    Memo() { grow(1024); }
+    Memo() { grow(64); }
     const Sum* find(std::uint64_t key) const {
       const Table& table = *current_.load(std::memory_order_acquire);
       for (std::size_t i = table.start(key);; ++i) {

@@ -28,6 +28,7 @@ namespace {
 constexpr double kUnknown = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kPlenty = 4096;
 constexpr std::int64_t kTraced = 20'000;  // requests of a trace, at most where nobody says how many
+constexpr std::int64_t kFew = 32;         // replicas
 
 std::vector<std::string> parts_of(const std::string& text) {
   std::vector<std::string> list;
@@ -55,16 +56,17 @@ struct Case {
   std::optional<Error> error;  // why there is none
   Traffic traffic;
   bool apart = false;
-  double least = kUnknown;  // of what is minimised
   double alone = kUnknown;  // how far a request by itself exceeds a bound, of what is ruled out by that
   bool done = false;
+  // Rates that a replica does not take: what is beyond its ceiling, and then what simulations showed.
+  std::vector<double> missed;
+  std::int64_t simulations = 0;
 };
 
 const estimate::Setup& setup_of(const Case& c) { return std::get<Generation>(c.resolved->work).estimator->setup(); }
 
-void price(const CapacityResult& result, Case& c) {
+void price(const CapacityResult& result, const Case& c, Candidate& k) {
   const estimate::Setup& setup = setup_of(c);
-  Candidate& k = c.candidate;
   k.devices = (k.replicas + k.decode_replicas) * k.replica_devices;
   const double output = result.rate * c.traffic.load.output.mean();  // tokens per second
   const auto devices = d(k.devices);
@@ -88,13 +90,16 @@ void unprice(Candidate& k) {
     number->reset();
 }
 
-// What it takes at least: as many replicas as its ceiling asks for.
-void bound(const CapacityResult& result, Case& c) {
-  Candidate& k = c.candidate;
-  if (k.ceiling <= 0) return;
-  k.replicas = static_cast<std::int64_t>(std::ceil(result.rate / k.ceiling));
-  price(result, c);
-  c.least = k.objective(result.minimise).value_or(kUnknown);
+// As many replicas as share the rate at less than `missed` each: of what is minimised that is the least.
+double bound(const CapacityResult& result, const Case& c, double missed, Candidate& k) {
+  k.replica_devices = c.candidate.replica_devices;
+  k.replicas = static_cast<std::int64_t>(std::floor(result.rate / missed * (1 + 1e-9))) + 1;
+  price(result, c, k);
+  return k.objective(result.minimise).value_or(kUnknown);
+}
+double least(const CapacityResult& result, const Case& c) {
+  Candidate k;
+  return c.missed.empty() ? kUnknown : bound(result, c, c.missed.back(), k);
 }
 
 // How far a request alone exceeds the bound that it exceeds most.
@@ -119,7 +124,7 @@ void send(serving::Load& load, const std::shared_ptr<const serving::Trace>& trac
   load.prefix.tokens = std::llround(serving::mean_known_tokens(all));
 }
 
-void screen(const CapacityResult& result, Sources& sources, Request request,
+void screen(const CapacityResult& result, Sources& sources, const Request& request,
             const std::shared_ptr<const serving::Trace>& trace, Case& c) {
   Candidate& k = c.candidate;
   try {
@@ -150,7 +155,7 @@ void screen(const CapacityResult& result, Sources& sources, Request request,
       return;
     }
     k.ceiling = closed.ceiling;
-    bound(result, c);
+    c.missed = {closed.ceiling};
   } catch (const Error& error) {
     c.error = error;
     k.why = error.diagnostics().front().message;
@@ -164,52 +169,53 @@ bool gaps(const CapacityResult& result) {
 bool stopped(const std::atomic<bool>* stop) { return stop != nullptr && stop->load(); }
 
 // What a deployment does with the load: of as many seeds as are asked for the run that exceeds the bounds most.
-serving::Summary judged(const CapacityResult& result, const Case& c, const serving::Deployment& deployment,
-                        serving::Load load, const std::atomic<bool>* stop, std::atomic<std::int64_t>& runs) {
+serving::Summary judged(const CapacityResult& result, Case& c, const serving::Deployment& deployment,
+                        serving::Load load, const std::atomic<bool>* stop) {
   std::optional<serving::Summary> worst;
   for (std::int64_t i = 0; i < c.traffic.seeds; ++i, ++load.seed) {
     const serving::Workload w = serving::make_workload(load);
     serving::Summary s = serving::summarise(
         serving::simulate(deployment, w, {.seed = load.seed, .gaps = gaps(result), .stop = stop}), w, result.slo);
-    ++runs;
+    ++c.simulations;
     const auto rank = [&](const serving::Summary& of) { return std::pair(!of.stable, of.excess(result.slo)); };
     if (!worst || rank(s) > rank(*worst)) worst = std::move(s);
   }
   return *worst;
 }
 
-// As many replicas of one kind as the rate needs.
-void search_replicas(CapacityResult& result, Case& c, const std::atomic<bool>* stop, std::atomic<std::int64_t>& runs) {
+// As many replicas of one kind as the rate needs, unless they turn out not to be of interest.
+void search_replicas(const CapacityResult& result, Case& c, const std::function<bool()>& worthwhile,
+                     const std::atomic<bool>* stop) {
   Candidate& k = c.candidate;
-  const serving::Capacity found =
-      serving::max_rate(*c.deployed, c.traffic.load, result.slo, {.enough = std::nullopt, .stop = stop});
-  runs += found.simulations;
-  k.simulated = true;
+  const auto goes_on = [&](double missed) {
+    c.missed.push_back(missed);
+    return worthwhile();
+  };
+  const serving::Capacity found = serving::max_rate(*c.deployed, c.traffic.load, result.slo,
+                                                    {.enough = std::nullopt, .worthwhile = goes_on, .stop = stop});
+  c.simulations += found.simulations;
   k.max_requests_per_second = found.requests_per_second;
   k.binding = found.binding;
   k.cause = found.cause;
   k.at = found.at;
-  k.meets = found.requests_per_second > 0;
-  if (!k.meets) {
-    k.replicas = 0;
-    return;
-  }
+  k.meets = found.requests_per_second > 0 && worthwhile();
+  if (!k.meets) return;
   k.replicas = static_cast<std::int64_t>(std::ceil(result.rate / found.requests_per_second * (1 - 1e-9)));
   // The answer is held against more requests than the search was, as percentiles want; where they do not meet the
-  // bounds a replica more shares the rate.
-  for (int more = 0; more < 4; ++more, ++k.replicas) {
+  // bounds a replica more shares the rate, of many as many as take off what the search is unsure of.
+  for (int more = 0; more < 4; ++more, k.replicas += divide_up(k.replicas, kFew)) {
     serving::Load load = c.traffic.load;
     load.rate = result.rate / d(k.replicas);
     load.requests = c.traffic.load.requests;
-    k.at = judged(result, c, c.deployed->deployment, load, stop, runs);
+    k.at = judged(result, c, c.deployed->deployment, load, stop);
     k.meets = k.at->stable && k.at->excess(result.slo) <= 0;
-    if (k.meets || stopped(stop)) break;
+    if (k.meets || stopped(stop) || !goes_on(*load.rate)) break;
   }
 }
 
 // Replicas of prompts and of decode: at first as many as keep each of the two busy for four fifths of the time, then
 // one more of the kind whose bound is exceeded.
-void search_apart(CapacityResult& result, Case& c, const std::atomic<bool>* stop, std::atomic<std::int64_t>& runs) {
+void search_apart(const CapacityResult& result, Case& c, const std::atomic<bool>* stop) {
   Candidate& k = c.candidate;
   serving::Deployment deployment = c.deployed->deployment;
   const auto busy = [&](bool decode) {
@@ -227,8 +233,7 @@ void search_apart(CapacityResult& result, Case& c, const std::atomic<bool>* stop
   for (int more = 0; more < 24 && !stopped(stop); ++more) {
     deployment.pool.replicas = k.replicas;
     deployment.decode->replicas = k.decode_replicas;
-    const serving::Summary s = judged(result, c, deployment, load, stop, runs);
-    k.simulated = true;
+    const serving::Summary s = judged(result, c, deployment, load, stop);
     k.at = s;
     k.meets = s.stable && s.excess(result.slo) <= 0;
     if (k.meets) break;
@@ -325,7 +330,6 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
       }
     }
   }
-  std::atomic<std::int64_t> runs = 0;
   std::mutex telling;
   const auto in_parallel = [&](auto work) {
     std::atomic<std::size_t> next = 0;
@@ -339,7 +343,7 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
         next = cases.size();
       }
     };
-    const unsigned threads = std::max(1U, std::thread::hardware_concurrency());
+    const unsigned threads = query.threads > 0 ? query.threads : std::max(1U, std::thread::hardware_concurrency());
     std::vector<std::thread> others;
     for (unsigned t = 1; t < threads; ++t) others.emplace_back(loop);
     loop();
@@ -355,32 +359,34 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
       read != cases.end()) {
     result.load = read->traffic.load;
   }
-  std::ranges::stable_sort(cases, {}, [](const Case& c) { return std::pair(c.least, c.alone); });
+  std::ranges::stable_sort(cases, {}, [&](const Case& c) { return std::pair(least(result, c), c.alone); });
   std::atomic<double> best = kUnknown;
+  // What nobody asked for by name and has no price is not ranked by it.
+  const auto far = [&](double value) { return value > kNear * best && (all || value != kUnknown); };
   in_parallel([&](std::size_t i) {
     Case& c = cases[i];
-    // What nobody asked for by name and has no price is not ranked by it.
-    const bool near = c.least <= kNear * best.load() || (c.least == kUnknown && !all);
-    if (c.least == kUnknown && all && c.candidate.ceiling > 0) {
-      c.candidate.why = fmt::format("no {} is known", result.minimise == Minimise::energy ? "board power" : "price");
-    }
-    if (c.deployed && c.candidate.ceiling > 0 && near) {
+    Candidate& k = c.candidate;
+    const auto worthwhile = [&] { return !far(least(result, c)); };
+    if (k.ceiling > 0 && worthwhile()) {
       try {
-        (c.apart ? search_apart : search_replicas)(result, c, stop, runs);
+        if (c.apart) {
+          search_apart(result, c, stop);
+        } else {
+          search_replicas(result, c, worthwhile, stop);
+        }
       } catch (const Error& error) {  // a request that the cache has no room for
-        c.candidate.why = error.diagnostics().front().message;
-        c.candidate.binding = serving::Binding::length;
-        c.candidate.simulated = true;
+        c.error = error;
+        k.why = error.diagnostics().front().message;
+        k.binding = serving::Binding::length;
+        k.ceiling = 0;
       }
-      if (stopped(stop)) {  // a run that ended early says nothing
-        c.candidate.meets = false;
-        return;
-      }
-      if (!c.candidate.meets) unprice(c.candidate);
-      if (c.candidate.meets) {
-        price(result, c);
-        const double value = c.candidate.objective(result.minimise).value_or(kUnknown);
-        for (double b = best.load(); value < b && !best.compare_exchange_weak(b, value);) {
+      if (stopped(stop)) return;  // a run that ended early says nothing
+      k.simulated = !c.error;
+      if (!k.meets) unprice(k);
+      if (k.simulated && k.meets) {
+        price(result, c, k);
+        const double value = k.objective(result.minimise).value_or(kUnknown);
+        for (double b = best; value < b && !best.compare_exchange_weak(b, value);) {
         }
       }
     }
@@ -390,12 +396,34 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
     ++result.done;
     if (progress) progress(result.done, cases.size());
   });
-  result.simulations = runs;
   result.interrupted = stopped(stop);
+  // How much of those that are far was simulated hangs on how soon others were done, which is chance. What is said of
+  // them is the first rate that shows it; of one that was stopped nothing is known.
   for (Case& c : cases) {
-    if (!c.done && !c.error) c.candidate.why = "interrupted";
+    Candidate& k = c.candidate;
+    const auto shown = std::ranges::find_if(c.missed, [&](double missed) {
+      Candidate one;
+      return far(bound(result, c, missed, one));
+    });
+    if (k.ceiling > 0 && (!k.simulated || shown != c.missed.end())) {
+      k.simulated = k.meets = false;
+      k.binding = serving::Binding::none;
+      k.cause.reset();
+      k.at.reset();
+      k.max_requests_per_second = 0;
+      k.decode_replicas = 0;
+      const double value = bound(result, c, shown != c.missed.end() ? *shown : k.ceiling, k);
+      if (!c.done) {
+        k.why = "interrupted";
+      } else if (all && value == kUnknown) {
+        k.why = fmt::format("no {} is known", result.minimise == Minimise::energy ? "board power" : "price");
+      }
+    } else if (!c.done && !c.error) {
+      k.why = "interrupted";
+    }
+    if (k.simulated) result.simulations += c.simulations;
+    result.candidates.push_back(std::move(k));
   }
-  for (Case& c : cases) result.candidates.push_back(std::move(c.candidate));
   std::ranges::stable_sort(result.candidates, [&](const Candidate& a, const Candidate& b) {
     const auto rank = [&](const Candidate& k) {
       // Those that meet by what is minimised, the quicker of two that take the same first; then those that were not

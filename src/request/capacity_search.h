@@ -3,7 +3,8 @@
 //
 // Lists in `hw`, `tp`, `weights` and `engine` span the candidates. Each is screened in closed form (its weights fit, a
 // request alone meets the bounds, a ceiling of its rate: serving/capacity.h), which bounds what it costs from below; in
-// the order of that bound they are simulated, until the bound alone is beyond kNear times the best that was found.
+// the order of that bound they are simulated, each until a rate that it misses puts what it costs beyond kNear times
+// the best that was found. The answer does not depend on how many threads there are.
 #pragma once
 
 #include <array>
@@ -29,9 +30,10 @@ constexpr std::string_view name(Minimise minimise) { return kMinimised[static_ca
 inline constexpr double kNear = 1.5;
 
 struct CapacityQuery {
-  Request request;             // `hw`, `tp`, `weights` and `engine` may be lists, `hw` all
+  Request request = {};        // `hw`, `tp`, `weights` and `engine` may be lists, `hw` all
   bool disaggregated = false;  // prompts and decode on replicas of their own as well
   Minimise minimise = Minimise::cost;
+  unsigned threads = 0;  // 0: as many as there are cores
 };
 
 struct Candidate {
@@ -50,7 +52,7 @@ struct Candidate {
   serving::Binding binding = serving::Binding::none;
   std::optional<serving::Cause> cause;
   std::string why;         // of a candidate that cannot be: "32 heads do not divide by 64"
-  bool simulated = false;  // else it was screened: what it costs at least is far beyond the best
+  bool simulated = false;  // else replicas and costs are the least that its ceiling, or a rate that it misses, leave
   bool meets = false;
   std::optional<serving::Summary> at;  // of a replica at its share of the rate; of one that does not meet at its best
   std::optional<double> cost_per_hour, cost_per_million_output_tokens;
@@ -69,9 +71,9 @@ struct CapacityResult {
   serving::Slo slo;
   serving::Load load;
   std::vector<Candidate> candidates;  // best first, those that meet before those that do not
-  std::int64_t simulations = 0;
-  bool interrupted = false;  // those that were not done by then say so
-  std::size_t done = 0;      // candidates
+  std::int64_t simulations = 0;       // of the candidates that were simulated
+  bool interrupted = false;           // those that were not done by then say so
+  std::size_t done = 0;               // candidates
   const Candidate* best() const {
     return !candidates.empty() && candidates.front().meets ? &candidates.front() : nullptr;
   }

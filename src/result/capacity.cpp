@@ -77,7 +77,9 @@ Type fields_of(Fields<CapacityCandidate> f) {
       .of("cause", "what takes most of a TTFT that binds: \"queue\", \"kv\", \"budget\", \"prefill\", \"interference\"",
           [](const C& c) { return serving::kCauses[static_cast<std::size_t>(*c.of().cause)]; })
       .when([](const C& c) { return c.of().cause.has_value(); })
-      .of("simulated", "false: the closed form puts it far beyond the best, or rules it out",
+      .of("simulated",
+          "false: the closed form rules it out, or that or a rate that it misses puts what it takes at least, which "
+          "`replicas` and costs then are, beyond 1.5 times the best; or the search was interrupted",
           [](const C& c) { return c.of().simulated; })
       .of("why",
           "why it is none: it cannot be built, a request alone is too slow, the search was interrupted; null of others",
@@ -109,7 +111,7 @@ Type fields_of(Fields<request::CapacityResult> f) {
       .of("output", "likewise of what is generated", [](const R& r) { return serving::text_of(r.load.output); })
       .of<&R::minimise>("minimise", "\"cost\", \"devices\" or \"energy\"")
       .of("feasible", "whether some candidate meets the bounds", [](const R& r) { return r.best() != nullptr; })
-      .of<&R::simulations>("simulations", "that were run")
+      .of<&R::simulations>("simulations", "of the candidates that were simulated")
       .json("interrupted", "true where the search was ended early", [](const R& r) { return r.interrupted; })
       .only_when([](const R& r) { return r.interrupted; })
       .of<&candidates_of>("candidates", "best first");

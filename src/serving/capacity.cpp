@@ -133,6 +133,12 @@ Capacity max_rate(const Deployed& deployed, const Load& load, const Slo& slo, co
   }
   double low = 0;
   double high = closed.ceiling;
+  const auto worth_more = [&](double rate, const Summary& missed) {
+    high = rate;
+    blame(missed);
+    result.missed.push_back(rate);
+    return options.worthwhile(rate);
+  };
   if (options.enough && *options.enough < high) {
     const Summary s = at(*options.enough);
     if (meets(s)) {
@@ -140,8 +146,7 @@ Capacity max_rate(const Deployed& deployed, const Load& load, const Slo& slo, co
       result.at = s;
       return result;
     }
-    blame(s);
-    high = *options.enough;
+    if (!worth_more(*options.enough, s)) return result;
   }
   // The highest rate lies near the ceiling more often than not.
   for (double rate = high * 0.8; high - low > options.tolerance * high; rate = (low + high) / 2) {
@@ -151,8 +156,7 @@ Capacity max_rate(const Deployed& deployed, const Load& load, const Slo& slo, co
       low = rate;
       result.at = s;
     } else {
-      high = rate;
-      blame(s);
+      if (!worth_more(rate, s)) return result;
       if (high < closed.ceiling / 500) break;
     }
   }

@@ -14,8 +14,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
-#include <string>
+#include <vector>
 
 #include "serving/metrics.h"
 #include "serving/serve.h"
@@ -35,6 +36,7 @@ struct Capacity {
   Binding binding = Binding::none;  // what is exceeded first beyond that rate
   std::optional<Cause> cause;       // of a TTFT: what takes most of it there
   Summary at;                       // at that rate; of a request alone where there is none
+  std::vector<double> missed;       // rates that were tried and at which bounds are missed, each below the one before
   std::int64_t simulations = 0;
 };
 
@@ -42,7 +44,10 @@ struct CapacityOptions {
   std::int64_t requests = 300;  // that a rate is judged by
   double tolerance = 0.03;      // relative, of the rate
   // Rates beyond this one are of no interest: a deployment that takes it is not asked for more.
-  std::optional<double> enough;
+  std::optional<double> enough = {};
+  // Whether it still is of interest what a deployment takes that does not take this rate. Where it is not, the search
+  // ends, and what it found but `missed` means nothing.
+  std::function<bool(double)> worthwhile = [](double) { return true; };
   const std::atomic<bool>* stop = nullptr;
 };
 // `load`: its rate is not read.

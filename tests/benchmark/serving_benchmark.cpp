@@ -1,10 +1,13 @@
 // Speed of the simulation of serving, with a cost of steps that costs nothing itself. The figures to hold on one core:
 // 1,000 requests shaped as Mooncake's, whose prompts share blocks in a tree, in at most 50 ms; an hour of Azure's
-// conversations (19,366 requests) in at most 1 s.
+// conversations (19,366 requests) in at most 1 s. And of the search for the cheapest deployment of a model of 70 B
+// parameters among all GPUs, on two cores: at most 1 s.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "request/capacity_search.h"
 #include "serving/metrics.h"
 #include "serving/random.h"
 #include "serving/simulation.h"
@@ -115,5 +118,29 @@ void summary_of_an_hour(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(summarise(run, w).itl.p99);
 }
 BENCHMARK(summary_of_an_hour)->Unit(benchmark::kMillisecond);
+
+void capacity_70b(benchmark::State& state, const char* input, const char* output) {
+  request::CapacityQuery query{.threads = 2};
+  query.request.model = "llama-3.3-70b";
+  query.request.rate = 20;
+  query.request.slo = "ttft.p99=1s,tpot.p99=50ms";
+  query.request.hw = "all";
+  query.request.tp = "1,2,4,8";
+  query.request.weights = "bf16,fp8";
+  query.request.input = input;
+  query.request.output = output;
+  request::CapacityResult result;
+  for (auto _ : state) {
+    request::Sources sources;
+    result = request::search_capacity(query, sources);
+  }
+  state.counters["candidates"] = static_cast<double>(result.candidates.size());
+  state.counters["simulated"] =
+      static_cast<double>(std::ranges::count(result.candidates, true, &request::Candidate::simulated));
+}
+BENCHMARK_CAPTURE(capacity_70b, fixed, "1024", "128")->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK_CAPTURE(capacity_70b, azure, "lognormal:1155:0.5", "lognormal:211:1")
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 
 }  // namespace

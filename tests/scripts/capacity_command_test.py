@@ -86,8 +86,10 @@ class Capacity(ProgramTest):
             self.assertIsNotNone(best[key], key)
 
     def test_best_first_and_what_misses_the_bounds_has_no_costs(self):
-        found = self.json(*ASKED[:5], "--slo", "ttft.p99=60ms,tpot.p99=50ms", "--input", "1000", "--output", "200", *CARDS)["candidates"]
-        self.assertEqual([c["meets"] for c in found], sorted((c["meets"] for c in found), reverse=True))
+        met = [c["meets"] for c in self.candidates(*CARDS)]
+        self.assertEqual(met, sorted(met, reverse=True))
+        found = self.json(*ASKED[:5], "--slo", "ttft.p99=60ms", "--input", "lognormal:1000:1", "--hw", "h100-sxm", "--tp", "1,2",
+                          status=INFEASIBLE)["candidates"]
         missed = [c for c in found if not c["meets"] and c["simulated"]]
         self.assertTrue(missed)
         for c in missed:

@@ -1,6 +1,9 @@
 // The closed form by hand, and what the search for the highest rate promises.
 #include "serving/capacity.h"
 
+#include <algorithm>
+#include <functional>
+
 #include "catch.h"
 
 namespace llmperf::serving::capacity_test {
@@ -96,6 +99,18 @@ TEST_CASE("a rate that is enough is tried first, and no other where it holds", "
   const Capacity found = max_rate(deployed(), load(), parse_slo("ttft.p99=60ms"), {.enough = 2});
   CHECK(found.requests_per_second == 2);
   CHECK(found.simulations == 1);
+}
+
+TEST_CASE("a search ends with the first rate that is missed and leaves nothing of interest", "[capacity]") {
+  const Slo slo = parse_slo("ttft.p99=60ms");
+  const Capacity all = max_rate(deployed(), load(), slo);
+  REQUIRE(all.missed.size() > 1);
+  CHECK(std::ranges::is_sorted(all.missed, std::greater{}));
+  CHECK(all.missed.back() > all.requests_per_second);
+  const Capacity found =
+      max_rate(deployed(), load(), slo, {.worthwhile = [&](double rate) { return rate > all.missed[1]; }});
+  CHECK(found.missed == std::vector<double>(all.missed.begin(), all.missed.begin() + 2));
+  CHECK(found.simulations < all.simulations);
 }
 
 TEST_CASE("where a request alone exceeds a bound no rate is found, and the bound is named", "[capacity]") {

@@ -116,8 +116,7 @@ std::string why_not(const CapacityResult& r, const Candidate& k) {
     return k.binding == serving::Binding::memory ? k.why.substr(0, k.why.find(": ")) : k.why;
   }
   if (k.ceiling > 0 && !k.simulated) {
-    std::string why =
-        fmt::format("not simulated: at least {}", count_text(static_cast<std::size_t>(k.devices), "device"));
+    std::string why = fmt::format("given up: at least {}", count_text(static_cast<std::size_t>(k.devices), "device"));
     if (k.cost_per_hour) why += fmt::format(", {} {} per hour", money(k.cost_per_hour), k.currency);
     return why;
   }
@@ -177,7 +176,7 @@ Document document(const CapacityResult& r) {
   if (r.interrupted) f.add("interrupted", fmt::format("{} of {} candidates were done", r.done, r.candidates.size()));
   const Candidate* best = r.best();
   if (best == nullptr) {
-    f.add("answer", "nothing meets the bounds");
+    f.add("answer", r.interrupted ? "nothing found yet that meets the bounds" : "nothing meets the bounds");
     if (const Candidate& nearest = r.candidates.front(); nearest.binding != serving::Binding::memory) {
       f.add("nearest", fmt::format("{}; {}", title_of(r, nearest), why_not(r, nearest)));
     }
