@@ -1,6 +1,8 @@
 // `llmperf capacity`: how many of which devices serve a rate of requests within bounds, and what that costs.
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "cli/command_line.h"
 #include "cli/estimate.h"
 #include "cli/progress.h"
@@ -17,15 +19,17 @@ struct CapacityFlags {
 Answer capacity_answer(const CapacityFlags& flags, const Context&) {
   request::Sources sources;
   const InterruptGuard guard;
-  Progress progress;
-  const request::CapacityResult result = request::search_capacity(
-      flags.query, sources, &interruption(),
-      [&](std::size_t done, std::size_t all) { progress(done, all, fmt::format("candidate {} of {}", done, all)); });
+  std::optional<Progress> progress(std::in_place);
+  const request::CapacityResult result =
+      request::search_capacity(flags.query, sources, &interruption(),
+                               [&](std::size_t done, std::size_t all) { (*progress)(done, all, "candidates"); });
+  progress.reset();  // and its line, before anything is said
   Answer answer{report::capacity_report(result)};
   if (result.interrupted) {
+    fmt::print(stderr, "llmperf: interrupted: {} of {} candidates were done\n", result.done, result.candidates.size());
     answer.status = kExitInterrupted;
   } else if (result.best() == nullptr) {
-    answer.error = Error::infeasible("nothing meets the bounds; the best there is stands above",
+    answer.error = Error::infeasible("nothing meets the bounds; the nearest there is stands above",
                                      "looser --slo, more of --hw, --tp or --weights");
   }
   return answer;

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <optional>
 
 #include "base/integer.h"
 #include "base/number.h"
@@ -65,16 +67,36 @@ Answer serve_answer(const ServeFlags& flags, const Context& context) {
       serving::deploy(setup, traffic.engine, traffic.replicas, std::llround(first.mean_input() + first.mean_output()));
 
   const InterruptGuard guard;
+  // Runs of all seeds, and two with steps as long and as short as the band has them.
+  std::optional<Progress> progress(std::in_place);
+  const std::int64_t each = static_cast<std::int64_t>(first.requests.size());
+  const std::int64_t all = (traffic.seeds + 2) * each;
+  std::int64_t begun = 0;
+  auto shown_at = std::chrono::steady_clock::now();
+  const auto show = [&](std::int64_t ended) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - shown_at < std::chrono::milliseconds(200)) return;
+    shown_at = now;
+    (*progress)(static_cast<std::size_t>((begun - 1) * each + ended), static_cast<std::size_t>(all), "requests");
+  };
+  (*progress)(0, static_cast<std::size_t>(all), "requests");
   result::Serving result(setup);
   const bool drawn = context.output->wants(report::Format::json) || context.output->wants(report::Format::trace);
   const serving::Study study = serving::serve(
-      deployed, sent, traffic.load.seed, traffic.seeds,
+      deployed,
+      [&](std::uint64_t seed) {
+        ++begun;
+        show(0);
+        return sent(seed);
+      },
+      traffic.load.seed, traffic.seeds,
       [&](const serving::Summary& s) {
         describe_steps(estimator, s, first, result);
         const auto p90 = [](const std::optional<result::BandOf>& band) { return band ? band->band.p90 : 0; };
         return serving::StepBand{p90(result.bands[0].second), p90(result.bands[1].second)};
       },
-      traffic.slo, {.seed = traffic.load.seed, .timeline = drawn, .stop = &interruption()});
+      traffic.slo, {.seed = traffic.load.seed, .timeline = drawn, .stop = &interruption(), .progress = show});
+  progress.reset();  // and its line, before anything is said
   if (study.run.interrupted && study.summary.requests == 0) {
     fmt::print(stderr, "llmperf: interrupted before a request had ended\n");
     return {.status = kExitInterrupted};
@@ -87,15 +109,17 @@ Answer serve_answer(const ServeFlags& flags, const Context& context) {
   result.notes.insert(result.notes.end(), traffic.notes.begin(), traffic.notes.end());
   if (drawn) {
     result.timeline = result::moments(study.run, kMoments);
-    result.percentiles = result::percentiles(study.run);
+    result.percentiles = result::percentiles(study.run, result.measured().steady());
   }
+  result.interrupted = interrupted();
   Answer answer{report::serving_report(result, report::serving_trace(result))};
   answer.report->json = with_request(std::move(answer.report->json), asked);
   if (interrupted()) {
-    const std::string done = study.run.interrupted
-                                 ? fmt::format("{} of {} requests had ended", format_count(d(study.summary.requests)),
-                                               format_count(d(result.traffic.requests)))
-                                 : "the first run was done, further seeds and the band were not";
+    const std::string done =
+        study.run.interrupted
+            ? fmt::format("{} of {} requests had ended", format_count(d(study.summary.requests)),
+                          format_count(d(result.traffic.requests)))
+            : fmt::format("{} of {} seeds were done, the band was not", study.seeds.size(), traffic.seeds);
     fmt::print(stderr, "llmperf: interrupted: {}\n", done);
     answer.status = kExitInterrupted;
     return answer;

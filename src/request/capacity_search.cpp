@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -12,19 +13,22 @@
 #include "base/error.h"
 #include "base/integer.h"
 #include "base/list.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "descriptor/catalog.h"
 #include "estimate/price.h"
 #include "graph/plan.h"
+#include "model/quantization.h"
+#include "model/weight_layout.h"
 #include "request/resolve.h"
 
 namespace llmperf::request {
 namespace {
 
-constexpr std::int64_t kVerified = 1000;  // requests
 constexpr double kUnknown = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kPlenty = 4096;
-constexpr std::int64_t kFew = 32;  // replicas
+constexpr std::int64_t kTraced = 20'000;  // requests of a trace, at most where nobody says how many
+constexpr std::int64_t kFew = 32;         // replicas
 
 std::vector<std::string> parts_of(const std::string& text) {
   std::vector<std::string> list;
@@ -49,8 +53,11 @@ struct Case {
   Candidate candidate;
   std::unique_ptr<Resolved> resolved;
   std::optional<serving::Deployed> deployed;
+  std::optional<Error> error;  // why there is none
   Traffic traffic;
   bool apart = false;
+  double alone = kUnknown;  // how far a request by itself exceeds a bound, of what is ruled out by that
+  bool done = false;
   // Rates that a replica does not take: what is beyond its ceiling, and then what simulations showed.
   std::vector<double> missed;
   std::int64_t simulations = 0;
@@ -75,6 +82,14 @@ void price(const CapacityResult& result, const Case& c, Candidate& k) {
   }
 }
 
+// Of what does not meet the bounds no number of replicas serves the rate.
+void unprice(Candidate& k) {
+  k.replicas = k.decode_replicas = k.devices = 0;
+  for (std::optional<double>* number :
+       {&k.cost_per_hour, &k.cost_per_million_output_tokens, &k.power_w, &k.joules_per_output_token})
+    number->reset();
+}
+
 // As many replicas as share the rate at less than `missed` each: of what is minimised that is the least.
 double bound(const CapacityResult& result, const Case& c, double missed, Candidate& k) {
   k.replica_devices = c.candidate.replica_devices;
@@ -87,11 +102,35 @@ double least(const CapacityResult& result, const Case& c) {
   return c.missed.empty() ? kUnknown : bound(result, c, c.missed.back(), k);
 }
 
-void screen(const CapacityResult& result, Sources& sources, const Request& request, Case& c) {
+// How far a request alone exceeds the bound that it exceeds most.
+double excess_alone(const serving::ClosedForm& closed, const serving::Slo& slo, double output) {
+  double most = 0;
+  for (const serving::Bound& b : slo) {
+    const Seconds alone = b.metric == serving::Metric::ttft  ? closed.ttft
+                          : b.metric == serving::Metric::e2e ? closed.ttft + closed.tpot * (output - 1)
+                                                             : closed.tpot;
+    most = std::max(most, alone / b.limit);
+  }
+  return most;
+}
+
+// A trace that is sent at the rate asked for, and lengths that the closed form may take for its requests'.
+void send(serving::Load& load, const std::shared_ptr<const serving::Trace>& trace) {
+  const auto fixed = [](double mean) { return serving::Lengths{serving::Lengths::Kind::fixed, std::round(mean), 0}; };
+  const serving::Workload& all = trace->workload;
+  load.trace = trace;
+  load.input = fixed(all.mean_input());
+  load.output = fixed(all.mean_output());
+  load.prefix.tokens = std::llround(serving::mean_known_tokens(all));
+}
+
+void screen(const CapacityResult& result, Sources& sources, const Request& request,
+            const std::shared_ptr<const serving::Trace>& trace, Case& c) {
   Candidate& k = c.candidate;
   try {
     c.resolved = resolve_serving(request, sources);
     c.traffic = read_traffic(*c.resolved);
+    if (trace) send(c.traffic.load, trace);
     const estimate::Setup& setup = setup_of(c);
     k.hardware = setup.device->name;
     k.plan = graph::to_text(setup.execution.plan);
@@ -103,16 +142,24 @@ void screen(const CapacityResult& result, Sources& sources, const Request& reque
     serving::Replicas replicas = c.traffic.replicas;
     if (c.apart) replicas.prefill = replicas.decode = 1;
     c.deployed = serving::deploy(setup, c.traffic.engine, replicas, tokens);
+    k.binding = serving::Binding::length;
+    requests_of(c.traffic, c.traffic.load.seed, c.resolved->model(), c.deployed->settings);
     k.engine = std::string(name(c.deployed->settings.kind));
     if (!c.deployed->settings.version.empty()) k.engine += "@" + c.deployed->settings.version;
     const serving::ClosedForm closed = serving::closed_form(*c.deployed, c.traffic.load, result.slo);
     k.binding = closed.misses(result.slo, c.traffic.load.output.mean());
-    if (k.binding != serving::Binding::none) return;
+    if (k.binding != serving::Binding::none) {
+      k.why = fmt::format("a request alone has a TTFT of {} and a TPOT of {}", format_seconds(closed.ttft),
+                          format_seconds(closed.tpot));
+      c.alone = excess_alone(closed, result.slo, c.traffic.load.output.mean());
+      return;
+    }
     k.ceiling = closed.ceiling;
     c.missed = {closed.ceiling};
   } catch (const Error& error) {
+    c.error = error;
     k.why = error.diagnostics().front().message;
-    k.binding = error.kind() == ErrorKind::infeasible ? serving::Binding::memory : serving::Binding::none;
+    if (error.kind() == ErrorKind::infeasible) k.binding = serving::Binding::memory;
   }
 }
 
@@ -120,6 +167,21 @@ bool gaps(const CapacityResult& result) {
   return std::ranges::count(result.slo, serving::Metric::itl, &serving::Bound::metric) > 0;
 }
 bool stopped(const std::atomic<bool>* stop) { return stop != nullptr && stop->load(); }
+
+// What a deployment does with the load: of as many seeds as are asked for the run that exceeds the bounds most.
+serving::Summary judged(const CapacityResult& result, Case& c, const serving::Deployment& deployment,
+                        serving::Load load, const std::atomic<bool>* stop) {
+  std::optional<serving::Summary> worst;
+  for (std::int64_t i = 0; i < c.traffic.seeds; ++i, ++load.seed) {
+    const serving::Workload w = serving::make_workload(load);
+    serving::Summary s = serving::summarise(
+        serving::simulate(deployment, w, {.seed = load.seed, .gaps = gaps(result), .stop = stop}), w, result.slo);
+    ++c.simulations;
+    const auto rank = [&](const serving::Summary& of) { return std::pair(!of.stable, of.excess(result.slo)); };
+    if (!worst || rank(s) > rank(*worst)) worst = std::move(s);
+  }
+  return *worst;
+}
 
 // As many replicas of one kind as the rate needs, unless they turn out not to be of interest.
 void search_replicas(const CapacityResult& result, Case& c, const std::function<bool()>& worthwhile,
@@ -130,7 +192,7 @@ void search_replicas(const CapacityResult& result, Case& c, const std::function<
     return worthwhile();
   };
   const serving::Capacity found = serving::max_rate(*c.deployed, c.traffic.load, result.slo,
-                                                    {.enough = result.rate, .worthwhile = goes_on, .stop = stop});
+                                                    {.enough = std::nullopt, .worthwhile = goes_on, .stop = stop});
   c.simulations += found.simulations;
   k.max_requests_per_second = found.requests_per_second;
   k.binding = found.binding;
@@ -144,12 +206,8 @@ void search_replicas(const CapacityResult& result, Case& c, const std::function<
   for (int more = 0; more < 4; ++more, k.replicas += divide_up(k.replicas, kFew)) {
     serving::Load load = c.traffic.load;
     load.rate = result.rate / d(k.replicas);
-    load.requests = kVerified;
-    const serving::Workload w = serving::make_workload(load);
-    k.at = serving::summarise(
-        serving::simulate(c.deployed->deployment, w, {.seed = load.seed, .gaps = gaps(result), .stop = stop}), w,
-        result.slo);
-    ++c.simulations;
+    load.requests = c.traffic.load.requests;
+    k.at = judged(result, c, c.deployed->deployment, load, stop);
     k.meets = k.at->stable && k.at->excess(result.slo) <= 0;
     if (k.meets || stopped(stop) || !goes_on(*load.rate)) break;
   }
@@ -171,14 +229,11 @@ void search_apart(const CapacityResult& result, Case& c, const std::atomic<bool>
   k.decode_replicas = busy(true);
   serving::Load load = c.traffic.load;
   load.rate = result.rate;
-  load.requests = std::max<std::int64_t>(kVerified, 40 * (k.replicas + k.decode_replicas));
-  const serving::Workload w = serving::make_workload(load);
+  load.requests = std::max<std::int64_t>(c.traffic.load.requests, 40 * (k.replicas + k.decode_replicas));
   for (int more = 0; more < 24 && !stopped(stop); ++more) {
     deployment.pool.replicas = k.replicas;
     deployment.decode->replicas = k.decode_replicas;
-    const serving::Summary s = serving::summarise(
-        serving::simulate(deployment, w, {.seed = load.seed, .gaps = gaps(result), .stop = stop}), w, result.slo);
-    ++c.simulations;
+    const serving::Summary s = judged(result, c, deployment, load, stop);
     k.at = s;
     k.meets = s.stable && s.excess(result.slo) <= 0;
     if (k.meets) break;
@@ -216,6 +271,17 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
   if (!q.slo) throw Error::bad_input("nothing says what is promised", "`slo` ttft.p99=1s,tpot.p95=50ms");
   result.rate = *q.rate;
   result.slo = serving::parse_slo(*q.slo);
+  check_capacity(q, query.disaggregated);
+  for (const std::string& weights : parts_of(q.weights.value_or(""))) {
+    if (model::gguf_weights(weights) == nullptr) model::parse_weight_scheme(weights);
+  }
+  for (const std::string& engine : parts_of(q.engine.value_or("")))
+    serving::parse_engine_kind(std::string_view(engine).substr(0, engine.find('@')));
+  std::shared_ptr<const serving::Trace> trace;
+  if (q.trace)
+    trace = std::make_shared<const serving::Trace>(serving::load_trace(*q.trace, q.requests.value_or(kTraced)));
+  if (trace && trace->timed && (q.burstiness || q.seeds.value_or(1) > 1))
+    throw Error::bad_input("`burstiness` and `seeds`: nothing of a trace with times is random", "leave them out");
 
   std::vector<Case> cases;
   const std::vector<std::string> hardware = devices_of(q.hw.value_or("all"), sources);
@@ -244,6 +310,14 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
             one.tp = n;
             one.weights = weights;
             one.engine = engine;
+            one.trace.reset();
+            if (apart) {
+              one.prefill_replicas = one.decode_replicas = 2;  // found later; of one there is nothing to route
+            } else {
+              one.kv_link.reset();
+              one.kv_transfer.reset();
+              if (q.dp.value_or(1) == 1 && !q.devices) one.router.reset();
+            }
             requests.push_back(std::move(one));
             cases.emplace_back().apart = apart;
             Candidate& k = cases.back().candidate;
@@ -257,26 +331,35 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
     }
   }
   std::mutex telling;
-  std::size_t done = 0;
   const auto in_parallel = [&](auto work) {
     std::atomic<std::size_t> next = 0;
+    std::exception_ptr thrown;
     const auto loop = [&] {
-      for (std::size_t i = next++; i < cases.size() && !stopped(stop); i = next++) work(i);
+      try {
+        for (std::size_t i = next++; i < cases.size() && !stopped(stop); i = next++) work(i);
+      } catch (...) {
+        const std::scoped_lock lock(telling);
+        thrown = std::current_exception();
+        next = cases.size();
+      }
     };
     const unsigned threads = query.threads > 0 ? query.threads : std::max(1U, std::thread::hardware_concurrency());
     std::vector<std::thread> others;
     for (unsigned t = 1; t < threads; ++t) others.emplace_back(loop);
     loop();
     for (std::thread& t : others) t.join();
+    if (thrown) std::rethrow_exception(thrown);
   };
-  in_parallel([&](std::size_t i) { screen(result, sources, requests[i], cases[i]); });
-  if (!cases.empty()) {
-    const auto read = std::ranges::find_if(cases, [](const Case& c) { return c.resolved != nullptr; });
-    // Where nothing could be read at all, what is wrong is wrong with the request.
-    if (read == cases.end() && !all) resolve_serving(requests.front(), sources);
-    if (read != cases.end()) result.load = read->traffic.load;
+  if (cases.empty()) throw Error::bad_input("`hw`: no device is named", "`hw` h100-sxm,h200-sxm, or all");
+  in_parallel([&](std::size_t i) { screen(result, sources, requests[i], trace, cases[i]); });
+  // Where nothing could be read at all, what is wrong is wrong with the request.
+  if (std::ranges::all_of(cases, [](const Case& c) { return c.error && c.error->kind() == ErrorKind::bad_input; }))
+    throw Error(*cases.front().error);
+  if (const auto read = std::ranges::find_if(cases, [](const Case& c) { return c.traffic.load.rate.has_value(); });
+      read != cases.end()) {
+    result.load = read->traffic.load;
   }
-  std::ranges::stable_sort(cases, {}, [&](const Case& c) { return least(result, c); });
+  std::ranges::stable_sort(cases, {}, [&](const Case& c) { return std::pair(least(result, c), c.alone); });
   std::atomic<double> best = kUnknown;
   // What nobody asked for by name and has no price is not ranked by it.
   const auto far = [&](double value) { return value > kNear * best && (all || value != kUnknown); };
@@ -285,12 +368,21 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
     Candidate& k = c.candidate;
     const auto worthwhile = [&] { return !far(least(result, c)); };
     if (k.ceiling > 0 && worthwhile()) {
-      if (c.apart) {
-        search_apart(result, c, stop);
-      } else {
-        search_replicas(result, c, worthwhile, stop);
+      try {
+        if (c.apart) {
+          search_apart(result, c, stop);
+        } else {
+          search_replicas(result, c, worthwhile, stop);
+        }
+      } catch (const Error& error) {  // a request that the cache has no room for
+        c.error = error;
+        k.why = error.diagnostics().front().message;
+        k.binding = serving::Binding::length;
+        k.ceiling = 0;
       }
-      k.simulated = !stopped(stop);
+      if (stopped(stop)) return;  // a run that ended early says nothing
+      k.simulated = !c.error;
+      if (!k.meets) unprice(k);
       if (k.simulated && k.meets) {
         price(result, c, k);
         const double value = k.objective(result.minimise).value_or(kUnknown);
@@ -299,10 +391,10 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
       }
     }
     c.deployed.reset();
-    if (progress) {
-      const std::scoped_lock lock(telling);
-      progress(++done, cases.size());
-    }
+    c.done = true;
+    const std::scoped_lock lock(telling);
+    ++result.done;
+    if (progress) progress(result.done, cases.size());
   });
   result.interrupted = stopped(stop);
   // How much of those that are far was simulated hangs on how soon others were done, which is chance. What is said of
@@ -321,19 +413,25 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
       k.max_requests_per_second = 0;
       k.decode_replicas = 0;
       const double value = bound(result, c, shown != c.missed.end() ? *shown : k.ceiling, k);
-      if (all && value == kUnknown)
+      if (!c.done) {
+        k.why = "interrupted";
+      } else if (all && value == kUnknown) {
         k.why = fmt::format("no {} is known", result.minimise == Minimise::energy ? "board power" : "price");
+      }
+    } else if (!c.done && !c.error) {
+      k.why = "interrupted";
     }
     if (k.simulated) result.simulations += c.simulations;
     result.candidates.push_back(std::move(k));
   }
   std::ranges::stable_sort(result.candidates, [&](const Candidate& a, const Candidate& b) {
     const auto rank = [&](const Candidate& k) {
-      // Those that meet by what is minimised, then those that were not near, then by how close they come.
+      // Those that meet by what is minimised, the quicker of two that take the same first; then those that were not
+      // near, then by how close they come.
       const int group = k.meets ? 0 : k.ceiling > 0 && !k.simulated ? 1 : k.simulated ? 2 : 3;
       const double value =
           group == 2 && k.at ? k.at->excess(result.slo) : k.objective(result.minimise).value_or(kUnknown);
-      return std::tuple(group, value, k.devices);
+      return std::tuple(group, value, group == 0 && k.at ? k.at->e2e.mean : 0, k.devices);
     };
     return rank(a) < rank(b);
   });

@@ -72,7 +72,8 @@ struct CapacityResult {
   serving::Load load;
   std::vector<Candidate> candidates;  // best first, those that meet before those that do not
   std::int64_t simulations = 0;       // of the candidates that were simulated
-  bool interrupted = false;
+  bool interrupted = false;           // those that were not done by then say so
+  std::size_t done = 0;               // candidates
   const Candidate* best() const {
     return !candidates.empty() && candidates.front().meets ? &candidates.front() : nullptr;
   }

@@ -118,6 +118,27 @@ serving::Replicas replicas_of(const Request& q) {
 
 }  // namespace
 
+void check_capacity(const Request& q, bool disaggregated) {
+  std::vector<Diagnostic> broken;
+  const auto refuse = [&](const char* name, const std::string& why, std::string hint = "leave it out") {
+    if (get(q, field(name)))
+      broken.push_back({.where = {}, .message = fmt::format("`{}`: {}", name, why), .hint = std::move(hint)});
+  };
+  for (const char* name : {"replicas", "prefill-replicas", "decode-replicas"})
+    refuse(name, "how many there must be is what is searched for");
+  refuse("concurrency", "the bounds are of requests that come at the rate, and nothing holds them back");
+  if (!disaggregated) {
+    constexpr const char* kApart = "try prompts and decode apart as well (pd), or leave it out";
+    for (const char* name : {"kv-link", "kv-transfer"}) refuse(name, "no keys and values are sent", kApart);
+    if (q.dp.value_or(1) == 1 && !q.devices)
+      refuse("router", "each replica is simulated at its share of the rate", kApart);
+  }
+  if (q.trace) {
+    for (const char* name : {"input", "output", "prefix", "turns"}) refuse(name, "the trace says it");
+  }
+  if (!broken.empty()) throw Error(ErrorKind::bad_input, std::move(broken));
+}
+
 serving::EngineKind engine_of(std::string_view runtime) {
   for (const serving::EngineKind kind :
        {serving::EngineKind::sglang, serving::EngineKind::trtllm, serving::EngineKind::llama_cpp}) {
@@ -171,22 +192,24 @@ serving::Workload requests_of(const Traffic& t, std::uint64_t seed, const model:
   // The other engines cut what is longer in any case.
   const bool whole = !settings.chunked_prefill &&
                      (settings.kind == serving::EngineKind::vllm || settings.kind == serving::EngineKind::trtllm);
-  const std::string shorter = t.trace ? "leave such requests out" : "shorter `input` and `output`";
+  const bool of_trace = t.trace || t.load.trace;
+  const std::string shorter = of_trace ? "leave such requests out" : "shorter `input` and `output`";
+  const std::string file = of_trace ? w.name + ": " : std::string();
   for (std::size_t i = 0; i < w.requests.size(); ++i) {
     const serving::Request& r = w.requests[i];
     if (r.input + r.output > made_for) {
       throw Error::bad_input(
-          fmt::format("request {}: {} tokens of prompt and {} of output are more than the {} that {} "
+          fmt::format("{}request {}: {} tokens of prompt and {} of output are more than the {} that {} "
                       "is made for",
-                      i + 1, format_count(d(r.input)), format_count(d(r.output)), format_count(d(made_for)),
+                      file, i + 1, format_count(d(r.input)), format_count(d(r.output)), format_count(d(made_for)),
                       model.name),
           shorter);
     }
     if (whole && r.input > settings.max_batched_tokens) {
       throw Error::bad_input(
-          fmt::format("request {}: a prompt of {} tokens is longer than a step of {}, and {} does not "
+          fmt::format("{}request {}: a prompt of {} tokens is longer than a step of {}, and {} does not "
                       "cut it",
-                      i + 1, format_count(d(r.input)), format_count(d(settings.max_batched_tokens)),
+                      file, i + 1, format_count(d(r.input)), format_count(d(settings.max_batched_tokens)),
                       name(settings.kind)),
           "`chunked-prefill` on, or a larger `max-batched-tokens`");
     }

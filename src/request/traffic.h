@@ -28,6 +28,9 @@ struct Traffic {
   std::vector<std::string> notes;  // of what stands for what there is none of
 };
 
+// What of a request has no effect where as many replicas as a rate wants are searched for. Throws Error(bad_input), all
+// of it at once.
+void check_capacity(const Request& request, bool disaggregated);
 // Reads the trace. Throws Error(bad_input), all that has no effect at once.
 Traffic read_traffic(const Resolved& resolved);
 // The requests of a seed. Throws Error(bad_input) for one that is longer than the model was made for, or than a step of

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
+#include "serving/trace_file.h"
+
 namespace llmperf::result {
 namespace {
 
 // Times of the requests of a replica at its share of the rate.
 struct CapacityTimes {
   const serving::Summary* summary;
+  const serving::Slo* slo;
 };
 
 }  // namespace
@@ -34,6 +37,7 @@ Type fields_of(Fields<CapacityTimes> f) {
       .of<&T::summary, &S::tpot, &serving::Distribution::mean>("tpot_mean_s", "likewise")
       .of<&T::summary, &S::tpot, &serving::Distribution::p95>("tpot_p95_s", "likewise")
       .of<&T::summary, &S::e2e, &serving::Distribution::mean>("e2e_mean_s", "likewise")
+      .of("slo", "each bound of `--slo`", [](const T& t) { return bounds_at(*t.slo, *t.summary, t.summary->stable); })
       .of<&T::summary, &S::mean_batch>("mean_batch", "sequences in a step")
       .of<&T::summary, &S::busy_share>("utilisation", "share of the time in which steps run");
 }
@@ -41,13 +45,16 @@ Type fields_of(Fields<CapacityTimes> f) {
 Type fields_of(Fields<CapacityCandidate> f) {
   using C = CapacityCandidate;
   return f.of("hardware", "its name", [](const C& c) { return c.of().hardware; })
-      .of("devices", "of all replicas", [](const C& c) { return c.of().devices; })
+      .of("devices",
+          "of all replicas, at least as many where it was not simulated; 0: no number of them meets the bounds",
+          [](const C& c) { return c.of().devices; })
       .of("plan", "of a replica", [](const C& c) { return c.of().plan; })
       .of("weights", "scheme", [](const C& c) { return c.of().weights; })
       .of("engine", "whose rules it is", [](const C& c) { return c.of().engine; })
       .of("max_requests_per_second",
-          "that a replica takes within the bounds; with prompts and decode apart, all replicas; 0: the bounds are "
-          "missed at any rate",
+          "that a replica takes within the bounds; with prompts and decode apart `rate`, which all of them take; 0: "
+          "the "
+          "bounds are missed at any rate",
           [](const C& c) { return c.of().max_requests_per_second; })
       .of("ceiling_requests_per_second", "of a replica, by the closed form: beyond it no queue is stable",
           [](const C& c) { return c.of().ceiling; })
@@ -56,7 +63,8 @@ Type fields_of(Fields<CapacityCandidate> f) {
       .of("cost_per_hour", "of all devices; null: no price is known", [](const C& c) { return c.of().cost_per_hour; })
       .of("currency", "of the costs; null: likewise", [](const C& c) { return c.of().currency; })
       .when([](const C& c) { return c.of().cost_per_hour.has_value(); })
-      .of("cost_per_million_output_tokens", "at the rate; null: likewise",
+      .of("cost_per_million_output_tokens",
+          "of all that is served at the rate, prompts and idle time included; null: likewise",
           [](const C& c) { return c.of().cost_per_million_output_tokens; })
       .of("power_w", "of all boards at most; null: not known", [](const C& c) { return c.of().power_w; })
       .of("joules_per_output_token", "by board power, an upper bound; null: likewise",
@@ -73,7 +81,9 @@ Type fields_of(Fields<CapacityCandidate> f) {
           "false: the closed form rules it out, or that or a rate that it misses puts what it takes at least, which "
           "`replicas` and costs then are, beyond 1.5 times the best; or the search was interrupted",
           [](const C& c) { return c.of().simulated; })
-      .of("why", "of one that cannot be built; null of others", [](const C& c) { return c.of().why; })
+      .of("why",
+          "why it is none: it cannot be built, a request alone is too slow, the search was interrupted; null of others",
+          [](const C& c) { return c.of().why; })
       .when([](const C& c) { return !c.of().why.empty(); })
       .of("beyond_best",
           "by how much more of what is minimised it takes than the best: 0.2 is 20 %; null: it does not "
@@ -84,7 +94,9 @@ Type fields_of(Fields<CapacityCandidate> f) {
       .of("runtime", "the profile that times its steps", [](const C& c) { return c.of().profile; })
       .of("extrapolated", "whether nothing was measured on the device", [](const C& c) { return c.of().extrapolated; })
       .of("at", "at its share of the rate; null: it was not simulated",
-          [](const C& c) { return CapacityTimes{&*c.of().at}; })
+          [](const C& c) {
+            return CapacityTimes{&*c.of().at, &c.all->slo};
+          })
       .when([](const C& c) { return c.of().at.has_value(); });
 }
 
@@ -92,12 +104,16 @@ Type fields_of(Fields<request::CapacityResult> f) {
   using R = request::CapacityResult;
   return f.of("model", "its name", [](const R& r) { return r.asked.model; })
       .of<&R::rate>("rate", "requests per second, that were asked for")
+      .of("trace", "file of the requests; null: they are made", [](const R& r) { return r.load.trace->workload.name; })
+      .when([](const R& r) { return r.load.trace != nullptr; })
       .of("slo", "what is promised, as text", [](const R& r) { return serving::text_of(r.slo); })
       .of("input", "lengths of prompts", [](const R& r) { return serving::text_of(r.load.input); })
       .of("output", "likewise of what is generated", [](const R& r) { return serving::text_of(r.load.output); })
       .of<&R::minimise>("minimise", "\"cost\", \"devices\" or \"energy\"")
       .of("feasible", "whether some candidate meets the bounds", [](const R& r) { return r.best() != nullptr; })
       .of<&R::simulations>("simulations", "of the candidates that were simulated")
+      .json("interrupted", "true where the search was ended early", [](const R& r) { return r.interrupted; })
+      .only_when([](const R& r) { return r.interrupted; })
       .of<&candidates_of>("candidates", "best first");
 }
 

@@ -3,6 +3,7 @@
 
 #include "request/capacity_search.h"
 #include "result/field.h"
+#include "result/serving.h"
 
 namespace llmperf::result {
 

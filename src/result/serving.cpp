@@ -254,9 +254,9 @@ Type fields_of(Fields<ServingMoment> f) {
 Type fields_of(Fields<ServingPercentile> f) {
   using P = ServingPercentile;
   return f.of<&P::share>("share", "of the requests")
-      .of<&P::ttft>("ttft_s", "that they are within")
+      .of<&P::ttft>("ttft_s", "that they are within; null where made traffic is more than is served")
       .of<&P::tpot>("tpot_s", "likewise, of those of two tokens and more; null: there are none")
-      .of<&P::e2e>("e2e_s", "likewise");
+      .of<&P::e2e>("e2e_s", "as `ttft_s`");
 }
 
 Type fields_of(Fields<Serving> f) {
@@ -282,9 +282,18 @@ Type fields_of(Fields<Serving> f) {
             return hour && rate > 0 ? std::optional(*hour / (rate * kHour) * kMillion) : std::nullopt;
           })
       .spread([](const S& s) { return PriceUsed{&s.setup->price}; })
-      .json("interrupted", "true where the run was ended early: the requests that had ended are in it",
-            [](const S& s) { return s.study->run.interrupted; })
-      .only_when([](const S& s) { return s.study->run.interrupted; })
+      .of<&S::power_w>("average_power_w", "of all devices at most; null: it is not stated")
+      .of("joules_per_output_token", "over `output_tokens_per_second`; null likewise",
+          [](const S& s) {
+            const std::optional<double> watts = s.power_w();
+            const double rate = s.study->summary.output_tokens_per_second;
+            return watts && rate > 0 ? std::optional(*watts / rate) : std::nullopt;
+          })
+      .of("power_basis", "\"board power, upper bound\"", [](const S&) { return estimate::kPowerBound; })
+      .when([](const S& s) { return s.power_w().has_value(); })
+      .json("interrupted", "true where it was ended early: the requests and seeds that had ended are in it",
+            [](const S& s) { return s.interrupted; })
+      .only_when([](const S& s) { return s.interrupted; })
       .of<&S::bounds>("slo", "each bound of `--slo`")
       .of("kv", "the KV cache", [](const S& s) { return KvUsed{&s}; })
       .of("bands",
@@ -335,6 +344,11 @@ std::vector<serving::Served> ended(const serving::Run& run) {
   return all;
 }
 
+std::optional<double> Serving::power_w() const {
+  const std::optional<double>& board = setup->device->power_w;
+  return board && setup->cards.empty() ? std::optional(*board * d(deployed->devices)) : std::nullopt;
+}
+
 std::optional<double> Serving::cost_per_hour() const {
   return setup->price ? std::optional(setup->price->amount * d(deployed->devices)) : std::nullopt;
 }
@@ -352,15 +366,17 @@ std::vector<std::string> Serving::beyond() const {
   return all;
 }
 
-std::vector<ServedBound> Serving::bounds() const {
+std::vector<ServedBound> bounds_at(const serving::Slo& slo, const Summary& summary, bool steady) {
   std::vector<ServedBound> all;
   for (const serving::Bound& b : slo) {
     const bool of_requests = b.metric == serving::Metric::ttft || b.metric == serving::Metric::e2e;
     ServedBound& one = all.emplace_back(ServedBound{b, {}});
-    if (!of_requests || measured().steady()) one.value = study->summary.of(b.metric).of(b.statistic);
+    if (!of_requests || steady) one.value = summary.of(b.metric).of(b.statistic);
   }
   return all;
 }
+
+std::vector<ServedBound> Serving::bounds() const { return bounds_at(slo, study->summary, measured().steady()); }
 
 TrafficSent traffic_sent(const serving::Load& load, const serving::Workload& requests, bool of_trace) {
   TrafficSent t;
@@ -422,7 +438,7 @@ std::vector<ServingMoment> moments(const serving::Run& run, std::int64_t most) {
   return all;
 }
 
-std::vector<ServingPercentile> percentiles(const serving::Run& run) {
+std::vector<ServingPercentile> percentiles(const serving::Run& run, bool steady) {
   std::vector<double> ttft;
   std::vector<double> tpot;
   std::vector<double> e2e;
@@ -433,8 +449,13 @@ std::vector<ServingPercentile> percentiles(const serving::Run& run) {
     if (r.output > 1) tpot.push_back(r.tpot().value);
   }
   if (ttft.empty()) return {};
+  if (!steady) {
+    ttft.clear();
+    e2e.clear();
+  }
   for (std::vector<double>* list : {&ttft, &tpot, &e2e}) std::ranges::sort(*list);
-  const auto at = [](const std::vector<double>& sorted, double share) {
+  const auto at = [](const std::vector<double>& sorted, double share) -> std::optional<double> {
+    if (sorted.empty()) return std::nullopt;
     const double position = share * static_cast<double>(sorted.size() - 1);
     const auto below = static_cast<std::size_t>(position);
     const double low = sorted[below];
@@ -443,8 +464,7 @@ std::vector<ServingPercentile> percentiles(const serving::Run& run) {
   std::vector<ServingPercentile> all;
   for (int i = 0; i <= 100; ++i) {
     const double share = i / 100.0;
-    all.push_back(
-        {share, at(ttft, share), tpot.empty() ? std::nullopt : std::optional(at(tpot, share)), at(e2e, share)});
+    all.push_back({.share = share, .ttft = at(ttft, share), .e2e = at(e2e, share), .tpot = at(tpot, share)});
   }
   return all;
 }

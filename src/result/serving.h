@@ -27,9 +27,8 @@ Type fields_of(Fields<ServingMoment> f);
 // What so many of the requests are within.
 struct ServingPercentile {
   double share = 0;
-  double ttft = 0;
-  std::optional<double> tpot;  // none: no request has a second token
-  double e2e = 0;
+  std::optional<double> ttft, e2e;  // none: the queue grows without end
+  std::optional<double> tpot;       // none: no request has a second token
 };
 Type fields_of(Fields<ServingPercentile> f);
 
@@ -42,6 +41,8 @@ struct ServedBound {
   std::optional<double> excess() const { return value ? std::optional(*value / bound.limit.value - 1) : std::nullopt; }
 };
 Type fields_of(Fields<ServedBound> f);
+// `steady`: whether times of requests have an end.
+std::vector<ServedBound> bounds_at(const serving::Slo& slo, const serving::Summary& summary, bool steady);
 
 // What was measured under one seed. Where a queue grows that nothing ends, the times of whole requests say how long it
 // was looked at, and no more: there are none.
@@ -92,10 +93,12 @@ struct Serving : Answer {
   std::vector<std::string> notes;
   std::vector<ServingMoment> timeline;
   std::vector<ServingPercentile> percentiles;
+  bool interrupted = false;  // what had ended by then is in it
 
   Measured measured() const { return {&study->summary, traffic.endless}; }
   std::vector<ServedBound> bounds() const;
   std::optional<double> cost_per_hour() const;
+  std::optional<double> power_w() const;  // of all boards at most
   std::vector<std::string> beyond() const;
 };
 Type fields_of(Fields<Serving> f);
@@ -107,6 +110,7 @@ std::vector<serving::Served> ended(const serving::Run& run);
 // How the run went, in at most `most` stretches of equal length; of a run without a timeline none.
 std::vector<ServingMoment> moments(const serving::Run& run, std::int64_t most);
 // In steps of 1 %.
-std::vector<ServingPercentile> percentiles(const serving::Run& run);
+// `steady`: whether a TTFT says anything.
+std::vector<ServingPercentile> percentiles(const serving::Run& run, bool steady = true);
 
 }  // namespace llmperf::result

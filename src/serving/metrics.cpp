@@ -126,8 +126,12 @@ double queue_growth(const Run& run) {
     sent.push_back(r.sent.value);
     if (r.ended) ended.push_back(r.last.value);
   }
-  if (sent.size() < 20) return 0;
   std::ranges::sort(ended);
+  if (run.interrupted) {  // of those that would have been sent later nothing is known
+    const double now = ended.empty() ? 0 : ended.back();
+    std::erase_if(sent, [&](double at) { return at > now; });
+  }
+  if (sent.size() < 20) return 0;
   const double begin = sent[sent.size() / 2];
   const double end = sent.back();
   if (end <= begin) return 0;

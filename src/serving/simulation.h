@@ -112,8 +112,9 @@ struct Run {
 struct RunOptions {
   std::uint64_t seed = 0;  // of what drafts are kept
   bool timeline = false;
-  bool gaps = true;                         // times between tokens are kept, which ITL is made of
-  const std::atomic<bool>* stop = nullptr;  // ends early when it is set
+  bool gaps = true;                                 // times between tokens are kept, which ITL is made of
+  const std::atomic<bool>* stop = nullptr;          // ends early when it is set
+  std::function<void(std::int64_t)> progress = {};  // is told now and then how many requests have ended
 };
 
 // Throws Error(infeasible) for a request that the cache, or without chunks a step, has no room for at all.

@@ -304,6 +304,38 @@ Trace load_trace(const std::string& path, std::int64_t most) {
   return read_trace(text.text, text.path, most);
 }
 
+Trace first_of(const Trace& trace, std::int64_t most) {
+  const Workload& all = trace.workload;
+  Trace part;
+  part.timed = trace.timed;
+  part.workload.name = all.name;
+  const auto n = std::min(all.requests.size(), static_cast<std::size_t>(most));
+  part.workload.requests.assign(all.requests.begin(), all.requests.begin() + static_cast<std::ptrdiff_t>(n));
+  if (n > 0) {
+    const Request& last = part.workload.requests.back();
+    part.workload.segments.assign(all.segments.begin(), all.segments.begin() + last.first_segment + last.segments);
+  }
+  return part;
+}
+
+double mean_known_tokens(const Workload& requests) {
+  // What a prompt has in common with an earlier one ends at the first segment that is new.
+  std::unordered_map<std::uint64_t, std::int64_t> longest;  // by id
+  double sum = 0;
+  for (const Request& r : requests.requests) {
+    std::int64_t known = 0;
+    bool same = true;
+    for (const Segment& s : requests.content(r)) {
+      const auto [seen, first] = longest.try_emplace(s.id, 0);
+      if (same) known = std::max(known, std::min(seen->second, s.end));
+      same = same && seen->second >= s.end;
+      seen->second = std::max(seen->second, s.end + (r.session ? r.output : 0));
+    }
+    sum += d(std::min(known, r.input - 1));
+  }
+  return requests.requests.empty() ? 0 : sum / d(static_cast<std::int64_t>(requests.requests.size()));
+}
+
 Workload sent_as(Trace trace, const Load& load) {
   Workload w = std::move(trace.workload);
   w.concurrency = load.concurrency;
@@ -317,6 +349,7 @@ Workload sent_as(Trace trace, const Load& load) {
   if (!trace.timed) {
     Load other = load;
     other.requests = n;
+    other.trace.reset();
     const Workload times = make_workload(other);
     for (std::size_t i = 0; i < w.requests.size(); ++i) w.requests[i].sent = times.requests[i].sent;
     w.endless = true;

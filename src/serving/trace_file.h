@@ -27,6 +27,11 @@ Trace read_trace(std::string_view text, const std::string& file, std::int64_t mo
 // Of a file, or of a built-in trace by its name.
 Trace load_trace(const std::string& path, std::int64_t most = 0);
 
+// Its first `most` requests.
+Trace first_of(const Trace& trace, std::int64_t most);
+// Tokens of a prompt that earlier ones had as well, on the mean: what a cache that forgets nothing would have of it.
+double mean_known_tokens(const Workload& requests);
+
 // How a trace is sent: at a rate (its own times scaled to it; of lengths alone, at random times as make_workload()), or
 // in a closed loop. Neither: as it stands. Throws Error(bad_input) where a trace without times is given none.
 Workload sent_as(Trace trace, const Load& load);

@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "serving/random.h"
+#include "serving/trace_file.h"
 
 namespace llmperf::serving {
 namespace {
@@ -96,12 +97,19 @@ Prefix parse_prefix(std::string_view text, const Lengths& input) {
     throw Error::bad_input(fmt::format("`prefix`: {} is no prefix", quote(text)),
                            "0.5 (a share of the mean prompt), 512 (tokens), 512:8 (of eight different ones)");
   }
-  prefix.tokens = static_cast<std::int64_t>(*number <= 1 ? std::round(*number * input.mean()) : *number);
+  prefix.tokens = std::llround(*number <= 1 ? *number * input.mean() : *number);
+  const double longest = input.kind == Lengths::Kind::lognormal ? d(kMaxLength) : std::max(input.low, input.high);
+  if ((*number > 1 && std::floor(*number) != *number) || d(prefix.tokens) > longest) {
+    throw Error::bad_input(
+        fmt::format("`prefix`: {} is neither a share of a prompt nor tokens of one of {}", quote(text), text_of(input)),
+        "0.5 (a share of the mean prompt), 512 (tokens)");
+  }
   prefix.kinds = *kinds;
   return prefix;
 }
 
 Workload make_workload(const Load& load) {
+  if (load.trace) return sent_as(first_of(*load.trace, load.requests), load);
   Workload w;
   w.open = load.rate.has_value();
   w.endless = w.open;

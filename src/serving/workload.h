@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -69,6 +70,8 @@ struct Prefix {
 };
 Prefix parse_prefix(std::string_view text, const Lengths& input);
 
+struct Trace;  // trace_file.h
+
 struct Load {
   std::optional<double> rate;  // requests per second; none: all at once, or as the closed loop lets them
   double burstiness = 1;       // shape of the gamma distribution of intervals: 1 Poisson, infinity constant
@@ -78,6 +81,8 @@ struct Load {
   Prefix prefix;
   std::int64_t turns = 1;  // of a session, each of which begins with all that was said before
   std::uint64_t seed = 0;
+  // Whose first `requests` are sent instead, at the rate; the lengths then are those of its mean request.
+  std::shared_ptr<const Trace> trace = {};
 };
 // The intervals are scaled so that the last request comes at requests / rate, as vLLM's benchmark does
 // (vllm/benchmarks/serve.py at 009e6d4).

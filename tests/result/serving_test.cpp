@@ -55,11 +55,19 @@ TEST_CASE("Percentiles are of the requests that ended, those of TPOT of those wi
   const auto all = percentiles(two_requests());
   REQUIRE(all.size() == 101);
   CHECK(all[0].e2e == 1);
-  CHECK(all[50].e2e == Approx(2));
+  CHECK(all[50].e2e.value() == Approx(2));
   CHECK(all[100].e2e == 3);
   CHECK(all[50].ttft == 1);
   CHECK(all[99].tpot == 1.0);
   CHECK(ended(two_requests()).size() == 2);
+}
+
+TEST_CASE("Where a queue has no end there are percentiles of TPOT alone") {
+  const auto all = percentiles(two_requests(), false);
+  REQUIRE(all.size() == 101);
+  CHECK_FALSE(all[50].ttft);
+  CHECK_FALSE(all[50].e2e);
+  CHECK(all[99].tpot == 1.0);
 }
 
 TEST_CASE("A bound is exceeded by a share of itself, and by nothing that can be said where a queue has no end") {

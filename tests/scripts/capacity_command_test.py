@@ -1,9 +1,16 @@
 #!/usr/bin/env python3
 """`llmperf capacity`: what its answer promises, and its flags."""
+import json
 import math
+import os
+import signal
+import subprocess
+import time
 import unittest
 
-from program import INFEASIBLE, USAGE, ProgramTest
+from program import INFEASIBLE, PROGRAM, USAGE, ProgramTest
+
+INTERRUPTED = 130
 
 ASKED = ("capacity", "-m", "llama-3.1-8b", "--rate", "20", "--slo", "ttft.p99=1s,tpot.p99=50ms", "--input", "1000",
          "--output", "200")
@@ -71,6 +78,105 @@ class Capacity(ProgramTest):
         first, = self.json("capacity", "-m", "llama-3.1-70b", "--rate", "1", "--slo", "ttft.p99=10s", "--hw", "rtx4090",
                            "--tp", "1", status=INFEASIBLE)["candidates"]
         self.assertEqual(first["binding"], "memory")
+
+    def test_the_keys_that_scripts_rely_on(self):
+        best = self.candidates(*CARDS)[0]
+        for key in ("hardware", "devices", "plan", "weights", "engine", "max_requests_per_second", "replicas", "cost_per_hour",
+                    "cost_per_million_output_tokens", "meets", "binding"):
+            self.assertIsNotNone(best[key], key)
+
+    def test_best_first_and_what_misses_the_bounds_has_no_costs(self):
+        met = [c["meets"] for c in self.candidates(*CARDS)]
+        self.assertEqual(met, sorted(met, reverse=True))
+        found = self.json(*ASKED[:5], "--slo", "ttft.p99=60ms", "--input", "lognormal:1000:1", "--hw", "h100-sxm", "--tp", "1,2",
+                          status=INFEASIBLE)["candidates"]
+        missed = [c for c in found if not c["meets"] and c["simulated"]]
+        self.assertTrue(missed)
+        for c in missed:
+            self.assertEqual((c["replicas"], c["devices"], c["cost_per_hour"], c["power_w"]), (0, 0, None, None))
+
+    def test_none_of_the_front_is_beaten(self):
+        met = [c for c in self.candidates(*CARDS) if c["meets"]]
+        for c in met:
+            beaten = any(o["cost_per_hour"] <= c["cost_per_hour"] and o["at"]["e2e_mean_s"] <= c["at"]["e2e_mean_s"] and o is not c
+                         for o in met)
+            self.assertEqual(c["pareto"], not beaten, c)
+
+    def test_the_table_has_the_statistics_that_are_bounded(self):
+        one = ("--hw", "h100-sxm", "--tp", "1")
+        for slo, there in (("ttft.p95=1s,tpot.p99=50ms", ("TTFT p95", "TPOT p99")), ("tpot.p95=50ms", ("TTFT p99", "TPOT p95")),
+                           ("e2e.p50=20s", ("TTFT p99", "TPOT p99", "E2E p50"))):
+            text = self.output(*ASKED[:5], "--slo", slo, *one)
+            for title in there:
+                self.assertIn(title, text)
+            at = self.json(*ASKED[:5], "--slo", slo, *one)["candidates"][0]["at"]
+            self.assertEqual([bound["name"].split("=")[0] for bound in at["slo"]], [part.split("=")[0] for part in slo.split(",")])
+            self.assertTrue(all(bound["met"] for bound in at["slo"]))
+
+    def test_a_trace_is_what_is_sent(self):
+        trace = self.write("long.csv", "arrival_s,input_tokens,output_tokens\n" +
+                           "".join(f"{i},{1500 + 1000 * (i % 2)},100\n" for i in range(300)))
+        document = self.json(*ASKED[:7], "--trace", trace, "--hw", "h100-sxm", "--tp", "1")
+        self.assertEqual((document["trace"], document["input"], document["output"]), (trace, "2000", "100"))
+        best = document["candidates"][0]
+        self.assertAlmostEqual(best["cost_per_million_output_tokens"], best["cost_per_hour"] / (20 * 100 * 3600 / 1e6))
+        made = self.json(*ASKED[:7], "--input", "1500-2500", "--output", "100", "--burstiness", "inf", "--hw", "h100-sxm", "--tp", "1")["candidates"][0]
+        self.assertAlmostEqual(best["at"]["ttft_mean_s"] / made["at"]["ttft_mean_s"], 1, delta=0.2)
+        down = self.write("down.csv", "arrival_s,input_tokens,output_tokens\n5,10,10\n4,10,10\n")
+        self.assert_error(self.run_program(*ASKED[:7], "--trace", down, "--hw", "h100-sxm"), USAGE, "down.csv:3:1", "sort the trace")
+        self.assert_error(self.run_program(*ASKED[:7], "--trace", trace, "--burstiness", "2", "--hw", "h100-sxm"), USAGE, "random")
+        self.assert_error(self.run_program(*ASKED, "--trace", trace, "--hw", "h100-sxm"), USAGE, "--input", "the trace says it")
+
+    def test_an_answer_is_held_against_as_many_seeds_as_are_asked_for(self):
+        one, three = (self.json(*ASKED, "--hw", "h100-sxm", "--tp", "1", "--seeds", n) for n in ("1", "3"))
+        self.assertGreater(three["simulations"], one["simulations"])
+        self.assertGreaterEqual(three["candidates"][0]["at"]["ttft_p99_s"], one["candidates"][0]["at"]["ttft_p99_s"])
+
+    def test_what_has_no_effect_is_refused(self):
+        for words, fragment in (("--replicas 3", "--replicas"), ("--prefill-replicas 1", "--prefill-replicas"), ("--concurrency 4", "--concurrency"),
+                                ("--kv-link 1GB/s", "--kv-link"), ("--router round-robin", "--router")):
+            with self.subTest(words=words):
+                self.assert_error(self.run_program(*ASKED, "--hw", "h100-sxm", *words.split()), USAGE, fragment)
+        self.json(*ASKED, "--hw", "h100-sxm", "--tp", "1", "--pd", "--kv-link", "100GB/s", "--router", "round-robin")
+
+    def test_names_that_there_are_none_of_are_errors_among_others_too(self):
+        for words, fragment in (("--weights foo,bf16", "foo"), ("--engine vllm,foo", "foo"), ("--hw ,", "--hw")):
+            with self.subTest(words=words):
+                extra = () if words.startswith("--hw") else ("--hw", "h100-sxm")
+                self.assert_error(self.run_program(*ASKED, *extra, *words.split()), USAGE, fragment)
+
+    def test_requests_that_are_too_long(self):
+        long = ("capacity", "-m", "llama-3.1-8b", "--rate", "2", "--slo", "ttft.p99=9s", "--hw", "h100-sxm,l40s", "--tp", "1")
+        self.assert_error(self.run_program(*long, "--input", "200000"), USAGE, "131,072", "is made for")
+        found = self.json(*long, "--kv-blocks", "40", status=INFEASIBLE)["candidates"]
+        self.assertEqual([c["binding"] for c in found], ["length", "length"])
+        self.assertIn("longer than the KV cache", found[0]["why"])
+
+    def test_an_interrupted_search_keeps_what_is_done(self):
+        process = subprocess.Popen([PROGRAM, "capacity", "-m", "llama-3.1-8b", "--rate", "200", "--slo", "ttft.p99=1s", "--requests", "100k",
+                                    "--minimise", "devices", "--json"], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, INTERRUPTED, err)
+        self.assertRegex(err, r"^llmperf: interrupted: \d+ of \d+ candidates were done\n$")
+        document = json.loads(out)
+        self.assertTrue(document["interrupted"])
+        self.assertTrue(any(c["why"] == "interrupted" for c in document["candidates"]))
+
+    def test_pages_in_both_languages(self):
+        for language, words in (("en", ("Answer", "What meets the bounds")), ("zh", ("方案", "满足目标的方案"))):
+            self.output(*ASKED, *CARDS, "--export", "x.html", "--lang", language)
+            with open(self.path("x.html"), encoding="utf-8") as file:
+                page = file.read()
+            for part in (*words, 'data-chart="capacity-front"'):
+                self.assertIn(part, page)
+            os.remove(self.path("x.html"))
+
+    def test_tables_are_at_most_100_columns_wide(self):
+        for words in (CARDS, (*CARDS, "--pd", "--engine", "vllm,sglang"), ("--hw", "h100-sxm", "--tp", "1")):
+            for line in self.output(*ASKED, *words).splitlines():
+                self.assertLessEqual(len(line), 100, line)
 
     def test_bad_input(self):
         for words, fragment in ((("--rate", "0"), "--rate"), (("--rate", "1e10"), "--rate"), (("--slo", "ttft"), "--slo"),

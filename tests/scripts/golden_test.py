@@ -43,6 +43,7 @@ SERVE = ["serve", "-m", "qwen-7b", "--hw", "rtx4090", "--rate", "2", "--requests
          "--slo", "ttft.p99=2s,tpot=100ms"]
 APART = ["serve", "-m", "llama-3.1-8b", "--hw", "h100-sxm", "--concurrency", "8", "--requests", "20", "--prefix", "0.5:2", "--turns", "2",
          "--prefill-replicas", "1", "--decode-replicas", "2"]
+CAPACITY = ["capacity", "-m", "llama-3.1-8b", "--rate", "100", "--slo", "ttft=1s,tpot.p95=50ms", "--tp", "1,2", "--pd", "--hw", "h100-sxm,l40s"]
 SYMBOLIC = ["parallel", "-m", "gpt-block", "--hw", "a100-sxm-80gb", "--devices", "8", "--batch", "8", "--symbolic", "--options", "none"]
 PROGRAMS = os.path.join(ROOT, "tests", "program", "programs")
 GRAPH_LLAMA = ["graph", os.path.join(PROGRAMS, "llama_decoder_while.mlir"), "--hw", "rtx4090", "--fuse", "elementwise"]
@@ -106,7 +107,7 @@ DOCUMENTS = [[*TP8, "--pp", "2"], PARALLEL, [*PARALLEL[:5], "--devices", "64", "
              ["compare", *TP8[1:], "--pp", "2", "--against", "--weights w4a16 --gen 1 --options all,no_fused_qkv"],
              ["compare", *PREDICTED[1:], "--against", "--runtime none"],
              ["compare", *PREDICTED[1:], "--against", "--runtime none", "--against", "--weights w4a16"],
-             SERVE, APART, [*SERVE, "--engine", "sglang"], [*SERVE, "--engine", "trtllm"],
+             SERVE, APART, CAPACITY, [*CAPACITY[:-1], "rtx4090"], [*SERVE, "--engine", "sglang"], [*SERVE, "--engine", "trtllm"],
              VALIDATE, ["validate", "rtx4090-ops"], ["validate", "a100-sxm-80gb-ops"], CALIBRATE]
 
 

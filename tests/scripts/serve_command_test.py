@@ -299,11 +299,68 @@ class Outputs(Serve):
             self.assertLess(document["requests"], 300_000)
 
 
+    def test_an_interrupted_run_is_not_unstable_for_what_was_not_sent(self):
+        process = subprocess.Popen([PROGRAM, *LLAMA, "--rate", "5", "--requests", "1M", "--json"], cwd=self.folder,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=self.seconds)
+        self.assertEqual(process.returncode, INTERRUPTED, err)
+        if out:
+            self.assertTrue(json.loads(out)["stable"])
+
+    def test_an_interrupted_series_of_seeds_says_how_many_were_done(self):
+        process = subprocess.Popen([PROGRAM, *LLAMA, "--rate", "8", "--requests", "2000", "--seeds", "1000", "--json"], cwd=self.folder,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=self.seconds)
+        self.assertEqual(process.returncode, INTERRUPTED, err)
+        if out and json.loads(out)["requests"] == 2000:
+            document = json.loads(out)
+            self.assertTrue(document["interrupted"])
+            self.assertIn(f"{len(document['seeds'])} of 1000 seeds were done", err)
+
+    def test_progress_goes_to_a_terminal_alone(self):
+        words = [PROGRAM, *LLAMA, "--rate", "8", "--requests", "2000", "--seeds", "20"]
+        ours, theirs = os.openpty()
+        process = subprocess.Popen(words, cwd=self.folder, stdout=subprocess.PIPE, stderr=theirs)
+        os.close(theirs)
+        process.communicate(timeout=self.seconds)
+        shown = os.read(ours, 1 << 16).decode()
+        os.close(ours)
+        self.assertRegex(shown, r"/44000 requests")
+        self.assertEqual(self.run_program(*words[1:]).stderr, "")
+
+    def test_overload_has_no_curve_of_what_has_no_end(self):
+        document = self.json(*LLAMA, "--rate", "200", "--requests", "600")
+        self.assertFalse(document["stable"])
+        self.assertTrue(all(p["ttft_s"] is None and p["e2e_s"] is None and p["tpot_s"] > 0 for p in document["percentiles"]))
+
+    def test_the_keys_that_scripts_rely_on(self):
+        document = self.json(*SMALL, "--slo", "ttft.p99=10s")
+        for path in ("requests", *(f"{metric}.{statistic}" for metric in ("ttft_s", "tpot_s", "itl_s", "e2e_s") for statistic in STATISTICS),
+                     "output_tokens_per_second", "requests_per_second", "goodput_per_second", "stable", "kv.blocks", "kv.block_size",
+                     "kv.peak_share", "preemptions", "prefix_hit_share",
+                     *(f"causes.ttft.{cause}" for cause in ("queue", "kv", "budget", "prefill", "interference"))):
+            with self.subTest(path=path):
+                value = document
+                for key in path.split("."):
+                    value = value[key]
+                self.assertIsNotNone(value)
+
+    def test_energy_is_a_bound(self):
+        document = self.json(*SMALL)
+        self.assertAlmostEqual(document["joules_per_output_token"], document["average_power_w"] / document["output_tokens_per_second"])
+        self.assertEqual((document["average_power_w"], document["power_basis"]), (700, "board power, upper bound"))
+        self.assertIn("board power, upper bound", self.output(*SMALL))
+
+
 class BadInput(Serve):
     def test_values(self):
         for flag, value, fragment in (("--rate", "0", "--rate"), ("--rate", "1e9", "--rate"), ("--rate", "-1", "--rate"), ("--rate", "nan", "--rate"),
                                       ("--burstiness", "0", "--burstiness"), ("--input", "0", "'0' is no length"), ("--input", "9-3", "no length"),
-                                      ("--output", "lognormal:5", "lognormal:1024:0.8"), ("--prefix", "x", "no prefix"), ("--requests", "0", "--requests"),
+                                      ("--output", "lognormal:5", "lognormal:1024:0.8"), ("--prefix", "x", "no prefix"), ("--prefix", "1.5", "share of a prompt"), ("--prefix", "600", "of one of 256-512"), ("--requests", "0", "--requests"),
                                       ("--concurrency", "0", "--concurrency"), ("--seeds", "0", "--seeds"), ("--turns", "0", "--turns"),
                                       ("--slo", "ttft", "no bound"), ("--slo", "tfft.p99=1s", "did you mean 'ttft'"), ("--slo", "ttft.p98=1s", "p95 and p99"),
                                       ("--slo", "ttft.p99=1", "1s, 50ms"), ("--engine", "vlm", "did you mean 'vllm'"), ("--engine", "vllm@x", "vllm"),

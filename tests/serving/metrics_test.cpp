@@ -168,4 +168,12 @@ TEST_CASE("a queue grows where more is sent than is served, and by that much") {
   CHECK(thrice == Approx(2.0 / 3).epsilon(0.05));
 }
 
+TEST_CASE("a run that was ended early knows nothing of what would have been sent later") {
+  Run run = queue(0.5, 1);
+  for (std::size_t i = 400; i < run.requests.size(); ++i) run.requests[i].ended = false;
+  CHECK(queue_growth(run) > 0.5);  // all that is sent after the 400th stays
+  run.interrupted = true;
+  CHECK(queue_growth(run) == 0);
+}
+
 }  // namespace llmperf::metrics_test

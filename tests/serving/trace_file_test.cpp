@@ -73,6 +73,7 @@ TEST_CASE("Mooncake's traces have milliseconds, and blocks of 512 tokens") {
   CHECK(a[1].id != b[1].id);
   CHECK(b[1].end == 600);
   CHECK(w.content(w.requests[2]).empty());
+  CHECK(mean_known_tokens(w) == Approx(512.0 / 3));  // the second's first block
 }
 
 TEST_CASE("Qwen-Bailian's traces have seconds, and blocks of 16 tokens") {
@@ -155,6 +156,31 @@ TEST_CASE("a trace is sent as it stands, at a rate, or in a closed loop") {
   Load closed;
   closed.concurrency = 2;
   CHECK_FALSE(sent_as(t, closed).open);
+}
+
+TEST_CASE("a load may be the first requests of a trace, at its rate") {
+  const auto trace = std::make_shared<const Trace>(
+      read_trace("arrival_s,input_tokens,output_tokens,session\n0,10,1,a\n1,20,1,a\n4,40,1,a\n", "t"));
+  Load load;
+  load.trace = trace;
+  load.rate = 2;
+  load.requests = 2;
+  const Workload w = make_workload(load);
+  REQUIRE(w.requests.size() == 2);
+  CHECK(w.requests[1].sent.value == 0.5);  // of two requests a second apart at one each half a second
+  CHECK(w.requests[1].input == 20);
+  CHECK(w.segments.size() == 2);
+  load.requests = 1000;
+  CHECK(make_workload(load).requests.size() == 3);
+  // 11 tokens were said before the second turn, 21 before the third.
+  CHECK(mean_known_tokens(trace->workload) == Approx((11.0 + 21) / 3));
+
+  Load lengths;
+  lengths.trace = std::make_shared<const Trace>(read_trace("input_tokens,output_tokens\n10,1\n20,1\n", "t"));
+  lengths.rate = 4;
+  const Workload random = make_workload(lengths);
+  CHECK(random.requests[1].input == 20);
+  CHECK(random.requests.back().sent.value == Approx(0.5));  // two at four per second, as made traffic
 }
 
 TEST_CASE("what is wrong with a trace has its line and column") {

@@ -30,6 +30,7 @@ const kPages = {
   'calibrate.html': [['bars']],
   'study.html': [['table']],
   'serve.html': [['serving-timeline'], ['percentiles'], ['causes']],
+  'capacity.html': [['capacity-front']],
 };
 
 // Opening a page is most of what a test of it costs: each is opened once, and then shown in another size and the other theme.

@@ -4,7 +4,7 @@ import {compare} from './charts/compare.js';
 import {contextCurve} from './charts/context.js';
 import {schedule, timeline} from './charts/lanes.js';
 import {memory} from './charts/memory.js';
-import {pareto} from './charts/pareto.js';
+import {capacityFront, pareto} from './charts/pareto.js';
 import {roofline} from './charts/roofline.js';
 import {heatmap} from './charts/heatmap.js';
 import {causes, percentiles, servingTimeline} from './charts/serving.js';
@@ -33,5 +33,6 @@ drawCharts({
   'serving-timeline': servingTimeline,
   percentiles: percentiles,
   causes: causes,
+  'capacity-front': capacityFront,
 });
 performance.mark('report-ready');

@@ -57,7 +57,7 @@ bool is_share(std::string_view key) {
   return key.ends_with("utilisation") || key.ends_with("_ape") || key.ends_with("mape") || key.ends_with("_error") ||
          key.ends_with("_share") || key.ends_with("_ratio_change") || key.starts_with("relative") ||
          one_of(key, {"share", "mfu", "hfu", "of_bound", "of_roof", "bias", "error", "tolerance", "shrinkage",
-                      "acceptance", "change_relative", "share_of_change"});
+                      "acceptance", "change_relative", "share_of_change", "beyond_best"});
 }
 
 // What stands for a quantity that the object it is in is named by: "p99" of "ttft_s".

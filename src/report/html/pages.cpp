@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <map>
 
 #include "base/number.h"
@@ -33,7 +34,7 @@ constexpr std::pair<std::string_view, const char*> kCards[] = {
     {"hardware", "peaks.0.flops_per_s"},
     {"replay", "phases.0.ops_time_s phases.0.whole_step.time_s phases.0.predicted_step_s"},
     {"self_test", "passed"},
-    {"serve", "goodput_per_second preemptions utilisation"},
+    {"serve", "goodput_per_second cost_per_million_output_tokens preemptions utilisation"},
 };
 // Of an estimate, below its charts.
 constexpr const char* kMoreFigures =
@@ -62,7 +63,8 @@ constexpr Chart kCharts[] = {{"sweep", "sweep-pareto", "pareto", "", "pareto"}, 
                              {"mapping", "bars", "mappings", "", "mappings_by_time"},
                              {"serve", "serving-timeline", "timeline", "", "serving_timeline"},
                              {"serve", "percentiles", "percentiles", "", "percentiles"},
-                             {"serve", "causes", "causes", "", "causes"}};
+                             {"serve", "causes", "causes", "", "causes"},
+                             {"capacity", "capacity-front", "candidates", "", "capacity_front"}};
 
 // The list that a reader came for: before the details.
 constexpr std::pair<std::string_view, const char*> kLists[] = {
@@ -232,6 +234,65 @@ void serving_cards(Cards& c) {
   add_basis(c);
 }
 
+// "3 x tp 4"; "4 + 2 x tp 1" of prompts and decode apart.
+std::string replicas_text(const Json& candidate, const Labels& labels) {
+  const auto number = [&](const char* key) { return format_count(find_number(candidate, key).value_or(0)); };
+  const std::string plan = find_text(candidate, "plan");
+  const bool apart = find_number(candidate, "decode_replicas").value_or(0) > 0;
+  return apart ? labels.text("replicas_apart", {number("replicas"), number("decode_replicas"), plan})
+               : labels.text("replicas_of", {number("replicas"), plan});
+}
+
+// "12 x h100-sxm", and how they are dealt.
+void candidate_card(Cards& c, const std::string& title, const Json& candidate, std::string note, Tone tone) {
+  const auto number = [&](const char* key) { return format_count(find_number(candidate, key).value_or(0)); };
+  const std::string plan = find_text(candidate, "plan");
+  const bool apart = find_number(candidate, "decode_replicas").value_or(0) > 0;
+  const std::string how = apart
+                              ? c.labels_.text("replicas_apart", {number("replicas"), number("decode_replicas"), plan})
+                              : c.labels_.text("replicas_of", {number("replicas"), plan});
+  const std::string what = c.joined(how, find_text(candidate, "weights"));
+  c.add({title, c.labels_.text("devices_of", {number("devices"), find_text(candidate, "hardware")}),
+         c.joined(what, note), tone});
+}
+
+// What should be bought, what it costs, what comes next, and what ends it.
+void capacity_cards(Cards& c) {
+  const Json* best = find(c.document_, "candidates.0");
+  if (best == nullptr) return;
+  const Json* feasible = find(c.document_, "feasible");
+  if (feasible == nullptr || !feasible->is_boolean() || !feasible->get<bool>()) {
+    const std::string nearest =
+        find_text(*best, "hardware") + ", " + find_text(*best, "plan") + ", " + find_text(*best, "weights");
+    c.add({c.labels_.text("capacity_answer"), c.labels_.text("capacity_none"),
+           c.labels_.text("capacity_nearest", {nearest}), Tone::bad});
+    return;
+  }
+  candidate_card(c, c.labels_.text("capacity_answer"), *best, {}, Tone::good);
+  if (const auto hour = find_number(*best, "cost_per_hour")) {
+    const auto million = find_number(*best, "cost_per_million_output_tokens");
+    c.add({c.labels_.title("cost_per_hour"), format_significant(*hour) + " " + find_text(*best, "currency"),
+           c.labels_.text("per_million", {format_significant(million.value_or(0), 3)})});
+  }
+  if (const Json* next = find(c.document_, "candidates.1")) {
+    if (const auto beyond = find_number(*next, "beyond_best")) {
+      const std::string what = c.labels_.value("minimise", find_text(c.document_, "minimise"));
+      const std::string more =
+          *beyond > 0 ? c.labels_.text("more_of", {format_share(*beyond), what}) : c.labels_.text("same_of", {what});
+      candidate_card(c, c.labels_.text("runner_up"), *next, more, Tone::plain);
+    }
+  }
+  if (find_text(*best, "binding") != "none")
+    c.add({c.labels_.title("binding"), c.labels_.value("binding", find_text(*best, "binding")),
+           c.labels_.text("beyond_rate",
+                          {format_significant(find_number(*best, "max_requests_per_second").value_or(0), 3)})});
+  if (const auto joules = find_number(*best, "joules_per_output_token"))
+    c.add({c.labels_.title("joules_per_output_token"), format_significant(*joules, 3), c.labels_.text("at_most")});
+  const Json* extrapolated = find(*best, "extrapolated");
+  if (extrapolated != nullptr && extrapolated->is_boolean() && extrapolated->get<bool>())
+    c.add({c.labels_.text("extrapolated"), c.labels_.text("yes"), c.labels_.text("not_measured_on"), Tone::warn});
+}
+
 // Of several results each against the first, as many as leave the chart of all of them on the first screen.
 void result_cards(Cards& c, const Json& results) {
   constexpr std::size_t kMost = 4;
@@ -273,6 +334,7 @@ std::vector<HtmlCard> headline_cards(const Json& document, const std::string& sc
   if (schema == "estimate" || schema == "training") estimate_cards(cards);
   if (schema == "difference") difference_cards(cards);
   if (schema == "serve") serving_cards(cards);
+  if (schema == "capacity") capacity_cards(cards);
   for (const auto& [of, paths] : kCards) {
     if (of == schema) cards.scalars(paths);
   }
@@ -456,6 +518,68 @@ void write_estimate(const Section& s) {
   s.page.close_fold();
 }
 
+// ---- The candidates of a capacity: those that meet the bounds with what they cost and how quick they are, then why
+// the others do not.
+
+// A candidate as a row: `at` has the bounded statistics by their names, "tpot_p99_s".
+Json candidate_row(const Json& candidate, bool meets, const Labels& labels) {
+  Json row = Json::object();
+  const auto take = [&](std::initializer_list<const char*> keys) {
+    for (const char* key : keys) {
+      if (const auto value = candidate.find(key); value != candidate.end() && is_scalar(*value)) row[key] = *value;
+    }
+  };
+  const auto bounds = [&] {
+    const Json* list = find(candidate, "at.slo");
+    if (list == nullptr || !is_list_of_objects(*list)) return;
+    for (const Json& bound : *list) {
+      const auto value = find_number(bound, "value_s");
+      row[find_text(bound, "metric") + "_" + find_text(bound, "statistic") + "_s"] = value ? number(*value) : Json();
+    }
+  };
+  if (!meets) {
+    take({"hardware", "plan", "weights", "engine", "binding", "cause", "why", "ceiling_requests_per_second"});
+    if (const auto most = find_number(candidate, "max_requests_per_second"); most && *most > 0)
+      row["max_requests_per_second"] = number(*most);
+    bounds();
+    return row;
+  }
+  take({"hardware"});
+  row["replicas"] = replicas_text(candidate, labels);
+  take({"cost_per_hour", "weights", "engine", "devices", "cost_per_million_output_tokens"});
+  bounds();
+  take({"max_requests_per_second", "binding", "beyond_best", "pareto"});
+  for (const char* key : {"ttft_mean_s", "tpot_mean_s", "e2e_mean_s", "mean_batch", "utilisation"}) {
+    if (const auto value = find_number(candidate, std::string("at.") + key)) row[key] = number(*value);
+  }
+  take({"power_w", "joules_per_output_token", "runtime", "extrapolated"});
+  return row;
+}
+
+void write_candidates(const Section& s) {
+  const Json* all = s.take("candidates");
+  if (all == nullptr || !is_list_of_objects(*all)) return;
+  Json met = Json::array();
+  Json others = Json::array();
+  for (const Json& candidate : *all) {
+    const Json* meets = find(candidate, "meets");
+    const bool yes = meets != nullptr && meets->is_boolean() && meets->get<bool>();
+    (yes ? met : others).push_back(candidate_row(candidate, yes, s.labels));
+  }
+  if (!met.empty()) {
+    s.page.open_section("candidates", s.labels.text("capacity_met"), 2);
+    write_table(s.page, table_of(met, "candidates", s.labels), s.labels);
+    s.page.close_section();
+  }
+  if (others.empty()) return;
+  const std::string title = s.labels.text(met.empty() ? "capacity_none" : "capacity_others");
+  met.empty() ? s.page.open_section("others", title, 2) : s.page.open_fold("section", "others", title);
+  HtmlTable table = table_of(others, "others", s.labels);
+  table.caption = s.labels.text("capacity_others");
+  write_table(s.page, std::move(table), s.labels);
+  met.empty() ? s.page.close_section() : s.page.close_fold();
+}
+
 // ---- The sections of a study: its words, commands and tables.
 
 constexpr std::size_t kMostCommands = 4;  // the others differ in a flag
@@ -603,6 +727,7 @@ void write_page(HtmlWriter& page, const Json& document, const Labels& labels) {
   } else {
     write_charts(s, schema);
     write_lists(s, schema);
+    if (schema == "capacity") write_candidates(s);
   }
   if (std::any_of(document.items().begin(), document.items().end(),
                   [&](const auto& m) { return !done.contains(m.key()); })) {

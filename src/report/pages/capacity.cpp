@@ -4,13 +4,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 
 #include "base/integer.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "report/pages/plan.h"
 #include "report/reports.h"
 #include "report/rows.h"
 #include "result/document.h"
+#include "serving/trace_file.h"
 
 namespace llmperf::report {
 namespace {
@@ -22,9 +26,8 @@ constexpr std::size_t kShown = 20;  // of those that do not meet the bounds
 
 std::string money(const std::optional<double>& amount) { return amount ? fmt::format("{:.2f}", *amount) : "-"; }
 
-std::string replicas_text(const Candidate& k) {
-  if (k.decode_replicas > 0) return fmt::format("{}+{}", k.replicas, k.decode_replicas);
-  return std::to_string(k.replicas);
+std::string count_text(std::size_t n, std::string_view what) {
+  return fmt::format("{} {}{}", format_count(d(static_cast<std::int64_t>(n))), what, n == 1 ? "" : "s");
 }
 
 std::string binding_text(const Candidate& k) {
@@ -33,91 +36,174 @@ std::string binding_text(const Candidate& k) {
   return text;
 }
 
-std::string title_of(const Candidate& k) {
-  return fmt::format("{} {} x {}, {}{}", replicas_text(k), k.plan, k.hardware, k.weights,
-                     k.decode_replicas > 0 ? ", prompts and decode apart" : "");
+bool several_engines(const CapacityResult& r) {
+  // What could not be read has none.
+  const std::string& first = r.candidates.front().engine;
+  return std::ranges::any_of(r.candidates, [&](const Candidate& k) { return !k.engine.empty() && k.engine != first; });
+}
+
+// "3 replicas of tp 4 on h100-sxm, fp8: 12 devices".
+std::string title_of(const CapacityResult& r, const Candidate& k) {
+  const auto replicas = [](std::int64_t n) { return fmt::format("{} replica{}", n, n == 1 ? "" : "s"); };
+  std::string text = k.plan;
+  if (k.decode_replicas > 0) {
+    text = fmt::format("{} for prompts and {} for decode, of {}", replicas(k.replicas), k.decode_replicas, k.plan);
+  } else if (k.replicas > 0) {
+    text = fmt::format("{} of {}", replicas(k.replicas), k.plan);
+  }
+  text += fmt::format(" on {}, {}", k.hardware, k.weights);
+  if (several_engines(r)) text += ", " + k.engine;
+  if (k.devices > 0) text += fmt::format(": {} device{}", k.devices, k.devices == 1 ? "" : "s");
+  return text;
+}
+
+// What the table has of a run: the statistics that are bounded, and of TTFT and TPOT at least one.
+struct Shown {
+  serving::Metric metric;
+  std::string statistic;
+};
+std::vector<Shown> shown_times(const serving::Slo& slo) {
+  std::vector<Shown> all;
+  for (const serving::Metric metric :
+       {serving::Metric::ttft, serving::Metric::tpot, serving::Metric::itl, serving::Metric::e2e}) {
+    const bool always = metric == serving::Metric::ttft || metric == serving::Metric::tpot;
+    const std::size_t before = all.size();
+    for (const serving::Bound& b : slo) {
+      const bool there =
+          std::ranges::any_of(all, [&](const Shown& s) { return s.metric == b.metric && s.statistic == b.statistic; });
+      if (b.metric == metric && !there) all.push_back({metric, b.statistic});
+    }
+    if (always && all.size() == before) all.push_back({metric, "p99"});
+  }
+  return all;
 }
 
 Table meeting_table(const CapacityResult& r) {
+  const bool engines = several_engines(r);
+  const std::vector<Shown> times = shown_times(r.slo);
   Table t{
       fmt::format("What serves {} requests/s within the bounds, by {}", format_significant(r.rate), name(r.minimise)),
-      {{"#"},
-       {"hardware", true},
-       {"replicas", true},
-       {"weights", true},
-       {"dev."},
-       {"req/s"},
-       {"per h"},
-       {"per M"},
-       {"TTFT p99"},
-       {"TPOT p95"},
-       {"binds", true}},
+      {{"#"}, {"hardware", true}, {"replicas", true}, {"weights", true}},
       {}};
+  if (engines) t.columns.push_back({"engine", true});
+  if (!engines) t.columns.push_back({"dev."});  // for one of the two there is room
+  for (const char* column : {"req/s", "per h", "per M"}) t.columns.push_back({column});
+  constexpr std::array<const char*, serving::kMetrics.size()> kTitles = {"TTFT", "TPOT", "ITL", "E2E"};
+  for (const Shown& s : times)
+    t.columns.push_back({fmt::format("{} {}", kTitles[static_cast<std::size_t>(s.metric)], s.statistic)});
+  t.columns.push_back({"binds", true});
   std::size_t i = 0;
   for (const Candidate& k : r.candidates) {
     if (!k.meets) continue;
-    t.rows.push_back({std::to_string(++i) + (k.pareto ? "+" : ""), k.hardware + (k.extrapolated ? "*" : ""),
-                      replicas_text(k) + " x " + k.plan, k.weights, std::to_string(k.devices),
-                      format_significant(k.max_requests_per_second, 3), money(k.cost_per_hour),
-                      money(k.cost_per_million_output_tokens), format_seconds(Seconds{k.at->ttft.p99}),
-                      format_seconds(Seconds{k.at->tpot.p95}), binding_text(k)});
+    const std::string replicas =
+        k.decode_replicas > 0 ? fmt::format("{}+{}", k.replicas, k.decode_replicas) : std::to_string(k.replicas);
+    std::vector<std::string>& row = t.rows.emplace_back(
+        std::vector<std::string>{std::to_string(++i) + (k.pareto ? "+" : ""), k.hardware + (k.extrapolated ? "*" : ""),
+                                 replicas + " x " + k.plan, k.weights});
+    if (engines) row.push_back(k.engine);
+    if (!engines) row.push_back(std::to_string(k.devices));
+    row.insert(row.end(), {format_significant(k.max_requests_per_second, 3), money(k.cost_per_hour),
+                           money(k.cost_per_million_output_tokens)});
+    for (const Shown& s : times) row.push_back(format_seconds(Seconds{k.at->of(s.metric).of(s.statistic)}));
+    row.push_back(binding_text(k));
   }
   return t;
 }
 
+// Why a candidate is not among those.
+std::string why_not(const CapacityResult& r, const Candidate& k) {
+  if (!k.why.empty()) {  // how many bytes of what take the room is more than a row has
+    return k.binding == serving::Binding::memory ? k.why.substr(0, k.why.find(": ")) : k.why;
+  }
+  if (k.ceiling > 0 && !k.simulated) {
+    std::string why = fmt::format("given up: at least {}", count_text(static_cast<std::size_t>(k.devices), "device"));
+    if (k.cost_per_hour) why += fmt::format(", {} {} per hour", money(k.cost_per_hour), k.currency);
+    return why;
+  }
+  if (!k.at) return "";
+  std::vector<std::string> missed;
+  for (const ServedBound& b : bounds_at(r.slo, *k.at, k.at->stable)) {
+    if (!b.met()) missed.push_back(slo_bound_text(b));
+  }
+  return join(missed, "; ");
+}
+
 Table others_table(const CapacityResult& r) {
-  Table t{"What does not, or is far from the best",
-          {{"hardware", true}, {"replica", true}, {"weights", true}, {"binds", true}, {"", true}},
-          {}};
+  const bool engines = several_engines(r);
+  Table t{"What does not, or is far from the best", {{"hardware", true}, {"replica", true}, {"weights", true}}, {}};
+  if (engines) t.columns.push_back({"engine", true});
+  t.columns.push_back({"binds", true});
+  t.columns.push_back({"", true});
   for (const Candidate& k : r.candidates) {
     if (k.meets) continue;
     if (t.rows.size() == kShown) {
       const auto rest = std::ranges::count_if(r.candidates, [](const Candidate& c) { return !c.meets; }) -
                         static_cast<std::ptrdiff_t>(kShown);
-      t.rows.push_back({fmt::format("and {} more", rest), "", "", "", ""});
+      t.rows.push_back({fmt::format("and {} more", rest)});
+      t.rows.back().resize(t.columns.size());
       break;
     }
-    std::string why = k.why;
-    if (why.empty() && k.ceiling > 0 && !k.simulated) {
-      why = fmt::format("given up: at least {} devices", k.devices);
-      if (k.cost_per_hour) why += fmt::format(", {} {} per hour", money(k.cost_per_hour), k.currency);
-    } else if (why.empty() && k.at) {
-      why = fmt::format("alone TTFT p99 {}, TPOT p95 {}", format_seconds(Seconds{k.at->ttft.p99}),
-                        format_seconds(Seconds{k.at->tpot.p95}));
-    }
-    if (why.size() > 60) why = why.substr(0, 57) + "...";
-    t.rows.push_back({k.hardware, k.plan, k.weights, binding_text(k), why});
+    std::vector<std::string>& row = t.rows.emplace_back(std::vector<std::string>{k.hardware, k.plan, k.weights});
+    if (engines) row.push_back(k.engine);
+    row.insert(row.end(), {binding_text(k), why_not(r, k)});
   }
   return t;
 }
 
+// "1024 tokens in, 128 out, 512 of the prompt alike in all".
+std::string requests_text(const serving::Load& load) {
+  const std::string input = serving::text_of(load.input);
+  const std::string output = serving::text_of(load.output);
+  if (load.trace)
+    return fmt::format("{}: {} tokens in and {} out on the mean", load.trace->workload.name, input, output);
+  std::string text = fmt::format("{} tokens in, {} out", input, output);
+  if (load.prefix.tokens > 0) {
+    text += fmt::format(", {} of the prompt {}", format_count(d(load.prefix.tokens)),
+                        load.prefix.kinds == 1 ? "alike in all" : fmt::format("of {} kinds", load.prefix.kinds));
+  }
+  if (load.turns > 1) text += fmt::format(", sessions of {} turns", load.turns);
+  if (!std::isfinite(load.burstiness)) return text + ", at equal intervals";
+  if (load.burstiness != 1) text += fmt::format(", burstiness {}", format_significant(load.burstiness));
+  return text;
+}
+
 Document document(const CapacityResult& r) {
-  Document doc{
-      Heading{fmt::format("{} at {} requests/s", r.asked.model.value_or(""), format_significant(r.rate)), ""},
-      Paragraph{fmt::format("{}; {} tokens in, {} out; {} candidates, {} simulations{}", serving::text_of(r.slo),
-                            serving::text_of(r.load.input), serving::text_of(r.load.output), r.candidates.size(),
-                            r.simulations, r.interrupted ? "; interrupted" : "")}};
+  Document doc{Heading{fmt::format("{} at {} requests/s", r.asked.model.value_or(""), format_significant(r.rate)), ""},
+               Paragraph{fmt::format("{}; {}; {}, {}", serving::text_of(r.slo), requests_text(r.load),
+                                     count_text(r.candidates.size(), "candidate"),
+                                     count_text(static_cast<std::size_t>(r.simulations), "simulation"))}};
   Fields f;
+  if (r.interrupted) f.add("interrupted", fmt::format("{} of {} candidates were done", r.done, r.candidates.size()));
   const Candidate* best = r.best();
   if (best == nullptr) {
     f.add("answer", r.interrupted ? "nothing found yet that meets the bounds" : "nothing meets the bounds");
-    if (!r.candidates.empty() && r.candidates.front().at) f.add("nearest", title_of(r.candidates.front()));
+    if (const Candidate& nearest = r.candidates.front(); nearest.binding != serving::Binding::memory) {
+      f.add("nearest", fmt::format("{}; {}", title_of(r, nearest), why_not(r, nearest)));
+    }
   } else {
-    std::string text = title_of(*best);
+    std::string text = title_of(r, *best);
     if (best->cost_per_hour) {
-      text += fmt::format(": {} {} per hour, {} per million output tokens", money(best->cost_per_hour), best->currency,
+      text += fmt::format("; {} {} per hour, {} per million output tokens", money(best->cost_per_hour), best->currency,
                           money(best->cost_per_million_output_tokens));
     }
     f.add("answer", text);
     const auto candidates = candidates_of(r);
     if (candidates.size() > 1 && candidates[1].of().meets) {
-      const std::optional<double> beyond = candidates[1].beyond_best();
-      f.add("runner-up",
-            title_of(candidates[1].of()) + (beyond ? fmt::format(": {} more", format_share(*beyond)) : std::string()));
+      text = title_of(r, candidates[1].of());
+      if (const std::optional<double> beyond = candidates[1].beyond_best()) {
+        text += *beyond > 0 ? fmt::format("; {} more {}", format_share(*beyond), name(r.minimise))
+                            : fmt::format("; the same {}", name(r.minimise));
+      }
+      f.add("runner-up", text);
     }
-    f.add("binds", binding_text(*best));
+    if (best->binding != serving::Binding::none) {
+      f.add("binds", fmt::format("{}, beyond {} requests/s of {}", binding_text(*best),
+                                 format_significant(best->max_requests_per_second, 3),
+                                 best->decode_replicas > 0 ? "all" : "a replica"));
+    }
+    if (best->extrapolated) f.add("extrapolated", "nothing was measured on " + best->hardware);
     if (best->joules_per_output_token) {
-      f.add("energy", fmt::format("{} J per output token by board power, an upper bound",
+      f.add("energy", fmt::format("{} J for an output token by board power, an upper bound",
                                   format_significant(*best->joules_per_output_token, 3)));
     }
   }
@@ -125,10 +211,12 @@ Document document(const CapacityResult& r) {
   if (best != nullptr) doc.emplace_back(meeting_table(r));
   if (std::ranges::any_of(r.candidates, [](const Candidate& k) { return !k.meets; })) doc.emplace_back(others_table(r));
   if (best != nullptr) {
-    doc.emplace_back(Paragraph{
-        "req/s: that one replica takes within the bounds; per h, per M: cost of all devices for an hour, and for a "
-        "million output tokens; binds: what is exceeded beyond that rate. +: none is both cheaper and quicker from end "
-        "to end. *: nothing was measured on this device."});
+    doc.emplace_back(Paragraph{fmt::format(
+        "req/s: that one replica takes within the bounds (of prompts and decode apart all replicas, and at least); per "
+        "h, per M: {} of all devices for an hour, and for a million output tokens with their prompts and idle time; "
+        "times: of a replica at its share of the rate; binds: what is exceeded beyond its "
+        "req/s. +: none is both cheaper and quicker from end to end. *: nothing was measured on this device.",
+        best->currency.empty() ? "cost" : best->currency)});
   }
   return doc;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/number.h"
@@ -49,6 +50,13 @@ std::string plan_text(const estimate::Setup& setup, const graph::StageSplit& spl
 
 std::string price_text(const estimate::HourPrice& price, double cost_per_hour) {
   return fmt::format("{} {}/h ({})", format_significant(cost_per_hour), price.currency, price.text());
+}
+
+std::string slo_bound_text(const ServedBound& b) {
+  const std::string what = fmt::format("{}.{}", name(b.bound.metric), b.bound.statistic);
+  if (!b.value) return fmt::format("{} grows without end, and {} is promised", what, format_seconds(b.bound.limit));
+  return fmt::format("{} is {}, {} {} {}", what, format_seconds(Seconds{*b.value}), format_share(std::abs(*b.excess())),
+                     b.met() ? "below" : "above", format_seconds(b.bound.limit));
 }
 
 void add_spent(const std::optional<estimate::HourPrice>& price, const estimate::Spent& spent, std::string_view run,

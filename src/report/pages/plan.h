@@ -7,6 +7,7 @@
 
 #include "report/document.h"
 #include "result/generation.h"
+#include "result/serving.h"
 
 namespace llmperf::report {
 
@@ -27,6 +28,8 @@ std::string price_text(const estimate::HourPrice& price, double cost_per_hour);
 // The cost and the energy of a run, "a step" or "a generation".
 void add_spent(const std::optional<estimate::HourPrice>& price, const estimate::Spent& spent, std::string_view run,
                Fields& fields);
+// "ttft.p99 is 1.2 s, 20.0 % above 1 s".
+std::string slo_bound_text(const ServedBound& bound);
 // What a device sends in a step and what that costs; what stages and collectives do side by side.
 std::string network_text(const estimate::Phase& phase);
 

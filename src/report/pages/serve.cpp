@@ -100,18 +100,10 @@ std::string times_text(const Distribution& t, const serving::Range* mean, const 
                      mean ? range_text(*mean, true) : "");
 }
 
-// "ttft.p99 is 1.2 s, 20.0 % above 1 s".
-std::string missed_text(const ServedBound& b) {
-  const std::string what = fmt::format("{}.{}", name(b.bound.metric), b.bound.statistic);
-  if (!b.value) return fmt::format("{} grows without end, and {} is promised", what, format_seconds(b.bound.limit));
-  return fmt::format("{} is {}, {} {} {}", what, format_seconds(Seconds{*b.value}), format_share(std::abs(*b.excess())),
-                     b.met() ? "below" : "above", format_seconds(b.bound.limit));
-}
-
 std::string slo_text(const Serving& r) {
   std::vector<std::string> met;
   std::vector<std::string> missed;
-  for (const ServedBound& b : r.bounds()) (b.met() ? met : missed).push_back(missed_text(b));
+  for (const ServedBound& b : r.bounds()) (b.met() ? met : missed).push_back(slo_bound_text(b));
   if (missed.empty()) return "met: " + join(met, "; ");
   return "missed: " + join(missed, "; ") + (met.empty() ? "" : "; met: " + join(met, "; "));
 }
@@ -121,7 +113,7 @@ std::string queue_text(const Summary& s) {
 }
 
 // What most of a time passes with, and what could be done about it is another's to say.
-std::string bound_text(const Serving& r) {
+std::string causes_text(const Serving& r) {
   const Summary& s = r.study->summary;
   constexpr std::array<const char*, 5> kWords = {"the front end, a seat or a step's end", "waiting for KV blocks",
                                                  "waiting for a share of a step's tokens", "the prompt's own steps",
@@ -186,10 +178,15 @@ Fields headline(const Serving& r) {
                                  format_share(s.met_share)));
   }
   if (const std::optional<double> hour = r.cost_per_hour(); hour && s.output_tokens_per_second > 0) {
-    f.add("cost", fmt::format("{}; {} a million output tokens", price_text(*r.setup->price, *hour),
+    f.add("cost", fmt::format("{}; {} a million output tokens, with their prompts and idle time",
+                              price_text(*r.setup->price, *hour),
                               format_significant(*hour / (s.output_tokens_per_second * 3600) * 1e6, 3)));
   }
-  f.add("bound", bound_text(r));
+  if (const std::optional<double> watts = r.power_w(); watts && s.output_tokens_per_second > 0) {
+    f.add("energy", fmt::format("{} W ({}); {} J for an output token", format_significant(*watts),
+                                estimate::kPowerBound, format_significant(*watts / s.output_tokens_per_second, 3)));
+  }
+  f.add("bound", causes_text(r));
   f.add("error band", band_text(r));
   if (const auto beyond = r.beyond(); !beyond.empty()) f.add("extrapolated", join(beyond, "; "));
   return f;
@@ -272,7 +269,7 @@ Document document(const Serving& r) {
 std::vector<std::string> missed_bounds(const Serving& serving) {
   std::vector<std::string> missed;
   for (const ServedBound& b : serving.bounds()) {
-    if (!b.met()) missed.push_back(missed_text(b));
+    if (!b.met()) missed.push_back(slo_bound_text(b));
   }
   return missed;
 }

@@ -17,7 +17,6 @@ export function servingTimeline() {
   ];
   const top = i => 18 + i * (kBand + kGap);
   const names = bands.flatMap(({keys}) => keys);
-  const first = moments[0].begin_s;
   return {
     height: top(bands.length) + 36,
     option: colours => ({
@@ -37,7 +36,7 @@ export function servingTimeline() {
       xAxis: bands.map((unused, i) => ({
         type: 'value',
         gridIndex: i,
-        min: first,
+        min: Math.min(0, moments[0].begin_s),
         max: moments.at(-1).begin_s,
         name: i + 1 === bands.length ? label('serving.time') : '',
         nameGap: 24,
