@@ -471,9 +471,10 @@ class FileParser {
         problem(cell(c)->column, error.diagnostics().front().message, error.diagnostics().front().hint);
       }
     };
-    check("input", [](const std::string& text) { serving::parse_lengths("input", text); });
+    serving::Lengths input{.high = static_cast<double>(serving::kMaxLength)};
+    check("input", [&](const std::string& text) { input = serving::parse_lengths("input", text); });
     check("output", [](const std::string& text) { serving::parse_lengths("output", text); });
-    check("prefix", [](const std::string& text) { serving::parse_prefix(text, {}); });
+    check("prefix", [&](const std::string& text) { serving::parse_prefix(text, input); });
     if (row.rate && std::isinf(*row.rate)) row.rate.reset();  // all at once, or as the closed loop lets them
     if (row.trace.empty() && (row.input.empty() || row.output.empty())) {
       problem(1, "a run without a 'trace' needs lengths in 'input' and 'output'", "1024, 820-1024, lognormal:900:0.7");

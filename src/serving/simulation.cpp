@@ -415,7 +415,7 @@ class Simulation {
         run_.interrupted = true;
         break;
       }
-      if ((events & 4095) == 0 && options_->progress) options_->progress(done_);
+      if ((events & 4095) == 0 && options_->progress) options_->progress(static_cast<std::int64_t>(done_));
       double first = kNever;
       double second = kNever;
       Replica* next = nullptr;
