@@ -204,6 +204,8 @@ constexpr Entry kEntries[] = {
      "of a server, per request beside its steps: HTTP, tokenising, the way of its first token back"},
     {host_piece, "host.piece", "s", 1e-4, 0.7, 1e-9, 5e-3,
      "of the host, per layer of a graph in pieces: one replay and the call of its attention"},
+    {host_experts, "host.experts", "s", 1e-9, 1.0, 1e-9, 2e-2,
+     "of the host, per layer of experts that it launches kernel by kernel, beside these kernels"},
     {memory_utilisation, "memory.utilisation", "", 0.9, 0.1, 0.3, 1.0,
      "of the device's memory, for weights and KV cache"},
     {generation_fixed, "generation.fixed", "s", 0.2, 1.0, 1e-4, 1e2, "every generated image or video"},

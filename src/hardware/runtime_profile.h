@@ -72,7 +72,7 @@ enum class Parameter : unsigned char {
   power_onset, power_sustained,
   // The host and what a step costs beside its kernels (step_overhead.h).
   launch_gap, step_prefill, step_decode, step_sequence, step_prompts, host_layer, host_launch, host_view, host_reshape, host_dispatch,
-  host_graph_layer, host_request, host_piece,
+  host_graph_layer, host_request, host_piece, host_experts,
   memory_utilisation,
   // Around the steps of a generated image or video.
   generation_fixed, generation_video, generation_pixel,

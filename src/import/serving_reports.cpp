@@ -159,7 +159,7 @@ void read_aiperf_csv(std::string_view text, const Options& options, Problems& pr
     }
     const auto [title, unit] = title_of(cells.front().text);
     const auto* known =
-        std::find_if(std::begin(kTimes), std::end(kTimes), [&](const Known& k) { return k.title == title; });
+        std::find_if(std::begin(kTimes), std::end(kTimes), [&name = title](const Known& k) { return k.title == name; });
     for (std::size_t i = 1; i < cells.size(); ++i) {
       if (cells[i].text.empty()) continue;
       const std::optional<double> value = grouped_number(cells[i].text);

@@ -23,6 +23,8 @@ Seconds StepOverhead::each(const graph::Op& op) const {
   if (const auto* gemm = std::get_if<graph::Gemm>(&op.body); gemm && gemm->weights && gemm->weights->kernel) {
     each += v[index(*gemm->weights->kernel, FormatParameter::host)];
   }
+  // Once per layer.
+  if (op.tag == graph::Tag::router) each += get(v, Parameter::host_experts);
   return Seconds{each};
 }
 

@@ -4,6 +4,7 @@
 //   gaps     = kernels x launch_gap
 //   host     = layers x host_layer (of a graph: host_graph_layer)
 //              + sum over kernels launched one by one of (host_launch + what views, new shapes and wrappers add)
+//              + layers of experts x host_experts, where kernels are launched one by one
 //   overhead = steps x step + sequences x step_sequence + gaps + max(0, host - device - gaps)
 //
 // Launching runs ahead of the device, so that the slower of the two decides. A captured graph is launched as a whole;
