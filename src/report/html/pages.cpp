@@ -244,7 +244,7 @@ std::string replicas_text(const Json& candidate, const Labels& labels) {
 }
 
 // "12 x h100-sxm", and how they are dealt.
-void candidate_card(Cards& c, const std::string& title, const Json& candidate, std::string note, Tone tone) {
+void candidate_card(Cards& c, const std::string& title, const Json& candidate, const std::string& note, Tone tone) {
   const auto number = [&](const char* key) { return format_count(find_number(candidate, key).value_or(0)); };
   const std::string plan = find_text(candidate, "plan");
   const bool apart = find_number(candidate, "decode_replicas").value_or(0) > 0;

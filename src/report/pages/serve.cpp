@@ -19,7 +19,6 @@ namespace llmperf::report {
 namespace {
 
 using serving::Distribution;
-using serving::EngineKind;
 using serving::EngineSettings;
 using serving::Summary;
 
