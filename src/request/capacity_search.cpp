@@ -178,7 +178,7 @@ serving::Summary judged(const CapacityResult& result, Case& c, const serving::De
         serving::simulate(deployment, w, {.seed = load.seed, .gaps = gaps(result), .stop = stop}), w, result.slo);
     ++c.simulations;
     const auto rank = [&](const serving::Summary& of) { return std::pair(!of.stable, of.excess(result.slo)); };
-    if (!worst || rank(s) > rank(*worst)) worst = std::move(s);
+    if (!worst || rank(s) > rank(*worst)) worst = s;
   }
   return *worst;
 }

@@ -429,7 +429,8 @@ class Simulation {
           second = std::min(second, at);
         }
       }
-      const double arrival = arrivals_.empty() ? kNever : arrivals_.top().at;
+      double arrival = kNever;
+      if (!arrivals_.empty()) arrival = arrivals_.top().at;
       if (arrival == kNever && next == nullptr) break;
       if (arrival <= first) {
         arrive(arrivals_.top());
