@@ -476,6 +476,10 @@ def nominal(lengths):
     return sum(ends) / len(ends)
 
 
+def mean_and_bias(errors):
+    return [percent(sum(map(abs, errors)) / len(errors)), signed(sum(errors) / len(errors))]
+
+
 def serving(documents):
     """Errors of TPOT, TTFT and the throughput that follows from them, by model, plan and concurrency."""
     groups = {}
@@ -491,10 +495,8 @@ def serving(documents):
             groups.setdefault(key, []).append(errors)
     order = lambda text: (text != "all", int(text) if text.isdigit() else 0, text)
     for key, errors in sorted(groups.items(), key=lambda item: tuple(order(part) for part in item[0])):
-        mean = [sum(abs(e[i]) for e in errors) / len(errors) for i in range(3)]
-        bias = [sum(e[i] for e in errors) / len(errors) for i in range(3)]
-        yield [*key, str(len(errors)), percent(mean[0]), signed(bias[0]), percent(mean[1]), signed(bias[1]), percent(mean[2]),
-               signed(bias[2])]
+        cells = [mean_and_bias([e[i] for e in errors]) for i in range(3)]
+        yield [*key, str(len(errors)), *(cell for pair in cells for cell in pair)]
 
 
 def servers(documents):
@@ -510,7 +512,7 @@ def servers(documents):
         cells = [*key, str(len(errors))]
         for metric in metrics:
             found = [e[metric] for e in errors if metric in e]
-            cells += [percent(sum(map(abs, found)) / len(found)), signed(sum(found) / len(found))] if found else ["", ""]
+            cells += mean_and_bias(found) if found else ["", ""]
         yield cells
 
 

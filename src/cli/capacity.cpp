@@ -1,8 +1,6 @@
 // `llmperf capacity`: how many of which devices serve a rate of requests within bounds, and what that costs.
 #include <fmt/format.h>
 
-#include <optional>
-
 #include "cli/command_line.h"
 #include "cli/estimate.h"
 #include "cli/progress.h"
@@ -19,11 +17,11 @@ struct CapacityFlags {
 Answer capacity_answer(const CapacityFlags& flags, const Context&) {
   request::Sources sources;
   const InterruptGuard guard;
-  std::optional<Progress> progress(std::in_place);
-  const request::CapacityResult result =
-      request::search_capacity(flags.query, sources, &interruption(),
-                               [&](std::size_t done, std::size_t all) { (*progress)(done, all, "candidates"); });
-  progress.reset();  // and its line, before anything is said
+  const request::CapacityResult result = [&] {
+    Progress progress;  // whose line goes with it
+    return request::search_capacity(flags.query, sources, &interruption(),
+                                    [&](std::size_t done, std::size_t all) { progress(done, all, "candidates"); });
+  }();
   Answer answer{report::capacity_report(result)};
   if (result.interrupted) {
     fmt::print(stderr, "llmperf: interrupted: {} of {} candidates were done\n", result.done, result.candidates.size());

@@ -53,8 +53,7 @@ Type fields_of(Fields<CapacityCandidate> f) {
       .of("engine", "whose rules it is", [](const C& c) { return c.of().engine; })
       .of("max_requests_per_second",
           "that a replica takes within the bounds; with prompts and decode apart `rate`, which all of them take; 0: "
-          "the "
-          "bounds are missed at any rate",
+          "the bounds are missed at any rate",
           [](const C& c) { return c.of().max_requests_per_second; })
       .of("ceiling_requests_per_second", "of a replica, by the closed form: beyond it no queue is stable",
           [](const C& c) { return c.of().ceiling; })

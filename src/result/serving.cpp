@@ -283,12 +283,7 @@ Type fields_of(Fields<Serving> f) {
           })
       .spread([](const S& s) { return PriceUsed{&s.setup->price}; })
       .of<&S::power_w>("average_power_w", "of all devices at most; null: it is not stated")
-      .of("joules_per_output_token", "over `output_tokens_per_second`; null likewise",
-          [](const S& s) {
-            const std::optional<double> watts = s.power_w();
-            const double rate = s.study->summary.output_tokens_per_second;
-            return watts && rate > 0 ? std::optional(*watts / rate) : std::nullopt;
-          })
+      .of<&S::joules_per_output_token>("joules_per_output_token", "over `output_tokens_per_second`; null likewise")
       .of("power_basis", "\"board power, upper bound\"", [](const S&) { return estimate::kPowerBound; })
       .when([](const S& s) { return s.power_w().has_value(); })
       .json("interrupted", "true where it was ended early: the requests and seeds that had ended are in it",
@@ -347,6 +342,12 @@ std::vector<serving::Served> ended(const serving::Run& run) {
 std::optional<double> Serving::power_w() const {
   const std::optional<double>& board = setup->device->power_w;
   return board && setup->cards.empty() ? std::optional(*board * d(deployed->devices)) : std::nullopt;
+}
+
+std::optional<double> Serving::joules_per_output_token() const {
+  const std::optional<double> watts = power_w();
+  const double rate = study->summary.output_tokens_per_second;
+  return watts && rate > 0 ? std::optional(*watts / rate) : std::nullopt;
 }
 
 std::optional<double> Serving::cost_per_hour() const {

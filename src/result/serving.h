@@ -99,6 +99,7 @@ struct Serving : Answer {
   std::vector<ServedBound> bounds() const;
   std::optional<double> cost_per_hour() const;
   std::optional<double> power_w() const;  // of all boards at most
+  std::optional<double> joules_per_output_token() const;
   std::vector<std::string> beyond() const;
 };
 Type fields_of(Fields<Serving> f);

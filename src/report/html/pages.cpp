@@ -245,15 +245,9 @@ std::string replicas_text(const Json& candidate, const Labels& labels) {
 
 // "12 x h100-sxm", and how they are dealt.
 void candidate_card(Cards& c, const std::string& title, const Json& candidate, const std::string& note, Tone tone) {
-  const auto number = [&](const char* key) { return format_count(find_number(candidate, key).value_or(0)); };
-  const std::string plan = find_text(candidate, "plan");
-  const bool apart = find_number(candidate, "decode_replicas").value_or(0) > 0;
-  const std::string how = apart
-                              ? c.labels_.text("replicas_apart", {number("replicas"), number("decode_replicas"), plan})
-                              : c.labels_.text("replicas_of", {number("replicas"), plan});
-  const std::string what = c.joined(how, find_text(candidate, "weights"));
-  c.add({title, c.labels_.text("devices_of", {number("devices"), find_text(candidate, "hardware")}),
-         c.joined(what, note), tone});
+  const std::string devices = format_count(find_number(candidate, "devices").value_or(0));
+  const std::string what = c.joined(replicas_text(candidate, c.labels_), find_text(candidate, "weights"));
+  c.add({title, c.labels_.text("devices_of", {devices, find_text(candidate, "hardware")}), c.joined(what, note), tone});
 }
 
 // What should be bought, what it costs, what comes next, and what ends it.

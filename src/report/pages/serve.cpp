@@ -181,9 +181,9 @@ Fields headline(const Serving& r) {
                               price_text(*r.setup->price, *hour),
                               format_significant(*hour / (s.output_tokens_per_second * 3600) * 1e6, 3)));
   }
-  if (const std::optional<double> watts = r.power_w(); watts && s.output_tokens_per_second > 0) {
-    f.add("energy", fmt::format("{} W ({}); {} J for an output token", format_significant(*watts),
-                                estimate::kPowerBound, format_significant(*watts / s.output_tokens_per_second, 3)));
+  if (const std::optional<double> joules = r.joules_per_output_token()) {
+    f.add("energy", fmt::format("{} W ({}); {} J for an output token", format_significant(*r.power_w()),
+                                estimate::kPowerBound, format_significant(*joules, 3)));
   }
   f.add("bound", causes_text(r));
   f.add("error band", band_text(r));
