@@ -70,18 +70,18 @@ std::optional<Error> Estimated::infeasible() const {
 }
 
 std::string Estimated::json() const {
-  std::string document = std::visit(
-      Overloaded{
-          [](const Text& text) { return result::document("llmperf.estimate", text.result(true)); },
-          [](const Film& film) {
-            return result::document("llmperf.estimate", result::video(*film.estimator, film.estimate));
-          },
-          [](const Trained& trained) {
-            return result::document("llmperf.training",
-                                    result::Training(trained.of->estimator->setup(), trained.estimate));
-          },
-      },
-      work_);
+  std::string document =
+      std::visit(Overloaded{
+                     [](const Text& text) { return result::document("llmperf.estimate", text.result(true)); },
+                     [](const Film& film) {
+                       return result::document("llmperf.estimate", result::video(*film.estimator, film.estimate));
+                     },
+                     [](const Trained& trained) {
+                       return result::document("llmperf.training",
+                                               result::Training(trained.of->estimator->setup(), trained.estimate));
+                     },
+                 },
+                 work_);
   return with_request(std::move(document), resolved_->asked);
 }
 

@@ -59,7 +59,8 @@ Served::Served(const request::Request& request, request::Sources& sources, const
   const std::int64_t each = static_cast<std::int64_t>(first.requests.size());
   std::int64_t begun = 0;
   const auto show = [&](std::int64_t ended) {
-    if (options.progress) options.progress(std::max<std::int64_t>(0, begun - 1) * each + ended, (traffic_.seeds + 2) * each);
+    if (options.progress)
+      options.progress(std::max<std::int64_t>(0, begun - 1) * each + ended, (traffic_.seeds + 2) * each);
   };
   show(0);
   result_ = std::make_unique<result::Serving>(setup);

@@ -1,10 +1,11 @@
 // `llmperf serve`: traffic on an engine, step by step.
+#include "answer/serve.h"
+
 #include <fmt/format.h>
 
 #include <chrono>
 #include <optional>
 
-#include "answer/serve.h"
 #include "cli/command_line.h"
 #include "cli/estimate.h"
 #include "cli/progress.h"
@@ -29,13 +30,12 @@ Answer serve_answer(const ServeFlags& flags, const Context& context) {
       asked, sources,
       {.drawn = context.output->wants(report::Format::json) || context.output->wants(report::Format::trace),
        .stop = &interruption(),
-       .progress =
-           [&](std::int64_t done, std::int64_t all) {
-             const auto now = std::chrono::steady_clock::now();
-             if (done > 0 && now - shown_at < std::chrono::milliseconds(200)) return;
-             shown_at = now;
-             (*progress)(static_cast<std::size_t>(done), static_cast<std::size_t>(all), "requests");
-           }});
+       .progress = [&](std::int64_t done, std::int64_t all) {
+         const auto now = std::chrono::steady_clock::now();
+         if (done > 0 && now - shown_at < std::chrono::milliseconds(200)) return;
+         shown_at = now;
+         (*progress)(static_cast<std::size_t>(done), static_cast<std::size_t>(all), "requests");
+       }});
   progress.reset();  // and its line, before anything is said
   if (served.nothing()) {
     fmt::print(stderr, "llmperf: interrupted before a request had ended\n");

@@ -22,8 +22,8 @@
 namespace llmperf::cli {
 namespace {
 
-using report::LineFormat;
 using answer::PointStudy;
+using report::LineFormat;
 using request::Request;
 
 // Tables, Markdown, JSON and HTML hold all their rows.
