@@ -5,7 +5,8 @@ A block holds commands and their output; a line `# exit N` after the output stat
 just `…` skips any number of output lines. Commands run in one folder, where the project's files are and those that commands
 before them wrote. A block under a line that ends in `docs/examples/NAME:` shows that file. `--update` rewrites all of them.
 
-A page of docs/zh has the commands of the page of its name in docs/, in the same order; the guide's table has every subcommand.
+A page of docs/zh has the commands of the page of its name in docs/, in the same order; the guide's table has every subcommand;
+links from page to page lead to a page and a heading.
 """
 import functools
 import glob
@@ -78,6 +79,24 @@ def subcommands_without_a_row():
     return sorted(set(listed) ^ rows)
 
 
+def without_code(text):
+    return re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+
+
+@functools.lru_cache(maxsize=None)
+def anchors(page):
+    words = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in re.findall(r"^#+ (.*)$", without_code(read(page)), re.M)]
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in words}
+
+
+def broken_links(page):
+    for link in re.findall(r"\]\(([^)\s:]*\.md(?:#[^)\s]*)?|#[^)\s]*)\)", without_code(read(page))):
+        name, _, anchor = link.partition("#")
+        target = os.path.normpath(os.path.join(os.path.dirname(page), name)) if name else page
+        if not os.path.exists(os.path.join(ROOT, target)) or (anchor and anchor not in anchors(target)):
+            yield f"{page}: no {link}"
+
+
 def main():
     update = "--update" in sys.argv
     failures = checked = 0
@@ -124,6 +143,7 @@ def main():
                 open(path, "w", encoding="utf-8").write(new)
     faults = []
     for path in pages:
+        faults += broken_links(os.path.relpath(path, ROOT))
         if os.path.basename(os.path.dirname(path)) == "zh":
             other = os.path.join("docs", os.path.basename(path))
             if commands(read(path)) != commands(read(other)):
