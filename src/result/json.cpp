@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/version.h"
 #include "result/document.h"
 
 namespace llmperf::result {
@@ -71,7 +72,7 @@ Json tree(const Type& type, const void* object) {
 }
 
 Json header(const char* schema) {
-  return {{"schema", schema}, {"schema_version", 1}, {"tool", {{"name", "llmperf"}, {"version", LLMPERF_VERSION}}}};
+  return {{"schema", schema}, {"schema_version", 1}, {"tool", {{"name", "llmperf"}, {"version", source_version()}}}};
 }
 
 std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
