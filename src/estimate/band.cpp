@@ -115,7 +115,8 @@ double error_of(Part part, const RuntimeProfile& profile, const hardware::StepSi
   std::optional<double> known = sigma(profile, own);
   if (!known && !usual.format) known = sigma(profile, usual.group);
   if (!known) return usual.unknown;
-  return profile.hardware == step.device ? *known : std::hypot(*known, usual.transferred);
+  if (profile.hardware == step.device) return *known;
+  return std::sqrt(*known * *known + usual.transferred * usual.transferred);
 }
 
 double distance(std::span<const hardware::Beyond> beyond) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/version.h"
 #include "result/document.h"
 
 namespace llmperf::result {
@@ -134,7 +135,7 @@ std::string line(const Type& type, const void* object) {
 }
 
 Json header(const char* schema) {
-  return {{"schema", schema}, {"schema_version", 1}, {"tool", {{"name", "llmperf"}, {"version", LLMPERF_VERSION}}}};
+  return {{"schema", schema}, {"schema_version", 1}, {"tool", {{"name", "llmperf"}, {"version", source_version()}}}};
 }
 
 std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
