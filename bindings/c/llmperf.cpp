@@ -22,6 +22,7 @@
 using namespace llmperf;
 using c::answered;
 using c::Asked;
+using c::tell;
 
 namespace {
 
@@ -33,7 +34,7 @@ const char* given(const std::string& text, size_t* size) {
   return text.c_str();
 }
 
-void estimate(llmperf_session& session, std::string_view json, llmperf_result& result) {
+void estimate_one(llmperf_session& session, std::string_view json, llmperf_result& result) {
   Asked asked(json, {});
   const request::Request request = asked.request();
   answer::check_complete(request, kWanted);
@@ -282,7 +283,7 @@ llmperf_result* ask(Ask* question, llmperf_session* session, const char* request
 }  // namespace
 
 llmperf_result* llmperf_estimate(llmperf_session* session, const char* request, size_t size) {
-  return ask(estimate, session, request, size);
+  return ask(estimate_one, session, request, size);
 }
 llmperf_result* llmperf_explain(llmperf_session* session, const char* request, size_t size) {
   return ask(explain, session, request, size);
