@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Writes bindings/python/llmperf/__init__.pyi: the module's functions with a typed keyword for every field of a request, from the
-table that the flags are made from (`{"kind": "fields"}`). --check says whether the file is what this writes.
+"""Writes bindings/python/llmperf/__init__.pyi: the module's functions with a typed keyword for every field of a
+request, from the table that the flags are made from (`{"kind": "fields"}`). --check says whether the file is what this
+writes.
 
 Wants the module's library: LLMPERF_LIBRARY=build/release/.../libllmperf.so scripts/python_stubs.py
 """
@@ -11,7 +12,7 @@ import textwrap
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 PACKAGE = os.path.join(ROOT, "bindings", "python")
 OUT = os.path.join(PACKAGE, "llmperf", "__init__.pyi")
-WIDTH = 119
+WIDTH = 120
 
 HEAD = '''\
 # Written by scripts/python_stubs.py from the fields of a request.
@@ -41,7 +42,8 @@ BEFORE = {
         "def __getattr__(self, name: str) -> Any: ..."],
     "class Calibration(Result):": ["@property", "def profile(self) -> str: ..."],
     "class Sweep:": [
-        "status: int", "@property", "def columns(self) -> List[str]: ...", "@property", "def document(self) -> Dict[str, Any]: ...",
+        "status: int", "@property", "def columns(self) -> List[str]: ...", "@property",
+        "def document(self) -> Dict[str, Any]: ...", "@property", "def errors(self) -> List[str]: ...",
         "def __len__(self) -> int: ...", "def __contains__(self, name: str) -> bool: ...",
         "def __getitem__(self, key: Union[str, int]) -> Any: ...", "def __iter__(self) -> Iterator[Dict[str, Any]]: ...",
         "def __getattr__(self, name: str) -> Any: ...", "def to_dict(self) -> Dict[str, List[Any]]: ...",
@@ -60,6 +62,7 @@ def hardware(name: Optional[Named] = None) -> Any: ...
 def runtimes(name: Optional[Named] = None) -> Any: ...
 def measurements() -> List[Dict[str, Any]]: ...
 def fields() -> List[Dict[str, Any]]: ...
+def version() -> Dict[str, Any]: ...
 '''
 
 # Functions: their workloads, what they return, arguments before the fields, fields that are axes (True: all), and the
@@ -72,8 +75,9 @@ FUNCTIONS = (
                                "pareto: Union[str, Sequence[str], None] = None",
                                "columns: Union[str, Sequence[str], None] = None", "threads: Optional[int] = None"], True),
     ("serve", ("serving",), "Result", [], ()),
-    ("capacity", ("serving",), "Result", ["pd: bool = False", 'minimise: Literal["cost", "devices", "energy", None] = None',
-                                          "threads: Optional[int] = None", "must_fit: bool = True"],
+    ("capacity", ("serving",), "Result",
+     ["pd: bool = False", 'minimise: Literal["cost", "devices", "energy", None] = None', "threads: Optional[int] = None",
+      "must_fit: bool = True"],
      ("hw", "tp", "weights", "engine")),
 )
 NAMED = ("model", "hw", "runtime")
@@ -115,10 +119,11 @@ def function(name, workloads, result, own, axes, fields):
 def estimate_class(llmperf):
     """With the columns of a generation, a video and a training step."""
     columns = {}
-    for request in (("qwen-7b", "h100-sxm", {}), ("stdit3-xl2", "h100-sxm", {}), ("qwen-7b", "h100-sxm", {"training": True, "tp": 4})):
-        for name, kind in llmperf.estimate(*request[:2], must_fit=False, **request[2])._handle.columns():
+    for model, options in (("qwen-7b", {}), ("stdit3-xl2", {}), ("qwen-7b", {"training": True, "tp": 4})):
+        for name, kind in llmperf.estimate(model, "h100-sxm", must_fit=False, **options)._handle.columns():
             columns.setdefault(name, ("Optional[float]", "bool", "Optional[str]")[kind])
-    return ["class Estimate(Result):", "    numbers: Dict[str, float]", *(f"    {name}: {kind}" for name, kind in columns.items())]
+    body = [f"{name}: {kind}" for name, kind in columns.items()]
+    return ["class Estimate(Result):", *("    " + line for line in ("numbers: Dict[str, float]", *body))]
 
 
 def written():

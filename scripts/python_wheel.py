@@ -3,14 +3,16 @@
 
     scripts/python_wheel.py [FOLDER]      # dist/llmperf-0.1.0-py3-none-manylinux_2_34_x86_64.whl
 
-It is also what `pip install .` calls (PEP 517, pyproject.toml). LLMPERF_LIBRARY names a library that is built; else CMake
-builds the target llmperf_c, in LLMPERF_BUILD_DIR or build/release. The same files make the same bytes. The tag says what the library
-needs of a system: of the C library the version that it was linked against, and "linux" where it needs more than a manylinux
-wheel may.
+It is also what `pip install .` calls (PEP 517, pyproject.toml). LLMPERF_LIBRARY names a library that is built; else
+CMake builds the target llmperf_c, in LLMPERF_BUILD_DIR or build/release. The same files make the same bytes. The
+version is the library's. The tag says what it needs of a system: a version of glibc and nothing else, or "linux" and
+more libraries.
 """
 import base64
+import ctypes
 import glob
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -24,7 +26,7 @@ PACKAGE = os.path.join(ROOT, "bindings", "python")
 LIBRARY = "libllmperf.so"
 MADE = (1980, 1, 1, 0, 0, 0)  # the time of every file in the wheel
 LEAST = 34                    # of glibc 2.x: what the oldest system that is tried has
-ALLOWED = re.compile(r"lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so|ld-linux")
+ALLOWED = re.compile(r"lib(c|m|dl|rt|pthread|gcc_s)\.so|ld-linux")
 
 
 def _read(*path):
@@ -32,9 +34,10 @@ def _read(*path):
         return file.read()
 
 
-def _project():
-    """Version and summary, which stand in CMakeLists.txt."""
-    return re.search(r'project\(llmperf VERSION (\S+).*?DESCRIPTION "(.*?)"', _read("CMakeLists.txt"), re.S).groups()
+def _version(library):
+    text = ctypes.CDLL(library).llmperf_version
+    text.restype = ctypes.c_char_p
+    return json.loads(text())["version"]
 
 
 def _cmake(*words):
@@ -45,7 +48,7 @@ def _library():
     """The path of a library that is up to date."""
     named = os.environ.get("LLMPERF_LIBRARY")
     if named:
-        return named
+        return os.path.abspath(named)
     build = os.environ.get("LLMPERF_BUILD_DIR", os.path.join(ROOT, "build", "release"))
     if not os.path.exists(os.path.join(build, "CMakeCache.txt")):
         _cmake("--preset", "release", "-B", build, "-DLLMPERF_TESTS=OFF", "-DLLMPERF_BENCHMARKS=OFF")
@@ -68,21 +71,20 @@ def _platform(library):
     return f"manylinux_2_{max([LEAST, *versions])}_{machine}"
 
 
-def _metadata():
-    version, summary = _project()
+def _metadata(version):
+    summary = re.search(r'DESCRIPTION "(.*?)"', _read("CMakeLists.txt"))[1]
     return "\n".join(["Metadata-Version: 2.1", "Name: llmperf", f"Version: {version}", f"Summary: {summary}",
                       "License: Apache-2.0", "License-File: LICENSE", "Requires-Python: >=3.9",
-                      "Provides-Extra: numpy", "Requires-Dist: numpy; extra == 'numpy'",
                       "Description-Content-Type: text/markdown", "", _read("docs", "python.md")])
 
 
-def _write(folder, tag, files):
+def _write(folder, version, tag, files):
     """files: (name in the wheel, bytes, mode)."""
-    version = _project()[0]
     info = f"llmperf-{version}.dist-info"
     wheel = f"Wheel-Version: 1.0\nGenerator: llmperf\nRoot-Is-Purelib: false\nTag: {tag}\n"
     files = sorted(files) + [(f"{info}/LICENSE", _read("LICENSE").encode(), 0o644),
-                             (f"{info}/METADATA", _metadata().encode(), 0o644), (f"{info}/WHEEL", wheel.encode(), 0o644)]
+                             (f"{info}/METADATA", _metadata(version).encode(), 0o644),
+                             (f"{info}/WHEEL", wheel.encode(), 0o644)]
     record = ""
     for name, data, _ in files:
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
@@ -119,12 +121,12 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         if path.endswith((".py", ".pyi", "py.typed")):
             with open(path, "rb") as file:
                 files.append((f"llmperf/{os.path.basename(path)}", file.read(), 0o644))
-    return _write(wheel_directory, "py3-none-" + _platform(library), files)
+    return _write(wheel_directory, _version(library), "py3-none-" + _platform(library), files)
 
 
 def build_sdist(sdist_directory, config_settings=None):
-    """The files of the repository."""
-    name = f"llmperf-{_project()[0]}"
+    """The files of the repository as they were committed."""
+    name = "llmperf-" + re.search(r"llmperf VERSION (\S+)", _read("CMakeLists.txt"))[1]
     subprocess.run(["git", "archive", "--format=tar.gz", f"--prefix={name}/", "-o",
                     os.path.join(os.path.abspath(sdist_directory), name + ".tar.gz"), "HEAD"], cwd=ROOT, check=True)
     return name + ".tar.gz"

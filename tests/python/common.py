@@ -1,18 +1,20 @@
-"""What the tests of the module share: the program beside it."""
+"""What the tests of the module share: where it is, and the program beside it. To be imported first."""
 import csv
 import io
 import json
 import os
 import subprocess
+import sys
 
 ROOT = os.path.abspath(os.environ.get("LLMPERF_SOURCE_DIR", os.path.join(os.path.dirname(__file__), "..", "..")))
+PACKAGE = os.path.join(ROOT, "bindings", "python")
 PROGRAM = os.path.abspath(os.environ.get("LLMPERF", os.path.join(ROOT, "build", "release", "llmperf")))
-SANITIZED = bool(os.environ.get("LLMPERF_SANITIZED"))
+sys.path.insert(0, PACKAGE)
 
 
 def program(*words, statuses=(0,)):
     done = subprocess.run([PROGRAM, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
-                          env=dict(os.environ, LLMPERF_PATH="", LD_PRELOAD=""), check=False)
+                          env=dict(os.environ, LLMPERF_PATH=""), check=False)
     assert done.returncode in statuses, (words, done.returncode, done.stderr)
     return done.stdout
 

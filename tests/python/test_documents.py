@@ -1,6 +1,9 @@
-"""What is shown runs: the Python of docs/python.md, the notebook, the module's own examples; and the stubs are up to date."""
+"""What is shown runs: the Python of docs/python.md and the notebook; and the stubs are up to date. `test_documents.py
+--update` writes what the page's examples print now."""
+import ast
 import contextlib
 import doctest
+import inspect
 import io
 import json
 import os
@@ -9,8 +12,8 @@ import subprocess
 import sys
 import unittest
 
-import llmperf
 from common import ROOT
+import llmperf
 
 
 def executed(cells, name):
@@ -26,37 +29,53 @@ def executed(cells, name):
     return out.getvalue()
 
 
+PAGE = os.path.join(ROOT, "docs", "python.md")
+
+
+def rerun(page):
+    """The page with what its examples print."""
+    namespace = {}
+
+    def piece(match):
+        shown = ">>>" in match[1]
+        out = ""
+        examples = [e for e in doctest.DocTestParser().parse(match[1]) if e and not isinstance(e, str)]
+        for source in [e.source for e in examples] if shown else [match[1]]:
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec(compile(source, "docs/python.md", "single" if shown else "exec"), namespace)
+            first, *others = source.rstrip("\n").split("\n")
+            out += "\n".join([">>> " + first, *("... " + line for line in others)]) + "\n" + printed.getvalue()
+        return f"```python\n{out if shown else match[1]}```"
+    return re.sub(r"^```python\n(.*?)^```$", piece, page, flags=re.M | re.S)
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
 class Documents(unittest.TestCase):
+    maxDiff = None
+
     def test_the_notebook_runs_and_holds_no_outputs(self):
-        with open(os.path.join(ROOT, "examples", "python", "tour.ipynb"), encoding="utf-8") as file:
-            notebook = json.load(file)
+        notebook = json.loads(read(os.path.join(ROOT, "examples", "python", "tour.ipynb")))
         self.assertEqual(notebook["nbformat"], 4)
         cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
         self.assertTrue(all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells))
         out = executed(["".join(cell["source"]) for cell in cells], "tour.ipynb")
-        for part in ("<td>prefill</td>", "bound by", "batch *", "<th>tpot_s</th>", "TTFT p99", "USD/h", "4 KV heads", "tp=8",
+        for part in ("<td>prefill</td>", "bound by", "batch *", "<th>tpot_s</th>", "TTFT p99", "USD/h", "4 KV heads",
+                     "tp=8",
                      "did you mean 'qwen-7b'"):
             self.assertIn(part, out)
 
-    def test_the_examples_of_the_page_run_and_print_what_it_says(self):
-        with open(os.path.join(ROOT, "docs", "python.md"), encoding="utf-8") as file:
-            page = file.read()
-        pieces = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
-        self.assertGreater(len(pieces), 5)
-        namespace = {}
-        for piece in pieces:
-            if ">>>" in piece:
-                test = doctest.DocTestParser().get_doctest(piece, namespace, "docs/python.md", "docs/python.md", 0)
-                out = io.StringIO()
-                failed = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=out.write, clear_globs=False)
-                self.assertEqual(failed.failed, 0, out.getvalue())
-                namespace.update(test.globs)
-            else:
-                exec(compile(piece, "docs/python.md", "exec"), namespace)
+    def test_the_examples_of_the_page_print_what_it_says(self):
+        page = read(PAGE)
+        self.assertGreater(page.count("```python"), 5)
+        self.assertEqual(rerun(page), page)
 
     def test_the_page_names_every_function_and_error(self):
-        with open(os.path.join(ROOT, "docs", "python.md"), encoding="utf-8") as file:
-            page = file.read()
+        page = read(PAGE)
         for name in llmperf.__all__:
             self.assertIn(name, page)
 
@@ -66,10 +85,8 @@ class Documents(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_functions_have_the_parameters_of_their_stubs(self):
-        import ast
-        import inspect
-        with open(os.path.join(ROOT, "bindings", "python", "llmperf", "__init__.pyi"), encoding="utf-8") as file:
-            stubs = {f.name: f for f in ast.parse(file.read()).body if isinstance(f, ast.FunctionDef)}
+        tree = ast.parse(read(os.path.join(ROOT, "bindings", "python", "llmperf", "__init__.pyi")))
+        stubs = {f.name: f for f in tree.body if isinstance(f, ast.FunctionDef)}
         for name in sorted(set(llmperf.__all__) & set(stubs)):
             real = inspect.signature(getattr(llmperf, name)).parameters
             arguments = stubs[name].args
@@ -82,4 +99,9 @@ class Documents(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    if "--update" in sys.argv:
+        TEXT = rerun(read(PAGE))
+        with open(PAGE, "w", encoding="utf-8") as out_file:
+            out_file.write(TEXT)
+    else:
+        unittest.main()

@@ -4,6 +4,7 @@ import pickle
 import tempfile
 import unittest
 
+import common  # where the module is
 import llmperf
 
 
@@ -48,10 +49,10 @@ class Errors(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "mine.yaml")
             with open(path, "w", encoding="utf-8") as file:
-                file.write("name: mine\nvendor: me\nfamily: mine\nkind: gpu\nsource: x\nclok: 3\npeaks: []\nmemory: []\n")
+                file.write("name: mine\nvendor: me\nfamily: mine\nkind: gpu\nsource: x\nclok: 3\npeaks: []\n")
             error = self.bad("mine.yaml:6:1: ", hw=path)
         self.assertGreater(len(error.errors), 1)
-        self.assertEqual((error.errors[0]["file"], error.errors[0]["line"], error.errors[0]["column"]), (path, 6, 1))
+        self.assertIn((path, 6, 1), [(e.get("file"), e.get("line"), e.get("column")) for e in error.errors])
 
     def test_a_list_where_one_value_belongs_is_joined_not_swept(self):
         self.bad("batch=", batch=[1, 2])

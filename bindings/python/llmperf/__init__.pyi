@@ -142,6 +142,8 @@ class Sweep:
     def columns(self) -> List[str]: ...
     @property
     def document(self) -> Dict[str, Any]: ...
+    @property
+    def errors(self) -> List[str]: ...
     def __len__(self) -> int: ...
     def __contains__(self, name: str) -> bool: ...
     def __getitem__(self, key: Union[str, int]) -> Any: ...
@@ -158,7 +160,7 @@ def estimate(
     must_fit: bool = True,
     # read a Hugging Face config as this family, whatever its model_type says; keys that the family does not know are
     # passed over and named in every output
-    assume: Optional[Text] = None,
+    assume: Optional[Literal["llama", "mistral", "mixtral", "qwen", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl_moe_text", "gemma", "gemma2", "phi", "phi3", "deepseek_v2", "deepseek_v3", "kimi_k2", "chatglm", "glm4", "glm4v", "glm4v_text", "glm", "gpt_oss", "yi", "ministral3", "mistral3", "mistral4", "deepseek_v32", "glm_moe_dsa", "glm4_moe_lite", "glm4_moe", "glm4v_moe", "glm4v_moe_text", "minimax_m2", "minimax_m3_vl", "minimax_m3", "deepseek_v4", "kimi_linear", "longcat_flash", "qwen3_next", "qwen3_5_moe_text", "qwen3_5_moe", "qwen3_5_text", "qwen3_5", "qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni", "qwen2_5_omni_text", "qwen3_vl", "qwen3_vl_moe", "qwen3_omni_moe_text", "qwen3_omni_moe", "gemma3_text", "gemma3", "gemma4_text", "gemma4", "gemma3n_text", "gemma3n", "nemotron_h", "nemotron-nas", "granite", "granitemoe", "granitemoehybrid", "falcon_h1", "jamba", "lfm2", "lfm2_moe", "llama4_text", "llama4", "mimo", "mimo_v2_flash", "step3p5", "step3p7", "cohere", "cohere2", "olmo2", "olmo3", "exaone4", "seed_oss", "smollm3", "olmoe", "exaone", "nemotron", "granitemoeshared", "internlm2", "internlm3", "bailing_moe", "bailing_moe_v2", "bailing_moe_linear", "bailing_moe_linear_v2", "ernie4_5", "ernie4_5_moe", "hunyuan_v1_moe", "hunyuan_v1_dense", "phimoe", "dbrx", "minimax_text_01", "minimax_m1", "minimax", "gpt2", "gptj", "gpt_neox", "opt", "bloom", "falcon", "mpt", "starcoder2", "bert", "xlm-roberta", "roberta", "camembert", "modernbert"]] = None,
     # requests processed together
     batch: Optional[Count] = None,
     # prompt tokens of a request; 128k is 131072
@@ -174,11 +176,11 @@ def estimate(
     # one step of continuous batching more, shown as a phase of its own: COUNTxNEW@CONTEXT for sequences that process
     # NEW tokens after CONTEXT cached ones, as in 32x1@2048,1x512@0 for 32 that decode beside a prompt
     step: Optional[Text] = None,
-    # which steps the devices run: both, or prefill or decode alone, the other on other devices: memory is what that
-    # one needs
+    # which steps the devices run: both, or prefill or decode alone, the other on other devices: memory is what that one
+    # needs
     phase: Optional[Literal["both", "prefill", "decode"]] = None,
-    # tokens of every sequence that a decode step processes: one, and guesses that it verifies (speculative decoding)
-    # of what is not said; --draft says it
+    # tokens of every sequence that a decode step processes: one, and guesses that it verifies (speculative decoding) of
+    # what is not said; --draft says it
     verify: Optional[Count] = None,
     # with --draft the chance that a token it proposes is kept when those before it are, one for all or a list for the
     # first, second … (0.85,0.7,0.6; in lists of values 0.85/0.7/0.6), or a file of such numbers; with --verify the
@@ -187,14 +189,14 @@ def estimate(
     # speculative decoding: what proposes N tokens for each decode step to verify, a model, mtp (the model's own layer
     # for further tokens) or eagle (an EAGLE-3 head) [N: the best of 1 to 8]
     draft: Optional[Text] = None,
-    # bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …),
-    # mlx-q4 (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]
-    weights: Optional[Text] = None,
-    # KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the checkpoint's own,
-    # else the activation type]
-    kv: Optional[Text] = None,
+    # bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …), mlx-q4
+    # (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]
+    weights: Optional[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]] = None,
+    # KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the checkpoint's own, else
+    # the activation type]
+    kv: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]] = None,
     # activation type: bf16, fp16, fp32
-    activations: Optional[Text] = None,
+    activations: Optional[Literal["bf16", "fp16", "fp32"]] = None,
     # how tokens choose experts: balanced, or power-law:A, the r-th most popular in proportion to r^-A (0: all alike)
     routing: Optional[Literal["balanced", "power-law:0", "power-law:0.8"]] = None,
     # what the runtime fuses: all, none, or a list of names; no_NAME switches off [all; on an array of tiles
@@ -217,11 +219,11 @@ def estimate(
     # hardware file's]
     price: Optional[Text] = None,
     # version of llama.cpp's rules for a GGUF --weights: 2024-02 (before 19 February 2024), 2024, 2025, 2026 [2026]
-    gguf_era: Optional[Text] = None,
+    gguf_era: Optional[Literal["2024-02", "2024", "2025", "2026"]] = None,
     # type of the cached keys, in place of --kv: f16, q8_0, q4_0 …
-    cache_type_k: Optional[Text] = None,
+    cache_type_k: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]] = None,
     # type of the cached values, in place of --kv
-    cache_type_v: Optional[Text] = None,
+    cache_type_v: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]] = None,
     # GGUF: layers on the device, the head counted first, the rest on the host [all]
     gpu_layers: Optional[Literal["all"]] = None,
     # GGUF: what --devices are for: layer (whole layers, one run of them on each) or tensor (each layer is divided by
@@ -235,8 +237,8 @@ def estimate(
     n_cpu_moe: Optional[Count] = None,
     # GGUF: the routed experts of all layers stay on the host
     cpu_moe: Optional[bool] = None,
-    # GGUF: routed experts' matrices whose names match a regular expression stay on the host: 'ffn_up_exps=CPU';
-    # several with commas
+    # GGUF: routed experts' matrices whose names match a regular expression stay on the host: 'ffn_up_exps=CPU'; several
+    # with commas
     override_tensor: Optional[Text] = None,
     # GGUF: prompts do not take weights that are on the host to the device
     no_op_offload: Optional[bool] = None,
@@ -255,9 +257,9 @@ def estimate(
     # devices that share the routed experts
     ep: Optional[Count] = None,
     # what tokens travel to experts of other devices as: bf16, fp16, fp8, int8 [as the experts' products take them]
-    ep_dispatch: Optional[Text] = None,
+    ep_dispatch: Optional[Literal["bf16", "fp16", "fp8", "int8"]] = None,
     # and their results back [the activations' type]
-    ep_combine: Optional[Text] = None,
+    ep_combine: Optional[Literal["bf16", "fp16", "fp8", "int8"]] = None,
     # devices that share a sequence: ulysses:4, ring:2, ulysses:4xring:2
     sp: Optional[Text] = None,
     # the residual stream over the devices of --tp too
@@ -276,7 +278,7 @@ def estimate(
     # GGUF: tokens computed at once at most: longer prompts are cut [512]
     ubatch: Optional[Count] = None,
     # 144p to 1080p, or HEIGHTxWIDTH in pixels [720p]
-    resolution: Optional[Text] = None,
+    resolution: Optional[Literal["144p", "240p", "360p", "480p", "720p", "1080p"]] = None,
     # height to width of a named resolution: 9:16, 16:9, 1:1, 3:4 … [9:16]
     aspect: Optional[Literal["9:16", "16:9", "1:1", "3:4", "4:3", "9:21", "2:3", "1:2"]] = None,
     # length of the video [4]
@@ -324,8 +326,8 @@ def estimate(
     kv_utilisation: Optional[Number] = None,
     # tokens of a block of that cache [16; SGLang and llama.cpp 1, TensorRT-LLM 32]
     block_size: Optional[Count] = None,
-    # tokens of the largest step, whose activations leave the cache the rest [the engine's: of vLLM 8192 from 70 GiB
-    # on, but for the A100; else 2048]
+    # tokens of the largest step, whose activations leave the cache the rest [the engine's: of vLLM 8192 from 70 GiB on,
+    # but for the A100; else 2048]
     max_batched_tokens: Optional[Count] = None,
     # sequences of the largest step [the engine's: of vLLM 1024 where it is of 8192 tokens, else 256]
     max_seqs: Optional[Count] = None,
@@ -334,7 +336,7 @@ def explain(
     model: Optional[Named] = None, hw: Optional[Named] = None, number: Optional[str] = None, *,
     # read a Hugging Face config as this family, whatever its model_type says; keys that the family does not know are
     # passed over and named in every output
-    assume: Optional[Text] = None,
+    assume: Optional[Literal["llama", "mistral", "mixtral", "qwen", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl_moe_text", "gemma", "gemma2", "phi", "phi3", "deepseek_v2", "deepseek_v3", "kimi_k2", "chatglm", "glm4", "glm4v", "glm4v_text", "glm", "gpt_oss", "yi", "ministral3", "mistral3", "mistral4", "deepseek_v32", "glm_moe_dsa", "glm4_moe_lite", "glm4_moe", "glm4v_moe", "glm4v_moe_text", "minimax_m2", "minimax_m3_vl", "minimax_m3", "deepseek_v4", "kimi_linear", "longcat_flash", "qwen3_next", "qwen3_5_moe_text", "qwen3_5_moe", "qwen3_5_text", "qwen3_5", "qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni", "qwen2_5_omni_text", "qwen3_vl", "qwen3_vl_moe", "qwen3_omni_moe_text", "qwen3_omni_moe", "gemma3_text", "gemma3", "gemma4_text", "gemma4", "gemma3n_text", "gemma3n", "nemotron_h", "nemotron-nas", "granite", "granitemoe", "granitemoehybrid", "falcon_h1", "jamba", "lfm2", "lfm2_moe", "llama4_text", "llama4", "mimo", "mimo_v2_flash", "step3p5", "step3p7", "cohere", "cohere2", "olmo2", "olmo3", "exaone4", "seed_oss", "smollm3", "olmoe", "exaone", "nemotron", "granitemoeshared", "internlm2", "internlm3", "bailing_moe", "bailing_moe_v2", "bailing_moe_linear", "bailing_moe_linear_v2", "ernie4_5", "ernie4_5_moe", "hunyuan_v1_moe", "hunyuan_v1_dense", "phimoe", "dbrx", "minimax_text_01", "minimax_m1", "minimax", "gpt2", "gptj", "gpt_neox", "opt", "bloom", "falcon", "mpt", "starcoder2", "bert", "xlm-roberta", "roberta", "camembert", "modernbert"]] = None,
     # requests processed together
     batch: Optional[Count] = None,
     # prompt tokens of a request; 128k is 131072
@@ -350,11 +352,11 @@ def explain(
     # one step of continuous batching more, shown as a phase of its own: COUNTxNEW@CONTEXT for sequences that process
     # NEW tokens after CONTEXT cached ones, as in 32x1@2048,1x512@0 for 32 that decode beside a prompt
     step: Optional[Text] = None,
-    # which steps the devices run: both, or prefill or decode alone, the other on other devices: memory is what that
-    # one needs
+    # which steps the devices run: both, or prefill or decode alone, the other on other devices: memory is what that one
+    # needs
     phase: Optional[Literal["both", "prefill", "decode"]] = None,
-    # tokens of every sequence that a decode step processes: one, and guesses that it verifies (speculative decoding)
-    # of what is not said; --draft says it
+    # tokens of every sequence that a decode step processes: one, and guesses that it verifies (speculative decoding) of
+    # what is not said; --draft says it
     verify: Optional[Count] = None,
     # with --draft the chance that a token it proposes is kept when those before it are, one for all or a list for the
     # first, second … (0.85,0.7,0.6; in lists of values 0.85/0.7/0.6), or a file of such numbers; with --verify the
@@ -363,14 +365,14 @@ def explain(
     # speculative decoding: what proposes N tokens for each decode step to verify, a model, mtp (the model's own layer
     # for further tokens) or eagle (an EAGLE-3 head) [N: the best of 1 to 8]
     draft: Optional[Text] = None,
-    # bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …),
-    # mlx-q4 (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]
-    weights: Optional[Text] = None,
-    # KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the checkpoint's own,
-    # else the activation type]
-    kv: Optional[Text] = None,
+    # bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …), mlx-q4
+    # (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]
+    weights: Optional[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]] = None,
+    # KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the checkpoint's own, else
+    # the activation type]
+    kv: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]] = None,
     # activation type: bf16, fp16, fp32
-    activations: Optional[Text] = None,
+    activations: Optional[Literal["bf16", "fp16", "fp32"]] = None,
     # how tokens choose experts: balanced, or power-law:A, the r-th most popular in proportion to r^-A (0: all alike)
     routing: Optional[Literal["balanced", "power-law:0", "power-law:0.8"]] = None,
     # what the runtime fuses: all, none, or a list of names; no_NAME switches off [all; on an array of tiles
@@ -393,11 +395,11 @@ def explain(
     # hardware file's]
     price: Optional[Text] = None,
     # version of llama.cpp's rules for a GGUF --weights: 2024-02 (before 19 February 2024), 2024, 2025, 2026 [2026]
-    gguf_era: Optional[Text] = None,
+    gguf_era: Optional[Literal["2024-02", "2024", "2025", "2026"]] = None,
     # type of the cached keys, in place of --kv: f16, q8_0, q4_0 …
-    cache_type_k: Optional[Text] = None,
+    cache_type_k: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]] = None,
     # type of the cached values, in place of --kv
-    cache_type_v: Optional[Text] = None,
+    cache_type_v: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]] = None,
     # GGUF: layers on the device, the head counted first, the rest on the host [all]
     gpu_layers: Optional[Literal["all"]] = None,
     # GGUF: what --devices are for: layer (whole layers, one run of them on each) or tensor (each layer is divided by
@@ -411,8 +413,8 @@ def explain(
     n_cpu_moe: Optional[Count] = None,
     # GGUF: the routed experts of all layers stay on the host
     cpu_moe: Optional[bool] = None,
-    # GGUF: routed experts' matrices whose names match a regular expression stay on the host: 'ffn_up_exps=CPU';
-    # several with commas
+    # GGUF: routed experts' matrices whose names match a regular expression stay on the host: 'ffn_up_exps=CPU'; several
+    # with commas
     override_tensor: Optional[Text] = None,
     # GGUF: prompts do not take weights that are on the host to the device
     no_op_offload: Optional[bool] = None,
@@ -431,9 +433,9 @@ def explain(
     # devices that share the routed experts
     ep: Optional[Count] = None,
     # what tokens travel to experts of other devices as: bf16, fp16, fp8, int8 [as the experts' products take them]
-    ep_dispatch: Optional[Text] = None,
+    ep_dispatch: Optional[Literal["bf16", "fp16", "fp8", "int8"]] = None,
     # and their results back [the activations' type]
-    ep_combine: Optional[Text] = None,
+    ep_combine: Optional[Literal["bf16", "fp16", "fp8", "int8"]] = None,
     # devices that share a sequence: ulysses:4, ring:2, ulysses:4xring:2
     sp: Optional[Text] = None,
     # the residual stream over the devices of --tp too
@@ -452,7 +454,7 @@ def explain(
     # GGUF: tokens computed at once at most: longer prompts are cut [512]
     ubatch: Optional[Count] = None,
     # 144p to 1080p, or HEIGHTxWIDTH in pixels [720p]
-    resolution: Optional[Text] = None,
+    resolution: Optional[Literal["144p", "240p", "360p", "480p", "720p", "1080p"]] = None,
     # height to width of a named resolution: 9:16, 16:9, 1:1, 3:4 … [9:16]
     aspect: Optional[Literal["9:16", "16:9", "1:1", "3:4", "4:3", "9:21", "2:3", "1:2"]] = None,
     # length of the video [4]
@@ -500,8 +502,8 @@ def explain(
     kv_utilisation: Optional[Number] = None,
     # tokens of a block of that cache [16; SGLang and llama.cpp 1, TensorRT-LLM 32]
     block_size: Optional[Count] = None,
-    # tokens of the largest step, whose activations leave the cache the rest [the engine's: of vLLM 8192 from 70 GiB
-    # on, but for the A100; else 2048]
+    # tokens of the largest step, whose activations leave the cache the rest [the engine's: of vLLM 8192 from 70 GiB on,
+    # but for the A100; else 2048]
     max_batched_tokens: Optional[Count] = None,
     # sequences of the largest step [the engine's: of vLLM 1024 where it is of 8192 tokens, else 256]
     max_seqs: Optional[Count] = None,
@@ -516,7 +518,7 @@ def sweep(
     threads: Optional[int] = None,
     # read a Hugging Face config as this family, whatever its model_type says; keys that the family does not know are
     # passed over and named in every output
-    assume: Optional[Many[Text]] = None,
+    assume: Optional[Many[Literal["llama", "mistral", "mixtral", "qwen", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl_moe_text", "gemma", "gemma2", "phi", "phi3", "deepseek_v2", "deepseek_v3", "kimi_k2", "chatglm", "glm4", "glm4v", "glm4v_text", "glm", "gpt_oss", "yi", "ministral3", "mistral3", "mistral4", "deepseek_v32", "glm_moe_dsa", "glm4_moe_lite", "glm4_moe", "glm4v_moe", "glm4v_moe_text", "minimax_m2", "minimax_m3_vl", "minimax_m3", "deepseek_v4", "kimi_linear", "longcat_flash", "qwen3_next", "qwen3_5_moe_text", "qwen3_5_moe", "qwen3_5_text", "qwen3_5", "qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni", "qwen2_5_omni_text", "qwen3_vl", "qwen3_vl_moe", "qwen3_omni_moe_text", "qwen3_omni_moe", "gemma3_text", "gemma3", "gemma4_text", "gemma4", "gemma3n_text", "gemma3n", "nemotron_h", "nemotron-nas", "granite", "granitemoe", "granitemoehybrid", "falcon_h1", "jamba", "lfm2", "lfm2_moe", "llama4_text", "llama4", "mimo", "mimo_v2_flash", "step3p5", "step3p7", "cohere", "cohere2", "olmo2", "olmo3", "exaone4", "seed_oss", "smollm3", "olmoe", "exaone", "nemotron", "granitemoeshared", "internlm2", "internlm3", "bailing_moe", "bailing_moe_v2", "bailing_moe_linear", "bailing_moe_linear_v2", "ernie4_5", "ernie4_5_moe", "hunyuan_v1_moe", "hunyuan_v1_dense", "phimoe", "dbrx", "minimax_text_01", "minimax_m1", "minimax", "gpt2", "gptj", "gpt_neox", "opt", "bloom", "falcon", "mpt", "starcoder2", "bert", "xlm-roberta", "roberta", "camembert", "modernbert"]]] = None,
     # requests processed together
     batch: Optional[Many[Count]] = None,
     # prompt tokens of a request; 128k is 131072
@@ -532,11 +534,11 @@ def sweep(
     # one step of continuous batching more, shown as a phase of its own: COUNTxNEW@CONTEXT for sequences that process
     # NEW tokens after CONTEXT cached ones, as in 32x1@2048,1x512@0 for 32 that decode beside a prompt
     step: Optional[Many[Text]] = None,
-    # which steps the devices run: both, or prefill or decode alone, the other on other devices: memory is what that
-    # one needs
+    # which steps the devices run: both, or prefill or decode alone, the other on other devices: memory is what that one
+    # needs
     phase: Optional[Many[Literal["both", "prefill", "decode"]]] = None,
-    # tokens of every sequence that a decode step processes: one, and guesses that it verifies (speculative decoding)
-    # of what is not said; --draft says it
+    # tokens of every sequence that a decode step processes: one, and guesses that it verifies (speculative decoding) of
+    # what is not said; --draft says it
     verify: Optional[Many[Count]] = None,
     # with --draft the chance that a token it proposes is kept when those before it are, one for all or a list for the
     # first, second … (0.85,0.7,0.6; in lists of values 0.85/0.7/0.6), or a file of such numbers; with --verify the
@@ -545,14 +547,14 @@ def sweep(
     # speculative decoding: what proposes N tokens for each decode step to verify, a model, mtp (the model's own layer
     # for further tokens) or eagle (an EAGLE-3 head) [N: the best of 1 to 8]
     draft: Optional[Many[Text]] = None,
-    # bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …),
-    # mlx-q4 (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]
-    weights: Optional[Many[Text]] = None,
-    # KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the checkpoint's own,
-    # else the activation type]
-    kv: Optional[Many[Text]] = None,
+    # bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …), mlx-q4
+    # (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]
+    weights: Optional[Many[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]]] = None,
+    # KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the checkpoint's own, else
+    # the activation type]
+    kv: Optional[Many[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]]] = None,
     # activation type: bf16, fp16, fp32
-    activations: Optional[Many[Text]] = None,
+    activations: Optional[Many[Literal["bf16", "fp16", "fp32"]]] = None,
     # how tokens choose experts: balanced, or power-law:A, the r-th most popular in proportion to r^-A (0: all alike)
     routing: Optional[Many[Literal["balanced", "power-law:0", "power-law:0.8"]]] = None,
     # what the runtime fuses: all, none, or a list of names; no_NAME switches off [all; on an array of tiles
@@ -575,11 +577,11 @@ def sweep(
     # hardware file's]
     price: Optional[Many[Text]] = None,
     # version of llama.cpp's rules for a GGUF --weights: 2024-02 (before 19 February 2024), 2024, 2025, 2026 [2026]
-    gguf_era: Optional[Many[Text]] = None,
+    gguf_era: Optional[Many[Literal["2024-02", "2024", "2025", "2026"]]] = None,
     # type of the cached keys, in place of --kv: f16, q8_0, q4_0 …
-    cache_type_k: Optional[Many[Text]] = None,
+    cache_type_k: Optional[Many[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]]] = None,
     # type of the cached values, in place of --kv
-    cache_type_v: Optional[Many[Text]] = None,
+    cache_type_v: Optional[Many[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]]] = None,
     # GGUF: layers on the device, the head counted first, the rest on the host [all]
     gpu_layers: Optional[Many[Literal["all"]]] = None,
     # GGUF: what --devices are for: layer (whole layers, one run of them on each) or tensor (each layer is divided by
@@ -593,8 +595,8 @@ def sweep(
     n_cpu_moe: Optional[Many[Count]] = None,
     # GGUF: the routed experts of all layers stay on the host
     cpu_moe: Optional[Many[bool]] = None,
-    # GGUF: routed experts' matrices whose names match a regular expression stay on the host: 'ffn_up_exps=CPU';
-    # several with commas
+    # GGUF: routed experts' matrices whose names match a regular expression stay on the host: 'ffn_up_exps=CPU'; several
+    # with commas
     override_tensor: Optional[Many[Text]] = None,
     # GGUF: prompts do not take weights that are on the host to the device
     no_op_offload: Optional[Many[bool]] = None,
@@ -613,9 +615,9 @@ def sweep(
     # devices that share the routed experts
     ep: Optional[Many[Count]] = None,
     # what tokens travel to experts of other devices as: bf16, fp16, fp8, int8 [as the experts' products take them]
-    ep_dispatch: Optional[Many[Text]] = None,
+    ep_dispatch: Optional[Many[Literal["bf16", "fp16", "fp8", "int8"]]] = None,
     # and their results back [the activations' type]
-    ep_combine: Optional[Many[Text]] = None,
+    ep_combine: Optional[Many[Literal["bf16", "fp16", "fp8", "int8"]]] = None,
     # devices that share a sequence: ulysses:4, ring:2, ulysses:4xring:2
     sp: Optional[Many[Text]] = None,
     # the residual stream over the devices of --tp too
@@ -634,7 +636,7 @@ def sweep(
     # GGUF: tokens computed at once at most: longer prompts are cut [512]
     ubatch: Optional[Many[Count]] = None,
     # 144p to 1080p, or HEIGHTxWIDTH in pixels [720p]
-    resolution: Optional[Many[Text]] = None,
+    resolution: Optional[Many[Literal["144p", "240p", "360p", "480p", "720p", "1080p"]]] = None,
     # height to width of a named resolution: 9:16, 16:9, 1:1, 3:4 … [9:16]
     aspect: Optional[Many[Literal["9:16", "16:9", "1:1", "3:4", "4:3", "9:21", "2:3", "1:2"]]] = None,
     # length of the video [4]
@@ -682,8 +684,8 @@ def sweep(
     kv_utilisation: Optional[Many[Number]] = None,
     # tokens of a block of that cache [16; SGLang and llama.cpp 1, TensorRT-LLM 32]
     block_size: Optional[Many[Count]] = None,
-    # tokens of the largest step, whose activations leave the cache the rest [the engine's: of vLLM 8192 from 70 GiB
-    # on, but for the A100; else 2048]
+    # tokens of the largest step, whose activations leave the cache the rest [the engine's: of vLLM 8192 from 70 GiB on,
+    # but for the A100; else 2048]
     max_batched_tokens: Optional[Many[Count]] = None,
     # sequences of the largest step [the engine's: of vLLM 1024 where it is of 8192 tokens, else 256]
     max_seqs: Optional[Many[Count]] = None,
@@ -692,7 +694,7 @@ def serve(
     model: Optional[Named] = None, hw: Optional[Named] = None, *,
     # read a Hugging Face config as this family, whatever its model_type says; keys that the family does not know are
     # passed over and named in every output
-    assume: Optional[Text] = None,
+    assume: Optional[Literal["llama", "mistral", "mixtral", "qwen", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl_moe_text", "gemma", "gemma2", "phi", "phi3", "deepseek_v2", "deepseek_v3", "kimi_k2", "chatglm", "glm4", "glm4v", "glm4v_text", "glm", "gpt_oss", "yi", "ministral3", "mistral3", "mistral4", "deepseek_v32", "glm_moe_dsa", "glm4_moe_lite", "glm4_moe", "glm4v_moe", "glm4v_moe_text", "minimax_m2", "minimax_m3_vl", "minimax_m3", "deepseek_v4", "kimi_linear", "longcat_flash", "qwen3_next", "qwen3_5_moe_text", "qwen3_5_moe", "qwen3_5_text", "qwen3_5", "qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni", "qwen2_5_omni_text", "qwen3_vl", "qwen3_vl_moe", "qwen3_omni_moe_text", "qwen3_omni_moe", "gemma3_text", "gemma3", "gemma4_text", "gemma4", "gemma3n_text", "gemma3n", "nemotron_h", "nemotron-nas", "granite", "granitemoe", "granitemoehybrid", "falcon_h1", "jamba", "lfm2", "lfm2_moe", "llama4_text", "llama4", "mimo", "mimo_v2_flash", "step3p5", "step3p7", "cohere", "cohere2", "olmo2", "olmo3", "exaone4", "seed_oss", "smollm3", "olmoe", "exaone", "nemotron", "granitemoeshared", "internlm2", "internlm3", "bailing_moe", "bailing_moe_v2", "bailing_moe_linear", "bailing_moe_linear_v2", "ernie4_5", "ernie4_5_moe", "hunyuan_v1_moe", "hunyuan_v1_dense", "phimoe", "dbrx", "minimax_text_01", "minimax_m1", "minimax", "gpt2", "gptj", "gpt_neox", "opt", "bloom", "falcon", "mpt", "starcoder2", "bert", "xlm-roberta", "roberta", "camembert", "modernbert"]] = None,
     # with --draft the chance that a token it proposes is kept when those before it are, one for all or a list for the
     # first, second … (0.85,0.7,0.6; in lists of values 0.85/0.7/0.6), or a file of such numbers; with --verify the
     # tokens that a step keeps on the mean
@@ -700,14 +702,14 @@ def serve(
     # speculative decoding: what proposes N tokens for each decode step to verify, a model, mtp (the model's own layer
     # for further tokens) or eagle (an EAGLE-3 head) [N: the best of 1 to 8]
     draft: Optional[Text] = None,
-    # bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …),
-    # mlx-q4 (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]
-    weights: Optional[Text] = None,
-    # KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the checkpoint's own,
-    # else the activation type]
-    kv: Optional[Text] = None,
+    # bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …), mlx-q4
+    # (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]
+    weights: Optional[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]] = None,
+    # KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the checkpoint's own, else
+    # the activation type]
+    kv: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]] = None,
     # activation type: bf16, fp16, fp32
-    activations: Optional[Text] = None,
+    activations: Optional[Literal["bf16", "fp16", "fp32"]] = None,
     # how tokens choose experts: balanced, or power-law:A, the r-th most popular in proportion to r^-A (0: all alike)
     routing: Optional[Literal["balanced", "power-law:0", "power-law:0.8"]] = None,
     # what the runtime fuses: all, none, or a list of names; no_NAME switches off [all; on an array of tiles
@@ -726,11 +728,11 @@ def serve(
     # hardware file's]
     price: Optional[Text] = None,
     # version of llama.cpp's rules for a GGUF --weights: 2024-02 (before 19 February 2024), 2024, 2025, 2026 [2026]
-    gguf_era: Optional[Text] = None,
+    gguf_era: Optional[Literal["2024-02", "2024", "2025", "2026"]] = None,
     # type of the cached keys, in place of --kv: f16, q8_0, q4_0 …
-    cache_type_k: Optional[Text] = None,
+    cache_type_k: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]] = None,
     # type of the cached values, in place of --kv
-    cache_type_v: Optional[Text] = None,
+    cache_type_v: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]] = None,
     # devices that share every matrix (tensor parallelism); 2x4: in rows x columns
     tp: Optional[Text] = None,
     # pipeline stages
@@ -740,9 +742,9 @@ def serve(
     # devices that share the routed experts
     ep: Optional[Count] = None,
     # what tokens travel to experts of other devices as: bf16, fp16, fp8, int8 [as the experts' products take them]
-    ep_dispatch: Optional[Text] = None,
+    ep_dispatch: Optional[Literal["bf16", "fp16", "fp8", "int8"]] = None,
     # and their results back [the activations' type]
-    ep_combine: Optional[Text] = None,
+    ep_combine: Optional[Literal["bf16", "fp16", "fp8", "int8"]] = None,
     # embedding and lm_head over the devices of --tp: sharded, replicated [as the runtime does]
     embedding: Optional[Literal["sharded", "replicated"]] = None,
     # devices in all: what the degrees leave becomes --dp, with GGUF formats --pp
@@ -778,16 +780,15 @@ def serve(
     # what is promised: ttft.p99=1s,tpot.p95=50ms; of ttft, tpot, itl, e2e the mean, p50, p90, p95 or p99; a bound that
     # is missed exits with 4
     slo: Optional[Union[str, Mapping[str, str]]] = None,
-    # whose rules requests are scheduled by: vllm, sglang, trtllm or llama.cpp, of a version vllm@0.15.1 [the
-    # runtime's]
+    # whose rules requests are scheduled by: vllm, sglang, trtllm or llama.cpp, of a version vllm@0.15.1 [the runtime's]
     engine: Optional[Literal["vllm", "sglang", "trtllm", "llama.cpp"]] = None,
     # share of the memory that an engine may use; says how many blocks and tokens its KV cache then holds [serving: the
     # engine's own]
     kv_utilisation: Optional[Number] = None,
     # tokens of a block of that cache [16; SGLang and llama.cpp 1, TensorRT-LLM 32]
     block_size: Optional[Count] = None,
-    # tokens of the largest step, whose activations leave the cache the rest [the engine's: of vLLM 8192 from 70 GiB
-    # on, but for the A100; else 2048]
+    # tokens of the largest step, whose activations leave the cache the rest [the engine's: of vLLM 8192 from 70 GiB on,
+    # but for the A100; else 2048]
     max_batched_tokens: Optional[Count] = None,
     # sequences of the largest step [the engine's: of vLLM 1024 where it is of 8192 tokens, else 256]
     max_seqs: Optional[Count] = None,
@@ -797,8 +798,8 @@ def serve(
     prefix_caching: Optional[Union[bool, Literal["on", "off"]]] = None,
     # prompts that are longer than what is left of a step are cut: on, off [the engine's]
     chunked_prefill: Optional[Union[bool, Literal["on", "off"]]] = None,
-    # TensorRT-LLM: a request is let in when all that it may ever need is free (guaranteed-no-evict), or when its
-    # prompt is (max-utilisation)
+    # TensorRT-LLM: a request is let in when all that it may ever need is free (guaranteed-no-evict), or when its prompt
+    # is (max-utilisation)
     admission: Optional[Literal["guaranteed-no-evict", "max-utilisation"]] = None,
     # engines, each on the devices of the plan, to which requests are dealt
     replicas: Optional[Count] = None,
@@ -822,7 +823,7 @@ def capacity(
     must_fit: bool = True,
     # read a Hugging Face config as this family, whatever its model_type says; keys that the family does not know are
     # passed over and named in every output
-    assume: Optional[Text] = None,
+    assume: Optional[Literal["llama", "mistral", "mixtral", "qwen", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl_moe_text", "gemma", "gemma2", "phi", "phi3", "deepseek_v2", "deepseek_v3", "kimi_k2", "chatglm", "glm4", "glm4v", "glm4v_text", "glm", "gpt_oss", "yi", "ministral3", "mistral3", "mistral4", "deepseek_v32", "glm_moe_dsa", "glm4_moe_lite", "glm4_moe", "glm4v_moe", "glm4v_moe_text", "minimax_m2", "minimax_m3_vl", "minimax_m3", "deepseek_v4", "kimi_linear", "longcat_flash", "qwen3_next", "qwen3_5_moe_text", "qwen3_5_moe", "qwen3_5_text", "qwen3_5", "qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni", "qwen2_5_omni_text", "qwen3_vl", "qwen3_vl_moe", "qwen3_omni_moe_text", "qwen3_omni_moe", "gemma3_text", "gemma3", "gemma4_text", "gemma4", "gemma3n_text", "gemma3n", "nemotron_h", "nemotron-nas", "granite", "granitemoe", "granitemoehybrid", "falcon_h1", "jamba", "lfm2", "lfm2_moe", "llama4_text", "llama4", "mimo", "mimo_v2_flash", "step3p5", "step3p7", "cohere", "cohere2", "olmo2", "olmo3", "exaone4", "seed_oss", "smollm3", "olmoe", "exaone", "nemotron", "granitemoeshared", "internlm2", "internlm3", "bailing_moe", "bailing_moe_v2", "bailing_moe_linear", "bailing_moe_linear_v2", "ernie4_5", "ernie4_5_moe", "hunyuan_v1_moe", "hunyuan_v1_dense", "phimoe", "dbrx", "minimax_text_01", "minimax_m1", "minimax", "gpt2", "gptj", "gpt_neox", "opt", "bloom", "falcon", "mpt", "starcoder2", "bert", "xlm-roberta", "roberta", "camembert", "modernbert"]] = None,
     # with --draft the chance that a token it proposes is kept when those before it are, one for all or a list for the
     # first, second … (0.85,0.7,0.6; in lists of values 0.85/0.7/0.6), or a file of such numbers; with --verify the
     # tokens that a step keeps on the mean
@@ -830,14 +831,14 @@ def capacity(
     # speculative decoding: what proposes N tokens for each decode step to verify, a model, mtp (the model's own layer
     # for further tokens) or eagle (an EAGLE-3 head) [N: the best of 1 to 8]
     draft: Optional[Text] = None,
-    # bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …),
-    # mlx-q4 (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]
-    weights: Optional[Many[Text]] = None,
-    # KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the checkpoint's own,
-    # else the activation type]
-    kv: Optional[Text] = None,
+    # bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …), mlx-q4
+    # (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]
+    weights: Optional[Many[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]]] = None,
+    # KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the checkpoint's own, else
+    # the activation type]
+    kv: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]] = None,
     # activation type: bf16, fp16, fp32
-    activations: Optional[Text] = None,
+    activations: Optional[Literal["bf16", "fp16", "fp32"]] = None,
     # how tokens choose experts: balanced, or power-law:A, the r-th most popular in proportion to r^-A (0: all alike)
     routing: Optional[Literal["balanced", "power-law:0", "power-law:0.8"]] = None,
     # what the runtime fuses: all, none, or a list of names; no_NAME switches off [all; on an array of tiles
@@ -856,11 +857,11 @@ def capacity(
     # hardware file's]
     price: Optional[Text] = None,
     # version of llama.cpp's rules for a GGUF --weights: 2024-02 (before 19 February 2024), 2024, 2025, 2026 [2026]
-    gguf_era: Optional[Text] = None,
+    gguf_era: Optional[Literal["2024-02", "2024", "2025", "2026"]] = None,
     # type of the cached keys, in place of --kv: f16, q8_0, q4_0 …
-    cache_type_k: Optional[Text] = None,
+    cache_type_k: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]] = None,
     # type of the cached values, in place of --kv
-    cache_type_v: Optional[Text] = None,
+    cache_type_v: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]] = None,
     # devices that share every matrix (tensor parallelism); 2x4: in rows x columns
     tp: Optional[Many[Text]] = None,
     # pipeline stages
@@ -870,9 +871,9 @@ def capacity(
     # devices that share the routed experts
     ep: Optional[Count] = None,
     # what tokens travel to experts of other devices as: bf16, fp16, fp8, int8 [as the experts' products take them]
-    ep_dispatch: Optional[Text] = None,
+    ep_dispatch: Optional[Literal["bf16", "fp16", "fp8", "int8"]] = None,
     # and their results back [the activations' type]
-    ep_combine: Optional[Text] = None,
+    ep_combine: Optional[Literal["bf16", "fp16", "fp8", "int8"]] = None,
     # embedding and lm_head over the devices of --tp: sharded, replicated [as the runtime does]
     embedding: Optional[Literal["sharded", "replicated"]] = None,
     # devices in all: what the degrees leave becomes --dp, with GGUF formats --pp
@@ -908,16 +909,15 @@ def capacity(
     # what is promised: ttft.p99=1s,tpot.p95=50ms; of ttft, tpot, itl, e2e the mean, p50, p90, p95 or p99; a bound that
     # is missed exits with 4
     slo: Optional[Union[str, Mapping[str, str]]] = None,
-    # whose rules requests are scheduled by: vllm, sglang, trtllm or llama.cpp, of a version vllm@0.15.1 [the
-    # runtime's]
+    # whose rules requests are scheduled by: vllm, sglang, trtllm or llama.cpp, of a version vllm@0.15.1 [the runtime's]
     engine: Optional[Many[Literal["vllm", "sglang", "trtllm", "llama.cpp"]]] = None,
     # share of the memory that an engine may use; says how many blocks and tokens its KV cache then holds [serving: the
     # engine's own]
     kv_utilisation: Optional[Number] = None,
     # tokens of a block of that cache [16; SGLang and llama.cpp 1, TensorRT-LLM 32]
     block_size: Optional[Count] = None,
-    # tokens of the largest step, whose activations leave the cache the rest [the engine's: of vLLM 8192 from 70 GiB
-    # on, but for the A100; else 2048]
+    # tokens of the largest step, whose activations leave the cache the rest [the engine's: of vLLM 8192 from 70 GiB on,
+    # but for the A100; else 2048]
     max_batched_tokens: Optional[Count] = None,
     # sequences of the largest step [the engine's: of vLLM 1024 where it is of 8192 tokens, else 256]
     max_seqs: Optional[Count] = None,
@@ -927,8 +927,8 @@ def capacity(
     prefix_caching: Optional[Union[bool, Literal["on", "off"]]] = None,
     # prompts that are longer than what is left of a step are cut: on, off [the engine's]
     chunked_prefill: Optional[Union[bool, Literal["on", "off"]]] = None,
-    # TensorRT-LLM: a request is let in when all that it may ever need is free (guaranteed-no-evict), or when its
-    # prompt is (max-utilisation)
+    # TensorRT-LLM: a request is let in when all that it may ever need is free (guaranteed-no-evict), or when its prompt
+    # is (max-utilisation)
     admission: Optional[Literal["guaranteed-no-evict", "max-utilisation"]] = None,
     # engines, each on the devices of the plan, to which requests are dealt
     replicas: Optional[Count] = None,
@@ -953,3 +953,4 @@ def hardware(name: Optional[Named] = None) -> Any: ...
 def runtimes(name: Optional[Named] = None) -> Any: ...
 def measurements() -> List[Dict[str, Any]]: ...
 def fields() -> List[Dict[str, Any]]: ...
+def version() -> Dict[str, Any]: ...

@@ -20,8 +20,9 @@ class Stream(ctypes.Structure):
 
 
 _release = ctypes.CFUNCTYPE(None, _pointer)
-Schema._fields_ = [("format", ctypes.c_char_p), ("name", ctypes.c_char_p), ("metadata", _pointer), ("flags", ctypes.c_int64),
-                   ("n_children", ctypes.c_int64), ("children", ctypes.POINTER(ctypes.POINTER(Schema))),
+Schema._fields_ = [("format", ctypes.c_char_p), ("name", ctypes.c_char_p), ("metadata", _pointer),
+                   ("flags", ctypes.c_int64), ("n_children", ctypes.c_int64),
+                   ("children", ctypes.POINTER(ctypes.POINTER(Schema))),
                    ("dictionary", _pointer), ("release", _pointer), ("private_data", _pointer)]
 Array._fields_ = [("length", ctypes.c_int64), ("null_count", ctypes.c_int64), ("offset", ctypes.c_int64),
                   ("n_buffers", ctypes.c_int64), ("n_children", ctypes.c_int64), ("buffers", ctypes.POINTER(_pointer)),

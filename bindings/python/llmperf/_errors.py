@@ -1,17 +1,17 @@
-"""What goes wrong, as exceptions. Messages of the library name the fields of a request between backquotes; here they are
-keywords."""
+"""What goes wrong, as exceptions. Messages of the library name the fields of a request between backquotes; here they
+are keywords."""
 import difflib
 import json
 import re
 
-_FIELD = re.compile(r"`([a-z][a-z0-9-]*)`(?: (-?\d+(?:\.\d+)?)(?![\w.:]))?")
+_FIELD = re.compile(r"(?:`([a-z][a-z0-9-]*)`|--([a-z][a-z0-9-]*))(?: (-?\d+(?:\.\d+)?)(?![\w.:]))?")
 
 
-def _keywords(text, keys):
+def in_keywords(text, keys):
     """`gpu-layers` 20 is gpu_layers=20; `tensor-split` alone tensor_split=. What is no field stays."""
     def keyword(match):
-        key = keys.get(match[1])
-        return match[0] if key is None else f"{key}={match[2] or ''}"
+        key = keys.get(match[1] or match[2])
+        return match[0] if key is None else f"{key}={match[3] or ''}"
     return _FIELD.sub(keyword, text)
 
 
@@ -41,8 +41,8 @@ class UnknownKeyword(BadInput, TypeError):
 
 
 class DoesNotFit(Error):
-    """Understood, and it cannot be done: too little memory, no machine within the bounds (exit status 3). `hints` say what
-    would do; `result` is the document, with what memory is needed and no times."""
+    """Understood, and it cannot be done: too little memory, no machine within the bounds (exit status 3). `hints` say
+    what would do; `result` is the document, with what memory is needed and no times."""
 
     def __init__(self, errors, result=None):
         super().__init__(errors)
@@ -63,9 +63,12 @@ def problems(text, keys):
     """The errors of a document llmperf.error, in the words of keywords."""
     errors = json.loads(text)["errors"] if text else [{"message": "failed without a reason"}]
     for error in errors:
+        if error.get("file") == "request":  # the text that was made of the keywords, which nobody sees
+            for part in ("file", "line", "column"):
+                error.pop(part, None)
         for part in ("message", "hint"):
             if part in error:
-                error[part] = _keywords(error[part], keys)
+                error[part] = in_keywords(error[part], keys)
     return errors
 
 

@@ -2,9 +2,10 @@
 from html import escape
 
 # What is shown of a document first: key, words, unit.
-_HEADLINE = (("ttft_s", "TTFT", "s"), ("tpot_s", "TPOT", "s"), ("generation_s", "generation", "s"), ("step_s", "step", "s"),
-             ("tokens_per_second", "tokens/s", ""), ("mfu", "MFU", "%"), ("cost_per_hour", "cost per hour", ""),
-             ("cost_per_million_output_tokens", "cost of a million output tokens", ""), ("largest_batch", "largest batch", ""))
+_HEADLINE = (("ttft_s", "TTFT", "s"), ("tpot_s", "TPOT", "s"), ("generation_s", "generation", "s"),
+             ("step_s", "step", "s"), ("tokens_per_second", "tokens/s", ""), ("mfu", "MFU", "%"),
+             ("cost_per_hour", "cost per hour", ""), ("largest_batch", "largest batch", ""),
+             ("cost_per_million_output_tokens", "cost of a million output tokens", ""))
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
 _ROWS = 20
 
@@ -84,6 +85,7 @@ def rows(sweep):
     """The first rows, without columns that hold one value in all of them."""
     columns = {name: values for name, values in sweep.to_dict().items()
                if len(sweep) == 1 or len(set(map(str, values))) > 1}
-    shown = [[_value(name, value) for name, value in zip(columns, row)] for row in zip(*(c[:_ROWS] for c in columns.values()))]
+    first = zip(*(values[:_ROWS] for values in columns.values()))
+    shown = [[_value(name, value) for name, value in zip(columns, row)] for row in first]
     more = f"<p>{len(sweep):,} rows; columns that do not change are not shown</p>"
     return _table(columns, shown) + more

@@ -10,7 +10,6 @@ import threading
 NUMBERS, TRUTHS, TEXTS = 0, 1, 2          # kinds of columns
 DONE, FAILED, BAD_INPUT, DOES_NOT_FIT, MISSED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
-_NAME = "libllmperf.so"
 
 
 class _Column(ctypes.Structure):
@@ -21,8 +20,8 @@ class _Column(ctypes.Structure):
 def _path():
     """LLMPERF_LIBRARY, else the file of the wheel, else the system's."""
     named = os.environ.get("LLMPERF_LIBRARY")
-    ours = os.path.join(os.path.dirname(os.path.abspath(__file__)), _NAME)
-    return named or (ours if os.path.exists(ours) else _NAME)
+    ours = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libllmperf.so")
+    return named or (ours if os.path.exists(ours) else "libllmperf.so.0")
 
 
 def _load():
@@ -63,7 +62,7 @@ _version = _function(_reading, "version", ctypes.c_char_p)
 
 def version():
     """JSON text."""
-    return _version().decode()
+    return _version()
 
 
 class Handle:
@@ -104,6 +103,9 @@ class Handle:
         """(name, kind) of each."""
         every = (_column(self.pointer, i) for i in range(_columns(self.pointer)))
         return [(column.name.decode(), column.kind) for column in every]
+
+    def kind(self, index):
+        return _column(self.pointer, index).kind
 
     def column_count(self):
         return _columns(self.pointer)

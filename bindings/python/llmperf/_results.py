@@ -1,5 +1,5 @@
-"""What is computed, as documents and columns. Documents are those of the program's --json (docs/json.md), and are parsed
-when they are first asked for; numbers and columns are read from where the library has them."""
+"""What is computed, as documents and columns. Documents are those of the program's --json (docs/json.md), and are
+parsed when they are first asked for; numbers and columns are read from where the library has them."""
 import json
 from collections.abc import Mapping
 
@@ -92,15 +92,16 @@ def _restored(kind, text, status):
     return result
 
 
-# Where an estimate's columns are, by how many there are: text, video and training differ in that.
-_schemas = {}
+# Where an estimate's columns are, by how many there are: text, video and training differ in that. What kind a column is
+# depends on the result: an empty one counts as numbers.
+_places = {}
 
 
-def _schema(handle):
+def _places_of(handle):
     count = handle.column_count()
-    found = _schemas.get(count)
+    found = _places.get(count)
     if found is None:
-        _schemas[count] = found = {name: (i, kind) for i, (name, kind) in enumerate(handle.columns())}
+        _places[count] = found = {name: i for i, (name, _) in enumerate(handle.columns())}
     return found
 
 
@@ -117,30 +118,27 @@ class Estimate(Result):
     def __getattr__(self, name):
         if name.startswith("_"):
             raise AttributeError(name)
-        handle = self._handle
-        if handle is not None:
-            found = _schema(handle).get(name)
-            if found is not None:
-                index, kind = found
-                if kind == TEXTS:
-                    return handle.texts(index)[0]
-                if self._row is None:
-                    self._row = handle.numbers()
-                value = _plain(self._row[index])
-                return value if kind == NUMBERS or value is None else bool(value)
-        return super().__getattr__(name)
+        index = None if self._handle is None else _places_of(self._handle).get(name)
+        return super().__getattr__(name) if index is None else self._cell(index)
+
+    def _cell(self, index):
+        if self._row is None:
+            self._row = self._handle.numbers()
+        value = _plain(self._row[index])
+        if value is None:
+            return self._handle.texts(index)[0] if self._handle.kind(index) == TEXTS else None
+        return bool(value) if value in (0, 1) and self._handle.kind(index) == TRUTHS else value
 
     @property
     def numbers(self):
         """Every number of the row by its name, without what there is none for."""
         if self._handle is None:
             return {key: value for key, value in self._parsed().items() if type(value) in (int, float)}
-        row = self._handle.numbers()
-        return {name: _plain(row[i]) for name, (i, kind) in _schema(self._handle).items()
-                if kind == NUMBERS and row[i] == row[i]}
+        cells = ((name, self._cell(i)) for name, i in _places_of(self._handle).items())
+        return {name: value for name, value in cells if type(value) in (int, float)}
 
     def __dir__(self):
-        return [*super().__dir__(), *(_schema(self._handle) if self._handle is not None else ())]
+        return [*super().__dir__(), *(_places_of(self._handle) if self._handle is not None else ())]
 
     def __repr__(self):
         document = self._parsed()
@@ -151,8 +149,8 @@ class Estimate(Result):
 
 
 class Sweep:
-    """The rows of a sweep as columns. sweep["ttft_s"] is a column: NumPy arrays over the library's own memory where NumPy
-    is installed (read-only; NaN is what there is no number for, texts are of dtype object with None), else
+    """The rows of a sweep as columns. sweep["ttft_s"] is a column: NumPy arrays over the library's own memory where
+    NumPy is installed (read-only; NaN is what there is no number for, texts are of dtype object with None), else
     array.array and lists. len(sweep) is the number of rows, sweep[0] one of them as a dict, iterating gives all;
     `columns` are the names. `document` is the program's JSON document, where there are at most 20,000 rows. pandas,
     Polars, pyarrow and DuckDB take a sweep as it is by Arrow's C data interface."""
@@ -161,7 +159,7 @@ class Sweep:
         self._handle, self.status = handle, status
         self._kinds = handle.columns()
         self._index = {name: i for i, (name, _) in enumerate(self._kinds)}
-        self._cache = {}
+        self._cache, self._lists = {}, {}
         self._rows = handle.rows()
 
     @property
@@ -171,6 +169,14 @@ class Sweep:
     @property
     def document(self):
         return json.loads(self._handle.json())
+
+    @property
+    def errors(self):
+        """Why points could not be estimated, without those that could."""
+        index = self._index.get("error")
+        if index is None or self._kinds[index][1] != TEXTS:  # an empty column is one of numbers
+            return []
+        return [text for text in self._list("error") if text is not None]
 
     def __len__(self):
         return self._rows
@@ -185,7 +191,7 @@ class Sweep:
             return self._cache[key]
         if not -self._rows <= key < self._rows:
             raise IndexError(f"a sweep of {self._rows} rows has no row {key}")
-        return {name: values[key] for name, values in self.to_dict().items()}
+        return {name: self._list(name)[key] for name in self._index}
 
     def __getattr__(self, name):
         if not name.startswith("_") and name in self._index:
@@ -204,7 +210,7 @@ class Sweep:
         if not self._rows:
             return numpy.empty(0, dtype={NUMBERS: float, TRUTHS: bool, TEXTS: object}[kind]) if numpy else []
         if kind == TEXTS:
-            texts = self._handle.texts(index)
+            texts = self._listed(index)
             return numpy.array(texts, dtype=object) if numpy else texts
         buffer = self._handle.buffer(index)
         if numpy:
@@ -218,11 +224,15 @@ class Sweep:
 
     def to_dict(self):
         """Lists of Python's own values by column, with None for what is not there."""
-        if "" not in self._cache:  # no column is called so
-            self._cache[""] = {name: self._list(i, kind) for i, (name, kind) in enumerate(self._kinds)}
-        return self._cache[""]
+        return {name: self._list(name) for name in self._index}
 
-    def _list(self, index, kind):
+    def _list(self, name):
+        if name not in self._lists:
+            self._lists[name] = self._listed(self._index[name])
+        return self._lists[name]
+
+    def _listed(self, index):
+        kind = self._kinds[index][1]
         if not self._rows:
             return []
         if kind == TEXTS:
