@@ -36,10 +36,13 @@ class Errors(unittest.TestCase):
         self.bad("serve() has no keyword rat=", "rate=", call=llmperf.serve, rat=3)
 
     def test_fields_are_keywords(self):
-        self.bad("batch=", batch=0)
-        self.bad("gpu_layers=", gpu_layers="some", weights="q4_k_m")
-        self.bad("tensor_split=", tensor_split=[0, 0], hw="2xrtx3090", weights="q4_k_m")
-        self.bad("is required", model=None)
+        self.bad("batch: '0' is not a whole number", batch=0)
+        self.bad("gpu_layers: ", gpu_layers="some", weights="q4_k_m")
+        self.bad("tensor_split: ", tensor_split=[0, 0], hw="2xrtx3090", weights="q4_k_m")
+        self.bad("model= is required", model=None)
+        self.bad("batch: 'nan'", batch=float("nan"))
+        self.bad("where: ", call=llmperf.sweep, where="ttft < 3")
+        self.bad("trace= FILE", "rate=4 (per second)", call=llmperf.serve)
 
     def test_values_of_other_types_are_refused(self):
         with self.assertRaises(TypeError):
@@ -55,7 +58,7 @@ class Errors(unittest.TestCase):
         self.assertIn((path, 6, 1), [(e.get("file"), e.get("line"), e.get("column")) for e in error.errors])
 
     def test_a_list_where_one_value_belongs_is_joined_not_swept(self):
-        self.bad("batch=", batch=[1, 2])
+        self.bad("batch: '1,2'", batch=[1, 2])
 
     def test_what_fails_outside_the_input_is_not_the_inputs_fault(self):
         self.bad(model="/nowhere/model.yaml", kind=(llmperf.BadInput, llmperf.Failed))

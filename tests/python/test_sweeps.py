@@ -75,7 +75,7 @@ class Sweeps(unittest.TestCase):
             warnings.simplefilter("always")
             result = llmperf.sweep("qwen-7b", "rtx4090", tp=[1, 3])
         self.assertEqual(len(caught), 1)
-        self.assertIn("1 points failed; the first: tp=: 32 heads", str(caught[0].message))
+        self.assertIn("1 points failed; the first: tp: 32 heads", str(caught[0].message))
         self.assertEqual(caught[0].filename, __file__)
         self.assertIn("divide by 3", result["error"][1])
         self.assertIsNone(result["error"][0])

@@ -70,7 +70,7 @@ def _scalar(value):
     """One value of a field; a list in it is one value that has commas: tensor_split=[3, 2]."""
     if isinstance(value, (list, tuple)):
         return ",".join(str(_scalar(v)) for v in value)
-    return "inf" if value == float("inf") else value
+    return str(value) if value in (float("inf"), float("-inf")) or value != value else value  # JSON has none of these
 
 
 def _axis(value):
@@ -106,8 +106,12 @@ def _request(model, hw, options, axes=False):
     return request
 
 
+_OWN = ("where", "top", "by", "pareto", "columns", "threads", "pd", "minimise", "number", "measurements", "kind", "name")
+
+
 def _keys():
-    return {field["name"]: field["key"] for field in fields()}
+    """What the library calls a keyword, and how it is written here."""
+    return {**{field["name"]: field["key"] for field in fields()}, **{name: name for name in _OWN}, "from": "start"}
 
 
 def _errors_of(handle):

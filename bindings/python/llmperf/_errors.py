@@ -8,10 +8,13 @@ _FIELD = re.compile(r"(?:`([a-z][a-z0-9-]*)`|--([a-z][a-z0-9-]*))(?: (-?\d+(?:\.
 
 
 def in_keywords(text, keys):
-    """`gpu-layers` 20 is gpu_layers=20; `tensor-split` alone tensor_split=. What is no field stays."""
+    """`gpu-layers` 20 is gpu_layers=20, `tensor-split` alone tensor_split=, and before a colon it is a name. What is no
+    keyword stays."""
     def keyword(match):
         key = keys.get(match[1] or match[2])
-        return match[0] if key is None else f"{key}={match[3] or ''}"
+        if key is None:
+            return match[0]
+        return key if text.startswith(":", match.end()) else f"{key}={match[3] or ''}"
     return _FIELD.sub(keyword, text)
 
 

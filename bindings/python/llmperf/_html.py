@@ -66,6 +66,12 @@ def _value(name, value):
     return "" if value is None else str(value)
 
 
+def summary(of):
+    """The first plain values at the top, as text."""
+    plain = [(key, value) for key, value in list(of.items())[3:] if isinstance(value, (int, float, str))]
+    return ", ".join(f"{key} {_value(key, value)}" for key, value in plain[:8])
+
+
 def document(of):
     """The plain values at the top, and of lists of objects how many there are."""
     rows = []

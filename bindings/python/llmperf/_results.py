@@ -78,8 +78,7 @@ class Result(Mapping):
         return _restored, (type(self), self.json, self.status)
 
     def __repr__(self):
-        document = self._parsed()
-        return f"<{document['schema']}: {', '.join(list(document)[3:11])}>"
+        return f"<{self._parsed()['schema']}: {_html.summary(self._parsed())}>"
 
     def _repr_html_(self):
         return _html.document(self._parsed())
