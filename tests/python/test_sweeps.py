@@ -62,6 +62,8 @@ class Sweeps(unittest.TestCase):
     def test_values_that_are_lists_stand_in_a_second_list(self):
         result = llmperf.sweep("qwen-7b", "rtx4090", options=[["all", "no_flash_attention"], "none"])
         self.assertEqual(len(result), 2)
+        self.assertEqual(list(llmperf.sweep("stdit3-xl2", "h100", cfg=[True, False])["guidance"]), [True, False])
+        self.assertEqual(len(llmperf.sweep("qwen-7b", "rtx4090", batch=range(1, 6), cpu_moe=None)), 5)
 
     def test_the_number_of_threads_changes_nothing(self):
         self.assertEqual(list(swept(threads=1)), list(swept(threads=4)))
@@ -100,6 +102,7 @@ class Sweeps(unittest.TestCase):
         self.assertIs(result["ttft_s"], column)
         self.assertEqual(result["fits"].dtype, bool)
         self.assertEqual(result["weights"].dtype, object)
+        self.assertEqual(len(llmperf.sweep("qwen-7b", "rtx4090", batch=numpy.arange(1, 5))), 4)
         chosen = result["ttft_s"][result["fits"] & (result["weights"] == "bf16")]
         self.assertGreater(len(chosen), 0)
         before = column.tolist()

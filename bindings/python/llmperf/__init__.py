@@ -14,6 +14,7 @@ Errors: BadInput (a ValueError) for a wrong name, value, keyword or file; DoesNo
 RuntimeError) for what lies outside the input. All have `errors`.
 """
 import json as _json_module
+import math as _math
 import os as _os
 import warnings as _warnings
 
@@ -51,58 +52,39 @@ def _switches():
     return {field["key"] for field in fields() if field["type"] == "switch"}
 
 
-def _foreign(value):
-    """What JSON has no word for: paths, and the numbers and arrays of other libraries."""
+def _value(key, value):
+    """One value of a field, as JSON has it. A list is one value that has commas: tensor_split=[3, 2]."""
+    if hasattr(value, "tolist"):  # NumPy and its like
+        return _value(key, value.tolist())
+    if isinstance(value, bool):
+        return (value or None) if key in _switches() else "on" if value else "off"
+    if isinstance(value, float):
+        return value if _math.isfinite(value) else str(value)
+    if isinstance(value, (str, int)):
+        return value
+    if isinstance(value, dict):
+        return ",".join(f"{bound}={time}" for bound, time in value.items()) if key == "slo" else value
     if isinstance(value, _os.PathLike):
         return _os.path.abspath(value)
-    for method in ("tolist", "item"):
-        if hasattr(value, method):
-            return getattr(value, method)()
-    if isinstance(value, (range, set, frozenset)):
-        return list(value)
-    raise TypeError(f"{value!r} is no value of a request")
-
-
-_encode = _json_module.JSONEncoder(default=_foreign, separators=(",", ":")).encode
-
-
-def _scalar(value):
-    """One value of a field; a list in it is one value that has commas: tensor_split=[3, 2]."""
-    if isinstance(value, (list, tuple)):
-        return ",".join(str(_scalar(v)) for v in value)
-    return str(value) if value in (float("inf"), float("-inf")) or value != value else value  # JSON has none of these
-
-
-def _axis(value):
-    values = value if isinstance(value, (list, tuple, range)) else _foreign(value)
-    return [_scalar(v) for v in values] if isinstance(values, (list, tuple, range)) else values
+    if isinstance(value, (list, tuple, range)):
+        return ",".join(str(_value(key, part)) for part in value)
+    raise TypeError(f"{key}={value!r} is no value of a request")
 
 
 def _request(model, hw, options, axes=False):
-    """The object that the library reads. What is None is not asked for."""
+    """The object that the library reads. What is None is not asked for; `axes`: lists are several values."""
     request = {}
     for key, value in (("model", model), ("hw", hw), *options.items()):
         kind = type(value)
         if kind is str or kind is int:
             request[key] = value
-        elif value is None:
             continue
-        elif kind is bool:
-            if key in _switches():
-                if value:
-                    request[key] = True
-            else:
-                request[key] = "on" if value else "off"
-        elif kind is float:
-            request[key] = _scalar(value)
-        elif kind is dict:
-            request[key] = ",".join(f"{k}={v}" for k, v in value.items()) if key == "slo" else value
-        elif isinstance(value, (str, _os.PathLike)):
-            request[key] = _os.path.abspath(value) if not isinstance(value, str) else str(value)
-        elif axes:
-            request[key] = _axis(value)
-        else:
-            request[key] = _scalar(value if isinstance(value, (list, tuple)) else _foreign(value))
+        if axes and hasattr(value, "tolist"):
+            value = value.tolist()
+        if axes and isinstance(value, (list, tuple, range)):
+            request[key] = [_value(key, one) for one in value]
+        elif value is not None and (one := _value(key, value)) is not None:
+            request[key] = one
     return request
 
 
@@ -123,6 +105,9 @@ def _check_keywords(function, request):
     for key in request:
         if key not in known:
             raise _errors.unknown_keyword(function, key, known)
+
+
+_encode = _json_module.JSONEncoder(separators=(",", ":")).encode
 
 
 def _call(how, command, request, kind=Result, must_fit=True, own=()):

@@ -173,8 +173,10 @@ def call_long(command, request):
     done = threading.Event()
 
     def compute():
-        results.append(Handle(_commands[command](session, request, len(request))))
-        done.set()
+        try:
+            results.append(Handle(_commands[command](session, request, len(request))))
+        finally:
+            done.set()
 
     threading.Thread(target=compute, name="llmperf", daemon=True).start()
     try:
@@ -186,4 +188,6 @@ def call_long(command, request):
         _close(session)
         raise
     _idle.append(session)
+    if not results:
+        raise MemoryError("llmperf: there is no memory for a result")
     return results[0]
