@@ -3,7 +3,7 @@
 request, from the table that the flags are made from (`{"kind": "fields"}`). --check says whether the file is what this
 writes.
 
-Wants the module's library: LLMPERF_LIBRARY=build/release/.../libllmperf.so scripts/python_stubs.py
+Wants the module's library: LLMPERF_LIBRARY=build/release/libllmperf.so scripts/python_stubs.py
 """
 import os
 import sys
@@ -144,7 +144,7 @@ def main():
         with open(OUT, encoding="utf-8") as file:
             if file.read() == text:
                 return 0
-        print("bindings/python/llmperf/__init__.pyi is not what scripts/python_stubs.py writes")
+        print("bindings/python/llmperf/__init__.pyi is not what scripts/python_stubs.py writes: run it")
         return 1
     with open(OUT, "w", encoding="utf-8") as file:
         file.write(text)

@@ -88,7 +88,7 @@ class Estimates(unittest.TestCase):
         result = llmperf.estimate("qwen-7b", "rtx4090")
         copy = pickle.loads(pickle.dumps(result))
         self.assertEqual((copy.to_dict(), copy.ttft_s, copy.status), (result.to_dict(), result.ttft_s, 0))
-        self.assertEqual(copy.numbers["ttft_s"], result.ttft_s)
+        self.assertEqual((copy.numbers, copy.weight_bytes, copy.label), (result.numbers, result.weight_bytes, result.label))
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "result.json")
             result.save(path)

@@ -84,9 +84,9 @@ class Result(Mapping):
         return _html.document(self._parsed())
 
 
-def _restored(kind, text, status):
-    """A result that was pickled: its document is all there is of it."""
-    result = kind(None, status)
+def _restored(kind, text, status, *more):
+    """A result that was pickled: its document, and what an estimate has beside it, are all there is of it."""
+    result = kind(None, status, *more)
     result._bytes = text.encode()
     return result
 
@@ -108,16 +108,18 @@ class Estimate(Result):
     """An estimate. What the program's CSV has in a row is an attribute that needs no parsing: `ttft_s`, `tpot_s`,
     `tokens_per_second`, `fits`, `total_bytes`, `largest_batch` … of text, `generation_s` … of a video, `step_s` … of
     training (docs/python.md lists them). Times are seconds, memory bytes; None is what there is no number for."""
-    __slots__ = ("_row", "_asked")
+    __slots__ = ("_row", "_cells")
 
-    def __init__(self, handle, status):
+    def __init__(self, handle, status, cells=None):
         super().__init__(handle, status)
-        self._row = self._asked = None
+        self._row, self._cells = None, cells  # where the library has the row, or what was pickled of it
 
     def __getattr__(self, name):
         if name.startswith("_"):
             raise AttributeError(name)
-        index = None if self._handle is None else _places_of(self._handle).get(name)
+        if self._handle is None:
+            return self._cells[name] if name in self._cells else super().__getattr__(name)
+        index = _places_of(self._handle).get(name)
         return super().__getattr__(name) if index is None else self._cell(index)
 
     def _cell(self, index):
@@ -128,16 +130,21 @@ class Estimate(Result):
             return self._handle.texts(index)[0] if self._handle.kind(index) == TEXTS else None
         return bool(value) if value in (0, 1) and self._handle.kind(index) == TRUTHS else value
 
+    def _row_dict(self):
+        if self._handle is None:
+            return self._cells
+        return {name: self._cell(index) for name, index in _places_of(self._handle).items()}
+
     @property
     def numbers(self):
         """Every number of the row by its name, without what there is none for."""
-        if self._handle is None:
-            return {key: value for key, value in self._parsed().items() if type(value) in (int, float)}
-        cells = ((name, self._cell(i)) for name, i in _places_of(self._handle).items())
-        return {name: value for name, value in cells if type(value) in (int, float)}
+        return {name: value for name, value in self._row_dict().items() if type(value) in (int, float)}
 
     def __dir__(self):
-        return [*super().__dir__(), *(_places_of(self._handle) if self._handle is not None else ())]
+        return [*super().__dir__(), *self._row_dict()]
+
+    def __reduce__(self):
+        return _restored, (type(self), self.json, self.status, self._row_dict())
 
     def __repr__(self):
         document = self._parsed()
