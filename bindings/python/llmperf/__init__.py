@@ -88,7 +88,8 @@ def _request(model, hw, options, axes=False):
     return request
 
 
-_OWN = ("where", "top", "by", "pareto", "columns", "threads", "pd", "minimise", "number", "measurements", "kind", "name")
+_OWN = ("where", "top", "by", "pareto", "columns", "threads", "pd", "minimise", "number", "measurements", "kind",
+        "name")
 
 
 def _keys():
