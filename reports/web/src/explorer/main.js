@@ -27,6 +27,6 @@ export async function mount(root, given, address) {
   }
 }
 
-const root = document.getElementById('explorer');
-if (root) mount(root, json('state'), true);
+// A page of its own says where it opens.
+if (document.getElementById('state')) mount(document.getElementById('explorer'), json('state'), true);
 else self.llmperfMountExplorer = mount;
