@@ -7,19 +7,13 @@
 #include <iterator>
 
 #include "cli/command_line.h"
-#include "estimate/context_curve.h"
-#include "estimate/explain.h"
 #include "report/reports.h"
 #include "report/step_trace.h"
-#include "request/hints.h"
-#include "result/explanation.h"
-#include "result/training.h"
-#include "result/video.h"
 
 namespace llmperf::cli {
 namespace {
 
-using request::Resolved;
+using report::step_trace;
 
 struct EstimateFlags {
   std::string file;
@@ -28,50 +22,27 @@ struct EstimateFlags {
   report::Detail detail = report::Detail::summary;
 };
 
-template <class Estimate>
-Answer answer_of(const Resolved& r, const Estimate& e, report::Report report) {
-  Answer answer{std::move(report)};
-  if (!e.fits) answer.error = infeasible(r, e);
-  return answer;
-}
-
-Answer answer_of(Resolved& r, request::Generation& text, report::Detail detail, bool curve) {
-  estimate::Estimate e = text.estimator->run(text.scenario);
-  std::vector<estimate::ContextPoint> points;
-  if (curve) points = estimate::context_curve(*text.estimator, e);
-  if (e.fits && !text.step.empty()) {
-    estimate::Phase& step = e.phases.emplace_back();
-    text.estimator->mixed_step(text.step, step);
-    step.name = "step";
-  }
-  result::Generation result = result::generation(*text.estimator, e, std::move(points));
-  if (text.memory) result.room = estimate::kv_capacity(*text.estimator, *text.memory);
-  return answer_of(r, e, report::estimate_report(result, detail, report::step_trace(*text.estimator, e)));
-}
-
-Answer answer_of(Resolved& r, request::Video& video, report::Detail detail, bool) {
-  estimate::VideoEstimator estimator(estimate::make_video_setup(r.video, r.device, video.choices));
-  const estimate::VideoEstimate e = estimator.run();
-  return answer_of(r, e, report::video_report(result::video(estimator, e), detail, report::step_trace(estimator, e)));
-}
-
-Answer answer_of(Resolved& r, request::Training& training, report::Detail detail, bool) {
-  estimate::TrainingEstimate e;
-  training.estimator->run(training.scenario, training.choices.plan, training.options, e);
-  const auto trace = report::step_trace(*training.estimator, e);
-  return answer_of(r, e, report::training_report({training.estimator->setup(), e}, detail, trace));
-}
-
 }  // namespace
 
-std::string with_request(std::string json, const request::Request& request) {
-  json.erase(json.rfind("\n}"));
-  return json + ",\n  \"request\": " + to_json(request) + "\n}\n";
-}
-
-Answer answer(Resolved& resolved, report::Detail detail, bool curve) {
-  Answer answer = std::visit([&](auto& work) { return answer_of(resolved, work, detail, curve); }, resolved.work);
-  answer.report->json = with_request(std::move(answer.report->json), resolved.asked);
+Answer answer_of(const answer::Estimated& estimated, report::Detail detail, bool curve) {
+  using answer::Estimated;
+  struct Reports {
+    report::Detail detail;
+    bool curve;
+    report::Report operator()(const Estimated::Text& text) const {
+      return report::estimate_report(text.result(curve), detail, step_trace(*text.of->estimator, text.estimate));
+    }
+    report::Report operator()(const Estimated::Film& film) const {
+      return report::video_report(result::video(*film.estimator, film.estimate), detail,
+                                  step_trace(*film.estimator, film.estimate));
+    }
+    report::Report operator()(const Estimated::Trained& trained) const {
+      return report::training_report({trained.of->estimator->setup(), trained.estimate}, detail,
+                                     step_trace(*trained.of->estimator, trained.estimate));
+    }
+  };
+  Answer answer{std::visit(Reports{detail, curve}, estimated.work()), estimated.infeasible()};
+  answer.report->json = answer::with_request(std::move(answer.report->json), estimated.resolved().asked);
   return answer;
 }
 
@@ -96,52 +67,25 @@ request::Request merged(const request::Request& under, const request::Request& o
   return all;
 }
 
-void check_complete(const request::Request& request, const std::string& hint) {
-  for (const char* name : {"model", "hw"}) {
-    if (!get(request, request::field(name))) throw Error::bad_input(fmt::format("`{}` is required", name), hint);
-  }
-}
-
-void refuse_beside(const request::Request& request) {
-  for (const char* name : {"step", "kv-utilisation"}) {
-    if (!get(request, request::field(name))) continue;
-    throw Error::bad_input(fmt::format("`{}`: only `llmperf estimate` shows it", name), "leave it out");
-  }
-}
-
 namespace {
 
 // What the file asks for with the flags over it. `command`: that is asked, for the message about what is missing.
 request::Request request_of(const EstimateFlags& flags, const char* command) {
   request::Request request = flags.file.empty() ? flags.request : merged(read_request(flags.file), flags.request);
-  check_complete(request, fmt::format("llmperf {} --help says what it takes", command));
+  answer::check_complete(request, fmt::format("llmperf {} --help says what it takes", command));
   return request;
 }
 
 Answer estimate_answer(const EstimateFlags& flags, const Context& context) {
   request::Sources sources;
-  const auto resolved = resolve(request_of(flags, "estimate"), sources);
-  return answer(*resolved, flags.detail, context.output->wants(report::Format::json));
+  const answer::Estimated estimated(request_of(flags, "estimate"), sources);
+  return answer_of(estimated, flags.detail, context.output->wants(report::Format::json));
 }
 
 Answer explain_answer(const EstimateFlags& flags, const Context&) {
   request::Sources sources;
-  const request::Request request = request_of(flags, "explain");
-  refuse_beside(request);
-  const auto resolved = request::resolve_setup(request, sources);
-  auto& text = std::get<request::Generation>(resolved->work);
-  text.scenario = request::scenario_of(request, resolved->model());
-  request::check_scenario(text.scenario, text.choices);
-  const estimate::Estimate e = text.estimator->run(text.scenario);
-  if (!flags.number.empty()) {
-    return {report::explain_report(estimate::explain(*text.estimator, e, flags.number))};
-  }
-  result::Explainable explainable;
-  for (const std::string& path : estimate::explainable_paths(e)) {
-    const estimate::Explanation x = estimate::explain(*text.estimator, e, path);
-    explainable.paths.push_back({path, x.value, x.unit});
-  }
-  return {report::explainable_report(explainable)};
+  const answer::Explained explained = answer::explain(request_of(flags, "explain"), sources, flags.number);
+  return {explained.one ? report::explain_report(*explained.one) : report::explainable_report(explained.all)};
 }
 
 void add_request(Command& command, EstimateFlags& flags, std::string_view workloads) {

@@ -24,7 +24,7 @@ namespace {
 
 struct MergeFlags {
   std::vector<std::string> files;
-  SelectionFlags selection;
+  sweep::RowQuery selection;
   bool gaps = false;
   OutputFlags output;
 };
@@ -188,7 +188,7 @@ int merge_action(const MergeFlags& flags, const Context& context) {
   // JSON lines of shards without rows name no columns.
   const std::vector<std::string> columns =
       with_rows == parts.end() ? std::vector<std::string>{"point"} : (*with_rows)->columns();
-  const RowChoice choice = row_choice(flags.selection, columns);
+  const sweep::RowChoice choice = sweep::row_choice(flags.selection, columns);
   RowOutput output(flags.output, context, columns, choice, Resume::no);
   output.rows_have_lines(parts.front()->format());
   report::SweepResult result;

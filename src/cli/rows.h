@@ -13,30 +13,13 @@
 #include "report/format/row_lines.h"
 #include "report/reports.h"
 #include "result/study.h"
-#include "sweep/condition.h"
-#include "sweep/selection.h"
+#include "sweep/choice.h"
 
 namespace llmperf::cli {
 
 // ---- Which rows are kept, and which columns are written.
 
-struct SelectionFlags {
-  std::string where;
-  std::optional<std::int64_t> top;
-  std::string by;
-  std::string pareto;
-  std::string columns;
-};
-void add_selection_flags(Command& command, SelectionFlags& flags);
-
-struct RowChoice {
-  std::optional<sweep::Condition> where;
-  sweep::Selection selection = sweep::Selection::all();  // an empty one, to copy
-  std::vector<std::size_t> shown;                        // indices of the columns to write; empty: all
-  std::string text;                                      // of the selection, for people; empty: all rows
-};
-// Throws Error(bad_input).
-RowChoice row_choice(const SelectionFlags& flags, const std::vector<std::string>& columns);
+void add_selection_flags(Command& command, sweep::RowQuery& query);
 
 // ---- A file of rows, which grows while a sweep runs.
 
@@ -95,7 +78,7 @@ class RowOutput {
   // Opens everything before the work starts. A flags.format that is empty means a table where there is no export, else
   // nothing on stdout. The choice must outlive it. Throws Error.
   RowOutput(const OutputFlags& flags, const Context& context, const std::vector<std::string>& columns,
-            const RowChoice& choice, Resume resume);
+            const sweep::RowChoice& choice, Resume resume);
   ~RowOutput();
   RowOutput(const RowOutput&) = delete;
   RowOutput& operator=(const RowOutput&) = delete;
@@ -137,7 +120,7 @@ class RowOutput {
   };
   void append(const sweep::Row& row, RowBatch& batch) const;
 
-  const RowChoice& choice_;
+  const sweep::RowChoice& choice_;
   report::RowLines csv_;
   report::RowLines jsonl_;
   std::optional<report::LineFormat> line_format_;

@@ -36,13 +36,4 @@ report::Format export_format(std::string_view path) {
                          "end it in .json, .csv, .md, .html or .trace.json");
 }
 
-std::vector<std::string> list_value(std::string_view flag, std::string_view text) {
-  std::vector<std::string> items;
-  for (const std::string_view item : split(text, ',')) {
-    if (trim(item).empty()) throw Error::bad_input(fmt::format("{}: {} has an empty item", flag, quote(text)));
-    items.emplace_back(trim(item));
-  }
-  return items;
-}
-
 }  // namespace llmperf::cli

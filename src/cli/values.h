@@ -8,10 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "base/list.h"
 #include "report/document.h"
 #include "report/reports.h"
 #include "request/request.h"
 #include "result/generation.h"
+#include "sweep/values.h"
 
 namespace llmperf::cli {
 
@@ -23,14 +25,9 @@ struct Bounds {
 using request::amount_value;
 using request::count_value;
 using request::number_value;
+using sweep::list_value;
 report::Format format_value(std::string_view flag, std::string_view text);
 // The format an export's extension asks for: .json .csv .md .html .trace.json.
 report::Format export_format(std::string_view path);
-template <class Range, class Value>
-bool contains(const Range& range, const Value& value) {
-  return std::find(std::begin(range), std::end(range), value) != std::end(range);
-}
-// A comma-separated list without empty items.
-std::vector<std::string> list_value(std::string_view flag, std::string_view text);
 
 }  // namespace llmperf::cli

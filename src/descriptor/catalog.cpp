@@ -196,6 +196,7 @@ Document parse_file(const std::string& path, const JsonRules& rules) {
 }
 
 bool is_path(std::string_view name) {
+  if (is_inline(name)) return false;
   constexpr std::array<std::string_view, 5> kExtensions = {".yaml", ".yml", ".json", ".gguf", ".csv"};
   if (std::any_of(kExtensions.begin(), kExtensions.end(), [name](auto end) { return name.ends_with(end); }))
     return true;
@@ -265,9 +266,11 @@ Document parse_once(const EmbeddedFile& file) {
 }  // namespace
 
 Document load(Kind kind, const std::string& name_or_path) {
+  const JsonRules rules = kind == Kind::model ? kConfigRules : JsonRules();
+  if (is_inline(name_or_path)) return parse_json(name_or_path, "inline.json", rules);
   const Found found = find(kind, name_or_path);
   if (found.embedded) return parse_once(*found.embedded);
-  return parse_file(found.path, kind == Kind::model ? kConfigRules : JsonRules());
+  return parse_file(found.path, rules);
 }
 
 Text load_text(Kind kind, const std::string& name_or_path, std::size_t max_bytes) {

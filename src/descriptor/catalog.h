@@ -3,7 +3,8 @@
 // A name given to --model or --hw is looked up in this order: a path (it contains '/' or ends in .yaml, .yml, .json,
 // .csv or .gguf); then <dir>/models/<name>.yaml, <dir>/hardware/devices/<name>.yaml and so on for each <dir> of
 // LLMPERF_PATH (colon-separated); then the embedded files, by their names, else by what people call them: any case,
-// `h100`, `RTX 4090`, a device's aliases, ids at Hugging Face.
+// `h100`, `RTX 4090`, a device's aliases, ids at Hugging Face. What begins with a brace is no name but the description
+// itself, as JSON.
 #pragma once
 
 #include <span>
@@ -37,6 +38,8 @@ struct EmbeddedFile {
 // and scenarios/.
 std::span<const EmbeddedFile> embedded_files();
 
+// True when `name` is a description itself: JSON.
+inline bool is_inline(std::string_view name) { return name.starts_with('{'); }
 // True when `name` means a file rather than a built-in.
 bool is_path(std::string_view name);
 // Names known for `kind` (search path and embedded), sorted, unique.

@@ -172,4 +172,40 @@ Document parse_json(std::string_view text, std::string file,  // NOLINT(performa
   return tree.finish();
 }
 
+namespace {
+
+void append_json(std::string& out, const Node& node) {
+  const auto append_text = [&](const std::string& text) { out += nlohmann::json(text).dump(); };
+  switch (node.kind) {
+    case Node::Kind::null: out += "null"; break;
+    case Node::Kind::scalar: node.quoted ? append_text(node.scalar) : void(out += node.scalar); break;
+    case Node::Kind::sequence:
+      out += '[';
+      for (const Node& item : node.items) {
+        if (&item != &node.items.front()) out += ',';
+        append_json(out, item);
+      }
+      out += ']';
+      break;
+    case Node::Kind::mapping:
+      out += '{';
+      for (const Node::Entry& entry : node.entries) {
+        if (&entry != &node.entries.front()) out += ',';
+        append_text(entry.key);
+        out += ':';
+        append_json(out, entry.value);
+      }
+      out += '}';
+      break;
+  }
+}
+
+}  // namespace
+
+std::string to_json(const Node& node) {
+  std::string out;
+  append_json(out, node);
+  return out;
+}
+
 }  // namespace llmperf::descriptor

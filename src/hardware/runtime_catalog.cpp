@@ -416,6 +416,7 @@ class Lookup {
 
 RuntimeProfile chosen_profile(const Device& device, const std::string& text, UnknownRuntime unknown,
                               Workload workload) {
+  if (descriptor::is_inline(text)) return parse_runtime_profile(descriptor::load(descriptor::Kind::runtime, text));
   // Versions of measured rows may have slashes in them.
   const bool strict = unknown == UnknownRuntime::error;
   const Asked asked = parse_asked(text);

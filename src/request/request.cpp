@@ -396,13 +396,6 @@ Overloaded(F...) -> Overloaded<F...>;
 
 std::string quoted_name(const Field& field) { return fmt::format("`{}`", field.name); }
 
-// The unit is in the key.
-std::string key_of(const Field& field) {
-  std::string key(field.name);
-  std::replace(key.begin(), key.end(), '-', '_');
-  return std::holds_alternative<Amount Request::*>(field.member) ? key + "_bytes" : key;
-}
-
 }  // namespace
 
 std::vector<std::string> Values::all() const {
@@ -412,6 +405,25 @@ std::vector<std::string> Values::all() const {
 }
 
 std::span<const Field> fields() { return kFields; }
+
+std::string key_of(const Field& field) {
+  std::string key(field.name);
+  std::replace(key.begin(), key.end(), '-', '_');
+  return std::holds_alternative<Amount Request::*>(field.member) ? key + "_bytes" : key;
+}
+
+const Field* find_key(const descriptor::Node::Entry& entry, descriptor::Problems& problems) {
+  static const std::vector<std::string> keys = [] {
+    std::vector<std::string> all;
+    for (const Field& field : kFields) all.push_back(key_of(field));
+    return all;
+  }();
+  const auto found = std::find(keys.begin(), keys.end(), entry.key);
+  if (found != keys.end()) return kFields + (found - keys.begin());
+  problems.add(entry.line, entry.column, "unknown key " + quote(entry.key) + " in a request",
+               name_hint(entry.key, keys));
+  return nullptr;
+}
 
 const Field* find_field(std::string_view name) {
   const auto* found =
@@ -542,6 +554,18 @@ std::string to_json(const Request& request) {
   return "{" + text + (text.empty() ? "}" : "\n  }");
 }
 
+std::optional<std::string> typed(const Field& field, const descriptor::Node& value, descriptor::Problems& problems) {
+  using descriptor::Node;
+  if (value.kind == Node::Kind::null) return std::nullopt;
+  if (value.kind == Node::Kind::mapping && field.values.sort == paths) return descriptor::to_json(value);
+  if (value.kind != Node::Kind::scalar || value.scalar.empty()) {
+    problems.add(value, fmt::format("{} must be a value, not a list or a mapping", quote(key_of(field))));
+    return std::nullopt;
+  }
+  const bool amount = std::holds_alternative<Amount Request::*>(field.member);
+  return amount && !value.quoted ? value.scalar + "B" : value.scalar;
+}
+
 Request parse_request(const descriptor::Document& document) {
   using descriptor::Node;
   descriptor::Problems problems(document.file);
@@ -557,28 +581,16 @@ Request parse_request(const descriptor::Document& document) {
     root = &own->value;
   }
   const descriptor::Reader mapping(*root, problems, "a request");  // reports what is none
-  std::vector<std::string> keys;
-  for (const Field& field : kFields) keys.push_back(key_of(field));
   Request request;
   for (const Node::Entry& entry : root->entries) {
-    const auto at = std::find(keys.begin(), keys.end(), entry.key);
-    if (at == keys.end()) {
-      problems.add(entry.line, entry.column, "unknown key " + quote(entry.key) + " in a request",
-                   name_hint(entry.key, keys));
-      continue;
-    }
-    const Node& value = entry.value;
-    if (value.kind == Node::Kind::null) continue;
-    const Field& field = kFields[at - keys.begin()];
-    const bool amount = std::holds_alternative<Amount Request::*>(field.member);
-    if (value.kind != Node::Kind::scalar || value.scalar.empty()) {
-      problems.add(value, quote(entry.key) + " must be a value, not a list or a mapping");
-      continue;
-    }
+    const Field* field = find_key(entry, problems);
+    if (field == nullptr) continue;
+    const std::optional<std::string> value = typed(*field, entry.value, problems);
+    if (!value) continue;
     try {
-      set(request, field, amount && !value.quoted ? value.scalar + "B" : value.scalar);
+      set(request, *field, *value);
     } catch (const Error& error) {
-      for (const Diagnostic& d : error.diagnostics()) problems.add(value, d.message, d.hint);
+      for (const Diagnostic& d : error.diagnostics()) problems.add(entry.value, d.message, d.hint);
     }
   }
   problems.throw_if_any();

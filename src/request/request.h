@@ -16,6 +16,7 @@
 
 #include "base/units.h"
 #include "descriptor/node.h"
+#include "descriptor/reader.h"
 
 namespace llmperf::request {
 
@@ -133,6 +134,11 @@ std::span<const Field> fields();
 const Field* find_field(std::string_view name);
 const Field& field(std::string_view name);
 
+// The key of JSON: "gpu_layers"; of an amount with its unit, "reserve_bytes".
+std::string key_of(const Field& field);
+// The field of a key; null where there is none, which is added to the problems with the nearest keys.
+const Field* find_key(const descriptor::Node::Entry& entry, descriptor::Problems& problems);
+
 // Reads the value as it is typed; of a switch "true". No text asks for nothing. Throws Error(bad_input).
 void set(Request& request, const Field& field, const std::string& text);
 // As it would be typed; nothing when it was not asked for. Of a switch "true".
@@ -148,7 +154,11 @@ Bytes amount_value(std::string_view name, std::string_view text);
 
 // The fields that were asked for, as one object of JSON without a line end; units are in the keys.
 std::string to_json(const Request& request);
-// The same read back; the text of a whole result is that of its key `request`. Throws Error(bad_input) with positions.
+// A value of JSON as it would be typed: of what is named by a path or a name (a model, a device) also an object, which
+// is the description itself. Nothing of null. What is no value is added to the problems.
+std::optional<std::string> typed(const Field& field, const descriptor::Node& value, descriptor::Problems& problems);
+// A whole request read back; the text of a whole result is that of its key `request`. Throws Error(bad_input) with
+// positions.
 Request parse_request(const descriptor::Document& document);
 
 }  // namespace llmperf::request

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "descriptor/catalog.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "graph/stdit_graph.h"
@@ -839,7 +840,7 @@ namespace {
 
 // "2xrtx3090+rtx3060": one name for each device. A file's name may look like a list.
 std::vector<std::string> listed_devices(const std::string& text) {
-  if (text.find('/') != std::string::npos || text.ends_with(".yaml")) return {text};
+  if (text.find('/') != std::string::npos || text.ends_with(".yaml") || descriptor::is_inline(text)) return {text};
   std::vector<std::string> names;
   for (const std::string_view part : split(text, '+')) {
     const std::size_t times = part.find_first_not_of("0123456789");

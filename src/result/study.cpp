@@ -86,6 +86,39 @@ Type fields_of(Fields<SweepResult> f) {
           [](const S&) { return std::vector<Value>(); });
 }
 
+namespace {
+
+Json cell_json(const sweep::Cell& cell) {
+  switch (cell.kind) {
+    case sweep::Cell::Kind::none: return nullptr;
+    case sweep::Cell::Kind::number: return number(cell.number);
+    case sweep::Cell::Kind::truth: return cell.number != 0;
+    case sweep::Cell::Kind::text: return cell.text;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string sweep_document(const SweepResult& result) {
+  const std::vector<std::size_t> shown = result.written();
+  std::string text = document("llmperf.sweep", result);
+  if (result.rows.empty()) return text;
+  constexpr std::string_view kEnd = "]\n}\n";
+  text.resize(text.size() - kEnd.size());
+  for (const sweep::Row& row : result.rows) {
+    text += text.back() == '[' ? "\n    " : ",\n    ";
+    Json object = Json::object();
+    for (const std::size_t column : shown) object[result.columns[column]] = cell_json(row[column]);
+    const std::string lines = dump(object);
+    for (const char c : std::string_view(lines).substr(0, lines.size() - 1)) {
+      text += c;
+      if (c == '\n') text += "    ";
+    }
+  }
+  return text + "\n  " + std::string(kEnd);
+}
+
 Type fields_of(Fields<StudySection> f) {
   using S = StudySection;
   return f.of<&S::name>("name", "of its files")

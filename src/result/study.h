@@ -44,6 +44,8 @@ struct SweepResult {
   std::vector<std::size_t> written() const;  // columns of CSV and JSON
 };
 Type fields_of(Fields<SweepResult> f);
+// Rows become text one by one: as one tree, many take several times the memory of the text.
+std::string sweep_document(const SweepResult& result);
 
 // A section of a study that ran.
 struct StudySection {

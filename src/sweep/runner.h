@@ -26,6 +26,14 @@ template <class Result>
 void run_in_order(std::size_t pieces, std::size_t threads, const std::function<Worker<Result>()>& make_worker,
                   const std::function<bool(std::size_t piece, Result& result)>& hand_on) {
   constexpr std::size_t kAhead = 8;  // results a thread may be ahead of the slowest
+  if (threads == 1) {                // the caller's own
+    const Worker<Result> worker = make_worker();
+    for (std::size_t piece = 0; piece < pieces; ++piece) {
+      Result result = worker(piece);
+      if (!hand_on(piece, result)) return;
+    }
+    return;
+  }
   std::vector<Worker<Result>> workers;
   for (std::size_t i = 0; i < threads; ++i) workers.push_back(make_worker());
   std::vector<Result> results(threads * kAhead);

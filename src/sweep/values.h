@@ -18,4 +18,7 @@ inline constexpr std::size_t kMaxValues = 100'000;  // of one flag
 std::vector<std::string> expand_values(std::string_view flag, std::string_view text, char separator = ',',
                                        std::int64_t kilo = 0);
 
+// A comma-separated list without empty items. Throws Error(bad_input) naming the flag.
+std::vector<std::string> list_value(std::string_view flag, std::string_view text);
+
 }  // namespace llmperf::sweep

@@ -7,7 +7,7 @@ import sys
 ROOT = os.environ.get("LLMPERF_SOURCE_DIR", os.path.join(os.path.dirname(__file__), "..", ".."))
 # A folder may include itself and everything before it; the exceptions say who else may be seen.
 ORDER = ["base", "descriptor", "model", "hardware", "graph", "program", "cost", "mapper", "estimate", "serving", "request", "calibrate",
-         "import", "replay", "sweep", "study", "result", "report", "cli"]
+         "import", "replay", "sweep", "study", "result", "answer", "report", "cli"]
 HEAVY = {"yaml-cpp/": {"descriptor"}, "Eigen/": {"calibrate", "replay"}}
 
 

@@ -7,8 +7,6 @@
 #include "base/number.h"
 #include "report/quantity.h"
 #include "report/reports.h"
-#include "result/document.h"
-#include "result/json.h"
 #include "result/row.h"
 #include "result/study.h"
 
@@ -55,35 +53,6 @@ Table table_of(const SweepResult& result, const std::vector<std::size_t>& shown,
   return t;
 }
 
-Json cell_json(const sweep::Cell& cell) {
-  switch (cell.kind) {
-    case sweep::Cell::Kind::none: return nullptr;
-    case sweep::Cell::Kind::number: return number(cell.number);
-    case sweep::Cell::Kind::truth: return cell.number != 0;
-    case sweep::Cell::Kind::text: return cell.text;
-  }
-  return nullptr;
-}
-
-// Rows become text one by one: as one tree, many take several times the memory of the text.
-std::string sweep_json(const SweepResult& result, const std::vector<std::size_t>& shown) {
-  std::string text = result::document("llmperf.sweep", result);
-  if (result.rows.empty()) return text;
-  constexpr std::string_view kEnd = "]\n}\n";
-  text.resize(text.size() - kEnd.size());
-  for (const sweep::Row& row : result.rows) {
-    text += text.back() == '[' ? "\n    " : ",\n    ";
-    Json object = Json::object();
-    for (const std::size_t column : shown) object[result.columns[column]] = cell_json(row[column]);
-    const std::string lines = dump(object);
-    for (const char c : std::string_view(lines).substr(0, lines.size() - 1)) {
-      text += c;
-      if (c == '\n') text += "    ";
-    }
-  }
-  return text + "\n  " + std::string(kEnd);
-}
-
 }  // namespace
 
 Report sweep_report(const SweepResult& result) {
@@ -104,7 +73,7 @@ Report sweep_report(const SweepResult& result) {
   return {{Heading{fmt::format("Sweep of {} points", format_count(d(result.points))), ""}, Paragraph{text},
            std::move(people)},
           std::move(csv),
-          sweep_json(result, written)};
+          sweep_document(result)};
 }
 
 }  // namespace llmperf::report

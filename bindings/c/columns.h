@@ -1,0 +1,45 @@
+// Rows as columns: what numeric code wants of them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bindings/c/llmperf.h"
+#include "sweep/row.h"
+
+namespace llmperf::c {
+
+struct ColumnOfCells {
+  std::string name;
+  int kind = -1;  // of llmperf.h; -1: all cells were empty so far
+  std::vector<double> numbers;
+  std::vector<std::int64_t> offsets = {0};
+  std::string text;
+};
+
+// Each column is of the kind of its cells; one that has texts among numbers is of texts.
+class Columns {
+ public:
+  Columns() = default;
+  // `shown`: the columns to keep, in order.
+  Columns(const std::vector<std::string>& names, const std::vector<std::size_t>& shown);
+  void add(const sweep::Row& row);
+  void add(const Columns& other);
+  // Numbers of the first row. After this nothing is added.
+  void finish();
+
+  std::size_t rows() const { return rows_; }
+  const std::vector<ColumnOfCells>& all() const { return columns_; }
+  const std::vector<double>& first() const { return first_; }
+  void cell(std::size_t column, std::size_t row, sweep::Cell& cell) const;
+
+ private:
+  static void put(ColumnOfCells& column, const sweep::Cell& cell);
+  std::vector<std::size_t> shown_;
+  std::vector<ColumnOfCells> columns_;
+  std::vector<double> first_;
+  std::size_t rows_ = 0;
+};
+
+}  // namespace llmperf::c

@@ -1,0 +1,355 @@
+// The C interface: what a page and other programs ask (llmperf.h). Measurements and Arrow have files of their own,
+// which a page does without.
+#include "bindings/c/llmperf.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "answer/catalog.h"
+#include "answer/estimate.h"
+#include "answer/points.h"
+#include "answer/serve.h"
+#include "bindings/c/call.h"
+#include "hardware/device.h"
+#include "model/video_dit.h"
+#include "request/capacity_search.h"
+#include "result/capacity.h"
+#include "result/document.h"
+#include "sweep/choice.h"
+#include "sweep/runner.h"
+
+using namespace llmperf;
+using c::answered;
+using c::Asked;
+
+namespace {
+
+constexpr const char* kWanted = "`model` and `hw` at least";
+constexpr std::int64_t kMostThreads = 1024;
+
+const char* given(const std::string& text, size_t* size) {
+  if (size != nullptr) *size = text.size();
+  return text.c_str();
+}
+
+void estimate(llmperf_session& session, std::string_view json, llmperf_result& result) {
+  Asked asked(json, {});
+  const request::Request request = asked.request();
+  answer::check_complete(request, kWanted);
+  const auto estimated = std::make_shared<answer::Estimated>(request, asked.sources(session));
+  sweep::Row row;
+  estimated->fill(row);
+  std::vector<std::string> names(row.size());
+  std::vector<std::size_t> all(row.size());
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    names[i] = row.name(i);
+    all[i] = i;
+  }
+  result.columns = c::Columns(names, all);
+  result.columns.add(row);
+  result.columns.finish();
+  result.document = [estimated] { return estimated->json(); };
+  if (const auto error = estimated->infeasible()) tell(result, *error);
+}
+
+void explain(llmperf_session& session, std::string_view json, llmperf_result& result) {
+  constexpr std::string_view kBeside[] = {"number"};
+  Asked asked(json, kBeside);
+  const request::Request request = asked.request();
+  answer::check_complete(request, kWanted);
+  result.json = answer::explain(request, asked.sources(session), asked.text("number")).json();
+}
+
+// What a chunk of points became.
+struct Chunk {
+  c::Columns columns;
+  sweep::Selection kept = sweep::Selection::all();
+  std::int64_t points = 0, failed = 0;
+  std::string first_error;
+};
+
+void sweep_points(llmperf_session& session, std::string_view json, llmperf_result& result) {
+  constexpr std::string_view kBeside[] = {"where", "top", "by", "pareto", "columns", "threads"};
+  Asked asked(json, kBeside);
+  const answer::PointStudy points(asked.swept(), "", asked.sources(session));
+  const auto commas = [&](const char* key) {
+    std::string list;
+    for (const std::string& item : asked.texts(key)) list += (list.empty() ? "" : ",") + item;
+    return list;
+  };
+  const sweep::RowChoice choice = sweep::row_choice({.where = asked.text("where"),
+                                                     .top = asked.count("top", 1, 100'000),
+                                                     .by = asked.text("by"),
+                                                     .pareto = commas("pareto"),
+                                                     .columns = commas("columns")},
+                                                    points.columns());
+  const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
+  const auto threads = static_cast<std::size_t>(asked.count("threads", 1, kMostThreads).value_or(cores));
+  const auto made = std::make_shared<result::SweepResult>();
+  made->axes = points.swept();
+  made->columns = points.columns();
+  made->shown = choice.shown;
+  made->selection = choice.text;
+  const std::vector<std::size_t> written = made->written();
+  const bool all = choice.selection.keeps_all();
+  const c::Interruptible call(session);
+  const std::vector<sweep::Chunk> chunks = points.study().chunks({});
+  result.columns = c::Columns(points.columns(), written);
+  sweep::Selection kept = choice.selection;
+  sweep::run_in_order<Chunk>(
+      chunks.size(), std::clamp<std::size_t>(chunks.size(), 1, threads),
+      // Of one thread.
+      [&]() -> sweep::Worker<Chunk> {
+        return [&, evaluate = std::make_shared<answer::PointStudy::Evaluator>(points),
+                row = sweep::Row()](std::size_t i) mutable {
+          Chunk chunk{.columns = c::Columns(points.columns(), written), .kept = choice.selection, .first_error = {}};
+          for (std::int64_t point = chunks[i].begin; point < chunks[i].end && !call.stopped(); ++point) {
+            ++chunk.points;
+            if (!(*evaluate)(point, row) && chunk.failed++ == 0) chunk.first_error = row[row.size() - 1].text;
+            if (choice.where && !(*choice.where)(row)) continue;
+            all ? chunk.columns.add(row) : chunk.kept.offer(row);
+          }
+          return chunk;
+        };
+      },
+      [&](std::size_t, Chunk& chunk) {
+        result.columns.add(chunk.columns);
+        kept.add_beaten(chunk.kept);
+        for (sweep::Row& row : chunk.kept.take()) kept.offer(std::move(row));
+        if (made->failed == 0) made->first_error = chunk.first_error;
+        made->points += chunk.points;
+        made->failed += chunk.failed;
+        return !call.stopped();
+      });
+  made->front = result::front_of(kept, points.columns());
+  for (const sweep::Row& row : kept.take()) result.columns.add(row);
+  result.columns.finish();
+  if (call.stopped()) result.status = c::kInterrupted;
+  result.document = [made, &columns = result.columns] {
+    // Rows again, of the columns that were kept.
+    result::SweepResult rows = *made;
+    const std::vector<std::size_t> shown = rows.written();
+    for (std::size_t r = 0; r < columns.rows(); ++r) {
+      sweep::Row& row = rows.rows.emplace_back();
+      for (const std::string& name : rows.columns) row.add_none(name);
+      for (std::size_t i = 0; i < shown.size(); ++i) columns.cell(i, r, row[shown[i]]);
+    }
+    return result::sweep_document(rows);
+  };
+}
+
+void serve(llmperf_session& session, std::string_view json, llmperf_result& result) {
+  Asked asked(json, {});
+  const request::Request request = asked.request();
+  answer::check_complete(request, kWanted);
+  const c::Interruptible call(session);
+  const auto served =
+      std::make_shared<answer::Served>(request, asked.sources(session), answer::ServeOptions{.stop = &call.stopped()});
+  if (served->nothing()) {
+    tell(result, Error::failed("interrupted before a request had ended"));
+    result.status = c::kInterrupted;
+    return;
+  }
+  result.status = served->result().interrupted ? c::kInterrupted : served->misses() ? c::kMissed : 0;
+  result.json = served->json();
+}
+
+void capacity(llmperf_session& session, std::string_view json, llmperf_result& result) {
+  constexpr std::string_view kBeside[] = {"pd", "minimise", "threads"};
+  constexpr std::string_view kLists[] = {"hw", "tp", "weights", "engine"};
+  Asked asked(json, kBeside);
+  request::CapacityQuery query{.request = asked.request(kLists), .disaggregated = asked.is("pd")};
+  for (const char* name : {"model", "rate", "slo"}) {
+    if (!get(query.request, request::field(name))) {
+      throw Error::bad_input(std::string("`") + name + "` is required", "`model`, `rate` and `slo` at least");
+    }
+  }
+  if (const std::string what = asked.text("minimise"); !what.empty()) {
+    const auto known = std::find(request::kMinimised.begin(), request::kMinimised.end(), what);
+    if (known == request::kMinimised.end()) {
+      throw Error::bad_input("`minimise`: there is no '" + what + "'", "cost, devices or energy");
+    }
+    query.minimise = static_cast<request::Minimise>(known - request::kMinimised.begin());
+  }
+  query.threads = static_cast<unsigned>(asked.count("threads", 1, kMostThreads).value_or(0));
+  const c::Interruptible call(session);
+  const request::CapacityResult found = request::search_capacity(query, asked.sources(session), &call.stopped());
+  if (found.interrupted) {
+    result.status = c::kInterrupted;
+  } else if (found.best() == nullptr) {
+    tell(result, Error::infeasible("nothing meets the bounds; the nearest there is stands in the document",
+                                   "looser `slo`, more of `hw`, `tp` or `weights`"));
+  }
+  result.json = result::document("llmperf.capacity", found);
+}
+
+// ---- What there is.
+
+const char* type_of(const request::Field& field) {
+  constexpr const char* kTypes[] = {"text", "count", "number", "bytes", "switch"};
+  return kTypes[field.member.index()];
+}
+
+// The fields of requests, for what makes forms, arguments or stubs of them.
+std::string fields_document() {
+  using Json = nlohmann::ordered_json;
+  constexpr std::pair<char, const char*> kWorkloads[] = {
+      {'t', "text"}, {'v', "video"}, {'r', "training"}, {'s', "serving"}};
+  Json fields = Json::array();
+  for (const request::Field& field : request::fields()) {
+    Json& one = fields.emplace_back(Json{{"name", field.name},
+                                         {"key", key_of(field)},
+                                         {"flag", "--" + std::string(field.name)},
+                                         {"type", type_of(field)},
+                                         {"form", field.type},
+                                         {"group", field.group},
+                                         {"about", field.about},
+                                         {"workloads", Json::array()}});
+    for (const auto& [letter, name] : kWorkloads) {
+      if (field.workloads.find(letter) != std::string_view::npos) one["workloads"].push_back(name);
+    }
+    if (!field.otherwise.empty()) one["default"] = field.otherwise;
+    using Sort = request::Values::Sort;
+    if (const auto values = field.values.all(); !values.empty()) one["values"] = values;
+    one["open"] = field.values.sort != Sort::words;
+    if (one["type"] == "count" || one["type"] == "number") {
+      one["least"] = field.least;
+      one["most"] = field.most;
+    }
+  }
+  return Json{{"schema", "llmperf.fields"}, {"fields", std::move(fields)}}.dump(2) + "\n";
+}
+
+void catalog(std::string_view json, llmperf_result& result) {
+  constexpr std::string_view kBeside[] = {"kind", "name"};
+  const Asked asked(json, kBeside);
+  const std::string kind = asked.text("kind");
+  const std::string name = asked.text("name");
+  const bool one = kind == "model" || kind == "device" || kind == "runtime";
+  if (one == name.empty()) {
+    throw Error::bad_input(one ? "`name` is required" : "`name` is for a model, a device or a runtime");
+  }
+  if (kind == "fields") {
+    result.json = fields_document();
+  } else if (kind == "models") {
+    result.json = result::document("llmperf.models", answer::list_models());
+  } else if (kind == "hardware") {
+    result.json = result::document("llmperf.hardware_list", answer::list_devices());
+  } else if (kind == "runtimes") {
+    result.json = result::document("llmperf.runtime_list", answer::list_runtimes());
+  } else if (kind == "measurements") {
+    result.json = result::document("llmperf.measurement_list", answer::list_measurements());
+  } else if (kind == "scenarios") {
+    result.json = result::document("llmperf.studies", answer::list_studies());
+  } else if (kind == "device") {
+    result.json = result::document("llmperf.hardware", hardware::load_device(name));
+  } else if (kind == "runtime") {
+    result.json = result::document("llmperf.runtime", answer::show_runtime(name));
+  } else if (kind == "model" && model::is_video_dit(name)) {
+    result.json = result::document("llmperf.video_model", result::VideoModelShown{model::load_video_dit(name)});
+  } else if (kind == "model") {
+    result.json = result::document("llmperf.model", answer::ShownModel(name, asked.request(), false).shown());
+  } else {
+    throw Error::bad_input("`kind`: there is no '" + kind + "'",
+                           "models, hardware, runtimes, measurements, scenarios, fields; model, device, runtime");
+  }
+}
+
+}  // namespace
+
+llmperf_session* llmperf_open(void) { return new (std::nothrow) llmperf_session; }
+
+void llmperf_close(llmperf_session* session) { delete session; }
+
+void llmperf_interrupt(llmperf_session* session) {
+  if (session == nullptr) return;
+  const std::scoped_lock lock(session->mutex);
+  for (std::atomic<bool>* stopped : session->running) *stopped = true;
+}
+
+namespace {
+
+using Ask = void(llmperf_session&, std::string_view, llmperf_result&);
+
+llmperf_result* ask(Ask* question, llmperf_session* session, const char* request, size_t size) {
+  return answered([&](llmperf_result& result) {
+    if (session == nullptr) throw Error::bad_input("there is no session");
+    question(*session, c::view(request, size), result);
+  });
+}
+
+}  // namespace
+
+llmperf_result* llmperf_estimate(llmperf_session* session, const char* request, size_t size) {
+  return ask(estimate, session, request, size);
+}
+llmperf_result* llmperf_explain(llmperf_session* session, const char* request, size_t size) {
+  return ask(explain, session, request, size);
+}
+llmperf_result* llmperf_sweep(llmperf_session* session, const char* request, size_t size) {
+  return ask(sweep_points, session, request, size);
+}
+llmperf_result* llmperf_serve(llmperf_session* session, const char* request, size_t size) {
+  return ask(serve, session, request, size);
+}
+llmperf_result* llmperf_capacity(llmperf_session* session, const char* request, size_t size) {
+  return ask(capacity, session, request, size);
+}
+llmperf_result* llmperf_catalog(llmperf_session*, const char* request, size_t size) {
+  return answered([&](llmperf_result& result) { catalog(c::view(request, size), result); });
+}
+
+void llmperf_free(llmperf_result* result) { delete result; }
+
+int llmperf_status(const llmperf_result* result) { return result == nullptr ? 1 : result->status; }
+
+const char* llmperf_json(llmperf_result* result, size_t* size) {
+  if (result == nullptr) return given({}, size);
+  if (!result->json) {
+    try {
+      result->json = result->document ? result->document() : result->error;
+    } catch (const std::exception& error) {
+      try {
+        tell(*result, Error::failed(error.what()));
+        result->json = result->error;
+      } catch (...) {
+        result->json.emplace();
+      }
+    }
+  }
+  return given(*result->json, size);
+}
+
+const char* llmperf_error(llmperf_result* result, size_t* size) {
+  static const std::string none;
+  return given(result == nullptr ? none : result->error, size);
+}
+
+const char* llmperf_text(llmperf_result* result, size_t* size) {
+  static const std::string none;
+  return given(result == nullptr ? none : result->text, size);
+}
+
+size_t llmperf_rows(const llmperf_result* result) { return result == nullptr ? 0 : result->columns.rows(); }
+
+size_t llmperf_columns(const llmperf_result* result) { return result == nullptr ? 0 : result->columns.all().size(); }
+
+llmperf_column_data llmperf_column(const llmperf_result* result, size_t index) {
+  if (index >= llmperf_columns(result)) return {};
+  const c::ColumnOfCells& column = result->columns.all()[index];
+  if (column.kind == LLMPERF_TEXTS) {
+    return {column.name.c_str(), column.kind, nullptr, column.offsets.data(), column.text.c_str()};
+  }
+  return {column.name.c_str(), column.kind, column.numbers.data(), nullptr, nullptr};
+}
+
+const double* llmperf_numbers(const llmperf_result* result, size_t* count) {
+  const bool any = result != nullptr && result->columns.rows() > 0;
+  if (count != nullptr) *count = any ? result->columns.first().size() : 0;
+  return any ? result->columns.first().data() : nullptr;
+}
+
+const char* llmperf_version(void) {
+  return "{\"schema\": \"llmperf.version\", \"version\": \"" LLMPERF_VERSION "\"}\n";
+}
