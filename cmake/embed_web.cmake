@@ -1,5 +1,5 @@
 # Writes OUTPUT: a C++ file that defines html_assets() and explorer_assets() with the styles and the bundled scripts of
-# ROOT (reports/web). FOLDER takes npm's packages. ENGINE: a folder with engine.js and engine.wasm, or with `failed`, which
+# ROOT (reports/web). FOLDER takes npm's packages. ENGINE: a folder with engine.js and engine.wasm.gz, or with `failed`, which
 # says why there are none; empty where they were not asked for. Whatever is missing, OUTPUT is written and says so.
 cmake_minimum_required(VERSION 3.25)
 
@@ -107,16 +107,14 @@ function(bundle error)
   set(${error} "${failed}" PARENT_SCOPE)
 endfunction()
 
-# gzip, in base64: a page carries text.
-function(pack_engine text)
-  set(program "process.stdout.write(require('zlib').gzipSync(require('fs').readFileSync(process.argv[1]),{level:9})"
-    ".toString('base64'))")
-  list(JOIN program "" program)
-  execute_process(COMMAND ${NODE} -e "${program}" ${ENGINE}/engine.wasm OUTPUT_VARIABLE packed RESULT_VARIABLE status)
+# A page carries text.
+function(base64 text path)
+  execute_process(COMMAND ${NODE} -e "process.stdout.write(require('fs').readFileSync(process.argv[1]).toString('base64'))"
+    ${path} OUTPUT_VARIABLE encoded RESULT_VARIABLE status)
   if(NOT status EQUAL 0)
-    message(FATAL_ERROR "the engine cannot be packed (${status})")
+    message(FATAL_ERROR "${path} cannot be read by node (${status})")
   endif()
-  set(${text} "${packed}" PARENT_SCOPE)
+  set(${text} "${encoded}" PARENT_SCOPE)
 endfunction()
 
 file(MAKE_DIRECTORY ${FOLDER})
@@ -140,7 +138,7 @@ endif()
 set(explorer_missing "${missing}")
 if(NOT explorer_missing)
   if(NOT ENGINE)
-    set(explorer_missing "this llmperf was built without the engine for pages (LLMPERF_ENGINE=OFF)")
+    set(explorer_missing "this llmperf was built without the engine for pages (LLMPERF_EXPLORER=OFF)")
   elseif(EXISTS ${ENGINE}/failed)
     file(READ ${ENGINE}/failed explorer_missing)
     string(STRIP "${explorer_missing}" explorer_missing)
@@ -151,7 +149,7 @@ if(NOT explorer_missing)
   read_scripts(charts ${FOLDER}/banner.js ${FOLDER}/charts.js)
   read_scripts(engine ${ENGINE}/engine.js ${FOLDER}/engine.js)
   read_scripts(explorer ${FOLDER}/explorer.js)
-  pack_engine(packed)
+  base64(packed ${ENGINE}/engine.wasm.gz)
 endif()
 file(WRITE ${OUTPUT} "// Generated from reports/web.
 #include \"report/html/assets.h\"

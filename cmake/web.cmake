@@ -4,7 +4,7 @@
 option(LLMPERF_CHARTS "Charts in HTML reports (needs npm)" ON)
 if(LLMPERF_CHARTS)
   find_program(LLMPERF_NPM npm DOC "npm, which fetches the packages of reports/web")
-  find_program(LLMPERF_NODE node DOC "node, which packs the engine of the explorer")
+  find_program(LLMPERF_NODE node DOC "node, which turns the engine of pages into text")
 endif()
 set(LLMPERF_WEB_FOLDER ${PROJECT_BINARY_DIR}/web)  # npm's packages and the bundle
 # What failed is tried again by the next configuration, not by every build.

@@ -42,11 +42,12 @@ std::string engine_elements(std::string_view type) {
 
 std::string explorer_missing() { return std::string(explorer_assets().missing); }
 
-std::string render_explorer(const std::string& request, Language language) {
+std::string render_explorer(const std::string& request, const FileNames& names, Language language) {
   const ExplorerAssets& assets = explorer_assets();
   if (!assets.missing.empty()) throw Error::failed(explorer_missing());
-  const Json state = {{"request", Json::parse(request)},
-                      {"lang", language == Language::chinese ? Json("zh") : Json(nullptr)}};
+  Json state = {{"request", Json::parse(request)}, {"names", Json::object()}};
+  for (const auto& [field, name] : names) state["names"][field] = name;
+  if (language == Language::chinese) state["lang"] = "zh";
   return page_head("llmperf explorer", Labels(language), kExplorerPolicy, assets.style) +
          "<body>\n<div id=\"explorer\"></div>\n<noscript><p class=\"starting\">" +
          html_escaped(Labels(language).text("explorer_script")) + "</p></noscript>\n" + json_element("state", state) +

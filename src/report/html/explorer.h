@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "report/html/labels.h"
 
@@ -10,8 +12,11 @@ namespace llmperf::report {
 // Why this build has no engine for pages and what to install; empty where it has one.
 std::string explorer_missing();
 
+// Names of fields, and what the files are called that their values come from.
+using FileNames = std::vector<std::pair<std::string, std::string>>;
+
 // The page, opened at a request (request::to_json). Throws Error(failed) where there is no engine.
-std::string render_explorer(const std::string& request, Language language);
+std::string render_explorer(const std::string& request, const FileNames& names, Language language);
 
 // What makes a report's page recompute: a button, and all that the explorer is made of, asleep until it is pressed. Empty
 // where there is no engine.

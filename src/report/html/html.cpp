@@ -191,7 +191,7 @@ std::string render_html(const std::string& text, Language language) {
   return page_head(title, labels, explorer.scripts.empty() ? "" : kExplorerPolicy) +
          "<body>\n<header class=\"page-head\"><h1>" + html_escaped(title) + "</h1><p class=\"subtitle\">" +
          html_escaped(subtitle_of(json, labels)) + "</p>" + explorer.button + "</header>\n<main>\n" + page.html() +
-         "</main>\n<footer>" + html_escaped(tool) + "</footer>\n" + explorer.scripts + scripts(json, labels) +
+         "</main>\n<footer>" + html_escaped(tool) + "</footer>\n" + scripts(json, labels) + explorer.scripts +
          "</body>\n</html>\n";
 }
 

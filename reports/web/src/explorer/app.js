@@ -75,7 +75,7 @@ export class App {
     const found = this.address ? fromFragment(location.hash) : null;
     const {request = this.given.request ?? {}, extra = {}} = found ?? {};
     this.request = Object.keys(request).length ? {...request} : {...kStart, ...this.given.request};
-    this.names = Object.fromEntries((extra.names ?? []).map(one => one.split('=')));
+    this.names = found ? Object.fromEntries((extra.names ?? []).map(one => one.split('='))) : {...this.given.names};
     this.pins = (extra.pin ?? []).map(text => fromFragment(text)?.request).filter(Boolean).slice(0, kMostPins);
     this.which = {by: extra.by?.[0], marked: (extra.cards?.[0] ?? '').split(',').filter(Boolean)};
     const chosen = extra.lang?.[0] ?? this.given.lang ?? (navigator.language?.startsWith('zh') ? 'zh' : 'en');
@@ -183,6 +183,9 @@ export class App {
       element('button', {type: 'button', className: 'plain', onclick: () => this.copy(this.serveCommand())}, say('copy.command')),
     );
     this.unwatch?.();
+    this.headOut?.disconnect();
+    this.headOut = new IntersectionObserver(([{isIntersecting}]) => this.mini.classList.toggle('shown', !isIntersecting));
+    this.headOut.observe(this.headline.element);
     this.panels.forEach(panel => {
       const draw = panel.draw.bind(panel);
       panel.draw = () => {
@@ -248,7 +251,7 @@ export class App {
 
   reset() {
     this.request = {...kStart, ...this.given.request};
-    this.names = {};
+    this.names = {...this.given.names};
     this.later();
   }
 
@@ -470,7 +473,7 @@ export class App {
 
   async open(file) {
     try {
-      const found = await readFile(file, (path, bytes) => this.engine.write(path, bytes));
+      const found = await readFile(file, one => this.engine.write(one));
       if (!found) return this.say(say('opened.unknown', {file: file.name}));
       if (found.request) {
         this.request = {...kStart, ...found.request};

@@ -33,9 +33,13 @@ class Engine {
     }
   }
 
-  // A file of the user's, which requests may then name.
-  write(path, bytes) {
-    this.module.FS.writeFile(path, bytes);
+  // A file of the user's, which requests may then name: its beginning, and how long it is.
+  write({path, bytes, size}) {
+    const {FS} = this.module;
+    const folder = path.slice(0, path.lastIndexOf('/'));
+    if (!FS.analyzePath(folder).exists) FS.mkdir(folder);
+    FS.writeFile(path, bytes);
+    FS.lookupPath(path).node.usedBytes = size;
   }
 }
 
@@ -103,9 +107,9 @@ class Distant {
     this.next();
   }
 
-  write(path, bytes) {
-    this.files.push({path, bytes});
-    this.worker?.postMessage({path, bytes});
+  write(file) {
+    this.files.push(file);
+    this.worker?.postMessage({file});
   }
 }
 
@@ -114,16 +118,16 @@ const kPatience = 1000; // ms
 // In a worker: the first message brings the engine, each other a call or a file.
 function serve() {
   let engine;
-  self.onmessage = async ({data: {binary, files, name, request, path, bytes}}) => {
+  self.onmessage = async ({data: {binary, files, file, name, request}}) => {
     if (binary) {
       engine = open(binary).then(opened => {
-        files.forEach(file => opened.write(file.path, file.bytes));
+        files.forEach(one => opened.write(one));
         return opened;
       });
       return;
     }
     const opened = await engine;
-    if (path) opened.write(path, bytes);
+    if (file) opened.write(file);
     else self.postMessage(opened.call(name, request));
   };
 }
@@ -142,8 +146,8 @@ else {
           distant.push(new Distant(sources, binary));
           return distant.at(-1);
         },
-        write(path, bytes) {
-          for (const one of [engine, ...distant]) one.write(path, bytes);
+        write(file) {
+          for (const one of [engine, ...distant]) one.write(file);
         },
       };
     },

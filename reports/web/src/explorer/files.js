@@ -22,12 +22,12 @@ function sorted(value) {
   return null;
 }
 
-// {key, value} or {request}; nothing for what is neither. `write(path, bytes)`: where the engine reads files.
+// {key, value} or {request}; nothing for what is neither. `write({path, bytes, size})`: where the engine reads files.
 export async function readFile(file, write) {
   const start = await file.slice(0, 4).text();
   if (start === kMagic) {
     const path = pathOf(file.name);
-    write(path, new Uint8Array(await file.slice(0, kHeader).arrayBuffer()));
+    write({path, bytes: new Uint8Array(await file.slice(0, kHeader).arrayBuffer()), size: file.size});
     return {key: 'model', value: path};
   }
   const text = await file.text();

@@ -92,7 +92,7 @@ export class CurvePanel extends Panel {
     this.body.hidden = !curves.length && !now;
     if (this.body.hidden) return;
     this.plot.show((colours, width) => ({
-      grid: {left: 18, right: 24, top: 14, bottom: curves.length > 1 ? 70 : 44, containLabel: true},
+      grid: {left: 18, right: 28, top: 14, bottom: curves.length > 1 ? 68 : 42},
       legend: curves.length > 1 ? {data: curves.map(curve => curve.name)} : undefined,
       tooltip: {
         formatter: ({data, seriesName}) =>

@@ -189,7 +189,7 @@ export class ServingPanel extends Panel {
     this.plot.element.hidden = points.length < 2;
     if (points.length < 2) return;
     this.plot.show(colours => ({
-      grid: {left: 12, right: 20, top: 12, bottom: 66, containLabel: true},
+      grid: {left: 12, right: 20, top: 12, bottom: 62},
       legend: {data: shown.map(metricName)},
       tooltip: {
         trigger: 'axis',
