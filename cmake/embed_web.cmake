@@ -1,5 +1,5 @@
 # Writes OUTPUT: a C++ file that defines html_assets() and explorer_assets() with the styles and the bundled scripts of
-# ROOT (reports/web). FOLDER takes npm's packages. ENGINE: a folder with engine.js and engine.wasm.gz, or with `failed`, which
+# ROOT (reports/web). FOLDER takes npm's packages. ENGINE: a folder with engine.js, engine.wasm and engine.wasm.gz, or with `failed`, which
 # says why there are none; empty where they were not asked for. Whatever is missing, OUTPUT is written and says so.
 cmake_minimum_required(VERSION 3.25)
 
@@ -117,9 +117,18 @@ function(base64 text path)
   set(${text} "${encoded}" PARENT_SCOPE)
 endfunction()
 
+# What the explorer offers, as JSON.
+function(list_catalog text)
+  execute_process(COMMAND ${NODE} ${ROOT}/catalog.cjs ${ENGINE} OUTPUT_VARIABLE catalog RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "the engine in ${ENGINE} does not answer (${status})")
+  endif()
+  set(${text} "${catalog}" PARENT_SCOPE)
+endfunction()
+
 file(MAKE_DIRECTORY ${FOLDER})
 file(READ ${ROOT}/report.css style)
-foreach(part code explorer_style charts engine packed explorer)
+foreach(part code explorer_style charts engine packed catalog explorer)
   set(${part} "")
 endforeach()
 bundle(missing)
@@ -150,6 +159,7 @@ if(NOT explorer_missing)
   read_scripts(engine ${ENGINE}/engine.js ${FOLDER}/engine.js)
   read_scripts(explorer ${FOLDER}/explorer.js)
   base64(packed ${ENGINE}/engine.wasm.gz)
+  list_catalog(catalog)
 endif()
 file(WRITE ${OUTPUT} "// Generated from reports/web.
 #include \"report/html/assets.h\"
@@ -157,7 +167,7 @@ file(WRITE ${OUTPUT} "// Generated from reports/web.
 namespace llmperf::report {
 namespace {
 ")
-foreach(part style code explorer_style charts engine packed explorer)
+foreach(part style code explorer_style charts engine packed catalog explorer)
   file(APPEND ${OUTPUT} "constexpr char k_${part}[] = R\"embedded(${${part}})embedded\";\n")
 endforeach()
 file(APPEND ${OUTPUT} "
@@ -174,7 +184,7 @@ const HtmlAssets& html_assets() {
 
 const ExplorerAssets& explorer_assets() {
   static constexpr ExplorerAssets kAssets{view(k_explorer_style), view(k_charts), view(k_engine), view(k_packed),
-                                          view(k_explorer), \"${explorer_missing}\"};
+                                          view(k_catalog), view(k_explorer), \"${explorer_missing}\"};
   return kAssets;
 }
 

@@ -19,7 +19,7 @@ function(llmperf_embed_web target)
   set(script ${PROJECT_SOURCE_DIR}/cmake/embed_web.cmake)
   set(output ${LLMPERF_WEB_FOLDER}/html_assets.cpp)
   set(npm "$<$<BOOL:${LLMPERF_CHARTS}>:${LLMPERF_NPM}>")
-  set(styles ${root}/report.css ${root}/scripted.css ${root}/explorer.css)
+  set(styles ${root}/report.css ${root}/scripted.css ${root}/explorer.css ${root}/catalog.cjs)
   add_custom_command(OUTPUT ${output}
     COMMAND ${CMAKE_COMMAND} -DROOT=${root} -DFOLDER=${LLMPERF_WEB_FOLDER} -DOUTPUT=${output} "-DNPM=${npm}"
       -DCHARTS=${LLMPERF_CHARTS} -DTESTS=${LLMPERF_TESTS} "-DNODE=${LLMPERF_NODE}" "-DENGINE=${LLMPERF_ENGINE_FOLDER}"

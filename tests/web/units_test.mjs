@@ -152,7 +152,8 @@ test('the timeline of a step ends when its phase does, and layers follow one ano
 
 test('every word that the script asks for by name stands in words.js, in English and Chinese', async () => {
   const {words} = await source('words.js');
-  for (const [key, [english, chinese, ...more]] of Object.entries(words)) {
+  const {words: explorer} = await source('explorer/words.js');
+  for (const [key, [english, chinese, ...more]] of [...Object.entries(words), ...Object.entries(explorer)]) {
     assert.ok(english && chinese && more.length === 0, key);
   }
   const root = path.join(process.env.SOURCE, 'reports/web/src');
@@ -161,6 +162,8 @@ test('every word that the script asks for by name stands in words.js, in English
   for (const file of files) {
     const text = await readFile(path.join(root, file), 'utf8');
     for (const [, key] of text.matchAll(/\blabel\(\s*'([\w.]+)'/g)) assert.ok(key in words, `${file}: ${key}`);
+    for (const [, key] of text.matchAll(/\bsay\(\s*'([\w.]+)'/g))
+      assert.ok(key in words || key in explorer, `${file}: ${key}`);
   }
 });
 

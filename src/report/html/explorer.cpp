@@ -35,6 +35,7 @@ std::string engine_elements(std::string_view type) {
   const ExplorerAssets& assets = explorer_assets();
   return element("script", "type=\"text/plain\" id=\"engine-packed\"", assets.packed) +
          element("script", fmt::format("{}id=\"engine-script\"", type), assets.engine) +
+         element("script", "type=\"application/json\" id=\"engine-catalog\"", assets.catalog) +
          json_element("explorer-labels", field_labels());
 }
 

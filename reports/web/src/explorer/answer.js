@@ -3,7 +3,7 @@ import {element} from '../dom.js';
 import {boundsOf} from '../bounds.js';
 import * as number from './number.js';
 import {Panel, Rows, setText} from './panel.js';
-import {say, sayValue} from './words.js';
+import {say, sayValue} from './say.js';
 
 const {seconds, capacity, share, rate, significant} = number;
 

@@ -12,11 +12,12 @@ import {batchesFor, CurvePanel, RooflinePanel} from './plots.js';
 import {ServingPanel} from './serving.js';
 import {commandOf, fromFragment, kStart, nameOf, requestFor, toFragment} from './state.js';
 import {WhichPanel} from './which.js';
-import {language, say, setLanguage} from './words.js';
+import {language, say, setLanguage} from './say.js';
 
 const kQuiet = {side: 120, serve: 250, address: 300, said: 700}; // ms after the last change
 const kMostPins = 6;
 const kPaper = 680; // pixels
+const kDevices = 16; // of one call
 const kRequests = 500; // of a simulation, where the reader has not said it
 const kSweepColumns = ['hardware', 'batch', 'fits', 'ttft_s', 'tpot_s', 'tokens_per_second', 'label', 'extrapolated', 'currency', 'request_cost_per_million_output_tokens', 'joules_per_output_token', 'total_bytes', 'capacity_bytes', 'error'];
 
@@ -32,12 +33,11 @@ function later(wait, act) {
 const errorsOf = error => (error?.errors ?? []).map(({message, hint}) => ({message, hint}));
 
 export class App {
-  // `given`: {request, lang} that the page was made with; `address`: whether the state lives in the URL.
-  constructor(root, engine, given, address = true) {
-    Object.assign(this, {root, engine, address, given});
+  // `catalog`: what there is to choose from; `given`: {request, names, lang} that the page was made with; `address`: whether the state lives in the URL.
+  constructor(root, engine, catalog, given, address = true) {
+    Object.assign(this, {root, engine, catalog, address, given});
     this.side = engine.worker();
     this.server = engine.worker();
-    this.catalog = this.readCatalog();
     this.byName = new Map(this.catalog.hardware.map(one => [one.name, one]));
     this.writeAddress = later(kQuiet.address, () => this.store());
     this.speak = later(kQuiet.said, () => this.announce());
@@ -57,16 +57,6 @@ export class App {
     addEventListener('beforeprint', () => this.print(kPaper));
     addEventListener('afterprint', () => this.print(undefined));
     this.takeDrops();
-  }
-
-  readCatalog() {
-    const list = (kind, key) => this.engine.call('catalog', {kind}).document?.[key] ?? [];
-    return {
-      models: list('models', 'models'),
-      hardware: list('hardware', 'hardware'),
-      runtimes: list('runtimes', 'runtimes'),
-      fields: list('fields', 'fields'),
-    };
   }
 
   // ---- The state.
@@ -356,10 +346,17 @@ export class App {
       }
       this.parts.curve.showCurves(distinct(curves));
     });
-    this.want('which', JSON.stringify(wherever), async () => {
-      const request = {...wherever, hw: this.catalog.hardware.map(one => one.name), columns: kSweepColumns.join(',')};
-      const answer = await this.side.call('which', 'sweep', request);
-      if (answer) this.parts.which.showRows(answer.document?.rows ?? []);
+    this.want('which', JSON.stringify(wherever), async key => {
+      const names = this.catalog.hardware.map(one => one.name);
+      const rows = [];
+      // Part by part: the rows show as they come, and what nobody waits for any more ends soon.
+      for (let at = 0; at < names.length; at += kDevices) {
+        const hw = names.slice(at, at + kDevices);
+        const answer = await this.side.call('which', 'sweep', {...wherever, hw, columns: kSweepColumns.join(',')});
+        if (!answer || this.asked.which !== key) return;
+        rows.push(...(answer.document?.rows ?? []));
+        this.parts.which.showRows(rows, names.length);
+      }
     });
   }
 
@@ -397,7 +394,7 @@ export class App {
     const name = Object.keys(this.parts).find(one => this.parts[one] === panel);
     panel.wanted = null;
     this.asked[name] = key;
-    run();
+    run(key);
   }
 
   // ---- Pins.

@@ -2,7 +2,7 @@
 // from outside without calling.
 import {element} from '../dom.js';
 import {amount} from './state.js';
-import {say} from './words.js';
+import {say} from './say.js';
 
 let ids = 0;
 export const uid = () => `x${++ids}`;

@@ -2,7 +2,7 @@
 import {element} from '../dom.js';
 import {coded} from './answer.js';
 import * as number from './number.js';
-import {say} from './words.js';
+import {say} from './say.js';
 
 const kShow = {s: number.seconds, B: number.bytes, FLOP: number.flops};
 

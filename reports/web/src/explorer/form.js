@@ -4,7 +4,7 @@ import {element} from '../dom.js';
 import {Choice, Combo, decades, field, ladder, Slider, Switch, TextBox} from './controls.js';
 import {capacity, significant} from './number.js';
 import {nameOf} from './state.js';
-import {say} from './words.js';
+import {say} from './say.js';
 
 const kDegrees = ['1', '2', '3', '4', '6', '8', '12', '16', '24', '32', '64', '128'];
 const kMostBatch = 4096;

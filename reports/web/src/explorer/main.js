@@ -1,7 +1,7 @@
 // Starts the explorer: in a page of its own at once, in a report when its button is pressed.
 import {element} from '../dom.js';
 import {App} from './app.js';
-import {say, setLabels, setLanguage} from './words.js';
+import {say, setLabels, setLanguage} from './say.js';
 
 const textOf = id => document.getElementById(id)?.textContent ?? '';
 const json = id => JSON.parse(textOf(id) || '{}');
@@ -18,7 +18,7 @@ export async function mount(root, given, address) {
   if (typeof WebAssembly === 'undefined' || typeof DecompressionStream === 'undefined') return fail(say('failed.browser'));
   try {
     const engine = await self.llmperfExplorerEngine.open(textOf('engine-packed'), textOf('engine-script'));
-    const app = new App(root, engine, given, address);
+    const app = new App(root, engine, json('engine-catalog'), given, address);
     performance.mark('explorer-ready');
     return app;
   } catch (error) {

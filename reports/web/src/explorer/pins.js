@@ -3,7 +3,7 @@ import {element} from '../dom.js';
 import * as number from './number.js';
 import {Panel, setText} from './panel.js';
 import {nameOf} from './state.js';
-import {say} from './words.js';
+import {say} from './say.js';
 
 const kRows = [
   {key: 'ttft_s', show: number.seconds, better: 'lower'},

@@ -4,7 +4,7 @@ import {element, tip} from '../dom.js';
 import {timed, phaseName} from './answer.js';
 import * as number from './number.js';
 import {Panel, Plot, setText} from './panel.js';
-import {say} from './words.js';
+import {say} from './say.js';
 
 export class RooflinePanel extends Panel {
   constructor() {

@@ -3,7 +3,7 @@ import {element, tip} from '../dom.js';
 import {coded} from './answer.js';
 import * as number from './number.js';
 import {Panel, Plot, Rows, setText} from './panel.js';
-import {say} from './words.js';
+import {say} from './say.js';
 
 const {seconds, share, significant} = number;
 const kMetrics = ['ttft_s', 'tpot_s', 'itl_s', 'e2e_s'];

@@ -3,7 +3,7 @@ import {element} from '../dom.js';
 import {Choice} from './controls.js';
 import * as number from './number.js';
 import {Panel, Rows, setText} from './panel.js';
-import {say} from './words.js';
+import {say} from './say.js';
 
 export const kMeasures = {
   tpot_s: {better: 'lower', show: value => number.seconds(value)},
@@ -104,9 +104,10 @@ export class WhichPanel extends Panel {
     };
   }
 
-  // rows of a sweep over the devices.
-  showRows(rows) {
-    this.rows = rows;
+  // Rows of a sweep over the devices, of which there are so many.
+  showRows(rows, all) {
+    this.rows = [...rows];
+    this.element.classList.toggle('waiting', rows.length < all);
     this.stale = true;
     if (this.near) this.draw();
   }

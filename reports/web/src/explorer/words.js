@@ -1,8 +1,5 @@
-// Every word that the page says, [English, Chinese]. Words of charts and bounds are those of the reports.
-import {setLanguage as setChartLanguage} from '../page.js';
-import {words as shared} from '../words.js';
-
-const own = {
+// Every word that the page says, [English, Chinese], but for those of charts and bounds, which are the reports'.
+export const words = {
   title: ['llmperf explorer', 'llmperf 探索器'],
   subtitle: ['How fast a model runs, what limits it, whether it fits', '模型运行多快、受何限制、能否放下'],
   on: ['{model} on {hardware}', '{model} 运行于 {hardware}'],
@@ -86,7 +83,8 @@ const own = {
   'cost.note': ['{hour} {currency}/h · {basis} · in {input}, out {output}', '{hour} {currency}/时 · {basis} · 输入 {input}，输出 {output}'],
   'cost.none': ['no price known', '无价格'],
   'basis.rent': ['rent', '租用'],
-  'basis.purchase': ['bought', '购买'],
+  'basis.spot': ['spot', '竞价'],
+  'basis.derived': ['derived', '推算'],
   'basis.given': ['given', '指定'],
   'energy.unit': ['J / token', 'J / token'],
   'energy.note': ['{power} W, upper bound', '{power} W，上限'],
@@ -196,10 +194,7 @@ const own = {
   'explain.value': ['value', '数值'],
   'explain.formula': ['formula', '公式'],
   'explain.values': ['with values', '代入'],
-  'explain.where': ['where', '其中'],
   close: ['Close', '关闭'],
-  notes: ['Notes', '说明'],
-  basis: ['Rests on', '依据'],
   explore: ['Explore: change anything and recompute', '探索：修改任意设置并重新计算'],
   back: ['Back to the report', '返回报告'],
   made: [
@@ -208,24 +203,3 @@ const own = {
   ],
   command: ['Command', '命令'],
 };
-
-let chinese = false;
-let labels = {};
-export const setLanguage = language => {
-  chinese = language === 'zh';
-  setChartLanguage(language);
-};
-export const language = () => (chinese ? 'zh' : 'en');
-// What keys of a request are called elsewhere: {key: [English, Chinese]}.
-export const setLabels = given => {
-  labels = given;
-};
-
-const has = (table, key) => Object.prototype.hasOwnProperty.call(table, key);
-const find = key => [own, shared, labels].find(table => has(table, key))?.[key];
-
-export function say(key, values = {}) {
-  const text = find(key)?.[chinese ? 1 : 0] || find(key)?.[0] || key.slice(key.indexOf('.') + 1).replaceAll('_', ' ');
-  return text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
-}
-export const sayValue = (kind, value) => (find(`${kind}.${value}`) ? say(`${kind}.${value}`) : String(value));
