@@ -12,27 +12,27 @@
 // As the specification has them.
 extern "C" {
 struct ArrowSchema {
-  const char* format;
-  const char* name;
-  const char* metadata;
-  int64_t flags;
-  int64_t n_children;
-  ArrowSchema** children;
-  ArrowSchema* dictionary;
-  void (*release)(ArrowSchema*);
-  void* private_data;
+  const char* format = {};
+  const char* name = {};
+  const char* metadata = {};
+  int64_t flags = {};
+  int64_t n_children = {};
+  ArrowSchema** children = {};
+  ArrowSchema* dictionary = {};
+  void (*release)(ArrowSchema*) = nullptr;
+  void* private_data = {};
 };
 struct ArrowArray {
-  int64_t length;
-  int64_t null_count;
-  int64_t offset;
-  int64_t n_buffers;
-  int64_t n_children;
-  const void** buffers;
-  ArrowArray** children;
-  ArrowArray* dictionary;
-  void (*release)(ArrowArray*);
-  void* private_data;
+  int64_t length = {};
+  int64_t null_count = {};
+  int64_t offset = {};
+  int64_t n_buffers = {};
+  int64_t n_children = {};
+  const void** buffers = {};
+  ArrowArray** children = {};
+  ArrowArray* dictionary = {};
+  void (*release)(ArrowArray*) = nullptr;
+  void* private_data = {};
 };
 }
 

@@ -54,7 +54,11 @@ request::Request Asked::request(std::span<const std::string_view> joined) const 
   descriptor::Document fields = fields_;
   for (Node::Entry& entry : fields.root.entries) {
     if (entry.value.kind != Node::Kind::sequence || !contains(joined, entry.key)) continue;
-    Node list{.kind = Node::Kind::scalar, .quoted = true, .line = entry.value.line, .column = entry.value.column};
+    Node list;
+    list.kind = Node::Kind::scalar;
+    list.quoted = true;
+    list.line = entry.value.line;
+    list.column = entry.value.column;
     for (const Node& item : entry.value.items) {
       if (item.kind != Node::Kind::scalar) refuse(entry.key, item, "names or numbers");
       list.scalar += (list.scalar.empty() ? "" : ",") + item.scalar;

@@ -11,11 +11,11 @@
 namespace llmperf::c {
 
 struct ColumnOfCells {
-  std::string name;
+  std::string name = {};
   int kind = -1;  // of llmperf.h; -1: all cells were empty so far
-  std::vector<double> numbers;
+  std::vector<double> numbers = {};
   std::vector<std::int64_t> offsets = {0};
-  std::string text;
+  std::string text = {};
 };
 
 // Each column is of the kind of its cells; one that has texts among numbers is of texts.

@@ -22,6 +22,7 @@
 using namespace llmperf;
 using c::answered;
 using c::Asked;
+using c::tell;
 
 namespace {
 
