@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 from gguf_command_test import QWEN_05B, header
-from program import FAILED, PROGRAM, ROOT
+from program import FAILED, PROGRAM, ROOT, USAGE
 
 SKIP = 77
 MOST_BYTES, MOST_PACKED = 1_600_000, 850_000
@@ -40,6 +40,21 @@ def write_gguf(path):
     with open(path, "wb") as file:
         file.write(data)
         file.truncate(len(data) + size)
+
+
+def check_command(folder):
+    def page(name):
+        return os.path.join(folder, name)
+    run("explore", "-o", page("page.pdf"), status=USAGE)
+    run("explore", "-m", page("tiny.gguf"), "-o", page("x.html"), status=USAGE)
+    run("explore", "-m", "qwen-7b", "--hw", "rtx4090", "--weights", "q9", "-o", page("x.html"), status=USAGE)
+    if os.path.exists(page("x.html")):
+        sys.exit("a page is left behind by what is refused")
+    # What does not fit is for the page to say.
+    text = run("explore", "-m", "llama-3-70b", "--hw", "rtx4090", "-o", "-")
+    state = json.loads(text.split('id="state">')[1].split("</script>")[0])
+    if state["request"] != {"model": "llama-3-70b", "hw": "rtx4090"}:
+        sys.exit("the page does not open at the request")
 
 
 def make(folder):
@@ -69,6 +84,7 @@ def main():
             print(f"skipped: {tried.stderr}")
             return SKIP
         make(folder)
+        check_command(folder)
         chromium = os.environ.get("CHROMIUM") or shutil.which("chromium-headless-shell") or shutil.which("chromium")
         node = shutil.which("node")
         driver = os.path.isdir(os.path.join(web, "node_modules", "playwright-core"))

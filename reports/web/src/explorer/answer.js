@@ -113,8 +113,8 @@ export class Headline {
     this.title = element('h1', {});
     this.label = element('p', {className: 'label'});
     this.fit = element('span', {className: 'badge fit'});
-    this.beyond = element('span', {className: 'badge beyond', tabIndex: 0});
-    this.said = element('div', {className: 'said', role: 'alert'});
+    this.beyond = element('span', {className: 'badge beyond', tabIndex: 0, role: 'note'});
+    this.said = element('div', {className: 'said'});
     this.cards = kCards.map(one => card(one, explain));
     this.element = element(
       'section',
@@ -350,7 +350,7 @@ class OpList {
   constructor(explain) {
     [this.name, this.time] = [element('h3'), element('span', {className: 'sum'})];
     this.list = element('div', {className: 'op-list'});
-    this.more = element('button', {type: 'button', className: 'plain'});
+    this.more = element('button', {type: 'button', className: 'plain', hidden: true});
     this.more.addEventListener('click', () => {
       this.all = true;
       this.show(this.phase);

@@ -275,7 +275,7 @@ export class App {
     }
     if (isGone(this.request.model) && status === 2)
       errors.unshift({message: say('gone.file', {file: nameOf(this.request.model)})});
-    this.status = status;
+    this.errors = errors;
     this.document = document;
     this.took = performance.now() - began;
     this.headline.show({document, errors, status, title: this.title()});
@@ -308,8 +308,11 @@ export class App {
 
   announce() {
     const {document} = this;
-    if (!document) return;
     const what = this.title();
+    if (!document) {
+      this.live.textContent = `${say('no.answer')}: ${this.errors.map(one => one.message).join('; ')}`;
+      return;
+    }
     const memory = say('memory.of', {need: number.capacity(document.memory.total_bytes), have: number.capacity(document.memory.capacity_bytes)});
     this.live.textContent = document.fits
       ? say('said.fits', {
@@ -372,9 +375,15 @@ export class App {
     return answer && (answer.document?.rows ?? []);
   }
 
-  simulate() {
-    const asked = requestFor('serving', {rate: kRate, requests: kRequests, ...this.request}, this.catalog.fields);
+  // What is simulated: as long prompts and answers as are estimated. A number of users may stand in place of a rate.
+  traffic() {
+    const asked = {rate: kRate, requests: kRequests, prompt: 512, gen: 128, ...this.request};
     if (this.request.concurrency !== undefined && this.request.rate === undefined) delete asked.rate;
+    return requestFor('serving', asked, this.catalog.fields);
+  }
+
+  simulate() {
+    const asked = this.traffic();
     this.want('serving', JSON.stringify(asked), async () => {
       this.parts.serving.wait(true);
       const answer = await this.server.call('serve', 'serve', asked);
@@ -438,8 +447,7 @@ export class App {
     return commandOf('estimate', this.request, this.fieldsOf('text'), this.names);
   }
   serveCommand() {
-    const asked = requestFor('serving', {rate: kRate, requests: kRequests, ...this.request}, this.catalog.fields);
-    return commandOf('serve', asked, this.fieldsOf('serving'), this.names);
+    return commandOf('serve', this.traffic(), this.fieldsOf('serving'), this.names);
   }
 
   async copy(text) {

@@ -70,7 +70,7 @@ export class CurvePanel extends Panel {
   // `take(batch)`: the reader chose another.
   constructor(take) {
     super('curve', say('curve'));
-    this.plot = new Plot(say('curve'), 420, ({data}) => data?.batch && take(data.batch));
+    this.plot = new Plot(say('curve'), 470, ({data}) => data?.batch && take(data.batch));
     this.body.append(this.plot.element);
     setText(this.note, say('curve.note'));
     this.curves = [];

@@ -47,7 +47,7 @@ export class WhichPanel extends Panel {
     );
     this.count = element('span', {className: 'sum'});
     this.list = element('div', {className: 'cards-list'});
-    this.more = element('button', {type: 'button', className: 'plain'});
+    this.more = element('button', {type: 'button', className: 'plain', hidden: true});
     this.more.addEventListener('click', () => {
       this.all = !this.all;
       this.again();
