@@ -117,7 +117,7 @@ double error_of(Part part, const RuntimeProfile& profile, const hardware::StepSi
   std::optional<double> known = sigma(profile, own);
   if (!known && !usual.format) known = sigma(profile, usual.group);
   if (!known) return usual.unknown;
-  return profile.hardware == step.device ? *known : std::hypot(*known, usual.transferred);
+  return profile.hardware == step.device ? *known : std::sqrt(*known * *known + usual.transferred * usual.transferred);
 }
 
 double distance(std::span<const hardware::Beyond> beyond) {
