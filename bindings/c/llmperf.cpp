@@ -16,6 +16,7 @@
 #include "request/capacity_search.h"
 #include "result/capacity.h"
 #include "result/document.h"
+#include "result/version.h"
 #include "sweep/choice.h"
 #include "sweep/runner.h"
 
@@ -351,6 +352,9 @@ const double* llmperf_numbers(const llmperf_result* result, size_t* count) {
   return any ? result->columns.first().data() : nullptr;
 }
 
-const char* llmperf_version(void) {
-  return "{\"schema\": \"llmperf.version\", \"version\": \"" LLMPERF_VERSION "\"}\n";
+const char* llmperf_version(void) try {
+  static const std::string document = llmperf::result::version_document(llmperf::this_build());
+  return document.c_str();
+} catch (const std::exception&) {  // of memory
+  return "";
 }

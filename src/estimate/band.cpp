@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "base/portable_math.h"
+
 namespace llmperf::estimate {
 namespace {
 
@@ -72,7 +74,7 @@ double added(const hardware::Beyond& beyond) {
 }
 
 Band of_log(double width, std::int64_t rows = 0) {
-  return {std::expm1(width * kMean / kNineOfTen), std::expm1(width), rows};
+  return {portable_expm1(width * kMean / kNineOfTen), portable_expm1(width), rows};
 }
 
 }  // namespace
@@ -115,7 +117,8 @@ double error_of(Part part, const RuntimeProfile& profile, const hardware::StepSi
   std::optional<double> known = sigma(profile, own);
   if (!known && !usual.format) known = sigma(profile, usual.group);
   if (!known) return usual.unknown;
-  return profile.hardware == step.device ? *known : std::hypot(*known, usual.transferred);
+  if (profile.hardware == step.device) return *known;
+  return std::sqrt(*known * *known + usual.transferred * usual.transferred);
 }
 
 double distance(std::span<const hardware::Beyond> beyond) {
@@ -135,7 +138,7 @@ Band band_of(const RuntimeProfile& profile, const hardware::StepSize& step, cons
   const bool by_class = profile.hardware.empty() && profile.range.rows > 0;
   const FittedError* whole = by_class || profile.hardware == step.device ? profile.error_of(measured) : nullptr;
   if (whole && beyond.empty()) return band_of(*whole);
-  if (whole && by_class) return of_log(std::log1p(whole->widened().p90) * distance(beyond), whole->rows);
+  if (whole && by_class) return of_log(portable_log1p(whole->widened().p90) * distance(beyond), whole->rows);
   const double common = whole ? kCommon : kUnmeasured;
   double square = common * common;
   for (std::size_t i = 0; i < kParts; ++i) {
@@ -146,7 +149,7 @@ Band band_of(const RuntimeProfile& profile, const hardware::StepSize& step, cons
   const double width = kNineOfTen * std::sqrt(square);
   // Without steps of the phase there is nothing to be far from: the range is that of another's.
   if (!whole) return of_log(width);
-  return of_log(std::max(width, std::log1p(whole->widened().p90)) * distance(beyond));
+  return of_log(std::max(width, portable_log1p(whole->widened().p90)) * distance(beyond));
 }
 
 }  // namespace llmperf::estimate

@@ -30,6 +30,7 @@
 
 #include "base/integer.h"
 #include "base/number.h"
+#include "base/portable_math.h"
 
 namespace llmperf::graph {
 namespace {
@@ -59,7 +60,7 @@ struct Chances {
     const double n = d(tokens);
     const auto likely = std::partition_point(left.begin(), left.end(), [&](double l) { return n * l < kSurely; });
     auto sum = static_cast<double>(likely - left.begin());
-    for (auto l = likely; l != left.end(); ++l) sum -= std::expm1(n * *l);
+    for (auto l = likely; l != left.end(); ++l) sum -= portable_expm1(n * *l);
     active[next++ % active.size()] = {tokens, sum};
     return sum;
   }
@@ -86,7 +87,7 @@ Chances& chances(double exponent, std::int64_t experts, std::int64_t per_token) 
   for (std::size_t r = 0; r < count; ++r) {
     const double picked = r < sure ? 1 : s * weights[r];
     known.picked.push_back(picked);
-    known.left.push_back(std::log1p(-picked));
+    known.left.push_back(portable_log1p(-picked));
     known.before.push_back(known.before.back() + picked);
   }
   return known;

@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "base/error.h"
@@ -345,7 +346,10 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
     };
     const unsigned threads = query.threads > 0 ? query.threads : std::max(1U, std::thread::hardware_concurrency());
     std::vector<std::thread> others;
-    for (unsigned t = 1; t < threads; ++t) others.emplace_back(loop);
+    try {
+      for (unsigned t = 1; t < threads; ++t) others.emplace_back(loop);
+    } catch (const std::system_error&) {  // there can be no more, in a page not even one: fewer take longer for the same
+    }
     loop();
     for (std::thread& t : others) t.join();
     if (thrown) std::rethrow_exception(thrown);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/version.h"
 #include "result/document.h"
 
 namespace llmperf::result {
@@ -66,8 +67,8 @@ class TextVisitor final : public Visitor {
       there ? field.visit(object, *this) : nothing();
     }
   }
-  // Of what has begun with a brace already.
-  void open_object() { empty_.push_back(true); }
+  // In an object that has fields already.
+  void go_on() { empty_.push_back(false); }
   void close(char bracket) {
     const bool empty = empty_.back();
     empty_.pop_back();
@@ -134,7 +135,7 @@ std::string line(const Type& type, const void* object) {
 }
 
 Json header(const char* schema) {
-  return {{"schema", schema}, {"schema_version", 1}, {"tool", {{"name", "llmperf"}, {"version", LLMPERF_VERSION}}}};
+  return {{"schema", schema}, {"schema_version", 1}, {"tool", {{"name", "llmperf"}, {"version", source_version()}}}};
 }
 
 std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
@@ -142,15 +143,17 @@ std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error
 std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 std::string document(const char* schema, const Type& type, const void* object) {
-  std::string out = dump(header(schema));
+  constexpr std::size_t kUsual = std::size_t{1} << 16;  // room that most fit into, so that little is copied
+  std::string out;
+  out.reserve(kUsual);
+  out += dump(header(schema));
   out.resize(out.rfind("\n}"));
-  out += ',';
-  std::string fields;
-  TextVisitor text(fields, 2);
-  text.open_object();
+  TextVisitor text(out, 2);
+  text.go_on();
   text.fields(type, object);
   text.close('}');
-  return out + fields + "\n";
+  out += '\n';
+  return out;
 }
 
 }  // namespace llmperf::result

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "result/document.h"
+#include "result/json.h"
+
 namespace llmperf::result {
 namespace {
 

@@ -1,0 +1,37 @@
+# Writes FOLDER/engine.js, engine.wasm and engine.wasm.gz: the project SOURCE (bindings/wasm) built with emscripten in
+# FOLDER/build. EMBED writes the data; HEADERS: folders of which one has fmt and one nlohmann.
+cmake_minimum_required(VERSION 3.25)
+
+function(run what)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE said ERROR_VARIABLE said)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "${what} failed (${status}); -DLLMPERF_EXPLORER=OFF builds without the engine of pages\n${said}")
+  endif()
+endfunction()
+
+# Headers of ours alone: all of /usr/include would stand before emscripten's C library.
+set(headers ${FOLDER}/headers)
+file(MAKE_DIRECTORY ${headers})
+foreach(library fmt nlohmann)
+  find_path(found ${library} PATHS ${HEADERS} NO_DEFAULT_PATH NO_CACHE REQUIRED)
+  file(CREATE_LINK ${found}/${library} ${headers}/${library} SYMBOLIC)
+  unset(found)
+endforeach()
+file(MAKE_DIRECTORY ${FOLDER})
+run("writing the engine's data" ${EMBED} ${FOLDER}/embedded.new)
+file(COPY_FILE ${FOLDER}/embedded.new ${FOLDER}/embedded.cpp ONLY_IF_DIFFERENT)
+
+# Debian's emscripten needs node's packages of Debian, which a node from elsewhere does not look for.
+set(ENV{NODE_PATH} "/usr/share/nodejs:$ENV{NODE_PATH}")
+foreach(variable CXXFLAGS CFLAGS CPPFLAGS LDFLAGS CXX CC)  # of the program's compiler
+  unset(ENV{${variable}})
+endforeach()
+run("configuring the engine" ${EMCMAKE} ${CMAKE_COMMAND} -G ${GENERATOR} -DCMAKE_MAKE_PROGRAM=${MAKE} -S ${SOURCE}
+  -B ${FOLDER}/build -DCMAKE_BUILD_TYPE=None -DLLMPERF_EMBEDDED=${FOLDER}/embedded.cpp -DLLMPERF_HEADERS=${headers}
+  -DLLMPERF_VERSION=${VERSION})
+cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
+run("compiling the engine" ${CMAKE_COMMAND} --build ${FOLDER}/build --parallel ${cores})
+foreach(name engine.js engine.wasm)
+  file(COPY_FILE ${FOLDER}/build/${name} ${FOLDER}/${name})
+endforeach()
+run("gzip" gzip -9nkf ${FOLDER}/engine.wasm)
