@@ -1,5 +1,6 @@
-# Writes OUTPUT: a C++ file that defines html_assets() with the style and the bundled script of ROOT (reports/web).
-# FOLDER takes npm's packages. Whatever is missing for the script, OUTPUT is written and says so.
+# Writes OUTPUT: a C++ file that defines html_assets() and explorer_assets() with the styles and the bundled scripts of
+# ROOT (reports/web). FOLDER takes npm's packages. ENGINE: a folder with engine.js, engine.wasm and engine.wasm.gz, or with `failed`, which
+# says why there are none; empty where they were not asked for. Whatever is missing, OUTPUT is written and says so.
 cmake_minimum_required(VERSION 3.25)
 
 # Runs a command in FOLDER; its last words go into `error` when it fails.
@@ -50,6 +51,33 @@ function(write_banner)
     "Version 2.0: www.apache.org/licenses/LICENSE-2.0\n\nzrender:\n${zrender}*/\n")
 endfunction()
 
+# Our own mistake does not pass: a bundle is made, or nothing is built.
+function(bundle_script source name)
+  run(failed ${CMAKE_COMMAND} -E env NODE_PATH=${FOLDER}/node_modules ${FOLDER}/node_modules/.bin/esbuild
+    ${ROOT}/${source} --bundle --minify --format=iife --target=es2020 --charset=ascii --legal-comments=none
+    "--define:process.env.NODE_ENV=\"production\"" --log-level=warning --outfile=${FOLDER}/${name})
+  if(failed)
+    message(FATAL_ERROR "reports/web does not bundle: ${failed}")
+  endif()
+endfunction()
+
+# The text of scripts, one behind the other. Inside a script element either would end or escape it; esbuild writes
+# <\/script.
+function(read_scripts text)
+  set(all "")
+  foreach(path ${ARGN})
+    file(READ ${path} one)
+    string(APPEND all "${one}")
+  endforeach()
+  foreach(mark "</script" "<!--")
+    string(FIND "${all}" "${mark}" at)
+    if(NOT at EQUAL -1)
+      message(FATAL_ERROR "${ARGN} holds ${mark}")
+    endif()
+  endforeach()
+  set(${text} "${all}" PARENT_SCOPE)
+endfunction()
+
 # The reason why there is no bundle in `error`, empty when there is one.
 function(bundle error)
   if(NOT CHARTS)
@@ -71,49 +99,92 @@ function(bundle error)
   endif()
   if(NOT failed)
     write_banner()
-    run(failed ${CMAKE_COMMAND} -E env NODE_PATH=${FOLDER}/node_modules ${esbuild}
-      ${ROOT}/src/main.js --bundle --minify --format=iife --target=es2020 --charset=ascii --legal-comments=none
-      "--define:process.env.NODE_ENV=\"production\"" --log-level=warning --outfile=${FOLDER}/bundle.js)
-    if(failed)
-      message(FATAL_ERROR "reports/web does not bundle: ${failed}")  # our own mistake: not to be passed over
-    endif()
+    bundle_script(src/main.js bundle.js)
+    bundle_script(src/explorer/main.js explorer.js)
+    bundle_script(src/explorer/charts.js charts.js)
+    bundle_script(src/explorer/engine.js engine.js)
   endif()
   set(${error} "${failed}" PARENT_SCOPE)
 endfunction()
 
+# A page carries text.
+function(base64 text path)
+  execute_process(COMMAND ${NODE} -e "process.stdout.write(require('fs').readFileSync(process.argv[1]).toString('base64'))"
+    ${path} OUTPUT_VARIABLE encoded RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "${path} cannot be read by node (${status})")
+  endif()
+  set(${text} "${encoded}" PARENT_SCOPE)
+endfunction()
+
+# What the explorer offers, as JSON.
+function(list_catalog text)
+  execute_process(COMMAND ${NODE} ${ROOT}/catalog.cjs ${ENGINE} OUTPUT_VARIABLE catalog RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "the engine in ${ENGINE} does not answer (${status})")
+  endif()
+  set(${text} "${catalog}" PARENT_SCOPE)
+endfunction()
+
 file(MAKE_DIRECTORY ${FOLDER})
 file(READ ${ROOT}/report.css style)
+foreach(part code explorer_style charts engine packed catalog explorer)
+  set(${part} "")
+endforeach()
 bundle(missing)
 if(missing)
-  set(code "")
   message(NOTICE "HTML reports will have no charts: ${missing}")
   if(CHARTS)
     file(WRITE ${FOLDER}/failed "${missing}")
   endif()
 else()
-  file(READ ${FOLDER}/banner.js banner)
-  file(READ ${FOLDER}/bundle.js code)
-  string(PREPEND code "${banner}")
+  read_scripts(code ${FOLDER}/banner.js ${FOLDER}/bundle.js)
   file(READ ${ROOT}/scripted.css scripted)
   string(APPEND style "${scripted}")
-  # Inside a script element either would end or escape it; esbuild writes <\/script.
-  string(FIND "${code}" "</script" closing)
-  string(FIND "${code}" "<!--" comment)
-  if(NOT closing EQUAL -1 OR NOT comment EQUAL -1)
-    message(FATAL_ERROR "the bundle of reports/web holds </script or <!--")
+endif()
+
+# Of the explorer all, or nothing.
+set(explorer_missing "${missing}")
+if(NOT explorer_missing)
+  if(NOT ENGINE)
+    set(explorer_missing "this llmperf was built without the engine for pages (LLMPERF_EXPLORER=OFF)")
+  elseif(EXISTS ${ENGINE}/failed)
+    file(READ ${ENGINE}/failed explorer_missing)
+    string(STRIP "${explorer_missing}" explorer_missing)
   endif()
+endif()
+if(NOT explorer_missing)
+  file(READ ${ROOT}/explorer.css explorer_style)
+  read_scripts(charts ${FOLDER}/banner.js ${FOLDER}/charts.js)
+  read_scripts(engine ${ENGINE}/engine.js ${FOLDER}/engine.js)
+  read_scripts(explorer ${FOLDER}/explorer.js)
+  base64(packed ${ENGINE}/engine.wasm.gz)
+  list_catalog(catalog)
 endif()
 file(WRITE ${OUTPUT} "// Generated from reports/web.
 #include \"report/html/assets.h\"
 
 namespace llmperf::report {
 namespace {
-constexpr char kStyle[] = R\"embedded(${style})embedded\";
-constexpr char kScript[] = R\"embedded(${code})embedded\";
+")
+foreach(part style code explorer_style charts engine packed catalog explorer)
+  file(APPEND ${OUTPUT} "constexpr char k_${part}[] = R\"embedded(${${part}})embedded\";\n")
+endforeach()
+file(APPEND ${OUTPUT} "
+template <std::size_t kSize>
+constexpr std::string_view view(const char (&text)[kSize]) {
+  return {text, kSize - 1};
+}
 }  // namespace
 
 const HtmlAssets& html_assets() {
-  static constexpr HtmlAssets kAssets{{kStyle, sizeof kStyle - 1}, {kScript, sizeof kScript - 1}, \"${missing}\"};
+  static constexpr HtmlAssets kAssets{view(k_style), view(k_code), \"${missing}\"};
+  return kAssets;
+}
+
+const ExplorerAssets& explorer_assets() {
+  static constexpr ExplorerAssets kAssets{view(k_explorer_style), view(k_charts), view(k_engine), view(k_packed),
+                                          view(k_catalog), view(k_explorer), \"${explorer_missing}\"};
   return kAssets;
 }
 

@@ -4,6 +4,7 @@
 option(LLMPERF_CHARTS "Charts in HTML reports (needs npm)" ON)
 if(LLMPERF_CHARTS)
   find_program(LLMPERF_NPM npm DOC "npm, which fetches the packages of reports/web")
+  find_program(LLMPERF_NODE node DOC "node, which turns the engine of pages into text")
 endif()
 set(LLMPERF_WEB_FOLDER ${PROJECT_BINARY_DIR}/web)  # npm's packages and the bundle
 # What failed is tried again by the next configuration, not by every build.
@@ -18,10 +19,12 @@ function(llmperf_embed_web target)
   set(script ${PROJECT_SOURCE_DIR}/cmake/embed_web.cmake)
   set(output ${LLMPERF_WEB_FOLDER}/html_assets.cpp)
   set(npm "$<$<BOOL:${LLMPERF_CHARTS}>:${LLMPERF_NPM}>")
+  set(styles ${root}/report.css ${root}/scripted.css ${root}/explorer.css ${root}/catalog.cjs)
   add_custom_command(OUTPUT ${output}
     COMMAND ${CMAKE_COMMAND} -DROOT=${root} -DFOLDER=${LLMPERF_WEB_FOLDER} -DOUTPUT=${output} "-DNPM=${npm}"
-      -DCHARTS=${LLMPERF_CHARTS} -DTESTS=${LLMPERF_TESTS} -P ${script}
-    DEPENDS ${sources} ${root}/report.css ${root}/scripted.css ${root}/package.json ${root}/package-lock.json ${script}
+      -DCHARTS=${LLMPERF_CHARTS} -DTESTS=${LLMPERF_TESTS} "-DNODE=${LLMPERF_NODE}" "-DENGINE=${LLMPERF_ENGINE_FOLDER}"
+      -P ${script}
+    DEPENDS ${sources} ${styles} ${root}/package.json ${root}/package-lock.json ${script} ${LLMPERF_ENGINE_FILES}
     COMMENT "Bundling the front end of HTML reports" VERBATIM)
   target_sources(${target} PRIVATE ${output})
 endfunction()

@@ -39,7 +39,7 @@ export async function variant(name, from, change) {
 
 // Opens a page, gives it to `look` and checks that it neither complained nor asked a network for anything. `expected`:
 // what it may complain about.
-export async function visit(name, options, look) {
+export async function visit(name, options, look, fragment = '') {
   const {width = 1280, height = 900, scheme = 'light', javaScript = true, expected} = options;
   const context = await browser.newContext({
     viewport: {width, height},
@@ -50,6 +50,7 @@ export async function visit(name, options, look) {
   try {
     const page = await context.newPage();
     const url = pathToFileURL(path.join(PAGES, name)).href;
+    const own = one => one.split('#')[0] === url || /^(data|blob):/.test(one); // a worker's script is a blob
     const complaints = [];
     page.on('console', message => complaints.push(`${message.type()}: ${message.text()}`));
     page.on('pageerror', error => complaints.push(String(error.stack)));
@@ -58,10 +59,10 @@ export async function visit(name, options, look) {
       return dialog.dismiss();
     });
     page.on('request', request => {
-      if (request.url() !== url && !request.url().startsWith('data:')) complaints.push(`request: ${request.url()}`);
+      if (!own(request.url())) complaints.push(`request: ${request.url()}`);
     });
     if (javaScript) await page.addInitScript(spy);
-    await page.goto(url);
+    await page.goto(fragment ? `${url}#${fragment}` : url);
     const answer = await look(page);
     assert.deepEqual(
       complaints.filter(one => !expected?.test(one)),

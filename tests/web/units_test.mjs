@@ -11,6 +11,46 @@ import {promisify} from 'node:util';
 
 const source = name => import(pathToFileURL(path.join(process.env.SOURCE, 'reports/web/src', name)).href);
 
+test('numbers of the explorer are printed as src/base/number.cpp prints them: exact ties to even, prefixes by the rounded number', async () => {
+  const number = await source('explorer/number.js');
+  const ties = [1234.5, 1235.5, 12.345, 12.375, 0.0625, 10535.45587, 44850.08, 999950, 9999.6, 9.9996, 0.00002, 1.5e-9, 1e16];
+  assert.deepEqual(
+    ties.map(value => number.significant(value)),
+    ['1234', '1236', '12.35', '12.38', '0.0625', '10535', '44850', '999950', '10000', '10', '0.00002', '1.5e-09', '1e+16'],
+  );
+  assert.equal(number.capacity(16.125 * 2 ** 30), '16.12 GiB');
+  assert.equal(number.capacity(1023.99 * 2 ** 20), '1 GiB');
+  assert.equal(number.bandwidth(1008e9), '1008 GB/s');
+  assert.equal(number.bytes(9999.6), '10 KB');
+  assert.equal(number.seconds(999.96e-6), '1 ms');
+  assert.equal(number.seconds(123.4), '123.4 s');
+  assert.equal(number.count(7721324544), '7,721,324,544');
+  assert.equal(number.count(2.5), '2');
+  assert.equal(number.share(0.1225), '12.2 %');
+  assert.equal(number.share(0.00049), '0.0 %');
+  assert.equal(number.significant(0.0238448, 3), '0.0238');
+  assert.equal(number.significant(NaN), 'n/a');
+});
+
+test('the state of the explorer goes through an address and through a shell unharmed', async () => {
+  const {commandOf, fromFragment, requestFor, toFragment} = await source('explorer/state.js');
+  const request = {model: {model_type: 'llama', n: 1}, hw: '2xrtx3090+rtx3060', options: "a,no_b; rm 'x'", cpu_moe: true, batch: 16};
+  const {request: back, extra} = fromFragment(`#${toFragment(request, {pin: [toFragment({hw: 'a&b'})], lang: 'zh'})}`);
+  assert.deepEqual(back, {...request, batch: '16'});
+  assert.deepEqual(fromFragment(extra.pin[0]).request, {hw: 'a&b'});
+  assert.deepEqual(extra.lang, ['zh']);
+  assert.equal(fromFragment('#'), null);
+  const field = (key, type, workloads) => ({key, flag: `--${key.replaceAll('_', '-')}`, type, workloads});
+  const both = ['text', 'serving'];
+  const fields = [field('model', 'text', both), field('hw', 'text', both), field('batch', 'count', ['text']), field('options', 'text', both), field('cpu_moe', 'switch', ['text']), field('prompt', 'count', ['text']), field('input', 'text', ['serving'])];
+  assert.equal(
+    commandOf('estimate', request, fields, {model: 'my config.json'}),
+    `llmperf estimate -m 'my config.json' --hw 2xrtx3090+rtx3060 --batch 16 --options 'a,no_b; rm '\\''x'\\''' --cpu-moe`,
+  );
+  assert.deepEqual(requestFor('serving', {...back, prompt: '2k'}, fields), {model: request.model, hw: request.hw, options: request.options, input: '2k'});
+  assert.deepEqual(requestFor('text', {batch: '16', prompt: '2k'}, fields), {batch: 16, prompt: '2k'});
+});
+
 test('numbers have at most four significant digits and the prefix that keeps them in 1 to 1000', async () => {
   const format = await source('format.js');
   assert.equal(format.seconds(0.015321), '15.32 ms');
@@ -112,7 +152,8 @@ test('the timeline of a step ends when its phase does, and layers follow one ano
 
 test('every word that the script asks for by name stands in words.js, in English and Chinese', async () => {
   const {words} = await source('words.js');
-  for (const [key, [english, chinese, ...more]] of Object.entries(words)) {
+  const {words: explorer} = await source('explorer/words.js');
+  for (const [key, [english, chinese, ...more]] of [...Object.entries(words), ...Object.entries(explorer)]) {
     assert.ok(english && chinese && more.length === 0, key);
   }
   const root = path.join(process.env.SOURCE, 'reports/web/src');
@@ -121,6 +162,8 @@ test('every word that the script asks for by name stands in words.js, in English
   for (const file of files) {
     const text = await readFile(path.join(root, file), 'utf8');
     for (const [, key] of text.matchAll(/\blabel\(\s*'([\w.]+)'/g)) assert.ok(key in words, `${file}: ${key}`);
+    for (const [, key] of text.matchAll(/\bsay\(\s*'([\w.]+)'/g))
+      assert.ok(key in words || key in explorer, `${file}: ${key}`);
   }
 });
 

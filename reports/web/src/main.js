@@ -11,10 +11,12 @@ import {causes, percentiles, servingTimeline} from './charts/serving.js';
 import {timeByBound, timeByOp} from './charts/time.js';
 import {validation} from './charts/validation.js';
 import {drawCharts} from './draw.js';
+import {addExplorer} from './explore.js';
 import {enhanceTables} from './tables.js';
 import {addThemeButton} from './theme.js';
 
 addThemeButton();
+addExplorer();
 enhanceTables();
 drawCharts({
   roofline: roofline,

@@ -5,7 +5,11 @@ const read = id => JSON.parse(document.getElementById(id)?.textContent || '{}');
 
 export const result = read('result');
 const {lang = 'en', labels = {}} = read('labels');
-const chinese = lang.startsWith('zh');
+let chinese = lang.startsWith('zh');
+// Of a page that changes it.
+export const setLanguage = language => {
+  chinese = language === 'zh';
+};
 
 const own = (object, key) => (Object.prototype.hasOwnProperty.call(object, key) ? object[key] : undefined);
 

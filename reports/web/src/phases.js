@@ -1,18 +1,13 @@
 // Reading the phases of a result.
 import {result} from './page.js';
 
+export {boundsOf} from './bounds.js';
+
 // The ops of a program are one phase.
 const kPhases = result.phases ?? [{...result, name: 'program'}];
 export const phases = () => kPhases.filter(phase => phase.ops?.length);
 // The phase a figure is about; the first where it names none.
 export const phaseNamed = name => (name === undefined ? phases()[0] : phases().find(phase => phase.name === name));
-
-const kBounds = ['matrix', 'vector', 'memory', 'network', 'launch', 'operand feed'];
-// The bounds that ops have, in the order in which every chart shows them.
-export function boundsOf(ops) {
-  const found = new Set(ops.map(op => op.bound));
-  return [...kBounds.filter(bound => found.delete(bound)), ...found];
-}
 
 // Sums of `value` by `key`, largest first.
 export function sums(items, key, value) {

@@ -4,11 +4,15 @@ import {label} from './page.js';
 
 const root = document.documentElement;
 const system = matchMedia('(prefers-color-scheme: dark)');
-const listeners = [];
 
 export const isDark = () => (root.dataset.theme ?? (system.matches ? 'dark' : 'light')) === 'dark';
-export const onThemeChange = listener => listeners.push(listener);
-const changed = () => listeners.forEach(listener => listener());
+// An event of the document: a page may carry two scripts that draw.
+export const onThemeChange = listener => document.addEventListener('llmperf-theme', listener);
+const changed = () => document.dispatchEvent(new Event('llmperf-theme'));
+export function toggleTheme() {
+  root.dataset.theme = isDark() ? 'light' : 'dark';
+  changed();
+}
 
 export function palette() {
   const style = getComputedStyle(root);
@@ -27,10 +31,7 @@ export function addThemeButton() {
   const name = () => {
     button.textContent = label(isDark() ? 'theme.light' : 'theme.dark');
   };
-  button.addEventListener('click', () => {
-    root.dataset.theme = isDark() ? 'light' : 'dark';
-    changed();
-  });
+  button.addEventListener('click', toggleTheme);
   system.addEventListener('change', changed);
   onThemeChange(name);
   name();

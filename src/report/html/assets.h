@@ -12,4 +12,16 @@ struct HtmlAssets {
 };
 const HtmlAssets& html_assets();
 
+// The explorer: a page that computes, with the engine in WebAssembly.
+struct ExplorerAssets {
+  std::string_view style;    // on top of the reports' own
+  std::string_view charts;   // the parts of ECharts that it draws with, where a report does not bring them
+  std::string_view engine;   // emscripten's loader and ours; a worker is made of the same text
+  std::string_view packed;   // the engine itself: gzip, in base64
+  std::string_view catalog;  // the models, devices, runtimes and fields that it has, as JSON
+  std::string_view script;   // the page
+  std::string_view missing;  // why there is none of all this, and what to install
+};
+const ExplorerAssets& explorer_assets();
+
 }  // namespace llmperf::report

@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "report/html/assets.h"
+#include "report/html/explorer.h"
+#include "report/html/frame.h"
 #include "report/html/pages.h"
 #include "result/row.h"
 
@@ -140,24 +142,6 @@ std::string subtitle_of(const Json& json, const Labels& labels) {
   return join(parts, " · ");
 }
 
-// JSON in a script element: nothing in it may end the element, and no line separator that JavaScript knows.
-std::string in_script(const Json& json) {
-  std::string out;
-  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const std::string_view rest = std::string_view(text).substr(i, 3);
-    if (text[i] == '<' || text[i] == '>' || text[i] == '&') {
-      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(text[i]));
-    } else if (rest == "\u2028" || rest == "\u2029") {
-      out += rest == "\u2028" ? "\\u2028" : "\\u2029";
-      i += 2;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
-
 void collect_keys(const Json& json, Json& labels, const Labels& words) {
   for (const auto& [key, value] : json.items()) {
     if (json.is_object()) labels[key] = words.key(key);
@@ -172,20 +156,25 @@ std::string scripts(const Json& json, const Labels& labels) {
   Json keys = Json::object();
   collect_keys(json, keys, labels);
   const Json words = {{"lang", labels.language() == Language::chinese ? "zh" : "en"}, {"labels", keys}};
-  std::string out = "<script type=\"application/json\" id=\"result\">" + in_script(json) + "</script>\n";
-  out += "<script type=\"application/json\" id=\"labels\">" + in_script(words) + "</script>\n";
+  std::string out = json_element("result", json) + json_element("labels", words);
   const HtmlAssets& assets = html_assets();
   if (!assets.script.empty()) out += "<script>" + std::string(assets.script) + "</script>\n";
   return out;
 }
 
-std::string head(const std::string& title, const Labels& labels) {
-  return fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"{}\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-      "script-src 'unsafe-inline'; img-src data:\">\n<title>{}</title>\n<style>{}</style>\n</head>\n",
-      labels.language() == Language::chinese ? "zh-CN" : "en", html_escaped(title), html_assets().style);
+// Whether a page could compute it anew: generated text, of what the engine has itself.
+bool explorable(const Json& json) {
+  const Json* request = find(json, "request");
+  if (find_text(json, "schema") != "llmperf.estimate" || request == nullptr || !request->is_object()) return false;
+  if (find(json, "inputs.prompt_tokens") == nullptr) return false;
+  for (const char* key : {"model", "hw"}) {
+    const std::string name = find_text(*request, key);
+    if (name.empty() || name.starts_with('/') || name.starts_with('.') || name.ends_with(".yaml") ||
+        name.ends_with(".json") || name.ends_with(".gguf")) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -198,9 +187,11 @@ std::string render_html(const std::string& text, Language language) {
   write_page(page, json, labels);
   const std::string tool = labels.text(
       "made_by", {first_text(json, {"tool.name"}), first_text(json, {"tool.version"}), find_text(json, "schema"), "1"});
-  return head(title, labels) + "<body>\n<header class=\"page-head\"><h1>" + html_escaped(title) +
-         "</h1><p class=\"subtitle\">" + html_escaped(subtitle_of(json, labels)) + "</p></header>\n<main>\n" +
-         page.html() + "</main>\n<footer>" + html_escaped(tool) + "</footer>\n" + scripts(json, labels) +
+  const ExplorerPart explorer = explorable(json) ? explorer_part(labels) : ExplorerPart{};
+  return page_head(title, labels, explorer.scripts.empty() ? "" : kExplorerPolicy) +
+         "<body>\n<header class=\"page-head\"><h1>" + html_escaped(title) + "</h1><p class=\"subtitle\">" +
+         html_escaped(subtitle_of(json, labels)) + "</p>" + explorer.button + "</header>\n<main>\n" + page.html() +
+         "</main>\n<footer>" + html_escaped(tool) + "</footer>\n" + scripts(json, labels) + explorer.scripts +
          "</body>\n</html>\n";
 }
 

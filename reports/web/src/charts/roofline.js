@@ -151,9 +151,10 @@ function noteOf(ops, all, dots, steepest) {
   ].join(' ');
 }
 
-export function roofline({phase: name}) {
-  const ops = phaseNamed(name)?.ops ?? [];
-  const given = result.roofs ?? roofsOfFigures();
+export const roofline = ({phase: name}) =>
+  rooflineOf(phaseNamed(name)?.ops ?? [], result.roofs ?? roofsOfFigures());
+
+export function rooflineOf(ops, given) {
   const slopes = (given.memory ?? [])
     .filter(slope => slope.bytes_per_s > 0)
     .sort((a, b) => a.bytes_per_s - b.bytes_per_s);

@@ -1,0 +1,123 @@
+// A section of the page. update() is called when something that it shows may have changed, and only while it is in sight or
+// near it; what is not in sight is drawn when it comes there.
+import {element} from '../dom.js';
+import {extraLegendRows, styled} from '../style.js';
+import {palette} from '../theme.js';
+
+const kNear = '300px';
+const kLegendRow = 22;
+
+// Writing what stands there already would cost a layout.
+export function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+// Children of `parent` for `items`, made once and changed in place: `make()` gives {element, show(item)}.
+export class Rows {
+  constructor(parent, make) {
+    this.parent = parent;
+    this.make = make;
+    this.rows = [];
+  }
+  show(items) {
+    while (this.rows.length < items.length) {
+      const row = this.make();
+      this.rows.push(row);
+      this.parent.append(row.element);
+    }
+    this.rows.forEach((row, at) => {
+      row.element.hidden = at >= items.length;
+      if (at < items.length) row.show(items[at], at);
+    });
+  }
+}
+
+export class Panel {
+  constructor(name, title, ...inside) {
+    this.name = name;
+    this.note = element('p', {className: 'note'});
+    this.tools = element('div', {className: 'tools'});
+    this.body = element('div', {className: 'body'}, ...inside);
+    this.heading = element('h2', {id: `h-${name}`}, title);
+    this.element = element(
+      'section',
+      {className: `panel ${name}`, id: `panel-${name}`},
+      element('header', {}, this.heading, this.tools),
+      this.body,
+      this.note,
+    );
+    this.element.setAttribute('aria-labelledby', `h-${name}`);
+    this.near = false;
+    this.stale = false;
+  }
+
+  refresh(model) {
+    this.model = model;
+    this.stale = true;
+    if (this.near) this.draw();
+  }
+
+  draw() {
+    if (!this.stale || !this.model) return;
+    this.stale = false;
+    this.update(this.model);
+  }
+}
+
+export function watch(panels) {
+  const of = new Map(panels.map(panel => [panel.element, panel]));
+  const near = new IntersectionObserver(
+    entries => {
+      for (const {target, isIntersecting} of entries) {
+        of.get(target).near = isIntersecting;
+        if (isIntersecting) of.get(target).draw();
+      }
+    },
+    {rootMargin: kNear},
+  );
+  panels.forEach(panel => near.observe(panel.element));
+  return () => near.disconnect();
+}
+
+// A chart that is drawn again and again: `option(colours, width)` may be another each time.
+export class Plot {
+  constructor(label, height, pressed) {
+    this.height = height;
+    this.pressed = pressed;
+    this.element = element('div', {className: 'canvas', role: 'img'});
+    this.element.setAttribute('aria-label', label);
+    this.element.style.height = `${height}px`;
+    new ResizeObserver(() => requestAnimationFrame(() => this.fit())).observe(this.element);
+  }
+
+  fit() {
+    const width = this.element.clientWidth;
+    if (width && this.option && width !== this.width) this.show(this.option);
+  }
+
+  show(option) {
+    this.option = option;
+    const width = this.printing ?? this.element.clientWidth;
+    if (!width) return;
+    const colours = palette();
+    const made = option(colours, width);
+    const extra = kLegendRow * extraLegendRows(made, colours, width);
+    const height = this.height + extra;
+    if (!this.chart) {
+      this.chart = self.llmperfCharts.init(this.element, null, {width, height});
+      if (this.pressed) this.chart.on('click', this.pressed);
+    } else if (width !== this.width || height !== this.drawn) this.chart.resize({width, height});
+    if (height !== this.drawn) this.element.style.height = `${height}px`;
+    this.width = width;
+    this.drawn = height;
+    this.chart.setOption(styled(made, colours, extra), {notMerge: true, lazyUpdate: true});
+  }
+
+  // In the width of a sheet of paper, and back.
+  print(width) {
+    this.printing = width;
+    this.chart?.dispose();
+    this.chart = null;
+    if (this.option) this.show(this.option);
+  }
+}
