@@ -4,9 +4,9 @@
     scripts/python_wheel.py [FOLDER]      # dist/llmperf-0.1.0-py3-none-manylinux_2_34_x86_64.whl
 
 It is also what `pip install .` calls (PEP 517, pyproject.toml). LLMPERF_LIBRARY names a library that is built; else
-CMake builds the target llmperf_c, in LLMPERF_BUILD_DIR or build/release. The same files make the same bytes. The
-version is the library's. The tag says what it needs of a system: a version of glibc and nothing else, or "linux" and
-more libraries.
+CMake builds the target llmperf_c, in LLMPERF_BUILD_DIR, build/release or build/package. The same files make the same
+bytes. The version is the library's. The tag says what it needs of a system: a version of glibc and nothing else, or
+"linux" and more libraries.
 """
 import base64
 import ctypes
@@ -49,14 +49,13 @@ def _library():
     named = os.environ.get("LLMPERF_LIBRARY")
     if named:
         return os.path.abspath(named)
-    build = os.environ.get("LLMPERF_BUILD_DIR", os.path.join(ROOT, "build", "release"))
+    builds = [os.path.join(ROOT, "build", preset) for preset in ("release", "package")]
+    configured = [build for build in builds if os.path.exists(os.path.join(build, "CMakeCache.txt"))]
+    build = os.environ.get("LLMPERF_BUILD_DIR") or (configured or builds[1:])[0]
     if not os.path.exists(os.path.join(build, "CMakeCache.txt")):
-        _cmake("--preset", "release", "-B", build, "-DLLMPERF_TESTS=OFF", "-DLLMPERF_BENCHMARKS=OFF")
+        _cmake("--preset", "package", "-B", build)
     _cmake("--build", build, "--target", "llmperf_c")
-    found = glob.glob(os.path.join(build, "**", LIBRARY), recursive=True)
-    if not found:
-        raise SystemExit(f"python_wheel: the target llmperf_c has left no {LIBRARY} in {build}")
-    return found[0]
+    return os.path.join(build, LIBRARY)
 
 
 def _platform(library):
