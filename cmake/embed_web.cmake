@@ -101,7 +101,6 @@ function(bundle error)
     write_banner()
     bundle_script(src/main.js bundle.js)
     bundle_script(src/explorer/main.js explorer.js)
-    bundle_script(src/explorer/charts.js charts.js)
     bundle_script(src/explorer/engine.js engine.js)
   endif()
   set(${error} "${failed}" PARENT_SCOPE)
@@ -128,7 +127,7 @@ endfunction()
 
 file(MAKE_DIRECTORY ${FOLDER})
 file(READ ${ROOT}/report.css style)
-foreach(part code explorer_style charts engine packed catalog explorer)
+foreach(part code explorer_style engine packed catalog explorer)
   set(${part} "")
 endforeach()
 bundle(missing)
@@ -155,8 +154,13 @@ if(NOT explorer_missing)
 endif()
 if(NOT explorer_missing)
   file(READ ${ROOT}/explorer.css explorer_style)
-  read_scripts(charts ${FOLDER}/banner.js ${FOLDER}/charts.js)
-  read_scripts(engine ${ENGINE}/engine.js ${FOLDER}/engine.js)
+  # emscripten leaves half of its loader as it was written.
+  run(failed ${FOLDER}/node_modules/.bin/esbuild ${ENGINE}/engine.js --minify --target=es2020 --charset=ascii
+    --log-level=warning --outfile=${FOLDER}/loader.js)
+  if(failed)
+    message(FATAL_ERROR "the engine's loader is not a script: ${failed}")
+  endif()
+  read_scripts(engine ${FOLDER}/loader.js ${FOLDER}/engine.js)
   read_scripts(explorer ${FOLDER}/explorer.js)
   base64(packed ${ENGINE}/engine.wasm.gz)
   list_catalog(catalog)
@@ -167,7 +171,7 @@ file(WRITE ${OUTPUT} "// Generated from reports/web.
 namespace llmperf::report {
 namespace {
 ")
-foreach(part style code explorer_style charts engine packed catalog explorer)
+foreach(part style code explorer_style engine packed catalog explorer)
   file(APPEND ${OUTPUT} "constexpr char k_${part}[] = R\"embedded(${${part}})embedded\";\n")
 endforeach()
 file(APPEND ${OUTPUT} "
@@ -183,7 +187,7 @@ const HtmlAssets& html_assets() {
 }
 
 const ExplorerAssets& explorer_assets() {
-  static constexpr ExplorerAssets kAssets{view(k_explorer_style), view(k_charts), view(k_engine), view(k_packed),
+  static constexpr ExplorerAssets kAssets{view(k_explorer_style), view(k_engine), view(k_packed),
                                           view(k_catalog), view(k_explorer), \"${explorer_missing}\"};
   return kAssets;
 }
