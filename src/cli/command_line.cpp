@@ -154,10 +154,10 @@ void add_outputs(Command& command) {
 Command all_commands() {
   Command root{.name = "llmperf",
                .about = "Performance model of language models on accelerators: how fast, what binds it, does it fit."};
-  for (const auto add :
-       {add_estimate,       add_serve,    add_capacity, add_compare, add_explain, add_explore,   add_graph,    add_limits, add_map,
-        add_map_collective, add_parallel, add_sweep,    add_merge,   add_calibrate,  add_validate, add_replay, add_run,
-        add_import,         add_report,   add_list,     add_show,    add_completion, add_man,      add_help}) {
+  for (const auto add : {add_estimate, add_serve,     add_capacity, add_compare,        add_explain,  add_explore,
+                         add_graph,    add_limits,    add_map,      add_map_collective, add_parallel, add_sweep,
+                         add_merge,    add_calibrate, add_validate, add_replay,         add_run,      add_import,
+                         add_report,   add_list,      add_show,     add_completion,     add_man,      add_help}) {
     add(root);
   }
   add_outputs(root);

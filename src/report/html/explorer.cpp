@@ -13,7 +13,7 @@
 namespace llmperf::report {
 namespace {
 
-std::string element(std::string_view tag, std::string_view attributes, std::string_view text) {
+std::string tagged(std::string_view tag, std::string_view attributes, std::string_view text) {
   return fmt::format("<{0} {1}>{2}</{0}>\n", tag, attributes, text);
 }
 
@@ -33,9 +33,9 @@ Json field_labels() {
 // `type`: of scripts that wait, one that no browser runs.
 std::string engine_elements(std::string_view type) {
   const ExplorerAssets& assets = explorer_assets();
-  return element("script", "type=\"text/plain\" id=\"engine-packed\"", assets.packed) +
-         element("script", fmt::format("{}id=\"engine-script\"", type), assets.engine) +
-         element("script", "type=\"application/json\" id=\"engine-catalog\"", assets.catalog) +
+  return tagged("script", "type=\"text/plain\" id=\"engine-packed\"", assets.packed) +
+         tagged("script", fmt::format("{}id=\"engine-script\"", type), assets.engine) +
+         tagged("script", "type=\"application/json\" id=\"engine-catalog\"", assets.catalog) +
          json_element("explorer-labels", field_labels());
 }
 
@@ -52,18 +52,18 @@ std::string render_explorer(const std::string& request, const FileNames& names, 
   return page_head("llmperf explorer", Labels(language), kExplorerPolicy, assets.style) +
          "<body>\n<div id=\"explorer\"></div>\n<noscript><p class=\"starting\">" +
          html_escaped(Labels(language).text("explorer_script")) + "</p></noscript>\n" + json_element("state", state) +
-         engine_elements({}) + element("script", "id=\"charts-script\"", assets.charts) +
-         element("script", "id=\"explorer-script\"", assets.script) + "</body>\n</html>\n";
+         engine_elements({}) + tagged("script", "id=\"charts-script\"", assets.charts) +
+         tagged("script", "id=\"explorer-script\"", assets.script) + "</body>\n</html>\n";
 }
 
 ExplorerPart explorer_part(const Labels& labels) {
   const ExplorerAssets& assets = explorer_assets();
   if (!assets.missing.empty()) return {};
   constexpr std::string_view kAsleep = "type=\"text/plain\" ";
-  return {"<p class=\"explore\" hidden><button type=\"button\" id=\"explore\">" +
-              html_escaped(labels.text("explore")) + "</button></p>",
-          element("style", "id=\"explorer-style\" media=\"not all\"", assets.style) + engine_elements(kAsleep) +
-              element("script", "type=\"text/plain\" id=\"explorer-script\"", assets.script)};
+  return {"<p class=\"explore\" hidden><button type=\"button\" id=\"explore\">" + html_escaped(labels.text("explore")) +
+              "</button></p>",
+          tagged("style", "id=\"explorer-style\" media=\"not all\"", assets.style) + engine_elements(kAsleep) +
+              tagged("script", "type=\"text/plain\" id=\"explorer-script\"", assets.script)};
 }
 
 }  // namespace llmperf::report

@@ -18,8 +18,8 @@ using FileNames = std::vector<std::pair<std::string, std::string>>;
 // The page, opened at a request (request::to_json). Throws Error(failed) where there is no engine.
 std::string render_explorer(const std::string& request, const FileNames& names, Language language);
 
-// What makes a report's page recompute: a button, and all that the explorer is made of, asleep until it is pressed. Empty
-// where there is no engine.
+// What makes a report's page recompute: a button, and all that the explorer is made of, asleep until it is pressed.
+// Empty where there is no engine.
 struct ExplorerPart {
   std::string button;
   std::string scripts;
