@@ -1,4 +1,5 @@
-# What `cmake --install` and `cpack` put where, in two components: the program, and the library for other programs.
+# What `cmake --install` puts where, in two components: the program, with the C interface beside it, and the library for
+# other programs. scripts/package.sh makes packages of them.
 include(CMakePackageConfigHelpers)
 
 # ---- The program, with its manual pages and completions, which it writes itself.
@@ -16,6 +17,12 @@ if(NOT CMAKE_CROSSCOMPILING)
   install(FILES ${written}/llmperf.bash DESTINATION ${data}/bash-completion/completions RENAME llmperf COMPONENT program)
   install(FILES ${written}/llmperf.zsh DESTINATION ${data}/zsh/site-functions RENAME _llmperf COMPONENT program)
   install(FILES ${written}/llmperf.fish DESTINATION ${data}/fish/vendor_completions.d COMPONENT program)
+  install(FILES ${written}/explorer.html DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program OPTIONAL)
+endif()
+if(TARGET llmperf_c)
+  install(TARGETS llmperf_c LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT program)
+  install(FILES bindings/c/llmperf.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT program)
+  install(DIRECTORY examples/c DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT program)
 endif()
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
@@ -54,30 +61,3 @@ foreach(header IN LISTS public)
   install(FILES ${source}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/llmperf/${folder} COMPONENT library)
 endforeach()
 install(DIRECTORY examples/estimate DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT library)
-
-# ---- Debian packages of both: llmperf and llmperf-dev.
-set(LLMPERF_MAINTAINER "llmperf developers <noreply@llmperf.invalid>" CACHE STRING "Maintainer named by packages")
-set(CPACK_GENERATOR DEB)
-set(CPACK_PACKAGE_CONTACT "${LLMPERF_MAINTAINER}")
-set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
-set(CPACK_STRIP_FILES ON)
-set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ
-  WORLD_EXECUTE)
-set(CPACK_COMPONENTS_ALL program library)
-set(CPACK_DEB_COMPONENT_INSTALL ON)
-set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
-set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/debian_policy.cmake)
-set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME llmperf)
-set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION science)
-set(CPACK_DEBIAN_PROGRAM_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "libopenblas0, libdnnl2")
-set(CPACK_COMPONENT_PROGRAM_DESCRIPTION "llmperf says how fast a language model (or a diffusion transformer for
-video) runs on a piece of hardware, what limits it and whether it fits, before
-anything is bought or deployed. It works offline and answers in milliseconds.")
-set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME llmperf-dev)
-set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS "libfmt-dev, libyaml-cpp-dev")
-set(CPACK_COMPONENT_LIBRARY_DESCRIPTION "Headers, static libraries and a CMake package of llmperf, for programs that
-make estimates themselves.")
-include(CPack)

@@ -1,7 +1,16 @@
-# Has the built program write its manual pages and completion scripts: cmake -DPROGRAM=… -DOUT=FOLDER -P write_pages.cmake
+# Has the built program write its manual pages, completion scripts and, where it has one, the explorer's page:
+# cmake -DPROGRAM=… -DOUT=FOLDER -P write_pages.cmake
 file(REMOVE_RECURSE ${OUT})
 file(MAKE_DIRECTORY ${OUT})
 execute_process(COMMAND ${PROGRAM} man --out ${OUT}/man1 COMMAND_ERROR_IS_FATAL ANY)
 foreach(shell bash zsh fish)
   execute_process(COMMAND ${PROGRAM} completion ${shell} OUTPUT_FILE ${OUT}/llmperf.${shell} COMMAND_ERROR_IS_FATAL ANY)
 endforeach()
+
+execute_process(COMMAND ${PROGRAM} --help OUTPUT_VARIABLE help COMMAND_ERROR_IS_FATAL ANY)
+if(help MATCHES "\n  explore ")
+  execute_process(COMMAND ${PROGRAM} explore -o ${OUT}/explorer.html RESULT_VARIABLE status ERROR_VARIABLE why)
+  if(NOT status EQUAL 0)
+    message(NOTICE "${why}")  # built without it
+  endif()
+endif()

@@ -16,6 +16,7 @@
 #include "request/capacity_search.h"
 #include "result/capacity.h"
 #include "result/document.h"
+#include "result/version.h"
 #include "sweep/choice.h"
 #include "sweep/runner.h"
 
@@ -29,18 +30,20 @@ namespace {
 constexpr const char* kWanted = "`model` and `hw` at least";
 constexpr std::int64_t kMostThreads = 1024;
 
+const std::string kNothing;
+
 const char* given(const std::string& text, size_t* size) {
   if (size != nullptr) *size = text.size();
   return text.c_str();
 }
 
-void estimate(llmperf_session& session, std::string_view json, llmperf_result& result) {
+void estimated(llmperf_session& session, std::string_view json, llmperf_result& result) {
   Asked asked(json, {});
   const request::Request request = asked.request();
   answer::check_complete(request, kWanted);
-  const auto estimated = std::make_shared<answer::Estimated>(request, asked.sources(session));
+  const auto made = std::make_shared<answer::Estimated>(request, asked.sources(session));
   sweep::Row row;
-  estimated->fill(row);
+  made->fill(row);
   std::vector<std::string> names(row.size());
   std::vector<std::size_t> all(row.size());
   for (std::size_t i = 0; i < row.size(); ++i) {
@@ -50,11 +53,11 @@ void estimate(llmperf_session& session, std::string_view json, llmperf_result& r
   result.columns = c::Columns(names, all);
   result.columns.add(row);
   result.columns.finish();
-  result.document = [estimated] { return estimated->json(); };
-  if (const auto error = estimated->infeasible()) tell(result, *error);
+  result.document = [made] { return made->json(); };
+  if (const auto error = made->infeasible()) tell(result, *error);
 }
 
-void explain(llmperf_session& session, std::string_view json, llmperf_result& result) {
+void explained(llmperf_session& session, std::string_view json, llmperf_result& result) {
   constexpr std::string_view kBeside[] = {"number"};
   Asked asked(json, kBeside);
   const request::Request request = asked.request();
@@ -70,7 +73,7 @@ struct Chunk {
   std::string first_error;
 };
 
-void sweep_points(llmperf_session& session, std::string_view json, llmperf_result& result) {
+void swept(llmperf_session& session, std::string_view json, llmperf_result& result) {
   constexpr std::string_view kBeside[] = {"where", "top", "by", "pareto", "columns", "threads"};
   Asked asked(json, kBeside);
   const answer::PointStudy points(asked.swept(), "", asked.sources(session));
@@ -140,23 +143,23 @@ void sweep_points(llmperf_session& session, std::string_view json, llmperf_resul
   };
 }
 
-void serve(llmperf_session& session, std::string_view json, llmperf_result& result) {
+void served(llmperf_session& session, std::string_view json, llmperf_result& result) {
   Asked asked(json, {});
   const request::Request request = asked.request();
   answer::check_complete(request, kWanted);
   const c::Interruptible call(session);
-  const auto served =
+  const auto run =
       std::make_shared<answer::Served>(request, asked.sources(session), answer::ServeOptions{.stop = &call.stopped()});
-  if (served->nothing()) {
+  if (run->nothing()) {
     tell(result, Error::failed("interrupted before a request had ended"));
     result.status = c::kInterrupted;
     return;
   }
-  result.status = served->result().interrupted ? c::kInterrupted : served->misses() ? c::kMissed : 0;
-  result.json = served->json();
+  result.status = run->result().interrupted ? c::kInterrupted : run->misses() ? c::kMissed : 0;
+  result.json = run->json();
 }
 
-void capacity(llmperf_session& session, std::string_view json, llmperf_result& result) {
+void found(llmperf_session& session, std::string_view json, llmperf_result& result) {
   constexpr std::string_view kBeside[] = {"pd", "minimise", "threads"};
   constexpr std::string_view kLists[] = {"hw", "tp", "weights", "engine"};
   Asked asked(json, kBeside);
@@ -175,14 +178,14 @@ void capacity(llmperf_session& session, std::string_view json, llmperf_result& r
   }
   query.threads = static_cast<unsigned>(asked.count("threads", 1, kMostThreads).value_or(0));
   const c::Interruptible call(session);
-  const request::CapacityResult found = request::search_capacity(query, asked.sources(session), &call.stopped());
-  if (found.interrupted) {
+  const request::CapacityResult answer = request::search_capacity(query, asked.sources(session), &call.stopped());
+  if (answer.interrupted) {
     result.status = c::kInterrupted;
-  } else if (found.best() == nullptr) {
+  } else if (answer.best() == nullptr) {
     tell(result, Error::infeasible("nothing meets the bounds; the nearest there is stands in the document",
                                    "looser `slo`, more of `hw`, `tp` or `weights`"));
   }
-  result.json = result::document("llmperf.capacity", found);
+  result.json = result::document("llmperf.capacity", answer);
 }
 
 // ---- What there is.
@@ -222,7 +225,7 @@ std::string fields_document() {
   return Json{{"schema", "llmperf.fields"}, {"fields", std::move(fields)}}.dump(2) + "\n";
 }
 
-void catalog(std::string_view json, llmperf_result& result) {
+void listed(std::string_view json, llmperf_result& result) {
   constexpr std::string_view kBeside[] = {"kind", "name"};
   const Asked asked(json, kBeside);
   const std::string kind = asked.text("kind");
@@ -283,22 +286,22 @@ llmperf_result* ask(Ask* question, llmperf_session* session, const char* request
 }  // namespace
 
 llmperf_result* llmperf_estimate(llmperf_session* session, const char* request, size_t size) {
-  return ask(estimate, session, request, size);
+  return ask(estimated, session, request, size);
 }
 llmperf_result* llmperf_explain(llmperf_session* session, const char* request, size_t size) {
-  return ask(explain, session, request, size);
+  return ask(explained, session, request, size);
 }
 llmperf_result* llmperf_sweep(llmperf_session* session, const char* request, size_t size) {
-  return ask(sweep_points, session, request, size);
+  return ask(swept, session, request, size);
 }
 llmperf_result* llmperf_serve(llmperf_session* session, const char* request, size_t size) {
-  return ask(serve, session, request, size);
+  return ask(served, session, request, size);
 }
 llmperf_result* llmperf_capacity(llmperf_session* session, const char* request, size_t size) {
-  return ask(capacity, session, request, size);
+  return ask(found, session, request, size);
 }
 llmperf_result* llmperf_catalog(llmperf_session*, const char* request, size_t size) {
-  return answered([&](llmperf_result& result) { catalog(c::view(request, size), result); });
+  return answered([&](llmperf_result& result) { listed(c::view(request, size), result); });
 }
 
 void llmperf_free(llmperf_result* result) { delete result; }
@@ -306,7 +309,7 @@ void llmperf_free(llmperf_result* result) { delete result; }
 int llmperf_status(const llmperf_result* result) { return result == nullptr ? 1 : result->status; }
 
 const char* llmperf_json(llmperf_result* result, size_t* size) {
-  if (result == nullptr) return given({}, size);
+  if (result == nullptr) return given(kNothing, size);
   if (!result->json) {
     try {
       result->json = result->document ? result->document() : result->error;
@@ -323,13 +326,11 @@ const char* llmperf_json(llmperf_result* result, size_t* size) {
 }
 
 const char* llmperf_error(llmperf_result* result, size_t* size) {
-  static const std::string none;
-  return given(result == nullptr ? none : result->error, size);
+  return given(result == nullptr ? kNothing : result->error, size);
 }
 
 const char* llmperf_text(llmperf_result* result, size_t* size) {
-  static const std::string none;
-  return given(result == nullptr ? none : result->text, size);
+  return given(result == nullptr ? kNothing : result->text, size);
 }
 
 size_t llmperf_rows(const llmperf_result* result) { return result == nullptr ? 0 : result->columns.rows(); }
@@ -351,6 +352,9 @@ const double* llmperf_numbers(const llmperf_result* result, size_t* count) {
   return any ? result->columns.first().data() : nullptr;
 }
 
-const char* llmperf_version(void) {
-  return "{\"schema\": \"llmperf.version\", \"version\": \"" LLMPERF_VERSION "\"}\n";
+const char* llmperf_version(void) try {
+  static const std::string document = llmperf::result::version_document(llmperf::this_build());
+  return document.c_str();
+} catch (const std::exception&) {  // of memory
+  return "";
 }

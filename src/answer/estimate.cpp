@@ -106,7 +106,10 @@ void Estimated::fill(sweep::Row& row) const {
 
 std::string with_request(std::string json, const request::Request& request) {
   json.erase(json.rfind("\n}"));
-  return json + ",\n  \"request\": " + to_json(request) + "\n}\n";
+  json += ",\n  \"request\": ";
+  json += to_json(request);
+  json += "\n}\n";
+  return json;
 }
 
 void refuse_beside(const request::Request& request) {

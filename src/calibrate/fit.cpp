@@ -149,7 +149,9 @@ class Minimiser {
   // By how much less a prior pulls than a normal one would.
   double prior_bend(const VectorXd& u, Eigen::Index i) const {
     const double far = parameter(i).outlier;
-    return far > 0 ? std::hypot(1, prior_offset(u, i) / far) : 1;
+    if (far <= 0) return 1;
+    const double offset = prior_offset(u, i) / far;
+    return std::sqrt(1 + offset * offset);
   }
 
   bool take_slopes(const Slopes& known) {

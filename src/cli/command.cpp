@@ -255,6 +255,8 @@ Words read_words(const Command& root, std::span<const std::string> words) {
       read.help = true;
     } else if (name == "--version" && read.command == &root) {
       read.version = true;
+    } else if (name == "--json" && read.command == &root && read.version) {
+      read.version_json = true;
     } else {
       const Flag* flag = read.command->find(name);
       if (flag == nullptr || flag->is_argument()) {
@@ -369,7 +371,8 @@ std::string help_text(const Command& command, const std::string& path) {
     }
     if (group.empty()) {
       text += entry("-h,--help", "print this help");
-      if (!command.commands.empty() && path == command.name) text += entry("--version", "print the version");
+      if (!command.commands.empty() && path == command.name)
+        text += entry("--version", "print the version; with --json what was built, too");
     }
   }
   if (command.commands.empty()) return text;

@@ -205,6 +205,7 @@ struct Words {
   std::vector<Given> given;
   bool help = false;
   bool version = false;
+  bool version_json = false;
 };
 Words read_words(const Command& root, std::span<const std::string> words);
 // Throws Error(bad_input) where something is missing, too much or does not go together, and for a word that a flag does

@@ -13,9 +13,11 @@
 #include <new>
 
 #include "base/text.h"
+#include "base/version.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "report/document.h"
+#include "result/version.h"
 
 namespace llmperf::cli {
 namespace {
@@ -57,7 +59,9 @@ int execute(const std::vector<std::string>& words) {
   }
   const Words read = read_words(root, words);
   if (read.help || read.version) {
-    write_stdout(read.help ? help_text(*read.command, read.path) : "llmperf " LLMPERF_VERSION "\n");
+    write_stdout(read.help           ? help_text(*read.command, read.path)
+                 : read.version_json ? result::version_document(this_build())
+                                     : fmt::format("llmperf {}\n", this_build().version));
     return kExitDone;
   }
   apply(read);

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "base/utf8.h"
+#include "base/version.h"
 #include "cli/command_line.h"
 #include "cli/files.h"
 #include "cli/output.h"
@@ -141,7 +142,7 @@ class Page {
     std::string title = name;
     std::transform(title.begin(), title.end(), title.begin(), [](unsigned char c) { return std::toupper(c); });
     // Without a date: the same sources make the same page.
-    line(fmt::format(R"(.TH {} 1 "" "llmperf {}" "llmperf manual")", escaped(title), LLMPERF_VERSION));
+    line(fmt::format(R"(.TH {} 1 "" "llmperf {}" "llmperf manual")", escaped(title), source_version()));
   }
   void section(std::string_view title) { line(fmt::format(".SH {}", title)); }
   void subsection(std::string_view title) { line(fmt::format(R"(.SS "{}")", escaped(title))); }
@@ -209,7 +210,9 @@ void write_options(Page& page, const Command& command, bool of_program = false) 
     }
   }
   page.entry(bold("-h") + ", " + bold("--help"), "Print this help message and exit.");
-  if (of_program) page.entry(bold("--version"), "Display program version information and exit.");
+  if (of_program)
+    page.entry(bold("--version"),
+               "Display program version information and exit; with " + bold("--json") + " what was built, too.");
 }
 
 // Exit status, environment, files and the examples of one subcommand or of all, in the usual order.

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/integer.h"
+#include "base/maths.h"
 #include "base/text.h"
 
 namespace llmperf::cost {
@@ -358,7 +359,7 @@ class Writer {
     sides.wraps = wraps;
     std::int64_t rest = x_.ranks;
     for (int left = dimensions; left >= 1; --left) {
-      std::int64_t extent = left == 1 ? rest : static_cast<std::int64_t>(std::pow(d(rest), 1.0 / left) + 1e-9);
+      std::int64_t extent = left == 1 ? rest : static_cast<std::int64_t>(maths::pow(d(rest), 1.0 / left) + 1e-9);
       while (rest % extent != 0) --extent;
       rest /= extent;
       if (extent > 1) sides.length[static_cast<std::size_t>(sides.count++)] = extent;
@@ -841,7 +842,7 @@ std::vector<SizeRange> fastest_by_size(const Cluster& cluster, const graph::Coll
   std::vector<SizeRange> ranges = {{Bytes{1}, at(1)}};
   std::int64_t low = 1;
   for (int i = 1; i <= kOctaves * kPerOctave; ++i) {
-    const auto high = static_cast<std::int64_t>(std::exp2(static_cast<double>(i) / kPerOctave));
+    const auto high = static_cast<std::int64_t>(maths::exp2(static_cast<double>(i) / kPerOctave));
     if (const Algorithm next = at(high); next != ranges.back().algorithm) {
       std::int64_t first = high;
       for (std::int64_t last = low; first - last > 1;) {

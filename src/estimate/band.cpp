@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "base/portable_math.h"
+#include "base/maths.h"
 
 namespace llmperf::estimate {
 namespace {
@@ -55,7 +55,7 @@ std::optional<double> sigma(const RuntimeProfile& profile, std::string_view grou
 // What a way adds to the square of the distance.
 double added(const hardware::Beyond& beyond) {
   // Of sizes by doublings beyond, to three.
-  const double doublings = std::min(std::log2(std::max(beyond.excess, 1.0)), 3.0);
+  const double doublings = std::min(maths::log2(std::max(beyond.excess, 1.0)), 3.0);
   switch (beyond.way) {
     case Way::weights:
     case Way::kind: return 1;
@@ -74,7 +74,7 @@ double added(const hardware::Beyond& beyond) {
 }
 
 Band of_log(double width, std::int64_t rows = 0) {
-  return {portable_expm1(width * kMean / kNineOfTen), portable_expm1(width), rows};
+  return {maths::exp(width * kMean / kNineOfTen) - 1, maths::exp(width) - 1, rows};
 }
 
 }  // namespace
@@ -117,7 +117,7 @@ double error_of(Part part, const RuntimeProfile& profile, const hardware::StepSi
   std::optional<double> known = sigma(profile, own);
   if (!known && !usual.format) known = sigma(profile, usual.group);
   if (!known) return usual.unknown;
-  return profile.hardware == step.device ? *known : std::hypot(*known, usual.transferred);
+  return profile.hardware == step.device ? *known : std::sqrt(*known * *known + usual.transferred * usual.transferred);
 }
 
 double distance(std::span<const hardware::Beyond> beyond) {
@@ -137,7 +137,7 @@ Band band_of(const RuntimeProfile& profile, const hardware::StepSize& step, cons
   const bool by_class = profile.hardware.empty() && profile.range.rows > 0;
   const FittedError* whole = by_class || profile.hardware == step.device ? profile.error_of(measured) : nullptr;
   if (whole && beyond.empty()) return band_of(*whole);
-  if (whole && by_class) return of_log(portable_log1p(whole->widened().p90) * distance(beyond), whole->rows);
+  if (whole && by_class) return of_log(maths::log(1 + whole->widened().p90) * distance(beyond), whole->rows);
   const double common = whole ? kCommon : kUnmeasured;
   double square = common * common;
   for (std::size_t i = 0; i < kParts; ++i) {
@@ -148,7 +148,7 @@ Band band_of(const RuntimeProfile& profile, const hardware::StepSize& step, cons
   const double width = kNineOfTen * std::sqrt(square);
   // Without steps of the phase there is nothing to be far from: the range is that of another's.
   if (!whole) return of_log(width);
-  return of_log(std::max(width, portable_log1p(whole->widened().p90)) * distance(beyond));
+  return of_log(std::max(width, maths::log(1 + whole->widened().p90)) * distance(beyond));
 }
 
 }  // namespace llmperf::estimate

@@ -29,8 +29,8 @@
 #include <vector>
 
 #include "base/integer.h"
+#include "base/maths.h"
 #include "base/number.h"
-#include "base/portable_math.h"
 
 namespace llmperf::graph {
 namespace {
@@ -60,7 +60,7 @@ struct Chances {
     const double n = d(tokens);
     const auto likely = std::partition_point(left.begin(), left.end(), [&](double l) { return n * l < kSurely; });
     auto sum = static_cast<double>(likely - left.begin());
-    for (auto l = likely; l != left.end(); ++l) sum -= portable_expm1(n * *l);
+    for (auto l = likely; l != left.end(); ++l) sum += 1 - maths::exp(n * *l);
     active[next++ % active.size()] = {tokens, sum};
     return sum;
   }
@@ -74,7 +74,7 @@ Chances& chances(double exponent, std::int64_t experts, std::int64_t per_token) 
   std::vector<double> weights(count);
   std::vector<double> sums(count + 1);  // of the weights from each on
   for (std::size_t r = count; r-- > 0;) {
-    weights[r] = std::pow(static_cast<double>(r + 1), -exponent);
+    weights[r] = maths::pow(static_cast<double>(r + 1), -exponent);
     sums[r] = weights[r] + sums[r + 1];
   }
   const auto picks = static_cast<std::size_t>(per_token);
@@ -87,7 +87,7 @@ Chances& chances(double exponent, std::int64_t experts, std::int64_t per_token) 
   for (std::size_t r = 0; r < count; ++r) {
     const double picked = r < sure ? 1 : s * weights[r];
     known.picked.push_back(picked);
-    known.left.push_back(portable_log1p(-picked));
+    known.left.push_back(maths::log(1 - picked));
     known.before.push_back(known.before.back() + picked);
   }
   return known;
@@ -107,8 +107,8 @@ class Density {
   // The x that a part `u` of the density is below.
   double below(double u) const {
     const double e = 1 - a_;
-    if (std::abs(e) < 1e-6) return low_ * std::pow(high_ / low_, u);
-    return std::pow((1 - u) * std::pow(low_, e) + u * std::pow(high_, e), 1 / e);
+    if (std::abs(e) < 1e-6) return low_ * maths::pow(high_ / low_, u);
+    return maths::pow((1 - u) * maths::pow(low_, e) + u * maths::pow(high_, e), 1 / e);
   }
   double low() const { return low_; }
   double high() const { return high_; }
@@ -117,7 +117,7 @@ class Density {
   // The integral of x^(order - 1 - A) from y to the upper end.
   double moment(double order, double y) const {
     const double e = order - a_;
-    return std::abs(e) < 1e-6 ? std::log(high_ / y) : (std::pow(high_, e) - std::pow(y, e)) / e;
+    return std::abs(e) < 1e-6 ? maths::log(high_ / y) : (maths::pow(high_, e) - maths::pow(y, e)) / e;
   }
   double a_, low_, high_;
 };

@@ -74,7 +74,7 @@ Type fields_of(result::Fields<TracedOp> f) {
 }
 
 OpText op_text(const estimate::OpEstimate& o, const TimelineOp& timed) {
-  const std::string text = tree(TracedOp{&o, &timed}).dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = line(TracedOp{&o, &timed});
   const double seconds = timed.seconds - (timed.prefetched ? timed.hidden : 0);
   return {std::string(o.op.name), text.substr(1, text.size() - 2), seconds > 0 ? o.work.bytes().value / seconds : 0};
 }

@@ -348,7 +348,8 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
     std::vector<std::thread> others;
     try {
       for (unsigned t = 1; t < threads; ++t) others.emplace_back(loop);
-    } catch (const std::system_error&) {  // there can be no more, in a page not even one: fewer take longer for the same
+    } catch (
+        const std::system_error&) {  // there can be no more, in a page not even one: fewer take longer for the same
     }
     loop();
     for (std::thread& t : others) t.join();

@@ -1,58 +1,122 @@
 #include "result/json.h"
 
-#include <cmath>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "base/version.h"
 #include "result/document.h"
 
 namespace llmperf::result {
 namespace {
 
-class TreeVisitor final : public Visitor {
+// Writes values as text as they come, byte for byte as nlohmann's dump would write a tree of them: making and freeing
+// the tree would be most of what an estimate costs.
+class TextVisitor final : public Visitor {
  public:
-  explicit TreeVisitor(Json& slot) : slot_(&slot) {}
+  // `indent`: blanks for each level; negative: everything in one line.
+  TextVisitor(std::string& out, int indent) : out_(out), indent_(indent) {}
 
-  void nothing() override { put(nullptr); }
-  void truth(bool value) override { put(value); }
-  void number(double value) override { put(result::number(value)); }
-  void integer(std::int64_t value) override { put(value); }
-  void text(std::string_view value) override { put(std::string(value)); }
+  void nothing() override { put("null"); }
+  void truth(bool value) override { put(value ? "true" : "false"); }
+  void number(double value) override {
+    if (!std::isfinite(value)) return nothing();
+    if (is_whole(value)) return integer(static_cast<std::int64_t>(value));
+    char digits[64];
+    const char* end = nlohmann::detail::to_chars(digits, digits + sizeof digits, value);
+    put({digits, static_cast<std::size_t>(end - digits)});
+  }
+  void integer(std::int64_t value) override {
+    const fmt::format_int digits(value);
+    put({digits.data(), digits.size()});
+  }
+  void text(std::string_view value) override {
+    begin_value();
+    append_quoted(value);
+  }
   void object(const Type& type, const void* object) override {
-    Json made = Json::object();
-    fill(spread_ ? *slot_ : made, type, object);
-    if (!spread_) put(std::move(made));
+    if (std::exchange(spread_, false)) return fields(type, object);
+    open('{');
+    fields(type, object);
+    close('}');
   }
-  void begin(bool map) override {
-    Json& list = put(map ? Json::object() : Json::array());
-    around_.push_back(slot_);
-    slot_ = &list;
+  void begin(bool map) override { open(closing_.emplace_back(map ? '}' : ']') == '}' ? '{' : '['); }
+  void key(std::string_view name) override {
+    begin_item();
+    append_quoted(name);
+    out_ += indent_ < 0 ? ":" : ": ";
+    keyed_ = true;
   }
-  void key(std::string_view name) override { key_ = name; }
   void end() override {
-    slot_ = around_.back();
-    around_.pop_back();
+    close(closing_.back());
+    closing_.pop_back();
   }
-
- private:
-  // Into the list or map that is open, or the place of the value itself.
-  Json& put(Json value) {
-    if (around_.empty()) return *slot_ = std::move(value);
-    if (slot_->is_array()) return slot_->emplace_back(std::move(value));
-    return (*slot_)[std::string(key_)] = std::move(value);
-  }
-  static void fill(Json& into, const Type& type, const void* object) {
+  void fields(const Type& type, const void* object) {
     for (const Field& field : type.fields) {
       if (field.in == In::row) continue;
       const bool there = field.there == nullptr || field.there(object);
-      if (!there && field.left_out) continue;
-      TreeVisitor inner(field.spread ? into : into[std::string(field.key)]);
-      inner.spread_ = field.spread;
-      if (there) field.visit(object, inner);
+      if (!there && (field.left_out || field.spread)) continue;
+      if (field.spread) {
+        spread_ = true;
+      } else {
+        key(field.key);
+      }
+      there ? field.visit(object, *this) : nothing();
+    }
+  }
+  // In an object that has fields already.
+  void go_on() { empty_.push_back(false); }
+  void close(char bracket) {
+    const bool empty = empty_.back();
+    empty_.pop_back();
+    if (!empty) new_line();
+    out_ += bracket;
+  }
+
+ private:
+  static bool is_whole(double value) { return value == std::floor(value) && std::abs(value) < 9007199254740992.0; }
+  void put(std::string_view text) {
+    begin_value();
+    out_ += text;
+  }
+  // A value stands behind its key, or is an item of a list, or all there is.
+  void begin_value() {
+    if (!std::exchange(keyed_, false) && !empty_.empty()) begin_item();
+  }
+  void begin_item() {
+    if (!empty_.back()) out_ += ',';
+    empty_.back() = false;
+    new_line();
+  }
+  void new_line() {
+    if (indent_ < 0) return;
+    out_ += '\n';
+    out_.append(empty_.size() * static_cast<std::size_t>(indent_), ' ');
+  }
+  void open(char bracket) {
+    begin_value();
+    out_ += bracket;
+    empty_.push_back(true);
+  }
+  void append_quoted(std::string_view text) {
+    const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
+      return static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x7f && c != '"' && c != '\\';
+    });
+    if (plain) {
+      out_.append(1, '"').append(text).append(1, '"');
+    } else {
+      out_ += quoted(std::string(text));
     }
   }
 
-  Json* slot_;
-  std::vector<Json*> around_;
-  std::string_view key_;
+  std::string& out_;
+  const int indent_;
+  std::vector<bool> empty_;  // of each object and list that is open
+  std::vector<char> closing_;
+  bool keyed_ = false;
   bool spread_ = false;
 };
 
@@ -64,14 +128,14 @@ Json number(double value) {
   return value;
 }
 
-Json tree(const Type& type, const void* object) {
-  Json json;
-  TreeVisitor(json).object(type, object);
-  return json;
+std::string line(const Type& type, const void* object) {
+  std::string out;
+  TextVisitor(out, -1).object(type, object);
+  return out;
 }
 
 Json header(const char* schema) {
-  return {{"schema", schema}, {"schema_version", 1}, {"tool", {{"name", "llmperf"}, {"version", LLMPERF_VERSION}}}};
+  return {{"schema", schema}, {"schema_version", 1}, {"tool", {{"name", "llmperf"}, {"version", source_version()}}}};
 }
 
 std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
@@ -79,9 +143,17 @@ std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error
 std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 std::string document(const char* schema, const Type& type, const void* object) {
-  Json json = header(schema);
-  json.update(tree(type, object));
-  return dump(json);
+  constexpr std::size_t kUsual = std::size_t{1} << 16;  // room that most fit into, so that little is copied
+  std::string out;
+  out.reserve(kUsual);
+  out += dump(header(schema));
+  out.resize(out.rfind("\n}"));
+  TextVisitor text(out, 2);
+  text.go_on();
+  text.fields(type, object);
+  text.close('}');
+  out += '\n';
+  return out;
 }
 
 }  // namespace llmperf::result

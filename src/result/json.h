@@ -17,10 +17,11 @@ template <class Dimension>
 Json number(Quantity<Dimension> q) {
   return number(q.value);
 }
-Json tree(const Type& type, const void* object);
+// The object in one line.
+std::string line(const Type& type, const void* object);
 template <class T>
-Json tree(const T& object) {
-  return tree(type_of<T>(), &object);
+std::string line(const T& object) {
+  return line(type_of<T>(), &object);
 }
 
 // Every document says what it is: {"schema": "llmperf.estimate", "schema_version": 1, "tool": …}.

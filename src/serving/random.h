@@ -3,7 +3,8 @@
 
 #include <cmath>
 #include <cstdint>
-#include <numbers>
+
+#include "base/maths.h"
 
 namespace llmperf::serving {
 
@@ -23,17 +24,18 @@ class Random {
   std::uint64_t next() { return mixed(state_ += 0x9e3779b97f4a7c15); }
   // In (0, 1).
   double uniform() { return (static_cast<double>(next() >> 11) + 0.5) * 0x1.0p-53; }
-  double exponential() { return -std::log(uniform()); }
+  double exponential() { return -maths::log(uniform()); }
   // Box and Muller, Annals of Mathematical Statistics 29 (1958).
-  double normal() { return std::sqrt(2 * exponential()) * std::cos(2 * std::numbers::pi * uniform()); }
+  double normal() { return std::sqrt(2 * exponential()) * maths::cos_turns(uniform()); }
   // Of mean `shape` (Marsaglia and Tsang, ACM TOMS 26(3), 2000).
   double gamma(double shape) {
-    if (shape < 1) return gamma(shape + 1) * std::pow(uniform(), 1 / shape);
+    if (shape < 1) return gamma(shape + 1) * maths::pow(uniform(), 1 / shape);
     const double d = shape - 1.0 / 3;
     while (true) {
       const double x = normal();
-      const double v = std::pow(1 + x / (3 * std::sqrt(d)), 3);
-      if (v > 0 && std::log(uniform()) < x * x / 2 + d - d * v + d * std::log(v)) return d * v;
+      const double root = 1 + x / (3 * std::sqrt(d));
+      const double v = root * root * root;
+      if (v > 0 && maths::log(uniform()) < x * x / 2 + d - d * v + d * maths::log(v)) return d * v;
     }
   }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/integer.h"
+#include "base/maths.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "serving/random.h"
@@ -31,7 +32,7 @@ std::int64_t draw(const Lengths& lengths, Random& random) {
     tokens = std::floor(lengths.low + random.uniform() * (lengths.high - lengths.low + 1));
   } else if (lengths.kind == Lengths::Kind::lognormal) {
     const double spread = lengths.high;
-    tokens = std::round(lengths.low * std::exp(spread * random.normal() - spread * spread / 2));
+    tokens = std::round(lengths.low * maths::exp(spread * random.normal() - spread * spread / 2));
   }
   return static_cast<std::int64_t>(std::clamp(tokens, 1.0, d(kMaxLength)));
 }

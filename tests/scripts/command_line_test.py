@@ -20,7 +20,17 @@ class Help(ProgramTest):
 
     def test_help_and_version_go_to_stdout(self):
         self.assertIn("Usage: llmperf", self.output("--help"))
-        self.assertRegex(self.output("--version"), r"^llmperf \d+\.\d+\.\d+\n$")
+        self.assertRegex(self.output("--version"), r"^llmperf \d+\.\d+\.\d+(\+[0-9a-z.]+)?\n$")
+
+    def test_version_says_what_was_built(self):
+        document = json.loads(self.output("--version", "--json"))
+        self.assertEqual(list(document), ["schema", "schema_version", "version", "commit", "compiler", "data_date"])
+        self.assertEqual((document["schema"], document["schema_version"]), ("llmperf.version", 1))
+        self.assertEqual(self.output("--version"), f"llmperf {document['version']}\n")
+        self.assertRegex(document["compiler"], r"^\w+ \d+\.")
+        self.assertRegex(document["commit"] or "0" * 40, "^[0-9a-f]{40}$")
+        self.assertRegex(document["data_date"] or "2026-01-01", r"^20\d\d-\d\d-\d\d$")
+        self.assert_bad_input(["--json", "--version"], "unknown flag '--json'")
 
     def test_every_subcommand_has_help(self):
         for name in SUBCOMMANDS:

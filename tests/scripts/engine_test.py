@@ -18,7 +18,7 @@ SKIPPED = 77
 MOST = 480_000  # bytes that the engine may add to a page, compressed
 DEVICES = ["rtx4090", "h100-sxm", "a100-sxm-80gb", "mi300x", "atlas-800i-a2", "apple-m3-max", "tpu-v5e", "rtx3060", "gb200", "strix-halo"]
 WEIGHTS = ["bf16", "fp8", "int8", "w4a16", "q4_k_m", "q8_0", "iq2_xs", "nvfp4", "mxfp4", "nf4", "3.5", "fp16"]
-PLANS = [{"tp": 2}, {"tp": 8}, {"pp": 2}, {"dp": 4, "batch": 16}, {"tp": 2, "pp": 2}, {"tp": 4, "megatron_sp": True}, {"tp": 4, "sp": "ring"}, {"sp": "ulysses", "tp": 2}]
+PLANS = [{"tp": 2}, {"tp": 8}, {"pp": 2}, {"dp": 4, "batch": 16}, {"tp": 2, "pp": 2}, {"tp": 4, "megatron_sp": True}, {"sp": "ring:4"}, {"sp": "ulysses:2", "tp": 2}]
 
 
 def names(folder):
@@ -37,7 +37,7 @@ def estimates():
         for model in ("llama-3-70b", "mixtral-8x7b", "deepseek-v3", "qwen3-30b-a3b"):
             yield {"model": model, "hw": ("h100-sxm", "atlas-800i-a2", "b200-sxm")[i % 3], **plan}
     for ep in (2, 8):
-        yield {"model": "deepseek-v3", "hw": "h200-sxm", "tp": 8, "ep": ep, "routing": "zipf:1.2"}
+        yield {"model": "deepseek-v3", "hw": "h200-sxm", "tp": 8, "ep": ep, "routing": "power-law:1.2"}
         yield {"model": "qwen3-30b-a3b", "hw": "h100-sxm", "dp": 8, "ep": ep, "batch": 64, "runtime": "none"}
     for model in ("qwen-7b", "qwen3-30b-a3b"):
         for gpu_layers in (0, 10, 33):
@@ -45,17 +45,17 @@ def estimates():
     yield {"model": "qwen3-30b-a3b", "hw": "rtx4090", "weights": "q8_0", "n_cpu_moe": 20}
     yield {"model": "qwen3-30b-a3b", "hw": "rtx4090", "weights": "q4_k_m", "override_tensor": "blk\\.[0-9]\\.ffn_.*_exps=CPU"}
     for tiles in ("tx8", "tx81"):
-        for model in ("qwen2.5-7b", "llama-3-8b", "mistral-7b", "stdit3-xl2"):
-            for tile_model in ("mapped", "published"):
+        for model in ("qwen2.5-7b", "llama-3-8b", "mistral-7b-v0.3", "stdit3-xl2"):
+            for tile_model in ("default", "published"):
                 yield {"model": model, "hw": tiles, "tile_model": tile_model}
     for model in ("stdit-xl2", "stdit2-xl2", "stdit3-xl2", "stdit3-3b"):
         for resolution in ("240p", "480p", "720p"):
             yield {"model": model, "hw": "h100-sxm", "resolution": resolution, "frames": 51}
-    for i, model in enumerate(("llama-3-8b", "gpt-3-175b", "mixtral-8x7b", "qwen2.5-7b")):
+    for i, model in enumerate(("llama-3-8b", "llama-2-70b", "mixtral-8x7b", "qwen2.5-7b")):
         for zero in range(4):
             yield {"model": model, "hw": "h100-sxm", "training": True, "dp": 4, "tp": 2, "zero": zero, "global_batch": 64,
                    "recompute": ("none", "selective", "full")[i % 3]}
-    for speculation in ({"verify": 5, "accept": 0.7}, {"draft": "mtp"}, {"step": "4x1@1000,512@0"}, {"kv_utilisation": 0.9}, {"images": 2}):
+    for speculation in ({"verify": 5, "accept": 3.2}, {"draft": "mtp", "accept": 0.7}, {"step": "4x1@1000,1x512@0"}, {"kv_utilisation": 0.9}, {"images": 2}):
         yield {"model": "deepseek-v3", "hw": "h200-sxm", "tp": 8, **speculation}
         yield {"model": "qwen2.5-vl-7b", "hw": "rtx4090", **speculation}
     # What is refused, and what does not fit.

@@ -30,6 +30,8 @@
 // Kernels for Blackwell (TensorRT-LLM, FlashInfer) keep heads of a group in blocks of their own, of 256 rows.
 #include <cstdint>
 
+#include "base/maths.h"
+
 #include "mapper/roofline/attention_kernel.h"
 #include "mapper/roofline/kernel_norm.h"
 
@@ -184,7 +186,7 @@ double flash3_decode_seconds(const KernelDevice& d, const hardware::ParameterVal
 
   const auto part = [&](double of) {
     const double streamed = std::max(0.0, std::min(rounded_up(rounded_up(of / width) / parts) * width, of) - width);
-    return v[index(decode_block)] * std::pow(elements / kUsualElements, kStartGrowth) +
+    return v[index(decode_block)] * maths::pow(elements / kUsualElements, kStartGrowth) +
            streamed * elements * a.element_bytes / v[index(decode_block_rate)] +
            (a.cuts() ? v[index(decode_window)] : 0);
   };

@@ -2,7 +2,8 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
+
+#include "base/maths.h"
 
 namespace llmperf::mapper {
 
@@ -11,14 +12,14 @@ inline double overlapped(double a, double b, double p) {
   const double longer = std::max(a, b);
   const double shorter = std::min(a, b);
   if (p == 1 || shorter <= 0) return a + b;
-  return longer * std::pow(1 + std::pow(shorter / longer, p), 1 / p);
+  return longer * maths::pow(1 + maths::pow(shorter / longer, p), 1 / p);
 }
 
 // The same for many pairs of times and one exponent, with a cheap lower bound: the norm is no less than the longer time
 // nor, since means grow with their exponent, than 2^(1/p) times the mean of the two.
 class Norm {
  public:
-  explicit Norm(double p) : p_(p), mean_(std::exp2(1 / p - 1)) {}
+  explicit Norm(double p) : p_(p), mean_(maths::exp2(1 / p - 1)) {}
   double operator()(double a, double b) const { return overlapped(a, b, p_); }
   double at_least(double a, double b) const { return std::max({a, b, mean_ * (a + b)}); }
 

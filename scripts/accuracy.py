@@ -1,0 +1,296 @@
+#!/usr/bin/env python3
+"""Writes how accurate llmperf is on data left out of its fits: the table of README.md, and the longer one of docs/accuracy.md.
+
+    scripts/accuracy.py build/release/llmperf            writes them
+    scripts/accuracy.py build/release/llmperf --check    exit status 1 when they are not what the program says now
+
+Three sources: the cross-validated errors that profiles store (`llmperf show runtime NAME --json`), `llmperf validate` for sets that
+nothing was fitted on and for how many rows are inside of the bands, and, of sets that take it long, its figures in
+reports/validation/NAME.md, which scripts/validation.py writes and checks.
+"""
+import csv
+import functools
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.abspath(os.environ.get("LLMPERF_SOURCE_DIR", os.path.join(os.path.dirname(__file__), "..")))
+MEASUREMENTS = os.path.join(ROOT, "hardware", "measurements")
+PAGES = ("README.md", os.path.join("docs", "accuracy.md"))
+program = os.path.join(ROOT, "build", "release", "llmperf")
+
+# Lines of the front page: device, stack, what was left out.
+FRONT = {
+    "4090": ("RTX 4090", "vLLM, transformers, llama-cpp-python", "a model"),
+    "h100": ("H100", "vLLM, TensorRT-LLM, SGLang", "a model or batch"),
+    "a100": ("A100, MI300X", "vLLM, transformers", "a model or batch"),
+    "atlas": ("Atlas 800I A2", "torchair", "a batch"),
+    "cuda": ("GeForce, RTX", "llama.cpp, ExLlamaV2", "a device"),
+    "apple": ("Apple", "llama.cpp, MLX", "a device"),
+    "others": ("AMD, Vulkan, CPUs", "llama.cpp", "a device"),
+}
+APPLE = ("apple-m1-max", "apple-m2-ultra", "apple-m4-pro")
+
+
+def one_card(row):
+    return row.get("n_gpu", 1) == 1 and row.get("gpu_layers") is None
+
+
+def geforce(row):
+    return one_card(row) and row["backend"].startswith("cuda") and "(CUDA, A" in row["profile"]
+
+
+def vulkan_or_rocm(row):
+    return row["backend"].startswith(("vulkan", "rocm"))
+
+
+# What profiles were fitted to: (line of the front page, device, stack, left out, profile, kinds of rows that it has errors of, the
+# measurements and which of their rows these are, for the share inside of the band).
+FITTED = [
+    ("4090", "RTX 4090", "vLLM", "model", "rtx4090-vllm", ("prefill", "decode"), "rtx4090-qwen1.5",
+     lambda r: r["runtime"] == "vllm"),
+    ("4090", "RTX 4090", "transformers", "model", "rtx4090-transformers", ("prefill", "decode"), "rtx4090-qwen1.5",
+     lambda r: r["runtime"] == "transformers"),
+    ("4090", "RTX 4090", "llama-cpp-python", "model", "rtx4090-llama-cpp-python", ("prefill", "decode"), "rtx4090-qwen1.5",
+     lambda r: r["runtime"].startswith("llama")),
+    ("h100", "H100", "vLLM", "model", "h100-sxm-vllm", ("decode",), "h100-sxm-steps", lambda r: r["runtime"] == "vllm"),
+    ("h100", "H100", "TensorRT-LLM", "model", "h100-sxm-trtllm", ("prefill", "decode"), "h100-sxm-steps",
+     lambda r: r["runtime"] == "trtllm"),
+    ("h100", "H100", "SGLang", "batch", "h100-sxm-sglang", ("decode",), "h100-sxm-steps", lambda r: r["runtime"] == "sglang"),
+    ("a100", "A100", "vLLM 0.6", "model", "a100-sxm-80gb-vllm-v0", ("decode",), "a100-sxm-80gb-steps",
+     lambda r: r["runtime"] == "vllm"),
+    ("a100", "A100", "transformers", "model", "a100-sxm-80gb-transformers", ("decode",), "a100-sxm-80gb-steps",
+     lambda r: r["runtime"] == "transformers"),
+    ("a100", "MI300X", "vLLM", "batch", "mi300x-vllm", ("decode",), "mi300x-steps", lambda r: True),
+    ("atlas", "Atlas 800I A2", "torchair", "batch", "atlas-800i-a2-torchair", ("prefill", "decode"),
+     "atlas-800i-a2-llama-2-70b", lambda r: r["runtime"] == "torchair-2024b"),
+    ("atlas", "Atlas 800I A2", "torchair of early 2024", "batch", "atlas-800i-a2-torchair-2024a", ("prefill", "decode"),
+     "atlas-800i-a2-llama-2-70b", lambda r: r["runtime"] == "torchair-2024a"),
+    ("cuda", "GeForce and RTX cards", "llama.cpp", "device", "class-cuda-llama.cpp", ("prefill", "decode"), "llama.cpp", geforce),
+    ("cuda", "GeForce cards", "ExLlamaV2", "device", "class-cuda-exllamav2", ("decode",), "rtx-exllamav2", lambda r: True),
+    ("apple", "Apple M1 to M4", "llama.cpp", "device", "class-apple-llama.cpp", ("prefill", "decode"), "llama.cpp",
+     lambda r: r["hardware"] in APPLE),
+    ("apple", "Apple M1, M2", "MLX", "device", "class-apple-mlx", ("decode",), "apple-mlx",
+     lambda r: re.match("apple-m[12]", r["hardware"])),
+    ("apple", "Apple M3, M4", "MLX", "device", "class-apple9-mlx", ("prefill", "decode"), "apple-mlx",
+     lambda r: re.match("apple-m[34]", r["hardware"])),
+    ("others", "AMD cards and Vulkan", "llama.cpp", "device", "class-amd-llama.cpp", ("prefill", "decode"), "llama.cpp",
+     vulkan_or_rocm),
+    ("others", "CPUs", "llama.cpp", "device", "class-cpu-llama.cpp", ("prefill", "decode"), "llama.cpp",
+     lambda r: re.search("CPUs", r["profile"])),
+]
+# Of one device, so that none could be left out: errors of the rows that were fitted.
+SEEN = [
+    ("A100", "llama.cpp", "llama.cpp", lambda r: "HBM" in r["profile"]),
+    ("GB10", "llama.cpp", "llama.cpp", lambda r: r["hardware"] == "gb10"),
+    ("two and four cards, layers on the host", "llama.cpp", "llama.cpp", lambda r: not one_card(r)),
+]
+# Servers under load: (line of the front page, device, stack, measurements, what no fit has seen).
+SERVERS = [
+    ("rtx", "RTX 4090", "vLLM, servers", "rtx4090-serving", "the servers"),
+    ("rtx", "RTX PRO 6000", "vLLM, servers", "rtx-pro-6000-serving", "the servers"),
+    ("h100s", "H100", "vLLM, TensorRT-LLM, servers", "h100-sxm-serving", "most queues"),
+    ("h200s", "H200", "vLLM, SGLang, TensorRT-LLM, servers", "h200-sxm-serving", "all but two host times"),
+    ("b200s", "B200", "vLLM, SGLang, TensorRT-LLM, servers", "b200-sxm-serving", "all but two host times"),
+]
+SLOW = ("h100-sxm-serving", "h200-sxm-serving", "b200-sxm-serving")
+# Steps by a profile that has seen nothing of their chip: (device, by whose profile, measurements, runtime, profile). The first is for
+# the long table alone, since host times of its engines were fitted on the chip.
+FOREIGN = [
+    ("H100", "an A100's kernels", "h100-sxm-steps", "", "class-nvidia-ampere-vllm"),
+    ("RTX 4090", "an H100's kernels", "rtx4090-qwen1.5", "vllm", "class-nvidia-hopper-vllm"),
+    ("MI300X", "defaults of any device", "mi300x-steps", "", "class-any-vllm"),
+    ("Atlas 800I A2", "defaults of any device", "atlas-800i-a2-llama-2-70b", "", "class-any-default"),
+    ("Ascend 910C", "a 910B2's kernels", "ascend-910c-steps", "", ""),
+]
+
+
+def told(*words):
+    done = subprocess.run([program, *words, "--json"], env=dict(os.environ, LLMPERF_PATH=""), check=False, timeout=600,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
+    if done.returncode != 0:
+        sys.exit(f"llmperf {' '.join(words)}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+@functools.lru_cache(maxsize=None)
+def scored(name, profile=""):
+    under = ["--runtime", os.path.join(ROOT, "hardware", "runtimes", profile + ".yaml")] if profile else []
+    return [row for row in told("validate", name, *under)["rows"] if row["scored"]]
+
+
+def percent(share):
+    return f"{100 * share:.1f} %"
+
+
+def table(header, rows):
+    """`header`: names; those that start with ':' are columns of text."""
+    names = [name.lstrip(":") for name in header]
+    rules = "|" + "|".join("---" if name.startswith(":") else "---:" for name in header) + "|"
+    lines = ["| " + " | ".join(cells) + " |" for cells in [names, *rows]]
+    return "\n".join([lines[0], rules, *lines[1:]])
+
+
+class Figures:
+    """Of some rows: how many, the mean of their absolute errors, and how many are inside of the printed band of nine in ten."""
+
+    def __init__(self, rows=0, error=0.0, banded=0, inside=0, median=None, p90=None):
+        self.rows, self.error, self.banded, self.inside, self.median, self.p90 = rows, error, banded, inside, median, p90
+
+    def __add__(self, other):
+        return Figures(self.rows + other.rows, self.error + other.error, self.banded + other.banded, self.inside + other.inside)
+
+    def count(self):
+        return f"{self.rows:,}"
+
+    def mean(self):
+        return percent(self.error / self.rows)
+
+    def covered(self):
+        return f"{100 * self.inside / self.banded:.0f} %" if self.banded else "-"
+
+
+def of_rows(rows):
+    errors = sorted(abs(row["error"]) for row in rows)
+    banded = [row for row in rows if row.get("band_high_s")]
+    inside = sum(row["band_low_s"] <= row["measured_s"] <= row["band_high_s"] for row in banded)
+    middle = len(errors) // 2
+    median = errors[middle] if len(errors) % 2 else (errors[middle - 1] + errors[middle]) / 2
+    return Figures(len(rows), sum(errors), len(banded), inside, median)
+
+
+def from_page(name):
+    with open(os.path.join(ROOT, "reports", "validation", name + ".md"), encoding="utf-8") as file:
+        text = file.read()
+    rows = int(re.search(r"(\d+)\s+rows\s+scored", text).group(1))
+    mean, median = re.search(r"^\| llmperf \| ([\d.]+) % \| ([\d.]+) %", text, re.M).groups()
+    return Figures(rows, rows * float(mean) / 100, median=float(median) / 100)
+
+
+@functools.lru_cache(maxsize=None)
+def errors_of(profile):
+    return {error["group"]: error for error in told("show", "runtime", profile)["errors"]}
+
+
+def left_out(profile, kind, rows):
+    """What the profile's cross-validation says of its rows of this kind, and of these rows how many its bands hold."""
+    error = errors_of(profile)[kind]
+    seen = of_rows([row for row in rows if row["phase"] == kind])
+    return Figures(error["rows"], error["rows"] * error["mean"], seen.banded, seen.inside, p90=error["p90"])
+
+
+def fitted():
+    for front, device, stack, without, profile, kinds, name, belongs in FITTED:
+        rows = [row for row in scored(name) if belongs(row)]
+        for kind in kinds:
+            yield front, device, stack, without, kind, left_out(profile, kind, rows)
+
+
+def unseen():
+    for device, whose, name, runtime, profile in FOREIGN:
+        yield device, whose, of_rows([row for row in scored(name, profile) if row["runtime"].startswith(runtime)])
+
+
+def servers():
+    for front, device, stack, name, without in SERVERS:
+        yield front, device, stack, without, from_page(name) if name in SLOW else of_rows(scored(name))
+
+
+def with_median(figures):
+    return figures.mean() if figures.median is None else f"{figures.mean()} (median {percent(figures.median)})"
+
+
+def front_table():
+    lines = {}
+    for front, _, _, _, _, figures in fitted():
+        lines[front] = lines.get(front, Figures()) + figures
+    rows = [[*FRONT[front], figures.count(), figures.mean(), figures.covered()] for front, figures in lines.items()]
+    served = {}
+    for front, device, stack, without, figures in servers():
+        served.setdefault(front, []).append((device, stack, without, figures))
+    for group in served.values():
+        total = sum((figures for *_, figures in group[1:]), group[0][3])
+        rows.append([", ".join(device for device, *_ in group), group[-1][1], group[0][2], total.count(), with_median(total),
+                     total.covered()])
+    total = sum((figures for *_, figures in list(unseen())[1:]), Figures())
+    rows.append(["unseen chips", "by another chip's profile", "the device", total.count(), total.mean(), total.covered()])
+    return table([":device", ":stack", ":left out", "rows", "mean error", "in the 90 % band"], rows)
+
+
+def long_tables():
+    of_steps = [[device, stack, kind, without, figures.count(), figures.mean(), percent(figures.p90), figures.covered()]
+                for _, device, stack, without, kind, figures in fitted()]
+    for device, stack, profile, kind in (("A100", "Megatron-LM, training", "a100-sxm-80gb-megatron", "training"),
+                                         ("H100", "PyTorch, video", "h100-sxm-pytorch", "video")):
+        error = errors_of(profile)[kind]
+        of_steps.append([device, stack, kind, "all" if kind == "training" else "a length", str(error["rows"]), percent(error["mean"]),
+                         percent(error["p90"]), "-"])
+    of_servers = [[device, stack, without, figures.count(), figures.mean(), percent(figures.median)]
+                  for _, device, stack, without, figures in servers()]
+    of_chips = [[device, whose, figures.count(), figures.mean(), percent(figures.median), figures.covered()]
+                for device, whose, figures in unseen()]
+    seen = [(device, stack, of_rows([row for row in scored(name) if belongs(row)])) for device, stack, name, belongs in SEEN]
+    of_seen = [[device, stack, figures.count(), figures.mean(), figures.covered()] for device, stack, figures in seen]
+    return {
+        "left out": table([":device", ":stack", ":steps", ":left out", "rows", "mean error", "90 % within", "in the band"], of_steps),
+        "servers": table([":device", ":stack", ":not fitted", "figures", "mean error", "median"], of_servers),
+        "unseen chips": table([":device", ":by", "rows", "mean error", "median", "in the band"], of_chips),
+        "seen": table([":device", ":stack", "rows", "mean error", "in the band"], of_seen),
+    }
+
+
+def standing():
+    """How many of the built-in devices there are measurements of, by the shipped sets."""
+    steps, kernels = set(), set()
+    for path in glob.glob(os.path.join(MEASUREMENTS, "*.csv")):
+        with open(path, encoding="utf-8") as file:
+            rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+        (steps if "model" in rows[0] else kernels).update(row["hardware"] for row in rows)
+    names = {device["name"] for device in told("list", "hardware")["hardware"]}
+    steps, kernels = steps & names, (kernels & names) - steps
+    return (f"Of the {len(names)} built-in devices {len(steps)} have measured steps or servers behind them and {len(kernels)} kernels "
+            f"alone; what is said of the other {len(names) - len(steps) - len(kernels)} rests on the defaults of their class.")
+
+
+def wrapped(text):
+    lines = [""]
+    for word in text.split(" "):
+        if len(lines[-1]) + 1 + len(word) > 120:
+            lines.append(word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}".strip()
+    return "\n".join(lines)
+
+
+def main():
+    global program
+    words = [word for word in sys.argv[1:] if word != "--check"]
+    program = os.path.abspath(words[0] if words else os.environ.get("LLMPERF", program))
+    contents = {"accuracy": front_table() + "\n\n" + wrapped(standing()), "devices": wrapped(standing()), **long_tables()}
+    different = []
+    written = set()
+    for page in PAGES:
+        with open(os.path.join(ROOT, page), encoding="utf-8") as file:
+            text = file.read()
+
+        def fill(match):
+            written.add(match.group(2))
+            return match.group(1) + contents[match.group(2)] + "\n" + match.group(3)
+
+        new = re.sub(r"(<!-- accuracy: ([a-z ]+); scripts/accuracy.py writes it -->\n).*?(<!-- end -->)", fill, text, flags=re.S)
+        if new != text:
+            different.append(page)
+            if "--check" not in sys.argv:
+                with open(os.path.join(ROOT, page), "w", encoding="utf-8") as file:
+                    file.write(new)
+    for name in sorted(set(contents) - written):
+        sys.exit(f"no page has a place for '{name}'")
+    if "--check" in sys.argv and different:
+        sys.exit(f"{', '.join(different)}: not what the program says now; scripts/accuracy.py PROGRAM writes it")
+    print(f"{len(PAGES)} pages, {len(different)} {'differ' if '--check' in sys.argv else 'changed'}")
+
+
+main()
