@@ -115,7 +115,8 @@ def _call(how, command, request, kind=Result, must_fit=True, own=()):
     """The result, or what the status means. `own`: keys that are no fields of a request."""
     handle = how(command, _encode(request).encode())
     status = handle.status()
-    if status == _library.DONE or status == _library.MISSED:
+    failed_points = status == _library.FAILED and handle.rows() > 0  # of a sweep: its rows say why
+    if status in (_library.DONE, _library.MISSED) or failed_points:
         return kind(handle, status)
     if status == _library.DOES_NOT_FIT:
         documented = command in ("estimate", "capacity")  # the others have nothing to tell then

@@ -91,8 +91,7 @@ def _restored(kind, text, status, *more):
     return result
 
 
-# Where an estimate's columns are, by how many there are: text, video and training differ in that. What kind a column is
-# depends on the result: an empty one counts as numbers.
+# Where an estimate's columns are, by how many there are: text, video and training differ in that.
 _places = {}
 
 
@@ -179,8 +178,7 @@ class Sweep:
     @property
     def errors(self):
         """Why points could not be estimated, without those that could."""
-        index = self._index.get("error")
-        if index is None or self._kinds[index][1] != TEXTS:  # an empty column is one of numbers
+        if "error" not in self._index:
             return []
         return [text for text in self._list("error") if text is not None]
 
