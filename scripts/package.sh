@@ -61,6 +61,7 @@ install_component program "$work/$name"
 licences "$work/$name/share/doc/llmperf"
 if [ -e "$root/scripts/python_wheel.py" ]; then
   LLMPERF_LIBRARY=$(realpath "$build/libllmperf.so") python3 "$root/scripts/python_wheel.py" "$out" >/dev/null
+  install -D -m 644 -t "$work/$name/python" "$out"/llmperf-*.whl
 fi
 all_as_old_as_the_commit "$work/$name"
 tar -C "$work" --sort=name --format=gnu --owner=0 --group=0 --numeric-owner -cf - "$name" | gzip -9n >"$out/$name.tar.gz"
