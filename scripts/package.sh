@@ -57,13 +57,18 @@ all_as_old_as_the_commit() { find "$1" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {
 
 # ---- llmperf-VERSION-linux-x86_64.tar.gz: unpack it anywhere.
 name=llmperf-$version-linux-$(uname -m)
-install_component program "$work/$name"
-licences "$work/$name/share/doc/llmperf"
-if [ -e "$root/scripts/python_wheel.py" ]; then
-  LLMPERF_LIBRARY=$(realpath "$build/libllmperf.so") python3 "$root/scripts/python_wheel.py" "$out" >/dev/null
-fi
-all_as_old_as_the_commit "$work/$name"
-tar -C "$work" --sort=name --format=gnu --owner=0 --group=0 --numeric-owner -cf - "$name" | gzip -9n >"$out/$name.tar.gz"
+archive() {
+  install_component program "$work/$name"
+  licences "$work/$name/share/doc/llmperf"
+  if [ -e "$root/scripts/python_wheel.py" ]; then
+    LLMPERF_LIBRARY=$(realpath "$build/libllmperf.so") python3 "$root/scripts/python_wheel.py" "$out" >/dev/null
+    install -D -m 644 -t "$work/$name/python" "$out"/llmperf-*.whl
+  fi
+  all_as_old_as_the_commit "$work/$name"
+  tar -C "$work" --sort=name --format=gnu --owner=0 --group=0 --numeric-owner -cf - "$name" | gzip -n >"$out/$name.tar.gz"
+}
+archive &
+made=$!
 
 # ---- The Debian packages: what Debian wants and other systems do not is a copyright file and a change log of its own form,
 # compressed pages, and another folder for completions of zsh.
@@ -119,6 +124,7 @@ performance model of language models on accelerators (C++ library)
  make estimates themselves.
 DESCRIPTION
 
+wait "$made"
 (cd "$out" && sha256sum llmperf*.deb llmperf-*.tar.gz $(ls llmperf-*.whl 2>/dev/null) llmperf-*.spdx.json >SHA256SUMS)
 if [ -n "$check" ]; then
   "$root/scripts/package.sh" --build "$build" "$work/again" >/dev/null

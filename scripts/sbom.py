@@ -72,6 +72,9 @@ def parts(build, program):
             algorithm, digest = entry["integrity"].split("-", 1)
             yield package(name, entry["version"], entry["license"], [f"pkg:npm/{name}@{entry['version']}"],
                           checksums=[{"algorithm": algorithm.upper(), "checksumValue": base64.b64decode(digest).hex()}]), "CONTAINS"
+    if os.path.exists(os.path.join(build, "engine", "engine.wasm")):  # of the explorer, with its C and C++ libraries
+        version = said(cache["LLMPERF_EMCC"], "-dumpversion")
+        yield package("emscripten", version, "MIT OR NCSA", debian("emscripten")), "CONTAINS"
     compiler = cache["CMAKE_CXX_COMPILER"]
     version = said(compiler, "-dumpfullversion") or said(compiler, "-dumpversion")
     yield package("libstdc++", version, RUNTIME, debian("libstdc++6")), link("libstdc++")

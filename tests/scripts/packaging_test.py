@@ -193,11 +193,18 @@ class Packages(unittest.TestCase):
         for root in (os.path.join(self.roots["llmperf"], "usr"), self.unpacked):
             self.assertEqual(run(os.path.join(root, "bin", "llmperf"), *words, cwd="/", env={}), expected)
 
+    def test_the_shared_library_shows_the_interface_alone(self):
+        library = os.path.join(self.unpacked, "lib", "libllmperf.so")
+        shown = [line.split()[-1] for line in run("objdump", "-T", library).splitlines() if re.match(r"[0-9a-f]{16} ", line) and "*UND*" not in line]
+        with open(os.path.join(self.unpacked, "include", "llmperf.h"), encoding="utf-8") as file:
+            declared = re.findall(r"(?m)^LLMPERF_API .*?(llmperf_\w+)\(", file.read())
+        self.assertEqual(sorted(shown), sorted(declared))
+
     def test_a_c_program_works_with_the_archive_alone(self):
         program = os.path.join(self.folder.name, "estimate")
         run(os.environ.get("CXX", "c++"), "-x", "c", os.path.join(self.unpacked, "share", "doc", "llmperf", "examples", "c", "estimate.c"),
             "-I", self.unpacked + "/include", "-L", self.unpacked + "/lib", "-lllmperf", "-o", program)
-        self.assertIn("ttft", run(program, env={"LD_LIBRARY_PATH": self.unpacked + "/lib"}))
+        self.assertIn("ttft", run(program, "qwen-7b", "rtx4090", env={"LD_LIBRARY_PATH": self.unpacked + "/lib"}))
 
     def test_pages_are_compressed_and_completions_where_debian_looks_for_them(self):
         files = files_under(self.roots["llmperf"])
