@@ -57,7 +57,9 @@ int explore_action(const ExploreFlags& flags, const Context&) {
     throw Error::bad_input("--output: the explorer is HTML, and not what " + quote(flags.output) + " says",
                            "end the name in .html");
   }
-  if (const std::string missing = report::explorer_missing(); !missing.empty()) throw Error::failed(missing);
+  if (const std::string missing = report::explorer_missing(); !missing.empty()) {
+    throw Error::failed(missing, "a build that finds npm and emscripten has it (docs/install.md)");
+  }
   request::Request request = flags.file.empty() ? flags.request : merged(read_request(flags.file), flags.request);
   WrittenFile file(flags.output == "-" ? "" : flags.output);
   check_answer(request);
