@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import unittest
 
-from program import DONE, FAILED, FAILED, LONG, PROGRAM, USAGE, ProgramTest
+from program import DONE, FAILED, LONG, PROGRAM, USAGE, ProgramTest
 
 PROGRAM_TEXT = """\
 module {
