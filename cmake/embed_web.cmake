@@ -1,5 +1,5 @@
 # Writes OUTPUT: a C++ file that defines html_assets() and explorer_assets() with the styles and the bundled scripts of
-# ROOT (reports/web). FOLDER takes npm's packages. ENGINE: a folder with engine.js, engine.wasm and engine.wasm.gz, or with `failed`, which
+# ROOT (reports/web). FOLDER takes npm's packages. ENGINE: a folder with engine.js, engine.wasm and engine.wasm.xz, or with `failed`, which
 # says why there are none; empty where they were not asked for. Whatever is missing, OUTPUT is written and says so.
 cmake_minimum_required(VERSION 3.25)
 
@@ -47,8 +47,12 @@ endfunction()
 function(write_banner)
   file(READ ${FOLDER}/node_modules/echarts/NOTICE echarts)
   file(READ ${FOLDER}/node_modules/zrender/LICENSE zrender)
+  file(READ ${FOLDER}/node_modules/yaml/LICENSE yaml)
   file(WRITE ${FOLDER}/banner.js "/*!\n${echarts}\nLicensed under the Apache License, "
     "Version 2.0: www.apache.org/licenses/LICENSE-2.0\n\nzrender:\n${zrender}*/\n")
+  file(WRITE ${FOLDER}/explorer_banner.js "/*!\nyaml:\n${yaml}\n"
+    "xz-decompress (c) Tim Perry, after xzwasm (c) Steve Sanderson, with walloc (c) Igalia, S.L.: MIT. It contains "
+    "xz-embedded by Lasse Collin and Igor Pavlov: public domain.\n*/\n")
 endfunction()
 
 # Our own mistake does not pass: a bundle is made, or nothing is built.
@@ -101,7 +105,6 @@ function(bundle error)
     write_banner()
     bundle_script(src/main.js bundle.js)
     bundle_script(src/explorer/main.js explorer.js)
-    bundle_script(src/explorer/charts.js charts.js)
     bundle_script(src/explorer/engine.js engine.js)
   endif()
   set(${error} "${failed}" PARENT_SCOPE)
@@ -128,7 +131,7 @@ endfunction()
 
 file(MAKE_DIRECTORY ${FOLDER})
 file(READ ${ROOT}/report.css style)
-foreach(part code explorer_style charts engine packed catalog explorer)
+foreach(part code explorer_style engine packed catalog explorer)
   set(${part} "")
 endforeach()
 bundle(missing)
@@ -155,7 +158,6 @@ if(NOT explorer_missing)
 endif()
 if(NOT explorer_missing)
   file(READ ${ROOT}/explorer.css explorer_style)
-  read_scripts(charts ${FOLDER}/banner.js ${FOLDER}/charts.js)
   # emscripten leaves half of its loader as it was written.
   run(failed ${FOLDER}/node_modules/.bin/esbuild ${ENGINE}/engine.js --minify --target=es2020 --charset=ascii
     --log-level=warning --outfile=${FOLDER}/loader.js)
@@ -163,8 +165,8 @@ if(NOT explorer_missing)
     message(FATAL_ERROR "the engine's loader is not a script: ${failed}")
   endif()
   read_scripts(engine ${FOLDER}/loader.js ${FOLDER}/engine.js)
-  read_scripts(explorer ${FOLDER}/explorer.js)
-  base64(packed ${ENGINE}/engine.wasm.gz)
+  read_scripts(explorer ${FOLDER}/explorer_banner.js ${FOLDER}/explorer.js)
+  base64(packed ${ENGINE}/engine.wasm.xz)
   list_catalog(catalog)
 endif()
 file(WRITE ${OUTPUT} "// Generated from reports/web.
@@ -173,7 +175,7 @@ file(WRITE ${OUTPUT} "// Generated from reports/web.
 namespace llmperf::report {
 namespace {
 ")
-foreach(part style code explorer_style charts engine packed catalog explorer)
+foreach(part style code explorer_style engine packed catalog explorer)
   file(APPEND ${OUTPUT} "constexpr char k_${part}[] = R\"embedded(${${part}})embedded\";\n")
 endforeach()
 file(APPEND ${OUTPUT} "
@@ -189,7 +191,7 @@ const HtmlAssets& html_assets() {
 }
 
 const ExplorerAssets& explorer_assets() {
-  static constexpr ExplorerAssets kAssets{view(k_explorer_style), view(k_charts), view(k_engine), view(k_packed),
+  static constexpr ExplorerAssets kAssets{view(k_explorer_style), view(k_engine), view(k_packed),
                                           view(k_catalog), view(k_explorer), \"${explorer_missing}\"};
   return kAssets;
 }

@@ -1,6 +1,6 @@
 # The engine of pages (bindings/wasm): what computes, as WebAssembly, built by emscripten in the build folder as a project
 # of its own. Without emscripten the build succeeds all the same, and pages say what to install.
-# LLMPERF_ENGINE_FOLDER has engine.js, engine.wasm and engine.wasm.gz, which are LLMPERF_ENGINE_FILES, or the text `failed`.
+# LLMPERF_ENGINE_FOLDER has engine.js, engine.wasm and engine.wasm.xz, which are LLMPERF_ENGINE_FILES, or the text `failed`.
 option(LLMPERF_EXPLORER "What computes as WebAssembly, for pages that answer themselves (needs emscripten)" ON)
 set(LLMPERF_ENGINE_FOLDER "")
 set(LLMPERF_ENGINE_FILES "")
@@ -37,7 +37,7 @@ function(llmperf_build_engine)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cpp ${PROJECT_SOURCE_DIR}/src/*.h
     ${PROJECT_SOURCE_DIR}/bindings/c/*.cpp ${PROJECT_SOURCE_DIR}/bindings/c/*.h ${source}/*)
   list(FILTER sources EXCLUDE REGEX "/src/(cli|report|replay|import|calibrate)/")
-  set(files ${folder}/engine.js ${folder}/engine.wasm ${folder}/engine.wasm.gz)
+  set(files ${folder}/engine.js ${folder}/engine.wasm ${folder}/engine.wasm.xz)
   set(script ${PROJECT_SOURCE_DIR}/cmake/build_engine.cmake)
   add_custom_command(OUTPUT ${files}
     COMMAND ${CMAKE_COMMAND} -DSOURCE=${source} -DFOLDER=${folder} -DEMBED=$<TARGET_FILE:llmperf_embed_data>

@@ -8,68 +8,47 @@ namespace llmperf::c {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-constexpr int kUnknown = -1;
 
-int kind_of(const sweep::Cell& cell) {
-  switch (cell.kind) {
-    case sweep::Cell::Kind::none: return kUnknown;
-    case sweep::Cell::Kind::number: return LLMPERF_NUMBERS;
-    case sweep::Cell::Kind::truth: return LLMPERF_TRUTHS;
-    case sweep::Cell::Kind::text: return LLMPERF_TEXTS;
+int kind_of(result::Kind kind) {
+  switch (kind) {
+    case result::Kind::truth: return LLMPERF_TRUTHS;
+    case result::Kind::integer:
+    case result::Kind::number: return LLMPERF_NUMBERS;
+    default: return LLMPERF_TEXTS;
   }
-  return kUnknown;
-}
-
-// The column's cells so far as texts.
-void turn_to_texts(ColumnOfCells& column) {
-  for (const double number : column.numbers) {
-    if (number == number) column.text += result::plain(number);
-    column.offsets.push_back(static_cast<std::int64_t>(column.text.size()));
-  }
-  column.numbers.clear();
-  column.kind = LLMPERF_TEXTS;
 }
 
 }  // namespace
 
-Columns::Columns(const std::vector<std::string>& names, const std::vector<std::size_t>& shown) : shown_(shown) {
-  for (const std::size_t column : shown) columns_.push_back({.name = names[column]});
+Columns::Columns(const std::vector<std::string>& names, const std::vector<result::Kind>& kinds,
+                 const std::vector<std::size_t>& shown)
+    : shown_(shown) {
+  for (const std::size_t column : shown) columns_.push_back({.name = names[column], .kind = kind_of(kinds[column])});
 }
 
 void Columns::add(const sweep::Row& row) {
-  for (std::size_t i = 0; i < columns_.size(); ++i) put(columns_[i], row[shown_[i]]);
-  ++rows_;
-}
-
-void Columns::put(ColumnOfCells& column, const sweep::Cell& cell) {
-  const int kind = kind_of(cell);
-  if (column.kind == kUnknown) column.kind = kind;
-  if (kind != kUnknown && kind != column.kind && column.kind != LLMPERF_TEXTS) turn_to_texts(column);
-  // A column without a text so far keeps its empty cells as numbers.
-  if (column.kind == LLMPERF_TEXTS && column.offsets.size() == 1 && !column.numbers.empty()) turn_to_texts(column);
-  if (column.kind == LLMPERF_TEXTS) {
-    column.text += result::cell_text(cell);
-    column.offsets.push_back(static_cast<std::int64_t>(column.text.size()));
-  } else {
-    column.numbers.push_back(kind == kUnknown ? kNone : cell.number);
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    ColumnOfCells& column = columns_[i];
+    const sweep::Cell& cell = row[shown_[i]];
+    if (column.kind == LLMPERF_TEXTS) {
+      column.text += result::cell_text(cell);
+      column.offsets.push_back(static_cast<std::int64_t>(column.text.size()));
+    } else {
+      const bool none = cell.kind == sweep::Cell::Kind::none || cell.kind == sweep::Cell::Kind::text;
+      column.numbers.push_back(none ? kNone : cell.number);
+    }
   }
+  ++rows_;
 }
 
 void Columns::add(const Columns& other) {
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     ColumnOfCells& to = columns_[i];
     const ColumnOfCells& from = other.columns_[i];
-    const bool numbers = from.kind != LLMPERF_TEXTS && to.kind != LLMPERF_TEXTS;
-    if (numbers && (to.kind == from.kind || to.kind == kUnknown || from.kind == kUnknown)) {
-      if (to.kind == kUnknown) to.kind = from.kind;
-      to.numbers.insert(to.numbers.end(), from.numbers.begin(), from.numbers.end());
-      continue;
-    }
-    sweep::Cell cell;
-    for (std::size_t r = 0; r < other.rows_; ++r) {
-      other.cell(i, r, cell);
-      put(to, cell);
-    }
+    to.numbers.insert(to.numbers.end(), from.numbers.begin(), from.numbers.end());
+    const auto behind = static_cast<std::int64_t>(to.text.size());
+    for (std::size_t r = 1; r < from.offsets.size(); ++r) to.offsets.push_back(behind + from.offsets[r]);
+    to.text += from.text;
   }
   rows_ += other.rows_;
 }
@@ -88,8 +67,7 @@ void Columns::cell(std::size_t column, std::size_t row, sweep::Cell& cell) const
 }
 
 void Columns::finish() {
-  for (ColumnOfCells& column : columns_) {
-    if (column.kind == kUnknown) column.kind = LLMPERF_NUMBERS;
+  for (const ColumnOfCells& column : columns_) {
     if (rows_ > 0) first_.push_back(column.kind == LLMPERF_TEXTS ? kNone : column.numbers.front());
   }
 }

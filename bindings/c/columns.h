@@ -6,24 +6,25 @@
 #include <vector>
 
 #include "bindings/c/llmperf.h"
+#include "result/field.h"
 #include "sweep/row.h"
 
 namespace llmperf::c {
 
 struct ColumnOfCells {
   std::string name = {};
-  int kind = -1;  // of llmperf.h; -1: all cells were empty so far
+  int kind = 0;  // of llmperf.h
   std::vector<double> numbers = {};
   std::vector<std::int64_t> offsets = {0};
   std::string text = {};
 };
 
-// Each column is of the kind of its cells; one that has texts among numbers is of texts.
 class Columns {
  public:
   Columns() = default;
-  // `shown`: the columns to keep, in order.
-  Columns(const std::vector<std::string>& names, const std::vector<std::size_t>& shown);
+  // `shown`: the columns to keep, in order. What a column has is what is declared, whatever its cells are.
+  Columns(const std::vector<std::string>& names, const std::vector<result::Kind>& kinds,
+          const std::vector<std::size_t>& shown);
   void add(const sweep::Row& row);
   void add(const Columns& other);
   // Numbers of the first row. After this nothing is added.
@@ -35,7 +36,6 @@ class Columns {
   void cell(std::size_t column, std::size_t row, sweep::Cell& cell) const;
 
  private:
-  static void put(ColumnOfCells& column, const sweep::Cell& cell);
   std::vector<std::size_t> shown_;
   std::vector<ColumnOfCells> columns_;
   std::vector<double> first_;

@@ -2,6 +2,8 @@
 // which a page does without.
 #include "bindings/c/llmperf.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -42,15 +44,18 @@ void estimated(llmperf_session& session, std::string_view json, llmperf_result& 
   const request::Request request = asked.request();
   answer::check_complete(request, kWanted);
   const auto made = std::make_shared<answer::Estimated>(request, asked.sources(session));
+  const std::vector<result::Column> columns = made->columns();
+  std::vector<std::string> names;
+  std::vector<result::Kind> kinds;
+  std::vector<std::size_t> all;
+  for (const result::Column& column : columns) {
+    all.push_back(all.size());
+    names.emplace_back(column.name);
+    kinds.push_back(column.kind);
+  }
   sweep::Row row;
   made->fill(row);
-  std::vector<std::string> names(row.size());
-  std::vector<std::size_t> all(row.size());
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    names[i] = row.name(i);
-    all[i] = i;
-  }
-  result.columns = c::Columns(names, all);
+  result.columns = c::Columns(names, kinds, all);
   result.columns.add(row);
   result.columns.finish();
   result.document = [made] { return made->json(); };
@@ -99,7 +104,7 @@ void swept(llmperf_session& session, std::string_view json, llmperf_result& resu
   const bool all = choice.selection.keeps_all();
   const c::Interruptible call(session);
   const std::vector<sweep::Chunk> chunks = points.study().chunks({});
-  result.columns = c::Columns(points.columns(), written);
+  result.columns = c::Columns(points.columns(), points.kinds(), written);
   sweep::Selection kept = choice.selection;
   sweep::run_in_order<Chunk>(
       chunks.size(), std::clamp<std::size_t>(chunks.size(), 1, threads),
@@ -107,7 +112,9 @@ void swept(llmperf_session& session, std::string_view json, llmperf_result& resu
       [&]() -> sweep::Worker<Chunk> {
         return [&, evaluate = std::make_shared<answer::PointStudy::Evaluator>(points),
                 row = sweep::Row()](std::size_t i) mutable {
-          Chunk chunk{.columns = c::Columns(points.columns(), written), .kept = choice.selection, .first_error = {}};
+          Chunk chunk{.columns = c::Columns(points.columns(), points.kinds(), written),
+                      .kept = choice.selection,
+                      .first_error = {}};
           for (std::int64_t point = chunks[i].begin; point < chunks[i].end && !call.stopped(); ++point) {
             ++chunk.points;
             if (!(*evaluate)(point, row) && chunk.failed++ == 0) chunk.first_error = row[row.size() - 1].text;
@@ -129,6 +136,10 @@ void swept(llmperf_session& session, std::string_view json, llmperf_result& resu
   made->front = result::front_of(kept, points.columns());
   for (const sweep::Row& row : kept.take()) result.columns.add(row);
   result.columns.finish();
+  if (made->failed > 0) {
+    tell(result, Error::failed(fmt::format("{} of {} points failed; the first: {}", made->failed, made->points,
+                                           made->first_error)));
+  }
   if (call.stopped()) result.status = c::kInterrupted;
   result.document = [made, &columns = result.columns] {
     // Rows again, of the columns that were kept.

@@ -104,6 +104,12 @@ void Estimated::fill(sweep::Row& row) const {
              work_);
 }
 
+std::vector<result::Column> Estimated::columns() const {
+  if (std::holds_alternative<Film>(work_)) return result::columns(result::type_of<result::Video>());
+  if (std::holds_alternative<Trained>(work_)) return result::columns(result::type_of<result::Training>());
+  return result::columns(result::type_of<result::Generation>());
+}
+
 std::string with_request(std::string json, const request::Request& request) {
   json.erase(json.rfind("\n}"));
   json += ",\n  \"request\": ";

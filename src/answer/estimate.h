@@ -10,6 +10,7 @@
 #include "request/resolve.h"
 #include "result/explanation.h"
 #include "result/generation.h"
+#include "result/row.h"
 #include "result/training.h"
 #include "result/video.h"
 #include "sweep/row.h"
@@ -48,8 +49,9 @@ class Estimated {
   std::optional<Error> infeasible() const;
   // The document, with the request as its last key.
   std::string json() const;
-  // Its cells, as CSV and sweeps have them.
+  // Its cells, as CSV and sweeps have them, and what these are.
   void fill(sweep::Row& row) const;
+  std::vector<result::Column> columns() const;
 
  private:
   std::unique_ptr<request::Resolved> resolved_;

@@ -44,17 +44,19 @@ std::string result_column(const std::string& field) {
   return column;
 }
 
-std::vector<std::string> result_columns(request::Workload workload) {
-  sweep::Row row;
+std::vector<result::Column> result_columns(request::Workload workload) {
   switch (workload) {
-    case request::Workload::text: result::fill_row<result::Generation>(row, nullptr); break;
-    case request::Workload::video: result::fill_row<result::Video>(row, nullptr); break;
-    case request::Workload::training: result::fill_row<result::Training>(row, nullptr); break;
-    case request::Workload::serve: break;  // no sweep has such points
+    case request::Workload::video: return result::columns(result::type_of<result::Video>());
+    case request::Workload::training: return result::columns(result::type_of<result::Training>());
+    default: return result::columns(result::type_of<result::Generation>());
   }
-  std::vector<std::string> columns;
-  for (std::size_t i = 0; i < row.size(); ++i) columns.emplace_back(row.name(i));
-  return columns;
+}
+
+// What the cells of an axis' values are.
+result::Kind kind_of(const sweep::Axis& axis, std::size_t flag) {
+  const bool numbers = std::all_of(axis.values.begin(), axis.values.end(),
+                                   [&](const auto& value) { return parse_double(value[flag]).has_value(); });
+  return numbers ? result::Kind::number : result::Kind::text;
 }
 
 // A count without its suffix, as columns show it; what is none is told at its point, but for a range that lacks a step.
@@ -234,21 +236,28 @@ void PointStudy::check_sources(const std::vector<sweep::Axis>& axes) {
 }
 
 void PointStudy::name_columns() {
-  const std::vector<std::string> results = result_columns(workload_);
-  columns_ = {"point"};
+  const std::vector<result::Column> results = result_columns(workload_);
+  const auto is_result = [&](const std::string& name) {
+    return std::any_of(results.begin(), results.end(), [&](const result::Column& c) { return c.name == name; });
+  };
+  const auto add = [&](std::string_view name, result::Kind kind) {
+    columns_.emplace_back(name);
+    kinds_.push_back(kind);
+  };
+  add("point", result::Kind::number);
   std::vector<std::pair<std::string, AxisColumn>> cells;
   for (std::size_t a = 0; a < study_->axes().size(); ++a) {
     const sweep::Axis& axis = study_->axes()[a];
     for (std::size_t f = 0; f < axis.flags.size(); ++f) {
       std::string column = result_column(axis.flags[f]);
       if (workload_ == request::Workload::video && axis.flags[f] == "batch") column = "videos";
-      const bool extra = !contains(results, column);
-      if (extra) columns_.push_back(column);
+      const bool extra = !is_result(column);
+      if (extra) add(column, kind_of(axis, f));
       cells.push_back({column, {.axis = a, .flag = f, .extra = extra}});
     }
   }
-  columns_.insert(columns_.end(), results.begin(), results.end());
-  columns_.emplace_back("error");
+  for (const result::Column& column : results) add(column.name, column.kind);
+  add("error", result::Kind::text);
   for (auto& [column, cell] : cells) {
     cell.column = static_cast<std::size_t>(std::find(columns_.begin(), columns_.end(), column) - columns_.begin());
     axis_cells_.push_back(cell);

@@ -10,6 +10,7 @@
 
 #include "request/request.h"
 #include "request/resolve.h"
+#include "result/field.h"
 #include "result/generation.h"
 #include "result/study.h"
 #include "sweep/row.h"
@@ -39,6 +40,8 @@ class PointStudy {
   const sweep::Study& study() const { return *study_; }
   // "point", the swept fields that results do not name, the columns of an estimate, "error".
   const std::vector<std::string>& columns() const { return columns_; }
+  // What each of these columns has: of numbers, truths or texts.
+  const std::vector<result::Kind>& kinds() const { return kinds_; }
   // Those that change.
   std::vector<result::SweptFlag> swept() const;
 
@@ -85,6 +88,7 @@ class PointStudy {
   std::size_t inner_ = 0;                                   // the last axes: scenarios of one setup
   std::vector<std::vector<std::int64_t>> inner_values_;
   std::vector<std::string> columns_;
+  std::vector<result::Kind> kinds_;
   std::vector<AxisColumn> axis_cells_;
   request::Workload workload_ = request::Workload::text;
   request::Sources& sources_;

@@ -82,17 +82,6 @@ std::string table(const Type& type) {
   return out;
 }
 
-void add_columns(std::vector<Column>& columns, const Type& type) {
-  for (const Field& field : type.fields) {
-    if (field.in == In::json) continue;
-    if (field.flat) {
-      add_columns(columns, field.shape.type());
-    } else {
-      columns.push_back({field.key, field.doc});
-    }
-  }
-}
-
 void add_named(std::vector<const Type*>& found, const Type& type) {
   for (const Field& field : type.fields) {
     if (field.in == In::row || field.shape.kind != Kind::object) continue;
@@ -104,12 +93,6 @@ void add_named(std::vector<const Type*>& found, const Type& type) {
 }
 
 }  // namespace
-
-std::vector<Column> columns(const Type& type) {
-  std::vector<Column> columns;
-  add_columns(columns, type);
-  return columns;
-}
 
 std::span<const Documented> documents() {
   static constexpr Documented kDocuments[] = {

@@ -33,11 +33,4 @@ std::string documentation_of_parts();
 std::string schema(const Documented& documented);
 std::string schema_file(const Documented& documented);
 
-// What the rows of a result have, in order.
-struct Column {
-  std::string_view name;
-  std::string_view doc;
-};
-std::vector<Column> columns(const Type& type);
-
 }  // namespace llmperf::result

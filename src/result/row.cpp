@@ -44,9 +44,26 @@ class RowVisitor final : public Visitor {
   const Field* field_ = nullptr;
 };
 
+void add_columns(std::vector<Column>& columns, const Type& type) {
+  for (const Field& field : type.fields) {
+    if (field.in == In::json) continue;
+    if (field.flat) {
+      add_columns(columns, field.shape.type());
+    } else {
+      columns.push_back({field.key, field.doc, field.shape.kind});
+    }
+  }
+}
+
 }  // namespace
 
 void fill_row(sweep::Row& row, const Type& type, const void* object) { RowVisitor(row).fill(type, object); }
+
+std::vector<Column> columns(const Type& type) {
+  std::vector<Column> columns;
+  add_columns(columns, type);
+  return columns;
+}
 
 std::string plain(double value) {
   if (!std::isfinite(value)) return "";

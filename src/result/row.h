@@ -1,6 +1,10 @@
 // Results as rows of named cells: CSV, and the points of a sweep.
 #pragma once
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "result/field.h"
 #include "sweep/row.h"
 
@@ -13,6 +17,14 @@ template <class T>
 void fill_row(sweep::Row& row, const T* object) {
   fill_row(row, type_of<T>(), object);
 }
+
+// What the rows of a result have, in order.
+struct Column {
+  std::string_view name;
+  std::string_view doc;
+  Kind kind = Kind::any;
+};
+std::vector<Column> columns(const Type& type);
 
 // The text of a cell of CSV: the shortest that reads back the same, "true" or "false", nothing for an empty cell.
 std::string plain(double value);

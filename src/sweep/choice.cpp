@@ -19,6 +19,7 @@ RowChoice row_choice(const RowQuery& f, const std::vector<std::string>& columns)
   const auto add_text = [&](const std::string& text) {
     choice.text = choice.text.empty() ? text : text + " " + choice.text;
   };
+  if (f.top.has_value() == f.by.empty()) throw Error::bad_input("--top and --by go together", "--top 5 --by ttft_s");
   if (f.top) {
     choice.selection = Selection::top(parse_key("--by", f.by, columns), static_cast<std::size_t>(*f.top));
     add_text(fmt::format("the {} best by {}", *f.top, f.by));

@@ -5,7 +5,6 @@ devices, plans, weights, workloads and files of all kinds.
 engine_test.py FOLDER LIBRARY [NODE]: where engine.js and engine.wasm are, and the C interface of this machine, which
 answers hundreds of requests in the time that the program takes for a few; those few are compared with the program."""
 import ctypes
-import gzip
 import json
 import os
 import subprocess
@@ -15,7 +14,7 @@ import unittest
 from program import PROGRAM, ROOT, ProgramTest
 
 SKIPPED = 77
-MOST = 480_000  # bytes that the engine may add to a page, compressed
+MOST = 800_000  # bytes: with the page's scripts 0.85 MB
 DEVICES = ["rtx4090", "h100-sxm", "a100-sxm-80gb", "mi300x", "atlas-800i-a2", "apple-m3-max", "tpu-v5e", "rtx3060", "gb200", "strix-halo"]
 WEIGHTS = ["bf16", "fp8", "int8", "w4a16", "q4_k_m", "q8_0", "iq2_xs", "nvfp4", "mxfp4", "nf4", "3.5", "fp16"]
 PLANS = [{"tp": 2}, {"tp": 8}, {"pp": 2}, {"dp": 4, "batch": 16}, {"tp": 2, "pp": 2}, {"tp": 4, "megatron_sp": True}, {"sp": "ring:4"}, {"sp": "ulysses:2", "tp": 2}]
@@ -165,10 +164,7 @@ class Engine(ProgramTest):
             self.assertEqual(done.stdout.replace(',\n  "command": "llmperf estimate --request -"\n}', "\n}"), document)
 
     def test_size(self):
-        packed = 0
-        for name in ("engine.js", "engine.wasm"):
-            with open(os.path.join(self.folder_of_engine, name), "rb") as file:
-                packed += len(gzip.compress(file.read(), 9))
+        packed = sum(os.path.getsize(os.path.join(self.folder_of_engine, name)) for name in ("engine.js", "engine.wasm.xz"))
         print(f"the engine takes {packed} bytes of a page", file=sys.stderr)
         self.assertLessEqual(packed, MOST)
 

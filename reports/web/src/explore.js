@@ -1,7 +1,6 @@
 // The explorer in a report, which carries it asleep: at the press of a button it takes the page's place, at the report's
 // request.
 import {element} from './dom.js';
-import {init} from './echarts.js';
 import {result} from './page.js';
 
 const textOf = id => document.getElementById(id).textContent;
@@ -22,7 +21,6 @@ export function addExplorer() {
   button.addEventListener('click', async () => {
     if (!started) {
       started = true;
-      self.llmperfCharts = {init};
       // A policy that allows scripts in the page allows these.
       for (const id of ['engine-script', 'explorer-script']) document.head.append(element('script', {text: textOf(id)}));
       document.body.prepend(root);

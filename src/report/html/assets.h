@@ -15,7 +15,6 @@ const HtmlAssets& html_assets();
 // The explorer: a page that computes, with the engine in WebAssembly.
 struct ExplorerAssets {
   std::string_view style;    // on top of the reports' own
-  std::string_view charts;   // the parts of ECharts that it draws with, where a report does not bring them
   std::string_view engine;   // emscripten's loader and ours; a worker is made of the same text
   std::string_view packed;   // the engine itself: gzip, in base64
   std::string_view catalog;  // the models, devices, runtimes and fields that it has, as JSON

@@ -52,8 +52,7 @@ std::string render_explorer(const std::string& request, const FileNames& names, 
   return page_head("llmperf explorer", Labels(language), kExplorerPolicy, assets.style) +
          "<body>\n<div id=\"explorer\"></div>\n<noscript><p class=\"starting\">" +
          html_escaped(Labels(language).text("explorer_script")) + "</p></noscript>\n" + json_element("state", state) +
-         engine_elements({}) + tagged("script", "id=\"charts-script\"", assets.charts) +
-         tagged("script", "id=\"explorer-script\"", assets.script) + "</body>\n</html>\n";
+         engine_elements({}) + tagged("script", "id=\"explorer-script\"", assets.script) + "</body>\n</html>\n";
 }
 
 ExplorerPart explorer_part(const Labels& labels) {

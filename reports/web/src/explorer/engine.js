@@ -2,6 +2,8 @@
 // Bundled apart, because the worker is made of this script's own text: a page from a file may load no other.
 //
 // An answer is {status, document, error}: the program's exit status, the document of --json, the error as a document.
+import {XzReadableStream} from 'xz-decompress';
+
 class Engine {
   constructor(module) {
     this.module = module;
@@ -52,8 +54,7 @@ async function unpacked(base64) {
   const text = atob(base64.trim());
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; ++i) bytes[i] = text.charCodeAt(i);
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
-  return new Response(stream).arrayBuffer();
+  return new Response(new XzReadableStream(new Blob([bytes]).stream())).arrayBuffer();
 }
 
 // One in a worker. Of several calls that wait on a line only the last is made: what a slider passed by is of no use.

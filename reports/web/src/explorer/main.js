@@ -15,7 +15,7 @@ export async function mount(root, given, address) {
     status.className = 'starting failed';
     status.textContent = say('failed.start', {why});
   };
-  if (typeof WebAssembly === 'undefined' || typeof DecompressionStream === 'undefined') return fail(say('failed.browser'));
+  if (typeof WebAssembly === 'undefined') return fail(say('failed.browser'));
   try {
     const engine = await self.llmperfExplorerEngine.open(textOf('engine-packed'), textOf('engine-script'));
     const app = new App(root, engine, json('engine-catalog'), given, address);

@@ -1,11 +1,10 @@
 // A section of the page. update() is called when something that it shows may have changed, and only while it is in sight or
 // near it; what is not in sight is drawn when it comes there.
 import {element} from '../dom.js';
-import {extraLegendRows, styled} from '../style.js';
 import {palette} from '../theme.js';
+import {SvgPlot} from './svg_plot.js';
 
 const kNear = '300px';
-const kLegendRow = 22;
 
 // Writing what stands there already would cost a layout.
 export function setText(node, text) {
@@ -83,10 +82,9 @@ export function watch(panels) {
 export class Plot {
   constructor(label, height, pressed) {
     this.height = height;
-    this.pressed = pressed;
     this.element = element('div', {className: 'canvas', role: 'img'});
     this.element.setAttribute('aria-label', label);
-    this.element.style.height = `${height}px`;
+    this.chart = new SvgPlot(this.element, pressed);
     new ResizeObserver(() => requestAnimationFrame(() => this.fit())).observe(this.element);
   }
 
@@ -101,23 +99,14 @@ export class Plot {
     if (!width) return;
     const colours = palette();
     const made = option(colours, width);
-    const extra = kLegendRow * extraLegendRows(made, colours, width);
-    const height = this.height + extra;
-    if (!this.chart) {
-      this.chart = self.llmperfCharts.init(this.element, null, {width, height});
-      if (this.pressed) this.chart.on('click', this.pressed);
-    } else if (width !== this.width || height !== this.drawn) this.chart.resize({width, height});
-    if (height !== this.drawn) this.element.style.height = `${height}px`;
     this.width = width;
-    this.drawn = height;
-    this.chart.setOption(styled(made, colours, extra), {notMerge: true, lazyUpdate: true});
+    this.element.style.height = `${this.height}px`;
+    this.chart.show(made, colours, width, this.height);
   }
 
   // In the width of a sheet of paper, and back.
   print(width) {
     this.printing = width;
-    this.chart?.dispose();
-    this.chart = null;
     if (this.option) this.show(this.option);
   }
 }
