@@ -5,6 +5,7 @@
 
 #include "answer/estimate.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/estimate.h"
@@ -23,6 +24,18 @@ struct ExploreFlags {
   report::Language language = report::Language::english;
 };
 
+// YAML has texts without quotes, JSON has none.
+void quote_texts(descriptor::Node& node) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const std::string& text = node.scalar;
+  if (node.kind == descriptor::Node::Kind::scalar && !node.quoted) {
+    const bool number = parse_double(text) && is_digit(text.back()) && is_digit(text[text.front() == '-' ? 1 : 0]);
+    node.quoted = !number && text != "true" && text != "false";
+  }
+  for (descriptor::Node& item : node.items) quote_texts(item);
+  for (descriptor::Node::Entry& entry : node.entries) quote_texts(entry.value);
+}
+
 // A page reads no files: it is given what stands in them.
 void take_in(request::Request& request, const request::Field& field, report::FileNames& names) {
   const auto value = get(request, field);
@@ -33,7 +46,9 @@ void take_in(request::Request& request, const request::Field& field, report::Fil
     throw Error::bad_input(fmt::format("`{}`: a page does not carry a GGUF file", field.name),
                            "open the page without it, and drop the file there");
   }
-  set(request, field, descriptor::to_json(descriptor::parse_file(file, descriptor::kConfigRules).root));
+  descriptor::Document document = descriptor::parse_file(file, descriptor::kConfigRules);
+  quote_texts(document.root);
+  set(request, field, descriptor::to_json(document.root));
   names.emplace_back(field.name, *value);
 }
 
@@ -57,7 +72,9 @@ int explore_action(const ExploreFlags& flags, const Context&) {
     throw Error::bad_input("--output: the explorer is HTML, and not what " + quote(flags.output) + " says",
                            "end the name in .html");
   }
-  if (const std::string missing = report::explorer_missing(); !missing.empty()) throw Error::failed(missing);
+  if (const std::string missing = report::explorer_missing(); !missing.empty()) {
+    throw Error::failed(missing, "a build that finds npm and emscripten has it (docs/install.md)");
+  }
   request::Request request = flags.file.empty() ? flags.request : merged(read_request(flags.file), flags.request);
   WrittenFile file(flags.output == "-" ? "" : flags.output);
   check_answer(request);

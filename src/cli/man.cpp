@@ -53,6 +53,8 @@ constexpr Example kExamples[] = {
     {"merge", "The parts of a sweep that ran as --shard 1/2 and --shard 2/2:",
      "llmperf merge part1.csv part2.csv --export rows.csv"},
     {"run", "A study that is built in, into a folder:", "llmperf run qwen1.5-rtx4090 -o study"},
+    {"explore", "A page that computes by itself, opened at a request:",
+     "llmperf explore -m llama-3.1-8b --hw h100-sxm --batch 16 -o what-if.html"},
     {"report", "An HTML report of a result that was saved:", "llmperf report result.json -o report.html"},
     {"calibrate", "A profile fitted to measurements of one's own:",
      "llmperf calibrate measurements.csv --hw rtx4090 -o profile.yaml"},

@@ -47,7 +47,7 @@ class Names(ProgramTest):
         cases = [
             (["estimat"], "unknown subcommand 'estimat'", "did you mean 'estimate'?"),
             (["hlep"], "unknown subcommand 'hlep'", "did you mean 'help'?"),
-            (["zzzzzz"], "unknown subcommand 'zzzzzz'", "known names: estimate, serve, capacity, compare, explain, graph, limits, map"),
+            (["zzzzzz"], "unknown subcommand 'zzzzzz'", "known names: estimate, serve, capacity, compare, explain, explore, graph, limits"),
             (["--versoin"], "unknown flag '--versoin'", "'--version'"),
             (["-b"], "unknown flag '-b'", "known names"),
             ([*ESTIMATE, "--bacth", "4"], "unknown flag '--bacth'", "'--batch'"),

@@ -78,7 +78,7 @@ def make(folder):
 def main():
     web = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder:
-        tried = subprocess.run([PROGRAM, "explore", "-o", os.path.join(folder, "x.html")], stdout=subprocess.PIPE,
+        tried = subprocess.run([PROGRAM, "explore", "-o", os.path.join(folder, "tried.html")], stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, encoding="utf-8", check=False)
         if tried.returncode == FAILED:
             print(f"skipped: {tried.stderr}")

@@ -10,7 +10,7 @@ import {watch} from './panel.js';
 import {PinsPanel, settings, titleOf} from './pins.js';
 import {batchesFor, CurvePanel, RooflinePanel} from './plots.js';
 import {ServingPanel} from './serving.js';
-import {commandOf, fromFragment, kStart, nameOf, requestFor, toFragment} from './state.js';
+import {commandOf, fromFragment, kStart, nameOf, requestFor, toFragment, unfolded} from './state.js';
 import {WhichPanel} from './which.js';
 import {language, say, setLanguage} from './say.js';
 
@@ -35,7 +35,8 @@ const errorsOf = error => (error?.errors ?? []).map(({message, hint}) => ({messa
 export class App {
   // `catalog`: what there is to choose from; `given`: {request, names, lang} that the page was made with; `address`: whether the state lives in the URL.
   constructor(root, engine, catalog, given, address = true) {
-    Object.assign(this, {root, engine, catalog, address, given});
+    Object.assign(this, {root, engine, catalog, address});
+    this.given = {...given, request: unfolded(given.request ?? {})};
     this.side = engine.worker();
     this.server = engine.worker();
     this.byName = new Map(this.catalog.hardware.map(one => [one.name, one]));
@@ -63,7 +64,7 @@ export class App {
 
   restore() {
     const found = this.address ? fromFragment(location.hash) : null;
-    const {request = this.given.request ?? {}, extra = {}} = found ?? {};
+    const {request = this.given.request, extra = {}} = found ?? {};
     this.request = Object.keys(request).length ? {...request} : {...kStart, ...this.given.request};
     this.names = found ? Object.fromEntries((extra.names ?? []).map(one => one.split('='))) : {...this.given.names};
     this.pins = (extra.pin ?? []).map(text => fromFragment(text)?.request).filter(Boolean).slice(0, kMostPins);
@@ -481,7 +482,7 @@ export class App {
       const found = await readFile(file, one => this.engine.write(one));
       if (!found) return this.say(say('opened.unknown', {file: file.name}));
       if (found.request) {
-        this.request = {...kStart, ...found.request};
+        this.request = {...kStart, ...unfolded(found.request)};
         this.names = {};
         this.later();
         return this.say(say('opened.request', {file: file.name}));

@@ -28,6 +28,12 @@ const parsed = text => {
   return text === 'true' ? true : text;
 };
 
+// A request as the program writes it, where descriptions stand as text.
+export const unfolded = request =>
+  Object.fromEntries(
+    Object.entries(request).map(([key, value]) => [key, typeof value === 'string' ? parsed(value) : value]),
+  );
+
 // {request, extra: {lang: […], pin: […]}}; nothing for an empty fragment.
 export function fromFragment(text) {
   const query = new URLSearchParams(text.replace(/^#/, ''));
