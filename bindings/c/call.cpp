@@ -68,6 +68,15 @@ request::Request Asked::request(std::span<const std::string_view> joined) const 
   return request::parse_request(fields);
 }
 
+void Asked::refuse_fields() const {
+  descriptor::Problems problems(fields_.file);
+  const descriptor::Reader mapping(fields_.root, problems, "a request");  // reports what is none
+  for (const Node::Entry& entry : fields_.root.entries) {
+    problems.add(entry.line, entry.column, quote(entry.key) + " has no effect here", "leave it out");
+  }
+  problems.throw_if_any();
+}
+
 std::vector<answer::Swept> Asked::swept() const {
   descriptor::Problems problems(fields_.file);
   const descriptor::Reader mapping(fields_.root, problems, "a request");  // reports what is none

@@ -48,6 +48,8 @@ class Asked {
 
   // `joined`: fields whose arrays are lists with commas. Throws Error(bad_input), all that is wrong at once.
   request::Request request(std::span<const std::string_view> joined = {}) const;
+  // Throws Error(bad_input) where there is a field: nothing but the other keys has a meaning.
+  void refuse_fields() const;
   // Every field with its values: those of an array, or what the text of a flag of a sweep stands for ("1-128*2").
   std::vector<answer::Swept> swept() const;
 

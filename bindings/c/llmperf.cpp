@@ -241,6 +241,7 @@ void listed(std::string_view json, llmperf_result& result) {
   const Asked asked(json, kBeside);
   const std::string kind = asked.text("kind");
   const std::string name = asked.text("name");
+  if (kind != "model") asked.refuse_fields();
   const bool one = kind == "model" || kind == "device" || kind == "runtime";
   if (one == name.empty()) {
     throw Error::bad_input(one ? "`name` is required" : "`name` is for a model, a device or a runtime");

@@ -22,7 +22,7 @@ llmperf_result* llmperf_validate(llmperf_session*, const char* request, size_t s
   return c::answered([&](llmperf_result& result) {
     constexpr std::string_view kBeside[] = {"measurements", "hw", "runtime"};
     const c::Asked asked(c::view(request, size), kBeside);
-    asked.request();  // refuses all else
+    asked.refuse_fields();
     std::optional<hardware::Device> device;
     if (const std::string hw = asked.text("hw"); !hw.empty()) device = hardware::load_device(hw);
     const calibrate::Validation validation = calibrate::validate(calibrate::read_measurements(measurements(asked)),
@@ -35,7 +35,7 @@ llmperf_result* llmperf_calibrate(llmperf_session*, const char* request, size_t 
   return c::answered([&](llmperf_result& result) {
     constexpr std::string_view kBeside[] = {"measurements", "hw", "runtime", "from"};
     const c::Asked asked(c::view(request, size), kBeside);
-    asked.request();  // refuses all else
+    asked.refuse_fields();
     const std::string hw = asked.text("hw");
     const std::string from = asked.text("from");
     if (hw.empty()) throw Error::bad_input("`hw` is required", "the device that was measured");

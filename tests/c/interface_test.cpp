@@ -105,7 +105,7 @@ TEST_CASE("all that is wrong with a request is told at once, with positions and 
   CHECK(errors[0]["message"] == "unknown key 'modle' in a request");
   CHECK(errors[0]["hint"].get<std::string>().find("model") != std::string::npos);
   CHECK(errors[1]["line"] == 2);
-  CHECK(errors[1]["message"] == "`batch`: '0' is not a whole number between 1 and 1048576");
+  CHECK(errors[1]["message"] == "`batch`: '0' is not a whole number between 1 and 1000000");
   CHECK(json_of(result) == llmperf_error(result.get(), nullptr));
 }
 
