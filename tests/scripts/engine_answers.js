@@ -1,4 +1,4 @@
-// Answers of the engine of pages: a line of standard input is {"ask": "estimate", "request": …} or {"file": path, "text"},
+// Answers of the engine of pages: a line of standard input is {"ask": "estimate", "request": text} or {"file": path, "text"},
 // a line of standard output [status, document, error]; on standard error what loading and answering took.
 // node engine_answers.js FOLDER
 const fs = require('fs');
@@ -31,7 +31,7 @@ async function main() {
       module.FS.writeFile(file, content);
       continue;
     }
-    const bytes = new TextEncoder().encode(JSON.stringify(request));
+    const bytes = new TextEncoder().encode(request);
     const at = module._malloc(bytes.length + 1);
     module.HEAPU8.set(bytes, at);
     const start = performance.now();

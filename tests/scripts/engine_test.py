@@ -125,7 +125,7 @@ class Engine(ProgramTest):
 
     def answers(self, asked, files=None):
         lines = [{"file": path, "text": text} for path, text in (files or {}).items()]
-        lines += [{"ask": ask, "request": request} for ask, request in asked]
+        lines += [{"ask": ask, "request": json.dumps(request)} for ask, request in asked]
         script = os.path.join(ROOT, "tests", "scripts", "engine_answers.js")
         done = subprocess.run([self.node, script, self.folder_of_engine], input="\n".join(map(json.dumps, lines)), encoding="utf-8",
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600, check=False)
@@ -156,12 +156,17 @@ class Engine(ProgramTest):
 
     def test_bytes_of_the_command_line(self):
         """The key `command` is the command line's own."""
-        asked = [("estimate", request) for request in list(estimates())[:4]]
+        asked = [("estimate", request) for request in list(estimates())[:6]]
         asked.append(("estimate", {"model": "llama-3-8b", "hw": "h100-sxm", "training": True, "dp": 2, "global_batch": 8}))
+        compared = 0
         for (_, request), (_, document, _) in zip(asked, self.answers(asked), strict=True):
             done = subprocess.run([PROGRAM, "estimate", "--request", "-", "--json"], input=json.dumps(request), encoding="utf-8",
                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+            if done.returncode == 2:  # refused: the program's error is no document
+                continue
+            compared += 1
             self.assertEqual(done.stdout.replace(',\n  "command": "llmperf estimate --request -"\n}', "\n}"), document)
+        self.assertGreaterEqual(compared, 4)
 
     def test_size(self):
         packed = sum(os.path.getsize(os.path.join(self.folder_of_engine, name)) for name in ("engine.js", "engine.wasm.xz"))
