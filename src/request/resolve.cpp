@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/error.h"
-#include "descriptor/catalog.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "descriptor/catalog.h"
 #include "graph/stdit_graph.h"
 #include "hardware/runtime_execution.h"
 #include "model/weight_layout.h"

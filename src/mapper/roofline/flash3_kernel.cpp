@@ -31,7 +31,6 @@
 #include <cstdint>
 
 #include "base/maths.h"
-
 #include "mapper/roofline/attention_kernel.h"
 #include "mapper/roofline/kernel_norm.h"
 
