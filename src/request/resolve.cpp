@@ -843,7 +843,7 @@ std::vector<std::string> listed_devices(const std::string& text) {
   if (text.find('/') != std::string::npos || text.ends_with(".yaml") || descriptor::is_inline(text)) return {text};
   std::vector<std::string> names;
   for (const std::string_view part : split(text, '+')) {
-    const std::size_t times = part.find_first_not_of("0123456789");
+    const std::size_t times = std::min(part.find_first_not_of("0123456789"), part.size());
     const bool counted = times > 0 && times + 1 < part.size() && part[times] == 'x';
     const std::int64_t count = counted ? count_value("`hw`", part.substr(0, times), 1, kMaxDegree) : 1;
     names.insert(names.end(), static_cast<std::size_t>(count), std::string(counted ? part.substr(times + 1) : part));

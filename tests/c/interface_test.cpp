@@ -109,6 +109,13 @@ TEST_CASE("all that is wrong with a request is told at once, with positions and 
   CHECK(json_of(result) == llmperf_error(result.get(), nullptr));
 }
 
+TEST_CASE("a device that is a number is no count of devices") {
+  const Session session = open();
+  const Result result = ask(llmperf_estimate, session, R"({"model": "qwen-7b", "hw": "0"})");
+  CHECK(llmperf_status(result.get()) == 2);
+  CHECK(error_of(result)["errors"][0]["message"] == "unknown hardware '0'");
+}
+
 TEST_CASE("whatever a request is, there is an answer") {
   const Session session = open();
   const std::string deep(100'000, '[');

@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "bindings/c/llmperf.h"
+#include "llmperf.h"
 
 namespace {
 

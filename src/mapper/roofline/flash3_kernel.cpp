@@ -28,6 +28,7 @@
 // sorts sequences by their length (of at most 992) takes a time per sequence.
 //
 // Kernels for Blackwell (TensorRT-LLM, FlashInfer) keep heads of a group in blocks of their own, of 256 rows.
+#include <cmath>
 #include <cstdint>
 
 #include "base/maths.h"
