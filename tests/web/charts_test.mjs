@@ -234,7 +234,7 @@ test('the theme follows the system, and the button overrules it: page and charts
     const light = await look();
     assert.notEqual(light[0], dark[0]);
     assert.notEqual(light[1], dark[1]);
-    await page.locator('.page-head button').click();
+    await page.locator('.page-head .theme').click();
     await settled(page);
     assert.deepEqual(await look(), dark);
   }));
