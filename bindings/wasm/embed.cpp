@@ -9,7 +9,6 @@
 #include <exception>
 #include <fstream>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/number.h"
@@ -19,47 +18,13 @@
 namespace llmperf::descriptor {
 namespace {
 
-std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
-
-bool is_word(const Node& node) {
-  if (node.quoted) return false;
-  if (node.scalar == "true" || node.scalar == "false") return true;
-  const bool number = nlohmann::json::accept(node.scalar) && node.scalar != "null" && node.scalar.front() != '"';
-  if (!number && (parse_int(node.scalar) || parse_double(node.scalar))) {
-    throw Error::bad_input(fmt::format("{} is a number that JSON cannot write", node.scalar));
-  }
-  return number;
-}
-
-// Text that parse_json reads the same values from.
-void write(std::string& out, const Node& node) {
-  std::string_view separator;
-  switch (node.kind) {
-    case Node::Kind::null: out += "null"; break;
-    case Node::Kind::scalar: out += is_word(node) ? node.scalar : quoted(node.scalar); break;
-    case Node::Kind::sequence:
-      out += '[';
-      for (const Node& item : node.items) {
-        out += separator;
-        write(out, item);
-        separator = ",";
-      }
-      out += ']';
-      break;
-    case Node::Kind::mapping:
-      out += '{';
-      for (const Node::Entry& entry : node.entries) {
-        out.append(separator).append(quoted(entry.key)).append(":");
-        write(out, entry.value);
-        separator = ",";
-      }
-      out += '}';
-      break;
-  }
+// A bare number that JSON has no way to write would come back as a text.
+bool same_sort(const Node& a, const Node& b) {
+  return !(parse_int(a.scalar) || parse_double(a.scalar)) || a.quoted == b.quoted;
 }
 
 bool same(const Node& a, const Node& b) {
-  if (a.kind != b.kind || a.scalar != b.scalar || a.items.size() != b.items.size()) return false;
+  if (a.kind != b.kind || a.scalar != b.scalar || !same_sort(a, b) || a.items.size() != b.items.size()) return false;
   if (a.entries.size() != b.entries.size()) return false;
   for (std::size_t i = 0; i < a.items.size(); ++i) {
     if (!same(a.items[i], b.items[i])) return false;
@@ -84,8 +49,7 @@ bool is_looked_up(std::string_view line) {
 std::string as_json(const EmbeddedFile& file) {
   const std::string path(file.path);
   const Document document = parse_yaml(file.text, path);
-  std::string json;
-  write(json, document.root);
+  const std::string json = to_json(document.root);
   if (!same(parse_json(json, path).root, document.root)) throw Error::bad_input(path + " is not the same as JSON");
   // An empty line first: a key is looked for behind the end of a line.
   std::string text = "\n";

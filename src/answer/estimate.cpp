@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/match.h"
 #include "estimate/context_curve.h"
 #include "estimate/explain.h"
 #include "request/hints.h"
@@ -10,13 +11,6 @@
 
 namespace llmperf::answer {
 namespace {
-
-template <class... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
-template <class... F>
-Overloaded(F...) -> Overloaded<F...>;
 
 Estimated::Work run(const request::Resolved&, request::Generation& text) {
   Estimated::Text made{&text};
@@ -70,38 +64,33 @@ std::optional<Error> Estimated::infeasible() const {
 }
 
 std::string Estimated::json() const {
-  std::string document =
-      std::visit(Overloaded{
-                     [](const Text& text) { return result::document("llmperf.estimate", text.result(true)); },
-                     [](const Film& film) {
-                       return result::document("llmperf.estimate", result::video(*film.estimator, film.estimate));
-                     },
-                     [](const Trained& trained) {
-                       return result::document("llmperf.training",
-                                               result::Training(trained.of->estimator->setup(), trained.estimate));
-                     },
-                 },
-                 work_);
+  std::string document = match(
+      work_, [](const Text& text) { return result::document("llmperf.estimate", text.result(true)); },
+      [](const Film& film) {
+        return result::document("llmperf.estimate", result::video(*film.estimator, film.estimate));
+      },
+      [](const Trained& trained) {
+        return result::document("llmperf.training", result::Training(trained.of->estimator->setup(), trained.estimate));
+      });
   return with_request(std::move(document), resolved_->asked);
 }
 
 void Estimated::fill(sweep::Row& row) const {
-  std::visit(Overloaded{
-                 [&](const Text& text) {
-                   result::Generation result(text.of->estimator->setup());
-                   result.estimate = &text.estimate;
-                   result::fill_row(row, &result);
-                 },
-                 [&](const Film& film) {
-                   const result::Video result(film.estimator->setup(), film.estimate);
-                   result::fill_row(row, &result);
-                 },
-                 [&](const Trained& trained) {
-                   const result::Training result(trained.of->estimator->setup(), trained.estimate);
-                   result::fill_row(row, &result);
-                 },
-             },
-             work_);
+  match(
+      work_,
+      [&](const Text& text) {
+        result::Generation result(text.of->estimator->setup());
+        result.estimate = &text.estimate;
+        result::fill_row(row, &result);
+      },
+      [&](const Film& film) {
+        const result::Video result(film.estimator->setup(), film.estimate);
+        result::fill_row(row, &result);
+      },
+      [&](const Trained& trained) {
+        const result::Training result(trained.of->estimator->setup(), trained.estimate);
+        result::fill_row(row, &result);
+      });
 }
 
 std::vector<result::Column> Estimated::columns() const {

@@ -5,7 +5,6 @@
 
 #include "answer/estimate.h"
 #include "base/error.h"
-#include "base/number.h"
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/estimate.h"
@@ -24,18 +23,6 @@ struct ExploreFlags {
   report::Language language = report::Language::english;
 };
 
-// YAML has texts without quotes, JSON has none.
-void quote_texts(descriptor::Node& node) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  const std::string& text = node.scalar;
-  if (node.kind == descriptor::Node::Kind::scalar && !node.quoted) {
-    const bool number = parse_double(text) && is_digit(text.back()) && is_digit(text[text.front() == '-' ? 1 : 0]);
-    node.quoted = !number && text != "true" && text != "false";
-  }
-  for (descriptor::Node& item : node.items) quote_texts(item);
-  for (descriptor::Node::Entry& entry : node.entries) quote_texts(entry.value);
-}
-
 // A page reads no files: it is given what stands in them.
 void take_in(request::Request& request, const request::Field& field, report::FileNames& names) {
   const auto value = get(request, field);
@@ -46,9 +33,7 @@ void take_in(request::Request& request, const request::Field& field, report::Fil
     throw Error::bad_input(fmt::format("`{}`: a page does not carry a GGUF file", field.name),
                            "open the page without it, and drop the file there");
   }
-  descriptor::Document document = descriptor::parse_file(file, descriptor::kConfigRules);
-  quote_texts(document.root);
-  set(request, field, descriptor::to_json(document.root));
+  set(request, field, descriptor::to_json(descriptor::parse_file(file, descriptor::kConfigRules).root));
   names.emplace_back(field.name, *value);
 }
 

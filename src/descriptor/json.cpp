@@ -174,11 +174,19 @@ Document parse_json(std::string_view text, std::string file,  // NOLINT(performa
 
 namespace {
 
+// A number or a truth that JSON writes the same; other plain scalars of YAML are texts.
+bool is_bare(const Node& node) {
+  const std::string& text = node.scalar;
+  if (node.quoted || text.empty()) return false;
+  if (text == "true" || text == "false") return true;
+  return (text.front() == '-' || (text.front() >= '0' && text.front() <= '9')) && nlohmann::json::accept(text);
+}
+
 void append_json(std::string& out, const Node& node) {
   const auto append_text = [&](const std::string& text) { out += nlohmann::json(text).dump(); };
   switch (node.kind) {
     case Node::Kind::null: out += "null"; break;
-    case Node::Kind::scalar: node.quoted ? append_text(node.scalar) : void(out += node.scalar); break;
+    case Node::Kind::scalar: is_bare(node) ? void(out += node.scalar) : append_text(node.scalar); break;
     case Node::Kind::sequence:
       out += '[';
       for (const Node& item : node.items) {

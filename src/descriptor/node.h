@@ -52,7 +52,7 @@ inline constexpr JsonRules kConfigRules = {std::size_t{8} << 20, true};
 Document parse_yaml(std::string_view text, std::string file);
 Document parse_json(std::string_view text, std::string file, const JsonRules& rules = {});
 
-// The node as JSON: what was in quotes is a string, all other scalars stand as they are.
+// The node as JSON: numbers and truths that are not in quotes stand as they are, all else is a string.
 std::string to_json(const Node& node);
 
 // Reads a regular file of at most kMaxDescriptorBytes, or what `json` allows (else Error bad_input: missing, a

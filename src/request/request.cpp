@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/match.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "descriptor/reader.h"
@@ -387,13 +388,6 @@ const Field kFields[] = {
 };
 // clang-format on
 
-template <class... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
-template <class... F>
-Overloaded(F...) -> Overloaded<F...>;
-
 std::string quoted_name(const Field& field) { return fmt::format("`{}`", field.name); }
 
 }  // namespace
@@ -478,43 +472,38 @@ void set(Request& request, const Field& field, const std::string& text) {
     return;
   }
   const std::string name = quoted_name(field);
-  std::visit(Overloaded{
-                 [&](Text Request::*member) { request.*member = text; },
-                 [&](Count Request::*member) {
-                   request.*member = count_value(name, text, static_cast<std::int64_t>(field.least),
-                                                 static_cast<std::int64_t>(field.most), field.kilo);
-                 },
-                 [&](Number Request::*member) { request.*member = number_value(name, text, field.least, field.most); },
-                 [&](Amount Request::*member) { request.*member = amount_value(name, text); },
-                 [&](bool Request::*member) {
-                   if (text != "true" && text != "false") {
-                     throw Error::bad_input(fmt::format("{}: {} is neither true nor false", name, quote(text)));
-                   }
-                   request.*member = text == "true";
-                 },
-             },
-             field.member);
+  match(
+      field.member, [&](Text Request::*member) { request.*member = text; },
+      [&](Count Request::*member) {
+        request.*member = count_value(name, text, static_cast<std::int64_t>(field.least),
+                                      static_cast<std::int64_t>(field.most), field.kilo);
+      },
+      [&](Number Request::*member) { request.*member = number_value(name, text, field.least, field.most); },
+      [&](Amount Request::*member) { request.*member = amount_value(name, text); },
+      [&](bool Request::*member) {
+        if (text != "true" && text != "false") {
+          throw Error::bad_input(fmt::format("{}: {} is neither true nor false", name, quote(text)));
+        }
+        request.*member = text == "true";
+      });
 }
 
 std::optional<std::string> get(const Request& request, const Field& field) {
   const auto shown = [](const auto& value, auto&& text) {
     return value ? std::optional<std::string>(text(*value)) : std::nullopt;
   };
-  return std::visit(
-      Overloaded{
-          [&](Text Request::*member) { return request.*member; },
-          [&](Count Request::*member) {
-            return shown(request.*member, [](std::int64_t value) { return std::to_string(value); });
-          },
-          [&](Number Request::*member) {
-            return shown(request.*member, [](double value) { return fmt::format("{}", value); });
-          },
-          [&](Amount Request::*member) {
-            return shown(request.*member, [](Bytes value) { return fmt::format("{}B", value.value); });
-          },
-          [&](bool Request::*member) { return request.*member ? std::optional<std::string>("true") : std::nullopt; },
+  return match(
+      field.member, [&](Text Request::*member) { return request.*member; },
+      [&](Count Request::*member) {
+        return shown(request.*member, [](std::int64_t value) { return std::to_string(value); });
       },
-      field.member);
+      [&](Number Request::*member) {
+        return shown(request.*member, [](double value) { return fmt::format("{}", value); });
+      },
+      [&](Amount Request::*member) {
+        return shown(request.*member, [](Bytes value) { return fmt::format("{}B", value.value); });
+      },
+      [&](bool Request::*member) { return request.*member ? std::optional<std::string>("true") : std::nullopt; });
 }
 
 // ---- JSON.
