@@ -17,6 +17,8 @@ import re
 import subprocess
 import sys
 
+from markdown import table
+
 ROOT = os.path.abspath(os.environ.get("LLMPERF_SOURCE_DIR", os.path.join(os.path.dirname(__file__), "..")))
 MEASUREMENTS = os.path.join(ROOT, "hardware", "measurements")
 PAGES = ("README.md", os.path.join("docs", "accuracy.md"))
@@ -124,14 +126,6 @@ def scored(name, profile=""):
 
 def percent(share):
     return f"{100 * share:.1f} %"
-
-
-def table(header, rows):
-    """`header`: names; those that start with ':' are columns of text."""
-    names = [name.lstrip(":") for name in header]
-    rules = "|" + "|".join("---" if name.startswith(":") else "---:" for name in header) + "|"
-    lines = ["| " + " | ".join(cells) + " |" for cells in [names, *rows]]
-    return "\n".join([lines[0], rules, *lines[1:]])
 
 
 class Figures:

@@ -21,6 +21,7 @@ import sys
 import textwrap
 
 import halves
+from markdown import table
 
 ROOT = os.path.abspath(os.environ.get("LLMPERF_SOURCE_DIR", os.path.join(os.path.dirname(__file__), "..")))
 REPORTS = os.path.join(ROOT, "reports", "validation")
@@ -57,14 +58,6 @@ def seconds(value):
     for unit, scale in (("s", 1), ("ms", 1e-3), ("us", 1e-6)):
         if value >= scale or unit == "us":
             return f"{float(f'{value / scale:.3g}'):g} {unit}"
-
-
-def table(header, rows):
-    """`header`: names; those that start with ':' are columns of text."""
-    names = [name.lstrip(":") for name in header]
-    rules = "|" + "|".join("---" if name.startswith(":") else "---:" for name in header) + "|"
-    lines = ["| " + " | ".join(cells) + " |" for cells in [names, *rows]]
-    return "\n".join([lines[0], rules, *lines[1:]])
 
 
 def paragraph(text):
