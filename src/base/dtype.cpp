@@ -7,8 +7,8 @@ namespace llmperf {
 namespace {
 
 // In the order of the enumeration.
-constexpr std::array<std::string_view, 11> kNames = {"fp64", "fp32", "tf32", "fp16",  "bf16", "fp8",
-                                                     "int8", "fp4",  "int4", "int32", "bool"};
+constexpr std::array<std::string_view, 13> kNames = {"fp64", "fp32", "tf32", "fp16", "bf16",  "fp8", "int8",
+                                                     "fp4",  "int4", "bfp8", "bfp4", "int32", "bool"};
 static_assert(static_cast<std::size_t>(Dtype::boolean) + 1 == kNames.size());
 
 }  // namespace

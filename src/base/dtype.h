@@ -7,9 +7,10 @@
 
 namespace llmperf {
 
-enum class Dtype : unsigned char { fp64, fp32, tf32, fp16, bf16, fp8, int8, fp4, int4, int32, boolean };
+// bfp8, bfp4: blocks of 16 elements that share an exponent of 8 bits.
+enum class Dtype : unsigned char { fp64, fp32, tf32, fp16, bf16, fp8, int8, fp4, int4, bfp8, bfp4, int32, boolean };
 
-// Bits one element occupies in memory (tf32 is stored as 32 bits).
+// Bits one element occupies in memory (tf32 is stored as 32 bits; an exponent that a block shares counts).
 constexpr double bits(Dtype dtype) {
   switch (dtype) {
     case Dtype::fp64: return 64;
@@ -23,6 +24,8 @@ constexpr double bits(Dtype dtype) {
     case Dtype::boolean: return 8;
     case Dtype::fp4:
     case Dtype::int4: return 4;
+    case Dtype::bfp8: return 8.5;
+    case Dtype::bfp4: return 4.5;
   }
   return 0;
 }

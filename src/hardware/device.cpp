@@ -133,6 +133,10 @@ Peak read_peak(Reader& reader) {
   if (reader.find("accumulate") != nullptr) peak.accumulate = read_enum<Dtype>(reader, "accumulate", dtype_names());
   peak.rate =
       required(reader, "rate", bounded(reader, "rate", reader.optional_flops_rate("rate"), kMaxRate, kLeastRate));
+  if (const auto passes = reader.optional_int("passes", IntRange{1, kMostPasses})) {
+    peak.passes = static_cast<int>(*passes);
+    if (peak.engine != Engine::matrix) reader.problem("passes", "only a matrix unit goes over its operands in passes");
+  }
   peak.provenance = read_provenance(reader);
   reader.finish();
   return peak;
@@ -287,23 +291,85 @@ std::optional<HostLink> read_host_link(Reader& device) {
   return link;
 }
 
-// "4x4" into the two sides.
-void read_mesh(Reader& reader, TileArray& array) {
-  constexpr std::int64_t kMaxSide = 10'000;
-  const std::string text = reader.require_string("mesh");
-  if (text.empty()) return;
+// "4x4" into the two sides, each at most `most`; nothing after reporting what is wrong.
+std::optional<TilePlace> read_sides(Reader& reader, std::string_view key, const std::string& text, TilePlace most) {
+  if (text.empty()) return std::nullopt;
   const std::vector<std::string_view> sides = split(text, 'x');
   const std::optional<std::int64_t> x = parse_int(sides.front());
   const std::optional<std::int64_t> y = sides.size() == 2 ? parse_int(sides.back()) : std::nullopt;
-  if (!x || !y || *x < 1 || *y < 1 || *x > kMaxSide || *y > kMaxSide) {
-    reader.problem("mesh", fmt::format("'mesh' must be two sides, such as 4x4, not {}", quote(text)));
-    return;
+  if (x && y && *x >= 1 && *y >= 1 && *x <= most.x && *y <= most.y) return TilePlace{*x, *y};
+  reader.problem(key, x && y && *x >= 1 && *y >= 1
+                          ? fmt::format("{} of {} is more than the mesh of {}x{}", quote(key), text, most.x, most.y)
+                          : fmt::format("{} must be two sides, such as 4x4, not {}", quote(key), quote(text)));
+  return std::nullopt;
+}
+
+void read_mesh(Reader& reader, TileArray& array) {
+  constexpr TilePlace kMostSides{10'000, 10'000};
+  const std::string text = reader.require_string("mesh");
+  const std::optional<TilePlace> sides = read_sides(reader, "mesh", text, kMostSides);
+  if (!sides) return;
+  array.mesh_x = sides->x;
+  array.mesh_y = sides->y;
+  if (sides->x * sides->y != array.tiles && reader.has("tiles")) {
+    reader.problem("mesh", fmt::format("a mesh of {} has {} tiles, not {}", text, sides->x * sides->y, array.tiles));
   }
-  array.mesh_x = *x;
-  array.mesh_y = *y;
-  if (*x * *y != array.tiles && reader.has("tiles")) {
-    reader.problem("mesh", fmt::format("a mesh of {} has {} tiles, not {}", text, *x * *y, array.tiles));
+  const std::optional<std::string> grid = reader.optional_string("grid");
+  if (grid) array.grid = read_sides(reader, "grid", *grid, *sides);
+}
+
+// "32x32x16", or one number for all three.
+std::array<std::int64_t, 3> read_granule(Reader& reader, std::array<std::int64_t, 3> usual) {
+  constexpr std::int64_t kMost = 1024;
+  const std::optional<std::string> text = reader.optional_string("granule");
+  if (!text) return usual;
+  std::vector<std::string_view> parts = split(*text, 'x');
+  if (parts.size() == 1) parts.resize(3, parts.front());
+  std::array<std::int64_t, 3> granule = usual;
+  for (std::size_t i = 0; i < granule.size() && parts.size() == granule.size(); ++i) {
+    const std::optional<std::int64_t> value = parse_int(parts[i]);
+    if (value && *value >= 1 && *value <= kMost) {
+      granule[i] = *value;
+    } else {
+      parts.clear();
+    }
   }
+  if (parts.size() != granule.size()) {
+    reader.problem("granule", fmt::format("'granule' must be rows, columns and depth up to {}, such as 8x16x16, not {}",
+                                          kMost, quote(*text)));
+  }
+  return granule;
+}
+
+// Places are written as "3x0": column and row from 0.
+std::optional<DramChannels> read_channels(Reader& array, const TileArray& of) {
+  std::optional<Reader> reader = array.optional_mapping("channels");
+  if (!reader) return std::nullopt;
+  DramChannels channels;
+  channels.count = reader->require_int("count", IntRange{1, 4096});
+  channels.page = reader->int_or("page", 0, IntRange{1, 1 << 30});
+  channels.requests = reader->optional_double("requests", 1, 1e15);
+  if (channels.requests && channels.page == 0) {
+    reader->problem("requests", "'requests' without the 'page', in elements, that each is of");
+  }
+  const std::vector<std::string> places = reader->optional_strings("places");
+  for (const std::string& text : places) {
+    const std::vector<std::string_view> at = split(text, 'x');
+    const std::optional<std::int64_t> x = parse_int(at.front());
+    const std::optional<std::int64_t> y = at.size() == 2 ? parse_int(at.back()) : std::nullopt;
+    if (!x || !y || *x < 0 || *y < 0 || *x >= of.mesh_x || *y >= of.mesh_y) {
+      reader->problem("places", fmt::format("{} is no tile of a mesh of {}x{}", quote(text), of.mesh_x, of.mesh_y),
+                      "column and row from 0, such as 0x3");
+    } else {
+      channels.places.push_back({*x, *y});
+    }
+  }
+  if (!places.empty() && static_cast<std::int64_t>(places.size()) != channels.count) {
+    reader->problem("places", fmt::format("{} places of {} channels", places.size(), channels.count),
+                    "one for each channel; several may be at one place");
+  }
+  reader->finish();
+  return channels;
 }
 
 std::optional<TileArray> read_tile_array(Reader& device, std::optional<DeviceKind> kind) {
@@ -321,6 +387,17 @@ std::optional<TileArray> read_tile_array(Reader& device, std::optional<DeviceKin
   array.noc_link = required(*reader, "noc_link", read_bandwidth(*reader, "noc_link"));
   array.hop_latency = read_latency(*reader, "hop_latency");
   array.dram_latency = read_latency(*reader, "dram_latency");
+  array.rings = reader->bool_or("rings", false);
+  array.multicast = read_bandwidth(*reader, "multicast");
+  if (array.multicast && *array.multicast > array.noc_link) {
+    reader->problem("multicast", "'multicast' is more than a link carries");
+  }
+  array.tile_dram = read_bandwidth(*reader, "tile_dram");
+  array.matrix_feed = read_bandwidth(*reader, "matrix_feed");
+  array.granule = read_granule(*reader, array.granule);
+  array.shared_issue = reader->bool_or("shared_issue", false);
+  array.launch = bounded(*reader, "launch", reader->optional_seconds("launch"), kMaxLatency).value_or(Seconds{});
+  array.channels = read_channels(*reader, array);
   array.provenance = read_provenance(*reader);
   reader->finish();
   return array;
@@ -506,7 +583,7 @@ Device with_threads(const Device& cpu, std::optional<std::int64_t> threads, std:
   part.numa_nodes = nodes;
   const double used = threads ? static_cast<double>(*threads) / static_cast<double>(*cpu.cores) : share;
   for (Peak& peak : part.peaks) {
-    if (used < 1) peak = {peak.engine, peak.dtype, peak.accumulate, peak.rate * used, Provenance::derived};
+    if (used < 1) peak.rate = peak.rate * used, peak.provenance = Provenance::derived;
   }
   if (cpu.cores) part.cores = threads.value_or(cores);
   if (threads && memory.bandwidth) {

@@ -2,6 +2,7 @@
 // runtime profile.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,6 +28,9 @@ struct Peak {
   Engine engine = Engine::matrix;
   Dtype dtype = Dtype::fp16;
   std::optional<Dtype> accumulate;  // given where the rate depends on it
+  // Of a matrix unit whose multipliers take a few bits of the operands at a time: how often it goes over them for this
+  // rate, which more passes divide and fewer multiply (fidelity of Tenstorrent: LoFi 1, HiFi2 2, HiFi3 3, HiFi4 4).
+  std::optional<int> passes;
   FlopsPerSecond rate;
   Provenance provenance = Provenance::datasheet;
 };
@@ -72,6 +76,24 @@ struct HostLink {
   Provenance provenance = Provenance::datasheet;
 };
 
+// Where a tile is on its mesh, columns and rows from 0.
+struct TilePlace {
+  std::int64_t x = 0;
+  std::int64_t y = 0;
+  bool operator==(const TilePlace&) const = default;
+};
+
+// The channels that the DRAM of a tile array is made of; its bandwidth is that of all together. Tensors are kept in
+// pages of a few elements, dealt over the channels.
+struct DramChannels {
+  std::int64_t count = 1;
+  std::int64_t page = 0;           // elements; 0: pages are long
+  std::optional<double> requests;  // pages per second of one channel, however short they are
+  std::vector<TilePlace> places;   // tile that each is next to; empty: every tile reaches all alike
+};
+
+inline constexpr int kMostPasses = 8;  // of a matrix unit
+
 // A mesh of tiles that share the device's DRAM (kind tile_array).
 struct TileArray {
   std::int64_t tiles = 0;
@@ -80,7 +102,22 @@ struct TileArray {
   BytesPerSecond noc_link;  // one tile-to-tile link, one direction
   Seconds hop_latency;
   Seconds dram_latency;
+  // Columns and rows that programs run on, where these are not all.
+  std::optional<TilePlace> grid;
+  // Two networks whose links close to rings, in opposite directions: a message may leave at one edge and come in at the
+  // other.
+  bool rings = false;
+  std::optional<BytesPerSecond> multicast;    // of one sender to several tiles; nothing: as a link
+  std::optional<BytesPerSecond> tile_dram;    // that one tile gets from the DRAM; nothing: all of it
+  std::optional<BytesPerSecond> matrix_feed;  // operands that a matrix unit gets from its tile's memory
+  std::array<std::int64_t, 3> granule = {16, 16, 16};  // rows, columns and depth that the matrix unit rounds up to
+  bool shared_issue = false;  // matrix and vector unit share an instruction stream: their times add up
+  Seconds launch;             // of every op
+  std::optional<DramChannels> channels;
   Provenance provenance = Provenance::datasheet;
+
+  std::int64_t used_x() const { return grid ? grid->x : mesh_x; }
+  std::int64_t used_y() const { return grid ? grid->y : mesh_y; }
 };
 
 // What one device is sold for, or an hour of it is let for.

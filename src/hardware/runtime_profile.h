@@ -74,6 +74,9 @@ enum class Parameter : unsigned char {
   launch_gap, step_prefill, step_decode, step_sequence, step_prompts, host_layer, host_launch, host_view, host_reshape, host_dispatch,
   host_graph_layer, host_request, host_piece, host_experts,
   memory_utilisation,
+  // Arrays of tiles, whose ops are timed by the best mapping found (mapper/tile/tile_mapper.h).
+  tile_launch, tile_matrix_share, tile_feed_share, tile_vector_share, tile_dram_share, tile_dram_near_share,
+  tile_link_share, tile_multicast_share, tile_hidden, tile_attention_share, tile_prompt_share,
   // Around the steps of a generated image or video.
   generation_fixed, generation_video, generation_pixel,
   count
@@ -187,6 +190,8 @@ std::string_view name(AttentionKernels kernels);
 // Kernel choices: thresholds and structure that are read from the software, not fitted.
 struct KernelChoices {
   bool tile_menu = false;          // GEMM libraries with tiles of several sizes and split k, else one share for all
+  bool tile_mappings = false;      // ops run as the best mapping found on an array of tiles, by the numbers of tile.*
+  std::int64_t near_rows = 0;      // of it: rows up to which tiles next to a DRAM channel read a product's weights
   bool cube_tiles = false;         // CANN's: of 128 x 256 results, either way round, and split k
   std::int64_t row_granule = 1;    // dense products above 64 rows compute a multiple of it
   std::int64_t small_granule = 1;  // products of any number of rows do

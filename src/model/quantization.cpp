@@ -28,7 +28,8 @@ constexpr int kLargestGroup = 1 << 20;
 // What a KV cache may hold; the block types are ggml's, 32 elements with an fp16 scale (and minimum).
 constexpr ElementFormat kCacheFormats[] = {{"fp32", 32},      {"bf16", 16},    {"fp16", 16},      {"fp8", 8},
                                            {"int8", 8},       {"int4", 4},     {"q8_0", 8.5, 32}, {"q5_1", 6, 32},
-                                           {"q5_0", 5.5, 32}, {"q4_1", 5, 32}, {"q4_0", 4.5, 32}, {"iq4_nl", 4.5, 32}};
+                                           {"q5_0", 5.5, 32}, {"q4_1", 5, 32}, {"q4_0", 4.5, 32}, {"iq4_nl", 4.5, 32},
+                                           {"bfp8", 8.5, 16}, {"bfp4", 4.5, 16}};
 constexpr std::array<std::string_view, 3> kActivationTypes = {"fp32", "bf16", "fp16"};
 
 // Four bits per element with `scale` bits for each group along the inputs, unpacked before they are multiplied.
@@ -58,6 +59,11 @@ constexpr NamedFormat kFormats[] = {
     {"nf4-double", grouped(64, 8 + 32.0 / 256, 2, K::gptq)},
 };
 // clang-format on
+
+// Blocks of 16 elements that share an exponent, multiplied as they are.
+StoredFormat block_floating(Dtype dtype) {
+  return {.bits = dtype == Dtype::bfp8 ? 8.0 : 4.0, .group = 16, .bits_per_group = 8, .compute = dtype};
+}
 
 StoredFormat plain(Dtype dtype) { return {.bits = bits(dtype), .compute = dtype}; }
 
@@ -162,6 +168,13 @@ WeightScheme parse_weight_scheme(std::string_view text, Dtype wide) {
   for (const NamedFormat& known : kFormats) {
     if (known.name == text) return layers_only(std::string(text), known.format, wide, known.experts_only);
   }
+  if (text == "bfp8" || text == "bfp4" || text == "bfp4-mlp") {
+    WeightScheme scheme =
+        uniform(std::string(text), block_floating(text == "bfp4" ? Dtype::bfp4 : Dtype::bfp8), bits(wide));
+    scheme.other = plain(wide);
+    if (text == "bfp4-mlp") scheme.expert = *(scheme.feed_forward = block_floating(Dtype::bfp4));
+    return scheme;
+  }
   if (const auto int4 = parse_int4(text)) {
     const double scale = int4->symmetric ? 16 : 16 + 4;
     return layers_only(int4->name(), grouped(int4->group, scale, 2, int4->kernel), wide);
@@ -184,8 +197,8 @@ std::vector<std::string> weight_scheme_names() {
   return {"fp32",        "fp16",        "bf16",        "fp8",         "fp8-channel", "fp8-block128",
           "int8",        "w8a8",        "w4a8",        "w4a16",       "w4a16-g32",   "w4a16-g64",
           "w4a16-g128",  "gptq",        "awq",         "nvfp4",       "mxfp4",       "nf4",
-          "nf4-double",  "mlx-q3",      "mlx-q4",      "mlx-q6",      "mlx-q8",      "exl2-2.4bpw",
-          "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw"};
+          "nf4-double",  "bfp8",        "bfp4",        "bfp4-mlp",    "mlx-q3",      "mlx-q4",      "mlx-q6",
+          "mlx-q8",      "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw"};
 }
 
 ElementFormat element_format(Dtype dtype) { return {.name = name(dtype), .bits = bits(dtype)}; }

@@ -378,6 +378,8 @@ Type fields_of(Fields<hardware::Peak> f) {
       .of<&P::dtype>("dtype", "of the operands")
       .of<&P::accumulate>("accumulate", "type of the sums; null: not stated")
       .of<&P::rate>("flops_per_s", "dense")
+      .of<&P::passes>("passes", "of a matrix unit that goes over its operands in several, for this rate")
+      .only_when(has<&P::passes>)
       .of<&P::provenance>("provenance", kFrom);
 }
 
@@ -418,6 +420,19 @@ Type fields_of(Fields<hardware::Network> f) {
       .when(has<&N::latency>);
 }
 
+Type fields_of(Fields<hardware::TilePlace> f) {
+  using P = hardware::TilePlace;
+  return f.of<&P::x>("x", "column, from 0").of<&P::y>("y", "row, from 0");
+}
+
+Type fields_of(Fields<hardware::DramChannels> f) {
+  using C = hardware::DramChannels;
+  return f.of<&C::count>("count", "how many")
+      .of<&C::page>("page_elements", "that a request is of; 0: it is long")
+      .of<&C::requests>("requests_per_s", "of one channel at most; null: as many as its bandwidth allows")
+      .of<&C::places>("places", "tile that each is next to; empty: any");
+}
+
 Type fields_of(Fields<hardware::TileArray> f) {
   using T = hardware::TileArray;
   return f.of<&T::tiles>("tiles", "how many")
@@ -426,6 +441,16 @@ Type fields_of(Fields<hardware::TileArray> f) {
       .of<&T::noc_link>("noc_link_bytes_per_s", "from tile to tile")
       .of<&T::hop_latency>("hop_latency_s", "of a link")
       .of<&T::dram_latency>("dram_latency_s", "of an access")
+      .of<&T::used_x>("grid_x", "columns that programs run on")
+      .of<&T::used_y>("grid_y", "rows that they run on")
+      .of<&T::rings>("rings", "the links close to rings, in both directions")
+      .of<&T::multicast>("multicast_bytes_per_s", "of one sender to several tiles; null: as a link")
+      .of<&T::tile_dram>("tile_dram_bytes_per_s", "that one tile gets from the DRAM; null: all of it")
+      .of<&T::matrix_feed>("matrix_feed_bytes_per_s", "operands for a tile's matrix unit; null: not a bound")
+      .of<&T::granule>("granule", "rows, columns and depth that the matrix unit rounds up to")
+      .of<&T::shared_issue>("shared_issue", "times of matrix and vector unit add up")
+      .of<&T::launch>("launch_s", "of every op")
+      .of<&T::channels>("channels", "of the DRAM; null: it is one")
       .of<&T::provenance>("provenance", "of all of these");
 }
 
