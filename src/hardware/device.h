@@ -107,9 +107,9 @@ struct TileArray {
   // Two networks whose links close to rings, in opposite directions: a message may leave at one edge and come in at the
   // other.
   bool rings = false;
-  std::optional<BytesPerSecond> multicast;    // of one sender to several tiles; nothing: as a link
-  std::optional<BytesPerSecond> tile_dram;    // that one tile gets from the DRAM; nothing: all of it
-  std::optional<BytesPerSecond> matrix_feed;  // operands that a matrix unit gets from its tile's memory
+  std::optional<BytesPerSecond> multicast;             // of one sender to several tiles; nothing: as a link
+  std::optional<BytesPerSecond> tile_dram;             // that one tile gets from the DRAM; nothing: all of it
+  std::optional<BytesPerSecond> matrix_feed;           // operands that a matrix unit gets from its tile's memory
   std::array<std::int64_t, 3> granule = {16, 16, 16};  // rows, columns and depth that the matrix unit rounds up to
   bool shared_issue = false;  // matrix and vector unit share an instruction stream: their times add up
   Seconds launch;             // of every op

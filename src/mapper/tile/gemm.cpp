@@ -31,9 +31,11 @@ class GemmLowering {
     s_.grid = map_.grid;
     s_.a = map_.a;
     s_.b = map_.b;
+    s_.a.local = p_.a_local;
+    s_.b.local = p_.b_local;
     s_.panel = map_.panel;
     s_.results = map_.results;
-    s_.overlapped = true;
+    s_.overlapped = !m_.shared_issue;
     const std::int64_t last_m = e_.m - (e_.blocks_m - 1) * map_.bm;
     const std::int64_t last_b = e_.batch - (e_.blocks_batch - 1) * map_.bb;
     if (map_.bb > 1) {
@@ -84,7 +86,7 @@ class GemmLowering {
     b.last = step(m, n, e_.k - (e_.blocks_k - 1) * map_.bk, batch, prepares);
     const double results = d(m) * d(n) * d(batch);
     const double real = fm_ * fn_ * fb_ / g.k;
-    b.result = results * p_.c_bytes * p_.results * real;
+    b.result = p_.c_local ? 0 : results * p_.c_bytes * p_.results * real;
     b.end = results * p_.finish_bytes * real;
     b.reduce = results * kAccumulator * (g.k - 1) / g.k;
     b.finish = results * (g.k - 1 + p_.finish_ops) / g.k / m_.vector;
@@ -142,13 +144,21 @@ double GemmProblem::vector_ops() const {
 }
 
 double GemmProblem::least_bytes() const {
-  return d(batch) * (d(m) * d(k) * a_bytes + d(k) * d(n) * b_bytes + d(m) * d(n) * (c_bytes * results + finish_bytes));
+  return d(batch) * ((a_local ? 0 : d(m) * d(k) * a_bytes) + (b_local ? 0 : d(k) * d(n) * b_bytes) +
+                     d(m) * d(n) * ((c_local ? 0 : c_bytes * results) + finish_bytes));
+}
+
+double GemmProblem::local_bytes(double tiles) const {
+  const double bytes = (a_local ? d(m) * d(k) * a_bytes : 0) + (b_local ? d(k) * d(n) * b_bytes : 0) +
+                       (c_local ? d(m) * d(n) * c_bytes * results : 0);
+  return bytes * d(batch) / tiles;
 }
 
 GemmProblem GemmProblem::transposed() const {
   GemmProblem t = *this;
   std::swap(t.m, t.n);
   std::swap(t.a_bytes, t.b_bytes);
+  std::swap(t.a_local, t.b_local);
   t.prepares_b = !prepares_b;
   return t;
 }
@@ -183,7 +193,8 @@ GemmMemory::GemmMemory(const GemmProblem& p, const GemmMapping& map, const GemmE
   const double result = map.results == Results::in_place ? sum
                         : map.results == Results::staged ? sum + staged
                                                          : 2 * sum;
-  results = m * n * (result + p.finish_bytes / map.grid->k);
+  const Grid& g = *map.grid;
+  results = m * n * (result + p.finish_bytes / g.k) + p.local_bytes(d(g.batch) * g.m * g.n * g.k);
 }
 
 std::int64_t slices_to_stay(const Machine& machine, const GemmMapping& map, const GemmMemory& memory) {
@@ -293,10 +304,13 @@ GridBound::GridBound(const Machine& m, const GemmProblem& p, const Grid& g)
   const double c_elements = d(p.m) * d(p.n) * d(p.batch);
   a = a_elements * p.a_bytes / m.dram;
   b = b_elements * p.b_bytes / m.dram;
-  const double c_bytes = p.c_bytes * p.results + p.finish_bytes;
+  if (p.a_local) a = 0;
+  if (p.b_local) b = 0;
+  const double stored_bytes = p.c_local ? 0 : p.c_bytes * p.results;
+  const double c_bytes = stored_bytes + p.finish_bytes;
   c = c_elements * c_bytes / m.dram;
   c_element = c / (d(extent.m) * d(extent.n) * batch);
-  stored = p.c_bytes * p.results / c_bytes;
+  stored = c_bytes > 0 ? stored_bytes / c_bytes : 0;
   a_link = a_elements * p.a_bytes / (d(g.m) * g.k * g.batch) / m.link;
   b_link = b_elements * p.b_bytes / (d(g.n) * g.k * g.batch) / m.link;
   unit = 2 * rounded(extent.k, m.granule) / m.matrix;
@@ -304,7 +318,7 @@ GridBound::GridBound(const Machine& m, const GemmProblem& p, const Grid& g)
   const double others = g.k - 1.0;
   summing = others / g.k * (4 * g.c_load / m.link + 1 / m.vector);
   finish = summing + p.finish_ops / g.k / m.vector;
-  latencies = 2 * m.dram_latency;
+  latencies = ((p.a_local && p.b_local ? 0 : 1) + (p.c_local ? 0 : 1)) * m.dram_latency;
   seconds = std::max(compute, a + b + c) + latencies;
 }
 
@@ -430,8 +444,8 @@ SlotsBound::SlotsBound(const DepthBound& x, int a_slots, int b_slots, std::int64
   const double streamed = 1 - d(panel) / x.k.blocks;
   double waits = std::max(unhidden(x, a_slots, b_slots, panel), r.summing);
   const double sharers = (all && f.a_feed != Feed::ring ? 1 : f.a_sharers) * f.b_sharers;
-  if (b_slots > 1) waits = std::max(waits, asked(x, b_slots, f.b, sharers, f.b_hops));
-  if (!all && a_slots / streamed > 1) {
+  if (b_slots > 1 && !g.problem.b_local) waits = std::max(waits, asked(x, b_slots, f.b, sharers, f.b_hops));
+  if (!all && a_slots / streamed > 1 && !g.problem.a_local) {
     waits = std::max(waits, asked(x, a_slots / streamed, f.a * s.n.blocks, sharers, f.hops - f.b_hops));
   }
   if (r.bb == 1) waits = std::max(waits, starved(x, streamed) - x.load);

@@ -30,10 +30,16 @@ struct GemmProblem {
   double results = 1;
   double prepare_ops = 0;  // per element of A, before it is multiplied; of B in a transposed product
   bool prepares_b = false;
+  // What is in the tiles' memory, as much on each: A and B before the product begins, results when it ends.
+  bool a_local = false;
+  bool b_local = false;
+  bool c_local = false;
 
+  // Bytes of these on each of so many tiles.
+  double local_bytes(double tiles) const;
   double flops() const;
   double vector_ops() const;
-  // Every operand and result moved once.
+  // Every operand and result that is not in the tiles' memory moved once.
   double least_bytes() const;
   GemmProblem transposed() const;
   bool operator==(const GemmProblem&) const = default;

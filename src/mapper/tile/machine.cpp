@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <optional>
 
@@ -208,20 +209,88 @@ Grid best_layout(const Machine& machine, const Sizes& sizes) {
 
 }  // namespace
 
-Machine make_machine(const hardware::Device& device, Dtype dtype) {
+namespace {
+
+// Of what the DRAM sends to all tiles alike, from places that send as much each, the share that crosses the busiest
+// link.
+double busiest_share(const hardware::TileArray& array) {
+  const std::vector<hardware::TilePlace>& places = array.channels->places;
+  Machine whole;
+  whole.mesh_x = static_cast<int>(array.mesh_x);
+  whole.mesh_y = static_cast<int>(array.mesh_y);
+  const Mesh mesh(whole);
+  std::vector<int> load(static_cast<std::size_t>(mesh.links()));
+  std::vector<int> links;
+  for (const hardware::TilePlace& place : places) {
+    for (int y = 0; y < array.used_y(); ++y) {
+      for (int x = 0; x < array.used_x(); ++x) {
+        links.clear();
+        mesh.route(mesh.tile(static_cast<int>(place.x), static_cast<int>(place.y)), mesh.tile(x, y), links);
+        for (const int link : links) ++load[static_cast<std::size_t>(link)];
+      }
+    }
+  }
+  const double messages = static_cast<double>(places.size()) * static_cast<double>(array.used_x() * array.used_y());
+  return *std::ranges::max_element(load) / messages;
+}
+
+// Of all channels together, for pages of elements of so many bytes.
+double dram_rate(const hardware::Device& device, const Operands& operands, const Reached& reached) {
+  const hardware::TileArray& array = *device.tile_array;
+  const double whole = device.dram().bandwidth->value;
+  double rate = whole * (operands.near ? reached.near_dram : reached.dram);
+  if (!array.channels) return rate;
+  const hardware::DramChannels& channels = *array.channels;
+  if (channels.requests) {
+    const double page = static_cast<double>(channels.page) * bytes_per_element(operands.dtype);
+    rate *= std::min(1.0, static_cast<double>(channels.count) * *channels.requests * page / whole);
+  }
+  if (!operands.near && !channels.places.empty()) {
+    rate = std::min(rate, array.noc_link.value * reached.link / busiest_share(array));
+  }
+  return rate;
+}
+
+// Of one tile's matrix unit: at the peak for the type and so many passes, and fed from the tile's memory with blocks of
+// a granule each way, of which one of A and one of B are used once.
+double matrix_rate(const hardware::Device& device, const hardware::Peak& peak, const Operands& operands,
+                   const Reached& reached, double tiles) {
+  const hardware::TileArray& array = *device.tile_array;
+  double rate = peak.rate.value / tiles * reached.matrix;
+  if (operands.passes) {
+    if (!peak.passes) {
+      throw Error::bad_input(
+          fmt::format("{} says of {} products not how many passes their rate is of", device.name, name(operands.dtype)),
+          "peaks: {…, passes: 2}");
+    }
+    rate *= static_cast<double>(*peak.passes) / *operands.passes;
+  }
+  if (!array.matrix_feed) return rate;
+  const auto& [m, n, k] = array.granule;
+  const double bytes = operands.bytes > 0 ? operands.bytes : 2 * bytes_per_element(operands.dtype);
+  const double fed = array.matrix_feed->value * reached.feed;
+  const double of_a_block = static_cast<double>(m) * static_cast<double>(k);
+  const double per_flop = bytes * of_a_block / fed / (2 * of_a_block * static_cast<double>(n));
+  return 1 / std::hypot(1 / rate, per_flop);
+}
+
+}  // namespace
+
+Machine make_machine(const hardware::Device& device, const Operands& operands, const Reached& reached) {
   if (!device.tile_array) {
     throw Error::bad_input(fmt::format("{} is no array of tiles: it has no key tile_array", device.name),
                            "tx8 and tx81 are; llmperf list hardware shows the kind of every device");
   }
   const hardware::TileArray& array = *device.tile_array;
-  if (array.tiles > kMostTiles) {
-    throw Error::bad_input(fmt::format("{} has {} tiles; mappings are searched for at most {} tiles", device.name,
-                                       array.tiles, kMostTiles),
-                           "estimate --tile-model roofline needs no mapping");
+  const std::int64_t used = array.used_x() * array.used_y();
+  if (used > kMostTiles) {
+    throw Error::bad_input(
+        fmt::format("{} has {} tiles; mappings are searched for at most {} tiles", device.name, used, kMostTiles),
+        "estimate --tile-model roofline needs no mapping");
   }
-  const hardware::Peak* matrix = device.find_peak(hardware::Engine::matrix, dtype);
+  const hardware::Peak* matrix = device.find_peak(hardware::Engine::matrix, operands.dtype);
   if (matrix == nullptr) {
-    throw Error::bad_input(fmt::format("{} has no rate of matrix products on {}", device.name, name(dtype)));
+    throw Error::bad_input(fmt::format("{} has no rate of matrix products on {}", device.name, name(operands.dtype)));
   }
   const hardware::MemoryLevel* sram = nullptr;
   for (const hardware::MemoryLevel& level : device.memory) {
@@ -233,16 +302,21 @@ Machine make_machine(const hardware::Device& device, Dtype dtype) {
   }
   const auto tiles = static_cast<double>(array.tiles);
   Machine machine;
-  machine.tiles = static_cast<int>(array.tiles);
-  machine.mesh_x = static_cast<int>(array.mesh_x);
-  machine.mesh_y = static_cast<int>(array.mesh_y);
+  machine.tiles = static_cast<int>(used);
+  machine.mesh_x = static_cast<int>(array.used_x());
+  machine.mesh_y = static_cast<int>(array.used_y());
   machine.sram = sram->capacity->value;
-  machine.dram = device.dram().bandwidth->value;
-  machine.link = array.noc_link.value;
+  machine.dram = dram_rate(device, operands, reached);
+  machine.link = array.noc_link.value * reached.link;
   machine.dram_latency = array.dram_latency.value;
   machine.hop_latency = array.hop_latency.value;
-  machine.matrix = matrix->rate.value / tiles;
-  machine.vector = device.find_peak(hardware::Engine::vector, dtype)->rate.value / tiles;
+  machine.matrix = matrix_rate(device, *matrix, operands, reached, tiles);
+  machine.vector = device.find_peak(hardware::Engine::vector, operands.dtype)->rate.value / tiles * reached.vector;
+  if (array.multicast) machine.multicast = std::min(array.multicast->value * reached.multicast, machine.link);
+  if (array.tile_dram) machine.port = array.tile_dram->value;
+  machine.shared_issue = array.shared_issue;
+  machine.launch = array.launch.value + reached.launch;
+  machine.hidden = reached.hidden;
   return machine;
 }
 

@@ -2,11 +2,14 @@
 //
 // Every tile has a memory (SRAM), a matrix unit, a vector unit and DMA engines, all of which work at the same time. The
 // tiles form a mesh: links join neighbours, one in each direction, and messages go along x first, then y. One DRAM
-// channel serves all tiles, each of which it reaches directly; it handles one request at a time.
+// channel serves all tiles, each of which it reaches directly; it handles one request at a time. Where a device has
+// several channels, its pages are dealt over them, so that they serve every request together: the rate is that of all,
+// less what short pages, or the links around the places of the channels, let through.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,19 +22,56 @@ struct Machine {
   int tiles = 0;
   int mesh_x = 0;
   int mesh_y = 0;
-  double sram = 0;          // bytes of one tile
-  double dram = 0;          // bytes/s of all tiles together
-  double link = 0;          // bytes/s from one tile to a neighbour
-  double dram_latency = 0;  // s from a request to its first byte
-  double hop_latency = 0;   // s per link
-  double matrix = 0;        // FLOP/s of one tile
-  double vector = 0;        // operations/s of one tile
-  int granule = 16;         // rows, columns and depth that the matrix unit rounds up to
+  double sram = 0;            // bytes of one tile
+  double dram = 0;            // bytes/s of all tiles together
+  double link = 0;            // bytes/s from one tile to a neighbour
+  double dram_latency = 0;    // s from a request to its first byte
+  double hop_latency = 0;     // s per link
+  double matrix = 0;          // FLOP/s of one tile
+  double vector = 0;          // operations/s of one tile
+  int granule = 16;           // rows, columns and depth that the matrix unit rounds up to
+  double multicast = 0;       // bytes/s from one tile to several; 0: as over a link
+  double port = 0;            // bytes/s from the DRAM to one tile; 0: all that the channel gives
+  bool shared_issue = false;  // matrix and vector unit share an instruction stream and never work at once
+  double launch = 0;          // s before an op begins
+  double hidden = 1;          // of the shorter of what units and channel take, what the longer hides
+
+  double multicast_rate() const { return multicast > 0 ? multicast : link; }
+  // Of an op whose mapping takes `mapped` s by itself, in which units and channel are busy for so long.
+  double op_seconds(double mapped, double units, double channel) const {
+    return launch + mapped + (1 - hidden) * (units < channel ? units : channel);
+  }
 };
 
-// Of a device of kind tile_array, for matrix products on operands of `dtype`. Throws Error(bad_input) when the device
-// has no tiles, or more than mappings are searched for, or no rate for the type.
-Machine make_machine(const hardware::Device& device, Dtype dtype);
+// What the rates of a machine depend on beside the device.
+struct Operands {
+  Dtype dtype = Dtype::bf16;       // that the matrix unit multiplies in
+  double bytes = 0;                // of an element of A and one of B together; 0: of two of that type
+  std::optional<int> passes = {};  // of the matrix unit; nothing: those that the device's rate is of
+  bool near = false;               // B comes over the channels to the tiles beside them
+  bool operator==(const Operands&) const = default;
+};
+// What software leaves of a device's rates, and what it adds.
+struct Reached {
+  double matrix = 1;
+  double feed = 1;
+  double vector = 1;
+  double dram = 1;
+  double near_dram = 1;
+  double link = 1;
+  double multicast = 1;
+  double hidden = 1;
+  double launch = 0;  // s
+  bool operator==(const Reached&) const = default;
+};
+
+// Of a device of kind tile_array. A matrix unit that its tile's memory feeds takes the root of the sum of the squares
+// of what it computes and what it is fed for. Throws Error(bad_input) when the device has no tiles, or more than
+// mappings are searched for, or no rate for the type or for so many passes.
+Machine make_machine(const hardware::Device& device, const Operands& operands, const Reached& reached = {});
+inline Machine make_machine(const hardware::Device& device, Dtype dtype) {
+  return make_machine(device, Operands{.dtype = dtype});
+}
 
 // How the tiles share a matrix product: pb x pm x pn x pk tiles, each dimension of which is laid along the two sides of
 // the mesh.

@@ -153,7 +153,7 @@ class CostModel {
   double latency(const Stream& stream, const Paths& paths) const {
     if (!stream.used) return 0;
     const int hops = stream.feed == Feed::multicast ? paths.hops : 0;
-    return m_.dram_latency + hops * m_.hop_latency;
+    return (stream.local ? 0 : m_.dram_latency) + hops * m_.hop_latency;
   }
 
   double compute_of(const Step& s) const {
@@ -165,8 +165,8 @@ class CostModel {
   bool chained(const Step& s) const { return s_.overlapped && s.before > 0; }
 
   double noc_of(const Step& s, bool loads_a) const {
-    const double a = loads_a || s_.a.feed == Feed::ring ? passed_on(s.a, s_.a, g_.a) : 0;
-    const double b = passed_on(s.b, s_.b, g_.b);
+    const double a = loads_a || s_.a.feed == Feed::ring ? link_bytes(m_, s_.a, passed_on(s.a, s_.a, g_.a)) : 0;
+    const double b = link_bytes(m_, s_.b, passed_on(s.b, s_.b, g_.b));
     if (a + b <= 0) return 0;
     double most = 0;
     for (const LinkLoad& load : g_.loads) most = std::max(most, load.a * a + load.b * b);
@@ -182,7 +182,7 @@ class CostModel {
     double most = std::max(compute_of(s), noc);
     // A slice is handed on as it comes, but takes a link `link`.
     const auto wait = [&](double slots, double load, double link, double wait_latency) {
-      if (load <= 0) return;
+      if (load <= 0 && link <= 0) return;
       if (slots == 1) {
         single += std::max(load / sharing.loose, link);
         latency = std::max(latency, wait_latency);
@@ -194,9 +194,16 @@ class CostModel {
       const double own = std::max(load / std::max(sharing.sets, sharing_.sets), link);
       most = std::max(most, (s.before + s.after + own + wait_latency) / (slots - 1));
     };
+    // Through a tile's own port, and on to the others of its group.
     const auto handed_on = [&](double bytes, const Stream& stream) {
-      return stream.feed == Feed::multicast ? bytes / m_.link : 0;
+      if (!stream.used) return 0.0;
+      const double own = m_.port > 0 && !stream.local ? bytes / m_.port : 0;
+      return stream.feed == Feed::multicast ? std::max(own, bytes / m_.multicast_rate()) : own;
     };
+    if (m_.port > 0) {
+      const double through = (s_.b.used && !s_.b.local ? s.b : 0) + (apart > 0 && s_.a.used && !s_.a.local ? s.a : 0);
+      most = std::max(most, through / m_.port);
+    }
     // With one slot each, a slice of A behind another that goes through the slot does not come beside the load of B.
     if (apart > 1 && s_.a.slots == 1 && s_.b.slots == 1 && b_load(s) > 0) {
       single += std::max(0.0, 2 / apart - 1) * a_load(s) / sharing.loose;
@@ -276,7 +283,7 @@ class Clocks {
     const double b_load = model_.b_load(step);
     const double load = model_.a_load(step) + b_load + m_.tiles * first.start / m_.dram;
     now_.tiles = std::max({model_.a_latency() + model_.a_load(step), model_.b_latency() + load,  // A goes first
-                           m_.dram_latency + load});
+                           load > 0 ? m_.dram_latency + load : 0});
     const double fill = now_.tiles;
     // Requests for the last operand start the tiles one after the other.
     if (b_load > 0) {
@@ -290,6 +297,7 @@ class Clocks {
         repeat(rows.count, [&] { row(s_.rows[rows.row]); });
       }
     });
+    stores_ = std::ranges::any_of(s_.blocks, [](const Block& b) { return b.result > 0; });
     PipelineTime result;
     result.fill = fill;
     result.drain = drain(finish_spread_);
@@ -392,7 +400,9 @@ class Clocks {
     // Behind the last step, until the next block can begin.
     double finish = 0;
     if (in_place) finish = cost.reduce + b.finish + waits(c.store);
-    if (staged) finish = b.reduce > 0 ? cost.reduce + b.finish : std::max(0.0, b.finish - cost.last);
+    if (staged) {
+      finish = b.reduce > 0 ? cost.reduce + b.finish : std::max(0.0, b.finish - (s_.overlapped ? cost.last : 0));
+    }
     if (b.last.before > 0) {
       // Until the next block's second product, which needs the room. The vector unit is what has no time left, if any.
       const double busy_matrix = cost.last - b.last.before - b.last.after;
@@ -457,11 +467,12 @@ class Clocks {
 
   // From the last step to the end of the last store.
   double drain(double stagger) const {
-    if (s_.results == Results::in_place && pending_ == 0) return m_.dram_latency;
+    const double latency = stores_ ? m_.dram_latency : 0;
+    if (s_.results == Results::in_place && pending_ == 0) return latency;
     const double finish = now_.finished - now_.tiles;
     const double own = pending_ / m_.tiles;
     const double queued = pending_ - std::min(stagger, last_cost_->last);
-    return finish + std::max({own, queued, now_.channel + pending_ - now_.finished}) + m_.dram_latency;
+    return finish + (stores_ ? std::max({own, queued, now_.channel + pending_ - now_.finished}) : 0) + latency;
   }
 
   const Machine& m_;
@@ -475,6 +486,7 @@ class Clocks {
   double finish_spread_ = 0;  // of the tiles at the end of the last block
   double idle_ = 0;           // of the channel during the last block
   double last_first_ = 0;     // the first step of the last block
+  bool stores_ = false;       // results leave the tiles
   const BlockCost* last_cost_ = nullptr;
   // Kept from one schedule to the next, as a search times many.
   struct Workspace {

@@ -60,7 +60,11 @@ std::string_view name(Results results) {
 }
 
 int requests_of(const Machine& machine, const Stream& stream, const Paths& paths) {
-  return !stream.used ? 0 : stream.feed == Feed::multicast ? paths.groups : machine.tiles;
+  return !stream.used || stream.local ? 0 : stream.feed == Feed::multicast ? paths.groups : machine.tiles;
+}
+
+double link_bytes(const Machine& machine, const Stream& stream, double bytes) {
+  return stream.feed == Feed::multicast ? bytes * machine.link / machine.multicast_rate() : bytes;
 }
 
 double messages_of(const Stream& stream, const Paths& paths) {
@@ -99,7 +103,8 @@ Traffic traffic_of(const Machine& machine, const Schedule& s) {
   add(t.b, machine, s.b, g.b, b_bytes);
   double busiest = 0;
   for (const LinkLoad& load : g.loads) {
-    busiest = std::max(busiest, load.a * messages_of(s.a, g.a) * a_bytes + load.b * messages_of(s.b, g.b) * b_bytes);
+    busiest = std::max(busiest, load.a * messages_of(s.a, g.a) * link_bytes(machine, s.a, a_bytes) +
+                                    load.b * messages_of(s.b, g.b) * link_bytes(machine, s.b, b_bytes));
   }
   if (g.c.length > 1) {
     t.sums.passed = sums * machine.tiles;

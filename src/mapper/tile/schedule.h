@@ -34,6 +34,7 @@ struct Stream {
   Feed feed = Feed::direct;
   int slots = 1;
   bool used = false;
+  bool local = false;  // it is in the tiles' memory, each of which has as much of it, and comes over links alone
   bool operator==(const Stream&) const = default;
 };
 
@@ -43,7 +44,7 @@ inline constexpr double kPiece = 65536;    // bytes that the channel moves witho
 // Elements that the matrix unit works on for `x`.
 constexpr double rounded(std::int64_t x, int granule) { return d(divide_up(x, granule) * granule); }
 
-// Requests of the channel for one slice: one per tile, or per group that hands it on.
+// Requests of the channel for one slice: one per tile, or per group that hands it on; none for what is in the tiles.
 int requests_of(const Machine& machine, const Stream& stream, const Paths& paths);
 
 // Work of one tile. The matrix unit multiplies before and after the vector unit works on what it made.
@@ -162,6 +163,9 @@ struct Traffic {
   double hops() const { return a.hops + b.hops + sums.hops; }
 };
 Traffic traffic_of(const Machine& machine, const Schedule& schedule);
+
+// What a link could carry in the time that it takes to pass a slice on.
+double link_bytes(const Machine& machine, const Stream& stream, double bytes);
 
 // Messages of a slice that each link on a group's path carries; 0: none.
 double messages_of(const Stream& stream, const Paths& paths);

@@ -159,13 +159,14 @@ class Tiles {
   std::vector<int>& touched() { return touched_; }
 
   double end() const { return end_; }  // of the last unit's work
-  // Passes `bytes` that come from `first` to `last` over a link.
+  // Passes `bytes` that go to several tiles and come from `first` to `last` over a link.
   void pass(int link, double bytes, double& first, double& last) {
     double& free = links_[at(link)];
+    const double seconds = bytes / m_.multicast_rate();
     first = std::max(first + m_.hop_latency, free);
-    last = std::max(last + m_.hop_latency, first + bytes / m_.link);
-    free = first + bytes / m_.link;
-    link_busy_[at(link)] += bytes / m_.link;
+    last = std::max(last + m_.hop_latency, first + seconds);
+    free = first + seconds;
+    link_busy_[at(link)] += seconds;
   }
 
   double busiest_link() const { return *std::ranges::max_element(link_busy_); }
@@ -381,7 +382,7 @@ class Tiles {
     double ready = end;
     if (of.finish > 0) {
       // Where results leave through the vector unit during the last step, it works beside the matrix unit.
-      const bool beside = s_.results == Results::staged && of.reduce == 0;
+      const bool beside = s_.results == Results::staged && of.reduce == 0 && s_.overlapped;
       const double from = beside ? end - (of.last.before + of.last.after) : end;
       ready = std::max(end, std::max(t.vector, from) + of.finish);
       t.vector = ready;
@@ -430,6 +431,7 @@ class Simulation {
     if (any(&Block::end)) kinds_.push_back(kJoin);
     kinds_.push_back(kStore);
     const std::size_t requests = queues_.size() + at(m_.tiles) * kinds_.size();
+    ports_.assign(at(m_.tiles), 0);
     ready_.assign((requests + kLanes - 1) / kLanes * kLanes, kNever);
     order_.assign(ready_.size(), kNever);
   }
@@ -459,7 +461,8 @@ class Simulation {
   enum Operand : unsigned char { kA, kB };
   enum Kind : unsigned char { kStart, kJoin, kStore };  // of a tile's own requests
   static constexpr double kMostRequests = 1 << 14;
-  static constexpr std::size_t kLanes = 4;  // minima that are found side by side
+  static constexpr double kBeforeAll = 1ULL << 52;  // a multiple of these
+  static constexpr std::size_t kLanes = 4;          // minima that are found side by side
 
   void request(std::size_t index, double ready, std::int64_t step) {
     ready_[index] = ready;
@@ -529,6 +532,8 @@ class Simulation {
     }
     for (const int i : q.tiles) known(i, q.operand) = q.next.number;
     request(index, kNever, q.next.number);
+    // What is in the tiles waits for no channel.
+    if ((q.operand == kA ? s_.a : s_.b).local) order_[index] -= kBeforeAll;
   }
 
   // When the next request of a queue can go out; never: the steps that it waits for have not run.
@@ -650,15 +655,12 @@ class Simulation {
     const double ready = ready_[index];
     const Step& step = program_.step(q.next);
     const double bytes = q.operand == kA ? step.a : step.b;
-    if (q.left == 0) {
-      q.left = bytes;
-      q.first = std::max(now_, ready) + m_.dram_latency;
+    double last = ready;
+    if ((q.operand == kA ? s_.a : s_.b).local) {
+      q.first = ready;
+    } else if (!load_from_channel(q, ready, bytes, last)) {
+      return;
     }
-    const double piece = q.left < 2 * kPiece ? q.left : kPiece;
-    const double last =
-        move_bytes(ready, piece, q.operand == kA ? Lane::load_a : Lane::load_b, q.next.number) + m_.dram_latency;
-    q.left -= piece;
-    if (q.left > 0) return;
     hand_on(q, q.first, last, bytes);
     if (!in_panel(q)) {
       q.in_slot[q.slot] = q.next.number;
@@ -673,6 +675,24 @@ class Simulation {
     } else {
       for (const int i : q.tiles) tiles_.advance(i);
     }
+  }
+
+  // The next piece of a slice; false as long as more of it is to come. It goes through the port of the tile that asked.
+  bool load_from_channel(Queue& q, double ready, double bytes, double& last) {
+    if (q.left == 0) {
+      q.left = bytes;
+      q.first = std::max(now_, ready) + m_.dram_latency;
+    }
+    const double piece = q.left < 2 * kPiece ? q.left : kPiece;
+    last = move_bytes(ready, piece, q.operand == kA ? Lane::load_a : Lane::load_b, q.next.number) + m_.dram_latency;
+    q.left -= piece;
+    if (q.left > 0) return false;
+    if (m_.port > 0) {
+      double& free = ports_[at(q.tiles.front())];
+      last = std::max(last, std::max(q.first, free) + bytes / m_.port);
+      free = last;
+    }
+    return true;
   }
 
   // Parts go round once the last tile of the path has sent for its own.
@@ -712,8 +732,9 @@ class Simulation {
   // them, or their buffer, then by their index.
   std::vector<double> ready_;
   std::vector<double> order_;
-  double now_ = 0;  // when the channel is free
-  double end_ = 0;  // of the last store
+  std::vector<double> ports_;  // of tiles: when they are free
+  double now_ = 0;             // when the channel is free
+  double end_ = 0;             // of the last store
   double dram_busy_ = 0;
   std::int64_t served_ = 0;
 };

@@ -46,6 +46,20 @@ OpTime published_time(const Machine& machine, const Problem& problem, const OpTi
 
 }  // namespace
 
+Reached reached_of(const hardware::RuntimeProfile& profile) {
+  using hardware::Parameter;
+  const auto value = [&](Parameter p) { return get(profile.values, p); };
+  return {.matrix = value(Parameter::tile_matrix_share),
+          .feed = value(Parameter::tile_feed_share),
+          .vector = value(Parameter::tile_vector_share),
+          .dram = value(Parameter::tile_dram_share),
+          .near_dram = value(Parameter::tile_dram_near_share),
+          .link = value(Parameter::tile_link_share),
+          .multicast = value(Parameter::tile_multicast_share),
+          .hidden = value(Parameter::tile_hidden),
+          .launch = value(Parameter::tile_launch)};
+}
+
 struct TileMapper::Array {
   Array(const hardware::Device& device, Dtype type)
       : dtype(type), machine(make_machine(device, type)), grids(all_grids(machine)) {}

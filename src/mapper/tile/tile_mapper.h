@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "hardware/runtime_profile.h"
 #include "mapper/roofline/roofline.h"
 #include "mapper/tile/attention.h"
 #include "mapper/tile/gemm.h"
@@ -23,6 +24,9 @@ struct Seam {
   double weights = 0;  // bytes of a tile: the slices of a product's second operand that its first steps multiply
   double load = 0;     // s that these take to come to all tiles
 };
+
+// What the stack of a profile with KernelChoices::tile_mappings leaves of a device's rates.
+Reached reached_of(const hardware::RuntimeProfile& profile);
 
 // Not for several threads at once: it remembers what it searched.
 class TileMapper {
