@@ -120,7 +120,8 @@ std::optional<hardware::RuntimeProfile> choose_profile(const Request& request, c
                                                        hardware::Workload workload, Sources& sources) {
   if (request.runtime == "none") return std::nullopt;
   const bool own = !request.runtime;
-  if (own && device.tile_array) return std::nullopt;  // the tiles' mapper times the ops
+  // Nothing was measured on most arrays of tiles: the best mapping found stands for itself.
+  if (own && device.tile_array && hardware::runtimes_of(device).empty()) return std::nullopt;
   std::string name = own ? (gguf ? "llama.cpp" : "") : *request.runtime;
   if (request.tool) name += '+' + *request.tool;
   const auto missing = own && !request.tool ? hardware::UnknownRuntime::use_default : hardware::UnknownRuntime::error;

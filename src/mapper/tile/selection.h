@@ -64,14 +64,16 @@ class Selection {
   bool good() const { return best_ < all_.size() && all_[best_].simulated <= possible_ * (1 + kGood); }
   bool hopeless(const Choice& choice) const {
     const double least = choice.time.seconds * (1 - kSlow) - machine_.dram_latency;
-    return best_ < all_.size() && least >= all_[best_].simulated;
+    return best_ < all_.size() &&
+           machine_.op_seconds(least, choice.time.compute, choice.time.dram) >= all_[best_].simulated;
   }
 
   // False: it was simulated before.
   bool simulate(const Choice& choice) {
     const auto same = [&](const One& one) { return one.choice.mapping == choice.mapping && alike(one.choice, choice); };
     if (std::ranges::any_of(all_, same)) return false;
-    all_.push_back({choice, simulated_seconds(machine_, schedule_of(machine_, problem_, choice), kRequests)});
+    const double seconds = simulated_seconds(machine_, schedule_of(machine_, problem_, choice), kRequests);
+    all_.push_back({choice, machine_.op_seconds(seconds, choice.time.compute, choice.time.dram)});
     if (all_.back().simulated < all_[best_].simulated) best_ = all_.size() - 1;
     return true;
   }
@@ -79,8 +81,8 @@ class Selection {
   void simulate_varied() {
     const std::vector<Choice> varied = search_.varied(problem_);
     if (varied.empty()) return;
-    possible_ = std::max(problem_.least_bytes() / machine_.dram + machine_.dram_latency,
-                         varied.front().time.seconds - kLatencies * machine_.dram_latency);
+    possible_ = machine_.launch + std::max(problem_.least_bytes() / machine_.dram + machine_.dram_latency,
+                                           varied.front().time.seconds - kLatencies * machine_.dram_latency);
     for (std::size_t i = 0; i < std::min(varied.size(), kVaried); ++i) {
       if (good() || hopeless(varied[i])) return;
       simulate(varied[i]);

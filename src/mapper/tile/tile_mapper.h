@@ -28,17 +28,25 @@ struct Seam {
 // What the stack of a profile with KernelChoices::tile_mappings leaves of a device's rates.
 Reached reached_of(const hardware::RuntimeProfile& profile);
 
+// What an op is to a stack, which does not reach as much with all.
+enum class Kernel : unsigned char { product, prompt_product, attention };
+
 // Not for several threads at once: it remembers what it searched.
 class TileMapper {
  public:
   // Of a device of kind tile_array, which must outlive it. `published`: ops that the published mapper has formulas for
   // take the time that these give.
-  explicit TileMapper(const hardware::Device& device, bool published = false);
+  // `profile`, which must outlive it, too: what its stack reaches of the device's rates. Its values are read at every
+  // call, so that a fit can change them in place: mappings stay those of the values at which they were searched for,
+  // and their times follow by the closed form.
+  explicit TileMapper(const hardware::Device& device, bool published = false,
+                      const hardware::RuntimeProfile* profile = nullptr);
   ~TileMapper();
   TileMapper(TileMapper&&) noexcept;
   TileMapper& operator=(TileMapper&&) noexcept;
 
-  // References stay valid. Throws Error(bad_input) for a type that the matrix units do not multiply.
+  // Of a product that is nothing special to a stack. References stay valid. Throws Error(bad_input) for a type that the
+  // matrix units do not multiply.
   template <typename Problem>
   const Mapped<ChoiceOf<Problem>>& map(const Problem& problem, Dtype dtype) const;
   const Machine& machine(Dtype dtype) const;
@@ -50,12 +58,14 @@ class TileMapper {
   Seam seam(const graph::Op& op, const cost::Work& work) const;
 
  private:
-  struct Array;                        // of one data type
-  Array* array(Dtype dtype) const;     // null: no matrix unit for the type
-  Array& required(Dtype dtype) const;  // throws then
+  struct Array;  // for operands of some types, on the machine that an op of its kind finds
+  Array& array(const Operands& operands, Kernel kernel) const;
+  Array* array(const graph::Op& op, const cost::Work& work,
+               const Problem& problem) const;  // null: no matrix unit for it
 
   const hardware::Device* device_;
   bool published_;
+  const hardware::RuntimeProfile* profile_;
   mutable std::deque<std::unique_ptr<Array>> arrays_;
 };
 
