@@ -78,8 +78,7 @@ class Selection {
   bool simulate(const Choice& choice) {
     const auto same = [&](const One& one) { return one.choice.mapping == choice.mapping && alike(one.choice, choice); };
     if (std::ranges::any_of(all_, same)) return false;
-    const double seconds =
-        simulated_seconds(machine_, schedule_of(machine_, problem_, choice), kRequests, &requests_);
+    const double seconds = simulated_seconds(machine_, schedule_of(machine_, problem_, choice), kRequests, &requests_);
     all_.push_back({choice, machine_.op_seconds(seconds, choice.time.compute, choice.time.dram)});
     if (all_.back().simulated < all_[best_].simulated) best_ = all_.size() - 1;
     return true;
