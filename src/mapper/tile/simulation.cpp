@@ -236,9 +236,10 @@ class Tiles {
   // Parts of a slice go round: a step begins when all tiles of the path have theirs.
   double round_about(const Paths& paths, int i, std::int64_t step, bool is_a) const {
     double data = 0;
-    const int group = paths.group[at(i)];
+    const Paths::Way& way = paths.way();
+    const int group = way.group[at(i)];
     for (int j = group * paths.length; j < (group + 1) * paths.length; ++j) {
-      const Tile& other = tiles_[at(paths.tiles[at(j)])];
+      const Tile& other = tiles_[at(way.tiles[at(j)])];
       if ((is_a ? other.a_known : other.b_known) <= step) return kNever;
       data = std::max(data, (is_a ? other.a : other.b)[slot(step)]);
     }
@@ -341,14 +342,14 @@ class Tiles {
       return;
     }
     // Partial sums: when the last tile of the group has its own.
-    const int group = g_.c.group[at(i)];
+    const int group = g_.c.way().group[at(i)];
     Sum& sum = sums_[at(group * kKept) + kept(here.block)];
     sum.start = std::max(sum.start, end);
     if (++sum.tiles < g_.c.length) return;
     const double done = reduce(group, sum.start, block.reduce, here.number);
     sum = {};
     for (int j = group * g_.c.length; j < (group + 1) * g_.c.length; ++j) {
-      const int tile = g_.c.tiles[at(j)];
+      const int tile = g_.c.way().tiles[at(j)];
       finish(tile, here.block, done);
       if (tile != i) later_.push_back(tile);
     }
@@ -362,15 +363,16 @@ class Tiles {
 
   // Every tile passes `bytes` on along the path of its group.
   double reduce(int group, double start, double bytes, std::int64_t step) {
+    const Paths::Way& way = g_.c.way();
     const std::size_t first = at(group) * at(g_.c.length);
     double done = start;
-    for (int link = g_.c.reached[first]; link < g_.c.reached[first + at(g_.c.length) - 1]; ++link) {
-      const auto id = at(g_.c.links[at(link)]);
+    for (int link = way.reached[first]; link < way.reached[first + at(g_.c.length) - 1]; ++link) {
+      const auto id = at(way.links[at(link)]);
       const double begin = std::max(start, links_[id]);
       links_[id] = begin + bytes / m_.link;
       link_busy_[id] += bytes / m_.link;
       done = std::max(done, links_[id]);
-      const bool drawn = group == g_.c.group[0] && link == g_.c.reached[first];
+      const bool drawn = group == way.group[0] && link == way.reached[first];
       if (drawn) draw(0, Lane::noc, links_[id], bytes / m_.link, step);
     }
     return done + (g_.c.length - 1) * m_.hop_latency;
@@ -506,7 +508,7 @@ class Simulation {
       q.tiles = {i};
       if (shared) {
         q.paths = &paths;
-        const auto first = paths.tiles.begin() + static_cast<std::ptrdiff_t>(i) * paths.length;
+        const auto first = paths.way().tiles.begin() + static_cast<std::ptrdiff_t>(i) * paths.length;
         q.tiles.assign(first, first + paths.length);
       }
       q.in_slot.assign(at(stream.slots), -1);
@@ -680,7 +682,8 @@ class Simulation {
   // Parts go round once the last tile of the path has sent for its own.
   void advance_round(const Queue& q, std::int64_t step) {
     const Paths& paths = q.operand == kA ? g_.a : g_.b;
-    const auto path = std::span(paths.tiles).subspan(at(paths.group[at(q.group)]) * at(paths.length), at(paths.length));
+    const auto path =
+        std::span(paths.way().tiles).subspan(at(paths.way().group[at(q.group)]) * at(paths.length), at(paths.length));
     if (std::ranges::any_of(path, [&](int i) { return known(i, q.operand) <= step; })) return;
     for (const int i : path) tiles_.advance(i);
   }
@@ -691,8 +694,8 @@ class Simulation {
     for (std::size_t i = 0; i < q.tiles.size(); ++i) {
       if (i > 0) {
         const std::size_t here = at(q.group) * at(q.paths->length) + i;
-        for (int link = q.paths->reached[here - 1]; link < q.paths->reached[here]; ++link) {
-          tiles_.pass(q.paths->links[at(link)], bytes, first, last);
+        for (int link = q.paths->way().reached[here - 1]; link < q.paths->way().reached[here]; ++link) {
+          tiles_.pass(q.paths->way().links[at(link)], bytes, first, last);
           const bool drawn = timeline_ != nullptr && q.group == 0 && link == 0;
           if (drawn) timeline_->add(Lane::noc, first, first + bytes / m_.link, q.next.number);
         }
