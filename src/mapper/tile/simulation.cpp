@@ -7,8 +7,10 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <limits>
+#include <numeric>
 #include <queue>
 #include <span>
 #include <stdexcept>
@@ -93,10 +95,10 @@ struct Tile {
   Program::At next;          // step to run
   std::int64_t a_known = 0;  // steps whose slices have been sent for and have a time
   std::int64_t b_known = 0;
-  std::vector<double> a;  // when slices are there
-  std::vector<double> b;
-  std::vector<double> ends;  // of steps
-  std::int64_t starts = 0;   // blocks whose operands have been sent for
+  double* a = nullptr;  // when slices are there
+  double* b = nullptr;
+  double* ends = nullptr;   // of steps
+  std::int64_t starts = 0;  // blocks whose operands have been sent for
   std::int64_t joins = 0;
   double start_at[kKept] = {};
   double join_at[kKept] = {};
@@ -127,10 +129,13 @@ class Tiles {
       : m_(machine), s_(schedule), g_(*schedule.grid), program_(program), timeline_(timeline) {
     while (window_ < 2 * program.longest() + 8) window_ *= 2;
     tiles_.resize(at(m_.tiles));
+    times_.assign(3 * tiles_.size() * at(window_), 0);
+    double* next = times_.data();
     for (Tile& tile : tiles_) {
-      tile.a.assign(at(window_), 0);
-      tile.b.assign(at(window_), 0);
-      tile.ends.assign(at(window_), 0);
+      for (double** times : {&tile.a, &tile.b, &tile.ends}) {
+        *times = next;
+        next += window_;
+      }
     }
     links_.assign(4 * at(m_.mesh_x) * at(m_.mesh_y), 0);
     link_busy_.assign(links_.size(), 0);
@@ -405,6 +410,7 @@ class Tiles {
   Timeline* timeline_;
   std::int64_t window_ = 1;
   std::vector<Tile> tiles_;
+  std::vector<double> times_;  // of all tiles
   std::vector<Sum> sums_;
   std::vector<double> links_;  // when they are free
   std::vector<double> link_busy_;
@@ -424,6 +430,8 @@ class Simulation {
         tiles_(machine, schedule, program_, timeline) {
     queue_of_[kA].assign(at(m_.tiles), -1);
     queue_of_[kB] = queue_of_[kA];
+    alone_.resize(at(m_.tiles));
+    std::iota(alone_.begin(), alone_.end(), 0);
     open(s_.a, g_.a, kA);
     open(s_.b, g_.b, kB);
     const auto any = [&](double Block::*bytes) {
@@ -459,36 +467,36 @@ class Simulation {
  private:
   enum Operand : unsigned char { kA, kB };
   enum Kind : unsigned char { kStart, kJoin, kStore };  // of a tile's own requests
+  static constexpr std::size_t kMostSlots = 4;
+  // Of requests that wait, that of the earliest step goes first, of those that of the lowest index.
+  using Key = std::uint64_t;
+  static constexpr int kIndexBits = 16;
+  static std::size_t index_of(Key key) { return key & ((Key{1} << kIndexBits) - 1); }
   struct Request {
     double ready;
-    std::int64_t step;  // that needs it, or its buffer
-    std::size_t index;
-  };
-  struct GoesOutLater {
-    bool operator()(const Request& x, const Request& y) const {
-      return x.ready > y.ready || (x.ready == y.ready && x.index > y.index);
+    Key key;
+    bool operator>(const Request& x) const {
+      return ready > x.ready || (ready == x.ready && index_of(key) > index_of(x.key));
     }
   };
-  struct ServedLater {
-    bool operator()(const Request& x, const Request& y) const {
-      return x.step > y.step || (x.step == y.step && x.index > y.index);
-    }
-  };
+  template <typename T>
+  using Earliest = std::priority_queue<T, std::vector<T>, std::greater<>>;
 
   // That of `index` goes out at `ready`, for a step. One that is out stays as it is until it is served.
   void request(std::size_t index, double ready, std::int64_t step) {
     if (out_[index] != 0 || ready == kNever) return;
     out_[index] = 1;
-    coming_.push({ready, step, index});
+    coming_.push({ready, static_cast<Key>(step) << kIndexBits | index});
   }
   // Requests of tiles that share an operand (of one tile, where none do).
   struct Queue {
     Operand operand = kA;
-    std::vector<int> tiles;
+    std::span<const int> tiles;
     const Paths* paths = nullptr;  // multicast
     int group = 0;
     Program::At next;
-    std::vector<std::int64_t> in_slot;  // the step that last used a slot; -1: none
+    std::size_t slots = 1;
+    std::array<std::int64_t, kMostSlots> in_slot = {-1, -1, -1, -1};  // the step that last used a slot; -1: none
     std::size_t slot = 0;
     double left = 0;   // bytes of a request that has begun
     double first = 0;  // when its first byte came
@@ -505,20 +513,19 @@ class Simulation {
       Queue q;
       q.operand = operand;
       q.group = i;
-      q.tiles = {i};
+      q.tiles = std::span(alone_).subspan(at(i), 1);
       if (shared) {
         q.paths = &paths;
-        const auto first = paths.way().tiles.begin() + static_cast<std::ptrdiff_t>(i) * paths.length;
-        q.tiles.assign(first, first + paths.length);
+        q.tiles = std::span(paths.way().tiles).subspan(at(i) * at(paths.length), at(paths.length));
       }
-      q.in_slot.assign(at(stream.slots), -1);
+      q.slots = at(stream.slots);
       for (const int tile : q.tiles) queue_of_[operand][at(tile)] = static_cast<int>(queues_.size());
-      queues_.push_back(std::move(q));
+      queues_.push_back(q);
     }
   }
 
   std::int64_t& known(int tile, Operand operand) { return operand == kA ? tiles_[tile].a_known : tiles_[tile].b_known; }
-  std::vector<double>& slices(int tile, Operand operand) { return operand == kA ? tiles_[tile].a : tiles_[tile].b; }
+  double* slices(int tile, Operand operand) { return operand == kA ? tiles_[tile].a : tiles_[tile].b; }
   bool in_panel(const Queue& q) const {
     return q.operand == kA && stays(q.next.step, program_.block(q.next.block).steps, s_.panel);
   }
@@ -588,44 +595,52 @@ class Simulation {
   // One decision of the channel: of requests that wait that of the earliest step, else the first to come. False when
   // nothing is left to do.
   bool serve() {
-    for (; !coming_.empty() && coming_.top().ready <= now_; coming_.pop()) waiting_.push(coming_.top());
-    if (waiting_.empty() && coming_.empty()) return false;
-    const bool waits = !waiting_.empty();
-    const Request next = waits ? waiting_.top() : coming_.top();
-    waits ? waiting_.pop() : coming_.pop();
+    for (; !coming_.empty() && coming_.top().ready <= now_; coming_.pop()) waiting_.push(coming_.top().key);
+    Request next{now_, 0};
+    if (!waiting_.empty()) {
+      next.key = waiting_.top();
+      waiting_.pop();
+    } else if (!coming_.empty()) {
+      next = coming_.top();
+      coming_.pop();
+    } else {
+      return false;
+    }
+    const std::size_t index = index_of(next.key);
     ++served_;
     bool done = false;
-    if (next.index < queues_.size()) {
-      done = load(next);
+    if (index < queues_.size()) {
+      done = load(index, next.ready);
     } else {
-      const std::size_t own = next.index - queues_.size();
-      done = serve(static_cast<int>(own / kinds_.size()), kinds_[own % kinds_.size()], next);
+      const std::size_t own = index - queues_.size();
+      done = serve(static_cast<int>(own / kinds_.size()), kinds_[own % kinds_.size()], index, next.ready);
     }
-    if (!done) waiting_.push(next);  // the next piece of it
+    if (!done) waiting_.push(next.key);  // the next piece of it
     return true;
   }
 
   // False: some of the request is left.
-  bool serve(int tile, Kind kind, const Request& r) {
+  bool serve(int tile, Kind kind, std::size_t index, double ready) {
     Tile& t = tiles_[tile];
     if (kind == kStart) {
       t.start_at[kept(t.starts)] =
-          move_bytes(r.ready, program_.block(t.starts).start, Lane::load_b, r.step) + m_.dram_latency;
+          move_bytes(ready, program_.block(t.starts).start, Lane::load_b, program_.first_step(t.starts)) +
+          m_.dram_latency;
       ++t.starts;
     } else if (kind == kJoin) {
       t.join_at[kept(t.joins)] =
-          move_bytes(r.ready, program_.block(t.joins).end, Lane::joined, r.step) + m_.dram_latency;
+          move_bytes(ready, program_.block(t.joins).end, Lane::joined, program_.last_step(t.joins)) + m_.dram_latency;
       ++t.joins;
     } else {
       double& left = t.to_store[kept(t.stored)];
       const double bytes = left < 2 * kPiece ? left : kPiece;
-      const double done = move_bytes(r.ready, bytes, Lane::store, program_.last_step(t.stored));
+      const double done = move_bytes(ready, bytes, Lane::store, program_.last_step(t.stored));
       left -= bytes;
       if (left > 0) return false;
       tiles_.left(tile, done);
       end_ = std::max(end_, done + m_.dram_latency);
     }
-    out_[r.index] = 0;
+    out_[index] = 0;
     tiles_.touched().push_back(tile);
     tiles_.advance(tile);
     return true;
@@ -648,24 +663,24 @@ class Simulation {
   }
 
   // False: some of the request is left.
-  bool load(const Request& r) {
-    Queue& q = queues_[r.index];
+  bool load(std::size_t index, double ready) {
+    Queue& q = queues_[index];
     const Step& step = program_.step(q.next);
     const double bytes = q.operand == kA ? step.a : step.b;
     if (q.left == 0) {
       q.left = bytes;
-      q.first = std::max(now_, r.ready) + m_.dram_latency;
+      q.first = std::max(now_, ready) + m_.dram_latency;
     }
     const double piece = q.left < 2 * kPiece ? q.left : kPiece;
     const double last =
-        move_bytes(r.ready, piece, q.operand == kA ? Lane::load_a : Lane::load_b, q.next.number) + m_.dram_latency;
+        move_bytes(ready, piece, q.operand == kA ? Lane::load_a : Lane::load_b, q.next.number) + m_.dram_latency;
     q.left -= piece;
     if (q.left > 0) return false;
-    out_[r.index] = 0;
+    out_[index] = 0;
     hand_on(q, q.first, last, bytes);
     if (!in_panel(q)) {
       q.in_slot[q.slot] = q.next.number;
-      q.slot = (q.slot + 1) % q.in_slot.size();
+      q.slot = (q.slot + 1) % q.slots;
     }
     const std::int64_t number = q.next.number;
     program_.move(q.next);
@@ -711,12 +726,13 @@ class Simulation {
   Program program_;
   Tiles tiles_;
   std::vector<Queue> queues_;
+  std::vector<int> alone_;        // every tile
   std::vector<int> queue_of_[2];  // of a tile; -1: none
   std::vector<Kind> kinds_;       // that there are
   // Of queues, then of tiles.
   std::vector<char> out_;  // whether the next one is known, and not yet served
-  std::priority_queue<Request, std::vector<Request>, GoesOutLater> coming_;
-  std::priority_queue<Request, std::vector<Request>, ServedLater> waiting_;
+  Earliest<Request> coming_;
+  Earliest<Key> waiting_;
   double now_ = 0;  // when the channel is free
   double end_ = 0;  // of the last store
   double dram_busy_ = 0;
@@ -730,7 +746,7 @@ constexpr std::size_t kKinds = 6;
 using Caps = std::array<std::int64_t, kKinds>;  // 0: all; of what differs, one of so many
 constexpr Caps kLeast = {2, 3, 2, 3, 4, 8};     // of each that are kept
 constexpr Caps kFewest = {2, 2, 2, 2, 3, 4};    // the same where as many tiles as there are make that long
-constexpr double kLong = 40'000;                // requests
+constexpr double kLong = 8000;                // requests
 
 std::int64_t capped(std::int64_t count, std::int64_t cap) { return cap > 0 ? std::min(count, cap) : count; }
 bool differ(std::size_t kind) { return kind == kRows || kind == kRuns; }
