@@ -22,7 +22,7 @@ namespace {
 constexpr Bounds kExtent{1, std::int64_t{1} << 30};
 constexpr Bounds kHeads{1, 1 << 20};
 constexpr Bounds kRanks{1, 1 << 20};
-constexpr Bounds kMappings{1, 20};
+constexpr Bounds kMappings{1, 200};
 
 struct MapFlags {
   std::string hardware;

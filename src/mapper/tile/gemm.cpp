@@ -653,7 +653,7 @@ void GemmSearch::collect(const GemmProblem& problem, bool transposed, Growth gro
 void GemmSearch::collect(const Space& space) {
   const GridBound& grid = space.bound;
   const double element = grid.problem.c_bytes * grid.problem.results;
-  std::uint64_t order = (place(grid.grid) << 1 | (space.transposed ? 1 : 0)) << 27;
+  std::uint64_t order = (place(grid.grid) << 1 | (space.transposed ? 1 : 0)) << 24;
   for (const Cut& m : *space.m) {
     if (grid.a + grid.b * m.blocks + grid.c + grid.latencies >= limit())
       break;  // narrower blocks only need B more often

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -88,16 +89,39 @@ inline Machine make_machine(const hardware::Device& device, Dtype dtype) {
 // differ in k only add their results. Each such group is a path through the mesh along which blocks are handed on. What
 // several paths send over one link adds up, and the layout is the one where that is least.
 
+constexpr std::size_t kDims = 4;  // batch, m, n, k
+// Sizes along both sides of the mesh, and the dimensions of each side from the slowest to the fastest.
+struct Layout {
+  using Sizes = std::array<int, kDims>;
+  using Order = std::array<std::size_t, kDims>;
+  Sizes x = {1, 1, 1, 1};
+  Sizes y = {1, 1, 1, 1};
+  Order x_order = {0, 1, 2, 3};
+  Order y_order = {0, 1, 2, 3};
+};
+
 // Groups of tiles, each a path.
 struct Paths {
   int groups = 0;
-  int length = 1;            // tiles of a group
-  std::vector<int> tiles;    // [groups, length], in the order of the path
-  std::vector<int> group;    // [tiles] of the array
-  std::vector<int> links;    // of all paths, one after the other
-  std::vector<int> reached;  // [groups, length] index into `links` behind the links to that tile
-  int hops = 0;              // of the longest path
-  int longest = 0;           // links between two neighbours on a path, at most; also from the last to the first
+  int length = 1;   // tiles of a group
+  int hops = 0;     // links of each path
+  int longest = 0;  // links between two neighbours on a path, at most; also from the last to the first
+  int back = 0;     // links from the last tile of a path to its first
+  std::size_t dim = 0;
+  Layout layout;
+
+  // Tile by tile and link by link, for all groups.
+  struct Way {
+    std::vector<int> tiles;    // [groups, length], in the order of the path
+    std::vector<int> group;    // [tiles] of the array
+    std::vector<int> links;    // of all paths, one after the other
+    std::vector<int> reached;  // [groups, length] index into `links` behind the links to that tile
+  };
+  // Made when it is first asked for, as only few grids of an array are simulated. Not for several threads at once.
+  const Way& way() const;
+
+ private:
+  mutable std::shared_ptr<const Way> way_;
 };
 
 // Messages of a kind that a link carries: `a` blocks of A and `b` of B handed on along their paths.
@@ -120,7 +144,7 @@ struct Grid {
 
 // Every factorisation of the number of tiles into four, best layout each.
 std::vector<Grid> all_grids(const Machine& machine);
-// An order of grids that is the same however they are kept, by their factors: below 2^36.
+// An order of grids that is the same however they are kept, by their factors: below 2^39.
 std::uint64_t place(const Grid& grid);
 inline bool before(const Grid& x, const Grid& y) { return place(x) < place(y); }
 // Those of `grids` that differ from `grid` in two factors only, in that order.
