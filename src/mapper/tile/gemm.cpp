@@ -14,6 +14,12 @@ std::int64_t next_piece(std::int64_t rest, int granule) {
   return std::min(rest, divide_up(divide_up(rest, 2), granule) * granule);
 }
 
+// Whether an operand can come so to the tiles that share it: what is in the tiles' memory is no tile's own to load.
+bool can_come(const Machine& machine, Feed feed, int sharers, bool local) {
+  if (sharers == 1) return feed == Feed::direct;
+  return machine.only_multicast ? feed == Feed::multicast : feed != Feed::direct || !local;
+}
+
 // Fills in blocks of one product.
 class GemmLowering {
  public:
@@ -597,6 +603,8 @@ class Neighbours {
     if (map.grid->batch > p.batch) return;
     if (map.grid->a.length == 1) map.a.feed = Feed::direct;
     if (map.grid->b.length == 1) map.b.feed = Feed::direct;
+    if (!can_come(m_, map.a.feed, map.grid->a.length, p.a_local)) return;
+    if (!can_come(m_, map.b.feed, map.grid->b.length, p.b_local)) return;
     const GemmExtent e = extent_of(p, map);
     map.bb = e.blocks_m * e.blocks_n > 1 ? 1 : std::min(map.bb, e.batch);
     if (map.bb > 1 || p.finish_bytes > 0) map.tail = 1;
@@ -686,12 +694,13 @@ void GemmSearch::expand(const Candidate& candidate, Look look) {
   map.bn = candidate.n->side;
   map.bb = candidate.bb;
   map.results = candidate.results;
+  const GemmProblem& problem = candidate.space->bound.problem;
   constexpr std::array kFeeds = {Feed::multicast, Feed::direct, Feed::ring};
   const std::size_t feeds = look == Look::coarse ? 2 : kFeeds.size();
   for (std::size_t a = 0; a < feeds; ++a) {
-    if (map.grid->a.length == 1 && kFeeds[a] != Feed::direct) continue;
+    if (!can_come(machine_, kFeeds[a], map.grid->a.length, problem.a_local)) continue;
     for (std::size_t b = 0; b < feeds; ++b) {
-      if (map.grid->b.length == 1 && kFeeds[b] != Feed::direct) continue;
+      if (!can_come(machine_, kFeeds[b], map.grid->b.length, problem.b_local)) continue;
       const FeedsBound bound(results, kFeeds[a], kFeeds[b]);
       if (bound.seconds >= limit()) continue;
       map.a.feed = kFeeds[a];

@@ -33,6 +33,7 @@ struct Machine {
   int granule = 16;             // rows, columns and depth that the matrix unit rounds up to
   double multicast = 0;         // bytes/s from one tile to several; 0: as over a link
   double port = 0;              // bytes/s from the DRAM to one tile; 0: all that the channel gives
+  bool only_multicast = false;  // shared operands reach the tiles that need them in no other way
   bool serial_senders = false;  // a tile that gets a slice and hands it on does one after the other
   bool shared_issue = false;    // matrix and vector unit share an instruction stream and never work at once
   double launch = 0;            // s before an op begins
@@ -69,6 +70,7 @@ struct Reached {
   double link = 1;
   double multicast = 1;
   double hidden = 1;
+  bool only_multicast = false;
   bool serial_senders = false;
   double launch = 0;  // s
   bool operator==(const Reached&) const = default;

@@ -58,6 +58,7 @@ Reached reached_of(const hardware::RuntimeProfile& profile) {
           .link = value(Parameter::tile_link_share),
           .multicast = value(Parameter::tile_multicast_share),
           .hidden = value(Parameter::tile_hidden),
+          .only_multicast = true,
           .serial_senders = true,
           .launch = value(Parameter::tile_launch)};
 }
