@@ -96,6 +96,7 @@ TileMapper::Array& TileMapper::required(Dtype dtype) const {
 }
 
 const Machine& TileMapper::machine(Dtype dtype) const { return required(dtype).machine; }
+std::span<const Grid> TileMapper::grids(Dtype dtype) const { return required(dtype).grids; }
 
 template <typename Problem>
 const Mapped<ChoiceOf<Problem>>& TileMapper::map(const Problem& problem, Dtype dtype) const {
