@@ -332,6 +332,8 @@ void add_map(Command& root) {
   required(rows, "--rows", vector.op.rows, "rows, which a norm or softmax is of");
   required(rows, "--width", vector.op.width, "elements of a row");
   add_common(rows, vector);
+
+  add_map_model(command);
 }
 
 // ---- Collectives.

@@ -218,6 +218,38 @@ class Map(ProgramTest):
         self.assert_bad_input([*GEMM, "--runtime", "vllm"], "--runtime", "says nothing of mappings on tiles")
         self.assertEqual(self.json(*GEMM, "--runtime", "none")["mappings"], self.json(*GEMM)["mappings"])
 
+    def test_a_step_with_results_that_stay(self):
+        words = ["map", "model", "--model", "qwen3-0.6b", "--hw", "tx8"]
+        for more in [["--prompt", "256"], ["--phase", "decode", "--batch", "4"], ["--prompt", "256", "--options", "none"]]:
+            with self.subTest(more=more):
+                document = self.json(*words, *more)
+                ops = document["ops"]
+                self.assertLessEqual(document["time_s"], document["apart_s"])
+                self.assertLessEqual(document["dram_bytes"], document["apart_dram_bytes"] * (1 + 1e-9))
+                self.assertTrue(close(document["time_s"], sum(op["count"] * op["time_s"] for op in ops)))
+                self.assertTrue(close(document["apart_s"], sum(op["count"] * op["apart_s"] for op in ops)))
+                self.assertTrue(close(document["gain"], 1 - document["time_s"] / document["apart_s"], 1e-6))
+                for op in ops:
+                    if op["sram_bytes"] is not None:
+                        self.assertLessEqual(op["sram_bytes"] + op["resident_sram_bytes"], document["sram_capacity_bytes"])
+                self.assertTrue(any(op["from"] for op in ops))
+                apart = self.json(*words, *more, "--apart")
+                self.assertEqual((apart["time_s"], apart["gain"]), (apart["apart_s"], 0))
+                self.assertTrue(close(apart["apart_s"], document["apart_s"]))
+                for line in self.output(*words, *more).splitlines():
+                    self.assertLessEqual(len(line), 100)
+        # The ops are those of the estimate, and take as long.
+        prefill = self.json("estimate", "--model", "qwen3-0.6b", "--hw", "tx8", "--prompt", "256", "--gen", "1")["phases"][0]
+        apart = self.json(*words, "--prompt", "256", "--apart")
+        self.assertEqual([op["name"] for op in apart["ops"]], [op["name"] for op in prefill["ops"]])
+        for op, same in zip(apart["ops"], prefill["ops"]):
+            self.assertTrue(close(op["count"] * op["time_s"], same["time_s"], 1e-6))
+        self.assert_bad_input([*words[:4], "--hw", "rtx4090"], "is no array of tiles")
+        self.assert_bad_input([*words, "--tile-model", "roofline"], "timed by something else")
+        self.assert_bad_input([*words, "--phase", "decode", "--prompt", "4"], "--prompt")
+        self.assert_bad_input([*words, "--phase", "decode", "--context", "0"], "--context: a decode step comes after")
+        self.assert_error(self.run_program("map", "model", "--model", "llama-3-70b", "--hw", "tx8"), INFEASIBLE, "does not fit on tx8")
+
     def test_bad_devices(self):
         cases = [
             ({"dram": ("bandwidth: 100 GB/s", "bandwidth: 0 GB/s")}, "'bandwidth' must be a positive number"),
