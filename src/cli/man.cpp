@@ -43,6 +43,8 @@ constexpr Example kExamples[] = {
     {"limits", "A family of models side by side:", "llmperf limits -m qwen-1.8b,qwen-7b,qwen-14b --hw rtx4090"},
     {"map", "The best mapping of a product on an array of tiles, drawn:",
      "llmperf map gemm --hw tx8 --m 512 --n 2048 --k 2048 --svg schedule.svg"},
+    {"map", "The ops of a decode step, and which results stay in the tiles' memory:",
+     "llmperf map model --model qwen3-0.6b --hw tx8 --phase decode"},
     {"map-collective", "An all-reduce of eight devices over all sizes:",
      "llmperf map-collective --hw a100-sxm-80gb --op all-reduce --ranks 8 --sweep"},
     {"parallel", "The five fastest plans over eight devices:",

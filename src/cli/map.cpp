@@ -4,14 +4,17 @@
 
 #include <algorithm>
 
+#include "base/list.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/files.h"
 #include "cli/output.h"
+#include "hardware/runtime_profile.h"
 #include "mapper/machine.h"
 #include "mapper/tile/published.h"
 #include "mapper/tile/study.h"
+#include "mapper/tile/tile_mapper.h"
 #include "report/reports.h"
 #include "result/collective.h"
 #include "result/mapping.h"
@@ -26,7 +29,10 @@ constexpr Bounds kMappings{1, 200};
 
 struct MapFlags {
   std::string hardware;
+  std::string grid;
+  std::string runtime;
   Dtype dtype = Dtype::bf16;
+  std::optional<int> passes;
   std::int64_t top = 3;
   mapper::TileModel tile_model = mapper::TileModel::mapped;
   std::string svg;
@@ -50,6 +56,11 @@ constexpr Then kThen[] = {
 struct GemmFlags : MapFlags {
   graph::Gemm op;
   const Then* then = nullptr;
+  std::optional<Dtype> b_dtype;
+  std::optional<Dtype> out_dtype;
+  std::string local;
+  bool near = false;
+  std::string mapping;
 };
 struct AttentionFlags : MapFlags {
   AttentionFlags() { op.sequences = 1, op.qk_dim = 128; }
@@ -62,39 +73,144 @@ struct VectorFlags : MapFlags {
   const graph::VectorOp* kind = nullptr;
 };
 
-// Work on an op's operands as `estimate` would pose it.
-Answer map_op(const MapFlags& flags, const graph::Op& op, std::string_view name) {
-  WrittenFile svg(flags.svg);
-  const hardware::Device device = hardware::load_device(flags.hardware);
-  const mapper::tile::Machine machine = mapper::tile::make_machine(device, flags.dtype);
-  const cost::Work work = cost::work_of(op);
-  const Bytes capacity = *device.dram().capacity;
-  if (work.bytes() > capacity) {
-    throw Error::infeasible(fmt::format("the operands and the result take {}, and {} has {}",
-                                        format_bytes_binary(work.bytes()), device.name, format_bytes_binary(capacity)));
+// The device, of which programs may run on a part: "8x8".
+hardware::Device device_of(const MapFlags& flags) {
+  hardware::Device device = hardware::load_device(flags.hardware);
+  if (flags.grid.empty() || !device.tile_array) return device;
+  hardware::TileArray& array = *device.tile_array;
+  const std::vector<std::string_view> sides = split(flags.grid, 'x');
+  if (sides.size() != 2) {
+    throw Error::bad_input(fmt::format("--grid: {} is not columns x rows", quote(flags.grid)), "--grid 8x8");
   }
-  const mapper::tile::Problem problem = *mapper::tile::problem_of(op, work);
-  const mapper::tile::Study study(machine, problem,
-                                  {.keep = static_cast<std::size_t>(flags.top), .whole = flags.simulate});
+  const auto side = [](std::string_view text) { return count_value("--grid", text, 1, 1 << 20); };
+  const hardware::TilePlace used{side(sides[0]), side(sides[1])};
+  if (used.x > array.mesh_x || used.y > array.mesh_y) {
+    throw Error::bad_input(fmt::format("--grid: {}x{} has more tiles than the mesh of {}, {}x{}", used.x, used.y,
+                                       device.name, array.mesh_x, array.mesh_y));
+  }
+  array.grid = used;
+  return device;
+}
+
+// What software makes of the device: a profile with numbers of mappings on tiles. Without a name the device's own, if
+// there is one.
+std::optional<hardware::RuntimeProfile> profile_of(const hardware::Device& device, const std::string& name) {
+  std::optional<hardware::RuntimeProfile> found;
+  if (name == "none") return found;
+  std::vector<std::string> mapping;
+  for (const std::string& own : hardware::runtimes_of(device)) {
+    hardware::RuntimeProfile profile = hardware::load_runtime_profile(device, own);
+    if (!profile.choices.tile_mappings) continue;
+    mapping.push_back(own);
+    if (!found || profile.preferred) found = std::move(profile);
+  }
+  if (name.empty()) return found;
+  found = hardware::load_runtime_profile(device, name);
+  if (found->choices.tile_mappings) return found;
+  throw Error::bad_input(fmt::format("--runtime: {} says nothing of mappings on tiles", found->name),
+                         mapping.empty()
+                             ? fmt::format("no profile of {} does; none: the rates of its file", device.name)
+                             : "those that do: " + join(mapping, ", "));
+}
+
+// Of a product, what is beside its op.
+struct Terms {
+  result::ProductTerms types;
+  bool near = false;
+  std::string mapping;
+};
+
+// What is wrong with a mapping is wrong with the flag.
+mapper::tile::Study study_of(const mapper::tile::Machine& machine, const mapper::tile::Problem& problem,
+                             const mapper::tile::StudyOptions& options) {
+  try {
+    return {machine, problem, options};
+  } catch (const Error& error) {
+    constexpr std::string_view kField = "`mapping`";
+    std::vector<Diagnostic> diagnostics = error.diagnostics();
+    for (Diagnostic& d : diagnostics) {
+      if (d.message.starts_with(kField)) d.message.replace(0, kField.size(), "--mapping");
+    }
+    throw Error(error.kind(), std::move(diagnostics));
+  }
+}
+
+// Work on an op's operands as `estimate` would pose it.
+Answer map_op(const MapFlags& flags, const graph::Op& op, std::string_view name, const Terms& terms) {
+  namespace tile = mapper::tile;
+  WrittenFile svg(flags.svg);
+  const hardware::Device device = device_of(flags);
+  const std::optional<hardware::RuntimeProfile> profile = profile_of(device, flags.runtime);
+  tile::Problem problem = *tile::problem_of(op, cost::work_of(op));
   report::MappingStudy result;
+  result.operands = {.dtype = flags.dtype, .passes = flags.passes, .near = terms.near};
+  if (auto* gemm = std::get_if<tile::GemmProblem>(&problem)) {
+    const auto local = [&](char operand) { return terms.types.local.find(operand) != std::string::npos; };
+    gemm->b_bytes = bytes_per_element(terms.types.second);
+    gemm->c_bytes = bytes_per_element(terms.types.results);
+    if (gemm->finish_bytes > 0) gemm->finish_bytes = gemm->c_bytes;  // a residual is of the results' type
+    gemm->a_local = local('a');
+    gemm->b_local = local('b');
+    gemm->c_local = local('c');
+    // The format of weights decides how they are multiplied.
+    result.operands.bytes = gemm->a_bytes + gemm->b_bytes;
+    if (device.find_peak(hardware::Engine::matrix, terms.types.second) != nullptr) {
+      result.operands.dtype = terms.types.second;
+    }
+  }
+  const tile::Machine machine =
+      tile::make_machine(device, result.operands, profile ? tile::reached_of(*profile) : tile::Reached{});
+  if (terms.near && !profile && !device.tile_array->channels) {
+    throw Error::bad_input(fmt::format("--near: {} does not say where its channels are", device.name),
+                           "tile_array: {channels: {places: …}, …}");
+  }
+  const Bytes bytes{std::visit([](const auto& p) { return p.least_bytes(); }, problem)};
+  const Bytes capacity = *device.dram().capacity;
+  if (bytes > capacity) {
+    throw Error::infeasible(fmt::format("the operands and the result take {}, and {} has {}",
+                                        format_bytes_binary(bytes), device.name, format_bytes_binary(capacity)));
+  }
+  const tile::Study study = study_of(
+      machine, problem, {.keep = static_cast<std::size_t>(flags.top), .whole = flags.simulate, .given = terms.mapping});
   result.device = &device;
+  if (profile) result.runtime = profile->title_for(device);
   result.dtype = flags.dtype;
+  result.product = terms.types;
   result.op = &op;
   result.name = name;
   result.study = &study;
   result.whole = flags.simulate;
   if (flags.tile_model == mapper::TileModel::published) {
-    if (machine.tiles != 16 || bits(flags.dtype) != 16) {
-      throw Error::bad_input("--tile-model: the published mapper is for 16 tiles and elements of 16 bits");
+    const bool plain = bits(terms.types.second) == 16 && bits(terms.types.results) == 16 && terms.types.local.empty();
+    if (machine.tiles != 16 || bits(flags.dtype) != 16 || !plain) {
+      throw Error::bad_input("--tile-model: the published mapper is for 16 tiles and elements of 16 bits in DRAM");
     }
-    result.published = mapper::tile::published_time(machine, problem);
+    result.published = tile::published_time(machine, problem);
     if (result.published->feasible()) {
-      result.recost = mapper::tile::recost(machine, study.grids(), problem, *result.published);
+      result.recost = tile::recost(machine, study.grids(), problem, *result.published);
     }
   }
   Answer answer{report::mapping_report(result)};
   svg.commit(result.svg);
   return answer;
+}
+
+// Of "c,a": "a, c".
+std::string local_of(const std::string& text) {
+  if (text.empty()) return text;
+  const std::vector<std::string> kOperands = {"a", "b", "c"};
+  const std::vector<std::string> given = list_value("--local", text);
+  for (const std::string& one : given) {
+    if (!contains(kOperands, one)) {
+      throw Error::bad_input(fmt::format("--local: {} is none of a, b and c", quote(one)),
+                             "a and b are the operands, c the results");
+    }
+  }
+  std::vector<std::string> found;
+  for (const std::string& one : kOperands) {
+    if (contains(given, one)) found.push_back(one);
+  }
+  return join(found, ", ");
 }
 
 Answer map_gemm(const GemmFlags& f, const Context&) {
@@ -106,7 +222,12 @@ Answer map_gemm(const GemmFlags& f, const Context&) {
     gemm.joined.reads = f.then->reads;
     gemm.joined.results = f.then->results;
   }
-  return map_op(f, graph::Op{.name = "gemm", .body = gemm}, f.then != nullptr ? f.then->name : std::string_view());
+  const Terms terms{{f.b_dtype.value_or(f.dtype), f.out_dtype.value_or(f.dtype), local_of(f.local)}, f.near, f.mapping};
+  if (f.near && terms.types.local.find('b') != std::string::npos) {
+    throw Error::bad_input("--near has no effect beside --local b: nothing comes over the channels");
+  }
+  return map_op(f, graph::Op{.name = "gemm", .body = gemm}, f.then != nullptr ? f.then->name : std::string_view(),
+                terms);
 }
 
 Answer map_attention(const AttentionFlags& f, const Context&) {
@@ -124,7 +245,7 @@ Answer map_attention(const AttentionFlags& f, const Context&) {
     a.context = a.keys - a.q_tokens;
     a.keys = 0;
   }
-  return map_op(f, graph::Op{.name = "attention", .body = a}, {});
+  return map_op(f, graph::Op{.name = "attention", .body = a}, {}, {{f.dtype, f.dtype, {}}, false, {}});
 }
 
 Answer map_vector(const VectorFlags& f, const Context& context) {
@@ -134,18 +255,26 @@ Answer map_vector(const VectorFlags& f, const Context& context) {
   v.writes = f.kind->writes;
   v.parameters = Bytes{f.kind->parameters * static_cast<double>(v.width) * bytes_per_element(f.dtype)};
   v.activation = f.dtype;
-  return map_op(f, graph::Op{.name = "vector", .body = v}, find(context.given, "--kind")->value);
+  return map_op(f, graph::Op{.name = "vector", .body = v}, find(context.given, "--kind")->value,
+                {{f.dtype, f.dtype, {}}, false, {}});
 }
 
 void add_common(Command& command, MapFlags& f) {
   command.add_field("hw", f.hardware).required();
-  command.add("--dtype", f.dtype, dtypes(), "DTYPE", "type of the elements: bf16, fp16, int8, …");
+  command.add("--dtype", f.dtype, dtypes(), "DTYPE", "type of the elements: bf16, fp16, int8, bfp8, …");
+  command.add("--grid", f.grid, "CxR", "columns and rows of the mesh to run on [all, or those of the device's file]");
+  command.add_field("runtime", f.runtime).about =
+      "profile with rates that software reaches on tiles [the device's own]; none: those of its file";
   command.add("--simulate", f.simulate, "simulate every step of the best mapping, not few of every kind");
   command.add("--top", f.top, kMappings, "N", "mappings to simulate and show");
   command.add("--tile-model", f.tile_model,
               {{"default", mapper::TileModel::mapped}, {"published", mapper::TileModel::published}}, "NAME",
               "published: also what the published mapper's formulas give");
   command.add("--svg", f.svg, "FILE", "also draw the schedule into FILE");
+}
+
+void add_passes(Command& command, MapFlags& f) {
+  command.add("--passes", f.passes, Bounds{1, 16}, "N", "of the matrix unit [those that the device's rate is of]");
 }
 
 Flag& required(Command& command, const std::string& flag, std::int64_t& value, const std::string& text,
@@ -170,6 +299,14 @@ void add_map(Command& root) {
   for (const Then& one : kThen) then.emplace_back(one.name, &one);
   product.add("--then", gemm.then, then, "OP", "joined to the product: " + words_of(then));
   add_common(product, gemm);
+  add_passes(product, gemm);
+  product.add("--b-dtype", gemm.b_dtype, dtypes(), "DTYPE", "type of the second operand [that of the first]");
+  product.add("--out-dtype", gemm.out_dtype, dtypes(), "DTYPE", "type of the results [that of the first operand]");
+  product.add("--local", gemm.local, "LIST", "what is in the tiles' memory: a, b (operands), c (results)");
+  product.add("--near", gemm.near, "the second operand is read by the tiles beside the DRAM channels");
+  product.add("--mapping", gemm.mapping, "TEXT",
+              "compare this one with the best: \"grid=m4n4 block=256x128x64 a=multicast:2 …\"; what it does not say is "
+              "chosen");
 
   Command& scores = command.add_command("attention", "softmax(Q K^T) V in one kernel");
   AttentionFlags& attention = answers(scores, map_attention);
@@ -181,6 +318,7 @@ void add_map(Command& root) {
   scores.add("--batch", attention.op.sequences, kExtent, "N", "sequences");
   scores.add("--causal", attention.causal, "the last query sees all keys, each one before it one less");
   add_common(scores, attention);
+  add_passes(scores, attention);
 
   Command& rows = command.add_command("vector", "element-wise or row-wise work on [rows, width]");
   VectorFlags& vector = answers(rows, map_vector);
@@ -194,6 +332,8 @@ void add_map(Command& root) {
   required(rows, "--rows", vector.op.rows, "rows, which a norm or softmax is of");
   required(rows, "--width", vector.op.width, "elements of a row");
   add_common(rows, vector);
+
+  add_map_model(command);
 }
 
 // ---- Collectives.

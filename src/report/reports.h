@@ -56,6 +56,7 @@ struct Differences;
 struct Explainable;
 struct MappingStudy;
 struct SelfTest;
+struct StepMapping;
 struct SweepResult;
 struct StudyList;
 struct StudySummary;
@@ -117,6 +118,8 @@ Report explainable_report(const Explainable& explainable);
 Report collective_report(CollectiveStudy study);
 // `llmperf map`; draws the schedule of the best mapping into the study.
 Report mapping_report(MappingStudy& study);
+// `llmperf map model`.
+Report step_mapping_report(const result::StepMapping& study);
 
 // Of measurements. Tables list every row while there are few, else the worst; CSV and JSON hold all. The CSV of a
 // calibration is its parameters.

@@ -17,6 +17,7 @@
 #include "result/parallel.h"
 #include "result/program.h"
 #include "result/serving.h"
+#include "result/step_mapping.h"
 #include "result/study.h"
 #include "result/training.h"
 #include "result/video.h"
@@ -113,6 +114,7 @@ std::span<const Documented> documents() {
       {"llmperf.limits", "llmperf limits --json", &type_of<Limits>},
       {"llmperf.gguf", "llmperf limits --weights all-gguf --json", &type_of<GgufLimits>},
       {"llmperf.mapping", "llmperf map gemm|attention|vector --json", &type_of<MappingStudy>},
+      {"llmperf.step_mapping", "llmperf map model --json", &type_of<StepMapping>},
       {"llmperf.collective", "llmperf map-collective --json", &type_of<CollectiveStudy>},
       {"llmperf.validate", "llmperf validate --json", &type_of<calibrate::Validation>},
       {"llmperf.calibrate", "llmperf calibrate --json", &type_of<calibrate::Calibration>},

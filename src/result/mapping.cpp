@@ -25,9 +25,14 @@ struct OperandOf {
   const Operand* operand;
   Results results;
 };
-struct BestMapping {
+struct DescribedMapping {
   const MappingStudy* of;
-  const Description& best() const { return of->best().description; }
+  const Description* one;
+};
+// The one that was asked about, against the best.
+struct GivenMapping {
+  const MappingStudy* of;
+  const mapper::tile::StudiedMapping& given() const { return *of->given(); }
 };
 struct PublishedMapping {
   const MappingStudy* of;
@@ -46,8 +51,16 @@ Type fields_of(Fields<MappedOp> f) {
           [](const O& o) { return o.gemm()        ? "gemm"
                                   : o.attention() ? "attention"
                                                   : "vector"; })
-      .of("dtype", "of the operands", [](const O& o) { return o.of->dtype; })
+      .of("dtype", "of the operands; gemm: of the first", [](const O& o) { return o.of->dtype; })
+      .of("passes", "of the matrix unit; null: those that the device's rate is of",
+          [](const O& o) { return o.of->operands.passes; })
       .only_where(gemm)
+      .of("b_dtype", "gemm: of the second operand", [](const O& o) { return o.of->product.second; })
+      .of("out_dtype", "likewise: of the results", [](const O& o) { return o.of->product.results; })
+      .of("rate_dtype", "likewise: whose rate the matrix unit has", [](const O& o) { return o.of->operands.dtype; })
+      .of("local", "likewise: what is in the tiles' memory: \"a, c\"", [](const O& o) { return o.of->product.local; })
+      .of("near", "likewise: whether the second comes to the tiles beside the channels",
+          [](const O& o) { return o.of->operands.near; })
       .of("batch", "gemm: products", [](const O& o) { return o.gemm()->batch; })
       .of("m", "likewise", [](const O& o) { return o.gemm()->m; })
       .of("n", "likewise", [](const O& o) { return o.gemm()->n; })
@@ -75,6 +88,7 @@ Type fields_of(Fields<OperandOf> f) {
       .when([](const O& o) { return !o.operand->result; })
       .of("sharing_tiles", "that need the same slices", [](const O& o) { return o.operand->sharers; })
       .of("path_links", "to the last of them", [](const O& o) { return o.operand->hops; })
+      .of("local", "whether it is in the tiles' memory", [](const O& o) { return o.operand->local; })
       .of("buffers", "as text", [](const O& o) { return buffers_text(*o.operand, o.results); })
       .of("sram_bytes", "of a tile", [](const O& o) { return o.operand->sram; })
       .of("dram_bytes", "moved", [](const O& o) { return o.operand->moved.dram; })
@@ -147,28 +161,28 @@ Type fields_of(Fields<DrawnSchedule> f) {
 
 namespace {
 
-Type fields_of(Fields<BestMapping> f) {
-  using B = BestMapping;
+Type fields_of(Fields<DescribedMapping> f) {
+  using B = DescribedMapping;
   return f
       .of("stationary", "operand of which slices stay, or \"results\"",
-          [](const B& b) { return b.best().stays.slices > 0 ? b.best().stays.operand : "results"; })
-      .of("stationary_slices", "how many stay", [](const B& b) { return b.best().stays.slices; })
-      .of("slices", "of how many", [](const B& b) { return b.best().stays.of; })
-      .of("loop", "the order of blocks", [](const B& b) { return b.best().loop; })
-      .of("last_block_pieces", "of the last block of all", [](const B& b) { return b.best().tail; })
+          [](const B& b) { return b.one->stays.slices > 0 ? b.one->stays.operand : "results"; })
+      .of("stationary_slices", "how many stay", [](const B& b) { return b.one->stays.slices; })
+      .of("slices", "of how many", [](const B& b) { return b.one->stays.of; })
+      .of("loop", "the order of blocks", [](const B& b) { return b.one->loop; })
+      .of("last_block_pieces", "of the last block of all", [](const B& b) { return b.one->tail; })
       .of("overlapped_units", "whether matrix and vector units work on different steps at once",
-          [](const B& b) { return b.best().overlapped; })
-      .of("dimensions", "of the op", [](const B& b) { return b.best().dimensions; })
+          [](const B& b) { return b.one->overlapped; })
+      .of("dimensions", "of the op", [](const B& b) { return b.one->dimensions; })
       .of("operands", "and results",
           [](const B& b) {
             std::vector<OperandOf> list;
-            for (const Operand& o : b.best().operands) list.push_back({&o, b.best().results});
+            for (const Operand& o : b.one->operands) list.push_back({&o, b.one->results});
             return list;
           })
-      .of("scores_sram_bytes", "attention: scores in a tile's memory", [](const B& b) { return b.best().working; })
-      .of("sram_bytes", "of a tile: the sum over operands and scores", [](const B& b) { return b.best().sram; })
+      .of("scores_sram_bytes", "attention: scores in a tile's memory", [](const B& b) { return b.one->working; })
+      .of("sram_bytes", "of a tile: the sum over operands and scores", [](const B& b) { return b.one->sram; })
       .of("sram_capacity_bytes", "what there is", [](const B& b) { return b.of->study->machine().sram; })
-      .of("phases", "of the pipeline", [](const B& b) { return b.best().phases; });
+      .of("phases", "of the pipeline", [](const B& b) { return b.one->phases; });
 }
 
 Type fields_of(Fields<PublishedMapping> f) {
@@ -210,6 +224,9 @@ Type fields_of(Fields<MappingRow> f) {
       .of("stays", "as text", [](const R& r) { return stays_text(r.description()); })
       .of("feeds", "as text", [](const R& r) { return feeds_text(r.description()); })
       .of("results", "\"in_place\", \"staged\" or \"doubled\"", [](const R& r) { return r.description().results; })
+      .of("text", "of a product: what `--mapping` takes; else empty", [](const R& r) { return r.mapping().text; })
+      .of("bound", "the resource that is busy for longest: \"DRAM\", \"NoC\", \"matrix\" or \"vector\"",
+          [](const R& r) { return busiest(r.description(), r.of->study->machine().dram); })
       .of("sram_bytes", "of a tile", [](const R& r) { return r.description().sram; })
       .of("dram_bytes", "moved", [](const R& r) { return r.description().traffic.dram(); })
       .of("noc_bytes", "from tile to tile", [](const R& r) { return r.description().traffic.passed(); })
@@ -228,14 +245,44 @@ Type fields_of(Fields<MappingRow> f) {
 
 std::vector<MappingRow> rows_of(const MappingStudy& study) {
   std::vector<MappingRow> rows;
-  for (std::size_t i = 0; i < study.study->mappings().size(); ++i) rows.push_back({&study, i});
+  const auto& all = study.study->mappings();
+  for (std::size_t i = 0; i < all.size(); ++i) rows.push_back({&study, i, &all[i]});
   return rows;
 }
 
+namespace {
+
+// A row like those of the mappings that were found.
+MappingRow given_row(const GivenMapping& g) {
+  const auto& all = g.of->study->mappings();
+  const auto faster = std::ranges::count_if(
+      all, [&](const mapper::tile::StudiedMapping& m) { return m.simulated < g.given().simulated; });
+  return {g.of, static_cast<std::size_t>(faster), &g.given()};
+}
+
+Type fields_of(Fields<GivenMapping> f) {
+  using G = GivenMapping;
+  return f
+      .of("times_best", "its time over that of the best; 1: none that was found is faster",
+          [](const G& g) { return g.given().simulated / g.of->best().simulated; })
+      .of<&given_row>("row", "as in `mappings`; `rank`: among those shown")
+      .of("mapping", "as that of the best", [](const G& g) {
+        return DescribedMapping{g.of, &g.given().description};
+      });
+}
+
+}  // namespace
+
 Type fields_of(Fields<MappingStudy> f) {
   using S = MappingStudy;
-  return f.of("label", "\"mapped, uncalibrated\"", [](const S&) { return kMapped; })
+  return f
+      .of("label", "\"mapped, uncalibrated\", or \"mapped, with\" a runtime profile",
+          [](const S& s) { return s.label(); })
       .of("hardware", "its name", [](const S& s) { return s.device->name; })
+      .of("runtime", "the profile whose rates the times are with; null: none",
+          [](const S& s) { return s.runtime.empty() ? std::nullopt : std::optional(s.runtime); })
+      .of("grid", "columns x rows of tiles: \"8x8\"",
+          [](const S& s) { return fmt::format("{}x{}", s.study->machine().mesh_x, s.study->machine().mesh_y); })
       .of("op", "as given", [](const S& s) { return MappedOp{&s}; })
       .of("time_s", "of the best mapping, simulated", [](const S& s) { return s.best().simulated; })
       .of("simulated_s", "the same", [](const S& s) { return s.best().simulated; })
@@ -246,8 +293,13 @@ Type fields_of(Fields<MappingStudy> f) {
       .of("bound_s", "lower bound: the largest of `bound`", [](const S& s) { return s.study->bound().seconds(); })
       .of("bound", "by resource", [](const S& s) { return s.study->bound(); })
       .of("of_bound", "`bound_s` / `time_s`", [](const S& s) { return s.of_bound(s.best()); })
-      .of("mapping", "the best", [](const S& s) { return BestMapping{&s}; })
+      .of("mapping", "the best",
+          [](const S& s) {
+            return DescribedMapping{&s, &s.best().description};
+          })
       .of<&rows_of>("mappings", "all that were simulated, the fastest first; also the CSV")
+      .of("given", "the mapping of `--mapping`, or null", [](const S& s) { return GivenMapping{&s}; })
+      .when([](const S& s) { return s.given().has_value(); })
       .of("published", "null without `--tile-model published`", [](const S& s) { return PublishedMapping{&s}; })
       .when([](const S& s) { return s.published.has_value(); })
       .of<&S::schedule>("schedule", "what is drawn")
@@ -307,6 +359,13 @@ std::string buffers_text(const Operand& operand, Results results) {
   }
   if (operand.buffers == 0) return "stays";
   return operand.buffers == 1 ? "single" : operand.buffers == 2 ? "double" : fmt::format("{} slices", operand.buffers);
+}
+
+std::string_view busiest(const Description& mapping, double dram_rate) {
+  const mapper::tile::Traffic& t = mapping.traffic;
+  const std::pair<double, std::string_view> busy[] = {
+      {t.dram() / dram_rate, "DRAM"}, {t.link, "NoC"}, {t.matrix, "matrix"}, {t.vector, "vector"}};
+  return std::ranges::max_element(busy)->second;
 }
 
 std::string slower_text(const Description& best, const Description& other) {

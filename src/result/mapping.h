@@ -34,9 +34,19 @@ Type fields_of(Fields<DrawnSchedule::Window> f);
 Type fields_of(Fields<DrawnSchedule::Lane> f);
 Type fields_of(Fields<DrawnSchedule> f);
 
+// What is said of a product beside its op.
+struct ProductTerms {
+  Dtype second = Dtype::bf16;   // of B
+  Dtype results = Dtype::bf16;  // of C
+  std::string local;            // operands in the tiles' memory: "a, c"; may be empty
+};
+
 struct MappingStudy {
   const hardware::Device* device = nullptr;
+  std::string runtime;  // the profile that times are with; empty: none
   Dtype dtype = Dtype::bf16;
+  mapper::tile::Operands operands;
+  ProductTerms product;
   const graph::Op* op = nullptr;  // a gemm, an attention or a vector op
   std::string_view name;          // of the vector op's kind, or of what is joined to the product; may be empty
   const mapper::tile::Study* study = nullptr;
@@ -47,6 +57,9 @@ struct MappingStudy {
   std::string svg;  // of the schedule
 
   const mapper::tile::StudiedMapping& best() const { return study->mappings().front(); }
+  const std::optional<mapper::tile::StudiedMapping>& given() const { return study->given(); }
+  // What the times are: "mapped, uncalibrated" or "mapped, with NAME".
+  std::string label() const { return runtime.empty() ? kMapped : "mapped, with " + runtime; }
   double of_bound(const mapper::tile::StudiedMapping& m) const { return study->bound().seconds() / m.simulated; }
 };
 Type fields_of(Fields<MappingStudy> f);
@@ -55,8 +68,9 @@ Type fields_of(Fields<MappingStudy> f);
 struct MappingRow {
   const MappingStudy* of;
   std::size_t rank;  // from 0
-  const mapper::tile::StudiedMapping& mapping() const { return of->study->mappings()[rank]; }
-  const mapper::tile::Description& description() const { return mapping().description; }
+  const mapper::tile::StudiedMapping* one;
+  const mapper::tile::StudiedMapping& mapping() const { return *one; }
+  const mapper::tile::Description& description() const { return one->description; }
 };
 Type fields_of(Fields<MappingRow> f);
 std::vector<MappingRow> rows_of(const MappingStudy& study);
@@ -72,6 +86,8 @@ std::string stays_text(const mapper::tile::Description& mapping);
 // "A multicast, B direct"
 std::string feeds_text(const mapper::tile::Description& mapping);
 std::string buffers_text(const mapper::tile::Operand& operand, mapper::tile::Results results);
+// The resource that is busy for longest: "DRAM", "NoC", "matrix" or "vector".
+std::string_view busiest(const mapper::tile::Description& mapping, double dram_rate);
 // What takes a mapping longer than the best, by the closed form.
 std::string slower_text(const mapper::tile::Description& best, const mapper::tile::Description& other);
 

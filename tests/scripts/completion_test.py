@@ -32,7 +32,7 @@ class Candidates(CandidatesTest):
         shown = re.findall(r"(?m)^  ([a-z-]+) ", text[text.index("Subcommands:"):])
         self.assertEqual(self.offered(""), shown)
         self.assertEqual(self.offered("map-"), ["map-collective"])
-        self.assertEqual(self.offered("map", ""), ["gemm", "attention", "vector"])
+        self.assertEqual(self.offered("map", ""), ["gemm", "attention", "vector", "model"])
         self.assertEqual(self.offered("completion", ""), SHELLS)
 
     def test_flags_are_those_of_the_subcommand_with_what_they_mean(self):

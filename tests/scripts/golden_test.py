@@ -39,6 +39,7 @@ VIDEO_COMPARE = ["compare", *VIDEO[1:], "--with", "fused_qk_norm,fused_modulate,
 MAP_GEMM = ["map", "gemm", "--hw", "tx8", "--m", "4096", "--n", "12288", "--k", "4096", "--tile-model", "published"]
 MAP_ATTENTION = ["map", "attention", "--hw", "tx8", "--queries", "4096", "--heads", "32", "--causal"]
 MAP_VECTOR = ["map", "vector", "--hw", "tx8", "--kind", "rms_norm", "--rows", "4096", "--width", "4096", "--simulate"]
+MAP_MODEL = ["map", "model", "--model", "qwen3-0.6b", "--hw", "tx8", "--phase", "decode", "--batch", "4"]
 SERVE = ["serve", "-m", "qwen-7b", "--hw", "rtx4090", "--rate", "2", "--requests", "100", "--input", "256-768", "--output", "64", "--weights", "w4a16",
          "--slo", "ttft.p99=2s,tpot=100ms"]
 APART = ["serve", "-m", "llama-3.1-8b", "--hw", "h100-sxm", "--concurrency", "8", "--requests", "20", "--prefix", "0.5:2", "--turns", "2",
@@ -72,6 +73,7 @@ OUTPUTS = {
     "map_gemm_tx8.txt": MAP_GEMM,
     "map_attention_tx8.txt": MAP_ATTENTION,
     "map_rms_norm_tx8.txt": MAP_VECTOR,
+    "map_model_tx8.txt": MAP_MODEL,
     "show_hardware_tx8.txt": ["show", "hardware", "tx8"],
     "estimate_stdit3-xl2_h100.txt": VIDEO,
     "estimate_stdit3-xl2_h100_stages.txt": VIDEO_PLAN,
@@ -96,7 +98,7 @@ DOCUMENTS = [[*TP8, "--pp", "2"], PARALLEL, [*PARALLEL[:5], "--devices", "64", "
              ["explain", "memory.total_bytes", *ESTIMATE[1:]], SPLIT, ALL_GGUF,
              [*TENSORS, "--detail", "tensors"], ["show", "model", "deepseek-r1", "--weights", "q4_k_m", "--detail", "tensors"],
              VIDEO, VIDEO_PLAN, VIDEO_COMPARE, ["estimate", "-m", "stdit3-xl2", "--hw", "rtx4090"], ["show", "model", "stdit3-xl2"],
-             MAP_GEMM, MAP_ATTENTION, [*MAP_VECTOR, "--tile-model", "published"],
+             MAP_GEMM, MAP_ATTENTION, [*MAP_VECTOR, "--tile-model", "published"], [*MAP_GEMM, "--mapping", "grid=m4n4"], MAP_MODEL,
              [*MAP_GEMM, "--then", "add"], [*MAP_GEMM[:4], "--m", "65536", "--n", "65536", "--k", "65536"],
              GRAPH_LLAMA, GRAPH_MLP, GRAPH_STDIT, GRAPH_MHLO, [*GRAPH_MHLO, "--runtime", "vllm"],
              ["import", "torch-npu", os.path.join(ROOT, "tests", "import", "kernel_details.csv")],

@@ -165,6 +165,91 @@ class Map(ProgramTest):
         done = self.run_program("map", "gemm", "--hw", "tx8", "--m", "1073741824", "--n", "1073741824", "--k", "1")
         self.assert_error(done, INFEASIBLE, "the operands and the result take", "tx8 has 64 GiB")
 
+    def test_types_and_places_of_operands(self):
+        plain = self.json(*GEMM)
+        # A quarter of the bytes of B: 4096 x 12288 elements of 4.5 bits; and of C those of fp32.
+        mixed = self.json(*GEMM, "--b-dtype", "bfp4", "--out-dtype", "fp32")
+        self.assertEqual([o["least_dram_bytes"] for o in mixed["mapping"]["operands"]],
+                         [33554432, 4096 * 12288 * 4.5 / 8, 2 * 100663296])
+        op = mixed["op"]
+        self.assertEqual([op[key] for key in ["dtype", "b_dtype", "out_dtype", "rate_dtype"]], ["bf16", "bfp4", "fp32", "bf16"])
+        # Less memory for the mapping, and exactly the bytes of A less to move.
+        small = ["map", "gemm", "--hw", "tx8", "--m", "1024", "--n", "2048", "--k", "1024"]
+        local = self.json(*small, "--local", "a")
+        self.assertEqual(local["op"]["local"], "a")
+        self.assertTrue(close(self.json(*small)["bound"]["dram_s"] - local["bound"]["dram_s"], 1024 * 1024 * 2 / 100e9))
+        a = local["mapping"]["operands"][0]
+        self.assertEqual((a["local"], a["dram_bytes"], a["least_dram_bytes"]), (True, 0, 0))
+        self.assertGreaterEqual(a["sram_bytes"], 1024 * 1024 * 2 / 16)
+        self.assertIn("a, c in the tiles' memory", self.output(*small, "--local", "c,a"))
+        self.assert_error(self.run_program(*GEMM, "--local", "c"), INFEASIBLE, "no mapping fits into the 3 MiB of a tile")
+        self.assertEqual((plain["runtime"], plain["grid"], plain["label"]), (None, "4x4", "mapped, uncalibrated"))
+
+    def test_a_part_of_the_mesh(self):
+        part = self.json(*GEMM, "--grid", "2x4")
+        self.assertEqual(part["grid"], "2x4")
+        # Half of the tiles are half of the matrix units.
+        self.assertTrue(close(part["bound"]["matrix_s"], 2 * 3.2212254720e-3))
+
+    def test_a_given_mapping(self):
+        best = self.json(*GEMM)["mappings"][0]
+        given = self.json(*GEMM, "--mapping", best["text"])["given"]
+        self.assertEqual((given["times_best"], given["row"]["time_s"], given["row"]["text"]), (1, best["time_s"], best["text"]))
+        document = self.json(*GEMM, "--mapping", "grid=m16 block=256x256x64 results=in_place")
+        given = document["given"]
+        self.assertGreater(given["times_best"], 1)
+        self.assertTrue(close(given["times_best"], given["row"]["time_s"] / document["time_s"]))
+        self.assertTrue(given["row"]["text"].startswith("grid=m16 block=256x256x64 "))
+        self.assertEqual([d["tiles"] for d in given["mapping"]["dimensions"]], [16, 1, 1])
+        self.assertEqual(list(given["mapping"]), list(document["mapping"]))
+        text = self.output(*GEMM, "--mapping", "grid=m16 block=256x256x64 results=in_place")
+        for fragment in ["Given mapping", "times the best", "bound by", "from tile to tile", "Operands of the given mapping"]:
+            self.assertIn(fragment, text)
+        self.assertIn("none that was found is faster", self.output(*GEMM, "--mapping", best["text"]))
+        done = self.run_program(*GEMM, "--mapping", "grid=m4n4 block=1024x1024x64 a=multicast:2 b=multicast:2 results=staged")
+        self.assert_error(done, INFEASIBLE, "--mapping: it needs 6.5 MiB of a tile, and there are 3 MiB")
+
+    def test_passes_and_runtimes(self):
+        device = self.tx8(peak=("rate: 128 TFLOP/s", "rate: 128 TFLOP/s, passes: 2"))
+        bound = lambda *words: self.json("map", "gemm", "--hw", device, *GEMM[4:], *words)["bound"]["matrix_s"]
+        self.assertTrue(close(bound("--passes", "4"), 2 * bound()))
+        self.assertTrue(close(bound("--passes", "1"), bound() / 2))
+        self.assert_bad_input([*GEMM, "--passes", "4"], "says of bf16 products not how many passes")
+        self.assert_bad_input([*GEMM, "--runtime", "vllm"], "--runtime", "says nothing of mappings on tiles")
+        self.assertEqual(self.json(*GEMM, "--runtime", "none")["mappings"], self.json(*GEMM)["mappings"])
+
+    def test_a_step_with_results_that_stay(self):
+        words = ["map", "model", "--model", "qwen3-0.6b", "--hw", "tx8"]
+        for more in [["--prompt", "256"], ["--phase", "decode", "--batch", "4"], ["--prompt", "256", "--options", "none"]]:
+            with self.subTest(more=more):
+                document = self.json(*words, *more)
+                ops = document["ops"]
+                self.assertLessEqual(document["time_s"], document["apart_s"])
+                self.assertLessEqual(document["dram_bytes"], document["apart_dram_bytes"] * (1 + 1e-9))
+                self.assertTrue(close(document["time_s"], sum(op["count"] * op["time_s"] for op in ops)))
+                self.assertTrue(close(document["apart_s"], sum(op["count"] * op["apart_s"] for op in ops)))
+                self.assertTrue(close(document["gain"], 1 - document["time_s"] / document["apart_s"], 1e-6))
+                for op in ops:
+                    if op["sram_bytes"] is not None:
+                        self.assertLessEqual(op["sram_bytes"] + op["resident_sram_bytes"], document["sram_capacity_bytes"])
+                self.assertTrue(any(op["from"] for op in ops))
+                apart = self.json(*words, *more, "--apart")
+                self.assertEqual((apart["time_s"], apart["gain"]), (apart["apart_s"], 0))
+                self.assertTrue(close(apart["apart_s"], document["apart_s"]))
+                for line in self.output(*words, *more).splitlines():
+                    self.assertLessEqual(len(line), 100)
+        # The ops are those of the estimate, and take as long.
+        prefill = self.json("estimate", "--model", "qwen3-0.6b", "--hw", "tx8", "--prompt", "256", "--gen", "1")["phases"][0]
+        apart = self.json(*words, "--prompt", "256", "--apart")
+        self.assertEqual([op["name"] for op in apart["ops"]], [op["name"] for op in prefill["ops"]])
+        for op, same in zip(apart["ops"], prefill["ops"]):
+            self.assertTrue(close(op["count"] * op["time_s"], same["time_s"], 1e-6))
+        self.assert_bad_input([*words[:4], "--hw", "rtx4090"], "is no array of tiles")
+        self.assert_bad_input([*words, "--tile-model", "roofline"], "timed by something else")
+        self.assert_bad_input([*words, "--phase", "decode", "--prompt", "4"], "--prompt")
+        self.assert_bad_input([*words, "--phase", "decode", "--context", "0"], "--context: a decode step comes after")
+        self.assert_error(self.run_program("map", "model", "--model", "llama-3-70b", "--hw", "tx8"), INFEASIBLE, "does not fit on tx8")
+
     def test_bad_devices(self):
         cases = [
             ({"dram": ("bandwidth: 100 GB/s", "bandwidth: 0 GB/s")}, "'bandwidth' must be a positive number"),
@@ -199,6 +284,19 @@ class Map(ProgramTest):
             ([*GEMM, "--tile-model", "roofline"], "--tile-model: there is no 'roofline'"),
             (["map", "gemm", "--hw", "tx81", "--m", "64", "--n", "64", "--k", "64", "--dtype", "int8", "--tile-model", "published"],
              "16 tiles and elements of 16 bits"),
+            ([*GEMM, "--grid", "8x8"], "--grid: 8x8 has more tiles than the mesh of tx8, 4x4"),
+            ([*GEMM, "--grid", "4"], "--grid: '4' is not columns x rows"),
+            ([*GEMM, "--grid", "0x4"], "--grid: '0' is not a whole number"),
+            ([*GEMM, "--local", "a,d"], "--local: 'd' is none of a, b and c"),
+            ([*GEMM, "--near", "--local", "b"], "--near has no effect beside --local b"),
+            ([*GEMM, "--near"], "--near: tx8 does not say where its channels are"),
+            ([*GEMM, "--b-dtype", "bf17"], "--b-dtype: there is no 'bf17'"),
+            ([*GEMM, "--dtype", "bfp8", "--b-dtype", "bfp4"], "tx8 has no rate of matrix products on bfp8"),
+            ([*GEMM, "--passes", "0"], "--passes"),
+            ([*GEMM, "--mapping", "grid=m8n4"], "--mapping: grid: 8 x 4 are 32 tiles, and there are 16"),
+            ([*GEMM, "--mapping", "grid=m4n4 blocks=64x64x64"], "--mapping: 'blocks=64x64x64' is not known", "'block'"),
+            ([*GEMM, "--mapping", "block=0x64x64"], "--mapping: block: 0 is not between 1 and"),
+            ([*ATTENTION, "--mapping", "grid=m16"], "unknown flag '--mapping'"),
             (["map", "gemm", "--hw", "rtx4090", "--m", "64", "--n", "64", "--k", "64"], "no array of tiles"),
             ([*ATTENTION, "--kv-heads", "5"], "--kv-heads: 5 do not divide 32 heads"),
             ([*ATTENTION, "--keys", "64", "--causal"], "fewer keys than queries"),

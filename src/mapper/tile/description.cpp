@@ -89,12 +89,14 @@ Description describe(const Machine& machine, const GemmProblem& problem, const G
   const double per_k = d(p.batch) * d(p.k);
   Operand a{.name = "A",
             .sram = share_of_sram(p, map, &GemmProblem::a_bytes),
-            .least = per_k * d(p.m) * p.a_bytes,
-            .moved = t.a};
+            .least = p.a_local ? 0 : per_k * d(p.m) * p.a_bytes,
+            .moved = t.a,
+            .local = p.a_local};
   Operand b{.name = "B",
             .sram = share_of_sram(p, map, &GemmProblem::b_bytes),
-            .least = per_k * d(p.n) * p.b_bytes,
-            .moved = t.b};
+            .least = p.b_local ? 0 : per_k * d(p.n) * p.b_bytes,
+            .moved = t.b,
+            .local = p.b_local};
   feed(a, map.a, g.a);
   feed(b, map.b, g.b);
   if (map.panel >= e.blocks_k) a.buffers = 0;
@@ -116,7 +118,8 @@ Description describe(const Machine& machine, const GemmProblem& problem, const G
   result.dimensions.push_back({"k", p.k, g.k, e.k, std::min(map.bk, e.k), e.blocks_k});
   Operand c = results_operand("C", t, g.c, map.results);
   const double elements = d(p.batch) * d(p.m) * d(p.n);
-  c.least = elements * p.c_bytes * p.results;
+  c.local = p.c_local;
+  c.least = p.c_local ? 0 : elements * p.c_bytes * p.results;
   result.sram = sram_of(p, map);
   const double joined = share_of_sram(p, map, &GemmProblem::finish_bytes);
   c.sram = result.sram - a.sram - b.sram - joined;

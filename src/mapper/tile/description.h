@@ -32,6 +32,7 @@ struct Operand {
   double sram = 0;           // bytes of a tile, sums included
   double least = 0;          // bytes of the tensor: over DRAM at least
   StreamTraffic moved = {};  // `passed` and `hops` of results: partial sums
+  bool local = false;        // all of it is in the tiles' memory
 };
 
 // Which operand stays on the tiles while others go past.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 
 #include "base/integer.h"
@@ -166,6 +167,14 @@ GemmProblem GemmProblem::transposed() const {
   std::swap(t.a_bytes, t.b_bytes);
   std::swap(t.a_local, t.b_local);
   t.prepares_b = !prepares_b;
+  return t;
+}
+
+GemmGiven GemmGiven::transposed() const {
+  GemmGiven t = *this;
+  if (t.grid) std::swap(t.grid->m, t.grid->n);
+  std::swap(t.bm, t.bn);
+  std::swap(t.a, t.b);
   return t;
 }
 
@@ -636,25 +645,25 @@ bool alike(const GemmChoice& x, const GemmChoice& y) {
 
 double GemmSearch::limit() const { return Search::limit() - kLeastGain; }
 
-const std::vector<Cut>& GemmSearch::cuts(std::int64_t extent, Growth growth) {
+const std::vector<Cut>& GemmSearch::cuts(std::int64_t extent, std::optional<std::int64_t> only, Growth growth) {
   for (const Cuts& known : cuts_) {
-    if (known.extent == extent && known.growth == growth) return known.cuts;
+    if (known.extent == extent && known.side == only && known.growth == growth) return known.cuts;
   }
-  Cuts& made = cuts_.emplace_back(Cuts{extent, growth, {}});
-  for (const std::int64_t side : block_sides(extent, machine_.granule, growth)) {
+  Cuts& made = cuts_.emplace_back(Cuts{extent, only, growth, {}});
+  for (const std::int64_t side : only ? std::vector{*only} : block_sides(extent, machine_.granule, growth)) {
     made.cuts.emplace_back(extent, side, machine_.granule);
   }
   return made.cuts;
 }
 
-void GemmSearch::collect(const GemmProblem& problem, bool transposed, Growth growth) {
+void GemmSearch::collect(const GemmProblem& problem, const GemmGiven& wanted, bool transposed, Growth growth) {
   for (const Grid& grid : grids_) {
-    if (grid.batch > problem.batch) continue;
+    if (grid.batch > problem.batch || !wanted.allows(grid)) continue;
     const GridBound bound(machine_, problem, grid);
     if (bound.seconds >= limit()) continue;
     const GemmExtent& e = bound.extent;
-    collect(
-        spaces_.emplace_back(Space{bound, transposed, &cuts(e.m, growth), &cuts(e.n, growth), &cuts(e.k, kDepths)}));
+    collect(spaces_.emplace_back(Space{bound, transposed, &wanted, &cuts(e.m, wanted.bm, growth),
+                                       &cuts(e.n, wanted.bn, growth), &cuts(e.k, wanted.bk, kDepths)}));
   }
 }
 
@@ -670,7 +679,9 @@ void GemmSearch::collect(const Space& space) {
       if (least > machine_.sram) continue;
       const SidesBound sides(grid, m, n);
       if (sides.seconds >= limit()) continue;
+      const GemmGiven& wanted = *space.given;
       const auto add = [&](Results results, std::int64_t products) {
+        if (wanted.results.value_or(results) != results || wanted.bb.value_or(products) != products) return;
         const ResultsBound bound(sides, results, products);
         if (!bound.fits || bound.seconds >= limit()) return;
         candidates_.push_back({&space, &m, &n, products, results, bound.seconds, bound.likely, order++});
@@ -679,6 +690,7 @@ void GemmSearch::collect(const Space& space) {
       for (const Results results : {Results::staged, Results::doubled, Results::in_place}) {
         add(results, 1);
         if (!sides.pieces) continue;
+        if (wanted.bb && !std::has_single_bit(static_cast<std::uint64_t>(*wanted.bb))) add(results, *wanted.bb);
         for (std::int64_t products = 2; products <= fit; products *= 2) add(results, products);
       }
     }
@@ -694,13 +706,17 @@ void GemmSearch::expand(const Candidate& candidate, Look look) {
   map.bn = candidate.n->side;
   map.bb = candidate.bb;
   map.results = candidate.results;
-  const GemmProblem& problem = candidate.space->bound.problem;
   constexpr std::array kFeeds = {Feed::multicast, Feed::direct, Feed::ring};
   const std::size_t feeds = look == Look::coarse ? 2 : kFeeds.size();
+  const GemmProblem& problem = candidate.space->bound.problem;
+  const GemmGiven& wanted = *candidate.space->given;
+  const auto possible = [&](Feed feed, const Paths& paths, bool local, const GemmGiven::Operand& operand) {
+    return can_come(machine_, feed, paths.length, local) && (paths.length == 1 || operand.feed.value_or(feed) == feed);
+  };
   for (std::size_t a = 0; a < feeds; ++a) {
-    if (!can_come(machine_, kFeeds[a], map.grid->a.length, problem.a_local)) continue;
+    if (!possible(kFeeds[a], map.grid->a, problem.a_local, wanted.a)) continue;
     for (std::size_t b = 0; b < feeds; ++b) {
-      if (!can_come(machine_, kFeeds[b], map.grid->b.length, problem.b_local)) continue;
+      if (!possible(kFeeds[b], map.grid->b, problem.b_local, wanted.b)) continue;
       const FeedsBound bound(results, kFeeds[a], kFeeds[b]);
       if (bound.seconds >= limit()) continue;
       map.a.feed = kFeeds[a];
@@ -716,7 +732,8 @@ void GemmSearch::expand(const FeedsBound& feeds, const Space& space, GemmMapping
   for (const Cut& k : *space.k) {
     if (look == Look::coarse && (k.side > kMost || k.side < least)) continue;
     // Nothing is summed up: as doubled.
-    if (map.results == Results::staged && k.blocks == 1 && map.grid->k == 1) continue;
+    const bool same = map.results == Results::staged && k.blocks == 1 && map.grid->k == 1;
+    if (same && !space.given->results) continue;
     const DepthBound bound(feeds, k);
     if (bound.seconds >= limit()) continue;
     map.bk = k.side;
@@ -729,20 +746,27 @@ void GemmSearch::expand(const DepthBound& depth, const Space& space, GemmMapping
   const GemmMemory memory(problem, map, space.bound.extent);
   const bool reused = depth.feeds.results.sides.n.blocks > 1;
   const std::int64_t slices = depth.slices;
+  const GemmGiven& wanted = *space.given;
   for (int b_slots = 2; b_slots >= 1; --b_slots) {
+    if (wanted.b.slots.value_or(b_slots) != b_slots) continue;
     map.a.slots = 1;
     map.b.slots = b_slots;
     const std::int64_t extra = slices_to_stay(machine_, map, memory);
     if (extra < 0) continue;
-    const bool all = reused && extra + 1 >= slices;
+    const bool all = reused && extra + 1 >= slices && wanted.panel.value_or(slices) >= slices;
     for (int a_slots = all ? 1 : 2; a_slots >= 1; --a_slots) {
-      if (!all && a_slots - 1 > extra) continue;
+      if (!all && (a_slots - 1 > extra || wanted.a.slots.value_or(a_slots) != a_slots)) continue;
       map.a.slots = a_slots;
       map.panel = all ? slices : reused ? std::min(slices - 1, extra - (a_slots - 1)) : 0;
+      if (reused && !all && wanted.panel) {
+        if (*wanted.panel > map.panel) continue;
+        map.panel = *wanted.panel;
+      }
       const SlotsBound slots(depth, a_slots, b_slots, map.panel);
       if (slots.seconds >= limit()) continue;
-      for (const std::int64_t tail : {std::int64_t{1}, kMostPieces}) {
-        if (tail > 1 && (map.bb > 1 || problem.finish_bytes > 0)) break;
+      for (const std::int64_t tail : {std::int64_t{1}, wanted.tail.value_or(kMostPieces)}) {
+        if (wanted.tail.value_or(tail) != tail) continue;
+        if (tail > 1 && (map.bb > 1 || problem.finish_bytes > 0) && !wanted.tail) break;
         if (TailBound(slots, tail).seconds >= limit()) continue;
         map.tail = tail;
         consider(space, map);
@@ -771,11 +795,12 @@ std::vector<GemmChoice> GemmSearch::best(const GemmProblem& problem, std::size_t
   place_in_varied_.assign(grids_.size() * 2 * 3, 0);
   cuts_.clear();
   const GemmProblem transposed = problem.transposed();
+  const GemmGiven turned = given.transposed();
   const auto collect_all = [&](Growth growth, std::size_t wanted) {
     spaces_.clear();
     candidates_.clear();
-    collect(problem, false, growth);
-    collect(transposed, true, growth);
+    if (!given.is_transposed.value_or(false)) collect(problem, given, false, growth);
+    if (given.is_transposed.value_or(true)) collect(transposed, turned, true, growth);
     const auto goes_before = [](const Candidate& x, const Candidate& y) {
       return x.likely < y.likely || (x.likely == y.likely && x.order < y.order);
     };

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -226,9 +227,42 @@ inline GemmProblem as_mapped(const GemmProblem& problem, const GemmChoice& choic
   return choice.transposed ? problem.transposed() : problem;
 }
 
+// What is decided of a mapping before it is searched for; everything that is missing is open.
+struct GemmGiven {
+  struct Operand {
+    std::optional<Feed> feed = {};  // of an operand that tiles share
+    std::optional<int> slots = {};  // 1 or 2
+  };
+  struct Shares {  // of the tiles
+    int batch = 1;
+    int m = 1;
+    int n = 1;
+    int k = 1;
+  };
+  std::optional<Shares> grid = {};
+  std::optional<std::int64_t> bm = {};
+  std::optional<std::int64_t> bn = {};
+  std::optional<std::int64_t> bk = {};
+  std::optional<std::int64_t> bb = {};
+  Operand a = {};
+  Operand b = {};
+  std::optional<Results> results = {};
+  std::optional<std::int64_t> panel = {};
+  std::optional<std::int64_t> tail = {};
+  std::optional<bool> is_transposed = {};  // the mapping is of the transposed product
+
+  bool allows(const Grid& g) const {
+    return !grid || (g.batch == grid->batch && g.m == grid->m && g.n == grid->n && g.k == grid->k);
+  }
+  // In terms of the transposed product.
+  GemmGiven transposed() const;
+};
+
 class GemmSearch : public Search<GemmChoice> {
  public:
   using Search::Search;
+
+  GemmGiven given = {};  // that the mappings of `best` and `varied` agree with
 
   // The `keep` fastest by the closed form, the fastest first, each of another grid, side or kind of buffering. Empty:
   // the memory of a tile is too small for any mapping.
@@ -244,6 +278,7 @@ class GemmSearch : public Search<GemmChoice> {
   struct Space {  // a grid, and the blocks that its tiles' parts may be cut in
     GridBound bound;
     bool transposed;
+    const GemmGiven* given;  // in terms of the mapping
     const std::vector<Cut>* m;
     const std::vector<Cut>* n;
     const std::vector<Cut>* k;
@@ -260,14 +295,15 @@ class GemmSearch : public Search<GemmChoice> {
   };
   struct Cuts {
     std::int64_t extent;
+    std::optional<std::int64_t> side;  // the only one
     Growth growth;
     std::vector<Cut> cuts;
   };
   enum class Look : unsigned char { coarse, full };
 
   double limit() const;
-  const std::vector<Cut>& cuts(std::int64_t extent, Growth growth);
-  void collect(const GemmProblem& problem, bool transposed, Growth growth);
+  const std::vector<Cut>& cuts(std::int64_t extent, std::optional<std::int64_t> side, Growth growth);
+  void collect(const GemmProblem& problem, const GemmGiven& given, bool transposed, Growth growth);
   void collect(const Space& space);
   void expand(const Candidate& candidate, Look look);
   void expand(const FeedsBound& feeds, const Space& space, GemmMapping mapping, Look look);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/number.h"
+#include "mapper/tile/given.h"
 #include "mapper/tile/selection.h"
 #include "mapper/tile/simulation.h"
 
@@ -31,32 +32,61 @@ Bound bound_of(const Machine& machine, const Problem& problem) {
       problem);
 }
 
-double least_sram(const Machine& machine, const std::vector<Grid>& grids, const Problem& problem) {
+double least_sram(const Machine& machine, double taken, const std::function<bool(const Machine&)>& fits) {
   constexpr double kStep = 64;
   Machine other = machine;
-  const auto fits = [&](double bytes) {
-    other.sram = bytes;
-    return std::visit(
-        [&](const auto& p) { return !SearchOf<std::decay_t<decltype(p)>>(other, grids).best(p, 1).empty(); }, problem);
+  const auto enough = [&](double bytes) {
+    other.sram = taken + bytes;
+    return fits(other);
   };
   double low = 0;  // too small
   double high = kStep;
-  for (; !fits(high); high *= 2) low = high;
+  for (; !enough(high); high *= 2) low = high;
   while (high - low > kStep) {
     const double middle = (low + high) / 2;
-    (fits(middle) ? high : low) = middle;
+    (enough(middle) ? high : low) = middle;
   }
-  return high;
+  return taken + high;
+}
+
+double least_sram(const Machine& machine, const std::vector<Grid>& grids, const Problem& problem) {
+  const auto* product = std::get_if<GemmProblem>(&problem);
+  const double local = product != nullptr ? product->local_bytes(machine.tiles) : 0;
+  return least_sram(machine, local, [&](const Machine& other) {
+    return std::visit(
+        [&](const auto& p) { return !SearchOf<std::decay_t<decltype(p)>>(other, grids).best(p, 1).empty(); }, problem);
+  });
+}
+
+double Study::seconds_of(const StudiedMapping& mapping, double simulated) const {
+  return machine_.op_seconds(simulated, mapping.time.compute, mapping.time.dram);
+}
+
+template <typename Problem, typename One>
+StudiedMapping Study::studied(const Problem& problem, const One& one) const {
+  StudiedMapping made{describe(machine_, problem, one.choice), schedule_of(machine_, problem, one.choice),
+                      one.choice.time};
+  made.simulated = seconds_of(made, one.simulated);
+  if constexpr (std::is_same_v<Problem, GemmProblem>) made.text = mapping_text(problem, one.choice);
+  return made;
 }
 
 Study::Study(const Machine& machine, const Problem& problem, const StudyOptions& options)
     : machine_(machine), grids_(all_grids(machine_)), bound_(bound_of(machine_, problem)) {
   std::visit(
       [&](const auto& p) {
-        SearchOf<std::decay_t<decltype(p)>> search(machine_, grids_);
-        for (const auto& one : select(machine_, search, p, options.keep).found) {
-          if (mappings_.size() == options.keep) break;
-          mappings_.push_back({describe(machine_, p, one.choice), schedule_of(machine_, p, one.choice), one.simulated});
+        using Searched = std::decay_t<decltype(p)>;
+        SearchOf<Searched> search(machine_, grids_);
+        for (const auto& one : select(machine_, search, p, options.keep).found) mappings_.push_back(studied(p, one));
+        std::ranges::stable_sort(mappings_, {}, &StudiedMapping::simulated);
+        if (mappings_.size() > options.keep) mappings_.resize(options.keep);
+        if constexpr (std::is_same_v<Searched, GemmProblem>) {
+          if (options.given.empty()) return;
+          given_ = studied(p, complete(parse_mapping(options.given, machine_, p), machine_, grids_, p));
+          // The search is never slower than what somebody thought of.
+          if (!mappings_.empty() && given_->simulated >= mappings_.front().simulated) return;
+          mappings_.insert(mappings_.begin(), *given_);
+          if (mappings_.size() > options.keep) mappings_.pop_back();
         }
       },
       problem);
@@ -74,7 +104,7 @@ Study::Study(const Machine& machine, const Problem& problem, const StudyOptions&
                                        best.description.traffic.requests, kMostRequests),
                            "without it few steps of every kind are simulated");
   }
-  best.simulated = simulate(machine_, best.schedule).seconds;
+  best.simulated = seconds_of(best, simulate(machine_, best.schedule).seconds);
 }
 
 }  // namespace llmperf::mapper::tile

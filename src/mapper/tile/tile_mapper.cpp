@@ -149,6 +149,7 @@ TileMapper::Array* TileMapper::array(const graph::Op& op, const cost::Work& work
 }
 
 const Machine& TileMapper::machine(Dtype dtype) const { return array({.dtype = dtype}, Kernel::product).machine; }
+std::span<const Grid> TileMapper::grids(Dtype dtype) const { return array({.dtype = dtype}, Kernel::product).grids; }
 
 template <typename Problem>
 const Mapped<ChoiceOf<Problem>>& TileMapper::map(const Problem& problem, Dtype dtype) const {

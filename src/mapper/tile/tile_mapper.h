@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "hardware/runtime_profile.h"
@@ -50,6 +51,9 @@ class TileMapper {
   template <typename Problem>
   const Mapped<ChoiceOf<Problem>>& map(const Problem& problem, Dtype dtype) const;
   const Machine& machine(Dtype dtype) const;
+  std::span<const Grid> grids(Dtype dtype) const;
+  // Whether ops on the type have mappings: its matrix units multiply it, and no formulas are asked for instead.
+  bool maps(Dtype dtype) const { return !published_ && array(dtype) != nullptr; }
 
   // Time of one execution; `light`: that of the roofline, which a mapping is never below and which stands in where
   // tiles have no part, or no matrix unit for the type. Throws Error(infeasible) when no mapping fits.

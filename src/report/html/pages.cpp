@@ -25,6 +25,7 @@ constexpr std::pair<std::string_view, const char*> kCards[] = {
     {"calibrate", "converged residuals.summary.mape residuals.summary.rows residual_scale"},
     {"sweep", "points failed"},
     {"mapping", "time_s bound_s of_bound bound.resource"},
+    {"step_mapping", "time_s apart_s gain dram_bytes apart_dram_bytes"},
     {"graph", "time_s roof_s bound utilisation"},
     {"parallel", "plans.0.plan.text plans.0.step_s fitting legal"},
     {"limits", "capacity_bytes bandwidth_bytes_per_s compute_flops_per_s"},
@@ -68,8 +69,8 @@ constexpr Chart kCharts[] = {{"sweep", "sweep-pareto", "pareto", "", "pareto"}, 
 
 // The list that a reader came for: before the details.
 constexpr std::pair<std::string_view, const char*> kLists[] = {
-    {"sweep", "rows"},        {"parallel", "plans"},    {"mapping", "mappings"}, {"difference", "results"},
-    {"difference", "inputs"}, {"difference", "phases"}, {"serve", "slo"}};
+    {"sweep", "rows"},         {"parallel", "plans"},    {"mapping", "mappings"},  {"step_mapping", "ops"},
+    {"difference", "results"}, {"difference", "inputs"}, {"difference", "phases"}, {"serve", "slo"}};
 
 // The columns of an estimate's ops.
 constexpr const char* kOpColumns[] = {"name",     "kind",    "class",        "shape",   "count", "time_s",

@@ -40,6 +40,14 @@ Fields mapping_headline(const MappingStudy& study) {
   const Description& d = best.description;
   const auto& machine = study.study->machine();
   Fields f;
+  if (std::holds_alternative<graph::Gemm>(study.op->body)) {
+    const Dtype a = study.dtype;
+    const auto& [b, c, local] = study.product;
+    const std::string in_tiles = local.empty() ? "" : fmt::format("; {} in the tiles' memory", local);
+    if (a != b || a != c || !local.empty()) {
+      f.add("operands", fmt::format("a {}, b {}, c {}{}", name(a), name(b), name(c), in_tiles));
+    }
+  }
   f.add("time", fmt::format("{} simulated{}; closed form {}", time_text(best.simulated),
                             study.whole ? " step by step" : " in brief", time_text(d.closed_form)));
   f.add("lower bound", bound_text(study.study->bound()));
@@ -48,9 +56,10 @@ Fields mapping_headline(const MappingStudy& study) {
   f.add("stays on the tiles", fmt::format("{}; blocks follow each other along {}{}", stays_text(d), d.loop, tail));
   f.add("SRAM of a tile", fmt::format("{} of {} ({})", format_bytes_binary(Bytes{d.sram}),
                                       format_bytes_binary(Bytes{machine.sram}), format_share(d.sram / machine.sram)));
-  f.add("DRAM traffic",
-        fmt::format("{}, {} times the least ({})", bytes_text(d.traffic.dram()),
-                    format_significant(d.traffic.dram() / least_dram(d), 3), bytes_text(least_dram(d))));
+  f.add("DRAM traffic", least_dram(d) > 0 ? fmt::format("{}, {} times the least ({})", bytes_text(d.traffic.dram()),
+                                                        format_significant(d.traffic.dram() / least_dram(d), 3),
+                                                        bytes_text(least_dram(d)))
+                                          : "none");
   f.add("NoC traffic",
         d.traffic.passed() > 0
             ? fmt::format("{} from tile to tile, {} links each on average", bytes_text(d.traffic.passed()),
@@ -73,14 +82,16 @@ Table dimension_table(const Description& mapping) {
 }
 
 std::string feed_text(const Operand& o) {
-  if (o.result) return o.sharers > 1 ? fmt::format("summed over {}", o.sharers) : "stored";
-  if (o.sharers == 1) return "direct";
+  if (o.result) {
+    return o.sharers > 1 ? fmt::format("summed over {}", o.sharers) : o.local ? "in the tiles" : "stored";
+  }
+  if (o.sharers == 1) return o.local ? "in the tiles" : "direct";
   if (o.feed == mapper::tile::Feed::direct) return fmt::format("direct, by each of {}", o.sharers);
   return fmt::format("{} to {}", name(o.feed), o.sharers);
 }
 
-Table operand_table(const Description& d) {
-  Table t{"Operands (least: every element once; links: that a byte goes over; SRAM of a tile)",
+Table operand_table(const Description& d, std::string_view of = "Operands") {
+  Table t{fmt::format("{} (least: every element once; links: that a byte goes over; SRAM of a tile)", of),
           {{"operand", true},
            {"feed", true},
            {"buffers", true},
@@ -93,8 +104,8 @@ Table operand_table(const Description& d) {
           {}};
   for (const Operand& o : d.operands) {
     t.rows.push_back({std::string(o.name), feed_text(o), buffers_text(o, d.results), format_bytes_binary(Bytes{o.sram}),
-                      bytes_text(o.moved.dram), bytes_text(o.least), format_significant(o.moved.dram / o.least, 3),
-                      bytes_text(o.moved.passed),
+                      bytes_text(o.moved.dram), bytes_text(o.least),
+                      o.least > 0 ? format_significant(o.moved.dram / o.least, 3) : "", bytes_text(o.moved.passed),
                       o.moved.passed > 0 ? format_significant(o.moved.hops / o.moved.passed, 3) : ""});
   }
   if (d.working > 0) {
@@ -103,8 +114,8 @@ Table operand_table(const Description& d) {
   return t;
 }
 
-Table phase_table(const Description& d) {
-  Table t{"Phases (closed form; how long each resource is busy of that time)",
+Table phase_table(const Description& d, std::string_view of = "Phases") {
+  Table t{fmt::format("{} (closed form; how long each resource is busy of that time)", of),
           {{"phase", true}, {"time"}, {"share"}, {"DRAM"}, {"NoC"}, {"matrix"}, {"vector"}, {"bound by", true}},
           {}};
   for (const mapper::tile::Phase& p : d.phases) {
@@ -136,6 +147,42 @@ Table ranking(const MappingStudy& study) {
                       : slower < kAlike ? "as fast"
                                         : slower_text(all.front().description, d)});
   }
+  return t;
+}
+
+// The mapping that was asked about, beside the best.
+Table comparison(const MappingStudy& study) {
+  const result::MappingRow rows[] = {{&study, 0, &*study.given()}, {&study, 0, &study.best()}};
+  const auto& machine = study.study->machine();
+  const double times = study.given()->simulated / study.best().simulated;
+  const bool best = times <= 1;
+  Table t{best ? "Given mapping (none that was found is faster)"
+               : fmt::format("Given mapping ({} times the best: {})", format_significant(times, 3),
+                             times < 1 + kAlike ? "as fast"
+                                                : slower_text(study.best().description, study.given()->description)),
+          {{"", true}, {"given", true}, {"best", true}},
+          {}};
+  const auto line = [&](const char* what, auto&& text) { t.rows.push_back({what, text(rows[0]), text(rows[1])}); };
+  const auto busy = [&](const char* what, auto&& seconds) {
+    line(what, [&](const result::MappingRow& r) {
+      return fmt::format("{} ({})", time_text(seconds(r)), format_share(seconds(r) / r.mapping().simulated));
+    });
+  };
+  using Row = const result::MappingRow&;
+  line("time", [](Row r) { return time_text(r.mapping().simulated); });
+  line("closed form", [](Row r) { return time_text(r.description().closed_form); });
+  line("bound by", [&](Row r) { return std::string(busiest(r.description(), machine.dram)); });
+  busy("DRAM busy", [&](Row r) { return r.description().traffic.dram() / machine.dram; });
+  busy("busiest link", [](Row r) { return r.description().traffic.link; });
+  busy("matrix units", [](Row r) { return r.description().traffic.matrix; });
+  line("DRAM traffic", [](Row r) { return bytes_text(r.description().traffic.dram()); });
+  line("from tile to tile", [](Row r) { return bytes_text(r.description().traffic.passed()); });
+  line("SRAM of a tile", [](Row r) { return format_bytes_binary(Bytes{r.description().sram}); });
+  line("split", [](Row r) { return split_text(r.description()); });
+  line("block", [](Row r) { return block_text(r.description()); });
+  line("stays", [](Row r) { return stays_text(r.description()); });
+  line("feeds", [](Row r) { return feeds_text(r.description()); });
+  line("results", [](Row r) { return std::string(name(r.description().results)); });
   return t;
 }
 
@@ -189,6 +236,8 @@ Fields machine_fields(const MappingStudy& study) {
   const auto from = [](hardware::Provenance p) { return hardware::name(p); };
   f.add("tiles", fmt::format("{} in a mesh of {}x{}, links {} ({})", m.tiles, m.mesh_x, m.mesh_y,
                              format_bandwidth(BytesPerSecond{m.link}), from(array.provenance)));
+  if (!study.runtime.empty()) f.add("software", fmt::format("rates that {} reaches", study.runtime));
+  if (m.launch > 0) f.add("launch", time_text(m.launch));
   f.add("matrix, vector", fmt::format("{}, {} per tile", format_flops_rate(FlopsPerSecond{m.matrix}),
                                       format_flops_rate(FlopsPerSecond{m.vector})));
   f.add("DRAM", fmt::format("{} for all tiles ({})", format_bandwidth(BytesPerSecond{m.dram}),
@@ -203,13 +252,18 @@ Report mapping_report(MappingStudy& study) {
   const StudiedMapping& best = study.best();
   const Drawing drawing = drawing_of(timeline_of(study.study->machine(), best.schedule), best.description);
   const std::string title = fmt::format("{} on {}", op_text(study), study.device->name);
-  Document doc{Heading{title, kMapped},
+  Document doc{Heading{title, study.label()},
                mapping_headline(study),
                dimension_table(best.description),
                operand_table(best.description),
                phase_table(best.description),
                drawing_table(drawing),
                ranking(study)};
+  if (study.given()) {
+    doc.emplace_back(comparison(study));
+    doc.emplace_back(operand_table(study.given()->description, "Operands of the given mapping"));
+    doc.emplace_back(phase_table(study.given()->description, "Phases of the given mapping"));
+  }
   if (study.published) doc.emplace_back(published_fields(study));
   doc.emplace_back(machine_fields(study));
   study.svg = drawing_svg(drawing, title);

@@ -1,0 +1,432 @@
+#include "mapper/tile/residency.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <limits>
+
+#include "base/error.h"
+#include "base/integer.h"
+#include "base/match.h"
+#include "mapper/tile/study.h"
+
+namespace llmperf::mapper::tile {
+namespace {
+
+constexpr double kUnfit = std::numeric_limits<double>::infinity();
+constexpr std::array kSlices = {1, 2, 3, 4, 8};
+constexpr int kRounds = 3;
+constexpr double kWorthwhile = 1e-9;  // of the time
+
+// An op under a plan: what is left of its problem and of a tile's memory.
+struct Posed {
+  std::vector<Problem> problems;  // one for all slices alike, or one for each
+  int slices = 1;
+  double resident = 0;
+  bool changed = false;  // from that of the op alone
+};
+
+// The best mapping of a problem.
+struct Answered {
+  double seconds = kUnfit;
+  int rows = 0;  // tiles that share its rows; 0: any elements are on any tile
+  std::optional<Description> mapping;
+};
+
+// What stays, and which ops run in slices together.
+struct Plan {
+  std::vector<std::size_t> kept;   // of each tensor the readers, from the first, that it stays for
+  std::vector<int> slices;         // of each op
+  std::vector<std::size_t> group;  // of ops that are sliced together: the first of them; else the op itself
+};
+
+double element_bytes(const graph::Op& op) {
+  return match(
+      op.body, [](const graph::Gemm& g) { return bytes_per_element(g.activation); },
+      [](const graph::Attention& a) { return bytes_per_element(a.activation); },
+      [](const graph::Vector& v) { return bytes_per_element(v.activation); }, [](const auto&) { return 0.0; });
+}
+
+int rows_split(const GemmProblem&, const GemmChoice& c) { return c.transposed ? c.mapping.grid->n : c.mapping.grid->m; }
+int rows_split(const AttentionProblem& p, const AttentionChoice& c) {
+  return p.sequences == 1 ? c.mapping.grid->n : -1;  // of several: by sequence and head
+}
+int rows_split(const VectorProblem& p, const VectorChoice& c) { return p.flat() == p ? c.mapping.grid->n : 0; }
+
+class Placement {
+ public:
+  Placement(const TileMapper& mapper, std::span<const StepOp> ops, const ResidencyOptions& options)
+      : mapper_(mapper), ops_(ops), options_(options) {
+    std::vector<const graph::Op*> plain;
+    for (const StepOp& op : ops) plain.push_back(op.op);
+    if (options.keep) tensors_ = tensors_of(plain);
+    for (const StepOp& op : ops) {
+      std::optional<Problem> problem = problem_of(*op.op, *op.work);
+      if (problem && !mapper.maps(op.work->matrix_dtype)) problem.reset();
+      problems_.push_back(std::move(problem));
+    }
+    std::erase_if(tensors_, [&](const Tensor& t) {
+      return !problems_[t.op] || std::ranges::any_of(t.uses, [&](const Use& u) { return !problems_[u.op]; });
+    });
+    plan_.kept.assign(tensors_.size(), 0);
+    plan_.slices.assign(ops.size(), 1);
+    for (std::size_t i = 0; i < ops.size(); ++i) plan_.group.push_back(i);
+  }
+
+  PlacedStep run() {
+    best_ = seconds_of(plan_, kUnfit);
+    const double apart = best_;
+    // What is taken first decides on what can follow: once with each number of slices, and from the best with all.
+    const Plan nothing = plan_;
+    Plan fastest = nothing;
+    double least = apart;
+    for (const int slices : kSlices) {
+      if (slices > 1 && !options_.slice) break;
+      plan_ = nothing;
+      best_ = apart;
+      improve({1, slices});
+      if (best_ >= least) continue;
+      least = best_;
+      fastest = plan_;
+    }
+    plan_ = std::move(fastest);
+    best_ = least;
+    if (options_.slice) improve({kSlices.begin(), kSlices.end()});
+    PlacedStep step;
+    step.seconds = best_;
+    step.apart = apart;
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      step.ops.push_back(placed(i));
+      step.dram += d(ops_[i].op->count) * step.ops.back().dram;
+      step.dram_apart += d(ops_[i].op->count) * step.ops.back().dram_apart;
+    }
+    return step;
+  }
+
+ private:
+  // ---- The search
+
+  struct Move {
+    std::size_t tensor;
+    std::size_t uses;
+    double saved;  // bytes
+  };
+
+  void improve(const std::vector<int>& slices) {
+    for (int round = 0; round < kRounds && improves(slices); ++round) {
+    }
+  }
+  bool improves(const std::vector<int>& all_slices) {
+    std::vector<Move> moves;
+    for (std::size_t t = 0; t < tensors_.size(); ++t) {
+      for (std::size_t uses = 0; uses <= tensors_[t].uses.size(); ++uses) {
+        const bool all = uses == tensors_[t].uses.size() && !tensors_[t].leaves;
+        moves.push_back(
+            {t, uses,
+             bytes_of(tensors_[t]) * (static_cast<double>(uses) + (all ? 1 : 0)) * d(ops_[tensors_[t].op].op->count)});
+      }
+    }
+    std::ranges::stable_sort(moves, [](const Move& x, const Move& y) { return x.saved > y.saved; });
+    const double before = best_;
+    for (const Move& move : moves) {
+      if (move.uses < plan_.kept[move.tensor]) {  // it makes room for others
+        take(move, plan_.slices[tensors_[move.tensor].op]);
+        continue;
+      }
+      if (move.uses == 0) continue;
+      for (const int slices : all_slices) take(move, slices);
+    }
+    return best_ < before;
+  }
+
+  // The plan with a tensor kept, and the ops from the one that makes it to the last that reads it in so many slices,
+  // with those that are sliced together with any of them, if all of that takes less.
+  void take(const Move& move, int slices) {
+    Plan trial = plan_;
+    const Tensor& t = tensors_[move.tensor];
+    trial.kept[move.tensor] = move.uses;
+    std::size_t first = t.op;
+    std::size_t last = move.uses > 0 ? t.uses[move.uses - 1].op : t.op;
+    const std::size_t end = last;
+    for (std::size_t i = t.op; i <= end; ++i) {
+      if (plan_.slices[i] == 1) continue;
+      first = std::min(first, plan_.group[i]);
+      while (last + 1 < ops_.size() && plan_.group[last + 1] == plan_.group[i]) ++last;
+    }
+    for (std::size_t i = first; i <= last; ++i) {
+      if (slices > 1 && (ops_[i].op->count != ops_[first].op->count || !divides(i, slices, first))) return;
+      trial.slices[i] = slices;
+      trial.group[i] = slices > 1 ? first : i;
+    }
+    // What stays is a slice's, or whole: not both.
+    for (std::size_t k = 0; k < tensors_.size(); ++k) {
+      for (std::size_t u = 0; u < trial.kept[k]; ++u) {
+        const std::size_t from = tensors_[k].op;
+        const std::size_t to = tensors_[k].uses[u].op;
+        if ((trial.slices[from] > 1 || trial.slices[to] > 1) && trial.group[from] != trial.group[to]) return;
+      }
+    }
+    const double seconds = seconds_of(trial, best_);
+    if (seconds >= best_ * (1 - kWorthwhile)) return;
+    best_ = seconds;
+    plan_ = std::move(trial);
+  }
+
+  // Whether an op can be run for a part of its rows. Of keys that are made in slices only those of earlier rows are
+  // there, which is all that causal attention sees.
+  bool divides(std::size_t i, int slices, std::size_t first) const {
+    if (!problems_[i]) return false;
+    return match(
+        *problems_[i], [&](const GemmProblem& p) { return p.batch == 1 && p.m >= slices; },
+        [&](const AttentionProblem& p) {
+          return p.sequences % slices == 0 || (p.sequences == 1 && p.queries % slices == 0 && (p.causal || i == first));
+        },
+        [&](const VectorProblem& p) { return std::max(p.rows, p.width) >= slices; });
+  }
+
+  // ---- Ops under a plan
+
+  double bytes_of(const Tensor& t) const { return t.elements * element_bytes(*ops_[t.op].op); }
+  bool stored(const Plan& plan, std::size_t t) const {
+    return tensors_[t].leaves || plan.kept[t] < tensors_[t].uses.size();
+  }
+
+  Posed pose(const Plan& plan, std::size_t i) const {
+    Posed posed;
+    posed.slices = plan.slices[i];
+    Problem problem = *problems_[i];
+    for (std::size_t t = 0; t < tensors_.size(); ++t) {
+      if (plan.kept[t] == 0) continue;
+      const Tensor& tensor = tensors_[t];
+      if (i < tensor.op || i > tensor.uses[plan.kept[t] - 1].op) continue;
+      const double tiles = mapper_.machine(ops_[i].work->matrix_dtype).tiles;
+      double resident = bytes_of(tensor) / tiles;
+      const double element = element_bytes(*ops_[tensor.op].op);
+      if (i == tensor.op && !stored(plan, t) && leave(problem, tensor.elements, element)) resident = 0;
+      for (std::size_t u = 0; u < plan.kept[t]; ++u) {
+        const Use& use = tensor.uses[u];
+        if (use.op != i) continue;
+        if (find(problem, use, element)) resident = 0;
+        if (use.in_place && !stored(plan, t)) leave(problem, use.elements, element);
+      }
+      posed.resident += resident / posed.slices;
+    }
+    posed.changed = posed.slices > 1 || posed.resident > 0 || problem != *problems_[i];
+    posed.problems = sliced(problem, posed.slices);
+    return posed;
+  }
+
+  // Results that stay, or operands that did, take no bytes of the DRAM. True: the problem counts what they take of a
+  // tile's memory.
+  static bool leave(Problem& problem, double elements, double element) {
+    return match(
+        problem,
+        [&](GemmProblem& p) {
+          const double all = d(p.batch) * d(p.m) * d(p.n) * p.results;
+          if (elements >= all * (1 - 1e-9)) return p.c_local = true;
+          p.c_bytes = std::max(0.0, p.c_bytes - element * elements / all);
+          return false;
+        },
+        [](AttentionProblem& p) { return p.o_bytes = 0, false; },
+        [&](VectorProblem& p) {
+          p.out_bytes = std::max(0.0, p.out_bytes - element * elements / (d(p.rows) * d(p.width)));
+          return false;
+        });
+  }
+  static bool find(Problem& problem, const Use& use, double element) {
+    return match(
+        problem,
+        [&](GemmProblem& p) {
+          if (!use.residual) return p.a_local = true;
+          p.finish_bytes = std::max(0.0, p.finish_bytes - element);
+          return false;
+        },
+        [](AttentionProblem& p) { return p.q_bytes = 0, false; },
+        [&](VectorProblem& p) {
+          p.in_bytes = std::max(0.0, p.in_bytes - element * use.elements / (d(p.rows) * d(p.width)));
+          return false;
+        });
+  }
+
+  static std::vector<Problem> sliced(const Problem& problem, int slices) {
+    if (slices == 1) return {problem};
+    std::vector<Problem> parts;
+    parts.reserve(static_cast<std::size_t>(slices));
+    parts.push_back(problem);
+    match(
+        parts.front(), [&](GemmProblem& p) { p.m = divide_up(p.m, slices); },
+        [&](AttentionProblem& p) {
+          if (p.sequences % slices == 0) {
+            p.sequences /= slices;
+            return;
+          }
+          p.queries /= slices;
+          if (!p.causal) return;
+          const std::int64_t keys = p.keys;
+          for (int part = slices - 1; part >= 0; --part) {  // each sees the keys before it
+            AttentionProblem one = p;
+            one.keys = keys - part * p.queries;
+            if (part == slices - 1) {
+              p = one;
+            } else {
+              parts.emplace_back(one);
+            }
+          }
+        },
+        [&](VectorProblem& p) {
+          std::int64_t& side = p.rows >= slices ? p.rows : p.width;
+          side = divide_up(side, slices);
+        });
+    return parts;
+  }
+
+  // ---- Times
+
+  const Answered& answer(const Problem& problem, Dtype dtype, double resident) {
+    for (const Known& known : known_) {
+      if (known.dtype == dtype && known.resident == resident && known.problem == problem) return known.answer;
+    }
+    Machine machine = mapper_.machine(dtype);
+    machine.sram -= resident;
+    Answered found;
+    if (machine.sram > 0) {
+      std::visit(
+          [&](const auto& p) {
+            SearchOf<std::decay_t<decltype(p)>> search(machine, mapper_.grids(dtype));
+            const auto mapped = resident > 0 ? select(machine, search, p, 1) : mapper_.map(p, dtype);
+            if (mapped.found.empty()) return;
+            const auto& best = mapped.found.front();
+            const PipelineTime& time = best.choice.time;
+            found.seconds = machine.op_seconds(best.simulated, time.compute, time.dram);
+            found.rows = rows_split(p, best.choice);
+            found.mapping = describe(machine, p, best.choice);
+          },
+          problem);
+    }
+    return known_.emplace_back(Known{problem, dtype, resident, std::move(found)}).answer;
+  }
+
+  // What no mapping of it is faster than.
+  double least(const Posed& posed, std::size_t i) const {
+    const Machine& machine = mapper_.machine(ops_[i].work->matrix_dtype);
+    double seconds = 0;
+    for (const Problem& p : posed.problems) seconds += bound_of(machine, p).seconds();
+    return seconds * posed.slices / static_cast<double>(posed.problems.size());
+  }
+
+  double seconds_of(const Posed& posed, std::size_t i) {
+    const StepOp& op = ops_[i];
+    if (!posed.changed) return op.apart.total.value;
+    double seconds = 0;
+    for (const Problem& p : posed.problems) seconds += answer(p, op.work->matrix_dtype, posed.resident).seconds;
+    seconds *= posed.slices / static_cast<double>(posed.problems.size());
+    return std::max({seconds, op.apart.matrix.value, op.apart.vector.value});
+  }
+
+  // Of one execution, for what op `i` reads.
+  double dealt(const Plan& plan, std::size_t i) {
+    double seconds = 0;
+    for (std::size_t t = 0; t < tensors_.size(); ++t) {
+      for (std::size_t u = 0; u < plan.kept[t]; ++u) {
+        const Use& use = tensors_[t].uses[u];
+        if (use.op != i) continue;
+        const int from = split_of(plan, tensors_[t].op);
+        const int to = split_of(plan, i);
+        if (from == to || from == 0 || to == 0) continue;
+        const Machine& m = mapper_.machine(ops_[i].work->matrix_dtype);
+        const double bytes = use.elements * element_bytes(*ops_[tensors_[t].op].op);
+        seconds += bytes / 4 / (std::min(m.mesh_x, m.mesh_y) * m.link) +
+                   plan.slices[i] * (m.mesh_x + m.mesh_y) * m.hop_latency;
+      }
+    }
+    return seconds;
+  }
+  int split_of(const Plan& plan, std::size_t i) {
+    const Posed posed = pose(plan, i);
+    return answer(posed.problems.front(), ops_[i].work->matrix_dtype, posed.resident).rows;
+  }
+
+  // Of all executions; anything that is not below `limit` may be infinite.
+  double seconds_of(const Plan& plan, double limit) {
+    std::vector<Posed> posed(ops_.size());
+    double least_of_all = 0;
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      if (problems_[i]) posed[i] = pose(plan, i);
+      least_of_all += d(ops_[i].op->count) * (posed[i].changed ? least(posed[i], i) : ops_[i].apart.total.value);
+    }
+    if (least_of_all >= limit) return kUnfit;
+    double sum = 0;
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      sum += d(ops_[i].op->count) * seconds_of(posed[i], i);
+      if (sum >= limit) return kUnfit;
+    }
+    for (std::size_t i = 0; i < ops_.size(); ++i) sum += d(ops_[i].op->count) * dealt(plan, i);
+    return sum;
+  }
+
+  // ---- The result
+
+  PlacedOp placed(std::size_t i) {
+    PlacedOp op;
+    op.dram = op.dram_apart = ops_[i].work->bytes().value;
+    op.seconds = ops_[i].apart.total.value;
+    if (!problems_[i]) return op;
+    const Posed posed = pose(plan_, i);
+    op.dealt = dealt(plan_, i);
+    op.seconds = seconds_of(posed, i) + op.dealt;
+    op.slices = posed.slices;
+    op.resident = posed.resident;
+    const auto moved = [&](const Posed& p) {
+      double bytes = 0;
+      for (const Problem& problem : p.problems) {
+        const Answered& found = answer(problem, ops_[i].work->matrix_dtype, p.resident);
+        if (found.mapping) bytes += found.mapping->traffic.dram();
+      }
+      return bytes * p.slices / static_cast<double>(p.problems.size());
+    };
+    op.dram = moved(posed);
+    op.dram_apart = moved(Posed{{*problems_[i]}, 1, 0, false});
+    op.mapping = answer(posed.problems.back(), ops_[i].work->matrix_dtype, posed.resident).mapping;
+    for (std::size_t t = 0; t < tensors_.size(); ++t) {
+      for (std::size_t u = 0; u < plan_.kept[t]; ++u) {
+        if (tensors_[t].uses[u].op == i) op.from.push_back(ops_[tensors_[t].op].op->name);
+      }
+      if (tensors_[t].op == i && plan_.kept[t] > 0) {
+        // Keys and values of a product that writes the cache go there.
+        const auto* product = std::get_if<graph::Gemm>(&ops_[i].op->body);
+        const bool caches = product != nullptr && product->joined.cached > 0;
+        op.to = stored(plan_, t) || caches ? PlacedOp::To::both : PlacedOp::To::tiles;
+      }
+    }
+    return op;
+  }
+
+  struct Known {
+    Problem problem;
+    Dtype dtype;
+    double resident;
+    Answered answer;
+  };
+
+  const TileMapper& mapper_;
+  std::span<const StepOp> ops_;
+  ResidencyOptions options_;
+  std::vector<Tensor> tensors_;
+  std::vector<std::optional<Problem>> problems_;
+  std::deque<Known> known_;
+  Plan plan_;
+  double best_ = 0;
+};
+
+}  // namespace
+
+std::string_view name(PlacedOp::To to) {
+  constexpr std::array<std::string_view, 3> kNames = {"DRAM", "DRAM and tiles", "tiles"};
+  return kNames[static_cast<std::size_t>(to)];
+}
+
+PlacedStep place_step(const TileMapper& mapper, std::span<const StepOp> ops, const ResidencyOptions& options) {
+  return Placement(mapper, ops, options).run();
+}
+
+}  // namespace llmperf::mapper::tile
