@@ -296,8 +296,7 @@ class Placement {
             const auto mapped = resident > 0 ? select(machine, search, p, 1) : mapper_.map(p, dtype);
             if (mapped.found.empty()) return;
             const auto& best = mapped.found.front();
-            const PipelineTime& time = best.choice.time;
-            found.seconds = machine.op_seconds(best.simulated, time.compute, time.dram);
+            found.seconds = best.simulated;
             found.rows = rows_split(p, best.choice);
             found.mapping = describe(machine, p, best.choice);
           },

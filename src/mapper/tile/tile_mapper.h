@@ -53,7 +53,7 @@ class TileMapper {
   const Machine& machine(Dtype dtype) const;
   std::span<const Grid> grids(Dtype dtype) const;
   // Whether ops on the type have mappings: its matrix units multiply it, and no formulas are asked for instead.
-  bool maps(Dtype dtype) const { return !published_ && array(dtype) != nullptr; }
+  bool maps(Dtype dtype) const { return !published_ && device_->find_peak(hardware::Engine::matrix, dtype) != nullptr; }
 
   // Time of one execution; `light`: that of the roofline, which a mapping is never below and which stands in where
   // tiles have no part, or no matrix unit for the type. Throws Error(infeasible) when no mapping fits.
