@@ -100,8 +100,7 @@ Study::Study(const Machine& machine, const Problem& problem, const StudyOptions&
                                        best.description.traffic.requests, kMostRequests),
                            "without it few steps of every kind are simulated");
   }
-  best.simulated =
-      machine_.op_seconds(simulate(machine_, best.schedule).seconds, best.time.compute, best.time.dram);
+  best.simulated = machine_.op_seconds(simulate(machine_, best.schedule).seconds, best.time.compute, best.time.dram);
 }
 
 }  // namespace llmperf::mapper::tile
