@@ -141,7 +141,7 @@ Answer map_op(const MapFlags& flags, const graph::Op& op, std::string_view name,
   WrittenFile svg(flags.svg);
   const hardware::Device device = device_of(flags);
   const std::optional<hardware::RuntimeProfile> profile = profile_of(device, flags.runtime);
-  tile::Problem problem = *tile::problem_of(op, cost::work_of(op));
+  tile::Problem problem = *tile::problem_of(op, cost::work_of(op), profile ? &profile->choices : nullptr);
   report::MappingStudy result;
   result.operands = {.dtype = flags.dtype, .passes = flags.passes, .near = terms.near};
   if (auto* gemm = std::get_if<tile::GemmProblem>(&problem)) {

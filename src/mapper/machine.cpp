@@ -28,6 +28,9 @@ Machine::Machine(const hardware::Device& device, const cost::Cluster& cluster, c
     : device_(device), link_(link), pinned_(side.pinned), cluster_(cluster) {
   if (host) host_.emplace(*host);
   if (host && side.profile) host_efficiency_.emplace(*host, *side.profile, *host_);
+  if (profile && profile->choices.tile_mappings && !device.tile_array) {
+    throw Error::bad_input("`runtime`: " + profile->name + " maps ops to tiles, and " + device.name + " has none");
+  }
   if (profile) efficiency_.emplace(device, *profile, device_);
   if (device.tile_array && (profile ? profile->choices.tile_mappings : tiles != TileModel::roofline)) {
     tiles_ = std::make_unique<tile::TileMapper>(device, !profile && tiles == TileModel::published, profile);

@@ -95,7 +95,7 @@ class GemmLowering {
     const double real = fm_ * fn_ * fb_ / g.k;
     b.result = p_.c_local ? 0 : results * p_.c_bytes * p_.results * real;
     b.end = results * p_.finish_bytes * real;
-    b.reduce = results * kAccumulator * (g.k - 1) / g.k;
+    b.reduce = results * p_.sum_bytes * (g.k - 1) / g.k;
     b.finish = results * (g.k - 1 + p_.finish_ops) / g.k / m_.vector;
     s_.blocks.push_back(b);
     s_.runs.push_back({s_.blocks.size() - 1, count});
@@ -203,8 +203,8 @@ GemmMemory::GemmMemory(const GemmProblem& p, const GemmMapping& map, const GemmE
   a_slice = m * k * p.a_bytes;
   b_slice = k * n * d(map.bb) * p.b_bytes;
   const bool sums = map.bk < e.k || map.grid->k > 1;
-  const double sum = sums ? kAccumulator : p.c_bytes * p.results;
-  const double staged = p.c_bytes * p.results / map.grid->k;
+  const double sum = sums ? p.sum_bytes : p.c_bytes * p.results;
+  const double staged = p.c_local ? 0 : p.c_bytes * p.results / map.grid->k;  // local ones have a place of their own
   const double result = map.results == Results::in_place ? sum
                         : map.results == Results::staged ? sum + staged
                                                          : 2 * sum;
@@ -331,7 +331,7 @@ GridBound::GridBound(const Machine& m, const GemmProblem& p, const Grid& g)
   unit = 2 * rounded(extent.k, m.granule) / m.matrix;
   compute = unit * rounded(extent.m, m.granule) * rounded(extent.n, m.granule) * batch;
   const double others = g.k - 1.0;
-  summing = others / g.k * (4 * g.c_load / m.link + 1 / m.vector);
+  summing = others / g.k * (p.sum_bytes * g.c_load / m.link + 1 / m.vector);
   finish = summing + p.finish_ops / g.k / m.vector;
   latencies = ((p.a_local && p.b_local ? 0 : 1) + (p.c_local ? 0 : 1)) * m.dram_latency;
   seconds = std::max(compute, a + b + c) + latencies;
@@ -368,7 +368,10 @@ ResultsBound::ResultsBound(const SidesBound& s, Results kind, std::int64_t produ
   const double panel = s.m.size * depth * p.a_bytes / g.grid.a.length;
   const double column = s.n.size * p.b_bytes / g.grid.b.length;
   const bool one_step = g.grid.k == 1 && elements * c_bytes + panel + column * depth <= m.sram;
-  const double sums = results == Results::doubled ? 8 : results == Results::staged ? 4 + c_bytes / g.grid.k : 4;
+  const double staged = p.c_local ? 0 : c_bytes / g.grid.k;
+  const double sums = results == Results::doubled  ? 2 * p.sum_bytes
+                      : results == Results::staged ? p.sum_bytes + staged
+                                                   : p.sum_bytes;
   const double room = m.sram - elements * sums - column * std::min(d(m.granule), depth);
   fits = room >= 0 || one_step;
   if (!fits) return;

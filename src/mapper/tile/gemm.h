@@ -31,6 +31,7 @@ struct GemmProblem {
   double results = 1;
   double prepare_ops = 0;  // per element of A, before it is multiplied; of B in a transposed product
   bool prepares_b = false;
+  double sum_bytes = kAccumulator;  // of a result while it is summed up
   // What is in the tiles' memory, as much on each: A and B before the product begins, results when it ends.
   bool a_local = false;
   bool b_local = false;

@@ -113,15 +113,21 @@ VectorProblem stream(std::int64_t rows, std::int64_t width, double shared_bytes,
 
 }  // namespace
 
-std::optional<Problem> problem_of(const graph::Op& op, const cost::Work& work, bool masked) {
+std::optional<Problem> problem_of(const graph::Op& op, const cost::Work& work,
+                                  const hardware::KernelChoices* choices) {
   if (op.place != graph::Place::device) return std::nullopt;
   using Found = std::optional<Problem>;
   return match(
-      op.body, [&](const graph::Gemm& g) -> Found { return product(g, work); },
+      op.body,
+      [&](const graph::Gemm& g) -> Found {
+        GemmProblem p = product(g, work);
+        if (choices && choices->fp16_accumulate) p.sum_bytes = 2;
+        return p;
+      },
       [&](const graph::Convolution& c) -> Found { return product(c, work); },
       [&](const graph::Attention& a) -> Found {
         if (a.backward) return std::nullopt;  // five products, of which no mapping is known
-        return attention(a, masked);
+        return attention(a, choices && choices->masked_attention);
       },
       [&](const graph::Vector& v) -> Found {
         return stream(v.rows, v.width, v.parameters.value, graph::vector_op(v.kind).is(graph::kByRow), work);

@@ -173,7 +173,7 @@ template const Mapped<VectorChoice>& TileMapper::map(const VectorProblem&, Dtype
 
 Seam TileMapper::seam(const graph::Op& op, const cost::Work& work) const {
   Seam seam;
-  const std::optional<Problem> problem = problem_of(op, work, profile_ && profile_->choices.masked_attention);
+  const std::optional<Problem> problem = problem_of(op, work, profile_ ? &profile_->choices : nullptr);
   if (!problem || published_) return seam;
   Array* const on = array(op, work, *problem);
   if (on == nullptr) return seam;
@@ -196,7 +196,7 @@ Seam TileMapper::seam(const graph::Op& op, const cost::Work& work) const {
 }
 
 OpTime TileMapper::time(const graph::Op& op, const cost::Work& work, const OpTime& light) const {
-  const std::optional<Problem> problem = problem_of(op, work, profile_ && profile_->choices.masked_attention);
+  const std::optional<Problem> problem = problem_of(op, work, profile_ ? &profile_->choices : nullptr);
   if (!problem) return light;
   Array* const on = array(op, work, *problem);
   if (on == nullptr) return light;
