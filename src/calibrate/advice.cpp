@@ -49,7 +49,11 @@ void vary_lengths(auto shape, const Emit& emit) {
 
 struct Vary {
   const Emit& emit;
-  void operator()(const GemmShape& s) const { vary_tokens(s, &GemmShape::m, emit); }
+  void operator()(GemmShape s) const {
+    s.local.clear();  // of more rows it may not fit into the tiles, and a mapping is of one shape
+    s.mapping.clear();
+    vary_tokens(s, &GemmShape::m, emit);
+  }
   void operator()(const ExpertsShape& s) const { vary_tokens(s, &ExpertsShape::m, emit); }
   void operator()(const GatherShape& s) const { vary_tokens(s, &GatherShape::rows, emit); }
   void operator()(const CacheShape& s) const { vary_tokens(s, &CacheShape::tokens, emit); }

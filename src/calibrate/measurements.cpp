@@ -88,6 +88,10 @@ constexpr ColumnInfo kColumns[] = {
     {"bytes", Use::no, Use::optional},
     {"power", Use::no, Use::optional},
     {"copies", Use::no, Use::optional},
+    {"passes", Use::no, Use::optional},
+    {"grid", Use::no, Use::optional},
+    {"local", Use::no, Use::optional},
+    {"mapping", Use::no, Use::optional},
     {"max_batched_tokens", Use::no, Use::no, Use::optional},
     {"max_seqs", Use::no, Use::no, Use::optional},
     {"kv_utilisation", Use::no, Use::no, Use::optional},
@@ -221,6 +225,10 @@ void each_field(Of& s, const Visit& visit) {
       visit("weights", s.weights, {});
       visit("power", s.power, {});
       visit("copies", s.copies, {.absent = 0});
+      visit("passes", s.passes, {.absent = 0, .max = hardware::kMostPasses});
+      visit("grid", s.grid, {});
+      visit("local", s.local, {});
+      visit("mapping", s.mapping, {});
     }
   } else if constexpr (std::is_same_v<Type, AttentionShape>) {
     visit("batch", s.batch, {});
@@ -233,6 +241,8 @@ void each_field(Of& s, const Visit& visit) {
     visit("kv_dtype", s.kv_dtype, {});
     visit("window", s.window, {.absent = 0, .min = 0});
     visit("copies", s.copies, {.absent = 0});
+    visit("passes", s.passes, {.absent = 0, .max = hardware::kMostPasses});
+    visit("grid", s.grid, {});
   } else if constexpr (std::is_same_v<Type, LatentShape>) {
     visit("heads", s.heads, {});
     if (s.part != LatentShape::Part::attention) visit("weights", s.weights, {});

@@ -78,13 +78,15 @@ struct ShapeText {
     for (const std::string* part : {&g.weights, &g.power}) {
       if (!part->empty()) text += " " + *part;
     }
-    return text + copies_text(g.copies);
+    text += copies_text(g.copies) + tiles_text(g.passes, g.grid);
+    if (!g.local.empty()) text += fmt::format(" {} in the tiles", g.local);
+    return g.mapping.empty() ? text : text + fmt::format(" as {}", g.mapping);
   }
   std::string operator()(const AttentionShape& a) const {
-    return fmt::format("batch {} q {} kv {} heads {}/{} x {}{}{}{}{}", a.batch, a.q_len, a.kv_len, a.heads, a.kv_heads,
-                       a.head_dim, a.causal ? "" : " not causal",
+    return fmt::format("batch {} q {} kv {} heads {}/{} x {}{}{}{}{}{}", a.batch, a.q_len, a.kv_len, a.heads,
+                       a.kv_heads, a.head_dim, a.causal ? "" : " not causal",
                        a.window > 0 ? fmt::format(" window {}", a.window) : "", cache_text(a.kv_dtype),
-                       copies_text(a.copies));
+                       copies_text(a.copies), tiles_text(a.passes, a.grid));
   }
   std::string operator()(const LatentShape& l) const {
     const std::string weights = l.weights.empty() ? "" : " " + l.weights;
@@ -102,6 +104,9 @@ struct ShapeText {
     return text;
   }
   static std::string copies_text(std::int64_t copies) { return copies > 0 ? fmt::format(" copies {}", copies) : ""; }
+  static std::string tiles_text(std::int64_t passes, const std::string& grid) {
+    return (passes > 0 ? fmt::format(" passes {}", passes) : "") + (grid.empty() ? "" : fmt::format(" on {}", grid));
+  }
   static std::string cache_text(const std::string& kv_dtype) { return kv_dtype.empty() ? "" : " cache " + kv_dtype; }
   std::string operator()(const VectorShape& v) const {
     if (v.width == 0) return fmt::format("{} tokens", v.tokens);

@@ -30,6 +30,12 @@ struct GemmShape {
   // Load under which it was measured (column power: "short", "sustained"); empty: as the profile has it.
   std::string power = {};
   std::int64_t copies = 0;  // sets of weights that took turns in the measurement (column copies); 0: not said
+  // On an array of tiles: passes of the matrix unit (0: not said), the part of the mesh ("8x8"), which of "abc" are in
+  // the tiles' memory, and the mapping as `map gemm --mapping` takes it.
+  std::int64_t passes = 0;
+  std::string grid = {};
+  std::string local = {};
+  std::string mapping = {};
   bool operator==(const GemmShape&) const = default;
 };
 
@@ -46,6 +52,8 @@ struct AttentionShape {
   std::string kv_dtype = {};  // of the cache; empty: as the rest
   std::int64_t window = 0;    // keys that a query sees at most; 0: all
   std::int64_t copies = 0;    // caches that took turns in the measurement; 0: not said
+  std::int64_t passes = 0;    // on an array of tiles, as of GemmShape
+  std::string grid = {};
   bool operator==(const AttentionShape&) const = default;
 };
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -35,6 +36,14 @@ std::string scheme_or(const std::string& weights, Dtype dtype) {
   return weights.empty() ? std::string(name(dtype)) : weights;
 }
 
+// A text that ops may refer to: as of schemes above.
+std::string_view kept(const std::string& text) {
+  static std::mutex mutex;
+  static std::set<std::string, std::less<>> texts;
+  const std::lock_guard lock(mutex);
+  return text.empty() ? std::string_view() : std::string_view(*texts.insert(text).first);
+}
+
 // Several products with weights of their own are the experts of one grouped product.
 graph::Op op_of(const GemmShape& s, Dtype dtype) {
   graph::Gemm g{.m = s.m, .n = s.n, .k = s.k, .batch = s.batch, .activation = dtype, .copies = s.copies};
@@ -44,6 +53,8 @@ graph::Op op_of(const GemmShape& s, Dtype dtype) {
     g.weights = &stored_format(s.weights, dtype);
     g.weight_matrices = static_cast<double>(s.batch);
   }
+  g.tiles = {
+      .local = kept(s.local), .passes = static_cast<int>(s.passes), .grid = kept(s.grid), .mapping = kept(s.mapping)};
   return {.name = "gemm", .body = g};
 }
 

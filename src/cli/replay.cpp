@@ -392,8 +392,9 @@ void add_replay(Command& root) {
     const bool named = command.find("--" + std::string(field.name)) != nullptr || field.name == "gen";
     // The ops of a vision tower are not replayed.
     const bool images = field.name == "images" || field.name == "image-size";
-    // Nor is what an estimate says beside its own numbers.
-    constexpr std::string_view kBeside[] = {"step", "kv-utilisation", "block-size", "max-batched-tokens", "max-seqs"};
+    // Nor is what an estimate says beside its own numbers; and one step of a prompt is all of it.
+    constexpr std::string_view kBeside[] = {"step",     "kv-utilisation", "block-size", "max-batched-tokens",
+                                            "max-seqs", "prefill-chunk"};
     const bool beside = std::ranges::find(kBeside, field.name) != std::end(kBeside);
     if (!named && !images && !beside && field.applies_to(request::Workload::text)) command.add(field.name, f.request);
   }

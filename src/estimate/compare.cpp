@@ -83,8 +83,12 @@ void add_side(const Phase& phase, OpSide OpDifference::*side, std::vector<OpDiff
 
 std::vector<PhaseDifference> phase_differences(const std::vector<Phase>& before, const std::vector<Phase>& after) {
   std::vector<PhaseDifference> result;
-  for (std::size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
-    result.push_back(phase_difference(before[i], after[i]));
+  for (const Phase& phase : before) {
+    // An option may set pieces of a prompt apart that are one phase without it: those are other steps.
+    const auto same = std::ranges::find_if(after, [&](const Phase& p) {
+      return p.name == phase.name && p.steps == phase.steps && p.first.context == phase.first.context;
+    });
+    if (same != after.end()) result.push_back(phase_difference(phase, *same));
   }
   return result;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
+#include <utility>
 
 #include "base/integer.h"
 #include "estimate/context_sum.h"
@@ -21,6 +23,11 @@ using graph::SequenceGroup;
 constexpr double kStraight = 1e-9;
 constexpr double kCurved = 2e-3;
 constexpr std::int64_t kPiece = 256;
+// Pieces of a prompt that are timed one by one: few, or of ops that take no search.
+constexpr std::int64_t kFewPieces = 16;
+constexpr std::int64_t kManyPieces = 1024;
+constexpr std::array<std::string_view, 7> kLaterPieces = {"prefill_2", "prefill_3", "prefill_4", "prefill_5",
+                                                          "prefill_6", "prefill_7", "prefill_8"};
 
 // Steps that layers are dealt to stages by: of one sequence, and of so many that experts are all read.
 constexpr SequenceGroup kReferenceSteps[] = {{1, 512, 0}, {1, 1, 512}, {64, 1, 512}};
@@ -217,6 +224,19 @@ SequenceGroup Estimator::prefill_of(const Scenario& s) const {
   const std::int64_t parts = micro_batches(s) * setup_.serving.overlap_batches;
   return {(replica_batch(s) + parts - 1) / parts, s.prompt, s.depth};
 }
+SequenceGroup Estimator::Pieces::at(std::int64_t step) const {
+  SequenceGroup group = first;
+  group.context += step * first.new_tokens;
+  return group;
+}
+std::array<Estimator::Pieces, 2> Estimator::pieces_of(const Scenario& s) const {
+  SequenceGroup piece = prefill_of(s);
+  piece.new_tokens = std::min(setup_.serving.prefill_chunk.value_or(s.prompt), s.prompt);
+  const Pieces whole{piece, s.prompt / piece.new_tokens};
+  SequenceGroup rest = whole.at(whole.steps);
+  rest.new_tokens = s.prompt % piece.new_tokens;
+  return {whole, {rest, rest.new_tokens > 0 ? 1 : 0}};
+}
 graph::SeenImages Estimator::images_of(const Scenario& s) const { return {replica_batch(s) * s.images, s.image}; }
 SequenceGroup Estimator::decode_at(const Scenario& s, std::int64_t context) const {
   SequenceGroup group = prefill_of(s);
@@ -283,17 +303,18 @@ void Estimator::run_drafts(const Scenario& scenario, Estimate& result) {
   const Serving& serving = setup_.serving;
   const bool sees = serving.prefills() && scenario.images > 0;
   const std::size_t decodes = decode_steps(scenario) > 0 ? 1 : 0;
-  result.phases.resize((sees ? 1 : 0) + (serving.prefills() ? 1 : 0) + (draft_ ? 2 : 1) * decodes);
+  find_pieces(scenario);
+  result.phases.resize((sees ? 1 : 0) + pieces_.size() + (draft_ ? 2 : 1) * decodes);
   result.ttft.reset();
   result.total = {};
   if (sees) {
     vision(scenario, result.phases.front());
     result.total = result.phases.front().time;
   }
-  if (serving.prefills()) {
-    Phase& step = result.phases[sees ? 1 : 0];
-    prefill(scenario, step);
-    result.total += step.time;
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    Phase& steps = result.phases[(sees ? 1 : 0) + i];
+    prefill(scenario, i, steps);
+    result.total += steps.total();
     result.ttft = result.total;
   }
   decode(scenario, result);
@@ -337,9 +358,9 @@ Load Estimator::load(const Phase& phase) const {
 }
 
 std::span<const Phase> Estimator::prompt_phases(const Estimate& e) {
-  const bool decodes = e.phase("decode") != nullptr;
-  const std::size_t after = !decodes ? 0 : e.phase("draft") != nullptr ? 2 : 1;
-  return std::span(e.phases).first(e.phases.size() - after);
+  const auto after =
+      std::ranges::find_if(e.phases, [](const Phase& p) { return p.name == "decode" || p.name == "step"; });
+  return {e.phases.begin(), after};
 }
 
 std::span<const Phase> Estimator::decode_phases(const Estimate& e) {
@@ -403,7 +424,7 @@ void Estimator::phase(std::string_view name, std::span<const SequenceGroup> grou
     for (graph::Op& op : graph_) op.count *= op.tag == graph::Tag::join_states ? 1 : serving.drafts;
   }
   result.name = name;
-  result.steps = 1;
+  result.steps = result.stride = 1;
   const std::int64_t tokens = rows_of(groups);
   const std::int64_t sequences = sequences_of(groups);
   SequenceGroup group = groups.front();
@@ -442,35 +463,59 @@ void Estimator::phase(std::string_view name, std::span<const SequenceGroup> grou
   time_phase(setup_, machine_, graph_, stages_, prefetches ? Prefetch::yes : Prefetch::no, result, seconds_);
 }
 
-// The first step in full; then only the ops that grow with the context, summed over all contexts of the generation (of
-// steps that keep several tokens the mean over these stands for that over the steps).
-Estimator::Pace Estimator::walk(std::string_view name, const Scenario& scenario, std::int64_t steps,
-                                std::int64_t last_context, Phase& decode) {
-  const SequenceGroup first_step = decode_at(scenario, scenario.decode_context());
-  phase(name, first_step, micro_batches(scenario), decode);
+// Of steps that keep several tokens the mean over all contexts of the generation stands for that over the steps.
+Estimator::Pace Estimator::walk_decode(std::string_view name, const Scenario& scenario, std::int64_t steps,
+                                       std::int64_t last_context, Phase& decode) {
+  phase(name, decode_at(scenario, scenario.decode_context()), micro_batches(scenario), decode);
   decode.steps = steps;
   decode.last = decode_at(scenario, last_context);
-  const std::int64_t start = first_step.context;
-  const std::int64_t last = decode.last.context;
-  Pace pace{.first = decode.time, .mean = {}, .last = {}};
+  return walk(Each::no, decode);
+}
 
-  std::size_t growing = 0;
-  for (const OpEstimate& op : decode.ops) growing += op.op.grows_with_context ? 1 : 0;
-  const std::size_t width = growing * kRow;
-  const auto evaluate = [&](std::int64_t context, double* out) {
-    SequenceGroup group = first_step;
-    group.context = context;
-    graph::build_step(setup_.execution, {&group, 1}, graph::Part::context_dependent, graph_);
-    for (std::size_t i = 0; i < growing; ++i) {
-      const cost::Work each = work(graph_[i]);
-      to_row(each, time(graph_[i], each), out + i * kRow);
+// Only the ops that grow with the context are timed again, and summed over all contexts.
+Estimator::Pace Estimator::walk(Each each, Phase& phase) {
+  const std::int64_t stride = phase.stride;
+  const std::int64_t start = phase.first.context;
+  const std::int64_t last = phase.last.context;
+  const std::int64_t contexts = (last - start) / stride + 1;
+  Pace pace{.first = phase.time, .mean = {}, .last = {}};
+  const std::span<OpEstimate> kernels = std::span(phase.ops).first(phase.ops.size() - (setup_.profile ? 1 : 0));
+  const auto overhead = [&] {
+    return runtime_overhead(setup_, phase.launches, kernels, seconds_) / d(phase.micro_batches);
+  };
+  const auto times = [&](auto&& of_growing) {
+    std::size_t i = 0;
+    seconds_.resize(phase.ops.size());
+    for (std::size_t k = 0; k < phase.ops.size(); ++k) {
+      const OpEstimate& op = phase.ops[k];
+      seconds_[k] = op.op.grows_with_context ? of_growing(i++) * d(op.op.count) : op.step_time().value;
     }
   };
+
+  std::size_t growing = 0;
+  for (const OpEstimate& op : phase.ops) growing += op.op.grows_with_context ? 1 : 0;
+  const bool overheads = each == Each::yes && setup_.profile;
+  const std::size_t width = growing * kRow + (overheads ? 1 : 0);
+  const auto evaluate = [&](std::int64_t step, double* out) {
+    SequenceGroup group = phase.first;
+    group.context = start + step * stride;
+    graph::build_step(setup_.execution, {&group, 1}, graph::Part::context_dependent, graph_);
+    for (std::size_t i = 0; i < growing; ++i) {
+      const cost::Work each_work = work(graph_[i]);
+      to_row(each_work, time(graph_[i], each_work), out + i * kRow);
+    }
+    if (!overheads) return;
+    times([&](std::size_t i) { return out[i * kRow + kTotal]; });
+    out[growing * kRow] = overhead().value;
+  };
   const bool tiles = machine().tiles() != nullptr;
+  const bool exact = each == Each::yes && contexts <= (tiles ? kFewPieces : kManyPieces);
+  const double tolerance = exact ? 0 : setup_.profile || tiles ? kCurved : kStraight;
   // Ranges end where a window fills up.
   sums_.assign(width, 0.0);
-  std::int64_t begin = start;
-  while (begin <= last) {
+  std::int64_t step = 0;
+  while (step < contexts) {
+    const std::int64_t begin = start + step * stride;
     std::int64_t end = last;
     for (const model::Layer& layer : setup_.execution.model->kinds) {
       const model::Attention& a = layer.attention;
@@ -486,43 +531,95 @@ Estimator::Pace Estimator::walk(std::string_view name, const Scenario& scenario,
     // Scores in memory go up in steps where the keys are dealt to the ring.
     const std::int64_t ring = setup_.execution.plan.ring;
     if (ring > 1 && !setup_.execution.runtime.flash_attention) end = std::min(end, begin / ring * ring + ring - 1);
-    if (tiles) end = std::min(end, begin / kPiece * kPiece + kPiece - 1);
-    sum_over_context(begin, end, width, samples_, sums_.data(), evaluate,
-                     setup_.profile || tiles ? kCurved : kStraight);
-    begin = end + 1;
+    const std::int64_t piece = kPiece * stride;
+    if (tiles) end = std::min(end, begin / piece * piece + piece - 1);
+    const std::int64_t to = (end - start) / stride;
+    sum_over_context(step, to, width, samples_, sums_.data(), evaluate, tolerance);
+    step = to + 1;
   }
-  evaluate(last, samples_.data());
+  evaluate(contexts - 1, samples_.data());
 
+  times([&](std::size_t i) { return samples_[i * kRow + kTotal]; });
   std::size_t i = 0;
-  seconds_.resize(decode.ops.size());
-  for (std::size_t k = 0; k < decode.ops.size(); ++k) {
-    OpEstimate& op = decode.ops[k];
-    seconds_[k] = op.step_time().value;
+  for (OpEstimate& op : phase.ops) {
     if (!op.op.grows_with_context) continue;
-    seconds_[k] = samples_[i * kRow + kTotal] * d(op.op.count);
-    from_row(sums_.data() + i * kRow, 1 / d(last - start + 1), setup_.profile != nullptr, op.work, op.time);
-    ++i;
+    from_row(sums_.data() + i++ * kRow, 1 / d(contexts), setup_.profile != nullptr, op.work, op.time);
+  }
+  // A kernel of a profile says itself what it is bound by: of pieces the one in the middle stands for all.
+  if (overheads) {
+    SequenceGroup middle = phase.first;
+    middle.context = start + contexts / 2 * stride;
+    graph::build_step(setup_.execution, {&middle, 1}, graph::Part::context_dependent, graph_);
+    i = 0;
+    for (OpEstimate& op : phase.ops) {
+      if (!op.op.grows_with_context) continue;
+      op.time.bound = time(graph_[i], work(graph_[i])).bound;
+      ++i;
+    }
   }
   const auto last_step = [&] {
-    return schedule_step(decode.ops, seconds_, stages_, decode.batches(), decode.steady, decode.in_flight).time;
+    return schedule_step(phase.ops, seconds_, stages_, phase.batches(), phase.steady, phase.in_flight).time;
   };
   if (setup_.profile) {
-    const std::span<const OpEstimate> kernels = std::span(decode.ops).first(decode.ops.size() - 1);
-    OpEstimate& runtime = decode.ops.back();
-    const auto overhead = [&] {
-      return runtime_overhead(setup_, decode.launches, kernels, seconds_) / d(decode.micro_batches);
-    };
-    decode.last_overhead = overhead();
-    seconds_.back() = decode.last_overhead.value * d(runtime.op.count);
+    OpEstimate& runtime = phase.ops.back();
+    phase.last_overhead = overhead();
+    seconds_.back() = phase.last_overhead.value * d(runtime.op.count);
     pace.last = last_step();
     for (std::size_t k = 0; k < kernels.size(); ++k) seconds_[k] = kernels[k].step_time().value;
-    runtime.time.total = overhead();
+    runtime.time.total = overheads ? Seconds{sums_.back() / d(contexts)} : overhead();
   } else {
     pace.last = last_step();
   }
-  sum_up(decode, stages_, seconds_);
-  pace.mean = decode.time;
+  sum_up(phase, stages_, seconds_);
+  pace.mean = phase.time;
   return pace;
+}
+
+// But for what grows with the context: the same work in the same time, launched alike.
+bool Estimator::same_ops(const SequenceGroup& a, const SequenceGroup& b) {
+  if (is_decode(a) != is_decode(b)) return false;
+  graph::build_step(setup_.execution, {&a, 1}, graph::Part::all, graph_);
+  graph::Graph other;
+  graph::build_step(setup_.execution, {&b, 1}, graph::Part::all, other);
+  return std::ranges::equal(graph_, other, [&](const graph::Op& x, const graph::Op& y) {
+    const auto shape = [](const graph::Op& op) {
+      return std::tuple(op.tag, op.count, op.layer_kind, op.place, op.grows_with_context, op.launches, op.reshaped);
+    };
+    if (shape(x) != shape(y) || x.grows_with_context) return shape(x) == shape(y);
+    std::array<double, kRow> rows[2];
+    to_row(work(x), time(x, work(x)), rows[0].data());
+    to_row(work(y), time(y, work(y)), rows[1].data());
+    return rows[0] == rows[1];
+  });
+}
+
+void Estimator::find_pieces(const Scenario& scenario) {
+  pieces_.clear();
+  if (!setup_.serving.prefills()) return;
+  for (const Pieces& all : pieces_of(scenario)) {
+    for (std::int64_t begin = 0; begin < all.steps;) {
+      // What sets pieces apart sets all that follow apart.
+      std::int64_t like = all.steps - 1;
+      std::int64_t other = all.steps;
+      if (like > begin && !same_ops(all.at(begin), all.at(like))) other = std::exchange(like, begin);
+      while (other - like > 1) {
+        const std::int64_t middle = like + (other - like) / 2;
+        (same_ops(all.at(begin), all.at(middle)) ? like : other) = middle;
+      }
+      pieces_.push_back({all.at(begin), like - begin + 1});
+      begin = like + 1;
+    }
+  }
+}
+
+void Estimator::prefill(const Scenario& scenario, std::size_t pieces, Phase& result) {
+  const Pieces& own = pieces_[pieces];
+  phase(pieces == 0 ? prompt_phase() : kLaterPieces.at(pieces - 1), own.first, micro_batches(scenario), result);
+  if (own.steps == 1) return;
+  result.steps = own.steps;
+  result.stride = own.first.new_tokens;
+  result.last = own.last();
+  walk(Each::yes, result);
 }
 
 Estimator::Pace& Estimator::Pace::operator+=(const Pace& other) {
@@ -539,8 +636,8 @@ void Estimator::decode(const Scenario& scenario, Estimate& result) {
   const double accepted = setup_.serving.accepted;
   const std::int64_t last = scenario.decode_context() + static_cast<std::int64_t>(d(steps - 1) * accepted);
   Phase& phase = result.phases[result.phases.size() - (draft_ ? 2 : 1)];
-  Pace pace = walk("decode", scenario, steps, last, phase);
-  if (draft_) pace += draft_->walk("draft", scenario, steps, last, result.phases.back());
+  Pace pace = walk_decode("decode", scenario, steps, last, phase);
+  if (draft_) pace += draft_->walk_decode("draft", scenario, steps, last, result.phases.back());
   result.tpot_first = pace.first / accepted;
   result.tpot = pace.mean / accepted;
   result.tpot_last = pace.last / accepted;
@@ -637,6 +734,17 @@ Estimator::PlacedMemory Estimator::placed_memory(const Scenario& s) const {
   return m;
 }
 
+// Of the first and the last of as many tokens each: what attention holds besides may grow with the context, or be of
+// the prompt that has none.
+Bytes Estimator::prompt_activation(const Scenario& s) const {
+  Bytes most;
+  for (const Pieces& all : pieces_of(s)) {
+    if (all.steps > 0) most = std::max(most, cost::activation_peak(setup_.execution, all.first));
+    if (all.steps > 1) most = std::max(most, cost::activation_peak(setup_.execution, all.last()));
+  }
+  return most;
+}
+
 cost::Memory Estimator::stage_memory(const Scenario& s, std::size_t stage) const {
   const graph::Execution& e = setup_.execution;
   cost::Memory m;
@@ -646,7 +754,7 @@ cost::Memory Estimator::stage_memory(const Scenario& s, std::size_t stage) const
     m.activation = compute_buffers(s, stage).device;
   } else {
     const Serving& serving = setup_.serving;
-    if (serving.prefills()) m.activation = cost::activation_peak(e, prefill_of(s));
+    if (serving.prefills()) m.activation = prompt_activation(s);
     if (serving.prefills() && s.images > 0) {
       m.activation = std::max(m.activation, cost::vision_activation_peak(e, images_of(s)));
     }

@@ -2,6 +2,7 @@
 // result is a plain tree; every output is written from it and nothing else.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -37,9 +38,11 @@ inline constexpr std::int64_t kMaxBatch = 1'000'000;
 inline constexpr std::int64_t kMaxTokens = 100'000'000;
 
 // It fits when both the device and the host do. Phases: prefill, then decode when more than one token is generated;
-// one of the two alone when the device runs no other (Serving). Before the prefill, vision where there are images. With
-// a draft decode steps verify, and the phase after them is what drafts for one: a cycle of a request is the two, one
-// after the other. Of an encoder one phase: encode.
+// one of the two alone when the device runs no other (Serving). A prompt in pieces has them as steps of its prefill; a
+// piece whose ops are others (of the first nothing may be cached, the last may be shorter) begins a phase of its own,
+// prefill_2, prefill_3. Before the prefill, vision where there are images. With a draft decode steps verify, and the
+// phase after them is what drafts for one: a cycle of a request is the two, one after the other. Of an encoder one
+// phase: encode.
 struct Estimate : Outcome {
   Scenario scenario;
   cost::Memory host_memory;  // all zero without a host
@@ -88,7 +91,7 @@ class Estimator {
   void run(const Scenario& scenario, Estimate& result);
   Estimate run(const Scenario& scenario);
 
-  // The prefill alone, whether it fits or not.
+  // The prefill alone, in one step, whether it fits or not.
   void prefill(const Scenario& scenario, Phase& result) {
     phase(prompt_phase(), prefill_of(scenario), micro_batches(scenario), result);
   }
@@ -156,7 +159,16 @@ class Estimator {
   // Requests of one replica, the micro-batches they go through the pipeline in, and the steps of one of these.
   std::int64_t replica_batch(const Scenario& scenario) const;
   std::int64_t micro_batches(const Scenario& scenario) const;
-  graph::SequenceGroup prefill_of(const Scenario& scenario) const;
+  graph::SequenceGroup prefill_of(const Scenario& scenario) const;  // of whole prompts
+  // Steps of as many new tokens each, which follow one another through a prompt.
+  struct Pieces {
+    graph::SequenceGroup first;
+    std::int64_t steps = 1;
+    graph::SequenceGroup at(std::int64_t step) const;
+    graph::SequenceGroup last() const { return at(steps - 1); }
+  };
+  // The pieces of a prompt (Serving::prefill_chunk), and what is left of it: no step where nothing is.
+  std::array<Pieces, 2> pieces_of(const Scenario& scenario) const;
   graph::SeenImages images_of(const Scenario& scenario) const;  // of a replica
   graph::SequenceGroup decode_at(const Scenario& scenario, std::int64_t context) const;
   // Of a request: tokens that it has in the end, those that the cache has room for (guesses, too), decode steps, and
@@ -177,13 +189,20 @@ class Estimator {
   void phase(std::string_view name, const graph::SequenceGroup& group, std::int64_t micro_batches, Phase& result) {
     phase(name, {&group, 1}, micro_batches, result);
   }
-  // The steps of a phase as the context grows: in full at `start`, the mean and the last one's time.
+  // The steps of a phase as the context grows: in full at the first, the mean and the last one's time.
   struct Pace {
     Seconds first, mean, last;
     Pace& operator+=(const Pace& other);
   };
-  Pace walk(std::string_view name, const Scenario& scenario, std::int64_t steps, std::int64_t last_context,
-            Phase& phase);
+  Pace walk_decode(std::string_view name, const Scenario& scenario, std::int64_t steps, std::int64_t last_context,
+                   Phase& phase);
+  // From the phase of the first step to the mean one: contexts go up to the last's by the phase's stride.
+  enum class Each : bool { no, yes };  // every step by itself, and what the runtime takes beside it
+  Pace walk(Each each, Phase& phase);
+  // Fills `pieces_`: pieces that have the same ops, but for what grows with the context, are together.
+  void find_pieces(const Scenario& scenario);
+  bool same_ops(const graph::SequenceGroup& a, const graph::SequenceGroup& b);
+  void prefill(const Scenario& scenario, std::size_t pieces, Phase& result);
   void decode(const Scenario& scenario, Estimate& result);
   void run_drafts(const Scenario& scenario, Estimate& result);
   void add_draft(const Scenario& scenario, cost::Memory& memory) const;
@@ -191,6 +210,7 @@ class Estimator {
   // What layers of the graph take on each of unlike devices, over the mean.
   void pace_stages();
   graph::PassCosts pass_costs(const graph::SequenceGroup& group);
+  Bytes prompt_activation(const Scenario& scenario) const;
   // llama.cpp's compute buffers beside stage `stage`.
   model::PlacedBytes compute_buffers(const Scenario& scenario, std::size_t stage) const;
   void limits(const Scenario& scenario, Estimate& result) const;
@@ -209,6 +229,7 @@ class Estimator {
   std::vector<Stage> stages_;  // at least one
   graph::Graph graph_;
   std::vector<graph::SequenceGroup> pooled_;
+  std::vector<Pieces> pieces_;   // of the prompts: a phase each
   std::vector<double> samples_;  // scratch of sum_over_context
   std::vector<double> seconds_;  // scratch: the times of the ops of a step
   std::vector<double> sums_;

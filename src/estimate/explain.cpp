@@ -310,12 +310,18 @@ std::optional<Explanation> explain_times(const Estimator& estimator, const Estim
   const auto* known_number = std::ranges::find(kNumbers, path, &std::pair<std::string_view, std::string_view>::first);
   if (known_number == std::end(kNumbers) || !has_number(e, known_number->second)) return std::nullopt;
   if (path == "ttft_s") {
-    if (e.phases[0].name != "vision") return sum(e.phases[0], *e.ttft);
-    const auto part = [&](const Phase& phase, const char* what) {
-      return named(phase_metric(estimator, phase, Metric::time_s), what);
-    };
-    return checked(part(e.phases[0], "s of the pass over the images") + part(e.phases[1], "s of the prefill"),
-                   std::string(path), "s", e.ttft->value);
+    const std::span<const Phase> phases = Estimator::prompt_phases(e);
+    if (e.phases[0].steps == 1 && e.phases[0].name == estimator.prompt_phase() && phases.size() == 1)
+      return sum(e.phases[0], *e.ttft);
+    Term all;
+    for (const Phase& phase : phases) {
+      all = all + (phase.name == "vision"
+                       ? named(phase_metric(estimator, phase, Metric::time_s), "s of the pass over the images")
+                   : phase.steps == 1 ? named(phase_metric(estimator, phase, Metric::time_s), "s of the prefill")
+                                      : named(phase_total(estimator, phase),
+                                              fmt::format("s of {} pieces of the prompt", phase.steps)));
+    }
+    return checked(all, std::string(path), "s", e.ttft->value);
   }
   if (path == "sequences_per_second") {
     return checked(known.batch() / known("ttft_s"), std::string(path), "sequence/s", e.sequences_per_second);

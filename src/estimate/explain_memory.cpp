@@ -232,7 +232,13 @@ Term activation(const Context& c, bool on_host) {
   const auto add = [&](const graph::SequenceGroup& step, const char* name) {
     for (cost::Alive& alive : cost::explained_activation(c.execution(), step, name)) all.push_back(std::move(alive));
   };
-  if (serving.prefills()) add(c.estimator.prefill_of(s), c.estimator.setup().encodes() ? "pass" : "prefill");
+  if (serving.prefills()) {
+    const auto [whole, rest] = c.estimator.pieces_of(s);
+    const bool one = whole.steps + rest.steps == 1;
+    add(whole.first, c.estimator.setup().encodes() ? "pass" : one ? "prefill" : "first piece of the prompt");
+    if (whole.steps > 1) add(whole.last(), "last whole piece of the prompt");
+    if (rest.steps > 0) add(rest.first, "last piece of the prompt");
+  }
   if (serving.prefills() && s.images > 0) {
     all.push_back(cost::explained_vision_activation(c.execution(), c.estimator.images_of(s)));
   }

@@ -364,18 +364,19 @@ class OpExplainer {
   }
 
   // Steps that keep several tokens are taken as if there were one at every context.
-  std::int64_t contexts() const { return phase_.last.context - phase_.first.context + 1; }
+  std::int64_t contexts() const { return (phase_.last.context - phase_.first.context) / phase_.stride + 1; }
+  std::int64_t context_of(std::int64_t step) const { return phase_.first.context + step * phase_.stride; }
   struct Piece {
-    std::int64_t first, last;  // contexts
+    std::int64_t first, last;  // steps, from 0
     double at_first, at_last;
   };
   // The generation cut where the number stops being linear in the context; empty when that takes more than kMaxPieces.
   std::vector<Piece> linear_pieces(Metric metric) const {
-    const auto f = [&](std::int64_t context) { return of(at(context), metric); };
+    const auto f = [&](std::int64_t step) { return of(at(context_of(step)), metric); };
     std::vector<Piece> pieces;
     double sum = 0;
-    const std::int64_t end = phase_.last.context;
-    for (std::int64_t begin = phase_.first.context; begin <= end; begin = pieces.back().last + 1) {
+    const std::int64_t end = contexts() - 1;
+    for (std::int64_t begin = 0; begin <= end; begin = pieces.back().last + 1) {
       if (pieces.size() == kMaxPieces) return {};
       const double start = f(begin);
       const auto linear_to = [&](std::int64_t last) {
@@ -420,16 +421,17 @@ class OpExplainer {
       for (std::size_t i = 0; i < pieces.size(); ++i) {
         const Piece& p = pieces[i];
         const auto numbered = [&](std::string_view stem) { return fmt::format("{}_{}", stem, i + 1); };
-        x = x +
-            named(numbered("steps"), p.last - p.first + 1, "steps of this linear piece") *
-                (at_context(numbered("first"), p.at_first, p.first) + at_context(numbered("last"), p.at_last, p.last)) /
-                2;
+        x = x + named(numbered("steps"), p.last - p.first + 1, "steps of this linear piece") *
+                    (at_context(numbered("first"), p.at_first, context_of(p.first)) +
+                     at_context(numbered("last"), p.at_last, context_of(p.last))) /
+                    2;
       }
       note = "linear in the context piece by piece: a window fills up or another limit takes over";
     }
-    if (pieces.size() != 1) x = x / named("steps", contexts(), "decode steps");
-    x = x.noted(fmt::format("a mean over the generation: {} steps, at {} to {} cached tokens", contexts(), first,
-                            phase_.last.context));
+    const bool decodes = is_decode(phase_.first);
+    if (pieces.size() != 1) x = x / named("steps", contexts(), decodes ? "decode steps" : "pieces of the prompt");
+    x = x.noted(fmt::format("a mean over the {}: {} steps, at {} to {} cached tokens",
+                            decodes ? "generation" : "pieces of the prompt", contexts(), first, phase_.last.context));
     if (!note.empty()) x = x.noted(std::string(note));
     graph::SequenceGroup group = phase_.first;
     const OpExplainer one_step(estimator_, phase_, static_cast<std::size_t>(&estimate_ - phase_.ops.data()), path_,

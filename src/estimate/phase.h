@@ -60,6 +60,8 @@ struct Phase {
   std::int64_t steps = 1;
   graph::SequenceGroup first;  // of the first step
   graph::SequenceGroup last;
+  std::int64_t stride =
+      1;  // tokens that a step has cached more than the one before: of a prompt in pieces their length
   std::vector<graph::SequenceGroup> groups;  // of a mixed step; `first` has their sequences, and means of the rest
   std::vector<OpEstimate> ops;
   cost::Work work;

@@ -69,6 +69,7 @@ struct Serving {
   std::int64_t drafts = 1;           // of a draft: steps of one token each that it takes in a row
   bool joins_step = false;           // … within its target's step, which begins but once
   std::int64_t overlap_batches = 1;  // 2: two micro-batches, whose exchanges run beside each other's ops
+  std::optional<std::int64_t> prefill_chunk = {};  // new tokens of a prompt in a step at most; nothing: all of it
   bool decodes() const { return phases != Served::prefill; }
   bool prefills() const { return phases != Served::decode; }
 };

@@ -87,6 +87,15 @@ struct Joined {
   bool any() const { return input || output || cached > 0; }
 };
 
+// What is said of how an op runs on an array of tiles (mapper/tile/), where that is not left to its mapper.
+struct OnTiles {
+  std::string_view local = {};    // of "abc" the operands and results that are in the tiles' memory
+  int passes = 0;                 // of the matrix unit; 0: those that the device's rate is of
+  std::string_view grid = {};     // "8x8": the part of the mesh; empty: what the device's file says
+  std::string_view mapping = {};  // as `map gemm --mapping` takes it; empty: the best
+  bool operator==(const OnTiles&) const = default;
+};
+
 // [m, k] x [k, n] -> [m, n], `batch` times.
 struct Gemm {
   static constexpr std::string_view kKind = "gemm";
@@ -106,6 +115,7 @@ struct Gemm {
   double accumulated_bits = 0;
   Joined joined = {};
   std::int64_t copies = 0;  // of a measurement: sets of weights that take turns; 0: weights come from memory
+  OnTiles tiles = {};       // of texts that outlive the op
 };
 
 // Feature maps of `inputs` channels filtered to `outputs` channels, at `positions` (pixels of all images or frames):
@@ -154,6 +164,7 @@ struct Attention {
   Dtype activation = Dtype::bf16;
   model::CacheScheme cached = {};
   std::int64_t copies = 0;  // of a measurement: caches that take turns; 0: K and V come from memory
+  OnTiles tiles = {};       // passes and grid
 };
 
 // A recurrence over `tokens` new tokens of every sequence: each head has a state [key_dim, value_dim] in fp32, which is

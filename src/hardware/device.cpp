@@ -294,13 +294,10 @@ std::optional<HostLink> read_host_link(Reader& device) {
 // "4x4" into the two sides, each at most `most`; nothing after reporting what is wrong.
 std::optional<TilePlace> read_sides(Reader& reader, std::string_view key, const std::string& text, TilePlace most) {
   if (text.empty()) return std::nullopt;
-  const std::vector<std::string_view> sides = split(text, 'x');
-  const std::optional<std::int64_t> x = parse_int(sides.front());
-  const std::optional<std::int64_t> y = sides.size() == 2 ? parse_int(sides.back()) : std::nullopt;
-  if (x && y && *x >= 1 && *y >= 1 && *x <= most.x && *y <= most.y) return TilePlace{*x, *y};
-  reader.problem(key, x && y && *x >= 1 && *y >= 1
-                          ? fmt::format("{} of {} is more than the mesh of {}x{}", quote(key), text, most.x, most.y)
-                          : fmt::format("{} must be two sides, such as 4x4, not {}", quote(key), quote(text)));
+  const std::optional<TilePlace> sides = parse_sides(text);
+  if (sides && sides->x <= most.x && sides->y <= most.y) return sides;
+  reader.problem(key, sides ? fmt::format("{} of {} is more than the mesh of {}x{}", quote(key), text, most.x, most.y)
+                            : fmt::format("{} must be two sides, such as 4x4, not {}", quote(key), quote(text)));
   return std::nullopt;
 }
 
@@ -486,6 +483,13 @@ bool is_date(std::string_view text) {
     return value >= 1 && value <= most;
   };
   return between(5, 12) && between(8, 31);
+}
+
+std::optional<TilePlace> parse_sides(std::string_view text) {
+  const std::vector<std::string_view> sides = split(text, 'x');
+  const std::optional<std::int64_t> x = parse_int(sides.front());
+  const std::optional<std::int64_t> y = sides.size() == 2 ? parse_int(sides.back()) : std::nullopt;
+  return x && y && *x >= 1 && *y >= 1 ? std::optional(TilePlace{*x, *y}) : std::nullopt;
 }
 
 Device parse_device(const descriptor::Document& document) {

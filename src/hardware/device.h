@@ -192,6 +192,9 @@ Device with_threads(const Device& cpu, std::optional<std::int64_t> threads, std:
 bool is_currency(std::string_view text);
 bool is_date(std::string_view text);
 
+// "8x8" into two sides of at least 1; nothing for other texts.
+std::optional<TilePlace> parse_sides(std::string_view text);
+
 // The device a document describes. Throws Error(bad_input) with every problem found, each with its position.
 Device parse_device(const descriptor::Document& document);
 // A built-in name or a YAML path, read by parse_device.

@@ -28,10 +28,9 @@ Machine::Machine(const hardware::Device& device, const cost::Cluster& cluster, c
     : device_(device), link_(link), pinned_(side.pinned), cluster_(cluster) {
   if (host) host_.emplace(*host);
   if (host && side.profile) host_efficiency_.emplace(*host, *side.profile, *host_);
-  if (profile) {
-    efficiency_.emplace(device, *profile, device_);
-  } else if (device.tile_array && tiles != TileModel::roofline) {
-    tiles_ = std::make_unique<tile::TileMapper>(device, tiles == TileModel::published);
+  if (profile) efficiency_.emplace(device, *profile, device_);
+  if (device.tile_array && (profile ? profile->choices.tile_mappings : tiles != TileModel::roofline)) {
+    tiles_ = std::make_unique<tile::TileMapper>(device, !profile && tiles == TileModel::published, profile);
   }
 }
 Machine::~Machine() = default;
@@ -50,8 +49,8 @@ OpTime Machine::time(const graph::Op& op, const cost::Work& work) const {
     default: break;
   }
   if (!parts_.empty()) return mean_time(op, work);
-  if (efficiency_) return efficiency_->time(op, work);
-  return tiles_ ? tiles_->time(op, work, device_.time(work)) : device_.time(work);
+  if (tiles_) return tiles_->time(op, work, device_.time(work));
+  return efficiency_ ? efficiency_->time(op, work) : device_.time(work);
 }
 
 OpTime Machine::mean_time(const graph::Op& op, const cost::Work& work) const {

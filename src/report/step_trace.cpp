@@ -323,7 +323,12 @@ Trace step_trace(const estimate::Estimator& estimator, const estimate::Estimate&
   const estimate::Setup& setup = estimator.setup();
   TracedSteps steps = traced(timeline_steps(estimator, e), e.phases, setup.execution.model->name, setup, label(setup));
   if (!e.fits) steps.notes.emplace_back(kNothing);
-  if (e.phases.size() > 1) {
+  for (const estimate::Phase& phase : estimate::Estimator::prompt_phases(e)) {
+    if (phase.steps == 1) continue;
+    steps.notes.push_back(
+        fmt::format("{}: the mean of {} pieces of the prompt; shapes are those of the first", phase.name, phase.steps));
+  }
+  if (e.phases.size() > 1 && e.phase("decode") != nullptr) {
     steps.notes.emplace_back("decode: the mean step of the generation; shapes are those of the first");
   }
   return trace_of(std::move(steps));

@@ -68,6 +68,10 @@ const Field kFields[] = {
     {.name = "depth", .member = &R::depth, .group = kWork, .type = "TOKENS",
      .about = "tokens of a request that are cached before its prompt; 4k is 4096",
      .workloads = "t", .otherwise = "0", .least = 0, .most = kMaxTokens, .kilo = Kilo::binary},
+    {.name = "prefill-chunk", .member = &R::prefill_chunk, .group = kWork, .type = "TOKENS",
+     .about = "new tokens of a request in a step of its prefill at most, as engines' chunked prefill cuts prompts; 8k is "
+              "8192 [the whole prompt]",
+     .workloads = "t", .most = kMaxTokens, .kilo = Kilo::binary},
     {.name = "images", .member = &R::images, .group = kWork, .type = "N",
      .about = "images of a request, which the model's vision tower sees before the prefill; their tokens come on top of "
               "--prompt",

@@ -28,7 +28,7 @@ using Amount = std::optional<Bytes>;
 // Only what was asked: what is empty is chosen by resolve().
 struct Request {
   Text model, assume, hw;
-  Count batch, prompt, gen, depth, images;
+  Count batch, prompt, gen, depth, prefill_chunk, images;
   Text image_size;
   Text step;  // "32x1@2048,1x512@0"
   Number kv_utilisation;

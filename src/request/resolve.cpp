@@ -120,7 +120,8 @@ std::optional<hardware::RuntimeProfile> choose_profile(const Request& request, c
                                                        hardware::Workload workload, Sources& sources) {
   if (request.runtime == "none") return std::nullopt;
   const bool own = !request.runtime;
-  if (own && device.tile_array) return std::nullopt;  // the tiles' mapper times the ops
+  // Nothing was measured on most arrays of tiles: the best mapping found stands for itself.
+  if (own && device.tile_array && hardware::runtimes_of(device).empty()) return std::nullopt;
   std::string name = own ? (gguf ? "llama.cpp" : "") : *request.runtime;
   if (request.tool) name += '+' + *request.tool;
   const auto missing = own && !request.tool ? hardware::UnknownRuntime::use_default : hardware::UnknownRuntime::error;
@@ -183,6 +184,7 @@ estimate::Serving serving_of(const Request& q) {
   s.phases = static_cast<estimate::Served>(known - estimate::kServed.begin());
   s.verify = q.verify.value_or(1);
   s.overlap_batches = q.overlap_batches.value_or(1);
+  s.prefill_chunk = q.prefill_chunk;
   if (q.draft && q.verify) {
     throw Error::bad_input("`draft` and `verify` both say how many tokens a step verifies", "give one of them");
   }
@@ -435,8 +437,8 @@ void check_host_effects(const Resolved& r, const estimate::Setup& setup, const R
 template <class Refuse>
 void check_encoder_effects(const Resolved& r, const Refuse& refuse) {
   if (!r.model().encoder) return;
-  for (const char* name :
-       {"gen", "depth", "step", "kv-utilisation", "phase", "verify", "accept", "kv", "cache-type-k", "cache-type-v"}) {
+  for (const char* name : {"gen", "depth", "prefill-chunk", "step", "kv-utilisation", "phase", "verify", "accept", "kv",
+                           "cache-type-k", "cache-type-v"}) {
     refuse(get(r.asked, field(name)).has_value(),
            fmt::format("`{}`: {} is an encoder: it reads every text once, caches nothing and generates nothing", name,
                        r.model().name));
@@ -474,6 +476,7 @@ void check_effects(const Resolved& r, const graph::Plan& plan, std::int64_t devi
         std::ranges::any_of(text->step, [](const auto& g) { return g.new_tokens > 1 && g.context > 0; });
     refuse(cached && plan.sequence() > 1,
            "`step`: devices that share a sequence (`sp`) start a prompt from its first token", "contexts of 0");
+    refuse(q.prefill_chunk && !serving.prefills(), "`prefill-chunk`: `phase` decode has no prompts");
     refuse(q.gen && !serving.decodes(), "`gen`: `phase` prefill decodes nothing");
     refuse(q.draft && !serving.decodes(), "`draft`: `phase` prefill decodes nothing");
     refuse(serving.verify > 1 && !serving.decodes(), "`verify`: `phase` prefill decodes nothing");
@@ -602,6 +605,16 @@ void check_scenario(const estimate::Scenario& s, const estimate::Choices& choice
     broken.push_back({.where = {},
                       .message = "`depth`: devices that share a sequence (`sp`) start it from its first token",
                       .hint = kLeaveOut});
+  }
+  const std::int64_t chunk = choices.serving.prefill_chunk.value_or(s.prompt);
+  if (chunk < s.prompt && plan.sequence() > 1) {
+    broken.push_back({.where = {},
+                      .message = "`prefill-chunk`: devices that share a sequence (`sp`) start it from its first token, "
+                                 "and take all of its prompt at once",
+                      .hint = kLeaveOut});
+  }
+  if (chunk < s.prompt && plan.sequence_parallel) {
+    divide("`prefill-chunk`", chunk, plan.tensor, "shares of a piece (`megatron-sp`)");
   }
   divide("`prompt`", s.prompt, graph::sequence_pieces(plan), "pieces of equal work (`sp`)");
   if (plan.sequence_parallel && plan.data > 0) {

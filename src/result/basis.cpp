@@ -75,12 +75,16 @@ std::string rows_text(const hardware::RuntimeProfile& profile, std::int64_t rows
 
 namespace {
 
+// Whether a phase has further pieces of the prompts that an earlier one begins.
+bool continues_prompt(const estimate::Phase& phase) { return phase.name.starts_with("prefill_"); }
+
 hardware::StepSize step_of(const estimate::Setup& setup, const estimate::Scenario& s, std::string_view phase,
                            hardware::StepSize step) {
   const bool prefill = phase != "decode";
   const std::int64_t replicas = setup.execution.plan.data;
   step.batch = (s.batch + replicas - 1) / replicas;
-  step.tokens = step.batch * (prefill ? s.prompt : setup.serving.verify);
+  const std::int64_t piece = std::min(s.prompt, setup.serving.prefill_chunk.value_or(s.prompt));
+  step.tokens = step.batch * (prefill ? piece : setup.serving.verify);
   // Of decode the mean, as in measured rows: errors are of the mean step.
   step.context = s.depth + (prefill ? s.prompt : s.prompt + s.generate / 2);
   return step;
@@ -93,7 +97,9 @@ std::optional<Band> band(const estimate::Setup& setup, const estimate::Estimate&
   if (setup.profile == nullptr || found == e.phases.end()) return std::nullopt;
   const hardware::StepSize step = step_of(setup, e.scenario, phase, estimate::step_size(setup));
   // Steps that verify are not the decode steps that were measured.
-  const std::string_view measured = phase == "decode" && setup.serving.verify > 1 ? "verify" : phase;
+  const std::string_view measured = phase == "decode" && setup.serving.verify > 1 ? "verify"
+                                    : continues_prompt(*found)                    ? "prefill"
+                                                                                  : phase;
   return estimate::band_of(*setup.profile, step, estimate::shares_of(found->ops), measured,
                            ways_beyond(*setup.profile, step));
 }
@@ -115,6 +121,7 @@ std::string band_text(const estimate::Setup& setup, const estimate::Estimate& e)
   std::optional<std::int64_t> fewest;
   std::vector<std::string> parts;
   for (const estimate::Phase& phase : e.phases) {
+    if (continues_prompt(phase)) continue;
     const std::optional<Band> b = band(setup, e, phase.name);
     text += fmt::format("{}{} +- {} (9 of 10 within {})", text.empty() ? "" : ", ", phase.name, format_share(b->mean),
                         format_share(b->p90));

@@ -100,6 +100,12 @@ Type fields_of(const Fields<GenerationInputs>&) {
       .json("depth_tokens", "of each request, cached before its prompt, where there are some",
             [](const I& i) { return i.scenario().depth; })
       .only_when([](const I& i) { return i.scenario().depth > 0; })
+      .json("prefill_chunk_tokens", "of each request, new in a step of the prefill at most, where that cuts the prompt",
+            [](const I& i) { return i.setup().serving.prefill_chunk; })
+      .only_when([](const I& i) {
+        return i.setup().serving.prefills() &&
+               i.setup().serving.prefill_chunk.value_or(i.scenario().prompt) < i.scenario().prompt;
+      })
       .json("phase", "which steps the devices run, where that is one kind alone: \"prefill\" or \"decode\"",
             [](const I& i) { return i.setup().serving.phases; })
       .only_when([](const I& i) { return i.setup().serving.phases != estimate::Served::both && !i.setup().encodes(); })
@@ -222,7 +228,7 @@ Type fields_of(const Fields<Generation>&) {
                                          "step: `prefill` of `ttft_s`, `decode` "
                                          "of `tpot_s`; each null without a profile")
           .of<&G::estimate, &E::ttft>("ttft_s",
-                                      "time to first token: the prefill step, with images the vision tower's pass "
+                                      "time to first token: the prefill, with images the vision tower's pass "
                                       "before it; of an encoder its only pass; null with `--phase decode`")
           .of<&G::estimate, &E::tpot>("tpot_s",
                                       "time per output token: mean over the generation, of steps that verify several "
@@ -304,9 +310,12 @@ Type fields_of(const Fields<Generation>&) {
                          "over the tokens of every sequence, at this batch: powers of two, the request's own length, "
                          "the longest that fits and what the model is made for"),
       "prefill, then decode when more than one token is generated, then with `--draft` all that drafts for one of its "
-      "steps; with `--phase` one of the two; with `--step` that step at the end. Everything is of one "
-      "step, in decode of the mean "
-      "step; with a plan bytes and FLOPs are of one device of every pipeline stage together, for all micro-batches of "
+      "steps; with `--phase` one of the two; with `--step` that step at the end. With `--prefill-chunk` the steps of "
+      "the "
+      "prefill are the pieces of the prompt; a piece whose ops are others begins a phase of its own (`prefill_2`, …): "
+      "the one after the first, where caches or states are read that the first has none of, or the last, which may be "
+      "shorter. Everything is of one step, of several in decode or prefill of the mean step; with a plan bytes and "
+      "FLOPs are of one device of every pipeline stage together, for all micro-batches of "
       "a "
       "replica");
 }

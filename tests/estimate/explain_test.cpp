@@ -249,6 +249,40 @@ TEST_CASE("whatever an estimate prints is explained, on every model, device and 
   CHECK(models.size() >= kStride);  // so that each device has one
 }
 
+TEST_CASE("formulas hold for prompts in pieces, alike or not, with windows, latents, states and scores in memory") {
+  const auto profile = hardware::load_runtime_profile(device("b200-sxm"), "vllm");
+  const auto check = [&](const char* model, std::int64_t chunk, const char* options, bool predicted) {
+    INFO(model << " " << chunk << " " << options << " " << predicted);
+    Choices choices;
+    choices.runtime = hardware::parse_runtime_options(options);
+    choices.serving.prefill_chunk = chunk;
+    if (predicted) choices.profile = &profile;
+    Estimator e = estimator(model, "b200-sxm", choices);
+    CHECK(check_everything(e, {.batch = 2, .prompt = 2000, .generate = 3, .depth = chunk == 300 ? 100 : 0}) > 100);
+  };
+  for (const char* model : {"llama-3-8b", "gemma-2-2b", "gpt-oss-20b", "deepseek-v2-lite", "qwen3-next-80b-a3b"}) {
+    for (const std::int64_t chunk : {128, 300, 500, 1999}) {
+      check(model, chunk, chunk == 500 ? "none" : "all", chunk == 128);
+    }
+  }
+  // Keys are chosen from 2048 on, which 1500 before 600 more pass.
+  Choices choices;
+  choices.serving.prefill_chunk = 600;
+  choices.plan.tensor = 8;
+  Estimator e = estimator("deepseek-v3.2", "b200-sxm", choices);
+  CHECK(check_everything(e, {.batch = 1, .prompt = 4200, .generate = 2}) > 100);
+}
+
+TEST_CASE("the time to the first token of a prompt in pieces is explained by its phases") {
+  Choices choices;
+  choices.serving.prefill_chunk = 512;
+  Estimator e = estimator("llama-3-8b", "h100-sxm", choices);
+  const Estimate result = e.run({1, 2100, 1});
+  const Explanation x = explain(e, result, "ttft_s");
+  CHECK(x.formula == "phases.prefill.total_s + phases.prefill_2.time_s");
+  CHECK(x.parts.front().value == 4 * result.phases[0].time.value);
+}
+
 TEST_CASE("where the host is slower than the device the first token's overhead is its own, not the mean one") {
   const hardware::RuntimeProfile profile = hardware::load_runtime_profile(device("b200-sxm"), "transformers");
   const auto run = hardware::resolve_execution(profile, "all", "");

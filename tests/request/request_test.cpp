@@ -113,6 +113,34 @@ TEST_CASE("a field that has no effect on what is asked is refused, and taken whe
       resolve(read(R"({"model": "llama-2-7b", "hw": "h100-sxm", "embedding": "sharded", "pp": 1})"), sources));
 }
 
+TEST_CASE("a prompt is cut into pieces where it can be", "[request]") {
+  Sources sources;
+  const auto resolved = [&](const std::string& more) {
+    return resolve(read(R"({"hw": "h100-sxm", "prompt": 1024, )" + more + "}"), sources);
+  };
+  const auto refused = [&](const std::string& more) { return error_of([&] { resolved(more); }); };
+  const auto chunk = [&](const std::string& more) {
+    return std::get<Generation>(resolved(more)->work).estimator->setup().serving.prefill_chunk;
+  };
+  const std::string llama = R"("model": "llama-2-7b", )";
+  CHECK(chunk(llama + R"("prefill_chunk": "1k")") == 1024);
+  CHECK_FALSE(chunk(llama + R"("batch": 1)"));
+  CHECK(refused(llama + R"("prefill_chunk": 0)").find("`prefill-chunk`: '0' is not a whole number between 1") !=
+        std::string::npos);
+  CHECK(refused(llama + R"("prefill_chunk": 256, "phase": "decode")").find("`prefill-chunk`: `phase` decode has no") ==
+        0);
+  CHECK(refused(llama + R"("prefill_chunk": 256, "sp": "ulysses:2")").find("start it from its first token") !=
+        std::string::npos);
+  CHECK(chunk(llama + R"("prefill_chunk": 1024, "sp": "ulysses:2")") == 1024);  // all of it
+  const std::string shared = llama + R"("tp": "4", "megatron_sp": true, "prefill_chunk": )";
+  CHECK(refused(shared + "250").find("`prefill-chunk`: 250 do not divide into 4 shares of a piece") == 0);
+  CHECK(chunk(shared + "252") == 252);
+  CHECK(refused(llama + R"("prefill_chunk": 256, "training": true)").find("has no effect on a training step") !=
+        std::string::npos);
+  CHECK(refused(R"("model": "bert-base-uncased", "prefill_chunk": 256)")
+            .find("is an encoder: it reads every text once") != std::string::npos);
+}
+
 TEST_CASE("what is said of a host that computes nothing is refused, and of experts that there are none of",
           "[request]") {
   Sources sources;

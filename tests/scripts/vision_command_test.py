@@ -96,7 +96,7 @@ class Encoders(Refused):
             self.assertNotIn(word, text)
 
     def test_flags_of_decoding_and_of_the_cache_are_refused(self):
-        for words in (["--gen", "8"], ["--depth", "8"], ["--phase", "decode"], ["--phase", "prefill"], ["--kv", "fp8"],
+        for words in (["--gen", "8"], ["--depth", "8"], ["--prefill-chunk", "8"], ["--phase", "decode"], ["--phase", "prefill"], ["--kv", "fp8"],
                       ["--verify", "2"], ["--cache-type-k", "q8_0"], ["--verify", "4", "--accept", "2"]):
             with self.subTest(words=words):
                 self.assertIn("encoder", self.refused("estimate", *ENCODER, *words))

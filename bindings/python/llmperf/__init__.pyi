@@ -169,6 +169,9 @@ def estimate(
     gen: Optional[Count] = None,
     # tokens of a request that are cached before its prompt; 4k is 4096
     depth: Optional[Count] = None,
+    # new tokens of a request in a step of its prefill at most, as engines' chunked prefill cuts prompts; 8k is 8192
+    # [the whole prompt]
+    prefill_chunk: Optional[Count] = None,
     # images of a request, which the model's vision tower sees before the prefill; their tokens come on top of --prompt
     images: Optional[Count] = None,
     # of an image in pixels, before the model scales it
@@ -345,6 +348,9 @@ def explain(
     gen: Optional[Count] = None,
     # tokens of a request that are cached before its prompt; 4k is 4096
     depth: Optional[Count] = None,
+    # new tokens of a request in a step of its prefill at most, as engines' chunked prefill cuts prompts; 8k is 8192
+    # [the whole prompt]
+    prefill_chunk: Optional[Count] = None,
     # images of a request, which the model's vision tower sees before the prefill; their tokens come on top of --prompt
     images: Optional[Count] = None,
     # of an image in pixels, before the model scales it
@@ -527,6 +533,9 @@ def sweep(
     gen: Optional[Many[Count]] = None,
     # tokens of a request that are cached before its prompt; 4k is 4096
     depth: Optional[Many[Count]] = None,
+    # new tokens of a request in a step of its prefill at most, as engines' chunked prefill cuts prompts; 8k is 8192
+    # [the whole prompt]
+    prefill_chunk: Optional[Many[Count]] = None,
     # images of a request, which the model's vision tower sees before the prefill; their tokens come on top of --prompt
     images: Optional[Many[Count]] = None,
     # of an image in pixels, before the model scales it

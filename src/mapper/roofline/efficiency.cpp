@@ -123,7 +123,8 @@ const std::array<unsigned, hardware::kAllParameters>& table() {
       {"step", kStep},
       {"launch", kStep},
       {"host", kStep},
-      {"convolution", kConvolution}};
+      {"convolution", kConvolution},
+      {"tile", kTiles}};
   static const auto result = [&] {
     std::array<unsigned, hardware::kAllParameters> sections{};
     for (std::size_t i = 0; i < sections.size(); ++i) {
@@ -261,6 +262,24 @@ bool attention_depends(const graph::Attention& a, std::size_t parameter, const h
     case decode_resident_share: return flash2 && is_decode(a);
     default: return !own;
   }
+}
+
+// Of an op that is mapped to tiles.
+bool tiles_depend(const graph::Op& op, std::size_t parameter, const hardware::KernelChoices& choices) {
+  using enum hardware::Parameter;
+  const auto* gemm = std::get_if<graph::Gemm>(&op.body);
+  const bool prompt = gemm && gemm->weights && gemm->m * gemm->batch > choices.near_rows;
+  const bool near = gemm && gemm->weights && !prompt;
+  if (parameter == index(tile_prompt_share)) return prompt;
+  if (parameter == index(tile_attention_share) || parameter == index(tile_attention_keys)) {
+    return std::holds_alternative<graph::Attention>(op.body);
+  }
+  if (parameter == index(tile_dram_near_share)) return near;
+  if (parameter == index(tile_dram_share)) return !near;
+  if (parameter == index(tile_vector_share)) {
+    return gemm == nullptr || gemm->joined.any() || (gemm->weights && gemm->weights->dequant_flops > 0);
+  }
+  return true;
 }
 
 // Of a product of experts, and of what is around it.
@@ -526,16 +545,22 @@ unsigned sections_of(const graph::Op& op) {
 
 void each_extent(const graph::Op& op, const std::function<void(double)>& visit) {
   const auto all = [&](auto... numbers) { (visit(static_cast<double>(numbers)), ...); };
+  const auto tiles = [&](const graph::OnTiles& t) {
+    all(t.passes);
+    for (const std::string_view text : {t.local, t.grid, t.mapping}) all(std::hash<std::string_view>()(text));
+  };
   all(is_around_experts(op) ? static_cast<int>(op.tag) : 0);
   match(
       op.body,
       [&](const graph::Gemm& g) {
         all(g.m, g.n, g.k, g.batch, g.weight_matrices, g.row_tiles.front(), g.row_tiles.back(), bits(g.activation),
             g.copies, g.weights && g.weights->kernel ? static_cast<int>(*g.weights->kernel) : -1);
+        tiles(g.tiles);
       },
       [&](const graph::Attention& a) {
         all(a.sequences, a.q_tokens, a.context, a.longest, a.heads, a.kv_heads, a.qk_dim, a.v_dim, a.window.value_or(0),
             a.query_tile, a.verifies ? 1 : 0, a.copies, a.pool, a.picked ? 1 : 0);
+        tiles(a.tiles);
       },
       [&](const graph::Collective& c) {
         all(static_cast<int>(c.kind), c.ranks, c.stride, c.rows * c.width, c.library ? 1 : 0,
@@ -552,6 +577,10 @@ void each_extent(const graph::Op& op, const std::function<void(double)>& visit) 
 
 bool depends(const graph::Op& op, unsigned sections, std::size_t parameter, const hardware::KernelChoices& choices) {
   using enum hardware::Parameter;
+  const bool of_tiles = (table()[parameter] & kTiles) != 0;
+  if (choices.tile_mappings && op.place == graph::Place::device)
+    return of_tiles && tiles_depend(op, parameter, choices);
+  if (of_tiles) return false;
   if (choices.ggml && sections != 0 && is_ggml(op)) {
     return ggml_depends(op, parameter, choices) || (op.launches > 1 && parameter == index(vector_launch));
   }

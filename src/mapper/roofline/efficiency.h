@@ -62,6 +62,7 @@ enum Section : unsigned {
   kConvolution = 256,
   kLatent = 512,    // latent attention: of new tokens on latents, or of a prompt on what they expand to
   kStrided = 1024,  // of no parameter: the kernel walks its elements in strides
+  kTiles = 4096,    // mapped to an array of tiles
   kExperts = 2048,  // routed experts: their products, and what is between them
 };
 // Sections with a part in the op's time; 0 for ops of the host.

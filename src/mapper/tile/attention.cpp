@@ -40,7 +40,7 @@ class AttentionLowering {
     s_.b = {Feed::direct, map_.q_slots, map_.keys_outside};
     s_.panel = map_.keys_outside ? 1 : map_.resident ? e_.blocks_keys : 0;
     s_.results = map_.results;
-    s_.overlapped = map_.overlapped;
+    s_.overlapped = map_.overlapped && !m_.shared_issue;
     s_.start_slots = map_.q_slots;
     const std::int64_t full = e_.blocks_pairs - 1;
     const std::int64_t last = e_.pairs - full * map_.hb;

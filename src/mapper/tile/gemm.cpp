@@ -547,6 +547,9 @@ class Neighbours {
     blocks(&GemmMapping::bm, e.m, e.blocks_m);
     blocks(&GemmMapping::bn, e.n, e.blocks_n);
     blocks(&GemmMapping::bk, e.k, e.blocks_k);
+    for (const std::int64_t products : {from_.mapping.bb / 2, from_.mapping.bb * 2}) {
+      if (products >= 1) change([&](GemmMapping& map) { map.bb = products; });
+    }
     for (const Results results : {Results::in_place, Results::staged, Results::doubled}) {
       change([&](GemmMapping& map) { map.results = results; });
     }

@@ -213,7 +213,7 @@ namespace {
 
 // Of what the DRAM sends to all tiles alike, from places that send as much each, the share that crosses the busiest
 // link.
-double busiest_share(const hardware::TileArray& array) {
+double busiest_share(const hardware::TileArray& array, hardware::TilePlace used) {
   const std::vector<hardware::TilePlace>& places = array.channels->places;
   Machine whole;
   whole.mesh_x = static_cast<int>(array.mesh_x);
@@ -222,20 +222,21 @@ double busiest_share(const hardware::TileArray& array) {
   std::vector<int> load(static_cast<std::size_t>(mesh.links()));
   std::vector<int> links;
   for (const hardware::TilePlace& place : places) {
-    for (int y = 0; y < array.used_y(); ++y) {
-      for (int x = 0; x < array.used_x(); ++x) {
+    for (int y = 0; y < used.y; ++y) {
+      for (int x = 0; x < used.x; ++x) {
         links.clear();
         mesh.route(mesh.tile(static_cast<int>(place.x), static_cast<int>(place.y)), mesh.tile(x, y), links);
         for (const int link : links) ++load[static_cast<std::size_t>(link)];
       }
     }
   }
-  const double messages = static_cast<double>(places.size()) * static_cast<double>(array.used_x() * array.used_y());
+  const double messages = static_cast<double>(places.size()) * static_cast<double>(used.x * used.y);
   return *std::ranges::max_element(load) / messages;
 }
 
 // Of all channels together, for pages of elements of so many bytes.
-double dram_rate(const hardware::Device& device, const Operands& operands, const Reached& reached) {
+double dram_rate(const hardware::Device& device, const Operands& operands, const Reached& reached,
+                 hardware::TilePlace used) {
   const hardware::TileArray& array = *device.tile_array;
   const double whole = device.dram().bandwidth->value;
   double rate = whole * (operands.near ? reached.near_dram : reached.dram);
@@ -246,7 +247,7 @@ double dram_rate(const hardware::Device& device, const Operands& operands, const
     rate *= std::min(1.0, static_cast<double>(channels.count) * *channels.requests * page / whole);
   }
   if (!operands.near && !channels.places.empty()) {
-    rate = std::min(rate, array.noc_link.value * reached.link / busiest_share(array));
+    rate = std::min(rate, array.noc_link.value * reached.link / busiest_share(array, used));
   }
   return rate;
 }
@@ -282,11 +283,15 @@ Machine make_machine(const hardware::Device& device, const Operands& operands, c
                            "tx8 and tx81 are; llmperf list hardware shows the kind of every device");
   }
   const hardware::TileArray& array = *device.tile_array;
-  const std::int64_t used = array.used_x() * array.used_y();
-  if (used > kMostTiles) {
-    throw Error::bad_input(
-        fmt::format("{} has {} tiles; mappings are searched for at most {} tiles", device.name, used, kMostTiles),
-        "estimate --tile-model roofline needs no mapping");
+  const hardware::TilePlace used = operands.grid.value_or(hardware::TilePlace{array.used_x(), array.used_y()});
+  if (used.x > array.mesh_x || used.y > array.mesh_y) {
+    throw Error::bad_input(fmt::format("a grid of {}x{} is more than the mesh of {}, which is {}x{}", used.x, used.y,
+                                       device.name, array.mesh_x, array.mesh_y));
+  }
+  if (used.x * used.y > kMostTiles) {
+    throw Error::bad_input(fmt::format("{} has {} tiles; mappings are searched for at most {} tiles", device.name,
+                                       used.x * used.y, kMostTiles),
+                           "estimate --tile-model roofline needs no mapping");
   }
   const hardware::Peak* matrix = device.find_peak(hardware::Engine::matrix, operands.dtype);
   if (matrix == nullptr) {
@@ -302,11 +307,11 @@ Machine make_machine(const hardware::Device& device, const Operands& operands, c
   }
   const auto tiles = static_cast<double>(array.tiles);
   Machine machine;
-  machine.tiles = static_cast<int>(used);
-  machine.mesh_x = static_cast<int>(array.used_x());
-  machine.mesh_y = static_cast<int>(array.used_y());
+  machine.tiles = static_cast<int>(used.x * used.y);
+  machine.mesh_x = static_cast<int>(used.x);
+  machine.mesh_y = static_cast<int>(used.y);
   machine.sram = sram->capacity->value;
-  machine.dram = dram_rate(device, operands, reached);
+  machine.dram = dram_rate(device, operands, reached, used);
   machine.link = array.noc_link.value * reached.link;
   machine.dram_latency = array.dram_latency.value;
   machine.hop_latency = array.hop_latency.value;
@@ -314,6 +319,7 @@ Machine make_machine(const hardware::Device& device, const Operands& operands, c
   machine.vector = device.find_peak(hardware::Engine::vector, operands.dtype)->rate.value / tiles * reached.vector;
   if (array.multicast) machine.multicast = std::min(array.multicast->value * reached.multicast, machine.link);
   if (array.tile_dram) machine.port = array.tile_dram->value;
+  machine.granule = static_cast<int>(*std::ranges::max_element(array.granule));
   machine.shared_issue = array.shared_issue;
   machine.launch = array.launch.value + reached.launch;
   machine.hidden = reached.hidden;

@@ -45,10 +45,11 @@ struct Machine {
 
 // What the rates of a machine depend on beside the device.
 struct Operands {
-  Dtype dtype = Dtype::bf16;       // that the matrix unit multiplies in
-  double bytes = 0;                // of an element of A and one of B together; 0: of two of that type
-  std::optional<int> passes = {};  // of the matrix unit; nothing: those that the device's rate is of
-  bool near = false;               // B comes over the channels to the tiles beside them
+  Dtype dtype = Dtype::bf16;                     // that the matrix unit multiplies in
+  double bytes = 0;                              // of an element of A and one of B together; 0: of two of that type
+  std::optional<int> passes = {};                // of the matrix unit; nothing: those that the device's rate is of
+  bool near = false;                             // B comes over the channels to the tiles beside them
+  std::optional<hardware::TilePlace> grid = {};  // part of the mesh; nothing: what the device says
   bool operator==(const Operands&) const = default;
 };
 // What software leaves of a device's rates, and what it adds.
@@ -67,7 +68,7 @@ struct Reached {
 
 // Of a device of kind tile_array. A matrix unit that its tile's memory feeds takes the root of the sum of the squares
 // of what it computes and what it is fed for. Throws Error(bad_input) when the device has no tiles, or more than
-// mappings are searched for, or no rate for the type or for so many passes.
+// mappings are searched for, or fewer than the grid, or no rate for the type or for so many passes.
 Machine make_machine(const hardware::Device& device, const Operands& operands, const Reached& reached = {});
 inline Machine make_machine(const hardware::Device& device, Dtype dtype) {
   return make_machine(device, Operands{.dtype = dtype});

@@ -25,6 +25,10 @@ GemmProblem product(const graph::Gemm& g, const cost::Work& work) {
     p.batch = 1;
   }
   const double second = d(p.batch) * d(p.k) * d(p.n);
+  const auto local = [&](char operand) { return g.tiles.local.find(operand) != std::string_view::npos; };
+  p.a_local = local('a');
+  p.b_local = local('b');
+  p.c_local = local('c');
   p.a_bytes = bytes_per_element(g.activation);
   p.b_bytes = g.weights          ? (work.weights - g.joined.parameters).value / second
               : g.cached_operand ? work.kv_read.value / second
@@ -62,7 +66,10 @@ GemmProblem product(const graph::Convolution& c, const cost::Work& work) {
   return p;
 }
 
-AttentionProblem attention(const graph::Attention& a) {
+// Of the vector unit, to add an element of a mask to a score: it is loaded, scaled and added.
+constexpr double kMaskFlops = 3;
+
+AttentionProblem attention(const graph::Attention& a, bool masked) {
   AttentionProblem p;
   p.sequences = a.sequences;
   p.kv_heads = a.kv_heads;
@@ -82,6 +89,10 @@ AttentionProblem attention(const graph::Attention& a) {
   p.k_bytes = bytes_per_element(a.cached.keys);
   p.v_bytes = a.shared_kv ? 0 : bytes_per_element(a.cached.values);
   p.softmax_ops = cost::kSoftmaxFlops + (a.softcap ? 1 : 0);
+  if (p.causal && masked) {
+    p.causal = false;
+    p.softmax_ops += kMaskFlops;
+  }
   return p;
 }
 
@@ -102,15 +113,15 @@ VectorProblem stream(std::int64_t rows, std::int64_t width, double shared_bytes,
 
 }  // namespace
 
-std::optional<Problem> problem_of(const graph::Op& op, const cost::Work& work) {
+std::optional<Problem> problem_of(const graph::Op& op, const cost::Work& work, bool masked) {
   if (op.place != graph::Place::device) return std::nullopt;
   using Found = std::optional<Problem>;
   return match(
       op.body, [&](const graph::Gemm& g) -> Found { return product(g, work); },
       [&](const graph::Convolution& c) -> Found { return product(c, work); },
-      [](const graph::Attention& a) -> Found {
+      [&](const graph::Attention& a) -> Found {
         if (a.backward) return std::nullopt;  // five products, of which no mapping is known
-        return attention(a);
+        return attention(a, masked);
       },
       [&](const graph::Vector& v) -> Found {
         return stream(v.rows, v.width, v.parameters.value, graph::vector_op(v.kind).is(graph::kByRow), work);

@@ -26,6 +26,7 @@ using ChoiceOf =
 
 // `work` is that of one execution of the op. Nothing for ops that the tiles have no part in, and for the backward pass
 // of attention.
-std::optional<Problem> problem_of(const graph::Op& op, const cost::Work& work);
+// `masked`: attention computes what a causal mask hides, too.
+std::optional<Problem> problem_of(const graph::Op& op, const cost::Work& work, bool masked = false);
 
 }  // namespace llmperf::mapper::tile

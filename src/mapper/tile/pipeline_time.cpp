@@ -30,6 +30,7 @@ double passed_on(double bytes, const Stream& stream, const Paths& paths) {
 struct Cost {
   double work = 0;      // of the tiles, s
   double units = 0;     // the same when the slices of the first step are there
+  double asked = 0;     // of that, what steps wait for slices that are asked for at the very start
   double streamed = 0;  // by the channel, s
   double panel = 0;
   double store = 0;
@@ -248,6 +249,11 @@ class CostModel {
     c.noc = noc_last + loading * noc_loading + staying * noc_staying;
     c.work = last + loading * full + staying * lone + uneven(b);
     c.units = c.work - (steps > 1 ? full - compute_of(b.full) : last - compute_of(b.last));
+    // With s slots only every s-th step waits for a slice that was asked for when another had been used.
+    const std::int64_t unasked = (b.steps - 1) % slots_;
+    const double waits =
+        std::min(full - std::max(compute_of(b.full), noc_loading), last - std::max(compute_of(b.last), noc_last));
+    c.asked = static_cast<double>(unasked) * std::max(0.0, waits);
     c.streamed = (a_requests_ * (a_slices - a_staying) + b_requests_ * ((steps - 1) * b.full.b + b.last.b) +
                   m_.tiles * (b.start + b.end)) /
                  m_.dram;
@@ -414,10 +420,13 @@ class Clocks {
     double begin = now_.tiles + (fresh_ ? 0 : cost.start);
     if (s_.results == Results::doubled) begin = std::max(begin, now_.finished_before + waits(pending_));
     double end = begin + std::max(begun_ < model_.slots() ? 0 : c.work,
-                                  c.units + finish);  // slots are filled while results leave
+                                  c.units + finish - (fresh_ ? c.asked : 0));  // slots are filled while results leave
     // Results of the block before have left when the last step writes new ones.
     if (staged) end = std::max(end, begin + waits(pending_) + cost.last + finish);
-    if (cost.join > 0) end = std::max(end, begin + m_.dram_latency + waits(cost.join) + cost.last + finish);
+    if (cost.join > 0) {
+      const double latency = fresh_ ? 0 : m_.dram_latency;  // that of the first block is asked for at once
+      end = std::max(end, begin + latency + waits(cost.join) + cost.last + finish);
+    }
     // A slice makes room when the last tile that shares it is done.
     double channel = now_.channel;
     if (c.panel > early && opens && !fresh_)
@@ -435,6 +444,7 @@ class Clocks {
     double idle_until = end - std::max(after_step, m_.dram_latency) - std::max(run_ahead, now_.spread);
     // With a slot to spare, operands of a block of one step are asked for when the block before the last ends.
     if (b.steps == 1 && model_.slots() > 1) idle_until = std::min(idle_until, now_.tiles);
+    if (begun_ + b.steps < model_.slots()) idle_until = 0;  // slots are left that nothing has used
     now_.channel = std::max(channel, idle_until);
     const bool grows = s_.panel > 0 && b.found < b.steps;
     idle_ = (grows ? idle_ - early : 0) + now_.channel - channel;

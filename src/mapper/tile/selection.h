@@ -3,7 +3,8 @@
 //
 // By the closed form many mappings are equal, and it is off by up to about a latency and some per cent more: so the
 // best are simulated, each of another kind, as long as the next may be faster; then, from several of them, what differs
-// in one decision, as long as that helps.
+// in one decision, as long as that helps; and at last what the closed form says is faster than the fastest of all
+// these.
 #pragma once
 
 #include <algorithm>
@@ -38,6 +39,7 @@ class Selection {
   Mapped<Choice> run(std::size_t least) {
     simulate_varied();
     if (!all_.empty()) climb();
+    simulate_faster();
     if (count() < least) {
       for (const Choice& choice : search_.best(problem_, least)) {
         if (count() >= least) break;
@@ -49,7 +51,8 @@ class Selection {
 
   // Of one mapping, as those that are found are timed.
   static double seconds(const Machine& machine, const Problem& problem, const Choice& choice) {
-    return simulated_seconds(machine, schedule_of(machine, problem, choice), kRequests);
+    const double seconds = simulated_seconds(machine, schedule_of(machine, problem, choice), kRequests);
+    return machine.op_seconds(seconds, choice.time.compute, choice.time.dram);
   }
 
  private:
@@ -57,7 +60,9 @@ class Selection {
   static constexpr std::size_t kVaried = 10;
   static constexpr int kStarts = 2;
   static constexpr int kRounds = 6;
-  static constexpr int kNear = 6;            // of a round
+  static constexpr int kNear = 6;  // of a round
+  static constexpr std::size_t kFaster = 32;
+  static constexpr std::int64_t kMostRequests = 300'000;  // of all simulations
   static constexpr double kShort = 100;      // latencies; the shorter, the further the closed form is off: so many
   static constexpr double kMore = 6;         // starts, and simulations of a round, more at most
   static constexpr double kGood = 5e-3;      // so near to what is possible nothing better is looked for
@@ -65,18 +70,22 @@ class Selection {
   static constexpr double kSlow = 0.05;      // of its time, and a latency: that the closed form may be too slow
   static constexpr double kLatencies = 2;    // that the closed form may be too slow
 
-  // Nothing that is left is much faster.
-  bool good() const { return best_ < all_.size() && all_[best_].simulated <= possible_ * (1 + kGood); }
+  // Nothing that is left is much faster, or it takes too long to find.
+  bool good() const {
+    return best_ < all_.size() && (all_[best_].simulated <= possible_ * (1 + kGood) || requests_ > kMostRequests);
+  }
   bool hopeless(const Choice& choice) const {
     const double least = choice.time.seconds * (1 - kSlow) - machine_.dram_latency;
-    return best_ < all_.size() && least >= all_[best_].simulated;
+    return best_ < all_.size() &&
+           machine_.op_seconds(least, choice.time.compute, choice.time.dram) >= all_[best_].simulated;
   }
 
   // False: it was simulated before.
   bool simulate(const Choice& choice) {
     const auto same = [&](const One& one) { return one.choice.mapping == choice.mapping && alike(one.choice, choice); };
     if (std::ranges::any_of(all_, same)) return false;
-    all_.push_back({choice, simulated_seconds(machine_, schedule_of(machine_, problem_, choice), kRequests)});
+    const double seconds = simulated_seconds(machine_, schedule_of(machine_, problem_, choice), kRequests, &requests_);
+    all_.push_back({choice, machine_.op_seconds(seconds, choice.time.compute, choice.time.dram)});
     if (all_.back().simulated < all_[best_].simulated) best_ = all_.size() - 1;
     return true;
   }
@@ -84,8 +93,8 @@ class Selection {
   void simulate_varied() {
     const std::vector<Choice> varied = search_.varied(problem_);
     if (varied.empty()) return;
-    possible_ = std::max(problem_.least_bytes() / machine_.dram + machine_.dram_latency,
-                         varied.front().time.seconds - kLatencies * machine_.dram_latency);
+    possible_ = machine_.launch + std::max(problem_.least_bytes() / machine_.dram + machine_.dram_latency,
+                                           varied.front().time.seconds - kLatencies * machine_.dram_latency);
     for (std::size_t i = 0; i < std::min(varied.size(), kVaried); ++i) {
       if (good() || hopeless(varied[i])) return;
       simulate(varied[i]);
@@ -122,6 +131,14 @@ class Selection {
     }
   }
 
+  void simulate_faster() {
+    if (all_.empty() || good()) return;
+    for (const Choice& choice : search_.best(problem_, kFaster)) {
+      if (good() || choice.time.seconds >= all_[best_].simulated) return;
+      simulate(choice);
+    }
+  }
+
   std::size_t count() const { return result().found.size(); }
 
   Mapped<Choice> result() const {
@@ -139,8 +156,9 @@ class Selection {
   SearchOf<Problem>& search_;
   const Problem& problem_;
   std::vector<One> all_;
-  std::size_t best_ = 0;  // of these
-  double possible_ = 0;   // s; hardly any mapping takes less
+  std::size_t best_ = 0;       // of these
+  std::int64_t requests_ = 0;  // that were simulated
+  double possible_ = 0;        // s; hardly any mapping takes less
 };
 
 // At least `least` mappings, where there are as many.

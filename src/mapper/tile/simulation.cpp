@@ -1,6 +1,6 @@
 // The DRAM channel and what goes through it. Every queue, of tiles that get slices together, and every tile has one
-// next request of a kind at most; the channel looks at all of them, and those that what it served has changed are
-// worked out anew.
+// next request of a kind at most. Those that wait for the channel are kept in the order in which it serves them, those
+// that will go out later in the order of their times; what a served request has changed is worked out anew.
 #include "mapper/tile/simulation.h"
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
+#include <queue>
 #include <span>
 #include <stdexcept>
 #include <vector>
@@ -430,14 +431,12 @@ class Simulation {
     if (any(&Block::start)) kinds_.push_back(kStart);
     if (any(&Block::end)) kinds_.push_back(kJoin);
     kinds_.push_back(kStore);
-    const std::size_t requests = queues_.size() + at(m_.tiles) * kinds_.size();
     ports_.assign(at(m_.tiles), 0);
-    ready_.assign((requests + kLanes - 1) / kLanes * kLanes, kNever);
-    order_.assign(ready_.size(), kNever);
+    out_.assign(queues_.size() + at(m_.tiles) * kinds_.size(), 0);
   }
 
   Simulated run() {
-    for (std::size_t q = 0; q < queues_.size(); ++q) settle(q);
+    for (Queue& q : queues_) settle(q);
     for (int i = 0; i < m_.tiles; ++i) {
       tiles_.touched().push_back(i);
       tiles_.advance(i);
@@ -460,25 +459,28 @@ class Simulation {
  private:
   enum Operand : unsigned char { kA, kB };
   enum Kind : unsigned char { kStart, kJoin, kStore };  // of a tile's own requests
-  static constexpr double kMostRequests = 1 << 14;
-  static constexpr double kBeforeAll = 1ULL << 52;  // a multiple of these
-  static constexpr std::size_t kLanes = 4;          // minima that are found side by side
-
-  void request(std::size_t index, double ready, std::int64_t step) {
-    ready_[index] = ready;
-    order_[index] = static_cast<double>(step) * kMostRequests + static_cast<double>(index);
-  }
-  // The least of what `value` is of every request.
-  template <typename Value>
-  double least(Value&& value) const {
-    double found[kLanes] = {kNever, kNever, kNever, kNever};
-    for (std::size_t i = 0; i < ready_.size(); i += kLanes) {
-      for (std::size_t lane = 0; lane < kLanes; ++lane) {
-        const double v = value(i + lane);
-        found[lane] = v < found[lane] ? v : found[lane];
-      }
+  struct Request {
+    double ready;
+    std::int64_t step;  // that needs it, or its buffer
+    std::size_t index;
+  };
+  struct GoesOutLater {
+    bool operator()(const Request& x, const Request& y) const {
+      return x.ready > y.ready || (x.ready == y.ready && x.index > y.index);
     }
-    return *std::ranges::min_element(found);
+  };
+  struct ServedLater {
+    bool operator()(const Request& x, const Request& y) const {
+      return x.step > y.step || (x.step == y.step && x.index > y.index);
+    }
+  };
+
+  // That of `index` goes out at `ready`, for a step. One that is out stays as it is until it is served.
+  void request(std::size_t index, double ready, std::int64_t step) {
+    if (out_[index] != 0 || ready == kNever) return;
+    out_[index] = 1;
+    if (index < queues_.size() && local(queues_[index])) step = -1;  // it waits for no channel
+    coming_.push({ready, step, index});
   }
   // Requests of tiles that share an operand (of one tile, where none do).
   struct Queue {
@@ -516,6 +518,7 @@ class Simulation {
     }
   }
 
+  bool local(const Queue& q) const { return (q.operand == kA ? s_.a : s_.b).local; }
   std::int64_t& known(int tile, Operand operand) { return operand == kA ? tiles_[tile].a_known : tiles_[tile].b_known; }
   std::vector<double>& slices(int tile, Operand operand) { return operand == kA ? tiles_[tile].a : tiles_[tile].b; }
   bool in_panel(const Queue& q) const {
@@ -523,17 +526,13 @@ class Simulation {
   }
 
   // Goes past slices that stay from the block before, and tells the tiles how far they can go.
-  void settle(std::size_t index) {
-    Queue& q = queues_[index];
+  void settle(Queue& q) {
     while (!program_.over(q.next) && in_panel(q) && !program_.opens_row(q.next.block) &&
            q.next.step < program_.block(q.next.block).found) {
       for (const int i : q.tiles) tiles_[i].a[tiles_.slot(q.next.number)] = 0;
       program_.move(q.next);
     }
     for (const int i : q.tiles) known(i, q.operand) = q.next.number;
-    request(index, kNever, q.next.number);
-    // What is in the tiles waits for no channel.
-    if ((q.operand == kA ? s_.a : s_.b).local) order_[index] -= kBeforeAll;
   }
 
   // When the next request of a queue can go out; never: the steps that it waits for have not run.
@@ -560,7 +559,9 @@ class Simulation {
     for (const int i : tiles_.touched()) {
       for (const Operand operand : {kA, kB}) {
         const int index = queue_of_[operand][at(i)];
-        if (index >= 0 && ready_[at(index)] == kNever) ready_[at(index)] = ready(queues_[at(index)]);
+        if (index < 0 || out_[at(index)] != 0) continue;
+        const Queue& q = queues_[at(index)];
+        request(at(index), ready(q), q.next.number);
       }
       std::size_t own = queues_.size() + at(i) * kinds_.size();
       for (const Kind kind : kinds_) refresh(tiles_[i], kind, own++);
@@ -569,7 +570,7 @@ class Simulation {
   }
 
   void refresh(const Tile& t, Kind kind, std::size_t index) {
-    ready_[index] = kNever;
+    if (out_[index] != 0) return;
     if (kind == kStart && t.starts < program_.blocks() && program_.block(t.starts).start > 0) {
       const std::int64_t before = t.starts - s_.start_slots;  // the block whose operand makes room
       double ready = 0;
@@ -589,49 +590,47 @@ class Simulation {
   // One decision of the channel: of requests that wait that of the earliest step, else the first to come. False when
   // nothing is left to do.
   bool serve() {
-    const double now = now_;
-    const double never = kNever;
-    const double earliest = least([&](std::size_t i) { return ready_[i] <= now ? order_[i] : never; });
-    std::size_t index = 0;
-    if (earliest != kNever) {
-      index = static_cast<std::size_t>(earliest - std::floor(earliest / kMostRequests) * kMostRequests);
-    } else {
-      const double first = least([&](std::size_t i) { return ready_[i]; });
-      if (first == kNever) return false;
-      index = static_cast<std::size_t>(std::ranges::find(ready_, first) - ready_.begin());
-    }
+    for (; !coming_.empty() && coming_.top().ready <= now_; coming_.pop()) waiting_.push(coming_.top());
+    if (waiting_.empty() && coming_.empty()) return false;
+    const bool waits = !waiting_.empty();
+    const Request next = waits ? waiting_.top() : coming_.top();
+    waits ? waiting_.pop() : coming_.pop();
     ++served_;
-    if (index < queues_.size()) {
-      load(index);
+    bool done = false;
+    if (next.index < queues_.size()) {
+      done = load(next);
     } else {
-      const std::size_t own = index - queues_.size();
-      serve(static_cast<int>(own / kinds_.size()), kinds_[own % kinds_.size()], ready_[index]);
+      const std::size_t own = next.index - queues_.size();
+      done = serve(static_cast<int>(own / kinds_.size()), kinds_[own % kinds_.size()], next);
     }
+    if (!done) waiting_.push(next);  // the next piece of it
     return true;
   }
 
-  void serve(int tile, Kind kind, double ready) {
+  // False: some of the request is left.
+  bool serve(int tile, Kind kind, const Request& r) {
     Tile& t = tiles_[tile];
     if (kind == kStart) {
       t.start_at[kept(t.starts)] =
-          move_bytes(ready, program_.block(t.starts).start, Lane::load_b, program_.first_step(t.starts)) +
-          m_.dram_latency;
+          move_bytes(r.ready, program_.block(t.starts).start, Lane::load_b, r.step) + m_.dram_latency;
       ++t.starts;
     } else if (kind == kJoin) {
       t.join_at[kept(t.joins)] =
-          move_bytes(ready, program_.block(t.joins).end, Lane::joined, program_.last_step(t.joins)) + m_.dram_latency;
+          move_bytes(r.ready, program_.block(t.joins).end, Lane::joined, r.step) + m_.dram_latency;
       ++t.joins;
     } else {
       double& left = t.to_store[kept(t.stored)];
       const double bytes = left < 2 * kPiece ? left : kPiece;
-      const double done = move_bytes(ready, bytes, Lane::store, program_.last_step(t.stored));
+      const double done = move_bytes(r.ready, bytes, Lane::store, program_.last_step(t.stored));
       left -= bytes;
-      if (left > 0) return;
+      if (left > 0) return false;
       tiles_.left(tile, done);
       end_ = std::max(end_, done + m_.dram_latency);
     }
+    out_[r.index] = 0;
     tiles_.touched().push_back(tile);
     tiles_.advance(tile);
+    return true;
   }
 
   // The step that waits for the buffer of a block's results.
@@ -650,17 +649,18 @@ class Simulation {
     return now_;
   }
 
-  void load(std::size_t index) {
-    Queue& q = queues_[index];
-    const double ready = ready_[index];
+  // False: some of the request is left.
+  bool load(const Request& r) {
+    Queue& q = queues_[r.index];
     const Step& step = program_.step(q.next);
     const double bytes = q.operand == kA ? step.a : step.b;
-    double last = ready;
-    if ((q.operand == kA ? s_.a : s_.b).local) {
-      q.first = ready;
-    } else if (!load_from_channel(q, ready, bytes, last)) {
-      return;
+    double last = r.ready;
+    if (local(q)) {
+      q.first = r.ready;
+    } else if (!load_from_channel(q, r.ready, bytes, last)) {
+      return false;
     }
+    out_[r.index] = 0;
     hand_on(q, q.first, last, bytes);
     if (!in_panel(q)) {
       q.in_slot[q.slot] = q.next.number;
@@ -668,13 +668,14 @@ class Simulation {
     }
     const std::int64_t number = q.next.number;
     program_.move(q.next);
-    settle(index);
+    settle(q);
     tiles_.touched().push_back(q.tiles.front());
     if ((q.operand == kA ? s_.a : s_.b).feed == Feed::ring) {
       advance_round(q, number);
     } else {
       for (const int i : q.tiles) tiles_.advance(i);
     }
+    return true;
   }
 
   // The next piece of a slice; false as long as more of it is to come. It goes through the port of the tile that asked.
@@ -728,10 +729,10 @@ class Simulation {
   std::vector<Queue> queues_;
   std::vector<int> queue_of_[2];  // of a tile; -1: none
   std::vector<Kind> kinds_;       // that there are
-  // Requests of queues, then of tiles: when each goes out, and in which order they are served: by the step that needs
-  // them, or their buffer, then by their index.
-  std::vector<double> ready_;
-  std::vector<double> order_;
+  // Of queues, then of tiles.
+  std::vector<char> out_;  // whether the next one is known, and not yet served
+  std::priority_queue<Request, std::vector<Request>, GoesOutLater> coming_;
+  std::priority_queue<Request, std::vector<Request>, ServedLater> waiting_;
   std::vector<double> ports_;  // of tiles: when they are free
   double now_ = 0;             // when the channel is free
   double end_ = 0;             // of the last store
@@ -745,6 +746,8 @@ enum Kind : unsigned char { kRepeats, kRows, kRowsAlike, kRuns, kBlocksAlike, kS
 constexpr std::size_t kKinds = 6;
 using Caps = std::array<std::int64_t, kKinds>;  // 0: all; of what differs, one of so many
 constexpr Caps kLeast = {2, 3, 2, 3, 4, 8};     // of each that are kept
+constexpr Caps kFewest = {2, 2, 2, 2, 3, 4};    // the same where as many tiles as there are make that long
+constexpr double kLong = 40'000;                // requests
 
 std::int64_t capped(std::int64_t count, std::int64_t cap) { return cap > 0 ? std::min(count, cap) : count; }
 bool differ(std::size_t kind) { return kind == kRows || kind == kRuns; }
@@ -856,9 +859,6 @@ struct Times {
   double simulated;
   double formula;
 };
-Times times_of(const Machine& machine, const Schedule& s) {
-  return {simulate(machine, s).seconds, pipeline_time(machine, s).seconds};
-}
 
 constexpr std::int64_t kWhole = 5000;  // steps that are drawn from the first to the last
 
@@ -888,12 +888,24 @@ Simulated simulate(const Machine& machine, const Schedule& schedule, Timeline* t
   return Simulation(machine, schedule, timeline).run();
 }
 
-double simulated_seconds(const Machine& machine, const Schedule& s, std::int64_t requests) {
+double simulated_seconds(const Machine& machine, const Schedule& s, std::int64_t requests, std::int64_t* served) {
+  const auto simulated = [&](const Schedule& some) {
+    const Simulated result = simulate(machine, some);
+    if (served != nullptr) *served += result.requests;
+    return result.seconds;
+  };
+  const auto times_of = [&](const Schedule& some) {
+    return Times{simulated(some), pipeline_time(machine, some).seconds};
+  };
   const double most = d(requests);
   const double whole = requests_of(machine, s);
-  if (whole <= most) return simulate(machine, s).seconds;
+  if (whole <= most) return simulated(s);
   Caps least = {};
-  for (std::size_t kind = 0; kind < kKinds; ++kind) keep(s, kind, kLeast[kind], least);
+  const auto keep_all = [&](const Caps& kept) {
+    for (std::size_t kind = 0; kind < kKinds; ++kind) keep(s, kind, kept[kind], least);
+    return requests_of(machine, cut(s, least));
+  };
+  const Caps& fewest = keep_all(kLeast) > kLong ? kFewest : kLeast;
   // As many of a kind as come to a part of the requests, and half of them.
   struct Grown {
     std::size_t kind;
@@ -901,27 +913,27 @@ double simulated_seconds(const Machine& machine, const Schedule& s, std::int64_t
     Caps more;
   };
   std::vector<Grown> growths;
-  double needed = requests_of(machine, cut(s, least));
+  double needed = keep_all(fewest);
   for (std::size_t kind = 0; kind < kKinds; ++kind) {
     if (least[kind] == 0) continue;
     Grown g{kind, least, least};
     for (const std::int64_t times : {16, 12, 8, 6, 4, 3, 2}) {
-      keep(s, kind, kLeast[kind] * times, g.more);
-      keep(s, kind, kLeast[kind] * times / 2, g.few);
+      keep(s, kind, fewest[kind] * times, g.more);
+      keep(s, kind, fewest[kind] * times / 2, g.few);
       if (g.more[kind] != g.few[kind] && requests_of(machine, cut(s, g.more)) <= most / 2) break;
     }
     needed += requests_of(machine, cut(s, g.more));
     if (g.few != least) needed += requests_of(machine, cut(s, g.few));
     growths.push_back(g);
   }
-  if (whole <= needed) return simulate(machine, s).seconds;
+  if (whole <= needed) return simulated(s);
 
-  const Times base = times_of(machine, cut(s, least));
+  const Times base = times_of(cut(s, least));
   Times total = base;
   Caps open = least;
   for (const Grown& g : growths) {
-    const Times longer = times_of(machine, cut(s, g.more));
-    const Times shorter = g.few == least ? base : times_of(machine, cut(s, g.few));
+    const Times longer = times_of(cut(s, g.more));
+    const Times shorter = g.few == least ? base : times_of(cut(s, g.few));
     const double grown = longer.formula - shorter.formula;
     const double correction = grown > 0 ? (longer.simulated - shorter.simulated) / grown : 1;
     open[g.kind] = 0;

@@ -36,8 +36,9 @@ Simulated simulate(const Machine& machine, const Schedule& schedule, Timeline* t
 // says how the simulation compares with the closed form in what is added of a kind; what was left out takes the closed
 // form's time for it, corrected by that.
 
-// Simulates in full what needs no more than about `requests` of the DRAM channel.
-double simulated_seconds(const Machine& machine, const Schedule& schedule, std::int64_t requests = 6000);
+// Simulates in full what needs no more than about `requests` of the DRAM channel. Adds what was simulated to `served`.
+double simulated_seconds(const Machine& machine, const Schedule& schedule, std::int64_t requests = 6000,
+                         std::int64_t* served = nullptr);
 
 // A schedule drawn, as the simulation executes it: what the DRAM channel does for all tiles, the units of the first
 // tile, and the first link of the groups that pass something on.

@@ -58,15 +58,11 @@ double least_sram(const Machine& machine, const std::vector<Grid>& grids, const 
   });
 }
 
-double Study::seconds_of(const StudiedMapping& mapping, double simulated) const {
-  return machine_.op_seconds(simulated, mapping.time.compute, mapping.time.dram);
-}
-
 template <typename Problem, typename One>
 StudiedMapping Study::studied(const Problem& problem, const One& one) const {
   StudiedMapping made{describe(machine_, problem, one.choice), schedule_of(machine_, problem, one.choice),
                       one.choice.time};
-  made.simulated = seconds_of(made, one.simulated);
+  made.simulated = one.simulated;
   if constexpr (std::is_same_v<Problem, GemmProblem>) made.text = mapping_text(problem, one.choice);
   return made;
 }
@@ -78,7 +74,6 @@ Study::Study(const Machine& machine, const Problem& problem, const StudyOptions&
         using Searched = std::decay_t<decltype(p)>;
         SearchOf<Searched> search(machine_, grids_);
         for (const auto& one : select(machine_, search, p, options.keep).found) mappings_.push_back(studied(p, one));
-        std::ranges::stable_sort(mappings_, {}, &StudiedMapping::simulated);
         if (mappings_.size() > options.keep) mappings_.resize(options.keep);
         if constexpr (std::is_same_v<Searched, GemmProblem>) {
           if (options.given.empty()) return;
@@ -104,7 +99,7 @@ Study::Study(const Machine& machine, const Problem& problem, const StudyOptions&
                                        best.description.traffic.requests, kMostRequests),
                            "without it few steps of every kind are simulated");
   }
-  best.simulated = seconds_of(best, simulate(machine_, best.schedule).seconds);
+  best.simulated = machine_.op_seconds(simulate(machine_, best.schedule).seconds, best.time.compute, best.time.dram);
 }
 
 }  // namespace llmperf::mapper::tile

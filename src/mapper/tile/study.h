@@ -57,7 +57,6 @@ class Study {
  private:
   template <typename Problem, typename One>
   StudiedMapping studied(const Problem& problem, const One& one) const;
-  double seconds_of(const StudiedMapping& mapping, double simulated) const;
 
   Machine machine_;
   std::vector<Grid> grids_;

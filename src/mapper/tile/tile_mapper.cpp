@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/integer.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "mapper/tile/description.h"
 #include "mapper/tile/published.h"
 
@@ -60,9 +61,20 @@ Reached reached_of(const hardware::RuntimeProfile& profile) {
           .launch = value(Parameter::tile_launch)};
 }
 
+namespace {
+
+Reached reached_by(const hardware::RuntimeProfile* profile, Kernel kernel) {
+  using hardware::Parameter;
+  if (profile == nullptr) return {};
+  Reached reached = reached_of(*profile);
+  if (kernel == Kernel::prompt_product) reached.matrix *= get(profile->values, Parameter::tile_prompt_share);
+  if (kernel == Kernel::attention) reached.matrix = get(profile->values, Parameter::tile_attention_share);
+  return reached;
+}
+
+}  // namespace
+
 struct TileMapper::Array {
-  Array(const hardware::Device& device, Dtype type)
-      : dtype(type), machine(make_machine(device, type)), grids(all_grids(machine)) {}
   // What was searched for, and the search.
   template <typename Problem>
   struct Memory {
@@ -70,57 +82,99 @@ struct TileMapper::Array {
     std::deque<std::pair<Problem, Mapped<ChoiceOf<Problem>>>> known = {};
   };
 
-  Dtype dtype;
+  Array(const hardware::Device& device, const Operands& types, Kernel of, const Reached& now)
+      : operands(types),
+        kernel(of),
+        reached(now),
+        machine(make_machine(device, types, now)),
+        grids(all_grids(machine)) {}
+
+  // References stay valid.
+  template <typename Problem>
+  const Mapped<ChoiceOf<Problem>>& map(const Problem& problem) {
+    auto& [search, known] = std::get<Memory<Problem>>(memories);
+    for (const auto& [searched, mapped] : known) {
+      if (searched == problem) return mapped;
+    }
+    return known.emplace_back(problem, select(machine, search, problem, 1)).second;
+  }
+
+  Operands operands;
+  Kernel kernel;
+  Reached reached;
   Machine machine;
   std::vector<Grid> grids;
   std::tuple<Memory<GemmProblem>, Memory<AttentionProblem>, Memory<VectorProblem>> memories{
       {{machine, grids}}, {{machine, grids}}, {{machine, grids}}};
 };
 
-TileMapper::TileMapper(const hardware::Device& device, bool published) : device_(&device), published_(published) {}
+TileMapper::TileMapper(const hardware::Device& device, bool published, const hardware::RuntimeProfile* profile)
+    : device_(&device), published_(published), profile_(profile) {}
 TileMapper::~TileMapper() = default;
 TileMapper::TileMapper(TileMapper&&) noexcept = default;
 TileMapper& TileMapper::operator=(TileMapper&&) noexcept = default;
 
-TileMapper::Array* TileMapper::array(Dtype dtype) const {
+TileMapper::Array& TileMapper::array(const Operands& operands, Kernel kernel) const {
   for (const auto& known : arrays_) {
-    if (known->dtype == dtype) return known.get();
+    if (known->operands == operands && known->kernel == kernel) return *known;
   }
-  if (device_->find_peak(hardware::Engine::matrix, dtype) == nullptr) return nullptr;
-  return arrays_.emplace_back(std::make_unique<Array>(*device_, dtype)).get();
+  return *arrays_.emplace_back(std::make_unique<Array>(*device_, operands, kernel, reached_by(profile_, kernel)));
 }
 
-TileMapper::Array& TileMapper::required(Dtype dtype) const {
-  if (Array* found = array(dtype)) return *found;
-  throw Error::bad_input(fmt::format("{} has no rate of matrix products on {}", device_->name, name(dtype)));
+TileMapper::Array* TileMapper::array(const graph::Op& op, const cost::Work& work, const Problem& problem) const {
+  if (device_->find_peak(hardware::Engine::matrix, work.matrix_dtype) == nullptr) return nullptr;
+  Operands operands{.dtype = work.matrix_dtype};
+  Kernel kernel = Kernel::product;
+  const auto set = [&](const graph::OnTiles& tiles) {
+    if (tiles.passes > 0) operands.passes = tiles.passes;
+    if (tiles.grid.empty()) return;
+    operands.grid = hardware::parse_sides(tiles.grid);
+    if (!operands.grid) throw Error::bad_input("'grid' must be two sides, such as 8x8, not " + quote(tiles.grid));
+  };
+  if (const auto* gemm = std::get_if<graph::Gemm>(&op.body)) {
+    set(gemm->tiles);
+    if (profile_) {
+      const auto& p = std::get<GemmProblem>(problem);
+      operands.bytes = p.a_bytes + p.b_bytes;
+      operands.near = gemm->weights != nullptr && p.m <= profile_->choices.near_rows;
+      if (gemm->weights != nullptr && !operands.near) kernel = Kernel::prompt_product;
+    }
+  } else if (const auto* attention = std::get_if<graph::Attention>(&op.body)) {
+    set(attention->tiles);
+    if (profile_) kernel = Kernel::attention;
+  }
+  return &array(operands, kernel);
 }
 
-const Machine& TileMapper::machine(Dtype dtype) const { return required(dtype).machine; }
-std::span<const Grid> TileMapper::grids(Dtype dtype) const { return required(dtype).grids; }
+const Machine& TileMapper::machine(Dtype dtype) const { return array({.dtype = dtype}, Kernel::product).machine; }
 
 template <typename Problem>
 const Mapped<ChoiceOf<Problem>>& TileMapper::map(const Problem& problem, Dtype dtype) const {
-  Array& a = required(dtype);
-  auto& [search, known] = std::get<Array::Memory<Problem>>(a.memories);
-  for (const auto& [searched, mapped] : known) {
-    if (searched == problem) return mapped;
-  }
-  return known.emplace_back(problem, select(a.machine, search, problem, 1)).second;
+  return array({.dtype = dtype}, Kernel::product).map(problem);
 }
 template const Mapped<GemmChoice>& TileMapper::map(const GemmProblem&, Dtype) const;
 template const Mapped<AttentionChoice>& TileMapper::map(const AttentionProblem&, Dtype) const;
 template const Mapped<VectorChoice>& TileMapper::map(const VectorProblem&, Dtype) const;
 
+std::optional<Posed> TileMapper::pose(const graph::Op& op, const cost::Work& work) const {
+  std::optional<Problem> problem = problem_of(op, work, profile_ && profile_->choices.masked_attention);
+  Array* const on = problem && !published_ ? array(op, work, *problem) : nullptr;
+  if (on == nullptr) return std::nullopt;
+  return Posed{*std::move(problem), &on->machine, on->grids};
+}
+
 Seam TileMapper::seam(const graph::Op& op, const cost::Work& work) const {
   Seam seam;
-  const std::optional<Problem> problem = problem_of(op, work);
-  if (!problem || published_ || array(work.matrix_dtype) == nullptr) return seam;
+  const std::optional<Problem> problem = problem_of(op, work, profile_ && profile_->choices.masked_attention);
+  if (!problem || published_) return seam;
+  Array* const on = array(op, work, *problem);
+  if (on == nullptr) return seam;
   std::visit(
       [&](const auto& p) {
-        const auto& mapped = map(p, work.matrix_dtype);
+        const auto& mapped = on->map(p);
         if (mapped.found.empty()) return;
         const auto& best = mapped.found.front();
-        const Machine& m = machine(work.matrix_dtype);
+        const Machine& m = on->machine;
         seam.idle = std::max(0.0, best.simulated - best.choice.time.dram);
         seam.room = m.sram - sram_of(as_mapped(p, best.choice), best.choice.mapping);
         if constexpr (std::is_same_v<std::decay_t<decltype(p)>, GemmProblem>) {
@@ -134,23 +188,47 @@ Seam TileMapper::seam(const graph::Op& op, const cost::Work& work) const {
 }
 
 OpTime TileMapper::time(const graph::Op& op, const cost::Work& work, const OpTime& light) const {
-  const std::optional<Problem> problem = problem_of(op, work);
-  const Dtype dtype = work.matrix_dtype;
-  if (!problem || array(dtype) == nullptr) return light;
-  if (published_) return bits(dtype) == 16 ? published_time(machine(dtype), *problem, light) : light;
+  const std::optional<Problem> problem = problem_of(op, work, profile_ && profile_->choices.masked_attention);
+  if (!problem) return light;
+  Array* const on = array(op, work, *problem);
+  if (on == nullptr) return light;
+  if (published_) {
+    return bits(work.matrix_dtype) == 16 ? published_time(on->machine, *problem, light) : light;
+  }
   return std::visit(
       [&](const auto& p) {
-        const auto& mapped = map(p, dtype);
+        const auto& mapped = on->map(p);
         if (mapped.found.empty()) {
           Diagnostic d;
           d.message = fmt::format("{}: no mapping fits into {} of a tile of {}", op.name,
-                                  format_bytes_binary(Bytes{machine(dtype).sram}), device_->name);
+                                  format_bytes_binary(Bytes{on->machine.sram}), device_->name);
           throw Error(ErrorKind::infeasible, {d});
         }
         const auto& best = mapped.found.front();
-        const PipelineTime& parts = best.choice.time;
+        PipelineTime parts = best.choice.time;
+        double seconds = best.simulated;
+        const Reached reached = reached_by(profile_, on->kernel);
+        if (reached != on->reached) {
+          // The launch and what nothing hides stand beside the mapping.
+          const Machine& then = on->machine;
+          const Machine now = make_machine(*device_, on->operands, reached);
+          const double mapped_alone = seconds - then.op_seconds(0, parts.compute, parts.dram);
+          parts = pipeline_time(now, schedule_of(now, p, best.choice));
+          seconds = now.op_seconds(mapped_alone * parts.seconds / best.choice.time.seconds, parts.compute, parts.dram);
+        }
+        if constexpr (std::is_same_v<std::decay_t<decltype(p)>, AttentionProblem>) {
+          if (on->kernel == Kernel::attention) {
+            const double keys = get(profile_->values, hardware::Parameter::tile_attention_keys);
+            seconds += parts.compute * keys / d(p.keys);
+          }
+        }
         OpTime t = light;
-        t.total = std::max(Seconds{best.simulated}, light.roof);
+        t.total = Seconds{seconds};
+        if (profile_ == nullptr) {
+          t.total = std::max(t.total, light.roof);
+        } else {
+          t.roof = std::min(light.roof, t.total);  // passes and parts of the mesh have a roof of their own
+        }
         const double most = std::max({t.matrix.value, t.vector.value, parts.dram, parts.noc});
         t.bound = most == parts.dram       ? mapper::Bound::memory
                   : most == t.matrix.value ? mapper::Bound::matrix

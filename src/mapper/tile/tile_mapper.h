@@ -29,23 +29,37 @@ struct Seam {
 // What the stack of a profile with KernelChoices::tile_mappings leaves of a device's rates.
 Reached reached_of(const hardware::RuntimeProfile& profile);
 
+// What an op is to a stack, which does not reach as much with all.
+enum class Kernel : unsigned char { product, prompt_product, attention };
+
+// An op as mappings are searched for it.
+struct Posed {
+  Problem problem;
+  const Machine* machine = nullptr;  // of the mapper, as the grids
+  std::span<const Grid> grids = {};
+};
+
 // Not for several threads at once: it remembers what it searched.
 class TileMapper {
  public:
   // Of a device of kind tile_array, which must outlive it. `published`: ops that the published mapper has formulas for
   // take the time that these give.
-  explicit TileMapper(const hardware::Device& device, bool published = false);
+  // `profile`, which must outlive it, too: what its stack reaches of the device's rates. Its values are read at every
+  // call, so that a fit can change them in place: mappings stay those of the values at which they were searched for,
+  // and their times follow by the closed form.
+  explicit TileMapper(const hardware::Device& device, bool published = false,
+                      const hardware::RuntimeProfile* profile = nullptr);
   ~TileMapper();
   TileMapper(TileMapper&&) noexcept;
   TileMapper& operator=(TileMapper&&) noexcept;
 
-  // References stay valid. Throws Error(bad_input) for a type that the matrix units do not multiply.
+  // Of a product that is nothing special to a stack. References stay valid. Throws Error(bad_input) for a type that the
+  // matrix units do not multiply.
   template <typename Problem>
   const Mapped<ChoiceOf<Problem>>& map(const Problem& problem, Dtype dtype) const;
   const Machine& machine(Dtype dtype) const;
-  std::span<const Grid> grids(Dtype dtype) const;
-  // Whether ops on the type have mappings: its matrix units multiply it, and no formulas are asked for instead.
-  bool maps(Dtype dtype) const { return !published_ && array(dtype) != nullptr; }
+  // Nothing where the tiles have no part in the op, or formulas stand in for mappings.
+  std::optional<Posed> pose(const graph::Op& op, const cost::Work& work) const;
 
   // Time of one execution; `light`: that of the roofline, which a mapping is never below and which stands in where
   // tiles have no part, or no matrix unit for the type. Throws Error(infeasible) when no mapping fits.
@@ -54,12 +68,14 @@ class TileMapper {
   Seam seam(const graph::Op& op, const cost::Work& work) const;
 
  private:
-  struct Array;                        // of one data type
-  Array* array(Dtype dtype) const;     // null: no matrix unit for the type
-  Array& required(Dtype dtype) const;  // throws then
+  struct Array;  // for operands of some types, on the machine that an op of its kind finds
+  Array& array(const Operands& operands, Kernel kernel) const;
+  Array* array(const graph::Op& op, const cost::Work& work,
+               const Problem& problem) const;  // null: no matrix unit for it
 
   const hardware::Device* device_;
   bool published_;
+  const hardware::RuntimeProfile* profile_;
   mutable std::deque<std::unique_ptr<Array>> arrays_;
 };
 

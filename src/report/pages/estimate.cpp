@@ -54,14 +54,23 @@ std::string images_text(const estimate::Scenario& s) {
                      s.image.prompt_tokens, model::to_text(s.image.scaled));
 }
 
+// " in 3 pieces of 4096 and one of 512".
+std::string pieces_text(const Generation& g) {
+  const std::int64_t prompt = g.estimate->scenario.prompt;
+  const std::int64_t piece = g.setup->serving.prefill_chunk.value_or(prompt);
+  if (piece >= prompt || !g.setup->serving.prefills()) return {};
+  const std::string rest = prompt % piece > 0 ? fmt::format(" and one of {}", prompt % piece) : "";
+  return fmt::format(" in {} piece{} of {}{}", prompt / piece, prompt / piece == 1 ? "" : "s", piece, rest);
+}
+
 std::string assumptions_line(const Generation& g) {
   const Estimate& e = *g.estimate;
   const graph::Execution& x = g.setup->execution;
   const std::string depth = e.scenario.depth > 0 ? fmt::format(", {} cached", e.scenario.depth) : "";
   const std::string cache = g.setup->encodes() ? "" : "KV cache " + kv_text(*g.setup) + ", ";
   std::string text =
-      fmt::format("batch {}{}, prompt {}{}{}; weights {}, {}activations {}; options {}", e.scenario.batch, depth,
-                  e.scenario.prompt - e.scenario.image_tokens(), images_text(e.scenario),
+      fmt::format("batch {}{}, prompt {}{}{}{}; weights {}, {}activations {}; options {}", e.scenario.batch, depth,
+                  e.scenario.prompt - e.scenario.image_tokens(), images_text(e.scenario), pieces_text(g),
                   generated_text(g, ", generate "), x.weights.name, cache, name(x.activations), options_text(*g.setup));
   // All that a stack has may be little.
   if (g.setup->profile && !x.runtime.flash_attention && text.ends_with("options all"))
@@ -118,7 +127,8 @@ std::string context_text(const Generation& g) {
 // "bound by …", of a pass over images and of the prefill.
 std::string prompt_bounds(const Estimate& e) {
   const Phase* vision = e.phase("vision");
-  const std::string prefill = "bound by " + bound_shares(*e.phase("prefill"));
+  const std::string prefill =
+      "bound by " + bound_shares(estimate::Estimator::prompt_phases(e).subspan(vision == nullptr ? 0 : 1));
   if (vision == nullptr) return prefill;
   return fmt::format("{} of it for the images, bound by {}; prefill {}", format_seconds(vision->time),
                      bound_shares(*vision), prefill);

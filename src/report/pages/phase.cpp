@@ -31,10 +31,16 @@ Fields rests_on(const estimate::Platform& platform, const std::vector<Figure>& f
   return f;
 }
 
-std::string bound_shares(const Phase& p) {
+std::string bound_shares(std::span<const Phase> phases) {
   std::string text;
-  for (std::size_t i = 0; i < std::size(p.bound_time); ++i) {
-    const double share = p.bound_time[i] / (p.ops_time - p.overlapped);
+  for (std::size_t i = 0; i < mapper::kBounds; ++i) {
+    Seconds bound;
+    Seconds all;
+    for (const Phase& p : phases) {
+      bound += p.bound_time[i] * static_cast<double>(p.steps);
+      all += (p.ops_time - p.overlapped) * static_cast<double>(p.steps);
+    }
+    const double share = bound / all;
     if (share < 0.0005) continue;  // would print as 0.0 %
     if (!text.empty()) text += ", ";
     text += fmt::format("{} {}", mapper::name(static_cast<mapper::Bound>(i)), format_share(share));

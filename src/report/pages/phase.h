@@ -15,7 +15,8 @@ namespace llmperf::report {
 // The figures that the numbers rest on, each with its provenance.
 Fields rests_on(const estimate::Platform& platform, const std::vector<Figure>& figures);
 // "matrix 97 %, memory 3 %" of a phase's time.
-std::string bound_shares(const estimate::Phase& phase);
+std::string bound_shares(std::span<const estimate::Phase> phases);
+inline std::string bound_shares(const estimate::Phase& phase) { return bound_shares({&phase, 1}); }
 // "889.1 G": the column's header says of what.
 std::string flops_cell(Flops flops);
 // The op's name, with the layers it is of where ops of that name are of several kinds of layers of `model`, which is
