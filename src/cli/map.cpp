@@ -25,7 +25,7 @@ namespace {
 constexpr Bounds kExtent{1, std::int64_t{1} << 30};
 constexpr Bounds kHeads{1, 1 << 20};
 constexpr Bounds kRanks{1, 1 << 20};
-constexpr Bounds kMappings{1, 20};
+constexpr Bounds kMappings{1, 200};
 
 struct MapFlags {
   std::string hardware;
@@ -135,7 +135,8 @@ Answer map_op(const MapFlags& flags, const graph::Op& op, std::string_view name,
   WrittenFile svg(flags.svg);
   const hardware::Device device = hardware::load_device(flags.hardware);
   const std::optional<hardware::RuntimeProfile> profile = profile_of(device, flags.runtime);
-  tile::Problem problem = *tile::problem_of(op, cost::work_of(op));
+  tile::Problem problem = *tile::problem_of(op, cost::work_of(op), profile && profile->choices.masked_attention);
+  const bool attends = std::holds_alternative<tile::AttentionProblem>(problem);
   report::MappingStudy result;
   result.operands = {
       .dtype = flags.dtype, .passes = flags.passes, .near = terms.near, .grid = grid_of(flags.grid, device)};
@@ -154,7 +155,9 @@ Answer map_op(const MapFlags& flags, const graph::Op& op, std::string_view name,
     }
   }
   const tile::Machine machine =
-      tile::make_machine(device, result.operands, profile ? tile::reached_of(*profile) : tile::Reached{});
+      tile::make_machine(device, result.operands,
+                         profile ? tile::reached_of(*profile, attends ? tile::Kernel::attention : tile::Kernel::product)
+                                 : tile::Reached{});
   if (terms.near && !profile && !device.tile_array->channels) {
     throw Error::bad_input(fmt::format("--near: {} does not say where its channels are", device.name),
                            "tile_array: {channels: {places: …}, …}");

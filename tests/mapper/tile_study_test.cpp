@@ -263,9 +263,10 @@ TEST_CASE("where no mapping fits, the least memory that would do is named") {
 
 TEST_CASE("arrays of more tiles than mappings are searched for are refused") {
   hardware::Device device = hardware::load_device("tx8");
-  device.tile_array->tiles = 1024;
-  device.tile_array->mesh_x = device.tile_array->mesh_y = 32;
-  CHECK_THROWS_WITH(make_machine(device, Dtype::bf16), Catch::Matchers::Contains("at most 256 tiles"));
+  device.tile_array->tiles = 4160;
+  device.tile_array->mesh_x = 65;
+  device.tile_array->mesh_y = 64;
+  CHECK_THROWS_WITH(make_machine(device, Dtype::bf16), Catch::Matchers::Contains("at most 4096 tiles"));
 }
 
 TEST_CASE("a whole simulation of too many steps is refused") {

@@ -259,7 +259,7 @@ class Map(ProgramTest):
             ({"sram": ("capacity: 3 MiB", "capacity: 0 MiB")}, "'capacity' must be a positive number"),
             ({"mesh": ("mesh: 4x4", "mesh: 4x5")}, "a mesh of 4x5 has 20 tiles, not 16"),
             ({"tiles": ("tiles: 16", "tiles: 0"), "mesh": ("mesh: 4x4", "mesh: 0x0")}, "'tiles' must be an integer between 1"),
-            ({"tiles": ("tiles: 16", "tiles: 1024"), "mesh": ("mesh: 4x4", "mesh: 32x32")}, "at most 256 tiles"),
+            ({"tiles": ("tiles: 16", "tiles: 4160"), "mesh": ("mesh: 4x4", "mesh: 65x64")}, "at most 4096 tiles"),
             ({"level": ("  - {name: SRAM, capacity: 3 MiB, per_tile: true, provenance: datasheet}\n", "")}, "no memory per tile"),
         ]
         for changes, fragment in cases:

@@ -388,7 +388,7 @@ void AttentionSearch::propose(const AttentionProblem& p, AttentionMapping map) {
 void AttentionSearch::collect(const AttentionProblem& p, const Grid& grid) {
   AttentionMapping map;
   map.grid = &grid;
-  order_ = place(grid) << 27;
+  order_ = place(grid) << 25;
   map.tx = map.ty = machine_.granule;
   const AttentionExtent e = extent_of(p, map);
   const std::vector<std::int64_t> keys = block_sides(e.keys, machine_.granule, kBlocks);

@@ -15,6 +15,12 @@ std::int64_t next_piece(std::int64_t rest, int granule) {
   return std::min(rest, divide_up(divide_up(rest, 2), granule) * granule);
 }
 
+// Whether an operand can come so to the tiles that share it: what is in the tiles' memory is no tile's own to load.
+bool can_come(const Machine& machine, Feed feed, int sharers, bool local) {
+  if (sharers == 1) return feed == Feed::direct;
+  return machine.only_multicast ? feed == Feed::multicast : feed != Feed::direct || !local;
+}
+
 // Fills in blocks of one product.
 class GemmLowering {
  public:
@@ -606,10 +612,8 @@ class Neighbours {
     if (map.grid->batch > p.batch) return;
     if (map.grid->a.length == 1) map.a.feed = Feed::direct;
     if (map.grid->b.length == 1) map.b.feed = Feed::direct;
-    const auto taken_twice = [](const Stream& stream, const Paths& paths, bool local) {
-      return local && paths.length > 1 && stream.feed == Feed::direct;
-    };
-    if (taken_twice(map.a, map.grid->a, p.a_local) || taken_twice(map.b, map.grid->b, p.b_local)) return;
+    if (!can_come(m_, map.a.feed, map.grid->a.length, p.a_local)) return;
+    if (!can_come(m_, map.b.feed, map.grid->b.length, p.b_local)) return;
     const GemmExtent e = extent_of(p, map);
     map.bb = e.blocks_m * e.blocks_n > 1 ? 1 : std::min(map.bb, e.batch);
     if (map.bb > 1 || p.finish_bytes > 0) map.tail = 1;
@@ -666,7 +670,7 @@ void GemmSearch::collect(const GemmProblem& problem, const GemmGiven& wanted, bo
 void GemmSearch::collect(const Space& space) {
   const GridBound& grid = space.bound;
   const double element = grid.problem.c_bytes * grid.problem.results;
-  std::uint64_t order = (place(grid.grid) << 1 | (space.transposed ? 1 : 0)) << 27;
+  std::uint64_t order = (place(grid.grid) << 1 | (space.transposed ? 1 : 0)) << 24;
   for (const Cut& m : *space.m) {
     if (grid.a + grid.b * m.blocks + grid.c + grid.latencies >= limit())
       break;  // narrower blocks only need B more often
@@ -706,10 +710,8 @@ void GemmSearch::expand(const Candidate& candidate, Look look) {
   const std::size_t feeds = look == Look::coarse ? 2 : kFeeds.size();
   const GemmProblem& problem = candidate.space->bound.problem;
   const GemmGiven& wanted = *candidate.space->given;
-  // What is in the tiles' memory is there once: tiles that share it have it from each other.
-  const auto possible = [](Feed feed, const Paths& paths, bool local, const GemmGiven::Operand& operand) {
-    if (paths.length == 1) return feed == Feed::direct;
-    return operand.feed.value_or(feed) == feed && !(local && feed == Feed::direct);
+  const auto possible = [&](Feed feed, const Paths& paths, bool local, const GemmGiven::Operand& operand) {
+    return can_come(machine_, feed, paths.length, local) && (paths.length == 1 || operand.feed.value_or(feed) == feed);
   };
   for (std::size_t a = 0; a < feeds; ++a) {
     if (!possible(kFeeds[a], map.grid->a, problem.a_local, wanted.a)) continue;

@@ -5,27 +5,20 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <optional>
+#include <tuple>
 
 #include "base/error.h"
 
 namespace llmperf::mapper::tile {
 namespace {
 
-constexpr std::int64_t kMostTiles = 256;  // the layouts of more on their mesh take more than seconds to compare
+constexpr std::int64_t kMostTiles = 4096;  // a simulation of more takes more than seconds
 
 enum Dim : unsigned char { kBatch, kM, kN, kK };
-constexpr std::size_t kDims = 4;
-using Sizes = std::array<int, kDims>;
-using Order = std::array<std::size_t, kDims>;
-
-// Sizes along both sides of the mesh, and the dimensions of each side from the slowest to the fastest.
-struct Layout {
-  Sizes x;
-  Sizes y;
-  Order x_order;
-  Order y_order;
-};
+using Sizes = Layout::Sizes;
+using Order = Layout::Order;
 
 std::vector<Sizes> factorisations(int product) {
   std::vector<Sizes> result;
@@ -62,42 +55,30 @@ int position(const Sizes& sizes, const Order& order, const Sizes& at) {
   return result;
 }
 
-class Mesh {
- public:
-  explicit Mesh(const Machine& machine) : x_(machine.mesh_x), y_(machine.mesh_y) {}
-  int tile(int x, int y) const { return y * x_ + x; }
-  int links() const { return 4 * x_ * y_; }
-  // Along x first.
-  void route(int from, int to, std::vector<int>& links) const {
-    while (from % x_ != to % x_) {
-      const bool right = to % x_ > from % x_;
-      links.push_back(4 * from + (right ? 0 : 1));
-      from += right ? 1 : -1;
-    }
-    while (from / x_ != to / x_) {
-      const bool down = to / x_ > from / x_;
-      links.push_back(4 * from + (down ? 2 : 3));
-      from += down ? x_ : -x_;
-    }
+// Along x first.
+void route(int mesh_x, int from, int to, std::vector<int>& links) {
+  while (from % mesh_x != to % mesh_x) {
+    const bool right = to % mesh_x > from % mesh_x;
+    links.push_back(4 * from + (right ? 0 : 1));
+    from += right ? 1 : -1;
   }
+  while (from / mesh_x != to / mesh_x) {
+    const bool down = to / mesh_x > from / mesh_x;
+    links.push_back(4 * from + (down ? 2 : 3));
+    from += down ? mesh_x : -mesh_x;
+  }
+}
 
- private:
-  int x_;
-  int y_;
-};
+int product(const Sizes& s) { return s[0] * s[1] * s[2] * s[3]; }
 
 // Tiles that differ in `dim` only, back and forth over the rows of the part of the mesh that they fill.
-Paths paths(const Mesh& mesh, const Layout& layout, std::size_t dim) {
-  Paths result;
-  int tiles = 1;
-  for (std::size_t d = 0; d < kDims; ++d) tiles *= layout.x[d] * layout.y[d];
-  result.length = layout.x[dim] * layout.y[dim];
-  result.groups = tiles / result.length;
-  result.group.resize(static_cast<std::size_t>(tiles));
+Paths::Way way_of(const Layout& layout, std::size_t dim) {
+  Paths::Way result;
+  const int mesh_x = product(layout.x);
+  result.group.resize(static_cast<std::size_t>(mesh_x * product(layout.y)));
   Sizes others_x = layout.x;
   Sizes others_y = layout.y;
   others_x[dim] = others_y[dim] = 1;
-  const auto count = [](const Sizes& s) { return s[0] * s[1] * s[2] * s[3]; };
   const auto digits = [](const Sizes& s, int index) {
     Sizes at{};
     for (std::size_t d = kDims; d-- > 0;) {
@@ -107,104 +88,181 @@ Paths paths(const Mesh& mesh, const Layout& layout, std::size_t dim) {
     return at;
   };
   int group = 0;
-  for (int gy = 0; gy < count(others_y); ++gy) {
-    for (int gx = 0; gx < count(others_x); ++gx) {
+  for (int gy = 0; gy < product(others_y); ++gy) {
+    for (int gx = 0; gx < product(others_x); ++gx) {
       Sizes at_x = digits(others_x, gx);
       Sizes at_y = digits(others_y, gy);
       const std::size_t first = result.tiles.size();
-      const std::size_t first_link = result.links.size();
       for (int iy = 0; iy < layout.y[dim]; ++iy) {
         for (int i = 0; i < layout.x[dim]; ++i) {
           at_y[dim] = iy;
           at_x[dim] = iy % 2 == 0 ? i : layout.x[dim] - 1 - i;
-          const int tile =
-              mesh.tile(position(layout.x, layout.x_order, at_x), position(layout.y, layout.y_order, at_y));
+          const int tile = position(layout.y, layout.y_order, at_y) * mesh_x + position(layout.x, layout.x_order, at_x);
           result.group[static_cast<std::size_t>(tile)] = group;
-          if (result.tiles.size() > first) {
-            const std::size_t before = result.links.size();
-            mesh.route(result.tiles.back(), tile, result.links);
-            result.longest = std::max(result.longest, static_cast<int>(result.links.size() - before));
-          }
+          if (result.tiles.size() > first) route(mesh_x, result.tiles.back(), tile, result.links);
           result.tiles.push_back(tile);
           result.reached.push_back(static_cast<int>(result.links.size()));
         }
       }
-      std::vector<int> back;
-      mesh.route(result.tiles.back(), result.tiles[first], back);
-      result.longest = std::max(result.longest, static_cast<int>(back.size()));
-      result.hops = std::max(result.hops, static_cast<int>(result.links.size() - first_link));
       ++group;
     }
   }
   return result;
 }
 
-std::vector<int> carried(const Mesh& mesh, const Paths& paths) {
-  std::vector<int> load(static_cast<std::size_t>(mesh.links()));
-  for (const int link : paths.links) ++load[static_cast<std::size_t>(link)];
+// How far neighbours in a dimension are apart along a side of the mesh.
+int stride(const Sizes& sizes, const Order& order, std::size_t dim) {
+  int result = 1;
+  for (std::size_t i = kDims; order[--i] != dim;) result *= sizes[order[i]];
+  return result;
+}
+
+Paths paths(const Layout& layout, std::size_t dim) {
+  Paths result;
+  const int x = layout.x[dim];
+  const int y = layout.y[dim];
+  const int x_stride = stride(layout.x, layout.x_order, dim);
+  const int y_stride = stride(layout.y, layout.y_order, dim);
+  result.length = x * y;
+  result.groups = product(layout.x) * product(layout.y) / result.length;
+  result.hops = y * (x - 1) * x_stride + (y - 1) * y_stride;
+  result.back = (y % 2 == 1 ? (x - 1) * x_stride : 0) + (y - 1) * y_stride;
+  result.longest = std::max({x > 1 ? x_stride : 0, y > 1 ? y_stride : 0, result.back});
+  result.dim = dim;
+  result.layout = layout;
+  return result;
+}
+
+// Paths of a dimension over each link along a side of the mesh, where they take the links from neighbours of an even
+// place in the dimension to the next, of an odd one, or of both. Paths that begin at `stride` tiles side by side
+// overlap.
+enum Turns : unsigned char { kEven, kOdd, kBoth };
+std::vector<int> carried(int side, int size, int stride, Turns turns) {
+  std::vector<int> load(static_cast<std::size_t>(side - 1));
+  const auto counts = [&](int from) {
+    return from >= 0 && from < size - 1 && (turns == kBoth || from % 2 == (turns == kOdd ? 1 : 0));
+  };
+  for (int link = 0; link < side - 1; ++link) {
+    const int from = link / stride % size;
+    const int within = link % stride;
+    load[static_cast<std::size_t>(link)] =
+        (counts(from) ? within + 1 : 0) + (counts(from - 1) ? stride - within - 1 : 0);
+  }
   return load;
 }
 
-std::vector<LinkLoad> heaviest(const std::vector<int>& a, const std::vector<int>& b) {
-  std::vector<LinkLoad> result;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const LinkLoad load{a[i], b[i]};
-    const auto covers = [](const LinkLoad& x, const LinkLoad& y) { return x.a >= y.a && x.b >= y.b; };
-    if (std::ranges::any_of(result, [&](const LinkLoad& other) { return covers(other, load); })) continue;
-    std::erase_if(result, [&](const LinkLoad& other) { return covers(load, other); });
-    result.push_back(load);
+// Links along x carry what goes along rows: of each dimension in one direction in every row of the mesh, and in some
+// rows in the same one. Links along y carry what goes from one such row to the next, at its end: on the right behind
+// even rows, on the left behind odd ones; there are columns for every pair of ends of two dimensions.
+template <typename Visit>
+void each_load_x(const Sizes& x, const Order& order, const Visit& visit) {
+  const std::vector<int> a = carried(product(x), x[kN], stride(x, order, kN), kBoth);
+  const std::vector<int> b = carried(product(x), x[kM], stride(x, order, kM), kBoth);
+  for (std::size_t i = 0; i < a.size(); ++i) visit(LinkLoad{a[i], b[i]});
+}
+template <typename Visit>
+void each_load_y(const Sizes& x, const Sizes& y, const Order& order, const Visit& visit) {
+  const auto turns = [](int columns) {
+    return columns == 1 ? std::vector<Turns>{kBoth} : std::vector<Turns>{kEven, kOdd};
+  };
+  for (const Turns a_turns : turns(x[kN])) {
+    const std::vector<int> a = carried(product(y), y[kN], stride(y, order, kN), a_turns);
+    for (const Turns b_turns : turns(x[kM])) {
+      const std::vector<int> b = carried(product(y), y[kM], stride(y, order, kM), b_turns);
+      for (std::size_t i = 0; i < a.size(); ++i) visit(LinkLoad{a[i], b[i]});
+    }
   }
-  return result;
 }
 
-Grid make_grid(const Mesh& mesh, const Sizes& sizes, const Layout& layout) {
-  Grid grid{sizes[kBatch], sizes[kM], sizes[kN], sizes[kK], {}, {}, {}, {}, 0};
-  grid.a = paths(mesh, layout, kN);
-  grid.b = paths(mesh, layout, kM);
-  grid.c = paths(mesh, layout, kK);
-  const std::vector<int> a = carried(mesh, grid.a);
-  const std::vector<int> b = carried(mesh, grid.b);
-  const std::vector<int> c = carried(mesh, grid.c);
-  grid.loads = heaviest(a, b);
-  grid.c_load = *std::ranges::max_element(c);
-  return grid;
+void add_heaviest(std::vector<LinkLoad>& loads, const LinkLoad& load) {
+  const auto covers = [](const LinkLoad& x, const LinkLoad& y) { return x.a >= y.a && x.b >= y.b; };
+  if (std::ranges::any_of(loads, [&](const LinkLoad& other) { return covers(other, load); })) return;
+  std::erase_if(loads, [&](const LinkLoad& other) { return covers(load, other); });
+  loads.push_back(load);
 }
 
+// What a side of the mesh adds to the merit of a layout.
 struct Merit {
-  int load;
-  int sum;
-  int hops;
+  int load = 0;  // of a link with one kind of messages; with both, or of partial sums
+  int sum = 0;
+  int hops = 0;
+  void add(const LinkLoad& l) {
+    load = std::max({load, l.a, l.b});
+    sum = std::max(sum, l.a + l.b);
+  }
   auto operator<=>(const Merit&) const = default;
 };
-Merit merit(const Grid& grid) {
-  Merit result{0, grid.c_load, grid.a.hops + grid.b.hops + grid.c.hops};
-  for (const LinkLoad& l : grid.loads) {
-    result.load = std::max(result.load, std::max(l.a, l.b));
-    result.sum = std::max(result.sum, l.a + l.b);
-  }
-  return result;
+Merit merged(const Merit& x, const Merit& y) {
+  return {std::max(x.load, y.load), std::max(x.sum, y.sum), x.hops + y.hops};
 }
 
+// The merits of a side for each of its orders.
+class Sides {
+ public:
+  struct Side {
+    Order order;
+    Merit merit;  // but for hops
+    std::array<int, kDims> strides;
+  };
+  // `x`: along x, of which `other` does not matter.
+  const std::vector<Side>& of(const Sizes& sizes, const Sizes& other, bool x) {
+    const Sizes& columns = x ? sizes : other;
+    const Key key{sizes, x, !x && columns[kM] == 1, !x && columns[kN] == 1};
+    const auto [found, made] = known_.try_emplace(key);
+    if (!made) return found->second;
+    for (const Order& order : orders(sizes)) {
+      Side side{order, {}, {}};
+      for (std::size_t d = 0; d < kDims; ++d) side.strides[d] = stride(sizes, order, d);
+      const auto add = [&](const LinkLoad& load) { side.merit.add(load); };
+      x ? each_load_x(sizes, order, add) : each_load_y(other, sizes, order, add);
+      if (sizes[kK] > 1) side.merit.sum = std::max(side.merit.sum, side.strides[kK]);
+      found->second.push_back(side);
+    }
+    return found->second;
+  }
+
+ private:
+  using Key = std::tuple<Sizes, bool, bool, bool>;
+  std::map<Key, std::vector<Side>> known_;
+};
+
 // Every way to lay the dimensions along the sides of the mesh, the best of them.
-Grid best_layout(const Machine& machine, const Sizes& sizes) {
-  const Mesh mesh(machine);
-  std::optional<Grid> best;
-  for (const Sizes& x : factorisations(machine.mesh_x)) {
+Layout best_layout(const Machine& machine, const Sizes& sizes, const std::vector<Sizes>& rows, Sides& sides) {
+  std::optional<Merit> best;
+  Layout layout;
+  for (const Sizes& x : rows) {
     Sizes y{};
     bool divides = true;
     for (std::size_t d = 0; d < kDims; ++d) {
       divides = divides && sizes[d] % x[d] == 0;
       y[d] = sizes[d] / x[d];
     }
-    if (!divides || y[0] * y[1] * y[2] * y[3] != machine.mesh_y) continue;
-    for (const Order& x_order : orders(x)) {
-      for (const Order& y_order : orders(y)) {
-        Grid grid = make_grid(mesh, sizes, {x, y, x_order, y_order});
-        if (!best || merit(grid) < merit(*best)) best = std::move(grid);
+    if (!divides || product(y) != machine.mesh_y) continue;
+    const std::vector<Sides::Side>& along_y = sides.of(y, x, false);
+    for (Sides::Side along_x : sides.of(x, y, true)) {
+      for (const Dim d : {kM, kN, kK}) along_x.merit.hops += y[d] * (x[d] - 1) * along_x.strides[d];
+      for (Sides::Side other : along_y) {
+        for (const Dim d : {kM, kN, kK}) other.merit.hops += (y[d] - 1) * other.strides[d];
+        const Merit merit = merged(along_x.merit, other.merit);
+        if (best && !(merit < *best)) continue;
+        best = merit;
+        layout = {x, y, along_x.order, other.order};
       }
     }
   }
-  return *std::move(best);
+  return layout;
+}
+
+Grid make_grid(const Sizes& sizes, const Layout& layout) {
+  Grid grid{sizes[kBatch],     sizes[kM],         sizes[kN], sizes[kK], paths(layout, kN),
+            paths(layout, kM), paths(layout, kK), {},        0};
+  const auto add = [&](const LinkLoad& load) { add_heaviest(grid.loads, load); };
+  add({0, 0});
+  each_load_x(layout.x, layout.x_order, add);
+  each_load_y(layout.x, layout.y, layout.y_order, add);
+  if (layout.x[kK] > 1) grid.c_load = stride(layout.x, layout.x_order, kK);
+  if (layout.y[kK] > 1) grid.c_load = std::max(grid.c_load, stride(layout.y, layout.y_order, kK));
+  return grid;
 }
 
 }  // namespace
@@ -215,17 +273,14 @@ namespace {
 // link.
 double busiest_share(const hardware::TileArray& array, hardware::TilePlace used) {
   const std::vector<hardware::TilePlace>& places = array.channels->places;
-  Machine whole;
-  whole.mesh_x = static_cast<int>(array.mesh_x);
-  whole.mesh_y = static_cast<int>(array.mesh_y);
-  const Mesh mesh(whole);
-  std::vector<int> load(static_cast<std::size_t>(mesh.links()));
+  const int mesh_x = static_cast<int>(array.mesh_x);
+  std::vector<int> load(static_cast<std::size_t>(4 * array.mesh_x * array.mesh_y));
   std::vector<int> links;
   for (const hardware::TilePlace& place : places) {
     for (int y = 0; y < used.y; ++y) {
       for (int x = 0; x < used.x; ++x) {
         links.clear();
-        mesh.route(mesh.tile(static_cast<int>(place.x), static_cast<int>(place.y)), mesh.tile(x, y), links);
+        route(mesh_x, static_cast<int>(place.y) * mesh_x + static_cast<int>(place.x), y * mesh_x + x, links);
         for (const int link : links) ++load[static_cast<std::size_t>(link)];
       }
     }
@@ -320,25 +375,37 @@ Machine make_machine(const hardware::Device& device, const Operands& operands, c
   if (array.multicast) machine.multicast = std::min(array.multicast->value * reached.multicast, machine.link);
   if (array.tile_dram) machine.port = array.tile_dram->value;
   machine.granule = static_cast<int>(*std::ranges::max_element(array.granule));
+  machine.only_multicast = reached.only_multicast;
+  machine.serial_senders = reached.serial_senders;
   machine.shared_issue = array.shared_issue;
   machine.launch = array.launch.value + reached.launch;
   machine.hidden = reached.hidden;
   return machine;
 }
 
+const Paths::Way& Paths::way() const {
+  if (!way_) way_ = std::make_shared<const Way>(way_of(layout, dim));
+  return *way_;
+}
+
 std::vector<Grid> all_grids(const Machine& machine) {
+  const std::vector<Sizes> rows = factorisations(machine.mesh_x);
+  Sides sides;
   std::vector<Grid> grids;
-  for (const Sizes& sizes : factorisations(machine.tiles)) grids.push_back(best_layout(machine, sizes));
+  for (const Sizes& sizes : factorisations(machine.tiles)) {
+    grids.push_back(make_grid(sizes, best_layout(machine, sizes, rows, sides)));
+  }
   return grids;
 }
 
 std::uint64_t place(const Grid& grid) {
   std::uint64_t result = 0;
-  for (const int factor : {grid.batch, grid.m, grid.n, grid.k}) {
-    result = result << 9 | static_cast<std::uint64_t>(factor);  // of at most 256 tiles
+  for (const int factor : {grid.batch, grid.m, grid.n}) {  // which leave one for k
+    result = result << 13 | static_cast<std::uint64_t>(factor);
   }
   return result;
 }
+static_assert(kMostTiles < 1 << 13);
 
 std::vector<const Grid*> neighbours(std::span<const Grid> grids, const Grid& grid) {
   std::vector<const Grid*> result;

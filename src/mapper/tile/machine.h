@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -22,21 +23,28 @@ struct Machine {
   int tiles = 0;
   int mesh_x = 0;
   int mesh_y = 0;
-  double sram = 0;            // bytes of one tile
-  double dram = 0;            // bytes/s of all tiles together
-  double link = 0;            // bytes/s from one tile to a neighbour
-  double dram_latency = 0;    // s from a request to its first byte
-  double hop_latency = 0;     // s per link
-  double matrix = 0;          // FLOP/s of one tile
-  double vector = 0;          // operations/s of one tile
-  int granule = 16;           // rows, columns and depth that the matrix unit rounds up to
-  double multicast = 0;       // bytes/s from one tile to several; 0: as over a link
-  double port = 0;            // bytes/s from the DRAM to one tile; 0: all that the channel gives
-  bool shared_issue = false;  // matrix and vector unit share an instruction stream and never work at once
-  double launch = 0;          // s before an op begins
-  double hidden = 1;          // of the shorter of what units and channel take, what the longer hides
+  double sram = 0;              // bytes of one tile
+  double dram = 0;              // bytes/s of all tiles together
+  double link = 0;              // bytes/s from one tile to a neighbour
+  double dram_latency = 0;      // s from a request to its first byte
+  double hop_latency = 0;       // s per link
+  double matrix = 0;            // FLOP/s of one tile
+  double vector = 0;            // operations/s of one tile
+  int granule = 16;             // rows, columns and depth that the matrix unit rounds up to
+  double multicast = 0;         // bytes/s from one tile to several; 0: as over a link
+  double port = 0;              // bytes/s from the DRAM to one tile; 0: all that the channel gives
+  bool only_multicast = false;  // shared operands reach the tiles that need them in no other way
+  bool serial_senders = false;  // a tile that gets a slice and hands it on does one after the other
+  bool shared_issue = false;    // matrix and vector unit share an instruction stream and never work at once
+  double launch = 0;            // s before an op begins
+  double hidden = 1;            // of the shorter of what units and channel take, what the longer hides
 
   double multicast_rate() const { return multicast > 0 ? multicast : link; }
+  // s in which a tile's port takes `bytes` from the DRAM and, with `handed_on`, is busy with sending them on.
+  double port_seconds(double bytes, bool handed_on) const {
+    if (port <= 0) return 0;
+    return bytes / port + (handed_on && serial_senders ? bytes / multicast_rate() : 0);
+  }
   // Of an op whose mapping takes `mapped` s by itself, in which units and channel are busy for so long.
   double op_seconds(double mapped, double units, double channel) const {
     return launch + mapped + (1 - hidden) * (units < channel ? units : channel);
@@ -62,6 +70,8 @@ struct Reached {
   double link = 1;
   double multicast = 1;
   double hidden = 1;
+  bool only_multicast = false;
+  bool serial_senders = false;
   double launch = 0;  // s
   bool operator==(const Reached&) const = default;
 };
@@ -81,16 +91,39 @@ inline Machine make_machine(const hardware::Device& device, Dtype dtype) {
 // differ in k only add their results. Each such group is a path through the mesh along which blocks are handed on. What
 // several paths send over one link adds up, and the layout is the one where that is least.
 
+constexpr std::size_t kDims = 4;  // batch, m, n, k
+// Sizes along both sides of the mesh, and the dimensions of each side from the slowest to the fastest.
+struct Layout {
+  using Sizes = std::array<int, kDims>;
+  using Order = std::array<std::size_t, kDims>;
+  Sizes x = {1, 1, 1, 1};
+  Sizes y = {1, 1, 1, 1};
+  Order x_order = {0, 1, 2, 3};
+  Order y_order = {0, 1, 2, 3};
+};
+
 // Groups of tiles, each a path.
 struct Paths {
   int groups = 0;
-  int length = 1;            // tiles of a group
-  std::vector<int> tiles;    // [groups, length], in the order of the path
-  std::vector<int> group;    // [tiles] of the array
-  std::vector<int> links;    // of all paths, one after the other
-  std::vector<int> reached;  // [groups, length] index into `links` behind the links to that tile
-  int hops = 0;              // of the longest path
-  int longest = 0;           // links between two neighbours on a path, at most; also from the last to the first
+  int length = 1;   // tiles of a group
+  int hops = 0;     // links of each path
+  int longest = 0;  // links between two neighbours on a path, at most; also from the last to the first
+  int back = 0;     // links from the last tile of a path to its first
+  std::size_t dim = 0;
+  Layout layout;
+
+  // Tile by tile and link by link, for all groups.
+  struct Way {
+    std::vector<int> tiles;    // [groups, length], in the order of the path
+    std::vector<int> group;    // [tiles] of the array
+    std::vector<int> links;    // of all paths, one after the other
+    std::vector<int> reached;  // [groups, length] index into `links` behind the links to that tile
+  };
+  // Made when it is first asked for, as only few grids of an array are simulated. Not for several threads at once.
+  const Way& way() const;
+
+ private:
+  mutable std::shared_ptr<const Way> way_;
 };
 
 // Messages of a kind that a link carries: `a` blocks of A and `b` of B handed on along their paths.
@@ -113,7 +146,7 @@ struct Grid {
 
 // Every factorisation of the number of tiles into four, best layout each.
 std::vector<Grid> all_grids(const Machine& machine);
-// An order of grids that is the same however they are kept, by their factors: below 2^36.
+// An order of grids that is the same however they are kept, by their factors: below 2^39.
 std::uint64_t place(const Grid& grid);
 inline bool before(const Grid& x, const Grid& y) { return place(x) < place(y); }
 // Those of `grids` that differ from `grid` in two factors only, in that order.

@@ -198,12 +198,15 @@ class CostModel {
     // Through a tile's own port, and on to the others of its group.
     const auto handed_on = [&](double bytes, const Stream& stream) {
       if (!stream.used) return 0.0;
-      const double own = m_.port > 0 && !stream.local ? bytes / m_.port : 0;
-      return stream.feed == Feed::multicast ? std::max(own, bytes / m_.multicast_rate()) : own;
+      const bool multicast = stream.feed == Feed::multicast;
+      const double own = stream.local ? 0 : m_.port_seconds(bytes, multicast);
+      return multicast ? std::max(own, bytes / m_.multicast_rate()) : own;
     };
     if (m_.port > 0) {
-      const double through = (s_.b.used && !s_.b.local ? s.b : 0) + (apart > 0 && s_.a.used && !s_.a.local ? s.a : 0);
-      most = std::max(most, through / m_.port);
+      const auto through = [&](double bytes, const Stream& stream) {
+        return stream.used && !stream.local ? m_.port_seconds(bytes, stream.feed == Feed::multicast) : 0;
+      };
+      most = std::max(most, through(s.b, s_.b) + (apart > 0 ? through(s.a, s_.a) / std::max(1.0, apart) : 0));
     }
     // With one slot each, a slice of A behind another that goes through the slot does not come beside the load of B.
     if (apart > 1 && s_.a.slots == 1 && s_.b.slots == 1 && b_load(s) > 0) {

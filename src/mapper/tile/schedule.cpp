@@ -9,21 +9,6 @@
 namespace llmperf::mapper::tile {
 namespace {
 
-double count(const std::vector<int>& list) { return static_cast<double>(list.size()); }
-
-// Links from the last tile of every path back to its first.
-double way_back(const Machine& machine, const Paths& paths) {
-  double links = 0;
-  for (int group = 0; group < paths.groups; ++group) {
-    const auto first = static_cast<std::size_t>(group) * static_cast<std::size_t>(paths.length);
-    const int from = paths.tiles[first + static_cast<std::size_t>(paths.length) - 1];
-    const int to = paths.tiles[first];
-    links +=
-        std::abs(from % machine.mesh_x - to % machine.mesh_x) + std::abs(from / machine.mesh_x - to / machine.mesh_x);
-  }
-  return links;
-}
-
 // A slice of `bytes` per request that
 //   is multicast  goes over every link of its group's path once, length - 1 tiles get it from another one;
 //   goes round    comes to each of p tiles in p parts, of which p - 1 from another one; every link of the path, and of
@@ -38,11 +23,11 @@ void add(StreamTraffic& traffic, const Machine& machine, const Stream& stream, c
     case Feed::direct: return;
     case Feed::multicast:
       traffic.passed += bytes * paths.groups * others;
-      traffic.hops += bytes * count(paths.links);
+      traffic.hops += bytes * paths.groups * paths.hops;
       return;
     case Feed::ring:
       traffic.passed += bytes * machine.tiles * others;
-      traffic.hops += bytes * others * (count(paths.links) + way_back(machine, paths));
+      traffic.hops += bytes * others * paths.groups * (paths.hops + paths.back);
       return;
   }
 }
@@ -108,7 +93,7 @@ Traffic traffic_of(const Machine& machine, const Schedule& s) {
   }
   if (g.c.length > 1) {
     t.sums.passed = sums * machine.tiles;
-    t.sums.hops = sums * (count(g.c.links) + way_back(machine, g.c));
+    t.sums.hops = sums * g.c.groups * (g.c.hops + g.c.back);
     busiest += g.c_load * sums;
   }
   t.link = busiest / machine.link;

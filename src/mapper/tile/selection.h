@@ -62,7 +62,8 @@ class Selection {
   static constexpr int kRounds = 6;
   static constexpr int kNear = 6;  // of a round
   static constexpr std::size_t kFaster = 32;
-  static constexpr std::int64_t kMostRequests = 300'000;  // of all simulations
+  static constexpr std::int64_t kMostRequests = 300'000;  // of all simulations; as many more for every tile
+  static constexpr std::int64_t kMoreRequests = 500;
   static constexpr double kShort = 100;      // latencies; the shorter, the further the closed form is off: so many
   static constexpr double kMore = 6;         // starts, and simulations of a round, more at most
   static constexpr double kGood = 5e-3;      // so near to what is possible nothing better is looked for
@@ -72,7 +73,7 @@ class Selection {
 
   // Nothing that is left is much faster, or it takes too long to find.
   bool good() const {
-    return best_ < all_.size() && (all_[best_].simulated <= possible_ * (1 + kGood) || requests_ > kMostRequests);
+    return best_ < all_.size() && (all_[best_].simulated <= possible_ * (1 + kGood) || requests_ > most_);
   }
   bool hopeless(const Choice& choice) const {
     const double least = choice.time.seconds * (1 - kSlow) - machine_.dram_latency;
@@ -158,7 +159,8 @@ class Selection {
   std::vector<One> all_;
   std::size_t best_ = 0;       // of these
   std::int64_t requests_ = 0;  // that were simulated
-  double possible_ = 0;        // s; hardly any mapping takes less
+  const std::int64_t most_ = kMostRequests + kMoreRequests * machine_.tiles;
+  double possible_ = 0;  // s; hardly any mapping takes less
 };
 
 // At least `least` mappings, where there are as many.

@@ -7,8 +7,10 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <limits>
+#include <numeric>
 #include <queue>
 #include <span>
 #include <stdexcept>
@@ -93,10 +95,10 @@ struct Tile {
   Program::At next;          // step to run
   std::int64_t a_known = 0;  // steps whose slices have been sent for and have a time
   std::int64_t b_known = 0;
-  std::vector<double> a;  // when slices are there
-  std::vector<double> b;
-  std::vector<double> ends;  // of steps
-  std::int64_t starts = 0;   // blocks whose operands have been sent for
+  double* a = nullptr;  // when slices are there
+  double* b = nullptr;
+  double* ends = nullptr;   // of steps
+  std::int64_t starts = 0;  // blocks whose operands have been sent for
   std::int64_t joins = 0;
   double start_at[kKept] = {};
   double join_at[kKept] = {};
@@ -127,10 +129,13 @@ class Tiles {
       : m_(machine), s_(schedule), g_(*schedule.grid), program_(program), timeline_(timeline) {
     while (window_ < 2 * program.longest() + 8) window_ *= 2;
     tiles_.resize(at(m_.tiles));
+    times_.assign(3 * tiles_.size() * at(window_), 0);
+    double* next = times_.data();
     for (Tile& tile : tiles_) {
-      tile.a.assign(at(window_), 0);
-      tile.b.assign(at(window_), 0);
-      tile.ends.assign(at(window_), 0);
+      for (double** times : {&tile.a, &tile.b, &tile.ends}) {
+        *times = next;
+        next += window_;
+      }
     }
     links_.assign(4 * at(m_.mesh_x) * at(m_.mesh_y), 0);
     link_busy_.assign(links_.size(), 0);
@@ -237,9 +242,10 @@ class Tiles {
   // Parts of a slice go round: a step begins when all tiles of the path have theirs.
   double round_about(const Paths& paths, int i, std::int64_t step, bool is_a) const {
     double data = 0;
-    const int group = paths.group[at(i)];
+    const Paths::Way& way = paths.way();
+    const int group = way.group[at(i)];
     for (int j = group * paths.length; j < (group + 1) * paths.length; ++j) {
-      const Tile& other = tiles_[at(paths.tiles[at(j)])];
+      const Tile& other = tiles_[at(way.tiles[at(j)])];
       if ((is_a ? other.a_known : other.b_known) <= step) return kNever;
       data = std::max(data, (is_a ? other.a : other.b)[slot(step)]);
     }
@@ -342,14 +348,14 @@ class Tiles {
       return;
     }
     // Partial sums: when the last tile of the group has its own.
-    const int group = g_.c.group[at(i)];
+    const int group = g_.c.way().group[at(i)];
     Sum& sum = sums_[at(group * kKept) + kept(here.block)];
     sum.start = std::max(sum.start, end);
     if (++sum.tiles < g_.c.length) return;
     const double done = reduce(group, sum.start, block.reduce, here.number);
     sum = {};
     for (int j = group * g_.c.length; j < (group + 1) * g_.c.length; ++j) {
-      const int tile = g_.c.tiles[at(j)];
+      const int tile = g_.c.way().tiles[at(j)];
       finish(tile, here.block, done);
       if (tile != i) later_.push_back(tile);
     }
@@ -363,15 +369,16 @@ class Tiles {
 
   // Every tile passes `bytes` on along the path of its group.
   double reduce(int group, double start, double bytes, std::int64_t step) {
+    const Paths::Way& way = g_.c.way();
     const std::size_t first = at(group) * at(g_.c.length);
     double done = start;
-    for (int link = g_.c.reached[first]; link < g_.c.reached[first + at(g_.c.length) - 1]; ++link) {
-      const auto id = at(g_.c.links[at(link)]);
+    for (int link = way.reached[first]; link < way.reached[first + at(g_.c.length) - 1]; ++link) {
+      const auto id = at(way.links[at(link)]);
       const double begin = std::max(start, links_[id]);
       links_[id] = begin + bytes / m_.link;
       link_busy_[id] += bytes / m_.link;
       done = std::max(done, links_[id]);
-      const bool drawn = group == g_.c.group[0] && link == g_.c.reached[first];
+      const bool drawn = group == way.group[0] && link == way.reached[first];
       if (drawn) draw(0, Lane::noc, links_[id], bytes / m_.link, step);
     }
     return done + (g_.c.length - 1) * m_.hop_latency;
@@ -404,6 +411,7 @@ class Tiles {
   Timeline* timeline_;
   std::int64_t window_ = 1;
   std::vector<Tile> tiles_;
+  std::vector<double> times_;  // of all tiles
   std::vector<Sum> sums_;
   std::vector<double> links_;  // when they are free
   std::vector<double> link_busy_;
@@ -423,6 +431,8 @@ class Simulation {
         tiles_(machine, schedule, program_, timeline) {
     queue_of_[kA].assign(at(m_.tiles), -1);
     queue_of_[kB] = queue_of_[kA];
+    alone_.resize(at(m_.tiles));
+    std::iota(alone_.begin(), alone_.end(), 0);
     open(s_.a, g_.a, kA);
     open(s_.b, g_.b, kB);
     const auto any = [&](double Block::*bytes) {
@@ -459,37 +469,38 @@ class Simulation {
  private:
   enum Operand : unsigned char { kA, kB };
   enum Kind : unsigned char { kStart, kJoin, kStore };  // of a tile's own requests
+  static constexpr std::size_t kMostSlots = 4;
+  // Of requests that wait, that of the earliest step goes first, of those that of the lowest index.
+  using Key = std::uint64_t;
+  static constexpr int kIndexBits = 16;
+  static std::size_t index_of(Key key) { return key & ((Key{1} << kIndexBits) - 1); }
   struct Request {
     double ready;
-    std::int64_t step;  // that needs it, or its buffer
-    std::size_t index;
-  };
-  struct GoesOutLater {
-    bool operator()(const Request& x, const Request& y) const {
-      return x.ready > y.ready || (x.ready == y.ready && x.index > y.index);
+    Key key;
+    bool operator>(const Request& x) const {
+      return ready > x.ready || (ready == x.ready && index_of(key) > index_of(x.key));
     }
   };
-  struct ServedLater {
-    bool operator()(const Request& x, const Request& y) const {
-      return x.step > y.step || (x.step == y.step && x.index > y.index);
-    }
-  };
+  template <typename T>
+  using Earliest = std::priority_queue<T, std::vector<T>, std::greater<>>;
 
   // That of `index` goes out at `ready`, for a step. One that is out stays as it is until it is served.
   void request(std::size_t index, double ready, std::int64_t step) {
     if (out_[index] != 0 || ready == kNever) return;
     out_[index] = 1;
-    if (index < queues_.size() && local(queues_[index])) step = -1;  // it waits for no channel
-    coming_.push({ready, step, index});
+    const bool waits = index >= queues_.size() || !local(queues_[index]);  // for the channel
+    const Key order = waits ? static_cast<Key>(step) + 1 : 0;
+    coming_.push({ready, order << kIndexBits | index});
   }
   // Requests of tiles that share an operand (of one tile, where none do).
   struct Queue {
     Operand operand = kA;
-    std::vector<int> tiles;
+    std::span<const int> tiles;
     const Paths* paths = nullptr;  // multicast
     int group = 0;
     Program::At next;
-    std::vector<std::int64_t> in_slot;  // the step that last used a slot; -1: none
+    std::size_t slots = 1;
+    std::array<std::int64_t, kMostSlots> in_slot = {-1, -1, -1, -1};  // the step that last used a slot; -1: none
     std::size_t slot = 0;
     double left = 0;   // bytes of a request that has begun
     double first = 0;  // when its first byte came
@@ -506,21 +517,20 @@ class Simulation {
       Queue q;
       q.operand = operand;
       q.group = i;
-      q.tiles = {i};
+      q.tiles = std::span(alone_).subspan(at(i), 1);
       if (shared) {
         q.paths = &paths;
-        const auto first = paths.tiles.begin() + static_cast<std::ptrdiff_t>(i) * paths.length;
-        q.tiles.assign(first, first + paths.length);
+        q.tiles = std::span(paths.way().tiles).subspan(at(i) * at(paths.length), at(paths.length));
       }
-      q.in_slot.assign(at(stream.slots), -1);
+      q.slots = at(stream.slots);
       for (const int tile : q.tiles) queue_of_[operand][at(tile)] = static_cast<int>(queues_.size());
-      queues_.push_back(std::move(q));
+      queues_.push_back(q);
     }
   }
 
   bool local(const Queue& q) const { return (q.operand == kA ? s_.a : s_.b).local; }
   std::int64_t& known(int tile, Operand operand) { return operand == kA ? tiles_[tile].a_known : tiles_[tile].b_known; }
-  std::vector<double>& slices(int tile, Operand operand) { return operand == kA ? tiles_[tile].a : tiles_[tile].b; }
+  double* slices(int tile, Operand operand) { return operand == kA ? tiles_[tile].a : tiles_[tile].b; }
   bool in_panel(const Queue& q) const {
     return q.operand == kA && stays(q.next.step, program_.block(q.next.block).steps, s_.panel);
   }
@@ -590,44 +600,52 @@ class Simulation {
   // One decision of the channel: of requests that wait that of the earliest step, else the first to come. False when
   // nothing is left to do.
   bool serve() {
-    for (; !coming_.empty() && coming_.top().ready <= now_; coming_.pop()) waiting_.push(coming_.top());
-    if (waiting_.empty() && coming_.empty()) return false;
-    const bool waits = !waiting_.empty();
-    const Request next = waits ? waiting_.top() : coming_.top();
-    waits ? waiting_.pop() : coming_.pop();
+    for (; !coming_.empty() && coming_.top().ready <= now_; coming_.pop()) waiting_.push(coming_.top().key);
+    Request next{now_, 0};
+    if (!waiting_.empty()) {
+      next.key = waiting_.top();
+      waiting_.pop();
+    } else if (!coming_.empty()) {
+      next = coming_.top();
+      coming_.pop();
+    } else {
+      return false;
+    }
+    const std::size_t index = index_of(next.key);
     ++served_;
     bool done = false;
-    if (next.index < queues_.size()) {
-      done = load(next);
+    if (index < queues_.size()) {
+      done = load(index, next.ready);
     } else {
-      const std::size_t own = next.index - queues_.size();
-      done = serve(static_cast<int>(own / kinds_.size()), kinds_[own % kinds_.size()], next);
+      const std::size_t own = index - queues_.size();
+      done = serve(static_cast<int>(own / kinds_.size()), kinds_[own % kinds_.size()], index, next.ready);
     }
-    if (!done) waiting_.push(next);  // the next piece of it
+    if (!done) waiting_.push(next.key);  // the next piece of it
     return true;
   }
 
   // False: some of the request is left.
-  bool serve(int tile, Kind kind, const Request& r) {
+  bool serve(int tile, Kind kind, std::size_t index, double ready) {
     Tile& t = tiles_[tile];
     if (kind == kStart) {
       t.start_at[kept(t.starts)] =
-          move_bytes(r.ready, program_.block(t.starts).start, Lane::load_b, r.step) + m_.dram_latency;
+          move_bytes(ready, program_.block(t.starts).start, Lane::load_b, program_.first_step(t.starts)) +
+          m_.dram_latency;
       ++t.starts;
     } else if (kind == kJoin) {
       t.join_at[kept(t.joins)] =
-          move_bytes(r.ready, program_.block(t.joins).end, Lane::joined, r.step) + m_.dram_latency;
+          move_bytes(ready, program_.block(t.joins).end, Lane::joined, program_.last_step(t.joins)) + m_.dram_latency;
       ++t.joins;
     } else {
       double& left = t.to_store[kept(t.stored)];
       const double bytes = left < 2 * kPiece ? left : kPiece;
-      const double done = move_bytes(r.ready, bytes, Lane::store, program_.last_step(t.stored));
+      const double done = move_bytes(ready, bytes, Lane::store, program_.last_step(t.stored));
       left -= bytes;
       if (left > 0) return false;
       tiles_.left(tile, done);
       end_ = std::max(end_, done + m_.dram_latency);
     }
-    out_[r.index] = 0;
+    out_[index] = 0;
     tiles_.touched().push_back(tile);
     tiles_.advance(tile);
     return true;
@@ -650,21 +668,21 @@ class Simulation {
   }
 
   // False: some of the request is left.
-  bool load(const Request& r) {
-    Queue& q = queues_[r.index];
+  bool load(std::size_t index, double ready) {
+    Queue& q = queues_[index];
     const Step& step = program_.step(q.next);
     const double bytes = q.operand == kA ? step.a : step.b;
-    double last = r.ready;
+    double last = ready;
     if (local(q)) {
-      q.first = r.ready;
-    } else if (!load_from_channel(q, r.ready, bytes, last)) {
+      q.first = ready;
+    } else if (!load_from_channel(q, ready, bytes, last)) {
       return false;
     }
-    out_[r.index] = 0;
+    out_[index] = 0;
     hand_on(q, q.first, last, bytes);
     if (!in_panel(q)) {
       q.in_slot[q.slot] = q.next.number;
-      q.slot = (q.slot + 1) % q.in_slot.size();
+      q.slot = (q.slot + 1) % q.slots;
     }
     const std::int64_t number = q.next.number;
     program_.move(q.next);
@@ -692,6 +710,7 @@ class Simulation {
       double& free = ports_[at(q.tiles.front())];
       last = std::max(last, std::max(q.first, free) + bytes / m_.port);
       free = last;
+      if (m_.serial_senders && q.paths != nullptr) free += bytes / m_.multicast_rate();
     }
     return true;
   }
@@ -699,7 +718,8 @@ class Simulation {
   // Parts go round once the last tile of the path has sent for its own.
   void advance_round(const Queue& q, std::int64_t step) {
     const Paths& paths = q.operand == kA ? g_.a : g_.b;
-    const auto path = std::span(paths.tiles).subspan(at(paths.group[at(q.group)]) * at(paths.length), at(paths.length));
+    const auto path =
+        std::span(paths.way().tiles).subspan(at(paths.way().group[at(q.group)]) * at(paths.length), at(paths.length));
     if (std::ranges::any_of(path, [&](int i) { return known(i, q.operand) <= step; })) return;
     for (const int i : path) tiles_.advance(i);
   }
@@ -710,8 +730,8 @@ class Simulation {
     for (std::size_t i = 0; i < q.tiles.size(); ++i) {
       if (i > 0) {
         const std::size_t here = at(q.group) * at(q.paths->length) + i;
-        for (int link = q.paths->reached[here - 1]; link < q.paths->reached[here]; ++link) {
-          tiles_.pass(q.paths->links[at(link)], bytes, first, last);
+        for (int link = q.paths->way().reached[here - 1]; link < q.paths->way().reached[here]; ++link) {
+          tiles_.pass(q.paths->way().links[at(link)], bytes, first, last);
           const bool drawn = timeline_ != nullptr && q.group == 0 && link == 0;
           if (drawn) timeline_->add(Lane::noc, first, first + bytes / m_.link, q.next.number);
         }
@@ -727,15 +747,16 @@ class Simulation {
   Program program_;
   Tiles tiles_;
   std::vector<Queue> queues_;
+  std::vector<int> alone_;        // every tile
   std::vector<int> queue_of_[2];  // of a tile; -1: none
   std::vector<Kind> kinds_;       // that there are
   // Of queues, then of tiles.
   std::vector<char> out_;  // whether the next one is known, and not yet served
-  std::priority_queue<Request, std::vector<Request>, GoesOutLater> coming_;
-  std::priority_queue<Request, std::vector<Request>, ServedLater> waiting_;
-  std::vector<double> ports_;  // of tiles: when they are free
+  Earliest<Request> coming_;
+  Earliest<Key> waiting_;
   double now_ = 0;             // when the channel is free
   double end_ = 0;             // of the last store
+  std::vector<double> ports_;  // of tiles: when they are free
   double dram_busy_ = 0;
   std::int64_t served_ = 0;
 };
@@ -747,7 +768,7 @@ constexpr std::size_t kKinds = 6;
 using Caps = std::array<std::int64_t, kKinds>;  // 0: all; of what differs, one of so many
 constexpr Caps kLeast = {2, 3, 2, 3, 4, 8};     // of each that are kept
 constexpr Caps kFewest = {2, 2, 2, 2, 3, 4};    // the same where as many tiles as there are make that long
-constexpr double kLong = 40'000;                // requests
+constexpr double kLong = 8000;                  // requests
 
 std::int64_t capped(std::int64_t count, std::int64_t cap) { return cap > 0 ? std::min(count, cap) : count; }
 bool differ(std::size_t kind) { return kind == kRows || kind == kRuns; }

@@ -47,10 +47,13 @@ OpTime published_time(const Machine& machine, const Problem& problem, const OpTi
 
 }  // namespace
 
-Reached reached_of(const hardware::RuntimeProfile& profile) {
+Reached reached_of(const hardware::RuntimeProfile& profile, Kernel kernel) {
   using hardware::Parameter;
   const auto value = [&](Parameter p) { return get(profile.values, p); };
-  return {.matrix = value(Parameter::tile_matrix_share),
+  const double product = value(Parameter::tile_matrix_share);
+  return {.matrix = kernel == Kernel::attention        ? value(Parameter::tile_attention_share)
+                    : kernel == Kernel::prompt_product ? product * value(Parameter::tile_prompt_share)
+                                                       : product,
           .feed = value(Parameter::tile_feed_share),
           .vector = value(Parameter::tile_vector_share),
           .dram = value(Parameter::tile_dram_share),
@@ -58,18 +61,15 @@ Reached reached_of(const hardware::RuntimeProfile& profile) {
           .link = value(Parameter::tile_link_share),
           .multicast = value(Parameter::tile_multicast_share),
           .hidden = value(Parameter::tile_hidden),
+          .only_multicast = true,
+          .serial_senders = true,
           .launch = value(Parameter::tile_launch)};
 }
 
 namespace {
 
 Reached reached_by(const hardware::RuntimeProfile* profile, Kernel kernel) {
-  using hardware::Parameter;
-  if (profile == nullptr) return {};
-  Reached reached = reached_of(*profile);
-  if (kernel == Kernel::prompt_product) reached.matrix *= get(profile->values, Parameter::tile_prompt_share);
-  if (kernel == Kernel::attention) reached.matrix = get(profile->values, Parameter::tile_attention_share);
-  return reached;
+  return profile == nullptr ? Reached{} : reached_of(*profile, kernel);
 }
 
 }  // namespace

@@ -26,11 +26,11 @@ struct Seam {
   double load = 0;     // s that these take to come to all tiles
 };
 
-// What the stack of a profile with KernelChoices::tile_mappings leaves of a device's rates.
-Reached reached_of(const hardware::RuntimeProfile& profile);
-
 // What an op is to a stack, which does not reach as much with all.
 enum class Kernel : unsigned char { product, prompt_product, attention };
+
+// What the stack of a profile with KernelChoices::tile_mappings leaves of a device's rates.
+Reached reached_of(const hardware::RuntimeProfile& profile, Kernel kernel = Kernel::product);
 
 // An op as mappings are searched for it.
 struct Posed {
