@@ -117,7 +117,7 @@ int stride(const Sizes& sizes, const Order& order, std::size_t dim) {
   return result;
 }
 
-Paths paths(const Layout& layout, std::size_t dim) {
+Paths paths(const Layout& layout, std::size_t dim, bool rings) {
   Paths result;
   const int x = layout.x[dim];
   const int y = layout.y[dim];
@@ -126,7 +126,9 @@ Paths paths(const Layout& layout, std::size_t dim) {
   result.length = x * y;
   result.groups = product(layout.x) * product(layout.y) / result.length;
   result.hops = y * (x - 1) * x_stride + (y - 1) * y_stride;
-  result.back = (y % 2 == 1 ? (x - 1) * x_stride : 0) + (y - 1) * y_stride;
+  const auto around = [&](int links, int side) { return rings ? std::min(links, side - links) : links; };
+  result.back =
+      around(y % 2 == 1 ? (x - 1) * x_stride : 0, product(layout.x)) + around((y - 1) * y_stride, product(layout.y));
   result.longest = std::max({x > 1 ? x_stride : 0, y > 1 ? y_stride : 0, result.back});
   result.dim = dim;
   result.layout = layout;
@@ -253,9 +255,16 @@ Layout best_layout(const Machine& machine, const Sizes& sizes, const std::vector
   return layout;
 }
 
-Grid make_grid(const Sizes& sizes, const Layout& layout) {
-  Grid grid{sizes[kBatch],     sizes[kM],         sizes[kN], sizes[kK], paths(layout, kN),
-            paths(layout, kM), paths(layout, kK), {},        0};
+Grid make_grid(const Sizes& sizes, const Layout& layout, bool rings) {
+  Grid grid{sizes[kBatch],
+            sizes[kM],
+            sizes[kN],
+            sizes[kK],
+            paths(layout, kN, rings),
+            paths(layout, kM, rings),
+            paths(layout, kK, rings),
+            {},
+            0};
   const auto add = [&](const LinkLoad& load) { add_heaviest(grid.loads, load); };
   add({0, 0});
   each_load_x(layout.x, layout.x_order, add);
@@ -376,6 +385,7 @@ Machine make_machine(const hardware::Device& device, const Operands& operands, c
   if (array.tile_dram) machine.port = array.tile_dram->value;
   machine.granule = static_cast<int>(*std::ranges::max_element(array.granule));
   machine.only_multicast = reached.only_multicast;
+  machine.rings = array.rings && used == hardware::TilePlace{array.mesh_x, array.mesh_y};
   machine.serial_senders = reached.serial_senders;
   machine.shared_issue = array.shared_issue;
   machine.launch = array.launch.value + reached.launch;
@@ -393,7 +403,7 @@ std::vector<Grid> all_grids(const Machine& machine) {
   Sides sides;
   std::vector<Grid> grids;
   for (const Sizes& sizes : factorisations(machine.tiles)) {
-    grids.push_back(make_grid(sizes, best_layout(machine, sizes, rows, sides)));
+    grids.push_back(make_grid(sizes, best_layout(machine, sizes, rows, sides), machine.rings));
   }
   return grids;
 }

@@ -33,6 +33,7 @@ struct Machine {
   int granule = 16;             // rows, columns and depth that the matrix unit rounds up to
   double multicast = 0;         // bytes/s from one tile to several; 0: as over a link
   double port = 0;              // bytes/s from the DRAM to one tile; 0: all that the channel gives
+  bool rings = false;           // links close to rings, so that the way back may be the shorter one around
   bool only_multicast = false;  // shared operands reach the tiles that need them in no other way
   bool serial_senders = false;  // a tile that gets a slice and hands it on does one after the other
   bool shared_issue = false;    // matrix and vector unit share an instruction stream and never work at once

@@ -74,7 +74,7 @@ struct Block {
 
 // Whether the slice of a step is one of the `panel` that stay, of a block's `steps`; the last one is, if any.
 constexpr bool stays(std::int64_t step, std::int64_t steps, std::int64_t panel) {
-  return panel >= steps || (step + 1) * panel / steps > step * panel / steps;
+  return panel > 0 && (panel >= steps || (step + 1) * panel / steps > step * panel / steps);
 }
 
 struct Run {

@@ -50,9 +50,10 @@ class Selection {
   }
 
   // Of one mapping, as those that are found are timed.
-  static double seconds(const Machine& machine, const Problem& problem, const Choice& choice) {
-    const double seconds = simulated_seconds(machine, schedule_of(machine, problem, choice), kRequests);
-    return machine.op_seconds(seconds, choice.time.compute, choice.time.dram);
+  static double seconds(const Machine& machine, const Problem& problem, const Choice& choice,
+                        std::int64_t* served = nullptr) {
+    const double simulated = simulated_seconds(machine, schedule_of(machine, problem, choice), kRequests, served);
+    return machine.op_seconds(simulated, choice.time.compute, choice.time.dram);
   }
 
  private:
@@ -85,8 +86,7 @@ class Selection {
   bool simulate(const Choice& choice) {
     const auto same = [&](const One& one) { return one.choice.mapping == choice.mapping && alike(one.choice, choice); };
     if (std::ranges::any_of(all_, same)) return false;
-    const double seconds = simulated_seconds(machine_, schedule_of(machine_, problem_, choice), kRequests, &requests_);
-    all_.push_back({choice, machine_.op_seconds(seconds, choice.time.compute, choice.time.dram)});
+    all_.push_back({choice, seconds(machine_, problem_, choice, &requests_)});
     if (all_.back().simulated < all_[best_].simulated) best_ = all_.size() - 1;
     return true;
   }

@@ -768,7 +768,7 @@ constexpr std::size_t kKinds = 6;
 using Caps = std::array<std::int64_t, kKinds>;  // 0: all; of what differs, one of so many
 constexpr Caps kLeast = {2, 3, 2, 3, 4, 8};     // of each that are kept
 constexpr Caps kFewest = {2, 2, 2, 2, 3, 4};    // the same where as many tiles as there are make that long
-constexpr double kLong = 8000;                  // requests
+constexpr double kLong = 40'000;                // requests
 
 std::int64_t capped(std::int64_t count, std::int64_t cap) { return cap > 0 ? std::min(count, cap) : count; }
 bool differ(std::size_t kind) { return kind == kRows || kind == kRuns; }

@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "mapper/tile/description.h"
+#include "mapper/tile/given.h"
 #include "mapper/tile/published.h"
 
 namespace llmperf::mapper::tile {
@@ -79,7 +80,12 @@ struct TileMapper::Array {
   template <typename Problem>
   struct Memory {
     SearchOf<Problem> search;
-    std::deque<std::pair<Problem, Mapped<ChoiceOf<Problem>>>> known = {};
+    struct Known {
+      Problem problem;
+      std::string_view mapping;  // that was given; empty: the best
+      Mapped<ChoiceOf<Problem>> mapped;
+    };
+    std::deque<Known> known = {};
   };
 
   Array(const hardware::Device& device, const Operands& types, Kernel of, const Reached& now)
@@ -91,12 +97,18 @@ struct TileMapper::Array {
 
   // References stay valid.
   template <typename Problem>
-  const Mapped<ChoiceOf<Problem>>& map(const Problem& problem) {
-    auto& [search, known] = std::get<Memory<Problem>>(memories);
-    for (const auto& [searched, mapped] : known) {
-      if (searched == problem) return mapped;
+  const Mapped<ChoiceOf<Problem>>& map(const Problem& problem, std::string_view given = {}) {
+    auto& [search, all] = std::get<Memory<Problem>>(memories);
+    for (const auto& known : all) {
+      if (known.problem == problem && known.mapping == given) return known.mapped;
     }
-    return known.emplace_back(problem, select(machine, search, problem, 1)).second;
+    Mapped<ChoiceOf<Problem>> mapped;
+    if (given.empty()) mapped = select(machine, search, problem, 1);
+    if constexpr (std::is_same_v<Problem, GemmProblem>) {
+      if (!given.empty()) mapped.found = {complete(parse_mapping(given, machine, problem), machine, grids, problem)};
+    }
+    all.push_back({problem, given, std::move(mapped)});
+    return all.back().mapped;
   }
 
   Operands operands;
@@ -197,7 +209,8 @@ OpTime TileMapper::time(const graph::Op& op, const cost::Work& work, const OpTim
   }
   return std::visit(
       [&](const auto& p) {
-        const auto& mapped = on->map(p);
+        const auto* gemm = std::get_if<graph::Gemm>(&op.body);
+        const auto& mapped = on->map(p, gemm ? gemm->tiles.mapping : std::string_view());
         if (mapped.found.empty()) {
           Diagnostic d;
           d.message = fmt::format("{}: no mapping fits into {} of a tile of {}", op.name,
