@@ -135,7 +135,9 @@ class Selection {
   void simulate_faster() {
     if (all_.empty() || good()) return;
     for (const Choice& choice : search_.best(problem_, kFaster)) {
-      if (good() || choice.time.seconds >= all_[best_].simulated) return;
+      if (good()) return;
+      const double least = machine_.op_seconds(choice.time.seconds, choice.time.compute, choice.time.dram);
+      if (least >= all_[best_].simulated) return;
       simulate(choice);
     }
   }
