@@ -73,23 +73,17 @@ struct VectorFlags : MapFlags {
   const graph::VectorOp* kind = nullptr;
 };
 
-// The device, of which programs may run on a part: "8x8".
-hardware::Device device_of(const MapFlags& flags) {
-  hardware::Device device = hardware::load_device(flags.hardware);
-  if (flags.grid.empty() || !device.tile_array) return device;
-  hardware::TileArray& array = *device.tile_array;
-  const std::vector<std::string_view> sides = split(flags.grid, 'x');
-  if (sides.size() != 2) {
-    throw Error::bad_input(fmt::format("--grid: {} is not columns x rows", quote(flags.grid)), "--grid 8x8");
-  }
-  const auto side = [](std::string_view text) { return count_value("--grid", text, 1, 1 << 20); };
-  const hardware::TilePlace used{side(sides[0]), side(sides[1])};
-  if (used.x > array.mesh_x || used.y > array.mesh_y) {
-    throw Error::bad_input(fmt::format("--grid: {}x{} has more tiles than the mesh of {}, {}x{}", used.x, used.y,
+// "8x8": the part of the mesh that programs run on.
+std::optional<hardware::TilePlace> grid_of(const std::string& text, const hardware::Device& device) {
+  if (text.empty() || !device.tile_array) return std::nullopt;
+  const std::optional<hardware::TilePlace> grid = hardware::parse_sides(text);
+  if (!grid) throw Error::bad_input(fmt::format("--grid: {} is not columns x rows", quote(text)), "--grid 8x8");
+  const hardware::TileArray& array = *device.tile_array;
+  if (grid->x > array.mesh_x || grid->y > array.mesh_y) {
+    throw Error::bad_input(fmt::format("--grid: {}x{} has more tiles than the mesh of {}, {}x{}", grid->x, grid->y,
                                        device.name, array.mesh_x, array.mesh_y));
   }
-  array.grid = used;
-  return device;
+  return grid;
 }
 
 // What software makes of the device: a profile with numbers of mappings on tiles. Without a name the device's own, if
@@ -139,11 +133,13 @@ mapper::tile::Study study_of(const mapper::tile::Machine& machine, const mapper:
 Answer map_op(const MapFlags& flags, const graph::Op& op, std::string_view name, const Terms& terms) {
   namespace tile = mapper::tile;
   WrittenFile svg(flags.svg);
-  const hardware::Device device = device_of(flags);
+  const hardware::Device device = hardware::load_device(flags.hardware);
   const std::optional<hardware::RuntimeProfile> profile = profile_of(device, flags.runtime);
   tile::Problem problem = *tile::problem_of(op, cost::work_of(op), profile ? &profile->choices : nullptr);
+  const bool attends = std::holds_alternative<tile::AttentionProblem>(problem);
   report::MappingStudy result;
-  result.operands = {.dtype = flags.dtype, .passes = flags.passes, .near = terms.near};
+  result.operands = {
+      .dtype = flags.dtype, .passes = flags.passes, .near = terms.near, .grid = grid_of(flags.grid, device)};
   if (auto* gemm = std::get_if<tile::GemmProblem>(&problem)) {
     const auto local = [&](char operand) { return terms.types.local.find(operand) != std::string::npos; };
     gemm->b_bytes = bytes_per_element(terms.types.second);
@@ -159,7 +155,9 @@ Answer map_op(const MapFlags& flags, const graph::Op& op, std::string_view name,
     }
   }
   const tile::Machine machine =
-      tile::make_machine(device, result.operands, profile ? tile::reached_of(*profile) : tile::Reached{});
+      tile::make_machine(device, result.operands,
+                         profile ? tile::reached_of(*profile, attends ? tile::Kernel::attention : tile::Kernel::product)
+                                 : tile::Reached{});
   if (terms.near && !profile && !device.tile_array->channels) {
     throw Error::bad_input(fmt::format("--near: {} does not say where its channels are", device.name),
                            "tile_array: {channels: {places: …}, …}");

@@ -55,7 +55,7 @@ Answer map_model(const StepFlags& f, const Context& context) {
   step.setup = &setup;
   step.group = group;
   step.phase = &phase;
-  step.machine = tiles.machine(setup.execution.activations);
+  step.sram = tiles.machine(setup.execution.activations).sram;
   step.step = mapper::tile::place_step(tiles, ops, {.keep = !f.apart});
   return {report::step_mapping_report(step)};
 }

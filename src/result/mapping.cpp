@@ -226,7 +226,7 @@ Type fields_of(Fields<MappingRow> f) {
       .of("results", "\"in_place\", \"staged\" or \"doubled\"", [](const R& r) { return r.description().results; })
       .of("text", "of a product: what `--mapping` takes; else empty", [](const R& r) { return r.mapping().text; })
       .of("bound", "the resource that is busy for longest: \"DRAM\", \"NoC\", \"matrix\" or \"vector\"",
-          [](const R& r) { return busiest(r.description(), r.of->study->machine().dram); })
+          [](const R& r) { return busiest(r.of->study->machine(), r.description()); })
       .of("sram_bytes", "of a tile", [](const R& r) { return r.description().sram; })
       .of("dram_bytes", "moved", [](const R& r) { return r.description().traffic.dram(); })
       .of("noc_bytes", "from tile to tile", [](const R& r) { return r.description().traffic.passed(); })
@@ -359,13 +359,6 @@ std::string buffers_text(const Operand& operand, Results results) {
   }
   if (operand.buffers == 0) return "stays";
   return operand.buffers == 1 ? "single" : operand.buffers == 2 ? "double" : fmt::format("{} slices", operand.buffers);
-}
-
-std::string_view busiest(const Description& mapping, double dram_rate) {
-  const mapper::tile::Traffic& t = mapping.traffic;
-  const std::pair<double, std::string_view> busy[] = {
-      {t.dram() / dram_rate, "DRAM"}, {t.link, "NoC"}, {t.matrix, "matrix"}, {t.vector, "vector"}};
-  return std::ranges::max_element(busy)->second;
 }
 
 std::string slower_text(const Description& best, const Description& other) {

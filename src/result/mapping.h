@@ -86,8 +86,6 @@ std::string stays_text(const mapper::tile::Description& mapping);
 // "A multicast, B direct"
 std::string feeds_text(const mapper::tile::Description& mapping);
 std::string buffers_text(const mapper::tile::Operand& operand, mapper::tile::Results results);
-// The resource that is busy for longest: "DRAM", "NoC", "matrix" or "vector".
-std::string_view busiest(const mapper::tile::Description& mapping, double dram_rate);
 // What takes a mapping longer than the best, by the closed form.
 std::string slower_text(const mapper::tile::Description& best, const mapper::tile::Description& other);
 

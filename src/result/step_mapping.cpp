@@ -9,10 +9,6 @@
 
 namespace llmperf::result {
 
-std::string_view PlacedRow::bound() const {
-  return placed().mapping ? busiest(*placed().mapping, of->machine.dram) : std::string_view();
-}
-
 std::string PlacedRow::from() const {
   std::string text;
   for (const std::string_view op : placed().from) text.append(text.empty() ? "" : ", ").append(op);
@@ -43,7 +39,7 @@ Type fields_of(Fields<PlacedRow> f) {
       .where(mapped)
       .of("sram_bytes", "of a tile's memory: taken by the mapping; null: the tiles have no part in the op",
           [](const R& r) { return r.placed().mapping->sram; })
-      .of("bound", "the resource that is busy for longest", [](const R& r) { return r.bound(); })
+      .of("bound", "the resource that is busy for longest", [](const R& r) { return r.placed().bound; })
       .of("split", "as in `llmperf map`", [](const R& r) { return split_text(*r.placed().mapping); })
       .of("block", "likewise", [](const R& r) { return block_text(*r.placed().mapping); })
       .of("stays", "likewise", [](const R& r) { return stays_text(*r.placed().mapping); })
@@ -74,7 +70,7 @@ Type fields_of(Fields<StepMapping> f) {
       .of("gain", "the share of `apart_s` that is saved", [](const S& s) { return 1 - s.step.seconds / s.step.apart; })
       .of("dram_bytes", "that the mappings move", [](const S& s) { return s.step.dram; })
       .of("apart_dram_bytes", "with everything in DRAM", [](const S& s) { return s.step.dram_apart; })
-      .of("sram_capacity_bytes", "of a tile", [](const S& s) { return s.machine.sram; })
+      .of("sram_capacity_bytes", "of a tile", [](const S& s) { return s.sram; })
       .of<&placed_rows>("ops", "of the step, those of a layer of each kind once; also the CSV");
 }
 

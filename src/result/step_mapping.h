@@ -15,7 +15,7 @@ struct StepMapping {
   const estimate::Setup* setup = nullptr;
   graph::SequenceGroup group;
   const estimate::Phase* phase = nullptr;
-  mapper::tile::Machine machine;
+  double sram = 0;  // bytes of a tile
   mapper::tile::PlacedStep step;
 };
 Type fields_of(Fields<StepMapping> f);
@@ -27,8 +27,6 @@ struct PlacedRow {
   const graph::Op& op() const { return of->phase->ops[index].op; }
   const mapper::OpTime& apart() const { return of->phase->ops[index].time; }
   const mapper::tile::PlacedOp& placed() const { return of->step.ops[index]; }
-  // The resource that is busy for longest; empty where nothing is mapped.
-  std::string_view bound() const;
   // "attention, up_proj": ops whose results it finds in the tiles' memory.
   std::string from() const;
 };

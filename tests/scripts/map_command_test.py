@@ -286,7 +286,7 @@ class Map(ProgramTest):
              "16 tiles and elements of 16 bits"),
             ([*GEMM, "--grid", "8x8"], "--grid: 8x8 has more tiles than the mesh of tx8, 4x4"),
             ([*GEMM, "--grid", "4"], "--grid: '4' is not columns x rows"),
-            ([*GEMM, "--grid", "0x4"], "--grid: '0' is not a whole number"),
+            ([*GEMM, "--grid", "0x4"], "--grid: '0x4' is not columns x rows"),
             ([*GEMM, "--local", "a,d"], "--local: 'd' is none of a, b and c"),
             ([*GEMM, "--near", "--local", "b"], "--near has no effect beside --local b"),
             ([*GEMM, "--near"], "--near: tx8 does not say where its channels are"),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/integer.h"
 
@@ -211,6 +212,13 @@ Description describe(const Machine& machine, const VectorProblem& problem, const
   result.loop = "rows, then width";
   result.stays = {p.shared_bytes > 0 ? "parameters" : "results", p.shared_bytes > 0 ? 1 : 0, 1};
   return result;
+}
+
+std::string_view busiest(const Machine& machine, const Description& mapping) {
+  const Traffic& t = mapping.traffic;
+  const std::pair<double, std::string_view> busy[] = {
+      {t.dram() / machine.dram, "DRAM"}, {t.link, "NoC"}, {t.matrix, "matrix"}, {t.vector, "vector"}};
+  return std::ranges::max_element(busy)->second;
 }
 
 }  // namespace llmperf::mapper::tile

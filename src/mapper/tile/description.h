@@ -76,6 +76,9 @@ Description describe(const Machine& machine, const GemmProblem& problem, const G
 Description describe(const Machine& machine, const AttentionProblem& problem, const AttentionChoice& choice);
 Description describe(const Machine& machine, const VectorProblem& problem, const VectorChoice& choice);
 
+// The resource that is busy for longest: "DRAM", "NoC", "matrix" or "vector".
+std::string_view busiest(const Machine& machine, const Description& mapping);
+
 // The schedule that a choice stands for.
 template <typename Problem, typename Choice>
 Schedule schedule_of(const Machine& machine, const Problem& problem, const Choice& choice) {

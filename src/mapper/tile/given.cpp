@@ -154,7 +154,9 @@ Mapped<GemmChoice>::One complete(const GemmGiven& given, const Machine& machine,
   large.sram = 1e18;
   if (agreeing(given, large, grids, problem, 1).empty()) {
     throw Error::bad_input("`mapping`: what it says does not go together",
-                           "several products in a block need blocks of all of a tile's m and n");
+                           machine.only_multicast
+                               ? "operands that tiles share come to them by multicast"
+                               : "several products in a block need blocks of all of a tile's m and n");
   }
   const double needed = least_sram(machine, problem.local_bytes(machine.tiles), [&](const Machine& other) {
     return !agreeing(given, other, grids, problem, 1).empty();

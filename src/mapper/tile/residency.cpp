@@ -19,7 +19,7 @@ constexpr int kRounds = 3;
 constexpr double kWorthwhile = 1e-9;  // of the time
 
 // An op under a plan: what is left of its problem and of a tile's memory.
-struct Posed {
+struct Variant {
   std::vector<Problem> problems;  // one for all slices alike, or one for each
   int slices = 1;
   double resident = 0;
@@ -56,17 +56,13 @@ int rows_split(const VectorProblem& p, const VectorChoice& c) { return p.flat() 
 class Placement {
  public:
   Placement(const TileMapper& mapper, std::span<const StepOp> ops, const ResidencyOptions& options)
-      : mapper_(mapper), ops_(ops), options_(options) {
+      : ops_(ops), options_(options) {
     std::vector<const graph::Op*> plain;
     for (const StepOp& op : ops) plain.push_back(op.op);
     if (options.keep) tensors_ = tensors_of(plain);
-    for (const StepOp& op : ops) {
-      std::optional<Problem> problem = problem_of(*op.op, *op.work);
-      if (problem && !mapper.maps(op.work->matrix_dtype)) problem.reset();
-      problems_.push_back(std::move(problem));
-    }
+    for (const StepOp& op : ops) posed_.push_back(mapper.pose(*op.op, *op.work));
     std::erase_if(tensors_, [&](const Tensor& t) {
-      return !problems_[t.op] || std::ranges::any_of(t.uses, [&](const Use& u) { return !problems_[u.op]; });
+      return !posed_[t.op] || std::ranges::any_of(t.uses, [&](const Use& u) { return !posed_[u.op]; });
     });
     plan_.kept.assign(tensors_.size(), 0);
     plan_.slices.assign(ops.size(), 1);
@@ -175,9 +171,9 @@ class Placement {
   // Whether an op can be run for a part of its rows. Of keys that are made in slices only those of earlier rows are
   // there, which is all that causal attention sees.
   bool divides(std::size_t i, int slices, std::size_t first) const {
-    if (!problems_[i]) return false;
+    if (!posed_[i]) return false;
     return match(
-        *problems_[i], [&](const GemmProblem& p) { return p.batch == 1 && p.m >= slices; },
+        posed_[i]->problem, [&](const GemmProblem& p) { return p.batch == 1 && p.m >= slices; },
         [&](const AttentionProblem& p) {
           return p.sequences % slices == 0 || (p.sequences == 1 && p.queries % slices == 0 && (p.causal || i == first));
         },
@@ -191,15 +187,15 @@ class Placement {
     return tensors_[t].leaves || plan.kept[t] < tensors_[t].uses.size();
   }
 
-  Posed pose(const Plan& plan, std::size_t i) const {
-    Posed posed;
+  Variant pose(const Plan& plan, std::size_t i) const {
+    Variant posed;
     posed.slices = plan.slices[i];
-    Problem problem = *problems_[i];
+    Problem problem = posed_[i]->problem;
     for (std::size_t t = 0; t < tensors_.size(); ++t) {
       if (plan.kept[t] == 0) continue;
       const Tensor& tensor = tensors_[t];
       if (i < tensor.op || i > tensor.uses[plan.kept[t] - 1].op) continue;
-      const double tiles = mapper_.machine(ops_[i].work->matrix_dtype).tiles;
+      const double tiles = posed_[i]->machine->tiles;
       double resident = bytes_of(tensor) / tiles;
       const double element = element_bytes(*ops_[tensor.op].op);
       if (i == tensor.op && !stored(plan, t) && leave(problem, tensor.elements, element)) resident = 0;
@@ -211,7 +207,7 @@ class Placement {
       }
       posed.resident += resident / posed.slices;
     }
-    posed.changed = posed.slices > 1 || posed.resident > 0 || problem != *problems_[i];
+    posed.changed = posed.slices > 1 || posed.resident > 0 || problem != posed_[i]->problem;
     posed.problems = sliced(problem, posed.slices);
     return posed;
   }
@@ -282,43 +278,45 @@ class Placement {
 
   // ---- Times
 
-  const Answered& answer(const Problem& problem, Dtype dtype, double resident) {
+  const Answered& answer(std::size_t i, const Problem& problem, double resident) {
+    const Posed& posed = *posed_[i];
     for (const Known& known : known_) {
-      if (known.dtype == dtype && known.resident == resident && known.problem == problem) return known.answer;
+      if (known.machine == posed.machine && known.resident == resident && known.problem == problem) return known.answer;
     }
-    Machine machine = mapper_.machine(dtype);
+    Machine machine = *posed.machine;
     machine.sram -= resident;
     Answered found;
     if (machine.sram > 0) {
       std::visit(
           [&](const auto& p) {
-            SearchOf<std::decay_t<decltype(p)>> search(machine, mapper_.grids(dtype));
-            const auto mapped = resident > 0 ? select(machine, search, p, 1) : mapper_.map(p, dtype);
-            if (mapped.found.empty()) return;
-            const auto& best = mapped.found.front();
-            found.seconds = best.simulated;
-            found.rows = rows_split(p, best.choice);
-            found.mapping = describe(machine, p, best.choice);
+            SearchOf<std::decay_t<decltype(p)>> search(machine, posed.grids);
+            const auto mapped = select(machine, search, p, 1).found;
+            if (mapped.empty()) return;
+            found.seconds = mapped.front().simulated;
+            found.rows = rows_split(p, mapped.front().choice);
+            found.mapping = describe(machine, p, mapped.front().choice);
           },
           problem);
     }
-    return known_.emplace_back(Known{problem, dtype, resident, std::move(found)}).answer;
+    return known_.emplace_back(Known{problem, posed.machine, resident, std::move(found)}).answer;
   }
+  const Answered& alone(std::size_t i) { return answer(i, posed_[i]->problem, 0); }
 
   // What no mapping of it is faster than.
-  double least(const Posed& posed, std::size_t i) const {
-    const Machine& machine = mapper_.machine(ops_[i].work->matrix_dtype);
+  double least(const Variant& posed, std::size_t i) const {
+    const Machine& machine = *posed_[i]->machine;
     double seconds = 0;
     for (const Problem& p : posed.problems) seconds += bound_of(machine, p).seconds();
     return seconds * posed.slices / static_cast<double>(posed.problems.size());
   }
 
-  double seconds_of(const Posed& posed, std::size_t i) {
+  double seconds_of(const Variant& posed, std::size_t i) {
     const StepOp& op = ops_[i];
     if (!posed.changed) return op.apart.total.value;
     double seconds = 0;
-    for (const Problem& p : posed.problems) seconds += answer(p, op.work->matrix_dtype, posed.resident).seconds;
+    for (const Problem& p : posed.problems) seconds += answer(i, p, posed.resident).seconds;
     seconds *= posed.slices / static_cast<double>(posed.problems.size());
+    seconds += std::max(0.0, op.apart.total.value - alone(i).seconds);  // what a stack adds to any mapping
     return std::max({seconds, op.apart.matrix.value, op.apart.vector.value});
   }
 
@@ -332,7 +330,7 @@ class Placement {
         const int from = split_of(plan, tensors_[t].op);
         const int to = split_of(plan, i);
         if (from == to || from == 0 || to == 0) continue;
-        const Machine& m = mapper_.machine(ops_[i].work->matrix_dtype);
+        const Machine& m = *posed_[i]->machine;
         const double bytes = use.elements * element_bytes(*ops_[tensors_[t].op].op);
         seconds += bytes / 4 / (std::min(m.mesh_x, m.mesh_y) * m.link) +
                    plan.slices[i] * (m.mesh_x + m.mesh_y) * m.hop_latency;
@@ -341,16 +339,16 @@ class Placement {
     return seconds;
   }
   int split_of(const Plan& plan, std::size_t i) {
-    const Posed posed = pose(plan, i);
-    return answer(posed.problems.front(), ops_[i].work->matrix_dtype, posed.resident).rows;
+    const Variant posed = pose(plan, i);
+    return answer(i, posed.problems.front(), posed.resident).rows;
   }
 
   // Of all executions; anything that is not below `limit` may be infinite.
   double seconds_of(const Plan& plan, double limit) {
-    std::vector<Posed> posed(ops_.size());
+    std::vector<Variant> posed(ops_.size());
     double least_of_all = 0;
     for (std::size_t i = 0; i < ops_.size(); ++i) {
-      if (problems_[i]) posed[i] = pose(plan, i);
+      if (posed_[i]) posed[i] = pose(plan, i);
       least_of_all += d(ops_[i].op->count) * (posed[i].changed ? least(posed[i], i) : ops_[i].apart.total.value);
     }
     if (least_of_all >= limit) return kUnfit;
@@ -369,23 +367,24 @@ class Placement {
     PlacedOp op;
     op.dram = op.dram_apart = ops_[i].work->bytes().value;
     op.seconds = ops_[i].apart.total.value;
-    if (!problems_[i]) return op;
-    const Posed posed = pose(plan_, i);
+    if (!posed_[i]) return op;
+    const Variant posed = pose(plan_, i);
     op.dealt = dealt(plan_, i);
     op.seconds = seconds_of(posed, i) + op.dealt;
     op.slices = posed.slices;
     op.resident = posed.resident;
-    const auto moved = [&](const Posed& p) {
+    const auto moved = [&](const Variant& p) {
       double bytes = 0;
       for (const Problem& problem : p.problems) {
-        const Answered& found = answer(problem, ops_[i].work->matrix_dtype, p.resident);
+        const Answered& found = answer(i, problem, p.resident);
         if (found.mapping) bytes += found.mapping->traffic.dram();
       }
       return bytes * p.slices / static_cast<double>(p.problems.size());
     };
     op.dram = moved(posed);
-    op.dram_apart = moved(Posed{{*problems_[i]}, 1, 0, false});
-    op.mapping = answer(posed.problems.back(), ops_[i].work->matrix_dtype, posed.resident).mapping;
+    op.dram_apart = moved(Variant{{posed_[i]->problem}, 1, 0, false});
+    op.mapping = answer(i, posed.problems.back(), posed.resident).mapping;
+    if (op.mapping) op.bound = busiest(*posed_[i]->machine, *op.mapping);
     for (std::size_t t = 0; t < tensors_.size(); ++t) {
       for (std::size_t u = 0; u < plan_.kept[t]; ++u) {
         if (tensors_[t].uses[u].op == i) op.from.push_back(ops_[tensors_[t].op].op->name);
@@ -402,16 +401,15 @@ class Placement {
 
   struct Known {
     Problem problem;
-    Dtype dtype;
+    const Machine* machine;
     double resident;
     Answered answer;
   };
 
-  const TileMapper& mapper_;
   std::span<const StepOp> ops_;
   ResidencyOptions options_;
   std::vector<Tensor> tensors_;
-  std::vector<std::optional<Problem>> problems_;
+  std::vector<std::optional<Posed>> posed_;
   std::deque<Known> known_;
   Plan plan_;
   double best_ = 0;

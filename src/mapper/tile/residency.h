@@ -35,6 +35,7 @@ struct PlacedOp {
   double dram = 0;      // bytes of one execution; with everything in DRAM
   double dram_apart = 0;
   std::optional<Description> mapping = {};  // of a slice; nothing: the tiles have no part in it
+  std::string_view bound = {};              // the resource that is busy for longest
   std::vector<std::string_view> from = {};  // ops whose results it finds in the tiles' memory
   enum class To : unsigned char { dram, both, tiles } to = To::dram;  // where its results go
 };

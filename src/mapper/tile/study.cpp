@@ -74,7 +74,6 @@ Study::Study(const Machine& machine, const Problem& problem, const StudyOptions&
         using Searched = std::decay_t<decltype(p)>;
         SearchOf<Searched> search(machine_, grids_);
         for (const auto& one : select(machine_, search, p, options.keep).found) mappings_.push_back(studied(p, one));
-        std::ranges::stable_sort(mappings_, {}, &StudiedMapping::simulated);
         if (mappings_.size() > options.keep) mappings_.resize(options.keep);
         if constexpr (std::is_same_v<Searched, GemmProblem>) {
           if (options.given.empty()) return;

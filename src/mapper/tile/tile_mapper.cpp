@@ -48,10 +48,13 @@ OpTime published_time(const Machine& machine, const Problem& problem, const OpTi
 
 }  // namespace
 
-Reached reached_of(const hardware::RuntimeProfile& profile) {
+Reached reached_of(const hardware::RuntimeProfile& profile, Kernel kernel) {
   using hardware::Parameter;
   const auto value = [&](Parameter p) { return get(profile.values, p); };
-  return {.matrix = value(Parameter::tile_matrix_share),
+  const double product = value(Parameter::tile_matrix_share);
+  return {.matrix = kernel == Kernel::attention        ? value(Parameter::tile_attention_share)
+                    : kernel == Kernel::prompt_product ? product * value(Parameter::tile_prompt_share)
+                                                       : product,
           .feed = value(Parameter::tile_feed_share),
           .vector = value(Parameter::tile_vector_share),
           .dram = value(Parameter::tile_dram_share),
@@ -67,12 +70,7 @@ Reached reached_of(const hardware::RuntimeProfile& profile) {
 namespace {
 
 Reached reached_by(const hardware::RuntimeProfile* profile, Kernel kernel) {
-  using hardware::Parameter;
-  if (profile == nullptr) return {};
-  Reached reached = reached_of(*profile);
-  if (kernel == Kernel::prompt_product) reached.matrix *= get(profile->values, Parameter::tile_prompt_share);
-  if (kernel == Kernel::attention) reached.matrix = get(profile->values, Parameter::tile_attention_share);
-  return reached;
+  return profile == nullptr ? Reached{} : reached_of(*profile, kernel);
 }
 
 }  // namespace
@@ -161,7 +159,6 @@ TileMapper::Array* TileMapper::array(const graph::Op& op, const cost::Work& work
 }
 
 const Machine& TileMapper::machine(Dtype dtype) const { return array({.dtype = dtype}, Kernel::product).machine; }
-std::span<const Grid> TileMapper::grids(Dtype dtype) const { return array({.dtype = dtype}, Kernel::product).grids; }
 
 template <typename Problem>
 const Mapped<ChoiceOf<Problem>>& TileMapper::map(const Problem& problem, Dtype dtype) const {
@@ -170,6 +167,13 @@ const Mapped<ChoiceOf<Problem>>& TileMapper::map(const Problem& problem, Dtype d
 template const Mapped<GemmChoice>& TileMapper::map(const GemmProblem&, Dtype) const;
 template const Mapped<AttentionChoice>& TileMapper::map(const AttentionProblem&, Dtype) const;
 template const Mapped<VectorChoice>& TileMapper::map(const VectorProblem&, Dtype) const;
+
+std::optional<Posed> TileMapper::pose(const graph::Op& op, const cost::Work& work) const {
+  std::optional<Problem> problem = problem_of(op, work, profile_ && profile_->choices.masked_attention);
+  Array* const on = problem && !published_ ? array(op, work, *problem) : nullptr;
+  if (on == nullptr) return std::nullopt;
+  return Posed{*std::move(problem), &on->machine, on->grids};
+}
 
 Seam TileMapper::seam(const graph::Op& op, const cost::Work& work) const {
   Seam seam;

@@ -26,11 +26,18 @@ struct Seam {
   double load = 0;     // s that these take to come to all tiles
 };
 
-// What the stack of a profile with KernelChoices::tile_mappings leaves of a device's rates.
-Reached reached_of(const hardware::RuntimeProfile& profile);
-
 // What an op is to a stack, which does not reach as much with all.
 enum class Kernel : unsigned char { product, prompt_product, attention };
+
+// What the stack of a profile with KernelChoices::tile_mappings leaves of a device's rates.
+Reached reached_of(const hardware::RuntimeProfile& profile, Kernel kernel = Kernel::product);
+
+// An op as mappings are searched for it.
+struct Posed {
+  Problem problem;
+  const Machine* machine = nullptr;  // of the mapper, as the grids
+  std::span<const Grid> grids = {};
+};
 
 // Not for several threads at once: it remembers what it searched.
 class TileMapper {
@@ -51,9 +58,8 @@ class TileMapper {
   template <typename Problem>
   const Mapped<ChoiceOf<Problem>>& map(const Problem& problem, Dtype dtype) const;
   const Machine& machine(Dtype dtype) const;
-  std::span<const Grid> grids(Dtype dtype) const;
-  // Whether ops on the type have mappings: its matrix units multiply it, and no formulas are asked for instead.
-  bool maps(Dtype dtype) const { return !published_ && device_->find_peak(hardware::Engine::matrix, dtype) != nullptr; }
+  // Nothing where the tiles have no part in the op, or formulas stand in for mappings.
+  std::optional<Posed> pose(const graph::Op& op, const cost::Work& work) const;
 
   // Time of one execution; `light`: that of the roofline, which a mapping is never below and which stands in where
   // tiles have no part, or no matrix unit for the type. Throws Error(infeasible) when no mapping fits.

@@ -171,7 +171,7 @@ Table comparison(const MappingStudy& study) {
   using Row = const result::MappingRow&;
   line("time", [](Row r) { return time_text(r.mapping().simulated); });
   line("closed form", [](Row r) { return time_text(r.description().closed_form); });
-  line("bound by", [&](Row r) { return std::string(busiest(r.description(), machine.dram)); });
+  line("bound by", [&](Row r) { return std::string(busiest(machine, r.description())); });
   busy("DRAM busy", [&](Row r) { return r.description().traffic.dram() / machine.dram; });
   busy("busiest link", [](Row r) { return r.description().traffic.link; });
   busy("matrix units", [](Row r) { return r.description().traffic.matrix; });

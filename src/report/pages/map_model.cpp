@@ -30,7 +30,7 @@ Fields headline(const StepMapping& study) {
         fmt::format("{} ({})", seconds_text(step.apart - step.seconds), format_share(1 - step.seconds / step.apart)));
   f.add("DRAM traffic", fmt::format("{} of {}", format_bytes(Bytes{step.dram}), format_bytes(Bytes{step.dram_apart})));
   f.add("options", result::options_text(*study.setup));
-  f.add("memory of a tile", format_bytes_binary(Bytes{study.machine.sram}));
+  f.add("memory of a tile", format_bytes_binary(Bytes{study.sram}));
   return f;
 }
 
@@ -48,8 +48,9 @@ Table mappings_table(const StepMapping& study) {
   for (const PlacedRow& row : placed_rows(study)) {
     const auto& mapping = row.placed().mapping;
     t.rows.push_back({std::string(row.op().name), format_count(d(row.op().count)), seconds_text(row.placed().seconds),
-                      format_seconds(row.apart().total), std::string(row.bound()), mapping ? split_text(*mapping) : "",
-                      mapping ? block_text(*mapping) : "", mapping ? stays_text(*mapping) : ""});
+                      format_seconds(row.apart().total), std::string(row.placed().bound),
+                      mapping ? split_text(*mapping) : "", mapping ? block_text(*mapping) : "",
+                      mapping ? stays_text(*mapping) : ""});
   }
   return t;
 }
