@@ -221,7 +221,8 @@ graph::Op op_of(const AttentionShape& s, Dtype dtype) {
                                    .window = s.window > 0 ? std::optional(s.window) : std::nullopt,
                                    .activation = dtype,
                                    .cached = {element, element},
-                                   .copies = s.copies}};
+                                   .copies = s.copies,
+                                   .tiles = {.passes = static_cast<int>(s.passes), .grid = kept(s.grid)}}};
 }
 
 // Prompts in chunks of the usual length: how a kernel cuts them is its own affair.

@@ -142,14 +142,14 @@ struct StepCost::Tables {
     bool past = false;      // some context
     bool streamed = false;  // layers on the host are computed by the device
     std::uint64_t bits() const {
-      return static_cast<std::uint64_t>(dispatch) | (prompts ? 4U : 0U) | (builds ? 8U : 0U) | (split ? 16U : 0U) |
-             (past ? 32U : 0U) | (streamed ? 64U : 0U);
+      return static_cast<std::uint64_t>(dispatch) | (prompts ? 8U : 0U) | (builds ? 16U : 0U) | (split ? 32U : 0U) |
+             (past ? 64U : 0U) | (streamed ? 128U : 0U);
     }
   };
-  static constexpr int kModeBits = 7;
-  // Three bits of the kind, seven of the mode, and the rest: 28 of a number of tokens or sequences, 26 of another.
+  static constexpr int kModeBits = 8;
+  // Three bits of the kind, eight of the mode, and the rest: 27 of a number of tokens or sequences, 26 of another.
   static std::uint64_t key_of(Kind kind, const Mode& mode, std::int64_t a, std::uint64_t b = 0) {
-    return kind | mode.bits() << 3 | static_cast<std::uint64_t>(a) << (3 + kModeBits) | b << (31 + kModeBits);
+    return kind | mode.bits() << 3 | static_cast<std::uint64_t>(a) << (3 + kModeBits) | b << (30 + kModeBits);
   }
   static std::uint64_t mixed(std::uint64_t hash, std::uint64_t next) {
     hash = (hash ^ next) * 0xFF51AFD7ED558CCDU;

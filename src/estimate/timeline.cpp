@@ -357,7 +357,7 @@ TimelineStep step_of(const Phase& phase, std::span<const Stage> stages, const ha
   for (std::size_t i = 0; i < phase.ops.size(); ++i) step.ops[i].host = overhead.each(phase.ops[i].op).value;
   Launching& launching = step.launching.emplace();
   launching.gap = get(values, hardware::Parameter::launch_gap);
-  if (phase.launches.dispatch == hardware::Dispatch::eager) {
+  if (phase.launches.dispatch == hardware::Dispatch::eager || phase.launches.dispatch == hardware::Dispatch::serial) {
     launching.host_layers = phase.launches.layers * get(values, hardware::Parameter::host_layer);
   } else if (phase.launches.dispatch == hardware::Dispatch::pieces) {
     launching.host_layers = phase.launches.layers * get(values, hardware::Parameter::host_piece);

@@ -17,7 +17,8 @@ inline constexpr std::array<std::string_view, 3> kOfferNames = {"purchase", "ren
 inline constexpr std::array<std::string_view, 8> kTopologyNames = {
     "none", "full_mesh", "fully_switched", "ring", "torus_2d", "torus_3d", "pcie_tree", "tile_mesh"};
 
-inline constexpr std::array<std::string_view, 4> kDispatchNames = {"graph", "eager", "dynamic_graph", "pieces"};
+inline constexpr std::array<std::string_view, 5> kDispatchNames = {"graph", "eager", "serial", "dynamic_graph",
+                                                                   "pieces"};
 inline constexpr std::array<std::string_view, 5> kProductTilesNames = {"unpacked", "menu", "by_rows", "fewest_rounds",
                                                                        "cube"};
 inline constexpr std::array<std::string_view, 3> kPowerNames = {"none", "short", "sustained"};

@@ -76,7 +76,8 @@ enum class Parameter : unsigned char {
   memory_utilisation,
   // Arrays of tiles, whose ops are timed by the best mapping found (mapper/tile/tile_mapper.h).
   tile_launch, tile_matrix_share, tile_feed_share, tile_vector_share, tile_dram_share, tile_dram_near_share,
-  tile_link_share, tile_multicast_share, tile_hidden, tile_attention_share, tile_attention_keys, tile_prompt_share,
+  tile_link_share, tile_multicast_share, tile_hidden, tile_attention_share, tile_attention_memory_share, tile_attention_keys,
+  tile_prompt_share,
   // Around the steps of a generated image or video.
   generation_fixed, generation_video, generation_pixel,
   count
@@ -153,6 +154,7 @@ double get(const ParameterValues& values, Parameter p);
 enum class Dispatch : unsigned char {
   graph,          // captured once, replayed by the device: the host shows in fixed costs only
   eager,          // every kernel launched by the host, which may be the slower of the two
+  serial,         // every kernel launched by the host, which runs not ahead: the device waits for it
   dynamic_graph,  // a graph whose ops are dispatched from the host
   pieces,         // a graph of what is between the attentions of two layers, which the host launches
 };
@@ -191,6 +193,8 @@ std::string_view name(AttentionKernels kernels);
 struct KernelChoices {
   bool tile_menu = false;          // GEMM libraries with tiles of several sizes and split k, else one share for all
   bool tile_mappings = false;      // ops run as the best mapping found on an array of tiles, by the numbers of tile.*
+  // Of it: the one tile that gets an operand hands it on to those that share it, by multicast, before it gets more.
+  bool multicast_senders = false;
   bool masked_attention = false;   // of it: attention computes what a causal mask hides, too, and adds the mask
   std::int64_t near_rows = 0;      // of it: rows up to which tiles next to a DRAM channel read a product's weights
   bool cube_tiles = false;         // CANN's: of 128 x 256 results, either way round, and split k

@@ -29,6 +29,7 @@ template <class Choices, class Visit>
 void each_choice(Choices& c, Visit&& visit) {
   visit("tile_menu", c.tile_menu, 0, 1);
   visit("tile_mappings", c.tile_mappings, 0, 1);
+  visit("multicast_senders", c.multicast_senders, 0, 1);
   visit("masked_attention", c.masked_attention, 0, 1);
   visit("near_rows", c.near_rows, 0, 1e9);
   visit("cube_tiles", c.cube_tiles, 0, 1);

@@ -271,11 +271,12 @@ bool tiles_depend(const graph::Op& op, std::size_t parameter, const hardware::Ke
   const bool prompt = gemm && gemm->weights && gemm->m * gemm->batch > choices.near_rows;
   const bool near = gemm && gemm->weights && !prompt;
   if (parameter == index(tile_prompt_share)) return prompt;
-  if (parameter == index(tile_attention_share) || parameter == index(tile_attention_keys)) {
+  if (parameter >= index(tile_attention_share) && parameter <= index(tile_attention_keys)) {
     return std::holds_alternative<graph::Attention>(op.body);
   }
   if (parameter == index(tile_dram_near_share)) return near;
-  if (parameter == index(tile_dram_share)) return !near;
+  if (parameter == index(tile_dram_share)) return !near && !std::holds_alternative<graph::Attention>(op.body);
+  if (parameter == index(tile_matrix_share) || parameter == index(tile_feed_share)) return gemm != nullptr;
   if (parameter == index(tile_vector_share)) {
     return gemm == nullptr || gemm->joined.any() || (gemm->weights && gemm->weights->dequant_flops > 0);
   }

@@ -47,7 +47,8 @@ Seconds StepOverhead::time(Seconds device, double layers, double sequences, doub
   const double fixed =
       get(v, prompts_ && dispatch_ != Dispatch::pieces ? Parameter::step_prefill : Parameter::step_decode);
   const double gaps = launched_.kernels * get(v, Parameter::launch_gap);
-  const double waiting = std::max(0.0, host(layers).value - device.value - gaps);
+  const double ahead = dispatch_ == Dispatch::serial ? 0 : device.value + gaps;
+  const double waiting = std::max(0.0, host(layers).value - ahead);
   return Seconds{steps * fixed + sequences * get(v, Parameter::step_sequence) + gaps + waiting};
 }
 

@@ -7,7 +7,8 @@
 //              + layers of experts x host_experts, where kernels are launched one by one
 //   overhead = steps x step + sequences x step_sequence + gaps + max(0, host - device - gaps)
 //
-// Launching runs ahead of the device, so that the slower of the two decides. A captured graph is launched as a whole;
+// Launching runs ahead of the device, so that the slower of the two decides; not so where a stack is serial, of which
+// the device waits for all that the host does. A captured graph is launched as a whole;
 // where its attention takes lengths from the host, that writes them layer by layer while the graph runs. Of a graph in
 // pieces the host replays one piece and calls one attention per layer (host_piece), and the loop around it is decode's.
 #pragma once

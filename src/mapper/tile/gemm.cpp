@@ -18,7 +18,7 @@ std::int64_t next_piece(std::int64_t rest, int granule) {
 // Whether an operand can come so to the tiles that share it: what is in the tiles' memory is no tile's own to load.
 bool can_come(const Machine& machine, Feed feed, int sharers, bool local) {
   if (sharers == 1) return feed == Feed::direct;
-  return machine.only_multicast ? feed == Feed::multicast : feed != Feed::direct || !local;
+  return machine.multicast_senders ? feed == Feed::multicast : feed != Feed::direct || !local;
 }
 
 // Fills in blocks of one product.

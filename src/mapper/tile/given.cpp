@@ -154,7 +154,7 @@ Mapped<GemmChoice>::One complete(const GemmGiven& given, const Machine& machine,
   large.sram = 1e18;
   if (agreeing(given, large, grids, problem, 1).empty()) {
     throw Error::bad_input("`mapping`: what it says does not go together",
-                           machine.only_multicast
+                           machine.multicast_senders
                                ? "operands that tiles share come to them by multicast"
                                : "several products in a block need blocks of all of a tile's m and n");
   }

@@ -384,9 +384,8 @@ Machine make_machine(const hardware::Device& device, const Operands& operands, c
   if (array.multicast) machine.multicast = std::min(array.multicast->value * reached.multicast, machine.link);
   if (array.tile_dram) machine.port = array.tile_dram->value;
   machine.granule = static_cast<int>(*std::ranges::max_element(array.granule));
-  machine.only_multicast = reached.only_multicast;
   machine.rings = array.rings && used == hardware::TilePlace{array.mesh_x, array.mesh_y};
-  machine.serial_senders = reached.serial_senders;
+  machine.multicast_senders = reached.multicast_senders;
   machine.shared_issue = array.shared_issue;
   machine.launch = array.launch.value + reached.launch;
   machine.hidden = reached.hidden;

@@ -23,28 +23,28 @@ struct Machine {
   int tiles = 0;
   int mesh_x = 0;
   int mesh_y = 0;
-  double sram = 0;              // bytes of one tile
-  double dram = 0;              // bytes/s of all tiles together
-  double link = 0;              // bytes/s from one tile to a neighbour
-  double dram_latency = 0;      // s from a request to its first byte
-  double hop_latency = 0;       // s per link
-  double matrix = 0;            // FLOP/s of one tile
-  double vector = 0;            // operations/s of one tile
-  int granule = 16;             // rows, columns and depth that the matrix unit rounds up to
-  double multicast = 0;         // bytes/s from one tile to several; 0: as over a link
-  double port = 0;              // bytes/s from the DRAM to one tile; 0: all that the channel gives
-  bool rings = false;           // links close to rings, so that the way back may be the shorter one around
-  bool only_multicast = false;  // shared operands reach the tiles that need them in no other way
-  bool serial_senders = false;  // a tile that gets a slice and hands it on does one after the other
-  bool shared_issue = false;    // matrix and vector unit share an instruction stream and never work at once
-  double launch = 0;            // s before an op begins
-  double hidden = 1;            // of the shorter of what units and channel take, what the longer hides
+  double sram = 0;          // bytes of one tile
+  double dram = 0;          // bytes/s of all tiles together
+  double link = 0;          // bytes/s from one tile to a neighbour
+  double dram_latency = 0;  // s from a request to its first byte
+  double hop_latency = 0;   // s per link
+  double matrix = 0;        // FLOP/s of one tile
+  double vector = 0;        // operations/s of one tile
+  int granule = 16;         // rows, columns and depth that the matrix unit rounds up to
+  double multicast = 0;     // bytes/s from one tile to several; 0: as over a link
+  double port = 0;          // bytes/s from the DRAM to one tile; 0: all that the channel gives
+  bool rings = false;       // links close to rings, so that the way back may be the shorter one around
+  // Shared operands come by multicast alone, from a tile that gets a slice and hands it on one after the other.
+  bool multicast_senders = false;
+  bool shared_issue = false;  // matrix and vector unit share an instruction stream and never work at once
+  double launch = 0;          // s before an op begins
+  double hidden = 1;          // of the shorter of what units and channel take, what the longer hides
 
   double multicast_rate() const { return multicast > 0 ? multicast : link; }
   // s in which a tile's port takes `bytes` from the DRAM and, with `handed_on`, is busy with sending them on.
   double port_seconds(double bytes, bool handed_on) const {
     if (port <= 0) return 0;
-    return bytes / port + (handed_on && serial_senders ? bytes / multicast_rate() : 0);
+    return bytes / port + (handed_on && multicast_senders ? bytes / multicast_rate() : 0);
   }
   // Of an op whose mapping takes `mapped` s by itself, in which units and channel are busy for so long.
   double op_seconds(double mapped, double units, double channel) const {
@@ -71,8 +71,7 @@ struct Reached {
   double link = 1;
   double multicast = 1;
   double hidden = 1;
-  bool only_multicast = false;
-  bool serial_senders = false;
+  bool multicast_senders = false;
   double launch = 0;  // s
   bool operator==(const Reached&) const = default;
 };

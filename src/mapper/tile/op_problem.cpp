@@ -113,8 +113,7 @@ VectorProblem stream(std::int64_t rows, std::int64_t width, double shared_bytes,
 
 }  // namespace
 
-std::optional<Problem> problem_of(const graph::Op& op, const cost::Work& work,
-                                  const hardware::KernelChoices* choices) {
+std::optional<Problem> problem_of(const graph::Op& op, const cost::Work& work, const hardware::KernelChoices* choices) {
   if (op.place != graph::Place::device) return std::nullopt;
   using Found = std::optional<Problem>;
   return match(

@@ -27,8 +27,8 @@ using ChoiceOf =
 
 // `work` is that of one execution of the op. Nothing for ops that the tiles have no part in, and for the backward pass
 // of attention.
-// `choices`, if any: of the stack whose kernels these are. They say whether attention computes what a causal mask hides,
-// and what sums are kept in.
+// `choices`, if any: of the stack whose kernels these are. They say whether attention computes what a causal mask
+// hides, and what sums are kept in.
 std::optional<Problem> problem_of(const graph::Op& op, const cost::Work& work,
                                   const hardware::KernelChoices* choices = nullptr);
 

@@ -710,7 +710,7 @@ class Simulation {
       double& free = ports_[at(q.tiles.front())];
       last = std::max(last, std::max(q.first, free) + bytes / m_.port);
       free = last;
-      if (m_.serial_senders && q.paths != nullptr) free += bytes / m_.multicast_rate();
+      if (m_.multicast_senders && q.paths != nullptr) free += bytes / m_.multicast_rate();
     }
     return true;
   }

@@ -57,13 +57,13 @@ Reached reached_of(const hardware::RuntimeProfile& profile, Kernel kernel) {
                                                        : product,
           .feed = value(Parameter::tile_feed_share),
           .vector = value(Parameter::tile_vector_share),
-          .dram = value(Parameter::tile_dram_share),
+          .dram = value(kernel == Kernel::attention ? Parameter::tile_attention_memory_share
+                                                    : Parameter::tile_dram_share),
           .near_dram = value(Parameter::tile_dram_near_share),
           .link = value(Parameter::tile_link_share),
           .multicast = value(Parameter::tile_multicast_share),
           .hidden = value(Parameter::tile_hidden),
-          .only_multicast = true,
-          .serial_senders = true,
+          .multicast_senders = profile.choices.multicast_senders,
           .launch = value(Parameter::tile_launch)};
 }
 
@@ -169,7 +169,7 @@ template const Mapped<AttentionChoice>& TileMapper::map(const AttentionProblem&,
 template const Mapped<VectorChoice>& TileMapper::map(const VectorProblem&, Dtype) const;
 
 std::optional<Posed> TileMapper::pose(const graph::Op& op, const cost::Work& work) const {
-  std::optional<Problem> problem = problem_of(op, work, profile_ && profile_->choices.masked_attention);
+  std::optional<Problem> problem = problem_of(op, work, profile_ ? &profile_->choices : nullptr);
   Array* const on = problem && !published_ ? array(op, work, *problem) : nullptr;
   if (on == nullptr) return std::nullopt;
   return Posed{*std::move(problem), &on->machine, on->grids};
