@@ -222,7 +222,7 @@ constexpr Entry kEntries[] = {
      "of the rate at which one tile reaches all (above 1: it reaches those of a row faster)"},
     {tile_hidden, "tile.hidden", "", 0.97, 0.5, 0.02, 1,
      "of the shorter of what a tile's units and the DRAM take, the part that the longer hides"},
-    {tile_attention_share, "tile.attention_share", "", 0.6, 0.4, 0.02, 1.1,
+    {tile_attention_share, "tile.attention_share", "", 0.9, 0.2, 0.02, 1.1,
      "of the rate of a tile's matrix unit, in attention"},
     {tile_attention_memory_share, "tile.attention_memory_share", "", 0.9, 0.3, 0.1, 1,
      "of the DRAM bandwidth, of queries, keys and values in attention"},
