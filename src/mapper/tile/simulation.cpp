@@ -42,6 +42,7 @@ class Program {
             for (std::int64_t j = 0; j < s.runs[run].count; ++j) {
               const Block& block = s.blocks[s.runs[run].block];
               blocks_.push_back({&block, steps_, first});
+              ++count_;
               steps_ += block.steps;
               longest_ = std::max(longest_, block.steps);
               grows = grows || (s.panel > 0 && block.found < block.steps);
@@ -53,7 +54,7 @@ class Program {
     }
   }
 
-  std::int64_t blocks() const { return static_cast<std::int64_t>(blocks_.size()); }
+  std::int64_t blocks() const { return count_; }
   std::int64_t steps() const { return steps_; }
   // Steps from one use of a slice's slot to the next, at most.
   std::int64_t longest() const { return longest_; }
@@ -83,6 +84,7 @@ class Program {
     std::int64_t row;
   };
   std::vector<Placed> blocks_;
+  std::int64_t count_ = 0;  // of these
   std::int64_t steps_ = 0;
   std::int64_t longest_ = 1;
 };
@@ -104,6 +106,7 @@ struct Tile {
   double join_at[kKept] = {};
   double matrix = 0;  // when the unit is free
   double vector = 0;
+  bool touched = false;
   bool pending = false;  // the second product of the step before has not run
   Program::At pending_at;
   double pending_ready = 0;
@@ -149,8 +152,23 @@ class Tiles {
 
   // Runs all steps of a tile whose operands have a time, and of tiles that it adds up partial sums with.
   void advance(int tile) {
-    if (!advance_one(tile)) return;
+    if (advance_one(tile)) touch(tile);
+  }
+
+  // What a tile asks for next may have changed.
+  void touch(int tile) {
+    if (tiles_[at(tile)].touched) return;
+    tiles_[at(tile)].touched = true;
     touched_.push_back(tile);
+  }
+  // Calls `work` of every tile touched since the last time.
+  template <typename Work>
+  void each_touched(const Work& work) {
+    for (const int tile : touched_) {
+      tiles_[at(tile)].touched = false;
+      work(tile);
+    }
+    touched_.clear();
   }
 
   // Results of the next block have left.
@@ -158,11 +176,8 @@ class Tiles {
     Tile& t = tiles_[at(tile)];
     t.stored_at[kept(t.stored)] = time;
     ++t.stored;
-    touched_.push_back(tile);
+    touch(tile);
   }
-
-  // Tiles that have run, or stored, since this was empty; some more than once.
-  std::vector<int>& touched() { return touched_; }
 
   double end() const { return end_; }  // of the last unit's work
   // Passes `bytes` that go to several tiles and come from `first` to `last` over a link.
@@ -190,6 +205,7 @@ class Tiles {
   }
   // Parts of slices go round beside the work on them.
   void draw_round(int i, const Step& s, double begin, std::int64_t number) {
+    if (timeline_ == nullptr) return;
     const auto passed = [](const Stream& stream, const Paths& paths, double part) {
       return stream.used && stream.feed == Feed::ring ? part * (paths.length - 1) : 0;
     };
@@ -362,7 +378,7 @@ class Tiles {
     while (!later_.empty()) {
       const int tile = later_.back();
       later_.pop_back();
-      touched_.push_back(tile);
+      touch(tile);
       advance(tile);
     }
   }
@@ -442,13 +458,14 @@ class Simulation {
     if (any(&Block::end)) kinds_.push_back(kJoin);
     kinds_.push_back(kStore);
     ports_.assign(at(m_.tiles), 0);
+    own_ = queues_.size();
     out_.assign(queues_.size() + at(m_.tiles) * kinds_.size(), 0);
   }
 
   Simulated run() {
     for (Queue& q : queues_) settle(q);
     for (int i = 0; i < m_.tiles; ++i) {
-      tiles_.touched().push_back(i);
+      tiles_.touch(i);
       tiles_.advance(i);
     }
     refresh();
@@ -488,9 +505,14 @@ class Simulation {
   void request(std::size_t index, double ready, std::int64_t step) {
     if (out_[index] != 0 || ready == kNever) return;
     out_[index] = 1;
-    const bool waits = index >= queues_.size() || !local(queues_[index]);  // for the channel
+    const bool waits = index >= own_ || !local(queues_[index]);  // for the channel
     const Key order = waits ? static_cast<Key>(step) + 1 : 0;
-    coming_.push({ready, order << kIndexBits | index});
+    const Key key = order << kIndexBits | index;
+    if (ready <= now_) {
+      waiting_.push(key);
+    } else {
+      coming_.push({ready, key});
+    }
   }
   // Requests of tiles that share an operand (of one tile, where none do).
   struct Queue {
@@ -566,17 +588,16 @@ class Simulation {
 
   // Works out the requests of tiles that have run, and of their queues.
   void refresh() {
-    for (const int i : tiles_.touched()) {
+    tiles_.each_touched([&](int i) {
       for (const Operand operand : {kA, kB}) {
         const int index = queue_of_[operand][at(i)];
         if (index < 0 || out_[at(index)] != 0) continue;
         const Queue& q = queues_[at(index)];
         request(at(index), ready(q), q.next.number);
       }
-      std::size_t own = queues_.size() + at(i) * kinds_.size();
+      std::size_t own = own_ + at(i) * kinds_.size();
       for (const Kind kind : kinds_) refresh(tiles_[i], kind, own++);
-    }
-    tiles_.touched().clear();
+    });
   }
 
   void refresh(const Tile& t, Kind kind, std::size_t index) {
@@ -611,17 +632,22 @@ class Simulation {
     } else {
       return false;
     }
-    const std::size_t index = index_of(next.key);
-    ++served_;
-    bool done = false;
-    if (index < queues_.size()) {
-      done = load(index, next.ready);
-    } else {
-      const std::size_t own = index - queues_.size();
-      done = serve(static_cast<int>(own / kinds_.size()), kinds_[own % kinds_.size()], index, next.ready);
+    while (!serve(index_of(next.key), next.ready)) {
+      // The next piece of it, unless another request goes before.
+      if ((!waiting_.empty() && waiting_.top() < next.key) || (!coming_.empty() && coming_.top().ready <= now_)) {
+        waiting_.push(next.key);
+        break;
+      }
     }
-    if (!done) waiting_.push(next.key);  // the next piece of it
     return true;
+  }
+
+  // False: some of the request is left.
+  bool serve(std::size_t index, double ready) {
+    ++served_;
+    if (index < own_) return load(index, ready);
+    const std::size_t own = index - own_;
+    return serve(static_cast<int>(own / kinds_.size()), kinds_[own % kinds_.size()], index, ready);
   }
 
   // False: some of the request is left.
@@ -646,7 +672,7 @@ class Simulation {
       end_ = std::max(end_, done + m_.dram_latency);
     }
     out_[index] = 0;
-    tiles_.touched().push_back(tile);
+    tiles_.touch(tile);
     tiles_.advance(tile);
     return true;
   }
@@ -687,7 +713,7 @@ class Simulation {
     const std::int64_t number = q.next.number;
     program_.move(q.next);
     settle(q);
-    tiles_.touched().push_back(q.tiles.front());
+    tiles_.touch(q.tiles.front());
     if ((q.operand == kA ? s_.a : s_.b).feed == Feed::ring) {
       advance_round(q, number);
     } else {
@@ -750,6 +776,7 @@ class Simulation {
   std::vector<int> alone_;        // every tile
   std::vector<int> queue_of_[2];  // of a tile; -1: none
   std::vector<Kind> kinds_;       // that there are
+  std::size_t own_ = 0;           // of requests: the first of a tile alone
   // Of queues, then of tiles.
   std::vector<char> out_;  // whether the next one is known, and not yet served
   Earliest<Request> coming_;
