@@ -494,8 +494,11 @@ class Simulation {
   struct Request {
     double ready;
     Key key;
+    // Without branches, which no processor predicts in a heap.
     bool operator>(const Request& x) const {
-      return ready > x.ready || (ready == x.ready && index_of(key) > index_of(x.key));
+      const unsigned later = ready > x.ready ? 1 : 0;
+      const unsigned same = ready == x.ready ? 1 : 0;
+      return (later | (same & (index_of(key) > index_of(x.key) ? 1U : 0U))) != 0;
     }
   };
   template <typename T>
@@ -521,6 +524,7 @@ class Simulation {
     const Paths* paths = nullptr;  // multicast
     int group = 0;
     Program::At next;
+    bool stays = false;  // the slice of that
     std::size_t slots = 1;
     std::array<std::int64_t, kMostSlots> in_slot = {-1, -1, -1, -1};  // the step that last used a slot; -1: none
     std::size_t slot = 0;
@@ -564,6 +568,7 @@ class Simulation {
       for (const int i : q.tiles) tiles_[i].a[tiles_.slot(q.next.number)] = 0;
       program_.move(q.next);
     }
+    q.stays = !program_.over(q.next) && in_panel(q);
     for (const int i : q.tiles) known(i, q.operand) = q.next.number;
   }
 
@@ -571,7 +576,7 @@ class Simulation {
   double ready(const Queue& q) const {
     if (program_.over(q.next)) return kNever;
     std::int64_t waits_for = q.in_slot[q.slot];
-    if (in_panel(q)) {  // the slot of the same slice of the row before
+    if (q.stays) {  // the slot of the same slice of the row before
       const std::int64_t before = program_.row(q.next.block) - 1;
       waits_for =
           before < 0 ? -1 : program_.first_step(before) + std::min(q.next.step, program_.block(before).steps - 1);
@@ -686,7 +691,7 @@ class Simulation {
 
   // The channel moves bytes that are asked for at `ready`, for a step. Returns when it is done.
   double move_bytes(double ready, double bytes, Lane lane, std::int64_t step) {
-    const double seconds = bytes / m_.dram;
+    const double seconds = bytes == kPiece ? piece_ : bytes / m_.dram;
     now_ = std::max(now_, ready) + seconds;
     if (timeline_ != nullptr) timeline_->add(lane, now_ - seconds, now_, step);
     dram_busy_ += seconds;
@@ -706,7 +711,7 @@ class Simulation {
     }
     out_[index] = 0;
     hand_on(q, q.first, last, bytes);
-    if (!in_panel(q)) {
+    if (!q.stays) {
       q.in_slot[q.slot] = q.next.number;
       q.slot = (q.slot + 1) % q.slots;
     }
@@ -753,14 +758,15 @@ class Simulation {
   // The first tile of a group passes a slice on along the path while it comes in.
   void hand_on(const Queue& q, double first, double last, double bytes) {
     const std::size_t slot = tiles_.slot(q.next.number);
-    for (std::size_t i = 0; i < q.tiles.size(); ++i) {
-      if (i > 0) {
-        const std::size_t here = at(q.group) * at(q.paths->length) + i;
-        for (int link = q.paths->way().reached[here - 1]; link < q.paths->way().reached[here]; ++link) {
-          tiles_.pass(q.paths->way().links[at(link)], bytes, first, last);
-          const bool drawn = timeline_ != nullptr && q.group == 0 && link == 0;
-          if (drawn) timeline_->add(Lane::noc, first, first + bytes / m_.link, q.next.number);
-        }
+    slices(q.tiles.front(), q.operand)[slot] = last;
+    if (q.tiles.size() == 1) return;
+    const Paths::Way& way = q.paths->way();
+    const int* reached = &way.reached[at(q.group) * at(q.paths->length)];
+    for (std::size_t i = 1; i < q.tiles.size(); ++i) {
+      for (int link = reached[i - 1]; link < reached[i]; ++link) {
+        tiles_.pass(way.links[at(link)], bytes, first, last);
+        const bool drawn = timeline_ != nullptr && q.group == 0 && link == 0;
+        if (drawn) timeline_->add(Lane::noc, first, first + bytes / m_.link, q.next.number);
       }
       slices(q.tiles[i], q.operand)[slot] = last;
     }
@@ -781,9 +787,10 @@ class Simulation {
   std::vector<char> out_;  // whether the next one is known, and not yet served
   Earliest<Request> coming_;
   Earliest<Key> waiting_;
-  double now_ = 0;             // when the channel is free
-  double end_ = 0;             // of the last store
-  std::vector<double> ports_;  // of tiles: when they are free
+  double now_ = 0;                         // when the channel is free
+  const double piece_ = kPiece / m_.dram;  // s
+  double end_ = 0;                         // of the last store
+  std::vector<double> ports_;              // of tiles: when they are free
   double dram_busy_ = 0;
   std::int64_t served_ = 0;
 };
@@ -795,7 +802,7 @@ constexpr std::size_t kKinds = 6;
 using Caps = std::array<std::int64_t, kKinds>;  // 0: all; of what differs, one of so many
 constexpr Caps kLeast = {2, 3, 2, 3, 4, 8};     // of each that are kept
 constexpr Caps kFewest = {2, 2, 2, 2, 3, 4};    // the same where as many tiles as there are make that long
-constexpr double kLong = 40'000;                // requests
+constexpr double kLong = 125;                   // requests for every tile
 
 std::int64_t capped(std::int64_t count, std::int64_t cap) { return cap > 0 ? std::min(count, cap) : count; }
 bool differ(std::size_t kind) { return kind == kRows || kind == kRuns; }
@@ -953,8 +960,8 @@ double simulated_seconds(const Machine& machine, const Schedule& s, std::int64_t
     for (std::size_t kind = 0; kind < kKinds; ++kind) keep(s, kind, kept[kind], least);
     return requests_of(machine, cut(s, least));
   };
-  const Caps& fewest = keep_all(kLeast) > kLong ? kFewest : kLeast;
-  // As many of a kind as come to a part of the requests, and half of them.
+  const Caps& fewest = keep_all(kLeast) > kLong * machine.tiles ? kFewest : kLeast;
+  // As many of a kind as come to a quarter of the requests, and half of them.
   struct Grown {
     std::size_t kind;
     Caps few;
@@ -968,7 +975,7 @@ double simulated_seconds(const Machine& machine, const Schedule& s, std::int64_t
     for (const std::int64_t times : {16, 12, 8, 6, 4, 3, 2}) {
       keep(s, kind, fewest[kind] * times, g.more);
       keep(s, kind, fewest[kind] * times / 2, g.few);
-      if (g.more[kind] != g.few[kind] && requests_of(machine, cut(s, g.more)) <= most / 2) break;
+      if (g.more[kind] != g.few[kind] && requests_of(machine, cut(s, g.more)) <= most / 4) break;
     }
     needed += requests_of(machine, cut(s, g.more));
     if (g.few != least) needed += requests_of(machine, cut(s, g.few));
