@@ -97,8 +97,8 @@ class AttentionSearch : public Search<AttentionChoice> {
   // The `keep` fastest by the closed form, the fastest first, each of another grid, block or order. Empty: the memory
   // of a tile is too small for any mapping.
   std::vector<AttentionChoice> best(const AttentionProblem& problem, std::size_t keep);
-  // The fastest that differ so.
-  std::vector<AttentionChoice> varied(const AttentionProblem& problem) { return best(problem, 16); }
+  // The fastest that differ so, as many as are simulated at first.
+  std::vector<AttentionChoice> varied(const AttentionProblem& problem) { return best(problem, 10); }
   // Mappings that differ from one in a single decision and in what follows from it, the fastest by the closed form
   // first.
   std::vector<AttentionChoice> near(const AttentionProblem& problem, const AttentionChoice& choice) const;

@@ -122,14 +122,24 @@ class Selection {
       const double before = all_[at].simulated;
       begun.push_back(all_[at].choice.mapping.grid);
       int simulated = 0;
-      for (const Choice& choice : search_.near(problem_, all_[at].choice)) {
-        if (simulated == most || good() || hopeless(choice)) break;
-        if (!simulate(choice)) continue;
+      for (const Choice& choice : near(all_[at])) {
+        if (simulated == most || good()) break;
+        if (hopeless(choice) || !simulate(choice)) continue;
         ++simulated;
         if (all_.back().simulated < all_[at].simulated) at = all_.size() - 1;
       }
       if (all_[at].simulated > before * (1 - kProgress)) return;
     }
+  }
+
+  // The likely fastest first: for mappings alike the closed form is off alike.
+  std::vector<Choice> near(const One& from) const {
+    std::vector<Choice> choices = search_.near(problem_, from.choice);
+    const auto likely = [off = from.simulated / from.choice.time.seconds, &from](const Choice& choice) {
+      return choice.time.seconds * (alike(choice, from.choice) ? off : 1);
+    };
+    std::ranges::stable_sort(choices, [&](const Choice& x, const Choice& y) { return likely(x) < likely(y); });
+    return choices;
   }
 
   void simulate_faster() {

@@ -42,6 +42,7 @@ class Program {
             for (std::int64_t j = 0; j < s.runs[run].count; ++j) {
               const Block& block = s.blocks[s.runs[run].block];
               blocks_.push_back({&block, steps_, first});
+              ++count_;
               steps_ += block.steps;
               longest_ = std::max(longest_, block.steps);
               grows = grows || (s.panel > 0 && block.found < block.steps);
@@ -53,7 +54,7 @@ class Program {
     }
   }
 
-  std::int64_t blocks() const { return static_cast<std::int64_t>(blocks_.size()); }
+  std::int64_t blocks() const { return count_; }
   std::int64_t steps() const { return steps_; }
   // Steps from one use of a slice's slot to the next, at most.
   std::int64_t longest() const { return longest_; }
@@ -83,6 +84,7 @@ class Program {
     std::int64_t row;
   };
   std::vector<Placed> blocks_;
+  std::int64_t count_ = 0;  // of these
   std::int64_t steps_ = 0;
   std::int64_t longest_ = 1;
 };
@@ -104,6 +106,7 @@ struct Tile {
   double join_at[kKept] = {};
   double matrix = 0;  // when the unit is free
   double vector = 0;
+  bool touched = false;
   bool pending = false;  // the second product of the step before has not run
   Program::At pending_at;
   double pending_ready = 0;
@@ -149,8 +152,23 @@ class Tiles {
 
   // Runs all steps of a tile whose operands have a time, and of tiles that it adds up partial sums with.
   void advance(int tile) {
-    if (!advance_one(tile)) return;
+    if (advance_one(tile)) touch(tile);
+  }
+
+  // What a tile asks for next may have changed.
+  void touch(int tile) {
+    if (tiles_[at(tile)].touched) return;
+    tiles_[at(tile)].touched = true;
     touched_.push_back(tile);
+  }
+  // Calls `work` of every tile touched since the last time.
+  template <typename Work>
+  void each_touched(const Work& work) {
+    for (const int tile : touched_) {
+      tiles_[at(tile)].touched = false;
+      work(tile);
+    }
+    touched_.clear();
   }
 
   // Results of the next block have left.
@@ -158,11 +176,8 @@ class Tiles {
     Tile& t = tiles_[at(tile)];
     t.stored_at[kept(t.stored)] = time;
     ++t.stored;
-    touched_.push_back(tile);
+    touch(tile);
   }
-
-  // Tiles that have run, or stored, since this was empty; some more than once.
-  std::vector<int>& touched() { return touched_; }
 
   double end() const { return end_; }  // of the last unit's work
   // Passes `bytes` that go to several tiles and come from `first` to `last` over a link.
@@ -190,6 +205,7 @@ class Tiles {
   }
   // Parts of slices go round beside the work on them.
   void draw_round(int i, const Step& s, double begin, std::int64_t number) {
+    if (timeline_ == nullptr) return;
     const auto passed = [](const Stream& stream, const Paths& paths, double part) {
       return stream.used && stream.feed == Feed::ring ? part * (paths.length - 1) : 0;
     };
@@ -362,7 +378,7 @@ class Tiles {
     while (!later_.empty()) {
       const int tile = later_.back();
       later_.pop_back();
-      touched_.push_back(tile);
+      touch(tile);
       advance(tile);
     }
   }
@@ -442,13 +458,14 @@ class Simulation {
     if (any(&Block::end)) kinds_.push_back(kJoin);
     kinds_.push_back(kStore);
     ports_.assign(at(m_.tiles), 0);
+    own_ = queues_.size();
     out_.assign(queues_.size() + at(m_.tiles) * kinds_.size(), 0);
   }
 
   Simulated run() {
     for (Queue& q : queues_) settle(q);
     for (int i = 0; i < m_.tiles; ++i) {
-      tiles_.touched().push_back(i);
+      tiles_.touch(i);
       tiles_.advance(i);
     }
     refresh();
@@ -477,8 +494,11 @@ class Simulation {
   struct Request {
     double ready;
     Key key;
+    // Without branches, which no processor predicts in a heap.
     bool operator>(const Request& x) const {
-      return ready > x.ready || (ready == x.ready && index_of(key) > index_of(x.key));
+      const unsigned later = ready > x.ready ? 1 : 0;
+      const unsigned same = ready == x.ready ? 1 : 0;
+      return (later | (same & (index_of(key) > index_of(x.key) ? 1U : 0U))) != 0;
     }
   };
   template <typename T>
@@ -488,9 +508,14 @@ class Simulation {
   void request(std::size_t index, double ready, std::int64_t step) {
     if (out_[index] != 0 || ready == kNever) return;
     out_[index] = 1;
-    const bool waits = index >= queues_.size() || !local(queues_[index]);  // for the channel
+    const bool waits = index >= own_ || !local(queues_[index]);  // for the channel
     const Key order = waits ? static_cast<Key>(step) + 1 : 0;
-    coming_.push({ready, order << kIndexBits | index});
+    const Key key = order << kIndexBits | index;
+    if (ready <= now_) {
+      waiting_.push(key);
+    } else {
+      coming_.push({ready, key});
+    }
   }
   // Requests of tiles that share an operand (of one tile, where none do).
   struct Queue {
@@ -499,6 +524,7 @@ class Simulation {
     const Paths* paths = nullptr;  // multicast
     int group = 0;
     Program::At next;
+    bool stays = false;  // the slice of that
     std::size_t slots = 1;
     std::array<std::int64_t, kMostSlots> in_slot = {-1, -1, -1, -1};  // the step that last used a slot; -1: none
     std::size_t slot = 0;
@@ -542,6 +568,7 @@ class Simulation {
       for (const int i : q.tiles) tiles_[i].a[tiles_.slot(q.next.number)] = 0;
       program_.move(q.next);
     }
+    q.stays = !program_.over(q.next) && in_panel(q);
     for (const int i : q.tiles) known(i, q.operand) = q.next.number;
   }
 
@@ -549,7 +576,7 @@ class Simulation {
   double ready(const Queue& q) const {
     if (program_.over(q.next)) return kNever;
     std::int64_t waits_for = q.in_slot[q.slot];
-    if (in_panel(q)) {  // the slot of the same slice of the row before
+    if (q.stays) {  // the slot of the same slice of the row before
       const std::int64_t before = program_.row(q.next.block) - 1;
       waits_for =
           before < 0 ? -1 : program_.first_step(before) + std::min(q.next.step, program_.block(before).steps - 1);
@@ -566,17 +593,16 @@ class Simulation {
 
   // Works out the requests of tiles that have run, and of their queues.
   void refresh() {
-    for (const int i : tiles_.touched()) {
+    tiles_.each_touched([&](int i) {
       for (const Operand operand : {kA, kB}) {
         const int index = queue_of_[operand][at(i)];
         if (index < 0 || out_[at(index)] != 0) continue;
         const Queue& q = queues_[at(index)];
         request(at(index), ready(q), q.next.number);
       }
-      std::size_t own = queues_.size() + at(i) * kinds_.size();
+      std::size_t own = own_ + at(i) * kinds_.size();
       for (const Kind kind : kinds_) refresh(tiles_[i], kind, own++);
-    }
-    tiles_.touched().clear();
+    });
   }
 
   void refresh(const Tile& t, Kind kind, std::size_t index) {
@@ -611,17 +637,22 @@ class Simulation {
     } else {
       return false;
     }
-    const std::size_t index = index_of(next.key);
-    ++served_;
-    bool done = false;
-    if (index < queues_.size()) {
-      done = load(index, next.ready);
-    } else {
-      const std::size_t own = index - queues_.size();
-      done = serve(static_cast<int>(own / kinds_.size()), kinds_[own % kinds_.size()], index, next.ready);
+    while (!serve(index_of(next.key), next.ready)) {
+      // The next piece of it, unless another request goes before.
+      if ((!waiting_.empty() && waiting_.top() < next.key) || (!coming_.empty() && coming_.top().ready <= now_)) {
+        waiting_.push(next.key);
+        break;
+      }
     }
-    if (!done) waiting_.push(next.key);  // the next piece of it
     return true;
+  }
+
+  // False: some of the request is left.
+  bool serve(std::size_t index, double ready) {
+    ++served_;
+    if (index < own_) return load(index, ready);
+    const std::size_t own = index - own_;
+    return serve(static_cast<int>(own / kinds_.size()), kinds_[own % kinds_.size()], index, ready);
   }
 
   // False: some of the request is left.
@@ -646,7 +677,7 @@ class Simulation {
       end_ = std::max(end_, done + m_.dram_latency);
     }
     out_[index] = 0;
-    tiles_.touched().push_back(tile);
+    tiles_.touch(tile);
     tiles_.advance(tile);
     return true;
   }
@@ -660,7 +691,7 @@ class Simulation {
 
   // The channel moves bytes that are asked for at `ready`, for a step. Returns when it is done.
   double move_bytes(double ready, double bytes, Lane lane, std::int64_t step) {
-    const double seconds = bytes / m_.dram;
+    const double seconds = bytes == kPiece ? piece_ : bytes / m_.dram;
     now_ = std::max(now_, ready) + seconds;
     if (timeline_ != nullptr) timeline_->add(lane, now_ - seconds, now_, step);
     dram_busy_ += seconds;
@@ -680,14 +711,14 @@ class Simulation {
     }
     out_[index] = 0;
     hand_on(q, q.first, last, bytes);
-    if (!in_panel(q)) {
+    if (!q.stays) {
       q.in_slot[q.slot] = q.next.number;
       q.slot = (q.slot + 1) % q.slots;
     }
     const std::int64_t number = q.next.number;
     program_.move(q.next);
     settle(q);
-    tiles_.touched().push_back(q.tiles.front());
+    tiles_.touch(q.tiles.front());
     if ((q.operand == kA ? s_.a : s_.b).feed == Feed::ring) {
       advance_round(q, number);
     } else {
@@ -727,14 +758,15 @@ class Simulation {
   // The first tile of a group passes a slice on along the path while it comes in.
   void hand_on(const Queue& q, double first, double last, double bytes) {
     const std::size_t slot = tiles_.slot(q.next.number);
-    for (std::size_t i = 0; i < q.tiles.size(); ++i) {
-      if (i > 0) {
-        const std::size_t here = at(q.group) * at(q.paths->length) + i;
-        for (int link = q.paths->way().reached[here - 1]; link < q.paths->way().reached[here]; ++link) {
-          tiles_.pass(q.paths->way().links[at(link)], bytes, first, last);
-          const bool drawn = timeline_ != nullptr && q.group == 0 && link == 0;
-          if (drawn) timeline_->add(Lane::noc, first, first + bytes / m_.link, q.next.number);
-        }
+    slices(q.tiles.front(), q.operand)[slot] = last;
+    if (q.tiles.size() == 1) return;
+    const Paths::Way& way = q.paths->way();
+    const int* reached = &way.reached[at(q.group) * at(q.paths->length)];
+    for (std::size_t i = 1; i < q.tiles.size(); ++i) {
+      for (int link = reached[i - 1]; link < reached[i]; ++link) {
+        tiles_.pass(way.links[at(link)], bytes, first, last);
+        const bool drawn = timeline_ != nullptr && q.group == 0 && link == 0;
+        if (drawn) timeline_->add(Lane::noc, first, first + bytes / m_.link, q.next.number);
       }
       slices(q.tiles[i], q.operand)[slot] = last;
     }
@@ -750,13 +782,15 @@ class Simulation {
   std::vector<int> alone_;        // every tile
   std::vector<int> queue_of_[2];  // of a tile; -1: none
   std::vector<Kind> kinds_;       // that there are
+  std::size_t own_ = 0;           // of requests: the first of a tile alone
   // Of queues, then of tiles.
   std::vector<char> out_;  // whether the next one is known, and not yet served
   Earliest<Request> coming_;
   Earliest<Key> waiting_;
-  double now_ = 0;             // when the channel is free
-  double end_ = 0;             // of the last store
-  std::vector<double> ports_;  // of tiles: when they are free
+  double now_ = 0;                         // when the channel is free
+  const double piece_ = kPiece / m_.dram;  // s
+  double end_ = 0;                         // of the last store
+  std::vector<double> ports_;              // of tiles: when they are free
   double dram_busy_ = 0;
   std::int64_t served_ = 0;
 };
@@ -768,7 +802,7 @@ constexpr std::size_t kKinds = 6;
 using Caps = std::array<std::int64_t, kKinds>;  // 0: all; of what differs, one of so many
 constexpr Caps kLeast = {2, 3, 2, 3, 4, 8};     // of each that are kept
 constexpr Caps kFewest = {2, 2, 2, 2, 3, 4};    // the same where as many tiles as there are make that long
-constexpr double kLong = 40'000;                // requests
+constexpr double kLong = 125;                   // requests for every tile
 
 std::int64_t capped(std::int64_t count, std::int64_t cap) { return cap > 0 ? std::min(count, cap) : count; }
 bool differ(std::size_t kind) { return kind == kRows || kind == kRuns; }
@@ -926,8 +960,8 @@ double simulated_seconds(const Machine& machine, const Schedule& s, std::int64_t
     for (std::size_t kind = 0; kind < kKinds; ++kind) keep(s, kind, kept[kind], least);
     return requests_of(machine, cut(s, least));
   };
-  const Caps& fewest = keep_all(kLeast) > kLong ? kFewest : kLeast;
-  // As many of a kind as come to a part of the requests, and half of them.
+  const Caps& fewest = keep_all(kLeast) > kLong * machine.tiles ? kFewest : kLeast;
+  // As many of a kind as come to a quarter of the requests, and half of them.
   struct Grown {
     std::size_t kind;
     Caps few;
@@ -941,7 +975,7 @@ double simulated_seconds(const Machine& machine, const Schedule& s, std::int64_t
     for (const std::int64_t times : {16, 12, 8, 6, 4, 3, 2}) {
       keep(s, kind, fewest[kind] * times, g.more);
       keep(s, kind, fewest[kind] * times / 2, g.few);
-      if (g.more[kind] != g.few[kind] && requests_of(machine, cut(s, g.more)) <= most / 2) break;
+      if (g.more[kind] != g.few[kind] && requests_of(machine, cut(s, g.more)) <= most / 4) break;
     }
     needed += requests_of(machine, cut(s, g.more));
     if (g.few != least) needed += requests_of(machine, cut(s, g.few));

@@ -70,7 +70,7 @@ class VectorSearch : public Search<VectorChoice> {
   // Empty: the memory of a tile is too small for any mapping.
   std::vector<VectorChoice> best(const VectorProblem& problem, std::size_t keep);
   // The fastest that differ so.
-  std::vector<VectorChoice> varied(const VectorProblem& problem) { return best(problem, 16); }
+  std::vector<VectorChoice> varied(const VectorProblem& problem) { return best(problem, 10); }
   // Mappings that differ from one in a single decision and in what follows from it, the fastest by the closed form
   // first.
   std::vector<VectorChoice> near(const VectorProblem& problem, const VectorChoice& choice) const;
