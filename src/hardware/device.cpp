@@ -296,8 +296,9 @@ std::optional<TilePlace> read_sides(Reader& reader, std::string_view key, const 
   if (text.empty()) return std::nullopt;
   const std::optional<TilePlace> sides = parse_sides(text);
   if (sides && sides->x <= most.x && sides->y <= most.y) return sides;
-  reader.problem(key, sides ? fmt::format("{} of {} is more than the mesh of {}x{}", quote(key), text, most.x, most.y)
-                            : fmt::format("{} must be two sides, such as 4x4, not {}", quote(key), quote(text)));
+  reader.problem(key, sides && key == "grid"
+                          ? fmt::format("'grid' of {} is more than the mesh of {}x{}", text, most.x, most.y)
+                          : fmt::format("{} must be two sides, such as 4x4, not {}", quote(key), quote(text)));
   return std::nullopt;
 }
 
