@@ -8,8 +8,8 @@
 //    n_gpu,split,gpu_layers,host,backend,build,era,flash_attention,ubatch,tool,threads,depth,gen_tokens; where a row
 //    has one of the last two it need not say its context.
 //  * kernels: hardware,op,dtype,weights,ranks,batch,m,n,k,hidden,inter,topk,experts,tp,ep,distribution,q_len,kv_len,
-//    heads,kv_heads,head_dim,causal,kv_dtype,window,bytes,power,copies,passes,grid,local,mapping,latency_us; a row fills in what its op has
-//    (op_row.h).
+//    heads,kv_heads,head_dim,causal,kv_dtype,window,bytes,power,copies,passes,grid,local,mapping,latency_us; a row
+//    fills in what its op has (op_row.h).
 //  * servers under load: hardware,tp,ep,dp,pp,runtime,engine_version,execution,options,model,weights,kv,
 //    max_batched_tokens,max_seqs,kv_utilisation,kv_blocks,block_size,prefix_caching,rate,burstiness,concurrency,
 //    requests,input,output,prefix,trace,replicas,prefill_replicas,decode_replicas,prefill_plan,decode_plan,draft,accept

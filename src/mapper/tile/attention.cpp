@@ -193,9 +193,11 @@ class AttentionLowering {
   Step step(std::int64_t rows, double keys, double keys_loaded, const Shares& shares) const {
     Step s;
     const auto most = static_cast<std::int64_t>(std::ceil(keys - 1e-9));  // of a tile
-    const double products = rounded(rows, m_.granule) * rounded(most, m_.granule) * d(pairs_);
-    s.before = 2 * products * rounded(p_.qk_dim, m_.granule) / m_.matrix;
-    s.after = 2 * products * rounded(p_.v_dim, m_.granule) / m_.matrix;
+    const auto& [up_m, up_n, up_k] = m_.rounding;  // keys are columns of the first product, depth of the second
+    const double scores = rounded(rows, up_m) * rounded(most, up_n) * d(pairs_);
+    const double joined = rounded(rows, up_m) * rounded(most, up_k) * d(pairs_);
+    s.before = 2 * scores * rounded(p_.qk_dim, up_k) / m_.matrix;
+    s.after = 2 * joined * rounded(p_.v_dim, up_n) / m_.matrix;
     const double sharers = map_.feed == Feed::direct ? 1 : g_.a.length;
     const double ops = p_.softmax_ops * d(rows) * d(most) + shares.joins * p_.rescale_ops * d(rows) * d(p_.v_dim) +
                        shares.rotates * p_.rope_ops * d(rows) * d(p_.qk_dim) +
@@ -338,8 +340,8 @@ double AttentionSearch::bound(const AttentionProblem& p, const AttentionMapping&
   const double loads = map.resident || map.keys_outside ? d(e.keys) : seen;  // of a key each, per pair
 
   // Units of a tile.
-  const double row_rounding = rounded(std::min(map.tx, e.rows), m.granule) / d(std::min(map.tx, e.rows));
-  const double dims = rounded(p.qk_dim, m.granule) + rounded(p.v_dim, m.granule);
+  const double row_rounding = rounded(std::min(map.tx, e.rows), m.rounding[0]) / d(std::min(map.tx, e.rows));
+  const double dims = rounded(p.qk_dim, m.rounding[2]) + rounded(p.v_dim, m.rounding[1]);
   const double matrix = tile_pairs * 2 * row_keys * row_rounding * dims / m.matrix;
   const double vector = tile_pairs / m.vector *
                         (p.softmax_ops * row_keys + p.rescale_ops * joined * d(p.v_dim) +

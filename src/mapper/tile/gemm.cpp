@@ -10,6 +10,17 @@
 namespace llmperf::mapper::tile {
 namespace {
 
+// What the matrix unit rounds rows, columns and depth of a product up to.
+struct Rounding {
+  Rounding(const Machine& machine, const GemmProblem& problem)
+      : m(machine.rounding[problem.turned ? 1 : 0]),
+        n(machine.rounding[problem.turned ? 0 : 1]),
+        k(machine.rounding[2]) {}
+  int m;
+  int n;
+  int k;
+};
+
 // Columns of the next piece, of `rest` to come.
 std::int64_t next_piece(std::int64_t rest, int granule) {
   return std::min(rest, divide_up(divide_up(rest, 2), granule) * granule);
@@ -103,7 +114,8 @@ class GemmLowering {
 
   Step step(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, bool prepares) const {
     Step s;
-    const double products = rounded(m, m_.granule) * rounded(n, m_.granule) * rounded(k, m_.granule) * d(batch);
+    const Rounding up(m_, p_);
+    const double products = rounded(m, up.m) * rounded(n, up.n) * rounded(k, up.k) * d(batch);
     s.a = d(m) * d(k) * d(batch) * p_.a_bytes * fm_ * fk_ * fb_;
     s.b = d(k) * d(n) * d(batch) * p_.b_bytes * fk_ * fn_ * fb_;
     double seconds = 2 * products / m_.matrix;
@@ -167,6 +179,7 @@ GemmProblem GemmProblem::transposed() const {
   std::swap(t.a_bytes, t.b_bytes);
   std::swap(t.a_local, t.b_local);
   t.prepares_b = !prepares_b;
+  t.turned = !turned;
   return t;
 }
 
@@ -296,18 +309,18 @@ double starved(const DepthBound& x, double streamed) {
 
 }  // namespace
 
-Cut::Cut(std::int64_t extent, std::int64_t block, int granule)
+Cut::Cut(std::int64_t extent, std::int64_t block, int granule, int rounding)
     : side(block),
       blocks(d(divide_up(extent, block))),
       part(d(extent)),
       size(d(std::min(block, extent))),
-      rounded(tile::rounded(std::min(block, extent), granule)) {
+      rounded(tile::rounded(std::min(block, extent), rounding)) {
   const std::int64_t last_side = extent - (divide_up(extent, block) - 1) * block;
   const std::int64_t last_piece = tile::last_piece(last_side, kMostPieces, granule);
   last = d(last_side);
-  rounded_last = tile::rounded(last_side, granule);
+  rounded_last = tile::rounded(last_side, rounding);
   piece = d(last_piece);
-  rounded_piece = tile::rounded(last_piece, granule);
+  rounded_piece = tile::rounded(last_piece, rounding);
 }
 
 // The matrix unit rounds a tile's part up in every dimension; the channel moves every element once. Nothing hides the
@@ -328,8 +341,9 @@ GridBound::GridBound(const Machine& m, const GemmProblem& p, const Grid& g)
   stored = c_bytes > 0 ? stored_bytes / c_bytes : 0;
   a_link = a_elements * p.a_bytes / (d(g.m) * g.k * g.batch) / m.link;
   b_link = b_elements * p.b_bytes / (d(g.n) * g.k * g.batch) / m.link;
-  unit = 2 * rounded(extent.k, m.granule) / m.matrix;
-  compute = unit * rounded(extent.m, m.granule) * rounded(extent.n, m.granule) * batch;
+  const Rounding up(m, p);
+  unit = 2 * rounded(extent.k, up.k) / m.matrix;
+  compute = unit * rounded(extent.m, up.m) * rounded(extent.n, up.n) * batch;
   const double others = g.k - 1.0;
   summing = others / g.k * (p.sum_bytes * g.c_load / m.link + 1 / m.vector);
   finish = summing + p.finish_ops / g.k / m.vector;
@@ -517,12 +531,13 @@ TailBound::TailBound(const SlotsBound& slots, std::int64_t tail) {
 
 double bound_of(const Machine& machine, const GemmProblem& p, const GemmMapping& map) {
   const GridBound grid(machine, p, *map.grid);
-  const Cut m(grid.extent.m, map.bm, machine.granule);
-  const Cut n(grid.extent.n, map.bn, machine.granule);
+  const Rounding up(machine, p);
+  const Cut m(grid.extent.m, map.bm, machine.granule, up.m);
+  const Cut n(grid.extent.n, map.bn, machine.granule, up.n);
   const SidesBound sides(grid, m, n);
   const ResultsBound results(sides, map.results, map.bb);
   const FeedsBound feeds(results, map.a.feed, map.b.feed);
-  const Cut k(grid.extent.k, map.bk, machine.granule);
+  const Cut k(grid.extent.k, map.bk, machine.granule, up.k);
   const DepthBound depth(feeds, k);
   const SlotsBound slots(depth, map.a.slots, map.b.slots, map.panel);
   return TailBound(slots, map.tail).seconds;
@@ -648,13 +663,16 @@ bool alike(const GemmChoice& x, const GemmChoice& y) {
 
 double GemmSearch::limit() const { return Search::limit() - kLeastGain; }
 
-const std::vector<Cut>& GemmSearch::cuts(std::int64_t extent, std::optional<std::int64_t> only, Growth growth) {
+const std::vector<Cut>& GemmSearch::cuts(std::int64_t extent, std::optional<std::int64_t> only, Growth growth,
+                                         int rounding) {
   for (const Cuts& known : cuts_) {
-    if (known.extent == extent && known.side == only && known.growth == growth) return known.cuts;
+    if (known.extent == extent && known.side == only && known.growth == growth && known.rounding == rounding) {
+      return known.cuts;
+    }
   }
-  Cuts& made = cuts_.emplace_back(Cuts{extent, only, growth, {}});
+  Cuts& made = cuts_.emplace_back(Cuts{extent, only, growth, rounding, {}});
   for (const std::int64_t side : only ? std::vector{*only} : block_sides(extent, machine_.granule, growth)) {
-    made.cuts.emplace_back(extent, side, machine_.granule);
+    made.cuts.emplace_back(extent, side, machine_.granule, rounding);
   }
   return made.cuts;
 }
@@ -665,8 +683,9 @@ void GemmSearch::collect(const GemmProblem& problem, const GemmGiven& wanted, bo
     const GridBound bound(machine_, problem, grid);
     if (bound.seconds >= limit()) continue;
     const GemmExtent& e = bound.extent;
-    collect(spaces_.emplace_back(Space{bound, transposed, &wanted, &cuts(e.m, wanted.bm, growth),
-                                       &cuts(e.n, wanted.bn, growth), &cuts(e.k, wanted.bk, kDepths)}));
+    const Rounding up(machine_, problem);
+    collect(spaces_.emplace_back(Space{bound, transposed, &wanted, &cuts(e.m, wanted.bm, growth, up.m),
+                                       &cuts(e.n, wanted.bn, growth, up.n), &cuts(e.k, wanted.bk, kDepths, up.k)}));
   }
 }
 

@@ -31,6 +31,7 @@ struct GemmProblem {
   double results = 1;
   double prepare_ops = 0;  // per element of A, before it is multiplied; of B in a transposed product
   bool prepares_b = false;
+  bool turned = false;              // what were rows are columns: the matrix unit rounds up as before
   double sum_bytes = kAccumulator;  // of a result while it is summed up
   // What is in the tiles' memory, as much on each: A and B before the product begins, results when it ends.
   bool a_local = false;
@@ -101,7 +102,8 @@ constexpr std::int64_t kMostPieces = 3;  // of the last block, in the mappings t
 
 // One dimension of a tile's part, and the blocks that it is cut in.
 struct Cut {
-  Cut(std::int64_t extent, std::int64_t side, int granule);
+  // `rounding`: of the matrix unit in that dimension.
+  Cut(std::int64_t extent, std::int64_t side, int granule, int rounding);
   std::int64_t side;
   double blocks;
   double part;  // elements of the tile's part
@@ -298,12 +300,13 @@ class GemmSearch : public Search<GemmChoice> {
     std::int64_t extent;
     std::optional<std::int64_t> side;  // the only one
     Growth growth;
+    int rounding;
     std::vector<Cut> cuts;
   };
   enum class Look : unsigned char { coarse, full };
 
   double limit() const;
-  const std::vector<Cut>& cuts(std::int64_t extent, std::optional<std::int64_t> side, Growth growth);
+  const std::vector<Cut>& cuts(std::int64_t extent, std::optional<std::int64_t> side, Growth growth, int rounding);
   void collect(const GemmProblem& problem, const GemmGiven& given, bool transposed, Growth growth);
   void collect(const Space& space);
   void expand(const Candidate& candidate, Look look);

@@ -52,19 +52,19 @@ Reached reached_of(const hardware::RuntimeProfile& profile, Kernel kernel) {
   using hardware::Parameter;
   const auto value = [&](Parameter p) { return get(profile.values, p); };
   const double product = value(Parameter::tile_matrix_share);
-  return {.matrix = kernel == Kernel::attention        ? value(Parameter::tile_attention_share)
-                    : kernel == Kernel::prompt_product ? product * value(Parameter::tile_prompt_share)
-                                                       : product,
-          .feed = value(Parameter::tile_feed_share),
-          .vector = value(Parameter::tile_vector_share),
-          .dram = value(kernel == Kernel::attention ? Parameter::tile_attention_memory_share
-                                                    : Parameter::tile_dram_share),
-          .near_dram = value(Parameter::tile_dram_near_share),
-          .link = value(Parameter::tile_link_share),
-          .multicast = value(Parameter::tile_multicast_share),
-          .hidden = value(Parameter::tile_hidden),
-          .multicast_senders = profile.choices.multicast_senders,
-          .launch = value(Parameter::tile_launch)};
+  return {
+      .matrix = kernel == Kernel::attention        ? value(Parameter::tile_attention_share)
+                : kernel == Kernel::prompt_product ? product * value(Parameter::tile_prompt_share)
+                                                   : product,
+      .feed = value(Parameter::tile_feed_share),
+      .vector = value(Parameter::tile_vector_share),
+      .dram = value(kernel == Kernel::attention ? Parameter::tile_attention_memory_share : Parameter::tile_dram_share),
+      .near_dram = value(Parameter::tile_dram_near_share),
+      .link = value(Parameter::tile_link_share),
+      .multicast = value(Parameter::tile_multicast_share),
+      .hidden = value(Parameter::tile_hidden),
+      .multicast_senders = profile.choices.multicast_senders,
+      .launch = value(Parameter::tile_launch)};
 }
 
 namespace {
