@@ -336,7 +336,7 @@ double matrix_rate(const hardware::Device& device, const hardware::Peak& peak, c
   const double fed = array.matrix_feed->value * reached.feed;
   const double of_a_block = static_cast<double>(m) * static_cast<double>(k);
   const double per_flop = bytes * of_a_block / fed / (2 * of_a_block * static_cast<double>(n));
-  return 1 / std::hypot(1 / rate, per_flop);
+  return 1 / std::sqrt(1 / (rate * rate) + per_flop * per_flop);
 }
 
 }  // namespace

@@ -961,7 +961,7 @@ double simulated_seconds(const Machine& machine, const Schedule& s, std::int64_t
     return requests_of(machine, cut(s, least));
   };
   const Caps& fewest = keep_all(kLeast) > kLong * machine.tiles ? kFewest : kLeast;
-  // As many of a kind as come to a quarter of the requests, and half of them.
+  // As many of a kind as come to a third of the requests, and half of them.
   struct Grown {
     std::size_t kind;
     Caps few;
@@ -975,7 +975,7 @@ double simulated_seconds(const Machine& machine, const Schedule& s, std::int64_t
     for (const std::int64_t times : {16, 12, 8, 6, 4, 3, 2}) {
       keep(s, kind, fewest[kind] * times, g.more);
       keep(s, kind, fewest[kind] * times / 2, g.few);
-      if (g.more[kind] != g.few[kind] && requests_of(machine, cut(s, g.more)) <= most / 4) break;
+      if (g.more[kind] != g.few[kind] && requests_of(machine, cut(s, g.more)) <= most / 3) break;
     }
     needed += requests_of(machine, cut(s, g.more));
     if (g.few != least) needed += requests_of(machine, cut(s, g.few));
