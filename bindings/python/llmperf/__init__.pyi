@@ -194,10 +194,10 @@ def estimate(
     draft: Optional[Text] = None,
     # bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …), mlx-q4
     # (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]
-    weights: Optional[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]] = None,
+    weights: Optional[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "bfp8", "bfp4", "bfp4-mlp", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]] = None,
     # KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the checkpoint's own, else
     # the activation type]
-    kv: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]] = None,
+    kv: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
     # activation type: bf16, fp16, fp32
     activations: Optional[Literal["bf16", "fp16", "fp32"]] = None,
     # how tokens choose experts: balanced, or power-law:A, the r-th most popular in proportion to r^-A (0: all alike)
@@ -224,9 +224,9 @@ def estimate(
     # version of llama.cpp's rules for a GGUF --weights: 2024-02 (before 19 February 2024), 2024, 2025, 2026 [2026]
     gguf_era: Optional[Literal["2024-02", "2024", "2025", "2026"]] = None,
     # type of the cached keys, in place of --kv: f16, q8_0, q4_0 …
-    cache_type_k: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]] = None,
+    cache_type_k: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
     # type of the cached values, in place of --kv
-    cache_type_v: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]] = None,
+    cache_type_v: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
     # GGUF: layers on the device, the head counted first, the rest on the host [all]
     gpu_layers: Optional[Literal["all"]] = None,
     # GGUF: what --devices are for: layer (whole layers, one run of them on each) or tensor (each layer is divided by
@@ -373,10 +373,10 @@ def explain(
     draft: Optional[Text] = None,
     # bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …), mlx-q4
     # (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]
-    weights: Optional[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]] = None,
+    weights: Optional[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "bfp8", "bfp4", "bfp4-mlp", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]] = None,
     # KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the checkpoint's own, else
     # the activation type]
-    kv: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]] = None,
+    kv: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
     # activation type: bf16, fp16, fp32
     activations: Optional[Literal["bf16", "fp16", "fp32"]] = None,
     # how tokens choose experts: balanced, or power-law:A, the r-th most popular in proportion to r^-A (0: all alike)
@@ -403,9 +403,9 @@ def explain(
     # version of llama.cpp's rules for a GGUF --weights: 2024-02 (before 19 February 2024), 2024, 2025, 2026 [2026]
     gguf_era: Optional[Literal["2024-02", "2024", "2025", "2026"]] = None,
     # type of the cached keys, in place of --kv: f16, q8_0, q4_0 …
-    cache_type_k: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]] = None,
+    cache_type_k: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
     # type of the cached values, in place of --kv
-    cache_type_v: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]] = None,
+    cache_type_v: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
     # GGUF: layers on the device, the head counted first, the rest on the host [all]
     gpu_layers: Optional[Literal["all"]] = None,
     # GGUF: what --devices are for: layer (whole layers, one run of them on each) or tensor (each layer is divided by
@@ -558,10 +558,10 @@ def sweep(
     draft: Optional[Many[Text]] = None,
     # bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …), mlx-q4
     # (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]
-    weights: Optional[Many[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]]] = None,
+    weights: Optional[Many[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "bfp8", "bfp4", "bfp4-mlp", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]]] = None,
     # KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the checkpoint's own, else
     # the activation type]
-    kv: Optional[Many[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]]] = None,
+    kv: Optional[Many[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]]] = None,
     # activation type: bf16, fp16, fp32
     activations: Optional[Many[Literal["bf16", "fp16", "fp32"]]] = None,
     # how tokens choose experts: balanced, or power-law:A, the r-th most popular in proportion to r^-A (0: all alike)
@@ -588,9 +588,9 @@ def sweep(
     # version of llama.cpp's rules for a GGUF --weights: 2024-02 (before 19 February 2024), 2024, 2025, 2026 [2026]
     gguf_era: Optional[Many[Literal["2024-02", "2024", "2025", "2026"]]] = None,
     # type of the cached keys, in place of --kv: f16, q8_0, q4_0 …
-    cache_type_k: Optional[Many[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]]] = None,
+    cache_type_k: Optional[Many[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]]] = None,
     # type of the cached values, in place of --kv
-    cache_type_v: Optional[Many[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]]] = None,
+    cache_type_v: Optional[Many[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]]] = None,
     # GGUF: layers on the device, the head counted first, the rest on the host [all]
     gpu_layers: Optional[Many[Literal["all"]]] = None,
     # GGUF: what --devices are for: layer (whole layers, one run of them on each) or tensor (each layer is divided by
@@ -713,10 +713,10 @@ def serve(
     draft: Optional[Text] = None,
     # bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …), mlx-q4
     # (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]
-    weights: Optional[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]] = None,
+    weights: Optional[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "bfp8", "bfp4", "bfp4-mlp", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]] = None,
     # KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the checkpoint's own, else
     # the activation type]
-    kv: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]] = None,
+    kv: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
     # activation type: bf16, fp16, fp32
     activations: Optional[Literal["bf16", "fp16", "fp32"]] = None,
     # how tokens choose experts: balanced, or power-law:A, the r-th most popular in proportion to r^-A (0: all alike)
@@ -739,9 +739,9 @@ def serve(
     # version of llama.cpp's rules for a GGUF --weights: 2024-02 (before 19 February 2024), 2024, 2025, 2026 [2026]
     gguf_era: Optional[Literal["2024-02", "2024", "2025", "2026"]] = None,
     # type of the cached keys, in place of --kv: f16, q8_0, q4_0 …
-    cache_type_k: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]] = None,
+    cache_type_k: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
     # type of the cached values, in place of --kv
-    cache_type_v: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]] = None,
+    cache_type_v: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
     # devices that share every matrix (tensor parallelism); 2x4: in rows x columns
     tp: Optional[Text] = None,
     # pipeline stages
@@ -842,10 +842,10 @@ def capacity(
     draft: Optional[Text] = None,
     # bf16, fp16, fp32, fp8, int8, w8a8, w4a8, w4a16[-gN] (gptq, awq), nvfp4, mxfp4, nf4, a GGUF type (q4_k_m …), mlx-q4
     # (MLX), exl2-4.0bpw (EXL2) or bits per weight [the checkpoint's own, else the activation type]
-    weights: Optional[Many[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]]] = None,
+    weights: Optional[Many[Literal["fp32", "fp16", "bf16", "fp8", "fp8-channel", "fp8-block128", "int8", "w8a8", "w4a8", "w4a16", "w4a16-g32", "w4a16-g64", "w4a16-g128", "gptq", "awq", "nvfp4", "mxfp4", "nf4", "nf4-double", "bfp8", "bfp4", "bfp4-mlp", "mlx-q3", "mlx-q4", "mlx-q6", "mlx-q8", "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_1", "q5_k_m", "q5_0", "q5_k_s", "q4_1", "q4_k_m", "iq4_nl", "q4_k_s", "q4_0", "iq4_xs", "mxfp4_moe", "q3_k_l", "q3_k_m", "iq3_m", "iq3_s", "q3_k_s", "iq3_xs", "iq3_xxs", "q2_k", "q2_k_s", "iq2_m", "iq2_s", "iq2_xs", "tq2_0", "iq2_xxs", "tq1_0", "iq1_m", "iq1_s"]]] = None,
     # KV cache type: bf16, fp16, fp32, fp8, int8, int4, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl [the checkpoint's own, else
     # the activation type]
-    kv: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]] = None,
+    kv: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
     # activation type: bf16, fp16, fp32
     activations: Optional[Literal["bf16", "fp16", "fp32"]] = None,
     # how tokens choose experts: balanced, or power-law:A, the r-th most popular in proportion to r^-A (0: all alike)
@@ -868,9 +868,9 @@ def capacity(
     # version of llama.cpp's rules for a GGUF --weights: 2024-02 (before 19 February 2024), 2024, 2025, 2026 [2026]
     gguf_era: Optional[Literal["2024-02", "2024", "2025", "2026"]] = None,
     # type of the cached keys, in place of --kv: f16, q8_0, q4_0 …
-    cache_type_k: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]] = None,
+    cache_type_k: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
     # type of the cached values, in place of --kv
-    cache_type_v: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]] = None,
+    cache_type_v: Optional[Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "bfp8", "bfp4"]] = None,
     # devices that share every matrix (tensor parallelism); 2x4: in rows x columns
     tp: Optional[Many[Text]] = None,
     # pipeline stages
