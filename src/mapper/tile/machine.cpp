@@ -383,7 +383,7 @@ Machine make_machine(const hardware::Device& device, const Operands& operands, c
   machine.vector = device.find_peak(hardware::Engine::vector, operands.dtype)->rate.value / tiles * reached.vector;
   if (array.multicast) machine.multicast = std::min(array.multicast->value * reached.multicast, machine.link);
   if (array.tile_dram) machine.port = array.tile_dram->value;
-  std::ranges::transform(array.granule, machine.rounding.begin(), [](std::int64_t g) { return static_cast<int>(g); });
+  for (std::size_t d = 0; d < machine.rounding.size(); ++d) machine.rounding[d] = static_cast<int>(array.granule[d]);
   machine.granule = *std::ranges::max_element(machine.rounding);
   machine.rings = array.rings && used == hardware::TilePlace{array.mesh_x, array.mesh_y};
   machine.multicast_senders = reached.multicast_senders;
