@@ -360,7 +360,7 @@ Load Estimator::load(const Phase& phase) const {
 std::span<const Phase> Estimator::prompt_phases(const Estimate& e) {
   const auto after =
       std::ranges::find_if(e.phases, [](const Phase& p) { return p.name == "decode" || p.name == "step"; });
-  return {e.phases.begin(), after};
+  return std::span(e.phases).first(static_cast<std::size_t>(after - e.phases.begin()));
 }
 
 std::span<const Phase> Estimator::decode_phases(const Estimate& e) {
@@ -581,7 +581,7 @@ bool Estimator::same_ops(const SequenceGroup& a, const SequenceGroup& b) {
   graph::build_step(setup_.execution, {&a, 1}, graph::Part::all, graph_);
   graph::Graph other;
   graph::build_step(setup_.execution, {&b, 1}, graph::Part::all, other);
-  return std::ranges::equal(graph_, other, [&](const graph::Op& x, const graph::Op& y) {
+  const auto same = [&](const graph::Op& x, const graph::Op& y) {
     const auto shape = [](const graph::Op& op) {
       return std::tuple(op.tag, op.count, op.layer_kind, op.place, op.grows_with_context, op.launches, op.reshaped);
     };
@@ -590,7 +590,8 @@ bool Estimator::same_ops(const SequenceGroup& a, const SequenceGroup& b) {
     to_row(work(x), time(x, work(x)), rows[0].data());
     to_row(work(y), time(y, work(y)), rows[1].data());
     return rows[0] == rows[1];
-  });
+  };
+  return std::equal(graph_.begin(), graph_.end(), other.begin(), other.end(), same);
 }
 
 void Estimator::find_pieces(const Scenario& scenario) {
