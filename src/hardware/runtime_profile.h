@@ -191,8 +191,8 @@ std::string_view name(AttentionKernels kernels);
 
 // Kernel choices: thresholds and structure that are read from the software, not fitted.
 struct KernelChoices {
-  bool tile_menu = false;          // GEMM libraries with tiles of several sizes and split k, else one share for all
-  bool tile_mappings = false;      // ops run as the best mapping found on an array of tiles, by the numbers of tile.*
+  bool tile_menu = false;      // GEMM libraries with tiles of several sizes and split k, else one share for all
+  bool tile_mappings = false;  // ops run as the best mapping found on an array of tiles, by the numbers of tile.*
   // Of it: the one tile that gets an operand hands it on to those that share it, by multicast, before it gets more.
   bool multicast_senders = false;
   bool masked_attention = false;   // of it: attention computes what a causal mask hides, too, and adds the mask

@@ -38,8 +38,8 @@ struct HostSide {
 class Machine {
  public:
   // The device, and host and profiles if there are any, must outlive it. Without a profile, and under one whose stack
-  // maps ops to tiles, times are those of the tiles where the device has some, else the speed of light. Under one, weights cross the link to the host at the
-  // profile's share of its rate.
+  // maps ops to tiles, times are those of the tiles where the device has some, else the speed of light. Under one,
+  // weights cross the link to the host at the profile's share of its rate.
   Machine(const hardware::Device& device, const cost::Cluster& cluster, const hardware::Device* host = nullptr,
           BytesPerSecond link = {}, const hardware::RuntimeProfile* profile = nullptr,
           TileModel tiles = TileModel::mapped, const HostSide& side = {});

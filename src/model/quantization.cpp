@@ -26,9 +26,9 @@ namespace {
 constexpr int kDefaultGroup = 128;
 constexpr int kLargestGroup = 1 << 20;
 // What a KV cache may hold; the block types are ggml's, 32 elements with an fp16 scale (and minimum).
-constexpr ElementFormat kCacheFormats[] = {{"fp32", 32},      {"bf16", 16},    {"fp16", 16},      {"fp8", 8},
-                                           {"int8", 8},       {"int4", 4},     {"q8_0", 8.5, 32}, {"q5_1", 6, 32},
-                                           {"q5_0", 5.5, 32}, {"q4_1", 5, 32}, {"q4_0", 4.5, 32}, {"iq4_nl", 4.5, 32},
+constexpr ElementFormat kCacheFormats[] = {{"fp32", 32},      {"bf16", 16},     {"fp16", 16},      {"fp8", 8},
+                                           {"int8", 8},       {"int4", 4},      {"q8_0", 8.5, 32}, {"q5_1", 6, 32},
+                                           {"q5_0", 5.5, 32}, {"q4_1", 5, 32},  {"q4_0", 4.5, 32}, {"iq4_nl", 4.5, 32},
                                            {"bfp8", 8.5, 16}, {"bfp4", 4.5, 16}};
 constexpr std::array<std::string_view, 3> kActivationTypes = {"fp32", "bf16", "fp16"};
 
@@ -194,11 +194,11 @@ WeightScheme parse_weight_scheme(std::string_view text, Dtype wide) {
 }
 
 std::vector<std::string> weight_scheme_names() {
-  return {"fp32",        "fp16",        "bf16",        "fp8",         "fp8-channel", "fp8-block128",
-          "int8",        "w8a8",        "w4a8",        "w4a16",       "w4a16-g32",   "w4a16-g64",
-          "w4a16-g128",  "gptq",        "awq",         "nvfp4",       "mxfp4",       "nf4",
-          "nf4-double",  "bfp8",        "bfp4",        "bfp4-mlp",    "mlx-q3",      "mlx-q4",      "mlx-q6",
-          "mlx-q8",      "exl2-2.4bpw", "exl2-3.0bpw", "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw"};
+  return {"fp32",        "fp16",        "bf16",        "fp8",        "fp8-channel", "fp8-block128", "int8",
+          "w8a8",        "w4a8",        "w4a16",       "w4a16-g32",  "w4a16-g64",   "w4a16-g128",   "gptq",
+          "awq",         "nvfp4",       "mxfp4",       "nf4",        "nf4-double",  "bfp8",         "bfp4",
+          "bfp4-mlp",    "mlx-q3",      "mlx-q4",      "mlx-q6",     "mlx-q8",      "exl2-2.4bpw",  "exl2-3.0bpw",
+          "exl2-4.0bpw", "exl2-5.0bpw", "exl2-6.0bpw", "exl2-8.0bpw"};
 }
 
 ElementFormat element_format(Dtype dtype) { return {.name = name(dtype), .bits = bits(dtype)}; }

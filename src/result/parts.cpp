@@ -55,7 +55,8 @@ Type fields_of(Fields<RuntimeUsed> f) {
       .when([](const R& r) { return !r.platform->profile->host_class.empty(); })
       .of("class_default", "whether it was not measured on this device",
           [](const R& r) { return !r.platform->profile->measured_on(*r.platform->device); })
-      .of<&R::platform, &estimate::Platform::dispatch>("prefill_dispatch", "\"graph\", \"eager\", \"serial\" or \"dynamic_graph\"")
+      .of<&R::platform, &estimate::Platform::dispatch>("prefill_dispatch",
+                                                       "\"graph\", \"eager\", \"serial\" or \"dynamic_graph\"")
       .only_when([](const R& r) { return r.text; })
       .of<&R::platform, &estimate::Platform::decode_dispatch>("decode_dispatch", "likewise")
       .only_when([](const R& r) { return r.text; })

@@ -17,8 +17,8 @@ hardware::Device wormhole() { return hardware::load_device("wormhole-n150"); }
 
 TEST_CASE("passes divide the rate of a matrix unit, and feeding it takes the root of the sum of squares") {
   const hardware::Device device = wormhole();
-  // 73.728 TFLOP/s in 4 passes on 72 tiles: 2.048 in two. A step of 32 x 32 x 32 takes 32 cycles of 1 ns, and two blocks
-  // of 2,048 B at 128 B per cycle take as many.
+  // 73.728 TFLOP/s in 4 passes on 72 tiles: 2.048 in two. A step of 32 x 32 x 32 takes 32 cycles of 1 ns, and two
+  // blocks of 2,048 B at 128 B per cycle take as many.
   const Machine m = make_machine(device, Operands{.dtype = Dtype::bf16, .passes = 2});
   CHECK(2 * 32 * 32 * 32 / m.matrix == Approx(32e-9 * std::sqrt(2)));
   // bfp4 in one pass: 16 cycles, and 1,152 B in 9.
