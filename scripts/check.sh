@@ -25,8 +25,8 @@ ctest --preset asan-ubsan -j "$(nproc)" ${base:+-LE repeats}
 if [ -n "$(changed '^(src|tests)/(base|sweep|replay|answer|c)/|^bindings/c/|capacity|^CMakePresets|CMakeLists')" ]; then
   echo "== clang, thread sanitizer: what runs threads"
   cmake --preset tsan
-  cmake --build --preset tsan --target test_replay test_replay_cpu test_replay_ascend test_sweep test_result test_c
-  ctest --preset tsan -R '^(replay(_cpu|_ascend.*)?|sweep|result|c)$'
+  cmake --build --preset tsan --target test_replay test_replay_cpu test_replay_ascend test_base test_sweep test_result test_c
+  ctest --preset tsan -R '^(replay(_cpu|_ascend.*)?|base|sweep|result|c)$'
 fi
 
 echo "== clang-tidy"

@@ -56,6 +56,7 @@ void time_op(const mapper::Machine& machine, OpEstimate& op) {
 
 void time_ops(const mapper::Machine& machine, std::span<const graph::Op> graph, std::int64_t times,
               std::vector<OpEstimate>& ops) {
+  machine.search_mappings(graph);
   ops.resize(graph.size());
   for (std::size_t i = 0; i < graph.size(); ++i) {
     OpEstimate& e = ops[i];

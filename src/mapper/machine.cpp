@@ -56,6 +56,10 @@ OpTime Machine::time(const graph::Op& op, const cost::Work& work) const {
   return efficiency_ ? efficiency_->time(op, work) : device_.time(work);
 }
 
+void Machine::search_mappings(std::span<const graph::Op> ops) const {
+  if (tiles_ && parts_.empty()) tiles_->search(ops, [this](const graph::Op& op) { return work(op); });
+}
+
 OpTime Machine::mean_time(const graph::Op& op, const cost::Work& work) const {
   if (op.layer_kind < 0) return parts_.back().machine->time(op, work);
   OpTime mean;

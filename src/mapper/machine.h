@@ -64,6 +64,8 @@ class Machine {
   // Work and time of one execution where the op runs. Throws Error(infeasible) when no mapping fits into a tile.
   cost::Work work(const graph::Op& op) const { return cost::work_of(op, roofline(op.place).cache()); }
   OpTime time(const graph::Op& op, const cost::Work& work) const;
+  // Searches for the mappings of all of these at once, where ops are timed by mappings: `time` does so one by one.
+  void search_mappings(std::span<const graph::Op> ops) const;
   // Of the shorter of a collective that overlaps and the op before it, the share that takes no time of its own.
   double hidden_share(const graph::Op& op) const;
   // Null for the speed of light.

@@ -4,17 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <limits>
 #include <memory>
 #include <mutex>
-#include <system_error>
-#include <thread>
 
 #include "base/error.h"
 #include "base/integer.h"
 #include "base/list.h"
 #include "base/number.h"
+#include "base/parallel.h"
 #include "base/text.h"
 #include "descriptor/catalog.h"
 #include "estimate/price.h"
@@ -332,31 +330,13 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
     }
   }
   std::mutex telling;
-  const auto in_parallel = [&](auto work) {
-    std::atomic<std::size_t> next = 0;
-    std::exception_ptr thrown;
-    const auto loop = [&] {
-      try {
-        for (std::size_t i = next++; i < cases.size() && !stopped(stop); i = next++) work(i);
-      } catch (...) {
-        const std::scoped_lock lock(telling);
-        thrown = std::current_exception();
-        next = cases.size();
-      }
-    };
-    const unsigned threads = query.threads > 0 ? query.threads : std::max(1U, std::thread::hardware_concurrency());
-    std::vector<std::thread> others;
-    try {
-      for (unsigned t = 1; t < threads; ++t) others.emplace_back(loop);
-    } catch (
-        const std::system_error&) {  // there can be no more, in a page not even one: fewer take longer for the same
-    }
-    loop();
-    for (std::thread& t : others) t.join();
-    if (thrown) std::rethrow_exception(thrown);
+  const auto for_all = [&](const auto& work) {
+    in_parallel(cases.size(), query.threads, [&](std::size_t i) {
+      if (!stopped(stop)) work(i);
+    });
   };
   if (cases.empty()) throw Error::bad_input("`hw`: no device is named", "`hw` h100-sxm,h200-sxm, or all");
-  in_parallel([&](std::size_t i) { screen(result, sources, requests[i], trace, cases[i]); });
+  for_all([&](std::size_t i) { screen(result, sources, requests[i], trace, cases[i]); });
   // Where nothing could be read at all, what is wrong is wrong with the request.
   if (std::ranges::all_of(cases, [](const Case& c) { return c.error && c.error->kind() == ErrorKind::bad_input; }))
     throw Error(*cases.front().error);
@@ -368,7 +348,7 @@ CapacityResult search_capacity(const CapacityQuery& query, Sources& sources, con
   std::atomic<double> best = kUnknown;
   // What nobody asked for by name and has no price is not ranked by it.
   const auto far = [&](double value) { return value > kNear * best && (all || value != kUnknown); };
-  in_parallel([&](std::size_t i) {
+  for_all([&](std::size_t i) {
     Case& c = cases[i];
     Candidate& k = c.candidate;
     const auto worthwhile = [&] { return !far(least(result, c)); };

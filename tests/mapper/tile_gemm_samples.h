@@ -1,9 +1,11 @@
-// Random products, and random mappings of them.
+// Random products, attentions and vector work, and random mappings of products.
 #pragma once
 
 #include <vector>
 
+#include "mapper/tile/attention.h"
 #include "mapper/tile/gemm.h"
+#include "mapper/tile/vector.h"
 #include "tile_machine.h"
 
 namespace llmperf::mapper::tile {
@@ -21,6 +23,26 @@ inline GemmProblem random_gemm(Random& random, double most) {
   if (random.chance(0.15)) p.finish_bytes = 2;
   if (random.chance(0.15)) p.prepare_ops = random.uniform(1, 4);
   if (random.chance(0.1)) p.results = 0.5;
+  return p;
+}
+
+inline AttentionProblem random_attention(Random& random) {
+  AttentionProblem p;
+  p.sequences = random.chance(0.5) ? 1 : random.size(1, 32);
+  p.kv_heads = random.size(1, 32);
+  p.group = random.chance(0.5) ? 1 : random.size(1, 8);
+  p.keys = random.size(16, 8192);
+  p.queries = random.chance(0.3) ? 1 : random.size(1, static_cast<double>(p.keys));
+  p.causal = random.chance(0.5);
+  p.qk_dim = p.v_dim = random.chance(0.5) ? 128 : 64;
+  return p;
+}
+inline VectorProblem random_vector(Random& random) {
+  VectorProblem p{.rows = random.size(1, 8192), .width = random.size(16, 16384)};
+  if (random.chance(0.5)) p.shared_bytes = 2;
+  if (random.chance(0.3)) p.in_bytes = 4;
+  p.row_wise = random.chance(0.5);
+  p.ops = static_cast<double>(random.size(1, 8));
   return p;
 }
 

@@ -1,6 +1,7 @@
 // The tx8 array of the tests, and sums over schedules.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <random>
@@ -30,6 +31,26 @@ inline Machine small_array() {
   m.mesh_x = m.mesh_y = 2;
   m.sram = 131072;
   return m;
+}
+
+// Meshes whose links are fast and slow next to DRAM: that of tx8; 8 x 8 and 13 x 10 tiles of accelerators with GDDR6;
+// and the 108 processors of a GPU with HBM, whose way to the second-level cache stands in for links.
+inline Machine mesh(int x, int y, double link, double dram, double matrix, double vector, double sram) {
+  Machine m = tx8();
+  m.mesh_x = x;
+  m.mesh_y = y;
+  m.tiles = x * y;
+  m.link = link;
+  m.dram = dram;
+  m.matrix = matrix / m.tiles;
+  m.vector = vector / m.tiles;
+  m.sram = sram;
+  m.dram_latency = 3e-7;
+  return m;
+}
+inline std::array<Machine, 4> meshes() {
+  return {tx8(), mesh(8, 8, 32e9, 288e9, 65.5e12, 4.1e12, 1.5e6), mesh(13, 10, 86.4e9, 512e9, 180e12, 11.2e12, 1.5e6),
+          mesh(12, 9, 67e9, 2039e9, 312e12, 19.5e12, 196608)};
 }
 
 class Random {

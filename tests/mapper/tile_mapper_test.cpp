@@ -138,6 +138,22 @@ TEST_CASE("a shape is searched once") {
   CHECK(&mapper.map(gemm(256, 256), Dtype::fp16) != first);
 }
 
+TEST_CASE("ops that are searched for at once get the mappings that they get one by one") {
+  const hardware::Device tx8 = hardware::load_device("tx8");
+  const cost::Cluster cluster = cost::make_cluster(tx8);
+  const Machine together(tx8, cluster);
+  const Machine alone(tx8, cluster);
+  std::vector<graph::Op> ops;
+  for (const std::int64_t rows : {1, 7, 300, 4096}) {
+    ops.push_back({.name = "product", .body = graph::Gemm{.m = rows, .n = 1000, .k = 512}});
+    ops.push_back({.name = "scores", .body = graph::Gemm{.m = rows, .n = rows, .k = 64, .batch = 32}});
+    ops.push_back(ops.front());
+  }
+  together.search_mappings(ops);
+  for (const graph::Op& op : ops)
+    CHECK(together.time(op, together.work(op)).total == alone.time(op, alone.work(op)).total);
+}
+
 TEST_CASE("a tile without room for any block is an error that names op, memory and device") {
   hardware::Device small = hardware::load_device("tx8");
   small.memory.front().capacity = Bytes{512};

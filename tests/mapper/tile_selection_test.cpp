@@ -20,25 +20,6 @@ Machine tx81() {
   return m;
 }
 
-AttentionProblem random_attention(Random& random) {
-  AttentionProblem p;
-  p.sequences = random.chance(0.5) ? 1 : random.size(1, 32);
-  p.kv_heads = random.size(1, 32);
-  p.group = random.chance(0.5) ? 1 : random.size(1, 8);
-  p.keys = random.size(16, 8192);
-  p.queries = random.chance(0.3) ? 1 : random.size(1, static_cast<double>(p.keys));
-  p.causal = random.chance(0.5);
-  p.qk_dim = p.v_dim = random.chance(0.5) ? 128 : 64;
-  return p;
-}
-VectorProblem random_vector(Random& random) {
-  VectorProblem p{.rows = random.size(1, 8192), .width = random.size(16, 16384)};
-  if (random.chance(0.5)) p.shared_bytes = 2;
-  if (random.chance(0.3)) p.in_bytes = 4;
-  p.row_wise = random.chance(0.5);
-  p.ops = static_cast<double>(random.size(1, 8));
-  return p;
-}
 // Two products for every attention and every vector work.
 Problem random_problem(Random& random, int i) {
   if (i % 4 == 1) return random_attention(random);
@@ -106,26 +87,6 @@ TEST_CASE("of twenty mappings none is faster than the one selected by more than 
 }
 TEST_CASE("of twenty mappings of a thousand problems none is faster by more than a hundredth", "[.long]") {
   none_of_twenty_is_faster(2, 1000);
-}
-
-// Meshes whose links are fast and slow next to DRAM: that of tx8; 8 x 8 and 13 x 10 tiles of accelerators with GDDR6;
-// and the 108 processors of a GPU with HBM, whose way to the second-level cache stands in for links.
-Machine mesh(int x, int y, double link, double dram, double matrix, double vector, double sram) {
-  Machine m = tx8();
-  m.mesh_x = x;
-  m.mesh_y = y;
-  m.tiles = x * y;
-  m.link = link;
-  m.dram = dram;
-  m.matrix = matrix / m.tiles;
-  m.vector = vector / m.tiles;
-  m.sram = sram;
-  m.dram_latency = 3e-7;
-  return m;
-}
-std::array<Machine, 4> meshes() {
-  return {tx8(), mesh(8, 8, 32e9, 288e9, 65.5e12, 4.1e12, 1.5e6), mesh(13, 10, 86.4e9, 512e9, 180e12, 11.2e12, 1.5e6),
-          mesh(12, 9, 67e9, 2039e9, 312e12, 19.5e12, 196608)};
 }
 
 struct Missed {

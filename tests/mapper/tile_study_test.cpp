@@ -19,7 +19,7 @@ GemmProblem random_gemm(Random& random) {
   if (random.chance(0.3)) p.finish_ops = 4;
   return p;
 }
-AttentionProblem random_attention(Random& random) {
+AttentionProblem small_attention(Random& random) {
   AttentionProblem p;
   p.kv_heads = random.size(1, 16);
   p.group = random.size(1, 4);
@@ -28,7 +28,7 @@ AttentionProblem random_attention(Random& random) {
   p.causal = random.chance(0.5);
   return p;
 }
-VectorProblem random_vector(Random& random) {
+VectorProblem small_vector(Random& random) {
   VectorProblem p{.rows = random.size(1, 3000), .width = random.size(64, 3000)};
   if (random.chance(0.5)) p.shared_bytes = 2;
   p.row_wise = random.chance(0.5);
@@ -36,8 +36,8 @@ VectorProblem random_vector(Random& random) {
 }
 Problem random_problem(Random& random, int kind) {
   if (kind == 0) return random_gemm(random);
-  if (kind == 1) return random_attention(random);
-  return random_vector(random);
+  if (kind == 1) return small_attention(random);
+  return small_vector(random);
 }
 
 template <typename Check>

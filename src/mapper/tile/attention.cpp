@@ -459,8 +459,8 @@ void AttentionSearch::expand(const AttentionProblem& p, const Candidate& candida
   }
 }
 
-std::vector<AttentionChoice> AttentionSearch::best(const AttentionProblem& problem, std::size_t keep) {
-  best_.begin(keep);
+std::vector<AttentionChoice> AttentionSearch::best(const AttentionProblem& problem, std::size_t keep, double below) {
+  best_.begin(keep, below);
   candidates_.clear();
   for (const Grid& grid : grids_) {
     if (grid.m == 1) collect(problem, grid);

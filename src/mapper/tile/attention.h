@@ -96,7 +96,7 @@ class AttentionSearch : public Search<AttentionChoice> {
 
   // The `keep` fastest by the closed form, the fastest first, each of another grid, block or order. Empty: the memory
   // of a tile is too small for any mapping.
-  std::vector<AttentionChoice> best(const AttentionProblem& problem, std::size_t keep);
+  std::vector<AttentionChoice> best(const AttentionProblem& problem, std::size_t keep, double below = kAnyTime);
   // The fastest that differ so, as many as are simulated at first.
   std::vector<AttentionChoice> varied(const AttentionProblem& problem) { return best(problem, 10); }
   // Mappings that differ from one in a single decision and in what follows from it, the fastest by the closed form

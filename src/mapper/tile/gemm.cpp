@@ -811,8 +811,8 @@ void GemmSearch::consider(const Space& space, const GemmMapping& map) {
   best_.add({space.transposed, map, time});
 }
 
-std::vector<GemmChoice> GemmSearch::best(const GemmProblem& problem, std::size_t keep) {
-  best_.begin(keep);
+std::vector<GemmChoice> GemmSearch::best(const GemmProblem& problem, std::size_t keep, double below) {
+  best_.begin(keep, below);
   varied_.clear();
   place_in_varied_.assign(grids_.size() * 2 * 3, 0);
   cuts_.clear();

@@ -269,7 +269,7 @@ class GemmSearch : public Search<GemmChoice> {
 
   // The `keep` fastest by the closed form, the fastest first, each of another grid, side or kind of buffering. Empty:
   // the memory of a tile is too small for any mapping.
-  std::vector<GemmChoice> best(const GemmProblem& problem, std::size_t keep);
+  std::vector<GemmChoice> best(const GemmProblem& problem, std::size_t keep, double below = kAnyTime);
   // Of what the search for the fastest times on its way the fastest of every grid and kind of results, the fastest
   // first.
   std::vector<GemmChoice> varied(const GemmProblem& problem);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <tuple>
 
@@ -394,6 +395,8 @@ Machine make_machine(const hardware::Device& device, const Operands& operands, c
 }
 
 const Paths::Way& Paths::way() const {
+  static std::mutex making;  // of all, as making one takes less than a simulation
+  const std::lock_guard lock(making);
   if (!way_) way_ = std::make_shared<const Way>(way_of(layout, dim));
   return *way_;
 }

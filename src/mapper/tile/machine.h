@@ -120,7 +120,7 @@ struct Paths {
     std::vector<int> links;    // of all paths, one after the other
     std::vector<int> reached;  // [groups, length] index into `links` behind the links to that tile
   };
-  // Made when it is first asked for, as only few grids of an array are simulated. Not for several threads at once.
+  // Made when it is first asked for, as only few grids of an array are simulated.
   const Way& way() const;
 
  private:

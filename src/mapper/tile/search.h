@@ -27,6 +27,7 @@ std::vector<std::int64_t> block_sides(std::int64_t extent, int granule, Growth g
 // Sides for a block less than there are, one more, half and twice as many.
 std::vector<std::int64_t> other_sides(std::int64_t extent, std::int64_t blocks, int granule);
 
+inline constexpr double kAnyTime = std::numeric_limits<double>::infinity();
 inline constexpr double kIndifferent = 1e-3;  // of the time; mappings that may be faster by this are not looked for
 
 // A mapping and its time by the closed form. `alike` says of every kind which mappings differ in little only.
@@ -40,15 +41,15 @@ struct Choice {
 template <typename Choice>
 class Fastest {
  public:
-  void begin(std::size_t keep) {
+  // `below`: s; what takes no less is not kept.
+  void begin(std::size_t keep, double below) {
     keep_ = keep;
+    below_ = below;
     all_.clear();
   }
   const std::vector<Choice>& all() const { return all_; }
-  // Of the slowest that is kept; infinite as long as there is room.
-  double slowest() const {
-    return all_.size() < keep_ ? std::numeric_limits<double>::infinity() : all_.back().time.seconds;
-  }
+  // Of the slowest that is kept, or could be as long as there is room.
+  double slowest() const { return all_.size() < keep_ ? below_ : all_.back().time.seconds; }
 
   void add(const Choice& choice) {
     if (choice.time.seconds >= slowest()) return;
@@ -65,6 +66,7 @@ class Fastest {
 
  private:
   std::size_t keep_ = 1;
+  double below_ = kAnyTime;
   std::vector<Choice> all_;
 };
 
@@ -79,9 +81,7 @@ class Search {
 
  protected:
   // s; what takes no less is of no interest.
-  double limit() const {
-    return bounds ? best_.slowest() * (1 - kIndifferent) : std::numeric_limits<double>::infinity();
-  }
+  double limit() const { return bounds ? best_.slowest() * (1 - kIndifferent) : kAnyTime; }
   template <typename Problem, typename Mapping>
   PipelineTime timed(const Problem& problem, const Mapping& mapping) {
     ++evaluated_;

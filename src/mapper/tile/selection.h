@@ -52,29 +52,32 @@ class Selection {
   // Of one mapping, as those that are found are timed.
   static double seconds(const Machine& machine, const Problem& problem, const Choice& choice,
                         std::int64_t* served = nullptr) {
-    const double simulated = simulated_seconds(machine, schedule_of(machine, problem, choice), kRequests, served);
+    const std::int64_t requests = kRequests + kRequestsOfTile * machine.tiles;
+    const double simulated = simulated_seconds(machine, schedule_of(machine, problem, choice), requests, served);
     return machine.op_seconds(simulated, choice.time.compute, choice.time.dram);
   }
 
  private:
-  static constexpr std::int64_t kRequests = 2000;  // of a simulation: within 1 % of a whole one
+  static constexpr std::int64_t kRequests = 500;  // of a simulation, about; as many more for every tile
+  static constexpr std::int64_t kRequestsOfTile = 12;
   static constexpr std::size_t kVaried = 10;
   static constexpr int kStarts = 2;
-  static constexpr int kRounds = 6;
+  static constexpr int kRounds = 4;
   static constexpr int kNear = 6;  // of a round
   static constexpr std::size_t kFaster = 32;
   static constexpr std::int64_t kMostRequests = 300'000;  // of all simulations; as many more for every tile
   static constexpr std::int64_t kMoreRequests = 500;
+  static constexpr double kClimbs = 0.6;     // of these
   static constexpr double kShort = 100;      // latencies; the shorter, the further the closed form is off: so many
   static constexpr double kMore = 6;         // starts, and simulations of a round, more at most
   static constexpr double kGood = 5e-3;      // so near to what is possible nothing better is looked for
-  static constexpr double kProgress = 1e-3;  // of a round that another one follows
+  static constexpr double kProgress = 3e-3;  // of a round that another one follows
   static constexpr double kSlow = 0.05;      // of its time, and a latency: that the closed form may be too slow
   static constexpr double kLatencies = 2;    // that the closed form may be too slow
 
-  // Nothing that is left is much faster, or it takes too long to find.
-  bool good() const {
-    return best_ < all_.size() && (all_[best_].simulated <= possible_ * (1 + kGood) || requests_ > most_);
+  // Nothing that is left is much faster, or it takes too long to find: more than a share of all simulations.
+  bool good(double share = 1) const {
+    return best_ < all_.size() && (all_[best_].simulated <= possible_ * (1 + kGood) || d(requests_) > share * most_);
   }
   bool hopeless(const Choice& choice) const {
     const double least = choice.time.seconds * (1 - kSlow) - machine_.dram_latency;
@@ -106,7 +109,7 @@ class Selection {
   void climb() {
     const int more = static_cast<int>(std::min(kMore, kShort * machine_.dram_latency / all_[best_].simulated));
     std::vector<const Grid*> begun;
-    for (int start = 0; start < kStarts + more && !good(); ++start) {
+    for (int start = 0; start < kStarts + more && !good(kClimbs); ++start) {
       std::size_t from = all_.size();
       for (std::size_t i = 0; i < all_.size(); ++i) {
         if (contains(begun, all_[i].choice.mapping.grid)) continue;
@@ -118,12 +121,12 @@ class Selection {
   }
 
   void climb(std::size_t at, int most, std::vector<const Grid*>& begun) {
-    for (int round = 0; round < kRounds && !good(); ++round) {
+    for (int round = 0; round < kRounds && !good(kClimbs); ++round) {
       const double before = all_[at].simulated;
       begun.push_back(all_[at].choice.mapping.grid);
       int simulated = 0;
       for (const Choice& choice : near(all_[at])) {
-        if (simulated == most || good()) break;
+        if (simulated == most || good(kClimbs)) break;
         if (hopeless(choice) || !simulate(choice)) continue;
         ++simulated;
         if (all_.back().simulated < all_[at].simulated) at = all_.size() - 1;
@@ -142,12 +145,12 @@ class Selection {
     return choices;
   }
 
+  // What the closed form says may be faster than the fastest: it is off by about a latency.
   void simulate_faster() {
     if (all_.empty() || good()) return;
-    for (const Choice& choice : search_.best(problem_, kFaster)) {
+    const double alone = all_[best_].simulated - machine_.launch;
+    for (const Choice& choice : search_.best(problem_, kFaster, alone * (1 - kGood) + machine_.dram_latency)) {
       if (good()) return;
-      const double least = machine_.op_seconds(choice.time.seconds, choice.time.compute, choice.time.dram);
-      if (least >= all_[best_].simulated) return;
       simulate(choice);
     }
   }
@@ -171,7 +174,7 @@ class Selection {
   std::vector<One> all_;
   std::size_t best_ = 0;       // of these
   std::int64_t requests_ = 0;  // that were simulated
-  const std::int64_t most_ = kMostRequests + kMoreRequests * machine_.tiles;
+  const double most_ = d(kMostRequests + kMoreRequests * machine_.tiles);
   double possible_ = 0;  // s; hardly any mapping takes less
 };
 

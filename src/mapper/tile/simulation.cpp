@@ -11,6 +11,7 @@
 #include <iterator>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <queue>
 #include <span>
 #include <stdexcept>
@@ -23,7 +24,8 @@ namespace {
 
 inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// The order in which every tile goes through the blocks and steps of a schedule.
+// The order in which every tile goes through the blocks and steps of a schedule. Blocks are written down a few ahead of
+// the tiles, so that of what comes alike some can still be left out.
 class Program {
  public:
   struct At {
@@ -31,44 +33,60 @@ class Program {
     std::int64_t step = 0;    // of the block
     std::int64_t number = 0;  // of the step, over all blocks
   };
+  struct Placed {
+    const Block* block = nullptr;
+    std::int64_t first_step = 0;
+    std::int64_t row = 0;      // its first block
+    std::int64_t run = 0;      // the first block of those alike in the row
+    std::int64_t rows = 0;     // the first block of rows alike
+    std::size_t kind = 0;      // index into the schedule's runs
+    std::size_t row_kind = 0;  // index into its sequence
+    bool ends_row = false;
+    bool ends_repeat = false;
+  };
 
-  explicit Program(const Schedule& s) {
+  explicit Program(const Schedule& s) : s_(s) {
     bool grows = false;  // slices of a row still come when those of the row before are long over
-    for (std::int64_t repeat = 0; repeat < s.repeats; ++repeat) {
-      for (const RowRun& rows : s.sequence) {
-        for (std::int64_t i = 0; i < rows.count; ++i) {
-          const std::int64_t first = blocks();
-          for (std::size_t run = s.rows[rows.row].begin; run < s.rows[rows.row].end; ++run) {
-            for (std::int64_t j = 0; j < s.runs[run].count; ++j) {
-              const Block& block = s.blocks[s.runs[run].block];
-              blocks_.push_back({&block, steps_, first});
-              ++count_;
-              steps_ += block.steps;
-              longest_ = std::max(longest_, block.steps);
-              grows = grows || (s.panel > 0 && block.found < block.steps);
-            }
-          }
-          if (grows) longest_ = std::max(longest_, steps_ - first_step(first));
-        }
+    std::int64_t longest_row = 0;
+    for (const RowRun& rows : s.sequence) {
+      const Length row = length_of(rows.row);
+      longest_row = std::max(longest_row, row.steps);
+      sequence_.blocks += rows.count * row.blocks;
+      sequence_.steps += rows.count * row.steps;
+      for (std::size_t run = s.rows[rows.row].begin; run < s.rows[rows.row].end; ++run) {
+        const Block& block = s.blocks[s.runs[run].block];
+        longest_ = std::max(longest_, block.steps);
+        grows = grows || (s.panel > 0 && block.found < block.steps);
       }
     }
+    if (grows) longest_ = std::max(longest_, longest_row);
+    all_ = {sequence_.blocks * s.repeats, sequence_.steps * s.repeats};
+    run_ = row().begin;
+    reach(0);
   }
 
-  std::int64_t blocks() const { return count_; }
-  std::int64_t steps() const { return steps_; }
+  std::int64_t blocks() const { return all_.blocks; }
+  std::int64_t steps() const { return all_.steps; }
   // Steps from one use of a slice's slot to the next, at most.
   std::int64_t longest() const { return longest_; }
 
-  const Block& block(std::int64_t i) const { return *blocks_[at(i)].block; }
-  bool opens_row(std::int64_t i) const { return blocks_[at(i)].row == i; }
-  std::int64_t row(std::int64_t i) const { return blocks_[at(i)].row; }  // its first block
-  std::int64_t first_step(std::int64_t i) const { return blocks_[at(i)].first_step; }
+  const Placed& placed(std::int64_t i) const { return placed_[at(i)]; }
+  const Block& block(std::int64_t i) const { return *placed_[at(i)].block; }
+  bool opens_row(std::int64_t i) const { return placed_[at(i)].row == i; }
+  std::int64_t row(std::int64_t i) const { return placed_[at(i)].row; }  // its first block
+  std::int64_t first_step(std::int64_t i) const { return placed_[at(i)].first_step; }
   std::int64_t last_step(std::int64_t i) const { return first_step(i) + block(i).steps - 1; }
 
+  std::int64_t written() const { return static_cast<std::int64_t>(placed_.size()); }  // blocks
   bool over(const At& a) const { return a.block >= blocks(); }
   const Step& step(const At& a) const {
     const Block& b = block(a.block);
     return a.step + 1 == b.steps ? b.last : b.full;
+  }
+  // Whether the slice of a step is there from an earlier block of the row.
+  bool stayed(const At& a) const {
+    return s_.panel > 0 && !opens_row(a.block) && a.step < block(a.block).found &&
+           stays(a.step, block(a.block).steps, s_.panel);
   }
   void move(At& a) const {
     ++a.number;
@@ -77,16 +95,134 @@ class Program {
     ++a.block;
   }
 
+  // Something has got to a block: those are written down that others may ask for meanwhile.
+  void reach(std::int64_t block) {
+    constexpr std::int64_t kAhead = 3;
+    while (written() < std::min(blocks(), block + kAhead)) write();
+  }
+
+  // Of the blocks alike that follow one, of the rows alike that follow its row, and of whole sequences, the last one is
+  // kept, and what is written down already. Returns how many are left out.
+  std::int64_t leave_blocks(const Placed& after) {
+    const Run& run = s_.runs[run_];
+    return after.run == run_begin_ ? leave(in_run_, run.count - 1, {1, s_.blocks[run.block].steps}) : 0;
+  }
+  std::int64_t leave_rows(const Placed& after) {
+    const RowRun& rows = s_.sequence[rows_];
+    return after.rows == rows_begin_ ? leave(in_rows_, rows.count - 2, length_of(rows.row)) : 0;
+  }
+  std::int64_t leave_repeats() { return leave(repeat_, s_.repeats - 2, sequence_); }
+
  private:
-  struct Placed {
-    const Block* block;
-    std::int64_t first_step;
-    std::int64_t row;
+  struct Length {
+    std::int64_t blocks = 0;
+    std::int64_t steps = 0;
   };
-  std::vector<Placed> blocks_;
-  std::int64_t count_ = 0;  // of these
-  std::int64_t steps_ = 0;
+
+  const Row& row() const { return s_.rows[s_.sequence[rows_].row]; }
+  Length length_of(std::size_t row) const {
+    Length length;
+    for (std::size_t run = s_.rows[row].begin; run < s_.rows[row].end; ++run) {
+      length.blocks += s_.runs[run].count;
+      length.steps += s_.runs[run].count * s_.blocks[s_.runs[run].block].steps;
+    }
+    return length;
+  }
+
+  std::int64_t leave(std::int64_t& here, std::int64_t there, const Length& each) {
+    const std::int64_t left = std::max<std::int64_t>(0, there - here);
+    here += left;
+    all_.blocks -= left * each.blocks;
+    all_.steps -= left * each.steps;
+    return left;
+  }
+
+  void write() {
+    if (in_run_ == s_.runs[run_].count) next_run();
+    const Block& block = s_.blocks[s_.runs[run_].block];
+    ++in_run_;
+    const bool ends_row = in_run_ == s_.runs[run_].count && run_ + 1 == row().end;
+    const bool ends_repeat = ends_row && in_rows_ + 1 == s_.sequence[rows_].count && rows_ + 1 == s_.sequence.size();
+    placed_.push_back(
+        {&block, steps_written_, row_begin_, run_begin_, rows_begin_, run_, rows_, ends_row, ends_repeat});
+    steps_written_ += block.steps;
+  }
+
+  void next_run() {
+    in_run_ = 0;
+    run_begin_ = written();
+    if (++run_ < row().end) return;
+    row_begin_ = written();
+    if (++in_rows_ == s_.sequence[rows_].count) {
+      in_rows_ = 0;
+      rows_begin_ = written();
+      if (++rows_ == s_.sequence.size()) {
+        rows_ = 0;
+        ++repeat_;
+      }
+    }
+    run_ = row().begin;
+  }
+
+  const Schedule& s_;
+  std::vector<Placed> placed_;
+  Length sequence_;
+  Length all_;  // without what is left out
   std::int64_t longest_ = 1;
+  // The block to write next, or the last one of a run.
+  std::int64_t repeat_ = 0;
+  std::size_t rows_ = 0;      // index into the sequence
+  std::int64_t in_rows_ = 0;  // rows alike before its own
+  std::size_t run_ = 0;
+  std::int64_t in_run_ = 0;  // blocks of it that are written
+  std::int64_t rows_begin_ = 0;
+  std::int64_t row_begin_ = 0;
+  std::int64_t run_begin_ = 0;
+  std::int64_t steps_written_ = 0;
+};
+
+// When alike things were over, one after the other: what each of them takes once that is always the same.
+class Pace {
+ public:
+  // `settling`: s in which what happened before is forgotten.
+  explicit Pace(double settling) : settling_(settling) {}
+
+  void restart() { times_.clear(); }
+  // `lead`: how far the DRAM channel was ahead then.
+  void add(double time, double lead) {
+    times_.push_back(time);
+    lead_before_ = lead_;
+    lead_ = lead;
+  }
+  // Nothing as long as it is not known. `usual`: what it was elsewhere. `steady`: each is so long that what happens
+  // within it has become the same again and again.
+  std::optional<double> each(double usual, bool steady) const {
+    if (times_.size() < 2) return std::nullopt;
+    const double last = since(1);
+    if (near(last, usual)) return usual;
+    if (steady) return last;
+    const double passed = since(times_.size() - 1);
+    if (times_.size() < 3 || passed < settling_) return std::nullopt;
+    if (near(since(2), 2 * last) && near(last + lead_ - lead_before_, last, 3)) return last;
+    // Alike on the mean, as where every second one is another, or as well as is worth while.
+    const std::size_t third = times_.size() / 3;
+    const double mean = since(2 * third) / d(2 * third);
+    const bool settled = times_.size() >= kPatience && passed >= kLong * settling_;
+    return third > 1 && (settled || near(since(third) / d(third), mean)) ? std::optional(mean) : std::nullopt;
+  }
+
+ private:
+  static constexpr std::size_t kPatience = 12;
+  static constexpr double kLong = 6;
+  static constexpr double kNear = 1e-3;
+  static bool near(double x, double y, double times = 1) { return std::abs(x - y) <= times * kNear * y; }
+  static double d(std::size_t n) { return static_cast<double>(n); }
+  double since(std::size_t before) const { return times_.back() - times_[times_.size() - 1 - before]; }
+
+  double settling_;
+  std::vector<double> times_;
+  double lead_ = 0;
+  double lead_before_ = 0;
 };
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -128,11 +264,23 @@ struct Tile {
 // so that the units work at once.
 class Tiles {
  public:
-  Tiles(const Machine& machine, const Schedule& schedule, const Program& program, Timeline* timeline)
+  // That share an operand, or add up.
+  struct Groups {
+    explicit Groups(const Paths& paths) : length(paths.length), way(paths.length > 1 ? &paths.way() : nullptr) {}
+    int of(int tile) const { return way->group[at(tile)]; }
+    std::span<const int> tiles(int group) const {
+      return std::span(way->tiles).subspan(at(group) * at(length), at(length));
+    }
+    int length;
+    const Paths::Way* way;
+  };
+
+  Tiles(const Machine& machine, const Schedule& schedule, Program& program, Timeline* timeline)
       : m_(machine), s_(schedule), g_(*schedule.grid), program_(program), timeline_(timeline) {
     while (window_ < 2 * program.longest() + 8) window_ *= 2;
     tiles_.resize(at(m_.tiles));
-    times_.assign(3 * tiles_.size() * at(window_), 0);
+    // Every time is set before it is read.
+    if (times_.size() < 3 * tiles_.size() * at(window_)) times_.resize(3 * tiles_.size() * at(window_));
     double* next = times_.data();
     for (Tile& tile : tiles_) {
       for (double** times : {&tile.a, &tile.b, &tile.ends}) {
@@ -145,6 +293,7 @@ class Tiles {
     sums_.resize(at(g_.c.groups * kKept));
   }
 
+  const Groups& groups(bool is_a) const { return is_a ? a_groups_ : b_groups_; }
   Tile& operator[](int i) { return tiles_[at(i)]; }
   const Tile& operator[](int i) const { return tiles_[at(i)]; }
   const std::vector<Tile>& all() const { return tiles_; }
@@ -180,6 +329,11 @@ class Tiles {
   }
 
   double end() const { return end_; }  // of the last unit's work
+  // When the results of a block were ready on all tiles; nothing as long as they are not.
+  std::optional<double> done(std::int64_t block) const {
+    if (at(block) >= done_.size() || done_[at(block)].tiles < m_.tiles) return std::nullopt;
+    return done_[at(block)].end;
+  }
   // Passes `bytes` that go to several tiles and come from `first` to `last` over a link.
   void pass(int link, double bytes, double& first, double& last) {
     double& free = links_[at(link)];
@@ -197,6 +351,10 @@ class Tiles {
   struct Sum {
     int tiles = 0;
     double start = 0;
+  };
+  struct Done {
+    int tiles = 0;
+    double end = 0;
   };
 
   // Of the first tile, where a drawing is asked for.
@@ -249,19 +407,19 @@ class Tiles {
   double operands(const Tile& t, int i) const {
     const std::int64_t n = t.next.number;
     if (n >= t.a_known || n >= t.b_known) return kNever;
-    double data = std::max(t.a[slot(n)], t.b[slot(n)]);
-    if (s_.a.feed == Feed::ring && s_.a.used) data = std::max(data, round_about(g_.a, i, n, true));
-    if (s_.b.feed == Feed::ring && s_.b.used) data = std::max(data, round_about(g_.b, i, n, false));
+    double data = 0;
+    if (s_.a.used && !program_.stayed(t.next)) {
+      data = s_.a.feed == Feed::ring ? round_about(a_groups_, i, n, true) : t.a[slot(n)];
+    }
+    if (s_.b.used) data = std::max(data, s_.b.feed == Feed::ring ? round_about(b_groups_, i, n, false) : t.b[slot(n)]);
     return data;
   }
 
   // Parts of a slice go round: a step begins when all tiles of the path have theirs.
-  double round_about(const Paths& paths, int i, std::int64_t step, bool is_a) const {
+  double round_about(const Groups& groups, int i, std::int64_t step, bool is_a) const {
     double data = 0;
-    const Paths::Way& way = paths.way();
-    const int group = way.group[at(i)];
-    for (int j = group * paths.length; j < (group + 1) * paths.length; ++j) {
-      const Tile& other = tiles_[at(way.tiles[at(j)])];
+    for (const int tile : groups.tiles(groups.of(i))) {
+      const Tile& other = tiles_[at(tile)];
       if ((is_a ? other.a_known : other.b_known) <= step) return kNever;
       data = std::max(data, (is_a ? other.a : other.b)[slot(step)]);
     }
@@ -317,6 +475,7 @@ class Tiles {
     draw_round(i, s, std::max(data, t.matrix), here.number);
     t.vector_busy += s.vector;
     program_.move(t.next);
+    program_.reach(t.next.block);
     if (!s_.overlapped) {
       const double end = std::max({data, t.matrix, t.vector}) + s.before + s.vector + s.after;
       t.matrix = t.vector = end;
@@ -364,14 +523,13 @@ class Tiles {
       return;
     }
     // Partial sums: when the last tile of the group has its own.
-    const int group = g_.c.way().group[at(i)];
+    const int group = sum_groups_.of(i);
     Sum& sum = sums_[at(group * kKept) + kept(here.block)];
     sum.start = std::max(sum.start, end);
     if (++sum.tiles < g_.c.length) return;
     const double done = reduce(group, sum.start, block.reduce, here.number);
     sum = {};
-    for (int j = group * g_.c.length; j < (group + 1) * g_.c.length; ++j) {
-      const int tile = g_.c.way().tiles[at(j)];
+    for (const int tile : sum_groups_.tiles(group)) {
       finish(tile, here.block, done);
       if (tile != i) later_.push_back(tile);
     }
@@ -385,7 +543,7 @@ class Tiles {
 
   // Every tile passes `bytes` on along the path of its group.
   double reduce(int group, double start, double bytes, std::int64_t step) {
-    const Paths::Way& way = g_.c.way();
+    const Paths::Way& way = *sum_groups_.way;
     const std::size_t first = at(group) * at(g_.c.length);
     double done = start;
     for (int link = way.reached[first]; link < way.reached[first + at(g_.c.length) - 1]; ++link) {
@@ -417,17 +575,30 @@ class Tiles {
     t.to_store[kept(b)] = of.result;
     ++t.results;
     end_ = std::max(end_, ready);
+    if (at(b) >= done_.size()) done_.resize(at(b) + 1);
+    Done& done = done_[at(b)];
+    done.end = std::max(done.end, ready);
+    ++done.tiles;
     if (of.result <= 0) left(i, ready);
   }
 
   const Machine& m_;
   const Schedule& s_;
   const Grid& g_;
-  const Program& program_;
+  Program& program_;
   Timeline* timeline_;
+  Groups a_groups_{g_.a};
+  Groups b_groups_{g_.b};
+  Groups sum_groups_{g_.c};
   std::int64_t window_ = 1;
   std::vector<Tile> tiles_;
-  std::vector<double> times_;  // of all tiles
+  // Of all tiles; kept from one simulation to the next, as a search runs many.
+  static std::vector<double>& workspace() {
+    thread_local std::vector<double> times;
+    return times;
+  }
+  std::vector<double>& times_ = workspace();
+  std::vector<Done> done_;  // blocks
   std::vector<Sum> sums_;
   std::vector<double> links_;  // when they are free
   std::vector<double> link_busy_;
@@ -438,13 +609,17 @@ class Tiles {
 
 class Simulation {
  public:
-  Simulation(const Machine& machine, const Schedule& schedule, Timeline* timeline)
+  // `skips`: of what comes alike only as much is executed as says how long it takes.
+  Simulation(const Machine& machine, const Schedule& schedule, Timeline* timeline, bool skips = false)
       : m_(machine),
         s_(schedule),
         g_(*schedule.grid),
         timeline_(timeline),
         program_(schedule),
-        tiles_(machine, schedule, program_, timeline) {
+        tiles_(machine, schedule, program_, timeline),
+        skips_(skips),
+        run_paces_(schedule.runs.size()),
+        row_paces_(schedule.sequence.size()) {
     queue_of_[kA].assign(at(m_.tiles), -1);
     queue_of_[kB] = queue_of_[kA];
     alone_.resize(at(m_.tiles));
@@ -468,10 +643,14 @@ class Simulation {
       tiles_.touch(i);
       tiles_.advance(i);
     }
+    keep_up();
     refresh();
-    while (serve()) refresh();
+    while (serve()) {
+      keep_up();
+      refresh();
+    }
     Simulated result;
-    result.seconds = std::max(end_, tiles_.end());
+    result.seconds = std::max(end_, tiles_.end()) + skipped_;
     result.dram_busy = dram_busy_;
     result.requests = served_;
     for (const Tile& tile : tiles_.all()) {
@@ -521,15 +700,16 @@ class Simulation {
   struct Queue {
     Operand operand = kA;
     std::span<const int> tiles;
-    const Paths* paths = nullptr;  // multicast
+    const Paths::Way* way = nullptr;  // multicast
     int group = 0;
     Program::At next;
     bool stays = false;  // the slice of that
     std::size_t slots = 1;
     std::array<std::int64_t, kMostSlots> in_slot = {-1, -1, -1, -1};  // the step that last used a slot; -1: none
     std::size_t slot = 0;
-    double left = 0;   // bytes of a request that has begun
-    double first = 0;  // when its first byte came
+    std::size_t slowest = 0;  // of the tiles: one that was waited for
+    double left = 0;          // bytes of a request that has begun
+    double first = 0;         // when its first byte came
   };
 
   void open(const Stream& stream, const Paths& paths, Operand operand) {
@@ -545,8 +725,8 @@ class Simulation {
       q.group = i;
       q.tiles = std::span(alone_).subspan(at(i), 1);
       if (shared) {
-        q.paths = &paths;
-        q.tiles = std::span(paths.way().tiles).subspan(at(i) * at(paths.length), at(paths.length));
+        q.way = tiles_.groups(operand == kA).way;
+        q.tiles = tiles_.groups(operand == kA).tiles(i);
       }
       q.slots = at(stream.slots);
       for (const int tile : q.tiles) queue_of_[operand][at(tile)] = static_cast<int>(queues_.size());
@@ -554,6 +734,7 @@ class Simulation {
     }
   }
 
+  bool written(const Program::At& a) const { return a.block < program_.written(); }
   bool local(const Queue& q) const { return (q.operand == kA ? s_.a : s_.b).local; }
   std::int64_t& known(int tile, Operand operand) { return operand == kA ? tiles_[tile].a_known : tiles_[tile].b_known; }
   double* slices(int tile, Operand operand) { return operand == kA ? tiles_[tile].a : tiles_[tile].b; }
@@ -561,20 +742,60 @@ class Simulation {
     return q.operand == kA && stays(q.next.step, program_.block(q.next.block).steps, s_.panel);
   }
 
-  // Goes past slices that stay from the block before, and tells the tiles how far they can go.
+  // Goes past slices that stay from the block before, as far as blocks are written, and tells the tiles how far they
+  // can go.
   void settle(Queue& q) {
-    while (!program_.over(q.next) && in_panel(q) && !program_.opens_row(q.next.block) &&
-           q.next.step < program_.block(q.next.block).found) {
-      for (const int i : q.tiles) tiles_[i].a[tiles_.slot(q.next.number)] = 0;
-      program_.move(q.next);
-    }
-    q.stays = !program_.over(q.next) && in_panel(q);
+    while (written(q.next) && q.operand == kA && program_.stayed(q.next)) program_.move(q.next);
+    q.stays = written(q.next) && in_panel(q);
     for (const int i : q.tiles) known(i, q.operand) = q.next.number;
   }
 
+  // Follows the program: what has come to its end finds more of it, and of what comes alike some is left out.
+  void keep_up() {
+    while (settled_ < program_.written()) {
+      settled_ = program_.written();
+      for (Queue& q : queues_) {
+        const std::int64_t before = q.next.number;
+        settle(q);
+        if (q.next.number == before) continue;
+        for (const int i : q.tiles) {
+          tiles_.touch(i);
+          tiles_.advance(i);
+        }
+      }
+    }
+    if (!skips_) return;
+    while (const std::optional<double> end = done_ < program_.written() ? tiles_.done(done_) : std::nullopt) {
+      skip(program_.placed(done_), *end);
+      ++done_;
+    }
+  }
+
+  // After the block that is over on all tiles at `end`.
+  void skip(const Program::Placed& block, double end) {
+    const auto leave = [&](Pace& pace, double& usual, const auto& some) {
+      pace.add(end + skipped_, now_ - end);
+      const std::optional<double> each = pace.each(usual, skips_within_);
+      if (!each) return;
+      usual = *each;
+      const std::int64_t left = some();
+      if (left == 0) return;
+      skipped_ += static_cast<double>(left) * *each;
+      skips_within_ = true;
+      pace.restart();
+    };
+    if (done_ == block.run) blocks_.restart();
+    if (done_ == block.row) skips_within_ = false;
+    leave(blocks_, run_paces_[block.kind], [&] { return program_.leave_blocks(block); });
+    if (!block.ends_row) return;
+    if (block.row == block.rows) rows_.restart();
+    leave(rows_, row_paces_[block.row_kind], [&] { return program_.leave_rows(block); });
+    if (block.ends_repeat) leave(repeats_, repeat_pace_, [&] { return program_.leave_repeats(); });
+  }
+
   // When the next request of a queue can go out; never: the steps that it waits for have not run.
-  double ready(const Queue& q) const {
-    if (program_.over(q.next)) return kNever;
+  double ready(Queue& q) const {
+    if (!written(q.next)) return kNever;
     std::int64_t waits_for = q.in_slot[q.slot];
     if (q.stays) {  // the slot of the same slice of the row before
       const std::int64_t before = program_.row(q.next.block) - 1;
@@ -582,10 +803,14 @@ class Simulation {
           before < 0 ? -1 : program_.first_step(before) + std::min(q.next.step, program_.block(before).steps - 1);
     }
     if (waits_for < 0) return 0;
+    if (tiles_[q.tiles[q.slowest]].ended() <= waits_for) return kNever;
     double ready = 0;
-    for (const int i : q.tiles) {
-      const Tile& tile = tiles_[i];
-      if (tile.ended() <= waits_for) return kNever;
+    for (std::size_t i = 0; i < q.tiles.size(); ++i) {
+      const Tile& tile = tiles_[q.tiles[i]];
+      if (tile.ended() <= waits_for) {
+        q.slowest = i;
+        return kNever;
+      }
       ready = std::max(ready, tile.ends[tiles_.slot(waits_for)]);
     }
     return ready;
@@ -597,7 +822,7 @@ class Simulation {
       for (const Operand operand : {kA, kB}) {
         const int index = queue_of_[operand][at(i)];
         if (index < 0 || out_[at(index)] != 0) continue;
-        const Queue& q = queues_[at(index)];
+        Queue& q = queues_[at(index)];
         request(at(index), ready(q), q.next.number);
       }
       std::size_t own = own_ + at(i) * kinds_.size();
@@ -669,7 +894,7 @@ class Simulation {
       ++t.joins;
     } else {
       double& left = t.to_store[kept(t.stored)];
-      const double bytes = left < 2 * kPiece ? left : kPiece;
+      const double bytes = undisturbed(ready, left);
       const double done = move_bytes(ready, bytes, Lane::store, program_.last_step(t.stored));
       left -= bytes;
       if (left > 0) return false;
@@ -682,6 +907,15 @@ class Simulation {
     return true;
   }
 
+  // Bytes of what is left of a request that begins at `ready`, which move before another one can go first: in pieces,
+  // of which the last one is not the least.
+  double undisturbed(double ready, double left) const {
+    const double full = std::floor(left / kPiece) - 1;
+    if (full < 1 || coming_.empty()) return left;
+    const double begun = std::max(1.0, std::ceil((coming_.top().ready - std::max(now_, ready)) / piece_));
+    return begun > full ? left : begun * kPiece;
+  }
+
   // The step that waits for the buffer of a block's results.
   std::int64_t needed(std::int64_t i) const {
     const std::int64_t next = i + (s_.results == Results::doubled ? 2 : 1);
@@ -691,7 +925,7 @@ class Simulation {
 
   // The channel moves bytes that are asked for at `ready`, for a step. Returns when it is done.
   double move_bytes(double ready, double bytes, Lane lane, std::int64_t step) {
-    const double seconds = bytes == kPiece ? piece_ : bytes / m_.dram;
+    const double seconds = bytes / m_.dram;
     now_ = std::max(now_, ready) + seconds;
     if (timeline_ != nullptr) timeline_->add(lane, now_ - seconds, now_, step);
     dram_busy_ += seconds;
@@ -717,6 +951,7 @@ class Simulation {
     }
     const std::int64_t number = q.next.number;
     program_.move(q.next);
+    program_.reach(q.next.block);
     settle(q);
     tiles_.touch(q.tiles.front());
     if ((q.operand == kA ? s_.a : s_.b).feed == Feed::ring) {
@@ -733,7 +968,7 @@ class Simulation {
       q.left = bytes;
       q.first = std::max(now_, ready) + m_.dram_latency;
     }
-    const double piece = q.left < 2 * kPiece ? q.left : kPiece;
+    const double piece = undisturbed(ready, q.left);
     last = move_bytes(ready, piece, q.operand == kA ? Lane::load_a : Lane::load_b, q.next.number) + m_.dram_latency;
     q.left -= piece;
     if (q.left > 0) return false;
@@ -741,16 +976,15 @@ class Simulation {
       double& free = ports_[at(q.tiles.front())];
       last = std::max(last, std::max(q.first, free) + bytes / m_.port);
       free = last;
-      if (m_.multicast_senders && q.paths != nullptr) free += bytes / m_.multicast_rate();
+      if (m_.multicast_senders && q.way != nullptr) free += bytes / m_.multicast_rate();
     }
     return true;
   }
 
   // Parts go round once the last tile of the path has sent for its own.
   void advance_round(const Queue& q, std::int64_t step) {
-    const Paths& paths = q.operand == kA ? g_.a : g_.b;
-    const auto path =
-        std::span(paths.way().tiles).subspan(at(paths.way().group[at(q.group)]) * at(paths.length), at(paths.length));
+    const Tiles::Groups& groups = tiles_.groups(q.operand == kA);
+    const std::span<const int> path = groups.tiles(groups.of(q.group));
     if (std::ranges::any_of(path, [&](int i) { return known(i, q.operand) <= step; })) return;
     for (const int i : path) tiles_.advance(i);
   }
@@ -760,8 +994,8 @@ class Simulation {
     const std::size_t slot = tiles_.slot(q.next.number);
     slices(q.tiles.front(), q.operand)[slot] = last;
     if (q.tiles.size() == 1) return;
-    const Paths::Way& way = q.paths->way();
-    const int* reached = &way.reached[at(q.group) * at(q.paths->length)];
+    const Paths::Way& way = *q.way;
+    const int* reached = &way.reached[at(q.group) * q.tiles.size()];
     for (std::size_t i = 1; i < q.tiles.size(); ++i) {
       for (int link = reached[i - 1]; link < reached[i]; ++link) {
         tiles_.pass(way.links[at(link)], bytes, first, last);
@@ -793,54 +1027,47 @@ class Simulation {
   std::vector<double> ports_;              // of tiles: when they are free
   double dram_busy_ = 0;
   std::int64_t served_ = 0;
+  std::int64_t settled_ = 0;  // blocks that were written when queues were last told
+  // What is left out.
+  static constexpr double kSettling = 3;  // latencies
+  bool skips_;
+  double skipped_ = 0;         // s
+  bool skips_within_ = false;  // the row
+  std::int64_t done_ = 0;      // blocks that are over on all tiles
+  Pace blocks_{kSettling * m_.dram_latency};
+  Pace rows_ = blocks_;
+  Pace repeats_ = blocks_;
+  std::vector<double> run_paces_;  // of the schedule's runs, in an earlier row; 0: not known
+  std::vector<double> row_paces_;  // of its sequence
+  double repeat_pace_ = 0;
 };
 
-// What there may be many of, in the order in which what was left out is added again: the whole sequence; different
-// rows, and rows alike; different blocks of a row, and blocks alike; steps of a block.
-enum Kind : unsigned char { kRepeats, kRows, kRowsAlike, kRuns, kBlocksAlike, kSteps };
-constexpr std::size_t kKinds = 6;
-using Caps = std::array<std::int64_t, kKinds>;  // 0: all; of what differs, one of so many
-constexpr Caps kLeast = {2, 3, 2, 3, 4, 8};     // of each that are kept
-constexpr Caps kFewest = {2, 2, 2, 2, 3, 4};    // the same where as many tiles as there are make that long
-constexpr double kLong = 125;                   // requests for every tile
+// What is different all along, and steps, of which a block may have many: only some of them are executed.
+struct Part {
+  std::int64_t steps = std::numeric_limits<std::int64_t>::max();  // of a block, at most
+  std::int64_t rows = 1;                                          // of so many different ones one
+  std::int64_t runs = 1;                                          // the same in a row
+};
 
-std::int64_t capped(std::int64_t count, std::int64_t cap) { return cap > 0 ? std::min(count, cap) : count; }
-bool differ(std::size_t kind) { return kind == kRows || kind == kRuns; }
-
-std::int64_t most_of(const Schedule& s, std::size_t kind) {
+std::int64_t most_steps(const Schedule& s) {
   std::int64_t most = 0;
-  switch (kind) {
-    case kRepeats: return s.repeats;
-    case kRows: return static_cast<std::int64_t>(s.sequence.size());
-    case kRowsAlike:
-      for (const RowRun& r : s.sequence) most = std::max(most, r.count);
-      return most;
-    case kRuns:
-      for (const Row& r : s.rows) most = std::max(most, static_cast<std::int64_t>(r.end - r.begin));
-      return most;
-    case kBlocksAlike:
-      for (const Run& r : s.runs) most = std::max(most, r.count);
-      return most;
-    default:
-      for (const Block& b : s.blocks) most = std::max(most, b.steps);
-      return most;
-  }
+  for (const Block& b : s.blocks) most = std::max(most, b.steps);
+  return most;
 }
 
 // Whether of what differs the i-th is kept: two by two, as every second may be the first of its kind.
-bool keeps(std::size_t i, std::int64_t stride) { return stride <= 1 || i / 2 % static_cast<std::size_t>(stride) == 0; }
+bool keeps(std::size_t i, std::int64_t stride) { return i / 2 % static_cast<std::size_t>(stride) == 0; }
 
 // Slices that stay keep their share of the steps.
-std::int64_t cut_panel(const Schedule& s, std::int64_t cap) {
-  const std::int64_t steps = most_of(s, kSteps);
-  if (s.panel == 0 || s.panel >= steps || capped(steps, cap) == steps) return s.panel;
-  const double share = d(s.panel) / d(steps);
-  return std::clamp<std::int64_t>(std::llround(share * d(cap)), 1, cap - 1);
+std::int64_t cut_panel(const Schedule& s, std::int64_t steps) {
+  const std::int64_t most = most_steps(s);
+  if (s.panel == 0 || s.panel >= most || most <= steps) return s.panel;
+  return std::clamp<std::int64_t>(std::llround(d(s.panel) / d(most) * d(steps)), 1, steps - 1);
 }
 
 // What a block takes besides its steps shrinks as they do, so that the same resource is the bottleneck.
-Block cut_steps(Block b, std::int64_t cap) {
-  const std::int64_t steps = capped(b.steps, cap);
+Block cut_steps(Block b, std::int64_t most) {
+  const std::int64_t steps = std::min(b.steps, most);
   const double share = d(steps) / d(b.steps);
   if (b.found < b.steps) b.found = std::llround(d(b.found) * share);
   b.steps = steps;
@@ -850,70 +1077,73 @@ Block cut_steps(Block b, std::int64_t cap) {
   return b;
 }
 
-Schedule cut(const Schedule& s, const Caps& caps) {
+Schedule cut(const Schedule& s, const Part& part) {
   Schedule result = s;
   result.clear();
-  result.repeats = capped(s.repeats, caps[kRepeats]);
-  result.panel = cut_panel(s, caps[kSteps]);
+  result.repeats = s.repeats;
+  result.panel = cut_panel(s, part.steps);
   for (std::size_t i = 0; i < s.sequence.size(); ++i) {
-    if (!keeps(i, caps[kRows])) continue;
+    if (!keeps(i, part.rows)) continue;
     const Row& row = s.rows[s.sequence[i].row];
     const std::size_t begin = result.runs.size();
     for (std::size_t r = row.begin; r < row.end; ++r) {
-      if (!keeps(r - row.begin, caps[kRuns])) continue;
-      result.runs.push_back({result.blocks.size(), capped(s.runs[r].count, caps[kBlocksAlike])});
-      result.blocks.push_back(cut_steps(s.blocks[s.runs[r].block], caps[kSteps]));
+      if (!keeps(r - row.begin, part.runs)) continue;
+      result.runs.push_back({result.blocks.size(), s.runs[r].count});
+      result.blocks.push_back(cut_steps(s.blocks[s.runs[r].block], part.steps));
     }
     result.rows.push_back({begin, result.runs.size()});
-    result.sequence.push_back({result.rows.size() - 1, capped(s.sequence[i].count, caps[kRowsAlike])});
+    result.sequence.push_back({result.rows.size() - 1, s.sequence[i].count});
   }
   return result;
 }
 
-// Pieces that the channel moves.
+// Pieces that the channel moves until it is known how long the rest takes.
 double requests_of(const Machine& machine, const Schedule& s) {
+  constexpr std::int64_t kBlocksAlike = 7;
+  constexpr std::int64_t kRowsAlike = 4;
   const auto pieces = [](double bytes) { return bytes > 0 ? std::max(1.0, std::floor(bytes / kPiece)) : 0; };
   const auto of_stream = [&](const Stream& stream, const Paths& paths, double bytes) {
     return requests_of(machine, stream, paths) * pieces(bytes);
   };
   double total = 0;
-  s.each_run([&](const Block& b, double blocks, double opening) {
-    const double steps = d(b.steps);
-    const double found = d(std::min({s.panel, b.found, b.steps}));
-    const double a = of_stream(s.a, s.grid->a, b.full.a);
-    const double each = (steps - found) * a + steps * of_stream(s.b, s.grid->b, b.full.b) +
-                        (pieces(b.start) + pieces(b.end) + pieces(b.result)) * machine.tiles;
-    total += each * blocks + found * a * opening;
-  });
-  return total;
-}
-
-// About `cap` steps of which a share can stay that is close to that of the schedule.
-std::int64_t fitting_steps(const Schedule& s, std::int64_t steps, std::int64_t cap) {
-  if (s.panel == 0 || s.panel >= steps) return cap;
-  const double share = d(s.panel) / d(steps);
-  const auto off = [&](std::int64_t kept) {
-    const double stay = share * d(kept);
-    return std::abs(std::clamp(std::round(stay), 1.0, static_cast<double>(kept - 1)) - stay) / d(kept);
-  };
-  std::int64_t best = cap;
-  for (std::int64_t kept = cap - cap / 4; kept <= cap; ++kept) {
-    if (off(kept) < off(best)) best = kept;
+  for (const RowRun& rows : s.sequence) {
+    double row = 0;
+    for (std::size_t r = s.rows[rows.row].begin; r < s.rows[rows.row].end; ++r) {
+      const Block& b = s.blocks[s.runs[r].block];
+      const double steps = d(b.steps);
+      const double a = of_stream(s.a, s.grid->a, b.full.a);
+      const double found = d(std::min({s.panel, b.found, b.steps}));
+      const double each = (steps - found) * a + steps * of_stream(s.b, s.grid->b, b.full.b) +
+                          (pieces(b.start) + pieces(b.end) + pieces(b.result)) * machine.tiles;
+      row += each * d(std::min(s.runs[r].count, kBlocksAlike)) + (r == s.rows[rows.row].begin ? found * a : 0);
+    }
+    total += row * d(std::min(rows.count, kRowsAlike));
   }
-  return best;
+  return total * d(std::min(s.repeats, kRowsAlike));
 }
 
-// `kept` of a kind, or all where that makes little difference.
-void keep(const Schedule& s, std::size_t kind, std::int64_t kept, Caps& caps) {
-  const std::int64_t most = most_of(s, kind);
-  caps[kind] = most <= kept * 3 / 2 ? 0 : differ(kind) ? (most + kept - 1) / kept : kept;
-  if (kind == kSteps && caps[kind] > 0) caps[kind] = fitting_steps(s, most, kept);
+// What is executed of a schedule so that it takes about so many requests.
+Part part_of(const Machine& machine, const Schedule& s, double requests) {
+  constexpr std::int64_t kFewSteps = 12;
+  constexpr std::int64_t kFewRows = 8;
+  Part part;
+  std::int64_t steps = most_steps(s);
+  auto rows = static_cast<std::int64_t>(s.sequence.size());
+  std::int64_t runs = 0;
+  for (const Row& r : s.rows) runs = std::max(runs, static_cast<std::int64_t>(r.end - r.begin));
+  while (requests_of(machine, cut(s, part)) > requests) {
+    if (steps > kFewSteps) {
+      part.steps = steps = std::max(kFewSteps, steps / 2);
+    } else if (std::max(rows, runs) > kFewRows) {
+      std::int64_t& most = rows > kFewRows ? rows : runs;
+      (rows > kFewRows ? part.rows : part.runs) *= 2;
+      most = (most + 1) / 2;
+    } else {
+      break;
+    }
+  }
+  return part;
 }
-
-struct Times {
-  double simulated;
-  double formula;
-};
 
 constexpr std::int64_t kWhole = 5000;  // steps that are drawn from the first to the last
 
@@ -944,61 +1174,23 @@ Simulated simulate(const Machine& machine, const Schedule& schedule, Timeline* t
 }
 
 double simulated_seconds(const Machine& machine, const Schedule& s, std::int64_t requests, std::int64_t* served) {
-  const auto simulated = [&](const Schedule& some) {
-    const Simulated result = simulate(machine, some);
+  if (traffic_of(machine, s).requests <= d(requests)) {
+    const Simulated result = simulate(machine, s);
     if (served != nullptr) *served += result.requests;
     return result.seconds;
-  };
-  const auto times_of = [&](const Schedule& some) {
-    return Times{simulated(some), pipeline_time(machine, some).seconds};
-  };
-  const double most = d(requests);
-  const double whole = requests_of(machine, s);
-  if (whole <= most) return simulated(s);
-  Caps least = {};
-  const auto keep_all = [&](const Caps& kept) {
-    for (std::size_t kind = 0; kind < kKinds; ++kind) keep(s, kind, kept[kind], least);
-    return requests_of(machine, cut(s, least));
-  };
-  const Caps& fewest = keep_all(kLeast) > kLong * machine.tiles ? kFewest : kLeast;
-  // As many of a kind as come to a third of the requests, and half of them.
-  struct Grown {
-    std::size_t kind;
-    Caps few;
-    Caps more;
-  };
-  std::vector<Grown> growths;
-  double needed = keep_all(fewest);
-  for (std::size_t kind = 0; kind < kKinds; ++kind) {
-    if (least[kind] == 0) continue;
-    Grown g{kind, least, least};
-    for (const std::int64_t times : {16, 12, 8, 6, 4, 3, 2}) {
-      keep(s, kind, fewest[kind] * times, g.more);
-      keep(s, kind, fewest[kind] * times / 2, g.few);
-      if (g.more[kind] != g.few[kind] && requests_of(machine, cut(s, g.more)) <= most / 3) break;
-    }
-    needed += requests_of(machine, cut(s, g.more));
-    if (g.few != least) needed += requests_of(machine, cut(s, g.few));
-    growths.push_back(g);
   }
-  if (whole <= needed) return simulated(s);
-
-  const Times base = times_of(cut(s, least));
-  Times total = base;
-  Caps open = least;
-  for (const Grown& g : growths) {
-    const Times longer = times_of(cut(s, g.more));
-    const Times shorter = g.few == least ? base : times_of(cut(s, g.few));
-    const double grown = longer.formula - shorter.formula;
-    const double correction = grown > 0 ? (longer.simulated - shorter.simulated) / grown : 1;
-    open[g.kind] = 0;
-    const double formula = pipeline_time(machine, cut(s, open)).seconds;
-    total.simulated += (formula - total.formula) * correction;
-    total.formula = formula;
-  }
-  // However much was left out, units and channel have all of it to do.
+  const Part part = part_of(machine, s, d(requests));
+  const Schedule some = cut(s, part);
+  const Simulated result = Simulation(machine, some, nullptr, true).run();
+  if (served != nullptr) *served += result.requests;
+  // Rows that are left out are no beginning and no end, where the closed form is off; steps that are left out are as
+  // others of their block.
+  const auto formula = [&](const Schedule& of) { return pipeline_time(machine, of).seconds; };
+  const Schedule few_steps = cut(s, {.steps = part.steps});
   const PipelineTime parts = pipeline_time(machine, s);
-  return std::max({total.simulated, parts.compute, parts.dram});
+  const double seconds = (result.seconds + formula(few_steps) - formula(some)) * parts.seconds / formula(few_steps);
+  // However much was left out, units and channel have all of it to do.
+  return std::max({seconds, parts.compute, parts.dram});
 }
 
 void Timeline::add(Lane lane, double begin, double end, std::int64_t step) {

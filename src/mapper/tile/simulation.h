@@ -29,14 +29,14 @@ struct Simulated {
 // `timeline`, if any, gets what the channel, the first tile's units and the links of its groups do when.
 Simulated simulate(const Machine& machine, const Schedule& schedule, Timeline* timeline = nullptr);
 
-// The simulated time of a long schedule from short ones.
+// The simulated time of a schedule of which only some is executed.
 //
-// A schedule repeats itself: steps within a block, blocks within a row, rows, products; or changes little from one to
-// the next, as under a mask. It is simulated with few of each kind, and again with fewer of one kind at a time. That
-// says how the simulation compares with the closed form in what is added of a kind; what was left out takes the closed
-// form's time for it, corrected by that.
+// Most of a long schedule is alike: blocks of a row, rows, the whole sequence. They are executed until one takes as
+// long as the one before; the others then take as long, too. Of what differs all along, as rows under a mask, and of
+// the steps of a block only some are executed where there are many, and the closed form says how much more all of them
+// take.
 
-// Simulates in full what needs no more than about `requests` of the DRAM channel. Adds what was simulated to `served`.
+// `requests`: of the DRAM channel, that are about as many as it may take. Adds what was simulated to `served`.
 double simulated_seconds(const Machine& machine, const Schedule& schedule, std::int64_t requests = 6000,
                          std::int64_t* served = nullptr);
 

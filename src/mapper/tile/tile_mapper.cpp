@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <deque>
 #include <tuple>
+#include <variant>
 
 #include "base/error.h"
 #include "base/integer.h"
 #include "base/number.h"
+#include "base/parallel.h"
 #include "base/text.h"
 #include "mapper/tile/description.h"
 #include "mapper/tile/given.h"
@@ -95,13 +97,19 @@ struct TileMapper::Array {
         machine(make_machine(device, types, now)),
         grids(all_grids(machine)) {}
 
+  template <typename Problem>
+  const Mapped<ChoiceOf<Problem>>* find(const Problem& problem, std::string_view given = {}) const {
+    for (const auto& known : std::get<Memory<Problem>>(memories).known) {
+      if (known.problem == problem && known.mapping == given) return &known.mapped;
+    }
+    return nullptr;
+  }
+
   // References stay valid.
   template <typename Problem>
   const Mapped<ChoiceOf<Problem>>& map(const Problem& problem, std::string_view given = {}) {
+    if (const auto* mapped = find(problem, given)) return *mapped;
     auto& [search, all] = std::get<Memory<Problem>>(memories);
-    for (const auto& known : all) {
-      if (known.problem == problem && known.mapping == given) return known.mapped;
-    }
     Mapped<ChoiceOf<Problem>> mapped;
     if (given.empty()) mapped = select(machine, search, problem, 1);
     if constexpr (std::is_same_v<Problem, GemmProblem>) {
@@ -167,6 +175,46 @@ const Mapped<ChoiceOf<Problem>>& TileMapper::map(const Problem& problem, Dtype d
 template const Mapped<GemmChoice>& TileMapper::map(const GemmProblem&, Dtype) const;
 template const Mapped<AttentionChoice>& TileMapper::map(const AttentionProblem&, Dtype) const;
 template const Mapped<VectorChoice>& TileMapper::map(const VectorProblem&, Dtype) const;
+
+void TileMapper::search(std::span<const graph::Op> ops, const std::function<cost::Work(const graph::Op&)>& work) const {
+  struct Wanted {
+    Array* on;
+    Problem problem;
+    std::variant<Mapped<GemmChoice>, Mapped<AttentionChoice>, Mapped<VectorChoice>> mapped = {};
+  };
+  std::vector<Wanted> wanted;
+  if (published_) return;
+  for (const graph::Op& op : ops) {
+    const auto* gemm = std::get_if<graph::Gemm>(&op.body);
+    if (op.place != graph::Place::device || (gemm && !gemm->tiles.mapping.empty())) continue;
+    const cost::Work of = work(op);
+    const std::optional<Problem> problem = problem_of(op, of, profile_ ? &profile_->choices : nullptr);
+    Array* const on = problem ? array(op, of, *problem) : nullptr;
+    if (on == nullptr || std::visit([&](const auto& p) { return on->find(p) != nullptr; }, *problem)) continue;
+    const auto same = [&](const Wanted& w) { return w.on == on && w.problem == *problem; };
+    if (std::ranges::none_of(wanted, same)) wanted.push_back({on, *problem});
+  }
+  // What takes longest first.
+  std::ranges::stable_partition(wanted,
+                                [](const Wanted& w) { return std::holds_alternative<AttentionProblem>(w.problem); });
+  in_parallel(wanted.size(), 0, [&](std::size_t i) {
+    Wanted& w = wanted[i];
+    std::visit(
+        [&]<typename P>(const P& p) {
+          SearchOf<P> search(w.on->machine, w.on->grids);
+          w.mapped = select(w.on->machine, search, p, 1);
+        },
+        w.problem);
+  });
+  for (Wanted& w : wanted) {
+    std::visit(
+        [&]<typename P>(const P& p) {
+          auto& known = std::get<Array::Memory<P>>(w.on->memories).known;
+          known.push_back({p, {}, std::get<Mapped<ChoiceOf<P>>>(std::move(w.mapped))});
+        },
+        w.problem);
+  }
+}
 
 std::optional<Posed> TileMapper::pose(const graph::Op& op, const cost::Work& work) const {
   std::optional<Problem> problem = problem_of(op, work, profile_ ? &profile_->choices : nullptr);

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -60,6 +61,9 @@ class TileMapper {
   const Machine& machine(Dtype dtype) const;
   // Nothing where the tiles have no part in the op, or formulas stand in for mappings.
   std::optional<Posed> pose(const graph::Op& op, const cost::Work& work) const;
+
+  // Searches for the mappings of ops that were not searched for yet, several at once.
+  void search(std::span<const graph::Op> ops, const std::function<cost::Work(const graph::Op&)>& work) const;
 
   // Time of one execution; `light`: that of the roofline, which a mapping is never below and which stands in where
   // tiles have no part, or no matrix unit for the type. Throws Error(infeasible) when no mapping fits.

@@ -147,8 +147,8 @@ void VectorSearch::expand(const VectorProblem& p, const Grid& grid) {
   }
 }
 
-std::vector<VectorChoice> VectorSearch::best(const VectorProblem& problem, std::size_t keep) {
-  best_.begin(keep);
+std::vector<VectorChoice> VectorSearch::best(const VectorProblem& problem, std::size_t keep, double below) {
+  best_.begin(keep, below);
   const VectorProblem flat = problem.flat();
   std::vector<const Grid*> grids;
   for (const Grid& grid : grids_) {

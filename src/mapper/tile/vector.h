@@ -68,7 +68,7 @@ class VectorSearch : public Search<VectorChoice> {
 
   // The `keep` fastest mappings of problem.flat() by the closed form, the fastest first, each of another grid or block.
   // Empty: the memory of a tile is too small for any mapping.
-  std::vector<VectorChoice> best(const VectorProblem& problem, std::size_t keep);
+  std::vector<VectorChoice> best(const VectorProblem& problem, std::size_t keep, double below = kAnyTime);
   // The fastest that differ so, as many as are simulated at first.
   std::vector<VectorChoice> varied(const VectorProblem& problem) { return best(problem, 10); }
   // Mappings that differ from one in a single decision and in what follows from it, the fastest by the closed form
