@@ -227,7 +227,7 @@ constexpr Entry kEntries[] = {
     {tile_attention_memory_share, "tile.attention_memory_share", "", 0.9, 0.3, 0.1, 1,
      "of the DRAM bandwidth, of queries, keys and values in attention"},
     {tile_attention_keys, "tile.attention_keys", "", 1000, 1, 1, 16384,
-     "keys whose work every row of queries costs beside that of its own keys"},
+     "keys whose work every row of a prompt's queries costs beside that of its own keys"},
     {tile_prompt_share, "tile.prompt_share", "", 0.6, 0.5, 0.02, 1,
      "of what products reach that were tuned by shape, in steps that process prompts"},
     {generation_fixed, "generation.fixed", "s", 0.2, 1.0, 1e-4, 1e2, "every generated image or video"},

@@ -195,8 +195,10 @@ struct KernelChoices {
   bool tile_mappings = false;  // ops run as the best mapping found on an array of tiles, by the numbers of tile.*
   // Of it: the one tile that gets an operand hands it on to those that share it, by multicast, before it gets more.
   bool multicast_senders = false;
-  bool masked_attention = false;   // of it: attention computes what a causal mask hides, too, and adds the mask
-  std::int64_t near_rows = 0;      // of it: rows up to which tiles next to a DRAM channel read a product's weights
+  bool masked_attention = false;  // of it: attention computes what a causal mask hides, too, and adds the mask
+  // Of it: rows up to which the tiles next to a DRAM channel read a product's weights, and activations of products and
+  // of vector work stay in the tiles' memory.
+  std::int64_t near_rows = 0;
   bool cube_tiles = false;         // CANN's: of 128 x 256 results, either way round, and split k
   std::int64_t row_granule = 1;    // dense products above 64 rows compute a multiple of it
   std::int64_t small_granule = 1;  // products of any number of rows do

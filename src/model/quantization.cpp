@@ -172,7 +172,10 @@ WeightScheme parse_weight_scheme(std::string_view text, Dtype wide) {
     WeightScheme scheme =
         uniform(std::string(text), block_floating(text == "bfp4" ? Dtype::bfp4 : Dtype::bfp8), bits(wide));
     scheme.other = plain(wide);
-    if (text == "bfp4-mlp") scheme.expert = *(scheme.feed_forward = block_floating(Dtype::bfp4));
+    if (text == "bfp4-mlp") {
+      scheme.expert = *(scheme.feed_forward = block_floating(Dtype::bfp4));
+      scheme.down = scheme.linear;
+    }
     return scheme;
   }
   if (const auto int4 = parse_int4(text)) {

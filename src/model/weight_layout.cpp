@@ -14,16 +14,17 @@ const StoredFormat& scheme_format(const WeightScheme& scheme, Role role) {
   switch (role) {
     case Role::expert_gate:
     case Role::expert_up:
-    case Role::expert_gate_up:
-    case Role::expert_down: return scheme.expert;
+    case Role::expert_gate_up: return scheme.expert;
+    case Role::expert_down: return scheme.down ? *scheme.down : scheme.expert;
     case Role::gate:
     case Role::up:
     case Role::gate_up:
-    case Role::down:
     case Role::shared_gate:
     case Role::shared_up:
-    case Role::shared_gate_up:
-    case Role::shared_down: return scheme.feed_forward ? *scheme.feed_forward : scheme.linear;
+    case Role::shared_gate_up: return scheme.feed_forward ? *scheme.feed_forward : scheme.linear;
+    case Role::down:
+    case Role::shared_down:
+      return scheme.down ? *scheme.down : scheme.feed_forward ? *scheme.feed_forward : scheme.linear;
     // Small matrices that quantisers leave alone.
     case Role::router:
     case Role::shared_router:

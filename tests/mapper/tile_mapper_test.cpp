@@ -129,6 +129,55 @@ TEST_CASE("matrices that share a product's rows each meet their part of them") {
   for (const GemmProblem& p : {heads, experts, one}) CHECK(p.b_bytes == 2);
 }
 
+TEST_CASE("where a stack says so the activations of few rows stay in the tiles") {
+  hardware::KernelChoices choices;
+  choices.near_rows = 32;
+  const model::StoredFormat bf16{.bits = 16};
+  const auto problem = [&](const graph::OpBody& body) {
+    const graph::Op op{.name = "op", .body = body};
+    return *tile::problem_of(op, cost::work_of(op, {}), &choices);
+  };
+  const auto product = [&](const graph::Gemm& g) { return std::get<GemmProblem>(problem(g)); };
+  const GemmProblem few = product({.m = 32, .n = 512, .k = 128, .weights = &bf16});
+  CHECK((few.a_local && !few.b_local && few.c_local));
+  CHECK(few.least_bytes() == 512 * 128 * 2);
+  // Keys and values leave for the cache. More rows, 16 matrices of 4 rows each, and two activations come from the DRAM.
+  graph::Gemm cached{.m = 32, .n = 512, .k = 128, .weights = &bf16};
+  cached.joined.cached = 128;
+  CHECK(!product(cached).c_local);
+  CHECK(!product({.m = 33, .n = 512, .k = 128, .weights = &bf16}).a_local);
+  CHECK(!product({.m = 4, .n = 512, .k = 128, .batch = 16, .weights = &bf16, .weight_matrices = 16}).a_local);
+  CHECK(!product({.m = 32, .n = 512, .k = 128}).a_local);
+  const auto bytes = [&](std::int64_t rows) {
+    return std::get<VectorProblem>(problem(graph::Vector{.rows = rows, .width = 512, .parameters = Bytes{1024}}))
+        .least_bytes();
+  };
+  CHECK(bytes(32) == 1024);
+  CHECK(bytes(33) == 1024 + 33 * 512 * 2 * 2);
+}
+
+TEST_CASE("rows of queries cost keys of their own in prompts alone") {
+  const hardware::Device n150 = hardware::load_device("wormhole-n150");
+  hardware::RuntimeProfile profile = hardware::load_runtime_profile(n150, "");
+  const auto time = [&](std::int64_t queries, std::int64_t context, double keys) {
+    profile.values[hardware::index(hardware::Parameter::tile_attention_keys)] = keys;
+    const Machine machine(n150, cost::make_cluster(n150), nullptr, {}, &profile);
+    const graph::Op op{.name = "attention",
+                       .body = graph::Attention{.sequences = 1,
+                                                .q_tokens = queries,
+                                                .context = context,
+                                                .heads = 32,
+                                                .kv_heads = 8,
+                                                .qk_dim = 128,
+                                                .v_dim = 128}};
+    return machine.time(op, machine.work(op)).total.value;
+  };
+  CHECK(time(1, 1023, 1000) == time(1, 1023, 2000));
+  // As much for every thousand.
+  const double none = time(1024, 0, 1e-9);
+  CHECK(time(1024, 0, 2000) - none == Approx(2 * (time(1024, 0, 1000) - none)));
+}
+
 TEST_CASE("a shape is searched once") {
   const hardware::Device tx8 = hardware::load_device("tx8");
   const TileMapper mapper(tx8);

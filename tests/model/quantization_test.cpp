@@ -94,6 +94,20 @@ TEST_CASE("fp8 by channel has a 32-bit scale per row, symmetric 4-bit groups hav
   CHECK(parse_weight_scheme("gptq-sym").name == "w4a16-g128-sym");
 }
 
+TEST_CASE("bfp4-mlp stores gate and up in 4.5 bits and all other matrices, down among them, in 8.5") {
+  const Decoder llama = load_decoder("llama-3.1-8b");
+  const WeightLayout layout = uniform_layout(llama, parse_weight_scheme("bfp4-mlp"));
+  const LayerGroup& layer = layout.groups.front();
+  for (const Role role : {Role::gate, Role::up, Role::shared_gate, Role::expert_up})
+    CHECK(layer[role].compute == Dtype::bfp4);
+  for (const Role role : {Role::q, Role::o, Role::down, Role::shared_down, Role::expert_down}) {
+    CHECK(layer[role].compute == Dtype::bfp8);
+  }
+  CHECK(layout.lm_head.compute == Dtype::bfp8);
+  CHECK(layer[Role::up].bytes(32, 32) == Bytes{576});
+  CHECK(layer[Role::down].bytes(32, 32) == Bytes{1088});
+}
+
 TEST_CASE("a number of bits holds for every tensor") {
   for (const std::string& name : decoder_names()) {
     INFO(name);

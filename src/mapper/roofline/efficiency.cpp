@@ -271,6 +271,10 @@ bool tiles_depend(const graph::Op& op, std::size_t parameter, const hardware::Ke
   const bool prompt = gemm && gemm->weights && gemm->m * gemm->batch > choices.near_rows;
   const bool near = gemm && gemm->weights && !prompt;
   if (parameter == index(tile_prompt_share)) return prompt;
+  if (parameter == index(tile_attention_keys)) {
+    const auto* attention = std::get_if<graph::Attention>(&op.body);
+    return attention && attention->q_tokens > 1 && !attention->verifies;
+  }
   if (parameter >= index(tile_attention_share) && parameter <= index(tile_attention_keys)) {
     return std::holds_alternative<graph::Attention>(op.body);
   }

@@ -96,9 +96,13 @@ AttentionProblem attention(const graph::Attention& a, bool masked) {
   return p;
 }
 
+// Whether the activations of so few rows stay in the tiles' memory from op to op.
+bool stay(std::int64_t rows, const hardware::KernelChoices* choices) { return choices && rows <= choices->near_rows; }
+
 // Anything else is elements that stream past the vector units.
-VectorProblem stream(std::int64_t rows, std::int64_t width, double shared_bytes, bool row_wise,
-                     const cost::Work& work) {
+VectorProblem stream(std::int64_t rows, std::int64_t width, double shared_bytes, bool row_wise, cost::Work work,
+                     bool stays = false) {
+  if (stays) work.activations_read = work.activations_written = {};
   VectorProblem p;
   p.rows = std::max<std::int64_t>(1, rows);
   p.width = std::max<std::int64_t>(1, width);
@@ -121,6 +125,10 @@ std::optional<Problem> problem_of(const graph::Op& op, const cost::Work& work, c
       [&](const graph::Gemm& g) -> Found {
         GemmProblem p = product(g, work);
         if (choices && choices->fp16_accumulate) p.sum_bytes = 2;
+        if (g.weights && stay(p.m * p.batch, choices)) {
+          p.a_local = true;
+          p.c_local = g.joined.cached == 0;  // keys and values go to the cache, which is in the DRAM
+        }
         return p;
       },
       [&](const graph::Convolution& c) -> Found { return product(c, work); },
@@ -129,7 +137,8 @@ std::optional<Problem> problem_of(const graph::Op& op, const cost::Work& work, c
         return attention(a, choices && choices->masked_attention);
       },
       [&](const graph::Vector& v) -> Found {
-        return stream(v.rows, v.width, v.parameters.value, graph::vector_op(v.kind).is(graph::kByRow), work);
+        return stream(v.rows, v.width, v.parameters.value, graph::vector_op(v.kind).is(graph::kByRow), work,
+                      stay(v.rows, choices));
       },
       [&](const graph::Gather& g) -> Found { return stream(g.rows, g.width, 0, false, work); },
       [&](const graph::Copy& c) -> Found {

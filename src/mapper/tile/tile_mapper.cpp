@@ -278,7 +278,9 @@ OpTime TileMapper::time(const graph::Op& op, const cost::Work& work, const OpTim
           seconds = now.op_seconds(mapped_alone * parts.seconds / best.choice.time.seconds, parts.compute, parts.dram);
         }
         if constexpr (std::is_same_v<std::decay_t<decltype(p)>, AttentionProblem>) {
-          if (on->kernel == Kernel::attention) {
+          // It is the price of the blocks of rows that a prompt's queries are cut into: a new token's are one.
+          const auto* a = std::get_if<graph::Attention>(&op.body);
+          if (on->kernel == Kernel::attention && a->q_tokens > 1 && !a->verifies) {
             const double keys = get(profile_->values, hardware::Parameter::tile_attention_keys);
             seconds += parts.compute * keys / d(p.keys);
           }
