@@ -216,7 +216,7 @@ Type fields_of(Fields<MappingRow> f) {
       .of("time_s", "simulated", [](const R& r) { return r.mapping().simulated; })
       .of("closed_form_s", "by the formula that the search ranks by",
           [](const R& r) { return r.description().closed_form; })
-      .of("simulation", "\"brief\" (few steps of every kind) or \"whole\"",
+      .of("simulation", "\"brief\" (few blocks of every kind) or \"whole\"",
           [](const R& r) { return r.of->whole && r.rank == 0 ? "whole" : "brief"; })
       .of("of_bound", "lower bound over time", [](const R& r) { return r.of->of_bound(r.mapping()); })
       .of("split", "as text", [](const R& r) { return split_text(r.description()); })
@@ -288,7 +288,7 @@ Type fields_of(Fields<MappingStudy> f) {
       .of("simulated_s", "the same", [](const S& s) { return s.best().simulated; })
       .of("closed_form_s", "by the formula that the search ranks by",
           [](const S& s) { return s.best().description.closed_form; })
-      .of("simulation", "\"brief\" (few steps of every kind) or \"whole\"",
+      .of("simulation", "\"brief\" (few blocks of every kind) or \"whole\"",
           [](const S& s) { return s.whole ? "whole" : "brief"; })
       .of("bound_s", "lower bound: the largest of `bound`", [](const S& s) { return s.study->bound().seconds(); })
       .of("bound", "by resource", [](const S& s) { return s.study->bound(); })

@@ -97,7 +97,7 @@ Study::Study(const Machine& machine, const Problem& problem, const StudyOptions&
   if (best.description.traffic.requests > kMostRequests) {
     throw Error::bad_input(fmt::format("a whole simulation would be of {:.2g} requests, more than {:.0e}",
                                        best.description.traffic.requests, kMostRequests),
-                           "without it few steps of every kind are simulated");
+                           "without it few blocks of every kind are simulated");
   }
   best.simulated = machine_.op_seconds(simulate(machine_, best.schedule).seconds, best.time.compute, best.time.dram);
 }
