@@ -76,7 +76,7 @@ int product(const Sizes& s) { return s[0] * s[1] * s[2] * s[3]; }
 Paths::Way way_of(const Layout& layout, std::size_t dim) {
   Paths::Way result;
   const int mesh_x = product(layout.x);
-  result.group.resize(static_cast<std::size_t>(mesh_x * product(layout.y)));
+  result.group.resize(static_cast<std::size_t>(mesh_x) * static_cast<std::size_t>(product(layout.y)));
   Sizes others_x = layout.x;
   Sizes others_y = layout.y;
   others_x[dim] = others_y[dim] = 1;

@@ -217,10 +217,10 @@ void TileMapper::search(std::span<const graph::Op> ops, const std::function<cost
 }
 
 std::optional<Posed> TileMapper::pose(const graph::Op& op, const cost::Work& work) const {
-  std::optional<Problem> problem = problem_of(op, work, profile_ ? &profile_->choices : nullptr);
+  const std::optional<Problem> problem = problem_of(op, work, profile_ ? &profile_->choices : nullptr);
   Array* const on = problem && !published_ ? array(op, work, *problem) : nullptr;
   if (on == nullptr) return std::nullopt;
-  return Posed{*std::move(problem), &on->machine, on->grids};
+  return Posed{*problem, &on->machine, on->grids};
 }
 
 Seam TileMapper::seam(const graph::Op& op, const cost::Work& work) const {
