@@ -4,6 +4,7 @@
 #include "base/number.h"
 #include "cli/command_line.h"
 #include "cli/output.h"
+#include "mapper/tile/machine.h"
 #include "mapper/tile/residency.h"
 #include "report/reports.h"
 #include "request/resolve.h"
@@ -24,10 +25,7 @@ Answer map_model(const StepFlags& f, const Context& context) {
   const std::unique_ptr<request::Resolved> resolved = request::resolve_setup(f.request, sources);
   estimate::Estimator& estimator = *std::get<request::Generation>(resolved->work).estimator;
   const estimate::Setup& setup = estimator.setup();
-  if (!setup.device->tile_array) {
-    throw Error::bad_input(fmt::format("{} is no array of tiles", setup.device->name),
-                           "tx8 and tx81 are; llmperf list hardware shows the kind of every device");
-  }
+  mapper::tile::tiles_of(*setup.device);
   if (setup.tile_model() != mapper::TileModel::mapped) {
     throw Error::bad_input("ops are timed by something else than mappings", "leave out --tile-model and --runtime");
   }

@@ -342,12 +342,14 @@ double matrix_rate(const hardware::Device& device, const hardware::Peak& peak, c
 
 }  // namespace
 
+const hardware::TileArray& tiles_of(const hardware::Device& device) {
+  if (device.tile_array) return *device.tile_array;
+  throw Error::bad_input(fmt::format("{} is no array of tiles: it has no key tile_array", device.name),
+                         "llmperf list hardware shows the kind of every device");
+}
+
 Machine make_machine(const hardware::Device& device, const Operands& operands, const Reached& reached) {
-  if (!device.tile_array) {
-    throw Error::bad_input(fmt::format("{} is no array of tiles: it has no key tile_array", device.name),
-                           "tx8 and tx81 are; llmperf list hardware shows the kind of every device");
-  }
-  const hardware::TileArray& array = *device.tile_array;
+  const hardware::TileArray& array = tiles_of(device);
   const hardware::TilePlace used = operands.grid.value_or(hardware::TilePlace{array.used_x(), array.used_y()});
   if (used.x > array.mesh_x || used.y > array.mesh_y) {
     throw Error::bad_input(fmt::format("a grid of {}x{} is more than the mesh of {}, which is {}x{}", used.x, used.y,

@@ -77,6 +77,9 @@ struct Reached {
   bool operator==(const Reached&) const = default;
 };
 
+// Throws Error(bad_input) when the device has none.
+const hardware::TileArray& tiles_of(const hardware::Device& device);
+
 // Of a device of kind tile_array. A matrix unit that its tile's memory feeds takes the root of the sum of the squares
 // of what it computes and what it is fed for. Throws Error(bad_input) when the device has no tiles, or more than
 // mappings are searched for, or fewer than the grid, or no rate for the type or for so many passes.

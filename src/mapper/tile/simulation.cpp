@@ -1047,6 +1047,7 @@ struct Part {
   std::int64_t steps = std::numeric_limits<std::int64_t>::max();  // of a block, at most
   std::int64_t rows = 1;                                          // of so many different ones one
   std::int64_t runs = 1;                                          // the same in a row
+  bool operator==(const Part&) const = default;
 };
 
 std::int64_t most_steps(const Schedule& s) {
@@ -1131,7 +1132,8 @@ Part part_of(const Machine& machine, const Schedule& s, double requests) {
   auto rows = static_cast<std::int64_t>(s.sequence.size());
   std::int64_t runs = 0;
   for (const Row& r : s.rows) runs = std::max(runs, static_cast<std::int64_t>(r.end - r.begin));
-  while (requests_of(machine, cut(s, part)) > requests) {
+  double needed = requests_of(machine, s);
+  while (needed > requests) {
     if (steps > kFewSteps) {
       part.steps = steps = std::max(kFewSteps, steps / 2);
     } else if (std::max(rows, runs) > kFewRows) {
@@ -1141,6 +1143,7 @@ Part part_of(const Machine& machine, const Schedule& s, double requests) {
     } else {
       break;
     }
+    needed = requests_of(machine, cut(s, part));
   }
   return part;
 }
@@ -1174,23 +1177,27 @@ Simulated simulate(const Machine& machine, const Schedule& schedule, Timeline* t
 }
 
 double simulated_seconds(const Machine& machine, const Schedule& s, std::int64_t requests, std::int64_t* served) {
-  if (traffic_of(machine, s).requests <= d(requests)) {
-    const Simulated result = simulate(machine, s);
+  const auto executed = [&](const Schedule& some, bool skips) {
+    const Simulated result = Simulation(machine, some, nullptr, skips).run();
     if (served != nullptr) *served += result.requests;
     return result.seconds;
-  }
+  };
+  if (traffic_of(machine, s).requests <= d(requests)) return executed(s, false);
   const Part part = part_of(machine, s, d(requests));
-  const Schedule some = cut(s, part);
-  const Simulated result = Simulation(machine, some, nullptr, true).run();
-  if (served != nullptr) *served += result.requests;
-  // Rows that are left out are no beginning and no end, where the closed form is off; steps that are left out are as
-  // others of their block.
-  const auto formula = [&](const Schedule& of) { return pipeline_time(machine, of).seconds; };
-  const Schedule few_steps = cut(s, {.steps = part.steps});
-  const PipelineTime parts = pipeline_time(machine, s);
-  const double seconds = (result.seconds + formula(few_steps) - formula(some)) * parts.seconds / formula(few_steps);
+  const PipelineTime whole = pipeline_time(machine, s);
+  double seconds = 0;
+  if (part == Part{}) {
+    seconds = executed(s, true);
+  } else {
+    // Rows that are left out are no beginning and no end, where the closed form is off; steps that are left out are as
+    // others of their block.
+    const Schedule some = cut(s, part);
+    const double few_steps = pipeline_time(machine, cut(s, {.steps = part.steps})).seconds;
+    const double few = pipeline_time(machine, some).seconds;
+    seconds = (executed(some, true) + few_steps - few) * (whole.seconds / few_steps);
+  }
   // However much was left out, units and channel have all of it to do.
-  return std::max({seconds, parts.compute, parts.dram});
+  return std::max({seconds, whole.compute, whole.dram});
 }
 
 void Timeline::add(Lane lane, double begin, double end, std::int64_t step) {
